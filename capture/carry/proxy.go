@@ -14,13 +14,11 @@ type Proxy struct {
 	o         Options
 	transport *http.Transport
 	copies    *Budget
-	buffers   sync.Pool // of *[readSize]byte
+	short     sync.Pool // of *[]byte, for streams of events: each keeps one as long as it lasts
+	long      sync.Pool // of *[]byte, for replies that fill a short one
 	running   context.Context
 	abort     context.CancelFunc
 }
-
-// readSize is the longest read of a reply.
-const readSize = 16 << 10
 
 // New returns a proxy.
 func New(o Options) (*Proxy, error) {
@@ -30,7 +28,8 @@ func New(o Options) (*Proxy, error) {
 	o.fill()
 	p := &Proxy{o: o, copies: NewBudget(o.Limits.Copies)}
 	p.running, p.abort = context.WithCancel(context.Background())
-	p.buffers.New = func() any { return new([readSize]byte) }
+	p.short.New = func() any { return new(make([]byte, 4<<10)) }
+	p.long.New = func() any { return new(make([]byte, 32<<10)) }
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	p.transport = &http.Transport{

@@ -39,17 +39,23 @@ func (x *exchange) head(reply *http.Response) {
 
 // stream passes the body of the reply on, each read at once. The client's connection breaks where the upstream's broke.
 func (x *exchange) stream(reply *http.Response) {
-	buffer := x.p.buffers.Get().(*[readSize]byte)
-	defer x.p.buffers.Put(buffer)
+	pool := &x.p.short
+	buffer := pool.Get().(*[]byte)
+	defer func() { pool.Put(buffer) }()
 	silence := x.silence()
 	for {
 		silence.watch()
-		n, err := reply.Body.Read(buffer[:])
+		n, err := reply.Body.Read(*buffer)
 		silence.rest()
 		if n > 0 {
 			x.last = x.p.o.Now()
-			x.pass(buffer[:n])
-			x.watch.replied(buffer[:n], x.last)
+			x.pass((*buffer)[:n])
+			x.watch.replied((*buffer)[:n], x.last)
+		}
+		if n == len(*buffer) && pool == &x.p.short {
+			pool.Put(buffer)
+			pool = &x.p.long
+			buffer = pool.Get().(*[]byte)
 		}
 		if errors.Is(err, io.EOF) {
 			return

@@ -27,6 +27,9 @@ type node struct {
 	before int    // ids before it
 	count  int    // ids of it
 	first  uint32 // chain number of its first block
+
+	last   child // the child that was found last, and
+	lastAt int32 // where it is; 0: none
 }
 
 // child is a node with the first id of one that follows it.
@@ -59,8 +62,8 @@ func (c *Chains) Add(ids []IDRun, tokens int) []engine.Run {
 	at, depth := int32(0), 0
 	for list := (cursor{list: ids}); depth < total; {
 		key := child{at, list.scope(), list.id()}
-		next, known := c.children[key]
-		if !known {
+		next := c.child(key)
+		if next == 0 {
 			next = c.grow(key, list, depth, total)
 		}
 		n := &c.nodes[next]
@@ -76,6 +79,15 @@ func (c *Chains) Add(ids []IDRun, tokens int) []engine.Run {
 		at, depth = next, depth+same
 	}
 	return c.keep()
+}
+
+// child returns the node that a key leads to; 0: none.
+func (c *Chains) child(key child) int32 {
+	n := &c.nodes[key.node]
+	if n.lastAt == 0 || n.last != key {
+		n.last, n.lastAt = key, c.children[key]
+	}
+	return n.lastAt
 }
 
 // push appends numbers to the chain of the prompt.
@@ -106,8 +118,14 @@ func (c *Chains) grow(key child, list cursor, depth, total int) int32 {
 	n := node{ids: list.rest(), before: depth, count: total - depth, first: c.next}
 	c.next += uint32(c.covered(total) - c.covered(depth))
 	c.nodes = append(c.nodes, n)
-	c.children[key] = int32(len(c.nodes) - 1)
-	return int32(len(c.nodes) - 1)
+	return c.put(key, int32(len(c.nodes)-1))
+}
+
+// put makes a node the one that a key leads to.
+func (c *Chains) put(key child, at int32) int32 {
+	c.children[key] = at
+	c.nodes[key.node].last, c.nodes[key.node].lastAt = key, at
+	return at
 }
 
 // split cuts a node after so many ids, and returns its upper part. The lower part keeps the place, so its children stay.
@@ -121,9 +139,9 @@ func (c *Chains) split(key child, at int32, ids int) int32 {
 	lower.before += ids
 	lower.count -= ids
 	c.nodes = append(c.nodes, upper)
-	c.children[key] = int32(len(c.nodes) - 1)
-	c.children[child{int32(len(c.nodes) - 1), list.scope(), list.id()}] = at
-	return int32(len(c.nodes) - 1)
+	above := c.put(key, int32(len(c.nodes)-1))
+	c.put(child{above, list.scope(), list.id()}, at)
+	return above
 }
 
 // cutRuns returns the first ids of a list.

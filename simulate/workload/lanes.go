@@ -54,7 +54,7 @@ func Lanes(o LanesOptions) (*LanesLoad, error) {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
 	s := o.Replay.Cache.Structure
-	size, err := blockSizeOf(s)
+	_, size, err := tracesOf(s)
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
@@ -64,17 +64,18 @@ func Lanes(o LanesOptions) (*LanesLoad, error) {
 	}, nil
 }
 
-// blockSizeOf returns the tokens that an id stands for, in all traces.
-func blockSizeOf(s *mmapcache.Structure) (tokens int, err error) {
-	for k := range s.Traces.Len() {
-		switch t := s.Traces.At(k); {
+// tracesOf returns the traces of a structure, and the tokens that an id stands for in all of them.
+func tracesOf(s *mmapcache.Structure) (list []mmapcache.Trace, tokens int, err error) {
+	list = s.Traces.Range(nil, 0, uint32(s.Traces.Len())) // column by column
+	for k := range list {
+		switch t := &list[k]; {
 		case k == 0:
 			tokens = int(t.BlockSize)
 		case int(t.BlockSize) != tokens:
-			return 0, fmt.Errorf("trace %s: blocks of %d tokens, those before have %d", t.ID, t.BlockSize, tokens)
+			return nil, 0, fmt.Errorf("trace %s: blocks of %d tokens, those before have %d", t.ID, t.BlockSize, tokens)
 		}
 	}
-	return tokens, nil
+	return list, tokens, nil
 }
 
 // Next returns when the next turn is due if none completes before.

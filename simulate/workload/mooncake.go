@@ -12,13 +12,13 @@ import (
 // Mooncake returns the sessions of a structure that was made of Mooncake rows, for engine blocks of so many tokens:
 // doc/spec/simulate.md 3.1.
 func Mooncake(s *mmapcache.Structure, block int, width preset.IDWidth) (*Sessions, error) {
-	traceBlock, err := blockSizeOf(s)
+	traces, traceBlock, err := tracesOf(s)
 	if err != nil {
 		return nil, err
 	}
 	list, numbers, reader := &Sessions{}, NewChains(traceBlock, block), newPrompts(s, width)
-	for k := range s.Traces.Len() {
-		reader.open(s.Traces.At(k))
+	for k := range traces {
+		reader.open(traces[k])
 		list.begin(startOf(s, k, reader.turns[0]))
 		for n, t := range reader.turns {
 			list.add(turn{delay: delayOf(reader.turns, n), prompt: int(t.In), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
@@ -58,6 +58,7 @@ type prompts struct {
 	turns     []mmapcache.Turn
 	segments  []mmapcache.Segment
 	runs      []mmapcache.BlockRun
+	scopeOf   []uint32 // of each of runs
 	path      []int32
 	list      []IDRun
 }
@@ -71,6 +72,14 @@ func (p *prompts) open(t mmapcache.Trace) {
 	p.turns = p.structure.Turns.Range(p.turns[:0], t.FirstTurn, t.Turns)
 	p.segments = p.structure.Segments.Range(p.segments[:0], t.FirstSegment, t.Segments)
 	p.runs = p.structure.Runs.Range(p.runs[:0], t.FirstRun, t.Runs)
+	p.scopeOf = p.scopeOf[:0]
+	for k, r := range p.runs {
+		if k > 0 && r.Scope == p.runs[k-1].Scope {
+			p.scopeOf = append(p.scopeOf, p.scopeOf[k-1])
+		} else {
+			p.scopeOf = append(p.scopeOf, p.scope(r.Scope))
+		}
+	}
 }
 
 // ids returns the hash ids of a turn's prompt in order. They are valid until the next call.
@@ -98,7 +107,7 @@ func (p *prompts) blocks(first, count uint32) {
 		r := &p.runs[k]
 		skip := first - r.First
 		n := min(r.Count-skip, count)
-		p.append(p.scope(r.Scope), r.ID+int64(skip), int(n))
+		p.append(p.scopeOf[k], r.ID+int64(skip), int(n))
 		first, count = first+n, count-n
 	}
 }

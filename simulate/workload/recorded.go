@@ -10,8 +10,8 @@ import (
 
 // Recorded returns the turns of the first traces (0: of all) in the order of their recorded times, subagents included. A trace whose format says
 // nothing of when it began begins at 0.
-func Recorded(s *mmapcache.Structure, traces, block int, width preset.IDWidth) ([]Turn, error) {
-	traceBlock, err := blockSizeOf(s)
+func Recorded(s *mmapcache.Structure, first, block int, width preset.IDWidth) ([]Turn, error) {
+	traces, traceBlock, err := tracesOf(s)
 	if err != nil {
 		return nil, err
 	}
@@ -21,11 +21,11 @@ func Recorded(s *mmapcache.Structure, traces, block int, width preset.IDWidth) (
 	}
 	var list []timed
 	numbers, reader := NewChains(traceBlock, block), newPrompts(s, width)
-	for k := range s.Traces.Len() {
-		if traces > 0 && k == traces {
-			break
-		}
-		reader.open(s.Traces.At(k))
+	if first > 0 {
+		traces = traces[:min(first, len(traces))]
+	}
+	for k := range traces {
+		reader.open(traces[k])
 		start := startOf(s, k, reader.turns[0])
 		for n, t := range reader.turns {
 			list = append(list, timed{start + (t.T-reader.turns[0].T)*1000, Turn{

@@ -13,13 +13,13 @@ import (
 // the recorded think time before each. Nothing waits for a subagent, and nothing runs beside another request of its trace: the load of
 // the figures in doc/spec/simulate.md 13. [Lanes] plays whole trees.
 func Roots(s *mmapcache.Structure, block int, width preset.IDWidth) (*Sessions, error) {
-	traceBlock, err := blockSizeOf(s)
+	traces, traceBlock, err := tracesOf(s)
 	if err != nil {
 		return nil, err
 	}
 	list, numbers, reader := &Sessions{}, NewChains(traceBlock, block), newPrompts(s, width)
-	for k := range s.Traces.Len() {
-		reader.open(s.Traces.At(k))
+	for k := range traces {
+		reader.open(traces[k])
 		list.begin(0)
 		turns := slices.DeleteFunc(reader.turns, func(t mmapcache.Turn) bool { return t.Inner != mmapcache.None })
 		slices.SortStableFunc(turns, func(a, b mmapcache.Turn) int { return cmp.Compare(a.Outer, b.Outer) })

@@ -21,6 +21,7 @@ type pageHead struct {
 	Texts   []string     `json:"texts"` // of the verdicts
 	Window  float64      `json:"window"`
 	Span    float64      `json:"span"`    // of the longest run, seconds
+	Before  float64      `json:"before"`  // seconds of the longest warmup, whole windows of them
 	Sampled []pageSample `json:"sampled"` // of each run
 }
 
@@ -42,11 +43,12 @@ type pageSample struct {
 
 // html returns the text of the page.
 func (c *Comparison) html() ([]byte, error) {
-	span := 0.0
+	span, before := 0.0, 0.0
 	for _, r := range c.runs {
-		span = max(span, r.requests.span())
+		span, before = max(span, r.requests.span()), max(before, r.before())
 	}
-	head := pageHead{Comparison: c.withoutPlaces(), Texts: []string{}, Window: windowOf(span), Span: span}
+	a := newAxis(before, span)
+	head := pageHead{Comparison: c.withoutPlaces(), Texts: []string{}, Window: a.window, Span: span, Before: a.before}
 	for _, f := range figures {
 		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(tableFigures, f.String())})
 	}
@@ -54,7 +56,7 @@ func (c *Comparison) html() ([]byte, error) {
 		head.Texts = append(head.Texts, c.VerdictText(v))
 	}
 	p := &page.Page{Kind: "compare", Title: c.Title}
-	p.Tables = append(p.Tables, c.timeTable(head.Window, span))
+	p.Tables = append(p.Tables, c.timeTable(a))
 	for k, r := range c.runs {
 		points := r.requests.thinned(mostPoints / len(c.runs))
 		head.Sampled = append(head.Sampled, pageSample{r.requests.n(), len(points)})
@@ -86,15 +88,14 @@ func (c *Comparison) titleOf() string {
 }
 
 // timeTable has the figures of every run over time: a row a window.
-func (c *Comparison) timeTable(window, span float64) page.Table {
-	n := max(1, int(math.Ceil(span/window)))
-	start := make([]int64, n)
+func (c *Comparison) timeTable(a axis) page.Table {
+	start := make([]int64, a.n)
 	for k := range start {
-		start[k] = int64(float64(k) * window)
+		start[k] = int64(float64(k)*a.window - a.before)
 	}
 	t := page.Table{Name: "time", Columns: []page.Column{page.Ints("start", "s", start)}}
 	for k, r := range c.runs {
-		s := newSeries(&r.requests, window, n)
+		s := newSeries(r, a)
 		add := func(name, unit string, values []float64, scale float64) {
 			t.Columns = append(t.Columns, page.Floats(fmt.Sprintf("%s.%d", name, k), unit, rounded(values, scale)))
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,7 +87,7 @@ func TestSeries(t *testing.T) {
 	c := compareDirs(t, m.write(t, "a"), m.write(t, "b"))
 	q := &c.runs[0].requests
 	window := windowOf(q.span())
-	s := newSeries(q, window, int(math.Ceil(q.span()/window)))
+	s := newSeries(&run{requests: *q}, newAxis(0, q.span()))
 	var busy, tokens, seconds, output float64
 	for k := range s.inFlight {
 		length := min(window, q.span()-float64(k)*window)
@@ -105,7 +106,7 @@ func TestSeries(t *testing.T) {
 	for name, v := range map[string]float64{"ttft": 1, "itl": none, "latency": 3, "prompt_tokens": 700, "output_tokens": 20} {
 		one.addValue(name, v, true)
 	}
-	s = newSeries(&one, 2, 2)
+	s = newSeries(&run{requests: one}, axis{0, 2, 2})
 	require.Equal(t, []float64{350, 0}, s.prompt)
 	require.Equal(t, []float64{5, 10}, s.output, "10 tokens in each second of answer; the last window has one second")
 	require.Equal(t, []float64{1, 1}, s.inFlight)
@@ -210,4 +211,26 @@ func roundedList(v any) (list []any) {
 		}
 	}
 	return list
+}
+
+// The warmup of a run stands before 0 on the axis of all runs, and in no figure but those of what it took and gave.
+func TestWarmupOverTime(t *testing.T) {
+	plain, warmed := newModelled(40), newModelled(40)
+	warmed.warmup = 5
+	warmed.info.Phases = []measure.PhaseSpan{
+		{Name: measure.WarmupPhase, Start: warmed.info.Start, Duration: 6.5}, {Name: measure.ProfilingPhase, Start: warmed.info.Start.Add(7 * time.Second), Offset: 7, Duration: 60},
+	}
+	c := compareDirs(t, plain.write(t, "plain"), warmed.write(t, "warmed"))
+	require.Equal(t, c.Runs[0].Figures["ttft.p95"].Value, c.Runs[1].Figures["ttft.p95"].Value)
+	text, err := c.html()
+	require.NoError(t, err)
+	e := pagetest.NewEngine(t, string(text))
+	require.EqualValues(t, 8, e.Number("page.head.before"), "7 s until profiling begins, then half a second until its first request")
+	columns := "page.tables.time.columns"
+	require.EqualValues(t, -8, e.Number(columns+".start[0]"))
+	first := c.runs[1].requests.values["prompt_tokens"][0]
+	require.InDelta(t, 5*first, e.Number(columns+`["prompt.1"].slice(0, 8).reduce((sum, v, k) => sum + v * (k ? 1 : 0.5), 0)`), 2, "five prompts; the first window has half a second of the run")
+	require.Equal(t, true, e.Eval(columns+`["in_flight.0"].slice(0, 8).every(Number.isNaN)`), "the other run has none")
+	require.Equal(t, true, e.Eval(columns+`["ttft.p95.1"].slice(0, 8).every(Number.isNaN)`))
+	require.InDelta(t, e.Number(columns+`["output.0"][9]`), e.Number(columns+`["output.1"][9]`), 1e-9)
 }

@@ -89,13 +89,25 @@ func (q *requests) first() float64 {
 	return first
 }
 
-// span returns the seconds from the first request to the end of the last one.
-func (q *requests) span() float64 {
+// last returns when the last request was over.
+func (q *requests) last() float64 {
 	last := q.first()
 	for _, at := range q.end {
 		last = max(last, at)
 	}
-	return last - q.first()
+	return last
+}
+
+// span returns the seconds from the first request to the end of the last one.
+func (q *requests) span() float64 { return q.last() - q.first() }
+
+// shift moves all instants.
+func (q *requests) shift(by float64) {
+	for _, list := range [][]float64{q.start, q.firstToken, q.end} {
+		for k := range list {
+			list[k] += by
+		}
+	}
 }
 
 // sample returns the values of a metric over the headline, with their trees.

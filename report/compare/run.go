@@ -26,6 +26,7 @@ type run struct {
 
 	summary  measure.Summary
 	requests requests
+	warmup   requests      // its instants are before those of requests, on the same clock
 	samples  *interval.Run // nil: the run is not ours, and its samples are those of its requests
 	settings settings
 	lacks    []string      // what is not known, one line each
@@ -92,16 +93,38 @@ func (r *run) readRecords(rules measure.Rules, info measure.RunInfo) error {
 			return err
 		}
 		all.Add(record)
-		if record.Phase != measure.WarmupPhase {
-			r.requests.add(record, rules)
-			r.samples.Add(record)
+		if record.Phase == measure.WarmupPhase {
+			r.warmup.add(record, rules)
+			continue
 		}
+		r.requests.add(record, rules)
+		r.samples.Add(record)
 	}
+	r.warmup.shift(-warmupOf(&info, &r.warmup))
 	if reader.Torn() {
 		r.lacks = append(r.lacks, "the last line of its records is cut off and left out")
 	}
 	r.summary = all.Summary(info)
 	return nil
+}
+
+// warmupOf returns the seconds from the start of the warmup to that of profiling: where the run does not tell them, to the last answer
+// of the warmup.
+func warmupOf(info *measure.RunInfo, warmup *requests) float64 {
+	for _, p := range info.Phases {
+		if p.Name == measure.ProfilingPhase {
+			return p.Offset
+		}
+	}
+	return warmup.last()
+}
+
+// before returns how many seconds before its first request of profiling the run has sent one.
+func (r *run) before() float64 {
+	if r.warmup.n() == 0 {
+		return 0
+	}
+	return max(0, r.requests.first()-r.warmup.first())
 }
 
 // sample returns the values of a metric over the headline, with their trees.

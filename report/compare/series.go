@@ -38,22 +38,28 @@ var (
 	percentileNames   = []string{"p50", "p95"}
 )
 
-// newSeries computes the figures of n windows.
-func newSeries(q *requests, window float64, n int) *series {
-	s := &series{make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), map[string][]float64{}}
-	origin, span := q.first(), q.span()
-	values := make([]map[string][]float64, n)
-	for k := range q.start {
-		start, end, first := q.start[k]-origin, q.end[k]-origin, q.firstToken[k]-origin
-		spread(s.inFlight, start, end, end-start, window)
-		if !math.IsNaN(first) {
-			spread(s.prompt, start, first, known(q.values["prompt_tokens"][k]), window)
-			spread(s.output, first, end, known(q.values["output_tokens"][k]), window)
-		}
-		at := min(n-1, int(start/window))
-		if q.state[k] == failed {
-			s.failed[at]++
-		}
+// axis is that of charts over time: n windows, of which the first begins so many seconds before the first request of profiling.
+type axis struct {
+	before, window float64
+	n              int
+}
+
+// newAxis returns the axis from an instant before 0 to one after it, both multiples of its windows.
+func newAxis(before, after float64) axis {
+	w := windowOf(before + after)
+	early := math.Ceil(before / w)
+	return axis{early * w, w, max(1, int(early)+int(math.Ceil(after/w)))}
+}
+
+// newSeries computes the figures of a run on an axis. What the warmup took and gave belongs to them, its latencies do not.
+func newSeries(r *run, a axis) *series {
+	s := &series{make([]float64, a.n), make([]float64, a.n), make([]float64, a.n), make([]float64, a.n), map[string][]float64{}}
+	q, zero := &r.requests, r.requests.first()-a.before // where the axis begins
+	s.addFlow(&r.warmup, zero, a.window)
+	s.addFlow(q, zero, a.window)
+	values := make([]map[string][]float64, a.n)
+	for k, start := range q.start {
+		at := min(a.n-1, int((start-zero)/a.window))
 		for _, name := range seriesMetrics {
 			if v := q.values[name][k]; !math.IsNaN(v) {
 				if values[at] == nil {
@@ -63,14 +69,31 @@ func newSeries(q *requests, window float64, n int) *series {
 			}
 		}
 	}
+	from, to := a.before-r.before(), a.before+q.span()
 	for _, list := range [][]float64{s.inFlight, s.prompt, s.output} {
 		for k := range list {
-			list[k] /= max(1e-9, min(window, span-float64(k)*window)) // the last one of the run is shorter
+			begin := float64(k) * a.window // the first and the last one of the run are shorter
+			list[k] /= max(1e-9, min(begin+a.window, to)-max(begin, from))
 		}
 	}
 	s.percentiles(values)
-	s.endWith(span, window)
+	s.keep(from, to, a.window)
 	return s
+}
+
+// addFlow adds what requests took and gave, on an axis that begins at an instant.
+func (s *series) addFlow(q *requests, zero, window float64) {
+	for k := range q.start {
+		start, end, first := q.start[k]-zero, q.end[k]-zero, q.firstToken[k]-zero
+		spread(s.inFlight, start, end, end-start, window)
+		if !math.IsNaN(first) {
+			spread(s.prompt, start, first, known(q.values["prompt_tokens"][k]), window)
+			spread(s.output, first, end, known(q.values["output_tokens"][k]), window)
+		}
+		if q.state[k] == failed {
+			s.failed[min(len(s.failed)-1, int(start/window))]++
+		}
+	}
 }
 
 func known(v float64) float64 {
@@ -109,10 +132,10 @@ func (s *series) percentiles(values []map[string][]float64) {
 	}
 }
 
-// endWith leaves out the windows after the end of the run, which is shorter than another.
-func (s *series) endWith(span, window float64) {
+// keep leaves out the windows before the start and after the end of the run, which is shorter than another.
+func (s *series) keep(from, to, window float64) {
 	for k := range s.inFlight {
-		if float64(k)*window >= span {
+		if begin := float64(k) * window; begin >= to || begin+window <= from {
 			for _, list := range [][]float64{s.inFlight, s.prompt, s.output, s.failed} {
 				list[k] = none
 			}

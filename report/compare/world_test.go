@@ -29,6 +29,7 @@ type modelled struct {
 	late   int     // trees, of the last ones, that ended in the cooldown
 	cut    int     // requests, of the last ones, that the end cancelled
 	fork   uint64  // of the levels of the trees: another one, other trees
+	warmup int     // requests before the others, one a second
 }
 
 var (
@@ -86,6 +87,12 @@ func (m *modelled) write(t *testing.T, name string) string {
 	w, err := measure.Create(dir)
 	require.NoError(t, err)
 	noise, ends := rand.New(rand.NewPCG(m.seed, 0)), map[int]float64{}
+	for k := range m.warmup {
+		r := m.record(0, 0, 1, rand.New(rand.NewPCG(m.seed, 1)))
+		r.Phase, r.Bucket, r.Credit, r.Due = measure.WarmupPhase, measure.WarmupBucket, k, float64(k)
+		r.shift(r.Due)
+		require.NoError(t, w.Write(&r.Record))
+	}
 	for tree := range m.trees {
 		level := 0.5 + rand.New(rand.NewPCG(uint64(tree), m.fork)).Float64() // of the tree, in every run that plays it
 		lane := tree % 8

@@ -4,7 +4,8 @@
 
 pages.compare = function (page, root) {
   const runs = page.head.runs.map((run, k) => new ComparedRun(page, run, k));
-  const range = new TimeRange(0, page.head.span);
+  const range = new TimeRange(-page.head.before, page.head.span);
+  if (page.head.before) range.shades = [{ from: -page.head.before, to: 0, name: "warmup" }];
   root.append(element("h1", {}, page.title));
   compareBanner(page.head, root);
   for (const line of page.head.lead) root.append(element("p", { class: "lead" }, line));
@@ -112,7 +113,7 @@ function compareDistributions(runs, range, root) {
 function compareTimes(page, runs, range, root) {
   const time = page.tables.time.columns, { window } = page.head;
   const charts = element("div", { class: "stacked" });
-  section(root, "Over time", `Seconds since the first request of each run, in windows of ${formatDuration(window)}. A request counts where it started; tokens flow evenly while they come.`).append(charts);
+  section(root, "Over time", `Seconds since the first request of profiling of each run, in windows of ${formatDuration(window)}. A request counts where it started; tokens flow evenly while they come.${page.head.before ? " What is before 0 is the warmup of the runs that have one; its requests are in no other figure." : ""}`).append(charts);
   const middle = Float64Array.from(time.start, (start) => start + window / 2);
   for (const [column, title, unit, step] of [
     ["in_flight", "Requests in flight", "", true], ["output", "Output tokens per second", "tokens/s", true], ["prompt", "Prompt tokens per second", "tokens/s", true],

@@ -30,7 +30,7 @@ func plannedConfig(mode string) simulate.Config {
 // sampledConfig is a run of a made-up load without a planner.
 func sampledConfig(workers int) simulate.Config {
 	c := simulate.Default()
-	c.Synthetic = &workload.SyntheticOptions{Sessions: 1200, In: 6000, Out: 200, Rate: 3, Shared: 0.5, Groups: 20, Turns: 2, ThinkMS: 2000}
+	c.Synthetic = &workload.SyntheticOptions{Sessions: 400, In: 6000, Out: 200, Rate: 3, Shared: 0.5, Groups: 20, Turns: 2, ThinkMS: 2000}
 	c.Workers, c.Sampling.On = workers, true
 	c.Engine.Config.Blocks = 2000
 	c.Engine, _ = simulate.NewEngine(c.Engine.Config)

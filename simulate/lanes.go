@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/agentx/agentx/replay"
@@ -26,7 +27,7 @@ func (c *Config) lanesOf() replay.Options {
 	}
 	o.Cache, o.Concurrency, o.Seed = c.Input.Cache(), c.Concurrency, strconv.FormatUint(c.Seed, 10)
 	o.Traces, o.Requests, o.Duration = c.LimitTraces, c.LimitRequests, c.MaxTime
-	if o.Duration > 0 {
+	if o.Duration > 0 && o.Duration < math.MaxInt64 {
 		o.Duration++ // what is due at the bound still leaves
 	}
 	return o

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/fleet"
 	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
@@ -110,4 +111,29 @@ func TestValidate(t *testing.T) {
 		_, err := Run(context.Background(), c)
 		require.ErrorContains(t, err, one.want)
 	}
+}
+
+// A run that would last longer than instants can say ends with an error, whether its gaps or its passes are too long.
+func TestRunsThatAreTooLong(t *testing.T) {
+	for _, change := range []func(c *Config){
+		func(c *Config) { c.Synthetic.EveryMS = 1e12 },
+		func(c *Config) { c.Synthetic.EveryMS, c.Speedup = 1, 1e-300 },
+		func(c *Config) { c.Synthetic.Turns, c.Synthetic.ThinkMS = 9, 1e12 },
+		func(c *Config) {
+			c.Synthetic.Turns, c.Synthetic.ThinkMS, c.Load, c.Concurrency = 9, 1e12, LoadConcurrency, 1
+		},
+		func(c *Config) { c.Engine.Timing = engine.NewTiming(slow(c.Engine.Config), nil) },
+	} {
+		c := Default()
+		c.Synthetic = &workload.SyntheticOptions{Sessions: 50, In: 100, Out: 5000}
+		change(&c)
+		_, err := Run(context.Background(), c)
+		require.ErrorIs(t, err, fleet.ErrTooLong)
+	}
+}
+
+// slow returns an engine that hardly moves.
+func slow(c engine.Config) engine.Config {
+	c.SpeedupRatio = 1e-300
+	return c
 }

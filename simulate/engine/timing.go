@@ -50,23 +50,29 @@ func decodePoly(p float64) float64 {
 	return max(square+linear+5.74, 1)
 }
 
+// The longest parts of a pass, about two years and six days: so many passes as a stretch has fit an int64 behind any instant of a run.
+const (
+	longestPrefill = 1 << 56
+	longestDecode  = 1 << 49
+)
+
 // Prefill returns the nanoseconds in which so many prompt tokens are computed.
 func (t *Timing) Prefill(tokens int) int64 {
-	return quantise(t.PrefillMS(float64(tokens)), t.prefill)
+	return int64(min(quantise(t.PrefillMS(float64(tokens)), t.prefill), longestPrefill))
 }
 
 // Decode returns the nanoseconds of one decode step.
 func (t *Timing) Decode(kv, length, requests int) int64 {
-	return quantise(t.DecodeMS(kv, length, requests), t.decode)
+	return int64(min(quantise(t.DecodeMS(kv, length, requests), t.decode), longestDecode))
 }
 
 // quantise rounds milliseconds to nanoseconds, and those at a speed again: doc/spec/simulate.md 4.3.
-func quantise(ms, speed float64) int64 {
+func quantise(ms, speed float64) float64 {
 	ns := math.RoundToEven(float64(ms/1000) * 1e9)
 	if speed > 0 && speed != 1 {
 		ns = math.RoundToEven(float64(float64(ns/1e9)/speed) * 1e9)
 	}
-	return int64(ns)
+	return ns
 }
 
 // charge returns T: the prompt tokens that a pass is charged for, of n requests whose chunks and prefixes have these sums.

@@ -49,7 +49,7 @@ func TestTimingVectors(t *testing.T) {
 		case in.Tokens != nil:
 			ms, ns = timing.PrefillMS(float64(*in.Tokens)), timing.Prefill(*in.Tokens)
 		default:
-			ms, ns = decodePoly(*in.Utilisation), quantise(decodePoly(*in.Utilisation), 1)
+			ms, ns = decodePoly(*in.Utilisation), int64(quantise(decodePoly(*in.Utilisation), 1))
 		}
 		if want.MS != nil {
 			require.InDelta(t, *want.MS, ms, c.TolMS)
@@ -87,4 +87,16 @@ func TestDecodeNeedsARequest(t *testing.T) {
 	timing := NewTiming(Default(), nil)
 	require.Zero(t, timing.Decode(1000, 1000, 0))
 	require.Equal(t, int64(34010000), timing.Decode(1<<40, 1<<40, 1), "utilisation is at most 1")
+}
+
+// An engine that hardly moves has passes of finite length: no sum of them leaves the int64.
+func TestTheSlowestEngine(t *testing.T) {
+	for _, speed := range []float64{1e-12, 1e-300} {
+		config := Default()
+		config.SpeedupRatio = speed
+		timing := NewTiming(config, nil)
+		require.Equal(t, int64(longestPrefill), timing.Prefill(1<<30))
+		require.Equal(t, int64(longestDecode), timing.Decode(1<<20, 1<<20, 1))
+	}
+	require.Positive(t, int64(1<<62+longestDecode*maxStretch))
 }

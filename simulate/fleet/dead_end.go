@@ -12,6 +12,7 @@ type DeadEnd struct {
 	Now   int64 // nanoseconds
 	Stuck []Stuck
 	Left  int // turns that were never released
+	Whole int // max_num_batched_tokens of an engine without chunked prefill that a stuck prompt exceeds; 0: none
 }
 
 // Stuck is a request that a dead end leaves.
@@ -40,6 +41,9 @@ func (e *DeadEnd) Error() string {
 		}
 		fmt.Fprintf(&b, "; session %d turn %d %s: prompt of %d tokens, %s", s.Session, s.Number, s.place(), s.Prompt, s.Status)
 	}
+	if e.Whole > 0 {
+		fmt.Fprintf(&b, "; without chunked prefill no pass computes a prompt of more than max_num_batched_tokens %d", e.Whole)
+	}
 	return b.String()
 }
 
@@ -64,9 +68,20 @@ func (r *run) deadEnd() error {
 	for _, one := range r.result.Requests {
 		if r.open[one.ID] == one {
 			e.Stuck = append(e.Stuck, stuckOf(one, r.now))
+			e.Whole = max(e.Whole, r.tooLongInWhole(one.Prompt))
 		}
 	}
 	return e
+}
+
+// tooLongInWhole returns max_num_batched_tokens of an engine that computes prompts whole and can never compute this one; 0 without one.
+func (r *run) tooLongInWhole(prompt int) int {
+	for _, p := range r.Pools {
+		if c := p.Engine; !c.ChunkedPrefill && c.Type != engine.SGLang && prompt > c.MaxBatchedTokens {
+			return c.MaxBatchedTokens
+		}
+	}
+	return 0
 }
 
 func stuckOf(one *Request, now int64) Stuck {

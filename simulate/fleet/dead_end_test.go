@@ -29,7 +29,7 @@ func TestDeadEndsNameTheirRequests(t *testing.T) {
 		"dead end at 1.000000 s: 1 requests cannot end, 1 turns are not released; session 1 turn 0 on worker 1: prompt of 200 tokens, waiting")
 	require.NoError(t, deadEndOf(t, `{"num_gpu_blocks":3}`, preset.Default, small, large, later))
 	require.EqualError(t, deadEndOf(t, `{"max_num_batched_tokens":100,"enable_chunked_prefill":false}`, preset.Default, small, large, later),
-		"dead end at 1.000000 s: 1 requests cannot end, 1 turns are not released; session 1 turn 0 on worker 1: prompt of 200 tokens, waiting")
+		"dead end at 1.000000 s: 1 requests cannot end, 1 turns are not released; session 1 turn 0 on worker 1: prompt of 200 tokens, waiting; without chunked prefill no pass computes a prompt of more than max_num_batched_tokens 100")
 	require.NoError(t, deadEndOf(t, `{}`, preset.April, small, large, later))
 }
 

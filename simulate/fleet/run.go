@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/agentx/agentx/simulate/engine"
@@ -25,7 +26,13 @@ type run struct {
 	result    *Result
 }
 
-// Run plays a load to its end. The error is that of a dead end, of a planner, or of the context.
+// lastInstant is how far a run may go, about 73 years: what is added to an instant until the next then still fits an int64.
+const lastInstant = 1 << 61
+
+// ErrTooLong is the error of a run that goes on for too long, in virtual time.
+var ErrTooLong = fmt.Errorf("the run goes on behind %.3g simulated seconds, 73 years: want shorter gaps between arrivals, or faster engines", float64(lastInstant)/1e9)
+
+// Run plays a load to its end. The error is that of a dead end, ErrTooLong, of a planner, or of the context.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -35,6 +42,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		at := r.nextEvent()
 		if at == never {
 			return nil, r.deadEnd()
+		}
+		if at > lastInstant {
+			return nil, ErrTooLong
 		}
 		if steps%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -81,7 +81,10 @@ func (s *Sessions) align() {
 	}
 }
 
-// nanoseconds returns milliseconds as nanoseconds, divided by a speed-up.
+// nanoseconds returns milliseconds as nanoseconds, divided by a speed-up. An instant that no run reaches is as good as a later one.
 func nanoseconds(ms, speedup float64) int64 {
-	return int64(math.RoundToEven(float64(ms/speedup) * 1e6))
+	return int64(min(math.RoundToEven(float64(ms/speedup)*1e6), unreached))
 }
+
+// unreached is a time that no run reaches; two of them fit an int64.
+const unreached = 1<<61 + 1<<60

@@ -23,21 +23,23 @@ import (
 
 // completedArguments completes the arguments of verbs. Verbs that are not listed take none.
 var completedArguments = map[string]cobra.CompletionFunc{
-	"agentx convert":       inputs,
-	"agentx cache explain": inputs,
-	"agentx cache warm":    inputs,
-	"agentx replay":        once(cachesAndInputs),
-	"agentx inspect":       once(cachesAndInputs),
-	"agentx simulate":      once(cachesAndInputs),
-	"agentx fetch":         once(datasetNames),
-	"agentx cache info":    once(caches),
-	"agentx cache path":    once(caches),
-	"agentx cache pull":    once(cachesInFrom),
-	"agentx cache verify":  cachesAndParts,
-	"agentx cache pin":     caches,
-	"agentx cache unpin":   caches,
-	"agentx cache rm":      caches,
-	"agentx report":        directories,
+	"agentx convert":        inputs,
+	"agentx cache explain":  inputs,
+	"agentx cache warm":     inputs,
+	"agentx replay":         once(cachesAndInputs),
+	"agentx inspect":        once(cachesAndInputs),
+	"agentx simulate":       once(cachesAndInputs),
+	"agentx fetch":          once(datasetNames),
+	"agentx cache info":     once(caches),
+	"agentx cache path":     once(caches),
+	"agentx cache pull":     once(cachesInFrom),
+	"agentx cache verify":   cachesAndParts,
+	"agentx cache pin":      caches,
+	"agentx cache unpin":    caches,
+	"agentx cache rm":       caches,
+	"agentx report":         directories,
+	"agentx capture check":  inputs,
+	"agentx capture finish": once(directories),
 }
 
 // jsonFile completes the path of a file of JSON, beside which the flag takes JSON itself.

@@ -92,7 +92,7 @@ func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.C
 		base, err = engine.Parse(data, base)
 	}
 	if err != nil {
-		f.add("%s: %w", flagText(name, text), withoutPrefix(err, "engine: "))
+		f.addOnce(fmt.Errorf("%s: %w", flagText(name, text), withoutPrefix(err, "engine: ")))
 	}
 	return base
 }

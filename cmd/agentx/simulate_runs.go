@@ -69,13 +69,13 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 		prefill := f.engineOf("prefill-engine", f.prefillEngine, base)
 		decode := f.engineOf("decode-engine", f.decodeEngine, base)
 		var engines [3]simulate.Engine
-		var err error
-		for n, c := range []*simulate.Engine{&engines[0], &engines[1], &engines[2]} {
-			*c, err = simulate.NewEngine([]engine.Config{base, prefill, decode}[n])
+		for n, c := range []engine.Config{base, prefill, decode} {
+			one, err := simulate.NewEngine(c)
 			if err != nil {
-				f.add("%s: %w", flagText("engine", text), withoutPrefix(err, "engine: "))
-				break
+				f.addOnce(fmt.Errorf("%s: %w", flagText("engine", text), withoutPrefix(err, "engine: ")))
+				one = simulate.Default().Engine
 			}
+			engines[n] = one
 		}
 		name := "engine-" + strconv.Itoa(k+1)
 		if !strings.HasPrefix(strings.TrimSpace(text), "{") && text != "" {

@@ -126,7 +126,7 @@ var imports = map[string][]string{
 		"cachestore", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
-		"simulate", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",
+		"simulate", "simulate/comparison", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},
 }

@@ -205,8 +205,15 @@ func (f *simulateFlags) checkRuns(list []*simulateRun, size *sizing) {
 			list = append(list, sizedRun(n, simulate.Config{}))
 		}
 	}
+	checks := make([]func() error, 0, len(list)+1)
 	for _, r := range list {
-		switch err := f.files(r).Check(); {
+		checks = append(checks, f.files(r).Check)
+	}
+	if len(list) > 1 {
+		checks = append(checks, f.checkComparison)
+	}
+	for _, check := range checks {
+		switch err := check(); {
 		case errors.Is(err, simulate.ErrResultsExist):
 			f.errs = append(f.errs, hintError{usageError{err}, "--overwrite, or another --out"})
 		case err != nil:

@@ -53,7 +53,7 @@ func (f *simulateFlags) checkCurve(list []*simulateRun) {
 		}
 		return
 	}
-	for _, name := range []string{"out", "per-request", "html", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner"} {
+	for _, name := range []string{"out", "per-request", "sample", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner"} {
 		if f.flags.Lookup(name).Changed {
 			f.add("--%s beside --hit-curve, which simulates no engine", name)
 		}
@@ -151,7 +151,10 @@ func (c *curveFlags) blocks(blockSize int) (list []int64, err error) {
 
 // printCurves computes the curves and prints them.
 func (f *simulateFlags) printCurves(ctx context.Context, w io.Writer, list []*simulateRun) error {
-	o := hitcurve.Options{}
+	o, page := hitcurve.Options{}, ""
+	if f.html != "" {
+		o.Fine, page = chart.Smooth, f.curvePage()
+	}
 	for _, p := range f.curve.policies {
 		o.Policies = append(o.Policies, hitcurve.Policy(p))
 	}
@@ -170,6 +173,11 @@ func (f *simulateFlags) printCurves(ctx context.Context, w io.Writer, list []*si
 		one.Name = r.Name
 		curves = append(curves, one)
 	}
+	if page != "" {
+		if err := chart.Write(page, "Hit-rate curve", curves); err != nil {
+			return err
+		}
+	}
 	if f.asJSON {
 		if len(curves) == 1 {
 			return printJSON(w, curves[0])
@@ -186,7 +194,18 @@ func (f *simulateFlags) printCurves(ctx context.Context, w io.Writer, list []*si
 			return err
 		}
 	}
-	return nil
+	if page != "" {
+		fmt.Fprintln(w)
+	}
+	return printPage(w, page)
+}
+
+// curvePage returns the file of the page of a curve. That of a run has another name.
+func (f *simulateFlags) curvePage() string {
+	if f.html == simulate.PageFile {
+		return chart.PageFile
+	}
+	return f.html
 }
 
 // writeCurve prints a curve for people.

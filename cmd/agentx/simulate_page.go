@@ -59,7 +59,7 @@ func isDirectory(path string) bool {
 
 // checkPages adds what is wrong with the pages of several runs.
 func (f *simulateFlags) checkPages(several bool) {
-	if several && f.html != "" && f.out == "" {
+	if several && !f.curve.on && f.html != "" && f.out == "" {
 		f.add("--html of several runs: add --out DIR, in which each has a directory with its page")
 	}
 }

@@ -20,16 +20,23 @@ func (f *simulateFlags) printSimulated(w io.Writer, list []*simulateRun, a *size
 		return nil
 	case one && f.asJSON:
 		return list[0].Summary.WriteJSON(w)
-	case f.asJSON:
-		return printJSON(w, struct {
-			Runs   []*simulateRun `json:"runs"`
-			Answer *sizeAnswer    `json:"answer"` // null: nothing was searched
-			Out    string         `json:"out"`
-		}{list, a, f.out})
 	case one:
 		return errors.Join(writeSimulated(w, list[0].Summary), printPage(w, list[0].Page))
 	}
-	return f.writeRuns(w, list, a)
+	path, err := f.writeComparison(list, a)
+	switch {
+	case err != nil:
+		return err
+	case f.asJSON:
+		return printJSON(w, struct {
+			Runs    []*simulateRun `json:"runs"`
+			Answer  *sizeAnswer    `json:"answer"`  // null: nothing was searched
+			Answers []string       `json:"answers"` // in words
+			Out     string         `json:"out"`
+			Page    string         `json:"page,omitempty"` // file; empty: none
+		}{list, a, f.answers(list, a), f.out, path})
+	}
+	return errors.Join(f.writeRuns(w, list, a), printPage(w, path))
 }
 
 // writeSimulated prints a summary for people.
@@ -126,11 +133,11 @@ func (f *simulateFlags) writeRuns(w io.Writer, list []*simulateRun, a *sizeAnswe
 			return runColumns[k].of(r.Summary)
 		})
 	}
-	if a != nil {
-		fmt.Fprintf(&b, "\n%s\n", a.Text)
+	if lines := f.answers(list, a); len(lines) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", strings.Join(lines, "\n"))
 	}
 	if f.out != "" {
-		fmt.Fprintf(&b, "\nresults  %s\n", f.out)
+		fmt.Fprintf(&b, "\n%-16s%s\n", "results", f.out)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

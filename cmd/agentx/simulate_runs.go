@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/simulate"
+	"github.com/agentx/agentx/simulate/comparison"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
 )
@@ -29,6 +30,8 @@ type simulateRun struct {
 	Summary *simulate.Summary `json:"summary"` // null: it came to no end
 
 	config   simulate.Config
+	engine   string             // its name; empty: all runs have the same
+	samples  comparison.Samples // of the page of several runs
 	warnings []string
 	err      error
 }
@@ -36,7 +39,7 @@ type simulateRun struct {
 // variant is one value of something that runs differ in.
 type variant struct {
 	name string
-	set  func(*simulate.Config)
+	set  func(*simulateRun)
 }
 
 // runs returns the runs of all combinations, the last flag changing fastest.
@@ -46,11 +49,11 @@ func (f *simulateFlags) runs(base simulate.Config) []*simulateRun {
 		var next []*simulateRun
 		for _, r := range list {
 			for _, v := range variants {
-				one := &simulateRun{Name: r.Name, config: r.config}
+				one := &simulateRun{Name: r.Name, engine: r.engine, config: r.config}
 				if len(variants) > 1 {
 					one.Name = strings.TrimPrefix(r.Name+"_"+v.name, "_")
 				}
-				v.set(&one.config)
+				v.set(one)
 				next = append(next, one)
 			}
 		}
@@ -84,8 +87,11 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 		if slices.ContainsFunc(list, func(v variant) bool { return v.name == name }) { // two files of the same name
 			name += "-" + strconv.Itoa(k+1)
 		}
-		list = append(list, variant{name, func(c *simulate.Config) {
-			c.Engine, c.PrefillEngine, c.DecodeEngine = engines[0], engines[1], engines[2]
+		list = append(list, variant{name, func(r *simulateRun) {
+			r.config.Engine, r.config.PrefillEngine, r.config.DecodeEngine = engines[0], engines[1], engines[2]
+			if len(texts) > 1 {
+				r.engine = name
+			}
 		}})
 	}
 	return list
@@ -97,7 +103,8 @@ func (f *simulateFlags) workerVariants() (list []variant) {
 		f.checkCounts("decode-workers", f.decodeWorkers)
 		for _, p := range orOne(f.prefillWorkers) {
 			for _, d := range orOne(f.decodeWorkers) {
-				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(c *simulate.Config) {
+				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(r *simulateRun) {
+					c := &r.config
 					c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, max(p, min(1, len(f.prefillWorkers))), max(d, min(1, len(f.decodeWorkers))) // checkCounts tells of others
 				}})
 			}
@@ -105,7 +112,7 @@ func (f *simulateFlags) workerVariants() (list []variant) {
 		return list
 	}
 	for _, n := range f.fleetSizes() {
-		list = append(list, variant{"workers-" + strconv.Itoa(n), func(c *simulate.Config) { c.Workers = n }})
+		list = append(list, variant{"workers-" + strconv.Itoa(n), func(r *simulateRun) { r.config.Workers = n }})
 	}
 	return list
 }
@@ -149,7 +156,7 @@ func orOne(list []int) []int {
 func (f *simulateFlags) concurrencyVariants() (list []variant) {
 	f.checkCounts("concurrency", f.concurrency)
 	for _, n := range orOne(f.concurrency) {
-		list = append(list, variant{"concurrency-" + strconv.Itoa(n), func(c *simulate.Config) { c.Concurrency = n }})
+		list = append(list, variant{"concurrency-" + strconv.Itoa(n), func(r *simulateRun) { r.config.Concurrency = n }})
 	}
 	return list
 }
@@ -221,6 +228,9 @@ func (f *simulateFlags) playOne(ctx context.Context, r *simulateRun) {
 	}
 	if f.html != "" {
 		r.Page = filepath.Join(f.out, r.Name, f.html)
+		if r.Name != "" {
+			r.samples = comparison.NewSamples(result)
+		}
 	}
 	for _, g := range f.gateList {
 		if why := g.Judge(s); why != "" {

@@ -83,6 +83,9 @@ func (f *simulateFlags) findSize(ctx context.Context, s *sizing, base simulate.C
 		a.Gates = append(a.Gates, g.Text)
 	}
 	var tried []*simulateRun
+	defer func() {
+		slices.SortFunc(tried, func(x, y *simulateRun) int { return x.config.Workers - y.config.Workers })
+	}()
 	keeps := func(n int) (bool, error) {
 		r := sizedRun(n, base)
 		f.play(ctx, []*simulateRun{r})
@@ -124,6 +127,5 @@ func (f *simulateFlags) findSize(ctx context.Context, s *sizing, base simulate.C
 	if low >= s.least {
 		a.Text += fmt.Sprintf("; %d do not", low)
 	}
-	slices.SortFunc(tried, func(x, y *simulateRun) int { return x.config.Workers - y.config.Workers })
 	return tried, a, nil
 }

@@ -49,7 +49,7 @@ func (a *axis) answer(runs []*Run, order []int, gates string) string {
 	}
 	text := words(number(best), keep+" "+gates)
 	if best > 0 {
-		text += "; " + words(number(best-1), not)
+		text += fmt.Sprintf("; %d %s", number(best-1), not)
 	}
 	return text
 }

@@ -26,7 +26,6 @@ type event struct {
 	turn    int
 	first   bool // the first token, not the end
 	request *fleet.Request
-	worker  int
 }
 
 // begin takes an event that will be.

@@ -1,0 +1,104 @@
+package capture
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/agentx/agentx/capture/carry"
+	"github.com/agentx/agentx/capture/session"
+)
+
+// admin returns what the admin listener answers with.
+func (c *Capture) admin() http.Handler {
+	c.gauges()
+	mux := http.NewServeMux()
+	mux.Handle("GET /health", carry.Health())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("POST /sessions", c.createSession)
+	mux.HandleFunc("GET /sessions", c.listSessions)
+	mux.HandleFunc("GET /sessions/{id}", c.getSession)
+	mux.HandleFunc("DELETE /sessions/{id}", c.deleteSession)
+	return mux
+}
+
+func (c *Capture) gauges() {
+	c.metrics.gauge("queue_bytes", "Bytes that wait for a worker.", nil, func() float64 { return float64(c.pool.used()) })
+	c.metrics.gauge("copy_bytes", "Bytes of all copies.", nil, func() float64 { return float64(c.proxy.CopyBytes()) })
+	for state := session.Open; state <= session.Finished; state++ {
+		c.metrics.gauge("sessions", "Sessions, by state.", prometheus.Labels{"state": state.String()}, func() float64 { return float64(c.sessions.Counts()[state]) })
+	}
+}
+
+// answer writes a JSON object.
+func answer(w http.ResponseWriter, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		status, text = http.StatusInternalServerError, []byte(`{"error":"no answer"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // a client that has left does not matter
+}
+
+// refuse answers with an error of the registry.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	switch {
+	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrClosing):
+		status = http.StatusNotFound
+	case errors.Is(err, session.ErrBusy):
+		status = http.StatusConflict
+	case errors.Is(err, session.ErrTooMany):
+		status = http.StatusTooManyRequests
+	}
+	answer(w, status, map[string]string{"error": err.Error()})
+}
+
+func (c *Capture) createSession(w http.ResponseWriter, _ *http.Request) {
+	s, err := c.sessions.Create(c.options.Now())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	answer(w, http.StatusCreated, map[string]string{"session_id": s.ID, "url": "/s/" + s.ID})
+}
+
+// told is what may be told of a session.
+type told struct {
+	session.Info
+	Blocks     int  `json:"blocks"`
+	Incomplete bool `json:"incomplete"`
+}
+
+func tell(s *session.Session[*recorder], info session.Info) told {
+	return told{info, s.Recorder.blocks(), s.Recorder.incomplete.Load()}
+}
+
+func (c *Capture) listSessions(w http.ResponseWriter, _ *http.Request) {
+	list := []told{}
+	for _, s := range c.sessions.List() {
+		list = append(list, tell(s, c.sessions.Info(s)))
+	}
+	answer(w, http.StatusOK, list)
+}
+
+func (c *Capture) getSession(w http.ResponseWriter, r *http.Request) {
+	s, info, err := c.sessions.Get(r.PathValue("id"))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	answer(w, http.StatusOK, tell(s, info))
+}
+
+func (c *Capture) deleteSession(w http.ResponseWriter, r *http.Request) {
+	if err := c.sessions.Delete(r.PathValue("id"), c.options.Now()); err != nil {
+		refuse(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}

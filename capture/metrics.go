@@ -1,0 +1,173 @@
+package capture
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentx/agentx/capture/carry"
+	"github.com/agentx/agentx/capture/finish"
+	"github.com/agentx/agentx/capture/journal"
+)
+
+// metrics are what a capture tells Prometheus. No label says whose session, agent or model something was.
+type metrics struct {
+	registry    *prometheus.Registry
+	requests    *prometheus.CounterVec
+	notRecorded *prometheus.CounterVec
+	marks       *prometheus.CounterVec
+	kinds       *prometheus.CounterVec
+	results     *prometheus.CounterVec
+	inFlight    prometheus.Gauge
+	stages      [3]times
+}
+
+// stageNames are the labels of carry's stages, in their order.
+var stageNames = [3]string{carry.Dispatch: "dispatch", carry.FirstByte: "first_byte", carry.Flush: "chunk"}
+
+func newMetrics() *metrics {
+	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "agentx_capture_" + name, Help: help}, labels)
+	}
+	m := &metrics{
+		registry:    prometheus.NewRegistry(),
+		requests:    vector("requests_total", "Exchanges of sessions that are over, by how they ended.", "end"),
+		notRecorded: vector("not_recorded_total", "Requests that are in no trace, by reason, once that is known.", "reason"),
+		marks:       vector("marks_total", "Marks of exchanges.", "mark"),
+		kinds:       vector("blocks_total", "Blocks of prompts: kept from an earlier prompt, or new.", "kind"),
+		results:     vector("finish_total", "Sessions that were finished.", "result"),
+		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "agentx_capture_inflight", Help: "Requests that are carried now."}),
+	}
+	m.registry.MustRegister(m.requests, m.notRecorded, m.marks, m.kinds, m.results, m.inFlight)
+	for k := range m.stages {
+		m.stages[k].describe(stageNames[k])
+		m.registry.MustRegister(&m.stages[k])
+	}
+	return m
+}
+
+// gauge adds a gauge that is read when it is asked for.
+func (m *metrics) gauge(name, help string, labels prometheus.Labels, read func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentx_capture_" + name, Help: help, ConstLabels: labels}, read))
+}
+
+func (m *metrics) left(why journal.Reason, n int) {
+	m.notRecorded.WithLabelValues(string(why)).Add(float64(n))
+}
+
+func (m *metrics) ended(x journal.Outcome, marks journal.Mark) {
+	m.requests.WithLabelValues(string(x)).Inc()
+	for _, name := range marks.Names() {
+		m.marks.WithLabelValues(name).Inc()
+	}
+}
+
+func (m *metrics) blocks(kept, made int) {
+	m.kinds.WithLabelValues("kept").Add(float64(kept))
+	m.kinds.WithLabelValues("new").Add(float64(made))
+}
+
+// finished counts the result of a session.
+func (m *metrics) finished(r finish.Result, err error) {
+	for why, n := range r.NotRecorded {
+		m.left(why, n)
+	}
+	result := "trace"
+	switch {
+	case err != nil:
+		result = "error"
+	case r.Bad:
+		result = "bad"
+	case !r.Written:
+		result = "none"
+	}
+	m.results.WithLabelValues(result).Inc()
+}
+
+// added takes how long a step of carrying took.
+func (m *metrics) added(stage carry.Stage, ns int64) { m.stages[stage].add(ns) }
+
+func (m *metrics) quantiles() map[string]Quantiles {
+	q := map[string]Quantiles{}
+	for k := range m.stages {
+		q[stageNames[k]] = Quantiles{m.stages[k].quantile(0.5), m.stages[k].quantile(0.99)}
+	}
+	return q
+}
+
+// times counts nanoseconds in buckets whose bounds grow by an eighth at most. It takes no lock: every chunk adds to it.
+type times struct {
+	counts [64 * parts]atomic.Uint64
+	sum    atomic.Int64
+	desc   *prometheus.Desc
+}
+
+// parts is how many buckets lie between two powers of two.
+const parts = 8
+
+// bucket returns the bucket of a time.
+func bucket(ns int64) int {
+	n := uint64(max(0, ns))
+	if n < parts {
+		return int(n)
+	}
+	shift := bits.Len64(n) - 4 // n>>shift has four bits, the first of them 1
+	return (shift+1)*parts + int(n>>shift)&(parts-1)
+}
+
+// most returns the largest time of a bucket, in nanoseconds.
+func most(bucket int) int64 {
+	if bucket < parts {
+		return int64(bucket)
+	}
+	shift := bucket/parts - 1
+	return (int64(parts+bucket%parts)+1)<<shift - 1
+}
+
+func (t *times) add(ns int64) {
+	t.counts[bucket(ns)].Add(1)
+	t.sum.Add(max(0, ns))
+}
+
+// quantile returns an upper bound of a quantile in seconds, at most an eighth above it; 0 where nothing was added.
+func (t *times) quantile(q float64) float64 {
+	var n uint64
+	for k := range t.counts {
+		n += t.counts[k].Load()
+	}
+	rank := uint64(q * float64(n))
+	for k := range t.counts {
+		if c := t.counts[k].Load(); c > rank {
+			return float64(most(k)) / 1e9
+		} else {
+			rank -= c
+		}
+	}
+	return 0
+}
+
+func (t *times) describe(stage string) {
+	t.desc = prometheus.NewDesc("agentx_capture_added_seconds", "What carrying adds: to the dispatch of a request, to the head of a reply, to a chunk of it.",
+		nil, prometheus.Labels{"stage": stage})
+}
+
+// Describe and Collect make times a collector of one histogram.
+func (t *times) Describe(to chan<- *prometheus.Desc) { to <- t.desc }
+
+// bounds of the histogram, in seconds.
+var bounds = []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.1, 1}
+
+func (t *times) Collect(to chan<- prometheus.Metric) {
+	counts, n := map[float64]uint64{}, uint64(0)
+	for k := range t.counts {
+		c := t.counts[k].Load()
+		n += c
+		for _, bound := range bounds {
+			if float64(most(k)) <= bound*1e9 {
+				counts[bound] += c
+			}
+		}
+	}
+	to <- prometheus.MustNewConstHistogram(t.desc, n, float64(t.sum.Load())/1e9, counts)
+}

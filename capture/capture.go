@@ -298,8 +298,8 @@ func (c *Capture) keep(ctx context.Context) {
 		c.folder.Sync()
 		c.sessions.Sweep(c.options.Now())
 		if c.options.Free != nil {
-			free, err := c.options.Free()
-			c.full.Store(err == nil && free < c.options.Limits.DiskFree)
+			free, known := c.options.Free()
+			c.full.Store(known && free < c.options.Limits.DiskFree)
 		}
 	}
 }

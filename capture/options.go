@@ -36,12 +36,12 @@ type Options struct {
 	Export journal.Export
 	Limits Limits
 
-	Workers int                   // that observe
-	Now     func() int64          // nanoseconds of a monotonic clock
-	Wall    func() int64          // nanoseconds of the wall clock, which goes on while the machine is suspended
-	Random  io.Reader             // of keys and ids
-	Log     *slog.Logger          // gets traces and reasons, never what a client sent
-	Free    func() (int64, error) // bytes that are free on the disk of Dir; nil: not looked at
+	Workers int                  // that observe
+	Now     func() int64         // nanoseconds of a monotonic clock
+	Wall    func() int64         // nanoseconds of the wall clock, which goes on while the machine is suspended
+	Random  io.Reader            // of keys and ids
+	Log     *slog.Logger         // gets traces and reasons, never what a client sent
+	Free    func() (int64, bool) // bytes that are free on the disk of Dir, if that is known; nil: not looked at
 }
 
 // Limits bound what a capture takes. doc/spec/capture.md 7.4 says what is done beyond each.
@@ -58,6 +58,9 @@ var DefaultLimits = Limits{
 	Sessions: 10_000, Blocks: 2_000_000, Nodes: 200_000,
 	HeaderTimeout: 600 * time.Second, DiskFree: 64 << 20,
 }
+
+// LimitNames has the names that Limits.Set takes.
+var LimitNames = []string{"request_copy", "reply_copy", "copies", "queue", "sessions", "blocks", "nodes", "header_timeout", "stall", "disk_free"}
 
 // Set sets one limit by NAME=VALUE. Bytes may have a unit (KiB, MiB, GiB).
 func (l *Limits) Set(text string) error {
@@ -81,8 +84,7 @@ func (l *Limits) Set(text string) error {
 			err = errors.New("want no negative time")
 		}
 	default:
-		names := []string{"request_copy", "reply_copy", "copies", "queue", "disk_free", "sessions", "blocks", "nodes", "header_timeout", "stall"}
-		return fmt.Errorf("limit %q: there is none of that name: want %s, one of %s", name, suggest.Closest(name, names), strings.Join(names, ", "))
+		return fmt.Errorf("limit %q: want a name as %s", name, suggest.Closest(name, LimitNames))
 	}
 	if err != nil {
 		return fmt.Errorf("limit %s=%q: %w", name, value, err)

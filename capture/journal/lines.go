@@ -1,6 +1,9 @@
 package journal
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Version is that of the lines.
 const Version = 1
@@ -41,6 +44,14 @@ const (
 
 // MaskNames has the word of each mask, in their order.
 var MaskNames = []string{"models", "prefix-counts", "tails"}
+
+// MaskOf returns the mask of a word, 0 where it is none.
+func MaskOf(name string) Masks {
+	if k := slices.Index(MaskNames, name); k >= 0 {
+		return 1 << k
+	}
+	return 0
+}
 
 // Holes says what becomes of a trace with a hole.
 type Holes string

@@ -1,22 +1,233 @@
 package main
 
 import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/capture"
+	"github.com/agentx/agentx/capture/carry"
+	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/tokensource"
 )
 
-func newCapture() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "capture",
-		Short: "Finish and check captured traces",
-		Long: `Finish and check traces that were captured from live agents.
+// captureFlags say what is captured, and how.
+type captureFlags struct {
+	listen, admin, cert, key string
+	upstreams                []string
+	out                      string
+	tokenizer                string
+	record, unattributed     string
+	onDisconnect             string
+	masks                    []string
+	holes                    string
+	limits                   []string
+	asJSON                   bool
+	options                  capture.Options
+}
 
-A capture has a directory: journals of open sessions in journal, finished traces in traces, and what is
-to know of each in notes. "agentx convert DIR/traces" takes the folder as it is. A trace holds token
-counts, numbers of blocks, times and names of models: no text, and no digest of one.`,
-		Example: "  agentx capture check DIR/traces --trie\n  agentx capture finish DIR",
-		Args:    refuseArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+func newCapture() *cobra.Command {
+	f := captureFlags{options: capture.Options{Limits: capture.DefaultLimits}}
+	cmd := &cobra.Command{
+		Use:   "capture --upstream URL --out DIR",
+		Short: "Record live agents: a proxy that writes what they do as traces, without what they say",
+		Long: `Stand between agents and an LLM API, pass everything on unchanged and at once, and write each session
+as a trace that agentx convert takes: token counts, numbers of blocks, times. No text, header value, id or
+digest reaches the disk. It runs until a signal, and may run for weeks.
+
+  agentx capture --upstream https://api.anthropic.com --out captured --listen 127.0.0.1:8080
+  ANTHROPIC_BASE_URL=http://127.0.0.1:8080 claude
+  agentx convert captured/traces
+
+Claude Code, Codex, OpenCode and agents of Dynamo name their sessions in headers. Others name them in the
+base URL: http://HOST/s/NAME/v1 for openai, http://HOST/s/NAME for anthropic. Where nothing names a session,
+the address and the credential of a client tell it apart.
+
+What contributors should know: sizes, rhythm, models and the shape of tool loops stay visible, and who holds
+a transcript can confirm it by its sizes. --grid, --max-gap and --mask make that harder.
+
+The first lines on standard output are "listening URL" and "admin URL". The admin listener answers
+GET /health, GET /metrics (Prometheus), GET and POST /sessions, GET and DELETE /sessions/ID.
+DIR has traces, notes (what is to know of each) and journals of open sessions; after a crash
+"agentx capture finish DIR", or the next capture, makes traces of these.
+
+--limit NAME=VALUE: ` + strings.Join(capture.LimitNames, ", ") + `.`,
+		Example: `  agentx capture --upstream openai=https://api.openai.com --upstream anthropic=https://api.anthropic.com --out captured
+  agentx capture --upstream http://127.0.0.1:8000 --out captured --record opted --idle 30m --mask models,tails
+  agentx capture check captured/traces --trie`,
+		Args: refuseArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
+	f.register(cmd)
 	cmd.AddCommand(newCaptureFinish(), newCaptureCheck())
 	return cmd
+}
+
+func (f *captureFlags) register(cmd *cobra.Command) {
+	flags, o := cmd.Flags(), &f.options
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "address for agents; port 0 takes a free one")
+	flags.StringVar(&f.admin, "admin", "127.0.0.1:0", "address for health, metrics and control")
+	flags.StringVar(&f.cert, "tls-cert", "", "certificate of --listen, a PEM file; with --tls-key")
+	flags.StringVar(&f.key, "tls-key", "", "its key, a PEM file")
+	flags.StringArrayVar(&f.upstreams, "upstream", nil, "[KIND=]URL of an API; KIND openai or anthropic takes the paths of that API, a bare URL the rest (repeatable)")
+	flags.StringVar(&f.out, "out", "", "directory of the capture; made where it is missing")
+	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "counts tokens, as agentx help tokenize names them")
+	flags.IntVar(&o.BlockSize, "block-size", 64, "tokens of a block")
+	flags.StringVar(&f.record, "record", "all", "all, or opted: with X-Agentx-Capture: on, or a session in the URL. X-Agentx-Capture: off always wins")
+	flags.StringVar(&o.SessionHeader, "session-header", "", "header that names the session of a request")
+	flags.StringVar(&f.unattributed, "unattributed", "client", "requests of which nothing names a session: client, or drop")
+	durationVar(flags, &o.Idle, "idle", 6*time.Hour, "a session that is idle so long is finished")
+	durationVar(flags, &o.Drain, "drain", 30*time.Second, "how long the end waits for running requests")
+	flags.BoolVar(&o.Linear, "linear", false, "one request of a session at a time; another one is refused with 409")
+	flags.StringVar(&f.onDisconnect, "on-disconnect", "cancel", "when a client leaves: cancel its request, or detach: read the reply to its end")
+	flags.IntVar(&o.Workers, "workers", max(1, runtime.NumCPU()-1), "that observe")
+	durationVar(flags, &o.Sync, "sync", time.Second, "how often journals are forced to disk; 0: every line")
+	durationVar(flags, &o.Export.Grid, "grid", journal.DefaultGrid, "times in traces are multiples of it")
+	durationVar(flags, &o.Export.MaxGap, "max-gap", 0, "longer idle gaps are cut to it; 0: none is")
+	flags.StringSliceVar(&f.masks, "mask", nil, "what traces hide: "+strings.Join(journal.MaskNames, ", ")+" (repeatable)")
+	flags.StringVar(&f.holes, "holes", "cut", "a trace that lacks a prompt: cut it before, drop it, or keep what is known")
+	flags.IntVar(&o.Export.MinRequests, "min-requests", 1, "shorter traces are not written")
+	flags.StringArrayVar(&f.limits, "limit", nil, "NAME=VALUE, see above (repeatable)")
+	flags.BoolVar(&f.asJSON, "json", false, "print what it came to as JSON, at the end")
+}
+
+// oneOf returns whether a flag has the second of its two values.
+func oneOf(p *problems, name, value, first, second string) bool {
+	if value != first && value != second {
+		p.add("%s: want %s or %s", flagText(name, value), first, second)
+	}
+	return value == second
+}
+
+// check completes the options, and returns everything that is wrong with the flags.
+func (f *captureFlags) check() error {
+	var p problems
+	o := &f.options
+	for _, text := range f.upstreams {
+		u, err := carry.ParseUpstream(text)
+		if err != nil {
+			p.add("--upstream: %w", err)
+			continue
+		}
+		o.Upstreams = append(o.Upstreams, u)
+	}
+	if len(f.upstreams) == 0 {
+		p.errs = append(p.errs, hintError{usageError{errors.New("--upstream: say which API to pass requests on to")}, "--upstream https://api.anthropic.com"})
+	}
+	if o.Dir = f.out; f.out == "" {
+		p.add("--out: say where traces go")
+	}
+	if (f.cert == "") != (f.key == "") {
+		p.add("--tls-cert and --tls-key: want both or none")
+	}
+	if err := tokensource.Check(f.tokenizer); err != nil {
+		p.add("%s: %w", flagText("tokenizer", f.tokenizer), err)
+	}
+	o.Opted = oneOf(&p, "record", f.record, "all", "opted")
+	o.DropUnattributed = oneOf(&p, "unattributed", f.unattributed, "client", "drop")
+	o.Detach = oneOf(&p, "on-disconnect", f.onDisconnect, "cancel", "detach")
+	for _, name := range f.masks {
+		bit := journal.MaskOf(name)
+		if bit == 0 {
+			p.add("%s: want %s", flagText("mask", name), suggest.Closest(name, journal.MaskNames))
+		}
+		o.Export.Masks |= bit
+	}
+	if o.Export.Holes = journal.Holes(f.holes); f.holes == "cut" {
+		o.Export.Holes = journal.HolesCut
+	}
+	for _, text := range f.limits {
+		if err := o.Limits.Set(text); err != nil {
+			p.add("--%w", err)
+		}
+	}
+	if o.BlockSize < 1 || o.Workers < 1 || o.Export.MinRequests < 1 {
+		p.add("--block-size, --workers, --min-requests: want at least 1")
+	}
+	if err := o.Export.Validate(); err != nil {
+		p.add("%w", err)
+	}
+	return p.err()
+}
+
+func (f *captureFlags) run(cmd *cobra.Command) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	ctx, o := cmd.Context(), &f.options
+	noCores()
+	source, err := tokensource.Resolve(ctx, f.tokenizer, hub.Options{})
+	if err != nil {
+		return fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err)
+	}
+	tok, err := source.Load()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	o.Tokenizer, o.TokenizerName = tok, tok.Name()
+	o.Now = func() int64 { return int64(time.Since(began)) }
+	o.Wall = func() int64 { return time.Now().Round(0).UnixNano() }
+	o.Random = rand.Reader
+	o.Free = func() (int64, bool) { return durable.FreeBytes(f.out) }
+	o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	traffic, admin, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := capture.New(context.WithoutCancel(ctx), *o)
+	if err != nil {
+		return errors.Join(explainBusy(err), traffic.Close(), admin.Close())
+	}
+	scheme := "http"
+	if f.cert != "" {
+		scheme = "https"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "listening %s://%s\nadmin http://%s\n", scheme, traffic.Addr(), admin.Addr())
+	err = c.Serve(ctx, traffic, admin)
+	if f.asJSON {
+		return errors.Join(err, printJSON(cmd.OutOrStdout(), c.Summary()))
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), c.Summary())
+	return err
+}
+
+// explainBusy says what to do about a directory that another process has.
+func explainBusy(err error) error {
+	if errors.Is(err, journal.ErrBusy) {
+		return hintError{err, "another --out, or end that process"}
+	}
+	return err
+}
+
+// open opens both listeners.
+func (f *captureFlags) open(ctx context.Context) (traffic, admin net.Listener, err error) {
+	var config net.ListenConfig
+	if admin, err = config.Listen(ctx, "tcp", f.admin); err != nil {
+		return nil, nil, fmt.Errorf("--admin: %w", err)
+	}
+	if traffic, err = config.Listen(ctx, "tcp", f.listen); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("--listen: %w", err), admin.Close())
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("--tls-cert: %w", err), admin.Close(), traffic.Close())
+		}
+		traffic = tls.NewListener(traffic, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	}
+	return traffic, admin, nil
 }

@@ -148,7 +148,7 @@ func (d *download) restart() error {
 // checkSpace refuses a file that the disk cannot hold, with 5 % to spare.
 func (d *download) checkSpace() error {
 	need := d.want.Size + d.want.Size/20 - d.n
-	if free, ok := freeBytes(d.store.dir); ok && need > free {
+	if free, ok := durable.FreeBytes(d.store.dir); ok && need > free {
 		return &Error{Class: ClassLocalDisk, Text: fmt.Sprintf("no space in %s: %d bytes are needed, %d are free", d.store.dir, need, free), Hint: "HF_HUB_CACHE=DIR, or HF_HOME=DIR, on a larger disk"}
 	}
 	return nil

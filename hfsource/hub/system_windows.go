@@ -7,14 +7,3 @@ var unreachableErrors = []error{windows.WSAECONNREFUSED, windows.WSAENETUNREACH,
 
 // checkWritable returns nil: on Windows only a write tells.
 func checkWritable(string) error { return nil }
-
-// freeBytes returns the free space of the disk of a directory, in bytes; ok is false if it is unknown.
-func freeBytes(dir string) (n int64, ok bool) {
-	name, err := windows.UTF16PtrFromString(dir)
-	if err != nil {
-		return 0, false
-	}
-	var free uint64
-	err = windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
-	return int64(min(free, 1<<62)), err == nil
-}

@@ -27,7 +27,7 @@ const module = "github.com/agentx/agentx"
 // by their folder, modules of others by their path, and unsafe. A new edge is a new line here, for a reader to see and to
 // agree to; a line that nobody needs any more fails as well.
 var imports = map[string][]string{
-	"internal/durable":            {},
+	"internal/durable":            {"golang.org/x/sys"},
 	"internal/bytefmt":            {},
 	"internal/suggest":            {},
 	"internal/jsonobject":         {"internal/suggest"},
@@ -114,6 +114,7 @@ var imports = map[string][]string{
 	"simulate/page":       {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":    {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":     {"internal/durable"},
+	"capture":             {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "internal/suggest", "github.com/prometheus/client_golang"},
 	"capture/agents":      {"capture/journal", "capture/reply"},
 	"capture/finish":      {"capture/journal", "convert/weka", "internal/durable", "internal/regular"},
 	"capture/session":     {"capture/canon", "capture/journal"},
@@ -123,7 +124,7 @@ var imports = map[string][]string{
 
 	"simulate/hitcurve/chart": {"internal/durable", "replay/measure", "report/page", "simulate", "simulate/hitcurve"},
 	"cmd/agentx": {
-		"cachestore", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
 		"simulate", "simulate/comparison", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",

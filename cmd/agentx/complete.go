@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/capture"
+	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/hub"
@@ -45,8 +47,20 @@ var completedArguments = map[string]cobra.CompletionFunc{
 // jsonFile completes the path of a file of JSON, beside which the flag takes JSON itself.
 var jsonFile = cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt)
 
+// pemFile completes the path of a certificate or a key.
+var pemFile = cobra.FixedCompletions([]string{"pem", "crt", "key"}, cobra.ShellCompDirectiveFilterFileExt)
+
 // completedFlags completes the values of flags. Numbers, times and sizes are not completed.
 var completedFlags = map[string]cobra.CompletionFunc{
+	"record":           choice("all", "opted\tthose that ask for it"),
+	"unattributed":     choice("client\tby address and credential", "drop"),
+	"on-disconnect":    choice("cancel", "detach\tread the reply to its end"),
+	"holes":            choice("cut\tbefore the first", "drop\tthe trace", "keep\twhat is known"),
+	"mask":             choice(journal.MaskNames...),
+	"limit":            prefixes(capture.LimitNames...),
+	"upstream":         prefixes("openai=", "anthropic=", "http://", "https://"),
+	"tls-cert":         pemFile,
+	"tls-key":          pemFile,
 	"profile":          choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
 	"tokenizer":        cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
 	"corpus":           cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file

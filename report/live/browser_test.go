@@ -102,12 +102,13 @@ func TestLiveInABrowser(t *testing.T) {
 	require.Empty(t, pagetest.Eval[string](b, `location.hash`))
 	b.Picture("live-light")
 
-	pagetest.Eval[bool](b, `(document.querySelector(".legend button").click(), scrollTo(0, 500), true)`)
+	pagetest.Eval[bool](b, `(document.querySelector(".legend button").click(), scrollTo(0, 500), document.querySelector(".plot").id = "first", true)`)
 	charts := pagetest.Eval[int](b, `document.querySelectorAll("figure").length`)
 	p.play(10)
 	comes(".live", "replay 1m40s")
 	comes(".bar", "40.19 s to ")
-	assert.Equal(t, charts, pagetest.Eval[int](b, `document.querySelectorAll("figure").length`), "the old charts are gone")
+	assert.Equal(t, charts, pagetest.Eval[int](b, `document.querySelectorAll("figure").length`))
+	assert.Equal(t, "first", pagetest.Eval[string](b, `document.querySelector(".plot").id`), "the charts have taken the new rows")
 	assert.Equal(t, "false", pagetest.Eval[string](b, `document.querySelector(".legend button").getAttribute("aria-pressed")`), "what was hidden stays hidden")
 	assert.Equal(t, 500, pagetest.Eval[int](b, `scrollY`))
 

@@ -49,17 +49,20 @@ func (s *State) Metrics() ([]byte, error) {
 		gauge("client_bound", "1: the client, or a limit set on it, held up the requests of the last 30 seconds.", flag(status.ClientBound)),
 		state(status.State),
 	)
-	var text bytes.Buffer
+	text := bytes.NewBuffer(make([]byte, 0, metricsBytes))
 	for _, f := range families {
 		if len(f.Metric) == 0 { // no value of the label yet
 			continue
 		}
-		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+		if _, err := expfmt.MetricFamilyToText(text, f); err != nil {
 			return nil, err
 		}
 	}
 	return text.Bytes(), nil
 }
+
+// metricsBytes is more than the metrics of most runs take.
+const metricsBytes = 16 << 10
 
 // families returns the metrics that have the names of keys of the summary.
 func (t *totals) families() []*dto.MetricFamily {

@@ -53,3 +53,26 @@ func TestZoomAndPanStayWithinTheWhole(t *testing.T) {
 		require.Equal(t, "", e.Eval("toFragment(r)"))
 	})
 }
+
+// A range that follows shows the last seconds however the whole grows, until a reader selects; what is selected stays, and without a
+// selection all is shown.
+func TestRangesOfAGrowingWhole(t *testing.T) {
+	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
+	e.Eval("var told = 0, r = new TimeRange(0, 40); r.watch(() => { told++; })")
+	shown := func(want ...any) {
+		t.Helper()
+		require.Equal(t, want, e.Eval("[r.from, r.to, r.follows, told]"))
+	}
+	e.Eval("r.follow(60)")
+	shown(int64(0), int64(40), int64(60), int64(1))
+	e.Eval("r.grow(0, 100)")
+	shown(int64(40), int64(100), int64(60), int64(2))
+	e.Eval("r.set(10, 20)")
+	shown(int64(10), int64(20), int64(0), int64(3))
+	e.Eval("r.grow(0, 110)")
+	shown(int64(10), int64(20), int64(0), int64(4))
+	e.Eval("r.reset(); r.grow(-5, 120)")
+	shown(int64(-5), int64(120), int64(0), int64(6))
+	e.Eval("r.follow(500); r.reset()")
+	shown(int64(-5), int64(120), int64(0), int64(8))
+}

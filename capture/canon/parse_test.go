@@ -243,6 +243,28 @@ func TestWhatABodySaysBesideThePrompt(t *testing.T) {
 	require.False(t, parse(t, Messages, `{"messages":[{"role":"user","content":"cc_is_subagent=true"}]}`).Subagent)
 }
 
+// What looks like the header for billing is text in the third block, behind other text, and in another API.
+func TestOnlyTheHeaderForBillingGoes(t *testing.T) {
+	const header = `{"type":"text","text":"x-anthropic-billing-header: a\nb"}`
+	for body, want := range map[string]string{
+		`{"system":[` + header + `],"messages":[]}`:                                                       `A0000002 A0000010 "b" A000001F |`,
+		`{"system":[{"type":"text","text":"c"},{"type":"text","text":"d"},` + header + `],"messages":[]}`: `A0000002 A0000010 "c" A000001F | A0000010 "d" A000001F | A0000010 "x-anthropic-billing-header: a\nb" A000001F |`,
+		`{"system":" x-anthropic-billing-header: a","messages":[]}`:                                       `A0000002 A0000010 " x-anthropic-billing-header: a" A000001F |`,
+	} {
+		require.Equal(t, want, words(parse(t, Messages, body).Segments), body)
+	}
+	require.Equal(t, `A0000002 A0000010 "x-anthropic-billing-header: a\nb" A000001F |`, words(parse(t, Responses, `{"instructions":[`+header+`]}`).Segments))
+}
+
+// Items that no rule knows lack what links them; other keys stay.
+func TestItemsThatNoRuleKnows(t *testing.T) {
+	p := parse(t, Responses, `{"input":[{"type":"web_search_call","id":"ws_1","status":"completed","call_id":"c","action":{"id":1,"status":2},"cache_control":{}},
+		{"id":"o_1","type":"computer_call_output","status":"s","call_id":"c","output":[1]}]}`)
+	require.Equal(t, `A0000005 A0000017 "{\"type\":\"web_search_call\",\"action\":{\"id\":1,\"status\":2}}" A000001F | `+
+		`A0000006 A0000017 "{\"type\":\"computer_call_output\",\"output\":[1]}" A000001F |`, words(p.Segments))
+	require.Equal(t, []Types{TypeToolUse, TypeToolResult}, []Types{p.Segments[0].Types, p.Segments[1].Types})
+}
+
 // Kinds of content have the bits of the journal.
 func TestTypesOfSegments(t *testing.T) {
 	p := parse(t, Messages, `{"tools":[{}],"system":"a","messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image"},{"type":"tool_result"},{"type":"web_search_tool_result"}]},

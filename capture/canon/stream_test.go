@@ -75,6 +75,7 @@ func TestStreamsOfTheSpecification(t *testing.T) {
 		"anthropic":                 {Messages, `{"system":"` + system + `","messages":[` + user + `]}`, firstPrompt},
 		"anthropic, blocks":         {Messages, `{"messages":[{"content":[{"text":"Fix the failing test in parser.go, please.","type":"text"}],"role":"user"}],"system":[{"type":"text","text":"` + system + `"}]}`, firstPrompt},
 		"anthropic, billing":        {Messages, `{"system":[` + billing + `,{"type":"text","text":"` + system + `","cache_control":{"type":"ephemeral"}}],"messages":[` + user + `]}`, firstPrompt},
+		"anthropic, billing second": {Messages, `{"system":[{"type":"text","text":"` + system + `"},` + billing + `],"messages":[` + user + `]}`, firstPrompt},
 		"chat":                      {Chat, `{"messages":[{"role":"system","content":"` + system + `"},` + user + `]}`, firstPrompt},
 		"responses":                 {Responses, `{"instructions":"` + system + `","input":"Fix the failing test in parser.go, please."}`, firstPrompt},
 		"responses, items":          {Responses, `{"instructions":"` + system + `","input":[` + user + `]}`, firstPrompt},

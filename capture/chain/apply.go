@@ -169,9 +169,8 @@ func (t *Tree) AppendShared(list []Shared, q int) []Shared {
 		list = append(list, Shared{Q: int(t.requests[i].q), Blocks: -1})
 	}
 	shared := list[from:]
-	for r, limit := &t.requests[last], ^uint32(0); r.base >= 0; r = &t.requests[r.base] {
-		limit = min(limit, r.keep)
-		shared[r.base].Blocks = int(limit)
+	for r := &t.requests[last]; r.base >= 0; r = &t.requests[r.base] {
+		shared[r.base].Blocks = int(r.keep) // less than before: a base has more than it keeps
 	}
 	for i := range shared {
 		if r := &t.requests[i]; shared[i].Blocks < 0 {

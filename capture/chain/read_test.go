@@ -103,6 +103,10 @@ func TestWhatIsRecognized(t *testing.T) {
 	read(-1, messages(other)) // dropped, as by a full queue
 	require.Zero(t, read(7, messages(other, second)).Prefix.Bytes)
 
+	third := `{"role":"user","content":"d"}`
+	read(-1, messages(first, second, third))
+	require.Equal(t, len(first+second)+1, read(8, messages(first, second, third, second)).Prefix.Bytes)
+
 	for _, bad := range []string{`{"system":"s","messages":[` + first + `x]}`, `{"system":"s","messages":[` + first + ` `, `{"system":"s","messages":[` + first + `,]}`, `{"system":"s","messages":[` + first + `}`} {
 		_, _, err := tree.Read(canon.Messages, []byte(bad))
 		var own *canon.Error
@@ -111,13 +115,39 @@ func TestWhatIsRecognized(t *testing.T) {
 	}
 	deep := strings.Repeat("[", 996) + strings.Repeat("]", 996) // with the body, the list, the message and the content: 1,000
 	block := func(inside string) string { return `{"role":"user","content":[` + inside + `]}` }
-	read(8, messages(first, block(deep)))
+	read(9, messages(first, block(deep)))
 	_, _, err := tree.Read(canon.Messages, messages(first, block(`[`+deep+`]`)))
 	require.ErrorContains(t, err, canon.ParseRequest)
 
 	tree.Erase()
 	_, _, err = tree.Read(canon.Messages, messages(first))
 	require.ErrorIs(t, err, ErrErased)
+}
+
+// textLengths notes the texts that it tokenizes.
+type textLengths struct {
+	Tokenizer
+	lengths []int
+}
+
+func (l *textLengths) AppendIDs(ids []uint32, text string) []uint32 {
+	l.lengths = append(l.lengths, len(text))
+	return l.Tokenizer.AppendIDs(ids, text)
+}
+
+// A turn tokenizes what it adds, whether its first messages have the same bytes or the same meaning.
+func TestTurnsTokenizeWhatTheyAdd(t *testing.T) {
+	texts := &textLengths{Tokenizer: o200k()}
+	tree, err := New(counting(), Options{Tokenizer: texts, Name: "o200k_base", BlockSize: 4})
+	require.NoError(t, err)
+	messages := `{"role":"user","content":"` + long + `"}`
+	for q, body := range []string{messages, strings.ReplaceAll(messages, "fox", `f\u006fx`) + `,{"role":"user","content":"four"}`, messages + `,{"role":"user","content":"four"},{"role":"user","content":"eleven"}`, messages + `,{"role":"user","content":"one"}`} {
+		_, prepared, err := tree.Read(canon.Chat, []byte(`{"messages":[`+body+`]}`))
+		require.NoError(t, err)
+		_, err = tree.Apply(q, prepared)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []int{len(long), 4, 6, 3}, texts.lengths)
 }
 
 // A tree keeps few lists: those of agents that take turns, each with its latest.

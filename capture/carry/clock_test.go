@@ -160,12 +160,14 @@ func TestStallBreaksTheReply(t *testing.T) {
 		c := dial()
 		begin := time.Now()
 		in := send(c, post)
-		time.Sleep(10 * time.Minute) // the proxy's writes wait as long
+		_, err := in.Peek(1)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute) // the proxy's write of the first event waits as long
 		m, err := readMessage(in, false)
 		require.NoError(t, err)
 		require.True(t, m.broken)
 		require.Equal(t, strings.Repeat("data: 1\n\n", 3), m.body)
-		require.Equal(t, 10*time.Minute+2*59*time.Second+time.Minute, time.Since(begin)) // the first event lay ready
+		require.Equal(t, 10*time.Minute+59*time.Second+time.Minute, time.Since(begin)) // two events lay ready
 		require.Equal(t, Broken, o.one(t).ends[0].Outcome)
 		c.Close()
 	})
@@ -214,6 +216,81 @@ func TestContinueIsNotWaitedForForEver(t *testing.T) {
 		}
 		require.Equal(t, time.Second, time.Since(begin))
 		require.Equal(t, "abc", string(o.one(t).request))
+		c.Close()
+	})
+}
+
+// A client that waits for 100 gets one, also when the upstream says 100 after the proxy has.
+//
+// Covers C-12.
+func TestContinueComesOnce(t *testing.T) {
+	virtual(t, func(c net.Conn, in *bufio.Reader) {
+		readHead(in)
+		time.Sleep(2 * time.Second)
+		_, _ = io.WriteString(c, "HTTP/1.1 100 Continue\r\n\r\n")
+		_, _ = io.ReadFull(in, make([]byte, 3))
+		_, _ = io.WriteString(c, plain)
+	}, nil, func(t *testing.T, o *notes, dial func() net.Conn) {
+		c := dial()
+		in := send(c, "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc")
+		for _, want := range []string{"HTTP/1.1 100", "HTTP/1.1 200"} {
+			m, err := readMessage(in, false)
+			require.NoError(t, err)
+			require.Equal(t, want, m.first)
+		}
+		o.one(t)
+		c.Close()
+	})
+}
+
+// The end of an exchange whose client left is when it left; that of another, when the upstream's last byte came.
+//
+// Covers C-23.
+func TestEndsHaveTheirTime(t *testing.T) {
+	virtual(t, func(c net.Conn, in *bufio.Reader) {
+		_, _ = readMessage(in, false)
+		_, _ = io.WriteString(c, events+chunk("data: 1\n\n"))
+		time.Sleep(time.Minute)
+	}, nil, func(t *testing.T, o *notes, dial func() net.Conn) {
+		c := dial()
+		go func() { _, _ = io.Copy(io.Discard, send(c, post)) }()
+		time.Sleep(5 * time.Second)
+		c.Close()
+		n := o.one(t)
+		require.Equal(t, Left, n.ends[0].Outcome)
+		require.Equal(t, 5*time.Second, time.Duration(n.ends[0].At))
+
+		c = dial()
+		m, err := readMessage(send(c, post), false)
+		require.NoError(t, err)
+		require.True(t, m.broken)
+		n = o.one(t)
+		require.Equal(t, Broken, n.ends[0].Outcome)
+		require.Equal(t, 5*time.Second, time.Duration(n.ends[0].At))
+		c.Close()
+	})
+}
+
+// A request in chunks leaves at once, whatever its method: net/http would wait for its first byte.
+//
+// Covers C-13.
+func TestChunkedRequestsLeaveAtOnce(t *testing.T) {
+	began := make(chan time.Time, 1)
+	virtual(t, func(c net.Conn, in *bufio.Reader) {
+		_, _ = in.Peek(1)
+		began <- time.Now()
+		_, _ = readMessage(in, false)
+		_, _ = io.WriteString(c, plain)
+	}, nil, func(t *testing.T, o *notes, dial func() net.Conn) {
+		c := dial()
+		begin := time.Now()
+		in := send(c, "GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+		time.Sleep(time.Minute)
+		go func() { _, _ = io.WriteString(c, "3\r\nabc\r\n0\r\n\r\n") }()
+		_, err := readMessage(in, false)
+		require.NoError(t, err)
+		require.Equal(t, begin, <-began)
+		o.one(t)
 		c.Close()
 	})
 }

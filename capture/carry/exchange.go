@@ -124,7 +124,7 @@ func (x *exchange) send() (*http.Response, error) {
 		return nil, err
 	}
 	x.last = x.p.o.Now()
-	if reply.StatusCode < 200 && (reply.StatusCode != http.StatusSwitchingProtocols || protocol(x.r.Header) == "") {
+	if reply.StatusCode < 200 && reply.StatusCode != http.StatusSwitchingProtocols {
 		reply.Body.Close()
 		return nil, errors.New("a reply without a final status")
 	}

@@ -124,9 +124,9 @@ func (x *exchange) send() (*http.Response, error) {
 		return nil, err
 	}
 	x.last = x.p.o.Now()
-	if reply.StatusCode < 200 && reply.StatusCode != http.StatusSwitchingProtocols {
+	if reply.StatusCode < 100 {
 		reply.Body.Close()
-		return nil, errors.New("a reply without a final status")
+		return nil, errors.New("a status that is none")
 	}
 	return reply, nil
 }

@@ -144,6 +144,11 @@ func TestAbsoluteTargetGoesUpAsPath(t *testing.T) {
 	}
 }
 
+// The target of OPTIONS for the whole server is no path.
+func TestBaseDoesNotPrecedeTheServer(t *testing.T) {
+	require.Equal(t, "*", (&Upstream{Scheme: "http", Host: "u", Base: "/base"}).target("*", "", false).RequestURI())
+}
+
 // An upstream with a path of its own gets it before every path.
 func TestBaseOfUpstreamPrecedesPath(t *testing.T) {
 	arrived := make(chan message, 1)

@@ -157,11 +157,15 @@ func TestContinueIsTheUpstreams(t *testing.T) {
 // Covers C-12.
 func TestUpgradesPassThrough(t *testing.T) {
 	const ask = "GET /v1/realtime?model=a HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-Websocket-Key: a\r\n\r\n"
-	head := make(chan string, 1)
+	head, read := make(chan string, 1), make(chan bool, 20)
 	w := newWorld(t, raw(t, func(conn net.Conn, in *bufio.Reader) {
 		head <- string(readHead(in))
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-Websocket-Accept: b\r\n\r\nhello")
 		data, _ := io.ReadAll(in)
+		for range 20 { // the other half of the connection lives on
+			_, _ = io.WriteString(conn, ".")
+			<-read
+		}
 		_, _ = io.WriteString(conn, "["+string(data)+"]")
 	}), nil)
 	conn := w.dial(t)
@@ -175,6 +179,10 @@ func TestUpgradesPassThrough(t *testing.T) {
 	require.Equal(t, "hello", string(hello))
 	_, _ = io.WriteString(conn, " late")
 	require.NoError(t, conn.CloseWrite())
+	for range 20 {
+		_, _ = in.ReadByte()
+		read <- true
+	}
 	rest, _ := io.ReadAll(in)
 	require.Equal(t, "[early late]", string(rest))
 	n := w.notes.one(t)

@@ -146,8 +146,14 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, []setting{{"workers", []string{"1", "2"}}}, differ)
 	require.Contains(t, same, setting{"engine.num_gpu_blocks", []string{"99", "99"}})
 	require.Contains(t, same, setting{"sla.ttft", []string{"2s", "2s"}})
+	for _, r := range runs {
+		r.Config.Router = simulate.KVRouter
+	}
+	_, routed, err := settingsOf(runs)
+	require.NoError(t, err)
+	require.ElementsMatch(t, append(same[:len(same):len(same)], setting{"router", []string{"kv_router", "kv_router"}}), routed)
 	for _, s := range same {
-		require.NotContains(t, []string{"router", "switches.admission", "engine.block_size", "seed"}, s.Title)
+		require.NotContains(t, []string{"router", "router_config.router_temperature", "switches.admission", "engine.block_size", "seed"}, s.Title)
 	}
 }
 

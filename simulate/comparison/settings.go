@@ -86,10 +86,12 @@ func settingsOf(runs []*Run) (differ, same []setting, err error) {
 	if first := &runs[0].Config; first.Disaggregated() {
 		usual.Workers, usual.PrefillWorkers, usual.DecodeWorkers = 0, first.PrefillWorkers, first.DecodeWorkers
 	}
+	usual.Router = runs[0].Config.Router // whose keys have defaults
 	base, err := flat(&usual)
 	if err != nil {
 		return nil, nil, err
 	}
+	base["router"] = string(simulate.RoundRobin)
 	of := make([]map[string]string, len(runs))
 	names := map[string]bool{}
 	for k, r := range runs {

@@ -53,11 +53,14 @@ func html(title string, curves []*Result) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// lines has a table for each policy: what it finds by size. That of LRU has the fine sizes too.
+// lines has a table for each policy: what it finds by size. That of LRU has the fine sizes too, from the least size of the points.
 func (r *Result) lines(k int) (list []page.Table) {
 	for _, policy := range hitcurve.Policies {
 		var sizes, found []int64
-		next := 0
+		next, least := 0, int64(0)
+		if len(r.Points) > 0 {
+			least = r.Points[0].Blocks
+		}
 		add := func(size, tokens int64) { sizes, found = append(sizes, size), append(found, tokens) }
 		for _, p := range r.Points {
 			one, computed := p.Policies[policy]
@@ -65,7 +68,7 @@ func (r *Result) lines(k int) (list []page.Table) {
 				continue
 			}
 			for policy == hitcurve.LRU && next < len(r.fine) && r.fine[next].Size <= p.Blocks {
-				if r.fine[next].Size < p.Blocks {
+				if size := r.fine[next].Size; size > least && size < p.Blocks {
 					add(r.fine[next].Size, r.fine[next].Found)
 				}
 				next++

@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -59,6 +60,15 @@ func TestPageHasTheCurve(t *testing.T) {
 		}
 	}
 	require.Equal(t, true, e.Eval("lines[0].blocks.every((size, i) => !i || size > lines[0].blocks[i - 1] && lines[0].found[i] >= lines[0].found[i - 1])"))
+	lead := e.Eval("curveLead(page.head.curves[0], page.tables['lru.0'])").(string)
+	var nearly int64
+	for k := range r.fine {
+		if f := r.fine[k]; 100*f.Found >= 99*r.Unlimited.Policies[hitcurve.LRU].SavedTokens {
+			nearly = f.Size
+			break
+		}
+	}
+	require.Contains(t, lead, fmt.Sprintf(", for 99 %% of it %d blocks (", nearly))
 	require.Equal(t, []any{"GiB", "tokens", "blocks"}, e.Eval("curveUnits(page.head.curves).map(({ name }) => name)"))
 	last := r.Points[len(r.Points)-1]
 	require.Equal(t, *last.GiB, e.Number("a * curveUnits(page.head.curves)[0].of(page.head.curves[0])", last.Blocks))
@@ -79,7 +89,7 @@ func TestPageOfSeveralCurves(t *testing.T) {
 	require.Equal(t, false, e.Eval("curveLines(page)[3].exact"))
 	require.Equal(t, []any{"tokens", "blocks"}, e.Eval("curveUnits(page.head.curves).map(({ name }) => name)"))
 	require.Len(t, e.Eval("curveRows(page.head, page.head.curves[0])[0]"), 2+3*3)
-	require.Regexp(t, `^3 caches, kv router: [0-9.]+ % of prompt tokens at most; [0-9,]+ blocks each \(`, e.Eval("curveLead(page.head.curves[1])"))
+	require.Regexp(t, `^3 caches, kv router: [0-9.]+ % of prompt tokens at most; [0-9,]+ blocks each \(`, e.Eval("curveLead(page.head.curves[1], page.tables['lru.1'])"))
 }
 
 // Equal curves give equal bytes, a small page, and markup in a title stays text. A load without requests makes a page too.

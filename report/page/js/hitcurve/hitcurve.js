@@ -8,7 +8,7 @@ pages.hitcurve = function (page, root) {
   const common = lists[0].filter(([name, value], k) => lists.every((list) => list[k] && list[k][1] === value));
   for (const [name, value] of common) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
   root.append(facts);
-  for (const curve of curves) root.append(element("p", { class: "lead" }, curveLead(curve)));
+  for (const [k, curve] of curves.entries()) root.append(element("p", { class: "lead" }, curveLead(curve, page.tables[`lru.${k}`])));
   curveCharts(page, root);
   for (const curve of curves) curveTable(page.head, curve, root);
   root.append(element("p", { class: "note" }, "The server computes every request on its own, at the rates above, which decides the order of requests. Prefill saved is in seconds of its prompt rate: the ideal, in which nothing but prompts takes time. Answers and partial blocks take no room."));
@@ -29,11 +29,12 @@ function curveName({ name, pools, router }) {
   return name || (pools === 1 ? "one cache" : `${pools} caches, ${router.replace(/_/g, " ")}`);
 }
 
-// curveLead says what there is to find, and how large a cache finds it.
-function curveLead(curve) {
-  const { unlimited } = curve, found = unlimited.policies.lru;
-  const size = `${groupDigits(String(unlimited.blocks))} blocks${curve.pools > 1 ? " each" : ""} (${formatValue(unlimited.tokens, "")} tokens${unlimited.gib === null ? "" : `, ${significant(unlimited.gib, 4)} GiB`})`;
-  return `${curveName(curve)}: ${formatValue(found.hit_rate, "%")} of prompt tokens at most; ${size} are enough.`;
+// curveLead says what there is to find, how large a cache finds it, and from which size of the line of LRU on it finds nearly all.
+function curveLead(curve, lru) {
+  const { unlimited } = curve, found = unlimited.policies.lru, gib = unlimited.gib === null ? null : unlimited.gib / unlimited.blocks;
+  const size = (blocks) => `${groupDigits(String(blocks))} blocks${curve.pools > 1 ? " each" : ""} (${formatValue(blocks * curve.block_size, "")} tokens${gib === null ? "" : `, ${significant(blocks * gib, 4)} GiB`})`;
+  const nearly = lru ? lru.columns.found.findIndex((tokens) => tokens >= 0.99 * found.saved_tokens) : -1;
+  return `${curveName(curve)}: ${formatValue(found.hit_rate, "%")} of prompt tokens at most; ${size(unlimited.blocks)} are enough${nearly < 0 ? "" : `, for 99 % of it ${size(lru.columns.blocks[nearly])}`}.`;
 }
 
 // curveUnits returns the units of sizes: {name, of(curve)}, the factor from blocks of a cache.

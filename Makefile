@@ -34,6 +34,7 @@ test-mutants:
 FUZZTIME ?= 30s
 fuzz:
 	go test -run '^$$' -fuzz FuzzScan -fuzztime $(FUZZTIME) ./convert/weka
+	go test -run '^$$' -fuzz FuzzBuild -fuzztime $(FUZZTIME) ./capture/finish
 	go test -run '^$$' -fuzz FuzzMooncake -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./manifest
 	go test -run '^$$' -fuzz FuzzArrow -fuzztime $(FUZZTIME) ./mmapcache

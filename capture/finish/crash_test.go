@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -290,4 +291,34 @@ func TestJournalsOfNothing(t *testing.T) {
 	assert.Len(t, got, 2)
 	assert.Contains(t, got, "journal/cap-00000003.jnl.bad")
 	assert.Contains(t, got, "journal/cap-00000004.jnl.bad")
+}
+
+// Lines of any JSON, with the right CRC, never crash a reader, and never make a trace that fails its check.
+func FuzzBuild(f *testing.F) {
+	s := newScript(f, journal.Export{Masks: journal.MaskTails, MaxGap: 1e9})
+	s.example()
+	var texts []string
+	for line := range strings.Lines(string(s.bytes())) {
+		texts = append(texts, line[9:])
+	}
+	f.Add(strings.Join(texts, ""))
+	f.Add(strings.Join(texts[:8], ""))
+	f.Fuzz(func(t *testing.T, text string) {
+		var data []byte
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			data = fmt.Appendf(data, "%08x %s\n", crc32.Checksum([]byte(line), crc32.MakeTable(crc32.Castagnoli)), line)
+		}
+		session, err := journal.Read(data)
+		if err != nil || session.Blocks() > 1<<16 {
+			return
+		}
+		made := build(session)
+		require.Empty(t, made.Problems, "%s", made.trace)
+		reasons := 0
+		for _, n := range made.NotRecorded {
+			reasons += n
+		}
+		require.Equal(t, made.Requests, made.Recorded+reasons)
+	})
 }

@@ -2,13 +2,17 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/durable"
 )
 
 // example is the journal of doc/spec/capture.md 9.1, whole.
@@ -180,4 +184,57 @@ func TestJournalWithoutAHead(t *testing.T) {
 		_, err := Read([]byte(text))
 		require.ErrorIs(t, err, ErrNoHead, text)
 	}
+}
+
+// After a failed write nothing more is written, and every method returns that error.
+func TestNothingIsWrittenAfterAnError(t *testing.T) {
+	failure, writes := errors.New("no"), 0
+	ctx := durable.WithOptions(t.Context(), durable.Options{Step: func(name, _ string) error {
+		if name != "write" {
+			return nil
+		}
+		if writes++; writes == 3 {
+			return failure
+		}
+		return nil
+	}})
+	f, err := OpenFolder(ctx, filepath.Join(t.TempDir(), "capture"), Options{})
+	require.NoError(t, err)
+	w, err := f.Create(head)
+	require.NoError(t, err)
+	require.NoError(t, w.Begin(Begin{}))
+	for range 2 {
+		require.ErrorIs(t, w.Begin(Begin{Q: 1}), failure)
+	}
+	f.Sync()
+	require.ErrorIs(t, w.Err(), failure)
+	require.ErrorIs(t, w.Final(Final{WhyIdle}), failure)
+	require.ErrorIs(t, w.Close(), failure)
+	data, err := os.ReadFile(f.Path(head.Trace))
+	require.NoError(t, err)
+	assert.Equal(t, 2, bytes.Count(data, []byte("\n")))
+	require.NoError(t, f.Close())
+}
+
+// Lines may be written while the folder is synced.
+func TestSyncBesideWriting(t *testing.T) {
+	f := folder(t, Options{})
+	w, err := f.Create(head)
+	require.NoError(t, err)
+	var syncing sync.WaitGroup
+	syncing.Go(func() {
+		for range 20 {
+			f.Sync()
+		}
+	})
+	for q := range 200 {
+		require.NoError(t, w.Begin(Begin{Q: q}))
+	}
+	syncing.Wait()
+	require.NoError(t, w.Close())
+	data, err := os.ReadFile(w.Path())
+	require.NoError(t, err)
+	s, err := Read(data)
+	require.NoError(t, err)
+	assert.Len(t, s.Requests, 200)
 }

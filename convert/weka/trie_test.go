@@ -44,6 +44,11 @@ func TestTrieDigestsOfTheSpecification(t *testing.T) {
 		assert.Equal(t, c.nodes, nodes, c.name)
 		assert.Equal(t, c.digest, digest, c.name)
 	}
+	of := func(requests ...string) string {
+		_, digest := digestOf(t, fmt.Appendf(nil, `{"id":"x","models":["m"],"block_size":4,"requests":[%s]}`, strings.Join(requests, ",")))
+		return digest
+	}
+	assert.Equal(t, of(line(0, 7, "3"), line(1, 5, "3"), line(2, 2, "")), of(line(0, 2, ""), line(1, 5, "1"), line(2, 7, "1")), "lengths in any order")
 	for _, c := range []struct {
 		name   string
 		sha256 string // of the file

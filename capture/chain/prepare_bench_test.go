@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -112,4 +113,29 @@ func BenchmarkPrepare(b *testing.B) {
 			ids = tree.options.Tokenizer.AppendIDs(ids[:0], text)
 		}
 	})
+}
+
+// What a session keeps: 150,000 token ids in 500 messages, which come in 50 requests.
+func BenchmarkMemory(b *testing.B) {
+	ids := counted(150_000)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var trees []*Tree
+	for b.Loop() {
+		tree := newTree(b, counting(), 64)
+		for q := range 50 {
+			p := &canon.Prompt{}
+			for k := range 10 * (q + 1) {
+				p.Segments = append(p.Segments, canon.Segment{Parts: []canon.Part{{Kind: canon.TokenIDs, IDs: ids[300*k:][:300]}}})
+			}
+			apply(b, tree, q, p)
+		}
+		trees = append(trees, tree)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	session := float64(after.HeapAlloc-before.HeapAlloc) / float64(len(trees))
+	b.ReportMetric(session, "B/session")
+	b.ReportMetric(session/float64(trees[0].Blocks()), "B/block")
 }

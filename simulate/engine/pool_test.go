@@ -111,9 +111,29 @@ func TestPrivateBlocksAreEvents(t *testing.T) {
 		require.True(t, p.holds(kept[1]))
 		take(p, 1)
 		require.Equal(t, []bool{true, false}, []bool{p.holds(kept[0]), p.holds(kept[1])})
-		take(p, 2)
+		others := take(p, 2)
 		require.False(t, p.holds(kept[0]))
 		require.Equal(t, []KVEvent{{Run{7, 1}, false, false}, {Run{0, 2}, false, true}, {Run{0, 2}, true, true}, {Run{7, 1}, true, false}}, p.state().log.list)
+		p.own(&others, 0, 2)
+		require.False(t, p.holds(kept[0]) || p.holds(kept[1]), "another block at the same place")
+	})
+}
+
+// A copy of blocks of which only the later ones are there already.
+//
+// Covers S-16.
+func TestCopiesOfTheEnd(t *testing.T) {
+	pools(t, 10, func(t *testing.T, p pool) {
+		last := take(p, 2)
+		p.publish(&last, 0, Run{5, 2})
+		whole := take(p, 5)
+		p.publish(&whole, 0, Run{3, 5})
+		p.release(&whole)
+		hits := found(p, 3, 5)
+		require.Equal(t, [2]int{5, 2}, [2]int{hits.blocks, p.leased(&hits)})
+		take(p, 8)
+		require.Empty(t, found(p, 3, 5).list)
+		require.Equal(t, 10, p.state().active)
 	})
 }
 
@@ -170,4 +190,141 @@ func TestIndexFindsBeginnings(t *testing.T) {
 		require.Equal(t, there[first] > 0, x.find(first) > 0)
 	}
 	require.LessOrEqual(t, len(x.list), 40)
+}
+
+// twin is a request with its leases in two pools.
+type twin struct {
+	chain   []Run
+	blocks  int
+	visible int
+	plain   leases
+	request *Request // its leases in extents
+}
+
+// randomChain returns a path of a tree: a part of one of two trunks, then a branch that only leaves the trunk there.
+func randomChain(draw *rand.Rand) (chain []Run, blocks int) {
+	trunk, depth := uint32(draw.IntN(2)), uint32(draw.IntN(12))
+	chain = append(chain, Run{50 * trunk, depth}, Run{100 + 800*trunk + 60*depth + 30*uint32(draw.IntN(2)), uint32(draw.IntN(20))})
+	return chain, int(chain[0].Count + chain[1].Count)
+}
+
+// numbersOf returns the chain numbers of blocks from first to before end.
+func (w *twin) numbersOf(first, end int, publish func(first int, numbers Run)) {
+	i := 0
+	for _, run := range w.chain {
+		if from, to := max(first, i), min(end, i+int(run.Count)); from < to {
+			publish(from, Run{run.First + uint32(from-i), uint32(to - from)})
+		}
+		i += int(run.Count)
+	}
+}
+
+// enter leases what a request finds, at most so many blocks, and takes the rest.
+func (w *twin) enter(p, x pool, most int) (cached int) {
+	var a, b leases
+	p.find(&a, w.chain, most)
+	x.find(&b, w.chain, most)
+	if a.blocks != b.blocks || p.leased(&a) != x.leased(&b) {
+		return -1
+	}
+	cached = a.blocks
+	if w.blocks-cached > p.state().blocks-p.state().active-(cached-p.leased(&a)) {
+		w.blocks = 0 // there is no room
+		return cached
+	}
+	p.lease(&w.plain, &a)
+	x.lease(&w.request.leases, &b)
+	if cached < w.blocks {
+		p.take(&w.plain, w.blocks-cached)
+		x.take(&w.request.leases, w.blocks-cached)
+	}
+	w.visible = cached
+	return cached
+}
+
+// Extents hold what a pool block by block holds: after any leases, copies made beside one another, releases and evictions, every chain
+// finds as many blocks, as many of them leased, and the events have told of the same numbers.
+//
+// Covers S-16, S-18.
+func TestExtentsAreAPlainPool(t *testing.T) {
+	copies, evictions := 0, int64(0)
+	for seed := range uint64(150) {
+		draw := rand.New(rand.NewPCG(seed, 4))
+		blocks := 20 + draw.IntN(100)
+		p, x := newPlainPool(blocks), newExtents(blocks)
+		p.log, x.log = &eventLog{}, &eventLog{}
+		var open []*twin
+		known := [2]map[uint32]bool{{}, {}}
+		for range 150 {
+			if draw.IntN(2) == 0 {
+				one := &twin{request: &Request{}}
+				one.chain, one.blocks = randomChain(draw)
+				cached := one.enter(p, x, draw.IntN(2)*draw.IntN(one.blocks+1)) // often it does not look, as one that came at the same time
+				require.GreaterOrEqual(t, cached, 0, "seed %d", seed)
+				if one.blocks > 0 {
+					open = append(open, one)
+				}
+			} else if len(open) > 0 {
+				k := draw.IntN(len(open))
+				one := open[k]
+				next := min(one.visible+1+draw.IntN(12), one.blocks)
+				switch {
+				case one.visible < one.blocks && draw.IntN(6) > 0:
+					one.numbersOf(one.visible, next, func(first int, numbers Run) {
+						p.publish(&one.plain, first, numbers)
+						x.publish(&one.request.leases, first, numbers)
+					})
+					one.visible = next
+				default:
+					own := min(one.visible+draw.IntN(3), one.blocks)
+					p.own(&one.plain, one.visible, own)
+					x.own(&one.request.leases, one.visible, own)
+					p.release(&one.plain)
+					x.release(&one.request.leases)
+					open = append(open[:k], open[k+1:]...)
+				}
+			}
+			copies = max(copies, compare(t, seed, draw, p, x, open, known))
+		}
+		evictions += p.evictions
+	}
+	require.Greater(t, copies, 4)
+	require.Greater(t, evictions, int64(3000))
+}
+
+// compare wants the same of two pools, and returns the most copies that a number has.
+func compare(t *testing.T, seed uint64, draw *rand.Rand, p *plainPool, x *extents, open []*twin, known [2]map[uint32]bool) (copies int) {
+	require.Equal(t, [4]int{p.active, p.inactive, p.unused(), int(p.evictions)}, [4]int{x.active, x.inactive, x.unused(), int(x.evictions)}, "seed %d", seed)
+	for k, log := range []*eventLog{p.log, x.log} {
+		for _, e := range log.list {
+			for c := e.First; !e.Private && c < e.First+e.Count; c++ {
+				require.Equal(t, e.Removed, known[k][c], "seed %d: number %d", seed, c)
+				if known[k][c] = true; e.Removed {
+					delete(known[k], c)
+				}
+			}
+		}
+		log.list = log.list[:0]
+	}
+	require.Equal(t, known[0], known[1], "seed %d", seed)
+	for range 4 {
+		chain, blocks := randomChain(draw)
+		var a, b leases
+		p.find(&a, chain, blocks)
+		x.find(&b, chain, blocks)
+		require.Equal(t, [2]int{a.blocks, p.leased(&a)}, [2]int{b.blocks, x.leased(&b)}, "seed %d", seed)
+	}
+	var running []*Request
+	for _, one := range open {
+		running = append(running, one.request)
+	}
+	x.check(t, running)
+	for _, first := range p.copies {
+		n := 0
+		for s := first; s != none; s = p.slots[s].newer {
+			n++
+		}
+		copies = max(copies, n)
+	}
+	return copies
 }

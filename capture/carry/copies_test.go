@@ -191,3 +191,19 @@ func TestReleasedChunksAreOverwritten(t *testing.T) {
 	require.Zero(t, b.Used())
 	require.Equal(t, "secret", string(c.Bytes()))
 }
+
+// Bytes of one read that are longer than the longest buffer come as several chunks.
+func TestLongReadsComeInSeveralChunks(t *testing.T) {
+	o := newNotes()
+	w := watch{budget: NewBudget(1 << 20), limits: &Limits{RequestCopy: 1 << 20, ReplyCopy: 1 << 20}}
+	w.begin(o.Arrive(&Arrival{}), true)
+	text := strings.Repeat("0123456789", 10_000)
+	w.uploaded([]byte(text), 0, nil)
+	w.replied([]byte(text), 0)
+	w.end(End{})
+	n := o.one(t)
+	require.Equal(t, text, string(n.request))
+	require.Equal(t, text, string(n.reply))
+	require.Equal(t, 4, n.chunks)
+	require.Zero(t, w.budget.Used())
+}

@@ -21,7 +21,7 @@ func TestSimulateTwice(t *testing.T) {
 	read := func(jobs string) map[string]string {
 		t.Chdir(t.TempDir())
 		var out, errs strings.Builder
-		args := []string{"simulate", "demo", "--cache", cache, "--concurrency", "2,8", "--workers", "1,3", "--out", "out", "--per-request", "--format", "dynamo", "--json", "--jobs", jobs}
+		args := []string{"simulate", "demo", "--cache", cache, "--concurrency", "2,8", "--workers", "1,3", "--out", "out", "--per-request", "--format", "dynamo", "--html", "--json", "--jobs", jobs}
 		require.Zero(t, run(args, nil, &out, &errs), errs.String())
 		files := map[string]string{"stdout": out.String()}
 		require.NoError(t, filepath.WalkDir("out", func(path string, d os.DirEntry, err error) error {
@@ -41,7 +41,7 @@ func TestSimulateTwice(t *testing.T) {
 		return files
 	}
 	one := read("1")
-	require.Len(t, one, 1+4*3)
+	require.Len(t, one, 2+4*5)
 	assert.Equal(t, one, read("4"))
 }
 

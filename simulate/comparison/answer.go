@@ -3,6 +3,7 @@ package comparison
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/simulate"
@@ -50,6 +51,15 @@ func (a *axis) answer(runs []*Run, order []int, gates string) string {
 	text := words(number(best), keep+" "+gates)
 	if best > 0 {
 		text += fmt.Sprintf("; %d %s", number(best-1), not)
+	}
+	var worse []string // beyond the best one, where requests that share a prefix are spread over more workers
+	for k := best + 1; k < len(order); k++ {
+		if runs[order[k]].Exit != 0 {
+			worse = append(worse, strconv.Itoa(number(k)))
+		}
+	}
+	if len(worse) > 0 {
+		text += fmt.Sprintf("; %s %s either", strings.Join(worse, ", "), not)
 	}
 	return text
 }

@@ -59,7 +59,7 @@ func (a *axis) answer(runs []*Run, order []int, gates string) string {
 		}
 	}
 	if len(worse) > 0 {
-		text += fmt.Sprintf("; %s %s either", strings.Join(worse, ", "), not)
+		text += fmt.Sprintf("; %s %s", strings.Join(worse, ", "), not)
 	}
 	return text
 }

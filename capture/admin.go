@@ -26,7 +26,8 @@ func (c *Capture) admin() http.Handler {
 }
 
 func (c *Capture) gauges() {
-	c.metrics.gauge("queue_bytes", "Bytes that wait for a worker.", nil, func() float64 { return float64(c.pool.used()) })
+	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.flights.now()) })
+	c.metrics.gauge("queue_bytes", "Bytes that wait for workers, or for the order of requests.", nil, func() float64 { return float64(c.pool.used()) })
 	c.metrics.gauge("copy_bytes", "Bytes of all copies.", nil, func() float64 { return float64(c.proxy.CopyBytes()) })
 	for state := session.Open; state <= session.Finished; state++ {
 		c.metrics.gauge("sessions", "Sessions, by state.", prometheus.Labels{"state": state.String()}, func() float64 { return float64(c.sessions.Counts()[state]) })
@@ -75,7 +76,7 @@ type told struct {
 }
 
 func tell(s *session.Session[*recorder], info session.Info) told {
-	return told{info, s.Recorder.blocks(), s.Recorder.incomplete.Load()}
+	return told{info, int(s.Recorder.blocks.Load()), s.Recorder.incomplete.Load()}
 }
 
 func (c *Capture) listSessions(w http.ResponseWriter, _ *http.Request) {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -31,19 +29,30 @@ type Capture struct {
 	pool     *pool
 	line     *line
 	metrics  *metrics
-	alive    sync.WaitGroup // recorders
-	full     atomic.Bool    // the disk is
+	flights  flights
+	full     atomic.Bool   // the disk is
+	patience time.Duration // how long the end waits for workers that get nothing done
+	turns    chan struct{} // as many sessions are finished at once
 
 	randomMu sync.Mutex // of options.Random
 
-	mu    sync.Mutex
-	total *finish.Total
-	bytes int64
-	seen  int
-	said  time.Time // when it was said last that something is not recorded
+	bytes, seen atomic.Int64
+
+	mu        sync.Mutex // held for as long as it takes to count
+	total     *finish.Total
+	recorders map[*recorder]bool // that are not over
+	none      chan struct{}      // closed when there are none; nil where nobody waits
+	said      int64              // when it was said last that something is not recorded
+	silent    bool               // it was never said
 }
 
-var errDiskFull = errors.New("the disk has less free space than disk_free")
+var (
+	errDiskFull = errors.New("the disk has less free space than disk_free")
+	errTaken    = errors.New("another process has taken the directory")
+)
+
+// patience is how long the end waits at least for workers and disks that get nothing done.
+const patience = 10 * time.Second
 
 // New opens the directory of a capture, and finishes the journals that a crash left there. ctx has the options of
 // internal/durable, and ends the lease of the directory.
@@ -55,7 +64,10 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Capture{options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics()}
+	c := &Capture{
+		options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics(o.Now), recorders: map[*recorder]bool{}, silent: true,
+		patience: max(o.Drain, patience), turns: make(chan struct{}, o.Workers),
+	}
 	list, err := finish.Recover(ctx, folder)
 	for _, r := range list {
 		c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
@@ -69,18 +81,20 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	}
 	c.clients = session.NewClients(key)
 	c.sessions = session.NewRegistry(session.Options[*recorder]{
-		Limit: o.Limits.Sessions, Idle: o.Idle, Drain: o.Drain, Linear: o.Linear, Random: c, Open: c.open, Clients: c.clients,
+		Limit: o.Limits.Sessions, Idle: o.Idle, Drain: o.Drain, Linear: o.Linear, Random: c, Open: c.record, Clients: c.clients,
 	})
 	c.line = &line{join: c.joinByBody}
 	c.proxy, err = carry.New(carry.Options{
 		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: c.metrics.added,
 		Timeouts: carry.Timeouts{Header: o.Limits.HeaderTimeout, Stall: o.Limits.Stall},
-		Limits:   carry.Limits{RequestCopy: o.Limits.RequestCopy, ReplyCopy: o.Limits.ReplyCopy, Copies: o.Limits.Copies},
+		// 0 is the default there, and here no room for a copy
+		Limits: carry.Limits{RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies)},
 	})
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
 	c.pool = newPool(o.Workers, o.Limits.Queue)
+	c.look()
 	return c, nil
 }
 
@@ -94,11 +108,6 @@ func (c *Capture) Read(b []byte) (int, error) {
 func (c *Capture) key() (key [sha256.Size]byte, err error) {
 	_, err = c.Read(key[:])
 	return key, err
-}
-
-func (c *Capture) open(s *session.Session[*recorder]) *recorder {
-	c.alive.Add(1)
-	return c.record(s)
 }
 
 // suspense is by how much the wall clock is ahead of the monotonic one. It grows while the machine is suspended.
@@ -119,27 +128,38 @@ func (p passing) End(e carry.End)                { p.c.carried(e) }
 
 // carried counts what has passed.
 func (c *Capture) carried(e carry.End) {
-	c.metrics.inFlight.Dec()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.bytes += e.RequestBytes + e.ReplyBytes
+	c.bytes.Add(e.RequestBytes + e.ReplyBytes)
+	c.flights.end()
 }
 
 // Arrive decides what is observed of a request. It is the only call of the carrying side that takes the lock of the registry.
-func (c *Capture) Arrive(a *carry.Arrival) carry.Course {
-	c.mu.Lock()
-	c.seen++
-	c.mu.Unlock()
-	c.metrics.inFlight.Inc()
+func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
+	if !c.flights.begin() {
+		return carry.Course{} // it was aborted already
+	}
+	c.seen.Add(1)
+	counted := false
+	pass := func(why journal.Reason) carry.Course {
+		if counted = true; why != "" {
+			c.leave(why)
+		}
+		return carry.Course{Exchange: passing{c}}
+	}
+	defer func() {
+		if recover() == nil {
+			return
+		}
+		if course = (carry.Course{Exchange: passing{c}}); !counted {
+			course = pass(journal.HoleInternal)
+		}
+	}()
 	format, ok := canon.FormatOf(a.Method, a.Path)
 	wish := strings.ToLower(strings.TrimSpace(a.Header.Get(captureHeader)))
 	switch {
 	case !ok:
-		c.leave(journal.ReasonEndpoint)
-		return carry.Course{Exchange: passing{c}}
+		return pass(journal.ReasonEndpoint)
 	case wish == "off", c.options.Opted && wish != "on" && a.Session == "":
-		c.leave(journal.ReasonOptOut)
-		return carry.Course{Exchange: passing{c}}
+		return pass(journal.ReasonOptOut)
 	}
 	x := &exchange{
 		c: c, format: format, at: a.At, suspense: c.suspense(), coding: a.Header.Get("Content-Encoding"),
@@ -147,19 +167,16 @@ func (c *Capture) Arrive(a *carry.Arrival) carry.Course {
 		final: isFinal(a.Header),
 	}
 	id, named := session.OfHead(x.head, c.options.SessionHeader)
-	if !named {
-		x.unnamed = true
-		x.client = c.clients.Identity(x.head)
-	}
-	if c.options.Linear && !named && c.options.DropUnattributed {
-		c.leave(journal.ReasonOptOut)
-		return carry.Course{Exchange: passing{c}}
-	}
-	if named && !c.options.Linear {
-		if err := x.join(id); err != nil {
-			c.leave(journal.HoleInternal)
-			return carry.Course{Exchange: passing{c}}
+	switch {
+	case named && !c.options.Linear:
+		counted = true // the session counts it, or it leaves
+		if x.join(id) != nil {
+			return pass("")
 		}
+	case !named && c.options.Linear && c.options.DropUnattributed:
+		return pass(journal.ReasonOptOut)
+	case !named:
+		x.unnamed, x.client = true, c.clients.Identity(x.head)
 	}
 	return carry.Course{Exchange: x, Copy: true, Hold: c.options.Linear}
 }
@@ -179,166 +196,16 @@ func (c *Capture) joinByBody(x *exchange) {
 	p := x.prompt
 	x.mu.Unlock()
 	id, ok := session.Identity{}, false
-	if p.canon != nil {
+	if p != nil && p.canon != nil {
 		id, ok = session.OfBody(p.canon)
 	}
-	if !ok {
-		if c.options.DropUnattributed {
-			c.leave(journal.ReasonOptOut)
-			return
-		}
+	switch {
+	case ok:
+	case c.options.DropUnattributed:
+		x.leave(journal.ReasonOptOut)
+		return
+	default:
 		id = x.client
 	}
-	if err := x.join(id); err != nil {
-		c.leave(journal.HoleInternal)
-	}
-}
-
-// leave counts a request that belongs to no session.
-func (c *Capture) leave(why journal.Reason) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total.NotRecorded[why]++
-	c.metrics.left(why, 1)
-}
-
-// unwritten counts the requests of a session without a journal.
-func (c *Capture) unwritten(n int) {
-	if n == 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total.Sessions++
-	c.total.Incomplete++
-	c.total.NotRecorded[journal.HoleJournal] += n
-	c.metrics.left(journal.HoleJournal, n)
-}
-
-// unrecorded says that a session is not recorded, once a minute.
-func (c *Capture) unrecorded(trace string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := time.Unix(0, c.options.Now()); c.said.IsZero() || now.Sub(c.said) >= time.Minute {
-		c.said = now
-		c.options.Log.Error("a session is not recorded", "trace", trace, "reason", string(journal.HoleJournal), "error", err)
-	}
-}
-
-// finished makes a trace of a journal that is complete. Requests that the journal lacks could not be written.
-func (c *Capture) finished(trace string, requests int) {
-	result, err := finish.Finish(c.ctx, c.folder, trace)
-	if err != nil {
-		c.options.Log.Error("a journal could not be finished: agentx capture finish does it later", "trace", trace, "error", err)
-		result = finish.Result{Trace: trace, Incomplete: true}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total.Add(result)
-	lacking := requests - result.Requests
-	if lacking > 0 {
-		c.total.NotRecorded[journal.HoleJournal] += lacking
-		c.metrics.left(journal.HoleJournal, lacking)
-	}
-	c.metrics.finished(result, err)
-}
-
-// Serve carries what comes in on traffic, and answers on admin, until ctx ends. Then it takes no more requests, waits for those
-// that run, as long as options say, and finishes all sessions.
-func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error {
-	tick, stop := context.WithCancel(c.ctx)
-	defer stop()
-	var ticking sync.WaitGroup
-	ticking.Go(func() { c.keep(tick) })
-	defer ticking.Wait()
-	defer stop()
-	server, control := c.proxy.Server(), &http.Server{Handler: c.admin(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
-	failed := make(chan error, 2)
-	go func() { failed <- server.Serve(traffic) }()
-	go func() { failed <- control.Serve(admin) }()
-	var err error
-	select {
-	case err = <-failed:
-	case <-ctx.Done():
-	case <-c.folder.Context().Done():
-		err = context.Cause(c.folder.Context())
-	}
-	return errors.Join(err, c.shutDown(server), control.Close())
-}
-
-// shutDown ends the traffic, then the sessions, then the workers.
-func (c *Capture) shutDown(server *http.Server) error {
-	drain, stop := context.WithTimeout(context.WithoutCancel(c.ctx), c.options.Drain)
-	defer stop()
-	if server.Shutdown(drain) != nil {
-		c.proxy.Abort()
-		_ = server.Close()
-	}
-	c.pool.idle()
-	c.sessions.Shutdown(true, c.options.Now())
-	c.alive.Wait()
-	c.pool.close()
-	return c.folder.Close()
-}
-
-// keep syncs journals, sweeps sessions and looks at the disk, until ctx ends.
-func (c *Capture) keep(ctx context.Context) {
-	every := c.options.Sync
-	if every == 0 {
-		every = time.Second
-	}
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		c.folder.Sync()
-		c.sessions.Sweep(c.options.Now())
-		if c.options.Free != nil {
-			free, known := c.options.Free()
-			c.full.Store(known && free < c.options.Limits.DiskFree)
-		}
-	}
-}
-
-// Summary is what a capture came to.
-type Summary struct {
-	Sessions    int                    `json:"sessions"`
-	Traces      int                    `json:"traces"`
-	Requests    int                    `json:"requests"`
-	Recorded    int                    `json:"recorded"`
-	NotRecorded map[journal.Reason]int `json:"not_recorded"`
-	Marks       map[string]int         `json:"marks"`
-	Incomplete  int                    `json:"incomplete"`
-	Bytes       int64                  `json:"bytes_carried"`
-	Added       map[string]Quantiles   `json:"added"` // seconds, by stage
-	Out         string                 `json:"out"`
-}
-
-// Quantiles of a time, in seconds.
-type Quantiles struct {
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-}
-
-// Summary returns what the capture came to. Call it after Serve.
-func (c *Capture) Summary() Summary {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return Summary{
-		Sessions: c.total.Sessions, Traces: c.total.Traces, Requests: c.seen, Recorded: c.total.Recorded, NotRecorded: c.total.NotRecorded,
-		Marks: c.total.Marks, Incomplete: c.total.Incomplete, Bytes: c.bytes, Added: c.metrics.quantiles(), Out: c.options.Dir,
-	}
-}
-
-// String returns a line for people.
-func (s Summary) String() string {
-	left := 0
-	for _, n := range s.NotRecorded {
-		left += n
-	}
-	return fmt.Sprintf("%d requests of %d sessions: %d recorded in %d traces, %d not", s.Requests, s.Sessions, s.Recorded, s.Traces, left)
+	_ = x.join(id) // it has left
 }

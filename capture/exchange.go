@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentx/agentx/capture/canon"
 	"github.com/agentx/agentx/capture/carry"
+	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/coding"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/capture/reply"
@@ -14,6 +15,9 @@ import (
 )
 
 // exchange is one request and its reply, as they pass. The calls of carry.Exchange return at once.
+//
+// It comes to exactly one of two ends: it joins a session, whose recorder counts it, or it leaves, and is counted at once. Who claims
+// it decides.
 type exchange struct {
 	c        *Capture
 	format   canon.Format
@@ -23,16 +27,19 @@ type exchange struct {
 	coding   string // of the request's body
 	final    bool   // the client says that its session ends with this request
 	client   session.Identity
-	unnamed  bool  // the head names no session
-	turn     *turn // in the line of those that join by their bodies
+	unnamed  bool // the head names no session
 
 	mu       sync.Mutex
+	claimed  bool
+	gone     bool           // it has left
+	turn     *turn          // in the line of those that join by their bodies
 	body     []*carry.Chunk // of the request
 	bodySize int64
 	lost     journal.Reason // why the exchange is not observed any more
 	status   int
 	reader   *reply.Reader
 	replies  []*carry.Chunk // that are not read yet
+	kept     int64          // bytes that the reader keeps, as the pool knows
 	reading  bool           // a worker reads, or will
 	ended    *carry.End
 	joined   bool
@@ -47,14 +54,48 @@ func (x *exchange) lose(why journal.Reason) {
 	if x.lost == "" {
 		x.lost = why
 	}
+	x.dropBody()
+	for _, c := range x.replies {
+		x.c.pool.release(int64(len(c.Bytes())) + overhead)
+		c.Release()
+	}
+	x.replies = nil
+}
+
+// dropBody drops the copy of the request. Its lock is held.
+func (x *exchange) dropBody() {
 	for _, c := range x.body {
 		c.Release()
 	}
-	for _, c := range x.replies {
-		x.c.pool.release(int64(len(c.Bytes())))
-		c.Release()
+	x.body = nil
+}
+
+// claim reports whether the caller is the first that wants to say what becomes of the exchange.
+func (x *exchange) claim() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	first := !x.claimed
+	x.claimed = true
+	return first
+}
+
+// leave counts an exchange that joins no session, and forgets what it said. It does nothing if it was claimed before.
+func (x *exchange) leave(why journal.Reason) {
+	if x.claim() {
+		x.left(why)
 	}
-	x.body, x.replies = nil, nil
+}
+
+// left is leave of an exchange that the caller has claimed.
+func (x *exchange) left(why journal.Reason) {
+	x.c.leave(why)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lose(why)
+	x.gone = true
+	if x.prompt != nil {
+		x.prompt.erase()
+	}
 }
 
 func (x *exchange) RequestChunk(chunk *carry.Chunk) bool {
@@ -69,7 +110,7 @@ func (x *exchange) RequestChunk(chunk *carry.Chunk) bool {
 	return true
 }
 
-// holes are the reasons for which copies are not whole.
+// hole returns the reason for which a copy is not whole, "" where the client broke off, and no prompt was served.
 func hole(err error) journal.Reason {
 	switch {
 	case errors.Is(err, carry.ErrOversize):
@@ -77,105 +118,107 @@ func hole(err error) journal.Reason {
 	case errors.Is(err, carry.ErrBudget):
 		return journal.HoleBudget
 	}
-	return "" // the client broke off: no prompt was served
+	return ""
 }
 
 func (x *exchange) RequestEnd(err error) {
 	x.mu.Lock()
-	if err != nil {
-		x.lose(hole(err))
-	}
-	held := x.bodySize
-	if x.lost == "" && err == nil && !x.c.pool.hold(held) {
+	switch why := hole(err); {
+	case why != "":
+		x.lose(why)
+	case err != nil:
+		x.dropBody()
+	case x.lost == "" && !x.c.pool.hold(x.bodySize+overhead):
 		x.lose(journal.HoleQueue)
 	}
-	lost := x.lost
-	x.mu.Unlock()
+	p := &prompt{lost: x.lost, pool: x.c.pool}
+	known := err != nil || x.lost != ""
+	if !known {
+		p.held = x.bodySize + overhead
+	}
 	if !x.c.options.Linear && x.unnamed {
 		x.turn = x.c.line.take(x)
 	}
-	if err != nil || lost != "" {
-		x.c.pool.run(func() { x.parsed(&prompt{lost: lost}) })
+	x.mu.Unlock()
+	if known {
+		x.parsed(p)
 		return
 	}
 	x.c.pool.run(func() {
-		defer x.c.pool.release(held)
-		x.parsed(x.parse())
+		x.c.metrics.timed(stagePrompt, func() { x.parse(p) })
+		x.parsed(p)
 	})
 }
 
 // parse reads the prompt. A worker calls it.
-func (x *exchange) parse() (p *prompt) {
-	defer func() {
-		if recover() != nil {
-			p = &prompt{lost: journal.HoleInternal}
-		}
-	}()
-	x.mu.Lock()
-	chunks := x.body
-	x.body = nil
-	size := x.bodySize
-	x.mu.Unlock()
-	body := make([]byte, 0, size)
-	for _, c := range chunks {
-		body = append(body, c.Bytes()...)
-		c.Release()
-	}
-	if !coding.Identity(x.coding) { // else it is what the prompt refers to
-		defer clear(body)
+func (x *exchange) parse(p *prompt) {
+	defer p.guard()
+	body := x.take(p)
+	if p.lost != "" {
+		return
 	}
 	decoded, err := coding.Decode(x.coding, body, x.c.options.Limits.RequestCopy)
+	if !coding.Identity(x.coding) {
+		clear(body)
+	}
 	switch {
 	case errors.Is(err, coding.ErrTooLong):
-		return &prompt{lost: journal.HoleOversize}
+		p.lost = journal.HoleOversize
 	case errors.Is(err, coding.ErrUnknown):
-		return &prompt{lost: journal.HoleEncoding}
+		p.lost = journal.HoleEncoding
 	case err != nil:
-		return &prompt{lost: journal.HoleParse}
+		p.lost = journal.HoleParse
+	case !p.hold(int64(len(decoded)) + overhead):
+		p.lost = journal.HoleQueue
+	default:
+		p.body = decoded
+		p.read(x.format, x.tree())
+		return
 	}
-	parsed, err := canon.Parse(x.format, decoded)
-	if err != nil {
-		clear(decoded)
-		return &prompt{lost: reasonOf(err)}
+	clear(decoded)
+}
+
+// take takes the copy of the body, in one piece. A prompt without one is lost.
+func (x *exchange) take(p *prompt) []byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p.lost = x.lost; p.lost != "" {
+		return nil
 	}
-	return &prompt{canon: parsed, body: decoded}
+	body := make([]byte, 0, x.bodySize)
+	for _, c := range x.body {
+		body = append(body, c.Bytes()...)
+	}
+	x.dropBody()
+	return body
 }
 
 // parsed takes the prompt on: to the recorder, or to the line of those that join a session by their bodies.
 func (x *exchange) parsed(p *prompt) {
 	x.mu.Lock()
-	x.prompt = p
-	joined := x.joined
+	joined, turn := x.joined, x.turn
+	if !joined {
+		x.prompt = p
+	}
+	if x.gone {
+		p.erase()
+	}
 	x.mu.Unlock()
 	switch {
 	case joined:
-		x.deliver()
-	case x.turn != nil:
-		x.c.line.ready(x.turn)
+		x.prompted(p)
+	case turn != nil:
+		x.c.line.ready(turn)
 	}
 }
 
-// deliver takes what is known of the prompt and of the reply to the recorder. A worker calls it, once the exchange has joined a
-// session.
-func (x *exchange) deliver() {
-	x.mu.Lock()
-	p, r := x.prompt, x.reply
-	x.prompt = nil
-	if r != nil && x.told {
-		r = nil
-	}
-	x.told = x.told || r != nil
-	x.mu.Unlock()
+// prompted takes the prompt to the recorder. A worker calls it, except for a prompt that is lost.
+func (x *exchange) prompted(p *prompt) {
 	rec, q := x.ticket.Session.Recorder, x.ticket.Q
-	if p != nil {
-		if p.canon != nil && p.canon.Previous == "" {
-			p.prepare(rec.tree)
-		}
-		rec.tell(func() { rec.prompted(q, p) })
+	if p.canon != nil && p.canon.Previous == "" {
+		x.c.metrics.timed(stagePrompt, func() { p.prepare(rec.tree) })
 	}
-	if r != nil {
-		rec.tell(func() { rec.replied(q, r) })
-	}
+	rec.tell(func() { rec.prompted(q, p) })
 }
 
 // Dispatch takes the slot of a session, where sessions are linear.
@@ -196,22 +239,35 @@ func (x *exchange) Dispatch(int64) *carry.Refusal {
 	return nil
 }
 
-// join puts the exchange into a session, whose recorder hears that it began.
+// join puts the exchange into a session, whose recorder hears that it began. It does nothing if the exchange has left. If there
+// is an error, it leaves.
 func (x *exchange) join(id session.Identity) error {
+	if !x.claim() {
+		return nil
+	}
 	ticket, err := x.c.sessions.Join(id, x.head, x.at)
 	if err != nil {
+		x.left(refused(err))
 		return err
 	}
-	ticket.Session.Recorder.arrive(ticket)
+	rec := ticket.Session.Recorder
+	rec.arrive(ticket, x.format)
 	x.mu.Lock()
 	x.ticket, x.joined = ticket, true
-	known, over := x.prompt != nil || x.reply != nil, x.ended
-	x.mu.Unlock()
-	if known {
-		x.c.pool.run(x.deliver)
-	}
+	p, over := x.prompt, x.ended
+	x.prompt = nil
 	if over != nil { // it ended before it joined
-		ticket.Session.Recorder.ending(ticket.Q)
+		rec.ending(ticket.Q)
+	}
+	x.mu.Unlock()
+	switch {
+	case p != nil && p.canon != nil:
+		x.c.pool.run(func() { x.prompted(p) })
+	case p != nil:
+		x.prompted(p)
+	}
+	x.replied()
+	if over != nil {
 		x.c.sessions.Leave(ticket.Session, over.At)
 	}
 	if x.final {
@@ -220,106 +276,20 @@ func (x *exchange) join(id session.Identity) error {
 	return nil
 }
 
-func (x *exchange) Head(_ int64, status int, header http.Header) {
+// refused returns why a request is not recorded that could not join a session.
+func refused(err error) journal.Reason {
+	if errors.Is(err, session.ErrClosing) || errors.Is(err, session.ErrBusy) {
+		return journal.ReasonStatus // it is answered so
+	}
+	return journal.HoleInternal
+}
+
+// tree returns the tree of the session that the exchange has joined, nil before.
+func (x *exchange) tree() *chain.Tree {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.status = status
-	if status == http.StatusOK {
-		x.reader = reply.New(reply.Options{
-			Format: x.format, Type: header.Get("Content-Type"), Encoding: header.Get("Content-Encoding"), Limit: x.c.options.Limits.ReplyCopy,
-		})
+	if !x.joined {
+		return nil
 	}
-}
-
-func (x *exchange) ReplyChunk(chunk *carry.Chunk) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.lost != "" || x.reader == nil {
-		chunk.Release()
-		return x.lost == ""
-	}
-	if !x.c.pool.hold(int64(len(chunk.Bytes()))) {
-		x.lose(journal.HoleQueue)
-		chunk.Release()
-		return false
-	}
-	x.replies = append(x.replies, chunk)
-	x.read()
-	return true
-}
-
-// read makes a worker read what there is. Its lock is held.
-func (x *exchange) read() {
-	if !x.reading {
-		x.reading = true
-		x.c.pool.run(x.readReplies)
-	}
-}
-
-// readReplies reads the pieces of the reply that have come, and what they say when it is over. One worker at a time runs it.
-func (x *exchange) readReplies() {
-	for {
-		x.mu.Lock()
-		chunks, end := x.replies, x.ended
-		x.replies = nil
-		if len(chunks) == 0 {
-			if end == nil || x.reply != nil {
-				x.reading = false
-				x.mu.Unlock()
-				return
-			}
-			lost := x.lost
-			x.mu.Unlock()
-			r := x.outcome(end, lost)
-			x.mu.Lock()
-			x.reply, x.reading = r, false
-			joined := x.joined
-			x.mu.Unlock()
-			if joined {
-				x.deliver()
-			}
-			return
-		}
-		x.mu.Unlock()
-		for _, c := range chunks {
-			x.guard(func() { x.reader.Write(c.Bytes(), c.At) })
-			x.c.pool.release(int64(len(c.Bytes())))
-			c.Release()
-		}
-	}
-}
-
-// guard keeps a panic of an observer from the worker.
-func (x *exchange) guard(f func()) {
-	defer func() {
-		if recover() != nil {
-			x.mu.Lock()
-			defer x.mu.Unlock()
-			x.lose(journal.HoleInternal)
-		}
-	}()
-	f()
-}
-
-func (x *exchange) End(e carry.End) {
-	x.c.carried(e)
-	x.mu.Lock()
-	if e.Panicked {
-		x.lose(journal.HoleInternal)
-	} else if e.ReplyLost != nil && x.reader != nil && x.lost == "" {
-		x.lose(hole(e.ReplyLost))
-	}
-	x.ended = &e
-	joined := x.joined
-	if joined {
-		x.ticket.Session.Recorder.ending(x.ticket.Q) // before a worker can tell how
-	}
-	x.read()
-	x.mu.Unlock()
-	switch {
-	case joined:
-		x.c.sessions.Leave(x.ticket.Session, e.At)
-	case e.Outcome == carry.Refused:
-		x.c.leave(journal.ReasonStatus)
-	}
+	return x.ticket.Session.Recorder.tree
 }

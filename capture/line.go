@@ -37,3 +37,14 @@ func (l *line) ready(t *turn) {
 		l.turns = l.turns[1:]
 	}
 }
+
+// giveUp empties the line, and returns who waited.
+func (l *line) giveUp() (list []*exchange) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.turns {
+		list = append(list, t.x)
+	}
+	l.turns = nil
+	return list
+}

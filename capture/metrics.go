@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentx/agentx/capture/canon"
 	"github.com/agentx/agentx/capture/carry"
 	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
@@ -19,30 +20,53 @@ type metrics struct {
 	marks       *prometheus.CounterVec
 	kinds       *prometheus.CounterVec
 	results     *prometheus.CounterVec
-	inFlight    prometheus.Gauge
+	deficit     prometheus.Histogram
+	usageRatio  prometheus.Histogram
 	stages      [3]times
+	work        [3]times // by stage
+	now         func() int64
 }
+
+// stage is what a worker does.
+type stage int
+
+const (
+	stagePrompt  stage = iota // reads and tokenizes a request
+	stageReply                // reads a piece of a reply
+	stageOutcome              // reads what a reply comes to
+)
+
+var workNames = [3]string{stagePrompt: "prompt", stageReply: "reply", stageOutcome: "outcome"}
 
 // stageNames are the labels of carry's stages, in their order.
 var stageNames = [3]string{carry.Dispatch: "dispatch", carry.FirstByte: "first_byte", carry.Flush: "chunk"}
 
-func newMetrics() *metrics {
+func newMetrics(now func() int64) *metrics {
 	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "agentx_capture_" + name, Help: help}, labels)
 	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "agentx_capture_" + name, Help: help, Buckets: buckets})
+	}
 	m := &metrics{
+		now:         now,
 		registry:    prometheus.NewRegistry(),
-		requests:    vector("requests_total", "Exchanges of sessions that are over, by how they ended.", "end"),
+		requests:    vector("requests_total", "Exchanges of sessions, by the API and by how they ended.", "format", "end"),
 		notRecorded: vector("not_recorded_total", "Requests that are in no trace, by reason, once that is known.", "reason"),
 		marks:       vector("marks_total", "Marks of exchanges.", "mark"),
 		kinds:       vector("blocks_total", "Blocks of prompts: kept from an earlier prompt, or new.", "kind"),
 		results:     vector("finish_total", "Sessions that were finished.", "result"),
-		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "agentx_capture_inflight", Help: "Requests that are carried now."}),
+		deficit:     histogram("prefix_deficit_blocks", "Blocks of its predecessor that a prompt lacks.", prometheus.ExponentialBucketsRange(1, 4096, 13)),
+		usageRatio:  histogram("usage_ratio", "Tokens of a prompt as counted here, to those that the API counts.", prometheus.LinearBuckets(0.5, 0.1, 16)),
 	}
-	m.registry.MustRegister(m.requests, m.notRecorded, m.marks, m.kinds, m.results, m.inFlight)
+	m.registry.MustRegister(m.requests, m.notRecorded, m.marks, m.kinds, m.results, m.deficit, m.usageRatio)
 	for k := range m.stages {
-		m.stages[k].describe(stageNames[k])
+		m.stages[k].describe("added_seconds", "What carrying adds: to the dispatch of a request, to the head of a reply, to a chunk of it.", stageNames[k])
 		m.registry.MustRegister(&m.stages[k])
+	}
+	for k := range m.work {
+		m.work[k].describe("worker_seconds", "What workers do: read a request, a piece of a reply, what a reply comes to.", workNames[k])
+		m.registry.MustRegister(&m.work[k])
 	}
 	return m
 }
@@ -56,14 +80,21 @@ func (m *metrics) left(why journal.Reason, n int) {
 	m.notRecorded.WithLabelValues(string(why)).Add(float64(n))
 }
 
-func (m *metrics) ended(x journal.Outcome, marks journal.Mark) {
-	m.requests.WithLabelValues(string(x)).Inc()
-	for _, name := range marks.Names() {
+// timed does something, and takes how long it took.
+func (m *metrics) timed(s stage, work func()) {
+	began := m.now()
+	work()
+	m.work[s].add(m.now() - began)
+}
+
+func (m *metrics) ended(f canon.Format, e journal.End) {
+	m.requests.WithLabelValues(f.String(), string(e.X)).Inc()
+	for _, name := range e.Marks.Names() {
 		m.marks.WithLabelValues(name).Inc()
 	}
 }
 
-func (m *metrics) blocks(kept, made int) {
+func (m *metrics) numbered(kept, made int) {
 	m.kinds.WithLabelValues("kept").Add(float64(kept))
 	m.kinds.WithLabelValues("new").Add(float64(made))
 }
@@ -147,9 +178,8 @@ func (t *times) quantile(q float64) float64 {
 	return 0
 }
 
-func (t *times) describe(stage string) {
-	t.desc = prometheus.NewDesc("agentx_capture_added_seconds", "What carrying adds: to the dispatch of a request, to the head of a reply, to a chunk of it.",
-		nil, prometheus.Labels{"stage": stage})
+func (t *times) describe(name, help, stage string) {
+	t.desc = prometheus.NewDesc("agentx_capture_"+name, help, nil, prometheus.Labels{"stage": stage})
 }
 
 // Describe and Collect make times a collector of one histogram.

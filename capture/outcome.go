@@ -2,44 +2,15 @@ package capture
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"time"
 
 	"github.com/agentx/agentx/capture/canon"
 	"github.com/agentx/agentx/capture/carry"
-	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/capture/reply"
 )
-
-// prompt is what was read of a request, or why it was not.
-type prompt struct {
-	lost     journal.Reason // "" without a prompt: the client broke off, and none was served
-	canon    *canon.Prompt
-	body     []byte // that canon refers to
-	prepared *chain.Prepared
-}
-
-// prepare tokenizes what is new to a session.
-func (p *prompt) prepare(t *chain.Tree) {
-	defer func() {
-		if recover() != nil {
-			p.prepared, p.lost = nil, journal.HoleInternal
-		}
-	}()
-	prepared, err := t.Prepare(p.canon)
-	if err != nil {
-		p.lost = reasonOf(err)
-		return
-	}
-	p.prepared = prepared
-}
-
-// erase overwrites what the client sent.
-func (p *prompt) erase() {
-	clear(p.body)
-	p.body, p.canon = nil, nil
-}
 
 // replied is how an exchange ended, and what its reply says.
 type replied struct {
@@ -57,9 +28,12 @@ func (x *exchange) outcome(e *carry.End, lost journal.Reason) (r *replied) {
 	r = &replied{end: journal.End{T: e.At, First: -1, X: journal.Transport, Status: x.status}}
 	defer func() {
 		if recover() != nil {
-			r.end.X = journal.Aborted
+			r.end.X, r.end.Lost = journal.Aborted, journal.HoleInternal
 		}
 	}()
+	if x.reader != nil {
+		defer x.reader.Close()
+	}
 	if drift := x.c.suspense() - x.suspense; drift > suspended || drift < -suspended {
 		r.end.Marks |= journal.MarkClock
 	}
@@ -72,13 +46,13 @@ func (x *exchange) outcome(e *carry.End, lost journal.Reason) (r *replied) {
 	case x.status != http.StatusOK:
 		r.end.X = journal.BadStatus
 		return r
-	case x.reader == nil || lost != "":
-		r.end.X = journal.Aborted
+	case lost != "" || x.reader == nil:
+		r.end.X, r.end.Lost = journal.Aborted, lost
 		return r
 	}
 	f := x.reader.End(e.Outcome != carry.Whole)
 	if f.Lost != "" {
-		r.end.X = journal.Aborted
+		r.end.X, r.end.Lost = journal.Aborted, f.Lost
 		return r
 	}
 	x.judge(r, e, f)
@@ -105,8 +79,10 @@ func (x *exchange) judge(r *replied, e *carry.End, f *reply.Facts) {
 	end.First, end.Output, end.Stop, end.Word = f.First, f.Output, f.Stop, f.Word
 	end.Marks |= f.Marks
 	end.Calls = len(f.Calls)
-	end.API = int(max(0, f.Prompt))
-	if end.Out = int(f.Out); f.Out < 0 {
+	if f.Prompt > 0 && f.Prompt <= math.MaxInt32 {
+		end.API = int(f.Prompt)
+	}
+	if end.Out = int(f.Out); f.Out < 0 || f.Out > journal.MaxTokens { // no answer is that long
 		end.Out = x.c.count(f.Texts)
 		end.Marks |= journal.MarkOutCounted
 	}

@@ -2,26 +2,28 @@ package capture
 
 import "sync"
 
-// pool runs what is pure: a fixed number of workers take tasks in their order. Tasks say how many bytes they hold, and those
-// of all together are bounded.
+// pool runs what is pure: a fixed number of workers take tasks in their order. The bytes that wait for workers, or for the order
+// of requests, are bounded.
 type pool struct {
 	limit int64
 
-	mu    sync.Mutex
-	more  sync.Cond
-	tasks []func()
-	bytes int64
-	busy  int // workers with a task
-	shut  bool
-	rest  sync.Cond // nothing is left to do
-	done  sync.WaitGroup
+	mu       sync.Mutex
+	more     sync.Cond
+	rest     sync.Cond // nothing is left to do
+	tasks    []func()
+	bytes    int64
+	busy     int // workers with a task
+	finished int // tasks
+	shut     bool
+	left     chan struct{} // closed when nobody waits for tasks any more
+	done     sync.WaitGroup
 }
 
-// overhead is what a task counts besides the bytes that it holds.
+// overhead is what a chunk or a prompt counts besides its bytes.
 const overhead = 512
 
 func newPool(workers int, limit int64) *pool {
-	p := &pool{limit: limit}
+	p := &pool{limit: limit, left: make(chan struct{})}
 	p.more.L, p.rest.L = &p.mu, &p.mu
 	for range workers {
 		p.done.Go(p.work)
@@ -31,25 +33,38 @@ func newPool(workers int, limit int64) *pool {
 
 func (p *pool) work() {
 	for {
-		p.mu.Lock()
-		for len(p.tasks) == 0 && !p.shut {
-			p.more.Wait()
-		}
-		if len(p.tasks) == 0 {
-			p.mu.Unlock()
+		task := p.take()
+		if task == nil {
 			return
 		}
-		task := p.tasks[0]
-		p.tasks[0] = nil
-		p.tasks = p.tasks[1:]
-		p.busy++
-		p.mu.Unlock()
 		task()
-		p.mu.Lock()
-		if p.busy--; p.busy == 0 && len(p.tasks) == 0 {
-			p.rest.Broadcast()
-		}
-		p.mu.Unlock()
+		p.finish()
+	}
+}
+
+// take waits for a task; nil after close, when nothing is left to do.
+func (p *pool) take() func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.tasks) == 0 && !p.shut {
+		p.more.Wait()
+	}
+	if len(p.tasks) == 0 {
+		return nil
+	}
+	task := p.tasks[0]
+	p.tasks[0] = nil
+	p.tasks = p.tasks[1:]
+	p.busy++
+	return task
+}
+
+func (p *pool) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finished++
+	if p.busy--; p.busy == 0 && len(p.tasks) == 0 {
+		p.rest.Broadcast()
 	}
 }
 
@@ -57,10 +72,10 @@ func (p *pool) work() {
 func (p *pool) hold(bytes int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bytes+bytes+overhead > p.limit {
+	if p.bytes+bytes > p.limit {
 		return false
 	}
-	p.bytes += bytes + overhead
+	p.bytes += bytes
 	return true
 }
 
@@ -68,48 +83,82 @@ func (p *pool) hold(bytes int64) bool {
 func (p *pool) release(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.bytes -= bytes + overhead
+	p.bytes -= bytes
 }
 
-// used returns the bytes that tasks hold.
+// used returns the bytes that are held.
 func (p *pool) used() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.bytes
 }
 
-// run runs a task behind those before it.
+// run runs a task behind those before it. The task must not panic.
 func (p *pool) run(task func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.shut {
+		return
+	}
 	p.tasks = append(p.tasks, task)
 	p.more.Signal()
 }
 
-// call runs a task and waits for it.
-func (p *pool) call(task func()) {
+// call runs a task and waits for it. It reports false if the task has not ended when nobody waits any more; it may then still
+// run.
+func (p *pool) call(task func()) bool {
 	done := make(chan struct{})
 	p.run(func() {
 		defer close(done)
 		task()
 	})
-	<-done
+	select {
+	case <-done:
+		return true
+	case <-p.left:
+		return false
+	}
 }
 
-// idle waits until nothing is left to do.
+// progress returns how many tasks have ended.
+func (p *pool) progress() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.finished
+}
+
+// idle returns when nothing is left to do, or the pool was given up.
 func (p *pool) idle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.busy > 0 || len(p.tasks) > 0 {
+	for !p.shut && (p.busy > 0 || len(p.tasks) > 0) {
 		p.rest.Wait()
 	}
 }
 
+// end takes no more tasks.
+func (p *pool) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.shut {
+		p.shut = true
+		close(p.left)
+	}
+	p.more.Broadcast()
+	p.rest.Broadcast()
+}
+
 // close runs what is left and ends the workers.
 func (p *pool) close() {
-	p.mu.Lock()
-	p.shut = true
-	p.more.Broadcast()
-	p.mu.Unlock()
+	p.end()
 	p.done.Wait()
+}
+
+// giveUp drops what is left. Workers that are stuck stay.
+func (p *pool) giveUp() {
+	p.mu.Lock()
+	clear(p.tasks)
+	p.tasks = nil
+	p.mu.Unlock()
+	p.end()
 }

@@ -31,6 +31,12 @@ type added struct {
 // Tokens returns how many tokens the stream has.
 func (p *Prepared) Tokens() int { return int(p.tokens) }
 
+// Size returns about how many bytes the stream takes until it is applied.
+func (p *Prepared) Size() int {
+	const short, token, segment = 16, 4, 96
+	return short*(len(p.keys)+len(p.digests)) + token*len(p.tails) + segment*len(p.added)
+}
+
 // erase overwrites what the tree has by now.
 func (p *Prepared) erase() {
 	clear(p.keys[:cap(p.keys)])

@@ -63,6 +63,8 @@ func reasonOf(r *journal.Request, retried bool) journal.Reason {
 		return journal.ReasonNoOutput
 	case r.Hole != "":
 		return r.Hole
+	case r.End != nil && r.End.Lost != "":
+		return r.End.Lost
 	case retried:
 		return journal.ReasonRetry
 	case r.IDs == nil || x == journal.Aborted:

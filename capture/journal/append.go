@@ -181,6 +181,7 @@ func (v End) append(b []byte) []byte {
 		l.count("calls", v.Calls)
 	}
 	l.given("api", int64(v.API))
+	l.word("why", string(v.Lost))
 	return l.end()
 }
 

@@ -103,7 +103,8 @@ func TestEveryFieldComesBack(t *testing.T) {
 	for _, e := range []entry{
 		h, Model{3, "a/b:c@d"}, Begin{7, 12, Place{2, 1, TierMark}}, Hole{7, HoleQueue},
 		IDs{1, 2, true, 900, 10, 20, 0, 3, 4, Text | Thinking, 55, &Place{3, 0, TierLinkage}},
-		End{1, 9, -1, Partial, 200, 3, Thinking, StopNone, MarkPartial | MarkReplyStream, "max_tokens", 4, 77},
+		End{1, 9, -1, Partial, 200, 3, Thinking, StopNone, MarkPartial | MarkReplyStream, "max_tokens", 4, 77, ""},
+		End{Q: 2, T: 9, First: -1, X: Aborted, Status: 200, Lost: HoleOversize},
 		Agent{4, Custom, 9}, Final{WhyShutdown},
 	} {
 		text := e.append(nil)

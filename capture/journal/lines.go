@@ -119,6 +119,7 @@ type End struct {
 	Word     string // the API's own word for why it stopped, as StopWord returns it; "" where it is that of Stop
 	Calls    int    // of tools
 	API      int    // prompt tokens that the API counted; 0 where it did not say
+	Lost     Reason // why nothing is known of the reply, where X is Aborted and the exchange itself went on; else ""
 }
 
 // Agent tells of a subagent what is learnt after its first request began.

@@ -196,8 +196,9 @@ func (f *fields) ids() (entry, error) {
 
 func (f *fields) end() (entry, error) {
 	bits, err := setOf(markNames, f.Marks)
-	v := End{f.Q, f.T, f.First, f.X, f.Status, f.Out, f.Ot, 0, Mark(bits), f.Word, usualCalls(f.Ot), f.API}
-	err = errors.Join(err, f.numbers(), oneOf("x", slices.Contains(outcomes, f.X)), oneOf("word", f.Word == "" || slices.Contains(stopWords, f.Word)))
+	v := End{f.Q, f.T, f.First, f.X, f.Status, f.Out, f.Ot, 0, Mark(bits), f.Word, usualCalls(f.Ot), f.API, Reason(f.Why)}
+	err = errors.Join(err, f.numbers(), oneOf("x", slices.Contains(outcomes, f.X)), oneOf("word", f.Word == "" || slices.Contains(stopWords, f.Word)),
+		oneOf("why", f.Why == "" || f.X == Aborted && slices.Contains(holes, Reason(f.Why))))
 	if err != nil {
 		return v, err
 	}

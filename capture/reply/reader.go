@@ -125,6 +125,19 @@ func (r *Reader) End(broken bool) *Facts {
 	return a.facts()
 }
 
+// Held returns the bytes of the reply that the reader keeps.
+func (r *Reader) Held() int64 {
+	return int64(len(r.body) + len(r.events.line) + len(r.events.data) + r.answer.texts + len(r.answer.items))
+}
+
+// Close ends a reader that is not asked for the End. It may be called at any time.
+func (r *Reader) Close() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.body = nil
+}
+
 // pieces are the coded bytes of a reply, as a reader that the decoder of the coding reads.
 type pieces struct {
 	rest    []byte

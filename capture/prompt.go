@@ -1,0 +1,90 @@
+package capture
+
+import (
+	"bytes"
+
+	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/chain"
+	"github.com/agentx/agentx/capture/journal"
+)
+
+// prompt is what was read of a request, or why it was not. One goroutine has it at a time.
+type prompt struct {
+	lost     journal.Reason // "" without a prompt: the client broke off, and none was served
+	canon    *canon.Prompt
+	body     []byte // that canon refers to
+	prepared *chain.Prepared
+
+	pool *pool
+	held int64 // bytes, as the pool knows
+}
+
+// hold says how many bytes the prompt takes now. It reports false where there is no room.
+func (p *prompt) hold(bytes int64) bool {
+	if more := bytes - p.held; more > 0 && !p.pool.hold(more) {
+		return false
+	} else if more < 0 {
+		p.pool.release(-more)
+	}
+	p.held = bytes
+	return true
+}
+
+// guard is deferred where a prompt is read: a panic loses it.
+func (p *prompt) guard() {
+	if recover() != nil {
+		p.lose(journal.HoleInternal)
+	}
+}
+
+// lose forgets what was read.
+func (p *prompt) lose(why journal.Reason) {
+	p.lost = why
+	clear(p.body)
+	p.body, p.canon, p.prepared = nil, nil, nil
+}
+
+// previous is the member of a body by which a prompt goes on behind a response. That may not be known yet: the order of requests
+// decides.
+var previous = []byte(`"previous_response_id"`)
+
+// read parses the body. With the tree of its session it tokenizes too what is new to that.
+func (p *prompt) read(format canon.Format, tree *chain.Tree) {
+	var err error
+	if tree == nil || format == canon.Responses && bytes.Contains(p.body, previous) {
+		p.canon, err = canon.Parse(format, p.body)
+	} else {
+		p.canon, p.prepared, err = tree.Read(format, p.body)
+	}
+	p.settle(err)
+}
+
+// prepare tokenizes what is new to a session.
+func (p *prompt) prepare(t *chain.Tree) {
+	defer p.guard()
+	var err error
+	if p.prepared == nil {
+		p.prepared, err = t.Prepare(p.canon)
+	}
+	p.settle(err)
+}
+
+// settle loses a prompt that has an error, and forgets the text of one that is tokenized.
+func (p *prompt) settle(err error) {
+	switch {
+	case err != nil:
+		p.lose(reasonOf(err))
+	case p.prepared != nil && p.prepared.Tokens() > journal.MaxTokens:
+		p.lose(journal.HoleOversize)
+	case p.prepared != nil:
+		clear(p.body)
+		p.body, p.canon.Segments, p.canon.Elements, p.canon.List = nil, nil, nil, nil
+		p.hold(min(p.held, int64(p.prepared.Size())+overhead))
+	}
+}
+
+// erase forgets the prompt, and gives its room back.
+func (p *prompt) erase() {
+	p.lose(p.lost)
+	p.hold(0)
+}

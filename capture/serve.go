@@ -1,0 +1,154 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/agentx/agentx/capture/journal"
+)
+
+// Serve carries what comes in on traffic, and answers on admin, until ctx ends. Then it takes no more requests, waits for those
+// that run, as long as options say, and finishes all sessions.
+func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error {
+	tick, stop := context.WithCancel(c.ctx)
+	var ticking sync.WaitGroup
+	ticking.Go(func() { c.keep(tick) })
+	server := c.proxy.Server()
+	control := &http.Server{Handler: c.admin(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(traffic) }()
+	go func() { failed <- control.Serve(admin) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	err = errors.Join(err, c.shutDown(server), control.Close())
+	stop()
+	ticking.Wait()
+	return errors.Join(err, c.folder.Close())
+}
+
+// shutDown ends the traffic, then the sessions, then the workers. Workers that are stuck do not hold it up: what is known of the
+// sessions is written.
+func (c *Capture) shutDown(server *http.Server) error {
+	c.land(server)
+	rested := make(chan struct{})
+	go func() {
+		defer close(rested)
+		c.pool.idle()
+	}()
+	settled := c.wait(rested)
+	c.sessions.Shutdown(true, c.options.Now())
+	list, none := c.alive()
+	if settled && c.wait(none) {
+		c.pool.close()
+		return nil
+	}
+	c.options.Log.Error("workers are stuck: sessions end with what is known of them", "sessions", len(list))
+	c.pool.giveUp()
+	for _, x := range c.line.giveUp() {
+		x.leave(journal.HoleAborted)
+	}
+	for _, r := range list {
+		r.giveUp()
+	}
+	list, none = c.alive()
+	if !c.wait(none) {
+		return fmt.Errorf("%d sessions could not be written: agentx capture finish %s does it later", len(list), c.options.Dir)
+	}
+	return nil
+}
+
+// land waits for the exchanges that run, as long as options say, and aborts the others.
+func (c *Capture) land(server *http.Server) {
+	drain, stop := context.WithTimeout(context.WithoutCancel(c.ctx), c.options.Drain)
+	defer stop()
+	ended := server.Shutdown(drain) == nil
+	select {
+	case <-c.flights.none():
+	case <-drain.Done():
+		ended = false
+	}
+	if !ended {
+		c.proxy.Abort()
+		_ = server.Close()
+	}
+	c.wait(c.flights.last())
+}
+
+// wait waits for something that workers do, as long as they get something done. It reports whether that happened.
+func (c *Capture) wait(done <-chan struct{}) bool {
+	for {
+		before := c.progress()
+		select {
+		case <-done:
+			return true
+		case <-time.After(c.patience):
+		}
+		if c.progress() == before {
+			return false
+		}
+	}
+}
+
+// progress grows while something gets done.
+func (c *Capture) progress() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pool.progress() + c.total.Sessions
+}
+
+// keep syncs journals, sweeps sessions and looks at the disk, until ctx ends.
+func (c *Capture) keep(ctx context.Context) {
+	every := time.Second
+	if c.options.Sync > 0 {
+		every = min(every, c.options.Sync)
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	taken := c.folder.Context().Done()
+	for synced := c.options.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-taken:
+			taken = nil
+			c.options.Log.Error("nothing is recorded any more: another process has taken the directory", "error", context.Cause(c.folder.Context()))
+		case <-ticker.C:
+		}
+		now := c.options.Now()
+		c.sessions.Sweep(now)
+		c.look()
+		if now-synced >= int64(c.options.Sync) {
+			c.folder.Sync()
+			synced = now
+		}
+	}
+}
+
+// look looks whether the disk is full.
+func (c *Capture) look() {
+	if c.options.Free != nil {
+		free, known := c.options.Free()
+		c.full.Store(known && free < c.options.Limits.DiskFree)
+	}
+}
+
+// unwritable returns why no journal is begun; nil where one can be.
+func (c *Capture) unwritable() error {
+	switch {
+	case c.folder.Context().Err() != nil:
+		return errTaken
+	case c.full.Load():
+		return errDiskFull
+	}
+	return nil
+}

@@ -113,7 +113,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, errors.New("no directory for traces"))
 	}
 	if o.Tokenizer == nil || o.Now == nil || o.Wall == nil || o.Random == nil || o.Log == nil {
-		errs = append(errs, errors.New("Tokenizer, Now, Wall, Random and Log must be set"))
+		errs = append(errs, errors.New("no tokenizer, clock, wall clock, source of random bytes or log"))
 	}
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("%d workers: want at least 1", o.Workers))

@@ -34,6 +34,7 @@ type answer struct {
 	failed    bool
 	first     int64
 	usage     usage
+	early     bool // the usage is that of the beginning of a stream
 	unasked   bool // the API counts only when asked to, and a stream without counts is as it should be
 	word      string
 	output    journal.Kinds
@@ -162,6 +163,9 @@ func (a *answer) facts() *Facts {
 	}
 	if prompt, ok := a.usage.total(); ok {
 		f.Prompt, f.Out = prompt, a.usage.output
+		if a.early && !f.Whole {
+			f.Out = -1
+		}
 	} else if f.Whole && !a.failed && !(a.unasked && !a.usage.seen) {
 		a.marks |= journal.MarkReplyUsage
 	}

@@ -39,7 +39,7 @@ func (m *messages) event(_, data []byte) {
 			case "message":
 				err = m.message(l)
 			case "usage":
-				err = m.usage.read(l, messagesNames)
+				err, m.early = m.usage.read(l, messagesNames), false
 			default:
 				err = l.Skip()
 			}
@@ -112,6 +112,7 @@ func (m *messages) message(l *jsonlex.Lexer) error {
 		case "stop_reason":
 			return m.reason(l)
 		case "usage":
+			m.early = m.stream
 			return m.usage.read(l, messagesNames)
 		case "error":
 			failed, err := set(l)

@@ -132,6 +132,20 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// Of a stream that broke off, the usage at its beginning does not say how long the output became: the observer counts it.
+//
+// Covers C-15.
+func TestUsageOfTheBeginning(t *testing.T) {
+	o := Options{Format: canon.Messages, Type: stream}
+	body := named(`{"type":"message_start","message":{"usage":{"input_tokens":10,"output_tokens":1}}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"so far"}}`)
+	f := readAt(o, true, body)
+	require.Equal(t, []any{int64(10), int64(-1), []string{"so far"}}, []any{f.Prompt, f.Out, f.Texts})
+	f = readAt(o, true, body, named(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4}}`))
+	require.Equal(t, []any{false, int64(10), int64(4)}, []any{f.Whole, f.Prompt, f.Out})
+}
+
 // A stream says the same wherever its pieces end, and however its lines do; only instants differ.
 //
 // Covers C-14.

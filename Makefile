@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -175,6 +175,19 @@ test-inferencex: build
 	test -n "$(INFERENCEX)" || { echo "test-inferencex: skipped: INFERENCEX names no checkout of SemiAnalysisAI/InferenceX"; exit 0; }; \
 	test -e $(INFERENCEX_TRACES) || { echo "test-inferencex: skipped: there are no traces in $(INFERENCEX_TRACES)"; exit 0; }; \
 	contrib/inferencex.sh "$(INFERENCEX)" ./agentx "$(INFERENCEX_TRACES)" $(CACHE)/inferencex
+
+# agentx capture between the official Python clients of OpenAI and Anthropic and the mock: tools, streams, subagents at once, a rewind,
+# cancelled streams, answers 529. They come from PyPI, or it skips.
+CLIENTS := $(CACHE)/venv-clients
+test-capture-clients:
+	@command -v python3 >/dev/null || { echo "test-capture-clients: skipped: there is no python3"; exit 0; }; \
+	test -e $(CLIENTS)/complete || { \
+		python3 -m venv --clear $(CLIENTS) && \
+		$(CLIENTS)/bin/pip install --quiet openai==3.54.0 anthropic==2.12.0 tiktoken==0.14.0 && \
+		touch $(CLIENTS)/complete; } || { echo "test-capture-clients: skipped: no environment with the clients: see above"; exit 0; }; \
+	go mod download github.com/pkoukk/tiktoken-go-loader && \
+	CAPTURE_CLIENTS_PYTHON=$(abspath $(CLIENTS))/bin/python CAPTURE_CLIENTS_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
+		go test -run '^TestOfficialClients$$' -count=1 -v ./cmd/agentx
 
 # The Python client of the hub against the fake of the tests, and against caches of ours; ours against its caches. It comes
 # from PyPI, or it skips.

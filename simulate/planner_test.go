@@ -233,7 +233,7 @@ func TestSummaryOfAFailedBootstrap(t *testing.T) {
 		require.NoError(t, err)
 		return r.Summary().Planner
 	}
-	const missed = "agg: one engine misses its limit with a single request"
+	const missed = "agg: a single request on an engine misses ttft_ms 2500 or itl_ms 1, which more engines do not mend: raise the limit, or choose a faster engine"
 	s := summary()
 	require.Equal(t, []string{missed}, s.Warnings)
 	require.Equal(t, []int{9 + 29}, s.Bootstrap.Samples)

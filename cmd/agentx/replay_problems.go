@@ -21,7 +21,6 @@ func (p *problems) add(format string, args ...any) {
 	p.errs = append(p.errs, usageError{fmt.Errorf(format, args...)})
 }
 
-// err returns everything that is wrong, nil for nothing.
 // addOnce adds an error unless one reads the same.
 func (p *problems) addOnce(err error) {
 	if !slices.ContainsFunc(p.errs, func(other error) bool { return other.Error() == err.Error() }) {
@@ -29,6 +28,7 @@ func (p *problems) addOnce(err error) {
 	}
 }
 
+// err returns everything that is wrong, nil for nothing.
 func (p *problems) err() error {
 	if len(p.errs) == 0 {
 		return nil

@@ -37,7 +37,8 @@ func (c *curveFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.policies, "hit-policy", []string{"lru"}, "which blocks a cache drops: lru, fifo, optimal; several with commas")
 	flags.StringSliceVar(&c.sizes, "hit-sizes", nil, "sizes of each cache: N blocks, Ntok tokens, NGiB; several with commas (default: powers of two)")
 	flags.StringVar(&c.order, "hit-order", "load", "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)")
-	flags.Float64SliceVar(&c.rates, "server-rates", []float64{10000, 50}, "prompt and output tokens a second of the server, which decide the order of requests")
+	flags.Float64SliceVar(&c.rates, "server-rates", []float64{10000, 50}, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests")
+	flags.Lookup("server-rates").DefValue = "10000,50"
 	flags.StringVar(&c.modelConfig, "model-config", "", "config.json of a model, which says what a token costs in its KV cache")
 	flags.Int64Var(&c.tokenBytes, "kv-bytes-per-token", 0, "what a token costs in the KV cache of a worker, in place of --model-config")
 }

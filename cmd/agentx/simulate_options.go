@@ -30,7 +30,7 @@ func (f *simulateFlags) base() simulate.Config {
 	}
 	if f.synthetic != "" {
 		if c.Synthetic, err = parseSynthetic(f.synthetic); err != nil {
-			f.add("--synthetic %s: %w", f.synthetic, err)
+			f.addEach("--synthetic "+f.synthetic, err, "synthetic: ")
 		}
 	}
 	if f.routerConfig != "" {
@@ -88,13 +88,25 @@ func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.C
 		return base
 	}
 	data, err := objectOf(text)
+	c := base
 	if err == nil {
-		base, err = engine.Parse(data, base)
+		c, err = engine.Parse(data, base)
+	}
+	if err == nil {
+		err = c.Validate()
 	}
 	if err != nil {
-		f.addOnce(fmt.Errorf("%s: %w", flagText(name, text), withoutPrefix(err, "engine: ")))
+		f.addEach(flagText(name, text), err, "engine: ")
+		return base
 	}
-	return base
+	return c
+}
+
+// addEach adds the errors that were joined, each after the name of what is wrong, in place of the prefix that it may have.
+func (f *simulateFlags) addEach(name string, err error, prefix string) {
+	for _, one := range unjoin(err) {
+		f.addOnce(fmt.Errorf("%s: %w", name, withoutPrefix(one, prefix)))
+	}
 }
 
 // routerOf returns the keys of kv_router; nil where they are wrong.
@@ -105,7 +117,7 @@ func (f *simulateFlags) routerOf(cost preset.RouterCost) *router.Config {
 		c, err = router.Parse(data, cost)
 	}
 	if err != nil {
-		f.add("%s: %w", flagText("router-config", f.routerConfig), withoutPrefix(err, "router: "))
+		f.addEach(flagText("router-config", f.routerConfig), err, "router: ")
 		return nil
 	}
 	return &c
@@ -122,7 +134,7 @@ func (f *simulateFlags) plannerOf() *planner.Config {
 		base, err = planner.Parse(data, base)
 	}
 	if err != nil {
-		f.add("%s: %w", flagText("planner", f.planner), withoutPrefix(err, "planner: "))
+		f.addEach(flagText("planner", f.planner), err, "planner: ")
 		return nil
 	}
 	return &base
@@ -143,49 +155,41 @@ func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
 	numbers := map[string]*float64{"every": &o.EveryMS, "rate": &o.Rate, "think": &o.ThinkMS, "shared": &o.Shared}
 	known := []string{"in", "out", "n", "every", "rate", "turns", "think", "shared", "groups"}
 	seen := map[string]bool{}
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, ok := strings.Cut(part, "=")
-		if !ok {
-			return nil, fmt.Errorf("%q: want NAME=VALUE with commas between", part)
-		}
-		if seen[name] {
-			return nil, fmt.Errorf("%s: twice", name)
-		}
-		seen[name] = true
 		var err error
 		switch {
+		case !ok:
+			wrong("%q: want NAME=VALUE with commas between", part)
+		case seen[name]:
+			wrong("%s: twice", name)
 		case counts[name] != nil:
-			*counts[name], err = strconv.Atoi(value)
+			if *counts[name], err = strconv.Atoi(value); err == nil && *counts[name] == 0 && (name == "turns" || name == "groups") {
+				wrong("%s=0: want 1 or more", name)
+			}
 		case numbers[name] != nil:
-			*numbers[name], err = strconv.ParseFloat(value, 64)
+			if *numbers[name], err = strconv.ParseFloat(value, 64); err == nil && *numbers[name] == 0 && name == "rate" {
+				wrong("rate=0: want a number above 0")
+			}
 		default:
-			return nil, wrongKey(name, known)
+			errs = append(errs, wrongKey(name, known))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s: %w", name, value, explainValue(err))
+			wrong("%s=%s: %w", name, value, explainValue(err))
 		}
-	}
-	if seen["rate"] && o.Rate == 0 {
-		return nil, errors.New("rate=0: want a number above 0")
-	}
-	for _, name := range []string{"turns", "groups"} {
-		if seen[name] && *counts[name] == 0 {
-			return nil, fmt.Errorf("%s=0: want 1 or more", name)
-		}
+		seen[name] = true
 	}
 	for _, name := range []string{"in", "out", "n"} {
 		if !seen[name] {
-			return nil, fmt.Errorf("no %s: want in=TOKENS,out=TOKENS,n=REQUESTS", name)
+			wrong("no %s: want in=TOKENS,out=TOKENS,n=REQUESTS", name)
 		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	checked := *o
 	checked.BlockSize = 1 // that of the engine is checked with it
-	return o, withoutPrefixOrNil(checked.Validate(), "synthetic: ")
-}
-
-func withoutPrefixOrNil(err error, prefix string) error {
-	if err == nil {
-		return nil
-	}
-	return withoutPrefix(err, prefix)
+	return o, checked.Validate()
 }

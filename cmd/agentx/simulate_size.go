@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/simulate"
+	"github.com/agentx/agentx/simulate/comparison"
 )
 
 // sizing is a search for the fewest workers.
@@ -105,7 +106,7 @@ func (f *simulateFlags) findSize(ctx context.Context, s *sizing, base simulate.C
 			break
 		}
 		if low = n; n == s.most {
-			a.Text = fmt.Sprintf("%d workers do not keep %s", n, strings.Join(a.Gates, " and "))
+			a.Text = comparison.TooFewWorkers(n, f.gateList)
 			return tried, a, nil
 		}
 		n = min(2*n, s.most)
@@ -122,10 +123,10 @@ func (f *simulateFlags) findSize(ctx context.Context, s *sizing, base simulate.C
 			low = middle
 		}
 	}
-	a.Workers = &n
-	a.Text = fmt.Sprintf("%d workers keep %s", n, strings.Join(a.Gates, " and "))
-	if low >= s.least {
-		a.Text += fmt.Sprintf("; %d do not", low)
+	if low < s.least {
+		low = 0 // fewer are not asked for
 	}
+	a.Workers = &n
+	a.Text = comparison.FewestWorkers(n, low, f.gateList)
 	return tried, a, nil
 }

@@ -16,15 +16,11 @@ func Answers(runs []*Run, gates []simulate.Gate) (list []string) {
 	if len(gates) == 0 || len(all) == 0 {
 		return nil
 	}
-	var names []string
-	for _, g := range gates {
-		names = append(names, g.Text)
-	}
 	for _, l := range linesOf(runs, all[0], all) {
 		if len(l.Runs) < 2 {
 			continue
 		}
-		text := all[0].answer(runs, l.Runs, strings.Join(names, " and "))
+		text := all[0].answer(runs, l.Runs, gates)
 		if l.Name != "" {
 			text = l.Name + ": " + text
 		}
@@ -33,33 +29,71 @@ func Answers(runs []*Run, gates []simulate.Gate) (list []string) {
 	return list
 }
 
+// FewestWorkers says that so many workers keep the gates, and that below do not; 0: fewer were not tried.
+func FewestWorkers(n, below int, gates []simulate.Gate) string {
+	text := axes[0].verdict(n, true, gates)
+	if below > 0 {
+		text += "; " + axes[0].others(below)
+	}
+	return text
+}
+
+// TooFewWorkers says that so many workers do not keep the gates.
+func TooFewWorkers(n int, gates []simulate.Gate) string { return axes[0].verdict(n, false, gates) }
+
 // answer says which runs of a line keep the gates, and which is the next one that does not.
-func (a *axis) answer(runs []*Run, order []int, gates string) string {
+func (a *axis) answer(runs []*Run, order []int, gates []simulate.Gate) string {
 	order = slices.Clone(order)
-	words := func(n int, keep string) string { return fmt.Sprintf("%d %s %s", n, a.Title, keep) }
-	keep, not := "keep", "do not"
 	if a.moreIsBest {
 		slices.Reverse(order)
-		words = func(n int, keep string) string { return fmt.Sprintf("%s %d %s", a.Title, n, keep) }
-		keep, not = "keeps", "does not"
 	}
 	number := func(k int) int { return a.of(&runs[order[k]].Config) }
 	best := slices.IndexFunc(order, func(k int) bool { return runs[k].Exit == 0 })
 	if best < 0 {
-		return words(number(len(order)-1), not+" keep "+gates)
+		return a.verdict(number(len(order)-1), false, gates)
 	}
-	text := words(number(best), keep+" "+gates)
+	text := a.verdict(number(best), true, gates)
 	if best > 0 {
-		text += fmt.Sprintf("; %d %s", number(best-1), not)
+		text += "; " + a.others(number(best-1))
 	}
-	var worse []string // beyond the best one, where requests that share a prefix are spread over more workers
+	var worse []int // beyond the best one, where requests that share a prefix are spread over more workers
 	for k := best + 1; k < len(order); k++ {
 		if runs[order[k]].Exit != 0 {
-			worse = append(worse, strconv.Itoa(number(k)))
+			worse = append(worse, number(k))
 		}
 	}
 	if len(worse) > 0 {
-		text += fmt.Sprintf("; %s %s", strings.Join(worse, ", "), not)
+		text += "; " + a.others(worse...)
 	}
 	return text
+}
+
+// verdict says whether a number keeps the gates: "1 worker keeps", "8 workers do not keep", "concurrency 8 keeps".
+func (a *axis) verdict(n int, keeps bool, gates []simulate.Gate) string {
+	var names []string
+	for _, g := range gates {
+		names = append(names, g.Text)
+	}
+	subject, one := fmt.Sprintf("%d %s", n, a.Title), n == 1
+	switch {
+	case a.moreIsBest:
+		subject, one = fmt.Sprintf("%s %d", a.Title, n), true
+	case one:
+		subject = strings.TrimSuffix(subject, "s")
+	}
+	verb := map[[2]bool]string{{true, true}: "keeps", {true, false}: "does not keep", {false, true}: "keep", {false, false}: "do not keep"}[[2]bool{one, keeps}]
+	return subject + " " + verb + " " + strings.Join(names, " and ")
+}
+
+// others says that numbers do not keep the gates that were just named.
+func (a *axis) others(list ...int) string {
+	var names []string
+	for _, n := range list {
+		names = append(names, strconv.Itoa(n))
+	}
+	verb := "do not"
+	if len(list) == 1 && (list[0] == 1 || a.moreIsBest) {
+		verb = "does not"
+	}
+	return strings.Join(names, ", ") + " " + verb
 }

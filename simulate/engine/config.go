@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -75,10 +76,14 @@ func Parse(data []byte, base Config) (Config, error) {
 		return base, fmt.Errorf("engine: %w", err)
 	}
 	known := jsonobject.Keys[Config]()
+	var unknown []error
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains(known, key) {
-			return base, fmt.Errorf("engine: %w", jsonobject.Unknown(key, known))
+			unknown = append(unknown, fmt.Errorf("engine: %w", jsonobject.Unknown(key, known)))
 		}
+	}
+	if len(unknown) > 0 {
+		return base, errors.Join(unknown...)
 	}
 	if err := jsonobject.Decode(data, &base); err != nil {
 		return base, fmt.Errorf("engine: %w", err)
@@ -89,8 +94,13 @@ func Parse(data []byte, base Config) (Config, error) {
 	return base, nil
 }
 
-// Validate returns an error about the first key whose value cannot be used.
+// Validate returns an error about each key whose value cannot be used, joined.
 func (c Config) Validate() error {
+	return errors.Join(c.validateWords(), c.validateCounts(), c.validateNumbers())
+}
+
+func (c Config) validateWords() error {
+	var errs []error
 	for _, w := range []struct {
 		key, value string
 		choices    []string
@@ -100,19 +110,17 @@ func (c Config) Validate() error {
 		{"kv_transfer_timing", c.KVTransferTiming, []string{FullPrompt, DestinationMissing}},
 	} {
 		if !slices.Contains(w.choices, w.value) {
-			return fmt.Errorf("engine: %s %q: want %s", w.key, w.value, strings.Join(w.choices, " or "))
+			errs = append(errs, fmt.Errorf("engine: %s %q: want %s", w.key, w.value, strings.Join(w.choices, " or ")))
 		}
 	}
-	if err := c.validateCounts(); err != nil {
-		return err
-	}
-	return c.validateNumbers()
+	return errors.Join(errs...)
 }
 
 // maxCount bounds every count, so that products of two fit an int64.
 const maxCount = 1 << 30
 
 func (c Config) validateCounts() error {
+	var errs []error
 	for _, n := range []struct {
 		key   string
 		value int
@@ -126,13 +134,13 @@ func (c Config) validateCounts() error {
 		{"gpus_per_worker", c.GPUsPerWorker, 0},
 	} {
 		if n.value < n.least || n.value > maxCount {
-			return fmt.Errorf("engine: %s %d: want %d to %d", n.key, n.value, n.least, maxCount)
+			errs = append(errs, fmt.Errorf("engine: %s %d: want %d to %d", n.key, n.value, n.least, maxCount))
 		}
 	}
 	if c.Type == SGLang && c.ChunkedPrefill && c.MaxBatchedTokens < c.BlockSize {
-		return fmt.Errorf("engine: max_num_batched_tokens %d: %s computes whole blocks of %d tokens", c.MaxBatchedTokens, SGLang, c.BlockSize)
+		errs = append(errs, fmt.Errorf("engine: max_num_batched_tokens %d: %s computes whole blocks of %d tokens", c.MaxBatchedTokens, SGLang, c.BlockSize))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Bounds of times, so that sums of many fit an int64.
@@ -142,27 +150,28 @@ const (
 )
 
 func (c Config) validateNumbers() error {
+	var errs []error
 	for _, n := range []struct {
 		key   string
 		value float64
 		least float64
 		most  float64
 	}{
-		{"speedup_ratio", c.SpeedupRatio, math.Inf(-1), 1e15}, // at most 0 is no speed-up
-		{"decode_speedup_ratio", c.DecodeSpeedupRatio, math.Inf(-1), 1e15},
+		{"speedup_ratio", c.SpeedupRatio, -1e15, 1e15}, // at most 0 is no speed-up
+		{"decode_speedup_ratio", c.DecodeSpeedupRatio, -1e15, 1e15},
 		{"startup_time", c.StartupTime, 0, maxStartup},
 		{"kv_bytes_per_token", c.KVBytesPerToken, 0, 1e15},
 		{"kv_transfer_gb_s", c.KVTransferGBPerS, 0, 1e15},
 	} {
-		if math.IsNaN(n.value) || math.IsInf(n.value, 0) || n.value < n.least || n.value > n.most {
-			return fmt.Errorf("engine: %s %g: want a finite number from %g to %g", n.key, n.value, n.least, n.most)
+		if !(n.value >= n.least && n.value <= n.most) {
+			errs = append(errs, fmt.Errorf("engine: %s %g: want a number from %g to %g", n.key, n.value, n.least, n.most))
 		}
 	}
 	if perToken := c.HandOff(1); perToken > maxHandOff {
-		return fmt.Errorf("engine: kv_bytes_per_token %g at kv_transfer_gb_s %g: a token moves in %.3g s, want at most %g s",
-			c.KVBytesPerToken, c.KVTransferGBPerS, float64(perToken)/1e9, maxHandOff/1e9)
+		errs = append(errs, fmt.Errorf("engine: kv_bytes_per_token %g at kv_transfer_gb_s %g: a token moves in %.3g s, want at most %g s",
+			c.KVBytesPerToken, c.KVTransferGBPerS, float64(perToken)/1e9, maxHandOff/1e9))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // UnmarshalJSON reads "poly" or {"table": FILE}.

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,12 +45,17 @@ func TestConfigsThatCannotBeUsed(t *testing.T) {
 		`engine: preemption_mode "": want lifo or fifo`:                                func(c *Config) { c.PreemptionMode = "" },
 		`engine: num_gpu_blocks 0: want 1 to 1073741824`:                               func(c *Config) { c.Blocks = 0 },
 		`engine: block_size -1: want 1 to 1073741824`:                                  func(c *Config) { c.BlockSize = -1 },
-		`engine: speedup_ratio NaN: want a finite number from -Inf to 1e+15`:           func(c *Config) { c.SpeedupRatio = math.NaN() },
-		`engine: startup_time -1: want a finite number from 0 to 1e+07`:                func(c *Config) { c.StartupTime = -1 },
+		`engine: speedup_ratio NaN: want a number from -1e+15 to 1e+15`:                func(c *Config) { c.SpeedupRatio = math.NaN() },
+		`engine: startup_time -1: want a number from 0 to 1e+07`:                       func(c *Config) { c.StartupTime = -1 },
 		`engine: kv_transfer_timing "": want full_prompt or destination_missing`:       func(c *Config) { c.KVTransferTiming = "" },
 	} {
 		c := Default()
 		change(&c)
 		require.EqualError(t, c.Validate(), want)
 	}
+	c := Default()
+	c.Type, c.Blocks, c.MaxSeqs, c.StartupTime = "vlm", 0, 0, -1
+	require.Equal(t, 4, strings.Count(c.Validate().Error()+"\n", "\n"), "everything that is wrong is told")
+	_, err := Parse([]byte(`{"block":1,"max_num_seq":2}`), Default())
+	require.EqualError(t, err, `engine: unknown key "block"; did you mean "block_size"?`+"\n"+`engine: unknown key "max_num_seq"; did you mean "max_num_seqs"?`)
 }

@@ -38,6 +38,7 @@ func TestHeader(t *testing.T) {
 	c := plannedConfig(planner.Disaggregated)
 	require.NoError(t, c.Switches.Set("hit_discount", "off"))
 	require.NoError(t, c.Switches.Set("admission", "preempt"))
+	c.SLA = simulate.SLA{TTFT: 1e9, E2E: 20e9}
 	r, html := made(t, c)
 	transitions := 0
 	for k := range r.Planned.Ticks[0].Pools {
@@ -61,6 +62,7 @@ func TestHeader(t *testing.T) {
 	for _, line := range []string{
 		fmt.Sprintf("ticks: %d, %d of them with a window of traffic", len(r.Planned.Ticks), windows), fmt.Sprintf("transitions: %d", transitions),
 		fmt.Sprintf("GPU-hours: %s", hours), "SLA: ttft 1.5 s, itl 40 ms", "switches: admission=preempt (gate by default), hit_discount=off (on by default)",
+		e.Eval("'good: ' + groupDigits(a + '') + ' requests (' + formatValue(b, '%') + ') within ttft 1 s, latency 20 s'", r.Summary().Goodput.Good, float64(r.Summary().Goodput.Ratio)).(string),
 		"range: 0 to " + e.Eval("formatTime(a, a, a)", float64(endOf(r))/1e9).(string), "fleet: 1 prefill and 1 decode workers at the beginning",
 	} {
 		assert.Contains(t, facts, line)

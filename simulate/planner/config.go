@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -70,8 +71,13 @@ func (c Config) Pools() []string {
 	return []string{"agg"}
 }
 
-// Validate returns an error about the first key whose value cannot be used.
+// Validate returns an error about each key whose value cannot be used, joined.
 func (c Config) Validate() error {
+	return errors.Join(c.validateWords(), c.validateCounts(), c.validateNumbers())
+}
+
+func (c Config) validateWords() error {
+	var errs []error
 	for _, w := range []struct {
 		key, value string
 		choices    []string
@@ -81,16 +87,14 @@ func (c Config) Validate() error {
 		{"predictor", c.Predictor, []string{Kalman, Constant, ""}},
 	} {
 		if !slices.Contains(w.choices, w.value) {
-			return fmt.Errorf("planner: %s %q: want %s", w.key, w.value, strings.Join(slices.DeleteFunc(w.choices, func(s string) bool { return s == "" }), " or "))
+			errs = append(errs, fmt.Errorf("planner: %s %q: want %s", w.key, w.value, strings.Join(slices.DeleteFunc(w.choices, func(s string) bool { return s == "" }), " or ")))
 		}
 	}
-	if err := c.validateCounts(); err != nil {
-		return err
-	}
-	return c.validateNumbers()
+	return errors.Join(errs...)
 }
 
 func (c Config) validateCounts() error {
+	var errs []error
 	for _, n := range []struct {
 		key          string
 		value, least int
@@ -99,16 +103,18 @@ func (c Config) validateCounts() error {
 		{"max_samples", c.MaxSamples, c.MinObservations}, {"bucket_count", c.BucketCount, 1}, {"benchmark_granularity", c.BenchmarkGranularity, 1},
 	} {
 		if n.value < n.least || n.value > maxCount {
-			return fmt.Errorf("planner: %s %d: want %d to %d", n.key, n.value, n.least, maxCount)
+			errs = append(errs, fmt.Errorf("planner: %s %d: want %d to %d", n.key, n.value, n.least, maxCount))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // maxCount bounds every count.
 const maxCount = 1 << 20
 
 func (c Config) validateNumbers() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("planner: "+format, args...)) }
 	for _, n := range []struct {
 		key   string
 		value float64
@@ -118,19 +124,19 @@ func (c Config) validateNumbers() error {
 		{"throughput_interval", c.ThroughputInterval, 1e8}, {"load_interval", c.LoadInterval, 1e8},
 	} {
 		if !(n.value > 0) || n.value > n.most {
-			return fmt.Errorf("planner: %s %g: want a number above 0, at most %g", n.key, n.value, n.most)
+			wrong("%s %g: want a number above 0, at most %g", n.key, n.value, n.most)
 		}
 	}
-	if c.LoadInterval < 0.001 {
-		return fmt.Errorf("planner: load_interval %g s: want at least 0.001", c.LoadInterval)
-	}
-	if c.LoadInterval >= c.ThroughputInterval {
-		return fmt.Errorf("planner: load_interval %g s is not shorter than throughput_interval %g s", c.LoadInterval, c.ThroughputInterval)
+	switch {
+	case c.LoadInterval > 0 && c.LoadInterval < 0.001:
+		wrong("load_interval %g s: want at least 0.001", c.LoadInterval)
+	case c.LoadInterval > 0 && c.LoadInterval >= c.ThroughputInterval && c.ThroughputInterval > 0:
+		wrong("load_interval %g s is not shorter than throughput_interval %g s", c.LoadInterval, c.ThroughputInterval)
 	}
 	if r := c.Resolve(); !r.LoadScaling && !r.ThroughputScaling {
-		return fmt.Errorf("planner: enable_load_scaling and enable_throughput_scaling are both false: it could never decide")
+		wrong("enable_load_scaling and enable_throughput_scaling are both false: it could never decide")
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // checkBudget returns an error for a budget that cannot hold the least fleet.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,18 +34,22 @@ func Parse(data []byte, base Config) (Config, error) {
 	own := map[string]json.RawMessage{}
 	said := map[string]string{} // own key: as it was written
 	known := jsonobject.Keys[Config]()
+	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		name, value, err := translate(key, keys[key], known)
-		if err != nil {
-			return base, err
+		other, twice := said[name]
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case name == "":
+		case twice:
+			errs = append(errs, fmt.Errorf("planner: %s and %s are the same key", other, key))
+		default:
+			own[name], said[name] = value, key
 		}
-		if name == "" {
-			continue
-		}
-		if other, twice := said[name]; twice {
-			return base, fmt.Errorf("planner: %s and %s are the same key", other, key)
-		}
-		own[name], said[name] = value, key
+	}
+	if len(errs) > 0 {
+		return base, errors.Join(errs...)
 	}
 	merged, err := json.Marshal(own)
 	if err != nil {

@@ -93,7 +93,8 @@ func (p *Planner) demand(t *Tick, next Prediction, seconds float64) []int {
 		t.Pools[i].ThroughputReason = PartnerNotReady
 		want[i] = replicas(next.Requests, seconds, c.RPS, p.config.MinEndpoint)
 		if !c.Meets {
-			p.warn(fmt.Sprintf("%s: one engine misses its limit with a single request", p.config.Pools()[i]))
+			p.warn(fmt.Sprintf("%s: a single request on an engine misses %s, which more engines do not mend: raise the limit, or choose a faster engine",
+				p.config.Pools()[i], p.limits(p.models[i].kind)))
 		}
 	}
 	if !ready {
@@ -101,6 +102,18 @@ func (p *Planner) demand(t *Tick, next Prediction, seconds float64) []int {
 		return nil
 	}
 	return want
+}
+
+// limits names the limits that the capacity of an engine keeps.
+func (p *Planner) limits(k kind) string {
+	ttft, itl := fmt.Sprintf("ttft_ms %g", p.config.TTFT), fmt.Sprintf("itl_ms %g", p.config.ITL)
+	switch k {
+	case prefillKind:
+		return ttft
+	case decodeKind:
+		return itl
+	}
+	return ttft + " or " + itl
 }
 
 // capacity returns what one engine of a pool serves; ok is false where its model says nothing.

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -59,13 +60,17 @@ func Parse(data []byte, cost preset.RouterCost) (Config, error) {
 		return c, fmt.Errorf("router: %w", err)
 	}
 	known := jsonobject.Keys[Config]()
+	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains(known, key) {
-			return c, fmt.Errorf("router: %w", jsonobject.Unknown(key, known))
+			errs = append(errs, fmt.Errorf("router: %w", jsonobject.Unknown(key, known)))
 		}
 		if of := costKeys[key]; of != "" && of != cost {
-			return c, fmt.Errorf("router: %s belongs to router_cost %s; router_cost is %s", key, of, cost)
+			errs = append(errs, fmt.Errorf("router: %s belongs to router_cost %s; router_cost is %s", key, of, cost))
 		}
+	}
+	if len(errs) > 0 {
+		return c, errors.Join(errs...)
 	}
 	if err := jsonobject.Decode(data, &c); err != nil {
 		return c, fmt.Errorf("router: %w", err)
@@ -73,8 +78,10 @@ func Parse(data []byte, cost preset.RouterCost) (Config, error) {
 	return c, c.Validate()
 }
 
-// Validate returns an error about the first key whose value cannot be used.
+// Validate returns an error about each key whose value cannot be used, joined.
 func (c Config) Validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("router: "+format, args...)) }
 	for _, n := range []struct {
 		key   string
 		value float64
@@ -85,16 +92,16 @@ func (c Config) Validate() error {
 		{"router_temperature", c.Temperature}, {"router_queue_threshold", c.threshold()},
 	} {
 		if !(n.value >= 0 && n.value <= maxValue) && !(n.key == "router_queue_threshold" && c.QueueThreshold == nil) {
-			return fmt.Errorf("router: %s %g: want 0 to %g", n.key, n.value, maxValue)
+			wrong("%s %g: want 0 to %g", n.key, n.value, maxValue)
 		}
 	}
 	if want := []string{FCFS, LCFS, WSPT}; !slices.Contains(want, c.QueuePolicy) {
-		return fmt.Errorf("router: router_queue_policy %q: want %s", c.QueuePolicy, strings.Join(want, " or "))
+		wrong("router_queue_policy %q: want %s", c.QueuePolicy, strings.Join(want, " or "))
 	}
 	if want := []string{LoadNone, LoadEngine}; !slices.Contains(want, c.PrefillLoadModel) {
-		return fmt.Errorf("router: router_prefill_load_model %q: want %s", c.PrefillLoadModel, strings.Join(want, " or "))
+		wrong("router_prefill_load_model %q: want %s", c.PrefillLoadModel, strings.Join(want, " or "))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // maxValue bounds every number of a configuration, so that costs stay finite.

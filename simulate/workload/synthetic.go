@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -25,18 +26,20 @@ type SyntheticOptions struct {
 // maxTurns bounds the turns of a synthetic load.
 const maxTurns = 1 << 26
 
-// Validate returns an error about the first option that cannot be used.
+// Validate returns an error about each option that cannot be used, joined.
 func (o SyntheticOptions) Validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("synthetic: "+format, args...)) }
 	for _, n := range []struct {
 		name         string
 		value, least int
 	}{{"n", o.Sessions, 0}, {"turns", o.Turns, 0}, {"in", o.In, 1}, {"out", o.Out, 1}, {"groups", o.Groups, 0}, {"block size", o.BlockSize, 1}} {
 		if n.value < n.least || n.value > maxTurns {
-			return fmt.Errorf("synthetic: %s %d: want %d to %d", n.name, n.value, n.least, maxTurns)
+			wrong("%s %d: want %d to %d", n.name, n.value, n.least, maxTurns)
 		}
 	}
-	if o.Sessions*max(o.Turns, 1) > maxTurns {
-		return fmt.Errorf("synthetic: %d sessions of %d turns: want at most %d turns", o.Sessions, o.Turns, maxTurns)
+	if errs == nil && o.Sessions*max(o.Turns, 1) > maxTurns {
+		wrong("%d sessions of %d turns: want at most %d turns", o.Sessions, o.Turns, maxTurns)
 	}
 	for _, n := range []struct {
 		name  string
@@ -44,13 +47,13 @@ func (o SyntheticOptions) Validate() error {
 		most  float64
 	}{{"every", o.EveryMS, 1e12}, {"rate", o.Rate, 1e9}, {"think", o.ThinkMS, 1e12}, {"shared", o.Shared, 1}} {
 		if !(n.value >= 0 && n.value <= n.most) {
-			return fmt.Errorf("synthetic: %s %g: want 0 to %g", n.name, n.value, n.most)
+			wrong("%s %g: want 0 to %g", n.name, n.value, n.most)
 		}
 	}
 	if o.EveryMS > 0 && o.Rate > 0 {
-		return fmt.Errorf("synthetic: every %g ms and a rate of %g/s: want one of them", o.EveryMS, o.Rate)
+		wrong("every %g ms and a rate of %g/s: want one of them", o.EveryMS, o.Rate)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // The streams of draws: an option draws from its own, so that it does not move what others draw.

@@ -20,7 +20,7 @@ function simulatedFacts(head) {
   }
   add("GPU-hours", formatValue(summary.gpu_hours, ""));
   add("SLA", slaText(head));
-  if (summary.goodput) add("good", `${number(summary.goodput.good)} requests (${formatValue(summary.goodput.ratio, "%")})`);
+  if (summary.goodput) add("good", goodText(summary.goodput, planner));
   add("fleet", fleetText(head));
   add("router", run.router);
   add("load", `${run.load}${run.concurrency ? `, concurrency ${number(run.concurrency)}` : ""}${run.arrival_speedup !== 1 ? `, arrivals ${run.arrival_speedup} times as fast` : ""}`);
@@ -40,12 +40,20 @@ function requestsText(s) {
   return parts.join(", ");
 }
 
+// goodText says how many requests are good, and within which limits where those of a planner stand beside them.
+function goodText(g, planner) {
+  const text = `${groupDigits(String(g.good))} requests (${formatValue(g.ratio, "%")})`;
+  return planner ? `${text} within ${limitsText(g.ttft, g.itl, g.e2e)}` : text;
+}
+
 // slaText says which limits the page draws: those of the planner, or of good requests.
-function slaText(head) {
-  const parts = [], { goodput } = head.summary;
-  if (head.ttft_limit !== null) parts.push(`ttft ${formatValue(head.ttft_limit, "s")}`);
-  if (head.itl_limit !== null) parts.push(`itl ${formatValue(head.itl_limit, "s")}`);
-  if (goodput && goodput.e2e !== null) parts.push(`latency ${formatValue(goodput.e2e, "s")}`);
+function slaText({ summary: { goodput }, planner, ttft_limit: ttft, itl_limit: itl }) {
+  return limitsText(ttft, itl, goodput && !planner ? goodput.e2e : null);
+}
+
+function limitsText(ttft, itl, e2e) {
+  const parts = [];
+  for (const [name, limit] of [["ttft", ttft], ["itl", itl], ["latency", e2e]]) if (limit !== null) parts.push(`${name} ${formatValue(limit, "s")}`);
   return parts.join(", ");
 }
 

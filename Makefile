@@ -177,7 +177,7 @@ test-inferencex: build
 	contrib/inferencex.sh "$(INFERENCEX)" ./agentx "$(INFERENCEX_TRACES)" $(CACHE)/inferencex
 
 # agentx capture between the official Python clients of OpenAI and Anthropic and the mock: tools, streams, subagents at once, a rewind,
-# cancelled streams, answers 529. They come from PyPI, or it skips.
+# cancelled streams, answers 529. They come from PyPI, or it skips. AIPerf reads the traces too, if test-oracle has installed it.
 CLIENTS := $(CACHE)/venv-clients
 test-capture-clients:
 	@command -v python3 >/dev/null || { echo "test-capture-clients: skipped: there is no python3"; exit 0; }; \
@@ -187,6 +187,7 @@ test-capture-clients:
 		touch $(CLIENTS)/complete; } || { echo "test-capture-clients: skipped: no environment with the clients: see above"; exit 0; }; \
 	go mod download github.com/pkoukk/tiktoken-go-loader && \
 	CAPTURE_CLIENTS_PYTHON=$(abspath $(CLIENTS))/bin/python CAPTURE_CLIENTS_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
+	CAPTURE_CLIENTS_AIPERF=$(if $(wildcard $(ORACLE)/complete),$(abspath $(ORACLE))/bin/python) \
 		go test -run '^TestOfficialClients$$' -count=1 -v ./cmd/agentx
 
 # The Python client of the hub against the fake of the tests, and against caches of ours; ours against its caches. It comes

@@ -10,9 +10,9 @@ import (
 )
 
 // The official clients of OpenAI and Anthropic get through a capture what they get without one, and the traces have what
-// contrib/capture-clients computes from what they sent.
+// contrib/capture-clients computes from what they sent. AIPerf, where it is installed, reads these traces as conversion does.
 //
-// Covers C-41, C-42.
+// Covers C-33, C-41, C-42.
 func TestOfficialClients(t *testing.T) {
 	python := os.Getenv("CAPTURE_CLIENTS_PYTHON")
 	if python == "" {
@@ -21,7 +21,7 @@ func TestOfficialClients(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "agentx")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	run := exec.CommandContext(t.Context(), python, "../../contrib/capture-clients/run.py", program, t.TempDir(), os.Getenv("CAPTURE_CLIENTS_RANKS"))
+	run := exec.CommandContext(t.Context(), python, "../../contrib/capture-clients/run.py", program, t.TempDir(), os.Getenv("CAPTURE_CLIENTS_RANKS"), os.Getenv("CAPTURE_CLIENTS_AIPERF"))
 	run.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	out, err = run.CombinedOutput()
 	t.Logf("%s", out)

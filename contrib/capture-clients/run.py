@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Holds agentx capture against the official clients of OpenAI and Anthropic: make test-capture-clients runs it.
 
-    run.py AGENTX DIR RANKS
+    run.py AGENTX DIR RANKS [AIPERF]
 
 agent.py runs against agentx mock, directly and through agentx capture. What the clients return is the same. The traces have what canon.py
 computes from the bodies that the clients sent; they are good, conversion takes them in both profiles, and a replay of them through a
-second capture gives the same blocks. RANKS is o200k_base.tiktoken, as the Go module tiktoken-go-loader has it.
+second capture gives the same blocks. RANKS is o200k_base.tiktoken, as the Go module tiktoken-go-loader has it. AIPERF is a Python with
+AIPerf 0.13.0, which then reads the traces as well.
 """
 import collections
 import contextlib
@@ -24,6 +25,7 @@ import openai
 import agent
 import canon
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 BLOCK = 16
 MOCK = ["mock", "--cache-blocks", "-1", "--itl", "5ms", "--fault", "status=529:0.12", "--seed", "3"]
 
@@ -171,7 +173,27 @@ def round_trip(program, directory, traces):
     return tries(program, traces), tries(program, out)
 
 
-def main(program, directory, ranks):
+def read_by_aiperf(program, directory, traces, ranks, python):
+    """AIPerf makes of the traces what conversion makes of them."""
+    corpus, reader = os.path.join(directory, "coding.u32le"), os.path.join(HERE, "..", "check-aiperf.py")
+    lines = ""
+    for path in sorted(glob.glob(os.path.join(traces, "*.json"))):
+        with open(path, encoding="utf-8") as file:
+            lines += file.read()
+    done = subprocess.run([python, reader, "--seed", "42", "--ranks", ranks, "--corpus", corpus], input=lines, capture_output=True, text=True)
+    check(done.returncode == 0, "AIPerf refuses the traces", done.stderr)
+    theirs = [json.loads(line) for line in done.stdout.splitlines()]
+    key = agentx(program, "convert", traces, "--cache", os.path.join(directory, "cache"), "--profile", "aiperf", "--strict", "--corpus", corpus, "--quiet").splitlines()[-1]
+    digests = agentx(program, "inspect", key, "--cache", os.path.join(directory, "cache"), "--digest", "--model", "test-model").splitlines()
+    check(len(theirs) == len(digests), "AIPerf reads another number of traces", theirs)
+    for line, want in zip(digests, theirs):
+        ours = json.loads(line)
+        differ = [k for k, value in want.items() if ours.get(k) != value]
+        check(not differ, f"{ours['id']}: AIPerf reads something else: {differ}", want, ours)
+    return len(theirs)
+
+
+def main(program, directory, ranks, aiperf=""):
     shutil.rmtree(directory, ignore_errors=True)
     os.makedirs(directory)
     began, out = time.monotonic(), os.path.join(directory, "captured")
@@ -195,6 +217,10 @@ def main(program, directory, ranks):
           f"{recorded} in traces as predicted; {replies} objects and events as without capture; round trip equal; {time.monotonic() - began:.0f} s")
     for digest, nodes, requests in before:
         print(f"  {digest} {nodes} blocks, {requests} requests")
+    if aiperf:
+        print(f"AIPerf reads {read_by_aiperf(program, directory, os.path.join(out, 'traces'), ranks, aiperf)} traces as conversion does")
+    else:
+        print("without AIPerf: make test-oracle installs it")
 
 
 if __name__ == "__main__":

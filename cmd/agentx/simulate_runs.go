@@ -80,10 +80,7 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 			}
 			engines[n] = one
 		}
-		name := "engine-" + strconv.Itoa(k+1)
-		if !strings.HasPrefix(strings.TrimSpace(text), "{") && text != "" {
-			name = strings.TrimSuffix(filepath.Base(text), filepath.Ext(text))
-		}
+		name := engineName(text, k+1)
 		if slices.ContainsFunc(list, func(v variant) bool { return v.name == name }) { // two files of the same name
 			name += "-" + strconv.Itoa(k+1)
 		}
@@ -95,6 +92,15 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 		}})
 	}
 	return list
+}
+
+// engineName names an engine after its file, or by its number. As the name is that of a directory too, it does not begin with a dot.
+func engineName(text string, number int) string {
+	name := strings.TrimSuffix(filepath.Base(text), filepath.Ext(text))
+	if strings.HasPrefix(strings.TrimSpace(text), "{") || name == "" || strings.HasPrefix(name, ".") {
+		return "engine-" + strconv.Itoa(number)
+	}
+	return name
 }
 
 func (f *simulateFlags) workerVariants() (list []variant) {

@@ -59,6 +59,7 @@ var imports = map[string][]string{
 	"convert/corpus":       {},
 	"convert/demo":         {},
 	"convert/weka":         {"hfsource/column", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
+	"convert/synth":        {"convert/weka", "mmapcache"},
 	"convert": {
 		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource",
 		"manifest", "mmapcache", "github.com/alitto/pond/v2",
@@ -124,11 +125,11 @@ var imports = map[string][]string{
 
 	"simulate/hitcurve/chart": {"internal/durable", "replay/measure", "report/page", "simulate", "simulate/hitcurve"},
 	"cmd/agentx": {
-		"cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
 		"simulate", "simulate/comparison", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
+		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},
 }
 

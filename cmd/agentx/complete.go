@@ -107,6 +107,8 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"hit-order":        choice("load\tas the load sends requests", "recorded\tas the input has their times"),
 	"model-config":     jsonFile,
 	"html":             cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt),
+	"output":           cobra.FixedCompletions([]string{"jsonl", "zst"}, cobra.ShellCompDirectiveFilterFileExt),
+	"synth from":       caches,
 	"simulate preset":  choice(simpreset.Names...),
 	"simulate format":  choice("dynamo\tkeys of its report"),
 	"simulate gate":    prefixes("ttft.p95<", "itl.p95<", "token_gap.p99<", "latency.p95<", "good>=", "reuse>"),

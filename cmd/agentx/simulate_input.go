@@ -49,18 +49,7 @@ func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore
 
 // openPrepared opens what exists.
 func (f *simulateFlags) openPrepared(cmd *cobra.Command, name, root, kind, key string) (*cachestore.Dataset, *simulate.Input, error) {
-	open := map[string]func(root, key string) (*cachestore.Dataset, error){
-		mmapcache.DatasetKind: func(root, key string) (*cachestore.Dataset, error) {
-			return cachestore.OpenTables(cmd.Context(), root, key)
-		},
-		mmapcache.StructureKind: func(root, key string) (*cachestore.Dataset, error) {
-			return cachestore.OpenStructure(cmd.Context(), root, key)
-		},
-	}[kind]
-	if open == nil {
-		return nil, nil, fmt.Errorf("%s: a part of a cache of kind %s, which has no tables: want a dataset or a structure", name, kind)
-	}
-	dataset, err := open(root, key)
+	dataset, err := openPreparedTables(cmd, name, cacheName{root, kind, key})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,6 +58,22 @@ func (f *simulateFlags) openPrepared(cmd *cobra.Command, name, root, kind, key s
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), dataset.Close())
 	}
 	return f.checkBlock(dataset, input, name)
+}
+
+// openPreparedTables opens the tables of a dataset or of a structure.
+func openPreparedTables(cmd *cobra.Command, name string, c cacheName) (*cachestore.Dataset, error) {
+	open := map[string]func(root, key string) (*cachestore.Dataset, error){
+		mmapcache.DatasetKind: func(root, key string) (*cachestore.Dataset, error) {
+			return cachestore.OpenTables(cmd.Context(), root, key)
+		},
+		mmapcache.StructureKind: func(root, key string) (*cachestore.Dataset, error) {
+			return cachestore.OpenStructure(cmd.Context(), root, key)
+		},
+	}[c.kind]
+	if open == nil {
+		return nil, fmt.Errorf("%s: a part of a cache of kind %s, which has no tables: want a dataset or a structure", name, c.kind)
+	}
+	return open(c.root, c.key)
 }
 
 // checkBlock compares --trace-block-size with what the traces have.

@@ -151,7 +151,11 @@ func (r *Recording) Totals() (t Totals) {
 }
 
 // recordingWriter writes the objects of a recording.
-type recordingWriter struct{ text []byte }
+type recordingWriter struct {
+	text     []byte
+	digits   []byte // ids 0, 1, 2, ... below digitsOf, with a comma after each
+	digitsOf int64
+}
 
 // separate writes a comma before all but the first.
 func (w *recordingWriter) separate(k int) {
@@ -219,14 +223,32 @@ func (w *recordingWriter) ids(list IDs) {
 	w.key("hash_ids")
 	w.text = append(w.text, '[')
 	for _, run := range list.Runs {
-		for k := range run.N {
-			w.text = append(strconv.AppendInt(w.text, run.First+int64(k), 10), ',')
-		}
+		w.run(run)
 	}
 	if list.Len > 0 {
 		w.text = w.text[:len(w.text)-1]
 	}
 	w.text = append(w.text, ']')
+}
+
+// maxDigits bounds the ids of which a writer keeps the digits.
+const maxDigits = 1 << 20
+
+// run writes the ids of a run with a comma after each. Requests repeat the ids of those before them, so it writes 0,1,2,... once
+// and copies from there.
+func (w *recordingWriter) run(r Run) {
+	end := r.First + int64(r.N)
+	if r.First < 0 || end > maxDigits {
+		for k := range r.N {
+			w.text = append(strconv.AppendInt(w.text, r.First+int64(k), 10), ',')
+		}
+		return
+	}
+	for ; w.digitsOf < end; w.digitsOf++ {
+		w.digits = append(strconv.AppendInt(w.digits, w.digitsOf, 10), ',')
+	}
+	begin := Run{N: int(r.First)}.textLen()
+	w.text = append(w.text, w.digits[begin:begin+r.textLen()]...)
 }
 
 func (w *recordingWriter) request(r *RecordedRequest) {

@@ -206,3 +206,23 @@ func TestPredecessorsAgainstAllPairs(t *testing.T) {
 		}
 	}
 }
+
+// Lists are written id by id, wherever their runs lie: at the first ids, across widths, and beyond those of which the writer keeps
+// the digits.
+func TestIDsAreWrittenOneByOne(t *testing.T) {
+	var w recordingWriter
+	for _, runs := range [][]Run{
+		{{0, 1}}, {{5, 12}, {3, 1}}, {{95, 10}, {998, 5}}, {{0, 3000}}, {{maxDigits - 3, 3}}, {{maxDigits - 3, 4}}, {{maxDigits, 2}, {7, 2}}, {{1 << 40, 3}}, nil,
+	} {
+		want, list := []byte{}, IDs{}
+		for _, r := range runs {
+			for k := range r.N {
+				list.Append(r.First + int64(k))
+				want = strconv.AppendInt(append(want, ','), r.First+int64(k), 10)
+			}
+		}
+		w.text = append(w.text[:0], '{')
+		w.ids(list)
+		require.True(t, `{"hash_ids":[`+strings.TrimPrefix(string(want), ",")+`]` == string(w.text), "%v", runs)
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/convert/synth"
+	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/durable"
+)
+
+// synthFlags say which traces to make, and where they go.
+type synthFlags struct {
+	synth.Options
+	from, output string
+	asJSON       bool
+}
+
+func newSynth() *cobra.Command {
+	var f synthFlags
+	cmd := &cobra.Command{
+		Use:   "synth --traces N",
+		Short: "Make traces up, as many as asked for, as JSON lines",
+		Long: `Make traces up and write them to standard output, a line each. They have the format that capture writes,
+and convert takes them. None is kept in memory, so there may be millions.
+
+Lengths, times, shared prefixes and subagents are drawn from distributions of the public v8 corpus of
+kv-cache-tester. With --from each trace is one of a CACHE, drawn at random, in which each shared stretch
+of blocks, each completion and each interval of time is changed by up to a fifth.
+
+A trace depends on --seed and its number alone. Its number is in its id. Parts of a corpus can be made
+apart: the traces from --first on are the same as in one run.
+
+A trace has 0.6 MB of JSON on average. FILE.zst is compressed.`,
+		Example: "  agentx synth --traces 100 | agentx convert -\n  agentx synth --traces 1000 --first 1000 --seed 7 --output part-1.jsonl.zst\n  agentx synth --traces 500 --from CACHE --output more.jsonl",
+		Args:    checkArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.Traces, "traces", 0, "how many traces (required)")
+	flags.IntVar(&f.First, "first", 0, "number of the first trace")
+	flags.Uint64Var(&f.Seed, "seed", 42, "of all draws")
+	flags.StringVar(&f.from, "from", "", "draw the traces of this CACHE, and change them")
+	flags.StringVarP(&f.output, "output", "o", "", "write to this FILE, which appears whole or not at all; .zst compresses it")
+	flags.IntVar(&f.Workers, "workers", 0, "traces made at a time; changes no byte (default: one per core)")
+	flags.BoolVar(&f.asJSON, "json", false, "one JSON object about the traces; needs --output")
+	return cmd
+}
+
+// check returns everything that is wrong with the flags.
+func (f *synthFlags) check() error {
+	var p problems
+	var several interface{ Unwrap() []error }
+	if err := f.Validate(); errors.As(err, &several) {
+		for _, err := range several.Unwrap() {
+			p.add("--%w", err)
+		}
+	}
+	if f.asJSON && f.output == "" {
+		p.add("--json: goes with --output, because the traces are on standard output")
+	}
+	return p.err()
+}
+
+func (f *synthFlags) run(cmd *cobra.Command) (err error) {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.from != "" {
+		dataset, err := openTraces(cmd, f.from)
+		if err != nil {
+			return err
+		}
+		defer dataset.Close()
+		f.From = dataset.Structure
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	total, err := f.write(cmd)
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return printJSON(cmd.OutOrStdout(), total)
+	}
+	p := newProgress(cmd)
+	defer p.close()
+	if !p.quiet {
+		p.say(fmt.Sprintf("agentx: %s traces, %s requests, %s subagents, %s", groupDigits(total.Traces), groupDigits(total.Requests), groupDigits(total.Subagents), bytefmt.Format(total.Bytes)))
+	}
+	return nil
+}
+
+// openTraces opens the tables of a CACHE, which may be a structure.
+func openTraces(cmd *cobra.Command, name string) (*cachestore.Dataset, error) {
+	found, err := findDirectories(cmd, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	return openPreparedTables(cmd, name, found[0])
+}
+
+// write writes the traces to where they go.
+func (f *synthFlags) write(cmd *cobra.Command) (total synth.Total, err error) {
+	if f.output == "" {
+		return synth.Write(cmd.Context(), cmd.OutOrStdout(), f.Options)
+	}
+	file, err := durable.NewFile(f.output, durable.Options{})
+	if err != nil {
+		return total, usageError{fmt.Errorf("--output %s: %w", f.output, err)}
+	}
+	defer func() { err = errors.Join(err, file.Discard()) }()
+	if total, err = f.writeFile(cmd.Context(), file); err == nil {
+		err = file.Publish()
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.output, err)
+	}
+	return total, err
+}
+
+// writeFile writes the traces to the file, compressed where its name says so.
+func (f *synthFlags) writeFile(ctx context.Context, file io.Writer) (total synth.Total, err error) {
+	if strings.ToLower(filepath.Ext(f.output)) != ".zst" {
+		return synth.Write(ctx, file, f.Options)
+	}
+	packed, err := zstd.NewWriter(file)
+	if err != nil {
+		return total, err
+	}
+	total, err = synth.Write(ctx, packed, f.Options)
+	return total, errors.Join(err, packed.Close())
+}

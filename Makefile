@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -239,6 +239,12 @@ test-soak:
 SIMULATE ?= 1h
 test-simulate:
 	CGO_ENABLED=0 AGENTX_SIMULATE=$(SIMULATE) go test -run '^TestRandom(Engines|Fleets)$$' -count=1 -timeout 0 -v ./simulate/engine ./simulate/fleet
+
+# An hour of agentx capture between 200 clients and a mock that fails in every way it knows; each minute the capture is killed and
+# started again. DAY=5m for a short one.
+DAY ?= 1h
+test-capture-day:
+	CGO_ENABLED=0 AGENTX_CAPTURE_DAY=$(DAY) go test -run '^TestCaptureDay$$' -count=1 -timeout 0 -v ./cmd/agentx
 
 # 4,096 lanes against a mock in the same process, with what a lane costs in memory. doc/replay.md has the command line that does the
 # same against a server of its own.

@@ -258,7 +258,7 @@ func (c *dayClient) exchange(ctx context.Context, url string, ask dayAsk) (r day
 	}
 	defer func() {
 		r.sent, r.broken = c.d.upstream.take(number), r.err != nil
-		if ask.fault == "cut-chunk" {
+		if ask.fault == "cut-chunk" && r.broken {
 			r.sent = append(r.sent, dayCut...)
 		}
 	}()

@@ -72,8 +72,11 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	for _, r := range list {
 		c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
 	}
-	if err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return nil, errors.Join(err, folder.Close())
+	}
+	if err != nil { // of the disk: traffic is carried all the same
+		c.options.Log.Error("journals that were left could not be finished: agentx capture finish does it later", "error", err)
 	}
 	key, err := c.key()
 	if err != nil {

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,7 +85,7 @@ func (l *Limits) Set(text string) error {
 			err = errors.New("want no negative time")
 		}
 	default:
-		return fmt.Errorf("limit %q: want a name as %s", name, suggest.Closest(name, LimitNames))
+		return fmt.Errorf("limit %q: want a name as %s", name, cmp.Or(suggest.Closest(name, LimitNames), strings.Join(LimitNames, ", ")))
 	}
 	if err != nil {
 		return fmt.Errorf("limit %s=%q: %w", name, value, err)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"strconv"
@@ -204,21 +205,26 @@ func whole(d time.Duration) bool { return d >= 0 && d%time.Millisecond == 0 }
 
 // Validate returns what is wrong with how a trace is to be written.
 func (e Export) Validate() error {
+	var errs []error
 	switch {
 	case !whole(e.Grid):
-		return fmt.Errorf("grid %v: want whole milliseconds, at least 1ms", e.Grid)
-	case !whole(e.MaxGap):
-		return fmt.Errorf("max-gap %v: want whole milliseconds, or 0 for no limit", e.MaxGap)
+		errs = append(errs, fmt.Errorf("grid %v: want whole milliseconds, at least 1ms", e.Grid))
 	case e.Grid > maxGrid:
-		return fmt.Errorf("grid %v: want at most %v", e.Grid, maxGrid)
-	case e.Masks > allMasks:
-		return fmt.Errorf("masks %d: want a set of %v", e.Masks, MaskNames)
-	case e.Holes != HolesCut && e.Holes != HolesDrop && e.Holes != HolesKeep:
-		return fmt.Errorf("holes %q: want cut, drop or keep", e.Holes)
-	case e.MinRequests < 0:
-		return fmt.Errorf("min-requests %d: want at least 1", e.MinRequests)
+		errs = append(errs, fmt.Errorf("grid %v: want at most %v", e.Grid, maxGrid))
 	}
-	return nil
+	if !whole(e.MaxGap) {
+		errs = append(errs, fmt.Errorf("max-gap %v: want whole milliseconds, or 0 for no limit", e.MaxGap))
+	}
+	if e.Masks > allMasks {
+		errs = append(errs, fmt.Errorf("masks %d: want a set of %v", e.Masks, MaskNames))
+	}
+	if e.Holes != HolesCut && e.Holes != HolesDrop && e.Holes != HolesKeep {
+		errs = append(errs, fmt.Errorf("holes %q: want cut, drop or keep", e.Holes))
+	}
+	if e.MinRequests < 0 {
+		errs = append(errs, fmt.Errorf("min-requests %d: want at least 1", e.MinRequests))
+	}
+	return errors.Join(errs...)
 }
 
 // maxGrid bounds the grid: a coarser one leaves nothing of a session's rhythm.

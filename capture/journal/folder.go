@@ -93,7 +93,8 @@ func (f *Folder) forget(w *Writer) {
 	delete(f.open, w)
 }
 
-// Sync forces to disk what was written to open journals. Call it every --sync. The errors stay with their journals.
+// Sync forces to disk what was written to open journals, and closes the files of those that rest. Call it every --sync. The errors
+// stay with their journals.
 func (f *Folder) Sync() {
 	f.mu.Lock()
 	list := make([]*Writer, 0, len(f.open))
@@ -103,6 +104,7 @@ func (f *Folder) Sync() {
 	f.mu.Unlock()
 	for _, w := range list {
 		_ = w.Sync() // w.Err has it
+		w.rest()
 	}
 }
 

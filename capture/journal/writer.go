@@ -17,7 +17,8 @@ type Writer struct {
 	closed func() // the folder forgets it
 
 	mu    sync.Mutex
-	file  *os.File
+	file  *os.File // nil while nothing is written
+	used  bool     // since the last call of rest
 	line  []byte
 	dirty bool
 	err   error
@@ -99,6 +100,12 @@ func (w *Writer) write(e entry) error {
 		return w.err
 	}
 	w.line = e.append(w.line)
+	w.used = true
+	if w.file == nil {
+		if w.file, w.err = os.OpenFile(w.path, os.O_WRONLY|os.O_APPEND, 0); w.err != nil {
+			return w.err
+		}
+	}
 	if w.err = w.disk.step("write", w.path); w.err == nil {
 		_, w.err = w.file.Write(w.line)
 	}
@@ -127,6 +134,18 @@ func (w *Writer) sync() error {
 	return w.file.Sync()
 }
 
+// rest closes the file of a journal that was synced and not written since the last call: sessions that are idle for hours take no
+// descriptors from the traffic.
+func (w *Writer) rest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil && !w.used && !w.dirty && w.file != nil {
+		w.err = w.file.Close()
+		w.file = nil
+	}
+	w.used = false
+}
+
 // Close syncs and closes the file, which stays.
 func (w *Writer) Close() error {
 	err := w.Sync()
@@ -138,7 +157,10 @@ func (w *Writer) Close() error {
 	if w.err == nil {
 		w.err = os.ErrClosed
 	}
-	return errors.Join(err, w.file.Close())
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
+	}
+	return err
 }
 
 // Path returns where the journal lies.

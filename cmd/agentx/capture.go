@@ -20,7 +20,6 @@ import (
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/tokensource"
 )
 
@@ -142,7 +141,7 @@ func (f *captureFlags) check() error {
 	for _, name := range f.masks {
 		bit := journal.MaskOf(name)
 		if bit == 0 {
-			p.add("%s: want %s", flagText("mask", name), suggest.Closest(name, journal.MaskNames))
+			p.add("%s: want one of %s", flagText("mask", name), strings.Join(journal.MaskNames, ", "))
 		}
 		o.Export.Masks |= bit
 	}

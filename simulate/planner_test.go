@@ -233,7 +233,8 @@ func TestSummaryOfAFailedBootstrap(t *testing.T) {
 		require.NoError(t, err)
 		return r.Summary().Planner
 	}
-	const missed = "agg: a single request on an engine misses ttft_ms 2500 or itl_ms 1, which more engines do not mend: raise the limit, or choose a faster engine"
+	const missed = "agg: at 3 of 3 throughput ticks with traffic, one request of the predicted lengths misses ttft_ms 2500 or itl_ms 1 on an engine of its own, " +
+		"which more engines do not mend: raise the limit, or choose a faster engine"
 	s := summary()
 	require.Equal(t, []string{missed}, s.Warnings)
 	require.Equal(t, []int{9 + 29}, s.Bootstrap.Samples)

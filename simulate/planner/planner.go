@@ -72,7 +72,7 @@ type Planner struct {
 	hit      float64 // that load discounts by
 	floors   []int
 	boot     Bootstrap
-	warnings []string
+	missed   []int // throughput ticks at which an engine of a pool could not keep its limit with one request
 	last     int64 // the tick before
 	hours    float64
 }
@@ -101,6 +101,7 @@ func New(o Options) (*Planner, error) {
 		p.states = append(p.states, map[int]EngineNow{})
 		p.gpus = append(p.gpus, o.Engines[i].GPUs)
 		p.floors = append(p.floors, c.MinEndpoint)
+		p.missed = append(p.missed, 0)
 	}
 	if c.Target != TargetSLA {
 		return p, nil // fixed bounds need no model
@@ -111,13 +112,15 @@ func New(o Options) (*Planner, error) {
 // Bootstrap says what the models knew before the first tick.
 func (p *Planner) Bootstrap() Bootstrap { return p.boot }
 
-// Warnings returns what a user should know of the decisions, each once, in the order in which they came.
-func (p *Planner) Warnings() []string { return p.warnings }
-
-func (p *Planner) warn(text string) {
-	if !slices.Contains(p.warnings, text) {
-		p.warnings = append(p.warnings, text)
+// Warnings returns what a user should know of the decisions, pool by pool.
+func (p *Planner) Warnings() (list []string) {
+	for i, m := range p.models {
+		if n := p.missed[i]; n > 0 {
+			list = append(list, fmt.Sprintf("%s: at %d of %d throughput ticks with traffic, one request of the predicted lengths misses %s on an engine of its own, which more engines do not mend: raise the limit, or choose a faster engine",
+				p.config.Pools()[i], n, p.forecast.requests.points, p.limits(m.kind)))
+		}
 	}
+	return list
 }
 
 // Next returns when the next tick is, in nanoseconds.

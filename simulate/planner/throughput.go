@@ -93,8 +93,7 @@ func (p *Planner) demand(t *Tick, next Prediction, seconds float64) []int {
 		t.Pools[i].ThroughputReason = PartnerNotReady
 		want[i] = replicas(next.Requests, seconds, c.RPS, p.config.MinEndpoint)
 		if !c.Meets {
-			p.warn(fmt.Sprintf("%s: a single request on an engine misses %s, which more engines do not mend: raise the limit, or choose a faster engine",
-				p.config.Pools()[i], p.limits(p.models[i].kind)))
+			p.missed[i]++
 		}
 	}
 	if !ready {

@@ -20,7 +20,7 @@ pages.simulate = (page, root) => {
 // describeSimulated says what the range has, and what of the run is not on the page.
 function describeSimulated(page, requests, range) {
   const [from, to] = rowsWithin(range, requests.time), { drawn } = page.head;
-  return [drawn.stride === 1 ? `${groupDigits(String(to - from))} requests arrived here.` : "", ...thinnedText(page.head)].filter(Boolean).join(" ");
+  return [drawn.stride === 1 ? `${groupDigits(String(to - from))} ${to - from === 1 ? "request" : "requests"} arrived here.` : "", ...thinnedText(page.head)].filter(Boolean).join(" ");
 }
 
 // thinnedText returns a sentence for each way in which the page has less than the run.

@@ -31,6 +31,7 @@ type Tracker struct {
 	made   []*subagent
 	main   []int // requests of agents with ids, and of the main one
 	places map[int]journal.Place
+	named  map[int]bool // agents with ids that have been seen
 }
 
 // call is the call of a tool that begins a subagent.
@@ -74,6 +75,9 @@ func (t *Tracker) Place(r Request) (journal.Place, []journal.Agent) {
 		case t.pending() && !t.ofMain(r):
 			agent = t.subagent(r, journal.TierLinkage)
 		}
+	}
+	if place.Agent != 0 && !t.named[place.Agent] {
+		learnt = append(learnt, t.name(place)...)
 	}
 	if agent != nil {
 		agent.last, agent.size = r.Q, r.Blocks
@@ -146,15 +150,35 @@ func (t *Tracker) subagent(r Request, via journal.Tier) *subagent {
 		return best
 	}
 	a := &subagent{place: journal.Place{Agent: First + len(t.made), Via: via}}
-	for _, c := range t.calls {
-		if c.agent == nil && c.result == 0 {
-			a.call = c
-			a.place.Parent = c.by.Agent
-			break
-		}
+	if a.call = t.unanswered(func(*call) bool { return true }); a.call != nil {
+		a.place.Parent = a.call.by.Agent
 	}
 	t.made = append(t.made, a)
 	return a
+}
+
+// unanswered returns the first call that fits, of those without a result whose subagent was not seen; nil: there is none.
+func (t *Tracker) unanswered(fits func(*call) bool) *call {
+	for _, c := range t.calls {
+		if c.agent == nil && c.result == 0 && fits(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// name notes the first request of an agent with an id, and returns what a call of its parent says of it.
+func (t *Tracker) name(place journal.Place) []journal.Agent {
+	if t.named == nil {
+		t.named = map[int]bool{}
+	}
+	t.named[place.Agent] = true
+	c := t.unanswered(func(c *call) bool { return c.by.Agent == place.Parent })
+	if c == nil {
+		return nil
+	}
+	c.agent = &subagent{place: place, call: c}
+	return []journal.Agent{{Agent: place.Agent, Type: c.kind}}
 }
 
 // Reply notes the calls in the reply to a request.

@@ -74,6 +74,34 @@ func TestLinkage(t *testing.T) {
 	require.Zero(t, place)
 }
 
+// An agent with an id is what the first unanswered call of its parent asked for, and the result of that call is its own.
+//
+// Covers C-31.
+func TestTypesOfAgentsWithIDs(t *testing.T) {
+	named := func(agent, parent int) func(*Request) {
+		return func(r *Request) {
+			r.Place = journal.Place{Agent: agent, Parent: parent, Via: journal.TierHeader}
+		}
+	}
+	var w world
+	w.ask(ids(1, 4), nil)
+	w.Reply(0, []reply.Call{{ID: "c1", Name: "Task", Type: "Explore"}, {ID: "c2", Name: "Agent", Type: "Plan"}})
+	place, learnt := w.ask(ids(2, 3), named(1, 0))
+	require.Equal(t, journal.Place{Agent: 1, Via: journal.TierHeader}, place)
+	require.Equal(t, []journal.Agent{{Agent: 1, Type: journal.Explore}}, learnt)
+	w.Reply(1, []reply.Call{{ID: "c3", Name: "Task", Type: "general-purpose"}})
+	_, learnt = w.ask(ids(3, 3), named(2, 1)) // begun by the first one, though a call of the main agent is older
+	require.Equal(t, []journal.Agent{{Agent: 2, Type: journal.GeneralPurpose}}, learnt)
+	_, learnt = w.ask(ids(4, 3), named(3, 0))
+	require.Equal(t, []journal.Agent{{Agent: 3, Type: journal.PlanAgent}}, learnt)
+	_, learnt = w.ask(ids(2, 5), named(1, 0)) // goes on
+	require.Empty(t, learnt)
+	_, learnt = w.ask(ids(5, 5), named(4, 0)) // nobody has asked for it
+	require.Empty(t, learnt)
+	_, learnt = w.ask(ids(1, 6), results("c1"))
+	require.Equal(t, []journal.Agent{{Agent: 1, Result: 6}}, learnt)
+}
+
 // A mark says that a subagent asks; what its prompt goes on from says which.
 //
 // Covers C-31.

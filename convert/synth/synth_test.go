@@ -92,17 +92,18 @@ func firstInBackground(o Options) int {
 // Every trace is good, and conversion finds nothing odd about it in either profile. So is every trace that is drawn from the
 // tables of those, and of those in turn.
 func TestEveryTraceIsGood(t *testing.T) {
-	o := Options{Traces: 60, Seed: 3}
+	o := Options{Traces: 25, Seed: 3}
 	lines := text(t, o)
-	for _, k := range append(familiesOf(o, 6), firstInBackground(o)) {
+	inBackground := firstInBackground(o)
+	for _, k := range append(familiesOf(o, 4), inBackground) {
 		lines += text(t, Options{Traces: 1, First: k, Seed: o.Seed})
 	}
 	made := requireGood(t, lines)
-	again := text(t, Options{Traces: 150, Seed: 4, From: made})
+	again := text(t, Options{Traces: 50, Seed: 4, From: made})
 	require.True(t, strings.Contains(again, `"agent_id":"agent_002"`))
-	requireGood(t, text(t, Options{Traces: 50, Seed: 5, From: requireGood(t, again)}))
-	one := requireGood(t, text(t, Options{Traces: 1, First: firstInBackground(o), Seed: o.Seed}))
-	again = text(t, Options{Traces: 5, Seed: 6, From: one})
+	requireGood(t, text(t, Options{Traces: 15, Seed: 5, From: requireGood(t, again)}))
+	one := requireGood(t, text(t, Options{Traces: 1, First: inBackground, Seed: o.Seed}))
+	again = text(t, Options{Traces: 3, Seed: 6, From: one})
 	require.True(t, strings.Contains(again, `"status":"async_launched"`))
 	requireGood(t, again)
 }

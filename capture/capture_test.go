@@ -30,7 +30,7 @@ var tokens = sync.OnceValues(func() (*tokenizer.Tokenizer, error) { return token
 // running is a capture in front of a server.
 type running struct {
 	*Capture
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	traffic string // URLs
 	control string
@@ -57,7 +57,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // start starts a capture in front of a handler.
-func start(t *testing.T, upstream http.Handler, change func(*Options)) *running {
+func start(t testing.TB, upstream http.Handler, change func(*Options)) *running {
 	t.Helper()
 	server := httptest.NewServer(upstream)
 	t.Cleanup(server.Close)
@@ -87,7 +87,7 @@ func start(t *testing.T, upstream http.Handler, change func(*Options)) *running 
 	return r
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	return l

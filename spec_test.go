@@ -35,6 +35,7 @@ var catalogues = map[string]string{
 	"S-":   "doc/spec/simulate.md",       // tests, 14
 	"R-":   "doc/spec/report.md",         // tests, 8
 	"C-":   "doc/spec/capture.md",        // tests, 14
+	"D-":   "doc/spec/cluster.md",        // tests, 5
 }
 
 // specID is an id of the specification, such as T-14 or F3.

@@ -180,6 +180,19 @@ func planArrivals(o *Options, traces []int) (p arrivalPlan, err error) {
 	return p, nil
 }
 
+// planPart plans the arrivals of the part that options with defaults play. shared says that lanes share traces. The error is also about
+// lanes that may not.
+func (o *Options) planPart(traces []int) (p arrivalPlan, shared bool, err error) {
+	if p, err = planArrivals(o, traces); err == nil {
+		shared, err = p.checkWrap(o)
+	}
+	if err == nil {
+		err = o.Part.checkTraces(len(p.traces), o.once())
+	}
+	p.divide(o.Part)
+	return p, shared, err
+}
+
 // checkWrap returns an error if there are more lanes than traces, and nothing permits them to share traces. shared says that their
 // markers do.
 func (p *arrivalPlan) checkWrap(o *Options) (shared bool, err error) {

@@ -166,6 +166,7 @@ func TestFullDiskIsReportedBesideTheSummary(t *testing.T) {
 	defer r.close()
 	require.NoError(t, r.prepare(t.Context()))
 	require.NoError(t, r.open())
+	require.NoError(t, r.start())
 	require.NoError(t, r.results.closeRecords())
 	full := func() *os.File {
 		f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

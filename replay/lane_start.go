@@ -66,36 +66,89 @@ func (s *sampler) openLanes(o *Options, traces []int, starts startPolicy) ([]sta
 		lanes = min(lanes, o.Trees)
 	}
 	s.dealer.traces = traces
-	begun := s.openFirst(lanes, starts)
+	s.elsewhere.primed = o.Warmup.asked()
+	begun, opened := s.openFirst(lanes, starts)
 	switch {
-	case len(begun) == 0:
+	case opened == 0:
 		return nil, fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
-	case len(begun) < lanes && !o.once():
-		s.warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", len(begun), lanes))
+	case len(begun) == 0:
+		return nil, fmt.Errorf("replay: part %v: only %d lanes of the whole load have a trace to begin with, and none is of this part: see the warnings", s.part, opened)
+	case opened < lanes && !o.once():
+		s.warn(fmt.Sprintf("only %d of %d lanes have a trace to begin with: the load is capped", opened, lanes))
 	}
 	return begun, nil
 }
 
-// openFirst opens the first tree of each lane, before the run starts. Their due times count from t*, until align. It skips
+// openFirst opens the first tree of each lane, before the run starts. lanes and opened count those of the whole load: of a lane of another
+// part it finds out where that begins, and opens nothing. Due times count from t*, until align. It skips
 // traces in which no lane can begin. The search ends after one try per lane and two per trace, and the remaining lanes stay
 // empty: doc/spec/replay.md 2.2.
-func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
-	var list []startedLane
-	for tries := lanes + 2*max(1, len(s.dealer.traces)); len(list) < lanes && tries > 0; tries-- {
+func (s *sampler) openFirst(lanes int, starts startPolicy) (list []startedLane, opened int) {
+	var begun []int // traces
+	for tries := lanes + 2*max(1, len(s.dealer.traces)); opened < lanes && tries > 0; tries-- {
 		trace, ok := s.dealer.deal()
 		if !ok {
 			break
 		}
-		lane := len(list)
-		start, ok := s.begin(lane, trace, starts)
+		if !s.part.has(opened) {
+			if s.beginElsewhere(opened, trace, starts) {
+				opened++
+			}
+			continue
+		}
+		start, ok := s.begin(s.part.own(opened), trace, starts)
 		if !ok {
 			continue
 		}
-		list = append(list, start)
+		opened++
+		list, begun = append(list, start), append(begun, trace)
 	}
+	s.dealer = s.dealer.laterDealer(s.part, begun)
+	s.recycler = s.dealer
 	s.register()
 	s.prefetch()
-	return list
+	return list, opened
+}
+
+// elsewhere is what the lanes of a part need to know of those of other parts, so that all begin as the lanes of one client do.
+type elsewhere struct {
+	primed bool                    // there is a warmup: the leads of primers matter
+	states []*conductor.StartState // of the lanes that begin in the middle of a trace
+	atOnce bool                    // one has a trace without times
+	lead   time.Duration           // longest of the primers
+}
+
+// beginElsewhere notes where a lane of another part, by its number in the whole load, begins in a trace. ok is false if it cannot.
+func (s *sampler) beginElsewhere(lane, trace int, starts startPolicy) (ok bool) {
+	t := s.load(trace)
+	if t == nil {
+		return false
+	}
+	state, tStar, ok := s.startState(t, lane, starts)
+	if !ok || state == nil {
+		return ok
+	}
+	e := &s.elsewhere
+	e.states, e.atOnce = append(e.states, state), e.atOnce || math.IsNaN(tStar)
+	if e.primed {
+		for _, p := range t.Primers(state, tStar) {
+			e.lead = max(e.lead, p.Lead)
+		}
+	}
+	return true
+}
+
+// startState returns where a lane, by its number in the whole load, begins in a trace; nil: with the first turn. ok is false if
+// no lane can begin where it should.
+func (s *sampler) startState(t *loadedTrace, lane int, starts startPolicy) (state *conductor.StartState, tStar float64, ok bool) {
+	if !starts.sampled {
+		return nil, math.NaN(), true
+	}
+	if state, tStar = starts.draw(t, lane); state == nil || len(state.Live) == 0 {
+		s.warnOnce(t.index, fmt.Sprintf("trace %q is skipped: no lane can begin in the middle of it", t.plan.Trace.ID))
+		return nil, tStar, false
+	}
+	return state, tStar, true
 }
 
 // align makes the due times of the lanes' first requests count from the start of a phase, not from t*. It notes those times, and
@@ -103,14 +156,15 @@ func (s *sampler) openFirst(lanes int, starts startPolicy) []startedLane {
 func (s *sampler) align(list []startedLane, starts startPolicy) {
 	var lanes []int
 	var states []*conductor.StartState
-	atOnce := false
+	atOnce := s.elsewhere.atOnce
 	for lane, start := range list {
 		atOnce = atOnce || start.atOnce
 		if state := s.first[lane].Start; state != nil {
 			lanes, states = append(lanes, lane), append(states, state)
 		}
 	}
-	for k, skipped := range starts.alignment.Align(states, atOnce, starts.limit) {
+	states = append(states, s.elsewhere.states...)
+	for k, skipped := range starts.alignment.Align(states, atOnce, starts.limit)[:len(lanes)] {
 		list[lanes[k]].skipped = skipped
 		list[lanes[k]].due, _ = resume.FirstDue(states[k])
 	}
@@ -123,12 +177,9 @@ func (s *sampler) begin(lane, trace int, starts startPolicy) (start startedLane,
 	if t == nil {
 		return start, false
 	}
-	state, tStar := (*conductor.StartState)(nil), math.NaN()
-	if starts.sampled {
-		if state, tStar = starts.draw(t, lane); state == nil || len(state.Live) == 0 {
-			s.warnOnce(trace, fmt.Sprintf("trace %q is skipped: no lane can begin in the middle of it", t.plan.Trace.ID))
-			return start, false
-		}
+	state, tStar, ok := s.startState(t, s.part.whole(lane), starts)
+	if !ok {
+		return start, false
 	}
 	s.open(lane, t)
 	s.first[lane] = conductor.Assignment{Tree: t.Tree, Start: state}

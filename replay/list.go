@@ -141,6 +141,9 @@ func (l *List) validate(o Options) error {
 	if l.Repeat < 0 || l.Repeat > MaxRepeat {
 		return fmt.Errorf("list: repeat %d: want 1 to %d", l.Repeat, MaxRepeat)
 	}
+	if o.Part.IsSet() {
+		return fmt.Errorf("list: part %v: want one run, whose parts all clients play at a time", o.Part)
+	}
 	for k, n := range l.Concurrencies {
 		if n < 1 && !o.Arrivals.arrive() { // else it means that there is no cap
 			return fmt.Errorf("list: concurrency %d: want 1 to %d", n, MaxConcurrency)

@@ -66,6 +66,7 @@ type Options struct {
 	Start           Start   // where lanes begin
 	Warmup          Warmup  // what is sent before that
 	Arrivals        Arrivals
+	Part            Part   // of the load, which Concurrency, Requests, Trees and Arrivals are of, that is played; the results go to Part.Dir() in Out
 	Pace            Pace   // how recorded gaps are played
 	Limits          Limits // on what recorded times do
 	Seed            string // of everything that is drawn, a decimal number; "": DefaultSeed
@@ -77,6 +78,9 @@ type Options struct {
 
 	// Scenario names the scenario that the caller has set these options by, and whose verdict the results have; nil: none.
 	Scenario *measure.Scenario
+
+	// StartAt is when the first phase begins, by the clock of the machine; the zero value: as soon as all is ready.
+	StartAt time.Time
 
 	// Bounds. The first that is reached ends the run. Without one every trace is played once.
 	Duration       time.Duration // of the sending; 0: no bound
@@ -127,6 +131,8 @@ type Options struct {
 	Watch func(ctx context.Context, w Watched) *measure.Until
 
 	NewID func() string // ids of requests and sessions; nil: random UUIDs
+
+	allLanes int // of the whole load, in the options of a part
 }
 
 // Validate returns an error that names the first field that cannot be used, its value, and what is allowed.
@@ -194,11 +200,14 @@ func (o Options) validatePlayed() error {
 			return fmt.Errorf("slo %w", err)
 		}
 	}
-	return o.validateParts()
+	return o.validateGroups()
 }
 
-// validateParts validates the fields that have rules of their own.
-func (o Options) validateParts() error {
+// validateGroups validates the fields that have rules of their own.
+func (o Options) validateGroups() error {
+	if err := o.validatePart(); err != nil {
+		return err
+	}
 	if _, ok := preset.Named(o.Preset); !ok && o.Preset != "" {
 		return fmt.Errorf("preset %q: want one of %s", o.Preset, strings.Join(preset.Names, ", "))
 	}

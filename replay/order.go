@@ -23,6 +23,8 @@ type dealer struct {
 	order        Order
 	seed         string
 	once         bool           // every trace is dealt once
+	part         Part           // whose deals are dealt alone; the zero value: all
+	ordered      bool           // the first pass has the order of traces, whatever order says
 	dealt        int            // traces dealt
 	permutations [2]permutation // of the last two passes that were asked for
 }
@@ -34,7 +36,7 @@ type permutation struct {
 
 // deal returns the next trace. ok is false if every trace was dealt once, and that is enough.
 func (d *dealer) deal() (trace int, ok bool) {
-	if d.once && d.dealt >= len(d.traces) {
+	if d.once && d.dealt >= d.part.share(len(d.traces)) {
 		return 0, false
 	}
 	d.dealt++
@@ -79,7 +81,7 @@ func (d *dealer) queue() (list []int) {
 
 // upcoming returns the traces that are dealt next, at most n.
 func (d *dealer) upcoming(n int) (list []int) {
-	for k := d.dealt; k < d.dealt+n && !(d.once && k >= len(d.traces)); k++ {
+	for k := d.dealt; k < d.dealt+n && !(d.once && k >= d.part.share(len(d.traces))); k++ {
 		list = append(list, d.at(k))
 	}
 	return list
@@ -87,12 +89,13 @@ func (d *dealer) upcoming(n int) (list []int) {
 
 // at returns the k-th trace that is dealt, counted from 0.
 func (d *dealer) at(k int) int {
+	k = d.part.whole(k)
 	n := len(d.traces)
-	switch d.order {
-	case Random:
+	switch {
+	case d.order == Random:
 		g := pyrand.NewPCG64(resume.LaneSeed(d.seed, "random", k))
 		return d.traces[g.Bounded(uint32(n))]
-	case Shuffle:
+	case d.order == Shuffle && !(d.ordered && k < n):
 		return d.permutation(k / n)[k%n]
 	}
 	return d.traces[k%n]

@@ -22,6 +22,8 @@ type phase struct {
 
 	arrivals conductor.Arrivals // when trees open; nil: when lanes take them
 	ramp     time.Duration      // without arrivals: over which the lanes open
+	part     Part               // of the load whose lanes these are
+	allLanes int                // of that load
 
 	firstCredit int // number of its first request in its period
 
@@ -45,7 +47,7 @@ func profiling(o Options, source treeSource, recorder recorder) phase {
 			TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle,
 		},
 		deadlines: deadlines{duration: o.Duration, grace: o.Grace},
-		ramp:      o.Arrivals.Ramp,
+		ramp:      o.Arrivals.Ramp, part: o.Part, allLanes: o.allLanes,
 		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom),
 	}
 }
@@ -56,6 +58,8 @@ func (p *phase) conduct(lanes int, launch func(conductor.Dispatch) error, observ
 	switch {
 	case p.arrivals != nil:
 		c.OpenBy(p.arrivals)
+	case p.ramp > 0 && p.part.several():
+		c.RampPart(p.ramp, p.part.Number, p.part.Of, p.allLanes)
 	case p.ramp > 0:
 		c.Ramp(p.ramp)
 	}

@@ -25,8 +25,9 @@ type Player struct {
 	conductor *conductor.Conductor
 	source    treeSource
 	played    func(conductor.Dispatch) (trace, tree int) // what the lane of a turn plays
-	duration  time.Duration                              // of the sending; 0: no bound
-	err       error                                      // of the start
+	part      Part
+	duration  time.Duration // of the sending; 0: no bound
+	err       error         // of the start
 
 	due     []PlayedTurn // from first on
 	first   int
@@ -35,8 +36,8 @@ type Player struct {
 
 // PlayedTurn is a turn that a Player gives out.
 type PlayedTurn struct {
-	ID      int // 0, 1, 2, ... in the order of giving
-	Lane    int
+	ID      int           // 0, 1, 2, ... in the order of giving
+	Lane    int           // of the whole load
 	Tree    int           // number of the tree, in the order in which lanes get them
 	Trace   int           // position in the cache
 	Session int           // in the trace
@@ -57,13 +58,12 @@ func NewPlayer(o Options) (*Player, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planArrivals(&o, traces)
+	whole := o
+	plan, _, err := whole.planPart(traces)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := plan.checkWrap(&o); err != nil {
-		return nil, err
-	}
+	o = whole.ofPart()
 	s := newSampler(o, o.Warn)
 	s.plans = true
 	phase := profiling(o, s, nil)
@@ -73,7 +73,7 @@ func NewPlayer(o Options) (*Player, error) {
 	} else {
 		starts := newStartPolicy(o)
 		var begun []startedLane
-		if begun, err = s.openLanes(&o, plan.traces, starts); err == nil {
+		if begun, err = s.openLanes(&whole, plan.traces, starts); err == nil {
 			s.align(begun, starts)
 		}
 	}
@@ -85,7 +85,7 @@ func NewPlayer(o Options) (*Player, error) {
 
 // newPlayer returns a player of a phase.
 func newPlayer(o Options, p phase, played func(conductor.Dispatch) (trace, tree int)) *Player {
-	l := &Player{source: p.source, played: played, duration: p.deadlines.duration}
+	l := &Player{source: p.source, played: played, part: o.Part, duration: p.deadlines.duration}
 	l.conductor = p.conduct(o.maxOpen(), l.launch, l.onEvent)
 	return l
 }
@@ -109,7 +109,7 @@ func (o Options) ValidatePlayer() error {
 func (p *Player) launch(d conductor.Dispatch) error {
 	trace, tree := p.played(d)
 	p.due = append(p.due, PlayedTurn{
-		ID: d.ID, Lane: d.Lane, Tree: tree, Trace: trace, Session: d.Session, Turn: d.Turn, Due: d.Due, Issued: d.Issued,
+		ID: d.ID, Lane: p.part.whole(d.Lane), Tree: tree, Trace: trace, Session: d.Session, Turn: d.Turn, Due: d.Due, Issued: d.Issued,
 	})
 	return nil
 }

@@ -162,7 +162,8 @@ func TestRunKeepsTheBound(t *testing.T) {
 		o.Concurrency, o.Duration = 4, 200*time.Second
 		s := dealing(several(t, 1, 4, 9), 4)
 		s.recycle, s.guarded = o.Recycle, o.MaxLivePerTrace
-		require.Len(t, s.openFirst(4, startPolicy{}), 4)
+		begun, _ := s.openFirst(4, startPolicy{})
+		require.Len(t, begun, 4)
 		atStart, most := newLiveTraces(s.playing()).atStart, 0
 		require.Equal(t, map[int]int{0: 2, 1: 1, 2: 1}, atStart)
 		sim := &simulation{script: func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {

@@ -70,6 +70,7 @@ type requestSender struct {
 	newID   func() string
 
 	phase       string
+	part        Part          // of the load, whose lanes these are
 	firstCredit int           // number of the first request
 	oneToken    bool          // every request asks for one token
 	epoch       time.Time     // start of the run, from which the client counts
@@ -92,7 +93,7 @@ type requestSender struct {
 func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSender {
 	s := &requestSender{
 		sampler: r.sampler, encoder: r.encoder, servers: r.servers, rules: r.Cache.Facts.Rules, newID: r.NewID,
-		phase: p.name, firstCredit: p.firstCredit, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
+		phase: p.name, part: r.Part, firstCredit: p.firstCredit, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
 		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0, affinity: r.Switches.AffinityHeader,
 		sessionHeader: r.SessionHeader, api: apiOf(r.Endpoint),
 	}
@@ -123,12 +124,12 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 	turn := plan.Turns[planTurn]
 	record := measure.Record{
 		Phase: s.phase, PlanTurn: planTurn,
-		Lane: d.Lane, Credit: s.firstCredit + d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
+		Lane: s.part.whole(d.Lane), Credit: s.firstCredit + d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID), RootID: r.tree.correlationID(0, s.newID),
 		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(), Queued: d.Queued.Seconds(),
 		OpenTrees: r.openTrees, QueuedTrees: r.queuedTrees,
-		RecordedISL: int64(turn.In), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(r.tree.ordinal),
+		RecordedISL: int64(turn.In), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(s.part.whole(r.tree.ordinal)),
 	}
 	if s.oneToken {
 		record.MaxTokens = 1
@@ -165,7 +166,7 @@ func (s *requestSender) do(r *request) *answer {
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}
-	a := &answer{Result: since(s.origin, s.servers.of(r.tree.ordinal).Do(s.ctx, q))}
+	a := &answer{Result: since(s.origin, s.servers.of(s.part.whole(r.tree.ordinal)).Do(s.ctx, q))}
 	if a.Err != nil && a.Err.Category == wire.Internal { // the body could not be read while it was written
 		a.cacheErr = cacheError(r, a.Err)
 	}

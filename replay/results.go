@@ -41,7 +41,7 @@ func newResults(o Options, s *sampler, warn func(string)) *results {
 // lane returns what is known of a lane. Where trees arrive, there are as many as were open at a time.
 func (r *results) lane(n int) *measure.LaneReport {
 	for k := len(r.lanes); k <= n; k++ {
-		r.lanes = append(r.lanes, measure.LaneReport{Lane: k, Finished: measure.Missing, FirstRequest: measure.Missing, TStar: measure.Missing})
+		r.lanes = append(r.lanes, measure.LaneReport{Lane: r.sampler.part.whole(k), Finished: measure.Missing, FirstRequest: measure.Missing, TStar: measure.Missing})
 	}
 	return &r.lanes[n]
 }
@@ -76,7 +76,7 @@ func (r *results) begin(starts []startedLane) {
 
 // record counts and writes the record of a request that is over.
 func (r *results) record(record *measure.Record) error {
-	lane := r.lane(record.Lane)
+	lane := r.lane(r.sampler.part.own(record.Lane))
 	lane.Requests++
 	if first := measure.Number(record.Sent); lane.FirstRequest.IsMissing() || first < lane.FirstRequest {
 		lane.FirstRequest = first
@@ -127,7 +127,7 @@ func (r *results) onEvent(e conductor.Event) {
 	case conductor.LaneFinished:
 		r.lanes[e.Lane].Finished = measure.Number(e.At.Seconds())
 		if e.Err != nil {
-			r.warn(fmt.Sprintf("lane %d ends: %v", e.Lane, e.Err))
+			r.warn(fmt.Sprintf("lane %d ends: %v", r.sampler.part.whole(e.Lane), e.Err))
 		}
 	case conductor.TreeDeadlocked:
 		r.onDeadlock(measure.ProfilingPhase, e)
@@ -149,7 +149,7 @@ func (r *results) describeDeadlock(e conductor.Event, t *activeTree) measure.Dea
 	name := func(session int) string { return t.plan.Sessions[session].ID }
 	last := e.Deadlock.Last
 	d := measure.DeadlockReport{
-		At: e.At.Seconds(), Lane: e.Lane, Tree: t.ordinal, Trace: t.plan.Trace.ID, Root: t.correlationID(0, r.newID),
+		At: e.At.Seconds(), Lane: r.sampler.part.whole(e.Lane), Tree: t.ordinal, Trace: t.plan.Trace.ID, Root: t.correlationID(0, r.newID),
 		Last: measure.LastEvent{At: last.At.Seconds(), Kind: "sent", Session: name(last.Session), Turn: last.Turn},
 	}
 	switch last.Kind {

@@ -141,6 +141,7 @@ func TestRunFileIsWrittenFirst(t *testing.T) {
 	defer p.close()
 	require.NoError(t, p.prepare(t.Context()))
 	require.NoError(t, p.open())
+	require.NoError(t, p.start())
 	read := func() (info measure.RunInfo) {
 		data, err := os.ReadFile(filepath.Join(o.Out, RunFile))
 		require.NoError(t, err)

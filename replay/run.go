@@ -36,8 +36,16 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 		return nil, err
 	}
 	if refused != nil {
+		err = refused
+	} else {
+		err = awaitStart(ctx, r.StartAt, r.reporter.notice)
+	}
+	if err != nil {
 		s := r.results.summary(measure.Facts{Cancelled: true})
-		return s, errors.Join(refused, r.results.write(s))
+		return s, errors.Join(err, r.results.write(s))
+	}
+	if err := r.start(); err != nil {
+		return nil, err
 	}
 	s, err := r.play(ctx)
 	r.results.warnAtEnd(s)
@@ -46,7 +54,8 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 
 // run is one call of Run: it puts the parts of a replay together.
 type run struct {
-	Options
+	Options               // of the part that is played
+	whole   Options       // of the whole load
 	traces  []int         // positions in the cache of the traces that are played
 	shared  bool          // lanes share traces, because their markers permit it
 	arrival arrivalPlan   // how they arrive
@@ -67,10 +76,11 @@ type run struct {
 
 // newRun returns a run of options with defaults.
 func newRun(o Options) *run {
-	r := &run{Options: o, reporter: newReporter(o)}
+	r := &run{Options: o.ofPart(), whole: o, reporter: newReporter(o)}
 	r.medium = network{r}
-	r.sampler = newSampler(o, r.reporter.warn)
-	r.results = newResults(o, r.sampler, r.reporter.warn)
+	r.sampler = newSampler(r.Options, r.reporter.warn)
+	r.results = newResults(r.Options, r.sampler, r.reporter.warn)
+	r.results.info.Part = o.Part.info(&o)
 	return r
 }
 
@@ -88,6 +98,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	r.warnOfProfile()
 	if err := r.chooseTraces(); err != nil {
 		return err
+	}
+	if err := r.Part.CheckOut(r.whole.Out); err != nil {
+		return fmt.Errorf("results: %w", err)
 	}
 	if err := r.results.dir.check(); err != nil {
 		return err
@@ -119,6 +132,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.startScraping(); err != nil {
 		return err
 	}
+	if r.Part.Number > 0 {
+		return nil // the first part resets for all, and they wait for StartAt
+	}
 	return p.reset(ctx)
 }
 
@@ -138,10 +154,7 @@ func (r *run) chooseTraces() (err error) {
 	if err != nil {
 		return err
 	}
-	if r.arrival, err = planArrivals(&r.Options, traces); err == nil {
-		r.shared, err = r.arrival.checkWrap(&r.Options)
-	}
-	if err != nil {
+	if r.arrival, r.shared, err = r.whole.planPart(traces); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	r.traces = r.arrival.traces
@@ -165,7 +178,7 @@ func (r *run) warnOfMarkers() error {
 	if r.shared && r.Arrivals.arrive() {
 		r.reporter.warn(fmt.Sprintf("trees of the same trace may be played at a time, because %d traces arrive again and again: each tree has a cache-bust marker of its own", len(r.traces)))
 	} else if r.shared {
-		r.reporter.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", r.Concurrency, len(r.traces)))
+		r.reporter.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", r.whole.Concurrency, len(r.traces)))
 	}
 	cost, err := markerCost(r.Cache, r.Marker)
 	if cost != "" {
@@ -181,11 +194,11 @@ func (r *run) openFirstTrees() (err error) {
 		return r.sampler.prepareArrivals(r.traces)
 	}
 	r.starts = newStartPolicy(r.Options)
-	r.begun, err = r.sampler.openLanes(&r.Options, r.traces, r.starts)
+	r.begun, err = r.sampler.openLanes(&r.whole, r.traces, r.starts)
 	return err
 }
 
-// open opens the results and the transport. The clock of the run starts last.
+// open opens the results.
 func (r *run) open() (err error) {
 	if err := r.results.open(); err != nil {
 		return err
@@ -194,6 +207,11 @@ func (r *run) open() (err error) {
 		r.reporter.opened(dir)
 	}
 	r.scraping.open(r.results.dir.file(scrape.File))
+	return nil
+}
+
+// start opens the transport. The clock of the run starts.
+func (r *run) start() (err error) {
 	r.epoch = time.Now()
 	if r.servers, err = connect(r.URLs, r.wireOptions(r.epoch)); err != nil {
 		return errors.Join(err, r.results.closeRecords())

@@ -35,6 +35,7 @@ type sampler struct {
 	guarded  bool // no trace is played by more lanes at a time than at the start
 	ledger   *ledger
 	unmarked bool // trees have no marker
+	part     Part // of the load that the lanes are; their numbers here are those in the part
 	arriving bool // trees arrive on their own: a lane is used again and again, and there are as many as are open at a time
 	scanned  int  // traces that were dealt when the next ones were looked at
 
@@ -43,6 +44,8 @@ type sampler struct {
 	passes map[int]int            // by trace: trees that played it
 	lanes  []*activeTree          // by lane; nil: it has nothing to play
 	first  []conductor.Assignment // by lane: its first tree, until the conductor takes it
+
+	elsewhere elsewhere // the lanes of other parts
 }
 
 // newSampler returns a sampler. Its dealer has no traces yet.
@@ -55,10 +58,11 @@ func newSampler(o Options, warn func(string)) *sampler {
 		dealer: &dealer{order: o.Order, seed: o.Seed, once: o.once()}, recycle: o.Recycle, guarded: o.MaxLivePerTrace,
 		ledger: newLedger(o.NewID()), unmarked: o.Marker == payload.NoMarker,
 		passes: map[int]int{}, lanes: make([]*activeTree, o.Concurrency), first: make([]conductor.Assignment, o.Concurrency),
-		arriving: o.Arrivals.arrive(),
+		arriving: o.Arrivals.arrive(), part: o.Part,
 	}
 	s.recycler = s.dealer
 	if s.arriving {
+		s.dealer.part = o.Part
 		s.workers = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	}
 	return s
@@ -119,7 +123,7 @@ func (s *sampler) open(lane int, t *loadedTrace) {
 	for lane >= len(s.lanes) {
 		s.lanes = append(s.lanes, nil)
 	}
-	tree.marker = s.ledger.mint(tree.ordinal, lane, t.plan.Trace.ID, s.unmarked)
+	tree.marker = s.ledger.mint(tree.ordinal, s.part.whole(lane), t.plan.Trace.ID, s.unmarked)
 	s.passes[t.index]++
 	s.opened++
 	s.played = append(s.played, t.index)

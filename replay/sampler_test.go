@@ -233,7 +233,7 @@ func dealt(c *mmapcache.Cache, lanes int, l startPolicy) []startedLane {
 
 // openAligned opens first trees as a run without a warmup does.
 func (s *sampler) openAligned(lanes int, l startPolicy) []startedLane {
-	list := s.openFirst(lanes, l)
+	list, _ := s.openFirst(lanes, l)
 	s.align(list, l)
 	return list
 }
@@ -272,7 +272,7 @@ func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
 	broken.Starts[0], broken.Sessions[0].Turns = nil, nil // as if it had no turn left
 	s.loaded[0] = broken
 	b.sampled = true
-	list = s.openFirst(4, b)
+	list, _ = s.openFirst(4, b)
 	require.Len(t, list, 4)
 	for _, l := range list {
 		require.Equal(t, "trace-1", l.trace)
@@ -284,7 +284,8 @@ func TestTraceThatCannotBeResumedIsSkipped(t *testing.T) {
 	broken = s.load(0)
 	broken.Starts[0], broken.Sessions[0].Turns = nil, nil
 	s.loaded[0] = broken
-	require.Empty(t, s.openFirst(4, b))
+	list, _ = s.openFirst(4, b)
+	require.Empty(t, list)
 	require.LessOrEqual(t, s.dealer.dealt, 4+2)
 }
 

@@ -33,7 +33,7 @@ func connect(urls []string, o wire.Options) (s servers, err error) {
 	return s, nil
 }
 
-// of returns the client of a tree, by its ordinal in the run.
+// of returns the client of a tree, by its number in the whole load.
 func (s *servers) of(tree int) *wire.Client { return s.clients[tree%len(s.clients)] }
 
 // indexOf returns the position of a tree's URL in those of the run; nil: the run has one.

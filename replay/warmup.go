@@ -141,7 +141,7 @@ func (w *warmup) fails(r *measure.Record) bool {
 	case r.Error == nil || r.Parent != "":
 		return false
 	case r.Error.Category == wire.ContextOverflow:
-		w.overflowed[w.sampler.lanes[r.Lane].index] = true
+		w.overflowed[w.sampler.lanes[w.Part.own(r.Lane)].index] = true
 		return false
 	case r.Error.Category != wire.Cancelled:
 		w.refused = true

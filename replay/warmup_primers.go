@@ -62,6 +62,9 @@ func (w *warmup) primers(lanes []int) (source primerSource, n int) {
 			leads = append(leads, p.Lead)
 		}
 	}
+	if e := &w.sampler.elsewhere; e.lead > 0 { // the ramp is that of all parts
+		leads, e.lead = append(leads, e.lead), 0
+	}
 	at := w.ramp().Times(leads)
 	w.warnOfRamp(at)
 	source = make(primerSource, w.Concurrency)
@@ -129,13 +132,13 @@ func (w *warmup) replaceOverflowed() (lanes []int, err error) {
 			played++
 			continue
 		}
-		replaced[t.plan.Trace.ID] = append(replaced[t.plan.Trace.ID], lane)
+		replaced[t.plan.Trace.ID] = append(replaced[t.plan.Trace.ID], w.Part.whole(lane))
 		w.replaced[lane] = true
 		start, ok := s.replaceFirst(lane, w.starts, w.overflowed)
 		if !ok {
 			start.tStar = math.NaN()
 			w.facts.EmptyLanes++
-			w.reporter.warn(fmt.Sprintf("warmup: lane %d stays empty: no trace is left whose primers fit the context", lane))
+			w.reporter.warn(fmt.Sprintf("warmup: lane %d stays empty: no trace is left whose primers fit the context", w.Part.whole(lane)))
 		} else {
 			lanes = append(lanes, lane)
 		}

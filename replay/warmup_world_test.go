@@ -80,6 +80,7 @@ func virtually(t *testing.T, o Options, script func(sentTurn) answerTo, prepare 
 	v.medium = v
 	require.NoError(t, v.prepare(t.Context()))
 	require.NoError(t, v.open())
+	require.NoError(t, v.start())
 	for _, f := range prepare {
 		f(v)
 	}

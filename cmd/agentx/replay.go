@@ -141,6 +141,7 @@ func (f *replayFlags) resolve(cmd *cobra.Command, c *convertFlags) (*resolution,
 	f.checkLevels(o.SLO)
 	o.Seed = c.seed
 	f.resolveArrivals(r, &o)
+	f.checkPart(&o)
 	if !prepared(cmd, cmd.Flags().Arg(0)) { // else nothing is converted
 		c.check(cmd, &f.problems)
 	}

@@ -30,6 +30,7 @@ var flagKinds = map[string]kind{
 	"preset":      word(preset.Names...),
 	"concurrency": lanesKind(replay.MaxConcurrency),
 	"drain":       span,
+	"part":        partKind,
 	"duration":    span, "wait": span, "slice-duration": span,
 	"repeat":   whole(1, replay.MaxRepeat),
 	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": anyCount,

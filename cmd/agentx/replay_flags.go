@@ -46,6 +46,7 @@ type replayFlags struct {
 	slo                             sloFlags
 	auto                            autoFlags
 	until                           untilFlags
+	part                            partFlags
 
 	flags *pflag.FlagSet
 	problems
@@ -83,6 +84,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.noCalibrate, "no-calibrate", false, "do not measure for 2 s before the run what this machine reaches alone; runs of less than 20 s or 1,000 requests do without, too")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
+	f.part.register(flags)
 	f.until.register(flags)
 	f.slo.register(flags, "the summary says how much meets them (doc/report.md)")
 	flags.StringVar(&f.listen.address, "listen", "", "HOST:PORT on which to serve the page of the run while it is played, /metrics for Prometheus and /status; without a host for this machine alone; port 0: one that is free")
@@ -100,6 +102,7 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	f.wire.apply(&o, &f.problems)
 	f.applyHeader(&o)
 	f.applyScrape(&o)
+	f.applyPart(&o)
 	f.applyOut(&o)
 	if err := f.listen.check(); err != nil {
 		f.add("%s: %w", f.named("listen"), err)
@@ -210,8 +213,12 @@ func (f *replayFlags) applyOut(o *replay.Options) {
 		o.Out, o.UniqueOut = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
 		return
 	}
-	err := replay.CheckResultsDir(o.Out)
-	if l, several := f.list(o); several {
+	dir := o.Out
+	if o.Part.IsSet() {
+		dir = filepath.Join(o.Out, o.Part.Dir())
+	}
+	err := replay.CheckResultsDir(dir)
+	if l, several := f.list(o); several && !o.Part.IsSet() {
 		err = l.CheckDir(o.Out)
 	}
 	if err != nil && !o.Overwrite {

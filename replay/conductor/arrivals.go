@@ -54,6 +54,16 @@ func (c *Conductor) Ramp(d time.Duration) {
 	c.openings.ramp = d
 }
 
+// RampPart is Ramp for lanes that are every step-th, from the lane first on, of a load of more lanes: the k-th of all N lanes takes its
+// first tree at k*d/N. RampPart panics where that are no lanes, or not those of the conductor.
+func (c *Conductor) RampPart(d time.Duration, first, step, all int) {
+	if step < 1 || first < 0 || (all-first+step-1)/step != c.maxLanes {
+		panic(fmt.Sprintf("conductor: a ramp of lanes %d, %d, ... of %d: want %d lanes", first, first+step, all, c.maxLanes))
+	}
+	c.Ramp(d)
+	c.openings.of = ramp{lane: first, step: step, lanes: all}
+}
+
 // Err returns what ended the phase from inside: ErrTooManyWaiting, with the numbers.
 func (c *Conductor) Err() error { return c.openings.err }
 
@@ -67,6 +77,7 @@ type openings struct {
 	err      error
 
 	ramp time.Duration // without arrivals
+	of   ramp          // without arrivals: the lanes of RampPart; zero: all
 	lane int           // that the next opening is of
 
 	// With arrivals:
@@ -79,7 +90,12 @@ type openings struct {
 // begin prepares the first opening.
 func (o *openings) begin(lanes int) {
 	if !o.arriving {
-		o.source = &ramp{lanes: lanes, length: o.ramp}
+		r := ramp{step: 1, lanes: lanes}
+		if o.of.step > 0 {
+			r = o.of
+		}
+		r.length = o.ramp
+		o.source = &r
 	}
 	o.advance()
 }
@@ -95,13 +111,14 @@ func (o *openings) advance() {
 
 // ramp are the instants at which lanes take their first trees.
 type ramp struct {
-	lane, lanes int
-	length      time.Duration
+	lane, step int // the next, and from it to the one after
+	lanes      int
+	length     time.Duration
 }
 
 func (r *ramp) Next() (time.Duration, bool) {
 	k, n := time.Duration(r.lane), time.Duration(r.lanes)
-	r.lane++
+	r.lane += r.step
 	if k >= n {
 		return 0, false
 	}

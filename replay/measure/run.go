@@ -67,16 +67,26 @@ type Option struct {
 // more at its end.
 type RunInfo struct {
 	Run
-	Lanes         int             `json:"concurrency"` // 0: trees arrive, and any number of them is played at a time
-	Out           string          `json:"out"`         // directory of the results, empty when none was asked for
-	Records       string          `json:"records"`     // name of the record file in it
-	Arrivals      *ArrivalPlan    `json:"arrivals"`    // nil: trees are played in lanes
-	SLO           []slo.Condition `json:"slo"`         // service levels; nil: there are none
+	Part          *PartInfo       `json:"part,omitempty"` // nil: the run plays a load alone
+	Lanes         int             `json:"concurrency"`    // 0: trees arrive, and any number of them is played at a time
+	Out           string          `json:"out"`            // directory of the results, empty when none was asked for
+	Records       string          `json:"records"`        // name of the record file in it
+	Arrivals      *ArrivalPlan    `json:"arrivals"`       // nil: trees are played in lanes
+	SLO           []slo.Condition `json:"slo"`            // service levels; nil: there are none
 	Preflight     *Preflight      `json:"preflight"`
 	Calibration   *Calibration    `json:"calibration"`    // nil: the run was not calibrated
 	Phases        []PhaseSpan     `json:"phases"`         // in their order; nil: the run has not ended, was killed, or sent nothing
 	ServerMetrics *ServerMetrics  `json:"server_metrics"` // nil: none were read, or the run has not ended, or was killed
 	Facts         *Facts          `json:"facts"`          // nil: the run has not ended, or was killed
+}
+
+// PartInfo says which part of a load that several clients play a run is.
+type PartInfo struct {
+	Number   int `json:"number"`             // from 0
+	Of       int `json:"of"`                 // parts
+	Lanes    int `json:"concurrency"`        // of the whole load; 0: trees arrive without a cap
+	Requests int `json:"requests,omitempty"` // bound of the whole load; 0: none
+	Trees    int `json:"trees,omitempty"`    // bound of the whole load; 0: none
 }
 
 // PhaseSpan is when a phase was played. The instants of its records count from its start.

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/replay"
+)
+
+// partFlags say which part of a load that several clients play is played, and when it begins.
+type partFlags struct {
+	value   partValue
+	startAt string
+}
+
+func (f *partFlags) register(flags *pflag.FlagSet) {
+	flags.Var(&f.value, "part", "I/N: play part I (0 to N-1) of a load that N clients play together: lanes I, I+N, ... of --concurrency, and that share of --requests, --trees and --rate; the results go to part-0000I-of-0000N in --out; auto: I and N as Slurm, an Indexed Job with AGENTX_PARTS, Open MPI or torchrun say them (doc/spec/cluster.md)")
+	flags.StringVar(&f.startAt, "start-at", "", "time of the machine's clock at which the first phase begins, such as 2026-11-23T08:30:00Z; at most 24 h ahead")
+}
+
+// partValue is the value of --part.
+type partValue struct {
+	replay.Part
+	auto bool // the environment says it
+}
+
+// partPattern matches values of --part.
+const partPattern = "^([0-9]+/[1-9][0-9]*|auto)$"
+
+// partKind is the kind of --part.
+var partKind = kind{
+	want: "I/N, a part from 0 to N-1 and the number of parts, or auto", words: []string{auto}, flag: "string", tags: []string{yamlText},
+	schema: map[string]any{"type": "string", "pattern": partPattern},
+	parse:  func(text string) (any, bool) { return text, text != "" && new(partValue).Set(text) == nil },
+}
+
+func (v *partValue) Type() string { return "string" }
+
+func (v *partValue) String() string {
+	switch {
+	case v.auto:
+		return auto
+	case v.IsSet():
+		return v.Part.String()
+	}
+	return ""
+}
+
+// Set reads I/N or auto. An empty text is no part.
+func (v *partValue) Set(text string) error {
+	if text == "" || text == auto {
+		*v = partValue{auto: text == auto}
+		return nil
+	}
+	number, of, ok := strings.Cut(text, "/")
+	i, errI := strconv.Atoi(number)
+	n, errN := strconv.Atoi(of)
+	if !ok || errI != nil || errN != nil {
+		return errors.New("want I/N, such as 0/4 for the first of four parts, or auto")
+	}
+	p := replay.Part{Number: i, Of: n}
+	if p.IsSet() || i != 0 {
+		if err := p.Validate(); err != nil {
+			return errors.New(strings.TrimPrefix(err.Error(), "part "+p.String()+": "))
+		}
+	}
+	if !p.IsSet() {
+		return errors.New("no parts: want 1 or more")
+	}
+	*v = partValue{Part: p}
+	return nil
+}
+
+// ranks are the variables by which engines tell a process which of how many it is.
+var ranks = []struct{ number, of string }{
+	{"SLURM_PROCID", "SLURM_NTASKS"},
+	{"JOB_COMPLETION_INDEX", "AGENTX_PARTS"},
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	{"RANK", "WORLD_SIZE"},
+}
+
+// partOfEnvironment returns the part that the environment says. The error names what it lacks, or what contradicts.
+func partOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err error) {
+	var pairs, found []string
+	var errs []error
+	for _, r := range ranks {
+		pairs = append(pairs, r.number+" and "+r.of)
+		number, numbered := lookup(r.number)
+		of, counted := lookup(r.of)
+		var q partValue
+		switch {
+		case !numbered && !counted:
+			continue
+		case !counted:
+			errs = append(errs, fmt.Errorf("%s=%s without %s: want the number of parts there", r.number, number, r.of))
+			continue
+		case !numbered:
+			errs = append(errs, fmt.Errorf("%s=%s without %s: want the number of this part there, from 0", r.of, of, r.number))
+			continue
+		}
+		shown := fmt.Sprintf("%s=%s and %s=%s", r.number, number, r.of, of)
+		if err := q.Set(number + "/" + of); err != nil || !q.IsSet() {
+			errs = append(errs, fmt.Errorf("%s: want a number from 0, and one above it", shown))
+			continue
+		}
+		if len(found) > 0 && q.Part != p {
+			errs = append(errs, fmt.Errorf("%s contradict %s: --part I/N says which part this is", shown, found[0]))
+		}
+		p, found = q.Part, append(found, shown)
+	}
+	switch {
+	case len(errs) > 0:
+		return replay.Part{}, errors.Join(errs...)
+	case len(found) == 0:
+		return replay.Part{}, fmt.Errorf("the environment names no part: want %s", either(pairs))
+	}
+	return p, nil
+}
+
+// checkPart adds what contradicts the part that is played.
+func (f *replayFlags) checkPart(o *replay.Options) {
+	if !o.Part.IsSet() {
+		return
+	}
+	flag := f.named("part")
+	shown := fmt.Sprintf("%s %v", flag, &f.part.value)
+	if f.part.value.auto {
+		shown += fmt.Sprintf(" (part %v)", o.Part)
+	}
+	switch {
+	case f.auto.auto != nil:
+		f.add("%s and %s %s: parts do not search: want one of the two", shown, f.named("concurrency"), f.auto.auto.text)
+	case len(f.concurrency) > 1:
+		f.add("%s and %s %s: the parts play one load: want one number of lanes", shown, f.named("concurrency"), f.flags.Lookup("concurrency").Value)
+	}
+	if f.repeat > 1 {
+		f.add("%s and %s %d: the parts play one load, once: want one of the two", shown, f.named("repeat"), f.repeat)
+	}
+	if f.out == "" {
+		f.add("%s: say --out, the directory that all parts share", shown)
+	} else if err := o.Part.CheckOut(f.out); err != nil {
+		f.add("%s: %w", shown, err)
+	}
+	f.checkShares(shown, o)
+	if o.CacheReset.Enabled && o.Part.Of > 1 && f.part.startAt == "" {
+		f.add("%s and ResetCache: it could come when other parts play: want --start-at, for which all parts wait", shown)
+	}
+}
+
+// applyPart sets the part that is played, and when.
+func (f *replayFlags) applyPart(o *replay.Options) {
+	f.applyStartAt(o, time.Now())
+	o.Part = f.part.value.Part
+	if !f.part.value.auto || f.printConfig {
+		return
+	}
+	part, err := partOfEnvironment(os.LookupEnv)
+	if err != nil {
+		f.add("%s %v: %w", f.named("part"), &f.part.value, err)
+	}
+	o.Part = part
+}
+
+// checkShares adds the bounds of the load that leave a part without any.
+func (f *replayFlags) checkShares(shown string, o *replay.Options) {
+	for _, c := range []struct {
+		flag  string
+		value int
+	}{{"concurrency", o.Concurrency}, {"requests", o.Requests}, {"trees", o.Trees}} {
+		unset := c.flag == "concurrency" && !f.flags.Lookup(c.flag).Changed && o.Arrivals.Mode != replay.Lanes // trees arrive without a cap
+		if c.value > 0 && c.value < o.Part.Of && !unset && len(f.concurrency) == 1 && f.auto.auto == nil {
+			f.add("%s and %s %d: that is of the whole load, and leaves a part without any: want at least %d", shown, f.named(c.flag), c.value, o.Part.Of)
+		}
+	}
+}
+
+// applyStartAt resolves --start-at.
+func (f *replayFlags) applyStartAt(o *replay.Options, now time.Time) {
+	if f.part.startAt == "" {
+		return
+	}
+	at, err := time.Parse(time.RFC3339Nano, f.part.startAt)
+	switch in := at.Sub(now); {
+	case err != nil:
+		f.add("%s %s: want a time such as %s", f.named("start-at"), f.part.startAt, now.UTC().Add(time.Minute).Format(time.RFC3339))
+	case in <= 0:
+		f.add("%s %s: %v ago by the clock of this machine: want a later time", f.named("start-at"), f.part.startAt, -in.Round(time.Millisecond))
+	case in > replay.MaxStartIn:
+		f.add("%s %s: %v from now: want at most %v", f.named("start-at"), f.part.startAt, in.Round(time.Second), replay.MaxStartIn)
+	case f.auto.auto != nil || len(f.concurrency) > 1 || f.repeat > 1:
+		f.add("%s %s: the runs of a list cannot all begin then: want one run", f.named("start-at"), f.part.startAt)
+	default:
+		o.StartAt = at
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The environment of an engine says which part a process is. What it lacks, and what contradicts, is named.
+func TestPartOfTheEnvironment(t *testing.T) {
+	for environment, want := range map[string]string{
+		"SLURM_PROCID=3 SLURM_NTASKS=4":                     "3/4",
+		"JOB_COMPLETION_INDEX=0 AGENTX_PARTS=2":             "0/2",
+		"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2":     "1/2",
+		"RANK=15 WORLD_SIZE=16":                             "15/16",
+		"RANK=1 WORLD_SIZE=2 SLURM_PROCID=1 SLURM_NTASKS=2": "1/2",
+		"":                       "names no part: want SLURM_PROCID and SLURM_NTASKS, JOB_COMPLETION_INDEX and AGENTX_PARTS, OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE or RANK and WORLD_SIZE",
+		"JOB_COMPLETION_INDEX=1": "JOB_COMPLETION_INDEX=1 without AGENTX_PARTS",
+		"WORLD_SIZE=2":           "WORLD_SIZE=2 without RANK",
+		"RANK=2 WORLD_SIZE=2":    "RANK=2 and WORLD_SIZE=2: want a number from 0",
+		"RANK=a WORLD_SIZE=2":    "RANK=a and WORLD_SIZE=2: want a number from 0",
+		"SLURM_PROCID=0 SLURM_NTASKS=2 RANK=1 WORLD_SIZE=2":    "RANK=1 and WORLD_SIZE=2 contradict SLURM_PROCID=0 and SLURM_NTASKS=2",
+		"SLURM_PROCID=0 SLURM_NTASKS=2 RANK=0 WORLD_SIZE=4":    "contradict",
+		"SLURM_PROCID=0 SLURM_NTASKS=2 OMPI_COMM_WORLD_RANK=0": "OMPI_COMM_WORLD_RANK=0 without OMPI_COMM_WORLD_SIZE",
+	} {
+		set := map[string]string{}
+		for _, v := range strings.Fields(environment) {
+			name, value, _ := strings.Cut(v, "=")
+			set[name] = value
+		}
+		p, err := partOfEnvironment(func(name string) (string, bool) { v, ok := set[name]; return v, ok })
+		if err != nil {
+			require.ErrorContains(t, err, want, environment)
+			require.False(t, p.IsSet())
+			continue
+		}
+		require.Equal(t, want, p.String(), environment)
+	}
+}
+
+// A part that contradicts the rest of the command line is refused, with everything that is wrong.
+func TestPartRefusesWhatItContradicts(t *testing.T) {
+	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	for line, want := range map[string]string{
+		"--part 0/2 --concurrency 2":                                          "--part 0/2: say --out",
+		"--part 2/2 --out o":                                                  "--part 2/2: number 2: want 0 to 1, the first part is 0",
+		"--part 0/0 --out o":                                                  "--part 0/0: no parts: want 1 or more",
+		"--part aut --out o":                                                  "--part aut: want I/N, such as 0/4 for the first of four parts, or auto",
+		"--part 0/2 --out o --concurrency 2,4":                                "--part 0/2 and --concurrency 2,4: the parts play one load",
+		"--part 0/2 --out o --concurrency auto --slo ttft.p95<1s":             "--part 0/2 and --concurrency auto: parts do not search",
+		"--part 0/2 --out o --concurrency 2 --repeat 3":                       "--part 0/2 and --repeat 3: the parts play one load, once",
+		"--part 0/2 --out o":                                                  "--part 0/2 and --concurrency 1: that is of the whole load, and leaves a part without any: want at least 2",
+		"--part 0/4 --out o --concurrency 8 --requests 3":                     "--requests 3: that is of the whole load",
+		"--part 0/4 --out o --concurrency 8 --trees 3":                        "--trees 3: that is of the whole load",
+		"--part 0/2 --out o --concurrency 8 --reset-cache":                    "want --start-at",
+		"--part 0/2 --out o --concurrency 8 --start-at noon":                  "--start-at noon: want a time such as",
+		"--part 0/2 --out o --concurrency 8 --start-at 2020-01-01T00:00:00Z":  "ago by the clock of this machine",
+		"--part 0/2 --out o --concurrency 8 --start-at 2999-01-01T00:00:00Z":  "want at most 24h0m0s",
+		"--concurrency 8 --repeat 2 --start-at " + soon:                       "the runs of a list cannot all begin then",
+		"--part 1/2 --out o --concurrency 8 --reset-cache --start-at " + soon: "",
+		"--part 1/2 --out o --rate 3 --start-at " + soon:                      "",
+	} {
+		var out, problems strings.Builder
+		status := run(append([]string{"replay", "--print-config"}, strings.Fields(line)...), nil, &out, &problems)
+		if want == "" {
+			require.Zero(t, status, problems.String())
+			continue
+		}
+		require.Equal(t, exitUsage, status, line)
+		require.Contains(t, problems.String(), want, line)
+	}
+}

@@ -1,0 +1,204 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/agentx/agentx/replay/arrivals"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Part says which part of a load a run plays, where several clients play it together: lanes, arrivals, requests and trees Number,
+// Number+Of, Number+2*Of, ... of those of the whole load (doc/spec/cluster.md 3). The zero value is the whole load.
+type Part struct {
+	Number int // 0 to Of-1
+	Of     int // parts of the load; 0: the load is not divided
+}
+
+// MaxParts is the largest number of parts of a load: each plays a lane.
+const MaxParts = MaxConcurrency
+
+// String returns a part as --part takes it.
+func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Of) }
+
+// Validate returns an error about a number that is out of range.
+func (p Part) Validate() error {
+	switch {
+	case p == Part{}:
+		return nil
+	case p.Of < 1 || p.Of > MaxParts:
+		return fmt.Errorf("part %v: %d parts: want 1 to %d", p, p.Of, MaxParts)
+	case p.Number < 0 || p.Number >= p.Of:
+		return fmt.Errorf("part %v: number %d: want 0 to %d, the first part is 0", p, p.Number, p.Of-1)
+	}
+	return nil
+}
+
+// IsSet reports whether the load is divided, also into one part.
+func (p Part) IsSet() bool { return p.Of > 0 }
+
+// several reports whether there are other parts.
+func (p Part) several() bool { return p.Of > 1 }
+
+// whole returns the number in the whole load of what is number own in the part, such as a lane.
+func (p Part) whole(own int) int { return p.Number + own*max(1, p.Of) }
+
+// own returns the number in the part of what is a number in the whole load.
+func (p Part) own(whole int) int { return whole / max(1, p.Of) }
+
+// has reports whether a number of the whole load is of the part.
+func (p Part) has(whole int) bool { return whole%max(1, p.Of) == p.Number }
+
+// share returns how many of the first n of the whole load are of the part.
+func (p Part) share(n int) int { return (n - p.Number + max(1, p.Of) - 1) / max(1, p.Of) }
+
+// Dir returns the name of the directory of a part, in that of the whole load.
+func (p Part) Dir() string { return fmt.Sprintf("part-%05d-of-%05d", p.Number, p.Of) }
+
+// partDir matches what Dir returns.
+var partDir = regexp.MustCompile(`^part-[0-9]{5,}-of-([0-9]{5,})$`)
+
+// CheckOut returns an error if a directory cannot be that of the whole load: it holds the results of a run that is no part, or parts of
+// a load that is divided into another number.
+func (p Part) CheckOut(out string) error {
+	if !p.IsSet() || out == "" {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(out, RunFile)); err == nil {
+		return fmt.Errorf("%s: it holds %s, the results of a run that is no part: want another directory", out, RunFile)
+	}
+	entries, err := os.ReadDir(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if m := partDir.FindStringSubmatch(e.Name()); m != nil && m[1] != fmt.Sprintf("%05d", p.Of) {
+			return fmt.Errorf("%s: it holds %s, and this is part %v: want another directory, or remove the parts of the other load", out, e.Name(), p)
+		}
+	}
+	return nil
+}
+
+// validatePart returns an error about what cannot be divided.
+func (o *Options) validatePart() error {
+	p := o.Part
+	if err := p.Validate(); err != nil || !p.IsSet() {
+		return err
+	}
+	if o.UniqueOut {
+		return fmt.Errorf("part %v: UniqueOut: the parts of a load share a directory, so its name is not found by each", p)
+	}
+	concurrency := o.Concurrency
+	if !o.Arrivals.arrive() {
+		orDefault(&concurrency, DefaultConcurrency)
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"concurrency", concurrency}, {"requests", o.Requests}, {"trees", o.Trees}} {
+		if n.value > 0 && n.value < p.Of {
+			return fmt.Errorf("part %v: %s %d is that of the whole load, and leaves a part without any: want at least %d", p, n.name, n.value, p.Of)
+		}
+	}
+	if o.CacheReset.Enabled && p.several() && o.StartAt.IsZero() {
+		return fmt.Errorf("part %v: cache reset: it could come when other parts play: want StartAt, which all parts wait for", p)
+	}
+	return nil
+}
+
+// ofPart returns the options of what the part of valid options with defaults plays.
+func (o Options) ofPart() Options {
+	if !o.Part.IsSet() {
+		return o
+	}
+	o.allLanes = o.Concurrency
+	for _, n := range []*int{&o.Concurrency, &o.Requests, &o.Trees} {
+		*n = o.Part.share(*n) // 0 stays: no cap, no bound
+	}
+	o.Arrivals.Rate /= float64(o.Part.Of)
+	if o.Out != "" {
+		o.Out = filepath.Join(o.Out, o.Part.Dir())
+	}
+	return o
+}
+
+// checkTraces returns an error where parts would have no trace, because each trace is played once.
+func (p Part) checkTraces(traces int, once bool) error {
+	if once && p.Of > traces {
+		return fmt.Errorf("part %v: %d traces, each played once, are fewer than parts: want at most %d parts, or a bound (a duration, requests, trees)", p, traces, traces)
+	}
+	return nil
+}
+
+// info returns what the results say of the part; nil: the load is not divided.
+func (p Part) info(whole *Options) *measure.PartInfo {
+	if !p.IsSet() {
+		return nil
+	}
+	return &measure.PartInfo{Number: p.Number, Of: p.Of, Lanes: whole.Concurrency, Requests: whole.Requests, Trees: whole.Trees}
+}
+
+// divided are the arrivals of a part.
+type divided struct {
+	arrivals.Schedule
+	part  Part
+	begun bool
+}
+
+func (d *divided) Next() (at time.Duration, ok bool) {
+	skip := d.part.Of - 1
+	if !d.begun {
+		skip, d.begun = d.part.Number, true
+	}
+	for range skip {
+		if at, ok = d.Schedule.Next(); !ok {
+			return at, ok
+		}
+	}
+	return d.Schedule.Next()
+}
+
+// divide makes a plan that of a part. Its traces stay those of the whole load, which the dealer divides.
+func (a *arrivalPlan) divide(p Part) {
+	if p.several() && a.schedule != nil {
+		a.schedule = &divided{Schedule: a.schedule, part: p}
+	}
+}
+
+// laterDealer returns the dealer of what the lanes of a part take after their first trees, where d has dealt the first trees of the whole
+// load. It deals the traces of the part's residue in the first pass of d, and those that its lanes have begun with; where each is
+// dealt once, only those that d has left.
+func (d *dealer) laterDealer(p Part, begun []int) *dealer {
+	if !p.several() {
+		return d
+	}
+	later := &dealer{order: d.order, seed: d.seed, once: d.once, ordered: true}
+	n, has := len(d.traces), map[int]bool{}
+	for k := range n {
+		trace := d.traces[k]
+		if d.order != Random {
+			trace = d.at(k)
+		}
+		if p.has(k) && !(d.once && k < d.dealt) {
+			later.traces, has[trace] = append(later.traces, trace), true
+		}
+	}
+	if d.once {
+		return later
+	}
+	for _, trace := range begun {
+		if !has[trace] {
+			later.traces, has[trace] = append(later.traces, trace), true
+		}
+	}
+	later.dealt = d.dealt/n*len(later.traces) + p.share(d.dealt%n)
+	if d.order == Random {
+		later.part, later.dealt = p, p.share(d.dealt) // other draws than those of the other parts
+	}
+	return later
+}

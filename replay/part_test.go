@@ -285,6 +285,9 @@ func TestPartsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NoDirExists(t, filepath.Join(o.Out, o.Part.Dir()))
 	}
+	out := t.TempDir()
+	writeFile(t, out, "part-00000-of-00002/"+RunFile)
+	require.ErrorIs(t, CheckResultsDir(out), ErrResultsExist, "a run that is no part does not mix with parts")
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	o.Part, o.CacheReset.Enabled, o.StartAt = Part{1, 3}, true, at
 	require.NoError(t, o.Validate())

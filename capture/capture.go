@@ -23,6 +23,7 @@ type Capture struct {
 	options  Options
 	ctx      context.Context
 	folder   *journal.Folder
+	left     []string // traces whose journals a crash left
 	proxy    *carry.Proxy
 	sessions *session.Registry[*recorder]
 	clients  *session.Clients
@@ -54,7 +55,7 @@ var (
 // patience is how long the end waits at least for workers and disks that get nothing done.
 const patience = 10 * time.Second
 
-// New opens the directory of a capture, and finishes the journals that a crash left there. ctx has the options of
+// New opens the directory of a capture. Serve finishes the journals that a crash left there, beside the traffic. ctx has the options of
 // internal/durable, and ends the lease of the directory.
 func New(ctx context.Context, o Options) (*Capture, error) {
 	if err := o.Validate(); err != nil {
@@ -68,15 +69,8 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 		options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics(o.Now), recorders: map[*recorder]bool{}, silent: true,
 		patience: max(o.Drain, patience), turns: make(chan struct{}, o.Workers),
 	}
-	list, err := finish.Recover(ctx, folder)
-	for _, r := range list {
-		c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
-	}
-	if err := context.Cause(ctx); err != nil {
+	if c.left, err = folder.Unfinished(); err != nil {
 		return nil, errors.Join(err, folder.Close())
-	}
-	if err != nil { // of the disk: traffic is carried all the same
-		c.options.Log.Error("journals that were left could not be finished: agentx capture finish does it later", "error", err)
 	}
 	key, err := c.key()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
 )
 
@@ -20,6 +21,7 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 	tick, stop := context.WithCancel(c.ctx)
 	var ticking sync.WaitGroup
 	ticking.Go(func() { c.keep(tick) })
+	ticking.Go(func() { c.recover(tick) })
 	server := c.proxy.Server()
 	control := &http.Server{Handler: c.admin(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	failed := make(chan error, 2)
@@ -34,6 +36,17 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 	stop()
 	ticking.Wait()
 	return errors.Join(err, c.folder.Close())
+}
+
+// recover finishes the journals that a crash left, until ctx ends.
+func (c *Capture) recover(ctx context.Context) {
+	list, err := finish.All(ctx, c.folder, c.left)
+	for _, r := range list {
+		c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
+	}
+	if err != nil { // of the disk: traffic is carried all the same
+		c.options.Log.Error("journals that were left could not be finished: agentx capture finish does it later", "error", err)
+	}
 }
 
 // shutDown ends the traffic, then the sessions, then the workers. Workers that are stuck do not hold it up: what is known of the

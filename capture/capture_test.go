@@ -59,6 +59,12 @@ func (l *lockedBuffer) String() string {
 // start starts a capture in front of a handler.
 func start(t testing.TB, upstream http.Handler, change func(*Options)) *running {
 	t.Helper()
+	return startIn(t, t.Context(), upstream, change)
+}
+
+// startIn is start with the disk of a context.
+func startIn(t *testing.T, ctx context.Context, upstream http.Handler, change func(*Options)) *running {
+	t.Helper()
 	server := httptest.NewServer(upstream)
 	t.Cleanup(server.Close)
 	to, err := carry.ParseUpstream(server.URL)
@@ -76,13 +82,13 @@ func start(t testing.TB, upstream http.Handler, change func(*Options)) *running 
 	if change != nil {
 		change(&o)
 	}
-	r.Capture, err = New(t.Context(), o)
+	r.Capture, err = New(ctx, o)
 	require.NoError(t, err)
 	traffic, admin := listen(t), listen(t)
 	r.traffic, r.control = "http://"+traffic.Addr().String(), "http://"+admin.Addr().String()
-	ctx, stop := context.WithCancel(context.Background())
+	running, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	go func() { r.done <- r.Serve(ctx, traffic, admin) }()
+	go func() { r.done <- r.Serve(running, traffic, admin) }()
 	t.Cleanup(func() { stop() })
 	return r
 }
@@ -98,6 +104,12 @@ func (r *running) end() (Summary, map[string]map[string]any) {
 	r.t.Helper()
 	r.stop()
 	require.NoError(r.t, <-r.done)
+	return r.Summary(), r.traces()
+}
+
+// traces returns the traces that were written, by name.
+func (r *running) traces() map[string]map[string]any {
+	r.t.Helper()
 	traces := map[string]map[string]any{}
 	list, err := filepath.Glob(filepath.Join(r.dir, journal.TracesDir, "*.json"))
 	require.NoError(r.t, err)
@@ -108,7 +120,7 @@ func (r *running) end() (Summary, map[string]map[string]any) {
 		require.NoError(r.t, json.Unmarshal(text, &trace))
 		traces[filepath.Base(path)] = trace
 	}
-	return r.Summary(), traces
+	return traces
 }
 
 // post sends a body and returns the status and the reply.

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"runtime"
@@ -182,7 +183,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	o.Wall = func() int64 { return time.Now().Round(0).UnixNano() }
 	o.Random = rand.Reader
 	o.Free = func() (int64, bool) { return durable.FreeBytes(f.out) }
-	o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	o.Log = timelessLog(cmd.ErrOrStderr())
 	traffic, admin, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -202,6 +203,16 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), c.Summary())
 	return err
+}
+
+// timelessLog returns a log without the time of day: it would say when somebody worked.
+func timelessLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
 }
 
 // explainBusy says what to do about a directory that another process has.

@@ -202,8 +202,17 @@ func (r *running) do(path, do, body string, header ...string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
+// awaitLanding waits until nothing is in flight: clients have replies before that.
+func (r *running) awaitLanding() {
+	require.Eventually(r.t, func() bool { return r.flights.now() == 0 }, 10*time.Second, time.Millisecond)
+}
+
 // exits lets every exit happen, each in a session of its own where the paths of requests say so.
-func (r *running) exits(up *scripted, path func(name string) string) {
+func (r *running) exits(up *scripted, pathOf func(name string) string) {
+	path := func(name string) string {
+		r.awaitLanding()
+		return pathOf(name)
+	}
 	for _, do := range []string{"whole", "json", "status", "overload", "reset", "reset at once", "reset later", "error at once", "error later", "no mark",
 		"not json", "long", "coded"} {
 		r.do(path(strings.ReplaceAll(do, " ", "-")), do, chatBody(do))
@@ -296,7 +305,11 @@ func TestLinearSlots(t *testing.T) {
 	r := start(t, up, func(o *Options) { forExits(o); o.Linear = true })
 	path := "/s/one" + chatPath
 	r.exits(up, func(string) string { return path })
-	first := make(chan string)
+	r.awaitLanding()
+	for len(up.arrived) > 0 {
+		<-up.arrived
+	}
+	first := make(chan string, 1)
 	go func() {
 		_, text := r.do(path, "wait", chatBody("long"))
 		first <- text
@@ -309,7 +322,7 @@ func TestLinearSlots(t *testing.T) {
 	}
 	close(up.held)
 	require.Contains(t, <-first, "some words")
-	require.Eventually(t, func() bool { return r.flights.now() == 0 }, 10*time.Second, time.Millisecond)
+	r.awaitLanding()
 	status, _ := r.do(path, "whole", chatBody("again"))
 	require.Equal(t, http.StatusOK, status)
 	s, _ := r.end()

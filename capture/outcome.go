@@ -28,7 +28,8 @@ func (x *exchange) outcome(e *carry.End, lost journal.Reason) (r *replied) {
 	r = &replied{end: journal.End{T: e.At, First: -1, X: journal.Transport, Status: x.status}}
 	defer func() {
 		if recover() != nil {
-			r.end.X, r.end.Lost = journal.Aborted, journal.HoleInternal
+			r.end = journal.End{T: e.At, First: -1, X: journal.Aborted, Status: x.status, Lost: journal.HoleInternal}
+			r.calls, r.id, r.items = nil, "", nil
 		}
 	}()
 	if x.reader != nil {

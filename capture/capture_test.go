@@ -63,7 +63,7 @@ func start(t testing.TB, upstream http.Handler, change func(*Options)) *running 
 }
 
 // startIn is start with the disk of a context.
-func startIn(t *testing.T, ctx context.Context, upstream http.Handler, change func(*Options)) *running {
+func startIn(t testing.TB, ctx context.Context, upstream http.Handler, change func(*Options)) *running {
 	t.Helper()
 	server := httptest.NewServer(upstream)
 	t.Cleanup(server.Close)

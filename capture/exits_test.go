@@ -126,7 +126,7 @@ func (r *running) requireAtRest() {
 }
 
 // requireNoGoroutines requires that no goroutine runs code of a capture.
-func requireNoGoroutines(t *testing.T) {
+func requireNoGoroutines(t testing.TB) {
 	t.Helper()
 	http.DefaultClient.CloseIdleConnections()
 	left := ""

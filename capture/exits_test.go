@@ -59,6 +59,12 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if do == "reset" {
 		panic(http.ErrAbortHandler)
 	}
+	if do == "gzip" { // damaged, and long
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		send(strings.Repeat("damaged ", 1<<14))
+		return
+	}
 	if do == "json" || do == "not json" || do == "long" {
 		w.Header().Set("Content-Type", "application/json")
 		body := `{"choices":[{"message":{"content":"some words"},"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":2}}`

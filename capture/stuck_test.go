@@ -110,11 +110,12 @@ func TestLostReplies(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Greater(t, len(text), 1<<16)
 	r.do("/s/b"+chatPath, "coded", chatBody("the first one is recorded"))
+	r.do("/s/c"+chatPath, "gzip", chatBody("the first one is recorded"), "Accept-Encoding", "gzip")
 	s, _ := r.end()
 	requireCounted(t, s)
 	require.Equal(t, 1, s.Recorded)
 	require.Equal(t, 1, s.NotRecorded["encoding"])
-	require.Equal(t, 1, s.NotRecorded["queue"]+s.NotRecorded["oversize"], "%+v", s)
+	require.Equal(t, 2, s.NotRecorded["queue"]+s.NotRecorded["oversize"], "%+v", s)
 	r.requireAtRest()
 }
 

@@ -42,7 +42,7 @@ type Capture struct {
 	mu        sync.Mutex // held for as long as it takes to count
 	total     *finish.Total
 	recorders map[*recorder]bool // that are not over
-	none      chan struct{}      // closed when there are none; nil where nobody waits
+	none      chan struct{}      // closed when there are none; nil where no shutdown waits
 	said      int64              // when it was said last that something is not recorded
 	silent    bool               // it was never said
 }

@@ -303,7 +303,7 @@ func TestExitsOfOtherSessions(t *testing.T) {
 	}
 }
 
-// A slot of a linear session is free after every exit. A loser frees nobody's slot.
+// A slot of a linear session is free after every exit. A request that is refused frees no slot.
 //
 // Covers C-22, C-24.
 func TestLinearSlots(t *testing.T) {

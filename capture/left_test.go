@@ -13,7 +13,7 @@ import (
 	"github.com/agentx/agentx/internal/mock"
 )
 
-// Journals that were left and cannot be finished keep nobody from being carried and recorded. They stay until somebody can.
+// Journals that were left and cannot be finished do not keep requests from being carried and recorded. They stay until a capture can finish them.
 //
 // Covers C-27.
 func TestLeftJournalsThatCannotBeFinished(t *testing.T) {

@@ -15,7 +15,7 @@ type pool struct {
 	busy     int // workers with a task
 	finished int // tasks
 	shut     bool
-	left     chan struct{} // closed when nobody waits for tasks any more
+	left     chan struct{} // closed when callers stop waiting for tasks
 	done     sync.WaitGroup
 }
 
@@ -104,7 +104,7 @@ func (p *pool) run(task func()) {
 	p.more.Signal()
 }
 
-// call runs a task and waits for it. It reports false if the task has not ended when nobody waits any more; it may then still
+// call runs a task and waits for it. It reports false if the task has not ended when callers stop waiting; it may then still
 // run.
 func (p *pool) call(task func()) bool {
 	done := make(chan struct{})

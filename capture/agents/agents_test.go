@@ -96,7 +96,7 @@ func TestTypesOfAgentsWithIDs(t *testing.T) {
 	require.Equal(t, []journal.Agent{{Agent: 3, Type: journal.PlanAgent}}, learnt)
 	_, learnt = w.ask(ids(2, 5), named(1, 0)) // goes on
 	require.Empty(t, learnt)
-	_, learnt = w.ask(ids(5, 5), named(4, 0)) // nobody has asked for it
+	_, learnt = w.ask(ids(5, 5), named(4, 0)) // no agent has asked for it
 	require.Empty(t, learnt)
 	_, learnt = w.ask(ids(1, 6), results("c1"))
 	require.Equal(t, []journal.Agent{{Agent: 1, Result: 6}}, learnt)

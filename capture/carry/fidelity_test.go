@@ -90,7 +90,7 @@ var passes = []struct{ name, request, reply string }{
 	{"trailers of a reply", post, "HTTP/1.1 200 OK\r\nTrailer: X-Sum, X-More\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-More: 2\r\nX-Sum: 1\r\n\r\n"},
 	{"trailers of a reply, not announced", post, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n"},
 	{"1xx", post, "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\nLink: </b>\r\n\r\n" + plain},
-	{"100 for which nobody asked", post, "HTTP/1.1 100 Continue\r\n\r\n" + plain},
+	{"100 for which the client did not ask", post, "HTTP/1.1 100 Continue\r\n\r\n" + plain},
 	{"header of 64 KiB", post, "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("a", 64<<10) + "\r\nContent-Length: 2\r\n\r\nok"},
 	{"2 MiB", post, "HTTP/1.1 200 OK\r\nContent-Length: 2097152\r\n\r\n" + strings.Repeat("0123456789abcdef", 1<<17)},
 }

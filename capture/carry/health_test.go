@@ -18,7 +18,7 @@ type stuck struct{ *note }
 func (stuck) RequestChunk(*Chunk) bool { return true }
 func (stuck) ReplyChunk(*Chunk) bool   { return true }
 
-// The health answer takes no lock and reads no state: it comes while 64 replies of 1.3 MiB pass at once, nobody works off
+// The health answer takes no lock and reads no state: it comes while 64 replies of 1.3 MiB pass at once, no worker works off
 // their copies, the budget of copies is used up, and what an observer locks is locked.
 //
 // Covers C-28.

@@ -91,7 +91,7 @@ func TestHeldRequestsHaveALimit(t *testing.T) {
 	}
 }
 
-// A held upload that breaks off contacts nobody.
+// A held upload that breaks off never reaches the upstream.
 //
 // Covers C-23.
 func TestHeldUploadsThatBreakOff(t *testing.T) {

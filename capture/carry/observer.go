@@ -25,7 +25,7 @@ type Arrival struct {
 
 // Course is what an observer wants of an exchange.
 type Course struct {
-	Exchange Exchange // is told what passes; nil: nobody is
+	Exchange Exchange // hears what passes; nil: no one does
 	Copy     bool     // bodies are copied: without it Exchange gets no chunks
 	Hold     bool     // the body is read whole before Exchange.Dispatch is asked, and 413 is answered beyond Limits.Held
 }

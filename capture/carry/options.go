@@ -12,7 +12,7 @@ import (
 // Options are what a proxy needs to know. Zero values of Timeouts and Limits stand for the defaults.
 type Options struct {
 	Upstreams []Upstream
-	Observer  Observer // nil: nobody observes
+	Observer  Observer // nil: none observes
 	Detach    bool     // a reply is read to its end when its client left; without it, the request upstream ends
 	Timeouts  Timeouts
 	Limits    Limits
@@ -21,7 +21,7 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Now returns nanoseconds of a monotonic clock; nil for the time since New.
 	Now func() int64
-	// Added is told how long a step took that a client without the proxy would not wait for. It must not block; nil: nobody is.
+	// Added is told how long a step took that a client without the proxy would not wait for. It must not block; nil: no one is told.
 	Added func(stage Stage, nanoseconds int64)
 }
 

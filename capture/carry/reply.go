@@ -66,7 +66,7 @@ func (x *exchange) stream(reply *http.Response) {
 	}
 }
 
-// pass writes bytes to the client, unless that one left and nobody minds.
+// pass writes bytes to the client, unless the client left and Options.Detach is set.
 func (x *exchange) pass(p []byte) {
 	if x.gone {
 		return

@@ -191,7 +191,7 @@ func TestUpgradesPassThrough(t *testing.T) {
 	require.Empty(t, n.reply)
 }
 
-// An upgrade that the upstream does not grant is answered as it answers; a switch for which nobody asked is a failure.
+// An upgrade that the upstream does not grant is answered as it answers; a switch for which the client did not ask is a failure.
 //
 // Covers C-12.
 func TestUpgradesThatFail(t *testing.T) {

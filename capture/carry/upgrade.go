@@ -12,7 +12,7 @@ import (
 func (x *exchange) upgrade(reply *http.Response) {
 	server, ok := reply.Body.(io.ReadWriteCloser)
 	if !ok || !strings.EqualFold(protocol(reply.Header), protocol(x.r.Header)) {
-		x.unanswered(errors.New("a switch to a protocol for which nobody asked"))
+		x.unanswered(errors.New("a switch to a protocol for which the client did not ask"))
 		return
 	}
 	x.watch.head(x.last, reply.StatusCode, reply.Header)

@@ -10,7 +10,7 @@ import (
 
 // watch is the observed side of one exchange: it copies, counts, and keeps what the observer does from what is carried.
 type watch struct {
-	x      Exchange // nil: nobody looks
+	x      Exchange // nil: no observer
 	budget *Budget
 	limits *Limits
 	deaf   atomic.Bool // no more copies

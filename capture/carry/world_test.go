@@ -152,7 +152,7 @@ func newWorld(t *testing.T, upstream string, change func(*Options)) *world {
 		p.Abort()
 		front.CloseClientConnections()
 		front.Close()
-		require.Zero(t, p.CopyBytes(), "copies that nobody released")
+		require.Zero(t, p.CopyBytes(), "copies that the observer did not release")
 	})
 	return &world{p, o, up.Host, front}
 }

@@ -157,7 +157,7 @@ func requireRecovered(t *testing.T, dir string, lines int, whole map[string]stri
 	require.Equal(t, want, filesOf(t, dir))
 }
 
-// wholeSession returns the files of the session that nobody kills, and how many steps it takes.
+// wholeSession returns the files of the session that no process kills, and how many steps it takes.
 func wholeSession(t *testing.T) (files map[string]string, count int64) {
 	dir := filepath.Join(t.TempDir(), "capture")
 	require.NoError(t, captureOnce(steps(func(n int64) error { count = n; return nil }), dir, func() {}))

@@ -31,7 +31,7 @@ import (
 const (
 	dayClients  = 200
 	dayLife     = time.Minute // after which a capture is killed
-	dayIdle     = "20s"       // after which a session is over that nobody ends
+	dayIdle     = "20s"       // after which the capture ends an idle session
 	dayGrowth   = 1.3         // by which captures of the last third may be larger than those of the first
 	dayLarger   = 32 << 20    // bytes, besides
 	dayUnheard  = 2 * time.Second

@@ -27,7 +27,7 @@ func (w *Worker) ratio() float64 {
 	return max(firstRatio-float64(float64(w.ratioFell)*((firstRatio-leastRatio)/ratioPasses)), leastRatio)
 }
 
-// room returns how many tokens may be taken: those of blocks that nobody leases, less what running requests are expected to need.
+// room returns how many tokens may be taken: those of blocks that no request leases, less what running requests are expected to need.
 func (w *Worker) room() float64 {
 	expected := 0
 	for _, r := range w.running {

@@ -37,7 +37,7 @@ func playSGLangAt(t *testing.T, config Config, role Role, plain bool, at int64, 
 	return passes
 }
 
-// While prompts can be computed, nobody else emits; a worker that decodes alone goes on with all.
+// While prompts can be computed, no other request emits; a worker that decodes alone goes on with all.
 //
 // Covers S-28.
 func TestSGLangComputesPromptsFirst(t *testing.T) {
@@ -112,7 +112,7 @@ func TestSGLangAdmission(t *testing.T) {
 			require.Equal(t, []Status{Done, Done}, []Status{a.Status, b.Status})
 			late := &Request{Prompt: 2000, Output: 10}
 			playSGLangAt(t, config, Aggregated, plain, passes[50].Start+1, nil, &Request{Prompt: 2048, Output: output}, late)
-			require.Equal(t, b.Admitted, late.Admitted, "the share falls while nobody waits, too")
+			require.Equal(t, b.Admitted, late.Admitted, "the share falls while no request waits, too")
 		}
 	}
 	config.Blocks = 8 // alone, a request gets what there is, although its output may not fit

@@ -15,7 +15,7 @@ type player struct {
 	busy   events
 	begun  int
 	arrive func(now int64, t workload.Turn)
-	happen func(e event)   // before the load hears of an end; nil: nobody listens
+	happen func(e event)   // before the load hears of an end; nil: there is no listener
 	settle func(now int64) // after all that happens at an instant; nil: nothing is to do
 }
 

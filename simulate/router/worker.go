@@ -13,7 +13,7 @@ type flight struct {
 	worker  *worker
 	private int   // prompt blocks without a chain number
 	prefill int   // tokens to compute, until the first token
-	expect  int64 // nanoseconds that they take; negative: nobody knows
+	expect  int64 // nanoseconds that they take; negative: not known
 }
 
 // worker is what the router knows of a worker.

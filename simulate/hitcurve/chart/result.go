@@ -43,7 +43,7 @@ type Found struct {
 	SavedPrefill float64        `json:"saved_prefill"` // seconds of a server of the prefill rate
 }
 
-// New returns the result of a curve. recorded says that turns came by their recorded times; a token costs so many bytes, 0: nobody knows.
+// New returns the result of a curve. recorded says that turns came by their recorded times; a token costs so many bytes, 0: not known.
 func New(curve *hitcurve.Curve, c *simulate.Config, rates hitcurve.Rates, recorded bool, tokenBytes int64) *Result {
 	r := &Result{
 		Requests: curve.Requests, InputTokens: curve.InputTokens, Pools: curve.Pools, Router: c.Router, BlockSize: c.BlockSize(),

@@ -68,21 +68,21 @@ func (c *Capture) createSession(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusCreated, map[string]string{"session_id": s.ID, "url": "/s/" + s.ID})
 }
 
-// told is what may be told of a session.
-type told struct {
+// sessionInfo is what the admin listener says of a session.
+type sessionInfo struct {
 	session.Info
 	Blocks     int  `json:"blocks"`
 	Incomplete bool `json:"incomplete"`
 }
 
-func tell(s *session.Session[*recorder], info session.Info) told {
-	return told{info, int(s.Recorder.blocks.Load()), s.Recorder.incomplete.Load()}
+func infoOf(s *session.Session[*recorder], info session.Info) sessionInfo {
+	return sessionInfo{info, int(s.Recorder.blocks.Load()), s.Recorder.incomplete.Load()}
 }
 
 func (c *Capture) listSessions(w http.ResponseWriter, _ *http.Request) {
-	list := []told{}
+	list := []sessionInfo{}
 	for _, s := range c.sessions.List() {
-		list = append(list, tell(s, c.sessions.Info(s)))
+		list = append(list, infoOf(s, c.sessions.Info(s)))
 	}
 	answer(w, http.StatusOK, list)
 }
@@ -93,7 +93,7 @@ func (c *Capture) getSession(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	answer(w, http.StatusOK, tell(s, info))
+	answer(w, http.StatusOK, infoOf(s, info))
 }
 
 func (c *Capture) deleteSession(w http.ResponseWriter, r *http.Request) {

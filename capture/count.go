@@ -113,16 +113,11 @@ func (c *Capture) finish(trace string) (r finish.Result, err error) {
 
 // Summary is what a capture came to.
 type Summary struct {
-	Sessions    int                    `json:"sessions"`
-	Traces      int                    `json:"traces"`
-	Requests    int                    `json:"requests"`
-	Recorded    int                    `json:"recorded"`
-	NotRecorded map[journal.Reason]int `json:"not_recorded"`
-	Marks       map[string]int         `json:"marks"`
-	Incomplete  int                    `json:"incomplete"`
-	Bytes       int64                  `json:"bytes_carried"`
-	Added       map[string]Quantiles   `json:"added"` // seconds, by stage
-	Out         string                 `json:"out"`
+	finish.Total // its requests are all that were seen
+
+	Bytes int64                `json:"bytes_carried"`
+	Added map[string]Quantiles `json:"added"` // seconds, by stage
+	Out   string               `json:"out"`
 }
 
 // Quantiles of a time, in seconds.
@@ -135,11 +130,9 @@ type Quantiles struct {
 func (c *Capture) Summary() Summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Summary{
-		Sessions: c.total.Sessions, Traces: c.total.Traces, Requests: int(c.seen.Load()), Recorded: c.total.Recorded,
-		NotRecorded: maps.Clone(c.total.NotRecorded), Marks: maps.Clone(c.total.Marks), Incomplete: c.total.Incomplete,
-		Bytes: c.bytes.Load(), Added: c.metrics.quantiles(), Out: c.options.Dir,
-	}
+	total := *c.total
+	total.Requests, total.NotRecorded, total.Marks = int(c.seen.Load()), maps.Clone(total.NotRecorded), maps.Clone(total.Marks)
+	return Summary{Total: total, Bytes: c.bytes.Load(), Added: c.metrics.quantiles(), Out: c.options.Dir}
 }
 
 // String returns a line for people.

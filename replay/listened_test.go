@@ -68,7 +68,7 @@ func (s *silent) SetDeadline(time.Time) error      { return nil }
 func (s *silent) SetReadDeadline(time.Time) error  { return nil }
 func (s *silent) SetWriteDeadline(time.Time) error { return nil }
 
-// A whole run on virtual time beside readers who read nothing while it lasts sends what a run sends that nobody looks at, at the same
+// A whole run on virtual time beside readers who read nothing while it lasts sends what a run without readers sends, at the same
 // instants; the state has all of it.
 //
 //

@@ -29,7 +29,7 @@ func (w *warmup) press(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.sampler.elsewhere = elsewhere{} // nobody knows here where other parts end the stage
+	w.sampler.elsewhere = elsewhere{} // this part does not know where others end the stage
 	end := l.clock.now()
 	for lane := range w.begun {
 		w.takeOver(lane, l.conductor, end, w.sampler.lanes[lane] == first[lane])

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Observer is told of every request that arrives. Arrive is called by the goroutine that carries the request, with the head
+// Observer hears of every request that arrives. Arrive is called by the goroutine that carries the request, with the head
 // read and nothing sent yet: it must return at once.
 type Observer interface {
 	Arrive(*Arrival) Course

@@ -74,7 +74,7 @@ func TestPromptsThatNameAResponse(t *testing.T) {
 	}
 }
 
-// Blocks of an output get numbers when a prompt has them, whoever has its segments first.
+// Blocks of an output get numbers when a prompt has them, whichever prompt or output has its segments first.
 func TestBlocksOfOutputsWaitForAPrompt(t *testing.T) {
 	item := `{"type":"message","role":"assistant","content":"` + long + `"}`
 	tree, o := newTree(t, counting(), 4), newOracle(counting(), 4)

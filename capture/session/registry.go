@@ -339,7 +339,7 @@ func (r *Registry[R]) List() []*Session[R] {
 	return list
 }
 
-// Info returns what may be told of a session.
+// Info returns what a listener may say of a session.
 func (r *Registry[R]) Info(s *Session[R]) Info {
 	r.mu.Lock()
 	defer r.mu.Unlock()

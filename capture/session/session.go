@@ -54,7 +54,7 @@ type Ticket[R Recorder] struct {
 	Marked  bool          // a mark says that a subagent asks, but not which
 }
 
-// Info is what may be told of a session.
+// Info is what a listener may say of a session: nothing that a client sent.
 type Info struct {
 	Trace    string `json:"trace"`
 	State    string `json:"state"`

@@ -125,7 +125,7 @@ class Expected:
             which = ""
             if entry["type"] == "subagent":
                 which = self.agent_of(entry)
-                check(which is not None, f"{name}: a subagent of nobody", entry)
+                check(which is not None, f"{name}: a subagent that no client ran", entry)
                 inner = entry["requests"]
                 check(entry["total_tokens"] == sum(q["in"] + q["out"] for q in inner) and entry["status"] == "completed", f"{name}: {which}", entry)
             for got in entry.get("requests", [entry]):

@@ -16,7 +16,7 @@ const Recipe = 3
 
 // recipe begins every key: the format of the files, and what this program writes into them.
 type recipe struct {
-	Format int    `json:"format"` // mmapcache.FormatNoStarts, or of a structure with recorded starts mmapcache.Format
+	Format int    `json:"format"` // mmapcache.FormatNoStarts, or of a structure with recorded starts mmapcache.FormatStarts
 	Recipe int    `json:"recipe"` // Recipe
 	Probe  string `json:"probe"`  // see Probe
 }
@@ -112,7 +112,7 @@ func structureImageOf(rules weka.Rules, probe string, inputs *hfsource.Snapshot,
 		image.Columns = ProbeColumns(rules)
 	}
 	if starts { // without them, the files are those of the older format
-		image.Format, image.Starts = mmapcache.Format, ProbeStarts(rules)
+		image.Format, image.Starts = mmapcache.FormatStarts, ProbeStarts(rules)
 	}
 	return image
 }

@@ -79,7 +79,7 @@ func TestKeysOfRecordedStarts(t *testing.T) {
 		o := options(t, inputs...)
 		o.Corpus = tinyCorpus(t, 3000)
 		image := structureOf(t, o)
-		assert.EqualValues(t, mmapcache.Format, image["format"])
+		assert.EqualValues(t, mmapcache.FormatStarts, image["format"])
 		assert.Equal(t, ProbeStarts(weka.Default()), image["probe_starts"])
 		assert.Contains(t, tables(t, o.Root)["traces.arrow"], "recorded_start_ms")
 	}

@@ -47,9 +47,9 @@ func CheckContents(root string, m *manifest.Manifest) error {
 			return fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
 		}
 	}
-	var parts []string
-	if m.Kind == DatasetKind {
-		parts = PartKinds()
+	parts, err := namedKinds(m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, manifest.FileName), err)
 	}
 	for _, kind := range parts {
 		if _, ok := m.Parts[kind]; !ok {
@@ -100,10 +100,10 @@ func (d disk) readManifest(root, kind, key, digest string) (*manifest.Manifest, 
 // CheckFormat refuses the directory of another format, which is not damage. It accepts a pre-image that names none.
 func CheckFormat(dir string, m *manifest.Manifest) error {
 	switch f := formatOf(m.PreImage); f {
-	case "", strconv.Itoa(FormatNoStarts), strconv.Itoa(Format):
+	case "", strconv.Itoa(FormatNoStarts), strconv.Itoa(FormatStarts), strconv.Itoa(FormatShards):
 		return nil
 	default:
-		return fmt.Errorf("%s: made in cache format %s: this agentx reads formats %d and %d: convert again, or use the agentx that made it", dir, f, FormatNoStarts, Format)
+		return fmt.Errorf("%s: made in cache format %s: this agentx reads formats %d to %d: convert again, or use the agentx that made it", dir, f, FormatNoStarts, Format)
 	}
 }
 

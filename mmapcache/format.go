@@ -7,7 +7,7 @@ package mmapcache
 //	ROOT/structure/KEY/   sessions, turns, segments, blocks of a set of traces: no seed, no tokenizer
 //	ROOT/starts/KEY/      the placement: where in the prompt corpus every block and filler begins; one seed, one corpus length
 //	ROOT/arenas/KEY/      the prompt corpus in three renderings: one text, one tokenizer
-//	ROOT/dataset/KEY/     a manifest that names one of each
+//	ROOT/dataset/KEY/     a manifest that names one of each, or the arenas and a list of shards: a structure and its starts each
 //	ROOT/.staging/        what is being built, or what a crash left of it
 //
 // Every directory is immutable and named by the hash of everything that could change a byte of it. Its manifest.json
@@ -57,13 +57,15 @@ package mmapcache
 //
 // The order of fields in provenance.json, and anything below .staging.
 //
-// History: Format 1, Recipe 1: the first. Format 2: traces.arrow may have recorded_start_ms.
+// History: Format 1, Recipe 1: the first. Format 2: traces.arrow may have recorded_start_ms. Format 3: a dataset of shards.
 
-// A Format is a version of the layout. The number changes when a file's layout does. This program reads both, and writes
-// the older one wherever its files are the same under both: a cache without recorded starts keeps its key.
+// A Format is a version of the layout. The number changes when a file's layout does. This program reads all, and writes
+// the oldest one wherever its files are the same: a cache without recorded starts, or of one shard, keeps its key.
 const (
-	Format         = 2 // the newest that this program reads
-	FormatNoStarts = 1 // of all directories but structures of recordings that have starts
+	FormatNoStarts = 1            // of all directories but those below
+	FormatStarts   = 2            // of structures of recordings that have starts
+	FormatShards   = 3            // of datasets whose manifest lists shards
+	Format         = FormatShards // the newest that this program reads
 )
 
 // Names of the four kinds of directory, in the order in which they are published.

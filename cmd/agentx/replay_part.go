@@ -77,12 +77,12 @@ func (v *partValue) Set(text string) error {
 	return nil
 }
 
-// ranks are the variables by which engines tell a process which of how many it is.
-var ranks = []struct{ number, of string }{
-	{"SLURM_PROCID", "SLURM_NTASKS"},
-	{"JOB_COMPLETION_INDEX", "AGENTX_PARTS"},
-	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-	{"RANK", "WORLD_SIZE"},
+// ranks are the variables by which engines tell a process which of how many it is, and how a process gets both.
+var ranks = []struct{ number, of, both string }{
+	{"SLURM_PROCID", "SLURM_NTASKS", "srun sets both"},
+	{"JOB_COMPLETION_INDEX", "AGENTX_PARTS", "an Indexed Job sets the first, and its manifest the second, to its completions"},
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpirun sets both"},
+	{"RANK", "WORLD_SIZE", "torchrun sets both"},
 }
 
 // partOfEnvironment returns the part that the environment says. The error names what it lacks, or what contradicts.
@@ -98,10 +98,10 @@ func partOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err e
 		case !numbered && !counted:
 			continue
 		case !counted:
-			errs = append(errs, fmt.Errorf("%s=%s without %s: want the number of parts there", r.number, number, r.of))
+			errs = append(errs, fmt.Errorf("%s=%s without %s: want the number of parts there; %s", r.number, number, r.of, r.both))
 			continue
 		case !numbered:
-			errs = append(errs, fmt.Errorf("%s=%s without %s: want the number of this part there, from 0", r.of, of, r.number))
+			errs = append(errs, fmt.Errorf("%s=%s without %s: want the number of this part there, from 0; %s", r.of, of, r.number, r.both))
 			continue
 		}
 		shown := fmt.Sprintf("%s=%s and %s=%s", r.number, number, r.of, of)
@@ -112,15 +112,35 @@ func partOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err e
 		if len(found) > 0 && q.Part != p {
 			errs = append(errs, fmt.Errorf("%s contradict %s: --part I/N says which part this is", shown, found[0]))
 		}
+		if r.number == "SLURM_PROCID" {
+			errs = append(errs, checkSlurm(lookup, q.Part))
+		}
 		p, found = q.Part, append(found, shown)
 	}
-	switch {
-	case len(errs) > 0:
-		return replay.Part{}, errors.Join(errs...)
-	case len(found) == 0:
+	if len(found) == 0 && len(errs) == 0 {
 		return replay.Part{}, fmt.Errorf("the environment names no part: want %s", either(pairs))
 	}
+	if err := errors.Join(errs...); err != nil {
+		return replay.Part{}, err
+	}
 	return p, nil
+}
+
+// checkSlurm returns what the environment of Slurm has against part p, which its SLURM_PROCID and SLURM_NTASKS name.
+func checkSlurm(lookup func(string) (string, bool), p replay.Part) error {
+	_, job := lookup("SLURM_JOB_ID")
+	_, step := lookup("SLURM_STEP_ID")
+	inStep, counted := lookup("SLURM_STEP_NUM_TASKS")
+	array, inArray := lookup("SLURM_ARRAY_TASK_COUNT")
+	switch {
+	case p.Of > 1 && job && !step:
+		return fmt.Errorf("SLURM_NTASKS=%d without SLURM_STEP_ID: a batch script is one process, and srun starts the parts: want srun before the command", p.Of)
+	case counted && inStep != strconv.Itoa(p.Of):
+		return fmt.Errorf("SLURM_NTASKS=%d contradicts SLURM_STEP_NUM_TASKS=%s: --part I/N says which part this is", p.Of, inStep)
+	case p.Of == 1 && inArray && array != "1":
+		return fmt.Errorf("SLURM_NTASKS=1 in an array of %s (SLURM_ARRAY_TASK_COUNT): each of its jobs would play the whole load; want one job whose srun starts the parts, or no --part for a load each", array)
+	}
+	return nil
 }
 
 // checkPart adds what contradicts the part that is played.

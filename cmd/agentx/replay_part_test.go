@@ -21,9 +21,16 @@ func TestPartOfTheEnvironment(t *testing.T) {
 		"WORLD_SIZE=2":           "WORLD_SIZE=2 without RANK",
 		"RANK=2 WORLD_SIZE=2":    "RANK=2 and WORLD_SIZE=2: want a number from 0",
 		"RANK=a WORLD_SIZE=2":    "RANK=a and WORLD_SIZE=2: want a number from 0",
-		"SLURM_PROCID=0 SLURM_NTASKS=2 RANK=1 WORLD_SIZE=2":    "RANK=1 and WORLD_SIZE=2 contradict SLURM_PROCID=0 and SLURM_NTASKS=2",
-		"SLURM_PROCID=0 SLURM_NTASKS=2 RANK=0 WORLD_SIZE=4":    "contradict",
-		"SLURM_PROCID=0 SLURM_NTASKS=2 OMPI_COMM_WORLD_RANK=0": "OMPI_COMM_WORLD_RANK=0 without OMPI_COMM_WORLD_SIZE",
+		"SLURM_PROCID=0 SLURM_NTASKS=2 RANK=1 WORLD_SIZE=2":                                                            "RANK=1 and WORLD_SIZE=2 contradict SLURM_PROCID=0 and SLURM_NTASKS=2",
+		"SLURM_PROCID=0 SLURM_NTASKS=2 RANK=0 WORLD_SIZE=4":                                                            "contradict",
+		"SLURM_PROCID=0 SLURM_NTASKS=2 OMPI_COMM_WORLD_RANK=0":                                                         "OMPI_COMM_WORLD_RANK=0 without OMPI_COMM_WORLD_SIZE",
+		"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_ARRAY_TASK_COUNT=4": "1/2",
+		"SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_JOB_ID=7 SLURM_ARRAY_TASK_COUNT=1":                                        "0/1",
+		"SLURM_PROCID=0 SLURM_JOB_ID=7":                                                                                "SLURM_PROCID=0 without SLURM_NTASKS: want the number of parts there; srun sets both",
+		"SLURM_NTASKS=3 SLURM_JOB_ID=7":                                                                                "SLURM_NTASKS=3 without SLURM_PROCID: want the number of this part there, from 0; srun sets both",
+		"SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_JOB_ID=7":                                                                 "a batch script is one process, and srun starts the parts",
+		"SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=2":                                                         "SLURM_NTASKS=3 contradicts SLURM_STEP_NUM_TASKS=2",
+		"SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1 SLURM_ARRAY_TASK_COUNT=4":                                "SLURM_NTASKS=1 in an array of 4",
 	} {
 		set := map[string]string{}
 		for _, v := range strings.Fields(environment) {
@@ -33,7 +40,7 @@ func TestPartOfTheEnvironment(t *testing.T) {
 		p, err := partOfEnvironment(func(name string) (string, bool) { v, ok := set[name]; return v, ok })
 		if err != nil {
 			require.ErrorContains(t, err, want, environment)
-			require.False(t, p.IsSet())
+			require.False(t, p.IsSet(), environment)
 			continue
 		}
 		require.Equal(t, want, p.String(), environment)

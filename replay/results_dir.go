@@ -29,7 +29,7 @@ const (
 )
 
 // resultFiles are all files of results, in the order in which old ones are removed: what needs others first.
-var resultFiles = []string{SummaryFile, LanesFile, RunFile, RecordsFile, ContentsFile, scrape.File, ConcurrenciesFile}
+var resultFiles = []string{SummaryFile, LanesFile, RunFile, RecordsFile, ContentsFile, measure.ClockFile, scrape.File, ConcurrenciesFile}
 
 // reportFiles are the files that agentx report makes of results by default. Old ones are removed with the results: readers would
 // take them for those of the new run.

@@ -87,6 +87,15 @@ type PartInfo struct {
 	Lanes    int `json:"concurrency"`        // of the whole load; 0: trees arrive without a cap
 	Requests int `json:"requests,omitempty"` // bound of the whole load; 0: none
 	Trees    int `json:"trees,omitempty"`    // bound of the whole load; 0: none
+
+	Meeting string `json:"meeting,omitempty"` // id of the meeting of the parts, 16 hex digits; "": they have not met
+}
+
+// LostPart is a part of a load that the others have lost while they played.
+type LostPart struct {
+	Number int    `json:"number"`
+	Host   string `json:"host"`  // name of its machine
+	Cause  string `json:"cause"` // such as that its connection ended
 }
 
 // PhaseSpan is when a phase was played. The instants of its records count from its start.
@@ -109,10 +118,11 @@ type Facts struct {
 	Load             *Load            `json:"load"`                        // nil: the phase was not played
 	Prompts          *Prompts         `json:"prompts"`                     // nil: the phase was not played, or the cache could not be read again
 	Branches         BranchCounts     `json:"branches"`
-	Arrivals         *ArrivalFacts    `json:"arrivals,omitempty"` // nil: trees are played in lanes
-	Until            *Until           `json:"until,omitempty"`    // nil: the run was to know no metric
-	Deadlocks        []DeadlockReport `json:"wedged"`             // at most MaxDeadlocks of them
-	Cancelled        bool             `json:"cancelled"`          // something other than a bound or a deadlocked tree ended the run
-	Valid            *bool            `json:"valid"`              // as in the summary
-	Reasons          []string         `json:"reasons"`            // as in the summary
+	Arrivals         *ArrivalFacts    `json:"arrivals,omitempty"`   // nil: trees are played in lanes
+	Until            *Until           `json:"until,omitempty"`      // nil: the run was to know no metric
+	Deadlocks        []DeadlockReport `json:"wedged"`               // at most MaxDeadlocks of them
+	LostParts        []LostPart       `json:"lost_parts,omitempty"` // of the load, by number; nil: none
+	Cancelled        bool             `json:"cancelled"`            // something other than a bound or a deadlocked tree ended the run
+	Valid            *bool            `json:"valid"`                // as in the summary
+	Reasons          []string         `json:"reasons"`              // as in the summary
 }

@@ -7,13 +7,15 @@ const (
 	RunCancelled        = "run_cancelled"                        // Facts.Cancelled
 	WedgedTree          = "wedged_tree"                          // a tree deadlocked; a reason also without a scenario
 	BacklogGrew         = "backlog_grew"                         // what waited and what was in flight grew to the end of the arrivals; also without a scenario
+	PartLost            = "part_lost"                            // Facts.LostParts; also without a scenario
 	InsufficientMetrics = "insufficient_profile_metric_coverage" // Summary.Coverage below CoverageThreshold
 )
 
 // MaxOverflowRate is the largest share of overflows of the context that a valid run has.
 const MaxOverflowRate = 0.01
 
-// judge decides about a run that has ended. A run without a scenario is neither valid nor not, unless its backlog grew to the end.
+// judge decides about a run that has ended. A run without a scenario is neither valid nor not, unless its backlog grew to the end,
+// or a part of its load was lost.
 func (s *Summary) judge(f *Facts) {
 	sc := s.Run.Scenario
 	s.Reasons = nil
@@ -29,7 +31,8 @@ func (s *Summary) judge(f *Facts) {
 	add(InsufficientMetrics, s.Coverage != nil && !s.Coverage.passes())
 	grew := f.Arrivals != nil && backlogGrew(f.Arrivals.Backlog, f.Arrivals.SentRate)
 	add(BacklogGrew, grew)
-	if sc != nil || grew {
+	add(PartLost, len(f.LostParts) > 0)
+	if sc != nil || grew || len(f.LostParts) > 0 {
 		valid := len(s.Reasons) == 0
 		s.Valid = &valid
 	}

@@ -190,3 +190,11 @@ func TestCoverageOfFailures(t *testing.T) {
 	require.Equal(t, &Coverage{0.91, 0.951, 0.95}, l.coverage(100e9))
 	require.Equal(t, &Coverage{1, 1, 1}, l.coverage(1e9))
 }
+
+// A part that the others have lost makes a run invalid, also without a scenario.
+func TestLostPart(t *testing.T) {
+	a := NewAggregate(Rules{})
+	s := a.Summary(RunInfo{Facts: &Facts{LostParts: []LostPart{{Number: 3, Host: "n4", Cause: "its connection ended"}}}})
+	require.False(t, *s.Valid)
+	require.Equal(t, []string{"part_lost"}, s.Reasons)
+}

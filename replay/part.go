@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/agentx/agentx/replay/arrivals"
@@ -58,10 +57,7 @@ func (p Part) has(whole int) bool { return whole%max(1, p.Of) == p.Number }
 func (p Part) share(n int) int { return (n - p.Number + max(1, p.Of) - 1) / max(1, p.Of) }
 
 // Dir returns the name of the directory of a part, in that of the whole load.
-func (p Part) Dir() string { return fmt.Sprintf("part-%05d-of-%05d", p.Number, p.Of) }
-
-// partDir matches what Dir returns.
-var partDir = regexp.MustCompile(`^part-[0-9]{5,}-of-([0-9]{5,})$`)
+func (p Part) Dir() string { return measure.PartDir(p.Number, p.Of) }
 
 // CheckOut returns an error if a directory cannot be that of the whole load: it holds the results of a run that is no part, or parts of
 // a load that is divided into another number.
@@ -77,7 +73,7 @@ func (p Part) CheckOut(out string) error {
 		return err
 	}
 	for _, e := range entries {
-		if m := partDir.FindStringSubmatch(e.Name()); m != nil && m[1] != fmt.Sprintf("%05d", p.Of) {
+		if _, of, ok := measure.ParsePartDir(e.Name()); ok && of != p.Of {
 			return fmt.Errorf("%s: it holds %s, and this is part %v: want another directory, or remove the parts of the other load", out, e.Name(), p)
 		}
 	}

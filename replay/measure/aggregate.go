@@ -112,7 +112,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
-		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Run: info.Run,
+		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Part: info.Part, Run: info.Run,
 	}
 	s.Connection = a.headline.exchange.summary()
 	s.Client = newClient(&s, &a.headline, a.bytesSent, a.bytesReceived, info.Facts)
@@ -125,6 +125,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	if f := info.Facts; f != nil {
 		s.Coverage = a.coverage(&info)
 		s.addFacts(f)
+		s.Valid, s.Reasons = judge(&info, s.OverflowRate, s.Coverage)
 		s.Warmup = a.warmup.summary(f.Warmup)
 	}
 	return s
@@ -135,7 +136,6 @@ func (s *Summary) addFacts(f *Facts) {
 	branches := f.Branches
 	s.PhaseDuration, s.Branches, s.Deadlocks = Number(f.PhaseDuration), &branches, f.Deadlocks
 	s.DeadlockedTrees, s.Until = Number(branches.TreesDeadlocked), f.Until
-	s.judge(f)
 }
 
 func (a *Aggregate) laneSummary(n int) Lanes {

@@ -80,17 +80,6 @@ type RunInfo struct {
 	Facts         *Facts          `json:"facts"`          // nil: the run has not ended, or was killed
 }
 
-// PartInfo says which part of a load that several clients play a run is.
-type PartInfo struct {
-	Number   int `json:"number"`             // from 0
-	Of       int `json:"of"`                 // parts
-	Lanes    int `json:"concurrency"`        // of the whole load; 0: trees arrive without a cap
-	Requests int `json:"requests,omitempty"` // bound of the whole load; 0: none
-	Trees    int `json:"trees,omitempty"`    // bound of the whole load; 0: none
-
-	Meeting string `json:"meeting,omitempty"` // id of the meeting of the parts, 16 hex digits; "": they have not met
-}
-
 // LostPart is a part of a load that the others have lost while they played.
 type LostPart struct {
 	Number int    `json:"number"`

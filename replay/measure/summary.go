@@ -59,6 +59,7 @@ type Summary struct {
 	Preflight       *Preflight       `json:"preflight"`         // nil: the run had no preflight
 	Warmup          *Warmup          `json:"warmup"`            // nil: the run had no warmup
 	ServerMetrics   *ServerMetrics   `json:"server_metrics"`    // nil: none were read
+	Part            *PartInfo        `json:"part,omitempty"`    // nil: the run plays a load alone
 	Run             Run              `json:"run"`               // what was run
 }
 

@@ -13,6 +13,7 @@ import (
 // WriteTable writes the summary as aligned lines of plain text. No line is longer than a number of columns; 0 is no limit.
 func (s Summary) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
+	s.Part.row(&b)
 	if step, why := s.refusal(); why != "" { // nothing was sent
 		row(&b, step, "%s", why)
 	} else {

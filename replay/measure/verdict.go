@@ -14,34 +14,35 @@ const (
 // MaxOverflowRate is the largest share of overflows of the context that a valid run has.
 const MaxOverflowRate = 0.01
 
-// judge decides about a run that has ended. A run without a scenario is neither valid nor not, unless its backlog grew to the end,
-// or a part of its load was lost.
-func (s *Summary) judge(f *Facts) {
-	sc := s.Run.Scenario
-	s.Reasons = nil
+// judge decides about a run that has ended, by its share of overflows and its coverage. A run without a scenario is neither valid nor
+// not (nil), unless its backlog grew to the end, or a part of its load was lost. A part of a load has no verdict of its own: it is not
+// valid for a reason that holds for the whole load, else nil.
+func judge(info *RunInfo, overflows Number, coverage *Coverage) (valid *bool, reasons []string) {
+	sc, f, whole := info.Scenario, info.Facts, !info.isPart()
 	add := func(why string, is bool) {
 		if is {
-			s.Reasons = append(s.Reasons, why)
+			reasons = append(reasons, why)
 		}
 	}
 	add(UnsafeOverride, sc != nil && len(sc.Overridden) > 0)
-	add(OverflowRate, sc != nil && s.OverflowRate > MaxOverflowRate)
+	add(OverflowRate, whole && sc != nil && overflows > MaxOverflowRate)
 	add(RunCancelled, sc != nil && f.Cancelled)
 	add(WedgedTree, f.Branches.TreesDeadlocked > 0 || len(f.Deadlocks) > 0) // the reports are also of the warmup
-	add(InsufficientMetrics, s.Coverage != nil && !s.Coverage.passes())
-	grew := f.Arrivals != nil && backlogGrew(f.Arrivals.Backlog, f.Arrivals.SentRate)
+	add(InsufficientMetrics, coverage != nil && !coverage.passes())
+	grew := whole && f.Arrivals != nil && backlogGrew(f.Arrivals.Backlog, f.Arrivals.SentRate)
 	add(BacklogGrew, grew)
-	add(PartLost, len(f.LostParts) > 0)
-	if sc != nil || grew || len(f.LostParts) > 0 {
-		valid := len(s.Reasons) == 0
-		s.Valid = &valid
+	lost := len(f.LostParts) > 0
+	add(PartLost, lost)
+	if is := len(reasons) == 0; (sc != nil || grew || lost) && (whole || !is) {
+		valid = &is
 	}
+	return valid, reasons
 }
 
-// coverage returns how much of its phase a run covers. It is nil where the gate does not look: without the rule or a scenario,
-// and for a phase that was asked to last less than the least of the scenario.
+// coverage returns how much of its phase a run covers. It is nil where the gate does not look: without the rule or a scenario, for a
+// part of a load, and for a phase that was asked to last less than the least of the scenario.
 func (a *Aggregate) coverage(info *RunInfo) *Coverage {
-	if sc := info.Scenario; !a.rules.CoverageGate || sc == nil || info.Facts.ExpectedDuration <= 0 || info.Facts.ExpectedDuration < sc.MinDuration {
+	if sc := info.Scenario; !a.rules.CoverageGate || sc == nil || info.isPart() || info.Facts.ExpectedDuration <= 0 || info.Facts.ExpectedDuration < sc.MinDuration {
 		return nil
 	}
 	return a.latest.coverage(Nanos(info.Facts.ExpectedDuration))

@@ -102,15 +102,21 @@ func headlineText(res *report.Results) string {
 // consoleHead says what was run, whether it is valid, and how many requests failed of what.
 func (w *writer) consoleHead() []string {
 	info, res := &w.run.Info, w.results
-	lines := []string{
-		fmt.Sprintf("agentx %s, model %s, preset %s, %s", info.Version, info.Model, info.Preset, loadOf(info)),
-		"server " + strings.Join(info.URLs, " "),
-		"dataset " + info.Dataset.Key,
+	lines := []string{}
+	if p := info.Part; p != nil && p.Of > 1 {
+		lines = append(lines, fmt.Sprintf("part %d of %d, from 0: every number is of this part alone", p.Number, p.Of))
 	}
+	lines = append(lines,
+		fmt.Sprintf("agentx %s, model %s, preset %s, %s", info.Version, info.Model, info.Preset, loadOf(info)),
+		"server "+strings.Join(info.URLs, " "),
+		"dataset "+info.Dataset.Key,
+	)
 	if reason := incomplete(info.Facts); reason != "" {
 		lines = append(lines, reason)
 	}
-	if s := info.Scenario; s != nil {
+	if s := info.Scenario; s != nil && isPart(w.run) {
+		lines = append(lines, fmt.Sprintf("scenario %s, which judges the whole load", s.Name))
+	} else if s != nil {
 		lines = append(lines, fmt.Sprintf("scenario %s, valid %t", s.Name, len(invalidReasons(w.run)) == 0))
 	}
 	if reasons := invalidReasons(w.run); len(reasons) > 0 {

@@ -15,7 +15,9 @@ func (w *writer) metadata() object {
 	reasons := invalidReasons(run)
 	if s := run.Info.Scenario; s != nil {
 		o.add("scenario", s.Name)
-		o.add("submission_valid", len(reasons) == 0)
+		if len(reasons) > 0 || !isPart(run) { // the scenario judges the whole load
+			o.add("submission_valid", len(reasons) == 0)
+		}
 	}
 	if len(reasons) > 0 {
 		o.add("submission_invalid_reasons", reasons)
@@ -24,6 +26,9 @@ func (w *writer) metadata() object {
 	o.add("agentx", w.agentx())
 	return o
 }
+
+// isPart reports whether other parts of the load were played elsewhere.
+func isPart(run *report.Run) bool { return run.Info.Part != nil && run.Info.Part.Of > 1 }
 
 // invalidReasons are those of the run. A run with a scenario that did not end is a cancelled one.
 func invalidReasons(run *report.Run) []string {
@@ -103,6 +108,9 @@ func (w *writer) agentx() object {
 		}
 	}
 	o.add("options", options)
+	if p := run.Info.Part; p != nil {
+		o.add("part", p)
+	}
 	o.add("headline", res.HeadlineRule)
 	if w := res.Window; w.Known {
 		o.add("throughput_window", object{{"kind", w.Kind}, {"start_ns", w.Start}, {"end_ns", w.End}, {"seconds", w.Seconds}})

@@ -259,7 +259,19 @@ func TestAggregate(t *testing.T) {
 		require.Equal(t, "the run was cancelled", top["incomplete_reason"])
 	}
 
-	info.Facts = nil
+	facts.Reasons, facts.Cancelled = nil, false
+	info.Part, info.Scenario = &measure.PartInfo{Number: 1, Of: 4}, &measure.Scenario{Name: "s"}
+	putJSON(t, filepath.Join(run.Dir, "run.json"), info)
+	_, err = Write(t.Context(), open(t, run.Dir), Options{})
+	require.NoError(t, err)
+	metadata = decode(t, []byte(files(t, run.Dir)[all[2]]))["metadata"].(map[string]any)
+	require.NotContains(t, metadata, "submission_valid", "the scenario judges the whole load")
+	require.Contains(t, metadata["agentx"], "part")
+	console := files(t, run.Dir)[NamesOf("").Console]
+	require.True(t, strings.HasPrefix(console, "part 1 of 4, from 0: "), console)
+	require.Contains(t, console, "scenario s, which judges the whole load\n")
+
+	info.Facts, info.Part = nil, nil
 	for scenario, want := range map[string]any{"": nil, "inferencex-agentx-mvp": []any{"run_cancelled"}} {
 		if info.Scenario = nil; scenario != "" {
 			info.Scenario = &measure.Scenario{Name: scenario}

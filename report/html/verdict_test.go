@@ -40,6 +40,14 @@ func TestVerdictOfAPage(t *testing.T) {
 	} {
 		require.Contains(t, text, want)
 	}
+
+	info.Facts.Cancelled, info.Scenario.Overridden, info.Part = false, nil, &measure.PartInfo{Number: 1, Of: 4}
+	b = NewBuilder(measure.Rules{})
+	_, html, err = b.fit(&About{Info: info, Summary: a.Summary(info)})
+	require.NoError(t, err)
+	text = drawn(t, string(html))
+	require.Contains(t, text, "Part 1 of 4, from 0: everything here is of this part alone.")
+	require.Contains(t, text, "Not judged: the scenario judges the whole load.")
 }
 
 // The service levels of the run count its good requests, and those of report --slo take their place.

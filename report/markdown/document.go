@@ -49,6 +49,9 @@ func (d *Document) verdict(b *strings.Builder) {
 	if s == nil {
 		return
 	}
+	if p := s.Part; p != nil && p.Of > 1 {
+		fmt.Fprintf(b, "**part %d of %d, from 0**: every number is of this part alone\n\n", p.Number, p.Of)
+	}
 	if s.Valid != nil && *s.Valid {
 		fmt.Fprint(b, "**valid**\n\n")
 	}

@@ -87,6 +87,12 @@ func TestWrite(t *testing.T) {
 	}
 	require.NotContains(t, text, "<img")
 	require.NotContains(t, text, "\u202e")
+	require.NotContains(t, text, "every number is of this part")
+	var part strings.Builder
+	d.Summary.Part = &measure.PartInfo{Number: 1, Of: 4}
+	require.NoError(t, d.Write(&part))
+	require.Contains(t, part.String(), "**part 1 of 4, from 0**: every number is of this part alone\n")
+	d.Summary.Part = nil
 	columns := 0
 	for line := range strings.Lines(text) { // every row of a table has the cells of its header
 		switch n := strings.Count(line, "|"); {

@@ -15,7 +15,7 @@ func TestRenderRefusesWhatDoesNotExist(t *testing.T) {
 	structure, err := mmapcache.OpenStructure(c.Root, c.Manifest.Parts[mmapcache.StructureKind].Key)
 	require.NoError(t, err)
 	defer structure.Close()
-	for _, i := range []int{-1, c.Structure.Traces.Len()} {
+	for _, i := range []int{-1, c.Traces()} {
 		_, err = c.Render(i, mmapcache.Text)
 		require.ErrorContains(t, err, "out of range [0,16)")
 		_, err = c.Digest(i, "m")

@@ -14,13 +14,14 @@ import (
 type Cache struct {
 	Root      string
 	Manifest  *manifest.Manifest // of the dataset; nil after OpenStructure
-	Structure *Structure
+	Structure *Structure         // of a cache of one shard, for those that build on it; Trace, Plan and EachShard read any cache
 	Facts     StructureFacts
 	Arenas    ArenaFacts
 
 	disk       disk
-	maps       []*mapping
-	placement  placementTable
+	shards     []*shard
+	prompts    bool // starts and arenas are open, or to be opened
+	maps       maps
 	tokens     []uint32
 	renderings [2]rendering // by Encoding
 	splits     splitMap
@@ -55,42 +56,25 @@ func (d disk) openDataset(root, key string) (*Cache, error) {
 // OpenStructure opens the tables of a structure alone: traces, sessions and turns, without prompts.
 func OpenStructure(root, key string) (*Cache, error) {
 	return realDisk().openWith(root, func(c *Cache) error {
-		m, err := c.disk.readManifest(root, StructureKind, key, "")
-		if err != nil {
-			return err
-		}
-		return c.openPart(m)
+		c.setShards([]Shard{{Structure: manifest.Part{Key: key}}})
+		return c.openOnly()
 	})
 }
 
 // OpenTables opens of a dataset the tables alone. It reads none of what placement and arenas hold.
 func OpenTables(root, key string) (*Cache, error) {
-	return realDisk().openWith(root, func(c *Cache) error {
-		m, err := c.disk.readManifest(root, DatasetKind, key, "")
-		if err != nil {
-			return err
-		}
-		if err := CheckContents(root, m); err != nil {
-			return err
-		}
-		c.Manifest = m
-		part := m.Parts[StructureKind]
-		if m, err = c.disk.readManifest(root, StructureKind, part.Key, part.Digest); err != nil {
-			return err
-		}
-		return c.openPart(m)
-	})
+	return realDisk().openWith(root, func(c *Cache) error { return c.openShards(key) })
 }
 
 // OpenCorpus returns the tokens of the prompt corpus of arenas.
 func OpenCorpus(root, key string) (tokens []uint32, err error) {
 	d := realDisk()
 	c, err := d.openWith(root, func(c *Cache) error {
-		m, err := d.readManifest(root, ArenasKind, key, "")
+		m, err := c.readPart(ArenasKind, manifest.Part{Key: key})
 		if err != nil {
 			return err
 		}
-		return c.openPart(m)
+		return c.openArenas(m)
 	})
 	if err != nil {
 		return nil, err
@@ -111,30 +95,29 @@ func (d disk) openWith(root string, open func(*Cache) error) (*Cache, error) {
 	return c, nil
 }
 
-func newCache(root string, d disk) *Cache {
-	return &Cache{Root: root, Structure: NewStructure(), disk: d}
+func newCache(root string, d disk) *Cache { return &Cache{Root: root, disk: d} }
+
+// CacheOf returns a cache of tables that are in no file, without prompts.
+func CacheOf(s *Structure, facts StructureFacts) *Cache {
+	c := newCache("", realDisk())
+	c.Facts = facts
+	c.setOnly(s)
+	return c
 }
 
 // Close unmaps the files. Nothing that the cache has returned may be used afterwards.
-func (c *Cache) Close() error {
-	var errs []error
-	for _, m := range c.maps {
-		errs = append(errs, m.data.Unmap())
-	}
-	c.maps = nil
-	return errors.Join(errs...)
-}
+func (c *Cache) Close() error { return c.maps.close() }
 
 // Path returns the directory of the dataset.
 func (c *Cache) Path() string { return DatasetPath(c.Root, c.Manifest.Key) }
 
-// partPath returns the directory of the part of a kind.
-func (c *Cache) partPath(kind string) string {
-	return filepath.Join(c.Root, kind, c.Manifest.Parts[kind].Key)
+// arenasPath returns the directory of the arenas.
+func (c *Cache) arenasPath() string {
+	return filepath.Join(c.Root, ArenasKind, c.Manifest.Parts[ArenasKind].Key)
 }
 
 func (c *Cache) offsetsPath(encoding Encoding) string {
-	return filepath.Join(c.partPath(ArenasKind), [...]string{Text: textOffsetsFile, IDs: idOffsetsFile}[encoding])
+	return filepath.Join(c.arenasPath(), [...]string{Text: textOffsetsFile, IDs: idOffsetsFile}[encoding])
 }
 
 // CorpusTokens returns the length of the prompt corpus, in tokens.

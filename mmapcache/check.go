@@ -21,7 +21,7 @@ func (s *Structure) check() error {
 			err = s.checkRecordedStart(i)
 		}
 		if err == nil {
-			s.plan(i, &p)
+			s.ReadPlan(i, &p)
 			err = p.check()
 		}
 		if err != nil {

@@ -172,7 +172,7 @@ func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
 	s.text = p.AppendContent(s.text[:0], k)
 	content, ok := appendUnescaped(s.text[:0], s.text) // in place: it never grows
 	if !ok {
-		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.trace.cache.partPath(ArenasKind), textFile), manifest.ErrDamaged, k, p.trace.Trace.ID)
+		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.trace.cache.arenasPath(), textFile), manifest.ErrDamaged, k, p.trace.Trace.ID)
 	}
 	sum := sha256.Sum256(content)
 	fields := []string{"M", m.Role.String(), strconv.Itoa(len(content)), hex.EncodeToString(sum[:])}

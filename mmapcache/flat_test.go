@@ -38,7 +38,7 @@ func TestStartsByteByByte(t *testing.T) {
 	y.starts = [][]uint32{{5, 0}}
 	root := t.TempDir()
 	c := open(t, root, y.build(t, root, ""))
-	got, err := os.ReadFile(filepath.Join(c.partPath(PlacementKind), placementFile))
+	got, err := os.ReadFile(filepath.Join(root, PlacementKind, c.Manifest.Parts[PlacementKind].Key, placementFile))
 	require.NoError(t, err)
 	assert.Equal(t, unhex(t, golden), got)
 }

@@ -32,35 +32,52 @@ func (c *Cache) EachTurn(ctx context.Context, sel Selection, encoding Encoding, 
 		return err
 	}
 	found, longest := false, 0
-	for i := range c.Structure.Traces.Len() {
-		if sel.Trace != "" && c.Structure.Traces.At(i).ID != sel.Trace {
-			continue
-		}
-		t, err := c.Render(i, encoding)
-		if err != nil {
-			return err
-		}
-		for n, s := range t.Sessions {
-			if sel.Session != "" && s.ID != sel.Session {
+	err := c.EachShard(func(first int, tables *Structure) error {
+		for i := range tables.Traces.Len() {
+			if sel.Trace != "" && tables.Traces.At(i).ID != sel.Trace {
 				continue
 			}
-			longest = max(longest, int(s.Turns))
-			first, end := sel.turns(int(s.Turns))
-			for k := first; k < end; k++ {
-				found = true
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if err := c.Guard(func() error { return visit(t, n, int(s.FirstTurn)+k) }); err != nil {
-					return err
-				}
+			t, err := c.Render(first+i, encoding)
+			if err != nil {
+				return err
 			}
+			visited, most, err := c.eachTurn(ctx, sel, t, visit)
+			if err != nil {
+				return err
+			}
+			found, longest = found || visited, max(longest, most)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if !found {
 		return sel.notFound(longest)
 	}
 	return nil
+}
+
+// eachTurn is EachTurn of one trace. visited says that a turn is selected, and longest how many turns the longest session has
+// of those that are.
+func (c *Cache) eachTurn(ctx context.Context, sel Selection, t *RenderedTrace, visit func(t *RenderedTrace, session int, turn int) error) (visited bool, longest int, err error) {
+	for n, s := range t.Sessions {
+		if sel.Session != "" && s.ID != sel.Session {
+			continue
+		}
+		longest = max(longest, int(s.Turns))
+		first, end := sel.turns(int(s.Turns))
+		for k := first; k < end; k++ {
+			visited = true
+			if err := ctx.Err(); err != nil {
+				return visited, longest, err
+			}
+			if err := c.Guard(func() error { return visit(t, n, int(s.FirstTurn)+k) }); err != nil {
+				return visited, longest, err
+			}
+		}
+	}
+	return visited, longest, nil
 }
 
 // turns returns the selected turns [first, end) of a session of n turns.
@@ -108,7 +125,7 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 	return c.EachTurn(ctx, sel, Text, func(t *RenderedTrace, n, turn int) error {
 		if t.Trace.ID != trace {
 			trace, session = t.Trace.ID, ""
-			fmt.Fprintf(w, "trace %s  scope %s  block size %d%s\n", plain(trace), plain(t.Trace.Scope), t.Trace.BlockSize, c.startText(t.number))
+			fmt.Fprintf(w, "trace %s  scope %s  block size %d%s\n", plain(trace), plain(t.Trace.Scope), t.Trace.BlockSize, t.startText())
 		}
 		s := t.Sessions[n]
 		if s.ID != session {
@@ -164,13 +181,12 @@ func (s Session) describe() string {
 		plain(s.ID), s.Kind, s.SpawnTurn, s.SpawnFrom, s.SpawnOffset, join, secondsText(s.Start), secondsText(s.End), s.Clock)
 }
 
-// startText says when a trace began in its recording, "" where that is not known.
-func (c *Cache) startText(trace int) string {
-	ms, ok := c.Structure.RecordedStart(trace)
-	if !ok {
+// startText says when the trace began in its recording, "" where that is not known.
+func (t *RenderedTrace) startText() string {
+	if math.IsNaN(t.start) {
 		return ""
 	}
-	return "  recorded start " + strconv.FormatFloat(ms, 'f', -1, 64) + " ms"
+	return "  recorded start " + strconv.FormatFloat(t.start, 'f', -1, 64) + " ms"
 }
 
 // plain returns a name, in quotes where it could be taken for something else.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"sync"
 	"unsafe"
 
 	mmap "github.com/edsrzf/mmap-go"
@@ -20,6 +22,37 @@ import (
 type mapping struct {
 	path string
 	data mmap.MMap
+}
+
+// maps are the mapped files of a cache.
+type maps struct {
+	mu   sync.Mutex
+	list []*mapping
+}
+
+func (m *maps) add(file *mapping) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.list = append(m.list, file)
+}
+
+// all returns the files that are mapped now.
+func (m *maps) all() []*mapping {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clip(m.list)
+}
+
+// close unmaps all files.
+func (m *maps) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for _, file := range m.list {
+		errs = append(errs, file.data.Unmap())
+	}
+	m.list = nil
+	return errors.Join(errs...)
 }
 
 // openMapping maps a file, which must have the size that its manifest gives.
@@ -99,7 +132,7 @@ func (c *Cache) Guard(f func() error) (err error) {
 func (c *Cache) fault(r any) error {
 	var at interface{ Addr() uintptr }
 	if e, ok := r.(error); ok && errors.As(e, &at) {
-		for _, m := range c.maps {
+		for _, m := range c.maps.all() {
 			if m.holds(at.Addr()) {
 				return m.cut()
 			}

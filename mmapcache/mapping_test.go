@@ -14,7 +14,7 @@ import (
 
 // walk reads all that a player reads.
 func walk(c *Cache) error {
-	for i := range c.Structure.Traces.Len() {
+	for i := range c.Traces() {
 		for _, form := range []Encoding{Text, IDs} {
 			tree, err := c.Render(i, form)
 			if err != nil {

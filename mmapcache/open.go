@@ -8,83 +8,72 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
+// open opens the dataset of a key.
 func (c *Cache) open(key string) error {
-	dataset, err := c.disk.readManifest(c.Root, DatasetKind, key, "")
-	if err != nil {
+	c.prompts = true
+	if err := c.openShards(key); err != nil {
 		return err
 	}
-	if err := CheckContents(c.Root, dataset); err != nil {
+	m, err := c.readPart(ArenasKind, c.Manifest.Parts[ArenasKind])
+	if err == nil {
+		err = c.openArenas(m)
+	}
+	if err == nil {
+		err = c.checkArenas()
+	}
+	return err
+}
+
+// openShards opens the shards of a dataset.
+func (c *Cache) openShards(key string) (err error) {
+	if c.Manifest, err = c.readPart(DatasetKind, manifest.Part{Key: key}); err != nil {
 		return err
 	}
-	var parts []*manifest.Manifest
-	for _, kind := range PartKinds() {
-		part := dataset.Parts[kind]
-		m, err := c.disk.readManifest(c.Root, kind, part.Key, part.Digest)
-		if err != nil {
-			return err
-		}
-		parts = append(parts, m)
-	}
-	return c.openParts(dataset, parts)
+	c.setShards([]Shard{{Structure: c.Manifest.Parts[StructureKind], Starts: c.Manifest.Parts[PlacementKind]}})
+	return c.openOnly()
 }
 
-// openParts opens the parts of a dataset and checks them against each other.
-func (c *Cache) openParts(dataset *manifest.Manifest, parts []*manifest.Manifest) error {
-	c.Manifest = dataset
-	for _, m := range parts {
-		if err := c.openPart(m); err != nil {
-			return err
-		}
+// openOnly opens the only shard.
+func (c *Cache) openOnly() error {
+	tables, err := c.take(c.shards[0])
+	if err == nil {
+		c.setOnly(tables)
 	}
-	return c.checkLengths()
+	return err
 }
 
-func (c *Cache) openPart(m *manifest.Manifest) error {
-	if err := CheckContents(c.Root, m); err != nil {
-		return err
-	}
-	switch m.Kind {
-	case StructureKind:
-		return c.openStructure(m)
-	case PlacementKind:
-		return c.openPlacement(m)
-	}
-	return c.openArenas(m)
-}
-
-// openStructure reads the tables into memory and checks their digests there. A program that overwrites the files later,
+// readStructure reads the tables into memory and checks their digests there. A program that overwrites the files later,
 // as cp and rsync do, changes nothing here.
-func (c *Cache) openStructure(m *manifest.Manifest) error {
+func (c *Cache) readStructure(m *manifest.Manifest) (s *Structure, f StructureFacts, err error) {
 	dir := filepath.Join(c.Root, m.Kind, m.Key)
-	if err := decodeFacts(m, &c.Facts); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(dir, manifest.FileName), err)
+	if err := decodeFacts(m, &f); err != nil {
+		return nil, f, fmt.Errorf("%s: %w", filepath.Join(dir, manifest.FileName), err)
 	}
-	s := c.Structure
+	s = NewStructure()
 	for _, t := range s.files() {
 		entry, _ := m.File(t.name)
 		data, err := c.disk.load(dir, entry)
 		if err != nil {
-			return err
+			return nil, f, err
 		}
 		if manifest.Sum(data) != entry.SHA256 {
-			return fmt.Errorf("%s: %w: content does not match its digest", filepath.Join(dir, t.name), manifest.ErrDamaged)
+			return nil, f, fmt.Errorf("%s: %w: content does not match its digest", filepath.Join(dir, t.name), manifest.ErrDamaged)
 		}
 		if err := t.read(data); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(dir, t.name), err)
+			return nil, f, fmt.Errorf("%s: %w", filepath.Join(dir, t.name), err)
 		}
 	}
 	if err := s.check(); err != nil {
-		return fmt.Errorf("%s: %w: %v", dir, manifest.ErrDamaged, err)
+		return nil, f, fmt.Errorf("%s: %w: %v", dir, manifest.ErrDamaged, err)
 	}
-	f := c.Facts
 	if f.Traces != s.Traces.Len() || f.Sessions != s.Sessions.Len() || f.Turns != s.Turns.Len() || f.Blocks != s.Blocks() {
-		return fmt.Errorf("%s: %w: the facts count %d traces, %d sessions, %d turns, %d blocks; the tables hold %d, %d, %d, %d", filepath.Join(dir, manifest.FileName),
+		return nil, f, fmt.Errorf("%s: %w: the facts count %d traces, %d sessions, %d turns, %d blocks; the tables hold %d, %d, %d, %d", filepath.Join(dir, manifest.FileName),
 			manifest.ErrDamaged, f.Traces, f.Sessions, f.Turns, f.Blocks, s.Traces.Len(), s.Sessions.Len(), s.Turns.Len(), s.Blocks())
 	}
 	if n := s.RecordedStarts(); f.Starts != n {
-		return fmt.Errorf("%s: %w: the facts count %d recorded starts, the tables hold %d", filepath.Join(dir, manifest.FileName), manifest.ErrDamaged, f.Starts, n)
+		return nil, f, fmt.Errorf("%s: %w: the facts count %d recorded starts, the tables hold %d", filepath.Join(dir, manifest.FileName), manifest.ErrDamaged, f.Starts, n)
 	}
-	return nil
+	return s, f, nil
 }
 
 // mapFiles maps the files of a part, by name.
@@ -95,22 +84,22 @@ func (c *Cache) mapFiles(m *manifest.Manifest) (map[string]*mapping, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.maps = append(c.maps, mapped)
+		c.maps.add(mapped)
 		files[f.Name] = mapped
 	}
 	return files, nil
 }
 
-func (c *Cache) openPlacement(m *manifest.Manifest) error {
+func (c *Cache) openPlacement(m *manifest.Manifest) (t placementTable, err error) {
 	files, err := c.mapFiles(m)
 	if err != nil {
-		return err
+		return t, err
 	}
 	mapped := files[placementFile]
-	if c.placement, err = readPlacement(mapped.data); err != nil {
-		return fmt.Errorf("%s: %w", mapped.path, err)
+	if t, err = readPlacement(mapped.data); err != nil {
+		return t, fmt.Errorf("%s: %w", mapped.path, err)
 	}
-	return nil
+	return t, nil
 }
 
 func (c *Cache) openArenas(m *manifest.Manifest) error {
@@ -145,12 +134,8 @@ func (c *Cache) openArenas(m *manifest.Manifest) error {
 	return nil
 }
 
-// checkLengths checks that the parts have the lengths that the others give them.
-func (c *Cache) checkLengths() error {
-	s := c.Structure
-	if want := s.Blocks() + s.Turns.Len(); c.placement.len() != want {
-		return fmt.Errorf("%s: %w: %d starts for %d blocks and turns", c.partPath(PlacementKind), manifest.ErrDamaged, c.placement.len(), want)
-	}
+// checkArenas checks that the arenas have the lengths that they give each other.
+func (c *Cache) checkArenas() error {
 	n := len(c.tokens)
 	for encoding, r := range c.renderings {
 		if len(r.offsets) != n+1 || r.offsets[0] != 0 || int(r.offsets[n]) != len(r.data) {
@@ -158,7 +143,7 @@ func (c *Cache) checkLengths() error {
 		}
 	}
 	if n == 0 || n > math.MaxUint32 || n != c.Arenas.Tokens {
-		return fmt.Errorf("%s: %w: %d tokens, the manifest says %d", c.partPath(ArenasKind), manifest.ErrDamaged, n, c.Arenas.Tokens)
+		return fmt.Errorf("%s: %w: %d tokens, the manifest says %d", c.arenasPath(), manifest.ErrDamaged, n, c.Arenas.Tokens)
 	}
 	return nil
 }

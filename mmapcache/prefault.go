@@ -24,10 +24,11 @@ func (c *Cache) Prefault(ctx context.Context, progress func(done, total int64)) 
 // prefault is Prefault with another call that populates a window.
 func (c *Cache) prefault(ctx context.Context, populate func(window []byte) error, progress func(done, total int64)) error {
 	var done, total int64
-	for _, m := range c.maps {
+	maps := c.maps.all()
+	for _, m := range maps {
 		total += int64(len(m.data))
 	}
-	for _, m := range c.maps {
+	for _, m := range maps {
 		for rest := []byte(m.data); len(rest) > 0; {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -39,7 +39,7 @@ func TestPrefault(t *testing.T) {
 	root, key, _ := wide(t)
 	c := open(t, root, key)
 	total := int64(0)
-	for _, m := range c.maps {
+	for _, m := range c.maps.all() {
 		total += int64(len(m.data))
 	}
 	var at []int64
@@ -59,7 +59,7 @@ func TestPrefault(t *testing.T) {
 	require.NoError(t, c.prefault(t.Context(), func(w []byte) error { windows = append(windows, w); return nil }, nil))
 	assert.Len(t, at, len(windows))
 	assert.Zero(t, prefaultWindow%os.Getpagesize())
-	for _, m := range c.maps { // each is covered, in pieces that begin at a page
+	for _, m := range c.maps.all() { // each is covered, in pieces that begin at a page
 		rest := []byte(m.data)
 		for ; len(rest) > 0; windows = windows[1:] {
 			n := min(prefaultWindow, len(rest))
@@ -81,7 +81,7 @@ func TestPrefaultOfACutFile(t *testing.T) {
 			c := open(t, root, key)
 			require.NoError(t, os.Truncate(tokens, size))
 			want := size / prefaultWindow * prefaultWindow // what is there is fetched
-			for _, m := range c.maps[:slices.IndexFunc(c.maps, func(m *mapping) bool { return m.path == tokens })] {
+			for _, m := range c.maps.all()[:slices.IndexFunc(c.maps.all(), func(m *mapping) bool { return m.path == tokens })] {
 				want += int64(len(m.data))
 			}
 			last := int64(0)
@@ -103,12 +103,12 @@ func TestPrefaultErrors(t *testing.T) {
 	for _, errno := range []error{syscall.EFAULT, syscall.EIO} {
 		err := fail(errno)
 		assert.ErrorIs(t, err, manifest.ErrDamaged)
-		assert.ErrorContains(t, err, c.maps[0].path+": ")
+		assert.ErrorContains(t, err, c.maps.all()[0].path+": ")
 	}
 	err := fail(syscall.ENOMEM)
 	assert.ErrorIs(t, err, syscall.ENOMEM)
 	assert.NotErrorIs(t, err, manifest.ErrDamaged)
-	assert.ErrorContains(t, err, c.maps[0].path+": ")
+	assert.ErrorContains(t, err, c.maps.all()[0].path+": ")
 }
 
 func TestPrefaultStopsWithItsContext(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 type RenderedTrace struct {
 	*Plan
 	cache       *Cache
-	number      int // of the trace in the cache
+	shard       *shard
+	start       float64 // of the trace in its recording, milliseconds; NaN: unknown
 	encoding    Encoding
 	starts      []uint32           // first byte of every block, then of every turn's filler
 	ends        []uint64           // bytes of the blocks before block i; one more than blocks
@@ -41,19 +42,20 @@ func (c *Cache) Render(i int, encoding Encoding) (t *RenderedTrace, err error) {
 }
 
 func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
-	switch traces := c.Structure.Traces.Len(); {
-	case c.Manifest == nil:
+	if !c.prompts {
 		return nil, errors.New("the cache was opened without prompts: want one of Open")
-	case i < 0 || i >= traces:
-		return nil, fmt.Errorf("trace %d out of range [0,%d)", i, traces)
 	}
 	if err := encoding.validate(); err != nil {
 		return nil, err
 	}
-	p := c.Structure.Plan(i)
+	shard, tables, k, err := c.tablesOf(i)
+	if err != nil {
+		return nil, err
+	}
+	p := tables.Plan(k)
 	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
 	t := &RenderedTrace{
-		Plan: p, cache: c, number: i, encoding: encoding,
+		Plan: p, cache: c, shard: shard, start: tables.Traces.late.at(k), encoding: encoding,
 		starts: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fillerSizes: make([]uint64, turns),
 	}
 	for k, r := range p.Tools {
@@ -72,7 +74,7 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 func (t *RenderedTrace) locateAll() error {
 	blocks := int(t.Trace.Blocks)
 	for b := range blocks {
-		size, err := t.locate(b, t.cache.placement.at(int(t.Trace.FirstBlock)+b), t.Trace.BlockSize)
+		size, err := t.locate(b, t.blockStart(uint32(b)), t.Trace.BlockSize)
 		if err != nil {
 			return err
 		}
@@ -125,7 +127,7 @@ func (t *RenderedTrace) locateHead(s *Segment) error {
 // window does: the windows on both sides of it touch.
 func (t *RenderedTrace) measure(start, n uint32) (size uint64, decode bool, err error) {
 	if int(start) >= t.cache.CorpusTokens() {
-		path := filepath.Join(t.cache.partPath(PlacementKind), placementFile)
+		path := filepath.Join(t.cache.Root, PlacementKind, t.shard.Starts.Key, placementFile)
 		return 0, false, fmt.Errorf("%s: %w: start %d out of range [0,%d)", path, manifest.ErrDamaged, start, t.cache.CorpusTokens())
 	}
 	size, ok := t.cache.renderings[t.encoding].window(start, n)
@@ -170,12 +172,12 @@ func (c *Cache) fillerTokens(p *Plan, turn uint32) uint32 {
 
 // fillerStart returns the token of the corpus at which a turn's filler begins.
 func (t *RenderedTrace) fillerStart(turn uint32) uint32 {
-	return t.cache.placement.at(t.cache.Structure.Blocks() + int(t.Trace.FirstTurn) + int(turn))
+	return t.shard.fillerStart(&t.Trace, turn)
 }
 
 // blockStart returns the token of the corpus at which a block begins.
 func (t *RenderedTrace) blockStart(block uint32) uint32 {
-	return t.cache.placement.at(int(t.Trace.FirstBlock + block))
+	return t.shard.blockStart(&t.Trace, block)
 }
 
 // windows returns the number of windows of a segment.

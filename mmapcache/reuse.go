@@ -29,13 +29,13 @@ type MarkerPlace struct {
 
 // Reuse counts hits. No other trace shares what follows its marker.
 func (c *Cache) Reuse(marker MarkerPlace) (r Reuse, err error) {
-	err = c.Guard(func() error {
-		numbers, distinct := c.Structure.numberBlocks()
+	err = c.EachShard(func(_ int, tables *Structure) error { // which share nothing
+		numbers, distinct := tables.numberBlocks()
 		w := reuse{
-			segments: &c.Structure.Segments, tools: c.Structure.toolResults(), numbers: numbers, marker: marker,
+			Reuse: r, segments: &tables.Segments, tools: tables.toolResults(), numbers: numbers, marker: marker,
 			seen: make([]bool, distinct), shared: make([]bool, distinct), private: make([]bool, len(numbers)),
 		}
-		for _, t := range c.Structure.recorded() {
+		for _, t := range tables.recorded() {
 			w.turn(t)
 		}
 		r = w.Reuse

@@ -11,11 +11,15 @@ type Sharing struct {
 	Tokens int64 // of each distinct block the longest part that a prompt holds, and of every filler
 }
 
-// SharedTraces returns how many traces may share blocks: those of global scope, where another has the same block size.
+// SharedTraces returns how many traces may share blocks: those of global scope, where another has the same block size. A cache
+// of several shards has none.
 func (c *Cache) SharedTraces() (n int) {
+	if c.Structure == nil {
+		return 0
+	}
 	sizes := map[uint32]int{}
 	for i := range c.Structure.Traces.Len() {
-		if t := c.Structure.Traces.At(i); t.Scope == "global" {
+		if t := c.Structure.Traces.At(i); t.Scope == globalScope {
 			sizes[t.BlockSize]++
 		}
 	}
@@ -27,17 +31,20 @@ func (c *Cache) SharedTraces() (n int) {
 	return n
 }
 
+// globalScope is the scope of traces that share blocks with others.
+const globalScope = "global"
+
 // Sharing counts the blocks and tokens of all prompts, each repeated one once.
 func (c *Cache) Sharing() (s Sharing, err error) {
-	err = c.Guard(func() error {
-		numbers, distinct := c.Structure.numberBlocks()
+	err = c.EachShard(func(_ int, tables *Structure) error { // which share nothing
+		numbers, distinct := tables.numberBlocks()
 		held := make([]uint32, distinct) // tokens
 		p := new(Plan)
-		for i := range c.Structure.Traces.Len() {
-			c.Structure.plan(i, p)
+		for i := range tables.Traces.Len() {
+			tables.ReadPlan(i, p)
 			s.Tokens += c.hold(p, held, numbers[p.Trace.FirstBlock:])
 		}
-		s.Blocks = distinct
+		s.Blocks += distinct
 		for _, n := range held {
 			s.Tokens += int64(n)
 		}
@@ -87,18 +94,20 @@ func (p *Plan) sent() []bool {
 
 // HitRates returns the share of all prompts that an unlimited prefix cache would have held, by blocks and by tokens.
 // Servers count tokens.
-func (c *Cache) HitRates() (blocks, tokens float64) {
+func (c *Cache) HitRates() (blocks, tokens float64, err error) {
 	var hits, ids, held, in int64
-	s := c.Structure
-	for i := range s.Traces.Len() {
-		t := s.Traces.At(i)
-		for k := range t.Turns {
-			u := s.Turns.At(int(t.FirstTurn + k))
-			hits, ids, in = hits+int64(u.CacheHits), ids+int64(u.HashIDs), in+int64(u.In)
-			held += min(int64(u.CacheHits)*int64(t.BlockSize), int64(u.In)) // the last block may be held in part
+	err = c.EachShard(func(_ int, s *Structure) error {
+		for i := range s.Traces.Len() {
+			t := s.Traces.At(i)
+			for k := range t.Turns {
+				u := s.Turns.At(int(t.FirstTurn + k))
+				hits, ids, in = hits+int64(u.CacheHits), ids+int64(u.HashIDs), in+int64(u.In)
+				held += min(int64(u.CacheHits)*int64(t.BlockSize), int64(u.In)) // the last block may be held in part
+			}
 		}
-	}
-	return float64(hits) / float64(max(1, ids)), float64(held) / float64(max(1, in))
+		return nil
+	})
+	return float64(hits) / float64(max(1, ids)), float64(held) / float64(max(1, in)), err
 }
 
 // place is where a block stands among the blocks of all traces.

@@ -164,12 +164,12 @@ func (s *Structure) SetHits(turn, hits int) {
 // Plan returns the plan of trace i, as it was appended.
 func (s *Structure) Plan(i int) *Plan {
 	p := new(Plan)
-	s.plan(i, p)
+	s.ReadPlan(i, p)
 	return p
 }
 
-// plan is Plan into the slices of p.
-func (s *Structure) plan(i int, p *Plan) {
+// ReadPlan is Plan into the slices of p.
+func (s *Structure) ReadPlan(i int, p *Plan) {
 	t := s.Traces.At(i)
 	p.Trace = t
 	p.Sessions = s.Sessions.Range(p.Sessions[:0], t.FirstSession, t.Sessions)

@@ -70,19 +70,16 @@ func (v *verifier) dataset(ctx context.Context, key string) error {
 	if err != nil || dataset == nil {
 		return err
 	}
-	var parts []*manifest.Manifest
 	for _, kind := range PartKinds() {
 		if _, ok := dataset.Parts[kind]; !ok {
 			continue // noted as damage of the dataset
 		}
-		m, err := v.part(ctx, kind, dataset.Parts[kind])
-		if err != nil {
+		if _, err := v.part(ctx, kind, dataset.Parts[kind]); err != nil {
 			return err
 		}
-		parts = append(parts, m)
 	}
 	if len(v.Damages) == 0 {
-		return v.open(ctx, dataset, parts)
+		return v.open(ctx, key)
 	}
 	return nil
 }
@@ -191,11 +188,11 @@ func (v *verifier) digest(ctx context.Context, path string, want int64) (n int64
 }
 
 // open opens the dataset, which checks the tables, and follows every start and offset.
-func (v *verifier) open(ctx context.Context, dataset *manifest.Manifest, parts []*manifest.Manifest) error {
+func (v *verifier) open(ctx context.Context, key string) error {
 	c := newCache(v.root, v.disk)
 	defer c.Close()
-	return v.note(filepath.Join(v.root, DatasetKind, dataset.Key), c.Guard(func() error {
-		if err := c.openParts(dataset, parts); err != nil {
+	return v.note(DatasetPath(v.root, key), c.Guard(func() error {
+		if err := c.open(key); err != nil {
 			return err
 		}
 		return c.checkStarts(ctx)
@@ -204,7 +201,7 @@ func (v *verifier) open(ctx context.Context, dataset *manifest.Manifest, parts [
 
 // checkStarts checks every start, by rendering every trace, and every offset.
 func (c *Cache) checkStarts(ctx context.Context) error {
-	for i := range c.Structure.Traces.Len() {
+	for i := range c.Traces() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

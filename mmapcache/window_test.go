@@ -27,7 +27,9 @@ func TestWindowsAreThePrompt(t *testing.T) {
 					want = p.AppendTokenIDs(want, k)
 				}
 				for _, s := range p.path {
-					for _, w := range c.AppendWindows(nil, tree.Plan, int(s)) {
+					windows, err := c.AppendWindows(nil, i, tree.Plan, int(s))
+					require.NoError(t, err)
+					for _, w := range windows {
 						got = c.appendTokens(got, w.Start, w.Tokens)
 					}
 				}

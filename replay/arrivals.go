@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/arrivals"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
@@ -131,8 +132,8 @@ func (o *Options) maxOpen() int {
 
 // HasRecordedStarts reports whether every trace of the cache has a recorded start, so that RecordedArrivals can play them.
 func (o *Options) HasRecordedStarts() bool {
-	n := o.Cache.Structure.RecordedStarts()
-	return n > 0 && n == o.Cache.Structure.Traces.Len()
+	n := o.Cache.RecordedStarts()
+	return n > 0 && n == o.Cache.Traces()
 }
 
 // CheckArrivals returns an error about arrivals that the cache does not have: a trace without a recorded start, a window without
@@ -211,38 +212,63 @@ func (p *arrivalPlan) checkWrap(o *Options) (shared bool, err error) {
 
 // refuseSeveralRequests returns an error about a trace with more than one request.
 func refuseSeveralRequests(o *Options, traces []int) error {
-	for _, k := range traces {
-		if t := o.Cache.Structure.Traces.At(k); t.Turns != 1 {
-			return fmt.Errorf("arrivals: a rate of requests: trace %q has %d requests, and a rate is of trees unless each has one", t.ID, t.Turns)
+	selected := selectedOf(o.Cache, traces)
+	return o.Cache.EachShard(func(first int, s *mmapcache.Structure) error {
+		for k := range s.Traces.Len() {
+			if t := s.Traces.At(k); selected[first+k] && t.Turns != 1 {
+				return fmt.Errorf("arrivals: a rate of requests: trace %q has %d requests, and a rate is of trees unless each has one", t.ID, t.Turns)
+			}
 		}
+		return nil
+	})
+}
+
+// selectedOf says of every trace of a cache whether it is one of some.
+func selectedOf(c *mmapcache.Cache, traces []int) []bool {
+	selected := make([]bool, c.Traces())
+	for _, k := range traces {
+		selected[k] = true
 	}
-	return nil
+	return selected
+}
+
+// recordedStarts returns when each trace of a cache began.
+func recordedStarts(c *mmapcache.Cache) ([]arrivals.Start, error) {
+	starts := make([]arrivals.Start, 0, c.Traces())
+	err := c.EachShard(func(first int, s *mmapcache.Structure) error {
+		for k := range s.Traces.Len() {
+			start := arrivals.Start{Trace: first + k}
+			if ms, ok := s.RecordedStart(k); ok {
+				start.Nanos, start.Known = int64(math.RoundToEven(ms*1e6)), true
+			}
+			starts = append(starts, start)
+		}
+		return nil
+	})
+	return starts, err
 }
 
 // recordedPlan plans traces at their recorded starts. The window counts from the first start of the cache, also where that is of a
 // trace that is not selected.
 func recordedPlan(o *Options, traces []int) (p arrivalPlan, err error) {
-	starts := make([]arrivals.Start, o.Cache.Structure.Traces.Len())
-	for k := range starts {
-		ms, ok := o.Cache.Structure.RecordedStart(k)
-		starts[k] = arrivals.Start{Trace: k, Nanos: int64(math.RoundToEven(ms * 1e6)), Known: ok}
-		if !ok {
-			starts[k].Nanos = 0
-		}
+	starts, err := recordedStarts(o.Cache)
+	if err != nil {
+		return p, err
 	}
 	list, err := o.Arrivals.window(o.Pace.Speed).Select(starts)
 	var missing *arrivals.MissingError
 	if errors.As(err, &missing) {
+		t, err := o.Cache.Trace(missing.First)
+		if err != nil {
+			return p, err
+		}
 		return p, fmt.Errorf("arrivals: %d of %d traces have no recorded start, the first is %q: its format has none, or its cache was made before agentx kept them (agentx convert --force makes it again)",
-			missing.Missing, missing.Traces, o.Cache.Structure.Traces.At(missing.First).ID)
+			missing.Missing, missing.Traces, t.ID)
 	}
 	if err != nil {
 		return p, err
 	}
-	selected := make([]bool, len(starts))
-	for _, k := range traces {
-		selected[k] = true
-	}
+	selected := selectedOf(o.Cache, traces)
 	var instants []time.Duration
 	first := time.Duration(0)
 	for _, a := range list {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"time"
@@ -48,6 +49,7 @@ type estimate struct {
 	dealer dealer
 	plans  []*mmapcache.Plan // by lane: the one that it plays
 	flying flights
+	err    error // the cache cannot be read
 }
 
 // Next opens the next trace that can be played.
@@ -57,7 +59,11 @@ func (e *estimate) Next(lane int) (conductor.Assignment, bool) {
 		if !ok {
 			return conductor.Assignment{}, false
 		}
-		p := e.cache.Structure.Plan(trace)
+		p, err := e.cache.Plan(trace)
+		if err != nil {
+			e.err = fmt.Errorf("replay: trace %d of the cache cannot be read: %w", trace, err)
+			return conductor.Assignment{}, false
+		}
 		if s, err := newSchedule(p, e.view, e.cache.Facts.Rules); err == nil {
 			e.plans[lane] = p
 			return conductor.Assignment{Tree: s.Tree}, true
@@ -75,7 +81,7 @@ func (e *estimate) send(d conductor.Dispatch) error {
 
 // play returns when the last answer has come. Of a run of centuries it returns a part.
 func (e *estimate) play(c *conductor.Conductor) (now time.Duration, err error) {
-	for err = c.Start(0); err == nil && !c.Done() && now < 1<<62; {
+	for err = c.Start(0); cmp.Or(err, e.err) == nil && !c.Done() && now < 1<<62; {
 		at, ok := c.NextWake()
 		if len(e.flying) > 0 && (!ok || e.flying[0].end <= at) {
 			f := heap.Pop(&e.flying).(flight)
@@ -86,7 +92,7 @@ func (e *estimate) play(c *conductor.Conductor) (now time.Duration, err error) {
 		now = at
 		c.Wake(now)
 	}
-	return now, err
+	return now, cmp.Or(err, e.err)
 }
 
 // flight is a request that is answered at an instant.

@@ -69,6 +69,8 @@ func (s *sampler) openLanes(o *Options, traces []int, starts startPolicy) ([]sta
 	s.elsewhere.primed = o.Warmup.asked()
 	begun, opened := s.openFirst(lanes, starts)
 	switch {
+	case s.err != nil:
+		return nil, s.err
 	case opened == 0:
 		return nil, fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
 	case len(begun) == 0:

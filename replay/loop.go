@@ -43,6 +43,7 @@ type loop struct {
 type treeSource interface {
 	conductor.Source
 	ended(lane int) // the tree that the lane plays is over
+	failed() error  // the cache cannot be read, which ends the phase
 }
 
 // transport sends requests. Each comes back as an event of the clock.
@@ -125,6 +126,7 @@ func (l *loop) advance(now time.Duration) {
 		}
 	}
 	l.fail(l.conductor.Err())
+	l.fail(l.source.failed())
 	if l.backlog != nil {
 		l.backlog.set(now, l.conductor.Counts())
 	}

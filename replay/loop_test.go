@@ -113,6 +113,8 @@ type treesOf struct{ conductor.Source }
 
 func (treesOf) ended(int) {}
 
+func (treesOf) failed() error { return nil }
+
 // buckets counts the records.
 func (s *simulation) buckets() map[measure.Bucket]int {
 	n := map[measure.Bucket]int{}

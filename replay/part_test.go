@@ -138,7 +138,7 @@ func TestPartsBeginAsOneClient(t *testing.T) {
 func TestPartsPlayEachTraceOnce(t *testing.T) {
 	demo := cachetest.Demo(t)
 	once := map[int]int{}
-	for k := range demo.Structure.Traces.Len() {
+	for k := range demo.Traces() {
 		once[k] = 1
 	}
 	for name, set := range map[string]func(*Options){

@@ -186,4 +186,4 @@ func (p *Player) Done() bool {
 func (p *Player) Counts() conductor.Counts { return p.conductor.Counts() }
 
 // Err returns what ended the play before its bounds.
-func (p *Player) Err() error { return errors.Join(p.err, p.conductor.Err()) }
+func (p *Player) Err() error { return errors.Join(p.err, p.conductor.Err(), p.source.failed()) }

@@ -104,7 +104,7 @@ func TestPlayerPlaysTheRun(t *testing.T) {
 					want = append(want, fmt.Sprint(s.at, s.lane, s.ordinal, s.trace, s.session, s.turn))
 				}
 				for k, u := range turns {
-					plan := o.Cache.Structure.Plan(u.Trace)
+					plan := cachetest.Plan(o.Cache, u.Trace)
 					got = append(got, fmt.Sprint(at[k], u.Lane, u.Tree, plan.Trace.ID, plan.Sessions[u.Session].ID, u.Turn))
 					require.Equal(t, k, u.ID)
 				}
@@ -176,7 +176,7 @@ func TestPlayerOfAStructure(t *testing.T) {
 	p, err := NewPlayer(Options{Cache: c, Concurrency: 4})
 	require.NoError(t, err)
 	turns, _ := playedOn(t, p, aSecond)
-	require.Len(t, turns, c.Structure.Turns.Len(), "every turn once")
+	require.Len(t, turns, c.Facts.Turns, "every turn once")
 	require.Equal(t, 16, p.Counts().TreesDrained)
 	require.Error(t, p.Returned(0, 1<<50, conductor.OK), "it has returned before")
 }

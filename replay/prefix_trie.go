@@ -56,8 +56,8 @@ const (
 	marked                      // before the segment's end
 )
 
-// add adds the prompts of turns of a trace, and returns the node at which each ends.
-func (t *prefixTrie) add(p *mmapcache.Plan, turns []int32) (ends map[int32]int32) {
+// add adds the prompts of turns of a trace, and returns the node at which each ends. The error is one of the cache.
+func (t *prefixTrie) add(trace int, p *mmapcache.Plan, turns []int32) (ends map[int32]int32, err error) {
 	needed := make([]bool, len(p.Segments))
 	for _, turn := range turns {
 		for s := p.Turns[turn].Last; s != mmapcache.None && !needed[s]; s = p.Segments[s].Parent {
@@ -70,8 +70,15 @@ func (t *prefixTrie) add(p *mmapcache.Plan, turns []int32) (ends map[int32]int32
 	}
 	nodes, states := make([]int32, len(p.Segments)), make([]markerState, len(p.Segments))
 	for k := range p.Segments { // parents stand before their children
-		if needed[k] {
-			nodes[k], states[k] = t.addSegment(p, k, tools, nodes, states)
+		if !needed[k] {
+			continue
+		}
+		nodes[k], states[k] = t.addSegment(p, k, tools, nodes, states)
+		if t.windows, err = t.cache.AppendWindows(t.windows[:0], trace, p, k); err != nil {
+			return nil, err
+		}
+		for _, w := range t.windows {
+			nodes[k] = t.window(nodes[k], w)
 		}
 	}
 	ends = make(map[int32]int32, len(turns))
@@ -84,10 +91,10 @@ func (t *prefixTrie) add(p *mmapcache.Plan, turns []int32) (ends map[int32]int32
 			}
 		}
 	}
-	return ends
+	return ends, nil
 }
 
-// addSegment adds a segment behind its parent.
+// addSegment adds what begins a segment behind its parent.
 func (t *prefixTrie) addSegment(p *mmapcache.Plan, k int, tools map[int32]uint32, nodes []int32, states []markerState) (node int32, state markerState) {
 	s := &p.Segments[k]
 	first := s.Parent == mmapcache.None
@@ -105,10 +112,6 @@ func (t *prefixTrie) addSegment(p *mmapcache.Plan, k int, tools map[int32]uint32
 				node, state = t.mark(node), marked
 			}
 		}
-	}
-	t.windows = t.cache.AppendWindows(t.windows[:0], p, k)
-	for _, w := range t.windows {
-		node = t.window(node, w)
 	}
 	return node, state
 }

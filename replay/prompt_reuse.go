@@ -51,8 +51,7 @@ func (l *promptLog) reuse(c *mmapcache.Cache, endpoint payload.Endpoint, target 
 	for _, list := range groups {
 		err := c.Guard(func() error {
 			count := prefixCount{prefixTrie: newPrefixTrie(c, endpoint, target), total: total}
-			count.add(list, played)
-			return nil
+			return count.add(list, played)
 		})
 		if err != nil {
 			return nil, err
@@ -67,8 +66,8 @@ type prefixCount struct {
 	total *measure.Prompts
 }
 
-// add counts prompts, in the order in which they were sent.
-func (c *prefixCount) add(list []sentPrompt, played []int) {
+// add counts prompts, in the order in which they were sent. The error is one of the cache.
+func (c *prefixCount) add(list []sentPrompt, played []int) error {
 	turns := map[int][]int32{} // by trace
 	for _, p := range list {
 		turns[played[p.tree]] = append(turns[played[p.tree]], p.turn)
@@ -76,7 +75,13 @@ func (c *prefixCount) add(list []sentPrompt, played []int) {
 	ends := map[int]map[int32]int32{}
 	for trace, list := range turns {
 		slices.Sort(list)
-		ends[trace] = c.prefixTrie.add(c.cache.Structure.Plan(trace), slices.Compact(list))
+		plan, err := c.cache.Plan(trace)
+		if err != nil {
+			return err
+		}
+		if ends[trace], err = c.prefixTrie.add(trace, plan, slices.Compact(list)); err != nil {
+			return err
+		}
 	}
 	type counted struct {
 		sentPrompt
@@ -98,6 +103,7 @@ func (c *prefixCount) add(list []sentPrompt, played []int) {
 			c.total.Reused += p.reused
 		}
 	}
+	return nil
 }
 
 // common returns the last node on the way to a node that all trees share.

@@ -68,7 +68,7 @@ func heads(t *testing.T) *mmapcache.Cache {
 // are no tokens.
 func spelled(c *mmapcache.Cache, trace, turn, tree int, endpoint payload.Endpoint, target payload.MarkerTarget) (list []uint64) {
 	const marker, message = 1 << 60, 1 << 61
-	plan := c.Structure.Plan(trace)
+	plan := cachetest.Plan(c, trace)
 	tools := map[int32]uint32{}
 	for _, r := range plan.Tools {
 		tools[r.Segment] = r.Turn + 1
@@ -93,7 +93,11 @@ func spelled(c *mmapcache.Cache, trace, turn, tree int, endpoint payload.Endpoin
 			}
 		}
 		last := &messages[len(messages)-1]
-		for _, w := range c.AppendWindows(nil, plan, int(s)) {
+		windows, err := c.AppendWindows(nil, trace, plan, int(s))
+		if err != nil {
+			panic(err)
+		}
+		for _, w := range windows {
 			for k := range w.Tokens {
 				*last = append(*last, uint64(int(w.Start+k)%c.CorpusTokens()))
 			}
@@ -152,14 +156,14 @@ func checkReuse(t *rapid.T, c *mmapcache.Cache) {
 	endpoint := rapid.SampledFrom([]payload.Endpoint{payload.ChatCompletions, payload.Completions, payload.TextCompletions}).Draw(t, "endpoint")
 	var played []int
 	for range rapid.IntRange(1, 6).Draw(t, "trees") {
-		played = append(played, rapid.IntRange(0, min(5, c.Structure.Traces.Len()-1)).Draw(t, "trace"))
+		played = append(played, rapid.IntRange(0, min(5, c.Traces()-1)).Draw(t, "trace"))
 	}
 	var log promptLog
 	var earlier [][]uint64
 	want := &measure.Prompts{}
 	for k := range rapid.IntRange(1, 12).Draw(t, "requests") {
 		tree := rapid.IntRange(0, len(played)-1).Draw(t, "tree")
-		plan := c.Structure.Plan(played[tree])
+		plan := cachetest.Plan(c, played[tree])
 		r := &measure.Record{Phase: measure.ProfilingPhase, Credit: k, Tree: tree, PlanTurn: rapid.IntRange(0, min(11, len(plan.Turns)-1)).Draw(t, "turn"), Bucket: measure.Profiling}
 		if rapid.IntRange(0, 3).Draw(t, "cooldown") == 0 {
 			r.Bucket = measure.Cooldown

@@ -268,8 +268,8 @@ func TestRecyclersLoadAhead(t *testing.T) {
 		s := guarded(t, recycle, singles(t, "A", "B", "C", "D", "E", "F", "G"), 0, 1)
 		s.prefetch()
 		require.Len(t, s.ahead, prefetchDepth)
-		for _, load := range s.ahead {
-			require.NotContains(t, []int{0, 1}, load().index, "lanes play these")
+		for _, a := range s.ahead {
+			require.NotContains(t, []int{0, 1}, a.load().index, "lanes play these")
 		}
 		require.Equal(t, []string{"A", "C"}, []string{s.openNext(0), s.openNext(0)}, "B is live")
 		require.Len(t, s.ahead, prefetchDepth-1, "it was loaded ahead")

@@ -145,8 +145,8 @@ func TestGapsArePlayed(t *testing.T) {
 	for _, r := range p.records {
 		ends[key{r.Session, r.Turn}] = r.End
 	}
-	for i := range c.Structure.Traces.Len() {
-		plan := c.Structure.Plan(i)
+	for i := range c.Traces() {
+		plan := cachetest.Plan(c, i)
 		s, err := newSchedule(plan, view{pace: o.Pace}, c.Facts.Rules)
 		require.NoError(t, err)
 		for _, r := range p.records {

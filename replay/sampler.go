@@ -53,7 +53,7 @@ func newSampler(o Options, warn func(string)) *sampler {
 	s := &sampler{
 		traceLoader: traceLoader{
 			cache: o.Cache, view: o.view(), encoding: o.Endpoint.Encoding(), warn: warn,
-			loaded: map[int]*loadedTrace{}, ahead: map[int]func() loadResult{}, skipped: map[int]bool{}, warned: map[int]bool{},
+			loaded: map[int]*loadedTrace{}, ahead: map[int]aheadTrace{}, skipped: map[int]bool{}, warned: map[int]bool{},
 		},
 		dealer: &dealer{order: o.Order, seed: o.Seed, once: o.once()}, recycle: o.Recycle, guarded: o.MaxLivePerTrace,
 		ledger: newLedger(o.NewID()), unmarked: o.Marker == payload.NoMarker,

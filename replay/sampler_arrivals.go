@@ -57,12 +57,15 @@ func (s *sampler) prepareArrivals(traces []int) error {
 		for _, trace := range traces {
 			s.load(trace) // which warns
 		}
+		if s.err != nil {
+			return s.err
+		}
 		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
 	}
 	s.prefetchArrivals()
 	for _, trace := range s.dealer.upcoming(readyArrivals) {
-		if load := s.ahead[trace]; load != nil {
-			if r := load(); r.err == nil {
+		if a, ok := s.ahead[trace]; ok {
+			if r := a.load(); r.err == nil {
 				_, _ = r.render() // an error comes up again when the trace is sent
 			}
 		}

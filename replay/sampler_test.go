@@ -22,7 +22,7 @@ import (
 func dealing(c *mmapcache.Cache, lanes int) *sampler {
 	s := newSampler(Options{Cache: c, Concurrency: lanes, Switches: withoutTreeIdle(), NewID: func() string { return "bench-1" }}, func(string) {})
 	s.dealer.once = false
-	s.dealer.traces = firstFitting(make([]int, c.Structure.Traces.Len()), 0, 0)
+	s.dealer.traces = firstFitting(make([]int, c.Traces()), 0, 0)
 	return s
 }
 

@@ -3,15 +3,23 @@ package replay
 import (
 	"fmt"
 	"slices"
+
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // selectTraces returns the positions in the cache of the traces that options select: with MaxContext those whose requests
 // all fit it, with overhead tokens added to each prompt.
 func selectTraces(o Options, overhead int) (kept []int, err error) {
-	peaks := make([]int, o.Cache.Structure.Traces.Len())
+	peaks := make([]int, o.Cache.Traces())
 	if o.MaxContext > 0 {
-		for i := range peaks {
-			peaks[i] = peakTokens(o, i, overhead)
+		err = o.Cache.EachShard(func(first int, s *mmapcache.Structure) error {
+			for k := range s.Traces.Len() {
+				peaks[first+k] = peakTokens(s.Plan(k), o.Cache.Facts.Rules, overhead)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	kept = firstFitting(peaks, o.MaxContext, o.Traces)
@@ -26,11 +34,10 @@ func selectTraces(o Options, overhead int) (kept []int, err error) {
 }
 
 // peakTokens returns the tokens of a trace's longest request, prompt and completion together.
-func peakTokens(o Options, trace, overhead int) (peak int) {
-	p := o.Cache.Structure.Plan(trace)
+func peakTokens(p *mmapcache.Plan, rules mmapcache.TimeRules, overhead int) (peak int) {
 	for _, session := range p.Sessions {
 		for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
-			peak = max(peak, int(t.In)+overhead+o.Cache.Facts.Rules.MaxTokens(session.Kind, t))
+			peak = max(peak, int(t.In)+overhead+rules.MaxTokens(session.Kind, t))
 		}
 	}
 	return peak

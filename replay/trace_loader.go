@@ -28,10 +28,11 @@ type traceLoader struct {
 	plans    bool // plans are all that is needed of traces: none is loaded ahead, none rendered
 	warn     func(string)
 
-	loaded  map[int]*loadedTrace      // by trace: those that lanes play
-	ahead   map[int]func() loadResult // by trace: being loaded ahead
-	skipped map[int]bool              // traces that cannot be played
-	warned  map[int]bool              // traces that a warning was about
+	loaded  map[int]*loadedTrace // by trace: those that lanes play
+	ahead   map[int]aheadTrace   // by trace: being loaded ahead
+	skipped map[int]bool         // traces that cannot be played
+	err     error                // the cache cannot be read, which ends the run
+	warned  map[int]bool         // traces that a warning was about
 
 	workers    chan struct{} // those that load ahead now; nil: one for each trace
 	memory     int64         // of traces that are loaded ahead, about; with workers at most maxAhead
@@ -39,28 +40,40 @@ type traceLoader struct {
 	closed     atomic.Bool
 }
 
-// loadResult is a trace, or the reason why it cannot be played.
+// aheadTrace is a trace that is being loaded ahead.
+type aheadTrace struct {
+	load   func() loadResult
+	memory int64 // bytes, about
+}
+
+// loadResult is a trace, or the reason why it cannot be played. Without a trace the cache cannot be read.
 type loadResult struct {
 	*loadedTrace
 	err error
 }
 
-// load returns a trace; nil: it cannot be played.
+// failed returns the error about a cache that cannot be read.
+func (l *traceLoader) failed() error { return l.err }
+
+// load returns a trace; nil: it cannot be played, or the cache cannot be read.
 func (l *traceLoader) load(trace int) *loadedTrace {
 	if t := l.loaded[trace]; t != nil {
 		return t
 	}
-	if l.skipped[trace] {
+	if l.skipped[trace] || l.err != nil {
 		return nil
 	}
-	result := l.ahead[trace]
-	if result == nil {
-		result = l.loader(trace)
-	} else {
-		l.memory -= l.memoryOf(trace)
+	load := l.loader(trace)
+	if a, ok := l.ahead[trace]; ok {
+		load = a.load
+		l.memory -= a.memory
 		delete(l.ahead, trace)
 	}
-	r := result()
+	r := load()
+	if r.loadedTrace == nil {
+		l.err = r.err
+		return nil
+	}
 	if r.err != nil {
 		l.skipped[trace] = true
 		l.warnOnce(trace, fmt.Sprintf("trace %q cannot be played and is skipped: %v", r.plan.Trace.ID, r.err))
@@ -72,9 +85,12 @@ func (l *traceLoader) load(trace int) *loadedTrace {
 // loader returns a function that loads a trace at its first call. It may be called by several goroutines.
 func (l *traceLoader) loader(trace int) func() loadResult {
 	return sync.OnceValue(func() loadResult {
-		t := &loadedTrace{index: trace, plan: l.cache.Structure.Plan(trace)}
+		plan, err := l.cache.Plan(trace)
+		if err != nil {
+			return loadResult{err: fmt.Errorf("replay: trace %d of the cache cannot be read: %w", trace, err)}
+		}
+		t := &loadedTrace{index: trace, plan: plan}
 		t.render = sync.OnceValues(func() (*mmapcache.RenderedTrace, error) { return l.cache.Render(trace, l.encoding) })
-		var err error
 		t.schedule, err = newSchedule(t.plan, l.view, l.cache.Facts.Rules)
 		return loadResult{t, err}
 	})
@@ -104,27 +120,21 @@ func (l *traceLoader) warnOnce(trace int, text string) {
 // maxAhead bounds what is loaded ahead by few workers, in bytes.
 const maxAhead = 128 << 20
 
-// memoryOf returns about how many bytes a trace takes once it is loaded and rendered.
-func (l *traceLoader) memoryOf(trace int) int64 {
-	t := l.cache.Structure.Traces.At(trace)
-	return 2048 + 400*int64(t.Turns) + 300*int64(t.Sessions) + 16*int64(t.Blocks) + 80*int64(t.Segments) + 40*int64(t.Runs)
-}
-
 // loadAhead loads traces in goroutines of their own, so that a long one does not delay the loop.
 func (l *traceLoader) loadAhead(traces []int) {
 	if l.plans {
 		return
 	}
 	for _, trace := range traces {
-		if l.loaded[trace] != nil || l.skipped[trace] || l.ahead[trace] != nil {
+		if l.loaded[trace] != nil || l.skipped[trace] || l.ahead[trace].load != nil {
 			continue
 		}
-		size := l.memoryOf(trace)
+		size := l.cache.RenderedBytes(trace)
 		if l.workers != nil && len(l.ahead) > 0 && l.memory+size > maxAhead {
 			return
 		}
 		load := l.loader(trace)
-		l.ahead[trace] = load
+		l.ahead[trace] = aheadTrace{load, size}
 		l.memory += size
 		l.prefetches.Go(func() {
 			if l.workers != nil {

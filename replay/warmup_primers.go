@@ -50,6 +50,8 @@ func (s primerSource) Next(lane int) (a conductor.Assignment, ok bool) {
 // ended does nothing: the lane still plays the tree whose primers were sent.
 func (s primerSource) ended(int) {}
 
+func (s primerSource) failed() error { return nil }
+
 // primers returns the primers of lanes as trees, and how many there are.
 func (w *warmup) primers(lanes []int) (source primerSource, n int) {
 	var leads []time.Duration

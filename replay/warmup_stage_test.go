@@ -188,8 +188,8 @@ func TestNothingIsLostBetweenPhases(t *testing.T) {
 func requireComplete(t *testing.T, r *virtualRun, starts map[int]*conductor.StartState) {
 	type key struct{ tree, session, turn int }
 	names := map[string][2]int{} // trace and session by name
-	for i := range r.Cache.Structure.Traces.Len() {
-		for n, s := range r.Cache.Structure.Plan(i).Sessions {
+	for i := range r.Cache.Traces() {
+		for n, s := range cachetest.Plan(r.Cache, i).Sessions {
 			names[s.ID] = [2]int{i, n}
 		}
 	}
@@ -205,7 +205,7 @@ func requireComplete(t *testing.T, r *virtualRun, starts map[int]*conductor.Star
 	}
 	want := map[key]bool{}
 	for tree, trace := range traces {
-		for n, s := range r.Cache.Structure.Plan(trace).Sessions {
+		for n, s := range cachetest.Plan(r.Cache, trace).Sessions {
 			first := 0
 			if start := starts[tree]; start != nil {
 				first = start.TurnsDone[n]

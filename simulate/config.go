@@ -241,7 +241,7 @@ func (c *Config) fits() error {
 
 // traces returns how many traces of the input are played.
 func (c *Config) traces() int {
-	n := c.Input.Cache().Structure.Traces.Len()
+	n := c.Input.Cache().Traces()
 	if c.LimitTraces > 0 {
 		n = min(n, c.LimitTraces)
 	}

@@ -67,7 +67,7 @@ func (c *Config) recorded() (list []hitcurve.Access, err error) {
 	if c.Input == nil {
 		return nil, errors.New("no input: nothing is recorded")
 	}
-	turns, err := workload.Recorded(c.Input.Cache().Structure, c.LimitTraces, c.BlockSize(), c.Switches.IDWidth)
+	turns, err := workload.Recorded(c.Input.Cache(), c.LimitTraces, c.BlockSize(), c.Switches.IDWidth)
 	if c.LimitRequests > 0 {
 		turns = turns[:min(len(turns), c.LimitRequests)]
 	}

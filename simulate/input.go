@@ -15,6 +15,7 @@ import (
 type Input struct {
 	cache    *mmapcache.Cache
 	mooncake bool
+	block    int // tokens that an id of the first trace stands for
 
 	mu       sync.Mutex
 	sessions map[numbering]*workload.Sessions // made once for each
@@ -32,13 +33,17 @@ const mooncakeFormat = "mooncake"
 // NewInput returns the input of a cache, of which it reads the tables alone. It refuses one that mixes formats.
 func NewInput(c *mmapcache.Cache) (*Input, error) {
 	n := c.Facts.Generations[mooncakeFormat]
-	switch traces := c.Structure.Traces.Len(); {
+	switch traces := c.Traces(); {
 	case traces == 0:
 		return nil, errors.New("no trace: nothing to simulate")
 	case n > 0 && n < traces:
 		return nil, fmt.Errorf("%d traces of Mooncake and %d of Weka: want one format", n, traces-n)
 	}
-	return &Input{cache: c, mooncake: n > 0, sessions: map[numbering]*workload.Sessions{}}, nil
+	first, err := c.Trace(0)
+	if err != nil {
+		return nil, err
+	}
+	return &Input{cache: c, mooncake: n > 0, block: int(first.BlockSize), sessions: map[numbering]*workload.Sessions{}}, nil
 }
 
 // Mooncake reports whether the traces were made of Mooncake rows. Others are trees of sessions.
@@ -48,7 +53,7 @@ func (in *Input) Mooncake() bool { return in.mooncake }
 func (in *Input) Cache() *mmapcache.Cache { return in.cache }
 
 // BlockSize returns the tokens that a hash id of the first trace stands for.
-func (in *Input) BlockSize() int { return int(in.cache.Structure.Traces.At(0).BlockSize) }
+func (in *Input) BlockSize() int { return in.block }
 
 // sessionsOf returns the sessions of Mooncake rows, or the roots of trees, with blocks numbered for an engine.
 func (in *Input) sessionsOf(block int, width preset.IDWidth) (*workload.Sessions, error) {
@@ -62,7 +67,7 @@ func (in *Input) sessionsOf(block int, width preset.IDWidth) (*workload.Sessions
 	if in.mooncake {
 		number = workload.Mooncake
 	}
-	s, err := number(in.cache.Structure, block, width)
+	s, err := number(in.cache, block, width)
 	if err == nil {
 		in.sessions[key] = s
 	}

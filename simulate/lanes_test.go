@@ -69,7 +69,7 @@ func TestLanesPlayTheirOptions(t *testing.T) {
 			turn, ok := p.Take(time.Duration(event.at))
 			require.True(t, ok, "%s: request %d leaves at %d ns", name, event.request, event.at)
 			q := r.Requests[event.request]
-			session := int(c.Structure.Traces.At(turn.Trace).FirstSession) + turn.Session
+			session := int(cachetest.Plan(c, turn.Trace).Trace.FirstSession) + turn.Session
 			require.Equal(t, [2]int{q.Session, q.Number}, [2]int{session, turn.Turn}, name)
 			order += fmt.Sprintln(turn.Lane, session, turn.Turn, event.at)
 		}
@@ -123,7 +123,7 @@ func TestLanes(t *testing.T) {
 		return r
 	}
 	all := play(func(*Config) {})
-	require.Len(t, all.Requests, c.Structure.Turns.Len())
+	require.Len(t, all.Requests, c.Facts.Turns)
 	plain := play(func(c *Config) { c.Plain = true })
 	require.Len(t, plain.Requests, len(all.Requests))
 	for k, r := range all.Requests {
@@ -133,7 +133,7 @@ func TestLanes(t *testing.T) {
 	assert.Len(t, play(func(c *Config) { c.LimitRequests = 50 }).Requests, 50)
 	assert.Len(t, play(func(c *Config) { c.LimitRequests = 500 }).Requests, 500, "trees are played again")
 	traces := play(func(c *Config) { c.LimitTraces, c.Concurrency = 2, 2 })
-	assert.Len(t, traces.Requests, int(c.Structure.Traces.At(0).Turns+c.Structure.Traces.At(1).Turns))
+	assert.Len(t, traces.Requests, len(cachetest.Plan(c, 0).Turns)+len(cachetest.Plan(c, 1).Turns))
 	for _, k := range []int{20, 60, 100} {
 		at := all.Requests[k].Arrival
 		n := 0

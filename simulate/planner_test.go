@@ -47,7 +47,7 @@ func conversationOf(t testing.TB, n int) *Input {
 		require.NoError(t, err)
 		require.NoError(t, s.Append(p))
 	}
-	in, err := NewInput(&mmapcache.Cache{Structure: s, Facts: mmapcache.StructureFacts{Generations: map[string]int{mooncakeFormat: len(m.Traces())}}})
+	in, err := NewInput(mmapcache.CacheOf(s, mmapcache.StructureFacts{Generations: map[string]int{mooncakeFormat: len(m.Traces())}}))
 	require.NoError(t, err)
 	return in
 }

@@ -245,25 +245,23 @@ func cacheKeys(root, begun string, kinds ...string) (values []string) {
 }
 
 func traceIDs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return idsIn(cmd, args, begun, func(s *mmapcache.Structure) (ids []string) {
+	return idsIn(cmd, args, begun, func(s *mmapcache.Structure, add func(id string)) {
 		for i := range s.Traces.Len() {
-			ids = append(ids, s.Traces.At(i).ID)
+			add(s.Traces.At(i).ID)
 		}
-		return ids
 	})
 }
 
 func sessionIDs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return idsIn(cmd, args, begun, func(s *mmapcache.Structure) (ids []string) {
+	return idsIn(cmd, args, begun, func(s *mmapcache.Structure, add func(id string)) {
 		for i := range s.Sessions.Len() {
-			ids = append(ids, s.Sessions.At(i).ID)
+			add(s.Sessions.At(i).ID)
 		}
-		return ids
 	})
 }
 
 // idsIn completes ids that are read from the cache of the first argument.
-func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache.Structure) []string) (ids []string, _ cobra.ShellCompDirective) {
+func idsIn(cmd *cobra.Command, args []string, begun string, read func(s *mmapcache.Structure, add func(id string))) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -276,7 +274,14 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(*mmapcache
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer c.Close()
-	_ = c.Guard(func() error { ids = withPrefix(read(c.Structure), begun); return nil }) // a damaged cache completes nothing
+	_ = c.EachShard(func(_ int, s *mmapcache.Structure) error { // damage completes nothing
+		read(s, func(id string) {
+			if strings.HasPrefix(id, begun) {
+				ids = append(ids, id)
+			}
+		})
+		return nil
+	})
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 

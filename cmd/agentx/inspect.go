@@ -121,22 +121,24 @@ func (f *inspectFlags) write(ctx context.Context, out *bufio.Writer, c *mmapcach
 }
 
 func writeDigests(ctx context.Context, w io.Writer, c *mmapcache.Cache, trace, model string) error {
-	for i := range c.Structure.Traces.Len() {
-		if err := ctx.Err(); err != nil {
-			return err
+	return c.EachShard(func(first int, s *mmapcache.Structure) error {
+		for k := range s.Traces.Len() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if trace != "" && s.Traces.At(k).ID != trace {
+				continue
+			}
+			d, err := c.Digest(first+k, model)
+			if err != nil {
+				return err
+			}
+			if err := printJSON(w, d); err != nil {
+				return err
+			}
 		}
-		if trace != "" && c.Structure.Traces.At(i).ID != trace {
-			continue
-		}
-		d, err := c.Digest(i, model)
-		if err != nil {
-			return err
-		}
-		if err := printJSON(w, d); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // writeMessages writes one line per turn. The content is what replay sends, byte for byte.

@@ -43,17 +43,40 @@ type corpusStats struct {
 	Oddities []mmapcache.Oddity `json:"oddities"`
 }
 
-func statsOf(c *mmapcache.Cache) (corpusStats, error) {
-	s := c.Structure
-	st := corpusStats{Traces: s.Traces.Len(), Turns: s.Turns.Len(), Sessions: map[string]int{}, Scopes: map[string]int{},
+func statsOf(c *mmapcache.Cache) (st corpusStats, err error) {
+	st = corpusStats{Traces: c.Traces(), Turns: c.Facts.Turns, Sessions: map[string]int{}, Scopes: map[string]int{},
 		Generations: c.Facts.Generations, RecordedStarts: c.Facts.Starts, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,
 		Ambiguous: c.Facts.Ambiguous, Dropped: c.Facts.Dropped,
-		BlockRuns: s.Runs.Len(), Segments: s.Segments.Len(), CorpusTokens: c.CorpusTokens(),
-		Oddities: append([]mmapcache.Oddity{}, c.Facts.Oddities...)}
-	st.ISL, st.OSL = lengths(s)
+		CorpusTokens: c.CorpusTokens(),
+		Oddities:     append([]mmapcache.Oddity{}, c.Facts.Oddities...)}
+	isl, osl := make([]float64, 0, st.Turns), make([]float64, 0, st.Turns)
+	err = c.EachShard(func(_ int, s *mmapcache.Structure) error {
+		st.add(s)
+		for i := range s.Turns.Len() {
+			t := s.Turns.At(i)
+			isl, osl = append(isl, float64(t.In)), append(osl, float64(t.Out))
+		}
+		return nil
+	})
+	if err != nil {
+		return st, err
+	}
+	st.ISL, st.OSL = measure.NewStat(isl), measure.NewStat(osl)
+	if st.BlockHits, st.TokenHits, err = c.HitRates(); err != nil {
+		return st, err
+	}
+	st.TheoreticalHits = st.BlockHits
+	sharing, err := c.Sharing()
+	st.Blocks, st.UniqueTokens = sharing.Blocks, sharing.Tokens
+	return st, err
+}
+
+// add counts the rows of a shard.
+func (st *corpusStats) add(s *mmapcache.Structure) {
+	st.BlockRuns += s.Runs.Len()
+	st.Segments += s.Segments.Len()
 	for i := range s.Traces.Len() {
-		t := s.Traces.At(i)
-		st.Scopes[t.Scope]++
+		st.Scopes[s.Traces.At(i).Scope]++
 	}
 	for i := range s.Sessions.Len() {
 		e := s.Sessions.At(i)
@@ -73,21 +96,6 @@ func statsOf(c *mmapcache.Cache) (corpusStats, error) {
 		st.HashIDs += int64(t.HashIDs)
 		st.LargestPrompt = max(st.LargestPrompt, t.In)
 	}
-	st.BlockHits, st.TokenHits = c.HitRates()
-	st.TheoreticalHits = st.BlockHits
-	sharing, err := c.Sharing()
-	st.Blocks, st.UniqueTokens = sharing.Blocks, sharing.Tokens
-	return st, err
-}
-
-// lengths returns the distributions of the lengths of prompts and completions.
-func lengths(s *mmapcache.Structure) (isl, osl measure.Stat) {
-	in, out := make([]float64, s.Turns.Len()), make([]float64, s.Turns.Len())
-	for i := range in {
-		t := s.Turns.At(i)
-		in[i], out[i] = float64(t.In), float64(t.Out)
-	}
-	return measure.NewStat(in), measure.NewStat(out)
 }
 
 // lengthsText writes a distribution of lengths for people.
@@ -101,8 +109,8 @@ func lengthsText(s measure.Stat) string {
 }
 
 func writeStats(w io.Writer, c *mmapcache.Cache, asJSON bool) error {
-	var st corpusStats
-	if err := c.Guard(func() (err error) { st, err = statsOf(c); return err }); err != nil {
+	st, err := statsOf(c)
+	if err != nil {
 		return err
 	}
 	if asJSON {

@@ -26,10 +26,10 @@ type traceRow struct {
 
 // traceRows reads the list of traces of a cache.
 func traceRows(c *mmapcache.Cache) (list []traceRow, err error) {
-	err = c.Guard(func() error {
-		for i := range c.Structure.Traces.Len() {
-			r := rowOf(c.Structure, c.Structure.Traces.At(i))
-			if ms, ok := c.Structure.RecordedStart(i); ok {
+	err = c.EachShard(func(_ int, s *mmapcache.Structure) error {
+		for k := range s.Traces.Len() {
+			r := rowOf(s, s.Traces.At(k))
+			if ms, ok := s.RecordedStart(k); ok {
 				r.RecordedStart = &ms
 			}
 			list = append(list, r)
@@ -108,26 +108,32 @@ func spanText(seconds float64) string {
 
 // checkSelection returns an error if a cache lacks the trace or session of a selection. It suggests the most similar name.
 func checkSelection(c *mmapcache.Cache, cache string, sel mmapcache.Selection) error {
-	return c.Guard(func() error {
-		var traces, sessions []string
-		for i := range c.Structure.Traces.Len() {
-			t := c.Structure.Traces.At(i)
+	if sel.Trace == "" && sel.Session == "" {
+		return nil
+	}
+	var traces, sessions []string
+	err := c.EachShard(func(_ int, s *mmapcache.Structure) error {
+		for i := range s.Traces.Len() {
+			t := s.Traces.At(i)
 			traces = append(traces, t.ID)
 			if sel.Session == "" || sel.Trace != "" && sel.Trace != t.ID {
 				continue
 			}
 			for k := range t.Sessions {
-				sessions = append(sessions, c.Structure.Sessions.At(int(t.FirstSession+k)).ID)
+				sessions = append(sessions, s.Sessions.At(int(t.FirstSession+k)).ID)
 			}
-		}
-		if sel.Trace != "" && !slices.Contains(traces, sel.Trace) {
-			return unknownName("trace", sel.Trace, traces, "agentx inspect "+cache+" lists them")
-		}
-		if sel.Session != "" && !slices.Contains(sessions, sel.Session) {
-			return unknownName("session", sel.Session, sessions, "agentx inspect "+cache+" --all | grep ^session")
 		}
 		return nil
 	})
+	switch {
+	case err != nil:
+		return err
+	case sel.Trace != "" && !slices.Contains(traces, sel.Trace):
+		return unknownName("trace", sel.Trace, traces, "agentx inspect "+cache+" lists them")
+	case sel.Session != "" && !slices.Contains(sessions, sel.Session):
+		return unknownName("session", sel.Session, sessions, "agentx inspect "+cache+" --all | grep ^session")
+	}
+	return nil
 }
 
 // unknownName returns an error about a name that a cache lacks. It suggests the most similar name, or else how to look.

@@ -68,6 +68,15 @@ func Open(t testing.TB, root, key string) *mmapcache.Cache {
 	return c
 }
 
+// Plan returns the plan of a trace of a cache that can be read.
+func Plan(c *mmapcache.Cache, trace int) *mmapcache.Plan {
+	p, err := c.Plan(trace)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 // Demo returns the demo corpus: 16 traces with 197 turns.
 func Demo(t testing.TB) *mmapcache.Cache {
 	t.Helper()

@@ -147,7 +147,7 @@ func FuzzTargets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, trace, turn uint16, target uint8, limit uint16, pass int64) {
 		place := targets[int(target)%len(targets)]
 		marker := NewMarker("fuzz", int(pass), int(trace), "t")
-		i := int(trace) % c.Structure.Traces.Len()
+		i := int(trace) % c.Traces()
 		text, err := c.Render(i, mmapcache.Text)
 		require.NoError(t, err)
 		ids, err := c.Render(i, mmapcache.IDs)

@@ -52,7 +52,7 @@ func agentsOf(t testing.TB) *mmapcache.Cache {
 
 // rootsOf and lanesOf return the two loads of the 600 traces: 64 sessions open, or 64 lanes.
 func rootsOf(t testing.TB, c *mmapcache.Cache) workload.Load {
-	sessions, err := workload.Roots(c.Structure, 64, preset.Width64)
+	sessions, err := workload.Roots(c, 64, preset.Width64)
 	require.NoError(t, err)
 	load, err := sessions.Concurrency(64, preset.UnitSessions)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -24,11 +25,12 @@ type LanesOptions struct {
 // LanesLoad is the load in which lanes play trees of sessions: doc/spec/simulate.md 3.2. The player that drives servers decides what is
 // sent, in which order and when; here the fleet is the server. It numbers blocks when a trace is first played.
 type LanesLoad struct {
-	player    *replay.Player
-	structure *mmapcache.Structure
-	traces    []lanesTrace // by position in the structure
-	reader    *prompts
-	numbers   *Chains
+	player  *replay.Player
+	cache   *mmapcache.Cache
+	traces  []lanesTrace // by position in the cache
+	reader  *prompts
+	numbers *Chains
+	err     error // the cache cannot be read
 }
 
 // lanesTrace are the turns of a trace as the fleet gets them.
@@ -53,35 +55,18 @@ func Lanes(o LanesOptions) (*LanesLoad, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
-	s := o.Replay.Cache.Structure
-	_, size, err := tracesOf(s)
+	c := o.Replay.Cache
+	reader, err := newPrompts(c, o.IDWidth)
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
-	return &LanesLoad{
-		player: player, structure: s, traces: make([]lanesTrace, s.Traces.Len()), reader: newPrompts(s, o.IDWidth),
-		numbers: NewChains(size, o.BlockSize),
-	}, nil
-}
-
-// tracesOf returns the traces of a structure, and the tokens that an id stands for in all of them.
-func tracesOf(s *mmapcache.Structure) (list []mmapcache.Trace, tokens int, err error) {
-	list = s.Traces.Range(nil, 0, uint32(s.Traces.Len())) // column by column
-	for k := range list {
-		switch t := &list[k]; {
-		case k == 0:
-			tokens = int(t.BlockSize)
-		case int(t.BlockSize) != tokens:
-			return nil, 0, fmt.Errorf("trace %s: blocks of %d tokens, those before have %d", t.ID, t.BlockSize, tokens)
-		}
-	}
-	return list, tokens, nil
+	return &LanesLoad{player: player, cache: c, traces: make([]lanesTrace, c.Traces()), reader: reader, numbers: NewChains(reader.tokens, o.BlockSize)}, nil
 }
 
 // Next returns when the next turn is due if none completes before.
 func (l *LanesLoad) Next() (int64, bool) {
 	at, ok := l.player.Next()
-	return int64(at), ok
+	return int64(at), ok && l.err == nil
 }
 
 // Release takes the next turn that is due.
@@ -90,7 +75,11 @@ func (l *LanesLoad) Release(now int64) (t Turn, ok bool) {
 	if !ok {
 		return t, false
 	}
-	trace := l.trace(p.Trace)
+	trace, err := l.trace(p.Trace)
+	if err != nil {
+		l.err = err
+		return t, false
+	}
 	r := &trace.requests[int(trace.firsts[p.Session])+p.Turn]
 	return Turn{
 		ID: p.ID, Session: trace.session + p.Session, Number: p.Turn, Prompt: int(r.prompt), Output: int(r.output), Chain: r.chain,
@@ -112,7 +101,7 @@ func (l *LanesLoad) returned(id int, now int64, outcome conductor.Outcome) {
 // Left returns 0 when nothing is left to release or to complete, else how many trees are open, at least 1: how many turns that makes is
 // not known before they are played.
 func (l *LanesLoad) Left() int {
-	if l.player.Done() {
+	if l.player.Done() || l.err != nil {
 		return 0
 	}
 	return max(1, l.player.Counts().TreesOpen)
@@ -120,7 +109,7 @@ func (l *LanesLoad) Left() int {
 
 // Err returns what ended the play before its bounds.
 func (l *LanesLoad) Err() error {
-	if err := l.player.Err(); err != nil {
+	if err := cmp.Or(l.player.Err(), l.err); err != nil {
 		return fmt.Errorf("lanes: %w", err)
 	}
 	return nil
@@ -133,22 +122,28 @@ func (l *LanesLoad) Counts() conductor.Counts { return l.player.Counts() }
 func (l *LanesLoad) Chains() int { return l.numbers.Count() }
 
 // trace returns the turns of a trace, whose blocks it numbers the first time.
-func (l *LanesLoad) trace(k int) *lanesTrace {
-	t := &l.traces[k]
-	if t.requests != nil {
-		return t
+func (l *LanesLoad) trace(k int) (t *lanesTrace, err error) {
+	if t = &l.traces[k]; t.requests != nil {
+		return t, nil
 	}
-	row := l.structure.Traces.At(k)
-	t.session = int(row.FirstSession)
-	for n := range int(row.Sessions) {
-		t.firsts = append(t.firsts, l.structure.Sessions.At(t.session+n).FirstTurn)
+	plan, err := l.cache.Plan(k)
+	if err != nil {
+		return nil, err
 	}
-	l.reader.open(row)
-	t.requests = make([]request, len(l.reader.turns))
-	for n, turn := range l.reader.turns {
+	if t.session, err = l.cache.FirstSession(k); err != nil {
+		return nil, err
+	}
+	for n := range plan.Sessions {
+		t.firsts = append(t.firsts, plan.Sessions[n].FirstTurn)
+	}
+	if err := l.reader.open(plan); err != nil {
+		return nil, err
+	}
+	t.requests = make([]request, len(plan.Turns))
+	for n, turn := range plan.Turns {
 		t.requests[n] = request{
 			prompt: int32(max(turn.In, 1)), output: int32(max(turn.MaxTokens(), 1)), chain: l.numbers.Add(l.reader.ids(turn), int(turn.In)),
 		}
 	}
-	return t
+	return t, nil
 }

@@ -64,7 +64,7 @@ func TestLanesLeaveAsPlayed(t *testing.T) {
 	c := cachetest.Demo(t)
 	for _, lanes := range []int{1, 4, 16, 40} {
 		got := playLoad(t, lanesOf(t, c, lanes, 64), int64(time.Second), nil)
-		require.Len(t, got, c.Structure.Turns.Len())
+		require.Len(t, got, c.Facts.Turns)
 		p, err := replay.NewPlayer(replay.Options{Cache: c, Concurrency: lanes})
 		require.NoError(t, err)
 		at := map[int]time.Duration{}
@@ -73,11 +73,10 @@ func TestLanesLeaveAsPlayed(t *testing.T) {
 			for turn, ok := p.Take(now); ok; turn, ok = p.Take(now) {
 				at[turn.ID] = now
 				ends = append(ends, turn.ID)
-				trace := c.Structure.Traces.At(turn.Trace)
-				session := c.Structure.Sessions.At(int(trace.FirstSession) + turn.Session)
-				row := c.Structure.Turns.At(int(trace.FirstTurn+session.FirstTurn) + turn.Turn)
+				plan := cachetest.Plan(c, turn.Trace)
+				row := plan.Turns[int(plan.Sessions[turn.Session].FirstTurn)+turn.Turn]
 				want := Turn{
-					ID: turn.ID, Session: int(trace.FirstSession) + turn.Session, Number: turn.Turn, Prompt: int(row.In), Output: max(1, int(row.Out)),
+					ID: turn.ID, Session: int(plan.Trace.FirstSession) + turn.Session, Number: turn.Turn, Prompt: int(row.In), Output: max(1, int(row.Out)),
 				}
 				l := got[turn.ID]
 				require.Equal(t, int64(now), l.at, "%+v", turn)
@@ -103,8 +102,8 @@ func TestRefusedTurnEndsItsSession(t *testing.T) {
 	c := cachetest.Demo(t)
 	all := playLoad(t, lanesOf(t, c, 4, 64), int64(time.Second), nil)
 	roots := map[int]bool{}
-	for k := range c.Structure.Traces.Len() {
-		roots[int(c.Structure.Traces.At(k).FirstSession)] = true
+	for k := range c.Traces() {
+		roots[int(cachetest.Plan(c, k).Trace.FirstSession)] = true
 	}
 	i := slices.IndexFunc(all, func(l leaving) bool { return !roots[l.Session] && l.Number == 1 })
 	require.Positive(t, i)
@@ -131,15 +130,15 @@ func TestChainsOfLanes(t *testing.T) {
 		list := playLoad(t, lanesOf(t, c, 4, block), int64(time.Second), nil)
 		ids := map[[2]int][]IDRun{}
 		tokens := map[[2]int]int{}
-		reader := newPrompts(c.Structure, preset.Width64)
-		for k := range c.Structure.Traces.Len() {
-			trace := c.Structure.Traces.At(k)
-			reader.open(trace)
-			for n := range int(trace.Sessions) {
-				session := c.Structure.Sessions.At(int(trace.FirstSession) + n)
+		reader, err := newPrompts(c, preset.Width64)
+		require.NoError(t, err)
+		for k := range c.Traces() {
+			plan := cachetest.Plan(c, k)
+			require.NoError(t, reader.open(plan))
+			for n, session := range plan.Sessions {
 				for u := range int(session.Turns) {
-					turn := reader.turns[int(session.FirstTurn)+u]
-					place := [2]int{int(trace.FirstSession) + n, u}
+					turn := plan.Turns[int(session.FirstTurn)+u]
+					place := [2]int{int(plan.Trace.FirstSession) + n, u}
 					ids[place], tokens[place] = slices.Clone(reader.ids(turn)), int(turn.In)
 					require.LessOrEqual(t, len(flat(ids[place])), int(turn.HashIDs))
 				}
@@ -181,14 +180,13 @@ func TestLanesRefusals(t *testing.T) {
 	_, err = Lanes(LanesOptions{BlockSize: 64})
 	require.ErrorContains(t, err, "lanes: cache: nil")
 	c := cachetest.Prepare(t, cachetest.TraceLine("a", 64)+cachetest.TraceLine("b", 64), "code")
-	s := *c.Structure
 	mixed := mmapcache.NewStructure()
-	for k := range s.Traces.Len() {
-		p := *s.Plan(k)
+	for k := range c.Traces() {
+		p := *cachetest.Plan(c, k)
 		p.Trace.BlockSize = 64 + 64*uint32(k)
 		require.NoError(t, mixed.Append(&p))
 	}
-	_, err = Lanes(LanesOptions{Replay: replay.Options{Cache: &mmapcache.Cache{Structure: mixed}}, BlockSize: 64})
+	_, err = Lanes(LanesOptions{Replay: replay.Options{Cache: mmapcache.CacheOf(mixed, mmapcache.StructureFacts{})}, BlockSize: 64})
 	require.ErrorContains(t, err, "trace b: blocks of 128 tokens, those before have 64")
 }
 
@@ -201,7 +199,7 @@ func TestRoots(t *testing.T) {
 		`{"t":2,"type":"subagent","agent_id":"x","subagent_type":"x","status":"completed","duration_ms":3000,"models":["m"],"requests":[` +
 		`{"t":2,"type":"n","model":"m","in":70,"out":0,"hash_ids":[7],"input_types":[],"output_types":[],"stop":"","api_time":1}]},` +
 		`{"t":6,"type":"n","model":"m","in":130,"out":0,"hash_ids":[1,2],"input_types":[],"output_types":[],"stop":"","api_time":1,"think_time":1.25}]}` + "\n"
-	s, err := Roots(cachetest.Prepare(t, line, "code").Structure, 64, preset.Width64)
+	s, err := Roots(cachetest.Prepare(t, line, "code"), 64, preset.Width64)
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 2}, []int{s.Len(), s.Turns()})
 	l, err := s.Concurrency(3, preset.UnitSessions)

@@ -17,21 +17,20 @@ func TestRecorded(t *testing.T) {
 	c, err := mmapcache.OpenStructure(demo.Root, demo.Manifest.Parts[mmapcache.StructureKind].Key)
 	require.NoError(t, err)
 	defer c.Close()
-	s := c.Structure
-	list, err := Recorded(s, 0, 64, preset.Width64)
+	list, err := Recorded(c, 0, 64, preset.Width64)
 	require.NoError(t, err)
-	require.Len(t, list, s.Turns.Len())
+	require.Len(t, list, c.Facts.Turns)
 	seen := map[int]bool{}
 	last := 0.0
 	for _, turn := range list {
-		row := s.Turns.At(int(s.Traces.At(turn.Session).FirstTurn) + turn.Number)
+		row := cachetest.Plan(c, turn.Session).Turns[turn.Number]
 		assert.Equal(t, int(row.In), turn.Prompt)
 		assert.GreaterOrEqual(t, row.T, last, "all traces of the demo begin at 0")
 		last = row.T
 		seen[turn.ID] = true
 	}
 	assert.Len(t, seen, len(list))
-	two, err := Recorded(s, 2, 64, preset.Width64)
+	two, err := Recorded(c, 2, 64, preset.Width64)
 	require.NoError(t, err)
-	assert.Len(t, two, int(s.Traces.At(0).Turns+s.Traces.At(1).Turns))
+	assert.Len(t, two, len(cachetest.Plan(c, 0).Turns)+len(cachetest.Plan(c, 1).Turns))
 }

@@ -1,0 +1,129 @@
+package mmapcache
+
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/manifest"
+)
+
+// shard is a structure and its starts, opened when a trace of it is first asked for.
+type shard struct {
+	Shard
+	firstTrace, firstSession int // as many traces and sessions have the shards before it
+
+	tables atomic.Pointer[Structure] // nil: not in memory
+
+	mu     sync.Mutex     // of what follows
+	starts placementTable // written before tables are first set, and read after; none in a cache without prompts
+	damage error          // found when it was opened
+}
+
+// setShards sets the shards of a cache, in their order.
+func (c *Cache) setShards(list []Shard) {
+	traces, sessions := 0, 0
+	for _, s := range list {
+		c.shards = append(c.shards, &shard{Shard: s, firstTrace: traces, firstSession: sessions})
+		traces, sessions = traces+s.Traces, sessions+s.Sessions
+	}
+}
+
+// setOnly gives a cache the tables of its only shard.
+func (c *Cache) setOnly(s *Structure) {
+	if len(c.shards) == 0 {
+		c.shards = []*shard{{}}
+	}
+	only := c.shards[0]
+	only.Traces, only.Sessions, only.Turns, only.Blocks = s.Traces.Len(), s.Sessions.Len(), s.Turns.Len(), s.Blocks()
+	only.tables.Store(s)
+	c.Structure = s
+}
+
+// locate returns the shard of trace i, and its number there.
+func (c *Cache) locate(i int) (s *shard, inShard int, err error) {
+	if i < 0 || i >= c.Traces() {
+		return nil, 0, fmt.Errorf("trace %d out of range [0,%d)", i, c.Traces())
+	}
+	s = c.shards[sort.Search(len(c.shards), func(k int) bool { return c.shards[k].firstTrace > i })-1]
+	return s, i - s.firstTrace, nil
+}
+
+// tablesOf returns the tables of the shard of trace i, and the number of the trace in them.
+func (c *Cache) tablesOf(i int) (s *shard, tables *Structure, inShard int, err error) {
+	if s, inShard, err = c.locate(i); err == nil {
+		tables, err = c.take(s)
+	}
+	return s, tables, inShard, err
+}
+
+// take returns the tables of a shard. It opens the shard unless it is open. What it says of a damaged shard stays.
+func (c *Cache) take(s *shard) (tables *Structure, err error) {
+	if tables = s.tables.Load(); tables != nil {
+		return tables, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tables = s.tables.Load(); tables != nil || s.damage != nil {
+		return tables, s.damage
+	}
+	err = c.Guard(func() error { tables, err = c.openShard(s); return err })
+	if err == nil {
+		s.tables.Store(tables)
+	} else if cachedir.IsDamage(err) {
+		s.damage = err
+	}
+	return tables, err
+}
+
+// drop gives back the memory of the tables of a shard, which the next take reads again. Its starts stay mapped.
+func (s *shard) drop() { s.tables.Store(nil) }
+
+// openShard reads the tables of a shard and, in a cache with prompts, maps its starts.
+func (c *Cache) openShard(s *shard) (*Structure, error) {
+	m, err := c.readPart(StructureKind, s.Structure)
+	if err != nil {
+		return nil, err
+	}
+	tables, facts, err := c.readStructure(m)
+	if err == nil {
+		c.Facts = facts
+	}
+	if err != nil || !c.prompts || s.starts.packed != nil {
+		return tables, err
+	}
+	if m, err = c.readPart(PlacementKind, s.Starts); err != nil {
+		return nil, err
+	}
+	starts, err := c.openPlacement(m)
+	if err != nil {
+		return nil, err
+	}
+	if want := tables.Blocks() + tables.Turns.Len(); starts.len() != want {
+		return nil, fmt.Errorf("%s: %w: %d starts for %d blocks and turns", filepath.Join(c.Root, PlacementKind, m.Key), manifest.ErrDamaged, starts.len(), want)
+	}
+	s.starts = starts
+	return tables, nil
+}
+
+// readPart reads the manifest of a part and checks what it lists.
+func (c *Cache) readPart(kind string, p manifest.Part) (*manifest.Manifest, error) {
+	m, err := c.disk.readManifest(c.Root, kind, p.Key, p.Digest)
+	if err == nil {
+		err = CheckContents(c.Root, m)
+	}
+	return m, err
+}
+
+// blockStart returns the token of the corpus at which a block of a trace begins.
+func (s *shard) blockStart(t *Trace, block uint32) uint32 {
+	return s.starts.at(int(t.FirstBlock + block))
+}
+
+// fillerStart returns the token of the corpus at which the filler of a turn begins: fillers follow the blocks of all traces.
+func (s *shard) fillerStart(t *Trace, turn uint32) uint32 {
+	return s.starts.at(s.Blocks + int(t.FirstTurn) + int(turn))
+}

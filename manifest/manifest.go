@@ -15,7 +15,7 @@
 //	  ],
 //	  "key": "...",          SHA-256 of pre_image in canonical form, the directory's name
 //	  "kind": "starts",      structure, starts, arenas or dataset
-//	  "manifest": 1,         version of this file
+//	  "manifest": 1,         version of this file: 2 where the facts name parts, too
 //	  "parts": {...},        of a dataset: kind -> {"digest": of that manifest, "key"}
 //	  "pre_image": {...},    everything that could change a byte
 //	  "digest": "..."
@@ -28,7 +28,7 @@
 // Canonical form of the pre-image: JSON with sorted keys, without white space, numbers as Go's encoding/json writes
 // them, strings without HTML escaping.
 //
-// History: 1, the first.
+// History: 1, the first; 2, a dataset may name parts in its facts.
 package manifest
 
 import (
@@ -47,8 +47,12 @@ import (
 	"syscall"
 )
 
-// Version is the version of the manifest file.
-const Version = 1
+// Versions of the manifest file. A program that does not know a version cannot tell which parts such a dataset names, and so
+// removes none.
+const (
+	Version      = 1
+	PartsInFacts = 2 // of a dataset that names parts in its facts, too
+)
 
 // FileName is the name of the manifest in its directory.
 const FileName = "manifest.json"
@@ -171,12 +175,12 @@ func Decode(data []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: content does not match its digest", ErrDamaged)
 	}
 	m := &Manifest{Digest: sum}
-	if !m.decode(body) || m.Manifest != Version {
+	if !m.decode(body) || !known(m.Manifest) {
 		var other struct { // another version may have another form
 			Manifest int `json:"manifest"`
 		}
-		if json.Unmarshal(append(bytes.Clone(body), '}'), &other) == nil && other.Manifest != Version {
-			return nil, fmt.Errorf("manifest version %d: this agentx reads version %d: convert again, or use the agentx that made it", other.Manifest, Version)
+		if json.Unmarshal(append(bytes.Clone(body), '}'), &other) == nil && !known(other.Manifest) {
+			return nil, fmt.Errorf("manifest version %d: this agentx reads versions %d to %d: convert again, or use the agentx that made it", other.Manifest, Version, PartsInFacts)
 		}
 		return nil, fmt.Errorf("%w: not in the form that Encode writes", ErrDamaged)
 	}
@@ -188,6 +192,8 @@ func Decode(data []byte) (*Manifest, error) {
 	}
 	return m, nil
 }
+
+func known(version int) bool { return version >= Version && version <= PartsInFacts }
 
 // checkNames refuses a file or part whose name could lead outside of the directory, and a name that occurs twice.
 func (m *Manifest) checkNames() error {

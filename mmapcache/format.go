@@ -57,7 +57,8 @@ package mmapcache
 //
 // The order of fields in provenance.json, and anything below .staging.
 //
-// History: Format 1, Recipe 1: the first. Format 2: traces.arrow may have recorded_start_ms. Format 3: a dataset of shards.
+// History: Format 1, Recipe 1: the first. Format 2: traces.arrow may have recorded_start_ms. Format 3: a dataset of shards, whose
+// manifest has version 2.
 
 // A Format is a version of the layout. The number changes when a file's layout does. This program reads all, and writes
 // the oldest one wherever its files are the same: a cache without recorded starts, or of one shard, keeps its key.

@@ -3,7 +3,6 @@ package mmapcache
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
 
 	"github.com/agentx/agentx/manifest"
 )
@@ -35,9 +34,10 @@ type Reference struct {
 // Name returns "kind/key", the path of the directory below its root.
 func (r Reference) Name() string { return r.Kind + "/" + r.Key }
 
-// HasShards reports whether a dataset is a list of shards. Any other dataset is one structure and its starts.
+// HasShards reports whether a dataset is a list of shards, by the version of its manifest, so that this is known in every format.
+// Any other dataset is one structure and its starts.
 func HasShards(dataset *manifest.Manifest) bool {
-	return dataset.Kind == DatasetKind && formatOf(dataset.PreImage) == strconv.Itoa(FormatShards)
+	return dataset.Kind == DatasetKind && dataset.Manifest == manifest.PartsInFacts
 }
 
 // PartsOf lists the directories that a dataset names, in the order in which they are published: structure and starts of each
@@ -86,7 +86,10 @@ func DatasetFactsOf(m *manifest.Manifest) (f DatasetFacts, err error) {
 func isName(key string) bool { return key != "" && key == filepath.Base(key) && key[0] != '.' }
 
 // NameShards sets the facts of a dataset of shards. AddPart names its arenas.
-func (b *Builder) NameShards(f DatasetFacts) error { return b.setFacts(f) }
+func (b *Builder) NameShards(f DatasetFacts) error {
+	b.manifest.Manifest = manifest.PartsInFacts
+	return b.setFacts(f)
+}
 
 // namedKinds lists the kinds of part that a manifest names in its parts. Those of shards stand in the facts, which it checks.
 // Errors wrap ErrDamaged.

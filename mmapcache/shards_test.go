@@ -19,6 +19,7 @@ func TestFactsOfShards(t *testing.T) {
 	of := func(f DatasetFacts) *manifest.Manifest {
 		m, err := manifest.New(DatasetKind, map[string]int{"format": FormatShards})
 		require.NoError(t, err)
+		m.Manifest = manifest.PartsInFacts
 		m.Facts, err = json.Marshal(f)
 		require.NoError(t, err)
 		m.Parts = map[string]manifest.Part{ArenasKind: {Key: "a1", Digest: "d"}}

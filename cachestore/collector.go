@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,16 +26,20 @@ type collector struct {
 	dryRun    bool
 	opts      durable.Options // with the lease, nil in a dry run and on a full disk
 
-	items  []*item
-	names  map[string][]string // by key of a dataset that was read: its parts, each "kind/key"
-	total  int64               // bytes of the items that are left
-	report *GCReport
-	errors []error
+	items      []*item
+	byName     map[string]*item           // by "kind/key"
+	names      map[string]map[string]bool // by key of a dataset that was read: its parts, each "kind/key"
+	unreadable map[string]bool            // by key of a dataset: its parts could not be told when it was last read
+	notes      *durable.Notes             // of use
+	total      int64                      // bytes of the items that are left
+	report     *GCReport
+	errors     []error
 }
 
 // item is one directory.
 type item struct {
 	kind, key string
+	number    int // in the order of the items
 	bytes     int64
 	made      time.Time // by the clock of the file system
 	used      time.Time // of a dataset: last use
@@ -47,7 +52,10 @@ type item struct {
 func (it *item) name() string { return it.kind + "/" + it.key }
 
 func newCollector(root string, dryRun bool) *collector {
-	return &collector{root: root, dryRun: dryRun, names: map[string][]string{}, report: newReport(dryRun)}
+	return &collector{
+		root: root, dryRun: dryRun, report: newReport(dryRun), notes: durable.NewNotes(useDirOf(root)),
+		byName: map[string]*item{}, names: map[string]map[string]bool{}, unreadable: map[string]bool{},
+	}
 }
 
 // setNow reads the clock of the file system. It uses the clock of this machine if the disk is full or, in a dry run,
@@ -155,7 +163,7 @@ func (c *collector) scan() error {
 }
 
 func (c *collector) addItem(kind, key string, info fs.FileInfo) {
-	it := &item{kind: kind, key: key, bytes: sizeOf(c.root, kind, key), made: info.ModTime(), link: info.Mode()&fs.ModeSymlink != 0}
+	it := &item{kind: kind, key: key, number: len(c.items), bytes: sizeOf(c.root, kind, key), made: info.ModTime(), link: info.Mode()&fs.ModeSymlink != 0}
 	it.used = it.made
 	if kind == mmapcache.DatasetKind {
 		if used := lastUse(c.root, key); used != nil {
@@ -165,6 +173,7 @@ func (c *collector) addItem(kind, key string, info fs.FileInfo) {
 		it.damaged = err != nil && cachedir.IsDamage(err)
 	}
 	c.items = append(c.items, it)
+	c.byName[it.name()] = it
 	c.total += it.bytes
 }
 
@@ -187,9 +196,7 @@ func (c *collector) datasetsByUse() []*item {
 func (c *collector) namedParts() map[string]bool {
 	named := map[string]bool{}
 	for _, names := range c.names {
-		for _, name := range names {
-			named[name] = true
-		}
+		maps.Copy(named, names)
 	}
 	return named
 }
@@ -215,18 +222,32 @@ func (c *collector) free(it *item, why string) error {
 }
 
 // freeWithParts frees a dataset, and then those of its parts that nothing else needs.
-func (c *collector) freeWithParts(it *item, why string) error {
+func (c *collector) freeWithParts(ctx context.Context, it *item, why string) error {
 	if err := c.free(it, why); err != nil || !it.freed {
 		return err
 	}
-	return c.freeParts(it)
+	return c.freeParts(ctx, it)
 }
 
-// freeParts frees those parts of a removed dataset that nothing else needs.
-func (c *collector) freeParts(dataset *item) error {
-	for _, part := range c.parts() {
-		if part.freed || part.link || !slices.Contains(c.names[dataset.key], part.name()) {
+// partsOfItem returns those parts of a dataset that were scanned, in the order of the items.
+func (c *collector) partsOfItem(dataset *item) (parts []*item) {
+	for name := range c.names[dataset.key] {
+		if part := c.byName[name]; part != nil {
+			parts = append(parts, part)
+		}
+	}
+	slices.SortFunc(parts, func(a, b *item) int { return a.number - b.number })
+	return parts
+}
+
+// freeParts frees those parts of a removed dataset that nothing else needs, until the context or the lease ends.
+func (c *collector) freeParts(ctx context.Context, dataset *item) error {
+	for _, part := range c.partsOfItem(dataset) {
+		if part.freed || part.link {
 			continue
+		}
+		if err := c.stopped(ctx); err != nil {
+			return err
 		}
 		named, maybe, err := c.namedBy(part)
 		switch {

@@ -32,7 +32,7 @@ func Describe(root, key string) (*Info, error) {
 	if info.Pin, err = readPin(root, key); err != nil {
 		return nil, err
 	}
-	info.InUse = users(root)[mmapcache.DatasetKind+"/"+key]
+	info.InUse = readNotes(root).Users(mmapcache.DatasetKind + "/" + key)
 	d := realDisk()
 	return info, d.RetryMissing(context.Background(), mmapcache.DatasetPath(root, key), func() (err error) {
 		info.Directories, err = d.directories(root, key)
@@ -75,9 +75,10 @@ func Size(root, key string) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	parts, err := partsOf(m)
 	n = sizeOf(root, mmapcache.DatasetKind, key)
-	for kind, part := range m.Parts {
-		n += sizeOf(root, kind, part.Key)
+	for _, part := range parts {
+		n += sizeOf(root, part.Kind, part.Key)
 	}
-	return n, nil
+	return n, err
 }

@@ -162,13 +162,13 @@ func (c *collector) freeAll(ctx context.Context, o GCOptions) error {
 		if it.damaged || o.MaxAge <= 0 || unused <= o.MaxAge {
 			return nil
 		}
-		return c.freeWithParts(it, "not used for "+ageText(unused))
+		return c.freeWithParts(ctx, it, "not used for "+ageText(unused))
 	})
 	c.each(ctx, datasets, func(it *item) error {
 		if it.damaged || o.MaxBytes == nil || c.total <= *o.MaxBytes {
 			return nil
 		}
-		return c.freeWithParts(it, fmt.Sprintf("least recently used, %s ago", ageText(c.now.Sub(it.used))))
+		return c.freeWithParts(ctx, it, fmt.Sprintf("least recently used, %s ago", ageText(c.now.Sub(it.used))))
 	})
 	return c.stopped(ctx)
 }

@@ -19,40 +19,45 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// partPool is a root from which model roots are put together: parts by number, and a dataset for every combination.
+// partPool is a root from which model roots are put together: parts, a dataset for every combination of three, and datasets of
+// shards, which share shards and name parts that the others name, too.
 type partPool struct {
 	root     string
 	parts    map[string][]string // keys by kind
-	datasets map[[3]int]string   // key by structure, starts and arenas
+	datasets []string            // keys
 }
 
 func newPartPool(t *testing.T) *partPool {
 	y := plainToy(40)
-	q := &partPool{t.TempDir(), map[string][]string{}, map[[3]int]string{}}
-	manifests := map[string][]*manifest.Manifest{}
+	q := &partPool{root: t.TempDir(), parts: map[string][]string{}}
+	var structures, starts, arenas []*manifest.Manifest
 	for k := range 2 {
-		m := y.buildStructure(t, q.root, fmt.Sprint(k))
-		manifests[mmapcache.StructureKind] = append(manifests[mmapcache.StructureKind], m)
-		manifests[mmapcache.ArenasKind] = append(manifests[mmapcache.ArenasKind], y.buildArenas(t, q.root, fmt.Sprint(k)))
+		structures = append(structures, y.buildStructure(t, q.root, fmt.Sprint(k)))
+		arenas = append(arenas, y.buildArenas(t, q.root, fmt.Sprint(k)))
 	}
 	for k := range 3 {
-		manifests[mmapcache.PlacementKind] = append(manifests[mmapcache.PlacementKind], y.part(t, q.root, mmapcache.PlacementKind, fmt.Sprint(k), func(b *mmapcache.Builder) error { return y.writeStarts(t, b) }))
+		starts = append(starts, y.buildStarts(t, q.root, fmt.Sprint(k)))
 	}
-	for kind, list := range manifests {
-		for _, m := range list {
-			q.parts[kind] = append(q.parts[kind], m.Key)
-		}
+	for _, m := range slices.Concat(structures, starts, arenas) {
+		q.parts[m.Kind] = append(q.parts[m.Kind], m.Key)
 	}
-	for i, s := range manifests[mmapcache.StructureKind] {
-		for j, r := range manifests[mmapcache.PlacementKind] {
-			for k, a := range manifests[mmapcache.ArenasKind] {
-				q.datasets[[3]int{i, j, k}] = y.part(t, q.root, mmapcache.DatasetKind, fmt.Sprint(i, j, k), func(b *mmapcache.Builder) error {
+	for k, a := range arenas {
+		for i, s := range structures {
+			for j, r := range starts {
+				q.datasets = append(q.datasets, y.part(t, q.root, mmapcache.DatasetKind, fmt.Sprint(i, j, k), func(b *mmapcache.Builder) error {
 					for _, m := range []*manifest.Manifest{s, r, a} {
 						b.AddPart(m)
 					}
 					return nil
-				}).Key
+				}).Key)
 			}
+		}
+		for _, shards := range [][]int{{0, 0, 1, 1}, {0, 0, 1, 2}, {0, 0, 0, 1, 0, 0}, {1, 2}} { // structure and starts in turn
+			var list []*manifest.Manifest
+			for i := 0; i < len(shards); i += 2 {
+				list = append(list, structures[shards[i]], starts[shards[i+1]])
+			}
+			q.datasets = append(q.datasets, y.nameShards(t, q.root, a, list...))
 		}
 	}
 	return q
@@ -75,7 +80,7 @@ type modelDataset struct {
 	parts   []string
 	used    time.Time
 	pinned  bool
-	state   string // "whole", "cut", "empty" or "newer"
+	state   string // "whole", "cut", "empty", "foul" or "newer"
 	isYoung bool
 }
 
@@ -144,12 +149,14 @@ func drawRoot(t *rapid.T, q *partPool) *modelRoot {
 	}
 	parts := map[string]bool{}
 	for range rapid.IntRange(0, 6).Draw(t, "datasets") {
-		at := [3]int{rapid.IntRange(0, 1).Draw(t, "structure"), rapid.IntRange(0, 2).Draw(t, "starts"), rapid.IntRange(0, 1).Draw(t, "arenas")}
-		key := q.datasets[at]
+		key := rapid.SampledFrom(q.datasets).Draw(t, "dataset")
 		if e.datasets[key] != nil {
 			continue
 		}
-		d := &modelDataset{parts: []string{mmapcache.StructureKind + "/" + q.parts[mmapcache.StructureKind][at[0]], mmapcache.PlacementKind + "/" + q.parts[mmapcache.PlacementKind][at[1]], mmapcache.ArenasKind + "/" + q.parts[mmapcache.ArenasKind][at[2]]}}
+		d := &modelDataset{}
+		for _, part := range partsIn(t, q.root, key) {
+			d.parts = append(d.parts, part.Name())
+		}
 		e.datasets[key] = d
 		e.copy(t, q, mmapcache.DatasetKind+"/"+key)
 		for _, part := range d.parts {
@@ -157,8 +164,12 @@ func drawRoot(t *rapid.T, q *partPool) *modelRoot {
 			parts[part] = true
 		}
 		dir := mmapcache.DatasetPath(root, key)
-		d.state = rapid.SampledFrom([]string{"whole", "whole", "whole", "whole", "whole", "cut", "empty", "newer"}).Draw(t, "state")
+		d.state = rapid.SampledFrom([]string{"whole", "whole", "whole", "whole", "whole", "cut", "empty", "foul", "newer"}).Draw(t, "state")
 		switch d.state {
+		case "foul": // shards that lead elsewhere, and other parts than datasets have
+			rewrite(t, root, mmapcache.DatasetKind, key, func(m *manifest.Manifest) {
+				m.Manifest, m.Facts = manifest.PartsInFacts, []byte(`{"shards":[{"structure":{"key":"../x"}}]}`)
+			})
 		case "cut":
 			require.NoError(t, os.Truncate(filepath.Join(dir, manifest.FileName), 70))
 		case "empty":

@@ -53,10 +53,25 @@ func exists(root, kind, key string) bool {
 	return err == nil
 }
 
+// whole checks that a dataset and its parts are there, unchanged.
 func whole(t require.TestingT, root, key string) {
 	v, err := mmapcache.Verify(contextOf(t), root, key)
 	require.NoError(t, err)
 	require.Empty(t, v.Damages)
+	for _, part := range partsIn(t, root, key) {
+		v, err := mmapcache.VerifyPart(contextOf(t), root, part.Kind, part.Key)
+		require.NoError(t, err)
+		require.Empty(t, v.Damages)
+	}
+}
+
+// partsIn lists the parts that a dataset names.
+func partsIn(t require.TestingT, root, key string) []mmapcache.Reference {
+	m, err := manifest.Read(mmapcache.DatasetPath(root, key))
+	require.NoError(t, err)
+	parts, err := mmapcache.PartsOf(m)
+	require.NoError(t, err)
+	return parts
 }
 
 // A root that gets a dataset a day stays within MaxBytes, and keeps the most recently used datasets.

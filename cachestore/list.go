@@ -1,6 +1,7 @@
 package cachestore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -20,9 +23,11 @@ type Entry struct {
 	Kind       string     `json:"kind"`
 	Bytes      int64      `json:"bytes"`             // of its own files
 	TotalBytes int64      `json:"bytes_with_parts"`  // of a dataset: with its parts, which other datasets may name too
+	Shards     int        `json:"shards,omitempty"`  // of a dataset that is a list of shards: how many
 	Created    *time.Time `json:"created"`           // nil where the provenance cannot be read
 	LastUse    *time.Time `json:"used"`              // of a dataset, to the hour; nil: not recorded
 	Pinned     bool       `json:"pinned"`            // of a part: a pinned dataset names it
+	Unnamed    bool       `json:"unnamed,omitempty"` // of a part: no dataset names it
 	Source     string     `json:"source"`            // first input file, and how many more
 	InUse      string     `json:"in_use"`            // the processes that left a note of use; "": none
 	Damaged    string     `json:"damaged,omitempty"` // what is wrong with the manifest
@@ -30,50 +35,122 @@ type Entry struct {
 	Unreadable string `json:"unreadable,omitempty"` // why the manifest could not be read; damaged or not is unknown
 }
 
+// Overview is what a cache root holds, with its datasets alone one by one.
+type Overview struct {
+	Datasets []Entry
+	Parts    Total // of all datasets, each counted once
+	Unnamed  Total // those of them that no dataset names; none where a dataset cannot be read
+}
+
+// Total is a number of directories and their size.
+type Total struct {
+	Count int
+	Bytes int64
+}
+
+func (t *Total) add(bytes int64) { t.Count, t.Bytes = t.Count+1, t.Bytes+bytes }
+
 // List returns the directories of a cache root: datasets first, then by kind and age. It skips names that do not belong to
 // a cache.
 func List(root string) ([]Entry, error) { return realDisk().listRoot(root) }
 
-func (d disk) listRoot(root string) ([]Entry, error) {
-	l := lister{disk: d, root: root, users: users(root), pinned: map[string]bool{}, list: []Entry{}}
-	for _, kind := range slices.Backward(mmapcache.Kinds()) { // datasets first: they say which parts are pinned
-		if err := l.add(kind); err != nil {
-			return nil, err
+// Survey is List for datasets. Of parts it returns how many there are: it does not read their manifests.
+func Survey(root string) (*Overview, error) {
+	l := newLister(realDisk(), root)
+	if err := l.addDatasets(); err != nil {
+		return nil, err
+	}
+	o := &Overview{Datasets: l.list}
+	for name, bytes := range l.sizes {
+		o.Parts.add(bytes)
+		if l.unnamed(name) {
+			o.Unnamed.add(bytes)
 		}
+	}
+	return o, nil
+}
+
+func (d disk) listRoot(root string) ([]Entry, error) {
+	l := newLister(d, root)
+	if err := l.addDatasets(); err != nil {
+		return nil, err
+	}
+	for _, kind := range slices.Backward(mmapcache.PartKinds()) {
+		from := len(l.list)
+		for _, key := range l.keys[kind] {
+			e, _, err := l.describe(kind, key)
+			if err != nil {
+				continue // removed since it was listed
+			}
+			name := kind + "/" + key
+			e.Bytes = l.sizes[name]
+			e.TotalBytes, e.Pinned, e.Unnamed = e.Bytes, l.pinned[name], l.unnamed(name)
+			l.list = append(l.list, e)
+		}
+		sortEntries(l.list[from:])
 	}
 	return l.list, nil
 }
 
-// lister is one run of List.
+// lister is one run of List or Survey.
 type lister struct {
 	disk
 	root   string
-	users  map[string]string // by "kind/key"
-	pinned map[string]bool   // parts that a pinned dataset names, by "kind/key"
+	notes  *durable.Notes
+	keys   map[string][]string // of parts, by kind
+	sizes  map[string]int64    // of parts, by "kind/key"
+	named  map[string]bool     // parts that a dataset names
+	pinned map[string]bool     // parts that a pinned dataset names
+	opaque bool                // the parts of a dataset are unknown
 	list   []Entry
 }
 
-// add lists the directories of a kind, oldest first, and before them those without a date.
-func (l *lister) add(kind string) error {
-	keys, err := l.keysOf(l.root, kind)
+func newLister(d disk, root string) *lister {
+	return &lister{
+		disk: d, root: root, notes: readNotes(root), list: []Entry{},
+		keys: map[string][]string{}, sizes: map[string]int64{}, named: map[string]bool{}, pinned: map[string]bool{},
+	}
+}
+
+// addDatasets lists the datasets. It first takes the sizes of all parts.
+func (l *lister) addDatasets() (err error) {
+	for _, kind := range mmapcache.PartKinds() {
+		keys, err := l.keysOf(l.root, kind)
+		if err != nil {
+			return err
+		}
+		l.keys[kind] = keys
+		sizes := make([]int64, len(keys))
+		_ = each(context.Background(), len(keys), partsAtOnce, func(_ context.Context, k int) error { // never fails
+			sizes[k] = sizeOf(l.root, kind, keys[k])
+			return nil
+		})
+		for k, key := range keys {
+			l.sizes[kind+"/"+key] = sizes[k]
+		}
+	}
+	keys, err := l.keysOf(l.root, mmapcache.DatasetKind)
 	if err != nil {
 		return err
 	}
-	from := len(l.list)
 	for _, key := range keys {
-		e, err := l.describe(l.root, kind, key)
+		e, m, err := l.describe(mmapcache.DatasetKind, key)
 		if err != nil {
 			continue // removed since it was listed
 		}
-		name := e.Kind + "/" + e.Key
-		e.InUse, e.TotalBytes, e.Pinned = l.users[name], e.Bytes, l.pinned[name]
-		if kind == mmapcache.DatasetKind {
-			l.addDatasetFields(&e)
-		}
+		l.addDatasetFields(&e, m)
 		l.list = append(l.list, e)
 	}
-	slices.SortStableFunc(l.list[from:], func(a, b Entry) int { return compareTimes(a.Created, b.Created) })
+	sortEntries(l.list)
 	return nil
+}
+
+// unnamed reports whether no dataset names a part.
+func (l *lister) unnamed(name string) bool { return !l.opaque && !l.named[name] }
+
+// sortEntries sorts by age, and puts those without a date first.
+func sortEntries(list []Entry) {
+	slices.SortStableFunc(list, func(a, b Entry) int { return compareTimes(a.Created, b.Created) })
 }
 
 func compareTimes(a, b *time.Time) int {
@@ -88,31 +165,46 @@ func compareTimes(a, b *time.Time) int {
 	return a.Compare(*b)
 }
 
-// addDatasetFields adds what only a dataset has: total size, last use, pin.
-func (l *lister) addDatasetFields(e *Entry) {
-	if n, err := Size(l.root, e.Key); err == nil {
-		e.TotalBytes = n
-	}
+// addDatasetFields adds what only a dataset has: total size, shards, last use, pin. The manifest is nil where it cannot be read.
+func (l *lister) addDatasetFields(e *Entry, m *manifest.Manifest) {
+	e.Bytes = sizeOf(l.root, e.Kind, e.Key)
+	e.TotalBytes = e.Bytes
 	e.LastUse = lastUse(l.root, e.Key)
 	pin, err := readPin(l.root, e.Key)
 	e.Pinned = pin != nil || err != nil
-	if !e.Pinned {
+	if m == nil {
+		l.opaque = true
 		return
 	}
-	if m, err := realDisk().ReadManifest(l.root, e.Kind, e.Key, ""); err == nil {
-		for _, name := range partNames(m) {
-			l.pinned[name] = true
+	parts, err := mmapcache.PartsOf(m)
+	if err != nil {
+		l.opaque, e.Damaged = true, err.Error()
+	}
+	seen := map[string]bool{}
+	for _, part := range parts {
+		name := part.Name()
+		if part.Kind == mmapcache.StructureKind && mmapcache.HasShards(m) {
+			e.Shards++
 		}
+		if !seen[name] {
+			e.TotalBytes += l.sizes[name]
+		}
+		seen[name], l.named[name] = true, true
+		l.pinned[name] = l.pinned[name] || e.Pinned
 	}
 }
 
-// describe returns the fields that every kind of directory has. An error says that the directory is gone.
-func (d disk) describe(root, kind, key string) (Entry, error) {
-	e := Entry{Path: filepath.Join(root, kind, key), Key: key, Kind: kind, Bytes: sizeOf(root, kind, key)}
-	switch _, err := d.readManifest(root, kind, key, ""); {
+// describe returns the fields that every kind of directory has, and the manifest where it can be read. An error says that the
+// directory is gone.
+func (l *lister) describe(kind, key string) (e Entry, m *manifest.Manifest, err error) {
+	e = Entry{Path: filepath.Join(l.root, kind, key), Key: key, Kind: kind, InUse: l.notes.Users(kind + "/" + key)}
+	if m, err = l.ReadManifest(l.root, kind, key, ""); err == nil {
+		err = mmapcache.CheckFormat(e.Path, m)
+	}
+	switch {
 	case err == nil:
-	case cachedir.IsMissing(err) && !d.Listed(e.Path):
-		return e, err
+	case cachedir.IsMissing(err) && !l.Listed(e.Path):
+		return e, nil, err
 	case cachedir.IsDamage(err) && !errors.Is(err, syscall.ESTALE):
 		e.Damaged = err.Error()
 	default:
@@ -127,7 +219,7 @@ func (d disk) describe(root, kind, key string) (Entry, error) {
 			e.Source += fmt.Sprintf(" and %d more", n)
 		}
 	}
-	return e, nil
+	return e, m, nil
 }
 
 // sizeOf returns the bytes of the files of a directory, as far as they can be seen.

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 
 	"github.com/agentx/agentx/internal/cachedir"
-	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -51,12 +49,11 @@ func (c *collector) checkPin(dataset *item) error {
 }
 
 func (c *collector) checkUsers(it *item) error {
-	users, _, err := durable.InUse(useDirOf(c.root), c.now)
-	if err != nil {
+	if _, err := c.notes.Read(c.now); err != nil {
 		return err
 	}
 	forced := c.force && it.kind == mmapcache.DatasetKind
-	if who, used := users[it.name()]; used && !forced {
+	if who := c.notes.Users(it.name()); who != "" && !forced {
 		return neededError{fmt.Sprintf("%v by %s", ErrInUse, who), ErrInUse}
 	}
 	return nil
@@ -95,22 +92,26 @@ func (c *collector) namedBy(part *item) (named bool, maybe string, err error) {
 		return false, "", err
 	}
 	for _, key := range keys {
-		if c.dryRun && slices.ContainsFunc(c.datasets(), func(it *item) bool { return it.freed && it.key == key }) {
+		if it := c.byName[mmapcache.DatasetKind+"/"+key]; c.dryRun && it != nil && it.freed {
 			continue
 		}
-		names, err := c.partsOf(key)
-		if err != nil {
+		if !c.unreadable[key] {
+			names, err := c.partsOf(key)
+			if names[part.name()] {
+				return true, "", nil
+			}
+			c.unreadable[key] = err != nil // and is not read for every part: one that is repaired meanwhile keeps its parts
+		}
+		if c.unreadable[key] {
 			maybe = fmt.Sprintf("dataset %s, which cannot be read, may name it", key)
-		} else if slices.Contains(names, part.name()) {
-			return true, "", nil
 		}
 	}
 	return false, maybe, nil
 }
 
-// partsOf returns the parts that a dataset names, nil for a dataset that does not exist any more. A key means content, so
-// partsOf reads each manifest once.
-func (c *collector) partsOf(key string) ([]string, error) {
+// partsOf returns the parts that a dataset names, each "kind/key", nil for a dataset that does not exist any more. A key means
+// content, so partsOf reads each manifest once.
+func (c *collector) partsOf(key string) (map[string]bool, error) {
 	if names, ok := c.names[key]; ok {
 		return names, nil
 	}
@@ -123,6 +124,14 @@ func (c *collector) partsOf(key string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.names[key] = partNames(m)
-	return c.names[key], nil
+	parts, err := partsOf(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", mmapcache.DatasetPath(c.root, key), err)
+	}
+	names := make(map[string]bool, len(parts))
+	for _, part := range parts {
+		names[part.Name()] = true
+	}
+	c.names[key] = names
+	return names, nil
 }

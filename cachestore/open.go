@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/mmapcache"
@@ -58,7 +57,7 @@ func (d disk) openDataset(ctx context.Context, root, key string, open func(root,
 	err = d.RetryMissing(ctx, path, func() error {
 		use, noted := d.noteDataset(ctx, root, key)
 		cache, err := open(root, key)
-		if err == nil && slices.Equal(noted, namesOf(cache.Manifest)) {
+		if err == nil && noted == cache.Manifest.Digest {
 			dataset = &Dataset{cache, use}
 			return nil
 		}

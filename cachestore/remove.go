@@ -41,29 +41,27 @@ func Remove(ctx context.Context, root, key string, o RemoveOptions) (*GCReport, 
 	if err := c.claim(ctx, o.Wait, o.OnWait); err != nil {
 		return c.report, err
 	}
-	err := c.removeDataset(key)
+	err := c.removeDataset(ctx, key)
 	c.release()
 	c.report.sum()
 	return c.report, errors.Join(append([]error{err}, c.errors...)...)
 }
 
 // removeDataset removes a dataset and its parts.
-func (c *collector) removeDataset(key string) error {
+func (c *collector) removeDataset(ctx context.Context, key string) error {
 	if err := c.scan(); err != nil {
 		return err
 	}
 	if _, err := c.partsOf(key); err != nil && !cachedir.IsDamage(err) {
 		return err
 	}
-	for _, it := range c.datasets() {
-		if it.key != key {
-			continue
-		}
-		if err := c.remove(it); err != nil {
-			return fmt.Errorf("dataset %s: %w", mmapcache.DatasetPath(c.root, key), err)
-		}
-		c.addRemoved(it, "asked for")
-		c.addError(c.freeParts(it))
+	it := c.byName[mmapcache.DatasetKind+"/"+key]
+	if it == nil {
+		return nil // removed since
 	}
-	return nil
+	if err := c.remove(it); err != nil {
+		return fmt.Errorf("dataset %s: %w", mmapcache.DatasetPath(c.root, key), err)
+	}
+	c.addRemoved(it, "asked for")
+	return c.freeParts(ctx, it)
 }

@@ -17,7 +17,7 @@ import (
 func (c *collector) sweep() error {
 	staged, err := durable.Sweep(c.root, c.now, c.dryRun)
 	c.report.Swept = append(c.report.Swept, leftovers(staged)...)
-	_, notes, useErr := durable.InUse(useDirOf(c.root), c.now)
+	notes, useErr := c.notes.Read(c.now)
 	records, listErr := c.orphanedRecords()
 	errs := []error{err, useErr, listErr}
 	for _, l := range append(leftovers(notes), records...) {
@@ -84,7 +84,7 @@ func holdsCache(root string) (bool, error) {
 	if err != nil || len(staged) > 0 {
 		return err == nil, err
 	}
-	_, notes, err := durable.InUse(useDirOf(root), late)
+	notes, err := durable.NewNotes(useDirOf(root)).Read(late)
 	if err != nil || len(notes) > 0 {
 		return err == nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func plainToy(n int) *toy {
 func (y *toy) build(t require.TestingT, root, salt string) string {
 	structure := y.buildStructure(t, root, salt)
 	arenas := y.buildArenas(t, root, salt)
-	starts := y.part(t, root, mmapcache.PlacementKind, salt, func(b *mmapcache.Builder) error { return y.writeStarts(t, b) })
+	starts := y.buildStarts(t, root, salt)
 	return y.part(t, root, mmapcache.DatasetKind, salt, func(b *mmapcache.Builder) error {
 		b.AddPart(structure)
 		b.AddPart(starts)
@@ -93,6 +94,37 @@ func (y *toy) buildArenas(t require.TestingT, root, salt string) *manifest.Manif
 	})
 }
 
+func (y *toy) buildStarts(t require.TestingT, root, salt string) *manifest.Manifest {
+	return y.part(t, root, mmapcache.PlacementKind, salt, func(b *mmapcache.Builder) error { return y.writeStarts(t, b) })
+}
+
+// buildShards writes a dataset of shards below root, one shard for each salt, and returns its key.
+func (y *toy) buildShards(t require.TestingT, root string, salts ...string) string {
+	var shards []*manifest.Manifest
+	for _, salt := range salts {
+		shards = append(shards, y.buildStructure(t, root, salt), y.buildStarts(t, root, salt))
+	}
+	return y.nameShards(t, root, y.buildArenas(t, root, ""), shards...)
+}
+
+// nameShards writes a dataset of shards, which are given as structure and starts in turn, and returns its key.
+func (y *toy) nameShards(t require.TestingT, root string, arenas *manifest.Manifest, parts ...*manifest.Manifest) string {
+	facts, salt := mmapcache.DatasetFacts{}, ""
+	for k := 0; k < len(parts); k += 2 {
+		facts.Shards = append(facts.Shards, mmapcache.Shard{Structure: partOf(parts[k]), Starts: partOf(parts[k+1]), Traces: 1, Sessions: 1, Turns: 2, Blocks: 3})
+		salt += parts[k].Key + parts[k+1].Key
+	}
+	n := len(facts.Shards)
+	facts.Traces, facts.Sessions, facts.Turns, facts.Blocks = n, n, 2*n, 3*n
+	image := map[string]any{"format": mmapcache.FormatShards, "salt": salt, mmapcache.ArenasKind: arenas.Key}
+	return y.publish(t, root, mmapcache.DatasetKind, image, func(b *mmapcache.Builder) error {
+		b.AddPart(arenas)
+		return b.NameShards(facts)
+	}).Key
+}
+
+func partOf(m *manifest.Manifest) manifest.Part { return manifest.Part{Key: m.Key, Digest: m.Digest} }
+
 func (y *toy) writeStarts(t require.TestingT, b *mmapcache.Builder) error {
 	table, err := b.NewPlacement(len(y.starts), len(y.corpus))
 	require.NoError(t, err)
@@ -106,7 +138,11 @@ func contextOf(t require.TestingT) context.Context {
 
 // part publishes one directory.
 func (y *toy) part(t require.TestingT, root, kind, salt string, fill func(*mmapcache.Builder) error) *manifest.Manifest {
-	b, err := mmapcache.NewBuilder(withoutSync(t), root, kind, map[string]string{"kind": kind, "salt": salt})
+	return y.publish(t, root, kind, map[string]string{"kind": kind, "salt": salt}, fill)
+}
+
+func (y *toy) publish(t require.TestingT, root, kind string, image any, fill func(*mmapcache.Builder) error) *manifest.Manifest {
+	b, err := mmapcache.NewBuilder(withoutSync(t), root, kind, image)
 	require.NoError(t, err)
 	defer b.Discard()
 	writeReadme(root)
@@ -188,7 +224,7 @@ func twins(t *testing.T, root string) (first, second string) {
 	first = y.build(t, root, "first")
 	m, err := readManifest(root, mmapcache.DatasetKind, first, "")
 	require.NoError(t, err)
-	starts := y.part(t, root, mmapcache.PlacementKind, "second", func(b *mmapcache.Builder) error { return y.writeStarts(t, b) })
+	starts := y.buildStarts(t, root, "second")
 	second = y.part(t, root, mmapcache.DatasetKind, "second", func(b *mmapcache.Builder) error {
 		for kind, part := range m.Parts {
 			b.AddPart(&manifest.Manifest{Kind: kind, Key: part.Key, Digest: part.Digest})
@@ -226,8 +262,20 @@ func bytesOf(t *testing.T, dir string) (n int64) {
 
 // usersOf reads the notes of use of a root.
 func usersOf(t require.TestingT, root string) map[string]string {
-	users, _, err := durable.InUse(useDirOf(root), time.Now())
+	notes, users := durable.NewNotes(useDirOf(root)), map[string]string{}
+	_, err := notes.Read(time.Now())
 	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(useDirOf(root), "*.use"))
+	require.NoError(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range strings.Fields(string(data)) {
+			if who := notes.Users(name); who != "" {
+				users[name] = who
+			}
+		}
+	}
 	return users
 }
 

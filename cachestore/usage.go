@@ -32,7 +32,10 @@ const (
 func usePath(root, key, suffix string) string { return filepath.Join(useDirOf(root), key+suffix) }
 
 // Use is a note that this process uses directories of a root. GC and Remove leave them alone until Close.
-type Use struct{ note *durable.Use }
+type Use struct {
+	root string
+	note *durable.Use
+}
 
 // Close removes the note.
 func (u *Use) Close() { u.note.Close() }
@@ -45,7 +48,14 @@ func NoteUse(ctx context.Context, root string, names ...string) *Use {
 	if note.Written() {
 		_ = awaitRemoval(ctx, root, names...)
 	}
-	return &Use{note}
+	return &Use{root, note}
+}
+
+// Add notes further directories. Like NoteUse it waits while another process is about to remove one of them.
+func (u *Use) Add(ctx context.Context, names ...string) {
+	if u.note.Add(names) {
+		_ = awaitRemoval(ctx, u.root, names...)
+	}
 }
 
 // NoteDataset is NoteUse for a dataset and the parts that it names. Callers note a dataset before they open it. One whose
@@ -55,30 +65,13 @@ func NoteDataset(ctx context.Context, root, key string) *Use {
 	return use
 }
 
-// noteDataset also returns the names that it has noted.
-func (d disk) noteDataset(ctx context.Context, root, key string) (*Use, []string) {
+// noteDataset also returns the digest of the manifest that it has read, "" where it could read none.
+func (d disk) noteDataset(ctx context.Context, root, key string) (use *Use, digest string) {
 	m, err := d.readManifest(root, mmapcache.DatasetKind, key, "")
 	if err != nil {
 		m = &manifest.Manifest{Key: key}
 	}
-	names := namesOf(m)
-	return NoteUse(ctx, root, names...), names
-}
-
-// namesOf lists a dataset and its parts, each "kind/key".
-func namesOf(dataset *manifest.Manifest) []string {
-	return append([]string{mmapcache.DatasetKind + "/" + dataset.Key}, partNames(dataset)...)
-}
-
-// partNames lists the parts that a dataset names, each "kind/key".
-func partNames(dataset *manifest.Manifest) []string {
-	names := []string{}
-	for _, kind := range mmapcache.PartKinds() {
-		if part, ok := dataset.Parts[kind]; ok {
-			names = append(names, kind+"/"+part.Key)
-		}
-	}
-	return names
+	return NoteUse(ctx, root, namesOf(m)...), m.Digest
 }
 
 // removalLease is the lease of the one process that may remove directories of a root.
@@ -112,9 +105,9 @@ func lastUse(root, key string) *time.Time {
 	return &t
 }
 
-// users returns who uses the directories of a root, by "kind/key". It is for people: notes that cannot be read are left
-// out.
-func users(root string) map[string]string {
-	byName, _, _ := durable.InUse(useDirOf(root), time.Now())
-	return byName
+// readNotes reads the notes of use of a root. It is for people: notes that cannot be read are left out.
+func readNotes(root string) *durable.Notes {
+	notes := durable.NewNotes(useDirOf(root))
+	_, _ = notes.Read(time.Now())
+	return notes
 }

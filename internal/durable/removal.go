@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -101,8 +100,12 @@ func putBack(removed, path string, used error) error {
 // removed. Call it after leaving a note of use. If the remover was killed, or is silent, AwaitRemoval takes the lease over,
 // so that the remover can remove nothing more.
 func AwaitRemoval(ctx context.Context, root, lease string, names []string) error {
+	marks := map[string]bool{}
+	for _, name := range names {
+		marks[markName(name)] = true
+	}
 	l, err := Acquire(ctx, root, lease, func() (bool, error) {
-		marked, err := isMarked(root, lease, names)
+		marked, err := isMarked(root, lease, marks)
 		return !marked, err
 	}, Waiting{})
 	if err != nil || l == nil {
@@ -111,19 +114,19 @@ func AwaitRemoval(ctx context.Context, root, lease string, names []string) error
 	return l.Release() // the process that made the marker has lost the lease
 }
 
-// isMarked reports whether a holder of a lease has marked one of names, or may have. It looks again when something moves
-// while it reads, because markers move when a lease is taken over.
-func isMarked(root, lease string, names []string) (found bool, err error) {
+// isMarked reports whether a holder of a lease has made one of the markers, by name, or may have. It looks again when something
+// moves while it reads, because markers move when a lease is taken over.
+func isMarked(root, lease string, marks map[string]bool) (found bool, err error) {
 	for range 10 {
 		moved := false
-		if found, moved, err = findMarks(root, lease, names); err != nil || found || !moved {
+		if found, moved, err = findMarks(root, lease, marks); err != nil || found || !moved {
 			return found, err
 		}
 	}
 	return true, nil
 }
 
-func findMarks(root, lease string, names []string) (found, moved bool, err error) {
+func findMarks(root, lease string, marks map[string]bool) (found, moved bool, err error) {
 	staging := filepath.Join(root, StagingDir)
 	entries, err := os.ReadDir(staging)
 	if err != nil {
@@ -141,7 +144,7 @@ func findMarks(root, lease string, names []string) (found, moved bool, err error
 				moved = true
 				return nil
 			}
-			found = found || err == nil && slices.ContainsFunc(names, func(n string) bool { return e.Name() == markName(n) })
+			found = found || err == nil && marks[e.Name()]
 			return err
 		})
 		if err != nil || found {

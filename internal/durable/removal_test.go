@@ -23,14 +23,14 @@ func TestRemoveLeavesWhatIsInUse(t *testing.T) {
 	require.ErrorIs(t, o.Remove(root, "kind/name", func() error {
 		assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
 		for name, want := range map[string]bool{"kind/name": true, "kind/other": false} {
-			got, err := isMarked(root, "thing", []string{"a/b", name})
+			got, err := isMarked(root, "thing", map[string]bool{markName("a/b"): true, markName(name): true})
 			require.NoError(t, err)
 			assert.Equal(t, want, got, name)
 		}
 		return taken
 	}), taken)
 	assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
-	got, err := isMarked(root, "thing", []string{"kind/name"})
+	got, err := isMarked(root, "thing", map[string]bool{markName("kind/name"): true})
 	require.NoError(t, err)
 	assert.False(t, got)
 	require.NoError(t, o.Remove(root, "kind/name", nil))

@@ -2,11 +2,13 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -53,7 +55,21 @@ func TestWriteSmallWritesOver(t *testing.T) {
 	assert.NotEqual(t, old.Unix(), info.ModTime().Unix(), "and that dates it")
 }
 
-// InUse lists every process that uses a name, once.
+// usersOf reads the notes of use in a directory, by name.
+func usersOf(t *testing.T, dir string, now time.Time) (users map[string]string, left []Leftover) {
+	n := NewNotes(dir)
+	left, err := n.Read(now)
+	require.NoError(t, err)
+	users = map[string]string{}
+	for _, note := range n.list {
+		for name := range note.names {
+			users[name] = n.Users(name)
+		}
+	}
+	return users, left
+}
+
+// Users lists every process that uses a name, once.
 func TestManyUse(t *testing.T) {
 	root := t.TempDir()
 	for range 2 {
@@ -61,10 +77,72 @@ func TestManyUse(t *testing.T) {
 	}
 	far := as(func(o *owner) { o.host, o.boot, o.pid = "h", "b", 7 })
 	require.NoError(t, os.WriteFile(filepath.Join(root, far.fileName()+useSuffix), []byte("a\n"), 0o666))
-	users, _, err := InUse(root, time.Now())
-	require.NoError(t, err)
+	users, _ := usersOf(t, root, time.Now())
 	assert.ElementsMatch(t, []string{thisProcess().describe(), far.describe()}, strings.Split(users["a"], ", "))
 	assert.Equal(t, thisProcess().describe(), users["b"])
+}
+
+// A note is read once it is whole: notes that grow are read again, and those that keep their size are not.
+func TestNotesThatGrow(t *testing.T) {
+	root := t.TempDir()
+	far := as(func(o *owner) { o.host, o.boot, o.pid = "h", "b", 7 })
+	path := filepath.Join(root, far.fileName()+useSuffix)
+	n := NewNotes(root)
+	for _, c := range [][2]string{{"", ""}, {"a\n", far.describe()}, {"a\nb\n", far.describe()}, {"x\ny\n", far.describe()}} {
+		require.NoError(t, os.WriteFile(path, []byte(c[0]), 0o666))
+		_, err := n.Read(time.Now())
+		require.NoError(t, err)
+		assert.Equal(t, c[1], n.Users("a"), "%q", c[0])
+	}
+	assert.NotEmpty(t, n.Users("b"), "it has kept its size, and is not read again")
+	require.NoError(t, os.Remove(path))
+	_, err := n.Read(time.Now())
+	require.NoError(t, err)
+	assert.Empty(t, n.Users("a"))
+}
+
+// Names that are added to a note count from then on, and are in what is rewritten.
+func TestNoteThatGetsNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		u := NoteUse(root, root, []string{"a"})
+		n := NewNotes(root)
+		read := func() string {
+			_, err := n.Read(time.Now())
+			require.NoError(t, err)
+			return fmt.Sprint(n.Users("a") != "", n.Users("b") != "", n.Users("c") != "")
+		}
+		assert.Equal(t, "true false false", read())
+		require.True(t, u.Add([]string{"b"}))
+		assert.Equal(t, "true true false", read())
+		require.NoError(t, os.Remove(u.path))
+		time.Sleep(useBeat + 1)
+		synctest.Wait()
+		assert.Equal(t, "true true false", read())
+		require.NoError(t, os.Remove(u.path))
+		require.True(t, u.Add([]string{"c"}))
+		assert.Equal(t, "true true true", read())
+		u.Close()
+		assert.Equal(t, "false false false", read())
+	})
+	root := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(root, "file"), nil, 0o666))
+	none := NoteUse(root, filepath.Join(root, "file", "dir"), []string{"a"}) // as on a read-only file system
+	assert.False(t, none.Add([]string{"b"}))
+	none.Close()
+}
+
+// The note of a dataset of many shards has more than a million bytes.
+func TestNoteOfManyNames(t *testing.T) {
+	root := t.TempDir()
+	var names []string
+	for k := range 20000 {
+		names = append(names, fmt.Sprintf("starts/%064x", k))
+	}
+	defer NoteUse(root, root, names).Close()
+	users, _ := usersOf(t, root, time.Now())
+	assert.Len(t, users, len(names))
+	assert.Equal(t, thisProcess().describe(), users[names[len(names)-1]])
 }
 
 // A note is as open as the directory it is in, under any umask.

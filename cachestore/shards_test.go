@@ -1,0 +1,160 @@
+package cachestore
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// kin builds two datasets of three shards that share all but one, and returns their keys.
+func kin(t *testing.T, root string) (first, second string) {
+	y := plainToy(40)
+	return y.buildShards(t, root, "a", "b", "c"), y.buildShards(t, root, "a", "d", "b")
+}
+
+// A shard that two datasets name is listed and counted once, and stays until both are removed.
+func TestRemoveKeepsSharedShards(t *testing.T) {
+	root := t.TempDir()
+	first, second := kin(t, root)
+	before := bytesOf(t, root)
+	r, err := Remove(t.Context(), root, first, RemoveOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{mmapcache.DatasetKind, mmapcache.StructureKind, mmapcache.PlacementKind}, kindsOf(r.Removed), "of the shards one alone")
+	assert.Equal(t, before-bytesOf(t, root), r.Freed)
+	assert.Equal(t, map[string]int{mmapcache.DatasetKind: 1, mmapcache.StructureKind: 3, mmapcache.PlacementKind: 3, mmapcache.ArenasKind: 1}, keysOf(t, root))
+	whole(t, root, second)
+	_, err = Remove(t.Context(), root, second, RemoveOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, keysOf(t, root))
+}
+
+// GC keeps the shards of a dataset in another format, which the version of its manifest tells, and those that a damaged dataset
+// may name.
+func TestGCKeepsShardsOfDatasetsThatItCannotOpen(t *testing.T) {
+	root, now := t.TempDir(), time.Now()
+	first, second := kin(t, root)
+	m, err := readManifest(root, mmapcache.DatasetKind, first, "")
+	require.NoError(t, err)
+	facts, err := mmapcache.DatasetFactsOf(m)
+	require.NoError(t, err)
+	key := plainToy(40).publish(t, root, mmapcache.DatasetKind, map[string]int{"format": mmapcache.Format + 1}, func(b *mmapcache.Builder) error {
+		b.AddPart(&manifest.Manifest{Kind: mmapcache.ArenasKind, Key: m.Parts[mmapcache.ArenasKind].Key, Digest: m.Parts[mmapcache.ArenasKind].Digest})
+		return b.NameShards(facts)
+	}).Key
+	assert.Contains(t, entryOf(t, root, mmapcache.DatasetKind, key).Unreadable, "made in cache format")
+	r, err := Remove(t.Context(), root, first, RemoveOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{mmapcache.DatasetKind}, kindsOf(r.Removed))
+	assert.Empty(t, gc(t, root, now.Add(1000*time.Hour), forever()).Removed)
+
+	rewrite(t, root, mmapcache.DatasetKind, key, func(m *manifest.Manifest) { m.Facts = []byte(`{"shards":[{"structure":{"key":"../x"}}]}`) })
+	for _, e := range keysAndKinds(t, root) {
+		ageDirectory(t, root, e[0], e[1], now.Add(-2*time.Hour))
+	}
+	ageDirectory(t, root, mmapcache.DatasetKind, key, now.Add(-time.Minute))
+	r = gc(t, root, now, forever())
+	assert.Empty(t, r.Removed)
+	assert.Len(t, r.Kept, 3)
+	assert.Equal(t, "damaged, but made less than an hour ago", r.Kept[0].Why)
+	for _, k := range r.Kept[1:] {
+		assert.Equal(t, fmt.Sprintf("dataset %s, which cannot be read, may name it", key), k.Why)
+	}
+	whole(t, root, second)
+}
+
+// Everything that a dataset of shards names is noted as in use with it, and stays if the dataset is removed.
+func TestNoteOfADatasetOfShards(t *testing.T) {
+	root := t.TempDir()
+	first, _ := kin(t, root)
+	u := NoteDataset(contextOf(t), root, first)
+	assert.Len(t, usersOf(t, root), 8)
+	r, err := Remove(t.Context(), root, first, RemoveOptions{Force: true})
+	require.NoError(t, err)
+	assert.Equal(t, []string{mmapcache.DatasetKind}, kindsOf(r.Removed))
+	assert.Len(t, r.Kept, 2)
+	u.Close()
+	assert.Len(t, gc(t, root, time.Now().Add(2*time.Hour), forever()).Removed, 2)
+}
+
+// Directories that a builder adds to its note count from then on.
+func TestUseThatGrows(t *testing.T) {
+	root := t.TempDir()
+	m := plainToy(40).buildStructure(t, root, "")
+	u := NoteUse(contextOf(t), root)
+	u.Add(contextOf(t), mmapcache.StructureKind+"/"+m.Key)
+	assert.Empty(t, gc(t, root, time.Now().Add(time.Hour+time.Minute), forever()).Removed)
+	u.Close()
+	assert.Len(t, gc(t, root, time.Now().Add(time.Hour+time.Minute), forever()).Removed, 1)
+}
+
+// A survey counts every part once, and those that no dataset names.
+func TestSurvey(t *testing.T) {
+	root := t.TempDir()
+	first, second := kin(t, root)
+	one := plainToy(40).build(t, root, "one")
+	orphan := plainToy(40).buildStructure(t, root, "nobody's")
+	o, err := Survey(root)
+	require.NoError(t, err)
+	require.Len(t, o.Datasets, 3)
+	own := int64(0)
+	for _, e := range o.Datasets {
+		size, err := Size(root, e.Key)
+		require.NoError(t, err)
+		assert.Equal(t, size, e.TotalBytes)
+		assert.Equal(t, map[string]int{first: 3, second: 3, one: 0}[e.Key], e.Shards)
+		own += e.Bytes
+	}
+	assert.Equal(t, 8+1+3+1, o.Parts.Count)
+	assert.Equal(t, totalOf(t, root), own+o.Parts.Bytes)
+	assert.Equal(t, Total{1, sizeOf(root, mmapcache.StructureKind, orphan.Key)}, o.Unnamed)
+	assert.True(t, entryOf(t, root, mmapcache.StructureKind, orphan.Key).Unnamed)
+	assert.False(t, entryOf(t, root, mmapcache.ArenasKind, partKey(t, root, one, mmapcache.ArenasKind)).Unnamed)
+
+	rewrite(t, root, mmapcache.DatasetKind, first, func(m *manifest.Manifest) { m.Facts = []byte(`{"shards":[]}`) })
+	assert.Contains(t, entryOf(t, root, mmapcache.DatasetKind, first).Damaged, "damaged")
+	o, err = Survey(root)
+	require.NoError(t, err)
+	assert.Zero(t, o.Unnamed, "it may be named by what is damaged")
+}
+
+// A file that the input has twice is one shard on disk.
+func TestShardThatADatasetNamesTwice(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).buildShards(t, root, "a", "b", "a")
+	size, err := Size(root, key)
+	require.NoError(t, err)
+	assert.Equal(t, size, totalOf(t, root))
+	e := entryOf(t, root, mmapcache.DatasetKind, key)
+	assert.Equal(t, []int64{size, 3}, []int64{e.TotalBytes, int64(e.Shards)})
+	_, err = Remove(t.Context(), root, key, RemoveOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, keysOf(t, root))
+}
+
+// A removal that is stopped after the dataset leaves the other shards, which the next GC frees.
+func TestRemoveStopsBetweenShards(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).buildShards(t, root, "a", "b", "c")
+	ctx, cancel := context.WithCancel(contextOf(t))
+	defer cancel()
+	r, err := Remove(durable.WithOptions(ctx, durable.Options{Sync: unsynced.Sync, Step: func(name, path string) error {
+		if name == "remove" && filepath.Base(filepath.Dir(path)) == mmapcache.StructureKind {
+			cancel()
+		}
+		return nil
+	}}), root, key, RemoveOptions{})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, []string{mmapcache.DatasetKind, mmapcache.StructureKind}, kindsOf(r.Removed), "what it has begun it finishes")
+	assert.Empty(t, stagingOf(t, root))
+	assert.Len(t, gc(t, root, time.Now().Add(2*time.Hour), forever()).Removed, 6)
+	assert.Empty(t, keysOf(t, root))
+}

@@ -144,9 +144,11 @@ func TestAbsoluteTargetGoesUpAsPath(t *testing.T) {
 	}
 }
 
-// The target of OPTIONS for the whole server is no path.
-func TestBaseDoesNotPrecedeTheServer(t *testing.T) {
-	require.Equal(t, "*", (&Upstream{Scheme: "http", Host: "u", Base: "/base"}).target("*", "", false).RequestURI())
+// The targets of OPTIONS for the whole server and of CONNECT are no paths.
+func TestBaseDoesNotPrecedeWhatIsNoPath(t *testing.T) {
+	for _, target := range []string{"*", "h:443"} {
+		require.Equal(t, target, (&Upstream{Scheme: "http", Host: "u", Base: "/base"}).target(target, "", false).Opaque)
+	}
 }
 
 // An upstream with a path of its own gets it before every path.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -70,10 +71,22 @@ func (u Upstream) check() error {
 		return fmt.Errorf("scheme %q: use http or https", u.Scheme)
 	case u.Host == "" || strings.HasPrefix(u.Host, ":"):
 		return errors.New("no host: give a URL such as http://localhost:8000")
+	case !u.goodPort():
+		return errors.New("the port is none: give one from 1 to 65535, or no colon")
 	case u.Base != "" && (!strings.HasPrefix(u.Base, "/") || strings.HasSuffix(u.Base, "/")):
 		return fmt.Errorf("base path %q: it begins with a slash and ends without one", u.Base)
 	}
 	return nil
+}
+
+// goodPort reports whether the host has no port, or one to which a connection can be made.
+func (u Upstream) goodPort() bool {
+	at := strings.LastIndexByte(u.Host, ':')
+	if at < 0 || strings.HasSuffix(u.Host, "]") {
+		return true
+	}
+	port, err := strconv.ParseUint(u.Host[at+1:], 10, 16)
+	return err == nil && port > 0
 }
 
 // KindOf returns the API to which a raw path belongs, Any for one of neither or of both.
@@ -108,7 +121,7 @@ func choose(list []Upstream, path string, header http.Header) *Upstream {
 
 // target returns the URL that net/http writes as this raw path and query, byte for byte.
 func (u *Upstream) target(path, query string, hasQuery bool) *url.URL {
-	if path != "*" { // OPTIONS *
+	if strings.HasPrefix(path, "/") { // not that of OPTIONS * or of CONNECT
 		path = u.Base + path
 	}
 	t := &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: query, ForceQuery: hasQuery, Opaque: path}

@@ -68,6 +68,8 @@ func TestUpstreamsAreRead(t *testing.T) {
 		"openai=https://h:8/a/":         {OpenAI, "https", "h:8", "/a"},
 		"anthropic=http://[::1]:9/a%2F": {Anthropic, "http", "[::1]:9", "/a%2F"},
 		"http://h/a=b":                  {Any, "http", "h", "/a=b"},
+		"http://[::1]":                  {Any, "http", "[::1]", ""},
+		"http://h:65535":                {Any, "http", "h:65535", ""},
 	} {
 		got, err := ParseUpstream(text)
 		require.NoError(t, err)
@@ -84,6 +86,10 @@ func TestUpstreamsAreRead(t *testing.T) {
 		"http://me:wo rd@h:x":     `upstream "...@h:x": not a URL: give one such as http://localhost:8000`,
 		"http://h?a=b":            `upstream "http://h?a=b": a URL with a query or fragment: give scheme, host and path alone`,
 		"http://h#a":              `upstream "http://h#a": a URL with a query or fragment: give scheme, host and path alone`,
+		"http://127.0.0.1:":       `upstream "http://127.0.0.1:": the port is none: give one from 1 to 65535, or no colon`,
+		"http://[::1]:":           `upstream "http://[::1]:": the port is none: give one from 1 to 65535, or no colon`,
+		"http://h:0":              `upstream "http://h:0": the port is none: give one from 1 to 65535, or no colon`,
+		"http://h:65536":          `upstream "http://h:65536": the port is none: give one from 1 to 65535, or no colon`,
 		"openai=ftp://h":          `upstream "openai=ftp://h": scheme "ftp": use http or https`,
 		"http://h/\x7f":           "upstream \"http://h/\\x7f\": not a URL: give one such as http://localhost:8000",
 		"openai=anthropic=http:/": `upstream "openai=anthropic=http:/": not a URL: give one such as http://localhost:8000`,

@@ -36,6 +36,7 @@ type exchange struct {
 	last       int64        // when bytes of the upstream came last
 	outcome    Outcome
 	gone       bool // the client left and the reply is read on
+	shut       bool // the client takes no more bytes
 
 	heading sync.Mutex // 1xx replies come by a goroutine of the transport
 	headed  bool

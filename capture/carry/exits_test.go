@@ -301,6 +301,34 @@ func TestDetachedRepliesAreReadToTheirEnd(t *testing.T) {
 	}
 }
 
+// Detached, a client that ends its half of the connection gets the whole reply: it may read on.
+//
+// Covers C-29.
+func TestDetachedHalfCloseGetsTheWholeReply(t *testing.T) {
+	closed := make(chan struct{})
+	w := newWorld(t, raw(t, func(conn net.Conn, in *bufio.Reader) {
+		_, _ = readMessage(in, false)
+		<-closed
+		_, _ = io.WriteString(conn, events+chunk("data: 1\n\n")+chunk("data: 2\n\n")+"0\r\n\r\n")
+	}), func(o *Options) { o.Detach = true })
+	clients := make(chan *http.Request, 1)
+	w.front.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		clients <- r
+		w.proxy.ServeHTTP(rw, r)
+	})
+	conn := w.dial(t)
+	_, _ = io.WriteString(conn, post)
+	require.NoError(t, conn.CloseWrite())
+	r := <-clients
+	<-r.Context().Done()
+	close(closed)
+	m, err := readMessage(bufio.NewReader(conn), false)
+	require.NoError(t, err)
+	require.False(t, m.broken)
+	require.Equal(t, "data: 1\n\ndata: 2\n\n", m.body)
+	require.Equal(t, Whole, w.notes.one(t).ends[0].Outcome)
+}
+
 // Detached, a reply that breaks after its client left is broken; without a head, it is unreachable.
 //
 // Covers C-29.

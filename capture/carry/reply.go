@@ -66,12 +66,15 @@ func (x *exchange) stream(reply *http.Response) {
 	}
 }
 
-// pass writes bytes to the client, unless the client left and Options.Detach is set.
+// pass writes bytes to the client. With Options.Detach one that has ended its half of the connection may still read: it gets what
+// it takes.
 func (x *exchange) pass(p []byte) {
-	if x.gone {
+	left := x.r.Context().Err() != nil
+	x.gone = x.gone || left && x.p.o.Detach
+	if x.shut {
 		return
 	}
-	if x.r.Context().Err() == nil {
+	if !left || x.p.o.Detach {
 		if _, err := x.w.Write(p); err == nil && x.flush() {
 			x.p.o.Added(Flush, x.p.o.Now()-x.last)
 			return
@@ -81,7 +84,7 @@ func (x *exchange) pass(p []byte) {
 		x.watch.replied(p, x.last)
 		x.leave()
 	}
-	x.gone = true
+	x.gone, x.shut = true, true
 }
 
 func (x *exchange) flush() bool { return x.flusher.Flush() == nil }

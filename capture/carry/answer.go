@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -22,8 +23,31 @@ func (x *exchange) unanswered(err error) {
 		x.answer(http.StatusGatewayTimeout, "agentx capture: the upstream sent no response header in time", 0, "transport")
 	default:
 		x.outcome = Unreachable
-		x.answer(http.StatusBadGateway, "agentx capture: the upstream cannot be reached, or broke off before its response header", 0, "transport")
+		x.answer(http.StatusBadGateway, "agentx capture: the upstream gives no reply: "+why(err), 0, "transport")
 	}
+}
+
+var errNoConnection = errors.New("no connection to the upstream")
+
+// why says why there is no reply. The words are ours: errors of the network name addresses.
+func why(err error) string {
+	var name *net.DNSError
+	var trust *tls.CertificateVerificationError
+	var speech tls.RecordHeaderError
+	var wait net.Error
+	switch {
+	case errors.As(err, &name):
+		return "its name has no address"
+	case errors.Is(err, errNoConnection):
+		return "it takes no connection"
+	case errors.As(err, &trust):
+		return "its certificate is not trusted"
+	case errors.As(err, &speech):
+		return "it does not speak TLS"
+	case errors.As(err, &wait) && wait.Timeout():
+		return "its TLS handshake took too long"
+	}
+	return "it broke off before its response header"
 }
 
 // answer answers in place of the upstream, in the shape of its API.

@@ -104,6 +104,24 @@ func TestUpstreamThatTakesNoConnectionIs502(t *testing.T) {
 		m, err := readMessage(send(c, post), false)
 		require.NoError(t, err)
 		require.Equal(t, "HTTP/1.1 502", m.first)
+		require.Contains(t, m.body, "it takes no connection")
+		require.Equal(t, 10*time.Second, time.Since(begin))
+		require.Equal(t, Unreachable, o.one(t).ends[0].Outcome)
+		c.Close()
+	})
+}
+
+// An upstream that does not answer the TLS handshake for 10 s is answered 502.
+//
+// Covers C-23.
+func TestUpstreamWithoutHandshakeIs502(t *testing.T) {
+	virtual(t, untilGone, func(o *Options) { o.Upstreams[0].Scheme = "https" }, func(t *testing.T, o *notes, dial func() net.Conn) {
+		begin := time.Now()
+		c := dial()
+		m, err := readMessage(send(c, post), false)
+		require.NoError(t, err)
+		require.Equal(t, "HTTP/1.1 502", m.first)
+		require.Contains(t, m.body, "its TLS handshake took too long")
 		require.Equal(t, 10*time.Second, time.Since(begin))
 		require.Equal(t, Unreachable, o.one(t).ends[0].Outcome)
 		c.Close()

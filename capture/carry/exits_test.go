@@ -3,7 +3,9 @@ package carry
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -160,7 +162,7 @@ func TestUnreachableUpstreamIs502(t *testing.T) {
 	require.NoError(t, err)
 	l.Close()
 	w := newWorld(t, "http://"+l.Addr().String(), nil)
-	const words = `"agentx capture: the upstream cannot be reached, or broke off before its response header"`
+	const words = `"agentx capture: the upstream gives no reply: it takes no connection"`
 	for path, want := range map[string]string{
 		"/v1/messages":            `{"type":"error","error":{"type":"api_error","message":` + words + `}}`,
 		"/s/x/v1/messages/a?b":    `{"type":"error","error":{"type":"api_error","message":` + words + `}}`,
@@ -180,6 +182,25 @@ func TestUnreachableUpstreamIs502(t *testing.T) {
 		require.Equal(t, Unreachable, w.notes.one(t).ends[0].Outcome)
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// The answer says why there is no reply, in words that name neither an address nor what a client sent.
+func TestUnreachableUpstreamSaysWhy(t *testing.T) {
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	plain := raw(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	for url, want := range map[string]string{
+		secure.URL: "its certificate is not trusted",
+		strings.Replace(plain, "http", "https", 1): "it does not speak TLS",
+		raw(t, says("")): "it broke off before its response header",
+	} {
+		w := newWorld(t, url, nil)
+		out := w.talk(t, strings.Replace(post, "Host", "Connection: close\r\nHost", 1))
+		require.Contains(t, out, `"agentx capture: the upstream gives no reply: `+want+`"`)
+		require.Equal(t, Unreachable, w.notes.one(t).ends[0].Outcome)
+	}
+	require.Equal(t, "its name has no address", why(fmt.Errorf("%w: %w", errNoConnection, &net.DNSError{Name: "secret"})))
 }
 
 // An observer that panics in any call loses its exchange. Traffic runs on, the end still comes, and the next exchange is

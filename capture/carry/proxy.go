@@ -3,6 +3,7 @@ package carry
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -69,7 +70,11 @@ func (o *Options) fill() {
 func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeouts.Connect)
 	defer cancel()
-	return o.Dial(ctx, network, address)
+	conn, err := o.Dial(ctx, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoConnection, err)
+	}
+	return conn, nil
 }
 
 // CopyBytes returns the bytes of all copies that no observer has released.

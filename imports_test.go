@@ -115,7 +115,7 @@ var imports = map[string][]string{
 	"simulate/page":       {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":    {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":     {"internal/durable"},
-	"capture":             {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "internal/suggest", "github.com/prometheus/client_golang"},
+	"capture":             {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "github.com/prometheus/client_golang", "golang.org/x/net"},
 	"capture/agents":      {"capture/journal", "capture/reply"},
 	"capture/finish":      {"capture/journal", "convert/weka", "internal/durable", "internal/regular"},
 	"capture/session":     {"capture/canon", "capture/journal"},

@@ -1,19 +1,17 @@
 package capture
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
-	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/agentx/agentx/capture/carry"
 	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/journal"
-	"github.com/agentx/agentx/internal/suggest"
 )
 
 // Options say what is captured, and how.
@@ -60,53 +58,6 @@ var DefaultLimits = Limits{
 	HeaderTimeout: 600 * time.Second, DiskFree: 64 << 20,
 }
 
-// LimitNames has the names that Limits.Set takes.
-var LimitNames = []string{"request_copy", "reply_copy", "copies", "queue", "sessions", "blocks", "nodes", "header_timeout", "stall", "disk_free"}
-
-// Set sets one limit by NAME=VALUE. Bytes may have a unit (KiB, MiB, GiB).
-func (l *Limits) Set(text string) error {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok {
-		return fmt.Errorf("limit %q: want NAME=VALUE", text)
-	}
-	var err error
-	sizes := map[string]*int64{"request_copy": &l.RequestCopy, "reply_copy": &l.ReplyCopy, "copies": &l.Copies, "queue": &l.Queue, "disk_free": &l.DiskFree}
-	counts := map[string]*int{"sessions": &l.Sessions, "blocks": &l.Blocks, "nodes": &l.Nodes}
-	times := map[string]*time.Duration{"header_timeout": &l.HeaderTimeout, "stall": &l.Stall}
-	switch {
-	case sizes[name] != nil:
-		*sizes[name], err = size(value)
-	case counts[name] != nil:
-		if *counts[name], err = strconv.Atoi(value); err == nil && *counts[name] < 1 {
-			err = errors.New("want at least 1")
-		}
-	case times[name] != nil:
-		if *times[name], err = time.ParseDuration(value); err == nil && *times[name] < 0 {
-			err = errors.New("want no negative time")
-		}
-	default:
-		return fmt.Errorf("limit %q: want a name as %s", name, cmp.Or(suggest.Closest(name, LimitNames), strings.Join(LimitNames, ", ")))
-	}
-	if err != nil {
-		return fmt.Errorf("limit %s=%q: %w", name, value, err)
-	}
-	return nil
-}
-
-func size(text string) (int64, error) {
-	unit := int64(1)
-	for k, suffix := range []string{"KiB", "MiB", "GiB"} {
-		if number, ok := strings.CutSuffix(text, suffix); ok {
-			text, unit = strings.TrimSpace(number), 1<<(10*(k+1))
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > 1<<50/unit {
-		return 0, errors.New("want bytes, such as 1048576 or 64MiB")
-	}
-	return n * unit, nil
-}
-
 // Validate names everything that is wrong.
 func (o *Options) Validate() error {
 	var errs []error
@@ -116,12 +67,26 @@ func (o *Options) Validate() error {
 	if o.Tokenizer == nil || o.Now == nil || o.Wall == nil || o.Random == nil || o.Log == nil {
 		errs = append(errs, errors.New("no tokenizer, clock, wall clock, source of random bytes or log"))
 	}
-	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("%d workers: want at least 1", o.Workers))
+	if o.SessionHeader != "" && !httpguts.ValidHeaderFieldName(o.SessionHeader) {
+		errs = append(errs, fmt.Errorf("session header %q: no header has such a name", o.SessionHeader))
 	}
-	if o.Idle < 0 || o.Drain < 0 || o.Sync < 0 {
-		errs = append(errs, errors.New("a negative time"))
+	l := o.Limits
+	for _, c := range []struct {
+		good bool
+		name string
+		is   any
+		want string
+	}{
+		{o.Workers >= 1, "workers", o.Workers, "at least 1"},
+		{o.Idle >= 0, "idle", o.Idle, "no negative time"}, {o.Drain >= 0, "drain", o.Drain, "no negative time"}, {o.Sync >= 0, "sync", o.Sync, "no negative time"},
+		{l.Sessions >= 1, "limit sessions", l.Sessions, "at least 1"}, {l.Blocks >= 1, "limit blocks", l.Blocks, "at least 1"}, {l.Nodes >= 1, "limit nodes", l.Nodes, "at least 1"},
+		{l.HeaderTimeout > 0, "limit header_timeout", l.HeaderTimeout, "more than 0"}, {l.Stall >= 0, "limit stall", l.Stall, "no negative time"},
+	} {
+		if !c.good {
+			errs = append(errs, fmt.Errorf("%s %v: want %s", c.name, c.is, c.want))
+		}
 	}
-	errs = append(errs, o.Export.Validate(), chain.Options{Tokenizer: o.Tokenizer, Name: o.TokenizerName, BlockSize: o.BlockSize}.Validate())
+	upstreams := carry.Options{Upstreams: o.Upstreams}
+	errs = append(errs, upstreams.Validate(), o.Export.Validate(), chain.Options{Tokenizer: o.Tokenizer, Name: o.TokenizerName, BlockSize: o.BlockSize}.Validate())
 	return errors.Join(errs...)
 }

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,7 +66,7 @@ GET /health, GET /metrics (Prometheus), GET and POST /sessions, GET and DELETE /
 DIR has traces, notes (what is to know of each) and journals of open sessions; after a crash
 "agentx capture finish DIR", or the next capture, makes traces of these.
 
---limit NAME=VALUE: ` + strings.Join(capture.LimitNames, ", ") + `.`,
+--limit NAME=VALUE: ` + strings.Join(limitNames(), ", ") + `.`,
 		Example: `  agentx capture --upstream openai=https://api.openai.com --upstream anthropic=https://api.anthropic.com --out captured
   agentx capture --upstream http://127.0.0.1:8000 --out captured --record opted --idle 30m --mask models,tails
   agentx capture check captured/traces --trie`,
@@ -89,7 +91,7 @@ func (f *captureFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.record, "record", "all", "all, or opted: with X-Agentx-Capture: on, or a session in the URL. X-Agentx-Capture: off always wins")
 	flags.StringVar(&o.SessionHeader, "session-header", "", "header that names the session of a request")
 	flags.StringVar(&f.unattributed, "unattributed", "client", "requests of which nothing names a session: client, or drop")
-	durationVar(flags, &o.Idle, "idle", 6*time.Hour, "a session that is idle so long is finished")
+	durationVar(flags, &o.Idle, "idle", 6*time.Hour, "a session that is idle so long is finished; 0: none is")
 	durationVar(flags, &o.Drain, "drain", 30*time.Second, "how long the end waits for running requests")
 	flags.BoolVar(&o.Linear, "linear", false, "one request of a session at a time; another one is refused with 409")
 	flags.StringVar(&f.onDisconnect, "on-disconnect", "cancel", "when a client leaves: cancel its request, or detach: read the reply to its end")
@@ -146,19 +148,19 @@ func (f *captureFlags) check() error {
 		}
 		o.Export.Masks |= bit
 	}
-	if o.Export.Holes = journal.Holes(f.holes); f.holes == "cut" {
+	switch o.Export.Holes = journal.Holes(f.holes); f.holes {
+	case "cut":
 		o.Export.Holes = journal.HolesCut
+	case "":
+		p.add("%s: want cut, drop or keep", flagText("holes", f.holes))
 	}
 	for _, text := range f.limits {
-		if err := o.Limits.Set(text); err != nil {
-			p.add("--%w", err)
+		if err := setLimit(&o.Limits, text); err != nil {
+			p.add("%s: %w", flagText("limit", text), err)
 		}
 	}
-	if o.BlockSize < 1 || o.Workers < 1 || o.Export.MinRequests < 1 {
-		p.add("--block-size, --workers, --min-requests: want at least 1")
-	}
-	if err := o.Export.Validate(); err != nil {
-		p.add("%w", err)
+	if o.Export.Grid < time.Millisecond || o.Export.MinRequests < 1 { // of Export 0 is the default
+		p.add("--grid, --min-requests: want at least 1ms, and 1")
 	}
 	return p.err()
 }
@@ -184,9 +186,16 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	o.Random = rand.Reader
 	o.Free = func() (int64, bool) { return durable.FreeBytes(f.out) }
 	o.Log = timelessLog(cmd.ErrOrStderr())
+	log.SetOutput(io.Discard) // net/http quotes there what an upstream says behind its reply
+	if err := o.Validate(); err != nil {
+		return usageError{err}
+	}
 	traffic, admin, err := f.open(ctx)
 	if err != nil {
 		return err
+	}
+	if err := loop(traffic.Addr(), o.Upstreams); err != nil {
+		return errors.Join(err, traffic.Close(), admin.Close())
 	}
 	c, err := capture.New(context.WithoutCancel(ctx), *o)
 	if err != nil {
@@ -213,6 +222,26 @@ func timelessLog(w io.Writer) *slog.Logger {
 		}
 		return a
 	}}))
+}
+
+// loop returns an error about an upstream that is the capture itself: a request would go around until there are no descriptors.
+func loop(listening net.Addr, upstreams []carry.Upstream) error {
+	at, ok := listening.(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	for _, u := range upstreams {
+		host, port, err := net.SplitHostPort(u.Host)
+		if err != nil || port != strconv.Itoa(at.Port) {
+			continue
+		}
+		ip := net.ParseIP(host)
+		here := host == "localhost" || ip.IsLoopback()
+		if ip.Equal(at.IP) || here && at.IP.IsUnspecified() || host == "localhost" && at.IP.IsLoopback() {
+			return usageError{fmt.Errorf("--upstream %s://%s: the capture itself listens there", u.Scheme, u.Host)}
+		}
+	}
+	return nil
 }
 
 // explainBusy says what to do about a directory that another process has.

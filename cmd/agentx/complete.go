@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/capture"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/weka"
@@ -57,7 +56,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"on-disconnect":    choice("cancel", "detach\tread the reply to its end"),
 	"holes":            choice("cut\tbefore the first", "drop\tthe trace", "keep\twhat is known"),
 	"mask":             choice(journal.MaskNames...),
-	"limit":            prefixes(capture.LimitNames...),
+	"limit":            prefixes(limitNames()...),
 	"upstream":         prefixes("openai=", "anthropic=", "http://", "https://"),
 	"tls-cert":         pemFile,
 	"tls-key":          pemFile,

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/capture"
+	"github.com/agentx/agentx/capture/carry"
+)
+
+// capturing is agentx capture while it runs.
+type capturing struct {
+	traffic string // URL
+	stderr  strings.Builder
+	end     func() error
+}
+
+// startCapture runs agentx capture with flags until its end is called.
+func startCapture(t *testing.T, flags ...string) *capturing {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	c, ended := &capturing{}, make(chan error, 1)
+	out, stdout := io.Pipe()
+	root := newRoot()
+	root.SetArgs(append([]string{"capture", "--out", t.TempDir()}, flags...))
+	root.SetOut(stdout)
+	root.SetErr(&c.stderr)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		stdout.Close()
+		ended <- err
+	}()
+	lines := bufio.NewReader(out)
+	first, err := lines.ReadString('\n')
+	require.NoError(t, err, c.stderr.String())
+	c.traffic = strings.TrimSpace(strings.TrimPrefix(first, "listening "))
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	c.end = func() error { stop(); return <-ended }
+	t.Cleanup(stop)
+	return c
+}
+
+// What an upstream says behind its reply is in no log: net/http quotes it in the log of the process.
+//
+// Covers C-38.
+func TestCaptureLogsNoWordOfUpstreams(t *testing.T) {
+	defer log.SetOutput(log.Writer())
+	var logged strings.Builder
+	log.SetOutput(&logged)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	answered, closed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(closed)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		_, _ = http.ReadRequest(in)
+		_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+		<-answered // the connection is kept, for further requests
+		_, _ = io.WriteString(conn, "CANARY")
+		_, _ = io.Copy(io.Discard, in) // until the capture closes
+	}()
+	c := startCapture(t, "--upstream", "http://"+l.Addr().String())
+	resp, err := http.Get(c.traffic + "/v1/models")
+	require.NoError(t, err)
+	resp.Body.Close()
+	close(answered)
+	<-closed
+	require.NoError(t, c.end())
+	require.NotContains(t, logged.String()+c.stderr.String(), "CANARY")
+}
+
+// An upstream that is the capture itself is refused.
+func TestCaptureOfItself(t *testing.T) {
+	for _, c := range []struct {
+		listening, upstream string
+		loops               bool
+	}{
+		{"127.0.0.1:8080", "127.0.0.1:8080", true}, {"127.0.0.1:8080", "localhost:8080", true}, {"[::1]:8080", "[::1]:8080", true},
+		{"0.0.0.0:8080", "127.0.0.1:8080", true}, {"[::]:8080", "localhost:8080", true}, {"10.0.0.1:8080", "10.0.0.1:8080", true},
+		{"127.0.0.1:8080", "127.0.0.1:8081", false}, {"127.0.0.1:8080", "127.0.0.1", false}, {"10.0.0.1:8080", "localhost:8080", false},
+		{"0.0.0.0:8080", "example.com:8080", false}, {"127.0.0.1:8080", "127.0.0.2:8080", false},
+	} {
+		at, err := net.ResolveTCPAddr("tcp", c.listening)
+		require.NoError(t, err)
+		err = loop(at, []carry.Upstream{{Scheme: "http", Host: "other"}, {Scheme: "http", Host: c.upstream}})
+		require.Equal(t, c.loops, err != nil, "%v", c)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // one that is not refused would run
+	defer stop()
+	root := newRoot()
+	root.SetArgs([]string{"capture", "--out", t.TempDir(), "--listen", address, "--upstream", "http://" + address})
+	require.EqualError(t, root.ExecuteContext(ctx), fmt.Sprintf("--upstream http://%s: the capture itself listens there", address))
+}
+
+// Limits take sizes and durations as all flags do.
+func TestLimitsOfCapture(t *testing.T) {
+	var l capture.Limits
+	for _, text := range []string{"request_copy=1", "reply_copy=2k", "copies=1.5Gi", "queue=64MiB", "sessions=3", "blocks=4", "nodes=5", "header_timeout=90", "stall=5m", "disk_free=0"} {
+		require.NoError(t, setLimit(&l, text))
+	}
+	require.Equal(t, capture.Limits{
+		RequestCopy: 1, ReplyCopy: 2000, Copies: 3 << 29, Queue: 64 << 20, Sessions: 3, Blocks: 4, Nodes: 5, HeaderTimeout: 90 * time.Second, Stall: 5 * time.Minute,
+	}, l)
+	for text, want := range map[string]string{
+		"queue": "want NAME=VALUE", "queue=x": "want a size such as 500M, 20G or 1.5Gi", "blocks=1e3": "want a whole number",
+		"stall=x": "want a duration such as 90s or 10m, or seconds", "session=5": "no limit has this name: sessions?",
+		"x=5": "no limit has this name: want one of request_copy, reply_copy, copies, queue, sessions, blocks, nodes, header_timeout, stall, disk_free",
+	} {
+		require.EqualError(t, setLimit(&l, text), want)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,41 +20,98 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of BenchmarkSessions.
-const (
-	benchTurns = 50
-	benchTurn  = 9300 // bytes, of code
-)
-
-// benchTurnsOf returns the bodies of a session of Anthropic's Messages, and what is new in all of them.
-func benchTurnsOf(b *testing.B, code string, session int) (bodies [][]byte, text []string) {
-	random := rand.New(rand.NewPCG(uint64(session), 1))
-	type message struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	}
-	var messages []message
-	for range benchTurns {
-		from := random.IntN(len(code) - benchTurn)
-		said := fmt.Sprint(random.Uint64(), code[from:from+benchTurn])
-		text = append(text, said)
-		messages = append(messages, message{"user", said})
-		body, err := json.Marshal(map[string]any{"model": "m", "max_tokens": 5, "messages": messages})
-		require.NoError(b, err)
-		bodies = append(bodies, body)
-		messages = append(messages, message{"assistant", "Done."})
-		text = append(text, "Done.")
-	}
-	return bodies, text
+// benchShape is how large the sessions of BenchmarkSessions are, in bytes of code.
+type benchShape struct {
+	name            string
+	sessions, turns int
+	first, turn     int // the first turn, which is not measured, and each later one
+	tools, system   int
 }
 
-// BenchmarkSessions records sessions of 150,000 tokens in 50 turns, of which each has all turns before. Metrics: what observing takes
-// of CPU time over tokenizing alone what is new (the same traffic without recording is taken off), and megabytes of live memory
-// for 1,000 sessions that are open.
+// benchSession is a session of Anthropic's Messages, in the order of keys of Claude Code. Body k ends its messages at ends[k].
+type benchSession struct {
+	messages, tail string
+	ends           []int
+	said           []string // what is new in each turn
+}
+
+// newBenchSession makes a session of code.
+func newBenchSession(b *testing.B, code string, s benchShape, seed uint64) (session benchSession) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	some := func(size int) string {
+		from := random.IntN(len(code) - 4000)
+		text := fmt.Sprint(random.Uint64())
+		for len(text) < size {
+			text += code[from : from+min(4000, size-len(text))]
+			from = random.IntN(len(code) - 4000)
+		}
+		return text
+	}
+	quote := func(text string) string {
+		quoted, err := json.Marshal(text)
+		require.NoError(b, err)
+		return string(quoted)
+	}
+	var messages strings.Builder
+	messages.WriteString(`{"model":"m","messages":[`)
+	for k := range s.turns + 1 {
+		size := s.turn
+		if k == 0 {
+			size = s.first
+		}
+		said := some(size)
+		session.said = append(session.said, said+"Done.")
+		if k > 0 {
+			messages.WriteString(`,{"role":"assistant","content":[{"type":"text","text":"Done."}]},`)
+		}
+		messages.WriteString(`{"role":"user","content":[{"type":"text","text":` + quote(said) + `}]}`)
+		session.ends = append(session.ends, messages.Len())
+	}
+	session.messages = messages.String()
+	session.tail = `],"system":[{"type":"text","text":` + quote(some(s.system)) + `}],"tools":[`
+	for k := 0; k*2000 < s.tools; k++ {
+		session.tail += `{"name":"t` + fmt.Sprint(k) + `","description":` + quote(some(2000)) + `,"input_schema":{"type":"object"}},`
+	}
+	session.tail = strings.TrimSuffix(session.tail, ",") + `],"max_tokens":5}`
+	return session
+}
+
+// ask sends a turn.
+func (s *benchSession) ask(b *testing.B, url string, turn int, header string) {
+	text := s.messages[:s.ends[turn]]
+	req, err := http.NewRequest(http.MethodPost, url, io.MultiReader(strings.NewReader(text), strings.NewReader(s.tail)))
+	require.NoError(b, err)
+	req.ContentLength = int64(len(text) + len(s.tail))
+	req.Header.Set(captureHeader, header)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(b, err)
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.NoError(b, err)
+	resp.Body.Close()
+}
+
+// BenchmarkSessions records sessions of code, of which each turn has all turns before. Metrics: the CPU time that observing takes over
+// what the same traffic takes when the workers tokenize nothing but what is new in each turn (the traffic alone is taken off both);
+// and megabytes of live memory for 1,000 sessions that are open.
 //
 // Covers C-43.
 func BenchmarkSessions(b *testing.B) {
-	const sessions = 8
+	for _, shape := range []benchShape{
+		{name: "from-the-start", sessions: 8, turns: 50, turn: 9300},
+		{name: "late", sessions: 4, turns: 20, first: 1 << 20, turn: 4000, tools: 60_000, system: 15_000},
+	} {
+		b.Run(shape.name, func(b *testing.B) { benchmarkSessions(b, shape) })
+	}
+}
+
+// ways in which the traffic of BenchmarkSessions passes.
+const (
+	unseen    = iota
+	tokenized // beside it, workers tokenize what is new
+	recorded
+)
+
+func benchmarkSessions(b *testing.B, shape benchShape) {
 	reply := []byte(`{"type":"message","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":5,"output_tokens":2}}`)
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -61,8 +119,60 @@ func BenchmarkSessions(b *testing.B) {
 		_, _ = w.Write(reply)
 	})
 	r := start(b, upstream, func(o *Options) { o.BlockSize = 64 })
-	tok, err := tokens()
-	require.NoError(b, err)
+	code := sourceCode(b)
+	var list []benchSession
+	for k := range shape.sessions {
+		list = append(list, newBenchSession(b, code, shape, uint64(k)))
+	}
+	play := func(round, way int) (used time.Duration) {
+		header := map[bool]string{false: "off", true: "on"}[way == recorded]
+		turns := func(k, from, to int) {
+			for turn := from; turn < to; turn++ {
+				list[k].ask(b, fmt.Sprintf("%s/s/b%d-%d/v1/messages", r.traffic, round, k), turn, header)
+				if way == tokenized && turn > 0 {
+					r.pool.run(func() { _ = r.options.Tokenizer.AppendIDs(nil, list[k].said[turn]) })
+				}
+			}
+		}
+		for _, part := range [][2]int{{0, 1}, {1, shape.turns + 1}} {
+			begin := cpuTime()
+			var group sync.WaitGroup
+			for k := range list {
+				group.Go(func() { turns(k, part[0], part[1]) })
+			}
+			group.Wait()
+			r.pool.idle()
+			for r.pool.used() > 0 {
+				time.Sleep(time.Millisecond)
+			}
+			used = cpuTime() - begin // in the end of the later turns
+		}
+		return used
+	}
+	play(0, recorded) // opens connections, fills pools
+	before := liveBytes()
+	var used [3]time.Duration
+	rounds := 0
+	for b.Loop() {
+		rounds++
+		for way := range used {
+			used[way] += play(rounds, way)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	b.ReportMetric(float64(liveBytes()-before)/float64(rounds*shape.sessions)*1000/1e6, "MB/1000-sessions")
+	runtime.KeepAlive(list)
+	turns := time.Duration(rounds * shape.sessions * shape.turns)
+	b.ReportMetric(float64((used[tokenized]-used[unseen])/turns)/1e3, "µs-tokenizing/turn")
+	b.ReportMetric(float64((used[recorded]-used[unseen])/turns)/1e3, "µs-observing/turn")
+	b.ReportMetric(float64(used[recorded]-used[unseen])/float64(used[tokenized]-used[unseen]), "cpu-observing/tokenizing")
+	b.ReportMetric(0, "ns/op")
+	summary, _ := r.end()
+	require.Equal(b, shape.sessions*(shape.turns+1)*(rounds+1), summary.Recorded)
+}
+
+// sourceCode returns the code of these packages.
+func sourceCode(b *testing.B) string {
 	files, err := filepath.Glob("*/*.go")
 	require.NoError(b, err)
 	code := ""
@@ -71,53 +181,7 @@ func BenchmarkSessions(b *testing.B) {
 		require.NoError(b, err)
 		code += string(text)
 	}
-	var bodies [sessions][][]byte
-	var texts [sessions][]string
-	for k := range sessions {
-		bodies[k], texts[k] = benchTurnsOf(b, code, k)
-	}
-	var used [3]time.Duration // without recording, with it, tokenizing
-	counted, played := 0, 0
-	play := func(header string) {
-		var group sync.WaitGroup
-		for k := range sessions {
-			group.Go(func() {
-				for _, body := range bodies[k] {
-					r.post(fmt.Sprintf("/s/b%d-%d/v1/messages", played, k), string(body), "X-Agentx-Capture", header)
-				}
-			})
-		}
-		group.Wait()
-		for r.pool.used() > 0 {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	play("on") // opens connections, fills pools
-	before := liveBytes()
-	for b.Loop() {
-		played++
-		for way, run := range []func(){func() { play("off") }, func() { play("on") }, func() {
-			var ids []uint32
-			for _, list := range texts {
-				for _, text := range list {
-					ids = tok.AppendIDs(ids[:0], text)
-					counted += len(ids)
-				}
-			}
-		}} {
-			begin := cpuTime()
-			run()
-			used[way] += cpuTime() - begin
-		}
-	}
-	http.DefaultClient.CloseIdleConnections()
-	b.ReportMetric(float64(liveBytes()-before)/float64(played*sessions)*1000/1e6, "MB/1000-sessions")
-	runtime.KeepAlive([]any{bodies, texts})
-	b.ReportMetric(float64(counted)/float64(played*sessions), "tokens/session")
-	b.ReportMetric(float64(used[1]-used[0])/float64(used[2]), "cpu-observing/tokenizing")
-	b.ReportMetric(0, "ns/op")
-	summary, _ := r.end()
-	require.Equal(b, sessions*benchTurns*(played+1), summary.Recorded)
+	return code
 }
 
 func liveBytes() int64 {

@@ -38,7 +38,7 @@ var imports = map[string][]string{
 	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},
 	"capture/canon":               {"internal/jsonlex"}, // pure: no session, no tokenizer
-	"capture/chain":               {"capture/canon"},
+	"capture/chain":               {"capture/canon", "github.com/zeebo/xxh3"},
 	"manifest":                    {},
 	"timeline":                    {},
 	"internal/cachedir":           {"internal/durable", "manifest"}, // reads directories of a cache that other machines may replace

@@ -153,44 +153,15 @@ func (x *exchange) RequestEnd(err error) {
 // parse reads the prompt. A worker calls it.
 func (x *exchange) parse(p *prompt) {
 	defer p.guard()
-	body := x.take(p)
-	if p.lost != "" {
-		return
-	}
-	decoded, err := coding.Decode(x.coding, body, x.c.options.Limits.RequestCopy)
-	if !coding.Identity(x.coding) {
-		clear(body)
-	}
-	switch {
-	case errors.Is(err, coding.ErrTooLong):
-		p.lost = journal.HoleOversize
-	case errors.Is(err, coding.ErrUnknown):
-		p.lost = journal.HoleEncoding
-	case err != nil:
-		p.lost = journal.HoleParse
-	case !p.hold(int64(len(decoded)) + overhead):
-		p.lost = journal.HoleQueue
-	default:
-		p.body = decoded
-		p.read(x.format, x.tree())
-		return
-	}
-	clear(decoded)
-}
-
-// take takes the copy of the body, in one piece. A prompt without one is lost.
-func (x *exchange) take(p *prompt) []byte {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if p.lost = x.lost; p.lost != "" {
-		return nil
+	p.lost, p.body, x.body = x.lost, body{chunks: x.body, size: int(x.bodySize)}, nil
+	x.mu.Unlock()
+	if p.lost == "" && !coding.Identity(x.coding) {
+		p.decode(x.coding, x.c.options.Limits.RequestCopy)
 	}
-	body := make([]byte, 0, x.bodySize)
-	for _, c := range x.body {
-		body = append(body, c.Bytes()...)
+	if p.lost == "" {
+		p.read(x.format, x.tree())
 	}
-	x.dropBody()
-	return body
 }
 
 // parsed takes the prompt on: to the recorder, or to the line of those that join a session by their bodies.

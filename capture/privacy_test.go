@@ -205,20 +205,23 @@ func TestMemoryIsOverwritten(t *testing.T) {
 	list, _ := r.alive()
 	require.Len(t, list, 1)
 	tree := list[0].tree
-	body := []byte(chatBody("another secret"))
-	p := &prompt{pool: r.pool, body: body}
-	require.True(t, p.hold(int64(len(body))))
+	whole := []byte(chatBody("another secret"))
+	p := &prompt{pool: r.pool, body: bodyOf(whole)}
+	require.True(t, p.hold(int64(len(whole))))
 	p.read(canon.Chat, tree)
 	require.Empty(t, p.lost)
-	require.Equal(t, make([]byte, len(body)), body, "it is tokenized")
+	require.Equal(t, make([]byte, len(whole)), whole, "it is tokenized")
 	require.Nil(t, p.canon.Segments)
 
 	again := []byte(chatBody("a third one"))
-	q := &prompt{pool: r.pool, body: again}
+	q := &prompt{pool: r.pool, body: bodyOf(again)}
 	q.read(canon.Chat, nil)
 	require.NotNil(t, q.canon)
+	text := q.text
+	require.Contains(t, string(text), "a third one")
 	q.erase()
 	require.Equal(t, make([]byte, len(again)), again)
+	require.Equal(t, make([]byte, len(text)), text)
 	p.erase()
 	r.end()
 	_, err := tree.Prepare(&canon.Prompt{})

@@ -2,9 +2,11 @@ package capture
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/agentx/agentx/capture/canon"
 	"github.com/agentx/agentx/capture/chain"
+	"github.com/agentx/agentx/capture/coding"
 	"github.com/agentx/agentx/capture/journal"
 )
 
@@ -12,7 +14,8 @@ import (
 type prompt struct {
 	lost     journal.Reason // "" without a prompt: the client broke off, and none was served
 	canon    *canon.Prompt
-	body     []byte // that canon refers to
+	body     body   // until it is read
+	text     []byte // that canon refers to
 	prepared *chain.Prepared
 
 	pool *pool
@@ -40,8 +43,35 @@ func (p *prompt) guard() {
 // lose forgets what was read.
 func (p *prompt) lose(why journal.Reason) {
 	p.lost = why
-	clear(p.body)
-	p.body, p.canon, p.prepared = nil, nil, nil
+	p.body.drop()
+	dropText(p.text)
+	p.text, p.canon, p.prepared = nil, nil, nil
+}
+
+// decode undoes the coding of the body.
+func (p *prompt) decode(name string, limit int64) {
+	coded := p.body.append(newText(p.body.size), 0, 0)
+	decoded, err := coding.Decode(name, coded, limit)
+	dropText(coded)
+	p.body.drop()
+	p.body = bodyOf(decoded)
+	switch {
+	case errors.Is(err, coding.ErrTooLong):
+		p.lose(journal.HoleOversize)
+	case errors.Is(err, coding.ErrUnknown):
+		p.lose(journal.HoleEncoding)
+	case err != nil:
+		p.lose(journal.HoleParse)
+	case !p.hold(int64(len(decoded)) + overhead):
+		p.lose(journal.HoleQueue)
+	}
+}
+
+// join returns the text of the body without the bytes between two places. The one before is no longer needed.
+func (p *prompt) join(from, to int) []byte {
+	dropText(p.text)
+	p.text = p.body.append(newText(p.body.size-(to-from)), from, to)
+	return p.text
 }
 
 // previous is the member of a body by which a prompt goes on behind a response. That may not be known yet: the order of requests
@@ -50,11 +80,12 @@ var previous = []byte(`"previous_response_id"`)
 
 // read parses the body. With the tree of its session it tokenizes too what is new to that.
 func (p *prompt) read(format canon.Format, tree *chain.Tree) {
+	defer p.body.drop()
 	var err error
-	if tree == nil || format == canon.Responses && bytes.Contains(p.body, previous) {
-		p.canon, err = canon.Parse(format, p.body)
+	if tree == nil || format == canon.Responses && bytes.Contains(p.join(0, 0), previous) {
+		p.canon, err = canon.Parse(format, p.join(0, 0))
 	} else {
-		p.canon, p.prepared, err = tree.Read(format, p.body)
+		p.canon, p.prepared, err = tree.Read(format, p.body.pieces(), p.join)
 	}
 	p.settle(err)
 }
@@ -77,8 +108,8 @@ func (p *prompt) settle(err error) {
 	case p.prepared != nil && p.prepared.Tokens() > journal.MaxTokens:
 		p.lose(journal.HoleOversize)
 	case p.prepared != nil:
-		clear(p.body)
-		p.body, p.canon.Segments, p.canon.Elements, p.canon.List = nil, nil, nil, nil
+		dropText(p.text)
+		p.text, p.canon.Segments, p.canon.Elements, p.canon.List, p.canon.ToolsText = nil, nil, nil, nil, nil
 		p.hold(min(p.held, int64(p.prepared.Size())+overhead))
 	}
 }

@@ -13,13 +13,12 @@ var readers = sync.Pool{New: func() any { return new(reader) }}
 // Parse returns the prompt of a request's body, after decompression. The error is an *Error.
 func Parse(format Format, body []byte) (*Prompt, error) { return ParseBehind(format, body, nil) }
 
-// ParseBehind is Parse for a body whose messages may begin like earlier ones. find returns the longest beginning of a text
-// that it knows: the list of messages from behind its bracket. Prefix and Elements of the prompt say what was found,
-// and where further messages end.
-func ParseBehind(format Format, body []byte, find func(list []byte) (Prefix, bool)) (*Prompt, error) {
-	l := messageList{find: find}
+// ParseBehind is Parse for a body that repeats texts of earlier ones. Its first messages may have been left out of the text. Prefix,
+// KnownTools and Elements of the prompt say what the memory has, and where further messages end.
+func ParseBehind(format Format, body []byte, memory Memory) (*Prompt, error) {
+	l := messageList{memory: memory}
 	switch {
-	case find == nil:
+	case memory == nil:
 	case format == Responses:
 		l.name = nInput
 	case format != Completions:
@@ -42,7 +41,7 @@ func ParseBehind(format Format, body []byte, find func(list []byte) (Prefix, boo
 		}
 		return unhashable("the format has no canonical stream")
 	})
-	if err == nil && len(p.Segments) == 0 && p.Previous == "" && p.Prefix.Bytes == 0 {
+	if err == nil && len(p.Segments) == 0 && p.Previous == "" && p.Prefix.Bytes == 0 && !p.KnownTools {
 		return nil, unhashable("the prompt is empty")
 	}
 	return p, err
@@ -58,10 +57,10 @@ func ParseOutput(output []byte) (*Prompt, error) {
 func build(text []byte, at level, l messageList, write func(b *builder) error) (*Prompt, error) {
 	r := readers.Get().(*reader)
 	defer func() {
-		r.lex, r.list.find = jsonlex.Lexer{}, nil // the body is the caller's
+		r.lex, r.list.memory = jsonlex.Lexer{}, nil // the body is the caller's
 		readers.Put(r)
 	}()
-	r.list.name, r.list.find = l.name, l.find
+	r.list.name, r.list.memory = l.name, l.memory
 	b := &builder{reader: r, prompt: &Prompt{}}
 	err := r.read(text, at)
 	if err == nil {
@@ -85,6 +84,9 @@ func (b *builder) options() {
 	if metadata := b.member(0, nMetadata); metadata != 0 {
 		p.UserID = b.word(b.member(metadata, nUserID))
 	}
+	if tools := b.member(0, nTools); b.kind(tools) == jsonlex.Array && b.member(0, nFunctions) == 0 {
+		p.ToolsText = b.raw(tools)
+	}
 }
 
 // tools writes the definitions of tools: the head of a stream begins with them.
@@ -96,6 +98,7 @@ func (b *builder) tools(list int32) error {
 	default:
 		return unhashable("the tools are no list")
 	}
+	b.prompt.KnownTools = b.prompt.KnownTools || b.values[list].known
 	for i := b.values[list].first; i != 0; i = b.values[i].next {
 		b.token(Tool)
 		b.text(b.compactWithout(i, "cache_control"))

@@ -1,18 +1,29 @@
 package canon
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// Memory is what a session remembers of the texts of bodies that were parsed. What it has is not parsed again.
+type Memory interface {
+	// Messages returns the messages that were left out at a place of the text, behind the bracket of their list.
+	Messages(start int) (Prefix, bool)
+	// Tools returns the length of the list of tools with which a text begins, 0 for one that it does not have.
+	Tools(text []byte) int
+}
 
 // Prefix is the beginning of a list of messages, or of items of Responses, that a session has seen before, byte for byte. Its
 // segments stand in no prompt again.
 type Prefix struct {
-	Bytes int    // of the text behind the bracket of the list, up to the end of an element
+	Bytes int    // from behind the bracket of the list up to the end of an element
 	Role  uint32 // of the last element
 	Media int    // tokens of media
 }
 
 // Element is a message of a prompt, or an item.
 type Element struct {
-	End      int // of its text, behind the bracket of the list
+	End      int // of its text, in List
 	Segments int // of the prompt up to its end
 	Role     uint32
 	Media    int // tokens of media up to its end
@@ -21,9 +32,9 @@ type Element struct {
 // messageList is the list of messages of a body, by which bodies are recognized that begin like earlier ones.
 type messageList struct {
 	name   name // of the list, unnamed to recognize nothing
-	find   func(text []byte) (Prefix, bool)
+	memory Memory
 	value  int32 // of the list; if a body has two, of the last one
-	start  int   // behind its bracket
+	start  int   // behind its bracket; Prefix was left out here
 	ends   []int
 	prefix Prefix
 	found  bool
@@ -42,13 +53,13 @@ func (r *reader) readMessages(list int32, element func() error) error {
 		l.ends = append(l.ends, r.lex.Pos-l.start)
 		return err
 	}
-	if l.find != nil {
-		l.prefix, l.found = l.find(r.lex.Data[l.start:])
+	if l.memory != nil {
+		l.prefix, l.found = l.memory.Messages(l.start)
 	}
 	if !l.found {
 		return r.lex.Array(read)
 	}
-	r.lex.Pos = l.start + l.prefix.Bytes
+	r.lex.Pos = l.start
 	r.lex.MaxDepth-- // the lexer did not see the bracket
 	defer func() { r.lex.MaxDepth++ }()
 	for r.lex.Peek() == ',' {
@@ -61,6 +72,29 @@ func (r *reader) readMessages(list int32, element func() error) error {
 		return r.lex.Expected("',' or ']'")
 	}
 	r.lex.Pos++
+	return nil
+}
+
+// tools passes a list of tools that the session has seen. It reports false for another one.
+func (r *reader) tools() (known bool, err error) {
+	if r.list.memory == nil {
+		return false, nil
+	}
+	size := r.list.memory.Tools(r.lex.Data[r.lex.Pos:])
+	if size == 0 {
+		return false, nil
+	}
+	err = r.checkUTF8()
+	r.lex.Pos += size
+	r.checked = r.lex.Pos
+	return true, err
+}
+
+// checkUTF8 checks what was read since tools were passed.
+func (r *reader) checkUTF8() error {
+	if !utf8.Valid(r.lex.Data[r.checked:r.lex.Pos]) {
+		return &Error{ParseRequest, "the body is not UTF-8"}
+	}
 	return nil
 }
 

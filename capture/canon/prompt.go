@@ -17,9 +17,13 @@ type Prompt struct {
 
 	MediaTokens int // how many tokens stand for media
 
-	Prefix   Prefix    // of ParseBehind: messages behind the head whose segments are left out, and their Results
-	Elements []Element // of ParseBehind: the messages whose segments are there
-	List     []byte    // of ParseBehind: the text of the messages, from behind the bracket
+	// Of ParseBehind.
+	KnownTools bool      // the segments of the tools are left out
+	ToolsText  []byte    // the list of tools, where Segments has those of no others
+	Prefix     Prefix    // messages behind the head whose segments are left out, and their Results
+	Elements   []Element // the messages whose segments are there
+	List       []byte    // their text
+	ListStart  int       // where the text of all messages begins, behind the bracket
 }
 
 // Segment is a part of a stream that is found again as a whole: a tool, or a block of a message with the role before the
@@ -114,7 +118,7 @@ func (b *builder) finish() error {
 		s := &p.Segments[i]
 		s.Parts = b.parts[s.from:s.to:s.to]
 	}
-	p.List = b.listText()
+	p.List, p.ListStart = b.listText(), b.list.start
 	p.System = p.Head
 	for p.System < len(p.Segments) && (p.Segments[p.System].Role == RoleSystem || p.Segments[p.System].Role == RoleDeveloper) {
 		p.System++

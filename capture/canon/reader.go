@@ -1,16 +1,13 @@
 package canon
 
-import (
-	"unicode/utf8"
-
-	"github.com/agentx/agentx/internal/jsonlex"
-)
+import "github.com/agentx/agentx/internal/jsonlex"
 
 // reader reads a body once, and keeps where the values are that decide about a prompt.
 type reader struct {
-	lex    jsonlex.Lexer
-	values []value // the first one is the body
-	list   messageList
+	lex     jsonlex.Lexer
+	values  []value // the first one is the body
+	list    messageList
+	checked int // how much of the body is UTF-8
 }
 
 // value is a JSON value of the body.
@@ -20,6 +17,7 @@ type value struct {
 	name        name  // as a member
 	kind        jsonlex.Kind
 	escaped     bool // a string with escapes
+	known       bool // a list of tools whose elements are left out
 }
 
 // name is a key that canon looks at, at some place.
@@ -117,15 +115,15 @@ func (r *reader) read(text []byte, at level) error {
 	if len(text) > maxBody {
 		return &Error{ParseRequest, "the body is too large"}
 	}
-	if !utf8.Valid(text) {
-		return &Error{ParseRequest, "the body is not UTF-8"}
-	}
 	r.lex = jsonlex.Lexer{Data: text, MaxDepth: maxDepth}
-	r.values = r.values[:0]
+	r.values, r.checked = r.values[:0], 0
 	r.list.begin()
 	_, err := r.value(at, unnamed)
 	if err == nil {
 		err = r.lex.End()
+	}
+	if err == nil {
+		err = r.checkUTF8()
 	}
 	if err != nil {
 		return malformed(err)
@@ -149,7 +147,13 @@ func (r *reader) value(at level, n name) (int32, error) {
 	case v.kind == jsonlex.Object && at != nothing && at != ofWholes:
 		err = r.members(i, at)
 	case v.kind == jsonlex.Array && (at == ofList || at == ofWholes):
-		err = r.elements(i, at)
+		known := false
+		if n == nTools {
+			known, err = r.tools()
+		}
+		if r.values[i].known = known; !known && err == nil {
+			err = r.elements(i, at)
+		}
 	default:
 		err = r.lex.Skip()
 	}

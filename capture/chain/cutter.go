@@ -1,6 +1,10 @@
 package chain
 
-import "github.com/agentx/agentx/capture/canon"
+import (
+	"sync"
+
+	"github.com/agentx/agentx/capture/canon"
+)
 
 // cutter tokenizes segments and cuts their tokens into blocks.
 type cutter struct {
@@ -10,25 +14,48 @@ type cutter struct {
 	block     []uint32 // the tokens behind it; its capacity is a block's
 	tokens    uint32
 	keys      []short
-	scratch   []uint32
+	scratch   *[]uint32
 }
 
-// cutter returns a cutter with the key of the tree, and the digest before all segments.
-func (t *Tree) cutter() (*cutter, short, error) {
+// maxScratch bounds the tokens for which a scratch is kept.
+const maxScratch = 1 << 16
+
+// scratches have room for the tokens of a text. They are overwritten.
+var scratches = sync.Pool{New: func() any { return new([]uint32) }}
+
+// beginning is where segments begin: behind those that a digest is of.
+type beginning struct {
+	digest short
+	node   uint32
+}
+
+// cutter returns a cutter with the key of the tree, and where a prompt begins whose tools are known by their digest; the zero value for
+// no such tools.
+func (t *Tree) cutter(tools short) (*cutter, beginning, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.erased {
-		return nil, short{}, ErrErased
+		return nil, beginning{}, ErrErased
 	}
-	return &cutter{signer: t.signer.clone(), tokenizer: t.options.Tokenizer, block: make([]uint32, 0, t.options.BlockSize)}, t.segments.keys[0], nil
+	start := beginning{digest: t.segments.keys[0]}
+	if tools != (short{}) {
+		start.digest = tools
+		start.node, _ = t.segments.find(tools)
+	}
+	return &cutter{
+		signer: t.signer.clone(), tokenizer: t.options.Tokenizer, block: make([]uint32, 0, t.options.BlockSize), scratch: scratches.Get().(*[]uint32),
+	}, start, nil
 }
 
-// erase overwrites the key and the tokens.
+// erase overwrites the key and the tokens. The cutter cannot be used again.
 func (c *cutter) erase() {
 	c.signer.erase()
 	clear(c.block[:cap(c.block)])
-	clear(c.scratch[:cap(c.scratch)])
 	clear(c.last[:])
+	if cap(*c.scratch) <= maxScratch {
+		scratches.Put(c.scratch)
+	}
+	c.scratch = nil
 }
 
 // segments cuts the segments that are new, and completes what r has of them.
@@ -52,8 +79,9 @@ func (c *cutter) part(p *canon.Part) {
 	case canon.Structure:
 		c.token(p.Token)
 	case canon.PlainText:
-		c.scratch = c.tokenizer.AppendIDs(c.scratch[:0], string(p.Data))
-		c.add(c.scratch)
+		*c.scratch = c.tokenizer.AppendIDs((*c.scratch)[:0], string(p.Data))
+		c.add(*c.scratch)
+		clear(*c.scratch)
 	case canon.TokenIDs:
 		c.add(p.IDs)
 	case canon.MediaTokens:

@@ -86,6 +86,12 @@ func (s *signer) root(tokenizer string, blockSize int) digest {
 	return s.sign(binary.LittleEndian.AppendUint32(m, uint32(blockSize)))
 }
 
+// raw returns the key of the digests of bytes.
+func (s *signer) raw() uint64 {
+	d := s.sign(append(s.message(), "raw"...))
+	return binary.LittleEndian.Uint64(d[:])
+}
+
 // block returns the digest of a block behind another one.
 func (s *signer) block(before digest, tokens []uint32) digest {
 	m := append(s.message(), "blk\x00"...)

@@ -13,7 +13,7 @@ type Prepared struct {
 	keys                   []short // blocks that end in them
 	digests                []short // of the segments behind a node, or of all
 	tails                  []uint32
-	head                   short
+	head, toolsEnd         short // digests of the segments up to the head's end, and the tools'
 	tokens, tools, systems uint32
 }
 
@@ -49,31 +49,37 @@ func (p *Prepared) erase() {
 // Prepare tokenizes the segments of a prompt that the session has not had, and cuts them into blocks. The error of a prompt
 // that names an unknown response, or one with other tools or instructions, is a *canon.Error of reason canon.Unhashable. A response
 // is known once it was remembered.
-func (t *Tree) Prepare(p *canon.Prompt) (*Prepared, error) {
-	c, root, err := t.cutter()
+func (t *Tree) Prepare(p *canon.Prompt) (*Prepared, error) { return t.prepare(p, short{}) }
+
+// prepare is Prepare for a prompt that lacks the segments of its tools, which are known by their digest.
+func (t *Tree) prepare(p *canon.Prompt, tools short) (*Prepared, error) {
+	c, start, err := t.cutter(tools)
 	if err != nil {
 		return nil, err
 	}
 	defer c.erase()
 	if p.Previous != "" {
-		return t.prepareFurther(c, root, p)
+		return t.prepareFurther(c, start.digest, p)
 	}
-	digests := c.signer.chain(root, p.Segments)
-	r := &Prepared{head: root}
+	digests := c.signer.chain(start.digest, p.Segments)
+	r := &Prepared{head: start.digest, toolsEnd: start.digest}
 	if p.Head > 0 {
 		r.head = digests[p.Head-1]
 	}
-	if err := t.cut(c, r, 0, digests, p.Segments); err != nil {
+	if p.Tools > 0 {
+		r.toolsEnd = digests[p.Tools-1]
+	}
+	if err := t.cut(c, r, start.node, digests, p.Segments); err != nil {
 		return nil, err
 	}
-	r.tools = t.tokensAt(r, digests, p.Tools)
-	r.systems = t.tokensAt(r, digests, p.System) - r.tools
+	r.tools = t.tokensAt(r, start.node, digests[:p.Tools])
+	r.systems = t.tokensAt(r, start.node, digests[:p.System]) - r.tools
 	return r, nil
 }
 
 // prepareFurther prepares a prompt that goes on behind a response.
-func (t *Tree) prepareFurther(c *cutter, root short, p *canon.Prompt) (*Prepared, error) {
-	head := c.signer.headOf(root, p)
+func (t *Tree) prepareFurther(c *cutter, start short, p *canon.Prompt) (*Prepared, error) {
+	head, _ := c.signer.headOf(start, p)
 	known, before, err := t.response(c.signer.response(p.Previous), head)
 	if err != nil {
 		return nil, err
@@ -85,7 +91,7 @@ func (t *Tree) prepareFurther(c *cutter, root short, p *canon.Prompt) (*Prepared
 
 // PrepareOutput tokenizes the output of the response to a request that was applied.
 func (t *Tree) PrepareOutput(q int, output *canon.Prompt) (*Prepared, error) {
-	c, _, err := t.cutter()
+	c, _, err := t.cutter(short{})
 	if err != nil {
 		return nil, err
 	}
@@ -176,29 +182,34 @@ func (t *Tree) resume(c *cutter, r *Prepared, before uint32, digests []short) er
 	return nil
 }
 
-// tokensAt returns how many tokens the first segments of a prompt have.
-func (t *Tree) tokensAt(r *Prepared, digests []short, segments int) uint32 {
-	if segments == 0 {
-		return 0
-	}
-	if known := len(digests) - len(r.added); segments > known {
-		return r.added[segments-1-known].tokens
+// tokensAt returns how many tokens a prompt has up to the last of its first segments, or up to a node if these are none.
+func (t *Tree) tokensAt(r *Prepared, before uint32, first []short) uint32 {
+	known := len(r.digests) - len(r.added)
+	if len(first) > known {
+		return r.added[len(first)-1-known].tokens
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n, found := t.segments.find(digests[segments-1])
-	if !found { // the tree was erased meanwhile
+	if t.erased {
 		return 0
 	}
-	return t.nodes[n].tokens
+	if len(first) > 0 {
+		before, _ = t.segments.find(first[len(first)-1])
+	}
+	return t.nodes[before].tokens
 }
 
-// headOf returns the digest of the tools and the system prompt of a prompt.
-func (s *signer) headOf(root short, p *canon.Prompt) short {
-	if p.Head == 0 {
-		return root
+// headOf returns the digest of the tools and the system prompt of a prompt, and that of its tools.
+func (s *signer) headOf(start short, p *canon.Prompt) (head, tools short) {
+	head, tools = start, start
+	digests := s.chain(start, p.Segments[:p.Head])
+	if p.Head > 0 {
+		head = digests[p.Head-1]
 	}
-	return s.chain(root, p.Segments[:p.Head])[p.Head-1]
+	if p.Tools > 0 {
+		tools = digests[p.Tools-1]
+	}
+	return head, tools
 }
 
 // chain returns the digests of segments behind others.

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,16 @@ func bodyOf(f canon.Format, headLast bool, head string, messages []string, space
 	return "{" + head + "," + list + "}"
 }
 
+// readPieces reads a body that comes in pieces.
+func readPieces(tree *Tree, f canon.Format, body []byte, pieces ...[]byte) (*canon.Prompt, *Prepared, error) {
+	return tree.Read(f, pieces, func(from, to int) []byte { return slices.Concat(body[:from], body[to:]) })
+}
+
+// readWhole reads a body that comes in one piece.
+func readWhole(tree *Tree, f canon.Format, body []byte) (*canon.Prompt, *Prepared, error) {
+	return readPieces(tree, f, body, body)
+}
+
 // genItem draws an item of Responses.
 var genItem = rapid.OneOf(
 	rapid.SampledFrom([]string{asked, called, thought, returned, `{"type":"message","role":"assistant","content":[]}`, `{"type":"message","role":"developer","content":"Mind."}`,
@@ -27,12 +38,14 @@ var genItem = rapid.OneOf(
 	rapid.Map(genMessage, func(m string) string { return m }),
 )
 
+const withTools = `"tools":[{"name":"read"}],"system":"a","instructions":"b"`
+
 // Bodies that begin like earlier ones, byte for byte or not, behind the same head or another, have the requests of a tree that
 // parses each as a whole.
 //
 // Covers C-17.
 func TestReadIsParseAndPrepare(t *testing.T) {
-	recognized := 0
+	recognized, tools := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		format := rapid.SampledFrom([]canon.Format{canon.Chat, canon.Messages, canon.Responses}).Draw(rt, "format")
 		gen := genMessage
@@ -48,17 +61,31 @@ func TestReadIsParseAndPrepare(t *testing.T) {
 			}
 			messages = append(messages, rapid.SliceOfN(gen, 1, 3).Draw(rt, "new")...)
 			lists = append(lists, messages)
-			head := rapid.SampledFrom([]string{`"tools":[{"name":"read"}],"system":"a","instructions":"b"`, `"tools":[{"name":"read"}],"system":"a","instructions":"b"`, `"system":"c"`}).Draw(rt, "head")
+			head := rapid.SampledFrom([]string{
+				withTools, withTools, withTools, `"system":"c"`, `"tools":[{"name":"read"}]`, `"tools":[{"name":"write"}],"system":"a"`, withTools + `,"functions":[{"name":"old"}]`, `"tools":[],` + withTools, withTools + `,"tools":[]`, `"tools":[],"system":"a"`,
+			}).Draw(rt, "head")
 			space := rapid.SampledFrom([]string{"", "", " "}).Draw(rt, "space")
 			body := bodyOf(format, rapid.Bool().Draw(rt, "head last"), head, messages, space)
 			if rapid.IntRange(0, 5).Draw(rt, "twice") == 0 { // the last list counts
 				body = strings.Replace(body, "{", `{"messages":[],"input":[],`, 1)
 			}
 
-			prompt, prepared, err := tree.Read(format, []byte(body))
+			format := format
+			if format != canon.Responses && rapid.IntRange(0, 3).Draw(rt, "other format") == 0 {
+				format = canon.Chat + canon.Messages - format
+			}
+			var pieces [][]byte
+			for rest := []byte(body); len(rest) > 0; rest = rest[len(pieces[len(pieces)-1]):] {
+				pieces = append(pieces, rest[:rapid.IntRange(1, len(rest)).Draw(rt, "piece")])
+			}
+
+			prompt, prepared, err := readPieces(tree, format, []byte(body), pieces...)
 			require.NoError(rt, err, body)
 			if prompt.Prefix.Bytes > 0 {
 				recognized++
+			}
+			if prompt.KnownTools {
+				tools++
 			}
 			got, err := tree.Apply(q, prepared)
 			require.NoError(rt, err)
@@ -70,6 +97,7 @@ func TestReadIsParseAndPrepare(t *testing.T) {
 		require.Equal(rt, plain.Nodes(), tree.Nodes())
 	})
 	require.NotZero(t, recognized)
+	require.NotZero(t, tools)
 }
 
 // Messages are recognized only behind their own head, if they were applied, and up to the first that changed.
@@ -81,7 +109,7 @@ func TestWhatIsRecognized(t *testing.T) {
 	tree := newTree(t, counting(), 4)
 	read := func(q int, body []byte) *canon.Prompt {
 		t.Helper()
-		prompt, prepared, err := tree.Read(canon.Messages, body)
+		prompt, prepared, err := readWhole(tree, canon.Messages, body)
 		require.NoError(t, err)
 		if q >= 0 {
 			_, err = tree.Apply(q, prepared)
@@ -108,7 +136,7 @@ func TestWhatIsRecognized(t *testing.T) {
 	require.Equal(t, len(first+second)+1, read(8, messages(first, second, third, second)).Prefix.Bytes)
 
 	for _, bad := range []string{`{"system":"s","messages":[` + first + `x]}`, `{"system":"s","messages":[` + first + ` `, `{"system":"s","messages":[` + first + `,]}`, `{"system":"s","messages":[` + first + `}`} {
-		_, _, err := tree.Read(canon.Messages, []byte(bad))
+		_, _, err := readWhole(tree, canon.Messages, []byte(bad))
 		var own *canon.Error
 		require.ErrorAs(t, err, &own, bad)
 		require.Equal(t, canon.ParseRequest, own.Reason)
@@ -116,12 +144,70 @@ func TestWhatIsRecognized(t *testing.T) {
 	deep := strings.Repeat("[", 996) + strings.Repeat("]", 996) // with the body, the list, the message and the content: 1,000
 	block := func(inside string) string { return `{"role":"user","content":[` + inside + `]}` }
 	read(9, messages(first, block(deep)))
-	_, _, err := tree.Read(canon.Messages, messages(first, block(`[`+deep+`]`)))
+	_, _, err := readWhole(tree, canon.Messages, messages(first, block(`[`+deep+`]`)))
 	require.ErrorContains(t, err, canon.ParseRequest)
 
 	tree.Erase()
-	_, _, err = tree.Read(canon.Messages, messages(first))
+	_, _, err = readWhole(tree, canon.Messages, messages(first))
 	require.ErrorIs(t, err, ErrErased)
+}
+
+// However a body comes in pieces, the same messages are recognized.
+func TestMessagesInPieces(t *testing.T) {
+	body := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("a long one ", 200) + `"},{"role":"assistant","content":"b"}]}`)
+	tree := newTree(t, counting(), 4)
+	_, prepared, err := readWhole(tree, canon.Chat, body)
+	require.NoError(t, err)
+	_, err = tree.Apply(0, prepared)
+	require.NoError(t, err)
+	end := len(body) - len(`{"messages":[`) - len(`]}`)
+	for cut := range body {
+		for _, pieces := range [][][]byte{{body[:cut], body[cut:]}, {body[:cut], nil, body[cut:min(cut+7, len(body))], body[min(cut+7, len(body)):]}} {
+			prompt, _, err := readPieces(tree, canon.Chat, body, pieces...)
+			require.NoError(t, err)
+			require.Equal(t, end, prompt.Prefix.Bytes, cut)
+		}
+	}
+}
+
+// The bytes of known messages and tools mean something else where they stand in another place, or under another name.
+func TestKnownBytesInOtherPlaces(t *testing.T) {
+	const first, second = `{"role":"user","content":"a"}`, `{"role":"user","content":"b"}`
+	const other, tools = "other", `"tools":[{"name":"read"}]`
+	tree, plain, q := newTree(t, counting(), 4), newTree(t, counting(), 4), 0
+	read := func(body string) *canon.Prompt {
+		t.Helper()
+		prompt, prepared, err := readWhole(tree, canon.Messages, []byte(body))
+		require.NoError(t, err)
+		got, err := tree.Apply(q, prepared)
+		require.NoError(t, err)
+		require.Equal(t, apply(t, plain, q, parse(t, canon.Messages, body)), got, body)
+		q++
+		return prompt
+	}
+	read(`{"messages":[` + first + `],` + tools + `}`)
+	require.NotZero(t, read(`{"messages":[`+first+`,`+second+`],`+tools+`}`).Prefix.Bytes)
+	for k, body := range []string{
+		`{"unknown1":[` + first + `],"messages":[` + other + `],` + tools + `}`,
+		`{"unknown1":[` + first + `,` + second + `],` + tools + `,"messages":[` + other + `]}`,
+		`{"unknown1":[` + first + `],"messages":[],` + tools + `}`,
+		`{"messages":[` + first + `],"messages":[` + other + `],` + tools + `}`,
+		`{"metadata":[` + first + `],"messages":[` + other + `],` + tools + `}`,
+	} {
+		require.Zero(t, read(strings.ReplaceAll(body, other, fmt.Sprintf(`{"role":"user","content":"%d"}`, k))).Prefix.Bytes, body)
+	}
+	require.True(t, read(`{`+tools+`,"messages":[]}`).KnownTools)
+	require.False(t, read(`{`+tools+`,"messages":[],"tools":[]`+`,"system":"s"}`).KnownTools)
+
+	dropped := `{"messages":[` + first + `],"tools":[{"name":"write"}]}` // as by a full queue
+	_, _, err := readWhole(tree, canon.Messages, []byte(dropped))
+	require.NoError(t, err)
+	require.False(t, read(dropped).KnownTools)
+	require.True(t, read(dropped).KnownTools)
+	for _, text := range []string{"\"\xff\"," + tools, "1," + tools + ",\"y\":\"\xff\""} {
+		_, _, err = readWhole(tree, canon.Messages, []byte(`{"x":`+text+`,"messages":[`+first+`]}`))
+		require.ErrorContains(t, err, "UTF-8", text)
+	}
 }
 
 // textLengths notes the texts that it tokenizes.
@@ -142,7 +228,7 @@ func TestTurnsTokenizeWhatTheyAdd(t *testing.T) {
 	require.NoError(t, err)
 	messages := `{"role":"user","content":"` + long + `"}`
 	for q, body := range []string{messages, strings.ReplaceAll(messages, "fox", `f\u006fx`) + `,{"role":"user","content":"four"}`, messages + `,{"role":"user","content":"four"},{"role":"user","content":"eleven"}`, messages + `,{"role":"user","content":"one"}`} {
-		_, prepared, err := tree.Read(canon.Chat, []byte(`{"messages":[`+body+`]}`))
+		_, prepared, err := readWhole(tree, canon.Chat, []byte(`{"messages":[`+body+`]}`))
 		require.NoError(t, err)
 		_, err = tree.Apply(q, prepared)
 		require.NoError(t, err)
@@ -161,7 +247,7 @@ func TestListsOfAgentsThatTakeTurns(t *testing.T) {
 				lists[agent] += ","
 			}
 			lists[agent] += `{"role":"user","content":"` + strings.Repeat("a", agent) + strings.Repeat("b", turn) + `"}`
-			prompt, prepared, err := tree.Read(canon.Chat, []byte(`{"messages":[`+lists[agent]+`]}`))
+			prompt, prepared, err := readWhole(tree, canon.Chat, []byte(`{"messages":[`+lists[agent]+`]}`))
 			require.NoError(t, err)
 			require.Equal(t, turn > 0, prompt.Prefix.Bytes > 0)
 			_, err = tree.Apply(q, prepared)

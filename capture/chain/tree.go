@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync"
 
 	"github.com/agentx/agentx/capture/canon"
@@ -19,7 +18,7 @@ var (
 	// ErrNoRequest is about a request that was not applied.
 	ErrNoRequest = errors.New("the request was not applied")
 
-	errOtherHead = errors.New("messages that are known stand behind another head")
+	errOtherHead = errors.New("messages that are known stand behind another head, or somewhere else")
 )
 
 // MaxBlockSize bounds the tokens of a block.
@@ -67,7 +66,7 @@ type Tree struct {
 	seen      []*seen // the latest first
 
 	marks sync.RWMutex // held where marks are read: Erase overwrites them
-	raw   [2]maphash.Seed
+	raw   uint64       // the key of rawDigest
 }
 
 // node is the end of a segment behind others. Node 0 is before all segments.
@@ -104,7 +103,8 @@ func New(key [sha256.Size]byte, o Options) (*Tree, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Tree{options: o, signer: newSigner(key), loose: map[uint32][]short{}, responses: map[short]response{}, raw: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	t := &Tree{options: o, signer: newSigner(key), loose: map[uint32][]short{}, responses: map[short]response{}}
+	t.raw = t.signer.raw()
 	t.tails.size = max(4096, o.BlockSize)
 	root := t.signer.root(o.Name, o.BlockSize)
 	t.segments.add(shorten(root))
@@ -147,7 +147,9 @@ func (t *Tree) Erase() {
 	clear(t.loose)
 	for _, s := range t.seen {
 		clear(s.marks[:cap(s.marks)])
+		*s = seen{}
 	}
+	t.raw = 0
 	t.requests, t.creators, t.seen = nil, nil, nil
 }
 

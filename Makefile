@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -201,6 +201,42 @@ test-hub-reference:
 		$(HUB_CLIENT)/bin/pip install --quiet huggingface_hub==2.4.0 hf-xet==1.8.0 && \
 		touch $(HUB_CLIENT)/complete; } || { echo "test-hub-reference: skipped: no environment with huggingface_hub: see above"; exit 0; }; \
 	HUB_REFERENCE_PYTHON=$(HUB_CLIENT)/bin/python go test -run '^TestReferenceClient$$' -count=1 -v ./hfsource/hub
+
+# The batch scripts of contrib/slurm on a Slurm of three nodes, from Debian's packages, which are unpacked below CACHE and not installed.
+# The nodes are namespaces: it needs root and Linux, or it skips. A task is killed and requeued.
+test-slurm: build
+	@command -v python3 >/dev/null || { echo "test-slurm: skipped: there is no python3"; exit 0; }; \
+	python3 contrib/slurm/test.py ./agentx $(CACHE)/slurm
+
+# The programs of contrib/ray on a Ray of three nodes, of which one is killed. Ray comes from PyPI, or it skips. The nodes are namespaces: it
+# needs root and Linux, or it skips.
+RAY := $(CACHE)/venv-ray
+test-ray: build
+	@command -v python3 >/dev/null || { echo "test-ray: skipped: there is no python3"; exit 0; }; \
+	test -e $(RAY)/complete || { \
+		python3 -m venv --clear $(RAY) && \
+		$(RAY)/bin/pip install --quiet ray==2.60.0 && \
+		touch $(RAY)/complete; } || { echo "test-ray: skipped: no environment with Ray: see above"; exit 0; }; \
+	$(RAY)/bin/python contrib/ray/test.py ./agentx
+
+# The manifests of contrib/kubernetes against Kubernetes' own schemas, by kubeconform. A package of PyPI has the schemas, or it skips. What the
+# pods run is a test of cmd/agentx.
+KUBERNETES := $(CACHE)/kubernetes
+KUBERNETES_VERSIONS := 1.30.0 1.37.0
+KUBECONFORM := go tool -modfile=tools/go.mod kubeconform -strict -summary -schema-location '$(KUBERNETES)/{{.NormalizedKubernetesVersion}}/{{.ResourceKind}}{{.KindSuffix}}.json'
+test-kubernetes:
+	@command -v python3 >/dev/null || { echo "test-kubernetes: skipped: there is no python3"; exit 0; }; \
+	test -e $(KUBERNETES)/complete || { \
+		python3 -m venv --clear $(KUBERNETES)/venv && \
+		$(KUBERNETES)/venv/bin/pip download --quiet --no-deps --dest $(KUBERNETES)/wheel kubernetes-validate==1.37.0 && \
+		python3 contrib/kubernetes/schemas.py $(KUBERNETES)/wheel/*.whl $(KUBERNETES) $(KUBERNETES_VERSIONS) && \
+		touch $(KUBERNETES)/complete; } || { echo "test-kubernetes: skipped: no schemas of Kubernetes: see above"; exit 0; }; \
+	for version in $(KUBERNETES_VERSIONS); do \
+		echo "== Kubernetes $$version"; \
+		$(KUBECONFORM) -kubernetes-version $$version contrib/kubernetes/*.yaml || exit 1; \
+		! sed 's/completions:/completionz:/' contrib/kubernetes/convert.yaml | $(KUBECONFORM) -kubernetes-version $$version >$(KUBERNETES)/wrong.log || \
+			{ echo "test-kubernetes: the schemas take a key that there is not"; exit 1; }; \
+	done
 
 # What of the tests can run on Windows, in Wine 9 or later, or it skips: the rest needs links, pipes, permissions, signals.
 WINDOWS_TESTED := ./internal/suggest ./internal/jsonlex ./internal/pyrand ./timeline ./internal/tokenizer ./internal/durable ./manifest ./convert/weka \

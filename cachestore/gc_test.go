@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,9 +56,13 @@ func exists(root, kind, key string) bool {
 
 // whole checks that a dataset and its parts are there, unchanged.
 func whole(t require.TestingT, root, key string) {
-	v, err := mmapcache.Verify(contextOf(t), root, key)
+	m, err := manifest.Read(mmapcache.DatasetPath(root, key))
 	require.NoError(t, err)
-	require.Empty(t, v.Damages)
+	if !mmapcache.HasShards(m) {
+		v, err := mmapcache.Verify(contextOf(t), root, key)
+		require.NoError(t, err)
+		require.Empty(t, v.Damages)
+	}
 	for _, part := range partsIn(t, root, key) {
 		v, err := mmapcache.VerifyPart(contextOf(t), root, part.Kind, part.Key)
 		require.NoError(t, err)
@@ -260,7 +265,7 @@ func newer(t require.TestingT, dir string) {
 	path := filepath.Join(dir, manifest.FileName)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	text := strings.Replace(string(data), `"manifest": 1`, `"manifest": 99`, 1)
+	text := regexp.MustCompile(`"manifest": [12]`).ReplaceAllString(string(data), `"manifest": 99`)
 	const line = ",\n  \"digest\": \""
 	text = text[:strings.LastIndex(text, line)]
 	require.NoError(t, os.WriteFile(path, []byte(text+line+manifest.Sum([]byte(text))+"\"\n}\n"), 0o666))

@@ -26,6 +26,7 @@ type benchShape struct {
 	sessions, turns int
 	first, turn     int // the first turn, which is not measured, and each later one
 	tools, system   int
+	unnamed         bool // sessions are those of clients, each with a key
 }
 
 // benchSession is a session of Anthropic's Messages, in the order of keys of Claude Code. Body k ends its messages at ends[k].
@@ -77,12 +78,13 @@ func newBenchSession(b *testing.B, code string, s benchShape, seed uint64) (sess
 }
 
 // ask sends a turn.
-func (s *benchSession) ask(b *testing.B, url string, turn int, header string) {
+func (s *benchSession) ask(b *testing.B, url, key string, turn int, header string) {
 	text := s.messages[:s.ends[turn]]
 	req, err := http.NewRequest(http.MethodPost, url, io.MultiReader(strings.NewReader(text), strings.NewReader(s.tail)))
 	require.NoError(b, err)
 	req.ContentLength = int64(len(text) + len(s.tail))
 	req.Header.Set(captureHeader, header)
+	req.Header.Set("X-Api-Key", key)
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(b, err)
 	_, err = io.Copy(io.Discard, resp.Body)
@@ -99,6 +101,7 @@ func BenchmarkSessions(b *testing.B) {
 	for _, shape := range []benchShape{
 		{name: "from-the-start", sessions: 8, turns: 50, turn: 9300},
 		{name: "late", sessions: 4, turns: 20, first: 1 << 20, turn: 4000, tools: 60_000, system: 15_000},
+		{name: "late-unnamed", sessions: 4, turns: 20, first: 1 << 20, turn: 4000, tools: 60_000, system: 15_000, unnamed: true},
 	} {
 		b.Run(shape.name, func(b *testing.B) { benchmarkSessions(b, shape) })
 	}
@@ -128,7 +131,12 @@ func benchmarkSessions(b *testing.B, shape benchShape) {
 		header := map[bool]string{false: "off", true: "on"}[way == recorded]
 		turns := func(k, from, to int) {
 			for turn := from; turn < to; turn++ {
-				list[k].ask(b, fmt.Sprintf("%s/s/b%d-%d/v1/messages", r.traffic, round, k), turn, header)
+				name := fmt.Sprintf("b%d-%d", round, k)
+				url := r.traffic + "/v1/messages"
+				if !shape.unnamed {
+					url = r.traffic + "/s/" + name + "/v1/messages"
+				}
+				list[k].ask(b, url, name, turn, header)
 				if way == tokenized && turn > 0 {
 					r.pool.run(func() { _ = r.options.Tokenizer.AppendIDs(nil, list[k].said[turn]) })
 				}

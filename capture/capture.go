@@ -193,8 +193,8 @@ func (c *Capture) joinByBody(x *exchange) {
 	p := x.prompt
 	x.mu.Unlock()
 	id, ok := session.Identity{}, false
-	if p != nil && p.canon != nil {
-		id, ok = session.OfBody(p.canon)
+	if p != nil && p.options != nil {
+		id, ok = session.OfBody(p.options)
 	}
 	switch {
 	case ok:

@@ -150,17 +150,22 @@ func (x *exchange) RequestEnd(err error) {
 	})
 }
 
-// parse reads the prompt. A worker calls it.
+// parse reads the prompt of an exchange that has joined its session, and of another one what it joins by. A worker calls it.
 func (x *exchange) parse(p *prompt) {
 	defer p.guard()
 	x.mu.Lock()
 	p.lost, p.body, x.body = x.lost, body{chunks: x.body, size: int(x.bodySize)}, nil
 	x.mu.Unlock()
-	if p.lost == "" && !coding.Identity(x.coding) {
+	p.unread = p.lost == ""
+	if p.unread && !coding.Identity(x.coding) {
 		p.decode(x.coding, x.c.options.Limits.RequestCopy)
 	}
-	if p.lost == "" {
-		p.read(x.format, x.tree())
+	switch tree := x.tree(); {
+	case !p.unread:
+	case tree != nil:
+		p.read(x.format, tree)
+	case x.unnamed && !x.c.options.Linear:
+		p.identify()
 	}
 }
 
@@ -186,8 +191,8 @@ func (x *exchange) parsed(p *prompt) {
 // prompted takes the prompt to the recorder. A worker calls it, except for a prompt that is lost.
 func (x *exchange) prompted(p *prompt) {
 	rec, q := x.ticket.Session.Recorder, x.ticket.Q
-	if p.canon != nil && p.canon.Previous == "" {
-		x.c.metrics.timed(stagePrompt, func() { p.prepare(rec.tree) })
+	if p.unread {
+		x.c.metrics.timed(stagePrompt, func() { p.read(x.format, rec.tree) })
 	}
 	rec.tell(func() { rec.prompted(q, p) })
 }
@@ -232,7 +237,7 @@ func (x *exchange) join(id session.Identity) error {
 	}
 	x.mu.Unlock()
 	switch {
-	case p != nil && p.canon != nil:
+	case p != nil && p.unread:
 		x.c.pool.run(func() { x.prompted(p) })
 	case p != nil:
 		x.prompted(p)

@@ -213,10 +213,12 @@ func TestMemoryIsOverwritten(t *testing.T) {
 	require.Equal(t, make([]byte, len(whole)), whole, "it is tokenized")
 	require.Nil(t, p.canon.Segments)
 
-	again := []byte(chatBody("a third one"))
+	again := []byte(`{"model":"m","input":"a third one","previous_response_id":"r"}`)
 	q := &prompt{pool: r.pool, body: bodyOf(again)}
-	q.read(canon.Chat, nil)
-	require.NotNil(t, q.canon)
+	q.identify()
+	require.Empty(t, q.text)
+	q.read(canon.Responses, tree)
+	require.NotNil(t, q.canon, "it goes on behind a response that may become known")
 	text := q.text
 	require.Contains(t, string(text), "a third one")
 	q.erase()

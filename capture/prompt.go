@@ -13,7 +13,9 @@ import (
 // prompt is what was read of a request, or why it was not. One goroutine has it at a time.
 type prompt struct {
 	lost     journal.Reason // "" without a prompt: the client broke off, and none was served
+	options  *canon.Prompt  // without the prompt itself, where the session was not known
 	canon    *canon.Prompt
+	unread   bool
 	body     body   // until it is read
 	text     []byte // that canon refers to
 	prepared *chain.Prepared
@@ -45,7 +47,7 @@ func (p *prompt) lose(why journal.Reason) {
 	p.lost = why
 	p.body.drop()
 	dropText(p.text)
-	p.text, p.canon, p.prepared = nil, nil, nil
+	p.unread, p.text, p.canon, p.prepared = false, nil, nil, nil
 }
 
 // decode undoes the coding of the body.
@@ -78,11 +80,23 @@ func (p *prompt) join(from, to int) []byte {
 // decides.
 var previous = []byte(`"previous_response_id"`)
 
-// read parses the body. With the tree of its session it tokenizes too what is new to that.
-func (p *prompt) read(format canon.Format, tree *chain.Tree) {
-	defer p.body.drop()
+// identify reads what the body says beside the prompt.
+func (p *prompt) identify() {
 	var err error
-	if tree == nil || format == canon.Responses && bytes.Contains(p.join(0, 0), previous) {
+	if p.options, err = canon.ParseOptions(p.join(0, 0)); err != nil {
+		p.lose(reasonOf(err))
+	}
+	dropText(p.text)
+	p.text = nil
+}
+
+// read parses the body, and tokenizes what is new to its session. It leaves that where the prompt goes on behind a response.
+func (p *prompt) read(format canon.Format, tree *chain.Tree) {
+	defer p.guard()
+	defer p.body.drop()
+	p.unread = false
+	var err error
+	if format == canon.Responses && bytes.Contains(p.join(0, 0), previous) {
 		p.canon, err = canon.Parse(format, p.join(0, 0))
 	} else {
 		p.canon, p.prepared, err = tree.Read(format, p.body.pieces(), p.join)
@@ -90,13 +104,11 @@ func (p *prompt) read(format canon.Format, tree *chain.Tree) {
 	p.settle(err)
 }
 
-// prepare tokenizes what is new to a session.
+// prepare tokenizes what is new to a session, where read has left that.
 func (p *prompt) prepare(t *chain.Tree) {
 	defer p.guard()
 	var err error
-	if p.prepared == nil {
-		p.prepared, err = t.Prepare(p.canon)
-	}
+	p.prepared, err = t.Prepare(p.canon)
 	p.settle(err)
 }
 

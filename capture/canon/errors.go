@@ -27,6 +27,8 @@ type Error struct {
 	Problem string
 }
 
+var errNoObject = &Error{ParseRequest, "the body is no JSON object"}
+
 func (e *Error) Error() string { return e.Reason + ": " + e.Problem }
 
 func unhashable(format string, args ...any) error {

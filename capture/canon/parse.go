@@ -26,7 +26,7 @@ func ParseBehind(format Format, body []byte, memory Memory) (*Prompt, error) {
 	}
 	p, err := build(body, ofBody, l, func(b *builder) error {
 		if b.values[0].kind != jsonlex.Object {
-			return &Error{ParseRequest, "the body is no JSON object"}
+			return errNoObject
 		}
 		b.options()
 		switch format {
@@ -45,6 +45,17 @@ func ParseBehind(format Format, body []byte, memory Memory) (*Prompt, error) {
 		return nil, unhashable("the prompt is empty")
 	}
 	return p, err
+}
+
+// ParseOptions returns what a body says beside its prompt, and nothing of that. Its error is one that Parse has too.
+func ParseOptions(body []byte) (*Prompt, error) {
+	return build(body, ofOptions, messageList{}, func(b *builder) error {
+		if b.values[0].kind != jsonlex.Object {
+			return errNoObject
+		}
+		b.options()
+		return nil
+	})
 }
 
 // ParseOutput returns the segments that the output of a response of OpenAI's Responses adds to its prompt: a JSON list of

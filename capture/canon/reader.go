@@ -91,10 +91,11 @@ type level uint8
 const (
 	nothing level = iota // it is taken as a whole
 	ofBody
-	ofList   // of blocks: messages, items, content
-	ofWholes // a list whose elements are taken as wholes
-	ofBlock  // a message, an item or a block of content
-	ofDetail // an object of a block, such as source
+	ofOptions // of a body, but for what the prompt is made of
+	ofList    // of blocks: messages, items, content
+	ofWholes  // a list whose elements are taken as wholes
+	ofBlock   // a message, an item or a block of content
+	ofDetail  // an object of a block, such as source
 )
 
 // bodyLevels has the members of a body into which canon looks. Those of blocks are blockLevels; the same key may stand for
@@ -183,6 +184,10 @@ func (r *reader) members(object int32, at level) error {
 		switch at {
 		case ofBody:
 			inside = bodyLevels[n]
+		case ofOptions:
+			if n == nMetadata {
+				inside = ofDetail
+			}
 		case ofBlock, ofList: // one block where a list may be
 			inside = blockLevels[n]
 		}

@@ -38,6 +38,7 @@ type Capture struct {
 	randomMu sync.Mutex // of options.Random
 
 	bytes, seen atomic.Int64
+	recovered   atomic.Int64 // journals that were left, and of which nothing more is tried
 
 	mu        sync.Mutex // held for as long as it takes to count
 	total     *finish.Total
@@ -69,16 +70,16 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 		options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics(o.Now), recorders: map[*recorder]bool{}, silent: true,
 		patience: max(o.Drain, patience), turns: make(chan struct{}, o.Workers),
 	}
-	if c.left, err = folder.Unfinished(); err != nil {
-		return nil, errors.Join(err, folder.Close())
-	}
+	left, leftErr := folder.Unfinished()
+	used, usedErr := folder.Traces()
 	key, err := c.key()
-	if err != nil {
+	if err := errors.Join(leftErr, usedErr, err); err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
+	c.left = left
 	c.clients = session.NewClients(key)
 	c.sessions = session.NewRegistry(session.Options[*recorder]{
-		Limit: o.Limits.Sessions, Idle: o.Idle, Drain: o.Drain, Linear: o.Linear, Random: c, Open: c.record, Clients: c.clients,
+		Limit: o.Limits.Sessions, Idle: o.Idle, Drain: o.Drain, Linear: o.Linear, Random: c, Used: used, Open: c.record, Clients: c.clients,
 	})
 	c.line = &line{join: c.joinByBody}
 	c.proxy, err = carry.New(carry.Options{

@@ -1,17 +1,78 @@
 package capture
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/mock"
 )
+
+// leave leaves journals in a directory as a crash does.
+func leave(t *testing.T, dir string, traces ...string) {
+	t.Helper()
+	folder, err := journal.OpenFolder(t.Context(), dir, journal.Options{})
+	require.NoError(t, err)
+	for _, trace := range traces {
+		w, err := folder.Create(journal.Head{Trace: trace, BlockSize: 4, Canon: "canon-1", Tokenizer: "o200k_base", By: journal.ByURL})
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+	}
+	require.NoError(t, folder.Close())
+}
+
+// A capture that ends while it finishes journals that were left finishes all of them.
+//
+// Covers C-35.
+func TestEndWhileJournalsAreFinished(t *testing.T) {
+	ended := make(chan struct{})
+	ctx := durable.WithOptions(t.Context(), durable.Options{Step: func(_, path string) error {
+		if strings.Contains(path, journal.NotesDir) {
+			<-ended
+		}
+		return nil
+	}})
+	var traces []string
+	for k := range 50 {
+		traces = append(traces, fmt.Sprintf("cap-%08x", k))
+	}
+	r := startIn(t, ctx, mock.New(mock.Config{}), func(o *Options) { leave(t, o.Dir, traces...) })
+	r.stop()
+	close(ended)
+	require.NoError(t, <-r.done)
+	left, err := r.folder.Unfinished()
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NotContains(t, r.logged.String(), "ERROR")
+}
+
+// A trace never gets the id of another one in the directory, whatever is drawn.
+//
+// Covers C-21.
+func TestTracesKeepTheirIDs(t *testing.T) {
+	dir := t.TempDir()
+	for k := range 3 {
+		r := start(t, mock.New(mock.Config{}), func(o *Options) {
+			o.Dir = dir
+			o.Random = rand.NewChaCha8([32]byte{})
+		})
+		r.dir = dir
+		status, _ := r.post("/s/x/v1/messages", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"Go on."}]}`)
+		require.Equal(t, http.StatusOK, status)
+		s, traces := r.end()
+		require.Equal(t, 1, s.Recorded, "%+v %s", s, r.logged)
+		require.Len(t, traces, k+1)
+	}
+}
 
 // Journals that were left and cannot be finished do not keep requests from being carried and recorded. They stay until a capture can finish them.
 //
@@ -20,12 +81,7 @@ func TestLeftJournalsThatCannotBeFinished(t *testing.T) {
 	const trace = "cap-00000001"
 	obstacle := ""
 	r := start(t, mock.New(mock.Config{}), func(o *Options) {
-		folder, err := journal.OpenFolder(t.Context(), o.Dir, journal.Options{})
-		require.NoError(t, err)
-		w, err := folder.Create(journal.Head{Trace: trace, BlockSize: 4, Canon: "canon-1", Tokenizer: "o200k_base", By: journal.ByURL})
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
-		require.NoError(t, folder.Close())
+		leave(t, o.Dir, trace)
 		obstacle = filepath.Join(o.Dir, journal.NotesDir, trace+".json") // where the note belongs
 		require.NoError(t, os.MkdirAll(filepath.Join(obstacle, "full"), 0o700))
 	})

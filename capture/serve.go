@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
 )
 
@@ -21,7 +20,8 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 	tick, stop := context.WithCancel(c.ctx)
 	var ticking sync.WaitGroup
 	ticking.Go(func() { c.keep(tick) })
-	ticking.Go(func() { c.recover(tick) })
+	recovered := make(chan struct{})
+	ticking.Go(func() { c.recover(tick); close(recovered) })
 	server := c.proxy.Server()
 	control := &http.Server{Handler: c.admin(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	failed := make(chan error, 2)
@@ -33,6 +33,7 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 	case <-ctx.Done():
 	}
 	err = errors.Join(err, c.shutDown(server), control.Close())
+	c.wait(recovered)
 	stop()
 	ticking.Wait()
 	return errors.Join(err, c.folder.Close())
@@ -40,11 +41,21 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 
 // recover finishes the journals that a crash left, until ctx ends.
 func (c *Capture) recover(ctx context.Context) {
-	list, err := finish.All(ctx, c.folder, c.left)
-	for _, r := range list {
-		c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
+	var errs []error
+	for _, trace := range c.left {
+		if ctx.Err() != nil {
+			errs = append(errs, ctx.Err())
+			break
+		}
+		r, err := c.finish(trace)
+		if err == nil {
+			c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
+		} else {
+			errs = append(errs, fmt.Errorf("%s: %w", c.folder.Path(trace), err))
+		}
+		c.recovered.Add(1)
 	}
-	if err != nil { // of the disk: traffic is carried all the same
+	if err := errors.Join(errs...); err != nil { // of the disk: traffic is carried all the same
 		c.options.Log.Error("journals that were left could not be finished: agentx capture finish does it later", "error", err)
 	}
 }
@@ -116,7 +127,7 @@ func (c *Capture) wait(done <-chan struct{}) bool {
 func (c *Capture) progress() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pool.progress() + c.total.Sessions
+	return c.pool.progress() + c.total.Sessions + int(c.recovered.Load())
 }
 
 // keep syncs journals, sweeps sessions and looks at the disk, until ctx ends.

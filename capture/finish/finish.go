@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -81,28 +80,22 @@ func writeFile(o durable.Options, path string, data []byte) error {
 	return o.WriteFile(path, data)
 }
 
-// Recover finishes the journals that a crash left, as All does. Call it before the first journal is created.
+// Recover finishes the journals that a crash left. No session may be open. It goes on after an error, and returns all of them at the
+// end.
 func Recover(ctx context.Context, folder *journal.Folder) (list []Result, err error) {
 	traces, err := folder.Unfinished()
 	if err != nil {
 		return nil, err
 	}
-	return All(ctx, folder, traces)
-}
-
-// All finishes the journals of traces, which are closed. It goes on after an error, and returns all of them at the end.
-func All(ctx context.Context, folder *journal.Folder, traces []string) (list []Result, err error) {
 	var errs []error
 	for _, trace := range traces {
 		if err := context.Cause(ctx); err != nil {
 			return list, errors.Join(append(errs, err)...)
 		}
 		r, err := Finish(ctx, folder, trace)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", folder.Path(trace), err))
-		default:
+		} else {
 			list = append(list, r)
 		}
 	}

@@ -113,6 +113,22 @@ func (f *Folder) SyncDir(name string) error {
 	return f.disk.SyncDir(filepath.Join(f.dir, name))
 }
 
+// Traces lists the traces of which the folder has a file of any kind, some of them more than once.
+func (f *Folder) Traces() (traces []string, err error) {
+	for _, sub := range []string{journalDir, TracesDir, NotesDir} {
+		entries, err := os.ReadDir(filepath.Join(f.dir, sub))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if name, _, _ := strings.Cut(e.Name(), "."); traceName.MatchString(name) {
+				traces = append(traces, name)
+			}
+		}
+	}
+	return traces, nil
+}
+
 // Unfinished lists the traces whose journals lie in the folder, sorted.
 func (f *Folder) Unfinished() (traces []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(f.dir, journalDir))

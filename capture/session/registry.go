@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ type Options[R Recorder] struct {
 	Drain   time.Duration // how long a closing session waits for its requests
 	Linear  bool          // a session has at most one request in flight
 	Random  io.Reader     // of ids
+	Used    []string      // traces whose ids no session gets: there are files of them
 	Open    func(*Session[R]) R
 	Clients *Clients
 }
@@ -48,14 +50,27 @@ type Registry[R Recorder] struct {
 	current  map[string]*Session[R] // by key: the one that requests join, or the last one
 	byID     map[string]*Session[R] // that are not forgotten
 	parents  map[string]string      // links of chains, with their sources
+	used     map[traceID]bool       // that a trace has
 	alive    int                    // sessions that are not finished
 	finished []*Session[R]          // tombstones, oldest first
 }
 
 // NewRegistry returns a registry without sessions.
 func NewRegistry[R Recorder](o Options[R]) *Registry[R] {
-	return &Registry[R]{options: o, current: map[string]*Session[R]{}, byID: map[string]*Session[R]{}, parents: map[string]string{}}
+	r := &Registry[R]{options: o, current: map[string]*Session[R]{}, byID: map[string]*Session[R]{}, parents: map[string]string{}, used: map[traceID]bool{}}
+	for _, trace := range o.Used {
+		if id, err := hex.DecodeString(strings.TrimPrefix(trace, tracePrefix)); err == nil && len(id) == len(traceID{}) {
+			r.used[traceID(id)] = true
+		}
+	}
+	r.options.Used = nil
+	return r
 }
+
+// traceID is what of the name of a trace is drawn.
+type traceID [4]byte
+
+const tracePrefix = "cap-"
 
 // ends are sessions that a call has finished. Their recorders hear of it behind the lock.
 type ends[R Recorder] []*Session[R]
@@ -150,14 +165,11 @@ func (r *Registry[R]) open(over ends[R], key string, by journal.By, id string, a
 			over = r.close(over, idle, journal.WhyLimit, at)
 		}
 	}
-	trace, err := r.draw(4)
-	for err == nil && r.byID["cap-"+trace] != nil {
-		trace, err = r.draw(4)
-	}
+	trace, err := r.draw()
 	if err != nil {
 		return nil, over, err
 	}
-	s := &Session[R]{ID: cmp.Or(id, "cap-"+trace), Trace: "cap-" + trace, By: by, key: key, last: at}
+	s := &Session[R]{ID: cmp.Or(id, trace), Trace: trace, By: by, key: key, last: at}
 	s.Recorder = r.options.Open(s)
 	r.current[key], r.byID[s.ID], r.byID[s.Trace] = s, s, s
 	r.alive++
@@ -174,12 +186,16 @@ func (r *Registry[R]) idlest() (idle *Session[R]) {
 	return idle
 }
 
-func (r *Registry[R]) draw(bytes int) (string, error) {
-	b := make([]byte, bytes)
-	if _, err := io.ReadFull(r.options.Random, b); err != nil {
-		return "", fmt.Errorf("an id for a session: %w", err)
+// draw draws the name of a trace that none had before.
+func (r *Registry[R]) draw() (string, error) {
+	var id traceID
+	for drawn := false; !drawn || r.used[id]; drawn = true {
+		if _, err := io.ReadFull(r.options.Random, id[:]); err != nil {
+			return "", fmt.Errorf("an id for a trace: %w", err)
+		}
 	}
-	return hex.EncodeToString(b), nil
+	r.used[id] = true
+	return tracePrefix + hex.EncodeToString(id[:]), nil
 }
 
 // Leave ends a request.
@@ -289,10 +305,11 @@ func (r *Registry[R]) Create(at int64) (s *Session[R], err error) {
 	if r.options.Limit > 0 && r.alive >= r.options.Limit && r.idlest() == nil {
 		return nil, ErrTooMany
 	}
-	id, err := r.draw(16)
-	if err != nil {
-		return nil, err
+	name := make([]byte, 16)
+	if _, err := io.ReadFull(r.options.Random, name); err != nil {
+		return nil, fmt.Errorf("an id for a session: %w", err)
 	}
+	id := hex.EncodeToString(name)
 	s, over, err = r.open(over, "url "+id, journal.ByURL, id, at)
 	return s, err
 }
@@ -328,13 +345,13 @@ func (r *Registry[R]) Get(id string) (*Session[R], Info, error) {
 // List returns all sessions that are known, by their traces.
 func (r *Registry[R]) List() []*Session[R] {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	var list []*Session[R]
 	for id, s := range r.byID {
 		if id == s.Trace {
 			list = append(list, s)
 		}
 	}
+	r.mu.Unlock() // requests wait for it
 	slices.SortFunc(list, func(a, b *Session[R]) int { return cmp.Compare(a.Trace, b.Trace) })
 	return list
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -43,6 +44,22 @@ func join(t *testing.T, r *Registry[*log], id Identity, at int64) Ticket[*log] {
 	ticket, err := r.Join(id, Head{}, at)
 	require.NoError(t, err)
 	return ticket
+}
+
+// A trace gets an id that none had before: of a session, forgotten or not, or of a file.
+//
+// Covers C-21.
+func TestTracesHaveNewIDs(t *testing.T) {
+	drawn := []byte{0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3}
+	r := newRegistry(func(o *Options[*log]) {
+		o.Random, o.Used = bytes.NewReader(drawn), []string{"cap-00000001", "cap-00000001", "none"}
+	})
+	require.Equal(t, "cap-00000002", join(t, r, named("a"), 0).Session.Trace)
+	r.Shutdown(true, 0)
+	r.Sweep(int64(2 * time.Hour))
+	require.Equal(t, "cap-00000003", join(t, r, named("a"), 0).Session.Trace)
+	_, err := r.Join(named("b"), Head{}, 0)
+	require.ErrorContains(t, err, "an id for a trace")
 }
 
 // A session is open, closes, is finished and is forgotten; what comes for it meanwhile begins another.

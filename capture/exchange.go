@@ -246,7 +246,7 @@ func (x *exchange) join(id session.Identity) error {
 	if over != nil {
 		x.c.sessions.Leave(ticket.Session, over.At)
 	}
-	if x.final {
+	if x.final && ticket.Place.Agent == 0 { // a subagent's last request ends no session
 		x.c.sessions.Close(ticket.Session, journal.WhyFinal, x.at)
 	}
 	return nil

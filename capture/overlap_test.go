@@ -145,7 +145,7 @@ func TestThousandSessions(t *testing.T) {
 	r.requireAtRest()
 }
 
-// A session ends by its final header, by DELETE, and by the number of its requests; what comes then begins another. Requests in
+// A session ends by the final header of its main agent, by DELETE, and by the number of its requests; what comes then begins another. Requests in
 // flight at a DELETE are recorded.
 //
 // Covers C-21.
@@ -155,6 +155,11 @@ func TestEndsOfSessions(t *testing.T) {
 	r.do(chatPath, "whole", chatBody("a"), "X-Session-Affinity", "final")
 	r.do(chatPath, "whole", chatBody("b"), "X-Session-Affinity", "final", "X-Dynamo-Session-Final", "true")
 	r.do(chatPath, "whole", chatBody("c"), "X-Session-Affinity", "final")
+
+	for _, final := range []string{"true", "false"} {
+		r.do(chatPath, "whole", chatBody("child"), "X-Dynamo-Session-Id", "child", "X-Dynamo-Parent-Session-Id", "root", "X-Dynamo-Session-Final", final)
+		r.do(chatPath, "whole", chatBody("parent"), "X-Dynamo-Session-Id", "root", "X-Dynamo-Session-Final", final)
+	}
 
 	resp, err := http.Post(r.control+"/sessions", "", nil)
 	require.NoError(t, err)
@@ -186,8 +191,8 @@ func TestEndsOfSessions(t *testing.T) {
 
 	s, traces := r.end()
 	requireCounted(t, s)
-	require.Equal(t, 5, s.Recorded)
-	require.Len(t, traces, 4)
+	require.Equal(t, 9, s.Recorded)
+	require.Len(t, traces, 6)
 	var why []string
 	for name := range traces {
 		text, err := os.ReadFile(filepath.Join(r.dir, journal.NotesDir, name))
@@ -197,6 +202,6 @@ func TestEndsOfSessions(t *testing.T) {
 		why = append(why, note.Why)
 	}
 	slices.Sort(why)
-	require.Equal(t, []string{"delete", "final", "shutdown", "shutdown"}, why)
+	require.Equal(t, []string{"delete", "final", "final", "shutdown", "shutdown", "shutdown"}, why)
 	r.requireAtRest()
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"container/list"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -24,7 +25,6 @@ var (
 
 // Bounds of what is remembered.
 const (
-	maxChain      = 16        // links from an agent to the main one
 	maxAgents     = 1 << 14   // of a session: one more finishes it
 	maxTombstones = 4096      // sessions that are finished and still known
 	tombstoneLife = time.Hour // how long they are
@@ -51,13 +51,15 @@ type Registry[R Recorder] struct {
 	byID     map[string]*Session[R] // that are not forgotten
 	parents  map[string]string      // links of chains, with their sources
 	used     map[traceID]bool       // that a trace has
-	alive    int                    // sessions that are not finished
-	finished []*Session[R]          // tombstones, oldest first
+	resting  list.List              // *Session, open and without requests in flight: that which is idle longest first
+	closing  map[*Session[R]]bool
+	open     int           // sessions
+	finished []*Session[R] // tombstones, oldest first
 }
 
 // NewRegistry returns a registry without sessions.
 func NewRegistry[R Recorder](o Options[R]) *Registry[R] {
-	r := &Registry[R]{options: o, current: map[string]*Session[R]{}, byID: map[string]*Session[R]{}, parents: map[string]string{}, used: map[traceID]bool{}}
+	r := &Registry[R]{options: o, current: map[string]*Session[R]{}, byID: map[string]*Session[R]{}, parents: map[string]string{}, used: map[traceID]bool{}, closing: map[*Session[R]]bool{}}
 	for _, trace := range o.Used {
 		if id, err := hex.DecodeString(strings.TrimPrefix(trace, tracePrefix)); err == nil && len(id) == len(traceID{}) {
 			r.used[traceID(id)] = true
@@ -107,7 +109,7 @@ func (r *Registry[R]) Join(id Identity, head Head, at int64) (t Ticket[R], err e
 		if s != nil {
 			over = r.close(over, s, journal.WhyLimit, at)
 		}
-		if s, over, err = r.open(over, key, id.By, "", at); err != nil {
+		if s, over, err = r.begin(over, key, id.By, "", at); err != nil {
 			return t, err
 		}
 	}
@@ -123,44 +125,31 @@ func (r *Registry[R]) Join(id Identity, head Head, at int64) (t Ticket[R], err e
 	s.inFlight++
 	s.held = r.options.Linear
 	s.last = max(s.last, at)
+	r.wake(s)
 	return t, nil
 }
 
-// resolve returns the key of the session of an identity, and its agent there. It follows a chain of parents to the first agent
-// that names none; ok is false where the chain is too long or goes in a circle.
-func (r *Registry[R]) resolve(id Identity) (key, agent, parent string, ok bool) {
-	if !id.Chain {
-		return id.Session, id.Agent, id.Parent, true
-	}
-	root, above := id.Agent, id.Parent
-	for links := 0; above != "" && above != root; links++ {
-		if links == maxChain || above == id.Agent {
-			return "", "", "", false
-		}
-		root, above = above, r.parents[id.Session+above]
-	}
-	key, agent, parent = id.Session+root, id.Agent, id.Parent
-	if agent == root {
-		agent = ""
-	}
-	if parent == root {
-		parent = ""
-	}
-	return key, agent, parent, true
-}
+// rest puts a session behind those that are idle longer, and wake takes it from among them.
+func (r *Registry[R]) rest(s *Session[R]) { s.resting = r.resting.PushBack(s) }
 
-// link remembers the parent of an agent. What an agent said first counts.
-func (r *Registry[R]) link(s *Session[R], id Identity) {
-	own := id.Session + id.Agent
-	if _, known := r.parents[own]; !known {
-		r.parents[own] = id.Parent
-		s.ids = append(s.ids, own)
+func (r *Registry[R]) wake(s *Session[R]) {
+	if s.resting != nil {
+		r.resting.Remove(s.resting)
+		s.resting = nil
 	}
 }
 
-// open makes a session. Where there are too many it finishes the one that is idle longest.
-func (r *Registry[R]) open(over ends[R], key string, by journal.By, id string, at int64) (*Session[R], ends[R], error) {
-	if r.options.Limit > 0 && r.alive >= r.options.Limit {
+// idlest returns the open session that has been idle longest, nil where all have requests in flight.
+func (r *Registry[R]) idlest() *Session[R] {
+	if first := r.resting.Front(); first != nil {
+		return first.Value.(*Session[R])
+	}
+	return nil
+}
+
+// begin makes a session. Where there are too many it finishes the one that is idle longest.
+func (r *Registry[R]) begin(over ends[R], key string, by journal.By, id string, at int64) (*Session[R], ends[R], error) {
+	if r.full() {
 		if idle := r.idlest(); idle != nil {
 			over = r.close(over, idle, journal.WhyLimit, at)
 		}
@@ -172,18 +161,14 @@ func (r *Registry[R]) open(over ends[R], key string, by journal.By, id string, a
 	s := &Session[R]{ID: cmp.Or(id, trace), Trace: trace, By: by, key: key, last: at}
 	s.Recorder = r.options.Open(s)
 	r.current[key], r.byID[s.ID], r.byID[s.Trace] = s, s, s
-	r.alive++
+	r.open++
+	r.rest(s)
 	return s, over, nil
 }
 
-// idlest returns the open session that has been idle longest, nil where all have requests in flight.
-func (r *Registry[R]) idlest() (idle *Session[R]) {
-	for _, s := range r.current {
-		if s.state == Open && s.inFlight == 0 && (idle == nil || s.last < idle.last || s.last == idle.last && s.Trace < idle.Trace) {
-			idle = s
-		}
-	}
-	return idle
+// full reports whether there are as many sessions that are not finished as there may be.
+func (r *Registry[R]) full() bool {
+	return r.options.Limit > 0 && r.open+len(r.closing) >= r.options.Limit
 }
 
 // draw draws the name of a trace that none had before.
@@ -207,8 +192,12 @@ func (r *Registry[R]) Leave(s *Session[R], at int64) {
 	s.inFlight--
 	s.held = false
 	s.last = max(s.last, at)
-	if s.state == Closing && s.inFlight == 0 {
+	switch {
+	case s.inFlight > 0:
+	case s.state == Closing:
 		over = r.finish(over, s, at)
+	case s.state == Open:
+		r.rest(s)
 	}
 }
 
@@ -226,6 +215,9 @@ func (r *Registry[R]) close(over ends[R], s *Session[R], why journal.Why, at int
 		return over
 	}
 	s.state, s.why, s.closed = Closing, why, at
+	r.wake(s)
+	r.open--
+	r.closing[s] = true
 	if s.inFlight == 0 {
 		over = r.finish(over, s, at)
 	}
@@ -234,7 +226,7 @@ func (r *Registry[R]) close(over ends[R], s *Session[R], why journal.Why, at int
 
 func (r *Registry[R]) finish(over ends[R], s *Session[R], at int64) ends[R] {
 	s.state, s.closed = Finished, at
-	r.alive--
+	delete(r.closing, s)
 	for _, id := range s.ids {
 		delete(r.parents, id)
 	}
@@ -265,13 +257,11 @@ func (r *Registry[R]) Sweep(at int64) {
 	defer func() { over.tell() }()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.current {
-		if s.state == Open && s.inFlight == 0 && r.options.Idle > 0 && at-s.last >= int64(r.options.Idle) {
-			over = r.close(over, s, journal.WhyIdle, at)
-		}
+	for s := r.idlest(); s != nil && r.options.Idle > 0 && at-s.last >= int64(r.options.Idle); s = r.idlest() {
+		over = r.close(over, s, journal.WhyIdle, at)
 	}
-	for _, s := range r.byID {
-		if s.state == Closing && at-s.closed >= int64(r.options.Drain) {
+	for s := range r.closing {
+		if at-s.closed >= int64(r.options.Drain) {
 			over = r.finish(over, s, at)
 		}
 	}
@@ -302,7 +292,7 @@ func (r *Registry[R]) Create(at int64) (s *Session[R], err error) {
 	defer func() { over.tell() }()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.options.Limit > 0 && r.alive >= r.options.Limit && r.idlest() == nil {
+	if r.full() && r.idlest() == nil {
 		return nil, ErrTooMany
 	}
 	name := make([]byte, 16)
@@ -310,7 +300,7 @@ func (r *Registry[R]) Create(at int64) (s *Session[R], err error) {
 		return nil, fmt.Errorf("an id for a session: %w", err)
 	}
 	id := hex.EncodeToString(name)
-	s, over, err = r.open(over, "url "+id, journal.ByURL, id, at)
+	s, over, err = r.begin(over, "url "+id, journal.ByURL, id, at)
 	return s, err
 }
 
@@ -368,13 +358,8 @@ func (s *Session[R]) info() Info {
 }
 
 // Counts returns how many sessions there are in each state.
-func (r *Registry[R]) Counts() (n [3]int) {
+func (r *Registry[R]) Counts() [3]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id, s := range r.byID {
-		if id == s.Trace {
-			n[s.state]++
-		}
-	}
-	return n
+	return [3]int{Open: r.open, Closing: len(r.closing), Finished: len(r.finished)}
 }

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"container/list"
+
 	"github.com/agentx/agentx/capture/journal"
 )
 
@@ -40,6 +42,7 @@ type Session[R Recorder] struct {
 	why      journal.Why
 	requests int
 	inFlight int
+	resting  *list.Element // its place among those that are; nil while requests are in flight, or it is not open
 	agents   map[string]int
 	ids      []string // links of chains that are this session's
 	held     bool     // the slot of linear sessions

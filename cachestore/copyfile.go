@@ -16,21 +16,88 @@ import (
 	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
+// directoryCopy is the copy of one directory.
+type directoryCopy struct {
+	*copier
+	dir     mmapcache.Reference
+	read    int64 // bytes of the files of the source
+	written int64 // bytes, with manifest and provenance
+}
+
+// copyUnder copies a directory under a lease and publishes it.
+func (c *directoryCopy) copyUnder(lease *Lease, m *manifest.Manifest) (err error) {
+	ctx := lease.Context()
+	if m == nil {
+		if m, err = c.readSource(c.dir); err != nil {
+			return err
+		}
+	}
+	d, err := durable.NewDir(c.to, durable.OptionsOf(ctx))
+	if err != nil {
+		return fmt.Errorf("cache root %s: %w", c.to, err)
+	}
+	err = c.copyFiles(ctx, d, m)
+	if err == nil {
+		err = c.publish(ctx, d, m)
+	}
+	if err != nil { // where the lease is lost that is the cause, whatever err says
+		if lost := d.Write("lost", nil); errors.Is(lost, ErrLost) {
+			err = lost
+		}
+	}
+	return err // Release removes the unpublished files
+}
+
+// publish makes a directory appear under its key. It replaces a damaged one.
+func (c *directoryCopy) publish(ctx context.Context, d *durable.Dir, m *manifest.Manifest) error {
+	parts, err := partsOf(m)
+	if err != nil {
+		return err
+	}
+	if err := each(ctx, len(parts), c.workers, func(_ context.Context, k int) error { return c.checkThere(parts[k]) }); err != nil {
+		return err
+	}
+	existed, err := d.Publish(c.dir.Name())
+	if err != nil || !existed {
+		return err
+	}
+	existing, err := mmapcache.Lookup(c.to, m.Kind, m.Key)
+	switch {
+	case err == nil && existing != nil:
+		return c.checkSame(existing, c.dir)
+	case err == nil || errors.Is(err, manifest.ErrDamaged):
+		return d.Replace(c.dir.Name())
+	}
+	return err
+}
+
+// checkThere returns an error where the target has lost a part that was there before.
+func (c *copier) checkThere(part mmapcache.Reference) error {
+	existing, err := mmapcache.Lookup(c.to, part.Kind, part.Key)
+	if err == nil && (existing == nil || existing.Digest != part.Digest) {
+		err = errors.New("it was removed or replaced meanwhile, perhaps by agentx cache rm")
+	}
+	if err != nil {
+		return fmt.Errorf("part %s: %w: copy it again", filepath.Join(c.to, part.Kind, part.Key), err)
+	}
+	return nil
+}
+
 // copyFiles copies the files of a directory into the staging directory: those that the manifest lists, the provenance, the
-// manifest. It returns the bytes written.
-func (c *copier) copyFiles(ctx context.Context, d *durable.Dir, m *manifest.Manifest) (written int64, err error) {
+// manifest.
+func (c *directoryCopy) copyFiles(ctx context.Context, d *durable.Dir, m *manifest.Manifest) error {
 	dir := filepath.Join(c.from, m.Kind, m.Key)
 	for _, f := range m.Files {
 		if err := c.copyFile(ctx, d, dir, f); err != nil {
-			return 0, err
+			return err
 		}
-		written += f.Size
 	}
 	data, err := m.Encode() // the bytes it was read from: manifest.Decode accepts no others
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, small := range []struct {
 		name string
@@ -41,11 +108,10 @@ func (c *copier) copyFiles(ctx context.Context, d *durable.Dir, m *manifest.Mani
 		}
 		f := manifest.File{Name: small.name, Size: int64(len(small.data)), SHA256: manifest.Sum(small.data)}
 		if err := c.write(ctx, d, filepath.Join(dir, f.Name), bytes.NewReader(small.data), f); err != nil {
-			return 0, err
+			return err
 		}
-		written += f.Size
 	}
-	return written, nil
+	return nil
 }
 
 // provenance returns the bytes of the provenance of a directory, nil where they cannot be read whole.
@@ -58,7 +124,7 @@ func (c *copier) provenance(dir string) []byte {
 }
 
 // copyFile copies one file of the source.
-func (c *copier) copyFile(ctx context.Context, d *durable.Dir, dir string, f manifest.File) error {
+func (c *directoryCopy) copyFile(ctx context.Context, d *durable.Dir, dir string, f manifest.File) error {
 	in, err := c.openSource(filepath.Join(dir, f.Name), f.Size)
 	if err != nil {
 		return err
@@ -66,10 +132,8 @@ func (c *copier) copyFile(ctx context.Context, d *durable.Dir, dir string, f man
 	defer in.Close()
 	return c.write(ctx, d, in.path, cachedir.ReaderFunc(func(p []byte) (int, error) {
 		n, err := in.Read(p)
-		c.done += int64(n)
-		if c.o.Progress != nil {
-			c.o.Progress(c.done, c.total)
-		}
+		c.read += int64(n)
+		c.progress(int64(n))
 		return n, err
 	}), f)
 }
@@ -132,11 +196,13 @@ func (c *copier) openAt(path string, size, skip int64) (in fs.File, err error) {
 // It checks the digest twice. The first check covers the bytes that it reads: the source may be damaged, and the error then
 // names the source. The second reads the synced file back from the target, which is another disk, often of another machine.
 // The operating system may answer that read from memory, so the second check cannot find every fault of the disk.
-func (c *copier) write(ctx context.Context, d *durable.Dir, path string, in io.Reader, f manifest.File) error {
+func (c *directoryCopy) write(ctx context.Context, d *durable.Dir, path string, in io.Reader, f manifest.File) error {
 	out, err := d.Create(f.Name)
 	if err != nil {
 		return err
 	}
+	buffer := c.buffers.Get().(*[chunk]byte)
+	defer c.buffers.Put(buffer)
 	sum := sha256.New()
 	in = io.LimitReader(in, f.Size+1) // a file that grows must not fill the disk
 	_, err = io.CopyBuffer(io.MultiWriter(out, sum), cachedir.ReaderFunc(func(p []byte) (int, error) {
@@ -144,7 +210,7 @@ func (c *copier) write(ctx context.Context, d *durable.Dir, path string, in io.R
 			return 0, context.Cause(ctx)
 		}
 		return in.Read(p)
-	}), c.buffer)
+	}), buffer[:])
 	if err == nil {
 		err = syncFile(ctx, out)
 	}
@@ -161,6 +227,7 @@ func (c *copier) write(ctx context.Context, d *durable.Dir, path string, in io.R
 	if err != nil {
 		return fmt.Errorf("copy %s to %s: %w", path, out.Name(), err)
 	}
+	c.written += f.Size
 	return nil
 }
 

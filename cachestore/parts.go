@@ -44,10 +44,10 @@ const partsAtOnce = 8
 func each(ctx context.Context, n, atOnce int, f func(ctx context.Context, k int) error) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for k := 0; k < n && inner.Err() == nil; k++ {
+	for k := range n {
 		group.Go(func() error {
 			if inner.Err() != nil {
-				return nil // another one has failed
+				return nil // the context has ended, or another call has failed
 			}
 			return f(inner, k)
 		})

@@ -85,7 +85,8 @@ class Chart {
     this.ticks = { x: this.ticksX(from, to, roomFor(area.right - area.left, width < 500 ? 64 : 84)), y: ticksY };
     this.labels = { x: this.labelX(from, to), y: labelY };
     const drawable = this.y.log ? (value) => value > 0 : (value) => Number.isFinite(value);
-    return { context, x, y, from, to, area, ticks: this.ticks, width, height: this.height, theme, drawable, colour: (style) => theme.colours[style % seriesCount] };
+    const ratio = devicePixelRatio || 1, snap = (pixel) => Math.round(pixel * ratio) / ratio;
+    return { context, x, y, from, to, area, ticks: this.ticks, width, height: this.height, theme, drawable, ratio, snap, colour: (style) => theme.colours[style % seriesCount] };
   }
 
   rangeX() {

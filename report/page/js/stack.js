@@ -24,23 +24,12 @@ class Area {
   draw(pen) {
     const { context, x, y, area } = pen;
     const [first, last] = this.visible(pen.from, pen.to);
-    if (first >= last) return;
     const rightOf = (row) => row + 1 < this.x.length ? x.pixel(this.x[row + 1]) : Math.min(area.right, x.pixel(this.x[row] + (row ? this.x[row] - this.x[row - 1] : 1)));
-    const path = new Path2D();
+    context.fillStyle = hatched(pen, this.style);
     for (let row = first; row < last; row++) {
-      const left = x.pixel(this.x[row]), top = y.pixel(this.top(row)), height = y.pixel(this.base(row)) - top;
-      if (height > 0) path.rect(left, top, rightOf(row) - left, height);
+      const left = pen.snap(x.pixel(this.x[row])), top = y.pixel(this.top(row)), height = y.pixel(this.base(row)) - top;
+      if (height > 0) context.fillRect(left, top, pen.snap(rightOf(row)) - left, height);
     }
-    context.fillStyle = context.strokeStyle = pen.colour(this.style);
-    context.globalAlpha = 0.75;
-    context.fill(path);
-    context.globalAlpha = 1;
-    context.save();
-    context.clip(path);
-    context.strokeStyle = pen.theme.ground;
-    context.lineWidth = 1;
-    context.stroke(new Path2D(hatchPath(this.style, area.left, area.top, area.right, area.bottom)));
-    context.restore();
   }
 
   read(at) {
@@ -57,9 +46,27 @@ function stackAreas(layers) {
   return layers.map((layer, style) => under = new Area({ style, ...layer, under }));
 }
 
+const hatchGap = 7; // pixels from one line of a hatching to the next
+
+// hatched returns what an area of a style is filled with: a tile of its colour and hatching. A canvas repeats tiles fast; lines that are
+// clipped to an area of some hundred windows would take it tens of milliseconds.
+function hatched(pen, style) {
+  const size = Math.round(hatchGap * pen.ratio), tile = element("canvas", { width: size, height: size }), context = tile.getContext("2d");
+  context.globalAlpha = 0.75;
+  context.fillStyle = pen.colour(style);
+  context.fillRect(0, 0, size, size);
+  context.globalAlpha = 1;
+  context.strokeStyle = pen.theme.ground;
+  context.scale(size / hatchGap, size / hatchGap);
+  context.stroke(new Path2D(hatchPath(style, -hatchGap, -hatchGap, 2 * hatchGap, 2 * hatchGap)));
+  const pattern = pen.context.createPattern(tile, "repeat");
+  pattern.setTransform(new DOMMatrix().scale(1 / pen.ratio));
+  return pattern;
+}
+
 // hatchPath is the hatching of a style as the path of an SVG: none, then lines that rise, fall, stand, lie.
 function hatchPath(style, left, top, right, bottom) {
-  const gap = 7, height = bottom - top, kind = style % 5;
+  const gap = hatchGap, height = bottom - top, kind = style % 5;
   let path = "";
   if (kind === 1 || kind === 2) {
     for (let x = Math.floor((left - height) / gap) * gap; x < right; x += gap) path += kind === 1 ? `M${x} ${bottom}L${x + height} ${top}` : `M${x} ${top}L${x + height} ${bottom}`;

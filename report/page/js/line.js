@@ -30,8 +30,9 @@ class Line {
   }
 
   draw(pen) {
-    const { context, x, y } = pen;
+    const { context, x, y, area } = pen;
     const [first, last] = this.visible(pen.from, pen.to);
+    if (this.step && last - first > 2 * (area.right - area.left)) { this.drawBars(pen, first, last); return; }
     const points = thinLine(this.x, this.y, first, last, x);
     context.strokeStyle = context.fillStyle = pen.colour(this.style);
     context.lineWidth = this.width;
@@ -54,6 +55,21 @@ class Line {
     context.stroke();
     context.setLineDash([]);
     if (this.dots) for (const i of points) if (pen.drawable(this.y[i])) drawShape(context, this.style, x.pixel(this.x[i]), y.pixel(this.y[i]), 3);
+  }
+
+  // drawBars draws more steps than there are pixels: a path of so many would take the canvas tens of milliseconds. A dash has its gaps where
+  // the line is flat.
+  drawBars(pen, first, last) {
+    const { context, y, area } = pen, half = this.width / 2, dash = dashOf(this);
+    const until = last === this.x.length ? Math.min(pen.to, this.end ?? pen.to) : this.x[last - 1];
+    context.fillStyle = pen.colour(this.style);
+    for (const { from, to, low, high } of stepBars(this.x, this.y, first, last, pen.x, until, pen.drawable)) {
+      const top = y.pixel(high), height = y.pixel(low) - top;
+      for (let column = Math.max(from, area.left); column < Math.min(to, area.right); column++) {
+        if (height < 4 && isGap(dash, column)) continue;
+        context.fillRect(column + 0.5 - half, top - half, this.width, height + this.width);
+      }
+    }
   }
 
   // read returns the value at an instant, for the legend.

@@ -9,6 +9,12 @@ const seriesCount = 7;
 // dashOf returns the dash of a line: its own, or that of its style.
 function dashOf(mark) { return mark.dash ?? dashes[mark.style % dashes.length]; }
 
+// isGap reports whether a dash has a gap so many pixels from its beginning.
+function isGap(dash, pixels) {
+  let at = pixels % dash.reduce((sum, length) => sum + length, 0);
+  return dash.findIndex((length) => (at -= length) < 0) % 2 === 1;
+}
+
 let theme = null; // of the last reading
 
 function readTheme() {

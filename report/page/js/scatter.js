@@ -1,6 +1,8 @@
 "use strict";
 // Points: one value for each row. Points that would cover each other are drawn once.
 
+const mostShapes = 1500; // more points are dots
+
 class Points {
   // options: name; style; x ascending and y; keep, 1 for the rows that are drawn; size in pixels. Of few points: labels, texts beside
   // them; hollow, true for those that are drawn as an outline.
@@ -22,34 +24,42 @@ class Points {
 
   spanY(from, to, log) {
     let low = Infinity, high = -Infinity;
-    const [first, last] = this.visible(from, to);
+    const [first, last] = this.visible(from, to), { y, keep } = this;
     for (let row = first; row < last; row++) {
-      if (!this.shown(row) || log && !(this.y[row] > 0)) continue;
-      if (this.y[row] < low) low = this.y[row];
-      if (this.y[row] > high) high = this.y[row];
+      if (keep && !keep[row] || log && !(y[row] > 0)) continue;
+      if (y[row] < low) low = y[row];
+      if (y[row] > high) high = y[row];
     }
     return low <= high ? [low, high] : null;
   }
 
   draw(pen) {
-    const { context, x, y, width } = pen;
-    const taken = new Uint8Array(width * pen.height), colour = pen.colour(this.style);
     const [first, last] = this.visible(pen.from, pen.to);
-    const few = last - first <= 1500, dots = few ? null : new Dots(pen, colour);
-    context.fillStyle = context.strokeStyle = colour;
+    if (last - first > mostShapes) this.drawDots(pen, first, last); else this.drawShapes(pen, first, last);
+    if (this.labels) drawLabels(pen, this, first, last);
+  }
+
+  drawShapes(pen, first, last) {
+    const { context, x, y, width } = pen, taken = new Uint8Array(width * pen.height);
+    context.fillStyle = context.strokeStyle = pen.colour(this.style);
     context.lineWidth = 1.5;
-    context.globalAlpha = few ? 0.85 : 0.6;
+    context.globalAlpha = 0.85;
     for (let row = first; row < last; row++) {
       if (!this.shown(row) || !pen.drawable(this.y[row])) continue;
       const left = x.pixel(this.x[row]), top = y.pixel(this.y[row]), cell = Math.floor(top) * width + Math.floor(left);
       if (taken[cell]) continue;
       taken[cell] = 1;
-      if (few) drawShape(context, this.style, left, top, this.size, this.hollow && this.hollow[row]);
-      else dots.add(left, top);
+      drawShape(context, this.style, left, top, this.size, this.hollow && this.hollow[row]);
     }
     context.globalAlpha = 1;
-    if (dots) dots.draw(context);
-    if (this.labels) drawLabels(pen, this, first, last);
+  }
+
+  drawDots(pen, first, last) {
+    const dots = new Dots(pen), { x, y, keep } = this;
+    for (let row = first; row < last; row++) {
+      if ((!keep || keep[row]) && pen.drawable(y[row])) dots.add(pen.x.pixel(x[row]), pen.y.pixel(y[row]));
+    }
+    dots.draw(pen.context, pen.colour(this.style));
   }
 
   // nearest returns the row of the drawn point nearest to a place, or -1 if none is within ten pixels.
@@ -72,30 +82,38 @@ class Points {
   }
 }
 
-// Dots are many points, drawn as one picture: a canvas that is asked for tens of thousands of squares takes a tenth of a second.
+// Dots are many points, drawn as one picture: a canvas that is asked for tens of thousands of squares takes a tenth of a second. A point is
+// a square of two pixels; squares at the same place are one.
 class Dots {
-  constructor(pen, colour) {
-    this.ratio = devicePixelRatio || 1;
-    Object.assign(this, { width: pen.width, height: pen.height, colour: rgbOf(colour), image: new ImageData(Math.ceil(pen.width * this.ratio), Math.ceil(pen.height * this.ratio)) });
+  constructor({ width, height, ratio }) {
+    Object.assign(this, { ratio, size: Math.max(2, Math.round(2 * ratio)), width: Math.ceil(width * ratio), height: Math.ceil(height * ratio) });
+    this.corners = new Uint8Array(this.width * this.height); // 1 where a square begins
   }
 
-  // add adds a square of two pixels.
+  // add adds a square, but none that leaves the picture.
   add(left, top) {
-    const { ratio, image, colour } = this, size = Math.max(2, Math.round(2 * ratio));
-    const x = Math.round((left - 1) * ratio), y = Math.round((top - 1) * ratio);
-    for (let row = Math.max(0, y); row < Math.min(image.height, y + size); row++) {
-      for (let column = Math.max(0, x); column < Math.min(image.width, x + size); column++) {
-        const at = 4 * (row * image.width + column);
-        image.data.set(colour, at);
-        image.data[at + 3] += (255 - image.data[at + 3]) * 0.6;
+    const { ratio, size, width, height } = this, x = Math.round((left - 1) * ratio), y = Math.round((top - 1) * ratio);
+    if (x >= 0 && y >= 0 && x + size <= width && y + size <= height) this.corners[y * width + x] = 1;
+  }
+
+  // covers returns how many squares cover each pixel.
+  covers() {
+    const { corners, size, width } = this, covers = new Uint8Array(corners.length);
+    for (let corner = 0; corner < corners.length; corner++) {
+      if (!corners[corner]) continue;
+      for (let row = corner; row < corner + size * width; row += width) {
+        for (let at = row; at < row + size; at++) covers[at]++;
       }
     }
+    return covers;
   }
 
-  draw(context) {
-    const canvas = element("canvas", { width: this.image.width, height: this.image.height });
-    canvas.getContext("2d").putImageData(this.image, 0, 0);
-    context.drawImage(canvas, 0, 0, this.image.width / this.ratio, this.image.height / this.ratio);
+  // draw draws each pixel the stronger the more squares cover it.
+  draw(context, colour) {
+    const { width, height, ratio } = this, covers = this.covers(), sheet = blankSheet(width, height), rgb = rgbOf(colour);
+    const shades = Array.from({ length: this.size ** 2 + 1 }, (_, n) => packColour(...rgb, 255 * (1 - 0.4 ** n)));
+    for (let at = 0; at < covers.length; at++) if (covers[at]) sheet.pixels[at] = shades[covers[at]];
+    context.drawImage(paint(sheet), 0, 0, width / ratio, height / ratio);
   }
 }
 

@@ -147,19 +147,18 @@ class Lanes {
     for (let p = 0; p < this.shown.length; p++) {
       this.addBusy(pen, this.shown[p], busy.subarray(Math.floor(p * rows / this.shown.length) * width * 2), width);
     }
-    const image = new ImageData(width, rows), most = Math.max(1, this.shown.length / rows);
+    const sheet = blankSheet(width, rows), { data } = sheet.image, most = Math.max(1, this.shown.length / rows);
     const main = rgbOf(pen.colour(styleOf.main)), child = rgbOf(pen.colour(styleOf.child)), ground = rgbOf(theme.ground);
     for (let c = 0; c < rows * width; c++) {
       const a = busy[2 * c] / most, b = busy[2 * c + 1] / most, all = a + b;
       if (!(all > 0)) continue;
       const strength = Math.min(1, 0.12 + 0.88 * all);
       for (let channel = 0; channel < 3; channel++) {
-        image.data[4 * c + channel] = ground[channel] + ((main[channel] * a + child[channel] * b) / all - ground[channel]) * strength;
+        data[4 * c + channel] = ground[channel] + ((main[channel] * a + child[channel] * b) / all - ground[channel]) * strength;
       }
-      image.data[4 * c + 3] = 255;
+      data[4 * c + 3] = 255;
     }
-    const canvas = element("canvas", { width, height: rows });
-    canvas.getContext("2d").putImageData(image, 0, 0);
+    const canvas = paint(sheet);
     pen.context.imageSmoothingEnabled = false;
     for (let p = 0; p < rows; p++) {
       const { top, height } = rows === this.shown.length ? this.row(pen, p) : { top: area.top + p, height: 1 };

@@ -30,7 +30,7 @@ class Lanes {
     this.dense = this.visible > mostRequestBars || (pen.area.bottom - pen.area.top) / this.shown.length < 2;
     this.drawBands(pen);
     if (this.dense) this.drawDensity(pen);
-    else for (let p = 0; p < this.shown.length; p++) this.drawLane(pen, p);
+    else this.drawRequests(pen);
   }
 
   // drawBands tells one lane from the next.
@@ -47,14 +47,28 @@ class Lanes {
     drawGridX(pen);
   }
 
-  drawLane(pen, position) {
-    const row = this.row(pen, position), place = this.shown[position];
-    this.tracks.eachTree(place, pen.from, pen.to, (t) => {
-      row.track = row.height / this.tracks.treeTracks[t];
-      this.tracks.eachSession(t, pen.from, pen.to, (k) => this.drawSession(pen, row, k));
-      this.drawTree(pen, row, t);
-      if (row.track >= 5) this.tracks.eachSession(t, pen.from, pen.to, (k) => this.drawLinks(pen, row, k));
+  // drawRequests draws the bars of all requests as one picture, and over it what tells their sessions and trees apart.
+  drawRequests(pen) {
+    const bars = new Bars(pen), sheet = blankSheet(bars.width, bars.height), { tracks } = this;
+    const each = (visit) => this.eachTree(pen, (row, t) => tracks.eachSession(t, pen.from, pen.to, (k) => visit(this.placeOf(pen, row, k), k)));
+    each((place, k) => {
+      this.drawLife(pen, place);
+      this.addBars(bars, sheet.pixels, pen, place, k);
     });
+    pen.context.drawImage(paint(sheet), pen.area.left, pen.area.top, bars.width / pen.ratio, bars.height / pen.ratio);
+    each((place, k) => this.drawSession(pen, place, k));
+    this.eachTree(pen, (row, t) => {
+      this.drawTree(pen, row, t);
+      if (row.track >= 5) tracks.eachSession(t, pen.from, pen.to, (k) => this.drawLinks(pen, row, k));
+    });
+  }
+
+  // eachTree calls back for the trees that the chart shows, with the row of their lane and the height of a track in it.
+  eachTree(pen, visit) {
+    for (let p = 0; p < this.shown.length; p++) {
+      const { top, height } = this.row(pen, p);
+      this.tracks.eachTree(this.shown[p], pen.from, pen.to, (t) => visit({ top, height, track: height / this.tracks.treeTracks[t] }, t));
+    }
   }
 
   // drawTree draws the box of a tree.
@@ -68,20 +82,38 @@ class Lanes {
     context.globalAlpha = 1;
   }
 
-  // drawSession draws a session: a thin line as long as it lived, its requests, and its name where there is room.
-  drawSession(pen, row, k) {
-    const { tracks, requests } = this, { context, theme } = pen, top = row.top + tracks.track[k] * row.track;
-    const pad = row.track > 14 ? 3 : row.track > 6 ? 1.5 : row.track > 3 ? 0.5 : 0, height = Math.max(1, row.track - 2 * pad);
-    context.fillStyle = theme.muted;
-    context.globalAlpha = 0.35;
+  // placeOf returns where a session lies: from left to right, its middle, and top and height of its bars, below its name where it is named.
+  placeOf(pen, row, k) {
+    const { tracks } = this, top = row.top + tracks.track[k] * row.track;
     const left = Math.max(pen.area.left, pen.x.pixel(tracks.begin[k])), right = Math.min(pen.area.right, pen.x.pixel(tracks.end[k]));
-    if (right > left) context.fillRect(left, top + row.track / 2 - 0.5, right - left, 1);
-    context.globalAlpha = 1;
+    const pad = row.track > 14 ? 3 : row.track > 6 ? 1.5 : row.track > 3 ? 0.5 : 0, height = Math.max(1, row.track - 2 * pad);
     const named = this.shown.length === 1 && row.track >= 22 && right - left > 60, bars = named ? { top: top + 13, height: height - 12 } : { top: top + pad, height };
-    const [low, high] = tracks.span(k, pen.from, pen.to);
-    for (let r = low; r < high; r++) this.drawRequest(pen, bars, tracks.places[r], tracks.depth[k] > 0 ? styleOf.child : styleOf.main);
-    for (let r = low; r < high; r++) this.drawFailure(pen, bars, tracks.places[r]);
-    if (named) this.drawName(pen, requests.sessionLabel(k), left + 4, top + 8, right - left - 8);
+    return { ...bars, left, right, middle: top + row.track / 2, name: named ? top + 8 : null };
+  }
+
+  // drawLife draws a thin line as long as a session lived.
+  drawLife(pen, { left, right, middle }) {
+    if (!(right > left)) return;
+    pen.context.fillStyle = pen.theme.muted;
+    pen.context.globalAlpha = 0.35;
+    pen.context.fillRect(left, middle - 0.5, right - left, 1);
+    pen.context.globalAlpha = 1;
+  }
+
+  addBars(bars, pixels, pen, { top, height }, k) {
+    const { tracks } = this, [low, high] = tracks.span(k, pen.from, pen.to);
+    for (let r = low; r < high; r++) this.addRequest(bars, pen, tracks.places[r], tracks.depth[k] > 0 ? styleOf.child : styleOf.main);
+    bars.place(pixels, top, height);
+  }
+
+  // drawSession marks the requests of a session that failed and the one that is picked, and writes its name.
+  drawSession(pen, place, k) {
+    const { tracks, requests } = this, [low, high] = tracks.span(k, pen.from, pen.to);
+    for (let r = low; r < high; r++) {
+      this.drawFailure(pen, place, tracks.places[r]);
+      if (tracks.places[r] === this.picked) this.drawPicked(pen, place);
+    }
+    if (place.name !== null) this.drawName(pen, requests.sessionLabel(k), place.left + 4, place.name, place.right - place.left - 8);
   }
 
   drawName(pen, name, left, middle, width) {
@@ -91,24 +123,19 @@ class Lanes {
     if (room > 6) context.fillText(shorten(name, Math.min(room, 60)), left, middle);
   }
 
-  drawRequest(pen, bars, i, style) {
-    const { requests } = this, { context, x, area } = pen, failed = requests.failure[i] > 0;
+  addRequest(bars, pen, i, style) {
+    const { requests } = this, { x, area } = pen, shades = this.shades[requests.failure[i] > 0 ? styleOf.failed : style];
     const start = x.pixel(requests.due[i]), sent = x.pixel(requests.time[i]), end = Math.min(area.right + 2, x.pixel(requests.end[i]));
     const first = Number.isNaN(requests.first[i]) ? end : x.pixel(requests.first[i]);
-    const { top, height } = bars;
-    const shades = this.shades[failed ? styleOf.failed : style];
-    const bar = (from, to, shade, least) => {
-      from = Math.max(from, area.left - 2);
-      to = Math.min(to, area.right + 2);
-      if (to - from < 0.05 && !least) return;
-      context.fillStyle = shade;
-      context.fillRect(from, top, Math.max(to - from, least), height);
-    };
+    const bar = (from, to, shade, least) => bars.add(from, Math.max(to, from + least), shade);
     bar(start, sent, shades.wait, 0);
     bar(sent, first, shades.prefill, 0);
     if (first < end) bar(first, end, shades.decode, 0.7); else if (end - sent < 0.7) bar(sent, end, shades.prefill, 0.7);
-    if (i !== this.picked) return;
-    context.strokeStyle = pen.theme.text;
+  }
+
+  drawPicked({ context, x, theme }, { top, height }) {
+    const start = x.pixel(this.requests.due[this.picked]), end = x.pixel(this.requests.end[this.picked]);
+    context.strokeStyle = theme.text;
     context.lineWidth = 2;
     context.strokeRect(start - 1.5, top - 1.5, Math.max(end - start, 1) + 3, height + 3);
   }
@@ -230,7 +257,7 @@ function shadesOfBars(pen) {
   for (const style of Object.values(styleOf)) {
     const colour = rgbOf(pen.colour(style));
     shades[style] = {};
-    for (const [name, share] of Object.entries(shadeOf)) shades[style][name] = `rgb(${colour.map((c, i) => Math.round(ground[i] + (c - ground[i]) * share)).join(",")})`;
+    for (const [name, share] of Object.entries(shadeOf)) shades[style][name] = colour.map((c, i) => ground[i] + (c - ground[i]) * share);
   }
   return shades;
 }

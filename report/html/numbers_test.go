@@ -160,3 +160,35 @@ func shownOf(t *testing.T, s *measure.Summary) string {
 	require.NoError(t, err)
 	return string(text)
 }
+
+// Over the whole run the windows of a chart add up to what the records have, whether the page has all requests or sums in their place.
+func TestWindowsAddUp(t *testing.T) {
+	for _, limit := range []int{1000, 100} {
+		s, b := newSample(1000), NewBuilder(measure.Rules{})
+		b.limit = limit
+		failed := map[string]int{}
+		var prompt int64
+		for k := range s.records {
+			r := &s.records[k]
+			require.NoError(t, b.Add(r))
+			if limit < 1000 && r.Phase != measure.ProfilingPhase {
+				continue // sums are of the profiling phase
+			}
+			prompt += max(0, count(r.PromptTokens))
+			if r.Error != nil {
+				failed[string(r.Error.Category)]++
+			}
+		}
+		_, html, err := b.fit(&About{Info: s.info()})
+		require.NoError(t, err)
+		e := pagetest.NewEngine(t, string(html))
+		require.Equal(t, limit < 1000, e.Eval("Boolean(page.tables.bins)"))
+		e.Eval(`var requests = new Requests(page), windows = cutWindows(requests.time[0], pageEnd(page.head)), tokens = readTokens(page, requests);
+			var sum = (at, n) => windowSums(windows, at, n).reduce((all, x) => all + x, 0)`)
+		require.EqualValues(t, prompt, e.Number("sum(tokens.at, tokens.missed) + sum(tokens.at, tokens.cached)"))
+		require.Len(t, failed, 4)
+		for category, n := range failed {
+			require.EqualValues(t, n, e.Number("(({at, n}) => sum(at, n))(failuresAt(page, requests, a))", category), category)
+		}
+	}
+}

@@ -40,7 +40,7 @@ func TestWindowsAreARecount(t *testing.T) {
 		}
 		e.Load(sampleHTML(t, &Page{Tables: []Table{{Name: "t", Columns: []Column{Floats("time", "s", times), Floats("end", "s", ends), Floats("value", "", values)}}}}))
 		e.Eval(`var {time, end, value} = page.tables.t.columns, w = cutWindows(-6, 40);
-			var p95 = windowPercentiles(w, time, value, [50, 95])[1], sums = windowSums(w, time, value), flow = windowFlow(w, time, end, value)`)
+			var p95 = windowPercentiles(w, time, value, [50, 95])[1], ranked = new Samples(value).inWindows(w, time, [50, 95])[1], sums = windowSums(w, time, value), flow = windowFlow(w, time, end, value)`)
 		flowed := 0.0
 		for i := range int(e.Number("w.count")) {
 			begin := float64(-6 + i)
@@ -53,6 +53,7 @@ func TestWindowsAreARecount(t *testing.T) {
 				}
 			}
 			requireSame(t, float64(measure.NewStat(samples).P95), e.Eval("p95[a]", i))
+			requireSame(t, float64(measure.NewStat(samples).P95), e.Eval("ranked[a]", i))
 			require.Equal(t, sum, e.Number("sums[a]", i))
 			flowed += e.Number("flow[a]", i)
 		}
@@ -115,6 +116,21 @@ func TestThinLinesCoverTheSamePixels(t *testing.T) {
 			require.Equal(t, [2]float64{low, high}, [2]float64{keptLow, keptHigh})
 		}
 		require.True(t, kept[0] && kept[len(x)-1])
+	})
+}
+
+// Percentiles from values that are sorted already are those of windows that are sorted one by one, also of a part of the rows.
+func TestSamplesInWindows(t *testing.T) {
+	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
+	rapid.Check(t, func(t *rapid.T) {
+		times := rapid.SliceOfN(rapid.Float64Range(-5, 30), 1, 60).Draw(t, "times")
+		slices.Sort(times)
+		values := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 9), rapid.Just(math.NaN())), len(times), len(times)).Draw(t, "values")
+		from := rapid.Float64Range(-6, 29).Draw(t, "from")
+		e.Load(sampleHTML(t, &Page{Tables: []Table{{Name: "t", Columns: []Column{Floats("time", "s", times), Floats("value", "", values)}}}}))
+		e.Eval("var {time, value} = page.tables.t.columns, w = cutWindows(a, b), asked = [0, 50, 95, 100]", from, rapid.Float64Range(from, 31).Draw(t, "to"))
+		want := e.Eval("windowPercentiles(w, time, value, asked).map((line) => line.join()).join(' ')")
+		require.Equal(t, want, e.Eval("new Samples(value).inWindows(w, time, asked).map((line) => line.join()).join(' ')"))
 	})
 }
 

@@ -37,4 +37,16 @@ class Samples {
     for (const row of this.order) if (row >= first && row < last && (!keep || keep[row])) taken[n++] = this.values[row];
     return taken.subarray(0, n);
   }
+
+  // inWindows returns what windowPercentiles returns of the values, but takes each window's from all, which are sorted.
+  inWindows(windows, times, asked) {
+    const { values, order } = this, bounds = windowRows(windows, times), windowOf = new Int32Array(times.length).fill(-1);
+    for (let i = 0; i < windows.count; i++) windowOf.fill(i, bounds[i], bounds[i + 1]);
+    const sorted = new Float64Array(times.length), ends = bounds.slice(); // of a window the values stand where its rows begin
+    for (let k = 0; k < order.length; k++) {
+      const i = windowOf[order[k]];
+      if (i >= 0) sorted[ends[i]++] = values[order[k]];
+    }
+    return asked.map((q) => Float64Array.from({ length: windows.count }, (_, i) => percentile(sorted.subarray(bounds[i], ends[i]), q)));
+  }
 }

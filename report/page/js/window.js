@@ -23,17 +23,19 @@ function windowStarts(windows) {
   return Float64Array.from({ length: windows.count }, (_, i) => (windows.first + i) * windows.length);
 }
 
+// windowRows returns where the rows of each window begin, and where those of the last end. Times ascend.
+function windowRows({ length, first, count }, times) {
+  return Uint32Array.from({ length: count + 1 }, (_, i) => firstAtLeast(times, (first + i) * length));
+}
+
 // windowPercentiles returns a line of values for each percentile that is asked for. Times ascend; NaN where a window has no values.
 function windowPercentiles(windows, times, values, asked, keep) {
-  const lines = asked.map(() => new Float64Array(windows.count).fill(NaN));
-  let row = firstAtLeast(times, windows.first * windows.length);
+  const bounds = windowRows(windows, times), lines = asked.map(() => new Float64Array(windows.count));
   for (let i = 0; i < windows.count; i++) {
-    const end = (windows.first + i + 1) * windows.length, samples = [];
-    for (; row < times.length && times[row] < end; row++) {
-      if (!Number.isNaN(values[row]) && (!keep || keep[row])) samples.push(values[row]);
-    }
+    const samples = [];
+    for (let row = bounds[i]; row < bounds[i + 1]; row++) if (!Number.isNaN(values[row]) && (!keep || keep[row])) samples.push(values[row]);
     const sorted = Float64Array.from(samples).sort();
-    if (sorted.length) asked.forEach((q, line) => { lines[line][i] = percentile(sorted, q); });
+    asked.forEach((q, line) => { lines[line][i] = percentile(sorted, q); });
   }
   return lines;
 }

@@ -21,6 +21,8 @@ function binStarts(page) {
   return Float64Array.from({ length: bins.rows }, (_, i) => (i * width - zero) / 1e9);
 }
 
+function binMiddles(page) { return binStarts(page).map((t) => t + page.head.bin_width / 2e9); }
+
 // inFlight returns the requests in flight as steps.
 function inFlight(page, requests) {
   if (page.tables.progress) return reported(page, "in_flight");
@@ -59,22 +61,25 @@ function haveWaited(requests) { return requests.queued.some((ns) => ns > 0); }
 function drawTokens(charts, page, requests, range) {
   const [missed, cached] = stackAreas([{ name: "not cached", style: 0 }, { name: "cached", style: 1 }]);
   const output = new Line({ name: "output", style: 0, step: true });
-  const prepare = () => {
-    const windows = cutWindows(range.from, range.to), starts = windowStarts(windows), rate = (sums) => perSecond(windows, sums, range.whole);
-    if (page.tables.bins) {
-      const { prompt, miss, output: out } = page.tables.bins.columns, at = binStarts(page).map((t) => t + page.head.bin_width / 2e9);
-      missed.set(starts, rate(windowSums(windows, at, miss)));
-      cached.set(starts, rate(windowSums(windows, at, prompt)).map((v, i) => v - missed.y[i]));
-      output.set(starts, rate(windowSums(windows, at, out)));
-      return;
-    }
-    const hits = requests.cached.map((n) => n || 0);
-    missed.set(starts, rate(windowSums(windows, requests.first, requests.prompt.map((n, i) => Math.max(0, n - hits[i])))));
-    cached.set(starts, rate(windowSums(windows, requests.first, hits)));
-    output.set(starts, rate(windowFlow(windows, requests.first, requests.last, requests.metrics.output_tokens)));
-  };
-  new Chart(charts, { title: "Prompt tokens per second", about: "When their first token came; cached as the server tells.", x: range, y: { unit: "/s", zero: true }, marks: [missed, cached], prepare });
-  new Chart(charts, { title: "Output tokens per second", about: "Spread evenly from the first token to the last.", x: range, y: { unit: "/s", zero: true }, marks: [output], prepare });
+  const read = requests.remembered(() => readTokens(page, requests));
+  const rate = (windows, sums) => perSecond(windows, sums, range.whole);
+  new Chart(charts, { title: "Prompt tokens per second", about: "When their first token came; cached as the server tells.", x: range, y: { unit: "/s", zero: true }, marks: [missed, cached], prepare: () => {
+    const windows = cutWindows(range.from, range.to), tokens = read();
+    missed.set(windowStarts(windows), rate(windows, windowSums(windows, tokens.at, tokens.missed)));
+    cached.set(windowStarts(windows), rate(windows, windowSums(windows, tokens.at, tokens.cached)));
+  } });
+  new Chart(charts, { title: "Output tokens per second", about: "Spread evenly from the first token to the last.", x: range, y: { unit: "/s", zero: true }, marks: [output], prepare: () => {
+    const windows = cutWindows(range.from, range.to), { bins } = page.tables;
+    output.set(windowStarts(windows), rate(windows, bins ? windowSums(windows, binMiddles(page), bins.columns.output) : windowFlow(windows, requests.first, requests.last, requests.metrics.output_tokens)));
+  } });
+}
+
+// readTokens returns when prompts were read, how many tokens of them the server had not in its cache, and how many it had.
+function readTokens(page, requests) {
+  const { bins } = page.tables;
+  if (bins) return { at: binMiddles(page), missed: bins.columns.miss, cached: bins.columns.prompt.map((n, i) => n - bins.columns.miss[i]) };
+  const cached = requests.cached.map((n) => n || 0);
+  return { at: requests.first, missed: requests.prompt.map((n, i) => Math.max(0, n - cached[i])), cached };
 }
 
 // drawScatter draws a point a request, and percentiles of windows.
@@ -94,7 +99,7 @@ function haveChildren(requests) { return requests.failure.some((failure, i) => f
 
 // showWindows gives lines the percentiles of the measured requests of each window.
 function showWindows(requests, range, name, asked, lines) {
-  const windows = cutWindows(range.from, range.to), found = windowPercentiles(windows, requests.time, requests.metrics[name], asked, requests.measured);
+  const windows = cutWindows(range.from, range.to), found = requests.percentilesOver(windows, name, asked);
   lines.forEach((line, i) => line.set(windowCentres(windows), found[i]));
 }
 
@@ -107,9 +112,10 @@ function drawWindows(charts, requests, range, { title, name, asked, about }) {
 function drawErrors(charts, page, requests, range) {
   const order = failuresOf(page);
   const areas = stackAreas(order.map((name, style) => ({ name: name.replaceAll("_", " "), style: style + 2 })));
+  const failed = requests.remembered(() => order.map((name) => failuresAt(page, requests, name)));
   const prepare = () => {
     const windows = cutWindows(range.from, range.to);
-    order.forEach((name, i) => areas[i].set(windowStarts(windows), failuresOver(page, requests, windows, name)));
+    failed().forEach(({ at, n }, i) => areas[i].set(windowStarts(windows), windowSums(windows, at, n)));
   };
   new Chart(charts, { title: "Requests that failed", about: "By category, in the window in which they ended; cancellations and overflows are no errors of the rate.", x: range, y: { zero: true }, marks: areas, prepare, empty: order.length ? "nothing in this range" : "no request failed" });
 }
@@ -121,13 +127,12 @@ function failuresOf(page) {
   return [...names.filter((n) => !apart.includes(n)).sort(), ...names.filter((n) => apart.includes(n)).sort()];
 }
 
-function failuresOver(page, requests, windows, name) {
+// failuresAt returns when requests of a category failed, and how many.
+function failuresAt(page, requests, name) {
   const { category } = page.tables.failures.columns;
-  if (page.tables.bins) {
-    const { bin, failure, n } = page.tables["bins.failures"].columns, starts = binStarts(page);
-    return windowSums(windows, Float64Array.from(bin, (b) => starts[b] + page.head.bin_width / 2e9), n.map((count, i) => category.at(failure[i] - 1) === name ? count : 0));
-  }
-  return windowSums(windows, requests.end, requests.failure.map((f) => f > 0 && category.at(f - 1) === name ? 1 : 0));
+  if (!page.tables.bins) return { at: requests.end.filter((_, i) => requests.category(i) === name), n: null };
+  const { bin, failure, n } = page.tables["bins.failures"].columns, middles = binMiddles(page), here = n.map((_, i) => Number(category.at(failure[i] - 1) === name));
+  return { at: bin.map((b) => middles[b]), n: n.map((count, i) => count * here[i]) };
 }
 
 // drawServers draws what the servers said of themselves.

@@ -146,6 +146,12 @@ class Requests {
     return this.samples[name].within(from, to);
   }
 
+  // percentilesOver returns a line for each percentile of a metric that is asked for: of the measured requests of each window.
+  percentilesOver(windows, name, asked) {
+    const samples = this.samples[name];
+    return samples ? samples.inWindows(windows, this.time, asked) : windowPercentiles(windows, this.time, this.metrics[name], asked, this.measured);
+  }
+
   // sortSoon sorts the metrics one by one while nothing else is to be done, so that the first selection need not.
   sortSoon() {
     if (this.page.head.from) return;

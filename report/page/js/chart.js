@@ -5,7 +5,8 @@
 // A mark has: name, style (number of its colour), swatch ("line", "area", "hatch", "point"); quiet, which keeps it out of the legend; spanX(log) and spanY(from, to, log), which return
 // [lowest, highest] or null, of positive values alone where the axis is logarithmic; draw(pen); read(x, y), the value that the legend
 // shows; nearest(pen, px, py), the row under the pointer or -1; columns(x, unit, name), what it has as a table. All but draw may be left out.
-// The pen holds context, x and y (scales), from and to (of x), area, ticks, width, height, theme, colour(style), drawable(value).
+// The pen holds context, x and y (scales), from and to (of x), area, ticks, width, height, theme, colour(style), drawable(value); ratio, how
+// many pixels of the screen a pixel of the page has, and snap(pixel), the nearest edge of one of those.
 
 class Chart {
   // options: title; about, a sentence; x, a TimeRange or {name, unit, log, label, from, to, ticks}; y {name, unit, log, zero, from, to, label}:
@@ -40,10 +41,11 @@ class Chart {
   // invalidate says that the data or the range is another.
   invalidate() { this.stale = true; this.redraw(); }
 
-  // redraw draws soon, once, and only where a reader can see it.
+  // redraw draws soon, once, and only what is near the window: what is in it before the rest.
   redraw() {
     if (this.waiting || this.seen === false) return;
-    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.draw(); });
+    const draw = () => { this.waiting = 0; this.draw(); };
+    this.waiting = requestAnimationFrame(() => { if (inWindow(this.plot)) draw(); else this.waiting = requestAnimationFrame(draw); });
   }
 
   draw() {
@@ -119,10 +121,16 @@ class Chart {
   // drawCursor draws what moves with the pointer, on a canvas of its own: the line, and the range while it is dragged.
   drawCursor() {
     if (!this.pen || this.seen === false) return;
-    const at = this.time ? this.time.cursor : this.cursor ?? null;
-    drawPointer(this, this.overlay.getContext("2d"), at);
+    const at = this.time ? this.time.cursor : this.cursor ?? null, pointed = at !== null || Boolean(this.dragged);
+    if (pointed || this.overlaid) drawPointer(this, this.overlay.getContext("2d"), at);
+    this.overlaid = pointed;
     this.legend.show(at, this.cursorY, (value, mark) => formatValue(value, shortUnit(mark.unit ?? this.y.unit)));
   }
+}
+
+function inWindow(plot) {
+  const { top, bottom } = plot.getBoundingClientRect();
+  return bottom > 0 && top < innerHeight;
 }
 
 // shortUnit is the unit that a legend writes: the long ones stand in the title.

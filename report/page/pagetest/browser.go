@@ -21,7 +21,7 @@ import (
 )
 
 // limit is the longest that a browser may take for a test.
-const limit = 2 * time.Minute
+const limit = 5 * time.Minute
 
 // Tab is a page that a headless browser has opened.
 type Tab struct {

@@ -114,9 +114,16 @@ function bindFragment(range) {
     const wanted = fromFragment(location.hash);
     if (wanted) range.set(wanted.from, wanted.to); else range.reset();
   };
-  range.watch((what) => {
+  let waiting = false;
+  const write = () => {
+    waiting = false;
     const fragment = range.follows ? "" : toFragment(range);
-    if (what === "range" && fragment !== location.hash) history.replaceState(null, "", fragment || location.pathname + location.search);
+    if (fragment !== location.hash) history.replaceState(null, "", fragment || location.pathname + location.search);
+  };
+  range.watch((what) => {
+    if (what !== "range" || waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => setTimeout(write)); // once the charts are drawn: a browser takes milliseconds for it
   });
   addEventListener("hashchange", read, untilReplaced());
   read();

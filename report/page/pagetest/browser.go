@@ -134,7 +134,7 @@ func Eval[T any](b *Tab, expression string) T {
 // Settle waits until the page has drawn what it was going to draw.
 func (b *Tab) Settle() {
 	b.t.Helper()
-	Eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))))`)
+	Eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true))))))`)
 }
 
 // CPU returns how long the thread of the page has computed, which a busy machine does not change.

@@ -18,7 +18,9 @@ const partsOfChoice = 1 << 12
 func (c *completions) event(_, data []byte) {
 	c.unasked = true
 	if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
-		c.terminals++
+		if c.word != "" { // some servers say [DONE] behind an error
+			c.terminals++
+		}
 		return
 	}
 	c.parse(data, journal.MarkReplyStream, c.completion)

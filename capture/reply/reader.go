@@ -102,11 +102,12 @@ func (r *Reader) event(name, data []byte) {
 
 // End returns what the reply says. Broken says that it ended before its end. The reader is of no use afterwards.
 func (r *Reader) End(broken bool) *Facts {
+	damaged := false
 	if r.pieces != nil {
 		r.pieces.ended = true
 		r.next()
 		r.stop()
-		broken = broken || r.pieces.damaged
+		damaged = r.pieces.damaged
 	}
 	a := &r.answer
 	switch {
@@ -120,6 +121,9 @@ func (r *Reader) End(broken bool) *Facts {
 	case broken: // nothing can be said of a part of an object
 	default:
 		a.terminals = 1
+		if damaged {
+			a.marks |= journal.MarkReplyJSON
+		}
 		r.decoder.whole(r.body)
 	}
 	return a.facts()

@@ -215,6 +215,14 @@ func TestCodedReplies(t *testing.T) {
 		damaged := readAt(o, false, pieces[0], pieces[1], "\xff\x00\xff damage", pieces[3])
 		require.False(t, damaged.Whole, name)
 		require.True(t, damaged.HasOutput, name)
+		require.Equal(t, journal.MarkReplyStream, damaged.Marks, name)
+		require.Zero(t, readAt(o, true, pieces[0], pieces[1]).Marks, name)
+		o.Type, o.Limit = "", 1<<20
+		whole := readAt(o, false, pieces[0], pieces[1], "\xff\x00\xff damage")
+		require.True(t, whole.Whole, name)
+		require.Equal(t, journal.MarkReplyJSON, whole.Marks&journal.MarkReplyJSON, name)
+		require.False(t, readAt(o, true, pieces[0], pieces[1]).Whole, name)
+		o.Type = stream
 		all := strings.Join(pieces, "")
 		one := readAt(o, false, strings.Split(all, "")...)
 		one.First = 2
@@ -289,6 +297,8 @@ func TestMarks(t *testing.T) {
 		require.Equal(t, journal.MarkReplyStream, readAt(messages, false, body).Marks&journal.MarkReplyStream, name)
 	}
 	require.Zero(t, readAt(messages, false, named(start, open, delta, stop)).Marks)
+	unfinished := readAt(Options{Format: canon.Chat, Type: stream}, false, chunks(`{"choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"error":{"message":"x"}}`, "[DONE]"))
+	require.Equal(t, []any{false, true, journal.MarkReplyStream}, []any{unfinished.Whole, unfinished.Failed, unfinished.Marks}, "no finish_reason")
 	long := named(start, open, delta) + ": " + strings.Repeat("x", 2*maxEvent) + "\n\n" + named(stop)
 	r := New(messages)
 	for len(long) > 0 {

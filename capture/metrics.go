@@ -56,8 +56,8 @@ func newMetrics(now func() int64) *metrics {
 		marks:       vector("marks_total", "Marks of exchanges.", "mark"),
 		kinds:       vector("blocks_total", "Blocks of prompts: kept from an earlier prompt, or new.", "kind"),
 		results:     vector("finish_total", "Sessions that were finished.", "result"),
-		deficit:     histogram("prefix_deficit_blocks", "Blocks of its predecessor that a prompt lacks.", prometheus.ExponentialBucketsRange(1, 4096, 13)),
-		usageRatio:  histogram("usage_ratio", "Tokens of a prompt as counted here, to those that the API counts.", prometheus.LinearBuckets(0.5, 0.1, 16)),
+		deficit:     histogram("prefix_deficit_blocks", "Blocks of its predecessor that a prompt lacks.", append([]float64{0}, prometheus.ExponentialBuckets(1, 2, 13)...)),
+		usageRatio:  histogram("usage_ratio", "Tokens of a prompt as counted here, to those that the API counts.", []float64{0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.5, 2}),
 	}
 	m.registry.MustRegister(m.requests, m.notRecorded, m.marks, m.kinds, m.results, m.deficit, m.usageRatio)
 	for k := range m.stages {

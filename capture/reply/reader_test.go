@@ -217,17 +217,20 @@ func TestCodedReplies(t *testing.T) {
 		require.True(t, damaged.HasOutput, name)
 		require.Equal(t, journal.MarkReplyStream, damaged.Marks, name)
 		require.Zero(t, readAt(o, true, pieces[0], pieces[1]).Marks, name)
-		o.Type, o.Limit = "", 1<<20
-		whole := readAt(o, false, pieces[0], pieces[1], "\xff\x00\xff damage")
-		require.True(t, whole.Whole, name)
-		require.Equal(t, journal.MarkReplyJSON, whole.Marks&journal.MarkReplyJSON, name)
-		require.False(t, readAt(o, true, pieces[0], pieces[1]).Whole, name)
-		o.Type = stream
 		all := strings.Join(pieces, "")
 		one := readAt(o, false, strings.Split(all, "")...)
 		one.First = 2
 		require.Equal(t, want, one, name)
 	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := io.WriteString(w, `{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	o := Options{Format: canon.Chat, Encoding: "gzip", Limit: 1 << 20}
+	require.Zero(t, readAt(o, false, b.String()).Marks)
+	cut := readAt(o, false, b.String()[:b.Len()-4]) // its JSON is whole, its checksum is not
+	require.Equal(t, []any{true, journal.MarkReplyJSON, []string{"a"}}, []any{cut.Whole, cut.Marks, cut.Texts})
 	require.Equal(t, journal.HoleEncoding, readAt(Options{Format: canon.Chat, Type: stream, Encoding: "compress"}, false, "x").Lost)
 	require.Equal(t, journal.HoleOversize, readAt(Options{Format: canon.Chat, Limit: 3}, false, "{}", "  ").Lost)
 	require.Empty(t, readAt(Options{Format: canon.Chat, Type: stream, Limit: 3}, false, first, second, third).Lost)

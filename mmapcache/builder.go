@@ -158,8 +158,8 @@ func (b *Builder) existing(ctx context.Context) (*manifest.Manifest, error) {
 	case old.Digest != m.Digest:
 		return nil, fmt.Errorf("%s: it exists with other content: a program with the same recipe and other results made it: agentx convert --force replaces it", filepath.Join(root, m.Kind, m.Key))
 	}
-	v := Verification{}
-	if err := v.directory(ctx, root, old); err != nil || len(v.Damages) > 0 {
+	v := newVerifier(realDisk(), root)
+	if err := v.directory(ctx, old); err != nil || len(v.Damages) > 0 {
 		return nil, err
 	}
 	return old, nil

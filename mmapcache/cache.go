@@ -57,7 +57,8 @@ func (d disk) openDataset(root, key string) (*Cache, error) {
 func OpenStructure(root, key string) (*Cache, error) {
 	return realDisk().openWith(root, func(c *Cache) error {
 		c.setShards([]Shard{{Structure: manifest.Part{Key: key}}})
-		return c.openOnly()
+		_, err := c.take(c.shards[0])
+		return err
 	})
 }
 
@@ -74,7 +75,7 @@ func OpenCorpus(root, key string) (tokens []uint32, err error) {
 		if err != nil {
 			return err
 		}
-		return c.openArenas(m)
+		return c.mapArenas(m)
 	})
 	if err != nil {
 		return nil, err
@@ -100,8 +101,9 @@ func newCache(root string, d disk) *Cache { return &Cache{Root: root, disk: d} }
 // CacheOf returns a cache of tables that are in no file, without prompts.
 func CacheOf(s *Structure, facts StructureFacts) *Cache {
 	c := newCache("", realDisk())
-	c.Facts = facts
-	c.setOnly(s)
+	c.setShards([]Shard{{}})
+	c.shards[0].tables.Store(s)
+	c.setOnly(s, facts)
 	return c
 }
 

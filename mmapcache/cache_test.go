@@ -355,7 +355,7 @@ func TestStaleOnce(t *testing.T) {
 			require.Equal(t, whole, v)
 		},
 		"verify what is read": func(d, _ disk) {
-			v := &verifier{Verification: &Verification{Damages: []Damage{}, Notes: []string{}}, disk: d, root: root}
+			v := newVerifier(d, root)
 			dataset, err := v.part(t.Context(), DatasetKind, manifest.Part{Key: key})
 			require.NoError(t, err)
 			for _, kind := range PartKinds() {

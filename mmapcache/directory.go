@@ -67,13 +67,9 @@ func checkParts(dir string, m *manifest.Manifest) error {
 	if m.Kind != DatasetKind {
 		return nil
 	}
-	var image map[string]any
-	if json.Unmarshal(m.PreImage, &image) != nil {
-		return nil // of another format, which has other rules
-	}
 	for kind, part := range m.Parts {
-		if key, ok := image[kind]; ok && key != part.Key {
-			return fmt.Errorf("%s: %w: names %s %s, but its key is made of %v", dir, manifest.ErrDamaged, kind, part.Key, key)
+		if key := memberOf(m.PreImage, kind); key != "" && key != strconv.Quote(part.Key) {
+			return fmt.Errorf("%s: %w: names %s %s, but its key is made of %s", dir, manifest.ErrDamaged, kind, part.Key, key)
 		}
 	}
 	return nil
@@ -107,9 +103,12 @@ func CheckFormat(dir string, m *manifest.Manifest) error {
 	}
 }
 
-// formatOf returns the member "format" of a pre-image as it is written, "" where there is none. It reads no further,
-// because a long list of inputs may follow.
-func formatOf(preImage []byte) string {
+// formatOf returns the format in a pre-image, "" where there is none.
+func formatOf(preImage []byte) string { return memberOf(preImage, "format") }
+
+// memberOf returns a member of a pre-image as it is written, "" where there is none. It reads no further, because a long list of inputs
+// may follow.
+func memberOf(preImage []byte, wanted string) string {
 	d := json.NewDecoder(bytes.NewReader(preImage))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return ""
@@ -120,7 +119,7 @@ func formatOf(preImage []byte) string {
 		if err != nil || d.Decode(&value) != nil {
 			return ""
 		}
-		if name == "format" {
+		if name == wanted {
 			return string(value)
 		}
 	}

@@ -86,9 +86,14 @@ func PlacementFactsOf(m *manifest.Manifest) (f PlacementFacts, err error) {
 
 // StructureFactsOf returns what the manifest of a structure says about it. Errors wrap ErrDamaged.
 func StructureFactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
-	if err = decodeFacts(m, &f); err != nil {
-		return f, err
+	if err = decodeFacts(m, &f); err == nil {
+		err = f.check(m)
 	}
+	return f, err
+}
+
+// check refuses counts that no structure has.
+func (f *StructureFacts) check(m *manifest.Manifest) error {
 	counts := []int{f.SkippedMore, f.UnknownMore, f.Traces, f.Sessions, f.Turns, f.Blocks, f.Dropped, f.Ambiguous, f.MaxBlockSize, f.Seams, f.Unclassified, f.ChainBreaks, f.Starts, int(f.PromptTokens)}
 	for _, s := range f.Skipped {
 		counts = append(counts, s.File-1, s.Line)
@@ -100,9 +105,9 @@ func StructureFactsOf(m *manifest.Manifest) (f StructureFacts, err error) {
 		counts = append(counts, o.Count-1)
 	}
 	if slices.Min(counts) < 0 {
-		return f, fmt.Errorf("%s %s: %w: facts: a count is negative, or the number of a file or line too small", m.Kind, m.Key, manifest.ErrDamaged)
+		return fmt.Errorf("%s %s: %w: facts: a count is negative, or the number of a file or line too small", m.Kind, m.Key, manifest.ErrDamaged)
 	}
-	return f, nil
+	return nil
 }
 
 // ArenaFactsOf returns what the manifest of arenas says about them. Errors wrap ErrDamaged.

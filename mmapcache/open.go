@@ -14,31 +14,25 @@ func (c *Cache) open(key string) error {
 	if err := c.openShards(key); err != nil {
 		return err
 	}
-	m, err := c.readPart(ArenasKind, c.Manifest.Parts[ArenasKind])
-	if err == nil {
-		err = c.openArenas(m)
-	}
-	if err == nil {
-		err = c.checkArenas()
-	}
-	return err
+	return c.openArenas()
 }
 
-// openShards opens the shards of a dataset.
+// openShards opens the only shard of a dataset. Those of a list it checks as far as their manifests: take opens them.
 func (c *Cache) openShards(key string) (err error) {
 	if c.Manifest, err = c.readPart(DatasetKind, manifest.Part{Key: key}); err != nil {
 		return err
 	}
-	c.setShards([]Shard{{Structure: c.Manifest.Parts[StructureKind], Starts: c.Manifest.Parts[PlacementKind]}})
-	return c.openOnly()
-}
-
-// openOnly opens the only shard.
-func (c *Cache) openOnly() error {
-	tables, err := c.take(c.shards[0])
-	if err == nil {
-		c.setOnly(tables)
+	if HasShards(c.Manifest) {
+		facts, err := DatasetFactsOf(c.Manifest)
+		if err != nil {
+			return err
+		}
+		c.Facts = facts.StructureFacts
+		c.setShards(facts.Shards)
+		return c.checkShards()
 	}
+	c.setShards([]Shard{{Structure: c.Manifest.Parts[StructureKind], Starts: c.Manifest.Parts[PlacementKind]}})
+	_, err = c.take(c.shards[0])
 	return err
 }
 
@@ -102,7 +96,19 @@ func (c *Cache) openPlacement(m *manifest.Manifest) (t placementTable, err error
 	return t, nil
 }
 
-func (c *Cache) openArenas(m *manifest.Manifest) error {
+// openArenas opens the arenas of the dataset.
+func (c *Cache) openArenas() error {
+	m, err := c.readPart(ArenasKind, c.Manifest.Parts[ArenasKind])
+	if err == nil {
+		err = c.mapArenas(m)
+	}
+	if err == nil {
+		err = c.checkLengths()
+	}
+	return err
+}
+
+func (c *Cache) mapArenas(m *manifest.Manifest) error {
 	if err := decodeFacts(m, &c.Arenas); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(c.Root, m.Kind, m.Key, manifest.FileName), err)
 	}
@@ -134,8 +140,8 @@ func (c *Cache) openArenas(m *manifest.Manifest) error {
 	return nil
 }
 
-// checkArenas checks that the arenas have the lengths that they give each other.
-func (c *Cache) checkArenas() error {
+// checkLengths checks that the arenas have the lengths that they give each other.
+func (c *Cache) checkLengths() error {
 	n := len(c.tokens)
 	for encoding, r := range c.renderings {
 		if len(r.offsets) != n+1 || r.offsets[0] != 0 || int(r.offsets[n]) != len(r.data) {

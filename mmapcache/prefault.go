@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 )
 
@@ -12,8 +13,8 @@ import (
 // soon after the context ends.
 const prefaultWindow = 4 << 20
 
-// Prefault brings the whole cache into memory and into the page tables of this process. No page fault then stops a
-// goroutine that sends. After every 4 MiB it calls progress, which may be nil, with the bytes done and their total. When
+// Prefault opens all shards, and brings the whole cache into memory and into the page tables of this process. No page fault then stops
+// a goroutine that sends. After every 4 MiB it calls progress, which may be nil, with the bytes done and their total. When
 // memory is short the kernel may drop pages, and reads them from disk when they are touched.
 //
 // The error is that of ctx, or wraps ErrDamaged and names a file that was cut or became unreadable.
@@ -23,6 +24,16 @@ func (c *Cache) Prefault(ctx context.Context, progress func(done, total int64)) 
 
 // prefault is Prefault with another call that populates a window.
 func (c *Cache) prefault(ctx context.Context, populate func(window []byte) error, progress func(done, total int64)) error {
+	err := c.eachAtOnce(runtime.GOMAXPROCS(0), func(s *shard) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		_, err := c.take(s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	var done, total int64
 	maps := c.maps.all()
 	for _, m := range maps {

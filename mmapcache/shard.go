@@ -1,7 +1,10 @@
 package mmapcache
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sort"
 	"sync"
@@ -32,15 +35,11 @@ func (c *Cache) setShards(list []Shard) {
 	}
 }
 
-// setOnly gives a cache the tables of its only shard.
-func (c *Cache) setOnly(s *Structure) {
-	if len(c.shards) == 0 {
-		c.shards = []*shard{{}}
-	}
+// setOnly gives a cache of one shard the tables of that, and what is said of them.
+func (c *Cache) setOnly(s *Structure, facts StructureFacts) {
+	c.Structure, c.Facts = s, facts
 	only := c.shards[0]
 	only.Traces, only.Sessions, only.Turns, only.Blocks = s.Traces.Len(), s.Sessions.Len(), s.Turns.Len(), s.Blocks()
-	only.tables.Store(s)
-	c.Structure = s
 }
 
 // locate returns the shard of trace i, and its number there.
@@ -89,8 +88,12 @@ func (c *Cache) openShard(s *shard) (*Structure, error) {
 		return nil, err
 	}
 	tables, facts, err := c.readStructure(m)
-	if err == nil {
-		c.Facts = facts
+	switch {
+	case err != nil:
+	case c.Manifest != nil && HasShards(c.Manifest):
+		err = c.checkTables(s, tables, facts)
+	default:
+		c.setOnly(tables, facts)
 	}
 	if err != nil || !c.prompts || s.starts.packed != nil {
 		return tables, err
@@ -107,6 +110,77 @@ func (c *Cache) openShard(s *shard) (*Structure, error) {
 	}
 	s.starts = starts
 	return tables, nil
+}
+
+// checkTables compares the tables of a shard with what the dataset says of it.
+func (c *Cache) checkTables(s *shard, tables *Structure, facts StructureFacts) error {
+	dir := filepath.Join(c.Root, StructureKind, s.Structure.Key)
+	if s.Traces != facts.Traces || s.Sessions != facts.Sessions || s.Turns != facts.Turns || s.Blocks != facts.Blocks {
+		return fmt.Errorf("%s: %w: %d traces, %d sessions, %d turns, %d blocks, the dataset %s says %d, %d, %d, %d", dir, manifest.ErrDamaged,
+			facts.Traces, facts.Sessions, facts.Turns, facts.Blocks, c.Manifest.Key, s.Traces, s.Sessions, s.Turns, s.Blocks)
+	}
+	for k := range facts.Traces {
+		if t := tables.Traces.At(k); t.Scope == globalScope {
+			return fmt.Errorf("%s: %w: trace %d %q has the scope global: a dataset of several shards has none of that", dir, manifest.ErrDamaged, k, t.ID)
+		}
+	}
+	return nil
+}
+
+// manifestReaders is how many manifests are read at a time: more than there are cores, for file systems that answer late.
+const manifestReaders = 16
+
+// checkShards checks the manifests of all shards, and that the files that they list are there in full size. It returns the error of the
+// first shard that has one.
+func (c *Cache) checkShards() error {
+	return c.eachAtOnce(manifestReaders, func(s *shard) error {
+		err := c.checkPart(StructureKind, s.Structure)
+		if err == nil && c.prompts {
+			err = c.checkPart(PlacementKind, s.Starts)
+		}
+		return err
+	})
+}
+
+// eachAtOnce calls f for every shard, several at a time. After an error it begins no other, and it returns that of the first shard that
+// has one.
+func (c *Cache) eachAtOnce(several int, f func(s *shard) error) error {
+	errs := make([]error, len(c.shards))
+	var next atomic.Int64
+	var failed atomic.Bool
+	var running sync.WaitGroup
+	for range min(several, len(errs)) {
+		running.Go(func() {
+			for k := next.Add(1) - 1; k < int64(len(errs)) && !failed.Load(); k = next.Add(1) - 1 {
+				if errs[k] = f(c.shards[k]); errs[k] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	running.Wait()
+	return cmp.Or(errs...)
+}
+
+// checkPart checks the manifest of a part, and that its files have their sizes.
+func (c *Cache) checkPart(kind string, p manifest.Part) error {
+	m, err := c.readPart(kind, p)
+	if err != nil {
+		return err
+	}
+	for _, f := range m.Files {
+		path := filepath.Join(c.Root, kind, p.Key, f.Name)
+		info, err := c.disk.Find(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%s: %w: %w", path, manifest.ErrDamaged, cachedir.ErrMissing)
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular() || info.Size() != f.Size:
+			return fmt.Errorf("%s: %w: not a file of %d bytes", path, manifest.ErrDamaged, f.Size)
+		}
+	}
+	return nil
 }
 
 // readPart reads the manifest of a part and checks what it lists.

@@ -62,10 +62,10 @@ func PartsOf(dataset *manifest.Manifest) (list []Reference, err error) {
 
 // DatasetFactsOf returns what the manifest of a dataset of shards says about it. Errors wrap ErrDamaged.
 func DatasetFactsOf(m *manifest.Manifest) (f DatasetFacts, err error) {
-	if f.StructureFacts, err = StructureFactsOf(m); err != nil {
-		return f, err
+	if err = decodeFacts(m, &f); err == nil {
+		err = f.check(m)
 	}
-	if err = decodeFacts(m, &f); err != nil {
+	if err != nil {
 		return f, err
 	}
 	var sum Shard

@@ -48,7 +48,7 @@ func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease,
 		return nil, nil, fmt.Errorf("cachestore: claim %q of kind %q: want the name of a directory, and a kind of %s", key, kind, strings.Join(mmapcache.Kinds(), ", "))
 	}
 	var found *manifest.Manifest
-	lease, err := durable.Acquire(ctx, root, kind+"-"+key, func() (_ bool, err error) {
+	lease, err := claimName(ctx, root, kind+"-"+key, func() (_ bool, err error) {
 		if o.Rebuild {
 			return false, nil
 		}
@@ -57,10 +57,29 @@ func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease,
 			return false, nil
 		}
 		return found != nil, err
-	}, durable.Waiting{Limit: o.Wait, Report: o.OnWait})
+	}, o)
+	return lease, found, err
+}
+
+// ShardsKind begins the name of a lease to make shards. No directory has this kind.
+const ShardsKind = "shards"
+
+// ClaimShards returns a lease to make the shards of some files, or nil where made reports that all exist. It calls made before
+// each look at the lease, which is named by the key of the first structure. Another process may have made them while it
+// waited; o.Wait below 0 gives an error that wraps ErrBusy while another process holds the lease. Under the lease any
+// directory can be published.
+func ClaimShards(ctx context.Context, root, key string, made func() (bool, error), o ClaimOptions) (*Lease, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return claimName(ctx, root, ShardsKind+"-"+key, made, o)
+}
+
+func claimName(ctx context.Context, root, name string, made func() (bool, error), o ClaimOptions) (*Lease, error) {
+	lease, err := durable.Acquire(ctx, root, name, made, durable.Waiting{Limit: o.Wait, Report: o.OnWait})
 	if lease == nil {
-		return nil, found, err
+		return nil, err
 	}
 	writeReadme(root)
-	return &Lease{lease}, nil, err
+	return &Lease{lease}, err
 }

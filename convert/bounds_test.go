@@ -28,7 +28,7 @@ func TestListsOfAManifestAreBounded(t *testing.T) {
 		rows = append(rows, fmt.Sprintf(`{"id": "bad%d"}`, k))
 	}
 	o := options(t, lines(t, rows...))
-	o.SkipInvalid = true
+	o.SkipInvalid, o.shardRows = true, 4096 // one structure
 	first := o.convert(t)
 	for _, r := range []*Result{first, o.convert(t)} {
 		assert.Len(t, r.Facts.Skipped, mmapcache.MaxListed)

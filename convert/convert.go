@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/agentx/agentx/cachestore"
@@ -25,7 +26,8 @@ type Result struct {
 	Bytes          int64 // of all parts, on disk
 	SkippedEntries []hfsource.SkippedEntry
 	Stages         map[string]time.Duration // resolve, plan, arenas, fill, publish; wait and verify if they happened
-	Parts          map[string]PartResult    // by kind, without the dataset itself
+	Parts          map[string]PartResult    // by kind, without the dataset itself; of a dataset of shards the arenas alone
+	Shards         *ShardCount              // of a dataset of shards; nil for another
 }
 
 // PartResult says whether one part was found.
@@ -105,14 +107,21 @@ type conversion struct {
 	prompts  promptCorpus
 	wanted   map[string]*manifest.Manifest // by kind: the key and its pre-image
 	parts    map[string]*manifest.Manifest // by kind: what was found or built
+	probes   Probes
+	keyed    promptCorpus       // as it was when the keys were computed
+	sharded  *manifest.Manifest // key and pre-image of the dataset, should it have several shards; nil where it cannot
+	bounds   bounds             // of the one structure
+	edges    func() corpusEdges // reads the edges of the corpus once
 }
 
 func newConversion(o Options) *conversion {
-	return &conversion{
+	c := &conversion{
 		options: o,
 		parts:   map[string]*manifest.Manifest{},
 		result:  &Result{Stages: map[string]time.Duration{}, Parts: map[string]PartResult{}},
 	}
+	c.edges = sync.OnceValue(c.readEdges)
+	return c
 }
 
 // withInput resolves the input and runs f, under a context with the disk faults of tests. It closes the input at the end.
@@ -155,7 +164,12 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.prompts.skipped != "" {
 		o.Warn("%s", c.prompts.skipped)
 	}
-	c.wanted, err = wantedParts(o.Rules, o.Placement, c.snapshot, starts, c.prompts)
+	c.probes, c.keyed = Probe(o.Rules, o.Placement), c.prompts
+	c.wanted, err = wantedParts(o.Rules, o.Placement, c.probes, c.snapshot, starts, c.prompts)
+	if err == nil && !starts {
+		arenas := c.wanted[mmapcache.ArenasKind].Key
+		c.sharded, err = manifest.New(mmapcache.DatasetKind, shardedImageOf(o.Rules, o.Placement, c.probes, c.snapshot, c.prompts, arenas, o.shardRows))
+	}
 	if err != nil {
 		return err
 	}
@@ -205,11 +219,76 @@ func (c *conversion) noteUse(ctx context.Context) *cachestore.Use {
 	for kind, m := range c.wanted {
 		names = append(names, kind+"/"+m.Key)
 	}
+	if c.sharded != nil {
+		names = append(names, mmapcache.DatasetKind+"/"+c.sharded.Key)
+	}
 	return cachestore.NoteUse(ctx, c.options.Root, names...)
 }
 
-// run finds or builds the parts, and the dataset last.
+// run finds or builds the dataset: that of one shard, or that of several. What the input holds decides which of them it is.
 func (c *conversion) run(ctx context.Context) error {
+	if c.sharded == nil {
+		return c.runOne(ctx)
+	}
+	one := c.wanted[mmapcache.DatasetKind]
+	known, err := c.known()
+	switch {
+	case err != nil:
+		return err
+	case known == nil:
+	case known.Key == one.Key:
+		return c.runOne(ctx)
+	default:
+		c.wanted[mmapcache.DatasetKind] = c.sharded
+		if found, err := c.findShards(ctx, known); found || err != nil {
+			return err
+		}
+	}
+	units, err := unitsOf(ctx, c.snapshot, c.options.shardRows)
+	if err != nil {
+		return err
+	}
+	s := newSharding(c, units)
+	defer s.close()
+	if several, err := s.several(); err != nil {
+		return err
+	} else if !several && known == nil {
+		if err := c.tryOne(ctx, units[0]); !errors.Is(err, errSeveralShards) {
+			return err
+		}
+	}
+	c.wanted[mmapcache.DatasetKind] = c.sharded
+	if err := s.run(ctx); !errors.Is(err, errCoupled) {
+		return err
+	}
+	c.bounds, c.result.Shards, c.wanted[mmapcache.DatasetKind] = bounds{}, nil, one
+	return c.runOne(ctx)
+}
+
+// tryOne is runOne for the only unit of an input. It returns errSeveralShards where that has several shards.
+func (c *conversion) tryOne(ctx context.Context, u unit) error {
+	if c.bounds = (bounds{}); u.several {
+		c.bounds.rows = c.options.shardRows
+	}
+	return c.runOne(ctx)
+}
+
+// known returns the manifest of the dataset if it exists, in either form; else nil.
+func (c *conversion) known() (*manifest.Manifest, error) {
+	if c.options.Force {
+		return nil, nil
+	}
+	for _, wanted := range []*manifest.Manifest{c.wanted[mmapcache.DatasetKind], c.sharded} {
+		m, err := mmapcache.Lookup(c.options.Root, mmapcache.DatasetKind, wanted.Key)
+		if m != nil || err != nil && !errors.Is(err, manifest.ErrDamaged) {
+			return m, err
+		}
+	}
+	return nil, nil
+}
+
+// runOne finds or builds the parts of a dataset of one shard, and the dataset last.
+func (c *conversion) runOne(ctx context.Context) error {
 	for _, findOrBuild := range []func(context.Context) error{c.structure, c.arenas, c.placement, c.dataset} {
 		if err := findOrBuild(ctx); err != nil {
 			return err

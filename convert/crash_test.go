@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +31,11 @@ const childVariable = "AGENTX_TEST_CONVERT"
 type child struct {
 	Root, Input, Corpus string
 	Force               bool
+
+	Builder   Builder
+	ShardRows int
+	Log       string // a file to which it appends the names that it is about to publish; "": none
+	DieAt     int    // step of the disk before which it kills itself; 0: none
 }
 
 func TestMain(m *testing.M) {
@@ -49,9 +56,42 @@ func TestMain(m *testing.M) {
 
 func (c child) run() error {
 	o := plainOptions(c.Root, c.Corpus, c.Input)
-	o.Force, o.disk = c.Force, durable.Options{} // everything is synced
-	_, err := Convert(context.Background(), o)
+	o.Force, o.Builder, o.shardRows, o.disk = c.Force, c.Builder, c.ShardRows, durable.Options{} // everything is synced
+	if c.Log != "" {
+		o.disk.Step, o.disk.Sync = c.step(), func(*os.File) error { return nil } // a kill loses nothing that was written
+	}
+	r, err := Convert(context.Background(), o)
+	if err == nil {
+		fmt.Println(r.Path)
+	}
 	return err
+}
+
+// step returns a function that logs what is about to be published, and kills the process at its step.
+func (c child) step() func(name, path string) error {
+	var mu sync.Mutex
+	steps := 0
+	return func(name, path string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if name == "rename" && !strings.Contains(path, durable.StagingDir) {
+			f, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+			if err == nil {
+				_, err = fmt.Fprintln(f, path)
+			}
+			if err := errors.Join(err, f.Close()); err != nil {
+				return err
+			}
+		}
+		if steps++; steps == c.DieAt {
+			self, err := os.FindProcess(os.Getpid())
+			if err == nil {
+				err = self.Kill()
+			}
+			return errors.Join(err, errors.New("still alive"))
+		}
+		return nil
+	}
 }
 
 // command returns a process that converts.
@@ -152,6 +192,62 @@ func TestLongKilledAtRandomInstants(t *testing.T) {
 	t.Logf("%d killed, %d had finished, in %s each; %d leftovers in staging; what was there afterwards:%v", killed, finished, whole, left, byStep)
 	assert.Greater(t, killed, 100)
 	assert.Greater(t, left, 20)
+}
+
+// Eight processes build one corpus, and some of them are killed with -9 at random steps. The others end with the same dataset, in which
+// every shard was built, and none twice but by one that was killed before it was published.
+//
+// Covers D-5.
+func TestBuildersThatAreKilled(t *testing.T) {
+	seconds(t)
+	dir, rows := t.TempDir(), manyRows(80)
+	for k := range 16 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.jsonl", k)), []byte(strings.Join(rows[5*k:5*k+5], "\n")), 0o666))
+	}
+	corpus, random, dead := tinyCorpus(t, 300), rand.New(rand.NewPCG(3, 4)), 0
+	want := options(t, dir)
+	want.shardRows = 3
+	whole := want.convert(t)
+	for range 2 {
+		root, logs := filepath.Join(t.TempDir(), "root"), t.TempDir()
+		var cmds []*exec.Cmd
+		var ends []func() error
+		for k := range 8 {
+			c := child{Root: root, Input: dir, Corpus: corpus, Builder: Builder{k, 8}, ShardRows: 3, Log: filepath.Join(logs, fmt.Sprint(k))}
+			if k > 0 {
+				c.DieAt = 1 + random.IntN(250)
+			}
+			cmd := c.command(t)
+			cmd.Stdout = new(strings.Builder)
+			require.NoError(t, cmd.Start())
+			end := make(chan error, 1)
+			go func() { end <- cmd.Wait() }() // at once: a dead child that its parent has not noticed still counts as a process
+			cmds, ends = append(cmds, cmd), append(ends, func() error { return <-end })
+		}
+		published := map[string]int{}
+		for k, cmd := range cmds {
+			err := ends[k]()
+			data, _ := os.ReadFile(filepath.Join(logs, fmt.Sprint(k)))
+			names := strings.Fields(string(data))
+			if err != nil {
+				dead++
+				names = names[:max(0, len(names)-1)] // perhaps not any more
+			} else {
+				assert.Contains(t, cmd.Stdout.(*strings.Builder).String(), whole.Key)
+			}
+			for _, name := range names {
+				published[name]++
+			}
+			require.False(t, k == 0 && err != nil, "the first is not killed: %v", err)
+		}
+		for name, n := range published {
+			assert.Equal(t, 1, n, name)
+		}
+		requireWhole(t, root)
+		assert.Equal(t, filesOf(t, want.Root), filesOf(t, root))
+	}
+	t.Logf("%d of 14 were killed", dead)
+	assert.Greater(t, dead, 3)
 }
 
 // Building the 600 traces takes no more anonymous memory than the target.

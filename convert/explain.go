@@ -21,6 +21,8 @@ type Explanation struct {
 	Hit     bool              `json:"hit"`     // nothing would be built
 	Refused string            `json:"refused"` // why the conversion would fail although the structure exists; else ""
 	Parts   []PartExplanation `json:"parts"`   // in the order of mmapcache.Kinds, the dataset last
+
+	Shards *ShardsExplanation `json:"shards,omitempty"` // of a dataset of shards, whose Parts are the arenas and the dataset
 }
 
 // PartExplanation explains one part.
@@ -51,14 +53,23 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 	}
 	c := newConversion(o.withDefaults())
 	var e *Explanation
-	err := c.withInput(ctx, func(context.Context) (err error) {
-		e, err = c.explain()
+	err := c.withInput(ctx, func(ctx context.Context) (err error) {
+		e, err = c.explain(ctx)
 		return err
 	})
 	return e, err
 }
 
-func (c *conversion) explain() (*Explanation, error) {
+func (c *conversion) explain(ctx context.Context) (*Explanation, error) {
+	units, err := c.shardedUnits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kinds := mmapcache.Kinds()
+	if units != nil {
+		c.wanted[mmapcache.DatasetKind] = c.sharded
+		kinds = []string{mmapcache.ArenasKind, mmapcache.DatasetKind}
+	}
 	root, key := c.options.Root, c.wanted[mmapcache.DatasetKind].Key
 	if m, err := c.lookup(mmapcache.ArenasKind); err == nil && m != nil {
 		if facts, err := mmapcache.ArenaFactsOf(m); err == nil {
@@ -70,7 +81,13 @@ func (c *conversion) explain() (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range mmapcache.Kinds() {
+	if units != nil {
+		if e.Shards, e.Refused, err = c.explainShards(ctx, units, existing); err != nil {
+			return nil, err
+		}
+		e.Hit = e.Shards.Complete == e.Shards.Units
+	}
+	for _, kind := range kinds {
 		p, err := c.explainPart(kind, existing)
 		if err != nil {
 			return nil, err
@@ -78,7 +95,9 @@ func (c *conversion) explain() (*Explanation, error) {
 		e.Hit = e.Hit && p.Hit
 		e.Parts = append(e.Parts, p)
 	}
-	e.Refused, err = c.explainRefusal()
+	if units == nil {
+		e.Refused, err = c.explainRefusal()
+	}
 	return e, err
 }
 

@@ -27,7 +27,7 @@ import (
 
 // keysFor returns the keys of a conversion, by kind.
 func keysFor(t *testing.T, rules weka.Rules, draws weka.Placement, files []hfsource.File, p promptCorpus) map[string]string {
-	list, err := wantedParts(rules, draws, &hfsource.Snapshot{Files: files}, false, p)
+	list, err := wantedParts(rules, draws, Probe(rules, draws), &hfsource.Snapshot{Files: files}, false, p)
 	require.NoError(t, err)
 	keys := map[string]string{}
 	for kind, m := range list {

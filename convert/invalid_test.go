@@ -149,7 +149,7 @@ func TestSkippedTracesAreListedAndJudgedAgain(t *testing.T) {
 	for k, want := range []struct {
 		line int
 		why  string
-	}{{2, "not JSON"}, {4, "the first is line 1 of file 2 of the input"}, {5, "in = -9"}} {
+	}{{2, "not JSON"}, {4, "the first is line 1 of its file"}, {5, "in = -9"}} {
 		s := r.Facts.Skipped[k]
 		assert.Equal(t, mmapcache.Skipped{File: 2, Line: want.line, Where: fmt.Sprintf("%s:%d", in, want.line), Reason: s.Reason}, s)
 		assert.Contains(t, s.Reason, want.why)

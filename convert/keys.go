@@ -32,6 +32,13 @@ type structureImage struct {
 	Starts  string       `json:"probe_starts,omitempty"`  // ProbeStarts, where a format of the input has recorded starts
 	Rules   weka.Rules   `json:"rules"`
 	Inputs  []inputImage `json:"inputs"`
+	Rows    *rowsImage   `json:"rows,omitempty"` // of a shard of one file that may have several rows
+}
+
+// rowsImage is the range of rows that a shard takes of its file, fewer at the end of the file.
+type rowsImage struct {
+	First int `json:"first"` // 0, Most, 2*Most, ...
+	Most  int `json:"most"`
 }
 
 // inputImage is one input file. Neither its name nor its directory counts.
@@ -71,10 +78,22 @@ type datasetImage struct {
 	Arenas    string `json:"arenas"`
 }
 
+// shardedImage is the pre-image of the key of a dataset of shards: what decides them all, known before a row is read.
+type shardedImage struct {
+	recipe                     // its probe is that of the structures
+	Columns     string         `json:"probe_columns,omitempty"` // as in structureImage
+	ProbeStarts string         `json:"probe_draws"`
+	Rules       weka.Rules     `json:"rules"`
+	Inputs      []inputImage   `json:"inputs"`
+	Rows        int            `json:"shard_rows"` // most of a shard
+	Placement   weka.Placement `json:"draws"`
+	Tokens      int            `json:"corpus_tokens"`
+	Arenas      string         `json:"arenas"` // key
+}
+
 // wantedParts returns, by kind, a manifest with the key and the pre-image of each part and of the dataset. starts says that
 // a format of the input has recorded starts.
-func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Snapshot, starts bool, p promptCorpus) (map[string]*manifest.Manifest, error) {
-	probes := Probe(rules, placement)
+func wantedParts(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, starts bool, p promptCorpus) (map[string]*manifest.Manifest, error) {
 	wanted := map[string]*manifest.Manifest{}
 	var firstErr error
 	add := func(kind string, image any) (key string) {
@@ -90,13 +109,27 @@ func wantedParts(rules weka.Rules, placement weka.Placement, inputs *hfsource.Sn
 	}
 	structure := add(mmapcache.StructureKind, structureImageOf(rules, probes.Structure, inputs, starts))
 	arenas := add(mmapcache.ArenasKind, p.image)
-	place := placementImage{recipe: recipeOf(probes.Placement), Structure: structure, Placement: placement, Tokens: p.tokens}
-	if p.tokens == 0 || placement.Backend == weka.Exact {
-		place.Arenas = arenas
-	}
-	placed := add(mmapcache.PlacementKind, place)
+	placed := add(mmapcache.PlacementKind, placementImageOf(placement, probes, structure, p, arenas))
 	add(mmapcache.DatasetKind, datasetImage{mmapcache.FormatNoStarts, structure, placed, arenas})
 	return wanted, firstErr
+}
+
+// placementImageOf returns the pre-image of the placement of a structure. structure and arenas are keys.
+func placementImageOf(placement weka.Placement, probes Probes, structure string, p promptCorpus, arenas string) placementImage {
+	image := placementImage{recipe: recipeOf(probes.Placement), Structure: structure, Placement: placement, Tokens: p.tokens}
+	if p.tokens == 0 || placement.Backend == weka.Exact {
+		image.Arenas = arenas
+	}
+	return image
+}
+
+// shardedImageOf returns the pre-image of a dataset of shards of the inputs. arenas is a key, rows the most of a shard.
+func shardedImageOf(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, p promptCorpus, arenas string, rows int) shardedImage {
+	structure := structureImageOf(rules, probes.Structure, inputs, false)
+	image := shardedImage{recipe: structure.recipe, Columns: structure.Columns, ProbeStarts: probes.Placement, Rules: rules, Inputs: structure.Inputs,
+		Rows: rows, Placement: placement, Tokens: p.tokens, Arenas: arenas}
+	image.Format = mmapcache.FormatShards
+	return image
 }
 
 // wantedStructure is wantedParts for the structure alone.

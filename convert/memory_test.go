@@ -11,7 +11,7 @@ import (
 
 // The memory for the plans of all traces is bounded. The first plan beyond the bound ends the conversion.
 func TestStructureThatTakesTooMuch(t *testing.T) {
-	m := newMerger(hfsource.NewMemoryBudget(t.Context(), 0), Options{Rules: weka.Default()}, nil)
+	m := newMerger(hfsource.NewMemoryBudget(t.Context(), 0), Options{Rules: weka.Default()}, bounds{}, nil)
 	next := func(id string) plannedTrace {
 		tr, err := weka.Scan([]byte(trace(id)), weka.Default())
 		require.NoError(t, err)

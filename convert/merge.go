@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -26,6 +27,7 @@ type merger struct {
 	rules        weka.Rules
 	skipInvalid  bool
 	firstSkipped plannedTrace
+	bounds       bounds
 
 	sessions      map[string]position // by id; the root session has the id of its trace
 	mooncakeFirst bool                // the first trace is of Mooncake rows
@@ -34,14 +36,17 @@ type merger struct {
 	prefixCaches  prefixCaches
 }
 
-func newMerger(memory *hfsource.MemoryBudget, o Options, cancel context.CancelCauseFunc) *merger {
+func newMerger(memory *hfsource.MemoryBudget, o Options, b bounds, cancel context.CancelCauseFunc) *merger {
 	return &merger{
-		early: map[int]plannedTrace{}, cancel: cancel, memory: memory, rules: o.Rules, skipInvalid: o.SkipInvalid,
-		sessions: map[string]position{}, prefixCaches: prefixCaches{}, structure: mmapcache.NewStructure(),
-		facts: mmapcache.StructureFacts{
-			Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{},
-			Rules: o.Rules.TimeRules(),
-		},
+		early: map[int]plannedTrace{}, cancel: cancel, bounds: b, memory: memory, rules: o.Rules, skipInvalid: o.SkipInvalid,
+		sessions: map[string]position{}, prefixCaches: prefixCaches{}, structure: mmapcache.NewStructure(), facts: emptyFacts(o.Rules.TimeRules()),
+	}
+}
+
+// emptyFacts returns the facts of no traces.
+func emptyFacts(rules mmapcache.TimeRules) mmapcache.StructureFacts {
+	return mmapcache.StructureFacts{
+		Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{}, Generations: map[string]int{}, Rules: rules,
 	}
 }
 
@@ -57,12 +62,39 @@ func (m *merger) add(number int, p plannedTrace) {
 		}
 		delete(m.early, m.next)
 		m.next++
-		if err := m.append(p); err != nil {
+		err := m.bounds.check(m, p)
+		if err == nil {
+			err = m.append(p)
+		}
+		if err != nil {
 			m.stopped = true
 			m.cancel(err)
 		}
 		p.memory.Release()
 	}
+}
+
+// bounds say which traces a structure may have. The zero value allows any.
+type bounds struct {
+	rows  int  // whose traces share no block with those of others; 0: any number
+	shard bool // none shares blocks with others
+}
+
+// errSeveralShards says that a structure would have more rows than a shard.
+var errSeveralShards = errors.New("more rows than a shard has")
+
+// errCoupled says that traces of different shards depend on each other, so that the input is one shard.
+var errCoupled = errors.New("traces of different shards depend on each other")
+
+// check returns errCoupled or errSeveralShards where the plan that is appended next exceeds the bounds.
+func (b bounds) check(m *merger, p plannedTrace) error {
+	switch {
+	case b.shard && p.notes.Queries != nil:
+		return errCoupled
+	case b.rows > 0 && m.next > b.rows && len(m.prefixCaches) == 0:
+		return errSeveralShards
+	}
+	return nil
 }
 
 // append appends a plan to the structure, or skips an invalid trace. Its errors end the conversion.
@@ -116,7 +148,7 @@ func (m *merger) addFacts(p plannedTrace) {
 	m.countNotes(&p.notes)
 	m.countUnknownKeys(p)
 	for _, o := range p.notes.Oddities {
-		m.addOddity(o, p.plan.Trace.ID)
+		addOddity(&m.facts, oddityIn(o, p.plan.Trace.ID))
 	}
 	m.checkFormat(p)
 	if size := int(p.plan.Trace.BlockSize); size > m.facts.MaxBlockSize {
@@ -150,17 +182,20 @@ func (m *merger) countNotes(n *weka.Notes) {
 // countUnknownKeys counts the keys of a trace that the schema does not have, in sorted order: which keys are listed must
 // not depend on chance.
 func (m *merger) countUnknownKeys(p plannedTrace) {
-	f := &m.facts
 	for _, key := range slices.Sorted(maps.Keys(p.notes.Unknown)) {
-		name, n := manifest.Clip(key), p.notes.Unknown[key]
-		if _, listed := f.Unknown[name]; !listed && len(f.Unknown) == mmapcache.MaxListed {
-			f.UnknownMore += n
-			continue
-		}
-		f.Unknown[name] += n
-		if f.UnknownIn[name] == "" {
-			f.UnknownIn[name] = manifest.Clip(p.plan.Trace.ID)
-		}
+		countUnknown(&m.facts, manifest.Clip(key), manifest.Clip(p.plan.Trace.ID), p.notes.Unknown[key])
+	}
+}
+
+// countUnknown counts an unknown key that occurs n times, in a trace first.
+func countUnknown(f *mmapcache.StructureFacts, name, trace string, n int) {
+	if _, listed := f.Unknown[name]; !listed && len(f.Unknown) == mmapcache.MaxListed {
+		f.UnknownMore += n
+		return
+	}
+	f.Unknown[name] += n
+	if f.UnknownIn[name] == "" {
+		f.UnknownIn[name] = trace
 	}
 }
 
@@ -188,15 +223,30 @@ func (m *merger) noteFilesWithoutChecksum(files []hfsource.File) {
 	}
 }
 
+// secondSession says that a trace has a session of a name that exists. first says where.
+func secondSession(trace, session, first string) error {
+	if session == trace {
+		return fmt.Errorf("trace %q: a second trace of this id: the first is %s", trace, first)
+	}
+	return fmt.Errorf("trace %q: session %q: a second session of this name: the first is of %s", trace, session, first)
+}
+
+// text names a row: of a shard without the number of its file in the input, which the shard does not depend on.
+func (b bounds) text(p position) string {
+	switch {
+	case !b.shard:
+		return p.String()
+	case p.line > 0 && p.file == 0:
+		return fmt.Sprintf("%s %d of its file", p.unit(), p.line)
+	}
+	return fmt.Sprintf("in file %d of its shard", p.file+1)
+}
+
 // registerSessions notes the ids of the sessions of a trace. No two sessions of a dataset may have the same id.
 func (m *merger) registerSessions(p plannedTrace) error {
 	for _, s := range p.plan.Sessions {
-		first, taken := m.sessions[s.ID]
-		switch {
-		case taken && s.ID == p.plan.Trace.ID:
-			return fmt.Errorf("trace %q: a second trace of this id: the first is %s", s.ID, first)
-		case taken:
-			return fmt.Errorf("trace %q: session %q: a second session of this name: the first is of %s", p.plan.Trace.ID, s.ID, first)
+		if first, taken := m.sessions[s.ID]; taken {
+			return secondSession(p.plan.Trace.ID, s.ID, m.bounds.text(first))
 		}
 	}
 	for _, s := range p.plan.Sessions {
@@ -205,16 +255,20 @@ func (m *merger) registerSessions(p plannedTrace) error {
 	return nil
 }
 
-// addOddity adds oddities of one kind, in a trace, to the sorted list of all.
-func (m *merger) addOddity(o mmapcache.Oddity, trace string) {
-	list := m.facts.Oddities
-	at, found := slices.BinarySearchFunc(list, o.Kind, func(a mmapcache.Oddity, kind string) int { return strings.Compare(a.Kind, kind) })
-	if found {
-		list[at].Count += o.Count
+// oddityIn returns an oddity of a trace as the facts list it.
+func oddityIn(o mmapcache.Oddity, trace string) mmapcache.Oddity {
+	o.Trace, o.First = manifest.Clip(trace), manifest.Clip(o.First)
+	return o
+}
+
+// addOddity adds oddities of one kind to the sorted list of all.
+func addOddity(f *mmapcache.StructureFacts, o mmapcache.Oddity) {
+	at, listed := slices.BinarySearchFunc(f.Oddities, o.Kind, func(a mmapcache.Oddity, kind string) int { return strings.Compare(a.Kind, kind) })
+	if listed {
+		f.Oddities[at].Count += o.Count
 		return
 	}
-	o.Trace, o.First = manifest.Clip(trace), manifest.Clip(o.First)
-	m.facts.Oddities = slices.Insert(list, at, o)
+	f.Oddities = slices.Insert(f.Oddities, at, o)
 }
 
 // checkFormat counts a trace as an oddity if its format differs from that of the first trace.
@@ -230,7 +284,7 @@ func (m *merger) checkFormat(p plannedTrace) {
 	if mooncake {
 		what = "Mooncake rows: "
 	}
-	m.addOddity(mmapcache.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: what + p.position.String()}, p.plan.Trace.ID)
+	addOddity(&m.facts, oddityIn(mmapcache.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: what + p.position.String()}, p.plan.Trace.ID))
 }
 
 // prefixCaches are the caches that traces of global scope share, by block size.

@@ -39,6 +39,8 @@ type Options struct {
 
 	MooncakeBlock int // tokens of a block of Mooncake rows, which do not declare it; 0: as Rules say. An input with other rows is converted without it
 
+	Builder Builder // of several that build one corpus of shards together; each may be of this value
+
 	Workers     int  // traces converted at a time, at most MaxWorkers; 0: one per CPU
 	Force       bool // build parts although they exist
 	VerifyHit   bool // build once more what was found, and compare
@@ -52,8 +54,16 @@ type Options struct {
 	Progress func(stage string, done, total int64) // done is what was done since the last call; called by several goroutines; may be nil
 	Warn     func(format string, args ...any)      // may be nil
 
-	now  func() time.Time // for tests; nil: time.Now
-	disk durable.Options  // for tests
+	now       func() time.Time // for tests; nil: time.Now
+	disk      durable.Options  // for tests
+	shardRows int              // for tests; 0: the constant of this name
+}
+
+// Builder says where among the files of a corpus a builder begins, where several build it. Which files it builds is decided by
+// leases, so that any number of builders with any values build all.
+type Builder struct {
+	Number int // from 0
+	Of     int // builders; 0: there is one, or they begin at the same place
 }
 
 // Tokenizers lists the vocabularies inside the binary, sorted.
@@ -85,6 +95,7 @@ func (o Options) withDefaults() Options {
 	o.Tokenizer = cmp.Or(o.Tokenizer, DefaultTokenizer)
 	o.Corpus = cmp.Or(o.Corpus, DefaultCorpus)
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+	o.shardRows = cmp.Or(o.shardRows, shardRows)
 	o.Source.Workers = o.Workers
 	return o.withCallbacks()
 }
@@ -117,6 +128,8 @@ func (o Options) Validate() error {
 		return errors.New("inputs: none: want at least one")
 	case o.Workers < 0 || o.Workers > MaxWorkers:
 		return fmt.Errorf("workers %d: want 0 (one per CPU) to %d", o.Workers, MaxWorkers)
+	case o.Builder != Builder{} && (o.Builder.Number < 0 || o.Builder.Number >= o.Builder.Of):
+		return fmt.Errorf("builder %d of %d: want 0 to %d", o.Builder.Number, o.Builder.Of, o.Builder.Of-1)
 	}
 	if err := tokensource.Check(o.Tokenizer); err != nil {
 		return fmt.Errorf("tokenizer %s: %w", o.Tokenizer, err)

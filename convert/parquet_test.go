@@ -250,16 +250,22 @@ func publicRows(t testing.TB, n int) (rows [][]byte) {
 	return rows
 }
 
-// digestsOf converts an input and returns what identifies each trace, and the tables.
-func digestsOf(t testing.TB, input string) (list []string, files map[string]string) {
-	o := options(t, input)
-	r := o.convert(t)
+// digests returns what identifies each trace of a converted dataset.
+func digests(t testing.TB, o Options, r *Result) (list []string) {
 	c := openResult(t, o, r)
 	for i := range c.Structure.Traces.Len() {
 		d, err := c.Digest(i, "-")
 		require.NoError(t, err)
 		list = append(list, fmt.Sprintf("%+v", d))
 	}
+	return list
+}
+
+// digestsOf converts an input and returns what identifies each trace, and the tables.
+func digestsOf(t testing.TB, input string) (list []string, files map[string]string) {
+	o := options(t, input)
+	r := o.convert(t)
+	list = digests(t, o, r)
 	return list, tables(t, o.Root)
 }
 
@@ -650,7 +656,10 @@ func TestParquetWithoutRows(t *testing.T) {
 	for name, data := range map[string][]byte{"1.parquet": empty, "2.parquet": arrowParquet(t, rows, 1)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o666))
 	}
-	got, _ := digestsOf(t, dir)
+	o := options(t, dir)
+	r := o.convert(t)
+	assert.Equal(t, &ShardCount{Total: 2}, r.Shards)
+	got := digests(t, o, r)
 	want, _ := digestsOf(t, write(t, "in.jsonl", append(bytes.Join(rows, []byte("\n")), '\n')))
 	assert.Equal(t, want, got)
 }

@@ -24,13 +24,13 @@ type pipeline struct {
 
 // planInputs returns the structure of all traces of a snapshot, in the order of the input, and the facts about them. mooncake
 // says which files have Mooncake rows.
-func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, mooncake []bool, o Options) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
+func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, mooncake []bool, o Options, b bounds) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	snapshot.Memory = hfsource.NewMemoryBudget(ctx, snapshot.Bytes())
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
-	p := &pipeline{snapshot: snapshot, options: o, merger: newMerger(snapshot.Memory, o, cancel), tasks: pool.NewGroupContext(ctx)}
+	p := &pipeline{snapshot: snapshot, options: o, merger: newMerger(snapshot.Memory, o, b, cancel), tasks: pool.NewGroupContext(ctx)}
 	p.mooncake = mooncakeFiles{are: mooncake, rules: o.Rules, memory: snapshot.Memory, submit: p.submit}
 	err := p.run(ctx)
 	m := p.merger
@@ -39,7 +39,7 @@ func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, mooncake []boo
 		return nil, m.facts, cause // the first error, not those that it caused
 	}
 	if err == nil && m.structure.Traces.Len() == 0 {
-		err = p.errNoTrace()
+		err = errNoTrace(snapshot, m.facts.AllSkipped(), m.firstSkipped.location, m.firstSkipped.err)
 	}
 	m.finish()
 	return m.structure, m.facts, err
@@ -71,16 +71,16 @@ func (p *pipeline) submit(task func() plannedTrace) {
 	})
 }
 
-// errNoTrace says why the input has no trace.
-func (p *pipeline) errNoTrace() error {
-	what := fmt.Sprintf("%d files", len(p.snapshot.Files))
-	if len(p.snapshot.Files) == 1 {
-		what = p.snapshot.Files[0].Path
+// errNoTrace says why an input has no trace. first is why its first row was skipped, and where that row is; nil where none was.
+func errNoTrace(s *hfsource.Snapshot, skipped int, where string, first error) error {
+	what := fmt.Sprintf("%d files", len(s.Files))
+	if len(s.Files) == 1 {
+		what = s.Files[0].Path
 	}
-	switch first := p.merger.firstSkipped; {
-	case first.err != nil:
-		return fmt.Errorf("no trace in %s (%d skipped as invalid, the first %s: %w)", what, p.merger.facts.AllSkipped(), first.location, first.err)
-	case p.snapshot.Bytes() == 0:
+	switch {
+	case first != nil:
+		return fmt.Errorf("no trace in %s (%d skipped as invalid, the first %s: %w)", what, skipped, where, first)
+	case s.Bytes() == 0:
 		return fmt.Errorf("no trace in %s: empty: fetch or copy it again, or check the program that writes it", what)
 	}
 	return fmt.Errorf("no trace in %s: nothing but blank lines", what)
@@ -108,11 +108,14 @@ func (p position) String() string {
 	if p.line == 0 {
 		return fmt.Sprintf("file %d of the input", p.file+1)
 	}
-	unit := "line"
+	return fmt.Sprintf("%s %d of file %d of the input", p.unit(), p.line, p.file+1)
+}
+
+func (p position) unit() string {
 	if p.isRow {
-		unit = "row"
+		return "row"
 	}
-	return fmt.Sprintf("%s %d of file %d of the input", unit, p.line, p.file+1)
+	return "line"
 }
 
 // planRow scans and plans the trace of a row.

@@ -17,6 +17,7 @@ type placing struct {
 	table     *mmapcache.Placement
 	tokens    int         // of the corpus
 	edges     *weka.Edges // of weka.Exact; nil: none
+	progress  func(blocks int64)
 	windows   atomic.Int64
 	inexact   atomic.Int64 // of the windows, see weka.Placer
 }
@@ -27,7 +28,6 @@ func (g *placing) run(ctx context.Context, o Options) error {
 	defer pool.StopAndWait()
 	tasks := pool.NewGroupContext(ctx)
 	s, heads := g.structure, headsOf(g.structure)
-	progress := o.stageProgress("fill", int64(s.Blocks()))
 	placers := sync.Pool{New: func() any { return weka.NewPlacer(o.Placement, g.tokens, g.edges) }}
 	for i := range s.Traces.Len() {
 		if ctx.Err() != nil {
@@ -40,7 +40,7 @@ func (g *placing) run(ctx context.Context, o Options) error {
 			placer := placers.Get().(*weka.Placer)
 			defer placers.Put(placer)
 			p := s.Plan(i)
-			progress(int64(p.Trace.Blocks))
+			g.progress(int64(p.Trace.Blocks))
 			return g.place(p, placer, heads)
 		})
 	}

@@ -93,7 +93,7 @@ func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 		for _, f := range forms {
 			s.Files = append(s.Files, hfsource.File{Format: f, SHA256: "x"})
 		}
-		list, err := wantedParts(weka.Default(), weka.Placement{Backend: weka.XXH3}, s, false, p)
+		list, err := wantedParts(weka.Default(), weka.Placement{Backend: weka.XXH3}, Probe(weka.Default(), weka.Placement{Backend: weka.XXH3}), s, false, p)
 		require.NoError(t, err)
 		return string(list[mmapcache.StructureKind].PreImage)
 	}

@@ -6,11 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/mmapcache"
 )
 
 // provenance returns when, where and from what a part was built.
 func (c *conversion) provenance(kind string) mmapcache.Provenance {
+	return c.provenanceOf(kind, c.snapshot.Files)
+}
+
+// provenanceOf is provenance for a part that was built from some files of the input.
+func (c *conversion) provenanceOf(kind string, files []hfsource.File) mmapcache.Provenance {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -18,7 +24,7 @@ func (c *conversion) provenance(kind string) mmapcache.Provenance {
 	p := mmapcache.Provenance{Created: c.options.now().UTC(), Host: host, Agentx: c.options.Version}
 	switch kind {
 	case mmapcache.StructureKind, mmapcache.DatasetKind:
-		for _, f := range c.snapshot.Files {
+		for _, f := range files {
 			p.Sources = append(p.Sources, mmapcache.Source{Path: c.portablePath(f.Path), Size: f.Size, SHA256: f.SHA256})
 		}
 		if len(c.snapshot.Datasets) > 0 {

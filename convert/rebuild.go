@@ -47,7 +47,12 @@ func (o Options) forRebuild(root string, info *cachestore.Info) (_ Options, err 
 	o.SkipInvalid, o.Strict = true, false // flags were enforced when the dataset was built
 	for _, d := range info.Directories {
 		switch d.Manifest.Kind {
+		case mmapcache.DatasetKind:
+			err = o.setShards(d)
 		case mmapcache.StructureKind:
+			if mmapcache.HasShards(info.Directories[0].Manifest) {
+				continue
+			}
 			err = o.setStructure(d)
 		case mmapcache.PlacementKind:
 			var image placementImage
@@ -63,12 +68,30 @@ func (o Options) forRebuild(root string, info *cachestore.Info) (_ Options, err 
 	return o, nil
 }
 
+// setShards sets what a dataset of shards says. It leaves any other dataset to its parts.
+func (o *Options) setShards(d cachestore.Directory) error {
+	if !mmapcache.HasShards(d.Manifest) {
+		return nil
+	}
+	var image shardedImage
+	if err := readPreImage(d, &image); err != nil {
+		return err
+	}
+	o.Rules, o.Placement = image.Rules, image.Placement
+	return o.setInputs(d)
+}
+
 func (o *Options) setStructure(d cachestore.Directory) error {
 	var image structureImage
 	if err := readPreImage(d, &image); err != nil {
 		return err
 	}
 	o.Rules = image.Rules
+	return o.setInputs(d)
+}
+
+// setInputs sets the files that a directory was made from.
+func (o *Options) setInputs(d cachestore.Directory) error {
 	if d.Provenance == nil || len(d.Provenance.Sources) == 0 {
 		return errNoSource(d)
 	}
@@ -99,18 +122,33 @@ func errNoSource(d cachestore.Directory) error {
 
 // checkKeys fails if the input or this program has changed, so that a new build has other keys.
 func (c *conversion) checkKeys(info *cachestore.Info, key string) error {
+	if c.sharded != nil && mmapcache.HasShards(info.Directories[0].Manifest) {
+		c.wanted[mmapcache.DatasetKind] = c.sharded
+		return c.checkKey(info.Directories[0], c.sharded)
+	}
 	for _, d := range info.Directories {
-		differ, err := manifest.Differences(c.wanted[d.Manifest.Kind].PreImage, d.Manifest.PreImage)
-		if err != nil {
-			return err
+		if d.Manifest.Kind == mmapcache.DatasetKind {
+			continue
 		}
-		differ = slices.DeleteFunc(differ, func(d manifest.Difference) bool { return d.Field == "structure" || d.Field == "arenas" }) // keys of parts
-		if len(differ) > 0 && d.Manifest.Kind != mmapcache.DatasetKind {
-			return fmt.Errorf("%s cannot be built again: its input, or this agentx, has changed: %s is %s now, was %s", d.Path, differ[0].Field, differ[0].Want, differ[0].Have)
+		if err := c.checkKey(d, c.wanted[d.Manifest.Kind]); err != nil {
+			return err
 		}
 	}
 	if now := c.wanted[mmapcache.DatasetKind].Key; now != key {
 		return fmt.Errorf("%s cannot be built again: its parts are those of dataset %s", mmapcache.DatasetPath(c.options.Root, key), now)
+	}
+	return nil
+}
+
+// checkKey fails where a directory would have another key now.
+func (c *conversion) checkKey(d cachestore.Directory, now *manifest.Manifest) error {
+	differ, err := manifest.Differences(now.PreImage, d.Manifest.PreImage)
+	if err != nil {
+		return err
+	}
+	differ = slices.DeleteFunc(differ, func(d manifest.Difference) bool { return d.Field == "structure" || d.Field == "arenas" }) // keys of parts
+	if len(differ) > 0 {
+		return fmt.Errorf("%s cannot be built again: its input, or this agentx, has changed: %s is %s now, was %s", d.Path, differ[0].Field, differ[0].Want, differ[0].Have)
 	}
 	return nil
 }
@@ -155,7 +193,18 @@ func (c *conversion) rebuild(ctx context.Context) (root string, err error) {
 	beside := newConversion(c.options)
 	beside.options.Root, beside.options.Force, beside.options.Warn = dir.Path(""), true, func(string, ...any) {}
 	beside.snapshot, beside.mooncake, beside.prompts, beside.wanted = c.snapshot, c.mooncake, c.prompts, c.wanted
-	return beside.options.Root, beside.run(durable.WithOptions(ctx, disk))
+	beside.probes, beside.keyed = c.probes, c.keyed
+	build := beside.runOne
+	if c.sharded != nil && c.wanted[mmapcache.DatasetKind].Key == c.sharded.Key {
+		units, err := unitsOf(ctx, c.snapshot, c.options.shardRows)
+		if err != nil {
+			return "", err
+		}
+		s := newSharding(beside, units)
+		defer s.close()
+		build = s.run
+	}
+	return beside.options.Root, build(durable.WithOptions(ctx, disk))
 }
 
 // findDifferences verifies the digests of the dataset, and compares it with what was built in another root.
@@ -165,8 +214,17 @@ func (c *conversion) findDifferences(ctx context.Context, rebuilt string) ([]mma
 		return nil, err
 	}
 	damages := v.Damages
-	for _, kind := range mmapcache.Kinds() {
-		differ, err := comparePart(c.options.Root, rebuilt, kind, c.wanted[kind].Key)
+	dataset, err := mmapcache.Lookup(rebuilt, mmapcache.DatasetKind, c.wanted[mmapcache.DatasetKind].Key)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := mmapcache.PartsOf(dataset)
+	if err != nil {
+		return nil, err
+	}
+	parts = append(parts, mmapcache.Reference{Kind: mmapcache.DatasetKind, Part: manifest.Part{Key: dataset.Key}})
+	for _, p := range parts {
+		differ, err := comparePart(c.options.Root, rebuilt, p.Kind, p.Key)
 		if err != nil {
 			return nil, err
 		}

@@ -22,12 +22,36 @@ func (c *conversion) structure(ctx context.Context) error {
 	if c.result.Facts, err = mmapcache.StructureFactsOf(m); err != nil {
 		return err
 	}
+	if c.result.Parts[mmapcache.StructureKind].Hit {
+		if err := c.checkBounds(c.result.Facts); err != nil {
+			return err
+		}
+	}
 	c.locateSkipped(&c.result.Facts)
 	if err := c.enforceFlags(c.result.Facts); err != nil {
 		return err
 	}
 	c.warnWithoutChecksum()
 	return nil
+}
+
+// checkBounds returns errSeveralShards where the structure that exists has more rows than a shard, none of global scope. Structure
+// may have made it.
+func (c *conversion) checkBounds(f mmapcache.StructureFacts) error {
+	if c.bounds.rows == 0 || f.Traces+f.AllSkipped() <= c.bounds.rows {
+		return nil
+	}
+	tables, err := mmapcache.OpenStructure(c.options.Root, c.wanted[mmapcache.StructureKind].Key)
+	if err != nil {
+		return err
+	}
+	defer tables.Close()
+	for i := range tables.Structure.Traces.Len() {
+		if tables.Structure.Traces.At(i).Scope == weka.ScopeGlobal.String() {
+			return nil
+		}
+	}
+	return errSeveralShards
 }
 
 // warnWithoutChecksum warns of input files whose damage could go unnoticed. Those of the hub were compared with its digests.
@@ -40,7 +64,7 @@ func (c *conversion) warnWithoutChecksum() {
 }
 
 func (c *conversion) buildStructure(ctx context.Context, b *mmapcache.Builder) error {
-	s, facts, err := planInputs(ctx, c.snapshot, c.mooncake, c.options)
+	s, facts, err := planInputs(ctx, c.snapshot, c.mooncake, c.options, c.bounds)
 	if err != nil {
 		return err
 	}
@@ -102,18 +126,23 @@ func (c *conversion) warnInexact(f mmapcache.PlacementFacts) {
 }
 
 func (c *conversion) buildPlacement(ctx context.Context, b *mmapcache.Builder, s *mmapcache.Structure) error {
-	g := &placing{structure: s, tokens: c.prompts.tokens}
+	g := &placing{structure: s, tokens: c.prompts.tokens, progress: c.options.stageProgress("fill", int64(s.Blocks()))}
+	return c.place(ctx, b, g)
+}
+
+// place computes a placement and writes it.
+func (c *conversion) place(ctx context.Context, b *mmapcache.Builder, g *placing) error {
 	facts := mmapcache.PlacementFacts{}
 	if c.options.Placement.Backend == weka.Exact {
-		edges, why, err := c.prompts.edges(c.options.Root, c.wanted[mmapcache.ArenasKind].Key)
-		if err != nil {
-			return err
+		e := c.edges()
+		if e.err != nil {
+			return e.err
 		}
-		if g.edges = edges; why != nil {
-			facts.Why = why.Error()
+		if g.edges = e.edges; e.why != nil {
+			facts.Why = e.why.Error()
 		}
 	}
-	table, err := b.NewPlacement(s.Blocks()+s.Turns.Len(), g.tokens)
+	table, err := b.NewPlacement(g.structure.Blocks()+g.structure.Turns.Len(), g.tokens)
 	if err != nil {
 		return err
 	}
@@ -132,6 +161,18 @@ func (c *conversion) buildPlacement(ctx context.Context, b *mmapcache.Builder, s
 		}
 	}
 	return table.Close(ctx)
+}
+
+// corpusEdges are the edges of the prompt corpus.
+type corpusEdges struct {
+	edges    *weka.Edges
+	why, err error // why there are none; why that is unknown
+}
+
+// readEdges finds the edges of the corpus in the arenas.
+func (c *conversion) readEdges() (e corpusEdges) {
+	e.edges, e.why, e.err = c.prompts.edges(c.options.Root, c.wanted[mmapcache.ArenasKind].Key)
+	return e
 }
 
 // dataset finds or publishes the manifest that names the parts. It is published again where a part was built.

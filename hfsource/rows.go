@@ -120,8 +120,8 @@ func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int
 	return ctx.Err()
 }
 
-// errEnough stops the reading of a file after its first row.
-var errEnough = errors.New("one row is enough")
+// errEnough stops the reading of a file after its first rows.
+var errEnough = errors.New("these rows are enough")
 
 // FirstRow returns the first row of file k of a snapshot, as it stands: a JSON value. It returns nil for a Parquet file, and
 // for one that is empty or damaged before its first row, which Rows reports.
@@ -129,18 +129,43 @@ func (s *Snapshot) FirstRow(ctx context.Context, k int) (data []byte, err error)
 	if s.Files[k].Format.Parquet {
 		return nil, nil
 	}
+	err = s.someRows(ctx, k, func(row Row) error {
+		data = bytes.Clone(row.Data)
+		return errEnough
+	})
+	return data, err
+}
+
+// HasSeveralRows reports whether file k of a snapshot may have more than one row: any Parquet file may, and so may a file that
+// cannot be read behind its first row.
+func (s *Snapshot) HasSeveralRows(ctx context.Context, k int) (bool, error) {
+	if f := s.Files[k].Format; f.Parquet || !f.Lines {
+		return f.Parquet, nil
+	}
+	rows := 0
+	err := s.someRows(ctx, k, func(Row) error {
+		if rows++; rows == 2 {
+			return errEnough
+		}
+		return nil
+	})
+	return rows > 1, err
+}
+
+// someRows calls yield for the first rows of a file of text, until it returns errEnough. It frees them.
+func (s *Snapshot) someRows(ctx context.Context, k int, yield func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Bytes()), buffers: &rowBuffers{}, progress: func(int64) {}}
 	r.yield = func(row Row) error {
-		data = bytes.Clone(row.Data)
-		row.Free()
-		return errEnough
+		defer row.Free()
+		return yield(row)
 	}
-	if err = r.read(); errors.Is(err, errEnough) {
-		err = nil
+	err := r.read()
+	if errors.Is(err, errEnough) {
+		return nil
 	}
-	return data, err
+	return err
 }
 
 // fileReader yields the rows of one file.

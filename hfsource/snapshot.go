@@ -83,6 +83,9 @@ func (s *Snapshot) Bytes() (n int64) {
 	return n
 }
 
+// Slice returns the files from to to-1 as a snapshot of their own, numbered from 0. It stays valid until s is closed.
+func (s *Snapshot) Slice(from, to int) *Snapshot { return &Snapshot{Files: s.Files[from:to:to]} }
+
 // Close closes the files, and removes temporary ones.
 func (s *Snapshot) Close() error {
 	var errs []error

@@ -40,6 +40,12 @@ func NewBuilder(ctx context.Context, root, kind string, preImage any) (*Builder,
 // Key returns the key of the directory.
 func (b *Builder) Key() string { return b.manifest.Key }
 
+// Kind returns the kind of the directory.
+func (b *Builder) Kind() string { return b.manifest.Kind }
+
+// Name returns "kind/key", the path of the directory below its root.
+func (b *Builder) Name() string { return b.manifest.Kind + "/" + b.manifest.Key }
+
 // Replace makes Publish replace a directory with the same key and other content, which it refuses otherwise.
 func (b *Builder) Replace() { b.replace = true }
 
@@ -112,7 +118,7 @@ func (b *Builder) Publish(ctx context.Context, p Provenance) (*manifest.Manifest
 		return nil, err
 	}
 	m := b.manifest
-	name := m.Kind + "/" + m.Key
+	name := b.Name()
 	existed, err := b.dir.Publish(name)
 	if err != nil || !existed {
 		return m, err

@@ -36,6 +36,8 @@ type StructureFacts struct {
 	// FilesWithoutChecksum are the numbers, from 1, of input files with traces that have no checksum in the file
 	// itself.
 	FilesWithoutChecksum []int `json:"unsummed,omitempty"`
+
+	More bool `json:"more,omitempty"` // of a shard: its file goes on behind it
 }
 
 // MaxListed bounds the lists of a manifest.

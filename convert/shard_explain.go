@@ -1,0 +1,138 @@
+package convert
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// ShardsExplanation says which shards of an input exist. How many shards a file has is known once they exist.
+type ShardsExplanation struct {
+	Units    int           `json:"files"`    // files, or runs of files of one row that make one shard
+	Complete int           `json:"complete"` // of these, how many have all their shards
+	Found    int           `json:"found"`    // shards that exist
+	Missing  []MissingUnit `json:"missing"`  // the others, in the order of the input: the first mmapcache.MaxListed
+	Nearest  []SimilarPart `json:"nearest"`  // to the first structure that is missing
+}
+
+// MissingUnit is a file of which shards are missing.
+type MissingUnit struct {
+	File  string `json:"file"`
+	Found int    `json:"found"` // shards that exist before the first that is missing
+	Why   string `json:"why"`
+}
+
+// shardedUnits returns the units of the input where Convert would make several shards of it, else nil. It takes an input of which
+// only rows behind the first of a shard share blocks for one of several shards.
+func (c *conversion) shardedUnits(ctx context.Context) ([]unit, error) {
+	if c.sharded == nil {
+		return nil, nil
+	}
+	known, err := c.known()
+	if err != nil || known != nil && known.Key != c.sharded.Key {
+		return nil, err
+	}
+	units, err := unitsOf(ctx, c.snapshot, c.options.shardRows)
+	if err != nil || known != nil || len(units) > 1 || !units[0].several {
+		if len(units) == 1 && known == nil {
+			units = nil
+		}
+		return units, err
+	}
+	rows := 0
+	err = c.snapshot.Rows(ctx, weka.ColumnPaths(), nil, func(row hfsource.Row) error {
+		row.Free()
+		if rows++; rows > c.options.shardRows {
+			return errStop
+		}
+		return nil
+	})
+	if errors.Is(err, errStop) {
+		return units, nil
+	}
+	return nil, err
+}
+
+// explainShards says which shards exist, and why flags refuse those that do.
+func (c *conversion) explainShards(ctx context.Context, units []unit, existing []cachestore.Entry) (*ShardsExplanation, string, error) {
+	s := newSharding(c, units)
+	defer s.close()
+	e := &ShardsExplanation{Units: len(units), Missing: []MissingUnit{}, Nearest: []SimilarPart{}}
+	for k, u := range units {
+		list, whole, err := s.find(u)
+		if err != nil {
+			return nil, "", err
+		}
+		e.Found += len(list)
+		switch {
+		case whole:
+			s.shards[k] = list
+			e.Complete++
+			continue
+		case len(e.Missing) == mmapcache.MaxListed:
+			continue
+		}
+		m, err := s.explainMissing(u, len(list))
+		if err != nil {
+			return nil, "", err
+		}
+		if len(e.Missing) == 0 && m.structure != nil {
+			c.wanted[mmapcache.StructureKind] = m.structure
+			if e.Nearest, err = c.similarParts(mmapcache.StructureKind, existing); err != nil {
+				return nil, "", err
+			}
+		}
+		e.Missing = append(e.Missing, MissingUnit{u.describe(c.snapshot), len(list), m.why})
+	}
+	if e.Complete < e.Units {
+		return e, "", ctx.Err()
+	}
+	if err := s.mergeFacts(); err != nil {
+		return nil, "", err
+	}
+	s.locateSkipped(&s.facts)
+	if err := s.enforceFlags(s.facts); err != nil {
+		return e, err.Error(), nil
+	}
+	return e, "", ctx.Err()
+}
+
+// missing is why a shard does not exist.
+type missing struct {
+	structure *manifest.Manifest // key and pre-image, where the structure is missing
+	why       string
+}
+
+// explainMissing says why shard k of a unit does not exist.
+func (s *sharding) explainMissing(u unit, k int) (missing, error) {
+	structure, err := s.structureOf(u, k)
+	if err != nil {
+		return missing{}, err
+	}
+	have, err := mmapcache.Lookup(s.options.Root, mmapcache.StructureKind, structure.Key)
+	switch {
+	case errors.Is(err, manifest.ErrDamaged):
+		return missing{why: err.Error()}, nil
+	case err != nil:
+		return missing{}, err
+	case have == nil:
+		return missing{structure, "there is no structure of this key"}, nil
+	}
+	starts, err := s.startsOf(structure.Key)
+	if err != nil {
+		return missing{}, err
+	}
+	_, err = mmapcache.Lookup(s.options.Root, mmapcache.PlacementKind, starts.Key)
+	switch {
+	case errors.Is(err, manifest.ErrDamaged):
+		return missing{why: err.Error()}, nil
+	case err != nil:
+		return missing{}, err
+	}
+	return missing{why: "its structure exists, and there are no starts of this key"}, nil
+}

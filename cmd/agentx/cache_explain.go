@@ -50,18 +50,16 @@ part of it.`,
 
 func printExplanation(w io.Writer, e *convert.Explanation) {
 	w = sanitizer{w}
+	if e.Shards != nil {
+		printShards(w, e.Shards)
+	}
 	for _, p := range e.Parts {
 		what := "miss"
 		if p.Hit {
 			what = "hit"
 		}
 		fmt.Fprintf(w, "%-4s  %-9s  %s  %s\n", what, p.Kind, p.Key[:12], p.Why)
-		for _, n := range p.Nearest {
-			fmt.Fprintf(w, "      nearest    %s  %s\n", n.Key[:12], n.Source)
-			for _, d := range n.Differences {
-				fmt.Fprintf(w, "        %-20s here %s, there %s\n", d.Field, d.Want, d.Have)
-			}
-		}
+		printNearest(w, p.Nearest)
 	}
 	switch {
 	case e.Refused != "":
@@ -71,4 +69,33 @@ func printExplanation(w io.Writer, e *convert.Explanation) {
 	default:
 		fmt.Fprintf(w, "convert would build: %s\n", e.Path)
 	}
+}
+
+func printNearest(w io.Writer, list []convert.SimilarPart) {
+	for _, n := range list {
+		fmt.Fprintf(w, "      nearest    %s  %s\n", n.Key[:12], n.Source)
+		for _, d := range n.Differences {
+			fmt.Fprintf(w, "        %-20s here %s, there %s\n", d.Field, d.Want, d.Have)
+		}
+	}
+}
+
+// maxMissing is how many files explain prints of which shards are missing.
+const maxMissing = 10
+
+// printShards prints which shards exist, and why the others do not.
+func printShards(w io.Writer, s *convert.ShardsExplanation) {
+	what := "miss"
+	if s.Complete == s.Units {
+		what = "hit"
+	}
+	fmt.Fprintf(w, "%-4s  %-9s  %d of %d files have all their shards; %d shards exist\n", what, "shards", s.Complete, s.Units, s.Found)
+	for k, m := range s.Missing {
+		if k == maxMissing {
+			fmt.Fprintf(w, "      and %d more: --json lists them\n", s.Units-s.Complete-k)
+			break
+		}
+		fmt.Fprintf(w, "      %s, shard %d: %s\n", m.File, m.Found, m.Why)
+	}
+	printNearest(w, s.Nearest)
 }

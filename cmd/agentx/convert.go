@@ -137,6 +137,7 @@ func inputSources(cmd *cobra.Command) hfsource.Options {
 
 func newConvert() *cobra.Command {
 	var f convertFlags
+	var part builderFlag
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "convert INPUT...",
@@ -155,12 +156,19 @@ A trace has no text. Each of its blocks gets a piece of --corpus that --seed cho
 show equal text, so a server's prefix cache hits where the recording says.
 
 The same content and flags give the same cache, whatever the files are called, wherever they lie and
-however many workers convert them.`,
+however many workers convert them.
+
+An input of many files, or of more than 1024 traces, is cut into shards: one more file costs one more
+file. Several processes may convert one input into one shared root at the same time, with the same
+command: each builds the files that no other builds, and all end with the same path.`,
 		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
 		Args:    checkArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options(cmd, args)
 			if err != nil {
+				return err
+			}
+			if o.Builder, err = part.builder(); err != nil {
 				return err
 			}
 			begin := time.Now()
@@ -172,6 +180,7 @@ however many workers convert them.`,
 		},
 	}
 	f.register(cmd)
+	part.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }

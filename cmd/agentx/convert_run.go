@@ -104,6 +104,9 @@ func printConverted(w io.Writer, r *convert.Result, wall time.Duration, asJSON b
 	if n := f.AllSkipped(); n > 0 {
 		fmt.Fprintf(w, ", %s skipped", groupDigits(n))
 	}
+	if s := r.Shards; s != nil {
+		fmt.Fprintf(w, ", %s shards (%s found)", groupDigits(s.Total), groupDigits(s.Found))
+	}
 	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytefmt.Format(r.InputBytes), bytefmt.Format(r.Bytes))
 	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytefmt.Format(u.PeakRSS))
 	fmt.Fprintln(w, r.Path)
@@ -116,7 +119,7 @@ func convertedJSON(r *convert.Result, wall time.Duration, u measure.ProcessUsage
 	for _, name := range stageNames {
 		stages[name] = r.Stages[name].Seconds()
 	}
-	return map[string]any{
+	out := map[string]any{
 		"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
 		"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
 		"input_bytes": r.InputBytes, "bytes": r.Bytes, "passed_over": len(r.SkippedEntries),
@@ -124,6 +127,10 @@ func convertedJSON(r *convert.Result, wall time.Duration, u measure.ProcessUsage
 		"oddities": append([]mmapcache.Oddity{}, f.Oddities...), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
 		"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
 	}
+	if r.Shards != nil {
+		out["shards"] = r.Shards
+	}
+	return out
 }
 
 // foundText lists the kinds of directory that existed before, " (found: KIND, ...)", or returns "".

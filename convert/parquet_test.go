@@ -253,7 +253,7 @@ func publicRows(t testing.TB, n int) (rows [][]byte) {
 // digests returns what identifies each trace of a converted dataset.
 func digests(t testing.TB, o Options, r *Result) (list []string) {
 	c := openResult(t, o, r)
-	for i := range c.Structure.Traces.Len() {
+	for i := range c.Traces() {
 		d, err := c.Digest(i, "-")
 		require.NoError(t, err)
 		list = append(list, fmt.Sprintf("%+v", d))

@@ -7,6 +7,7 @@ import (
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -63,6 +64,10 @@ func (c *conversion) explainShards(ctx context.Context, units []unit, existing [
 	s := newSharding(c, units)
 	defer s.close()
 	e := &ShardsExplanation{Units: len(units), Missing: []MissingUnit{}, Nearest: []SimilarPart{}}
+	holders, err := durable.Holders(c.options.Root)
+	if err != nil {
+		return nil, "", err
+	}
 	for k, u := range units {
 		list, whole, err := s.find(u)
 		if err != nil {
@@ -80,6 +85,12 @@ func (c *conversion) explainShards(ctx context.Context, units []unit, existing [
 		m, err := s.explainMissing(u, len(list))
 		if err != nil {
 			return nil, "", err
+		}
+		if holder, held := holders[cachestore.ShardsKind+"-"+m.first]; held {
+			m.why = holder.Who + " builds it"
+			if holder.Dead {
+				m.why = holder.Who + " began to build it, and has ended"
+			}
 		}
 		if len(e.Missing) == 0 && m.structure != nil {
 			c.wanted[mmapcache.StructureKind] = m.structure
@@ -105,34 +116,36 @@ func (c *conversion) explainShards(ctx context.Context, units []unit, existing [
 // missing is why a shard does not exist.
 type missing struct {
 	structure *manifest.Manifest // key and pre-image, where the structure is missing
+	first     string             // key of the first structure of the unit
 	why       string
 }
 
 // explainMissing says why shard k of a unit does not exist.
-func (s *sharding) explainMissing(u unit, k int) (missing, error) {
+func (s *sharding) explainMissing(u unit, k int) (m missing, err error) {
+	first, err := s.structureOf(u, 0)
+	if err != nil {
+		return m, err
+	}
 	structure, err := s.structureOf(u, k)
 	if err != nil {
-		return missing{}, err
+		return m, err
 	}
-	have, err := mmapcache.Lookup(s.options.Root, mmapcache.StructureKind, structure.Key)
-	switch {
-	case errors.Is(err, manifest.ErrDamaged):
-		return missing{why: err.Error()}, nil
-	case err != nil:
-		return missing{}, err
-	case have == nil:
-		return missing{structure, "there is no structure of this key"}, nil
-	}
+	m.first = first.Key
 	starts, err := s.startsOf(structure.Key)
 	if err != nil {
-		return missing{}, err
+		return m, err
 	}
-	_, err = mmapcache.Lookup(s.options.Root, mmapcache.PlacementKind, starts.Key)
-	switch {
-	case errors.Is(err, manifest.ErrDamaged):
-		return missing{why: err.Error()}, nil
-	case err != nil:
-		return missing{}, err
+	m.why = "its structure exists, and there are no starts of this key"
+	for _, part := range []*manifest.Manifest{starts, structure} {
+		have, err := mmapcache.Lookup(s.options.Root, part.Kind, part.Key)
+		switch {
+		case errors.Is(err, manifest.ErrDamaged):
+			m.why = err.Error()
+		case err != nil:
+			return m, err
+		case have == nil && part == structure:
+			m.structure, m.why = structure, "there is no structure of this key"
+		}
 	}
-	return missing{why: "its structure exists, and there are no starts of this key"}, nil
+	return m, nil
 }

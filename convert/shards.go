@@ -69,7 +69,10 @@ func (s *sharding) run(ctx context.Context) error {
 // findOrBuild goes through the units until all are complete. It builds those that no other process holds. Where only held ones
 // are left, it waits for one of them: it is complete then, or its builder is dead and this process takes over.
 func (s *sharding) findOrBuild(ctx context.Context) error {
-	left := s.order()
+	left, err := s.findAll(ctx)
+	if err != nil {
+		return err
+	}
 	for len(left) > 0 {
 		var held []int
 		for _, k := range left {
@@ -91,6 +94,34 @@ func (s *sharding) findOrBuild(ctx context.Context) error {
 		left = held[1:]
 	}
 	return nil
+}
+
+// findAll finds the units that are complete, and returns the numbers of the others, in the order in which to build them.
+func (s *sharding) findAll(ctx context.Context) (left []int, err error) {
+	if s.options.Force {
+		return s.order(), nil
+	}
+	var all []shard
+	for _, u := range s.units {
+		list, _, err := s.find(u)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	s.noteShards(ctx, all)
+	for _, k := range s.order() {
+		list, whole, err := s.find(s.units[k]) // what exists now stays
+		if err != nil {
+			return nil, err
+		}
+		if whole {
+			s.shards[k] = list
+		} else {
+			left = append(left, k)
+		}
+	}
+	return left, nil
 }
 
 // order returns the numbers of all units, beginning where this builder of several begins.
@@ -187,6 +218,9 @@ func (s *sharding) noteShards(ctx context.Context, list []shard) {
 }
 
 func (s *sharding) noteNames(ctx context.Context, names []string) {
+	if len(names) == 0 {
+		return
+	}
 	s.uses = append(s.uses, cachestore.NoteUse(ctx, s.options.Root, names...))
 }
 

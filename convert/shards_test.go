@@ -429,3 +429,48 @@ func TestShardsOfAnInterruptedBuild(t *testing.T) {
 	r := o.convert(t)
 	assert.Equal(t, 3, r.Shards.Found)
 }
+
+// Explain says which files have all their shards, why the others have not, and who builds them.
+func TestExplainShards(t *testing.T) {
+	first, second := lines(t, manyRows(9)...), lines(t, demoLines()...)
+	o := options(t, first)
+	o.shardRows = 4
+	one := o.convert(t)
+	e, err := Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.True(t, e.Hit)
+	assert.Equal(t, []string{one.Key, one.Path}, []string{e.Key, e.Path})
+	assert.Equal(t, &ShardsExplanation{Units: 1, Complete: 1, Found: 3, Missing: []MissingUnit{}, Nearest: []SimilarPart{}}, e.Shards)
+
+	o.Inputs = []string{first, second}
+	e, err = Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.False(t, e.Hit)
+	assert.Equal(t, []MissingUnit{{second, 0, "there is no structure of this key"}}, e.Shards.Missing)
+	assert.Equal(t, []int{2, 1, 3}, []int{e.Shards.Units, e.Shards.Complete, e.Shards.Found})
+	assert.NotEmpty(t, e.Shards.Nearest)
+
+	o.disk.Step = func(name, path string) error {
+		if name == "create" && strings.HasSuffix(path, "traces.arrow") {
+			during, err := Explain(t.Context(), o)
+			require.NoError(t, err)
+			require.Len(t, during.Shards.Missing, 1)
+			assert.Contains(t, during.Shards.Missing[0].Why, "builds it")
+		}
+		return nil
+	}
+	two := o.convert(t)
+	assert.Equal(t, e.Key, two.Key)
+
+	facts := shardsOf(t, o.Root, two)
+	o.disk.Step = nil
+	require.NoError(t, os.RemoveAll(filepath.Join(o.Root, mmapcache.PlacementKind, facts.Shards[1].Starts.Key)))
+	require.NoError(t, os.Truncate(filepath.Join(o.Root, mmapcache.StructureKind, facts.Shards[5].Structure.Key, "turns.arrow"), 3))
+	e, err = Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.False(t, e.Hit)
+	require.Len(t, e.Shards.Missing, 2)
+	assert.Equal(t, MissingUnit{first, 1, "its structure exists, and there are no starts of this key"}, e.Shards.Missing[0])
+	assert.Equal(t, 2, e.Shards.Missing[1].Found)
+	assert.Contains(t, e.Shards.Missing[1].Why, "turns.arrow")
+}

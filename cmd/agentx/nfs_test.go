@@ -117,6 +117,8 @@ func TestNFSMachine(t *testing.T) {
 		t.Run("SlowBuilderIsWaitedFor", testNFSSlowBuilderIsWaitedFor)
 		t.Run("KilledElsewhere", testNFSKilledElsewhere)
 		t.Run("KilledHere", testNFSKilledHere)
+		t.Run("BuildersOfShards", testNFSBuildersOfShards)
+		t.Run("BuilderOfShardsKilled", testNFSBuilderOfShardsKilled)
 		t.Run("StoppedTooLong", testNFSStoppedTooLong)
 		t.Run("Fence", testNFSFence)
 		t.Run("Repaired", testNFSRepaired)
@@ -301,6 +303,7 @@ type conversion struct {
 	Wall   float64
 	Stages map[string]float64
 	Parts  map[string]struct{ Hit bool }
+	Shards struct{ Total, Found int }
 }
 
 func (p *process) converted() (c conversion) {
@@ -625,6 +628,50 @@ func testNFSKilledElsewhere(t *testing.T) {
 	assert.Less(t, took, (3*beat+margin).Seconds()+build)
 	assert.Greater(t, made.Stages["wait"], (2 * beat).Seconds(), "it was taken for dead too early")
 	sound(t, "killed", made.Key, 1)
+}
+
+// manyFiles makes a corpus of files, of which each is a shard.
+func manyFiles(t *testing.T, files int) string {
+	t.Helper()
+	dir := t.TempDir()
+	for k := range files {
+		synth := exec.Command(os.Getenv("NFS_AGENTX"), "synth", "--traces", "4", "--seed", strconv.Itoa(k), "--quiet", "--output", filepath.Join(dir, fmt.Sprintf("%d.jsonl", k)))
+		out, err := synth.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	return dir
+}
+
+// Two clients build one corpus of many files together: each file once, and one dataset, which both can play.
+func testNFSBuildersOfShards(t *testing.T) {
+	const files = 8
+	dir := manyFiles(t, files)
+	a := clientA.start(t, "shards", "convert", dir, "--json", "--part", "0/2")
+	b := clientB.start(t, "shards", "convert", dir, "--json", "--part", "1/2")
+	one, other := a.converted(), b.converted()
+	t.Logf("of %d shards one built %d, the other %d", files, files-one.Shards.Found, files-other.Shards.Found)
+	assert.Equal(t, one.Key, other.Key)
+	assert.Equal(t, files, one.Shards.Total)
+	assert.Equal(t, files, one.Shards.Found+other.Shards.Found, "each was built once")
+	assert.Less(t, one.Shards.Found, files)
+	assert.Less(t, other.Shards.Found, files)
+	clientA.replay(t, "shards", one)
+	clientB.replay(t, "shards", one)
+	sound(t, "shards", one.Key, 0)
+}
+
+// When a builder dies, another one takes over the files that it had in hand, after three missing heartbeats.
+func testNFSBuilderOfShardsKilled(t *testing.T) {
+	const files = 4
+	dir := manyFiles(t, files)
+	a := clientA.start(t, "dead-shards", "convert", dir)
+	a.catch("dead-shards", "shards")
+	a.signal(os.Kill)
+	assert.Equal(t, -1, a.end())
+	made := clientB.convert(t, "dead-shards", dir)
+	assert.Equal(t, files, made.Shards.Total)
+	assert.Greater(t, made.Stages["wait"], (2 * beat).Seconds(), "it was taken for dead too early")
+	sound(t, "dead-shards", made.Key, 1)
 }
 
 // A dead process of the same machine is not waited for, whenever it died.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -295,8 +296,9 @@ func TestCorpusThatChangesWhileItIsBuilt(t *testing.T) {
 	first, second := lines(t, manyRows(9)...), lines(t, demoLines()...)
 	o := options(t, first, second)
 	o.shardRows = 4
+	var changed atomic.Bool
 	o.disk.Step = func(name, path string) error {
-		if name == "create" && strings.HasSuffix(path, "traces.arrow") && strings.Contains(path, cachestore.ShardsKind) && published(t, o.Root) == 6 {
+		if name == "create" && strings.HasSuffix(path, "traces.arrow") && strings.Contains(path, cachestore.ShardsKind) && published(t, o.Root) == 6 && changed.CompareAndSwap(false, true) {
 			f, err := os.OpenFile(second, os.O_APPEND|os.O_WRONLY, 0)
 			require.NoError(t, err)
 			_, err = f.WriteString(trace("new") + "\n")

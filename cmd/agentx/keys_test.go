@@ -62,7 +62,7 @@ func TestFlagsChangeTheKeysTheyShould(t *testing.T) {
 	require.NoError(t, err)
 	seen := 0
 	check := func(f *pflag.Flag) {
-		if f.Name == "help" {
+		if f.Name == "help" || f.Name == "part" { // where a builder begins changes no byte, and explain does not take it
 			return
 		}
 		head, ok := flagHeads[f.Name]

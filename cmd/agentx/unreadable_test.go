@@ -77,7 +77,7 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 				assert.Empty(t, out.String())
 				assert.Regexp(t, `^agentx: `+strings.ReplaceAll(c.want, "PATH", regexp.QuoteMeta(path))+`.*\ntry: .*`+c.try, problems.String())
 				assert.NotContains(t, problems.String(), "--skip-invalid")
-				assert.NoDirExists(t, filepath.Join(cache, "structure"))
+				assert.NoDirExists(t, filepath.Join(cache, "dataset"))
 			}
 		})
 	}

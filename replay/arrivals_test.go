@@ -51,7 +51,7 @@ func (v *virtualRun) requireRebuilt() {
 	dir := v.results.dir.path
 	written, err := os.ReadFile(filepath.Join(dir, SummaryFile))
 	require.NoError(v.t, err)
-	_, _, err = RebuildSummary(dir)
+	_, _, err = rebuildSummary(dir)
 	require.NoError(v.t, err)
 	again, err := os.ReadFile(filepath.Join(dir, SummaryFile))
 	require.NoError(v.t, err)

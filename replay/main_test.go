@@ -24,6 +24,7 @@ import (
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
@@ -196,7 +197,7 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 	require.Equal(t, p.Requests, again.Requests)
 	require.Equal(t, p.Buckets, again.Buckets)
 
-	_, missing, err := RebuildSummary(o.Out)
+	_, missing, err := rebuildSummary(o.Out)
 	require.NoError(t, err)
 	require.Empty(t, missing)
 	rebuilt, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
@@ -279,4 +280,17 @@ func withoutTreeIdle() *preset.Switches {
 	s, _ := preset.Named(preset.Default)
 	s.TreeIdleCap = nil
 	return &s
+}
+
+// rebuildSummary computes the summary of a run again and writes it, as agentx report does.
+func rebuildSummary(dir string) (*measure.Summary, []string, error) {
+	run, err := merge.Open(dir, merge.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, missing, err := Summarize(run, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, missing, WriteSummary(dir, s)
 }

@@ -381,7 +381,7 @@ func TestRunWithoutItsReset(t *testing.T) {
 	require.Contains(t, table.String(), "reset       "+url+": 404: POST /reset_prefix_cache: ")
 	written, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
-	_, _, err = RebuildSummary(o.Out)
+	_, _, err = rebuildSummary(o.Out)
 	require.NoError(t, err)
 	again, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)

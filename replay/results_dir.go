@@ -198,7 +198,7 @@ func (r *results) write(s *measure.Summary) error {
 	for _, l := range r.lanes {
 		errs = append(errs, e.Encode(l))
 	}
-	errs = append(errs, durable.WriteFile(r.dir.file(LanesFile), lines.Bytes()), r.writeInfo(), writeSummary(r.dir.path, s))
+	errs = append(errs, durable.WriteFile(r.dir.file(LanesFile), lines.Bytes()), r.writeInfo(), WriteSummary(r.dir.path, s))
 	return errors.Join(errs...)
 }
 
@@ -223,7 +223,8 @@ func (r *results) writeInfo() error {
 	return durable.WriteFile(r.dir.file(RunFile), text.Bytes())
 }
 
-func writeSummary(dir string, s *measure.Summary) error {
+// WriteSummary writes SummaryFile into a directory.
+func WriteSummary(dir string, s *measure.Summary) error {
 	var line bytes.Buffer
 	if err := s.WriteJSON(&line); err != nil {
 		return err

@@ -166,7 +166,7 @@ func TestRunFileIsWrittenFirst(t *testing.T) {
 	require.JSONEq(t, string(jsonOf(t, after.Run)), string(jsonOf(t, s.Run)))
 	first, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
-	_, _, err = RebuildSummary(o.Out)
+	_, _, err = rebuildSummary(o.Out)
 	require.NoError(t, err)
 	again, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestRebuildOfARunThatWasKilled(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, data[:len(data)-100], 0o600))
 	require.NoError(t, os.Remove(filepath.Join(o.Out, SummaryFile)))
 
-	s, about, err := RebuildSummary(o.Out)
+	s, about, err := rebuildSummary(o.Out)
 	require.NoError(t, err)
 	require.Len(t, about, 2)
 	require.Contains(t, about[0], "records.jsonl: the last line is cut off")
@@ -206,18 +206,18 @@ func TestRebuildOfARunThatWasKilled(t *testing.T) {
 	lines := strings.SplitAfter(string(data), "\n")
 	lines[3] = "{\n"
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
-	_, _, err = RebuildSummary(o.Out)
+	_, _, err = rebuildSummary(o.Out)
 	require.ErrorContains(t, err, "records.jsonl: line 4: ")
 
 	require.NoError(t, os.Remove(filepath.Join(o.Out, RunFile)))
 	require.NoError(t, os.WriteFile(file, data, 0o600))
-	s, about, err = RebuildSummary(o.Out)
+	s, about, err = rebuildSummary(o.Out)
 	require.NoError(t, err, "the records are enough")
 	require.Contains(t, about[0], "there is no run.json")
 	require.Equal(t, whole.TTFT, s.TTFT)
 	require.Equal(t, whole.Buckets, s.Buckets)
 	require.NoError(t, os.Remove(file))
-	_, _, err = RebuildSummary(o.Out)
+	_, _, err = rebuildSummary(o.Out)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

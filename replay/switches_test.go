@@ -116,7 +116,7 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 		require.EqualValues(t, float64(got.Measured)/float64(got.ThroughputWindow.Seconds), got.RequestRate)
 		first, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 		require.NoError(t, err)
-		again, about, err := RebuildSummary(o.Out)
+		again, about, err := rebuildSummary(o.Out)
 		require.NoError(t, err)
 		require.Empty(t, about)
 		require.Equal(t, got.Run.Preset, again.Run.Preset)
@@ -143,7 +143,7 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(o.Out, RunFile))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(o.Out, RunFile), []byte(strings.Replace(string(data), `"preset": "default"`, `"preset": "later"`, 1)), 0o600))
-	_, _, err = RebuildSummary(o.Out)
+	_, _, err = rebuildSummary(o.Out)
 	require.ErrorContains(t, err, `run.json: preset "later": want one of default, aiperf-0.13, agentx-v1.0.5`)
 }
 
@@ -215,7 +215,7 @@ func TestVerdictOfARun(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.valid, written.Facts.Valid)
 			require.Equal(t, c.reasons, written.Facts.Reasons)
-			again, _, err := RebuildSummary(o.Out)
+			again, _, err := rebuildSummary(o.Out)
 			require.NoError(t, err)
 			require.Equal(t, c.valid, again.Valid)
 			require.Equal(t, c.reasons, again.Reasons)

@@ -7,30 +7,40 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/agentx/agentx/replay/measure"
 )
 
-// Bytes are those of the file, whatever pages they lie on and in whatever order they are read.
+// Bytes are those of the files, whatever pages they lie on and in whatever order they are read.
 func TestChunkFilePages(t *testing.T) {
-	dir, data := t.TempDir(), make([]byte, (keptPages+2)*pageSize+77)
-	for k := range data {
-		data[k] = byte(k * 7 / 3)
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, measure.ContentsFile), data, 0o600))
-	c, err := openChunks(dir, nil)
-	require.NoError(t, err)
-	defer c.close()
-	rapid.Check(t, func(rt *rapid.T) {
-		page := rapid.IntRange(0, keptPages+2).Draw(rt, "page")
-		at := min(len(data), max(0, page*pageSize+rapid.IntRange(-100, 100).Draw(rt, "from")))
-		b := make([]byte, rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(0, 3*pageSize)).Draw(rt, "bytes"))
-		err := c.read(b, int64(at))
-		require.Equal(rt, at+len(b) > len(data), err != nil)
-		if err == nil {
-			require.Equal(rt, data[at:at+len(b)], b)
+	for _, files := range []int{1, 3, 40} {
+		dir := t.TempDir()
+		paths, data := []string{filepath.Join(dir, "none")}, [][]byte{nil}
+		for n := range files {
+			path := filepath.Join(dir, string(rune('a'+n)))
+			bytes := make([]byte, keptBytes/files*3/2+77)
+			for k := range bytes {
+				bytes[k] = byte(k*7/3 + n)
+			}
+			require.NoError(t, os.WriteFile(path, bytes, 0o600))
+			paths, data = append(paths, path), append(data, bytes)
 		}
-	})
-	_, err = c.of(&row{contents: int64(len(data)) - 1, packed: 2})
-	require.ErrorContains(t, err, c.path+": byte ")
+		c, err := openChunks(paths, nil)
+		require.NoError(t, err)
+		defer c.close()
+		size := int(c.pageSize)
+		require.LessOrEqual(t, len(c.pages)*size, keptBytes)
+		rapid.Check(t, func(rt *rapid.T) {
+			k := rapid.IntRange(1, files).Draw(rt, "file")
+			page := rapid.IntRange(0, len(data[k])/size).Draw(rt, "page")
+			at := min(len(data[k]), max(0, page*size+rapid.IntRange(-100, 100).Draw(rt, "from")))
+			b := make([]byte, rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(0, 3*size)).Draw(rt, "bytes"))
+			err := c.read(b, k, int64(at))
+			require.Equal(rt, at+len(b) > len(data[k]), err != nil)
+			if err == nil {
+				require.Equal(rt, data[k][at:at+len(b)], b)
+			}
+		})
+		last := c.files[files].from + int64(len(data[files]))
+		_, err = c.of(&row{contents: last - 1, packed: 2})
+		require.ErrorContains(t, err, paths[files]+": byte ")
+	}
 }

@@ -26,7 +26,7 @@ func (run *Run) Compute() (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	chunks, err := openChunks(run.Dir, c.contentsErr)
+	chunks, err := openChunks(run.Files.ContentsFiles(), c.contentsErr)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (run *Run) Compute() (*Results, error) {
 
 // collect reads the records.
 func (run *Run) collect() (*collection, error) {
-	reader, err := measure.OpenRecords(run.Dir)
+	reader, err := run.Files.Records()
 	if err != nil {
 		return nil, fmt.Errorf("%s: no results of a run: %w", run.Dir, err)
 	}

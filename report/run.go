@@ -1,19 +1,15 @@
 package report
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
-	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/preset"
 )
 
-// Run is a run that wrote its results to a directory.
+// Run is a run that wrote its results to a directory, or all parts of a load as one run.
 type Run struct {
 	Dir      string
 	Info     measure.RunInfo      // of run.json
@@ -24,21 +20,41 @@ type Run struct {
 	// Slice is the length of the slices of time that Compute cuts the run into, in nanoseconds; 0: none.
 	Slice int64
 
+	// Files are the results that were opened.
+	Files *merge.Run
+
 	rules measure.Rules
 }
 
-// Open reads what the directory of a run has besides its records. A run that was killed lacks some of it: Missing says what.
+// Open reads what the directory of a run has besides its records. A run that was killed lacks some of it: Missing says what. Of the
+// parts of a load none may be missing.
 func Open(dir string) (*Run, error) {
-	run := &Run{Dir: dir}
-	if err := run.readInfo(); err != nil {
+	files, err := merge.Open(dir, merge.Options{})
+	if err != nil {
 		return nil, err
+	}
+	return Of(files)
+}
+
+// Of returns the run of results that are open.
+func Of(files *merge.Run) (*Run, error) {
+	run := &Run{Dir: files.Dir, Info: files.Info, Files: files}
+	run.Missing = append(run.Missing, files.Missing...)
+	switch {
+	case !files.Known:
+		run.miss("%s: there is no %s: what was run is not known", run.Dir, measure.RunFile)
+	case run.Info.Facts == nil:
+		run.miss("%s: the run has not ended, or was killed: figures known only at its end are left out", run.Dir)
 	}
 	var err error
 	if run.Switches, err = preset.Recorded(run.Info.Preset, run.Info.Switches); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, measure.RunFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(run.Dir, measure.RunFile), err)
 	}
 	run.rules = measure.RulesOf(&run.Switches)
-	return run, run.readLanes()
+	if run.Lanes, err = files.Lanes(); err != nil {
+		return nil, err
+	}
+	return run, nil
 }
 
 // Rules returns the rules by which records become numbers.
@@ -46,47 +62,6 @@ func (run *Run) Rules() measure.Rules { return run.rules }
 
 func (run *Run) miss(format string, args ...any) {
 	run.Missing = append(run.Missing, fmt.Sprintf(format, args...))
-}
-
-func (run *Run) readInfo() error {
-	var err error
-	run.Info, err = measure.ReadInfo(run.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		run.miss("%s: there is no %s: what was run is not known", run.Dir, measure.RunFile)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if run.Info.Facts == nil {
-		run.miss("%s: the run has not ended, or was killed: figures known only at its end are left out", run.Dir)
-	}
-	return nil
-}
-
-func (run *Run) readLanes() error {
-	path := filepath.Join(run.Dir, measure.LanesFile)
-	file, err := regular.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		var l measure.LaneReport
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return fmt.Errorf("%s: line %d: %w; no run writes this: restore the file, or remove it, and the page does without", path, n, err)
-		}
-		run.Lanes = append(run.Lanes, l)
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }
 
 // Origin returns when a phase started, in nanoseconds since 1970: the wall clock of an instant of its records is Origin plus

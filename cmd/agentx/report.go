@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/inferencex"
@@ -28,7 +29,8 @@ type reportFlags struct {
 	gate    gateFlags
 	slo     sloFlags
 
-	levels []slo.Condition // of --slo
+	partial bool
+	levels  []slo.Condition // of --slo
 	problems
 }
 
@@ -56,6 +58,7 @@ func newReport() *cobra.Command {
 	f.gate.register(flags)
 	f.slo.register(flags, "in the place of those of the run; summary.json stays")
 	f.compare.register(flags)
+	flags.BoolVar(&f.partial, "partial", false, "of a load whose parts are missing, were killed or are not of it: report the others, and say so")
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written; with --compare one object")
 	checkFlags(flags, &f.problems)
 	return cmd
@@ -65,7 +68,7 @@ func newReport() *cobra.Command {
 func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	var verdicts, errs []error
 	f.levels, errs = f.slo.conditions()
-	f.export.levels, f.compare.levels = f.levels, f.levels
+	f.export.levels, f.compare.levels, f.compare.partial = f.levels, f.levels, f.partial
 	errs = slices.Concat(f.errs, f.export.check(reportFormats), f.compare.check(f.export.formats, f.gate.texts), f.gate.check(f.export.has(formatMarkdown)), errs)
 	if f.json && f.export.has(formatMarkdown) {
 		errs = append(errs, usageError{errors.New("--json and --format markdown: want one of the two")})
@@ -117,14 +120,17 @@ func (f *reportFlags) checkOut(runs []string) error {
 
 // report makes the report of one directory. It returns the verdicts that are no.
 func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verdicts []error, err error) {
-	s := &subject{cmd: cmd, dir: dir, levels: f.levels}
+	s := &subject{cmd: cmd, dir: dir, levels: f.levels, partial: f.partial}
 	if !isRun(dir) {
 		return f.reportFiles(s)
+	}
+	if s.opened, err = openResults(dir, f.partial); err != nil {
+		return nil, err
 	}
 	if len(f.export.formats) == 0 {
 		return f.rebuild(s)
 	}
-	e, err := f.export.export(cmd.Context(), dir, outOf(f.out, dir, several))
+	e, err := f.export.export(cmd.Context(), s.opened, outOf(f.out, dir, several))
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +141,7 @@ func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verd
 	return gateErrors(dir, e.Gates), f.print(s, e)
 }
 
-// isRun reports whether a directory has the records of a run, or is none at all.
+// isRun reports whether a directory has the records of a run, or those of parts of a load, or is none at all.
 func isRun(dir string) bool {
 	for _, name := range []string{measure.RecordsFile, replay.RunFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -143,16 +149,15 @@ func isRun(dir string) bool {
 		}
 	}
 	_, err := os.Stat(dir)
-	return errors.Is(err, fs.ErrNotExist)
+	return errors.Is(err, fs.ErrNotExist) || merge.IsLoad(dir)
 }
 
 // rebuild makes the summary of a run again and prints it. With --slo it is that of these service levels, and is not written.
 func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
 	var about []string
-	if f.levels == nil {
-		s.summary, about, err = replay.RebuildSummary(s.dir)
-	} else {
-		s.summary, about, err = replay.Summarize(s.dir, f.levels)
+	s.summary, about, err = replay.Summarize(s.opened, f.levels)
+	if err == nil && f.levels == nil {
+		err = replay.WriteSummary(s.dir, s.summary)
 	}
 	warn(s.cmd, about)
 	if s.summary != nil {

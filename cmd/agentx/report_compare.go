@@ -22,7 +22,8 @@ type compareFlags struct {
 	gpus   int
 	strict bool
 
-	levels []slo.Condition // in the place of the runs' service levels; nil: those of the runs
+	partial bool
+	levels  []slo.Condition // in the place of the runs' service levels; nil: those of the runs
 }
 
 func (f *compareFlags) register(flags *pflag.FlagSet) {
@@ -63,6 +64,9 @@ func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON
 	list := make([]compare.Source, len(dirs))
 	for k, dir := range dirs {
 		list[k].Dir, list[k].SLO, list[k].Group = dir, f.levels, listedGroup(dir)
+	}
+	if err := openSources(list, f.partial); err != nil {
+		return err
 	}
 	c, err := compare.Make(cmd.Context(), list, compare.Options{GPUs: f.gpus})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/aiperf"
@@ -97,15 +98,16 @@ type exported struct {
 	InferenceX *inferencex.Numbers `json:"inferencex,omitempty"`
 
 	levels  []slo.Condition
+	opened  *merge.Run
 	results *report.Results
 }
 
 // export makes the files of a run in a directory, "" being that of the run.
-func (f *exportFlags) export(ctx context.Context, dir, out string) (*exported, error) {
+func (f *exportFlags) export(ctx context.Context, run *merge.Run, out string) (*exported, error) {
 	if out == "" {
-		out = dir
+		out = run.Dir
 	}
-	e := &exported{Dir: dir, Out: out, Files: []string{}, Missing: []string{}, levels: f.levels}
+	e := &exported{Dir: run.Dir, opened: run, Out: out, Files: []string{}, Missing: []string{}, levels: f.levels}
 	o := f.options(out)
 	for format, part := range map[string]aiperf.Parts{formatJSON: aiperf.AggregatePart, formatCSV: aiperf.TablePart} {
 		if f.has(format) {
@@ -138,7 +140,7 @@ func (f *exportFlags) export(ctx context.Context, dir, out string) (*exported, e
 
 // open opens the run, with the service levels that take the place of its own.
 func (e *exported) open() (*report.Run, error) {
-	run, err := report.Open(e.Dir)
+	run, err := report.Of(e.opened)
 	if err == nil && e.levels != nil {
 		run.Info.SLO = e.levels
 	}
@@ -162,7 +164,7 @@ func (e *exported) writeAIPerf(ctx context.Context, o aiperf.Options) error {
 
 // writeParquet writes the records as a table.
 func (e *exported) writeParquet(ctx context.Context) error {
-	run, err := report.Open(e.Dir)
+	run, err := report.Of(e.opened)
 	if err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ func (e *exported) computeInferenceX(ctx context.Context, written bool) (err err
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
-		temporary := exported{Dir: e.Dir, levels: e.levels}
+		temporary := exported{Dir: e.Dir, opened: e.opened, levels: e.levels}
 		if err := temporary.writeAIPerf(ctx, aiperf.Options{Out: out}); err != nil {
 			return err
 		}
@@ -203,7 +205,11 @@ func (f *exportFlags) afterReplay(cmd *cobra.Command, s *measure.Summary, ended 
 	if len(f.formats) == 0 || s == nil || s.Out == "" {
 		return ended
 	}
-	e, err := f.export(context.WithoutCancel(cmd.Context()), s.Out, "")
+	run, err := merge.Open(s.Out, merge.Options{})
+	e := &exported{}
+	if err == nil {
+		e, err = f.export(context.WithoutCancel(cmd.Context()), run, "")
+	}
 	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && len(e.Files) > 0 {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --report wrote %s to %s", strings.Join(e.Files, ", "), e.Out))
 	}

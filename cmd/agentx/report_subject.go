@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/aiperf"
@@ -22,7 +23,10 @@ type subject struct {
 	dir    string
 	levels []slo.Condition // in the place of those of the run; nil: those of the run
 
+	partial bool
+
 	files      *aiperf.Directory // nil: the directory has records of our own
+	opened     *merge.Run        // nil: it has none
 	results    *report.Results
 	summary    *measure.Summary
 	run        *compare.Run
@@ -37,7 +41,7 @@ func (s *subject) errorGate(limit float64) (no, err error) {
 		return inferencex.Gate(s.files.Path, limit), nil
 	}
 	if s.results == nil {
-		run, err := report.Open(s.dir)
+		run, err := report.Of(s.opened)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +60,7 @@ func (s *subject) errorGate(limit float64) (no, err error) {
 func (s *subject) summarize() (*measure.Summary, error) {
 	var err error
 	if s.summary == nil && s.files == nil {
-		s.summary, _, err = replay.Summarize(s.dir, s.levels)
+		s.summary, _, err = replay.Summarize(s.opened, s.levels)
 	}
 	return s.summary, err
 }
@@ -81,7 +85,7 @@ func (s *subject) figure(f slo.Figure) (measure.Number, error) {
 func (s *subject) read() (*compare.Run, error) {
 	var err error
 	if s.run == nil {
-		s.run, err = compare.Read(compare.Source{Dir: s.dir, SLO: s.levels})
+		s.run, err = compare.Read(compare.Source{Dir: s.dir, Files: s.opened, SLO: s.levels})
 	}
 	return s.run, err
 }
@@ -91,7 +95,12 @@ func (s *subject) against(base string) (*compare.Comparison, error) {
 	if s.comparison != nil {
 		return s.comparison, nil
 	}
-	c, err := compare.Make(s.ctx(), []compare.Source{{Dir: base, SLO: s.levels}, {Dir: s.dir, SLO: s.levels}}, compare.Options{})
+	sources := []compare.Source{{Dir: base, SLO: s.levels}, {Dir: s.dir, SLO: s.levels}}
+	if err := openSources(sources[:1], s.partial); err != nil {
+		return nil, err
+	}
+	sources[1].Files = s.opened
+	c, err := compare.Make(s.ctx(), sources, compare.Options{})
 	if err != nil {
 		return nil, err
 	}

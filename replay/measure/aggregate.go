@@ -112,7 +112,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
-		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Part: info.Part, Run: info.Run,
+		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
 	}
 	s.Connection = a.headline.exchange.summary()
 	s.Client = newClient(&s, &a.headline, a.bytesSent, a.bytesReceived, info.Facts)
@@ -120,10 +120,12 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	s.Calibration = info.Calibration.compare(&s)
 	s.Arrivals = info.Arrivals.outcome(a.queued, info.Facts)
 	s.addRates()
+	s.Client.bind(info.Parts)
 	s.Goodput = a.goodput.summary(&s)
+	s.Parts = info.Parts.withFigures(&s)
 	s.Warmup = a.warmup.summary(nil)
 	if f := info.Facts; f != nil {
-		s.Coverage = a.coverage(&info)
+		s.Coverage = a.latest.of(&info, a.rules)
 		s.addFacts(f)
 		s.Valid, s.Reasons = judge(&info, s.OverflowRate, s.Coverage)
 		s.Warmup = a.warmup.summary(f.Warmup)

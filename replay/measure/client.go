@@ -84,7 +84,11 @@ func (s *Summary) client(b *strings.Builder) {
 	}
 	row(b, "client", "%s of CPU%s, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), cores, size(s.Client.PeakRSS), bytefmt.Format(s.Client.BytesSent), bytefmt.Format(s.Client.BytesReceived))
 	if s.Client.Bound {
-		row(b, "", "lateness p99 %s exceeds %s: the client, or a limit set on it, was the bottleneck", seconds(s.Lateness.P99), seconds(maxLateness(s.TTFT)))
+		if isClientBound(s.Lateness, s.TTFT) {
+			row(b, "", "lateness p99 %s exceeds %s: the client, or a limit set on it, was the bottleneck", seconds(s.Lateness.P99), seconds(maxLateness(s.TTFT)))
+		} else {
+			row(b, "", "the client of a part, or a limit set on it, was the bottleneck")
+		}
 		for _, reason := range s.Client.BoundBy {
 			row(b, "", "  %s", reason)
 		}

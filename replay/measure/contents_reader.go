@@ -26,8 +26,8 @@ type contentsReader struct {
 	asked bool   // an entry was needed
 }
 
-// openContents opens the contents of a run.
-func openContents(dir string) contentsReader {
+// openContents opens the contents of a run, and reads so many bytes of them at a time.
+func openContents(dir string, buffer int) contentsReader {
 	c := contentsReader{path: filepath.Join(dir, ContentsFile)}
 	if c.file, c.err = regular.Open(c.path); c.err != nil {
 		if errors.Is(c.err, fs.ErrNotExist) {
@@ -40,7 +40,7 @@ func openContents(dir string) contentsReader {
 		c.err = err
 		return c
 	}
-	c.in, c.size, c.left = bufio.NewReaderSize(c.file, 256<<10), info.Size(), info.Size()
+	c.in, c.size, c.left = bufio.NewReaderSize(c.file, buffer), info.Size(), info.Size()
 	return c
 }
 

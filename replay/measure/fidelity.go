@@ -146,8 +146,8 @@ func (s *Summary) fidelity(b *strings.Builder) {
 		if f.Lanes.Configured > 0 {
 			of = fmt.Sprintf(", of %d", f.Lanes.Configured)
 		}
-		write(fmt.Sprintf("lanes %.1f playing, %.1f with a request in flight%s; requests in flight %.1f, at most %.0f",
-			f.Lanes.Playing, f.Lanes.InFlight, of, f.RequestsInFlight.Mean, f.RequestsInFlight.Max))
+		write(fmt.Sprintf("lanes %.1f playing, %.1f with a request in flight%s; requests in flight %.1f%s, at most %.0f",
+			f.Lanes.Playing, f.Lanes.InFlight, of, f.RequestsInFlight.Mean, s.ClockMargin(true), f.RequestsInFlight.Max))
 	}
 	write(part(f.Gaps.Kept, "%.1f %% of requests sent within 10 ms of their time"), part(f.Client.Time, "client %.2f %% of the time"), part(f.Client.CPU, "%.0f %% of the CPU"))
 }

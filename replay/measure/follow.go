@@ -16,7 +16,7 @@ import (
 // A Writer writes at least four times a second, so ticks closer than that find nothing new.
 func Follow(ctx context.Context, dir string, tick <-chan time.Time) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		r, err := openLines(dir)
+		r, err := OpenLines(dir, recordBuffer)
 		if err != nil {
 			yield(nil, err)
 			return

@@ -3,6 +3,8 @@ package measure
 import (
 	"fmt"
 	"strings"
+
+	"github.com/agentx/agentx/replay/slo"
 )
 
 // levels writes how much of the run met its service levels: the requests, then each condition on the run.
@@ -22,8 +24,8 @@ func (s *Summary) levels(b *strings.Builder) {
 		if g.Unknown > 0 {
 			lacking = fmt.Sprintf(", %d without a value", g.Unknown)
 		}
-		row(b, "goodput", "%s requests/s: %s of the requests, %s of the trees meet %s%s",
-			quantity(g.Rate), percent(g.Share), percent(g.TreeShare), strings.Join(each, ", "), lacking)
+		row(b, "goodput", "%s requests/s%s: %s of the requests, %s of the trees meet %s%s",
+			quantity(g.Rate), s.ClockMargin(true), percent(g.Share), percent(g.TreeShare), strings.Join(each, ", "), lacking)
 	}
 	label := "levels"
 	for _, c := range g.Conditions {
@@ -34,7 +36,11 @@ func (s *Summary) levels(b *strings.Builder) {
 		if *c.Met {
 			met = "met"
 		}
-		row(b, label, "%s: %s, %s", c.Text, FormatFigure(c.Value, c.Unit), met)
+		sure := ""
+		if c.Unit == slo.Rate {
+			sure = s.ClockMargin(true)
+		}
+		row(b, label, "%s: %s%s, %s", c.Text, FormatFigure(c.Value, c.Unit), sure, met)
 		label = ""
 	}
 }

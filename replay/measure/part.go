@@ -46,3 +46,6 @@ func (p *PartInfo) row(b *strings.Builder) {
 	row(b, "part", "%d of %d, from 0: its rates, sums and lanes are of this part alone", p.Number, p.Of)
 	row(b, "", "the whole load, and its verdict: agentx report of the directory above")
 }
+
+// MaxParts is the largest number of parts of a load: each plays a lane.
+const MaxParts = 1 << 16

@@ -58,3 +58,18 @@ func TestNamesOfDirectoriesOfParts(t *testing.T) {
 		require.False(t, ok, name)
 	}
 }
+
+// What the clocks leave open stands behind each figure that crosses parts, never as less than it is.
+func TestMarginOfClocks(t *testing.T) {
+	p := &Parts{Of: 2, Used: 2, Clocks: Clocks{Uncertainty: 0.001}}
+	require.Equal(t, " ± 0.026 %", p.Margin(8, true), "2 ms of 8 s, and of that less 2 ms")
+	require.Equal(t, " ± 2.00 ms", p.Margin(8, false))
+	require.Equal(t, " ± 0.001 %", p.Margin(1e6, true))
+	require.Equal(t, " ± unknown", p.Margin(0.002, true), "the window may be empty")
+	require.Equal(t, " ± unknown", p.Margin(Missing, true))
+	p.Clocks.Uncertainty = Missing
+	require.Equal(t, " ± unknown", p.Margin(8, false))
+	p.Used = 1
+	require.Empty(t, p.Margin(8, true))
+	require.Empty(t, (*Parts)(nil).Margin(8, true))
+}

@@ -3,7 +3,7 @@ package measure
 import "io"
 
 // Rebuild adds the records of a run, in their order.
-func (a *Aggregate) Rebuild(records *RecordReader) error {
+func (a *Aggregate) Rebuild(records Records) error {
 	for {
 		r, err := records.Next()
 		switch {

@@ -29,22 +29,28 @@ const maxLine = 16 << 20
 
 // OpenRecords opens the records in the directory of a run. A run without ContentsFile has records without instants of content
 // messages. The caller must call Close.
-func OpenRecords(dir string) (*RecordReader, error) {
-	r, err := openLines(dir)
+func OpenRecords(dir string) (*RecordReader, error) { return OpenBuffered(dir, recordBuffer) }
+
+// recordBuffer is how many bytes of records are read at a time.
+const recordBuffer = 1 << 20
+
+// OpenBuffered opens the records as OpenRecords does, and reads so many bytes of them at a time.
+func OpenBuffered(dir string, buffer int) (*RecordReader, error) {
+	r, err := OpenLines(dir, buffer)
 	if err == nil {
-		r.contents = openContents(dir)
+		r.contents = openContents(dir, buffer/4)
 	}
 	return r, err
 }
 
-// openLines opens the records without the instants of their content messages.
-func openLines(dir string) (*RecordReader, error) {
+// OpenLines opens the records without the instants of their content messages, and reads so many bytes of them at a time.
+func OpenLines(dir string, buffer int) (*RecordReader, error) {
 	path := filepath.Join(dir, RecordsFile)
 	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &RecordReader{path: path, file: file, in: bufio.NewReaderSize(file, 1<<20), contents: contentsReader{err: errNoContents}}, nil
+	return &RecordReader{path: path, file: file, in: bufio.NewReaderSize(file, buffer), contents: contentsReader{err: errNoContents}}, nil
 }
 
 var errNoContents = errors.New("the instants of content messages are not read")

@@ -68,6 +68,7 @@ type Option struct {
 type RunInfo struct {
 	Run
 	Part          *PartInfo       `json:"part,omitempty"` // nil: the run plays a load alone
+	Parts         *Parts          `json:"-"`              // of which the results are; nil: of one run
 	Lanes         int             `json:"concurrency"`    // 0: trees arrive, and any number of them is played at a time
 	Out           string          `json:"out"`            // directory of the results, empty when none was asked for
 	Records       string          `json:"records"`        // name of the record file in it

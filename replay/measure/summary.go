@@ -60,6 +60,7 @@ type Summary struct {
 	Warmup          *Warmup          `json:"warmup"`            // nil: the run had no warmup
 	ServerMetrics   *ServerMetrics   `json:"server_metrics"`    // nil: none were read
 	Part            *PartInfo        `json:"part,omitempty"`    // nil: the run plays a load alone
+	Parts           *Parts           `json:"parts,omitempty"`   // of which the summary is; nil: it is of one run
 	Run             Run              `json:"run"`               // what was run
 }
 

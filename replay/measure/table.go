@@ -14,6 +14,7 @@ import (
 func (s Summary) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
 	s.Part.row(&b)
+	s.Parts.row(&b)
 	if step, why := s.refusal(); why != "" { // nothing was sent
 		row(&b, step, "%s", why)
 	} else {
@@ -151,14 +152,15 @@ func (s *Summary) laneStart() string {
 	if s.Lanes.FirstRequest.First.IsMissing() {
 		return of
 	}
-	return of + fmt.Sprintf(", first requests from %s to %s",
-		duration(float64(s.Lanes.FirstRequest.First)), duration(float64(s.Lanes.FirstRequest.Last)))
+	return of + fmt.Sprintf(", first requests from %s to %s%s",
+		duration(float64(s.Lanes.FirstRequest.First)), duration(float64(s.Lanes.FirstRequest.Last)), s.ClockMargin(false))
 }
 
 // throughput writes the rates and the counts of tokens.
 func (s *Summary) throughput(b *strings.Builder) {
-	row(b, "throughput", "%s requests/s, %s prompt tokens/s, %s output tokens/s over %s",
-		quantity(s.RequestRate), quantity(s.PromptTokenRate), quantity(s.OutputTokenRate), seconds(s.ThroughputWindow.Seconds))
+	sure := s.ClockMargin(true)
+	row(b, "throughput", "%s requests/s%s, %s prompt tokens/s%s, %s output tokens/s%s over %s%s", quantity(s.RequestRate), sure,
+		quantity(s.PromptTokenRate), sure, quantity(s.OutputTokenRate), sure, seconds(s.ThroughputWindow.Seconds), s.ClockMargin(false))
 	cached := "cached not reported"
 	if !s.TokenHitRate.IsMissing() {
 		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", quantity(s.CachedTokens), 100*s.TokenHitRate)

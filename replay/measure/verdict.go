@@ -39,13 +39,13 @@ func judge(info *RunInfo, overflows Number, coverage *Coverage) (valid *bool, re
 	return valid, reasons
 }
 
-// coverage returns how much of its phase a run covers. It is nil where the gate does not look: without the rule or a scenario, for a
+// of returns how much of its phase a run covers. It is nil where the gate does not look: without the rule or a scenario, for a
 // part of a load, and for a phase that was asked to last less than the least of the scenario.
-func (a *Aggregate) coverage(info *RunInfo) *Coverage {
-	if sc := info.Scenario; !a.rules.CoverageGate || sc == nil || info.isPart() || info.Facts.ExpectedDuration <= 0 || info.Facts.ExpectedDuration < sc.MinDuration {
+func (l *latest) of(info *RunInfo, rules Rules) *Coverage {
+	if sc := info.Scenario; !rules.CoverageGate || sc == nil || info.isPart() || info.Facts.ExpectedDuration <= 0 || info.Facts.ExpectedDuration < sc.MinDuration {
 		return nil
 	}
-	return a.latest.coverage(Nanos(info.Facts.ExpectedDuration))
+	return l.coverage(Nanos(info.Facts.ExpectedDuration))
 }
 
 // Deadlocked returns how many trees of the run deadlocked, those of its warmup included.
@@ -54,4 +54,42 @@ func (s *Summary) Deadlocked() int {
 		return len(s.Deadlocks)
 	}
 	return max(int(s.DeadlockedTrees), len(s.Deadlocks))
+}
+
+// Verdict judges a run by its records, without their figures.
+type Verdict struct {
+	rules                    Rules
+	ended, failed, overflows int // ended well; failed, without the next
+	latest                   latest
+}
+
+// NewVerdict returns a verdict before the first record.
+func NewVerdict(rules Rules) *Verdict { return &Verdict{rules: rules} }
+
+// Add adds a record, which it does not keep.
+func (v *Verdict) Add(r *Record) {
+	if r.Phase == WarmupPhase {
+		return
+	}
+	v.latest.add(r, v.rules)
+	switch {
+	case r.Bucket == ContextOverflow:
+		v.overflows++
+	case r.Bucket == CancelledAtEnd:
+	case r.Error != nil:
+		v.failed++
+	default:
+		v.ended++
+	}
+}
+
+// Join adds the records of another verdict of the same run.
+func (v *Verdict) Join(o *Verdict) {
+	v.ended, v.failed, v.overflows = v.ended+o.ended, v.failed+o.failed, v.overflows+o.overflows
+	v.latest = latest{max(v.latest.firstToken, o.latest.firstToken), max(v.latest.itl, o.latest.itl), max(v.latest.content, o.latest.content)}
+}
+
+// Judge decides as the summary does, about a run that has facts.
+func (v *Verdict) Judge(info *RunInfo) (valid *bool, reasons []string) {
+	return judge(info, shareOf(v.overflows, v.ended+v.failed+v.overflows), v.latest.of(info, v.rules))
 }

@@ -106,6 +106,12 @@ func (w *writer) consoleHead() []string {
 	if p := info.Part; p != nil && p.Of > 1 {
 		lines = append(lines, fmt.Sprintf("part %d of %d, from 0: every number is of this part alone", p.Number, p.Of))
 	}
+	if p := info.Parts; p != nil {
+		lines = append(append(lines, p.Title()), measure.FirstOfParts(p.Problems())...)
+		if clocks := p.ClockText(); clocks != "" {
+			lines = append(lines, clocks)
+		}
+	}
 	lines = append(lines,
 		fmt.Sprintf("agentx %s, model %s, preset %s, %s", info.Version, info.Model, info.Preset, loadOf(info)),
 		"server "+strings.Join(info.URLs, " "),
@@ -123,7 +129,8 @@ func (w *writer) consoleHead() []string {
 		lines = append(lines, "not valid: "+strings.Join(reasons, ", "))
 	}
 	if w := res.Window; w.Known {
-		lines = append(lines, fmt.Sprintf("throughputs divide by %.3f s (%s); inter-token latency divides by %s", w.Seconds, w.Kind, res.ITLDivisor.Rule))
+		lines = append(lines, fmt.Sprintf("throughputs%s divide by %.3f s (%s); inter-token latency divides by %s",
+			info.Parts.Margin(measure.Number(w.Seconds), true), w.Seconds, w.Kind, res.ITLDivisor.Rule))
 	}
 	return append(lines, errorLine(res))
 }

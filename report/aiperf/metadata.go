@@ -111,6 +111,9 @@ func (w *writer) agentx() object {
 	if p := run.Info.Part; p != nil {
 		o.add("part", p)
 	}
+	if p := run.Info.Parts; p != nil {
+		o.add("parts", object{{"of", p.Of}, {"used", p.Used}, {"problems", append([]string{}, p.Problems()...)}, {"clock_uncertainty_s", p.Clocks.Uncertainty}})
+	}
 	o.add("headline", res.HeadlineRule)
 	if w := res.Window; w.Known {
 		o.add("throughput_window", object{{"kind", w.Kind}, {"start_ns", w.Start}, {"end_ns", w.End}, {"seconds", w.Seconds}})

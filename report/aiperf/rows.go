@@ -81,7 +81,7 @@ func (w *writer) writeRows(ctx context.Context) (err error) {
 
 // eachRecord calls use with every record of the run.
 func (w *writer) eachRecord(ctx context.Context, use func(*measure.Record) error) error {
-	reader, err := measure.OpenRecords(w.run.Dir)
+	reader, err := w.run.Files.Records()
 	if err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func (w *writer) writeServer() error {
 	if o.InputConfig, err = compact(inputConfig(w.run)); err != nil {
 		return err
 	}
-	r, err := server.Write(w.run.Dir, &w.run.Info, o)
+	r, err := server.Write(w.run.Files, o)
 	w.written.Files = append(w.written.Files, r.Files...)
 	w.written.Missing = append(w.written.Missing, r.Missing...)
 	return err

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/interval"
@@ -35,7 +36,7 @@ type run struct {
 
 // readRun reads a run: its records, or where it has none the files of AIPerf.
 func readRun(s Source, name string) (*run, error) {
-	if exists(s.Dir, measure.RecordsFile) || exists(s.Dir, measure.RunFile) {
+	if s.Files != nil || exists(s.Dir, measure.RecordsFile) || exists(s.Dir, measure.RunFile) || merge.IsLoad(s.Dir) {
 		return readOurs(s, name)
 	}
 	r, err := readAIPerf(s, name)
@@ -47,11 +48,13 @@ func readRun(s Source, name string) (*run, error) {
 
 // readOurs reads a run of agentx.
 func readOurs(s Source, name string) (*run, error) {
-	info, err := measure.ReadInfo(s.Dir)
-	unknown := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !unknown {
-		return nil, err
+	if s.Files == nil {
+		var err error
+		if s.Files, err = merge.Open(s.Dir, merge.Options{}); err != nil {
+			return nil, err
+		}
 	}
+	info := s.Files.Info
 	if s.SLO != nil {
 		info.SLO = s.SLO
 	}
@@ -59,26 +62,38 @@ func readOurs(s Source, name string) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.Dir, measure.RunFile), err)
 	}
-	r := &run{Source: s, name: name, kind: kindAgentx, samples: interval.NewRun(info, rules)}
+	r := &run{Source: s, name: name, kind: kindAgentx, samples: interval.NewRun(info, rules), lacks: slices.Clone(s.Files.Missing)}
 	if err := r.readRecords(rules, info); err != nil {
 		return nil, err
 	}
-	if r.samples.Seed, err = interval.SeedOf(filepath.Join(s.Dir, measure.RecordsFile)); err != nil {
+	if r.samples.Seed, err = interval.SeedOf(s.Files.RecordFiles()...); err != nil {
 		return nil, err
 	}
 	switch {
-	case unknown:
+	case !s.Files.Known:
 		r.lacks = append(r.lacks, fmt.Sprintf("there is no %s: what was run is not known", measure.RunFile))
 		return r, nil
 	case info.Facts == nil:
 		r.lacks = append(r.lacks, "the run has not ended, or was killed")
 	}
+	if p := r.summary.Parts; p != nil && r.Note == "" {
+		r.Note = partsNote(&r.summary)
+	}
 	r.settings = settingsOf(&info, rules)
 	return r, nil
 }
 
+// partsNote says of which parts of a load a run is, and what their clocks leave open of its rates.
+func partsNote(s *measure.Summary) string {
+	text := s.Parts.Title()
+	if clocks := s.Parts.ClockText(); clocks != "" {
+		text += "; rates" + s.ClockMargin(true) + ": " + clocks
+	}
+	return text
+}
+
 func (r *run) readRecords(rules measure.Rules, info measure.RunInfo) error {
-	reader, err := measure.OpenRecords(r.Dir)
+	reader, err := r.Files.Records()
 	if err != nil {
 		return fmt.Errorf("%s: no results of a run: %w", r.Dir, err)
 	}
@@ -155,6 +170,7 @@ func (r *run) marks() []string {
 	add(s.Client.Bound, "client-bound: the client, or a limit set on it, delayed the requests")
 	add(s.Valid != nil && !*s.Valid, "invalid: %s", joined(s.Reasons))
 	add(s.Valid == nil && r.killed(), "cut short: it did not come to its end")
+	add(!s.Parts.Whole(), "partial: %s", joined(measure.FirstOfParts(s.Parts.Problems())))
 	add(s.Measured == 0, "empty: no request of the headline ended well")
 	if tree := r.requests.medianTree(); r.requests.n() > 0 && r.requests.span() < 3*tree {
 		list = append(list, fmt.Sprintf("short: %s, less than three times its median tree (%s)", seconds(r.requests.span()), seconds(tree)))

@@ -2,7 +2,6 @@ package html
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
@@ -24,7 +23,7 @@ func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*Intervals,
 		return &Intervals{Why: fmt.Sprintf("There are no intervals: they are computed of at most %d requests, and the run has %d.", MaxRequests, n)}, nil
 	}
 	var err error
-	if samples.Seed, err = interval.SeedOf(filepath.Join(run.Dir, measure.RecordsFile)); err != nil {
+	if samples.Seed, err = interval.SeedOf(run.Files.RecordFiles()...); err != nil {
 		return nil, err
 	}
 	list := &Intervals{Of: map[string]map[string][2]float64{}}

@@ -14,7 +14,6 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/interval"
@@ -101,7 +100,7 @@ func read(run *report.Run) (*Builder, *About, error) {
 	} else {
 		about.Summary = written.text
 	}
-	if about.Servers, err = scrape.ReadFile(filepath.Join(run.Dir, scrape.File)); errors.Is(err, fs.ErrNotExist) {
+	if about.Servers, err = run.Files.Servers(); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	} else if err != nil {
 		about.Notes = append(about.Notes, err.Error())
@@ -113,7 +112,7 @@ func read(run *report.Run) (*Builder, *About, error) {
 // readRecords adds the records of a run, the first MaxRequests of them to sample too. It returns their aggregate, nil if there are
 // more and the run has a summary.
 func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure.Record)) (*measure.Aggregate, error) {
-	records, err := measure.OpenRecords(run.Dir)
+	records, err := run.Files.Records()
 	if err != nil {
 		return nil, fmt.Errorf("%s: no results of a run: %w", run.Dir, err)
 	}
@@ -128,7 +127,7 @@ func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure
 			return nil, err
 		}
 		if err := b.Add(r); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", filepath.Join(run.Dir, measure.RecordsFile), n, err)
+			return nil, fmt.Errorf("%s: %w", run.Files.Line(n), err)
 		}
 		if aggregate != nil {
 			aggregate.Add(r)
@@ -159,6 +158,9 @@ const maxSummary = 64 << 20
 // readSummary reads the summary of a run, nil if there is none with its service levels.
 func readSummary(run *report.Run) (*writtenSummary, error) {
 	path := filepath.Join(run.Dir, summaryFile)
+	if run.Info.Parts != nil { // it may be of other parts
+		return nil, nil
+	}
 	text, err := regular.Read(path, maxSummary)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -12,8 +12,23 @@ import (
 // Seed starts the generator: the SHA-256 of the records of a run.
 type Seed [sha256.Size]byte
 
-// SeedOf returns the seed of a file of records.
-func SeedOf(path string) (s Seed, err error) {
+// SeedOf returns the seed of a file of records; of those of several parts the SHA-256 of their digests, one behind the other.
+func SeedOf(paths ...string) (s Seed, err error) {
+	all := sha256.New()
+	for _, path := range paths {
+		if s, err = digest(path); err != nil {
+			return s, err
+		}
+		all.Write(s[:])
+	}
+	if len(paths) != 1 {
+		s = Seed(all.Sum(nil))
+	}
+	return s, nil
+}
+
+// digest returns the SHA-256 of a file.
+func digest(path string) (s Seed, err error) {
 	file, err := regular.Open(path)
 	if err != nil {
 		return s, err

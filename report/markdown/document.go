@@ -27,6 +27,7 @@ type Document struct {
 func (d *Document) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## agentx: %s\n\n", Escape(d.Run.Name))
+	d.parts(&b)
 	d.verdict(&b)
 	d.gates(&b)
 	d.settings(&b)
@@ -35,6 +36,27 @@ func (d *Document) Write(w io.Writer) error {
 	d.differences(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// parts writes whether the run is a part of a load, or which parts of one it has.
+func (d *Document) parts(b *strings.Builder) {
+	if d.Summary == nil {
+		return
+	}
+	if p := d.Summary.Part; p != nil && p.Of > 1 {
+		fmt.Fprintf(b, "**part %d of %d, from 0**: every number is of this part alone\n\n", p.Number, p.Of)
+	}
+	if p := d.Summary.Parts; p != nil {
+		text := p.Title()
+		if clocks := p.ClockText(); clocks != "" {
+			text += "; " + clocks
+		}
+		fmt.Fprintf(b, "**%s**\n\n", text)
+		for _, problem := range measure.FirstOfParts(p.Problems()) {
+			fmt.Fprintf(b, "- %s\n", Escape(problem))
+		}
+		fmt.Fprintln(b)
+	}
 }
 
 // verdict writes whether the run is valid, what bound it, and how its requests ended.
@@ -48,9 +70,6 @@ func (d *Document) verdict(b *strings.Builder) {
 	s := d.Summary
 	if s == nil {
 		return
-	}
-	if p := s.Part; p != nil && p.Of > 1 {
-		fmt.Fprintf(b, "**part %d of %d, from 0**: every number is of this part alone\n\n", p.Number, p.Of)
 	}
 	if s.Valid != nil && *s.Valid {
 		fmt.Fprint(b, "**valid**\n\n")

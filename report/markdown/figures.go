@@ -32,10 +32,18 @@ func (d *Document) figures(b *strings.Builder) {
 	one.figures("of the run", "")
 	for _, m := range measure.MetricList {
 		if !m.OfEach && !d.value(m.Name).IsMissing() {
-			one.row(m.Title, measure.FormatFigure(d.value(m.Name), m.Unit))
+			one.row(m.Title, measure.FormatFigure(d.value(m.Name), m.Unit)+d.margin(m.Unit))
 		}
 	}
 	one.end()
+}
+
+// margin returns what the clocks of parts leave open of a figure in a unit.
+func (d *Document) margin(unit slo.Unit) string {
+	if d.Summary == nil || unit != slo.Rate {
+		return ""
+	}
+	return d.Summary.ClockMargin(true)
 }
 
 func (d *Document) value(name string) measure.Number { return d.Run.Figures[name].Value }
@@ -56,14 +64,14 @@ func (d *Document) levels(b *strings.Builder) {
 		return
 	}
 	g := d.Summary.Goodput
-	fmt.Fprintf(b, "### Service levels\n\n%s good requests, %s of the requests and %s of the trees.\n\n",
-		measure.FormatFigure(g.Rate, slo.Rate), measure.FormatFigure(g.Share, slo.Share), measure.FormatFigure(g.TreeShare, slo.Share))
+	fmt.Fprintf(b, "### Service levels\n\n%s%s good requests, %s of the requests and %s of the trees.\n\n",
+		measure.FormatFigure(g.Rate, slo.Rate), d.margin(slo.Rate), measure.FormatFigure(g.Share, slo.Share), measure.FormatFigure(g.TreeShare, slo.Share))
 	t := table{b: b}
 	t.head("condition", "met by", "")
 	for _, c := range g.Conditions {
 		met, verdict := fmt.Sprintf("%d of %d requests", c.Requests, d.Summary.Measured), ""
 		if c.Met != nil {
-			met, verdict = measure.FormatFigure(c.Value, c.Unit), "**not met**"
+			met, verdict = measure.FormatFigure(c.Value, c.Unit)+d.margin(c.Unit), "**not met**"
 			if *c.Met {
 				verdict = "met"
 			}

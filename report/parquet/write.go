@@ -29,7 +29,7 @@ const groupRows = 16 << 10
 
 // Write writes the records of a run to a file, which appears whole by a rename. ctx carries the options of package durable.
 func Write(ctx context.Context, run *report.Run, path string) (err error) {
-	reader, err := measure.OpenRecords(run.Dir)
+	reader, err := run.Files.Records()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func Write(ctx context.Context, run *report.Run, path string) (err error) {
 }
 
 // writeRows writes the records in groups of rows.
-func writeRows(ctx context.Context, run *report.Run, reader *measure.RecordReader, to io.Writer) error {
+func writeRows(ctx context.Context, run *report.Run, reader measure.Records, to io.Writer) error {
 	schema := lib.SchemaOf(reflect.New(rowType).Interface())
 	w := lib.NewWriter(to, schema, lib.Compression(&zstd.Codec{}), lib.MaxRowsPerRowGroup(groupRows), lib.CreatedBy("agentx", run.Info.Version, run.Info.Commit))
 	for {

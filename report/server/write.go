@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/scrape"
 )
 
@@ -56,13 +57,13 @@ type Result struct {
 	Missing []string // what the files lack, one line each
 }
 
-// Write computes the server metrics of a run from its directory and writes them. A run in which no page answered, or whose
+// Write computes the server metrics of a run and writes them. A run in which no page answered, or whose
 // phases are not known because it was killed, has no files; the latter is told in Missing.
-func Write(dir string, run *measure.RunInfo, o Options) (Result, error) {
+func Write(run *merge.Run, o Options) (Result, error) {
 	if err := o.Validate(); err != nil {
 		return Result{}, fmt.Errorf("server metrics: %w", err)
 	}
-	data, err := scrape.ReadFile(filepath.Join(dir, scrape.File))
+	data, err := run.Servers()
 	if errors.Is(err, fs.ErrNotExist) {
 		return Result{}, nil
 	}
@@ -70,23 +71,23 @@ func Write(dir string, run *measure.RunInfo, o Options) (Result, error) {
 		return Result{}, fmt.Errorf("server metrics: %w", err)
 	}
 	o = o.withDefaults()
-	phases, err := phasesOf(run)
+	phases, err := phasesOf(&run.Info)
 	if err != nil {
 		return Result{}, fmt.Errorf("server metrics: %w", err)
 	}
 	answered := slices.ContainsFunc(data.Endpoints, func(e scrape.Endpoint) bool { return len(e.Answers) > 0 })
 	if _, ok := phases[measure.ProfilingPhase]; !ok || !answered {
 		if answered {
-			return Result{Missing: []string{fmt.Sprintf("%s: the run tells no profiling phase: there are no server metrics", dir)}}, nil
+			return Result{Missing: []string{fmt.Sprintf("%s: the run tells no profiling phase: there are no server metrics", run.Dir)}}, nil
 		}
 		return Result{}, nil
 	}
 	r := Result{Files: []string{o.JSONName, o.CSVName}}
 	if data.Torn {
-		r.Missing = append(r.Missing, fmt.Sprintf("%s: the last line is cut off and left out", filepath.Join(dir, scrape.File)))
+		r.Missing = append(r.Missing, fmt.Sprintf("%s: the last line is cut off and left out", filepath.Join(run.Dir, scrape.File)))
 	}
 	if o.Out == "" {
-		o.Out = dir
+		o.Out = run.Dir
 	}
 	return r, newExport(data, phases, o).write(o)
 }

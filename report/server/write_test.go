@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/scrape"
 )
 
@@ -47,6 +48,11 @@ func writeScraped(t *testing.T, text string) string {
 	return dir
 }
 
+// resultsOf returns the results in a directory.
+func resultsOf(dir string, info *measure.RunInfo) *merge.Run {
+	return &merge.Run{Dir: dir, Info: *info}
+}
+
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -59,7 +65,7 @@ func readFile(t *testing.T, path string) string {
 // Covers T-59.
 func TestWrite(t *testing.T) {
 	dir := writeScraped(t, scraped)
-	r, err := Write(dir, runOf(), Options{Version: "agentx/1", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`)})
+	r, err := Write(resultsOf(dir, runOf()), Options{Version: "agentx/1", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`)})
 	require.NoError(t, err)
 	assert.Equal(t, Result{Files: []string{JSONFile, CSVFile}}, r)
 	want, err := os.ReadFile("testdata/export.json")
@@ -83,7 +89,7 @@ http://a/metrics,histogram,vllm:time_to_first_token_seconds,seconds,,0,0,
 // TestWriteElsewhere writes under other names into another directory, and says that a line is cut.
 func TestWriteElsewhere(t *testing.T) {
 	dir, out := writeScraped(t, scraped+`{"endpoint":0,"at":17000`), t.TempDir()
-	r, err := Write(dir, runOf(), Options{Out: out, JSONName: "x.json", CSVName: "x.csv"})
+	r, err := Write(resultsOf(dir, runOf()), Options{Out: out, JSONName: "x.json", CSVName: "x.csv"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{filepath.Join(dir, scrape.File) + ": the last line is cut off and left out"}, r.Missing)
 	assert.FileExists(t, filepath.Join(out, "x.csv"))
@@ -101,14 +107,14 @@ func TestWriteElsewhere(t *testing.T) {
 func TestNothingScraped(t *testing.T) {
 	silent := writeScraped(t, strings.Join(strings.SplitAfter(scraped, "\n")[:5], ""))
 	for name, dir := range map[string]string{"no answer": silent, "no file": t.TempDir(), "empty": writeScraped(t, "")} {
-		r, err := Write(dir, runOf(), Options{})
+		r, err := Write(resultsOf(dir, runOf()), Options{})
 		require.NoError(t, err, name)
 		assert.Zero(t, r, name)
 		assert.NoFileExists(t, filepath.Join(dir, JSONFile))
 		assert.NoFileExists(t, filepath.Join(dir, CSVFile))
 	}
 	dir := writeScraped(t, scraped)
-	r, err := Write(dir, &measure.RunInfo{}, Options{})
+	r, err := Write(resultsOf(dir, &measure.RunInfo{}), Options{})
 	require.NoError(t, err)
 	assert.Equal(t, Result{Missing: []string{dir + ": the run tells no profiling phase: there are no server metrics"}}, r)
 }
@@ -119,15 +125,15 @@ func TestWriteRefuses(t *testing.T) {
 		"{\"endpoint\":0,\"url\":\"\"}\n{}\n": "server_metrics.jsonl: line 2: neither an endpoint, a series nor an answer",
 		"nonsense\n":                          "server_metrics.jsonl: line 1: ",
 	} {
-		_, err := Write(writeScraped(t, text), runOf(), Options{})
+		_, err := Write(resultsOf(writeScraped(t, text), runOf()), Options{})
 		require.ErrorContains(t, err, want)
 	}
 	long := runOf()
 	long.Phases[1].Duration = 1e30
-	_, err := Write(writeScraped(t, scraped), long, Options{})
+	_, err := Write(resultsOf(writeScraped(t, scraped), long), Options{})
 	require.ErrorContains(t, err, "phase profiling: ")
 	for _, o := range []Options{{JSONName: "../x"}, {CSVName: "a/b"}, {InputConfig: json.RawMessage("{")}} {
-		_, err := Write(t.TempDir(), runOf(), o)
+		_, err := Write(resultsOf(t.TempDir(), runOf()), o)
 		require.Error(t, err)
 	}
 }

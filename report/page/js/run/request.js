@@ -27,6 +27,8 @@ function describeRequest(requests, i) {
   add("turn", String(requests.turn[i]));
   add("recording", `trace ${shorten(trace.at(tree), 80)}, request ${requests.outer[i]}${requests.inner[i] >= 0 ? `, inner ${requests.inner[i]}` : ""}`);
   add("lane, tree", `${lane[tree]}, ${ordinal[tree]}${pass[tree] ? ` (pass ${pass[tree]} of the trace)` : ""}`);
+  const { parts } = head.summary;
+  if (parts) add("part", `${lane[tree] % parts.of}`);
   add("sent", `${seconds(requests.time[i])}${requests.isWarmup(i) ? ", warmup" : ""}`);
   add("waited for its turn", requests.queued[i] > 0 ? seconds(requests.queued[i] / 1e9) : "");
   add("late", seconds(requests.metrics.lateness[i]));

@@ -18,6 +18,7 @@ pages.run = (page, root) => {
   drawNumbers(root, page, requests, range);
   drawOverTime(root, page, requests, range);
   drawLanes(root, page, requests, range);
+  drawParts(root, page);
   drawDistributions(root, page, requests, range);
   drawSettings(root, page);
   bindFragment(range);
@@ -121,7 +122,8 @@ function sureText(head, range) {
 function sumsText(page, requests, range) {
   const { summary, stride } = page.head, [from, to] = rowsWithin(range, requests.time), c = requests.counts(from, to);
   const seconds = range.to - range.from, whole = !range.selected;
-  const rate = (known, sum) => formatValue(whole ? known : sum / seconds, "/s");
+  const margin = clockMargin(summary, whole ? summary.throughput_window.seconds : seconds);
+  const rate = (known, sum) => formatValue(whole ? known : sum / seconds, "/s") + margin;
   const sum = (known, own) => formatValue(whole ? known : own, "");
   const parts = [
     `${sum(summary.measured, c.measured)} requests (${rate(summary.request_rate, c.measured)})`,
@@ -130,7 +132,7 @@ function sumsText(page, requests, range) {
   ];
   const failed = whole ? summary.errors || {} : c.errors;
   parts.push(failedText(failed));
-  if (summary.goodput) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds));
+  if (summary.goodput) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds, margin));
   return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.`;
 }
 
@@ -147,7 +149,7 @@ function failedText(failed) {
 function cachedText(share) { return share === null || Number.isNaN(share) ? "" : `, ${formatValue(share, "%")} of them cached`; }
 
 // goodText says how many requests met the service levels, and of the whole run how many trees. seconds are those of a selection; 0: the whole.
-function goodText(goodput, requests, from, to, seconds) {
+function goodText(goodput, requests, from, to, seconds, margin = "") {
   const levels = goodput.conditions.filter((c) => c.of_each), good = { ...goodput };
   if (seconds) {
     let judged = 0;
@@ -161,7 +163,7 @@ function goodText(goodput, requests, from, to, seconds) {
     good.share = judged ? good.requests / judged : null;
   }
   const trees = seconds ? "" : `, and all requests of ${groupDigits(String(good.trees))} trees (${formatValue(good.tree_share, "%")}),`;
-  return `goodput ${formatValue(good.rate, "/s")}: ${groupDigits(String(good.requests))} requests (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ") || "no condition"}`;
+  return `goodput ${formatValue(good.rate, "/s")}${margin}: ${groupDigits(String(good.requests))} requests (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ") || "no condition"}`;
 }
 
 function holds(condition, value) {

@@ -5,11 +5,10 @@
 function verdictsOf(head) {
   const s = head.summary, lines = [];
   const add = (good, text, more) => lines.push({ good, text, more: more || [] });
-  const part = s.part && s.part.of > 1;
-  if (part) add(null, `Part ${s.part.number} of ${s.part.of}, from 0: everything here is of this part alone.`);
+  lines.push(...partLines(s));
   if (s.valid === true) add(true, "The run is valid.");
   else if (s.valid === false) add(false, `The run is not valid: ${(s.reasons || []).join(", ")}.`);
-  else if (part && s.run.scenario) add(null, "Not judged: the scenario judges the whole load.");
+  else if (s.part && s.part.of > 1 && s.run.scenario) add(null, "Not judged: the scenario judges the whole load.");
   else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
   else add(null, "Not judged: without a scenario a run is neither valid nor not.", s.reasons || []);
   if (s.client && s.client.bound) {

@@ -1,0 +1,206 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Parts say of which parts of a load results are, and how sure their clocks are: doc/spec/results.md 3.10.
+type Parts struct {
+	Of     int          `json:"of"`     // of the load
+	Used   int          `json:"used"`   // that the figures are over
+	Clocks Clocks       `json:"clocks"` // of these
+	List   []PartReport `json:"list"`   // all of the load, by their numbers
+}
+
+// Clocks say how far the clocks of parts may be off.
+type Clocks struct {
+	Uncertainty Number            `json:"uncertainty"` // seconds: of an instant on the clock of part 0; Missing: not known, the clocks were taken as right
+	Figures     map[string]Number `json:"figures"`     // by how much a figure that crosses parts may be off for that, in its unit
+}
+
+// PartReport is what became of one part.
+type PartReport struct {
+	Number      int       `json:"part"`
+	Host        string    `json:"host"`               // name of its machine; "": not known
+	LeftOut     string    `json:"left_out,omitempty"` // why no figure is over it; "": they are
+	Lost        string    `json:"lost,omitempty"`     // why it has not come to its end; "": it has
+	Requests    int       `json:"requests"`           // sent in the profiling phase
+	Completed   int       `json:"completed"`
+	Failed      int       `json:"failed"` // neither cancelled nor over the context
+	TTFT        Quantiles `json:"ttft"`   // of the headline
+	Lateness    Quantiles `json:"lateness"`
+	Bound       bool      `json:"bound"`       // its client delayed its requests
+	BoundBy     []string  `json:"bound_by"`    // by what; nil: it is not bound
+	Offset      Number    `json:"offset"`      // seconds: of part 0's clock to its own when profiling began; Missing: not known
+	Uncertainty Number    `json:"uncertainty"` // seconds: of an instant of its records; Missing: not known
+}
+
+// PartCounter collects what a PartReport says from the records of one part. It keeps three numbers of a request of the headline.
+type PartCounter struct {
+	report                   PartReport
+	lateness, dispatch, ttft []float64
+}
+
+// Add adds a record, which it does not keep.
+func (c *PartCounter) Add(r *Record) {
+	if r.Phase == WarmupPhase {
+		return
+	}
+	c.report.Requests++
+	switch {
+	case r.Bucket != Profiling && r.Bucket != Cooldown:
+		return
+	case r.Error != nil:
+		c.report.Failed++
+		return
+	}
+	c.report.Completed++
+	if r.Bucket == Cooldown {
+		return
+	}
+	c.lateness, c.dispatch = append(c.lateness, r.Lateness()), append(c.dispatch, r.Sent-r.Admitted)
+	if v, ok := r.TTFT(); ok {
+		c.ttft = append(c.ttft, v)
+	}
+}
+
+// Report returns what was counted, of a part with some facts; nil: it has not come to its end.
+func (c *PartCounter) Report(facts *Facts) PartReport {
+	r := c.report
+	s := Summary{Metrics: Metrics{Lateness: NewStat(c.lateness), TTFT: NewStat(c.ttft)}}
+	client := newClient(&s, &observations{dispatch: c.dispatch}, 0, 0, facts)
+	r.TTFT, r.Lateness = Quantiles{s.TTFT.P50, s.TTFT.P99}, Quantiles{s.Lateness.P50, s.Lateness.P99}
+	r.Bound, r.BoundBy, r.Offset, r.Uncertainty = client.Bound, client.BoundBy, Missing, Missing
+	return r
+}
+
+// Whole reports whether the figures are over all parts, and each has come to its end.
+func (p *Parts) Whole() bool { return len(p.Problems()) == 0 }
+
+// Problems say, a line a part, which parts are left out or were lost; none of no parts, nil.
+func (p *Parts) Problems() (list []string) {
+	if p == nil {
+		return nil
+	}
+	for _, r := range p.List {
+		switch {
+		case r.LeftOut != "":
+			list = append(list, fmt.Sprintf("part %d is left out: %s", r.Number, r.LeftOut))
+		case r.Lost != "":
+			list = append(list, fmt.Sprintf("part %d has what it had written: %s", r.Number, r.Lost))
+		}
+	}
+	return list
+}
+
+// maxNamedParts is how many parts a text names.
+const maxNamedParts = 10
+
+// FirstOfParts returns the first of some lines about parts, and how many more there are.
+func FirstOfParts(lines []string) []string {
+	if len(lines) <= maxNamedParts {
+		return lines
+	}
+	return append(lines[:maxNamedParts:maxNamedParts], fmt.Sprintf("and %d more parts", len(lines)-maxNamedParts))
+}
+
+// Title says of how many parts the figures are.
+func (p *Parts) Title() string {
+	switch {
+	case p.Whole():
+		return plural(p.Of, "part", "parts") + ", the whole load"
+	case p.Used == p.Of:
+		return fmt.Sprintf("NOT THE WHOLE LOAD: %d of %d parts, not all to their ends", p.Used, p.Of)
+	}
+	return fmt.Sprintf("NOT THE WHOLE LOAD: %d of %d parts", p.Used, p.Of)
+}
+
+// ClockText says how far the clocks of the parts agree; "" where only one was used.
+func (p *Parts) ClockText() string {
+	switch u := p.Clocks.Uncertainty; {
+	case p.Used < 2:
+		return ""
+	case u.IsMissing():
+		return "how far their clocks agree is not known: each was taken as right"
+	default:
+		return "their clocks agree within " + seconds(u)
+	}
+}
+
+// row writes which parts the figures are over.
+func (p *Parts) row(b *strings.Builder) {
+	if p == nil {
+		return
+	}
+	text := p.Title()
+	if clocks := p.ClockText(); clocks != "" {
+		text += "; " + clocks
+	}
+	row(b, "parts", "%s", text)
+	for _, problem := range FirstOfParts(p.Problems()) {
+		row(b, "", "  %s", problem)
+	}
+}
+
+// bind makes a client bound if that of a part is.
+func (c *Client) bind(p *Parts) {
+	if p == nil {
+		return
+	}
+	var by []string
+	for _, r := range p.List {
+		if r.Bound {
+			c.Bound = true
+			by = append(by, fmt.Sprintf("part %d (%s): %s", r.Number, r.Host, strings.Join(r.BoundBy, "; ")))
+		}
+	}
+	c.BoundBy = append(c.BoundBy, FirstOfParts(by)...)
+}
+
+// withFigures returns the parts with what the clocks mean for the figures of a summary that cross them: instants of two clocks
+// bound a window. Nil stays nil.
+func (p *Parts) withFigures(s *Summary) *Parts {
+	if p == nil {
+		return nil
+	}
+	q, u := *p, p.Clocks.Uncertainty
+	q.Clocks.Figures = map[string]Number{"duration": 2 * u, "phase_duration": 2 * u, "throughput_window": 2 * u, "first_request": 2 * u}
+	share := clockShare(u, s.ThroughputWindow.Seconds)
+	for name, rate := range map[string]Number{"request_rate": s.RequestRate, "prompt_token_rate": s.PromptTokenRate, "output_token_rate": s.OutputTokenRate, "goodput": s.Goodput.rate()} {
+		q.Clocks.Figures[name] = rate * share
+	}
+	return &q
+}
+
+// clockShare returns by which share of it a rate over some seconds may be off, if both ends of them may be so many seconds off.
+func clockShare(uncertainty, window Number) Number { return ratio(2*uncertainty, window-2*uncertainty) }
+
+// Margin returns what stands behind a figure that crosses parts, such as " ± 0.01 %": of a rate over some seconds, or of a time; "" where
+// none does. p may be nil.
+func (p *Parts) Margin(window Number, isRate bool) string {
+	if p == nil || p.Used < 2 {
+		return ""
+	}
+	u := p.Clocks.Uncertainty
+	share := clockShare(u, window)
+	switch {
+	case u.IsMissing(), isRate && share.IsMissing():
+		return " ± unknown"
+	case isRate:
+		return " ± " + thousandths(100*float64(share)) + " %"
+	}
+	return " ± " + seconds(2*u)
+}
+
+// ClockMargin returns the margin of a rate of the headline, or of a time.
+func (s *Summary) ClockMargin(isRate bool) string {
+	return s.Parts.Margin(s.ThroughputWindow.Seconds, isRate)
+}
+
+// thousandths formats a number that bounds others: never as less than it is, nor as less than 0.001.
+func thousandths(v float64) string {
+	return strconv.FormatFloat(max(1, math.Ceil(v*1000))/1000, 'g', -1, 64)
+}

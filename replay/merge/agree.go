@@ -1,0 +1,79 @@
+package merge
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// setting is something that all parts of a load have in common.
+type setting struct{ name, value string }
+
+// localOptions say where files lie, how a client of its machine does its work, and what it shows: parts may differ in them.
+var localOptions = []string{
+	"part", "out", "overwrite", "cache", "config", "workers", "force", "verify-hit", "wait", "no-wait", "prefault", "json", "quiet", "no-color", "listen",
+	"report", "prefix", "slice-duration", "stats-interval", "StatsInterval", "meet", "meet-timeout",
+}
+
+// settingsOf returns what a run has in common with the other parts of its load: the meeting, or where the parts have not met the
+// dataset, the options and the version.
+func settingsOf(info *measure.RunInfo) []setting {
+	list := []setting{{"meeting", info.Part.Meeting}}
+	if info.Part.Meeting != "" {
+		return list
+	}
+	list = append(list, setting{"version", info.Version}, setting{"commit", info.Commit}, setting{"dataset", info.Dataset.Key})
+	for _, o := range info.Options {
+		if !slices.Contains(localOptions, o.Name) {
+			list = append(list, setting{"option " + o.Name, string(o.Value)})
+		}
+	}
+	return append(list, setting{"load", fmt.Sprintf("concurrency %d, requests %d, trees %d", info.Part.Lanes, info.Part.Requests, info.Part.Trees)})
+}
+
+// agree leaves out the parts of another load: those that do not agree with most of them, of as many with those of the lowest number.
+func (l *load) agree() {
+	type group struct {
+		settings []setting
+		parts    []*part
+	}
+	var groups []*group
+	for _, p := range l.used() {
+		settings := settingsOf(&p.info)
+		k := slices.IndexFunc(groups, func(g *group) bool { return slices.Equal(g.settings, settings) })
+		if k < 0 {
+			k, groups = len(groups), append(groups, &group{settings: settings})
+		}
+		groups[k].parts = append(groups[k].parts, p)
+	}
+	if len(groups) < 2 {
+		return
+	}
+	most := slices.MaxFunc(groups, func(a, b *group) int { return len(a.parts) - len(b.parts) }) // the first of them
+	for _, g := range groups {
+		if g == most {
+			continue
+		}
+		why := difference(g.settings, most.settings)
+		for _, p := range g.parts {
+			p.leftOut = fmt.Sprintf("it is of another load than part %d: %s", most.parts[0].number, why)
+		}
+	}
+}
+
+// difference names the first setting that differs, with both values.
+func difference(a, b []setting) string {
+	value := func(list []setting, name string) string {
+		if k := slices.IndexFunc(list, func(s setting) bool { return s.name == name }); k >= 0 && list[k].value != "" {
+			return list[k].value
+		}
+		return "none"
+	}
+	for _, s := range slices.Concat(a, b) {
+		if x, y := value(a, s.name), value(b, s.name); x != y {
+			return fmt.Sprintf("%s %s, and %s there", s.name, x, y)
+		}
+	}
+	return "its options stand in another order"
+}

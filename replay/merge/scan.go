@@ -1,0 +1,119 @@
+package merge
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// scan is what the records of a part say that the whole load needs before its records are read. It keeps two numbers of a request, and
+// a line of a tree.
+type scan struct {
+	report  measure.PartReport
+	verdict *measure.Verdict
+	flights flights
+	trees   map[int]tree     // by number in the whole load
+	ends    map[string]int64 // of a phase: its last end, nanoseconds of the phase of the load
+
+	uncertainty int64 // the largest of an instant, nanoseconds
+	torn        bool
+}
+
+// tree is a tree of a part.
+type tree struct {
+	trace string
+	begun int64 // nanoseconds since 1970, on the clock of part 0
+}
+
+// smallBuffer is how much of the records of a part is read at a time, bytes: N parts are read beside each other.
+const smallBuffer = 64 << 10
+
+// scan reads the records of all parts that are used once. A part whose records are damaged is left out.
+func (l *load) scan() {
+	var scanning sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, p := range l.used() {
+		free <- struct{}{}
+		scanning.Go(func() {
+			defer func() { <-free }()
+			if err := p.scan(); err != nil {
+				p.leftOut = err.Error()
+			}
+		})
+	}
+	scanning.Wait()
+}
+
+// scan reads the records of the part.
+func (p *part) scan() error {
+	rules, err := measure.RulesOfRun(p.info.Run)
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(p.dir, measure.RunFile), err)
+	}
+	reader, err := measure.OpenLines(p.dir, smallBuffer)
+	if err != nil {
+		return fmt.Errorf("no results of a run: %w", err)
+	}
+	defer reader.Close()
+	s := &scan{verdict: measure.NewVerdict(rules), trees: map[int]tree{}, ends: map[string]int64{}}
+	counter := measure.PartCounter{}
+	for n := 1; ; n++ {
+		r, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		counter.Add(r)
+		s.uncertainty = max(s.uncertainty, p.uncertainty(r))
+		if err := p.adopt(r); err != nil {
+			return fmt.Errorf("%s: line %d: %w", filepath.Join(p.dir, measure.RecordsFile), n, err)
+		}
+		s.add(r, p.phases[r.Phase].origin)
+	}
+	s.report = counter.Report(p.info.Facts)
+	p.seen, s.torn = s, reader.Torn()
+	p.findLoss()
+	return nil
+}
+
+// add adds a record of the whole load.
+func (s *scan) add(r *measure.Record, origin int64) {
+	s.verdict.Add(r)
+	end := measure.Nanos(r.End)
+	s.ends[r.Phase] = max(s.ends[r.Phase], end)
+	if r.Phase == measure.ProfilingPhase {
+		s.flights.add(measure.Nanos(r.Sent), end)
+	}
+	begun := origin + measure.Nanos(r.Due)
+	t, ok := s.trees[r.Tree]
+	if !ok {
+		t = tree{strings.Clone(r.Trace), begun}
+	}
+	t.begun = min(t.begun, begun)
+	s.trees[r.Tree] = t
+}
+
+// findLoss notes that the records do not come to the end of the run.
+func (p *part) findLoss() {
+	if p.seen.torn && p.lost == "" {
+		p.lost = fmt.Sprintf("the last line of %s is cut off", filepath.Join(p.dir, measure.RecordsFile))
+	}
+	if p.lanes == nil || p.lost != "" {
+		return
+	}
+	sent := 0
+	for k := range p.lanes {
+		sent += p.lanes[k].Requests
+	}
+	if sent != p.seen.report.Requests {
+		p.lost = fmt.Sprintf("%s has %d requests of the measured phase, and %s counts %d", filepath.Join(p.dir, measure.RecordsFile), p.seen.report.Requests, measure.LanesFile, sent)
+	}
+}

@@ -131,11 +131,22 @@ func (w *world) fail(r *measure.Record) {
 type skew struct {
 	offset time.Duration
 	drift  float64
-	error  int64 // of a reading at most, ns: its uncertainty; 0: there are no readings
+	error  int64 // of a reading at most, ns: its uncertainty
+	every  int64 // ns from one reading to the next; 0: ten seconds
 }
 
 // own returns the instant of the part's clock, and its inverse, for instants since 1970.
 func (s skew) own(at int64) int64 { return at + int64(s.offset) + int64(s.drift*float64(at-begun)) }
+
+// read makes the instants of a record those that the part's clock shows.
+func (s skew) read(r *measure.Record) {
+	from := origin(r.Phase)
+	for _, at := range []*float64{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.LastToken, &r.End} {
+		if *at > 0 {
+			*at = time.Duration(s.own(from+measure.Nanos(*at)) - s.own(from)).Seconds()
+		}
+	}
+}
 
 // load says how a world is written as parts.
 type load struct {
@@ -181,8 +192,7 @@ func (l load) writePart(t testing.TB, dir string, number int) {
 		}
 		r.Tree, r.Credit = tree, credits[r.Phase]
 		credits[r.Phase]++
-		at := origin(r.Phase)
-		r.Move(s.own(at+measure.Nanos(r.Sent)) - s.own(at) - measure.Nanos(r.Sent)) // lengths stay those of the part's clock
+		s.read(&r)
 		last[r.Phase] = max(last[r.Phase], measure.Nanos(r.End))
 		if r.Phase == measure.ProfilingPhase {
 			sent[r.Lane]++
@@ -231,10 +241,10 @@ func (l load) info(number int, last map[string]int64) measure.RunInfo {
 	return info
 }
 
-// writeClock writes readings of a part's clock every ten seconds and at the end, each off by less than its uncertainty.
+// writeClock writes readings of a part's clock again and again, and at the end, each off by less than its uncertainty.
 func (l load) writeClock(t testing.TB, dir string, s skew, until int64) {
 	var text []byte
-	for at, last := int64(begun-2e8), false; !last; at += 10e9 {
+	for at, last := int64(begun-2e8), false; !last; at += cmp.Or(s.every, 10e9) {
 		if last = at >= until; last {
 			at = until
 		}
@@ -265,7 +275,11 @@ func skewed(of int) (list []skew) {
 	list = append(list, skew{})
 	for k := 1; k < of; k++ {
 		share := 2*float64(k-1)/float64(max(1, of-2)) - 1 // -1 to 1
-		list = append(list, skew{offset: time.Duration(share * 5e9), drift: -share * 100e-6, error: 50_000 + int64(k)*10_000})
+		s := skew{offset: time.Duration(share * 5e9), drift: -share * 100e-6, error: 50_000 + int64(k)*10_000}
+		if k%2 == 1 { // it knows well, again and again: what a request takes is more than what a reading is off
+			s.error, s.every = 5_000, 200e6
+		}
+		list = append(list, s)
 	}
 	return list
 }

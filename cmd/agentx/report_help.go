@@ -2,7 +2,11 @@ package main
 
 // reportHelp is the manual of report.
 const reportHelp = `Show what runs measured, from their records. DIR is a directory of replay --out; that of a list of
-runs stands for those of its runs.
+runs stands for those of its runs. That of a load which several clients played (replay --part) stands
+for all its parts, as one run: instants are moved to the clock of part 0, percentiles are over all
+requests, and behind rates stands what the clocks of the parts leave open. A part that is missing, was
+killed or is of another load is an error; --partial reports the others, and says so above everything.
+DIR/part-00001-of-00004 is one part.
 
   What happened?                        agentx report DIR --format html
   Is it better than last week?          agentx report LASTWEEK DIR --compare

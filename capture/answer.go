@@ -26,7 +26,7 @@ func (x *exchange) ReplyChunk(chunk *carry.Chunk) bool {
 		chunk.Release()
 		return x.lost == ""
 	}
-	if !x.c.pool.hold(int64(len(chunk.Bytes())) + overhead) {
+	if !x.c.pool.hold(x.share, int64(chunk.Size()+overhead)) {
 		x.lose(journal.HoleQueue)
 		chunk.Release()
 		return false
@@ -64,7 +64,7 @@ func (x *exchange) read() {
 func (x *exchange) piece(c *carry.Chunk) {
 	defer func() {
 		failed := recover() != nil
-		x.c.pool.release(int64(len(c.Bytes())) + overhead)
+		x.c.pool.release(x.share, int64(c.Size()+overhead))
 		c.Release()
 		if failed {
 			x.mu.Lock()
@@ -73,8 +73,8 @@ func (x *exchange) piece(c *carry.Chunk) {
 		}
 	}()
 	x.reader.Write(c.Bytes(), c.At)
-	if more := x.reader.Held() - x.kept; more <= 0 || x.c.pool.hold(more) {
-		x.c.pool.release(max(0, -more))
+	if more := x.reader.Held() - x.kept; more <= 0 || x.c.pool.hold(x.share, more) {
+		x.c.pool.release(x.share, max(0, -more))
 		x.kept += more
 		return
 	}
@@ -133,7 +133,7 @@ func (x *exchange) conclude(end *carry.End) {
 	x.mu.Unlock()
 	var r *replied
 	x.c.metrics.timed(stageOutcome, func() { r = x.outcome(end, lost) })
-	x.c.pool.release(x.kept)
+	x.c.pool.release(x.share, x.kept)
 	x.mu.Lock()
 	x.reply, x.reader, x.kept = r, nil, 0
 	x.mu.Unlock()

@@ -29,6 +29,15 @@ func (b *body) pieces() [][]byte {
 	return list
 }
 
+// room returns the memory that the body takes.
+func (b *body) room() int {
+	room := cap(b.whole)
+	for _, c := range b.chunks {
+		room += c.Size()
+	}
+	return room
+}
+
 // append appends the body without the bytes between two places to a text.
 func (b *body) append(text []byte, from, to int) []byte {
 	for _, piece := range b.pieces() {
@@ -55,23 +64,38 @@ var texts [mostText - leastText + 1]sync.Pool
 
 const leastText, mostText = 16, 23 // powers of two: 64 KiB to 8 MiB
 
-// newText returns an empty buffer for a text, whose capacity is less than twice its size.
+// textPool returns the pool of the buffers of a capacity, nil if there is none.
+func textPool(room int) *sync.Pool {
+	if power := bits.Len(uint(room)) - 1; power >= leastText && power <= mostText && room == 1<<power {
+		return &texts[power-leastText]
+	}
+	return nil
+}
+
+// textRoom returns the capacity of the buffer for a text of a size: less than twice that.
+func textRoom(size int) int {
+	if power := bits.Len(uint(max(1, size) - 1)); power >= leastText && power <= mostText {
+		return 1 << power
+	}
+	return size
+}
+
+// newText returns an empty buffer for a text of a size.
 func newText(size int) []byte {
-	power := bits.Len(uint(max(1, size) - 1)) // 1<<power is the capacity
-	if power < leastText || power > mostText {
-		return make([]byte, 0, size)
+	room := textRoom(size)
+	if pool := textPool(room); pool != nil {
+		if b, _ := pool.Get().(*[]byte); b != nil {
+			return *b
+		}
 	}
-	if b, _ := texts[power-leastText].Get().(*[]byte); b != nil {
-		return *b
-	}
-	return make([]byte, 0, 1<<power)
+	return make([]byte, 0, room)
 }
 
 // dropText overwrites a text, whose buffer another one then takes.
 func dropText(text []byte) {
 	clear(text)
-	if power := bits.Len(uint(cap(text))) - 1; power >= leastText && power <= mostText && cap(text) == 1<<power {
+	if pool := textPool(cap(text)); pool != nil {
 		text = text[:0]
-		texts[power-leastText].Put(&text)
+		pool.Put(&text)
 	}
 }

@@ -160,7 +160,7 @@ func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
 		return pass(journal.ReasonOptOut)
 	}
 	x := &exchange{
-		c: c, format: format, at: a.At, suspense: c.suspense(), coding: a.Header.Get("Content-Encoding"),
+		c: c, format: format, share: &share{}, at: a.At, suspense: c.suspense(), coding: a.Header.Get("Content-Encoding"),
 		head:  session.Head{Session: a.Session, Agent: a.Agent, Header: a.Header, RemoteAddr: a.RemoteAddr},
 		final: isFinal(a.Header),
 	}

@@ -34,7 +34,9 @@ type exchange struct {
 	gone     bool           // it has left
 	turn     *turn          // in the line of those that join by their bodies
 	body     []*carry.Chunk // of the request
-	bodySize int64
+	bodySize int            // bytes
+	bodyRoom int            // bytes of memory
+	share    *share
 	lost     journal.Reason // why the exchange is not observed any more
 	status   int
 	reader   *reply.Reader
@@ -56,7 +58,7 @@ func (x *exchange) lose(why journal.Reason) {
 	}
 	x.dropBody()
 	for _, c := range x.replies {
-		x.c.pool.release(int64(len(c.Bytes())) + overhead)
+		x.c.pool.release(x.share, int64(c.Size()+overhead))
 		c.Release()
 	}
 	x.replies = nil
@@ -106,7 +108,8 @@ func (x *exchange) RequestChunk(chunk *carry.Chunk) bool {
 		return false
 	}
 	x.body = append(x.body, chunk)
-	x.bodySize += int64(len(chunk.Bytes()))
+	x.bodySize += len(chunk.Bytes())
+	x.bodyRoom += chunk.Size()
 	return true
 }
 
@@ -128,13 +131,13 @@ func (x *exchange) RequestEnd(err error) {
 		x.lose(why)
 	case err != nil:
 		x.dropBody()
-	case x.lost == "" && !x.c.pool.hold(x.bodySize+overhead):
+	case x.lost == "" && !x.c.pool.hold(x.share, int64(x.bodyRoom+overhead)):
 		x.lose(journal.HoleQueue)
 	}
-	p := &prompt{lost: x.lost, pool: x.c.pool}
+	p := &prompt{lost: x.lost, pool: x.c.pool, share: x.share}
 	known := err != nil || x.lost != ""
 	if !known {
-		p.held = x.bodySize + overhead
+		p.held = int64(x.bodyRoom + overhead)
 	}
 	if !x.c.options.Linear && x.unnamed {
 		x.turn = x.c.line.take(x)
@@ -154,7 +157,7 @@ func (x *exchange) RequestEnd(err error) {
 func (x *exchange) parse(p *prompt) {
 	defer p.guard()
 	x.mu.Lock()
-	p.lost, p.body, x.body = x.lost, body{chunks: x.body, size: int(x.bodySize)}, nil
+	p.lost, p.body, x.body = x.lost, body{chunks: x.body, size: x.bodySize}, nil
 	x.mu.Unlock()
 	p.unread = p.lost == ""
 	if p.unread && !coding.Identity(x.coding) {
@@ -227,6 +230,7 @@ func (x *exchange) join(id session.Identity) error {
 		return err
 	}
 	rec := ticket.Session.Recorder
+	x.c.pool.join(x.share, &rec.share)
 	rec.arrive(ticket, x.format)
 	x.mu.Lock()
 	x.ticket, x.joined = ticket, true

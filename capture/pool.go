@@ -2,8 +2,8 @@ package capture
 
 import "sync"
 
-// pool runs what is pure: a fixed number of workers take tasks in their order. The bytes that wait for workers, or for the order
-// of requests, are bounded.
+// pool runs what is pure: a fixed number of workers take tasks in their order. The memory of what waits for workers, or for the order
+// of requests, is bounded.
 type pool struct {
 	limit int64
 
@@ -11,9 +11,9 @@ type pool struct {
 	more     sync.Cond
 	rest     sync.Cond // nothing is left to do
 	tasks    []func()
-	bytes    int64
-	busy     int // workers with a task
-	finished int // tasks
+	bytes    int64 // of all shares
+	busy     int   // workers with a task
+	finished int   // tasks
 	shut     bool
 	left     chan struct{} // closed when callers stop waiting for tasks
 	done     sync.WaitGroup
@@ -68,22 +68,54 @@ func (p *pool) finish() {
 	}
 }
 
-// hold takes room for bytes. It reports false where there is none.
-func (p *pool) hold(bytes int64) bool {
+// share is the memory that one exchange takes of the queue, or all exchanges of a session.
+type share struct {
+	bytes int64  // guarded by the pool
+	of    *share // of its session, nil before it has one
+}
+
+// whole returns the share of the session, if there is one.
+func (s *share) whole() *share {
+	if s.of != nil {
+		return s.of
+	}
+	return s
+}
+
+// hold takes room for bytes. It reports false where there is none, or the session would have more than three quarters of all: room for a
+// request of the largest size, which is there twice while a worker joins its pieces.
+func (p *pool) hold(s *share, bytes int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bytes+bytes > p.limit {
+	if p.bytes+bytes > p.limit || s.whole().bytes+bytes > p.limit/4*3 {
 		return false
 	}
-	p.bytes += bytes
+	p.add(s, bytes)
 	return true
 }
 
 // release gives room back that hold has taken.
-func (p *pool) release(bytes int64) {
+func (p *pool) release(s *share, bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.bytes -= bytes
+	p.add(s, -bytes)
+}
+
+// add changes what a share has. The pool's lock is held.
+func (p *pool) add(s *share, bytes int64) {
+	p.bytes += bytes
+	s.bytes += bytes
+	if s.of != nil {
+		s.of.bytes += bytes
+	}
+}
+
+// join makes the share of an exchange a part of that of its session.
+func (p *pool) join(s, session *share) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.of = session
+	session.bytes += s.bytes
 }
 
 // used returns the bytes that are held.

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/agentx/agentx/capture/canon"
@@ -20,16 +19,17 @@ type prompt struct {
 	text     []byte // that canon refers to
 	prepared *chain.Prepared
 
-	pool *pool
-	held int64 // bytes, as the pool knows
+	pool  *pool
+	share *share // of its exchange
+	held  int64  // bytes of it
 }
 
 // hold says how many bytes the prompt takes now. It reports false where there is no room.
 func (p *prompt) hold(bytes int64) bool {
-	if more := bytes - p.held; more > 0 && !p.pool.hold(more) {
+	if more := bytes - p.held; more > 0 && !p.pool.hold(p.share, more) {
 		return false
 	} else if more < 0 {
-		p.pool.release(-more)
+		p.pool.release(p.share, -more)
 	}
 	p.held = bytes
 	return true
@@ -50,8 +50,30 @@ func (p *prompt) lose(why journal.Reason) {
 	p.unread, p.text, p.canon, p.prepared = false, nil, nil, nil
 }
 
+// room takes room for the body, and for a text that is joined of it. A prompt for which there is none is lost.
+func (p *prompt) room() bool {
+	ok := p.hold(int64(p.body.room()+textRoom(p.body.size)) + overhead)
+	if !ok {
+		p.lose(journal.HoleQueue)
+	}
+	return ok
+}
+
+// rest keeps room for what the prompt has now.
+func (p *prompt) rest() {
+	room := p.body.room() + cap(p.text)
+	if p.prepared != nil {
+		room += p.prepared.Size()
+	}
+	p.hold(min(p.held, int64(room)+overhead))
+}
+
 // decode undoes the coding of the body.
 func (p *prompt) decode(name string, limit int64) {
+	defer p.guard()
+	if !p.room() {
+		return
+	}
 	coded := p.body.append(newText(p.body.size), 0, 0)
 	decoded, err := coding.Decode(name, coded, limit)
 	dropText(coded)
@@ -64,7 +86,7 @@ func (p *prompt) decode(name string, limit int64) {
 		p.lose(journal.HoleEncoding)
 	case err != nil:
 		p.lose(journal.HoleParse)
-	case !p.hold(int64(len(decoded)) + overhead):
+	case !p.hold(int64(p.body.room()) + overhead):
 		p.lose(journal.HoleQueue)
 	}
 }
@@ -76,31 +98,31 @@ func (p *prompt) join(from, to int) []byte {
 	return p.text
 }
 
-// previous is the member of a body by which a prompt goes on behind a response. That may not be known yet: the order of requests
-// decides.
-var previous = []byte(`"previous_response_id"`)
-
 // identify reads what the body says beside the prompt.
 func (p *prompt) identify() {
+	defer p.guard()
+	if !p.room() {
+		return
+	}
 	var err error
 	if p.options, err = canon.ParseOptions(p.join(0, 0)); err != nil {
 		p.lose(reasonOf(err))
 	}
 	dropText(p.text)
 	p.text = nil
+	p.rest()
 }
 
 // read parses the body, and tokenizes what is new to its session. It leaves that where the prompt goes on behind a response.
 func (p *prompt) read(format canon.Format, tree *chain.Tree) {
 	defer p.guard()
-	defer p.body.drop()
+	if !p.room() {
+		return
+	}
 	p.unread = false
 	var err error
-	if format == canon.Responses && bytes.Contains(p.join(0, 0), previous) {
-		p.canon, err = canon.Parse(format, p.join(0, 0))
-	} else {
-		p.canon, p.prepared, err = tree.Read(format, p.body.pieces(), p.join)
-	}
+	p.canon, p.prepared, err = tree.Read(format, p.body.pieces(), p.join)
+	p.body.drop()
 	p.settle(err)
 }
 
@@ -122,8 +144,8 @@ func (p *prompt) settle(err error) {
 	case p.prepared != nil:
 		dropText(p.text)
 		p.text, p.canon.Segments, p.canon.Elements, p.canon.List, p.canon.ToolsText = nil, nil, nil, nil, nil
-		p.hold(min(p.held, int64(p.prepared.Size())+overhead))
 	}
+	p.rest()
 }
 
 // erase forgets the prompt, and gives its room back.

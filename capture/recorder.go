@@ -24,6 +24,8 @@ type recorder struct {
 	trace   string
 	tree    *chain.Tree // nil: no key could be drawn
 
+	share share // of the queue
+
 	mu       sync.Mutex
 	inbox    []func()
 	running  bool

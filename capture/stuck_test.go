@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -65,7 +66,7 @@ func TestStuckWorkers(t *testing.T) {
 			resp.Body.Close()
 			require.Equal(t, http.StatusOK, resp.StatusCode)
 		}
-		r.patience = 20 * time.Millisecond
+		r.patience = time.Second
 		s, _ := r.end()
 		requireCounted(t, s)
 		require.Equal(t, 1, s.Recorded)
@@ -119,8 +120,8 @@ func TestLostReplies(t *testing.T) {
 	r.requireAtRest()
 }
 
-// Prompts that wait for an upload that does not end take room, and nothing waits for them. When the session ends without it they
-// are recorded.
+// Prompts that wait for an upload that does not end take room, and nothing waits for them: other sessions have room, too. When the
+// session ends without it they are recorded.
 //
 // Covers C-26.
 func TestSlowUpload(t *testing.T) {
@@ -136,15 +137,68 @@ func TestSlowUpload(t *testing.T) {
 	for k := range n {
 		status, _ := r.do("/s/a"+chatPath, "whole", chatBody(fmt.Sprint("number ", k, strings.Repeat(" more", 100))))
 		require.Equal(t, http.StatusOK, status)
-		require.LessOrEqual(t, r.pool.used(), int64(40_000))
+		require.LessOrEqual(t, r.pool.used(), int64(30_000))
 	}
-	s, _ := r.end()
+	require.Greater(t, r.pool.used(), int64(25_000))
+	for k := range 5 {
+		r.do("/s/b"+chatPath, "whole", chatBody(fmt.Sprint("another session ", k)))
+		require.Eventually(t, func() bool { return r.pool.used() <= 30_000 }, 10*time.Second, time.Millisecond)
+	}
+	s, traces := r.end()
 	requireCounted(t, s)
-	require.Equal(t, n+1, s.Requests)
+	require.Equal(t, n+1+5, s.Requests)
+	complete := 0
+	for _, trace := range traces {
+		if len(trace["requests"].([]any)) == 5 {
+			complete++
+		}
+	}
+	require.Equal(t, 1, complete)
 	require.Equal(t, 1, s.NotRecorded["aborted"])
 	require.Positive(t, s.NotRecorded["queue"])
 	require.Positive(t, s.Recorded)
 	r.requireAtRest()
+}
+
+// The queue bounds memory: that of the buffers that wait in it, whatever stands in them.
+//
+// Covers C-26.
+func TestQueueCountsMemory(t *testing.T) {
+	const limit = 1 << 20
+	b := blocking{released: make(chan struct{}), blocked: make(chan struct{}, 2)}
+	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, size := range []int{600, 1100, 5000, 600, 600} {
+			_, _ = io.WriteString(w, ": "+strings.Repeat("x", size)+"\n\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+		_, _ = io.WriteString(w, delta+stopping+counts+done)
+	})
+	r := start(t, upstream, func(o *Options) {
+		b.inner = o.Tokenizer
+		o.Tokenizer, o.Limits.Queue = b, limit
+	})
+	for k := range 2 {
+		r.do(fmt.Sprint("/s/stuck", k, chatPath), "", chatBody("BLOCK"))
+		<-b.blocked
+	}
+	most := int64(0)
+	for k := range 150 {
+		body := chatBody(strings.Repeat("more and ", 60*k))
+		status, _ := r.do(fmt.Sprint("/s/other", k, chatPath), "", body)
+		require.Equal(t, http.StatusOK, status)
+		require.Eventually(t, func() bool { return r.proxy.CopyBytes() <= r.pool.used() && r.flights.now() == 0 }, 10*time.Second, time.Millisecond)
+		most = max(most, r.pool.used())
+	}
+	require.LessOrEqual(t, most, int64(limit))
+	require.Greater(t, most, int64(limit*9/10))
+	r.patience = time.Second
+	s, _ := r.end()
+	requireCounted(t, s)
+	require.Positive(t, s.NotRecorded["queue"])
+	close(b.released)
+	requireNoGoroutines(t)
 }
 
 // A disk that fails at any step changes nothing for the traffic, and what is not on it is counted.

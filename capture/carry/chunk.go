@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// sizes are the lengths of pooled buffers: an event of a stream, a packet, a read.
-var sizes = [...]int{512, 4 << 10, 32 << 10}
+// sizes are the lengths of pooled buffers, from that of an event of a stream to that of a read.
+var sizes = [...]int{512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10}
 
 // Budget bounds the bytes of all copies that are alive.
 type Budget struct {
@@ -26,17 +26,17 @@ func (b *Budget) ample() bool { return b.used.Load() <= b.limit-b.limit/10 }
 
 // copy returns a chunk with the bytes of p, at most the longest buffer; nil when the budget has no room.
 func (b *Budget) copy(p []byte, at int64) *Chunk {
-	size := 0
-	for size < len(sizes)-1 && len(p) > sizes[size] {
-		size++
+	class := 0
+	for class < len(sizes)-1 && len(p) > sizes[class] {
+		class++
 	}
-	if b.used.Add(int64(sizes[size])) > b.limit {
-		b.used.Add(-int64(sizes[size]))
+	if b.used.Add(int64(sizes[class])) > b.limit {
+		b.used.Add(-int64(sizes[class]))
 		return nil
 	}
-	c, _ := b.pools[size].Get().(*Chunk)
+	c, _ := b.pools[class].Get().(*Chunk)
 	if c == nil {
-		c = &Chunk{budget: b, size: size, buffer: make([]byte, sizes[size])}
+		c = &Chunk{budget: b, class: class, buffer: make([]byte, sizes[class])}
 	}
 	c.At, c.n = at, copy(c.buffer, p)
 	c.alive.Store(true)
@@ -48,7 +48,7 @@ type Chunk struct {
 	At     int64 // nanoseconds of Options.Now: when the bytes were read
 	n      int
 	buffer []byte
-	size   int // its place in sizes
+	class  int // of its size, in sizes
 	budget *Budget
 	alive  atomic.Bool
 }
@@ -56,12 +56,15 @@ type Chunk struct {
 // Bytes returns the bytes, which are valid until Release.
 func (c *Chunk) Bytes() []byte { return c.buffer[:c.n] }
 
+// Size returns the bytes of memory that the chunk takes until Release.
+func (c *Chunk) Size() int { return len(c.buffer) }
+
 // Release overwrites the bytes and gives the buffer back. Its owner calls it once.
 func (c *Chunk) Release() {
 	if c.alive.Swap(false) {
 		clear(c.buffer[:c.n])
 		c.budget.used.Add(-int64(len(c.buffer)))
-		c.budget.pools[c.size].Put(c)
+		c.budget.pools[c.class].Put(c)
 	}
 }
 

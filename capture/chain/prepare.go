@@ -31,10 +31,10 @@ type added struct {
 // Tokens returns how many tokens the stream has.
 func (p *Prepared) Tokens() int { return int(p.tokens) }
 
-// Size returns about how many bytes the stream takes until it is applied.
+// Size returns how many bytes of memory the stream takes until it is applied.
 func (p *Prepared) Size() int {
-	const short, token, segment = 16, 4, 96
-	return short*(len(p.keys)+len(p.digests)) + token*len(p.tails) + segment*len(p.added)
+	const short, token, segment = 16, 4, 80
+	return short*(cap(p.keys)+cap(p.digests)) + token*cap(p.tails) + segment*cap(p.added)
 }
 
 // erase overwrites what the tree has by now.

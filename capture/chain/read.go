@@ -17,7 +17,8 @@ type reading struct {
 
 // Read is canon.Parse and Prepare of a body, which is in pieces. Messages and tools that the session has had with the same bytes are not
 // parsed again, so that a body costs what it adds: join returns its text without the bytes between two places, and may be called once more
-// for all of it. The prompt lacks what is not parsed: segments, and ids of results.
+// for all of it. The prompt lacks what is not parsed: segments, and ids of results. One that names a response is parsed as a whole and not
+// prepared: the response may become known before its turn comes.
 func (t *Tree) Read(format canon.Format, body [][]byte, join func(from, to int) []byte) (*canon.Prompt, *Prepared, error) {
 	r := &reading{tree: t, repeated: t.recognize(format, body)}
 	if r.before != nil {
@@ -35,6 +36,13 @@ func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepar
 	if err != nil {
 		return nil, nil, err
 	}
+	if prompt.Previous != "" {
+		if r.before != nil {
+			return nil, nil, errOtherHead
+		}
+		prompt, err = canon.Parse(format, text)
+		return prompt, nil, err
+	}
 	var tools short
 	if prompt.KnownTools {
 		tools = r.like.toolsEnd
@@ -48,9 +56,7 @@ func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepar
 	if err != nil {
 		return nil, nil, err
 	}
-	if prompt.Previous == "" {
-		r.see(format, prompt, prepared)
-	}
+	r.see(format, prompt, prepared)
 	return prompt, prepared, nil
 }
 
@@ -98,7 +104,7 @@ func (r *reading) prepareBehind(p *canon.Prompt, tools short) (*Prepared, error)
 	t.mu.Lock()
 	at, found := t.segments.find(r.last.segment)
 	t.mu.Unlock()
-	if !found || head != r.head || p.Previous != "" || p.Prefix.Bytes == 0 {
+	if !found || head != r.head || p.Prefix.Bytes == 0 {
 		return nil, errOtherHead
 	}
 	segments := p.Segments[p.Head:]

@@ -210,6 +210,25 @@ func TestKnownBytesInOtherPlaces(t *testing.T) {
 	}
 }
 
+// A prompt that names a response is parsed as a whole, whatever the session has had.
+//
+// Covers C-16.
+func TestReadBehindAResponse(t *testing.T) {
+	const tools, asking = `"tools":[{"name":"read"}]`, `{"role":"user","content":"a"}`
+	tree := newTree(t, counting(), 4)
+	_, prepared, err := readWhole(tree, canon.Responses, []byte(`{`+tools+`,"input":[`+asking+`]}`))
+	require.NoError(t, err)
+	_, err = tree.Apply(0, prepared)
+	require.NoError(t, err)
+	for _, behind := range []string{`,"previous_response_id":"r"}`, `,"instructions":"i","previous_response_id":"r"}`} {
+		body := `{` + tools + `,"input":[` + asking + `,` + asking + `]` + behind
+		prompt, prepared, err := readWhole(tree, canon.Responses, []byte(body))
+		require.NoError(t, err)
+		require.Nil(t, prepared)
+		require.Equal(t, parse(t, canon.Responses, body), prompt)
+	}
+}
+
 // textLengths notes the texts that it tokenizes.
 type textLengths struct {
 	Tokenizer

@@ -53,6 +53,19 @@ func NewReader(name string, r io.Reader) (io.Reader, error) {
 	return decoded, nil
 }
 
+// Room returns about how many bytes of memory a reader of a coding keeps when it has decoded so many: tables, and the bytes to which
+// the coding can refer.
+func Room(name string, decoded int64) int64 {
+	const tables, window = 64 << 10, 16 << 20
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "", "identity":
+		return 0
+	case "br", "zstd":
+		return tables + min(decoded, window)
+	}
+	return tables
+}
+
 // Decode returns a body that is at most limit bytes long once decoded. One that is not coded is returned as it is.
 func Decode(name string, body []byte, limit int64) ([]byte, error) {
 	if Identity(name) {

@@ -43,6 +43,7 @@ type answer struct {
 
 	parts []*part
 	texts int // bytes of all parts
+	room  int // bytes of memory for them
 	id    string
 	items []byte
 }
@@ -67,8 +68,12 @@ func (a *answer) part(key int, kind journal.Kinds) *part {
 	}
 	p := &part{key: key, kind: kind}
 	a.parts = append(a.parts, p)
+	a.room += partRoom
 	return p
 }
+
+// partRoom is the memory of a part beside its text.
+const partRoom = 128
 
 // maxParts bounds the parts of an answer that are told apart.
 const maxParts = 4096
@@ -81,9 +86,16 @@ func (a *answer) add(key int, kind journal.Kinds, text []byte) {
 	a.outputs(kind)
 	p := a.part(key, kind)
 	if keep := min(len(text), maxText-a.texts); keep > 0 {
-		p.text = append(p.text, text[:keep]...)
+		a.keep(p, text[:keep])
 		a.texts += keep
 	}
+}
+
+// keep appends to the text of a part.
+func (a *answer) keep(p *part, text []byte) {
+	a.room -= cap(p.text)
+	p.text = append(p.text, text...)
+	a.room += cap(p.text)
 }
 
 // outputs notes that there was output of a kind.

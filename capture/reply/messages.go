@@ -174,7 +174,8 @@ func (a *answer) called(place int, id, name []byte) {
 	p := a.part(place, journal.ToolUse)
 	if p.call.Name == "" {
 		p.call = Call{ID: string(id), Name: string(name)}
-		p.text = append(p.text, name...)
+		a.room += len(id) + len(name)
+		a.keep(p, name)
 	}
 	a.output |= journal.ToolUse
 }

@@ -31,9 +31,10 @@ type Reader struct {
 	answer  answer
 
 	// Of a coded body: the decoder runs as a coroutine, which stops where it needs the next piece.
-	pieces *pieces
-	next   func() (struct{}, bool)
-	stop   func()
+	encoding string
+	pieces   *pieces
+	next     func() (struct{}, bool)
+	stop     func()
 }
 
 // Options say what a reader reads.
@@ -59,7 +60,7 @@ func New(o Options) *Reader {
 	switch {
 	case coding.Identity(o.Encoding):
 	case coding.Known(o.Encoding):
-		r.pieces = &pieces{}
+		r.encoding, r.pieces = o.Encoding, &pieces{}
 		r.next, r.stop = iter.Pull(func(yield func(struct{}) bool) { r.decode(o.Encoding, yield) })
 	default:
 		r.answer.lost = journal.HoleEncoding
@@ -129,9 +130,10 @@ func (r *Reader) End(broken bool) *Facts {
 	return a.facts()
 }
 
-// Held returns the bytes of the reply that the reader keeps.
+// Held returns the bytes of memory that the reader keeps of the reply.
 func (r *Reader) Held() int64 {
-	return int64(len(r.body) + len(r.events.line) + len(r.events.data) + r.answer.texts + len(r.answer.items))
+	room := cap(r.body) + cap(r.events.line) + cap(r.events.data) + r.answer.room + cap(r.answer.items)
+	return int64(room) + coding.Room(r.encoding, r.got)
 }
 
 // Close ends a reader that is not asked for the End. It may be called at any time.

@@ -87,7 +87,7 @@ func (r *responses) added(kind string, place int, delta []byte) {
 }
 
 // forget drops the output so far: the whole response follows, and repeats it.
-func (r *responses) forget() { r.parts, r.texts = nil, 0 }
+func (r *responses) forget() { r.parts, r.texts, r.room = nil, 0, 0 }
 
 func (r *responses) whole(body []byte) {
 	r.parse(body, journal.MarkReplyJSON, r.response)

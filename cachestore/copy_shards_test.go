@@ -74,7 +74,7 @@ func TestCopyOfShardsGoesOn(t *testing.T) {
 	whole := publishedIn(t, from)
 	seen := map[int]bool{} // numbers of shards that were there already
 	for _, workers := range []int{1, 0} {
-		for stop := int64(1); ; stop += 5 {
+		for stop := int64(1); ; stop += 11 {
 			to, steps := t.TempDir(), atomic.Int64{}
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := Copy(durable.WithOptions(ctx, durable.Options{Sync: unsynced.Sync, Step: func(string, string) error {
@@ -113,7 +113,7 @@ func TestEveryFailingStepOfACopyOfShards(t *testing.T) {
 	from := t.TempDir()
 	key := plainToy(40).buildShards(t, from, "a", "b", "c")
 	whole := publishedIn(t, from)
-	for fail := int64(1); ; fail += 3 {
+	for fail := int64(1); ; fail += 7 {
 		to, steps := t.TempDir(), atomic.Int64{}
 		step := func() error {
 			if steps.Add(1) == fail {

@@ -19,13 +19,15 @@ type Directory struct {
 // Info describes a dataset and its parts.
 type Info struct {
 	Key         string      `json:"key"`
-	LastUse     *time.Time  `json:"used"`        // to the hour; nil: not recorded
-	Pin         *PinInfo    `json:"pin"`         // nil: not pinned
-	InUse       string      `json:"in_use"`      // the processes that left a note of use; "": none
-	Directories []Directory `json:"directories"` // the dataset, then its parts
+	LastUse     *time.Time  `json:"used"`             // to the hour; nil: not recorded
+	Pin         *PinInfo    `json:"pin"`              // nil: not pinned
+	InUse       string      `json:"in_use"`           // the processes that left a note of use; "": none
+	Directories []Directory `json:"directories"`      // the dataset, then its parts; of a dataset of shards the dataset and the arenas
+	Shards      *Shards     `json:"shards,omitempty"` // nil, unless the caller has set it to what LookAtShards returns
 }
 
-// Describe reads the manifests of a dataset and its parts. It waits for a dataset that another process is replacing.
+// Describe reads the manifests of a dataset and its parts, without those of shards. It waits for a dataset that another process is
+// replacing.
 func Describe(root, key string) (*Info, error) {
 	info := &Info{Key: key, LastUse: lastUse(root, key)}
 	var err error
@@ -48,7 +50,11 @@ func (d disk) directories(root, key string) ([]Directory, error) {
 	}
 	list := []Directory{dataset}
 	for _, kind := range mmapcache.PartKinds() {
-		part, err := d.directory(root, kind, dataset.Manifest.Parts[kind])
+		named, ok := dataset.Manifest.Parts[kind]
+		if !ok && mmapcache.HasShards(dataset.Manifest) {
+			continue
+		}
+		part, err := d.directory(root, kind, named)
 		if err != nil {
 			return list, err
 		}

@@ -3,6 +3,7 @@ package cachestore
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -157,4 +158,55 @@ func TestRemoveStopsBetweenShards(t *testing.T) {
 	assert.Empty(t, stagingOf(t, root))
 	assert.Len(t, gc(t, root, time.Now().Add(2*time.Hour), forever()).Removed, 6)
 	assert.Empty(t, keysOf(t, root))
+}
+
+// What is missing of the shards of a dataset, or damaged, is said of each. Looking changes nothing and reads no file of a shard.
+func TestLookAtShards(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).buildShards(t, root, "a", "b", "c", "d", "e", "a")
+	dir := func(kind, salt string) string { return filepath.Join(root, kind, keyOf(t, kind, salt)) }
+	look := func() *Shards {
+		info, err := Describe(root, key)
+		require.NoError(t, err)
+		require.Len(t, info.Directories, 2, "the dataset and its arenas")
+		s, err := LookAtShards(t.Context(), root, info.Directories[0].Manifest)
+		require.NoError(t, err)
+		return s
+	}
+	s := look()
+	assert.Equal(t, []int{6, 6, 0, 0, 0}, []int{s.Total, s.Whole, s.Missing, s.Damaged, s.Unreadable})
+	own := int64(0)
+	for _, part := range partsIn(t, root, key)[:10] { // the sixth shard is the first
+		m, err := readManifest(root, part.Kind, part.Key, "")
+		require.NoError(t, err)
+		own += m.Size()
+	}
+	assert.Equal(t, own, s.Bytes)
+	assert.Equal(t, 5*7, s.Files)
+	assert.Equal(t, 5, s.List[5].First)
+
+	require.NoError(t, os.RemoveAll(dir(mmapcache.PlacementKind, "b")))
+	require.NoError(t, os.Truncate(filepath.Join(dir(mmapcache.StructureKind, "c"), "turns.arrow"), 7))
+	require.NoError(t, os.RemoveAll(dir(mmapcache.PlacementKind, "c")))
+	makeOther(t, dir(mmapcache.PlacementKind, "d"))
+	newer(t, dir(mmapcache.StructureKind, "e"))
+	before := snapshotOf(t, root)
+	s = look()
+	assert.Equal(t, []int{6, 2, 1, 2, 1}, []int{s.Total, s.Whole, s.Missing, s.Damaged, s.Unreadable})
+	for k, want := range []struct{ state, why string }{
+		{ShardWhole, ""}, {ShardMissing, dir(mmapcache.PlacementKind, "b")}, {ShardDamaged, "turns.arrow"}, {ShardDamaged, "not the manifest that the dataset names"},
+		{ShardUnreadable, "version 99"}, {ShardWhole, ""},
+	} {
+		assert.Equal(t, want.state, s.List[k].State, k)
+		assert.Contains(t, s.List[k].Why, want.why)
+	}
+	assert.Empty(t, s.List[0].Why)
+	assert.Equal(t, before, snapshotOf(t, root))
+
+	one, err := Describe(root, plainToy(40).build(t, root, "one"))
+	require.NoError(t, err)
+	require.Len(t, one.Directories, 4)
+	none, err := LookAtShards(t.Context(), root, one.Directories[0].Manifest)
+	require.NoError(t, err)
+	assert.Nil(t, none, "it is no list of shards")
 }

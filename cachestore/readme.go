@@ -15,7 +15,7 @@ against inference servers.
 
 Nothing in it is an original: whatever is removed is made again from the traces when it is wanted.
 Every directory below structure/, starts/, arenas/ and dataset/ is named by the hash of what it was
-made from and never changes. A dataset names the three parts that belong to it. Please edit nothing.
+made from and never changes. A dataset names the parts that belong to it. Please edit nothing.
 
   agentx cache ls                         what is here, how large, how old, when last used
   agentx cache gc --max-bytes 20G         free what was not used for longest

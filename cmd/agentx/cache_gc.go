@@ -83,7 +83,7 @@ func reportRemovalWait(cmd *cobra.Command) func(holder string, waited time.Durat
 	}
 }
 
-// printGC prints a report: a line for each thing, then the sum.
+// printGC prints a report: a line for each thing, but one for all parts of a kind where there are many, then the sum.
 func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
 	removed, swept, freed := "removed", "swept", "freed"
 	if r.DryRun {
@@ -93,14 +93,52 @@ func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
 	for _, l := range r.Swept {
 		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytefmt.Format(l.Bytes), l.Owner)
 	}
-	for _, m := range r.Removed {
-		fmt.Fprintf(w, "%s  %-9s  %s  %9s  %s\n", removed, m.Kind, m.Key[:keyShown], bytefmt.Format(m.Bytes), m.Why)
+	for _, g := range groupsOf(r.Removed, func(m cachestore.RemovedDirectory) [2]string { return [2]string{m.Kind, m.Why} }) {
+		bytes := int64(0)
+		for _, m := range g {
+			bytes += m.Bytes
+		}
+		fmt.Fprintf(w, "%s  %-9s  %-*s  %9s  %s\n", removed, g[0].Kind, keyShown, keysText(len(g), g[0].Key), bytefmt.Format(bytes), g[0].Why)
 	}
-	for _, k := range r.Kept {
-		fmt.Fprintf(w, "kept  %-9s  %s  %s\n", filepath.Base(filepath.Dir(k.Path)), filepath.Base(k.Path)[:keyShown], k.Why)
+	for _, g := range groupsOf(r.Kept, kindAndReason) {
+		fmt.Fprintf(w, "kept  %-9s  %-*s  %s\n", filepath.Base(filepath.Dir(g[0].Path)), keyShown, keysText(len(g), filepath.Base(g[0].Path)), g[0].Why)
 	}
 	fmt.Fprintf(w, "%s %s, %s stay\n", freed, bytefmt.Format(r.Freed), bytefmt.Format(r.BytesAfter))
 	if maxBytes >= 0 && r.BytesAfter > maxBytes {
 		fmt.Fprintf(w, "that is more than --max-bytes %s, but nothing else can be removed\n", bytefmt.Format(maxBytes))
 	}
+}
+
+// groupedAbove is how many directories that differ in their key alone get a line each.
+const groupedAbove = 10
+
+// groupsOf divides a list into groups of one, in its order. Those of one kind and reason, where they are many, are one group, in the
+// place of the first.
+func groupsOf[T any](list []T, kind func(T) [2]string) (groups [][]T) {
+	alike := map[[2]string][]T{}
+	for _, x := range list {
+		alike[kind(x)] = append(alike[kind(x)], x)
+	}
+	for k, x := range list {
+		switch all := alike[kind(x)]; {
+		case len(all) > groupedAbove:
+			groups = append(groups, all)
+			alike[kind(x)] = nil
+		case len(all) > 0:
+			groups = append(groups, list[k:k+1])
+		}
+	}
+	return groups
+}
+
+func kindAndReason(k cachestore.KeptDirectory) [2]string {
+	return [2]string{filepath.Dir(k.Path), k.Why}
+}
+
+// keysText names one directory by the beginning of its key, or says how many there are.
+func keysText(n int, key string) string {
+	if n == 1 {
+		return key[:keyShown]
+	}
+	return groupDigits(n) + " of them"
 }

@@ -16,10 +16,14 @@ import (
 )
 
 func newCacheInfo() *cobra.Command {
-	var asJSON bool
+	var asJSON, shards bool
 	cmd := &cobra.Command{
-		Use:     "info CACHE",
-		Short:   "Describe a cache: last use, pin, users, input, files",
+		Use:   "info CACHE",
+		Short: "Describe a cache: last use, pin, users, input, shards, files",
+		Long: `Describe a cache: last use, pin, users, input, files. Of a cache with shards, say how many of them are
+whole, missing or damaged, by manifests and sizes of files: agentx cache verify reads the files.
+
+--shards lists the shards: the numbers of their traces, their turns, size and state.`,
 		Example: "  agentx cache info $(agentx convert demo | tail -n 1)",
 		Args:    checkArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,6 +35,12 @@ func newCacheInfo() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if info.Shards, err = cachestore.LookAtShards(cmd.Context(), root, info.Directories[0].Manifest); err != nil {
+				return err
+			}
+			if info.Shards != nil && !shards {
+				info.Shards.List = nil
+			}
 			w := cmd.OutOrStdout()
 			if asJSON {
 				return printJSON(w, info)
@@ -39,6 +49,7 @@ func newCacheInfo() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&shards, "shards", false, "list the shards")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }
@@ -57,16 +68,44 @@ func printInfo(w io.Writer, info *cachestore.Info) {
 			for _, part := range info.Directories[1:] {
 				size, files = size+part.Manifest.Size(), files+len(part.Manifest.Files)
 			}
+			if s := info.Shards; s != nil {
+				size, files = size+s.Bytes, files+s.Files
+			}
 		}
 		fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytefmt.Format(size), files, whose)
 		if d.Provenance != nil {
 			printProvenance(w, d.Provenance)
+		}
+		if d.Manifest.Kind == mmapcache.DatasetKind && info.Shards != nil {
+			printShardsInfo(w, info.Shards)
 		}
 		printStarts(w, d.Manifest)
 		fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)
 		for _, f := range d.Manifest.Files {
 			fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
 		}
+	}
+}
+
+// printShardsInfo says how many shards of a dataset are there, what is wrong with the others, and of each what it holds if they are
+// listed.
+func printShardsInfo(w io.Writer, s *cachestore.Shards) {
+	fmt.Fprintf(w, "  shards   %s, %s whole", groupDigits(s.Total), groupDigits(s.Whole))
+	for _, n := range []struct {
+		count int
+		state string
+	}{{s.Missing, cachestore.ShardMissing}, {s.Damaged, cachestore.ShardDamaged}, {s.Unreadable, cachestore.ShardUnreadable}} {
+		if n.count > 0 {
+			fmt.Fprintf(w, ", %s %s", groupDigits(n.count), n.state)
+		}
+	}
+	fmt.Fprintln(w)
+	for k, shard := range s.List {
+		fmt.Fprintf(w, "  %6d   traces %d to %d, %s turns, %s, %s", k, shard.First, shard.First+shard.Traces-1, groupDigits(shard.Turns), bytefmt.Format(shard.Bytes), shard.State)
+		if shard.Why != "" {
+			fmt.Fprintf(w, ": %s", shard.Why)
+		}
+		fmt.Fprintln(w)
 	}
 }
 

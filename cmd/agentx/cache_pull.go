@@ -23,8 +23,9 @@ func newCachePull() *cobra.Command {
 		Short: "Copy a cache from a shared root to this node, verified",
 		Long: `Copy a cache, with the parts that it names, from another cache root into the one of this node.
 
-CACHE is a path in that root, or 8 characters or more of a key. It copies only what this node lacks.
-If many jobs on a node pull the same cache, one copies it and the others wait. Every file is
+CACHE is a path in that root, or 8 characters or more of a key. It copies only what this node lacks:
+of a cache with shards those that are missing, several at once. An interrupted pull goes on where it
+was. If many jobs on a node pull the same cache, one copies it and the others wait. Every file is
 verified on arrival, and a cache appears whole or not at all. The last line printed is the path.`,
 		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache pull KEY --from /shared/agentx\n  CACHE=$(agentx cache pull KEY --from /shared/agentx | tail -n 1)",
 		Args:    checkArgs(cobra.ExactArgs(1)),
@@ -62,7 +63,8 @@ type copyReport struct {
 	path, key     string
 	hit, built    bool
 	bytes, copied int64                                 // on disk, all parts; copied
-	parts         map[string]cachestore.CopiedDirectory // by kind
+	parts         map[string]cachestore.CopiedDirectory // by kind; of shards see below
+	shards        *cachestore.ShardCount                // nil for a dataset that is no list of shards
 }
 
 // runCopy copies a dataset. Progress, waiting and warnings go to standard error.
@@ -73,10 +75,15 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*copyRep
 	if err != nil {
 		return nil, err
 	}
-	last := int64(0)
+	last, waited := int64(0), false
 	c, err := cachestore.Copy(cmd.Context(), from, to, key, cachestore.CopyOptions{
-		Wait:   limit,
-		OnWait: func(holder string, waited time.Duration) { p.waiting("cache", holder, waited) },
+		Wait: limit,
+		OnWait: func(holder string, since time.Duration) {
+			if since > 0 || !waited { // of thousands of parts that are waited for the first one is told at once
+				waited = true
+				p.waiting("cache", holder, since)
+			}
+		},
 		Progress: func(done, total int64) {
 			if done > last {
 				p.update("copy", done-last, total)
@@ -97,7 +104,7 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*copyRep
 	if err != nil {
 		return nil, err
 	}
-	s := &copyReport{path: c.Path, key: key, hit: c.Hit(), bytes: bytes, copied: c.Bytes, parts: c.Directories}
+	s := &copyReport{path: c.Path, key: key, hit: c.Hit(), bytes: bytes, copied: c.Bytes, parts: c.Directories, shards: c.Shards}
 	delete(s.parts, mmapcache.DatasetKind)
 	return s, nil
 }
@@ -105,10 +112,14 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*copyRep
 // print prints the result, with a hint in the form for people.
 func (s *copyReport) print(w io.Writer, wall time.Duration, asJSON bool, hint string) error {
 	if asJSON {
-		return printJSON(w, map[string]any{
+		members := map[string]any{
 			"path": s.path, "key": s.key, "hit": s.hit, "built": s.built, "bytes": s.bytes, "bytes_copied": s.copied,
 			"parts": s.parts, "wall": wall.Seconds(),
-		})
+		}
+		if s.shards != nil {
+			members["shards"] = s.shards
+		}
+		return printJSON(w, members)
 	}
 	what := "copied and verified"
 	switch {
@@ -118,7 +129,11 @@ func (s *copyReport) print(w io.Writer, wall time.Duration, asJSON bool, hint st
 		what = "built and verified"
 	}
 	what += foundText(func(kind string) bool { return s.parts[kind].Hit && !s.hit })
-	fmt.Fprintf(w, "%s\n%s on disk, %s copied\n%s\n", what, bytefmt.Format(s.bytes), bytefmt.Format(s.copied), secondsText(wall))
+	shards := ""
+	if n := s.shards; n != nil {
+		shards = fmt.Sprintf(", %s shards (%s found)", groupDigits(n.Total), groupDigits(n.Found))
+	}
+	fmt.Fprintf(w, "%s\n%s on disk, %s copied%s\n%s\n", what, bytefmt.Format(s.bytes), bytefmt.Format(s.copied), shards, secondsText(wall))
 	if hint != "" {
 		fmt.Fprintln(w, hint)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -41,8 +42,12 @@ too. It refuses a pinned cache until agentx cache unpin.`,
 			if asJSON {
 				return printJSON(w, map[string]any{"removed": keys, "bytes": freed, "kept": kept})
 			}
-			for _, k := range kept {
-				fmt.Fprintf(sanitizer{w}, "kept %s: %s\n", k.Path, k.Why)
+			for _, g := range groupsOf(kept, kindAndReason) {
+				what := g[0].Path
+				if len(g) > 1 {
+					what = fmt.Sprintf("%s directories of %s", groupDigits(len(g)), filepath.Dir(g[0].Path))
+				}
+				fmt.Fprintf(sanitizer{w}, "kept %s: %s\n", what, g[0].Why)
 			}
 			fmt.Fprintf(w, "removed %d, %s freed\n", len(keys), bytefmt.Format(freed))
 			return nil

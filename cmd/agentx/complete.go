@@ -234,7 +234,14 @@ func cacheKeys(root, begun string, kinds ...string) (values []string) {
 	if root == "" {
 		return nil
 	}
-	entries, _ := cachestore.List(root) // a root that cannot be read completes nothing
+	var entries []cachestore.Entry // none of a root that cannot be read
+	if slices.Equal(kinds, []string{mmapcache.DatasetKind}) {
+		if all, err := cachestore.Survey(root); err == nil {
+			entries = all.Datasets
+		}
+	} else {
+		entries, _ = cachestore.List(root)
+	}
 	for _, e := range entries {
 		if slices.Contains(kinds, e.Kind) && strings.HasPrefix(e.Key, begun) {
 			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+sanitize(strings.TrimSpace(e.Kind+" "+e.Source)))

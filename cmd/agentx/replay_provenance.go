@@ -22,7 +22,8 @@ func runProvenance(o *replay.Options, r *resolution) (measure.Run, error) {
 	return measure.Run{Version: version, Commit: commit, Dataset: dataset, Options: r.options()}, err
 }
 
-// datasetProvenance returns what a dataset was made from: by its manifests, with names from its provenance.
+// datasetProvenance returns what a dataset was made from: by its manifests, with names from its provenance. Of a dataset of shards
+// its own manifest says what those of structure and starts say of another.
 func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 	info, err := cachestore.Describe(root, key)
 	if err != nil {
@@ -37,8 +38,7 @@ func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 		if err := json.Unmarshal(part.Manifest.PreImage, &image); err != nil {
 			return d, err
 		}
-		switch part.Manifest.Kind {
-		case mmapcache.StructureKind:
+		if image.Rules != nil {
 			d.Profile, d.Changed = profileOf(image.Rules)
 			d.Inputs = image.Inputs
 			if p := part.Provenance; p != nil && len(p.Sources) == len(d.Inputs) {
@@ -46,12 +46,12 @@ func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 					d.Inputs[k].Name = p.Sources[k].Path
 				}
 			}
-		case mmapcache.PlacementKind:
+		}
+		if image.Draws != nil {
 			d.Draws = image.Draws
-		case mmapcache.ArenasKind:
-			if p := part.Provenance; p != nil {
-				d.Corpus, d.Tokenizer = p.Corpus, p.Tokenizer
-			}
+		}
+		if p := part.Provenance; p != nil && part.Manifest.Kind == mmapcache.ArenasKind {
+			d.Corpus, d.Tokenizer = p.Corpus, p.Tokenizer
 		}
 	}
 	return d, nil

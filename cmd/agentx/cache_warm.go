@@ -74,6 +74,9 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*co
 	for kind, p := range r.Parts {
 		s.parts[kind] = cachestore.CopiedDirectory{Key: p.Key, Hit: p.Hit}
 	}
+	if r.Shards != nil {
+		s.shards = &cachestore.ShardCount{Total: r.Shards.Total, Found: r.Shards.Found}
+	}
 	unverified := true // a copy verifies what it copies
 	if here {
 		if s, err = runCopy(cmd, wait, local, to, r.Key); err != nil {

@@ -313,8 +313,15 @@ func TestChunkedRequestsLeaveAtOnce(t *testing.T) {
 	})
 }
 
-// The steps that the proxy adds to are told in virtual time: none takes any here.
+// The steps that the proxy adds to are told in virtual time: none takes any here. What a client takes to upload is not added, though the
+// proxy waits for it where bodies are held.
 func TestAddedTimesAreTold(t *testing.T) {
+	for _, hold := range []bool{false, true} {
+		testAddedTimes(t, hold)
+	}
+}
+
+func testAddedTimes(t *testing.T, hold bool) {
 	var told [3]atomic.Int32
 	virtual(t, func(c net.Conn, in *bufio.Reader) {
 		_, _ = readMessage(in, false)
@@ -326,8 +333,12 @@ func TestAddedTimesAreTold(t *testing.T) {
 			}
 		}
 	}, func(t *testing.T, o *notes, dial func() net.Conn) {
+		o.course.Hold = hold
 		c := dial()
-		_, err := readMessage(send(c, post), false)
+		in := send(c, "POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n")
+		time.Sleep(time.Minute)
+		go func() { _, _ = io.WriteString(c, "{}") }()
+		_, err := readMessage(in, false)
 		require.NoError(t, err)
 		o.one(t)
 		require.Equal(t, int32(1), told[Dispatch].Load())

@@ -30,7 +30,7 @@ type exchange struct {
 	hold   bool
 
 	watch      watch
-	arrived    int64
+	ready      int64        // to be dispatched: when it arrived, or its held body was there
 	firstByte  atomic.Int64 // of the reply, -1 before it; the transport writes it
 	dispatched atomic.Bool  // the head of the request was written
 	last       int64        // when bytes of the upstream came last
@@ -44,8 +44,8 @@ type exchange struct {
 
 // arrive begins an exchange: it cuts the prefix off, tells the observer, and ties the request upstream to its client.
 func (p *Proxy) arrive(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{p: p, w: w, flusher: http.NewResponseController(w), r: r, arrived: p.o.Now()}
-	x.last = x.arrived
+	now := p.o.Now()
+	x := &exchange{p: p, w: w, flusher: http.NewResponseController(w), r: r, ready: now, last: now}
 	x.firstByte.Store(-1)
 	path, query, hasQuery := splitURI(r.RequestURI)
 	session, agent, path := CutPrefix(path)
@@ -59,7 +59,7 @@ func (p *Proxy) arrive(w http.ResponseWriter, r *http.Request) *exchange {
 	x.ctx, x.cancel = context.WithCancel(ctx)
 	x.untie = context.AfterFunc(p.running, x.cancel)
 	x.watch.budget, x.watch.limits = p.copies, &p.o.Limits
-	x.observe(&Arrival{At: x.arrived, Session: session, Agent: agent, Method: r.Method, Path: path, Header: r.Header, RemoteAddr: r.RemoteAddr, Room: p.copies.ample()})
+	x.observe(&Arrival{At: now, Session: session, Agent: agent, Method: r.Method, Path: path, Header: r.Header, RemoteAddr: r.RemoteAddr, Room: p.copies.ample()})
 	x.body.of(x)
 	return x
 }
@@ -112,6 +112,7 @@ func (x *exchange) readBody() bool {
 	}
 	x.body.source = io.NopCloser(&held)
 	x.body.quiet = true
+	x.ready = x.p.o.Now()
 	return true
 }
 
@@ -178,9 +179,7 @@ func (x *exchange) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		WroteHeaders: func() {
 			x.dispatched.Store(true)
-			if !x.hold {
-				x.p.o.Added(Dispatch, x.p.o.Now()-x.arrived)
-			}
+			x.p.o.Added(Dispatch, x.p.o.Now()-x.ready)
 		},
 		GotFirstResponseByte: func() { x.firstByte.Store(x.p.o.Now()) },
 		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {

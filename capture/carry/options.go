@@ -48,7 +48,7 @@ type Stage int
 
 // The stages.
 const (
-	Dispatch  Stage = iota // from the head of the request to its head on the upstream's connection
+	Dispatch  Stage = iota // from the head of the request, or a held body's end, to its head on the upstream's connection
 	FirstByte              // from the first byte of the reply to its head on the client's connection
 	Flush                  // from the read of bytes of a reply to their write
 )

@@ -9,13 +9,13 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// Cache is an open dataset: its tables in memory, its placement and arenas mapped read-only. It may be used by several
-// goroutines until Close. Slices that it returns are views of the mapped files and valid until Close.
+// Cache is an open dataset: its tables in memory, its placement and arenas mapped read-only. The shards of a large dataset are opened when
+// their traces are first asked for. It may be used by several goroutines until Close. Slices that it returns are views of the mapped files and valid until Close.
 type Cache struct {
 	Root      string
 	Manifest  *manifest.Manifest // of the dataset; nil after OpenStructure
-	Structure *Structure         // of a cache of one shard, for those that build on it; Trace, Plan and EachShard read any cache
-	Facts     StructureFacts
+	Structure *Structure         // of a cache of one shard; nil for several. Trace, Plan and EachShard read any cache
+	Facts     StructureFacts     // of all shards
 	Arenas    ArenaFacts
 
 	disk       disk
@@ -44,7 +44,8 @@ func (e Encoding) validate() error {
 }
 
 // Open opens the dataset of a key below a cache root. It checks sizes, headers, the digests of the tables and every index
-// in them. Of the mapped files it checks the size; Verify checks their digests.
+// in them. Of the mapped files it checks the size; Verify checks their digests. Of a dataset of several shards it checks the manifests and
+// the sizes of files: the rest is checked when a trace of the shard is first asked for.
 //
 // An error about damage wraps ErrDamaged and names the file.
 func Open(root, key string) (*Cache, error) { return realDisk().openDataset(root, key) }

@@ -35,31 +35,37 @@ var contents = map[string][]string{
 // CheckContents checks that a manifest lists the files and parts that a directory of its kind has, and no others. Errors
 // wrap ErrDamaged.
 func CheckContents(root string, m *manifest.Manifest) error {
+	_, err := checkContents(root, m)
+	return err
+}
+
+// checkContents is CheckContents that returns the facts of a dataset of shards, which it has read.
+func checkContents(root string, m *manifest.Manifest) (facts DatasetFacts, err error) {
 	dir := filepath.Join(root, m.Kind, m.Key)
 	wanted := contents[m.Kind]
 	for _, f := range m.Files {
 		if !slices.Contains(wanted, f.Name) {
-			return fmt.Errorf("%s: %w: a %s has no such file", filepath.Join(dir, f.Name), manifest.ErrDamaged, m.Kind)
+			return facts, fmt.Errorf("%s: %w: a %s has no such file", filepath.Join(dir, f.Name), manifest.ErrDamaged, m.Kind)
 		}
 	}
 	for _, name := range wanted {
 		if _, ok := m.File(name); !ok {
-			return fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
+			return facts, fmt.Errorf("%s: %w: not in the manifest", filepath.Join(dir, name), manifest.ErrDamaged)
 		}
 	}
-	parts, err := namedKinds(m)
+	parts, facts, err := namedKinds(m)
 	if err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(dir, manifest.FileName), err)
+		return facts, fmt.Errorf("%s: %w", filepath.Join(dir, manifest.FileName), err)
 	}
 	for _, kind := range parts {
 		if _, ok := m.Parts[kind]; !ok {
-			return fmt.Errorf("%s: %w: names no %s", dir, manifest.ErrDamaged, kind)
+			return facts, fmt.Errorf("%s: %w: names no %s", dir, manifest.ErrDamaged, kind)
 		}
 	}
 	if len(m.Parts) != len(parts) {
-		return fmt.Errorf("%s: %w: names %d parts, want %d", dir, manifest.ErrDamaged, len(m.Parts), len(parts))
+		return facts, fmt.Errorf("%s: %w: names %d parts, want %d", dir, manifest.ErrDamaged, len(m.Parts), len(parts))
 	}
-	return checkParts(dir, m)
+	return facts, checkParts(dir, m)
 }
 
 // checkParts checks that a dataset names the parts that its key is made of. Errors wrap ErrDamaged.

@@ -23,8 +23,9 @@
 //
 // # Types
 //
-// A Cache is an open dataset. Its Structure holds what was recorded, as tables: a Plan is one trace of them, with its
-// sessions, turns and the segments that prompts are made of. Plan.Times says when each turn is due and which turns must
+// A Cache is an open dataset. Its traces are numbered: Cache.Plan reads what was recorded of one, with its sessions, turns and the
+// segments that prompts are made of. A large dataset is a list of shards, whose traces are numbered through. A shard is opened when a
+// trace of it is first asked for; Cache.EachShard is the way to read all traces, one shard after another, as a Structure: tables. Plan.Times says when each turn is due and which turns must
 // have completed before it, under a View. A RenderedTrace adds where the text or the token ids of every block lie, and
 // fills a Prompt with the messages of a turn.
 //

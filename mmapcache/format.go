@@ -10,6 +10,9 @@ package mmapcache
 //	ROOT/dataset/KEY/     a manifest that names one of each, or the arenas and a list of shards: a structure and its starts each
 //	ROOT/.staging/        what is being built, or what a crash left of it
 //
+// The traces of a dataset of shards are numbered through the list. What rows of tables say of other rows, and starts.bin of blocks and
+// turns, counts within the shard.
+//
 // Every directory is immutable and named by the hash of everything that could change a byte of it. Its manifest.json
 // (package manifest) describes it; the pre-image there names the Format. It has the files below and provenance.json, and
 // no others. Parts are published before the dataset that names them.

@@ -19,14 +19,14 @@ func (c *Cache) open(key string) error {
 
 // openShards opens the only shard of a dataset. Those of a list it checks as far as their manifests: take opens them.
 func (c *Cache) openShards(key string) (err error) {
-	if c.Manifest, err = c.readPart(DatasetKind, manifest.Part{Key: key}); err != nil {
+	if c.Manifest, err = c.disk.readManifest(c.Root, DatasetKind, key, ""); err != nil {
+		return err
+	}
+	facts, err := checkContents(c.Root, c.Manifest)
+	if err != nil {
 		return err
 	}
 	if HasShards(c.Manifest) {
-		facts, err := DatasetFactsOf(c.Manifest)
-		if err != nil {
-			return err
-		}
 		c.Facts = facts.StructureFacts
 		c.setShards(facts.Shards)
 		return c.checkShards()

@@ -168,8 +168,9 @@ func (c *Cache) checkPart(kind string, p manifest.Part) error {
 	if err != nil {
 		return err
 	}
+	dir := filepath.Join(c.Root, kind, p.Key) + string(filepath.Separator)
 	for _, f := range m.Files {
-		path := filepath.Join(c.Root, kind, p.Key, f.Name)
+		path := dir + f.Name
 		info, err := c.disk.Find(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -93,15 +93,15 @@ func (b *Builder) NameShards(f DatasetFacts) error {
 
 // namedKinds lists the kinds of part that a manifest names in its parts. Those of shards stand in the facts, which it checks.
 // Errors wrap ErrDamaged.
-func namedKinds(m *manifest.Manifest) ([]string, error) {
+func namedKinds(m *manifest.Manifest) (kinds []string, facts DatasetFacts, err error) {
 	switch {
 	case m.Kind != DatasetKind:
-		return nil, nil
+		return nil, facts, nil
 	case HasShards(m):
-		_, err := DatasetFactsOf(m)
-		return []string{ArenasKind}, err
+		facts, err = DatasetFactsOf(m)
+		return []string{ArenasKind}, facts, err
 	}
-	return PartKinds(), nil
+	return PartKinds(), facts, nil
 }
 
 // SessionIDs returns the ids of the sessions of a structure, in order. It reads their table alone. Errors about damage wrap

@@ -3,6 +3,7 @@ package mmapcache
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -40,18 +41,17 @@ func withoutSync(t require.TestingT) context.Context {
 
 // toy is a small cache in plain form: a builder writes it, and tests compare what they read with it.
 type toy struct {
-	corpus []uint32
-	plans  []*Plan
-	starts [][]uint32 // of every trace: its blocks, then its fillers
-	short  bool       // filler is not longer than the corpus
+	corpus   []uint32
+	plans    []*Plan
+	starts   [][]uint32 // of every trace: its blocks, then its fillers
+	short    bool       // filler is not longer than the corpus
+	recorded []float64  // recorded starts of the first traces, milliseconds; NaN: none
 }
 
 // build writes the four directories of a toy below root and returns the dataset's key. salt tells datasets apart.
 func (y *toy) build(t require.TestingT, root, salt string) string {
 	structure := y.buildStructure(t, root, salt)
-	arenas := y.part(t, root, ArenasKind, salt, func(b *Builder) error {
-		return b.BuildArenas(PromptCorpus{y.corpus, vocabularyBytes}, NewMarkerPieces(func(s string) []uint32 { return []uint32{uint32(len(s))} }))
-	})
+	arenas := y.buildArenas(t, root, salt)
 	starts := y.part(t, root, PlacementKind, salt, func(b *Builder) error { return y.writeStarts(t, b) })
 	return y.part(t, root, DatasetKind, salt, func(b *Builder) error {
 		b.AddPart(structure)
@@ -61,15 +61,26 @@ func (y *toy) build(t require.TestingT, root, salt string) string {
 	}).Key
 }
 
+func (y *toy) buildArenas(t require.TestingT, root, salt string) *manifest.Manifest {
+	return y.part(t, root, ArenasKind, salt, func(b *Builder) error {
+		return b.BuildArenas(PromptCorpus{y.corpus, vocabularyBytes}, NewMarkerPieces(func(s string) []uint32 { return []uint32{uint32(len(s))} }))
+	})
+}
+
 func (y *toy) buildStructure(t require.TestingT, root, salt string) *manifest.Manifest {
 	s := NewStructure()
 	blocks := 0
-	for _, p := range y.plans {
+	for k, p := range y.plans {
 		require.NoError(t, s.Append(p))
 		blocks += int(p.Trace.Blocks)
+		if y.recorded != nil && !math.IsNaN(y.recorded[k]) {
+			s.SetRecordedStart(k, y.recorded[k])
+		}
 	}
 	return y.part(t, root, StructureKind, salt, func(b *Builder) error {
-		return b.BuildStructure(s, StructureFacts{Traces: len(y.plans), Sessions: s.Sessions.Len(), Turns: s.Turns.Len(), Blocks: blocks, Rules: TimeRules{ShortFiller: y.short}})
+		return b.BuildStructure(s, StructureFacts{
+			Traces: len(y.plans), Sessions: s.Sessions.Len(), Turns: s.Turns.Len(), Blocks: blocks, Rules: TimeRules{ShortFiller: y.short}, Starts: s.RecordedStarts(),
+		})
 	})
 }
 

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -265,6 +265,11 @@ test-real: build
 # error on the console. AGENTX_PICTURES=DIR keeps pictures to look at.
 test-browser:
 	AGENTX_BROWSER=1 AGENTX_PICTURES=$(abspath $(AGENTX_PICTURES)) go test -run Browser -count=1 -v ./report/... ./simulate/...
+
+# 1, 2 and 4 processes play the parts of a load against one mock: rates and percentiles of their report against the mock's own log. Wants an
+# idle machine.
+test-parts:
+	AGENTX_PARTS=1 go test -run '^TestPartsAgainstTheLogOfTheServer$$' -count=1 -v ./cmd/agentx
 
 # Half an hour at about 1,000 requests a second against a mock that fails in every way it knows: no goroutine, connection or memory
 # may leak, and every request has a record. SOAK=3m is shorter. It writes about 2 MB a second below TMPDIR, and removes them.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type mockFlags struct {
 	seed            int64
 	tokenizer       string
 	verifyLengths   bool
+	log             string
 }
 
 func (f *mockFlags) register(cmd *cobra.Command) {
@@ -40,6 +42,7 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.cacheBlocks, "cache-blocks", 0, fmt.Sprintf("blocks of %d tokens that the prefix cache holds; 0: %d; negative: no cache", mock.BlockTokens, mock.DefaultCacheBlocks))
 	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault and the share of requests that get it (repeatable); see above")
 	flags.Int64Var(&f.seed, "seed", 0, "decides which requests get a fault")
+	flags.StringVar(&f.log, "log", "", "file that gets a line of JSON for each request that was answered: its X-Request-ID, when it arrived, when its first and last token were there, its tokens")
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "tokenizer of --verify-lengths, as agentx help tokenize names them")
 	flags.BoolVar(&f.verifyLengths, "verify-lengths", false, "encode every text prompt again: usage is exact, and GET /stats shows the drift (slow)")
 }
@@ -103,6 +106,14 @@ Kinds of --fault KIND:RATE, with a rate from 0 to 1:
 			config, err := f.config(cmd)
 			if err != nil {
 				return err
+			}
+			if f.log != "" {
+				log, err := os.Create(f.log)
+				if err != nil {
+					return fmt.Errorf("--log: %w", err)
+				}
+				defer log.Close()
+				config.Log = log
 			}
 			l, err := net.Listen("tcp", listen)
 			if err != nil {

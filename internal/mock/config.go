@@ -2,6 +2,7 @@ package mock
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"time"
 )
@@ -42,6 +43,9 @@ type Config struct {
 	Faults []Fault
 	// Seed decides, with the number of a request, which fault it gets.
 	Seed int64
+
+	// Log, if it is not nil, gets a line of JSON for each request that was answered to its end: an Answer. Requests write to it in turn.
+	Log io.Writer
 
 	maxBody int64 // bytes of a body; for tests, 0 is maxBody
 	clock   clock // for tests; nil is the machine's

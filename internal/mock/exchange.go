@@ -37,6 +37,8 @@ type exchange struct {
 
 	start    time.Time // when the body had been read
 	now      time.Time // last reading of the clock
+	first    time.Time // when the first token was there
+	last     time.Time // when the last token was there; zero: the answer was not written to its end
 	out      []byte    // buffered, not written yet
 	head     []byte    // what each chunk of completions begins with
 	events   int       // of a stream of the Responses API
@@ -46,7 +48,8 @@ type exchange struct {
 
 // infer serves one request to a completion endpoint.
 func (s *Server) infer(w http.ResponseWriter, r *http.Request, e *endpoint) {
-	s.counters.arrive(r, s.clock.Now().Sub(s.started))
+	arrived := s.clock.Now()
+	s.counters.arrive(r, arrived.Sub(s.started))
 	s.counters.openRequests.Add(1)
 	defer s.counters.openRequests.Add(-1)
 
@@ -59,8 +62,9 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, e *endpoint) {
 	x.number = s.numbers.Add(1) - 1
 	x.fault = s.faults.of(x.number)
 	x.w, x.rc, x.ctx = w, http.NewResponseController(w), r.Context()
-	x.out, x.unsent, x.produced = x.out[:0], 0, 0
+	x.out, x.unsent, x.produced, x.last = x.out[:0], 0, 0, time.Time{}
 	x.serve(r)
+	s.log.add(x, r, arrived)
 }
 
 func (x *exchange) serve(r *http.Request) {
@@ -229,7 +233,8 @@ func (x *exchange) answerStream() {
 	if x.server.config.TTFT > 0 || x.job != nil { // else the last reading will do
 		x.now = x.server.clock.Now()
 	}
-	x.server.counters.ttft.observe(x.now.Sub(x.start))
+	x.first = x.now
+	x.server.counters.ttft.observe(x.first.Sub(x.start))
 	x.endpoint.begin(x)
 	for i := range x.outputTokens {
 		if x.waitToken(i) != nil {
@@ -245,7 +250,16 @@ func (x *exchange) answerStream() {
 		}
 	}
 	x.endpoint.end(x)
+	x.last = x.loggedNow()
 	_ = x.send()
+}
+
+// loggedNow reads the clock for the log; without one the last reading will do.
+func (x *exchange) loggedNow() time.Time {
+	if x.server.log == nil {
+		return x.now
+	}
+	return x.server.clock.Now()
 }
 
 // token appends the event of the i-th token.
@@ -279,6 +293,8 @@ func (x *exchange) answerWhole() {
 		x.breakOff(hook)
 		return
 	}
+	x.first = x.loggedNow()
+	x.last = x.first
 	x.server.counters.outputTokens.Add(int64(x.outputTokens))
 	writeBody(x.w, http.StatusOK, "application/json", x.out)
 }

@@ -33,6 +33,7 @@ type Server struct {
 	engine    *engine // nil: requests do not wait for one another
 	faults    faultPlan
 	counters  counters
+	log       *answerLog
 	exchanges sync.Pool // of *exchange
 	numbers   atomic.Uint64
 }
@@ -54,6 +55,7 @@ func New(config Config) *Server {
 		mux:    http.NewServeMux(),
 		cache:  newPrefixCache(config.CacheBlocks),
 		faults: planFaults(config.Faults, config.Seed),
+		log:    newAnswerLog(config.Log),
 	}
 	s.started = s.clock.Now()
 	s.engine = newEngine(config, s.started)

@@ -37,8 +37,8 @@ var imports = map[string][]string{
 	"internal/jsonlex":            {},
 	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},
-	"capture/canon":               {"internal/jsonlex"}, // pure: no session, no tokenizer
-	"capture/chain":               {"capture/canon", "github.com/zeebo/xxh3"},
+	"capture/canon":               {"capture/journal", "internal/jsonlex"}, // pure: no session, no tokenizer; of journals it has the words
+	"capture/chain":               {"capture/canon", "capture/journal", "github.com/zeebo/xxh3"},
 	"manifest":                    {},
 	"timeline":                    {},
 	"internal/cachedir":           {"internal/durable", "manifest"}, // reads directories of a cache that other machines may replace

@@ -78,7 +78,7 @@ func (r *recorder) number(q int, req *request, p *prompt) journal.Reason {
 	predecessor := r.predecessor(req)
 	ids := journal.IDs{
 		Q: q, Model: r.model(p.canon.Model), Stream: p.canon.Stream, In: blocks.Tokens, Tools: blocks.Tools, System: blocks.System,
-		Base: blocks.Base, Keep: blocks.Keep, New: blocks.New, Media: p.canon.MediaTokens, Input: journal.Kinds(r.tree.InputTypes(q, predecessor)),
+		Base: blocks.Base, Keep: blocks.Keep, New: blocks.New, Media: p.canon.MediaTokens, Input: r.tree.InputKinds(q, predecessor),
 	}
 	if place != req.ticket.Place {
 		ids.Moved = &place

@@ -74,8 +74,8 @@ func TestLostCodedReply(t *testing.T) {
 //
 // Covers C-26.
 func TestUploadAfterLostReply(t *testing.T) {
-	up := early(http.Header{"Content-Type": {"application/json"}}, bytes.Repeat([]byte(" "), 800), nil)
-	r := start(t, up, func(o *Options) { o.Limits.Queue = 2000 }) // for a piece, not for what the reader keeps of it besides
+	up := early(http.Header{"Content-Type": {"application/json"}}, bytes.Repeat([]byte(" "), 4000), nil)
+	r := start(t, up, func(o *Options) { o.Limits.Queue = 8000 }) // for a piece, not for what the reader keeps of it besides
 	r.upload("/s/a"+chatPath, chatBody(strings.Repeat("some text ", 1000)), func() { r.awaitTasks(1) })
 	s, _ := r.end()
 	require.Equal(t, map[journal.Reason]int{"queue": 1}, s.NotRecorded)

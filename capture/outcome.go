@@ -107,7 +107,7 @@ func (c *Capture) count(texts []string) (n int) {
 func reasonOf(err error) journal.Reason {
 	var why *canon.Error
 	if errors.As(err, &why) {
-		return journal.Reason(why.Reason)
+		return why.Reason
 	}
 	return journal.HoleInvariant
 }

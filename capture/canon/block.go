@@ -3,15 +3,16 @@ package canon
 import (
 	"strings"
 
+	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
 // block writes a block of content, and returns which type of content it is.
-func (b *builder) block(i int32) Types {
+func (b *builder) block(i int32) journal.Kinds {
 	switch b.kind(i) {
 	case jsonlex.String:
 		b.segment(Text, i)
-		return TypeText
+		return journal.Text
 	case jsonlex.Object:
 	default:
 		return b.other(i)
@@ -21,25 +22,25 @@ func (b *builder) block(i int32) Types {
 		return b.textOrOther(i)
 	case "tool_use":
 		b.call(i, nInput)
-		return TypeToolUse
+		return journal.ToolUse
 	case "tool_result":
 		b.result(b.member(i, nToolUseID), b.member(i, nContent), b.isTrue(b.member(i, nIsError)))
-		return TypeToolResult
+		return journal.ToolResult
 	case "thinking":
 		b.segment(Thinking, b.member(i, nThinking))
-		return TypeThinking
+		return journal.Thinking
 	case "redacted_thinking":
 		b.redacted(b.member(i, nData))
-		return TypeThinking
+		return journal.Thinking
 	case "image", "image_url", "input_image":
 		b.image(i)
-		return TypeText
+		return journal.Text
 	case "document", "file", "input_file":
 		b.document(i)
-		return TypeText
+		return journal.Text
 	case "audio", "input_audio":
 		b.audio(i)
-		return TypeText
+		return journal.Text
 	}
 	return b.other(i)
 }
@@ -64,13 +65,13 @@ func (b *builder) textOf(i int32) int32 {
 }
 
 // textOrOther writes a block that says that it is text.
-func (b *builder) textOrOther(i int32) Types {
+func (b *builder) textOrOther(i int32) journal.Kinds {
 	text := b.textOf(i)
 	if text == 0 {
 		return b.other(i)
 	}
 	b.segment(Text, text)
-	return TypeText
+	return journal.Text
 }
 
 // segment writes a segment whose body is a string.
@@ -139,31 +140,31 @@ func (b *builder) resultPart(i int32) {
 }
 
 // other writes what no rule knows, as JSON. The ids that link calls and results go.
-func (b *builder) other(i int32) Types {
-	if b.otherTypes(i) == TypeText {
+func (b *builder) other(i int32) journal.Kinds {
+	if b.otherKinds(i) == journal.Text {
 		return b.otherWithout(i)
 	}
 	return b.otherWithout(i, "id", "tool_use_id", "call_id")
 }
 
-// otherTypes returns the type of content that a value is by the name of its type.
-func (b *builder) otherTypes(i int32) Types {
+// otherKinds returns the type of content that a value is by the name of its type.
+func (b *builder) otherKinds(i int32) journal.Kinds {
 	if b.kind(i) != jsonlex.Object {
-		return TypeText
+		return journal.Text
 	}
 	switch kind := b.word(b.member(i, nType)); {
 	case strings.HasSuffix(kind, "tool_use"), strings.HasSuffix(kind, "_call"):
-		return TypeToolUse
+		return journal.ToolUse
 	case strings.HasSuffix(kind, "tool_result"), strings.HasSuffix(kind, "_call_output"):
-		return TypeToolResult
+		return journal.ToolResult
 	}
-	return TypeText
+	return journal.Text
 }
 
 // otherWithout writes a value as JSON without cache_control and further members.
-func (b *builder) otherWithout(i int32, keys ...string) Types {
+func (b *builder) otherWithout(i int32, keys ...string) journal.Kinds {
 	b.token(Other)
 	b.text(b.compactWithout(i, append(keys, "cache_control")...))
 	b.token(End)
-	return b.otherTypes(i)
+	return b.otherKinds(i)
 }

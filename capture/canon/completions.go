@@ -1,6 +1,9 @@
 package canon
 
-import "github.com/agentx/agentx/internal/jsonlex"
+import (
+	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/jsonlex"
+)
 
 // idsOfSegment is how many token ids a segment has, so that a list that grows has most of its segments again.
 const idsOfSegment = 1024
@@ -43,7 +46,7 @@ func (b *builder) onlyPrompt(l *jsonlex.Lexer) error {
 		return malformed(err)
 	}
 	b.textBlock([]byte(text))
-	b.cut(TypeText)
+	b.cut(journal.Text)
 	return nil
 }
 
@@ -60,7 +63,7 @@ func (b *builder) ids(l *jsonlex.Lexer) error {
 	}
 	for from := 0; from < len(ids); from += idsOfSegment {
 		b.parts = append(b.parts, Part{Kind: TokenIDs, IDs: ids[from:min(from+idsOfSegment, len(ids))]})
-		b.cut(TypeText)
+		b.cut(journal.Text)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
@@ -15,24 +16,22 @@ const (
 	maxMediaTokens = 1 << 24
 )
 
-// Why a prompt has no stream, as a trace's note says it.
-const (
-	ParseRequest = "parse_request"
-	Unhashable   = "unhashable"
-)
-
 // Error is about a body without a canonical stream. It says nothing of what the body contains.
 type Error struct {
-	Reason  string // ParseRequest or Unhashable
+	Reason  journal.Reason // HoleParse, HoleUnhashable or HoleOversize
 	Problem string
 }
 
-var errNoObject = &Error{ParseRequest, "the body is no JSON object"}
+var errNoObject = &Error{journal.HoleParse, "the body is no JSON object"}
 
-func (e *Error) Error() string { return e.Reason + ": " + e.Problem }
+func (e *Error) Error() string { return string(e.Reason) + ": " + e.Problem }
+
+func oversize(format string, args ...any) error {
+	return &Error{journal.HoleOversize, fmt.Sprintf(format, args...)}
+}
 
 func unhashable(format string, args ...any) error {
-	return &Error{Unhashable, fmt.Sprintf(format, args...)}
+	return &Error{journal.HoleUnhashable, fmt.Sprintf(format, args...)}
 }
 
 // malformed returns the error about a body that is no JSON. The lexer's own text quotes a byte of the body, so it is left
@@ -42,7 +41,7 @@ func malformed(err error) error {
 		return err
 	}
 	if syntax := (*jsonlex.SyntaxError)(nil); errors.As(err, &syntax) {
-		return &Error{ParseRequest, fmt.Sprintf("the body is malformed JSON at byte %d", syntax.Offset)}
+		return &Error{journal.HoleParse, fmt.Sprintf("the body is malformed JSON at byte %d", syntax.Offset)}
 	}
-	return &Error{ParseRequest, "the body is malformed JSON"}
+	return &Error{journal.HoleParse, "the body is malformed JSON"}
 }

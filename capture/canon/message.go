@@ -1,6 +1,9 @@
 package canon
 
-import "github.com/agentx/agentx/internal/jsonlex"
+import (
+	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/jsonlex"
+)
 
 // message writes a message whose content is all that it has: those of Anthropic, and messages among the items of Responses.
 func (b *builder) message(m int32) error {
@@ -23,21 +26,21 @@ func (b *builder) chatMessage(m int32) error {
 	b.beginMessage(name)
 	if string(name) == "tool" {
 		b.result(b.member(m, nToolCallID), b.member(m, nContent), false)
-		b.cut(TypeToolResult)
+		b.cut(journal.ToolResult)
 		return nil
 	}
 	if reasoning := b.member(m, nReasoning); b.kind(reasoning) == jsonlex.String {
 		b.segment(Thinking, reasoning)
-		b.cut(TypeThinking)
+		b.cut(journal.Thinking)
 	}
 	b.content(b.member(m, nContent))
 	if refusal := b.member(m, nRefusal); b.kind(refusal) == jsonlex.String {
 		b.segment(Text, refusal)
-		b.cut(TypeText)
+		b.cut(journal.Text)
 	}
 	if audio := b.member(m, nAudio); b.kind(audio) == jsonlex.Object {
 		b.audio(audio)
-		b.cut(TypeText)
+		b.cut(journal.Text)
 	}
 	b.chatCalls(m)
 	return nil
@@ -48,12 +51,12 @@ func (b *builder) chatCalls(m int32) {
 	if list := b.member(m, nToolCalls); b.kind(list) == jsonlex.Array {
 		for i := b.values[list].first; i != 0; i = b.values[i].next {
 			b.chatCall(i)
-			b.cut(TypeToolUse)
+			b.cut(journal.ToolUse)
 		}
 	}
 	if call := b.member(m, nFunctionCall); b.kind(call) == jsonlex.Object {
 		b.call(call, nArguments)
-		b.cut(TypeToolUse)
+		b.cut(journal.ToolUse)
 	}
 }
 

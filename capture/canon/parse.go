@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 
+	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
@@ -134,13 +135,13 @@ func (b *builder) system(field int32, write func(block int32, index int) bool) e
 	blocks := len(b.prompt.Segments)
 	if b.kind(field) == jsonlex.String {
 		if write(field, 0) {
-			b.cut(TypeText)
+			b.cut(journal.Text)
 		}
 	} else {
 		index := 0
 		for i := b.values[field].first; i != 0; i = b.values[i].next {
 			if write(i, index) {
-				b.cut(TypeText)
+				b.cut(journal.Text)
 			}
 			index++
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/capture/journal"
 )
 
 // requireOracle compares a body with the oracle, in every format.
@@ -196,8 +198,8 @@ func TestErrorsNameTheReason(t *testing.T) {
 		`{"messages":["secret"]}`:     "unhashable: a message is no object",
 		`{"messages":[{}]}`:           "unhashable: a message has no role",
 		`{"messages":[],"tools":"a"}`: "unhashable: the tools are no list",
-		`{"messages":[` + strings.Repeat(`{"role":"user","content":[{}]},`, maxValues/4+1) + `{}]}`:                       "unhashable: the body has more than 1048576 values",
-		`{"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"image"},`, maxMediaTokens/1000+1) + `""]}]}`: "unhashable: the prompt has more than 16777216 tokens of media",
+		`{"messages":[` + strings.Repeat(`{"role":"user","content":[{}]},`, maxValues/4+1) + `{}]}`:                       "oversize: the body has more than 1048576 values",
+		`{"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"image"},`, maxMediaTokens/1000+1) + `""]}]}`: "oversize: the prompt has more than 16777216 tokens of media",
 	} {
 		_, err := Parse(Chat, []byte(body))
 		require.EqualError(t, err, want)
@@ -262,18 +264,18 @@ func TestItemsThatNoRuleKnows(t *testing.T) {
 		{"id":"o_1","type":"computer_call_output","status":"s","call_id":"c","output":[1]}]}`)
 	require.Equal(t, `A0000005 A0000017 "{\"type\":\"web_search_call\",\"action\":{\"id\":1,\"status\":2}}" A000001F | `+
 		`A0000006 A0000017 "{\"type\":\"computer_call_output\",\"output\":[1]}" A000001F |`, words(p.Segments))
-	require.Equal(t, []Types{TypeToolUse, TypeToolResult}, []Types{p.Segments[0].Types, p.Segments[1].Types})
+	require.Equal(t, []journal.Kinds{journal.ToolUse, journal.ToolResult}, []journal.Kinds{p.Segments[0].Kinds, p.Segments[1].Kinds})
 }
 
 // Kinds of content have the bits of the journal.
-func TestTypesOfSegments(t *testing.T) {
+func TestKindsOfSegments(t *testing.T) {
 	p := parse(t, Messages, `{"tools":[{}],"system":"a","messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image"},{"type":"tool_result"},{"type":"web_search_tool_result"}]},
 		{"role":"assistant","content":[{"type":"thinking"},{"type":"redacted_thinking"},{"type":"tool_use"},{"type":"server_tool_use"},{"type":"new"}]},{"role":"user","content":[]}]}`)
-	var types []Types
+	var kinds []journal.Kinds
 	for _, s := range p.Segments {
-		types = append(types, s.Types)
+		kinds = append(kinds, s.Kinds)
 	}
-	require.Equal(t, []Types{0, 1, 1, 1, 2, 2, 8, 8, 4, 4, 1, 0}, types)
+	require.Equal(t, []journal.Kinds{0, 1, 1, 1, 2, 2, 8, 8, 4, 4, 1, 0}, kinds)
 }
 
 func TestFormatsByPath(t *testing.T) {

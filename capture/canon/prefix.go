@@ -3,6 +3,8 @@ package canon
 import (
 	"slices"
 	"unicode/utf8"
+
+	"github.com/agentx/agentx/capture/journal"
 )
 
 // Memory is what a session remembers of the texts of bodies that were parsed. What it has is not parsed again.
@@ -93,7 +95,7 @@ func (r *reader) tools() (known bool, err error) {
 // checkUTF8 checks what was read since tools were passed.
 func (r *reader) checkUTF8() error {
 	if !utf8.Valid(r.lex.Data[r.checked:r.lex.Pos]) {
-		return &Error{ParseRequest, "the body is not UTF-8"}
+		return &Error{journal.HoleParse, "the body is not UTF-8"}
 	}
 	return nil
 }

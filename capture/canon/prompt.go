@@ -1,5 +1,7 @@
 package canon
 
+import "github.com/agentx/agentx/capture/journal"
+
 // Prompt is what canon reads from a request.
 type Prompt struct {
 	Segments []Segment // of the stream, in order
@@ -30,8 +32,8 @@ type Prompt struct {
 // first of them. A message without blocks is a segment that is its role.
 type Segment struct {
 	Parts []Part
-	Types Types  // kinds of content
-	Role  uint32 // token of the role of its message; 0 for tools and completions
+	Kinds journal.Kinds // of content
+	Role  uint32        // token of the role of its message; 0 for tools and completions
 
 	// Follows: the first part is a role that goes if the segment follows one of the assistant. It is set where a prompt
 	// begins so, which does not have what is before it.
@@ -105,8 +107,8 @@ func (b *builder) endMessage() {
 }
 
 // cut ends a segment.
-func (b *builder) cut(types Types) {
-	b.prompt.Segments = append(b.prompt.Segments, Segment{Types: types, Role: b.role, from: b.start, to: len(b.parts)})
+func (b *builder) cut(kinds journal.Kinds) {
+	b.prompt.Segments = append(b.prompt.Segments, Segment{Kinds: kinds, Role: b.role, from: b.start, to: len(b.parts)})
 	b.start = len(b.parts)
 }
 
@@ -124,7 +126,7 @@ func (b *builder) finish() error {
 		p.System++
 	}
 	if p.MediaTokens > maxMediaTokens {
-		return unhashable("the prompt has more than %d tokens of media", maxMediaTokens)
+		return oversize("the prompt has more than %d tokens of media", maxMediaTokens)
 	}
 	return nil
 }

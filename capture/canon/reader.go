@@ -1,6 +1,8 @@
 package canon
 
-import "github.com/agentx/agentx/internal/jsonlex"
+import (
+	"github.com/agentx/agentx/internal/jsonlex"
+)
 
 // reader reads a body once, and keeps where the values are that decide about a prompt.
 type reader struct {
@@ -114,7 +116,7 @@ var blockLevels = [...]level{
 // read reads a text of JSON that is an object, or a list where a list of items is wanted.
 func (r *reader) read(text []byte, at level) error {
 	if len(text) > maxBody {
-		return &Error{ParseRequest, "the body is too large"}
+		return oversize("the body has more than %d bytes", maxBody)
 	}
 	r.lex = jsonlex.Lexer{Data: text, MaxDepth: maxDepth}
 	r.values, r.checked = r.values[:0], 0
@@ -135,7 +137,7 @@ func (r *reader) read(text []byte, at level) error {
 // value reads a value and those inside it that its level has.
 func (r *reader) value(at level, n name) (int32, error) {
 	if len(r.values) >= maxValues {
-		return 0, unhashable("the body has more than %d values", maxValues)
+		return 0, oversize("the body has more than %d values", maxValues)
 	}
 	i := int32(len(r.values))
 	v := value{name: n, kind: r.lex.Kind()}

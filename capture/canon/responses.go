@@ -3,6 +3,7 @@ package canon
 import (
 	"strings"
 
+	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
@@ -62,15 +63,15 @@ func (b *builder) item(i int32) error {
 	case "item_reference":
 		return unhashable("the server has an item of the prompt")
 	case "function_call":
-		b.ofAssistant(func() Types { b.call(i, nArguments); return TypeToolUse })
+		b.ofAssistant(func() journal.Kinds { b.call(i, nArguments); return journal.ToolUse })
 	case "custom_tool_call":
-		b.ofAssistant(func() Types { b.call(i, nInput); return TypeToolUse })
+		b.ofAssistant(func() journal.Kinds { b.call(i, nInput); return journal.ToolUse })
 	case "reasoning":
-		b.ofAssistant(func() Types { b.reasoning(i); return TypeThinking })
+		b.ofAssistant(func() journal.Kinds { b.reasoning(i); return journal.Thinking })
 	case "function_call_output", "custom_tool_call_output":
 		b.beginMessage([]byte("tool"))
 		b.result(b.member(i, nCallID), b.member(i, nOutput), false)
-		b.cut(TypeToolResult)
+		b.cut(journal.ToolResult)
 	default:
 		b.otherItem(i, kind)
 	}
@@ -79,7 +80,7 @@ func (b *builder) item(i int32) error {
 
 // otherItem writes an item that no rule knows. What is no output of a tool comes from the assistant.
 func (b *builder) otherItem(i int32, kind string) {
-	write := func() Types { return b.otherWithout(i, "id", "status", "call_id") }
+	write := func() journal.Kinds { return b.otherWithout(i, "id", "status", "call_id") }
 	if strings.HasSuffix(kind, "_output") {
 		b.beginMessage([]byte("tool"))
 		b.cut(write())
@@ -89,7 +90,7 @@ func (b *builder) otherItem(i int32, kind string) {
 }
 
 // ofAssistant writes an item that needs no role behind another one of the assistant.
-func (b *builder) ofAssistant(write func() Types) {
+func (b *builder) ofAssistant(write func() journal.Kinds) {
 	first := b.role == 0
 	if b.role == RoleAssistant {
 		b.endMessage()

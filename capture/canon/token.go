@@ -31,14 +31,3 @@ const (
 var roles = map[string]uint32{
 	"system": RoleSystem, "developer": RoleDeveloper, "user": RoleUser, "assistant": RoleAssistant, "tool": RoleTool,
 }
-
-// Types is a set of kinds of content, with the bits of a journal.
-type Types uint8
-
-// Kinds of content.
-const (
-	TypeText       Types = 1
-	TypeToolResult Types = 2
-	TypeToolUse    Types = 4
-	TypeThinking   Types = 8
-)

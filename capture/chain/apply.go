@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/journal"
 )
 
 // Request is what the journal has of a prompt's blocks: the first Keep ids of the list of request Base, then New ids
@@ -102,7 +102,7 @@ func (t *Tree) insert(p *Prepared, output bool) uint32 {
 			tail := p.tails[a.tail:][:int(a.tokens)%t.options.BlockSize]
 			t.nodes = appendErasing(t.nodes, node{
 				last: a.last, parent: at, depth: t.nodes[at].depth + 1, tokens: a.tokens, tail: t.tails.add(tail),
-				types: a.types, assistant: a.assistant, loose: output,
+				kinds: a.kinds, assistant: a.assistant, loose: output,
 			})
 			if output {
 				t.loose[n] = slices.Clone(p.keys[from:a.keys])
@@ -183,10 +183,10 @@ func (t *Tree) AppendShared(list []Shared, q int) []Shared {
 	return list
 }
 
-// InputTypes returns the types of content that request q adds to its predecessor, -1 for none: of the segments behind those that
+// InputKinds returns the kinds of content that request q adds to its predecessor, -1 for none: of the segments behind those that
 // both have, without the first ones of the assistant, which repeat what it answered. It is all of q if less than half of the
 // predecessor's blocks are in q.
-func (t *Tree) InputTypes(q, predecessor int) (types canon.Types) {
+func (t *Tree) InputKinds(q, predecessor int) (kinds journal.Kinds) {
 	i, found := t.index(q)
 	if !found {
 		return 0
@@ -199,25 +199,25 @@ func (t *Tree) InputTypes(q, predecessor int) (types canon.Types) {
 			common = t.common(r.node, p.node)
 		}
 	}
-	return t.typesBehind(common, r.node)
+	return t.kindsBehind(common, r.node)
 }
 
-// typesBehind returns the types of content of the segments between two nodes.
-func (t *Tree) typesBehind(from, to uint32) (types canon.Types) {
-	repeated := canon.Types(0) // of the assistant's segments before the first of somebody else
+// kindsBehind returns the kinds of content of the segments between two nodes.
+func (t *Tree) kindsBehind(from, to uint32) (kinds journal.Kinds) {
+	repeated := journal.Kinds(0) // of the assistant's segments before the first of somebody else
 	for n := to; n != from; n = t.nodes[n].parent {
 		at := &t.nodes[n]
 		if at.assistant {
-			repeated |= at.types
+			repeated |= at.kinds
 			continue
 		}
-		types |= repeated | at.types
+		kinds |= repeated | at.kinds
 		repeated = 0
 	}
 	if from == 0 {
-		types |= repeated
+		kinds |= repeated
 	}
-	return types
+	return kinds
 }
 
 // sharedWith returns how many blocks two requests share, by index.

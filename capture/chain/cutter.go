@@ -66,7 +66,7 @@ func (c *cutter) segments(r *Prepared, segments []canon.Segment) {
 			c.part(&s.Parts[j])
 		}
 		a := &r.added[i]
-		a.last, a.tokens, a.keys, a.types, a.assistant = c.last, c.tokens, len(c.keys), s.Types, s.Role == canon.RoleAssistant
+		a.last, a.tokens, a.keys, a.kinds, a.assistant = c.last, c.tokens, len(c.keys), s.Kinds, s.Role == canon.RoleAssistant
 		a.tail = len(r.tails)
 		r.tails = appendErasing(r.tails, c.block...)
 	}

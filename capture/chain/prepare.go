@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/journal"
 )
 
 // Prepared is a stream that is cut into blocks, ready to be applied.
@@ -24,7 +25,7 @@ type added struct {
 	tail      int // where the tokens behind the last whole block are
 	tokens    uint32
 	keys      int // how many blocks end in it and the added segments before it
-	types     canon.Types
+	kinds     journal.Kinds
 	assistant bool
 }
 
@@ -47,7 +48,7 @@ func (p *Prepared) erase() {
 }
 
 // Prepare tokenizes the segments of a prompt that the session has not had, and cuts them into blocks. The error of a prompt
-// that names an unknown response, or one with other tools or instructions, is a *canon.Error of reason canon.Unhashable. A response
+// that names an unknown response, or one with other tools or instructions, is a *canon.Error of reason journal.HoleUnhashable. A response
 // is known once it was remembered.
 func (t *Tree) Prepare(p *canon.Prompt) (*Prepared, error) { return t.prepare(p, short{}) }
 
@@ -119,10 +120,10 @@ func (t *Tree) response(id, head short) (response, ending, error) {
 	defer t.mu.Unlock()
 	known, found := t.responses[id]
 	if !found {
-		return response{}, ending{}, &canon.Error{Reason: canon.Unhashable, Problem: "the session does not know the response from which the prompt goes on"}
+		return response{}, ending{}, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the session does not know the response from which the prompt goes on"}
 	}
 	if known.head != head {
-		return response{}, ending{}, &canon.Error{Reason: canon.Unhashable, Problem: "the response from which the prompt goes on had other tools or instructions"}
+		return response{}, ending{}, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the response from which the prompt goes on had other tools or instructions"}
 	}
 	return known, t.ending(known.node), nil
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/journal"
 )
 
 // bodyOf returns a body whose head stands before or behind its messages.
@@ -91,7 +92,7 @@ func TestReadIsParseAndPrepare(t *testing.T) {
 			require.NoError(rt, err)
 			require.Equal(rt, apply(t, plain, q, parse(t, format, body)), got, body)
 			require.Equal(rt, plain.AppendIDs(nil, q), tree.AppendIDs(nil, q))
-			require.Equal(rt, plain.InputTypes(q, q-1), tree.InputTypes(q, q-1))
+			require.Equal(rt, plain.InputKinds(q, q-1), tree.InputKinds(q, q-1))
 			require.Equal(rt, parse(t, format, body).MediaTokens, prompt.MediaTokens)
 		}
 		require.Equal(rt, plain.Nodes(), tree.Nodes())
@@ -139,13 +140,13 @@ func TestWhatIsRecognized(t *testing.T) {
 		_, _, err := readWhole(tree, canon.Messages, []byte(bad))
 		var own *canon.Error
 		require.ErrorAs(t, err, &own, bad)
-		require.Equal(t, canon.ParseRequest, own.Reason)
+		require.Equal(t, journal.HoleParse, own.Reason)
 	}
 	deep := strings.Repeat("[", 996) + strings.Repeat("]", 996) // with the body, the list, the message and the content: 1,000
 	block := func(inside string) string { return `{"role":"user","content":[` + inside + `]}` }
 	read(9, messages(first, block(deep)))
 	_, _, err := readWhole(tree, canon.Messages, messages(first, block(`[`+deep+`]`)))
-	require.ErrorContains(t, err, canon.ParseRequest)
+	require.ErrorContains(t, err, string(journal.HoleParse))
 
 	tree.Erase()
 	_, _, err = readWhole(tree, canon.Messages, messages(first))

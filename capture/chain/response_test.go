@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/journal"
 )
 
 const (
@@ -70,7 +71,7 @@ func TestPromptsThatNameAResponse(t *testing.T) {
 		_, err := tree.Prepare(parse(t, canon.Responses, body))
 		var own *canon.Error
 		require.ErrorAs(t, err, &own, name)
-		require.Equal(t, canon.Unhashable, own.Reason, name)
+		require.Equal(t, journal.HoleUnhashable, own.Reason, name)
 	}
 }
 
@@ -110,20 +111,20 @@ func TestTypesOfTheNewInput(t *testing.T) {
 	for q, c := range []struct {
 		prompt      *canon.Prompt
 		predecessor int
-		want        canon.Types
+		want        journal.Kinds
 	}{
-		{body(user), -1, canon.TypeText},
-		{body(user, answer, result), 0, canon.TypeToolResult},
-		{body(user, answer, result, answer, result, answer, user), 1, canon.TypeToolResult | canon.TypeText | canon.TypeToolUse | canon.TypeThinking},
+		{body(user), -1, journal.Text},
+		{body(user, answer, result), 0, journal.ToolResult},
+		{body(user, answer, result, answer, result, answer, user), 1, journal.ToolResult | journal.Text | journal.ToolUse | journal.Thinking},
 		{body(user, answer, result), 1, 0},                          // a retry
 		{body(user, answer), 0, 0},                                  // what was answered alone
 		{body(user, answer, result), -1, 15},                        // all of it
 		{parse(t, canon.Messages, `{"messages":[`+user+`]}`), 5, 1}, // nothing shared
 		{body(answer, result), 2, 15},                               // less than half of the blocks are left
-		{body(user, answer, `{"role":"user","content":[{"type":"image"}]}`), 0, canon.TypeText},
+		{body(user, answer, `{"role":"user","content":[{"type":"image"}]}`), 0, journal.Text},
 	} {
 		apply(t, tree, q, c.prompt)
-		require.Equal(t, c.want, tree.InputTypes(q, c.predecessor), q)
+		require.Equal(t, c.want, tree.InputKinds(q, c.predecessor), q)
 	}
-	require.Zero(t, tree.InputTypes(99, 0))
+	require.Zero(t, tree.InputKinds(99, 0))
 }

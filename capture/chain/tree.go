@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/journal"
 )
 
 // Errors of a tree.
@@ -76,7 +76,7 @@ type node struct {
 	depth     uint32
 	tokens    uint32
 	tail      uint32 // where the tokens behind the last whole block are
-	types     canon.Types
+	kinds     journal.Kinds
 	assistant bool // the segment is the assistant's
 	loose     bool // its blocks have no numbers: it is of an output, and no prompt has it
 }

@@ -67,7 +67,7 @@ func OfHead(h Head, header string) (id Identity, ok bool) {
 			if thread == v {
 				thread = ""
 			}
-			return withAgent(id, thread, ""), true
+			return withAgent(id, thread, get("X-Codex-Parent-Thread-Id")), true
 		}
 	}
 	for _, names := range [][3]string{

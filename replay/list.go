@@ -50,7 +50,7 @@ func RunList(ctx context.Context, o Options, l List) (*measure.List, error) {
 	}
 	list := &measure.List{Preset: o.withDefaults().Preset, CacheKey: o.Cache.Manifest.Key, Repeat: l.Repeat}
 	if o.Out != "" {
-		dir := resultsDir{o.Out, o.UniqueOut, o.Overwrite}
+		dir := resultsDir{path: o.Out, unique: o.UniqueOut, overwrite: o.Overwrite}
 		if err := dir.make(); err != nil {
 			return nil, fmt.Errorf("results: %w", err)
 		}

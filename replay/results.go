@@ -29,7 +29,7 @@ type results struct {
 
 func newResults(o Options, s *sampler, warn func(string)) *results {
 	r := &results{
-		dir: resultsDir{o.Out, o.UniqueOut, o.Overwrite}, info: newRunInfo(o, s.ledger.benchmark), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches), o.SLO...),
+		dir: resultsDir{path: o.Out, unique: o.UniqueOut, overwrite: o.Overwrite, ofPart: o.Part.IsSet()}, info: newRunInfo(o, s.ledger.benchmark), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches), o.SLO...),
 		occupancy: newOccupancy(o.Concurrency), sampler: s, fields: o.Fields, newID: o.NewID, warn: warn,
 	}
 	for n := range o.Concurrency {

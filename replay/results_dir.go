@@ -44,6 +44,7 @@ type resultsDir struct {
 	path      string // "": none
 	unique    bool
 	overwrite bool
+	ofPart    bool // it lies in that of the whole load
 }
 
 // CheckResultsDir returns an error that wraps ErrResultsExist if a directory holds results. Those of a run that ended
@@ -125,12 +126,25 @@ func (d *resultsDir) make() error {
 	if !d.overwrite && !sentNothing(d.path) {
 		return CheckResultsDir(d.path)
 	}
-	for _, name := range slices.Concat(reportFiles, resultFiles) {
-		if err := os.Remove(filepath.Join(d.path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range d.old() {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
+}
+
+// old returns the paths of old results. Where a part overwrites its own, they are also what was made of all parts.
+func (d *resultsDir) old() (paths []string) {
+	if d.ofPart && d.overwrite {
+		for _, name := range append(slices.Clone(reportFiles), SummaryFile) {
+			paths = append(paths, filepath.Join(filepath.Dir(d.path), name))
+		}
+	}
+	for _, name := range slices.Concat(reportFiles, resultFiles) {
+		paths = append(paths, d.file(name))
+	}
+	return paths
 }
 
 // makeUnique makes a new directory, and appends a number to a name that is taken.

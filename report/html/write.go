@@ -105,7 +105,11 @@ func read(run *report.Run) (*Builder, *About, error) {
 	} else if err != nil {
 		about.Notes = append(about.Notes, err.Error())
 	}
-	about.Notes = append(about.Notes, run.Missing...)
+	for _, note := range run.Missing {
+		if !slices.Contains(run.Info.Parts.Problems(), note) { // the verdict has them
+			about.Notes = append(about.Notes, note)
+		}
+	}
 	return b, about, nil
 }
 

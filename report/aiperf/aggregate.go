@@ -27,8 +27,9 @@ func (w *writer) aggregate() object {
 		o.add("end_time", wallText(res.End))
 	}
 	o.add("was_cancelled", f != nil && f.Cancelled)
-	o.add("is_complete", f != nil && !f.Cancelled)
-	if reason := incomplete(f); reason != "" {
+	reason := incomplete(&run.Info)
+	o.add("is_complete", reason == "")
+	if reason != "" {
 		o.add("incomplete_reason", reason)
 	}
 	o.addTable(res.Headline)
@@ -56,9 +57,11 @@ func aiperfVersion(run *report.Run) string { return "agentx/" + run.Info.Version
 // wallText writes nanoseconds since 1970.
 func wallText(ns int64) string { return time.Unix(0, ns).UTC().Format(timeFormat) }
 
-// incomplete says why a run did not come to its end; "" if it did.
-func incomplete(f *measure.Facts) string {
-	switch {
+// incomplete says why a run did not come to its end, or is not of all parts of a load; "" if it did.
+func incomplete(info *measure.RunInfo) string {
+	switch f := info.Facts; {
+	case !info.Parts.Whole():
+		return info.Parts.Title()
 	case f == nil:
 		return "the run has not ended, or was killed"
 	case f.Cancelled:

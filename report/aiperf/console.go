@@ -117,7 +117,7 @@ func (w *writer) consoleHead() []string {
 		"server "+strings.Join(info.URLs, " "),
 		"dataset "+info.Dataset.Key,
 	)
-	if reason := incomplete(info.Facts); reason != "" {
+	if reason := incomplete(info); reason != "" && info.Parts.Whole() { // else it is the first line
 		lines = append(lines, reason)
 	}
 	if s := info.Scenario; s != nil && isPart(w.run) {

@@ -161,7 +161,7 @@ func (w *writer) writeServer() error {
 // writeReady says that all files are there.
 func (w *writer) writeReady() error {
 	f := w.run.Info.Facts
-	text, err := compact(object{{"ready", true}, {"was_cancelled", f != nil && f.Cancelled}, {"partial", f == nil}})
+	text, err := compact(object{{"ready", true}, {"was_cancelled", f != nil && f.Cancelled}, {"partial", f == nil || !w.run.Info.Parts.Whole()}})
 	if err != nil {
 		return err
 	}

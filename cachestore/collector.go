@@ -33,8 +33,12 @@ type collector struct {
 	notes      *durable.Notes             // of use
 	total      int64                      // bytes of the items that are left
 	report     *GCReport
-	errors     []error
+	errors     []error // the first maxErrors
+	more       int     // errors beyond those
 }
+
+// maxErrors bounds the errors of a run: a root that cannot be written gives one for each of thousands of parts.
+const maxErrors = 10
 
 // item is one directory.
 type item struct {
@@ -119,9 +123,22 @@ func (c *collector) stopped(ctx context.Context) error {
 }
 
 func (c *collector) addError(err error) {
-	if err != nil {
+	switch {
+	case err == nil:
+	case len(c.errors) < maxErrors:
 		c.errors = append(c.errors, err)
+	default:
+		c.more++
 	}
+}
+
+// joined returns the errors of the run, and the one that ended it.
+func (c *collector) joined(last error) error {
+	errs := append(c.errors, last)
+	if c.more > 0 {
+		errs = append(errs, fmt.Errorf("%d more errors", c.more))
+	}
+	return errors.Join(errs...)
 }
 
 func (c *collector) addRemoved(it *item, why string) {

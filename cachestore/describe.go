@@ -3,6 +3,7 @@ package cachestore
 import (
 	"context"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentx/agentx/manifest"
@@ -82,9 +83,14 @@ func Size(root, key string) (n int64, err error) {
 		return 0, err
 	}
 	parts, err := partsOf(m)
-	n = sizeOf(root, mmapcache.DatasetKind, key)
-	for _, part := range parts {
-		n += sizeOf(root, part.Kind, part.Key)
+	if err != nil {
+		return 0, err
 	}
-	return n, err
+	var sum atomic.Int64
+	sum.Add(sizeOf(root, mmapcache.DatasetKind, key))
+	err = each(context.Background(), len(parts), partsAtOnce, func(_ context.Context, k int) error {
+		sum.Add(sizeOf(root, parts[k].Kind, parts[k].Key))
+		return nil
+	})
+	return sum.Load(), err
 }

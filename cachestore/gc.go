@@ -2,7 +2,6 @@ package cachestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -139,7 +138,7 @@ func (c *collector) collect(ctx context.Context, o GCOptions) error {
 		c.release()
 	}
 	c.report.sum()
-	return errors.Join(append(c.errors, err)...)
+	return c.joined(err)
 }
 
 // freeAll frees directories step by step. It frees parts that no dataset names before datasets that can be opened: those

@@ -2,7 +2,6 @@ package cachestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +43,7 @@ func Remove(ctx context.Context, root, key string, o RemoveOptions) (*GCReport, 
 	err := c.removeDataset(ctx, key)
 	c.release()
 	c.report.sum()
-	return c.report, errors.Join(append([]error{err}, c.errors...)...)
+	return c.report, c.joined(err)
 }
 
 // removeDataset removes a dataset and its parts.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,4 +210,22 @@ func TestLookAtShards(t *testing.T) {
 	none, err := LookAtShards(t.Context(), root, one.Directories[0].Manifest)
 	require.NoError(t, err)
 	assert.Nil(t, none, "it is no list of shards")
+}
+
+// Of the parts that cannot be removed the first ten are named, and the others counted.
+func TestGCCountsItsErrors(t *testing.T) {
+	root := t.TempDir()
+	key := plainToy(40).buildShards(t, root, "a", "b", "c", "d", "e", "f")
+	r, err := GC(withSteps(t, func(name, path string) error {
+		if name == "remove" && filepath.Base(filepath.Dir(path)) != mmapcache.DatasetKind {
+			return errFull
+		}
+		return nil
+	}), root, GCOptions{MaxBytes: new(int64(0))})
+	require.ErrorIs(t, err, errFull)
+	assert.Contains(t, err.Error(), "\n3 more errors")
+	assert.Equal(t, 10, strings.Count(err.Error(), errFull.Error()))
+	assert.Equal(t, []string{mmapcache.DatasetKind}, kindsOf(r.Removed))
+	assert.Len(t, r.Kept, 13)
+	assert.False(t, exists(root, mmapcache.DatasetKind, key))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -80,7 +81,7 @@ func printInfo(w io.Writer, info *cachestore.Info) {
 			printShardsInfo(w, info.Shards)
 		}
 		printStarts(w, d.Manifest)
-		fmt.Fprintf(w, "  made of  %s\n", d.Manifest.PreImage)
+		fmt.Fprintf(w, "  made of  %s\n", shortInputs(d.Manifest.PreImage))
 		for _, f := range d.Manifest.Files {
 			fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
 		}
@@ -125,6 +126,18 @@ func printStarts(w io.Writer, m *manifest.Manifest) {
 	default:
 		fmt.Fprintf(w, "  arrivals recorded of %s of %s traces\n", groupDigits(f.Starts), groupDigits(f.Traces))
 	}
+}
+
+// shortInputs returns a pre-image with no more input files than are shown of a directory.
+func shortInputs(preImage []byte) []byte {
+	var members map[string]json.RawMessage
+	var inputs []any
+	if json.Unmarshal(preImage, &members) != nil || json.Unmarshal(members["inputs"], &inputs) != nil || len(inputs) <= sourcesShown {
+		return preImage
+	}
+	members["inputs"], _ = json.Marshal(append(inputs[:sourcesShown], fmt.Sprintf("and %d more", len(inputs)-sourcesShown))) // JSON that was read
+	short, _ := json.Marshal(members)
+	return short
 }
 
 // sourcesShown is how many input files are shown of a directory.

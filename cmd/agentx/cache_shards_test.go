@@ -88,6 +88,8 @@ func TestCacheVerbsOfShards(t *testing.T) {
 	assert.Contains(t, out, "  shards   3, 3 whole\n")
 	assert.Contains(t, out, "c.jsonl")
 	assert.NotContains(t, out, "structure ")
+	assert.NotContains(t, out, "traces 0 to")
+	assert.NotContains(t, cache("info", "--json", first), "first_trace")
 	assert.Contains(t, cache("info", "--shards", first), "       2   traces 2 to 2, 1 turns, ")
 	assert.Contains(t, cache("info", "--json", first), `"shards":{"total":3,"whole":3,"missing":0,"damaged":0,"files":21,`)
 	assert.Equal(t, 3, strings.Count(cache("info", "--json", "--shards", first), `"first_trace"`))
@@ -120,6 +122,18 @@ func TestCacheVerbsOfShards(t *testing.T) {
 	require.NoError(t, os.RemoveAll(mmapcache.DatasetPath(root, second)))
 	assert.Regexp(t, `(?m)^no dataset names 6 of the parts, [0-9.]+ MB: `, cache("ls"))
 	assert.Contains(t, cache("ls", "--parts", "--json"), `"unnamed":true`)
+}
+
+// Of many input files info shows the first three, where it says what a directory is made of.
+func TestShortInputs(t *testing.T) {
+	for preImage, want := range map[string]string{
+		`{"inputs":[1,2,3],"z":{}}`:      `{"inputs":[1,2,3],"z":{}}`,
+		`{"inputs":[1,2,3,4,5],"a":1e3}`: `{"a":1e3,"inputs":[1,2,3,"and 2 more"]}`,
+		`{"z":1}`:                        `{"z":1}`,
+		`[1,2,3,4]`:                      `[1,2,3,4]`,
+	} {
+		assert.Equal(t, want, string(shortInputs([]byte(preImage))))
+	}
 }
 
 // Many directories that differ in their key alone are one line of a report.

@@ -20,7 +20,7 @@ type sharding struct {
 	shards [][]shard                // by unit; nil: not known to be complete
 	built  []bool                   // by unit: this process built some of it
 	facts  mmapcache.StructureFacts // of all shards
-	uses   []*cachestore.Use
+	use    *cachestore.Use          // of all shards that were found or built; nil: of none yet
 
 	damaged sync.Map // keys of parts that were warned of
 }
@@ -33,8 +33,8 @@ func newSharding(c *conversion, units []unit) *sharding {
 }
 
 func (s *sharding) close() {
-	for _, u := range s.uses {
-		u.Close()
+	if s.use != nil {
+		s.use.Close()
 	}
 }
 
@@ -218,10 +218,13 @@ func (s *sharding) noteShards(ctx context.Context, list []shard) {
 }
 
 func (s *sharding) noteNames(ctx context.Context, names []string) {
-	if len(names) == 0 {
-		return
+	switch {
+	case len(names) == 0:
+	case s.use == nil:
+		s.use = cachestore.NoteUse(ctx, s.options.Root, names...)
+	default:
+		s.use.Add(ctx, names...)
 	}
-	s.uses = append(s.uses, cachestore.NoteUse(ctx, s.options.Root, names...))
 }
 
 // find looks up the shards of a unit, until one is missing. whole reports that none is. Damage is a warning: it is built again.

@@ -269,6 +269,38 @@ func TestShardsOfANewSeed(t *testing.T) {
 	}
 }
 
+// While the dataset is published its shards, found or built, are noted as in use, all in one note.
+func TestShardsAreNotedTogether(t *testing.T) {
+	rows := manyRows(6)
+	o := options(t, lines(t, rows[:2]...), lines(t, rows[2:4]...), lines(t, rows[4:]...))
+	seen := 0
+	o.disk.Step = func(name, path string) error {
+		if name != "rename" || filepath.Base(filepath.Dir(path)) != mmapcache.DatasetKind {
+			return nil
+		}
+		notes, err := filepath.Glob(filepath.Join(o.Root, ".use", "*.use"))
+		require.NoError(t, err)
+		assert.Len(t, notes, 2, "that of all that the input may become, and that of the shards")
+		text := ""
+		for _, note := range notes {
+			data, err := os.ReadFile(note)
+			require.NoError(t, err)
+			text += string(data)
+		}
+		for _, kind := range []string{mmapcache.StructureKind, mmapcache.PlacementKind} {
+			keys, err := os.ReadDir(filepath.Join(o.Root, kind))
+			require.NoError(t, err)
+			for _, key := range keys {
+				seen++
+				assert.Contains(t, text, kind+"/"+key.Name()+"\n")
+			}
+		}
+		return nil
+	}
+	o.convert(t)
+	assert.Equal(t, 6, seen)
+}
+
 // What is damaged or missing is built again, and nothing else changes.
 func TestDamagedShardsAreBuiltAlone(t *testing.T) {
 	o := options(t, lines(t, manyRows(9)...), lines(t, demoLines()...))

@@ -23,6 +23,7 @@ type collector struct {
 	keep      time.Duration // after the last use
 	force     bool          // also datasets in use
 	requested bool          // by name: the last use does not count
+	repair    bool          // parts that are damaged, although datasets name them
 	dryRun    bool
 	opts      durable.Options // with the lease, nil in a dry run and on a full disk
 

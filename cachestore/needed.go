@@ -71,7 +71,7 @@ func (c *collector) checkAge(dataset *item) error {
 }
 
 func (c *collector) checkPart(part *item) error {
-	if err := c.checkUsers(part); err != nil {
+	if err := c.checkUsers(part); err != nil || c.repair {
 		return err
 	}
 	named, maybe, err := c.namedBy(part)

@@ -25,32 +25,37 @@ func (o RemoveOptions) Validate() error { return nil }
 func Remove(ctx context.Context, root, key string, o RemoveOptions) (*GCReport, error) {
 	c := newCollector(root, false)
 	c.force, c.requested = o.Force, true
-	if err := o.Validate(); err != nil {
-		return c.report, err
-	}
 	if err := checkExists(root, key); err != nil {
 		return c.report, err
 	}
-	if err := checkNoLinks(root); err != nil {
-		return c.report, err
+	return c.report, c.removing(ctx, o, func() error { return c.removeDataset(ctx, key) })
+}
+
+// removing scans the root and calls remove, while no other process removes any directory.
+func (c *collector) removing(ctx context.Context, o RemoveOptions, remove func() error) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if err := checkNoLinks(c.root); err != nil {
+		return err
 	}
 	if err := c.setNow(); err != nil {
-		return c.report, err
+		return err
 	}
 	if err := c.claim(ctx, o.Wait, o.OnWait); err != nil {
-		return c.report, err
+		return err
 	}
-	err := c.removeDataset(ctx, key)
+	err := c.scan()
+	if err == nil {
+		err = remove()
+	}
 	c.release()
 	c.report.sum()
-	return c.report, c.joined(err)
+	return c.joined(err)
 }
 
 // removeDataset removes a dataset and its parts.
 func (c *collector) removeDataset(ctx context.Context, key string) error {
-	if err := c.scan(); err != nil {
-		return err
-	}
 	if _, err := c.partsOf(key); err != nil && !cachedir.IsDamage(err) {
 		return err
 	}

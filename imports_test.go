@@ -74,10 +74,11 @@ var imports = map[string][]string{
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
 	"replay/slo":         {"internal/suggest"},
+	"replay/meet":        {"replay/measure"},                                                                                                            // no player
 	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/preset", "replay/slo", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
 	"replay/merge":       {"replay/measure", "replay/scrape"},                                                                                           // results alone: it plays nothing
 	"replay": {
-		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
+		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/lines":    {},
@@ -127,7 +128,7 @@ var imports = map[string][]string{
 	"simulate/hitcurve/chart": {"internal/durable", "replay/measure", "report/page", "simulate", "simulate/hitcurve"},
 	"cmd/agentx": {
 		"cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
-		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
+		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
 		"simulate", "simulate/comparison", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",
 		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",

@@ -1,0 +1,335 @@
+package meet
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// DefaultTimeout is how long parts wait for each other where Options do not say it.
+const DefaultTimeout = 10 * time.Minute
+
+// Options say who meets where. Member and Address are required.
+type Options struct {
+	Member
+	Address string        // HOST:PORT of part 0, as all parts reach it
+	Token   string        // that all parts know; "": none
+	Timeout time.Duration // longest wait for all parts; 0: DefaultTimeout
+
+	// Now is the clock of the machine, which counts as that of a run does; nil: NewClock().
+	Now func() time.Time
+
+	// Gain returns what the part has gained since the last call, for part 0; nil: nothing is sent. Gained gets that of another
+	// part at part 0, where an error ends the connection; Left says that another part is over or lost. Each is called by one goroutine
+	// at a time for a part.
+	Gain   func() json.RawMessage
+	Gained func(part int, gain json.RawMessage) error
+	Left   func(part int)
+
+	Notice func(string) // gets what the parts wait for; nil: nothing
+	Warn   func(string) // gets what is odd; nil: nothing
+
+	Listen func(ctx context.Context) (net.Listener, error)             // of part 0; nil: on the port of Address
+	Dial   func(ctx context.Context, address string) (net.Conn, error) // nil: TCP
+}
+
+// NewClock returns a clock that counts from the wall clock now, and then by the monotonic clock, as the phases of a run do.
+func NewClock() func() time.Time {
+	base := time.Now()
+	return func() time.Time { return base.Add(time.Since(base)) }
+}
+
+// Meeting is the parts of a load that have met. Its methods may be called by many goroutines at once.
+type Meeting struct {
+	o       Options
+	id      string
+	outer   context.Context // of Join
+	unwatch func() bool     // ends the watch of outer
+	ctx     context.Context // ends when another part has ended the load; its cause is a *Stop
+	cancel  context.CancelCauseFunc
+	life    context.Context // ends when the meeting is over
+	leave   context.CancelFunc
+	clock   *comparer // of a part that is not part 0
+	work    sync.WaitGroup
+	says    chan func() // calls of Notice, Warn and Left, which may be slow
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and replaced, when something below has changed
+	parts   []part        // by number
+	met     bool          // all parts have come
+	begins  map[string]int64
+	stop    *Stop // why the load has ended; nil: it has not
+	lost    []measure.LostPart
+	strange int    // connections that were no parts
+	strayed string // why the last of them was none
+}
+
+// part is what is known of a part. Of all but part 0, part 0 knows the most.
+type part struct {
+	host  string
+	here  bool // it has come
+	told  bool // it knows of Meeting.stop
+	done  bool // it is over
+	lost  bool
+	ready string // phase that it can begin
+	rtt   time.Duration
+	link  *link // nil: there is none
+}
+
+// Join lets a part meet the others, and returns when all are there and the clocks are compared. Until then, and while the load is
+// played, another part can end it: then Context ends. The error is a *Stop where the parts are not those of one load, or another part has
+// ended it. The caller must call Close.
+func Join(ctx context.Context, o Options) (*Meeting, error) {
+	m, err := newMeeting(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	m.unwatch = context.AfterFunc(ctx, m.interrupt)
+	if o.Part == 0 {
+		err = m.gather()
+	} else {
+		err = m.visit()
+	}
+	if err == nil && m.ctx.Err() != nil {
+		err = context.Cause(m.ctx)
+	}
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func newMeeting(ctx context.Context, o Options) (*Meeting, error) {
+	switch _, port, err := net.SplitHostPort(o.Address); {
+	case o.Part < 0 || o.Part >= o.Of:
+		return nil, fmt.Errorf("meeting: part %d of %d: want 0 to %d", o.Part, o.Of, o.Of-1)
+	case err != nil || port == "" || port == "0":
+		return nil, fmt.Errorf("meeting: %q: want HOST:PORT, those of part 0", o.Address)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Now == nil {
+		o.Now = NewClock()
+	}
+	if o.Notice == nil {
+		o.Notice = func(string) {}
+	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	if o.Left == nil {
+		o.Left = func(int) {}
+	}
+	if o.Listen == nil {
+		o.Listen = o.listen
+	}
+	if o.Dial == nil {
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	}
+	m := &Meeting{
+		o: o, outer: ctx, says: make(chan func(), 64), changed: make(chan struct{}), parts: make([]part, o.Of), begins: map[string]int64{}, clock: new(comparer),
+	}
+	m.parts[o.Part] = part{host: o.Host, here: true, told: true}
+	if o.Part == 0 {
+		m.id = hex.EncodeToString(newNonce()[:8])
+		m.met = o.Of == 1
+	}
+	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	m.life, m.leave = context.WithCancel(context.WithoutCancel(ctx))
+	m.work.Go(m.tell)
+	return m, nil
+}
+
+// tell calls the callbacks that may be slow, until the meeting is over.
+func (m *Meeting) tell() {
+	for {
+		select {
+		case say := <-m.says:
+			say()
+		case <-m.life.Done():
+			for len(m.says) > 0 {
+				(<-m.says)()
+			}
+			return
+		}
+	}
+}
+
+// say has a callback called. Where too many wait it is left out.
+func (m *Meeting) say(callback func()) {
+	select {
+	case m.says <- callback:
+	default:
+	}
+}
+
+func (m *Meeting) notice(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	m.say(func() { m.o.Notice(text) })
+}
+
+func (m *Meeting) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	m.say(func() { m.o.Warn(text) })
+}
+
+// ID returns the id of the meeting, which is the same in all parts: 16 hex digits.
+func (m *Meeting) ID() string { return m.id }
+
+// Now returns the time of the clock that is compared with that of part 0.
+func (m *Meeting) Now() time.Time { return m.o.Now() }
+
+// Context returns a context of that of Join. It ends also when another part has ended the load: then its cause is a *Stop.
+func (m *Meeting) Context() context.Context { return m.ctx }
+
+// Stopped returns why another part has ended the load, nil if none has.
+func (m *Meeting) Stopped() *Stop {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stop == nil || m.stop.Part == m.o.Part && m.stop.Host == m.o.Host {
+		return nil
+	}
+	return m.stop
+}
+
+// Lost returns the parts that are lost, by number.
+func (m *Meeting) Lost() []measure.LostPart {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]measure.LostPart(nil), m.lost...)
+}
+
+// Stop ends the load for all parts, for a reason. It does not wait. The first stop of a load counts. A part that is over ends nothing,
+// but that part 0, which waits for the others, is interrupted.
+func (m *Meeting) Stop(how How, reason string) {
+	m.mu.Lock()
+	over := m.parts[m.o.Part].done
+	m.mu.Unlock()
+	if !over || m.o.Part == 0 && how == Interrupted {
+		m.end(&Stop{Part: m.o.Part, Of: m.o.Of, Host: m.o.Host, How: how, Reason: reason}, m.o.Part)
+	}
+}
+
+func (m *Meeting) interrupt() { m.Stop(Interrupted, "interrupted") }
+
+// end ends the load, as a part has said it.
+func (m *Meeting) end(s *Stop, from int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.endLocked(s, from)
+}
+
+func (m *Meeting) endLocked(s *Stop, from int) {
+	if m.stop != nil {
+		return
+	}
+	m.stop = s
+	m.parts[from].told = true
+	for k := range m.parts {
+		if p := &m.parts[k]; p.link != nil && k != from {
+			p.link.send(&message{Kind: stop, Stop: s})
+			p.told = true
+		}
+	}
+	if from != m.o.Part {
+		m.notice("stopping, because %v", s)
+	}
+	if from != m.o.Part || s.How == Unequal || !m.begunLocked() {
+		m.cancel(s)
+	}
+	m.changeLocked()
+}
+
+// begunLocked reports whether the load has begun.
+func (m *Meeting) begunLocked() bool { return len(m.begins) > 0 }
+
+// changeLocked wakes all that wait for a change.
+func (m *Meeting) changeLocked() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// lose notes that the connection to a part has ended, for a reason. Before the load has begun that ends it.
+func (m *Meeting) lose(k int, cause error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := &m.parts[k]
+	p.link, p.told = nil, true
+	m.changeLocked()
+	m.say(func() { m.o.Left(k) })
+	if p.done || p.lost || m.stop != nil || m.parts[m.o.Part].done && m.o.Part > 0 {
+		return
+	}
+	p.lost = true
+	if !m.begunLocked() {
+		m.endLocked(&Stop{Part: k, Of: m.o.Of, Host: p.host, How: Failed, Reason: "it was lost before the load began: " + cause.Error() + "; its own messages may say why"}, m.o.Part)
+		return
+	}
+	m.loseLocked(measure.LostPart{Number: k, Host: p.host, Cause: cause.Error()})
+}
+
+// loseLocked notes a part that is lost while the load is played, and tells the others.
+func (m *Meeting) loseLocked(l measure.LostPart) {
+	m.parts[l.Number].lost = true
+	k := 0
+	for k < len(m.lost) && m.lost[k].Number < l.Number {
+		k++
+	}
+	m.lost = append(m.lost[:k], append([]measure.LostPart{l}, m.lost[k:]...)...)
+	for _, p := range m.parts[1:] { // at part 0 alone others are linked
+		if p.link != nil {
+			p.link.send(&message{Kind: lost, Lost: &l})
+		}
+	}
+	m.warn("%s is lost: %s: the others go on, and the result is not valid", nameOf(l.Number, m.o.Of, l.Host), l.Cause)
+}
+
+// connectLocked makes a connection that of a part, in two goroutines.
+func (m *Meeting) connectLocked(k int, host string, conn net.Conn, handle func(k int, l *link, r *message, at time.Time) error) {
+	l := newLink(conn, m.o.Now)
+	p := &m.parts[k]
+	p.link, p.host, p.here = l, host, true
+	m.work.Go(l.write)
+	m.work.Go(func() {
+		err := l.read(func(r *message, at time.Time) error { return handle(k, l, r, at) })
+		l.close()
+		m.lose(k, err)
+	})
+}
+
+// wait waits until a condition is true, under the lock. The error says that the load has ended, or the context. While it waits it
+// calls tell, if that is not nil, every five seconds.
+func (m *Meeting) wait(ctx context.Context, isTrue func() bool, tell func()) error {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for {
+		m.mu.Lock()
+		is, changed := isTrue(), m.changed
+		m.mu.Unlock()
+		if is {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			if tell != nil {
+				tell()
+			}
+		}
+	}
+}
+
+// tellEvery is how often a wait says what it waits for, where that has changed.
+const tellEvery = 5 * time.Second

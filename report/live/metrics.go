@@ -25,11 +25,13 @@ type histogram struct {
 	sum    float64
 }
 
-func (h *histogram) add(seconds float64) {
+// add counts a value, and returns the place of its bound.
+func (h *histogram) add(seconds float64) int {
 	k, _ := slices.BinarySearch(Bounds, seconds)
 	h.counts[k]++
 	h.n++
 	h.sum += seconds
+	return k
 }
 
 // Metrics returns the state of a run in the text format of Prometheus. The counts are those of the profiling phase, over the requests

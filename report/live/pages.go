@@ -173,6 +173,9 @@ func (p *Pages) pack(after, size int) (packed, error) {
 		summary.Run = measure.Run{}
 	}
 	about.Notes = append([]string{"This run is being played. Percentiles of the whole run are good to 1 %."}, p.broken...)
+	if p.state.shared() {
+		about.Notes = append(about.Notes, "The line at the top and the summary are of all parts of the load. The charts have the requests of part 0 alone.")
+	}
 	grown := p.builder.Since(after-p.first, &about)
 	grown.Tables = append(grown.Tables, p.state.progressTable())
 	data, err := grown.AppendJSON(make([]byte, 0, size+size/8))

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"math"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -65,7 +64,10 @@ func (r *recent) add(record *measure.Record, rules measure.Rules) {
 
 // add adds seconds to a section.
 func (l *latest) add(section int, seconds float64) {
-	cell := cellOf(int64(min(max(math.Round(seconds*1e9), 0), highest)))
+	l.addCell(section, cellOf(steps(seconds, nanosecond)))
+}
+
+func (l *latest) addCell(section int, cell uint16) {
 	l.all.add(cell)
 	l.sections[section] = append(l.sections[section], cell)
 }

@@ -34,8 +34,14 @@ type State struct {
 	load     load
 	recent   *recent // of the phase of the record added last
 	phase    string
-	ended    bool
-	err      error // why records are not followed any more
+
+	gains  *gains           // nil: none are kept
+	others map[int]Progress // of a load, by part; nil: there are none
+	parts  int              // of the load
+	left   int              // parts that are over or lost
+
+	ended bool
+	err   error // why records are not followed any more
 }
 
 // NewState returns the state of a run before its first request. Lanes is how many it has; 0: trees arrive, without a cap.
@@ -50,12 +56,11 @@ func NewState(rules measure.Rules, lanes int) *State {
 func (s *State) Add(r *measure.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Phase != s.phase {
-		s.phase = r.Phase
-		s.recent.reset()
-	}
 	s.totals[r.Phase].add(r, s.rules)
-	s.recent.add(r, s.rules)
+	s.gains.add(r, s.rules)
+	if s.enter(r.Phase) {
+		s.recent.add(r, s.rules)
+	}
 }
 
 // Look ends a section of the time over which the latest rates and latencies are. It is called after the records of a look at the
@@ -71,7 +76,7 @@ func (s *State) Report(p Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress = p
-	s.load.add(p)
+	s.load.add(s.whole())
 }
 
 // progressTable returns what Report has said of the measured phase.
@@ -92,14 +97,15 @@ func (s *State) End(err error) {
 func (s *State) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	phase := s.progress.Phase
+	progress := s.whole()
+	phase := progress.Phase
 	t := s.totals[phase]
 	if t == nil { // nothing has been reported yet
 		phase, t = s.phase, newTotals()
 	}
 	st := Status{
-		State: phase, Elapsed: s.progress.Elapsed.Seconds(), Remaining: measure.Missing, Lanes: s.lanes,
-		OpenTrees: s.progress.OpenTrees, InFlight: s.progress.InFlight, Sent: max(s.progress.Sent, t.requests),
+		State: phase, Elapsed: progress.Elapsed.Seconds(), Remaining: measure.Missing, Lanes: s.lanes,
+		OpenTrees: progress.OpenTrees, InFlight: progress.InFlight, Sent: max(progress.Sent, t.requests),
 		Completed: t.completed, Errors: maps.Clone(t.errors), Overflows: t.buckets[measure.ContextOverflow], Cancelled: t.buckets[measure.CancelledAtEnd],
 		Recent: s.recent.now,
 	}
@@ -109,12 +115,15 @@ func (s *State) Status() Status {
 	case phase == "":
 		st.State = Preparing
 	}
-	if s.progress.Remaining >= 0 && !s.ended {
-		st.Remaining = measure.Number(s.progress.Remaining.Seconds())
+	if progress.Remaining >= 0 && !s.ended {
+		st.Remaining = measure.Number(progress.Remaining.Seconds())
 	}
-	if s.progress.Arrivals {
-		waiting := s.progress.WaitingTrees
+	if progress.Arrivals {
+		waiting := progress.WaitingTrees
 		st.WaitingTrees = &waiting
+	}
+	if s.parts > 0 {
+		st.Parts = &Parts{Of: s.parts, Playing: s.parts - s.left}
 	}
 	if s.err != nil {
 		st.Error = s.err.Error()
@@ -139,6 +148,11 @@ func newTotals() *totals {
 		errors: map[wire.Category]int{}, buckets: map[measure.Bucket]int{},
 		ttft: seconds, itl: seconds, tpot: seconds, latency: seconds, lateness: seconds, isl: tokens, osl: tokens,
 	}
+}
+
+// distributions returns those of the measured requests, in an order.
+func (t *totals) distributions() []*distribution {
+	return []*distribution{&t.ttft, &t.itl, &t.tpot, &t.latency, &t.lateness, &t.isl, &t.osl}
 }
 
 func (t *totals) add(r *measure.Record, rules measure.Rules) {

@@ -21,6 +21,7 @@ type Status struct {
 	OpenTrees    int                   `json:"open_trees"`    // that are played: one on each busy lane
 	WaitingTrees *int                  `json:"waiting_trees"` // nil: trees do not arrive on their own
 	InFlight     int                   `json:"in_flight"`
+	Parts        *Parts                `json:"parts,omitempty"` // nil: the load has one part, or this is another than part 0
 	Sent         int                   `json:"sent"`
 	Completed    int                   `json:"completed"`
 	Errors       map[wire.Category]int `json:"errors"` // without overflows and cancellations
@@ -30,6 +31,12 @@ type Status struct {
 	Recent       Recent                `json:"recent"`
 	ClientBound  bool                  `json:"client_bound"`    // the lateness of Recent says that the client, or a limit set on it, holds up requests
 	Error        string                `json:"error,omitempty"` // why the records were not followed to the end
+}
+
+// Parts are those of a load whose numbers are in the status of part 0.
+type Parts struct {
+	Of      int `json:"of"`
+	Playing int `json:"playing"` // not over, and not lost
 }
 
 // Recent are the requests of the last 30 seconds that ended well. Latencies are good to 1 %.

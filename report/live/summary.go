@@ -2,7 +2,6 @@ package live
 
 import (
 	"maps"
-	"math"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -25,8 +24,8 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 		Metrics: t.metrics(), Concurrency: s.lanes, Run: info.Run, Out: info.Out, DeadlockedTrees: missing, PhaseDuration: missing,
 		Client: measure.Client{CPU: missing, CPUShare: missing, Cores: missing, PeakRSS: missing},
 	}
-	if s.progress.Phase == measure.ProfilingPhase {
-		seconds := s.progress.Elapsed.Seconds()
+	if p := s.whole(); p.Phase == measure.ProfilingPhase {
+		seconds := p.Elapsed.Seconds()
 		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.measured), seconds), ratio(float64(t.prompt), seconds), ratio(float64(t.output), seconds)
 	}
 	failed := 0
@@ -64,6 +63,7 @@ type distribution struct {
 	buckets histogram
 	all     *hdrhistogram.Histogram // nil: there are none yet
 	unit    float64                 // that a step of it is
+	tally   *tally                  // of the values since the last gain; nil: none is kept
 }
 
 // Histograms have values from a step to 1e13 of them, of nanoseconds three hours, in cells that are at most 1 % wide: 38 KB each.
@@ -80,11 +80,20 @@ const (
 )
 
 func (d *distribution) add(value float64) {
-	d.buckets.add(value)
+	bound := d.buckets.add(value)
+	n := steps(value, d.unit)
+	_ = d.histogram().RecordValue(n)
+	if d.tally != nil {
+		d.tally.add(cellOf(n), bound, value)
+	}
+}
+
+// histogram returns that of all values.
+func (d *distribution) histogram() *hdrhistogram.Histogram {
 	if d.all == nil {
 		d.all = hdrhistogram.New(lowest, highest, figures)
 	}
-	_ = d.all.RecordValue(int64(min(max(math.Round(value/d.unit), 0), highest)))
+	return d.all
 }
 
 func (d *distribution) stat() measure.Stat {

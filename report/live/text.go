@@ -70,6 +70,9 @@ func (s *Status) Log() string {
 	if !s.Remaining.IsMissing() {
 		at += ", " + round(float64(s.Remaining)) + " left"
 	}
+	if of := s.partsText(); of != "" {
+		at += ", " + of
+	}
 	return fmt.Sprintf("%s %s: %s", s.label(), at, strings.ReplaceAll(strings.Join(clauses, "; "), ", (", " ("))
 }
 
@@ -92,7 +95,15 @@ func (s *Status) clock() []part {
 		bar = "[" + strings.Repeat("=", full) + strings.Repeat("-", cells-full) + "]"
 		percent, left = fmt.Sprintf("%.0f %%", 100*done), round(float64(s.Remaining))+" left"
 	}
-	return append(parts, part{3, bar}, part{2, percent}, part{1, round(s.Elapsed)}, part{1, left})
+	return append(parts, part{3, bar}, part{2, percent}, part{1, round(s.Elapsed)}, part{1, left}, part{1, s.partsText()})
+}
+
+// partsText says how many parts of a load play.
+func (s *Status) partsText() string {
+	if s.Parts == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d parts", s.Parts.Playing, s.Parts.Of)
 }
 
 // counts are those of requests and trees.

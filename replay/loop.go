@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/meet"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -35,6 +36,7 @@ type loop struct {
 	backlog  *backlog // nil: trees are played in lanes
 	periods  *periods
 	progress Progress
+	together *together      // with the other parts
 	report   func(Progress) // must not wait
 	notice   func(string)   // must not wait
 }
@@ -79,7 +81,7 @@ func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
 		cutoff:         measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
 		backoff:        backoff{o.Backoff, map[int]pause{}},
-		stopOnDeadlock: o.StopOnDeadlock, periods: newPeriods(o), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
+		stopOnDeadlock: o.StopOnDeadlock, together: &together{meeting: o.Meeting}, periods: newPeriods(o), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
 	l.conductor = p.conduct(o.maxOpen(), l.launch, l.onEvent)
 	if p.arrivals != nil {
@@ -142,6 +144,7 @@ func (l *loop) expire(now time.Duration) {
 		l.endSending(now)
 	}
 	if l.deadlocked && !l.deadlines.stopped {
+		l.together.stop(meet.Wedged, "a tree is deadlocked, and StopOnWedge is set")
 		l.stop(now)
 	}
 }
@@ -155,8 +158,9 @@ func (l *loop) endSending(now time.Duration) {
 	}
 }
 
-// abort ends the phase now, and cancels what is in flight.
-func (l *loop) abort(now time.Duration) {
+// abort ends the phase now because of a request, and cancels what is in flight.
+func (l *loop) abort(r *measure.Record, now time.Duration) {
+	l.together.stop(meet.Failed, fmt.Sprintf("a request of its %s failed: %s", l.name, r.Error.Message))
 	l.stop(now)
 	l.deadlines.abort(now)
 }
@@ -173,6 +177,7 @@ func (l *loop) stop(now time.Duration) {
 // fail ends the phase because of an error.
 func (l *loop) fail(err error) {
 	if err != nil && l.err == nil {
+		l.together.fail(err)
 		l.err = err
 		l.stop(l.clock.now())
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/meet"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
@@ -81,6 +82,10 @@ type Options struct {
 
 	// StartAt is when the first phase begins, by the clock of the machine; the zero value: as soon as all is ready.
 	StartAt time.Time
+
+	// Meeting is that of the parts of the load, with whom the run begins and ends its phases; nil: it plays without them. The context of
+	// Run is to be one of its Context. The caller closes it after Run.
+	Meeting *meet.Meeting
 
 	// Bounds. The first that is reached ends the run. Without one every trace is played once.
 	Duration       time.Duration // of the sending; 0: no bound

@@ -36,7 +36,7 @@ type permutation struct {
 
 // deal returns the next trace. ok is false if every trace was dealt once, and that is enough.
 func (d *dealer) deal() (trace int, ok bool) {
-	if d.once && d.dealt >= d.part.share(len(d.traces)) {
+	if d.once && d.dealt >= d.part.Share(len(d.traces)) {
 		return 0, false
 	}
 	d.dealt++
@@ -81,7 +81,7 @@ func (d *dealer) queue() (list []int) {
 
 // upcoming returns the traces that are dealt next, at most n.
 func (d *dealer) upcoming(n int) (list []int) {
-	for k := d.dealt; k < d.dealt+n && !(d.once && k >= d.part.share(len(d.traces))); k++ {
+	for k := d.dealt; k < d.dealt+n && !(d.once && k >= d.part.Share(len(d.traces))); k++ {
 		list = append(list, d.at(k))
 	}
 	return list

@@ -53,8 +53,8 @@ func (p Part) own(whole int) int { return whole / max(1, p.Of) }
 // has reports whether a number of the whole load is of the part.
 func (p Part) has(whole int) bool { return whole%max(1, p.Of) == p.Number }
 
-// share returns how many of the first n of the whole load are of the part.
-func (p Part) share(n int) int { return (n - p.Number + max(1, p.Of) - 1) / max(1, p.Of) }
+// Share returns how many of the first n of the whole load are of the part.
+func (p Part) Share(n int) int { return (n - p.Number + max(1, p.Of) - 1) / max(1, p.Of) }
 
 // Dir returns the name of the directory of a part, in that of the whole load.
 func (p Part) Dir() string { return measure.PartDir(p.Number, p.Of) }
@@ -101,8 +101,11 @@ func (o *Options) validatePart() error {
 			return fmt.Errorf("part %v: %s %d is that of the whole load, and leaves a part without any: want at least %d", p, n.name, n.value, p.Of)
 		}
 	}
-	if o.CacheReset.Enabled && p.several() && o.StartAt.IsZero() {
-		return fmt.Errorf("part %v: cache reset: it could come when other parts play: want StartAt, which all parts wait for", p)
+	if o.CacheReset.Enabled && p.several() && o.StartAt.IsZero() && o.Meeting == nil {
+		return fmt.Errorf("part %v: cache reset: it could come when other parts play: want a Meeting, or StartAt, which all parts wait for", p)
+	}
+	if o.Meeting != nil && !o.StartAt.IsZero() {
+		return fmt.Errorf("part %v: a Meeting and StartAt: want one of the two", p)
 	}
 	return nil
 }
@@ -114,7 +117,7 @@ func (o Options) ofPart() Options {
 	}
 	o.allLanes = o.Concurrency
 	for _, n := range []*int{&o.Concurrency, &o.Requests, &o.Trees} {
-		*n = o.Part.share(*n) // 0 stays: no cap, no bound
+		*n = o.Part.Share(*n) // 0 stays: no cap, no bound
 	}
 	o.Arrivals.Rate /= float64(o.Part.Of)
 	if o.Out != "" {
@@ -136,7 +139,11 @@ func (p Part) info(whole *Options) *measure.PartInfo {
 	if !p.IsSet() {
 		return nil
 	}
-	return &measure.PartInfo{Number: p.Number, Of: p.Of, Lanes: whole.Concurrency, Requests: whole.Requests, Trees: whole.Trees}
+	info := &measure.PartInfo{Number: p.Number, Of: p.Of, Lanes: whole.Concurrency, Requests: whole.Requests, Trees: whole.Trees}
+	if whole.Meeting != nil {
+		info.Meeting = whole.Meeting.ID()
+	}
+	return info
 }
 
 // divided are the arrivals of a part.
@@ -192,9 +199,9 @@ func (d *dealer) laterDealer(p Part, begun []int) *dealer {
 			later.traces, has[trace] = append(later.traces, trace), true
 		}
 	}
-	later.dealt = d.dealt/n*len(later.traces) + p.share(d.dealt%n)
+	later.dealt = d.dealt/n*len(later.traces) + p.Share(d.dealt%n)
 	if d.order == Random {
-		later.part, later.dealt = p, p.share(d.dealt) // other draws than those of the other parts
+		later.part, later.dealt = p, p.Share(d.dealt) // other draws than those of the other parts
 	}
 	return later
 }

@@ -29,20 +29,20 @@ func TestPartsDivideNumbers(t *testing.T) {
 			for number := range of {
 				p := Part{number, of}
 				require.NoError(t, p.Validate())
-				for own := range p.share(n) {
+				for own := range p.Share(n) {
 					whole := p.whole(own)
 					require.Equal(t, own, p.own(whole))
 					require.True(t, p.has(whole))
 					require.Less(t, whole, n)
 					seen[whole]++
 				}
-				require.LessOrEqual(t, p.share(n), Part{0, of}.share(n), "remainders go to the first parts")
-				require.GreaterOrEqual(t, p.share(n), n/of)
+				require.LessOrEqual(t, p.Share(n), Part{0, of}.Share(n), "remainders go to the first parts")
+				require.GreaterOrEqual(t, p.Share(n), n/of)
 			}
 			require.Len(t, seen, n)
 		}
 	}
-	require.Equal(t, 7, Part{}.share(7))
+	require.Equal(t, 7, Part{}.Share(7))
 	require.Equal(t, "part-00003-of-00016", Part{3, 16}.Dir())
 	for _, p := range []Part{{1, 0}, {-1, 3}, {3, 3}, {0, -1}, {0, MaxParts + 1}} {
 		require.Error(t, p.Validate(), "%v", p)
@@ -226,7 +226,7 @@ func TestPartsRunAsOneClient(t *testing.T) {
 		info, err := measure.ReadInfo(dir)
 		require.NoError(t, err)
 		require.Equal(t, &measure.PartInfo{Number: number, Of: of, Lanes: lanes, Trees: lanes}, info.Part)
-		require.Equal(t, v.part().share(lanes), info.Lanes)
+		require.Equal(t, v.part().Share(lanes), info.Lanes)
 		for own, l := range v.results.lanes {
 			require.Equal(t, number+own*of, l.Lane)
 			require.Positive(t, l.Requests)

@@ -8,6 +8,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/meet"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -232,12 +233,13 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	l.expire(now)
 	if l.recorder.record(&r.record) != nil && !l.unwritable { // closing the results says why
 		l.unwritable = true
+		l.together.stop(meet.Failed, "its records cannot be written")
 		l.stop(now)
 	}
 	l.fail(a.cacheErr)
 	l.fail(l.tooManyFailed()) // before another is sent
 	if l.fatal != nil && !l.interrupted && l.fatal(&r.record) {
-		l.abort(now)
+		l.abort(&r.record, now)
 	}
 	l.fail(l.conductor.Returned(id, a.End, now, outcome))
 }

@@ -21,13 +21,14 @@ import (
 // An error without a summary means that nothing was measured. An error beside a summary says that the server cannot serve
 // the run (*PreflightError), that the warmup failed, that too many requests failed, that the cache cannot be read any more, or
 // that the results cannot be written.
-func Run(ctx context.Context, o Options) (*measure.Summary, error) {
+func Run(ctx context.Context, o Options) (s *measure.Summary, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	r := newRun(o.withDefaults())
 	defer r.close()
-	err := r.prepare(ctx)
+	defer func() { r.together.fail(err) }()
+	err = r.prepare(ctx)
 	var refused *PreflightError
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err
@@ -42,14 +43,29 @@ func Run(ctx context.Context, o Options) (*measure.Summary, error) {
 	}
 	if err != nil {
 		s := r.results.summary(measure.Facts{Cancelled: true})
-		return s, errors.Join(err, r.results.write(s))
+		return s, errors.Join(err, r.together.endClock(), r.results.write(s))
 	}
 	if err := r.start(); err != nil {
 		return nil, err
 	}
-	s, err := r.play(ctx)
+	s, err = r.play(ctx)
 	r.results.warnAtEnd(s)
-	return s, errors.Join(err, r.results.write(s))
+	if err = errors.Join(err, r.together.endClock(), r.results.write(s)); err == nil {
+		s, err = r.finish(ctx, s)
+	}
+	return s, err
+}
+
+// finish ends a run whose results are written with the other parts of its load. The results of part 0, which waits for the others, name
+// those that are lost meanwhile.
+func (r *run) finish(ctx context.Context, s *measure.Summary) (*measure.Summary, error) {
+	facts, lost := r.results.info.Facts, r.together.finish(ctx)
+	if len(lost) == len(facts.LostParts) {
+		return s, nil
+	}
+	facts.LostParts = lost
+	s = r.results.summary(*facts)
+	return s, r.results.write(s)
 }
 
 // run is one call of Run: it puts the parts of a replay together.
@@ -68,6 +84,8 @@ type run struct {
 	servers  servers              // none before open
 	epoch    time.Time            // from which the client counts
 	medium   medium               // of the phases
+	together together             // with the other parts
+	prepared *preparation         // of the servers
 	periods  []period             // that were played
 	warmed   *measure.WarmupFacts // nil: there is no warmup
 	reporter *reporter
@@ -77,7 +95,7 @@ type run struct {
 // newRun returns a run of options with defaults.
 func newRun(o Options) *run {
 	r := &run{Options: o.ofPart(), whole: o, reporter: newReporter(o)}
-	r.medium = network{r}
+	r.medium, r.together.meeting = network{r}, o.Meeting
 	r.sampler = newSampler(r.Options, r.reporter.warn)
 	r.results = newResults(r.Options, r.sampler, r.reporter.warn)
 	r.results.info.Part = o.Part.info(&o)
@@ -107,6 +125,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	before := r.overhead()
 	p := &preparation{Options: r.Options, encoder: r.encoder, clock: machineClock{time.Now()}, notice: r.reporter.notice}
+	r.prepared = p
 	defer func() { r.results.info.Preparation = p.steps }()
 	if err := p.wait(ctx); err != nil {
 		return err
@@ -132,10 +151,21 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.startScraping(); err != nil {
 		return err
 	}
-	if r.Part.Number > 0 {
-		return nil // the first part resets for all, and they wait for StartAt
+	if r.Part.Number > 0 || r.Meeting != nil {
+		return nil // the first part resets for all, and they wait for StartAt; or when all are ready
 	}
 	return p.reset(ctx)
+}
+
+// beginTogether waits until all parts of the load begin a phase. Before the first one the first part resets the caches.
+func (r *run) beginTogether(ctx context.Context, phase string) error {
+	var first func(context.Context) error
+	if len(r.periods) == 0 {
+		first = r.prepared.reset
+	}
+	err := r.together.begin(ctx, phase, first)
+	r.results.info.Preparation = r.prepared.steps
+	return err
 }
 
 // preflight looks at the server, unless SkipPreflight is set.
@@ -207,12 +237,15 @@ func (r *run) open() (err error) {
 		r.reporter.opened(dir)
 	}
 	r.scraping.open(r.results.dir.file(scrape.File))
+	if err := r.together.keepClock(r.results.dir); err != nil {
+		return errors.Join(err, r.results.closeRecords())
+	}
 	return nil
 }
 
 // start opens the transport. The clock of the run starts.
 func (r *run) start() (err error) {
-	r.epoch = time.Now()
+	r.epoch = r.together.now()
 	if r.servers, err = connect(r.URLs, r.wireOptions(r.epoch)); err != nil {
 		return errors.Join(err, r.results.closeRecords())
 	}
@@ -233,6 +266,7 @@ func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 	if ok {
 		err = r.profile(ctx, &facts)
 	}
+	facts.LostParts = r.together.lost()
 	facts.Deadlocks, r.results.info.Phases = r.results.deadlocks, r.phaseSpans()
 	r.results.info.ServerMetrics = r.scraping.end(ctx, !facts.Cancelled)
 	return r.results.summary(facts), err
@@ -242,6 +276,10 @@ func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	r.sampler.align(r.begun, r.starts)
 	r.results.begin(r.begun)
+	if err := r.beginTogether(ctx, measure.ProfilingPhase); err != nil {
+		facts.Cancelled = true
+		return err
+	}
 	before := measure.ReadProcessUsage()
 	r.sampler.renderLater()
 	p := profiling(r.Options, r.sampler, r.results)
@@ -275,6 +313,7 @@ func branchCounts(n conductor.Counts) measure.BranchCounts {
 
 // close ends everything that the run has started.
 func (r *run) close() {
+	_ = r.together.endClock() // told before, unless the run has failed
 	r.scraping.close()
 	r.servers.close()
 	r.sampler.close()

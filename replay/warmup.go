@@ -70,6 +70,9 @@ func (r *run) warmUp(ctx context.Context) (ok bool, err error) {
 		}
 	}()
 	r.sampler.renderLater()
+	if err := r.beginTogether(ctx, measure.WarmupPhase); err != nil {
+		return false, err
+	}
 	stuck, err := w.prime(ctx)
 	if err == nil && r.Warmup.pressing() && !stuck {
 		err = w.press(ctx)

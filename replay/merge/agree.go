@@ -10,8 +10,8 @@ import (
 // setting is something that all parts of a load have in common.
 type setting struct{ name, value string }
 
-// localOptions say where files lie, how a client of its machine does its work, and what it shows: parts may differ in them.
-var localOptions = []string{
+// LocalOptions say where files lie, how a client of its machine does its work, and what it shows: parts may differ in them.
+var LocalOptions = []string{
 	"part", "out", "overwrite", "cache", "config", "workers", "force", "verify-hit", "wait", "no-wait", "prefault", "json", "quiet", "no-color", "listen",
 	"report", "prefix", "slice-duration", "stats-interval", "StatsInterval", "meet", "meet-timeout",
 }
@@ -25,7 +25,7 @@ func settingsOf(info *measure.RunInfo) []setting {
 	}
 	list = append(list, setting{"version", info.Version}, setting{"commit", info.Commit}, setting{"dataset", info.Dataset.Key})
 	for _, o := range info.Options {
-		if !slices.Contains(localOptions, o.Name) {
+		if !slices.Contains(LocalOptions, o.Name) {
 			list = append(list, setting{"option " + o.Name, string(o.Value)})
 		}
 	}

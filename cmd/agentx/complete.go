@@ -92,6 +92,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"gate":             prefixes("error-rate=", "error-rate<", "ttft.p95<", "itl.p95<", "latency.p95<", "goodput>", "output_token_rate>"),
 	"slo":              prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
 	"format":           choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
+	"meet":             prefixes("none\teach part begins on its own"),
 	"part":             prefixes("auto\tas the engine says", "0/"),
 	"until":            untilNames,
 	"engine":           jsonFile,

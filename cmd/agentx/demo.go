@@ -78,5 +78,5 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	if p.Provenance, err = runProvenance(&p, settings); err != nil {
 		return err
 	}
-	return runReplay(cmd, p, &exportFlags{}, false)
+	return runReplay(cmd, p, new(meetFlags), &exportFlags{}, false)
 }

@@ -22,6 +22,9 @@ type usageError struct{ error }
 // verdictError says that a command ran to its end and its verdict is no.
 type verdictError struct{ error }
 
+// interruptedError says that the load was interrupted, in another process.
+type interruptedError struct{ error }
+
 // hintError is an error with what to try.
 type hintError struct {
 	error
@@ -39,12 +42,15 @@ func (e usageError) Unwrap() error { return e.error }
 
 func (e verdictError) Unwrap() error { return e.error }
 
+func (e interruptedError) Unwrap() error { return e.error }
+
 func (e hintError) Unwrap() error { return e.error }
 
 // reportError prints an error and returns the exit status that it means.
 func reportError(ctx context.Context, stderr io.Writer, err error) int {
 	var usage usageError
 	var verdict verdictError
+	var interrupted interruptedError
 	switch {
 	case err == nil:
 		return 0
@@ -61,6 +67,8 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 		return exitUsage
 	case errors.As(err, &verdict):
 		return exitVerdict
+	case errors.As(err, &interrupted):
+		return exitInterrupted
 	}
 	return exitFailed
 }

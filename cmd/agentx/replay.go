@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/live"
 )
 
 // newReplay returns the verb. Known are the scenarios that --scenario names.
@@ -128,7 +129,8 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	if l, several := f.list(&o); several {
 		return runList(cmd, o, l, &f.export, f.json)
 	}
-	return runReplay(cmd, o, &f.export, f.json)
+	f.warnOfNoMeeting(cmd, &o)
+	return runReplay(cmd, o, &f.part.meet, &f.export, f.json)
 }
 
 // resolve finds the values of all settings and flags, and the options of the run that they make. What is wrong is added to
@@ -160,14 +162,22 @@ func prefault(cmd *cobra.Command, c *mmapcache.Cache) error {
 	})
 }
 
-// runReplay plays a cache, prints the summary and makes the files of --report. Progress and warnings go to standard error.
-func runReplay(cmd *cobra.Command, o replay.Options, export *exportFlags, asJSON bool) error {
+// runReplay plays a cache, with other parts of its load where they meet, prints the summary and makes the files of --report. Progress
+// and warnings go to standard error.
+func runReplay(cmd *cobra.Command, o replay.Options, parts *meetFlags, export *exportFlags, asJSON bool) error {
 	p := newProgress(cmd)
-	if err := watch(cmd, &o, p); err != nil {
+	state := newLiveState(&o, parts.address != "")
+	ctx, err := parts.join(cmd, &o, p, state)
+	if err != nil {
+		p.close()
 		return err
 	}
-	s, err := replay.Run(cmd.Context(), o)
+	if err := watchState(cmd, &o, p, state); err != nil {
+		return leave(&o, err)
+	}
+	s, err := replay.Run(ctx, o)
 	p.close()
+	err = leave(&o, err)
 	if s != nil { // there are measurements even after an error
 		err = errors.Join(err, printSummary(cmd, s, asJSON))
 	}
@@ -176,8 +186,13 @@ func runReplay(cmd *cobra.Command, o replay.Options, export *exportFlags, asJSON
 
 // watch makes a run show its progress and what it says. The error is one of the cache.
 func watch(cmd *cobra.Command, o *replay.Options, p *progress) error {
+	return watchState(cmd, o, p, newLiveState(o, false))
+}
+
+// watchState does what watch does, with what the run is like in a state.
+func watchState(cmd *cobra.Command, o *replay.Options, p *progress, state *live.State) error {
 	length, err := plannedLength(cmd, *o, p)
-	p.live = showLive(cmd, o, p, length)
+	p.live = showLive(cmd, o, p, length, state)
 	o.Warn = func(about string) { p.say("agentx: warning: " + about) }
 	o.Notice = func(about string) { p.say("agentx: " + about) }
 	return err

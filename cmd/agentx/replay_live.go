@@ -32,9 +32,20 @@ type liveRun struct {
 // lookEvery is how often the records are looked at.
 const lookEvery = time.Second
 
-// showLive makes a run tell what it is like. length is how long it may last without a bound; 0: not known. The caller must call close.
-func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Duration) *liveRun {
-	v := &liveRun{p: p, length: length, o: *o, state: live.NewState(measure.RulesOf(o.Switches), o.Concurrency)}
+// newLiveState returns what a run is like before its first request. In a meeting part 0 has the lanes of the whole load.
+func newLiveState(o *replay.Options, meets bool) *live.State {
+	lanes := o.Concurrency
+	if !meets || o.Part.Number > 0 {
+		lanes = o.Part.Share(lanes)
+	}
+	return live.NewState(measure.RulesOf(o.Switches), lanes)
+}
+
+// showLive makes a run tell what it is like, in a state. length is how long it may last without a bound; 0: not known. The caller must
+// call close.
+func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Duration, state *live.State) *liveRun {
+	v := &liveRun{p: p, length: length, o: *o, state: state}
+	v.o.Requests, v.o.Trees = o.Part.Share(o.Requests), o.Part.Share(o.Trees)
 	p.openBlock()
 	if v.server = serverOf(cmd); v.server != nil {
 		v.server.Show(&live.View{State: v.state})

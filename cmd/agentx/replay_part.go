@@ -17,11 +17,13 @@ import (
 type partFlags struct {
 	value   partValue
 	startAt string
+	meet    meetFlags
 }
 
 func (f *partFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.value, "part", "I/N: play part I (0 to N-1) of a load that N clients play together: lanes I, I+N, ... of --concurrency, and that share of --requests, --trees and --rate; the results go to part-0000I-of-0000N in --out; auto: I and N as Slurm, an Indexed Job with AGENTX_PARTS, Open MPI or torchrun say them (doc/spec/cluster.md)")
 	flags.StringVar(&f.startAt, "start-at", "", "time of the machine's clock at which the first phase begins, such as 2026-11-23T08:30:00Z; at most 24 h ahead")
+	f.meet.register(flags)
 }
 
 // partValue is the value of --part.
@@ -168,8 +170,8 @@ func (f *replayFlags) checkPart(o *replay.Options) {
 		f.add("%s: %w", shown, err)
 	}
 	f.checkShares(shown, o)
-	if o.CacheReset.Enabled && o.Part.Of > 1 && f.part.startAt == "" {
-		f.add("%s and ResetCache: it could come when other parts play: want --start-at, for which all parts wait", shown)
+	if o.CacheReset.Enabled && o.Part.Of > 1 && f.part.startAt == "" && f.part.meet.address == "" {
+		f.add("%s and ResetCache: it could come when other parts play: want --meet, or --start-at, for which all parts wait", shown)
 	}
 }
 
@@ -177,14 +179,14 @@ func (f *replayFlags) checkPart(o *replay.Options) {
 func (f *replayFlags) applyPart(o *replay.Options) {
 	f.applyStartAt(o, time.Now())
 	o.Part = f.part.value.Part
-	if !f.part.value.auto || f.printConfig {
-		return
+	if f.part.value.auto && !f.printConfig {
+		part, err := partOfEnvironment(os.LookupEnv)
+		if err != nil {
+			f.add("%s %v: %w", f.named("part"), &f.part.value, err)
+		}
+		o.Part = part
 	}
-	part, err := partOfEnvironment(os.LookupEnv)
-	if err != nil {
-		f.add("%s %v: %w", f.named("part"), &f.part.value, err)
-	}
-	o.Part = part
+	f.applyMeeting(o)
 }
 
 // checkShares adds the bounds of the load that leave a part without any.

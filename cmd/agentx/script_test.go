@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -46,7 +47,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "line": line, "keys": keys, "datasets": datasets, "damage": damage, "readonly": readonly, "tree": tree,
 			"server": server, "arrived": arrived, "asked": asked, "serving": serving, "count": count, "corpus": corpus, "hub": hubs, "model": model, "tokenizers": tokenizers,
-			"instants": instants,
+			"instants": instants, "freeport": freeport,
 		},
 	})
 }
@@ -231,6 +232,14 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(cmd.Process.Signal(os.Interrupt))
 		ts.Check(cmd.Wait())
 	})
+}
+
+// freeport NAME sets a variable to an address of this machine at which nothing listens.
+func freeport(ts *testscript.TestScript, neg bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv(args[0], l.Addr().String())
+	ts.Check(l.Close())
 }
 
 // count N FILE checks the number of lines of a file.

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/meet"
+	"github.com/agentx/agentx/replay/merge"
+	"github.com/agentx/agentx/report/live"
+)
+
+// meetFlags say where the parts of a load meet.
+type meetFlags struct {
+	address string // "": the environment of --part auto may say it; none: nowhere
+	timeout time.Duration
+}
+
+func (f *meetFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.address, "meet", "", "HOST:PORT of part 0, the same for all parts: there they meet, begin each phase and end together, and part 0 shows the whole load; none: each begins on its own (default with --part auto: as Slurm or torchrun say it; the token is AGENTX_MEET_TOKEN)")
+	durationVar(flags, &f.timeout, "meet-timeout", meet.DefaultTimeout, "longest wait for all parts to meet")
+}
+
+// tokenVariable holds the token that all parts of a load know.
+const tokenVariable = "AGENTX_MEET_TOKEN"
+
+// applyMeeting finds the address of the meeting, and adds what contradicts it.
+func (f *replayFlags) applyMeeting(o *replay.Options) {
+	m := &f.part.meet
+	flag := f.named("meet")
+	switch {
+	case m.address == "none" || f.printConfig && m.address == "":
+		m.address = ""
+		return
+	case m.address == "" && (!f.part.value.auto || o.Part.Of < 2 || f.part.startAt != ""):
+		return
+	case m.address == "":
+		address, err := meetingOfEnvironment(os.LookupEnv)
+		if err != nil {
+			f.add("%s %v: %w", f.named("part"), &f.part.value, err)
+		}
+		m.address = address
+		return
+	case !o.Part.IsSet() && !f.part.value.auto:
+		f.add("%s %s: say --part, which part of the load this is", flag, m.address)
+	case f.part.startAt != "":
+		f.add("%s %s and %s %s: want one of the two", flag, m.address, f.named("start-at"), f.part.startAt)
+	}
+	host, port, err := net.SplitHostPort(m.address)
+	if n, portErr := strconv.Atoi(port); err != nil || portErr != nil || host == "" || n < 1 || n > 65535 {
+		f.add("%s %s: want HOST:PORT, as all parts reach part 0, with a port from 1 to 65535", flag, m.address)
+	}
+}
+
+// meetingOfEnvironment returns where the parts of a load meet, as the engine that has started them says it; "": it does not. The error
+// names a variable whose value cannot be used.
+func meetingOfEnvironment(lookup func(string) (string, bool)) (string, error) {
+	host, port, err := hostOfEnvironment(lookup)
+	if err != nil || host == "" {
+		return "", err
+	}
+	if text, ok := lookup("AGENTX_MEET_PORT"); ok {
+		if port, err = strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
+			return "", fmt.Errorf("AGENTX_MEET_PORT=%s: want 1 to 65535", text)
+		}
+	}
+	if port < 1 || port > 65535 {
+		return "", fmt.Errorf("MASTER_ADDR=%s without a MASTER_PORT from 1 to 65534: want AGENTX_MEET_PORT, or --meet HOST:PORT, or none", host)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port)), nil
+}
+
+// hostOfEnvironment returns the host of part 0, "" if the environment does not say it, and the port that it has without AGENTX_MEET_PORT.
+func hostOfEnvironment(lookup func(string) (string, bool)) (host string, port int, err error) {
+	if _, slurm := lookup("SLURM_PROCID"); slurm {
+		for _, name := range []string{"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"} {
+			list, ok := lookup(name)
+			if !ok {
+				continue
+			}
+			if host, err = firstHost(list); err != nil {
+				return "", 0, fmt.Errorf("%s=%s: %w", name, list, err)
+			}
+			number := func(name string) int {
+				text, _ := lookup(name)
+				n, _ := strconv.ParseUint(text, 10, 31) // 0 where there is none
+				return int(n)
+			}
+			return host, 20000 + (1000*(number("SLURM_STEP_ID")%10)+number("SLURM_JOB_ID"))%10000, nil
+		}
+	}
+	if _, torch := lookup("RANK"); !torch {
+		return "", 0, nil
+	}
+	host, _ = lookup("MASTER_ADDR")
+	text, _ := lookup("MASTER_PORT")
+	if port, err = strconv.Atoi(text); err != nil {
+		port = 0
+	} else {
+		port++ // torch's store listens on the port itself
+	}
+	return host, port, nil
+}
+
+// firstHost returns the first host of a list as Slurm writes it, such as node01 of node[01-03,07],gpu2.
+func firstHost(list string) (string, error) {
+	var host strings.Builder
+	for rest := list; rest != ""; {
+		at := strings.IndexAny(rest, ",[")
+		if at < 0 || rest[at] == ',' {
+			if at < 0 {
+				at = len(rest)
+			}
+			host.WriteString(rest[:at])
+			break
+		}
+		host.WriteString(rest[:at])
+		inside, after, closed := strings.Cut(rest[at+1:], "]")
+		first, _, _ := strings.Cut(inside, ",")
+		first, _, _ = strings.Cut(first, "-")
+		if !closed || first == "" {
+			return "", errors.New("want a list of hosts such as node[01-03,07],gpu2")
+		}
+		host.WriteString(first)
+		rest = after
+	}
+	if host.Len() == 0 || strings.ContainsAny(host.String(), "[] \t") {
+		return "", errors.New("want a list of hosts such as node[01-03,07],gpu2")
+	}
+	return host.String(), nil
+}
+
+// warnOfNoMeeting warns of parts of which each begins on its own.
+func (f *replayFlags) warnOfNoMeeting(cmd *cobra.Command, o *replay.Options) {
+	if o.Part.Of > 1 && f.part.meet.address == "" && o.StartAt.IsZero() {
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: part %v begins on its own, and so do the others: --meet HOST:PORT lets all begin and end together, --start-at TIME begin", o.Part))
+	}
+}
+
+// join lets the run of a part meet the others, and returns the context of what they play together. What they have played is in the state
+// of part 0. Without a meeting it does nothing. The caller calls leave, which may be called without a meeting.
+func (m *meetFlags) join(cmd *cobra.Command, o *replay.Options, p *progress, state *live.State) (context.Context, error) {
+	if m.address == "" {
+		return cmd.Context(), nil
+	}
+	about := meet.Options{
+		Address: m.address, Token: os.Getenv(tokenVariable), Timeout: m.timeout, Member: memberOf(o),
+		Notice: func(text string) { p.say("agentx: " + text) },
+		Warn:   func(text string) { p.say("agentx: warning: " + text) },
+	}
+	if o.Part.Number > 0 {
+		state.KeepGains()
+		about.Gain = func() json.RawMessage {
+			text, _ := json.Marshal(state.TakeGain()) // numbers and words
+			return text
+		}
+	} else {
+		state.Share(o.Part.Of)
+		about.Gained = func(part int, text json.RawMessage) error {
+			g := new(live.Gain)
+			if err := json.Unmarshal(text, g); err != nil {
+				return err
+			}
+			return state.AddGain(part, g)
+		}
+		about.Left = state.Leave
+	}
+	meeting, err := meet.Join(cmd.Context(), about)
+	if err != nil {
+		return nil, endedElsewhere(err)
+	}
+	o.Meeting = meeting
+	return meeting.Context(), nil
+}
+
+// memberOf returns what a part says of itself to the others.
+func memberOf(o *replay.Options) meet.Member {
+	m := meet.Member{
+		Part: o.Part.Number, Of: o.Part.Of, Host: "unknown", Version: fmt.Sprintf("%s (commit %s)", o.Provenance.Version, o.Provenance.Commit), Dataset: o.Cache.Manifest.Key,
+	}
+	if host, err := os.Hostname(); err == nil {
+		m.Host = host
+	}
+	for _, option := range o.Provenance.Options {
+		if !slices.Contains(merge.LocalOptions, option.Name) {
+			m.Options = append(m.Options, meet.Option{Name: option.Name, Value: string(option.Value)})
+		}
+	}
+	return m
+}
+
+// leave ends the part of a run in a meeting. The error is that of the run, or, where another part has ended the load, says so.
+func leave(o *replay.Options, err error) error {
+	if o.Meeting == nil {
+		return err
+	}
+	o.Meeting.Close()
+	if s := o.Meeting.Stopped(); s != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return endedElsewhere(s)
+	}
+	return err
+}
+
+// endedElsewhere gives an error of a meeting the exit status of the part that has ended the load.
+func endedElsewhere(err error) error {
+	var s *meet.Stop
+	if !errors.As(err, &s) {
+		return err
+	}
+	switch s.How {
+	case meet.Unequal:
+		return usageError{err}
+	case meet.Wedged:
+		return verdictError{err}
+	case meet.Interrupted:
+		return interruptedError{err}
+	}
+	return err
+}

@@ -109,6 +109,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"model-config":     jsonFile,
 	"html":             cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt),
 	"output":           cobra.FixedCompletions([]string{"jsonl", "zst"}, cobra.ShellCompDirectiveFilterFileExt),
+	"log":              cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt),
 	"synth from":       caches,
 	"simulate preset":  choice(simpreset.Names...),
 	"simulate format":  choice("dynamo\tkeys of its report"),

@@ -1,13 +1,16 @@
 package capture
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,6 +56,33 @@ func TestEndWhileJournalsAreFinished(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.NotContains(t, r.logged.String(), "ERROR")
+}
+
+// When no traffic is left, many sessions are finished at once: each waits for the disk.
+func TestSessionsAreFinishedTogether(t *testing.T) {
+	const n = 10
+	var noted atomic.Int64
+	together := make(chan struct{})
+	ctx := durable.WithOptions(t.Context(), durable.Options{Step: func(step, path string) error {
+		if step == "create" && strings.Contains(path, journal.NotesDir) {
+			if noted.Add(1) == n {
+				close(together)
+			}
+			select {
+			case <-together:
+			case <-time.After(10 * time.Second):
+				return errors.New("alone")
+			}
+		}
+		return nil
+	}})
+	r := startIn(t, ctx, mock.New(mock.Config{}), func(o *Options) { o.Workers = 1 })
+	for k := range n {
+		r.post(fmt.Sprintf("/s/%d/v1/messages", k), `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"Go on."}]}`)
+	}
+	require.Zero(t, noted.Load())
+	s, _ := r.end()
+	require.Equal(t, n, s.Traces, "%s", r.logged)
 }
 
 // A trace never gets the id of another one in the directory, whatever is drawn.

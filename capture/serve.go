@@ -64,6 +64,9 @@ func (c *Capture) recover(ctx context.Context) {
 // sessions is written.
 func (c *Capture) shutDown(server *http.Server) error {
 	c.land(server)
+	for range cap(c.turns) - c.options.Workers {
+		<-c.turns
+	}
 	rested := make(chan struct{})
 	go func() {
 		defer close(rested)

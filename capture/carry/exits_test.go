@@ -299,11 +299,7 @@ func TestDetachedRepliesAreReadToTheirEnd(t *testing.T) {
 			_, _ = io.WriteString(conn, chunk("data: 2\n\n")+"0\r\n\r\n")
 			untilGone(conn, in)
 		}), func(o *Options) { o.Detach = true })
-		clients := make(chan *http.Request, 1)
-		w.front.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			clients <- r
-			w.proxy.ServeHTTP(rw, r)
-		})
+		clients := w.clients()
 		conn := w.dial(t)
 		_, _ = io.WriteString(conn, post)
 		if !early {
@@ -332,11 +328,7 @@ func TestDetachedHalfCloseGetsTheWholeReply(t *testing.T) {
 		<-closed
 		_, _ = io.WriteString(conn, events+chunk("data: 1\n\n")+chunk("data: 2\n\n")+"0\r\n\r\n")
 	}), func(o *Options) { o.Detach = true })
-	clients := make(chan *http.Request, 1)
-	w.front.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		clients <- r
-		w.proxy.ServeHTTP(rw, r)
-	})
+	clients := w.clients()
 	conn := w.dial(t)
 	_, _ = io.WriteString(conn, post)
 	require.NoError(t, conn.CloseWrite())
@@ -361,11 +353,7 @@ func TestDetachedRepliesMayBreak(t *testing.T) {
 			<-gone
 			_, _ = io.WriteString(conn, answer)
 		}), func(o *Options) { o.Detach = true })
-		clients := make(chan *http.Request, 1)
-		w.front.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			clients <- r
-			w.proxy.ServeHTTP(rw, r)
-		})
+		clients := w.clients()
 		conn := w.dial(t)
 		_, _ = io.WriteString(conn, post)
 		conn.Close()

@@ -201,6 +201,16 @@ func (w *world) talk(t *testing.T, request string) string {
 	return string(data)
 }
 
+// clients makes the proxy tell of each request that it begins to carry.
+func (w *world) clients() <-chan *http.Request {
+	clients := make(chan *http.Request, 1)
+	w.front.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		clients <- r
+		w.proxy.ServeHTTP(rw, r)
+	})
+	return clients
+}
+
 func (w *world) dial(t *testing.T) *net.TCPConn {
 	t.Helper()
 	c, err := net.Dial("tcp", w.front.Listener.Addr().String())

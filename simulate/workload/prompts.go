@@ -57,15 +57,15 @@ func (p *prompts) checkBlocks(t *mmapcache.Trace) error {
 func (p *prompts) each(traces int, visit func(trace int, start float64)) error {
 	plan := new(mmapcache.Plan)
 	return p.cache.EachShard(func(first int, s *mmapcache.Structure) error {
-		if first >= traces {
-			return fs.SkipAll
-		}
 		for k := range min(s.Traces.Len(), traces-first) {
 			s.ReadPlan(k, plan)
 			if err := p.open(plan); err != nil {
 				return err
 			}
 			visit(first+k, startOf(s, k, plan.Turns[0]))
+		}
+		if first+s.Traces.Len() >= traces { // no other shard is needed
+			return fs.SkipAll
 		}
 		return nil
 	})

@@ -80,7 +80,7 @@ func (f *synthFlags) run(cmd *cobra.Command) (err error) {
 			return err
 		}
 		defer dataset.Close()
-		f.From = dataset.Structure
+		f.From = dataset.Cache
 		if err := f.check(); err != nil {
 			return err
 		}

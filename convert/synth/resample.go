@@ -12,13 +12,16 @@ import (
 )
 
 // resampled draws a trace of a cache and changes its lengths and times.
-func resampled(d *draws, structure *mmapcache.Structure) *weka.Recording {
-	plan := structure.Plan(d.below(structure.Traces.Len()))
+func resampled(d *draws, c *mmapcache.Cache) (*weka.Recording, error) {
+	plan, err := c.Plan(d.below(c.Traces()))
+	if err != nil {
+		return nil, err
+	}
 	s := &resample{draws: d, plan: plan, tree: newTree(int(plan.Trace.Blocks)), block: int(plan.Trace.BlockSize)}
 	s.gather()
 	s.stretch()
 	s.warp()
-	return s.recording()
+	return s.recording(), nil
 }
 
 // resample is a trace of a cache on its way to one that is made up.

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"io"
 	"math"
 	"slices"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // A trace drawn from a cache of one has its requests, in order, on the same lanes; prompts that shared blocks share some, and
@@ -16,10 +19,10 @@ import (
 func TestResampledTraceKeepsWhatIsShared(t *testing.T) {
 	o := Options{Seed: 3}
 	for _, k := range append(familiesOf(o, 3), 0, 1, 2) {
-		from := o.Make(k)
+		from := recordingOf(&o, k)
 		from.ID = "donor"
-		structure := structureOf(t, string(from.AppendJSON(nil)), weka.Default())
-		again := (&Options{Seed: 9, From: structure}).Make(0)
+		donor := cacheOf(t, string(from.AppendJSON(nil)), weka.Default())
+		again := recordingOf(&Options{Seed: 9, From: donor}, 0)
 		a, b := requestsOf(from), requestsOf(again)
 		require.Len(t, b, len(a))
 		differ := false
@@ -110,4 +113,23 @@ func TestCurves(t *testing.T) {
 		list = append(list, c.at(float64(k)/1000))
 	}
 	assert.True(t, slices.IsSorted(list))
+}
+
+// A dataset of shards gives the traces that the dataset of one shard with the same traces gives. Damage of a shard is an error.
+func TestResampleShards(t *testing.T) {
+	t.Cleanup(cachetest.RemoveRoot)
+	demo := cachetest.Demo(t)
+	shards := cachetest.Shards(t, demo, 0, 3, 3, 10, 16)
+	o := Options{Traces: 30, Seed: 1, From: demo}
+	want := text(t, o)
+	o.From = shards
+	require.True(t, want == text(t, o))
+	file := cachetest.DamageShard(t, shards, 3)
+	o.From = cachetest.Open(t, shards.Root, shards.Manifest.Key)
+	for _, workers := range []int{1, 4} {
+		o.Workers = workers
+		_, err := Write(t.Context(), io.Discard, o)
+		require.ErrorIs(t, err, mmapcache.ErrDamaged)
+		require.ErrorContains(t, err, file)
+	}
 }

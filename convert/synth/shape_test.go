@@ -39,7 +39,7 @@ type shape struct {
 func shapeOf(o *Options) *shape {
 	s := &shape{}
 	for k := range o.Traces {
-		s.trace(o.Make(k))
+		s.trace(recordingOf(o, k))
 	}
 	return s
 }

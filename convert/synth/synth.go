@@ -17,11 +17,11 @@ const MaxTraces = 1_000_000_000
 
 // Options say which traces to make. All but Workers decide the bytes.
 type Options struct {
-	Traces  int                  // how many
-	First   int                  // number of the first
-	Seed    uint64               // of all draws
-	From    *mmapcache.Structure // draw traces of it and change them; nil: draw from the distributions of tables.go
-	Workers int                  // traces made at a time; 0: one per core
+	Traces  int              // how many
+	First   int              // number of the first
+	Seed    uint64           // of all draws
+	From    *mmapcache.Cache // draw traces of it and change them; nil: draw from the distributions of tables.go
+	Workers int              // traces made at a time; 0: one per core
 }
 
 // Validate returns what is wrong with the options.
@@ -36,7 +36,7 @@ func (o *Options) Validate() error {
 	if o.Workers < 0 || o.Workers > maxWorkers {
 		wrong = append(wrong, fmt.Errorf("workers %d: want 0 to %d", o.Workers, maxWorkers))
 	}
-	if o.From != nil && o.From.Traces.Len() == 0 {
+	if o.From != nil && o.From.Traces() == 0 {
 		wrong = append(wrong, errors.New("from: the cache has no trace"))
 	}
 	return errors.Join(wrong...)
@@ -54,17 +54,16 @@ type Total struct {
 	Bytes        int64 `json:"bytes"`
 }
 
-// Make makes one trace.
-func (o *Options) Make(number int) *weka.Recording {
+// Make makes one trace. The error is about a cache that cannot be read.
+func (o *Options) Make(number int) (r *weka.Recording, err error) {
 	d := newDraws(o.Seed, uint64(number))
-	var r *weka.Recording
-	if o.From != nil {
-		r = resampled(d, o.From)
-	} else {
+	if o.From == nil {
 		r = madeUp(d)
+	} else if r, err = resampled(d, o.From); err != nil {
+		return nil, err
 	}
 	r.ID = fmt.Sprintf("synth-%d-%08d", o.Seed, number)
-	return r
+	return r, nil
 }
 
 // Write writes traces as JSON lines, in the order of their numbers.
@@ -89,6 +88,9 @@ func Write(ctx context.Context, w io.Writer, o Options) (total Total, err error)
 		m := lanes[k%len(lanes)]
 		select {
 		case t := <-m.made:
+			if t.err != nil {
+				return total, t.err
+			}
 			if _, err := w.Write(t.text); err != nil {
 				return total, err
 			}
@@ -112,6 +114,7 @@ type made struct {
 	text     []byte
 	totals   weka.Totals
 	requests int
+	err      error // it cannot be made
 }
 
 // run makes traces k, k+step, ... of those asked for.
@@ -125,17 +128,25 @@ func (m *maker) run(ctx context.Context, o *Options, k, step int) {
 		case <-ctx.Done():
 			return
 		}
-		r := o.Make(o.First + k)
-		t.text, t.totals = r.AppendJSON(t.text[:0]), r.Totals()
-		for _, e := range r.Entries {
-			if t.requests++; e.Subagent != nil {
-				t.requests += len(e.Subagent.Requests) - 1
-			}
-		}
+		t.make(o, o.First+k)
 		select {
 		case m.made <- t:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// make makes a trace.
+func (m *made) make(o *Options, number int) {
+	var r *weka.Recording
+	if r, m.err = o.Make(number); m.err != nil {
+		return
+	}
+	m.text, m.totals = r.AppendJSON(m.text[:0]), r.Totals()
+	for _, e := range r.Entries {
+		if m.requests++; e.Subagent != nil {
+			m.requests += len(e.Subagent.Requests) - 1
 		}
 	}
 }

@@ -33,8 +33,8 @@ func text(t *testing.T, o Options) string {
 	return b.String()
 }
 
-// structureOf converts lines of traces as far as tables.
-func structureOf(t *testing.T, lines string, rules weka.Rules) *mmapcache.Structure {
+// cacheOf converts lines of traces as far as tables.
+func cacheOf(t *testing.T, lines string, rules weka.Rules) *mmapcache.Cache {
 	t.Helper()
 	s := mmapcache.NewStructure()
 	for line := range strings.Lines(lines) {
@@ -49,25 +49,34 @@ func structureOf(t *testing.T, lines string, rules weka.Rules) *mmapcache.Struct
 		require.Zero(t, notes.ChainBreaks)
 		require.NoError(t, s.Append(plan))
 	}
-	return s
+	return mmapcache.CacheOf(s, mmapcache.StructureFacts{})
+}
+
+// recordingOf makes a trace of what can be read.
+func recordingOf(o *Options, number int) *weka.Recording {
+	r, err := o.Make(number)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // requireGood checks every line as captures are checked, and converts it in both profiles.
-func requireGood(t *testing.T, lines string) *mmapcache.Structure {
+func requireGood(t *testing.T, lines string) *mmapcache.Cache {
 	t.Helper()
 	for line := range strings.Lines(lines) {
 		c := weka.Check([]byte(line))
 		require.Empty(t, c.Problems)
 		require.Positive(t, c.Requests)
 	}
-	structureOf(t, lines, weka.AIPerf())
-	return structureOf(t, lines, weka.Default())
+	cacheOf(t, lines, weka.AIPerf())
+	return cacheOf(t, lines, weka.Default())
 }
 
 // familiesOf lists numbers of traces with subagents.
 func familiesOf(o Options, n int) (list []int) {
 	for k := 0; len(list) < n; k++ {
-		if o.Make(k).Totals().Count > 0 {
+		if recordingOf(&o, k).Totals().Count > 0 {
 			list = append(list, k)
 		}
 	}
@@ -77,7 +86,7 @@ func familiesOf(o Options, n int) (list []int) {
 // firstInBackground returns the number of a trace with a subagent that outlives the beginning of the next request.
 func firstInBackground(o Options) int {
 	for k := 0; ; k++ {
-		list := o.Make(k).Entries
+		list := recordingOf(&o, k).Entries
 		for i, e := range list[:len(list)-1] {
 			if next := list[i+1]; e.Subagent != nil && next.Subagent == nil {
 				last := e.Subagent.Requests[len(e.Subagent.Requests)-1]
@@ -129,7 +138,7 @@ func TestRealTracesBecomeGoodOnes(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Append(plan))
 	}
-	requireGood(t, text(t, Options{Traces: 100, Seed: 1, From: s}))
+	requireGood(t, text(t, Options{Traces: 100, Seed: 1, From: mmapcache.CacheOf(s, mmapcache.StructureFacts{})}))
 }
 
 // The bytes depend on the seed and on the numbers of traces: not on workers, and not on which parts are made together. They are
@@ -145,7 +154,7 @@ func TestBytesDependOnSeedAndNumberAlone(t *testing.T) {
 	}
 	require.True(t, all == parts, "parts differ from the whole")
 	require.False(t, all == text(t, Options{Traces: 21, Seed: 43}), "another seed gives the same")
-	from := structureOf(t, all, weka.Default())
+	from := cacheOf(t, all, weka.Default())
 	drawn := text(t, Options{Traces: 10, Seed: 42, From: from, Workers: 1})
 	require.True(t, drawn == text(t, Options{Traces: 10, Seed: 42, From: from, Workers: 3}))
 	for k, want := range []struct{ text, digest string }{{all, "46b3e19d85be15c7"}, {drawn, "180a1e1c6b1cffcb"}} {
@@ -157,7 +166,7 @@ func TestBytesDependOnSeedAndNumberAlone(t *testing.T) {
 // What is wrong with options is told at once, and nothing is written.
 func TestOptionsAreChecked(t *testing.T) {
 	var b bytes.Buffer
-	_, err := Write(context.Background(), &b, Options{Traces: 0, First: -1, Workers: -1, From: mmapcache.NewStructure()})
+	_, err := Write(context.Background(), &b, Options{Traces: 0, First: -1, Workers: -1, From: mmapcache.CacheOf(mmapcache.NewStructure(), mmapcache.StructureFacts{})})
 	for _, want := range []string{"traces 0: want 1 to", "first -1: want 0 to", "workers -1: want 0 to 1024", "the cache has no trace"} {
 		assert.ErrorContains(t, err, want)
 	}

@@ -110,9 +110,9 @@ func printShardsInfo(w io.Writer, s *cachestore.Shards) {
 	}
 }
 
-// printStarts says of a structure how many of its traces have a recorded start.
+// printStarts says of a structure, or of a dataset of shards, how many of its traces have a recorded start.
 func printStarts(w io.Writer, m *manifest.Manifest) {
-	if m.Kind != mmapcache.StructureKind {
+	if m.Kind != mmapcache.StructureKind && !mmapcache.HasShards(m) {
 		return
 	}
 	f, err := mmapcache.StructureFactsOf(m)

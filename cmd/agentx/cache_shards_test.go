@@ -86,6 +86,7 @@ func TestCacheVerbsOfShards(t *testing.T) {
 
 	out = cache("info", first)
 	assert.Contains(t, out, "  shards   3, 3 whole\n")
+	assert.Contains(t, out, "  arrivals not recorded\n")
 	assert.Contains(t, out, "c.jsonl")
 	assert.NotContains(t, out, "structure ")
 	assert.NotContains(t, out, "traces 0 to")

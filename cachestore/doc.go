@@ -11,7 +11,7 @@
 //	dataset, err := cachestore.Open(ctx, root, key)
 //	...
 //	defer dataset.Close()
-//	fmt.Println(dataset.Structure.Traces.Len())
+//	fmt.Println(dataset.Traces())
 //
 // # Make a directory
 //

@@ -54,3 +54,24 @@ func BenchmarkGC(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCopyOfShards copies a dataset of 100 shards, synced to disk, one at a time and several at once.
+func BenchmarkCopyOfShards(b *testing.B) {
+	from := b.TempDir()
+	var salts []string
+	for k := range 100 {
+		salts = append(salts, fmt.Sprint(k))
+	}
+	key := plainToy(40).buildShards(b, from, salts...)
+	spent := map[int]time.Duration{}
+	for b.Loop() {
+		for _, workers := range []int{1, partsAtOnce} {
+			begin := time.Now()
+			_, err := Copy(b.Context(), from, b.TempDir(), key, CopyOptions{Workers: workers})
+			require.NoError(b, err)
+			spent[workers] += time.Since(begin)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(spent[1].Seconds()/spent[partsAtOnce].Seconds(), "times-as-fast")
+}

@@ -151,7 +151,7 @@ func TestThousandSessions(t *testing.T) {
 // Covers C-21.
 func TestEndsOfSessions(t *testing.T) {
 	up := newScripted()
-	r := start(t, up, nil)
+	r := start(t, up, func(o *Options) { o.Export.Grid = time.Hour }) // a child and its parent arrive at one instant
 	r.do(chatPath, "whole", chatBody("a"), "X-Session-Affinity", "final")
 	r.do(chatPath, "whole", chatBody("b"), "X-Session-Affinity", "final", "X-Dynamo-Session-Final", "true")
 	r.do(chatPath, "whole", chatBody("c"), "X-Session-Affinity", "final")
@@ -191,7 +191,7 @@ func TestEndsOfSessions(t *testing.T) {
 
 	s, traces := r.end()
 	requireCounted(t, s)
-	require.Equal(t, 9, s.Recorded)
+	require.Equal(t, 9, s.Recorded, "%v", s.NotRecorded)
 	require.Len(t, traces, 6)
 	var why []string
 	for name := range traces {

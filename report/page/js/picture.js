@@ -1,17 +1,15 @@
 "use strict";
-// Picture: what is computed pixel by pixel, and drawn as one image.
+// Picture: what a mark computes pixel by pixel, and draws as one image.
 
-let sheet = null; // {canvas, image}, of the size of the last picture: new ones would cost more than the drawing
-
-// blankSheet returns {canvas, image, pixels}: an image of so many pixels of the screen, all of them clear; pixels has it as a number a
-// pixel, as packColour makes them. It is one sheet for all: draw it before the next is asked for.
-function blankSheet(width, height) {
-  if (!sheet || sheet.image.width !== width || sheet.image.height !== height) {
+// sheetOf returns the sheet of a mark, {canvas, image, pixels}: an image of so many pixels of the screen, all of them clear. pixels has
+// them as numbers, as packColour makes them. A mark keeps its sheet: a new canvas would take longer than the drawing.
+function sheetOf(mark, width, height) {
+  if (!mark.sheet || mark.sheet.image.width !== width || mark.sheet.image.height !== height) {
     const image = new ImageData(width, height);
-    sheet = { canvas: element("canvas", { width, height }), image, pixels: new Uint32Array(image.data.buffer) };
+    mark.sheet = { canvas: element("canvas", { width, height }), image, pixels: new Uint32Array(image.data.buffer) };
   }
-  sheet.pixels.fill(0);
-  return sheet;
+  mark.sheet.pixels.fill(0);
+  return mark.sheet;
 }
 
 // paint puts the image of a sheet on its canvas, and returns that.

@@ -59,7 +59,7 @@ class Points {
     for (let row = first; row < last; row++) {
       if ((!keep || keep[row]) && pen.drawable(y[row])) dots.add(pen.x.pixel(x[row]), pen.y.pixel(y[row]));
     }
-    dots.draw(pen.context, pen.colour(this.style));
+    dots.draw(pen.context, sheetOf(this, dots.width, dots.height), pen.colour(this.style));
   }
 
   // nearest returns the row of the drawn point nearest to a place, or -1 if none is within ten pixels.
@@ -108,9 +108,9 @@ class Dots {
     return covers;
   }
 
-  // draw draws each pixel the stronger the more squares cover it.
-  draw(context, colour) {
-    const { width, height, ratio } = this, covers = this.covers(), sheet = blankSheet(width, height), rgb = rgbOf(colour);
+  // draw draws each pixel the stronger the more squares cover it, on a sheet of the size of the picture.
+  draw(context, sheet, colour) {
+    const { width, height, ratio } = this, covers = this.covers(), rgb = rgbOf(colour);
     const shades = Array.from({ length: this.size ** 2 + 1 }, (_, n) => packColour(...rgb, 255 * (1 - 0.4 ** n)));
     for (let at = 0; at < covers.length; at++) if (covers[at]) sheet.pixels[at] = shades[covers[at]];
     context.drawImage(paint(sheet), 0, 0, width / ratio, height / ratio);

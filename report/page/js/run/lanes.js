@@ -49,7 +49,7 @@ class Lanes {
 
   // drawRequests draws the bars of all requests as one picture, and over it what tells their sessions and trees apart.
   drawRequests(pen) {
-    const bars = new Bars(pen), sheet = blankSheet(bars.width, bars.height), { tracks } = this;
+    const bars = new Bars(pen), sheet = sheetOf(this, bars.width, bars.height), { tracks } = this;
     const each = (visit) => this.eachTree(pen, (row, t) => tracks.eachSession(t, pen.from, pen.to, (k) => visit(this.placeOf(pen, row, k), k)));
     each((place, k) => {
       this.drawLife(pen, place);
@@ -174,7 +174,7 @@ class Lanes {
     for (let p = 0; p < this.shown.length; p++) {
       this.addBusy(pen, this.shown[p], busy.subarray(Math.floor(p * rows / this.shown.length) * width * 2), width);
     }
-    const sheet = blankSheet(width, rows), { data } = sheet.image, most = Math.max(1, this.shown.length / rows);
+    const sheet = sheetOf(this, width, rows), { data } = sheet.image, most = Math.max(1, this.shown.length / rows);
     const main = rgbOf(pen.colour(styleOf.main)), child = rgbOf(pen.colour(styleOf.child)), ground = rgbOf(theme.ground);
     for (let c = 0; c < rows * width; c++) {
       const a = busy[2 * c] / most, b = busy[2 * c + 1] / most, all = a + b;

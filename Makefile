@@ -203,13 +203,13 @@ test-hub-reference:
 	HUB_REFERENCE_PYTHON=$(HUB_CLIENT)/bin/python go test -run '^TestReferenceClient$$' -count=1 -v ./hfsource/hub
 
 # The batch scripts of contrib/slurm on a Slurm of three nodes, from Debian's packages, which are unpacked below CACHE and not installed.
-# The nodes are namespaces: it needs root and Linux, or it skips. A task is killed and requeued.
+# The nodes are namespaces: it needs root and Linux, or it skips. A task is killed and requeued, a node dies, a load is interrupted: three minutes.
 test-slurm: build
 	@command -v python3 >/dev/null || { echo "test-slurm: skipped: there is no python3"; exit 0; }; \
 	python3 contrib/slurm/test.py ./agentx $(CACHE)/slurm
 
-# The programs of contrib/ray on a Ray of three nodes, of which one is killed. Ray comes from PyPI, or it skips. The nodes are namespaces: it
-# needs root and Linux, or it skips.
+# The programs of contrib/ray on a Ray of three nodes. Ray comes from PyPI, or it skips. The nodes are namespaces: it needs root and Linux, or it
+# skips. Nodes die while they convert and while they replay: four minutes.
 RAY := $(CACHE)/venv-ray
 test-ray: build
 	@command -v python3 >/dev/null || { echo "test-ray: skipped: there is no python3"; exit 0; }; \

@@ -4,6 +4,7 @@ A node is a namespace of Linux, with a host name, an address and process numbers
 A node that is killed takes all its processes along, as a machine that loses power does; the program ends, and so does every node.
 """
 import glob
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 NODES = {"n0": "10.21.0.1", "n1": "10.21.0.2", "n2": "10.21.0.3"}
 CONTROL = {"ctl": "10.21.0.9"}  # where this program runs
@@ -30,7 +32,7 @@ def check(fine, text, *details):
 
 def run(*command, status=0, **more):
     """Returns what a command prints. It ends the program where the command ends with another status."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    done = subprocess.run(command, **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True} | more)
     check(done.returncode == status, f"{' '.join(command)} ended with {done.returncode}, want {status}", done.stdout)
     return done.stdout
 
@@ -50,7 +52,7 @@ def lacks():
     """What namespaces need and this machine has not, or None."""
     if not sys.platform.startswith("linux") or os.getuid() != 0:
         return "nodes are namespaces of Linux: want root"
-    for program, package in (("unshare", "util-linux"), ("setpriv", "util-linux"), ("ip", "iproute2")):
+    for program, package in (("unshare", "util-linux"), ("ip", "iproute2"), ("ps", "procps")):
         if not shutil.which(program):
             return f"there is no {program} (Debian package {package})"
     return None
@@ -120,7 +122,7 @@ class Dataset:
         for i in range(files):
             run(agentx, "synth", "--traces", str(traces), "--first", str(i * traces), "--output", os.path.join(self.corpus, f"{i:02}.jsonl"), "--quiet")
         alone = run(agentx, "convert", self.corpus, "--cache", os.path.join(state, "alone"), "--quiet").splitlines()[-1]
-        self.key, self.alone = os.path.basename(alone), os.path.join(state, "alone")
+        self.files, self.key, self.alone = files, os.path.basename(alone), os.path.join(state, "alone")
         self.path = os.path.join(self.cache, "dataset", self.key)
 
     def builders(self):
@@ -128,8 +130,77 @@ class Dataset:
         owners = {os.path.basename(path).split("_")[0] for path in glob.glob(os.path.join(self.cache, ".staging", "*", "*"))}
         return sorted(owners & set(NODES))
 
-    def whole(self):
-        """The cache has what one builder makes alone, byte for byte, and nothing of the killed."""
+    def whole(self, log):
+        """Every builder ends with the dataset. It is what one builder makes alone, byte for byte; no shard was built twice, and nothing of the killed is left."""
+        found = [int(n) for n in re.findall(rf" {self.files} shards \((\d+) found\)", log)]
+        check(log.count(self.path) == len(found) == len(NODES), f"want {self.path} from each of {len(NODES)} builders", log)
+        check(sum(self.files - n for n in found) <= self.files, f"want {self.files} shards built once: found were {found}", log)
         run(self.agentx, "cache", "verify", self.key, "--cache", self.cache)
-        run("diff", "-r", "--exclude=provenance.json", os.path.join(self.alone, "dataset"), os.path.join(self.cache, "dataset"))
+        run("diff", "-r", "--exclude=provenance.json", "--exclude=.*", self.alone, self.cache)
         check(not self.builders(), "a lease is left in the cache")
+
+
+class Server:
+    """A mock of an inference server, which counts what all parts of a load send."""
+
+    url = "http://ctl:8000"
+
+    def __init__(self, agentx):
+        subprocess.Popen([agentx, "mock", "--listen", CONTROL["ctl"] + ":8000", "--ttft", "20ms", "--itl", "1ms"], stdout=subprocess.DEVNULL)
+        wait("the mock listens", self.counts)
+        self.before = self.counts()
+
+    def counts(self):
+        try:
+            with urllib.request.urlopen(self.url + "/stats") as answer:
+                stats = json.load(answer)
+        except OSError:
+            return None
+        return {name: stats[name] for name in ("requests", "prompt_tokens", "output_tokens")}
+
+    def gained(self):
+        """What it has counted since the last call."""
+        now, before = self.counts(), self.before
+        self.before = now
+        return {name: now[name] - before[name] for name in now}
+
+
+def host(out, part):
+    """The host of a part, once it has written records; before, None."""
+    folders = glob.glob(os.path.join(out, f"part-{part:05}-of-*"))
+    if not folders or not os.path.exists(os.path.join(folders[0], "records.jsonl")) or not os.path.getsize(os.path.join(folders[0], "records.jsonl")):
+        return None
+    return json.loads(read(os.path.join(folders[0], "run.json")))["host"]
+
+
+def essential(log):
+    """The lines of a log that say what has happened, and what the whole load came to."""
+    lines = re.findall(r"^.*(?:agentx: |srun: |slurmstepd|exceptions|parts  |part \d has|\d: requests |requests  |throughput  |valid  ).*$", log, re.MULTILINE)
+    return "".join(f"{line[:200]}\n" for line in lines)
+
+
+def running(verb):
+    """Whether a node runs this verb of agentx."""
+    return any(line.split()[:2] == ["agentx", verb] for line in run("ps", "-e", "-o", "args=").splitlines())
+
+
+def report(agentx, out, *flags):
+    """The report of a load."""
+    return json.loads(run(agentx, "report", out, "--json", "--quiet", *flags, stderr=subprocess.DEVNULL))
+
+
+def whole(summary, counted):
+    """The summary is that of three parts that have met, and has what the server has counted."""
+    check({name: summary[name] for name in counted} == counted, f"the server has counted {counted}", summary)
+    check(summary["valid"] is not False and summary["parts"]["used"] == 3, "want a load of three parts", summary)
+    check(0 <= summary["parts"]["clocks"]["uncertainty"] < 0.05, "want clocks that have been compared", summary["parts"])
+    hosts = sorted(p["host"] for p in summary["parts"]["list"])
+    check(hosts == sorted(NODES), f"want a part on each node, and not {hosts}")
+
+
+def rest(summary, part):
+    """The summary is that of three parts of which one was lost."""
+    check(summary["valid"] is False and "part_lost" in summary["reasons"], "want a load that is not valid", summary)
+    check([p["part"] for p in summary["parts"]["list"] if p.get("lost") or p.get("left_out")] == [part], f"want part {part} lost", summary["parts"])
+    sent = [p["requests"] for p in summary["parts"]["list"]]
+    check(all(sent[k] > sent[part] for k in range(3) if k != part), f"want parts that went on: {sent}")

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/agentx/agentx/internal/mock"
 )
 
 // kubernetesJob is what a test needs of an Indexed Job.
@@ -98,6 +103,7 @@ func (j *kubernetesJob) run(t *testing.T, more ...string) (outs []string) {
 	var pods sync.WaitGroup
 	for k := range outs {
 		environment, lookup := j.environment(t, k)
+		require.Equal(t, fmt.Sprint(len(outs)), lookup("AGENTX_PARTS"))
 		var args []string
 		for _, a := range j.Spec.Template.Spec.Containers[0].Args {
 			args = append(args, expandKubernetes(t, a, lookup))
@@ -140,4 +146,41 @@ func convertDemo(t *testing.T, cache string) string {
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
+}
+
+// The pods of the Job that replays meet, play one load, and their report is that of the whole load.
+func TestKubernetesReplay(t *testing.T) {
+	data := t.TempDir()
+	dataset := convertDemo(t, filepath.Join(data, "agentx"))
+	m := mock.New(mock.Config{})
+	server := httptest.NewServer(m)
+	defer server.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	free := l.Addr().String()
+	require.NoError(t, l.Close())
+
+	edits := []string{"/data/agentx/dataset/KEY", dataset, "/data", data, "http://SERVER:8000", server.URL, "--duration=10m", "--requests=240",
+		"agentx-replay-0.agentx-replay:7878", free}
+	job := readKubernetesJob(t, "replay.yaml", edits...)
+	manifest := readKubernetesJob(t, "replay.yaml")
+	_, lookup := manifest.environment(t, 0)
+	require.Equal(t, fmt.Sprintf("%s-0.%s:7878", manifest.Metadata.Name, manifest.Spec.Template.Spec.Subdomain), lookup("AGENTX_MEET"))
+
+	job.run(t, "AGENTX_ASAP=true", "AGENTX_NO_PREFLIGHT=true", "AGENTX_NO_CALIBRATE=true", "AGENTX_SCRAPE=off")
+	var out, log strings.Builder
+	require.Zero(t, run([]string{"report", filepath.Join(data, "results", lookup("JOB_UID")), "--json"}, nil, &out, &log), "%s", &log)
+	var summary struct {
+		Requests     int64
+		OutputTokens int64 `json:"output_tokens"`
+		Parts        struct {
+			Used   int
+			Clocks struct{ Uncertainty *float64 }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &summary))
+	require.Equal(t, job.Spec.Completions, summary.Parts.Used)
+	require.NotNil(t, summary.Parts.Clocks.Uncertainty, "the parts have compared their clocks")
+	require.Equal(t, m.Stats().Requests, summary.Requests)
+	require.Equal(t, m.Stats().OutputTokens, summary.OutputTokens)
 }

@@ -10,9 +10,9 @@ TASKS, CPUS = 4, 8
 
 
 @ray.remote(num_cpus=CPUS, max_retries=3, scheduling_strategy="SPREAD")
-def convert():
-    subprocess.run(["setpriv", "--pdeathsig", "TERM", "agentx", "convert", INPUT, "--cache", CACHE, "--workers", str(CPUS)], check=True)
+def convert(part):
+    subprocess.run(["agentx", "convert", INPUT, "--cache", CACHE, "--part", f"{part}/{TASKS}", "--workers", str(CPUS)], check=True)
 
 
 ray.init("auto")
-ray.get([convert.remote() for _ in range(TASKS)])
+ray.get([convert.remote(part) for part in range(TASKS)])

@@ -165,9 +165,59 @@ def convert(slurm, data):
     log = slurm.log(f"agentx-convert-{job}_*.log")
     print(log, end="")
     check(set(states.values()) == {"COMPLETED"}, f"job {job}: {states}", slurm.log("ctl.log"))
-    check(log.count(data.path) == 3, f"want {data.path} from each task")
-    data.whole()
+    data.whole(log)
     say(f"task {task} was requeued; three tasks printed the dataset, which is that of one builder")
+
+
+def replay(slurm, data, server, load):
+    """Submits replay.sbatch on three nodes. Returns the job and the folder of its results."""
+    results = os.path.join(slurm.state, "results")
+    script = nodes.edited(os.path.join(HERE, "replay.sbatch"), os.path.join(slurm.state, "replay.sbatch"), DATASET=data.path,
+                          SERVER=server.url, MODEL="m", LOAD=f'"--concurrency 12 --no-preflight --asap {load}"', RESULTS=results)
+    job = slurm.submit("--nodes=3", script)
+    say(f"sbatch --nodes=3 replay.sbatch, {load}: job {job}")
+    return job, os.path.join(results, job)
+
+
+def ended(slurm, job, state):
+    """Waits for a replay, which must end so. Returns its log, and prints what of it is not a table."""
+    states, log = slurm.ended(job), slurm.log(f"agentx-replay-{job}.log")
+    print(nodes.essential(log), end="")
+    check(states == {"N/A": state}, f"job {job}: {states}", slurm.log("ctl.log"))
+    return log
+
+
+def whole(slurm, data, server):
+    """Three parts play one load. Their report has what the server counts."""
+    server.gained()
+    job, out = replay(slurm, data, server, "--requests 300")
+    ended(slurm, job, "COMPLETED")
+    nodes.whole(nodes.report(data.agentx, out), server.gained())
+    say("the report of three parts has what the server has counted")
+
+
+def lost(slurm, data, server):
+    """A node dies while three parts play. The others go on to their bound, and the load is not valid."""
+    job, out = replay(slurm, data, server, "--duration 15s")
+    wait("all parts play", lambda: all(nodes.host(out, part) for part in range(3)))
+    name = nodes.host(out, 2)
+    slurm.nodes[name].kill()
+    say(f"killed {name}, which played part 2")
+    ended(slurm, job, "FAILED")
+    nodes.rest(nodes.report(data.agentx, out, "--partial"), 2)
+    slurm.nodes[name] = slurm.node(name)
+    wait("three nodes are idle", lambda: slurm.states() == ["idle"] * 3)
+    say("the other parts went on, and the report names the one that was lost")
+
+
+def interrupted(slurm, data, server):
+    """scancel --signal=INT ends all parts, with their results."""
+    job, out = replay(slurm, data, server, "--duration 10m")
+    wait("all parts play", lambda: all(nodes.host(out, part) for part in range(3)))
+    run("scancel", "--signal=INT", job)
+    log = ended(slurm, job, "FAILED")
+    check("interrupted" in log and nodes.report(data.agentx, out)["parts"]["used"] == 3, "want results of all parts", log)
+    say("scancel --signal=INT: all parts have ended, and have results")
 
 
 def contradict(slurm):
@@ -195,6 +245,9 @@ def main():
     slurm = Slurm(state, plugins)
     convert(slurm, data)
     contradict(slurm)
+    server = nodes.Server(agentx)
+    for scenario in (whole, lost, interrupted):
+        scenario(slurm, data, server)
     say("Slurm: done")
 
 

@@ -57,6 +57,7 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzTargets -fuzztime $(FUZZTIME) ./replay/payload
 	go test -run '^$$' -fuzz FuzzParseRecord -fuzztime $(FUZZTIME) ./replay/measure
 	go test -run '^$$' -fuzz FuzzReadClock -fuzztime $(FUZZTIME) ./replay/measure
+	go test -run '^$$' -fuzz FuzzReadMessage -fuzztime $(FUZZTIME) ./replay/meet
 	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./capture/canon
 
 # With the race detector: the packages with concurrency. Needs a C compiler.

@@ -111,7 +111,7 @@ func TestComparerKeepsTheBest(t *testing.T) {
 	var mu sync.Mutex
 	var written measure.Clock
 	exchange := func(at, rtt, offset int64) {
-		c.add(&message{T1: at, T2: at + offset + rtt/2, T3: at + offset + rtt/2 + 100}, at+rtt+100)
+		c.add(&message{Compare: true, T1: at, T2: at + offset + rtt/2, T3: at + offset + rtt/2 + 100}, at+rtt+100)
 	}
 	require.Zero(t, c.begin())
 	for k, rtt := range []int64{900, 300, 500} {
@@ -140,10 +140,17 @@ func TestComparerKeepsTheBest(t *testing.T) {
 	require.Equal(t, int64(6e9+200), written[2].Unix, "the best since then, after ten seconds")
 	c.end()
 	require.Len(t, written, 3, "there is none since")
+	c.begin()
+	for k, rtt := range []int64{90, 80, 70, 75} {
+		exchange(15e9+int64(k)*1e6, rtt, 7007)
+	}
+	require.Len(t, written, 3, "one for a comparison")
+	c.end()
+	require.Equal(t, int64(15e9+2e6+85), written[3].Unix)
 	for _, bad := range [][4]int64{{20e9, 1, 1, 19e9}, {20e9, 10, 9, 21e9}, {20e9, 0, 2e9, 21e9}} {
 		c.add(&message{T1: bad[0], T2: bad[1], T3: bad[2]}, bad[3])
 	}
 	c.end()
-	require.Len(t, written, 3, "stamps that go back say nothing")
-	require.Equal(t, int64(8e9-7005), c.own(8e9).UnixNano())
+	require.Len(t, written, 4, "stamps that go back say nothing")
+	require.Equal(t, int64(8e9-7007), c.own(8e9).UnixNano())
 }

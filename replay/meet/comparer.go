@@ -19,7 +19,8 @@ type comparer struct {
 	kept  measure.Clock              // that the results have
 	best  *measure.ClockReading      // since the last that is kept; nil: none
 	rtt   time.Duration              // slowest round trip of the comparison
-	count int                        // exchanges
+	count int                        // exchanges of comparisons
+	busy  bool                       // a comparison is under way: nothing is kept before its end
 	write func(measure.ClockReading) // gets what is kept; nil: nothing does yet
 }
 
@@ -27,7 +28,9 @@ type comparer struct {
 func (c *comparer) add(m *message, t4 int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.count++
+	if m.Compare {
+		c.count++
+	}
 	rtt := (t4 - m.T1) - (m.T3 - m.T2)
 	if t4 < m.T1 || m.T3 < m.T2 || rtt < 0 {
 		return
@@ -40,7 +43,7 @@ func (c *comparer) add(m *message, t4 int64) {
 	if c.best == nil || r.Uncertainty < c.best.Uncertainty {
 		c.best = &r
 	}
-	if n := len(c.kept); n > 0 && (r.Uncertainty < c.kept[n-1].Uncertainty || r.Unix-c.kept[n-1].Unix >= int64(readingEvery)) {
+	if n := len(c.kept); !c.busy && n > 0 && (r.Uncertainty < c.kept[n-1].Uncertainty || r.Unix-c.kept[n-1].Unix >= int64(readingEvery)) {
 		c.keep()
 	}
 }
@@ -58,11 +61,11 @@ func (c *comparer) keep() {
 	}
 }
 
-// begin forgets the best exchange, and returns how many there were.
+// begin begins a comparison, of which end keeps the best exchange. It returns how many exchanges there were.
 func (c *comparer) begin() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.best, c.rtt = nil, 0
+	c.best, c.rtt, c.busy = nil, 0, true
 	return c.count
 }
 
@@ -73,10 +76,11 @@ func (c *comparer) reached(count int) bool {
 	return c.count >= count
 }
 
-// end keeps the best exchange, and returns the slowest round trip since begin.
+// end ends a comparison, keeps the best exchange, and returns the slowest round trip since begin.
 func (c *comparer) end() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.busy = false
 	c.keep()
 	return c.rtt
 }

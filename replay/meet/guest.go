@@ -125,7 +125,7 @@ func (m *Meeting) compare(ctx context.Context) time.Duration {
 	count := m.clock.begin()
 	for range exchanges {
 		count++
-		m.send(&message{Kind: clock})
+		m.send(&message{Kind: clock, Compare: true})
 		if m.wait(ctx, func() bool { return m.clock.reached(count) || m.parts[0].link == nil }, nil) != nil {
 			break
 		}

@@ -254,7 +254,7 @@ func (m *Meeting) refuseLocked(other *Member) string {
 func (m *Meeting) hear(k int, l *link, r *message, at time.Time) error {
 	switch r.Kind {
 	case clock:
-		l.send(&message{Kind: clock, T1: r.T1, T2: at.UnixNano()})
+		l.send(&message{Kind: clock, Compare: r.Compare, T1: r.T1, T2: at.UnixNano()})
 		return nil
 	case gain:
 		if m.o.Gained != nil {

@@ -55,6 +55,36 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
+// The instant at which all begin is ten round trips of the slowest ahead. A part that hears of it later than that says so, and begins.
+func TestBeginIsAheadOfTheSlowestPart(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.delay = func() time.Duration { return 40 * time.Millisecond }
+		parts := w.meeting(w.t.Context(), 3)
+		begin := time.Now()
+		w.begin(parts)
+		const compared = exchanges * 80 * time.Millisecond
+		require.InDelta(t, compared+40*time.Millisecond+800*time.Millisecond, time.Since(begin), float64(5*time.Millisecond))
+		for _, said := range w.said {
+			require.NotContains(t, said, "after the others")
+		}
+		finish(parts)
+	})
+	inWorld(t, func(w *world) {
+		parts := w.meeting(w.t.Context(), 2)
+		each(parts, func(k int, m *Meeting) {
+			if k == 0 {
+				time.Sleep(time.Minute)
+				w.mu.Lock()
+				w.delay = func() time.Duration { return 3 * time.Second } // since the clocks were compared
+				w.mu.Unlock()
+			}
+			require.NoError(t, m.Begin(m.Context(), "profiling", nil))
+		})
+		finish(parts)
+		require.Contains(t, w.said, "1: warning: this part begins the profiling 2.9s after the others: the network, or this machine, is slow")
+	})
+}
+
 // A part that comes when the others have waited for a while is welcome, and so is one that came before part 0. The phases end by
 // the last.
 func TestPartsComeInAnyOrder(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 	refused   = "refused"   // < Stop: this part alone must end
 	welcome   = "welcome"   // < ID, Member
 	met       = "met"       // < all parts are here
-	clock     = "clock"     // > T1; < T1, T2, T3
+	clock     = "clock"     // > T1, Compare; < both, T2, T3
 	ready     = "ready"     // > Phase, RTT
 	begin     = "begin"     // < Phase, At
 	gain      = "gain"      // > Gain
@@ -52,6 +52,8 @@ type message struct {
 	Phase string `json:"phase,omitempty"`
 	At    int64  `json:"at,omitempty"`  // when it begins, on the clock of part 0, ns since 1970
 	RTT   int64  `json:"rtt,omitempty"` // slowest round trip, ns
+
+	Compare bool `json:"compare,omitempty"` // the question is one of a comparison
 
 	T1 int64 `json:"t1,omitempty"` // when the question was sent, on the clock of the part that asks
 	T2 int64 `json:"t2,omitempty"` // when it came, on the clock of part 0

@@ -49,19 +49,20 @@ func statsOf(c *mmapcache.Cache) (st corpusStats, err error) {
 		Ambiguous: c.Facts.Ambiguous, Dropped: c.Facts.Dropped,
 		CorpusTokens: c.CorpusTokens(),
 		Oddities:     append([]mmapcache.Oddity{}, c.Facts.Oddities...)}
-	isl, osl := make([]float64, 0, st.Turns), make([]float64, 0, st.Turns)
+	isl, osl := measure.Counts{}, measure.Counts{} // a list of them would grow with the dataset
 	err = c.EachShard(func(_ int, s *mmapcache.Structure) error {
 		st.add(s)
 		for i := range s.Turns.Len() {
 			t := s.Turns.At(i)
-			isl, osl = append(isl, float64(t.In)), append(osl, float64(t.Out))
+			isl[int64(t.In)]++
+			osl[int64(t.Out)]++
 		}
 		return nil
 	})
 	if err != nil {
 		return st, err
 	}
-	st.ISL, st.OSL = measure.NewStat(isl), measure.NewStat(osl)
+	st.ISL, st.OSL = isl.Stat(), osl.Stat()
 	if st.BlockHits, st.TokenHits, err = c.HitRates(); err != nil {
 		return st, err
 	}

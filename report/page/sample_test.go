@@ -37,9 +37,11 @@ func samplePage(requests int) *Page {
 		Texts("kind", kinds), Texts("failure", failures)}}}}
 }
 
-// sampleHTML is the page with the code that draws its kind.
+// sampleHTML is the page with the code that draws its kind, which has a heat map as runs do.
 func sampleHTML(t require.TestingT, p *Page) string {
 	var b bytes.Buffer
 	require.NoError(t, Write(&b, p))
-	return strings.Replace(b.String(), "</head>", "<script>\n"+sampleCode+"</script>\n</head>", 1)
+	heat, err := sources.ReadFile("js/run/heat.js")
+	require.NoError(t, err)
+	return strings.Replace(b.String(), "</head>", "<script>\n"+string(heat)+sampleCode+"</script>\n</head>", 1)
 }

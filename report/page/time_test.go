@@ -26,7 +26,7 @@ func TestScalesAndFragmentsRoundTrip(t *testing.T) {
 		require.InEpsilon(t, low*(1+share), back, 1e-9)
 
 		e.Eval("var r = new TimeRange(a, b); r.set(c, d)", from, from+length, from+share*length*0.9, from+share*length*0.9+length*0.05)
-		e.Eval("var f = fromFragment(toFragment(r)); var q = new TimeRange(a, b); if (f) q.set(f.from, f.to)", from, from+length)
+		e.Eval("var f = fromFragment(toFragment(r)); var q = new TimeRange(a, b); if (f) q.restore(f.from, f.to)", from, from+length)
 		require.Equal(t, true, e.Eval("q.from === r.from && q.to === r.to"), "%v", e.Eval("[toFragment(r), r.from, r.to, q.from, q.to]"))
 		require.Equal(t, true, e.Eval("r.from >= a && r.to <= b && r.from < r.to", from, from+length))
 	})

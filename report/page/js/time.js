@@ -2,6 +2,7 @@
 // Time: the one range that all charts and tables of a page share, in seconds since the first request of profiling.
 
 const shortestRange = 1e-4; // seconds: until one request fills the width
+const shortestDigit = shortestRange / 1e4; // seconds: less than what any range is rounded to
 
 // A TimeRange is what is selected, from included to excluded, of the whole. The end of the whole is included. Charts and tables watch
 // it: a watcher is called with "range" or "cursor", which says what changed.
@@ -27,12 +28,24 @@ class TimeRange {
     if (this.place(from, to)) this.tell("range");
   }
 
-  // place does so without a word, and reports whether that is another range.
+  // restore selects a range that was rounded before.
+  restore(from, to) {
+    this.follows = 0;
+    if (this.put(from, to)) this.tell("range");
+  }
+
+  // place rounds without a word, and reports whether that is another range.
   place(from, to) {
     if (!(from <= to)) [from, to] = [to, from];
     const step = 10 ** Math.floor(Math.log10(Math.max(to - from, shortestRange) / 1000));
-    from = from < this.whole.from + step ? this.whole.from : roundTo(from, step);
-    to = to > this.whole.to - step ? this.whole.to : roundTo(to, step);
+    return this.put(from < this.whole.from + step ? this.whole.from : roundTo(from, step), to > this.whole.to - step ? this.whole.to : roundTo(to, step));
+  }
+
+  // put is place without rounding, so that a range that was rounded once stays the same. An end within less than a digit of the whole's
+  // is the whole's.
+  put(from, to) {
+    if (from < this.whole.from + shortestDigit) from = this.whole.from;
+    if (to > this.whole.to - shortestDigit) to = this.whole.to;
     if (!(to - from >= shortestRange * 0.999) || from === this.from && to === this.to) return false;
     this.from = from;
     this.to = to;
@@ -112,7 +125,7 @@ function fromFragment(text) {
 function bindFragment(range) {
   const read = () => {
     const wanted = fromFragment(location.hash);
-    if (wanted) range.set(wanted.from, wanted.to); else range.reset();
+    if (wanted) range.restore(wanted.from, wanted.to); else range.reset();
   };
   let waiting = false;
   const write = () => {

@@ -53,11 +53,13 @@ func TestRunInABrowser(t *testing.T) {
 	b.Picture("run-light")
 	numbers := func() string { return pagetest.Eval[string](b, `document.querySelector("table").textContent`) }
 	before := numbers()
+	height := pagetest.Eval[float64](b, `document.querySelector("table").offsetHeight`)
 	load := plotOf(t, b, "Load")
 	b.Drag(load, 0.3, 0.6, 0)
 	require.NotEqual(t, before, numbers())
 	require.Contains(t, pagetest.Eval[string](b, `location.hash`), "#t=")
 	b.Picture("run-selected")
+	require.Equal(t, height, pagetest.Eval[float64](b, `document.querySelector("table").offsetHeight`), "what is below the table has moved")
 	b.Click(load, 0.5, 2)
 	require.Equal(t, before, numbers())
 

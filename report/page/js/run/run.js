@@ -92,10 +92,11 @@ function drawNumbers(root, page, requests, range) {
   const table = new Table(part, ["", "requests", ...statNames]);
   const sums = element("p", { class: "sums" }), sure = element("p", { class: "about" });
   part.append(sums, sure);
+  const ofWhole = page.head.intervals && page.head.intervals.of || {};
   const show = () => {
     table.show(numbersOf(page, requests, range).map(({ metric, stat, intervals }) => [
       metric.label, { text: groupDigits(String(stat.n)), value: stat.n },
-      ...statNames.map((name) => numberCell(stat[name], metric.unit, intervals[name])),
+      ...statNames.map((name) => numberCell(stat[name], metric.unit, intervals[name], (ofWhole[metric.name] || {})[name])),
     ]));
     sums.textContent = sumsText(page, requests, range);
     sure.textContent = sureText(page.head, range);
@@ -104,10 +105,11 @@ function drawNumbers(root, page, requests, range) {
   show();
 }
 
-// numberCell is a number, and below it the interval where there is one.
-function numberCell(value, unit, interval) {
+// numberCell is a number, and below it the interval where there is one. Room for the interval of the whole stays, so that nothing below the
+// table moves when a range is selected.
+function numberCell(value, unit, interval, ofWhole) {
   const text = formatValue(value, unit), number = value === null ? NaN : value;
-  if (!interval) return { text, value: number, title: String(value) };
+  if (!interval) return { text, value: number, title: String(value), below: ofWhole ? "\u00a0" : null };
   return { text, value: number, title: `${value}, 95 %: ${interval[0]} to ${interval[1]}`, below: `${formatValue(interval[0], unit)} to ${formatValue(interval[1], unit)}` };
 }
 

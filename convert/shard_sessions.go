@@ -15,20 +15,22 @@ import (
 type shardPlace struct{ unit, shard int }
 
 // checkSessions refuses two sessions of one name in different shards, as merger.registerSessions does within one. Of each name it
-// keeps a hash; where two are equal, it reads the rows again to compare and to name them.
+// keeps a hash and the number of its shard; where two are equal, it reads the rows again to compare and to name them.
 func (s *sharding) checkSessions(ctx context.Context) error {
-	first, seed := map[uint64]shardPlace{}, maphash.MakeSeed()
+	first, seed := map[uint64]uint32{}, maphash.MakeSeed()
+	var places []shardPlace
 	for u, list := range s.shards {
 		for k, sh := range list {
 			ids, err := mmapcache.SessionIDs(s.options.Root, sh.structure)
 			if err != nil {
 				return err
 			}
-			here := shardPlace{u, k}
+			here := uint32(len(places))
+			places = append(places, shardPlace{u, k})
 			for _, id := range ids {
 				hash := maphash.String(seed, id)
 				if at, taken := first[hash]; taken && at != here {
-					if err := s.refuseSame(ctx, id, at, here); err != nil {
+					if err := s.refuseSame(ctx, id, places[at], places[here]); err != nil {
 						return err
 					}
 				}

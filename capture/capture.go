@@ -42,6 +42,7 @@ type Capture struct {
 
 	mu        sync.Mutex // held for as long as it takes to count
 	total     *finish.Total
+	failed    int                // journals that could not be finished
 	recorders map[*recorder]bool // that are not over
 	none      chan struct{}      // closed when there are none; nil where no shutdown waits
 	said      int64              // when it was said last that something is not recorded

@@ -95,6 +95,9 @@ func (c *Capture) finished(trace string, requests int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total.Add(result)
+	if err != nil {
+		c.failed++
+	}
 	if lacking := requests - result.Requests; lacking > 0 {
 		c.total.NotRecorded[journal.HoleJournal] += lacking
 		c.metrics.left(journal.HoleJournal, lacking)
@@ -109,6 +112,16 @@ func (c *Capture) finish(trace string) (r finish.Result, err error) {
 		}
 	}()
 	return finish.Finish(c.ctx, c.folder, trace)
+}
+
+// unfinished returns an error where journals could not be finished, which the log has named.
+func (c *Capture) unfinished() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of the journals could not be finished: agentx capture finish %s does it later", c.failed, c.options.Dir)
 }
 
 // Summary is what a capture came to.

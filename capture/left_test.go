@@ -104,6 +104,23 @@ func TestTracesKeepTheirIDs(t *testing.T) {
 	}
 }
 
+// A session whose trace cannot be written is an error at the end, and its journal stays.
+//
+// Covers C-27.
+func TestSessionsThatCannotBeFinished(t *testing.T) {
+	r := start(t, mock.New(mock.Config{}), nil)
+	status, _ := r.post("/s/x/v1/messages", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"Go on."}]}`)
+	require.Equal(t, http.StatusOK, status)
+	notes := filepath.Join(r.dir, journal.NotesDir)
+	require.NoError(t, errors.Join(os.RemoveAll(notes), os.WriteFile(notes, nil, 0o600)))
+	r.stop()
+	require.ErrorContains(t, <-r.done, "1 of the journals could not be finished: agentx capture finish "+r.dir)
+	require.Equal(t, 1, r.Summary().Incomplete)
+	left, err := filepath.Glob(filepath.Join(r.dir, "journal", "*.jnl"))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}
+
 // Journals that were left and cannot be finished do not keep requests from being carried and recorded. They stay until a capture can finish them.
 //
 // Covers C-27.
@@ -117,9 +134,11 @@ func TestLeftJournalsThatCannotBeFinished(t *testing.T) {
 	})
 	status, _ := r.post("/s/x/v1/messages", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"Go on."}]}`)
 	require.Equal(t, http.StatusOK, status)
-	summary, traces := r.end()
+	r.stop()
+	require.ErrorContains(t, <-r.done, "1 of the journals could not be finished")
+	summary := r.Summary()
 	require.Equal(t, []int{1, 1}, []int{summary.Requests, summary.Recorded})
-	require.Len(t, traces, 1)
+	require.Len(t, r.traces(), 1)
 	require.Contains(t, r.logged.String(), "journals that were left could not be finished")
 
 	require.NoError(t, os.RemoveAll(obstacle))

@@ -36,7 +36,7 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 	c.wait(recovered)
 	stop()
 	ticking.Wait()
-	return errors.Join(err, c.folder.Close())
+	return errors.Join(err, c.unfinished(), c.folder.Close())
 }
 
 // recover finishes the journals that a crash left, until ctx ends.
@@ -52,6 +52,9 @@ func (c *Capture) recover(ctx context.Context) {
 			c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
 		} else {
 			errs = append(errs, fmt.Errorf("%s: %w", c.folder.Path(trace), err))
+			c.mu.Lock()
+			c.failed++
+			c.mu.Unlock()
 		}
 		c.recovered.Add(1)
 	}

@@ -206,7 +206,9 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 		scheme = "https"
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "listening %s://%s\nadmin http://%s\n", scheme, traffic.Addr(), admin.Addr())
-	err = c.Serve(ctx, traffic, admin)
+	if err = c.Serve(ctx, traffic, admin); err != nil {
+		err = endError{err}
+	}
 	if f.asJSON {
 		return errors.Join(err, printJSON(cmd.OutOrStdout(), c.Summary()))
 	}

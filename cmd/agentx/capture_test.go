@@ -3,11 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/agentx/agentx/capture"
 	"github.com/agentx/agentx/capture/carry"
+	"github.com/agentx/agentx/capture/journal"
 )
 
 // capturing is agentx capture while it runs.
@@ -82,6 +86,30 @@ func TestCaptureLogsNoWordOfUpstreams(t *testing.T) {
 	<-closed
 	require.NoError(t, c.end())
 	require.NotContains(t, logged.String()+c.stderr.String(), "CANARY")
+}
+
+// leftJournal is the journal of a session of one request.
+const leftJournal = `8365bff2 {"k":"head","v":1,"trace":"cap-3f9a1c20","bs":4,"canon":"canon-1","tok":"o200k_base","by":"header"}
+9c52f9ba {"k":"begin","q":0,"t":0,"a":0}
+c224ebaf {"k":"model","i":0,"name":"m-large"}
+6a3c30d4 {"k":"ids","q":0,"m":0,"s":1,"in":22,"tool":0,"sys":9,"base":-1,"keep":0,"new":5,"it":1}
+ad598796 {"k":"end","q":0,"t":2004,"first":612,"x":"complete","status":200,"out":9,"ot":5,"stop":1}
+32881585 {"k":"final","why":"idle"}
+`
+
+// A signal ends a capture as a rule. One that fails while it ends has failed, and was not interrupted.
+func TestCaptureThatFailsAtItsEnd(t *testing.T) {
+	out := t.TempDir()
+	obstacle := filepath.Join(out, journal.NotesDir, "cap-3f9a1c20.json", "full") // where the note of a journal belongs
+	require.NoError(t, errors.Join(os.MkdirAll(obstacle, 0o700), os.Mkdir(filepath.Join(out, "journal"), 0o700)))
+	require.NoError(t, os.WriteFile(filepath.Join(out, "journal", "cap-3f9a1c20.jnl"), []byte(leftJournal), 0o600))
+	c := startCapture(t, "--upstream", "http://127.0.0.1:1", "--out", out)
+	err := c.end()
+	require.ErrorContains(t, err, "1 of the journals could not be finished: agentx capture finish "+out+" does it later")
+	interrupted, stop := context.WithCancel(t.Context())
+	stop()
+	require.Equal(t, exitFailed, reportError(interrupted, io.Discard, err))
+	require.Equal(t, exitInterrupted, reportError(interrupted, io.Discard, errors.New("results could not be written")))
 }
 
 // An upstream that is the capture itself is refused.

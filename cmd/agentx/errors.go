@@ -25,6 +25,9 @@ type verdictError struct{ error }
 // interruptedError says that the load was interrupted, in another process.
 type interruptedError struct{ error }
 
+// endError says that a command has failed which runs until a signal: its end by one is no interrupt.
+type endError struct{ error }
+
 // hintError is an error with what to try.
 type hintError struct {
 	error
@@ -44,6 +47,8 @@ func (e verdictError) Unwrap() error { return e.error }
 
 func (e interruptedError) Unwrap() error { return e.error }
 
+func (e endError) Unwrap() error { return e.error }
+
 func (e hintError) Unwrap() error { return e.error }
 
 // reportError prints an error and returns the exit status that it means.
@@ -51,10 +56,11 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 	var usage usageError
 	var verdict verdictError
 	var interrupted interruptedError
+	var ended endError
 	switch {
 	case err == nil:
 		return 0
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !errors.As(err, &ended):
 		if !errors.Is(err, context.Canceled) { // such as results that could not be written
 			tellError(stderr, err)
 		}

@@ -156,7 +156,7 @@ func (s *Snapshot) HasSeveralRows(ctx context.Context, k int) (bool, error) {
 func (s *Snapshot) someRows(ctx context.Context, k int, yield func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Bytes()), buffers: &rowBuffers{}, progress: func(int64) {}}
+	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Files[k].Size), buffers: &rowBuffers{}, progress: func(int64) {}}
 	r.yield = func(row Row) error {
 		defer row.Free()
 		return yield(row)

@@ -10,7 +10,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -243,6 +245,32 @@ func TestFirstRow(t *testing.T) {
 	first, err := damaged.FirstRow(t.Context(), 0)
 	require.NoError(t, err)
 	assert.Nil(t, first)
+}
+
+// Small files are read with the buffers of those before them, which a whole file fills.
+func TestManySmallFilesShareBuffers(t *testing.T) {
+	dir := t.TempDir()
+	const files = 200
+	for k := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.jsonl", k)), []byte("a\nb\n"), 0o666))
+	}
+	s := resolve(t, Options{}, dir)
+	allocated := func(f func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / files
+	}
+	const most = 512 << 10 // of each file; the race detector drops a quarter of what is shared
+	assert.Less(t, allocated(func() { assert.Len(t, rows(t, s), 2*files) }), uint64(most))
+	assert.Less(t, allocated(func() {
+		for k := range s.Files {
+			several, err := s.HasSeveralRows(t.Context(), k)
+			require.NoError(t, err)
+			assert.True(t, several)
+		}
+	}), uint64(most))
 }
 
 func TestRowsStopWithTheirContext(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -62,10 +63,25 @@ func decompress(r io.Reader, compression string) (text io.Reader, done func(), e
 	return r, func() {}, nil
 }
 
+// readBuffers are what the reading of one file takes, for the next file: an input may have thousands of small ones.
+type readBuffers struct{ packed, text *bufio.Reader }
+
+var textBuffers = sync.Pool{New: func() any { return &readBuffers{bufio.NewReaderSize(nil, 64<<10), bufio.NewReaderSize(nil, 1<<20)} }}
+
+// release gives the buffers back, without the file that they read.
+func (b *readBuffers) release() {
+	b.packed.Reset(nil)
+	b.text.Reset(nil)
+	textBuffers.Put(b)
+}
+
 // split yields the rows. It returns the line at which it stopped, 0 for a file that is one value, and what is wrong with
 // that line. It does not read from raw after it has returned.
 func (r *fileReader) split(raw io.Reader) (line int, err error) {
-	packed := bufio.NewReaderSize(raw, 64<<10)
+	buffers := textBuffers.Get().(*readBuffers)
+	defer buffers.release()
+	packed, text := buffers.packed, buffers.text
+	packed.Reset(raw)
 	if err := checkStart(packed, r.File); err != nil {
 		return 0, err
 	}
@@ -74,7 +90,7 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		return 0, err
 	}
 	defer done()
-	text := bufio.NewReaderSize(unpacked, 1<<20)
+	text.Reset(unpacked)
 	if err := checkText(text, r.Path); err != nil {
 		return 0, err
 	}

@@ -3,7 +3,6 @@ package cachestore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +52,21 @@ func (t *Total) add(bytes int64) { t.Count, t.Bytes = t.Count+1, t.Bytes+bytes }
 // List returns the directories of a cache root: datasets first, then by kind and age. It skips names that do not belong to
 // a cache.
 func List(root string) ([]Entry, error) { return realDisk().listRoot(root) }
+
+// Manifests reads the manifests of one kind in a root, in the order of their keys. It leaves out those that cannot be read.
+func Manifests(root, kind string) ([]*manifest.Manifest, error) {
+	d := realDisk()
+	keys, err := d.keysOf(root, kind)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*manifest.Manifest, len(keys))
+	_ = each(context.Background(), len(keys), partsAtOnce, func(_ context.Context, k int) error { // never fails
+		found[k], _ = d.ReadManifest(root, kind, keys[k], "")
+		return nil
+	})
+	return slices.DeleteFunc(found, func(m *manifest.Manifest) bool { return m == nil }), nil
+}
 
 // Survey is List for datasets. Of parts it returns how many there are: it does not read their manifests.
 func Survey(root string) (*Overview, error) {
@@ -212,12 +226,7 @@ func (l *lister) describe(kind, key string) (e Entry, m *manifest.Manifest, err 
 	}
 	if p, err := mmapcache.ReadProvenance(e.Path); err == nil {
 		e.Created = &p.Created
-		if len(p.Sources) > 0 {
-			e.Source = p.Sources[0].Path
-		}
-		if n := len(p.Sources) - 1; n > 0 {
-			e.Source += fmt.Sprintf(" and %d more", n)
-		}
+		e.Source = p.FirstSource()
 	}
 	return e, m, nil
 }

@@ -46,6 +46,27 @@ func TestList(t *testing.T) {
 	assert.Equal(t, bytesOf(t, list[3].Path), list[3].Bytes)
 }
 
+// Manifests leaves out what cannot be read, and what has another's name.
+func TestManifests(t *testing.T) {
+	root := t.TempDir()
+	none, err := Manifests(root, mmapcache.PlacementKind)
+	require.NoError(t, err)
+	assert.Empty(t, none)
+	twins(t, root)
+	keys, err := realDisk().keysOf(root, mmapcache.PlacementKind)
+	require.NoError(t, err)
+	require.Len(t, keys, 2)
+	dir := filepath.Join(root, mmapcache.PlacementKind)
+	require.NoError(t, os.CopyFS(filepath.Join(dir, strings.Repeat("0", 64)), os.DirFS(filepath.Join(dir, keys[0]))))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, strings.Repeat("1", 64)), 0o777))
+	list, err := Manifests(root, mmapcache.PlacementKind)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	for k, m := range list {
+		assert.Equal(t, []string{mmapcache.PlacementKind, keys[k]}, []string{m.Kind, m.Key})
+	}
+}
+
 // List and Find report what cannot be reached as unreachable, neither as missing nor as damaged.
 func TestUnreachableIsNotMissing(t *testing.T) {
 	root := t.TempDir()

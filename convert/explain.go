@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -77,18 +78,14 @@ func (c *conversion) explain(ctx context.Context) (*Explanation, error) {
 		}
 	}
 	e := &Explanation{Key: key, Path: mmapcache.DatasetPath(root, key), Hit: true}
-	existing, err := cachestore.List(root)
-	if err != nil {
-		return nil, err
-	}
 	if units != nil {
-		if e.Shards, e.Refused, err = c.explainShards(ctx, units, existing); err != nil {
+		if e.Shards, e.Refused, err = c.explainShards(ctx, units); err != nil {
 			return nil, err
 		}
 		e.Hit = e.Shards.Complete == e.Shards.Units
 	}
 	for _, kind := range kinds {
-		p, err := c.explainPart(kind, existing)
+		p, err := c.explainPart(kind)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +115,7 @@ func (c *conversion) explainRefusal() (string, error) {
 	return "", nil
 }
 
-func (c *conversion) explainPart(kind string, existing []cachestore.Entry) (PartExplanation, error) {
+func (c *conversion) explainPart(kind string) (PartExplanation, error) {
 	p := PartExplanation{Kind: kind, Key: c.wanted[kind].Key, Nearest: []SimilarPart{}}
 	found, err := c.lookup(kind)
 	if found != nil {
@@ -136,43 +133,32 @@ func (c *conversion) explainPart(kind string, existing []cachestore.Entry) (Part
 	default:
 		p.Why = "there is no " + kind + " of this key"
 		if kind != mmapcache.DatasetKind { // its key derives from the keys of the parts, which are explained
-			p.Nearest, err = c.similarParts(kind, existing)
+			p.Nearest, err = c.similarParts(kind)
 		}
 	}
 	return p, err
 }
 
 // similarParts compares the key of a part with those of the existing parts of its kind.
-func (c *conversion) similarParts(kind string, existing []cachestore.Entry) ([]SimilarPart, error) {
-	manifests, entries := readManifests(kind, existing)
-	nearest, err := manifest.Nearest(c.wanted[kind], manifests)
+func (c *conversion) similarParts(kind string) ([]SimilarPart, error) {
+	existing, err := cachestore.Manifests(c.options.Root, kind)
+	if err != nil {
+		return nil, err
+	}
+	nearest, err := manifest.Nearest(c.wanted[kind], existing)
 	if err != nil {
 		return nil, err
 	}
 	similar := []SimilarPart{}
 	for _, n := range nearest[:min(maxNearest, len(nearest))] {
-		e := entries[n.Manifest.Key]
-		s := SimilarPart{Path: e.Path, Key: e.Key, Source: e.Source, Differences: n.Differences}
+		path := filepath.Join(c.options.Root, kind, n.Manifest.Key)
+		p, _ := mmapcache.ReadProvenance(path) // without it, the files have no names
+		s := SimilarPart{Path: path, Key: n.Manifest.Key, Source: p.FirstSource(), Differences: n.Differences}
 		s.dropDerived(c.options.Root, n.Manifest)
-		c.nameFiles(s)
+		c.nameFiles(s, p.Sources)
 		similar = append(similar, s)
 	}
 	return similar, nil
-}
-
-// readManifests reads the manifests of one kind, without those that are damaged, and returns their entries by key.
-func readManifests(kind string, existing []cachestore.Entry) (list []*manifest.Manifest, entries map[string]cachestore.Entry) {
-	entries = map[string]cachestore.Entry{}
-	for _, e := range existing {
-		if e.Kind != kind {
-			continue
-		}
-		if m, err := manifest.Read(e.Path); err == nil {
-			list = append(list, m)
-			entries[m.Key] = e
-		}
-	}
-	return list, entries
 }
 
 // dropDerived removes differences of probes that merely follow from differences of rules, placement or inputs.
@@ -223,16 +209,14 @@ func placementProbesOf(root string, m *manifest.Manifest) map[string]string {
 	return map[string]string{"probe": Probe(tables.Rules, image.Placement).Placement}
 }
 
-// nameFiles adds the names of input files to differences about them.
-func (c *conversion) nameFiles(s SimilarPart) {
+// nameFiles adds the names of input files to differences about them. sources are those of the other part.
+func (c *conversion) nameFiles(s SimilarPart, sources []mmapcache.Source) {
 	var ours, theirs []string
 	for _, f := range c.snapshot.Files {
 		ours = append(ours, f.Path)
 	}
-	if p, err := mmapcache.ReadProvenance(s.Path); err == nil {
-		for _, source := range p.Sources {
-			theirs = append(theirs, source.Path)
-		}
+	for _, source := range sources {
+		theirs = append(theirs, source.Path)
 	}
 	for k := range s.Differences {
 		d := &s.Differences[k]

@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -499,6 +500,27 @@ func TestVerifyRebuild(t *testing.T) {
 	require.ErrorContains(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain), "standard input")
 	o.Source.Stdin, o.VerifyHit = strings.NewReader(trace("a")), true
 	assert.True(t, o.convert(t).Hit, "the same input is there to be read twice")
+}
+
+// Explaining a hit reads no other part of the root, of which there may be thousands.
+func TestExplainOfAHitReadsNoOtherPart(t *testing.T) {
+	o := options(t, lines(t, trace("a")))
+	o.convert(t)
+	allocations := func() float64 {
+		return testing.AllocsPerRun(1, func() {
+			e, err := Explain(t.Context(), o)
+			require.NoError(t, err)
+			require.True(t, e.Hit)
+		})
+	}
+	before := allocations()
+	const others = 1000
+	for k := range others {
+		for _, kind := range mmapcache.PartKinds() {
+			require.NoError(t, os.Mkdir(filepath.Join(o.Root, kind, fmt.Sprintf("%064x", k)), 0o777))
+		}
+	}
+	assert.Less(t, allocations()-before, float64(others))
 }
 
 func TestExplain(t *testing.T) {

@@ -55,7 +55,6 @@ func lines(t testing.TB, rows ...string) string {
 	return write(t, "in.jsonl", []byte(strings.Join(rows, "\n")+"\n"))
 }
 
-// options returns options that convert inputs into a new root, with a tiny corpus.
 // builtinTokenizer returns a tokenizer inside the binary.
 func builtinTokenizer(t testing.TB, name string) *tokensource.Source {
 	t.Helper()
@@ -64,6 +63,7 @@ func builtinTokenizer(t testing.TB, name string) *tokensource.Source {
 	return s
 }
 
+// options returns options that convert inputs into a new root, with a tiny corpus.
 func options(t testing.TB, inputs ...string) Options {
 	return plainOptions(filepath.Join(t.TempDir(), "root"), tinyCorpus(t, 300), inputs...)
 }

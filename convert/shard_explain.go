@@ -60,7 +60,7 @@ func (c *conversion) shardedUnits(ctx context.Context) ([]unit, error) {
 }
 
 // explainShards says which shards exist, and why flags refuse those that do.
-func (c *conversion) explainShards(ctx context.Context, units []unit, existing []cachestore.Entry) (*ShardsExplanation, string, error) {
+func (c *conversion) explainShards(ctx context.Context, units []unit) (*ShardsExplanation, string, error) {
 	s := newSharding(c, units)
 	defer s.close()
 	e := &ShardsExplanation{Units: len(units), Missing: []MissingUnit{}, Nearest: []SimilarPart{}}
@@ -94,7 +94,7 @@ func (c *conversion) explainShards(ctx context.Context, units []unit, existing [
 		}
 		if len(e.Missing) == 0 && m.structure != nil {
 			c.wanted[mmapcache.StructureKind] = m.structure
-			if e.Nearest, err = c.similarParts(mmapcache.StructureKind, existing); err != nil {
+			if e.Nearest, err = c.similarParts(mmapcache.StructureKind); err != nil {
 				return nil, "", err
 			}
 		}

@@ -28,6 +28,18 @@ type Source struct {
 	SHA256 string `json:"sha256"` // hex
 }
 
+// FirstSource names the first input file, and how many more there are; "" without any.
+func (p Provenance) FirstSource() string {
+	switch n := len(p.Sources); n {
+	case 0:
+		return ""
+	case 1:
+		return p.Sources[0].Path
+	default:
+		return fmt.Sprintf("%s and %d more", p.Sources[0].Path, n-1)
+	}
+}
+
 // ReadProvenance reads the provenance of a directory of a cache.
 func ReadProvenance(dir string) (Provenance, error) { return realDisk().readProvenance(dir) }
 

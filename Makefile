@@ -69,9 +69,8 @@ test-race:
 test-nfs:
 	go test -tags nfs -run '^TestNFS$$' -count=1 -timeout 20m -v ./cmd/agentx
 
-# The tables of a cache as pyarrow, polars and duckdb see them, and the questions of doc/tables.md: of the demo, and of
-# ARROW_INPUT. Their packages come from
-# PyPI, or it skips.
+# The tables of a cache as pyarrow, polars and duckdb see them, and the questions of doc/tables.md: of the demo, of three
+# shards, and of ARROW_INPUT. Their packages come from PyPI, or it skips.
 ARROW := $(CACHE)/venv-arrow
 test-arrow: build
 	@command -v python3 >/dev/null || { echo "test-arrow: skipped: there is no python3"; exit 0; }; \
@@ -79,7 +78,9 @@ test-arrow: build
 		python3 -m venv --clear $(ARROW) && \
 		$(ARROW)/bin/pip install --quiet pyarrow==26.0.1 polars==2.1.0 duckdb==2.0.0 && \
 		touch $(ARROW)/complete; } || { echo "test-arrow: skipped: no environment with pyarrow: see above"; exit 0; }; \
-	set -e; for input in demo $(ARROW_INPUT); do \
+	set -e; mkdir -p $(CACHE)/arrow-shards; \
+	for k in 0 1 2; do ./agentx synth --quiet --traces 20 --first $$((20 * k)) --output $(CACHE)/arrow-shards/$$k.jsonl; done; \
+	for input in demo $(CACHE)/arrow-shards $(ARROW_INPUT); do \
 		echo "== $$input"; \
 		out=$$(./agentx convert $$input --cache $(CACHE) --quiet); \
 		$(ARROW)/bin/python contrib/check-arrow.py $$(echo "$$out" | tail -n 1); \

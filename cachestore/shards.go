@@ -35,6 +35,7 @@ const (
 // ShardInfo says what a root has of one shard.
 type ShardInfo struct {
 	mmapcache.Shard
+	Path  string `json:"path"`        // of the structure
 	First int    `json:"first_trace"` // number of its first trace in the dataset
 	State string `json:"state"`       // ShardWhole, ...
 	Why   string `json:"why"`         // of a shard that is not whole, else ""
@@ -55,7 +56,7 @@ func LookAtShards(ctx context.Context, root string, dataset *manifest.Manifest) 
 	s := &Shards{Total: len(facts.Shards), List: make([]ShardInfo, len(facts.Shards))}
 	first := 0
 	for k, shard := range facts.Shards {
-		s.List[k] = ShardInfo{Shard: shard, First: first, State: ShardWhole}
+		s.List[k] = ShardInfo{Shard: shard, Path: filepath.Join(root, mmapcache.StructureKind, shard.Structure.Key), First: first, State: ShardWhole}
 		first += shard.Traces
 	}
 	err = each(ctx, len(s.List), partsAtOnce, func(_ context.Context, k int) error {

@@ -168,13 +168,13 @@ def with_duckdb(tables, found):
     return f"duckdb {duckdb.__version__}: tokens agree; most turns: " + "".join(f"{id!r} with {n}" for id, n in most)
 
 
-def worked_questions(document, directory, stats, demo):
+def worked_questions(document, directories, stats, demo):
     """The code of a document, run as it stands: DuckDB and polars must agree, and on the demo with the answers there."""
     try:
         import duckdb, polars  # noqa: F401
     except ImportError as missing:
         return f"questions of {document.name}: not run: {missing}"
-    names, answers, asked = {"structure": str(directory)}, {}, 0
+    names, answers, asked = {"structures": [str(d) for d in directories]}, {}, 0
     for kind, code in re.findall(r"^```(?:python )?(setup|duckdb|polars|answer)\n(.*?)^```$", document.read_text(), re.S | re.M):
         if kind == "answer":
             asked += 1
@@ -191,6 +191,30 @@ def worked_questions(document, directory, stats, demo):
     return f"{asked} questions of {document.name}: duckdb and polars agree" + (", with the answers there" if demo else "")
 
 
+def check_structure(directory, manifest, stats):
+    """The tables of a cache without shards."""
+    before = pa.total_allocated_bytes()
+    tables, inside = {}, 0
+    for path in sorted(directory.glob("*.arrow")):
+        tables[path.stem], n = mapped(path)
+        inside += n
+    allocated = pa.total_allocated_bytes() - before
+    if allocated > ALLOCATED:
+        problems.append(f"{allocated} bytes were allocated to read the tables")
+    check("tables", sorted(f"{name}.arrow" for name in tables), sorted(f["name"] for f in manifest["files"]))
+
+    found = compare(tables, stats, manifest["facts"])
+    print(f"{'table':10} {'rows':>9} {'columns':>8} {'bytes':>11}")
+    for name, table in tables.items():
+        print(f"{name:10} {table.num_rows:9,} {table.num_columns:8} {(directory / (name + '.arrow')).stat().st_size:11,}")
+    print(f"{found['prompt_tokens']:,} prompt tokens, {found['output_tokens']:,} output tokens, {found['blocks']:,} blocks")
+    for model, turns in sorted(counts(words(tables["turns"], "model")).items(), key=lambda e: (-e[1], e[0]))[:5]:
+        print(f"  model {model!r}: {turns:,} turns")
+    print(f"pyarrow {pa.__version__}: {inside:,} bytes of columns lie in the maps; {allocated:,} bytes were allocated to read them")
+    print(with_polars(directory, tables, found))
+    print(with_duckdb(tables, found))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agentx", default="./agentx", help="the program to compare with")
@@ -202,32 +226,17 @@ def main():
         return json.loads(subprocess.run([args.agentx, *words], check=True, stdout=subprocess.PIPE).stdout)
 
     stats = agentx("inspect", str(args.cache), "--stats", "--json")
-    info = agentx("cache", "info", str(args.cache), "--json")
-    structure = next(d for d in info["directories"] if d["manifest"]["kind"] == "structure")
-    directory = pathlib.Path(structure["path"])
-
-    before = pa.total_allocated_bytes()
-    tables, inside = {}, 0
-    for path in sorted(directory.glob("*.arrow")):
-        tables[path.stem], n = mapped(path)
-        inside += n
-    allocated = pa.total_allocated_bytes() - before
-    if allocated > ALLOCATED:
-        problems.append(f"{allocated} bytes were allocated to read the tables")
-    check("tables", sorted(f"{name}.arrow" for name in tables), sorted(f["name"] for f in structure["manifest"]["files"]))
-
-    found = compare(tables, stats, structure["manifest"]["facts"])
-    print(f"{'table':10} {'rows':>9} {'columns':>8} {'bytes':>11}")
-    for name, table in tables.items():
-        print(f"{name:10} {table.num_rows:9,} {table.num_columns:8} {(directory / (name + '.arrow')).stat().st_size:11,}")
-    print(f"{found['prompt_tokens']:,} prompt tokens, {found['output_tokens']:,} output tokens, {found['blocks']:,} blocks")
-    for model, turns in sorted(counts(words(tables["turns"], "model")).items(), key=lambda e: (-e[1], e[0]))[:5]:
-        print(f"  model {model!r}: {turns:,} turns")
-    print(f"pyarrow {pa.__version__}: {inside:,} bytes of columns lie in the maps; {allocated:,} bytes were allocated to read them")
-    print(with_polars(directory, tables, found))
-    print(with_duckdb(tables, found))
-    demo = [s["path"] for s in structure["provenance"]["sources"]] == ["demo"]
-    print(worked_questions(args.questions, directory, stats, demo))
+    info = agentx("cache", "info", str(args.cache), "--shards", "--json")
+    structures = [d for d in info["directories"] if d["manifest"]["kind"] == "structure"]
+    if structures:
+        check_structure(pathlib.Path(structures[0]["path"]), structures[0]["manifest"], stats)
+        demo = [s["path"] for s in structures[0]["provenance"]["sources"]] == ["demo"]
+        print(worked_questions(args.questions, [structures[0]["path"]], stats, demo))
+    else:
+        shards = [pathlib.Path(s["path"]) for s in info["shards"]["list"]]
+        inside = sum(mapped(path)[1] for shard in shards for path in sorted(shard.glob("*.arrow")))
+        print(f"pyarrow {pa.__version__}: {inside:,} bytes of columns of {len(shards)} shards lie in the maps")
+        print(worked_questions(args.questions, shards, stats, False))
     if problems:
         sys.exit("\n".join(f"check-arrow: {p}" for p in problems))
 

@@ -94,6 +94,7 @@ func TestCacheVerbsOfShards(t *testing.T) {
 	assert.Contains(t, cache("info", "--shards", first), "       2   traces 2 to 2, 1 turns, ")
 	assert.Contains(t, cache("info", "--json", first), `"shards":{"total":3,"whole":3,"missing":0,"damaged":0,"files":21,`)
 	assert.Equal(t, 3, strings.Count(cache("info", "--json", "--shards", first), `"first_trace"`))
+	assert.Equal(t, 3, strings.Count(cache("info", "--json", "--shards", first), filepath.Join(root, "structure")))
 
 	assert.Contains(t, agentx(t, "cache", "pull", "--quiet", "--cache", other, "--from", root, first, "--json"), `"shards":{"total":3,"found":0}`)
 	assert.Contains(t, agentx(t, "cache", "pull", "--quiet", "--cache", other, "--from", root, second), ", 3 shards (2 found)\n")

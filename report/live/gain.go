@@ -277,20 +277,22 @@ func (r *recent) gain(g *recentGain) {
 	}
 }
 
-// whole returns the progress of the load: that of this part, with those of others in the same phase.
+// whole returns the progress of the load: that of this part, with those of others in the same phase. What others have said is up
+// to a second old: the load ends when the last of them will.
 func (s *State) whole() Progress {
 	p := s.progress
+	known, end := p.Remaining >= 0, p.Elapsed+p.Remaining
 	for _, o := range s.others {
 		if o.Phase != p.Phase {
 			continue
 		}
 		p.Sent, p.InFlight, p.OpenTrees, p.WaitingTrees = p.Sent+o.Sent, p.InFlight+o.InFlight, p.OpenTrees+o.OpenTrees, p.WaitingTrees+o.WaitingTrees
 		p.Elapsed = max(p.Elapsed, o.Elapsed)
-		if p.Remaining < 0 || o.Remaining < 0 {
-			p.Remaining = -1
-		} else {
-			p.Remaining = max(p.Remaining, o.Remaining)
-		}
+		known, end = known && o.Remaining >= 0, max(end, o.Elapsed+o.Remaining)
+	}
+	p.Remaining = -1
+	if known {
+		p.Remaining = max(end-p.Elapsed, 0)
 	}
 	return p
 }

@@ -115,6 +115,26 @@ func (s *State) statusLog() string {
 	return now.Log() + now.Block(200)[0]
 }
 
+// A load of 12 s whose other part was heard of a second ago is over when the 12 s are.
+func TestRemainingTimeOfTheWholeLoad(t *testing.T) {
+	host, guest := NewState(measure.Rules{}, 2), NewState(measure.Rules{}, 1)
+	host.Share(2)
+	guest.KeepGains()
+	report := func(s *State, elapsed, remaining time.Duration) {
+		s.Report(Progress{Phase: measure.ProfilingPhase, Elapsed: elapsed, Remaining: remaining})
+	}
+	report(guest, 3*time.Second, 9*time.Second)
+	require.NoError(t, host.AddGain(1, sent(t, guest)))
+	for _, c := range [][3]time.Duration{{4, 8, 8}, {4, 2, 8}, {4, -1, -1}, {12, 0, 0}, {13, 0, 0}} {
+		report(host, c[0]*time.Second, c[1]*time.Second)
+		want := measure.Missing
+		if c[2] >= 0 {
+			want = measure.Number(c[2])
+		}
+		require.Equal(t, asJSON(t, want), asJSON(t, host.Status().Remaining), "%v", c)
+	}
+}
+
 // What a part sends in a second has a bound, however many requests it ends.
 func TestGainsAreSmall(t *testing.T) {
 	s := NewState(measure.Rules{}, 8)

@@ -82,7 +82,7 @@ func (c *conversion) explain(ctx context.Context) (*Explanation, error) {
 		if e.Shards, e.Refused, err = c.explainShards(ctx, units); err != nil {
 			return nil, err
 		}
-		e.Hit = e.Shards.Complete == e.Shards.Units
+		e.Hit = e.Shards.Complete == e.Shards.Files
 	}
 	for _, kind := range kinds {
 		p, err := c.explainPart(kind)

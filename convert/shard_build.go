@@ -269,6 +269,16 @@ func (b *unitBuild) publish(ctx context.Context) error {
 	return nil
 }
 
+// built returns how many shards this process built some of.
+func (b *unitBuild) built() (n int) {
+	for _, sh := range b.all {
+		if len(sh.written) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // discard removes what was not published.
 func (b *unitBuild) discard() {
 	for _, sh := range b.all {

@@ -14,16 +14,18 @@ import (
 
 // ShardsExplanation says which shards of an input exist. How many shards a file has is known once they exist.
 type ShardsExplanation struct {
-	Units    int           `json:"files"`    // files, or runs of files of one row that make one shard
+	Files    int           `json:"files"`    // of the input
 	Complete int           `json:"complete"` // of these, how many have all their shards
-	Found    int           `json:"found"`    // shards that exist
-	Missing  []MissingUnit `json:"missing"`  // the others, in the order of the input: the first mmapcache.MaxListed
+	Total    int           `json:"shards"`   // shards of the input; 0 where files lack some and no dataset names them
+	Found    int           `json:"found"`    // of these, how many exist
+	Missing  []MissingUnit `json:"missing"`  // the other files, in the order of the input: the first mmapcache.MaxListed
 	Nearest  []SimilarPart `json:"nearest"`  // to the first structure that is missing
 }
 
-// MissingUnit is a file of which shards are missing.
+// MissingUnit is a file, or a run of files of one row, of which shards are missing.
 type MissingUnit struct {
 	File  string `json:"file"`
+	Files int    `json:"files"` // how many they are
 	Found int    `json:"found"` // shards that exist before the first that is missing
 	Why   string `json:"why"`
 }
@@ -63,7 +65,7 @@ func (c *conversion) shardedUnits(ctx context.Context) ([]unit, error) {
 func (c *conversion) explainShards(ctx context.Context, units []unit) (*ShardsExplanation, string, error) {
 	s := newSharding(c, units)
 	defer s.close()
-	e := &ShardsExplanation{Units: len(units), Missing: []MissingUnit{}, Nearest: []SimilarPart{}}
+	e := &ShardsExplanation{Files: len(c.snapshot.Files), Missing: []MissingUnit{}, Nearest: []SimilarPart{}}
 	holders, err := durable.Holders(c.options.Root)
 	if err != nil {
 		return nil, "", err
@@ -77,7 +79,7 @@ func (c *conversion) explainShards(ctx context.Context, units []unit) (*ShardsEx
 		switch {
 		case whole:
 			s.shards[k] = list
-			e.Complete++
+			e.Complete += u.to - u.from
 			continue
 		case len(e.Missing) == mmapcache.MaxListed:
 			continue
@@ -98,11 +100,12 @@ func (c *conversion) explainShards(ctx context.Context, units []unit) (*ShardsEx
 				return nil, "", err
 			}
 		}
-		e.Missing = append(e.Missing, MissingUnit{u.describe(c.snapshot), len(list), m.why})
+		e.Missing = append(e.Missing, MissingUnit{u.describe(c.snapshot), u.to - u.from, len(list), m.why})
 	}
-	if e.Complete < e.Units {
-		return e, "", ctx.Err()
+	if e.Complete < e.Files {
+		return e, "", errors.Join(s.countNamed(e), ctx.Err())
 	}
+	e.Total = e.Found
 	if err := s.mergeFacts(); err != nil {
 		return nil, "", err
 	}
@@ -111,6 +114,33 @@ func (c *conversion) explainShards(ctx context.Context, units []unit) (*ShardsEx
 		return e, err.Error(), nil
 	}
 	return e, "", ctx.Err()
+}
+
+// countNamed counts the shards that the dataset names, if it exists: then those behind a missing one are known, too.
+func (s *sharding) countNamed(e *ShardsExplanation) error {
+	dataset, err := s.known()
+	if err != nil || dataset == nil {
+		return err
+	}
+	facts, err := mmapcache.DatasetFactsOf(dataset)
+	if err != nil {
+		return err
+	}
+	e.Total, e.Found = len(facts.Shards), 0
+	for _, sh := range facts.Shards {
+		structure, err := s.lookupPart(mmapcache.StructureKind, sh.Structure.Key)
+		if err != nil {
+			return err
+		}
+		starts, err := s.lookupPart(mmapcache.PlacementKind, sh.Starts.Key)
+		if err != nil {
+			return err
+		}
+		if structure != nil && starts != nil {
+			e.Found++
+		}
+	}
+	return nil
 }
 
 // missing is why a shard does not exist.

@@ -26,9 +26,7 @@ func (s *sharding) noteFacts() error {
 	count := &ShardCount{}
 	for k, list := range s.shards {
 		count.Total += len(list)
-		if !s.built[k] {
-			count.Found += len(list)
-		}
+		count.Found += len(list) - s.built[k]
 	}
 	s.result.Shards = count
 	if s.facts.Traces == 0 {

@@ -18,7 +18,7 @@ type sharding struct {
 	*conversion
 	units  []unit
 	shards [][]shard                // by unit; nil: not known to be complete
-	built  []bool                   // by unit: this process built some of it
+	built  []int                    // by unit: how many of its shards this process built
 	facts  mmapcache.StructureFacts // of all shards
 	use    *cachestore.Use          // of all shards that were found or built; nil: of none yet
 
@@ -29,7 +29,7 @@ type sharding struct {
 type shard struct{ structure, starts *manifest.Manifest }
 
 func newSharding(c *conversion, units []unit) *sharding {
-	return &sharding{conversion: c, units: units, shards: make([][]shard, len(units)), built: make([]bool, len(units))}
+	return &sharding{conversion: c, units: units, shards: make([][]shard, len(units)), built: make([]int, len(units))}
 }
 
 func (s *sharding) close() {
@@ -190,7 +190,7 @@ func (s *sharding) buildUnit(lease *cachestore.Lease, k int) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, cachestore.ErrLost) {
 		return cause
 	}
-	s.shards[k], s.built[k] = b.shards, true
+	s.shards[k], s.built[k] = b.shards, b.built()
 	return err
 }
 
@@ -306,7 +306,7 @@ func (s *sharding) dataset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.conversion.complete(m, slices.Contains(s.built, true) || s.result.builtAny())
+	return s.conversion.complete(m, slices.Max(s.built) > 0 || s.result.builtAny())
 }
 
 // checkNamed returns an error that wraps ErrDamaged where the dataset names other content than the shards of this process have.

@@ -309,17 +309,19 @@ func TestDamagedShardsAreBuiltAlone(t *testing.T) {
 	want, facts := filesOf(t, o.Root), shardsOf(t, o.Root, r)
 	for _, c := range []struct {
 		part  string
+		found int
 		spoil func(dir string)
 	}{
-		{"structure/" + facts.Shards[1].Structure.Key, func(dir string) { require.NoError(t, os.RemoveAll(dir)) }},
-		{"structure/" + facts.Shards[4].Structure.Key, func(dir string) { require.NoError(t, os.Truncate(filepath.Join(dir, "turns.arrow"), 3)) }},
-		{"starts/" + facts.Shards[2].Starts.Key, func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, manifest.FileName))) }},
-		{"dataset/" + r.Key, func(dir string) { require.NoError(t, os.RemoveAll(dir)) }},
+		{"structure/" + facts.Shards[1].Structure.Key, 6, func(dir string) { require.NoError(t, os.RemoveAll(dir)) }},
+		{"structure/" + facts.Shards[4].Structure.Key, 6, func(dir string) { require.NoError(t, os.Truncate(filepath.Join(dir, "turns.arrow"), 3)) }},
+		{"starts/" + facts.Shards[2].Starts.Key, 6, func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, manifest.FileName))) }},
+		{"dataset/" + r.Key, 7, func(dir string) { require.NoError(t, os.RemoveAll(dir)) }},
 	} {
 		c.spoil(filepath.Join(o.Root, c.part))
 		again := o.convert(t)
 		assert.Equal(t, want, filesOf(t, o.Root), c.part)
 		assert.Equal(t, r.Key, again.Key)
+		assert.Equal(t, &ShardCount{Total: r.Shards.Total, Found: c.found}, again.Shards, c.part)
 	}
 }
 
@@ -445,6 +447,21 @@ func TestBuildersShareTheFiles(t *testing.T) {
 	assert.Equal(t, 2*24, published(t, o.Root))
 }
 
+// Every file counts, also those of which a run makes one shard.
+func TestExplainFilesOfOneRow(t *testing.T) {
+	dir := oneFileEach(t, manyRows(11))
+	o := options(t, dir)
+	o.shardRows = 4
+	r := o.convert(t)
+	facts := shardsOf(t, o.Root, r)
+	require.NoError(t, os.RemoveAll(filepath.Join(o.Root, mmapcache.StructureKind, facts.Shards[1].Structure.Key)))
+	e, err := Explain(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, []int{11, 7, 3, 2}, []int{e.Shards.Files, e.Shards.Complete, e.Shards.Total, e.Shards.Found})
+	require.Len(t, e.Shards.Missing, 1)
+	assert.Equal(t, 4, e.Shards.Missing[0].Files)
+}
+
 // An interrupted build ends at once, and leaves whole parts.
 func TestShardsOfAnInterruptedBuild(t *testing.T) {
 	o := options(t, lines(t, manyRows(9)...), lines(t, demoLines()...))
@@ -474,14 +491,14 @@ func TestExplainShards(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, e.Hit)
 	assert.Equal(t, []string{one.Key, one.Path}, []string{e.Key, e.Path})
-	assert.Equal(t, &ShardsExplanation{Units: 1, Complete: 1, Found: 3, Missing: []MissingUnit{}, Nearest: []SimilarPart{}}, e.Shards)
+	assert.Equal(t, &ShardsExplanation{Files: 1, Complete: 1, Total: 3, Found: 3, Missing: []MissingUnit{}, Nearest: []SimilarPart{}}, e.Shards)
 
 	o.Inputs = []string{first, second}
 	e, err = Explain(t.Context(), o)
 	require.NoError(t, err)
 	assert.False(t, e.Hit)
-	assert.Equal(t, []MissingUnit{{second, 0, "there is no structure of this key"}}, e.Shards.Missing)
-	assert.Equal(t, []int{2, 1, 3}, []int{e.Shards.Units, e.Shards.Complete, e.Shards.Found})
+	assert.Equal(t, []MissingUnit{{second, 1, 0, "there is no structure of this key"}}, e.Shards.Missing)
+	assert.Equal(t, []int{2, 1, 0, 3}, []int{e.Shards.Files, e.Shards.Complete, e.Shards.Total, e.Shards.Found})
 	assert.NotEmpty(t, e.Shards.Nearest)
 
 	o.disk.Step = func(name, path string) error {
@@ -504,7 +521,8 @@ func TestExplainShards(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, e.Hit)
 	require.Len(t, e.Shards.Missing, 2)
-	assert.Equal(t, MissingUnit{first, 1, "its structure exists, and there are no starts of this key"}, e.Shards.Missing[0])
+	assert.Equal(t, []int{2, 0, 7, 5}, []int{e.Shards.Files, e.Shards.Complete, e.Shards.Total, e.Shards.Found})
+	assert.Equal(t, MissingUnit{first, 1, 1, "its structure exists, and there are no starts of this key"}, e.Shards.Missing[0])
 	assert.Equal(t, 2, e.Shards.Missing[1].Found)
 	assert.Contains(t, e.Shards.Missing[1].Why, "turns.arrow")
 }

@@ -86,15 +86,21 @@ const maxMissing = 10
 // printShards prints which shards exist, and why the others do not.
 func printShards(w io.Writer, s *convert.ShardsExplanation) {
 	what := "miss"
-	if s.Complete == s.Units {
+	if s.Complete == s.Files {
 		what = "hit"
 	}
-	fmt.Fprintf(w, "%-4s  %-9s  %d of %d files have all their shards; %d shards exist\n", what, "shards", s.Complete, s.Units, s.Found)
+	exist := fmt.Sprintf("%d shards exist", s.Found)
+	if s.Total > 0 {
+		exist = fmt.Sprintf("%d of %d shards exist", s.Found, s.Total)
+	}
+	fmt.Fprintf(w, "%-4s  %-9s  %s; %d of %d files have all of theirs\n", what, "shards", exist, s.Complete, s.Files)
+	left := s.Files - s.Complete
 	for k, m := range s.Missing {
 		if k == maxMissing {
-			fmt.Fprintf(w, "      and %d more: --json lists them\n", s.Units-s.Complete-k)
+			fmt.Fprintf(w, "      and %d more files: --json lists them\n", left)
 			break
 		}
+		left -= m.Files
 		fmt.Fprintf(w, "      %s, shard %d: %s\n", m.File, m.Found, m.Why)
 	}
 	printNearest(w, s.Nearest)

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -116,6 +117,21 @@ func TestShardsAreCutByContent(t *testing.T) {
 			assert.Equal(t, results[0].Facts, again.Facts)
 			assert.Equal(t, &ShardCount{Total: 3, Found: 3}, again.Shards)
 		}
+	}
+}
+
+// A file of 2,500 rows makes shards of 1,024, 1,024 and 452, and the key of each has the rows that it takes.
+//
+// Covers D-1.
+func TestShardsOfALongFile(t *testing.T) {
+	o := options(t, lines(t, manyRows(2500)...))
+	for k, s := range shardsOf(t, o.Root, o.convert(t)).Shards {
+		assert.Equal(t, []int{1024, 1024, 452}[k], s.Traces)
+		m, err := mmapcache.Lookup(o.Root, mmapcache.StructureKind, s.Structure.Key)
+		require.NoError(t, err)
+		var image struct{ Rows map[string]int }
+		require.NoError(t, json.Unmarshal(m.PreImage, &image))
+		assert.Equal(t, map[string]int{"first": 1024 * k, "most": 1024}, image.Rows)
 	}
 }
 

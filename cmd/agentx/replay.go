@@ -172,10 +172,10 @@ func runReplay(cmd *cobra.Command, o replay.Options, parts *meetFlags, export *e
 		p.close()
 		return err
 	}
-	if err := watchState(cmd, &o, p, state); err != nil {
-		return leave(&o, err)
+	var s *measure.Summary
+	if err = watchState(cmd, &o, p, state); err == nil {
+		s, err = replay.Run(ctx, o)
 	}
-	s, err := replay.Run(ctx, o)
 	p.close()
 	err = leave(&o, err)
 	if s != nil { // there are measurements even after an error

@@ -200,10 +200,14 @@ func memberOf(o *replay.Options) meet.Member {
 	return m
 }
 
-// leave ends the part of a run in a meeting. The error is that of the run, or, where another part has ended the load, says so.
+// leave ends the part of a run in a meeting. The error is that of the run, which the other parts are told, or, where another part has
+// ended the load, says so.
 func leave(o *replay.Options, err error) error {
 	if o.Meeting == nil {
 		return err
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		o.Meeting.Stop(meet.Failed, strings.TrimPrefix(err.Error(), "replay: "))
 	}
 	o.Meeting.Close()
 	if s := o.Meeting.Stopped(); s != nil && (err == nil || errors.Is(err, context.Canceled)) {

@@ -156,8 +156,8 @@ func (l *List) validate(o Options) error {
 			return err
 		}
 	}
-	if o.Out == "" || o.UniqueOut || o.Overwrite {
-		return nil
+	if err := o.Part.CheckOut(o.Out); err != nil || o.Out == "" || o.UniqueOut || o.Overwrite {
+		return err
 	}
 	return l.CheckDir(o.Out)
 }

@@ -60,20 +60,24 @@ func (p Part) Share(n int) int { return (n - p.Number + max(1, p.Of) - 1) / max(
 func (p Part) Dir() string { return measure.PartDir(p.Number, p.Of) }
 
 // CheckOut returns an error if a directory cannot be that of the whole load: it holds the results of a run that is no part, or parts of
-// a load that is divided into another number.
+// a load that is divided into another number, or not at all.
 func (p Part) CheckOut(out string) error {
-	if !p.IsSet() || out == "" {
+	if out == "" {
 		return nil
 	}
-	if _, err := os.Lstat(filepath.Join(out, RunFile)); err == nil {
+	if _, err := os.Lstat(filepath.Join(out, RunFile)); err == nil && p.IsSet() {
 		return fmt.Errorf("%s: it holds %s, the results of a run that is no part: want another directory", out, RunFile)
 	}
 	entries, err := os.ReadDir(out)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && p.IsSet() { // a run that is no part makes the directory, or says why not
 		return err
 	}
 	for _, e := range entries {
-		if _, of, ok := measure.ParsePartDir(e.Name()); ok && of != p.Of {
+		switch _, of, ok := measure.ParsePartDir(e.Name()); {
+		case !ok || of == p.Of:
+		case !p.IsSet():
+			return fmt.Errorf("%s: it holds %s, a part of a load: want another directory, or remove the parts", out, e.Name())
+		default:
 			return fmt.Errorf("%s: it holds %s, and this is part %v: want another directory, or remove the parts of the other load", out, e.Name(), p)
 		}
 	}

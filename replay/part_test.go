@@ -285,14 +285,22 @@ func TestPartsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NoDirExists(t, filepath.Join(o.Out, o.Part.Dir()))
 	}
-	out := t.TempDir()
-	writeFile(t, out, "part-00000-of-00002/"+RunFile)
-	require.ErrorIs(t, CheckResultsDir(out), ErrResultsExist, "a run that is no part does not mix with parts")
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	o.Part, o.CacheReset.Enabled, o.StartAt = Part{1, 3}, true, at
 	require.NoError(t, o.Validate())
 	_, err := RunList(t.Context(), o, List{Concurrencies: []int{4}})
 	require.ErrorContains(t, err, "want one run")
+}
+
+// A run that is no part, and a list of runs, neither mix with parts nor remove them.
+func TestRunsLeavePartsAlone(t *testing.T) {
+	o := optionsFor(t, cachetest.Demo(t), unreachable)
+	o.Overwrite = true
+	writeFile(t, o.Out, "part-00000-of-00002/"+RunFile)
+	_, err := Run(t.Context(), o)
+	require.EqualError(t, err, "results: "+o.Out+": it holds part-00000-of-00002, a part of a load: want another directory, or remove the parts")
+	_, err = RunList(t.Context(), o, List{Concurrencies: []int{4}})
+	require.ErrorContains(t, err, "it holds part-00000-of-00002, a part of a load")
 }
 
 // writeFile writes an empty object to a file below a directory.

@@ -59,9 +59,6 @@ func CheckResultsDir(dir string) error {
 			return fmt.Errorf("%s: %w: %s", dir, ErrResultsExist, name)
 		}
 	}
-	if parts, _ := filepath.Glob(filepath.Join(dir, "part-*-of-*")); len(parts) > 0 { // the pattern is a good one
-		return fmt.Errorf("%s: %w: %s", dir, ErrResultsExist, filepath.Base(parts[0]))
-	}
 	return nil
 }
 

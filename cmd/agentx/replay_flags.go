@@ -216,6 +216,8 @@ func (f *replayFlags) applyOut(o *replay.Options) {
 	dir := o.Out
 	if o.Part.IsSet() {
 		dir = filepath.Join(o.Out, o.Part.Dir())
+	} else if err := o.Part.CheckOut(o.Out); err != nil {
+		f.add("%s %w", f.named("out"), err)
 	}
 	err := replay.CheckResultsDir(dir)
 	if l, several := f.list(o); several && !o.Part.IsSet() {

@@ -68,6 +68,8 @@ func TestPartsThatAreNotWhole(t *testing.T) {
 		"no part": {func(t *testing.T, dir, part string) { changeInfo(t, part, func(i *measure.RunInfo) { i.Part = nil }) }, "part 2 cannot be used: its run.json is that of a run that is no part", 3},
 		"meeting": {func(t *testing.T, dir, part string) {
 			changeInfo(t, part, func(i *measure.RunInfo) { i.Part.Meeting = "ffffffffffffffff" })
+			line := measure.ClockReading{}.AppendLine(nil)
+			require.NoError(t, os.WriteFile(filepath.Join(part, measure.ClockFile), line, 0o600))
 		}, "part 2 cannot be used: it is of another load than part 0: meeting ffffffffffffffff, and none there", 3},
 		"dataset": {func(t *testing.T, dir, part string) {
 			changeInfo(t, part, func(i *measure.RunInfo) { i.Dataset.Key = "other" })
@@ -87,6 +89,9 @@ func TestPartsThatAreNotWhole(t *testing.T) {
 		"no clock": {func(t *testing.T, dir, part string) {
 			require.NoError(t, os.WriteFile(filepath.Join(part, measure.ClockFile), []byte("{}\n"), 0o600))
 		}, "part 2 cannot be used: DIR/part-00002-of-00004/clock.jsonl: line 1: ", 3},
+		"clock that is gone": {func(t *testing.T, dir, part string) {
+			changeInfo(t, part, func(i *measure.RunInfo) { i.Part.Meeting = "ffffffffffffffff" })
+		}, "part 2 cannot be used: it has no clock.jsonl, which a part that has met the others writes", 3},
 		"no rule": {func(t *testing.T, dir, part string) { changeInfo(t, part, func(i *measure.RunInfo) { i.Preset = "x" }) }, "part 2 cannot be used: DIR/part-00002-of-00004/run.json: preset", 3},
 	} {
 		t.Run(name, func(t *testing.T) {

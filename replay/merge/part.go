@@ -56,7 +56,9 @@ func (p *part) open() {
 	if p.lanes, err = measure.ReadLanes(p.dir); err != nil {
 		leave(err)
 	}
-	if p.clock, err = measure.ReadClock(p.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if p.clock, err = measure.ReadClock(p.dir); errors.Is(err, fs.ErrNotExist) && p.info.Part.Meeting != "" {
+		leave(fmt.Errorf("it has no %s, which a part that has met the others writes: how its clock goes is not known", measure.ClockFile))
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		leave(err)
 	}
 	if p.info.Facts == nil {

@@ -26,6 +26,8 @@ type collector struct {
 	repair    bool          // parts that are damaged, although datasets name them
 	dryRun    bool
 	opts      durable.Options // with the lease, nil in a dry run and on a full disk
+	removal   *durable.Removal
+	renamed   []RemovedDirectory // away from their names: finish removes them
 
 	items      []*item
 	byName     map[string]*item           // by "kind/key"
@@ -83,6 +85,7 @@ func (c *collector) setNow() (err error) {
 // claim makes this process the only one that removes from the root, until release. On a full disk, which has no room for a
 // lease, it goes on without.
 func (c *collector) claim(ctx context.Context, wait time.Duration, onWait func(string, time.Duration)) error {
+	defer func() { c.removal = c.opts.Removal(c.root) }()
 	if c.dryRun {
 		return nil
 	}
@@ -142,10 +145,26 @@ func (c *collector) joined(last error) error {
 	return errors.Join(errs...)
 }
 
-func (c *collector) addRemoved(it *item, why string) {
+// finish removes what was renamed away, after one sync of each directory above it, and reports it.
+func (c *collector) finish() {
+	failed := c.removal.Finish()
+	for _, r := range c.renamed {
+		it := c.byName[r.Kind+"/"+r.Key]
+		if err := failed[it.name()]; err != nil {
+			it.freed = false
+			c.keepItem(it, "it cannot be removed: "+err.Error())
+			c.addError(err)
+			continue
+		}
+		c.total -= it.bytes
+		c.report.Removed = append(c.report.Removed, r)
+	}
+	c.renamed = nil
+}
+
+func (c *collector) addRenamed(it *item, why string) {
 	it.freed = true
-	c.total -= it.bytes
-	c.report.Removed = append(c.report.Removed, RemovedDirectory{c.path(it), it.kind, it.key, it.bytes, why})
+	c.renamed = append(c.renamed, RemovedDirectory{c.path(it), it.kind, it.key, it.bytes, why})
 }
 
 func (c *collector) path(it *item) string { return filepath.Join(c.root, it.kind, it.key) }
@@ -219,9 +238,9 @@ func (c *collector) namedParts() map[string]bool {
 	return named
 }
 
-// free removes a directory unless something needs it, and reports which of the two.
+// free renames a directory away unless something needs it, and reports that. finish removes it.
 func (c *collector) free(it *item, why string) error {
-	err := c.remove(it)
+	err := c.rename(it)
 	if stays, ok := err.(neededError); ok {
 		c.keepItem(it, stays.why)
 		return nil
@@ -235,13 +254,13 @@ func (c *collector) free(it *item, why string) error {
 		c.keepItem(it, "it cannot be removed: "+err.Error())
 		return err
 	}
-	c.addRemoved(it, why)
+	c.addRenamed(it, why)
 	return nil
 }
 
 // freeWithParts frees a dataset, and then those of its parts that nothing else needs.
 func (c *collector) freeWithParts(ctx context.Context, it *item, why string) error {
-	if err := c.free(it, why); err != nil || !it.freed {
+	if err := c.free(it, why); err != nil {
 		return err
 	}
 	return c.freeParts(ctx, it)
@@ -258,8 +277,14 @@ func (c *collector) partsOfItem(dataset *item) (parts []*item) {
 	return parts
 }
 
-// freeParts frees those parts of a removed dataset that nothing else needs, until the context or the lease ends.
+// freeParts removes a dataset that was renamed away, and then those of its parts that nothing else needs, until the context or the
+// lease ends. Until the dataset is gone on disk no part may lose its name.
 func (c *collector) freeParts(ctx context.Context, dataset *item) error {
+	c.finish()
+	if !dataset.freed {
+		return nil
+	}
+	defer c.finish()
 	for _, part := range c.partsOfItem(dataset) {
 		if part.freed || part.link {
 			continue
@@ -281,13 +306,13 @@ func (c *collector) freeParts(ctx context.Context, dataset *item) error {
 	return nil
 }
 
-// remove removes a directory. It checks that the directory is unneeded before it marks it, so that no process waits for a
+// rename renames a directory away. It checks that the directory is unneeded before it marks it, so that no process waits for a
 // mark in vain, and again after that, when a process that begins to use the directory waits.
-func (c *collector) remove(it *item) error {
+func (c *collector) rename(it *item) error {
 	if err := c.checkUnneeded(it); err != nil || c.dryRun {
 		return err
 	}
-	err := c.opts.Remove(c.root, it.name(), func() error { return c.checkUnneeded(it) })
+	err := c.removal.Remove(it.name(), func() error { return c.checkUnneeded(it) })
 	var stays neededError
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, durable.ErrLost) && !errors.As(err, &stays) { // another process was faster
 		if _, err = os.Lstat(c.path(it)); err == nil {

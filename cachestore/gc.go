@@ -172,13 +172,14 @@ func (c *collector) freeAll(ctx context.Context, o GCOptions) error {
 	return c.stopped(ctx)
 }
 
-// each calls free for the items that are left, until the context or the lease ends.
+// each calls free for the items that are left, until the context or the lease ends. It removes what they have renamed away.
 func (c *collector) each(ctx context.Context, list []*item, free func(*item) error) {
 	for _, it := range list {
 		if c.stopped(ctx) == nil && !it.freed && !it.link {
 			c.addError(free(it))
 		}
 	}
+	c.finish()
 }
 
 // minAge is how old a directory must be before it counts as garbage: a build publishes the parts before the dataset that

@@ -48,6 +48,7 @@ func (c *collector) removing(ctx context.Context, o RemoveOptions, remove func()
 	err := c.scan()
 	if err == nil {
 		err = remove()
+		c.finish()
 	}
 	c.release()
 	c.report.sum()
@@ -63,9 +64,9 @@ func (c *collector) removeDataset(ctx context.Context, key string) error {
 	if it == nil {
 		return nil // removed since
 	}
-	if err := c.remove(it); err != nil {
+	if err := c.rename(it); err != nil {
 		return fmt.Errorf("dataset %s: %w", mmapcache.DatasetPath(c.root, key), err)
 	}
-	c.addRemoved(it, "asked for")
+	c.addRenamed(it, "asked for")
 	return c.freeParts(ctx, it)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,72 @@ func TestShardThatADatasetNamesTwice(t *testing.T) {
 	_, err = Remove(t.Context(), root, key, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, keysOf(t, root))
+}
+
+// A remover that is killed between any two steps leaves nothing that looks whole and is not, also where the renames are lost that
+// were not yet synced. It syncs each directory of a kind once, however many shards there are.
+func TestRemoverOfShardsKilledAtAnyStep(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	first, second := plainToy(40).buildShards(t, root, "a", "b", "c", "d"), plainToy(40).buildShards(t, root, "b")
+	syncs, kills := map[string]int{}, 0
+	kill := func() {
+		for _, lost := range []func(kind string) bool{
+			func(string) bool { return false },
+			func(kind string) bool { return kind == mmapcache.DatasetKind },
+			func(string) bool { return true },
+		} {
+			copied := filepath.Join(t.TempDir(), "root")
+			require.NoError(t, os.CopyFS(copied, os.DirFS(root)))
+			undoRenames(t, copied, func(kind string) bool { return syncs[kind] == 0 && lost(kind) })
+			requireAllWhole(t, copied)
+			whole(t, copied, second)
+		}
+		kills++
+	}
+	_, err := Remove(withSteps(t, func(step, path string) error {
+		kill()
+		if kind := filepath.Base(path); step == "sync" && slices.Contains(mmapcache.Kinds(), kind) {
+			defer func() { syncs[kind]++ }() // those renames are on disk now
+		}
+		return nil
+	}), root, first, RemoveOptions{})
+	require.NoError(t, err)
+	kill()
+	assert.Greater(t, kills, 30, "steps")
+	assert.Equal(t, map[string]int{mmapcache.DatasetKind: 1, mmapcache.StructureKind: 1, mmapcache.PlacementKind: 1}, syncs, "another dataset names the arenas")
+	whole(t, root, second)
+	assert.Empty(t, stagingOf(t, root))
+}
+
+// undoRenames renames what a remover has renamed away back, of the kinds that are lost.
+func undoRenames(t *testing.T, root string, lost func(kind string) bool) {
+	found, err := filepath.Glob(filepath.Join(root, durable.StagingDir, "gc.*", "*", "*", manifest.FileName))
+	require.NoError(t, err)
+	for _, path := range found {
+		m, err := manifest.Read(filepath.Dir(path))
+		require.NoError(t, err)
+		if lost(m.Kind) {
+			require.NoError(t, os.Rename(filepath.Dir(path), filepath.Join(root, m.Kind, m.Key)))
+		}
+	}
+}
+
+// requireAllWhole checks every byte of every directory of a root.
+func requireAllWhole(t *testing.T, root string) {
+	for _, kind := range mmapcache.PartKinds() {
+		keys, err := realDisk().keysOf(root, kind)
+		require.NoError(t, err)
+		for _, key := range keys {
+			v, err := mmapcache.VerifyPart(t.Context(), root, kind, key)
+			require.NoError(t, err)
+			require.Empty(t, v.Damages)
+		}
+	}
+	keys, err := realDisk().keysOf(root, mmapcache.DatasetKind)
+	require.NoError(t, err)
+	for _, key := range keys {
+		whole(t, root, key)
+	}
 }
 
 // A removal that is stopped after the dataset leaves the other shards, which the next GC frees.

@@ -24,22 +24,47 @@ const markSuffix = ".removing"
 // markName is the name of the marker of a slash-separated name.
 func markName(name string) string { return strings.ReplaceAll(name, "/", "-") + markSuffix }
 
-// Remove removes the directory name below root. It renames it away first, so that no process opens it half removed, and
-// syncs that rename before it removes anything. Once its marker exists it calls inUse, which may be nil: an error keeps the
-// directory.
+// Removal removes directories below a root: Remove renames them away, and Finish removes what was renamed away. So no process
+// opens one that is half removed. Finish first syncs each directory that they were renamed away from, once: a directory that loses
+// files has lost its name on disk, too.
+//
+// A process that is killed in between leaves what it has renamed away in its lease, or without one in the staging directory, whose
+// next holder or Sweep removes it.
+type Removal struct {
+	opts  Options
+	root  string
+	aside []movedAway
+}
+
+// movedAway is a directory that was renamed away and not removed yet.
+type movedAway struct{ name, path, to string }
+
+// Removal begins a removal, of nothing yet.
+func (o Options) Removal(root string) *Removal { return &Removal{opts: o, root: root} }
+
+// Remove is a removal of one directory.
+func (o Options) Remove(root, name string, inUse func() error) error {
+	r := o.Removal(root)
+	if err := r.Remove(name, inUse); err != nil {
+		return err
+	}
+	return r.Finish()[name]
+}
+
+// Remove renames the directory name away. Once its marker exists it calls inUse, which may be nil: an error keeps the directory.
 //
 // The marker needs the lease of the options. A process that has lost the lease can remove nothing. Without a lease, or on a
 // full disk, where no marker can be made, Remove renames the directory away, calls inUse once more, and puts the directory
 // back if it is in use. Meanwhile a sweep on another machine may remove it as a leftover.
-func (o Options) Remove(root, name string, inUse func() error) error {
-	path := filepath.Join(root, filepath.FromSlash(name))
+func (r *Removal) Remove(name string, inUse func() error) error {
+	o, path := r.opts, filepath.Join(r.root, filepath.FromSlash(name))
 	check := func() error {
 		if err := o.step("check", path); err != nil || inUse == nil {
 			return err
 		}
 		return inUse()
 	}
-	into, mark, err := o.mark(root, name)
+	into, mark, err := o.mark(r.root, name)
 	if err != nil {
 		return err
 	}
@@ -49,22 +74,43 @@ func (o Options) Remove(root, name string, inUse func() error) error {
 	if err := check(); err != nil {
 		return err
 	}
-	removed := filepath.Join(into, newOwner().fileName())
+	to := filepath.Join(into, newOwner().fileName())
 	if err := o.step("remove", path); err != nil {
 		return err
 	}
-	if err := rename(path, removed); err != nil {
+	if err := rename(path, to); err != nil {
 		return o.Lease.asLost(err)
 	}
-	if mark != "" {
-		_ = os.Remove(mark) // no process needs to wait for the rest
-	} else if err := check(); err != nil {
-		return putBack(removed, path, err)
+	if mark == "" {
+		if err := check(); err != nil {
+			return putBack(to, path, err)
+		}
 	}
-	if err := o.sync(filepath.Dir(path)); err != nil { // the rename may not be on disk: remove nothing
-		return err
+	r.aside = append(r.aside, movedAway{name, path, to})
+	return nil
+}
+
+// Finish removes what was renamed away, and returns the errors by name. It puts back what may not have lost its name on disk.
+func (r *Removal) Finish() (failed map[string]error) {
+	failed = map[string]error{}
+	synced := map[string]error{}
+	for _, m := range r.aside {
+		above := filepath.Dir(m.path)
+		if _, ok := synced[above]; !ok {
+			synced[above] = r.opts.sync(above)
+		}
+		err := synced[above]
+		if err != nil {
+			err = putBack(m.to, m.path, err)
+		} else if err = r.opts.step("delete", m.to); err == nil {
+			err = removeAll(m.to)
+		}
+		if err != nil {
+			failed[m.name] = err
+		}
 	}
-	return removeAll(removed)
+	r.aside = nil
+	return failed
 }
 
 // mark makes the marker of a name under the lease, and returns the directory into which to rename the name. Without a
@@ -88,12 +134,12 @@ func (o Options) mark(root, name string) (into, mark string, err error) {
 	return o.Lease.path, mark, o.Lease.asLost(err)
 }
 
-// putBack renames a directory that is in use back. If it cannot, the error says where the directory lies.
-func putBack(removed, path string, used error) error {
+// putBack renames a directory back that must stay, and returns why. If it cannot, the error says where the directory lies.
+func putBack(removed, path string, why error) error {
 	if err := rename(removed, path); err != nil && !errors.Is(err, fs.ErrExist) { // EEXIST: it was built again
-		return fmt.Errorf("%w, and could not be put back: %w: it lies in %s", used, err, removed)
+		return fmt.Errorf("%w, and could not be put back: %w: it lies in %s", why, err, removed)
 	}
-	return used
+	return why
 }
 
 // AwaitRemoval waits until no process is about to remove one of names under the named lease: each then exists or is

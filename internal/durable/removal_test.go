@@ -58,7 +58,7 @@ func TestRemoverKilledAtAnyStep(t *testing.T) {
 		kill()
 		l.revive()
 		require.NoError(t, l.Release())
-		require.Len(t, roots, 5)
+		require.Len(t, roots, 6)
 		waits, stays := 0, 0
 		for _, root := range roots {
 			begin := time.Now()
@@ -76,6 +76,54 @@ func TestRemoverKilledAtAnyStep(t *testing.T) {
 		assert.Equal(t, 2, waits)
 		assert.Equal(t, 3, stays)
 	})
+}
+
+// No directory loses a file before its rename is on disk, and each directory above is synced once. What cannot be synced is put back.
+func TestRemovalSyncsOnce(t *testing.T) {
+	for _, refused := range []string{"", "kind"} {
+		root := t.TempDir()
+		names := []string{"kind/a", "other/b", "kind/c"}
+		for _, name := range names {
+			require.NoError(t, os.MkdirAll(filepath.Join(root, name), 0o777))
+			require.NoError(t, os.WriteFile(filepath.Join(root, name, "name"), []byte(name), 0o666))
+		}
+		l := acquire(t, root, Waiting{})
+		var steps []string
+		r := Options{Lease: l, Step: func(step, path string) error {
+			at, err := filepath.Rel(root, path)
+			if step == "delete" {
+				var name []byte
+				name, err = os.ReadFile(filepath.Join(path, "name"))
+				at = string(name)
+			}
+			require.NoError(t, err)
+			steps = append(steps, step+" "+at)
+			if step == "sync" && at == refused {
+				return errFull
+			}
+			return nil
+		}}.Removal(root)
+		for _, name := range names {
+			require.NoError(t, r.Remove(name, nil))
+			assert.NoDirExists(t, filepath.Join(root, name))
+		}
+		steps = nil
+		failed := r.Finish()
+		if refused == "" {
+			assert.Empty(t, failed)
+			assert.Equal(t, []string{"sync kind", "delete kind/a", "sync other", "delete other/b", "delete kind/c"}, steps)
+		} else {
+			assert.Equal(t, []string{"sync kind", "sync other", "delete other/b"}, steps)
+			assert.Len(t, failed, 2)
+			assert.ErrorIs(t, failed["kind/a"], errFull)
+			assert.ErrorIs(t, failed["kind/c"], errFull)
+			assert.Equal(t, map[string]string{"name": "kind/a"}, files(t, filepath.Join(root, "kind/a")))
+			assert.Equal(t, map[string]string{"name": "kind/c"}, files(t, filepath.Join(root, "kind/c")))
+		}
+		assert.Empty(t, r.Finish(), "it has nothing left to do")
+		require.NoError(t, l.Release())
+		assert.Empty(t, staging(t, root))
+	}
 }
 
 // A wait for a marker ends with its context, and takes nothing over from a live process.

@@ -24,7 +24,7 @@ func TestFactsOfTheWholeLoad(t *testing.T) {
 	wedged := measure.DeadlockReport{Phase: measure.ProfilingPhase, At: 2, Tree: 5, Lane: 1, Last: measure.LastEvent{At: 1}}
 	l := load{world: newWorld(8, 6), of: of, skews: []skew{{}, {offset: 3 * time.Second, error: 100}}, meeting: "m", change: func(number int, i *measure.RunInfo) {
 		i.Host = []string{"a", "b", "b"}[number]
-		i.Facts.Deadline, i.Facts.ExpectedDuration = 4, 4
+		i.Facts.Deadline, i.Facts.ExpectedDuration = []float64{3, 4, 3.5}[number], []float64{4, 5, 3}[number]
 		i.Arrivals = &measure.ArrivalPlan{Mode: measure.RateArrivals, Rate: 10.0 / 3, Cap: 16}
 		i.Facts.Arrivals = &measure.ArrivalFacts{Arrived: 5, Opened: 4, MostOpen: 3, Backlog: measure.Quarters{1, 2, 3, 4}, SentRate: measure.Quarters{1, 1, 1, 1}}
 		i.Calibration = &measure.Calibration{Lanes: 16, RequestRate: 100, TTFT: measure.Quantiles{P50: measure.Number(number), P99: 9}}
@@ -53,7 +53,7 @@ func TestFactsOfTheWholeLoad(t *testing.T) {
 	require.Equal(t, measure.Quarters{3, 6, 9, 12}, f.Arrivals.Backlog)
 	require.Equal(t, measure.Calibration{Lanes: 48, RequestRate: 300, TTFT: measure.Quantiles{P50: 2, P99: 9}}, *i.Calibration)
 	require.InDelta(t, 4, f.Deadline, 1e-5)
-	require.Equal(t, 4.0, f.ExpectedDuration)
+	require.Equal(t, 5.0, f.ExpectedDuration)
 	require.Len(t, f.Deadlocks, 1)
 	require.Equal(t, 1+5*of, f.Deadlocks[0].Tree)
 	require.InDelta(t, 2, f.Deadlocks[0].At, 1e-5)

@@ -20,3 +20,13 @@ func TestShiftKeepsInstantsInThePhase(t *testing.T) {
 	require.EqualValues(t, -1e6, p.shift(r))
 	require.GreaterOrEqual(t, p.uncertainty(r), int64(5+1e6*7/10), "its due instant lies where the clocks agreed better")
 }
+
+// The trees of a trace are counted in the order in which they began, in whatever parts.
+func TestPassesFollowTheClock(t *testing.T) {
+	first := &part{seen: &scan{trees: map[int]tree{0: {"a", 30}, 2: {"b", 5}, 4: {"a", 40}}}}
+	second := &part{seen: &scan{trees: map[int]tree{1: {"a", 20}, 3: {"a", 35}}}}
+	l := &load{parts: []*part{first, second}}
+	l.countPasses()
+	require.Equal(t, map[int]int{0: 1, 2: 0, 4: 3}, first.passes)
+	require.Equal(t, map[int]int{1: 0, 3: 2}, second.passes)
+}

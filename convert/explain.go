@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
@@ -132,6 +133,9 @@ func (c *conversion) explainPart(kind string) (PartExplanation, error) {
 		p.Why, p.Hit = "it exists", true
 	default:
 		p.Why = "there is no " + kind + " of this key"
+		if strings.HasSuffix(kind, "s") { // starts, arenas
+			p.Why = "there are no " + kind + " of this key"
+		}
 		if kind != mmapcache.DatasetKind { // its key derives from the keys of the parts, which are explained
 			p.Nearest, err = c.similarParts(kind)
 		}

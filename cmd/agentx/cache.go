@@ -117,9 +117,9 @@ func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overv
 	for _, e := range all.Datasets {
 		total += e.Bytes
 	}
-	_, err := fmt.Fprintf(w, "%d datasets, %d parts, %s\n", len(all.Datasets), all.Parts.Count, bytefmt.Format(total))
+	_, err := fmt.Fprintf(w, "%s, %s, %s\n", countText(len(all.Datasets), "dataset"), countText(all.Parts.Count, "part"), bytefmt.Format(total))
 	if n := all.Unnamed; n.Count > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "no dataset names %d of the parts, %s: they are being built, or agentx cache gc frees them\n", n.Count, bytefmt.Format(n.Bytes))
+		_, err = fmt.Fprintf(w, "no dataset names %s of the parts, %s: they are being built, or agentx cache gc frees them\n", groupDigits(n.Count), bytefmt.Format(n.Bytes))
 	}
 	return err
 }

@@ -89,15 +89,15 @@ func printShards(w io.Writer, s *convert.ShardsExplanation) {
 	if s.Complete == s.Files {
 		what = "hit"
 	}
-	exist := fmt.Sprintf("%d shards exist", s.Found)
+	exist := groupDigits(s.Found)
 	if s.Total > 0 {
-		exist = fmt.Sprintf("%d of %d shards exist", s.Found, s.Total)
+		exist += " of " + groupDigits(s.Total)
 	}
-	fmt.Fprintf(w, "%-4s  %-9s  %s; %d of %d files have all of theirs\n", what, "shards", exist, s.Complete, s.Files)
+	fmt.Fprintf(w, "%-4s  %-9s  %s shards exist; %s of %s files have all of theirs\n", what, "shards", exist, groupDigits(s.Complete), groupDigits(s.Files))
 	left := s.Files - s.Complete
 	for k, m := range s.Missing {
 		if k == maxMissing {
-			fmt.Fprintf(w, "      and %d more files: --json lists them\n", left)
+			fmt.Fprintf(w, "      and %s more files: --json lists them\n", groupDigits(left))
 			break
 		}
 		left -= m.Files

@@ -71,6 +71,14 @@ func groupDigits(n int) string {
 	return s
 }
 
+// countText writes how many things there are, such as "1 part" and "2,001 parts".
+func countText(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return groupDigits(n) + " " + thing
+}
+
 // dateText writes a time for people.
 func dateText(t *time.Time) string {
 	if t == nil {

@@ -108,7 +108,7 @@ func partOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err e
 		}
 		shown := fmt.Sprintf("%s=%s and %s=%s", r.number, number, r.of, of)
 		if err := q.Set(number + "/" + of); err != nil || !q.IsSet() {
-			errs = append(errs, fmt.Errorf("%s: want a number from 0, and one above it", shown))
+			errs = append(errs, fmt.Errorf("%s: want a number from 0, and one above it, at most %d", shown, replay.MaxParts))
 			continue
 		}
 		if len(found) > 0 && q.Part != p {

@@ -110,7 +110,10 @@ func verdict(all *verification, removed bool, failed error) error {
 	first := all.Damages[0]
 	err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", first.File, manifest.ErrDamaged, first.Reason, n)}
 	hint := "agentx convert INPUT --force, which builds all parts again, or agentx cache verify --remove and agentx convert INPUT, for the damaged ones alone"
-	if removed {
+	switch {
+	case len(all.Kept) > 0:
+		hint = "agentx cache verify --remove again, when no process uses what was kept"
+	case removed:
 		hint = "agentx convert INPUT, which builds what is missing"
 	}
 	return hintError{errors.Join(err, failed), hint}

@@ -194,8 +194,8 @@ func TestLongKilledAtRandomInstants(t *testing.T) {
 	assert.Greater(t, left, 20)
 }
 
-// Eight processes build one corpus, and some of them are killed with -9 at random steps. The others end with the same dataset, in which
-// every shard was built, and none twice but by one that was killed before it was published.
+// Seven processes build one corpus, each until it kills itself with -9 at a random step. When four are dead, an eighth joins those that are
+// left, and ends with the same dataset, in which every shard was built, and none twice but by one that was killed before it was published.
 //
 // Covers D-5.
 func TestBuildersThatAreKilled(t *testing.T) {
@@ -209,36 +209,39 @@ func TestBuildersThatAreKilled(t *testing.T) {
 	want.shardRows = 3
 	whole := want.convert(t)
 	for range 2 {
-		root, logs := filepath.Join(t.TempDir(), "root"), t.TempDir()
-		var cmds []*exec.Cmd
-		var ends []func() error
-		for k := range 8 {
-			c := child{Root: root, Input: dir, Corpus: corpus, Builder: Builder{k, 8}, ShardRows: 3, Log: filepath.Join(logs, fmt.Sprint(k))}
-			if k > 0 {
-				c.DieAt = 1 + random.IntN(250)
-			}
-			cmd := c.command(t)
-			cmd.Stdout = new(strings.Builder)
+		root, logs, ends := filepath.Join(t.TempDir(), "root"), t.TempDir(), make(chan ended, 8)
+		start := func(k, dieAt int) {
+			c := child{Root: root, Input: dir, Corpus: corpus, Builder: Builder{k, 8}, ShardRows: 3, Log: filepath.Join(logs, fmt.Sprint(k)), DieAt: dieAt}
+			cmd, output := c.command(t), new(strings.Builder)
+			cmd.Stdout = output
 			require.NoError(t, cmd.Start())
-			end := make(chan error, 1)
-			go func() { end <- cmd.Wait() }() // at once: a dead child that its parent has not noticed still counts as a process
-			cmds, ends = append(cmds, cmd), append(ends, func() error { return <-end })
+			go func() { // at once: a dead child that its parent has not noticed still counts as a process
+				err := cmd.Wait()
+				ends <- ended{k, output.String(), err}
+			}()
+		}
+		for k := 1; k < 8; k++ {
+			start(k, 1+random.IntN(180)) // one builder alone takes 1,331 steps, so that seven of 180 cannot finish
 		}
 		published := map[string]int{}
-		for k, cmd := range cmds {
-			err := ends[k]()
-			data, _ := os.ReadFile(filepath.Join(logs, fmt.Sprint(k)))
+		for n := range 8 {
+			if n == 4 {
+				start(0, 0)
+			}
+			end := <-ends
+			require.False(t, end.builder == 0 && end.err != nil, "the last is not killed: %v", end.err)
+			require.False(t, n < 4 && end.err == nil, "%d finished alone", end.builder)
+			data, _ := os.ReadFile(filepath.Join(logs, fmt.Sprint(end.builder)))
 			names := strings.Fields(string(data))
-			if err != nil {
+			if end.err != nil {
 				dead++
 				names = names[:max(0, len(names)-1)] // perhaps not any more
 			} else {
-				assert.Contains(t, cmd.Stdout.(*strings.Builder).String(), whole.Key)
+				assert.Contains(t, end.output, whole.Key)
 			}
 			for _, name := range names {
 				published[name]++
 			}
-			require.False(t, k == 0 && err != nil, "the first is not killed: %v", err)
 		}
 		for name, n := range published {
 			assert.Equal(t, 1, n, name)
@@ -247,7 +250,13 @@ func TestBuildersThatAreKilled(t *testing.T) {
 		assert.Equal(t, filesOf(t, want.Root), filesOf(t, root))
 	}
 	t.Logf("%d of 14 were killed", dead)
-	assert.Greater(t, dead, 3)
+}
+
+// ended is a builder that is no more: what it printed, and how it ended.
+type ended struct {
+	builder int
+	output  string
+	err     error
 }
 
 // Building the 600 traces takes no more anonymous memory than the target.

@@ -3,6 +3,7 @@ package cachestore
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/agentx/agentx/internal/durable"
 )
@@ -28,7 +29,14 @@ Choose the folder with --cache DIR or AGENTX_CACHE. .use holds pins and notes of
 runs that uses it.
 `
 
-// writeReadme writes the file into a root that has none. It is best effort.
+// writeReadme writes the file into a root that has none, or only its beginning, which a killed process left. It is best effort.
 func writeReadme(root string) {
-	_ = durable.WriteSmall(root, filepath.Join(root, readmeName), []byte(readme), os.O_EXCL)
+	path := filepath.Join(root, readmeName)
+	if info, err := os.Lstat(path); err == nil && (!info.Mode().IsRegular() || info.Size() >= int64(len(readme))) {
+		return
+	}
+	if data, err := os.ReadFile(path); err == nil && !strings.HasPrefix(readme, string(data)) { // a person has edited it
+		return
+	}
+	_ = durable.WriteSmall(root, path, []byte(readme), 0)
 }

@@ -11,11 +11,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,6 +36,9 @@ func TestMain(m *testing.M) {
 // TestScripts runs the scripts of testdata, each in a directory of its own, with this program on the path and a cache
 // root, $AGENTX_CACHE, that holds only the arenas of the built-in corpus, which take a second to make.
 func TestScripts(t *testing.T) {
+	hangUps := make(chan os.Signal, 1) // programs of the scripts must not inherit that HUP is ignored, as under nohup
+	signal.Notify(hangUps, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangUps) })
 	prepared := t.TempDir()
 	require.Zero(t, run([]string{"convert", "demo", "--quiet", "--cache", prepared}, nil, new(strings.Builder), os.Stderr))
 	testscript.Run(t, testscript.Params{

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bufio"
+	"bytes"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -83,10 +84,22 @@ func writeSources(out *bufio.Writer, kind string) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "<script>\n%s</script>\n", code)
+			fmt.Fprintf(out, "<script>\n%s</script>\n", withoutComments(code))
 		}
 	}
 	return nil
+}
+
+// withoutComments leaves out the lines that are a comment alone, a fifth of the code. No such line is in a text of several lines:
+// page_test.go.
+func withoutComments(code []byte) []byte {
+	var kept []byte
+	for line := range bytes.Lines(code) {
+		if !bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("//")) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }
 
 // AppendJSON appends the data of the page, with packed columns, as the drawing code unpacks it.

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -52,6 +53,29 @@ func TestPagesAreSmallAndEqual(t *testing.T) {
 	t.Logf("code %d B; 2,000 requests %d B; 41,400 requests %d B", code, len(written(t, runLike(2000))), len(written(t, runLike(41_400))))
 	assert.Less(t, len(written(t, runLike(2000))), 300_000)
 	assert.Less(t, len(written(t, runLike(41_400))), 4_000_000)
+}
+
+// The page has no line that is a comment, and no such line is in a text of several lines.
+func TestPagesHaveNoComments(t *testing.T) {
+	assert.Equal(t, "\"use strict\";\nlet a = \"//\"; // b\n  c();\n", string(withoutComments([]byte("\"use strict\";\n// a\nlet a = \"//\"; // b\n  // c\n  c();\n"))))
+	for kind := range folders {
+		assert.NotRegexp(t, `(?m)^ *//`, written(t, &Page{Kind: kind}))
+	}
+	require.NoError(t, fs.WalkDir(sources, "js", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		code, err := sources.ReadFile(name)
+		quotes := 0
+		for k, line := range strings.Split(string(code), "\n") {
+			if !strings.HasPrefix(strings.TrimLeft(line, " "), "//") {
+				quotes += strings.Count(line, "`")
+			} else {
+				assert.Zero(t, quotes%2, "%s:%d: a line of a text, not a comment", name, k+1)
+			}
+		}
+		return err
+	}))
 }
 
 // hostile are texts that want to be more than text.

@@ -21,9 +21,11 @@ function significant(value, digits) {
 
 const secondUnits = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
 
+const roundsToOne = 0.9995; // of a unit: what three digits write as 1
+
 // secondUnit returns [factor, name] of the unit in which so many seconds are read.
 function secondUnit(seconds) {
-  return secondUnits.find(([factor]) => Math.abs(seconds) >= factor * 0.9999) || secondUnits[seconds ? 3 : 0];
+  return secondUnits.find(([factor]) => Math.abs(seconds) >= factor * roundsToOne) || secondUnits[seconds ? 3 : 0];
 }
 
 // formatValue writes one number with its unit, with three digits: 1.84 s, 41 ms, 12,300 tokens.
@@ -41,8 +43,8 @@ function formatValue(value, unit) {
 
 // formatLarge writes millions and more with a letter: 3.2M.
 function formatLarge(value, digits) {
-  for (const [factor, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"]]) {
-    if (Math.abs(value) >= factor) return significant(value / factor, digits) + letter;
+  for (const [least, factor, letter] of [[1e12 * roundsToOne, 1e12, "T"], [1e9 * roundsToOne, 1e9, "G"], [1e6, 1e6, "M"]]) {
+    if (Math.abs(value) >= least) return significant(value / factor, digits) + letter;
   }
   return significant(value, digits);
 }

@@ -19,3 +19,16 @@ func TestDotsCoverPixels(t *testing.T) {
 	assert.Equal(t, "0000 0000 0000 0000", covers(1, "[[0, 2], [4, 1], [1, NaN]]"), "at the edges")
 	assert.Equal(t, "111000 111000 111000 000000 000000 000000", covers(1.5, "[[1, 1]]"))
 }
+
+// A point whose place is at the edge of a chart is drawn whole; a line ends there.
+func TestPointsAtTheEdgeAreWhole(t *testing.T) {
+	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
+	e.Eval(`function clipOf(mark) {
+		const context = { save() {}, restore() {}, beginPath() {}, clip() {}, rect(...box) { this.box = box; } };
+		mark.draw = () => {};
+		drawWithin({ context, area: { left: 50, right: 150, top: 10, bottom: 110 } }, mark);
+		return context.box.join(" ");
+	}`)
+	assert.Equal(t, "46 4 108 111", e.Eval(`clipOf(new Points({ size: 3 }))`))
+	assert.Equal(t, "50 8 100 103", e.Eval(`clipOf(new Line({}))`))
+}

@@ -4,7 +4,8 @@
 //
 // A mark has: name, style (number of its colour), swatch ("line", "area", "hatch", "point"); quiet, which keeps it out of the legend; spanX(log) and spanY(from, to, log), which return
 // [lowest, highest] or null, of positive values alone where the axis is logarithmic; draw(pen); read(x, y), the value that the legend
-// shows; nearest(pen, px, py), the row under the pointer or -1; columns(x, unit, name), what it has as a table. All but draw may be left out.
+// shows; nearest(pen, px, py), the row under the pointer or -1; columns(x, unit, name), what it has as a table; over, how many pixels it may
+// reach beyond the axes. All but draw may be left out.
 // The pen holds context, x and y (scales), from and to (of x), area, ticks, width, height, theme, colour(style), drawable(value); ratio, how
 // many pixels of the screen a pixel of the page has, and snap(pixel), the nearest edge of one of those.
 
@@ -57,12 +58,7 @@ class Chart {
     pen.context.clearRect(0, 0, pen.width, this.height);
     if (this.time) drawShades(pen, this.time);
     drawAxes(pen, this.labels);
-    pen.context.save();
-    pen.context.beginPath();
-    pen.context.rect(pen.area.left, pen.area.top - 2, pen.area.right - pen.area.left, pen.area.bottom - pen.area.top + 3);
-    pen.context.clip();
-    if (this.span) for (const mark of this.marks) if (!mark.hidden) mark.draw(pen);
-    pen.context.restore();
+    if (this.span) for (const mark of this.marks) if (!mark.hidden) drawWithin(pen, mark);
     if (!this.span) drawEmpty(pen, this.empty);
     drawNames(pen, this);
     this.legend.note();
@@ -126,6 +122,17 @@ class Chart {
     this.overlaid = pointed;
     this.legend.show(at, this.cursorY, (value, mark) => formatValue(value, shortUnit(mark.unit ?? this.y.unit)));
   }
+}
+
+// drawWithin draws a mark between the axes. What has a size, such as a point, is whole where its place is at the edge.
+function drawWithin(pen, mark) {
+  const { context, area } = pen, over = mark.over || 0;
+  context.save();
+  context.beginPath();
+  context.rect(area.left - over, area.top - 2 - over, area.right - area.left + 2 * over, area.bottom - area.top + 3 + 2 * over);
+  context.clip();
+  mark.draw(pen);
+  context.restore();
 }
 
 function inWindow(plot) {

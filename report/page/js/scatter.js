@@ -10,6 +10,8 @@ class Points {
     Object.assign(this, { style: 0, swatch: "point", size: 2.2, x: [], y: [], keep: null, labels: null, hollow: null }, options);
   }
 
+  get over() { return this.size + 1; }
+
   set(x, y, keep) { this.x = x; this.y = y; this.keep = keep ?? null; }
 
   shown(row) { return (!this.keep || this.keep[row]) && !Number.isNaN(this.y[row]); }

@@ -4,7 +4,7 @@
 // A FrontierMark has a point a run, each in the colour and the shape of its run, and lines between those that differ in concurrency
 // alone. A point is hollow that is dominated, or whose run is marked.
 class FrontierMark {
-  constructor(runs, lines, title) { Object.assign(this, { runs, lines, title, size: 5, x: [], y: [], hollow: [], labels: [] }); }
+  constructor(runs, lines, title) { Object.assign(this, { runs, lines, title, size: 5, over: 7, x: [], y: [], hollow: [], labels: [] }); }
 
   shown(k) { return isKnown(this.x[k]) && isKnown(this.y[k]); }
   spanX() { return atLeastWide(spanOfKnown(this.x.filter((_, k) => this.shown(k)))); }

@@ -43,6 +43,13 @@ const redrawTimes = `(async () => {
 	return [...rank(shown), ...rank(all)];
 })()`
 
+// topsOfFirstRow are the heights at which the texts of the first row of the first table begin.
+const topsOfFirstRow = `[...new Set([...document.querySelectorAll("tbody tr:first-child > *")].slice(0, 9).map((cell) => {
+	const text = document.createRange();
+	text.selectNode(cell.firstChild);
+	return Math.round(text.getBoundingClientRect().top);
+}))]`
+
 // A hand that drags over one chart of a run changes all the others and the numbers; a click shows a lane and a request.
 //
 // Covers R-11.
@@ -60,6 +67,7 @@ func TestRunInABrowser(t *testing.T) {
 	require.Contains(t, pagetest.Eval[string](b, `location.hash`), "#t=")
 	b.Picture("run-selected")
 	require.Equal(t, height, pagetest.Eval[float64](b, `document.querySelector("table").offsetHeight`), "what is below the table has moved")
+	require.Len(t, pagetest.Eval[[]float64](b, topsOfFirstRow), 1, "the numbers of a row are at one height")
 	b.Click(load, 0.5, 2)
 	require.Equal(t, before, numbers())
 

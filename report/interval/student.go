@@ -12,9 +12,9 @@ func Student(figures []float64) (mean float64, i Interval, err error) {
 		return math.NaN(), Unknown, fmt.Errorf("an interval over runs needs 2 runs, not %d", n)
 	}
 	for _, v := range figures {
-		mean += v
+		mean += (v - figures[0]) / float64(n) // so that the mean of equal figures is that figure
 	}
-	mean /= float64(n)
+	mean += figures[0]
 	square := 0.0
 	for _, v := range figures {
 		square += (v - mean) * (v - mean)

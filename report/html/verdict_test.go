@@ -80,8 +80,14 @@ func TestGoodRequestsOfAPage(t *testing.T) {
 	require.Equal(t, strings.Replace(shown, trees, "", 1), e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, a)", seconds),
 		"a selection of everything counts as the summary does, but for trees")
 
-	run.Info.SLO = nil
 	require.NoError(t, os.Remove(filepath.Join(dir, summaryFile)))
+	run.Info.SLO = []slo.Condition{level("ttft.p50<1s")}
+	_, html, err = Make(run)
+	require.NoError(t, err)
+	require.Contains(t, drawn(t, string(html)), "ttft.p50<1s: met, ")
+	require.NotContains(t, drawn(t, string(html)), "goodput", "every request meets conditions on the run alone")
+
+	run.Info.SLO = nil
 	_, html, err = Make(run)
 	require.NoError(t, err)
 	require.NotContains(t, drawn(t, string(html)), "goodput")

@@ -134,7 +134,7 @@ function sumsText(page, requests, range) {
   ];
   const failed = whole ? summary.errors || {} : c.errors;
   parts.push(failedText(failed));
-  if (summary.goodput) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds, margin));
+  if (summary.goodput && summary.goodput.conditions.some((c) => c.of_each)) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds, margin));
   return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.`;
 }
 
@@ -165,7 +165,7 @@ function goodText(goodput, requests, from, to, seconds, margin = "") {
     good.share = judged ? good.requests / judged : null;
   }
   const trees = seconds ? "" : `, and all requests of ${groupDigits(String(good.trees))} trees (${formatValue(good.tree_share, "%")}),`;
-  return `goodput ${formatValue(good.rate, "/s")}${margin}: ${groupDigits(String(good.requests))} requests (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ") || "no condition"}`;
+  return `goodput ${formatValue(good.rate, "/s")}${margin}: ${groupDigits(String(good.requests))} requests (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ")}`;
 }
 
 function holds(condition, value) {

@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -64,8 +65,11 @@ func (d *Document) levels(b *strings.Builder) {
 		return
 	}
 	g := d.Summary.Goodput
-	fmt.Fprintf(b, "### Service levels\n\n%s%s good requests, %s of the requests and %s of the trees.\n\n",
-		measure.FormatFigure(g.Rate, slo.Rate), d.margin(slo.Rate), measure.FormatFigure(g.Share, slo.Share), measure.FormatFigure(g.TreeShare, slo.Share))
+	fmt.Fprint(b, "### Service levels\n\n")
+	if slices.ContainsFunc(g.Conditions, func(c measure.LevelResult) bool { return c.OfEach }) {
+		fmt.Fprintf(b, "%s%s good requests, %s of the requests and %s of the trees.\n\n",
+			measure.FormatFigure(g.Rate, slo.Rate), d.margin(slo.Rate), measure.FormatFigure(g.Share, slo.Share), measure.FormatFigure(g.TreeShare, slo.Share))
+	}
 	t := table{b: b}
 	t.head("condition", "met by", "")
 	for _, c := range g.Conditions {

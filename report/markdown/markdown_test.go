@@ -121,6 +121,19 @@ func TestWriteWithoutIntervals(t *testing.T) {
 	require.NotContains(t, b.String(), "Against")
 }
 
+// Conditions on the run alone make no request a good one.
+func TestWriteWithoutGoodRequests(t *testing.T) {
+	d := document(t, 3)
+	write := func() string {
+		var b strings.Builder
+		require.NoError(t, d.Write(&b))
+		return b.String()
+	}
+	require.Contains(t, write(), "/s good requests, ")
+	d.Summary.Goodput.Conditions = d.Summary.Goodput.Conditions[1:]
+	require.Contains(t, write(), "### Service levels\n\n| condition |")
+}
+
 func writeInfo(t *testing.T, dir string, info measure.RunInfo) {
 	t.Helper()
 	data, err := json.Marshal(info)

@@ -65,7 +65,7 @@ func (d *Document) verdict(b *strings.Builder) {
 		fmt.Fprintf(b, "**%s**\n\n", Escape(mark))
 	}
 	for _, lack := range d.Run.Lacks {
-		fmt.Fprintf(b, "Not known: %s\n\n", Escape(lack))
+		fmt.Fprintf(b, "Note: %s\n\n", Escape(lack))
 	}
 	s := d.Summary
 	if s == nil {
@@ -89,7 +89,11 @@ func (d *Document) verdict(b *strings.Builder) {
 			fmt.Fprintf(b, ", %d %s", n.n, n.what)
 		}
 	}
-	fmt.Fprintf(b, ". %d trees, %s.\n\n", s.Trees, measure.FormatFigure(s.PhaseDuration, slo.Seconds))
+	fmt.Fprintf(b, ". %d trees", s.Trees)
+	if !s.PhaseDuration.IsMissing() { // of a run that was killed
+		fmt.Fprintf(b, ", %s", measure.FormatFigure(s.PhaseDuration, slo.Seconds))
+	}
+	fmt.Fprint(b, ".\n\n")
 }
 
 // settings writes what was run.

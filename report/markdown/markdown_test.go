@@ -121,6 +121,16 @@ func TestWriteWithoutIntervals(t *testing.T) {
 	require.NotContains(t, b.String(), "Against")
 }
 
+// A run that was killed is said to be that, and how long it lasted is left out.
+func TestWriteOfAKilledRun(t *testing.T) {
+	d := document(t, 3)
+	d.Summary.PhaseDuration, d.Run.Lacks = measure.Missing, []string{"the run has not ended, or was killed"}
+	var b strings.Builder
+	require.NoError(t, d.Write(&b))
+	require.Contains(t, b.String(), ". 3 trees.\n")
+	require.Contains(t, b.String(), "\nNote: the run has not ended, or was killed\n")
+}
+
 // Conditions on the run alone make no request a good one.
 func TestWriteWithoutGoodRequests(t *testing.T) {
 	d := document(t, 3)

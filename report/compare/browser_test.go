@@ -30,6 +30,8 @@ func TestComparisonInABrowser(t *testing.T) {
 	require.Contains(t, pagetest.Eval[string](b, `document.querySelector(".banner").textContent`), "another-model")
 	require.Equal(t, 1, pagetest.Eval[int](b, `[...document.querySelectorAll("main > *")].findIndex((e) => e.className === "banner")`), "behind the title alone")
 
+	require.True(t, pagetest.Eval[bool](b, `[...document.querySelectorAll(".whole")].every((e) => e.scrollHeight === e.clientHeight && e.clientHeight > 420)`), "no row of the means is hidden")
+
 	plot := ".stacked figure:nth-of-type(1) .plot"
 	b.Drag(plot, 0.2, 0.6, 0)
 	require.Regexp(t, `^#t=`, pagetest.Eval[string](b, `location.hash`))

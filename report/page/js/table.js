@@ -2,12 +2,13 @@
 // Tables: rows of cells, and what they are as CSV.
 
 // A Table shows rows under a head. A cell is a text, or {text, value, below, title, class}: value is what the CSV has where the text is rounded.
+// The style "whole" is of a table that is as high as its rows.
 class Table {
-  constructor(parent, head) {
+  constructor(parent, head, style = "") {
     this.head = head;
     this.body = element("tbody", {});
     this.rows = [];
-    this.element = scrolledTable(head, this.body);
+    this.element = scrolledTable(head, this.body, style);
     parent.append(this.element, copyButton(() => toCSV([this.head, ...this.rows.map((row) => row.map(cellValue))])));
   }
 

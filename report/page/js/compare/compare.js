@@ -87,7 +87,7 @@ function compareFrontier(frontier, runs, root) {
 function repeatTables(head, root) {
   for (const repeat of head.repeats) {
     const parent = section(root, `Repeats: ${repeat.group}`, `Means over ${repeat.runs.length} runs (${repeat.runs.map((k) => head.runs[k].name).join(", ")}), with 95 % intervals by Student's law.`);
-    const table = new Table(parent, ["figure", "mean", "±", "± of the mean"]);
+    const table = new Table(parent, ["figure", "mean", "±", "± of the mean"], "whole");
     table.show(head.order.filter((figure) => figure.main && repeat.figures[figure.name]).map((figure) => {
       const { mean, interval } = repeat.figures[figure.name], half = (interval.high - interval.low) / 2, unit = unitOf(figure);
       return [figure.name.replace(/_/g, " ").replace(".", " "), { text: formatValue(mean, unit), value: mean }, { text: formatValue(half, unit), value: half },

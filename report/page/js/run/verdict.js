@@ -108,5 +108,5 @@ function drawSettings(root, page) {
   const chosen = chosenOf(page.head.summary.run);
   if (!chosen.length) return;
   const part = section(root, "Settings", "Options that a flag, the environment, a file or the scenario set. All others have the values of the preset.");
-  new Table(part, ["option", "value", "from"]).show(chosen);
+  new Table(part, ["option", "value", "from"], "whole").show(chosen);
 }

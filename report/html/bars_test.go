@@ -24,3 +24,14 @@ func TestBarsAreMixed(t *testing.T) {
 	assert.Equal(t, "0 0 40 255, 0 0 0 0, 0 0 0 0, 0 0 80 255", e.Eval("row(2)"), "a strip begins empty, and ends where the picture does")
 	assert.Equal(t, "0 0 40 255, 150 25 0 255, 0 100 0 255, 0 0 80 255", e.Eval("row(1)"), "a gap hides nothing")
 }
+
+// The chart of lanes shades what is not measured, as the other charts over time do.
+func TestLanesShadeWhatIsNotMeasured(t *testing.T) {
+	dir, _ := newSample(1).write(t)
+	html, _ := pageOf(t, dir)
+	e := pagetest.NewEngine(t, html)
+	e.Eval(`var boxes = [], lanes = new Lanes({requests: {}, lanes: [7]}, {shades: [{from: -3, to: 0}, {from: 6, to: 9}, {from: 9, to: 10}]}),
+		context = {clearRect() {}, fillRect(...box) { boxes.push(box.join(" ")); }}`)
+	e.Eval(`lanes.drawBands({context, area: {left: 50, right: 150, top: 10, bottom: 60}, theme: {}, ticks: {x: []}, x: new Scale(-2, 8, 50, 150)})`)
+	assert.Equal(t, "50 10 20 50, 130 10 20 50", e.Eval("boxes.join(', ')"))
+}

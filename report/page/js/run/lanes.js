@@ -8,8 +8,9 @@ const styleOf = { main: 0, child: 1, failed: 3 };
 
 // Lanes is a mark (chart.js) that fills the whole chart. shown are places of lanes, those above first.
 class Lanes {
-  constructor(tracks) {
+  constructor(tracks, range) {
     this.tracks = tracks;
+    this.range = range;
     this.requests = tracks.requests;
     this.shown = Array.from(tracks.lanes, (_, place) => place);
     this.picked = -1; // place of a request
@@ -44,7 +45,19 @@ class Lanes {
         context.fillRect(area.left, top, area.right - area.left, height);
       }
     }
+    this.drawUnmeasured(pen);
     drawGridX(pen);
+  }
+
+  // drawUnmeasured shades the warmup and the cooldown, over the bands.
+  drawUnmeasured({ context, area, theme, x }) {
+    context.fillStyle = theme.muted;
+    context.globalAlpha = 0.16;
+    for (const shade of this.range.shades || []) {
+      const left = Math.max(area.left, x.pixel(shade.from)), right = Math.min(area.right, x.pixel(shade.to));
+      if (right > left) context.fillRect(left, area.top, right - left, area.bottom - area.top);
+    }
+    context.globalAlpha = 1;
   }
 
   // drawRequests draws the bars of all requests as one picture, and over it what tells their sessions and trees apart.

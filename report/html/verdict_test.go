@@ -73,7 +73,7 @@ func TestGoodRequestsOfAPage(t *testing.T) {
 	require.Contains(t, drawn(t, string(html)), "ttft.p50<1s: met, ")
 	e := pagetest.NewEngine(t, string(html))
 	e.Eval(`var requests = new Requests(page)`)
-	trees := fmt.Sprintf(", and all requests of %d trees (%s),", want.Trees, e.Eval("formatValue(a, '%')", float64(want.TreeShare)))
+	trees := fmt.Sprintf(", and all requests of %s (%s),", e.Eval("formatCount(a, 'tree')", want.Trees), e.Eval("formatValue(a, '%')", float64(want.TreeShare)))
 	shown := fmt.Sprintf("goodput %s: %d requests (%s)%s meet ttft<200ms, itl<=10ms", e.Eval("formatValue(a, '/s')", float64(want.Rate)), want.Requests, e.Eval("formatValue(a, '%')", float64(want.Share)), trees)
 	require.Equal(t, shown, e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, 0)"))
 	seconds := float64(want.Requests) / float64(want.Rate)

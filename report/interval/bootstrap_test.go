@@ -81,6 +81,8 @@ func TestOfFewTrees(t *testing.T) {
 	}
 	_, err := Of(s, tableStats, Seed{})
 	require.EqualError(t, err, "19 trees: an interval needs 20")
+	_, err = Of(Sample{Values: []float64{1}, Trees: []int32{0}}, tableStats, Seed{})
+	require.EqualError(t, err, "1 tree: an interval needs 20")
 	s.Values, s.Trees = append(s.Values, math.NaN()), append(s.Trees, 19)
 	_, err = Of(s, tableStats, Seed{})
 	require.Error(t, err, "a tree without a value")

@@ -66,11 +66,14 @@ type FewTreesError struct {
 }
 
 func (e *FewTreesError) Error() string {
-	of := ""
+	noun, of := " trees", ""
+	if e.Trees == 1 {
+		noun = " tree"
+	}
 	if e.Pairs {
 		of = " in common"
 	}
-	return strconv.Itoa(e.Trees) + " trees" + of + ": an interval needs " + strconv.Itoa(MinTrees)
+	return strconv.Itoa(e.Trees) + noun + of + ": an interval needs " + strconv.Itoa(MinTrees)
 }
 
 // places numbers the trees that have a value, in the order of their numbers.

@@ -33,6 +33,9 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	}{{12.5, 100, 100, "12.5 s"}, {125, 600, 600, "2:05"}, {3725, 7200, 7200, "1:02:05"}, {-20, 330, 310, "−0:20"}, {-0.2, 330, 310, "0:00"}, {125.25, 5, 600, "2:05.25"}, {59.99999, 600, 600, "1:00"}} {
 		assert.Equal(t, c.want, e.Eval("formatTime(a, b, c)", c.at, c.span, c.longest))
 	}
+	for n, want := range map[int]string{0: "0 trees", 1: "1 tree", 1234: "1,234 trees"} {
+		assert.Equal(t, want, e.Eval("formatCount(a, 'tree')", n))
+	}
 	assert.Equal(t, "abc…xyz", e.Eval("shorten('abcdefghijklmnopqrstuvwxyz', 7)"))
 }
 

@@ -63,6 +63,9 @@ function axisFormat(unit, largest, log) {
   };
 }
 
+// formatCount writes how many there are of something: 1 request, 1,234 requests.
+function formatCount(n, one, many = `${one}s`) { return `${groupDigits(String(n))} ${n === 1 ? one : many}`; }
+
 // formatTime writes an instant: 12.5 s of a short page, 2:05 or 1:02:05 of a longer one. span is the length of what is shown.
 function formatTime(seconds, span, longest) {
   if (Math.abs(longest) < 120) return `${significant(seconds, Math.max(1, digitsFor(seconds, span)))} s`;

@@ -10,7 +10,7 @@ function drawLanes(root, page, requests, range) {
   part.append(element("div", { class: "lanebar" }, laneLegend(), name, all, under));
   const holder = element("div", { class: "charts" });
   part.append(holder);
-  const chart = new LaneChart(holder, { title: `${groupDigits(String(rows))} ${rows === 1 ? "lane" : "lanes"}`, x: range, marks: [mark], height: laneHeight(rows), y: { unit: "" },
+  const chart = new LaneChart(holder, { title: formatCount(rows, "lane"), x: range, marks: [mark], height: laneHeight(rows), y: { unit: "" },
     about: "Up and down choose a lane, Enter its requests.", pointed: ({ px, py }) => pick(px, py) });
   chart.figure.classList.add("wide");
   const panel = new RequestPanel(part, requests);

@@ -72,7 +72,7 @@ function describeRange(page, requests, range) {
   const { head } = page, [from, to] = rowsWithin(range, requests.time), all = head.requests[0] + head.requests[1];
   const { measured } = requests.counts(from, to);
   const drawn = head.stride > 1 ? ` The page has one request in ${head.stride}: chosen by a hash of their number in the order of sending; ${groupDigits(String(requests.length))} of ${groupDigits(String(all))}.` : "";
-  return `${groupDigits(String(to - from))} requests started here, ${groupDigits(String(measured))} of them are measured.${drawn}`;
+  return `${formatCount(to - from, "request")} started here, ${groupDigits(String(measured))} of them measured.${drawn}`;
 }
 
 // numbersOf returns the rows of the table of percentiles: {metric, stat, intervals}. With nothing selected they are those of the summary.
@@ -128,7 +128,7 @@ function sumsText(page, requests, range) {
   const rate = (known, sum) => formatValue(whole ? known : sum / seconds, "/s") + margin;
   const sum = (known, own) => formatValue(whole ? known : own, "");
   const parts = [
-    `${sum(summary.measured, c.measured)} requests (${rate(summary.request_rate, c.measured)})`,
+    `${sum(summary.measured, c.measured)} ${(whole ? summary.measured : c.measured) === 1 ? "request" : "requests"} (${rate(summary.request_rate, c.measured)})`,
     `${sum(summary.prompt_tokens, c.prompt)} prompt tokens (${rate(summary.prompt_token_rate, c.prompt)})${cachedText(whole ? summary.token_hit_rate : c.counted ? c.cached / c.prompt : null)}`,
     `${sum(summary.output_tokens, c.output)} output tokens (${rate(summary.output_token_rate, c.output)})`,
   ];
@@ -164,8 +164,8 @@ function goodText(goodput, requests, from, to, seconds, margin = "") {
     good.rate = good.requests / seconds;
     good.share = judged ? good.requests / judged : null;
   }
-  const trees = seconds ? "" : `, and all requests of ${groupDigits(String(good.trees))} trees (${formatValue(good.tree_share, "%")}),`;
-  return `goodput ${formatValue(good.rate, "/s")}${margin}: ${groupDigits(String(good.requests))} requests (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ")}`;
+  const trees = seconds ? "" : `, and all requests of ${formatCount(good.trees, "tree")} (${formatValue(good.tree_share, "%")}),`;
+  return `goodput ${formatValue(good.rate, "/s")}${margin}: ${formatCount(good.requests, "request")} (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ")}`;
 }
 
 function holds(condition, value) {

@@ -17,9 +17,9 @@ function verdictsOf(head) {
     add(true, `The client was not the bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`, (s.calibration && s.calibration.near) || []);
   }
   add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.entries(s.error_rates || {}).sort((a, b) => b[1] - a[1]).map(([category, rate]) =>
-    `${shorten(category, longestCategory)}: ${groupDigits(String(s.errors[category]))} requests, ${formatValue(rate, "%")}${sampleText(s, category)}`));
-  if (s.wedged_trees > 0) add(false, `${s.wedged_trees} trees could not be played to their end.`);
-  for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${groupDigits(String(d.requests))} requests were answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
+    `${shorten(category, longestCategory)}: ${formatCount(s.errors[category], "request")}, ${formatValue(rate, "%")}${sampleText(s, category)}`));
+  if (s.wedged_trees > 0) add(false, `${formatCount(s.wedged_trees, "tree")} could not be played to the end.`);
+  for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${formatCount(d.requests, "request was", "requests were")} answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
   for (const target of (s.until && s.until.targets) || []) add(target.margin !== null && target.margin <= target.share, untilText(s.until, target));
   for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatFigure(level.value, level.unit)}.`);
   return lines;
@@ -35,7 +35,7 @@ function cpuText(client) {
 function errorText(s) {
   if (!s.requests) return "No request was sent.";
   const failed = Object.values(s.errors || {}).reduce((sum, n) => sum + n, 0);
-  const parts = [`${groupDigits(String(failed))} of ${groupDigits(String(failed + s.completed))} requests failed (${formatValue(s.error_rate, "%")})`];
+  const parts = [`${groupDigits(String(failed))} of ${formatCount(failed + s.completed, "request")} failed (${formatValue(s.error_rate, "%")})`];
   if (s.buckets.cancelled_at_end) parts.push(`${groupDigits(String(s.buckets.cancelled_at_end))} cancelled at the end`);
   if (s.buckets.context_overflow) parts.push(`${groupDigits(String(s.buckets.context_overflow))} did not fit the context`);
   if (s.buckets.cooldown) parts.push(`${groupDigits(String(s.buckets.cooldown))} ended in the grace, in no number of the table`);

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -135,4 +136,5 @@ func TestRepeats(t *testing.T) {
 	require.Contains(t, text, "8 lanes: mean of 3 runs, 95 % by Student\n")
 	require.Contains(t, text, "a line of the caller\n")
 	require.Contains(t, text, ": a note\n")
+	require.Len(t, regexp.MustCompile(`(?m)^(prompt_tokens\.mean|request_rate) `).FindAllString(text, -1), 4, "figures have the names that --gate takes")
 }

@@ -102,7 +102,7 @@ func (c *Comparison) table(b *strings.Builder, from, to int) {
 	row("", func(r *Run) string { return cut(r.Name, cellWidth-2) })
 	for _, name := range tableFigures {
 		if has(func(r *Run) string { return exact(r.value(name)) }) {
-			row(strings.ReplaceAll(name, "_", " "), func(r *Run) string { return r.cell(name) })
+			row(name, func(r *Run) string { return r.cell(name) })
 		}
 	}
 	row("trees", func(r *Run) string { return fmt.Sprint(r.Trees) })
@@ -199,7 +199,7 @@ func (c *Comparison) repeatLines(b *strings.Builder, r Repeat) {
 	fmt.Fprintf(b, "\n%s: mean of %d runs, 95 %% by Student\n", r.Group, len(r.Runs))
 	for _, name := range tableFigures {
 		if x, ok := r.Figures[name]; ok {
-			fmt.Fprintf(b, "%s%s\n", pad(strings.ReplaceAll(name, "_", " "), nameWidth), x.text(figureNamed(name)))
+			fmt.Fprintf(b, "%s%s\n", pad(name, nameWidth), x.text(figureNamed(name)))
 		}
 	}
 }

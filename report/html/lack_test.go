@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/page/pagetest"
 )
@@ -87,6 +88,9 @@ func TestPagesOfRunsThatWereCut(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, data[:len(data)/2], 0o600))
 	html, _ := pageOf(t, dir)
 	require.Contains(t, drawn(t, html), "the page counts the records")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, scrape.File), []byte("{}\nnone\n"), 0o600))
+	html, _ = pageOf(t, dir)
+	require.Contains(t, drawn(t, html), "What the servers said of themselves is left out: "+filepath.Join(dir, scrape.File)+": line ")
 	require.NoError(t, os.Remove(filepath.Join(dir, summaryFile)))
 	info := newSample(300).info()
 	info.Facts, info.Phases = nil, nil

@@ -103,7 +103,7 @@ func read(run *report.Run) (*Builder, *About, error) {
 	if about.Servers, err = run.Files.Servers(); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	} else if err != nil {
-		about.Notes = append(about.Notes, err.Error())
+		about.Notes = append(about.Notes, fmt.Sprintf("What the servers said of themselves is left out: %v", err))
 	}
 	for _, note := range run.Missing {
 		if !slices.Contains(run.Info.Parts.Problems(), note) { // the verdict has them

@@ -72,7 +72,7 @@ function factsOf(head) {
   add("scenario", run.scenario && run.scenario.name);
   for (const conflict of (run.scenario && run.scenario.overridden) || []) add("overridden", conflict);
   add("begun", run.start && run.start.replace("T", " ").replace(/\.\d+Z$/, " UTC"));
-  add("agentx", [run.version, run.commit && run.commit !== "unknown" ? run.commit : ""].filter(Boolean).join(", "));
+  add("agentx", [...new Set([run.version, run.commit && run.commit !== "unknown" ? run.commit : ""])].filter(Boolean).join(", "));
   add("machine", run.host);
   return facts;
 }

@@ -19,7 +19,8 @@ func TestWindowsAreTheSmallestOfWhichThereAre400(t *testing.T) {
 		assert.Equal(t, c.length, e.Number("windowLength(a, mostWindows)", c.seconds), "%v s", c.seconds)
 	}
 	assert.Equal(t, "1 -3 5", e.Eval("(({length, first, count}) => `${length} ${first} ${count}`)(cutWindows(-2.5, 1.5))"))
-	assert.Equal(t, "-2.5,-1.5,-0.5,0.5,1.5", e.Eval("windowCentres(cutWindows(-2.5, 1.5)).join()"))
+	assert.Equal(t, "-2.25,-1.5,-0.5,0.5,1.25", e.Eval("windowCentres(cutWindows(-2.5, 1.5), {from: -2.5, to: 1.5}).join()"))
+	assert.Equal(t, "5.125", e.Eval("windowCentres(cutWindows(5, 5.25), {from: 5, to: 5.25}).join()"), "a range within one window has its centre")
 }
 
 // Percentiles, sums and flows of windows are what a recount finds.

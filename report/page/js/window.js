@@ -15,8 +15,9 @@ function cutWindows(from, to) {
   return { length, first, count: Math.max(1, Math.ceil(to / length) - first) };
 }
 
-function windowCentres(windows) {
-  return Float64Array.from({ length: windows.count }, (_, i) => (windows.first + i + 0.5) * windows.length);
+// windowCentres returns the middle of what the range has of each window: of a window that is longer than the range, too, it is in the range.
+function windowCentres({ length, first, count }, { from, to }) {
+  return Float64Array.from({ length: count }, (_, i) => (Math.max(from, (first + i) * length) + Math.min(to, (first + i + 1) * length)) / 2);
 }
 
 function windowStarts(windows) {

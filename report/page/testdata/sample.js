@@ -31,7 +31,7 @@ pages.sample = function (page, root) {
   const lines = [new Line({ name: "p50", style: 2, width: 2, halo: true }), new Line({ name: "p95", style: 3, width: 2, halo: true })];
   new Chart(charts, { title: "Time to first token", wide: true, x: range, y: { unit: "s", log: true }, marks: [...points, ...lines],
     prepare() {
-      const windows = cutWindows(range.from, range.to), centres = windowCentres(windows);
+      const windows = cutWindows(range.from, range.to), centres = windowCentres(windows, range);
       windowPercentiles(windows, start, ttft, [50, 95]).forEach((y, i) => lines[i].set(centres, y));
     } });
   const areas = stackAreas([{ name: "not cached" }, { name: "cached" }]);

@@ -63,7 +63,7 @@ function drawPrefixHits(charts, page, range, list, time) {
   const lines = list.map((server, k) => new Line({ name: ["server", server.name].filter(Boolean).join(" "), style: k + 1 })), recorded = new Line({ name: "recording, a cache without limit", style: 0 });
   const { requests } = page;
   const prepare = () => {
-    const windows = cutWindows(range.from, range.to), centres = windowCentres(windows);
+    const windows = cutWindows(range.from, range.to), centres = windowCentres(windows, range);
     list.forEach((server, k) => lines[k].set(centres, server.hits ? growthShare(windows, time[k], server.hits, server.queries) : centres.map((at) => server.hit_rate[Math.max(0, nearestIndex(time[k], at))])));
     const blocks = windowSums(windows, requests.time, requests.blocks), fresh = windowSums(windows, requests.time, requests.new_blocks);
     recorded.set(centres, blocks.map((n, i) => n > 0 ? 1 - fresh[i] / n : NaN));

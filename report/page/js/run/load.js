@@ -100,7 +100,7 @@ function haveChildren(requests) { return requests.failure.some((failure, i) => f
 // showWindows gives lines the percentiles of the measured requests of each window.
 function showWindows(requests, range, name, asked, lines) {
   const windows = cutWindows(range.from, range.to), found = requests.percentilesOver(windows, name, asked);
-  lines.forEach((line, i) => line.set(windowCentres(windows), found[i]));
+  lines.forEach((line, i) => line.set(windowCentres(windows, range), found[i]));
 }
 
 function drawWindows(charts, requests, range, { title, name, asked, about }) {

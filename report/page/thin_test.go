@@ -61,3 +61,14 @@ func TestGapsOfDashes(t *testing.T) {
 	assert.Equal(t, "-------...-------...", gaps("[7, 3]"))
 	assert.Equal(t, "---------...--...---", gaps("[9, 3, 2, 3]"))
 }
+
+// A line that crosses a range without a point in it is seen there; one with a gap there is not.
+func TestLinesCrossARange(t *testing.T) {
+	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
+	e.Eval(`var line = new Line({x: [1, 2, 3, 4], y: [10, 30, NaN, 5]}), span = (from, to) => String(line.spanY(from, to, false))`)
+	assert.Equal(t, "10,30", e.Eval("span(1.2, 1.3)"))
+	assert.Equal(t, "30,30", e.Eval("span(1.2, 2.3)"), "points in the range alone")
+	for _, none := range []string{"span(2.2, 2.8)", "span(0, 0.5)", "span(4.5, 5)", "span(2.5, 3.5)"} {
+		assert.Equal(t, "null", e.Eval(none), none)
+	}
+}

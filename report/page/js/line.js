@@ -17,12 +17,19 @@ class Line {
 
   spanX() { return this.x.length ? [this.x[0], this.x[this.x.length - 1]] : null; }
 
+  // spanY is of the points in the range, or where a line crosses it without one, of the two beside it.
   spanY(from, to, log) {
+    const [first, last] = this.visible(from, to), { x, y } = this;
+    const own = this.spanOf(first, last, log, (i) => this.step || x[i] >= from && x[i] <= to);
+    const crosses = !own && last - first === 2 && !Number.isNaN(y[first]) && !Number.isNaN(y[first + 1]);
+    return crosses ? this.spanOf(first, last, log, () => true) : own;
+  }
+
+  // spanOf returns the lowest and the highest of the points that count; null: none does.
+  spanOf(first, last, log, counts) {
     let low = Infinity, high = -Infinity;
-    const [first, last] = this.visible(from, to);
     for (let i = first; i < last; i++) {
-      if (!this.step && (this.x[i] < from || this.x[i] > to)) continue;
-      if (log && !(this.y[i] > 0)) continue;
+      if (!counts(i) || log && !(this.y[i] > 0)) continue;
       if (this.y[i] < low) low = this.y[i];
       if (this.y[i] > high) high = this.y[i];
     }

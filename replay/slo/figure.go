@@ -60,14 +60,15 @@ func parseName(text string, known []Metric) (Figure, error) {
 	name, statistic, dotted := strings.Cut(text, ".")
 	k := slices.IndexFunc(known, func(m Metric) bool { return m.Name == name })
 	if k < 0 {
-		return Figure{}, unknown("metric", name, names(known))
+		return Figure{}, unknownMetric(name, names(known))
 	}
 	f := Figure{known[k], statistic}
 	switch {
 	case dotted && !f.OfEach:
 		return Figure{}, fmt.Errorf("%s: a run has one %s: leave out .%s", text, name, statistic)
 	case dotted && !slices.Contains(Statistics, statistic):
-		return Figure{}, unknown("statistic", statistic, Statistics)
+		what := strings.TrimSuffix(fmt.Sprintf("no statistic %.40q", statistic), ` ""`)
+		return Figure{}, fmt.Errorf("%s: want one of %s", what, strings.Join(Statistics, ", "))
 	}
 	return f, nil
 }
@@ -79,15 +80,16 @@ func names(known []Metric) (list []string) {
 	return list
 }
 
-// unknown refuses a word with the nearest one, or else with all of them.
-func unknown(what, word string, list []string) error {
-	if word == "" {
-		return fmt.Errorf("no %s: want one of %s", what, strings.Join(list, ", "))
+// unknownMetric refuses a name with the nearest one, or else with all of them.
+func unknownMetric(name string, list []string) error {
+	all := "want one of " + strings.Join(list, ", ")
+	switch near := suggest.Closest(name, list); {
+	case name == "":
+		return errors.New("no metric: " + all)
+	case near != "":
+		return fmt.Errorf("no metric %.40q: did you mean %s?", name, near)
 	}
-	if near := suggest.Closest(word, list); near != "" {
-		return fmt.Errorf("no %s %.40q: did you mean %s?", what, word, near)
-	}
-	return fmt.Errorf("no %s %.40q: want one of %s", what, word, strings.Join(list, ", "))
+	return fmt.Errorf("no metric %.40q: %s", name, all)
 }
 
 // errNoSign says how a condition is written.

@@ -42,7 +42,7 @@ func TestParseRefuses(t *testing.T) {
 		"<2s":                "no metric: want one of ttft, output_tokens, request_rate, error-rate",
 		"tftt<2s":            `no metric "tftt": want one of ttft, output_tokens, request_rate, error-rate`,
 		"error_rate<1":       `no metric "error_rate": did you mean error-rate?`,
-		"ttft.p95x<2s":       `no statistic "p95x": did you mean p95?`,
+		"ttft.p95x<2s":       `no statistic "p95x": want one of mean, p50, p75, p90, p95, p99, max`,
 		"ttft.<2s":           "no statistic: want one of mean, p50, p75, p90, p95, p99, max",
 		"request_rate.p95<2": "request_rate.p95: a run has one request_rate: leave out .p95",
 		"ttft<2":             `"2": want a time with its unit, such as 2s or 50ms`,

@@ -18,9 +18,10 @@ import (
 
 // compareFlags are those of report --compare.
 type compareFlags struct {
-	on     bool
-	gpus   int
-	strict bool
+	on       bool
+	gpus     int
+	gpusFlag *pflag.Flag
+	strict   bool
 
 	partial bool
 	levels  []slo.Condition // in the place of the runs' service levels; nil: those of the runs
@@ -29,6 +30,7 @@ type compareFlags struct {
 func (f *compareFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "compare", false, "compare the runs with the first: a table, and compare.html, compare.json, compare.csv in --out")
 	flags.IntVar(&f.gpus, "gpus", 0, "with --compare: GPUs that served each run; throughput is then per GPU")
+	f.gpusFlag = flags.Lookup("gpus")
 	flags.BoolVar(&f.strict, "strict", false, "with --compare: status 3 if the runs differ in a setting that must be equal")
 }
 
@@ -40,11 +42,11 @@ func (f *compareFlags) check(formats, gates []string) (errs []error) {
 				errs = append(errs, usageError{fmt.Errorf("%s: nothing is compared: add --compare, or leave it out", flag)})
 			}
 		}
-		without("--gpus", f.gpus != 0)
+		without("--gpus", f.gpusFlag.Changed)
 		without("--strict", f.strict)
 		return errs
 	}
-	if f.gpus < 0 {
+	if f.gpusFlag.Changed && f.gpus < 1 {
 		errs = append(errs, usageError{fmt.Errorf("--gpus %d: want 1 or more", f.gpus)})
 	}
 	if len(formats) > 0 {

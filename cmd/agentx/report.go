@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/aiperf"
+	"github.com/agentx/agentx/report/gate"
 	"github.com/agentx/agentx/report/inferencex"
 )
 
@@ -160,16 +161,24 @@ func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
 		err = replay.WriteSummary(s.dir, s.summary)
 	}
 	warn(s.cmd, about)
-	if s.summary != nil {
-		if err := printSummary(s.cmd, s.summary, f.json); err != nil {
-			return nil, err
-		}
+	var gates []gate.Verdict
+	if err == nil {
+		gates, err = f.gate.judge(s)
 	}
-	if err != nil {
-		return nil, err
+	switch {
+	case s.summary == nil:
+	case f.json:
+		err = errors.Join(err, printJSON(s.cmd.OutOrStdout(), judged{s.summary, gates}))
+	default:
+		err = errors.Join(err, printSummary(s.cmd, s.summary, false))
 	}
-	gates, err := f.gate.judge(s)
 	return gateErrors(s.dir, gates), err
+}
+
+// judged is the summary of a run with the verdicts of its gates.
+type judged struct {
+	*measure.Summary
+	Gates []gate.Verdict `json:"gates,omitempty"`
 }
 
 // print tells what was made of a run. Numbers and Markdown have standard output for themselves.

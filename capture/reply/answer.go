@@ -111,15 +111,16 @@ func (a *answer) begin() {
 	}
 }
 
-// parse reads one JSON text with strict rules. A failure becomes the mark.
+// parse reads one JSON text. A failure, and bytes that are not UTF-8, become the mark. Half a surrogate pair is none: a server that cuts
+// its output by UTF-16 writes an emoji as two deltas.
 func (a *answer) parse(text []byte, mark journal.Mark, read func(l *jsonlex.Lexer) error) {
 	l := jsonlex.New(text)
-	l.Strict, l.MaxDepth = true, maxDepth
+	l.MaxDepth = maxDepth
 	err := read(l)
 	if err == nil {
 		err = l.End()
 	}
-	if err != nil {
+	if err != nil || !utf8.Valid(text) {
 		a.marks |= mark
 	}
 }

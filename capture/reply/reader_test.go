@@ -313,6 +313,18 @@ func TestMarks(t *testing.T) {
 	require.Less(t, cap(r.events.line), 2*maxEvent+1<<20)
 }
 
+// A server that cuts its output by UTF-16 writes an emoji as halves of a surrogate pair, which is JSON: the reply is as it should be.
+//
+// Covers C-25.
+func TestHalvesOfCharacters(t *testing.T) {
+	f := readAt(Options{Format: canon.Chat, Type: stream}, false, chunks(`{"choices":[{"index":0,"delta":{"content":"a\ud83d"}}]}`,
+		`{"choices":[{"index":0,"delta":{"content":"\ude00b"},"finish_reason":"stop"}]}`, `{"choices":[],"usage":{"prompt_tokens":22,"completion_tokens":3}}`, "[DONE]"))
+	require.Equal(t, &Facts{Whole: true, HasOutput: true, First: 1, Prompt: 22, Out: 3, Stop: journal.StopEndTurn, Word: "stop",
+		Output: journal.Text, Texts: []string{"a\ufffd\ufffdb"}}, f)
+	f = readAt(Options{Format: canon.Messages, Limit: 1 << 20}, false, `{"content":[{"type":"text","text":"\udc00"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":4}}`)
+	require.Equal(t, []any{journal.Mark(0), int64(4)}, []any{f.Marks, f.Out})
+}
+
 // An API may fail after it has said 200.
 func TestFailuresUnder200(t *testing.T) {
 	for _, c := range []struct {

@@ -74,7 +74,7 @@ func (f *Folder) Create(h Head) (*Writer, error) {
 	w, err := create(f.Path(h.Trace), h, f.disk)
 	if err == nil {
 		if err = f.SyncDir(journalDir); err != nil {
-			err = errors.Join(err, w.Close())
+			err = errors.Join(err, w.Close(), os.Remove(w.path))
 		}
 	}
 	if err != nil {

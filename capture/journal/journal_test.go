@@ -217,6 +217,29 @@ func TestNothingIsWrittenAfterAnError(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
+// A journal that could not be created is not there, so that none is finished of which nothing is known.
+func TestNoJournalIsLeftThatCouldNotBeCreated(t *testing.T) {
+	for _, fails := range []struct{ step, of string }{{"write", suffix}, {"sync", suffix}, {"sync", journalDir}} {
+		failure, armed := errors.New("no"), false
+		ctx := durable.WithOptions(t.Context(), durable.Options{Step: func(name, path string) error {
+			if armed && name == fails.step && strings.HasSuffix(path, fails.of) {
+				return failure
+			}
+			return nil
+		}})
+		f, err := OpenFolder(ctx, filepath.Join(t.TempDir(), "capture"), Options{})
+		require.NoError(t, err)
+		armed = true
+		_, err = f.Create(head)
+		require.ErrorIs(t, err, failure)
+		assert.Equal(t, 1, strings.Count(err.Error(), failure.Error()), "%v", err)
+		left, err := f.Unfinished()
+		require.NoError(t, err)
+		assert.Empty(t, left, fails)
+		require.NoError(t, f.Close())
+	}
+}
+
 // Lines may be written while the folder is synced.
 func TestSyncBesideWriting(t *testing.T) {
 	f := folder(t, Options{})

@@ -58,8 +58,12 @@ func create(path string, h Head, d disk) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{path: path, disk: d, file: file}
-	if err := errors.Join(w.write(h), w.Sync()); err != nil {
-		return nil, errors.Join(err, file.Close())
+	err = w.write(h)
+	if err == nil {
+		err = w.Sync()
+	}
+	if err != nil { // nothing is recorded, so that nothing is left to be finished
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
 	}
 	return w, nil
 }
@@ -83,7 +87,12 @@ func (w *Writer) Model(v Model) error { return w.write(v) }
 func (w *Writer) Agent(v Agent) error { return w.write(v) }
 
 // Final writes why the session was finished, and syncs.
-func (w *Writer) Final(v Final) error { return errors.Join(w.write(v), w.Sync()) }
+func (w *Writer) Final(v Final) error {
+	if err := w.write(v); err != nil {
+		return err
+	}
+	return w.Sync()
+}
 
 // Err returns the error after which nothing was written.
 func (w *Writer) Err() error {

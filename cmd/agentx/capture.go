@@ -171,6 +171,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	}
 	ctx, o := cmd.Context(), &f.options
 	noCores()
+	noBrokenPipes() // traffic goes on when nobody reads the log any more
 	source, err := tokensource.Resolve(ctx, f.tokenizer, hub.Options{})
 	if err != nil {
 		return fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err)

@@ -74,6 +74,26 @@ func TestLinkage(t *testing.T) {
 	require.Zero(t, place)
 }
 
+// Half of the blocks is enough to belong to the main agent, or to go on from a subagent. A call whose result is there asks for nothing.
+//
+// Covers C-31.
+func TestHalfOfTheBlocks(t *testing.T) {
+	var w world
+	w.ask(ids(1, 4), nil)
+	w.Reply(0, []reply.Call{{ID: "c1", Name: "Task", Type: "Plan"}, {ID: "c2", Name: "Task", Type: "Explore"}})
+	place, _ := w.ask(append(ids(1, 2), ids(9, 2)...), nil)
+	require.Zero(t, place, "half of it is the main agent's")
+	place, _ = w.ask(ids(1, 6), results("c1"))
+	require.Zero(t, place)
+	place, learnt := w.ask(append(ids(1, 1), ids(8, 3)...), nil)
+	require.Equal(t, First, place.Agent, "a quarter is")
+	require.Equal(t, []journal.Agent{{Agent: First, Type: journal.Explore}}, learnt, "the other call has its result")
+	place, _ = w.ask(append(ids(1, 1), append(ids(8, 1), ids(7, 5)...)...), nil)
+	require.Equal(t, First, place.Agent, "half of its last prompt")
+	place, _ = w.ask(append(ids(1, 1), append(ids(8, 1), ids(6, 5)...)...), nil)
+	require.Equal(t, First+1, place.Agent, "two of seven blocks")
+}
+
 // An agent with an id is what the first unanswered call of its parent asked for, and the result of that call is its own.
 //
 // Covers C-31.

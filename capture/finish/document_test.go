@@ -1,6 +1,7 @@
 package finish
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -81,6 +82,48 @@ func TestConversionReadsSubagentsAsMeant(t *testing.T) {
 			}
 		}
 		assert.Equal(t, map[string]bool{"cap-3f9a1c20::sa:agent_001": true, "cap-3f9a1c20::sa:agent_002": false, "cap-3f9a1c20::sa:agent_003": true}, ends, name)
+	}
+}
+
+// A subagent was sent to the background if the main agent asked before its first answer ended, unless that brought its result. At one
+// instant the main agent stands first, whoever arrived first.
+//
+// Covers C-33.
+func TestSubagentsInTheBackground(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		main   int64 // when the main agent asks again
+		result int   // request with the result of the subagent
+		want   []string
+	}{
+		{"while it answers", 1005, 0, []string{"main 0", "main 1", "async_launched 1"}},
+		{"when it has answered", 2000, 0, []string{"main 0", "completed 1", "main 2"}},
+		{"with its result", 1999, 2, []string{"main 0", "completed 1", "main 1.99"}},
+	} {
+		s := newScript(t, journal.Export{})
+		s.do(ask{q: 0, begin: 0, end: 900, base: -1, add: 3})
+		s.start(ask{q: 1, agent: 1, begin: 1001})
+		s.ids(ask{q: 1, base: 0, keep: 1, add: 2})
+		s.start(ask{q: 2, begin: c.main})
+		s.ids(ask{q: 2, base: 0, keep: 3, add: 1})
+		if c.result != 0 {
+			require.NoError(t, s.Agent(journal.Agent{Agent: 1, Type: journal.Explore, Result: c.result}))
+		}
+		s.stop(ask{q: 1, end: 2000})
+		s.stop(ask{q: 2, end: 3000})
+		f, _ := s.built()
+		var trace struct {
+			Requests []struct {
+				T      float64
+				Status string
+			}
+		}
+		require.NoError(t, json.Unmarshal(f.trace, &trace))
+		var got []string
+		for _, r := range trace.Requests {
+			got = append(got, fmt.Sprint(cmp.Or(r.Status, "main"), " ", r.T))
+		}
+		assert.Equal(t, c.want, got, c.name)
 	}
 }
 

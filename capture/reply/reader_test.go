@@ -290,16 +290,22 @@ func TestMarks(t *testing.T) {
 	stop := `{"type":"message_stop"}`
 	messages := Options{Format: canon.Messages, Type: stream}
 	for name, body := range map[string]string{
-		"no terminal mark":      named(start, open, delta),
-		"two":                   named(start, open, delta, stop, stop),
-		"a delta without block": named(start, delta, stop),
-		"not JSON":              named(start, open, delta) + "data: {\n\n" + named(stop),
-		"too long":              named(start, open, delta) + "data: " + strings.Repeat("x", maxEvent) + "\n\n" + named(stop),
-		"no event":              "",
+		"no terminal mark":         named(start, open, delta),
+		"two":                      named(start, open, delta, stop, stop),
+		"a delta without block":    named(start, delta, stop),
+		"a delta behind its block": named(start, open, `{"type":"content_block_stop","index":0}`, delta, stop),
+		"not JSON":                 named(start, open, delta) + "data: {\n\n" + named(stop),
+		"too long":                 named(start, open, delta) + "data: " + strings.Repeat("x", maxEvent) + "\n\n" + named(stop),
+		"no event":                 "",
 	} {
 		require.Equal(t, journal.MarkReplyStream, readAt(messages, false, body).Marks&journal.MarkReplyStream, name)
 	}
 	require.Zero(t, readAt(messages, false, named(start, open, delta, stop)).Marks)
+	item, words := `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","content":[]}}`, `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`
+	completed := `{"type":"response.completed","response":{"status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}}`
+	responses := Options{Format: canon.Responses, Type: stream}
+	require.Zero(t, readAt(responses, false, named(item, words, completed)).Marks)
+	require.Equal(t, journal.MarkReplyStream, readAt(responses, false, named(words, completed)).Marks, "a delta without its item")
 	unfinished := readAt(Options{Format: canon.Chat, Type: stream}, false, chunks(`{"choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"error":{"message":"x"}}`, "[DONE]"))
 	require.Equal(t, []any{false, true, journal.MarkReplyStream}, []any{unfinished.Whole, unfinished.Failed, unfinished.Marks}, "no finish_reason")
 	long := named(start, open, delta) + ": " + strings.Repeat("x", 2*maxEvent) + "\n\n" + named(stop)

@@ -92,13 +92,15 @@ func (c *Capture) finished(trace string, requests int) {
 		c.options.Log.Error("a journal could not be finished: agentx capture finish does it later", "trace", trace, "error", err)
 		result = finish.Result{Trace: trace, Incomplete: true}
 	}
+	lacking := requests - result.Requests
+	result.Incomplete = result.Incomplete || lacking > 0
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total.Add(result)
 	if err != nil {
 		c.failed++
 	}
-	if lacking := requests - result.Requests; lacking > 0 {
+	if lacking > 0 {
 		c.total.NotRecorded[journal.HoleJournal] += lacking
 		c.metrics.left(journal.HoleJournal, lacking)
 	}

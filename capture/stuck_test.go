@@ -243,6 +243,41 @@ func TestFailingDisk(t *testing.T) {
 	t.Error("more steps than expected")
 }
 
+// A disk that fails once leaves a journal that ends between two lines, and is finished. What it lacks makes the session incomplete.
+//
+// Covers C-24, C-27.
+func TestDiskThatFailsOnce(t *testing.T) {
+	errFull, lost := errors.New("no space left on device"), 0
+	for at := range int64(400) {
+		var steps, armed atomic.Int64
+		step := func(string, string) error {
+			if armed.Load() != 0 && steps.Add(1) == at+1 {
+				return errFull
+			}
+			return nil
+		}
+		r := startIn(t, durable.WithOptions(t.Context(), durable.Options{Step: step}), newScripted(), nil)
+		armed.Store(1)
+		for range 3 {
+			status, _ := r.do("/s/a"+chatPath, "whole", chatBody("a"))
+			require.Equal(t, http.StatusOK, status)
+		}
+		r.stop()
+		<-r.done
+		s := r.Summary()
+		requireCounted(t, s)
+		if s.Recorded < 3 {
+			require.Equal(t, 1, s.Incomplete, "%d of 3 requests", s.Recorded)
+			lost++
+		}
+		if steps.Load() <= at {
+			require.Positive(t, lost)
+			return
+		}
+	}
+	t.Error("more steps than expected")
+}
+
 // A folder that goes away, and a disk without space, leave sessions unrecorded.
 //
 // Covers C-27.

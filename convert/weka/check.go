@@ -226,7 +226,18 @@ func (c *checker) sums(f *checkedTrace) {
 	want := f.totalsOf()
 	if f.Totals == nil {
 		c.fail("totals", "it is missing")
-	} else if *f.Totals != want {
-		c.fail("totals", "%+v: its requests have %+v", *f.Totals, want)
+		return
+	}
+	c.total("parent_tokens", f.Totals.Parent, want.Parent)
+	c.total("subagent_tokens", f.Totals.Subagents, want.Subagents)
+	c.total("combined_tokens", f.Totals.Combined, want.Combined)
+	if f.Totals.Count != want.Count {
+		c.fail("totals.subagent_count", "%d: it has %d", f.Totals.Count, want.Count)
+	}
+}
+
+func (c *checker) total(name string, got, want TokenTotals) {
+	if got != want {
+		c.fail("totals."+name, "input %d, output %d: its requests have %d and %d", got.Input, got.Output, want.Input, want.Output)
 	}
 }

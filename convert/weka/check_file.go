@@ -3,6 +3,7 @@ package weka
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 )
 
 // checkedTrace is a trace with every key that a capture writes, and no other. A pointer is nil where a key is missing or null.
@@ -14,7 +15,17 @@ type checkedTrace struct {
 	ToolTokens   *int64         `json:"tool_tokens"`
 	SystemTokens *int64         `json:"system_tokens"`
 	Requests     []checkedEntry `json:"requests"`
-	Totals       *Totals        `json:"totals"`
+	Totals       *checkedTotals `json:"totals"`
+}
+
+// checkedTotals are totals whose keys have their place in an error.
+type checkedTotals struct{ Totals }
+
+func (t *checkedTotals) UnmarshalJSON(data []byte) error {
+	if err := decodeStrictly(data, &t.Totals); err != nil {
+		return fmt.Errorf("totals: %w", err)
+	}
+	return nil
 }
 
 // checkedEntry has the keys of requests and of subagents; Scan has refused those of the other.
@@ -55,13 +66,18 @@ func (*unread) UnmarshalJSON([]byte) error { return nil }
 
 // decodeChecked decodes a trace that Scan has read. Unknown keys are an error, and so are the second names of in and out.
 func decodeChecked(data []byte) (*checkedTrace, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
 	var f checkedTrace
-	if err := d.Decode(&f); err != nil {
+	if err := decodeStrictly(data, &f); err != nil {
 		return nil, err
 	}
 	return &f, nil
+}
+
+// decodeStrictly decodes a JSON value into v. A key that v does not have is an error.
+func decodeStrictly(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
 }
 
 // modelsOf lists the models of the requests of a trace in the order of first use.

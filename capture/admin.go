@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -22,8 +23,22 @@ func (c *Capture) admin() http.Handler {
 	mux.HandleFunc("GET /sessions", c.listSessions)
 	mux.HandleFunc("GET /sessions/{id}", c.getSession)
 	mux.HandleFunc("DELETE /sessions/{id}", c.deleteSession)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "" { // 404 or 405
+			w = refusal{w}
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
+
+// refusal answers with the text of a status as an error, in the place of another body.
+type refusal struct{ http.ResponseWriter }
+
+func (r refusal) WriteHeader(status int) {
+	answer(r.ResponseWriter, status, map[string]string{"error": strings.ToLower(http.StatusText(status))})
+}
+
+func (refusal) Write(p []byte) (int, error) { return len(p), nil }
 
 func (c *Capture) gauges() {
 	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.flights.now()) })

@@ -129,6 +129,11 @@ func (f *captureFlags) check() error {
 	if len(f.upstreams) == 0 {
 		p.errs = append(p.errs, hintError{usageError{errors.New("--upstream: say which API to pass requests on to")}, "--upstream https://api.anthropic.com"})
 	}
+	for _, flag := range [][2]string{{"listen", f.listen}, {"admin", f.admin}} {
+		if _, _, err := net.SplitHostPort(flag[1]); err != nil {
+			p.add("%s: want HOST:PORT", flagText(flag[0], flag[1]))
+		}
+	}
 	if o.Dir = f.out; f.out == "" {
 		p.add("--out: say where traces go")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -137,14 +138,14 @@ func (c *conversion) explainPart(kind string) (PartExplanation, error) {
 			p.Why = "there are no " + kind + " of this key"
 		}
 		if kind != mmapcache.DatasetKind { // its key derives from the keys of the parts, which are explained
-			p.Nearest, err = c.similarParts(kind)
+			p.Nearest, err = c.similarParts(kind, c.snapshot)
 		}
 	}
 	return p, err
 }
 
-// similarParts compares the key of a part with those of the existing parts of its kind.
-func (c *conversion) similarParts(kind string) ([]SimilarPart, error) {
+// similarParts compares the key of a part, which is made of files, with those of the existing parts of its kind.
+func (c *conversion) similarParts(kind string, files *hfsource.Snapshot) ([]SimilarPart, error) {
 	existing, err := cachestore.Manifests(c.options.Root, kind)
 	if err != nil {
 		return nil, err
@@ -159,7 +160,7 @@ func (c *conversion) similarParts(kind string) ([]SimilarPart, error) {
 		p, _ := mmapcache.ReadProvenance(path) // without it, the files have no names
 		s := SimilarPart{Path: path, Key: n.Manifest.Key, Source: p.FirstSource(), Differences: n.Differences}
 		s.dropDerived(c.options.Root, n.Manifest)
-		c.nameFiles(s, p.Sources)
+		s.nameFiles(files, p.Sources)
 		similar = append(similar, s)
 	}
 	return similar, nil
@@ -213,10 +214,11 @@ func placementProbesOf(root string, m *manifest.Manifest) map[string]string {
 	return map[string]string{"probe": Probe(tables.Rules, image.Placement).Placement}
 }
 
-// nameFiles adds the names of input files to differences about them. sources are those of the other part.
-func (c *conversion) nameFiles(s SimilarPart, sources []mmapcache.Source) {
+// nameFiles adds the names of input files to differences about them. files are those of the part that is missing, sources those of the
+// other part.
+func (s *SimilarPart) nameFiles(files *hfsource.Snapshot, sources []mmapcache.Source) {
 	var ours, theirs []string
-	for _, f := range c.snapshot.Files {
+	for _, f := range files.Files {
 		ours = append(ours, f.Path)
 	}
 	for _, source := range sources {

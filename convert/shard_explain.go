@@ -96,7 +96,7 @@ func (c *conversion) explainShards(ctx context.Context, units []unit) (*ShardsEx
 		}
 		if len(e.Missing) == 0 && m.structure != nil {
 			c.wanted[mmapcache.StructureKind] = m.structure
-			if e.Nearest, err = c.similarParts(mmapcache.StructureKind); err != nil {
+			if e.Nearest, err = c.similarParts(mmapcache.StructureKind, u.files(c.snapshot)); err != nil {
 				return nil, "", err
 			}
 		}

@@ -515,7 +515,12 @@ func TestExplainShards(t *testing.T) {
 	assert.False(t, e.Hit)
 	assert.Equal(t, []MissingUnit{{second, 1, 0, "there is no structure of this key"}}, e.Shards.Missing)
 	assert.Equal(t, []int{2, 1, 0, 3}, []int{e.Shards.Files, e.Shards.Complete, e.Shards.Total, e.Shards.Found})
-	assert.NotEmpty(t, e.Shards.Nearest)
+	require.NotEmpty(t, e.Shards.Nearest)
+	require.NotEmpty(t, e.Shards.Nearest[0].Differences)
+	differ := e.Shards.Nearest[0].Differences[0]
+	assert.Equal(t, "inputs[0].sha256", differ.Field)
+	assert.Contains(t, differ.Want, " ("+second+")", "the file of the shard, not the first of the input")
+	assert.Contains(t, differ.Have, " ("+first+")")
 
 	o.disk.Step = func(name, path string) error {
 		if name == "create" && strings.HasSuffix(path, "traces.arrow") {

@@ -65,6 +65,7 @@ func (c *conversion) shardedUnits(ctx context.Context) ([]unit, error) {
 func (c *conversion) explainShards(ctx context.Context, units []unit) (*ShardsExplanation, string, error) {
 	s := newSharding(c, units)
 	defer s.close()
+	s.explains = true
 	e := &ShardsExplanation{Files: len(c.snapshot.Files), Missing: []MissingUnit{}, Nearest: []SimilarPart{}}
 	holders, err := durable.Holders(c.options.Root)
 	if err != nil {

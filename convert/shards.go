@@ -22,7 +22,8 @@ type sharding struct {
 	facts  mmapcache.StructureFacts // of all shards
 	use    *cachestore.Use          // of all shards that were found or built; nil: of none yet
 
-	damaged sync.Map // keys of parts that were warned of
+	explains bool     // nothing is built again
+	damaged  sync.Map // keys of parts that were warned of
 }
 
 // shard is a structure and its starts, found or built.
@@ -263,11 +264,11 @@ func (s *sharding) findStructure(u unit, k int) (m *manifest.Manifest, more bool
 	return m, facts.More, err
 }
 
-// lookupPart is mmapcache.Lookup, with a warning where a part is damaged.
+// lookupPart is mmapcache.Lookup, with a warning where a part is damaged, and built again for that.
 func (s *sharding) lookupPart(kind, key string) (*manifest.Manifest, error) {
 	m, err := mmapcache.Lookup(s.options.Root, kind, key)
 	if errors.Is(err, manifest.ErrDamaged) {
-		if _, said := s.damaged.LoadOrStore(key, true); !said {
+		if _, said := s.damaged.LoadOrStore(key, true); !said && !s.explains {
 			s.options.Warn("%v: it is built again", err)
 		}
 		return nil, nil

@@ -538,6 +538,7 @@ func TestExplainShards(t *testing.T) {
 	o.disk.Step = nil
 	require.NoError(t, os.RemoveAll(filepath.Join(o.Root, mmapcache.PlacementKind, facts.Shards[1].Starts.Key)))
 	require.NoError(t, os.Truncate(filepath.Join(o.Root, mmapcache.StructureKind, facts.Shards[5].Structure.Key, "turns.arrow"), 3))
+	o.Warn = func(format string, args ...any) { assert.Failf(t, "nothing is built again", format, args...) }
 	e, err = Explain(t.Context(), o)
 	require.NoError(t, err)
 	assert.False(t, e.Hit)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,14 +31,17 @@ func (f *builderFlag) builder() (convert.Builder, error) {
 	return convert.Builder{Number: p.Number, Of: p.Of}, nil
 }
 
+// arrayVariables say which task of an array of Slurm a process is.
+var arrayVariables = []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"}
+
 // builderOfEnvironment returns the part that an array of Slurm says, else that of partOfEnvironment.
 func builderOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err error) {
 	count, inArray := lookup("SLURM_ARRAY_TASK_COUNT")
 	if !inArray {
-		return partOfEnvironment(lookup)
+		return partOfEnvironment(lookup, strings.Join(arrayVariables[:2], ", ")+" and "+arrayVariables[2])
 	}
 	var values [3]int
-	for k, name := range []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"} {
+	for k, name := range arrayVariables {
 		text, _ := lookup(name)
 		if values[k], err = strconv.Atoi(text); err != nil {
 			return p, fmt.Errorf("%s=%s with SLURM_ARRAY_TASK_COUNT=%s: want a number", name, text, count)

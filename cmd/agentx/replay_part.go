@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,9 +88,10 @@ var ranks = []struct{ number, of, both string }{
 	{"RANK", "WORLD_SIZE", "torchrun sets both"},
 }
 
-// partOfEnvironment returns the part that the environment says. The error names what it lacks, or what contradicts.
-func partOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err error) {
-	var pairs, found []string
+// partOfEnvironment returns the part that the environment says. The error names what it lacks, or what contradicts: where it says none,
+// also the other variables that the caller has looked for.
+func partOfEnvironment(lookup func(string) (string, bool), others ...string) (p replay.Part, err error) {
+	pairs, found := slices.Clone(others), []string{}
 	var errs []error
 	for _, r := range ranks {
 		pairs = append(pairs, r.number+" and "+r.of)

@@ -33,12 +33,7 @@ func TestPartOfTheEnvironment(t *testing.T) {
 		"SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=2":                                                         "SLURM_NTASKS=3 contradicts SLURM_STEP_NUM_TASKS=2",
 		"SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1 SLURM_ARRAY_TASK_COUNT=4":                                "SLURM_NTASKS=1 in an array of 4",
 	} {
-		set := map[string]string{}
-		for _, v := range strings.Fields(environment) {
-			name, value, _ := strings.Cut(v, "=")
-			set[name] = value
-		}
-		p, err := partOfEnvironment(func(name string) (string, bool) { v, ok := set[name]; return v, ok })
+		p, err := partOfEnvironment(environmentOf(environment))
 		if err != nil {
 			require.ErrorContains(t, err, want, environment)
 			require.False(t, p.IsSet(), environment)
@@ -46,6 +41,36 @@ func TestPartOfTheEnvironment(t *testing.T) {
 		}
 		require.Equal(t, want, p.String(), environment)
 	}
+}
+
+// A builder is the task of an array, counted from its first, or else the part that the environment says.
+func TestBuilderOfTheEnvironment(t *testing.T) {
+	for environment, want := range map[string]string{
+		"SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_COUNT=3":                               "1/3",
+		"SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_COUNT=3 SLURM_PROCID=0 SLURM_NTASKS=1": "1/3",
+		"SLURM_ARRAY_TASK_ID=10 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_STEP=5":      "1/3",
+		"SLURM_ARRAY_TASK_COUNT=3":              "SLURM_ARRAY_TASK_ID= with SLURM_ARRAY_TASK_COUNT=3: want a number",
+		"JOB_COMPLETION_INDEX=1 AGENTX_PARTS=2": "1/2",
+		"JOB_COMPLETION_INDEX=1":                "JOB_COMPLETION_INDEX=1 without AGENTX_PARTS",
+		"":                                      "names no part: want SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_MIN and SLURM_ARRAY_TASK_COUNT, SLURM_PROCID and SLURM_NTASKS, ",
+	} {
+		p, err := builderOfEnvironment(environmentOf(environment))
+		if err != nil {
+			require.ErrorContains(t, err, want, environment)
+			continue
+		}
+		require.Equal(t, want, p.String(), environment)
+	}
+}
+
+// environmentOf returns the lookup of an environment of NAME=VALUE, with spaces between.
+func environmentOf(text string) func(string) (string, bool) {
+	set := map[string]string{}
+	for _, v := range strings.Fields(text) {
+		name, value, _ := strings.Cut(v, "=")
+		set[name] = value
+	}
+	return func(name string) (string, bool) { v, ok := set[name]; return v, ok }
 }
 
 // A part that contradicts the rest of the command line is refused, with everything that is wrong.

@@ -216,8 +216,11 @@ func (f *replayFlags) applyOut(o *replay.Options) {
 	dir := o.Out
 	if o.Part.IsSet() {
 		dir = filepath.Join(o.Out, o.Part.Dir())
+	} else if f.part.value.auto {
+		return // which part this is is not known, and so is its directory
 	} else if err := o.Part.CheckOut(o.Out); err != nil {
 		f.add("%s %w", f.named("out"), err)
+		return // --overwrite removes no parts
 	}
 	err := replay.CheckResultsDir(dir)
 	if l, several := f.list(o); several && !o.Part.IsSet() {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -112,4 +114,26 @@ func TestPartRefusesWhatItContradicts(t *testing.T) {
 		require.Equal(t, exitUsage, status, line)
 		require.Contains(t, problems.String(), want, line)
 	}
+}
+
+// A directory that has parts is refused to a run that is none. It is not said of a part that is not known yet, nor that --overwrite helps.
+func TestOutWithPartsOfALoad(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "part-00001-of-00003"), 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte("{}"), 0o666))
+	problemsOf := func(flags ...string) (string, int) {
+		var out, problems strings.Builder
+		status := run(append([]string{"replay", "--concurrency", "8", "--out", dir}, flags...), nil, &out, &problems)
+		return problems.String(), status
+	}
+	problems, status := problemsOf("--print-config")
+	require.Equal(t, exitUsage, status)
+	require.Equal(t, "agentx: --out "+dir+": it holds part-00001-of-00003, a part of a load: want another directory, or remove the parts\n", problems)
+	problems, status = problemsOf("--print-config", "--part", "auto")
+	require.Zero(t, status, problems)
+	t.Setenv("RANK", "2")
+	problems, status = problemsOf("demo", "--url", "http://127.0.0.1:1", "--model", "m", "--part", "auto")
+	require.Equal(t, exitUsage, status)
+	require.Contains(t, problems, "RANK=2 without WORLD_SIZE")
+	require.NotContains(t, problems, "a part of a load")
 }

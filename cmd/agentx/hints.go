@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay"
 )
 
@@ -63,6 +64,15 @@ func hintRoot(cmd *cobra.Command, err error) error {
 		return err
 	}
 	return hintError{err, "--cache DIR, a directory that you may write in"}
+}
+
+// hintDamage adds what to try to an error about a damaged cache, unless it says that already.
+func hintDamage(err error) error {
+	var try hintError
+	if !errors.Is(err, manifest.ErrDamaged) || errors.As(err, &try) {
+		return err
+	}
+	return hintError{err, "agentx cache verify CACHE --remove, and agentx convert INPUT, which builds again what that removes"}
 }
 
 // hintHub adds what to try to an error of the hub.

@@ -31,7 +31,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(context.WithValue(ctx, commandLine{}, args))
-	err = hintRoot(cmd, err)
+	err = hintDamage(hintRoot(cmd, err))
 	if err == nil && out.err != nil { // a result that could not be written
 		err = fmt.Errorf("standard output: %w", out.err)
 	}

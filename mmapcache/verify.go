@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
@@ -153,7 +154,7 @@ func newVerifier(d disk, root string) *verifier {
 // note adds an error about damage to the result, and returns any other.
 func (v *verifier) note(file string, err error) error {
 	if err != nil && cachedir.IsDamage(err) {
-		v.Damages = append(v.Damages, Damage{file, err.Error()})
+		v.Damages = append(v.Damages, Damage{file, reasonOf(file, err)})
 		v.missing = v.missing || errors.Is(err, fs.ErrNotExist)
 		return nil
 	}
@@ -162,6 +163,12 @@ func (v *verifier) note(file string, err error) error {
 		return fmt.Errorf("could not check: %w", err)
 	}
 	return err
+}
+
+// reasonOf returns what an error says of a damaged file, without its path, or that of its directory, and the word in front.
+func reasonOf(file string, err error) string {
+	reason := strings.TrimPrefix(strings.TrimPrefix(err.Error(), file+": "), filepath.Dir(file)+": ")
+	return strings.TrimPrefix(reason, manifest.ErrDamaged.Error()+": ")
 }
 
 // part checks the directory of a dataset or part. It returns the manifest, nil where that is damaged.

@@ -491,3 +491,15 @@ func BenchmarkVerify(b *testing.B) {
 	require.NoError(b, os.WriteFile(path, data, 0o666))
 	run("damaged", 1)
 }
+
+// The reason of a damage does not say again which file it is about.
+func TestReasonsOfDamageHaveNoPath(t *testing.T) {
+	file := filepath.Join("root", "starts", "key", manifest.FileName)
+	for text, err := range map[string]error{
+		"no digest at the end":            fmt.Errorf("%s: %w: no digest at the end", file, manifest.ErrDamaged),
+		"there is no such starts: ENOENT": fmt.Errorf("%s: there is no such starts: ENOENT", filepath.Dir(file)),
+		"other/file: damaged: cut off":    fmt.Errorf("other/file: %w: cut off", manifest.ErrDamaged),
+	} {
+		assert.Equal(t, text, reasonOf(file, err))
+	}
+}

@@ -41,11 +41,17 @@ func (c *conversion) shardedUnits(ctx context.Context) ([]unit, error) {
 		return nil, err
 	}
 	units, err := unitsOf(ctx, c.snapshot, c.options.shardRows)
-	if err != nil || known != nil || len(units) > 1 || !units[0].several {
-		if len(units) == 1 && known == nil {
-			units = nil
-		}
+	if err != nil || known != nil {
 		return units, err
+	}
+	if len(units) == 1 && !units[0].several {
+		return nil, nil
+	}
+	if shares, err := c.firstRowShares(ctx, units); err != nil || shares {
+		return nil, err
+	}
+	if len(units) > 1 {
+		return units, nil
 	}
 	rows := 0
 	err = c.snapshot.Rows(ctx, weka.ColumnPaths(), nil, func(row hfsource.Row) error {
@@ -59,6 +65,24 @@ func (c *conversion) shardedUnits(ctx context.Context) ([]unit, error) {
 		return units, nil
 	}
 	return nil, err
+}
+
+// firstRowShares reports whether the first row of a unit shares blocks with others, so that the input is one shard.
+func (c *conversion) firstRowShares(ctx context.Context, units []unit) (bool, error) {
+	for _, u := range units {
+		data, err := c.snapshot.FirstRow(ctx, u.from)
+		if err != nil {
+			return false, err
+		}
+		trace, err := weka.Scan(data, c.options.Rules)
+		if err != nil {
+			continue // no row, or an invalid one
+		}
+		if p := planTrace(trace, plannedTrace{}, c.options.Rules); p.err == nil && p.notes.Queries != nil {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // explainShards says which shards exist, and why flags refuse those that do.

@@ -56,6 +56,10 @@ func TestPartsThatAreNotWhole(t *testing.T) {
 		"shorter": {func(t *testing.T, _, part string) {
 			change(t, filepath.Join(part, measure.RecordsFile), func(s string) string { return s[:strings.LastIndexByte(s[:len(s)-1], '\n')+1] })
 		}, "lanes.jsonl counts ", 4},
+		"not counted": {func(t *testing.T, _, part string) {
+			require.NoError(t, os.Remove(filepath.Join(part, measure.LanesFile)))
+			change(t, filepath.Join(part, measure.RecordsFile), func(s string) string { return s[:strings.LastIndexByte(s[:len(s)-1], '\n')+1] })
+		}, "part 2 is not whole: it has no lanes.jsonl", 4},
 		"damaged": {func(t *testing.T, _, part string) {
 			change(t, filepath.Join(part, measure.RecordsFile), func(s string) string { return strings.Replace(s, `"lane":2`, `"lane":-2`, 1) })
 		}, "part 2 cannot be used: DIR/part-00002-of-00004/records.jsonl: line 7: lane: -2", 3},

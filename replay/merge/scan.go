@@ -106,6 +106,9 @@ func (p *part) findLoss() {
 	if p.seen.torn && p.lost == "" {
 		p.lost = fmt.Sprintf("the last line of %s is cut off", filepath.Join(p.dir, measure.RecordsFile))
 	}
+	if p.lanes == nil && p.lost == "" && p.seen.report.Requests > 0 {
+		p.lost = fmt.Sprintf("it has no %s, which counts its requests: whether its records are all is not known", measure.LanesFile)
+	}
 	if p.lanes == nil || p.lost != "" {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 func newCacheRemove() *cobra.Command {
@@ -27,11 +28,16 @@ too. It refuses a pinned cache until agentx cache unpin.`,
 			if err != nil {
 				return err
 			}
-			freed := int64(0)
+			freed, shards := int64(0), 0
 			keys, kept := []string{}, []cachestore.KeptDirectory{}
 			for _, c := range caches {
 				r, err := cachestore.Remove(cmd.Context(), c.root, c.key, cachestore.RemoveOptions{Force: force, OnWait: reportRemovalWait(cmd)})
 				freed += r.Freed
+				for _, d := range r.Removed {
+					if d.Kind == mmapcache.StructureKind {
+						shards++
+					}
+				}
 				kept = append(kept, r.Kept...)
 				if err != nil {
 					return hintRemove(err, c.key)
@@ -40,7 +46,7 @@ too. It refuses a pinned cache until agentx cache unpin.`,
 			}
 			w := cmd.OutOrStdout()
 			if asJSON {
-				return printJSON(w, map[string]any{"removed": keys, "bytes": freed, "kept": kept})
+				return printJSON(w, map[string]any{"removed": keys, "shards": shards, "bytes": freed, "kept": kept})
 			}
 			for _, g := range groupsOf(kept, kindAndReason) {
 				what := g[0].Path
@@ -49,7 +55,11 @@ too. It refuses a pinned cache until agentx cache unpin.`,
 				}
 				fmt.Fprintf(sanitizer{w}, "kept %s: %s\n", what, g[0].Why)
 			}
-			fmt.Fprintf(w, "removed %d, %s freed\n", len(keys), bytefmt.Format(freed))
+			with := ""
+			if shards > len(keys) {
+				with = fmt.Sprintf(" with %s shards", groupDigits(shards))
+			}
+			fmt.Fprintf(w, "removed %d%s, %s freed\n", len(keys), with, bytefmt.Format(freed))
 			return nil
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -569,9 +570,10 @@ func testNFSOneBuildsOneWaits(t *testing.T) {
 
 // A client waits for a slow builder that is alive, for longer than for a dead one: heartbeats reach it in time.
 func testNFSSlowBuilderIsWaitedFor(t *testing.T) {
-	a := clientA.start(t, "slow", "convert", "demo", "--json")
+	corpus := slowText(t)
+	a := clientA.start(t, "slow", "convert", "demo", "--json", "--corpus", corpus)
 	a.catch("slow", "arenas")
-	b := clientB.start(t, "slow", "convert", "demo", "--json")
+	b := clientB.start(t, "slow", "convert", "demo", "--json", "--corpus", corpus)
 	b.waits()
 
 	// The name of the beat changes with every one: when that was at the server, and when the other client first saw it.
@@ -608,6 +610,19 @@ func testNFSSlowBuilderIsWaitedFor(t *testing.T) {
 	assert.Less(t, slowest, beat)
 	builtOnce(t, made, found)
 	sound(t, "slow", made.Key, 0)
+}
+
+// slowText writes a text that takes seconds to encode, because few of its words are tokens.
+func slowText(t *testing.T) string {
+	random, text := rand.New(rand.NewPCG(1, 2)), make([]byte, 10<<20)
+	for k := range text {
+		if text[k] = byte('a' + random.IntN(26)); random.IntN(6) == 0 {
+			text[k] = ' '
+		}
+	}
+	path := filepath.Join(t.TempDir(), "slow.txt")
+	require.NoError(t, os.WriteFile(path, text, 0o666))
+	return path
 }
 
 // When a client dies, another one takes over what it has begun, after three missing heartbeats.

@@ -36,6 +36,9 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	for n, want := range map[int]string{0: "0 trees", 1: "1 tree", 1234: "1,234 trees"} {
 		assert.Equal(t, want, e.Eval("formatCount(a, 'tree')", n))
 	}
+	for largest, want := range map[int]string{8000: "4,000 8,000", 80_000: "40k 80k", 1_500_000: "0.75M 1.5M", 30_000_000: "15M 30M"} {
+		assert.Equal(t, want, e.Eval("[a / 2, a].map(axisFormat('', a, false)).join(' ')", largest))
+	}
 	assert.Equal(t, "abc…xyz", e.Eval("shorten('abcdefghijklmnopqrstuvwxyz', 7)"))
 }
 

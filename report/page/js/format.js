@@ -58,7 +58,7 @@ function axisFormat(unit, largest, log) {
   }
   if (unit === "%") return (value) => `${significant(value * 100, 4)} %`;
   return (value) => {
-    const [factor, letter] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([f]) => (log ? Math.abs(value) : largest) >= f * (log ? 1 : 10)) || [1, ""];
+    const [, factor, letter] = [[1e12, 1e12, "T"], [1e9, 1e9, "G"], [1e6, 1e6, "M"], [log ? 1e3 : 1e4, 1e3, "k"]].find(([least]) => (log ? Math.abs(value) : largest) >= least) || [0, 1, ""];
     return value === 0 ? "0" : significant(value / factor, 4) + letter;
   };
 }

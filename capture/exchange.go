@@ -142,15 +142,22 @@ func (x *exchange) RequestEnd(err error) {
 	if !x.c.options.Linear && x.unnamed {
 		x.turn = x.c.line.take(x)
 	}
-	x.mu.Unlock()
-	if known {
-		x.parsed(p)
-		return
+	if !known && x.joined {
+		p.lane = &x.ticket.Session.Recorder.lane
 	}
-	x.c.pool.run(func() {
+	x.mu.Unlock()
+	task := func() {
 		x.c.metrics.timed(stagePrompt, func() { x.parse(p) })
 		x.parsed(p)
-	})
+	}
+	switch {
+	case known:
+		x.parsed(p)
+	case p.lane != nil:
+		x.c.pool.runIn(p.lane, task)
+	default:
+		x.c.pool.run(task)
+	}
 }
 
 // parse reads the prompt of an exchange that has joined its session, and of another one what it joins by. A worker calls it.
@@ -197,7 +204,13 @@ func (x *exchange) prompted(p *prompt) {
 	if p.unread {
 		x.c.metrics.timed(stagePrompt, func() { p.read(x.format, rec.tree) })
 	}
-	rec.tell(func() { rec.prompted(q, p) })
+	rec.tell(func() {
+		if p.lane != nil {
+			defer x.c.pool.free(p.lane)
+		}
+		rec.prompted(q, p)
+		rec.advance()
+	})
 }
 
 // Dispatch takes the slot of a session, where sessions are linear.
@@ -242,7 +255,8 @@ func (x *exchange) join(id session.Identity) error {
 	x.mu.Unlock()
 	switch {
 	case p != nil && p.unread:
-		x.c.pool.run(func() { x.prompted(p) })
+		p.lane = &rec.lane
+		x.c.pool.runIn(p.lane, func() { x.prompted(p) })
 	case p != nil:
 		x.prompted(p)
 	}

@@ -11,10 +11,12 @@ type pool struct {
 	more     sync.Cond
 	rest     sync.Cond // nothing is left to do
 	tasks    []func()
+	lanes    int   // that are taken
 	bytes    int64 // of all shares
 	busy     int   // workers with a task
 	finished int   // tasks
 	shut     bool
+	dropped  bool          // what is left is not done
 	left     chan struct{} // closed when callers stop waiting for tasks
 	done     sync.WaitGroup
 }
@@ -46,7 +48,7 @@ func (p *pool) work() {
 func (p *pool) take() func() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.tasks) == 0 && !p.shut {
+	for len(p.tasks) == 0 && (!p.shut || p.lanes > 0 && !p.dropped) {
 		p.more.Wait()
 	}
 	if len(p.tasks) == 0 {
@@ -63,9 +65,56 @@ func (p *pool) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finished++
-	if p.busy--; p.busy == 0 && len(p.tasks) == 0 {
+	p.busy--
+	p.rested()
+}
+
+// rested tells who waits that nothing is left to do. The lock is held.
+func (p *pool) rested() {
+	if p.busy == 0 && len(p.tasks) == 0 && p.lanes == 0 {
 		p.rest.Broadcast()
+		if p.shut {
+			p.more.Broadcast()
+		}
 	}
+}
+
+// lane lets one task at a time begin: those of a session, of which each then finds what the one before has read. The pool guards it.
+type lane struct {
+	taken bool
+	tasks []func() // behind the one that has it
+}
+
+// runIn runs a task behind those before it, once its lane is free. It has the lane until free.
+func (p *pool) runIn(l *lane, task func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.shut:
+	case l.taken:
+		l.tasks = append(l.tasks, task)
+	default:
+		l.taken = true
+		p.lanes++
+		p.tasks = append(p.tasks, task)
+		p.more.Signal()
+	}
+}
+
+// free gives a lane to the next of its tasks.
+func (p *pool) free(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(l.tasks) == 0 || p.dropped {
+		l.taken, l.tasks = false, nil
+		p.lanes--
+		p.rested()
+		return
+	}
+	p.tasks = append(p.tasks, l.tasks[0])
+	l.tasks[0] = nil
+	l.tasks = l.tasks[1:]
+	p.more.Signal()
 }
 
 // share is the memory that one exchange takes of the queue, or all exchanges of a session.
@@ -163,7 +212,7 @@ func (p *pool) progress() int {
 func (p *pool) idle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.shut && (p.busy > 0 || len(p.tasks) > 0) {
+	for !p.shut && (p.busy > 0 || len(p.tasks) > 0 || p.lanes > 0) {
 		p.rest.Wait()
 	}
 }
@@ -190,7 +239,7 @@ func (p *pool) close() {
 func (p *pool) giveUp() {
 	p.mu.Lock()
 	clear(p.tasks)
-	p.tasks = nil
+	p.tasks, p.dropped = nil, true
 	p.mu.Unlock()
 	p.end()
 }

@@ -22,6 +22,7 @@ type prompt struct {
 	pool  *pool
 	share *share // of its exchange
 	held  int64  // bytes of it
+	lane  *lane  // that it has until it is applied; nil: none
 }
 
 // hold says how many bytes the prompt takes now. It reports false where there is no room.

@@ -25,6 +25,7 @@ type recorder struct {
 	tree    *chain.Tree // nil: no key could be drawn
 
 	share share // of the queue
+	lane  lane  // of the prompts that are read
 
 	mu       sync.Mutex
 	inbox    []func()

@@ -91,7 +91,7 @@ func (a *Arrivals) row(b *strings.Builder) {
 		text = fmt.Sprintf("%s trees/s, %s", quantity(Number(a.Rate)), a.Draw)
 	}
 	if !a.Arrived.IsMissing() {
-		text += fmt.Sprintf(": %s arrived, %.0f opened, at most %.0f at a time", plural(int(a.Arrived), "tree", "trees"), a.Opened, a.MostOpen)
+		text += fmt.Sprintf(": %s arrived, %.0f opened, at most %.0f at a time", Plural(int(a.Arrived), "tree", "trees"), a.Opened, a.MostOpen)
 		if a.Skipped > 0 {
 			text += fmt.Sprintf(", %.0f skipped", a.Skipped)
 		}

@@ -111,7 +111,7 @@ func FirstOfParts(lines []string) []string {
 func (p *Parts) Title() string {
 	switch {
 	case p.Whole():
-		return plural(p.Of, "part", "parts") + ", the whole load"
+		return Plural(p.Of, "part", "parts") + ", the whole load"
 	case p.Used == p.Of:
 		return fmt.Sprintf("NOT THE WHOLE LOAD: %d of %d parts, not all to their ends", p.Used, p.Of)
 	}

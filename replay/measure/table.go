@@ -80,7 +80,7 @@ func row(b *strings.Builder, label, format string, args ...any) {
 
 // counts writes how many requests were sent, how they ended and what the load was.
 func (s *Summary) counts(b *strings.Builder) {
-	parts := []string{plural(s.Completed, "completed", "completed")}
+	parts := []string{Plural(s.Completed, "completed", "completed")}
 	add := func(n int, what string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
@@ -99,15 +99,15 @@ func (s *Summary) counts(b *strings.Builder) {
 	row(b, "requests", "%d sent: %s", s.Requests, strings.Join(parts, ", "))
 	s.failures(b)
 	if s.Resent > 0 {
-		row(b, "resent", "%s: the server had closed a kept connection", plural(s.Resent, "request", "requests"))
+		row(b, "resent", "%s: the server had closed a kept connection", Plural(s.Resent, "request", "requests"))
 	}
 	s.deviations(b)
 	if s.BackOff.Pauses > 0 {
-		row(b, "back-off", "%s of lanes without a connection, %s in sum", plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
+		row(b, "back-off", "%s of lanes without a connection, %s in sum", Plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
 	}
 	s.Warmup.row(b)
 	s.Arrivals.row(b)
-	row(b, "load", "%s in %s%s", plural(s.Trees, "tree", "trees"), plural(s.Lanes.Started, "lane", "lanes"), s.laneStart())
+	row(b, "load", "%s in %s%s", Plural(s.Trees, "tree", "trees"), Plural(s.Lanes.Started, "lane", "lanes"), s.laneStart())
 }
 
 // failures writes the categories of failures, the commonest first, with their messages, then the overflows.
@@ -229,7 +229,7 @@ func (s *Summary) settings(b *strings.Builder) {
 	if sc := s.Run.Scenario; sc != nil {
 		text := sc.Name
 		if n := len(sc.Overridden); n > 0 {
-			text += fmt.Sprintf(", %s overridden", plural(n, "conflict", "conflicts"))
+			text += fmt.Sprintf(", %s overridden", Plural(n, "conflict", "conflicts"))
 		}
 		row(b, "scenario", "%s", text)
 	}
@@ -241,7 +241,7 @@ const defaultPreset = "default"
 // verdict writes deadlocks, whether the run is valid, and where the results are.
 func (s *Summary) verdict(b *strings.Builder) {
 	if n := s.Deadlocked(); n > 0 {
-		row(b, "deadlocked", "%s", plural(n, "tree", "trees"))
+		row(b, "deadlocked", "%s", Plural(n, "tree", "trees"))
 	}
 	switch {
 	case s.Valid != nil && *s.Valid:

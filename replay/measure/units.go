@@ -8,8 +8,8 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// plural formats a count with its noun.
-func plural(n int, one, many string) string {
+// Plural formats a count with its noun.
+func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -29,7 +29,7 @@ func (w *Warmup) row(b *strings.Builder) {
 	if w == nil {
 		return
 	}
-	text := plural(w.Requests, "request", "requests")
+	text := Plural(w.Requests, "request", "requests")
 	if !w.Duration.IsMissing() {
 		text += " in " + duration(float64(w.Duration))
 	}
@@ -43,7 +43,7 @@ func (w *Warmup) row(b *strings.Builder) {
 		{w.StageRequests, "in the pressure stage", "in the pressure stage"}, {w.ReplacedLanes, "lane took another trace", "lanes took another trace"},
 	} {
 		if n.n > 0 {
-			text += separator + plural(int(n.n), n.one, n.many)
+			text += separator + Plural(int(n.n), n.one, n.many)
 			separator = ", "
 		}
 	}

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -40,11 +39,3 @@ func FormatChange(v float64) string {
 }
 
 func joined(list []string) string { return strings.Join(list, ", ") }
-
-// plural formats a count with its noun.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

@@ -163,7 +163,7 @@ func (c *Comparison) VerdictText(v Verdict) string {
 	case NoInterval:
 		return fmt.Sprintf("%s against %s: no interval of any difference: %s", name, first, orUnknown(v.Why))
 	case Paired:
-		how = fmt.Sprintf("paired: %s that both played", plural(v.Trees, "tree", "trees"))
+		how = fmt.Sprintf("paired: %s that both played", measure.Plural(v.Trees, "tree", "trees"))
 	case Independent:
 		how = "not paired: " + orUnknown(v.Why)
 	}
@@ -175,7 +175,7 @@ func (c *Comparison) VerdictText(v Verdict) string {
 		parts = append(parts, fmt.Sprintf("%s %s", f, FormatChange(float64(c.Runs[v.Run].Figures[f].Difference.Ratio))))
 	}
 	return fmt.Sprintf("%s against %s: %s beyond their intervals (%s): %s", name, first,
-		plural(len(v.Figures), "figure differs", "figures differ"), how, strings.Join(parts, ", ")) + c.rateText(v)
+		measure.Plural(len(v.Figures), "figure differs", "figures differ"), how, strings.Join(parts, ", ")) + c.rateText(v)
 }
 
 // rateText tells the rate of output tokens where it is another: a run has one such number, hence no interval.

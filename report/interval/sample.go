@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 )
 
@@ -66,14 +67,11 @@ type FewTreesError struct {
 }
 
 func (e *FewTreesError) Error() string {
-	noun, of := " trees", ""
-	if e.Trees == 1 {
-		noun = " tree"
-	}
+	of := ""
 	if e.Pairs {
 		of = " in common"
 	}
-	return strconv.Itoa(e.Trees) + noun + of + ": an interval needs " + strconv.Itoa(MinTrees)
+	return measure.Plural(e.Trees, "tree", "trees") + of + ": an interval needs " + strconv.Itoa(MinTrees)
 }
 
 // places numbers the trees that have a value, in the order of their numbers.

@@ -77,7 +77,7 @@ func (d *Document) verdict(b *strings.Builder) {
 	if s.Client.Bound {
 		fmt.Fprintf(b, "Bound by %s\n\n", Escape(strings.Join(s.Client.BoundBy, "; ")))
 	}
-	fmt.Fprintf(b, "%d requests: %d completed", s.Requests, s.Completed)
+	fmt.Fprintf(b, "%s: %d completed", measure.Plural(s.Requests, "request", "requests"), s.Completed)
 	for _, c := range slices.Sorted(maps.Keys(s.Errors)) {
 		fmt.Fprintf(b, ", %d %s (%s)", s.Errors[c], Escape(string(c)), measure.FormatFigure(s.ErrorRates[c], slo.Share))
 	}
@@ -89,7 +89,7 @@ func (d *Document) verdict(b *strings.Builder) {
 			fmt.Fprintf(b, ", %d %s", n.n, n.what)
 		}
 	}
-	fmt.Fprintf(b, ". %d trees", s.Trees)
+	fmt.Fprintf(b, ". %s", measure.Plural(s.Trees, "tree", "trees"))
 	if !s.PhaseDuration.IsMissing() { // of a run that was killed
 		fmt.Fprintf(b, ", %s", measure.FormatFigure(s.PhaseDuration, slo.Seconds))
 	}

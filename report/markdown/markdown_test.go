@@ -128,6 +128,10 @@ func TestWriteOfAKilledRun(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, d.Write(&b))
 	require.Contains(t, b.String(), ". 3 trees.\n")
+	d.Summary.Trees, d.Summary.Requests = 1, 1
+	b.Reset()
+	require.NoError(t, d.Write(&b))
+	require.Regexp(t, `\n1 request: .*\. 1 tree\.\n`, b.String())
 	require.Contains(t, b.String(), "\nNote: the run has not ended, or was killed\n")
 }
 

@@ -67,8 +67,7 @@ func parseName(text string, known []Metric) (Figure, error) {
 	case dotted && !f.OfEach:
 		return Figure{}, fmt.Errorf("%s: a run has one %s: leave out .%s", text, name, statistic)
 	case dotted && !slices.Contains(Statistics, statistic):
-		what := strings.TrimSuffix(fmt.Sprintf("no statistic %.40q", statistic), ` ""`)
-		return Figure{}, fmt.Errorf("%s: want one of %s", what, strings.Join(Statistics, ", "))
+		return Figure{}, fmt.Errorf("no statistic %.40q: want one of %s", statistic, strings.Join(Statistics, ", "))
 	}
 	return f, nil
 }
@@ -82,14 +81,10 @@ func names(known []Metric) (list []string) {
 
 // unknownMetric refuses a name with the nearest one, or else with all of them.
 func unknownMetric(name string, list []string) error {
-	all := "want one of " + strings.Join(list, ", ")
-	switch near := suggest.Closest(name, list); {
-	case name == "":
-		return errors.New("no metric: " + all)
-	case near != "":
+	if near := suggest.Closest(name, list); near != "" {
 		return fmt.Errorf("no metric %.40q: did you mean %s?", name, near)
 	}
-	return fmt.Errorf("no metric %.40q: %s", name, all)
+	return fmt.Errorf("no metric %.40q: want one of %s", name, strings.Join(list, ", "))
 }
 
 // errNoSign says how a condition is written.

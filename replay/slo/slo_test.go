@@ -39,11 +39,11 @@ func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "want NAME<VALUE or NAME>VALUE, such as ttft<2s or ttft.p95<2s",
 		"ttft=2s":            "want NAME<VALUE or NAME>VALUE, such as ttft<2s or ttft.p95<2s",
-		"<2s":                "no metric: want one of ttft, output_tokens, request_rate, error-rate",
+		"<2s":                `no metric "": want one of ttft, output_tokens, request_rate, error-rate`,
 		"tftt<2s":            `no metric "tftt": want one of ttft, output_tokens, request_rate, error-rate`,
 		"error_rate<1":       `no metric "error_rate": did you mean error-rate?`,
 		"ttft.p95x<2s":       `no statistic "p95x": want one of mean, p50, p75, p90, p95, p99, max`,
-		"ttft.<2s":           "no statistic: want one of mean, p50, p75, p90, p95, p99, max",
+		"ttft.<2s":           `no statistic "": want one of mean, p50, p75, p90, p95, p99, max`,
 		"request_rate.p95<2": "request_rate.p95: a run has one request_rate: leave out .p95",
 		"ttft<2":             `"2": want a time with its unit, such as 2s or 50ms`,
 		"ttft<-2s":           `"-2s": want a time with its unit, such as 2s or 50ms`,

@@ -10,9 +10,11 @@ import (
 	"log"
 	"log/slog"
 	"net"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -176,7 +178,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	}
 	ctx, o := cmd.Context(), &f.options
 	noCores()
-	noBrokenPipes() // traffic goes on when nobody reads the log any more
+	signal.Ignore(syscall.SIGPIPE) // traffic goes on when the process that read the log has ended
 	source, err := tokensource.Resolve(ctx, f.tokenizer, hub.Options{})
 	if err != nil {
 		return fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err)

@@ -86,7 +86,7 @@ func TestConversionReadsSubagentsAsMeant(t *testing.T) {
 }
 
 // A subagent was sent to the background if the main agent asked before its first answer ended, unless that brought its result. At one
-// instant the main agent stands first, whoever arrived first.
+// instant the main agent stands first, also where another one arrived first.
 //
 // Covers C-33.
 func TestSubagentsInTheBackground(t *testing.T) {

@@ -163,13 +163,14 @@ func TestRemoverOfShardsKilledAtAnyStep(t *testing.T) {
 		}
 		kills++
 	}
-	_, err := Remove(withSteps(t, func(step, path string) error {
+	killed := durable.Options{Sync: unsynced.Sync, Heartbeat: time.Hour, Step: func(step, path string) error { // no beat is between two steps
 		kill()
 		if kind := filepath.Base(path); step == "sync" && slices.Contains(mmapcache.Kinds(), kind) {
 			defer func() { syncs[kind]++ }() // those renames are on disk now
 		}
 		return nil
-	}), root, first, RemoveOptions{})
+	}}
+	_, err := Remove(durable.WithOptions(t.Context(), killed), root, first, RemoveOptions{})
 	require.NoError(t, err)
 	kill()
 	assert.Greater(t, kills, 30, "steps")

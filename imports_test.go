@@ -119,7 +119,7 @@ var imports = map[string][]string{
 	"capture/journal":     {"internal/durable"},
 	"capture":             {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "github.com/prometheus/client_golang", "golang.org/x/net"},
 	"capture/agents":      {"capture/journal", "capture/reply"},
-	"capture/finish":      {"capture/journal", "convert/weka", "internal/durable", "internal/regular"},
+	"capture/finish":      {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "golang.org/x/sync"},
 	"capture/session":     {"capture/canon", "capture/journal"},
 	"capture/coding":      {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":       {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},

@@ -33,7 +33,7 @@ type Capture struct {
 	flights  flights
 	full     atomic.Bool   // the disk is
 	patience time.Duration // how long the end waits for workers that get nothing done
-	turns    chan struct{} // of sessions that are finished: takers wait while it is full
+	turns    chan struct{} // of sessions that are finished, beside traffic as many as workers: takers wait while it is full
 
 	randomMu sync.Mutex // of options.Random
 
@@ -57,10 +57,6 @@ var (
 // patience is how long the end waits at least for workers and disks that get nothing done.
 const patience = 10 * time.Second
 
-// finishers is how many sessions are finished at once when no traffic is left: they wait for the disk more than they compute. Beside
-// traffic there are as many as workers.
-const finishers = 16
-
 // New opens the directory of a capture. Serve finishes the journals that a crash left there, beside the traffic. ctx has the options of
 // internal/durable, and ends the lease of the directory.
 func New(ctx context.Context, o Options) (*Capture, error) {
@@ -73,7 +69,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	}
 	c := &Capture{
 		options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics(o.Now), recorders: map[*recorder]bool{}, silent: true,
-		patience: max(o.Drain, patience), turns: make(chan struct{}, max(o.Workers, finishers)),
+		patience: max(o.Drain, patience), turns: make(chan struct{}, max(o.Workers, finish.Together)),
 	}
 	for range cap(c.turns) - o.Workers { // until there is no traffic any more
 		c.turns <- struct{}{}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
 )
 
@@ -41,24 +42,21 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 
 // recover finishes the journals that a crash left, until ctx ends.
 func (c *Capture) recover(ctx context.Context) {
-	var errs []error
-	for _, trace := range c.left {
-		if ctx.Err() != nil {
-			errs = append(errs, ctx.Err())
-			break
-		}
-		r, err := c.finish(trace)
+	err := finish.Each(ctx, c.folder, c.left, func(k int) error {
+		c.turns <- struct{}{}
+		r, err := c.finish(c.left[k])
+		<-c.turns
 		if err == nil {
 			c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
 		} else {
-			errs = append(errs, fmt.Errorf("%s: %w", c.folder.Path(trace), err))
 			c.mu.Lock()
 			c.failed++
 			c.mu.Unlock()
 		}
 		c.recovered.Add(1)
-	}
-	if err := errors.Join(errs...); err != nil { // of the disk: traffic is carried all the same
+		return err
+	})
+	if err != nil { // of the disk: traffic is carried all the same
 		c.options.Log.Error("journals that were left could not be finished: agentx capture finish does it later", "error", err)
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/internal/durable"
@@ -80,24 +83,45 @@ func writeFile(o durable.Options, path string, data []byte) error {
 	return o.WriteFile(path, data)
 }
 
+// Together is how many journals are finished at once where nothing else is to be done: each waits for the disk more than it computes.
+const Together = 16
+
 // Recover finishes the journals that a crash left. No session may be open. It goes on after an error, and returns all of them at the
-// end.
+// end. The results are in the order of the traces.
 func Recover(ctx context.Context, folder *journal.Folder) (list []Result, err error) {
 	traces, err := folder.Unfinished()
 	if err != nil {
 		return nil, err
 	}
-	var errs []error
-	for _, trace := range traces {
-		if err := context.Cause(ctx); err != nil {
-			return list, errors.Join(append(errs, err)...)
-		}
-		r, err := Finish(ctx, folder, trace)
+	results := make([]Result, len(traces))
+	err = Each(ctx, folder, traces, func(k int) (err error) {
+		results[k], err = Finish(ctx, folder, traces[k])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", folder.Path(trace), err))
-		} else {
-			list = append(list, r)
+			results[k].Trace = ""
 		}
+		return err
+	})
+	return slices.DeleteFunc(results, func(r Result) bool { return r.Trace == "" }), err
+}
+
+// Each finishes the journals of traces by their indexes, Together at once, until ctx ends. It goes on after an error, and returns all
+// of them, each with the path of its journal, in the order of the traces.
+func Each(ctx context.Context, folder *journal.Folder, traces []string, finish func(k int) error) error {
+	errs := make([]error, len(traces)+1)
+	var group errgroup.Group
+	group.SetLimit(Together)
+	for k, trace := range traces {
+		if ctx.Err() != nil {
+			errs[len(traces)] = context.Cause(ctx)
+			break
+		}
+		group.Go(func() error {
+			if err := finish(k); err != nil {
+				errs[k] = fmt.Errorf("%s: %w", folder.Path(trace), err)
+			}
+			return nil
+		})
 	}
-	return list, errors.Join(errs...)
+	_ = group.Wait()
+	return errors.Join(errs...)
 }

@@ -1,12 +1,14 @@
 package capture
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,24 +60,29 @@ func TestEndWhileJournalsAreFinished(t *testing.T) {
 	require.NotContains(t, r.logged.String(), "ERROR")
 }
 
-// When no traffic is left, many sessions are finished at once: each waits for the disk.
-func TestSessionsAreFinishedTogether(t *testing.T) {
-	const n = 10
-	var noted atomic.Int64
-	together := make(chan struct{})
-	ctx := durable.WithOptions(t.Context(), durable.Options{Step: func(step, path string) error {
+// together is a context under which n notes are begun before the first is written: who writes them one by one fails.
+func together(t *testing.T, n int64) (ctx context.Context, noted *atomic.Int64) {
+	noted = new(atomic.Int64)
+	all := make(chan struct{})
+	return durable.WithOptions(t.Context(), durable.Options{Step: func(step, path string) error {
 		if step == "create" && strings.Contains(path, journal.NotesDir) {
 			if noted.Add(1) == n {
-				close(together)
+				close(all)
 			}
 			select {
-			case <-together:
+			case <-all:
 			case <-time.After(10 * time.Second):
 				return errors.New("alone")
 			}
 		}
 		return nil
-	}})
+	}}), noted
+}
+
+// When no traffic is left, many sessions are finished at once: each waits for the disk.
+func TestSessionsAreFinishedTogether(t *testing.T) {
+	const n = 10
+	ctx, noted := together(t, n)
 	r := startIn(t, ctx, mock.New(mock.Config{}), func(o *Options) { o.Workers = 1 })
 	for k := range n {
 		r.post(fmt.Sprintf("/s/%d/v1/messages", k), `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"Go on."}]}`)
@@ -83,6 +90,29 @@ func TestSessionsAreFinishedTogether(t *testing.T) {
 	require.Zero(t, noted.Load())
 	s, _ := r.end()
 	require.Equal(t, n, s.Traces, "%s", r.logged)
+}
+
+// So are journals that a crash left. Those of which one cannot be finished are named, the others come in their order.
+func TestLeftJournalsAreFinishedTogether(t *testing.T) {
+	dir := t.TempDir()
+	var traces []string
+	for k := range 10 {
+		traces = append(traces, fmt.Sprintf("cap-%08x", k))
+	}
+	leave(t, dir, traces...)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, journal.NotesDir, traces[4]+".json", "full"), 0o700))
+	folder, err := journal.OpenFolder(t.Context(), dir, journal.Options{})
+	require.NoError(t, err)
+	ctx, _ := together(t, int64(len(traces)-1)) // where a directory is, no note is begun
+	list, err := finish.Recover(ctx, folder)
+	require.ErrorContains(t, err, folder.Path(traces[4])+": ")
+	require.NotContains(t, err.Error(), "alone")
+	var finished []string
+	for _, r := range list {
+		finished = append(finished, r.Trace)
+	}
+	require.Equal(t, slices.Delete(traces, 4, 5), finished)
+	require.NoError(t, folder.Close())
 }
 
 // A trace never gets the id of another one in the directory, whatever is drawn.

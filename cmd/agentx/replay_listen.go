@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,8 @@ func (l *listenFlag) open(cmd *cobra.Command) (err error) {
 		return usageError{fmt.Errorf("--listen: %w", err)}
 	}
 	cmd.SetContext(context.WithValue(cmd.Context(), liveServer{}, l.server))
-	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet {
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	if !quiet || strings.HasSuffix(l.address, ":0") { // which nobody knows else
 		printError(cmd.ErrOrStderr(), "agentx: the run is served at "+l.server.URL()+" (also metrics, status)")
 	}
 	return nil

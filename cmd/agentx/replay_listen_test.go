@@ -36,7 +36,8 @@ func (s *served) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A run is served until those who watch it have the finished page; then the metrics are those of its summary. One who does not read
+// A run is served until those who watch it have the finished page; then the metrics are those of its summary. Its address is told also
+// with --quiet, where the port is one that is free. One who does not read
 // holds up nothing.
 //
 //
@@ -46,7 +47,7 @@ func TestListen(t *testing.T) {
 	at, server := stderr.at, mockServer(t, "status=500:0.1")
 	go func() {
 		ended <- run([]string{"replay", "demo", "--url", server, "--model", "mock", "--concurrency", "4", "--requests", "60", "--asap",
-			"--no-calibrate", "--scrape", "off", "--out", dir, "--listen", ":0"}, nil, new(strings.Builder), stderr)
+			"--no-calibrate", "--scrape", "off", "--out", dir, "--listen", ":0", "--quiet"}, nil, new(strings.Builder), stderr)
 	}()
 	url := <-at
 	silent, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))

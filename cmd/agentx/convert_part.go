@@ -40,13 +40,18 @@ func builderOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, er
 	if !inArray {
 		return partOfEnvironment(lookup, strings.Join(arrayVariables[:2], ", ")+" and "+arrayVariables[2])
 	}
-	var values [3]int
-	for k, name := range arrayVariables {
+	number := func(name string) (n int) {
 		text, _ := lookup(name)
-		if values[k], err = strconv.Atoi(text); err != nil {
-			return p, fmt.Errorf("%s=%s with SLURM_ARRAY_TASK_COUNT=%s: want a number", name, text, count)
+		n, wrong := strconv.Atoi(text)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("%s=%s with SLURM_ARRAY_TASK_COUNT=%s: want a number", name, text, count)
 		}
+		return n
 	}
-	of := max(1, values[2])
-	return replay.Part{Number: max(0, values[0]-values[1]) % of, Of: of}, nil // an array with a step, or with gaps, has other ids
+	id, first, of, step := number(arrayVariables[0]), number(arrayVariables[1]), number(arrayVariables[2]), 1
+	if _, stepped := lookup("SLURM_ARRAY_TASK_STEP"); stepped {
+		step = number("SLURM_ARRAY_TASK_STEP")
+	}
+	of, step = max(1, of), max(1, step)
+	return replay.Part{Number: max(0, id-first) / step % of, Of: of}, err // an array with gaps has other ids
 }

@@ -141,7 +141,13 @@ func (d *day) start() {
 	stdout, err := life.cmd.StdoutPipe()
 	require.NoError(d.t, err)
 	require.NoError(d.t, life.cmd.Start())
-	d.t.Cleanup(func() { _ = life.cmd.Process.Kill() })
+	d.t.Cleanup(func() {
+		_ = life.cmd.Process.Signal(syscall.SIGQUIT) // it prints what it does
+		_ = life.cmd.Wait()
+		if text, err := os.ReadFile(log.Name()); d.t.Failed() && life == d.live {
+			d.t.Logf("what the last one said (%v):\n%s", err, text[max(0, len(text)-1<<16):])
+		}
+	})
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
 		if url, ok := strings.CutPrefix(lines.Text(), "admin "); ok {

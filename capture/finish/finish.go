@@ -62,25 +62,17 @@ func setAside(folder *journal.Folder, trace string, data []byte, why error) (Res
 func (f *files) write(ctx context.Context, folder *journal.Folder) error {
 	o := durable.OptionsOf(ctx)
 	trace := filepath.Join(folder.Dir(), journal.TracesDir, f.Trace+".json")
-	err := writeFile(o, filepath.Join(folder.Dir(), journal.NotesDir, f.Trace+".json"), f.note)
+	err := o.WriteFile(filepath.Join(folder.Dir(), journal.NotesDir, f.Trace+".json"), f.note)
 	if err == nil && f.trace != nil {
 		if f.Bad {
 			trace += suffixBad
 		}
-		err = writeFile(o, trace, f.trace)
+		err = o.WriteFile(trace, f.trace)
 	}
 	if err != nil {
 		return err
 	}
 	return folder.Remove(f.Trace)
-}
-
-// writeFile makes a file appear whole, and removes what processes that were killed left of it.
-func writeFile(o durable.Options, path string, data []byte) error {
-	if err := durable.RemoveUnfinished(path); err != nil {
-		return err
-	}
-	return o.WriteFile(path, data)
 }
 
 // Together is how many journals are finished at once where nothing else is to be done: each waits for the disk more than it computes.

@@ -37,8 +37,8 @@ const (
 // ErrBusy is wrapped by the error of OpenFolder while another process has the directory.
 var ErrBusy = errors.New("another process captures into it")
 
-// OpenFolder takes the directory of a capture, which it creates where it is missing. It does not wait for another process. ctx
-// ends the lease, besides Close.
+// OpenFolder takes the directory of a capture, which it creates where it is missing. It does not wait for another process, and removes what
+// processes that were killed have left half written. ctx ends the lease, besides Close.
 func OpenFolder(ctx context.Context, dir string, o Options) (*Folder, error) {
 	for _, name := range []string{lockDir, journalDir, TracesDir, NotesDir} {
 		if err := durable.MkdirAll(dir, filepath.Join(dir, name)); err != nil {
@@ -51,7 +51,21 @@ func OpenFolder(ctx context.Context, dir string, o Options) (*Folder, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	for _, name := range []string{TracesDir, NotesDir} {
+		ofTrace := func(file string) bool { return traceOf(file) != "" }
+		if err := durable.RemoveUnfinished(filepath.Join(dir, name), ofTrace); err != nil {
+			return nil, errors.Join(err, lease.Release())
+		}
+	}
 	return &Folder{dir: dir, disk: disk{o, durable.OptionsOf(ctx)}, lease: lease, open: map[*Writer]bool{}}, nil
+}
+
+// traceOf returns the trace that a file of this name is of; "" if it is of none.
+func traceOf(file string) string {
+	if trace, _, _ := strings.Cut(file, "."); traceName.MatchString(trace) {
+		return trace
+	}
+	return ""
 }
 
 // Context ends when another process has taken the directory, because it saw no heartbeat of this one.
@@ -121,8 +135,8 @@ func (f *Folder) Traces() (traces []string, err error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if name, _, _ := strings.Cut(e.Name(), "."); traceName.MatchString(name) {
-				traces = append(traces, name)
+			if trace := traceOf(e.Name()); trace != "" {
+				traces = append(traces, trace)
 			}
 		}
 	}

@@ -74,18 +74,18 @@ func (f *File) Discard() error {
 	return err
 }
 
-// RemoveUnfinished removes what processes that were killed before Publish have left of a file under path. No other process may be
-// writing it.
-func RemoveUnfinished(path string) error {
-	dir, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
+// RemoveUnfinished removes what processes that were killed before Publish have left in a directory of the files whose names are given. No
+// other process may be writing these.
+func RemoveUnfinished(dir string, named func(name string) bool) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	errs := []error{err}
 	for _, e := range entries {
-		number, ok := strings.CutPrefix(e.Name(), prefix)
-		if ok && number != "" && strings.Trim(number, "0123456789") == "" {
+		hidden, ok := strings.CutPrefix(e.Name(), ".")
+		dot := strings.LastIndexByte(hidden, '.')
+		if ok && dot >= 0 && dot+1 < len(hidden) && strings.Trim(hidden[dot+1:], "0123456789") == "" && named(hidden[:dot]) {
 			errs = append(errs, os.Remove(filepath.Join(dir, e.Name())))
 		}
 	}

@@ -42,19 +42,21 @@ func TestDirectoryInTheWay(t *testing.T) {
 	require.NoError(t, CheckFile(filepath.Join(dir, "other")))
 }
 
-// What a killed process leaves of a file is removed; files of other names stay.
+// What a killed process leaves of files is removed; files of other names stay.
 func TestRemoveUnfinished(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "rows")
-	require.NoError(t, RemoveUnfinished(filepath.Join(dir, "nowhere", "rows")))
-	f, err := NewFile(path, Options{})
-	require.NoError(t, err)
-	require.NoError(t, f.file.Close())
-	others := map[string]string{"rows": "", ".rows": "", ".rows.": "", ".rows.12a": "", ".rows2.12": "", "rows.12": ""}
+	named := func(name string) bool { return name == "rows" || name == "rows.json" }
+	require.NoError(t, RemoveUnfinished(filepath.Join(dir, "nowhere"), named))
+	for _, name := range []string{"rows", "rows.json"} {
+		f, err := NewFile(filepath.Join(dir, name), Options{})
+		require.NoError(t, err)
+		require.NoError(t, f.file.Close())
+	}
+	others := map[string]string{"rows": "", ".rows": "", ".rows.": "", ".rows.12a": "", ".rows2.12": "", "rows.12": "", ".12": ""}
 	for name := range others {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	require.Len(t, files(t, dir), len(others)+1)
-	require.NoError(t, RemoveUnfinished(path))
+	require.Len(t, files(t, dir), len(others)+2)
+	require.NoError(t, RemoveUnfinished(dir, named))
 	require.Equal(t, others, files(t, dir))
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/report"
@@ -70,10 +71,9 @@ func (w *writer) write(ctx context.Context) error {
 	if err := w.remove(w.names.Ready); err != nil {
 		return err
 	}
-	for _, name := range w.names.all() {
-		if err := durable.RemoveUnfinished(w.path(name)); err != nil {
-			return err
-		}
+	names := w.names.all()
+	if err := durable.RemoveUnfinished(w.Out, func(name string) bool { return slices.Contains(names, name) }); err != nil {
+		return err
 	}
 	if len(w.run.Info.Phases) == 0 && w.run.Info.Facts == nil {
 		w.written.Missing = append(w.written.Missing, w.run.Dir+": when its phases started is not known: wall clocks count from the start of the run")

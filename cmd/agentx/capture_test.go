@@ -46,7 +46,10 @@ func startCapture(t *testing.T, flags ...string) *capturing {
 	}()
 	lines := bufio.NewReader(out)
 	first, err := lines.ReadString('\n')
-	require.NoError(t, err, c.stderr.String())
+	if err != nil {
+		require.NoError(t, <-ended, "%s", &c.stderr)
+	}
+	require.NoError(t, err)
 	c.traffic = strings.TrimSpace(strings.TrimPrefix(first, "listening "))
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
 	c.end = func() error { stop(); return <-ended }

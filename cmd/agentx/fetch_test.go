@@ -38,8 +38,6 @@ func hubs(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("COMMIT", h.Commit("semianalysisai/cc-traces-weka-062126", revision, files))
 }
 
-var hubsRunning = map[*testscript.TestScript]*fakehub.Hub{}
-
 // model OWNER/NAME DIR serves a directory as a model, from the hub of the script. $COMMIT is its commit.
 func model(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("COMMIT", startHub(ts).CommitModel(args[0], "main", hubFiles(ts, args[1])))
@@ -47,16 +45,14 @@ func model(ts *testscript.TestScript, neg bool, args []string) {
 
 // startHub returns the hub of the script, which runs until the script ends.
 func startHub(ts *testscript.TestScript) *fakehub.Hub {
-	if h := hubsRunning[ts]; h != nil {
-		return h
+	servers := serversOf(ts)
+	if servers.hub != nil {
+		return servers.hub
 	}
 	h := fakehub.New()
 	ts.Check(h.Listen())
-	hubsRunning[ts] = h
-	ts.Defer(func() {
-		h.Close()
-		delete(hubsRunning, ts)
-	})
+	servers.hub = h
+	ts.Defer(h.Close)
 	ts.Setenv("HF_ENDPOINT", h.HubURL)
 	ts.Setenv("HF_HOME", ts.MkAbs("huggingface"))
 	return h

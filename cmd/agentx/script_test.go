@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	textcorpus "github.com/agentx/agentx/convert/corpus"
+	"github.com/agentx/agentx/hfsource/hub/fakehub"
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
@@ -47,6 +48,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("AGENTX_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("AGENTX_NO_CALIBRATE", "true") // two seconds of each replay
 			e.Setenv("AGENTX_SCRAPE", "off")        // two seconds at the end of each replay
+			e.Values["servers"] = &scriptServers{}
 			return os.CopyFS(filepath.Join(e.WorkDir, "cache", "arenas"), os.DirFS(filepath.Join(prepared, "arenas")))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -170,7 +172,13 @@ func tree(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(out.String()), 0o600))
 }
 
-var servers = map[*testscript.TestScript]*mock.Server{}
+// scriptServers are the servers that a script has started.
+type scriptServers struct {
+	mock *mock.Server
+	hub  *fakehub.Hub
+}
+
+func serversOf(ts *testscript.TestScript) *scriptServers { return ts.Value("servers").(*scriptServers) }
 
 // server FAULT... starts a mock server, whose address is then in $URL.
 func server(ts *testscript.TestScript, neg bool, args []string) {
@@ -182,12 +190,11 @@ func server(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	m := mock.New(config)
 	s := httptest.NewServer(m)
-	servers[ts] = m
+	serversOf(ts).mock = m
 	ts.Setenv("URL", s.URL)
 	ts.Defer(func() {
 		s.CloseClientConnections()
 		s.Close()
-		delete(servers, ts)
 	})
 }
 
@@ -195,12 +202,12 @@ func server(ts *testscript.TestScript, neg bool, args []string) {
 func arrived(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	waitFor(ts, func() bool { return servers[ts].Stats().OpenRequests >= int64(n) })
+	waitFor(ts, func() bool { return serversOf(ts).mock.Stats().OpenRequests >= int64(n) })
 }
 
 // asked N checks that the server has got N requests for completions.
 func asked(ts *testscript.TestScript, neg bool, args []string) {
-	if n := servers[ts].Stats().Requests; fmt.Sprint(n) != args[0] {
+	if n := serversOf(ts).mock.Stats().Requests; fmt.Sprint(n) != args[0] {
 		ts.Fatalf("%d requests, want %s", n, args[0])
 	}
 }

@@ -28,7 +28,7 @@ test-long:
 
 # Known defects of the conductor, put back in one by one from outside: the test that is there for each must fail.
 test-mutants:
-	AGENTX_MUTANTS=1 go test -run '^TestMutants$$' -count=1 -v ./replay
+	AGENTX_MUTANTS=1 go test -run '^TestMutants$$' -count=1 -timeout 60m -v ./replay
 
 # Every parser against what no one would write. FUZZTIME=10m for a release.
 FUZZTIME ?= 30s

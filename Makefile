@@ -16,7 +16,7 @@ build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o agentx ./cmd/agentx
 
 test:
-	CGO_ENABLED=0 go test ./...
+	CGO_ENABLED=0 go test -timeout 30m ./...
 
 # What takes minutes: all 600 public traces, digest by digest and token by token (they lie in ../shared or it skips);
 # conversions killed with -9 at hundreds of instants, on disks of every size that is too small, and a tiny cache with every
@@ -62,7 +62,7 @@ fuzz:
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:
-	go test -race -short ./capture/... ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/... ./report
+	go test -race -short -timeout 30m ./capture/... ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/... ./report
 
 # Two clients of a real NFS server, inside user-mode Linux: five minutes. Needs root and Debian packages, or it skips and
 # names them. NFS_RUN=Killed chooses among the scenarios; NFS_ROUNDS=40 reads for longer beside one who removes and makes.

@@ -63,8 +63,9 @@ function timeTicks(from, to, count) {
   return ticks;
 }
 
-// cleanNumber takes away what binary fractions add: 0.30000000000000004.
-function cleanNumber(value) { return Number(value.toPrecision(12)); }
+// cleanNumber takes away what binary fractions add: 0.30000000000000004. goja, which runs the tests, writes -9.999999999999999 with twelve
+// digits as .0.00000000000.
+function cleanNumber(value) { return value < 0 ? -cleanNumber(-value) : Number(value.toPrecision(12)); }
 
 // roundOut widens a range of values to where its ticks are, so that the topmost label is at the edge.
 function roundOut(from, to, log, count) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 // collector removes directories of one root: one run of GC or Remove.
 type collector struct {
 	root      string
+	disk      disk
 	now       time.Time     // by the clock of the file system
 	keep      time.Duration // after the last use
 	force     bool          // also datasets in use
@@ -33,7 +33,10 @@ type collector struct {
 	byName     map[string]*item           // by "kind/key"
 	names      map[string]map[string]bool // by key of a dataset that was read: its parts, each "kind/key"
 	unreadable map[string]bool            // by key of a dataset: its parts could not be told when it was last read
+	naming     map[string][]string        // by part, "kind/key": keys of the datasets that were read and name it
+	gone       map[string]bool            // by key of a dataset: it was removed, or in a dry run would be
 	notes      *durable.Notes             // of use
+	noted      bool                       // the notes were read
 	total      int64                      // bytes of the items that are left
 	report     *GCReport
 	errors     []error // the first maxErrors
@@ -60,8 +63,8 @@ func (it *item) name() string { return it.kind + "/" + it.key }
 
 func newCollector(root string, dryRun bool) *collector {
 	return &collector{
-		root: root, dryRun: dryRun, report: newReport(dryRun), notes: durable.NewNotes(useDirOf(root)),
-		byName: map[string]*item{}, names: map[string]map[string]bool{}, unreadable: map[string]bool{},
+		root: root, disk: realDisk(), dryRun: dryRun, report: newReport(dryRun), notes: durable.NewNotes(useDirOf(root)),
+		byName: map[string]*item{}, names: map[string]map[string]bool{}, unreadable: map[string]bool{}, naming: map[string][]string{}, gone: map[string]bool{},
 	}
 }
 
@@ -152,6 +155,7 @@ func (c *collector) finish() {
 		it := c.byName[r.Kind+"/"+r.Key]
 		if err := failed[it.name()]; err != nil {
 			it.freed = false
+			delete(c.gone, it.key)
 			c.keepItem(it, "it cannot be removed: "+err.Error())
 			c.addError(err)
 			continue
@@ -164,6 +168,9 @@ func (c *collector) finish() {
 
 func (c *collector) addRenamed(it *item, why string) {
 	it.freed = true
+	if it.kind == mmapcache.DatasetKind {
+		c.gone[it.key] = true
+	}
 	c.renamed = append(c.renamed, RemovedDirectory{c.path(it), it.kind, it.key, it.bytes, why})
 }
 
@@ -180,7 +187,7 @@ func (c *collector) keepItem(it *item, why string) {
 // scan lists the directories of the root.
 func (c *collector) scan() error {
 	for _, kind := range mmapcache.Kinds() {
-		keys, err := realDisk().keysOf(c.root, kind)
+		keys, err := c.disk.keysOf(c.root, kind)
 		if err != nil {
 			return err
 		}
@@ -227,15 +234,6 @@ func (c *collector) datasetsByUse() []*item {
 	list := c.datasets()
 	slices.SortStableFunc(list, func(a, b *item) int { return a.used.Compare(b.used) })
 	return list
-}
-
-// namedParts returns the parts that scanned datasets name, by "kind/key". freeAll skips them without a call of namedBy.
-func (c *collector) namedParts() map[string]bool {
-	named := map[string]bool{}
-	for _, names := range c.names {
-		maps.Copy(named, names)
-	}
-	return named
 }
 
 // free renames a directory away unless something needs it, and reports that. finish removes it.
@@ -292,7 +290,7 @@ func (c *collector) freeParts(ctx context.Context, dataset *item) error {
 		if err := c.stopped(ctx); err != nil {
 			return err
 		}
-		named, maybe, err := c.namedBy(part)
+		named, maybe, err := c.namedBy(part, known)
 		switch {
 		case err != nil:
 			return err
@@ -309,10 +307,10 @@ func (c *collector) freeParts(ctx context.Context, dataset *item) error {
 // rename renames a directory away. It checks that the directory is unneeded before it marks it, so that no process waits for a
 // mark in vain, and again after that, when a process that begins to use the directory waits.
 func (c *collector) rename(it *item) error {
-	if err := c.checkUnneeded(it); err != nil || c.dryRun {
+	if err := c.checkUnneeded(it, known); err != nil || c.dryRun {
 		return err
 	}
-	err := c.removal.Remove(it.name(), func() error { return c.checkUnneeded(it) })
+	err := c.removal.Remove(it.name(), func() error { return c.checkUnneeded(it, fresh) })
 	var stays neededError
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, durable.ErrLost) && !errors.As(err, &stays) { // another process was faster
 		if _, err = os.Lstat(c.path(it)); err == nil {

@@ -222,9 +222,9 @@ func TestGCKeepsDatasetsUsedSinceTheScan(t *testing.T) {
 	it := &item{kind: mmapcache.DatasetKind, key: first, used: now.Add(-5 * time.Hour)}
 	c := newCollector(root, false)
 	c.now = now
-	require.Error(t, c.checkUnneeded(it))
+	require.Error(t, c.checkUnneeded(it, fresh))
 	c.requested = true
-	require.NoError(t, c.checkUnneeded(it))
+	require.NoError(t, c.checkUnneeded(it, fresh))
 }
 
 // While one process removes from a root, GC and Remove of other processes wait or fail.

@@ -149,13 +149,7 @@ func (c *collector) freeAll(ctx context.Context, o GCOptions) error {
 	}
 	datasets := c.datasetsByUse()
 	c.each(ctx, datasets, c.freeDamaged)
-	named := c.namedParts()
-	c.each(ctx, c.parts(), func(it *item) error {
-		if named[it.name()] {
-			return nil
-		}
-		return c.freeUnnamed(it)
-	})
+	c.each(ctx, c.parts(), c.freeUnnamed)
 	c.each(ctx, datasets, func(it *item) error {
 		unused := c.now.Sub(it.used)
 		if it.damaged || o.MaxAge <= 0 || unused <= o.MaxAge {
@@ -198,7 +192,7 @@ func (c *collector) freeDamaged(dataset *item) error {
 }
 
 func (c *collector) freeUnnamed(part *item) error {
-	switch named, maybe, err := c.namedBy(part); {
+	switch named, maybe, err := c.namedBy(part, known); {
 	case err != nil || named:
 		return err
 	case maybe != "":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/mmapcache"
@@ -19,10 +20,18 @@ type neededError struct {
 func (e neededError) Error() string { return e.why }
 func (e neededError) Unwrap() error { return e.is }
 
+// view says which notes of use, and which list of datasets, a check goes by.
+type view int
+
+const (
+	known view = iota // those that were read last: nothing is removed for what they say
+	fresh             // it reads them
+)
+
 // checkUnneeded returns a neededError if a directory must not be removed now. Another error says that it could not check.
-func (c *collector) checkUnneeded(it *item) error {
+func (c *collector) checkUnneeded(it *item, read view) error {
 	if it.kind != mmapcache.DatasetKind {
-		return c.checkPart(it)
+		return c.checkPart(it, read)
 	}
 	if err := c.checkPin(it); err != nil {
 		return err
@@ -34,7 +43,7 @@ func (c *collector) checkUnneeded(it *item) error {
 	if it.damaged && parts != nil {
 		return neededError{why: "it is whole again"}
 	}
-	if err := c.checkUsers(it); err != nil || it.damaged || c.requested {
+	if err := c.checkUsers(it, read); err != nil || it.damaged || c.requested {
 		return err
 	}
 	return c.checkAge(it)
@@ -48,9 +57,12 @@ func (c *collector) checkPin(dataset *item) error {
 	return err
 }
 
-func (c *collector) checkUsers(it *item) error {
-	if _, err := c.notes.Read(c.now); err != nil {
-		return err
+func (c *collector) checkUsers(it *item, read view) error {
+	if read == fresh || !c.noted {
+		if _, err := c.notes.Read(c.now); err != nil {
+			return err
+		}
+		c.noted = true
 	}
 	forced := c.force && it.kind == mmapcache.DatasetKind
 	if who := c.notes.Users(it.name()); who != "" && !forced {
@@ -64,17 +76,17 @@ func (c *collector) checkAge(dataset *item) error {
 	if ago := c.now.Sub(dataset.used); c.keep > 0 && ago < c.keep {
 		return neededError{why: fmt.Sprintf("used %s ago, less than %s", ageText(ago), ageText(c.keep))}
 	}
-	if now := lastUse(c.root, dataset.key); now != nil && now.After(dataset.used) {
+	if last := lastUse(c.root, dataset.key); last != nil && last.After(dataset.used) {
 		return neededError{why: "used meanwhile"}
 	}
 	return nil
 }
 
-func (c *collector) checkPart(part *item) error {
-	if err := c.checkUsers(part); err != nil || c.repair {
+func (c *collector) checkPart(part *item, read view) error {
+	if err := c.checkUsers(part, read); err != nil || c.repair {
 		return err
 	}
-	named, maybe, err := c.namedBy(part)
+	named, maybe, err := c.namedBy(part, read)
 	switch {
 	case named:
 		return neededError{why: "a dataset names it"}
@@ -84,38 +96,49 @@ func (c *collector) checkPart(part *item) error {
 	return err
 }
 
-// namedBy reports whether a dataset names a part, or why one may that cannot be read. It looks at the datasets that exist
-// now, for others may be published at any time. A dry run leaves out the datasets that it would have removed.
-func (c *collector) namedBy(part *item) (named bool, maybe string, err error) {
-	keys, err := realDisk().keysOf(c.root, mmapcache.DatasetKind)
-	if err != nil {
-		return false, "", err
-	}
-	for _, key := range keys {
-		if it := c.byName[mmapcache.DatasetKind+"/"+key]; c.dryRun && it != nil && it.freed {
-			continue
+// namedBy reports whether a dataset names a part, or why one may that cannot be read. A fresh view has the datasets that exist now,
+// for others may be published at any time; the known one has those that were read and not removed since.
+func (c *collector) namedBy(part *item, read view) (named bool, maybe string, err error) {
+	exists := func(key string) bool { return !c.gone[key] }
+	if read == fresh {
+		keys, err := c.disk.keysOf(c.root, mmapcache.DatasetKind)
+		if err != nil {
+			return false, "", err
 		}
-		if !c.unreadable[key] {
-			names, err := c.partsOf(key)
-			if names[part.name()] {
-				return true, "", nil
+		exists = func(key string) bool { return slices.Contains(keys, key) }
+		for _, key := range keys {
+			if c.names[key] == nil && !c.unreadable[key] { // one that is repaired meanwhile keeps its parts
+				_, _ = c.partsOf(key) // which notes an error
 			}
-			c.unreadable[key] = err != nil // and is not read for every part: one that is repaired meanwhile keeps its parts
 		}
-		if c.unreadable[key] {
-			maybe = fmt.Sprintf("dataset %s, which cannot be read, may name it", key)
+	}
+	if slices.ContainsFunc(c.naming[part.name()], exists) {
+		return true, "", nil
+	}
+	last := ""
+	for key := range c.unreadable {
+		if exists(key) {
+			last = max(last, key)
 		}
+	}
+	if last != "" {
+		maybe = fmt.Sprintf("dataset %s, which cannot be read, may name it", last)
 	}
 	return false, maybe, nil
 }
 
 // partsOf returns the parts that a dataset names, each "kind/key", nil for a dataset that does not exist any more. A key means
 // content, so partsOf reads each manifest once.
-func (c *collector) partsOf(key string) (map[string]bool, error) {
+func (c *collector) partsOf(key string) (names map[string]bool, err error) {
 	if names, ok := c.names[key]; ok {
 		return names, nil
 	}
-	m, err := realDisk().ReadManifest(c.root, mmapcache.DatasetKind, key, "")
+	defer func() {
+		if delete(c.unreadable, key); err != nil {
+			c.unreadable[key] = true
+		}
+	}()
+	m, err := c.disk.ReadManifest(c.root, mmapcache.DatasetKind, key, "")
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(mmapcache.DatasetPath(c.root, key)); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
@@ -128,9 +151,13 @@ func (c *collector) partsOf(key string) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", mmapcache.DatasetPath(c.root, key), err)
 	}
-	names := make(map[string]bool, len(parts))
+	names = make(map[string]bool, len(parts))
 	for _, part := range parts {
-		names[part.Name()] = true
+		name := part.Name()
+		if !names[name] {
+			c.naming[name] = append(c.naming[name], key)
+		}
+		names[name] = true
 	}
 	c.names[key] = names
 	return names, nil

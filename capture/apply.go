@@ -2,6 +2,7 @@ package capture
 
 import (
 	"crypto/sha256"
+	"slices"
 	"sort"
 
 	"github.com/agentx/agentx/capture/agents"
@@ -78,7 +79,7 @@ func (r *recorder) number(q int, req *request, p *prompt) journal.Reason {
 	predecessor := r.predecessor(req)
 	ids := journal.IDs{
 		Q: q, Model: r.model(p.canon.Model), Stream: p.canon.Stream, In: blocks.Tokens, Tools: blocks.Tools, System: blocks.System,
-		Base: blocks.Base, Keep: blocks.Keep, New: blocks.New, Media: p.canon.MediaTokens, Input: r.tree.InputKinds(q, predecessor),
+		Base: blocks.Base, Keep: blocks.Keep, New: blocks.New, Media: p.canon.MediaTokens, Input: r.tree.InputKinds(q, predecessor, r.sharedWith(predecessor)),
 	}
 	if place != req.ticket.Place {
 		ids.Moved = &place
@@ -125,7 +126,7 @@ func (r *recorder) model(name string) int {
 func (r *recorder) predecessor(req *request) int {
 	best, most, last := -1, 0, int64(-1)
 	arrived := millis(req.ticket.T)
-	for _, s := range r.shared {
+	for _, s := range slices.Backward(r.shared) { // the latest has most of them, as a rule
 		if s.Blocks == 0 || s.Blocks < most {
 			continue
 		}
@@ -133,7 +134,7 @@ func (r *recorder) predecessor(req *request) int {
 		if before.place.Agent != req.place.Agent || before.end < 0 || before.end > arrived || !before.reply.recorded() {
 			continue
 		}
-		if s.Blocks > most || before.end >= last {
+		if s.Blocks > most || before.end > last {
 			best, most, last = s.Q, s.Blocks, before.end
 		}
 	}

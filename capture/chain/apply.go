@@ -185,8 +185,8 @@ func (t *Tree) AppendShared(list []Shared, q int) []Shared {
 
 // InputKinds returns the kinds of content that request q adds to its predecessor, -1 for none: of the segments behind those that
 // both have, without the first ones of the assistant, which repeat what it answered. It is all of q if less than half of the
-// predecessor's blocks are in q.
-func (t *Tree) InputKinds(q, predecessor int) (kinds journal.Kinds) {
+// predecessor's blocks are in q, which are as many as shared says.
+func (t *Tree) InputKinds(q, predecessor, shared int) (kinds journal.Kinds) {
 	i, found := t.index(q)
 	if !found {
 		return 0
@@ -195,7 +195,7 @@ func (t *Tree) InputKinds(q, predecessor int) (kinds journal.Kinds) {
 	if j, found := t.index(predecessor); found && predecessor < q {
 		p := &t.requests[j]
 		blocks := int(p.tokens) / t.options.BlockSize
-		if 2*t.sharedWith(i, j) >= blocks {
+		if 2*shared >= blocks {
 			common = t.common(r.node, p.node)
 		}
 	}
@@ -218,11 +218,6 @@ func (t *Tree) kindsBehind(from, to uint32) (kinds journal.Kinds) {
 		kinds |= repeated
 	}
 	return kinds
-}
-
-// sharedWith returns how many blocks two requests share, by index.
-func (t *Tree) sharedWith(i, j int) int {
-	return t.AppendShared(nil, int(t.requests[i].q))[j].Blocks
 }
 
 // common returns the last segment that is before or at both of two nodes.

@@ -92,7 +92,7 @@ func TestReadIsParseAndPrepare(t *testing.T) {
 			require.NoError(rt, err)
 			require.Equal(rt, apply(t, plain, q, parse(t, format, body)), got, body)
 			require.Equal(rt, plain.AppendIDs(nil, q), tree.AppendIDs(nil, q))
-			require.Equal(rt, plain.InputKinds(q, q-1), tree.InputKinds(q, q-1))
+			require.Equal(rt, kindsOf(plain, q, q-1), kindsOf(tree, q, q-1))
 			require.Equal(rt, parse(t, format, body).MediaTokens, prompt.MediaTokens)
 		}
 		require.Equal(rt, plain.Nodes(), tree.Nodes())

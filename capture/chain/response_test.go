@@ -124,7 +124,18 @@ func TestTypesOfTheNewInput(t *testing.T) {
 		{body(user, answer, `{"role":"user","content":[{"type":"image"}]}`), 0, journal.Text},
 	} {
 		apply(t, tree, q, c.prompt)
-		require.Equal(t, c.want, tree.InputKinds(q, c.predecessor), q)
+		require.Equal(t, c.want, kindsOf(tree, q, c.predecessor), q)
 	}
-	require.Zero(t, tree.InputKinds(99, 0))
+	require.Zero(t, tree.InputKinds(99, 0, 0))
+}
+
+// kindsOf returns the kinds that a request adds to an earlier one.
+func kindsOf(t *Tree, q, predecessor int) journal.Kinds {
+	shared := 0
+	for _, s := range t.AppendShared(nil, q) {
+		if s.Q == predecessor {
+			shared = s.Blocks
+		}
+	}
+	return t.InputKinds(q, predecessor, shared)
 }

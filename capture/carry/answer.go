@@ -38,6 +38,8 @@ func why(err error) string {
 	switch {
 	case errors.As(err, &name):
 		return "its name has no address"
+	case errors.Is(err, errNoConnection) && errors.As(err, &wait) && wait.Timeout():
+		return "it takes no connection in time"
 	case errors.Is(err, errNoConnection):
 		return "it takes no connection"
 	case errors.As(err, &trust):

@@ -104,7 +104,7 @@ func TestUpstreamThatTakesNoConnectionIs502(t *testing.T) {
 		m, err := readMessage(send(c, post), false)
 		require.NoError(t, err)
 		require.Equal(t, "HTTP/1.1 502", m.first)
-		require.Contains(t, m.body, "it takes no connection")
+		require.Contains(t, m.body, "it takes no connection in time")
 		require.Equal(t, 10*time.Second, time.Since(begin))
 		require.Equal(t, Unreachable, o.one(t).ends[0].Outcome)
 		c.Close()

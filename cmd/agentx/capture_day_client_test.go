@@ -286,7 +286,7 @@ func (c *dayClient) ask(ask dayAsk) bool {
 		c.d.mu.Lock()
 		defer c.d.mu.Unlock()
 		if len(c.d.unexplained) < 50 {
-			c.d.unexplained = append(c.d.unexplained, fmt.Sprintf("client %d, %+v: %s: status %d, %v, %q of %q", c.n, ask.dayCase, why, r.status, r.err, end(r.body), end(r.sent)))
+			c.d.unexplained = append(c.d.unexplained, fmt.Sprintf("client %d, in life %d at %s, %+v: %s: status %d, %v, %q of %q", c.n, c.era/2, time.Now().Format(time.TimeOnly), ask.dayCase, why, r.status, r.err, end(r.body), end(r.sent)))
 		}
 		return false
 	}

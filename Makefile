@@ -144,7 +144,7 @@ test-oracle:
 		CGO_ENABLED=0 go test -run '^TestOracle' -count=1 -v ./convert
 
 # The bodies of requests: AIPerf 0.13.0 and agentx run the same command lines, on ten of the public traces, which lie in ../shared
-# or it skips. One lane and four, paced and flat out: about seven minutes.
+# or it skips. One lane and four, paced and flat out: a quarter of an hour.
 test-bodies:
 	@command -v python3 >/dev/null || { echo "test-bodies: skipped: there is no python3"; exit 0; }; \
 	test -e ../shared/corpus/traces || { echo "test-bodies: skipped: there are no traces in ../shared"; exit 0; }; \

@@ -188,10 +188,13 @@ func (s *sharding) buildUnit(lease *cachestore.Lease, k int) error {
 	b := &unitBuild{sharding: s, unit: s.units[k]}
 	defer b.discard()
 	err := b.run(ctx)
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, cachestore.ErrLost) {
+	if err == nil { // else another may build it
+		s.shards[k], s.built[k] = b.shards, b.built()
+		return nil
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, cachestore.ErrLost) {
 		return cause
 	}
-	s.shards[k], s.built[k] = b.shards, b.built()
 	return err
 }
 

@@ -20,12 +20,12 @@ type neededError struct {
 func (e neededError) Error() string { return e.why }
 func (e neededError) Unwrap() error { return e.is }
 
-// view says which notes of use, and which list of datasets, a check goes by.
+// view says by which notes of use, and which list of datasets, the collector checks.
 type view int
 
 const (
 	known view = iota // those that were read last: nothing is removed for what they say
-	fresh             // it reads them
+	fresh             // the collector reads them again
 )
 
 // checkUnneeded returns a neededError if a directory must not be removed now. Another error says that it could not check.

@@ -35,7 +35,7 @@ func (l *listenFlag) open(cmd *cobra.Command) (err error) {
 	}
 	cmd.SetContext(context.WithValue(cmd.Context(), liveServer{}, l.server))
 	quiet, _ := cmd.Flags().GetBool("quiet")
-	if !quiet || strings.HasSuffix(l.address, ":0") { // which nobody knows else
+	if !quiet || strings.HasSuffix(l.address, ":0") { // the user cannot know the port otherwise
 		printError(cmd.ErrOrStderr(), "agentx: the run is served at "+l.server.URL()+" (also metrics, status)")
 	}
 	return nil

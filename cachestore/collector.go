@@ -34,7 +34,6 @@ type collector struct {
 	names      map[string]map[string]bool // by key of a dataset that was read: its parts, each "kind/key"
 	unreadable map[string]bool            // by key of a dataset: its parts could not be told when it was last read
 	naming     map[string][]string        // by part, "kind/key": keys of the datasets that were read and name it
-	gone       map[string]bool            // by key of a dataset: it was removed, or in a dry run would be
 	notes      *durable.Notes             // of use
 	noted      bool                       // the notes were read
 	total      int64                      // bytes of the items that are left
@@ -64,7 +63,7 @@ func (it *item) name() string { return it.kind + "/" + it.key }
 func newCollector(root string, dryRun bool) *collector {
 	return &collector{
 		root: root, disk: realDisk(), dryRun: dryRun, report: newReport(dryRun), notes: durable.NewNotes(useDirOf(root)),
-		byName: map[string]*item{}, names: map[string]map[string]bool{}, unreadable: map[string]bool{}, naming: map[string][]string{}, gone: map[string]bool{},
+		byName: map[string]*item{}, names: map[string]map[string]bool{}, unreadable: map[string]bool{}, naming: map[string][]string{},
 	}
 }
 
@@ -155,7 +154,6 @@ func (c *collector) finish() {
 		it := c.byName[r.Kind+"/"+r.Key]
 		if err := failed[it.name()]; err != nil {
 			it.freed = false
-			delete(c.gone, it.key)
 			c.keepItem(it, "it cannot be removed: "+err.Error())
 			c.addError(err)
 			continue
@@ -168,9 +166,6 @@ func (c *collector) finish() {
 
 func (c *collector) addRenamed(it *item, why string) {
 	it.freed = true
-	if it.kind == mmapcache.DatasetKind {
-		c.gone[it.key] = true
-	}
 	c.renamed = append(c.renamed, RemovedDirectory{c.path(it), it.kind, it.key, it.bytes, why})
 }
 

@@ -99,7 +99,10 @@ func (c *collector) checkPart(part *item, read view) error {
 // namedBy reports whether a dataset names a part, or why one may that cannot be read. A fresh view has the datasets that exist now,
 // for others may be published at any time; the known one has those that were read and not removed since.
 func (c *collector) namedBy(part *item, read view) (named bool, maybe string, err error) {
-	exists := func(key string) bool { return !c.gone[key] }
+	exists := func(key string) bool {
+		it := c.byName[mmapcache.DatasetKind+"/"+key]
+		return it == nil || !it.freed // a dry run leaves out the datasets that it would have removed
+	}
 	if read == fresh {
 		keys, err := c.disk.keysOf(c.root, mmapcache.DatasetKind)
 		if err != nil {

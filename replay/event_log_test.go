@@ -270,7 +270,7 @@ func TestEventLogsOfPlans(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, map[string]int{"default": 42, "aiperf-0.13": 40, "agentx-v1.0.5": 41}, ran)
+	require.Equal(t, map[string]int{"default": 42, "aiperf-0.13": 40, "agentx-1.0.12": 41}, ran)
 }
 
 // plans returns the plans of the trees in the order in which they are opened. ok is false if one is none.

@@ -81,7 +81,7 @@ func TestHeaderGolden(t *testing.T) {
 			o.Endpoint, o.APIKey = payload.Messages, "k"
 			o.Header = []wire.HeaderField{{Name: "Anthropic-Version", Value: "2030-01-01"}, {Name: "X-API-Key", Value: "mine"}, {Name: "Authorization", Value: "Bearer b"}}
 		}, "/v1/messages", "Anthropic-Version: 2030-01-01\r\nX-API-Key: mine\r\nAuthorization: Bearer b\r\n", "X-Correlation-ID: ID\r\n", "X-Session-Affinity: ID\r\n"},
-		{"no affinity", func(o *Options) { s, _ := preset.Named("agentx-v1.0.5"); o.Switches = &s }, "/v1/completions", "", "X-Correlation-ID: ID\r\n", ""},
+		{"no affinity", func(o *Options) { s, _ := preset.Named("agentx-1.0.12"); o.Switches = &s }, "/v1/completions", "", "X-Correlation-ID: ID\r\n", ""},
 		{"another correlation header", func(o *Options) { o.SessionHeader.Correlation = "X-Conversation" }, "/v1/completions", "", "X-Conversation: ID\r\n", "X-Session-Affinity: ID\r\n"},
 		{"more session headers", func(o *Options) {
 			o.SessionHeader.More = []string{"X-Session-ID", "x-session-affinity", "X-SMG-Routing-Key", "X-Dynamo-Session-ID"}

@@ -147,7 +147,7 @@ func TestEventLogsOfAPlayer(t *testing.T) {
 			require.Equal(t, rowsOf(want.Sends), sortLog(sends))
 		})
 	}
-	require.Equal(t, map[string]int{"default": 36, "aiperf-0.13": 34, "agentx-v1.0.5": 35}, ran)
+	require.Equal(t, map[string]int{"default": 36, "aiperf-0.13": 34, "agentx-1.0.12": 35}, ran)
 }
 
 // A player needs no prompts, and says which options it cannot use.

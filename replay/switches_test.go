@@ -48,7 +48,7 @@ func TestSwitchesOfTheWire(t *testing.T) {
 	for name, want := range map[string]struct {
 		completed int
 		affinity  int64
-	}{"default": {0, 5}, "aiperf-0.13": {5, 5}, "agentx-v1.0.5": {5, 0}} {
+	}{"default": {0, 5}, "aiperf-0.13": {5, 5}, "agentx-1.0.12": {5, 0}} {
 		affinity.Store(0)
 		o := optionsFor(t, cachetest.Demo(t), url)
 		o.Requests, o.Switches = 5, under(t, name)
@@ -66,7 +66,7 @@ func TestLenientPreflight(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"error\":\"late\"}\n\ndata: [DONE]\n\n")
 	}))
-	for name, completed := range map[string]int{"default": 0, "aiperf-0.13": 3, "agentx-v1.0.5": 3} {
+	for name, completed := range map[string]int{"default": 0, "aiperf-0.13": 3, "agentx-1.0.12": 3} {
 		o := optionsFor(t, cachetest.Demo(t), url)
 		o.Requests, o.SkipPreflight, o.Switches = 3, false, under(t, name)
 		s, err := Run(t.Context(), o)
@@ -83,7 +83,7 @@ func TestCountGrace(t *testing.T) {
 	for name, want := range map[string]map[measure.Bucket]int{
 		"default":       {measure.Profiling: 1, measure.Cooldown: 1, measure.CancelledAtEnd: 1},
 		"aiperf-0.13":   {measure.Profiling: 2, measure.CancelledAtEnd: 1},
-		"agentx-v1.0.5": {measure.Profiling: 2, measure.CancelledAtEnd: 1},
+		"agentx-1.0.12": {measure.Profiling: 2, measure.CancelledAtEnd: 1},
 	} {
 		s := &simulation{script: func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 			return []time.Duration{time.Second, 15 * time.Second, time.Hour}[d.Lane], 0, ""
@@ -144,7 +144,7 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(o.Out, RunFile), []byte(strings.Replace(string(data), `"preset": "default"`, `"preset": "later"`, 1)), 0o600))
 	_, _, err = rebuildSummary(o.Out)
-	require.ErrorContains(t, err, `run.json: preset "later": want one of default, aiperf-0.13, agentx-v1.0.5`)
+	require.ErrorContains(t, err, `run.json: preset "later": want one of default, aiperf-0.13, agentx-1.0.12`)
 }
 
 // A preset over a cache of another profile is said, and so is a switch that the cache decides.
@@ -161,8 +161,8 @@ func TestPresetAndProfile(t *testing.T) {
 		{"default", "", false, ""},
 		{"default", "aiperf", true, "preset default: the cache has the profile aiperf: times follow the preset, prompts follow the profile, and " +
 			"the cache was built with NegativeDuration subtract, which stays in force instead of zero"},
-		{"agentx-v1.0.5", "aiperf", true, "preset agentx-v1.0.5: the cache was built with NegativeDuration subtract, which stays in force instead of zero"},
-		{"agentx-v1.0.5", "default", false, "preset agentx-v1.0.5: the cache has the profile default: times follow the preset, prompts follow the profile"},
+		{"agentx-1.0.12", "aiperf", true, "preset agentx-1.0.12: the cache was built with NegativeDuration subtract, which stays in force instead of zero"},
+		{"agentx-1.0.12", "default", false, "preset agentx-1.0.12: the cache has the profile default: times follow the preset, prompts follow the profile"},
 		{"aiperf-0.13", "default", false, "preset aiperf-0.13: the cache has the profile default: times follow the preset, prompts follow the profile, and " +
 			"the cache was built with NegativeDuration zero, which stays in force instead of subtract"},
 	} {

@@ -39,7 +39,7 @@ nothing, which a line of the log says; the others are refused, with what to do i
 has the table. The exit status is AIPerf's: 0 done, 1 failed, 2 for a wrong command line, 130
 interrupted.
 
-A run counts and plays as AIPerf 0.13.0 does. --as agentx-v1.0.5, and every flag that only the AIPerf
+A run counts and plays as AIPerf 0.13.0 does. --as agentx-1.0.12, and every flag that only the AIPerf
 of InferenceX has, choose that one.`,
 		Example: `  agentx aiperf profile --model m --url 127.0.0.1:8000 --streaming --input-file traces/ --custom-dataset-type weka_trace --concurrency 8 --benchmark-duration 60
   agentx aiperf profile --dry-run --model m --streaming --public-dataset semianalysis_cc_traces_weka_062126 --scenario inferencex-agentx-mvp --concurrency 64

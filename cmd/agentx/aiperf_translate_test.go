@@ -79,7 +79,7 @@ func TestTranslateAIPerf(t *testing.T) {
 		{"goodput", "--goodput 'time_to_first_token:2000 itl:50.5'", baseHead + baseData + baseSeed + baseLoad + " --slo 'ttft<=2000ms' --slo 'itl<=50.5ms'" + baseTail},
 		{"no scraping", "--no-server-metrics", baseHead + baseData + baseSeed + baseLoad + " --scrape off" + baseTail},
 		{"off", "--ignore-trace-delays=false --use-legacy-max-tokens=false", baseHead + baseData + baseSeed + baseLoad + baseTail},
-		{"the other", "--as agentx-v1.0.5", strings.Replace(baseHead, "aiperf-0.13", "agentx-v1.0.5", 1) + baseData + baseSeed + baseLoad + baseTail},
+		{"the other", "--as agentx-1.0.12", strings.Replace(baseHead, "aiperf-0.13", "agentx-1.0.12", 1) + baseData + baseSeed + baseLoad + baseTail},
 		{"scenario", "--scenario inferencex-agentx-mvp --unsafe-override --warmup-grace-period 6",
 			baseHead + baseData + baseSeed + " --scenario inferencex-agentx-mvp --unsafe-override" + baseLoad + " --set WarmupGrace=6s --out out --overwrite --report aiperf"},
 	} {
@@ -115,13 +115,13 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 		"AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES=0", "AIPERF_DATASET_CONFIGURATION_TIMEOUT=1800", "AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT=1800",
 		"AIPERF_UI_REALTIME_METRICS_ENABLED=true", "AGENTX_TOKENIZER=o200k_base", "AIPERF_WARMUP_REQUESTS_PER_LANE=10")
 	require.Empty(t, errorsOf(tn))
-	assert.Equal(t, "agentx replay hf://datasets/semianalysisai/cc-traces-weka-062126-256k --profile aiperf --preset agentx-v1.0.5 --url http://localhost:8888/v1/chat/completions"+
+	assert.Equal(t, "agentx replay hf://datasets/semianalysisai/cc-traces-weka-062126-256k --profile aiperf --preset agentx-1.0.12 --url http://localhost:8888/v1/chat/completions"+
 		" --model served --limit-traces 393 --max-context 262144 --set TraceIdleCap=300s --seed 42 --tokenizer o200k_base --scenario inferencex-agentx-mvp"+
 		" --concurrency 64 --duration 3600s --max-error-rate 0.10 --start sampled --set StartMinRatio=0.25 --set StartMaxRatio=0.75 --warmup requests=10"+
 		" --set WarmupGrace=1800s --slice-duration 1s --scrape http://localhost:8888/metrics --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
 		` --extra-body '{"chat_template_kwargs":"x"}' --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.line())
 	assert.Equal(t, []string{
-		"--warmup-requests-per-lane: only the line of InferenceX has it: --preset agentx-v1.0.5",
+		"--warmup-requests-per-lane: only the line of InferenceX has it: --preset agentx-1.0.12",
 		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server may count other lengths",
 		"--tokenizer-trust-remote-code: agentx runs no code of a repository",
 		"--no-gpu-telemetry: agentx collects none",
@@ -163,7 +163,7 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 		"--server-metrics a --no-server-metrics":              "--server-metrics and --no-server-metrics: want one of the two",
 		"--public-dataset semianalysis_cc_traces_weka_062126": "--input-file and --public-dataset: want one of the two",
 		"--warmup-requests-per-lane 1 --as aiperf-0.13":       "--warmup-requests-per-lane and --as aiperf-0.13: that release does not have this flag",
-		"--as aiperf-0.14":                                    "--as aiperf-0.14: want aiperf-0.13 or agentx-v1.0.5; did you mean aiperf-0.13?",
+		"--as aiperf-0.14":                                    "--as aiperf-0.14: want aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?",
 		"--model a,b":                                         "not supported: --model: several models: the recorded models become one here: want one name",
 		"--request-timeout-seconds x":                         "--request-timeout-seconds x: want a number of seconds, none below 0",
 		"--header Authorization=secret":                       "--header: want KEY:VALUE, with commas between, or a JSON object",
@@ -243,7 +243,7 @@ func TestEveryAIPerfFlagIsToldOrTranslated(t *testing.T) {
 			case aiperfMeaningless:
 				assert.Contains(t, told, name)
 				assert.Contains(t, told, f.about, name)
-				assert.Equal(t, plain, strings.Replace(tn.line(), "agentx-v1.0.5", "aiperf-0.13", 1), name)
+				assert.Equal(t, plain, strings.Replace(tn.line(), "agentx-1.0.12", "aiperf-0.13", 1), name)
 			default:
 				quiet := strings.Contains("--no-fixed-schedule --unsafe-override", name) || len(f.names) > 1 && f.takes == noValue
 				assert.True(t, told != "" || tn.line() != plain || quiet, "%s: nothing tells of it", name)

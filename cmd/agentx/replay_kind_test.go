@@ -12,8 +12,8 @@ func TestWrongWordsNameTheNearest(t *testing.T) {
 	for _, c := range []struct{ flags, want string }{
 		{"--payload antropic", "--payload antropic: want chat, anthropic, ids or text; did you mean anthropic?"},
 		{"--marker first_turn", "--marker first_turn: want off, first_turn_prefix, system_prefix, first_turn_suffix or system_suffix; did you mean first_turn_prefix?"},
-		{"--preset aiperf", "--preset aiperf: want default, aiperf-0.13 or agentx-v1.0.5; did you mean aiperf-0.13?"},
-		{"--preset x", "--preset x: want default, aiperf-0.13 or agentx-v1.0.5"},
+		{"--preset aiperf", "--preset aiperf: want default, aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?"},
+		{"--preset x", "--preset x: want default, aiperf-0.13 or agentx-1.0.12"},
 		{"--warmup request=5", "--warmup request=5: want none, primers, requests=R or duration=D; did you mean requests=R?"},
 		{"--set Start=sample", "--set Start=sample: want zero or sampled; did you mean sampled?"},
 		{"--scenario inferencex", "--scenario inferencex: want inferencex-agentx-mvp"},
@@ -34,7 +34,7 @@ func TestWrongWordsElsewhere(t *testing.T) {
 	assert.Contains(t, r.problems, ":1: payload: antropic: want chat, anthropic, ids or text; did you mean anthropic?\n")
 	for flags, want := range map[string]string{
 		"--endpoint-type message":               "not supported: --endpoint-type message: want chat, messages or completions; did you mean messages?",
-		"--as aiperf":                           "--as aiperf: want aiperf-0.13 or agentx-v1.0.5; did you mean aiperf-0.13?",
+		"--as aiperf":                           "--as aiperf: want aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?",
 		"--custom-dataset-type weka":            "not supported: --custom-dataset-type weka: want weka_trace or mooncake_trace; did you mean weka_trace?",
 		"--dataset-sampling-strategy sequental": "not supported: --dataset-sampling-strategy sequental: want sequential, random or shuffle; did you mean sequential?",
 	} {

@@ -97,7 +97,7 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		"config: other.yaml\n":                           `run.yaml:1: config: no switch, option or flag of a file has this name: the nearest are corpus, once, prefix`,
 		"set: [block_sise=64]\n":                         `run.yaml:1: set: block_sise=64: no switch, option or rule of the reconstruction has this name: the nearest are block_size, `,
 		"set: [Speed=2]\nSpeed: 3\n":                     `run.yaml:1: set: Speed=2 and run.yaml:2: Speed: 3: both set Speed: want one of the two`,
-		"preset: aiperf\n":                               `run.yaml:1: preset: aiperf: want default, aiperf-0.13 or agentx-v1.0.5`,
+		"preset: aiperf\n":                               `run.yaml:1: preset: aiperf: want default, aiperf-0.13 or agentx-1.0.12`,
 	} {
 		configFile(t, document)
 		lines := configErrors(t, "--config", "run.yaml")
@@ -129,11 +129,11 @@ func TestWhoHasTheLastWord(t *testing.T) {
 	t.Setenv("AGENTX_SPEED", "3")
 	t.Setenv("AGENTX_CONCURRENCY", "5")
 	t.Setenv("AGENTX_SET", "Anchor=zero")
-	t.Setenv("AGENTX_PRESET", "agentx-v1.0.5")
+	t.Setenv("AGENTX_PRESET", "agentx-1.0.12")
 	shown = shownConfig(t)
 	for name, want := range map[string][2]string{
-		"preset": {`"agentx-v1.0.5"`, "AGENTX_PRESET"}, "Speed": {`3`, "AGENTX_SPEED"}, "Anchor": {`"zero"`, "AGENTX_SET"},
-		"concurrency": {`5`, "AGENTX_CONCURRENCY"}, "JoinTiming": {`"timed"`, "preset agentx-v1.0.5"}, "Grace": {`60`, "run.yaml:6"},
+		"preset": {`"agentx-1.0.12"`, "AGENTX_PRESET"}, "Speed": {`3`, "AGENTX_SPEED"}, "Anchor": {`"zero"`, "AGENTX_SET"},
+		"concurrency": {`5`, "AGENTX_CONCURRENCY"}, "JoinTiming": {`"timed"`, "preset agentx-1.0.12"}, "Grace": {`60`, "run.yaml:6"},
 	} {
 		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
 	}

@@ -154,7 +154,7 @@ func TestConfigurationOfInferenceX(t *testing.T) {
 			var values map[string]struct{ Value any }
 			require.NoError(t, json.Unmarshal([]byte(stdout), &values))
 			for name, want := range map[string]any{
-				"scenario": "inferencex-agentx-mvp", "preset": "agentx-v1.0.5", "profile": "aiperf", "duration": 3600., "seed": 42., "limit-traces": 393.,
+				"scenario": "inferencex-agentx-mvp", "preset": "agentx-1.0.12", "profile": "aiperf", "duration": 3600., "seed": 42., "limit-traces": 393.,
 				"Start": "sampled", "StartMinRatio": .25, "StartMaxRatio": .75, "Warmup": "requests=10", "WarmupGrace": 1800.,
 				"TreeIdleCap": 300., "SystemIdleCap": 10., "FailedRequestThreshold": .1, "Marker": "first_turn_prefix",
 			} {

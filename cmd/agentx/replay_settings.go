@@ -76,10 +76,14 @@ func switchSettings() (list []setting) {
 		{name: "WarmupLeadCap", about: "what caps leads: SystemIdleCap, or TraceIdleCap"},
 		{name: "WarmupStage", about: "bounds that the pressure stage may have"},
 		{name: "HandoffOffset", about: "how sessions go on after the pressure stage"},
+		{name: "HandoffOrder", about: "what orders the pressure stage: the seed alone, or answers"},
+		{name: "WarmupOverflow", about: "a primer that overflows: another trace, or a failed warmup"},
 		{name: "MarkerPermitsWrap", about: "a marker permits more lanes than traces", kind: yesOrNo},
 		{name: "NegativeDuration", about: "only shown: fixed when the cache is built"},
 		{name: "CountGrace", about: "requests that end in the grace are headline", kind: yesOrNo},
 		{name: "LenientStreams", about: "status 200 with any content is a success", kind: yesOrNo},
+		{name: "OverflowWords", about: "texts of a context overflow: of all servers, or AIPerf's"},
+		{name: "FailedShare", about: "what failures are a share of: ended requests, or records"},
 		{name: "ThroughputWindow", about: "denominator of throughputs"},
 		{name: "ITLDivisor", about: "tokens that an ITL divides by"},
 		{name: "FlowCurve", about: "how tokens spread over time"},
@@ -162,7 +166,7 @@ var paceSettings = []setting{
 	{name: "TraceIdleCap", group: paceGroup, kind: longer.orOff(),
 		about: "longest idle time of a trace; TraceCap says how it acts",
 		apply: func(o *replay.Options, v any) { o.Limits.TraceIdle, _ = v.(time.Duration) }},
-	{name: "LaneStartCap", group: paceGroup, kind: longer.orOff(), value: replay.DefaultLaneStart,
+	{name: "LaneStartCap", group: paceGroup, kind: longer.orOff(), value: replay.DefaultLaneStart, under: map[string]any{preset.AgentX: nil},
 		about: "longest time to the first request of a lane",
 		apply: func(o *replay.Options, v any) { o.Limits.LaneStart = orReplayOff(v) }},
 }
@@ -207,6 +211,7 @@ var connectionSettings = []setting{
 		about: "how long an idle connection may be used again; 0: a connection for every request",
 		apply: func(o *replay.Options, v any) { o.KeepAlive = orReplayOff(v) }},
 	{name: "TCPUserTimeout", group: connectionGroup, kind: longer.orOff(), value: wire.DefaultUserTimeout,
+		under: map[string]any{preset.AgentX: harnessUserTimeout},
 		about: "longest time without an acknowledgement of sent bytes",
 		apply: func(o *replay.Options, v any) { o.TCPUserTimeout = orReplayOff(v) }},
 }
@@ -215,6 +220,9 @@ var reuses = map[string]wire.Reuse{"pooled": wire.Pooled, "sticky-user-sessions"
 
 // aiperfKeepAlive is how long AIPerf reuses an idle connection.
 const aiperfKeepAlive = 300 * time.Second
+
+// harnessUserTimeout is the TCPUserTimeout of the harness under its scenario agentx.
+const harnessUserTimeout = 900 * time.Second
 
 // prepareSettings say what happens before the first request.
 var prepareSettings = []setting{

@@ -32,7 +32,7 @@ func TestDeviations(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, s.Deviations(Default))
 	_, err = Recorded("aiperf", nil)
-	require.EqualError(t, err, `preset "aiperf": want one of default, aiperf-0.13, agentx-v1.0.5`)
+	require.EqualError(t, err, `preset "aiperf": want one of default, aiperf-0.13, agentx-1.0.12`)
 	_, err = Recorded(Default, map[string]json.RawMessage{"CountGrce": json.RawMessage("true")})
 	require.ErrorContains(t, err, `switches of preset default: json: unknown field "CountGrce"`)
 }

@@ -17,8 +17,20 @@ var Names = []string{Default, AIPerf, AgentX}
 const (
 	Default = "default"       // faithful to the recording
 	AIPerf  = "aiperf-0.13"   // AIPerf 0.13.0 as released
-	AgentX  = "agentx-v1.0.5" // the line of AIPerf that InferenceX pins
+	AgentX  = "agentx-1.0.12" // agentx-harness 1.0.12, whose command is `agentx profile`: AgentX results are made with it
 )
+
+// aliases are other names of presets, by which nothing is recorded. agentx-v1.0.5 was inferred from documents of the line of AIPerf
+// that the harness grew from.
+var aliases = map[string]string{"agentx-v1.0.5": AgentX}
+
+// Canonical returns the name of a preset by one of its names, and whether the one given is another.
+func Canonical(name string) (canonical string, alias bool) {
+	if c, ok := aliases[name]; ok {
+		return c, true
+	}
+	return name, false
+}
 
 // Switches are all switches. Their names, and the values as JSON, are those of doc/spec/replay.md 0.3.
 type Switches struct {
@@ -30,10 +42,14 @@ type Switches struct {
 	WarmupLeadCap     WarmupLeadCap
 	WarmupStage       WarmupStage
 	HandoffOffset     HandoffOffset
+	HandoffOrder      HandoffOrder
+	WarmupOverflow    WarmupOverflow
 	MarkerPermitsWrap bool             // a cache-bust marker permits more lanes than traces
 	NegativeDuration  NegativeDuration // fixed when a cache is built: shown, not resolved
 	CountGrace        bool             // requests that end within the grace belong to the headline numbers
 	LenientStreams    bool             // status 200 with any content is a success
+	OverflowWords     OverflowWords
+	FailedShare       FailedShare
 	ThroughputWindow  ThroughputWindow
 	ITLDivisor        ITLDivisor
 	FlowCurve         FlowCurve
@@ -114,6 +130,42 @@ type HandoffOffset string
 const (
 	HandoffRecorded    HandoffOffset = "recorded"     // at its recorded time from the origin of its tree
 	HandoffSinceReturn HandoffOffset = "since-return" // after its recorded delay, less the time since its last return
+)
+
+// HandoffOrder says what decides which request of a lane the pressure stage sends next, where several are due at one instant.
+type HandoffOrder string
+
+// The orders of the pressure stage.
+const (
+	OrderSeed    HandoffOrder = "seed"    // recorded starts, and recycled traces in the order of lanes: the seed alone
+	OrderArrival HandoffOrder = "arrival" // which answer came first
+)
+
+// WarmupOverflow says what a root request of the warmup does that does not fit the context.
+type WarmupOverflow string
+
+// The ends of a warmup.
+const (
+	OverflowRedraws WarmupOverflow = "redraw" // its lane draws another trace
+	OverflowFails   WarmupOverflow = "fail"   // the warmup fails, as after any other failure
+)
+
+// OverflowWords says by which texts an error is an overflow of the context.
+type OverflowWords string
+
+// The texts.
+const (
+	WordsOfServers OverflowWords = "servers" // those of all servers that are known
+	WordsOfAIPerf  OverflowWords = "aiperf"  // the four of AIPerf
+)
+
+// FailedShare says of what FailedRequestThreshold is a share.
+type FailedShare string
+
+// The shares.
+const (
+	ShareOfEnded   FailedShare = "ended"   // of requests that ended well or failed
+	ShareOfRecords FailedShare = "records" // of these and of overflows
 )
 
 // NegativeDuration says what a negative recorded duration does to the delay after it.

@@ -7,26 +7,30 @@ var defaultTreeIdleCap Seconds = 300
 var table = map[string]Switches{
 	Default: {
 		SpawnOffset: SpawnRecorded, JoinTiming: JoinTimed, Anchor: AnchorPhase, TreeIdleCap: &defaultTreeIdleCap, TraceCap: TraceCapRun,
-		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded, MarkerPermitsWrap: true,
+		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded,
+		HandoffOrder: OrderSeed, WarmupOverflow: OverflowRedraws, OverflowWords: WordsOfServers, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeZero, CountGrace: false, LenientStreams: false, ThroughputWindow: WindowBenchmark,
 		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, CoverageGate: true, AffinityHeader: true, SchemaVersion: Schema15,
 	},
 	AIPerf: {
 		SpawnOffset: SpawnBranch, JoinTiming: JoinImmediate, Anchor: AnchorZero, TreeIdleCap: nil, TraceCap: TraceCapLoad,
-		WarmupLeadCap: LeadCapTrace, WarmupStage: StageDuration, HandoffOffset: HandoffSinceReturn, MarkerPermitsWrap: true,
+		WarmupLeadCap: LeadCapTrace, WarmupStage: StageDuration, HandoffOffset: HandoffSinceReturn,
+		HandoffOrder: OrderArrival, WarmupOverflow: OverflowRedraws, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
 		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, CoverageGate: false, AffinityHeader: true, SchemaVersion: Schema14,
 	},
 	AgentX: {
 		SpawnOffset: SpawnBranch, JoinTiming: JoinTimed, Anchor: AnchorPhase, TreeIdleCap: nil, TraceCap: TraceCapRun,
-		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded, MarkerPermitsWrap: false,
-		NegativeDuration: NegativeZero, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowBenchmark,
-		ITLDivisor: DivisorOSL, FlowCurve: FlowEven, CoverageGate: true, AffinityHeader: false, SchemaVersion: Schema15,
+		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded,
+		HandoffOrder: OrderArrival, WarmupOverflow: OverflowFails, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfRecords, MarkerPermitsWrap: true,
+		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
+		ITLDivisor: DivisorOSL, FlowCurve: FlowChunks, CoverageGate: true, AffinityHeader: false, SchemaVersion: Schema14,
 	},
 }
 
 // Named returns the switches of a preset. ok is false for an unknown name.
 func Named(name string) (s Switches, ok bool) {
+	name, _ = Canonical(name)
 	s, ok = table[name]
 	if s.TreeIdleCap != nil { // a copy: the caller may change it
 		seconds := *s.TreeIdleCap
@@ -44,6 +48,10 @@ var Choices = map[string][]string{
 	"WarmupLeadCap":    {string(LeadCapSystem), string(LeadCapTrace)},
 	"WarmupStage":      {string(StageAny), string(StageDuration)},
 	"HandoffOffset":    {string(HandoffRecorded), string(HandoffSinceReturn)},
+	"HandoffOrder":     {string(OrderSeed), string(OrderArrival)},
+	"WarmupOverflow":   {string(OverflowRedraws), string(OverflowFails)},
+	"OverflowWords":    {string(WordsOfServers), string(WordsOfAIPerf)},
+	"FailedShare":      {string(ShareOfEnded), string(ShareOfRecords)},
 	"NegativeDuration": {string(NegativeZero), string(NegativeSubtract)},
 	"ThroughputWindow": {string(WindowBenchmark), string(WindowPhase)},
 	"ITLDivisor":       {string(DivisorFirstChunk), string(DivisorOSL)},

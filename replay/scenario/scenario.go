@@ -40,7 +40,7 @@ type Value struct{ Name, Value string }
 // All returns the scenarios.
 func All() []Scenario { return []Scenario{InferenceXAgentX()} }
 
-// InferenceXAgentX returns the scenario of InferenceX, as AIPerf 0.13.0 and its line agentx-v1.0.5 have it.
+// InferenceXAgentX returns the scenario of InferenceX, as AIPerf 0.13.0 and its line agentx-1.0.12 have it.
 func InferenceXAgentX() Scenario {
 	return Scenario{
 		Name:        "inferencex-agentx-mvp",

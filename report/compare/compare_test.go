@@ -64,7 +64,7 @@ func TestEachFieldAloneMakesTheBanner(t *testing.T) {
 		"dataset key":              func(m *modelled) { m.info.Dataset.Key = "other" },
 		"profile":                  func(m *modelled) { m.info.Dataset.Profile = "aiperf" },
 		"seed":                     func(m *modelled) { m.set("seed", "43") },
-		"preset":                   func(m *modelled) { m.info.Preset = "agentx-v1.0.5"; m.info.Switches = sameRules },
+		"preset":                   func(m *modelled) { m.info.Preset = "agentx-1.0.12"; m.info.Switches = sameRules },
 		"Speed":                    func(m *modelled) { m.set("Speed", "2") },
 		"max-context":              func(m *modelled) { m.set("max-context", "9000") },
 		"scenario":                 func(m *modelled) { m.info.Scenario = &measure.Scenario{Name: "inferencex-agentx-mvp"} },

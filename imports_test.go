@@ -189,7 +189,7 @@ func TestConductorCannotNameASwitch(t *testing.T) {
 	for i := range reflect.TypeFor[preset.Switches]().NumField() {
 		switches[reflect.TypeFor[preset.Switches]().Field(i).Name] = true
 	}
-	require.Len(t, switches, 19)
+	require.Len(t, switches, 23)
 	files, err := filepath.Glob("replay/conductor/*.go")
 	require.NoError(t, err)
 	for _, file := range files {

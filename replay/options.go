@@ -270,6 +270,9 @@ func (o Options) withDefaults() Options {
 		*d = max(*d, 0) // Off
 	}
 	orDefault(&o.Preset, preset.Default)
+	if name, alias := preset.Canonical(o.Preset); alias {
+		o.Preset, o.Provenance.PresetAlias = name, o.Preset
+	}
 	o.Switches = o.switches()
 	if o.Pace.KeepOrder == nil {
 		keep := o.Preset != preset.AIPerf

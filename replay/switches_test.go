@@ -161,8 +161,9 @@ func TestPresetAndProfile(t *testing.T) {
 		{"default", "", false, ""},
 		{"default", "aiperf", true, "preset default: the cache has the profile aiperf: times follow the preset, prompts follow the profile, and " +
 			"the cache was built with NegativeDuration subtract, which stays in force instead of zero"},
-		{"agentx-1.0.12", "aiperf", true, "preset agentx-1.0.12: the cache was built with NegativeDuration subtract, which stays in force instead of zero"},
-		{"agentx-1.0.12", "default", false, "preset agentx-1.0.12: the cache has the profile default: times follow the preset, prompts follow the profile"},
+		{"agentx-1.0.12", "aiperf", true, ""},
+		{"agentx-1.0.12", "default", false, "preset agentx-1.0.12: the cache has the profile default: times follow the preset, prompts follow the profile, and " +
+			"the cache was built with NegativeDuration zero, which stays in force instead of subtract"},
 		{"aiperf-0.13", "default", false, "preset aiperf-0.13: the cache has the profile default: times follow the preset, prompts follow the profile, and " +
 			"the cache was built with NegativeDuration zero, which stays in force instead of subtract"},
 	} {

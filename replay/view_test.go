@@ -220,9 +220,14 @@ func TestAnchorsOfPresets(t *testing.T) {
 // Covers T-16.
 func TestMarkersPermitLanesByPreset(t *testing.T) {
 	c := cachetest.Prepare(t, cachetest.TraceLine("a", 64, 64), "code")
-	for name, permitted := range map[string]bool{preset.Default: true, preset.AIPerf: true, preset.AgentX: false} {
+	for name, permitted := range map[string]bool{preset.Default: true, preset.AIPerf: true, preset.AgentX: true, "switched off": false} {
 		o := required(c)
 		o.Preset, o.Concurrency, o.Duration = name, 2, time.Second
+		if !permitted {
+			o.Preset = preset.Default
+			o.Switches = o.switches()
+			o.Switches.MarkerPermitsWrap = false
+		}
 		for _, marker := range []payload.MarkerTarget{payload.FirstTurnPrefix, payload.NoMarker} {
 			o.Marker = marker
 			r := newRun(o.withDefaults())

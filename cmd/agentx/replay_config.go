@@ -25,9 +25,19 @@ var notInFiles = []string{"config", "config-schema", "print-config", "help"}
 // anyCount is a number of things.
 var anyCount = whole(0, math.MaxInt)
 
+// presetKind is the name of a preset, also one of those that it had before.
+var presetKind = func() kind {
+	k := word(preset.Names...)
+	k.parse = func(text string) (any, bool) {
+		_, ok := preset.Named(text)
+		return text, ok
+	}
+	return k
+}()
+
 // flagKinds are the kinds of the flags whose values have a range or are words.
 var flagKinds = map[string]kind{
-	"preset":      word(preset.Names...),
+	"preset":      presetKind,
 	"concurrency": lanesKind(replay.MaxConcurrency),
 	"drain":       span,
 	"part":        partKind, "meet-timeout": longer,

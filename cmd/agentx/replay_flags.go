@@ -58,7 +58,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.flags = flags
 	registerAliases(flags, nil)
-	flags.StringVar(&f.preset, "preset", preset.Default, "values of all switches: default, faithful to the recording; aiperf-0.13, as AIPerf 0.13.0; agentx-1.0.12, as the AIPerf of InferenceX")
+	flags.StringVar(&f.preset, "preset", preset.Default, "values of all switches: default, faithful to the recording; aiperf-0.13, as AIPerf 0.13.0; agentx-1.0.12, as agentx-harness 1.0.12")
 	flags.StringVar(&f.config, "config", "", "YAML file with switches and options by their names, and flags by theirs (doc/replay.md)")
 	flags.BoolVar(&f.printConfig, "print-config", false, "print every switch and option with its value and its origin, as --config takes them, and send nothing")
 	flags.BoolVar(&f.configSchema, "config-schema", false, "print the JSON schema of --config, and send nothing")

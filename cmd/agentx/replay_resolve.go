@@ -23,7 +23,7 @@ type resolution struct {
 	given  []given
 	rules  []string // of the reconstruction, from --set
 	ruled  origin   // of the last of the rules
-	preset string
+	preset string // by the name that was given
 	values map[string]settled // by setting
 	*problems
 }
@@ -176,11 +176,12 @@ func (r *resolution) settle() {
 		r.preset = f.Value.String()
 		from.at = fromPreset + " " + r.preset
 	}
-	switches := presetValues(r.preset)
+	canonical, _ := preset.Canonical(r.preset)
+	switches := presetValues(canonical)
 	for k := range settings {
 		s := &settings[k]
 		v := settled{value: s.value, from: origin{fromDefault, fromDefault}}
-		if own, ok := s.under[r.preset]; ok {
+		if own, ok := s.under[canonical]; ok {
 			v = settled{value: own, from: from}
 		}
 		if s.apply == nil {

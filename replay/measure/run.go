@@ -21,6 +21,7 @@ type Run struct {
 	BenchmarkID string            `json:"benchmark_id,omitempty"` // of which markers are made; another one for each run of a list
 	Preparation []PreparationStep `json:"preparation"`            // before the first request, in order; nil: nothing was asked for
 	Preset      string            `json:"preset"`
+	PresetAlias string            `json:"preset_alias,omitempty"` // the name by which the preset was asked for, if it has another
 	Options     []Option          `json:"options"` // all options, also those with their defaults
 
 	Switches map[string]json.RawMessage `json:"switches"` // those that differ from the preset, by name

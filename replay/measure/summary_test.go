@@ -155,7 +155,7 @@ func TestThroughputWindow(t *testing.T) {
 		Window         string
 		Seconds, Value *float64
 	}
-	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 1, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
+	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 1, 1}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		switches, ok := preset.Named(c.Preset)
 		require.True(t, ok)
 		a := NewAggregate(Rules{PhaseWindow: switches.ThroughputWindow == preset.WindowPhase})

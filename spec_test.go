@@ -26,6 +26,7 @@ import (
 // such as "| T-14 | ...".
 var catalogues = map[string]string{
 	"T-":   "doc/spec/replay.md",         // tests, 10
+	"A-":   "doc/spec/replay.md",         // cases of the harness, 10.1
 	"INV-": "doc/spec/replay.md",         // invariants, 1.6
 	"M-":   "doc/spec/replay.md",         // markers, 5
 	"F":    "doc/spec/cache.md",          // failures, 2

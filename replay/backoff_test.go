@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -71,28 +72,38 @@ func TestBackOff(t *testing.T) {
 }
 
 // Failures end a run from the tenth request on that has ended, or from one on each lane. Overflows and cancelled requests count
-// neither way (H37).
+// neither way (H37), but with FailedShare records: there an overflow is one of those that failures are a share of.
+//
+//
 func TestTooManyFailedRequestsEndARun(t *testing.T) {
+	twoOverflowsTwoErrors := func(id int) wire.Category { // among the first 20
+		return map[int]wire.Category{3: wire.ContextOverflow, 4: wire.ContextOverflow, 5: wire.HTTPStatus, 19: wire.HTTPStatus}[id]
+	}
 	for name, c := range map[string]struct {
 		rate   float64
+		share  preset.FailedShare
 		lanes  int
 		fails  func(id int) wire.Category
 		sent   int
 		reason string
 	}{
-		"all":             {0.1, 1, func(int) wire.Category { return wire.HTTPStatus }, 10, "10 of 10 requests failed, a share above 0.1"},
-		"many lanes":      {0.1, 16, func(int) wire.Category { return wire.HTTPStatus }, 31, "16 of 16 requests failed, a share above 0.1"},
-		"at the limit":    {0.5, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id%2 == 1] }, 200, ""},
-		"later":           {0.1, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id >= 90] }, 101, "11 of 101 requests failed"},
-		"overflows":       {0.1, 1, func(int) wire.Category { return wire.ContextOverflow }, 200, ""},
-		"diluted not":     {0.1, 1, func(id int) wire.Category { return []wire.Category{wire.Timeout, wire.ContextOverflow}[min(1, id%3)] }, 28, "10 of 10 requests failed"},
-		"without a limit": {0, 1, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
+		"all":             {0.1, preset.ShareOfEnded, 1, func(int) wire.Category { return wire.HTTPStatus }, 10, "10 of 10 requests failed, a share above 0.1"},
+		"many lanes":      {0.1, preset.ShareOfEnded, 16, func(int) wire.Category { return wire.HTTPStatus }, 31, "16 of 16 requests failed, a share above 0.1"},
+		"at the limit":    {0.5, preset.ShareOfEnded, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id%2 == 1] }, 200, ""},
+		"later":           {0.1, preset.ShareOfEnded, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id >= 90] }, 101, "11 of 101 requests failed"},
+		"overflows":       {0.1, preset.ShareOfEnded, 1, func(int) wire.Category { return wire.ContextOverflow }, 200, ""},
+		"diluted not":     {0.1, preset.ShareOfEnded, 1, func(id int) wire.Category { return []wire.Category{wire.Timeout, wire.ContextOverflow}[min(1, id%3)] }, 28, "10 of 10 requests failed"},
+		"2 of 18":         {0.1, preset.ShareOfEnded, 1, twoOverflowsTwoErrors, 20, "2 of 18 requests failed, a share above 0.1"},
+		"2 of 20":         {0.1, preset.ShareOfRecords, 1, twoOverflowsTwoErrors, 200, ""},
+		"without a limit": {0, preset.ShareOfEnded, 1, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			switches, _ := preset.Named(preset.Default)
+			switches.FailedShare = c.share
 			s := &simulation{script: func(o conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 				return time.Second, 0, c.fails(o.ID)
 			}}
-			l := s.loop(Options{Concurrency: c.lanes, Requests: 200, FailedRequestThreshold: c.rate}, turnsOf{0, 0, 0})
+			l := s.loop(Options{Concurrency: c.lanes, Requests: 200, FailedRequestThreshold: c.rate, Switches: &switches}, turnsOf{0, 0, 0})
 			err := l.run()
 			require.Len(t, s.sent, c.sent)
 			require.Len(t, s.records, c.sent)

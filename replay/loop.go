@@ -242,10 +242,13 @@ func (l *loop) recorded(e conductor.Event) conductor.Event {
 // minFailedFrom is how many requests, or one on each lane where that is more, must have ended before failures can end a phase.
 const minFailedFrom = 10
 
-// tooManyFailed returns the error of a phase in which too many requests fail. Overflows and cancelled requests count
-// neither as failed nor as completed.
+// tooManyFailed returns the error of a phase in which too many requests fail. Cancelled requests, and without ofRecords overflows,
+// count neither as failed nor as ended.
 func (l *loop) tooManyFailed() error {
 	failed, ended := l.progress.Errors, l.progress.Errors+l.progress.Completed
+	if l.ofRecords {
+		ended += l.progress.Overflows
+	}
 	if l.maxFailed <= 0 || ended < l.failedFrom || float64(failed) <= l.maxFailed*float64(ended) || l.deadlines.stopped {
 		return nil
 	}

@@ -113,7 +113,7 @@ func TestMutantsApply(t *testing.T) {
 	module, err := filepath.Abs("..")
 	require.NoError(t, err)
 	list := mutants(t)
-	require.Len(t, list, 42)
+	require.Len(t, list, 43)
 	for _, m := range list {
 		_, err := m.apply(module, t.TempDir())
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // phase is what one conductor and one loop play. A run plays its phases one after another, and nothing is in flight between
@@ -28,9 +29,10 @@ type phase struct {
 	firstCredit int // number of its first request in its period
 
 	// maxFailed is the share of failed requests above which the phase ends; 0: none. It acts from the request on that is the
-	// failedFrom-th to end.
+	// failedFrom-th to end. With ofRecords it is a share of overflows as well.
 	maxFailed  float64
 	failedFrom int
+	ofRecords  bool
 
 	ending <-chan struct{} // ends the sending as deadlines.duration does; nil: nothing sends on it
 
@@ -49,6 +51,7 @@ func profiling(o Options, source treeSource, recorder recorder) phase {
 		deadlines: deadlines{duration: o.Duration, grace: o.Grace},
 		ramp:      o.Arrivals.Ramp, part: o.Part, allLanes: o.allLanes,
 		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom),
+		ofRecords: o.switches().FailedShare == preset.ShareOfRecords,
 	}
 }
 

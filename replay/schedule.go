@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
@@ -116,6 +117,23 @@ func (s *schedule) accelerated() *conductor.Tree {
 		}
 	}
 	return s.fast
+}
+
+// byStarts returns the accelerated tree with every turn due at its recorded start, which counts from an instant of the recording, in
+// milliseconds. A turn whose start is not known can go at once.
+func (s *schedule) byStarts(origin float64) *conductor.Tree {
+	fast := s.accelerated()
+	tree := &conductor.Tree{Sessions: slices.Clone(fast.Sessions), Branches: fast.Branches, Absolute: true}
+	for n := range tree.Sessions {
+		turns := slices.Clone(tree.Sessions[n].Turns)
+		for k := range turns {
+			if at := s.Starts[n][k] - origin; !math.IsNaN(at) {
+				turns[k].At = time.Duration(at * float64(time.Millisecond))
+			}
+		}
+		tree.Sessions[n].Turns = turns
+	}
+	return tree
 }
 
 // ranksByID returns the place of every session in the order of their ids.

@@ -1,12 +1,21 @@
 package replay
 
-import "github.com/agentx/agentx/replay/wire"
+import (
+	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/wire"
+)
 
 // clientOptions returns what the clients of a run share.
 func (o *Options) clientOptions() wire.Options {
 	w := wire.Options{
 		Timeout: o.Timeout, UserTimeout: o.TCPUserTimeout, KeepAlive: o.KeepAlive, Reuse: o.Reuse,
 		OverflowRegexps: o.OverflowPatterns, Header: o.Header, APIKey: o.APIKey,
+	}
+	switch o.switches().OverflowWords {
+	case preset.WordsOfAIPerf:
+		w.OverflowPatterns = wire.AIPerfOverflowPatterns
+	case preset.NoWords:
+		w.OverflowPatterns = []string{}
 	}
 	if o.Provenance.Version != "" {
 		w.UserAgent = wire.DefaultUserAgent + "/" + o.Provenance.Version

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,6 +58,33 @@ func TestSwitchesOfTheWire(t *testing.T) {
 		require.Equal(t, 5-want.completed, s.Errors[wire.StreamTruncated], name)
 		require.Equal(t, want.affinity, affinity.Load(), name)
 	}
+}
+
+// By the words of AIPerf an error of llama.cpp is a failure, after which the session goes on; by those of servers it is an overflow,
+// which ends the session. Without words nothing but a pattern tells.
+//
+// Covers A-5.
+func TestWordsOfAnOverflow(t *testing.T) {
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		http.Error(w, `{"error":{"message":"request (9000 tokens) exceeds the available context size (8192 tokens)"}}`, http.StatusBadRequest)
+	}))
+	c := cachetest.Prepare(t, cachetest.TraceLine("a", 64, 64, 64), "code")
+	play := func(words preset.OverflowWords, patterns ...*regexp.Regexp) (failed, overflowed int) {
+		o := optionsFor(t, c, url)
+		o.Switches, o.OverflowPatterns, o.Backoff = under(t, preset.AgentX), patterns, Backoff{First: Off}
+		o.Switches.OverflowWords = words
+		s, _ := Run(t.Context(), o) // no request completes, which is an error
+		return s.Errors[wire.HTTPStatus], s.Buckets.ContextOverflow
+	}
+	failed, overflowed := play(preset.WordsOfAIPerf)
+	require.Equal(t, []int{3, 0}, []int{failed, overflowed})
+	failed, overflowed = play(preset.WordsOfServers)
+	require.Equal(t, []int{0, 1}, []int{failed, overflowed})
+	failed, overflowed = play(preset.NoWords, regexp.MustCompile("available context"))
+	require.Equal(t, []int{0, 1}, []int{failed, overflowed})
+	failed, overflowed = play(preset.NoWords)
+	require.Equal(t, []int{3, 0}, []int{failed, overflowed})
 }
 
 // The preflight and the run agree about an error object behind text.
@@ -231,10 +259,12 @@ func TestDeadlockInTheWarmup(t *testing.T) {
 		o := optionsFor(t, cachetest.Demo(t), url)
 		o.Concurrency, o.Warmup, o.Requests, o.StopOnDeadlock, o.Scenario = 16, Warmup{Requests: 60}, 20, stops, &measure.Scenario{Name: "made-up"}
 		s, name, _ := playDeadlocked(t, o)
-		require.Len(t, s.Deadlocks, 1)
-		require.Equal(t, measure.WarmupPhase, s.Deadlocks[0].Phase)
-		require.Equal(t, name, s.Deadlocks[0].Trace)
-		require.Equal(t, 1, s.Deadlocked())
+		require.NotEmpty(t, s.Deadlocks) // on each lane that plays the trace
+		for _, d := range s.Deadlocks {
+			require.Equal(t, measure.WarmupPhase, d.Phase)
+			require.Equal(t, name, d.Trace)
+		}
+		require.Equal(t, len(s.Deadlocks), s.Deadlocked())
 		require.Equal(t, new(false), s.Valid)
 		if stops {
 			require.Equal(t, []string{"run_cancelled", "wedged_tree"}, s.Reasons)

@@ -217,7 +217,7 @@ func TestAnchorsOfPresets(t *testing.T) {
 
 // More lanes than traces: a marker is permission where MarkerPermitsWrap says so.
 //
-// Covers T-16.
+// Covers T-16, A-15.
 func TestMarkersPermitLanesByPreset(t *testing.T) {
 	c := cachetest.Prepare(t, cachetest.TraceLine("a", 64, 64), "code")
 	for name, permitted := range map[string]bool{preset.Default: true, preset.AIPerf: true, preset.AgentX: true, "switched off": false} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -137,13 +138,13 @@ func (w *warmup) onEvent(e conductor.Event) {
 	}
 }
 
-// fails notes a request of a root session that ended badly, and reports whether that fails the warmup. A primer that does not
-// fit the context does not: its lane draws another trace.
+// fails notes a request of a root session that ended badly, and reports whether that fails the warmup. With WarmupOverflow redraw a
+// primer that does not fit the context does not: its lane draws another trace.
 func (w *warmup) fails(r *measure.Record) bool {
 	switch {
 	case r.Error == nil || r.Parent != "":
 		return false
-	case r.Error.Category == wire.ContextOverflow:
+	case r.Error.Category == wire.ContextOverflow && w.Switches.WarmupOverflow == preset.OverflowRedraws:
 		w.overflowed[w.sampler.lanes[w.Part.own(r.Lane)].index] = true
 		return false
 	case r.Error.Category != wire.Cancelled:

@@ -37,6 +37,7 @@ func TestPressureStageOfRequests(t *testing.T) {
 		recording("next", call{at: 0, took: 1}, call{at: 7, took: 1}, call{at: 20, took: 1}))
 	for _, name := range []string{preset.Default, preset.AgentX} {
 		o := warming(t, c, name, Warmup{Requests: 2})
+		o.Switches.WarmupOverflow = preset.OverflowRedraws
 		o.Concurrency, o.Trees, o.Limits.LaneStart = 3, 3, Off
 		r, err := virtually(t, o, func(s sentTurn) answerTo {
 			if s.trace == "long" { // the first trace of lane 2
@@ -238,7 +239,7 @@ func TestGraceOfThePressureStage(t *testing.T) {
 			r, err := virtually(t, o, func(s sentTurn) answerTo {
 				return answerTo{takes: time.Second, never: s.session == stuck && s.name == measure.WarmupPhase && !s.phaseOfPrimers}
 			}, at(61))
-			require.Equal(t, conductor.Limits{}, r.phases[1].limits, "no cap on idle time acts in the stage")
+			require.Equal(t, conductor.Limits{InOrder: true}, r.phases[1].limits, "no cap on idle time acts in the stage")
 			require.Len(t, r.cancels, 1)
 			require.InDelta(t, v.cancelled.Seconds(), (r.cancels[0] - r.stageOf()[0].at).Seconds(), 1e-6)
 			if stuck == "m" {

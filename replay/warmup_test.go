@@ -425,9 +425,9 @@ func TestPrimerThatFails(t *testing.T) {
 }
 
 // A primer whose prompt does not fit the context fails nothing: all lanes of its trace keep their numbers and draw another,
-// whose primers are a further round.
+// whose primers are a further round. With WarmupOverflow fail it is a failure as any other: nothing is measured.
 //
-// Covers T-22.
+// Covers T-22, A-6.
 func TestPrimerThatOverflows(t *testing.T) {
 	var lines []string
 	for _, id := range []string{"a", "b", "c", "d"} {
@@ -446,6 +446,12 @@ func TestPrimerThatOverflows(t *testing.T) {
 		o := warming(t, c, name, Warmup{Primers: true})
 		o.Concurrency, o.Trees, o.Start.Burst = 6, 6, true // a b c d a b
 		r, err := virtually(t, o, overflows("a", "c"))
+		if o.switches().WarmupOverflow == preset.OverflowFails {
+			require.ErrorContains(t, err, "replay: the warmup failed, so nothing was measured: the primer of lane 0, trace \"a\"")
+			require.Len(t, r.phases, 1)
+			require.Zero(t, r.summary.Requests)
+			continue
+		}
 		require.NoError(t, err)
 		require.EqualValues(t, 3, r.summary.Warmup.ReplacedLanes)
 		require.Zero(t, r.summary.Warmup.EmptyLanes)

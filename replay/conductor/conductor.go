@@ -9,6 +9,7 @@ import (
 type Assignment struct {
 	Tree  *Tree       // nil, with OpenBy: what arrives cannot be played
 	Start *StartState // nil: from the first turn
+	Until []int       // by session: its first turn that is deferred, as beyond Limits.LaneRequests; nil: none is
 }
 
 // Source hands out trees.
@@ -90,7 +91,7 @@ func New(lanes int, source Source, limits Limits, launch func(Dispatch) error, o
 		source: source, limits: limits, launch: launch, observe: observe,
 		maxLanes: lanes, lanes: make([]*tree, lanes), heldUntil: make([]time.Duration, lanes), requests: make([]int, lanes), below: lanes,
 		inFlight: map[int]*session{},
-		prefill:  newPrefillLimiter(limits.Prefill),
+		prefill:  newPrefillLimiter(limits.Prefill, limits.InOrder),
 	}
 	c.timers = newTimers(&c.work.entries)
 	return c
@@ -282,7 +283,7 @@ func (c *Conductor) fireBefore(end time.Duration) {
 func (c *Conductor) sendQueued(now time.Duration) {
 	for s := c.prefill.grant(); s != nil; s = c.prefill.grant() {
 		switch until := c.heldUntil[s.tree.lane]; {
-		case c.paused || !c.mayRequest(s.tree.lane):
+		case c.paused || !c.mayRequest(s.tree.lane) || s.tree.until != nil && s.turn >= s.tree.until[s.index]:
 			c.deferTurn(s, now)
 		case until > now && !(c.openings.arriving && !s.tree.sent):
 			c.hold(s, until)

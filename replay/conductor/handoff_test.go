@@ -28,7 +28,7 @@ func (w *world) handOff(due func() time.Duration) (first map[int]Assignment, kno
 		state, ok := w.c.Handoff(lane)
 		if seen := w.check.handOff(lane, state, ok); seen != nil {
 			known[lane] = seen
-			first[lane] = Assignment{seen.tree, state.start(due)}
+			first[lane] = Assignment{Tree: seen.tree, Start: state.start(due)}
 		}
 	}
 	return first, known
@@ -127,7 +127,7 @@ func TestHandoffLosesNoSession(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.NoError(t, c.tree.Validate())
-			first, second := goesOn(t, Limits{LaneRequests: c.requests}, never, c.refused, c.answers, Assignment{c.tree, c.start})
+			first, second := goesOn(t, Limits{LaneRequests: c.requests}, never, c.refused, c.answers, Assignment{Tree: c.tree, Start: c.start})
 			short := func(w *world) (lines []string) {
 				for _, s := range w.sends {
 					lines = append(lines, fmt.Sprintf("%v %d#%d", s.at, s.Session, s.Turn))
@@ -143,7 +143,7 @@ func TestHandoffLosesNoSession(t *testing.T) {
 		for n := range tree.Sessions {
 			tree.Sessions[n].Rank = 2 - n
 		}
-		first, _ := goesOn(t, Limits{LaneRequests: 1}, never, nil, nil, Assignment{tree, nil})
+		first, _ := goesOn(t, Limits{LaneRequests: 1}, never, nil, nil, Assignment{Tree: tree})
 		var order []int
 		for _, s := range first.handed(t, 0).Sessions {
 			order = append(order, s.Session)
@@ -155,7 +155,7 @@ func TestHandoffLosesNoSession(t *testing.T) {
 		tree := root(0, 0).child(0, 1, false, 0, 0).sibling(false, 0)
 		tree.Sessions[2].Turns, tree.Sessions[2].Unplayable = nil, true
 		start := &StartState{TurnsDone: make([]int, 3), Live: []LiveSession{{Session: 0}, {Session: 1}}}
-		_, second := goesOn(t, Limits{LaneRequests: 2}, never, nil, nil, Assignment{tree, start})
+		_, second := goesOn(t, Limits{LaneRequests: 2}, never, nil, nil, Assignment{Tree: tree, Start: start})
 		require.Equal(t, []string{"0s lane0 tree0 0#1"}, second.log())
 		require.Zero(t, second.c.Counts().ChildrenSpawned)
 	})
@@ -279,7 +279,7 @@ func playAdmission(t *testing.T, v vector) {
 			}
 			o := &lanes[e.Lane]
 			if o.Tree == nil {
-				*o = Assignment{root(0, 0), &StartState{}}
+				*o = Assignment{Tree: root(0, 0), Start: &StartState{}}
 			} else {
 				o.Tree.child(0, 0, false, 0, 0, 0)
 			}
@@ -354,7 +354,7 @@ func playHandoff(t *testing.T, v vector) {
 		tree.after(0, in.Sessions[0].Next, 1, in.Sessions[1].Turns-1)
 	}
 	require.NoError(t, tree.Validate())
-	first, second := goesOn(t, Limits{}, pause, nil, nil, Assignment{tree, start})
+	first, second := goesOn(t, Limits{}, pause, nil, nil, Assignment{Tree: tree, Start: start})
 	states, finished := []handed{}, []string{}
 	for _, s := range first.handed(t, 0).Sessions {
 		states = append(states, handed{names[s.Session], s.Turn, s.Parked})

@@ -10,9 +10,9 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
-// The cap on idle time of the system advances all timers by one amount.
+// The cap on idle time of the system advances all timers by one amount, once for each turn that it releases.
 //
-// Covers T-25.
+// Covers T-25, A-16.
 func TestSystemIdleCap(t *testing.T) {
 	vectorsOf(t, "idle_system", "T-25", fixtures.Counts{10, 10, 10}, playSystemIdle)
 	limits := Limits{SystemIdle: 10 * time.Second}
@@ -39,6 +39,14 @@ func TestSystemIdleCap(t *testing.T) {
 		w := newWorld(1, &assignments{lanes: []Assignment{o}}, limits).play()
 		require.Equal(t, []string{"10s lane0 tree0 2#0", "11s lane0 tree0 1#0", "22s lane0 tree0 3#0"}, w.log())
 		require.Equal(t, 10*time.Second, w.of(TurnRetained)[0].At)
+		w.requireQuiet(t)
+	})
+	t.Run("one jump for one turn", func(t *testing.T) { // the turn that a jump released is on the wire before another clock moves (hazard H38)
+		w := newWorld(1, &assignments{lanes: []Assignment{sleepers(40e3, 44.84e3)}}, limits)
+		w.server = func(Dispatch) answer { return answer{takes: time.Minute} }
+		w.play()
+		require.Equal(t, []string{"10s lane0 tree0 1#0", "14.84s lane0 tree0 2#0"}, w.log())
+		require.Equal(t, 1, w.c.Counts().IdleJumps)
 		w.requireQuiet(t)
 	})
 	t.Run("control timers are not moved", func(t *testing.T) {

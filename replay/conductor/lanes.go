@@ -30,6 +30,7 @@ func (c *Conductor) openTree(lane int, at time.Duration, emptyTrees int) {
 // play lets a lane play a tree that counts from one instant and is opened at another.
 func (c *Conductor) play(next Assignment, lane int, from, at time.Duration) *tree {
 	t := c.newTree(next.Tree, lane, from, at)
+	t.until = next.Until
 	c.lanes[lane] = t
 	c.counts.TreesOpened++
 	c.touch(t)

@@ -152,7 +152,7 @@ func TestLanesReachTheirRequests(t *testing.T) {
 // A lane whose tree drains after its last request takes the next tree, whose first turn is deferred, as long as others send.
 func TestLaneAtItsRequestsTakesTheNextTree(t *testing.T) {
 	late := &StartState{TurnsDone: []int{0}, Live: []LiveSession{{Due: 5 * time.Second}}}
-	w := newWorld(2, &assignments{lanes: []Assignment{{Tree: root(0)}, {root(0), late}}, more: []*Tree{root(0, 0)}}, Limits{LaneRequests: 1}).play()
+	w := newWorld(2, &assignments{lanes: []Assignment{{Tree: root(0)}, {Tree: root(0), Start: late}}, more: []*Tree{root(0, 0)}}, Limits{LaneRequests: 1}).play()
 	require.Empty(t, w.check.broken)
 	require.Equal(t, []string{"0s lane0 tree0 0#0", "5s lane1 tree1 0#0"}, w.log())
 	require.Equal(t, []string{"1s lane0 tree2 0#0"}, w.eventsOf(TurnDeferred))

@@ -2,15 +2,18 @@ package conductor
 
 // prefillLimiter bounds the requests in flight without a first token. Each of them holds a slot. Sessions that wait for one
 // are served by trees: first the tree whose earliest due session waits longest, and of that tree the shallowest session, then
-// the earliest due, then the first by name. So a parent does not queue behind its own children.
+// the earliest due, then the first by name. So a parent does not queue behind its own children. With inOrder it does: they come in
+// the order in which they began to wait, and what a return spawns begins before the next turn of its session.
 type prefillLimiter struct {
-	limit int // slots; 0: no limit
-	inUse int
-	trees heap[*tree] // with a session that waits
+	limit   int // slots; 0: no limit
+	inOrder bool
+	inUse   int
+	waited  int         // sessions that began to wait
+	trees   heap[*tree] // with a session that waits
 }
 
-func newPrefillLimiter(limit int) *prefillLimiter {
-	return &prefillLimiter{limit: limit, trees: heap[*tree]{
+func newPrefillLimiter(limit int, inOrder bool) *prefillLimiter {
+	return &prefillLimiter{limit: limit, inOrder: inOrder, trees: heap[*tree]{
 		less: func(a, b *tree) bool {
 			x, y := a.waitingByDue.items[0].due, b.waitingByDue.items[0].due
 			if x != y {
@@ -32,6 +35,8 @@ func (q *prefillLimiter) attach(t *tree) {
 	t.waiting = heap[*session]{
 		less: func(a, b *session) bool {
 			switch x, y := a.plan(), b.plan(); {
+			case q.inOrder:
+				return a.queueOrder < b.queueOrder
 			case x.Depth != y.Depth:
 				return x.Depth < y.Depth
 			case a.due != b.due:
@@ -46,6 +51,8 @@ func (q *prefillLimiter) attach(t *tree) {
 
 // enqueue lets a session wait for a slot.
 func (q *prefillLimiter) enqueue(s *session) {
+	s.queueOrder = q.waited
+	q.waited++
 	s.tree.waiting.push(s)
 	s.tree.waitingByDue.push(s)
 	q.reorder(s.tree)

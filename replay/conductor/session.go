@@ -47,6 +47,8 @@ type session struct {
 	wakes time.Duration // when its timer fires, on the clock of its tree
 	seq   int           // order of timers with the same time
 
+	queueOrder int // in which sessions began to wait for a slot
+
 	aliveIndex int // in tree.alive
 
 	timerIndex, queueIndex, ageIndex, watchIndex int // in heaps; -1: not in one
@@ -81,10 +83,11 @@ type tree struct {
 	end          time.Duration // latest end of a session
 	emptyTrees   int           // trees in a row on its lane before it that sent nothing
 	firstRefusal error
-	sent         bool // a request
-	closing      bool // all its sessions are being closed: none is unparked or released
-	openAtEnd    bool // it was open when the phase ended
-	touched      bool // by the present call
+	sent         bool  // a request
+	until        []int // by session: its first turn that is left to the next phase; nil: none is
+	closing      bool  // all its sessions are being closed: none is unparked or released
+	openAtEnd    bool  // it was open when the phase ended
+	touched      bool  // by the present call
 	lastEvent    Event
 
 	timers       heap[*session]

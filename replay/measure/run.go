@@ -22,7 +22,7 @@ type Run struct {
 	Preparation []PreparationStep `json:"preparation"`            // before the first request, in order; nil: nothing was asked for
 	Preset      string            `json:"preset"`
 	PresetAlias string            `json:"preset_alias,omitempty"` // the name by which the preset was asked for, if it has another
-	Options     []Option          `json:"options"` // all options, also those with their defaults
+	Options     []Option          `json:"options"`                // all options, also those with their defaults
 
 	Switches map[string]json.RawMessage `json:"switches"` // those that differ from the preset, by name
 	Scenario *Scenario                  `json:"scenario"` // nil: none

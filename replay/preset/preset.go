@@ -157,6 +157,7 @@ type OverflowWords string
 const (
 	WordsOfServers OverflowWords = "servers" // those of all servers that are known
 	WordsOfAIPerf  OverflowWords = "aiperf"  // the four of AIPerf
+	NoWords        OverflowWords = "none"    // only those of Options.OverflowPatterns, in package replay
 )
 
 // FailedShare says of what FailedRequestThreshold is a share.

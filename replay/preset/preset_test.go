@@ -11,6 +11,9 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
+// Each preset has the values of the specification.
+//
+//
 func TestPresetVectors(t *testing.T) {
 	type in struct{ Preset string }
 	type want struct{ Switches json.RawMessage }

@@ -50,7 +50,7 @@ var Choices = map[string][]string{
 	"HandoffOffset":    {string(HandoffRecorded), string(HandoffSinceReturn)},
 	"HandoffOrder":     {string(OrderSeed), string(OrderArrival)},
 	"WarmupOverflow":   {string(OverflowRedraws), string(OverflowFails)},
-	"OverflowWords":    {string(WordsOfServers), string(WordsOfAIPerf)},
+	"OverflowWords":    {string(WordsOfServers), string(WordsOfAIPerf), string(NoWords)},
 	"FailedShare":      {string(ShareOfEnded), string(ShareOfRecords)},
 	"NegativeDuration": {string(NegativeZero), string(NegativeSubtract)},
 	"ThroughputWindow": {string(WindowBenchmark), string(WindowPhase)},

@@ -1,6 +1,7 @@
 package preset
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -8,26 +9,16 @@ import (
 	"strings"
 )
 
-// Validate returns an error that names the first switch, by name, whose value cannot be used. Every value but that of
-// TreeIdleCap and a truth value is one that some preset has.
+// Validate returns an error that names the first switch, by name, whose value cannot be used.
 func (s Switches) Validate() error {
 	if c := s.TreeIdleCap; c != nil && !(*c > 0 && float64(*c) <= math.MaxInt64/1e9) {
 		return fmt.Errorf("switches: TreeIdleCap %g s: want more than 0, or nil for off", float64(*c))
 	}
 	values := s.values()
-	delete(values, "TreeIdleCap")
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		allowed := []string{"true", "false"}
-		if !slices.Contains(allowed, string(values[name])) {
-			allowed = nil
-		}
-		for _, preset := range Names {
-			if v := string(table[preset].values()[name]); !slices.Contains(allowed, v) {
-				allowed = append(allowed, v)
-			}
-		}
-		if !slices.Contains(allowed, string(values[name])) {
-			return fmt.Errorf("switches: %s %s: want %s", name, values[name], strings.Join(allowed, " or "))
+	for _, name := range slices.Sorted(maps.Keys(Choices)) {
+		var word string
+		if err := json.Unmarshal(values[name], &word); err != nil || !slices.Contains(Choices[name], word) {
+			return fmt.Errorf("switches: %s %s: want \"%s\"", name, values[name], strings.Join(Choices[name], `" or "`))
 		}
 	}
 	return nil

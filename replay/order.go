@@ -63,6 +63,8 @@ func (d *dealer) next(usable func(trace int) bool) (trace int, ok bool) {
 // ended does nothing: any number of lanes may play a trace.
 func (d *dealer) ended(int) {}
 
+func (d *dealer) hold(int, int) {}
+
 // queue returns the traces in the order of the first pass over them, those of the cache where draws repeat traces. If each is
 // dealt once, it returns those that are left.
 func (d *dealer) queue() (list []int) {

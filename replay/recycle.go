@@ -18,6 +18,9 @@ type recycler interface {
 	ended(trace int)
 	// next chooses a usable trace. ok is false if there is none.
 	next(usable func(trace int) bool) (trace int, ok bool)
+	// hold counts lanes that may play a trace although their tree of it is over in the plan of a stage, in which lanes are planned one
+	// after the other and play at a time; by is -1 when the plan is made.
+	hold(trace, by int)
 	// upcoming returns traces that are likely to be chosen next, at most n.
 	upcoming(n int) []int
 }
@@ -50,8 +53,10 @@ func (l liveTraces) start(trace int, usable func(trace int) bool) bool {
 	return true
 }
 
-func (l liveTraces) ended(trace int) {
-	if l.now[trace]--; l.now[trace] == 0 {
+func (l liveTraces) ended(trace int) { l.hold(trace, -1) }
+
+func (l liveTraces) hold(trace, by int) {
+	if l.now[trace] += by; l.now[trace] == 0 {
 		delete(l.now, trace)
 	}
 }
@@ -70,6 +75,8 @@ func (q *guardedQueue) ended(trace int) {
 		q.queue = append(q.queue, trace)
 	}
 }
+
+func (q *guardedQueue) hold(trace, by int) { q.live.hold(trace, by) }
 
 // next takes the first trace that may be played. Those before it go to the end of the queue.
 func (q *guardedQueue) next(usable func(trace int) bool) (trace int, ok bool) {
@@ -101,6 +108,8 @@ type guardedDealer struct {
 }
 
 func (g *guardedDealer) ended(trace int) { g.live.ended(trace) }
+
+func (g *guardedDealer) hold(trace, by int) { g.live.hold(trace, by) }
 
 func (g *guardedDealer) next(usable func(trace int) bool) (trace int, ok bool) {
 	for k, trace := range g.passedOver {

@@ -28,6 +28,7 @@ type plannedTree struct {
 func planStage(s *sampler, begun []startedLane, requests int) *stagePlan {
 	p := &stagePlan{sampler: s, lanes: make([][]plannedTree, len(s.lanes))}
 	var later []*loadedTrace
+	var over []int // traces of trees that end in the stage
 	for lane, first := range s.lanes {
 		if first == nil {
 			continue
@@ -36,15 +37,24 @@ func planStage(s *sampler, begun []startedLane, requests int) *stagePlan {
 		if l.start == nil {
 			l.origin = first.Starts[0][0]
 		}
-		l.play(requests)
-		for _, t := range p.lanes[lane][1:] {
+		counted := map[int]bool{} // traces of the lane, once each
+		if l.play(requests) {
+			counted[s.lanes[lane].index] = true // by the recycler
+		}
+		for _, t := range p.lanes[lane] {
 			later = append(later, t.loadedTrace)
+			if !counted[t.index] {
+				counted[t.index] = true
+				over = append(over, t.index)
+				s.recycler.hold(t.index, 1)
+			}
 		}
 		s.lanes[lane], s.first[lane] = nil, conductor.Assignment{}
 	}
-	if !s.plans {
-		s.renderAhead(later)
+	for _, trace := range over {
+		s.recycler.hold(trace, -1)
 	}
+	s.renderAhead(later)
 	return p
 }
 
@@ -72,9 +82,9 @@ type lanePlan struct {
 	inFlight []int                 // ids of requests
 }
 
-// play plays a number of requests. The tree that follows one that ends with the last request is of the plan as well: whether the
-// stage or the phase after it opens that depends on the answers.
-func (l *lanePlan) play(requests int) {
+// play plays a number of requests, and reports whether a tree is left then. The tree that follows one that ends with the last request is
+// of the plan as well: whether the stage or the phase after it opens that depends on the answers.
+func (l *lanePlan) play(requests int) (left bool) {
 	drained := false
 	c := conductor.New(1, l, conductor.Limits{LaneRequests: requests}, l.launch, func(e conductor.Event) {
 		switch e.Kind {
@@ -99,8 +109,10 @@ func (l *lanePlan) play(requests int) {
 		c.Wake(now)
 	}
 	if drained {
-		l.Next(0)
+		_, left = l.Next(0)
+		return left
 	}
+	return true
 }
 
 // launch counts a turn into the plan of its tree.

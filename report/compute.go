@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // collection is what one pass over the records keeps.
@@ -98,19 +99,17 @@ func (c *collection) add(r *measure.Record, x row) {
 
 // results computes the tables.
 func (run *Run) results(c *collection, chunks *chunkFile) (*Results, error) {
-	origin, phase := run.Origin(measure.ProfilingPhase), measure.Missing
 	c.counts.Wedged = -1
 	if f := run.Info.Facts; f != nil {
-		phase = measure.Number(f.PhaseDuration)
 		c.counts.Wedged = f.Branches.TreesDeadlocked
 	}
-	res := &Results{HeadlineRule: run.rules.Headline(), Flow: run.flow(), Counts: c.counts, Errors: c.errors.sorted()}
+	res := &Results{HeadlineRule: run.rules.Headline(), Flow: preset.FlowChunks, Counts: c.counts, Errors: c.errors.sorted()}
 
-	headline := run.newTable(chunks, origin, phase, &c.headline)
-	cooldown := run.newTable(chunks, origin, phase, &c.cooldown)
+	headline := run.newPhaseTable(chunks, measure.ProfilingPhase, &c.headline)
+	cooldown := run.newTable(chunks, measure.ProfilingPhase, &c.cooldown)
 	tables := []*tableBuilder{headline, cooldown, run.newSteady(chunks, c)}
 	if c.warmup.n > 0 {
-		tables = append(tables, run.newTable(chunks, run.Origin(measure.WarmupPhase), run.phaseLength(measure.WarmupPhase), &c.warmup))
+		tables = append(tables, run.newPhaseTable(chunks, measure.WarmupPhase, &c.warmup))
 	}
 	if err := buildAll(tables); err != nil {
 		return nil, err
@@ -120,13 +119,16 @@ func (run *Run) results(c *collection, chunks *chunkFile) (*Results, error) {
 	if c.warmup.n > 0 {
 		res.Warmup = tables[3].sorted()
 	}
-	w := headline.window
+	w, origin := headline.window, headline.origin
 	res.Window = Window{Kind: w.Kind}
 	if !w.Seconds.IsMissing() {
 		res.Window = Window{w.Kind, origin + measure.Nanos(float64(w.Start)), origin + measure.Nanos(float64(w.End)), float64(w.Seconds), true}
 	}
 	res.ITLDivisor = measure.ITLDivisor{Rule: run.rules.DivisorRule(), Known: headline.sums.firstKnown, Unusable: headline.sums.firstUnusable}
 	res.Start, res.End = origin, origin+run.headlineEnd(&c.headline)
+	if !headline.phase.IsMissing() {
+		res.PhaseEnd = origin + measure.Nanos(float64(headline.phase))
+	}
 	var err error
 	if run.Slice > 0 {
 		res.Slices, err = run.slices(headline)
@@ -145,22 +147,28 @@ func buildAll(tables []*tableBuilder) error {
 	return errors.Join(errs...)
 }
 
-// flow names how tokens are spread over time.
-func (run *Run) flow() string {
-	if run.rules.EvenFlow {
-		return "even"
-	}
-	return "chunks"
-}
-
 // phaseLength returns the seconds of a phase, Missing if they are not known.
 func (run *Run) phaseLength(name string) measure.Number {
+	if f := run.Info.Facts; name == measure.ProfilingPhase && f != nil {
+		return measure.Number(f.PhaseDuration)
+	}
 	for _, p := range run.Info.Phases {
 		if p.Name == name {
 			return measure.Number(p.Duration)
 		}
 	}
 	return measure.Missing
+}
+
+// wholePhase returns the seconds of a phase that came to its end, Missing of another: of a run that was cancelled, the last.
+func (run *Run) wholePhase(name string) measure.Number {
+	list := run.Info.Phases
+	if last := len(list) - 1; name == measure.ProfilingPhase || last >= 0 && list[last].Name == name {
+		if run.Info.Facts.WholePhase().IsMissing() {
+			return measure.Missing
+		}
+	}
+	return run.phaseLength(name)
 }
 
 // headlineEnd returns when the headline ends, in nanoseconds of the phase: at the deadline, or with the last of its requests where the

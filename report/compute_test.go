@@ -115,11 +115,7 @@ func requireCooldownAndSteady(t *testing.T, res *Results, switches preset.Switch
 	share := float64(second) / float64(second+1) // of the one that ended a nanosecond late
 	requireStats(t, s, "request_throughput", map[string]float64{"avg": (3 + share) / 10})
 	requireStats(t, s, "input_token_throughput", map[string]float64{"avg": 26})
-	output := 20 + 1 + 21 + 41.0
-	if switches.FlowCurve == preset.FlowEven {
-		output -= 40 * 1 / float64(700*ms+1) // its tokens flow until its end
-	}
-	requireStats(t, s, "output_token_throughput", map[string]float64{"avg": output / 10})
+	requireStats(t, s, "output_token_throughput", map[string]float64{"avg": (20 + 1 + 21 + 41) / 10.0})
 	busy := 420*ms + 130*ms + 1 + second + second + 50*ms + 100*ms + 500*ms // up to the deadline, those apart included
 	requireStats(t, s, "effective_concurrency", map[string]float64{"avg": float64(busy) / 10e9, "max": 3})
 }
@@ -129,23 +125,27 @@ func requireCooldownAndSteady(t *testing.T, res *Results, switches preset.Switch
 // Covers T-55.
 func TestThroughputWindow(t *testing.T) {
 	type in struct {
-		Last     *int64 `json:"last_content_ns"`
-		First    int64  `json:"first_start_ns"`
-		Complete int64  `json:"phase_complete_ns"`
-		Count    int
+		Last      *int64 `json:"last_content_ns"`
+		First     int64  `json:"first_start_ns"`
+		Complete  int64  `json:"phase_complete_ns"`
+		Cancelled bool
+		Count     int
 	}
 	type want struct {
 		Window         string
 		Seconds, Value *float64
 	}
-	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 1, 1}, func(t *testing.T, c fixtures.Case, in in, want want) {
+	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		var list []measure.Record
 		for k := range int64(in.Count) {
 			sent := k * (*in.Last / int64(in.Count))
 			content := max(1, (k+1)*(*in.Last/int64(in.Count))-sent)
 			list = append(list, success(sent, sent+content, 100, 10, content))
 		}
-		res := compute(t, infoOf(c.Preset, float64(in.Complete)/1e9), list...)
+		info := infoOf(c.Preset, float64(in.Complete)/1e9)
+		info.Facts.Cancelled = in.Cancelled
+		res := compute(t, info, list...)
+		require.Equal(t, start+in.Complete, res.PhaseEnd)
 		require.Equal(t, want.Window, res.Window.Kind)
 		requireStats(t, res.Headline, "phase_duration", map[string]float64{"avg": float64(in.Complete) / 1e9})
 		if want.Seconds == nil {
@@ -184,7 +184,7 @@ func TestITLDivisor(t *testing.T) {
 			requireStats(t, res.Headline, "full_response_inter_token_latency", map[string]float64{"avg": want * 212 / 200})
 			require.Equal(t, measure.ITLDivisor{Rule: rule, Known: c.known, Unusable: c.unusable}, res.ITLDivisor)
 			require.Equal(t, c.known == 1, res.Headline.Find("first_chunk_tokens") != nil)
-			require.Equal(t, map[string]string{preset.AgentX: "even"}[name], map[string]string{"even": "even"}[res.Flow])
+			require.Equal(t, preset.FlowChunks, res.Flow)
 		}
 	}
 }

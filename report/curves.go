@@ -44,7 +44,7 @@ func (t *tableBuilder) newCurveStats(room int) (list []*curveStats) {
 	for _, c := range curveBlocks {
 		switch {
 		case c.needs.prompt && t.sums.prompt.known == 0, c.needs.output && t.sums.osl.known == 0:
-		case c.needs.output && !t.run.rules.EvenFlow && !t.chunks.known():
+		case c.needs.output && !t.chunks.known():
 		default:
 			list = append(list, &curveStats{curve: c, ranking: newRanking(room), more: true})
 		}
@@ -125,7 +125,7 @@ func (t *tableBuilder) curves() error {
 	stats := t.newCurveStats(fewKeys)
 	list := sortedBySent(t.present)
 	for more := t.to > t.from; more; {
-		err := sweep(list, &t.run.rules, t.chunks, t.from, t.to, func(from, to int64, at *levels) {
+		err := sweep(list, t.chunks, t.from, t.to, func(from, to int64, at *levels) {
 			for _, c := range stats {
 				c.add(from, to, at)
 			}

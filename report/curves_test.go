@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -43,7 +44,7 @@ func TestVectorsSweep(t *testing.T) {
 		curve.second, curve.while = "active_concurrency", concurrency
 		stats := &curveStats{curve: curve, ranking: newRanking(fewKeys), more: true}
 		var segments [][2]int64
-		require.NoError(t, sweep(sortedBySent([]*rows{of}), &run.rules, b.chunks, in.Window[0], in.Window[1], func(from, to int64, at *levels) {
+		require.NoError(t, sweep(sortedBySent([]*rows{of}), b.chunks, in.Window[0], in.Window[1], func(from, to int64, at *levels) {
 			stats.add(from, to, at)
 			segments = append(segments, [2]int64{int64(at[concurrency]), to - from})
 		}))
@@ -99,7 +100,7 @@ func randomRecords(t *rapid.T) (list []measure.Record) {
 }
 
 // slowLevels computes all curves at one time from the definitions: it looks at every request anew.
-func slowLevels(list []measure.Record, even bool, x float64) (v levels) {
+func slowLevels(list []measure.Record, x float64) (v levels) {
 	for _, r := range list {
 		s, e, first := r.Sent*1e9, r.End*1e9, r.FirstToken*1e9
 		if x < s || x >= e {
@@ -123,11 +124,6 @@ func slowLevels(list []measure.Record, even bool, x float64) (v levels) {
 		}
 		osl, ok := r.OSL()
 		if !ok || inPrefill {
-			continue
-		}
-		if even {
-			v[tokensInFlight] += float64(osl)
-			v[decodeRate] += float64(max(0, osl-1)) * 1e9 / (e - first)
 			continue
 		}
 		slowChunks(&r, osl, x, &v)
@@ -220,22 +216,32 @@ func slowCurve(list []stretch, c curve, active bool) (stats map[string]float64) 
 }
 
 // The curves of random runs are those that the definitions give at every instant, and so are the statistics of the blocks, under each
-// preset.
+// preset, over the time of its window.
+//
+// Covers T-55.
 func TestCurvesAgainstDefinitions(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		name := rapid.SampledFrom(preset.Names).Draw(rt, "preset")
 		list := randomRecords(rt)
-		run := writeRun(t, infoOf(name, 1), list...)
+		length := rapid.Int64Range(0, 500).Draw(rt, "phase")
+		info := infoOf(name, at(length))
+		info.Facts.Cancelled = rapid.Bool().Draw(rt, "cancelled")
+		run := writeRun(t, info, list...)
 		res, err := run.Compute()
 		require.NoError(t, err)
-		even := run.rules.EvenFlow
 		from, to := int64(math.MaxInt64), int64(0)
 		for _, r := range list {
 			from, to = min(from, measure.Nanos(r.Sent)), max(to, measure.Nanos(r.End))
 		}
+		if run.Switches.ThroughputWindow == preset.WindowPhase && len(list) > 0 {
+			from = 0
+			if !info.Facts.Cancelled {
+				to = max(to, length)
+			}
+		}
 		var stretches []stretch
 		for x := from; x < to; x++ { // nothing happens between whole nanoseconds
-			stretches = append(stretches, stretch{x, x + 1, slowLevels(list, even, float64(x)+0.5)})
+			stretches = append(stretches, stretch{x, x + 1, slowLevels(list, float64(x)+0.5)})
 		}
 		known := needs{}
 		for _, r := range list {
@@ -252,7 +258,7 @@ func TestCurvesAgainstDefinitions(t *testing.T) {
 	})
 }
 
-// Every block is of the curve that its tag says, over the time that its tag says: from the first request issued to the last response, or
+// Every block is of the curve that its tag says, over the time that its tag says: the whole, here that of the requests and of the phase, or
 // as long as the concurrency of the same name is above 0.
 func TestCurvesByHand(t *testing.T) {
 	one := success(1*second, 2*second, 100, 10, 400*ms, second)
@@ -261,9 +267,6 @@ func TestCurvesByHand(t *testing.T) {
 	for _, name := range preset.Names {
 		h := compute(t, infoOf(name, 2), another, one).Headline // the first line is not of the first request issued
 		held := (200*0.4 + 202*0.6) / 2
-		if name == preset.AgentX { // a request holds all its tokens from the first on
-			held = (200*0.4 + 220*0.6) / 2
-		}
 		for tag, avg := range map[string]float64{
 			"effective_concurrency": 1, "effective_prefill_concurrency": 0.4, "effective_decode_concurrency": 0.6, "tokens_in_flight": held,
 			"effective_prefill_throughput": 100, "effective_decode_throughput": 9, "effective_total_throughput": 109,
@@ -274,6 +277,79 @@ func TestCurvesByHand(t *testing.T) {
 			requireStats(t, h, tag, map[string]float64{"avg": avg})
 		}
 	}
+}
+
+// A phase of 30 s with 4 s of grace, as the harness measured it: its rates and its effective curves are over the whole of it, its active
+// curves are not. Of a phase that was cancelled the rates are over its requests, and the curves from its start to its last response.
+//
+// Covers T-55.
+func TestWindowOfThePhase(t *testing.T) {
+	width, list := int64(0), []measure.Record(nil)
+	for k := range int64(7) {
+		r := success((1+4*k)*second, (1+4*k)*second+(3+k)*500*ms, 100, 10, 400*ms, second)
+		width += measure.Nanos(r.End) - measure.Nanos(r.Sent)
+		list = append(list, r)
+	}
+	last := 25*second + 9*500*ms // response
+	for _, name := range []string{preset.AIPerf, preset.AgentX} {
+		info := infoOf(name, 34.004)
+		res := compute(t, info, list...)
+		requireStats(t, res.Headline, "request_throughput", map[string]float64{"avg": 7 / 34.004})
+		requireStats(t, res.Headline, "effective_concurrency", map[string]float64{"avg": float64(width) / 34.004e9, "min": 0})
+		requireStats(t, res.Headline, "effective_prefill_throughput", map[string]float64{"avg": 700 / 34.004})
+		requireStats(t, res.Headline, "active_prefill_throughput", map[string]float64{"avg": 250})
+		require.Equal(t, Window{"phase", start, start + 34004*ms, 34.004, true}, res.Window)
+		require.Equal(t, start+34004*ms, res.PhaseEnd)
+
+		info.Facts.Cancelled = true
+		res = compute(t, info, list...)
+		requireStats(t, res.Headline, "request_throughput", map[string]float64{"avg": 7 / 25.0})
+		requireStats(t, res.Headline, "effective_concurrency", map[string]float64{"avg": float64(width) / float64(last)})
+		requireStats(t, res.Headline, "active_prefill_throughput", map[string]float64{"avg": 250})
+		require.Equal(t, Window{"benchmark", start + second, start + 26*second, 25, true}, res.Window)
+	}
+}
+
+// The warmup has the window of its own phase. In a run that was cancelled later it came to its end.
+//
+// Covers T-55.
+func TestWindowOfTheWarmup(t *testing.T) {
+	warm := success(second, 2*second, 10, 2, 200*ms, second)
+	warm.Phase, warm.Bucket = measure.WarmupPhase, measure.WarmupBucket
+	info := infoOf(preset.AgentX, 30)
+	info.Phases = []measure.PhaseSpan{{Name: measure.WarmupPhase, Start: info.Phases[0].Start.Add(-5e9), Duration: 4}, info.Phases[0]}
+	for range 2 {
+		w := compute(t, info, warm).Warmup
+		requireStats(t, w, "request_throughput", map[string]float64{"avg": 1 / 4.0})
+		requireStats(t, w, "effective_concurrency", map[string]float64{"avg": 1 / 4.0})
+		info.Facts.Cancelled = true
+	}
+	info.Phases = info.Phases[:1] // it was cancelled in the warmup
+	w := compute(t, info, warm).Warmup
+	requireStats(t, w, "request_throughput", map[string]float64{"avg": 1})
+	requireStats(t, w, "effective_concurrency", map[string]float64{"avg": 0.5})
+}
+
+// Tokens flow over the gaps between content messages: of five messages, 0, 1, 2, 3 and 100 ms after
+// the first, four come at 1,000 a second.
+func TestFlowOverGaps(t *testing.T) {
+	r := success(0, 110*ms, 10, 5, 10*ms, 11*ms, 12*ms, 13*ms, 110*ms)
+	for _, name := range preset.Names {
+		h := compute(t, infoOf(name, 1), r).Headline
+		requireStats(t, h, "active_decode_throughput", map[string]float64{"p50": 1000 / 97.0, "max": 1000})
+	}
+}
+
+// Results may name a flow curve that is gone. They are read, and the report says by which its curves are.
+func TestEvenFlowIsRead(t *testing.T) {
+	info := infoOf(preset.Default, 2)
+	info.Switches = map[string]json.RawMessage{"FlowCurve": json.RawMessage(`"even"`)}
+	run := writeRun(t, info, success(0, second, 10, 5, 100*ms, second))
+	require.Len(t, run.Missing, 1)
+	require.Contains(t, run.Missing[0], "FlowCurve even")
+	res, err := run.Compute()
+	require.NoError(t, err)
+	require.Equal(t, preset.FlowChunks, res.Flow)
 }
 
 // requireCurve compares a block with the statistics of the definition. A block that is left out must not be there.
@@ -295,10 +371,9 @@ func requireCurve(t require.TestingT, b *Block, want map[string]float64, left bo
 // The flow curve spreads as many tokens as came after the first chunk, whether or not the server told how many each chunk has.
 func TestFlowKeepsTokens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rules := measure.Rules{EvenFlow: rapid.Bool().Draw(rt, "even")}
 		for _, r := range randomRecords(rt) {
 			x := newRow(&r)
-			steps := flow(nil, &x, r.Contents, &rules)
+			steps := flow(nil, &x, r.Contents)
 			osl, ok := r.OSL()
 			if r.Error != nil || !ok {
 				require.Empty(rt, steps)
@@ -315,12 +390,9 @@ func TestFlowKeepsTokens(t *testing.T) {
 				}
 			}
 			require.InDelta(rt, float64(osl), held, 1e-9)
-			switch {
-			case len(steps) < 2:
+			if len(steps) < 2 {
 				require.Zero(rt, flowed)
-			case rules.EvenFlow:
-				require.InDelta(rt, float64(max(0, osl-1)), flowed, 1e-9)
-			default:
+			} else {
 				require.InDelta(rt, float64(osl)-steps[0].tokens, flowed, 1e-9)
 			}
 		}

@@ -18,24 +18,12 @@ type flowStep struct {
 // flow returns how the output tokens of a request came, in the order of time: the first chunk, which has no rate before it, and what
 // came after it until the last step, whose rate is 0. It is empty where the number of tokens is not known. The steps are appended to a
 // buffer.
-func flow(steps []flowStep, r *row, contents wire.Contents, rules *measure.Rules) []flowStep {
+func flow(steps []flowStep, r *row, contents wire.Contents) []flowStep {
 	osl := r.osl()
 	if r.failed || r.firstToken == never || osl == unknown {
 		return steps
 	}
-	if rules.EvenFlow {
-		return evenFlow(steps, r, float64(osl))
-	}
 	return chunkFlow(steps, r, contents, osl)
-}
-
-// evenFlow spreads the tokens after the first over the time until the end of the request. It holds all from its first token on.
-func evenFlow(steps []flowStep, r *row, osl float64) []flowStep {
-	if r.end <= r.firstToken {
-		return append(steps, flowStep{r.firstToken, 0, osl})
-	}
-	rate := max(0, osl-1) / float64(r.end-r.firstToken)
-	return append(steps, flowStep{r.firstToken, rate, osl}, flowStep{r.end, 0, 0})
 }
 
 // chunkFlow spreads the tokens after the first chunk over the gaps between content messages: as many as the message that ends a gap

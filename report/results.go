@@ -1,6 +1,9 @@
 package report
 
-import "github.com/agentx/agentx/replay/measure"
+import (
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
+)
 
 // Results are what a run measured, as tables. A table is over the requests of one bucket that ended well, with counts of those
 // that failed (doc/spec/replay.md 8.4 to 8.6).
@@ -13,8 +16,9 @@ type Results struct {
 	HeadlineRule string             // deadline or grace_included: which requests the headline is over
 	Window       Window             // what the throughputs of the headline divide by
 	ITLDivisor   measure.ITLDivisor // of the headline
-	Flow         string             // chunks or even: how tokens are spread over time
+	Flow         preset.FlowCurve   // how tokens are spread over time
 	Start, End   int64              // of the headline, nanoseconds since 1970
+	PhaseEnd     int64              // of the phase, which begins at Start; 0: not known
 
 	Counts Counts
 	Errors []ErrorGroup // of the headline, the commonest first

@@ -50,6 +50,10 @@ func Of(files *merge.Run) (*Run, error) {
 	if run.Switches, err = preset.Recorded(run.Info.Preset, run.Info.Switches); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(run.Dir, measure.RunFile), err)
 	}
+	if run.Switches.FlowCurve != preset.FlowChunks {
+		run.miss("%s: its run was to spread tokens by FlowCurve %s, which is gone: curves spread them over the gaps between chunks", run.Dir, run.Switches.FlowCurve)
+		run.Switches.FlowCurve = preset.FlowChunks
+	}
 	run.rules = measure.RulesOf(&run.Switches)
 	if run.Lanes, err = files.Lanes(); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (s *sums) add(r *row, rules *measure.Rules) {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// window returns what the rates divide by. The length of the phase may be Missing.
+// window returns what the rates divide by. The length of the phase is Missing if it did not come to its end.
 func (s *sums) window(rules *measure.Rules, phase measure.Number) measure.ThroughputWindow {
 	return rules.Window(s.n, float64(s.first)/1e9, float64(s.last)/1e9, phase)
 }

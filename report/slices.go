@@ -47,7 +47,7 @@ func (s *slicer) tables() (list []*tableBuilder, err error) {
 		for ; first < len(s.list) && s.list[first].sent < from+s.length; first++ {
 			of.add(*s.list[first])
 		}
-		t := s.headline.run.newTable(s.headline.chunks, s.headline.origin, measure.Missing, of)
+		t := s.headline.run.newTable(s.headline.chunks, measure.ProfilingPhase, of)
 		t.chunks = s.headline.chunks // they are built one after another
 		t.from, t.to = from, min(from+s.length, s.to)
 		t.count()
@@ -75,7 +75,7 @@ func (s *slicer) curves(tables []*tableBuilder) error {
 		stats = h.newCurveStats(math.MaxInt)
 	}
 	k := 0
-	err := sweep(s.list, &h.run.rules, h.chunks, s.from, s.to, func(from, to int64, at *levels) {
+	err := sweep(s.list, h.chunks, s.from, s.to, func(from, to int64, at *levels) {
 		for k < len(tables) && from < to {
 			t := tables[k]
 			if cut := min(to, t.to); max(from, t.from) < cut {

@@ -5,7 +5,7 @@ import "github.com/agentx/agentx/replay/measure"
 // newSteady returns the builder of what lay between the end of the warmup and the deadline. A request counts in its latencies if it
 // was sent in that time and ended, be it in the grace; its interval and its tokens count as far as they lie in that time.
 func (run *Run) newSteady(chunks *chunkFile, c *collection) *tableBuilder {
-	t := run.newTable(chunks, run.Origin(measure.ProfilingPhase), measure.Missing, &c.headline)
+	t := run.newTable(chunks, measure.ProfilingPhase, &c.headline)
 	t.samples = []*rows{&c.headline, &c.cooldown}
 	t.present = []*rows{&c.headline, &c.cooldown, &c.rest}
 	t.steady, t.from, t.to = true, 0, 0
@@ -67,15 +67,11 @@ func (t *tableBuilder) outputWithin(r *row) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	steps := flow(nil, r, contents, &t.run.rules)
+	steps := flow(nil, r, contents)
 	if len(steps) == 0 {
 		return 0, nil
 	}
-	first := steps[0].tokens
-	if t.run.rules.EvenFlow {
-		first = min(1, first)
-	}
-	n := first * t.within(steps[0].at, steps[0].at)
+	n := steps[0].tokens * t.within(steps[0].at, steps[0].at)
 	for k := range steps[1:] {
 		from, to := steps[k].at, steps[k+1].at
 		n += steps[k].rate * float64(to-from) * t.within(from, to)

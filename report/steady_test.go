@@ -26,9 +26,6 @@ func TestSteadyIsClipped(t *testing.T) {
 		}
 		s := compute(t, info, success(0, second, 50, 5, 500*ms, second), late, waiting, failed).Steady
 		output := 5 + 1 + 5 + 5*0.25
-		if name == preset.AgentX {
-			output = 5 + 1 + 10*300.0/700
-		}
 		requireStats(t, s, "request_throughput", map[string]float64{"avg": (1 + 5.0/9 + 2.0/12) / 10})
 		requireStats(t, s, "input_token_throughput", map[string]float64{"avg": (50 + 100 + 300*0.25) / 10})
 		requireStats(t, s, "output_token_throughput", map[string]float64{"avg": output / 10})

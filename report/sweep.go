@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -27,8 +26,8 @@ type levels [curveCount]float64
 
 // sweep goes through the requests in the order of time and calls visit for every stretch, from one instant up to the next, in which
 // no curve changes. It holds the requests in flight alone. Stretches cover the time from `from` to `to`.
-func sweep(list []*row, rules *measure.Rules, chunks *chunkFile, from, to int64, visit func(from, to int64, at *levels)) error {
-	s := sweeper{rules: rules, chunks: chunks}
+func sweep(list []*row, chunks *chunkFile, from, to int64, visit func(from, to int64, at *levels)) error {
+	s := sweeper{chunks: chunks}
 	now := from
 	for next := 0; ; {
 		at := to
@@ -66,7 +65,6 @@ func sortedBySent(sets []*rows) (list []*row) {
 
 // sweeper is a sweep at one instant.
 type sweeper struct {
-	rules  *measure.Rules
 	chunks *chunkFile
 
 	heap []*openRequest // the request with the earliest next step first
@@ -104,13 +102,13 @@ func (s *sweeper) open(r *row) error {
 	}
 	*q = openRequest{row: r, steps: q.steps[:0]}
 	contents, err := wire.Contents{}, error(nil)
-	if !s.rules.EvenFlow && !r.failed {
+	if !r.failed {
 		contents, err = s.chunks.of(r)
 	}
 	if err != nil {
 		return err
 	}
-	q.steps = flow(q.steps, r, contents, s.rules)
+	q.steps = flow(q.steps, r, contents)
 	s.inFlight++
 	s.prefilling++
 	if !r.failed && r.prompt != unknown {

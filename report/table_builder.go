@@ -11,10 +11,11 @@ import (
 type tableBuilder struct {
 	run     *Run
 	chunks  *chunkFile
-	samples []*rows // of these requests, those that ended well are samples
-	present []*rows // of the curves
-	origin  int64   // of the instants, nanoseconds since 1970
-	phase   measure.Number
+	samples []*rows        // of these requests, those that ended well are samples
+	present []*rows        // of the curves
+	origin  int64          // of the instants, nanoseconds since 1970
+	phase   measure.Number // its length
+	whole   measure.Number // as phase, but Missing if it did not come to its end
 
 	steady   bool  // rates are of what lay between from and to, latencies of what was sent by to
 	from, to int64 // of the curves
@@ -26,10 +27,13 @@ type tableBuilder struct {
 	table    Table
 }
 
-// newTable returns the builder for the requests of one bucket. Its curves begin with the first of them that was issued and end with
-// the last response.
-func (run *Run) newTable(chunks *chunkFile, origin int64, phase measure.Number, of *rows) *tableBuilder {
-	t := &tableBuilder{run: run, chunks: chunks.another(), samples: []*rows{of}, present: []*rows{of}, origin: origin, phase: phase}
+// newTable returns the builder for requests of a phase. Its curves begin with the first of them that was issued and end with the last
+// response.
+func (run *Run) newTable(chunks *chunkFile, phase string, of *rows) *tableBuilder {
+	t := &tableBuilder{
+		run: run, chunks: chunks.another(), samples: []*rows{of}, present: []*rows{of},
+		origin: run.Origin(phase), phase: run.phaseLength(phase), whole: run.wholePhase(phase),
+	}
 	first := true
 	each(t.present, func(r *row) {
 		if first || r.admitted < t.from {
@@ -37,6 +41,20 @@ func (run *Run) newTable(chunks *chunkFile, origin int64, phase measure.Number, 
 		}
 		t.to, first = max(t.to, r.end), false
 	})
+	return t
+}
+
+// newPhaseTable returns the builder for all requests of a phase that count. Where the rates divide by the phase, the curves are over it,
+// too; one that did not come to its end is over with its last response.
+func (run *Run) newPhaseTable(chunks *chunkFile, phase string, of *rows) *tableBuilder {
+	t := run.newTable(chunks, phase, of)
+	if !run.rules.PhaseWindow || of.n == 0 {
+		return t
+	}
+	t.from = 0
+	if !t.whole.IsMissing() {
+		t.to = max(t.to, measure.Nanos(float64(t.whole)))
+	}
 	return t
 }
 
@@ -84,7 +102,7 @@ func (t *tableBuilder) throughputs() error {
 	if t.steady {
 		return t.steadyRates()
 	}
-	t.window = t.sums.window(&t.run.rules, t.phase)
+	t.window = t.sums.window(&t.run.rules, t.whole)
 	if !t.phase.IsMissing() {
 		t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(t.phase)))
 	}

@@ -84,7 +84,7 @@ func switchSettings() (list []setting) {
 		{name: "LenientStreams", about: "status 200 with any content is a success", kind: yesOrNo},
 		{name: "OverflowWords", about: "texts of a context overflow: of all servers, or AIPerf's"},
 		{name: "FailedShare", about: "what failures are a share of: ended requests, or records"},
-		{name: "ThroughputWindow", about: "denominator of throughputs"},
+		{name: "ThroughputWindow", about: "denominator of throughputs, time of effective curves"},
 		{name: "ITLDivisor", about: "tokens that an ITL divides by"},
 		{name: "FlowCurve", about: "how tokens spread over time"},
 		{name: "CoverageGate", about: "a valid run has tokens in 95 % of its duration", kind: yesOrNo},

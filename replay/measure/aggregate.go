@@ -97,10 +97,7 @@ func (a *Aggregate) count(r *Record) {
 
 // Summary computes the summary of the records added so far. More records may be added afterwards.
 func (a *Aggregate) Summary(info RunInfo) Summary {
-	phase := Missing
-	if info.Facts != nil {
-		phase = Number(info.Facts.PhaseDuration)
-	}
+	phase := info.Facts.WholePhase()
 	window, afterwards := a.headline.window(a.rules, phase), a.cooldown.window(a.rules, phase)
 	s := Summary{
 		Requests: a.requests, Completed: a.completed, Errors: maps.Clone(a.errors),

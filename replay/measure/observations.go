@@ -66,7 +66,7 @@ func (o *observations) add(r *Record, rules Rules) {
 	o.recorded.add(&r.RecordedISL)
 }
 
-// window returns what the rates divide by.
+// window returns what the rates divide by. phase is Missing if it did not come to its end.
 func (o *observations) window(rules Rules, phase Number) ThroughputWindow {
 	return rules.Window(o.n, o.first, o.last, phase)
 }

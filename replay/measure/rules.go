@@ -6,9 +6,8 @@ import "github.com/agentx/agentx/replay/preset"
 // the zero value has those of the preset default, but neither its gate nor a version.
 type Rules struct {
 	GraceIncluded bool // the headline has requests that ended within the grace: Cutoff.CountGrace put them into Profiling
-	PhaseWindow   bool // rates divide by the length of the phase, not by the time from the first request to the last token
+	PhaseWindow   bool // rates and effective curves are over the phase, not over the time from the first request to the last token
 	AllButOne     bool // ITL divides by all tokens but one, also where the tokens of the first chunk are known
-	EvenFlow      bool // the tokens of a request flow evenly over time, also where the instants of its chunks are known
 	CoverageGate  bool // a valid run has tokens in 95 % of its duration
 
 	SchemaVersion string // that the files for AIPerf's readers name
@@ -20,7 +19,6 @@ func RulesOf(s *preset.Switches) Rules {
 		GraceIncluded: s.CountGrace,
 		PhaseWindow:   s.ThroughputWindow == preset.WindowPhase,
 		AllButOne:     s.ITLDivisor == preset.DivisorOSL,
-		EvenFlow:      s.FlowCurve == preset.FlowEven,
 		CoverageGate:  s.CoverageGate,
 		SchemaVersion: string(s.SchemaVersion),
 	}
@@ -96,11 +94,11 @@ func (l Rules) DivisorRule() string {
 	return "first-chunk"
 }
 
-// Window returns the window of requests that ended well, of which there are n: from the first Sent to the last LastToken of them, or
-// with PhaseWindow the phase, whose length may be Missing. It is Missing where it is not known or not positive.
+// Window returns the window of requests that ended well, of which there are n: with PhaseWindow the phase, whose length is Missing if it
+// did not come to its end, else from the first Sent to the last LastToken of them. It is Missing where it is not known or not positive.
 func (l Rules) Window(n int, first, last float64, phase Number) ThroughputWindow {
 	w := ThroughputWindow{Kind: "benchmark", Start: Number(first), End: Number(last)}
-	if l.PhaseWindow {
+	if l.PhaseWindow && !phase.IsMissing() {
 		w = ThroughputWindow{Kind: "phase", Start: 0, End: phase}
 	}
 	if w.Seconds = w.End - w.Start; !(w.Seconds > 0) || w.Seconds.IsMissing() || n == 0 {

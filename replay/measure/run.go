@@ -94,7 +94,7 @@ type PhaseSpan struct {
 	Name     string    `json:"name"`     // WarmupPhase or ProfilingPhase
 	Start    time.Time `json:"start"`    // UTC
 	Offset   float64   `json:"offset"`   // from the start of the first phase, seconds
-	Duration float64   `json:"duration"` // to its last response, seconds
+	Duration float64   `json:"duration"` // to its end, seconds
 }
 
 // Facts are what is known only at the end of a run.
@@ -116,4 +116,12 @@ type Facts struct {
 	Cancelled        bool             `json:"cancelled"`            // something other than a bound or a deadlocked tree ended the run
 	Valid            *bool            `json:"valid"`                // as in the summary
 	Reasons          []string         `json:"reasons"`              // as in the summary
+}
+
+// WholePhase returns the seconds of the profiling phase, Missing if it did not come to its end: the run was cancelled or killed.
+func (f *Facts) WholePhase() Number {
+	if f == nil || f.Cancelled {
+		return Missing
+	}
+	return Number(f.PhaseDuration)
 }

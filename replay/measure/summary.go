@@ -53,7 +53,7 @@ type Summary struct {
 	DeadlockedTrees Number           `json:"wedged_trees"`
 	Branches        *BranchCounts    `json:"branches"`
 	Deadlocks       []DeadlockReport `json:"wedged,omitempty"`  // at most MaxDeadlocks of them
-	PhaseDuration   Number           `json:"phase_duration"`    // from its start to its last response
+	PhaseDuration   Number           `json:"phase_duration"`    // from its start to its end
 	Records         string           `json:"records,omitempty"` // name of the record file in Out
 	Cooldown        Metrics          `json:"cooldown"`          // the same numbers over the cooldown bucket
 	Preflight       *Preflight       `json:"preflight"`         // nil: the run had no preflight

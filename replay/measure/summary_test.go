@@ -146,16 +146,17 @@ func TestSummaryAddsUp(t *testing.T) {
 // Covers T-55.
 func TestThroughputWindow(t *testing.T) {
 	type in struct {
-		First    int64  `json:"first_start_ns"`
-		Last     *int64 `json:"last_content_ns"`
-		Complete int64  `json:"phase_complete_ns"`
-		Count    int
+		First     int64  `json:"first_start_ns"`
+		Last      *int64 `json:"last_content_ns"`
+		Complete  int64  `json:"phase_complete_ns"`
+		Cancelled bool
+		Count     int
 	}
 	type want struct {
 		Window         string
 		Seconds, Value *float64
 	}
-	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 1, 1}, func(t *testing.T, c fixtures.Case, in in, want want) {
+	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		switches, ok := preset.Named(c.Preset)
 		require.True(t, ok)
 		a := NewAggregate(Rules{PhaseWindow: switches.ThroughputWindow == preset.WindowPhase})
@@ -164,7 +165,7 @@ func TestThroughputWindow(t *testing.T) {
 		if in.Last != nil {
 			o.last = float64(*in.Last) / 1e9
 		}
-		s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: float64(in.Complete) / 1e9}})
+		s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: float64(in.Complete) / 1e9, Cancelled: in.Cancelled}})
 		require.Equal(t, want.Window, s.ThroughputWindow.Kind)
 		if want.Seconds == nil {
 			require.True(t, s.ThroughputWindow.Seconds.IsMissing())
@@ -179,7 +180,7 @@ func TestThroughputWindow(t *testing.T) {
 	})
 }
 
-// Under the window of the phase all rates divide by it, those of the cooldown too, and there is none while its length is not known.
+// Under the window of the phase all rates divide by it, those of the cooldown too. One that did not come to its end has none.
 //
 // Covers T-55.
 func TestPhaseWindow(t *testing.T) {
@@ -196,10 +197,13 @@ func TestPhaseWindow(t *testing.T) {
 	require.EqualValues(t, 1, s.OutputTokenRate)
 	require.EqualValues(t, 0.1, s.Cooldown.RequestRate)
 	require.EqualValues(t, 3.5, s.Duration)
-	s = a.Summary(RunInfo{})
-	require.True(t, s.RequestRate.IsMissing())
-	require.True(t, s.ThroughputWindow.Seconds.IsMissing())
-	require.EqualValues(t, 3.5, s.Duration)
+	for _, f := range []*Facts{nil, {PhaseDuration: 10, Cancelled: true}} { // killed, cancelled
+		s = a.Summary(RunInfo{Facts: f})
+		require.Equal(t, ThroughputWindow{"benchmark", 1, 4.5, 3.5}, s.ThroughputWindow)
+		require.Equal(t, 2/Number(3.5), s.RequestRate)
+		require.Equal(t, 1/s.Cooldown.Duration, s.Cooldown.RequestRate)
+		require.EqualValues(t, 3.5, s.Duration)
+	}
 }
 
 // Under the window of the requests the cooldown divides by that of its own.

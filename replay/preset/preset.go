@@ -178,7 +178,7 @@ const (
 	NegativeSubtract NegativeDuration = "subtract"
 )
 
-// ThroughputWindow is the denominator of every throughput.
+// ThroughputWindow is the denominator of every throughput, and the time of the effective curves.
 type ThroughputWindow string
 
 // The windows.
@@ -199,11 +199,8 @@ const (
 // FlowCurve says how the tokens of a request are spread over time.
 type FlowCurve string
 
-// The flow curves.
-const (
-	FlowChunks FlowCurve = "chunks" // over the gaps between its chunks
-	FlowEven   FlowCurve = "even"   // evenly
-)
+// FlowChunks is the only flow curve: over the gaps between the chunks. Results of earlier versions may name another, even.
+const FlowChunks FlowCurve = "chunks"
 
 // SchemaVersion is the version that the files for AIPerf's readers name.
 type SchemaVersion string

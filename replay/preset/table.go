@@ -55,6 +55,6 @@ var Choices = map[string][]string{
 	"NegativeDuration": {string(NegativeZero), string(NegativeSubtract)},
 	"ThroughputWindow": {string(WindowBenchmark), string(WindowPhase)},
 	"ITLDivisor":       {string(DivisorFirstChunk), string(DivisorOSL)},
-	"FlowCurve":        {string(FlowChunks), string(FlowEven)},
+	"FlowCurve":        {string(FlowChunks)},
 	"SchemaVersion":    {string(Schema14), string(Schema15)},
 }

@@ -40,7 +40,7 @@ var named = []string{"Marker", "Preset", "Scenario", "Seed", "Model", "Payload"}
 func settingsOf(info *measure.RunInfo, rules measure.Rules) settings {
 	s := settings{
 		"dataset": info.Dataset.Key, "profile": info.Dataset.Profile + changes(info.Dataset.Changed), "preset": info.Preset, "model": info.Model,
-		"scenario": "none", "throughput": definition(rules), "concurrency": strconv.Itoa(info.Lanes), "server": strings.Join(info.URLs, ", "),
+		"scenario": "none", "throughput": definition(info, rules), "concurrency": strconv.Itoa(info.Lanes), "server": strings.Join(info.URLs, ", "),
 		"version": info.Version, "commit": info.Commit, "host": info.Host, "seed": drawsSeed(info.Dataset.Draws),
 	}
 	if sc := info.Scenario; sc != nil {
@@ -69,9 +69,9 @@ func settingsOf(info *measure.RunInfo, rules measure.Rules) settings {
 func isNamedOption(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' }
 
 // definition says what the throughputs divide by, and which requests they are over.
-func definition(rules measure.Rules) string {
+func definition(info *measure.RunInfo, rules measure.Rules) string {
 	window := "from the first request to the last token"
-	if rules.PhaseWindow {
+	if rules.PhaseWindow && !info.Facts.WholePhase().IsMissing() {
 		window = "length of the phase"
 	}
 	of := "requests that ended by the deadline"

@@ -172,8 +172,8 @@ func TestPromptWithoutMessages(t *testing.T) {
 	tree := &mmapcache.RenderedTrace{Plan: &mmapcache.Plan{Turns: []mmapcache.Turn{{Last: mmapcache.None}}}}
 	c := cachetest.Demo(t)
 	for endpoint, want := range map[Endpoint]string{
-		ChatCompletions: `{"messages":[],"model":"m","stream":true,"max_completion_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
-		Completions:     `{"prompt":[],"model":"m","stream":true,"max_tokens":2,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+		ChatCompletions: `{"messages":[],"model":"m","stream":true,"max_completion_tokens":2,"ignore_eos":true,"stream_options":{"include_usage":true}}`,
+		Completions:     `{"prompt":[],"model":"m","stream":true,"max_tokens":2,"ignore_eos":true,"stream_options":{"include_usage":true}}`,
 	} {
 		b := Body{marker: []byte("of the body before")}
 		b.fill(encoderOf(t, c, endpoint, "m", FirstTurnPrefix), tree, 0, someMarker, 2)

@@ -102,28 +102,51 @@ func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []str
 	if t.noLength = length == NoLength; !t.noLength {
 		t.before = fmt.Appendf(t.before, `,%q:`, length)
 	}
+	var options []member
 	if !f.OmitStreamOptions {
-		options, err := f.streamOptions(extra)
-		if err != nil {
+		if options, err = f.streamOptions(extra); err != nil {
 			return t, nil, err
 		}
 		t.perChunkUsage = slices.ContainsFunc(options, member.asksForUsagePerChunk)
-		t.after = append(appendMembers(append(t.after, `,"stream_options":{`...), options), '}')
 	}
-	if f.IgnoresEOS() {
-		t.after = append(t.after, `,"ignore_eos":true`...)
-	}
-	for _, m := range extra {
+	for _, m := range f.withOwn(extra) {
 		reserved, conflict := f.reserves(m, endpoint, length)
 		if conflict != "" {
 			conflicts = append(conflicts, fmt.Sprintf("--extra-body: %s is not sent: %s", quote(m.name), conflict))
 		}
-		if !reserved {
+		switch {
+		case !reserved:
 			t.after = appendMembers(append(t.after, ','), []member{m})
+		case m.name == ignoreEOS:
+			t.after = append(t.after, `,"ignore_eos":true`...)
+		case m.name == streamOptions:
+			t.after = append(appendMembers(append(t.after, `,"stream_options":{`...), options), '}')
 		}
 	}
 	t.after = append(t.after, '}')
 	return t, conflicts, nil
+}
+
+// The fields of a body that the run writes where Extra has them, else behind its members, in this order.
+const (
+	ignoreEOS     = "ignore_eos"
+	streamOptions = "stream_options"
+)
+
+// withOwn returns the members of Extra with those that the run adds. The order is that of AIPerf, whose bodies are the same bytes.
+func (f Fields) withOwn(extra []member) []member {
+	add := func(name, value string) {
+		if !slices.ContainsFunc(extra, func(m member) bool { return m.name == name }) {
+			extra = append(extra, member{name, json.RawMessage(value)})
+		}
+	}
+	if f.IgnoresEOS() {
+		add(ignoreEOS, "true")
+	}
+	if !f.OmitStreamOptions {
+		add(streamOptions, "{}")
+	}
+	return extra
 }
 
 // lengthField returns the field that asks for the number of tokens at an endpoint, or NoLength.
@@ -155,9 +178,9 @@ func (f Fields) reserves(m member, endpoint Endpoint, length LengthField) (reser
 			conflict = "times of tokens need a stream"
 		}
 		return true, conflict
-	case "stream_options":
+	case streamOptions:
 		return !f.OmitStreamOptions, "" // merged
-	case "ignore_eos":
+	case ignoreEOS:
 		if f.IgnoresEOS() && string(m.value) != "true" {
 			conflict = "answers of the recorded length need it: see --no-ignore-eos"
 		}
@@ -173,7 +196,7 @@ func (f Fields) reserves(m member, endpoint Endpoint, length LengthField) (reser
 
 // streamOptions returns the members of Extra's stream_options, and those of the run that Extra has not set.
 func (f Fields) streamOptions(extra []member) (options []member, err error) {
-	if k := slices.IndexFunc(extra, func(m member) bool { return m.name == "stream_options" }); k >= 0 {
+	if k := slices.IndexFunc(extra, func(m member) bool { return m.name == streamOptions }); k >= 0 {
 		if options, err = membersOf(extra[k].value); err != nil {
 			return nil, fmt.Errorf("stream_options: %w", err)
 		}
@@ -193,9 +216,9 @@ func (f Fields) streamOptions(extra []member) (options []member, err error) {
 // FlagFor returns the flag of the command that leaves a field out of the bodies for an endpoint or renames it, "" if there is none.
 func (f Fields) FlagFor(e Endpoint, field string) string {
 	switch extra, _ := membersOf(f.Extra); {
-	case field == "ignore_eos" && f.IgnoresEOS():
+	case field == ignoreEOS && f.IgnoresEOS():
 		return "--no-ignore-eos"
-	case field == "stream_options" && !f.OmitStreamOptions && e != Messages:
+	case field == streamOptions && !f.OmitStreamOptions && e != Messages:
 		return "--no-stream-options"
 	case field == string(MaxTokens) && f.Length != NoLength && e != Messages:
 		return "--max-tokens-field max_completion_tokens"

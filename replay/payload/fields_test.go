@@ -12,25 +12,28 @@ import (
 //
 // Covers T-40.
 func TestFieldsOfABody(t *testing.T) {
-	const stream, usage = `,"stream":true`, `,"stream_options":{"include_usage":true}`
+	const stream, eos, usage = `,"stream":true`, `,"ignore_eos":true`, `,"stream_options":{"include_usage":true}`
 	for name, c := range map[string]struct {
 		endpoint  Endpoint
 		fields    Fields
 		want      string
 		conflicts []string
 	}{
-		"chat":       {want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true`},
-		"ids":        {endpoint: Completions, want: stream + `,"max_tokens":7` + usage + `,"ignore_eos":true`},
-		"bare":       {fields: Fields{Length: MaxTokens, OmitIgnoreEOS: true, OmitStreamOptions: true}, want: stream + `,"max_tokens":7`},
-		"no length":  {fields: Fields{Length: NoLength}, want: stream + usage},
-		"no usage":   {endpoint: Completions, fields: Fields{Length: MaxCompletionTokens, OmitStreamOptions: true}, want: stream + `,"max_completion_tokens":7,"ignore_eos":true`},
-		"more":       {fields: Fields{Extra: json.RawMessage(` {"top_k": 1, "a<b": {"x": [1e400, "é\u00e9"]}} `)}, want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true,"top_k":1,"a\u003cb":{"x":[1e400,"é\u00e9"]}`},
-		"nothing":    {fields: Fields{Extra: json.RawMessage(`{}`)}, want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true`},
-		"no quarrel": {fields: Fields{Extra: json.RawMessage(`{"stream":true,"ignore_eos":true}`)}, want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true`},
+		"chat":      {want: stream + `,"max_completion_tokens":7` + eos + usage},
+		"ids":       {endpoint: Completions, want: stream + `,"max_tokens":7` + eos + usage},
+		"bare":      {fields: Fields{Length: MaxTokens, OmitIgnoreEOS: true, OmitStreamOptions: true}, want: stream + `,"max_tokens":7`},
+		"no length": {fields: Fields{Length: NoLength}, want: stream + usage},
+		"no usage":  {endpoint: Completions, fields: Fields{Length: MaxCompletionTokens, OmitStreamOptions: true}, want: stream + `,"max_completion_tokens":7,"ignore_eos":true`},
+		"more":      {fields: Fields{Extra: json.RawMessage(` {"top_k": 1, "a<b": {"x": [1e400, "é\u00e9"]}} `)}, want: stream + `,"max_completion_tokens":7,"top_k":1,"a\u003cb":{"x":[1e400,"é\u00e9"]}` + eos + usage},
+		"in their order": {fields: Fields{Extra: json.RawMessage(`{"stream_options":{},"seed":1,"ignore_eos":true,"temperature":0.5}`)},
+			want: stream + `,"max_completion_tokens":7` + usage + `,"seed":1` + eos + `,"temperature":0.5`},
+		"length first": {fields: Fields{Extra: json.RawMessage(`{"ignore_eos":true,"temperature":0.5}`)}, want: stream + `,"max_completion_tokens":7` + eos + `,"temperature":0.5` + usage},
+		"nothing":      {fields: Fields{Extra: json.RawMessage(`{}`)}, want: stream + `,"max_completion_tokens":7` + eos + usage},
+		"no quarrel":   {fields: Fields{Extra: json.RawMessage(`{"stream":true,"ignore_eos":true}`)}, want: stream + `,"max_completion_tokens":7` + eos + usage},
 		"usage of their own": {fields: Fields{Extra: json.RawMessage(`{"stream_options":{"continuous_usage_stats":true},"z":1}`)},
-			want: stream + `,"max_completion_tokens":7,"stream_options":{"continuous_usage_stats":true,"include_usage":true},"ignore_eos":true,"z":1`},
+			want: stream + `,"max_completion_tokens":7,"stream_options":{"continuous_usage_stats":true,"include_usage":true},"z":1` + eos},
 		"usage in every message": {fields: Fields{PerChunkUsage: true},
-			want: stream + `,"max_completion_tokens":7,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"ignore_eos":true`},
+			want: stream + `,"max_completion_tokens":7,"ignore_eos":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`},
 		"not in every message": {fields: Fields{PerChunkUsage: true, Extra: json.RawMessage(`{"stream_options":{"continuous_usage_stats":false}}`)},
 			want: stream + `,"max_completion_tokens":7,"stream_options":{"continuous_usage_stats":false,"include_usage":true},"ignore_eos":true`},
 		"usage refused": {fields: Fields{Extra: json.RawMessage(`{"stream_options":{"include_usage":false}}`)},
@@ -38,7 +41,7 @@ func TestFieldsOfABody(t *testing.T) {
 		"theirs alone": {fields: Fields{Length: NoLength, OmitStreamOptions: true, Extra: json.RawMessage(`{"stream_options":null,"max_tokens":5,"ignore_eos":false}`)},
 			want: stream + `,"stream_options":null,"max_tokens":5,"ignore_eos":false`},
 		"conflicts": {fields: Fields{Extra: json.RawMessage(`{"messages":[],"model":"x","stream":false,"ignore_eos":false,"max_tokens":5,"seed":1}`)},
-			want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true,"seed":1`,
+			want: stream + `,"max_completion_tokens":7` + eos + `,"seed":1` + usage,
 			conflicts: []string{
 				`--extra-body: "messages" is not sent: the recording has the prompt`,
 				`--extra-body: "model" is not sent: --model names the model`,
@@ -53,8 +56,8 @@ func TestFieldsOfABody(t *testing.T) {
 				`--extra-body: "system" is not sent: the recording has the prompt`,
 				`--extra-body: "max_tokens" is not sent: max_tokens has the recorded length: see --max-tokens-field`,
 			}},
-		"system of a chat": {fields: Fields{Extra: json.RawMessage(`{"system":"x"}`)}, want: stream + `,"max_completion_tokens":7` + usage + `,"ignore_eos":true,"system":"x"`},
-		"text":             {endpoint: TextCompletions, want: stream + `,"max_tokens":7` + usage + `,"ignore_eos":true`},
+		"system of a chat": {fields: Fields{Extra: json.RawMessage(`{"system":"x"}`)}, want: stream + `,"max_completion_tokens":7,"system":"x"` + eos + usage},
+		"text":             {endpoint: TextCompletions, want: stream + `,"max_tokens":7` + eos + usage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tail, conflicts, err := newTail(c.endpoint, "m", c.fields)

@@ -166,9 +166,9 @@ func TestBodyGolden(t *testing.T) {
 		want   string // S, U, A, T stand for the contents of the system, the user, the assistant and a tool, as JSON escapes them
 	}{
 		{forms["chat"], FirstTurnPrefix, 1, `{"messages":[{"role":"system","content":"S"},{"role":"user","content":"` + marker + `\n\nU"}],` +
-			`"model":"m","stream":true,"max_completion_tokens":7,"stream_options":{"include_usage":true},"ignore_eos":true}`},
+			`"model":"m","stream":true,"max_completion_tokens":7,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
 		{forms["chat in parts"], FirstTurnSuffix, 1, `{"messages":[{"role":"system","content":[{"type":"text","text":"S"}]},{"role":"user","content":[{"type":"text","text":"U"},{"type":"text","text":"` + marker + `"}]}],` +
-			`"model":"m","stream":true,"max_completion_tokens":7,"stream_options":{"include_usage":true},"ignore_eos":true}`},
+			`"model":"m","stream":true,"max_completion_tokens":7,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
 		{forms["messages"], FirstTurnPrefix, 1, `{"system":"S","messages":[{"role":"user","content":"` + marker + `\n\nU"}],` +
 			`"model":"m","stream":true,"max_tokens":7,"ignore_eos":true}`},
 		{forms["messages"], SystemSuffix, 0, `{"system":"S\n\n` + marker + `","messages":[],"model":"m","stream":true,"max_tokens":7,"ignore_eos":true}`},
@@ -178,8 +178,8 @@ func TestBodyGolden(t *testing.T) {
 			`"model":"m","stream":true,"max_tokens":7,"ignore_eos":true}`},
 		{forms["messages"], NoMarker, 4, `{"messages":[{"role":"user","content":"U"},{"role":"assistant","content":[{"type":"text","text":"A"},{"type":"tool_use","id":"call_turn_1","name":"recorded_tool","input":{}}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_turn_1","content":"T"}]}],"model":"m","stream":true,"max_tokens":7,"ignore_eos":true}`},
-		{form{TextCompletions, false}, SystemPrefix, 1, `{"prompt":"` + marker + `\n\nS\nU","model":"m","stream":true,"max_tokens":7,"stream_options":{"include_usage":true},"ignore_eos":true}`},
-		{form{Completions, false}, NoMarker, 0, `{"prompt":[I],"model":"m","stream":true,"max_tokens":7,"stream_options":{"include_usage":true},"ignore_eos":true}`},
+		{form{TextCompletions, false}, SystemPrefix, 1, `{"prompt":"` + marker + `\n\nS\nU","model":"m","stream":true,"max_tokens":7,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
+		{form{Completions, false}, NoMarker, 0, `{"prompt":[I],"model":"m","stream":true,"max_tokens":7,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
 	} {
 		var b Body
 		var p mmapcache.Prompt
@@ -208,11 +208,11 @@ func TestBodyGolden(t *testing.T) {
 func TestProbes(t *testing.T) {
 	c := cachetest.Demo(t)
 	for f, want := range map[form][2]string{
-		{ChatCompletions, false}: {`{"messages":[{"role":"user","content":"`, `"}],"model":"m","stream":true,"max_completion_tokens":1,"stream_options":{"include_usage":true},"ignore_eos":true}`},
-		{ChatCompletions, true}:  {`{"messages":[{"role":"user","content":[{"type":"text","text":"`, `"}]}],"model":"m","stream":true,"max_completion_tokens":1,"stream_options":{"include_usage":true},"ignore_eos":true}`},
-		{Completions, false}:     {`{"prompt":[`, `],"model":"m","stream":true,"max_tokens":1,"stream_options":{"include_usage":true},"ignore_eos":true}`},
+		{ChatCompletions, false}: {`{"messages":[{"role":"user","content":"`, `"}],"model":"m","stream":true,"max_completion_tokens":1,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
+		{ChatCompletions, true}:  {`{"messages":[{"role":"user","content":[{"type":"text","text":"`, `"}]}],"model":"m","stream":true,"max_completion_tokens":1,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
+		{Completions, false}:     {`{"prompt":[`, `],"model":"m","stream":true,"max_tokens":1,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
 		{Messages, false}:        {`{"messages":[{"role":"user","content":"`, `"}],"model":"m","stream":true,"max_tokens":1,"ignore_eos":true}`},
-		{TextCompletions, false}: {`{"prompt":"`, `","model":"m","stream":true,"max_tokens":1,"stream_options":{"include_usage":true},"ignore_eos":true}`},
+		{TextCompletions, false}: {`{"prompt":"`, `","model":"m","stream":true,"max_tokens":1,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
 	} {
 		body, tokens, err := formEncoder(t, c, f, NoMarker).Probe(8)
 		require.NoError(t, err)

@@ -172,7 +172,7 @@ func (f *replayFlags) checkPart(o *replay.Options) {
 		f.add("%s: %w", shown, err)
 	}
 	f.checkShares(shown, o)
-	if o.Part.Of > 1 && originOf(f.flags.Lookup("seed")).kind == fromScenario {
+	if o.Part.Of > 1 && f.scenario.draws(f.flags.Lookup("seed")) {
 		f.add("%s and %s: the scenario would draw another seed for each part: want --seed N, the same for all", shown, f.named("scenario"))
 	}
 	if o.CacheReset.Enabled && o.Part.Of > 1 && f.part.startAt == "" && f.part.meet.address == "" {

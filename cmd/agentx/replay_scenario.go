@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
@@ -56,7 +57,7 @@ type scenarioFlags struct {
 }
 
 func (f *scenarioFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.name, "scenario", "", "set options as a scenario has them, and refuse others that it locks: inferencex-agentx-mvp")
+	cmd.Flags().StringVar(&f.name, "scenario", "", "set options as a scenario has them, and refuse others that it locks: "+either(scenarioNames()))
 	cmd.Flags().BoolVar(&f.unsafe, "unsafe-override", false, "start in spite of conflicts with --scenario; the run is then not valid")
 }
 
@@ -81,6 +82,9 @@ func (r *resolution) readScenario(f *scenarioFlags) {
 	f.chosen = &s
 	from := origin{fromScenario, fromScenario + " " + s.Name}
 	for _, v := range values {
+		if v.Name == "slice-duration" && !r.flags.Lookup("report").Changed {
+			continue // no file has slices
+		}
 		shown := fmt.Sprintf("%s=%s (%s)", v.Name, v.Value, from.at)
 		if setting := settingNamed(v.Name); setting != nil {
 			r.give(given{setting, v.Value, shown, from})
@@ -131,10 +135,15 @@ func (f *scenarioFlags) errors() (list []error) {
 	return list
 }
 
+// draws reports whether the scenario has drawn the value of --seed.
+func (f *scenarioFlags) draws(seed *pflag.Flag) bool {
+	return f.chosen != nil && f.chosen.Seed == "" && originOf(seed).kind == fromScenario
+}
+
 // report prints the seed that was drawn, and the conflicts that are overridden.
 func (f *scenarioFlags) report(cmd *cobra.Command) {
 	seed := cmd.Flags().Lookup("seed")
-	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && originOf(seed).kind == fromScenario {
+	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && f.draws(seed) {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --seed %s, drawn for this run by scenario %s", seed.Value, f.chosen.Name))
 	}
 	for _, c := range f.conflicts {
@@ -210,7 +219,11 @@ func (f *replayFlags) lockable(r *resolution) scenario.Settings {
 	p.TraceCap, _ = value("TraceCap").(string)
 	p.SystemIdleCap, _ = value("SystemIdleCap").(time.Duration)
 	p.Marker, _ = value("Marker").(string)
+	p.CoverageGate, _ = value("CoverageGate").(bool)
 	p.Unstreamed, p.EndsEarly = f.wire.contradictions()
+	if f.auto.auto != nil || len(f.concurrency) > 1 {
+		p.Sweep = flagText("concurrency", f.flags.Lookup("concurrency").Value.String())
+	}
 	return p
 }
 

@@ -163,9 +163,13 @@ var paceSettings = []setting{
 	{name: "SystemIdleCap", group: paceGroup, kind: longer.orOff(),
 		about: "longest time that no request at all is in flight",
 		apply: func(o *replay.Options, v any) { o.Limits.SystemIdle, _ = v.(time.Duration) }},
-	{name: "TraceIdleCap", group: paceGroup, kind: longer.orOff(),
-		about: "longest idle time of a trace; TraceCap says how it acts",
-		apply: func(o *replay.Options, v any) { o.Limits.TraceIdle, _ = v.(time.Duration) }},
+	{name: "TraceIdleCap", group: paceGroup, kind: span.orOff(),
+		about: "longest idle time of a trace, 0 for none at all; TraceCap says how it acts",
+		apply: func(o *replay.Options, v any) {
+			if d, on := v.(time.Duration); on {
+				o.Limits.TraceIdle = max(d, time.Nanosecond) // of a limit 0 is none
+			}
+		}},
 	{name: "LaneStartCap", group: paceGroup, kind: longer.orOff(), value: replay.DefaultLaneStart, under: map[string]any{preset.AgentX: nil},
 		about: "longest time to the first request of a lane",
 		apply: func(o *replay.Options, v any) { o.Limits.LaneStart = orReplayOff(v) }},

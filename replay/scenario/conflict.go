@@ -20,6 +20,8 @@ const (
 	IgnoreEOS        Reason = "ignore_eos"        // answers may end before their recorded length
 	ShortDuration    Reason = "duration"          // is below the least of the scenario
 	EarlyBound       Reason = "early_bound"       // the run may end before its duration
+	CoverageGate     Reason = "coverage_gate"     // nothing would judge a run that ends before its duration
+	Sweep            Reason = "sweep"             // several loads, one run each
 	InputTruncation  Reason = "input_truncation"  // recorded requests are left out
 	UnknownCorpus    Reason = "unknown_corpus"    // the dataset is not made of the files of a pinned corpus
 	SyntheticDataset Reason = "synthetic_dataset" // the dataset was not recorded: no override helps

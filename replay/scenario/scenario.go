@@ -4,7 +4,7 @@
 // A caller lays the defaults of a scenario over those of the preset, lets files, the environment and flags change them, and
 // then asks which of the values the scenario does not allow:
 //
-//	s := scenario.InferenceXAgentX()
+//	s := scenario.AgentX()
 //	defaults, err := s.Defaults(rand.Reader)
 //	...
 //	conflicts := append(s.Check(settings), s.CheckDataset(dataset, scenario.Corpora())...)
@@ -29,18 +29,57 @@ type Scenario struct {
 	MinDuration time.Duration // shortest duration that is allowed
 	SystemIdle  time.Duration // the only SystemIdleCap that is allowed
 	Marker      string        // the only Marker that is allowed
+	Seed        string        // by default; "": one is drawn for every run
 
-	// Values are the defaults that no lock has a say in, by name, as --set takes them.
+	// Harness makes the locks those of agentx-harness 1.0.12. It refuses several loads in one run. It has no lock on the
+	// TraceIdleCap, nor on bounds beside the duration: the coverage judges a run that one of them ends, so there the coverage
+	// must be looked at.
+	Harness bool
+
+	// ByName lets the name of a repository pin a corpus, as the harness does, beside the content of its files.
+	ByName bool
+
+	// Values are the defaults that no lock has a say in, by name, as --set and flags take them.
 	Values []Value
 }
 
-// Value is the value of an option or a switch, as --set takes it.
+// Value is the value of an option, a switch or a flag.
 type Value struct{ Name, Value string }
 
 // All returns the scenarios.
-func All() []Scenario { return []Scenario{InferenceXAgentX()} }
+func All() []Scenario { return []Scenario{AgentX(), InferenceXAgentX()} }
 
-// InferenceXAgentX returns the scenario of InferenceX, as AIPerf 0.13.0 and its line agentx-1.0.12 have it.
+// AgentX returns the scenario agentx of agentx-harness 1.0.12, as far as its values mean something here.
+func AgentX() Scenario {
+	return Scenario{
+		Name:        "agentx",
+		Duration:    time.Hour,
+		MinDuration: 900 * time.Second,
+		SystemIdle:  10 * time.Second,
+		Marker:      "first_turn_prefix",
+		Seed:        "42",
+		Harness:     true,
+		ByName:      true,
+		Values: []Value{
+			{"Start", "sampled"},
+			{"StartMinRatio", "0.25"},
+			{"StartMaxRatio", "0.75"},
+			{"Warmup", "requests=10"},
+			{"WarmupGrace", "1800s"},
+			{"TraceIdleCap", "300s"},
+			{"FailedRequestThreshold", "0.1"},
+			{"TCPUserTimeout", "900s"},
+			{"StatsInterval", "30s"},
+			{"limit-traces", "393"},
+			{"slice-duration", "1s"},
+			{"MarkerPermitsWrap", "true"}, // every tree has a marker: doc/spec/replay.md 2.1
+			{"CoverageGate", "true"},
+		},
+	}
+}
+
+// InferenceXAgentX returns the scenario of InferenceX, as AIPerf 0.13.0 and agentx-harness 1.0.12 have it. Its locks are
+// stricter than theirs.
 func InferenceXAgentX() Scenario {
 	return Scenario{
 		Name:        "inferencex-agentx-mvp",
@@ -58,11 +97,13 @@ func InferenceXAgentX() Scenario {
 	}
 }
 
-// Defaults returns every value that the scenario sets. The seed is drawn from a source of secure random bytes.
-func (s Scenario) Defaults(random io.Reader) ([]Value, error) {
-	seed, err := DrawSeed(random)
-	if err != nil {
-		return nil, fmt.Errorf("scenario %s: seed: %w", s.Name, err)
+// Defaults returns every value that the scenario sets. A seed that it draws is of a source of secure random bytes.
+func (s Scenario) Defaults(random io.Reader) (list []Value, err error) {
+	seed := s.Seed
+	if seed == "" {
+		if seed, err = DrawSeed(random); err != nil {
+			return nil, fmt.Errorf("scenario %s: seed: %w", s.Name, err)
+		}
 	}
 	return append(slices.Clone(s.Values),
 		Value{"SystemIdleCap", seconds(s.SystemIdle)},

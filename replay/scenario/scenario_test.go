@@ -25,6 +25,40 @@ func TestDefaults(t *testing.T) {
 	require.ErrorIs(t, err, assert.AnError)
 }
 
+// The scenario of the harness draws nothing.
+func TestDefaultsOfTheHarness(t *testing.T) {
+	defaults, err := AgentX().Defaults(iotest.ErrReader(assert.AnError))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"Start": "sampled", "StartMinRatio": "0.25", "StartMaxRatio": "0.75", "Warmup": "requests=10", "WarmupGrace": "1800s", "SystemIdleCap": "10s",
+		"TraceIdleCap": "300s", "Marker": "first_turn_prefix", "Duration": "3600s", "MarkerPermitsWrap": "true", "Seed": "42", "FailedRequestThreshold": "0.1",
+		"TCPUserTimeout": "900s", "StatsInterval": "30s", "limit-traces": "393", "slice-duration": "1s", "CoverageGate": "true",
+	}, asMap(t, defaults))
+}
+
+// The harness locks what the other scenario does, but for a cap of traces and bounds beside the duration. It plays one load, and
+// looks at its coverage.
+func TestCheckOfTheHarness(t *testing.T) {
+	free := played()
+	free.CoverageGate, free.TraceIdleCap, free.Requests, free.Trees, free.Once, free.Until = true, time.Minute, 1, 1, true, true
+	require.Empty(t, AgentX().Check(free))
+	worst := free
+	worst.IgnoreDelays, worst.Speed, worst.GapCap, worst.SystemIdleCap, worst.Marker, worst.Duration = true, 2, time.Second, 0, "off", 899*time.Second
+	worst.Unstreamed, worst.EndsEarly, worst.CoverageGate, worst.Sweep = []string{"a"}, []string{"b"}, false, "--concurrency 1,2"
+	require.Equal(t, []string{
+		"ignore_delays: IgnoreDelays is true: want false: leave out --asap",
+		"speed: Speed is 2: want 1: leave out --speed",
+		"gap_cap: GapCap is 1s: want off: leave out --max-gap; TreeIdleCap may be set",
+		"system_idle_cap: SystemIdleCap is off: want 10s: leave out SystemIdleCap",
+		"marker: Marker is off: want first_turn_prefix: leave out --marker",
+		"streaming: a: want streamed answers: leave it out",
+		"ignore_eos: b: want ignore_eos true and a length in every body: leave it out",
+		"duration: Duration is 899s: want at least 900s: leave out --duration, for 3600s",
+		"coverage_gate: CoverageGate is false: want true: leave out CoverageGate",
+		"sweep: --concurrency 1,2 is several runs: want one run: give one number of lanes",
+	}, lines(AgentX().Check(worst)))
+}
+
 func asMap(t *testing.T, list []Value) map[string]string {
 	values := map[string]string{}
 	for _, v := range list {

@@ -24,6 +24,8 @@ type Settings struct {
 	Duration        time.Duration
 	Requests, Trees int // bounds; 0: none
 	Once, Until     bool
+	CoverageGate    bool   // the coverage of the run is looked at
+	Sweep           string // what asks for several loads, such as "--concurrency 1,2"; "": nothing
 }
 
 // Check returns all conflicts between the scenario and the settings of a run.
@@ -42,7 +44,7 @@ func (s Scenario) checkTiming(p Settings) (list []Conflict) {
 	if p.GapCap != 0 {
 		list = append(list, Conflict{GapCap, "GapCap is " + seconds(p.GapCap), "off", "leave out --max-gap; TreeIdleCap may be set"})
 	}
-	if p.TraceIdleCap != 0 && p.TraceCap == "load" { // with TraceCap run it is the TreeIdleCap
+	if p.TraceIdleCap != 0 && p.TraceCap == "load" && !s.Harness { // with TraceCap run it is the TreeIdleCap
 		what := fmt.Sprintf("TraceIdleCap is %s, and TraceCap is load", seconds(p.TraceIdleCap))
 		list = append(list, Conflict{TraceIdleCap, what, "off", "leave out TraceIdleCap; TreeIdleCap may be set"})
 	}
@@ -72,6 +74,9 @@ func (s Scenario) checkLength(p Settings) (list []Conflict) {
 		what := "Duration is " + seconds(p.Duration)
 		list = append(list, Conflict{ShortDuration, what, "at least " + seconds(s.MinDuration), "leave out --duration, for " + seconds(s.Duration)})
 	}
+	if s.Harness {
+		return append(list, s.checkHarness(p)...)
+	}
 	for _, bound := range []struct {
 		flag string
 		set  bool
@@ -79,6 +84,17 @@ func (s Scenario) checkLength(p Settings) (list []Conflict) {
 		if bound.set {
 			list = append(list, Conflict{EarlyBound, "--" + bound.flag + " may end the run before its duration", "no bound beside --duration", "leave it out"})
 		}
+	}
+	return list
+}
+
+// checkHarness checks what the harness has a lock on and another scenario has not.
+func (s Scenario) checkHarness(p Settings) (list []Conflict) {
+	if !p.CoverageGate {
+		list = append(list, Conflict{CoverageGate, "CoverageGate is false", "true", "leave out CoverageGate"})
+	}
+	if p.Sweep != "" {
+		list = append(list, Conflict{Sweep, p.Sweep + " is several runs", "one run", "give one number of lanes"})
 	}
 	return list
 }

@@ -22,8 +22,9 @@ type Result struct {
 	Key            string
 	Hit            bool // nothing was built
 	Facts          mmapcache.StructureFacts
-	InputBytes     int64 // of the input files, compressed as they are
-	Bytes          int64 // of all parts, on disk
+	InputBytes     int64              // of the input files, compressed as they are
+	Sources        []mmapcache.Source // the input files, under their names of today: a dataset that was found has those of its first build
+	Bytes          int64              // of all parts, on disk
 	SkippedEntries []hfsource.SkippedEntry
 	Stages         map[string]time.Duration // resolve, plan, arenas, fill, publish; wait and verify if they happened
 	Parts          map[string]PartResult    // by kind, without the dataset itself; of a dataset of shards the arenas alone
@@ -148,7 +149,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.snapshot, err = hfsource.Resolve(ctx, o.Inputs, o.Source); err != nil {
 		return err
 	}
-	c.result.InputBytes = c.snapshot.Bytes()
+	c.result.InputBytes, c.result.Sources = c.snapshot.Bytes(), c.provenance(mmapcache.StructureKind).Sources
 	c.result.SkippedEntries = c.snapshot.Skipped
 	if c.mooncake, err = findMooncake(ctx, c.snapshot); err != nil {
 		return err

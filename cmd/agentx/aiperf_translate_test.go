@@ -275,8 +275,8 @@ func TestPrintedLineIsWhatRuns(t *testing.T) {
 func TestPublicDatasetsOfAIPerf(t *testing.T) {
 	const line = "--model m --streaming --public-dataset "
 	for name, want := range map[string]string{
-		"semianalysis_cc_traces_weka_with_subagents":              "semianalysisai/cc-traces-weka-061526",
-		"semianalysis_cc_traces_weka_with_subagents_256k":         "semianalysisai/cc-traces-weka-061526-256k",
+		"semianalysis_cc_traces_weka_with_subagents":              "semianalysisai/cc-traces-weka-062126",
+		"semianalysis_cc_traces_weka_with_subagents_256k":         "semianalysisai/cc-traces-weka-062126-256k",
 		"semianalysis-cc-traces-weka-with-subagents-060526-256-k": "semianalysisai/cc-traces-weka-with-subagents-060526-256k",
 		"semianalysis_cc_traces_weka_062126-256k":                 "semianalysisai/cc-traces-weka-062126-256k",
 		"weka_hf --hf-weka-dataset o/n":                           "o/n",

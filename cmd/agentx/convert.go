@@ -17,6 +17,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/tokensource"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // convertFlags say what a conversion makes, and how.
@@ -27,6 +28,7 @@ type convertFlags struct {
 	workers                    int
 	force, skipInvalid, strict bool
 	verifyHit                  bool
+	sources                    []mmapcache.Source // of the INPUT that was converted
 	waitFlags
 }
 

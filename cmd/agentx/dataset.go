@@ -57,5 +57,6 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 	if err != nil {
 		return nil, err
 	}
+	f.sources = r.Sources
 	return cachestore.Open(cmd.Context(), o.Root, r.Key)
 }

@@ -75,7 +75,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	}
 	defer p.Cache.Close()
 	settings.chooseMarker(cmd, &p)
-	if p.Provenance, err = runProvenance(&p, settings); err != nil {
+	if p.Provenance, err = runProvenance(&p, settings, nil); err != nil {
 		return err
 	}
 	return runReplay(cmd, p, new(meetFlags), &exportFlags{}, false)

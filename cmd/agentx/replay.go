@@ -108,7 +108,7 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	if err := f.chooseArrivals(cmd, r, &o); err != nil {
 		return err
 	}
-	if o.Provenance, err = runProvenance(&o, r); err != nil {
+	if o.Provenance, err = runProvenance(&o, r, c.sources); err != nil {
 		return err
 	}
 	if o.Concurrency == 0 { // no cap on open trees

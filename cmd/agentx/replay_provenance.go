@@ -16,9 +16,15 @@ import (
 )
 
 // runProvenance returns what the results say of a run besides its measurements: the program, what the dataset was made
-// from, and every option with its origin.
-func runProvenance(o *replay.Options, r *resolution) (measure.Run, error) {
+// from, and every option with its origin. A dataset that was built of local files, and found when a hub was asked for the same ones
+// now, has the names of the hub: sources are the files of the INPUT, if one was converted.
+func runProvenance(o *replay.Options, r *resolution, sources []mmapcache.Source) (measure.Run, error) {
 	dataset, err := datasetProvenance(o.Cache.Root, o.Cache.Manifest.Key)
+	for k := range dataset.Inputs {
+		if len(sources) == len(dataset.Inputs) && strings.HasPrefix(sources[k].Path, measure.HubPrefix) {
+			dataset.Inputs[k].Name = sources[k].Path
+		}
+	}
 	return measure.Run{Version: version, Commit: commit, Dataset: dataset, Options: r.options()}, err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/scenario"
 )
 
@@ -53,7 +54,8 @@ type scenarioFlags struct {
 
 	chosen    *scenario.Scenario // nil: none
 	conflicts []scenario.Conflict
-	corpus    string // repository of the pinned corpus that the dataset is; "": none
+	corpus    scenario.Corpus // that the dataset is
+	pin       scenario.Pin    // by what; "": it is none
 }
 
 func (f *scenarioFlags) register(cmd *cobra.Command) {
@@ -79,6 +81,9 @@ func (r *resolution) readScenario(f *scenarioFlags) {
 		r.errs = append(r.errs, err)
 		return
 	}
+	if name, _ := preset.Canonical(r.flags.Lookup("preset").Value.String()); name == preset.AgentX {
+		s.ByName = true
+	}
 	f.chosen = &s
 	from := origin{fromScenario, fromScenario + " " + s.Name}
 	for _, v := range values {
@@ -101,9 +106,9 @@ func (f *scenarioFlags) checkDataset(d measure.Dataset) {
 		digests = append(digests, in.SHA256)
 	}
 	about := scenario.Dataset{SHA256: digests, Synthetic: syntheticInput(digests), Truncated: truncation(d.Changed)}
+	about.Repository, _, _ = d.Hub()
 	f.conflicts = append(f.conflicts, f.chosen.CheckDataset(about, f.known.corpora)...)
-	corpus, _ := scenario.Identify(f.known.corpora, digests)
-	f.corpus = corpus.Repository
+	f.corpus, f.pin = f.chosen.Identify(about, f.known.corpora)
 }
 
 // checkPrepared looks for conflicts with a dataset that is prepared, so that they are told with those of the settings. Others
@@ -181,7 +186,7 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 		return nil, err
 	}
 	f.scenario.report(cmd)
-	s := &measure.Scenario{Name: f.scenario.chosen.Name, Corpus: f.scenario.corpus, MinDuration: f.scenario.chosen.MinDuration.Seconds()}
+	s := &measure.Scenario{Name: f.scenario.chosen.Name, Corpus: f.scenario.corpus.Repository, PinnedBy: string(f.scenario.pin), MinDuration: f.scenario.chosen.MinDuration.Seconds()}
 	for _, c := range f.scenario.conflicts {
 		s.Overridden = append(s.Overridden, c.Error())
 	}

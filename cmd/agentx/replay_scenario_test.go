@@ -134,7 +134,7 @@ func TestListUnderAScenario(t *testing.T) {
 		var s measure.Summary
 		require.NoError(t, json.Unmarshal(text, &s))
 		require.Equal(t, new(true), s.Valid)
-		require.Equal(t, &measure.Scenario{Name: "inferencex-agentx-mvp", Corpus: "owner/few", MinDuration: 0.05}, s.Run.Scenario)
+		require.Equal(t, &measure.Scenario{Name: "inferencex-agentx-mvp", Corpus: "owner/few", PinnedBy: "content", MinDuration: 0.05}, s.Run.Scenario)
 	}
 }
 

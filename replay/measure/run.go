@@ -2,6 +2,7 @@ package measure
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/agentx/agentx/replay/slo"
@@ -34,7 +35,8 @@ type Scenario struct {
 	Overridden []string `json:"overridden"` // its conflicts with the options, one line each, that did not keep the run from starting; nil: none
 	Corpus     string   `json:"corpus"`     // repository of the pinned corpus that the dataset is; "": it is none
 
-	MinDuration float64 `json:"min_duration"` // shortest duration of a run that it allows, seconds
+	PinnedBy    string  `json:"pinned_by,omitempty"` // by what it is one: content of its files, or the name of the repository they were fetched from
+	MinDuration float64 `json:"min_duration"`        // shortest duration of a run that it allows, seconds
 }
 
 // Dataset is the dataset that was played.
@@ -50,6 +52,26 @@ type Dataset struct {
 	Corpus    string          `json:"corpus"`           // of the prompts; "": not known any more
 	Tokenizer string          `json:"tokenizer"`        // "": not known any more
 }
+
+// Hub returns the repository and commit of the hub that every input was fetched from, and the path of the first one; "" if they
+// come from elsewhere.
+func (d Dataset) Hub() (name, commit, file string) {
+	for k, in := range d.Inputs {
+		rest, ok := strings.CutPrefix(in.Name, HubPrefix)
+		repo, rest, at := strings.Cut(rest, "@")
+		revision, path, _ := strings.Cut(rest, "/")
+		if !ok || !at || k > 0 && (repo != name || revision != commit) {
+			return "", "", ""
+		}
+		if k == 0 {
+			name, commit, file = repo, revision, path
+		}
+	}
+	return name, commit, file
+}
+
+// HubPrefix begins the names of inputs that were fetched from a hub: hf://datasets/OWNER/NAME@COMMIT/PATH.
+const HubPrefix = "hf://datasets/"
 
 // Input is one input file of a dataset.
 type Input struct {

@@ -235,6 +235,15 @@ func (s *Summary) settings(b *strings.Builder) {
 	}
 }
 
+// pinned says, beside a verdict, which corpus was played, and what of it was checked; "" if it is none, or not known.
+func (s *Scenario) pinned() string {
+	checked := map[string]string{"name": "its name was checked, its content is recorded", "content": "its content was checked"}
+	if s == nil || checked[s.PinnedBy] == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (corpus %s: %s)", s.Corpus, checked[s.PinnedBy])
+}
+
 // defaultPreset is the preset that a table does not name.
 const defaultPreset = "default"
 
@@ -245,7 +254,7 @@ func (s *Summary) verdict(b *strings.Builder) {
 	}
 	switch {
 	case s.Valid != nil && *s.Valid:
-		row(b, "valid", "yes")
+		row(b, "valid", "yes%s", s.Run.Scenario.pinned())
 	case s.Valid != nil:
 		row(b, "valid", "no: %s", strings.Join(s.Reasons, ", "))
 	}

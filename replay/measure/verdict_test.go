@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -197,4 +198,40 @@ func TestLostPart(t *testing.T) {
 	s := a.Summary(RunInfo{Facts: &Facts{LostParts: []LostPart{{Number: 3, Host: "n4", Cause: "its connection ended"}}}})
 	require.False(t, *s.Valid)
 	require.Equal(t, []string{"part_lost"}, s.Reasons)
+}
+
+// A verdict says which corpus was played, and what of it was checked.
+func TestVerdictNamesTheCorpus(t *testing.T) {
+	for pin, want := range map[string]string{
+		"name":    "valid       yes (corpus owner/name: its name was checked, its content is recorded)\n",
+		"content": "valid       yes (corpus owner/name: its content was checked)\n",
+		"":        "valid       yes\n",
+	} {
+		var b strings.Builder
+		info := RunInfo{Run: Run{Scenario: &Scenario{Name: "s", Corpus: "owner/name", PinnedBy: pin}}, Facts: &Facts{}}
+		require.NoError(t, NewAggregate(Rules{}).Summary(info).WriteTable(&b, 0))
+		require.Contains(t, b.String(), want)
+	}
+}
+
+// The name of a repository is that of a dataset whose inputs were all fetched from it at one commit.
+func TestDatasetOfAHub(t *testing.T) {
+	for names, want := range map[string]string{
+		"hf://datasets/o/n@c1/data/train.jsonl":                    "o/n c1 data/train.jsonl",
+		"hf://datasets/o/n@c1/a hf://datasets/o/n@c1/b":            "o/n c1 a",
+		"hf://datasets/o/n@c1/a hf://datasets/o/n@c2/b":            "  ",
+		"hf://datasets/o/n@c1/a hf://datasets/o/m@c1/b":            "  ",
+		"hf://datasets/o/n@c1/a /tmp/b":                            "  ",
+		"/tmp/hf://datasets/o/n@c1/a":                              "  ",
+		"/home/me/datasets/semianalysisai/cc-traces-weka-062126/a": "  ",
+		"hf://datasets/o/n/a":                                      "  ",
+		"":                                                         "  ",
+	} {
+		var d Dataset
+		for name := range strings.FieldsSeq(names) {
+			d.Inputs = append(d.Inputs, Input{Name: name})
+		}
+		repo, commit, file := d.Hub()
+		require.Equal(t, want, repo+" "+commit+" "+file, names)
+	}
 }

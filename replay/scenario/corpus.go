@@ -16,24 +16,46 @@ type Corpus struct {
 
 // Dataset is what a scenario looks at in a dataset.
 type Dataset struct {
-	SHA256    []string // of the input files in their order, as the manifest of the cache has them
-	Synthetic string   // the input that was not recorded, such as demo; "": none
-	Truncated []string // rules of the reconstruction that leave out recorded requests, such as "max_isl=5000"
+	SHA256     []string // of the input files in their order, as the manifest of the cache has them
+	Repository string   // of the hub that every input was fetched from, at one commit; "": they come from elsewhere
+	Synthetic  string   // the input that was not recorded, such as demo; "": none
+	Truncated  []string // rules of the reconstruction that leave out recorded requests, such as "max_isl=5000"
 }
 
-// Identify returns the row of the table whose files a dataset was made of.
-func Identify(table []Corpus, sha256 []string) (c Corpus, ok bool) {
-	k := slices.IndexFunc(table, func(c Corpus) bool { return len(c.SHA256) > 0 && slices.Equal(c.SHA256, sha256) })
-	if k < 0 {
-		return Corpus{}, false
+// Pin says by what a dataset is a pinned corpus.
+type Pin string
+
+// The pins.
+const (
+	Content Pin = "content" // of its files
+	Name    Pin = "name"    // of the repository that they were fetched from: nobody has looked at their content
+)
+
+// Identify returns the row of the table that a dataset is the corpus of, and by what: by its content, or where the scenario lets
+// a name do, by that. The pin is "" if it is none.
+func (s Scenario) Identify(d Dataset, table []Corpus) (Corpus, Pin) {
+	k := slices.IndexFunc(table, func(c Corpus) bool { return len(c.SHA256) > 0 && slices.Equal(c.SHA256, d.SHA256) })
+	if k >= 0 {
+		return table[k], Content
 	}
-	return table[k], true
+	k = slices.IndexFunc(table, func(c Corpus) bool { return c.Repository == d.Repository })
+	if s.ByName && k >= 0 {
+		return table[k], Name
+	}
+	return Corpus{}, ""
 }
 
 // CheckDataset returns all conflicts between the scenario and a dataset. The table has the pinned corpora.
 func (s Scenario) CheckDataset(d Dataset, table []Corpus) (list []Conflict) {
-	if _, known := Identify(table, d.SHA256); !known && d.Synthetic == "" {
-		list = append(list, Conflict{UnknownCorpus, "the dataset is made of " + digests(d.SHA256), "the files of a pinned corpus", advice(table)})
+	if _, pin := s.Identify(d, table); pin == "" && d.Synthetic == "" {
+		what, want, try := "the dataset is made of "+digests(d.SHA256), "the files of a pinned corpus", advice(table)
+		if s.ByName {
+			want, try = "a pinned corpus, fetched from its repository", "replay one, such as hf://datasets/"+generic
+		}
+		if d.Repository != "" {
+			what += " of " + d.Repository
+		}
+		list = append(list, Conflict{UnknownCorpus, what, want, try})
 	}
 	if d.Synthetic != "" {
 		list = append(list, Conflict{SyntheticDataset, d.Synthetic + " was not recorded from agents", "a pinned corpus", "replay one (--unsafe-override does not help)"})

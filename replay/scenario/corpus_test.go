@@ -29,11 +29,33 @@ func TestIdentify(t *testing.T) {
 		"a file too often": {"1 1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			row, ok := Identify(madeUp, files(c.files))
+			row, pin := AgentX().Identify(Dataset{SHA256: files(c.files), Repository: "owner/other"}, madeUp)
 			require.Equal(t, c.want, row.Repository)
-			require.Equal(t, c.want != "", ok)
+			require.Equal(t, map[bool]Pin{true: Content}[c.want != ""], pin)
 		})
 	}
+}
+
+// The name of a repository does under the scenario of the harness. Content counts more.
+func TestIdentifyByName(t *testing.T) {
+	d := Dataset{SHA256: files("9"), Repository: "owner/two"}
+	row, pin := AgentX().Identify(d, madeUp)
+	require.Equal(t, "owner/two", row.Repository)
+	require.Equal(t, Name, pin)
+	_, pin = InferenceXAgentX().Identify(d, madeUp)
+	require.Empty(t, pin)
+	row, pin = AgentX().Identify(Dataset{SHA256: files("1"), Repository: "owner/two"}, madeUp)
+	require.Equal(t, "owner/one", row.Repository)
+	require.Equal(t, Content, pin)
+	for _, other := range []string{"", "owner/three", "owner", "Owner/two"} {
+		_, pin = AgentX().Identify(Dataset{SHA256: files("9"), Repository: other}, madeUp)
+		require.Empty(t, pin, other)
+	}
+	require.Empty(t, AgentX().CheckDataset(d, madeUp))
+	d.Repository = "owner/three"
+	require.Equal(t, []string{
+		"unknown_corpus: the dataset is made of one file, sha256 999999999999 of owner/three: want a pinned corpus, fetched from its repository: replay one, such as hf://datasets/semianalysisai/cc-traces-weka-062126",
+	}, lines(AgentX().CheckDataset(d, madeUp)))
 }
 
 // files returns a digest for each digit.
@@ -83,8 +105,8 @@ func TestCorpora(t *testing.T) {
 		for _, digest := range c.SHA256 {
 			require.Regexp(t, "^[0-9a-f]{64}$", digest)
 		}
-		_, known := Identify(table, c.SHA256)
-		require.Equal(t, len(c.SHA256) > 0, known, c.Repository)
+		_, pin := InferenceXAgentX().Identify(Dataset{SHA256: c.SHA256}, table)
+		require.Equal(t, len(c.SHA256) > 0, pin == Content, c.Repository)
 	}
 	slices.Sort(names)
 	require.Len(t, names, 14, "the names of AIPerf")

@@ -45,7 +45,7 @@ func invalidReasons(run *report.Run) []string {
 func datasetObject(run *report.Run) object {
 	d := run.Info.Dataset
 	o := object{{"source_type", "file"}, {"loader", "agentx"}}
-	name, revision, file := hubDataset(d)
+	name, revision, file := d.Hub()
 	if name == "" && run.Info.Scenario != nil {
 		name = run.Info.Scenario.Corpus // a copy of it, by its content
 	}
@@ -64,23 +64,6 @@ func datasetObject(run *report.Run) object {
 	}
 	o.add("cache_key", d.Key)
 	return o
-}
-
-// hubDataset returns the repository and commit of the hub that every input comes from, and the path of the first one; "" if
-// they come from elsewhere.
-func hubDataset(d measure.Dataset) (name, revision, file string) {
-	for k, in := range d.Inputs {
-		rest, ok := strings.CutPrefix(in.Name, "hf://datasets/")
-		repo, rest, at := strings.Cut(rest, "@")
-		commit, path, _ := strings.Cut(rest, "/")
-		if !ok || !at || k > 0 && (repo != name || commit != revision) {
-			return "", "", ""
-		}
-		if k == 0 {
-			name, revision, file = repo, commit, path
-		}
-	}
-	return name, revision, file
 }
 
 // splitOf returns the split that the name of a file begins with; "" for none.

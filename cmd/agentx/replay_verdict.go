@@ -72,7 +72,7 @@ func advise(s *measure.Summary, verdict error) error {
 	if !slices.Contains(s.Reasons, measure.InsufficientMetrics) {
 		return verdict
 	}
-	return hintError{verdict, fmt.Sprintf("the logs of the servers: their last content came after %.1f %% of the duration, and %.0f %% are wanted", 100*s.Coverage.Content, 100*measure.CoverageThreshold)}
+	return hintError{verdict, fmt.Sprintf("the logs of the servers: their last answer that counts came after %.1f %% of the duration, and %.0f %% are wanted", 100*s.Coverage.Largest(), 100*measure.CoverageThreshold)}
 }
 
 // mostFrequentError returns the most frequent message of the failed requests, as ": CATEGORY: MESSAGE", or "".

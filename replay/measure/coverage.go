@@ -1,5 +1,7 @@
 package measure
 
+import "time"
+
 // CoverageThreshold is the least share of a phase that its answers must cover (doc/spec/replay.md 8.8).
 const CoverageThreshold = 0.95
 
@@ -8,11 +10,23 @@ const CoverageThreshold = 0.95
 type Coverage struct {
 	FirstToken float64 `json:"first_token"` // of a request that ended well
 	ITL        float64 `json:"itl"`         // end of a request that has an inter-token latency
-	Content    float64 `json:"content"`     // content message of any request, also of one that failed or was cancelled
+	Content    Number  `json:"content"`     // content message of any request, also of one that failed or was cancelled; missing: it does not count
+
+	Expected float64 `json:"expected_duration"` // of the phase, seconds
+	Required float64 `json:"required"`          // share that the largest of the three must reach
+}
+
+// Largest returns the share that decides.
+func (c *Coverage) Largest() float64 {
+	largest := max(c.FirstToken, c.ITL)
+	if !c.Content.IsMissing() {
+		largest = max(largest, float64(c.Content))
+	}
+	return largest
 }
 
 // passes reports whether the largest share suffices.
-func (c *Coverage) passes() bool { return max(c.FirstToken, c.ITL, c.Content) >= CoverageThreshold }
+func (c *Coverage) passes() bool { return c.Largest() >= CoverageThreshold }
 
 // latest are the latest instants of a phase that a Coverage needs, in nanoseconds since its start; 0: there is none.
 type latest struct{ firstToken, itl, content int64 }
@@ -30,7 +44,11 @@ func (l *latest) add(r *Record, rules Rules) {
 }
 
 // coverage returns the shares of a duration in nanoseconds.
-func (l *latest) coverage(expected int64) *Coverage {
+func (l *latest) coverage(expected int64, rules Rules) *Coverage {
 	share := func(at int64) float64 { return min(max(0, float64(at)/float64(expected)), 1) }
-	return &Coverage{share(l.firstToken), share(l.itl), share(l.content)}
+	c := &Coverage{share(l.firstToken), share(l.itl), Number(share(l.content)), Seconds(time.Duration(expected)), CoverageThreshold}
+	if rules.LatenciesOnly {
+		c.Content = Missing
+	}
+	return c
 }

@@ -9,6 +9,7 @@ type Rules struct {
 	PhaseWindow   bool // rates and effective curves are over the phase, not over the time from the first request to the last token
 	AllButOne     bool // ITL divides by all tokens but one, also where the tokens of the first chunk are known
 	CoverageGate  bool // a valid run has tokens in 95 % of its duration
+	LatenciesOnly bool // which are those of requests with a latency: not those of one that failed
 
 	SchemaVersion string // that the files for AIPerf's readers name
 }
@@ -20,6 +21,7 @@ func RulesOf(s *preset.Switches) Rules {
 		PhaseWindow:   s.ThroughputWindow == preset.WindowPhase,
 		AllButOne:     s.ITLDivisor == preset.DivisorOSL,
 		CoverageGate:  s.CoverageGate,
+		LatenciesOnly: s.CoverageBy == preset.CoverByLatencies,
 		SchemaVersion: string(s.SchemaVersion),
 	}
 }

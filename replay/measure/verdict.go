@@ -40,12 +40,13 @@ func judge(info *RunInfo, overflows Number, coverage *Coverage) (valid *bool, re
 }
 
 // of returns how much of its phase a run covers. It is nil where the gate does not look: without the rule or a scenario, for a
-// part of a load, and for a phase that was asked to last less than the least of the scenario.
+// part of a load, for a run that was cancelled, and for a phase that was asked to last less than the least of the scenario.
 func (l *latest) of(info *RunInfo, rules Rules) *Coverage {
-	if sc := info.Scenario; !rules.CoverageGate || sc == nil || info.isPart() || info.Facts.ExpectedDuration <= 0 || info.Facts.ExpectedDuration < sc.MinDuration {
+	sc, f := info.Scenario, info.Facts
+	if !rules.CoverageGate || sc == nil || info.isPart() || f.Cancelled || f.ExpectedDuration <= 0 || f.ExpectedDuration < sc.MinDuration {
 		return nil
 	}
-	return l.coverage(Nanos(info.Facts.ExpectedDuration))
+	return l.coverage(Nanos(f.ExpectedDuration), rules)
 }
 
 // Deadlocked returns how many trees of the run deadlocked, those of its warmup included.

@@ -86,7 +86,10 @@ func TestVectorsCoverage(t *testing.T) {
 		}
 		run := Run{Scenario: &Scenario{Name: "s", MinDuration: 900}}
 		s := a.Summary(RunInfo{Run: run, Facts: &Facts{ExpectedDuration: time.Duration(in.Expected).Seconds()}})
-		for k, got := range []float64{s.Coverage.FirstToken, s.Coverage.ITL, s.Coverage.Content}[:len(want.Ratios)] {
+		require.Equal(t, len(want.Ratios) < 3 && c.Preset == preset.AgentX, s.Coverage.Content.IsMissing())
+		require.Equal(t, 0.95, s.Coverage.Required)
+		require.Equal(t, time.Duration(in.Expected).Seconds(), s.Coverage.Expected)
+		for k, got := range []float64{s.Coverage.FirstToken, s.Coverage.ITL, float64(s.Coverage.Content)}[:len(want.Ratios)] {
 			require.InDelta(t, want.Ratios[k], got, 1e-15)
 		}
 		require.Equal(t, want.Passes, *s.Valid)
@@ -183,13 +186,78 @@ func TestCoverageOfFailures(t *testing.T) {
 	r := good(0, 90, 0, 1, 5, 5)
 	r.Error = &Error{Category: wire.StreamTruncated}
 	l.add(r, Rules{})
-	require.Equal(t, &Coverage{Content: 0.95}, l.coverage(100e9))
-	require.True(t, l.coverage(100e9).passes())
-	require.False(t, l.coverage(100e9+1).passes())
+	require.Equal(t, &Coverage{Content: 0.95, Expected: 100, Required: 0.95}, l.coverage(100e9, Rules{}))
+	require.True(t, l.coverage(100e9, Rules{}).passes())
+	require.False(t, l.coverage(100e9+1, Rules{}).passes())
+	require.False(t, l.coverage(100e9, Rules{LatenciesOnly: true}).passes())
 	r.Error = nil
 	l.add(r, Rules{})
-	require.Equal(t, &Coverage{0.91, 0.951, 0.95}, l.coverage(100e9))
-	require.Equal(t, &Coverage{1, 1, 1}, l.coverage(1e9))
+	require.Equal(t, &Coverage{0.91, 0.951, 0.95, 100, 0.95}, l.coverage(100e9, Rules{}))
+	require.Equal(t, &Coverage{1, 1, 1, 1, 0.95}, l.coverage(1e9, Rules{}))
+}
+
+// By latencies the content of a request that failed does not count: a run whose last answers all break off is not valid.
+//
+//
+func TestCoverageByLatencies(t *testing.T) {
+	for _, c := range []struct {
+		what              string
+		firstToken, itl   float64 // until when, in shares of the duration
+		broken            float64 // content of a failed answer, too; 0: there is none
+		valid, byContents bool
+	}{
+		{"an ITL in the last twentieth", 0.94, 0.96, 0, true, true},
+		{"a first token in the last twentieth", 0.96, 0.94, 0, true, true},
+		{"neither", 0.94, 0.94, 0, false, false},
+		{"only a stream that breaks off", 0.94, 0.94, 0.99, false, true},
+	} {
+		for by, want := range map[preset.CoverageBy]bool{preset.CoverByLatencies: c.valid, preset.CoverByContents: c.byContents} {
+			switches, _ := preset.Named(preset.AgentX)
+			switches.CoverageBy = by
+			a := NewAggregate(RulesOf(&switches))
+			at := func(share float64) float64 { return 900 * share }
+			a.Add(&Record{Bucket: Profiling, FirstToken: at(c.firstToken)}) // without a number of tokens: no ITL
+			a.Add(&Record{Bucket: Profiling, FirstToken: 1, LastToken: 2, End: at(c.itl), OutputTokens: Tokens(2)})
+			if c.broken > 0 {
+				a.Add(&Record{Bucket: Profiling, FirstToken: at(c.broken) - 1, LastToken: at(c.broken), End: 900, OutputTokens: Tokens(2), Error: &Error{Category: wire.StreamTruncated}})
+			}
+			s := a.Summary(RunInfo{Run: Run{Scenario: &Scenario{Name: "agentx", MinDuration: 900}}, Facts: &Facts{ExpectedDuration: 900}})
+			require.Equal(t, want, *s.Valid, "%s, by %s", c.what, by)
+			require.Equal(t, map[bool][]string{false: {InsufficientMetrics}}[want], s.Reasons)
+			require.InDelta(t, c.firstToken, s.Coverage.FirstToken, 1e-12)
+			require.InDelta(t, c.itl, s.Coverage.ITL, 1e-12)
+		}
+	}
+}
+
+// A run below the least duration of its scenario, which is overridden, and one that was cancelled are not valid anyway: their
+// coverage is not looked at. Reasons stand in their order.
+//
+//
+func TestCoverageIsNotLookedAt(t *testing.T) {
+	switches, _ := preset.Named(preset.AgentX)
+	for want, c := range map[string]struct {
+		seconds                          float64
+		overridden, cancelled, overflows bool
+	}{
+		"unsafe_override": {seconds: 899, overridden: true},
+		"run_cancelled":   {seconds: 900, cancelled: true},
+		"unsafe_override context_overflow_rate_exceeded run_cancelled":        {seconds: 900, overridden: true, cancelled: true, overflows: true},
+		"context_overflow_rate_exceeded insufficient_profile_metric_coverage": {seconds: 900, overflows: true},
+	} {
+		a := NewAggregate(RulesOf(&switches))
+		a.Add(good(0, 1, 0, 1, 2, 5))
+		if c.overflows {
+			a.Add(bad(ContextOverflow, wire.ContextOverflow))
+		}
+		sc := &Scenario{Name: "agentx", MinDuration: 900}
+		if c.overridden {
+			sc.Overridden = []string{"duration: ..."}
+		}
+		s := a.Summary(RunInfo{Run: Run{Scenario: sc}, Facts: &Facts{ExpectedDuration: c.seconds, Cancelled: c.cancelled}})
+		require.Equal(t, strings.Fields(want), s.Reasons)
+		require.Equal(t, strings.Contains(want, InsufficientMetrics), s.Coverage != nil, want)
+	}
 }
 
 // A part that the others have lost makes a run invalid, also without a scenario.

@@ -54,6 +54,7 @@ type Switches struct {
 	ITLDivisor        ITLDivisor
 	FlowCurve         FlowCurve
 	CoverageGate      bool // a valid run has tokens in 95 % of its duration
+	CoverageBy        CoverageBy
 	AffinityHeader    bool // requests have the header X-Session-Affinity
 	SchemaVersion     SchemaVersion
 }
@@ -167,6 +168,15 @@ type FailedShare string
 const (
 	ShareOfEnded   FailedShare = "ended"   // of requests that ended well or failed
 	ShareOfRecords FailedShare = "records" // of these and of overflows
+)
+
+// CoverageBy says which tokens cover the duration of a run.
+type CoverageBy string
+
+// The tokens.
+const (
+	CoverByContents  CoverageBy = "contents"  // of any request, also of one that failed
+	CoverByLatencies CoverageBy = "latencies" // of requests that have a latency
 )
 
 // NegativeDuration says what a negative recorded duration does to the delay after it.

@@ -11,6 +11,7 @@ var table = map[string]Switches{
 		HandoffOrder: OrderSeed, WarmupOverflow: OverflowRedraws, OverflowWords: WordsOfServers, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeZero, CountGrace: false, LenientStreams: false, ThroughputWindow: WindowBenchmark,
 		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, CoverageGate: true, AffinityHeader: true, SchemaVersion: Schema15,
+		CoverageBy: CoverByContents,
 	},
 	AIPerf: {
 		SpawnOffset: SpawnBranch, JoinTiming: JoinImmediate, Anchor: AnchorZero, TreeIdleCap: nil, TraceCap: TraceCapLoad,
@@ -18,6 +19,7 @@ var table = map[string]Switches{
 		HandoffOrder: OrderArrival, WarmupOverflow: OverflowRedraws, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
 		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, CoverageGate: false, AffinityHeader: true, SchemaVersion: Schema14,
+		CoverageBy: CoverByLatencies,
 	},
 	AgentX: {
 		SpawnOffset: SpawnBranch, JoinTiming: JoinTimed, Anchor: AnchorPhase, TreeIdleCap: nil, TraceCap: TraceCapRun,
@@ -25,6 +27,7 @@ var table = map[string]Switches{
 		HandoffOrder: OrderArrival, WarmupOverflow: OverflowFails, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfRecords, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
 		ITLDivisor: DivisorOSL, FlowCurve: FlowChunks, CoverageGate: true, AffinityHeader: false, SchemaVersion: Schema14,
+		CoverageBy: CoverByLatencies,
 	},
 }
 
@@ -55,6 +58,7 @@ var Choices = map[string][]string{
 	"NegativeDuration": {string(NegativeZero), string(NegativeSubtract)},
 	"ThroughputWindow": {string(WindowBenchmark), string(WindowPhase)},
 	"ITLDivisor":       {string(DivisorFirstChunk), string(DivisorOSL)},
+	"CoverageBy":       {string(CoverByContents), string(CoverByLatencies)},
 	"FlowCurve":        {string(FlowChunks)},
 	"SchemaVersion":    {string(Schema14), string(Schema15)},
 }

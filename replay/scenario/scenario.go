@@ -74,6 +74,7 @@ func AgentX() Scenario {
 			{"slice-duration", "1s"},
 			{"MarkerPermitsWrap", "true"}, // every tree has a marker: doc/spec/replay.md 2.1
 			{"CoverageGate", "true"},
+			{"CoverageBy", "latencies"},
 		},
 	}
 }

@@ -32,7 +32,7 @@ func TestDefaultsOfTheHarness(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"Start": "sampled", "StartMinRatio": "0.25", "StartMaxRatio": "0.75", "Warmup": "requests=10", "WarmupGrace": "1800s", "SystemIdleCap": "10s",
 		"TraceIdleCap": "300s", "Marker": "first_turn_prefix", "Duration": "3600s", "MarkerPermitsWrap": "true", "Seed": "42", "FailedRequestThreshold": "0.1",
-		"TCPUserTimeout": "900s", "StatsInterval": "30s", "limit-traces": "393", "slice-duration": "1s", "CoverageGate": "true",
+		"TCPUserTimeout": "900s", "StatsInterval": "30s", "limit-traces": "393", "slice-duration": "1s", "CoverageGate": "true", "CoverageBy": "latencies",
 	}, asMap(t, defaults))
 }
 

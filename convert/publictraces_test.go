@@ -199,7 +199,7 @@ func TestCorpusOfTokenIDs(t *testing.T) {
 	assert.Equal(t, len(data)/4, c.CorpusTokens())
 }
 
-// AIPerf's coding corpus, as contrib/aiperf-corpus.py exports it, has the digests of the vectors.
+// AIPerf's coding corpus, as agentx corpus aiperf exports it, has the digests of the vectors.
 func TestCodingCorpus(t *testing.T) {
 	list, err := fixtures.Weka("coding_corpus")
 	require.NoError(t, err)

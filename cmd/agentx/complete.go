@@ -24,6 +24,7 @@ import (
 
 // completedArguments completes the arguments of verbs. Verbs that are not listed take none.
 var completedArguments = map[string]cobra.CompletionFunc{
+	"agentx corpus aiperf":  once(idsFile),
 	"agentx convert":        inputs,
 	"agentx cache explain":  inputs,
 	"agentx cache warm":     inputs,
@@ -46,11 +47,16 @@ var completedArguments = map[string]cobra.CompletionFunc{
 // jsonFile completes the path of a file of JSON, beside which the flag takes JSON itself.
 var jsonFile = cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt)
 
+// idsFile completes the path of a file of token ids.
+var idsFile = cobra.FixedCompletions([]string{"u32le"}, cobra.ShellCompDirectiveFilterFileExt)
+
 // pemFile completes the path of a certificate or a key.
 var pemFile = cobra.FixedCompletions([]string{"pem", "crt", "key"}, cobra.ShellCompDirectiveFilterFileExt)
 
 // completedFlags completes the values of flags. Numbers, times and sizes are not completed.
 var completedFlags = map[string]cobra.CompletionFunc{
+	"kind":             choice("coding\tanother text for each seed", "sonnet\tone text"),
+	"python":           cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // a file
 	"record":           choice("all", "opted\tthose that ask for it"),
 	"unattributed":     choice("client\tby address and credential", "drop"),
 	"on-disconnect":    choice("cancel", "detach\tread the reply to its end"),

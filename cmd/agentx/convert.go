@@ -98,6 +98,9 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	if f.workers < 0 || f.workers > convert.MaxWorkers {
 		p.add("--workers %d: want 0 to %d", f.workers, convert.MaxWorkers)
 	}
+	if _, err := o.CheckCorpusSeed(); err != nil {
+		p.errs = append(p.errs, hintCorpusSeed(err, &o))
+	}
 	if o.Wait, err = f.limit(); err != nil {
 		p.errs = append(p.errs, err)
 	}

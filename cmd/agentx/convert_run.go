@@ -50,7 +50,10 @@ func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
 	}
 	if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
-		o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; contrib/aiperf-corpus.py exports that", o.Corpus)
+		o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
+	}
+	if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error
+		o.Warn("%s; agentx corpus aiperf makes one that says it", warning)
 	}
 	r, err := convert.Convert(cmd.Context(), o)
 	if err != nil {

@@ -48,6 +48,17 @@ func hintConvert(err error) error {
 	return hintHub(err)
 }
 
+// hintCorpusSeed says that a corpus is that of another seed, and what gives one of the seed of the conversion.
+func hintCorpusSeed(err error, o *convert.Options) error {
+	var other *convert.CorpusSeedError
+	err, seeds := usageError{fmt.Errorf("--%w", err)}, errors.As(err, &other)
+	if !seeds {
+		return err
+	}
+	return hintError{err, fmt.Sprintf("agentx corpus aiperf --seed %d --tokenizer %s FILE.u32le, where AIPerf or its harness is installed, and --corpus with that file; or --seed %d",
+		other.Seed, o.Tokenizer, other.Corpus)}
+}
+
 // hintRoot adds what to try to an error about a cache root that this user may not write in.
 func hintRoot(cmd *cobra.Command, err error) error {
 	var try hintError

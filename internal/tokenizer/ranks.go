@@ -71,6 +71,16 @@ func Load(name string) (*Tokenizer, error) {
 	return b.load(file)
 }
 
+// RanksFile returns the vocabulary of an encoding that Load knows, as a file of tiktoken, and the address where tiktoken has it.
+func RanksFile(name string) (file []byte, address string, err error) {
+	b, err := find(name)
+	if err != nil {
+		return nil, "", err
+	}
+	file, err = assets.Assets.ReadFile(b.file)
+	return file, "https://openaipublic.blob.core.windows.net/encodings/" + b.file, err
+}
+
 func (b *builtin) load(file []byte) (*Tokenizer, error) {
 	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != b.sha256 {
 		return nil, fmt.Errorf("tokenizer: %s: the vocabulary has SHA-256 %x, want %s", b.file, sum, b.sha256)

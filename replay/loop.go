@@ -133,7 +133,9 @@ func (l *loop) advance(now time.Duration) {
 		l.backlog.set(now, l.conductor.Counts())
 	}
 	l.reportProgress(now)
-	if now >= l.periods.due() {
+	due := now >= l.periods.due()
+	l.news.look(l, now, due)
+	if due {
 		l.periods.end(l.progressAt(now))
 	}
 }
@@ -220,6 +222,7 @@ func drainNotice(requests int, longest time.Duration) string {
 // onEvent acts on what the conductor did.
 func (l *loop) onEvent(e conductor.Event) {
 	l.recorder.onEvent(l.recorded(e))
+	l.news.onEvent(e, l.oneToken && !l.handsOff)
 	switch e.Kind {
 	case conductor.TreeDrained, conductor.TreeReleased:
 		l.source.ended(e.Lane)

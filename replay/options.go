@@ -128,8 +128,9 @@ type Options struct {
 	Progress func(Progress) // gets the progress about every second
 	Opened   func(string)   // gets the directory of the results when their files are open, before the first request: measure.Follow reads there
 
-	Period        func(Progress) // gets the progress at the end of each period, all of them in order
-	StatsInterval time.Duration  // length of a period; 0: DefaultStatsInterval; Off: there are none
+	Period        func(Progress)  // gets the progress at the end of each period, all of them in order
+	Phase         func(PhaseNews) // gets the steps of each period, all of them in order
+	StatsInterval time.Duration   // length of a period; 0: DefaultStatsInterval; Off: there are none
 
 	// Watch, if it is not nil, is called in a goroutine of its own when the measured phase begins. Its context ends when the phase
 	// is over and the records are in their file; the run waits for its result, which the summary has.
@@ -299,6 +300,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Period == nil {
 		o.Period = func(Progress) {}
+	}
+	if o.Phase == nil {
+		o.Phase = func(PhaseNews) {}
 	}
 	return o
 }

@@ -20,6 +20,10 @@ type phase struct {
 	recorder  recorder
 	oneToken  bool // every request asks for one token
 	handsOff  bool // the next phase takes up the trees as this one leaves them
+	goesOn    bool // another phase of the same name follows, unless this one fails
+
+	target PhaseTarget // of its period, where it is the first of that
+	news   *phaseNews  // of its period
 
 	arrivals conductor.Arrivals // when trees open; nil: when lanes take them
 	ramp     time.Duration      // without arrivals: over which the lanes open
@@ -50,6 +54,7 @@ func profiling(o Options, source treeSource, recorder recorder) phase {
 		},
 		deadlines: deadlines{duration: o.Duration, grace: o.Grace},
 		ramp:      o.Arrivals.Ramp, part: o.Part, allLanes: o.allLanes,
+		target:    PhaseTarget{Requests: o.Requests, Trees: o.Trees, Duration: o.Duration},
 		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom),
 		ofRecords: o.switches().FailedShare == preset.ShareOfRecords,
 	}
@@ -73,10 +78,10 @@ func (p *phase) conduct(lanes int, launch func(conductor.Dispatch) error, observ
 func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	origin := r.medium.now()
 	if n := len(r.periods); n == 0 || r.periods[n-1].name != p.name {
-		r.periods = append(r.periods, period{name: p.name, origin: origin})
+		r.periods = append(r.periods, period{name: p.name, origin: origin, news: newPhaseNews(p.target, r.reporter.phase, r.scraping.now)})
 	}
 	current := &r.periods[len(r.periods)-1]
-	p.firstCredit = current.credits
+	p.firstCredit, p.news = current.credits, current.news
 	clock, transport, end := r.medium.begin(ctx, p, origin, current.origin)
 	defer end()
 	r.scraping.mark()
@@ -84,7 +89,9 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	o.Progress, o.Notice, o.Period = r.reporter.report, r.reporter.notice, r.reporter.period
 	l := newLoop(o, p, clock, transport)
 	l.recordsFrom = origin - current.origin
+	p.news.enter(p.name)
 	err := l.run()
+	p.news.leave(l)
 	current.length = r.medium.now() - current.origin
 	r.scraping.mark()
 	current.credits += l.conductor.Counts().Sent
@@ -119,6 +126,14 @@ type period struct {
 	name           string
 	origin, length time.Duration
 	credits        int // requests that its phases have issued
+	news           *phaseNews
+}
+
+// endPeriod tells that the latest period is over, if there is one.
+func (r *run) endPeriod() {
+	if n := len(r.periods); n > 0 {
+		r.periods[n-1].news.end(r.periods[n-1].length)
+	}
 }
 
 // phaseSpans describes the periods of a run for its results.

@@ -86,6 +86,8 @@ func (r *reporter) notice(text string) { r.enqueue(func() { r.callbacks.Notice(t
 
 func (r *reporter) period(p Progress) { r.enqueue(func() { r.callbacks.Period(p) }) }
 
+func (r *reporter) phase(n PhaseNews) { r.enqueue(func() { r.callbacks.Phase(n) }) }
+
 func (r *reporter) enqueue(say func()) {
 	select {
 	case r.messages <- say:

@@ -289,6 +289,7 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	watching := r.watch(ctx)
 	p.ending = watching.ending()
 	l, err := r.playPhase(ctx, p)
+	r.endPeriod()
 	used := measure.ReadProcessUsage().Since(before)
 	facts.ExpectedDuration = l.deadlines.duration.Seconds()
 	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()

@@ -128,6 +128,14 @@ func (s *scraping) mark() {
 	}
 }
 
+// now returns what the pages said last.
+func (s *scraping) now() scrape.Now {
+	if s == nil {
+		return scrape.Now{}
+	}
+	return s.collector.Now()
+}
+
 // end ends the reading and returns what became of it. With tail set it goes on for scrape.Tail before, or until ctx ends.
 func (s *scraping) end(ctx context.Context, tail bool) *measure.ServerMetrics {
 	if s == nil {

@@ -66,6 +66,7 @@ func (r *run) warmUp(ctx context.Context) (ok bool, err error) {
 		r.reporter.warn("warmup: there are no primers, because every lane begins with the first turn of its trace: --start sampled begins in the middle")
 	}
 	defer func() {
+		r.endPeriod()
 		for _, p := range r.periods { // none if nothing was sent
 			w.facts.Duration = measure.Number(p.length.Seconds())
 		}

@@ -27,7 +27,12 @@ func (w *warmup) prime(ctx context.Context) (stuck bool, err error) {
 		if n == 0 {
 			break
 		}
-		l, err := w.play(ctx, w.phase(source, conductor.Limits{SystemIdle: w.Limits.SystemIdle}))
+		p := w.phase(source, conductor.Limits{SystemIdle: w.Limits.SystemIdle})
+		p.goesOn, p.target.Requests = w.Warmup.pressing(), n+w.Warmup.Requests*w.Concurrency
+		if w.Warmup.Duration > 0 {
+			p.target.Requests = 0 // as many as fit
+		}
+		l, err := w.play(ctx, p)
 		if err != nil {
 			return false, err
 		}

@@ -25,7 +25,7 @@ func (w *warmup) press(ctx context.Context) error {
 		source = planStage(w.sampler, w.begun, w.Warmup.Requests)
 	}
 	p := w.phase(source, conductor.Limits{LaneRequests: w.Warmup.Requests, InOrder: true})
-	p.handsOff = true
+	p.handsOff, p.target.Requests = true, w.Warmup.Requests*w.Concurrency
 	if d := w.Warmup.Duration; d > 0 {
 		p.deadlines = deadlines{duration: d, grace: max(w.Grace, min(d, maxStageGrace))}
 	}

@@ -35,12 +35,19 @@ func (p *progress) openBlock() {
 
 // liveLine prints what a replay is like, unless a terminal shows it.
 func (p *progress) liveLine(now live.Status) {
+	p.logLines([]string{now.Log()})
+}
+
+// logLines prints lines about a replay, unless a terminal shows it.
+func (p *progress) logLines(lines []string) {
 	if p.quiet || p.bars != nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.println("agentx: " + now.Log())
+	for _, line := range lines {
+		p.println("agentx: " + line)
+	}
 }
 
 // remaining returns how long a run goes on until the bound that is nearest, at its pace so far; negative where that is not known.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/report/live"
 )
 
@@ -59,6 +60,11 @@ func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Du
 	o.Period = func(now replay.Progress) {
 		v.report(now)
 		v.p.liveLine(v.state.Status())
+	}
+	if o.Preset == preset.AgentX {
+		realtime := live.NewRealtime(state)
+		o.Period = v.report
+		o.Phase = func(n replay.PhaseNews) { p.logLines(phaseLines(&n, realtime)) }
 	}
 	return v
 }

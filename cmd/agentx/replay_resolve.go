@@ -21,9 +21,9 @@ import (
 type resolution struct {
 	flags  *pflag.FlagSet
 	given  []given
-	rules  []string // of the reconstruction, from --set
-	ruled  origin   // of the last of the rules
-	preset string // by the name that was given
+	rules  []string           // of the reconstruction, from --set
+	ruled  origin             // of the last of the rules
+	preset string             // by the name that was given
 	values map[string]settled // by setting
 	*problems
 }

@@ -29,6 +29,8 @@ type log struct {
 // known is a series that the file has.
 type known struct {
 	id     int
+	name   string
+	kind   Type
 	values []float64 // those of the last answer; nil: it lacked the series
 	seen   bool      // the answer that is written has it
 }
@@ -101,7 +103,7 @@ func (l *log) addAnswer(endpoint int, at, took int64, samples []sample, series m
 				leftOut++
 				continue
 			}
-			have = &known{id: l.series}
+			have = &known{id: l.series, name: s.series.Name, kind: s.series.Type}
 			series[s.key] = have
 			l.series++
 			head = appendSeries(head, have.id, endpoint, &s.series)

@@ -27,6 +27,8 @@ type totalsGain struct {
 	Errors        map[wire.Category]int  `json:"errors,omitempty"`
 	Buckets       map[measure.Bucket]int `json:"buckets"`
 	Tokens        [3]int64               `json:"tokens"`        // prompt, cached, output
+	Blocks        [2]int64               `json:"blocks"`        // recorded ones, and hits
+	Span          [2]float64             `json:"span"`          // of all measured requests, not since the last gain: first sent, last token
 	Distributions []tally                `json:"distributions"` // in the order of totals.distributions
 }
 
@@ -93,6 +95,7 @@ func (t *totals) since(last *totals) *totalsGain {
 		Requests: t.requests - last.requests, Completed: t.completed - last.completed, Measured: t.measured - last.measured,
 		Errors: grown(t.errors, last.errors), Buckets: grown(t.buckets, last.buckets),
 		Tokens: [3]int64{t.prompt - last.prompt, t.cached - last.cached, t.output - last.output},
+		Blocks: [2]int64{t.blocks - last.blocks, t.hits - last.hits}, Span: [2]float64{t.first, t.last},
 	}
 	for _, d := range t.distributions() {
 		g.Distributions = append(g.Distributions, *d.tally)
@@ -238,6 +241,10 @@ func checkCells(counts map[uint16]int64) error {
 
 // gain adds what the totals of another part have gained.
 func (t *totals) gain(g *totalsGain) {
+	if g.Measured > 0 {
+		t.span(g.Span[0], g.Span[1], t.measured == 0)
+	}
+	t.blocks, t.hits = t.blocks+g.Blocks[0], t.hits+g.Blocks[1]
 	t.requests, t.completed, t.measured = t.requests+g.Requests, t.completed+g.Completed, t.measured+g.Measured
 	for category, n := range g.Errors {
 		t.errors[category] += n

@@ -138,7 +138,9 @@ type totals struct {
 	errors                        map[wire.Category]int
 	buckets                       map[measure.Bucket]int
 
-	prompt, cached, output                       int64 // tokens of the measured requests
+	prompt, cached, output                       int64   // tokens of the measured requests
+	blocks, hits                                 int64   // of their recording
+	first, last                                  float64 // when the first was sent and the last token came, if there is a measured one
 	ttft, itl, tpot, latency, lateness, isl, osl distribution
 }
 
@@ -170,6 +172,8 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 		return
 	}
 	t.measured++
+	t.span(r.Sent, r.Sent, t.measured == 1)
+	t.blocks, t.hits = t.blocks+r.RecordedBlocks, t.hits+min(max(0, r.RecordedHits), r.RecordedBlocks)
 	t.lateness.add(r.Lateness())
 	if v, ok := r.TTFT(); ok {
 		t.ttft.add(v)
@@ -179,6 +183,7 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	}
 	if v, ok := r.Latency(); ok {
 		t.latency.add(v)
+		t.span(r.Sent, r.LastToken, false)
 	}
 	if v, ok := (measure.Rules{AllButOne: true}).ITL(r); ok {
 		t.tpot.add(v)
@@ -191,6 +196,14 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	}
 	prompt, cached, output := tokens(r)
 	t.prompt, t.cached, t.output = t.prompt+prompt, t.cached+cached, t.output+output
+}
+
+// span makes the time of the measured requests at least that from first to last; alone says that it is no more.
+func (t *totals) span(first, last float64, alone bool) {
+	if alone {
+		t.first, t.last = first, last
+	}
+	t.first, t.last = min(t.first, first), max(t.last, last)
 }
 
 // overflowed reports whether a failure of the warmup, whose records are in one bucket, is none of the server.

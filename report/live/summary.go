@@ -54,7 +54,7 @@ func (t *totals) metrics() measure.Metrics {
 		Measured: t.measured, PromptTokens: measure.Number(t.prompt), CachedTokens: measure.Number(t.cached), OutputTokens: measure.Number(t.output),
 		TTFT: t.ttft.stat(), ITL: t.itl.stat(), TPOT: t.tpot.stat(), RequestLatency: t.latency.stat(), Lateness: t.lateness.stat(), ISL: t.isl.stat(), OSL: t.osl.stat(),
 		Duration: missing, RequestRate: missing, PromptTokenRate: missing, OutputTokenRate: missing, RequestedOutputTokens: missing, RecordedPromptTokens: missing,
-		TokenHitRate: ratio(float64(t.cached), float64(t.prompt)), TheoreticalHitRate: missing,
+		TokenHitRate: ratio(float64(t.cached), float64(t.prompt)), TheoreticalHitRate: ratio(float64(t.hits), float64(t.blocks)),
 	}
 }
 

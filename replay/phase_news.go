@@ -1,0 +1,176 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
+)
+
+// PhaseStep is what has happened to a period of a run: its warmup, or what is measured.
+type PhaseStep uint8
+
+// The steps, in their order. PhaseGoesOn is told at the end of every StatsInterval.
+const (
+	PhaseBegun PhaseStep = iota
+	PhaseGoesOn
+	PhaseSent // sending is complete
+	PhaseOver
+)
+
+// PhaseNews is a step of a period. Its progress is that of the whole period. doc/spec/replay.md 8.10.
+type PhaseNews struct {
+	Step PhaseStep
+	Progress
+	Sessions SessionCounts
+	Target   PhaseTarget
+	TimedOut bool       // the duration, or at PhaseOver the grace, was over
+	Ended    bool       // something else than a bound ended it
+	Servers  scrape.Now // at PhaseGoesOn: what the servers say of themselves, since the period began
+}
+
+// SessionCounts count the root sessions of a period.
+type SessionCounts struct{ Sent, Completed, Cancelled int }
+
+// PhaseTarget is what bounds a period; 0: that does not.
+type PhaseTarget struct {
+	Requests, Trees int
+	Duration        time.Duration
+}
+
+// phaseNews tells the steps of a period. Its methods do nothing on nil.
+type phaseNews struct {
+	news     PhaseNews // as it is told, with the counts of the phases that are over
+	tell     func(PhaseNews)
+	servers  func() scrape.Now
+	before   scrape.Now // what servers had counted when the period began
+	lanes    map[int]*rootSession
+	sent     bool // it was told
+	graceOut bool
+}
+
+// rootSession is the root that a lane plays.
+type rootSession struct {
+	counted bool              // as sent
+	fresh   bool              // the phase has given the lane no tree yet
+	last    conductor.Outcome // of its latest request
+}
+
+func newPhaseNews(target PhaseTarget, tell func(PhaseNews), servers func() scrape.Now) *phaseNews {
+	n := &phaseNews{news: PhaseNews{Target: target}, tell: tell, servers: servers, before: servers(), lanes: map[int]*rootSession{}}
+	return n
+}
+
+// enter begins a phase of the period.
+func (n *phaseNews) enter(name string) {
+	if n == nil {
+		return
+	}
+	begins := n.news.Phase == ""
+	n.news.Phase = name
+	for _, lane := range n.lanes {
+		lane.fresh = true // its first tree is the one that it has
+	}
+	if begins {
+		n.step(PhaseBegun, Progress{}, 0)
+	}
+}
+
+// leave ends a phase of the period.
+func (n *phaseNews) leave(l *loop) {
+	if n == nil {
+		return
+	}
+	n.news.Progress = n.whole(l.progressAt(l.clock.now()), l.recordsFrom)
+	n.news.Ended = n.news.Ended || l.endedEarly()
+	n.graceOut = n.graceOut || l.cancelled && !l.endedEarly()
+}
+
+// end ends the period.
+func (n *phaseNews) end(length time.Duration) {
+	if n == nil {
+		return
+	}
+	n.news.Elapsed = length
+	if !n.sent {
+		n.step(PhaseSent, Progress{}, 0)
+	}
+	n.news.TimedOut = n.graceOut
+	n.step(PhaseOver, Progress{}, 0)
+}
+
+// look tells that sending is complete once it is, in a phase that is the last of its period, and at the end of a StatsInterval how far
+// the period has come.
+func (n *phaseNews) look(l *loop, now time.Duration, periodic bool) {
+	if n == nil {
+		return
+	}
+	p := l.progressAt(now)
+	target := n.news.Target.Requests
+	complete := l.deadlines.stopped || l.conductor.Stopped() || target > 0 && n.news.Requests+p.Requests >= target
+	if complete && !l.goesOn && !n.sent {
+		n.sent = true
+		n.news.TimedOut = l.name == measure.ProfilingPhase && l.deadlines.duration > 0 && now >= l.deadlines.duration && !l.endedEarly()
+		n.step(PhaseSent, p, l.recordsFrom)
+	}
+	if periodic {
+		n.step(PhaseGoesOn, p, l.recordsFrom)
+	}
+}
+
+// step tells a step, with the progress of the phase that is played since an instant of the period.
+func (n *phaseNews) step(s PhaseStep, p Progress, from time.Duration) {
+	news := n.news
+	news.Step = s
+	if p.Phase != "" {
+		news.Progress = n.whole(p, from)
+	}
+	if s == PhaseGoesOn {
+		news.Servers = n.servers().Since(n.before)
+	}
+	n.tell(news)
+}
+
+// whole returns the progress of the period.
+func (n *phaseNews) whole(p Progress, from time.Duration) Progress {
+	of := n.news.Progress
+	p.Elapsed += from
+	p.Requests, p.Completed, p.Errors = p.Requests+of.Requests, p.Completed+of.Completed, p.Errors+of.Errors
+	p.Overflows, p.Cancelled = p.Overflows+of.Overflows, p.Cancelled+of.Cancelled
+	return p
+}
+
+// onEvent counts root sessions. Primers end none: their trees end behind them, and the sessions go on.
+func (n *phaseNews) onEvent(e conductor.Event, primers bool) {
+	if n == nil || e.Lane < 0 || e.Session != 0 {
+		return
+	}
+	lane := n.lanes[e.Lane]
+	if lane == nil {
+		lane = new(rootSession)
+		n.lanes[e.Lane] = lane
+	}
+	switch e.Kind {
+	case conductor.TreeOpened:
+		if !lane.fresh {
+			*lane = rootSession{}
+		}
+		lane.fresh = false
+	case conductor.TurnSent:
+		if !lane.counted {
+			lane.counted = true
+			n.news.Sessions.Sent++
+		}
+	case conductor.TurnReturned:
+		lane.last = e.Outcome
+	case conductor.SessionClosed:
+		switch {
+		case primers || e.Reason != conductor.Completed && e.Reason != conductor.Errored:
+		case lane.last == conductor.Cancelled:
+			n.news.Sessions.Cancelled++
+		default:
+			n.news.Sessions.Completed++
+		}
+	}
+}

@@ -233,6 +233,15 @@ func TestOffArrives(t *testing.T) {
 	require.Equal(t, 10*time.Second, optionsWith(t).Warmup.LeadMax)
 }
 
+// A TraceIdleCap of 0 is the shortest one, as in the harness; off is none.
+//
+// Covers T-104.
+func TestTraceIdleCapOfZero(t *testing.T) {
+	for text, want := range map[string]time.Duration{"0": 1, "0s": 1, "2ns": 2, "300": 300 * time.Second, "off": 0} {
+		require.Equal(t, want, optionsWith(t, "TraceIdleCap="+text).Limits.TraceIdle, text)
+	}
+}
+
 // The results list a value with the kind of its origin, as JSON.
 func TestResultsListOrigins(t *testing.T) {
 	configFile(t, "Speed: 2\n")

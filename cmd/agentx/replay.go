@@ -44,8 +44,9 @@ A run that is compared with another tool plays and counts as that tool does:
 
   AIPerf 0.13.0   --profile aiperf --preset aiperf-0.13 --scenario inferencex-agentx-mvp
   InferenceX      --config contrib/inferencex.yaml
+  agentx-harness  --profile aiperf --preset agentx-1.0.12 --scenario agentx
 
-Both want the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md).
+All want the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md).
 
 --set NAME=VALUE sets one of the switches and options at the end of this help, --preset all switches.
 --config FILE.yaml takes switches, options and flags by name. --print-config shows every value and

@@ -126,8 +126,11 @@ var imports = map[string][]string{
 	"capture/carry":       {}, // carries while everything of ours is stuck
 
 	"simulate/hitcurve/chart": {"internal/durable", "replay/measure", "report/page", "simulate", "simulate/hitcurve"},
+	"aiperf/profile": { // command lines: of a replay it knows the flags, and the names of presets and scenarios
+		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "replay/preset", "replay/scenario",
+	},
 	"cmd/agentx": {
-		"cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
 		"simulate", "simulate/comparison", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",

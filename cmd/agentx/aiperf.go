@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/aiperf/profile"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
 )
@@ -53,62 +55,57 @@ of InferenceX has, choose that one.`,
 	return cmd
 }
 
-// aiperfOptions are what agentx adds to the flags of AIPerf.
-type aiperfOptions struct {
-	dryRun, help bool
-	as           string
-}
-
-// cutAIPerfOptions takes the flags of agentx out of a command line of AIPerf.
-func cutAIPerfOptions(args []string, p *problems) (o aiperfOptions, rest []string) {
-	for k := 0; k < len(args); k++ {
-		name, value, joined := strings.Cut(args[k], "=")
-		switch {
-		case args[k] == "--dry-run":
-			o.dryRun = true
-		case args[k] == "--help" || args[k] == "-h":
-			o.help = true
-		case name == "--as":
-			if !joined && k+1 < len(args) {
-				k++
-				value = args[k]
-			}
-			o.as = value
-			if value != preset.AIPerf && value != preset.AgentX {
-				words := []string{preset.AIPerf, preset.AgentX}
-				p.add("--as %s: %w", value, wrongWord(value, either(words), words))
-			}
-		default:
-			rest = append(rest, args[k])
-		}
-	}
-	return o, rest
-}
-
 // runAIPerfProfile translates, prints, and runs.
 func runAIPerfProfile(cmd *cobra.Command, args []string) error {
-	t := &translation{environ: environment(), random: rand.Reader}
-	o, args := cutAIPerfOptions(args, &t.problems)
-	if o.help {
+	t := profile.Translate(profile.Source{Args: args, Environ: environment(), Random: rand.Reader, Check: refusedByReplay})
+	if t.Help {
 		return cmd.Help()
 	}
-	t.as = o.as
-	translateAIPerf(args, t)
-	t.checkCommand()
-	if err := t.err(); err != nil {
-		return err
+	if len(t.Problems) > 0 {
+		return problemErrors(t.Problems)
 	}
-	for _, note := range t.notes {
+	for _, note := range t.Notes {
 		printError(cmd.ErrOrStderr(), "agentx: "+note)
 	}
-	if list := t.variables(); len(list) > 0 {
+	if list := t.Variables(); len(list) > 0 {
 		printError(cmd.ErrOrStderr(), "agentx: secrets are not printed: set "+strings.Join(list, ", ")+" where you paste the command")
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), t.line())
-	if o.dryRun {
+	fmt.Fprintln(cmd.OutOrStdout(), t.Line())
+	if t.DryRun {
 		return nil
 	}
-	return aiperfStatus(cmd, runReplayCommand(cmd, t.command()))
+	return aiperfStatus(cmd, runReplayCommand(cmd, t.Command()))
+}
+
+// problemErrors returns what is wrong with a command line as errors.
+func problemErrors(problems []profile.Problem) (list errorList) {
+	for _, p := range problems {
+		var err error = usageError{p}
+		if p.Try != "" {
+			err = hintError{err, p.Try}
+		}
+		list = append(list, err)
+	}
+	return list
+}
+
+// refusedByReplay returns what agentx replay refuses of its arguments, without running them.
+func refusedByReplay(args []string) (refused []profile.Problem) {
+	root := newRoot()
+	root.SetArgs(append(args, "--print-config"))
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	err := root.Execute()
+	var list errorList
+	if !errors.As(err, &list) && err != nil {
+		list = errorList{err}
+	}
+	for _, err := range list {
+		var try hintError
+		errors.As(err, &try)
+		refused = append(refused, profile.Problem{Err: err, Try: try.hint})
+	}
+	return refused
 }
 
 // environment returns the variables of the process.

@@ -1,20 +1,29 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+// aiperfLine is a command line of a run, with what differs.
+func aiperfLine(more ...string) []string {
+	return append(strings.Fields("aiperf profile --model m --url http://h:1 --streaming --input-file traces --use-server-token-count --tokenizer builtin --random-seed 7"+
+		" --request-count 5 --num-dataset-entries 3 --output-artifact-dir out"), more...)
+}
 
 // agentx aiperf profile prints no command that agentx replay refuses. It names the flags of AIPerf, all that are wrong.
 func TestRefusedCommandsAreNotPrinted(t *testing.T) {
-	profile := append([]string{"aiperf", "profile", "--dry-run"}, words(t, base)...)
+	profile := aiperfLine("--dry-run")
 	r := runs(append(profile, "--profile-export-prefix", "../x")...)
 	assert.Equal(t, ran{2, "", "agentx: --profile-export-prefix ../x: want the beginning of a name, without a directory\n"}, r)
-	r = runs(append(profile, words(t, "--profile-export-prefix=run --isl 4 --concurrency 0 --cache-bust first-turn --trajectory-start-min-ratio 0.9 --wait-for-model-mode all"+
-		" --header 'Host: s3cret' --slice-duration 0.0000001")...)...)
+	r = runs(append(append(profile, strings.Fields("--profile-export-prefix=run --isl 4 --concurrency 0 --cache-bust first-turn --trajectory-start-min-ratio 0.9 --wait-for-model-mode all"+
+		" --slice-duration 0.0000001 --header")...), "Host: s3cret")...)
 	assert.Equal(t, 2, r.status)
 	assert.Empty(t, r.stdout)
 	lines := strings.Split(strings.TrimSpace(r.problems), "\n")
@@ -31,28 +40,23 @@ func TestRefusedCommandsAreNotPrinted(t *testing.T) {
 	}, lines)
 }
 
-// A request has one field with the key. That of --header has precedence.
-func TestKeyAndHeaderOfAIPerf(t *testing.T) {
-	for flags, want := range map[string]string{
-		"--api-key K": ` --header 'Authorization: Bearer '"$AIPERF_API_KEY"`,
-		"--api-key K --header 'authorization: Z'":                          ` --header 'authorization: '"$AIPERF_HEADER_AUTHORIZATION"`,
-		"--api-key K --endpoint-type messages --header 'authorization: Z'": ` --payload anthropic --header 'x-api-key: '"$AIPERF_API_KEY" --header 'authorization: '"$AIPERF_HEADER_AUTHORIZATION"`,
-		"--api-key ''": "",
-	} {
-		tn := tr(t, base+flags)
-		assert.Empty(t, errorsOf(tn))
-		assert.Equal(t, baseHead+want+baseData+baseSeed+baseLoad+baseTail, tn.line())
-		note := "--api-key: Authorization of --header takes its place; AIPerf sends the key"
-		assert.Equal(t, strings.Contains(want, "AUTHORIZATION") && !strings.Contains(want, "x-api-key"), slices.Contains(tn.notes, note))
-	}
-}
-
 // What the scenario locks is told in the words of AIPerf, with what to try.
 func TestConflictsNameFlagsOfAIPerf(t *testing.T) {
-	line := append([]string{"aiperf", "profile", "--dry-run"}, words(t, base)...)
-	r := runs(append(line, "--scenario", "inferencex-agentx-mvp", "--benchmark-duration", "12")...)
+	r := runs(aiperfLine("--dry-run", "--scenario", "inferencex-agentx-mvp", "--benchmark-duration", "12")...)
 	assert.Equal(t, 2, r.status)
 	assert.Contains(t, r.problems, "duration: Duration is 12s: want at least 900s: leave out --benchmark-duration, for 1800s\n")
 	assert.Contains(t, r.problems, "early_bound: --request-count may end the run before its duration: want no bound beside --benchmark-duration: leave it out\n")
 	assert.Contains(t, r.problems, "try: --unsafe-override starts such a run; its result is not valid\n")
+}
+
+// The times of rows are told in those words, too.
+func TestScheduleRefusedInWordsOfAIPerf(t *testing.T) {
+	rows := filepath.Join(t.TempDir(), "rows.jsonl")
+	require.NoError(t, os.WriteFile(rows, []byte(`{"timestamp": 1000, "input_length": 5}`+"\n"), 0o600))
+	line := aiperfLine("--dry-run", "--custom-dataset-type", "mooncake_trace", "--ignore-trace-delays")
+	line[slices.Index(line, "traces")] = rows
+	r := runs(line...)
+	assert.Equal(t, 2, r.status)
+	assert.Contains(t, r.problems, "--ignore-trace-delays")
+	assert.Contains(t, r.problems, "and the timestamps of the rows (--no-fixed-schedule leaves them out): trees that arrive on their own keep their times")
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/aiperf/profile"
 	"github.com/agentx/agentx/internal/mock"
 )
 
@@ -26,6 +29,14 @@ func runs(args ...string) ran {
 	var out, problems strings.Builder
 	status := run(args, nil, &out, &problems)
 	return ran{status, out.String(), problems.String()}
+}
+
+// words splits a line as a shell does.
+func words(t *testing.T, line string) []string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", "printf '%s\\0' "+line).Output()
+	require.NoError(t, err, line)
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
 // mockServer serves answers with faults, and keeps caches out of the home directory.
@@ -69,10 +80,10 @@ func TestAIPerfCommandRuns(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "artifacts")
 	flags := strings.Fields("--model m --streaming --use-server-token-count --tokenizer builtin --input-file demo --num-conversations 3 --concurrency 2" +
 		" --ignore-trace-delays --random-seed 7 --no-gpu-telemetry --no-server-metrics --ui none --output-artifact-dir " + dir)
-	profile := func(more ...string) ran { return runs(slices.Concat([]string{"aiperf", "profile"}, flags, more)...) }
+	profiles := func(more ...string) ran { return runs(slices.Concat([]string{"aiperf", "profile"}, flags, more)...) }
 
-	t.Setenv(aiperfKeyVariable, "s3cret") // for the printed command
-	first := profile("--url", mockServer(t), "--api-key", "s3cret")
+	t.Setenv("AIPERF_API_KEY", "s3cret") // for the printed command
+	first := profiles("--url", mockServer(t), "--api-key", "s3cret")
 	require.Zero(t, first.status, first.problems)
 	assert.NotContains(t, first.stdout+first.problems, "s3cret")
 	files, err := os.ReadDir(dir)
@@ -95,14 +106,14 @@ func TestAIPerfCommandRuns(t *testing.T) {
 	require.Zero(t, again.status, again.problems)
 	assert.Equal(t, requests, played(t, dir))
 
-	dry := profile("--url", "http://127.0.0.1:1", "--dry-run")
+	dry := profiles("--url", "http://127.0.0.1:1", "--dry-run")
 	assert.Zero(t, dry.status)
 	assert.Equal(t, 1, strings.Count(dry.stdout, "\n"), dry.stdout)
 	assert.True(t, strings.HasPrefix(dry.stdout, "agentx replay demo --profile aiperf --preset aiperf-0.13 "), dry.stdout)
 
-	failed := profile("--url", mockServer(t, "status=500:1"), "--failed-request-threshold", "0.5", "--request-count", "30")
+	failed := profiles("--url", mockServer(t, "status=500:1"), "--failed-request-threshold", "0.5", "--request-count", "30")
 	assert.Equal(t, 1, failed.status, failed.problems)
-	wrong := profile("--url", "http://127.0.0.1:1", "--isl", "5", "--concurency", "3")
+	wrong := profiles("--url", "http://127.0.0.1:1", "--isl", "5", "--concurency", "3")
 	assert.Equal(t, 2, wrong.status)
 	assert.Contains(t, wrong.problems, "try: --concurrency\n")
 	assert.Empty(t, wrong.stdout)
@@ -159,13 +170,16 @@ func TestTranslationsNameWhatReplayHas(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range aiperfFlags {
-		if f.apply != nil {
-			check(tr(t, base+f.names[0]+" 1").command()) // what base has already is an error, and its arguments are there
-		}
+	translated := func(environ map[string]string, more ...string) []string {
+		return profile.Translate(profile.Source{
+			Args: aiperfLine(more...)[2:], Environ: environ, Random: rand.Reader, Check: func([]string) []profile.Problem { return nil },
+		}).Command()
 	}
-	for name := range aiperfVariables {
-		check(tr(t, base, name+"=1").command())
+	for _, name := range profile.Flags() {
+		check(translated(nil, name, "1")) // what the line has already is an error, and its arguments are there
+	}
+	for _, name := range profile.Variables() {
+		check(translated(map[string]string{name: "1"}))
 	}
 	assert.Greater(t, len(seen), 25)
 }

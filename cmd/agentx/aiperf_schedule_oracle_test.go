@@ -110,7 +110,7 @@ func mooncakeRows(t *testing.T, n int) (rows []mooncakeRow) {
 	require.NoError(t, err)
 	defer d.Close()
 	lines := bufio.NewScanner(d)
-	lines.Buffer(nil, maxFirstRow)
+	lines.Buffer(nil, 1<<20)
 	for len(rows) < n && lines.Scan() {
 		r := mooncakeRow{line: lines.Text()}
 		require.NoError(t, json.Unmarshal([]byte(r.line), &r))

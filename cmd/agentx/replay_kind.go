@@ -2,12 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/agentx/agentx/internal/suggest"
@@ -45,27 +43,8 @@ func (k kind) wrong(text string) error {
 	return wrongWord(text, k.want, k.words)
 }
 
-// wrongWord says what is wanted in the place of a text, and which of the words was most likely meant.
-func wrongWord(text, want string, words []string) error {
-	return meant(errors.New("want "+want), text, words)
-}
-
-// meant adds the one of several words that is most like a text to the error of that text, if one is like it.
-func meant(err error, text string, words []string) error {
-	if near := suggest.Closest(text, words); near != "" && len(words) > 1 {
-		return fmt.Errorf("%w; did you mean %s?", err, near)
-	}
-	return err
-}
-
-// either lists words: a, b or c.
-func either(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
+// What is wrong with a word, in the same words everywhere.
+var wrongWord, meant, either = suggest.Wrong, suggest.Meant, suggest.Either
 
 // orOff adds the value off.
 func (k kind) orOff() kind {

@@ -27,19 +27,11 @@ func TestWrongWordsNameTheNearest(t *testing.T) {
 	}
 }
 
-// So do the words of a file, and those of AIPerf.
+// So do the words of a file.
 func TestWrongWordsElsewhere(t *testing.T) {
 	configFile(t, "payload: antropic\n")
 	r := runs("replay", "--print-config", "--config", "run.yaml")
 	assert.Contains(t, r.problems, ":1: payload: antropic: want chat, anthropic, ids or text; did you mean anthropic?\n")
-	for flags, want := range map[string]string{
-		"--endpoint-type message":               "not supported: --endpoint-type message: want chat, messages or completions; did you mean messages?",
-		"--as aiperf":                           "--as aiperf: want aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?",
-		"--custom-dataset-type weka":            "not supported: --custom-dataset-type weka: want weka_trace or mooncake_trace; did you mean weka_trace?",
-		"--dataset-sampling-strategy sequental": "not supported: --dataset-sampling-strategy sequental: want sequential, random or shuffle; did you mean sequential?",
-	} {
-		assert.Contains(t, errorsOf(tr(t, base+flags)), want)
-	}
 }
 
 // Everything that is wrong with a command line is told at once, with status 2 and before anything is asked of a server.

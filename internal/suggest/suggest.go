@@ -3,9 +3,33 @@ package suggest
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
+
+// Wrong says what is wanted in the place of a text, and which of the words was most likely meant.
+func Wrong(text, want string, words []string) error {
+	return Meant(errors.New("want "+want), text, words)
+}
+
+// Meant adds the one of several words that is most like a text to the error of that text, if one is like it.
+func Meant(err error, text string, words []string) error {
+	if near := Closest(text, words); near != "" && len(words) > 1 {
+		return fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	return err
+}
+
+// Either lists words: a, b or c.
+func Either(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
 
 // Closest returns the name most similar to word: one that contains it, is contained in it, or differs in at most a third of
 // its letters. Without such a name it returns "".

@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"math"
@@ -10,27 +10,27 @@ const (
 	agentWarmup = "what agents are warmed up with are the last requests before the start of each session: --scenario, with --agentic-cache-warmup-duration for more"
 )
 
-// aiperfLoadFlags say how much is played, and how long.
-var aiperfLoadFlags = append([]aiperfFlag{
-	mapped("--scenario", func(t *translation, g aiperfGiven) { t.arg("--scenario", g.value()) }),
-	mappedSwitch("--unsafe-override", func(t *translation, g aiperfGiven) {
+// loadFlags say how much is played, and how long.
+var loadFlags = append([]flag{
+	mapped("--scenario", func(t *translation, g given) { t.arg("--scenario", g.value()) }),
+	mappedSwitch("--unsafe-override", func(t *translation, g given) {
 		if g.on() {
 			t.arg("--unsafe-override")
 		}
 	}),
-	mapped("--concurrency", func(t *translation, g aiperfGiven) {
+	mapped("--concurrency", func(t *translation, g given) {
 		if g.value() == "auto" {
 			t.add("not supported: --concurrency auto: " + search)
 			return
 		}
-		t.arg("--concurrency", strings.Join(aiperfList(g.values), ","))
+		t.arg("--concurrency", strings.Join(parts(g.values), ","))
 	}),
-	mapped("--prefill-concurrency", func(t *translation, g aiperfGiven) {
+	mapped("--prefill-concurrency", func(t *translation, g given) {
 		if t.single(g) {
 			t.set("PrefillLimit", g.value())
 		}
 	}),
-	mapped("--request-count --num-requests", func(t *translation, g aiperfGiven) {
+	mapped("--request-count --num-requests", func(t *translation, g given) {
 		if !t.single(g) {
 			return
 		}
@@ -39,17 +39,17 @@ var aiperfLoadFlags = append([]aiperfFlag{
 			t.limitTraces(g)
 		}
 	}),
-	mapped("--benchmark-duration", func(t *translation, g aiperfGiven) {
+	mapped("--benchmark-duration", func(t *translation, g given) {
 		if t.single(g) {
 			t.positiveSeconds(g, "--duration")
 		}
 	}),
-	mapped("--benchmark-grace-period", func(t *translation, g aiperfGiven) {
+	mapped("--benchmark-grace-period", func(t *translation, g given) {
 		if !t.has("--benchmark-duration") && !t.has("--scenario") {
 			t.add("%s: goes with --benchmark-duration", g.name)
 			return
 		}
-		if x, err := aiperfNumber(g.value()); err == nil && math.IsInf(x, 1) {
+		if x, err := number(g.value()); err == nil && math.IsInf(x, 1) {
 			t.note("%s: the grace lasts as long as a request may: longer is the same", g.shown())
 			longest := t.value("--request-timeout-seconds")
 			if longest == "" {
@@ -59,31 +59,31 @@ var aiperfLoadFlags = append([]aiperfFlag{
 		}
 		t.seconds(g, "--grace")
 	}),
-	mapped("--failed-request-threshold", func(t *translation, g aiperfGiven) { t.arg("--max-error-rate", g.value()) }),
-	mapped("--trajectory-start-min-ratio", func(t *translation, g aiperfGiven) {
+	mapped("--failed-request-threshold", func(t *translation, g given) { t.arg("--max-error-rate", g.value()) }),
+	mapped("--trajectory-start-min-ratio", func(t *translation, g given) {
 		t.sampled()
 		t.set("StartMinRatio", g.value())
 	}),
-	mapped("--trajectory-start-max-ratio", func(t *translation, g aiperfGiven) {
+	mapped("--trajectory-start-max-ratio", func(t *translation, g given) {
 		t.sampled()
 		t.set("StartMaxRatio", g.value())
 	}),
-	mappedSwitch("--burst-phase-starts", func(t *translation, g aiperfGiven) {
+	mappedSwitch("--burst-phase-starts", func(t *translation, g given) {
 		t.sampled()
 		t.set("BurstStart", g.value())
 	}),
-	mapped("--agentic-cache-warmup-duration", func(t *translation, g aiperfGiven) {
-		if v, err := aiperfSeconds(g.value()); err != nil {
+	mapped("--agentic-cache-warmup-duration", func(t *translation, g given) {
+		if v, err := secondsOf(g.value()); err != nil {
 			t.add("%s: %w", g.shown(), err)
 		} else {
 			t.arg("--warmup", "duration="+v)
 		}
 	}).conflict("--warmup-requests-per-lane"),
-	{names: []string{"--warmup-requests-per-lane"}, takes: oneValue, class: aiperfMapped, pinned: true, apply: func(t *translation, g aiperfGiven) {
+	{names: []string{"--warmup-requests-per-lane"}, takes: oneValue, class: classMapped, pinned: true, apply: func(t *translation, g given) {
 		t.arg("--warmup", "requests="+g.value())
 	}},
-	mapped("--agentic-warmup-grace-period", func(t *translation, g aiperfGiven) { t.setSeconds(g, "WarmupGrace") }),
-	mapped("--warmup-grace-period", func(t *translation, g aiperfGiven) {
+	mapped("--agentic-warmup-grace-period", func(t *translation, g given) { t.setSeconds(g, "WarmupGrace") }),
+	mapped("--warmup-grace-period", func(t *translation, g given) {
 		switch {
 		case t.has("--agentic-warmup-grace-period"):
 			t.note("%s: --agentic-warmup-grace-period takes its place, as in AIPerf", g.shown())
@@ -93,14 +93,14 @@ var aiperfLoadFlags = append([]aiperfFlag{
 			t.add("%s: goes with --scenario: %s", g.name, agentWarmup)
 		}
 	}),
-	{names: []string{"--use-dynamo-conv-aware-routing"}, takes: noValue, class: aiperfMapped, pinned: true, apply: (*translation).dynamo},
-	{names: []string{"--dynamo-session-timeout-seconds"}, takes: oneValue, class: aiperfMeaningless, pinned: true,
+	{names: []string{"--use-dynamo-conv-aware-routing"}, takes: noValue, class: classMapped, pinned: true, apply: (*translation).dynamo},
+	{names: []string{"--dynamo-session-timeout-seconds"}, takes: oneValue, class: classMeaningless, pinned: true,
 		about: "agentx writes no session control into bodies, which Dynamo no longer takes; the router keeps its own lease"},
 	meaningless("--confidence-level", oneValue, "there is one run, and so no interval"),
-	aiperfFlag{names: []string{"--num-profile-runs"}, takes: oneValue, class: aiperfRefused,
+	flag{names: []string{"--num-profile-runs"}, takes: oneValue, class: classRefused,
 		about:  "agentx does not repeat a run yet: run it several times",
-		unless: func(_ *translation, g aiperfGiven) bool { return g.value() == "1" }},
-}, append(slices.Clone(aiperfArrivalFlags),
+		unless: func(_ *translation, g given) bool { return g.value() == "1" }},
+}, append(slices.Clone(arrivalFlags),
 	refused(oneValue, agentWarmup,
 		"--warmup-request-count --num-warmup-requests", "--warmup-duration", "--num-warmup-sessions", "--warmup-concurrency",
 		"--warmup-prefill-concurrency", "--warmup-request-rate", "--warmup-arrival-pattern", "--warmup-concurrency-ramp-duration",
@@ -116,8 +116,8 @@ func (t *translation) sampled() {
 }
 
 // single refuses a list of values, which AIPerf plays one after the other.
-func (t *translation) single(g aiperfGiven) bool {
-	if len(aiperfList(g.values)) > 1 {
+func (t *translation) single(g given) bool {
+	if len(parts(g.values)) > 1 {
 		t.add("not supported: %s: agentx plays a list of --concurrency alone: want one value", g.shown())
 		return false
 	}
@@ -125,7 +125,7 @@ func (t *translation) single(g aiperfGiven) bool {
 }
 
 // dynamo sends the header by which Dynamo knows a session.
-func (t *translation) dynamo(g aiperfGiven) {
+func (t *translation) dynamo(g given) {
 	if g.on() {
 		t.note("%s: sessions are told by X-Dynamo-Session-ID; nothing is written into bodies", g.name)
 		t.sessionHeaders = append(t.sessionHeaders, dynamoHeader)

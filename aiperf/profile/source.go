@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/internal/tokensource"
 )
@@ -15,7 +16,7 @@ import (
 // chooseSource finds the recording: a file or directory, a public dataset by name, or a repository of Weka traces.
 func (t *translation) chooseSource() {
 	file, public, repository := t.value("--input-file"), t.value("--public-dataset"), t.value("--hf-weka-dataset")
-	weka := aiperfWord(public) == "weka_hf"
+	weka := oneSpelling(public) == "weka_hf"
 	switch {
 	case repository != "" && (public == "" || weka):
 		t.data = t.atRevision(repository)
@@ -28,8 +29,7 @@ func (t *translation) chooseSource() {
 	case file != "":
 		t.data = file
 	default:
-		err := usageError{errNoRecording}
-		t.errs = append(t.errs, hintError{err, "--input-file FILE, --public-dataset NAME or --hf-weka-dataset OWNER/NAME"})
+		t.addProblem(Problem{errNoRecording, "--input-file FILE, --public-dataset NAME or --hf-weka-dataset OWNER/NAME"})
 	}
 	t.checkDatasetType(file)
 }
@@ -37,15 +37,15 @@ func (t *translation) chooseSource() {
 // publicDataset returns the repository of a public dataset. The name may have - for _, and -256-k at its end as AIPerf's help
 // has it.
 func (t *translation) publicDataset(name string) string {
-	word := aiperfWord(name)
+	word := oneSpelling(name)
 	if short, ok := strings.CutSuffix(word, "_256_k"); ok {
 		word = short + "_256k"
 	}
-	repositories := aiperfPublicDatasets()
+	repositories := publicDatasets()
 	repository, known := repositories[word]
 	if !known {
 		list := slices.Sorted(maps.Keys(repositories))
-		t.add("not supported: --public-dataset %s: no recording of agents has this name: %w", name, wrongWord(word, either(list), list))
+		t.add("not supported: --public-dataset %s: no recording of agents has this name: %w", name, suggest.Wrong(word, suggest.Either(list), list))
 		return ""
 	}
 	return t.atRevision(repository)
@@ -53,17 +53,17 @@ func (t *translation) publicDataset(name string) string {
 
 // atRevision returns the reference of a dataset, at the revision that the environment pins.
 func (t *translation) atRevision(repository string) string {
-	return hub.Ref{Repo: repository, Revision: t.environ["AGENTX_DATASET_REVISION"]}.String()
+	return hub.Ref{Repo: repository, Revision: t.Environ["AGENTX_DATASET_REVISION"]}.String()
 }
 
 // checkDatasetType refuses files that are no recording of agents, and finds out whether AIPerf plays rows at their timestamps.
 func (t *translation) checkDatasetType(file string) {
 	text, row := t.value("--custom-dataset-type"), firstRow(file)
-	switch kind := aiperfWord(text); {
+	switch kind := oneSpelling(text); {
 	case text == "" && row.InputLength == nil:
 	case text != "" && kind != "weka_trace" && kind != "mooncake_trace":
 		words := []string{"weka_trace", "mooncake_trace"}
-		t.add("not supported: --custom-dataset-type %s: %w", text, wrongWord(kind, either(words), words))
+		t.add("not supported: --custom-dataset-type %s: %w", text, suggest.Wrong(kind, suggest.Either(words), words))
 	case file == "":
 		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
 	case kind == "weka_trace":
@@ -77,9 +77,9 @@ func (t *translation) checkDatasetType(file string) {
 
 // tokenizer passes on --tokenizer, at the revision of --tokenizer-revision. AGENTX_TOKENIZER takes the place of one that is not inside
 // agentx.
-func (t *translation) tokenizer(g aiperfGiven) {
+func (t *translation) tokenizer(g given) {
 	name := g.value()
-	switch instead := t.environ["AGENTX_TOKENIZER"]; {
+	switch instead := t.Environ["AGENTX_TOKENIZER"]; {
 	case name == "builtin":
 		t.arg("--tokenizer", "o200k_base")
 		return
@@ -106,8 +106,8 @@ func (t *translation) tokenizerAtRevision(name string) string {
 }
 
 // tokenizerRevision notes where --tokenizer-revision changes nothing. tokenizer has passed it on otherwise.
-func (t *translation) tokenizerRevision(g aiperfGiven) {
-	if t.environ["AGENTX_TOKENIZER"] != "" || !tokensource.FromHub(t.value("--tokenizer")) {
+func (t *translation) tokenizerRevision(g given) {
+	if t.Environ["AGENTX_TOKENIZER"] != "" || !tokensource.FromHub(t.value("--tokenizer")) {
 		t.note("%s: the tokenizer is not one of the hub", g.shown())
 	}
 }
@@ -115,6 +115,6 @@ func (t *translation) tokenizerRevision(g aiperfGiven) {
 // defaultTokenizer tells which vocabulary plays where none was asked for: AIPerf would take that of the model.
 func (t *translation) defaultTokenizer() {
 	if !t.has("--tokenizer") && t.has("--model-names") {
-		t.note("no --tokenizer: the prompts are made with %s; AIPerf takes the tokenizer of the model", cmp.Or(t.environ["AGENTX_TOKENIZER"], convert.DefaultTokenizer))
+		t.note("no --tokenizer: the prompts are made with %s; AIPerf takes the tokenizer of the model", cmp.Or(t.Environ["AGENTX_TOKENIZER"], convert.DefaultTokenizer))
 	}
 }

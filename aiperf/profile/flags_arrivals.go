@@ -1,12 +1,12 @@
-package main
+package profile
 
 import "slices"
 
-// aiperfArrivalFlags say when sessions begin on their own, or lanes open.
-var aiperfArrivalFlags = slices.Concat([]aiperfFlag{
+// arrivalFlags say when sessions begin on their own, or lanes open.
+var arrivalFlags = slices.Concat([]flag{
 	mappedSwitch("--fixed-schedule", (*translation).fixedSchedule),
-	mappedSwitch("--no-fixed-schedule", func(*translation, aiperfGiven) {}).conflict("--fixed-schedule"), // checkDatasetType has read it
-	mappedSwitch("--fixed-schedule-auto-offset", func(t *translation, g aiperfGiven) { t.needSchedule(g) }).conflict("--fixed-schedule-start-offset"),
+	mappedSwitch("--no-fixed-schedule", func(*translation, given) {}).conflict("--fixed-schedule"), // checkDatasetType has read it
+	mappedSwitch("--fixed-schedule-auto-offset", func(t *translation, g given) { t.needSchedule(g) }).conflict("--fixed-schedule-start-offset"),
 	mapped("--fixed-schedule-start-offset", (*translation).windowEdge),
 	mapped("--fixed-schedule-end-offset", (*translation).windowEdge),
 	mapped("--request-rate", (*translation).requestRate).conflict("--fixed-schedule"),
@@ -22,7 +22,7 @@ var aiperfArrivalFlags = slices.Concat([]aiperfFlag{
 )
 
 // requestRate opens trees at a rate. AIPerf counts requests, so each trace must be one.
-func (t *translation) requestRate(g aiperfGiven) {
+func (t *translation) requestRate(g given) {
 	switch {
 	case !t.single(g) || !t.positive(g):
 		return
@@ -38,7 +38,7 @@ func (t *translation) requestRate(g aiperfGiven) {
 	}
 	t.arg("--rate", g.value(), "--rate-of", "requests")
 	numbers := "; gaps have the same law, but are drawn by another generator"
-	if aiperfWord(t.value("--arrival-pattern")) == "constant" {
+	if oneSpelling(t.value("--arrival-pattern")) == "constant" {
 		numbers = ""
 	}
 	t.note("%s: the first request goes at once, in AIPerf after one gap%s", g.shown(), numbers)
@@ -48,7 +48,7 @@ func (t *translation) requestRate(g aiperfGiven) {
 }
 
 // arrivalPattern passes on the law of the gaps. AIPerf reads it with a rate alone.
-func (t *translation) arrivalPattern(g aiperfGiven) {
+func (t *translation) arrivalPattern(g given) {
 	law := t.word(g, "poisson", "gamma", "constant", "concurrency_burst")
 	switch {
 	case !t.has("--request-rate"):
@@ -63,8 +63,8 @@ func (t *translation) arrivalPattern(g aiperfGiven) {
 }
 
 // arrivalSmoothness chooses gamma where no pattern is given.
-func (t *translation) arrivalSmoothness(g aiperfGiven) {
-	law := aiperfWord(t.value("--arrival-pattern"))
+func (t *translation) arrivalSmoothness(g given) {
+	law := oneSpelling(t.value("--arrival-pattern"))
 	switch {
 	case !t.has("--request-rate") || law != "" && law != "gamma":
 		t.add("%s: goes with --request-rate and --arrival-pattern gamma", g.name)
@@ -83,7 +83,7 @@ func (t *translation) gamma() {
 }
 
 // rateRamp lets the rate grow.
-func (t *translation) rateRamp(g aiperfGiven) {
+func (t *translation) rateRamp(g given) {
 	if !t.has("--request-rate") {
 		t.add("%s: goes with --request-rate", g.name)
 		return
@@ -93,10 +93,10 @@ func (t *translation) rateRamp(g aiperfGiven) {
 }
 
 // lanesRamp opens lanes one after another. Lane k of N opens at k of N parts of --ramp; in AIPerf the last opens at the end.
-func (t *translation) lanesRamp(g aiperfGiven) {
-	lanes := aiperfList(t.given["--concurrency"].values)
+func (t *translation) lanesRamp(g given) {
+	lanes := parts(t.given["--concurrency"].values)
 	n := wholeNumber(lanes)
-	switch seconds, err := aiperfNumber(g.value()); {
+	switch seconds, err := number(g.value()); {
 	case t.scheduled() || t.has("--request-rate"):
 		t.add("not supported: %s: --concurrency is a cap where sessions begin on their own, and it does not grow: leave it out", g.shown())
 	case len(lanes) > 1:

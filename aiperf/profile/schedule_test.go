@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"compress/gzip"
@@ -62,13 +62,13 @@ func TestTranslateSchedulesOfAIPerf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tn := tr(t, mooncakeFile(t, c.rows...)+c.flags)
 			require.Empty(t, errorsOf(tn))
-			_, rest, _ := strings.Cut(tn.line(), baseSeed+" ")
+			_, rest, _ := strings.Cut(tn.Line(), baseSeed+" ")
 			got, _, _ := strings.Cut(rest, " --set block_size=512")
 			assert.Equal(t, c.want, got)
-			require.Len(t, tn.notes, len(c.notes)+1, tn.notes)
-			assert.Equal(t, "--num-dataset-entries 3: AIPerf plays all rows of a Mooncake file, and so does agentx", tn.notes[0])
+			require.Len(t, tn.Notes, len(c.notes)+1, tn.Notes)
+			assert.Equal(t, "--num-dataset-entries 3: AIPerf plays all rows of a Mooncake file, and so does agentx", tn.Notes[0])
 			for k, want := range c.notes {
-				assert.True(t, strings.HasPrefix(tn.notes[k+1], want), tn.notes[k+1])
+				assert.True(t, strings.HasPrefix(tn.Notes[k+1], want), tn.Notes[k+1])
 			}
 		})
 	}
@@ -118,20 +118,20 @@ func TestTranslateSchedulesOfAIPerfRefuses(t *testing.T) {
 func TestTimedRowsWithoutKind(t *testing.T) {
 	tn := tr(t, strings.Replace(mooncakeFile(t, timedRows...), "--custom-dataset-type mooncake_trace ", "", 1))
 	require.Empty(t, errorsOf(tn))
-	assert.Contains(t, tn.line(), " --arrivals lanes --set block_size=512 ")
-	assert.Contains(t, tn.notes, "no --custom-dataset-type: AIPerf does not look at the timestamps of the rows then; --fixed-schedule sends the rows at them")
+	assert.Contains(t, tn.Line(), " --arrivals lanes --set block_size=512 ")
+	assert.Contains(t, tn.Notes, "no --custom-dataset-type: AIPerf does not look at the timestamps of the rows then; --fixed-schedule sends the rows at them")
 	tn = tr(t, strings.Replace(mooncakeFile(t, timedRows...), "--custom-dataset-type mooncake_trace ", "--fixed-schedule ", 1))
 	require.Empty(t, errorsOf(tn))
-	assert.Contains(t, tn.line(), " --arrivals recorded ")
-	assert.False(t, strings.Contains(tr(t, mooncakeFile(t, timedRows...)+"--isl-block-size 16").line(), "512"))
+	assert.Contains(t, tn.Line(), " --arrivals recorded ")
+	assert.False(t, strings.Contains(tr(t, mooncakeFile(t, timedRows...)+"--isl-block-size 16").Line(), "512"))
 	assert.Empty(t, errorsOf(tr(t, strings.Replace(base, "traces", filepath.Join(t.TempDir(), "absent.jsonl"), 1)+"--custom-dataset-type mooncake_trace")))
 }
 
 // Without a bound AIPerf sends 10 requests, but a schedule to its end.
 func TestScheduleHasItsOwnBound(t *testing.T) {
 	line := strings.Replace(mooncakeFile(t, timedRows...), "--request-count 5 ", "", 1)
-	assert.False(t, strings.Contains(tr(t, line).line(), "--requests"))
-	assert.Contains(t, tr(t, line+"--no-fixed-schedule --request-rate 5").line(), " --requests 10 ")
+	assert.False(t, strings.Contains(tr(t, line).Line(), "--requests"))
+	assert.Contains(t, tr(t, line+"--no-fixed-schedule --request-rate 5").Line(), " --requests 10 ")
 }
 
 // The directory of the results has the name that AIPerf gives it.
@@ -144,17 +144,8 @@ func TestScheduleNamesItsDirectory(t *testing.T) {
 		"--no-fixed-schedule --request-rate 0.5 --concurrency 4": "m-openai-chat-concurrency4-request_rate0.5",
 	} {
 		line := strings.Replace(mooncakeFile(t, timedRows...), "--output-artifact-dir out ", "", 1)
-		assert.Contains(t, tr(t, line+flags).line(), " --out artifacts/"+want+" ")
+		assert.Contains(t, tr(t, line+flags).Line(), " --out artifacts/"+want+" ")
 	}
-}
-
-// What agentx replay refuses is told in the words of AIPerf.
-func TestScheduleRefusedInWordsOfAIPerf(t *testing.T) {
-	tn := tr(t, mooncakeFile(t, timedRows...)+"--ignore-trace-delays")
-	tn.checkCommand()
-	require.Len(t, tn.errs, 1)
-	assert.Contains(t, tn.errs[0].Error(), "--ignore-trace-delays")
-	assert.Contains(t, tn.errs[0].Error(), "and the timestamps of the rows (--no-fixed-schedule leaves them out): trees that arrive on their own keep their times")
 }
 
 func TestRowsOfZippedFile(t *testing.T) {
@@ -166,7 +157,7 @@ func TestRowsOfZippedFile(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
 	require.NoError(t, f.Close())
-	tn := tr(t, strings.Replace(base, "traces", name, 1))
-	assert.Equal(t, aiperfRows{count: 3, longest: 1, first: 1000, whole: true}, *tn.rows())
-	assert.True(t, tn.mooncake)
+	tn := translation{given: map[string]given{"--input-file": {"--input-file", []string{name}}}}
+	assert.Equal(t, rowTimes{count: 3, longest: 1, first: 1000, whole: true}, *tn.rows())
+	assert.Contains(t, tr(t, strings.Replace(base, "traces", name, 1)).Line(), " --arrivals lanes ", "it is Mooncake's")
 }

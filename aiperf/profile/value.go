@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"bytes"
@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// aiperfWord returns a word of AIPerf's in one spelling: it takes round-robin and ROUND_ROBIN for round_robin.
-func aiperfWord(text string) string { return strings.ReplaceAll(strings.ToLower(text), "-", "_") }
+// oneSpelling returns a word of AIPerf's in one spelling: it takes round-robin and ROUND_ROBIN for round_robin.
+func oneSpelling(text string) string { return strings.ReplaceAll(strings.ToLower(text), "-", "_") }
 
-// aiperfList returns the parts of values with commas between.
-func aiperfList(values []string) (list []string) {
+// parts returns the parts of values with commas between.
+func parts(values []string) (list []string) {
 	for _, v := range values {
 		for part := range strings.SplitSeq(v, ",") {
 			if part = strings.TrimSpace(part); part != "" {
@@ -25,8 +25,8 @@ func aiperfList(values []string) (list []string) {
 	return list
 }
 
-// aiperfNumber returns a number that is not negative, as AIPerf takes one.
-func aiperfNumber(text string) (float64, error) {
+// number returns a number that is not negative, as AIPerf takes one.
+func number(text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(x >= 0) {
 		return 0, errors.New("want a number, none below 0")
@@ -34,26 +34,26 @@ func aiperfNumber(text string) (float64, error) {
 	return x, nil
 }
 
-// aiperfSeconds returns a number of seconds as agentx takes one.
-func aiperfSeconds(text string) (string, error) {
-	x, err := aiperfNumber(text)
+// secondsOf returns a number of seconds as agentx takes one.
+func secondsOf(text string) (string, error) {
+	x, err := number(text)
 	if err != nil || math.IsInf(x, 1) {
 		return "", errors.New("want a number of seconds, none below 0")
 	}
 	return strconv.FormatFloat(x, 'f', -1, 64) + "s", nil
 }
 
-// aiperfPair is one of the pairs of --extra-inputs and --header.
-type aiperfPair struct {
+// pair is one of the pairs of --extra-inputs and --header.
+type pair struct {
 	name  string
 	value json.RawMessage
 }
 
-// aiperfPairs reads key:value with commas between, or a JSON object, from each value. Errors have no part of a value.
-func aiperfPairs(values []string) (pairs []aiperfPair, err error) {
+// pairsOf reads key:value with commas between, or a JSON object, from each value. Errors have no part of a value.
+func pairsOf(values []string) (pairs []pair, err error) {
 	for _, text := range values {
 		if strings.HasPrefix(text, "{") {
-			members, err := aiperfObject(text)
+			members, err := membersOf(text)
 			if err != nil {
 				return nil, err
 			}
@@ -65,14 +65,14 @@ func aiperfPairs(values []string) (pairs []aiperfPair, err error) {
 			if !ok {
 				return nil, errors.New("want KEY:VALUE, with commas between, or a JSON object")
 			}
-			pairs = append(pairs, aiperfPair{strings.TrimSpace(name), aiperfScalar(strings.TrimSpace(value))})
+			pairs = append(pairs, pair{strings.TrimSpace(name), scalar(strings.TrimSpace(value))})
 		}
 	}
 	return pairs, nil
 }
 
-// aiperfObject returns the members of a JSON object, in their order.
-func aiperfObject(text string) (members []aiperfPair, err error) {
+// membersOf returns the members of a JSON object, in their order.
+func membersOf(text string) (members []pair, err error) {
 	wrong := errors.New("want a JSON object")
 	d := json.NewDecoder(strings.NewReader(text))
 	if _, err := d.Token(); err != nil {
@@ -87,7 +87,7 @@ func aiperfObject(text string) (members []aiperfPair, err error) {
 		if err := d.Decode(&value); err != nil {
 			return nil, wrong
 		}
-		members = append(members, aiperfPair{fmt.Sprint(name), value})
+		members = append(members, pair{fmt.Sprint(name), value})
 	}
 	if _, err := d.Token(); err != nil || d.More() {
 		return nil, wrong
@@ -95,8 +95,8 @@ func aiperfObject(text string) (members []aiperfPair, err error) {
 	return members, nil
 }
 
-// aiperfScalar returns what AIPerf takes a value of KEY:VALUE for: true, false, null, a number, or a text.
-func aiperfScalar(text string) json.RawMessage {
+// scalar returns what AIPerf takes a value of KEY:VALUE for: true, false, null, a number, or a text.
+func scalar(text string) json.RawMessage {
 	switch strings.ToLower(text) {
 	case "true", "false":
 		return json.RawMessage(strings.ToLower(text))
@@ -104,7 +104,7 @@ func aiperfScalar(text string) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	if strings.Trim(text, "-0123456789.") != "" {
-		return jsonOf(text)
+		return quoted(text)
 	}
 	if x, err := strconv.ParseFloat(text, 64); err == nil && strings.Count(text, ".") == 1 {
 		return json.RawMessage(strconv.FormatFloat(x, 'f', -1, 64))
@@ -112,11 +112,11 @@ func aiperfScalar(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
-	return jsonOf(text) // such as 007
+	return quoted(text) // such as 007
 }
 
 // joinPairs returns the pairs as a JSON object. A later pair replaces one of the same name.
-func joinPairs(pairs []aiperfPair) string {
+func joinPairs(pairs []pair) string {
 	var b bytes.Buffer
 	last := map[string]json.RawMessage{}
 	for _, p := range pairs {
@@ -124,9 +124,15 @@ func joinPairs(pairs []aiperfPair) string {
 	}
 	for _, p := range pairs {
 		if value, ok := last[p.name]; ok {
-			fmt.Fprintf(&b, ",%s:%s", jsonOf(p.name), value)
+			fmt.Fprintf(&b, ",%s:%s", quoted(p.name), value)
 			delete(last, p.name)
 		}
 	}
 	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+}
+
+// quoted returns a text as JSON.
+func quoted(text string) json.RawMessage {
+	quoted, _ := json.Marshal(text) // a text always marshals
+	return quoted
 }

@@ -1,24 +1,26 @@
-package main
+package profile
 
 import (
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/internal/suggest"
 )
 
 // word returns the value of a flag that takes one of some words. AIPerf takes - for _ in them, and any letter case.
-func (t *translation) word(g aiperfGiven, words ...string) string {
-	text := aiperfWord(g.value())
+func (t *translation) word(g given, words ...string) string {
+	text := oneSpelling(g.value())
 	if !slices.Contains(words, text) {
-		t.add("not supported: %s: %w", g.shown(), wrongWord(text, either(words), words))
+		t.add("not supported: %s: %w", g.shown(), suggest.Wrong(text, suggest.Either(words), words))
 	}
 	return text
 }
 
 // positive refuses a value that is no number above 0.
-func (t *translation) positive(g aiperfGiven) bool {
-	x, err := aiperfNumber(g.value())
+func (t *translation) positive(g given) bool {
+	x, err := number(g.value())
 	if err != nil || x == 0 || math.IsInf(x, 1) {
 		t.add("%s: want a number above 0", g.shown())
 		return false
@@ -27,8 +29,8 @@ func (t *translation) positive(g aiperfGiven) bool {
 }
 
 // positiveSeconds adds a flag whose value is a number of seconds above 0: for agentx replay 0 is none.
-func (t *translation) positiveSeconds(g aiperfGiven, flag string) {
-	if x, err := aiperfNumber(g.value()); err == nil && x == 0 {
+func (t *translation) positiveSeconds(g given, flag string) {
+	if x, err := number(g.value()); err == nil && x == 0 {
 		t.add("%s: want a number of seconds above 0", g.shown())
 		return
 	}
@@ -36,8 +38,8 @@ func (t *translation) positiveSeconds(g aiperfGiven, flag string) {
 }
 
 // seconds adds a flag whose value is a number of seconds.
-func (t *translation) seconds(g aiperfGiven, flag string) {
-	v, err := aiperfSeconds(g.value())
+func (t *translation) seconds(g given, flag string) {
+	v, err := secondsOf(g.value())
 	if err != nil {
 		t.add("%s: %w", g.shown(), err)
 		return
@@ -46,8 +48,8 @@ func (t *translation) seconds(g aiperfGiven, flag string) {
 }
 
 // setSeconds adds an option whose value is a number of seconds.
-func (t *translation) setSeconds(g aiperfGiven, option string) {
-	v, err := aiperfSeconds(g.value())
+func (t *translation) setSeconds(g given, option string) {
+	v, err := secondsOf(g.value())
 	if err != nil {
 		t.add("%s: %w", g.shown(), err)
 		return
@@ -56,7 +58,7 @@ func (t *translation) setSeconds(g aiperfGiven, option string) {
 }
 
 // count adds a flag whose value is a whole number above 0.
-func (t *translation) count(g aiperfGiven, flag string) {
+func (t *translation) count(g given, flag string) {
 	if n, err := strconv.Atoi(g.value()); err != nil || n < 1 {
 		t.add("%s: want a whole number above 0", g.shown())
 		return
@@ -65,7 +67,7 @@ func (t *translation) count(g aiperfGiven, flag string) {
 }
 
 // limitTraces adds a limit of the traces, which AIPerf has none of for a Mooncake file.
-func (t *translation) limitTraces(g aiperfGiven) {
+func (t *translation) limitTraces(g given) {
 	if !t.mooncake {
 		t.count(g, "--limit-traces")
 	}

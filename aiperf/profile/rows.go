@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"bufio"
@@ -14,8 +14,8 @@ import (
 // maxFirstRow bounds how much of a file is read to look at a row, in bytes.
 const maxFirstRow = 16 << 20
 
-// aiperfRow is what tells a row of Mooncake, and when AIPerf sends it.
-type aiperfRow struct {
+// rowHead is what tells a row of Mooncake, and when AIPerf sends it.
+type rowHead struct {
 	Timestamp   *float64
 	Delay       *float64
 	Session     *string      `json:"session_id"`
@@ -23,8 +23,8 @@ type aiperfRow struct {
 }
 
 // firstRow returns the first row of a file with JSON lines. What cannot be read has none: the conversion tells.
-func firstRow(name string) (first aiperfRow) {
-	eachRow(name, func(row aiperfRow) bool {
+func firstRow(name string) (first rowHead) {
+	eachRow(name, func(row rowHead) bool {
 		first = row
 		return false
 	})
@@ -32,7 +32,7 @@ func firstRow(name string) (first aiperfRow) {
 }
 
 // eachRow hands over the rows of a file with JSON lines, up to one that is none, or until there is enough.
-func eachRow(name string, more func(row aiperfRow) bool) {
+func eachRow(name string, more func(row rowHead) bool) {
 	f, err := regular.Open(name)
 	if err != nil {
 		return
@@ -51,15 +51,15 @@ func eachRow(name string, more func(row aiperfRow) bool) {
 		if line == "" {
 			continue
 		}
-		var row aiperfRow
+		var row rowHead
 		if json.Unmarshal([]byte(line), &row) != nil || !more(row) {
 			return
 		}
 	}
 }
 
-// aiperfRows is what a file of Mooncake rows says about times.
-type aiperfRows struct {
+// rowTimes is what a file of Mooncake rows says about times.
+type rowTimes struct {
 	count                   int
 	longest                 int     // rows of a session at most
 	first                   float64 // timestamp of the earliest session, in milliseconds
@@ -68,13 +68,13 @@ type aiperfRows struct {
 }
 
 // rows returns what the rows of the input say, which are read once.
-func (t *translation) rows() *aiperfRows {
+func (t *translation) rows() *rowTimes {
 	if t.readRows != nil {
 		return t.readRows
 	}
-	t.readRows = &aiperfRows{first: math.Inf(1), whole: true}
+	t.readRows = &rowTimes{first: math.Inf(1), whole: true}
 	sessions := map[string]int{}
-	eachRow(t.value("--input-file"), func(row aiperfRow) bool {
+	eachRow(t.value("--input-file"), func(row rowHead) bool {
 		t.readRows.add(row, sessions)
 		return true
 	})
@@ -82,7 +82,7 @@ func (t *translation) rows() *aiperfRows {
 }
 
 // add counts a row.
-func (r *aiperfRows) add(row aiperfRow, sessions map[string]int) {
+func (r *rowTimes) add(row rowHead, sessions map[string]int) {
 	r.count++
 	place := 1 // in its session
 	if row.Session != nil {

@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"math"
@@ -18,14 +18,14 @@ func (t *translation) scheduleByRows(kind string) {
 func (t *translation) scheduled() bool { return t.mooncake && (t.byRows || t.has("--fixed-schedule")) }
 
 // fixedSchedule refuses inputs that do not say when a session began.
-func (t *translation) fixedSchedule(g aiperfGiven) {
+func (t *translation) fixedSchedule(g given) {
 	if g.on() && !t.mooncake {
 		t.add("not supported: %s: the rows of Mooncake files say when each began, other recordings do not: leave it out", g.name)
 	}
 }
 
 // needSchedule reports whether rows go at their timestamps because a flag says so, as AIPerf wants it for these.
-func (t *translation) needSchedule(g aiperfGiven) bool {
+func (t *translation) needSchedule(g given) bool {
 	if !t.has("--fixed-schedule") {
 		t.add("%s: goes with --fixed-schedule", g.name)
 	}
@@ -37,7 +37,7 @@ const nanosecond = 1e-6
 
 // windowEdge plays rows from a timestamp, or up to one with those that have it. AIPerf counts milliseconds of the clock of the
 // file, agentx from its first row on.
-func (t *translation) windowEdge(g aiperfGiven) {
+func (t *translation) windowEdge(g given) {
 	ms, err := strconv.ParseInt(g.value(), 10, 64)
 	rows := t.rows()
 	switch {

@@ -1,4 +1,4 @@
-package main
+package profile
 
 import "slices"
 
@@ -15,8 +15,8 @@ const (
 	cancelation = "agentx cancels no requests on purpose: leave it out"
 )
 
-// aiperfOtherFlags are refused one by one.
-var aiperfOtherFlags = slices.Concat(
+// otherFlags are refused one by one.
+var otherFlags = slices.Concat(
 	refused(oneValue, "agentx reads no configuration of AIPerf: give its values as flags, or agentx replay --config its own", "--config -f"),
 	refused(severalValues, "agentx collects none: leave it out", "--gpu-telemetry"),
 	refused(noValue, "agentx starts no profiler of a server: leave it out", "--server-profiler"),
@@ -44,8 +44,8 @@ var aiperfOtherFlags = slices.Concat(
 	refused(noValue, accuracy, "--accuracy-enable-cot --accuracy-no-enable-cot", "--accuracy-verbose"),
 )
 
-// aiperfSyntheticFlags make prompts, or change recorded ones.
-var aiperfSyntheticFlags = slices.Concat(
+// syntheticFlags make prompts, or change recorded ones.
+var syntheticFlags = slices.Concat(
 	refused(oneValue, recorded, "--system-prompt", "--system-prompt-file", "--synthesis-speedup-ratio", "--synthesis-prefix-len-multiplier",
 		"--synthesis-prefix-root-multiplier", "--synthesis-prompt-len-multiplier", "--synthesis-output-len-multiplier"),
 	refused(oneValue, synthetic,
@@ -67,8 +67,8 @@ var aiperfSyntheticFlags = slices.Concat(
 	refused(repeatedValue, synthetic, "--audio-depths", "--audio-sample-rates"),
 )
 
-// aiperfSearchFlags look for a load.
-var aiperfSearchFlags = slices.Concat(
+// searchFlags look for a load.
+var searchFlags = slices.Concat(
 	refused(oneValue, search,
 		"--parameter-sweep-cooldown-seconds", "--parameter-sweep-mode", "--sweep-type",
 		"--search-metric", "--search-stat", "--search-direction", "--search-max-iterations", "--search-initial-points", "--search-random-seed",

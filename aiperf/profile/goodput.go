@@ -1,25 +1,28 @@
-package main
+package profile
 
 import (
 	"strconv"
 	"strings"
 )
 
-// aiperfLevels are the metrics of AIPerf that --goodput may name, in ms, by their names there and here.
-var aiperfLevels = map[string]string{
+// maxSeconds is what flags of agentx replay take less than.
+const maxSeconds = 1e9
+
+// levels are the metrics of AIPerf that --goodput may name, in ms, by their names there and here.
+var levels = map[string]string{
 	"time_to_first_token": "ttft", "inter_token_latency": "itl", "request_latency": "latency",
 	"ttft": "ttft", "itl": "itl", "latency": "latency",
 }
 
 // goodput translates --goodput "NAME:MS NAME:MS". AIPerf lets a value that equals its limit pass.
-func (t *translation) goodput(g aiperfGiven) {
+func (t *translation) goodput(g given) {
 	pairs := strings.Fields(g.value())
 	if len(pairs) == 0 {
 		t.add("%s: want NAME:MS, with blanks between several", g.shown())
 	}
 	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, ":")
-		metric, ok := aiperfLevels[name]
+		metric, ok := levels[name]
 		ms, err := strconv.ParseFloat(value, 64)
 		switch {
 		case !ok:

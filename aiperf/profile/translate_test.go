@@ -1,9 +1,10 @@
-package main
+package profile
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,17 +13,15 @@ import (
 )
 
 // tr translates a command line, as a shell splits it, with the environment NAME=VALUE....
-func tr(t *testing.T, line string, environ ...string) *translation {
+func tr(t *testing.T, line string, environ ...string) *Translation {
 	t.Helper()
-	tn := &translation{environ: map[string]string{}, random: strings.NewReader("\xff\x00\x00\x00\x00\x00\x00\x2a")}
+	source := Source{Args: words(t, line), Environ: map[string]string{}, Random: strings.NewReader("\xff\x00\x00\x00\x00\x00\x00\x2a")}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		tn.environ[name] = value
+		source.Environ[name] = value
 	}
-	o, args := cutAIPerfOptions(words(t, line), &tn.problems)
-	tn.as = o.as
-	translateAIPerf(args, tn)
-	return tn
+	source.Check = func([]string) []Problem { return nil }
+	return Translate(source)
 }
 
 // words splits a line as a shell does.
@@ -34,8 +33,8 @@ func words(t *testing.T, line string) []string {
 }
 
 // errorsOf lists what is wrong.
-func errorsOf(tn *translation) (list []string) {
-	for _, err := range tn.errs {
+func errorsOf(tn *Translation) (list []string) {
+	for _, err := range tn.Problems {
 		list = append(list, err.Error())
 	}
 	return list
@@ -86,7 +85,7 @@ func TestTranslateAIPerf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tn := tr(t, base+c.flags)
 			assert.Empty(t, errorsOf(tn))
-			assert.Equal(t, c.want, tn.line())
+			assert.Equal(t, c.want, tn.Line())
 		})
 	}
 }
@@ -95,13 +94,13 @@ func TestTranslateAIPerf(t *testing.T) {
 func TestTranslateAIPerfDefaults(t *testing.T) {
 	tn := tr(t, "-m org/model --streaming --input-file=traces")
 	require.Empty(t, errorsOf(tn))
-	assert.Equal(t, "agentx replay traces --profile aiperf --preset aiperf-0.13 --model org/model --url http://localhost:8000 --no-ignore-eos --marker off --requests 10 --seed 9187343239835811861 --out artifacts/org_model-openai-chat-concurrency1 --overwrite --report aiperf", tn.line())
+	assert.Equal(t, "agentx replay traces --profile aiperf --preset aiperf-0.13 --model org/model --url http://localhost:8000 --no-ignore-eos --marker off --requests 10 --seed 9187343239835811861 --out artifacts/org_model-openai-chat-concurrency1 --overwrite --report aiperf", tn.Line())
 	assert.Equal(t, []string{
 		"no --use-server-token-count: counts are the server's nonetheless; agentx encodes nothing while it measures",
 		"no --tokenizer: the prompts are made with o200k_base; AIPerf takes the tokenizer of the model",
 		"no --request-count, --benchmark-duration or --num-conversations: 10 requests, as AIPerf",
 		"no --random-seed: 9187343239835811861, drawn for this run",
-	}, tn.notes)
+	}, tn.Notes)
 }
 
 // The command line of InferenceX's launcher (benchmark_lib.sh at 843c6254) with every optional part.
@@ -119,7 +118,7 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 		" --model served --limit-traces 393 --max-context 262144 --set TraceIdleCap=300s --seed 42 --tokenizer o200k_base --scenario inferencex-agentx-mvp"+
 		" --concurrency 64 --duration 3600s --max-error-rate 0.10 --start sampled --set StartMinRatio=0.25 --set StartMaxRatio=0.75 --warmup requests=10"+
 		" --set WarmupGrace=1800s --slice-duration 1s --scrape http://localhost:8888/metrics --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
-		` --extra-body '{"chat_template_kwargs":"x"}' --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.line())
+		` --extra-body '{"chat_template_kwargs":"x"}' --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.Line())
 	assert.Equal(t, []string{
 		"--warmup-requests-per-lane: only the line of InferenceX has it: --preset agentx-1.0.12",
 		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server may count other lengths",
@@ -128,7 +127,7 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 		"AIPERF_DATASET_CONFIGURATION_TIMEOUT=1800: nothing here takes that long",
 		"AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT=1800: nothing here takes that long",
 		"not read: AIPERF_WARMUP_REQUESTS_PER_LANE",
-	}, tn.notes)
+	}, tn.Notes)
 }
 
 func TestTranslateAIPerfRefuses(t *testing.T) {
@@ -163,6 +162,10 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 		"--server-metrics a --no-server-metrics":              "--server-metrics and --no-server-metrics: want one of the two",
 		"--public-dataset semianalysis_cc_traces_weka_062126": "--input-file and --public-dataset: want one of the two",
 		"--warmup-requests-per-lane 1 --as aiperf-0.13":       "--warmup-requests-per-lane and --as aiperf-0.13: that release does not have this flag",
+		"--as aiperf":                                         "--as aiperf: want aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?",
+		"--endpoint-type message":                             "not supported: --endpoint-type message: want chat, messages or completions; did you mean messages?",
+		"--custom-dataset-type weka":                          "not supported: --custom-dataset-type weka: want weka_trace or mooncake_trace; did you mean weka_trace?",
+		"--dataset-sampling-strategy sequental":               "not supported: --dataset-sampling-strategy sequental: want sequential, random or shuffle; did you mean sequential?",
 		"--as aiperf-0.14":                                    "--as aiperf-0.14: want aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?",
 		"--model a,b":                                         "not supported: --model: several models: the recorded models become one here: want one name",
 		"--request-timeout-seconds x":                         "--request-timeout-seconds x: want a number of seconds, none below 0",
@@ -214,9 +217,9 @@ func TestTranslateTokenizer(t *testing.T) {
 			continue
 		}
 		assert.Empty(t, errorsOf(tn), c.flags)
-		assert.Contains(t, tn.line()+" ", " --tokenizer "+c.want+" ")
+		assert.Contains(t, tn.Line()+" ", " --tokenizer "+c.want+" ")
 		if c.note != "" {
-			assert.Contains(t, tn.notes, c.note)
+			assert.Contains(t, tn.Notes, c.note)
 		}
 	}
 }
@@ -224,8 +227,8 @@ func TestTranslateTokenizer(t *testing.T) {
 // Every flag that is refused is refused, with its own name and the words of the table, and every flag that changes nothing is
 // told.
 func TestEveryAIPerfFlagIsToldOrTranslated(t *testing.T) {
-	plain := tr(t, base).line()
-	for _, f := range aiperfFlags {
+	plain := tr(t, base).Line()
+	for _, f := range allFlags {
 		for _, name := range f.names {
 			if strings.Contains(base, name+" ") || name == "-m" || name == "-u" {
 				continue
@@ -235,18 +238,18 @@ func TestEveryAIPerfFlagIsToldOrTranslated(t *testing.T) {
 				line += " value"
 			}
 			tn := tr(t, line)
-			told := strings.Join(append(errorsOf(tn), tn.notes...), "\n")
+			told := strings.Join(append(errorsOf(tn), tn.Notes...), "\n")
 			switch f.class {
-			case aiperfRefused:
+			case classRefused:
 				assert.Contains(t, told, "not supported: "+name, name)
 				assert.Contains(t, told, f.about, name)
-			case aiperfMeaningless:
+			case classMeaningless:
 				assert.Contains(t, told, name)
 				assert.Contains(t, told, f.about, name)
-				assert.Equal(t, plain, strings.Replace(tn.line(), "agentx-1.0.12", "aiperf-0.13", 1), name)
+				assert.Equal(t, plain, strings.Replace(tn.Line(), "agentx-1.0.12", "aiperf-0.13", 1), name)
 			default:
 				quiet := strings.Contains("--no-fixed-schedule --unsafe-override", name) || len(f.names) > 1 && f.takes == noValue
-				assert.True(t, told != "" || tn.line() != plain || quiet, "%s: nothing tells of it", name)
+				assert.True(t, told != "" || tn.Line() != plain || quiet, "%s: nothing tells of it", name)
 			}
 		}
 	}
@@ -257,19 +260,19 @@ func TestPrintedLineIsWhatRuns(t *testing.T) {
 	tn := tr(t, base+`--api-key s3cret --header 'X-A: it is' "{\"x-b\": \"q'uote\"}" --extra-inputs "a:b c\"d'e"`)
 	require.Empty(t, errorsOf(tn))
 	for _, secret := range []string{"s3cret", "it is", "q'uote"} {
-		assert.False(t, strings.Contains(tn.line(), secret), tn.line())
+		assert.False(t, strings.Contains(tn.Line(), secret), tn.Line())
 	}
-	assert.Equal(t, []string{"AIPERF_API_KEY", "AIPERF_HEADER_X_A", "AIPERF_HEADER_X_B"}, tn.variables())
+	assert.Equal(t, []string{"AIPERF_API_KEY", "AIPERF_HEADER_X_A", "AIPERF_HEADER_X_B"}, tn.Variables())
 	t.Setenv("AIPERF_API_KEY", "s3cret")
 	t.Setenv("AIPERF_HEADER_X_A", "it is")
 	t.Setenv("AIPERF_HEADER_X_B", "q'uote")
-	rest, ok := strings.CutPrefix(tn.line(), "agentx ")
+	rest, ok := strings.CutPrefix(tn.Line(), "agentx ")
 	require.True(t, ok)
-	assert.Equal(t, tn.command(), words(t, rest))
+	assert.Equal(t, tn.Command(), words(t, rest))
 
 	tn = tr(t, strings.Replace(base, "http://h:1", "http://user:pass@h:1", 1)+"--session-header X-S")
-	assert.False(t, strings.Contains(tn.line(), "pass"), tn.line())
-	assert.Equal(t, []string{"AIPERF_URL"}, tn.variables())
+	assert.False(t, strings.Contains(tn.Line(), "pass"), tn.Line())
+	assert.Equal(t, []string{"AIPERF_URL"}, tn.Variables())
 }
 
 func TestPublicDatasetsOfAIPerf(t *testing.T) {
@@ -286,7 +289,7 @@ func TestPublicDatasetsOfAIPerf(t *testing.T) {
 		assert.Equal(t, "hf://datasets/"+want, tn.data)
 	}
 	assert.Equal(t, "hf://datasets/o/n@refs/pr/1", tr(t, "--model m --streaming --hf-weka-dataset o/n", "AGENTX_DATASET_REVISION=refs/pr/1").data)
-	assert.Len(t, aiperfPublicDatasets(), 14)
+	assert.Len(t, publicDatasets(), 14)
 	for flags, want := range map[string]string{
 		"sharegpt": "not supported: --public-dataset sharegpt: no recording of agents has this name: want semianalysis_cc_traces_weka_061326, ",
 		"weka_hf":  "--public-dataset weka_hf: say which: --hf-weka-dataset OWNER/NAME",
@@ -298,13 +301,29 @@ func TestPublicDatasetsOfAIPerf(t *testing.T) {
 
 func TestEnvironmentOfAIPerf(t *testing.T) {
 	tn := tr(t, base, "AIPERF_DATASET_MMAP_CACHE_DIR=/c", "AIPERF_HTTP_KEEPALIVE_TIMEOUT=9", "AIPERF_LOG_X=1", "AIPERF_DEV_MODE=1")
-	assert.True(t, strings.HasSuffix(tn.line(), " --cache /c --keep-alive 9s"+baseTail), tn.line())
-	assert.Equal(t, []string{"not read: AIPERF_DEV_MODE, AIPERF_LOG_X"}, tn.notes)
-	assert.True(t, strings.HasSuffix(tr(t, base, "AIPERF_UI_REALTIME_METRICS_ENABLED=true").line(), " --stats-interval 30s"+baseTail))
+	assert.True(t, strings.HasSuffix(tn.Line(), " --cache /c --keep-alive 9s"+baseTail), tn.Line())
+	assert.Equal(t, []string{"not read: AIPERF_DEV_MODE, AIPERF_LOG_X"}, tn.Notes)
+	assert.True(t, strings.HasSuffix(tr(t, base, "AIPERF_UI_REALTIME_METRICS_ENABLED=true").Line(), " --stats-interval 30s"+baseTail))
 	tn = tr(t, base+"--use-dynamo-conv-aware-routing --dynamo-session-timeout-seconds 3600", "AIPERF_HTTP_TCP_USER_TIMEOUT=900000", "AIPERF_HTTP_CONNECTION_LIMIT=5000",
 		"AIPERF_HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID=true", "AIPERF_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID=1", "AIPERF_HTTP_X_SESSION_ID_FROM_CORRELATION_ID=false",
 		"AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID=false")
-	assert.True(t, strings.HasSuffix(tn.line(), " --set TCPUserTimeout=900s --set AffinityHeader=false --no-ignore-eos --marker off --session-header X-Dynamo-Session-ID,X-SMG-Routing-Key --out out --overwrite --report aiperf"), tn.line())
+	assert.True(t, strings.HasSuffix(tn.Line(), " --set TCPUserTimeout=900s --set AffinityHeader=false --no-ignore-eos --marker off --session-header X-Dynamo-Session-ID,X-SMG-Routing-Key --out out --overwrite --report aiperf"), tn.Line())
 	tn = tr(t, base, "AIPERF_DATASET_MMAP_CACHE_DIR=/c", "AGENTX_CACHE=/d")
-	assert.False(t, strings.Contains(tn.line(), "/c"), tn.line())
+	assert.False(t, strings.Contains(tn.Line(), "/c"), tn.Line())
+}
+
+// A request has one field with the key. That of --header has precedence.
+func TestKeyAndHeaderOfAIPerf(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--api-key K": ` --header 'Authorization: Bearer '"$AIPERF_API_KEY"`,
+		"--api-key K --header 'authorization: Z'":                          ` --header 'authorization: '"$AIPERF_HEADER_AUTHORIZATION"`,
+		"--api-key K --endpoint-type messages --header 'authorization: Z'": ` --payload anthropic --header 'x-api-key: '"$AIPERF_API_KEY" --header 'authorization: '"$AIPERF_HEADER_AUTHORIZATION"`,
+		"--api-key ''": "",
+	} {
+		tn := tr(t, base+flags)
+		assert.Empty(t, errorsOf(tn))
+		assert.Equal(t, baseHead+want+baseData+baseSeed+baseLoad+baseTail, tn.Line())
+		note := "--api-key: Authorization of --header takes its place; AIPerf sends the key"
+		assert.Equal(t, strings.Contains(want, "AUTHORIZATION") && !strings.Contains(want, "x-api-key"), slices.Contains(tn.Notes, note))
+	}
 }

@@ -1,38 +1,38 @@
-package main
+package profile
 
 import (
 	"slices"
 	"strings"
 )
 
-// aiperfResultFlags say which files are written, and what is shown.
-var aiperfResultFlags = []aiperfFlag{
-	mapped("--output-artifact-dir --artifact-dir", func(*translation, aiperfGiven) {}), // addDefaults passes it on
-	mapped("--profile-export-prefix --profile-export-file", func(t *translation, g aiperfGiven) { t.arg("--prefix", g.value()) }),
-	{names: []string{"--export-level", "--profile-export-level"}, takes: oneValue, class: aiperfRefused,
+// resultFlags say which files are written, and what is shown.
+var resultFlags = []flag{
+	mapped("--output-artifact-dir --artifact-dir", func(*translation, given) {}), // addDefaults passes it on
+	mapped("--profile-export-prefix --profile-export-file", func(t *translation, g given) { t.arg("--prefix", g.value()) }),
+	{names: []string{"--export-level", "--profile-export-level"}, takes: oneValue, class: classRefused,
 		about: "agentx keeps no texts of requests and answers: want summary or records",
-		unless: func(t *translation, g aiperfGiven) bool {
-			if aiperfWord(g.value()) == "summary" {
+		unless: func(t *translation, g given) bool {
+			if oneSpelling(g.value()) == "summary" {
 				t.note("%s: the rows of requests are written as well", g.shown())
 			}
-			return slices.Contains([]string{"summary", "records"}, aiperfWord(g.value()))
+			return slices.Contains([]string{"summary", "records"}, oneSpelling(g.value()))
 		}},
 	mapped("--goodput", (*translation).goodput),
-	mapped("--slice-duration", func(t *translation, g aiperfGiven) { t.seconds(g, "--slice-duration") }),
+	mapped("--slice-duration", func(t *translation, g given) { t.seconds(g, "--slice-duration") }),
 	meaningless("--export-http-trace", noValue, "the rows of requests have the phases of the connection"),
 	meaningless("--show-trace-timing", noValue, "profile_export_aiperf.json has the phases of the connection"),
 	mappedList("--server-metrics", (*translation).scrape).conflict("--no-server-metrics"),
-	mappedSwitch("--no-server-metrics", func(t *translation, g aiperfGiven) {
+	mappedSwitch("--no-server-metrics", func(t *translation, g given) {
 		if g.on() {
 			t.arg("--scrape", "off")
 		}
 	}),
-	{names: []string{"--server-metrics-formats"}, takes: severalValues, class: aiperfRefused, about: "agentx writes json and csv",
-		unless: func(_ *translation, g aiperfGiven) bool {
-			return !slices.ContainsFunc(aiperfList(g.values), func(s string) bool { return s != "json" && s != "csv" })
+	{names: []string{"--server-metrics-formats"}, takes: severalValues, class: classRefused, about: "agentx writes json and csv",
+		unless: func(_ *translation, g given) bool {
+			return !slices.ContainsFunc(parts(g.values), func(s string) bool { return s != "json" && s != "csv" })
 		}},
-	mapped("--stats-interval", func(t *translation, g aiperfGiven) { t.seconds(g, "--stats-interval") }),
-	mapped("--ui-type --ui", func(t *translation, g aiperfGiven) {
+	mapped("--stats-interval", func(t *translation, g given) { t.seconds(g, "--stats-interval") }),
+	mapped("--ui-type --ui", func(t *translation, g given) {
 		switch t.word(g, "dashboard", "simple", "none") {
 		case "dashboard":
 			t.note("%s: agentx shows one line, and a block of figures at the end", g.shown())
@@ -40,7 +40,7 @@ var aiperfResultFlags = []aiperfFlag{
 			t.quiet()
 		}
 	}),
-	mapped("--log-level", func(t *translation, g aiperfGiven) {
+	mapped("--log-level", func(t *translation, g given) {
 		switch t.word(g, "trace", "debug", "info", "notice", "success", "warning", "error", "critical") {
 		case "warning", "error", "critical":
 			t.quiet()
@@ -61,12 +61,12 @@ var aiperfResultFlags = []aiperfFlag{
 }
 
 // scrape passes on the pages of metrics. AIPerf reads those of the servers as well.
-func (t *translation) scrape(g aiperfGiven) {
+func (t *translation) scrape(g given) {
 	var pages []string
 	for _, server := range t.serverURLs() {
 		pages = append(pages, strings.TrimSuffix(strings.TrimRight(server, "/"), "/v1")+"/metrics")
 	}
-	for _, page := range aiperfList(g.values) {
+	for _, page := range parts(g.values) {
 		pages = append(pages, withScheme(page))
 	}
 	for k, page := range pages {

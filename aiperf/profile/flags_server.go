@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"encoding/json"
@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// aiperfServerFlags say which servers are asked, and how a request looks.
-var aiperfServerFlags = []aiperfFlag{
+// serverFlags say which servers are asked, and how a request looks.
+var serverFlags = []flag{
 	mappedList("--url -u", (*translation).servers),
-	{names: []string{"--model-names", "--model", "-m"}, takes: repeatedValue, class: aiperfMapped, apply: func(t *translation, g aiperfGiven) {
-		if list := aiperfList(g.values); len(list) != 1 {
+	{names: []string{"--model-names", "--model", "-m"}, takes: repeatedValue, class: classMapped, apply: func(t *translation, g given) {
+		if list := parts(g.values); len(list) != 1 {
 			t.add("not supported: %s: several models: the recorded models become one here: want one name", g.name)
 		} else {
 			t.arg("--model", list[0])
 		}
 	}},
-	mapped("--url-strategy", func(t *translation, g aiperfGiven) { t.word(g, "round_robin") }),
+	mapped("--url-strategy", func(t *translation, g given) { t.word(g, "round_robin") }),
 	mapped("--custom-endpoint --endpoint", (*translation).checkEndpoint), // servers passes it on
-	mapped("--endpoint-type", func(t *translation, g aiperfGiven) {
+	mapped("--endpoint-type", func(t *translation, g given) {
 		switch t.word(g, "chat", "messages", "completions") {
 		case "messages":
 			t.arg("--payload", "anthropic")
@@ -27,62 +27,62 @@ var aiperfServerFlags = []aiperfFlag{
 			t.arg("--payload", "text")
 		}
 	}),
-	mappedSwitch("--streaming", func(*translation, aiperfGiven) {}), // addDefaults refuses a run without it
-	mapped("--request-timeout-seconds", func(t *translation, g aiperfGiven) { t.seconds(g, "--timeout") }),
-	mapped("--wait-for-model-timeout", func(t *translation, g aiperfGiven) { t.seconds(g, "--wait-ready") }),
-	mapped("--wait-for-model-mode", func(t *translation, g aiperfGiven) {
+	mappedSwitch("--streaming", func(*translation, given) {}), // addDefaults refuses a run without it
+	mapped("--request-timeout-seconds", func(t *translation, g given) { t.seconds(g, "--timeout") }),
+	mapped("--wait-for-model-timeout", func(t *translation, g given) { t.seconds(g, "--wait-ready") }),
+	mapped("--wait-for-model-mode", func(t *translation, g given) {
 		t.set("WaitReadyMode", t.word(g, "inference", "models", "both"))
 	}),
-	mapped("--wait-for-model-interval", func(t *translation, g aiperfGiven) { t.setSeconds(g, "WaitReadyInterval") }),
-	mappedSwitch("--reset-kv-cache", func(t *translation, g aiperfGiven) { t.reset(g) }),
-	mapped("--reset-kv-cache-timeout-seconds", func(t *translation, g aiperfGiven) { t.reset(g); t.setSeconds(g, "ResetCacheTimeout") }),
-	mapped("--reset-kv-cache-path", func(t *translation, g aiperfGiven) {
+	mapped("--wait-for-model-interval", func(t *translation, g given) { t.setSeconds(g, "WaitReadyInterval") }),
+	mappedSwitch("--reset-kv-cache", func(t *translation, g given) { t.reset(g) }),
+	mapped("--reset-kv-cache-timeout-seconds", func(t *translation, g given) { t.reset(g); t.setSeconds(g, "ResetCacheTimeout") }),
+	mapped("--reset-kv-cache-path", func(t *translation, g given) {
 		t.reset(g)
 		t.set("ResetCachePath", strings.TrimPrefix(g.value(), "/"))
 	}),
 	mapped("--api-key", (*translation).apiKey),
 	mappedList("--header -H", (*translation).header),
-	mapped("--session-header", func(t *translation, g aiperfGiven) { t.set("CorrelationHeader", g.value()) }),
-	mappedList("--extra-inputs", func(t *translation, g aiperfGiven) {
-		pairs, err := aiperfPairs(g.values)
+	mapped("--session-header", func(t *translation, g given) { t.set("CorrelationHeader", g.value()) }),
+	mappedList("--extra-inputs", func(t *translation, g given) {
+		pairs, err := pairsOf(g.values)
 		if err != nil {
 			t.add("%s: %w", g.name, err)
 			return
 		}
 		t.extra = append(t.extra, pairs...) // addDefaults passes it on
 	}),
-	mappedSwitch("--use-legacy-max-tokens", func(t *translation, g aiperfGiven) {
+	mappedSwitch("--use-legacy-max-tokens", func(t *translation, g given) {
 		if g.on() {
 			t.arg("--max-tokens-field", "max_tokens")
 		}
 	}),
-	mappedSwitch("--use-server-token-count", func(*translation, aiperfGiven) {}), // addDefaults tells of a run without it
-	mappedSwitch("--per-chunk-usage", func(t *translation, g aiperfGiven) {
+	mappedSwitch("--use-server-token-count", func(*translation, given) {}), // addDefaults tells of a run without it
+	mappedSwitch("--per-chunk-usage", func(t *translation, g given) {
 		if g.on() {
 			t.set("PerChunkUsage", "true")
 		}
 	}),
-	mapped("--connection-reuse-strategy", func(t *translation, g aiperfGiven) {
+	mapped("--connection-reuse-strategy", func(t *translation, g given) {
 		t.arg("--connection-reuse", strings.ReplaceAll(t.word(g, "pooled", "never", "sticky_user_sessions"), "_", "-"))
 	}),
 	meaningless("--model-selection-strategy", oneValue, "there is one model"),
 	meaningless("--transport --transport-type", oneValue, "HTTP is the only one"),
-	{names: []string{"--request-content-type"}, takes: oneValue, class: aiperfRefused,
+	{names: []string{"--request-content-type"}, takes: oneValue, class: classRefused,
 		about: "bodies are JSON: leave it out",
-		unless: func(_ *translation, g aiperfGiven) bool {
-			return aiperfWord(g.value()) == "application_json" || g.value() == "application/json"
+		unless: func(_ *translation, g given) bool {
+			return oneSpelling(g.value()) == "application_json" || g.value() == "application/json"
 		}},
 }
 
-// aiperfKeyVariable is the variable that stands for the value of --api-key in the printed command.
-const aiperfKeyVariable = "AIPERF_API_KEY"
+// keyVariable is the variable that stands for the value of --api-key in the printed command.
+const keyVariable = "AIPERF_API_KEY"
 
-// aiperfEndpointPaths has the usual end of an endpoint's path, by the word of --endpoint-type.
-var aiperfEndpointPaths = map[string]string{"chat": "/chat/completions", "completions": "/completions", "messages": "/messages"}
+// endpointPaths has the usual end of an endpoint's path, by the word of --endpoint-type.
+var endpointPaths = map[string]string{"chat": "/chat/completions", "completions": "/completions", "messages": "/messages"}
 
 // serverURLs returns the values of --url, AIPerf's default where there are none.
 func (t *translation) serverURLs() (list []string) {
-	for _, text := range aiperfList(t.given["--url"].values) {
+	for _, text := range parts(t.given["--url"].values) {
 		list = append(list, withScheme(text))
 	}
 	if len(list) == 0 {
@@ -100,7 +100,7 @@ func withScheme(text string) string {
 }
 
 // servers passes on --url, with the path of --custom-endpoint.
-func (t *translation) servers(g aiperfGiven) {
+func (t *translation) servers(g given) {
 	list := t.serverURLs()
 	if len(list) > 1 {
 		t.note("%s: %d servers: the requests of a tree all go to one of them, as its prefix cache wants it; AIPerf spreads requests", g.name, len(list))
@@ -134,12 +134,12 @@ func (t *translation) atEndpoint(server string) string {
 }
 
 // checkEndpoint refuses a path that agentx does not send to: it knows the usual names of endpoints, below any path.
-func (t *translation) checkEndpoint(g aiperfGiven) {
+func (t *translation) checkEndpoint(g given) {
 	kind := "chat"
 	if text := t.value("--endpoint-type"); text != "" {
-		kind = aiperfWord(text)
+		kind = oneSpelling(text)
 	}
-	usual, known := aiperfEndpointPaths[kind]
+	usual, known := endpointPaths[kind]
 	if known && !strings.HasSuffix(strings.TrimRight(g.value(), "/"), strings.TrimPrefix(usual, "/")) {
 		t.add("not supported: %s: agentx sends to a path that ends in %s", g.shown(), usual)
 	}
@@ -147,28 +147,28 @@ func (t *translation) checkEndpoint(g aiperfGiven) {
 
 // apiKey passes on --api-key in the header field of the endpoint, unless --header has that: doc/spec/replay.md 9.1. An empty key is
 // none, as for AIPerf.
-func (t *translation) apiKey(g aiperfGiven) {
-	field := aiperfHeader{"Authorization", "Bearer "}
-	if aiperfWord(t.value("--endpoint-type")) == "messages" {
-		field = aiperfHeader{"x-api-key", ""}
+func (t *translation) apiKey(g given) {
+	field := headerField{"Authorization", "Bearer "}
+	if oneSpelling(t.value("--endpoint-type")) == "messages" {
+		field = headerField{"x-api-key", ""}
 	}
-	pairs, _ := aiperfPairs(t.given["--header"].values) // header tells what is wrong
+	pairs, _ := pairsOf(t.given["--header"].values) // header tells what is wrong
 	switch {
 	case g.value() == "":
-	case slices.ContainsFunc(pairs, func(p aiperfPair) bool { return strings.EqualFold(p.name, field.name) }):
+	case slices.ContainsFunc(pairs, func(p pair) bool { return strings.EqualFold(p.name, field.name) }):
 		t.note("%s: %s of --header takes its place; AIPerf sends the key", g.name, field.name)
 	default:
 		t.arg("--header")
-		t.secret(field.name+": "+field.scheme, g.value(), aiperfKeyVariable)
+		t.secret(field.name+": "+field.scheme, g.value(), keyVariable)
 	}
 }
 
-// aiperfHeader is the header field that has the key, and what precedes the key in its value.
-type aiperfHeader struct{ name, scheme string }
+// headerField is the header field that has the key, and what precedes the key in its value.
+type headerField struct{ name, scheme string }
 
 // header passes on --header. The values may be secrets.
-func (t *translation) header(g aiperfGiven) {
-	pairs, err := aiperfPairs(g.values)
+func (t *translation) header(g given) {
+	pairs, err := pairsOf(g.values)
 	if err != nil {
 		t.add("%s: %w", g.name, err)
 		return
@@ -182,7 +182,7 @@ func (t *translation) header(g aiperfGiven) {
 }
 
 // reset empties prefix caches, once.
-func (t *translation) reset(g aiperfGiven) {
+func (t *translation) reset(g given) {
 	if g.value() != "false" && !t.resets {
 		t.resets = true
 		t.arg("--reset-cache")

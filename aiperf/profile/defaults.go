@@ -1,8 +1,7 @@
-package main
+package profile
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,7 @@ var errNoRecording = errors.New("no recording: without one AIPerf makes syntheti
 // addDefaults adds what AIPerf does where a flag is not given, and agentx replay does not.
 func (t *translation) addDefaults() {
 	if !t.has("--url") {
-		t.servers(aiperfGiven{name: "--url"})
+		t.servers(given{name: "--url"})
 	}
 	if !t.has("--model-names") {
 		t.add("--model: say which model to ask for")
@@ -50,7 +49,7 @@ func (t *translation) addDefaults() {
 
 // addBody passes on the extra inputs. Without a scenario AIPerf sends no ignore_eos of its own, and no marker.
 func (t *translation) addBody() {
-	asksForLength := slices.ContainsFunc(t.extra, func(p aiperfPair) bool { return p.name == "ignore_eos" })
+	asksForLength := slices.ContainsFunc(t.extra, func(p pair) bool { return p.name == "ignore_eos" })
 	if len(t.extra) > 0 {
 		t.arg("--extra-body", joinPairs(t.extra))
 	}
@@ -65,22 +64,22 @@ func (t *translation) addBody() {
 	}
 }
 
-// aiperfRequests is how many requests AIPerf sends when nothing else ends a run.
-const aiperfRequests = "10"
+// defaultRequests is how many requests AIPerf sends when nothing else ends a run.
+const defaultRequests = "10"
 
 // addBounds ends a run without a bound as AIPerf does.
 func (t *translation) addBounds() {
 	if !t.has("--request-count") && !t.has("--benchmark-duration") && !t.has("--conversation-num") {
-		t.note("no --request-count, --benchmark-duration or --num-conversations: %s requests, as AIPerf", aiperfRequests)
-		t.arg("--requests", aiperfRequests)
+		t.note("no --request-count, --benchmark-duration or --num-conversations: %s requests, as AIPerf", defaultRequests)
+		t.arg("--requests", defaultRequests)
 	}
 }
 
 // drawSeed draws a seed, so that the printed command gives the same run again.
 func (t *translation) drawSeed() {
-	seed, err := scenario.DrawSeed(t.random)
+	seed, err := scenario.DrawSeed(t.Random)
 	if err != nil {
-		t.errs = append(t.errs, fmt.Errorf("--random-seed: %w", err))
+		t.add("--random-seed: %w", err)
 		return
 	}
 	t.note("no --random-seed: %s, drawn for this run", seed)
@@ -92,7 +91,7 @@ func (t *translation) directory() string {
 	if dir := t.value("--output-artifact-dir"); dir != "" {
 		return dir
 	}
-	endpoint := map[string]string{"messages": "anthropic-messages", "completions": "openai-completions"}[aiperfWord(t.value("--endpoint-type"))]
+	endpoint := map[string]string{"messages": "anthropic-messages", "completions": "openai-completions"}[oneSpelling(t.value("--endpoint-type"))]
 	if endpoint == "" {
 		endpoint = "openai-chat"
 	}
@@ -103,7 +102,7 @@ func (t *translation) directory() string {
 // load returns how AIPerf names a load: concurrency4, fixed_schedule, concurrency4-request_rate5.0.
 func (t *translation) load() string {
 	lanes := t.value("--concurrency")
-	if rate, err := aiperfNumber(t.value("--request-rate")); err == nil {
+	if rate, err := number(t.value("--request-rate")); err == nil {
 		name := "request_rate" + numberText(rate)
 		if rate == math.Trunc(rate) {
 			name += ".0"

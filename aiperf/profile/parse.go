@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"fmt"
@@ -15,26 +15,26 @@ func (t *translation) parse(args []string) {
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0], "=")
 		args = args[1:]
-		if !isAIPerfFlag(name) { // it may be a secret
+		if !isFlag(name) { // it may be a secret
 			t.add("unexpected argument after %s: every value of aiperf profile follows a flag that takes one", after)
 			continue
 		}
 		after = name
-		f := aiperfFlagNamed(name)
+		f := flagNamed(name)
 		if f == nil {
 			t.unknown(name)
-			_, args = aiperfValues(args) // which may be those of the unknown flag
+			_, args = upToFlag(args) // which may be those of the unknown flag
 			continue
 		}
-		g := aiperfGiven{name: name}
+		g := given{name: name}
 		switch {
 		case f.takes == noValue:
 			g.values = []string{t.switchValue(f, name, value, joined)}
 		case joined:
 			g.values = []string{value}
 		case f.takes == severalValues:
-			g.values, args = aiperfValues(args)
-		case len(args) > 0 && !isAIPerfFlag(args[0]):
+			g.values, args = upToFlag(args)
+		case len(args) > 0 && !isFlag(args[0]):
 			g.values, args = args[:1], args[1:]
 		}
 		if len(g.values) == 0 || slices.Contains(g.values, "") && f.names[0] != "--api-key" {
@@ -45,14 +45,14 @@ func (t *translation) parse(args []string) {
 	}
 }
 
-// isAIPerfFlag reports whether an argument is a flag and no value, such as a negative number.
-func isAIPerfFlag(text string) bool {
+// isFlag reports whether an argument is a flag and no value, such as a negative number.
+func isFlag(text string) bool {
 	return len(text) > 1 && text[0] == '-' && (text[1] < '0' || text[1] > '9') && text[1] != '.'
 }
 
-// aiperfValues returns the values up to the next flag, and what follows.
-func aiperfValues(args []string) (values, rest []string) {
-	k := slices.IndexFunc(args, isAIPerfFlag)
+// upToFlag returns the values up to the next flag, and what follows.
+func upToFlag(args []string) (values, rest []string) {
+	k := slices.IndexFunc(args, isFlag)
 	if k < 0 {
 		k = len(args)
 	}
@@ -61,7 +61,7 @@ func aiperfValues(args []string) (values, rest []string) {
 
 // switchValue returns true or false for a switch, which may also be given as --switch=true. --no-X turns X off where X is a
 // name of the same flag.
-func (t *translation) switchValue(f *aiperfFlag, name, value string, joined bool) string {
+func (t *translation) switchValue(f *flag, name, value string, joined bool) string {
 	off := len(f.names) > 1 && name != f.names[0] && strings.Contains(name, "no-")
 	if joined && value != "true" && value != "false" {
 		t.add("%s=%s: want true or false", name, value)
@@ -70,7 +70,7 @@ func (t *translation) switchValue(f *aiperfFlag, name, value string, joined bool
 }
 
 // give adds a flag with its values. One that takes one value is given once.
-func (t *translation) give(f *aiperfFlag, g aiperfGiven) {
+func (t *translation) give(f *flag, g given) {
 	before, twice := t.given[f.names[0]]
 	switch {
 	case twice && f.takes == oneValue:
@@ -83,10 +83,6 @@ func (t *translation) give(f *aiperfFlag, g aiperfGiven) {
 
 // unknown adds the error of a flag that AIPerf does not have.
 func (t *translation) unknown(name string) {
-	var known []string
-	for _, f := range aiperfFlags {
-		known = append(known, f.names...)
-	}
 	err := fmt.Errorf("%s: neither AIPerf 0.13.0 nor the line of InferenceX has this flag", name)
-	t.errs = append(t.errs, hintError{usageError{err}, suggest.Nearest(name, known)[0]})
+	t.addProblem(Problem{err, suggest.Nearest(name, Flags())[0]})
 }

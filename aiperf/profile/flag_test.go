@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"os"
@@ -17,11 +17,7 @@ var pinnedLine = []string{"--warmup-requests-per-lane", "--use-dynamo-conv-aware
 
 // The table has every name of every flag of AIPerf 0.13.0 once, and those of the pinned line.
 func TestAIPerfFlagsAreThoseOfTheRelease(t *testing.T) {
-	var have []string
-	for _, f := range aiperfFlags {
-		have = append(have, f.names...)
-	}
-	slices.Sort(have)
+	have := slices.Sorted(slices.Values(Flags()))
 	want := append(strings.Fields(fixtures.AIPerfFlags), pinnedLine...)
 	slices.Sort(want)
 	require.Equal(t, want, have)
@@ -29,25 +25,25 @@ func TestAIPerfFlagsAreThoseOfTheRelease(t *testing.T) {
 
 // Every flag has a class and what the class asks for: something to do, or words.
 func TestAIPerfFlagsAreClassified(t *testing.T) {
-	count := map[aiperfClass]int{}
-	for _, f := range aiperfFlags {
+	count := map[class]int{}
+	for _, f := range allFlags {
 		count[f.class]++
 		name := f.names[0]
 		switch f.class {
-		case aiperfMapped:
+		case classMapped:
 			assert.NotNil(t, f.apply, name)
 			assert.Empty(t, f.against, name)
-		case aiperfConflict:
+		case classConflict:
 			assert.NotNil(t, f.apply, name)
 			assert.NotEmpty(t, f.against, name)
-		case aiperfMeaningless, aiperfRefused:
+		case classMeaningless, classRefused:
 			assert.Nil(t, f.apply, name)
 			assert.NotEmpty(t, f.about, name)
 		default:
 			t.Errorf("%s: class %q", name, f.class)
 		}
 		for _, other := range f.against {
-			assert.NotNil(t, aiperfFlagNamed(other), "%s against %s", name, other)
+			assert.NotNil(t, flagNamed(other), "%s against %s", name, other)
 		}
 		assert.Equal(t, slices.Contains(pinnedLine, name), f.pinned, name)
 	}
@@ -59,8 +55,8 @@ func TestAIPerfFlagsAreClassified(t *testing.T) {
 func TestGuideHasEveryMappedFlag(t *testing.T) {
 	guide, err := os.ReadFile("../../doc/aiperf.md")
 	require.NoError(t, err)
-	for _, f := range aiperfFlags {
-		if f.class == aiperfMapped || f.class == aiperfConflict {
+	for _, f := range allFlags {
+		if f.class == classMapped || f.class == classConflict {
 			assert.Regexp(t, "(?m)^\\|[^|]*`"+f.names[0]+"[` ]", string(guide))
 		}
 	}

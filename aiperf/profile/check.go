@@ -1,39 +1,24 @@
-package main
+package profile
 
 import (
 	"errors"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// checkCommand adds what agentx replay refuses of the command, so that no command is printed that does not run. Errors name the
+// check adds what agentx replay refuses of the command, so that no command is printed that does not run. Errors name the
 // flags of AIPerf. Of a command that lacks something only those are told.
-func (t *translation) checkCommand() {
-	complete := len(t.errs) == 0
-	root := newRoot()
-	root.SetArgs(append(t.command(), "--print-config"))
-	root.SetOut(io.Discard)
-	root.SetErr(io.Discard)
-	err := root.Execute()
-	var refused errorList
-	if !errors.As(err, &refused) && err != nil {
-		refused = errorList{err}
-	}
-	for _, err := range refused {
-		text, translated := t.inOriginalNames(err.Error())
+func (t *translation) check() {
+	complete := len(t.Problems) == 0
+	for _, p := range t.Check(t.Command()) {
+		text, translated := t.inOriginalNames(p.Error())
 		what, _, _ := strings.Cut(text, ": ")
-		told := slices.ContainsFunc(t.errs, func(e error) bool {
-			return strings.HasPrefix(e.Error(), "not supported: "+what) || strings.HasPrefix(e.Error(), what+": want")
+		told := slices.ContainsFunc(t.Problems, func(other Problem) bool {
+			return strings.HasPrefix(other.Error(), "not supported: "+what) || strings.HasPrefix(other.Error(), what+": want")
 		})
-		if told || !complete && !translated {
-			continue
-		}
-		t.add("%s", text)
-		var try hintError
-		if last := len(t.errs) - 1; errors.As(err, &try) {
-			t.errs[last] = hintError{t.errs[last], try.hint}
+		if !told && (complete || translated) {
+			t.addProblem(Problem{errors.New(text), p.Try})
 		}
 	}
 }
@@ -45,10 +30,10 @@ func (t *translation) inOriginalNames(text string) (_ string, translated bool) {
 	flags := map[string]string{}
 	var values [][2]string
 	for k, a := range t.args {
-		if name := strings.TrimPrefix(a.text, "--"); name != a.text && a.from != "" {
+		if strings.HasPrefix(a.text, "--") && a.from != "" {
 			flags[a.text], _, _ = strings.Cut(a.from, " ")
 			if k+1 < len(t.args) && t.args[k+1].from == a.from && t.args[k+1].variable == "" {
-				values = append(values, [2]string{flagText(name, t.args[k+1].text), a.from})
+				values = append(values, [2]string{a.text + " " + t.args[k+1].text, a.from})
 			}
 		}
 	}

@@ -128,6 +128,7 @@ var imports = map[string][]string{
 	"simulate/hitcurve/chart": {"internal/durable", "replay/measure", "report/page", "simulate", "simulate/hitcurve"},
 	"aiperf/profile": { // command lines: of a replay it knows the flags, and the names of presets and scenarios
 		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "replay/preset", "replay/scenario",
+		"go.yaml.in/yaml/v3",
 	},
 	"cmd/agentx": {
 		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",

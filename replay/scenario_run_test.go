@@ -79,7 +79,7 @@ func underAgentX(t *testing.T, c *mmapcache.Cache, d measure.Dataset) Options {
 // Played for 900 s under the scenario of the harness, a dataset of one of its names is valid; and not from another repository, nor if
 // the server fails long before the end.
 //
-// Covers T-101.
+// Covers T-71.
 func TestAValidRunUnderAgentX(t *testing.T) {
 	var traces []string
 	for k := range 6 {

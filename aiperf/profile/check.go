@@ -11,6 +11,7 @@ import (
 // flags of AIPerf. Of a command that lacks something only those are told.
 func (t *translation) check() {
 	complete := len(t.Problems) == 0
+	t.addLocked()
 	for _, p := range t.Check(t.Command()) {
 		text, translated := t.inOriginalNames(p.Error())
 		what, _, _ := strings.Cut(text, ": ")
@@ -23,6 +24,18 @@ func (t *translation) check() {
 	}
 }
 
+// oneTry leaves what to try at the last of the problems that it is for.
+func (t *translation) oneTry() {
+	seen := map[string]bool{}
+	for k := len(t.Problems) - 1; k >= 0; k-- {
+		p := &t.Problems[k]
+		if seen[p.Try] {
+			p.Try = ""
+		}
+		seen[p.Try] = true
+	}
+}
+
 var replayFlag = regexp.MustCompile(`--[a-z][a-z-]*`)
 
 // inOriginalNames returns an error of agentx replay with the flags of AIPerf that its arguments stand for, and whether it names any.
@@ -32,6 +45,10 @@ func (t *translation) inOriginalNames(text string) (_ string, translated bool) {
 	for k, a := range t.args {
 		if strings.HasPrefix(a.text, "--") && a.from != "" {
 			flags[a.text], _, _ = strings.Cut(a.from, " ")
+			if a.text == "--set" { // a scenario tells of options
+				option, _, _ := strings.Cut(t.args[k+1].text, "=")
+				values = append(values, [2]string{option + " is ", flags[a.text] + " is "}, [2]string{"leave out " + option, "leave out " + flags[a.text]})
+			}
 			if k+1 < len(t.args) && t.args[k+1].from == a.from && t.args[k+1].variable == "" {
 				values = append(values, [2]string{a.text + " " + t.args[k+1].text, a.from})
 			}

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"errors"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,10 +19,10 @@ func (t *translation) addDefaults() {
 	if !t.has("--model-names") {
 		t.add("--model: say which model to ask for")
 	}
-	if !t.has("--streaming") {
+	if _, given := t.given["--streaming"]; !t.has("--streaming") && (given || !t.Harness || !t.has("--scenario")) {
 		t.add("not supported: a run without --streaming: agentx reads answers as streams: add it")
 	}
-	if !t.has("--use-server-token-count") {
+	if !t.has("--use-server-token-count") && !t.presumed() {
 		t.note("no --use-server-token-count: counts are the server's nonetheless; agentx encodes nothing while it measures")
 	}
 	if t.has("--per-chunk-usage") && !t.has("--use-server-token-count") {
@@ -38,8 +37,11 @@ func (t *translation) addDefaults() {
 	if !t.has("--scenario") && !t.scheduled() {
 		t.addBounds()
 	}
-	if !t.has("--random-seed") {
+	if !t.has("--random-seed") && !t.presumed() {
 		t.drawSeed()
+	}
+	if t.Harness {
+		t.addHarness()
 	}
 	if len(t.sessionHeaders) > 0 {
 		t.arg("--session-header", strings.Join(t.sessionHeaders, ","))
@@ -103,10 +105,7 @@ func (t *translation) directory() string {
 func (t *translation) load() string {
 	lanes := t.value("--concurrency")
 	if rate, err := number(t.value("--request-rate")); err == nil {
-		name := "request_rate" + numberText(rate)
-		if rate == math.Trunc(rate) {
-			name += ".0"
-		}
+		name := "request_rate" + pythonFloat(rate)
 		if lanes != "" {
 			name = "concurrency" + lanes + "-" + name
 		}

@@ -22,8 +22,12 @@ var environmentReaders = map[string]func(t *translation, name, value string){
 		}
 	},
 	"AIPERF_UI_REALTIME_METRICS_ENABLED": func(t *translation, _, value string) {
-		if isTrue(value) && !t.has("--stats-interval") {
+		switch on := isTrue(value); {
+		case t.has("--stats-interval") || on && t.presumed():
+		case on:
 			t.arg("--stats-interval", "30s")
+		case t.presumed():
+			t.arg("--stats-interval", "0")
 		}
 	},
 	"AIPERF_HTTP_KEEPALIVE_TIMEOUT": func(t *translation, name, value string) {
@@ -36,6 +40,8 @@ var environmentReaders = map[string]func(t *translation, name, value string){
 			t.set("TCPUserTimeout", numberText(ms/1000)+"s")
 		}
 	},
+	"AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS": overflowTexts,
+	"AIPERF_AGENTX_CONTEXT_OVERFLOW_RATE_LIMIT": overflowLimit,
 	"AIPERF_HTTP_CONNECTION_LIMIT": func(t *translation, name, value string) {
 		t.note("%s=%s: agentx has a connection for every request in flight, and no limit", name, value)
 	},

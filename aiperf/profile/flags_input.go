@@ -16,7 +16,7 @@ var inputFlags = []flag{
 	}),
 	mapped("--conversation-num --num-conversations --num-sessions", func(t *translation, g given) {
 		t.count(g, "--trees")
-		if !t.has("--num-dataset-entries") {
+		if !t.has("--num-dataset-entries") && !t.presumed() {
 			t.limitTraces(g)
 		}
 	}),

@@ -35,7 +35,7 @@ var loadFlags = append([]flag{
 			return
 		}
 		t.count(g, "--requests")
-		if !t.has("--num-dataset-entries") && !t.has("--conversation-num") { // AIPerf loads no more traces than that
+		if !t.has("--num-dataset-entries") && !t.has("--conversation-num") && !t.presumed() { // AIPerf loads no more traces than that
 			t.limitTraces(g)
 		}
 	}),

@@ -17,7 +17,9 @@ const (
 
 // otherFlags are refused one by one.
 var otherFlags = slices.Concat(
-	refused(oneValue, "agentx reads no configuration of AIPerf: give its values as flags, or agentx replay --config its own", "--config -f"),
+	[]flag{{names: []string{"--config", "-f"}, takes: oneValue, class: classRefused,
+		about:  "agentx reads no configuration of AIPerf: give its values as flags, or agentx replay --config its own",
+		unless: func(t *translation, _ given) bool { return t.Harness }}}, // readConfig has read it
 	refused(severalValues, "agentx collects none: leave it out", "--gpu-telemetry"),
 	refused(noValue, "agentx starts no profiler of a server: leave it out", "--server-profiler"),
 	refused(oneValue, "agentx starts no profiler of a server: leave it out", "--server-profiler-timeout-seconds", "--server-profiler-start-path", "--server-profiler-stop-path"),

@@ -11,16 +11,16 @@ import (
 // parse reads a command line as AIPerf spells it: --flag value, --flag=value, several values after one flag, and --no-X for a
 // switch that is off. The flags of the table go to t.given, in the order in which they first occur.
 func (t *translation) parse(args []string) {
-	after := "aiperf profile"
+	after := "profile"
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0], "=")
 		args = args[1:]
 		if !isFlag(name) { // it may be a secret
-			t.add("unexpected argument after %s: every value of aiperf profile follows a flag that takes one", after)
+			t.add("unexpected argument after %s: every value follows a flag that takes one", after)
 			continue
 		}
 		after = name
-		f := flagNamed(name)
+		f := t.flagNamed(name)
 		if f == nil {
 			t.unknown(name)
 			_, args = upToFlag(args) // which may be those of the unknown flag
@@ -83,6 +83,9 @@ func (t *translation) give(f *flag, g given) {
 
 // unknown adds the error of a flag that AIPerf does not have.
 func (t *translation) unknown(name string) {
-	err := fmt.Errorf("%s: neither AIPerf 0.13.0 nor the line of InferenceX has this flag", name)
-	t.addProblem(Problem{err, suggest.Nearest(name, Flags())[0]})
+	tool, known := "neither AIPerf 0.13.0 nor the line of InferenceX has", Flags()
+	if t.Harness {
+		tool, known = "agentx-harness 1.0.12 does not have", HarnessFlags()
+	}
+	t.addProblem(Problem{fmt.Errorf("%s: %s this flag", name, tool), suggest.Nearest(name, known)[0]})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/scenario"
 )
 
 // Source is what is translated, and what the translation is made with.
@@ -17,6 +18,7 @@ type Source struct {
 	Args    []string          // of `profile`
 	Environ map[string]string // variables
 	Random  io.Reader         // of a seed
+	Harness bool              // it is a command line of the AgentX harness
 
 	// Check returns what agentx replay refuses of its arguments, before anything runs.
 	Check func(args []string) []Problem
@@ -38,15 +40,17 @@ type Translation struct {
 	Problems     []Problem // everything that is wrong: nothing may run
 	Notes        []string  // for the log: what is not passed on, and why nothing is lost
 
-	args []argument
-	data string // CACHE or INPUT
+	typed []string // what was given
+	args  []argument
+	data  string // CACHE or INPUT
 }
 
 // translation is a command line of AIPerf as it becomes one of agentx replay.
 type translation struct {
 	Translation
 	Source
-	as string // the preset, with --as; "": none was chosen
+	as     string              // the preset, with --as; "": none was chosen
+	locked []scenario.Conflict // what findLocked took out
 
 	given                  map[string]given // by the first name of the flag
 	extra                  []pair           // of --extra-inputs
@@ -69,9 +73,17 @@ type argument struct {
 // Translate translates a command line of `aiperf profile`.
 func Translate(source Source) *Translation {
 	t := &translation{Source: source, given: map[string]given{}}
-	t.parse(t.cutOwn(source.Args))
+	t.typed = t.cutOwn(source.Args)
+	t.parse(t.typed)
 	if t.Help {
 		return &t.Translation
+	}
+	if t.Harness {
+		t.takeScenario()
+		if !t.readConfig() {
+			return &t.Translation
+		}
+		t.findLocked()
 	}
 	t.checkConflicts()
 	t.chooseSource()
@@ -87,6 +99,7 @@ func Translate(source Source) *Translation {
 	t.readEnvironment()
 	t.addDefaults()
 	t.check()
+	t.oneTry()
 	return &t.Translation
 }
 
@@ -99,7 +112,7 @@ func (t *translation) cutOwn(args []string) (rest []string) {
 			t.DryRun = true
 		case args[k] == "--help" || args[k] == "-h":
 			t.Help = true
-		case name == "--as":
+		case name == "--as" && !t.Harness:
 			if !joined && k+1 < len(args) {
 				k++
 				value = args[k]
@@ -155,11 +168,14 @@ func (t *translation) checkConflicts() {
 // of InferenceX has, that line.
 func (t *translation) choosePreset() []string {
 	chosen := t.as
+	if t.Harness {
+		chosen = preset.AgentX
+	}
 	for k := range allFlags {
 		f := &allFlags[k]
 		g, ok := t.given[f.names[0]]
 		switch {
-		case !ok || !f.pinned:
+		case !ok || !f.pinned || t.Harness:
 		case t.as == preset.AIPerf:
 			t.add("%s and --as %s: that release does not have this flag", g.name, t.as)
 		case chosen == "":

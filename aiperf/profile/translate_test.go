@@ -15,13 +15,19 @@ import (
 // tr translates a command line, as a shell splits it, with the environment NAME=VALUE....
 func tr(t *testing.T, line string, environ ...string) *Translation {
 	t.Helper()
+	return Translate(sourceOf(t, line, environ...))
+}
+
+// sourceOf returns what tr translates.
+func sourceOf(t *testing.T, line string, environ ...string) Source {
+	t.Helper()
 	source := Source{Args: words(t, line), Environ: map[string]string{}, Random: strings.NewReader("\xff\x00\x00\x00\x00\x00\x00\x2a")}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		source.Environ[name] = value
 	}
 	source.Check = func([]string) []Problem { return nil }
-	return Translate(source)
+	return source
 }
 
 // words splits a line as a shell does.
@@ -151,7 +157,7 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 		"--custom-dataset-type multi_turn":                    "not supported: --custom-dataset-type multi_turn: want weka_trace or mooncake_trace",
 		"--prompt-corpus random":                              "not supported: --prompt-corpus random: want coding or sonnet",
 		"--concurency 4":                                      "--concurency: neither AIPerf 0.13.0 nor the line of InferenceX has this flag",
-		"stray":                                               "unexpected argument after --output-artifact-dir: every value of aiperf profile follows a flag that takes one",
+		"stray":                                               "unexpected argument after --output-artifact-dir: every value follows a flag that takes one",
 		"--concurrency":                                       "--concurrency: want a value after it",
 		"--scenario ''":                                       "--scenario: want a value after it",
 		"--benchmark-duration 0":                              "--benchmark-duration 0: want a number of seconds above 0",

@@ -131,8 +131,8 @@ func joinPairs(pairs []pair) string {
 	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
 }
 
-// quoted returns a text as JSON.
-func quoted(text string) json.RawMessage {
-	quoted, _ := json.Marshal(text) // a text always marshals
-	return quoted
+// quoted returns a value as JSON.
+func quoted(v any) json.RawMessage {
+	text, _ := json.Marshal(v) // a text always marshals, and what YAML has
+	return text
 }

@@ -56,8 +56,11 @@ of InferenceX has, choose that one.`,
 }
 
 // runAIPerfProfile translates, prints, and runs.
-func runAIPerfProfile(cmd *cobra.Command, args []string) error {
-	t := profile.Translate(profile.Source{Args: args, Environ: environment(), Random: rand.Reader, Check: refusedByReplay})
+func runAIPerfProfile(cmd *cobra.Command, args []string) error { return runProfile(cmd, args, false) }
+
+// runProfile runs a command line of AIPerf, or of the harness.
+func runProfile(cmd *cobra.Command, args []string, harness bool) error {
+	t := profile.Translate(profile.Source{Args: args, Environ: environment(), Random: rand.Reader, Harness: harness, Check: refusedByReplay})
 	if t.Help {
 		return cmd.Help()
 	}
@@ -74,7 +77,7 @@ func runAIPerfProfile(cmd *cobra.Command, args []string) error {
 	if t.DryRun {
 		return nil
 	}
-	return aiperfStatus(cmd, runReplayCommand(cmd, t.Command()))
+	return aiperfStatus(cmd, runReplayCommand(cmd, t.Command(), t.Typed()))
 }
 
 // problemErrors returns what is wrong with a command line as errors.
@@ -118,14 +121,18 @@ func environment() map[string]string {
 	return list
 }
 
-// runReplayCommand runs a command line of agentx replay with the streams and the signals of a command.
-func runReplayCommand(cmd *cobra.Command, args []string) error {
+// typedLine is the key of a context for the command line of AIPerf or the harness that a replay stands for.
+type typedLine struct{}
+
+// runReplayCommand runs a command line of agentx replay with the streams and the signals of a command. The results have what was typed.
+func runReplayCommand(cmd *cobra.Command, args []string, typed string) error {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(cmd.InOrStdin())
 	root.SetOut(cmd.OutOrStdout())
 	root.SetErr(cmd.ErrOrStderr())
-	ran, err := root.ExecuteContextC(context.WithValue(cmd.Context(), commandLine{}, args))
+	ctx := context.WithValue(context.WithValue(cmd.Context(), commandLine{}, args), typedLine{}, typed)
+	ran, err := root.ExecuteContextC(ctx)
 	return hintRoot(ran, err)
 }
 
@@ -144,9 +151,5 @@ func aiperfStatus(cmd *cobra.Command, err error) error {
 		printError(cmd.ErrOrStderr(), "agentx: warning: "+err.Error())
 		return nil
 	}
-	failed, try := errors.New(err.Error()), hintError{}
-	if errors.As(err, &try) {
-		return hintError{failed, try.hint}
-	}
-	return failed
+	return failedError{err}
 }

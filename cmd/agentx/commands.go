@@ -65,7 +65,7 @@ Words that the help uses:
 	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
 	root.PersistentFlags().Bool("no-color", false, "no colour (accepted for scripts: agentx prints none)")
-	root.AddCommand(newConvert(), newReplay(knownScenarios()), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
+	root.AddCommand(newConvert(), newReplay(knownScenarios()), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
 	registerCompletions(root)
 	return root
 }

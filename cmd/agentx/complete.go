@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/aiperf/profile"
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert"
@@ -29,6 +30,8 @@ var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx cache explain":  inputs,
 	"agentx cache warm":     inputs,
 	"agentx replay":         once(cachesAndInputs),
+	"agentx profile":        profileFlags(profile.HarnessFlags),
+	"agentx aiperf profile": profileFlags(profile.Flags),
 	"agentx inspect":        once(cachesAndInputs),
 	"agentx simulate":       once(cachesAndInputs),
 	"agentx fetch":          once(datasetNames),

@@ -25,6 +25,9 @@ type verdictError struct{ error }
 // interruptedError says that the load was interrupted, in another process.
 type interruptedError struct{ error }
 
+// failedError says that a command has failed, whatever else its error says.
+type failedError struct{ error }
+
 // endError says that a command has failed which runs until a signal: its end by one is no interrupt.
 type endError struct{ error }
 
@@ -47,6 +50,8 @@ func (e verdictError) Unwrap() error { return e.error }
 
 func (e interruptedError) Unwrap() error { return e.error }
 
+func (e failedError) Unwrap() error { return e.error }
+
 func (e endError) Unwrap() error { return e.error }
 
 func (e hintError) Unwrap() error { return e.error }
@@ -57,6 +62,7 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 	var verdict verdictError
 	var interrupted interruptedError
 	var ended endError
+	var failed failedError
 	switch {
 	case err == nil:
 		return 0
@@ -69,6 +75,8 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 	}
 	tellError(stderr, err)
 	switch {
+	case errors.As(err, &failed):
+		return exitFailed
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &verdict):

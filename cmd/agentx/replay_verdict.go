@@ -17,10 +17,15 @@ func judge(ctx context.Context, s *measure.Summary, err error) error {
 	case err != nil:
 		return hintReplay(err)
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return cancelledRun{ctx.Err()}
 	}
 	return judgeRun(s)
 }
+
+// cancelledRun says that a run was interrupted, and that its results are written.
+type cancelledRun struct{ error }
+
+func (c cancelledRun) Unwrap() error { return c.error }
 
 // invalidRun says that a run is not valid, and why.
 type invalidRun struct {

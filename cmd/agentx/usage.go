@@ -29,6 +29,9 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 	}
 	help := "agentx help" + strings.TrimPrefix(cmd.CommandPath(), "agentx")
 	err := usageError{fmt.Errorf("unknown verb %q: see %s", name, help)}
+	if instead := harnessVerbs[name]; instead != "" && !cmd.HasParent() {
+		return hintError{usageError{fmt.Errorf("%q is a verb of the AgentX harness, which agentx lacks: see %s", name, help)}, instead}
+	}
 	if verb := suggest.Closest(name, names); verb != "" {
 		return hintError{err, cmd.CommandPath() + " " + verb}
 	}

@@ -1,0 +1,279 @@
+package profile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/agentx/agentx/internal/regular"
+)
+
+// maxConfig bounds how much of a file of settings is read, in bytes.
+const maxConfig = 1 << 20
+
+// configFlags are the flags that the keys of a file stand for, by their place in it. A key without a flag changes nothing here; with ! its
+// flag is the opposite; with = it must have one of some values.
+var configFlags = map[string]string{
+	"schema_version": "", "random_seed": "--random-seed", "scenario": "--scenario", "unsafe_override": "--unsafe-override",
+	"models": "--model-names", "models.items": "--model-names", "models.items.name": "--model-names", "models.strategy": "--model-selection-strategy",
+
+	"endpoint.url": "--url", "endpoint.urls": "--url", "endpoint.url_strategy": "--url-strategy", "endpoint.type": "--endpoint-type",
+	"endpoint.path": "--custom-endpoint", "endpoint.api_key": "--api-key", "endpoint.timeout": "--request-timeout-seconds",
+	"endpoint.streaming": "--streaming", "endpoint.transport": "--transport", "endpoint.connection_reuse": "--connection-reuse-strategy",
+	"endpoint.use_legacy_max_tokens": "--use-legacy-max-tokens", "endpoint.use_server_token_count": "--use-server-token-count",
+	"endpoint.headers": "--header", "endpoint.extra": "--extra-inputs", "endpoint.request_content_type": "--request-content-type",
+	"endpoint.session_header": "--session-header", "endpoint.wait_for_model_timeout": "--wait-for-model-timeout",
+	"endpoint.wait_for_model_interval": "--wait-for-model-interval", "endpoint.wait_for_model_mode": "--wait-for-model-mode",
+
+	"datasets.name": "", "datasets.type": "=file public", "datasets.path": "--input-file", "datasets.format": "--custom-dataset-type",
+	"datasets.dataset": "--public-dataset", "datasets.hf_weka_dataset": "--hf-weka-dataset", "datasets.entries": "--num-dataset-entries",
+	"datasets.random_seed": "--random-seed", "datasets.sampling": "--dataset-sampling-strategy", "datasets.block_size": "--isl-block-size",
+	"datasets.inter_turn_delay_cap_seconds": "--inter-turn-delay-cap-seconds", "datasets.trace_idle_gap_cap_seconds": "--trace-idle-gap-cap-seconds",
+	"datasets.ignore_trace_delays": "--ignore-trace-delays", "datasets.use_think_time_only": "--use-think-time-only",
+	"datasets.max_context_length": "--max-context-length", "datasets.cache_bust.target": "--cache-bust", "datasets.prompts.corpus": "--prompt-corpus",
+	"datasets.synthesis.max_isl": "--synthesis-max-isl", "datasets.synthesis.max_osl": "--synthesis-max-osl",
+
+	"phases.name": "", "phases.kind": "=profiling", "phases.type": "=concurrency", "phases.timing_mode": "=agentic_replay",
+	"phases.duration": "--benchmark-duration", "phases.grace_period": "--benchmark-grace-period", "phases.requests": "--request-count",
+	"phases.sessions": "--num-conversations", "phases.concurrency": "--concurrency", "phases.prefill_concurrency": "--prefill-concurrency",
+	"phases.failed_request_threshold": "--failed-request-threshold", "phases.burst_phase_starts": "--burst-phase-starts",
+	"phases.trajectory_start_min_ratio": "--trajectory-start-min-ratio", "phases.trajectory_start_max_ratio": "--trajectory-start-max-ratio",
+	"phases.system_idle_gap_cap_seconds": "--system-idle-gap-cap-seconds", "phases.warmup_requests_per_lane": "--warmup-requests-per-lane",
+	"phases.agentic_cache_warmup_duration": "--agentic-cache-warmup-duration", "phases.agentic_warmup_grace_period": "--agentic-warmup-grace-period",
+
+	"artifacts.dir": "--output-artifact-dir", "artifacts.prefix": "--profile-export-prefix", "artifacts.slice_duration": "--slice-duration",
+	"artifacts.summary": "", "artifacts.records": "", "artifacts.raw": "=false", "artifacts.trace": "--export-http-trace",
+	"artifacts.show_trace_timing": "--show-trace-timing", "artifacts.auto_plot": "", "artifacts.plot_required": "=false", "artifacts.export_outputs_json": "=false",
+
+	"tokenizer.name": "--tokenizer", "tokenizer.revision": "--tokenizer-revision", "tokenizer.trust_remote_code": "--tokenizer-trust-remote-code",
+	"tokenizer.apply_chat_template": "--apply-chat-template",
+	"gpu_telemetry.enabled":         "=false", "network_latency.enabled": "=false",
+	"server_metrics.enabled": "!--no-server-metrics", "server_metrics.urls": "--server-metrics", "server_metrics.formats": "--server-metrics-formats",
+	"runtime.ui": "--ui-type", "runtime.stats_interval": "--stats-interval", "runtime.workers": "--workers-max", "runtime.record_processors": "--record-processors",
+}
+
+// configuration is a file of settings that is being read.
+type configuration struct {
+	*translation
+	file string
+	said map[string]given // flags that the file has said, by their first names
+
+	inside bool // benchmark was seen
+}
+
+// readConfig reads the file of --config, and reports whether it could, or there is none. Flags of the command line have precedence.
+func (t *translation) readConfig() bool {
+	g, ok := t.given["--config"]
+	if !ok {
+		return true
+	}
+	c := configuration{translation: t, file: g.value(), said: map[string]given{}}
+	text, err := regular.Read(c.file, maxConfig)
+	if err != nil {
+		t.add("%s: %w", g.name, err)
+		return false
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		t.add("%s: %w", g.shown(), err)
+		return false
+	}
+	if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
+		t.add("%s: want a mapping: keys with values", g.shown())
+		return false
+	}
+	c.walk("", document.Content[0])
+	t.override(c.said)
+	return true
+}
+
+// override gives the flags of a file, but those that the command line gives, or excludes.
+func (t *translation) override(said map[string]given) {
+	typed := t.given
+	t.given = said
+	for name, g := range typed {
+		for other := range said {
+			if slices.Contains(flagNamed(name).against, other) || slices.Contains(flagNamed(other).against, name) {
+				delete(said, other)
+			}
+		}
+		said[name] = g
+	}
+}
+
+var capital = regexp.MustCompile(`[A-Z]`)
+
+// walk reads a node of the file.
+func (c *configuration) walk(place string, n *yaml.Node) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	_, known := configFlags[place]
+	switch {
+	case n.Tag == "!!null" || n.Kind == yaml.MappingNode && len(n.Content) == 0: // not set
+	case n.Kind == yaml.MappingNode && hasKeys(place):
+		c.walkMapping(place, n)
+	case n.Kind == yaml.SequenceNode && slices.Contains([]string{"datasets", "phases", "models.items"}, place) && (len(n.Content) != 1 || n.Content[0].Kind != yaml.ScalarNode):
+		if len(n.Content) != 1 {
+			c.wrong(n, place, errors.New("want one: agentx plays one load of one model and one recording"))
+			return
+		}
+		c.walk(place, n.Content[0])
+	case !known:
+		c.wrong(n, place, errors.New("agentx does not know this key: leave it out, or give its flag"))
+	default:
+		c.read(place, n)
+	}
+}
+
+// hasKeys reports whether a place is a mapping of known keys.
+func hasKeys(place string) bool {
+	for key := range configFlags {
+		if place == "" || strings.HasPrefix(key, place+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// walkMapping reads the keys of a mapping. The settings lie below benchmark, or, as in the files of results, at the top.
+func (c *configuration) walkMapping(place string, n *yaml.Node) {
+	seen := map[string]bool{}
+	for k := 0; k+1 < len(n.Content); k += 2 {
+		key, below := capital.ReplaceAllStringFunc(n.Content[k].Value, func(s string) string { return "_" + strings.ToLower(s) }), place
+		if place != "" {
+			below += "."
+		}
+		if below += key; seen[key] {
+			c.wrong(n.Content[k], below, errors.New("given twice"))
+		}
+		seen[key] = true
+		if below == "benchmark" && !c.inside {
+			below, c.inside = "", true
+		}
+		c.walk(below, n.Content[k+1])
+	}
+}
+
+// read gives the flag of a key its values.
+func (c *configuration) read(place string, n *yaml.Node) {
+	values, err := c.values(place, n)
+	name := configFlags[place]
+	switch {
+	case err != nil:
+		c.wrong(n, place, err)
+	case len(values) == 0 || name == "":
+	case name[0] == '=':
+		if words := strings.Fields(name[1:]); !slices.Contains(words, oneSpelling(values[0])) {
+			c.wrong(n, place, fmt.Errorf("%s: want %s", values[0], strings.Join(words, " or ")))
+		}
+	case name[0] == '!':
+		c.say(place, n, name[1:], []string{strconv.FormatBool(values[0] != "true")})
+	default:
+		c.say(place, n, name, values)
+	}
+}
+
+// say gives a flag its values. One flag may stand for two keys, which then say the same.
+func (c *configuration) say(place string, n *yaml.Node, name string, values []string) {
+	f := flagNamed(name)
+	if before, twice := c.said[f.names[0]]; twice && !slices.Equal(before.values, values) {
+		c.wrong(n, place, fmt.Errorf("%s, and %s elsewhere: want one of the two", values[0], before.value()))
+	}
+	c.said[f.names[0]] = given{name, values}
+}
+
+// wrong adds what is wrong with a key.
+func (c *configuration) wrong(n *yaml.Node, place string, err error) {
+	c.add("%s:%d: %s: %w", c.file, n.Line, place, err)
+}
+
+var (
+	variableText = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:([^}]*))?\}`)
+	timeText     = regexp.MustCompile(`^(\d+(?:\.\d+)?)\s*([smh])(?:ec|in|r|our)?$`)
+)
+
+// values returns a scalar, a list of scalars, or a mapping as JSON, as a flag takes it.
+func (c *configuration) values(place string, n *yaml.Node) (values []string, err error) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		text, err := c.object(n)
+		return []string{text}, err
+	case yaml.SequenceNode:
+		for _, item := range n.Content {
+			text, err := c.scalar(item)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, text)
+		}
+		return values, nil
+	}
+	text, err := c.scalar(n)
+	if m := timeText.FindStringSubmatch(strings.ToLower(text)); m != nil && strings.HasPrefix(place, "phases.") { // 30s, 5 min, 2h
+		x, _ := number(m[1])
+		text = numberText(x * map[string]float64{"s": 1, "m": 60, "h": 3600}[m[2]])
+	}
+	return []string{text}, err
+}
+
+// scalar returns a scalar with the variables of the environment filled in.
+func (c *configuration) scalar(n *yaml.Node) (string, error) {
+	if n.Kind != yaml.ScalarNode {
+		return "", errors.New("want a value, or a list of values")
+	}
+	if strings.Contains(n.Value, "{{") {
+		return "", errors.New("agentx fills in no templates: say the value")
+	}
+	var err error
+	text := variableText.ReplaceAllStringFunc(n.Value, func(text string) string {
+		m := variableText.FindStringSubmatch(text)
+		value, ok := c.Environ[m[1]]
+		if !ok && m[2] == "" {
+			err = fmt.Errorf("the variable %s is not set", m[1])
+		}
+		if !ok {
+			value = m[3]
+		}
+		return value
+	})
+	if n.Tag == "!!bool" {
+		text = strings.ToLower(text)
+	}
+	return text, err
+}
+
+// object returns a mapping as a JSON object with its keys in order.
+func (c *configuration) object(n *yaml.Node) (string, error) {
+	var b bytes.Buffer
+	for k := 0; k+1 < len(n.Content); k += 2 {
+		value := n.Content[k+1]
+		text := ""
+		var err error
+		switch {
+		case value.Kind == yaml.MappingNode:
+			text, err = c.object(value)
+		case value.Kind == yaml.SequenceNode:
+			var list any
+			if err = value.Decode(&list); err == nil {
+				text = string(quoted(list))
+			}
+		case value.Tag == "!!str":
+			text, err = c.scalar(value)
+			text = string(quoted(text))
+		default:
+			text, err = c.scalar(value)
+		}
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, ",%s:%s", quoted(n.Content[k].Value), text)
+	}
+	return "{" + strings.TrimPrefix(b.String(), ",") + "}", nil
+}

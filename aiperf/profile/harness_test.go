@@ -124,13 +124,13 @@ func TestConflictsOfTheHarness(t *testing.T) {
 
 func TestHarnessRefuses(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--per-chunk-usage":            "--per-chunk-usage: agentx-harness 1.0.12 does not have this flag",
-		"--reset-kv-cache":             "--reset-kv-cache: agentx-harness 1.0.12 does not have this flag",
-		"--no-streaming":               "--no-streaming: agentx-harness 1.0.12 does not have this flag",
-		"--as aiperf-0.13":             "--as: agentx-harness 1.0.12 does not have this flag",
-		"--concurency 4":               "--concurency: agentx-harness 1.0.12 does not have this flag",
-		"--gpu-telemetry pynvml":       "not supported: --gpu-telemetry pynvml: agentx collects none: leave it out",
-		"--concurrency":                "--concurrency: want a value after it",
+		"--per-chunk-usage":      "--per-chunk-usage: agentx-harness 1.0.12 does not have this flag",
+		"--reset-kv-cache":       "--reset-kv-cache: agentx-harness 1.0.12 does not have this flag",
+		"--no-streaming":         "--no-streaming: agentx-harness 1.0.12 does not have this flag",
+		"--as aiperf-0.13":       "--as: agentx-harness 1.0.12 does not have this flag",
+		"--concurency 4":         "--concurency: agentx-harness 1.0.12 does not have this flag",
+		"--gpu-telemetry pynvml": "not supported: --gpu-telemetry pynvml: agentx collects none: leave it out",
+		"--concurrency":          "--concurrency: want a value after it",
 		"--warmup-requests-per-lane 3 --agentic-cache-warmup-duration 5": "--agentic-cache-warmup-duration and --warmup-requests-per-lane: want one of the two",
 	} {
 		assert.Contains(t, errorsOf(harnessTr(t, played+flags)), want, flags)

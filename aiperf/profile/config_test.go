@@ -12,7 +12,7 @@ import (
 // configText is a file of the settings of a run, with the keys that the results of the harness have.
 const configText = `{"models": {"items": [{"name": "m"}]},
  "endpoint": {"urls": ["http://h:1"], "type": "chat", "streaming": true, "use_server_token_count": true},
- "datasets": [{"name": "main", "type": "file", "path": "traces", "format": "weka_trace", "entries": 393, "random_seed": 42, "trace_idle_gap_cap_seconds": 300.0}],
+ "datasets": [{"name": "main", "type": "file", "path": ".", "format": "weka_trace", "entries": 393, "random_seed": 42, "trace_idle_gap_cap_seconds": 300.0}],
  "phases": [{"name": "profiling", "kind": "profiling", "type": "concurrency", "duration": 30.0, "concurrency": 4, "grace_period": 30.0,
   "timing_mode": "agentic_replay", "failed_request_threshold": 0.1, "trajectory_start_min_ratio": 0.25, "trajectory_start_max_ratio": 0.75,
   "system_idle_gap_cap_seconds": 10.0, "warmup_requests_per_lane": 10, "agentic_warmup_grace_period": 1800.0}],
@@ -29,7 +29,7 @@ func fromFile(t *testing.T, text, flags string, environ ...string) (*Translation
 	return harnessTr(t, "--config "+name+" "+flags, environ...), name
 }
 
-const configLine = "agentx replay traces --profile aiperf --preset agentx-1.0.12 --url http://h:1 --model m --limit-traces 393 --set TraceIdleCap=300s --set SystemIdleCap=10s" +
+const configLine = "agentx replay . --profile aiperf --preset agentx-1.0.12 --url http://h:1 --model m --limit-traces 393 --set TraceIdleCap=300s --set SystemIdleCap=10s" +
 	" --seed 42 --tokenizer o200k_base --scenario agentx --unsafe-override --concurrency 4 --duration 30s --grace 30s --max-error-rate 0.1 --start sampled" +
 	" --set StartMinRatio=0.25 --set StartMaxRatio=0.75 --warmup requests=10 --set WarmupGrace=1800s --slice-duration 1s --stats-interval 30s" + playedTail + playedOut
 
@@ -70,11 +70,11 @@ func TestFileWithoutPresumedValues(t *testing.T) {
 	assert.Contains(t, tn.Line(), " --duration 900s --grace 3600s --warmup duration=5s --slice-duration 3s --scrape http://i:2/metrics --scrape http://p:3 ")
 	assert.NotContains(t, tn.Line(), "primers")
 
-	plain, _ := fromFile(t, "models: m\nendpoint: {url: h:1, streaming: true}\ndatasets: [{path: traces}]", "--random-seed 3")
+	plain, _ := fromFile(t, "models: m\nendpoint: {url: h:1, streaming: true}\ndatasets: [{path: .}]", "--random-seed 3")
 	assert.Empty(t, errorsOf(plain))
 	assert.Contains(t, plain.Line(), " --requests 10 ", "without a scenario AIPerf sends 10")
 	assert.Contains(t, plain.Line(), " --set TCPUserTimeout=30s ")
-	silent, _ := fromFile(t, "models: m\nendpoint: {url: h:1}\ndatasets: [{path: traces}]", "")
+	silent, _ := fromFile(t, "models: m\nendpoint: {url: h:1}\ndatasets: [{path: .}]", "")
 	assert.Contains(t, errorsOf(silent), "not supported: a run without --streaming: agentx reads answers as streams: add it")
 }
 

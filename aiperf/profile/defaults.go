@@ -2,6 +2,7 @@ package profile
 
 import (
 	"errors"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,7 +106,10 @@ func (t *translation) directory() string {
 func (t *translation) load() string {
 	lanes := t.value("--concurrency")
 	if rate, err := number(t.value("--request-rate")); err == nil {
-		name := "request_rate" + pythonFloat(rate)
+		name := "request_rate" + numberText(rate)
+		if rate == math.Trunc(rate) {
+			name += ".0"
+		}
 		if lanes != "" {
 			name = "concurrency" + lanes + "-" + name
 		}

@@ -102,13 +102,14 @@ var otherTimings = [][]string{
 // findLocked takes flags out that the harness has a lock on and agentx replay cannot know of, or finds only when the input is
 // converted. With --unsafe-override there are none.
 func (t *translation) findLocked() {
-	if !t.has("--scenario") || t.has("--unsafe-override") {
+	known := slices.ContainsFunc(scenario.All(), func(s scenario.Scenario) bool { return s.Name == t.value("--scenario") })
+	if !known || t.has("--unsafe-override") {
 		return
 	}
 	lock := func(reason scenario.Reason, want, try string, names ...string) {
 		for _, name := range names {
 			if g, ok := t.given[name]; ok {
-				t.locked = append(t.locked, scenario.Conflict{Reason: reason, What: g.shown(), Want: want, Try: try})
+				t.locked = append(t.locked, scenario.Conflict{Reason: reason, What: strings.TrimSuffix(g.shown(), " true"), Want: want, Try: try})
 				delete(t.given, name)
 			}
 		}

@@ -84,8 +84,8 @@ func TestScenarioOfTheHarness(t *testing.T) {
 
 // What a scenario does not allow is told at once, in the words of the command line, as far as replay cannot see it.
 func TestConflictsOfTheHarness(t *testing.T) {
-	const local = "--model m --url h:1 --tokenizer builtin --output-artifact-dir out --input-file traces --custom-dataset-type weka_trace "
-	const localWords = "--scenario agentx: unknown_corpus: --input-file traces is local: want the corpus of a name of --public-dataset, or --hf-weka-dataset semianalysisai/cc-traces-weka-062126: such as --public-dataset semianalysis_cc_traces_weka_062126"
+	const local = "--model m --url h:1 --tokenizer builtin --output-artifact-dir out --input-file . --custom-dataset-type weka_trace "
+	const localWords = "--scenario agentx: unknown_corpus: --input-file . is local: want the corpus of a name of --public-dataset, or --hf-weka-dataset semianalysisai/cc-traces-weka-062126: such as --public-dataset semianalysis_cc_traces_weka_062126"
 	at := "--scenario agentx: timing: "
 	for _, c := range []struct {
 		line string
@@ -98,7 +98,7 @@ func TestConflictsOfTheHarness(t *testing.T) {
 		}},
 		{played + "--request-rate 5 --arrival-pattern gamma --arrival-smoothness 2 --request-rate-ramp-duration 3", []string{at + "--request-rate 5: want requests at their recorded times: leave it out"}},
 		{played + "--user-centric-rate 5 --num-users 3 --fixed-schedule", []string{
-			at + "--user-centric-rate 5: want requests at their recorded times: leave it out", at + "--fixed-schedule true: want requests at their recorded times: leave it out",
+			at + "--user-centric-rate 5: want requests at their recorded times: leave it out", at + "--fixed-schedule: want requests at their recorded times: leave it out",
 		}},
 		{played + "--request-rate-series f", []string{at + "--request-rate-series f: want requests at their recorded times: leave it out"}},
 		{"--model m --hf-weka-dataset o/n", []string{"--scenario agentx: unknown_corpus: --hf-weka-dataset o/n: " + localWords[strings.Index(localWords, "want"):]}},
@@ -118,6 +118,7 @@ func TestConflictsOfTheHarness(t *testing.T) {
 		assert.Contains(t, over.Line(), " --unsafe-override ")
 	}
 	assert.Equal(t, []string{"not supported: a run without --streaming: agentx reads answers as streams: add it"}, errorsOf(harnessTr(t, played+"--streaming=false --unsafe-override")))
+	assert.Empty(t, errorsOf(harnessTr(t, local+"--scenario nope")), "agentx replay tells of it")
 	nothing := errorsOf(harnessTr(t, "--model m --unsafe-override"))
 	assert.Equal(t, []string{errNoRecording.Error()}, nothing)
 }
@@ -135,6 +136,7 @@ func TestHarnessRefuses(t *testing.T) {
 	} {
 		assert.Contains(t, errorsOf(harnessTr(t, played+flags)), want, flags)
 	}
+	assert.Contains(t, errorsOf(harnessTr(t, "--model m --input-file nowhere")), "--input-file nowhere: there is no such file or directory")
 	assert.Equal(t, "--streaming", harnessTr(t, played+"--no-streaming").Problems[0].Try)
 }
 
@@ -163,10 +165,11 @@ func TestEnvironmentOfTheHarness(t *testing.T) {
 	}, errorsOf(tn))
 }
 
-// The line for the files is that of the harness, without secrets.
-func TestTypedLine(t *testing.T) {
-	tn := harnessTr(t, "--model m --url http://u:pass@h:1 --concurrency 4 --benchmark-duration 20.0 --failed-request-threshold 0.10 --unsafe-override --input-file traces"+
-		" --custom-dataset-type weka_trace --api-key s3cret --header 'X-A: hush' --extra-inputs ignore_eos:true --random-seed 007 --streaming=true --goodput none")
-	assert.Equal(t, "aiperf profile --model 'm' --url '<redacted>' --concurrency 4 --benchmark-duration 20.0 --failed-request-threshold 0.1 --unsafe-override --input-file 'traces'"+
-		" --custom-dataset-type 'weka_trace' --api-key '<redacted>' --header 'X-A: <redacted>' --extra-inputs 'ignore_eos:true' --random-seed '007' --streaming=true --goodput None", tn.Typed())
+// The arguments for the results have no secrets, however they were given.
+func TestLaunchHasNoSecrets(t *testing.T) {
+	tn := harnessTr(t, `--model m --url http://u:pass@h:1 v:pass@i:2/v1 --api-key s3cret --header 'X-A: hush' X-B:quiet '{"X-C": "still"}' --concurrency 4 --extra-inputs ignore_eos:true`)
+	assert.Equal(t, []string{
+		"profile", "--model", "m", "--url", "<redacted>", "<redacted>", "--api-key", "<redacted>", "--header", "X-A: <redacted>", "X-B:<redacted>", `{"X-C": "<redacted>"}`,
+		"--concurrency", "4", "--extra-inputs", "ignore_eos:true",
+	}, tn.Launch())
 }

@@ -2,7 +2,10 @@ package profile
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -28,6 +31,9 @@ func (t *translation) chooseSource() {
 		t.data = t.publicDataset(public)
 	case file != "":
 		t.data = file
+		if _, err := os.Stat(file); t.Harness && errors.Is(err, fs.ErrNotExist) {
+			t.add("--input-file %s: there is no such file or directory", file)
+		}
 	default:
 		t.addProblem(Problem{errNoRecording, "--input-file FILE, --public-dataset NAME or --hf-weka-dataset OWNER/NAME"})
 	}

@@ -77,7 +77,7 @@ func runProfile(cmd *cobra.Command, args []string, harness bool) error {
 	if t.DryRun {
 		return nil
 	}
-	return aiperfStatus(cmd, runReplayCommand(cmd, t.Command(), t.Typed()))
+	return aiperfStatus(cmd, runReplayCommand(cmd, t.Command()))
 }
 
 // problemErrors returns what is wrong with a command line as errors.
@@ -121,18 +121,14 @@ func environment() map[string]string {
 	return list
 }
 
-// typedLine is the key of a context for the command line of AIPerf or the harness that a replay stands for.
-type typedLine struct{}
-
-// runReplayCommand runs a command line of agentx replay with the streams and the signals of a command. The results have what was typed.
-func runReplayCommand(cmd *cobra.Command, args []string, typed string) error {
+// runReplayCommand runs a command line of agentx replay with the streams and the signals of a command.
+func runReplayCommand(cmd *cobra.Command, args []string) error {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(cmd.InOrStdin())
 	root.SetOut(cmd.OutOrStdout())
 	root.SetErr(cmd.ErrOrStderr())
-	ctx := context.WithValue(context.WithValue(cmd.Context(), commandLine{}, args), typedLine{}, typed)
-	ran, err := root.ExecuteContextC(ctx)
+	ran, err := root.ExecuteContextC(context.WithValue(cmd.Context(), commandLine{}, args))
 	return hintRoot(ran, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/scenario"
 )
 
@@ -40,6 +41,9 @@ func (t *translation) addDefaults() {
 	}
 	if !t.has("--random-seed") && !t.presumed() {
 		t.drawSeed()
+	}
+	if t.as == preset.AgentX && !t.inAgentX() && t.Environ["AIPERF_HTTP_TCP_USER_TIMEOUT"] == "" {
+		t.set("TCPUserTimeout", "30s") // that of the preset is of the scenario agentx
 	}
 	if t.Harness {
 		t.addHarness()

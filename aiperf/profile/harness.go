@@ -51,21 +51,16 @@ func (t *translation) takeScenario() {
 // given1 is a flag with one value.
 func given1(name, value string) given { return given{name, []string{value}} }
 
-// presumed reports whether the harness presumes the values of its scenario as if they were given: --scenario agentx, and no file.
+// presumed reports whether the values of the harness's scenario count as if they were given. Those beside a file do not.
 func (t *translation) presumed() bool { return t.inAgentX() && !t.has("--config") }
 
-// inAgentX reports whether the run is one of the harness under its scenario.
-func (t *translation) inAgentX() bool {
-	return t.Harness && t.value("--scenario") == harnessScenario.Name
-}
+// inAgentX reports whether the run is under the scenario of the harness.
+func (t *translation) inAgentX() bool { return t.value("--scenario") == harnessScenario.Name }
 
 // addHarness adds what the harness does differently from agentx replay: it sends nothing before a run. Beside a file it presumes nothing
 // but what its scenario locks, a duration and ratios.
 func (t *translation) addHarness() {
 	t.arg("--no-preflight", "--no-calibrate")
-	if !t.inAgentX() && t.Environ["AIPERF_HTTP_TCP_USER_TIMEOUT"] == "" {
-		t.set("TCPUserTimeout", "30s")
-	}
 	if !t.inAgentX() || t.presumed() {
 		return
 	}

@@ -51,9 +51,9 @@ func TestTranslateHarness(t *testing.T) {
 			playedHead + " --limit-traces 5 --set TraceIdleCap=0s --seed 7 --tokenizer o200k_base --scenario agentx --start sampled --set StartMinRatio=0.1 --warmup requests=3" + tail},
 		{"a bound is no number of traces", "--request-count 9", head + " --scenario agentx --requests 9" + tail},
 		{"third column", "--scenario=inferencex-agentx-mvp --random-seed 9 --use-server-token-count",
-			playedHead + " --seed 9 --tokenizer o200k_base --scenario inferencex-agentx-mvp --no-preflight --no-calibrate --set TCPUserTimeout=30s" + playedOut},
+			playedHead + " --seed 9 --tokenizer o200k_base --scenario inferencex-agentx-mvp --set TCPUserTimeout=30s --no-preflight --no-calibrate" + playedOut},
 		{"third column with a number of traces", "--scenario inferencex-agentx-mvp --random-seed 9 --use-server-token-count --num-conversations 8",
-			playedHead + " --trees 8 --limit-traces 8 --seed 9 --tokenizer o200k_base --scenario inferencex-agentx-mvp --no-preflight --no-calibrate --set TCPUserTimeout=30s" + playedOut},
+			playedHead + " --trees 8 --limit-traces 8 --seed 9 --tokenizer o200k_base --scenario inferencex-agentx-mvp --set TCPUserTimeout=30s --no-preflight --no-calibrate" + playedOut},
 		{"server metrics", "--no-server-metrics --no-gpu-telemetry=false", head + " --scenario agentx --scrape off" + tail},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,6 +2,7 @@
 package profile
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -49,7 +50,7 @@ type Translation struct {
 type translation struct {
 	Translation
 	Source
-	as     string              // the preset, with --as; "": none was chosen
+	as     string              // the preset; "": none is chosen yet
 	locked []scenario.Conflict // what findLocked took out
 
 	given                  map[string]given // by the first name of the flag
@@ -167,26 +168,24 @@ func (t *translation) checkConflicts() {
 // choosePreset returns the arguments that choose the tool to be like: AIPerf 0.13.0, or with --as, or a flag that only the line
 // of InferenceX has, that line.
 func (t *translation) choosePreset() []string {
-	chosen := t.as
+	asked := t.as
 	if t.Harness {
-		chosen = preset.AgentX
+		t.as = preset.AgentX
 	}
 	for k := range allFlags {
 		f := &allFlags[k]
 		g, ok := t.given[f.names[0]]
 		switch {
 		case !ok || !f.pinned || t.Harness:
-		case t.as == preset.AIPerf:
-			t.add("%s and --as %s: that release does not have this flag", g.name, t.as)
-		case chosen == "":
-			chosen = preset.AgentX
+		case asked == preset.AIPerf:
+			t.add("%s and --as %s: that release does not have this flag", g.name, asked)
+		case t.as == "":
+			t.as = preset.AgentX
 			t.note("%s: only the line of InferenceX has it: --preset %s", g.name, preset.AgentX)
 		}
 	}
-	if chosen == "" {
-		chosen = preset.AIPerf
-	}
-	return []string{"--profile", "aiperf", "--preset", chosen}
+	t.as = cmp.Or(t.as, preset.AIPerf)
+	return []string{"--profile", "aiperf", "--preset", t.as}
 }
 
 // add adds an error, once.

@@ -55,6 +55,8 @@ const (
 	baseSeed = " --seed 7 --tokenizer o200k_base"
 	baseLoad = " --requests 5"
 	baseTail = " --no-ignore-eos --marker off --out out --overwrite --report aiperf"
+
+	otherTail = " --no-ignore-eos --marker off --set TCPUserTimeout=30s --out out --overwrite --report aiperf" // of agentx-1.0.12
 )
 
 func TestTranslateAIPerf(t *testing.T) {
@@ -84,7 +86,9 @@ func TestTranslateAIPerf(t *testing.T) {
 		{"goodput", "--goodput 'time_to_first_token:2000 itl:50.5'", baseHead + baseData + baseSeed + baseLoad + " --slo 'ttft<=2000ms' --slo 'itl<=50.5ms'" + baseTail},
 		{"no scraping", "--no-server-metrics", baseHead + baseData + baseSeed + baseLoad + " --scrape off" + baseTail},
 		{"off", "--ignore-trace-delays=false --use-legacy-max-tokens=false", baseHead + baseData + baseSeed + baseLoad + baseTail},
-		{"the other", "--as agentx-1.0.12", strings.Replace(baseHead, "aiperf-0.13", "agentx-1.0.12", 1) + baseData + baseSeed + baseLoad + baseTail},
+		{"the other", "--as agentx-1.0.12", strings.Replace(baseHead, "aiperf-0.13", "agentx-1.0.12", 1) + baseData + baseSeed + baseLoad + otherTail},
+		{"the other by another name", "--as agentx-v1.0.5", strings.Replace(baseHead, "aiperf-0.13", "agentx-1.0.12", 1) + baseData + baseSeed + baseLoad + otherTail},
+		{"the scenario of the harness", "--as agentx-1.0.12 --scenario agentx", strings.Replace(baseHead, "aiperf-0.13", "agentx-1.0.12", 1) + baseData + baseSeed + " --scenario agentx" + baseLoad + " --out out --overwrite --report aiperf"},
 		{"scenario", "--scenario inferencex-agentx-mvp --unsafe-override --warmup-grace-period 6",
 			baseHead + baseData + baseSeed + " --scenario inferencex-agentx-mvp --unsafe-override" + baseLoad + " --set WarmupGrace=6s --out out --overwrite --report aiperf"},
 	} {
@@ -124,7 +128,7 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 		" --model served --limit-traces 393 --max-context 262144 --set TraceIdleCap=300s --seed 42 --tokenizer o200k_base --scenario inferencex-agentx-mvp"+
 		" --concurrency 64 --duration 3600s --max-error-rate 0.10 --start sampled --set StartMinRatio=0.25 --set StartMaxRatio=0.75 --warmup requests=10"+
 		" --set WarmupGrace=1800s --slice-duration 1s --scrape http://localhost:8888/metrics --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
-		` --extra-body '{"chat_template_kwargs":"x"}' --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.Line())
+		` --extra-body '{"chat_template_kwargs":"x"}' --set TCPUserTimeout=30s --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.Line())
 	assert.Equal(t, []string{
 		"--warmup-requests-per-lane: only the line of InferenceX has it: --preset agentx-1.0.12",
 		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server may count other lengths",
@@ -252,7 +256,7 @@ func TestEveryAIPerfFlagIsToldOrTranslated(t *testing.T) {
 			case classMeaningless:
 				assert.Contains(t, told, name)
 				assert.Contains(t, told, f.about, name)
-				assert.Equal(t, plain, strings.Replace(tn.Line(), "agentx-1.0.12", "aiperf-0.13", 1), name)
+				assert.Equal(t, plain, strings.NewReplacer("agentx-1.0.12", "aiperf-0.13", " --set TCPUserTimeout=30s", "").Replace(tn.Line()), name)
 			default:
 				quiet := strings.Contains("--no-fixed-schedule --unsafe-override", name) || len(f.names) > 1 && f.takes == noValue
 				assert.True(t, told != "" || tn.Line() != plain || quiet, "%s: nothing tells of it", name)

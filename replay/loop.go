@@ -222,7 +222,7 @@ func drainNotice(requests int, longest time.Duration) string {
 // onEvent acts on what the conductor did.
 func (l *loop) onEvent(e conductor.Event) {
 	l.recorder.onEvent(l.recorded(e))
-	l.news.onEvent(e, l.oneToken && !l.handsOff)
+	l.news.onEvent(e)
 	switch e.Kind {
 	case conductor.TreeDrained, conductor.TreeReleased:
 		l.source.ended(e.Lane)

@@ -52,14 +52,12 @@ type phaseNews struct {
 
 // rootSession is the root that a lane plays.
 type rootSession struct {
-	counted bool              // as sent
-	fresh   bool              // the phase has given the lane no tree yet
-	last    conductor.Outcome // of its latest request
+	counted bool // as sent
+	goesOn  bool // the first tree of the phase is the one that the lane has
 }
 
 func newPhaseNews(target PhaseTarget, tell func(PhaseNews), servers func() scrape.Now) *phaseNews {
-	n := &phaseNews{news: PhaseNews{Target: target}, tell: tell, servers: servers, before: servers(), lanes: map[int]*rootSession{}}
-	return n
+	return &phaseNews{news: PhaseNews{Target: target}, tell: tell, servers: servers, before: servers(), lanes: map[int]*rootSession{}}
 }
 
 // enter begins a phase of the period.
@@ -70,7 +68,7 @@ func (n *phaseNews) enter(name string) {
 	begins := n.news.Phase == ""
 	n.news.Phase = name
 	for _, lane := range n.lanes {
-		lane.fresh = true // its first tree is the one that it has
+		lane.goesOn = true
 	}
 	if begins {
 		n.step(PhaseBegun, Progress{}, 0)
@@ -141,8 +139,8 @@ func (n *phaseNews) whole(p Progress, from time.Duration) Progress {
 	return p
 }
 
-// onEvent counts root sessions. Primers end none: their trees end behind them, and the sessions go on.
-func (n *phaseNews) onEvent(e conductor.Event, primers bool) {
+// onEvent counts root sessions that are sent. One that is parked when the period begins holds its lane.
+func (n *phaseNews) onEvent(e conductor.Event) {
 	if n == nil || e.Lane < 0 || e.Session != 0 {
 		return
 	}
@@ -153,24 +151,24 @@ func (n *phaseNews) onEvent(e conductor.Event, primers bool) {
 	}
 	switch e.Kind {
 	case conductor.TreeOpened:
-		if !lane.fresh {
-			*lane = rootSession{}
-		}
-		lane.fresh = false
-	case conductor.TurnSent:
+		*lane = rootSession{counted: lane.counted && lane.goesOn}
+	case conductor.TurnSent, conductor.SessionParked:
 		if !lane.counted {
 			lane.counted = true
 			n.news.Sessions.Sent++
 		}
-	case conductor.TurnReturned:
-		lane.last = e.Outcome
-	case conductor.SessionClosed:
-		switch {
-		case primers || e.Reason != conductor.Completed && e.Reason != conductor.Errored:
-		case lane.last == conductor.Cancelled:
-			n.news.Sessions.Cancelled++
-		default:
-			n.news.Sessions.Completed++
-		}
+	}
+}
+
+// returned counts a root session whose last turn has ended.
+func (n *phaseNews) returned(r *request, outcome conductor.Outcome) {
+	d := r.dispatch
+	if n == nil || d.Session != 0 || d.Turn+1 < len(r.tree.Sessions[0].Turns) {
+		return
+	}
+	if outcome == conductor.Cancelled {
+		n.news.Sessions.Cancelled++
+	} else {
+		n.news.Sessions.Completed++
 	}
 }

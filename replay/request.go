@@ -220,6 +220,7 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	delete(l.inFlight, id)
 	outcome := outcomeOf(a.Err)
 	l.count(outcome)
+	l.news.returned(r, outcome)
 	result := since(-l.recordsFrom, a.Result)
 	fillRecord(&r.record, &result)
 	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())

@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,7 @@ func TestGainsAddUpToTheWholeLoad(t *testing.T) {
 			}
 		}
 	}
+	require.Equal(t, counted(NewRealtime(whole)), counted(NewRealtime(host)))
 	require.Contains(t, host.statusLog(), "3 of 3 parts")
 	before := host.Status()
 	host.Leave(2)
@@ -108,6 +110,16 @@ func TestGainsAddUpToTheWholeLoad(t *testing.T) {
 	require.Equal(t, &Parts{Of: 3, Playing: 2}, now.Parts)
 	require.Equal(t, 20, now.InFlight, "what the part had in flight is gone")
 	require.Equal(t, before.Completed, now.Completed, "what it has done stays")
+}
+
+// counted returns the lines of a block that have no percentiles.
+func counted(r *Realtime) (lines []string) {
+	for _, line := range r.Block(40*time.Second, Servers{}) {
+		if !strings.Contains(line, " p50=") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func (s *State) statusLog() string {

@@ -266,6 +266,7 @@ func fillRecord(r *measure.Record, res *wire.Result) {
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
 	r.Resent, r.Redirected, r.SingleBody = res.Resent, res.Redirected, res.SingleBody
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
+	r.BodySent, r.BodyReceived, r.BodyReads = res.BodySent, res.BodyReceived, res.BodyReads
 	r.FirstChunkTokens = measure.Tokens(res.FirstChunkTokens)
 	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
 	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)

@@ -80,10 +80,13 @@ type Record struct {
 	Chunks        int   `json:"chunks"` // messages with content
 	BytesSent     int64 `json:"bytes_sent"`
 	BytesReceived int64 `json:"bytes_received"`
-	Reused        bool  `json:"reused"`               // on a kept connection
-	Resent        bool  `json:"resent,omitempty"`     // a kept connection broke before the first byte of an answer, and the request was sent again
-	Redirected    bool  `json:"redirected,omitempty"` // it was sent again to the location of a redirect
-	SingleBody    bool  `json:"whole,omitempty"`      // the answer was one JSON body, not a stream
+	BodySent      int64 `json:"body_sent,omitempty"`     // of BytesSent: the body of the last attempt; 0: no answer came
+	BodyReceived  int64 `json:"body_received,omitempty"` // of BytesReceived: the body of the answer, without its framing
+	BodyReads     int   `json:"body_reads,omitempty"`    // reads of the connection that brought some of it
+	Reused        bool  `json:"reused"`                  // on a kept connection
+	Resent        bool  `json:"resent,omitempty"`        // a kept connection broke before the first byte of an answer, and the request was sent again
+	Redirected    bool  `json:"redirected,omitempty"`    // it was sent again to the location of a redirect
+	SingleBody    bool  `json:"whole,omitempty"`         // the answer was one JSON body, not a stream
 
 	BackOff float64 `json:"back_off,omitempty"` // how long its lane then sent nothing because the connection failed
 

@@ -148,6 +148,7 @@ func (x *call) exchange(cn *conn) (f *Failure, clean bool) {
 	} else {
 		f = x.receiveAnswer(cn, &h, &b)
 	}
+	x.res.BodySent, x.res.BodyReceived, x.res.BodyReads = x.request.Body.Size(), b.size, b.reads
 	return f, sendErr == nil && h.keepAlive && b.ended && len(cn.in.buffered()) == 0
 }
 

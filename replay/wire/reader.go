@@ -26,6 +26,7 @@ type reader struct {
 	first      time.Duration // when the first bytes of an answer arrived; Never: none have
 	arrived    time.Duration // when the newest bytes arrived
 	received   int64         // bytes since the connection was made
+	reads      int           // that brought these bytes
 }
 
 func (r *reader) buffered() []byte { return r.buf[r.start:r.end] }
@@ -49,6 +50,7 @@ func (r *reader) fill() error {
 			r.first = r.arrived
 		}
 		r.received += int64(n)
+		r.reads++
 		return nil
 	}
 	if err == nil {

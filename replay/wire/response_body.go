@@ -15,6 +15,10 @@ type responseBody struct {
 	left       int64 // bytes of the chunk, or of the body without chunks, that are not read yet
 	begun      bool  // a chunk has been read
 	ended      bool  // next has returned io.EOF
+
+	size  int64 // bytes that next has returned
+	reads int   // reads of the connection that brought some of them
+	last  int   // number of the latest of these
 }
 
 // body returns the reader of the body that follows the head.
@@ -51,6 +55,10 @@ func (b *responseBody) next() ([]byte, error) {
 	}
 	if !b.untilClose {
 		b.left -= int64(len(p))
+	}
+	b.size += int64(len(p))
+	if b.r.reads != b.last {
+		b.reads, b.last = b.reads+1, b.r.reads
 	}
 	return p, nil
 }

@@ -282,3 +282,28 @@ func TestClip(t *testing.T) {
 	require.Equal(t, "a?", clip("a\xff", 4))
 	require.Len(t, clip(strings.Repeat("\x80", 100), 10), 1) // a run of broken bytes becomes one mark
 }
+
+// A read counts when it brings bytes of the body: neither one with the head alone nor one with the end of the chunks does.
+//
+// Covers T-56.
+func TestBodyCounts(t *testing.T) {
+	head := eventHead + "Transfer-Encoding: chunked\r\n\r\n"
+	message := func(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
+	first, last := `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`+"\n\n", "data: [DONE]\n\n"
+	size := int64(len(first) + len(last))
+	for name, c := range map[string]struct {
+		pieces []string
+		reads  int
+	}{
+		"apart":             {[]string{head, message(first), message(last), "0\r\n\r\n"}, 2},
+		"with the head":     {[]string{head + message(first), message(last) + "0\r\n\r\n"}, 2},
+		"two in one":        {[]string{head, message(first) + message(last), "0\r\n\r\n"}, 1},
+		"one in two":        {[]string{head, message(first)[:20], message(first)[20:] + message(last) + "0\r\n\r\n"}, 2},
+		"all":               {[]string{head + message(first) + message(last) + "0\r\n\r\n"}, 1},
+		"length of a chunk": {[]string{head, message(first)[:2], message(first)[2:], message(last), "0\r\n\r\n"}, 2},
+	} {
+		res, _ := exchange(t, Options{}, c.pieces...)
+		require.Nil(t, res.Err, name)
+		require.Equal(t, []int64{2, size, int64(c.reads)}, []int64{res.BodySent, res.BodyReceived, int64(res.BodyReads)}, name)
+	}
+}

@@ -29,6 +29,9 @@ type Result struct {
 
 	BytesSent     int64 // written to connections, headers included; of both attempts, if resent
 	BytesReceived int64 // read from connections, headers and framing included
+	BodySent      int64 // bytes of the body of the request, of the last attempt; 0: no answer came
+	BodyReceived  int64 // bytes of the body of the answer, without its framing, of the last attempt
+	BodyReads     int   // reads of the connection that brought bytes of it
 	Reused        bool  // the connection had served a request before
 	Resent        bool  // a kept connection broke before the first byte of an answer, and the request was sent again on a new one
 	Redirected    bool  // the answer came from the location of a redirect

@@ -89,7 +89,7 @@ func TestHandMadeRun(t *testing.T) {
 		requireStats(t, h, "phase_duration", map[string]float64{"avg": 12})
 		require.Equal(t, [2]int64{start, start + end}, [2]int64{res.Start, res.End})
 		require.Equal(t, Counts{7, succeeded, 1, 4 - succeeded, 1, 1, 0, 0}, res.Counts)
-		require.Equal(t, []ErrorGroup{{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "failed"}, 1}}, res.Errors)
+		require.Equal(t, []ErrorGroup{{Error: measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "failed"}, Count: 1}}, res.Errors)
 		require.Equal(t, map[bool]string{true: "grace_included", false: "deadline"}[switches.CountGrace], res.HeadlineRule)
 		require.True(t, slices.IsSortedFunc(h, func(x, y Block) int { return slices.Compare([]byte(x.Tag), []byte(y.Tag)) }))
 		requireCooldownAndSteady(t, res, switches)
@@ -302,8 +302,8 @@ func TestErrorGroupsAreBounded(t *testing.T) {
 	g.add(&measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "7"})
 	list := g.sorted()
 	require.Len(t, list, maxErrorGroups+1)
-	require.Equal(t, ErrorGroup{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: otherMessages}, 2 * maxErrorGroups}, list[0])
-	require.Equal(t, ErrorGroup{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "7"}, 2}, list[1])
+	require.Equal(t, ErrorGroup{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: otherMessages}, 2 * maxErrorGroups, maxErrorGroups}, list[0])
+	require.Equal(t, ErrorGroup{measure.Error{Category: wire.HTTPStatus, Code: 500, Message: "7"}, 2, 7}, list[1])
 }
 
 // Requests are counted whose output differs from what was asked, or whose prompt from what was recorded, by more than the limits.

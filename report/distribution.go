@@ -74,9 +74,14 @@ var adjustedTags = map[string]bool{
 	"request_latency": true, "time_to_first_token": true, "inter_token_latency": true, "decode_duration": true, "effective_latency": true,
 }
 
+// isAdjusted reports whether a metric has an adjusted form.
+func (run *Run) isAdjusted(tag string) bool {
+	return adjustedTags[tag] || run.Harness() && (tag == "full_decode_duration" || tag == "full_response_inter_token_latency")
+}
+
 // distributions adds a block for each metric of a request that some request has.
 func (t *tableBuilder) distributions() {
-	for _, m := range requestMetrics {
+	for _, m := range t.run.metrics() {
 		if m.of == nil {
 			continue
 		}
@@ -93,7 +98,7 @@ func (t *tableBuilder) distributions() {
 			continue
 		}
 		t.add(Block{m.tag, m.name, m.unit, Distribution, t.scratch.distribution()})
-		if t.failures > 0 && adjustedTags[m.tag] {
+		if t.failures > 0 && t.run.isAdjusted(m.tag) {
 			t.add(Block{"adj_" + m.tag, m.name + " (error-adjusted)", m.unit, Adjusted, t.scratch.adjusted(t.failures)})
 		}
 	}

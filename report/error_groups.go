@@ -10,7 +10,7 @@ import (
 )
 
 // errorGroups counts failures by what they say. It keeps maxErrorGroups of them; further messages are counted by category and code.
-type errorGroups map[measure.Error]int
+type errorGroups map[measure.Error]*ErrorGroup
 
 const (
 	maxErrorGroups = 1000
@@ -22,13 +22,16 @@ func (g errorGroups) add(e *measure.Error) {
 	if _, ok := g[key]; !ok && len(g) >= maxErrorGroups {
 		key.Message = otherMessages
 	}
-	g[key]++
+	if g[key] == nil {
+		g[key] = &ErrorGroup{Error: key, First: len(g)}
+	}
+	g[key].Count++
 }
 
 // sorted returns the groups, the commonest first.
 func (g errorGroups) sorted() (list []ErrorGroup) {
-	for _, e := range slices.Collect(maps.Keys(g)) {
-		list = append(list, ErrorGroup{e, g[e]})
+	for group := range maps.Values(g) {
+		list = append(list, *group)
 	}
 	slices.SortFunc(list, func(x, y ErrorGroup) int {
 		return cmp.Or(y.Count-x.Count, strings.Compare(string(x.Category), string(y.Category)), x.Code-y.Code, strings.Compare(x.Message, y.Message))

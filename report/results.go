@@ -51,6 +51,7 @@ type Counts struct {
 type ErrorGroup struct {
 	measure.Error
 	Count int
+	First int // how many groups began before this one
 }
 
 // Slice is a part of the run's time with the requests that started in it.

@@ -17,7 +17,7 @@ type row struct {
 	firstChunk                                                      int64 // tokens, or unknown
 	asked, recorded, blocks, hits                                   int64
 
-	bytesSent, bytesReceived int64
+	bytesSent, bytesReceived, bodySent, bodyReceived, bodyReads int64
 
 	contents int64 // where the packed instants of the content messages begin in their file
 	packed   int32 // bytes of these; 0: there are none
@@ -26,6 +26,8 @@ type row struct {
 	failed bool
 	good   bool // it meets the service levels
 	apart  bool // it failed, and is counted apart: cancelled, or it did not fit the context
+
+	noContent bool // it failed because its answer was complete and had no content
 }
 
 const (
@@ -47,6 +49,8 @@ func newRow(r *measure.Record) row {
 		total: count(r.TotalTokens), cacheWrite: count(r.CacheWriteTokens), cacheMiss: count(r.CacheMissTokens),
 		firstChunk: count(r.FirstChunkTokens), asked: r.MaxTokens, recorded: r.RecordedISL, blocks: r.RecordedBlocks, hits: r.RecordedHits,
 		bytesSent: r.BytesSent, bytesReceived: r.BytesReceived, reused: r.Reused, failed: r.Error != nil,
+		bodySent: r.BodySent, bodyReceived: r.BodyReceived, bodyReads: int64(r.BodyReads),
+		noContent: r.Error != nil && r.Error.Category == wire.NoContent,
 	}
 }
 

@@ -61,6 +61,12 @@ func Of(files *merge.Run) (*Run, error) {
 	return run, nil
 }
 
+// Harness reports whether the run was played as agentx-harness plays. Then tables have what its files have as well.
+func (run *Run) Harness() bool {
+	name, _ := preset.Canonical(run.Info.Preset)
+	return name == preset.AgentX
+}
+
 // Rules returns the rules by which records become numbers.
 func (run *Run) Rules() measure.Rules { return run.rules }
 
@@ -90,13 +96,17 @@ type RowMetric struct {
 	List  []Number // nil for a value
 }
 
-// RowMetrics returns the metrics that a request has, in the order of doc/spec/replay.md 8.2. A failed request has none.
+// RowMetrics returns the metrics that a request has, in the order of doc/spec/replay.md 8.2. A failed request has none, but for the
+// prompt of an answer without content in a run that was played as the harness plays.
 func (run *Run) RowMetrics(r *measure.Record) (list []RowMetric) {
-	if r.Error != nil {
-		return nil
-	}
 	numbers := newRow(r)
-	for _, m := range requestMetrics {
+	if r.Error != nil {
+		if run.Harness() && numbers.noContent && numbers.prompt != unknown {
+			list = append(list, RowMetric{Tag: errorISL, Unit: "tokens", Value: Int(numbers.prompt)})
+		}
+		return list
+	}
+	for _, m := range run.metrics() {
 		if m.of == nil {
 			if gaps := gapList(r); len(gaps) > 0 {
 				list = append(list, RowMetric{Tag: m.tag, Unit: m.unit, List: gaps})

@@ -52,8 +52,10 @@ func (s *slicer) tables() (list []*tableBuilder, err error) {
 		t.from, t.to = from, min(from+s.length, s.to)
 		t.count()
 		t.distributions()
+		t.harness()
 		t.counts()
 		t.totals()
+		t.sliceRates()
 		if err := t.gaps(); err != nil {
 			return nil, err
 		}

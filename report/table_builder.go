@@ -64,6 +64,7 @@ func (t *tableBuilder) add(b Block) { t.table = append(t.table, b) }
 func (t *tableBuilder) build() error {
 	t.count()
 	t.distributions()
+	t.harness()
 	t.counts()
 	t.totals()
 	t.times()

@@ -88,7 +88,7 @@ var imports = map[string][]string{
 	"report/until":      {"replay/measure", "replay/slo", "report/interval"},
 	"report/gate":       {"replay/measure", "replay/slo", "report/compare", "report/interval"},
 	"report/markdown":   {"replay/measure", "replay/slo", "report/compare", "report/gate"},
-	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "report", "report/server"},
+	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "replay/wire", "report", "report/server"},
 	"report/compare":    {"internal/durable", "replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},
 	"report/frontier":   {"replay/measure"},
 	"report/html":       {"internal/durable", "internal/regular", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},

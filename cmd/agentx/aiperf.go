@@ -77,6 +77,7 @@ func runProfile(cmd *cobra.Command, args []string, harness bool) error {
 	if t.DryRun {
 		return nil
 	}
+	cmd.SetContext(withLaunch(cmd.Context(), t.Launch()))
 	return aiperfStatus(cmd, runReplayCommand(cmd, t.Command()))
 }
 

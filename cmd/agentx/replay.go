@@ -112,6 +112,7 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	if o.Provenance, err = runProvenance(&o, r, c.sources); err != nil {
 		return err
 	}
+	o.Provenance.Launch = launchOf(cmd.Context())
 	if o.Concurrency == 0 { // no cap on open trees
 		nameConcurrency(&o)
 	}

@@ -25,6 +25,8 @@ type Run struct {
 	PresetAlias string            `json:"preset_alias,omitempty"` // the name by which the preset was asked for, if it has another
 	Options     []Option          `json:"options"`                // all options, also those with their defaults
 
+	Launch []string `json:"launch,omitempty"` // arguments of the command of another tool that this run stands in for, without secrets; nil: none
+
 	Switches map[string]json.RawMessage `json:"switches"` // those that differ from the preset, by name
 	Scenario *Scenario                  `json:"scenario"` // nil: none
 }

@@ -74,8 +74,7 @@ func incomplete(info *measure.RunInfo) string {
 func errorSummary(groups []report.ErrorGroup) []object {
 	list := []object{}
 	for _, g := range groups {
-		details := Error{string(g.Category), g.Code, g.Message}
-		list = append(list, object{{"error_details", details}, {"count", g.Count}})
+		list = append(list, object{{"error_details", ownError(&g.Error)}, {"count", g.Count}})
 	}
 	return list
 }

@@ -82,14 +82,17 @@ func writeColumns(text *bytes.Buffer, rows [][]string) {
 }
 
 // writeConsole writes the console file.
-func (w *writer) writeConsole() error {
+func (w *writer) writeConsole() error { return w.put(w.names.Console, w.console(w)) }
+
+// consoleText returns the text of the console file.
+func (w *writer) consoleText() []byte {
 	res := w.results
-	return w.put(w.names.Console, consoleOf(w.consoleHead(), []section{
+	return consoleOf(w.consoleHead(), []section{
 		{"Headline: " + headlineText(res), res.Headline},
 		{"Cooldown: requests that ended in the grace", res.Cooldown},
 		{"Steady state: what lay between the end of the warmup and the deadline", res.Steady},
 		{"Warmup", res.Warmup},
-	}))
+	})
 }
 
 func headlineText(res *report.Results) string {

@@ -11,11 +11,11 @@ import (
 var columns = []string{"avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std"}
 
 // csvOf returns the two tables of a CSV: metrics with percentiles, then scalars.
-func csvOf(t report.Table) ([]byte, error) {
+func csvOf(t report.Table, end string) ([]byte, error) {
 	var text bytes.Buffer
 	line := func(cells []string) {
 		text.WriteString(strings.Join(cells, ","))
-		text.WriteByte('\n')
+		text.WriteString(end)
 	}
 	line(append([]string{"Metric"}, columns...))
 	for k := range t {
@@ -32,7 +32,7 @@ func csvOf(t report.Table) ([]byte, error) {
 		}
 		line(cells)
 	}
-	text.WriteByte('\n')
+	text.WriteString(end)
 	line([]string{"Metric", "Value"})
 	for k := range t {
 		if b := &t[k]; b.Kind == report.Scalar {

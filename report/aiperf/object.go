@@ -49,8 +49,8 @@ func compact(v any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte{'\n'}), nil
 }
 
-// indented returns a value as JSON that is indented by two blanks, and ends with a line feed.
-func indented(v any) ([]byte, error) {
+// indented returns a value as JSON that is indented by two blanks, with an end.
+func indented(v any, end string) ([]byte, error) {
 	data, err := compact(v)
 	if err != nil {
 		return nil, err
@@ -59,6 +59,6 @@ func indented(v any) ([]byte, error) {
 	if err := json.Indent(&text, data, "", "  "); err != nil {
 		return nil, err
 	}
-	text.WriteByte('\n')
+	text.WriteString(end)
 	return text.Bytes(), nil
 }

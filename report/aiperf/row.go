@@ -48,6 +48,8 @@ type Error struct {
 	Type    string `json:"type"` // a category of doc/spec/replay.md 9.5
 	Code    int    `json:"code,omitempty"`
 	Message string `json:"message"`
+
+	CauseChain []string `json:"cause_chain,omitempty"` // names of exceptions, the type first; agentx alone writes none
 }
 
 // Agentx is what AIPerf's rows do not have.
@@ -71,7 +73,20 @@ const worker = "agentx"
 // cooldown is the phase of the rows of that bucket.
 const cooldown = "cooldown"
 
-// newRow returns the row of a record. origin is when its phase started, in nanoseconds since 1970.
+// row returns the row of a record. origin is when its phase started, in nanoseconds since 1970.
+func (d *dialect) row(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
+	row := newRow(r, origin, d.rowMetrics(metrics))
+	d.instants(&row.Metadata, r)
+	if r.Error != nil {
+		row.Error = d.fail(r.Error)
+	}
+	if d.slim {
+		row.Agentx = nil
+	}
+	return row
+}
+
+// newRow returns the row of a record as agentx writes it, without its error.
 func newRow(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
 	wall := func(seconds float64) int64 { return origin + measure.Nanos(seconds) }
 	row := Row{Metrics: metrics, Metadata: Metadata{
@@ -103,9 +118,13 @@ func newRow(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
 	return row
 }
 
-// fail says why the request failed, and what it saw before.
+// ownError returns a failure as agentx has it.
+func ownError(e *measure.Error) *Error {
+	return &Error{Type: string(e.Category), Code: e.Code, Message: e.Message}
+}
+
+// fail says what a request that failed saw before.
 func (row *Row) fail(r *measure.Record, wall func(float64) int64) {
-	row.Error = &Error{string(r.Error.Category), r.Error.Code, r.Error.Message}
 	row.Agentx.Observed = &Observed{Contents: r.Chunks, Bytes: r.BytesReceived}
 	if r.FirstToken > 0 {
 		row.Agentx.Observed.FirstContent = wall(r.FirstToken)
@@ -121,7 +140,7 @@ func excluded(r *measure.Record) bool {
 }
 
 // appendTo appends the row as a line.
-func (row *Row) appendTo(text *bytes.Buffer) error {
+func (row *Row) appendTo(text *bytes.Buffer, d *dialect) error {
 	e := json.NewEncoder(text)
 	e.SetEscapeHTML(false)
 	put := func(key string, v any) error {
@@ -132,7 +151,7 @@ func (row *Row) appendTo(text *bytes.Buffer) error {
 		text.Truncate(text.Len() - 1) // the line feed
 		return nil
 	}
-	err := put(`{"metadata":`, &row.Metadata)
+	err := put(`{"metadata":`, d.metadata(row))
 	text.WriteString(`,"metrics":{`)
 	for k, m := range row.Metrics {
 		if k > 0 {
@@ -142,7 +161,7 @@ func (row *Row) appendTo(text *bytes.Buffer) error {
 	}
 	text.WriteByte('}')
 	if row.Error != nil {
-		err = errors.Join(err, put(`,"error":`, row.Error))
+		err = errors.Join(err, put(`,"error":`, d.failure(row.Error)))
 	}
 	if row.Agentx != nil {
 		err = errors.Join(err, put(`,"agentx":`, row.Agentx))

@@ -74,7 +74,7 @@ func (in recordIn) record() *measure.Record {
 // textOf returns the line of a row.
 func textOf(t *testing.T, row *Row) []byte {
 	var text bytes.Buffer
-	require.NoError(t, row.appendTo(&text))
+	require.NoError(t, row.appendTo(&text, dialects[false]))
 	return text.Bytes()
 }
 
@@ -95,7 +95,7 @@ func TestRowVectors(t *testing.T) {
 	}
 	fixtures.EachCase(t, "export_row", fixtures.Counts{11, 11, 11}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		run, r := &report.Run{}, in.Record.record()
-		row := newRow(r, in.Record.Wall-in.Record.Start, run.RowMetrics(r))
+		row := dialects[false].row(r, in.Record.Wall-in.Record.Start, run.RowMetrics(r))
 		require.Equal(t, want.File == "profile_export_excluded.jsonl", excluded(r))
 		text := textOf(t, &row)
 		got, wanted := decode(t, text), decode(t, want.Row)

@@ -22,9 +22,9 @@ type rowFile struct {
 }
 
 // add appends a row.
-func (f *rowFile) add(row *Row) error {
+func (f *rowFile) add(row *Row, d *dialect) error {
 	f.rows++
-	if err := row.appendTo(&f.text); err != nil {
+	if err := row.appendTo(&f.text, d); err != nil {
 		return err
 	}
 	if f.text.Len() < flushAt {
@@ -56,11 +56,14 @@ func (w *writer) writeRows(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, files[k].file.Discard()) }()
 	}
 	if err := w.eachRecord(ctx, func(r *measure.Record) error {
-		row := newRow(r, w.run.Origin(r.Phase), w.run.RowMetrics(r))
-		if excluded(r) {
-			return files[1].add(&row)
+		if w.slim && rowless(r) {
+			return nil
 		}
-		return files[0].add(&row)
+		row := w.dialect.row(r, w.run.Origin(r.Phase), w.run.RowMetrics(r))
+		if excluded(r) {
+			return files[1].add(&row, w.dialect)
+		}
+		return files[0].add(&row, w.dialect)
 	}); err != nil {
 		return err
 	}

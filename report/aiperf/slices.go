@@ -10,20 +10,20 @@ import (
 
 // writeSlices writes the two files of the slices of time, if slices were asked for.
 func (w *writer) writeSlices() error {
-	if w.Slice == 0 {
+	if w.Slice == 0 || w.slim && len(w.shown.Slices) == 0 {
 		if err := w.remove(w.names.Slices); err != nil {
 			return err
 		}
 		return w.remove(w.names.SlicesCSV)
 	}
-	text, err := indented(object{{"timeslices", sliceObjects(w.results.Slices)}, {"input_config", inputConfig(w.run)}})
+	text, err := indented(object{{"timeslices", sliceObjects(w.shown.Slices)}, {"input_config", w.input(w)}}, w.jsonEnd)
 	if err != nil {
 		return err
 	}
 	if err := w.put(w.names.Slices, text); err != nil {
 		return err
 	}
-	return w.put(w.names.SlicesCSV, slicesCSV(w.results.Slices))
+	return w.put(w.names.SlicesCSV, w.slicesCSV(w.shown.Slices))
 }
 
 // sliceObjects returns the slices as JSON has them.
@@ -41,16 +41,17 @@ func sliceObjects(slices []report.Slice) []object {
 }
 
 // slicesCSV returns the slices as a table with one row for each value.
-func slicesCSV(slices []report.Slice) []byte {
+func (d *dialect) slicesCSV(list []report.Slice) []byte {
 	var text bytes.Buffer
-	text.WriteString("Timeslice,Start_NS,End_NS,Metric,Unit,Stat,Value\n")
-	for n, s := range slices {
+	text.WriteString("Timeslice,Start_NS,End_NS,Metric,Unit,Stat,Value" + d.lineEnd)
+	for n, s := range list {
 		at := []string{strconv.Itoa(n), strconv.FormatInt(s.Start, 10), strconv.FormatInt(s.End, 10)}
-		for k := range s.Table {
-			b := &s.Table[k]
-			for _, stat := range b.Stats {
-				row := append(at[:3:3], b.Name, b.Unit, stat.Name, cell(b, stat.Name))
-				text.WriteString(strings.Join(row, ",") + "\n")
+		t := sorted(s.Table)
+		for k := range t {
+			b := &t[k]
+			for _, stat := range d.listed(b) {
+				row := append(at[:3:3], b.Name, b.Unit, stat, cell(b, stat))
+				text.WriteString(strings.Join(row, ",") + d.lineEnd)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func Write(ctx context.Context, run *report.Run, o Options) (*Written, error) {
 	if o.Out == "" {
 		o.Out = run.Dir
 	}
-	w := &writer{Options: o, run: run, names: NamesOf(o.Prefix), disk: durable.OptionsOf(ctx), written: Written{Dir: o.Out}}
+	w := &writer{Options: o, run: run, dialect: dialects[run.Harness()], names: NamesOf(o.Prefix), disk: durable.OptionsOf(ctx), written: Written{Dir: o.Out}}
 	for _, name := range w.names.all() {
 		if err := durable.CheckFile(w.path(name)); err != nil {
 			return nil, err
@@ -48,6 +48,7 @@ func Write(ctx context.Context, run *report.Run, o Options) (*Written, error) {
 		return nil, err
 	}
 	w.written.Results = w.results
+	w.show()
 	err = w.write(ctx)
 	w.written.Missing = append(run.Missing, w.written.Missing...)
 	return &w.written, err
@@ -56,11 +57,15 @@ func Write(ctx context.Context, run *report.Run, o Options) (*Written, error) {
 // writer writes the files of one run.
 type writer struct {
 	Options
+	*dialect
 	run     *report.Run
 	results *report.Results
+	shown   report.Results // as the dialect has its tables
 	names   Names
 	disk    durable.Options
-	written Written
+
+	coverage []object // metric_duration_coverage
+	written  Written
 }
 
 // write writes the files that were asked for.
@@ -127,7 +132,10 @@ func (w *writer) remove(name string) error {
 }
 
 func (w *writer) writeAggregate() error {
-	text, err := indented(w.aggregate())
+	if err := w.cover(); err != nil {
+		return err
+	}
+	text, err := indented(w.whole(w), w.jsonEnd)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.path(w.names.Aggregate), err)
 	}
@@ -135,7 +143,7 @@ func (w *writer) writeAggregate() error {
 }
 
 func (w *writer) writeTable() error {
-	text, err := csvOf(w.results.Headline)
+	text, err := csvOf(w.csv(w.shown.Headline), w.lineEnd)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.path(w.names.Table), err)
 	}
@@ -144,12 +152,12 @@ func (w *writer) writeTable() error {
 
 // writeServer writes the metrics of the servers, if some were scraped.
 func (w *writer) writeServer() error {
-	o := server.Options{Out: w.Out, Version: aiperfVersion(w.run), BenchmarkID: w.run.Info.BenchmarkID}
+	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID}
 	if w.Prefix != "" {
 		o.JSONName, o.CSVName = w.Prefix+"_server_metrics.json", w.Prefix+"_server_metrics.csv"
 	}
 	var err error
-	if o.InputConfig, err = compact(inputConfig(w.run)); err != nil {
+	if o.InputConfig, err = compact(w.input(w)); err != nil {
 		return err
 	}
 	r, err := server.Write(w.run.Files, o)

@@ -1,0 +1,169 @@
+package aiperf
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report"
+)
+
+// dialect is how files are written: which metrics they have, what these are called, and what stands around them. That of a run
+// follows its preset.
+type dialect struct {
+	metrics []tag    // in the order of objects; nil: all that there are, as they are
+	stats   []string // of a block, in their order; nil: as they are
+	floats  bool     // numbers of metrics are floats, all but counts
+	lineEnd string   // of CSV
+	jsonEnd string   // of JSON
+
+	slim     bool             // there are no files of rows that the harness does not write, and none of slices where there are none
+	metadata func(*Row) any   // of a row, to be written
+	failure  func(*Error) any // to be written
+	fail     func(*measure.Error) *Error
+	whole    func(*writer) object // the aggregate
+	csv      func(report.Table) report.Table
+	input    func(*writer) object // input_config
+	console  func(*writer) []byte
+	version  func(*report.Run) string
+	instants func(*Metadata, *measure.Record)
+}
+
+// dialects are those of the runs that were played as the harness plays, and of all others.
+var dialects = map[bool]*dialect{
+	false: {
+		lineEnd: "\n", jsonEnd: "\n", metadata: func(r *Row) any { return &r.Metadata },
+		failure: func(e *Error) any { return e }, fail: ownError, whole: (*writer).aggregate,
+		csv: func(t report.Table) report.Table { return t }, input: func(w *writer) object { return inputConfig(w.run) }, console: (*writer).consoleText,
+		version: aiperfVersion, instants: func(*Metadata, *measure.Record) {},
+	},
+	true: {
+		metrics: harnessTags, stats: harnessStats, floats: true, lineEnd: "\r\n", slim: true, metadata: harnessMetadata,
+		failure: (*Error).harness, fail: harnessError,
+		whole: (*writer).harnessAggregate, csv: harnessCSV, input: (*writer).harnessInput, console: (*writer).harnessConsole,
+		version: func(*report.Run) string { return harnessVersion }, instants: harnessInstants,
+	},
+}
+
+// scope says where metrics stand.
+type scope uint8
+
+// The scopes.
+const (
+	inRows scope = 1 << iota
+	inWhole
+	inSlices
+)
+
+// tag is a metric of a dialect.
+type tag struct {
+	tag  string
+	in   scope
+	head bool // it stands before what is no metric in the aggregate
+
+	name string                  // "": as ours
+	unit string                  // of a metric that is 0 where it was not computed
+	when func(report.Table) bool // nil: wherever it was computed
+	zero func(report.Table) bool // where it was not computed and is 0; nil: nowhere
+
+	group group // of the console file
+	order int   // in its group
+}
+
+// table returns a table as the dialect has it.
+func (d *dialect) table(t report.Table, in scope) report.Table {
+	if d.metrics == nil {
+		return t
+	}
+	list := report.Table{}
+	for k := range d.metrics {
+		m := &d.metrics[k]
+		if m.in&in == 0 {
+			continue
+		}
+		if b := m.block(t); b != nil {
+			list = append(list, d.block(b, m))
+		}
+	}
+	return list
+}
+
+// block returns the block of the metric, nil if there is none.
+func (m *tag) block(t report.Table) *report.Block {
+	b := t.Find(m.tag)
+	if b == nil {
+		if m.zero == nil || !m.zero(t) {
+			return nil
+		}
+		return zeros(m)
+	}
+	if m.when != nil && !m.when(t) {
+		return nil
+	}
+	return b
+}
+
+// block returns a block as the dialect has it.
+func (d *dialect) block(b *report.Block, m *tag) report.Block {
+	out := report.Block{Tag: b.Tag, Name: b.Name, Unit: b.Unit, Kind: b.Kind}
+	if m.name != "" {
+		out.Name = m.name
+	}
+	for _, name := range d.stats {
+		n, ok := b.Find(name)
+		if !ok {
+			continue
+		}
+		if d.floats && name != "count" && (name != "sum" || b.Kind != report.Scalar) {
+			n = report.Float(n.Float64())
+		}
+		out.Stats = append(out.Stats, report.Stat{Name: name, Value: n})
+	}
+	return out
+}
+
+// rowMetrics returns those metrics of a request that the dialect has.
+func (d *dialect) rowMetrics(list []report.RowMetric) []report.RowMetric {
+	if d.metrics == nil {
+		return list
+	}
+	return slices.DeleteFunc(list, func(m report.RowMetric) bool {
+		return !slices.ContainsFunc(d.metrics, func(t tag) bool { return t.tag == m.Tag && t.in&inRows != 0 })
+	})
+}
+
+// sorted returns a table sorted by tag.
+func sorted(t report.Table) report.Table {
+	t = slices.Clone(t)
+	slices.SortStableFunc(t, func(x, y report.Block) int { return strings.Compare(x.Tag, y.Tag) })
+	return t
+}
+
+// show makes the tables as the dialect has them.
+func (w *writer) show() {
+	w.shown = *w.results
+	w.shown.Headline = w.table(w.results.Headline, inWhole)
+	if w.results.Warmup != nil {
+		w.shown.Warmup = w.table(w.results.Warmup, inWhole)
+	}
+	w.shown.Slices = slices.Clone(w.results.Slices)
+	for k := range w.shown.Slices {
+		w.shown.Slices[k].Table = w.table(w.shown.Slices[k].Table, inSlices)
+	}
+}
+
+// listed returns the names of the statistics of a block in the CSV of slices.
+func (d *dialect) listed(b *report.Block) (list []string) {
+	if d.stats == nil {
+		for _, s := range b.Stats {
+			list = append(list, s.Name)
+		}
+		return list
+	}
+	for _, name := range columns {
+		if _, ok := b.Find(name); ok {
+			list = append(list, name)
+		}
+	}
+	return list
+}

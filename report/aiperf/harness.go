@@ -1,0 +1,213 @@
+package aiperf
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+	"github.com/agentx/agentx/report"
+)
+
+// harnessVersion is the version of the harness whose files these are.
+const harnessVersion = "1.0.12"
+
+// harnessRow is the metadata of a row in the order of the harness.
+type harnessRow struct {
+	SessionNum       int64  `json:"session_num"`
+	RequestID        string `json:"x_request_id"`
+	CorrelationID    string `json:"x_correlation_id"`
+	Conversation     string `json:"conversation_id"`
+	Turn             int    `json:"turn_index"`
+	SourceTrace      string `json:"source_trace_id,omitempty"`
+	SourceOuter      *int   `json:"source_outer_idx,omitempty"`
+	SourceInner      *int   `json:"source_inner_idx,omitempty"`
+	SourceKind       string `json:"source_kind,omitempty"`
+	CreditIssued     int64  `json:"credit_issued_ns"`
+	RequestStart     int64  `json:"request_start_ns"`
+	RequestAck       int64  `json:"request_ack_ns,omitempty"`
+	RequestEnd       int64  `json:"request_end_ns"`
+	Worker           string `json:"worker_id"`
+	Processor        string `json:"record_processor_id"`
+	Phase            string `json:"benchmark_phase"`
+	PhaseIndex       *int   `json:"phase_index,omitempty"` // of profiling alone, as the next two
+	ProfilingIndex   *int   `json:"profiling_index,omitempty"`
+	PhaseName        string `json:"phase_name,omitempty"`
+	PhaseKind        string `json:"phase_kind"`
+	Cancelled        bool   `json:"was_cancelled"`
+	CancellationTime int64  `json:"cancellation_time_ns,omitempty"`
+	Overflow         bool   `json:"context_overflow_skip"`
+	Depth            int    `json:"agent_depth"`
+	ParentID         string `json:"parent_correlation_id,omitempty"`
+	RootID           string `json:"root_correlation_id,omitempty"`
+}
+
+// harnessMetadata returns the metadata of a row as the harness has it.
+func harnessMetadata(row *Row) any {
+	m := &row.Metadata
+	out := &harnessRow{
+		SessionNum: m.SessionNum, RequestID: m.RequestID, CorrelationID: m.CorrelationID, Conversation: m.Conversation, Turn: m.Turn,
+		SourceTrace: m.SourceTrace, SourceOuter: m.SourceOuter, SourceInner: m.SourceInner, SourceKind: m.SourceKind,
+		CreditIssued: m.CreditIssued, RequestStart: m.RequestStart, RequestAck: m.RequestAck, RequestEnd: m.RequestEnd,
+		Worker: m.Worker, Processor: m.Processor, Phase: m.Phase, PhaseKind: m.Phase, Cancelled: m.Cancelled, CancellationTime: m.CancellationTime,
+		Depth: m.Depth, ParentID: m.ParentID, RootID: m.RootID,
+	}
+	if m.Phase == measure.ProfilingPhase {
+		out.PhaseIndex, out.ProfilingIndex, out.PhaseName = new(int), new(int), m.Phase
+	}
+	return out
+}
+
+// harnessInstants changes the instants of a row to those of the harness: an answer with an error status ends when the request starts,
+// and is not acknowledged.
+func harnessInstants(m *Metadata, r *measure.Record) {
+	if r.Error != nil && isErrorStatus(r.Status) {
+		m.RequestAck, m.RequestEnd = 0, m.RequestStart
+	}
+}
+
+func isErrorStatus(status int) bool { return status != 0 && status/100 != 2 }
+
+// rowless reports whether a request has no row under the harness: it did not fit the context, or the run cancelled it.
+func rowless(r *measure.Record) bool {
+	return excluded(r) || r.Error != nil && (r.Error.Category == wire.ContextOverflow || r.Error.Category == wire.Cancelled)
+}
+
+// harnessCSV returns the table of the CSV: without the overflows, which the harness counts for the JSON alone.
+func harnessCSV(t report.Table) report.Table {
+	t = slices.DeleteFunc(sorted(t), func(b report.Block) bool {
+		return b.Tag == "skipped_context_overflow_count" || b.Tag == "context_overflow_count" && !failed(t)
+	})
+	if b := t.Find("context_overflow_count"); b != nil {
+		b.Stats = []report.Stat{{Name: "avg", Value: report.Float(0)}}
+	}
+	return t
+}
+
+// harnessAggregate returns the object of the aggregate as the harness has it.
+func (w *writer) harnessAggregate() object {
+	run, f := w.run, w.run.Info.Facts
+	o := object{
+		{"schema_version", run.Rules().SchemaVersion}, {"aiperf_version", harnessVersion}, {"benchmark_id", harnessID(run.Info.BenchmarkID)},
+	}
+	w.addMetrics(&o, w.shown.Headline, true)
+	o.add("input_config", w.harnessInput())
+	o.add("run_info", w.harnessRunInfo())
+	o.add("was_cancelled", f != nil && f.Cancelled)
+	o.add("error_summary", harnessErrors(w.results.Errors))
+	if start, end := w.phase(); end > start {
+		o.add("start_time", localText(start))
+		o.add("end_time", localText(end))
+	}
+	if f != nil && !f.Cancelled {
+		o.add("branch_stats", harnessBranches(&f.Branches))
+	}
+	if w.shown.Warmup != nil {
+		warmup := object{}
+		warmup.addTable(w.shown.Warmup)
+		o.add("warmup_metrics", warmup)
+	}
+	w.addMetrics(&o, w.shown.Headline, false)
+	o.add("metadata", w.harnessMetadata())
+	return o
+}
+
+// addMetrics adds the metrics that stand at the head of the aggregate, or the others.
+func (w *writer) addMetrics(o *object, t report.Table, head bool) {
+	for _, m := range harnessTags {
+		if b := t.Find(m.tag); b != nil && m.head == head {
+			o.add(m.tag, blockObject(b))
+		}
+	}
+}
+
+// phase returns the start and the end of the profiling phase, in nanoseconds since 1970.
+func (w *writer) phase() (start, end int64) {
+	start, end = w.results.Start, w.results.End
+	if v := w.results.Window; v.Known && v.Kind == "phase" {
+		end = max(end, v.End)
+	}
+	return start, end
+}
+
+// localText writes nanoseconds since 1970 as Python writes a time without a zone: microseconds, unless there are none.
+func localText(ns int64) string {
+	at := time.Unix(0, ns).Round(time.Microsecond).Local()
+	if at.Nanosecond() == 0 {
+		return at.Format("2006-01-02T15:04:05")
+	}
+	return at.Format("2006-01-02T15:04:05.000000")
+}
+
+// harnessBranches are the counters of the harness, for which a child that was live when its tree was taken up is one that a turn
+// spawned.
+func harnessBranches(b *measure.BranchCounts) object {
+	return object{
+		{"children_spawned", b.ChildrenSpawned + b.ChildrenResumed}, {"children_completed", b.ChildrenCompleted},
+		{"children_errored", b.ChildrenErrored}, {"children_truncated", b.ChildrenTruncated}, {"children_delayed", b.ChildrenDelayed},
+		{"parents_suspended", b.ParentsSuspended}, {"parents_resumed", b.ParentsResumed}, {"parents_failed_due_to_child_error", 0},
+		{"joins_suppressed", b.JoinsSuppressed},
+	}
+}
+
+// harnessMetadata returns the object metadata: what the harness has, and below agentx what it has not.
+func (w *writer) harnessMetadata() object {
+	run, o := w.run, object{}
+	if d := publicDataset(run); d != nil {
+		o.add("dataset", d)
+	}
+	if len(w.coverage) > 0 {
+		o.add("metric_duration_coverage", w.coverage)
+	}
+	reasons := invalidReasons(run)
+	if s := run.Info.Scenario; s != nil {
+		o.add("scenario", s.Name)
+		if len(reasons) > 0 || !isPart(run) { // the scenario judges the whole load
+			o.add("submission_valid", len(reasons) == 0)
+		}
+	}
+	if len(reasons) > 0 {
+		o.add("submission_invalid_reasons", reasons)
+	}
+	o.add("agentx", w.beyond())
+	return o
+}
+
+// beyond returns what the harness does not have.
+func (w *writer) beyond() object {
+	run, o := w.run, w.agentx()
+	reason := incomplete(&run.Info)
+	o.add("is_complete", reason == "")
+	if reason != "" {
+		o.add("incomplete_reason", reason)
+	}
+	others := object{}
+	for k := range w.results.Headline {
+		if b := &w.results.Headline[k]; w.shown.Headline.Find(b.Tag) == nil {
+			others.add(b.Tag, blockObject(b))
+		}
+	}
+	o.add("metrics", others)
+	if len(w.results.Cooldown) > 0 && w.results.Counts.Cooldown > 0 {
+		o.add("cooldown_metrics", tableObject(w.results.Cooldown))
+	}
+	o.add("steady_metrics", tableObject(w.results.Steady))
+	if f := run.Info.Facts; f != nil {
+		o.add("branches", f.Branches)
+	}
+	o.add("dataset", datasetObject(run))
+	o.add("run", runInfo(run))
+	return o
+}
+
+// harnessErrors lists the failures of the headline in the order in which the first of each came.
+func harnessErrors(groups []report.ErrorGroup) []object {
+	groups = slices.Clone(groups)
+	slices.SortFunc(groups, func(x, y report.ErrorGroup) int { return cmp.Compare(x.First, y.First) })
+	list := []object{}
+	for k := range groups {
+		list = append(list, object{{"error_details", harnessError(&groups[k].Error).harness()}, {"count", groups[k].Count}})
+	}
+	return list
+}

@@ -1,0 +1,64 @@
+package aiperf
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// failure is a kind of failure as the harness has it: the name of the exception, and those of its causes.
+type failure struct {
+	category wire.Category
+	answered bool     // of Connection: a head of an answer had come
+	begins   string   // what our message begins with
+	code     int      // 0: none
+	chain    []string // the first is the type
+}
+
+// failures are the kinds of failures without an error status; the first that fits decides.
+var failures = []failure{
+	{category: wire.NoContent, chain: []string{"InvalidInferenceResultError"}},
+	{category: wire.StreamPayload, chain: []string{"InvalidInferenceResultError"}},
+	{category: wire.StreamTruncated, chain: []string{"InvalidInferenceResultError"}},
+	{category: wire.StreamEvent, code: 502, chain: []string{"SSEResponseError"}},
+	{category: wire.Timeout, chain: []string{"TimeoutError", "CancelledError"}},
+	{category: wire.Cancelled, code: 499, chain: []string{"RequestCancellationError"}},
+	{category: wire.Connection, answered: true, chain: []string{"ClientPayloadError", "TransferEncodingError"}},
+	{category: wire.Connection, begins: "lookup ", chain: []string{"ClientConnectorDNSError", "gaierror"}},
+	{category: wire.Connection, begins: "tls: ", chain: []string{"ClientConnectorSSLError", "SSLError"}},
+	{category: wire.Connection, begins: "dial ", chain: []string{"ClientConnectorError", "ConnectionRefusedError"}},
+	{category: wire.Connection, begins: "the server closed the connection", chain: []string{"ServerDisconnectedError"}},
+	{category: wire.Connection, begins: "response ", chain: []string{"ClientResponseError", "HttpProcessingError", "BadHttpMessage"}},
+	{category: wire.Connection, chain: []string{"ClientOSError", "ConnectionResetError"}},
+}
+
+// statusErrors are the categories that tell an error status.
+var statusErrors = map[wire.Category]bool{wire.HTTPStatus: true, wire.Overload: true, wire.ContextOverflow: true}
+
+// harnessError returns a failure as the harness has it. The message of an error status is the body of the answer; that of another
+// failure is ours, where the harness has the text of an exception.
+func harnessError(e *measure.Error) *Error {
+	if statusErrors[e.Category] && isErrorStatus(e.Code) {
+		phrase, body, _ := strings.Cut(strings.TrimPrefix(e.Message, strconv.Itoa(e.Code)+" "), ": ")
+		return &Error{Type: phrase, Code: e.Code, Message: body}
+	}
+	for _, f := range failures {
+		if f.category == e.Category && f.answered == (f.category == wire.Connection && e.Code != 0) && strings.HasPrefix(e.Message, f.begins) {
+			return &Error{Type: f.chain[0], Code: f.code, Message: e.Message, CauseChain: f.chain}
+		}
+	}
+	return &Error{Type: string(e.Category), Message: e.Message} // the fault is on this side
+}
+
+// harnessFailure is an error in the order of the harness.
+type harnessFailure struct {
+	Code       int      `json:"code,omitempty"`
+	Type       string   `json:"type"`
+	Message    string   `json:"message"`
+	CauseChain []string `json:"cause_chain,omitempty"`
+}
+
+// harness returns the error to be written as the harness does.
+func (e *Error) harness() any { return &harnessFailure{e.Code, e.Type, e.Message, e.CauseChain} }

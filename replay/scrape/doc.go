@@ -9,7 +9,7 @@
 // server_metrics.jsonl has one JSON object in a line, of three kinds:
 //
 //	{"endpoint":0,"url":"http://h/metrics","default":true}
-//	{"series":7,"endpoint":0,"name":"vllm:prompt_tokens","type":"counter","labels":{"engine":"0"}}
+//	{"series":7,"endpoint":0,"name":"vllm:prompt_tokens","type":"counter","labels":{"engine":"0"},"help":"Prompt tokens."}
 //	{"series":8,"endpoint":0,"name":"vllm:ttft_seconds","type":"histogram","labels":{},"bounds":["0.1","+Inf"]}
 //	{"endpoint":0,"at":1700000000123456789,"took":1234567,"values":[[7,130],[8,2,0.3,1,2]],"gone":[5]}
 //

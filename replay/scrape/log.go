@@ -142,7 +142,8 @@ func appendSeries(b []byte, id, endpoint int, s *Series) []byte {
 		Type     Type              `json:"type"`
 		Labels   map[string]string `json:"labels"`
 		Bounds   []string          `json:"bounds,omitempty"`
-	}{id, endpoint, s.Name, s.Type, s.Labels, s.Bounds})
+		Help     string            `json:"help,omitempty"`
+	}{id, endpoint, s.Name, s.Type, s.Labels, s.Bounds, s.Help})
 	return append(append(b, text...), '\n')
 }
 

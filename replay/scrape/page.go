@@ -64,6 +64,7 @@ func parsePage(text []byte) (list []sample, leftOut int, err error) {
 		f := families[name]
 		for _, m := range f.GetMetric() {
 			s, ok := sampleOf(name, f.GetType(), m)
+			s.series.Help = cutHelp(f.GetHelp())
 			if !ok {
 				leftOut++
 			} else if s.values != nil {
@@ -75,6 +76,14 @@ func parsePage(text []byte) (list []sample, leftOut int, err error) {
 		return nil, 0, errEmpty
 	}
 	return list, leftOut, nil
+}
+
+// maxHelp bounds the text that says what a series is, bytes.
+const maxHelp = 1024
+
+// cutHelp bounds a text, at the border of a character.
+func cutHelp(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxHelp)], "")
 }
 
 // checkPage returns an error about a page that has too much, before the parser allocates memory for it.

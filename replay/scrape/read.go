@@ -75,6 +75,7 @@ type line struct {
 	Type   Type              `json:"type"`
 	Labels map[string]string `json:"labels"`
 	Bounds []string          `json:"bounds"`
+	Help   string            `json:"help"`
 
 	At     *int64      `json:"at"`
 	Took   int64       `json:"took"`
@@ -108,7 +109,7 @@ func (d *Data) addSeries(l *line) error {
 	if *l.Series != len(d.Series) {
 		return fmt.Errorf("series %d: want %d", *l.Series, len(d.Series))
 	}
-	s := Series{Endpoint: l.Endpoint, Name: l.Name, Type: l.Type, Labels: l.Labels, Bounds: l.Bounds}
+	s := Series{Endpoint: l.Endpoint, Name: l.Name, Type: l.Type, Labels: l.Labels, Bounds: l.Bounds, Help: l.Help}
 	d.Series = append(d.Series, s)
 	return s.validate()
 }

@@ -23,6 +23,7 @@ type Series struct {
 	Type     Type
 	Labels   map[string]string
 	Bounds   []string // upper bounds of the buckets of a histogram, the last is +Inf
+	Help     string   // what the server says that it is; "": nothing
 
 	answers []int32   // those in which the values changed, by their position at the endpoint
 	values  []float64 // width of them for each

@@ -46,7 +46,11 @@ func harnessError(e *measure.Error) *Error {
 	}
 	for _, f := range failures {
 		if f.category == e.Category && f.answered == (f.category == wire.Connection && e.Code != 0) && strings.HasPrefix(e.Message, f.begins) {
-			return &Error{Type: f.chain[0], Code: f.code, Message: e.Message, CauseChain: f.chain}
+			out := &Error{Type: f.chain[0], Code: f.code, Message: e.Message, CauseChain: f.chain}
+			if len(f.chain) > 1 {
+				out.Cause = e.Message
+			}
+			return out
 		}
 	}
 	return &Error{Type: string(e.Category), Message: e.Message} // the fault is on this side
@@ -57,8 +61,9 @@ type harnessFailure struct {
 	Code       int      `json:"code,omitempty"`
 	Type       string   `json:"type"`
 	Message    string   `json:"message"`
+	Cause      string   `json:"cause,omitempty"`
 	CauseChain []string `json:"cause_chain,omitempty"`
 }
 
 // harness returns the error to be written as the harness does.
-func (e *Error) harness() any { return &harnessFailure{e.Code, e.Type, e.Message, e.CauseChain} }
+func (e *Error) harness() any { return &harnessFailure{e.Code, e.Type, e.Message, e.Cause, e.CauseChain} }

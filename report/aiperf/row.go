@@ -49,7 +49,9 @@ type Error struct {
 	Code    int    `json:"code,omitempty"`
 	Message string `json:"message"`
 
-	CauseChain []string `json:"cause_chain,omitempty"` // names of exceptions, the type first; agentx alone writes none
+	// Of files of the harness: the text of the exception that led to this one, and the names of both and of those before.
+	Cause      string   `json:"cause,omitempty"`
+	CauseChain []string `json:"cause_chain,omitempty"`
 }
 
 // Agentx is what AIPerf's rows do not have.

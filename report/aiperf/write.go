@@ -152,7 +152,10 @@ func (w *writer) writeTable() error {
 
 // writeServer writes the metrics of the servers, if some were scraped.
 func (w *writer) writeServer() error {
-	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID}
+	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID, Harness: w.run.Harness()}
+	if o.Harness {
+		o.BenchmarkID = harnessID(o.BenchmarkID)
+	}
 	if w.Prefix != "" {
 		o.JSONName, o.CSVName = w.Prefix+"_server_metrics.json", w.Prefix+"_server_metrics.csv"
 	}

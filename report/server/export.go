@@ -93,12 +93,18 @@ func metricsOf(d *scrape.Data, phase span) map[string]metric {
 		list[name] = m
 	}
 	for _, m := range list {
-		slices.SortStableFunc(m.Series, func(a, b series) int {
-			return strings.Compare(a.Endpoint+"\n"+labelText(a.Labels), b.Endpoint+"\n"+labelText(b.Labels))
-		})
+		sortSeries(m.Series)
 	}
 	return list
 }
+
+// sortSeries sorts series by their pages and labels.
+func sortSeries[T interface{ key() string }](list []T) {
+	slices.SortStableFunc(list, func(a, b T) int { return strings.Compare(a.key(), b.key()) })
+}
+
+func (s series) key() string        { return s.Endpoint + "\n" + labelText(s.Labels) }
+func (s harnessSeries) key() string { return s.Endpoint + "\n" + labelText(s.Labels) }
 
 // nameOf returns the name of a series in the files: its own, with its type behind it where another type has that name already, such
 // as a counter x_total beside a gauge x.

@@ -36,6 +36,8 @@ type Options struct {
 	Version     string          // aiperf_version
 	BenchmarkID string          // benchmark_id
 	InputConfig json.RawMessage // input_config, a JSON object
+
+	Harness bool // as agentx-harness writes the files
 }
 
 // Validate returns an error that names the first field that cannot be used.
@@ -89,7 +91,12 @@ func Write(run *merge.Run, o Options) (Result, error) {
 	if o.Out == "" {
 		o.Out = run.Dir
 	}
-	return r, newExport(data, phases, o).write(o)
+	if o.Harness {
+		e := newHarnessExport(data, phases, o)
+		return r, write(o, e, "  ", "", e.csv())
+	}
+	e := newExport(data, phases, o)
+	return r, write(o, e, "", "\n", csvOf(e.Metrics))
 }
 
 // withDefaults returns the options with every default in its place, but Out.
@@ -98,18 +105,19 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// write writes the two files, each whole.
-func (e *export) write(o Options) error {
+// write writes the two files, each whole: a value as JSON with an indent and an end, and the text of a table.
+func write(o Options, e any, indent, end string, table []byte) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
 	if err := encoder.Encode(e); err != nil {
 		return fmt.Errorf("server metrics: %w", err)
 	}
-	if err := durable.WriteFile(filepath.Join(o.Out, o.JSONName), text.Bytes()); err != nil {
+	if err := durable.WriteFile(filepath.Join(o.Out, o.JSONName), append(bytes.TrimSuffix(text.Bytes(), []byte{'\n'}), end...)); err != nil {
 		return fmt.Errorf("server metrics: %w", err)
 	}
-	if err := durable.WriteFile(filepath.Join(o.Out, o.CSVName), csvOf(e.Metrics)); err != nil {
+	if err := durable.WriteFile(filepath.Join(o.Out, o.CSVName), table); err != nil {
 		return fmt.Errorf("server metrics: %w", err)
 	}
 	return nil

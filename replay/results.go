@@ -206,6 +206,6 @@ func (r *results) summary(f measure.Facts) *measure.Summary {
 	end := utc()
 	r.info.End, r.info.Facts = &end, &f
 	s := r.aggregate.Summary(r.info)
-	f.Valid, f.Reasons = s.Valid, s.Reasons
+	f.Valid, f.Reasons, f.Coverage = s.Valid, s.Reasons, s.Coverage
 	return &s
 }

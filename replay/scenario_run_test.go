@@ -121,6 +121,7 @@ func TestAValidRunUnderAgentX(t *testing.T) {
 			require.Equal(t, new(len(c.reasons) == 0), v.summary.Valid)
 			require.Equal(t, c.pin, v.summary.Run.Scenario.PinnedBy)
 			require.EqualValues(t, 900, v.summary.Coverage.Expected)
+			require.Equal(t, v.summary.Coverage.Required, v.results.info.Facts.Coverage.Required, "run.json has it for reports")
 			require.GreaterOrEqual(t, v.summary.PhaseDuration, 900.)
 			repository, commit, _ := v.summary.Run.Dataset.Hub()
 			require.Equal(t, c.repository, repository)

@@ -16,7 +16,7 @@ func TestWrongWordsNameTheNearest(t *testing.T) {
 		{"--preset x", "--preset x: want default, aiperf-0.13 or agentx-1.0.12"},
 		{"--warmup request=5", "--warmup request=5: want none, primers, requests=R or duration=D; did you mean requests=R?"},
 		{"--set Start=sample", "--set Start=sample: want zero or sampled; did you mean sampled?"},
-		{"--scenario inferencex", "--scenario inferencex: want inferencex-agentx-mvp"},
+		{"--scenario inferencex", "--scenario inferencex: want agentx or inferencex-agentx-mvp; did you mean inferencex-agentx-mvp?"},
 		{"--report aiprf", "--report aiprf: want html, aiperf, json, csv or parquet; did you mean aiperf?"},
 		{"--tokenizer o200k", "--tokenizer o200k: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub; did you mean o200k_base?"},
 		{"--start ''", `--start "": want zero or sampled`},

@@ -140,6 +140,7 @@ type Facts struct {
 	Cancelled        bool             `json:"cancelled"`            // something other than a bound or a deadlocked tree ended the run
 	Valid            *bool            `json:"valid"`                // as in the summary
 	Reasons          []string         `json:"reasons"`              // as in the summary
+	Coverage         *Coverage        `json:"coverage,omitempty"`   // as in the summary
 }
 
 // WholePhase returns the seconds of the profiling phase, Missing if it did not come to its end: the run was cancelled or killed.

@@ -91,6 +91,8 @@ func (v *Verdict) Join(o *Verdict) {
 }
 
 // Judge decides as the summary does, about a run that has facts.
-func (v *Verdict) Judge(info *RunInfo) (valid *bool, reasons []string) {
-	return judge(info, shareOf(v.overflows, v.ended+v.failed+v.overflows), v.latest.of(info, v.rules))
+func (v *Verdict) Judge(info *RunInfo) (valid *bool, reasons []string, coverage *Coverage) {
+	coverage = v.latest.of(info, v.rules)
+	valid, reasons = judge(info, shareOf(v.overflows, v.ended+v.failed+v.overflows), coverage)
+	return valid, reasons, coverage
 }

@@ -43,7 +43,7 @@ func (l *load) info() measure.RunInfo {
 		for _, p := range used[1:] {
 			verdict.Join(p.seen.verdict)
 		}
-		info.Facts.Valid, info.Facts.Reasons = verdict.Judge(&info)
+		info.Facts.Valid, info.Facts.Reasons, info.Facts.Coverage = verdict.Judge(&info)
 	}
 	return info
 }

@@ -134,7 +134,7 @@ func TestAValidRunUnderAgentX(t *testing.T) {
 
 // The shortest TraceIdleCap, which stands for 0, leaves a tree no idle time: every turn is sent when the one before is answered.
 //
-// Covers T-104.
+// Covers T-72.
 func TestNoIdleTime(t *testing.T) {
 	c := recorded(t, recording("gaps", call{at: 0, took: 1}, call{at: 100, took: 1}, call{at: 5000, took: 1}, call{at: 5001, took: 1}))
 	o := warming(t, c, preset.AgentX, Warmup{})

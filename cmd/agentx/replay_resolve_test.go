@@ -235,7 +235,7 @@ func TestOffArrives(t *testing.T) {
 
 // A TraceIdleCap of 0 is the shortest one, as in the harness; off is none.
 //
-// Covers T-104.
+// Covers T-72.
 func TestTraceIdleCapOfZero(t *testing.T) {
 	for text, want := range map[string]time.Duration{"0": 1, "0s": 1, "2ns": 2, "300": 300 * time.Second, "off": 0} {
 		require.Equal(t, want, optionsWith(t, "TraceIdleCap="+text).Limits.TraceIdle, text)

@@ -27,7 +27,7 @@ func TestDefaults(t *testing.T) {
 
 // The scenario of the harness draws nothing.
 //
-// Covers T-104.
+// Covers T-72.
 func TestDefaultsOfTheHarness(t *testing.T) {
 	defaults, err := AgentX().Defaults(iotest.ErrReader(assert.AnError))
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestDefaultsOfTheHarness(t *testing.T) {
 // The harness locks what the other scenario does, but for a cap of traces and bounds beside the duration. It plays one load, and
 // looks at its coverage.
 //
-// Covers T-104.
+// Covers T-72.
 func TestCheckOfTheHarness(t *testing.T) {
 	free := played()
 	free.CoverageGate, free.TraceIdleCap, free.Requests, free.Trees, free.Once, free.Until = true, time.Minute, 1, 1, true, true

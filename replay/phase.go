@@ -20,7 +20,6 @@ type phase struct {
 	recorder  recorder
 	oneToken  bool // every request asks for one token
 	handsOff  bool // the next phase takes up the trees as this one leaves them
-	goesOn    bool // another phase of the same name follows, unless this one fails
 
 	target PhaseTarget // of its period, where it is the first of that
 	news   *phaseNews  // of its period

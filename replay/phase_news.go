@@ -98,7 +98,7 @@ func (n *phaseNews) end(length time.Duration) {
 	n.step(PhaseOver, Progress{}, 0)
 }
 
-// look tells that sending is complete once it is, in a phase that is the last of its period, and at the end of a StatsInterval how far
+// look tells that sending is complete once it is, and at the end of a StatsInterval how far
 // the period has come.
 func (n *phaseNews) look(l *loop, now time.Duration, periodic bool) {
 	if n == nil {
@@ -107,7 +107,7 @@ func (n *phaseNews) look(l *loop, now time.Duration, periodic bool) {
 	p := l.progressAt(now)
 	target := n.news.Target.Requests
 	complete := l.deadlines.stopped || l.conductor.Stopped() || target > 0 && n.news.Requests+p.Requests >= target
-	if complete && !l.goesOn && !n.sent {
+	if complete && !n.sent {
 		n.sent = true
 		n.news.TimedOut = l.name == measure.ProfilingPhase && l.deadlines.duration > 0 && now >= l.deadlines.duration && !l.endedEarly()
 		n.step(PhaseSent, p, l.recordsFrom)

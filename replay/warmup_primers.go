@@ -28,7 +28,7 @@ func (w *warmup) prime(ctx context.Context) (stuck bool, err error) {
 			break
 		}
 		p := w.phase(source, conductor.Limits{SystemIdle: w.Limits.SystemIdle})
-		p.goesOn, p.target.Requests = w.Warmup.pressing(), n+w.Warmup.Requests*w.Concurrency
+		p.target.Requests = n + w.Warmup.Requests*w.Concurrency
 		if w.Warmup.Duration > 0 {
 			p.target.Requests = 0 // as many as fit
 		}

@@ -57,7 +57,7 @@ type rootSession struct {
 }
 
 func newPhaseNews(target PhaseTarget, tell func(PhaseNews), servers func() scrape.Now) *phaseNews {
-	return &phaseNews{news: PhaseNews{Target: target}, tell: tell, servers: servers, before: servers(), lanes: map[int]*rootSession{}}
+	return &phaseNews{news: PhaseNews{Target: target}, tell: tell, servers: servers, lanes: map[int]*rootSession{}}
 }
 
 // enter begins a phase of the period.
@@ -71,6 +71,7 @@ func (n *phaseNews) enter(name string) {
 		lane.goesOn = true
 	}
 	if begins {
+		n.before = n.servers()
 		n.step(PhaseBegun, Progress{}, 0)
 	}
 }
@@ -98,22 +99,19 @@ func (n *phaseNews) end(length time.Duration) {
 	n.step(PhaseOver, Progress{}, 0)
 }
 
-// look tells that sending is complete once it is, and at the end of a StatsInterval how far
-// the period has come.
+// look tells that sending is complete once it is, and at the end of a StatsInterval how far the period has come.
 func (n *phaseNews) look(l *loop, now time.Duration, periodic bool) {
 	if n == nil {
 		return
 	}
-	p := l.progressAt(now)
 	target := n.news.Target.Requests
-	complete := l.deadlines.stopped || l.conductor.Stopped() || target > 0 && n.news.Requests+p.Requests >= target
-	if complete && !n.sent {
+	if !n.sent && (l.deadlines.stopped || l.conductor.Stopped() || target > 0 && n.news.Requests+l.conductor.Counts().Sent >= target) {
 		n.sent = true
 		n.news.TimedOut = l.name == measure.ProfilingPhase && l.deadlines.duration > 0 && now >= l.deadlines.duration && !l.endedEarly()
-		n.step(PhaseSent, p, l.recordsFrom)
+		n.step(PhaseSent, l.progressAt(now), l.recordsFrom)
 	}
 	if periodic {
-		n.step(PhaseGoesOn, p, l.recordsFrom)
+		n.step(PhaseGoesOn, l.progressAt(now), l.recordsFrom)
 	}
 }
 

@@ -75,15 +75,18 @@ func (p *phase) conduct(lanes int, launch func(conductor.Dispatch) error, observ
 
 // playPhase plays a phase in the calling goroutine. The loop that it returns says how the phase ended.
 func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
-	origin := r.medium.now()
-	if n := len(r.periods); n == 0 || r.periods[n-1].name != p.name {
-		r.periods = append(r.periods, period{name: p.name, origin: origin, news: newPhaseNews(p.target, r.reporter.phase, r.scraping.now)})
+	begins := len(r.periods) == 0 || r.periods[len(r.periods)-1].name != p.name
+	if begins && r.together.meeting == nil { // else part 0 has, before any part began
+		r.scraping.begin(ctx, p.name)
+	}
+	origin := r.medium.now() // no send is late by what was waited for
+	if begins {
+		r.periods = append(r.periods, period{name: p.name, origin: origin, news: newPhaseNews(p.target, r.reporter.phase, r.scraping.said)})
 	}
 	current := &r.periods[len(r.periods)-1]
 	p.firstCredit, p.news = current.credits, current.news
 	clock, transport, end := r.medium.begin(ctx, p, origin, current.origin)
 	defer end()
-	r.scraping.mark()
 	o := r.Options
 	o.Progress, o.Notice, o.Period = r.reporter.report, r.reporter.notice, r.reporter.period
 	l := newLoop(o, p, clock, transport)

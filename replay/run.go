@@ -157,13 +157,18 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return p.reset(ctx)
 }
 
-// beginTogether waits until all parts of the load begin a phase. Before the first one the first part resets the caches.
+// beginTogether waits until all parts of the load begin a phase. When all can, and none sends, the first part reads the pages of metrics;
+// before the first phase it resets the caches, too.
 func (r *run) beginTogether(ctx context.Context, phase string) error {
-	var first func(context.Context) error
-	if len(r.periods) == 0 {
-		first = r.prepared.reset
-	}
-	err := r.together.begin(ctx, phase, first)
+	err := r.together.begin(ctx, phase, func(ctx context.Context) (err error) {
+		if len(r.periods) == 0 {
+			err = r.prepared.reset(ctx)
+		}
+		if err == nil {
+			r.scraping.begin(ctx, phase)
+		}
+		return err
+	})
 	r.results.info.Preparation = r.prepared.steps
 	return err
 }
@@ -245,7 +250,7 @@ func (r *run) open() (err error) {
 
 // start opens the transport. The clock of the run starts.
 func (r *run) start() (err error) {
-	r.epoch = r.together.now()
+	r.epoch = r.scraping.now(&r.together)
 	if r.servers, err = connect(r.URLs, r.wireOptions(r.epoch)); err != nil {
 		return errors.Join(err, r.results.closeRecords())
 	}

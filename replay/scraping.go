@@ -87,6 +87,7 @@ func distinctPages(pages []scrape.Page) (list []scrape.Page) {
 type scraping struct {
 	collector *scrape.Collector
 	warn      func(string)
+	began     time.Time // from which its clock counts
 }
 
 // startScraping begins to read the pages of metrics. What they say is in memory until open.
@@ -95,12 +96,22 @@ func (r *run) startScraping() error {
 	if r.Scrape.Off || r.Out == "" || len(pages) == 0 {
 		return nil
 	}
-	c, err := scrape.Start(scrape.Options{Pages: pages, Notice: r.reporter.notice})
+	began := time.Now()
+	c, err := scrape.Start(scrape.Options{Pages: pages, Notice: r.reporter.notice, Now: func() time.Time { return began.Add(time.Since(began)) }})
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	r.scraping = &scraping{c, r.reporter.warn}
+	r.scraping = &scraping{c, r.reporter.warn, began}
 	return nil
+}
+
+// now returns the time of the clock of the samples, which no step of the clock of the machine moves: a phase that begins after an answer
+// has a later instant than this. The clock of a load of several parts is its own.
+func (s *scraping) now(t *together) time.Time {
+	if s == nil || t.meeting != nil {
+		return t.now()
+	}
+	return s.began.Add(time.Since(s.began))
 }
 
 // firstScrape is how long a run waits for the first answers before its clock starts: what its servers have counted until then is the
@@ -121,15 +132,28 @@ func (s *scraping) open(path string) {
 	s.collector.Ready(firstScrape)
 }
 
-// mark reads every page now, because a phase begins or ends.
+// boundaryWait is how long a phase waits for the answers of its beginning.
+const boundaryWait = 2 * time.Second
+
+// begin reads every page because a phase begins, and waits for the answers: what the servers have counted until then is its reference.
+func (s *scraping) begin(ctx context.Context, phase string) {
+	if s == nil {
+		return
+	}
+	for _, url := range s.collector.Boundary(ctx, boundaryWait) {
+		s.warn(fmt.Sprintf("server metrics: %s: no answer before the first request of the phase %s: its counters count from the answer before that", url, phase))
+	}
+}
+
+// mark reads every page now, because a phase has ended.
 func (s *scraping) mark() {
 	if s != nil {
 		s.collector.Mark()
 	}
 }
 
-// now returns what the pages said last.
-func (s *scraping) now() scrape.Now {
+// said returns what the pages said last.
+func (s *scraping) said() scrape.Now {
 	if s == nil {
 		return scrape.Now{}
 	}

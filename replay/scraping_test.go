@@ -182,7 +182,7 @@ func TestPageThatTrickles(t *testing.T) {
 		})
 		require.NoError(t, err)
 		var said []string
-		s := &scraping{collector, func(text string) { said = append(said, text) }}
+		s := &scraping{collector: collector, warn: func(text string) { said = append(said, text) }}
 		s.open(filepath.Join(t.TempDir(), scrape.File))
 		m := s.end(t.Context(), true)
 		const why = "no whole answer within 1s, when the run ended"
@@ -237,7 +237,7 @@ func TestWhatARunWaitsFor(t *testing.T) {
 				Pages: []scrape.Page{{URL: "http://h/metrics"}}, Transport: func() http.RoundTripper { return slowPage{} },
 			})
 			require.NoError(t, err)
-			s := &scraping{collector, func(string) {}}
+			s := &scraping{collector: collector, warn: func(string) {}}
 			begin := time.Now()
 			s.open(filepath.Join(t.TempDir(), scrape.File))
 			assert.Equal(t, 500*time.Millisecond, time.Since(begin))
@@ -289,7 +289,7 @@ func TestWhenARunAsks(t *testing.T) {
 						collector, err := scrape.Start(scrape.Options{Pages: []scrape.Page{{URL: "http://h/metrics"}}, Transport: func() http.RoundTripper { return page }})
 						require.NoError(t, err)
 						collector.Ready(time.Second)
-						v.scraping = &scraping{collector, func(string) {}}
+						v.scraping = &scraping{collector: collector, warn: func(string) {}}
 						ctx, cancel := context.WithTimeout(t.Context(), test.cancel)
 						defer cancel()
 						play(ctx)
@@ -303,6 +303,76 @@ func TestWhenARunAsks(t *testing.T) {
 			if test.takes > 0 {
 				assert.Equal(t, 3, slices.IndexFunc(asked, func(at time.Duration) bool { return at > 0 }), "and when it ended")
 			}
+		})
+	}
+}
+
+// countingPage is a transport of a page with a counter of the requests that its server got. It answers after 60 ms with what it was then.
+type countingPage struct {
+	got, told atomic.Int64 // the counter; what the latest answer has
+	hangs     atomic.Bool  // there is no answer any more
+}
+
+func (p *countingPage) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := p.got.Load()
+	if p.hangs.Load() {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	time.Sleep(60 * time.Millisecond)
+	p.told.Store(n)
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(fmt.Sprintf("requests_total %d\n", n))), Request: r}, nil
+}
+
+// TestPhasesWaitForTheirReference plays a warmup and a phase beside a page that counts requests: when the first of a phase is sent, the page
+// has told of all before it. A page that does not answer keeps a phase for two seconds, and the run warns.
+//
+// Covers T-59.
+func TestPhasesWaitForTheirReference(t *testing.T) {
+	for name, hangs := range map[string]bool{"answers": false, "hangs": true} {
+		t.Run(name, func(t *testing.T) {
+			o := optionsFor(t, cachetest.Demo(t), unreachable)
+			o.Start.Sampled, o.Warmup.Primers, o.Requests = true, true, 12
+			page, warmed, taken := &countingPage{}, int64(0), time.Duration(0)
+			var said []string
+			script := func(s sentTurn) answerTo {
+				synctest.Wait()
+				n := page.got.Add(1)
+				if s.name == measure.WarmupPhase {
+					warmed = n
+					page.hangs.Store(hangs)
+				} else if n == warmed+1 && !hangs {
+					assert.Equal(t, warmed, page.told.Load(), "the reference of profiling")
+				}
+				return answerTo{takes: time.Second}
+			}
+			_, err := virtually(t, o, script, func(v *virtualRun) {
+				v.around = func(play func(context.Context)) {
+					synctest.Test(t, func(t *testing.T) {
+						collector, err := scrape.Start(scrape.Options{Pages: []scrape.Page{{URL: "http://h/metrics"}}, Transport: func() http.RoundTripper { return page }})
+						require.NoError(t, err)
+						collector.Ready(time.Second)
+						v.scraping = &scraping{collector: collector, warn: func(text string) { said = append(said, text) }}
+						begin := time.Now()
+						play(t.Context())
+						v.sampler.close()
+						taken = time.Since(begin) - scrape.Tail
+					})
+				}
+			})
+			require.NoError(t, err)
+			require.Positive(t, warmed)
+			if hangs {
+				assert.Equal(t, 60*time.Millisecond+boundaryWait, taken)
+				assert.Equal(t, []string{
+					"server metrics: http://h/metrics: no answer before the first request of the phase profiling: its counters count from the answer before that",
+					"server metrics: http://h/metrics: no whole answer within 4s, when the run ended",
+				}, said)
+				return
+			}
+			assert.Contains(t, []time.Duration{120 * time.Millisecond, 180 * time.Millisecond}, taken, "the warmup; what its end asks for, if that has begun; profiling")
+			assert.Equal(t, warmed+12, page.told.Load(), "when profiling has ended")
+			assert.Empty(t, said)
 		})
 	}
 }

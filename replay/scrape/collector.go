@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Collector reads pages of metrics until it is closed. Its methods may be called by several goroutines, and none but Ready,
+// Collector reads pages of metrics until it is closed. Its methods may be called by several goroutines, and none but Ready, Boundary,
 // Linger and Close waits for anything.
 type Collector struct {
 	log    log
@@ -83,14 +83,40 @@ func (c *Collector) Ready(atMost time.Duration) {
 	}
 }
 
-// Mark asks every page now, because a phase begins or ends. A page that is being asked is asked again as soon as it has answered.
+// Mark asks every page now, because a phase ends. A page that is being asked is asked again as soon as it has answered.
 func (c *Collector) Mark() {
 	for _, p := range c.pages {
+		p.askNow()
+	}
+}
+
+// Boundary asks every page as Mark does, and waits for the answers of these requests, for a time at most or until ctx ends. It returns
+// the URLs of the pages that have not answered, without user, password and query: none if ctx has ended, and none of those that are left
+// alone.
+func (c *Collector) Boundary(ctx context.Context, atMost time.Duration) (silent []string) {
+	late, cancel := context.WithTimeout(context.Background(), atMost)
+	defer cancel()
+	next := make([]<-chan bool, len(c.pages))
+	for k, p := range c.pages {
+		next[k] = p.next()
+	}
+	for k, p := range c.pages {
+		answered, asked := false, true
 		select {
-		case p.mark <- struct{}{}:
-		default: // one is waiting
+		case answered, asked = <-next[k]:
+		case <-ctx.Done():
+			return nil
+		case <-late.Done():
+			select {
+			case answered, asked = <-next[k]: // before that
+			default:
+			}
+		}
+		if asked && !answered {
+			silent = append(silent, p.seen.URL)
 		}
 	}
+	return silent
 }
 
 // Linger waits for a time, or until ctx ends, while the pages are asked on. If no page has ever answered it does not wait.
@@ -129,12 +155,14 @@ type page struct {
 	log     *log
 	now     func() time.Time
 	notice  func(string)
-	mark    chan struct{} // a phase begins or ends
+	mark    chan struct{} // it is to be asked now
 	series  map[string]*known
 	last    int64 // wall clock of the latest answer
 
-	mu   sync.Mutex
-	seen PageFacts
+	mu      sync.Mutex
+	seen    PageFacts
+	waiting []chan bool // that the next request is over, and whether it was answered
+	over    bool        // no request comes any more
 }
 
 func newPage(number int, p Page, o Options, l *log) *page {
@@ -150,9 +178,44 @@ func (p *page) facts() PageFacts {
 	return p.seen
 }
 
+// askNow has the page asked as soon as no request runs.
+func (p *page) askNow() {
+	select {
+	case p.mark <- struct{}{}:
+	default: // one is waiting
+	}
+}
+
+// next has the page asked, and returns what gets whether that request was answered. It is closed if no request comes any more.
+func (p *page) next() <-chan bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	answered := make(chan bool, 1)
+	if p.over {
+		close(answered)
+		return answered
+	}
+	p.waiting = append(p.waiting, answered)
+	p.askNow()
+	return answered
+}
+
+// takeWaiting returns what waits for the request that begins, or with over set for one that does not come.
+func (p *page) takeWaiting(over bool) (list []chan bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list, p.waiting, p.over = p.waiting, nil, over
+	return list
+}
+
 // run asks until ctx ends. begun is called after the first request.
 func (p *page) run(ctx context.Context, begun func()) {
 	defer p.fetcher.close()
+	defer func() {
+		for _, w := range p.takeWaiting(true) {
+			close(w)
+		}
+	}()
 	start := time.Now()
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -196,8 +259,18 @@ func (p *page) count(change func(*PageFacts)) {
 	change(&p.seen)
 }
 
-// ask asks once, and notes the answer or the failure.
+// ask asks once, and tells what waits for that.
 func (p *page) ask(ctx context.Context) (answered bool) {
+	waiting := p.takeWaiting(false)
+	answered = p.fetch(ctx)
+	for _, w := range waiting {
+		w <- answered
+	}
+	return answered
+}
+
+// fetch asks once, and notes the answer or the failure.
+func (p *page) fetch(ctx context.Context) (answered bool) {
 	begin := time.Now()
 	text, err := p.fetcher.get(ctx)
 	took, at := time.Since(begin), p.now().UnixNano()

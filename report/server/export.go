@@ -50,11 +50,11 @@ type series struct {
 func newExport(d *scrape.Data, phases map[string]span, o Options) *export {
 	e := &export{
 		Version: o.Version, BenchmarkID: o.BenchmarkID, InputConfig: o.InputConfig,
-		Metrics: metricsOf(d, phases[measure.ProfilingPhase]), Warmup: map[string]metric{},
+		Metrics: metricsOf(d, phases, measure.ProfilingPhase), Warmup: map[string]metric{},
 		Summary: summary{Configured: []string{}, Successful: []string{}, Endpoints: map[string]endpointInfo{}, Phases: phases},
 	}
-	if warmup, ok := phases[measure.WarmupPhase]; ok {
-		e.Warmup = metricsOf(d, warmup)
+	if _, ok := phases[measure.WarmupPhase]; ok {
+		e.Warmup = metricsOf(d, phases, measure.WarmupPhase)
 	}
 	profiling := phases[measure.ProfilingPhase]
 	e.Summary.Start, e.Summary.End = time.Unix(0, profiling.Start).UTC(), time.Unix(0, profiling.End).UTC()
@@ -70,12 +70,12 @@ func newExport(d *scrape.Data, phases map[string]span, o Options) *export {
 }
 
 // metricsOf returns what every series did in a phase, by name. A series of which nothing is known there is left out.
-func metricsOf(d *scrape.Data, phase span) map[string]metric {
-	list := map[string]metric{}
+func metricsOf(d *scrape.Data, phases map[string]span, name string) map[string]metric {
+	list, phase, next := map[string]metric{}, phases[name], nextAfter(phases, name)
 	for k := range d.Series {
 		s := &d.Series[k]
-		values := samplesOf(d, s)
-		over, ok := values.over(s.Type, s.Bounds, phase, true)
+		values, until := samplesOf(d, s), closing(d.Endpoints[s.Endpoint].Answers, phase, next)
+		over, ok := values.over(s.Type, s.Bounds, phase, until)
 		if !ok {
 			continue
 		}
@@ -88,7 +88,7 @@ func metricsOf(d *scrape.Data, phase span) map[string]metric {
 		}
 		m.Series = append(m.Series, series{
 			Endpoint: d.Endpoints[s.Endpoint].URL, Labels: labels, Stats: over,
-			Slices: values.slicesOf(s.Type, s.Bounds, phase, sliceLength.Nanoseconds()),
+			Slices: values.slicesOf(s.Type, s.Bounds, phase, until, sliceLength.Nanoseconds()),
 		})
 		list[name] = m
 	}
@@ -105,6 +105,18 @@ func sortSeries[T interface{ key() string }](list []T) {
 
 func (s series) key() string        { return s.Endpoint + "\n" + labelText(s.Labels) }
 func (s harnessSeries) key() string { return s.Endpoint + "\n" + labelText(s.Labels) }
+
+// nextAfter returns when the phase after another begins, or when the tail of the run is over.
+func nextAfter(phases map[string]span, name string) int64 {
+	end := phases[name].End
+	next := end + scrape.Tail.Nanoseconds()
+	for other, p := range phases {
+		if other != name && p.Start >= end {
+			next = min(next, p.Start)
+		}
+	}
+	return next
+}
 
 // nameOf returns the name of a series in the files: its own, with its type behind it where another type has that name already, such
 // as a counter x_total beside a gauge x.

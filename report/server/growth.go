@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/agentx/agentx/replay/scrape"
 )
 
 // samples are the values of one series over time, in the order of the instants. The values of a counter stand behind one another
@@ -15,6 +17,20 @@ type samples struct {
 
 	// born: the server answered before the first sample, and did not show the series then. Its value was 0 there.
 	born bool
+}
+
+// closing returns the instant up to which counters count in a phase that has an end: that of the first answer of a page that was asked
+// for at or after the end, and has come by the next phase or, without one, in the tail of the run. Without such an answer it is the end.
+func closing(answers []scrape.Answer, phase span, next int64) int64 {
+	for _, a := range answers {
+		if a.At > next {
+			break
+		}
+		if a.At-a.Took >= phase.End {
+			return a.At
+		}
+	}
+	return phase.End
 }
 
 func (s *samples) row(k int) []float64 { return s.values[k*s.width : (k+1)*s.width] }

@@ -108,13 +108,13 @@ func newHarnessExport(d *scrape.Data, phases map[string]span, o Options) *harnes
 	profiling := phases[measure.ProfilingPhase]
 	e := &harnessExport{
 		Schema: harnessSchema, Version: o.Version, BenchmarkID: o.BenchmarkID, Phase: measure.ProfilingPhase, InputConfig: o.InputConfig,
-		Metrics: harnessMetrics(d, profiling), Summary: harnessSummary{
+		Metrics: harnessMetrics(d, phases, measure.ProfilingPhase), Summary: harnessSummary{
 			Configured: ours.Summary.Configured, Successful: ours.Summary.Successful, Phases: phases, Endpoints: map[string]harnessEndpoint{},
 			Start: localText(profiling.Start), End: localText(profiling.End),
 		},
 	}
-	if warmup, ok := phases[measure.WarmupPhase]; ok {
-		e.Warmup = harnessMetrics(d, warmup)
+	if _, ok := phases[measure.WarmupPhase]; ok {
+		e.Warmup = harnessMetrics(d, phases, measure.WarmupPhase)
 	}
 	for k := range d.Endpoints {
 		if one := &d.Endpoints[k]; len(one.Answers) > 0 {
@@ -155,15 +155,15 @@ func medianUpdate(e *scrape.Endpoint) *float64 {
 }
 
 // harnessMetrics returns what every series did in a phase, by name. The harness has no summaries.
-func harnessMetrics(d *scrape.Data, phase span) map[string]*harnessMetric {
-	list := map[string]*harnessMetric{}
+func harnessMetrics(d *scrape.Data, phases map[string]span, name string) map[string]*harnessMetric {
+	list, phase, next := map[string]*harnessMetric{}, phases[name], nextAfter(phases, name)
 	for k := range d.Series {
 		s := &d.Series[k]
 		if s.Type == scrape.Summary {
 			continue
 		}
-		values := samplesOf(d, s)
-		over, ok := values.over(s.Type, s.Bounds, phase, true)
+		values, until := samplesOf(d, s), closing(d.Endpoints[s.Endpoint].Answers, phase, next)
+		over, ok := values.over(s.Type, s.Bounds, phase, until)
 		if !ok {
 			continue
 		}
@@ -175,7 +175,7 @@ func harnessMetrics(d *scrape.Data, phase span) map[string]*harnessMetric {
 		if m.Type != s.Type {
 			continue // a name has one type
 		}
-		slices := values.slicesOf(s.Type, s.Bounds, phase, sliceLength.Nanoseconds())
+		slices := values.slicesOf(s.Type, s.Bounds, phase, until, sliceLength.Nanoseconds())
 		one := harnessSeries{Endpoint: d.Endpoints[s.Endpoint].URL, Labels: s.Labels}
 		one.Stats = values.harnessStats(s, over, slices, phase, &d.Endpoints[s.Endpoint])
 		for _, b := range over.Buckets {

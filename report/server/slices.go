@@ -62,14 +62,17 @@ func (b buckets) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// over returns what a series did in a span; ok is false if nothing is known of it there. The end belongs to the span of a gauge if
-// closed is set.
-func (s *samples) over(t scrape.Type, bounds []string, in span, closed bool) (out stats, ok bool) {
+// inside says that a span ends inside of a phase.
+const inside = -1
+
+// over returns what a series did in a span; ok is false if nothing is known of it there. A span that ends a phase has its end in it, if
+// the series is a gauge; another grows until closing. Else closing is inside.
+func (s *samples) over(t scrape.Type, bounds []string, in span, closing int64) (out stats, ok bool) {
 	if t == scrape.Gauge {
-		g, ok := s.statistics(in.Start, in.End, closed)
+		g, ok := s.statistics(in.Start, in.End, closing != inside)
 		return stats{Avg: number(g.avg), Min: number(g.min), Max: number(g.max)}, ok
 	}
-	grown, ok := s.growth(in.Start, in.End)
+	grown, ok := s.growth(in.Start, max(in.End, closing))
 	switch {
 	case !ok:
 		return stats{}, false
@@ -96,15 +99,18 @@ func rate(total float64, in span) *report.Number {
 
 // slicesOf cuts a phase into slices of a length, the last of which may be shorter, and returns those in which something is known of
 // the series.
-func (s *samples) slicesOf(t scrape.Type, bounds []string, phase span, length int64) (list []slice) {
+func (s *samples) slicesOf(t scrape.Type, bounds []string, phase span, closing, length int64) (list []slice) {
 	for start := phase.Start; start < phase.End; start += length {
 		one := slice{span: span{start, start + length}}
 		if one.End > phase.End {
 			complete := false
 			one.End, one.Complete = phase.End, &complete
 		}
-		var ok bool
-		if one.stats, ok = s.over(t, bounds, one.span, one.End == phase.End); ok {
+		until, ok := int64(inside), false
+		if one.End == phase.End {
+			until = closing
+		}
+		if one.stats, ok = s.over(t, bounds, one.span, until); ok {
 			list = append(list, one)
 		}
 	}

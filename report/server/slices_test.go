@@ -35,12 +35,12 @@ func TestSlicesOfVectors(t *testing.T) {
 			s.at, s.values = append(s.at, at), append(s.values, v)
 		}
 		phase := span{in.Start, in.End}
-		over, ok := s.over(in.Type, nil, phase, true)
+		over, ok := s.over(in.Type, nil, phase, phase.End)
 		require.True(t, ok)
 		got := struct {
 			stats
 			Slices []slice `json:"timeslices"`
-		}{over, s.slicesOf(in.Type, nil, phase, in.Slice)}
+		}{over, s.slicesOf(in.Type, nil, phase, phase.End, in.Slice)}
 		if in.Type == scrape.Gauge { // the vector has its slices alone
 			got.stats = stats{}
 		}
@@ -55,7 +55,7 @@ func TestSlicesOfVectors(t *testing.T) {
 // TestIntegersStayIntegers writes bounds and counts digit by digit: nanoseconds since 1970 do not fit a float64.
 func TestIntegersStayIntegers(t *testing.T) {
 	s := samples{at: []int64{1700000000000000001, 1700000000311000123}, values: []float64{5, 9007199254740997}, width: 1}
-	text, err := json.Marshal(s.slicesOf(scrape.Counter, nil, span{1700000000000000001, 1700000000311000125}, 1e9))
+	text, err := json.Marshal(s.slicesOf(scrape.Counter, nil, span{1700000000000000001, 1700000000311000125}, 1700000000311000125, 1e9))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"start_ns":1700000000000000001,"end_ns":1700000000311000125,"is_complete":false,"total":9007199254740991`)
 }
@@ -119,14 +119,14 @@ func TestHistogramRestarts(t *testing.T) {
 		12, 7, 5, 12,
 		3, 1.5, 2, 3,
 	}}
-	got, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{1, 3}, true)
+	got, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{1, 3}, 3)
 	require.True(t, ok)
 	text, err := json.Marshal(got)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"count":5,"sum":3.5,"avg":0.7,"buckets":{"0.5":3,"+Inf":5}}`, string(text))
 	assert.Contains(t, string(text), `{"0.5":3,"+Inf":5}`, "in the order of the bounds")
 
-	none, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{3, 9}, true)
+	none, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{3, 9}, 9)
 	require.True(t, ok)
 	text, err = json.Marshal(none)
 	require.NoError(t, err)
@@ -136,12 +136,12 @@ func TestHistogramRestarts(t *testing.T) {
 // TestNoNumberIsInfinite leaves out what no JSON number is.
 func TestNoNumberIsInfinite(t *testing.T) {
 	s := samples{at: []int64{1, 2}, width: 1, values: []float64{-math.MaxFloat64, math.MaxFloat64}}
-	_, ok := s.over(scrape.Counter, nil, span{1, 2}, true)
+	_, ok := s.over(scrape.Counter, nil, span{1, 2}, 2)
 	assert.False(t, ok)
-	_, ok = (&samples{at: []int64{1, 2}, width: 1, values: []float64{math.MaxFloat64, math.MaxFloat64}}).over(scrape.Gauge, nil, span{1, 2}, true)
+	_, ok = (&samples{at: []int64{1, 2}, width: 1, values: []float64{math.MaxFloat64, math.MaxFloat64}}).over(scrape.Gauge, nil, span{1, 2}, 2)
 	assert.False(t, ok)
 	tiny := samples{at: []int64{1, 2}, width: 2, values: []float64{0, 0, math.SmallestNonzeroFloat64, math.MaxFloat64}}
-	got, ok := tiny.over(scrape.Summary, nil, span{1, 2}, true)
+	got, ok := tiny.over(scrape.Summary, nil, span{1, 2}, 2)
 	require.True(t, ok)
 	assert.Nil(t, got.Avg)
 }

@@ -60,6 +60,48 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
+// TestPhasesCountTheirRequests counts what a page counts between the answers at the bounds of phases, which take 60 ms: 14 requests in the
+// warmup, 12 in profiling. The second page has no answer behind the phases in time: of those that came in their time the last counts.
+//
+// Covers T-59.
+func TestPhasesCountTheirRequests(t *testing.T) {
+	const bounds = `{"endpoint":0,"url":"http://a/metrics"}
+{"endpoint":1,"url":"http://b/metrics"}
+{"series":0,"endpoint":0,"name":"requests","type":"counter","labels":{}}
+{"series":1,"endpoint":1,"name":"requests","type":"counter","labels":{}}
+{"endpoint":0,"at":1699999999900000000,"took":60000000,"values":[[0,0]]}
+{"endpoint":1,"at":1699999999900000000,"took":60000000,"values":[[1,0]]}
+{"endpoint":0,"at":1700000000900000000,"took":60000000,"values":[[0,10]]}
+{"endpoint":1,"at":1700000000990000000,"took":60000000,"values":[[1,13]]}
+{"endpoint":0,"at":1700000001010000000,"took":60000000,"values":[[0,13]]}
+{"endpoint":0,"at":1700000001060000000,"took":60000000,"values":[[0,14]]}
+{"endpoint":1,"at":1700000001070000000,"took":60000000,"values":[[1,15]]}
+{"endpoint":0,"at":1700000002400000000,"took":60000000,"values":[[0,20]]}
+{"endpoint":0,"at":1700000002560000000,"took":60000000,"values":[[0,26]]}
+{"endpoint":0,"at":1700000002900000000,"took":60000000,"values":[[0,99]]}
+{"endpoint":1,"at":1700000004500000001,"took":60000000,"values":[[1,99]]}
+`
+	dir, info := writeScraped(t, bounds), runOf()
+	info.Phases[1].Start = info.Phases[0].Start.Add(1060 * time.Millisecond) // the warmup ends 60 ms before
+	info.Phases[1].Duration = 1.44
+	d, err := scrape.ReadFile(filepath.Join(dir, scrape.File))
+	require.NoError(t, err)
+	phases, err := phasesOf(info)
+	require.NoError(t, err)
+	e := newExport(d, phases, Options{})
+	for k, want := range [][2]int64{{14, 12}, {13, 2}} {
+		for n, metrics := range []map[string]metric{e.Warmup, e.Metrics} {
+			s := metrics["requests"].Series[k]
+			assert.Equal(t, want[n], s.Stats.Total.Int64(), "page %d, phase %d", k, n)
+			sum := int64(0)
+			for _, slice := range s.Slices {
+				sum += slice.Total.Int64()
+			}
+			assert.Equal(t, want[n], sum)
+		}
+	}
+}
+
 // TestWrite writes both files of a run, the warmup apart.
 //
 // Covers T-59.

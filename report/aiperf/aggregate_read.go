@@ -43,17 +43,20 @@ func ReadAggregate(data []byte) (*Aggregate, error) {
 	text := func(key string) string { return strings.Trim(string(top[key]), `"`) }
 	a.Schema, a.Version, a.Start, a.End = text("schema_version"), text("aiperf_version"), text("start_time"), text("end_time")
 	a.Cancelled = text("was_cancelled") == "true"
-	for key, to := range map[string]*report.Table{"warmup_metrics": &a.Warmup, "cooldown_metrics": &a.Cooldown, "steady_metrics": &a.Steady} {
-		var below map[string]json.RawMessage
-		if json.Unmarshal(top[key], &below) == nil {
-			*to = readTable(below)
-		}
-	}
 	var metadata struct {
-		Valid   *bool    `json:"submission_valid"`
-		Reasons []string `json:"submission_invalid_reasons"`
+		Valid   *bool                      `json:"submission_valid"`
+		Reasons []string                   `json:"submission_invalid_reasons"`
+		Agentx  map[string]json.RawMessage `json:"agentx"` // has tables where they stand nowhere else
 	}
 	_ = json.Unmarshal(top["metadata"], &metadata) // absent in old files
+	for key, to := range map[string]*report.Table{"warmup_metrics": &a.Warmup, "cooldown_metrics": &a.Cooldown, "steady_metrics": &a.Steady} {
+		for _, members := range []map[string]json.RawMessage{metadata.Agentx, top} {
+			var below map[string]json.RawMessage
+			if json.Unmarshal(members[key], &below) == nil {
+				*to = readTable(below)
+			}
+		}
+	}
 	var others []string
 	_ = json.Unmarshal(top["runtime_submission_invalid_reasons"], &others)
 	a.Valid, a.Reasons = metadata.Valid, metadata.Reasons

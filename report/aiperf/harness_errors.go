@@ -66,4 +66,6 @@ type harnessFailure struct {
 }
 
 // harness returns the error to be written as the harness does.
-func (e *Error) harness() any { return &harnessFailure{e.Code, e.Type, e.Message, e.Cause, e.CauseChain} }
+func (e *Error) harness() any {
+	return &harnessFailure{e.Code, e.Type, e.Message, e.Cause, e.CauseChain}
+}

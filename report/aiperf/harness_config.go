@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
@@ -242,8 +243,12 @@ func (o *object) addWarmup(warmup string) {
 			o.add("warmup_requests_per_lane", n)
 		}
 	case "duration":
-		if f, err := strconv.ParseFloat(strings.TrimSuffix(value, "s"), 64); err == nil {
-			o.add("agentic_cache_warmup_duration", report.Float(f))
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			d, err = time.ParseDuration(value + "s") // a number of seconds
+		}
+		if err == nil {
+			o.add("agentic_cache_warmup_duration", report.Float(d.Seconds()))
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (t *tableBuilder) curves() error {
 	stats := t.newCurveStats(fewKeys)
 	list := sortedBySent(t.present)
 	for more := t.to > t.from; more; {
-		err := sweep(list, t.chunks, t.from, t.to, func(from, to int64, at *levels) {
+		err := sweep(list, &t.run.rules, t.chunks, t.from, t.to, func(from, to int64, at *levels) {
 			for _, c := range stats {
 				c.add(from, to, at)
 			}

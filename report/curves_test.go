@@ -44,7 +44,7 @@ func TestVectorsSweep(t *testing.T) {
 		curve.second, curve.while = "active_concurrency", concurrency
 		stats := &curveStats{curve: curve, ranking: newRanking(fewKeys), more: true}
 		var segments [][2]int64
-		require.NoError(t, sweep(sortedBySent([]*rows{of}), b.chunks, in.Window[0], in.Window[1], func(from, to int64, at *levels) {
+		require.NoError(t, sweep(sortedBySent([]*rows{of}), &run.rules, b.chunks, in.Window[0], in.Window[1], func(from, to int64, at *levels) {
 			stats.add(from, to, at)
 			segments = append(segments, [2]int64{int64(at[concurrency]), to - from})
 		}))
@@ -100,7 +100,8 @@ func randomRecords(t *rapid.T) (list []measure.Record) {
 }
 
 // slowLevels computes all curves at one time from the definitions: it looks at every request anew.
-func slowLevels(list []measure.Record, x float64) (v levels) {
+func slowLevels(list []measure.Record, rules measure.Rules, x float64) (v levels) {
+	even := 0.0
 	for _, r := range list {
 		s, e, first := r.Sent*1e9, r.End*1e9, r.FirstToken*1e9
 		if x < s || x >= e {
@@ -126,9 +127,13 @@ func slowLevels(list []measure.Record, x float64) (v levels) {
 		if !ok || inPrefill {
 			continue
 		}
+		even += float64(max(0, osl-1)) * 1e9 / (e - first)
 		slowChunks(&r, osl, x, &v)
 	}
 	v[totalRate] = v[prefillRate] + v[decodeRate]
+	if rules.EvenTotal {
+		v[totalRate] = v[prefillRate] + even
+	}
 	if v[prefillConcurrency] > 0 {
 		v[prefillRatePerUser] = v[prefillRate] / v[prefillConcurrency]
 	}
@@ -241,7 +246,7 @@ func TestCurvesAgainstDefinitions(t *testing.T) {
 		}
 		var stretches []stretch
 		for x := from; x < to; x++ { // nothing happens between whole nanoseconds
-			stretches = append(stretches, stretch{x, x + 1, slowLevels(list, float64(x)+0.5)})
+			stretches = append(stretches, stretch{x, x + 1, slowLevels(list, run.rules, float64(x)+0.5)})
 		}
 		known := needs{}
 		for _, r := range list {
@@ -337,6 +342,16 @@ func TestFlowOverGaps(t *testing.T) {
 	for _, name := range preset.Names {
 		h := compute(t, infoOf(name, 1), r).Headline
 		requireStats(t, h, "active_decode_throughput", map[string]float64{"p50": 1000 / 97.0, "max": 1000})
+	}
+}
+
+// In the curve of the total the output tokens of a request come evenly until its end, under the presets whose tools have it so.
+func TestTotalCurve(t *testing.T) {
+	r := success(0, 110*ms, 10, 5, 10*ms, 11*ms, 12*ms, 13*ms, 110*ms)
+	for name, p50 := range map[string]float64{preset.Default: 1000 / 97.0, preset.AIPerf: 40, preset.AgentX: 40} {
+		h := compute(t, infoOf(name, 0.11), r).Headline
+		requireStats(t, h, "effective_total_throughput", map[string]float64{"avg": 14 / 0.11, "p50": p50, "max": 1000})
+		requireStats(t, h, "effective_decode_throughput", map[string]float64{"avg": 4 / 0.11, "max": 1000})
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *slicer) curves(tables []*tableBuilder) error {
 		stats = h.newCurveStats(math.MaxInt)
 	}
 	k := 0
-	err := sweep(s.list, h.chunks, s.from, s.to, func(from, to int64, at *levels) {
+	err := sweep(s.list, &h.run.rules, h.chunks, s.from, s.to, func(from, to int64, at *levels) {
 		for k < len(tables) && from < to {
 			t := tables[k]
 			if cut := min(to, t.to); max(from, t.from) < cut {

@@ -94,7 +94,7 @@ func TestSlicesAgainstDefinitions(t *testing.T) {
 			require.EqualValues(rt, slicesWith[first], value(rt, s.Table, "completed_request_count", "avg"))
 			var stretches []stretch
 			for x := first; x < min(first+length, to); x++ {
-				stretches = append(stretches, stretch{x, x + 1, slowLevels(list, float64(x)+0.5)})
+				stretches = append(stretches, stretch{x, x + 1, slowLevels(list, run.rules, float64(x)+0.5)})
 			}
 			for _, c := range curveBlocks {
 				left := res.Headline.Find(c.tag) == nil // no tokens are known in the whole run

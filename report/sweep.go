@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -26,8 +27,8 @@ type levels [curveCount]float64
 
 // sweep goes through the requests in the order of time and calls visit for every stretch, from one instant up to the next, in which
 // no curve changes. It holds the requests in flight alone. Stretches cover the time from `from` to `to`.
-func sweep(list []*row, chunks *chunkFile, from, to int64, visit func(from, to int64, at *levels)) error {
-	s := sweeper{chunks: chunks}
+func sweep(list []*row, rules *measure.Rules, chunks *chunkFile, from, to int64, visit func(from, to int64, at *levels)) error {
+	s := sweeper{rules: rules, chunks: chunks}
 	now := from
 	for next := 0; ; {
 		at := to
@@ -65,6 +66,7 @@ func sortedBySent(sets []*rows) (list []*row) {
 
 // sweeper is a sweep at one instant.
 type sweeper struct {
+	rules  *measure.Rules
 	chunks *chunkFile
 
 	heap []*openRequest // the request with the earliest next step first
@@ -72,6 +74,7 @@ type sweeper struct {
 
 	inFlight, prefilling, decoding int
 	prefill, decode, tokens        sum
+	even                           sum // the rate of output with Rules.EvenTotal
 }
 
 // openRequest is a request in flight.
@@ -83,6 +86,7 @@ type openRequest struct {
 	stage  stage   // that it is in
 	rate   float64 // of decoding, now
 	input  float64 // rate of prefilling
+	even   float64 // rate of decoding, if it were even
 	tokens float64 // that it holds
 }
 
@@ -145,6 +149,8 @@ func (s *sweeper) step() {
 		s.decoding++
 		s.prefill.add(-q.input)
 		q.input = 0
+		q.even = evenRate(q.row)
+		s.even.add(q.even)
 	}
 	for ; q.next < len(q.steps) && q.steps[q.next].at <= at; q.next++ {
 		step := q.steps[q.next]
@@ -171,6 +177,7 @@ func (s *sweeper) close(q *openRequest) {
 	}
 	s.prefill.add(-q.input)
 	s.decode.add(-q.rate)
+	s.even.add(-q.even)
 	s.tokens.add(-q.tokens)
 	last := len(s.heap) - 1
 	s.heap[0] = s.heap[last]
@@ -181,12 +188,24 @@ func (s *sweeper) close(q *openRequest) {
 
 func (s *sweeper) levels() levels {
 	prefill, decode := s.prefill.value(s.prefilling), s.decode.value(s.decoding)
+	total := prefill + decode
+	if s.rules.EvenTotal {
+		total = prefill + s.even.value(s.decoding)
+	}
 	return levels{
 		concurrency: float64(s.inFlight), prefillConcurrency: float64(s.prefilling), decodeConcurrency: float64(s.decoding),
-		prefillRate: prefill, decodeRate: decode, totalRate: prefill + decode,
+		prefillRate: prefill, decodeRate: decode, totalRate: total,
 		prefillRatePerUser: perRequest(prefill, s.prefilling), decodeRatePerUser: perRequest(decode, s.decoding),
 		tokensInFlight: s.tokens.value(s.inFlight),
 	}
+}
+
+// evenRate returns the rate at which the tokens after the first come, if they come evenly from then on until the end.
+func evenRate(r *row) float64 {
+	if r.failed || r.osl() == unknown || r.end <= r.firstToken {
+		return 0
+	}
+	return float64(max(0, r.osl()-1)) * 1e9 / float64(r.end-r.firstToken)
 }
 
 func perRequest(rate float64, n int) float64 {
@@ -228,7 +247,7 @@ func (s *sweeper) down(k int) {
 }
 
 // sum adds up numbers, and takes them away again, with the rounding errors kept apart (Neumaier).
-type sum struct{ sum, lost float64 }
+type sum struct{ sum, lost, peak float64 }
 
 func (s *sum) add(x float64) {
 	t := s.sum + x
@@ -238,12 +257,19 @@ func (s *sum) add(x float64) {
 		s.lost += x - t + s.sum
 	}
 	s.sum = t
+	s.peak = max(s.peak, t)
 }
+
+// rest is the share of its peak below which a sum is what rounding has left of terms that are gone.
+const rest = 1e-12
 
 // value returns the sum, which is 0 when nothing is left that n counts.
 func (s *sum) value(n int) float64 {
 	if n == 0 {
 		return 0
 	}
-	return max(0, s.sum+s.lost)
+	if v := s.sum + s.lost; v > rest*s.peak {
+		return v
+	}
+	return 0
 }

@@ -53,6 +53,7 @@ type Switches struct {
 	ThroughputWindow  ThroughputWindow
 	ITLDivisor        ITLDivisor
 	FlowCurve         FlowCurve
+	TotalCurve        TotalCurve
 	CoverageGate      bool // a valid run has tokens in 95 % of its duration
 	CoverageBy        CoverageBy
 	AffinityHeader    bool // requests have the header X-Session-Affinity
@@ -211,6 +212,15 @@ type FlowCurve string
 
 // FlowChunks is the only flow curve: over the gaps between the chunks. Results of earlier versions may name another, even.
 const FlowChunks FlowCurve = "chunks"
+
+// TotalCurve says how the output tokens of a request are spread in the curve of the total throughput.
+type TotalCurve string
+
+// The total curves.
+const (
+	TotalFlow TotalCurve = "flow" // as in the curve of the decode throughput
+	TotalEven TotalCurve = "even" // evenly from the first token to the end of the request
+)
 
 // SchemaVersion is the version that the files for AIPerf's readers name.
 type SchemaVersion string

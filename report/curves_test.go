@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -284,89 +283,6 @@ func TestCurvesByHand(t *testing.T) {
 	}
 }
 
-// A phase of 30 s with 4 s of grace, as the harness measured it: its rates and its effective curves are over the whole of it, its active
-// curves are not. Of a phase that was cancelled the rates are over its requests, and the curves from its start to its last response.
-//
-// Covers T-55.
-func TestWindowOfThePhase(t *testing.T) {
-	width, list := int64(0), []measure.Record(nil)
-	for k := range int64(7) {
-		r := success((1+4*k)*second, (1+4*k)*second+(3+k)*500*ms, 100, 10, 400*ms, second)
-		width += measure.Nanos(r.End) - measure.Nanos(r.Sent)
-		list = append(list, r)
-	}
-	last := 25*second + 9*500*ms // response
-	for _, name := range []string{preset.AIPerf, preset.AgentX} {
-		info := infoOf(name, 34.004)
-		res := compute(t, info, list...)
-		requireStats(t, res.Headline, "request_throughput", map[string]float64{"avg": 7 / 34.004})
-		requireStats(t, res.Headline, "effective_concurrency", map[string]float64{"avg": float64(width) / 34.004e9, "min": 0})
-		requireStats(t, res.Headline, "effective_prefill_throughput", map[string]float64{"avg": 700 / 34.004})
-		requireStats(t, res.Headline, "active_prefill_throughput", map[string]float64{"avg": 250})
-		require.Equal(t, Window{"phase", start, start + 34004*ms, 34.004, true}, res.Window)
-		require.Equal(t, start+34004*ms, res.PhaseEnd)
-
-		info.Facts.Cancelled = true
-		res = compute(t, info, list...)
-		requireStats(t, res.Headline, "request_throughput", map[string]float64{"avg": 7 / 25.0})
-		requireStats(t, res.Headline, "effective_concurrency", map[string]float64{"avg": float64(width) / float64(last)})
-		requireStats(t, res.Headline, "active_prefill_throughput", map[string]float64{"avg": 250})
-		require.Equal(t, Window{"benchmark", start + second, start + 26*second, 25, true}, res.Window)
-	}
-}
-
-// The warmup has the window of its own phase. In a run that was cancelled later it came to its end.
-//
-// Covers T-55.
-func TestWindowOfTheWarmup(t *testing.T) {
-	warm := success(second, 2*second, 10, 2, 200*ms, second)
-	warm.Phase, warm.Bucket = measure.WarmupPhase, measure.WarmupBucket
-	info := infoOf(preset.AgentX, 30)
-	info.Phases = []measure.PhaseSpan{{Name: measure.WarmupPhase, Start: info.Phases[0].Start.Add(-5e9), Duration: 4}, info.Phases[0]}
-	for range 2 {
-		w := compute(t, info, warm).Warmup
-		requireStats(t, w, "request_throughput", map[string]float64{"avg": 1 / 4.0})
-		requireStats(t, w, "effective_concurrency", map[string]float64{"avg": 1 / 4.0})
-		info.Facts.Cancelled = true
-	}
-	info.Phases = info.Phases[:1] // it was cancelled in the warmup
-	w := compute(t, info, warm).Warmup
-	requireStats(t, w, "request_throughput", map[string]float64{"avg": 1})
-	requireStats(t, w, "effective_concurrency", map[string]float64{"avg": 0.5})
-}
-
-// Tokens flow over the gaps between content messages: of five messages, 0, 1, 2, 3 and 100 ms after
-// the first, four come at 1,000 a second.
-func TestFlowOverGaps(t *testing.T) {
-	r := success(0, 110*ms, 10, 5, 10*ms, 11*ms, 12*ms, 13*ms, 110*ms)
-	for _, name := range preset.Names {
-		h := compute(t, infoOf(name, 1), r).Headline
-		requireStats(t, h, "active_decode_throughput", map[string]float64{"p50": 1000 / 97.0, "max": 1000})
-	}
-}
-
-// In the curve of the total the output tokens of a request come evenly until its end, under the presets whose tools have it so.
-func TestTotalCurve(t *testing.T) {
-	r := success(0, 110*ms, 10, 5, 10*ms, 11*ms, 12*ms, 13*ms, 110*ms)
-	for name, p50 := range map[string]float64{preset.Default: 1000 / 97.0, preset.AIPerf: 40, preset.AgentX: 40} {
-		h := compute(t, infoOf(name, 0.11), r).Headline
-		requireStats(t, h, "effective_total_throughput", map[string]float64{"avg": 14 / 0.11, "p50": p50, "max": 1000})
-		requireStats(t, h, "effective_decode_throughput", map[string]float64{"avg": 4 / 0.11, "max": 1000})
-	}
-}
-
-// Results may name a flow curve that is gone. They are read, and the report says by which its curves are.
-func TestEvenFlowIsRead(t *testing.T) {
-	info := infoOf(preset.Default, 2)
-	info.Switches = map[string]json.RawMessage{"FlowCurve": json.RawMessage(`"even"`)}
-	run := writeRun(t, info, success(0, second, 10, 5, 100*ms, second))
-	require.Len(t, run.Missing, 1)
-	require.Contains(t, run.Missing[0], "FlowCurve even")
-	res, err := run.Compute()
-	require.NoError(t, err)
-	require.Equal(t, preset.FlowChunks, res.Flow)
-}
-
 // requireCurve compares a block with the statistics of the definition. A block that is left out must not be there.
 func requireCurve(t require.TestingT, b *Block, want map[string]float64, left bool) {
 	if want == nil || left {
@@ -381,37 +297,6 @@ func requireCurve(t require.TestingT, b *Block, want map[string]float64, left bo
 		require.True(t, ok, "%s %s", b.Tag, name)
 		require.InDelta(t, w, got.Float64(), 1e-6*max(1, want["max"]), "%s %s", b.Tag, name)
 	}
-}
-
-// The flow curve spreads as many tokens as came after the first chunk, whether or not the server told how many each chunk has.
-func TestFlowKeepsTokens(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		for _, r := range randomRecords(rt) {
-			x := newRow(&r)
-			steps := flow(nil, &x, r.Contents)
-			osl, ok := r.OSL()
-			if r.Error != nil || !ok {
-				require.Empty(rt, steps)
-				continue
-			}
-			held, flowed := 0.0, 0.0
-			for k, s := range steps {
-				held += s.tokens
-				if k+1 < len(steps) {
-					require.Greater(rt, steps[k+1].at, s.at)
-					flowed += s.rate * float64(steps[k+1].at-s.at)
-				} else {
-					require.Zero(rt, s.rate)
-				}
-			}
-			require.InDelta(rt, float64(osl), held, 1e-9)
-			if len(steps) < 2 {
-				require.Zero(rt, flowed)
-			} else {
-				require.InDelta(rt, float64(osl)-steps[0].tokens, flowed, 1e-9)
-			}
-		}
-	})
 }
 
 // Keys at ranks are found as sorting finds them, whether they are few or many.

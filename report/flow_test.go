@@ -43,6 +43,8 @@ func TestFlowKeepsTokens(t *testing.T) {
 
 // Tokens flow over the gaps between content messages: of five messages, 0, 1, 2, 3 and 100 ms after
 // the first, four come at 1,000 a second.
+//
+//
 func TestFlowOverGaps(t *testing.T) {
 	r := success(0, 110*ms, 10, 5, 10*ms, 11*ms, 12*ms, 13*ms, 110*ms)
 	for _, name := range preset.Names {

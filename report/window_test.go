@@ -12,7 +12,7 @@ import (
 // A phase of 30 s with 4 s of grace, as the harness measured it: its rates and its effective curves are over the whole of it, its active
 // curves are not. Of a phase that was cancelled the rates are over its requests, and the curves from its start to its last response.
 //
-// Covers T-55.
+// Covers T-55, A-2.
 func TestWindowOfThePhase(t *testing.T) {
 	width, list := int64(0), []measure.Record(nil)
 	for k := range int64(7) {

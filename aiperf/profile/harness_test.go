@@ -71,6 +71,8 @@ func TestTranslateHarness(t *testing.T) {
 }
 
 // Words up to -- decide whether the scenario is that of the harness, whatever they are.
+//
+//
 func TestScenarioOfTheHarness(t *testing.T) {
 	for args, want := range map[string]bool{
 		"--model m": true, "--scenario x": false, "--scenario=x": false, "--config x": false, "--config=x": false, "-f x": false, "-fx": false,

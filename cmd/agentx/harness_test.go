@@ -11,6 +11,8 @@ import (
 
 // The exit statuses are those of the harness: an interrupted run with results is done, a run that is not valid by an override too, and
 // everything else that is wrong has failed.
+//
+//
 func TestStatusOfTheHarness(t *testing.T) {
 	verdict := func(reasons ...string) error { return verdictError{invalidRun{"agentx", reasons}} }
 	for want, errs := range map[int][]error{

@@ -10,7 +10,7 @@ import (
 
 // The fields after the prompt are those that were chosen, and members of Extra that conflict are named.
 //
-// Covers T-40.
+// Covers T-40, A-13.
 func TestFieldsOfABody(t *testing.T) {
 	const stream, eos, usage = `,"stream":true`, `,"ignore_eos":true`, `,"stream_options":{"include_usage":true}`
 	for name, c := range map[string]struct {

@@ -129,6 +129,8 @@ func members(t *testing.T, text string) (keys []string) {
 
 // Rows have the members of the harness in its order. Requests that did not fit the context, and those that the run cancelled, have
 // none. An error status ends when its request starts, and its message is the body.
+//
+//
 func TestHarnessRows(t *testing.T) {
 	got := written(t, harnessRun(t, nil, handMade()...))
 	require.NotContains(t, got, "profile_export_excluded.jsonl")

@@ -63,7 +63,7 @@ func readFile(t *testing.T, path string) string {
 // TestPhasesCountTheirRequests counts what a page counts between the answers at the bounds of phases, which take 60 ms: 14 requests in the
 // warmup, 12 in profiling. The second page has no answer behind the phases in time: of those that came in their time the last counts.
 //
-// Covers T-59.
+// Covers T-59, A-12.
 func TestPhasesCountTheirRequests(t *testing.T) {
 	const bounds = `{"endpoint":0,"url":"http://a/metrics"}
 {"endpoint":1,"url":"http://b/metrics"}

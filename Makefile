@@ -41,6 +41,7 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzColumns -fuzztime $(FUZZTIME) ./convert/weka
 	go test -run '^$$' -fuzz FuzzFile -fuzztime $(FUZZTIME) ./hfsource/parquet
 	go test -run '^$$' -fuzz FuzzParseRow -fuzztime $(FUZZTIME) ./report/aiperf
+	go test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) ./aiperf/profile
 	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzPage -fuzztime $(FUZZTIME) ./replay/scrape
 	go test -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME) ./replay/scrape

@@ -3,6 +3,7 @@ package profile
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -129,4 +130,18 @@ func trimNot(name string) string {
 		return name[1:]
 	}
 	return name
+}
+
+// Whatever a file has in it, it is read or refused.
+func FuzzConfig(f *testing.F) {
+	for _, text := range []string{configText, shortConfig, "a: &a {b: *a}", "benchmark: &b {endpoint: {extra: {x: *b}}}", "phases: [[{}]]", "models: {items: [a, b]}"} {
+		f.Add(text)
+	}
+	name := filepath.Join(f.TempDir(), "run.yaml")
+	f.Fuzz(func(t *testing.T, text string) {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		Translate(Source{
+			Args: []string{"--config", name}, Random: strings.NewReader("12345678"), Harness: true, Check: func([]string) []Problem { return nil },
+		}).Line()
+	})
 }

@@ -26,6 +26,47 @@ var harnessMetrics = slices.Concat(slices.DeleteFunc(slices.Clone(requestMetrics
 	{"usage_reasoning_tokens", "Usage Reasoning Tokens", "tokens", tokens(func(r *row) int64 { return r.reasoning })},
 })
 
+// rowEnd returns when a request ends in a row of the harness: with its last message, with an error status when it starts.
+func rowEnd(r *measure.Record) int64 {
+	switch {
+	case r.Error != nil && r.Status != 0 && r.Status/100 != 2:
+		return measure.Nanos(r.Sent)
+	case r.LastMessage > 0:
+		return measure.Nanos(r.LastMessage)
+	}
+	return measure.Nanos(r.End)
+}
+
+// between returns the nanoseconds from one instant to another as the harness computes them: from instants as floats, of which
+// neighbours are 256 ns apart.
+func (t *tableBuilder) between(from, to int64) float64 {
+	return float64(t.origin+to) - float64(t.origin+from)
+}
+
+// OfRows is what stands behind the tag of a metric that the harness computes otherwise: from the instants of its rows.
+const OfRows = "_of_rows"
+
+// fromRows adds what the harness computes from the instants of its rows: the times from the order of a request on, of failed ones too.
+func (t *tableBuilder) fromRows() {
+	for _, m := range []struct {
+		tag, name string
+		to        func(r *row) int64
+	}{
+		{"credit_to_start_latency", "Credit-to-Start Latency", func(r *row) int64 { return r.sent }},
+		{"effective_latency", "Effective Latency (CO-aware)", func(r *row) int64 { return r.rowEnd }},
+	} {
+		t.scratch.reset()
+		t.each(func(r *row) {
+			if !r.apart {
+				t.scratch.add(milliseconds(max(0, t.between(r.admitted, m.to(r)))))
+			}
+		})
+		if len(t.scratch.values) > 0 {
+			t.add(Block{m.tag + OfRows, m.name, "ms", Distribution, t.scratch.distribution()})
+		}
+	}
+}
+
 // metrics returns the metrics of a request.
 func (run *Run) metrics() []metric {
 	if run.Harness() {
@@ -59,6 +100,7 @@ func (t *tableBuilder) harness() {
 	if s := &t.sums.reasoning; s.known > 0 {
 		t.scalar("total_usage_reasoning_tokens", "Total Usage Reasoning Tokens", "tokens", Int(s.sum))
 	}
+	t.fromRows()
 	t.scratch.reset()
 	t.each(func(r *row) {
 		if r.noContent && r.prompt != unknown {

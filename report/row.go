@@ -8,6 +8,7 @@ import (
 // row has the numbers of one record. Instants are nanoseconds since the start of the phase; never is one that did not happen.
 type row struct {
 	due, queued, admitted, sent, end int64
+	rowEnd                           int64 // when it ends in a row of the harness, of a run that was played as that plays
 
 	firstToken, secondToken, firstOutput, lastToken int64
 

@@ -1,6 +1,7 @@
 package aiperf
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -58,6 +59,7 @@ const (
 // tag is a metric of a dialect.
 type tag struct {
 	tag  string
+	from string // tag of what was computed; "": the same
 	in   scope
 	head bool // it stands before what is no metric in the aggregate
 
@@ -90,7 +92,7 @@ func (d *dialect) table(t report.Table, in scope) report.Table {
 
 // block returns the block of the metric, nil if there is none.
 func (m *tag) block(t report.Table) *report.Block {
-	b := t.Find(m.tag)
+	b := t.Find(cmp.Or(m.from, m.tag))
 	if b == nil {
 		if m.zero == nil || !m.zero(t) {
 			return nil
@@ -105,7 +107,7 @@ func (m *tag) block(t report.Table) *report.Block {
 
 // block returns a block as the dialect has it.
 func (d *dialect) block(b *report.Block, m *tag) report.Block {
-	out := report.Block{Tag: b.Tag, Name: b.Name, Unit: b.Unit, Kind: b.Kind}
+	out := report.Block{Tag: m.tag, Name: b.Name, Unit: b.Unit, Kind: b.Kind}
 	if m.name != "" {
 		out.Name = m.name
 	}

@@ -3,6 +3,7 @@ package aiperf
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -184,7 +185,7 @@ func (w *writer) beyond() object {
 	}
 	others := object{}
 	for k := range w.results.Headline {
-		if b := &w.results.Headline[k]; w.shown.Headline.Find(b.Tag) == nil {
+		if b := &w.results.Headline[k]; w.shown.Headline.Find(strings.TrimSuffix(b.Tag, report.OfRows)) == nil {
 			others.add(b.Tag, blockObject(b))
 		}
 	}

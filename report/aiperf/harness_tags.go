@@ -115,8 +115,8 @@ var harnessTags = []tag{
 	{tag: "active_decode_throughput_per_user", in: overTime, name: "Active Decode Throughput Per User", unit: "tokens/sec/user", zero: has("effective_decode_throughput_per_user"), group: active, order: 3},
 	{tag: "active_prefill_throughput_per_user", in: overTime, name: "Active Prefill Throughput Per User", unit: "tokens/sec/user", zero: has("effective_prefill_throughput_per_user"), group: active, order: 4},
 	{tag: "active_total_throughput", in: overTime, name: "Active Total Throughput", unit: "tokens/sec", zero: has("effective_total_throughput"), group: active, order: 5},
-	{tag: "credit_to_start_latency", in: inWhole},
-	{tag: "effective_latency", in: inWhole, group: effective, order: 10},
+	{tag: "credit_to_start_latency", from: "credit_to_start_latency" + report.OfRows, in: inWhole},
+	{tag: "effective_latency", from: "effective_latency" + report.OfRows, in: inWhole, group: effective, order: 10},
 	{tag: "theoretical_prefix_cache_hit", in: inWhole, group: general, order: 6000},
 }
 

@@ -357,3 +357,20 @@ func TestHarnessCoverage(t *testing.T) {
 		require.InDelta(t, 3.501/1000, list[0]["inter_token_latency_ratio"], 1e-9, "to the last message")
 	}
 }
+
+// Times from the order of a request on are of failed requests too, from the instants of the rows, as floats.
+func TestHarnessTimesOfRows(t *testing.T) {
+	list := handMade()[1:5]
+	for k := range list {
+		list[k].Admitted = list[k].Sent - 0.25
+	}
+	var top struct {
+		Credit    struct{ Count, Sum float64 } `json:"credit_to_start_latency"`
+		Effective struct{ Count, Sum float64 } `json:"effective_latency"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(written(t, harnessRun(t, nil, list...))["profile_export_aiperf.json"]), &top))
+	require.InDelta(t, 4, top.Credit.Count, 0)
+	require.InDelta(t, 1000, top.Credit.Sum, 0.002)
+	require.InDelta(t, 4, top.Effective.Count, 0)
+	require.InDelta(t, 2*1751+250+502, top.Effective.Sum, 0.002, "an error status ends when it starts")
+}

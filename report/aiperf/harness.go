@@ -158,8 +158,12 @@ func (w *writer) harnessMetadata() object {
 	if d := publicDataset(run); d != nil {
 		o.add("dataset", d)
 	}
-	if len(w.coverage) > 0 {
-		o.add("metric_duration_coverage", w.coverage)
+	if f := run.Info.Facts; f != nil && f.Coverage != nil {
+		c := f.Coverage
+		o.add("metric_duration_coverage", []object{{
+			{"phase_name", measure.ProfilingPhase}, {"expected_duration_seconds", report.Float(c.Expected)}, {"required_ratio", report.Float(c.Required)},
+			{"ttft_ratio", report.Float(c.FirstToken)}, {"inter_token_latency_ratio", report.Float(c.ITL)},
+		}})
 	}
 	reasons := invalidReasons(run)
 	if s := run.Info.Scenario; s != nil {

@@ -93,6 +93,8 @@ func TestHarnessDataset(t *testing.T) {
 }
 
 // Failures have the types of the harness. The message of an error status is the body alone, whatever stands in it.
+//
+//
 func TestHarnessErrors(t *testing.T) {
 	for _, c := range []struct {
 		category wire.Category

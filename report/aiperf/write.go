@@ -63,9 +63,7 @@ type writer struct {
 	shown   report.Results // as the dialect has its tables
 	names   Names
 	disk    durable.Options
-
-	coverage []object // metric_duration_coverage
-	written  Written
+	written Written
 }
 
 // write writes the files that were asked for.
@@ -132,9 +130,6 @@ func (w *writer) remove(name string) error {
 }
 
 func (w *writer) writeAggregate() error {
-	if err := w.cover(); err != nil {
-		return err
-	}
 	text, err := indented(w.whole(w), w.jsonEnd)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.path(w.names.Aggregate), err)

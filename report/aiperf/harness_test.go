@@ -370,3 +370,14 @@ func TestHarnessTimesOfRows(t *testing.T) {
 	require.InDelta(t, 4, top.Effective.Count, 0)
 	require.InDelta(t, 2*1751+250+502, top.Effective.Sum, 0.002, "an error status ends when it starts")
 }
+
+// A run that ended before its profiling phase began has rows alone, and loses what an earlier call has written.
+func TestHarnessWritesRowsAloneWithoutAPhase(t *testing.T) {
+	out := t.TempDir()
+	put(t, out, "profile_export_aiperf.json", []byte("old"))
+	run := harnessRun(t, func(info *measure.RunInfo) { info.Phases, info.Facts.Cancelled = info.Phases[:1], true }, handMade()[0])
+	w, err := Write(t.Context(), run, Options{Out: out})
+	require.NoError(t, err)
+	require.Equal(t, []string{"profile_export.jsonl", ".aiperf_results_ready.json"}, w.Files)
+	require.Len(t, files(t, out), 2)
+}

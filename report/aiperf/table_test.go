@@ -19,7 +19,7 @@ func scalar(tag, name, unit string, n report.Number) report.Block {
 
 // csvLine returns the line of the CSV that begins with a name.
 func csvLine(t *testing.T, table report.Table, name string) string {
-	text, err := csvOf(table, "\n")
+	text, err := csvOf(table, "\n", false)
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, name+",") {
@@ -68,13 +68,13 @@ func TestCSVVectors(t *testing.T) {
 	type in struct{ Text string }
 	fixtures.EachCase(t, "export_csv", fixtures.Counts{2, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want map[string]any) {
 		if c.Name == "comma-in-a-row" {
-			_, err := csvOf(report.Table{scalar("x", "Latency, end to end", "ms", report.Int(1))}, "\n")
+			_, err := csvOf(report.Table{scalar("x", "Latency, end to end", "ms", report.Int(1))}, "\n", false)
 			require.EqualError(t, err, "metric \"Latency, end to end (ms)\": want a name without comma, quote or line end")
 			return
 		}
 		table, err := readCSV([]byte(in.Text))
 		require.NoError(t, err)
-		text, err := csvOf(table, "\n")
+		text, err := csvOf(table, "\n", false)
 		require.NoError(t, err)
 		require.Equal(t, in.Text, string(text))
 		requireSame(t, want, inferencex.SweepTable(text))

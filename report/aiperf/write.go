@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/server"
 )
@@ -81,14 +82,35 @@ func (w *writer) write(ctx context.Context) error {
 	if len(w.run.Info.Phases) == 0 && w.run.Info.Facts == nil {
 		w.written.Missing = append(w.written.Missing, w.run.Dir+": when its phases started is not known: wall clocks count from the start of the run")
 	}
-	for _, step := range []func() error{
+	steps := []func() error{
 		func() error { return w.writeRows(ctx) }, w.writeAggregate, w.writeTable, w.writeSlices, w.writeConsole, w.writeServer, w.writeReady,
-	} {
+	}
+	if w.slim && w.unmeasured() {
+		steps = []func() error{steps[0], w.removeOthers, w.writeReady}
+	}
+	for _, step := range steps {
 		if err := errors.Join(ctx.Err(), step()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unmeasured reports whether the run ended before its profiling phase began: then the harness writes rows alone.
+func (w *writer) unmeasured() bool {
+	return w.run.Info.Facts != nil && len(w.run.Info.Phases) > 0 &&
+		!slices.ContainsFunc(w.run.Info.Phases, func(p measure.PhaseSpan) bool { return p.Name == measure.ProfilingPhase })
+}
+
+// removeOthers removes what an earlier call has written beside the rows.
+func (w *writer) removeOthers() error {
+	var errs []error
+	for _, name := range append(w.names.all(), server.JSONFile, server.CSVFile) {
+		if name != w.names.Rows {
+			errs = append(errs, w.remove(name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (w *writer) writeParts() error {
@@ -138,7 +160,7 @@ func (w *writer) writeAggregate() error {
 }
 
 func (w *writer) writeTable() error {
-	text, err := csvOf(w.csv(w.shown.Headline), w.lineEnd)
+	text, err := csvOf(w.csv(w.shown.Headline), w.lineEnd, w.slim)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.path(w.names.Table), err)
 	}

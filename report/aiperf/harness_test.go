@@ -132,7 +132,9 @@ func members(t *testing.T, text string) (keys []string) {
 //
 // Covers A-11.
 func TestHarnessRows(t *testing.T) {
-	got := written(t, harnessRun(t, nil, handMade()...))
+	late := handMade()[1]
+	late.Bucket, late.Credit = measure.Cooldown, 9
+	got := written(t, harnessRun(t, nil, append(handMade(), late)...))
 	require.NotContains(t, got, "profile_export_excluded.jsonl")
 	lines := strings.Split(strings.TrimSuffix(got["profile_export.jsonl"], "\n"), "\n")
 	require.Len(t, lines, 5)
@@ -198,7 +200,7 @@ func TestHarnessAggregate(t *testing.T) {
 		"request_count": `{"unit":"requests","avg":2.0}`, "error_request_count": `{"unit":"requests","avg":2.0}`,
 		"completed_request_count": `{"unit":"requests","avg":4.0}`, "request_error_rate": `{"unit":"%","avg":50.0}`,
 		"context_overflow_count": `{"unit":"requests","avg":1.0}`, "skipped_context_overflow_count": `{"unit":"requests","avg":1.0}`,
-		"theoretical_prefix_cache_hit": `{"unit":"%","avg":40.0,"count":20,"sum":8}`, "total_isl": `{"unit":"tokens","avg":200.0}`,
+		"total_error_isl": `{"unit":"tokens","avg":100.0}`, "theoretical_prefix_cache_hit": `{"unit":"%","avg":40.0,"count":20,"sum":8}`, "total_isl": `{"unit":"tokens","avg":200.0}`,
 		"input_sequence_length": `{"unit":"tokens","avg":100.0,"p1":100.0,"p5":100.0,"p10":100.0,"p25":100.0,"p50":100.0,"p75":100.0,"p90":100.0,"p95":100.0,` +
 			`"p99":100.0,"min":100.0,"max":100.0,"std":0.0,"count":2,"sum":200.0}`,
 		"adj_full_decode_duration": `{"unit":"ms","p1":1002.0,"p5":1002.0,"p10":1002.0,"p25":1002.0,"min":1002.0,"count":4}`,
@@ -235,12 +237,15 @@ func TestHarnessAggregate(t *testing.T) {
 // Metrics about failures are there when something failed, and those about requests that ended well when one did.
 func TestHarnessMetricsAtTimes(t *testing.T) {
 	list := handMade()
+	silent := list[1]
+	silent.OutputTokens, silent.PromptTokens = nil, nil
 	for name, c := range map[string]struct {
 		list      []measure.Record
 		has, lack []string
 	}{
 		"all well":  {list[:3], []string{"request_count", "osl_mismatch_count"}, []string{"error_request_count", "completed_request_count", "request_error_rate", "context_overflow_count", "skipped_context_overflow_count", "error_isl"}},
 		"overflow":  {append(slices.Clone(list[:3]), list[5]), []string{"context_overflow_count", "skipped_context_overflow_count"}, []string{"error_request_count", "request_error_rate"}},
+		"no usage":  {[]measure.Record{silent}, []string{"request_count"}, []string{"osl_mismatch_count", "osl_mismatch_diff_pct", "total_osl"}},
 		"all badly": {list[3:4], []string{"error_request_count", "context_overflow_count", "active_decode_throughput"}, []string{"request_count", "request_error_rate", "request_latency", "skipped_context_overflow_count"}},
 	} {
 		got := written(t, harnessRun(t, nil, c.list...))

@@ -23,6 +23,7 @@ prefixes, and stores them in a memory-mapped cache. Every replay reads that cach
   agentx inspect CACHE                          show what will be sent
   agentx replay CACHE --url URL --model NAME    send it; print TTFT, ITL, latency, throughput
   agentx report DIR --format html               make a page of what was measured
+  agentx profile FLAGS                          run a command line of agentx-harness, with its files
   agentx simulate TRACES --workers 8            play it against simulated engines, in virtual time
   agentx capture --upstream URL --out DIR       record live agents as traces
   agentx cache ls                               list what is prepared

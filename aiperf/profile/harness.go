@@ -138,7 +138,6 @@ func (t *translation) addLocked() {
 	}
 }
 
-
 // overflowTexts plays with the texts of an overflow that a variable lists, in the place of those of the harness.
 func overflowTexts(t *translation, name, value string) {
 	var texts []string

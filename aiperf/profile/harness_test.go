@@ -145,12 +145,12 @@ func TestHarnessRefuses(t *testing.T) {
 // A variable that is given has precedence over those that the scenario sets.
 func TestEnvironmentOfTheHarness(t *testing.T) {
 	for environ, want := range map[string]string{
-		"AIPERF_HTTP_TCP_USER_TIMEOUT=60000":             " --set TCPUserTimeout=60s" + playedTail,
-		"AIPERF_UI_REALTIME_METRICS_ENABLED=true":        " --scenario agentx" + playedTail,
-		"AIPERF_UI_REALTIME_METRICS_ENABLED=false":       " --stats-interval 0" + playedTail,
-		"AIPERF_AGENTX_CONTEXT_OVERFLOW_RATE_LIMIT=0.01": " --scenario agentx" + playedTail,
+		"AIPERF_HTTP_TCP_USER_TIMEOUT=60000":                                          " --set TCPUserTimeout=60s" + playedTail,
+		"AIPERF_UI_REALTIME_METRICS_ENABLED=true":                                     " --scenario agentx" + playedTail,
+		"AIPERF_UI_REALTIME_METRICS_ENABLED=false":                                    " --stats-interval 0" + playedTail,
+		"AIPERF_AGENTX_CONTEXT_OVERFLOW_RATE_LIMIT=0.01":                              " --scenario agentx" + playedTail,
 		`AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS=["context length","","too (big)"]`: ` --set OverflowWords=none --overflow-pattern 'context length' --overflow-pattern 'too \(big\)'` + playedTail,
-		"AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS=[]": " --set OverflowWords=none" + playedTail,
+		"AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS=[]":                                " --set OverflowWords=none" + playedTail,
 	} {
 		tn := harnessTr(t, played, environ)
 		assert.Contains(t, tn.Line(), want)

@@ -219,7 +219,7 @@ func TestEverySettingArrives(t *testing.T) {
 				changed++
 			}
 		}
-		require.Positive(t, changed, s.name)
+		require.Equal(t, s.name != "FlowCurve", changed > 0, "%s: that has one value alone", s.name)
 	}
 }
 

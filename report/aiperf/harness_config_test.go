@@ -1,6 +1,7 @@
 package aiperf
 
 import (
+	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -146,6 +147,11 @@ func TestHarnessConsole(t *testing.T) {
 	} {
 		require.Contains(t, got, line)
 	}
+	wide := grid{title: "T", rows: [][]string{{"Metric", "avg"}, {"alpha name (of it)", strings.Repeat("9", 123)}}}
+	var text bytes.Buffer
+	wide.write(&text)
+	require.Contains(t, text.String(), "│ alpha name │ 999")
+	require.Contains(t, text.String(), "│    (of it) │    ")
 	require.Equal(t, "1,234,567.80", grouped(1234567.8))
 	require.Equal(t, "-999.99", grouped(-999.99))
 	require.Equal(t, "-1,000.00", grouped(-1000))

@@ -162,9 +162,9 @@ type grid struct {
 	rows  [][]string // the first is the head
 }
 
-// write writes the table.
-func (g *grid) write(text *bytes.Buffer) {
-	widths := make([]int, len(g.rows[0]))
+// measure returns the widths of the columns, and that of the table.
+func (g *grid) measure() (widths []int, width int) {
+	widths, width = make([]int, len(g.rows[0])), 1
 	for _, cells := range g.rows {
 		for k, cell := range cells {
 			for line := range strings.SplitSeq(cell, "\n") {
@@ -172,9 +172,20 @@ func (g *grid) write(text *bytes.Buffer) {
 			}
 		}
 	}
-	width := 1
 	for _, w := range widths {
 		width += w + 3
+	}
+	return widths, width
+}
+
+// write writes the table. If it is too wide, the lines of the first column break.
+func (g *grid) write(text *bytes.Buffer) {
+	widths, width := g.measure()
+	if room := widths[0] - (width - consoleWidth); room < widths[0] {
+		for _, cells := range g.rows {
+			cells[0] = wrap(cells[0], max(room, 10))
+		}
+		widths, width = g.measure()
 	}
 	blank := width - utf8.RuneCountInString(g.title)
 	text.WriteString(strings.Repeat(" ", max(0, blank/2)) + g.title + strings.Repeat(" ", max(0, blank-blank/2)) + "\n")

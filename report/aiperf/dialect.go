@@ -129,10 +129,17 @@ func (d *dialect) rowMetrics(list []report.RowMetric) []report.RowMetric {
 	if d.metrics == nil {
 		return list
 	}
-	return slices.DeleteFunc(list, func(m report.RowMetric) bool {
-		return !slices.ContainsFunc(d.metrics, func(t tag) bool { return t.tag == m.Tag && t.in&inRows != 0 })
-	})
+	return slices.DeleteFunc(list, func(m report.RowMetric) bool { return !ofRows[m.Tag] })
 }
+
+// ofRows are the metrics of the harness that stand in rows.
+var ofRows = func() map[string]bool {
+	list := map[string]bool{}
+	for _, m := range harnessTags {
+		list[m.tag] = m.in&inRows != 0
+	}
+	return list
+}()
 
 // sorted returns a table sorted by tag.
 func sorted(t report.Table) report.Table {

@@ -105,7 +105,8 @@ func (w *writer) unmeasured() bool {
 // removeOthers removes what an earlier call has written beside the rows.
 func (w *writer) removeOthers() error {
 	var errs []error
-	for _, name := range append(w.names.all(), server.JSONFile, server.CSVFile) {
+	json, csv := w.serverNames()
+	for _, name := range append(w.names.all(), json, csv) {
 		if name != w.names.Rows {
 			errs = append(errs, w.remove(name))
 		}
@@ -167,15 +168,21 @@ func (w *writer) writeTable() error {
 	return w.put(w.names.Table, text)
 }
 
+// serverNames returns the names of the files of server metrics.
+func (w *writer) serverNames() (json, csv string) {
+	if w.Prefix != "" {
+		return w.Prefix + "_server_metrics.json", w.Prefix + "_server_metrics.csv"
+	}
+	return server.JSONFile, server.CSVFile
+}
+
 // writeServer writes the metrics of the servers, if some were scraped.
 func (w *writer) writeServer() error {
 	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID, Harness: w.run.Harness()}
 	if o.Harness {
 		o.BenchmarkID = harnessID(o.BenchmarkID)
 	}
-	if w.Prefix != "" {
-		o.JSONName, o.CSVName = w.Prefix+"_server_metrics.json", w.Prefix+"_server_metrics.csv"
-	}
+	o.JSONName, o.CSVName = w.serverNames()
 	var err error
 	if o.InputConfig, err = compact(w.input(w)); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (run *Run) collect() (*collection, error) {
 		x := newRow(r)
 		x.good = judge.Good(r)
 		if run.Harness() {
-			x.rowEnd = rowEnd(r)
+			x.asHarness(r)
 		}
 		if x.packed = int32(len(r.Contents.Packed())); x.packed > 0 {
 			x.contents = reader.ContentsEnd() - int64(x.packed)

@@ -26,6 +26,14 @@ var harnessMetrics = slices.Concat(slices.DeleteFunc(slices.Clone(requestMetrics
 	{"usage_reasoning_tokens", "Usage Reasoning Tokens", "tokens", tokens(func(r *row) int64 { return r.reasoning })},
 })
 
+// asHarness gives the numbers of a record the end that the harness has for a request: its last message. One that failed keeps its width.
+func (r *row) asHarness(of *measure.Record) {
+	r.rowEnd = rowEnd(of)
+	if of.LastMessage > 0 {
+		r.end = measure.Nanos(of.LastMessage)
+	}
+}
+
 // rowEnd returns when a request ends in a row of the harness: with its last message, with an error status when it starts.
 func rowEnd(r *measure.Record) int64 {
 	switch {

@@ -125,7 +125,7 @@ func ratePerUser(n func(r *row) int64, of func(r *row) (ns int64, ok bool)) valu
 func (r *row) ttft() (int64, bool)       { return r.firstToken - r.sent, r.firstToken != never }
 func (r *row) latency() (int64, bool)    { return r.lastToken - r.sent, r.lastToken != never }
 func (r *row) decode() (int64, bool)     { return r.lastToken - r.firstToken, r.firstToken != never }
-func (r *row) fullDecode() (int64, bool) { return r.end - r.firstToken, r.firstToken != never }
+func (r *row) fullDecode() (int64, bool) { return r.done - r.firstToken, r.firstToken != never }
 
 // connecting is 0 on a kept connection, which was connected before.
 func (r *row) connecting() (int64, bool) {

@@ -9,6 +9,7 @@ import (
 type row struct {
 	due, queued, admitted, sent, end int64
 	rowEnd                           int64 // when it ends in a row of the harness, of a run that was played as that plays
+	done                             int64 // when the client was done with it; end is when its last message came, of such a run
 
 	firstToken, secondToken, firstOutput, lastToken int64
 
@@ -42,7 +43,7 @@ func newRow(r *measure.Record) row {
 	apart := r.Error != nil && (r.Error.Category == wire.Cancelled || r.Error.Category == wire.ContextOverflow)
 	return row{
 		apart: apart,
-		due:   at(r.Due), queued: at(r.Queued), admitted: at(r.Admitted), sent: at(r.Sent), end: at(r.End),
+		due:   at(r.Due), queued: at(r.Queued), admitted: at(r.Admitted), sent: at(r.Sent), end: at(r.End), done: at(r.End),
 		firstToken: at(r.FirstToken), secondToken: at(r.SecondToken), firstOutput: at(r.FirstOutput), lastToken: at(r.LastToken),
 		waitEnd: at(r.WaitEnd), connectStart: at(r.ConnectStart), connectEnd: at(r.ConnectEnd),
 		sendStart: at(r.SendStart), sendEnd: at(r.SendEnd), firstByte: at(r.FirstByte), lastByte: at(r.LastByte),

@@ -97,7 +97,7 @@ func (w *writer) harnessAggregate() object {
 	o.add("run_info", w.harnessRunInfo())
 	o.add("was_cancelled", f != nil && f.Cancelled)
 	o.add("error_summary", harnessErrors(w.results.Errors))
-	if start, end := w.phase(); end > start {
+	if start, end := w.results.Start, max(w.results.End, w.results.PhaseEnd); end > start {
 		o.add("start_time", localText(start))
 		o.add("end_time", localText(end))
 	}
@@ -121,15 +121,6 @@ func (w *writer) addMetrics(o *object, t report.Table, head bool) {
 			o.add(m.tag, blockObject(b))
 		}
 	}
-}
-
-// phase returns the start and the end of the profiling phase, in nanoseconds since 1970.
-func (w *writer) phase() (start, end int64) {
-	start, end = w.results.Start, w.results.End
-	if v := w.results.Window; v.Known && v.Kind == "phase" {
-		end = max(end, v.End)
-	}
-	return start, end
 }
 
 // localText writes nanoseconds since 1970 as Python writes a time without a zone: microseconds, unless there are none.

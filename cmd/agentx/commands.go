@@ -48,6 +48,20 @@ Words that the help uses:
 		},
 	}
 	root.SetHelpCommand(newHelp(root))
+	setHelp(root)
+	setUsageTemplate(root)
+	root.SetVersionTemplate(versionText())
+	root.SetFlagErrorFunc(flagError)
+	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
+	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
+	root.PersistentFlags().Bool("no-color", false, "no colour (accepted for scripts: agentx prints none)")
+	root.AddCommand(newConvert(), newReplay(knownScenarios()), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
+	registerCompletions(root)
+	return root
+}
+
+// setHelp makes the help of some commands end with what their flags do not say.
+func setHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
@@ -60,15 +74,6 @@ Words that the help uses:
 			simulateSwitches(cmd.OutOrStdout())
 		}
 	})
-	setUsageTemplate(root)
-	root.SetVersionTemplate(versionText())
-	root.SetFlagErrorFunc(flagError)
-	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
-	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
-	root.PersistentFlags().Bool("no-color", false, "no colour (accepted for scripts: agentx prints none)")
-	root.AddCommand(newConvert(), newReplay(knownScenarios()), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
-	registerCompletions(root)
-	return root
 }
 
 // newHelp replaces cobra's help, which for an unknown verb shows the help of the root and succeeds.

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-harness test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -169,6 +169,25 @@ test-schedule:
 	go mod download github.com/pkoukk/tiktoken-go-loader && \
 	SCHEDULE_PYTHON=$(abspath $(ORACLE))/bin/python ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
 		CGO_ENABLED=0 go test -run '^TestScheduleIsThatOfAIPerf$$' -count=1 -timeout 30m -v ./cmd/agentx
+
+# The harness of the AgentX benchmark, agentx-harness 1.0.12, and agentx run the same command lines: eight pairs of runs, the harness again
+# where the two differ. It comes from PyPI, into an environment of its own: it is a fork of AIPerf, and has modules of the same names.
+# INFERENCEX and HYPERLOOM are checkouts of SemiAnalysisAI/InferenceX and AMD-AGI/Hyperloom, whose readers then read the files of both.
+# HARNESS_PAIR=grace chooses a pair, HARNESS_KEEP=DIR keeps the files of each. A quarter of an hour on a machine that does little else.
+HARNESS_ENV := $(CACHE)/venv-harness
+HYPERLOOM ?=
+HARNESS_PAIR ?=
+test-harness:
+	@command -v python3 >/dev/null || { echo "test-harness: skipped: there is no python3"; exit 0; }; \
+	test -e ../shared/corpus/traces || { echo "test-harness: skipped: there are no traces in ../shared"; exit 0; }; \
+	test -e $(HARNESS_ENV)/complete || { \
+		python3 -m venv --clear $(HARNESS_ENV) && \
+		$(HARNESS_ENV)/bin/pip install --quiet agentx-harness==1.0.12 && \
+		touch $(HARNESS_ENV)/complete; } || { echo "test-harness: skipped: no environment with agentx-harness 1.0.12, which takes Python 3.11 to 3.13: see above"; exit 0; }; \
+	go mod download github.com/pkoukk/tiktoken-go-loader && \
+	HARNESS=$(abspath $(HARNESS_ENV))/bin/agentx HARNESS_KEEP=$(abspath $(HARNESS_KEEP)) INFERENCEX=$(abspath $(INFERENCEX)) HYPERLOOM=$(abspath $(HYPERLOOM)) \
+		ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
+		CGO_ENABLED=0 go test -run '^TestHarness$$/^$(HARNESS_PAIR)' -count=1 -timeout 60m -v ./cmd/agentx
 
 # The launcher of InferenceX on agentx: its function builds the command line and runs it, its aggregation and its error-rate gate
 # read the files. INFERENCEX is a checkout of SemiAnalysisAI/InferenceX at 843c6254, or it skips. Two minutes.

@@ -75,7 +75,7 @@ func metricsOf(d *scrape.Data, phases map[string]span, name string) map[string]m
 	for k := range d.Series {
 		s := &d.Series[k]
 		values, until := samplesOf(d, s), closing(d.Endpoints[s.Endpoint].Answers, phase, next)
-		over, ok := values.over(s.Type, s.Bounds, phase, until)
+		over, ok := values.whole(s.Type, s.Bounds, phase, until)
 		if !ok {
 			continue
 		}

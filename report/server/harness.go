@@ -163,7 +163,7 @@ func harnessMetrics(d *scrape.Data, phases map[string]span, name string) map[str
 			continue
 		}
 		values, until := samplesOf(d, s), closing(d.Endpoints[s.Endpoint].Answers, phase, next)
-		over, ok := values.over(s.Type, s.Bounds, phase, until)
+		over, ok := values.whole(s.Type, s.Bounds, phase, until)
 		if !ok {
 			continue
 		}

@@ -145,3 +145,16 @@ func TestNoNumberIsInfinite(t *testing.T) {
 	require.True(t, ok)
 	assert.Nil(t, got.Avg)
 }
+
+// A gauge of a phase in which no answer came has the value of the answer before it; a slice of it has none.
+func TestGaugeOfAShortPhase(t *testing.T) {
+	s := samples{at: []int64{10, 20, 40}, values: []float64{1, 3, 9}, width: 1}
+	got, ok := s.whole(scrape.Gauge, nil, span{25, 30}, 40)
+	require.True(t, ok)
+	text, err := json.Marshal(got)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"avg":3,"min":3,"max":3}`, string(text))
+	require.Empty(t, s.slicesOf(scrape.Gauge, nil, span{25, 30}, 40, 100))
+	_, ok = s.whole(scrape.Gauge, nil, span{5, 8}, 8)
+	require.False(t, ok, "nothing is known yet")
+}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/regular"
@@ -126,7 +127,23 @@ func (d *Directory) readAggregate(name string) error {
 			d.lack("%s: %s %s has no zone: it is a local time of an unknown place, and InferenceX has no power window", name, key, value)
 		}
 	}
+	d.findFaults(name, a.Version)
 	return nil
+}
+
+// findFaults notes what releases of agentx-harness before 1.0.12 count wrong.
+func (d *Directory) findFaults(name, version string) {
+	patch, ok := strings.CutPrefix(version, "1.0.")
+	n, err := strconv.Atoi(patch)
+	if !ok || err != nil || n < 7 {
+		return
+	}
+	if n <= 8 {
+		d.lack("%s: agentx-harness %s lets a subagent that waits at the end keep the phase open for the whole grace: rates divide by that, and are too low", name, version)
+	}
+	if n <= 11 {
+		d.lack("%s: agentx-harness %s counts the warmup in the profiling totals of server metrics", name, version)
+	}
 }
 
 // expected are the metrics that readers look for. The release leaves counts of 0 out.

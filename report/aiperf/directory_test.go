@@ -157,3 +157,12 @@ func FuzzParseRow(f *testing.F) {
 		require.Equal(t, row, again)
 	})
 }
+
+// Files of older harnesses are told what they count wrong, those of 1.0.12 and of AIPerf are not.
+func TestFaultsOfHarnesses(t *testing.T) {
+	for version, want := range map[string]int{"1.0.7": 2, "1.0.8": 2, "1.0.9": 1, "1.0.11": 1, "1.0.12": 0, "1.0.6": 0, "0.13.0": 0, "1.0.x": 0, "agentx/1.0.8": 0} {
+		d := &Directory{}
+		d.findFaults("profile_export_aiperf.json", version)
+		require.Len(t, d.Lacks, want, version)
+	}
+}

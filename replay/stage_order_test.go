@@ -79,18 +79,24 @@ func TestTheSeedAloneDecidesTheHandoff(t *testing.T) {
 	}
 }
 
-// A session of the plan that the server ends early leaves its lane short: the stage ends all the same.
+// A session of the plan that the server ends early leaves its lane short: the stage ends all the same. A tree that ends before its time
+// is followed by one that no plan has; the recycler hears of the end of each tree once.
 func TestAStageOfThePlanEndsWithoutTheRequestsOfEndedSessions(t *testing.T) {
-	c := recorded(t, mixed("m1"), mixed("m2"))
-	o := warming(t, c, preset.Default, Warmup{Requests: 6})
-	o.Concurrency, o.Requests = 2, 4
-	r, err := virtually(t, o, func(s sentTurn) answerTo {
-		if !s.phaseOfPrimers && s.session == "m1::sa:a1" {
-			return answerTo{takes: time.Second, category: wire.ContextOverflow}
-		}
-		return answerTo{takes: time.Second}
-	}, at(20, 20))
-	require.NoError(t, err)
-	require.Positive(t, r.summary.Requests)
-	require.Len(t, ofLane(r.stageOf(), 1), 6)
+	c := recorded(t, mixed("m1"), mixed("m2"), mixed("m3"))
+	for _, session := range []string{"m1::sa:a1", "m1"} {
+		o := warming(t, c, preset.Default, Warmup{Requests: 6})
+		o.Concurrency, o.Duration, o.Recycle = 2, 300*time.Second, RecycleFIFOGuarded
+		r, err := virtually(t, o, func(s sentTurn) answerTo {
+			if !s.phaseOfPrimers && s.name == measure.WarmupPhase && s.session == session {
+				return answerTo{takes: time.Second, category: wire.ContextOverflow}
+			}
+			return answerTo{takes: time.Second}
+		}, at(20, 20))
+		require.NoError(t, err)
+		require.Positive(t, r.summary.Requests)
+		require.Len(t, ofLane(r.stageOf(), 1), 6)
+		q := r.sampler.recycler.(*guardedQueue)
+		require.Len(t, q.queue, 3+2, "each of two lanes ended a tree that none followed")
+		require.Empty(t, q.live.now)
+	}
 }

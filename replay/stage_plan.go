@@ -15,6 +15,7 @@ import (
 type stagePlan struct {
 	*sampler
 	lanes [][]plannedTree // by lane: its trees, the next first
+	over  map[int]bool    // ordinals of the trees that end in the stage: the recycler knows it since the plan was made
 }
 
 // plannedTree is a tree that the plan has opened for a lane.
@@ -26,9 +27,9 @@ type plannedTree struct {
 
 // planStage plans a stage, lane by lane. The trees of later rounds are drawn in that order.
 func planStage(s *sampler, begun []startedLane, requests int) *stagePlan {
-	p := &stagePlan{sampler: s, lanes: make([][]plannedTree, len(s.lanes))}
+	p := &stagePlan{sampler: s, lanes: make([][]plannedTree, len(s.lanes)), over: map[int]bool{}}
 	var later []*loadedTrace
-	var over []int // traces of trees that end in the stage
+	var held []int // traces that lanes may still play when they are over in the plan
 	for lane, first := range s.lanes {
 		if first == nil {
 			continue
@@ -45,13 +46,13 @@ func planStage(s *sampler, begun []startedLane, requests int) *stagePlan {
 			later = append(later, t.loadedTrace)
 			if !counted[t.index] {
 				counted[t.index] = true
-				over = append(over, t.index)
+				held = append(held, t.index)
 				s.recycler.hold(t.index, 1)
 			}
 		}
 		s.lanes[lane], s.first[lane] = nil, conductor.Assignment{}
 	}
-	for _, trace := range over {
+	for _, trace := range held {
 		s.recycler.hold(trace, -1)
 	}
 	s.renderAhead(later)
@@ -70,8 +71,14 @@ func (p *stagePlan) Next(lane int) (conductor.Assignment, bool) {
 	return conductor.Assignment{Tree: t.accelerated(), Start: atOnce(t.start), Until: t.until}, true
 }
 
-// ended drops what only the run of a tree needs. The recycler has known its end since the plan was made.
-func (p *stagePlan) ended(lane int) { p.ledger.drop(p.sampler.lanes[lane].ordinal) }
+// ended drops what only the run of a tree needs.
+func (p *stagePlan) ended(lane int) {
+	if n := p.sampler.lanes[lane].ordinal; p.over[n] {
+		p.ledger.drop(n)
+		return
+	}
+	p.sampler.ended(lane)
+}
 
 // lanePlan plans the trees of a lane: it plays them as recorded, each request answered at once.
 type lanePlan struct {
@@ -92,7 +99,9 @@ func (l *lanePlan) play(requests int) (left bool) {
 			drained = false
 		case conductor.TreeDrained, conductor.TreeReleased:
 			drained = true
-			l.recycler.ended(l.sampler.lanes[l.lane].index)
+			t := l.sampler.lanes[l.lane]
+			l.over[t.ordinal] = true
+			l.recycler.ended(t.index)
 		}
 	})
 	now := time.Duration(0)

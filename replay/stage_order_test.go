@@ -82,19 +82,25 @@ func TestTheSeedAloneDecidesTheHandoff(t *testing.T) {
 // A session of the plan that the server ends early leaves its lane short: the stage ends all the same. A tree that ends before its time
 // is followed by one that no plan has; the recycler hears of the end of each tree once.
 func TestAStageOfThePlanEndsWithoutTheRequestsOfEndedSessions(t *testing.T) {
-	c := recorded(t, mixed("m1"), mixed("m2"), mixed("m3"))
-	for _, session := range []string{"m1::sa:a1", "m1"} {
-		o := warming(t, c, preset.Default, Warmup{Requests: 6})
+	plain := func(id string) string {
+		return recording(id, call{at: 0, took: 1}, call{at: 10, took: 1}, call{at: 20, took: 1}, call{at: 30, took: 1}, call{at: 40, took: 1}, call{at: 50, took: 1})
+	}
+	for _, session := range []string{"m1::sa:a1", "s1"} {
+		lines := []string{mixed("m1"), mixed("m2"), mixed("m3")}
+		if session == "s1" {
+			lines = []string{plain("s1"), plain("s2"), plain("s3")}
+		}
+		o := warming(t, recorded(t, lines...), preset.Default, Warmup{Requests: 3})
 		o.Concurrency, o.Duration, o.Recycle = 2, 300*time.Second, RecycleFIFOGuarded
 		r, err := virtually(t, o, func(s sentTurn) answerTo {
 			if !s.phaseOfPrimers && s.name == measure.WarmupPhase && s.session == session {
 				return answerTo{takes: time.Second, category: wire.ContextOverflow}
 			}
 			return answerTo{takes: time.Second}
-		}, at(20, 20))
+		}, at(5, 5))
 		require.NoError(t, err)
 		require.Positive(t, r.summary.Requests)
-		require.Len(t, ofLane(r.stageOf(), 1), 6)
+		require.Len(t, ofLane(r.stageOf(), 1), 3)
 		q := r.sampler.recycler.(*guardedQueue)
 		require.Len(t, q.queue, 3+2, "each of two lanes ended a tree that none followed")
 		require.Empty(t, q.live.now)

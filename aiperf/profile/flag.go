@@ -35,7 +35,7 @@ type flag struct {
 	against []string                           // flags that it cannot be given with
 	apply   func(t *translation, g given)      // of a mapped flag
 	unless  func(t *translation, g given) bool // of a refused or meaningless flag: the value is none that needs words
-	pinned  bool                               // only the pinned line has it
+	pinned  bool                               // only agentx-harness has it
 }
 
 // given is a flag of a command line with its values. The form --no-X of a switch has the value false.

@@ -83,7 +83,7 @@ func (t *translation) give(f *flag, g given) {
 
 // unknown adds the error of a flag that AIPerf does not have.
 func (t *translation) unknown(name string) {
-	tool, known := "neither AIPerf 0.13.0 nor the line of InferenceX has", Flags()
+	tool, known := "neither AIPerf 0.13.0 nor agentx-harness has", Flags()
 	if t.Harness {
 		tool, known = "agentx-harness 1.0.12 does not have", HarnessFlags()
 	}

@@ -181,7 +181,7 @@ func (t *translation) choosePreset() []string {
 			t.add("%s and --as %s: that release does not have this flag", g.name, asked)
 		case t.as == "":
 			t.as = preset.AgentX
-			t.note("%s: only the line of InferenceX has it: --preset %s", g.name, preset.AgentX)
+			t.note("%s: only agentx-harness has it: --preset %s", g.name, preset.AgentX)
 		}
 	}
 	t.as = cmp.Or(t.as, preset.AIPerf)

@@ -130,7 +130,7 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 		" --set WarmupGrace=1800s --slice-duration 1s --scrape http://localhost:8888/metrics --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
 		` --extra-body '{"chat_template_kwargs":"x"}' --set TCPUserTimeout=30s --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.Line())
 	assert.Equal(t, []string{
-		"--warmup-requests-per-lane: only the line of InferenceX has it: --preset agentx-1.0.12",
+		"--warmup-requests-per-lane: only agentx-harness has it: --preset agentx-1.0.12",
 		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server may count other lengths",
 		"--tokenizer-trust-remote-code: agentx runs no code of a repository",
 		"--no-gpu-telemetry: agentx collects none",
@@ -160,7 +160,7 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 		"--benchmark-duration 30,60":                          "not supported: --benchmark-duration 30,60: agentx plays a list of --concurrency alone: want one value",
 		"--custom-dataset-type multi_turn":                    "not supported: --custom-dataset-type multi_turn: want weka_trace or mooncake_trace",
 		"--prompt-corpus random":                              "not supported: --prompt-corpus random: want coding or sonnet",
-		"--concurency 4":                                      "--concurency: neither AIPerf 0.13.0 nor the line of InferenceX has this flag",
+		"--concurency 4":                                      "--concurency: neither AIPerf 0.13.0 nor agentx-harness has this flag",
 		"stray":                                               "unexpected argument after --output-artifact-dir: every value follows a flag that takes one",
 		"--concurrency":                                       "--concurrency: want a value after it",
 		"--scenario ''":                                       "--scenario: want a value after it",

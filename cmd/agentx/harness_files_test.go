@@ -36,7 +36,10 @@ var looseUnits = []string{"ms", "sec", "tokens/sec", "tokens/sec/user", "request
 
 // looseAggregate are members of an aggregate that are no numbers of requests.
 var looseAggregate = regexp.MustCompile(`(^|\.)(benchmark_id|start_time|end_time|.*_ns)$` +
-	`|\.(effective|active)_\w+\.\w+$|\.tokens_in_flight\.\w+$|\.http_req_(chunks_received|connection_reused)\.\w+$`)
+	`|\.(effective|active)_\w+\.\w+$|\.tokens_in_flight\.\w+$|\.http_req_(chunks_received|connection_reused)\.\w+$|\.output_token_throughput_per_user\.count$`)
+
+// looseMember are what agentx adds, and the metric of a request that it does not have if one read brought its whole answer.
+var looseMember = regexp.MustCompile(`^(row|\.metadata)\.agentx$|\.output_token_throughput_per_user$`)
 
 // scatteredBlocks returns the metrics of an object that the harness writes in the order of a set, which is another one in each of its runs:
 // all of rows, slices and the warmup, and of the aggregate those behind the ones that it names itself.
@@ -113,7 +116,7 @@ func (r *harnessRun) files(t *testing.T) (names []string) {
 
 // compareRows compares the rows of requests that both sent.
 func compareRows(t *testing.T, theirs, ours *harnessRun) map[string]string {
-	d := differing{loose: looseRow.MatchString, scatters: scatteredBlocks, absent: func(path string) bool { return path == "row.agentx" }, found: map[string]string{}}
+	d := differing{loose: looseRow.MatchString, scatters: scatteredBlocks, absent: looseMember.MatchString, found: map[string]string{}}
 	of := ours.index()
 	for k := range theirs.requests {
 		x := &theirs.requests[k]
@@ -134,7 +137,7 @@ func compareAggregates(t *testing.T, theirs, ours *harnessRun, p *harnessPair, e
 			timed[path] = true
 		}
 	})
-	d := differing{found: map[string]string{}, scatters: scatteredBlocks, absent: func(path string) bool { return path == ".metadata.agentx" }}
+	d := differing{found: map[string]string{}, scatters: scatteredBlocks, absent: looseMember.MatchString}
 	d.loose = func(path string) bool {
 		k := strings.LastIndexByte(path, '.')
 		return !equal || looseAggregate.MatchString(path) || busy && strings.HasPrefix(path, ".branch_stats.") || timed[path[:k]] && path[k:] != ".count" && path[k:] != ".unit"

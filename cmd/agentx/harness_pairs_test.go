@@ -24,16 +24,16 @@ type harnessPair struct {
 	same    bool // the harness equals itself, so agentx must equal it
 }
 
-// harnessPairs take half a minute each, and as long again for every further run of the harness.
+// harnessPairs take half a minute each, and as long again for every further run of the harness. Their durations end where nothing is due.
 var harnessPairs = []harnessPair{
 	{name: "lanes4", traces: publicTraces, flags: "--concurrency 4 --benchmark-duration 25 --warmup-requests-per-lane 2"},
-	{name: "lanes8", traces: publicTraces, flags: "--concurrency 8 --benchmark-duration 20 --warmup-requests-per-lane 3 --trace-idle-gap-cap-seconds 2"},
+	{name: "lanes8", traces: publicTraces, flags: "--concurrency 8 --benchmark-duration 19 --warmup-requests-per-lane 3 --trace-idle-gap-cap-seconds 2"},
 	{name: "burst", traces: publicTraces, flags: "--concurrency 6 --benchmark-duration 20 --warmup-requests-per-lane 1 --burst-phase-starts"},
-	{name: "wrap", traces: publicTraces, flags: "--concurrency 20 --benchmark-duration 20 --scenario inferencex-agentx-mvp --streaming --random-seed 42", primers: true},
+	{name: "wrap", traces: publicTraces, flags: "--concurrency 20 --benchmark-duration 20 --scenario inferencex-agentx-mvp --streaming --random-seed 42", primers: true, same: true},
 	{name: "recycle", traces: recycledTraces, flags: "--concurrency 3 --benchmark-duration 20 --warmup-requests-per-lane 1"},
 	{name: "subagents", traces: subagentTraces, same: true,
 		flags: "--concurrency 1 --benchmark-duration 25 --warmup-requests-per-lane 1 --trajectory-start-min-ratio 0 --trajectory-start-max-ratio 0.2"},
-	{name: "errors", traces: recycledTraces, flags: "--concurrency 6 --benchmark-duration 20 --warmup-requests-per-lane 1 --failed-request-threshold 1",
+	{name: "errors", traces: recycledTraces, flags: "--concurrency 6 --benchmark-duration 19 --warmup-requests-per-lane 1 --failed-request-threshold 1",
 		answers: answers{every: 3, faults: []string{"status", "cut", "busy", "empty", "words", "overflow", "cut"}}},
 	{name: "grace", traces: recycledTraces, flags: "--concurrency 4 --benchmark-duration 16 --warmup-requests-per-lane 1 --benchmark-grace-period 4",
 		answers: answers{stall: 5, stalled: time.Minute}},

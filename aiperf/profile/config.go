@@ -165,6 +165,9 @@ func (c *configuration) walkMapping(place string, n *yaml.Node) {
 func (c *configuration) read(place string, n *yaml.Node) {
 	values, err := c.values(place, n)
 	name := configFlags[place]
+	if isSwitch(name) && err == nil {
+		values, err = truth(values)
+	}
 	switch {
 	case err != nil:
 		c.wrong(n, place, err)
@@ -178,6 +181,25 @@ func (c *configuration) read(place string, n *yaml.Node) {
 	default:
 		c.say(place, n, name, values)
 	}
+}
+
+// isSwitch reports whether a flag, or what stands for one in configFlags, is true or false.
+func isSwitch(name string) bool {
+	f := flagNamed(strings.TrimPrefix(name, "!"))
+	return name == "=false" || f != nil && f.takes == noValue
+}
+
+// truth returns true or false for a value that the harness takes for it: a file may say yes or 0.
+func truth(values []string) ([]string, error) {
+	if len(values) == 1 {
+		switch word := strings.ToLower(values[0]); {
+		case isTrue(word):
+			return []string{"true"}, nil
+		case slices.Contains([]string{"0", "false", "no", "off", "f", "n"}, word):
+			return []string{"false"}, nil
+		}
+	}
+	return nil, errors.New("want true or false")
 }
 
 // say gives a flag its values. One flag may stand for two keys, which then say the same.

@@ -79,6 +79,28 @@ func TestFileWithoutPresumedValues(t *testing.T) {
 	assert.Contains(t, errorsOf(silent), "not supported: a run without --streaming: agentx reads answers as streams: add it")
 }
 
+// A file says true and false as YAML and the harness have them.
+func TestSwitchesOfAFile(t *testing.T) {
+	text := "benchmark: {models: m, scenario: agentx, unsafe_override: VALUE, endpoint: {url: h:1}, datasets: [{path: .}], phases: {duration: 900}, server_metrics: {enabled: VALUE}, " +
+		"gpu_telemetry: {enabled: off}}"
+	for _, no := range []string{"no", "Off", "0", "false", `"False"`, "n"} {
+		tn, _ := fromFile(t, strings.ReplaceAll(text, "VALUE", no), "")
+		require.NotEmpty(t, errorsOf(tn), no)
+		assert.Contains(t, errorsOf(tn)[0], "--scenario agentx: unknown_corpus: ", no)
+	}
+	for _, yes := range []string{"yes", "On", "1", "true", `"True"`, "y"} {
+		tn, _ := fromFile(t, strings.ReplaceAll(text, "VALUE", yes), "")
+		assert.Empty(t, errorsOf(tn), yes)
+		assert.NotContains(t, tn.Line(), "--scrape off", yes)
+	}
+	assert.Contains(t, lineOf(fromFile(t, strings.Replace(strings.ReplaceAll(text, "VALUE", "yes"), "enabled: yes", "enabled: no", 1), "")), "--scrape off")
+	tn, name := fromFile(t, "endpoint: {streaming: maybe}", "")
+	assert.Contains(t, errorsOf(tn), name+":1: endpoint.streaming: want true or false")
+}
+
+// lineOf returns the line of a translation of a file.
+func lineOf(tn *Translation, _ string) string { return tn.Line() }
+
 // What a file says wrong is told with its line and its key, all of it.
 func TestWrongFiles(t *testing.T) {
 	for text, want := range map[string]string{

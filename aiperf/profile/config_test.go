@@ -79,6 +79,29 @@ func TestFileWithoutPresumedValues(t *testing.T) {
 	assert.Contains(t, errorsOf(silent), "not supported: a run without --streaming: agentx reads answers as streams: add it")
 }
 
+// A value may be joined to a short flag, as the harness and AIPerf take it, and is not told: it may be a secret.
+func TestJoinedShortFlags(t *testing.T) {
+	_, name := fromFile(t, "", "")
+	require.NoError(t, os.WriteFile(name, []byte(configText), 0o600))
+	assert.Equal(t, configLine, harnessTr(t, "-f"+name).Line())
+	assert.Equal(t, configLine, harnessTr(t, "-f="+name).Line())
+	tn := harnessTr(t, "-mm -uh:1 -HX-A:hush --tokenizer builtin --public-dataset semianalysis_cc_traces_weka_062126")
+	assert.Empty(t, errorsOf(tn))
+	assert.Contains(t, tn.Line(), ` --url http://h:1 --model m --header 'X-A: '"$AIPERF_HEADER_X_A"`)
+	assert.Equal(t, []string{"profile", "-mm", "-uh:1", "-HX-A:<redacted>"}, tn.Launch()[:4])
+}
+
+// Where there is no scenario there is nothing to override.
+func TestOverrideWithoutAScenario(t *testing.T) {
+	text := "{models: m, unsafe_override: true, endpoint: {url: h:1, streaming: true}, datasets: [{path: .}]}"
+	for _, flags := range []string{"", "--unsafe-override"} {
+		tn, _ := fromFile(t, text, flags)
+		assert.Empty(t, errorsOf(tn))
+		assert.NotContains(t, tn.Line(), "--unsafe-override")
+		assert.Contains(t, tn.Notes, "--unsafe-override: there is no scenario, and nothing to override")
+	}
+}
+
 // A file says true and false as YAML and the harness have them.
 func TestSwitchesOfAFile(t *testing.T) {
 	text := "benchmark: {models: m, scenario: agentx, unsafe_override: VALUE, endpoint: {url: h:1}, datasets: [{path: .}], phases: {duration: 900}, server_metrics: {enabled: VALUE}, " +

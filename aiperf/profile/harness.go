@@ -48,6 +48,14 @@ func (t *translation) takeScenario() {
 	}
 }
 
+// dropOverride takes --unsafe-override out where there is no scenario: the harness overrides nothing then.
+func (t *translation) dropOverride() {
+	if !t.has("--scenario") && t.has("--unsafe-override") {
+		delete(t.given, "--unsafe-override")
+		t.note("--unsafe-override: there is no scenario, and nothing to override")
+	}
+}
+
 // given1 is a flag with one value.
 func given1(name, value string) given { return given{name, []string{value}} }
 

@@ -84,6 +84,7 @@ func Translate(source Source) *Translation {
 		if !t.readConfig() {
 			return &t.Translation
 		}
+		t.dropOverride()
 		t.findLocked()
 	}
 	t.checkConflicts()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -32,8 +33,9 @@ a table of the flags, doc/harness.md says what differs. Exit status:
 
     0  done, also when interrupted once the run has results, or not valid by --unsafe-override
     1  a wrong command line, a conflict, a failed run, or one that --failed-request-threshold or a
-       failed warmup ended, or whose metrics cover too little of its duration
-  130  interrupted before there were results, or twice`,
+       failed warmup ended, or whose metrics cover too little of its duration; interrupted before a
+       measured request completed
+  130  interrupted twice`,
 		Example: `  agentx profile --url http://127.0.0.1:8000 --endpoint /v1/chat/completions --model m --tokenizer o200k_base --concurrency 64 --public-dataset semianalysis_cc_traces_weka_062126
   agentx profile --url 127.0.0.1:8000 --model m --tokenizer builtin --input-file traces/ --custom-dataset-type weka_trace --concurrency 4 --benchmark-duration 60 --unsafe-override
   agentx profile --scenario inferencex-agentx-mvp --url 127.0.0.1:8000 --model m --tokenizer builtin --hf-weka-dataset semianalysisai/cc-traces-weka-062126 --concurrency 64 --dry-run`,
@@ -46,15 +48,18 @@ a table of the flags, doc/harness.md says what differs. Exit status:
 }
 
 // harnessStatus gives an error the exit status of the harness: a run that was interrupted and has results is done, and whatever else is
-// wrong has failed.
+// wrong has failed, also an interrupt before there was one.
 func harnessStatus(cmd *cobra.Command, err error) error {
 	var cancelled cancelledRun
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &cancelled):
+	case errors.As(err, &cancelled) && cancelled.measured:
 		printError(cmd.ErrOrStderr(), "agentx: interrupted: the results are those of the run until then")
 		return nil
+	}
+	if cmd.Context().Err() != nil {
+		return endError{failedError{fmt.Errorf("interrupted, and no measured request completed: %w", err)}}
 	}
 	return failedError{err}
 }

@@ -17,13 +17,16 @@ func judge(ctx context.Context, s *measure.Summary, err error) error {
 	case err != nil:
 		return hintReplay(err)
 	case ctx.Err() != nil:
-		return cancelledRun{ctx.Err()}
+		return cancelledRun{ctx.Err(), s.Completed > 0}
 	}
 	return judgeRun(s)
 }
 
 // cancelledRun says that a run was interrupted, and that its results are written.
-type cancelledRun struct{ error }
+type cancelledRun struct {
+	error
+	measured bool // a request of the measured phase completed
+}
 
 func (c cancelledRun) Unwrap() error { return c.error }
 

@@ -243,17 +243,14 @@ func TestHarnessMetricsAtTimes(t *testing.T) {
 		list      []measure.Record
 		has, lack []string
 	}{
-		"all well":  {list[:3], []string{"request_count", "osl_mismatch_count"}, []string{"error_request_count", "completed_request_count", "request_error_rate", "context_overflow_count", "skipped_context_overflow_count", "error_isl"}},
-		"overflow":  {append(slices.Clone(list[:3]), list[5]), []string{"context_overflow_count", "skipped_context_overflow_count"}, []string{"error_request_count", "request_error_rate"}},
-		"no usage":  {[]measure.Record{silent}, []string{"request_count"}, []string{"osl_mismatch_count", "osl_mismatch_diff_pct", "total_osl"}},
-		"all badly": {list[3:4], []string{"error_request_count", "context_overflow_count", "active_decode_throughput"}, []string{"request_count", "request_error_rate", "request_latency", "skipped_context_overflow_count"}},
+		"all well": {list[:3], []string{"request_count", "osl_mismatch_count"}, []string{"error_request_count", "completed_request_count", "request_error_rate", "context_overflow_count", "skipped_context_overflow_count", "error_isl"}},
+		"overflow": {append(slices.Clone(list[:3]), list[5]), []string{"context_overflow_count", "skipped_context_overflow_count"}, []string{"error_request_count", "request_error_rate"}},
+		"no usage": {[]measure.Record{silent}, []string{"request_count"}, []string{"osl_mismatch_count", "osl_mismatch_diff_pct", "total_osl"}},
 	} {
 		got := written(t, harnessRun(t, nil, c.list...))
 		keys := members(t, got["profile_export_aiperf.json"])
 		for _, key := range c.has {
-			if key != "active_decode_throughput" || name != "all badly" {
-				require.Contains(t, keys, key, name)
-			}
+			require.Contains(t, keys, key, name)
 		}
 		for _, key := range c.lack {
 			require.NotContains(t, keys, key, name)
@@ -294,9 +291,14 @@ func TestHarnessTables(t *testing.T) {
 
 // A run without a slice has no files of slices, and a second call removes those of a first.
 func TestHarnessHasNoEmptySlices(t *testing.T) {
-	got := written(t, harnessRun(t, nil, handMade()[0]))
-	require.NotContains(t, got, "profile_export_aiperf_timeslices.json")
-	require.Contains(t, got, "profile_export_aiperf.json")
+	run := harnessRun(t, nil, handMade()...)
+	_, err := Write(t.Context(), run, Options{Out: run.Dir, Slice: time.Second})
+	require.NoError(t, err)
+	require.Contains(t, files(t, run.Dir), "profile_export_aiperf_timeslices.json")
+	_, err = Write(t.Context(), run, Options{Out: run.Dir})
+	require.NoError(t, err)
+	require.NotContains(t, files(t, run.Dir), "profile_export_aiperf_timeslices.json")
+	require.Contains(t, files(t, run.Dir), "profile_export_aiperf.json")
 }
 
 // Every metric of the table stands there once, those of the head first; a run of any records has no metric that the table lacks, and all
@@ -376,13 +378,19 @@ func TestHarnessTimesOfRows(t *testing.T) {
 	require.InDelta(t, 2*1751+250+502, top.Effective.Sum, 0.002, "an error status ends when it starts")
 }
 
-// A run that ended before its profiling phase began has rows alone, and loses what an earlier call has written.
-func TestHarnessWritesRowsAloneWithoutAPhase(t *testing.T) {
-	out := t.TempDir()
-	put(t, out, "profile_export_aiperf.json", []byte("old"))
-	run := harnessRun(t, func(info *measure.RunInfo) { info.Phases, info.Facts.Cancelled = info.Phases[:1], true }, handMade()[0])
-	w, err := Write(t.Context(), run, Options{Out: out})
-	require.NoError(t, err)
-	require.Equal(t, []string{"profile_export.jsonl", ".aiperf_results_ready.json"}, w.Files)
-	require.Len(t, files(t, out), 2)
+// A run that ended before its profiling phase began, or of which no measured request completed, has rows alone, and loses what an earlier
+// call has written.
+func TestHarnessWritesRowsAloneWithoutASuccess(t *testing.T) {
+	warmup, failed := handMade()[0], handMade()[3]
+	for name, run := range map[string]*report.Run{
+		"warmup alone": harnessRun(t, func(info *measure.RunInfo) { info.Phases, info.Facts.Cancelled = info.Phases[:1], true }, warmup),
+		"failed alone": harnessRun(t, nil, warmup, failed),
+	} {
+		out := t.TempDir()
+		put(t, out, "profile_export_aiperf.json", []byte("old"))
+		w, err := Write(t.Context(), run, Options{Out: out})
+		require.NoError(t, err)
+		require.Equal(t, []string{"profile_export.jsonl", ".aiperf_results_ready.json"}, w.Files, name)
+		require.Len(t, files(t, out), 2)
+	}
 }

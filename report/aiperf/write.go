@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/server"
 )
@@ -96,11 +95,8 @@ func (w *writer) write(ctx context.Context) error {
 	return nil
 }
 
-// unmeasured reports whether the run ended before its profiling phase began: then the harness writes rows alone.
-func (w *writer) unmeasured() bool {
-	return w.run.Info.Facts != nil && len(w.run.Info.Phases) > 0 &&
-		!slices.ContainsFunc(w.run.Info.Phases, func(p measure.PhaseSpan) bool { return p.Name == measure.ProfilingPhase })
-}
+// unmeasured reports whether no request of the profiling phase completed, or there was no such phase: then the harness writes rows alone.
+func (w *writer) unmeasured() bool { return w.run.Info.Facts != nil && w.results.Counts.Succeeded == 0 }
 
 // removeOthers removes what an earlier call has written beside the rows.
 func (w *writer) removeOthers() error {

@@ -163,6 +163,7 @@ func harnessMetrics(d *scrape.Data, phases map[string]span, name string) map[str
 			continue
 		}
 		values, until := samplesOf(d, s), closing(d.Endpoints[s.Endpoint].Answers, phase, next)
+		phase := span{phase.Start, max(phase.End, until)} // to the answer of the page behind it
 		over, ok := values.whole(s.Type, s.Bounds, phase, until)
 		if !ok {
 			continue

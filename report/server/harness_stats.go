@@ -92,7 +92,7 @@ func spread(prefix string, values []float64) (list figures) {
 }
 
 // perSecond divides a growth by the time between the answers that it is between: the last before the phase, or the first, and the last
-// in it. It is 0 of no time.
+// in it, that of its end too. It is 0 of no time.
 func perSecond(total *report.Number, phase span, e *scrape.Endpoint) *report.Number {
 	first, last := int64(0), int64(0)
 	for k, a := range e.Answers {

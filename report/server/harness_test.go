@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -93,6 +94,30 @@ Endpoint,Metric,Key,Value,Description
 a:1,build_info,arch,x,
 a:1,build_info,version,1,
 `, "\n", "\r\n"), readFile(t, filepath.Join(dir, CSVFile)))
+}
+
+// Rates, gauges and slices reach to the answer of the page behind a phase, as its totals do.
+func TestHarnessCountsToTheClosingAnswer(t *testing.T) {
+	behind := `{"endpoint":0,"at":1700000002600000000,"took":20000000,"values":[[0,310],[1,11]]}` + "\n"
+	dir := writeScraped(t, described+behind)
+	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true})
+	require.NoError(t, err)
+	var e struct {
+		Metrics map[string]struct {
+			Series []struct {
+				Stats      map[string]float64
+				Timeslices []map[string]any
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(dir, JSONFile))), &e))
+	counter, gauge := e.Metrics["vllm:prompt_tokens"].Series[0], e.Metrics["vllm:num_requests_running"].Series[0]
+	require.InDelta(t, 210, counter.Stats["total"], 0)
+	require.InDelta(t, 100, counter.Stats["rate"], 1e-9, "of the 2.1 s from the answer before the phase to that behind it")
+	require.InDelta(t, 7, gauge.Stats["avg"], 1e-9)
+	last := counter.Timeslices[1]
+	require.Equal(t, "1.7000000026e+18", fmt.Sprint(last["end_ns"]))
+	require.InDelta(t, 180/0.6, last["rate"], 1e-6)
 }
 
 // figuresText is a JSON value without blanks.

@@ -216,8 +216,12 @@ func TestFailuresHaveWidthAndNoLatency(t *testing.T) {
 		require.Greater(t, compared, 15)
 		requireStats(t, without.Headline, "effective_concurrency", map[string]float64{"avg": 1.3})
 		requireStats(t, with.Headline, "effective_concurrency", map[string]float64{"avg": 1.3 + 0.05 + 1e-9 + 0.9 + 0.5})
-		requireStats(t, with.Headline, "effective_prefill_concurrency", map[string]float64{"avg": 0.3 + 0.05 + 1e-9 + 0.9 + 0.2})
-		requireStats(t, with.Headline, "effective_decode_concurrency", map[string]float64{"avg": 1 + 0.3})
+		prefill, decode := 0.05+1e-9+0.9+0.2, 0.3 // of failures
+		if name != preset.Default {
+			prefill, decode = 0, 0
+		}
+		requireStats(t, with.Headline, "effective_prefill_concurrency", map[string]float64{"avg": 0.3 + prefill})
+		requireStats(t, with.Headline, "effective_decode_concurrency", map[string]float64{"avg": 1 + decode})
 		for tag := range adjustedTags {
 			require.Nil(t, without.Headline.Find("adj_"+tag), "no failure")
 			b := with.Headline.Find("adj_" + tag)

@@ -107,6 +107,9 @@ func slowLevels(list []measure.Record, rules measure.Rules, x float64) (v levels
 			continue
 		}
 		v[concurrency]++
+		if r.Error != nil && rules.AIPerfCurves {
+			continue
+		}
 		inPrefill := first == 0 || x < first
 		if inPrefill {
 			v[prefillConcurrency]++
@@ -130,7 +133,7 @@ func slowLevels(list []measure.Record, rules measure.Rules, x float64) (v levels
 		slowChunks(&r, osl, x, &v)
 	}
 	v[totalRate] = v[prefillRate] + v[decodeRate]
-	if rules.EvenTotal {
+	if rules.AIPerfCurves {
 		v[totalRate] = v[prefillRate] + even
 	}
 	if v[prefillConcurrency] > 0 {

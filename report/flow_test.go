@@ -54,7 +54,7 @@ func TestFlowOverGaps(t *testing.T) {
 }
 
 // In the curve of the total the output tokens of a request come evenly until its end, under the presets whose tools have it so.
-func TestTotalCurve(t *testing.T) {
+func TestTotalOfCurves(t *testing.T) {
 	r := success(0, 110*ms, 10, 5, 10*ms, 11*ms, 12*ms, 13*ms, 110*ms)
 	for name, p50 := range map[string]float64{preset.Default: 1000 / 97.0, preset.AIPerf: 40, preset.AgentX: 40} {
 		h := compute(t, infoOf(name, 0.11), r).Headline

@@ -74,7 +74,7 @@ type sweeper struct {
 
 	inFlight, prefilling, decoding int
 	prefill, decode, tokens        sum
-	even                           sum // the rate of output with Rules.EvenTotal
+	even                           sum // the rate of output with Rules.AIPerfCurves
 }
 
 // openRequest is a request in flight.
@@ -96,6 +96,7 @@ type stage uint8
 const (
 	prefilling stage = iota
 	decoding
+	ending // of a failed request, with Rules.AIPerfCurves
 )
 
 // open begins a request.
@@ -114,7 +115,11 @@ func (s *sweeper) open(r *row) error {
 	}
 	q.steps = flow(q.steps, r, contents)
 	s.inFlight++
-	s.prefilling++
+	if r.failed && s.rules.AIPerfCurves {
+		q.stage = ending
+	} else {
+		s.prefilling++
+	}
 	if !r.failed && r.prompt != unknown {
 		q.tokens = float64(r.prompt)
 		if r.firstToken > r.sent {
@@ -170,9 +175,10 @@ func (s *sweeper) step() {
 // close ends the request at the top of the heap.
 func (s *sweeper) close(q *openRequest) {
 	s.inFlight--
-	if q.stage == prefilling {
+	switch q.stage {
+	case prefilling:
 		s.prefilling--
-	} else {
+	case decoding:
 		s.decoding--
 	}
 	s.prefill.add(-q.input)
@@ -189,7 +195,7 @@ func (s *sweeper) close(q *openRequest) {
 func (s *sweeper) levels() levels {
 	prefill, decode := s.prefill.value(s.prefilling), s.decode.value(s.decoding)
 	total := prefill + decode
-	if s.rules.EvenTotal {
+	if s.rules.AIPerfCurves {
 		total = prefill + s.even.value(s.decoding)
 	}
 	return levels{

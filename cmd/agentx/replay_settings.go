@@ -87,7 +87,7 @@ func switchSettings() (list []setting) {
 		{name: "ThroughputWindow", about: "denominator of throughputs, time of effective curves"},
 		{name: "ITLDivisor", about: "tokens that an ITL divides by"},
 		{name: "FlowCurve", about: "how tokens spread over time"},
-		{name: "TotalCurve", about: "output tokens in the curve of the total"},
+		{name: "Curves", about: "curves of tokens over time, and failed requests in them"},
 		{name: "CoverageGate", about: "a valid run has tokens in 95 % of its duration", kind: yesOrNo},
 		{name: "CoverageBy", about: "which tokens: of any request, or of those with a latency"},
 		{name: "AffinityHeader", about: "requests have the header X-Session-Affinity", kind: yesOrNo},

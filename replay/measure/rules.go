@@ -8,7 +8,7 @@ type Rules struct {
 	GraceIncluded bool // the headline has requests that ended within the grace: Cutoff.CountGrace put them into Profiling
 	PhaseWindow   bool // rates and effective curves are over the phase, not over the time from the first request to the last token
 	AllButOne     bool // ITL divides by all tokens but one, also where the tokens of the first chunk are known
-	EvenTotal     bool // in the curve of the total the output tokens of a request flow evenly, not as in that of the output
+	AIPerfCurves  bool // in the curve of the total output flows evenly, and a failed request is in the curve of the concurrency alone
 	CoverageGate  bool // a valid run has tokens in 95 % of its duration
 	LatenciesOnly bool // which are those of requests with a latency: not those of one that failed
 
@@ -21,7 +21,7 @@ func RulesOf(s *preset.Switches) Rules {
 		GraceIncluded: s.CountGrace,
 		PhaseWindow:   s.ThroughputWindow == preset.WindowPhase,
 		AllButOne:     s.ITLDivisor == preset.DivisorOSL,
-		EvenTotal:     s.TotalCurve == preset.TotalEven,
+		AIPerfCurves:  s.Curves == preset.CurvesAIPerf,
 		CoverageGate:  s.CoverageGate,
 		LatenciesOnly: s.CoverageBy == preset.CoverByLatencies,
 		SchemaVersion: string(s.SchemaVersion),

@@ -53,7 +53,7 @@ type Switches struct {
 	ThroughputWindow  ThroughputWindow
 	ITLDivisor        ITLDivisor
 	FlowCurve         FlowCurve
-	TotalCurve        TotalCurve
+	Curves            Curves
 	CoverageGate      bool // a valid run has tokens in 95 % of its duration
 	CoverageBy        CoverageBy
 	AffinityHeader    bool // requests have the header X-Session-Affinity
@@ -213,13 +213,13 @@ type FlowCurve string
 // FlowChunks is the only flow curve: over the gaps between the chunks. Results of earlier versions may name another, even.
 const FlowChunks FlowCurve = "chunks"
 
-// TotalCurve says how the output tokens of a request are spread in the curve of the total throughput.
-type TotalCurve string
+// Curves says how the curves over time are made.
+type Curves string
 
-// The total curves.
+// The ways of curves.
 const (
-	TotalFlow TotalCurve = "flow" // as in the curve of the decode throughput
-	TotalEven TotalCurve = "even" // evenly from the first token to the end of the request
+	CurvesOwn    Curves = "own"    // the total flows as its parts do; a failed request is in prefill until its first token
+	CurvesAIPerf Curves = "aiperf" // in the total output flows evenly; a failed request is in the concurrency alone
 )
 
 // SchemaVersion is the version that the files for AIPerf's readers name.

@@ -10,7 +10,7 @@ var table = map[string]Switches{
 		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded,
 		HandoffOrder: OrderSeed, WarmupOverflow: OverflowRedraws, OverflowWords: WordsOfServers, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeZero, CountGrace: false, LenientStreams: false, ThroughputWindow: WindowBenchmark,
-		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, TotalCurve: TotalFlow, CoverageGate: true, AffinityHeader: true, SchemaVersion: Schema15,
+		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, Curves: CurvesOwn, CoverageGate: true, AffinityHeader: true, SchemaVersion: Schema15,
 		CoverageBy: CoverByContents,
 	},
 	AIPerf: {
@@ -18,7 +18,7 @@ var table = map[string]Switches{
 		WarmupLeadCap: LeadCapTrace, WarmupStage: StageDuration, HandoffOffset: HandoffSinceReturn,
 		HandoffOrder: OrderArrival, WarmupOverflow: OverflowRedraws, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
-		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, TotalCurve: TotalEven, CoverageGate: false, AffinityHeader: true, SchemaVersion: Schema14,
+		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, Curves: CurvesAIPerf, CoverageGate: false, AffinityHeader: true, SchemaVersion: Schema14,
 		CoverageBy: CoverByLatencies,
 	},
 	AgentX: {
@@ -26,7 +26,7 @@ var table = map[string]Switches{
 		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded,
 		HandoffOrder: OrderArrival, WarmupOverflow: OverflowFails, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfRecords, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
-		ITLDivisor: DivisorOSL, FlowCurve: FlowChunks, TotalCurve: TotalEven, CoverageGate: true, AffinityHeader: false, SchemaVersion: Schema14,
+		ITLDivisor: DivisorOSL, FlowCurve: FlowChunks, Curves: CurvesAIPerf, CoverageGate: true, AffinityHeader: false, SchemaVersion: Schema14,
 		CoverageBy: CoverByLatencies,
 	},
 }
@@ -60,6 +60,6 @@ var Choices = map[string][]string{
 	"ITLDivisor":       {string(DivisorFirstChunk), string(DivisorOSL)},
 	"CoverageBy":       {string(CoverByContents), string(CoverByLatencies)},
 	"FlowCurve":        {string(FlowChunks)},
-	"TotalCurve":       {string(TotalFlow), string(TotalEven)},
+	"Curves":           {string(CurvesOwn), string(CurvesAIPerf)},
 	"SchemaVersion":    {string(Schema14), string(Schema15)},
 }

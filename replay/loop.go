@@ -27,6 +27,7 @@ type loop struct {
 	stopOnDeadlock bool
 	lastSent       time.Duration
 	interrupted    bool // the caller has ended the run
+	aborted        bool // a request that failed has ended the phase
 	cancelled      bool // requests were cancelled, at cancelledAt
 	cancelledAt    time.Duration
 	deadlocked     bool  // a tree is deadlocked, which ends the phase
@@ -164,6 +165,7 @@ func (l *loop) endSending(now time.Duration) {
 func (l *loop) abort(r *measure.Record, now time.Duration) {
 	l.together.stop(meet.Failed, fmt.Sprintf("a request of its %s failed: %s", l.name, r.Error.Message))
 	l.stop(now)
+	l.aborted = true
 	l.deadlines.abort(now)
 }
 

@@ -82,8 +82,9 @@ func (n *phaseNews) leave(l *loop) {
 		return
 	}
 	n.news.Progress = n.whole(l.progressAt(l.clock.now()), l.recordsFrom)
-	n.news.Ended = n.news.Ended || l.endedEarly()
-	n.graceOut = n.graceOut || l.cancelled && !l.endedEarly()
+	early := l.endedEarly() || l.aborted
+	n.news.Ended = n.news.Ended || early
+	n.graceOut = n.graceOut || l.cancelled && !early
 }
 
 // end ends the period.

@@ -80,3 +80,15 @@ func TestPhaseNewsOfAnInterrupt(t *testing.T) {
 	_, flags, _ := newsOf(t, o, script, at(45), func(v *virtualRun) { v.interruptBefore = 2 })
 	require.Equal(t, "3 p false true", flags[len(flags)-1])
 }
+
+// A request that fails a warmup ends it: no grace was over, though what else ran was cancelled.
+func TestPhaseNewsOfAFailedWarmup(t *testing.T) {
+	o := warming(t, recorded(t, mixed("m")), preset.AgentX, Warmup{Primers: true, Grace: 100 * time.Second})
+	_, flags, _ := newsOf(t, o, func(s sentTurn) answerTo {
+		if s.session == "m" {
+			return answerTo{takes: time.Second, category: wire.HTTPStatus}
+		}
+		return answerTo{never: true}
+	}, at(45))
+	require.Equal(t, "3 w false true", flags[len(flags)-1])
+}

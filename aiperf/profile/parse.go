@@ -13,7 +13,7 @@ import (
 func (t *translation) parse(args []string) {
 	after := "profile"
 	for len(args) > 0 {
-		name, value, joined := t.cut(args[0])
+		name, value, joined := cut(args[0])
 		args = args[1:]
 		if !isFlag(name) { // it may be a secret
 			t.add("unexpected argument after %s: every value follows a flag that takes one", after)
@@ -46,10 +46,10 @@ func (t *translation) parse(args []string) {
 }
 
 // cut returns the flag of an argument and the value that is joined to it: --flag=value, or -fvalue.
-func (t *translation) cut(arg string) (name, value string, joined bool) {
+func cut(arg string) (name, value string, joined bool) {
 	name, value, joined = strings.Cut(arg, "=")
-	if len(name) > 2 && name[1] != '-' && t.flagNamed(name) == nil {
-		if f := t.flagNamed(name[:2]); f != nil && f.takes != noValue {
+	if len(name) > 2 && name[1] != '-' && flagNamed(name) == nil {
+		if f := flagNamed(name[:2]); f != nil && f.takes != noValue {
 			return name[:2], strings.TrimPrefix(arg[2:], "="), true
 		}
 	}

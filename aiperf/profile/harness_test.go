@@ -179,7 +179,7 @@ func TestLaunchHasNoSecrets(t *testing.T) {
 		"--api-key k --custom-dataset-type weka_trace":                    "--api-key <redacted> --custom-dataset-type weka_trace", // it stands in other words, too
 		"--api-key=k --concurrency 4":                                     "--api-key=<redacted> --concurrency 4",
 		"--url http://h:1?key=a --endpoint /v1/chat/completions":          "--url <redacted> --endpoint /v1/chat/completions",
-		`--header={"X-A":"a\"b"} -HX-B:c,X-C:d`:                           `--header={"X-A": "<redacted>"} -HX-B:<redacted>,X-C:<redacted>`,
+		`'--header={"X-A":"a\"b"}' -HX-B:c,X-C:d`:                         `--header={"X-A": "<redacted>"} -HX-B:<redacted>,X-C:<redacted>`,
 		"--server-metrics http://u:p@h:1/metrics i:2/m --url=h:1,g:1?k=b": "--server-metrics <redacted> i:2/m --url=h:1,<redacted>",
 	} {
 		assert.Equal(t, "profile "+want, strings.Join(harnessTr(t, typed).Launch(), " "))

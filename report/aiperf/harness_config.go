@@ -104,7 +104,7 @@ func (w *writer) harnessInput() object {
 		o.add(key, object{})
 	}
 	runtime := object{{"ui", "none"}}
-	runtime.set("stats_interval", s.number("StatsInterval"))
+	runtime.set("stats_interval", only(s.filled() || s.isSet("StatsInterval"), s.number("StatsInterval")))
 	o.add("runtime", runtime)
 	if sc := run.Info.Scenario; sc != nil {
 		o.add("scenario", sc.Name)
@@ -113,11 +113,20 @@ func (w *writer) harnessInput() object {
 	return o
 }
 
+// filled reports whether the scenario fills in what no flag gives.
+func (s settings) filled() bool {
+	return s.run.Info.Scenario != nil && s.run.Info.Scenario.Name == scenarioOfHarness
+}
+
+// scenarioOfHarness is the scenario of the harness that has values of its own for everything.
+const scenarioOfHarness = "agentx"
+
 // redacted stands where a secret was.
 const redacted = "<redacted>"
 
 func (s settings) endpoint() object {
-	o := object{{"urls", s.run.Info.URLs}, {"type", s.text("payload")}}
+	o := object{{"urls", s.run.Info.URLs}}
+	o.set("type", only(s.filled() || len(s.run.Info.Launch) == 0 || s.launched("--endpoint-type") != "", s.text("payload")))
 	o.set("api_key", only(s.text("api-key-env") != "", redacted))
 	o.set("timeout", only(s.isSet("RequestTimeout"), s.number("RequestTimeout")))
 	o.add("streaming", true)
@@ -228,6 +237,7 @@ func (s settings) phase() object {
 		}
 		slices.SortFunc(o[len(o)-min(2, len(o)):], func(x, y member) int { return -strings.Compare(x.key, y.key) })
 	}
+	o.set("burst_phase_starts", s.yes("BurstStart"))
 	o.set("system_idle_gap_cap_seconds", s.number("SystemIdleCap"))
 	o.addWarmup(s.text("Warmup"))
 	o.set("agentic_warmup_grace_period", s.number("WarmupGrace"))

@@ -2,7 +2,6 @@ package aiperf
 
 import (
 	"bytes"
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -110,7 +109,8 @@ func TestHarnessErrors(t *testing.T) {
 		{wire.NoContent, 200, "x", `{"type":"InvalidInferenceResultError","message":"x","cause_chain":["InvalidInferenceResultError"]}`},
 		{wire.StreamEvent, 502, "x", `{"code":502,"type":"SSEResponseError","message":"x","cause_chain":["SSEResponseError"]}`},
 		{wire.Timeout, 0, "x", `{"type":"TimeoutError","message":"x","cause":"x","cause_chain":["TimeoutError","CancelledError"]}`},
-		{wire.Connection, 200, "x", `{"type":"ClientPayloadError","message":"x","cause":"x","cause_chain":["ClientPayloadError","TransferEncodingError"]}`},
+		{wire.Connection, 200, "x", `{"type":"ClientPayloadError","message":"ClientPayloadError(\"Response payload is not completed: ` + brokenChunk +
+			`\")","cause":"` + brokenChunk + `","cause_chain":["ClientPayloadError","TransferEncodingError"]}`},
 		{wire.Connection, 0, "dial tcp h: connection refused", `{"type":"ClientConnectorError","message":"dial tcp h: connection refused",` +
 			`"cause":"dial tcp h: connection refused","cause_chain":["ClientConnectorError","ConnectionRefusedError"]}`},
 		{wire.Connection, 0, "lookup h", `{"type":"ClientConnectorDNSError","message":"lookup h","cause":"lookup h","cause_chain":["ClientConnectorDNSError","gaierror"]}`},
@@ -119,7 +119,7 @@ func TestHarnessErrors(t *testing.T) {
 		{wire.Connection, 0, "read: reset", `{"type":"ClientOSError","message":"read: reset","cause":"read: reset","cause_chain":["ClientOSError","ConnectionResetError"]}`},
 		{wire.Internal, 0, "x", `{"type":"internal","message":"x"}`},
 	} {
-		text, err := json.Marshal(harnessError(&measure.Error{Category: c.category, Code: c.code, Message: c.message}).harness())
+		text, err := compact(harnessError(&measure.Error{Category: c.category, Code: c.code, Message: c.message}).harness())
 		require.NoError(t, err)
 		require.Equal(t, c.want, string(text), "%s %d", c.category, c.code)
 	}

@@ -1,6 +1,7 @@
 package aiperf
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,11 @@ type failure struct {
 	begins   string   // what our message begins with
 	code     int      // 0: none
 	chain    []string // the first is the type
+	text     string   // of the first cause; "": our message
 }
+
+// brokenChunk is what Python's aiohttp says of a body that ends inside a chunk.
+const brokenChunk = `<TransferEncodingError: 400, message='Not enough data to satisfy transfer length header.'>`
 
 // failures are the kinds of failures without an error status; the first that fits decides.
 var failures = []failure{
@@ -25,7 +30,7 @@ var failures = []failure{
 	{category: wire.StreamEvent, code: 502, chain: []string{"SSEResponseError"}},
 	{category: wire.Timeout, chain: []string{"TimeoutError", "CancelledError"}},
 	{category: wire.Cancelled, code: 499, chain: []string{"RequestCancellationError"}},
-	{category: wire.Connection, answered: true, chain: []string{"ClientPayloadError", "TransferEncodingError"}},
+	{category: wire.Connection, answered: true, chain: []string{"ClientPayloadError", "TransferEncodingError"}, text: brokenChunk},
 	{category: wire.Connection, begins: "lookup ", chain: []string{"ClientConnectorDNSError", "gaierror"}},
 	{category: wire.Connection, begins: "tls: ", chain: []string{"ClientConnectorSSLError", "SSLError"}},
 	{category: wire.Connection, begins: "dial ", chain: []string{"ClientConnectorError", "ConnectionRefusedError"}},
@@ -49,6 +54,9 @@ func harnessError(e *measure.Error) *Error {
 			out := &Error{Type: f.chain[0], Code: f.code, Message: e.Message, CauseChain: f.chain}
 			if len(f.chain) > 1 {
 				out.Cause = e.Message
+			}
+			if f.text != "" {
+				out.Message, out.Cause = fmt.Sprintf("%s(%q)", out.Type, "Response payload is not completed: "+f.text), f.text
 			}
 			return out
 		}

@@ -174,7 +174,7 @@ func (w *writer) serverNames() (json, csv string) {
 
 // writeServer writes the metrics of the servers, if some were scraped.
 func (w *writer) writeServer() error {
-	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID, Harness: w.run.Harness()}
+	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID, Harness: w.run.Harness(), Slices: w.Slice > 0}
 	if o.Harness {
 		o.BenchmarkID = harnessID(o.BenchmarkID)
 	}

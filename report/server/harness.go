@@ -108,13 +108,13 @@ func newHarnessExport(d *scrape.Data, phases map[string]span, o Options) *harnes
 	profiling := phases[measure.ProfilingPhase]
 	e := &harnessExport{
 		Schema: harnessSchema, Version: o.Version, BenchmarkID: o.BenchmarkID, Phase: measure.ProfilingPhase, InputConfig: o.InputConfig,
-		Metrics: harnessMetrics(d, phases, measure.ProfilingPhase), Summary: harnessSummary{
+		Metrics: harnessMetrics(d, phases, measure.ProfilingPhase, o.Slices), Summary: harnessSummary{
 			Configured: ours.Summary.Configured, Successful: ours.Summary.Successful, Phases: phases, Endpoints: map[string]harnessEndpoint{},
 			Start: localText(profiling.Start), End: localText(profiling.End),
 		},
 	}
 	if _, ok := phases[measure.WarmupPhase]; ok {
-		e.Warmup = harnessMetrics(d, phases, measure.WarmupPhase)
+		e.Warmup = harnessMetrics(d, phases, measure.WarmupPhase, o.Slices)
 	}
 	for k := range d.Endpoints {
 		if one := &d.Endpoints[k]; len(one.Answers) > 0 {
@@ -155,7 +155,7 @@ func medianUpdate(e *scrape.Endpoint) *float64 {
 }
 
 // harnessMetrics returns what every series did in a phase, by name. The harness has no summaries.
-func harnessMetrics(d *scrape.Data, phases map[string]span, name string) map[string]*harnessMetric {
+func harnessMetrics(d *scrape.Data, phases map[string]span, name string, sliced bool) map[string]*harnessMetric {
 	list, phase, next := map[string]*harnessMetric{}, phases[name], nextAfter(phases, name)
 	for k := range d.Series {
 		s := &d.Series[k]
@@ -176,7 +176,10 @@ func harnessMetrics(d *scrape.Data, phases map[string]span, name string) map[str
 		if m.Type != s.Type {
 			continue // a name has one type
 		}
-		slices := values.slicesOf(s.Type, s.Bounds, phase, until, sliceLength.Nanoseconds())
+		var slices []slice
+		if sliced {
+			slices = values.slicesOf(s.Type, s.Bounds, phase, until, sliceLength.Nanoseconds())
+		}
 		one := harnessSeries{Endpoint: d.Endpoints[s.Endpoint].URL, Labels: s.Labels}
 		one.Stats = values.harnessStats(s, over, slices, phase, &d.Endpoints[s.Endpoint])
 		for _, b := range over.Buckets {

@@ -34,7 +34,7 @@ func TestHarness(t *testing.T) {
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
 	dir := writeScraped(t, described)
-	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`), Harness: true})
+	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`), Harness: true, Slices: true})
 	require.NoError(t, err)
 	got := readFile(t, filepath.Join(dir, JSONFile))
 	require.True(t, strings.HasPrefix(got, "{\n  \"schema_version\": \"1.1\",\n  \"aiperf_version\": \"1.0.12\",\n  \"benchmark_id\": \"b\",\n  \"summary\": {\n"))
@@ -100,7 +100,7 @@ a:1,build_info,version,1,
 func TestHarnessCountsToTheClosingAnswer(t *testing.T) {
 	behind := `{"endpoint":0,"at":1700000002600000000,"took":20000000,"values":[[0,310],[1,11]]}` + "\n"
 	dir := writeScraped(t, described+behind)
-	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true})
+	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true, Slices: true})
 	require.NoError(t, err)
 	var e struct {
 		Metrics map[string]struct {
@@ -146,4 +146,15 @@ func TestHarnessLabelColumns(t *testing.T) {
 		rows = append(rows, csvRow{"x", &harnessMetric{Type: scrape.Gauge}, &harnessSeries{Labels: labels}})
 	}
 	require.Equal(t, []string{"a", "b", "a0", "c", "m", "q"}, labelColumns(rows))
+}
+
+// Without slices the harness writes none, and no spread of rates over them.
+func TestHarnessWithoutSlices(t *testing.T) {
+	dir := writeScraped(t, described)
+	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true})
+	require.NoError(t, err)
+	text := readFile(t, filepath.Join(dir, JSONFile))
+	require.NotContains(t, text, "timeslices")
+	require.NotContains(t, text, "rate_avg")
+	require.Contains(t, text, `"rate"`)
 }

@@ -38,6 +38,7 @@ type Options struct {
 	InputConfig json.RawMessage // input_config, a JSON object
 
 	Harness bool // as agentx-harness writes the files
+	Slices  bool // with Harness: slices of time, and what is computed over them
 }
 
 // Validate returns an error that names the first field that cannot be used.

@@ -1,14 +1,13 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
 
-const (
-	maxInterruptGrace = 30 * time.Second // longest grace after an interrupt
-	cancelDrain       = 10 * time.Second // longest wait for the return of requests that were cancelled
-)
+// cancelDrain is the longest wait for the return of requests that were cancelled.
+const cancelDrain = 10 * time.Second
 
 // unlimited is a grace that is never over.
 const unlimited time.Duration = 1 << 60
@@ -18,8 +17,11 @@ const unlimited time.Duration = 1 << 60
 type deadlines struct {
 	duration time.Duration // of the sending; 0: no bound
 	grace    time.Duration
-	lastSent bool          // the grace counts from the last request sent, if no other can be sent before one returns
-	stopped  bool          // the sending has ended
+	lastSent bool // the grace counts from the last request sent, if no other can be sent before one returns
+	stopped  bool // the sending has ended
+
+	interruptGrace time.Duration // longest grace after an interrupt; 0: DefaultInterruptGrace; Off: none
+
 	cancelAt time.Duration // when requests in flight are cancelled; 0: never, or done
 	giveUpAt time.Duration // when requests that were cancelled are given up; 0: never, or done
 }
@@ -64,7 +66,7 @@ func (d *deadlines) abort(now time.Duration) {
 
 // interrupt ends the sending now, and shortens the grace to that of an interrupt.
 func (d *deadlines) interrupt(now time.Duration) {
-	grace := min(d.grace, maxInterruptGrace)
+	grace := min(d.grace, max(0, cmp.Or(d.interruptGrace, DefaultInterruptGrace)))
 	switch {
 	case d.cancelAt > 0:
 		d.cancelAt = min(d.cancelAt, now+grace)

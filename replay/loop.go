@@ -78,6 +78,7 @@ const (
 )
 
 func newLoop(o Options, p phase, clock clock, transport transport) *loop {
+	p.deadlines.interruptGrace = o.InterruptGrace
 	l := &loop{
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
 		cutoff:         measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},

@@ -192,9 +192,14 @@ func TestInterruptDrains(t *testing.T) {
 		"no grace":                      {time.Hour, 0, 2 * time.Hour, 5 * time.Second, 5, measure.CancelledAtEnd},
 		"after the deadline":            {4 * time.Second, 100 * time.Second, 2 * time.Hour, 5 * time.Second, 35, measure.CancelledAtEnd},
 		"the grace is nearly over":      {4 * time.Second, 2 * time.Second, 2 * time.Hour, 5 * time.Second, 6, measure.CancelledAtEnd},
+		"no grace after an interrupt":   {time.Hour, time.Hour, 2 * time.Hour, 5 * time.Second, 5, measure.CancelledAtEnd},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := simulate(Options{Concurrency: 2, Duration: c.duration, Grace: c.grace}, c.takes)
+			o := Options{Concurrency: 2, Duration: c.duration, Grace: c.grace}
+			if name == "no grace after an interrupt" {
+				o.InterruptGrace = Off
+			}
+			s, l := simulate(o, c.takes)
 			s.interruptAt(c.at)
 			require.NoError(t, l.run())
 			require.InDelta(t, c.ends, s.at.Seconds(), 1e-6)
@@ -203,7 +208,7 @@ func TestInterruptDrains(t *testing.T) {
 			switch name {
 			case "the phase's grace is shorter":
 				longest = 3 * time.Second
-			case "no grace":
+			case "no grace", "no grace after an interrupt":
 				longest = 0
 			case "the grace is nearly over":
 				longest = time.Second

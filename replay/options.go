@@ -24,16 +24,17 @@ import (
 
 // What the zero values of Options mean. The command has the same defaults.
 const (
-	DefaultConcurrency  = 1
-	DefaultSeed         = "42"
-	DefaultGrace        = 30 * time.Second
-	DefaultTimeout      = wire.DefaultTimeout
-	DefaultBackoffFirst = time.Second
-	DefaultBackoffMax   = 30 * time.Second
-	DefaultLaneStart    = 300 * time.Second
-	DefaultPrimerLead   = 10 * time.Second
-	DefaultMinRatio     = 0.25
-	DefaultMaxRatio     = 0.75
+	DefaultConcurrency    = 1
+	DefaultSeed           = "42"
+	DefaultGrace          = 30 * time.Second
+	DefaultInterruptGrace = 30 * time.Second
+	DefaultTimeout        = wire.DefaultTimeout
+	DefaultBackoffFirst   = time.Second
+	DefaultBackoffMax     = 30 * time.Second
+	DefaultLaneStart      = 300 * time.Second
+	DefaultPrimerLead     = 10 * time.Second
+	DefaultMinRatio       = 0.25
+	DefaultMaxRatio       = 0.75
 
 	DefaultStatsInterval = 30 * time.Second
 	MinStatsInterval     = 100 * time.Millisecond // a shorter one would hold up the run
@@ -98,6 +99,7 @@ type Options struct {
 	// is Concurrency or 10, the larger; 0: no limit.
 	FailedRequestThreshold float64
 	Grace                  time.Duration // how long requests in flight may go on after the end; 0: DefaultGrace; Off: no grace
+	InterruptGrace         time.Duration // longest such time after an interrupt; 0: DefaultInterruptGrace; Off: none
 
 	Timeout          time.Duration    // of a request; 0: DefaultTimeout
 	KeepAlive        time.Duration    // how long an unused connection is kept; 0: wire.DefaultKeepAlive; negative: not at all
@@ -173,6 +175,8 @@ func (o Options) validatePlayed() error {
 		return fmt.Errorf("concurrency %d: want 1 to %d", o.Concurrency, MaxConcurrency)
 	case o.Duration < 0:
 		return fmt.Errorf("duration %v: want no negative value", o.Duration)
+	case o.InterruptGrace < 0 && o.InterruptGrace != Off:
+		return fmt.Errorf("interrupt grace %v: want no negative value, or Off", o.InterruptGrace)
 	case o.Grace < 0 && o.Grace != Off:
 		return fmt.Errorf("grace %v: want no negative value, or Off", o.Grace)
 	case o.StatsInterval < 0 && o.StatsInterval != Off:

@@ -165,7 +165,7 @@ func TestFullDiskIsReportedBesideTheSummary(t *testing.T) {
 	r := newRun(o.withDefaults())
 	defer r.close()
 	require.NoError(t, r.prepare(t.Context()))
-	require.NoError(t, r.open())
+	require.NoError(t, r.open(t.Context()))
 	require.NoError(t, r.start())
 	require.NoError(t, r.results.closeRecords())
 	full := func() *os.File {

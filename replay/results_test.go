@@ -62,7 +62,7 @@ func TestResultsThatAnotherRunReplaced(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), url)
 	first := newRun(o.withDefaults())
 	defer first.close()
-	require.NoError(t, first.open())
+	require.NoError(t, first.open(t.Context()))
 	o.Requests, o.Overwrite = 3, true
 	play(t, t.Context(), o)
 	want, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
@@ -140,7 +140,7 @@ func TestRunFileIsWrittenFirst(t *testing.T) {
 	p := newRun(o.withDefaults())
 	defer p.close()
 	require.NoError(t, p.prepare(t.Context()))
-	require.NoError(t, p.open())
+	require.NoError(t, p.open(t.Context()))
 	require.NoError(t, p.start())
 	read := func() (info measure.RunInfo) {
 		data, err := os.ReadFile(filepath.Join(o.Out, RunFile))

@@ -33,7 +33,7 @@ func Run(ctx context.Context, o Options) (s *measure.Summary, err error) {
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err
 	}
-	if err := r.open(); err != nil {
+	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
 	if refused != nil {
@@ -234,14 +234,14 @@ func (r *run) openFirstTrees() (err error) {
 }
 
 // open opens the results.
-func (r *run) open() (err error) {
+func (r *run) open(ctx context.Context) (err error) {
 	if err := r.results.open(); err != nil {
 		return err
 	}
 	if dir := r.results.dir.path; dir != "" {
 		r.reporter.opened(dir)
 	}
-	r.scraping.open(r.results.dir.file(scrape.File))
+	r.scraping.open(ctx, r.results.dir.file(scrape.File))
 	if err := r.together.keepClock(r.results.dir); err != nil {
 		return errors.Join(err, r.results.closeRecords())
 	}

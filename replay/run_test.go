@@ -313,7 +313,7 @@ func playDeadlocked(t *testing.T, o Options) (s *measure.Summary, name string, t
 	r := newRun(o.withDefaults())
 	defer r.close()
 	require.NoError(t, r.prepare(t.Context()))
-	require.NoError(t, r.open())
+	require.NoError(t, r.open(t.Context()))
 	require.NoError(t, r.start())
 	name, turn = waitForEachOther(r)
 	require.NotEmpty(t, name)

@@ -119,7 +119,7 @@ func (s *scraping) now(t *together) time.Time {
 const firstScrape = time.Second
 
 // open makes the file of the samples, and waits for the first of them. A run goes on without the file.
-func (s *scraping) open(path string) {
+func (s *scraping) open(ctx context.Context, path string) {
 	if s == nil {
 		return
 	}
@@ -129,7 +129,7 @@ func (s *scraping) open(path string) {
 		return
 	}
 	s.collector.Open(file)
-	s.collector.Ready(firstScrape)
+	s.collector.Ready(ctx, firstScrape)
 }
 
 // boundaryWait is how long a phase waits for the answers of its beginning.

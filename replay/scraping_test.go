@@ -183,7 +183,7 @@ func TestPageThatTrickles(t *testing.T) {
 		require.NoError(t, err)
 		var said []string
 		s := &scraping{collector: collector, warn: func(text string) { said = append(said, text) }}
-		s.open(filepath.Join(t.TempDir(), scrape.File))
+		s.open(t.Context(), filepath.Join(t.TempDir(), scrape.File))
 		m := s.end(t.Context(), true)
 		const why = "no whole answer within 1s, when the run ended"
 		assert.Equal(t, []measure.MetricsPage{{URL: "http://h/metrics", Default: true, Failures: 1, Skipped: 3, LastError: why}}, m.Pages)
@@ -239,7 +239,7 @@ func TestWhatARunWaitsFor(t *testing.T) {
 			require.NoError(t, err)
 			s := &scraping{collector: collector, warn: func(string) {}}
 			begin := time.Now()
-			s.open(filepath.Join(t.TempDir(), scrape.File))
+			s.open(t.Context(), filepath.Join(t.TempDir(), scrape.File))
 			assert.Equal(t, 500*time.Millisecond, time.Since(begin))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -288,7 +288,7 @@ func TestWhenARunAsks(t *testing.T) {
 						page := askedPage(func() { asked = append(asked, time.Since(start)) })
 						collector, err := scrape.Start(scrape.Options{Pages: []scrape.Page{{URL: "http://h/metrics"}}, Transport: func() http.RoundTripper { return page }})
 						require.NoError(t, err)
-						collector.Ready(time.Second)
+						collector.Ready(t.Context(), time.Second)
 						v.scraping = &scraping{collector: collector, warn: func(string) {}}
 						ctx, cancel := context.WithTimeout(t.Context(), test.cancel)
 						defer cancel()
@@ -351,7 +351,7 @@ func TestPhasesWaitForTheirReference(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						collector, err := scrape.Start(scrape.Options{Pages: []scrape.Page{{URL: "http://h/metrics"}}, Transport: func() http.RoundTripper { return page }})
 						require.NoError(t, err)
-						collector.Ready(time.Second)
+						collector.Ready(t.Context(), time.Second)
 						v.scraping = &scraping{collector: collector, warn: func(text string) { said = append(said, text) }}
 						begin := time.Now()
 						play(t.Context())
@@ -389,7 +389,7 @@ func (f askedPage) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestRunWithoutItsFile(t *testing.T) {
 	var said []string
 	s := &scraping{warn: func(text string) { said = append(said, text) }}
-	s.open(filepath.Join(t.TempDir(), "none", scrape.File))
+	s.open(t.Context(), filepath.Join(t.TempDir(), "none", scrape.File))
 	require.Len(t, said, 1)
 	assert.Regexp(t, "^server metrics: open .*: they are not kept$", said[0])
 }

@@ -228,7 +228,7 @@ func TestDeadlockEndsAll(t *testing.T) {
 	wait.Go(func() {
 		r := newRun(wedged.withDefaults())
 		defer r.close()
-		require.NoError(t, errors.Join(r.prepare(t.Context()), r.open(), r.start()))
+		require.NoError(t, errors.Join(r.prepare(t.Context()), r.open(t.Context()), r.start()))
 		name, _ := waitForEachOther(r)
 		require.NotEmpty(t, name)
 		s, err := r.play(wedged.Meeting.Context())

@@ -220,7 +220,7 @@ func virtualMarkers(t *testing.T, o Options, instants []float64) *virtualRun {
 	defer v.run.close()
 	v.medium = v
 	require.NoError(t, v.prepare(t.Context()))
-	require.NoError(t, v.open())
+	require.NoError(t, v.open(t.Context()))
 	require.NoError(t, v.start())
 	at(instants...)(v)
 	_, err := v.play(t.Context())

@@ -79,7 +79,7 @@ func virtually(t *testing.T, o Options, script func(sentTurn) answerTo, prepare 
 	v.run = newRun(o.withDefaults())
 	v.medium = v
 	require.NoError(t, v.prepare(t.Context()))
-	require.NoError(t, v.open())
+	require.NoError(t, v.open(t.Context()))
 	require.NoError(t, v.start())
 	for _, f := range prepare {
 		f(v)

@@ -27,7 +27,8 @@ func TestBoundary(t *testing.T) {
 		silent []string
 	}{
 		"idle":                               {at: 100 * time.Millisecond, takes: always(60 * time.Millisecond), want: 60 * time.Millisecond},
-		"while a request runs":               {at: 360 * time.Millisecond, takes: always(60 * time.Millisecond), want: 33*time.Millisecond + 60*time.Millisecond},
+		"while a request runs":               {at: 360 * time.Millisecond, takes: always(60 * time.Millisecond), want: 60 * time.Millisecond},
+		"a slow page":                        {at: 1400 * time.Millisecond, takes: first(0, 1500*time.Millisecond), want: 1500 * time.Millisecond},
 		"no answer":                          {at: 100 * time.Millisecond, takes: first(0, time.Hour), want: 2 * time.Second, silent: []string{"http://h/metrics"}},
 		"no answer to the request that runs": {at: 400 * time.Millisecond, takes: first(0, time.Hour), want: 2 * time.Second, silent: []string{"http://h/metrics"}},
 		"refused":                            {at: 100 * time.Millisecond, takes: always(0), fails: true, silent: []string{"http://h/metrics"}},

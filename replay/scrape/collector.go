@@ -73,12 +73,13 @@ func Start(o Options) (*Collector, error) {
 // Open makes a file the one of the run: what is known so far is written to it, and all that follows. Close closes it.
 func (c *Collector) Open(file io.WriteCloser) { c.log.open(file) }
 
-// Ready waits until every page has answered or failed once, for a time at most.
-func (c *Collector) Ready(atMost time.Duration) {
+// Ready waits until every page has answered or failed once, for a time at most or until ctx ends.
+func (c *Collector) Ready(ctx context.Context, atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	select {
 	case <-c.ready:
+	case <-ctx.Done():
 	case <-timer.C:
 	}
 }
@@ -90,7 +91,8 @@ func (c *Collector) Mark() {
 	}
 }
 
-// Boundary asks every page as Mark does, and waits for the answers of these requests, for a time at most or until ctx ends. It returns
+// Boundary asks every page at once, and waits for the answers of these requests, for a time at most or until ctx ends. A request that
+// runs is given up for that, unless it is the first of its page: its answer would be of a time before. It returns
 // the URLs of the pages that have not answered, without user, password and query: none if ctx has ended, and none of those that are left
 // alone.
 func (c *Collector) Boundary(ctx context.Context, atMost time.Duration) (silent []string) {
@@ -162,6 +164,7 @@ type page struct {
 	mu      sync.Mutex
 	seen    PageFacts
 	waiting []chan bool // that the next request is over, and whether it was answered
+	giveUp  func()      // the request that runs, or ran last; nil: it is the first
 	over    bool        // no request comes any more
 }
 
@@ -196,15 +199,18 @@ func (p *page) next() <-chan bool {
 		return answered
 	}
 	p.waiting = append(p.waiting, answered)
+	if p.giveUp != nil {
+		p.giveUp()
+	}
 	p.askNow()
 	return answered
 }
 
-// takeWaiting returns what waits for the request that begins, or with over set for one that does not come.
-func (p *page) takeWaiting(over bool) (list []chan bool) {
+// begin returns what waits for the request that begins, and notes how that is given up; nil: none comes any more.
+func (p *page) begin(giveUp func()) (list []chan bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list, p.waiting, p.over = p.waiting, nil, over
+	list, p.waiting, p.over, p.giveUp = p.waiting, nil, giveUp == nil, giveUp
 	return list
 }
 
@@ -212,14 +218,14 @@ func (p *page) takeWaiting(over bool) (list []chan bool) {
 func (p *page) run(ctx context.Context, begun func()) {
 	defer p.fetcher.close()
 	defer func() {
-		for _, w := range p.takeWaiting(true) {
+		for _, w := range p.begin(nil) {
 			close(w)
 		}
 	}()
 	start := time.Now()
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
-	answered := p.ask(ctx)
+	answered := p.fetch(ctx, ctx)
 	begun()
 	p.skip(tick, start, start)
 	for answered || !p.seen.Default { // else it is left alone
@@ -261,19 +267,25 @@ func (p *page) count(change func(*PageFacts)) {
 
 // ask asks once, and tells what waits for that.
 func (p *page) ask(ctx context.Context) (answered bool) {
-	waiting := p.takeWaiting(false)
-	answered = p.fetch(ctx)
+	request, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	waiting := p.begin(giveUp)
+	answered = p.fetch(ctx, request)
 	for _, w := range waiting {
 		w <- answered
 	}
 	return answered
 }
 
-// fetch asks once, and notes the answer or the failure.
-func (p *page) fetch(ctx context.Context) (answered bool) {
+// fetch asks once, and notes the answer or the failure. A request that was given up is one that was skipped.
+func (p *page) fetch(ctx, request context.Context) (answered bool) {
 	begin := time.Now()
-	text, err := p.fetcher.get(ctx)
+	text, err := p.fetcher.get(request)
 	took, at := time.Since(begin), p.now().UnixNano()
+	if ctx.Err() == nil && request.Err() != nil {
+		p.count(func(f *PageFacts) { f.Skipped++ })
+		return false
+	}
 	if ctx.Err() != nil { // the run is over
 		p.cut(took)
 		return false

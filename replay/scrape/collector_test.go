@@ -124,7 +124,7 @@ func TestAtMostTenSeconds(t *testing.T) {
 		})
 		require.NoError(t, err)
 		begin := time.Now()
-		c.Ready(time.Second)
+		c.Ready(t.Context(), time.Second)
 		assert.Equal(t, time.Second, time.Since(begin), "a run does not wait for a server that hangs")
 		time.Sleep(24 * time.Second)
 		c.Linger(context.Background(), Tail)
@@ -184,7 +184,7 @@ func TestDefaultPageIsTriedOnce(t *testing.T) {
 			}).transport(),
 		})
 		require.NoError(t, err)
-		c.Ready(time.Second)
+		c.Ready(t.Context(), time.Second)
 		time.Sleep(990 * time.Millisecond)
 		begin := time.Now()
 		c.Linger(context.Background(), Tail)
@@ -209,7 +209,7 @@ func TestInterruptEndsTheTail(t *testing.T) {
 			Transport: answers(func(*http.Request, int) (string, error) { return "x 1\n", nil }).transport(),
 		})
 		require.NoError(t, err)
-		c.Ready(time.Second)
+		c.Ready(t.Context(), time.Second)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
 		begin := time.Now()
@@ -332,7 +332,7 @@ func TestFullDiskIsNoFailure(t *testing.T) {
 			Transport: answers(func(_ *http.Request, n int) (string, error) { return fmt.Sprintf("x %d\n", n), nil }).transport(),
 		})
 		require.NoError(t, err)
-		c.Ready(time.Second)
+		c.Ready(t.Context(), time.Second)
 		c.Open(file)
 		time.Sleep(2 * time.Second)
 		f := c.Close()

@@ -104,7 +104,7 @@ func TestNoSecretIsTold(t *testing.T) {
 	})
 	require.NoError(t, err)
 	c.Open(file)
-	c.Ready(time.Minute)
+	c.Ready(t.Context(), time.Minute)
 	f := c.Close()
 	assert.Equal(t, 1, f.Pages[0].Failures)
 	text := file.String() + fmt.Sprint(told.list, f)

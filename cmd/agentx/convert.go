@@ -99,7 +99,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		p.add("--workers %d: want 0 to %d", f.workers, convert.MaxWorkers)
 	}
 	if _, err := o.CheckCorpusSeed(); err != nil {
-		p.errs = append(p.errs, hintCorpusSeed(err, &o))
+		p.errs = append(p.errs, hintCorpusSeed(cmd, err, &o))
 	}
 	if o.Wait, err = f.limit(); err != nil {
 		p.errs = append(p.errs, err)

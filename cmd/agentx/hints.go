@@ -49,14 +49,20 @@ func hintConvert(err error) error {
 }
 
 // hintCorpusSeed says that a corpus is that of another seed, and what gives one of the seed of the conversion.
-func hintCorpusSeed(err error, o *convert.Options) error {
+func hintCorpusSeed(cmd *cobra.Command, err error, o *convert.Options) error {
 	var other *convert.CorpusSeedError
-	err, seeds := usageError{fmt.Errorf("--%w", err)}, errors.As(err, &other)
-	if !seeds {
-		return err
+	if !errors.As(err, &other) {
+		return usageError{fmt.Errorf("--%w", err)}
 	}
-	return hintError{err, fmt.Sprintf("agentx corpus aiperf --seed %d --tokenizer %s FILE.u32le, where AIPerf or its harness is installed, and --corpus with that file; or --seed %d",
-		other.Seed, o.Tokenizer, other.Corpus)}
+	corpus, seed := named(cmd.Flags().Lookup("corpus")), "--seed"
+	if launchOf(cmd.Context()) != nil { // the command line is one of AIPerf
+		seed = "--random-seed"
+	}
+	return hintError{
+		usageError{fmt.Errorf("%s %s", corpus, strings.TrimPrefix(other.Error(), "corpus "))},
+		fmt.Sprintf("agentx corpus aiperf --seed %d --tokenizer %s FILE.u32le, where AIPerf or its harness is installed, and %s with that file; or %s %d",
+			other.Seed, o.Tokenizer, corpus, seed, other.Corpus),
+	}
 }
 
 // hintRoot adds what to try to an error about a cache root that this user may not write in.

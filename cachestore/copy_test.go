@@ -835,7 +835,7 @@ func TestCopyRefusesPathsOutOfADirectory(t *testing.T) {
 	}
 }
 
-// A copy into a directory that a group shares is open to the group, whatever the umask.
+// A copy into a directory that a group shares is open to the group, whatever the umask, and so is a pin in it.
 func TestCopyKeepsThePermissionsOfItsTarget(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	key := plainToy(40).build(t, from, "")
@@ -847,7 +847,7 @@ func TestCopyKeepsThePermissionsOfItsTarget(t *testing.T) {
 			}
 			return nil
 		}), t, from, to, key, CopyOptions{})
-		return nil
+		return Pin(t.Context(), to, key, "tests")
 	}))
 	checkOpenToGroup(t, to)
 }

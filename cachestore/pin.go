@@ -67,7 +67,7 @@ func writePin(root, key, who string) error {
 	if err := durable.MkdirAll(root, useDirOf(root)); err != nil {
 		return err
 	}
-	return durable.WriteFile(usePath(root, key, pinSuffix), append(data, '\n'))
+	return durable.WriteShared(usePath(root, key, pinSuffix), append(data, '\n'))
 }
 
 // Unpin removes the pin of a dataset and reports whether there was one.

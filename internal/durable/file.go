@@ -3,8 +3,10 @@ package durable
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -34,11 +36,22 @@ func NewFile(path string, opts Options) (*File, error) {
 	if err := opts.step("create", path); err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := createTemp(path)
 	if err != nil {
 		return nil, err
 	}
 	return &File{path, f, opts}, nil
+}
+
+// createTemp creates the temporary file of path. Unlike os.CreateTemp, it leaves permissions to the umask, as for directories.
+func createTemp(path string) (*os.File, error) {
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".")
+	for tries := 0; ; tries++ {
+		f, err := os.OpenFile(name+strconv.FormatUint(uint64(rand.Uint32()), 10), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, fs.ErrExist) || tries == 1000 {
+			return f, err
+		}
+	}
 }
 
 // Write appends to the file.
@@ -47,7 +60,7 @@ func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
 // Publish syncs the file and renames it to its path, where it replaces an existing file. After an error there is no file.
 func (f *File) Publish() error {
 	name := f.file.Name()
-	err := errors.Join(f.file.Chmod(0o644), f.file.Close())
+	err := f.file.Close()
 	if err == nil {
 		err = f.opts.sync(name)
 	}
@@ -92,12 +105,26 @@ func RemoveUnfinished(dir string, named func(name string) bool) error {
 	return errors.Join(errs...)
 }
 
-// WriteFile makes a single file appear whole under path. It replaces an existing file.
+// WriteFile makes a single file appear whole under path. It replaces an existing file. The umask decides who may read it.
 func WriteFile(path string, data []byte) error { return Options{}.WriteFile(path, data) }
 
 // WriteFile is the function of that name, with options.
 func (o Options) WriteFile(path string, data []byte) error {
 	f, err := NewFile(path, o)
+	return f.fill(data, err)
+}
+
+// WriteShared is WriteFile below a root: the file is as open as the directory that it is in, whatever the umask.
+func WriteShared(path string, data []byte) error {
+	f, err := NewFile(path, Options{})
+	if err == nil {
+		matchFileMode(filepath.Dir(path), f.file)
+	}
+	return f.fill(data, err)
+}
+
+// fill writes and publishes a file that NewFile has created, unless it returned an error.
+func (f *File) fill(data []byte, err error) error {
 	if err != nil {
 		return err
 	}

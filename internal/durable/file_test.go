@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,6 +29,24 @@ func TestFileIsWholeOrAbsent(t *testing.T) {
 	require.NoError(t, f.Publish())
 	require.NoError(t, f.Discard(), "which does nothing now")
 	require.Equal(t, map[string]string{"rows": "whole"}, files(t, dir))
+}
+
+// A file is as open as the umask says, also where it replaces one; one of a shared root as its directory is.
+//
+// Covers F19.
+func TestFilesHonourTheUmask(t *testing.T) {
+	for _, c := range []struct{ umask, own, shared os.FileMode }{{0o077, 0o600, 0o660}, {0o027, 0o640, 0o660}, {0o022, 0o644, 0o660}, {0, 0o666, 0o660}} {
+		dir := t.TempDir()
+		require.NoError(t, os.Chmod(dir, 0o770))
+		own, shared := filepath.Join(dir, "own"), filepath.Join(dir, "shared")
+		require.NoError(t, os.WriteFile(own, nil, 0o666))
+		require.NoError(t, umasked(t, c.umask, func() error { return errors.Join(WriteFile(own, nil), WriteShared(shared, nil)) }))
+		for path, want := range map[string]os.FileMode{own: c.own, shared: c.shared} {
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			require.Equal(t, want, info.Mode().Perm(), "%s with umask %v", path, c.umask)
+		}
+	}
 }
 
 // A directory in the place of a file is told, with what to do, before anything is written.

@@ -69,7 +69,7 @@ var imports = map[string][]string{
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
-	"replay/wire":        {},
+	"replay/wire":        {"internal/secrets"},
 	"replay/capacity":    {}, // plays nothing
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
@@ -83,6 +83,7 @@ var imports = map[string][]string{
 	},
 	"internal/lines":    {},
 	"internal/regular":  {},
+	"internal/secrets":  {},
 	"report":            {"internal/regular", "replay/measure", "replay/merge", "replay/preset", "replay/wire"},
 	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"report/until":      {"replay/measure", "replay/slo", "report/interval"},
@@ -94,7 +95,7 @@ var imports = map[string][]string{
 	"report/html":       {"internal/durable", "internal/regular", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
 	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
-	"replay/scrape":     {"internal/lines", "internal/regular", "github.com/prometheus/client_model", "github.com/prometheus/common"},
+	"replay/scrape":     {"internal/lines", "internal/regular", "internal/secrets", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/merge", "replay/scrape", "report"},
 
 	"report/live": {

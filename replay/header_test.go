@@ -3,11 +3,14 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -164,6 +167,35 @@ func TestSessionHeaderIsValidated(t *testing.T) {
 			require.EqualError(t, err, want)
 		}
 	}
+}
+
+// Nothing of an API key that a server echoes, in whatever shape, reaches a file of results.
+//
+// Covers T-90.
+func TestEchoesOfTheKeyReachNoResults(t *testing.T) {
+	const key = "sk-Proj-0123456789/abcdef"
+	escaped := strings.NewReplacer("-", `\u002d`, "/", `\/`).Replace(key)
+	echoes := []string{strings.ToUpper(key), escaped, base64.StdEncoding.EncodeToString([]byte("user:" + key)), key[:12] + "..."}
+	var n atomic.Int64
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, bufio.NewReader(r.Body))
+		k := int(n.Add(1) - 1)
+		text := fmt.Sprintf(`{"error":{"message":"no such key: %s"}}`, echoes[k%len(echoes)])
+		if k >= len(echoes) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: %s\n\n", text)
+			return
+		}
+		http.Error(w, text, http.StatusUnauthorized)
+	}))
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.APIKey, o.Requests = key, 2*len(echoes)
+	p := play(t, t.Context(), o)
+	require.Len(t, p.records, o.Requests)
+	for _, r := range p.records {
+		require.Contains(t, r.Error.Message, "[API key]")
+	}
+	requireNoSecret(t, o.Out, append(echoes, "sk-Proj-0123", `sk\u002d`)...)
 }
 
 // A key of the Messages API is a secret in messages.

@@ -46,7 +46,11 @@ func (p *preflight) readModels(document []byte) error {
 	}
 	p.models = nil
 	for _, m := range list.Data {
-		p.models = append(p.models, clip(m.ID, maxMessage))
+		id := clip(m.ID, maxMessage)
+		if id != p.Model {
+			id = p.client.Redact(id)
+		}
+		p.models = append(p.models, id)
 	}
 	return nil
 }

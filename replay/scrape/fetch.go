@@ -10,9 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/agentx/agentx/internal/secrets"
 )
 
 // fetcher asks for one page, one request at a time.
@@ -20,7 +21,7 @@ type fetcher struct {
 	client  *http.Client
 	url     *url.URL // without user and password
 	header  http.Header
-	secrets *strings.Replacer
+	secrets *secrets.Filter
 	text    bytes.Buffer // of the latest answer
 }
 
@@ -114,30 +115,26 @@ func (f *fetcher) explain(err error) error {
 const maxError = 300
 
 // secretsOf returns what takes out of a text the user, the password and the query of a URL, and the values of header fields.
-func secretsOf(u *url.URL, header http.Header) *strings.Replacer {
-	var secrets []string
+func secretsOf(u *url.URL, header http.Header) *secrets.Filter {
+	list := []string{u.RawQuery}
 	for _, values := range u.Query() {
-		secrets = append(secrets, values...)
+		list = append(list, values...)
 	}
-	secrets = append(secrets, u.RawQuery)
 	if u.User != nil {
 		password, _ := u.User.Password()
-		secrets = append(secrets, u.User.String(), u.User.Username(), password)
+		list = append(list, u.User.String(), u.User.Username(), password)
 	}
 	for _, values := range header {
 		for _, v := range values {
 			_, credentials, _ := strings.Cut(v, " ")
-			secrets = append(secrets, v, credentials)
+			list = append(list, v, credentials)
 		}
 	}
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	var pairs []string
-	for _, s := range secrets {
-		if s != "" {
-			pairs = append(pairs, s, "[secret]")
-		}
+	filter := &secrets.Filter{}
+	for _, s := range list {
+		filter.Add(s, "[secret]")
 	}
-	return strings.NewReplacer(pairs...)
+	return filter
 }
 
 // close closes the connection, if it is idle.

@@ -8,9 +8,10 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/agentx/agentx/internal/secrets"
 )
 
 // Client sends requests to one server. All methods may be called by many goroutines at once.
@@ -29,8 +30,8 @@ type Client struct {
 
 	overflowTexts   []string // lower case
 	overflowRegexps []*regexp.Regexp
-	dynamoOverflow  bool              // the one text of Dynamo is an overflow
-	secrets         *strings.Replacer // takes secrets out of messages
+	dynamoOverflow  bool            // the one text of Dynamo is an overflow
+	secrets         *secrets.Filter // of messages
 
 	common   []HeaderField
 	given    int    // where Options.Header and the API key begin in common

@@ -57,7 +57,7 @@ func (c *Client) newFailure(category Category, code int, text string) *Failure {
 			category = ContextOverflow
 		}
 	}
-	return &Failure{Category: category, Message: cut(c.secrets.Replace(text)), Code: code}
+	return &Failure{Category: category, Message: cut(c.Redact(text)), Code: code}
 }
 
 // cutMark ends a message that was longer.

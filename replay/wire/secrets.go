@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/agentx/agentx/internal/secrets"
 )
 
 // secretWords mark a header field or URL parameter as secret when its name contains one of them.
@@ -15,37 +17,27 @@ func isSecret(name string) bool {
 }
 
 // secretsOf returns what takes secrets out of a text: the API key, the values of secret header fields, the credentials
-// behind the scheme in such a value ("Bearer x"), and the values of secret parameters of the URL, escaped or not.
-func secretsOf(o Options, query string) *strings.Replacer {
-	var pairs [][2]string
-	add := func(secret string) {
-		if secret = strings.TrimSpace(secret); secret != "" {
-			pairs = append(pairs, [2]string{secret, "[secret]"})
-		}
-	}
+// behind the scheme in such a value ("Bearer x"), and the values of secret parameters of the URL.
+func secretsOf(o Options, query string) *secrets.Filter {
+	filter := &secrets.Filter{}
+	filter.Add(o.APIKey, "[API key]")
 	for _, f := range o.Header {
 		if isSecret(f.Name) {
 			_, credentials, _ := strings.Cut(strings.TrimSpace(f.Value), " ")
-			add(f.Value)
-			add(credentials)
+			filter.Add(strings.TrimSpace(f.Value), "[secret]")
+			filter.Add(strings.TrimSpace(credentials), "[secret]")
 		}
 	}
 	parameters, _ := url.ParseQuery(strings.TrimPrefix(query, "?")) // a malformed part is left out
 	for name, values := range parameters {
 		for _, v := range values {
 			if isSecret(name) {
-				add(v)
-				add(url.QueryEscape(v))
+				filter.Add(strings.TrimSpace(v), "[secret]")
 			}
 		}
 	}
-	if o.APIKey != "" {
-		pairs = append(pairs, [2]string{o.APIKey, "[API key]"})
-	}
-	slices.SortStableFunc(pairs, func(a, b [2]string) int { return len(b[0]) - len(a[0]) }) // one may be a prefix of another
-	var flat []string
-	for _, p := range pairs {
-		flat = append(flat, p[:]...)
-	}
-	return strings.NewReplacer(flat...)
+	return filter
 }
+
+// Redact returns a text of the server without the secrets that requests have.
+func (c *Client) Redact(text string) string { return c.secrets.Replace(text) }

@@ -84,6 +84,7 @@ var imports = map[string][]string{
 	"internal/lines":    {},
 	"internal/regular":  {},
 	"internal/secrets":  {},
+	"internal/guard":    {},
 	"report":            {"internal/regular", "replay/measure", "replay/merge", "replay/preset", "replay/wire"},
 	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"report/until":      {"replay/measure", "replay/slo", "report/interval"},
@@ -99,7 +100,7 @@ var imports = map[string][]string{
 	"report/server":     {"internal/durable", "replay/measure", "replay/merge", "replay/scrape", "report"},
 
 	"report/live": {
-		"replay/measure", "replay/wire", "report", "report/html", "report/page",
+		"internal/guard", "replay/measure", "replay/wire", "report", "report/html", "report/page",
 		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it
@@ -118,7 +119,7 @@ var imports = map[string][]string{
 	"simulate/page":       {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":    {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":     {"internal/durable"},
-	"capture":             {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "github.com/prometheus/client_golang", "golang.org/x/net"},
+	"capture":             {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
 	"capture/agents":      {"capture/journal", "capture/reply"},
 	"capture/finish":      {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "golang.org/x/sync"},
 	"capture/session":     {"capture/canon", "capture/journal"},
@@ -132,7 +133,7 @@ var imports = map[string][]string{
 		"go.yaml.in/yaml/v3",
 	},
 	"cmd/agentx": {
-		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
 		"simulate", "simulate/comparison", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/page", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload",

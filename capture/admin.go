@@ -11,10 +11,11 @@ import (
 
 	"github.com/agentx/agentx/capture/carry"
 	"github.com/agentx/agentx/capture/session"
+	"github.com/agentx/agentx/internal/guard"
 )
 
-// admin returns what the admin listener answers with.
-func (c *Capture) admin() http.Handler {
+// admin returns what the admin listener answers with, behind its guard.
+func (c *Capture) admin(g *guard.Guard) http.Handler {
 	c.gauges()
 	mux := http.NewServeMux()
 	mux.Handle("GET /health", carry.Health())
@@ -23,9 +24,23 @@ func (c *Capture) admin() http.Handler {
 	mux.HandleFunc("GET /sessions", c.listSessions)
 	mux.HandleFunc("GET /sessions/{id}", c.getSession)
 	mux.HandleFunc("DELETE /sessions/{id}", c.deleteSession)
+	return behind(g, mux)
+}
+
+// behind puts a guard before what answers.
+func behind(g *guard.Guard, mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, pattern := mux.Handler(r); pattern == "" { // 404 or 405
+		status, why := g.Refuse(w, r)
+		_, pattern := mux.Handler(r)
+		switch {
+		case status != 0:
+			answer(w, status, map[string]string{"error": why})
+			return
+		case pattern == "": // 404 or 405
 			w = refusal{w}
+		case r.Method != http.MethodGet && r.Method != http.MethodHead && guard.Plain(r):
+			answer(w, http.StatusUnsupportedMediaType, map[string]string{"error": r.Method + ": send Content-Type: application/json or " + guard.Header + ": 1, which a page of another origin may not"})
+			return
 		}
 		mux.ServeHTTP(w, r)
 	})

@@ -29,6 +29,8 @@ type Options struct {
 	Linear           bool   // a session has at most one request in flight
 	Detach           bool   // replies are read to their end when their client left
 
+	AdminToken string // that the admin listener wants; beyond this machine it answers nobody without one (internal/guard)
+
 	Idle   time.Duration // a session that is idle so long is finished
 	Drain  time.Duration // how long the end of a session waits for its requests
 	Sync   time.Duration // how often journals are synced; 0: after every line

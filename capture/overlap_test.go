@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/guard"
 )
 
 // inOrder is an upstream that answers requests in an order of their header X-Do.
@@ -161,7 +162,7 @@ func TestEndsOfSessions(t *testing.T) {
 		r.do(chatPath, "whole", chatBody("parent"), "X-Dynamo-Session-Id", "root", "X-Dynamo-Session-Final", final)
 	}
 
-	resp, err := http.Post(r.control+"/sessions", "", nil)
+	resp, err := http.Post(r.control+"/sessions", "application/json", nil)
 	require.NoError(t, err)
 	var made struct {
 		ID  string `json:"session_id"`
@@ -178,6 +179,7 @@ func TestEndsOfSessions(t *testing.T) {
 	remove := func() int {
 		req, err := http.NewRequest(http.MethodDelete, r.control+"/sessions/"+made.ID, nil)
 		require.NoError(t, err)
+		req.Header.Set(guard.Header, "1")
 		resp, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
 		defer resp.Body.Close()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/guard"
 )
 
 // Serve carries what comes in on traffic, and answers on admin, until ctx ends. Then it takes no more requests, waits for those
@@ -24,7 +25,7 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 	recovered := make(chan struct{})
 	ticking.Go(func() { c.recover(tick); close(recovered) })
 	server := c.proxy.Server()
-	control := &http.Server{Handler: c.admin(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	control := &http.Server{Handler: c.admin(guard.New("--admin", admin.Addr(), c.options.AdminToken)), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(traffic) }()
 	go func() { failed <- control.Serve(admin) }()

@@ -10,6 +10,7 @@ import (
 	"log"
 	"log/slog"
 	"net"
+	"os"
 	"os/signal"
 	"runtime"
 	"strconv"
@@ -25,6 +26,7 @@ import (
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/internal/tokensource"
 )
 
@@ -40,6 +42,7 @@ type captureFlags struct {
 	holes                    string
 	limits                   []string
 	asJSON                   bool
+	drawn                    bool // AdminToken was, so that nobody knows it
 	options                  capture.Options
 }
 
@@ -64,7 +67,9 @@ What contributors should know: sizes, rhythm, models and the shape of tool loops
 a transcript can confirm it by its sizes. --grid, --max-gap and --mask make that harder.
 
 The first lines on standard output are "listening URL" and "admin URL". The admin listener answers
-GET /health, GET /metrics (Prometheus), GET and POST /sessions, GET and DELETE /sessions/ID.
+GET /health, GET /metrics (Prometheus), GET and POST /sessions, GET and DELETE /sessions/ID; POST and
+DELETE with the header X-Agentx-Admin: 1. Where other machines reach it, or AGENTX_ADMIN_TOKEN is set, it
+wants a token: that of AGENTX_ADMIN_TOKEN, else one that is drawn and printed.
 DIR has traces, notes (what is to know of each) and journals of open sessions; after a crash
 "agentx capture finish DIR", or the next capture, makes traces of these.
 
@@ -214,6 +219,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 		scheme = "https"
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "listening %s://%s\nadmin http://%s\n", scheme, traffic.Addr(), admin.Addr())
+	f.tellDoors(cmd.ErrOrStderr(), traffic.Addr())
 	if err = c.Serve(ctx, traffic, admin); err != nil {
 		err = endError{err}
 	}
@@ -262,11 +268,24 @@ func explainBusy(err error) error {
 	return err
 }
 
-// open opens both listeners.
+// tellDoors says who is let in where other machines reach a listener.
+func (f *captureFlags) tellDoors(w io.Writer, traffic net.Addr) {
+	if f.drawn {
+		printError(w, tokenLine("--admin", f.options.AdminToken))
+	}
+	if guard.Beyond(traffic) {
+		printError(w, fmt.Sprintf("agentx: --listen %s is open to everybody who reaches it: agents bring their own keys, and %s is of --admin alone", traffic, guard.Variable))
+	}
+}
+
+// open opens both listeners, and finds the token of the admin listener.
 func (f *captureFlags) open(ctx context.Context) (traffic, admin net.Listener, err error) {
 	var config net.ListenConfig
 	if admin, err = config.Listen(ctx, "tcp", f.admin); err != nil {
 		return nil, nil, fmt.Errorf("--admin: %w", err)
+	}
+	if f.options.AdminToken, f.drawn, err = guard.Token(admin.Addr(), os.Getenv(guard.Variable), rand.Reader); err != nil {
+		return nil, nil, errors.Join(usageError{err}, admin.Close())
 	}
 	if traffic, err = config.Listen(ctx, "tcp", f.listen); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("--listen: %w", err), admin.Close())

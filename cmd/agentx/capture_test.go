@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 // capturing is agentx capture while it runs.
 type capturing struct {
 	traffic string // URL
+	admin   string // URL
 	stderr  strings.Builder
 	end     func() error
 }
@@ -51,6 +53,9 @@ func startCapture(t *testing.T, flags ...string) *capturing {
 	}
 	require.NoError(t, err)
 	c.traffic = strings.TrimSpace(strings.TrimPrefix(first, "listening "))
+	second, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	c.admin = strings.TrimSpace(strings.TrimPrefix(second, "admin "))
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
 	c.end = func() error { stop(); return <-ended }
 	t.Cleanup(stop)
@@ -89,6 +94,42 @@ func TestCaptureLogsNoWordOfUpstreams(t *testing.T) {
 	<-closed
 	require.NoError(t, c.end())
 	require.NotContains(t, logged.String()+c.stderr.String(), "CANARY")
+}
+
+// Where other machines reach a capture, its admin listener wants a token, which is told once where nobody gave it; traffic stays open,
+// and a line says so. On this machine alone nothing is said.
+//
+// Covers C-45.
+func TestDoorsOfCapture(t *testing.T) {
+	ask := func(c *capturing, token string) int {
+		r, err := http.NewRequest(http.MethodGet, strings.Replace(c.admin, "[::]", "127.0.0.1", 1)+"/sessions", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	for _, given := range []string{"", "s3cret-of-the-test"} {
+		t.Setenv("AGENTX_ADMIN_TOKEN", given)
+		c := startCapture(t, "--upstream", "http://127.0.0.1:1", "--listen", "0.0.0.0:0", "--admin", "0.0.0.0:0")
+		require.Equal(t, http.StatusUnauthorized, ask(c, ""))
+		if given != "" {
+			require.Equal(t, http.StatusOK, ask(c, given))
+		}
+		require.NoError(t, c.end())
+		said := c.stderr.String()
+		require.Contains(t, said, "agentx: --listen [::]:")
+		require.Contains(t, said, " is open to everybody who reaches it")
+		drawn := regexp.MustCompile(`this token: ([0-9a-f]{32}) `).FindAllStringSubmatch(said, -1)
+		require.Equal(t, given == "", len(drawn) == 1, said)
+		require.NotContains(t, said, "s3cret")
+	}
+	t.Setenv("AGENTX_ADMIN_TOKEN", "")
+	c := startCapture(t, "--upstream", "http://127.0.0.1:1")
+	require.Equal(t, http.StatusOK, ask(c, ""))
+	require.NoError(t, c.end())
+	require.Empty(t, c.stderr.String())
 }
 
 // leftJournal is the journal of a session of one request.

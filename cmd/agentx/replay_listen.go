@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/report/live"
 )
 
@@ -30,7 +32,7 @@ func (l *listenFlag) open(cmd *cobra.Command) (err error) {
 	if l.address == "" {
 		return nil
 	}
-	if l.server, err = live.Listen(l.address); err != nil {
+	if l.server, err = live.Listen(l.address, os.Getenv(guard.Variable)); err != nil {
 		return usageError{fmt.Errorf("--listen: %w", err)}
 	}
 	cmd.SetContext(context.WithValue(cmd.Context(), liveServer{}, l.server))
@@ -38,7 +40,15 @@ func (l *listenFlag) open(cmd *cobra.Command) (err error) {
 	if !quiet || strings.HasSuffix(l.address, ":0") { // the user cannot know the port otherwise
 		printError(cmd.ErrOrStderr(), "agentx: the run is served at "+l.server.URL()+" (also metrics, status)")
 	}
+	if l.server.Drawn != "" {
+		printError(cmd.ErrOrStderr(), tokenLine("--listen", l.server.Drawn))
+	}
 	return nil
+}
+
+// tokenLine tells a token that was drawn, which nobody could know otherwise.
+func tokenLine(flag, token string) string {
+	return fmt.Sprintf("agentx: %s is reached from other machines, so it wants this token: %s (Authorization: Bearer TOKEN; in a browser the password; %s gives another)", flag, token, guard.Variable)
 }
 
 // browsersWait is how long a command waits at its end for pages that are open in browsers, which fetch the finished one.

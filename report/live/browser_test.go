@@ -77,7 +77,7 @@ func (p *played) add(lane int, due float64) {
 //
 //
 func TestLiveInABrowser(t *testing.T) {
-	s, err := Listen("127.0.0.1:0")
+	s, err := Listen("127.0.0.1:0", "")
 	require.NoError(t, err)
 	p := newPlayed(t)
 	over := false
@@ -144,7 +144,7 @@ func TestLiveInABrowser(t *testing.T) {
 
 // What a page that is open computes for each second of a run with as many requests as it may have: figures, no bounds.
 func TestLiveSpeedInABrowser(t *testing.T) {
-	s, err := Listen("127.0.0.1:0")
+	s, err := Listen("127.0.0.1:0", "")
 	require.NoError(t, err)
 	p := newPlayed(t)
 	defer func() { require.NoError(t, errors.Join(p.writer.Close(), s.http.Close())) }()

@@ -2,18 +2,19 @@ package live
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/report/page"
 )
 
@@ -42,13 +43,15 @@ func Address(text string) (string, error) {
 }
 
 // Server serves what the run is like that is shown: / is the page, /data what the page adds to itself, /metrics the metrics for
-// Prometheus, and /status the Status as JSON. It answers GET alone, and on a loopback address only those who ask for one: else a web
-// page that somebody opens on this machine could read the run.
+// Prometheus, and /status the Status as JSON. It answers GET alone, and only whom its guard lets through: else a web page that somebody
+// opens on this machine, or everybody on the network, could read the run.
 type Server struct {
+	Drawn string // the token, if Listen drew one: nobody knows it yet
+
 	listener net.Listener
 	http     http.Server
 	done     chan error
-	loopback bool
+	guard    *guard.Guard
 	shown    atomic.Pointer[View]
 	watchers watchers
 }
@@ -59,8 +62,9 @@ type View struct {
 	Pages *Pages // nil: the results are not open yet
 }
 
-// Listen begins to serve on an address of Address. The caller must call Close.
-func Listen(address string) (*Server, error) {
+// Listen begins to serve on an address of Address, to those who have the token; "": one is drawn if the address is beyond this machine.
+// The caller must call Close.
+func Listen(address, token string) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -68,14 +72,22 @@ func Listen(address string) (*Server, error) {
 	case err != nil:
 		return nil, err
 	}
-	return Serve(l), nil
+	token, drawn, err := guard.Token(l.Addr(), token, rand.Reader)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	s := Serve(l, token)
+	if drawn {
+		s.Drawn = token
+	}
+	return s, nil
 }
 
-// Serve begins to serve on a listener. The caller must call Close.
-func Serve(l net.Listener) *Server {
-	s := &Server{listener: l, done: make(chan error, 1), watchers: watchers{at: map[string]time.Time{}}}
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
-		s.loopback = tcp.IP.IsLoopback()
+// Serve begins to serve on a listener, with a token of package guard. The caller must call Close.
+func Serve(l net.Listener, token string) *Server {
+	s := &Server{
+		listener: l, done: make(chan error, 1), watchers: watchers{at: map[string]time.Time{}},
+		guard: guard.New("--listen", l.Addr(), token),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", s.page)
@@ -83,7 +95,7 @@ func Serve(l net.Listener) *Server {
 	mux.HandleFunc("/metrics", s.metrics)
 	mux.HandleFunc("/status", s.status)
 	s.http = http.Server{
-		Handler: s.guard(mux), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
+		Handler: s.check(mux), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
 	}
 	go func() { s.done <- s.http.Serve(&limitedListener{Listener: l, limit: maxConnections}) }()
 	return s
@@ -106,35 +118,28 @@ func (s *Server) Close(ctx context.Context) error {
 // policy is what the page may do: what a page on disk may, and fetch its data; and no other page may embed it.
 var policy = (&page.Page{Live: true}).Policy() + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard refuses what is not to be answered, and sets the header of answers.
-func (s *Server) guard(next http.Handler) http.Handler {
+// check refuses what is not to be answered, and sets the header of answers.
+func (s *Server) check(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		switch {
-		case r.Method != http.MethodGet:
+		if r.Method != http.MethodGet {
 			h.Set("Allow", http.MethodGet)
 			http.Error(w, "GET alone", http.StatusMethodNotAllowed)
-		case s.loopback && !isLoopback(r.Host):
-			http.Error(w, "this server is for its machine alone: ask for localhost, or choose another address with --listen", http.StatusForbidden)
+			return
+		}
+		switch status, why := s.guard.Refuse(w, r); {
+		case status != 0:
+			http.Error(w, why, status)
 		case s.shown.Load() == nil:
 			http.Error(w, "the run has not begun", http.StatusServiceUnavailable)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// isLoopback reports whether the host of a request is this machine.
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {

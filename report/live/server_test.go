@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/replay/measure"
 )
 
@@ -29,7 +30,7 @@ func TestAddress(t *testing.T) {
 
 // listen returns a server on a free port that shows a run with a few records.
 func listen(t *testing.T) (*Server, *State) {
-	s, err := Listen("127.0.0.1:0")
+	s, err := Listen("127.0.0.1:0", "")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(t.Context())) })
 	return s, someState()
@@ -83,14 +84,38 @@ func TestServer(t *testing.T) {
 		{"/status", func(r *http.Request) { r.Host = "attacker.example" }, 403},
 		{"/status", func(r *http.Request) { r.Host = "127.0.0.1.attacker.example:80" }, 403},
 		{"/status", func(r *http.Request) { r.Host = "localhost:80" }, 200},
+		{"/status", func(r *http.Request) { r.Header.Set("Origin", "http://attacker.example") }, 403},
 		{"/status", func(r *http.Request) { r.Host = "LOCALHOST:80" }, 200},
 		{"/status", func(r *http.Request) { r.Host = "[::1]" }, 200},
 	} {
 		answer, text := get(t, s, c.change, c.path)
 		require.Equal(t, c.want, answer.StatusCode, "%s: %s", c.path, text)
 	}
-	_, err := Listen(s.listener.Addr().String())
+	_, err := Listen(s.listener.Addr().String(), "")
 	require.ErrorContains(t, err, "another program listens there")
+}
+
+// Beyond this machine a server answers those alone who have the token, which is drawn if none is given.
+//
+//
+func TestServerBeyondThisMachine(t *testing.T) {
+	for _, given := range []string{"", "s3cret"} {
+		s, err := Listen("0.0.0.0:0", given)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close(t.Context())) })
+		require.Equal(t, given == "", s.Drawn != "")
+		s.Show(&View{State: someState()})
+		for _, path := range []string{"/", "/data?after=0", "/metrics", "/status", "/other"} {
+			answer, _ := get(t, s, func(*http.Request) {}, path+"?token="+s.Drawn+given)
+			require.Equal(t, 401, answer.StatusCode, path)
+		}
+		answer, _ := get(t, s, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.Drawn+given) }, "/status")
+		require.Equal(t, 200, answer.StatusCode)
+		answer, _ = get(t, s, func(r *http.Request) { r.AddCookie(&http.Cookie{Name: guard.Cookie, Value: s.Drawn + given}) }, "/metrics")
+		require.Equal(t, 200, answer.StatusCode)
+	}
+	_, err := Listen("0.0.0.0:0", "a b")
+	require.ErrorContains(t, err, "AGENTX_ADMIN_TOKEN")
 }
 
 // pipes is a listener whose connections are in memory, so that they live by the clock of a bubble.
@@ -118,7 +143,7 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 func TestReaderWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipes{make(chan net.Conn), make(chan struct{})}
-		s, state := Serve(l), someState()
+		s, state := Serve(l, ""), someState()
 		s.Show(&View{State: state})
 		ask := func(path string) net.Conn {
 			mine, theirs := net.Pipe()

@@ -52,6 +52,9 @@ func why(err error) string {
 	return "it broke off before its response header"
 }
 
+// maxDrained is how many bytes are read of what a client still uploads after an answer of ours.
+const maxDrained = 1 << 30
+
 // answer answers in place of the upstream, in the shape of its API.
 func (x *exchange) answer(status int, message string, retryAfter int, stage string) {
 	body := errorBody(x.shape(), status, message)
@@ -67,8 +70,8 @@ func (x *exchange) answer(status int, message string, retryAfter int, stage stri
 	x.w.WriteHeader(status)
 	_, _ = io.WriteString(x.w, body)
 	x.flush()
-	if x.r.Header.Get("Expect") == "" { // net/http closes a connection with much of a body unread, and some clients then miss the answer
-		_, _ = io.CopyN(io.Discard, x.r.Body, x.p.o.Limits.Held)
+	if x.r.Header.Get("Expect") == "" { // net/http closes a connection with much of a body unread, and a client that is writing then misses the answer
+		_, _ = io.CopyN(io.Discard, x.r.Body, maxDrained)
 	}
 }
 

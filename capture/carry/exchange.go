@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -107,7 +108,7 @@ func (x *exchange) readBody() bool {
 	}
 	if long {
 		x.outcome = Refused
-		x.answer(http.StatusRequestEntityTooLarge, "the request is longer than agentx capture --linear reads", 0, "")
+		x.answer(http.StatusRequestEntityTooLarge, fmt.Sprintf("agentx capture --linear reads requests of up to %d bytes, and this one is longer: send less of the session, or capture without --linear", limit), 0, "")
 		return false
 	}
 	x.body.source = io.NopCloser(&held)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,6 +89,40 @@ func TestHeldRequestsHaveALimit(t *testing.T) {
 		require.Equal(t, want, m.first, request)
 		conn.Close()
 		w.notes.one(t)
+	}
+}
+
+// A client that first sends all of a request that is too long, and then reads, gets the 413, and goes on with the connection.
+//
+// Covers C-22.
+func TestClientThatWritesFirstReadsThe413(t *testing.T) {
+	const limit, length = 1 << 20, 12 << 20 // what is too much fits no buffer of a socket
+	part := strings.Repeat("x", 1<<20)
+	for _, head := range []string{"Transfer-Encoding: chunked\r\n\r\n", "Content-Length: " + strconv.Itoa(length) + "\r\n\r\n"} {
+		w := newWorld(t, raw(t, says(plain)), func(o *Options) { o.Limits.Held = limit })
+		w.notes.course.Hold = true
+		conn := w.dial(t)
+		before, after, end := "", "", ""
+		if strings.HasPrefix(head, "T") {
+			before, after, end = "100000\r\n", "\r\n", "0\r\n\r\n"
+		}
+		_, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\n"+head)
+		require.NoError(t, err)
+		for range length / len(part) {
+			_, err := io.WriteString(conn, before+part+after)
+			require.NoError(t, err, "the proxy reads on")
+		}
+		_, err = io.WriteString(conn, end+"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nshort")
+		require.NoError(t, err)
+		in := bufio.NewReader(conn)
+		m, err := readMessage(in, false)
+		require.NoError(t, err)
+		require.Equal(t, "HTTP/1.1 413", m.first)
+		require.Contains(t, m.body, "agentx capture --linear reads requests of up to 1048576 bytes")
+		m, err = readMessage(in, false)
+		require.NoError(t, err)
+		require.Equal(t, "HTTP/1.1 200", m.first)
+		conn.Close()
 	}
 }
 

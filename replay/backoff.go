@@ -7,7 +7,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Backoff bounds the pauses of a lane after requests that got no connection, or whose connection broke before any byte of
+// Backoff bounds the pauses of a lane after requests that got no connection, for a limit of this machine too, or whose connection broke before any byte of
 // an answer. The first pause is First; each further one in a row is twice as long, up to Max.
 type Backoff struct {
 	First time.Duration // 0: DefaultBackoffFirst; negative: no pauses
@@ -37,7 +37,7 @@ func (b *backoff) after(lane int, a *answer) time.Duration {
 	switch category := a.category(); {
 	case category == wire.Cancelled:
 		return 0
-	case category != wire.Connection || a.Status != 0:
+	case category != wire.Connection && !a.Limited || a.Status != 0:
 		delete(b.lanes, lane)
 		return 0
 	case b.First <= 0 || paused && a.End < last.until:

@@ -67,6 +67,9 @@ func TestBackOff(t *testing.T) {
 	require.Equal(t, 1.0, after(0, wire.Connection, 0, 7), "from the beginning after an answer")
 	require.Zero(t, after(0, "", 200, 8))
 	require.Equal(t, 1.0, after(0, wire.Connection, 0, 8), "and after a success")
+	require.Zero(t, after(1, wire.Internal, 0, 9), "the prompt could not be read")
+	limited := &answer{Result: wire.Result{End: seconds(10), Limited: true, Err: &wire.Failure{Category: wire.Internal}}}
+	require.Equal(t, time.Second, b.after(1, limited), "a machine without open files needs a pause as a server does")
 	b = backoff{Backoff{}, map[int]pause{}}
 	require.Zero(t, after(0, wire.Connection, 0, 0))
 }

@@ -83,7 +83,7 @@ func TestSilentReadersChangeNoDueTime(t *testing.T) {
 	require.Greater(t, len(alone.sent), 100)
 
 	state, accepted := live.NewState(measure.Rules{}, 2), make(calls)
-	server := live.Serve(accepted)
+	server := live.Serve(accepted, "")
 	ctx, over := context.WithCancel(context.Background())
 	followed := make(chan struct{})
 	o := optionsFor(t, cache, unreachable)

@@ -24,6 +24,8 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 	switch {
 	case f.Category == wire.Timeout:
 		e.Reason = fmt.Sprintf("%s: no answer in %v", p.server, preflightTimeout)
+	case f.Category == wire.Internal: // a limit of this machine: the message says what to do
+		e.Reason = fmt.Sprintf("%s: %s", p.server, message)
 	case f.Code == 0:
 		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, message), connectionHint(message)
 	case f.Code == 401 || f.Code == 403:

@@ -168,7 +168,7 @@ func (s *requestSender) do(r *request) *answer {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}
 	a := &answer{Result: since(s.origin, s.servers.of(s.part.whole(r.tree.ordinal)).Do(s.ctx, q))}
-	if a.Err != nil && a.Err.Category == wire.Internal { // the body could not be read while it was written
+	if a.Err != nil && a.Err.Category == wire.Internal && !a.Limited { // the body could not be read while it was written
 		a.cacheErr = cacheError(r, a.Err)
 	}
 	return a

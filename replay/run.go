@@ -102,7 +102,7 @@ func newRun(o Options) *run {
 	return r
 }
 
-// prepare does what comes before the clock of the run starts. It selects the traces, looks whether the results can be written,
+// prepare does what comes before the clock of the run starts. It selects the traces, looks whether the results can be written and what the machine allows,
 // waits for the model, looks at the servers, opens the first trees, and calibrates the machine. It resets the caches last: the preflight sends a request.
 func (r *run) prepare(ctx context.Context) (err error) {
 	var conflicts []string
@@ -123,6 +123,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.results.dir.check(); err != nil {
 		return err
 	}
+	r.warnOfLimits()
 	before := r.overhead()
 	p := &preparation{Options: r.Options, encoder: r.encoder, clock: machineClock{time.Now()}, notice: r.reporter.notice}
 	r.prepared = p

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // Client is what the client used and whether it limited the load.
@@ -23,7 +24,7 @@ type Client struct {
 func newClient(s *Summary, o *observations, sent, received int64, facts *Facts) Client {
 	c := Client{
 		CPU: Missing, CPUShare: Missing, Cores: Missing, PeakRSS: Missing, BytesSent: sent, BytesReceived: received,
-		Bound: isClientBound(s.Lateness, s.TTFT),
+		Bound: isClientBound(s.Lateness, s.TTFT) || s.Errors[wire.Internal] > 0,
 	}
 	if facts != nil {
 		c.CPU, c.PeakRSS = Number(facts.CPU), Number(facts.PeakRSS)
@@ -41,13 +42,17 @@ func newClient(s *Summary, o *observations, sent, received int64, facts *Facts) 
 // busyShare is the part of its cores from which on the CPU is named as what bound a client.
 const busyShare = 0.8
 
-// reasons says by what a client is bound: ordering requests late, sending them late, or both; and whether the CPU was why.
+// reasons says by what a client is bound: a limit of its machine, ordering requests late, sending them late; and whether the CPU was why.
 func (c *Client) reasons(s *Summary, o *observations) (list []string) {
 	limit, own := maxLateness(s.TTFT), NewStat(o.dispatch).P99
-	if own <= limit || s.Lateness.P99-own > limit {
+	if failed := s.Errors[wire.Internal]; failed > 0 {
+		list = append(list, fmt.Sprintf("limits: this machine failed %d of the requests (internal), not the server: open files, ports, memory or the cache, as their messages say", failed))
+	}
+	late := isClientBound(s.Lateness, s.TTFT)
+	if late && (own <= limit || s.Lateness.P99-own > limit) {
 		list = append(list, "order: the client ordered requests after they were due: its machine was busy, or they waited for PrefillLimit")
 	}
-	if own > limit {
+	if late && own > limit {
 		list = append(list, fmt.Sprintf("sending: requests left up to %s (p99) after the client had ordered them", seconds(own)))
 	}
 	if c.CPUShare > busyShare*c.Cores {
@@ -84,9 +89,12 @@ func (s *Summary) client(b *strings.Builder) {
 	}
 	row(b, "client", "%s of CPU%s, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), cores, size(s.Client.PeakRSS), bytefmt.Format(s.Client.BytesSent), bytefmt.Format(s.Client.BytesReceived))
 	if s.Client.Bound {
-		if isClientBound(s.Lateness, s.TTFT) {
+		switch {
+		case isClientBound(s.Lateness, s.TTFT):
 			row(b, "", "lateness p99 %s exceeds %s: the client, or a limit set on it, was the bottleneck", seconds(s.Lateness.P99), seconds(maxLateness(s.TTFT)))
-		} else {
+		case s.Errors[wire.Internal] > 0:
+			row(b, "", "requests failed on this machine: the client, or a limit set on it, was the bottleneck")
+		default:
 			row(b, "", "the client of a part, or a limit set on it, was the bottleneck")
 		}
 		for _, reason := range s.Client.BoundBy {

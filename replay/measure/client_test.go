@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,25 @@ func TestClientBoundBy(t *testing.T) {
 	}
 	s := NewAggregate(Rules{}).Summary(RunInfo{}) // of a run that was killed
 	require.True(t, s.Client.CPUShare.IsMissing() && s.Client.Cores.IsMissing())
+}
+
+// A client whose machine had no more of something is bound, however soon its other requests left, and says so.
+func TestClientBoundByALimit(t *testing.T) {
+	a := NewAggregate(Rules{})
+	for range 3 {
+		a.Add(good(0, 0, 0, 0.5, 2, 5))
+	}
+	a.Add(bad(Profiling, "connection"))
+	s := a.Summary(RunInfo{})
+	require.False(t, s.Client.Bound)
+	a.Add(bad(Profiling, "internal"))
+	s = a.Summary(RunInfo{})
+	require.True(t, s.Client.Bound)
+	require.Equal(t, []string{"limits: this machine failed 1 of the requests (internal), not the server: open files, ports, memory or the cache, as their messages say"}, s.Client.BoundBy)
+	var text strings.Builder
+	s.client(&text)
+	require.Contains(t, text.String(), "requests failed on this machine: the client, or a limit set on it, was the bottleneck")
+	require.NotContains(t, text.String(), "lateness")
 }
 
 // The steps of requests on their connections: each over the requests that have it.

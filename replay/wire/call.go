@@ -264,5 +264,9 @@ func (x *call) failureOf(err error) *Failure {
 	case x.ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded), !x.deadline.IsZero() && !time.Now().Before(x.deadline):
 		return x.newFailure(Timeout, 0, "no complete response in time")
 	}
+	if advice := adviceFor(err); advice != "" {
+		x.res.Limited = true
+		return x.newFailure(Internal, 0, err.Error()+": "+advice)
+	}
 	return x.newFailure(Connection, 0, err.Error())
 }

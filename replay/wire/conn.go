@@ -37,9 +37,12 @@ func (c *Client) dial(ctx context.Context, deadline time.Time) (*conn, error) {
 		return nil, err
 	}
 	for _, a := range addrs {
-		var nc net.Conn
-		if nc, err = c.connect(ctx, netip.AddrPortFrom(a, c.target.port)); err == nil {
+		nc, failed := c.connect(ctx, netip.AddrPortFrom(a, c.target.port))
+		if failed == nil {
 			return c.newConn(ctx, nc)
+		}
+		if err == nil || adviceFor(failed) == "" { // a server that refuses says more than this machine, which may have no IPv6 address
+			err = failed
 		}
 	}
 	return nil, err

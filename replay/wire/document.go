@@ -30,7 +30,7 @@ func (c *Client) ask(ctx context.Context, line []byte, header string) (document 
 	if c.timeout > 0 {
 		deadline = time.Now().Add(c.timeout)
 	}
-	x := &call{Client: c, ctx: ctx, deadline: deadline}
+	x := &call{Client: c, ctx: ctx, deadline: deadline, res: &Result{}}
 	cn, err := c.dial(ctx, deadline)
 	if err != nil {
 		return nil, x.failureOf(err)

@@ -26,7 +26,7 @@ const (
 	NoContent       Category = "no_content"           // the answer is complete and has no content
 	ContextOverflow Category = "context_overflow"     // one of the above whose text matches an overflow pattern
 	Cancelled       Category = "cancelled"            // the context of the caller was cancelled
-	Internal        Category = "internal"             // the request could not be written: the fault is on this side
+	Internal        Category = "internal"             // the request could not be written, or a limit of this machine stood in its way: the fault is on this side
 )
 
 // Failure says why a request did not end well.

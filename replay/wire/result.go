@@ -36,6 +36,7 @@ type Result struct {
 	Resent        bool  // a kept connection broke before the first byte of an answer, and the request was sent again on a new one
 	Redirected    bool  // the answer came from the location of a redirect
 	SingleBody    bool  // the answer was one body, not a stream of events
+	Limited       bool  // a limit of this machine, as of open files, is why it failed: another request may get through
 
 	Err *Failure // nil when the request ended well
 }

@@ -118,6 +118,7 @@ func TestHarnessErrors(t *testing.T) {
 			`"message":"the server closed the connection before its answer ended","cause_chain":["ServerDisconnectedError"]}`},
 		{wire.Connection, 0, "read: reset", `{"type":"ClientOSError","message":"read: reset","cause":"read: reset","cause_chain":["ClientOSError","ConnectionResetError"]}`},
 		{wire.Internal, 0, "x", `{"type":"internal","message":"x"}`},
+		{wire.Internal, 0, "dial tcp h: no files", `{"type":"ClientConnectorError","message":"dial tcp h: no files","cause":"dial tcp h: no files","cause_chain":["ClientConnectorError","OSError"]}`},
 	} {
 		text, err := compact(harnessError(&measure.Error{Category: c.category, Code: c.code, Message: c.message}).harness())
 		require.NoError(t, err)

@@ -30,6 +30,8 @@ var failures = []failure{
 	{category: wire.StreamEvent, code: 502, chain: []string{"SSEResponseError"}},
 	{category: wire.Timeout, chain: []string{"TimeoutError", "CancelledError"}},
 	{category: wire.Cancelled, code: 499, chain: []string{"RequestCancellationError"}},
+	{category: wire.Internal, begins: "dial ", chain: []string{"ClientConnectorError", "OSError"}}, // a limit of this machine
+	{category: wire.Internal, begins: "write ", chain: []string{"ClientOSError", "OSError"}},
 	{category: wire.Connection, answered: true, chain: []string{"ClientPayloadError", "TransferEncodingError"}, text: brokenChunk},
 	{category: wire.Connection, begins: "lookup ", chain: []string{"ClientConnectorDNSError", "gaierror"}},
 	{category: wire.Connection, begins: "tls: ", chain: []string{"ClientConnectorSSLError", "SSLError"}},

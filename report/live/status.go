@@ -75,5 +75,5 @@ func (s *Status) judge() {
 	if failed := s.Failed(); failed > 0 {
 		s.ErrorRate = ratio(float64(failed), float64(s.Completed+failed))
 	}
-	s.ClientBound = measure.ClientBound(s.Recent.Lateness.P99, s.Recent.TTFT.P50)
+	s.ClientBound = measure.ClientBound(s.Recent.Lateness.P99, s.Recent.TTFT.P50) || s.Errors[wire.Internal] > 0
 }

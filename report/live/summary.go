@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -40,6 +41,9 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	}
 	if m.Client.Bound = measure.ClientBound(m.Lateness.P99, m.TTFT.P50); m.Client.Bound {
 		m.Client.BoundBy = []string{"lateness p99 " + measure.FormatSeconds(m.Lateness.P99)}
+	}
+	if failed := t.errors[wire.Internal]; failed > 0 {
+		m.Client.Bound, m.Client.BoundBy = true, append(m.Client.BoundBy, fmt.Sprintf("limits of this machine: %d requests", failed))
 	}
 	if info.Arrivals != nil {
 		m.Arrivals = new(measure.Arrivals)

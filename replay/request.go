@@ -264,7 +264,7 @@ func fillRecord(r *measure.Record, res *wire.Result) {
 	r.FirstByte, r.LastByte = measure.Seconds(x.FirstByte), measure.Seconds(x.LastByte)
 	r.Contents, r.FinishReason = res.Contents, res.FinishReason
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
-	r.Resent, r.Redirected, r.SingleBody = res.Resent, res.Redirected, res.SingleBody
+	r.Resent, r.Redirected, r.SingleBody, r.EventsAs = res.Resent, res.Redirected, res.SingleBody, res.EventsAs
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
 	r.BodySent, r.BodyReceived, r.BodyReads = res.BodySent, res.BodyReceived, res.BodyReads
 	r.FirstChunkTokens = measure.Tokens(res.FirstChunkTokens)

@@ -26,6 +26,7 @@ type Aggregate struct {
 	bytesSent, bytesReceived int64
 
 	deviations deviationCounts
+	finished   FinishReasons
 	latest     latest
 
 	headline, cooldown observations
@@ -39,7 +40,7 @@ func NewAggregate(rules Rules, levels ...slo.Condition) *Aggregate {
 	return &Aggregate{
 		rules: rules, goodput: newGoodput(rules, levels),
 		errors: map[wire.Category]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
-		deviations: newDeviations(), headline: newObservations(), cooldown: newObservations(),
+		deviations: newDeviations(), finished: FinishReasons{}, headline: newObservations(), cooldown: newObservations(),
 		warmup: warmupCounts{errors: map[wire.Category]int{}},
 	}
 }
@@ -64,6 +65,7 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 		return nil
 	}
 	a.completed++
+	a.finished.add(r.FinishReason)
 	if r.Bucket == Profiling {
 		a.headline.add(r, a.rules)
 	} else {
@@ -104,7 +106,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
-		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: maps.Clone(a.deviations),
+		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: maps.Clone(a.deviations), FinishReasons: maps.Clone(a.finished),
 		Metrics: a.headline.metrics(window.Seconds), Cooldown: a.cooldown.metrics(afterwards.Seconds), Headline: a.rules.Headline(),
 		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,

@@ -41,6 +41,15 @@ var deviations = []struct {
 		n, _ := r.OSL()
 		return fmt.Sprintf("one message of %d tokens", n)
 	}},
+	{"events_as", "streams of events under another content type, read as what they are", func(r *Record) bool {
+		return r.EventsAs != ""
+	}, func(r *Record) string { return "Content-Type " + r.EventsAs }},
+	{"content_filter", "answers that a content filter ended", func(r *Record) bool {
+		return r.FinishReason == contentFilter
+	}, func(r *Record) string {
+		n, _ := r.OSL()
+		return fmt.Sprintf("after %d tokens", n)
+	}},
 	{"no_usage", "answers without token counts", func(r *Record) bool {
 		return r.PromptTokens == nil || r.OutputTokens == nil
 	}, func(*Record) string { return "no usage" }},

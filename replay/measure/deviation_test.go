@@ -24,6 +24,8 @@ func TestDeviations(t *testing.T) {
 		"one body":             {func(r *Record) { r.SingleBody, r.Chunks, r.MaxTokens, r.OutputTokens = true, 1, 5, Tokens(5) }, "not_streamed", "one body"},
 		"one message":          {func(r *Record) { r.Chunks = 1 }, "not_streamed", "one message of 200 tokens"},
 		"one message for few":  {func(r *Record) { r.Chunks, r.MaxTokens, r.OutputTokens = 1, 16, Tokens(16) }, "", ""},
+		"events as JSON":       {func(r *Record) { r.EventsAs = "application/json" }, "events_as", "Content-Type application/json"},
+		"filtered":             {func(r *Record) { r.FinishReason = "content_filter" }, "content_filter", "after 200 tokens"},
 		"no usage":             {func(r *Record) { r.OutputTokens, r.PromptTokens = nil, nil }, "no_usage", "no usage"},
 		"half a usage":         {func(r *Record) { r.PromptTokens = nil }, "no_usage", "no usage"},
 		"a template's tokens":  {func(r *Record) { r.PromptTokens = Tokens(1000 + 100 + 128) }, "", ""},

@@ -24,6 +24,8 @@ type Summary struct {
 
 	Deviations map[string]Deviation `json:"deviations"` // requests that ended well, but not as asked for, by kind
 
+	FinishReasons FinishReasons `json:"finish_reasons"` // of requests that ended well
+
 	Metrics
 
 	Goodput *Goodput `json:"goodput"` // nil: the run has no service levels

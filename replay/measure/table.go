@@ -101,6 +101,7 @@ func (s *Summary) counts(b *strings.Builder) {
 	if s.Resent > 0 {
 		row(b, "resent", "%s: the server had closed a kept connection", Plural(s.Resent, "request", "requests"))
 	}
+	s.FinishReasons.row(b)
 	s.deviations(b)
 	if s.BackOff.Pauses > 0 {
 		row(b, "back-off", "%s of lanes without a connection, %s in sum", Plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))

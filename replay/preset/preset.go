@@ -48,6 +48,7 @@ type Switches struct {
 	NegativeDuration  NegativeDuration // fixed when a cache is built: shown, not resolved
 	CountGrace        bool             // requests that end within the grace belong to the headline numbers
 	LenientStreams    bool             // status 200 with any content is a success
+	AnswerForms       AnswerForms
 	OverflowWords     OverflowWords
 	FailedShare       FailedShare
 	ThroughputWindow  ThroughputWindow
@@ -150,6 +151,15 @@ type WarmupOverflow string
 const (
 	OverflowRedraws WarmupOverflow = "redraw" // its lane draws another trace
 	OverflowFails   WarmupOverflow = "fail"   // the warmup fails, as after any other failure
+)
+
+// AnswerForms says which forms of an answer are read.
+type AnswerForms string
+
+// The forms.
+const (
+	FormsOfServers AnswerForms = "servers" // those that servers are known to write
+	FormsOfAIPerf  AnswerForms = "aiperf"  // those that AIPerf reads
 )
 
 // OverflowWords says by which texts an error is an overflow of the context.

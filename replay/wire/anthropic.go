@@ -38,17 +38,17 @@ func (d *decoder) skim(payload []byte) (e event, sure bool) {
 
 func (d *decoder) decode(payload []byte) event {
 	if d.api == MessagesAPI {
-		return decodeMessagesEvent(payload)
+		return decodeMessagesEvent(payload, d.aiperf)
 	}
-	return decodeEvent(payload)
+	return decodeEvent(payload, d.aiperf)
 }
 
 // decodeMessagesEvent decodes any payload of the Messages API: an event of a stream, or a complete message. It defines what a
 // payload means: skimMessagesEvent must agree with it wherever it is sure. The types of events and of blocks are ignored, but
 // for message_stop: the member that a text stands in says what it is.
-func decodeMessagesEvent(payload []byte) event {
+func decodeMessagesEvent(payload []byte, aiperf bool) event {
 	top := parseJSON(payload)
-	e := event{failed: top.member("error").isSet(), last: top.member("type").text() == "message_stop"}
+	e := event{failed: top.member("error").isSet() || !aiperf && top.isErrorObject(), last: top.member("type").text() == "message_stop"}
 	e.answer(top)
 	e.answer(top.member("message")) // of message_start
 	for _, name := range []string{"delta", "content_block"} {

@@ -8,7 +8,7 @@ func skimMessagesEvent(b []byte) (e event, sure bool) {
 		switch string(m.name) {
 		case "type":
 			seen.add(0, &m)
-			e.last = skimWord(&m, "message_stop")
+			skimType(&m, &e)
 		case "delta", "content_block":
 			seen.add(1, &m) // sure only of one of them
 			skimBlock(&m, &e)
@@ -21,7 +21,7 @@ func skimMessagesEvent(b []byte) (e event, sure bool) {
 		case "error":
 			seen.add(3, &m)
 			m.expectNull()
-		case "content", "stop_reason": // of a complete message, of which a request has one
+		case "content", "stop_reason", "object": // of a complete message, of which a request has one, or of an error
 			m.at = -1
 		default:
 			m.skip()
@@ -33,15 +33,22 @@ func skimMessagesEvent(b []byte) (e event, sure bool) {
 	return e, true
 }
 
-// skimWord moves behind a string without escapes and reports whether it is a word.
-func skimWord(m *objectReader, word string) bool {
+// skimType reads the type of an event, a string without escapes.
+func skimType(m *objectReader, e *event) {
 	start := m.at
 	end, plain := skipString(m.b, start)
-	if !plain {
-		end = -1
+	m.at = -1
+	if end < 0 || !plain {
+		return
 	}
-	m.at = end
-	return end >= 0 && string(m.b[start+1:end-1]) == word
+	switch string(m.b[start+1 : end-1]) {
+	case "error":
+	case "message_stop":
+		e.last = true
+		fallthrough
+	default:
+		m.at = end
+	}
 }
 
 // skimBlock reads the block of content_block_start, what content_block_delta adds to it, or the end of message_delta.

@@ -41,7 +41,7 @@ var messagesEvents = []struct {
 
 func TestMessagesEvents(t *testing.T) {
 	for k, c := range messagesEvents {
-		require.Equal(t, c.want, decodeMessagesEvent([]byte(c.payload)), c.payload)
+		require.Equal(t, c.want, decodeMessagesEvent([]byte(c.payload), false), c.payload)
 		got, sure := skimMessagesEvent([]byte(c.payload))
 		require.Equal(t, k < len(messagesEvents)-1, sure, c.payload)
 		if sure {
@@ -51,10 +51,12 @@ func TestMessagesEvents(t *testing.T) {
 	for payload, want := range map[string]event{
 		`null`: {}, `[1]`: {}, `x`: {}, `{"error":null}`: {}, `{"message":[]}`: {}, `{"delta":7}`: {}, `{"content":[null,7,"x"]}`: {},
 		`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`: {failed: true},
-		`{"type":"message_delta","delta":{"stop_reason":"odd"}}`:                      {finish: "odd"},
-		`{"delta":{"text":["x"],"thinking":1,"partial_json":{}}}`:                     {},
+		`{"object":"error","message":"engine died","code":500}`:                       {failed: true},
+		`{"type":"error"}`: {failed: true},
+		`{"type":"message_delta","delta":{"stop_reason":"odd"}}`:  {finish: "odd"},
+		`{"delta":{"text":["x"],"thinking":1,"partial_json":{}}}`: {},
 	} {
-		require.Equal(t, want, decodeMessagesEvent([]byte(payload)), payload)
+		require.Equal(t, want, decodeMessagesEvent([]byte(payload), false), payload)
 		_, sure := skimMessagesEvent([]byte(payload))
 		require.Equal(t, payload == `{"error":null}`, sure, payload)
 	}
@@ -63,12 +65,15 @@ func TestMessagesEvents(t *testing.T) {
 // requireMessagesAgreement requires that skimming, where it is sure, agrees with decodeMessagesEvent and decodeBilled, and these with
 // encoding/json.
 func requireMessagesAgreement(t require.TestingT, payload []byte) {
-	require.Equal(t, plainMessagesEvent(payload), decodeMessagesEvent(payload), "%q", payload)
-	require.Equal(t, plainBilled(payload), decodeBilled(payload), "%q", payload)
-	if got, sure := skimMessagesEvent(payload); sure {
-		require.True(t, json.Valid(payload), "%q", payload)
-		require.Equal(t, decodeMessagesEvent(payload), withoutText(got), "%q", payload)
+	for _, aiperf := range []bool{false, true} {
+		want := decodeMessagesEvent(payload, aiperf)
+		require.Equal(t, plainMessagesEvent(payload, aiperf), want, "%q", payload)
+		if got, sure := skimMessagesEvent(payload); sure {
+			require.True(t, json.Valid(payload), "%q", payload)
+			require.Equal(t, want, withoutText(got), "%q", payload)
+		}
 	}
+	require.Equal(t, plainBilled(payload), decodeBilled(payload), "%q", payload)
 	if got, sure := skimBilled(payload); sure {
 		require.True(t, json.Valid(payload), "%q", payload)
 		require.Equal(t, decodeBilled(payload), got, "%q", payload)
@@ -78,7 +83,7 @@ func requireMessagesAgreement(t require.TestingT, payload []byte) {
 func TestMessagesSkimAgrees(t *testing.T) {
 	names := []string{
 		"type", "delta", "content_block", "message", "usage", "error", "content", "stop_reason", "text", "thinking", "partial_json", "name",
-		"input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "id", "Type", `te\u0078t`,
+		"input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "id", "object", "code", "choices", "Type", `te\u0078t`,
 	}
 	var object func(depth int) *rapid.Generator[string]
 	object = func(depth int) *rapid.Generator[string] {
@@ -87,7 +92,7 @@ func TestMessagesSkimAgrees(t *testing.T) {
 			for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 4).Draw(t, "names") {
 				value := genValue(1)
 				if depth > 0 {
-					value = rapid.OneOf(value, object(depth-1), rapid.SampledFrom([]string{`"message_stop"`, `"end_turn"`, "[]", "[ ]"}))
+					value = rapid.OneOf(value, object(depth-1), rapid.SampledFrom([]string{`"message_stop"`, `"error"`, `"end_turn"`, "[]", "[ ]"}))
 				}
 				members = append(members, fmt.Sprintf(`"%s":%s`, name, value.Draw(t, name)))
 			}

@@ -1,8 +1,8 @@
 package wire
 
 // The Messages API reports usage twice: message_start has the counts of the prompt, message_delta those of the answer, and
-// either may repeat the others; Dynamo has usage in every content_block_delta. The last value of each count holds. Its input_tokens leaves out what was read from and written
-// to the prefix cache.
+// either may repeat the others; Dynamo has usage in every content_block_delta. The last value of each count holds, but a 0 does not
+// replace more, unless AIPerf is imitated. Its input_tokens leaves out what was read from and written to the prefix cache.
 
 // parseBilled decodes a usage object of the Messages API.
 func parseBilled(raw []byte) Usage {
@@ -18,16 +18,16 @@ func (d *decoder) completionOf(usage []byte) int64 {
 	if d.api == MessagesAPI {
 		return parseBilled(usage).Completion
 	}
-	return parseUsage(usage).Completion
+	return d.parseUsage(usage).Completion
 }
 
 // addBilled adds a usage object of the Messages API. Prompt is then without the cached tokens.
-func (u *Usage) addBilled(raw []byte) {
+func (u *Usage) addBilled(raw []byte, aiperf bool) {
 	more := parseBilled(raw)
 	for _, count := range []struct{ to, from *int64 }{
 		{&u.Prompt, &more.Prompt}, {&u.Completion, &more.Completion}, {&u.Cached, &more.Cached}, {&u.CacheWrite, &more.CacheWrite},
 	} {
-		if *count.from != Unknown {
+		if *count.from > 0 || *count.from == 0 && (aiperf || *count.to == Unknown) {
 			*count.to = *count.from
 		}
 	}

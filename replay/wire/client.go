@@ -22,6 +22,7 @@ type Client struct {
 	epoch       time.Time
 	timeout     time.Duration // of a request; negative: none
 	lenient     bool          // Options.LenientStreams
+	aiperf      bool          // Options.AIPerfForms
 	dialTimeout time.Duration
 	connect     func(context.Context, netip.AddrPort) (net.Conn, error)
 	reuse       Reuse
@@ -55,7 +56,7 @@ func New(url string, o Options) (*Client, error) {
 	o = o.withDefaults()
 	c := &Client{
 		target: t, resolver: newResolver(t.host), tls: tlsConfig(o.TLS, t.host),
-		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, dialTimeout: o.DialTimeout, connect: dialTCP(o.UserTimeout), reuse: o.Reuse, errorWait: errorWait, maxAnswer: maxAnswer,
+		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, aiperf: o.AIPerfForms, dialTimeout: o.DialTimeout, connect: dialTCP(o.UserTimeout), reuse: o.Reuse, errorWait: errorWait, maxAnswer: maxAnswer,
 		overflowRegexps: o.OverflowRegexps, secrets: secretsOf(o, t.query),
 		common: commonHeader(o), idle: pool{keep: o.KeepAlive},
 	}

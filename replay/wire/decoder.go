@@ -25,10 +25,14 @@ type responseState struct {
 	notify   func(time.Duration) // Request.OnFirstToken
 	perChunk bool                // Request.PerChunkUsage
 	lenient  bool                // Options.LenientStreams
+	aiperf   bool                // Options.AIPerfForms
 	events   bool                // the body is a stream of server-sent events, else one JSON object
 	api      API                 // Request.API
+	media    string              // content type of the answer, where that is no stream of events
 	billed   Usage               // of the usage objects of the Messages API so far
 
+	begun       bool          // it is known whether the body is a stream
+	stray       string        // the first line of a stream that was no field, and no JSON that says more
 	arrived     time.Duration // arrival of the last piece
 	completion  int64         // the largest number of completion tokens in a content message
 	done        bool          // [DONE] has come: later messages are ignored
@@ -50,13 +54,17 @@ func (d *decoder) reset(r responseState) {
 		d.usage = nil
 	}
 	d.splitter.pending, d.usage, d.responseState = d.splitter.pending[:0], d.usage[:0], r
-	d.billed = NoUsage
+	d.billed, d.splitter.aiperf = NoUsage, r.aiperf
+	d.begun = r.aiperf
 }
 
 // feed adds the next piece of the body, which it does not keep.
 func (d *decoder) feed(p []byte, arrived time.Duration) error {
 	d.arrived = arrived
-	if d.events {
+	if !d.begun {
+		p = d.begin(p)
+	}
+	if d.events && d.begun {
 		d.splitter.feed(p)
 	} else {
 		d.splitter.pending = append(d.splitter.pending, p...)
@@ -65,6 +73,48 @@ func (d *decoder) feed(p []byte, arrived time.Duration) error {
 		return errMessageTooLong
 	}
 	return nil
+}
+
+// byteOrderMark may precede a text.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// begin looks at the first bytes of a body. It leaves out a byte order mark, and finds server-sent events also where the content type
+// names something else, as it does behind some proxies. It returns what is to be decoded; as long as too little has come to tell,
+// all of it so far.
+func (d *decoder) begin(p []byte) []byte {
+	if held := d.splitter.pending; len(held) > 0 {
+		p = append(held, p...)
+		d.splitter.pending = p[:0]
+	}
+	text, whole := bytes.CutPrefix(p, byteOrderMark)
+	if !whole && bytes.HasPrefix(byteOrderMark, p) {
+		return p
+	}
+	if !d.events {
+		is, sure := startsEvents(text)
+		if !sure {
+			return p
+		}
+		d.events, d.res.EventsAs = is, ""
+		if is {
+			d.res.EventsAs = d.media
+		}
+	}
+	d.begun = true
+	return text
+}
+
+// startsEvents reports whether a text begins with a field of server-sent events, or a comment. It is not sure of one that is too short.
+func startsEvents(text []byte) (is, sure bool) {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	sure = true
+	for _, field := range []string{"data:", "event:", "id:", "retry:", ":"} {
+		n := min(len(field), len(text))
+		if string(text[:n]) == field[:n] {
+			is, sure = is || n == len(field), sure && n == len(field)
+		}
+	}
+	return is, is || sure
 }
 
 // onMessage decodes one message of a stream. Nearly all messages are one data line, which is read in place.
@@ -106,6 +156,9 @@ func (d *decoder) parseMessage(raw []byte) {
 		d.fail(StreamEvent, m.errorText())
 		return
 	}
+	if m.stray.lines > 0 && !d.aiperf {
+		d.onStray(m.stray.text)
+	}
 	data := m.data.text
 	if string(data) == "[DONE]" {
 		d.onDone()
@@ -113,6 +166,17 @@ func (d *decoder) parseMessage(raw []byte) {
 	}
 	e := d.decode(data)
 	d.onEvent(&e, data)
+}
+
+// onStray looks at lines that are no field: a server that fails may write its error as it is, without "data:" before it.
+func (d *decoder) onStray(text []byte) {
+	e := d.decode(text)
+	switch {
+	case e.failed || e.hasData():
+		d.onEvent(&e, text)
+	case d.stray == "":
+		d.stray = ": " + excerpt(trim(text))
+	}
 }
 
 // onDone ends the stream.
@@ -133,11 +197,15 @@ func (d *decoder) onEvent(e *event, payload []byte) {
 	}
 	if e.finish != "" {
 		res.FinishReason = e.finish
+		if !d.aiperf && (e.finish == "abort" || e.finish == "error") {
+			d.fail(StreamPayload, "finish reason "+e.finish+": "+excerpt(trim(payload)))
+		}
 	}
 	switch {
 	case e.usage == nil:
 	case d.api == MessagesAPI:
-		d.billed.addBilled(e.usage)
+		d.billed.addBilled(e.usage, d.aiperf)
+	case !d.aiperf && len(d.usage) > 0 && isZero(e.usage): // it would take away what the one before has told
 	default:
 		d.usage = append(d.usage[:0], e.usage...)
 	}
@@ -206,7 +274,7 @@ func (d *decoder) finish() (category Category, text string) {
 		d.decodeSingleBody(trim(d.splitter.pending))
 	}
 	if len(d.usage) > 0 {
-		d.res.Usage = parseUsage(d.usage)
+		d.res.Usage = d.parseUsage(d.usage)
 	}
 	if d.api == MessagesAPI {
 		d.res.Usage = d.billed.withCached()
@@ -235,9 +303,9 @@ func (d *decoder) verdict() (Category, string) {
 	case d.failure != "":
 		return d.failure, d.failureText
 	case d.events && !d.done && d.res.FinishReason == "":
-		return StreamTruncated, "the stream ended with neither a finish reason nor [DONE]"
+		return StreamTruncated, "the stream ended with neither a finish reason nor [DONE]" + d.stray
 	case d.res.Chunks == 0 && d.events:
-		return NoContent, "the stream had no content"
+		return NoContent, "the stream had no content" + d.stray
 	case d.res.Chunks == 0:
 		return NoContent, "the response had no content: " + excerpt(trim(d.splitter.pending))
 	}

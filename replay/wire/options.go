@@ -45,6 +45,10 @@ type Options struct {
 	// a finish reason and [DONE].
 	LenientStreams bool
 
+	// AIPerfForms reads of an answer what AIPerf 0.13.0 reads. Else all forms count that servers are known to write: server-sent
+	// events under any content type, errors without the member error, content in other members, usage in a choice.
+	AIPerfForms bool
+
 	// OverflowPatterns are texts that mark a failure as a context overflow, in any letter case. Nil means
 	// DefaultOverflowPatterns and the one text of Dynamo; an empty list means that no text does. OverflowRegexps do the
 	// same and are matched as they are written.

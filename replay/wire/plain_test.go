@@ -10,12 +10,12 @@ import (
 // The functions here parse messages into texts and decode payloads with encoding/json: they copy all at every level. The tests
 // compare parseMessage, decodeEvent and the others with them.
 
-func plainEvent(payload []byte) event {
+func plainEvent(payload []byte, aiperf bool) event {
 	top, ok := object(payload)
 	if !ok {
 		return event{}
 	}
-	e := event{failed: isSet(top["error"])}
+	e := event{failed: isSet(top["error"]) || !aiperf && isErrorObject(top)}
 	if usage, ok := object(top["usage"]); ok && len(usage) > 0 {
 		e.usage = top["usage"]
 	}
@@ -24,6 +24,11 @@ func plainEvent(payload []byte) event {
 		return e
 	}
 	choice, _ := object(choices[0])
+	for k := len(choices) - 1; k >= 0 && !aiperf; k-- {
+		if c, _ := object(choices[k]); count(c["index"]) == 0 {
+			choice = c
+		}
+	}
 	e.finish = text(choice["finish_reason"])
 	e.content = text(choice["text"]) != ""
 	for _, name := range []string{"delta", "message"} {
@@ -34,9 +39,38 @@ func plainEvent(payload []byte) event {
 			call, _ := object(raw)
 			function, _ := object(call["function"])
 			e.toolCall = e.toolCall || text(function["name"]) != "" || text(function["arguments"]) != ""
+			e.toolCall = e.toolCall || !aiperf && hasMembers(function["arguments"])
+		}
+		if !aiperf {
+			e.plainOthers(part)
 		}
 	}
+	if usage, ok := object(choice["usage"]); ok && len(usage) > 0 && e.usage == nil && !aiperf {
+		e.usage = choice["usage"]
+	}
 	return e
+}
+
+func hasMembers(raw []byte) bool {
+	o, ok := object(raw)
+	return ok && len(o) > 0
+}
+
+func (e *event) plainOthers(part map[string]json.RawMessage) {
+	e.content = e.content || text(part["refusal"]) != ""
+	call, _ := object(part["function_call"])
+	e.toolCall = e.toolCall || text(call["name"]) != "" || text(call["arguments"]) != "" || hasMembers(call["arguments"])
+	for _, raw := range array(part["reasoning_details"]) {
+		detail, _ := object(raw)
+		e.reasoning = e.reasoning || text(detail["text"])+text(detail["summary"])+text(detail["data"]) != ""
+	}
+}
+
+func isErrorObject(top map[string]json.RawMessage) bool {
+	if choices := top["choices"]; choices != nil && string(choices) != "null" {
+		return false
+	}
+	return text(top["object"]) == "error" || text(top["type"]) == "error" || text(top["message"]) != "" && isSet(top["code"])
 }
 
 func (e *event) plainMessage(raw []byte) {
@@ -88,8 +122,10 @@ func plainUsage(raw []byte) Usage {
 		details, _ = object(top["input_tokens_details"])
 		u.Cached = count(details["cached_tokens"])
 	}
-	if u.Cached < 0 {
-		u.Cached = count(top["cache_read_input_tokens"])
+	for _, name := range []string{"cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens"} {
+		if u.Cached < 0 {
+			u.Cached = count(top[name])
+		}
 	}
 	return u
 }
@@ -129,12 +165,12 @@ func count(raw []byte) int64 {
 	return int64(*f)
 }
 
-func plainMessagesEvent(payload []byte) event {
+func plainMessagesEvent(payload []byte, aiperf bool) event {
 	top, ok := object(payload)
 	if !ok {
 		return event{}
 	}
-	e := event{failed: isSet(top["error"]), last: text(top["type"]) == "message_stop"}
+	e := event{failed: isSet(top["error"]) || !aiperf && isErrorObject(top), last: text(top["type"]) == "message_stop"}
 	e.plainAnswer(top)
 	message, _ := object(top["message"]) // of message_start
 	e.plainAnswer(message)

@@ -20,6 +20,7 @@ type responseHead struct {
 	chunked   bool
 	keepAlive bool
 	media     media
+	mediaName string // of mediaOther
 }
 
 // unreadable returns why a 2xx answer can have no content, "" when it can.
@@ -156,9 +157,9 @@ func (h *responseHead) addField(line []byte) error {
 		h.addConnection(value)
 	case equalFold(name, "Content-Type"):
 		kind, _, _ := bytes.Cut(value, []byte(";"))
-		h.media = mediaOther
-		if equalFold(trim(kind), "text/event-stream") {
-			h.media = mediaEvents
+		h.media = mediaEvents
+		if kind = trim(kind); !equalFold(kind, "text/event-stream") {
+			h.media, h.mediaName = mediaOther, clip(string(kind), 64)
 		}
 	}
 	return nil

@@ -38,6 +38,8 @@ type Result struct {
 	SingleBody    bool  // the answer was one body, not a stream of events
 	Limited       bool  // a limit of this machine, as of open files, is why it failed: another request may get through
 
+	EventsAs string // content type of a stream of events that is named as something else; "": it is not
+
 	Err *Failure // nil when the request ended well
 }
 
@@ -58,7 +60,7 @@ type Usage struct {
 	Prompt     int64 // prompt_tokens
 	Completion int64 // completion_tokens, reasoning included
 	Reasoning  int64 // completion_tokens_details.reasoning_tokens
-	Cached     int64 // prompt_tokens_details.cached_tokens, else input_tokens_details.cached_tokens, else cache_read_input_tokens
+	Cached     int64 // prompt_tokens_details.cached_tokens, else input_tokens_details.cached_tokens, cache_read_input_tokens, prompt_cache_hit_tokens, cached_tokens
 	CacheWrite int64 // cache_creation_input_tokens
 	CacheMiss  int64 // prompt_cache_miss_tokens
 	Total      int64 // total_tokens

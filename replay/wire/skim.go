@@ -11,11 +11,15 @@ const skimDepth = 32
 func skimEvent(b []byte) (e event, sure bool) {
 	m := openObject(b, skipSpace(b, 0))
 	var seen seenMembers
+	choices := false
 	for m.next() {
 		switch string(m.name) {
 		case "choices":
 			seen.add(0, &m)
-			skimChoices(&m, &e)
+			choices = !m.skipNull()
+			if choices {
+				skimChoices(&m, &e)
+			}
 		case "usage":
 			seen.add(1, &m)
 			skimUsageSpan(&m, &e)
@@ -26,17 +30,14 @@ func skimEvent(b []byte) (e event, sure bool) {
 			m.skip()
 		}
 	}
-	if m.at < 0 || skipSpace(b, m.at) != len(b) {
+	if !choices || m.at < 0 || skipSpace(b, m.at) != len(b) { // without choices it may be an error
 		return event{}, false
 	}
 	return e, true
 }
 
-// skimChoices reads the first choice and skips the others.
+// skimChoices reads the first choice and skips the others. It is sure only where the first has the index 0, or is alone and has none.
 func skimChoices(m *objectReader, e *event) {
-	if m.skipNull() {
-		return
-	}
 	i := m.enter('[')
 	if i < 0 {
 		m.at = -1
@@ -59,11 +60,19 @@ func skimChoices(m *objectReader, e *event) {
 		case "finish_reason":
 			seen.add(2, &choice)
 			skimFinish(&choice, e)
+		case "index":
+			seen.add(3, &choice)
+			choice.expectWord("0")
+		case "usage":
+			choice.expectNull()
 		default:
 			choice.skip()
 		}
 	}
 	m.at = skipRest(m.b, choice.at, 2)
+	if end := skipSpace(m.b, choice.at); m.at >= 0 && m.b[end] == ',' && seen&(1<<3) == 0 {
+		m.at = -1
+	}
 }
 
 // skimDelta reads the delta or message of a choice.
@@ -87,11 +96,24 @@ func skimDelta(outer *objectReader, e *event) {
 		case "tool_calls":
 			seen.add(3, &m)
 			skimToolCalls(&m, e)
+		case "refusal", "function_call":
+			m.expectNull()
+		case "reasoning_details":
+			skimNone(&m)
 		default:
 			m.skip()
 		}
 	}
 	outer.at = m.at
+}
+
+// skimNone moves behind a null or an empty array. It is not sure of any other value.
+func skimNone(m *objectReader) {
+	if i := m.enter('['); i >= 0 && m.b[i] == ']' {
+		m.at = i + 1
+		return
+	}
+	m.expectNull()
 }
 
 // skimToolCalls reads the functions of tool calls.

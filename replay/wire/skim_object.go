@@ -75,7 +75,10 @@ func (m *objectReader) skipNull() bool {
 }
 
 // expectNull moves behind a null. It is not sure of any other value.
-func (m *objectReader) expectNull() { m.at = skipWord(m.b, m.at, "null") }
+func (m *objectReader) expectNull() { m.expectWord("null") }
+
+// expectWord moves behind a word. It is not sure of any other value; what a longer number goes on with is no part of an object.
+func (m *objectReader) expectWord(word string) { m.at = skipWord(m.b, m.at, word) }
 
 // skipText moves behind a string or null and reports whether it was a string that is not empty. It sets the text of the event.
 func (m *objectReader) skipText(e *event) bool {

@@ -27,15 +27,18 @@ var commonEvents = []struct {
 		event{toolCall: true}},
 	{`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}},{"index":1,"function":{"arguments":""}}]},"finish_reason":"tool_calls"}]}`,
 		event{toolCall: true, finish: "tool_calls"}},
-	{`{"choices":[{"delta":{"tool_calls":[]},"finish_reason":"length"},{"delta":{"content":"other"},"finish_reason":"stop"}]}`,
+	{`{"choices":[{"index":0,"delta":{"tool_calls":[]},"finish_reason":"length"},{"index":1,"delta":{"content":"other"},"finish_reason":"stop"}]}`,
 		event{finish: "length"}},
+	{`{"choices":[{"index": 0,"delta":{"content":"x","refusal":null,"function_call":null,"reasoning_details":[]},"usage":null}]}`,
+		event{content: true}},
+	{`{"choices":[{"delta":{"reasoning_details":null}}]}`, event{}},
 	{`{"object":"text_completion","choices":[{"index":0,"text":"abc","logprobs":{"top":[1.5e-3,-2,true,false]},"finish_reason":null}]}`,
 		event{content: true}},
 	{`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`,
 		event{content: true, finish: "stop", usage: []byte(`{"prompt_tokens":3}`)}},
 	{`{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}},"error":null}`,
 		event{usage: []byte(`{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}}`)}},
-	{`{}`, event{}},
+	{`{"choices":[]}`, event{}},
 }
 
 func TestSkimCommonEvents(t *testing.T) {
@@ -43,7 +46,7 @@ func TestSkimCommonEvents(t *testing.T) {
 		got, sure := skimEvent([]byte(c.payload))
 		require.True(t, sure, c.payload)
 		require.Equal(t, c.want, withoutText(got), c.payload)
-		require.Equal(t, c.want, decodeEvent([]byte(c.payload)), c.payload)
+		require.Equal(t, c.want, decodeEvent([]byte(c.payload), false), c.payload)
 	}
 }
 
@@ -53,6 +56,8 @@ func TestSkimIsNotSure(t *testing.T) {
 		`{"a":"\x"}`, `{"a":"\u12g4"}`, "{\"a\":\"\n\"}", "{\"a\":\n1}", `{"a":tru}`, `{"a":[1,]}`, `{"a":[1 2]}`,
 		`{"error":{"message":"x"}}`, `{"error":""}`, `{"choices":5}`, `{"choices":[5]}`, `{"choices":[null]}`,
 		`{"choices":[{"delta":{"content":5}}]}`, `{"choices":[{"delta":{"content":"a","content":""}}]}`,
+		`{}`, `{"choices":null}`, `{"choices":[{"index":1}]}`, `{"choices":[{"index":00}]}`, `{"choices":[{},{"index":0}]}`, `{"choices":[{"usage":{"a":1}}]}`,
+		`{"choices":[{"delta":{"refusal":"no"}}]}`, `{"choices":[{"delta":{"function_call":{}}}]}`, `{"choices":[{"delta":{"reasoning_details":[{}]}}]}`,
 		`{"choices":[{"finish_reason":"odd"}]}`, `{"choi\u0063es":[]}`, `{"usage":{}}`, `{"usage":7}`,
 		strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100),
 	} {
@@ -83,7 +88,8 @@ func TestDecodeEventOdd(t *testing.T) {
 		`{"choices":[{"delta":{"content":[]}}]}`:                                                            {},
 		`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]}}]}`: {reasoning: true},
 	} {
-		require.Equal(t, want, decodeEvent([]byte(payload)), payload)
+		require.Equal(t, want, decodeEvent([]byte(payload), false), payload)
+		require.Equal(t, want, decodeEvent([]byte(payload), true), payload)
 	}
 }
 
@@ -95,12 +101,15 @@ func withoutText(e event) event {
 
 // requireAgreement requires that skimming, where it is sure, agrees with decodeEvent and decodeUsage, and these with encoding/json.
 func requireAgreement(t require.TestingT, payload []byte) {
-	require.Equal(t, plainEvent(payload), decodeEvent(payload), "%q", payload)
-	require.Equal(t, plainUsage(payload), decodeUsage(payload), "%q", payload)
-	if got, sure := skimEvent(payload); sure {
-		require.True(t, json.Valid(payload), "%q", payload)
-		require.Equal(t, decodeEvent(payload), withoutText(got), "%q", payload)
+	for _, aiperf := range []bool{false, true} {
+		want := decodeEvent(payload, aiperf)
+		require.Equal(t, plainEvent(payload, aiperf), want, "%q", payload)
+		if got, sure := skimEvent(payload); sure {
+			require.True(t, json.Valid(payload), "%q", payload)
+			require.Equal(t, want, withoutText(got), "%q", payload)
+		}
 	}
+	require.Equal(t, plainUsage(payload), decodeUsage(payload), "%q", payload)
 	if got, sure := skimUsage(payload); sure {
 		require.True(t, json.Valid(payload), "%q", payload)
 		require.Equal(t, decodeUsage(payload), got, "%q", payload)
@@ -138,7 +147,8 @@ var eventNames = []string{
 	"choices", "delta", "message", "text", "content", "reasoning_content", "reasoning", "tool_calls", "function",
 	"name", "arguments", "finish_reason", "usage", "error", "id", "prompt_tokens", "completion_tokens",
 	"completion_tokens_details", "reasoning_tokens", "prompt_tokens_details", "cached_tokens",
-	"input_tokens_details", "cache_read_input_tokens", "Choices", `us\u0061ge`,
+	"input_tokens_details", "cache_read_input_tokens", "prompt_cache_hit_tokens", "object", "type", "message", "code", "index", "refusal",
+	"function_call", "reasoning_details", "Choices", `us\u0061ge`,
 }
 
 func genObject(depth int) *rapid.Generator[string] {
@@ -160,10 +170,15 @@ func genEvent() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		v := genValue(1)
 		function := "{" + member(t, "name", v) + "," + member(t, "arguments", v) + "}"
-		delta := "{" + member(t, "content", v) + "," + member(t, "reasoning_content", v) + `,"tool_calls":[{"function":` + function + "}]}"
+		other := rapid.SampledFrom([]string{"refusal", "function_call", "reasoning_details", "x"}).Draw(t, "other")
+		odd := rapid.OneOf(v, rapid.SampledFrom([]string{function, "null", "[]", `[{"text":"x"}]`, `[{"data":""},{"summary":"y"}]`}))
+		delta := "{" + member(t, "content", v) + "," + member(t, "reasoning_content", v) + `,"tool_calls":[{"function":` + function + "}]," + member(t, other, odd) + "}"
+		index := rapid.SampledFrom([]string{"0", "1", "null", `"0"`, "0.0"})
 		carrier := rapid.SampledFrom([]string{"delta", "message", "other"}).Draw(t, "carrier")
-		choice := fmt.Sprintf(`{"index":0,"%s":%s,%s,%s}`, carrier, delta, member(t, "finish_reason", v), member(t, "text", v))
-		return fmt.Sprintf(`{"id":"x","choices":[%s],%s,%s}`, choice, member(t, "usage", genObject(2)), member(t, "error", v))
+		choice := fmt.Sprintf(`{%s,"%s":%s,%s,%s,%s}`, member(t, "index", index), carrier, delta, member(t, "finish_reason", v), member(t, "text", v),
+			member(t, "usage", rapid.SampledFrom([]string{"null", `{"prompt_tokens":1}`})))
+		second := rapid.SampledFrom([]string{"", `,{"index":0,"text":"x"}`, `,{"text":"x"}`, `,{"index":1}`}).Draw(t, "second")
+		return fmt.Sprintf(`{"id":"x","choices":[%s%s],%s,%s}`, choice, second, member(t, "usage", genObject(2)), member(t, "error", v))
 	})
 }
 
@@ -258,12 +273,12 @@ func TestTemplateAgrees(t *testing.T) {
 		changed := string(s.prefix) + hole + string(s.suffix)
 		if s.matches([]byte(changed)) {
 			fitted++
-			require.Equal(t, withoutText(e), decodeEvent([]byte(changed[7:len(changed)-1])), changed)
+			require.Equal(t, withoutText(e), decodeEvent([]byte(changed[7:len(changed)-1]), false), changed)
 		}
 		b := []byte(changed)
 		b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= rapid.Byte().Draw(t, "flip")
 		if s.matches(b) {
-			require.Equal(t, withoutText(e), decodeEvent(b[7:len(b)-1]), "%q", b)
+			require.Equal(t, withoutText(e), decodeEvent(b[7:len(b)-1], false), "%q", b)
 		}
 	})
 	require.Positive(t, fitted)

@@ -1,6 +1,15 @@
 package wire
 
-// parseUsage decodes the usage object of an event.
+// parseUsage decodes the usage object of an event. Unless AIPerf is imitated, Completion counts reasoning.
+func (d *decoder) parseUsage(b []byte) Usage {
+	u := parseUsage(b)
+	if !d.aiperf {
+		u = u.withReasoning()
+	}
+	return u
+}
+
+// parseUsage decodes a usage object.
 func parseUsage(b []byte) Usage {
 	if u, sure := skimUsage(b); sure {
 		return u
@@ -11,7 +20,7 @@ func parseUsage(b []byte) Usage {
 // skimUsage reads a usage object. The counts are valid only when sure.
 func skimUsage(b []byte) (u Usage, sure bool) {
 	u = NoUsage
-	second, third := Unknown, Unknown // the fallbacks of Cached
+	fallbacks := [4]int64{Unknown, Unknown, Unknown, Unknown} // of Cached
 	m := openObject(b, skipSpace(b, 0))
 	var seen seenMembers
 	for m.next() {
@@ -30,10 +39,10 @@ func skimUsage(b []byte) (u Usage, sure bool) {
 			u.Cached = skimDetail(&m, "cached_tokens")
 		case "input_tokens_details":
 			seen.add(4, &m)
-			second = skimDetail(&m, "cached_tokens")
+			fallbacks[0] = skimDetail(&m, "cached_tokens")
 		case "cache_read_input_tokens":
 			seen.add(5, &m)
-			third = m.readCount()
+			fallbacks[1] = m.readCount()
 		case "cache_creation_input_tokens":
 			seen.add(6, &m)
 			u.CacheWrite = m.readCount()
@@ -43,15 +52,20 @@ func skimUsage(b []byte) (u Usage, sure bool) {
 		case "total_tokens":
 			seen.add(8, &m)
 			u.Total = m.readCount()
+		case "prompt_cache_hit_tokens":
+			seen.add(9, &m)
+			fallbacks[2] = m.readCount()
+		case "cached_tokens":
+			seen.add(10, &m)
+			fallbacks[3] = m.readCount()
 		default:
 			m.skip()
 		}
 	}
-	if u.Cached < 0 {
-		u.Cached = second
-	}
-	if u.Cached < 0 {
-		u.Cached = third
+	for _, n := range fallbacks {
+		if u.Cached < 0 {
+			u.Cached = n
+		}
 	}
 	return u, m.at >= 0 && skipSpace(b, m.at) == len(b)
 }

@@ -5,10 +5,47 @@ import (
 	"iter"
 )
 
-// splitMessage returns the first message of a stream of server-sent events: the bytes before the first \n\n or \r\n\r\n.
-// Used counts the bytes of message and separator; it is 0 when no separator is complete. No separator starts in the first
-// from bytes.
+// A splitFunc returns the first message of a stream of server-sent events. Used counts the bytes of message and separator; it is 0
+// when no separator is complete. No separator starts in the first from bytes.
+type splitFunc func(b []byte, from int) (message []byte, used int)
+
+// splitLines is the rule: a message ends before the first empty line, and lines end at LF, CRLF or CR, mixed in any way.
+func splitLines(b []byte, from int) (message []byte, used int) {
+	for i := from; ; {
+		j := bytes.IndexAny(b[i:], "\r\n")
+		if j < 0 {
+			return nil, 0
+		}
+		i += j
+		next := i + 1
+		if b[i] == '\r' && next < len(b) && b[next] == '\n' {
+			next++
+		}
+		if next == len(b) {
+			return nil, 0
+		}
+		if isLineEnd(b[next]) {
+			return bytes.TrimSuffix(b[:i], []byte("\r")), next + 1
+		}
+		i = next
+	}
+}
+
+// splitMessage does as splitLines where no CR follows a CR, six times as fast: all separators then have an LF.
 func splitMessage(b []byte, from int) (message []byte, used int) {
+	for i := from; ; i++ {
+		j := bytes.IndexByte(b[i:], '\n')
+		if j < 0 || i+j+1 == len(b) {
+			return nil, 0
+		}
+		if i += j; isLineEnd(b[i+1]) {
+			return bytes.TrimSuffix(b[:i], []byte("\r")), i + 2
+		}
+	}
+}
+
+// splitAIPerf ends a message at the first \n\n or \r\n\r\n, as AIPerf 0.13.0 does.
+func splitAIPerf(b []byte, from int) (message []byte, used int) {
 	for i := from; ; i++ {
 		j := bytes.IndexByte(b[i:], '\n')
 		if j < 0 || i+j+1 == len(b) {
@@ -24,6 +61,22 @@ func splitMessage(b []byte, from int) (message []byte, used int) {
 	}
 }
 
+func isLineEnd(c byte) bool { return c == '\n' || c == '\r' }
+
+// hasCRCR reports whether a CR follows a CR.
+func hasCRCR(b []byte) bool {
+	for {
+		i := bytes.IndexByte(b, '\r')
+		if i < 0 || i+1 == len(b) {
+			return false
+		}
+		if b[i+1] == '\r' {
+			return true
+		}
+		b = b[i+1:]
+	}
+}
+
 // separatorTail is how many bytes at the end of an incomplete message may begin a separator.
 const separatorTail = 3
 
@@ -31,6 +84,7 @@ const separatorTail = 3
 type splitter struct {
 	emit    func(message []byte) // called with every complete message, which it must not keep
 	pending []byte               // the start of a message that is not complete yet
+	aiperf  bool                 // messages end where AIPerf ends them
 }
 
 // feed adds the next piece of the stream. Messages that lie in it completely are not copied.
@@ -45,10 +99,15 @@ func (s *splitter) feed(p []byte) {
 	s.pending = s.pending[:copy(s.pending, s.pending[used:])]
 }
 
-// split emits the complete messages at the start of b and returns how many bytes they take.
+// split emits the complete messages at the start of b and returns how many bytes they take. A message does not begin with a line end:
+// that belongs to the separator before.
 func (s *splitter) split(b []byte, from int) (used int) {
+	next := s.splitFuncFor(b[from:])
 	for {
-		message, n := splitMessage(b[used:], from)
+		for !s.aiperf && used < len(b) && isLineEnd(b[used]) {
+			used++
+		}
+		message, n := next(b[used:], from)
 		if n == 0 {
 			return used
 		}
@@ -56,6 +115,16 @@ func (s *splitter) split(b []byte, from int) (used int) {
 		used += n
 		from = 0
 	}
+}
+
+func (s *splitter) splitFuncFor(b []byte) splitFunc {
+	switch {
+	case s.aiperf:
+		return splitAIPerf
+	case hasCRCR(b):
+		return splitLines
+	}
+	return splitMessage
 }
 
 // finish emits the pending bytes: the last message needs no separator.
@@ -67,6 +136,7 @@ type sseMessage struct {
 	isError   bool   // it is an event named error
 	data      values // of the data lines
 	comments  values // their beginning
+	stray     values // lines that are no field of server-sent events
 }
 
 // sseLine is one line of a message, in place: a field, or one that goes on with the value of the field before. The name of a
@@ -75,6 +145,7 @@ type sseLine struct {
 	name, value []byte
 	hasValue    bool
 	goesOn      bool
+	whole       []byte // the line
 }
 
 var comment = []byte("comment")
@@ -96,7 +167,7 @@ func sseLines(raw []byte) iter.Seq[sseLine] {
 				continue
 			}
 			name, value, hasValue := bytes.Cut(line, []byte(":"))
-			l := sseLine{name: bytes.TrimSpace(name), value: bytes.TrimSpace(value), hasValue: hasValue}
+			l := sseLine{name: bytes.TrimSpace(name), value: bytes.TrimSpace(value), hasValue: hasValue, whole: line}
 			if hasValue && len(l.name) == 0 {
 				l.name = comment
 			}
@@ -111,24 +182,32 @@ func sseLines(raw []byte) iter.Seq[sseLine] {
 // parseMessage parses a message by the full rules.
 func parseMessage(raw []byte) (m sseMessage) {
 	m.data.limit, m.comments.limit = len(raw)+len(raw)/2, maxErrorText // a line end of one byte becomes two
-	var current *values                                                // of the field; nil: it does not count
+	m.stray.limit = len(raw)
+	var current *values // of the field; nil: it does not count
+	separator := `\n`   // before a line that goes on
 	for l := range sseLines(raw) {
 		m.hasFields = true
 		if l.goesOn {
-			current.add(`\n`, l.value)
+			current.add(separator, l.value)
 			continue
 		}
-		current = nil
-		switch {
-		case !l.hasValue:
-		case string(l.name) == "event":
+		current, separator = nil, `\n`
+		switch string(l.name) {
+		case "event":
 			m.isError = m.isError || string(l.value) == "error"
-		case string(l.name) == "data":
+		case "data":
 			current = &m.data
-		case string(l.name) == "comment":
+		case "comment":
 			current = &m.comments
+		case "id", "retry":
+		default:
+			m.stray.add("\n", l.whole)
+			current, separator = &m.stray, "\n"
+			continue
 		}
-		current.add("\n", l.value)
+		if l.hasValue {
+			current.add("\n", l.value)
+		}
 	}
 	return m
 }

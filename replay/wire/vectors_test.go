@@ -92,7 +92,7 @@ func TestVectorsUsage(t *testing.T) {
 	fixtures.EachCase(t, "usage", fixtures.Counts{13, 13, 13}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		payload := []byte(`{"usage":` + string(in.Usage) + `}`)
 		skimmed, sure := skimEvent(payload)
-		decoded := decodeEvent(payload)
+		decoded := decodeEvent(payload, false)
 		if sure {
 			require.Equal(t, decoded, withoutText(skimmed))
 		}
@@ -150,7 +150,7 @@ func (e *requestEvent) kind() string {
 	if string(m.data.text) == "[DONE]" {
 		return "done"
 	}
-	switch ev := decodeEvent(m.data.text); {
+	switch ev := decodeEvent(m.data.text, false); {
 	case ev.failed:
 		return "error"
 	case ev.reasoning:
@@ -236,7 +236,7 @@ func TestVectorsRequest(t *testing.T) {
 		}
 		res := newResult(time.Duration(in.Start))
 		var d decoder
-		d.reset(responseState{res: &res, events: true, perChunk: in.PerChunk, lenient: switches.LenientStreams})
+		d.reset(responseState{res: &res, events: true, perChunk: in.PerChunk, lenient: switches.LenientStreams, aiperf: switches.AnswerForms == preset.FormsOfAIPerf})
 		kinds := []string{}
 		for _, e := range in.Events {
 			kinds = append(kinds, e.kind())

@@ -52,6 +52,7 @@ func (s Scrape) pages(servers []string, header []wire.HeaderField, apiKey string
 		fields.Set(f.Name, f.Value)
 	}
 	for k := range list {
+		list[k].Instead = insteadOf(list[k].URL)
 		for _, server := range servers {
 			if wire.SameServer(server, list[k].URL) {
 				list[k].Header = fields
@@ -68,6 +69,20 @@ func withPath(raw string) string {
 		return raw
 	}
 	u.Path = "/metrics"
+	return u.String()
+}
+
+// insteadOf returns where the metrics of TensorRT-LLM are whose page is JSON, "" where that cannot be.
+func insteadOf(page string) string {
+	u, err := url.Parse(page)
+	if err != nil {
+		return ""
+	}
+	root, ok := strings.CutSuffix(u.Path, "/metrics")
+	if !ok || strings.HasSuffix(root, "/prometheus") {
+		return ""
+	}
+	u.Path = root + "/prometheus/metrics"
 	return u.String()
 }
 
@@ -178,7 +193,7 @@ func (s *scraping) end(ctx context.Context, tail bool) *measure.ServerMetrics {
 			s.warn(fmt.Sprintf("server metrics: %s: %s", p.URL, p.LastErr))
 		}
 		m.Pages = append(m.Pages, measure.MetricsPage{
-			URL: p.URL, Default: p.Default, Fetches: p.Answers, Failures: p.Failures, Skipped: p.Skipped, LeftOut: p.LeftOut, LastError: p.LastErr,
+			URL: p.URL, Default: p.Default, Fetches: p.Answers, Failures: p.Failures, Skipped: p.Skipped, LeftOut: p.LeftOut, OddLines: p.Odd, LastError: p.LastErr,
 		})
 	}
 	return m

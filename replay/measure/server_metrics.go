@@ -15,5 +15,6 @@ type MetricsPage struct {
 	Failures  int    `json:"failures"`
 	Skipped   int    `json:"skipped"`    // that were due while one ran
 	LeftOut   int    `json:"left_out"`   // series that are too large or too many
+	OddLines  int    `json:"odd_lines"`  // that are not understood, of the answer with the most of them
 	LastError string `json:"last_error"` // of the latest failure; "": there was none
 }

@@ -36,7 +36,7 @@ func BenchmarkAnswer(b *testing.B) {
 	b.SetBytes(int64(len(pages[0])))
 	b.ReportAllocs()
 	for k := 0; b.Loop(); k++ {
-		samples, _, err := parsePage(pages[k%2])
+		samples, _, _, err := parsePage(pages[k%2])
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -34,6 +35,7 @@ type PageFacts struct {
 	Failures int
 	Skipped  int    // requests that were due while another ran
 	LeftOut  int    // series that were too large or too many, of the answer with the most of them
+	Odd      int    // lines that are not understood, of the answer with the most of them
 	LastErr  string // of the latest failure; "": there was none
 	Cut      bool   // the latest failure is a request that Close has ended
 }
@@ -115,7 +117,7 @@ func (c *Collector) Boundary(ctx context.Context, atMost time.Duration) (silent 
 			}
 		}
 		if asked && !answered {
-			silent = append(silent, p.seen.URL)
+			silent = append(silent, p.facts().URL)
 		}
 	}
 	return silent
@@ -159,7 +161,9 @@ type page struct {
 	notice  func(string)
 	mark    chan struct{} // it is to be asked now
 	series  map[string]*known
-	last    int64 // wall clock of the latest answer
+	last    int64  // wall clock of the latest answer
+	instead string // asked where the page is JSON; "": it is then left alone
+	isJSON  bool   // it is left alone
 
 	mu      sync.Mutex
 	seen    PageFacts
@@ -172,6 +176,7 @@ func newPage(number int, p Page, o Options, l *log) *page {
 	return &page{
 		number: number, fetcher: newFetcher(p, o.Transport()), log: l, now: o.Now, notice: o.Notice,
 		mark: make(chan struct{}, 1), series: map[string]*known{}, seen: PageFacts{URL: p.Name(), Default: p.Default},
+		instead: p.Instead,
 	}
 }
 
@@ -228,7 +233,7 @@ func (p *page) run(ctx context.Context, begun func()) {
 	answered := p.fetch(ctx, ctx)
 	begun()
 	p.skip(tick, start, start)
-	for answered || !p.seen.Default { // else it is left alone
+	for (answered || !p.seen.Default) && !p.isJSON { // else it is left alone
 		select {
 		case <-ctx.Done():
 			return
@@ -291,9 +296,16 @@ func (p *page) fetch(ctx, request context.Context) (answered bool) {
 		return false
 	}
 	var samples []sample
-	leftOut := 0
+	leftOut, odd := 0, 0
 	if err == nil {
-		samples, leftOut, err = parsePage(text)
+		samples, leftOut, odd, err = parsePage(text)
+	}
+	if errors.Is(err, errJSON) {
+		if p.instead != "" {
+			p.moveOn()
+			return p.fetch(ctx, request)
+		}
+		p.isJSON = true
 	}
 	if err != nil {
 		p.fail(err)
@@ -307,8 +319,24 @@ func (p *page) fetch(ctx, request context.Context) (answered bool) {
 			p.notice(fmt.Sprintf("server metrics: %s: %d series are too large, or too many, and left out", f.URL, leftOut))
 		}
 		f.LeftOut = max(f.LeftOut, leftOut)
+		if f.Odd == 0 && odd > 0 {
+			p.notice(fmt.Sprintf("server metrics: %s: %d lines are not understood and left out", f.URL, odd))
+		}
+		f.Odd = max(f.Odd, odd)
 	})
 	return true
+}
+
+// moveOn asks another page from now on.
+func (p *page) moveOn() {
+	other := Page{URL: p.instead, Default: p.seen.Default}
+	p.instead = ""
+	p.fetcher.moveTo(other.URL)
+	p.log.addEndpoint(p.number, other)
+	p.count(func(f *PageFacts) {
+		p.notice(fmt.Sprintf("server metrics: %s is JSON, as TensorRT-LLM answers: %s is read instead", f.URL, other.Name()))
+		f.URL = other.Name()
+	})
 }
 
 // cut notes that Close has ended a request that ran for a time. That is a failure where the page has never answered, or has taken
@@ -327,7 +355,9 @@ func (p *page) fail(err error) {
 	p.count(func(f *PageFacts) {
 		if f.Failures++; f.Failures == 1 {
 			what := "the page is asked again"
-			if f.Default && f.Answers == 0 {
+			if p.isJSON {
+				what = "it is left alone"
+			} else if f.Default && f.Answers == 0 {
 				what = "it is left alone (--scrape URL names another page, --scrape off none)"
 			}
 			p.notice(fmt.Sprintf("server metrics: %s: %v: %s", f.URL, err, what))

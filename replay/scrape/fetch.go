@@ -42,6 +42,14 @@ func newFetcher(p Page, transport http.RoundTripper) *fetcher {
 	return f
 }
 
+// moveTo asks for another page of the same server from now on.
+func (f *fetcher) moveTo(page string) {
+	if u, err := url.Parse(page); err == nil { // Validate has parsed it
+		u.User = nil
+		f.url = u
+	}
+}
+
 // newTransport returns a transport with a connection of its own, and without a proxy, as the requests of a run.
 func newTransport() http.RoundTripper {
 	return &http.Transport{

@@ -26,6 +26,7 @@ type Page struct {
 	URL     string // also with user, password and query, which stand in no file and no message
 	Default bool   // the page of a server, not asked for: if its first answer is none, it is left alone
 	Header  http.Header
+	Instead string // URL of a page of the same server that is read where this one is JSON; "": none
 }
 
 // Options say what a Collector reads. Pages is required.

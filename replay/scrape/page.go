@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,8 +12,6 @@ import (
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 )
 
 // Bounds of a page. One that is larger is no answer, because the parser has a few hundred bytes for each of its lines and labels.
@@ -33,6 +32,7 @@ const (
 var (
 	errEmpty  = errors.New("no metrics in the text format of Prometheus")
 	errFormat = errors.New("not the text format of Prometheus")
+	errJSON   = errors.New("JSON, as the page of TensorRT-LLM, which every reader empties: its metrics are at /prometheus/metrics")
 )
 
 // sample is a series of a page, with its values.
@@ -43,22 +43,14 @@ type sample struct {
 }
 
 // parsePage returns the series of a page, in the order of their names. Those whose values are not finite are left out; those that
-// are too large are left out and counted.
-func parsePage(text []byte) (list []sample, leftOut int, err error) {
+// are too large are left out and counted, as are lines that are odd.
+func parsePage(text []byte) (list []sample, leftOut, odd int, err error) {
 	if err := checkPage(text); err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	if text[len(text)-1] != '\n' {
-		text = append(text, '\n')
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	var wrong expfmt.ParseError
-	if errors.As(err, &wrong) { // its text may repeat the page
-		return nil, 0, fmt.Errorf("%w: line %d", errFormat, wrong.Line)
-	}
+	families, odd, err := familiesOf(text)
 	if err != nil {
-		return nil, 0, errFormat
+		return nil, 0, 0, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		f := families[name]
@@ -73,9 +65,9 @@ func parsePage(text []byte) (list []sample, leftOut int, err error) {
 		}
 	}
 	if len(list) == 0 && leftOut == 0 {
-		return nil, 0, errEmpty
+		return nil, 0, 0, errEmpty
 	}
-	return list, leftOut, nil
+	return list, leftOut, odd, nil
 }
 
 // maxHelp bounds the text that says what a series is, bytes.
@@ -88,8 +80,12 @@ func cutHelp(text string) string {
 
 // checkPage returns an error about a page that has too much, before the parser allocates memory for it.
 func checkPage(text []byte) error {
-	if len(bytes.TrimSpace(text)) == 0 {
+	start := bytes.TrimSpace(text)
+	switch {
+	case len(start) == 0:
 		return errEmpty
+	case start[0] == '[' && json.Valid(start):
+		return errJSON
 	}
 	lines := 0
 	for line := range bytes.Lines(text) {

@@ -45,7 +45,7 @@ untyped_total 9
 //
 // Covers T-59.
 func TestNamesOfServers(t *testing.T) {
-	list, leftOut, err := parsePage([]byte(names))
+	list, leftOut, _, err := parsePage([]byte(names))
 	require.NoError(t, err)
 	assert.Zero(t, leftOut)
 	var got []string
@@ -76,20 +76,21 @@ func TestHostilePages(t *testing.T) {
 		"html":        {"<html>secret</html>", "not the text format of Prometheus: line 1"},
 		"json":        {`{"error":"secret"}`, "not the text format of Prometheus: line 1"},
 		"words":       {"ok", "not the text format of Prometheus: line 1"},
-		"value":       {"x 1\ny secret\n", "not the text format of Prometheus: line 2"},
+		"values":      {"x 1\ny secret\nz secret\n", "not the text format of Prometheus: line 2"},
+		"iterations":  {`[{"iter":1,"secret":3}]`, "JSON"},
 		"many lines":  {strings.Repeat("x 1\n", maxLines+1), "100001 lines: want at most 100000"},
 		"many labels": {"x{" + strings.Repeat(`a="",`, maxLabels+1) + "} 1\n", "500001 labels: want at most 500000"},
 		"not UTF-8":   {"x{a=\"\xff\"} 1\n", "not the text format"},
 		"binary":      {"\x00\x01\x02", "not the text format"},
 	} {
-		_, _, err := parsePage([]byte(page.text))
+		_, _, _, err := parsePage([]byte(page.text))
 		require.ErrorContains(t, err, page.want, name)
 		assert.NotContains(t, err.Error(), "secret")
 	}
 	large := "good 1\n" + strings.Repeat("n", maxName+1) + " 1\n" +
 		"v{a=\"" + strings.Repeat("x", maxLabelValue+1) + "\"} 1\n" +
 		"nan NaN\ninf +Inf\nminus -Inf\n"
-	list, leftOut, err := parsePage([]byte(large))
+	list, leftOut, _, err := parsePage([]byte(large))
 	require.NoError(t, err)
 	assert.Equal(t, 2, leftOut)
 	require.Len(t, list, 1)
@@ -98,7 +99,7 @@ func TestHostilePages(t *testing.T) {
 
 // TestSeriesOfLabels tells series apart whose labels would be the same text when they are joined.
 func TestSeriesOfLabels(t *testing.T) {
-	list, _, err := parsePage([]byte("x{a=\"b\",c=\"d\"} 1\nx{a=\"b,c=d\"} 2\nx{ac=\"bd\"} 3\nx{c=\"d\",a=\"b\"} 4\n"))
+	list, _, _, err := parsePage([]byte("x{a=\"b\",c=\"d\"} 1\nx{a=\"b,c=d\"} 2\nx{ac=\"bd\"} 3\nx{c=\"d\",a=\"b\"} 4\n"))
 	require.NoError(t, err)
 	keys := map[string]int{}
 	for _, s := range list {
@@ -117,9 +118,12 @@ func FuzzPage(f *testing.F) {
 	f.Add([]byte(names))
 	f.Add([]byte("# TYPE h histogram\nh_bucket{le=\"NaN\"} 1\nh_bucket{le=\"-Inf\"} 2\nh_count 1e400\n"))
 	f.Add([]byte("# TYPE h histogram\nh_count 1\nh_bucket{le=\"1\",le=\"2\"} 2\n{\"a b\",\"c d\"=\"e\"} 1 -1\n"))
+	for _, page := range oddPages {
+		f.Add([]byte(page.text))
+	}
 	f.Add([]byte("# TYPE s summary\ns{quantile=\"x\"} 1\n# TYPE g gauge_histogram\ng_bucket{le=\"1\"} 1\n# TYPE i info\ni 1"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		list, _, err := parsePage(bytes.Clone(text))
+		list, _, _, err := parsePage(bytes.Clone(text))
 		if err != nil {
 			return
 		}

@@ -90,11 +90,7 @@ func (d *Data) addLine(text []byte) error {
 	}
 	switch {
 	case l.URL != nil:
-		if l.Endpoint != len(d.Endpoints) {
-			return fmt.Errorf("endpoint %d: want %d", l.Endpoint, len(d.Endpoints))
-		}
-		d.Endpoints = append(d.Endpoints, Endpoint{URL: *l.URL, Default: l.Default})
-		return nil
+		return d.addEndpoint(&l)
 	case l.Endpoint < 0 || l.Endpoint >= len(d.Endpoints):
 		return fmt.Errorf("endpoint %d: want one of the %d before", l.Endpoint, len(d.Endpoints))
 	case l.Series != nil:
@@ -103,6 +99,20 @@ func (d *Data) addLine(text []byte) error {
 		return d.addAnswer(&l)
 	}
 	return errors.New("neither an endpoint, a series nor an answer")
+}
+
+// addEndpoint adds an endpoint, or takes another URL for one without answers.
+func (d *Data) addEndpoint(l *line) error {
+	e := Endpoint{URL: *l.URL, Default: l.Default}
+	switch n := len(d.Endpoints); {
+	case l.Endpoint == n:
+		d.Endpoints = append(d.Endpoints, e)
+	case l.Endpoint >= 0 && l.Endpoint < n && len(d.Endpoints[l.Endpoint].Answers) == 0:
+		d.Endpoints[l.Endpoint] = e
+	default:
+		return fmt.Errorf("endpoint %d: want %d", l.Endpoint, n)
+	}
+	return nil
 }
 
 func (d *Data) addSeries(l *line) error {

@@ -3,25 +3,29 @@ package html
 import (
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/report/page"
 )
 
-// serverMetrics are what a page shows of a server, with the names that servers give them. A server has one name of each.
-var serverMetrics = []struct {
+// serverMetrics are what a page shows of a server, with the names that servers give them. Of each the first counts that a server has: a
+// worker of Dynamo shows those of its engine beside its own. vLLM under Ray has its names with another prefix.
+var serverMetrics = []serverMetric{
+	{"kv", "%", []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization",
+		"dynamo_component_gpu_cache_usage_percent", "dynamo_component_kvstats_gpu_cache_usage_percent"}, true, false},
+	{"running", "", []string{"vllm:num_requests_running", "sglang:num_running_reqs", "trtllm_num_requests_running", "dynamo_frontend_inflight_requests", "dynamo_component_inflight_requests"}, false, false},
+	{"waiting", "", []string{"vllm:num_requests_waiting", "sglang:num_queue_reqs", "trtllm_num_requests_waiting", "dynamo_frontend_queued_requests"}, false, false},
+	{"hit_rate", "%", []string{"sglang:cache_hit_rate", "trtllm_kv_cache_hit_rate", "dynamo_component_kvstats_gpu_prefix_cache_hit_rate", "lmcache:retrieve_hit_rate"}, true, false},
+	{"hits", "tokens", []string{"vllm:prefix_cache_hits", "vllm:gpu_prefix_cache_hits", "lmcache:num_hit_tokens"}, false, true},
+	{"queries", "tokens", []string{"vllm:prefix_cache_queries", "vllm:gpu_prefix_cache_queries", "lmcache:num_requested_tokens"}, false, true},
+}
+
+type serverMetric struct {
 	column, unit string
 	names        []string
 	share        bool // of several series of a server, such as its engines, the mean counts, else the sum
 	counter      bool // it grows, and begins again with the server
-}{
-	{"kv", "%", []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage"}, true, false},
-	{"running", "", []string{"vllm:num_requests_running", "sglang:num_running_reqs"}, false, false},
-	{"waiting", "", []string{"vllm:num_requests_waiting", "sglang:num_queue_reqs"}, false, false},
-	{"hit_rate", "%", []string{"sglang:cache_hit_rate"}, true, false},
-	{"hits", "tokens", []string{"vllm:prefix_cache_hits", "vllm:gpu_prefix_cache_hits"}, false, true},
-	{"queries", "tokens", []string{"vllm:prefix_cache_queries", "vllm:gpu_prefix_cache_queries"}, false, true},
 }
 
 const (
@@ -59,25 +63,47 @@ func serverColumns(d *scrape.Data, endpoint int, origin, end int64) []page.Colum
 	}
 	list := []page.Column{page.Ints("at", "ns", at)}
 	for _, m := range serverMetrics {
-		total, n := make([]float64, len(answers)), 0
-		for s := range d.Series {
-			if one := &d.Series[s]; one.Endpoint == endpoint && slices.Contains(m.names, one.Name) {
-				addSeries(total, one, m.counter)
-				n++
-			}
-		}
-		if n == 0 || len(kept) == 0 {
+		all := m.of(d, endpoint)
+		if all == nil || len(kept) == 0 {
 			continue
 		}
 		values := make([]float64, len(kept))
 		for i, k := range kept {
-			if values[i] = total[k]; m.share {
-				values[i] /= float64(n)
-			}
+			values[i] = all[k]
 		}
 		list = append(list, page.Floats(m.column, m.unit, values))
 	}
 	return list
+}
+
+// of returns the metric at each answer of a server, nil where the server does not have it.
+func (m *serverMetric) of(d *scrape.Data, endpoint int) []float64 {
+	for _, name := range m.names {
+		total, n := make([]float64, len(d.Endpoints[endpoint].Answers)), 0
+		for s := range d.Series {
+			if one := &d.Series[s]; one.Endpoint == endpoint && vllmName(one.Name) == name {
+				addSeries(total, one, m.counter)
+				n++
+			}
+		}
+		for k := range total {
+			if m.share && n > 0 {
+				total[k] /= float64(n)
+			}
+		}
+		if n > 0 {
+			return total
+		}
+	}
+	return nil
+}
+
+// vllmName returns a name of vLLM without the prefix of Ray, another name as it is.
+func vllmName(name string) string {
+	if rest, ok := strings.CutPrefix(name, "ray_vllm_"); ok {
+		return "vllm:" + rest
+	}
+	return name
 }
 
 // addSeries adds to total the value that a series has at each answer of its server. It is 0 where the server does not show the

@@ -320,7 +320,7 @@ func (p *page) fetch(ctx, request context.Context) (answered bool) {
 		}
 		f.LeftOut = max(f.LeftOut, leftOut)
 		if f.Odd == 0 && odd > 0 {
-			p.notice(fmt.Sprintf("server metrics: %s: %d lines are not understood and left out", f.URL, odd))
+			p.notice(fmt.Sprintf("server metrics: %s: lines that are not understood are left out: %d", f.URL, odd))
 		}
 		f.Odd = max(f.Odd, odd)
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"time"
 )
 
@@ -17,15 +16,6 @@ const (
 	DefaultKeepAlive   = 4 * time.Second // many servers close an idle connection after 5 s
 	DefaultUserAgent   = "agentx"
 )
-
-// AIPerfOverflowPatterns are the texts by which AIPerf 0.13.0 and agentx-harness 1.0.12 tell a context overflow.
-var AIPerfOverflowPatterns = []string{"context length", "maximum context", "context_length_exceeded", "prompt is too long"}
-
-// DefaultOverflowPatterns are the texts by which vLLM, SGLang, llama.cpp and hosted APIs report a context overflow.
-var DefaultOverflowPatterns = slices.Concat(AIPerfOverflowPatterns, []string{
-	"exceeds the available context size", "exceed_context_size_error", // llama.cpp
-	"exceed context limit", "exceeds the context window", // Anthropic, OpenAI
-})
 
 // Options of a Client. The zero value works: each field says what 0 means.
 type Options struct {

@@ -110,6 +110,8 @@ type Options struct {
 	Header           []wire.HeaderField
 	SessionHeader    SessionHeader
 	APIKey           string
+	TLS              TLS        // which certificates servers may have
+	KeepCookies      bool       // cookies and session tokens of answers go back on the later requests of their tree
 	SkipPreflight    bool       // do not look at the servers before the run
 	Calibrate        bool       // for two seconds before the run, measure what this machine reaches alone; the command does, unless a run is short
 	Readiness        Readiness  // how to wait for the model
@@ -230,7 +232,10 @@ func (o Options) validateGroups() error {
 	if err := o.validateArrivals(); err != nil {
 		return err
 	}
-	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset, o.SessionHeader, o.Scrape} {
+	if err := o.validateCookies(); err != nil {
+		return err
+	}
+	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset, o.SessionHeader, o.Scrape, o.TLS} {
 		if err := part.Validate(); err != nil {
 			return err
 		}

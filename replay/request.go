@@ -86,6 +86,7 @@ type requestSender struct {
 	affinity    bool          // requests have the header X-Session-Affinity
 
 	sessionHeader SessionHeader
+	keepCookies   bool     // requests of a tree send back what its answers have set
 	api           wire.API // of the answers
 }
 
@@ -96,7 +97,7 @@ func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSe
 		sampler: r.sampler, encoder: r.encoder, servers: r.servers, rules: r.Cache.Facts.Rules, newID: r.NewID,
 		phase: p.name, part: r.Part, firstCredit: p.firstCredit, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
 		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0, affinity: r.Switches.AffinityHeader,
-		sessionHeader: r.SessionHeader, api: apiOf(r.Endpoint),
+		sessionHeader: r.SessionHeader, keepCookies: r.KeepCookies, api: apiOf(r.Endpoint),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -163,6 +164,7 @@ func (s *requestSender) do(r *request) *answer {
 	defer body.Release()
 	q := &wire.Request{Path: s.encoder.Path(), API: s.api, Stream: true, Body: body, PerChunkUsage: s.encoder.PerChunkUsage()}
 	q.Header, q.Affinity = s.idsOf(&r.record)
+	q.Jar = s.jar(r.tree)
 	q.Session, q.EndsSession = r.record.CorrelationID, r.dispatch.Turn+1 == int(session.Turns)
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // activeTree is a tree that a lane plays.
@@ -14,7 +15,8 @@ type activeTree struct {
 	ordinal        int // of the tree in the run
 	pass           int // how many trees of the run played the trace before
 	marker         payload.Marker
-	correlationIDs []string // by session; "" before its first request
+	correlationIDs []string  // by session; "" before its first request
+	cookies        *wire.Jar // of the answers so far
 }
 
 // correlationID returns the id of a session, which it gets at its first request.
@@ -119,7 +121,7 @@ func (s *sampler) nextPlayable() (t *loadedTrace) {
 // open gives a lane a tree that plays a trace.
 func (s *sampler) open(lane int, t *loadedTrace) {
 	s.keep(t)
-	tree := &activeTree{loadedTrace: t, ordinal: s.opened, pass: s.passes[t.index], correlationIDs: make([]string, len(t.plan.Sessions))}
+	tree := &activeTree{loadedTrace: t, ordinal: s.opened, pass: s.passes[t.index], correlationIDs: make([]string, len(t.plan.Sessions)), cookies: new(wire.Jar)}
 	for lane >= len(s.lanes) {
 		s.lanes = append(s.lanes, nil)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // nextArrival opens the tree that arrives next on a lane. Where every trace is played once, one that cannot be played is an arrival
@@ -80,7 +81,7 @@ func (s *sampler) firstArrivals(n int) (list []*activeTree) {
 		if r.err != nil {
 			continue
 		}
-		t := &activeTree{loadedTrace: r.loadedTrace, ordinal: len(list), correlationIDs: make([]string, len(r.plan.Sessions))}
+		t := &activeTree{loadedTrace: r.loadedTrace, ordinal: len(list), correlationIDs: make([]string, len(r.plan.Sessions)), cookies: new(wire.Jar)}
 		if !s.unmarked {
 			t.marker = payload.NewMarker(s.ledger.benchmark, 0, len(list), payload.BaseTrace(r.plan.Trace.ID))
 		}

@@ -108,6 +108,11 @@ type scraping struct {
 // startScraping begins to read the pages of metrics. What they say is in memory until open.
 func (r *run) startScraping() error {
 	pages := r.Scrape.pages(r.URLs, r.Header, r.APIKey)
+	for k := range pages {
+		if pages[k].Header != nil { // it is on a server of the run
+			pages[k].TLS, _ = r.TLS.config() // Validate has read it
+		}
+	}
 	if r.Scrape.Off || r.Out == "" || len(pages) == 0 {
 		return nil
 	}

@@ -11,6 +11,7 @@ func (o *Options) clientOptions() wire.Options {
 		Timeout: o.Timeout, UserTimeout: o.TCPUserTimeout, KeepAlive: o.KeepAlive, Reuse: o.Reuse,
 		OverflowRegexps: o.OverflowPatterns, Header: o.Header, APIKey: o.APIKey,
 	}
+	w.TLS, _ = o.TLS.config() // Validate has read it
 	w.AIPerfForms = o.switches().AnswerForms == preset.FormsOfAIPerf
 	switch o.switches().OverflowWords {
 	case preset.WordsOfAIPerf:

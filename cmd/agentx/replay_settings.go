@@ -224,7 +224,33 @@ var connectionSettings = []setting{
 		under: map[string]any{preset.AgentX: harnessUserTimeout},
 		about: "longest time without an acknowledgement of sent bytes",
 		apply: func(o *replay.Options, v any) { o.TCPUserTimeout = orReplayOff(v) }},
+	{name: "CAFile", alias: "ca-file", group: connectionGroup, kind: fileName.orOff(),
+		about: "FILE with the certificates of further authorities, PEM, that may have signed those of https servers",
+		apply: func(o *replay.Options, v any) { o.TLS.CAFile, _ = v.(string) }},
+	{name: "ServerName", alias: "server-name", group: connectionGroup, kind: serverName.orOff(),
+		about: "NAME that the certificates of https servers are for, where it is not that of the URL",
+		apply: func(o *replay.Options, v any) { o.TLS.ServerName, _ = v.(string) }},
+	{name: "Insecure", alias: "insecure", group: connectionGroup, kind: yesOrNo, value: false,
+		about: "do not look at the certificates of https servers: anybody may be the server",
+		apply: func(o *replay.Options, v any) { o.TLS.Insecure = v.(bool) }},
+	{name: "KeepCookies", alias: "keep-cookies", group: connectionGroup, kind: yesOrNo, value: false,
+		about: "send Set-Cookie and x-session-token of an answer back on the later requests of its tree, as gateways with sticky sessions want",
+		apply: func(o *replay.Options, v any) { o.KeepCookies = v.(bool) }},
 }
+
+// fileName is the name of a file.
+var fileName = kind{
+	want: "the name of a file", flag: "string", tags: []string{yamlText}, schema: map[string]any{"type": "string", "minLength": 1},
+	parse: func(text string) (any, bool) { return text, text != "" },
+}
+
+// serverName is the name of a server.
+var serverName = kind{
+	want: "the name of a server, such as llm.example.org", flag: "string", tags: []string{yamlText}, schema: map[string]any{"type": "string", "pattern": serverPattern},
+	parse: func(text string) (any, bool) { return text, regexp.MustCompile(serverPattern).MatchString(text) },
+}
+
+const serverPattern = `^[0-9A-Za-z._:-]+$`
 
 var reuses = map[string]wire.Reuse{"pooled": wire.Pooled, "sticky-user-sessions": wire.StickySessions, "never": wire.NoReuse}
 

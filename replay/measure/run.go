@@ -2,6 +2,7 @@ package measure
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,11 @@ type Option struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"` // durations in seconds
 	From  string          `json:"from"`  // flag, environment, file, scenario, preset or default
+}
+
+// isTrue reports whether an option is true.
+func (r *Run) isTrue(option string) bool {
+	return slices.ContainsFunc(r.Options, func(o Option) bool { return o.Name == option && string(o.Value) == "true" })
 }
 
 // RunInfo is what a summary has that no record knows: the object of run.json. A run writes it before the first record and once

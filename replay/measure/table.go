@@ -227,6 +227,9 @@ func (s *Summary) settings(b *strings.Builder) {
 		}
 		row(b, "preset", "%s", text)
 	}
+	if s.Run.isTrue("Insecure") {
+		row(b, "insecure", "the certificates of the servers were not looked at: anybody may have answered")
+	}
 	if sc := s.Run.Scenario; sc != nil {
 		text := sc.Name
 		if n := len(sc.Overridden); n > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -44,9 +45,6 @@ type PageFacts struct {
 func Start(o Options) (*Collector, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
-	}
-	if o.Transport == nil {
-		o.Transport = newTransport
 	}
 	if o.Now == nil {
 		start := time.Now()
@@ -173,8 +171,14 @@ type page struct {
 }
 
 func newPage(number int, p Page, o Options, l *log) *page {
+	var transport http.RoundTripper
+	if o.Transport != nil {
+		transport = o.Transport()
+	} else {
+		transport = newTransport(p)
+	}
 	return &page{
-		number: number, fetcher: newFetcher(p, o.Transport()), log: l, now: o.Now, notice: o.Notice,
+		number: number, fetcher: newFetcher(p, transport), log: l, now: o.Now, notice: o.Notice,
 		mark: make(chan struct{}, 1), series: map[string]*known{}, seen: PageFacts{URL: p.Name(), Default: p.Default},
 		instead: p.Instead,
 	}

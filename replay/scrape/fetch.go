@@ -51,8 +51,9 @@ func (f *fetcher) moveTo(page string) {
 }
 
 // newTransport returns a transport with a connection of its own, and without a proxy, as the requests of a run.
-func newTransport() http.RoundTripper {
+func newTransport(p Page) http.RoundTripper {
 	return &http.Transport{
+		TLSClientConfig: p.TLS.Clone(),
 		DialContext:     (&net.Dialer{Timeout: Timeout}).DialContext,
 		MaxConnsPerHost: 1, MaxIdleConns: 1, IdleConnTimeout: 30 * time.Second,
 		DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, TLSHandshakeTimeout: Timeout,

@@ -25,7 +25,7 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 func fetch(t *testing.T, p Page) (string, error) {
 	t.Helper()
 	require.NoError(t, p.Validate())
-	f := newFetcher(p, newTransport())
+	f := newFetcher(p, newTransport(p))
 	defer f.close()
 	text, err := f.get(context.Background())
 	return string(text), err

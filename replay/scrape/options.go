@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -26,7 +27,8 @@ type Page struct {
 	URL     string // also with user, password and query, which stand in no file and no message
 	Default bool   // the page of a server, not asked for: if its first answer is none, it is left alone
 	Header  http.Header
-	Instead string // URL of a page of the same server that is read where this one is JSON; "": none
+	TLS     *tls.Config // of an https page; nil: the system's roots
+	Instead string      // URL of a page of the same server that is read where this one is JSON; "": none
 }
 
 // Options say what a Collector reads. Pages is required.

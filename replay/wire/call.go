@@ -134,7 +134,7 @@ func (x *call) exchange(cn *conn) (f *Failure, clean bool) {
 		return x.failureOf(sendErr), false
 	}
 	// The peer may have answered before it closed the connection: what it sent can still be read after a broken write.
-	h, err := readHead(&cn.in)
+	h, err := readHead(&cn.in, x.keeper())
 	if err != nil {
 		if sendErr != nil {
 			err = sendErr

@@ -3,10 +3,8 @@ package wire
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -74,14 +72,6 @@ func (c *Client) newConn(ctx context.Context, raw net.Conn) (*conn, error) {
 	cn.out.conn = cn.Conn
 	cn.stop = cn.abort
 	return cn, nil
-}
-
-// handshakeError prefixes an error with "tls: " unless it has the prefix.
-func handshakeError(err error) error {
-	if strings.HasPrefix(err.Error(), "tls: ") {
-		return err
-	}
-	return fmt.Errorf("tls: %w", err)
 }
 
 // abort makes every read and write of the connection fail at once. Any goroutine may call it at any time.

@@ -43,7 +43,7 @@ func (c *Client) ask(ctx context.Context, line []byte, header string) (document 
 	if _, err := cn.Write(c.appendAsked(line, header)); err != nil {
 		return nil, x.failureOf(err)
 	}
-	h, err := readHead(&cn.in)
+	h, err := readHead(&cn.in, nil)
 	if err != nil {
 		return nil, x.failureOf(unexpectedEOF(err))
 	}

@@ -33,6 +33,9 @@ type Request struct {
 	Session     string
 	EndsSession bool
 
+	// Jar has the cookies and the session token that are sent, and takes those of the answer; nil: none are.
+	Jar *Jar
+
 	// PerChunkUsage says that usage was asked for in every message: Result.FirstChunkTokens is then read.
 	PerChunkUsage bool
 
@@ -85,6 +88,9 @@ func (x *call) appendHead(b []byte) []byte {
 	}
 	b = append(b, "\r\nContent-Type: application/json\r\n"...)
 	b = appendFields(b, r.Affinity)
+	if r.Jar != nil {
+		b = r.Jar.appendFields(b, x.url())
+	}
 	b = append(b, "Content-Length: "...)
 	b = strconv.AppendInt(b, r.Body.Size(), 10)
 	return append(b, "\r\n\r\n"...)

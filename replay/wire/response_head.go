@@ -43,13 +43,13 @@ const (
 	mediaOther
 )
 
-// readHead reads the head of a response. It passes over informational responses (1xx).
-func readHead(r *reader) (responseHead, error) {
+// readHead reads the head of a response. It passes over informational responses (1xx). keep, if it is not nil, gets every field.
+func readHead(r *reader, keep func(name, value []byte)) (responseHead, error) {
 	if err := speaksHTTP1(r); err != nil {
 		return responseHead{}, err
 	}
 	for left := maxHead; ; {
-		h, err := readOneHead(r, &left)
+		h, err := readOneHead(r, &left, keep)
 		if err != nil || h.status >= 200 {
 			return h, err
 		}
@@ -82,8 +82,8 @@ func speaksHTTP1(r *reader) error {
 	}
 }
 
-// readOneHead reads one status line and header. It subtracts their bytes from left.
-func readOneHead(r *reader, left *int) (responseHead, error) {
+// readOneHead reads one status line and header. It ignores a line without a colon, and subtracts all bytes from left.
+func readOneHead(r *reader, left *int, keep func(name, value []byte)) (responseHead, error) {
 	h := responseHead{length: -1}
 	line, err := r.line()
 	if err != nil {
@@ -102,7 +102,15 @@ func readOneHead(r *reader, left *int) (responseHead, error) {
 		if len(line) == 0 {
 			return h, nil
 		}
-		if err := h.addField(line); err != nil {
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok {
+			continue
+		}
+		value = trim(value)
+		if keep != nil {
+			keep(name, value)
+		}
+		if err := h.addField(name, value); err != nil {
 			return h, err
 		}
 	}
@@ -133,13 +141,8 @@ func (h *responseHead) statusLine(line []byte) error {
 	return nil
 }
 
-// addField reads one line of the header. It ignores a line without a colon and a field that the client does not need.
-func (h *responseHead) addField(line []byte) error {
-	name, value, ok := bytes.Cut(line, []byte(":"))
-	if !ok {
-		return nil
-	}
-	value = trim(value)
+// addField reads one field of the header. It ignores one that the client does not need.
+func (h *responseHead) addField(name, value []byte) error {
 	switch {
 	case equalFold(name, "Content-Length"):
 		return h.addLength(value)

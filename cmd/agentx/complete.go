@@ -69,6 +69,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"upstream":         prefixes("openai=", "anthropic=", "http://", "https://"),
 	"tls-cert":         pemFile,
 	"tls-key":          pemFile,
+	"ca-file":          pemFile,
 	"profile":          choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
 	"tokenizer":        cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
 	"corpus":           cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file

@@ -10,7 +10,7 @@ import (
 )
 
 // freeText lists flags whose values cannot be completed.
-var freeText = []string{"url", "model", "admin", "session-header", "header", "listen", "extra-body", "overflow-pattern", "prefix", "scrape", "start-at", "text"}
+var freeText = []string{"url", "model", "admin", "session-header", "header", "listen", "extra-body", "overflow-pattern", "prefix", "scrape", "server-name", "start-at", "text"}
 
 // Every flag that takes words is in completedFlags or in freeText, and every verb that takes arguments in
 // completedArguments.

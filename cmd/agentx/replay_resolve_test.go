@@ -94,7 +94,7 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		"url: 7\n":                                       `run.yaml:1: url: want a text`,
 		"url: [http://a, 7]\n":                           `run.yaml:1: url: line 1: want a text`,
 		"model: [a]\n":                                   `run.yaml:1: model: want a text`,
-		"config: other.yaml\n":                           `run.yaml:1: config: no switch, option or flag of a file has this name: the nearest are corpus, once, prefix`,
+		"config: other.yaml\n":                           `run.yaml:1: config: no switch, option or flag of a file has this name: the nearest are CAFile, ca-file, corpus`,
 		"set: [block_sise=64]\n":                         `run.yaml:1: set: block_sise=64: no switch, option or rule of the reconstruction has this name: the nearest are block_size, `,
 		"set: [Speed=2]\nSpeed: 3\n":                     `run.yaml:1: set: Speed=2 and run.yaml:2: Speed: 3: both set Speed: want one of the two`,
 		"preset: aiperf\n":                               `run.yaml:1: preset: aiperf: want default, aiperf-0.13 or agentx-1.0.12`,

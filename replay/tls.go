@@ -23,7 +23,7 @@ type TLS struct {
 // Validate returns an error about a file that cannot be used.
 func (t TLS) Validate() error {
 	if t.Insecure && t.CAFile != "" {
-		return errors.New("CAFile: Insecure looks at no certificate: want one of the two")
+		return errors.New("Insecure looks at no certificate: want one of the two")
 	}
 	_, err := t.config()
 	return err
@@ -40,13 +40,13 @@ func (t TLS) config() (*tls.Config, error) {
 	}
 	text, err := os.ReadFile(t.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("CAFile: %w", err)
+		return nil, err
 	}
 	if c.RootCAs, err = x509.SystemCertPool(); err != nil {
 		c.RootCAs = x509.NewCertPool()
 	}
 	if !c.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("CAFile %s: no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----", t.CAFile)
+		return nil, fmt.Errorf("%s: no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----", t.CAFile)
 	}
 	return c, nil
 }

@@ -111,6 +111,9 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	levels, errs := f.slo.conditions()
 	o.SLO, f.errs = levels, append(f.errs, errs...)
 	r.apply(&o)
+	if err := o.TLS.Validate(); err != nil {
+		f.add("%s: %w", f.named("ca-file"), err)
+	}
 	f.applyUntil(r, &o)
 	f.chooseCalibration(r, &o)
 	return o

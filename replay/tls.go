@@ -23,7 +23,7 @@ type TLS struct {
 // Validate returns an error about a file that cannot be used.
 func (t TLS) Validate() error {
 	if t.Insecure && t.CAFile != "" {
-		return errors.New("Insecure looks at no certificate: want one of the two")
+		return errors.New("beside Insecure, which looks at no certificate: want one of the two")
 	}
 	_, err := t.config()
 	return err

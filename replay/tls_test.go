@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -55,4 +56,17 @@ func TestCookiesAreNotSentTwice(t *testing.T) {
 	require.NoError(t, Options{Header: header}.validateCookies())
 	require.EqualError(t, Options{Header: header, KeepCookies: true}.validateCookies(), "header cookie: KeepCookies sends what the server has set: want one of the two")
 	require.Error(t, Options{Header: []wire.HeaderField{{Name: "X-Session-Token"}}, KeepCookies: true}.validateCookies())
+}
+
+// Under the presets that imitate AIPerf, answers are read as it reads them.
+//
+// Covers T-121.
+func TestAnswerFormsOfPresets(t *testing.T) {
+	for _, name := range preset.Names {
+		o := Options{Preset: name}
+		require.Equal(t, name != preset.Default, o.clientOptions().AIPerfForms, name)
+	}
+	s, _ := preset.Named(preset.AIPerf)
+	s.AnswerForms = preset.FormsOfServers
+	require.False(t, (&Options{Preset: preset.AIPerf, Switches: &s}).clientOptions().AIPerfForms)
 }

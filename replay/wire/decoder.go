@@ -142,6 +142,10 @@ func (d *decoder) onMessage(raw []byte) {
 			return
 		}
 	}
+	if !d.aiperf && hasCRCR(raw) {
+		splitInner(raw, d.onMessage)
+		return
+	}
 	d.parseMessage(raw)
 }
 

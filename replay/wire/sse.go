@@ -5,11 +5,9 @@ import (
 	"iter"
 )
 
-// A splitFunc returns the first message of a stream of server-sent events. Used counts the bytes of message and separator; it is 0
-// when no separator is complete. No separator starts in the first from bytes.
-type splitFunc func(b []byte, from int) (message []byte, used int)
-
-// splitLines is the rule: a message ends before the first empty line, and lines end at LF, CRLF or CR, mixed in any way.
+// splitLines returns the first message of a stream of server-sent events: a message ends before the first empty line, and lines end at
+// LF, CRLF or CR, mixed in any way. Used counts the bytes of message and separator; it is 0 when no separator is complete. No separator
+// starts in the first from bytes.
 func splitLines(b []byte, from int) (message []byte, used int) {
 	for i := from; ; {
 		j := bytes.IndexAny(b[i:], "\r\n")
@@ -31,16 +29,20 @@ func splitLines(b []byte, from int) (message []byte, used int) {
 	}
 }
 
-// splitMessage does as splitLines where no CR follows a CR, six times as fast: all separators then have an LF.
+// splitMessage does as splitLines where no CR follows a CR, several times as fast: all separators then have an LF.
 func splitMessage(b []byte, from int) (message []byte, used int) {
 	for i := from; ; i++ {
 		j := bytes.IndexByte(b[i:], '\n')
 		if j < 0 || i+j+1 == len(b) {
 			return nil, 0
 		}
-		if i += j; isLineEnd(b[i+1]) {
-			return bytes.TrimSuffix(b[:i], []byte("\r")), i + 2
+		if i += j; !isLineEnd(b[i+1]) {
+			continue
 		}
+		if i > 0 && b[i-1] == '\r' {
+			return b[:i-1], i + 2
+		}
+		return b[:i], i + 2
 	}
 }
 
@@ -100,31 +102,46 @@ func (s *splitter) feed(p []byte) {
 }
 
 // split emits the complete messages at the start of b and returns how many bytes they take. A message does not begin with a line end:
-// that belongs to the separator before.
+// that belongs to the separator before. One that has an LF behind it may have a CR that follows a CR in it: see splitInner.
 func (s *splitter) split(b []byte, from int) (used int) {
-	next := s.splitFuncFor(b[from:])
+	lines := false
 	for {
-		for !s.aiperf && used < len(b) && isLineEnd(b[used]) {
-			used++
+		var message []byte
+		var n int
+		switch {
+		case s.aiperf:
+			message, n = splitAIPerf(b[used:], from)
+		case lines:
+			message, n = splitLines(b[used:], from)
+		default:
+			message, n = splitMessage(b[used:], from)
 		}
-		message, n := next(b[used:], from)
-		if n == 0 {
+		switch {
+		case n > 0:
+			s.emit(message)
+			used += n
+			for from = 0; !s.aiperf && used < len(b) && isLineEnd(b[used]); {
+				used++
+			}
+		case lines || s.aiperf || !hasCRCR(b[used+from:]):
 			return used
+		default:
+			lines = true
 		}
-		s.emit(message)
-		used += n
-		from = 0
 	}
 }
 
-func (s *splitter) splitFuncFor(b []byte) splitFunc {
-	switch {
-	case s.aiperf:
-		return splitAIPerf
-	case hasCRCR(b):
-		return splitLines
+// splitInner emits the messages of one that has a CR which follows a CR.
+func splitInner(message []byte, emit func([]byte)) {
+	for {
+		first, n := splitLines(message, 0)
+		if n == 0 {
+			emit(message)
+			return
+		}
+		emit(first)
+		message = bytes.TrimLeft(message[n:], "\r\n")
 	}
-	return splitMessage
 }
 
 // finish emits the pending bytes: the last message needs no separator.

@@ -42,11 +42,14 @@ func toWant(raw []byte) wantMessage {
 // messages returns the messages of a stream that arrives in the given pieces.
 func messages(pieces ...[]byte) []wantMessage {
 	var got []wantMessage
-	s := splitter{emit: func(raw []byte) {
-		if m := toWant(raw); len(m.Fields) > 0 {
+	s := splitter{}
+	s.emit = func(raw []byte) {
+		if hasCRCR(raw) {
+			splitInner(raw, s.emit)
+		} else if m := toWant(raw); len(m.Fields) > 0 {
 			got = append(got, m)
 		}
-	}}
+	}
 	for _, p := range pieces {
 		s.feed(p)
 	}

@@ -47,3 +47,15 @@ func TestFinishReasons(t *testing.T) {
 		require.LessOrEqual(t, len(reason), maxReason)
 	}
 }
+
+// The table says where certificates were not looked at.
+//
+// Covers T-141.
+func TestInsecureIsSaid(t *testing.T) {
+	for value, said := range map[string]bool{"true": true, "false": false} {
+		s := NewAggregate(Rules{}).Summary(RunInfo{Run: Run{Options: []Option{{Name: "Insecure", Value: []byte(value)}}}})
+		var b strings.Builder
+		require.NoError(t, s.WriteTable(&b, 0))
+		require.Equal(t, said, strings.Contains(b.String(), "insecure    the certificates of the servers were not looked at"), value)
+	}
+}

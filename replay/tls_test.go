@@ -26,8 +26,8 @@ func TestTLSOptions(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, []byte("no"), 0o600))
 
 	for want, o := range map[string]TLS{
-		"beside Insecure, which looks at no certificate: want one of the two":                              {CAFile: file, Insecure: true},
-		"open " + dir + "/none: no such file or directory":                                   {CAFile: dir + "/none"},
+		"beside Insecure, which looks at no certificate: want one of the two":            {CAFile: file, Insecure: true},
+		"open " + dir + "/none: no such file or directory":                               {CAFile: dir + "/none"},
 		empty + ": no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----": {CAFile: empty},
 	} {
 		require.EqualError(t, o.Validate(), want)

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -193,7 +194,7 @@ func (r *results) warnAtEnd(s *measure.Summary) {
 			named++
 		}
 	}
-	for _, w := range s.Calibration.Warnings() {
+	for _, w := range slices.Concat(s.Client.Remarks, s.Calibration.Warnings()) {
 		r.warn(w)
 	}
 	if more := int(s.DeadlockedTrees) - named; more > 0 {

@@ -300,6 +300,7 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	facts.ExpectedDuration = l.deadlines.duration.Seconds()
 	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()
 	facts.CPU, facts.PeakRSS, facts.Cores = used.CPU.Seconds(), used.PeakRSS, runtime.GOMAXPROCS(0)
+	facts.PrefillLimit = r.Limits.Prefill
 	facts.Load, facts.Arrivals = r.results.occupancy.load(), l.backlog.facts(l.conductor.Counts())
 	facts.Prompts, _ = r.results.prompts.reuse(r.Cache, r.Endpoint, r.Marker, r.sampler.played) // nil says that the cache cannot be read
 	facts.Branches, facts.Cancelled = branchCounts(l.conductor.Counts()), l.endedEarly()

@@ -8,7 +8,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Aggregate computes a Summary from records, one at a time. It keeps 13 numbers of a request that ended well, for exact
+// Aggregate computes a Summary from records, one at a time. It keeps 21 numbers of a request that ended well, for exact
 // percentiles, and counts the others. It is not safe for concurrent use.
 type Aggregate struct {
 	rules     Rules
@@ -114,7 +114,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
 	}
 	s.Connection = a.headline.exchange.summary()
-	s.Client = newClient(&s, &a.headline, a.bytesSent, a.bytesReceived, info.Facts)
+	s.Client = newClient(&a.headline.times, s.Errors[wire.Internal], a.bytesSent, a.bytesReceived, info.Facts)
 	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
 	s.Calibration = info.Calibration.compare(&s)
 	s.Arrivals = info.Arrivals.outcome(a.queued, info.Facts)

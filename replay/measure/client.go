@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/internal/bytefmt"
-	"github.com/agentx/agentx/replay/wire"
 )
 
 // Client is what the client used and whether it limited the load.
@@ -16,70 +15,43 @@ type Client struct {
 	PeakRSS       Number   `json:"peak_rss"`
 	BytesSent     int64    `json:"bytes_sent"`
 	BytesReceived int64    `json:"bytes_received"`
-	Bound         bool     `json:"bound"`    // the client, or a limit set on it, delayed the requests
+	Bound         bool     `json:"bound"`    // the client, or a limit set on it, was a bottleneck
 	BoundBy       []string `json:"bound_by"` // by what, in words; nil: it is not bound
+
+	Standstills *Standstills `json:"standstills"`       // nil: there were none, or they are not known
+	Remarks     []string     `json:"remarks,omitempty"` // what is said of the client even if it is not bound; nil: nothing
 }
 
-// newClient returns what is known of the client of a run. facts is nil if the run has not ended.
-func newClient(s *Summary, o *observations, sent, received int64, facts *Facts) Client {
-	c := Client{
-		CPU: Missing, CPUShare: Missing, Cores: Missing, PeakRSS: Missing, BytesSent: sent, BytesReceived: received,
-		Bound: isClientBound(s.Lateness, s.TTFT) || s.Errors[wire.Internal] > 0,
-	}
+// newClient returns what is known of the client of a run, by the times of its requests and by how many failed with the category
+// internal. facts is nil if the run has not ended.
+func newClient(times *clientTimes, internal int, sent, received int64, facts *Facts) Client {
+	c := Client{CPU: Missing, CPUShare: Missing, Cores: Missing, PeakRSS: Missing, BytesSent: sent, BytesReceived: received}
+	var standstills *Standstills
+	limited := false
 	if facts != nil {
 		c.CPU, c.PeakRSS = Number(facts.CPU), Number(facts.PeakRSS)
 		c.CPUShare = ratio(c.CPU, Number(facts.PhaseDuration))
 		if facts.Cores > 0 {
 			c.Cores = Number(facts.Cores)
 		}
+		c.Standstills, c.Remarks = facts.Standstills.summary(), facts.Standstills.remarks()
+		standstills, limited = facts.Standstills, facts.PrefillLimit > 0
 	}
-	if c.Bound {
-		c.BoundBy = c.reasons(s, o)
+	if internal > 0 {
+		c.BoundBy = append(c.BoundBy, fmt.Sprintf("limits: this machine failed %d of the requests (internal), not the server: open files, ports, memory or the cache, as their messages say", internal))
+	}
+	if c.BoundBy = append(c.BoundBy, times.reasons(standstills, limited)...); c.BoundBy == nil {
+		return c
+	}
+	c.Bound = true
+	if c.CPUShare > busyShare*c.Cores {
+		c.BoundBy = append(c.BoundBy, fmt.Sprintf("CPU: the process used %.1f of %.0f cores", c.CPUShare, c.Cores))
 	}
 	return c
 }
 
 // busyShare is the part of its cores from which on the CPU is named as what bound a client.
 const busyShare = 0.8
-
-// reasons says by what a client is bound: a limit of its machine, ordering requests late, sending them late; and whether the CPU was why.
-func (c *Client) reasons(s *Summary, o *observations) (list []string) {
-	limit, own := maxLateness(s.TTFT), NewStat(o.dispatch).P99
-	if failed := s.Errors[wire.Internal]; failed > 0 {
-		list = append(list, fmt.Sprintf("limits: this machine failed %d of the requests (internal), not the server: open files, ports, memory or the cache, as their messages say", failed))
-	}
-	late := isClientBound(s.Lateness, s.TTFT)
-	if late && (own <= limit || s.Lateness.P99-own > limit) {
-		list = append(list, "order: the client ordered requests after they were due: its machine was busy, or they waited for PrefillLimit")
-	}
-	if late && own > limit {
-		list = append(list, fmt.Sprintf("sending: requests left up to %s (p99) after the client had ordered them", seconds(own)))
-	}
-	if c.CPUShare > busyShare*c.Cores {
-		list = append(list, fmt.Sprintf("CPU: the process used %.1f of %.0f cores", c.CPUShare, c.Cores))
-	}
-	return list
-}
-
-// isClientBound reports whether the client limited the load: the 99th percentile of its lateness exceeds maxLateness
-// (doc/spec/replay.md 8.11).
-func isClientBound(lateness, ttft Stat) bool { return ClientBound(lateness.P99, ttft.P50) }
-
-// ClientBound reports the same of the 99th percentile of the lateness and the median time to the first token, in seconds.
-func ClientBound(lateness, ttft Number) bool {
-	return lateness > maxLateness(Stat{P50: ttft}) // false when one is Missing
-}
-
-// maxLateness returns 10 ms, or 1 % of the median time to the first token where that is more.
-func maxLateness(ttft Stat) Number {
-	if ttft.P50.IsMissing() {
-		return lateFrom
-	}
-	return max(lateFrom, ttft.P50/100)
-}
-
-// lateFrom is the lateness up to which a request counts as sent in time, in seconds.
-const lateFrom = 0.010
 
 // client writes what the client used, and what bound it.
 func (s *Summary) client(b *strings.Builder) {
@@ -89,17 +61,13 @@ func (s *Summary) client(b *strings.Builder) {
 	}
 	row(b, "client", "%s of CPU%s, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), cores, size(s.Client.PeakRSS), bytefmt.Format(s.Client.BytesSent), bytefmt.Format(s.Client.BytesReceived))
 	if s.Client.Bound {
-		switch {
-		case isClientBound(s.Lateness, s.TTFT):
-			row(b, "", "lateness p99 %s exceeds %s: the client, or a limit set on it, was the bottleneck", seconds(s.Lateness.P99), seconds(maxLateness(s.TTFT)))
-		case s.Errors[wire.Internal] > 0:
-			row(b, "", "requests failed on this machine: the client, or a limit set on it, was the bottleneck")
-		default:
-			row(b, "", "the client of a part, or a limit set on it, was the bottleneck")
-		}
+		row(b, "", "the client, or a limit set on it, was a bottleneck: part of these numbers is its own")
 		for _, reason := range s.Client.BoundBy {
 			row(b, "", "  %s", reason)
 		}
+	}
+	for _, remark := range s.Client.Remarks {
+		row(b, "", "%s", remark)
 	}
 	s.Connection.row(b)
 	s.Calibration.row(b)

@@ -1,75 +1,65 @@
 package measure
 
 import (
-	"math"
-	"strings"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// The lateness binds a client where it is a share of the latency, over enough requests, and not by its largest values.
 func TestClientBound(t *testing.T) {
+	of := func(p50, p95 float64) [2]Number { return [2]Number{Number(p50), Number(p95)} }
 	for _, c := range []struct {
-		lateness, ttft float64
-		bound          bool
+		requests          int
+		lateness, latency [2]Number
+		bound             bool
 	}{
-		{0.010, 0.1, false}, {0.0101, 0.1, true}, {0.0101, 2, false}, {0.02, 2, false}, {0.0201, 2, true}, {1, math.NaN(), true},
+		{100, of(0.001, 0.010), of(0.1, 0.1), false}, {100, of(0.001, 0.0101), of(0.1, 0.1), true}, {99, of(1, 1), of(0.1, 0.1), false},
+		{100, of(0.001, 0.05), of(1, 1), false}, {100, of(0.001, 0.0501), of(1, 1), true}, {100, of(0.0501, 0.06), of(1, 9), true},
+		{100, of(0.011, 0.011), [2]Number{Missing, Missing}, true}, {100, [2]Number{Missing, Missing}, of(1, 1), false},
 	} {
-		ttft := NewStat([]float64{c.ttft})
-		if math.IsNaN(c.ttft) {
-			ttft = NewStat(nil)
-		}
-		require.Equal(t, c.bound, isClientBound(NewStat([]float64{c.lateness}), ttft), "%+v", c)
+		require.Equal(t, c.bound, ClientBound(c.requests, c.lateness, c.latency), "%+v", c)
 	}
-	require.False(t, isClientBound(NewStat(nil), NewStat(nil)))
 }
 
-// A bound client says by what: a limit, its own sending, its CPU.
+// A bound client says by what: a limit where one is set, its own start, its CPU. A few late requests bind none.
 func TestClientBoundBy(t *testing.T) {
-	const late = "order: the client ordered requests after they were due: its machine was busy, or they waited for PrefillLimit"
+	order := "order: the client ordered requests up to %s (p95) after they were due: its machine was busy"
+	start := "start: requests left up to 120 ms (p95) after the client had ordered them: its machine was busy"
 	for _, c := range []struct {
 		waited, late, cpu float64 // seconds to admitted, from there to sent, of CPU
+		every, prefill    int     // requests of which one is late; the limit
 		want              []string
 	}{
-		{0, 0.009, 1.9, nil},
-		{0.02, 0.001, 1, []string{late}},
-		{0.006, 0.006, 1, []string{late}},
-		{0, 0.02, 1, []string{"sending: requests left up to 20.0 ms (p99) after the client had ordered them"}},
-		{0.02, 0.03, 1.9, []string{
-			late, "sending: requests left up to 30.0 ms (p99) after the client had ordered them",
-			"CPU: the process used 1.9 of 2 cores",
-		}},
+		{0, 0.09, 1.9, 1, 0, nil}, // of a latency of 2 s
+		{2, 0.09, 1.9, 50, 0, nil},
+		{0.12, 0.001, 1, 1, 0, []string{fmt.Sprintf(order, "120 ms")}},
+		{0.12, 0.001, 1, 10, 0, []string{fmt.Sprintf(order, "120 ms")}},
+		{0.12, 0.001, 1, 1, 4, []string{fmt.Sprintf(order, "120 ms") + ", or they waited for a slot of PrefillLimit"}},
+		{0.06, 0.06, 1, 1, 0, []string{fmt.Sprintf(order, "60.0 ms")}},
+		{0, 0.12, 1, 1, 0, []string{start}},
+		{0.2, 0.12, 1.9, 1, 0, []string{fmt.Sprintf(order, "200 ms"), start, "CPU: the process used 1.9 of 2 cores"}},
 	} {
-		a := NewAggregate(Rules{})
-		r := good(0, 1, c.waited+c.late, 0.5, 2, 5)
-		r.Admitted = r.Due + c.waited
-		a.Add(r)
-		s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: 1, CPU: c.cpu, Cores: 2}})
-		require.Equal(t, c.want, s.Client.BoundBy, "%+v", c)
-		require.Equal(t, c.want != nil, s.Client.Bound)
-		require.EqualValues(t, c.cpu, s.Client.CPUShare)
+		for requests, want := range map[int][]string{100: c.want, 99: nil} {
+			a := NewAggregate(Rules{})
+			for k := range requests {
+				r := good(0, 1, 0, 0.5, 2, 5)
+				r.Admitted = r.Due
+				if k%c.every == 0 {
+					r = good(0, 1, c.waited+c.late, 0.5, 2, 5)
+					r.Admitted = r.Due + c.waited
+				}
+				a.Add(r)
+			}
+			s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: 1, CPU: c.cpu, Cores: 2, PrefillLimit: c.prefill}})
+			require.Equal(t, want, s.Client.BoundBy, "%+v", c)
+			require.Equal(t, want != nil, s.Client.Bound)
+			require.EqualValues(t, c.cpu, s.Client.CPUShare)
+		}
 	}
 	s := NewAggregate(Rules{}).Summary(RunInfo{}) // of a run that was killed
 	require.True(t, s.Client.CPUShare.IsMissing() && s.Client.Cores.IsMissing())
-}
-
-// A client whose machine had no more of something is bound, however soon its other requests left, and says so.
-func TestClientBoundByALimit(t *testing.T) {
-	a := NewAggregate(Rules{})
-	for range 3 {
-		a.Add(good(0, 0, 0, 0.5, 2, 5))
-	}
-	a.Add(bad(Profiling, "connection"))
-	s := a.Summary(RunInfo{})
-	require.False(t, s.Client.Bound)
-	a.Add(bad(Profiling, "internal"))
-	s = a.Summary(RunInfo{})
-	require.True(t, s.Client.Bound)
-	require.Equal(t, []string{"limits: this machine failed 1 of the requests (internal), not the server: open files, ports, memory or the cache, as their messages say"}, s.Client.BoundBy)
-	var text strings.Builder
-	s.client(&text)
-	require.Contains(t, text.String(), "requests failed on this machine: the client, or a limit set on it, was the bottleneck")
-	require.NotContains(t, text.String(), "lateness")
 }
 
 // The steps of requests on their connections: each over the requests that have it.
@@ -92,4 +82,19 @@ func TestConnection(t *testing.T) {
 	require.Equal(t, Connection{
 		Blocked: between(0.125, 0.375), Connecting: between(0, 0.125), Sending: between(0.125, 0.125), Waiting: between(0.125, 0.25), Receiving: between(0.75, 1.5),
 	}, s.Connection)
+}
+
+// A client whose machine had no more of something is bound, however soon its other requests left, and says so.
+func TestClientBoundByALimit(t *testing.T) {
+	a := NewAggregate(Rules{})
+	for range 3 {
+		a.Add(good(0, 0, 0, 0.5, 2, 5))
+	}
+	a.Add(bad(Profiling, "connection"))
+	s := a.Summary(RunInfo{})
+	require.False(t, s.Client.Bound)
+	a.Add(bad(Profiling, "internal"))
+	s = a.Summary(RunInfo{})
+	require.True(t, s.Client.Bound)
+	require.Equal(t, []string{"limits: this machine failed 1 of the requests (internal), not the server: open files, ports, memory or the cache, as their messages say"}, s.Client.BoundBy)
 }

@@ -15,7 +15,7 @@ type observations struct {
 
 	prompt, output, asked, cached, recorded tokenSum
 
-	dispatch                                      []float64 // from admitted to sent, seconds
+	times                                         clientTimes
 	exchange                                      exchanges
 	recordedBlocks, recordedHits, recordedCounted int64 // the last: recorded prompt tokens of requests whose prompt the server counted
 
@@ -27,7 +27,7 @@ func newObservations() observations { return observations{first: math.Inf(1), la
 func (o *observations) add(r *Record, rules Rules) {
 	o.n++
 	o.lateness = append(o.lateness, r.Lateness())
-	o.dispatch = append(o.dispatch, r.Sent-r.Admitted)
+	o.times.add(r, rules)
 	o.exchange.add(r)
 	o.recordedBlocks += r.RecordedBlocks
 	o.recordedHits += min(max(0, r.RecordedHits), r.RecordedBlocks)

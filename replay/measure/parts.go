@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // Parts say of which parts of a load results are, and how sure their clocks are: doc/spec/results.md 3.10.
@@ -32,16 +34,19 @@ type PartReport struct {
 	Failed      int       `json:"failed"` // neither cancelled nor over the context
 	TTFT        Quantiles `json:"ttft"`   // of the headline
 	Lateness    Quantiles `json:"lateness"`
-	Bound       bool      `json:"bound"`       // its client delayed its requests
-	BoundBy     []string  `json:"bound_by"`    // by what; nil: it is not bound
-	Offset      Number    `json:"offset"`      // seconds: of part 0's clock to its own when profiling began; Missing: not known
-	Uncertainty Number    `json:"uncertainty"` // seconds: of an instant of its records; Missing: not known
+	Bound       bool      `json:"bound"`             // its client delayed its requests
+	BoundBy     []string  `json:"bound_by"`          // by what; nil: it is not bound
+	Remarks     []string  `json:"remarks,omitempty"` // as those of Client
+	Offset      Number    `json:"offset"`            // seconds: of part 0's clock to its own when profiling began; Missing: not known
+	Uncertainty Number    `json:"uncertainty"`       // seconds: of an instant of its records; Missing: not known
 }
 
-// PartCounter collects what a PartReport says from the records of one part. It keeps three numbers of a request of the headline.
+// PartCounter collects what a PartReport says from the records of one part. It keeps ten numbers of a request of the headline.
 type PartCounter struct {
-	report                   PartReport
-	lateness, dispatch, ttft []float64
+	report         PartReport
+	lateness, ttft []float64
+	times          clientTimes
+	internal       int // requests that this machine failed
 }
 
 // Add adds a record, which it does not keep.
@@ -55,13 +60,17 @@ func (c *PartCounter) Add(r *Record) {
 		return
 	case r.Error != nil:
 		c.report.Failed++
+		if r.Error.Category == wire.Internal {
+			c.internal++
+		}
 		return
 	}
 	c.report.Completed++
 	if r.Bucket == Cooldown {
 		return
 	}
-	c.lateness, c.dispatch = append(c.lateness, r.Lateness()), append(c.dispatch, r.Sent-r.Admitted)
+	c.lateness = append(c.lateness, r.Lateness())
+	c.times.add(r, Rules{})
 	if v, ok := r.TTFT(); ok {
 		c.ttft = append(c.ttft, v)
 	}
@@ -70,10 +79,10 @@ func (c *PartCounter) Add(r *Record) {
 // Report returns what was counted, of a part with some facts; nil: it has not come to its end.
 func (c *PartCounter) Report(facts *Facts) PartReport {
 	r := c.report
-	s := Summary{Metrics: Metrics{Lateness: NewStat(c.lateness), TTFT: NewStat(c.ttft)}}
-	client := newClient(&s, &observations{dispatch: c.dispatch}, 0, 0, facts)
-	r.TTFT, r.Lateness = Quantiles{s.TTFT.P50, s.TTFT.P99}, Quantiles{s.Lateness.P50, s.Lateness.P99}
-	r.Bound, r.BoundBy, r.Offset, r.Uncertainty = client.Bound, client.BoundBy, Missing, Missing
+	lateness, ttft := NewStat(c.lateness), NewStat(c.ttft)
+	client := newClient(&c.times, c.internal, 0, 0, facts)
+	r.TTFT, r.Lateness = Quantiles{ttft.P50, ttft.P99}, Quantiles{lateness.P50, lateness.P99}
+	r.Bound, r.BoundBy, r.Remarks, r.Offset, r.Uncertainty = client.Bound, client.BoundBy, client.Remarks, Missing, Missing
 	return r
 }
 
@@ -150,14 +159,17 @@ func (c *Client) bind(p *Parts) {
 	if p == nil {
 		return
 	}
-	var by []string
+	var by, remarks []string
 	for _, r := range p.List {
+		for _, remark := range r.Remarks {
+			remarks = append(remarks, fmt.Sprintf("part %d (%s): %s", r.Number, r.Host, remark))
+		}
 		if r.Bound {
 			c.Bound = true
 			by = append(by, fmt.Sprintf("part %d (%s): %s", r.Number, r.Host, strings.Join(r.BoundBy, "; ")))
 		}
 	}
-	c.BoundBy = append(c.BoundBy, FirstOfParts(by)...)
+	c.BoundBy, c.Remarks = append(c.BoundBy, FirstOfParts(by)...), append(c.Remarks, FirstOfParts(remarks)...)
 }
 
 // withFigures returns the parts with what the clocks mean for the figures of a summary that cross them: instants of two clocks

@@ -24,6 +24,7 @@ func (l *load) facts() *measure.Facts {
 	for _, p := range list {
 		g := p.info.Facts
 		f.ExpectedDuration = max(f.ExpectedDuration, g.ExpectedDuration)
+		f.PrefillLimit = max(f.PrefillLimit, g.PrefillLimit)
 		f.CPU, f.PeakRSS = f.CPU+g.CPU, f.PeakRSS+g.PeakRSS
 		cores[p.info.Host] = max(cores[p.info.Host], g.Cores)
 		f.Cancelled = f.Cancelled || g.Cancelled

@@ -109,10 +109,10 @@ func TestScenarioJudgesTheWholeLoad(t *testing.T) {
 
 // The client of a load is bound if that of one part is, also where few of all requests were late.
 func TestClientOfAPartIsBound(t *testing.T) {
-	w := newWorld(10, 20)
+	w := newWorld(10, 120)
 	for k := range w.turns {
 		if r := &w.turns[k].Record; r.Lane == 15 && r.Turn == 1 && r.Phase == measure.ProfilingPhase { // some of the requests of one lane of three of part 15
-			r.Due = max(0, r.Due-0.05)
+			r.Due = max(0, r.Due-1)
 			r.Admitted = r.Due
 		}
 	}
@@ -121,14 +121,14 @@ func TestClientOfAPartIsBound(t *testing.T) {
 	require.Less(t, float64(s.Lateness.P95), 0.01)
 	require.True(t, s.Client.Bound)
 	require.Len(t, s.Client.BoundBy, 1)
-	require.True(t, strings.HasPrefix(s.Client.BoundBy[0], "part 15 (host-7): sending: "), s.Client.BoundBy[0])
+	require.True(t, strings.HasPrefix(s.Client.BoundBy[0], "part 15 (host-7): start: "), s.Client.BoundBy[0])
 	for _, p := range s.Parts.List {
 		require.Equal(t, p.Number == 15, p.Bound)
 		require.Equal(t, p.Requests, p.Completed+p.Failed+w.apart(p.Number, 16))
 	}
 	var text strings.Builder
 	require.NoError(t, s.WriteTable(&text, 0))
-	require.Contains(t, text.String(), "the client of a part, or a limit set on it, was the bottleneck")
+	require.Contains(t, text.String(), "the client, or a limit set on it, was a bottleneck")
 }
 
 // apart counts the requests of a part that were cancelled, or did not fit the context.

@@ -167,7 +167,8 @@ func (r *run) marks() []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	add(s.Client.Bound, "client-bound: the client, or a limit set on it, delayed the requests")
+	add(s.Client.Bound, "client-bound: the client, or a limit set on it, was a bottleneck")
+	list = append(list, s.Client.Remarks...)
 	add(s.Valid != nil && !*s.Valid, "invalid: %s", joined(s.Reasons))
 	add(s.Valid == nil && r.killed(), "cut short: it did not come to its end")
 	add(!s.Parts.Whole(), "partial: %s", joined(measure.FirstOfParts(s.Parts.Problems())))

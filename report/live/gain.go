@@ -46,6 +46,7 @@ type recentGain struct {
 	Tokens    [3]int64         `json:"tokens"`
 	TTFT      map[uint16]int64 `json:"ttft,omitempty"`
 	ITL       map[uint16]int64 `json:"itl,omitempty"`
+	Latency   map[uint16]int64 `json:"latency,omitempty"`
 	Lateness  map[uint16]int64 `json:"lateness,omitempty"`
 }
 
@@ -130,7 +131,7 @@ func (g *gains) add(r *measure.Record, rules measure.Rules) {
 		return
 	}
 	if g.recent == nil || g.recent.Phase != r.Phase {
-		g.recent = &recentGain{Phase: r.Phase, TTFT: map[uint16]int64{}, ITL: map[uint16]int64{}, Lateness: map[uint16]int64{}}
+		g.recent = &recentGain{Phase: r.Phase, TTFT: map[uint16]int64{}, ITL: map[uint16]int64{}, Latency: map[uint16]int64{}, Lateness: map[uint16]int64{}}
 	}
 	n := g.recent
 	prompt, cached, output := tokens(r)
@@ -142,6 +143,9 @@ func (g *gains) add(r *measure.Record, rules measure.Rules) {
 	}
 	if v, ok := rules.ITL(r); ok {
 		n.ITL[cellOf(steps(v, nanosecond))]++
+	}
+	if v, ok := r.Latency(); ok {
+		n.Latency[cellOf(steps(v, nanosecond))]++
 	}
 }
 
@@ -192,7 +196,7 @@ func (s *State) Leave(part int) {
 // check returns an error about what no part gains.
 func (g *Gain) check() error {
 	if g.Recent != nil {
-		for _, cells := range []map[uint16]int64{g.Recent.TTFT, g.Recent.ITL, g.Recent.Lateness} {
+		for _, cells := range []map[uint16]int64{g.Recent.TTFT, g.Recent.ITL, g.Recent.Latency, g.Recent.Lateness} {
 			if err := checkCells(cells); err != nil {
 				return err
 			}
@@ -275,7 +279,7 @@ func (r *recent) gain(g *recentGain) {
 	s := &r.sections[r.last]
 	s.completed += g.Completed
 	s.prompt, s.cached, s.output = s.prompt+g.Tokens[0], s.cached+g.Tokens[1], s.output+g.Tokens[2]
-	for l, cells := range map[*latest]map[uint16]int64{&r.ttft: g.TTFT, &r.itl: g.ITL, &r.lateness: g.Lateness} {
+	for l, cells := range map[*latest]map[uint16]int64{&r.ttft: g.TTFT, &r.itl: g.ITL, &r.latency: g.Latency, &r.lateness: g.Lateness} {
 		for cell, n := range cells {
 			for range n {
 				l.addCell(r.last, cell)

@@ -15,7 +15,7 @@ type recent struct {
 	sections [RecentLooks]section
 	last     int // the section that is filled
 
-	ttft, itl, lateness latest
+	ttft, itl, latency, lateness latest
 
 	now Recent // at the last look
 }
@@ -60,6 +60,9 @@ func (r *recent) add(record *measure.Record, rules measure.Rules) {
 	if v, ok := rules.ITL(record); ok {
 		r.itl.add(r.last, v)
 	}
+	if v, ok := record.Latency(); ok {
+		r.latency.add(r.last, v)
+	}
 }
 
 // add adds seconds to a section.
@@ -90,7 +93,7 @@ func (r *recent) look(now time.Time) {
 	r.at, r.now = now, r.status()
 	r.last = (r.last + 1) % RecentLooks
 	r.sections[r.last] = section{}
-	for _, l := range []*latest{&r.ttft, &r.itl, &r.lateness} {
+	for _, l := range []*latest{&r.ttft, &r.itl, &r.latency, &r.lateness} {
 		l.drop(r.last)
 	}
 }
@@ -106,7 +109,7 @@ func (r *recent) status() Recent {
 	return Recent{
 		Seconds: sum.length.Seconds(), RequestRate: rate(int64(sum.completed)), PromptTokenRate: rate(sum.prompt), OutputTokenRate: rate(sum.output),
 		TokenHitRate: ratio(float64(sum.cached), float64(sum.prompt)),
-		TTFT:         r.ttft.stat(), ITL: r.itl.stat(), Lateness: r.lateness.stat(),
+		TTFT:         r.ttft.stat(), ITL: r.itl.stat(), RequestLatency: r.latency.stat(), Lateness: r.lateness.stat(),
 	}
 }
 

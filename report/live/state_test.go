@@ -123,9 +123,15 @@ func TestPhases(t *testing.T) {
 	s.Report(Progress{Phase: measure.ProfilingPhase, Elapsed: time.Second, Remaining: 9 * time.Second, Arrivals: true, WaitingTrees: 4})
 	s.Add(good(0, 0.5, 1, 0.1, 2))
 	now = look()
-	require.Equal(t, []any{measure.ProfilingPhase, 1, 1, 9.0, 4, true}, []any{now.State, now.Sent, now.Completed, float64(now.Remaining), *now.WaitingTrees, now.ClientBound})
+	require.Equal(t, []any{measure.ProfilingPhase, 1, 1, 9.0, 4, false}, []any{now.State, now.Sent, now.Completed, float64(now.Remaining), *now.WaitingTrees, now.ClientBound})
 	require.EqualValues(t, 1, now.Recent.RequestRate)
 	require.EqualValues(t, 1, now.Recent.TTFT.N)
+	for range 99 {
+		s.Add(good(0, 0.5, 1, 0.1, 2))
+	}
+	now = look()
+	require.True(t, now.ClientBound, "0.5 s late")
+	require.InEpsilon(t, 1.1, float64(now.Recent.RequestLatency.P50), 0.01)
 	s.End(nil)
 	require.Equal(t, Ended, s.Status().State)
 }

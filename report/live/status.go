@@ -48,6 +48,7 @@ type Recent struct {
 	TokenHitRate    measure.Number `json:"token_hit_rate"`
 	TTFT            Stat           `json:"ttft"`
 	ITL             Stat           `json:"itl"`
+	RequestLatency  Stat           `json:"request_latency"`
 	Lateness        Stat           `json:"lateness"`
 }
 
@@ -75,5 +76,6 @@ func (s *Status) judge() {
 	if failed := s.Failed(); failed > 0 {
 		s.ErrorRate = ratio(float64(failed), float64(s.Completed+failed))
 	}
-	s.ClientBound = measure.ClientBound(s.Recent.Lateness.P99, s.Recent.TTFT.P50) || s.Errors[wire.Internal] > 0
+	late, latency := s.Recent.Lateness, s.Recent.RequestLatency
+	s.ClientBound = measure.ClientBound(int(late.N), [2]measure.Number{late.P50, late.P95}, [2]measure.Number{latency.P50, latency.P95}) || s.Errors[wire.Internal] > 0
 }

@@ -39,8 +39,8 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	if failed > 0 {
 		m.ErrorRate = ratio(float64(failed), float64(t.completed+failed))
 	}
-	if m.Client.Bound = measure.ClientBound(m.Lateness.P99, m.TTFT.P50); m.Client.Bound {
-		m.Client.BoundBy = []string{"lateness p99 " + measure.FormatSeconds(m.Lateness.P99)}
+	if m.Client.Bound = measure.ClientBound(m.Lateness.N, [2]measure.Number{m.Lateness.P50, m.Lateness.P95}, [2]measure.Number{m.RequestLatency.P50, m.RequestLatency.P95}); m.Client.Bound {
+		m.Client.BoundBy = []string{"lateness p95 " + measure.FormatSeconds(m.Lateness.P95)}
 	}
 	if failed := t.errors[wire.Internal]; failed > 0 {
 		m.Client.Bound, m.Client.BoundBy = true, append(m.Client.BoundBy, fmt.Sprintf("limits of this machine: %d requests", failed))

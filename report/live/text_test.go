@@ -18,7 +18,7 @@ func busyStatus() Status {
 		Errors: map[wire.Category]int{wire.Timeout: 4, wire.HTTPStatus: 2}, Overflows: 3,
 		Recent: Recent{
 			Seconds: 30, RequestRate: 14.72, PromptTokenRate: 812_000, OutputTokenRate: 1523, TokenHitRate: 0.934,
-			TTFT: Stat{N: 9, P50: 1.84, P95: 4.2}, ITL: Stat{N: 9, P50: 0.0281, P95: 0.041}, Lateness: Stat{N: 9, P99: 0.0213},
+			TTFT: Stat{N: 9, P50: 1.84, P95: 4.2}, ITL: Stat{N: 9, P50: 0.0281, P95: 0.041}, RequestLatency: Stat{N: 100, P95: 0.2}, Lateness: Stat{N: 100, P95: 0.0107, P99: 0.0213},
 		},
 	}
 	s.judge()

@@ -74,6 +74,9 @@ func (d *Document) verdict(b *strings.Builder) {
 	if s.Valid != nil && *s.Valid {
 		fmt.Fprint(b, "**valid**\n\n")
 	}
+	for _, remark := range s.Client.Remarks {
+		fmt.Fprintf(b, "**%s**\n\n", Escape(remark))
+	}
 	if s.Client.Bound {
 		fmt.Fprintf(b, "Bound by %s\n\n", Escape(strings.Join(s.Client.BoundBy, "; ")))
 	}

@@ -12,10 +12,11 @@ function verdictsOf(head) {
   else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
   else add(null, "Not judged: without a scenario a run is neither valid nor not.", s.reasons || []);
   if (s.client && s.client.bound) {
-    add(false, "The client was the bottleneck: these numbers are its own, not those of the server.", s.client.bound_by || []);
+    add(false, "The client was a bottleneck: part of these numbers is its own, not the server's.", s.client.bound_by || []);
   } else if (s.measured > 0) {
-    add(true, `The client was not the bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`, (s.calibration && s.calibration.near) || []);
+    add(true, `The client was no bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`, (s.calibration && s.calibration.near) || []);
   }
+  for (const remark of (s.client && s.client.remarks) || []) add(false, `${remark[0].toUpperCase()}${remark.slice(1)}.`);
   add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.entries(s.error_rates || {}).sort((a, b) => b[1] - a[1]).map(([category, rate]) =>
     `${shorten(category, longestCategory)}: ${formatCount(s.errors[category], "request")}, ${formatValue(rate, "%")}${sampleText(s, category)}`));
   if (s.wedged_trees > 0) add(false, `${formatCount(s.wedged_trees, "tree")} could not be played to the end.`);

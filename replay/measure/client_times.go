@@ -1,0 +1,183 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// clientTimes keep what the client did to the times of requests that ended well: eight numbers of each. From these follows whether it
+// was a bottleneck (doc/spec/replay.md 8.11).
+type clientTimes struct{ list []requestTimes }
+
+// requestTimes are those of one request, in seconds.
+type requestTimes struct {
+	late, dispatch      float32 // due to sent; admitted to sent
+	connecting, sending float32 // sent to the first byte of the request; to its last byte. 0: not known
+	divisor             float32 // of its inter-token latency; 0: it has none
+	sent, first, last   float64 // instants: sent, first and last token; 0: it has none
+}
+
+// add adds a request that ended well.
+func (c *clientTimes) add(r *Record, rules Rules) {
+	t := requestTimes{late: float32(r.Lateness()), dispatch: float32(r.Sent - r.Admitted), sent: r.Sent, first: r.FirstToken, last: r.LastToken}
+	if r.SendStart > 0 {
+		t.connecting = float32(r.SendStart - r.Sent)
+		t.sending = float32(max(0, r.SendEnd-r.SendStart))
+	}
+	if itl, ok := rules.ITL(r); ok && itl > 0 {
+		t.divisor = float32((r.LastToken - r.FirstToken) / itl)
+	}
+	c.list = append(c.list, t)
+}
+
+// Bounds of the rule. Below so few requests its percentiles are those of single ones.
+const (
+	minClientRequests = 100   // that a run has, unless the client stood still for longStandstill
+	clientPart        = 0.05  // of a reported percentile that may be the client's
+	lateFrom          = 0.010 // seconds: a request that is sent later is late
+	leastPart         = 0.001 // seconds of a time to the first token or a latency: less is never too much
+)
+
+// reasons say by what a client is bound; nil: it is not.
+func (c *clientTimes) reasons(standstills *Standstills, limited bool) (list []string) {
+	if len(c.list) < minClientRequests && !standstills.long() {
+		return nil
+	}
+	list = c.late(limited)
+	stood := standstills.stoodBefore()
+	for _, m := range reportedMetrics {
+		if reason := c.explain(&m, stood); reason != "" {
+			list = append(list, reason)
+		}
+	}
+	return list
+}
+
+// ClientBound reports whether so many requests left late: the 50th or the 95th percentile of their lateness is above 10 ms and above 5 %
+// of that of their latency, all in seconds.
+func ClientBound(requests int, lateness, latency [2]Number) bool {
+	if requests < minClientRequests {
+		return false
+	}
+	return lateness[0] > maxLateness(latency[0]) || lateness[1] > maxLateness(latency[1]) // false where one is Missing
+}
+
+// maxLateness returns the longest lateness beside a latency that does not bind a client.
+func maxLateness(latency Number) Number {
+	if latency.IsMissing() {
+		return lateFrom
+	}
+	return max(lateFrom, clientPart*latency)
+}
+
+// late says why requests left late: they were ordered late, or left late after that, or both.
+func (c *clientTimes) late(limited bool) (list []string) {
+	lateness, own := c.sorted(func(t *requestTimes) (float64, bool) { return float64(t.late), true }), c.sorted(func(t *requestTimes) (float64, bool) { return float64(t.dispatch), true })
+	latency := c.sorted(func(t *requestTimes) (float64, bool) { return t.last - t.sent, t.last > 0 })
+	for _, q := range [...]float64{95, 50} {
+		limit, late, own := maxLateness(percentileOf(latency, q)), percentileOf(lateness, q), percentileOf(own, q)
+		if !(late > limit) {
+			continue
+		}
+		if own <= limit || late-own > limit {
+			why := "its machine was busy"
+			if limited {
+				why += ", or they waited for a slot of PrefillLimit"
+			}
+			list = append(list, fmt.Sprintf("order: the client ordered requests up to %s (p%g) after they were due: %s", seconds(late-own), q, why))
+		}
+		if own > limit {
+			list = append(list, fmt.Sprintf("start: requests left up to %s (p%g) after the client had ordered them: its machine was busy", seconds(own), q))
+		}
+		return list
+	}
+	return nil
+}
+
+// reportedMetric is a latency that a summary reports, and the client's part in it.
+type reportedMetric struct {
+	name  string
+	least float64 // seconds of it that are never too much
+	of    func(t *requestTimes) (float64, bool)
+	part  func(t *requestTimes, stood func(at float64) float64) clientParts
+}
+
+// clientParts are seconds of a reported time in which the client got a connection, sent, and stood still.
+type clientParts [3]float64
+
+var partNames = [...]string{"getting a connection", "sending the request", "standstills of this process"}
+
+var reportedMetrics = []reportedMetric{
+	{"ttft", leastPart, func(t *requestTimes) (float64, bool) { return t.first - t.sent, t.first > 0 },
+		func(t *requestTimes, stood func(at float64) float64) clientParts { return t.parts(t.first, stood) }},
+	{"itl", 0, func(t *requestTimes) (float64, bool) {
+		return (t.last - t.first) / float64(max(1, t.divisor)), t.divisor > 0
+	},
+		func(t *requestTimes, stood func(at float64) float64) clientParts {
+			return clientParts{2: (stood(t.last) - stood(t.first)) / float64(max(1, t.divisor))}
+		}},
+	{"latency", leastPart, func(t *requestTimes) (float64, bool) { return t.last - t.sent, t.last > 0 },
+		func(t *requestTimes, stood func(at float64) float64) clientParts { return t.parts(t.last, stood) }},
+}
+
+// parts returns those of the time from sent to an instant. A standstill while the client connects or sends is part of these.
+func (t *requestTimes) parts(until float64, stood func(at float64) float64) clientParts {
+	connecting := min(float64(t.connecting), until-t.sent)
+	sending := min(float64(t.sending), until-t.sent-connecting)
+	return clientParts{connecting, sending, stood(until) - stood(t.sent+connecting+sending)}
+}
+
+// explain says how much of a metric the client explains: by how much its 95th or 50th percentile would be lower without the client; "":
+// not more than clientPart.
+func (c *clientTimes) explain(m *reportedMetric, stood func(at float64) float64) string {
+	reported := c.sorted(m.of)
+	without := func(parts ...int) []float64 {
+		return c.sorted(func(t *requestTimes) (float64, bool) {
+			v, ok := m.of(t)
+			if ok {
+				own := m.part(t, stood)
+				for _, k := range parts {
+					v -= own[k]
+				}
+			}
+			return v, ok
+		})
+	}
+	all := without(0, 1, 2)
+	for _, q := range [...]float64{95, 50} {
+		is, would := percentileOf(reported, q), percentileOf(all, q)
+		if own := is - would; !(own > clientPart*is && float64(own) > m.least) {
+			continue // also where they are Missing
+		}
+		var by []string
+		for k, name := range partNames {
+			if own := is - percentileOf(without(k), q); own > clientPart/5*is {
+				by = append(by, name+" "+seconds(own))
+			}
+		}
+		return fmt.Sprintf("%s: its p%g would be %s, not %s, without what the client cost: %s", m.name, q, seconds(would), seconds(is), cmp.Or(strings.Join(by, ", "), "several things"))
+	}
+	return ""
+}
+
+// sorted returns a figure of all requests that have it.
+func (c *clientTimes) sorted(of func(*requestTimes) (float64, bool)) []float64 {
+	list := make([]float64, 0, len(c.list))
+	for k := range c.list {
+		if v, ok := of(&c.list[k]); ok {
+			list = append(list, v)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// percentileOf returns a percentile of sorted values, Missing without one.
+func percentileOf(sorted []float64, q float64) Number {
+	if len(sorted) == 0 {
+		return Missing
+	}
+	return Number(Percentile(sorted, q))
+}

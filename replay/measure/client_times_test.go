@@ -1,0 +1,116 @@
+package measure
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// judged returns the client of a run of requests of 1 s each, one a second, that have a token every 100 ms from 0.5 s on. change may
+// change them.
+func judged(requests int, standstills *Standstills, change func(k int, r *Record)) Client {
+	a := NewAggregate(Rules{})
+	for k := range requests {
+		r := good(0, float64(k), 0, 0.5, 1, 6)
+		r.Admitted, r.SendStart, r.SendEnd = r.Due, r.Sent+0.0001, r.Sent+0.0002
+		if change != nil {
+			change(k, r)
+		}
+		a.Add(r)
+	}
+	return a.Summary(RunInfo{Facts: &Facts{Standstills: standstills}}).Client
+}
+
+// Each thing that the client does to a reported time binds it where a percentile would be 5 % lower without it, over 100 requests.
+func TestClientExplains(t *testing.T) {
+	connects := func(seconds float64, every int) func(int, *Record) {
+		return func(k int, r *Record) {
+			if k%every == 0 {
+				r.SendStart, r.SendEnd = r.Sent+seconds, r.Sent+seconds
+				r.FirstToken, r.LastToken = r.FirstToken+seconds, r.LastToken+seconds
+			}
+		}
+	}
+	sends := func(k int, r *Record) { r.SendEnd = r.SendStart + 0.03 }
+	for name, c := range map[string]struct {
+		change func(int, *Record)
+		want   []string
+	}{
+		"nothing":                     {nil, nil},
+		"connecting, 4 % of the ttft": {connects(0.02, 1), nil},
+		"connecting, of few":          {connects(0.1, 30), nil},
+		"connecting": {connects(0.1, 10), []string{
+			"ttft: its p95 would be 500 ms, not 600 ms, without what the client cost: getting a connection 100 ms",
+			"latency: its p95 would be 1.00 s, not 1.10 s, without what the client cost: getting a connection 100 ms",
+		}},
+		"sending": {sends, []string{"ttft: its p95 would be 470 ms, not 500 ms, without what the client cost: sending the request 30.0 ms"}},
+		"short": {func(_ int, r *Record) { // 0.9 ms are no bottleneck, whatever the server takes
+			r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = r.Sent+0.002, r.Sent+0.003, r.Sent+0.0005, r.Sent+0.0009
+		}, nil},
+	} {
+		require.Equal(t, c.want, judged(100, nil, c.change).BoundBy, name)
+		require.Nil(t, judged(99, nil, c.change).BoundBy, name)
+	}
+}
+
+// A client that stands still explains what waited for it, and nothing else.
+func TestClientStandsStill(t *testing.T) {
+	every := func(n int, at, seconds float64) *Standstills {
+		s := new(Standstills)
+		for k := 0; k < 100; k += n {
+			s.Add(Standstill{At: float64(k) + at, Seconds: seconds, InFlight: 1})
+		}
+		return s
+	}
+	require.Nil(t, judged(100, every(1, 0.3, 0.02), nil).BoundBy, "4 % of the ttft")
+	require.Nil(t, judged(100, every(30, 0.3, 0.1), nil).BoundBy, "few requests")
+	require.Equal(t, []string{
+		"ttft: its p95 would be 460 ms, not 500 ms, without what the client cost: standstills of this process 40.0 ms",
+	}, judged(100, every(1, 0.3, 0.04), nil).BoundBy)
+	c := judged(100, every(1, 0.45, 0.1), nil) // half before the first token
+	require.Equal(t, []string{
+		"ttft: its p95 would be 450 ms, not 500 ms, without what the client cost: standstills of this process 50.0 ms",
+		"itl: its p95 would be 90.0 ms, not 100 ms, without what the client cost: standstills of this process 10.0 ms",
+		"latency: its p95 would be 900 ms, not 1.00 s, without what the client cost: standstills of this process 100 ms",
+	}, c.BoundBy)
+	require.Nil(t, c.Remarks)
+	require.Equal(t, &Standstills{N: 100, Seconds: c.Standstills.Seconds, Longest: Standstill{At: 0.45, Seconds: 0.1, InFlight: 1}}, c.Standstills)
+	require.Nil(t, judged(99, every(1, 0.45, 0.1), nil).BoundBy)
+}
+
+// One long standstill is always said, and judged however few the requests are.
+func TestLongStandstill(t *testing.T) {
+	s := new(Standstills)
+	s.Add(Standstill{At: 3.2, Seconds: 2, InFlight: 4})
+	late := func(k int, r *Record) {
+		r.Sent, r.Due, r.Admitted = 3, 3, 3
+		r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = 5.3, 5.4, 0, 0
+	}
+	c := judged(4, s, late)
+	require.Equal(t, []string{"this client stood still for 2.00 s, 3.20 s after the start of the phase, with 4 requests in flight: what arrived then has later instants than it should"}, c.Remarks)
+	require.True(t, c.Bound)
+	require.Equal(t, []string{
+		"ttft: its p95 would be 300 ms, not 2.30 s, without what the client cost: standstills of this process 2.00 s",
+		"latency: its p95 would be 400 ms, not 2.40 s, without what the client cost: standstills of this process 2.00 s",
+	}, c.BoundBy)
+	c = judged(200, s, nil) // one request of many
+	require.False(t, c.Bound)
+	require.Len(t, c.Remarks, 1)
+	s.List[0].Seconds, s.Longest.Seconds = 1, 1
+	require.Nil(t, judged(4, s, late).Remarks)
+}
+
+// Of many standstills the longest are kept, in their order.
+func TestStandstillsAreBounded(t *testing.T) {
+	s := new(Standstills)
+	for k := range 5 * MaxStandstills {
+		s.Add(Standstill{At: float64(k), Seconds: 0.011 + float64(k%5)/1000})
+	}
+	s.Cut()
+	require.Equal(t, 5*MaxStandstills, s.N)
+	require.Len(t, s.List, MaxStandstills)
+	for k, one := range s.List {
+		require.Equal(t, float64(5*k+4), one.At)
+	}
+	require.InDelta(t, 5*MaxStandstills*0.013, s.Seconds, 1e-6)
+}

@@ -1,0 +1,95 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Standstill is a time in which the client did nothing, whatever arrived meanwhile: it was stopped, its machine was busy, or memory was
+// collected. What it received then has a later instant than it should.
+type Standstill struct {
+	At       float64 `json:"at"` // since the start of the phase, seconds
+	Seconds  float64 `json:"seconds"`
+	InFlight int     `json:"in_flight"` // requests, over it
+}
+
+// Standstills are those of a phase that were longer than StandstillFrom.
+type Standstills struct {
+	N       int          `json:"n"`
+	Seconds float64      `json:"seconds"` // all together
+	Longest Standstill   `json:"longest"`
+	List    []Standstill `json:"list,omitempty"` // by instant: the MaxStandstills longest ones; nil in a summary
+}
+
+// StandstillFrom is the longest standstill that is not noted, MaxStandstills how many are kept.
+const (
+	StandstillFrom = 10 * time.Millisecond
+	MaxStandstills = 1000
+)
+
+const longStandstill = 1.0 // seconds: a longer one is always said
+
+// Add adds a standstill that came after the others.
+func (s *Standstills) Add(one Standstill) {
+	s.N++
+	s.Seconds += one.Seconds
+	if one.Seconds > s.Longest.Seconds {
+		s.Longest = one
+	}
+	if s.List = append(s.List, one); len(s.List) == 2*MaxStandstills {
+		s.Cut()
+	}
+}
+
+// Cut forgets all standstills of the list but the longest ones.
+func (s *Standstills) Cut() {
+	if len(s.List) <= MaxStandstills {
+		return
+	}
+	slices.SortStableFunc(s.List, func(a, b Standstill) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	s.List = s.List[:MaxStandstills]
+	slices.SortFunc(s.List, func(a, b Standstill) int { return cmp.Compare(a.At, b.At) })
+}
+
+// summary returns the standstills without the list. Nil stays nil.
+func (s *Standstills) summary() *Standstills {
+	if s == nil {
+		return nil
+	}
+	return &Standstills{N: s.N, Seconds: s.Seconds, Longest: s.Longest}
+}
+
+// long reports whether the longest one is always said.
+func (s *Standstills) long() bool { return s != nil && s.Longest.Seconds > longStandstill }
+
+// remarks says the longest standstill, if it is a long one.
+func (s *Standstills) remarks() []string {
+	if !s.long() {
+		return nil
+	}
+	l := s.Longest
+	return []string{fmt.Sprintf("this client stood still for %s, %s after the start of the phase, with %s in flight: what arrived then has later instants than it should",
+		seconds(Number(l.Seconds)), seconds(Number(l.At)), Plural(l.InFlight, "request", "requests"))}
+}
+
+// stoodBefore returns a function that tells how many seconds before an instant the client stood still.
+func (s *Standstills) stoodBefore() func(at float64) float64 {
+	if s == nil || len(s.List) == 0 {
+		return func(float64) float64 { return 0 }
+	}
+	sums, sum := make([]float64, len(s.List)), 0.0 // of those before
+	for k, one := range s.List {
+		sums[k] = sum
+		sum += one.Seconds
+	}
+	return func(at float64) float64 {
+		k := sort.Search(len(s.List), func(k int) bool { return s.List[k].At >= at }) - 1
+		if k < 0 {
+			return 0
+		}
+		return sums[k] + min(s.List[k].Seconds, at-s.List[k].At)
+	}
+}

@@ -116,7 +116,12 @@ func (n network) now() time.Duration { return time.Since(n.epoch) }
 func (n network) begin(ctx context.Context, p phase, origin, recordsOrigin time.Duration) (clock, transport, func()) {
 	s := n.newSender(p, origin, recordsOrigin)
 	timer := newWakeTimer()
+	var heart *heartbeat
+	if p.name == measure.ProfilingPhase {
+		heart = startHeartbeat(n.epoch.Add(recordsOrigin), func() int { return int(s.inFlight.Load()) })
+	}
 	return &realClock{epoch: n.epoch.Add(origin), timer: timer, events: s.events, ending: p.ending, interrupted: ctx.Done()}, s, func() {
+		n.standstills = heart.end()
 		s.close()
 		timer.close()
 	}

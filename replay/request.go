@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentx/agentx/mmapcache"
@@ -82,6 +83,7 @@ type requestSender struct {
 	cancel      context.CancelFunc
 	events      chan event
 	closed      chan struct{} // nothing takes events any more
+	inFlight    atomic.Int64  // requests
 	firstTokens bool          // the first token of a request is an event
 	affinity    bool          // requests have the header X-Session-Affinity
 
@@ -113,8 +115,11 @@ func (s *requestSender) close() {
 func (s *requestSender) send(r *request) {
 	r.tree = s.sampler.lanes[r.dispatch.Lane]
 	r.record = s.newRecord(r)
+	s.inFlight.Add(1)
 	go func(r request) { // a copy: the loop may give the original up meanwhile
-		s.post(event{kind: returned, id: r.dispatch.ID, answer: s.do(&r)})
+		a := s.do(&r)
+		s.inFlight.Add(-1)
+		s.post(event{kind: returned, id: r.dispatch.ID, answer: a})
 	}(*r)
 }
 

@@ -81,15 +81,16 @@ type run struct {
 	sampler *sampler
 	results *results
 
-	servers  servers              // none before open
-	epoch    time.Time            // from which the client counts
-	medium   medium               // of the phases
-	together together             // with the other parts
-	prepared *preparation         // of the servers
-	periods  []period             // that were played
-	warmed   *measure.WarmupFacts // nil: there is no warmup
-	reporter *reporter
-	scraping *scraping // nil: no page of metrics is read
+	servers     servers              // none before open
+	epoch       time.Time            // from which the client counts
+	medium      medium               // of the phases
+	together    together             // with the other parts
+	prepared    *preparation         // of the servers
+	periods     []period             // that were played
+	standstills *measure.Standstills // of the measured phase; nil: none
+	warmed      *measure.WarmupFacts // nil: there is no warmup
+	reporter    *reporter
+	scraping    *scraping // nil: no page of metrics is read
 }
 
 // newRun returns a run of options with defaults.
@@ -300,7 +301,7 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	facts.ExpectedDuration = l.deadlines.duration.Seconds()
 	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()
 	facts.CPU, facts.PeakRSS, facts.Cores = used.CPU.Seconds(), used.PeakRSS, runtime.GOMAXPROCS(0)
-	facts.PrefillLimit = r.Limits.Prefill
+	facts.PrefillLimit, facts.Standstills = r.Limits.Prefill, r.standstills
 	facts.Load, facts.Arrivals = r.results.occupancy.load(), l.backlog.facts(l.conductor.Counts())
 	facts.Prompts, _ = r.results.prompts.reuse(r.Cache, r.Endpoint, r.Marker, r.sampler.played) // nil says that the cache cannot be read
 	facts.Branches, facts.Cancelled = branchCounts(l.conductor.Counts()), l.endedEarly()

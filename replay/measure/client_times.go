@@ -41,12 +41,11 @@ const (
 )
 
 // reasons say by what a client is bound; nil: it is not.
-func (c *clientTimes) reasons(standstills *Standstills, limited bool) (list []string) {
-	if len(c.list) < minClientRequests && !standstills.long() {
+func (c *clientTimes) reasons(stood *Standstills, limited bool) (list []string) {
+	if len(c.list) < minClientRequests && !stood.long() {
 		return nil
 	}
 	list = c.late(limited)
-	stood := standstills.stoodBefore()
 	for _, m := range reportedMetrics {
 		if reason := c.explain(&m, stood); reason != "" {
 			list = append(list, reason)
@@ -101,7 +100,7 @@ type reportedMetric struct {
 	name  string
 	least float64 // seconds of it that are never too much
 	of    func(t *requestTimes) (float64, bool)
-	part  func(t *requestTimes, stood func(at float64) float64) clientParts
+	part  func(t *requestTimes, stood *Standstills) clientParts
 }
 
 // clientParts are seconds of a reported time in which the client got a connection, sent, and stood still.
@@ -111,27 +110,27 @@ var partNames = [...]string{"getting a connection", "sending the request", "stan
 
 var reportedMetrics = []reportedMetric{
 	{"ttft", leastPart, func(t *requestTimes) (float64, bool) { return t.first - t.sent, t.first > 0 },
-		func(t *requestTimes, stood func(at float64) float64) clientParts { return t.parts(t.first, stood) }},
+		func(t *requestTimes, stood *Standstills) clientParts { return t.parts(t.first, stood) }},
 	{"itl", 0, func(t *requestTimes) (float64, bool) {
 		return (t.last - t.first) / float64(max(1, t.divisor)), t.divisor > 0
 	},
-		func(t *requestTimes, stood func(at float64) float64) clientParts {
-			return clientParts{2: (stood(t.last) - stood(t.first)) / float64(max(1, t.divisor))}
+		func(t *requestTimes, stood *Standstills) clientParts {
+			return clientParts{2: (stood.delayed(t.last) - stood.delayed(t.first)) / float64(max(1, t.divisor))}
 		}},
 	{"latency", leastPart, func(t *requestTimes) (float64, bool) { return t.last - t.sent, t.last > 0 },
-		func(t *requestTimes, stood func(at float64) float64) clientParts { return t.parts(t.last, stood) }},
+		func(t *requestTimes, stood *Standstills) clientParts { return t.parts(t.last, stood) }},
 }
 
 // parts returns those of the time from sent to an instant. A standstill while the client connects or sends is part of these.
-func (t *requestTimes) parts(until float64, stood func(at float64) float64) clientParts {
+func (t *requestTimes) parts(until float64, stood *Standstills) clientParts {
 	connecting := min(float64(t.connecting), until-t.sent)
 	sending := min(float64(t.sending), until-t.sent-connecting)
-	return clientParts{connecting, sending, stood(until) - stood(t.sent+connecting+sending)}
+	return clientParts{connecting, sending, min(stood.delayed(until), until-t.sent-connecting-sending)}
 }
 
-// explain says how much of a metric the client explains: by how much its 95th or 50th percentile would be lower without the client; "":
-// not more than clientPart.
-func (c *clientTimes) explain(m *reportedMetric, stood func(at float64) float64) string {
+// explain says how much of a metric the client explains: by how much its 95th or 50th percentile would be another without the client; "":
+// not more than clientPart. A first token that is noted late makes an inter-token latency too short.
+func (c *clientTimes) explain(m *reportedMetric, stood *Standstills) string {
 	reported := c.sorted(m.of)
 	without := func(parts ...int) []float64 {
 		return c.sorted(func(t *requestTimes) (float64, bool) {
@@ -148,12 +147,12 @@ func (c *clientTimes) explain(m *reportedMetric, stood func(at float64) float64)
 	all := without(0, 1, 2)
 	for _, q := range [...]float64{95, 50} {
 		is, would := percentileOf(reported, q), percentileOf(all, q)
-		if own := is - would; !(own > clientPart*is && float64(own) > m.least) {
+		if own := abs(is - would); !(own > clientPart*is && float64(own) > m.least) {
 			continue // also where they are Missing
 		}
 		var by []string
 		for k, name := range partNames {
-			if own := is - percentileOf(without(k), q); own > clientPart/5*is {
+			if own := abs(is - percentileOf(without(k), q)); own > clientPart/5*is {
 				by = append(by, name+" "+seconds(own))
 			}
 		}
@@ -173,6 +172,8 @@ func (c *clientTimes) sorted(of func(*requestTimes) (float64, bool)) []float64 {
 	slices.Sort(list)
 	return list
 }
+
+func abs(n Number) Number { return max(n, -n) }
 
 // percentileOf returns a percentile of sorted values, Missing without one.
 func percentileOf(sorted []float64, q float64) Number {

@@ -22,6 +22,8 @@ func judged(requests int, standstills *Standstills, change func(k int, r *Record
 }
 
 // Each thing that the client does to a reported time binds it where a percentile would be 5 % lower without it, over 100 requests.
+//
+// Covers T-151.
 func TestClientExplains(t *testing.T) {
 	connects := func(seconds float64, every int) func(int, *Record) {
 		return func(k int, r *Record) {
@@ -53,7 +55,9 @@ func TestClientExplains(t *testing.T) {
 	}
 }
 
-// A client that stands still explains what waited for it, and nothing else.
+// A client that stands still explains what it noted late for that, and nothing else: a server goes on sending.
+//
+// Covers T-152.
 func TestClientStandsStill(t *testing.T) {
 	every := func(n int, at, seconds float64) *Standstills {
 		s := new(Standstills)
@@ -62,20 +66,29 @@ func TestClientStandsStill(t *testing.T) {
 		}
 		return s
 	}
-	require.Nil(t, judged(100, every(1, 0.3, 0.02), nil).BoundBy, "4 % of the ttft")
-	require.Nil(t, judged(100, every(30, 0.3, 0.1), nil).BoundBy, "few requests")
+	notes := func(n int, first, last float64) func(int, *Record) {
+		return func(k int, r *Record) {
+			if k%n == 0 {
+				r.FirstToken, r.LastToken = r.Sent+first, r.Sent+last
+			}
+		}
+	}
+	require.Nil(t, judged(100, every(1, 0.2, 0.29), nil).BoundBy, "before the first token")
+	require.Nil(t, judged(100, every(1, 0.6, 0.3), nil).BoundBy, "between the first and the last token")
+	require.Nil(t, judged(100, every(1, 0.48, 0.021), notes(1, 0.501, 1)).BoundBy, "4 % of the ttft")
+	require.Nil(t, judged(100, every(30, 0.4, 0.2), notes(30, 0.6, 1)).BoundBy, "few requests")
+	c := judged(100, every(1, 0.45, 0.1), notes(1, 0.551, 1))
 	require.Equal(t, []string{
-		"ttft: its p95 would be 460 ms, not 500 ms, without what the client cost: standstills of this process 40.0 ms",
-	}, judged(100, every(1, 0.3, 0.04), nil).BoundBy)
-	c := judged(100, every(1, 0.45, 0.1), nil) // half before the first token
-	require.Equal(t, []string{
-		"ttft: its p95 would be 450 ms, not 500 ms, without what the client cost: standstills of this process 50.0 ms",
-		"itl: its p95 would be 90.0 ms, not 100 ms, without what the client cost: standstills of this process 10.0 ms",
-		"latency: its p95 would be 900 ms, not 1.00 s, without what the client cost: standstills of this process 100 ms",
+		"ttft: its p95 would be 451 ms, not 551 ms, without what the client cost: standstills of this process 100 ms",
+		"itl: its p95 would be 110 ms, not 89.8 ms, without what the client cost: standstills of this process 20.0 ms",
 	}, c.BoundBy)
 	require.Nil(t, c.Remarks)
 	require.Equal(t, &Standstills{N: 100, Seconds: c.Standstills.Seconds, Longest: Standstill{At: 0.45, Seconds: 0.1, InFlight: 1}}, c.Standstills)
-	require.Nil(t, judged(99, every(1, 0.45, 0.1), nil).BoundBy)
+	require.Equal(t, []string{
+		"itl: its p95 would be 100 ms, not 120 ms, without what the client cost: standstills of this process 20.0 ms",
+		"latency: its p95 would be 1.00 s, not 1.10 s, without what the client cost: standstills of this process 100 ms",
+	}, judged(100, every(10, 0.95, 0.15), notes(10, 0.5, 1.1)).BoundBy)
+	require.Nil(t, judged(99, every(1, 0.45, 0.1), notes(1, 0.551, 1)).BoundBy)
 }
 
 // One long standstill is always said, and judged however few the requests are.
@@ -84,14 +97,14 @@ func TestLongStandstill(t *testing.T) {
 	s.Add(Standstill{At: 3.2, Seconds: 2, InFlight: 4})
 	late := func(k int, r *Record) {
 		r.Sent, r.Due, r.Admitted = 3, 3, 3
-		r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = 5.3, 5.4, 0, 0
+		r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = 5.201, 5.202, 0, 0
 	}
 	c := judged(4, s, late)
 	require.Equal(t, []string{"this client stood still for 2.00 s, 3.20 s after the start of the phase, with 4 requests in flight: what arrived then has later instants than it should"}, c.Remarks)
 	require.True(t, c.Bound)
 	require.Equal(t, []string{
-		"ttft: its p95 would be 300 ms, not 2.30 s, without what the client cost: standstills of this process 2.00 s",
-		"latency: its p95 would be 400 ms, not 2.40 s, without what the client cost: standstills of this process 2.00 s",
+		"ttft: its p95 would be 201 ms, not 2.20 s, without what the client cost: standstills of this process 2.00 s",
+		"latency: its p95 would be 202 ms, not 2.20 s, without what the client cost: standstills of this process 2.00 s",
 	}, c.BoundBy)
 	c = judged(200, s, nil) // one request of many
 	require.False(t, c.Bound)

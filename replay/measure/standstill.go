@@ -75,21 +75,18 @@ func (s *Standstills) remarks() []string {
 		seconds(Number(l.Seconds)), seconds(Number(l.At)), Plural(l.InFlight, "request", "requests"))}
 }
 
-// stoodBefore returns a function that tells how many seconds before an instant the client stood still.
-func (s *Standstills) stoodBefore() func(at float64) float64 {
-	if s == nil || len(s.List) == 0 {
-		return func(float64) float64 { return 0 }
+// afterStandstill is how long a client that goes on may take to note what has arrived meanwhile, in seconds.
+const afterStandstill = 0.005
+
+// delayed returns by how much an instant at which something was noted may be late: it arrived at the earliest when the standstill began,
+// in which or just behind which it was noted. A standstill delays nothing else: a server goes on sending.
+func (s *Standstills) delayed(at float64) float64 {
+	if s == nil {
+		return 0
 	}
-	sums, sum := make([]float64, len(s.List)), 0.0 // of those before
-	for k, one := range s.List {
-		sums[k] = sum
-		sum += one.Seconds
+	k := sort.Search(len(s.List), func(k int) bool { return s.List[k].At >= at }) - 1
+	if k < 0 || at > s.List[k].At+s.List[k].Seconds+afterStandstill {
+		return 0
 	}
-	return func(at float64) float64 {
-		k := sort.Search(len(s.List), func(k int) bool { return s.List[k].At >= at }) - 1
-		if k < 0 {
-			return 0
-		}
-		return sums[k] + min(s.List[k].Seconds, at-s.List[k].At)
-	}
+	return min(s.List[k].Seconds, at-s.List[k].At)
 }

@@ -27,6 +27,8 @@ type request struct {
 	tree     *activeTree
 	record   measure.Record
 
+	own, ahead *leaving // its request, and the one that it leaves behind; nil: none
+
 	// Where trees arrive, when the turn was ordered.
 	openTrees, queuedTrees int
 }
@@ -115,9 +117,11 @@ func (s *requestSender) close() {
 func (s *requestSender) send(r *request) {
 	r.tree = s.sampler.lanes[r.dispatch.Lane]
 	r.record = s.newRecord(r)
+	r.own, r.ahead = r.tree.order(r.dispatch)
 	s.inFlight.Add(1)
 	go func(r request) { // a copy: the loop may give the original up meanwhile
 		a := s.do(&r)
+		r.own.wasWritten()
 		s.inFlight.Add(-1)
 		s.post(event{kind: returned, id: r.dispatch.ID, answer: a})
 	}(*r)
@@ -171,9 +175,11 @@ func (s *requestSender) do(r *request) *answer {
 	q.Header, q.Affinity = s.idsOf(&r.record)
 	q.Jar = s.jar(r.tree)
 	q.Session, q.EndsSession = r.record.CorrelationID, r.dispatch.Turn+1 == int(session.Turns)
+	q.OnWritten = r.own.wasWritten
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}
+	r.ahead.await(s.ctx, time.After)
 	a := &answer{Result: since(s.origin, s.servers.of(s.part.whole(r.tree.ordinal)).Do(s.ctx, q))}
 	if a.Err != nil && a.Err.Category == wire.Internal && !a.Limited { // the body could not be read while it was written
 		a.cacheErr = cacheError(r, a.Err)

@@ -130,6 +130,9 @@ func (x *call) exchange(cn *conn) (f *Failure, clean bool) {
 	switch {
 	case sendErr == nil:
 		x.res.Exchange.SendEnd = x.now()
+		if x.request.OnWritten != nil {
+			x.request.OnWritten()
+		}
 	case !peerClosed(sendErr):
 		return x.failureOf(sendErr), false
 	}

@@ -132,6 +132,24 @@ func TestResultOfAGoodRequest(t *testing.T) {
 	require.Equal(t, res.FirstToken, res.FirstOutput)
 }
 
+// A request says that it has been written, before its answer and whatever the answer is.
+//
+// Covers T-153.
+func TestOnWritten(t *testing.T) {
+	var told []string
+	tell := func(what string) func() { return func() { told = append(told, what) } }
+	c := newClient(t, serve(t, func(p *peer) {
+		p.request()
+		p.say(chunked(eventHead, goodStream, 50))
+		p.request()
+		p.say("HTTP/1.1 500 no\r\nContent-Length: 0\r\n\r\n")
+	}), Options{})
+	for range 2 {
+		c.Do(context.Background(), &Request{Path: "/", Stream: true, Body: textBody("0123456789"), OnWritten: tell("written"), OnFirstToken: func(time.Duration) { tell("token")() }})
+	}
+	require.Equal(t, []string{"written", "token", "written"}, told)
+}
+
 func TestKeepAlive(t *testing.T) {
 	url := serve(t,
 		func(p *peer) {

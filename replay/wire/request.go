@@ -39,6 +39,9 @@ type Request struct {
 	// PerChunkUsage says that usage was asked for in every message: Result.FirstChunkTokens is then read.
 	PerChunkUsage bool
 
+	// OnWritten, when set, is called from Do when the request has been written: again, if it is sent again.
+	OnWritten func()
+
 	// OnFirstToken, when set, is called once, from Do, with the instant of the first message with content.
 	OnFirstToken func(at time.Duration)
 }

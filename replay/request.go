@@ -118,6 +118,9 @@ func (s *requestSender) send(r *request) {
 	r.tree = s.sampler.lanes[r.dispatch.Lane]
 	r.record = s.newRecord(r)
 	r.own, r.ahead = r.tree.order(r.dispatch)
+	if r.tree.route == nil {
+		r.tree.route = s.servers.route(s.part.whole(r.tree.ordinal))
+	}
 	s.inFlight.Add(1)
 	go func(r request) { // a copy: the loop may give the original up meanwhile
 		a := s.do(&r)
@@ -175,7 +178,7 @@ func (s *requestSender) do(r *request) *answer {
 	q.Header, q.Affinity = s.idsOf(&r.record)
 	q.Jar = s.jar(r.tree)
 	q.Session, q.EndsSession = r.record.CorrelationID, r.dispatch.Turn+1 == int(session.Turns)
-	q.OnWritten = r.own.wasWritten
+	q.OnWritten, q.Route = r.own.wasWritten, r.tree.route
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}
@@ -277,6 +280,7 @@ func fillRecord(r *measure.Record, res *wire.Result) {
 	r.FirstByte, r.LastByte = measure.Seconds(x.FirstByte), measure.Seconds(x.LastByte)
 	r.Contents, r.FinishReason = res.Contents, res.FinishReason
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
+	r.Address = res.Address
 	r.Resent, r.Redirected, r.SingleBody, r.EventsAs = res.Resent, res.Redirected, res.SingleBody, res.EventsAs
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
 	r.BodySent, r.BodyReceived, r.BodyReads = res.BodySent, res.BodyReceived, res.BodyReads

@@ -15,9 +15,10 @@ type activeTree struct {
 	ordinal        int // of the tree in the run
 	pass           int // how many trees of the run played the trace before
 	marker         payload.Marker
-	correlationIDs []string   // by session; "" before its first request
-	cookies        *wire.Jar  // of the answers so far
-	leaving        []*leaving // by session: its latest turn; nil: there is none, or nothing can wait for it
+	correlationIDs []string    // by session; "" before its first request
+	cookies        *wire.Jar   // of the answers so far
+	leaving        []*leaving  // by session: its latest turn; nil: there is none, or nothing can wait for it
+	route          *wire.Route // nil: it has sent nothing
 }
 
 // correlationID returns the id of a session, which it gets at its first request.

@@ -47,6 +47,9 @@ func connect(urls []string, o wire.Options) (s servers, err error) {
 // of returns the client of a tree, by its number in the whole load.
 func (s *servers) of(tree int) *wire.Client { return s.clients[tree%len(s.clients)] }
 
+// route returns the route of a tree to its server, by its number in the whole load: trees take the addresses of a server in turn.
+func (s *servers) route(tree int) *wire.Route { return wire.NewRoute(tree / len(s.indexes)) }
+
 // indexOf returns the position of a tree's URL in those of the run; nil: the run has one.
 func (s *servers) indexOf(tree int) *int {
 	if len(s.indexes) == 1 {

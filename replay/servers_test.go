@@ -184,3 +184,13 @@ func TestUserAgentHasTheVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]bool{"agentx/v1.2.3": true}, agents)
 }
+
+// Trees take the addresses of their own URL in turn: of two URLs the first tree of each has its first address.
+func TestRoutesOfTrees(t *testing.T) {
+	s, err := connect([]string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, wire.Options{})
+	require.NoError(t, err)
+	defer s.close()
+	for tree, number := range []int{0, 0, 1, 1, 2} {
+		require.Equal(t, wire.NewRoute(number), s.route(tree))
+	}
+}

@@ -20,8 +20,9 @@ type Aggregate struct {
 	backOff   BackOff
 	buckets   map[Bucket]int
 	lanes     map[int]float64 // by lane: when its first request was sent
-	trees     ordinalSet      // with a request
-	queued    []float64       // of trees that arrived, by their first requests: how long they waited to be opened, seconds
+	addresses addresses
+	trees     ordinalSet // with a request
+	queued    []float64  // of trees that arrived, by their first requests: how long they waited to be opened, seconds
 
 	bytesSent, bytesReceived int64
 
@@ -77,6 +78,7 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 // count counts what every record has, however its request ended.
 func (a *Aggregate) count(r *Record) {
 	a.requests++
+	a.addresses.add(r)
 	a.trees.add(r.Tree)
 	if r.begins() {
 		a.queued = append(a.queued, r.Queued)
@@ -113,7 +115,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
 	}
-	s.Connection = a.headline.exchange.summary()
+	s.Addresses, s.Connection = a.addresses.list(), a.headline.exchange.summary()
 	s.Client = newClient(&a.headline.times, s.Errors[wire.Internal], a.bytesSent, a.bytesReceived, info.Facts)
 	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
 	s.Calibration = info.Calibration.compare(&s)

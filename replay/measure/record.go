@@ -27,7 +27,8 @@ type Record struct {
 	SourceInner *int   `json:"source_inner,omitempty"`
 	SourceKind  string `json:"source_kind"`
 
-	URL           *int   `json:"url,omitempty"` // position in the URLs of the run; nil: it has one
+	URL           *int   `json:"url,omitempty"`     // position in the URLs of the run; nil: it has one
+	Address       string `json:"address,omitempty"` // of the server, whose name has several; "": it has one, or none got the request
 	RequestID     string `json:"request_id"`
 	CorrelationID string `json:"correlation_id"`
 	RootID        string `json:"root_id"`             // correlation id of the root session of the tree

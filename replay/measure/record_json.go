@@ -36,6 +36,7 @@ func (r *Record) appendTurn(b []byte) []byte {
 	if r.URL != nil {
 		b = appendInt(b, "url", int64(*r.URL))
 	}
+	b = appendText(b, "address", r.Address)
 	b = appendString(b, "request_id", r.RequestID)
 	b = appendString(b, "correlation_id", r.CorrelationID)
 	b = appendString(b, "root_id", r.RootID)

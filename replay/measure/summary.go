@@ -34,6 +34,8 @@ type Summary struct {
 	ThroughputWindow ThroughputWindow `json:"throughput_window"`
 	ITLDivisor       ITLDivisor       `json:"itl_divisor"` // of the headline
 
+	Addresses []AddressCount `json:"addresses"` // nil: no name of a server had several addresses
+
 	Lanes  Lanes  `json:"lanes"`
 	Client Client `json:"client"`
 

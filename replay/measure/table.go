@@ -108,6 +108,7 @@ func (s *Summary) counts(b *strings.Builder) {
 	}
 	s.Warmup.row(b)
 	s.Arrivals.row(b)
+	s.addresses(b)
 	row(b, "load", "%s in %s%s", Plural(s.Trees, "tree", "trees"), Plural(s.Lanes.Started, "lane", "lanes"), s.laneStart())
 }
 

@@ -56,7 +56,7 @@ func (x *call) deliver() *Failure {
 	}
 	x.beginExchange(x.now())
 	x.res.Exchange.ConnectStart = x.res.Exchange.WaitEnd
-	cn, err := x.dial(x.ctx, x.deadline)
+	cn, err := x.dial(x.ctx, x.deadline, x.request.Route)
 	if err != nil {
 		x.res.Resent = false
 		return x.failureOf(err)
@@ -84,6 +84,7 @@ func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 	if x.ctx.Done() != nil {
 		release = context.AfterFunc(x.ctx, cn.stop)
 	}
+	x.res.Address = cn.address
 	f, clean := x.exchange(cn)
 	x.res.BytesSent += cn.out.sent - sent
 	x.res.BytesReceived += cn.in.received - received
@@ -101,7 +102,7 @@ func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 // takeKept returns a kept connection that the request may use, nil when there is none.
 func (x *call) takeKept(now time.Duration) *conn {
 	if x.reuse != StickySessions {
-		return x.idle.get("", now)
+		return x.idle.get(x.request.Route.address(x.resolver.known), now)
 	}
 	if x.request.Session == "" {
 		return nil
@@ -114,7 +115,7 @@ func (x *call) takeKept(now time.Duration) *conn {
 func (x *call) keepOrClose(cn *conn, success bool) {
 	switch {
 	case x.reuse != StickySessions:
-		x.idle.put("", cn, cn.in.arrived)
+		x.idle.put(cn.address, cn, cn.in.arrived)
 	case success && x.request.Session != "" && !x.request.EndsSession:
 		x.idle.put(x.request.Session, cn, cn.in.arrived)
 	default:

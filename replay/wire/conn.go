@@ -12,18 +12,19 @@ import (
 // conn is one connection with all that a request on it needs, so that the next request on it allocates nothing.
 type conn struct {
 	net.Conn
-	raw  net.Conn // the connection below TLS, or the same
-	in   reader
-	out  requestWriter
-	head []byte // of the request, rebuilt for each
-	dec  decoder
-	idle time.Duration // when it was put into the pool
-	stop func()        // abort, as a value made once
+	raw     net.Conn // the connection below TLS, or the same
+	in      reader
+	out     requestWriter
+	head    []byte // of the request, rebuilt for each
+	dec     decoder
+	idle    time.Duration // when it was put into the pool
+	address string        // of the server, as Route.address tells it
+	stop    func()        // abort, as a value made once
 }
 
-// dial makes a connection to the first address that takes one. It ends with ctx, at the deadline (zero: none) or after the
+// dial makes a connection to the first address that takes one: to that of the route, if there is one. It ends with ctx, at the deadline (zero: none) or after the
 // dial timeout, whichever is first.
-func (c *Client) dial(ctx context.Context, deadline time.Time) (*conn, error) {
+func (c *Client) dial(ctx context.Context, deadline time.Time, route *Route) (*conn, error) {
 	limit := time.Now().Add(c.dialTimeout)
 	if !deadline.IsZero() && deadline.Before(limit) {
 		limit = deadline
@@ -34,10 +35,10 @@ func (c *Client) dial(ctx context.Context, deadline time.Time) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range addrs {
+	for _, a := range route.order(addrs) {
 		nc, failed := c.connect(ctx, netip.AddrPortFrom(a, c.target.port))
 		if failed == nil {
-			return c.newConn(ctx, nc)
+			return c.newConn(ctx, nc, route.stay(a))
 		}
 		if err == nil || adviceFor(failed) == "" { // a server that refuses says more than this machine, which may have no IPv6 address
 			err = failed
@@ -58,8 +59,8 @@ func dialTCP(userTimeout time.Duration) func(context.Context, netip.AddrPort) (n
 }
 
 // newConn wraps a connection, and makes the TLS handshake of an https target.
-func (c *Client) newConn(ctx context.Context, raw net.Conn) (*conn, error) {
-	cn := &conn{Conn: raw, raw: raw}
+func (c *Client) newConn(ctx context.Context, raw net.Conn, address string) (*conn, error) {
+	cn := &conn{Conn: raw, raw: raw, address: address}
 	if c.target.tls {
 		t := tls.Client(raw, c.tls)
 		if err := t.HandshakeContext(ctx); err != nil {

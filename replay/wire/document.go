@@ -31,7 +31,7 @@ func (c *Client) ask(ctx context.Context, line []byte, header string) (document 
 		deadline = time.Now().Add(c.timeout)
 	}
 	x := &call{Client: c, ctx: ctx, deadline: deadline, res: &Result{}}
-	cn, err := c.dial(ctx, deadline)
+	cn, err := c.dial(ctx, deadline, nil)
 	if err != nil {
 		return nil, x.failureOf(err)
 	}

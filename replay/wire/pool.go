@@ -25,7 +25,8 @@ func (r Reuse) Validate() error {
 	return nil
 }
 
-// pool keeps idle connections by session; those that any request may use are of the session "". It gives out the newest first,
+// pool keeps idle connections by session; those that any request may use are of the session "", or of the address that they lead to where a
+// server has several. It gives out the newest first,
 // so that surplus connections age and are closed.
 type pool struct {
 	mu     sync.Mutex

@@ -28,6 +28,9 @@ type Request struct {
 	Stream   bool // asks for server-sent events; decides how an answer without a content type is read
 	API      API  // how answers are written
 
+	// Route is which address of the server it goes to; nil: any, the first that takes a connection.
+	Route *Route
+
 	// Session is whose request it is. With StickySessions the requests of a session share a connection, which no other request
 	// uses, until one has EndsSession, fails or is cancelled. A request without a session has a connection of its own.
 	Session     string

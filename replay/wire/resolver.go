@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +17,8 @@ type resolver struct {
 	token  chan struct{} // has one value: its holder may use the fields below
 	addrs  []netip.Addr
 	expiry time.Time
+
+	latest atomic.Pointer[[]netip.Addr] // addrs, for those who do not wait; nil: there was no answer yet
 }
 
 // addressLife is how long an answer of the name server is used.
@@ -25,11 +29,20 @@ func newResolver(host string) *resolver {
 	r.token <- struct{}{}
 	if a, err := netip.ParseAddr(host); err == nil {
 		r.addrs, r.expiry = []netip.Addr{a}, time.Unix(1<<40, 0)
+		r.latest.Store(&r.addrs)
 	}
 	return r
 }
 
-// addresses returns the addresses of the host, IPv4 first. It waits for a lookup that another goroutine makes.
+// known returns the addresses of the last answer, which may be old; nil: there was none.
+func (r *resolver) known() []netip.Addr {
+	if addrs := r.latest.Load(); addrs != nil {
+		return *addrs
+	}
+	return nil
+}
+
+// addresses returns the addresses of the host: IPv4 first, each family in an order that does not change with the answers. It waits for a lookup that another goroutine makes.
 func (r *resolver) addresses(ctx context.Context) ([]netip.Addr, error) {
 	select {
 	case <-r.token:
@@ -47,7 +60,9 @@ func (r *resolver) addresses(ctx context.Context) ([]netip.Addr, error) {
 	for i, a := range addrs {
 		addrs[i] = a.Unmap()
 	}
-	slices.SortStableFunc(addrs, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+	slices.SortFunc(addrs, func(a, b netip.Addr) int { return cmp.Or(a.BitLen()-b.BitLen(), a.Compare(b)) })
+	addrs = slices.Compact(addrs)
 	r.addrs, r.expiry = addrs, time.Now().Add(addressLife)
+	r.latest.Store(&addrs)
 	return addrs, nil
 }

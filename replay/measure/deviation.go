@@ -6,6 +6,9 @@ import "fmt"
 type Deviation struct {
 	Requests int    `json:"requests"`
 	Example  string `json:"example,omitempty"` // the first request, and how it deviates
+	Typical  Number `json:"typical,omitempty"` // of a kind of distortions: how far they deviate on average
+
+	sum int // of how far
 }
 
 // Tolerances: an answer within them is no deviation.
@@ -40,6 +43,11 @@ var deviations = []struct {
 		}
 		n, _ := r.OSL()
 		return fmt.Sprintf("one message of %d tokens", n)
+	}},
+	{"buffered", "buffered answers, whose messages came in bursts", func(r *Record) bool {
+		return r.Burst > 0
+	}, func(r *Record) string {
+		return fmt.Sprintf("%d messages at once", r.Burst)
 	}},
 	{"events_as", "streams of events under another content type, read as what they are", func(r *Record) bool {
 		return r.EventsAs != ""
@@ -109,7 +117,12 @@ func (c deviationCounts) add(r *Record) (notices []DeviationNotice) {
 			continue
 		}
 		n := c[d.kind]
-		if n.Requests++; n.Requests == 1 {
+		n.Requests++
+		if x, ok := distortions[d.kind]; ok {
+			n.sum += x.by(r)
+			n.Typical = Number(n.sum) / Number(n.Requests)
+		}
+		if n.Requests == 1 {
 			n.Example = fmt.Sprintf("trace %q, session %q, turn %d: %s", r.Trace, r.Session, r.Turn, d.describe(r))
 			notices = append(notices, DeviationNotice{d.kind, fmt.Sprintf("%s: %s", d.label, n.Example)})
 		}

@@ -24,6 +24,7 @@ func TestDeviations(t *testing.T) {
 		"one body":             {func(r *Record) { r.SingleBody, r.Chunks, r.MaxTokens, r.OutputTokens = true, 1, 5, Tokens(5) }, "not_streamed", "one body"},
 		"one message":          {func(r *Record) { r.Chunks = 1 }, "not_streamed", "one message of 200 tokens"},
 		"one message for few":  {func(r *Record) { r.Chunks, r.MaxTokens, r.OutputTokens = 1, 16, Tokens(16) }, "", ""},
+		"in bursts":            {func(r *Record) { r.Burst = 24 }, "buffered", "24 messages at once"},
 		"events as JSON":       {func(r *Record) { r.EventsAs = "application/json" }, "events_as", "Content-Type application/json"},
 		"filtered":             {func(r *Record) { r.FinishReason = "content_filter" }, "content_filter", "after 200 tokens"},
 		"no usage":             {func(r *Record) { r.OutputTokens, r.PromptTokens = nil, nil }, "no_usage", "no usage"},
@@ -63,7 +64,8 @@ func TestDeviations(t *testing.T) {
 				return
 			}
 			example := `trace "t", session "s", turn 3: ` + c.what
-			require.Equal(t, Deviation{2, example}, got[c.kind])
+			require.Equal(t, example, got[c.kind].Example)
+			require.Equal(t, 2, got[c.kind].Requests)
 			require.Len(t, first, 1)
 			require.Equal(t, c.kind, first[0].Kind)
 			require.Contains(t, first[0].Message, ": "+example)

@@ -24,6 +24,7 @@ type Summary struct {
 
 	Deviations map[string]Deviation `json:"deviations"` // requests that ended well, but not as asked for, by kind
 
+	Remarks       []Remark      `json:"remarks"`        // on metrics that do not show what they seem to
 	FinishReasons FinishReasons `json:"finish_reasons"` // of requests that ended well
 
 	Metrics

@@ -21,6 +21,7 @@ func (s Summary) WriteTable(w io.Writer, columns int) error {
 		s.counts(&b)
 		s.throughput(&b)
 		s.latencies(&b, columns)
+		s.remarkRows(&b)
 		s.Until.row(&b)
 		s.client(&b)
 		s.fidelity(&b)

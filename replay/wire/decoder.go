@@ -283,7 +283,7 @@ func (d *decoder) finish() (category Category, text string) {
 	if d.api == MessagesAPI {
 		d.res.Usage = d.billed.withCached()
 	}
-	d.res.Contents = d.contents.clone()
+	d.res.Contents, d.res.Burst = d.contents.clone(), d.contents.Burst()
 	return d.verdict()
 }
 

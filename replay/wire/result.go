@@ -22,6 +22,7 @@ type Result struct {
 
 	Contents         Contents // instants of the messages with content, reasoning or a tool call
 	Status           int      // HTTP status, 0 when no answer came
+	Burst            int      // Contents.Burst
 	Chunks           int      // messages with content, reasoning or a tool call
 	Usage            Usage    // of the last usage object that was not empty
 	FirstChunkTokens int64    // completion tokens of the usage object in the first content message; Unknown without one, or when it was not asked for

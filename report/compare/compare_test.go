@@ -54,6 +54,18 @@ func TestMethods(t *testing.T) {
 	require.NotNil(t, c.Runs[2].Figures["ttft.p95"].Difference, "the difference is told without one")
 }
 
+// A run with a remark is marked.
+//
+// Covers T-202.
+func TestBufferedRunIsMarked(t *testing.T) {
+	m := newModelled(40)
+	m.burst = 24
+	plain := newModelled(40)
+	c := compareDirs(t, plain.write(t, "a"), m.write(t, "b"))
+	require.Empty(t, c.Runs[0].Marks)
+	require.Equal(t, []string{"buffered: ttft and itl tell when a buffer was emptied, for 320 of 320 answers, typically 24 messages at once"}, c.Runs[1].Marks)
+}
+
 // Each setting that must be equal makes the banner alone, and no other setting does.
 //
 //

@@ -176,6 +176,9 @@ func (r *run) marks() []string {
 	if tree := r.requests.medianTree(); r.requests.n() > 0 && r.requests.span() < 3*tree {
 		list = append(list, fmt.Sprintf("short: %s, less than three times its median tree (%s)", seconds(r.requests.span()), seconds(tree)))
 	}
+	for _, remark := range s.Remarks {
+		add(true, "%s", remark.Text)
+	}
 	add(s.ErrorRate > maxErrorRate, "errors: %s of the requests failed", share(float64(s.ErrorRate)))
 	return list
 }

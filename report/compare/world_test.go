@@ -28,6 +28,7 @@ type modelled struct {
 	failed int     // requests that fail, from the first on
 	late   int     // trees, of the last ones, that ended in the cooldown
 	cut    int     // requests, of the last ones, that the end cancelled
+	burst  int     // of every answer
 	fork   uint64  // of the levels of the trees: another one, other trees
 	warmup int     // requests before the others, one a second
 }
@@ -130,7 +131,7 @@ func (m *modelled) record(tree, turn int, level float64, noise *rand.Rand) shift
 		Phase: measure.ProfilingPhase, Tree: tree, Trace: "trace-" + strconv.Itoa(tree), Session: "trace-" + strconv.Itoa(tree), Turn: turn,
 		SourceKind: "weka_main", RequestID: "r", CorrelationID: "c", RootID: "c", Sent: 0.0001, Admitted: 0.0001, FirstToken: 0.0001 + ttft,
 		LastToken: 0.0001 + ttft + itl*float64(output-1), Status: 200, MaxTokens: output, PromptTokens: &prompt, OutputTokens: &output,
-		Chunks: 0, Bucket: measure.Profiling,
+		Chunks: 0, Burst: m.burst, Bucket: measure.Profiling,
 	}}
 	r.LastMessage, r.End = r.LastToken, r.LastToken+0.0001
 	if tree >= m.trees-m.late {

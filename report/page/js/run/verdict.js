@@ -20,6 +20,7 @@ function verdictsOf(head) {
   add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.entries(s.error_rates || {}).sort((a, b) => b[1] - a[1]).map(([category, rate]) =>
     `${shorten(category, longestCategory)}: ${formatCount(s.errors[category], "request")}, ${formatValue(rate, "%")}${sampleText(s, category)}`));
   if (s.wedged_trees > 0) add(false, `${formatCount(s.wedged_trees, "tree")} could not be played to the end.`);
+  for (const remark of s.remarks || []) add(false, `${remark.text}.`);
   for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${formatCount(d.requests, "request was", "requests were")} answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
   for (const target of (s.until && s.until.targets) || []) add(target.margin !== null && target.margin <= target.share, untilText(s.until, target));
   for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatFigure(level.value, level.unit)}.`);

@@ -195,7 +195,7 @@ func TestConductorCannotNameASwitch(t *testing.T) {
 	for i := range reflect.TypeFor[preset.Switches]().NumField() {
 		switches[reflect.TypeFor[preset.Switches]().Field(i).Name] = true
 	}
-	require.Len(t, switches, 26)
+	require.Len(t, switches, 27)
 	files, err := filepath.Glob("replay/conductor/*.go")
 	require.NoError(t, err)
 	for _, file := range files {

@@ -281,7 +281,7 @@ func fillRecord(r *measure.Record, res *wire.Result) {
 	r.Contents, r.FinishReason = res.Contents, res.FinishReason
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
 	r.Address = res.Address
-	r.Resent, r.Redirected, r.SingleBody, r.EventsAs, r.Burst = res.Resent, res.Redirected, res.SingleBody, res.EventsAs, res.Burst
+	r.Resent, r.Redirected, r.SingleBody, r.EventsAs, r.Burst, r.Silent = res.Resent, res.Redirected, res.SingleBody, res.EventsAs, res.Burst, res.Silent
 	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
 	r.BodySent, r.BodyReceived, r.BodyReads = res.BodySent, res.BodyReceived, res.BodyReads
 	r.FirstChunkTokens = measure.Tokens(res.FirstChunkTokens)

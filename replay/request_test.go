@@ -54,7 +54,7 @@ func TestFillRecord(t *testing.T) {
 		Contents: contents, FinishReason: "stop",
 		Status: 200, Chunks: 5, FirstChunkTokens: 6, BytesSent: 7, BytesReceived: 8, BodySent: 31, BodyReceived: 32, BodyReads: 33,
 		Usage:   wire.Usage{Prompt: 9, Completion: 21, Reasoning: 10, Cached: 12, CacheWrite: 13, CacheMiss: 14, Total: 30},
-		Address: "10.0.0.1", Reused: true, Resent: true, Redirected: true, SingleBody: true, Burst: 34, EventsAs: "text/plain",
+		Address: "10.0.0.1", Reused: true, Resent: true, Redirected: true, SingleBody: true, Burst: 34, Silent: 35, EventsAs: "text/plain",
 		Err: &wire.Failure{Category: wire.Timeout, Code: 504, Message: "late"},
 	}
 	var got measure.Record
@@ -66,7 +66,7 @@ func TestFillRecord(t *testing.T) {
 		Contents: contents, FinishReason: "stop", Status: 200, Chunks: 5, FirstChunkTokens: measure.Tokens(6), BytesSent: 7, BytesReceived: 8, BodySent: 31, BodyReceived: 32, BodyReads: 33,
 		PromptTokens: new(int64(9)), OutputTokens: new(int64(11)), ReasoningTokens: new(int64(10)), CachedTokens: new(int64(12)),
 		CacheWriteTokens: new(int64(13)), CacheMissTokens: new(int64(14)), TotalTokens: new(int64(30)),
-		Address: "10.0.0.1", Reused: true, Resent: true, Redirected: true, SingleBody: true, Burst: 34, EventsAs: "text/plain",
+		Address: "10.0.0.1", Reused: true, Resent: true, Redirected: true, SingleBody: true, Burst: 34, Silent: 35, EventsAs: "text/plain",
 		Error: &measure.Error{Category: wire.Timeout, Code: 504, Message: "late"},
 	}, got)
 	from, to := reflect.TypeFor[wire.Result](), reflect.ValueOf(got)

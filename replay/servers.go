@@ -12,6 +12,7 @@ func (o *Options) clientOptions() wire.Options {
 		OverflowRegexps: o.OverflowPatterns, Header: o.Header, APIKey: o.APIKey,
 	}
 	w.TLS, _ = o.TLS.config() // Validate has read it
+	w.TextTokens = o.switches().TokenSigns == preset.SignsOfText
 	w.AIPerfForms = o.switches().AnswerForms == preset.FormsOfAIPerf
 	switch o.switches().OverflowWords {
 	case preset.WordsOfAIPerf:

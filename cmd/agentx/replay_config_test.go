@@ -33,7 +33,7 @@ func TestPresetsAreThoseOfTheVectors(t *testing.T) {
 	seen := 0
 	fixtures.EachCase(t, "preset", fixtures.Counts{1, 1, 1}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		seen++
-		require.Len(t, want.Switches, 25)
+		require.Len(t, want.Switches, 26)
 		shown := shownConfig(t, "--preset", in.Preset)
 		for name, value := range want.Switches {
 			require.JSONEq(t, string(value), string(shown[name].Value), name)

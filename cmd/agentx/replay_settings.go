@@ -83,6 +83,7 @@ func switchSettings() (list []setting) {
 		{name: "CountGrace", about: "requests that end in the grace are headline", kind: yesOrNo},
 		{name: "LenientStreams", about: "status 200 with any content is a success", kind: yesOrNo},
 		{name: "AnswerForms", about: "forms of an answer that are read: those of all servers, or AIPerf's"},
+		{name: "TokenSigns", about: "messages that tell of tokens: all that do, or those with text"},
 		{name: "OverflowWords", about: "texts of a context overflow: of all servers, or AIPerf's"},
 		{name: "FailedShare", about: "what failures are a share of: ended requests, or records"},
 		{name: "ThroughputWindow", about: "denominator of throughputs, time of effective curves"},

@@ -49,6 +49,11 @@ var deviations = []struct {
 	}, func(r *Record) string {
 		return fmt.Sprintf("%d messages at once", r.Burst)
 	}},
+	{"silent_tokens", "answers with tokens that no message shows", func(r *Record) bool {
+		return r.Silent > 0
+	}, func(r *Record) string {
+		return fmt.Sprintf("%d %% of them", r.Silent)
+	}},
 	{"events_as", "streams of events under another content type, read as what they are", func(r *Record) bool {
 		return r.EventsAs != ""
 	}, func(r *Record) string { return "Content-Type " + r.EventsAs }},

@@ -25,6 +25,7 @@ func TestDeviations(t *testing.T) {
 		"one message":          {func(r *Record) { r.Chunks = 1 }, "not_streamed", "one message of 200 tokens"},
 		"one message for few":  {func(r *Record) { r.Chunks, r.MaxTokens, r.OutputTokens = 1, 16, Tokens(16) }, "", ""},
 		"in bursts":            {func(r *Record) { r.Burst = 24 }, "buffered", "24 messages at once"},
+		"silent":               {func(r *Record) { r.Silent = 70 }, "silent_tokens", "70 % of them"},
 		"events as JSON":       {func(r *Record) { r.EventsAs = "application/json" }, "events_as", "Content-Type application/json"},
 		"filtered":             {func(r *Record) { r.FinishReason = "content_filter" }, "content_filter", "after 200 tokens"},
 		"no usage":             {func(r *Record) { r.OutputTokens, r.PromptTokens = nil, nil }, "no_usage", "no usage"},

@@ -89,6 +89,8 @@ type Record struct {
 	Redirected    bool  `json:"redirected,omitempty"`    // it was sent again to the location of a redirect
 	SingleBody    bool  `json:"whole,omitempty"`         // the answer was one JSON body, not a stream
 
+	Silent int `json:"silent,omitempty"` // percent of its tokens that no message shows (wire.Result.Silent); 0: few
+
 	Burst int `json:"burst,omitempty"` // messages of a typical burst, of an answer that came in bursts (wire.Contents.Burst); 0: it did not
 
 	EventsAs string `json:"events_as,omitempty"` // content type of a stream of events that is named as something else; "": it is not

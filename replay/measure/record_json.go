@@ -97,6 +97,7 @@ func (r *Record) appendAnswer(b []byte) []byte {
 	b = appendTrue(b, "resent", r.Resent)
 	b = appendTrue(b, "redirected", r.Redirected)
 	b = appendTrue(b, "whole", r.SingleBody)
+	b = appendPositive(b, "silent", r.Silent)
 	b = appendPositive(b, "burst", r.Burst)
 	b = appendText(b, "events_as", r.EventsAs)
 	b = appendInstant(b, "back_off", r.BackOff)

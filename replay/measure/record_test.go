@@ -26,7 +26,7 @@ func example() Record {
 		Status: 200, RecordedISL: 1000, RecordedBlocks: 16, RecordedHits: 15, MaxTokens: 11, FirstChunkTokens: Tokens(4),
 		PromptTokens: new(int64(998)), CachedTokens: new(int64(0)), OutputTokens: new(int64(8)), ReasoningTokens: new(int64(3)),
 		TotalTokens: new(int64(1009)), CacheWriteTokens: new(int64(900)), CacheMissTokens: new(int64(98)), FinishReason: "length",
-		Chunks: 5, BytesSent: 4000, BytesReceived: 900, BodySent: 3900, BodyReceived: 700, BodyReads: 6, Reused: true, Resent: true, Redirected: true, SingleBody: true, Burst: 24, EventsAs: "text/plain", Bucket: Cooldown,
+		Chunks: 5, BytesSent: 4000, BytesReceived: 900, BodySent: 3900, BodyReceived: 700, BodyReads: 6, Reused: true, Resent: true, Redirected: true, SingleBody: true, Silent: 70, Burst: 24, EventsAs: "text/plain", Bucket: Cooldown,
 		Error: &Error{"http_status", 500, "500 \"é\" <b>\n"},
 	}
 }
@@ -41,7 +41,7 @@ func TestRecordGolden(t *testing.T) {
 		`"status":200,"recorded_in":1000,"recorded_blocks":16,"recorded_hits":15,"max_tokens":11,`+
 		`"first_tokens":4,"prompt_tokens":998,"cached_tokens":0,"output_tokens":8,"reasoning_tokens":3,"total_tokens":1009,`+
 		`"cache_write_tokens":900,"cache_miss_tokens":98,"finish_reason":"length","chunks":5,`+
-		`"bytes_sent":4000,"bytes_received":900,"body_sent":3900,"body_received":700,"body_reads":6,"reused":true,"resent":true,"redirected":true,"whole":true,"burst":24,"events_as":"text/plain","bucket":"cooldown",`+
+		`"bytes_sent":4000,"bytes_received":900,"body_sent":3900,"body_received":700,"body_reads":6,"reused":true,"resent":true,"redirected":true,"whole":true,"silent":70,"burst":24,"events_as":"text/plain","bucket":"cooldown",`+
 		`"error":{"category":"http_status","code":500,"message":"500 \"é\" \u003cb\u003e\n"}}`, string(r.AppendJSON(nil)))
 	r = Record{}
 	require.Equal(t, `{"phase":"","lane":0,"credit":0,"tree":0,"pass":0,"trace":"","session":"","turn":0,"source_outer":0,"source_kind":"",`+

@@ -19,7 +19,8 @@ var distortions = map[string]struct {
 	by      func(r *Record) int // how far a request deviates
 	unit    string              // of by
 }{
-	"buffered": {[]string{"ttft", "itl"}, "tell when a buffer was emptied", func(r *Record) int { return r.Burst }, "messages at once"},
+	"silent_tokens": {[]string{"itl", "latency"}, "leave out tokens that no message shows", func(r *Record) int { return r.Silent }, "% of them"},
+	"buffered":      {[]string{"ttft", "itl"}, "tell when a buffer was emptied", func(r *Record) int { return r.Burst }, "messages at once"},
 }
 
 // remarkShare is the share of answers above which a deviation is a remark on the metrics that it distorts.

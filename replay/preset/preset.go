@@ -49,6 +49,7 @@ type Switches struct {
 	CountGrace        bool             // requests that end within the grace belong to the headline numbers
 	LenientStreams    bool             // status 200 with any content is a success
 	AnswerForms       AnswerForms
+	TokenSigns        TokenSigns
 	OverflowWords     OverflowWords
 	FailedShare       FailedShare
 	ThroughputWindow  ThroughputWindow
@@ -160,6 +161,15 @@ type AnswerForms string
 const (
 	FormsOfServers AnswerForms = "servers" // those that servers are known to write
 	FormsOfAIPerf  AnswerForms = "aiperf"  // those that AIPerf reads
+)
+
+// TokenSigns says which messages of an answer tell when its tokens came.
+type TokenSigns string
+
+// The signs.
+const (
+	SignsOfAll  TokenSigns = "all"  // those with text, and others that tell of a token
+	SignsOfText TokenSigns = "text" // those with text
 )
 
 // OverflowWords says by which texts an error is an overflow of the context.

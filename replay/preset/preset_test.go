@@ -27,7 +27,7 @@ func TestPresetVectors(t *testing.T) {
 		seen++
 	})
 	require.Len(t, Names, seen)
-	require.Equal(t, 25, reflect.TypeFor[Switches]().NumField())
+	require.Equal(t, 26, reflect.TypeFor[Switches]().NumField())
 	_, ok := Named("aiperf")
 	require.False(t, ok)
 }

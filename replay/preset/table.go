@@ -8,7 +8,7 @@ var table = map[string]Switches{
 	Default: {
 		SpawnOffset: SpawnRecorded, JoinTiming: JoinTimed, Anchor: AnchorPhase, TreeIdleCap: &defaultTreeIdleCap, TraceCap: TraceCapRun,
 		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded,
-		HandoffOrder: OrderSeed, WarmupOverflow: OverflowRedraws, AnswerForms: FormsOfServers, OverflowWords: WordsOfServers, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
+		HandoffOrder: OrderSeed, WarmupOverflow: OverflowRedraws, AnswerForms: FormsOfServers, TokenSigns: SignsOfAll, OverflowWords: WordsOfServers, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeZero, CountGrace: false, LenientStreams: false, ThroughputWindow: WindowBenchmark,
 		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, Curves: CurvesOwn, CoverageGate: true, AffinityHeader: true, SchemaVersion: Schema15,
 		CoverageBy: CoverByContents,
@@ -16,7 +16,7 @@ var table = map[string]Switches{
 	AIPerf: {
 		SpawnOffset: SpawnBranch, JoinTiming: JoinImmediate, Anchor: AnchorZero, TreeIdleCap: nil, TraceCap: TraceCapLoad,
 		WarmupLeadCap: LeadCapTrace, WarmupStage: StageDuration, HandoffOffset: HandoffSinceReturn,
-		HandoffOrder: OrderArrival, WarmupOverflow: OverflowRedraws, AnswerForms: FormsOfAIPerf, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
+		HandoffOrder: OrderArrival, WarmupOverflow: OverflowRedraws, AnswerForms: FormsOfAIPerf, TokenSigns: SignsOfText, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfEnded, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
 		ITLDivisor: DivisorFirstChunk, FlowCurve: FlowChunks, Curves: CurvesAIPerf, CoverageGate: false, AffinityHeader: true, SchemaVersion: Schema14,
 		CoverageBy: CoverByLatencies,
@@ -24,7 +24,7 @@ var table = map[string]Switches{
 	AgentX: {
 		SpawnOffset: SpawnBranch, JoinTiming: JoinTimed, Anchor: AnchorPhase, TreeIdleCap: nil, TraceCap: TraceCapRun,
 		WarmupLeadCap: LeadCapSystem, WarmupStage: StageAny, HandoffOffset: HandoffRecorded,
-		HandoffOrder: OrderArrival, WarmupOverflow: OverflowFails, AnswerForms: FormsOfAIPerf, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfRecords, MarkerPermitsWrap: true,
+		HandoffOrder: OrderArrival, WarmupOverflow: OverflowFails, AnswerForms: FormsOfAIPerf, TokenSigns: SignsOfText, OverflowWords: WordsOfAIPerf, FailedShare: ShareOfRecords, MarkerPermitsWrap: true,
 		NegativeDuration: NegativeSubtract, CountGrace: true, LenientStreams: true, ThroughputWindow: WindowPhase,
 		ITLDivisor: DivisorOSL, FlowCurve: FlowChunks, Curves: CurvesAIPerf, CoverageGate: true, AffinityHeader: false, SchemaVersion: Schema14,
 		CoverageBy: CoverByLatencies,
@@ -54,6 +54,7 @@ var Choices = map[string][]string{
 	"HandoffOrder":     {string(OrderSeed), string(OrderArrival)},
 	"WarmupOverflow":   {string(OverflowRedraws), string(OverflowFails)},
 	"AnswerForms":      {string(FormsOfServers), string(FormsOfAIPerf)},
+	"TokenSigns":       {string(SignsOfAll), string(SignsOfText)},
 	"OverflowWords":    {string(WordsOfServers), string(WordsOfAIPerf), string(NoWords)},
 	"FailedShare":      {string(ShareOfEnded), string(ShareOfRecords)},
 	"NegativeDuration": {string(NegativeZero), string(NegativeSubtract)},

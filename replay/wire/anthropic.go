@@ -54,6 +54,7 @@ func decodeMessagesEvent(payload []byte, aiperf bool) event {
 	for _, name := range []string{"delta", "content_block"} {
 		part := top.member(name)
 		e.block(part)
+		e.blank = e.blank || name == "delta" && (part.member("text").isBlank() || part.member("thinking").isBlank())
 		if reason := part.member("stop_reason").text(); reason != "" {
 			e.finish = reason
 		}

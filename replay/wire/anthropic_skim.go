@@ -12,6 +12,7 @@ func skimMessagesEvent(b []byte) (e event, sure bool) {
 		case "delta", "content_block":
 			seen.add(1, &m) // sure only of one of them
 			skimBlock(&m, &e)
+			e.blank = e.blank && string(m.name) == "delta" // the start of a block is always empty
 		case "message":
 			seen.add(2, &m)
 			skimStart(&m, &e)
@@ -62,10 +63,10 @@ func skimBlock(outer *objectReader, e *event) {
 		switch string(m.name) {
 		case "text":
 			seen.add(0, &m)
-			e.content = m.skipText(e)
+			e.content = m.skipContent(e)
 		case "thinking":
 			seen.add(1, &m)
-			e.reasoning = m.skipText(e)
+			e.reasoning = m.skipContent(e)
 		case "partial_json":
 			seen.add(2, &m)
 			e.toolCall = m.skipText(e) || e.toolCall

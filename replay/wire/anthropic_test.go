@@ -25,7 +25,7 @@ var messagesEvents = []struct {
 	{`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"ls","input":{}}}`, event{toolCall: true}},
 	{`{"type": "ping"}`, event{}},
 	{`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" tok\n"}}`, event{content: true}},
-	{`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}`, event{}},
+	{`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}`, event{blank: true}},
 	{`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}`, event{reasoning: true}},
 	{`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB"}}`, event{}},
 	{`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":""}}`, event{}},

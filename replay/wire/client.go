@@ -23,6 +23,7 @@ type Client struct {
 	timeout     time.Duration // of a request; negative: none
 	lenient     bool          // Options.LenientStreams
 	aiperf      bool          // Options.AIPerfForms
+	textTokens  bool          // Options.TextTokens
 	dialTimeout time.Duration
 	connect     func(context.Context, netip.AddrPort) (net.Conn, error)
 	reuse       Reuse
@@ -56,7 +57,7 @@ func New(url string, o Options) (*Client, error) {
 	o = o.withDefaults()
 	c := &Client{
 		target: t, resolver: newResolver(t.host), tls: tlsConfig(o.TLS, t.host),
-		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, aiperf: o.AIPerfForms, dialTimeout: o.DialTimeout, connect: dialTCP(o.UserTimeout), reuse: o.Reuse, errorWait: errorWait, maxAnswer: maxAnswer,
+		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, aiperf: o.AIPerfForms, textTokens: o.TextTokens, dialTimeout: o.DialTimeout, connect: dialTCP(o.UserTimeout), reuse: o.Reuse, errorWait: errorWait, maxAnswer: maxAnswer,
 		overflowRegexps: o.OverflowRegexps, secrets: secretsOf(o, t.query),
 		common: commonHeader(o), idle: pool{keep: o.KeepAlive},
 	}

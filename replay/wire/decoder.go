@@ -26,6 +26,7 @@ type responseState struct {
 	perChunk bool                // Request.PerChunkUsage
 	lenient  bool                // Options.LenientStreams
 	aiperf   bool                // Options.AIPerfForms
+	textOnly bool                // Options.TextTokens
 	events   bool                // the body is a stream of server-sent events, else one JSON object
 	api      API                 // Request.API
 	media    string              // content type of the answer, where that is no stream of events
@@ -35,6 +36,11 @@ type responseState struct {
 	stray       string        // the first line of a stream that was no field, and no JSON that says more
 	arrived     time.Duration // arrival of the last piece
 	completion  int64         // the largest number of completion tokens in a content message
+	told        int64         // the largest number in any message
+	counts      int           // messages with such a number
+	finishedAt  time.Duration // the first finish reason came
+	opened      bool          // a message without text has come
+	silent      int           // further ones that were no sign of a token
 	done        bool          // [DONE] has come: later messages are ignored
 	failure     Category      // of the stream; empty: none
 	failureText string        // text of the message that failed
@@ -55,7 +61,7 @@ func (d *decoder) reset(r responseState) {
 	}
 	d.splitter.pending, d.usage, d.responseState = d.splitter.pending[:0], d.usage[:0], r
 	d.billed, d.splitter.aiperf = NoUsage, r.aiperf
-	d.begun = r.aiperf
+	d.begun, d.finishedAt = r.aiperf, Never
 }
 
 // feed adds the next piece of the body, which it does not keep.
@@ -201,6 +207,9 @@ func (d *decoder) onEvent(e *event, payload []byte) {
 	}
 	if e.finish != "" {
 		res.FinishReason = e.finish
+		if d.finishedAt == Never {
+			d.finishedAt = d.arrived
+		}
 		if !d.aiperf && (e.finish == "abort" || e.finish == "error") {
 			d.fail(StreamPayload, "finish reason "+e.finish+": "+excerpt(trim(payload)))
 		}
@@ -213,16 +222,30 @@ func (d *decoder) onEvent(e *event, payload []byte) {
 	default:
 		d.usage = append(d.usage[:0], e.usage...)
 	}
-	if e.hasData() {
-		d.onContent(e)
-	}
+	d.onTokens(e)
 	if e.last {
 		d.onDone()
 	}
 }
 
-// onContent records an event with content, reasoning or a tool call.
-func (d *decoder) onContent(e *event) {
+// onTokens looks for the tokens of an event.
+func (d *decoder) onTokens(e *event) {
+	completion := Unknown
+	if e.usage != nil && (d.perChunk || !d.textOnly) {
+		completion = d.completionOf(e.usage)
+	}
+	if e.hasData() || d.isSign(e, completion) {
+		d.onContent(e, completion)
+	} else {
+		d.withoutSign(e)
+	}
+	if completion >= 0 {
+		d.counts, d.told = d.counts+1, max(d.told, completion)
+	}
+}
+
+// onContent records an event with content, reasoning or a tool call, or another sign of tokens.
+func (d *decoder) onContent(e *event, completion int64) {
 	res := d.res
 	res.Chunks++
 	res.LastToken = d.arrived
@@ -231,7 +254,7 @@ func (d *decoder) onContent(e *event) {
 	}
 	tokens := Unknown
 	if e.usage != nil && d.perChunk {
-		tokens = d.growth(d.completionOf(e.usage))
+		tokens = d.growth(completion)
 	}
 	d.contents.Add(d.arrived-res.Sent, tokens)
 	switch res.Chunks {
@@ -283,6 +306,7 @@ func (d *decoder) finish() (category Category, text string) {
 	if d.api == MessagesAPI {
 		d.res.Usage = d.billed.withCached()
 	}
+	d.res.Silent = d.silentPercent()
 	d.res.Contents, d.res.Burst = d.contents.clone(), d.contents.Burst()
 	return d.verdict()
 }

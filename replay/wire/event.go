@@ -8,6 +8,7 @@ type event struct {
 	reasoning bool   // choice 0 has reasoning
 	toolCall  bool   // choice 0 has the name or arguments of a tool call
 	finish    string // finish reason of choice 0
+	blank     bool   // choice 0 has a text or reasoning that is empty
 	usage     []byte // the usage object, a slice of the payload; nil when absent, null or empty
 	last      bool   // the stream ends here: message_stop of the Messages API
 
@@ -73,11 +74,14 @@ func usageOf(v jsonValue) []byte {
 // choice reads a choice.
 func (e *event) choice(choice jsonValue) {
 	e.finish = choice.member("finish_reason").text()
-	e.content = choice.member("text").hasText()
+	e.content, e.blank = choice.member("text").hasText(), choice.member("text").isBlank()
 	for _, name := range []string{"delta", "message"} {
 		part := choice.member(name)
 		e.message(part.member("content"))
-		e.reasoning = e.reasoning || part.member("reasoning_content").hasText() || part.member("reasoning").hasText()
+		for _, name := range []string{"content", "reasoning_content", "reasoning"} {
+			text := part.member(name)
+			e.blank, e.reasoning = e.blank || text.isBlank(), e.reasoning || name != "content" && text.hasText()
+		}
 		for _, call := range part.member("tool_calls").parts('[') {
 			function := call.member("function")
 			e.toolCall = e.toolCall || function.member("name").hasText() || function.member("arguments").hasText()

@@ -97,8 +97,8 @@ func TestContentInOtherMembers(t *testing.T) {
 		"details without a text": {`"delta":{"reasoning_details":[{"type":"x"}]}`, event{}, event{}},
 		"object":                 {`"delta":{"tool_calls":[{"function":{"arguments":{"a":1}}}]}`, event{toolCall: true}, event{}},
 		"empty object":           {`"delta":{"tool_calls":[{"function":{"arguments":{}}}]}`, event{}, event{}},
-		"order":                  {`"index":1,"delta":{"content":""}},{"index":0,"delta":{"content":"x"}`, event{content: true}, event{}},
-		"the second":             {`"index":0,"delta":{"content":""}},{"index":1,"delta":{"content":"x"}`, event{}, event{}},
+		"order":                  {`"index":1,"delta":{"content":""}},{"index":0,"delta":{"content":"x"}`, event{content: true}, event{blank: true}},
+		"the second":             {`"index":0,"delta":{"content":""}},{"index":1,"delta":{"content":"x"}`, event{blank: true}, event{blank: true}},
 		"no index":               {`"delta":{"content":"x"}},{"index":1,"delta":{}`, event{content: true}, event{content: true}},
 	} {
 		payload := []byte(`{"choices":[{` + c.choice + "}]}")

@@ -91,6 +91,9 @@ func (v jsonValue) member(name string) (found jsonValue) {
 // hasText reports whether the value is a string that is not empty.
 func (v jsonValue) hasText() bool { return len(v) > 2 && v[0] == '"' }
 
+// isBlank reports whether the value is an empty string.
+func (v jsonValue) isBlank() bool { return string(v) == `""` }
+
 // text returns a string, and "" for another value. Of a long one it returns the beginning as it was written.
 func (v jsonValue) text() (s string) {
 	switch {

@@ -39,6 +39,10 @@ type Options struct {
 	// events under any content type, errors without the member error, content in other members, usage in a choice.
 	AIPerfForms bool
 
+	// TextTokens looks for tokens in messages with text, reasoning or a tool call alone, as AIPerf does. Else a message without any of these
+	// tells of a token, too, where usage has grown in it, or its text is empty and a token came before.
+	TextTokens bool
+
 	// OverflowPatterns are texts that mark a failure as a context overflow, in any letter case. Nil means
 	// DefaultOverflowPatterns and the one text of Dynamo; an empty list means that no text does. OverflowRegexps do the
 	// same and are matched as they are written.

@@ -30,10 +30,11 @@ func plainEvent(payload []byte, aiperf bool) event {
 		}
 	}
 	e.finish = text(choice["finish_reason"])
-	e.content = text(choice["text"]) != ""
+	e.content, e.blank = text(choice["text"]) != "", isBlank(choice["text"])
 	for _, name := range []string{"delta", "message"} {
 		part, _ := object(choice[name])
 		e.plainMessage(part["content"])
+		e.blank = e.blank || isBlank(part["content"]) || isBlank(part["reasoning_content"]) || isBlank(part["reasoning"])
 		e.reasoning = e.reasoning || text(part["reasoning_content"]) != "" || text(part["reasoning"]) != ""
 		for _, raw := range array(part["tool_calls"]) {
 			call, _ := object(raw)
@@ -49,6 +50,11 @@ func plainEvent(payload []byte, aiperf bool) event {
 		e.usage = choice["usage"]
 	}
 	return e
+}
+
+func isBlank(raw []byte) bool {
+	var s *string
+	return len(raw) > 0 && json.Unmarshal(raw, &s) == nil && s != nil && *s == ""
 }
 
 func hasMembers(raw []byte) bool {
@@ -177,6 +183,7 @@ func plainMessagesEvent(payload []byte, aiperf bool) event {
 	for _, name := range []string{"delta", "content_block"} {
 		part, _ := object(top[name])
 		e.plainBlock(part)
+		e.blank = e.blank || name == "delta" && (isBlank(part["text"]) || isBlank(part["thinking"]))
 		if reason := text(part["stop_reason"]); reason != "" {
 			e.finish = reason
 		}

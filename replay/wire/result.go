@@ -10,7 +10,7 @@ const Never time.Duration = -1
 // broke after ten tokens has a first token.
 type Result struct {
 	Sent        time.Duration // immediately before a connection was taken or dialled; of the first attempt, if resent
-	FirstToken  time.Duration // the first message with content, reasoning or a tool call
+	FirstToken  time.Duration // the first message with content, reasoning or a tool call, or another sign of a token (Options.TextTokens)
 	SecondToken time.Duration // the second such message
 	FirstOutput time.Duration // the first message with content or a tool call, not with reasoning alone
 	LastToken   time.Duration // the last message with content, reasoning or a tool call
@@ -22,6 +22,7 @@ type Result struct {
 
 	Contents         Contents // instants of the messages with content, reasoning or a tool call
 	Status           int      // HTTP status, 0 when no answer came
+	Silent           int      // percent of the tokens of the answer that no message shows, estimated; 0: few
 	Burst            int      // Contents.Burst
 	Chunks           int      // messages with content, reasoning or a tool call
 	Usage            Usage    // of the last usage object that was not empty

@@ -56,7 +56,7 @@ func skimChoices(m *objectReader, e *event) {
 			skimDelta(&choice, e)
 		case "text":
 			seen.add(1, &choice)
-			e.content = choice.skipText(e) || e.content
+			e.content = choice.skipContent(e) || e.content
 		case "finish_reason":
 			seen.add(2, &choice)
 			skimFinish(&choice, e)
@@ -86,13 +86,13 @@ func skimDelta(outer *objectReader, e *event) {
 		switch string(m.name) {
 		case "content":
 			seen.add(0, &m)
-			e.content = m.skipText(e) || e.content
+			e.content = m.skipContent(e) || e.content
 		case "reasoning_content":
 			seen.add(1, &m)
-			e.reasoning = m.skipText(e) || e.reasoning
+			e.reasoning = m.skipContent(e) || e.reasoning
 		case "reasoning":
 			seen.add(2, &m)
-			e.reasoning = m.skipText(e) || e.reasoning
+			e.reasoning = m.skipContent(e) || e.reasoning
 		case "tool_calls":
 			seen.add(3, &m)
 			skimToolCalls(&m, e)

@@ -96,6 +96,14 @@ func (m *objectReader) skipText(e *event) bool {
 	return true
 }
 
+// skipContent does as skipText, and notes a string that is empty.
+func (m *objectReader) skipContent(e *event) bool {
+	start := m.at
+	text := m.skipText(e)
+	e.blank = e.blank || m.at == start+len(`""`)
+	return text
+}
+
 // readCount moves behind a whole number or null and returns it, Unknown for null. It is not sure of any other value.
 func (m *objectReader) readCount() int64 {
 	if m.skipNull() || m.at < 0 {

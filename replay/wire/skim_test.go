@@ -16,7 +16,7 @@ var commonEvents = []struct {
 	want    event
 }{
 	{`{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`,
-		event{}},
+		event{blank: true}},
 	{`{"id":"c1","choices":[{"index":0,"delta":{"content":" tok\n\u00e9"},"logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
 		event{content: true}},
 	{`{"choices": [{"index": 0, "delta": {"reasoning_content": "hm", "content": null}}]}`,

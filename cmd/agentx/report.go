@@ -171,6 +171,7 @@ func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
 		err = errors.Join(err, printJSON(s.cmd.OutOrStdout(), judged{s.summary, gates}))
 	default:
 		err = errors.Join(err, printSummary(s.cmd, s.summary, false))
+		writePassed(s.cmd.OutOrStdout(), gates)
 	}
 	return gateErrors(s.dir, gates), err
 }

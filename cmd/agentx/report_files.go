@@ -47,6 +47,7 @@ func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, a
 	}
 	fmt.Fprintf(out, "\nrows: %d succeeded, %d failed, %d of the warmup, %d others\n", d.Rows.Succeeded, d.Rows.Failed, d.Rows.Warmup, d.Rows.Others)
 	_, err := out.Write(d.Text())
+	writePassed(out, gates)
 	return err
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -79,10 +80,11 @@ func (f *gateFlags) judge(s *subject) (verdicts []gate.Verdict, err error) {
 		v := gate.Verdict{Gate: g.Text, Limit: g.Limit, Passed: true}
 		switch {
 		case g.errors:
-			no, err := s.errorGate(g.Limit)
+			accepted, no, err := s.errorGate(g.Limit)
 			if err != nil {
 				return nil, err
 			}
+			v.Reason = accepted
 			if no != nil {
 				v.Passed, v.Reason = false, no.Error()
 			}
@@ -102,6 +104,15 @@ func (f *gateFlags) judge(s *subject) (verdicts []gate.Verdict, err error) {
 		verdicts = append(verdicts, v)
 	}
 	return verdicts, nil
+}
+
+// writePassed writes a line for each gate that holds. Those that do not are errors.
+func writePassed(w io.Writer, verdicts []gate.Verdict) {
+	for _, v := range verdicts {
+		if v.Passed {
+			fmt.Fprintf(w, "gate        %s passed: %s\n", &v, v.Reason)
+		}
+	}
 }
 
 // gateErrors returns the verdicts that are no, as errors.

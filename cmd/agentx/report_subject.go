@@ -35,25 +35,27 @@ type subject struct {
 
 func (s *subject) ctx() context.Context { return s.cmd.Context() }
 
-// errorGate judges the errors of the headline by the rule of InferenceX: nil if it accepts them.
-func (s *subject) errorGate(limit float64) (no, err error) {
+// errorGate judges the errors of the headline by the rule of InferenceX: the reason for which it accepts them, or refuses.
+func (s *subject) errorGate(limit float64) (accepted string, no, err error) {
 	if s.files != nil {
-		return inferencex.Gate(s.files.Path, limit), nil
+		accepted, no = inferencex.Gate(s.files.Path, limit)
+		return accepted, no, nil
 	}
 	if s.results == nil {
 		run, err := report.Of(s.opened)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		if s.results, err = run.Compute(); err != nil {
-			return nil, err
+			return "", nil, err
 		}
 	}
 	data, err := json.Marshal(aiperf.Blocks(s.results.Headline))
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return inferencex.GateAggregate(data, limit), nil
+	accepted, no = inferencex.GateAggregate(data, limit)
+	return accepted, no, nil
 }
 
 // summarize returns the summary of the run; nil of files of AIPerf.

@@ -91,7 +91,7 @@ type Record struct {
 
 	Silent int `json:"silent,omitempty"` // percent of its tokens that no message shows (wire.Result.Silent); 0: few
 
-	Burst int `json:"burst,omitempty"` // messages of a typical burst, of an answer that came in bursts (wire.Contents.Burst); 0: it did not
+	Burst int `json:"burst,omitempty"` // messages of a typical burst, of an answer that came in bursts (wire.Result.Burst); 0: it did not
 
 	EventsAs string `json:"events_as,omitempty"` // content type of a stream of events that is named as something else; "": it is not
 

@@ -28,17 +28,17 @@ func TestBurst(t *testing.T) {
 		"one more than half":         {[]int{9, 1, 1, 1, 1, 1, 1, 1, 1}, 0, 9},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var contents Contents
+			var b bursts
 			for k, n := range c.groups {
 				for i := range n {
 					at := time.Duration(k+1) * 50 * ms
 					if n > 1 {
 						at += c.within * time.Duration(i) / time.Duration(n-1)
 					}
-					contents.Add(at, Unknown)
+					b.add(at)
 				}
 			}
-			require.Equal(t, c.want, contents.Burst())
+			require.Equal(t, c.want, b.typical())
 		})
 	}
 }

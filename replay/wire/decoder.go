@@ -36,8 +36,8 @@ type responseState struct {
 	stray       string        // the first line of a stream that was no field, and no JSON that says more
 	arrived     time.Duration // arrival of the last piece
 	completion  int64         // the largest number of completion tokens in a content message
-	told        int64         // the largest number in any message
-	counts      int           // messages with such a number
+	bursts      bursts        // of the content messages
+	counts      int           // messages with a usage
 	finishedAt  time.Duration // the first finish reason came
 	opened      bool          // a message without text has come
 	silent      int           // further ones that were no sign of a token
@@ -214,6 +214,10 @@ func (d *decoder) onEvent(e *event, payload []byte) {
 			d.fail(StreamPayload, "finish reason "+e.finish+": "+excerpt(trim(payload)))
 		}
 	}
+	sign := !e.hasData() && d.isSign(e)
+	if e.usage != nil {
+		d.counts++
+	}
 	switch {
 	case e.usage == nil:
 	case d.api == MessagesAPI:
@@ -222,30 +226,19 @@ func (d *decoder) onEvent(e *event, payload []byte) {
 	default:
 		d.usage = append(d.usage[:0], e.usage...)
 	}
-	d.onTokens(e)
+	switch {
+	case e.hasData() || sign:
+		d.onContent(e)
+	case e.blank:
+		d.withoutSign(e)
+	}
 	if e.last {
 		d.onDone()
 	}
 }
 
-// onTokens looks for the tokens of an event.
-func (d *decoder) onTokens(e *event) {
-	completion := Unknown
-	if e.usage != nil && (d.perChunk || !d.textOnly) {
-		completion = d.completionOf(e.usage)
-	}
-	if e.hasData() || d.isSign(e, completion) {
-		d.onContent(e, completion)
-	} else {
-		d.withoutSign(e)
-	}
-	if completion >= 0 {
-		d.counts, d.told = d.counts+1, max(d.told, completion)
-	}
-}
-
 // onContent records an event with content, reasoning or a tool call, or another sign of tokens.
-func (d *decoder) onContent(e *event, completion int64) {
+func (d *decoder) onContent(e *event) {
 	res := d.res
 	res.Chunks++
 	res.LastToken = d.arrived
@@ -254,9 +247,10 @@ func (d *decoder) onContent(e *event, completion int64) {
 	}
 	tokens := Unknown
 	if e.usage != nil && d.perChunk {
-		tokens = d.growth(completion)
+		tokens = d.growth(d.completionOf(e.usage))
 	}
 	d.contents.Add(d.arrived-res.Sent, tokens)
+	d.bursts.add(d.arrived)
 	switch res.Chunks {
 	case 1:
 		res.FirstToken, res.FirstChunkTokens = d.arrived, tokens
@@ -307,7 +301,7 @@ func (d *decoder) finish() (category Category, text string) {
 		d.res.Usage = d.billed.withCached()
 	}
 	d.res.Silent = d.silentPercent()
-	d.res.Contents, d.res.Burst = d.contents.clone(), d.contents.Burst()
+	d.res.Contents, d.res.Burst = d.contents.clone(), d.bursts.typical()
 	return d.verdict()
 }
 

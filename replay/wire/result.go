@@ -23,7 +23,7 @@ type Result struct {
 	Contents         Contents // instants of the messages with content, reasoning or a tool call
 	Status           int      // HTTP status, 0 when no answer came
 	Silent           int      // percent of the tokens of the answer that no message shows, estimated; 0: few
-	Burst            int      // Contents.Burst
+	Burst            int      // messages of a typical burst, where more than half of them came in bursts; else 0
 	Chunks           int      // messages with content, reasoning or a tool call
 	Usage            Usage    // of the last usage object that was not empty
 	FirstChunkTokens int64    // completion tokens of the usage object in the first content message; Unknown without one, or when it was not asked for

@@ -6,8 +6,8 @@ import "time"
 // reasoning or tools holds back. The count of usage divides by all of them, so the instants must be those of all, too.
 
 // isSign reports whether a message without text tells of a token nevertheless: usage has grown in it, or it is one without text behind
-// the first token. Behind the finish reason nothing is. completion is the count of its usage, else Unknown.
-func (d *decoder) isSign(e *event, completion int64) bool {
+// the first token. Behind the finish reason nothing is.
+func (d *decoder) isSign(e *event) bool {
 	if d.finishedAt != Never && e.finish == "" || d.textOnly {
 		return false
 	}
@@ -18,15 +18,26 @@ func (d *decoder) isSign(e *event, completion int64) bool {
 	case e.blank && e.finish == "":
 		counts = 0
 	}
-	if completion > d.told && d.counts >= counts {
+	if e.usage != nil && d.counts >= counts && d.completionOf(e.usage) > d.lastCount() {
 		return true
 	}
 	return e.blank && d.res.Chunks > 0
 }
 
+// lastCount returns the completion tokens of the usage before, 0 where there was none.
+func (d *decoder) lastCount() int64 {
+	switch {
+	case d.api == MessagesAPI:
+		return max(0, d.billed.Completion)
+	case len(d.usage) > 0:
+		return max(0, d.completionOf(d.usage))
+	}
+	return 0
+}
+
 // withoutSign counts a message without text that is no sign of a token, though one may have been made. The first of a stream opens it.
 func (d *decoder) withoutSign(e *event) {
-	if e.blank && e.finish == "" && d.finishedAt == Never {
+	if e.finish == "" && d.finishedAt == Never {
 		if d.opened {
 			d.silent++
 		}

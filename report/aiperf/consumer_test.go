@@ -106,7 +106,7 @@ func TestValidatorVectors(t *testing.T) {
 	}
 	type want struct{ Accepted bool }
 	fixtures.EachCase(t, "export_validator", fixtures.Counts{10, 10, 10}, func(t *testing.T, _ fixtures.Case, in in, want want) {
-		err := inferencex.GateAggregate(rewriteAggregate(t, in.Aggregate), in.Limit)
+		_, err := inferencex.GateAggregate(rewriteAggregate(t, in.Aggregate), in.Limit)
 		require.Equal(t, want.Accepted, err == nil)
 	})
 }

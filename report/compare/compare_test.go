@@ -54,6 +54,33 @@ func TestMethods(t *testing.T) {
 	require.NotNil(t, c.Runs[2].Figures["ttft.p95"].Difference, "the difference is told without one")
 }
 
+// A difference of runs of which one has more trees says over how many it is, in the table, whose lines stay as short as they can, and in the
+// page; the interval that is shown of a judged figure is the one that decides, wider than that of the one figure.
+//
+// Covers R-15.
+func TestDifferenceOfCommonTrees(t *testing.T) {
+	whole, part := newModelled(40), newModelled(30)
+	whole.slower, part.seed = 1.05, 2
+	c := compareDirs(t, part.write(t, "part"), whole.write(t, "whole"))
+	d := c.Runs[1].Figures["ttft.mean"].Difference
+	require.Equal(t, 30, d.Trees)
+	require.InDelta(t, 0.05, float64(d.Ratio), 0.02)
+	require.Regexp(t, `(?m)^ttft.p50 .* [+]\d+\.\d % [*~] over 30 common trees$`, c.tableText(t))
+	require.Zero(t, c.Runs[1].Figures["request_rate"].Difference.Trees, "that of a whole run")
+	require.Less(t, d.Deciding.Low, d.Interval.Low)
+	require.Greater(t, d.Deciding.High, d.Interval.High)
+	require.Equal(t, d.Deciding, d.Shown())
+	require.Equal(t, d.Differs, !d.Deciding.Has(0))
+	other := c.Runs[1].Figures["ttft.p99"].Difference
+	require.Nil(t, other.Deciding, "it decides nothing")
+	require.Equal(t, other.Interval, other.Shown())
+
+	same := newModelled(30)
+	c = compareDirs(t, part.write(t, "part again"), same.write(t, "same"))
+	require.Zero(t, c.Runs[1].Figures["ttft.mean"].Difference.Trees)
+	require.NotContains(t, c.tableText(t), "common")
+}
+
 // A run with a remark is marked.
 //
 // Covers T-202.

@@ -110,6 +110,7 @@ func (p *pair) judge(metric *measure.Metric, to map[string]*Figure) (differ []st
 		f, ok := sampledFigure(metric, k)
 		if y := to[f.String()]; ok && y.Difference != nil && d.Relative.Known() {
 			y.Difference.judge(d, p.Method, f)
+			y.Difference.Trees = p.common
 			if y.Difference.Differs {
 				differ = append(differ, f.String())
 			}
@@ -127,6 +128,7 @@ func (d *Difference) judge(r interval.Difference, method Method, f slo.Figure) {
 	d.Beyond = !d.Interval.Has(0)
 	if d.Judged = isJudged(f); d.Judged {
 		wide := widened(d.Interval, float64(d.Ratio), widening)
+		d.Deciding = &wide
 		d.Differs = d.Beyond && !wide.Has(0) && math.Abs(float64(d.Ratio)) >= leastDifference
 	}
 }
@@ -146,9 +148,10 @@ func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) 
 // pair is a metric of two runs, compared.
 type pair struct {
 	Method
-	trees int
-	why   string // it is not paired, or has no interval
-	list  []interval.Difference
+	trees  int
+	common int    // trees that were paired, where one run has others; else 0
+	why    string // it is not paired, or has no interval
+	list   []interval.Difference
 }
 
 // pairOf compares a metric of two runs: tree by tree where both played the same ones.
@@ -157,9 +160,13 @@ func pairOf(first, other *run, metric string) pair {
 		c, err := interval.Compare(other.samples, first.samples, metric, statistics)
 		switch {
 		case err == nil && c.Paired:
-			return pair{Paired, c.Trees, "", c.Differences}
+			p := pair{Method: Paired, trees: c.Trees, list: c.Differences}
+			if p.trees < max(first.sample(metric).TreeCount(), other.sample(metric).TreeCount()) {
+				p.common = p.trees
+			}
+			return p
 		case err == nil:
-			return pair{Independent, c.Trees, c.Why, c.Differences}
+			return pair{Method: Independent, trees: c.Trees, why: c.Why, list: c.Differences}
 		case !c.Paired:
 			return pair{Method: NoInterval, why: err.Error()}
 		}
@@ -172,5 +179,5 @@ func pairOf(first, other *run, metric string) pair {
 	if err != nil {
 		return pair{Method: NoInterval, why: err.Error()}
 	}
-	return pair{Independent, 0, "they have too few trees in common", list}
+	return pair{Method: Independent, why: "they have too few trees in common", list: list}
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -56,13 +57,35 @@ type Figure struct {
 // Difference is how a figure differs from that of the first run. All but Absolute are parts of the figure of the first run.
 type Difference struct {
 	Absolute measure.Number     `json:"absolute"`
-	Ratio    measure.Number     `json:"ratio"`    // 0.1: 10 % more than the first
-	Interval *interval.Interval `json:"interval"` // of Ratio; nil: there is none
-	Method   Method             `json:"method"`   // how the interval came about
-	Overlap  *bool              `json:"overlap"`  // the intervals of the two values have a number in common; nil: one has none
-	Beyond   bool               `json:"beyond"`   // the interval does not have 0
-	Judged   bool               `json:"judged"`   // the figure decides whether the runs differ
-	Differs  bool               `json:"differs"`  // it does: by leastDifference, and the interval that is widened for the number of such figures does not have 0
+	Ratio    measure.Number     `json:"ratio"`              // 0.1: 10 % more than the first
+	Interval *interval.Interval `json:"interval"`           // of Ratio; nil: there is none
+	Method   Method             `json:"method"`             // how the interval came about
+	Trees    int                `json:"trees,omitempty"`    // common ones, which all but Overlap is over; 0: it is over all of both runs
+	Deciding *interval.Interval `json:"deciding,omitempty"` // of a judged figure: Interval, widened for the number of such figures
+	Overlap  *bool              `json:"overlap"`            // the intervals of the two values have a number in common; nil: one has none
+	Beyond   bool               `json:"beyond"`             // the interval does not have 0
+	Judged   bool               `json:"judged"`             // the figure decides whether the runs differ
+	Differs  bool               `json:"differs"`            // it does: by leastDifference, and Deciding does not have 0
+}
+
+// Shown is the interval that stands beside a difference: the one that decides whether it is marked. nil: there is none.
+func (d *Difference) Shown() *interval.Interval {
+	if d.Deciding != nil {
+		return d.Deciding
+	}
+	return d.Interval
+}
+
+// Change writes the difference as a share, and over which trees it is where these are not all.
+func (d *Difference) Change() string {
+	return FormatChange(float64(d.Ratio)) + d.over()
+}
+
+func (d *Difference) over() string {
+	if d.Trees == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" over %s", measure.Plural(d.Trees, "common tree", "common trees"))
 }
 
 // leastDifference is the part of a figure below which a difference is not named, however narrow its interval: two runs of one

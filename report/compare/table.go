@@ -84,15 +84,29 @@ func (c *Comparison) columnsThatFit(from, columns int) int {
 	if columns == 0 {
 		return len(c.Runs)
 	}
-	return min(len(c.Runs), from+max(1, (columns-nameWidth)/cellWidth))
+	return min(len(c.Runs), from+max(1, (columns-nameWidth)/c.width()))
+}
+
+// width returns the width of a cell: wider where some difference is not over all trees.
+func (c *Comparison) width() int {
+	extra := 0
+	for k := range c.Runs {
+		for _, name := range tableFigures {
+			if d := c.Runs[k].Figures[name].Difference; d != nil {
+				extra = max(extra, len(d.over()))
+			}
+		}
+	}
+	return cellWidth + extra
 }
 
 // table writes the runs from one to another, with the differences to the first of all.
 func (c *Comparison) table(b *strings.Builder, from, to int) {
+	width := c.width()
 	row := func(name string, cell func(r *Run) string) {
 		line := pad(name, nameWidth)
 		for k := from; k < to; k++ {
-			line += pad(cell(&c.Runs[k]), cellWidth)
+			line += pad(cell(&c.Runs[k]), width)
 		}
 		fmt.Fprintln(b, strings.TrimRight(line, " "))
 	}
@@ -122,7 +136,7 @@ func (r *Run) cell(name string) string {
 	x := r.Figures[name]
 	text := measure.FormatFigure(x.Value, figureNamed(name).Unit)
 	if d := x.Difference; d != nil {
-		text += "  " + FormatChange(float64(d.Ratio)) + d.sign()
+		text += "  " + FormatChange(float64(d.Ratio)) + d.sign() + d.over()
 	}
 	return text
 }

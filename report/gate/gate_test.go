@@ -24,22 +24,23 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		text   string
 		value  measure.Number
-		reason string // "": it passes
+		reason string
+		passed bool
 	}{
-		{"ttft.p95<2s", 1.99, ""},
-		{"ttft.p95<2s", 2, "ttft.p95 is 2.00 s"},
-		{"ttft.p95<=2s", 2, ""},
-		{"itl.max<50ms", 0.0515, "itl.max is 51.5 ms"},
-		{"error-rate<1%", 0.012, "error-rate is 1.20 %"},
-		{"error-rate<=0", 0, ""},
-		{"request_rate>3", 2.5, "request_rate is 2.50/s"},
-		{"output_tokens.mean>=100", 99, "output_tokens.mean is 99"},
-		{"goodput>3", measure.Missing, "goodput is not known: the run has no service levels, which --slo gives it"},
-		{"itl.p50<1s", measure.Missing, "itl.p50 is not known of this run"},
+		{"ttft.p95<2s", 1.99, "ttft.p95 is 1.99 s", true},
+		{"ttft.p95<2s", 2, "ttft.p95 is 2.00 s", false},
+		{"ttft.p95<=2s", 2, "ttft.p95 is 2.00 s", true},
+		{"itl.max<50ms", 0.0515, "itl.max is 51.5 ms", false},
+		{"error-rate<1%", 0.012, "error-rate is 1.20 %", false},
+		{"error-rate<=0", 0, "error-rate is 0 %", true},
+		{"request_rate>3", 2.5, "request_rate is 2.50/s", false},
+		{"output_tokens.mean>=100", 99, "output_tokens.mean is 99", false},
+		{"goodput>3", measure.Missing, "goodput is not known: the run has no service levels, which --slo gives it", false},
+		{"itl.p50<1s", measure.Missing, "itl.p50 is not known of this run", false},
 	} {
 		v := parse(t, c.text).Judge(c.value)
 		require.Equal(t, c.reason, v.Reason, c.text)
-		require.Equal(t, c.reason == "", v.Passed, c.text)
+		require.Equal(t, c.passed, v.Passed, c.text)
 		require.Equal(t, c.text, v.String())
 	}
 	old := Verdict{Gate: ErrorRate, Limit: 0.1}
@@ -69,26 +70,32 @@ func TestJudgeAgainst(t *testing.T) {
 		base, value float64
 		interval    *interval.Interval
 		reason      string
+		passed      bool
 	}{
-		{"ttft.p95<+5%", 1, 1.2, between(-0.02, 0.42), ""},
-		{"ttft.p95<+5%", 1, 1.2, between(0.049, 0.42), ""},
-		{"ttft.p95<+5%", 1, 1.2, between(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +5.0 % to +42.0 % (paired, over 43 trees)"},
-		{"ttft.p95<=+5%", 1, 1.2, between(0.05, 0.42), ""},
-		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.04), ""},
-		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.06), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its interval goes from -30.0 % to -6.0 % (paired, over 43 trees)"},
-		{"ttft.p95<+5%", 1, 1.04, nil, ""},
-		{"ttft.p95<+5%", 1, 1.2, nil, "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; no interval: 12 trees: an interval needs 20"},
-		{"error-rate<+5%", 0, 0.1, nil, "error-rate is 10.0 %, without bound from 0 %; no interval: 12 trees: an interval needs 20"},
+		{"ttft.p95<+5%", 1, 1.2, between(-0.02, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from -2.0 % to +42.0 % (paired, over 43 trees)", true},
+		{"ttft.p95<+5%", 1, 1.2, between(0.049, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +4.9 % to +42.0 % (paired, over 43 trees)", true},
+		{"ttft.p95<+5%", 1, 1.2, between(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +5.0 % to +42.0 % (paired, over 43 trees)", false},
+		{"ttft.p95<=+5%", 1, 1.2, between(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +5.0 % to +42.0 % (paired, over 43 trees)", true},
+		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.04), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its interval goes from -30.0 % to -4.0 % (paired, over 43 trees)", true},
+		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.06), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its interval goes from -30.0 % to -6.0 % (paired, over 43 trees)", false},
+		{"ttft.p95<+5%", 1, 1.04, nil, "ttft.p95 is 1.04 s, +4.0 % from 1.00 s; no interval: 12 trees: an interval needs 20", true},
+		{"ttft.p95<+5%", 1, 1.2, nil, "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; no interval: 12 trees: an interval needs 20", false},
+		{"error-rate<+5%", 0, 0.1, nil, "error-rate is 10.0 %, without bound from 0 %; no interval: 12 trees: an interval needs 20", false},
 	} {
 		g := parse(t, c.text)
 		comparison := comparison(g.Figure.String(), c.base, c.value, c.interval, "12 trees: an interval needs 20")
 		v := g.JudgeAgainst(comparison)
 		require.Equal(t, c.reason, v.Reason, c.text)
-		require.Equal(t, c.reason == "", v.Passed, c.text)
+		require.Equal(t, c.passed, v.Passed, c.text)
 		require.EqualValues(t, c.value, *v.Value)
 		require.EqualValues(t, c.base, *v.Base)
 	}
-	g := parse(t, "itl.p95<+5%")
+	g := parse(t, "ttft.p95<+5%")
+	some := comparison("ttft.p95", 1, 1.2, between(-0.02, 0.42), "")
+	some.Runs[1].Figures["ttft.p95"].Difference.Trees = 43
+	require.Equal(t, "ttft.p95 is 1.20 s after 1.00 s, and +20.0 % over 43 common trees; its interval goes from -2.0 % to +42.0 % (paired, over 43 trees)",
+		g.JudgeAgainst(some).Reason)
+	g = parse(t, "itl.p95<+5%")
 	missing := comparison("itl.p95", 1, math.NaN(), nil, "")
 	missing.Runs[1].Figures["itl.p95"].Difference = nil
 	require.Equal(t, "itl.p95 is not known of both runs", g.JudgeAgainst(missing).Reason)

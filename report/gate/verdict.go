@@ -13,7 +13,7 @@ type Verdict struct {
 	Gate   string  `json:"gate"`
 	Limit  float64 `json:"limit"`
 	Passed bool    `json:"passed"`
-	Reason string  `json:"reason,omitempty"` // why it did not pass
+	Reason string  `json:"reason"` // why it passed, or did not
 
 	Value    *measure.Number    `json:"value,omitempty"`    // of the run
 	Base     *measure.Number    `json:"base,omitempty"`     // of the other run
@@ -38,10 +38,9 @@ func (g *Gate) Judge(value measure.Number) Verdict {
 		v.Reason = "goodput is not known: the run has no service levels, which --slo gives it"
 	case value.IsMissing():
 		v.Reason = g.Figure.String() + " is not known of this run"
-	case !g.Sign.Holds(float64(value), g.Limit):
-		v.Reason = fmt.Sprintf("%s is %s", g.Figure, measure.FormatFigure(value, g.Figure.Unit))
 	default:
-		v.Passed = true
+		v.Passed = g.Sign.Holds(float64(value), g.Limit)
+		v.Reason = fmt.Sprintf("%s is %s", g.Figure, measure.FormatFigure(value, g.Figure.Unit))
 	}
 	return v
 }
@@ -64,11 +63,13 @@ func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
 	} else if d.Interval != nil {
 		best = d.Interval.High
 	}
-	if v.Passed = g.Sign.Holds(best, g.Limit); v.Passed {
-		return v
-	}
+	v.Passed = g.Sign.Holds(best, g.Limit)
 	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), compare.FormatChange(float64(d.Ratio)),
 		measure.FormatFigure(base.Value, g.Figure.Unit), how(d, c.Verdicts[0]))
+	if d.Trees > 0 { // the values are of all trees of the runs
+		v.Reason = fmt.Sprintf("%s is %s after %s, and %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit),
+			measure.FormatFigure(base.Value, g.Figure.Unit), d.Change(), how(d, c.Verdicts[0]))
+	}
 	return v
 }
 

@@ -30,7 +30,7 @@ func Read(dir string, limit float64) (*Numbers, error) {
 	if n.Result, err = Aggregate(dir); err != nil {
 		return nil, err
 	}
-	if err := Gate(dir, limit); err != nil {
+	if _, err := Gate(dir, limit); err != nil {
 		n.Gate.Accepted, n.Gate.Reason = false, err.Error()
 	}
 	if n.Sweep, err = Sweep(dir); err != nil {

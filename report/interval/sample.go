@@ -27,6 +27,17 @@ type Sample struct {
 	Trees  []int32 // as long as Values
 }
 
+// TreeCount returns how many trees have a value.
+func (s Sample) TreeCount() int {
+	trees := map[int32]bool{}
+	for k, v := range s.Values {
+		if !math.IsNaN(v) {
+			trees[s.Trees[k]] = true
+		}
+	}
+	return len(trees)
+}
+
 // Interval is where a figure lies with a probability of Level, such as in the resamples but for the lowest and the highest 2.5 %.
 type Interval struct {
 	Low  float64 `json:"low"`

@@ -113,14 +113,14 @@ func (d *Document) differences(b *strings.Builder) {
 			continue
 		}
 		interval, verdict := "", ""
-		if i := f.Difference.Interval; i != nil {
+		if i := f.Difference.Shown(); i != nil {
 			interval = compare.FormatChange(i.Low) + " to " + compare.FormatChange(i.High)
 		}
 		if f.Difference.Differs {
 			verdict = "**differs**"
 		}
 		t.row(name, measure.FormatFigure(base.Figures[name].Value, figure.Unit), measure.FormatFigure(f.Value, figure.Unit),
-			compare.FormatChange(float64(f.Difference.Ratio)), interval, verdict)
+			f.Difference.Change(), interval, verdict)
 	}
 	t.end()
 	d.conclusion(b, d.Against.Verdicts[0])

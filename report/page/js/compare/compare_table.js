@@ -58,7 +58,9 @@ class FigureTable {
     if (difference && isKnown(difference.ratio) && isKnown(cell.value)) {
       const sign = difference.judged ? difference.differs ? " ✱" : " ≈" : "";
       below.push(element("div", { class: difference.differs ? "differs" : "below" }, formatChange(difference.ratio) + sign));
-      if (difference.interval) below.push(element("div", { class: "below", title: `95 % interval of the difference, ${difference.method}` }, `${formatChange(difference.interval.low)} to ${formatChange(difference.interval.high)}`));
+      if (difference.trees) below.push(element("div", { class: "below" }, `over ${formatCount(difference.trees, "common tree")}`));
+      const shown = difference.deciding || difference.interval; // the one that decides the sign
+      if (shown) below.push(element("div", { class: "below", title: `95 % interval of the difference, ${difference.method}${difference.deciding ? ", of all figures that decide together" : ""}` }, `${formatChange(shown.low)} to ${formatChange(shown.high)}`));
     } else if (interval) {
       below.push(element("div", { class: "below", title: "95 % interval" }, `${formatValue(interval.low, unit)} to ${formatValue(interval.high, unit)}`));
     }

@@ -37,8 +37,8 @@ func TestLimitsOfThisMachine(t *testing.T) {
 		client, err := New("http://h", Options{})
 		require.NoError(t, err)
 		client.resolver.lookup = func(context.Context, string, string) (list []netip.Addr, err error) {
-			for range c.errs {
-				list = append(list, netip.IPv4Unspecified())
+			for k := range c.errs {
+				list = append(list, netip.AddrFrom4([4]byte{10, 0, 0, byte(k + 1)}))
 			}
 			return list, nil
 		}

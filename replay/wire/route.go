@@ -36,8 +36,8 @@ func (r *Route) address(known func() []netip.Addr) string {
 	return r.text
 }
 
-// choose chooses an address, if that is not done and there are some. The caller holds the lock. Addresses of the second family are only for when those of the first take no connection:
-// they are often the same machines, or cannot be reached.
+// choose chooses an address, if that is not done and there are some. The caller holds the lock. Addresses of the second family are only
+// for when those of the first take no connection: they are often the same machines, or cannot be reached.
 func (r *Route) choose(addrs []netip.Addr) {
 	if r.addr.IsValid() || len(addrs) == 0 {
 		return

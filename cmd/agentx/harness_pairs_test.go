@@ -29,7 +29,7 @@ var harnessPairs = []harnessPair{
 	{name: "lanes4", traces: publicTraces, flags: "--concurrency 4 --benchmark-duration 25 --warmup-requests-per-lane 2"},
 	{name: "lanes8", traces: publicTraces, flags: "--concurrency 8 --benchmark-duration 19 --warmup-requests-per-lane 3 --trace-idle-gap-cap-seconds 2"},
 	{name: "burst", traces: publicTraces, flags: "--concurrency 6 --benchmark-duration 20 --warmup-requests-per-lane 1 --burst-phase-starts"},
-	{name: "wrap", traces: publicTraces, flags: "--concurrency 20 --benchmark-duration 20 --scenario inferencex-agentx-mvp --streaming --random-seed 42", primers: true, same: true},
+	{name: "wrap", traces: publicTraces, flags: "--concurrency 20 --benchmark-duration 20 --scenario inferencex-agentx-mvp --streaming --no-gpu-telemetry --random-seed 42", primers: true, same: true},
 	{name: "recycle", traces: recycledTraces, flags: "--concurrency 3 --benchmark-duration 20 --warmup-requests-per-lane 1"},
 	{name: "subagents", traces: subagentTraces, same: true,
 		flags: "--concurrency 1 --benchmark-duration 25 --warmup-requests-per-lane 1 --trajectory-start-min-ratio 0 --trajectory-start-max-ratio 0.2"},

@@ -127,7 +127,7 @@ var failures = map[string]struct {
 	"overflow": {http.StatusBadRequest, `{"error":{"message":"This model's maximum context length is 1000 tokens.","type":"BadRequestError"}}`},
 	"words":    {http.StatusBadRequest, `{"error":{"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error"}}`},
 	"status":   {http.StatusInternalServerError, `{"error":{"message":"told to fail","type":"server_error"}}`},
-	"busy":     {http.StatusServiceUnavailable, "busy\n"},
+	"busy":     {http.StatusServiceUnavailable, "busy"},
 }
 
 // answer streams tokens, or fails.

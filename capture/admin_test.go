@@ -54,7 +54,7 @@ func TestAdminAnswersNoForeignPage(t *testing.T) {
 	r.end()
 }
 
-// Beyond this machine the admin listener answers nobody as long as it has no token.
+// The admin listener answers clients on other machines only if it has a token.
 //
 // Covers C-45.
 func TestAdminBeyondThisMachine(t *testing.T) {

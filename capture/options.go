@@ -29,7 +29,7 @@ type Options struct {
 	Linear           bool   // a session has at most one request in flight
 	Detach           bool   // replies are read to their end when their client left
 
-	AdminToken string // that the admin listener wants; beyond this machine it answers nobody without one (internal/guard)
+	AdminToken string // that clients of the admin listener send; without one it answers clients on this machine alone (internal/guard)
 
 	Idle   time.Duration // a session that is idle so long is finished
 	Drain  time.Duration // how long the end of a session waits for its requests

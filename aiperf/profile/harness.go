@@ -146,7 +146,7 @@ func (t *translation) addLocked() {
 	}
 }
 
-// overflowTexts plays with the texts of an overflow that a variable lists, in the place of those of the harness.
+// overflowTexts replaces the texts by which the harness knows an overflow with those that the variable lists.
 func overflowTexts(t *translation, name, value string) {
 	var texts []string
 	if err := json.Unmarshal([]byte(value), &texts); err != nil {

@@ -42,7 +42,7 @@ type captureFlags struct {
 	holes                    string
 	limits                   []string
 	asJSON                   bool
-	drawn                    bool // AdminToken was, so that nobody knows it
+	drawn                    bool // AdminToken was, so the user has not seen it yet
 	options                  capture.Options
 }
 

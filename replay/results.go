@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -193,9 +192,6 @@ func (r *results) warnAtEnd(s *measure.Summary) {
 		if d.Phase == measure.ProfilingPhase {
 			named++
 		}
-	}
-	for _, w := range slices.Concat(s.Client.Remarks, s.Calibration.Warnings()) {
-		r.warn(w)
 	}
 	if more := int(s.DeadlockedTrees) - named; more > 0 {
 		r.warn(fmt.Sprintf("and %d more trees are deadlocked", more))

@@ -133,12 +133,24 @@ func runReplayCommand(cmd *cobra.Command, args []string) error {
 	return hintRoot(ran, err)
 }
 
+// withoutBreak returns what else is to be said of a run that broke, and warns of the break: the tools that these commands imitate end such
+// a run as any other.
+func withoutBreak(cmd *cobra.Command, err error) error {
+	var broken brokenRun
+	if !errors.As(err, &broken) {
+		return err
+	}
+	printError(cmd.ErrOrStderr(), "agentx: warning: "+err.Error())
+	return broken.verdict
+}
+
 // aiperfPasses are reasons for which a result is not valid while AIPerf ends with status 0.
 var aiperfPasses = []string{measure.UnsafeOverride, measure.OverflowRate}
 
 // aiperfStatus gives the error of a replay the exit status of AIPerf, which has no verdicts: a run that only its scenario does
 // not accept is done, which a warning tells; any other failed.
 func aiperfStatus(cmd *cobra.Command, err error) error {
+	err = withoutBreak(cmd, err)
 	var verdict verdictError
 	if !errors.As(err, &verdict) {
 		return err

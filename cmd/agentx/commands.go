@@ -143,7 +143,7 @@ const exitHelp = `
 Exit status:
     0  done
     1  failed: the message says what; nothing is left half-written. Also a replay in which no
-       request completed, or that --max-error-rate ended: its results are written
+       request completed, that broke, or that --max-error-rate ended: its results are written
     2  the command line, the environment or a configuration file is wrong
     3  the command ran to its end and its verdict is no: damage was found, a second build differs,
        a tree of a replay deadlocked, a replay is not valid under its scenario

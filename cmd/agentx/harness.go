@@ -50,6 +50,7 @@ a table of the flags, doc/harness.md says what differs. Exit status:
 // harnessStatus gives an error the exit status of the harness: a run that was interrupted and has results is done, and whatever else is
 // wrong has failed, also an interrupt before there was one.
 func harnessStatus(cmd *cobra.Command, err error) error {
+	err = withoutBreak(cmd, err)
 	var cancelled cancelledRun
 	switch {
 	case err == nil:

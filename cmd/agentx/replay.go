@@ -183,7 +183,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, parts *meetFlags, export *e
 	if s != nil { // there are measurements even after an error
 		err = errors.Join(err, printSummary(cmd, s, asJSON))
 	}
-	return export.afterReplay(cmd, s, judge(cmd.Context(), s, err))
+	return export.afterReplay(cmd, s, judge(cmd, s, err))
 }
 
 // watch makes a run show its progress and what it says. The error is one of the cache.

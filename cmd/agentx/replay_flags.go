@@ -67,6 +67,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	f.concurrency = []int{replay.DefaultConcurrency}
 	f.auto.register(flags)
 	flags.Var(lanes{counts{&f.concurrency}, &f.auto}, "concurrency", "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each; auto or auto:FROM-TO: search for the most that keep every --slo on the run")
+	flags.Bool(allowFailures, false, "a run that broke ends with status 0: over 10 % of its requests failed, a server went away, or none answered in the last minute")
 	flags.BoolVar(&f.stopOnFailure, "stop-on-failure", false, "with several numbers of --concurrency, or --repeat: a run that fails or is not valid ends the list")
 	flags.IntVar(&f.repeat, "repeat", 1, "play the same this many times, with a directory for each, and print the mean of each figure with its interval over the runs")
 	durationVar(flags, &f.duration, "duration", 0, "stop sending after this time; the first bound that is reached ends the run")

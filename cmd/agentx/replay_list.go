@@ -62,7 +62,7 @@ func playList(cmd *cobra.Command, o replay.Options, l replay.List, export *expor
 	}
 	l.End = func(r measure.ListedRun, s *measure.Summary, err error) int {
 		p.close()
-		err = judge(cmd.Context(), s, err)
+		err = judge(cmd, s, err)
 		r.Exit = endListed(cmd.Context(), cmd.ErrOrStderr(), r, export.afterReplay(cmd, s, err))
 		if end != nil {
 			return end(r, s, err)

@@ -1,25 +1,44 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
 
 // judge returns what a run and its error mean for the command.
-func judge(ctx context.Context, s *measure.Summary, err error) error {
+func judge(cmd *cobra.Command, s *measure.Summary, err error) error {
+	allowed, _ := cmd.Flags().GetBool(allowFailures)
 	switch {
 	case err != nil:
 		return hintReplay(err)
-	case ctx.Err() != nil:
-		return cancelledRun{ctx.Err(), s.Completed > 0}
+	case cmd.Context().Err() != nil:
+		return cancelledRun{cmd.Context().Err(), s.Completed > 0}
 	}
-	return judgeRun(s)
+	return judgeRun(s, allowed)
+}
+
+// allowFailures is the flag with which a run that broke is done.
+const allowFailures = "allow-failures"
+
+// brokenRun says how a run broke.
+type brokenRun struct {
+	how     []string
+	verdict error // what else is to be said of it; nil: nothing
+}
+
+func (b brokenRun) Error() string {
+	text := "replay: the run broke: " + strings.Join(b.how, "; ")
+	if b.verdict != nil {
+		text += "; " + b.verdict.Error()
+	}
+	return text + " (--" + allowFailures + " makes that no failure)"
 }
 
 // cancelledRun says that a run was interrupted, and that its results are written.
@@ -44,7 +63,16 @@ func (i invalidRun) Error() string {
 }
 
 // judgeRun returns the error of a run that came to its end: nil, a failure, or a verdict.
-func judgeRun(s *measure.Summary) error {
+func judgeRun(s *measure.Summary, allowed bool) error {
+	err := verdictOf(s)
+	if how := s.RemarksOf(measure.Broken); len(how) > 0 && !allowed && s.Completed > 0 {
+		return failedError{brokenRun{how, err}}
+	}
+	return err
+}
+
+// verdictOf judges a run, whether it broke or not.
+func verdictOf(s *measure.Summary) error {
 	if n := s.Deadlocked(); n > 0 {
 		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", n)}
 	}

@@ -29,6 +29,7 @@ type Aggregate struct {
 	deviations deviationCounts
 	finished   FinishReasons
 	latest     latest
+	ending     Ending
 
 	headline, cooldown observations
 
@@ -85,6 +86,7 @@ func (a *Aggregate) count(r *Record) {
 	}
 	a.buckets[r.Bucket]++
 	a.latest.add(r, a.rules)
+	a.ending.Add(r)
 	a.bytesSent += r.BytesSent
 	a.bytesReceived += r.BytesReceived
 	if r.Resent {
@@ -115,7 +117,6 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
 	}
-	s.Remarks = s.remarks()
 	s.Addresses, s.Connection = a.addresses.list(), a.headline.exchange.summary()
 	s.Client = newClient(&a.headline.times, s.Errors[wire.Internal], a.bytesSent, a.bytesReceived, info.Facts)
 	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
@@ -132,6 +133,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		s.Valid, s.Reasons = judge(&info, s.OverflowRate, s.Coverage)
 		s.Warmup = a.warmup.summary(f.Warmup)
 	}
+	s.AddRemarks(&a.ending, &info)
 	return s
 }
 

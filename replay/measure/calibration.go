@@ -50,17 +50,6 @@ func (c *Calibration) compare(s *Summary) *CalibrationCompared {
 	return d
 }
 
-// Warnings say, one line each, which figures of the headline are the client's.
-func (c *CalibrationCompared) Warnings() (list []string) {
-	if c == nil {
-		return nil
-	}
-	for _, near := range c.Near {
-		list = append(list, "the client is part of what was measured: "+near)
-	}
-	return list
-}
-
 // row writes what the machine reached alone.
 func (c *CalibrationCompared) row(b *strings.Builder) {
 	switch {
@@ -71,9 +60,6 @@ func (c *CalibrationCompared) row(b *strings.Builder) {
 		return
 	}
 	row(b, "calibration", "this machine alone: %s requests/s, %s sent per second, ttft p50 %s", quantity(c.RequestRate), size(c.SendRate), seconds(c.TTFT.P50))
-	for _, near := range c.Near {
-		row(b, "", "  %s", near)
-	}
 }
 
 // size formats bytes that may be missing.

@@ -18,8 +18,7 @@ type Client struct {
 	Bound         bool     `json:"bound"`    // the client, or a limit set on it, was a bottleneck
 	BoundBy       []string `json:"bound_by"` // by what, in words; nil: it is not bound
 
-	Standstills *Standstills `json:"standstills"`       // nil: there were none, or they are not known
-	Remarks     []string     `json:"remarks,omitempty"` // what is said of the client even if it is not bound; nil: nothing
+	Standstills *Standstills `json:"standstills"` // nil: there were none, or they are not known
 }
 
 // newClient returns what is known of the client of a run, by the times of its requests and by how many failed with the category
@@ -34,7 +33,7 @@ func newClient(times *clientTimes, internal int, sent, received int64, facts *Fa
 		if facts.Cores > 0 {
 			c.Cores = Number(facts.Cores)
 		}
-		c.Standstills, c.Remarks = facts.Standstills.summary(), facts.Standstills.remarks()
+		c.Standstills = facts.Standstills.summary()
 		standstills, limited = facts.Standstills, facts.PrefillLimit > 0
 	}
 	if internal > 0 {
@@ -53,22 +52,13 @@ func newClient(times *clientTimes, internal int, sent, received int64, facts *Fa
 // busyShare is the part of its cores from which on the CPU is named as what bound a client.
 const busyShare = 0.8
 
-// client writes what the client used, and what bound it.
+// client writes what the client used.
 func (s *Summary) client(b *strings.Builder) {
 	cores := ""
 	if !s.Client.CPUShare.IsMissing() && !s.Client.Cores.IsMissing() {
 		cores = fmt.Sprintf(" (%.2f of %.0f cores)", s.Client.CPUShare, s.Client.Cores)
 	}
 	row(b, "client", "%s of CPU%s, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), cores, size(s.Client.PeakRSS), bytefmt.Format(s.Client.BytesSent), bytefmt.Format(s.Client.BytesReceived))
-	if s.Client.Bound {
-		row(b, "", "the client, or a limit set on it, was a bottleneck: part of these numbers is its own")
-		for _, reason := range s.Client.BoundBy {
-			row(b, "", "  %s", reason)
-		}
-	}
-	for _, remark := range s.Client.Remarks {
-		row(b, "", "%s", remark)
-	}
 	s.Connection.row(b)
 	s.Calibration.row(b)
 }

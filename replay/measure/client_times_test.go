@@ -82,7 +82,6 @@ func TestClientStandsStill(t *testing.T) {
 		"ttft: its p95 would be 451 ms, not 551 ms, without what the client cost: standstills of this process 100 ms",
 		"itl: its p95 would be 110 ms, not 89.8 ms, without what the client cost: standstills of this process 20.0 ms",
 	}, c.BoundBy)
-	require.Nil(t, c.Remarks)
 	require.Equal(t, &Standstills{N: 100, Seconds: c.Standstills.Seconds, Longest: Standstill{At: 0.45, Seconds: 0.1, InFlight: 1}}, c.Standstills)
 	require.Equal(t, []string{
 		"itl: its p95 would be 100 ms, not 120 ms, without what the client cost: standstills of this process 20.0 ms",
@@ -100,7 +99,18 @@ func TestLongStandstill(t *testing.T) {
 		r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = 5.201, 5.202, 0, 0
 	}
 	c := judged(4, s, late)
-	require.Equal(t, []string{"this client stood still for 2.00 s, 3.20 s after the start of the phase, with 4 requests in flight: what arrived then has later instants than it should"}, c.Remarks)
+	said := func(c Client) []string {
+		var list []string
+		summary := Summary{Client: c}
+		summary.AddRemarks(new(Ending), nil)
+		for _, r := range summary.Remarks {
+			if r.Kind == "standstill" {
+				list = append(list, r.Text)
+			}
+		}
+		return list
+	}
+	require.Equal(t, []string{"standstill: a client stood still for 2.00 s, 3.20 s after the start of the phase, with 4 requests in flight: what arrived then has later instants than it should"}, said(c))
 	require.True(t, c.Bound)
 	require.Equal(t, []string{
 		"ttft: its p95 would be 201 ms, not 2.20 s, without what the client cost: standstills of this process 2.00 s",
@@ -108,9 +118,9 @@ func TestLongStandstill(t *testing.T) {
 	}, c.BoundBy)
 	c = judged(200, s, nil) // one request of many
 	require.False(t, c.Bound)
-	require.Len(t, c.Remarks, 1)
+	require.Len(t, said(c), 1)
 	s.List[0].Seconds, s.Longest.Seconds = 1, 1
-	require.Nil(t, judged(4, s, late).Remarks)
+	require.Nil(t, said(judged(4, s, late)))
 }
 
 // Of many standstills the longest are kept, in their order.

@@ -49,7 +49,7 @@ func TestCalibrationCompared(t *testing.T) {
 		a := NewAggregate(Rules{})
 		a.Add(good(0, 0, 0, 0.5, 2, 5)) // one request in two seconds
 		s := a.Summary(RunInfo{Calibration: &Calibration{RequestRate: rate, TTFT: Quantiles{ttft, ttft}}})
-		require.Equal(t, s.Calibration.Near == nil, s.Calibration.Warnings() == nil)
+		require.Equal(t, s.Calibration.Near, detailOf(&s, "calibration"))
 		return s.Calibration.Near
 	}
 	require.Nil(t, calibrated(1, 0.25))
@@ -59,5 +59,5 @@ func TestCalibrationCompared(t *testing.T) {
 	require.Nil(t, calibrated(Missing, Missing))
 	s := NewAggregate(Rules{}).Summary(RunInfo{})
 	require.Nil(t, s.Calibration)
-	require.Nil(t, s.Calibration.Warnings())
+	require.Nil(t, detailOf(&s, "calibration"))
 }

@@ -34,9 +34,9 @@ func (f FinishReasons) add(reason string) {
 // allFiltered reports whether every answer has been ended by a filter.
 func (f FinishReasons) allFiltered() bool { return len(f) == 1 && f[contentFilter] > 0 }
 
-// row writes the counts, the commonest first, where there are several, or a filter has ended all.
+// row writes the counts, the commonest first, where there are several.
 func (f FinishReasons) row(b *strings.Builder) {
-	if len(f) <= 1 && !f.allFiltered() {
+	if len(f) <= 1 {
 		return
 	}
 	reasons := slices.SortedFunc(maps.Keys(f), func(x, y string) int { return cmp.Or(f[y]-f[x], strings.Compare(x, y)) })
@@ -44,7 +44,4 @@ func (f FinishReasons) row(b *strings.Builder) {
 		reasons[k] = fmt.Sprintf("%d %s", f[reason], reason)
 	}
 	row(b, "finished", "%s", strings.Join(reasons, ", "))
-	if f.allFiltered() {
-		row(b, "", "a content filter of the server ended every answer: the numbers are those of what it let through")
-	}
 }

@@ -30,7 +30,7 @@ func TestFinishReasons(t *testing.T) {
 	require.NotContains(t, table(), "finished ")
 	add("content_filter", false)
 	add("abort", true)
-	require.Contains(t, table(), "finished    1 content_filter\n            a content filter of the server ended every answer")
+	require.Contains(t, table(), "content_filter: a content filter of the server ended every answer")
 	add("stop", false)
 	add("stop", false)
 	add("", false)
@@ -56,6 +56,6 @@ func TestInsecureIsSaid(t *testing.T) {
 		s := NewAggregate(Rules{}).Summary(RunInfo{Run: Run{Options: []Option{{Name: "Insecure", Value: []byte(value)}}}})
 		var b strings.Builder
 		require.NoError(t, s.WriteTable(&b, 0))
-		require.Equal(t, said, strings.Contains(b.String(), "insecure    the certificates of the servers were not looked at"), value)
+		require.Equal(t, said, strings.Contains(b.String(), "insecure: the certificates of the servers were not looked at"), value)
 	}
 }

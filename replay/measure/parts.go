@@ -25,20 +25,20 @@ type Clocks struct {
 
 // PartReport is what became of one part.
 type PartReport struct {
-	Number      int       `json:"part"`
-	Host        string    `json:"host"`               // name of its machine; "": not known
-	LeftOut     string    `json:"left_out,omitempty"` // why no figure is over it; "": they are
-	Lost        string    `json:"lost,omitempty"`     // why it has not come to its end; "": it has
-	Requests    int       `json:"requests"`           // sent in the profiling phase
-	Completed   int       `json:"completed"`
-	Failed      int       `json:"failed"` // neither cancelled nor over the context
-	TTFT        Quantiles `json:"ttft"`   // of the headline
-	Lateness    Quantiles `json:"lateness"`
-	Bound       bool      `json:"bound"`             // its client delayed its requests
-	BoundBy     []string  `json:"bound_by"`          // by what; nil: it is not bound
-	Remarks     []string  `json:"remarks,omitempty"` // as those of Client
-	Offset      Number    `json:"offset"`            // seconds: of part 0's clock to its own when profiling began; Missing: not known
-	Uncertainty Number    `json:"uncertainty"`       // seconds: of an instant of its records; Missing: not known
+	Number      int          `json:"part"`
+	Host        string       `json:"host"`               // name of its machine; "": not known
+	LeftOut     string       `json:"left_out,omitempty"` // why no figure is over it; "": they are
+	Lost        string       `json:"lost,omitempty"`     // why it has not come to its end; "": it has
+	Requests    int          `json:"requests"`           // sent in the profiling phase
+	Completed   int          `json:"completed"`
+	Failed      int          `json:"failed"` // neither cancelled nor over the context
+	TTFT        Quantiles    `json:"ttft"`   // of the headline
+	Lateness    Quantiles    `json:"lateness"`
+	Bound       bool         `json:"bound"`                 // its client delayed its requests
+	BoundBy     []string     `json:"bound_by"`              // by what; nil: it is not bound
+	Standstills *Standstills `json:"standstills,omitempty"` // of its client; nil: none
+	Offset      Number       `json:"offset"`                // seconds: of part 0's clock to its own when profiling began; Missing: not known
+	Uncertainty Number       `json:"uncertainty"`           // seconds: of an instant of its records; Missing: not known
 }
 
 // PartCounter collects what a PartReport says from the records of one part. It keeps ten numbers of a request of the headline.
@@ -82,7 +82,7 @@ func (c *PartCounter) Report(facts *Facts) PartReport {
 	lateness, ttft := NewStat(c.lateness), NewStat(c.ttft)
 	client := newClient(&c.times, c.internal, 0, 0, facts)
 	r.TTFT, r.Lateness = Quantiles{ttft.P50, ttft.P99}, Quantiles{lateness.P50, lateness.P99}
-	r.Bound, r.BoundBy, r.Remarks, r.Offset, r.Uncertainty = client.Bound, client.BoundBy, client.Remarks, Missing, Missing
+	r.Bound, r.BoundBy, r.Standstills, r.Offset, r.Uncertainty = client.Bound, client.BoundBy, client.Standstills, Missing, Missing
 	return r
 }
 
@@ -154,22 +154,20 @@ func (p *Parts) row(b *strings.Builder) {
 	}
 }
 
-// bind makes a client bound if that of a part is.
+// bind makes a client bound if that of a part is, and adds up the standstills of the parts.
 func (c *Client) bind(p *Parts) {
 	if p == nil {
 		return
 	}
-	var by, remarks []string
+	var by []string
 	for _, r := range p.List {
-		for _, remark := range r.Remarks {
-			remarks = append(remarks, fmt.Sprintf("part %d (%s): %s", r.Number, r.Host, remark))
-		}
+		c.Standstills = c.Standstills.with(r.Standstills)
 		if r.Bound {
 			c.Bound = true
 			by = append(by, fmt.Sprintf("part %d (%s): %s", r.Number, r.Host, strings.Join(r.BoundBy, "; ")))
 		}
 	}
-	c.BoundBy, c.Remarks = append(c.BoundBy, FirstOfParts(by)...), append(c.Remarks, FirstOfParts(remarks)...)
+	c.BoundBy = append(c.BoundBy, FirstOfParts(by)...)
 }
 
 // withFigures returns the parts with what the clocks mean for the figures of a summary that cross them: instants of two clocks

@@ -2,14 +2,241 @@ package measure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Remark says what a reader of some metrics must know, because the answers of a run do not show them as they were.
+// Remark says what a reader of a run must know beside its figures. The console, pages, markdown and comparisons show the same list.
 type Remark struct {
-	Kind    string   `json:"kind"`    // of Summary.Deviations
-	Metrics []string `json:"metrics"` // short names, as in MetricList
-	Text    string   `json:"text"`
+	Kind    string   `json:"kind"`
+	Level   Level    `json:"level"`
+	Metrics []string `json:"metrics"` // short names, as in MetricList, of those that are not what they seem; empty: of no one in particular
+	Text    string   `json:"text"`    // begins with the kind
+	Detail  []string `json:"detail,omitempty"`
+}
+
+// Level is how grave a remark is.
+type Level string
+
+const (
+	Broken  Level = "broken"  // the run broke: agentx replay ends with status 1
+	Warning Level = "warning" // figures are not what they seem: comparisons mark the run
+	Note    Level = "note"    // part of what the figures are of
+)
+
+// Bounds above or below which a remark is made.
+const (
+	brokenRate  = 0.1  // share of requests that failed
+	errorRate   = 0.01 // share of requests that failed
+	silentEnd   = 60.0 // seconds at the end of a phase
+	remarkShare = 0.1  // share of answers that deviate
+	shortTrees  = 3    // median trees that a run is long
+	busyLanes   = 0.8  // share of the lanes that play a tree
+	tokenRatio  = 0.05 // by which tokens differ from those recorded or asked for
+	reuseLoss   = 0.1  // by which the reuse of prefixes is below the recorded
+)
+
+// evidence is what remarks follow from.
+type evidence struct {
+	*Summary
+	ending *Ending
+	info   *RunInfo // nil: not known, as of a run that goes on
+}
+
+// remarkRules are the kinds of remarks in the order in which they are shown, all that broke a run first (doc/spec/results.md 3.11). Of
+// returns the text and its details; "": there is no such remark.
+var remarkRules = []struct {
+	kind  string
+	level Level
+	of    func(e *evidence) (text string, detail []string)
+}{
+	{"failed", Broken, func(e *evidence) (string, []string) { return e.failed(brokenRate, 1) }},
+	{"gone", Broken, (*evidence).gone},
+	{"silent_end", Broken, (*evidence).silentEnd},
+	{"killed", Warning, (*evidence).killed},
+	{"interrupted", Warning, (*evidence).interrupted},
+	{"invalid", Warning, (*evidence).invalid},
+	{"deadlocked", Warning, (*evidence).deadlocked},
+	{"partial", Warning, (*evidence).partial},
+	{"empty", Warning, (*evidence).empty},
+	{"errors", Warning, func(e *evidence) (string, []string) { return e.failed(errorRate, brokenRate) }},
+	{"overflow", Warning, (*evidence).overflow},
+	{"short", Warning, (*evidence).short},
+	{"client_bound", Warning, (*evidence).clientBound},
+	{"standstill", Warning, (*evidence).standstill},
+	{"silent_tokens", Warning, distorts("silent_tokens")},
+	{"buffered", Warning, distorts("buffered")},
+	{"content_filter", Warning, (*evidence).filtered},
+	{"calibration", Note, (*evidence).calibration},
+	{"lanes", Note, (*evidence).idleLanes},
+	{"prompts", Note, (*evidence).prompts},
+	{"output", Note, (*evidence).output},
+	{"reuse", Note, (*evidence).reuse},
+	{"few", Note, (*evidence).few},
+	{"insecure", Note, (*evidence).insecure},
+}
+
+// AddRemarks sets the remarks of a summary that has all else. A run that goes on has no info yet.
+func (s *Summary) AddRemarks(ending *Ending, info *RunInfo) {
+	s.Remarks = []Remark{}
+	for _, rule := range remarkRules {
+		text, detail := rule.of(&evidence{s, ending, info})
+		if text == "" {
+			continue
+		}
+		metrics := distortions[rule.kind].metrics
+		s.Remarks = append(s.Remarks, Remark{rule.kind, rule.level, append([]string{}, metrics...), rule.kind + ": " + text, detail})
+	}
+}
+
+// RemarksOf returns the texts of the remarks of some levels.
+func (s *Summary) RemarksOf(levels ...Level) (list []string) {
+	for _, r := range s.Remarks {
+		if slices.Contains(levels, r.Level) {
+			list = append(list, strings.Join(slices.Concat([]string{r.Text}, r.Detail), "; "))
+		}
+	}
+	return list
+}
+
+// remarkRows writes the remarks; the verdict has a row of its own.
+func (s *Summary) remarkRows(b *strings.Builder) {
+	label := "remarks"
+	for _, r := range s.Remarks {
+		if r.Kind == "invalid" {
+			continue
+		}
+		row(b, label, "%s", r.Text)
+		for _, detail := range r.Detail {
+			row(b, "", "  %s", detail)
+		}
+		label = ""
+	}
+}
+
+func (e *evidence) failed(above, upTo Number) (string, []string) {
+	if !(e.ErrorRate > above && e.ErrorRate <= upTo) {
+		return "", nil
+	}
+	var each []string
+	for _, c := range errorCounts(e.Errors).commonestFirst() {
+		each = append(each, fmt.Sprintf("%d %s", e.Errors[c], c))
+	}
+	of := ""
+	if len(each) > 0 {
+		of = ": " + strings.Join(each, ", ")
+	}
+	return fmt.Sprintf("%s of the requests failed%s", percent(e.ErrorRate), of), nil
+}
+
+func (e *evidence) gone() (string, []string) {
+	gone := e.ending.gone()
+	if len(gone) == 0 {
+		return "", nil
+	}
+	var detail []string
+	for _, at := range gone {
+		name := e.Run.URL
+		if at.url < len(e.Run.URLs) {
+			name = e.Run.URLs[at.url]
+		}
+		if at.address != "" {
+			name += " at " + at.address
+		}
+		heard := e.ending.servers[at]
+		detail = append(detail, fmt.Sprintf("%s: its last byte came %s after the start of the phase, its last request failed at %s; %s of it failed without an answer",
+			name, duration(heard.receive), duration(heard.failures[goneFailures-1]), Plural(heard.failed, "request", "requests")))
+	}
+	return fmt.Sprintf("%s stopped answering before the end of the run", Plural(len(gone), "server", "servers")), detail
+}
+
+func (e *evidence) silentEnd() (string, []string) {
+	if e.info == nil || e.info.Facts == nil {
+		return "", nil
+	}
+	end := e.info.Facts.PhaseDuration
+	if d := e.info.Facts.Deadline; d > 0 {
+		end = d
+	}
+	silence := e.ending.silence(end)
+	if !(silence >= silentEnd) {
+		return "", nil
+	}
+	return fmt.Sprintf("no byte came from any server in the last %s of the phase, while requests waited; before, there were answers", duration(silence)), nil
+}
+
+func (e *evidence) killed() (string, []string) {
+	if e.info == nil || e.info.Facts != nil {
+		return "", nil
+	}
+	return "the run did not come to its end, or has not yet: its records are those that it had written", nil
+}
+
+func (e *evidence) interrupted() (string, []string) {
+	if e.info == nil || e.info.Facts == nil || !e.info.Facts.Cancelled {
+		return "", nil
+	}
+	return fmt.Sprintf("the run was stopped before its bound, %s after the start of the phase", duration(e.info.Facts.PhaseDuration)), nil
+}
+
+func (e *evidence) invalid() (string, []string) {
+	if e.Valid == nil || *e.Valid {
+		return "", nil
+	}
+	return strings.Join(e.Reasons, ", "), nil
+}
+
+func (e *evidence) deadlocked() (string, []string) {
+	n := e.Deadlocked()
+	if n == 0 {
+		return "", nil
+	}
+	return Plural(n, "tree", "trees") + " could not be played to the end", nil
+}
+
+func (e *evidence) partial() (string, []string) {
+	if e.Parts.Whole() {
+		return "", nil
+	}
+	return strings.Join(FirstOfParts(e.Parts.Problems()), "; "), nil
+}
+
+func (e *evidence) empty() (string, []string) {
+	if e.Measured > 0 {
+		return "", nil
+	}
+	return "no request of the headline ended well", nil
+}
+
+func (e *evidence) overflow() (string, []string) {
+	if !(e.OverflowRate > MaxOverflowRate) {
+		return "", nil
+	}
+	return fmt.Sprintf("%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", percent(e.OverflowRate), e.Buckets.ContextOverflow), nil
+}
+
+func (e *evidence) short() (string, []string) {
+	length, tree := Number(e.ending.all.last-e.ending.all.first), e.ending.medianTree()
+	if tree.IsMissing() || !(length < shortTrees*tree) {
+		return "", nil
+	}
+	return fmt.Sprintf("%s, less than three times its median tree (%s)", seconds(length), seconds(tree)), nil
+}
+
+func (e *evidence) clientBound() (string, []string) {
+	if !e.Client.Bound {
+		return "", nil
+	}
+	return "the client, or a limit set on it, was a bottleneck: part of these numbers is its own", e.Client.BoundBy
+}
+
+func (e *evidence) standstill() (string, []string) {
+	s := e.Client.Standstills
+	if !s.long() {
+		return "", nil
+	}
+	return fmt.Sprintf("a client stood still for %s, %s after the start of the phase, with %s in flight: what arrived then has later instants than it should",
+		seconds(Number(s.Longest.Seconds)), seconds(Number(s.Longest.At)), Plural(s.Longest.InFlight, "request", "requests")), nil
 }
 
 // distortions are the kinds of deviation that distort metrics.
@@ -23,27 +250,81 @@ var distortions = map[string]struct {
 	"buffered":      {[]string{"ttft", "itl"}, "tell when a buffer was emptied", func(r *Record) int { return r.Burst }, "messages at once"},
 }
 
-// remarkShare is the share of answers above which a deviation is a remark on the metrics that it distorts.
-const remarkShare = 0.1
-
-// remarks returns the remarks on a run by its deviations. It is never nil.
-func (s *Summary) remarks() []Remark {
-	list := []Remark{}
-	for _, d := range deviations {
-		n, x := s.Deviations[d.kind], distortions[d.kind]
-		if len(x.metrics) > 0 && float64(n.Requests) > remarkShare*float64(s.Completed) {
-			list = append(list, Remark{d.kind, x.metrics, fmt.Sprintf("%s: %s %s, for %d of %d answers, typically %.0f %s",
-				d.kind, strings.Join(x.metrics, " and "), x.what, n.Requests, s.Completed, float64(n.Typical), x.unit)})
+// distorts returns the rule of a kind of deviation that distorts metrics.
+func distorts(kind string) func(e *evidence) (string, []string) {
+	return func(e *evidence) (string, []string) {
+		n, x := e.Deviations[kind], distortions[kind]
+		if !(float64(n.Requests) > remarkShare*float64(e.Completed)) {
+			return "", nil
 		}
+		return fmt.Sprintf("%s %s, for %d of %d answers, typically %.0f %s", strings.Join(x.metrics, " and "), x.what, n.Requests, e.Completed, float64(n.Typical), x.unit), nil
 	}
-	return list
 }
 
-// remarkRows writes the remarks below the metrics.
-func (s *Summary) remarkRows(b *strings.Builder) {
-	label := "remarks"
-	for _, r := range s.Remarks {
-		row(b, label, "%s", r.Text)
-		label = ""
+func (e *evidence) filtered() (string, []string) {
+	if !e.FinishReasons.allFiltered() {
+		return "", nil
 	}
+	return "a content filter of the server ended every answer: the numbers are those of what it let through", nil
+}
+
+func (e *evidence) calibration() (string, []string) {
+	if e.Calibration == nil || e.Calibration.Near == nil {
+		return "", nil
+	}
+	return "the client is part of what was measured", e.Calibration.Near
+}
+
+func (e *evidence) idleLanes() (string, []string) {
+	asked, playing := e.Lanes.N, e.Fidelity.Lanes.Playing
+	switch {
+	case e.Arrivals != nil: // they are the most trees at a time
+	case asked > e.Lanes.Started && e.Requests > 0:
+		return fmt.Sprintf("%d of %d sent nothing", asked-e.Lanes.Started, asked), nil
+	case asked > 0 && playing < busyLanes*Number(asked):
+		return fmt.Sprintf("%.1f of %d played a tree on average, up to the last request: the load was lower than asked for", playing, asked), nil
+	}
+	return "", nil
+}
+
+func (e *evidence) prompts() (string, []string) {
+	r := e.Fidelity.PromptTokens.Ratio
+	if e.info == nil || !(r < 1-tokenRatio || r > 1+tokenRatio) {
+		return "", nil
+	}
+	return fmt.Sprintf("the server counted %s of the recorded tokens", percent(r)), nil
+}
+
+func (e *evidence) output() (string, []string) {
+	r := e.Fidelity.OutputTokens.Ratio
+	if e.info == nil || !(r < 1-tokenRatio || r > 1+tokenRatio) {
+		return "", nil
+	}
+	return fmt.Sprintf("the server gave %s of the tokens that were asked for", percent(r)), nil
+}
+
+func (e *evidence) reuse() (string, []string) {
+	r := e.Fidelity.PrefixReuse
+	if e.info == nil || !(r.Sent < r.Recorded-reuseLoss) {
+		return "", nil
+	}
+	return fmt.Sprintf("%s of what was sent repeats an earlier prompt, %s of the recorded blocks: a prefix cache finds less than in the recording", percent(r.Sent), percent(r.Recorded)), nil
+}
+
+func (e *evidence) few() (string, []string) {
+	switch n := e.Measured; {
+	case n == 0 || n >= 100:
+		return "", nil
+	case n < 20:
+		return fmt.Sprintf("%s: p95 and p99 are those of single ones", Plural(n, "request", "requests")), nil
+	default:
+		return fmt.Sprintf("%s: p99 is that of a single one", Plural(n, "request", "requests")), nil
+	}
+}
+
+func (e *evidence) insecure() (string, []string) {
+	if !e.Run.isTrue("Insecure") {
+		return "", nil
+	}
+	return "the certificates of the servers were not looked at: anybody may have answered", nil
 }

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -62,18 +61,20 @@ func (s *Standstills) summary() *Standstills {
 	return &Standstills{N: s.N, Seconds: s.Seconds, Longest: s.Longest}
 }
 
+// with returns the standstills of two clients together, without lists; nil if there are none.
+func (s *Standstills) with(o *Standstills) *Standstills {
+	if s == nil || o == nil {
+		return cmp.Or(s.summary(), o.summary())
+	}
+	all := Standstills{N: s.N + o.N, Seconds: s.Seconds + o.Seconds, Longest: s.Longest}
+	if o.Longest.Seconds > s.Longest.Seconds {
+		all.Longest = o.Longest
+	}
+	return &all
+}
+
 // long reports whether the longest one is always said.
 func (s *Standstills) long() bool { return s != nil && s.Longest.Seconds > longStandstill }
-
-// remarks says the longest standstill, if it is a long one.
-func (s *Standstills) remarks() []string {
-	if !s.long() {
-		return nil
-	}
-	l := s.Longest
-	return []string{fmt.Sprintf("this client stood still for %s, %s after the start of the phase, with %s in flight: what arrived then has later instants than it should",
-		seconds(Number(l.Seconds)), seconds(Number(l.At)), Plural(l.InFlight, "request", "requests"))}
-}
 
 // afterStandstill is how long a client that goes on may take to note what has arrived meanwhile, in seconds.
 const afterStandstill = 0.005

@@ -281,7 +281,7 @@ func TestTable(t *testing.T) {
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
-	s := a.Summary(RunInfo{
+	info := RunInfo{
 		Run:   Run{Preset: "aiperf-0.13", Switches: map[string]json.RawMessage{"TreeIdleCap": json.RawMessage("300"), "SpawnOffset": json.RawMessage(`"recorded"`)}, Scenario: &Scenario{Name: "inferencex-agentx-mvp", Overridden: []string{"duration 60s: want 900s or more"}}},
 		Lanes: 72, Out: "runs/c0072",
 		Calibration: &Calibration{RequestRate: 12, SendRate: 3 << 20, TTFT: Quantiles{P50: 0.0012, P99: 0.003}},
@@ -289,8 +289,10 @@ func TestTable(t *testing.T) {
 			Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Cancelled: true, PhaseDuration: 103, Cores: 2,
 			Load: &Load{Seconds: 100, Playing: 63.9, InFlight: 19.6, Requests: 19.9, MaxRequests: 41}, Prompts: &Prompts{Tokens: 1000, Reused: 417},
 		},
-	})
+	}
+	s := a.Summary(info)
 	s.Client.Bound, s.Client.BoundBy, s.Lateness.P99 = true, []string{"PrefillLimit: requests waited for a slot"}, 0.0988
+	s.AddRemarks(&a.ending, &info)
 	var b strings.Builder
 	require.NoError(t, s.WriteTable(&b, 0))
 	golden(t, "testdata/table.txt", b.String())

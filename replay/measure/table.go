@@ -21,10 +21,10 @@ func (s Summary) WriteTable(w io.Writer, columns int) error {
 		s.counts(&b)
 		s.throughput(&b)
 		s.latencies(&b, columns)
-		s.remarkRows(&b)
 		s.Until.row(&b)
 		s.client(&b)
 		s.fidelity(&b)
+		s.remarkRows(&b)
 	}
 	s.settings(&b)
 	s.verdict(&b)
@@ -229,9 +229,6 @@ func (s *Summary) settings(b *strings.Builder) {
 		}
 		row(b, "preset", "%s", text)
 	}
-	if s.Run.isTrue("Insecure") {
-		row(b, "insecure", "the certificates of the servers were not looked at: anybody may have answered")
-	}
 	if sc := s.Run.Scenario; sc != nil {
 		text := sc.Name
 		if n := len(sc.Overridden); n > 0 {
@@ -253,11 +250,8 @@ func (s *Scenario) pinned() string {
 // defaultPreset is the preset that a table does not name.
 const defaultPreset = "default"
 
-// verdict writes deadlocks, whether the run is valid, and where the results are.
+// verdict writes whether the run is valid, and where the results are.
 func (s *Summary) verdict(b *strings.Builder) {
-	if n := s.Deadlocked(); n > 0 {
-		row(b, "deadlocked", "%s", Plural(n, "tree", "trees"))
-	}
 	switch {
 	case s.Valid != nil && *s.Valid:
 		row(b, "valid", "yes%s", s.Run.Scenario.pinned())

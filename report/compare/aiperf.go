@@ -83,7 +83,9 @@ func (r *run) readRows(path string) error {
 		if row.Error != nil {
 			s = failed
 		}
-		r.requests.addTimes(tree, s, start, first, max(start, at(m.RequestEnd)))
+		end := max(start, at(m.RequestEnd))
+		r.requests.addTimes(tree, s, start, first, end)
+		r.ending.Add(&measure.Record{Tree: int(tree), Sent: start, End: end})
 		for _, metric := range eachRequest {
 			of, known := aiperfMetrics[metric.Name]
 			v, ok := values[of.tag]
@@ -106,6 +108,7 @@ func (r *run) summarize(d *aiperf.Directory) {
 	for _, m := range eachRequest {
 		*m.Stat(&s.Metrics) = measure.NewStat(r.requests.sample(m.Name).Values)
 	}
+	defer s.AddRemarks(&r.ending, nil)
 	a := d.Aggregate
 	if a == nil {
 		return

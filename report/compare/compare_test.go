@@ -148,12 +148,12 @@ func TestMarks(t *testing.T) {
 	c := compareDirs(t, good.write(t, "good"), short.write(t, "short"), failing.write(t, "failing"), killed.write(t, "killed"))
 	require.Empty(t, c.Runs[0].Marks)
 	require.Regexp(t, `^short: .* less than three times its median tree`, c.Runs[1].Marks[0])
-	require.Equal(t, []string{"errors: 1.17 % of the requests failed"}, c.Runs[2].Marks)
-	require.Equal(t, []string{"cut short: it did not come to its end"}, c.Runs[3].Marks)
+	require.Equal(t, []string{"errors: 1.17 % of the requests failed: 6 http_5xx"}, c.Runs[2].Marks)
+	require.Equal(t, []string{"killed: the run did not come to its end, or has not yet: its records are those that it had written"}, c.Runs[3].Marks)
 	for k, p := range c.Frontier.Points {
 		require.Equal(t, k > 0, p.Hollow)
 	}
-	require.Contains(t, c.tableText(t), "  failing: errors: 1.17 % of the requests failed\n")
+	require.Contains(t, c.tableText(t), "  failing: errors: 1.17 % of the requests failed: 6 http_5xx\n")
 }
 
 // Runs that repeat one run have a mean with Student's interval: of 1, 2 and 3 that is 2 ± 4.303 · 1 / √3.

@@ -120,24 +120,6 @@ func (q *requests) sample(metric string) (s interval.Sample) {
 	return s
 }
 
-// medianTree returns the median of the seconds from the first request of a tree to the end of its last.
-func (q *requests) medianTree() float64 {
-	type span struct{ first, last float64 }
-	trees := map[int32]span{}
-	for k, tree := range q.tree {
-		s, ok := trees[tree]
-		if !ok {
-			s = span{q.start[k], q.end[k]}
-		}
-		trees[tree] = span{min(s.first, q.start[k]), max(s.last, q.end[k])}
-	}
-	var lengths []float64
-	for _, s := range trees {
-		lengths = append(lengths, s.last-s.first)
-	}
-	return float64(measure.NewStat(lengths).P50)
-}
-
 // treeCount returns how many trees have a request.
 func (q *requests) treeCount() int {
 	trees := map[int32]bool{}

@@ -26,6 +26,7 @@ type run struct {
 	name, kind string
 
 	summary  measure.Summary
+	ending   measure.Ending // of a run of AIPerf
 	requests requests
 	warmup   requests      // its instants are before those of requests, on the same clock
 	samples  *interval.Run // nil: the run is not ours, and its samples are those of its requests
@@ -69,12 +70,9 @@ func readOurs(s Source, name string) (*run, error) {
 	if r.samples.Seed, err = interval.SeedOf(s.Files.RecordFiles()...); err != nil {
 		return nil, err
 	}
-	switch {
-	case !s.Files.Known:
+	if !s.Files.Known {
 		r.lacks = append(r.lacks, fmt.Sprintf("there is no %s: what was run is not known", measure.RunFile))
 		return r, nil
-	case info.Facts == nil:
-		r.lacks = append(r.lacks, "the run has not ended, or was killed")
 	}
 	if p := r.summary.Parts; p != nil && r.Note == "" {
 		r.Note = partsNote(&r.summary)
@@ -160,33 +158,8 @@ func (r *run) seed() interval.Seed {
 
 // marks are the reasons for which the figures of a run are not what they seem: it is marked in every table and hollow in every chart.
 func (r *run) marks() []string {
-	list := []string{}
-	s := &r.summary
-	add := func(is bool, format string, args ...any) {
-		if is {
-			list = append(list, fmt.Sprintf(format, args...))
-		}
-	}
-	add(s.Client.Bound, "client-bound: the client, or a limit set on it, was a bottleneck")
-	list = append(list, s.Client.Remarks...)
-	add(s.Valid != nil && !*s.Valid, "invalid: %s", joined(s.Reasons))
-	add(s.Valid == nil && r.killed(), "cut short: it did not come to its end")
-	add(!s.Parts.Whole(), "partial: %s", joined(measure.FirstOfParts(s.Parts.Problems())))
-	add(s.Measured == 0, "empty: no request of the headline ended well")
-	if tree := r.requests.medianTree(); r.requests.n() > 0 && r.requests.span() < 3*tree {
-		list = append(list, fmt.Sprintf("short: %s, less than three times its median tree (%s)", seconds(r.requests.span()), seconds(tree)))
-	}
-	for _, remark := range s.Remarks {
-		add(true, "%s", remark.Text)
-	}
-	add(s.ErrorRate > maxErrorRate, "errors: %s of the requests failed", share(float64(s.ErrorRate)))
-	return list
+	return append([]string{}, r.summary.RemarksOf(measure.Broken, measure.Warning)...)
 }
-
-// maxErrorRate is the share of failed requests from which on a run is marked.
-const maxErrorRate = 0.01
-
-func (r *run) killed() bool { return r.kind == kindAgentx && r.summary.PhaseDuration.IsMissing() }
 
 // figure returns a number of the run; Missing where it is not known.
 func (r *run) figure(f slo.Figure) measure.Number {

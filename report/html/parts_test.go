@@ -29,7 +29,7 @@ func TestPartsOfAPage(t *testing.T) {
 		return drawn(t, string(html)), pagetest.NewEngine(t, string(html))
 	}
 	text, e := draw()
-	for _, want := range []string{"NOT THE WHOLE LOAD: 2 of 3 parts. Their clocks agree within 400 µs.", "The client was a bottleneck"} {
+	for _, want := range []string{"NOT THE WHOLE LOAD: 2 of 3 parts. Their clocks agree within 400 µs.", "client_bound: the client"} {
 		require.Contains(t, text, want)
 	}
 	require.Equal(t, "part 1 is left out: there is no <i>part</i>\npart 2 has what it had written: it was killed", e.Eval(`verdictsOf(page.head)[0].more.join("\n")`))

@@ -34,7 +34,7 @@ func TestVerdictOfAPage(t *testing.T) {
 	require.NoError(t, err)
 	text := drawn(t, string(html))
 	for _, want := range []string{
-		"The run is not valid: unsafe_override, run_cancelled.", "The client was a bottleneck",
+		"invalid: unsafe_override, run_cancelled.", "client_bound: the client", "interrupted: the run was stopped",
 		"ttft.p95: 1.84 s ± 3.26 %; ± 5 % was asked, after 90 s of sending.", "goodput: no interval: 3 trees",
 		"preset aiperf-0.13", "scenario s", "overridden speed is 2", "model m", "agentx c0ffee",
 	} {

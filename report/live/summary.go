@@ -48,6 +48,7 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	if info.Arrivals != nil {
 		m.Arrivals = new(measure.Arrivals)
 	}
+	m.AddRemarks(new(measure.Ending), nil)
 	return m
 }
 

@@ -74,12 +74,6 @@ func (d *Document) verdict(b *strings.Builder) {
 	if s.Valid != nil && *s.Valid {
 		fmt.Fprint(b, "**valid**\n\n")
 	}
-	for _, remark := range s.Client.Remarks {
-		fmt.Fprintf(b, "**%s**\n\n", Escape(remark))
-	}
-	if s.Client.Bound {
-		fmt.Fprintf(b, "Bound by %s\n\n", Escape(strings.Join(s.Client.BoundBy, "; ")))
-	}
 	fmt.Fprintf(b, "%s: %d completed", measure.Plural(s.Requests, "request", "requests"), s.Completed)
 	for _, c := range slices.Sorted(maps.Keys(s.Errors)) {
 		fmt.Fprintf(b, ", %d %s (%s)", s.Errors[c], Escape(string(c)), measure.FormatFigure(s.ErrorRates[c], slo.Share))

@@ -7,20 +7,14 @@ function verdictsOf(head) {
   const add = (good, text, more) => lines.push({ good, text, more: more || [] });
   lines.push(...partLines(s));
   if (s.valid === true) add(true, "The run is valid.");
-  else if (s.valid === false) add(false, `The run is not valid: ${(s.reasons || []).join(", ")}.`);
+  else if (s.valid === false) {} // a remark
   else if (s.part && s.part.of > 1 && s.run.scenario) add(null, "Not judged: the scenario judges the whole load.");
   else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
   else add(null, "Not judged: without a scenario a run is neither valid nor not.", s.reasons || []);
-  if (s.client && s.client.bound) {
-    add(false, "The client was a bottleneck: part of these numbers is its own, not the server's.", s.client.bound_by || []);
-  } else if (s.measured > 0) {
-    add(true, `The client was no bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`, (s.calibration && s.calibration.near) || []);
-  }
-  for (const remark of (s.client && s.client.remarks) || []) add(false, `${remark[0].toUpperCase()}${remark.slice(1)}.`);
+  for (const r of s.remarks || []) if (!/^(failed|errors|partial)$/.test(r.kind)) add(r.level === "note" ? null : false, `${r.text}.`, r.detail);
+  if (!(s.client && s.client.bound) && s.measured > 0) add(true, `The client was no bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`);
   add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.entries(s.error_rates || {}).sort((a, b) => b[1] - a[1]).map(([category, rate]) =>
     `${shorten(category, longestCategory)}: ${formatCount(s.errors[category], "request")}, ${formatValue(rate, "%")}${sampleText(s, category)}`));
-  if (s.wedged_trees > 0) add(false, `${formatCount(s.wedged_trees, "tree")} could not be played to the end.`);
-  for (const remark of s.remarks || []) add(false, `${remark.text}.`);
   for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${formatCount(d.requests, "request was", "requests were")} answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
   for (const target of (s.until && s.until.targets) || []) add(target.margin !== null && target.margin <= target.share, untilText(s.until, target));
   for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatFigure(level.value, level.unit)}.`);

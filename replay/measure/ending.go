@@ -1,0 +1,100 @@
+package measure
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Ending keeps of the records of a phase what tells how the phase ended: when each server was last heard, what waited until the end, and
+// how long trees are. Records may come in any order.
+type Ending struct {
+	servers     map[server]*lastHeard
+	trees       map[int]span
+	all         span
+	unanswered  float64 // when the earliest request was sent that was cancelled at the end; +Inf: none was
+	lastReceive float64 // of any server; 0: none
+}
+
+// server is one of a run: the position of its URL, and which of its addresses.
+type server struct {
+	url     int
+	address string
+}
+
+// lastHeard is when a server was last heard.
+type lastHeard struct {
+	receive  float64               // its last byte; 0: none
+	failures [goneFailures]float64 // ends of the last requests that it left without an answer, the earliest first
+	failed   int                   // of them all
+}
+
+// span is from the first request of something to the end of its last.
+type span struct{ first, last float64 }
+
+// goneFailures is how many requests a server must have left without an answer, after its last byte, to be gone.
+const goneFailures = 3
+
+// Add adds a record that is not of the warmup.
+func (e *Ending) Add(r *Record) {
+	if e.servers == nil {
+		*e = Ending{servers: map[server]*lastHeard{}, trees: map[int]span{}, all: span{r.Sent, r.End}, unanswered: math.Inf(1)}
+	}
+	tree, ok := e.trees[r.Tree]
+	if !ok {
+		tree = span{r.Sent, r.End}
+	}
+	e.trees[r.Tree] = span{min(tree.first, r.Sent), max(tree.last, r.End)}
+	e.all = span{min(e.all.first, r.Sent), max(e.all.last, r.End)}
+	if r.Bucket == CancelledAtEnd {
+		e.unanswered = min(e.unanswered, r.Sent)
+	}
+	at := server{address: r.Address}
+	if r.URL != nil {
+		at.url = *r.URL
+	}
+	heard := e.servers[at]
+	if heard == nil {
+		heard = new(lastHeard)
+		e.servers[at] = heard
+	}
+	received := max(r.FirstByte, r.LastByte, r.LastMessage)
+	heard.receive, e.lastReceive = max(heard.receive, received), max(e.lastReceive, received)
+	if r.Error != nil && (r.Error.Category == wire.Connection || r.Error.Category == wire.Timeout) {
+		heard.failed++
+		if r.End > heard.failures[0] {
+			heard.failures[0] = r.End
+			slices.Sort(heard.failures[:])
+		}
+	}
+}
+
+// gone returns the servers that answered, and then left their last requests without an answer, by URL and address.
+func (e *Ending) gone() (list []server) {
+	for at, heard := range e.servers {
+		if heard.receive > 0 && heard.failures[0] > heard.receive {
+			list = append(list, at)
+		}
+	}
+	slices.SortFunc(list, func(a, b server) int { return cmp.Or(a.url-b.url, cmp.Compare(a.address, b.address)) })
+	return list
+}
+
+// silence returns for how long nothing was received before an instant while a request waited; 0 where nothing was ever received.
+func (e *Ending) silence(until float64) float64 {
+	if e.lastReceive == 0 {
+		return 0
+	}
+	return until - max(e.lastReceive, e.unanswered)
+}
+
+// medianTree returns the median of the seconds of a tree.
+func (e *Ending) medianTree() Number {
+	lengths := make([]float64, 0, len(e.trees))
+	for _, s := range e.trees {
+		lengths = append(lengths, s.last-s.first)
+	}
+	return NewStat(lengths).P50
+}

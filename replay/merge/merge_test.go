@@ -49,6 +49,7 @@ func summarize(t testing.TB, run *merge.Run) map[string]any {
 	for _, key := range []string{"parts", "run", "out", "records", "branches", "warmup", "client", "fidelity"} {
 		delete(m, key)
 	}
+	m["remarks"] = s.RemarksOf(measure.Broken, measure.Warning) // the notes are of the fidelity
 	return m
 }
 

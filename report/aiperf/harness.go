@@ -14,55 +14,12 @@ import (
 // harnessVersion is the version of the harness whose files these are.
 const harnessVersion = "1.0.12"
 
-// harnessRow is the metadata of a row in the order of the harness.
-type harnessRow struct {
-	SessionNum       int64  `json:"session_num"`
-	RequestID        string `json:"x_request_id"`
-	CorrelationID    string `json:"x_correlation_id"`
-	Conversation     string `json:"conversation_id"`
-	Turn             int    `json:"turn_index"`
-	SourceTrace      string `json:"source_trace_id,omitempty"`
-	SourceOuter      *int   `json:"source_outer_idx,omitempty"`
-	SourceInner      *int   `json:"source_inner_idx,omitempty"`
-	SourceKind       string `json:"source_kind,omitempty"`
-	CreditIssued     int64  `json:"credit_issued_ns"`
-	RequestStart     int64  `json:"request_start_ns"`
-	RequestAck       int64  `json:"request_ack_ns,omitempty"`
-	RequestEnd       int64  `json:"request_end_ns"`
-	Worker           string `json:"worker_id"`
-	Processor        string `json:"record_processor_id"`
-	Phase            string `json:"benchmark_phase"`
-	PhaseIndex       *int   `json:"phase_index,omitempty"` // of profiling alone, as the next two
-	ProfilingIndex   *int   `json:"profiling_index,omitempty"`
-	PhaseName        string `json:"phase_name,omitempty"`
-	PhaseKind        string `json:"phase_kind"`
-	Cancelled        bool   `json:"was_cancelled"`
-	CancellationTime int64  `json:"cancellation_time_ns,omitempty"`
-	Overflow         bool   `json:"context_overflow_skip"`
-	Depth            int    `json:"agent_depth"`
-	ParentID         string `json:"parent_correlation_id,omitempty"`
-	RootID           string `json:"root_correlation_id,omitempty"`
-}
-
-// harnessMetadata returns the metadata of a row as the harness has it.
-func harnessMetadata(row *Row) any {
-	m := &row.Metadata
-	out := &harnessRow{
-		SessionNum: m.SessionNum, RequestID: m.RequestID, CorrelationID: m.CorrelationID, Conversation: m.Conversation, Turn: m.Turn,
-		SourceTrace: m.SourceTrace, SourceOuter: m.SourceOuter, SourceInner: m.SourceInner, SourceKind: m.SourceKind,
-		CreditIssued: m.CreditIssued, RequestStart: m.RequestStart, RequestAck: m.RequestAck, RequestEnd: m.RequestEnd,
-		Worker: m.Worker, Processor: m.Processor, Phase: m.Phase, PhaseKind: m.Phase, Cancelled: m.Cancelled, CancellationTime: m.CancellationTime,
-		Depth: m.Depth, ParentID: m.ParentID, RootID: m.RootID,
+// harnessMetadata changes the metadata of a row to that of the harness: the warmup has no name, and an answer with an error status ends
+// when the request starts, and is not acknowledged.
+func harnessMetadata(m *Metadata, r *measure.Record) {
+	if r.Bucket == measure.WarmupBucket {
+		m.PhaseName = ""
 	}
-	if m.Phase == measure.ProfilingPhase {
-		out.PhaseIndex, out.ProfilingIndex, out.PhaseName = new(int), new(int), m.Phase
-	}
-	return out
-}
-
-// harnessInstants changes the instants of a row to those of the harness: an answer with an error status ends when the request starts,
-// and is not acknowledged.
-func harnessInstants(m *Metadata, r *measure.Record) {
 	if r.Error != nil && isErrorStatus(r.Status) {
 		m.RequestAck, m.RequestEnd = 0, m.RequestStart
 	}
@@ -203,7 +160,7 @@ func harnessErrors(groups []report.ErrorGroup) []object {
 	slices.SortFunc(groups, func(x, y report.ErrorGroup) int { return cmp.Compare(x.First, y.First) })
 	list := []object{}
 	for k := range groups {
-		list = append(list, object{{"error_details", harnessError(&groups[k].Error).harness()}, {"count", groups[k].Count}})
+		list = append(list, object{{"error_details", harnessError(&groups[k].Error)}, {"count", groups[k].Count}})
 	}
 	return list
 }

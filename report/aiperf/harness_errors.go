@@ -65,17 +65,3 @@ func harnessError(e *measure.Error) *Error {
 	}
 	return &Error{Type: string(e.Category), Message: e.Message} // the fault is on this side
 }
-
-// harnessFailure is an error in the order of the harness.
-type harnessFailure struct {
-	Code       int      `json:"code,omitempty"`
-	Type       string   `json:"type"`
-	Message    string   `json:"message"`
-	Cause      string   `json:"cause,omitempty"`
-	CauseChain []string `json:"cause_chain,omitempty"`
-}
-
-// harness returns the error to be written as the harness does.
-func (e *Error) harness() any {
-	return &harnessFailure{e.Code, e.Type, e.Message, e.Cause, e.CauseChain}
-}

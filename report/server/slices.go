@@ -111,9 +111,9 @@ func rate(total float64, in span) *report.Number {
 }
 
 // slicesOf cuts a phase into slices of a length, the last of which may be shorter, and returns those in which something is known of
-// the series.
+// the series. Slices of no length are none.
 func (s *samples) slicesOf(t scrape.Type, bounds []string, phase span, closing, length int64) (list []slice) {
-	for start := phase.Start; start < phase.End; start += length {
+	for start := phase.Start; length > 0 && start < phase.End; start += length {
 		one := slice{span: span{start, start + length}}
 		if one.End > phase.End {
 			complete := false

@@ -51,7 +51,7 @@ func (w *writer) harnessAggregate() object {
 	}
 	w.addMetrics(&o, w.shown.Headline, true)
 	o.add("input_config", w.harnessInput())
-	o.add("run_info", w.harnessRunInfo())
+	o.add("run_info", launchInfo(run, harnessID(run.Info.BenchmarkID)))
 	o.add("was_cancelled", f != nil && f.Cancelled)
 	o.add("error_summary", harnessErrors(w.results.Errors))
 	if start, end := w.results.Start, max(w.results.End, w.results.PhaseEnd); end > start {

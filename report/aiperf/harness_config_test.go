@@ -28,7 +28,7 @@ func inputOf(t *testing.T, change func(*measure.RunInfo)) (input, info string) {
 	w := &writer{Options: Options{Out: "art", Slice: time.Second}, run: harnessRun(t, change, handMade()[1])}
 	config, err := compact(w.harnessInput())
 	require.NoError(t, err)
-	started, err := compact(w.harnessRunInfo())
+	started, err := compact(launchInfo(w.run, harnessID(w.run.Info.BenchmarkID)))
 	require.NoError(t, err)
 	return string(config), string(started)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -94,9 +95,9 @@ func (list figures) find(name string) any {
 	return nil
 }
 
-// float adds a number as a float, unless there is none.
+// float adds a number as a float, unless there is none, or it is not finite.
 func (list *figures) float(name string, n *report.Number) {
-	if n != nil {
+	if n != nil && !math.IsInf(n.Float64(), 0) && !math.IsNaN(n.Float64()) {
 		*list = append(*list, figure{name, report.Float(n.Float64())})
 	}
 }
@@ -153,8 +154,8 @@ func (o Options) metricsOf(d *scrape.Data, phases map[string]span, name string) 
 		}
 		values, until := samplesOf(d, s), closing(page.Answers, phase, next)
 		phase := span{phase.Start, max(phase.End, until)} // to the answer of the page behind it
-		over, ok := values.whole(s.Type, s.Bounds, phase, until)
-		if !ok {
+		over, ok := values.over(s.Type, s.Bounds, phase, until)
+		if held := s.Type == scrape.Gauge && len(values.inside(phase)) == 1; !ok && !held {
 			continue
 		}
 		m := list[name]

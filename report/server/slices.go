@@ -65,19 +65,6 @@ func (b buckets) MarshalJSON() ([]byte, error) {
 // inside says that a span ends inside of a phase.
 const inside = -1
 
-// whole returns what a series did in a phase. A gauge of which no answer came inside has the value of the answer that the phase waited for.
-func (s *samples) whole(t scrape.Type, bounds []string, phase span, closing int64) (out stats, ok bool) {
-	if out, ok = s.over(t, bounds, phase, closing); ok || t != scrape.Gauge {
-		return out, ok
-	}
-	k := s.last(phase.Start)
-	if k < 0 {
-		return stats{}, false
-	}
-	value := number(s.values[k])
-	return stats{Avg: value, Min: value, Max: value}, true
-}
-
 // over returns what a series did in a span; ok is false if nothing is known of it there. A span that ends a phase has its end in it, if
 // the series is a gauge; another grows until closing. Else closing is inside.
 func (s *samples) over(t scrape.Type, bounds []string, in span, closing int64) (out stats, ok bool) {

@@ -3,14 +3,17 @@ package server
 import (
 	"encoding/json"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/scrape"
 )
 
@@ -149,12 +152,23 @@ func TestNoNumberIsInfinite(t *testing.T) {
 // A gauge of a phase in which no answer came has the value of the answer before it; a slice of it has none.
 func TestGaugeOfAShortPhase(t *testing.T) {
 	s := samples{at: []int64{10, 20, 40}, values: []float64{1, 3, 9}, width: 1}
-	got, ok := s.whole(scrape.Gauge, nil, span{25, 30}, 40)
-	require.True(t, ok)
-	text, err := json.Marshal(got)
-	require.NoError(t, err)
-	assert.JSONEq(t, `{"avg":3,"min":3,"max":3}`, string(text))
+	require.Equal(t, []float64{3}, s.inside(span{25, 30}))
 	require.Empty(t, s.slicesOf(scrape.Gauge, nil, span{25, 30}, 40, 100))
-	_, ok = s.whole(scrape.Gauge, nil, span{5, 8}, 8)
-	require.False(t, ok, "nothing is known yet")
+	require.Empty(t, s.inside(span{5, 8}), "nothing is known yet")
+
+	dir, info := writeScraped(t, scraped), runOf()
+	info.Phases[1].Start, info.Phases[1].Duration = info.Phases[1].Start.Add(-400*time.Millisecond), 0.2 // 0.6 to 0.8 s
+	info.Phases = append(info.Phases, measure.PhaseSpan{Name: "next", Start: info.Phases[1].Start.Add(300 * time.Millisecond)})
+	_, err := Write(resultsOf(dir, info), Options{})
+	require.NoError(t, err)
+	var compact figuresText
+	require.NoError(t, compact.UnmarshalJSON([]byte(readFile(t, filepath.Join(dir, JSONFile)))))
+	require.Contains(t, string(compact), `"stats":{"avg":3.0,"min":3.0,"max":3.0,"std":0.0,"p1":3.0,`)
+}
+
+// What is too large for a number, such as a deviation of values that are not, is left out.
+func TestFiguresAreFinite(t *testing.T) {
+	text, err := json.Marshal(spread("", []float64{-1e300, 1e300}))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "std")
 }

@@ -71,9 +71,13 @@ func (s *samples) statsOf(t scrape.Type, over stats, parts []slice, phase span, 
 	return list
 }
 
-// inside returns the values of a gauge in a phase, both ends included.
+// inside returns the values of a gauge in a phase, both ends included; without one, that before it, if there is one.
 func (s *samples) inside(phase span) []float64 {
-	return slices.Clone(s.values[s.last(phase.Start-1)+1 : s.last(phase.End)+1])
+	first, end := s.last(phase.Start-1)+1, s.last(phase.End)+1
+	if first == end {
+		first = max(0, end-1)
+	}
+	return slices.Clone(s.values[first:end])
 }
 
 // spread returns mean, extremes and standard deviation of a sample; none without values.

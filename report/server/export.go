@@ -152,9 +152,8 @@ func (o Options) metricsOf(d *scrape.Data, phases map[string]span, name string) 
 		if o.Harness && (s.Type == scrape.Summary || name != s.Name) {
 			continue
 		}
-		values, until := samplesOf(d, s), closing(page.Answers, phase, next)
-		phase := span{phase.Start, max(phase.End, until)} // to the answer of the page behind it
-		over, ok := values.over(s.Type, s.Bounds, phase, until)
+		values, phase := samplesOf(d, s), span{phase.Start, closing(page.Answers, phase, next)}
+		over, ok := values.over(s.Type, s.Bounds, phase, true)
 		if held := s.Type == scrape.Gauge && len(values.inside(phase)) == 1; !ok && !held {
 			continue
 		}
@@ -163,7 +162,7 @@ func (o Options) metricsOf(d *scrape.Data, phases map[string]span, name string) 
 			m = &metric{Type: s.Type, Description: s.Help, Unit: unitOf(s.Name, s.Help)}
 			list[name] = m
 		}
-		parts := values.slicesOf(s.Type, s.Bounds, phase, until, o.Slice.Nanoseconds())
+		parts := values.slicesOf(s.Type, s.Bounds, phase, o.Slice.Nanoseconds())
 		one := series{Endpoint: page.URL, Labels: s.Labels, Stats: values.statsOf(s.Type, over, parts, phase, page)}
 		for _, b := range over.Buckets {
 			one.Buckets = append(one.Buckets, bucket{b.bound, report.Int(b.count.Int64())})

@@ -73,11 +73,11 @@ func (s *samples) statsOf(t scrape.Type, over stats, parts []slice, phase span, 
 
 // inside returns the values of a gauge in a phase, both ends included; without one, that before it, if there is one.
 func (s *samples) inside(phase span) []float64 {
-	first, end := s.last(phase.Start-1)+1, s.last(phase.End)+1
-	if first == end {
-		first = max(0, end-1)
+	list := s.between(phase, true)
+	if end := s.last(phase.End) + 1; len(list) == 0 && end > 0 {
+		list = s.values[end-1 : end]
 	}
-	return slices.Clone(s.values[first:end])
+	return slices.Clone(list)
 }
 
 // spread returns mean, extremes and standard deviation of a sample; none without values.

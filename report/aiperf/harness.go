@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report"
+	"github.com/agentx/agentx/report/server"
 )
 
 // harnessVersion is the version of the harness whose files these are.
@@ -55,8 +55,8 @@ func (w *writer) harnessAggregate() object {
 	o.add("was_cancelled", f != nil && f.Cancelled)
 	o.add("error_summary", harnessErrors(w.results.Errors))
 	if start, end := w.results.Start, max(w.results.End, w.results.PhaseEnd); end > start {
-		o.add("start_time", localText(start))
-		o.add("end_time", localText(end))
+		o.add("start_time", server.LocalText(start))
+		o.add("end_time", server.LocalText(end))
 	}
 	if f != nil && !f.Cancelled {
 		o.add("branch_stats", harnessBranches(&f.Branches))
@@ -78,15 +78,6 @@ func (w *writer) addMetrics(o *object, t report.Table, head bool) {
 			o.add(m.tag, blockObject(b))
 		}
 	}
-}
-
-// localText writes nanoseconds since 1970 as Python writes a time without a zone: microseconds, unless there are none.
-func localText(ns int64) string {
-	at := time.Unix(0, ns).Round(time.Microsecond).Local()
-	if at.Nanosecond() == 0 {
-		return at.Format("2006-01-02T15:04:05")
-	}
-	return at.Format("2006-01-02T15:04:05.000000")
 }
 
 // harnessBranches are the counters of the harness, for which a child that was live when its tree was taken up is one that a turn

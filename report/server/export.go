@@ -106,7 +106,7 @@ func (list *figures) float(name string, n *report.Number) {
 func newExport(d *scrape.Data, phases map[string]span, o Options) *export {
 	at := utcText
 	if o.Harness {
-		at = localText
+		at = LocalText
 	}
 	profiling := phases[measure.ProfilingPhase]
 	e := &export{
@@ -132,8 +132,8 @@ func newExport(d *scrape.Data, phases map[string]span, o Options) *export {
 // utcText writes nanoseconds since 1970.
 func utcText(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
-// localText writes nanoseconds since 1970 as Python writes a time without a zone.
-func localText(ns int64) string {
+// LocalText writes nanoseconds since 1970 as Python writes a time without a zone: microseconds, unless there are none.
+func LocalText(ns int64) string {
 	at := time.Unix(0, ns).Round(time.Microsecond).Local()
 	if at.Nanosecond() == 0 {
 		return at.Format("2006-01-02T15:04:05")

@@ -60,7 +60,7 @@ type Options struct {
 	// What lanes play.
 	Concurrency     int     // lanes: trees that are played at a time; 0: DefaultConcurrency; or the cap of Arrivals, 0: none
 	Traces          int     // how many traces to play, the first that fit MaxContext; 0: all
-	MaxContext      int     // tokens; play only traces whose requests all fit, prompt and completion together; 0: all
+	MaxContext      int     // tokens, or ServerContext; play only traces whose requests all fit, prompt and completion together; 0: all
 	Order           Order   // in which traces are dealt to lanes
 	Recycle         Recycle // which trace a lane plays next
 	MaxLivePerTrace bool    // no trace is played by more lanes at a time than at the start
@@ -193,6 +193,10 @@ func (o Options) validatePlayed() error {
 		return fmt.Errorf("recycle %d: want %d or %d", o.Recycle, RecycleSampler, RecycleFIFOGuarded)
 	case o.Order == Random && o.once():
 		return errors.New("order random repeats traces, so it cannot play every trace once: choose shuffle")
+	case o.MaxContext < ServerContext:
+		return fmt.Errorf("max context %d: want no negative value, or ServerContext", o.MaxContext)
+	case o.MaxContext == ServerContext && o.SkipPreflight:
+		return errors.New("max context: ServerContext beside SkipPreflight, which asks no server: want a number of tokens, or the preflight")
 	case !(o.FailedRequestThreshold >= 0 && o.FailedRequestThreshold <= 1):
 		return fmt.Errorf("failed request threshold %g: want 0 to 1", o.FailedRequestThreshold)
 	}
@@ -202,7 +206,7 @@ func (o Options) validatePlayed() error {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"traces", o.Traces}, {"max context", o.MaxContext}, {"requests", o.Requests}, {"trees", o.Trees}} {
+	}{{"traces", o.Traces}, {"requests", o.Requests}, {"trees", o.Trees}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s %d: want no negative value", n.name, n.value)
 		}

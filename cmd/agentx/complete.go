@@ -103,6 +103,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"slo":              prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
 	"format":           choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
 	"meet":             prefixes("none\teach part begins on its own"),
+	"max-context":      choice("server\tas long as the server tells"),
 	"part":             prefixes("auto\tas the engine says", "0/"),
 	"until":            untilNames,
 	"engine":           jsonFile,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,6 +28,21 @@ func configErrors(t *testing.T, args ...string) []string {
 	var out, problems strings.Builder
 	require.Equal(t, exitUsage, run(append([]string{"replay", "--print-config"}, args...), nil, &out, &problems), problems.String())
 	return strings.Split(strings.TrimSpace(problems.String()), "\n")
+}
+
+// A context is a number of tokens, or the server's, which the preflight asks for.
+func TestMaxContext(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.Equal(t, []string{"agentx: --max-context: the preflight asks the server for its context, and --no-preflight leaves that out: want one of the two, or a number of tokens"},
+		configErrors(t, "--max-context", "server", "--no-preflight"))
+	require.Equal(t, []string{"agentx: --max-context serv: want no negative value, or server: did you mean server?"}, configErrors(t, "--max-context", "serv"))
+	for text, want := range map[string]string{"server": `"server"`, "131072": "131072", "0": "0"} {
+		var out strings.Builder
+		require.Zero(t, run([]string{"replay", "--print-config", "--json", "--max-context", text}, nil, &out, io.Discard))
+		var printed map[string]struct{ Value json.RawMessage }
+		require.NoError(t, json.Unmarshal([]byte(out.String()), &printed))
+		require.Equal(t, want, string(printed["max-context"].Value))
+	}
 }
 
 // Everything that is wrong with a command line, the environment and a file is told at once, a line each.

@@ -115,7 +115,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
-		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
+		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Context: info.Context, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
 	}
 	s.Addresses, s.Connection = a.addresses.list(), a.headline.exchange.summary()
 	s.Client = newClient(&a.headline.times, s.Errors[wire.Internal], a.bytesSent, a.bytesReceived, info.Facts)

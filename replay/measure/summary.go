@@ -62,6 +62,7 @@ type Summary struct {
 	Records         string           `json:"records,omitempty"` // name of the record file in Out
 	Cooldown        Metrics          `json:"cooldown"`          // the same numbers over the cooldown bucket
 	Preflight       *Preflight       `json:"preflight"`         // nil: the run had no preflight
+	Context         *Context         `json:"context"`           // nil: no traces were looked at for it
 	Warmup          *Warmup          `json:"warmup"`            // nil: the run had no warmup
 	ServerMetrics   *ServerMetrics   `json:"server_metrics"`    // nil: none were read
 	Part            *PartInfo        `json:"part,omitempty"`    // nil: the run plays a load alone

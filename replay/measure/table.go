@@ -81,7 +81,7 @@ func row(b *strings.Builder, label, format string, args ...any) {
 
 // counts writes how many requests were sent, how they ended and what the load was.
 func (s *Summary) counts(b *strings.Builder) {
-	parts := []string{Plural(s.Completed, "completed", "completed")}
+	parts := append(s.overflowed(), Plural(s.Completed, "completed", "completed"))
 	add := func(n int, what string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
@@ -96,9 +96,9 @@ func (s *Summary) counts(b *strings.Builder) {
 	}
 	add(s.Buckets.Cooldown, "in cooldown")
 	add(s.Buckets.CancelledAtEnd, "cancelled at the end")
-	add(s.Buckets.ContextOverflow, "context overflow")
 	row(b, "requests", "%d sent: %s", s.Requests, strings.Join(parts, ", "))
 	s.failures(b)
+	s.Context.rows(b)
 	if s.Resent > 0 {
 		row(b, "resent", "%s: the server had closed a kept connection", Plural(s.Resent, "request", "requests"))
 	}

@@ -35,7 +35,7 @@ func TestMaxContext(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.Equal(t, []string{"agentx: --max-context: the preflight asks the server for its context, and --no-preflight leaves that out: want one of the two, or a number of tokens"},
 		configErrors(t, "--max-context", "server", "--no-preflight"))
-	require.Equal(t, []string{"agentx: --max-context serv: want no negative value, or server: did you mean server?"}, configErrors(t, "--max-context", "serv"))
+	require.Equal(t, []string{"agentx: --max-context serv: want no negative value, or server"}, configErrors(t, "--max-context", "serv"))
 	for text, want := range map[string]string{"server": `"server"`, "131072": "131072", "0": "0"} {
 		var out strings.Builder
 		require.Zero(t, run([]string{"replay", "--print-config", "--json", "--max-context", text}, nil, &out, io.Discard))

@@ -1,9 +1,6 @@
 package measure
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Context counts the traces with a request that is longer than a context, which holds its prompt and its completion together.
 type Context struct {
@@ -31,14 +28,6 @@ func (c *Context) Skipped() string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d traces are left out: they have requests above %d tokens, prompt and output together", c.LeftOut, c.Traces, c.Tokens)
-}
-
-func (c *Context) rows(b *strings.Builder) {
-	for _, text := range []string{c.Skipped(), c.Played()} {
-		if text != "" {
-			row(b, "context", "%s", text)
-		}
-	}
 }
 
 // overflowed says how many requests did not fit the server's context, as the beginning of a list; nil: none.

@@ -67,6 +67,8 @@ var remarkRules = []struct {
 	{"silent_tokens", Warning, distorts("silent_tokens")},
 	{"buffered", Warning, distorts("buffered")},
 	{"content_filter", Warning, (*evidence).filtered},
+	{"long_traces", Note, func(e *evidence) (string, []string) { return e.Context.Played(), nil }},
+	{"left_out_traces", Note, func(e *evidence) (string, []string) { return e.Context.Skipped(), nil }},
 	{"calibration", Note, (*evidence).calibration},
 	{"lanes", Note, (*evidence).idleLanes},
 	{"prompts", Note, (*evidence).prompts},

@@ -98,7 +98,6 @@ func (s *Summary) counts(b *strings.Builder) {
 	add(s.Buckets.CancelledAtEnd, "cancelled at the end")
 	row(b, "requests", "%d sent: %s", s.Requests, strings.Join(parts, ", "))
 	s.failures(b)
-	s.Context.rows(b)
 	if s.Resent > 0 {
 		row(b, "resent", "%s: the server had closed a kept connection", Plural(s.Resent, "request", "requests"))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -90,9 +91,11 @@ type run struct {
 	prepared    *preparation         // of the servers
 	periods     []period             // that were played
 	standstills *measure.Standstills // of the measured phase; nil: none
-	warmed      *measure.WarmupFacts // nil: there is no warmup
-	reporter    *reporter
-	scraping    *scraping // nil: no page of metrics is read
+
+	stood    atomic.Pointer[measure.Standstills] // the same while it is played, without the list
+	warmed   *measure.WarmupFacts                // nil: there is no warmup
+	reporter *reporter
+	scraping *scraping // nil: no page of metrics is read
 }
 
 // newRun returns a run of options with defaults.

@@ -73,7 +73,7 @@ func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Du
 func (v *liveRun) report(now replay.Progress) {
 	v.state.Report(live.Progress{
 		Phase: now.Phase, Elapsed: now.Elapsed, Remaining: remaining(v.o, v.length, now), Sent: now.Requests, InFlight: now.InFlight,
-		OpenTrees: now.TreesOpen, Arrivals: now.Arrivals, WaitingTrees: now.TreesWaiting,
+		OpenTrees: now.TreesOpen, Standstills: now.Standstills, Arrivals: now.Arrivals, WaitingTrees: now.TreesWaiting,
 	})
 	v.p.liveBlock(v.state.Status())
 }

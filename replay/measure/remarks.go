@@ -234,7 +234,7 @@ func (e *evidence) clientBound() (string, []string) {
 
 func (e *evidence) standstill() (string, []string) {
 	s := e.Client.Standstills
-	if !s.long() {
+	if !s.Long() {
 		return "", nil
 	}
 	return fmt.Sprintf("a client stood still for %s, %s after the start of the phase, with %s in flight: what arrived then has later instants than it should",

@@ -298,7 +298,7 @@ func (s *State) whole() Progress {
 			continue
 		}
 		p.Sent, p.InFlight, p.OpenTrees, p.WaitingTrees = p.Sent+o.Sent, p.InFlight+o.InFlight, p.OpenTrees+o.OpenTrees, p.WaitingTrees+o.WaitingTrees
-		p.Elapsed = max(p.Elapsed, o.Elapsed)
+		p.Standstills, p.Elapsed = p.Standstills.With(o.Standstills), max(p.Elapsed, o.Elapsed)
 		known, end = known && o.Remaining >= 0, max(end, o.Elapsed+o.Remaining)
 	}
 	p.Remaining = -1

@@ -19,6 +19,8 @@ type Progress struct {
 	InFlight  int
 	OpenTrees int // that are played
 
+	Standstills *measure.Standstills // of the client in the measured phase, without a list; nil: none
+
 	Arrivals     bool // trees arrive on their own
 	WaitingTrees int  // that have arrived, and wait to be opened
 }
@@ -107,7 +109,7 @@ func (s *State) Status() Status {
 		State: phase, Elapsed: progress.Elapsed.Seconds(), Remaining: measure.Missing, Lanes: s.lanes,
 		OpenTrees: progress.OpenTrees, InFlight: progress.InFlight, Sent: max(progress.Sent, t.requests),
 		Completed: t.completed, Errors: maps.Clone(t.errors), Overflows: t.buckets[measure.ContextOverflow], Cancelled: t.buckets[measure.CancelledAtEnd],
-		Recent: s.recent.now,
+		Recent: s.recent.now, Standstills: progress.Standstills,
 	}
 	switch {
 	case s.ended:

@@ -30,6 +30,7 @@ type Status struct {
 	Cancelled    int                   `json:"cancelled"`
 	Recent       Recent                `json:"recent"`
 	ClientBound  bool                  `json:"client_bound"`    // the lateness of Recent says that the client, or a limit set on it, holds up requests
+	Standstills  *measure.Standstills  `json:"standstills"`     // of the client in the measured phase; nil: none
 	Error        string                `json:"error,omitempty"` // why the records were not followed to the end
 }
 

@@ -150,6 +150,9 @@ func (s *Status) trouble() []part {
 	if s.ClientBound {
 		parts = append(parts, part{0, "client-bound"})
 	}
+	if s.Standstills.Long() {
+		parts = append(parts, part{0, "stood still for " + measure.FormatSeconds(measure.Number(s.Standstills.Longest.Seconds))})
+	}
 	return parts
 }
 

@@ -35,5 +35,7 @@ func (s *Summary) overflowed() []string {
 	if s.Buckets.ContextOverflow == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d overflowed the context", s.Buckets.ContextOverflow, s.Requests)}
+	return []string{overflowText(s.Buckets.ContextOverflow, s.Requests)}
 }
+
+func overflowText(n, of int) string { return fmt.Sprintf("%d of %d overflowed the context", n, of) }

@@ -20,6 +20,8 @@ type Progress struct {
 	TreesDrained int // played to their end
 	TreesOpen    int // that are played
 
+	Silent time.Duration // for how long nothing was received although requests are in flight, to a second; 0: none is
+
 	Arrivals     bool // trees arrive on their own
 	TreesWaiting int  // that have arrived and wait to be opened
 }

@@ -164,6 +164,8 @@ func (p *virtualPhase) returns(id int, sent, at time.Duration, category wire.Cat
 	slices.SortStableFunc(p.pending, func(a, b pendingEvent) int { return cmp.Compare(a.at, b.at) })
 }
 
+func (p *virtualPhase) look(time.Duration) time.Duration { return 0 }
+
 func (p *virtualPhase) cancelAll() {
 	p.cancels = append(p.cancels, p.at)
 	inFlight := p.pending

@@ -1,0 +1,109 @@
+package replay
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// RetryAfter says what an answer means that has status 429 or 503 and names a time in Retry-After. A request that got one is throttled.
+// doc/spec/replay.md 9.4.
+type RetryAfter uint8
+
+// What becomes of a throttled request. Its lane sends nothing before the time, but RetryIgnored.
+const (
+	RetryDefault RetryAfter = iota // RetryWait where every trace is played once, else RetryRecord; RetryIgnored under other presets than the default
+	RetryWait                      // its turn is sent again
+	RetryRecord                    // it has failed
+	RetryIgnored                   // it has failed, and its lane does not wait
+)
+
+const (
+	maxRetryAfter = time.Minute      // longest time that a lane waits for one answer
+	maxThrottled  = 30 * time.Minute // longest time that a turn waits in all
+)
+
+// validateRetryAfter returns an error for a value that the preset does not have.
+func (o Options) validateRetryAfter() error {
+	imitates := o.Preset != "" && o.Preset != preset.Default
+	switch {
+	case o.RetryAfter > RetryIgnored:
+		return fmt.Errorf("retry after %d: want %d to %d", o.RetryAfter, RetryDefault, RetryIgnored)
+	case imitates && (o.RetryAfter == RetryWait || o.RetryAfter == RetryRecord):
+		return fmt.Errorf("retry after: the tool that preset %s imitates does not look at Retry-After: leave it out, or choose preset %s", o.Preset, preset.Default)
+	}
+	return nil
+}
+
+// retryAfter returns what Options.RetryAfter means.
+func (o *Options) retryAfter() RetryAfter {
+	switch {
+	case o.RetryAfter != RetryDefault:
+		return o.RetryAfter
+	case o.Preset != preset.Default:
+		return RetryIgnored
+	case o.once():
+		return RetryWait
+	}
+	return RetryRecord
+}
+
+// throttle keeps what servers have asked of a phase.
+type throttle struct {
+	RetryAfter
+	until   map[int]time.Duration // by lane: it sends nothing before
+	waiting map[int]*request      // by id: throttled, to be sent again
+}
+
+func newThrottle(r RetryAfter) throttle {
+	return throttle{r, map[int]time.Duration{}, map[int]*request{}}
+}
+
+// throttled holds the lane of a request that its server did not take, as long as the server asks for. It reports whether the turn is sent
+// again: then the request has no record yet. After the end of the sending it does nothing.
+func (l *loop) throttled(r *request, a *answer, now time.Duration) (again bool) {
+	t := &l.throttle
+	if a.RetryAfter <= 0 || t.RetryAfter != RetryWait && t.RetryAfter != RetryRecord || outcomeOf(a.Err) != conductor.Failed {
+		return false
+	}
+	l.expire(now)
+	if l.deadlines.stopped || l.conductor.Stopped() {
+		return false
+	}
+	lane, pause := r.dispatch.Lane, min(a.RetryAfter, maxRetryAfter)
+	until := a.End + pause
+	if end := l.deadlines.duration; end > 0 {
+		pause = min(pause, end-a.End)
+	}
+	r.throttled++
+	again = t.RetryAfter == RetryWait && r.waited+pause <= maxThrottled
+	if !again { // what others have made the lane wait for counts once
+		pause = max(0, pause-max(0, t.until[lane]-a.End))
+	}
+	r.waited += pause
+	r.waitsUntil = a.End + pause
+	t.until[lane] = max(t.until[lane], until)
+	l.conductor.Hold(lane, until)
+	return again
+}
+
+// sendAgain lets a throttled request wait until its turn is sent again.
+func (l *loop) sendAgain(r *request, a *answer, now time.Duration) {
+	r.answer = a
+	l.throttle.waiting[r.dispatch.ID] = r
+	l.fail(l.conductor.Returned(r.dispatch.ID, a.End, now, conductor.Throttled))
+}
+
+// endWaits records the throttled requests whose turns are not sent again, because the phase has ended: they have failed.
+func (l *loop) endWaits(now time.Duration) {
+	for _, id := range slices.Sorted(maps.Keys(l.throttle.waiting)) {
+		r := l.throttle.waiting[id]
+		delete(l.throttle.waiting, id)
+		r.waited -= max(0, r.waitsUntil-now)
+		l.finish(r, r.answer, now)
+	}
+}

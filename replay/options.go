@@ -285,17 +285,13 @@ func (o Options) withDefaults() Options {
 	}
 	orDefault(&o.CacheReset.Timeout, DefaultResetTimeout)
 	orDefault(&o.Preset, preset.Default)
-	if o.Preset == preset.Default {
-		orDefault(&o.StallTimeout, DefaultStallTimeout)
-		orDefault(&o.FirstByteTimeout, DefaultFirstByteTimeout)
-	}
+	o.awaitServers()
 	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval, &o.StallTimeout, &o.FirstByteTimeout} {
 		*d = max(*d, 0) // Off
 	}
 	if name, alias := preset.Canonical(o.Preset); alias {
 		o.Preset, o.Provenance.PresetAlias = name, o.Preset
 	}
-	o.RetryAfter = o.retryAfter()
 	o.Switches = o.switches()
 	if o.Pace.KeepOrder == nil {
 		keep := o.Preset != preset.AIPerf

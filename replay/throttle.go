@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,7 +30,7 @@ const (
 
 // validateRetryAfter returns an error for a value that the preset does not have.
 func (o Options) validateRetryAfter() error {
-	imitates := o.Preset != "" && o.Preset != preset.Default
+	imitates := cmp.Or(o.Preset, preset.Default) != preset.Default
 	switch {
 	case o.RetryAfter > RetryIgnored:
 		return fmt.Errorf("retry after %d: want %d to %d", o.RetryAfter, RetryDefault, RetryIgnored)
@@ -39,17 +40,26 @@ func (o Options) validateRetryAfter() error {
 	return nil
 }
 
-// retryAfter returns what Options.RetryAfter means.
-func (o *Options) retryAfter() RetryAfter {
+// Throttling returns what the field RetryAfter means for a run of these options.
+func (o *Options) Throttling() RetryAfter {
 	switch {
 	case o.RetryAfter != RetryDefault:
 		return o.RetryAfter
-	case o.Preset != preset.Default:
+	case cmp.Or(o.Preset, preset.Default) != preset.Default:
 		return RetryIgnored
 	case o.once():
 		return RetryWait
 	}
 	return RetryRecord
+}
+
+// awaitServers resolves for how long servers are waited for: under the presets that imitate other tools, for ever.
+func (o *Options) awaitServers() {
+	o.RetryAfter = o.Throttling()
+	if o.Preset == preset.Default {
+		orDefault(&o.StallTimeout, DefaultStallTimeout)
+		orDefault(&o.FirstByteTimeout, DefaultFirstByteTimeout)
+	}
 }
 
 // throttle keeps what servers have asked of a phase.

@@ -110,7 +110,6 @@ func (l *loop) run() error {
 		now := l.clock.now()
 		l.advance(now)
 		if l.conductor.Done() {
-			l.endWaits(now)
 			return l.err
 		}
 		if e, ok := l.clock.await(l.nextWake(now)); ok {
@@ -135,7 +134,7 @@ func (l *loop) advance(now time.Duration) {
 			l.giveUp(l.inFlight[id], now)
 		}
 	}
-	if l.deadlines.stopped || l.conductor.Stopped() {
+	if l.deadlines.stopped || l.conductor.Stopped() || l.conductor.Done() {
 		l.endWaits(now)
 	}
 	l.fail(l.conductor.Err())

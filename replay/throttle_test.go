@@ -90,6 +90,12 @@ func TestRetryAfterRecord(t *testing.T) {
 	require.Equal(t, []any{3, 6.0, 3}, []any{answers, waited, l.progress.Errors})
 	require.Len(t, s.records, 6)
 
+	s = busyUntil(1<<60, 30*time.Second)
+	l = s.loop(Options{Concurrency: 1, Duration: 10 * time.Second, RetryAfter: RetryRecord}, turnsOf{0, 0, 0})
+	require.NoError(t, l.run())
+	answers, waited = s.throttledBy()
+	require.Equal(t, []any{1, 10.0}, []any{answers, waited}, "the deadline ends the wait")
+
 	s.sent, s.sentAt, s.records, s.at = nil, nil, nil, 0
 	s.script = func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		return time.Second, 0, wire.Overload
@@ -166,11 +172,43 @@ func TestTheEndEndsAWait(t *testing.T) {
 		require.Equal(t, 3, l.progress.Errors)
 		require.Empty(t, l.throttle.waiting)
 	}
-	s := busyUntil(1<<60, 30*time.Second) // an answer after the end waits for nothing
+	s := busyUntil(1<<60, 30*time.Second) // another request is in flight when the interrupt comes
+	s.script = func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
+		if d.Lane == 0 {
+			return 0, 0, wire.Overload
+		}
+		return 20 * time.Second, 0, ""
+	}
+	s.interruptAt(7 * time.Second)
+	l := s.loop(Options{Concurrency: 2, Once: true, Grace: time.Minute, RetryAfter: RetryWait}, once{})
+	require.NoError(t, l.run())
+	require.Equal(t, []any{0, 7.0, 20.0}, []any{s.records[0].Lane, s.records[0].Waited, s.at.Seconds()})
+
+	s = busyUntil(1<<60, 30*time.Second) // a pause: the next phase sends the turn again
+	l = s.loop(Options{Concurrency: 1, RetryAfter: RetryWait}, once{})
+	l.handsOff = true
+	l.deadlines.duration = 5 * time.Second
+	require.NoError(t, l.run())
+	require.Equal(t, []any{1, 5.0}, []any{s.records[0].Throttled, s.records[0].Waited})
+	state, ok := l.conductor.Handoff(0)
+	require.True(t, ok)
+	require.Zero(t, state.Sessions[0].Turn)
+
+	p := profiling(Options{Concurrency: 2, Switches: withoutTreeIdle()}, treesOf{once{}}, s) // so does that of the last lane
+	p.limits.LaneRequests = 1
+	s.records, s.pending, s.at = nil, nil, 0
+	s.script = func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
+		return time.Second, 0, wire.Overload
+	}
+	l = newLoop(Options{Concurrency: 2, Switches: withoutTreeIdle(), Progress: func(Progress) {}, RetryAfter: RetryWait}, p, s, s)
+	require.NoError(t, l.run())
+	require.Len(t, s.records, 2)
+
+	s = busyUntil(1<<60, 30*time.Second) // an answer after the end waits for nothing
 	s.script = func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		return 5 * time.Second, 0, wire.Overload
 	}
-	l := s.loop(Options{Concurrency: 1, Duration: 3 * time.Second, Grace: time.Minute, RetryAfter: RetryWait}, once{})
+	l = s.loop(Options{Concurrency: 1, Duration: 3 * time.Second, Grace: time.Minute, RetryAfter: RetryWait}, once{})
 	require.NoError(t, l.run())
 	require.Equal(t, 5*time.Second, s.at)
 	require.Equal(t, []any{0, measure.Cooldown}, []any{s.records[0].Throttled, s.records[0].Bucket})

@@ -65,6 +65,35 @@ func TestThrottledTurnIsSentAgain(t *testing.T) {
 		require.Equal(t, []string{"0s lane0 tree0 0#0", "30s lane0 tree0 0#0"}, w.log())
 		w.requireQuiet(t)
 	})
+	t.Run("what the conductor learns late is due when it could be sent", func(t *testing.T) {
+		w := newWorld(1, anyLane(root(0)), Limits{})
+		w.lag = func() time.Duration { return 4 * time.Second }
+		w.server = func(s Dispatch) answer {
+			if w.now > 0 {
+				return answer{takes: time.Second}
+			}
+			w.c.Hold(0, 3*time.Second)
+			return answer{takes: time.Second, outcome: Throttled}
+		}
+		w.play()
+		require.Equal(t, []string{"0s lane0 tree0 0#0", "5s lane0 tree0 0#0"}, w.log())
+		require.Equal(t, 3*time.Second, w.sends[1].Due)
+		w.requireQuiet(t)
+	})
+	t.Run("a lane at its bound sends it again", func(t *testing.T) {
+		later := Assignment{Tree: root(0, 0), Start: &StartState{TurnsDone: []int{0}, Live: []LiveSession{{Due: 10 * time.Second}}}}
+		w := newWorld(2, &assignments{lanes: []Assignment{{Tree: root(0, 0)}, later}}, Limits{LaneRequests: 1})
+		w.server = func(s Dispatch) answer {
+			if s.Lane == 0 && w.now == 0 {
+				w.c.Hold(0, 5*time.Second)
+				return answer{outcome: Throttled}
+			}
+			return answer{takes: time.Second}
+		}
+		w.play()
+		require.Equal(t, []string{"0s lane0 tree0 0#0", "5s lane0 tree0 0#0", "10s lane1 tree1 0#0"}, w.log())
+		require.Empty(t, w.check.broken)
+	})
 	t.Run("bounds count it once", func(t *testing.T) {
 		w := newWorld(1, anyLane(root(0, 0, 0), root(0)), Limits{LaneRequests: 2})
 		w.throttling(1, 2*time.Second)

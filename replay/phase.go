@@ -89,6 +89,9 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	defer end()
 	o := r.Options
 	o.Progress, o.Notice, o.Period = r.reporter.report, r.reporter.notice, r.reporter.period
+	if p.name == measure.WarmupPhase && o.RetryAfter == RetryRecord {
+		o.RetryAfter = RetryWait // nothing is measured, and a primer that fails ends the run
+	}
 	l := newLoop(o, p, clock, transport)
 	l.recordsFrom = origin - current.origin
 	p.news.enter(p.name)

@@ -249,6 +249,30 @@ func TestRetryAfterOfARun(t *testing.T) {
 	require.Error(t, Options{RetryAfter: RetryIgnored + 1}.validateRetryAfter())
 }
 
+// In a warmup a throttled request waits under either: a primer that fails would end the run. It has the ids, and the marker, of its tree.
+//
+// Covers T-164.
+func TestThrottledPrimerWaits(t *testing.T) {
+	o := warming(t, recorded(t, recording("a", call{at: 0, took: 1}, call{at: 10, took: 1}, call{at: 20, took: 1})), preset.Default, Warmup{Primers: true})
+	o.Duration = 30 * time.Second
+	busy := map[string]bool{}
+	v, err := virtually(t, o, func(s sentTurn) answerTo {
+		if !busy[s.name] {
+			busy[s.name] = true
+			return answerTo{takes: time.Second, category: wire.Overload, retry: 5 * time.Second}
+		}
+		return second(s)
+	}, at(5))
+	require.NoError(t, err)
+	warm := v.of(measure.WarmupPhase)
+	require.Len(t, warm, 2)
+	require.Equal(t, 6*time.Second, warm[1].at-warm[0].at)
+	require.Equal(t, []any{warm[0].correlation, warm[0].marker, warm[0].turn}, []any{warm[1].correlation, warm[1].marker, warm[1].turn})
+	require.Equal(t, []int{1, 0}, []int{v.summary.Warmup.Requests, len(v.summary.Warmup.Errors)})
+	require.Equal(t, 1, v.summary.Errors[wire.Overload], "what is measured has failed")
+	require.Equal(t, measure.Throttled{Answers: 1, Seconds: 5}, v.summary.Throttled)
+}
+
 // Servers that stall are looked for every second. The progress says for how long nothing was received while requests are in flight.
 //
 // Covers T-161.

@@ -59,6 +59,7 @@ func (s sentTurn) String() string { return fmt.Sprintf("%d:%s#%d", s.lane, s.ses
 type answerTo struct {
 	takes    time.Duration
 	category wire.Category // "": it ends well
+	retry    time.Duration // Retry-After of one that does not
 	never    bool          // there is none
 	deaf     bool          // not even to a cancellation
 }
@@ -149,6 +150,7 @@ func (p *virtualPhase) send(r *request) {
 		p.pending = append(p.pending, pendingEvent{1 << 62, event{kind: returned, id: r.dispatch.ID}}) // waits for its cancellation
 	default:
 		p.returns(r.dispatch.ID, p.at, p.at+a.takes, a.category, wire.Usage{Prompt: r.record.RecordedISL, Completion: r.record.MaxTokens})
+		p.pending[slices.IndexFunc(p.pending, func(e pendingEvent) bool { return e.id == r.dispatch.ID })].answer.RetryAfter = a.retry
 	}
 }
 

@@ -23,6 +23,8 @@ type conn struct {
 	stop    func()        // abort, as a value made once
 	flight  int           // index in flights
 	stalled atomic.Bool   // the request on it has stalled
+
+	suspected time.Duration // when the bytes came, plus 1, behind which EndStalled has found too long a silence; 0: it has not
 }
 
 // dial makes a connection to the first address that takes one: to that of the route, if there is one. It ends with ctx, at the deadline (zero: none) or after the

@@ -39,7 +39,8 @@ func (f *flights) leave(cn *conn) (stalled bool) {
 }
 
 // EndStalled ends the requests from whose servers nothing has come for too long at an instant since Options.Epoch: they fail as
-// [Stalled]. It returns when the newest bytes of any answer came, 0 before the first.
+// [Stalled]. One that it has not found so before has time until the next call: this process may have stood still, with bytes that it has not
+// read yet. EndStalled returns when the newest bytes of any answer came, 0 before the first.
 func (c *Client) EndStalled(now time.Duration) (heard time.Duration) {
 	f := &c.flights
 	f.mu.Lock()
@@ -51,10 +52,15 @@ func (c *Client) EndStalled(now time.Duration) (heard time.Duration) {
 		if begun {
 			heard, limit = max(heard, since), c.stallTimeout
 		}
-		if limit > 0 && now-since >= limit {
-			cn.stalled.Store(true)
-			cn.abort()
+		if limit <= 0 || now-since < limit {
+			continue
 		}
+		if cn.suspected != since+1 {
+			cn.suspected = since + 1
+			continue
+		}
+		cn.stalled.Store(true)
+		cn.abort()
 	}
 	return heard
 }

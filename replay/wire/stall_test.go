@@ -40,8 +40,12 @@ func TestStalledServer(t *testing.T) {
 			<-said
 			cn := received(client, len(c.says) > 0)
 			since, begun := cn.silentSince()
-			client.EndStalled(since + c.silent - 1)
-			require.False(t, cn.stalled.Load(), "not before")
+			for range 2 {
+				client.EndStalled(since + c.silent - 1)
+				require.False(t, cn.stalled.Load(), "not before")
+			}
+			client.EndStalled(since + c.silent)
+			require.False(t, cn.stalled.Load(), "bytes may have come that are not read yet")
 			heard := client.EndStalled(since + c.silent)
 			res := <-result
 			close(over)
@@ -92,7 +96,9 @@ func TestOnlyWhatHasStalledEnds(t *testing.T) {
 	}()
 	<-begun
 	require.Nil(t, post(client).Err)
-	client.EndStalled(1000 * time.Hour)
+	for range 3 {
+		client.EndStalled(1000 * time.Hour)
+	}
 	close(over)
 	require.Nil(t, (<-result).Err)
 }
@@ -123,4 +129,25 @@ func TestRetryAfter(t *testing.T) {
 	}
 	client := newClient(t, serve(t, answer(sized(eventHead+"Retry-After: 7\r\n", goodStream))), Options{})
 	require.Zero(t, post(client).RetryAfter)
+}
+
+// Bytes that come between two looks, as after this process stood still, show that a server has not stalled.
+func TestBytesBetweenTwoLooks(t *testing.T) {
+	c := &Client{stallTimeout: time.Minute}
+	cn := dialPair(t)
+	c.flights.enter(cn, 0)
+	for at := time.Minute; at < time.Hour; at += time.Minute {
+		c.EndStalled(at + time.Second)
+		cn.in.heard.Store(int64(at))
+		c.EndStalled(at + time.Second)
+		require.False(t, cn.stalled.Load())
+	}
+	c.EndStalled(time.Hour)
+	c.EndStalled(time.Hour)
+	require.True(t, cn.stalled.Load())
+	require.True(t, c.flights.leave(cn))
+	c.flights.enter(cn, time.Hour)
+	require.False(t, cn.stalled.Load())
+	c.EndStalled(2 * time.Hour)
+	require.False(t, cn.stalled.Load(), "another request")
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/agentx/agentx/replay/preset"
 )
 
-// RetryAfter says what an answer means that has status 429 or 503 and names a time in Retry-After. A request that got one is throttled.
-// doc/spec/replay.md 9.4.
+// RetryAfter says what becomes of a throttled request: one whose answer has status 429 or 503 and names a time in Retry-After
+// (doc/spec/replay.md 9.4).
 type RetryAfter uint8
 
-// What becomes of a throttled request. Its lane sends nothing before the time, but RetryIgnored.
+// The ways. With RetryWait and RetryRecord the lane of the request sends nothing before that time.
 const (
 	RetryDefault RetryAfter = iota // RetryWait where every trace is played once, else RetryRecord; RetryIgnored under other presets than the default
 	RetryWait                      // its turn is sent again
 	RetryRecord                    // it has failed
-	RetryIgnored                   // it has failed, and its lane does not wait
+	RetryIgnored                   // it has failed, and nothing waits
 )
 
 const (

@@ -92,6 +92,9 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 		return func(p Progress) { p.Standstills = r.stood.Load(); tell(p) }
 	}
 	o.Progress, o.Notice, o.Period = told(r.reporter.report), r.reporter.notice, told(r.reporter.period)
+	if p.name == measure.WarmupPhase && o.RetryAfter == RetryRecord {
+		o.RetryAfter = RetryWait // nothing is measured, and a primer that fails ends the run
+	}
 	l := newLoop(o, p, clock, transport)
 	l.recordsFrom = origin - current.origin
 	p.news.enter(p.name)

@@ -87,6 +87,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"as":               choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-1.0.12\tagentx-harness 1.0.12"),
 	"config":           cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	"connection-reuse": choice("pooled\tby all requests", "sticky-user-sessions\tby those of the same session", "never"),
+	"retry-after":      choice("wait\tsend the turn again then", "record\tit has failed, and its lane waits", "off\tit has failed"),
 	"payload":          choice("chat\tmessages", "anthropic\tmessages to /v1/messages", "ids\ttoken ids to /v1/completions", "text\tone text to /v1/completions"),
 	"max-tokens-field": choice("max_tokens", "max_completion_tokens", "none"),
 	"fault":            faults,

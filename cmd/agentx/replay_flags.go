@@ -121,7 +121,19 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	}
 	f.applyUntil(r, &o)
 	f.chooseCalibration(r, &o)
+	r.chooseRetryAfter(&o)
 	return o
+}
+
+// chooseRetryAfter notes for the results what a throttled request becomes, where nothing says so.
+func (r *resolution) chooseRetryAfter(o *replay.Options) {
+	chosen := r.values["RetryAfter"]
+	for name, mode := range retries {
+		if chosen.from.kind == fromDefault && mode == o.Throttling() {
+			chosen.value = name
+		}
+	}
+	r.values["RetryAfter"] = chosen
 }
 
 // A run that is known to be shorter is not calibrated, unless that is asked for.

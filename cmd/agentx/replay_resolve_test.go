@@ -285,6 +285,28 @@ func TestResultsListOrigins(t *testing.T) {
 	require.NotContains(t, list, "set")
 }
 
+// The results list what a throttled request becomes, also where nothing says so. Presets that imitate other tools refuse to wait, and have
+// no limits on silence unless they are given.
+func TestRetryAfterIsChosen(t *testing.T) {
+	for args, want := range map[string][2]string{
+		"": {`"wait"`, "default"}, "--duration 20s": {`"record"`, "default"}, "--duration 20s --once": {`"wait"`, "default"},
+		"--duration 20s --arrivals recorded": {`"wait"`, "default"}, "--retry-after record": {`"record"`, "--retry-after"},
+		"--set RetryAfter=off": {`"off"`, "--set"}, "--preset aiperf-0.13": {`"off"`, "preset aiperf-0.13"},
+		"--preset agentx-1.0.12 --set RetryAfter=off": {`"off"`, "--set"},
+	} {
+		got := shownConfig(t, strings.Fields(args)...)["RetryAfter"]
+		require.Equal(t, want, [2]string{string(got.Value), got.From}, args)
+	}
+	require.Equal(t, []string{
+		"agentx: --retry-after wait: the tool that preset aiperf-0.13 imitates does not look at Retry-After: leave it out, or choose --preset default",
+	}, configErrors(t, "--preset", "aiperf-0.13", "--retry-after", "wait"))
+	for _, name := range []string{"StallTimeout", "FirstByteTimeout"} {
+		require.Equal(t, "null", string(shownConfig(t, "--preset", "agentx-1.0.12")[name].Value))
+		require.Equal(t, "7", string(shownConfig(t, "--preset", "aiperf-0.13", "--set", name+"=7s")[name].Value))
+	}
+	require.Equal(t, replay.Off, optionsWith(t, "StallTimeout=0").StallTimeout)
+}
+
 // Runs that are known to be short are not calibrated, unless that is asked for. Of --no-calibrate and Calibrate the later source
 // wins, and two of one source contradict each other.
 func TestCalibrationIsChosen(t *testing.T) {

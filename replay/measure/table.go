@@ -103,6 +103,9 @@ func (s *Summary) counts(b *strings.Builder) {
 	}
 	s.FinishReasons.row(b)
 	s.deviations(b)
+	if n := s.Throttled.Answers; n > 0 {
+		row(b, "throttled", "%s with Retry-After, %s waited in sum", Plural(n, "answer", "answers"), duration(s.Throttled.Seconds))
+	}
 	if s.BackOff.Pauses > 0 {
 		row(b, "back-off", "%s of lanes without a connection, %s in sum", Plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
 	}

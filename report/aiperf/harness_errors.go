@@ -28,6 +28,7 @@ var failures = []failure{
 	{category: wire.StreamPayload, chain: []string{"InvalidInferenceResultError"}},
 	{category: wire.StreamTruncated, chain: []string{"InvalidInferenceResultError"}},
 	{category: wire.StreamEvent, code: 502, chain: []string{"SSEResponseError"}},
+	{category: wire.Stalled, chain: []string{"TimeoutError", "CancelledError"}},
 	{category: wire.Timeout, chain: []string{"TimeoutError", "CancelledError"}},
 	{category: wire.Cancelled, code: 499, chain: []string{"RequestCancellationError"}},
 	{category: wire.Internal, begins: "dial ", chain: []string{"ClientConnectorError", "OSError"}}, // a limit of this machine

@@ -23,7 +23,7 @@ type Progress struct {
 	TreesOpen    int // that are played
 
 	Standstills *measure.Standstills // of this process in the measured phase, without a list; nil: none
-	Silent time.Duration // for how long nothing was received although requests are in flight, to a second; 0: none is
+	Silent      time.Duration        // for how long nothing was received although requests are in flight, to a second; 0: none is
 
 	Arrivals     bool // trees arrive on their own
 	TreesWaiting int  // that have arrived and wait to be opened

@@ -177,12 +177,13 @@ func (run *Run) wholePhase(name string) measure.Number {
 
 // deliveredEnd returns the end of what a phase delivered, of whose requests there are sets.
 func (run *Run) deliveredEnd(phase string, sets []*rows) measure.Number {
-	var last time.Duration
-	each(sets, func(r *row) { last = max(last, time.Duration(r.done)) })
+	var last, late time.Duration
+	each(sets, func(r *row) { last, late = max(last, time.Duration(r.done)), max(late, time.Duration(r.deadline)) })
+	facts := run.Info.Facts
 	if phase != measure.ProfilingPhase {
-		return measure.DeliveredEnd(nil, last.Seconds())
+		facts = nil
 	}
-	return measure.DeliveredEnd(run.Info.Facts, last.Seconds())
+	return measure.DeliveredEnd(facts, last.Seconds(), late.Seconds())
 }
 
 // headlineEnd returns when the headline ends, in nanoseconds of the phase: at the deadline, or with the last of its requests where the

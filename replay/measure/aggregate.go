@@ -34,7 +34,7 @@ type Aggregate struct {
 
 	headline, cooldown observations
 	delivered          DeliveredTotal
-	last               float64 // end of the last request
+	last, late         float64 // end of the last request; deadline of those that ended after it
 
 	warmup  warmupCounts
 	goodput goodput
@@ -83,7 +83,7 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 // count counts what every record has, however its request ended.
 func (a *Aggregate) count(r *Record) {
 	a.requests++
-	a.last = max(a.last, r.End)
+	a.last, a.late = max(a.last, r.End), max(a.late, r.Deadline)
 	a.addresses.add(r)
 	a.trees.add(r.Tree)
 	if r.begins() {
@@ -111,7 +111,7 @@ func (a *Aggregate) count(r *Record) {
 // Summary computes the summary of the records added so far. More records may be added afterwards.
 func (a *Aggregate) Summary(info RunInfo) Summary {
 	span := a.headline.span(info.Facts.WholePhase())
-	span.Deadline, span.Delivered = DeliveredEnd(info.Facts, a.last), a.delivered
+	span.Deadline, span.Delivered = DeliveredEnd(info.Facts, a.last, a.late), a.delivered
 	window, afterwards := a.rules.Window(span), a.rules.Window(a.cooldown.span(info.Facts.WholePhase()))
 	s := Summary{
 		Requests: a.requests, Completed: a.completed, Errors: maps.Clone(a.errors),

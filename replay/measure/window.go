@@ -60,9 +60,12 @@ func (w *ThroughputWindow) Rate(of Number) Number {
 }
 
 // DeliveredEnd returns the end of what is delivered: the deadline of a phase, or its end where that came before; without a deadline the end
-// of the last request. Missing facts are those of a run that was killed.
-func DeliveredEnd(f *Facts, last float64) Number {
-	if f == nil || f.Deadline <= 0 {
+// of the last request. Of a run that was killed, which has no facts, late is the deadline of records that ended after it; 0: none did.
+func DeliveredEnd(f *Facts, last, late float64) Number {
+	switch {
+	case f == nil && late > 0:
+		return Number(late)
+	case f == nil || f.Deadline <= 0:
 		return Number(last)
 	}
 	return Number(min(f.Deadline, f.PhaseDuration))
@@ -120,7 +123,7 @@ func (d *DeliveredTotal) add(r *Record, good bool) {
 
 // begunByDeadline reports whether the first token of a request that ended after the deadline came by it.
 func (r *Record) begunByDeadline() bool {
-	return r.FirstToken > 0 && Nanos(r.FirstToken) <= Nanos(r.Deadline)
+	return r.Deadline > 0 && r.FirstToken > 0 && Nanos(r.FirstToken) <= Nanos(r.Deadline)
 }
 
 // Deliver notes of a request that ended after the deadline how many of its output tokens had come by then.

@@ -85,6 +85,7 @@ func TestDeliveredRates(t *testing.T) {
 
 	facts.Deadline = 0
 	require.EqualValues(t, 50, a.Summary(RunInfo{Facts: facts}).ThroughputWindow.Seconds, "the last end, which is that of a failure")
+	require.EqualValues(t, 5, a.Summary(RunInfo{}).ThroughputWindow.Seconds, "killed in the grace: records tell the deadline")
 	facts.Deadline, facts.PhaseDuration = 30, 20
 	require.EqualValues(t, 20, a.Summary(RunInfo{Facts: facts}).ThroughputWindow.Seconds, "everything was played before the deadline")
 	require.True(t, a.Summary(RunInfo{Facts: facts}).Delivered.Seconds.IsMissing(), "records of an earlier version do not tell")

@@ -28,14 +28,17 @@ func rename(from, to string) error {
 // directory is no error.
 func removeThrough(path, into string, opts Options) error {
 	trash := filepath.Join(into, newOwner().fileName())
-	if err := opts.step("rename", path); err != nil {
-		return err
+	err := opts.step("rename", path)
+	if err == nil {
+		err = rename(path, trash)
 	}
-	if err := rename(path, trash); err != nil {
-		if isGone(err) {
-			return nil
-		}
-		return err
+	switch {
+	case isGone(err):
+		return nil
+	case errors.Is(err, syscall.EXDEV):
+		trash = path // of a lower layer of overlayfs: no live process has made it there
+	case err != nil:
+		return asForeign(path, err)
 	}
 	return removeAll(trash)
 }

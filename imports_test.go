@@ -48,7 +48,7 @@ var imports = map[string][]string{
 		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "unsafe",
 	},
 	"cachestore":      {"internal/cachedir", "internal/durable", "manifest", "mmapcache", "golang.org/x/sync"},
-	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
+	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
 		"internal/durable", "internal/suggest",

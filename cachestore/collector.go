@@ -203,10 +203,10 @@ func (c *collector) scan() error {
 
 func (c *collector) addItem(kind, key string, info fs.FileInfo) {
 	it := &item{kind: kind, key: key, number: len(c.items), bytes: sizeOf(c.root, kind, key), made: info.ModTime(), link: info.Mode()&fs.ModeSymlink != 0}
-	it.used = it.made
+	it.used = c.past(it.made)
 	if kind == mmapcache.DatasetKind {
 		if used := lastUse(c.root, key); used != nil {
-			it.used = *used
+			it.used = c.past(*used)
 		}
 		_, err := c.partsOf(key)
 		it.damaged = err != nil && cachedir.IsDamage(err)
@@ -214,6 +214,14 @@ func (c *collector) addItem(kind, key string, info fs.FileInfo) {
 	c.items = append(c.items, it)
 	c.byName[it.name()] = it
 	c.total += it.bytes
+}
+
+// past returns a date that is not in the future: a clock that was wrong for a while must not keep a dataset for years.
+func (c *collector) past(t time.Time) time.Time {
+	if t.After(c.now) {
+		return c.now
+	}
+	return t
 }
 
 func (c *collector) datasets() []*item {
@@ -236,6 +244,9 @@ func (c *collector) free(it *item, why string) error {
 	err := c.rename(it)
 	if stays, ok := err.(neededError); ok {
 		c.keepItem(it, stays.why)
+		if foreign := (*durable.ForeignError)(nil); c.repair && errors.As(err, &foreign) {
+			return foreign
+		}
 		return nil
 	}
 	var stays neededError
@@ -306,6 +317,9 @@ func (c *collector) rename(it *item) error {
 		return err
 	}
 	err := c.removal.Remove(it.name(), func() error { return c.checkUnneeded(it, fresh) })
+	if foreign := (*durable.ForeignError)(nil); errors.As(err, &foreign) {
+		return neededError{why: "it belongs to " + foreign.Owner + ", who alone may remove it", is: foreign}
+	}
 	var stays neededError
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, durable.ErrLost) && !errors.As(err, &stays) { // another process was faster
 		if _, err = os.Lstat(c.path(it)); err == nil {

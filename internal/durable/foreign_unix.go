@@ -46,3 +46,6 @@ func mayTakeAway(path string) bool {
 	may := func(path string) bool { return unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS) == nil }
 	return may(filepath.Dir(path)) && may(path)
 }
+
+// IsOpen reports whether every user of this machine may write a file or directory.
+func IsOpen(info fs.FileInfo) bool { return info.Mode()&everybody != 0 }

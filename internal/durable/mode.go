@@ -5,13 +5,13 @@ import (
 	"os"
 )
 
-// Everybody is the permission of all users of a machine to write.
-const Everybody fs.FileMode = 0o002
+// everybody is the permission of all users of a machine to write.
+const everybody fs.FileMode = 0o002
 
 // ModeBelow returns the mode of a new directory or file in a directory: as open to group and others as that, but never writable for
 // everybody. In a sticky directory such as /tmp, where users remove nothing of each other, only its owner may write it.
 func ModeBelow(above, mode fs.FileMode) fs.FileMode {
-	open := above.Perm() & 0o077 &^ Everybody
+	open := above.Perm() & 0o077 &^ everybody
 	if above&fs.ModeSticky != 0 {
 		open &^= 0o020
 	}
@@ -33,7 +33,7 @@ func rootMode(above, mode fs.FileMode) fs.FileMode {
 // sharedMode returns the mode of a new directory in which all users of a root have entries. Where everybody may write, it is sticky.
 func sharedMode(root, mode fs.FileMode) fs.FileMode {
 	mode = mode&^0o077 | root.Perm()&0o077 | root&fs.ModeSticky
-	if mode&Everybody != 0 {
+	if mode&everybody != 0 {
 		mode |= fs.ModeSticky
 	}
 	return mode

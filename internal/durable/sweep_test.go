@@ -261,8 +261,7 @@ func TestRemoveKeepsWhatItCannotCheck(t *testing.T) {
 // What is made below a root is as open as the root, under any umask, and no more. Nothing is writable for everybody but the directories
 // in which all users have entries, and these are sticky.
 //
-// Covers F19.
-// Covers F29.
+// Covers F19, F29.
 func TestSharedRootsUnderAnyUmask(t *testing.T) {
 	const bits = os.ModePerm | os.ModeSetgid | os.ModeSticky
 	for _, c := range []struct{ root, umask, shared, dir, file os.FileMode }{

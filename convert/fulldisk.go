@@ -1,0 +1,38 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// explainFullDisk makes an error of a disk without room one line, and removes the parts that the conversion has published: nothing names
+// them yet, and they take the room that people look for. Shards stay, because the next run begins there. It returns any other error
+// as it is.
+func (c *conversion) explainFullDisk(ctx context.Context, err error) error {
+	if !durable.IsDiskFull(err) {
+		return err
+	}
+	var built []mmapcache.Reference
+	for kind, p := range c.result.Parts {
+		if !p.Hit {
+			built = append(built, mmapcache.Reference{Kind: kind, Part: manifest.Part{Key: p.Key}})
+		}
+	}
+	slices.SortFunc(built, func(a, b mmapcache.Reference) int {
+		return slices.Index(mmapcache.Kinds(), a.Kind) - slices.Index(mmapcache.Kinds(), b.Kind)
+	})
+	if len(built) > 0 {
+		_, _ = cachestore.RemoveUnnamed(ctx, c.options.Root, built, cachestore.RemoveOptions{Wait: -1}) // what stays, agentx cache gc frees
+	}
+	text := fmt.Sprintf("cache root %s: no space is left on its disk for this build", c.options.Root)
+	if free, ok := durable.FreeBytes(c.options.Root); ok {
+		text += fmt.Sprintf(", which needs more than the %d MB that are free", (free+999_999)/1_000_000)
+	}
+	return &durable.FullError{Text: text, Hint: "--cache DIR, on a disk with more room; or agentx cache gc --max-bytes SIZE, which frees some here", Err: err}
+}

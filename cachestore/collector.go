@@ -203,10 +203,16 @@ func (c *collector) scan() error {
 
 func (c *collector) addItem(kind, key string, info fs.FileInfo) {
 	it := &item{kind: kind, key: key, number: len(c.items), bytes: sizeOf(c.root, kind, key), made: info.ModTime(), link: info.Mode()&fs.ModeSymlink != 0}
-	it.used = c.past(it.made)
+	it.used = it.made
 	if kind == mmapcache.DatasetKind {
 		if used := lastUse(c.root, key); used != nil {
-			it.used = c.past(*used)
+			it.used = *used
+		}
+		if it.used.After(c.now) { // a clock that was wrong for a while must not keep it for years
+			it.used = c.now
+			if !c.dryRun {
+				recordUse(c.root, key)
+			}
 		}
 		_, err := c.partsOf(key)
 		it.damaged = err != nil && cachedir.IsDamage(err)
@@ -214,14 +220,6 @@ func (c *collector) addItem(kind, key string, info fs.FileInfo) {
 	c.items = append(c.items, it)
 	c.byName[it.name()] = it
 	c.total += it.bytes
-}
-
-// past returns a date that is not in the future: a clock that was wrong for a while must not keep a dataset for years.
-func (c *collector) past(t time.Time) time.Time {
-	if t.After(c.now) {
-		return c.now
-	}
-	return t
 }
 
 func (c *collector) datasets() []*item {

@@ -48,23 +48,30 @@ func TestDirectoriesOfAnotherUserStay(t *testing.T) {
 	assert.True(t, exists(root, part.Kind, part.Key))
 }
 
-// A last use in the future, or a directory made there, counts as now: it is neither kept for years nor taken for used meanwhile.
+// A last use in the future, or a directory made there, counts as now, and is recorded so: it is neither kept for years nor taken for used
+// meanwhile.
 //
 // Covers F18.
 func TestALastUseInTheFutureIsNow(t *testing.T) {
 	root := t.TempDir()
-	key := plainToy(40).build(t, root, "")
+	key, made := plainToy(40).build(t, root, ""), plainToy(40).build(t, root, "made")
 	Touch(root, key)
 	now := time.Now()
 	late := now.AddDate(30, 0, 0)
 	require.NoError(t, os.Chtimes(usePath(root, key, usedSuffix), late, late))
-	ageDirectory(t, root, mmapcache.DatasetKind, key, late)
+	ageDirectory(t, root, mmapcache.DatasetKind, made, late)
 	keep, none := time.Hour, int64(0)
+	gc(t, root, now, GCOptions{DryRun: true})
+	assert.Equal(t, late.Unix(), lastUse(root, key).Unix())
 	r := gc(t, root, now, GCOptions{MaxBytes: &none, Keep: &keep})
 	require.NotEmpty(t, r.Kept)
 	assert.Equal(t, "used 0s ago, less than 1h", r.Kept[0].Why)
+	for _, key := range []string{key, made} {
+		assert.Less(t, lastUse(root, key).Year(), late.Year())
+	}
 	r = gc(t, root, now, GCOptions{MaxBytes: &none})
-	assert.Len(t, r.Removed, 4)
+	assert.Empty(t, r.Kept)
+	assert.False(t, exists(root, mmapcache.DatasetKind, key) || exists(root, mmapcache.DatasetKind, made))
 }
 
 // RemoveUnnamed removes new parts that no dataset names, and keeps what one names or a process uses.

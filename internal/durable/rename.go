@@ -40,7 +40,7 @@ func removeThrough(path, into string, opts Options) error {
 	case err != nil:
 		return asForeign(path, err)
 	}
-	return removeAll(trash)
+	return asForeign(trash, removeAll(trash)) // the owner of a sticky directory may rename what others have in it, and no more
 }
 
 // removeAll removes a directory and what is in it. It tries several times, because a slow process may still write into its

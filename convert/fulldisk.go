@@ -2,7 +2,6 @@ package convert
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/agentx/agentx/cachestore"
@@ -11,9 +10,9 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// explainFullDisk makes an error of a disk without room one line, and removes the parts that the conversion has published: nothing names
-// them yet, and they take the room that people look for. Shards stay, because the next run begins there. It returns any other error
-// as it is.
+// explainFullDisk makes an error of a disk without room one line, and removes the parts that the conversion has published: no dataset
+// names them yet, and they take the room that people look for. Shards stay, because the next run begins there. It returns any other
+// error as it is.
 func (c *conversion) explainFullDisk(ctx context.Context, err error) error {
 	if !durable.IsDiskFull(err) {
 		return err
@@ -30,9 +29,5 @@ func (c *conversion) explainFullDisk(ctx context.Context, err error) error {
 	if len(built) > 0 {
 		_, _ = cachestore.RemoveUnnamed(ctx, c.options.Root, built, cachestore.RemoveOptions{Wait: -1}) // what stays, agentx cache gc frees
 	}
-	text := fmt.Sprintf("cache root %s: no space is left on its disk for this build", c.options.Root)
-	if free, ok := durable.FreeBytes(c.options.Root); ok {
-		text += fmt.Sprintf(", which needs more than the %d MB that are free", (free+999_999)/1_000_000)
-	}
-	return &durable.FullError{Text: text, Hint: "--cache DIR, on a disk with more room; or agentx cache gc --max-bytes SIZE, which frees some here", Err: err}
+	return cachestore.ExplainFullDisk(c.options.Root, err)
 }

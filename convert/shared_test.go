@@ -90,7 +90,7 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 	var one *durable.FullError
 	require.ErrorAs(t, err, &one)
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	assert.True(t, strings.HasPrefix(err.Error(), "cache root "+o.Root+": no space is left on its disk for this build, which needs more than the "), err)
+	assert.True(t, strings.HasPrefix(err.Error(), "cache root "+o.Root+": no space is left on its disk for what is to be written: "), err)
 	assert.NotContains(t, err.Error(), "\n")
 	assert.Contains(t, one.Hint, "--cache DIR")
 	assert.Empty(t, filesOf(t, o.Root))

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// authorities returns the certificates of the variable of Python's requests, a file or a directory of PEM, which count instead of those
-// of the machine; nil where it is not set.
-func (env LookupEnv) authorities() (*x509.CertPool, error) {
+// authorities returns the certificates of the variable of Python's requests, a file or a directory of PEM, beside those of the machine;
+// nil where it is not set. A variable that leads to none was set for another program, and is noted.
+func (env LookupEnv) authorities() (pool *x509.CertPool, note string) {
 	for _, name := range []string{"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} {
 		at := env.dir(name)
 		if at == "" {
@@ -18,11 +18,11 @@ func (env LookupEnv) authorities() (*x509.CertPool, error) {
 		}
 		pool, err := readAuthorities(at)
 		if err != nil {
-			return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s=%s", name, at), Err: err, Hint: name + "=FILE, with certificates in PEM; or without it: those of this machine count"}
+			note = fmt.Sprintf("%s=%s gives no authority: %v", name, at, err)
 		}
-		return pool, nil
+		return pool, note
 	}
-	return nil, nil
+	return nil, ""
 }
 
 // readAuthorities reads the certificates of a file, or of the files of a directory.
@@ -33,7 +33,11 @@ func readAuthorities(at string) (*x509.CertPool, error) {
 			return nil, err
 		}
 	}
-	pool, found := x509.NewCertPool(), false
+	pool, err := x509.SystemCertPool() // with those of SSL_CERT_FILE
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	found := false
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {

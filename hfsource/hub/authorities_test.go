@@ -2,12 +2,14 @@ package hub
 
 import (
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,14 +47,19 @@ func TestOwnAuthority(t *testing.T) {
 		{"REQUESTS_CA_BUNDLE", file, ClassNotFound, 1, "check the name"},
 		{"REQUESTS_CA_BUNDLE", dir, ClassNotFound, 1, "check the name"},
 		{"CURL_CA_BUNDLE", file, ClassNotFound, 1, "check the name"},
-		{"REQUESTS_CA_BUNDLE", empty, ClassInvalid, 0, "with certificates in PEM"},
-		{"REQUESTS_CA_BUNDLE", "/nowhere", ClassInvalid, 0, "with certificates in PEM"},
+		{"REQUESTS_CA_BUNDLE", empty, ClassUnavailable, 0, "REQUESTS_CA_BUNDLE=FILE"},
+		{"REQUESTS_CA_BUNDLE", "/nowhere", ClassUnavailable, 0, "REQUESTS_CA_BUNDLE=FILE"},
 	} {
 		asked = 0
 		env := map[string]string{"HF_HOME": t.TempDir(), "HF_ENDPOINT": s.URL, c.name: c.value}
-		_, err := Fetch(t.Context(), r, Options{Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+		var told strings.Builder
+		_, err := Fetch(t.Context(), r, Options{
+			Env:  func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+			Logf: func(format string, args ...any) { fmt.Fprintf(&told, format, args...) },
+		})
 		assert.Equal(t, c.class, classOf(err), "%s=%s: %v", c.name, c.value, err)
 		assert.Equal(t, c.asked, asked)
 		assert.Contains(t, Hint(err), c.hint)
+		assert.Equal(t, c.name != "" && c.asked == 0, strings.Contains(told.String(), c.value+" gives no authority: "), told.String())
 	}
 }

@@ -55,7 +55,7 @@ func (c *client) close() {
 	c.cdn.GetClient().CloseIdleConnections()
 }
 
-// newTransport returns the transport for the network. Of nil authorities those of the machine count.
+// newTransport returns the transport for the network. Where authorities are nil those of the machine count.
 func newTransport(authorities *x509.CertPool) *http.Transport {
 	return &http.Transport{
 		TLSClientConfig:     &tls.Config{RootCAs: authorities},

@@ -33,7 +33,7 @@ func (env LookupEnv) ProgressDisabled() bool { return env.isOn("HF_HUB_DISABLE_P
 type settings struct {
 	endpoint      *url.URL
 	token         string         // "": requests have none
-	note          string         // about the token, for the user; "": none
+	notes         [2]string      // for the user, about the authorities and the token; "": none
 	authorities   *x509.CertPool // nil: those of the machine
 	tokenDisabled bool           // HF_HUB_DISABLE_IMPLICIT_TOKEN
 	cacheDir      string         // the hub's cache; "": there is no home directory for it
@@ -62,11 +62,9 @@ func (env LookupEnv) settings(k kind) (s settings, err error) {
 	if s.idleTimeout, err = env.seconds("HF_HUB_DOWNLOAD_TIMEOUT", DefaultIdleTimeout); err != nil {
 		return s, err
 	}
-	if s.authorities, err = env.authorities(); err != nil {
-		return s, err
-	}
+	s.authorities, s.notes[0] = env.authorities()
 	if s.tokenDisabled = env.isOn("HF_HUB_DISABLE_IMPLICIT_TOKEN"); !s.tokenDisabled {
-		s.token, s.note, err = env.token(home)
+		s.token, s.notes[1], err = env.token(home)
 	}
 	return s, err
 }

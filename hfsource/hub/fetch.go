@@ -102,8 +102,10 @@ func (j *job) setUp(ctx context.Context) (err error) {
 	}
 	logf := j.Logf
 	j.Logf = func(format string, args ...any) { logf("%s", redactToken(fmt.Sprintf(format, args...), j.token)) }
-	if j.note != "" {
-		j.Logf("%s", j.note)
+	for _, note := range j.notes {
+		if note != "" {
+			j.Logf("%s", note)
+		}
 	}
 	switch {
 	case j.offline != "":

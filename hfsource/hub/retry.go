@@ -143,7 +143,7 @@ func isPermanent(err error) bool {
 func networkHint(err error) string {
 	var authority x509.UnknownAuthorityError
 	if errors.As(err, &authority) {
-		return "REQUESTS_CA_BUNDLE=FILE or SSL_CERT_FILE=FILE, with the certificate (PEM) of the authority that signs for your proxy or mirror, and those of the others"
+		return "REQUESTS_CA_BUNDLE=FILE or SSL_CERT_FILE=FILE, with the certificate (PEM) of the authority that signs for your proxy or mirror"
 	}
 	var name *net.DNSError
 	if !errors.As(err, &name) && !slices.ContainsFunc(unreachableErrors, func(e error) bool { return errors.Is(err, e) }) {

@@ -68,17 +68,23 @@ func (o Options) SyncDir(path string) error { return o.sync(path) }
 // MkdirAll creates a directory, root or below it, and the missing ones above it, and syncs the directory above each.
 func MkdirAll(root, path string) error { return Options{}.mkdirAll(root, path, matchMode) }
 
-// MkdirShared is MkdirAll for a directory in which every user of root has entries: what lies directly below root is as open as root.
+// MkdirShared is MkdirAll for a directory in which every user of root has entries: what lies directly below root is as open as root. One
+// that exists becomes sticky where everybody may write in it.
 func MkdirShared(root, path string) error { return Options{}.mkdirShared(root, path) }
 
 func (o Options) mkdirShared(root, path string) error {
-	return o.mkdirAll(root, path, func(above, dir string) {
-		if above == filepath.Clean(root) {
+	root = filepath.Clean(root)
+	err := o.mkdirAll(root, path, func(above, dir string) {
+		if above == root {
 			shareMode(above, dir)
 		} else {
 			matchMode(above, dir)
 		}
 	})
+	if info, statErr := os.Lstat(path); statErr == nil && IsOpen(info) && info.Mode()&fs.ModeSticky == 0 && filepath.Dir(path) == root {
+		shareMode(root, path) // made before these were sticky, by this user or in vain
+	}
+	return err
 }
 
 func (o Options) mkdirAll(root, path string, match func(above, dir string)) error {

@@ -297,6 +297,15 @@ func TestSharedRootsUnderAnyUmask(t *testing.T) {
 			assert.Equal(t, want, info.Mode()&bits, "%s below %v with umask %v", name, c.root, c.umask)
 		}
 	}
+	old := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(old, "kind"), 0o777))
+	for _, path := range []string{old, filepath.Join(old, "kind")} {
+		require.NoError(t, os.Chmod(path, 0o777))
+	}
+	require.NoError(t, build(old, Options{}, publish))
+	info, err := os.Stat(filepath.Join(old, "kind"))
+	require.NoError(t, err)
+	assert.Equal(t, 0o777|os.ModeSticky, info.Mode()&bits, "of an older root")
 	for _, c := range []struct{ above, umask, root os.FileMode }{
 		{0o777, 0o077, 0o700},
 		{0o777, 0o000, 0o777},

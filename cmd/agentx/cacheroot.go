@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +24,8 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 		}
 		dir = filepath.Join(user, "agentx")
 	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		err := usageError{fmt.Errorf("%s: a file, not a directory", flagText("cache", dir))}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+		err := usageError{fmt.Errorf("%s: a file, or below one, and not a directory", flagText("cache", dir))}
 		return "", hintError{err, "--cache DIR, a directory, which agentx makes if it is missing"}
 	}
 	return filepath.Abs(dir)

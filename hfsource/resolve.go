@@ -14,6 +14,7 @@ import (
 	"github.com/alitto/pond/v2"
 
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/durable"
 )
 
 // Resolve lists the files of the inputs and hashes them. An input is a path, "-" for standard input, a name of
@@ -107,16 +108,25 @@ func (s *Snapshot) addStdin(ctx context.Context, stdin io.Reader) error {
 	}
 	f, err := createTemp()
 	if err != nil {
-		return fmt.Errorf("input -: %w", err)
+		return stdinError(err)
 	}
 	s.tempFiles = append(s.tempFiles, f)
 	size, err := copyContext(ctx, f, stdin)
 	if err != nil {
-		return fmt.Errorf("input -: %w", err)
+		return stdinError(err)
 	}
 	s.Files = append(s.Files, File{Path: "-", Format: FileFormat{Lines: true}, Size: size,
 		open: func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(f, 0, size)), nil }})
 	return nil
+}
+
+// stdinError names the input, and the directory of its copy where that is full.
+func stdinError(err error) error {
+	if !durable.IsDiskFull(err) {
+		return fmt.Errorf("input -: %w", err)
+	}
+	text := fmt.Sprintf("input -: standard input is copied to %s, and no space is left there", os.TempDir())
+	return &durable.FullError{Text: text, Hint: "TMPDIR=DIR, on a disk with more room; or the path of a file instead of -", Err: err}
 }
 
 // copyContext is io.Copy that returns when the context is done, even while a read blocks. The read then continues in a

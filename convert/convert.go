@@ -87,7 +87,9 @@ func convert(ctx context.Context, o Options) (*Result, error) {
 			return err
 		}
 		defer c.noteUse(ctx).Close()
-		if err := c.run(ctx); err != nil || !o.VerifyHit || !c.result.foundAny() {
+		err := c.run(ctx)
+		c.warnGarbage()
+		if err != nil || !o.VerifyHit || !c.result.foundAny() {
 			return err
 		}
 		return c.stage("verify", func() error { return c.compare(ctx) })

@@ -186,7 +186,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	signal.Ignore(syscall.SIGPIPE) // traffic goes on when the process that read the log has ended
 	source, err := tokensource.Resolve(ctx, f.tokenizer, hub.Options{})
 	if err != nil {
-		return fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err)
+		return hintHub(fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err))
 	}
 	tok, err := source.Load()
 	if err != nil {

@@ -87,9 +87,7 @@ func convert(ctx context.Context, o Options) (*Result, error) {
 			return err
 		}
 		defer c.noteUse(ctx).Close()
-		err := c.run(ctx)
-		c.warnGarbage()
-		if err != nil || !o.VerifyHit || !c.result.foundAny() {
+		if err := c.run(ctx); err != nil || !o.VerifyHit || !c.result.foundAny() {
 			return err
 		}
 		return c.stage("verify", func() error { return c.compare(ctx) })
@@ -135,6 +133,7 @@ func (c *conversion) withInput(ctx context.Context, f func(context.Context) erro
 		err = f(ctx)
 	}
 	if c.snapshot != nil {
+		c.warnGarbage()
 		err = errors.Join(err, c.snapshot.Close())
 	}
 	return err

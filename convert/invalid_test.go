@@ -2,6 +2,7 @@ package convert
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -151,6 +152,25 @@ func TestSkipInvalidLeavesOutTheSession(t *testing.T) {
 			}
 			assert.Equal(t, c.want, strings.Join(ids, " "))
 		})
+	}
+}
+
+// What stands behind a gzip file is left out with a warning; zeros need none.
+//
+// Covers I-2.
+func TestGarbageBehindGzip(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write([]byte(trace("a") + "\n"))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	for tail, want := range map[string]string{"\x00\x00\x00": "", "rest": "in.jsonl.gz: what stands behind its last gzip member is no gzip, and is left out, as gzip does"} {
+		o := options(t, write(t, "in.jsonl.gz", append(bytes.Clone(packed.Bytes()), tail...)))
+		var warned []string
+		o.Warn = func(format string, args ...any) { warned = append(warned, fmt.Sprintf(format, args...)) }
+		assert.Equal(t, 1, o.convert(t).Facts.Traces)
+		assert.Contains(t, strings.Join(warned, "\n"), want)
+		assert.Equal(t, want != "", warned != nil, "%q", warned)
 	}
 }
 

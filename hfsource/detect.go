@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // detect sets the format of a file by its content. A file that is damaged keeps the format of its name, and Rows reports the
@@ -23,42 +25,51 @@ func (f *File) detect(ctx context.Context) error {
 	buffers := textBuffers.Get().(*readBuffers)
 	defer buffers.release()
 	buffers.packed.Reset(progressReader{ctx, raw, func(int64) {}})
-	if head, _ := buffers.packed.Peek(len(parquetMagic)); string(head) == parquetMagic {
+	head, _ := buffers.packed.Peek(len(parquetMagic))
+	if string(head) == parquetMagic {
 		f.Format = FileFormat{Parquet: true}
 		return nil
 	}
-	done, err := f.unpack(buffers)
-	if err == nil {
-		defer done()
-		if f.Format.Lines {
-			f.Format.Lines = !isOneValue(buffers.text)
-		} else {
-			f.Format.Lines = isLines(buffers.text)
-		}
+	compression, _ := compressionOf(head)
+	done, err := f.unpack(buffers, zstd.WithDecoderConcurrency(1)) // nothing is read ahead
+	if err != nil {
+		return ctx.Err()
+	}
+	defer done()
+	switch {
+	case f.Format.Lines:
+		f.Format.Lines = !isOneValue(buffers.text)
+	case f.SHA256 == "" && compression == "":
+		f.lines = &lineFinder{} // hash reads the file anyway
+	default:
+		find := &lineFinder{}
+		_, _ = io.Copy(find, buffers.text) // what is wrong with the file, Rows reports
+		f.Format.Lines = find.found
 	}
 	return ctx.Err()
 }
 
-// isLines reports whether a text has a value on its first line and another behind it. No value has a bracket that closes
-// on one line and a bracket that opens on the next, with nothing between them.
-func isLines(text *bufio.Reader) bool {
-	var last byte // of the first line that is not blank
-	for ended := false; !ended || last == 0; {
-		part, err := text.ReadSlice('\n')
-		if err != nil && err != bufio.ErrBufferFull {
-			return false
+// lineFinder is written a text, and finds whether it has a value on its first line and another behind it. No value has a bracket
+// that closes on one line and a bracket that opens on the next, with nothing between them. It returns an error when it knows.
+type lineFinder struct {
+	last         byte // of the first line that is not blank
+	ended, found bool // that line; a second value
+}
+
+func (l *lineFinder) Write(text []byte) (int, error) {
+	rest := text
+	for !l.ended && len(rest) > 0 {
+		line, behind, ends := bytes.Cut(rest, []byte("\n"))
+		if line = bytes.TrimRight(line, blanks); len(line) > 0 {
+			l.last = line[len(line)-1]
 		}
-		ended = err == nil
-		if part = bytes.TrimRight(part, blanks); len(part) > 0 {
-			last = part[len(part)-1]
-		}
+		l.ended, rest = ends && l.last != 0, behind
 	}
-	for {
-		next, err := text.ReadByte()
-		if err != nil || !bytes.ContainsRune([]byte(blanks), rune(next)) {
-			return err == nil && (last == '}' || last == ']') && (next == '{' || next == '[')
-		}
+	if rest = bytes.TrimLeft(rest, blanks); len(rest) == 0 {
+		return len(text), nil
 	}
+	l.found = (l.last == '}' || l.last == ']') && (rest[0] == '{' || rest[0] == '[')
+	return len(text), errEnough
 }
 
 const blanks = " \t\r\n"

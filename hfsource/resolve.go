@@ -204,7 +204,17 @@ func (f *File) hash(ctx context.Context, progress func(int64)) error {
 	}
 	defer r.Close()
 	sum := sha256.New()
-	n, err := io.Copy(sum, progressReader{ctx, r, progress})
+	from := progressReader{ctx, r, progress}
+	n := int64(0)
+	if find := f.lines; find != nil {
+		n, err = io.Copy(io.MultiWriter(sum, find), from)
+		f.Format.Lines, f.lines = find.found, nil
+	}
+	if err == nil || errors.Is(err, errEnough) {
+		var more int64
+		more, err = io.Copy(sum, from)
+		n += more
+	}
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}

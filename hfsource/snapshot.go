@@ -51,6 +51,7 @@ type File struct {
 	// Garbage is set by Rows: bytes behind the last member of a gzip file, which are left out as gzip(1) leaves them out.
 	Garbage bool
 
+	lines      *lineFinder // of a text that hash reads to find its format
 	open       func() (io.ReadCloser, error)
 	changedErr error // replaces ErrChanged for a file of the hub; else nil
 }

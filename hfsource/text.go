@@ -49,7 +49,7 @@ func (r *fileReader) readText(raw io.Reader) error {
 type yieldError struct{ error }
 
 // unpack lets buffers.text read the text of the file from buffers.packed, and checks its beginning. Call done at the end.
-func (f *File) unpack(buffers *readBuffers) (done func(), err error) {
+func (f *File) unpack(buffers *readBuffers, o ...zstd.DOption) (done func(), err error) {
 	packed, done := buffers.packed, func() {}
 	head, _ := packed.Peek(foreign.HeadBytes) // the next read returns the error again
 	if len(head) == 0 && strings.EqualFold(filepath.Ext(f.Path), ".gz") {
@@ -58,7 +58,7 @@ func (f *File) unpack(buffers *readBuffers) (done func(), err error) {
 	var text io.Reader = packed
 	switch name, _ := compressionOf(head); name {
 	case "zstd":
-		d, err := zstd.NewReader(packed, zstd.WithDecoderMaxWindow(maxWindow))
+		d, err := zstd.NewReader(packed, append(o, zstd.WithDecoderMaxWindow(maxWindow))...)
 		if err != nil {
 			return nil, err
 		}

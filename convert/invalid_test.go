@@ -195,7 +195,7 @@ func TestInvalidTraceAmongOthers(t *testing.T) {
 		assert.Regexp(t, `in.jsonl:(1|2)$`, invalid.Where, name)
 		requireClean(t, o.Root)
 	}
-	o := options(t, lines(t, append(slices.Repeat([]string{""}, 3), bad, trace("a"), trace("b"), trace("c"))...)) // in shards
+	o := options(t, lines(t, trace("a"), trace("b"), bad, bad)) // in shards
 	o.shardRows = 2
 	_, err := Convert(t.Context(), o)
 	var invalid *InvalidTraceError

@@ -149,7 +149,7 @@ func (s *scanner) setBlockSize(v int64) {
 // end fails unless the text ends here.
 func (s *scanner) end() {
 	if s.err == nil && !s.lex.AtEnd() {
-		s.fail(NotJSON, "not JSON: byte %d: more after the value; a .json file holds one, a .jsonl file one per line", s.lex.Pos)
+		s.fail(NotJSON, "not JSON: byte %d: more after the value: a file has one, or one on each line", s.lex.Pos)
 		s.err.Hint = hintLines
 	}
 }

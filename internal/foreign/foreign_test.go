@@ -53,3 +53,17 @@ func TestTable(t *testing.T) {
 		}
 	}
 }
+
+// No text makes it fail.
+func FuzzText(f *testing.F) {
+	for _, text := range []string{`[{"conversations":[{}]}]`, `{"a":{"b":[1,{"c":"d"}]},"messages":`, `{"a":]}`, "PK\x03\x04", "a,b\n"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, found := range []*Format{OfText(text), OfBytes(text, "p")} {
+			if found != nil {
+				assert.NotEmpty(t, found.Hint())
+			}
+		}
+	})
+}

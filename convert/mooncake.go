@@ -7,11 +7,15 @@ import (
 	"github.com/agentx/agentx/hfsource"
 )
 
+// maxSingleRow is the size of the largest file of one value that is looked at for a Mooncake row, in bytes: a trace is not read
+// twice for that.
+const maxSingleRow = 64 << 10
+
 // findMooncake says of each file of a snapshot whether it has Mooncake rows. Its first row decides.
 func findMooncake(ctx context.Context, s *hfsource.Snapshot) ([]bool, error) {
 	are := make([]bool, len(s.Files))
 	for k, f := range s.Files {
-		if !f.Format.Lines {
+		if f.Format.Parquet || !f.Format.Lines && f.Size > maxSingleRow {
 			continue
 		}
 		first, err := s.FirstRow(ctx, k)

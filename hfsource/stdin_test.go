@@ -14,12 +14,12 @@ import (
 
 // Where the directory of temporary files is full, the error says that standard input goes there, and which variable moves it.
 func TestStandardInputOnAFullDisk(t *testing.T) {
-	err := stdinError(&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	err := streamError("-", &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
 	var full *durable.FullError
 	require.ErrorAs(t, err, &full)
 	assert.ErrorIs(t, err, syscall.ENOSPC)
-	assert.EqualError(t, err, "input -: standard input is copied to "+os.TempDir()+", and no space is left there")
+	assert.EqualError(t, err, "input -: it is copied to "+os.TempDir()+", and no space is left there")
 	assert.Contains(t, full.Hint, "TMPDIR=DIR")
-	err = stdinError(fs.ErrPermission)
+	err = streamError("-", fs.ErrPermission)
 	assert.EqualError(t, err, "input -: "+fs.ErrPermission.Error())
 }

@@ -2,9 +2,13 @@ package weka
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
@@ -35,13 +39,13 @@ type Mooncake struct {
 	rules    Rules
 	sessions map[string]*Trace
 	order    []*Trace
+	bad      map[string]bool // sessions of which a row was refused
 	rows     int
-	first    float64 // earliest first start of a session, seconds
 }
 
 // NewMooncake begins a file. Its number, from 0, goes into the names of its traces from the second file on.
 func NewMooncake(number int, r Rules) *Mooncake {
-	m := &Mooncake{rules: r.WithDefaults(), sessions: map[string]*Trace{}, first: math.Inf(1)}
+	m := &Mooncake{rules: r.WithDefaults(), sessions: map[string]*Trace{}, bad: map[string]bool{}}
 	if number > 0 {
 		m.prefix = fmt.Sprintf("%d/", number+1)
 	}
@@ -53,6 +57,13 @@ func (m *Mooncake) Add(data []byte) error {
 	m.rows++
 	row, unknown, err := m.scan(data)
 	if err != nil {
+		var fault *Error
+		if name, known := sessionOf(data); known && errors.As(err, &fault) {
+			m.bad[name] = true
+			if fault.Hint == "" { // else all rows are likely to be refused
+				fault.Problem += fmt.Sprintf(" (session %q)", name)
+			}
+		}
 		return err
 	}
 	name := row.session
@@ -64,22 +75,42 @@ func (m *Mooncake) Add(data []byte) error {
 		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp, format: FormatMooncake}
 	}
 	if err := t.addRow(row); err != nil {
+		m.bad[name] = true
 		return err
 	}
 	t.countUnknown(unknown)
 	if !known {
 		m.sessions[name] = t
 		m.order = append(m.order, t)
-		m.first = min(m.first, t.Entries[0].T)
 	}
 	return nil
 }
 
-// Traces returns the sessions of the file in the order of their first rows, on a clock that begins with the earliest.
+// sessionOf returns the session of a row that is refused, as far as its text can be read.
+func sessionOf(data []byte) (name string, known bool) {
+	l := jsonlex.Lexer{Data: data, MaxDepth: maxDepth, Strict: true}
+	_ = l.Object(func(key []byte) error { // the row is refused already
+		from := l.Pos
+		err := l.Skip()
+		if string(key) == "session_id" && err == nil {
+			known = json.Unmarshal(l.Data[from:l.Pos], &name) == nil
+		}
+		return err
+	})
+	return name, known
+}
+
+// Traces returns the sessions of the file in the order of their first rows, on a clock that begins with the earliest. Those of
+// which Add has refused a row are left out.
 func (m *Mooncake) Traces() []*Trace {
+	m.order = slices.DeleteFunc(m.order, func(t *Trace) bool { return m.bad[t.ID[len(m.prefix):]] })
+	first := math.Inf(1)
+	for _, t := range m.order {
+		first = min(first, t.Entries[0].T)
+	}
 	for _, t := range m.order {
 		for k := range t.Entries {
-			t.Entries[k].T -= m.first
+			t.Entries[k].T -= first
 		}
 	}
 	return m.order
@@ -126,11 +157,7 @@ type mooncakeRow struct {
 }
 
 // mooncakeLater are fields of later versions of the format, which the scanner skips and does not count as unknown.
-// mooncakeVariants are fields that identify similar formats with another meaning.
-var (
-	mooncakeLater    = map[string]bool{"request_id": true, "output_token_ids": true, "priority": true, "strict_priority": true, "policy_class": true, "routing_constraints": true}
-	mooncakeVariants = map[string]string{"wait_for": "agentic_mooncake", "tool_wait_ms": "agentic_mooncake", "delta": "mooncake-delta", "event": "dynamo.request.trace.v1"}
-)
+var mooncakeLater = map[string]bool{"request_id": true, "output_token_ids": true, "priority": true, "strict_priority": true, "policy_class": true, "routing_constraints": true}
 
 // scan reads one line, and the names in it that no schema has.
 func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err error) {
@@ -180,9 +207,9 @@ func (s *scanner) readRowMember(row *mooncakeRow, name string) {
 
 // readOtherRowMember reads a member that plain Mooncake rows do not have.
 func (s *scanner) readOtherRowMember(name string) {
-	if variant, ok := mooncakeVariants[name]; ok {
-		s.fail(UnknownKey, "this is %s, which agentx does not read: only plain Mooncake rows are read", variant)
-		s.err.Hint = hintPlain
+	if f := foreign.OfMember(name); f != nil {
+		s.fail(UnknownKey, "this is %s", f.Name())
+		s.err.Hint = f.Hint()
 		return
 	}
 	if s.skip(); s.err == nil && !mooncakeLater[name] {

@@ -28,11 +28,12 @@ func recipeOf(probe string) recipe {
 // structureImage is the pre-image of a structure's key: everything that could change a byte of it.
 type structureImage struct {
 	recipe
-	Columns string       `json:"probe_columns,omitempty"` // ProbeColumns, where an input file has columns
-	Starts  string       `json:"probe_starts,omitempty"`  // ProbeStarts, where a format of the input has recorded starts
-	Rules   weka.Rules   `json:"rules"`
-	Inputs  []inputImage `json:"inputs"`
-	Rows    *rowsImage   `json:"rows,omitempty"` // of a shard of one file that may have several rows
+	Columns  string       `json:"probe_columns,omitempty"`  // ProbeColumns, where an input file has columns
+	Starts   string       `json:"probe_starts,omitempty"`   // ProbeStarts, where a format of the input has recorded starts
+	Mooncake string       `json:"probe_mooncake,omitempty"` // ProbeMooncake, where an input file has Mooncake rows
+	Rules    weka.Rules   `json:"rules"`
+	Inputs   []inputImage `json:"inputs"`
+	Rows     *rowsImage   `json:"rows,omitempty"` // of a shard of one file that may have several rows
 }
 
 // rowsImage is the range of rows that a shard takes of its file, fewer at the end of the file.
@@ -126,7 +127,7 @@ func placementImageOf(placement weka.Placement, probes Probes, structure string,
 // shardedImageOf returns the pre-image of a dataset of shards of the inputs. arenas is a key, rows the most of a shard.
 func shardedImageOf(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, p promptCorpus, arenas string, rows int) shardedImage {
 	structure := structureImageOf(rules, probes.Structure, inputs, false)
-	image := shardedImage{recipe: structure.recipe, Columns: structure.Columns, ProbeStarts: probes.Placement, Rules: rules, Inputs: structure.Inputs,
+	image := shardedImage{recipe: structure.recipe, Columns: structure.Columns, ProbeStarts: probes.Placement, Rules: structure.Rules, Inputs: structure.Inputs,
 		Rows: rows, Placement: placement, Tokens: p.tokens, Arenas: arenas}
 	image.Format = mmapcache.FormatShards
 	return image
@@ -140,12 +141,13 @@ func wantedStructure(rules weka.Rules, inputs *hfsource.Snapshot, starts bool) (
 }
 
 func structureImageOf(rules weka.Rules, probe string, inputs *hfsource.Snapshot, starts bool) structureImage {
-	image := structureImage{recipe: recipeOf(probe), Rules: rules, Inputs: inputImages(inputs)}
+	image := structureImage{recipe: recipeOf(probe), Rules: rules.WithoutMooncake(), Inputs: inputImages(inputs)}
 	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
 		image.Columns = ProbeColumns(rules)
 	}
 	if starts { // without them, the files are those of the older format
 		image.Format, image.Starts = mmapcache.FormatStarts, ProbeStarts(rules)
+		image.Mooncake, image.Rules = ProbeMooncake(rules), rules
 	}
 	return image
 }

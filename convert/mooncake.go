@@ -2,6 +2,8 @@ package convert
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
@@ -61,8 +63,12 @@ func (f *mooncakeFiles) add(row hfsource.Row) plannedTrace {
 		return memory.Grow(n)
 	}
 	p := plannedTrace{location: row.Location(), position: position{file: row.FileIndex, line: row.Line}}
-	if p.err = f.open.Add(row.Data); p.err == nil {
+	var unclear *weka.Error
+	switch p.err = f.open.Add(row.Data); {
+	case p.err == nil:
 		p.fatal = f.memory.Retain(retained)
+	case errors.As(p.err, &unclear) && unclear.Kind == weka.Unclear:
+		p.fatal = fmt.Errorf("%s: %w", p.location, p.err)
 	}
 	row.Free()
 	memory.Release()

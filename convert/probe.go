@@ -27,6 +27,8 @@ var (
 	probeTraces []byte
 	//go:embed probe-mooncake.jsonl
 	probeMooncake []byte
+	//go:embed probe-mooncake-files.jsonl
+	probeMooncakeFiles string // separated by blank lines
 )
 
 // probeTokens is the length of the corpus in which the blocks of the probe are placed.
@@ -78,6 +80,33 @@ func ProbeStarts(r weka.Rules) string {
 	return hexSum(h)
 }
 
+// ProbeMooncake returns the probe of what decides what Mooncake rows mean. Keys of structures with Mooncake rows contain it, no others.
+func ProbeMooncake(r weka.Rules) string {
+	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
+	for text := range strings.SplitSeq(strings.TrimSpace(probeMooncakeFiles), "\n\n") {
+		p.addFile(text)
+	}
+	return hexSum(p.hash)
+}
+
+// addFile plans the traces of a file of Mooncake rows.
+func (p *structureProbe) addFile(text string) {
+	m := weka.NewMooncake(0, p.rules)
+	for line := range strings.Lines(text) {
+		if err := m.Add([]byte(line)); err != nil {
+			refuse(p.hash, err)
+		}
+	}
+	for _, trace := range m.Traces() {
+		plan, notes, err := weka.MakePlan(trace, p.rules)
+		if err != nil {
+			refuse(p.hash, err)
+			continue
+		}
+		fmt.Fprintf(p.hash, "%v\n%016x %v\n", *plan, math.Float64bits(notes.Start), notes.Oddities)
+	}
+}
+
 // scanAsColumns reads a JSON trace with the decoder of columns.
 func scanAsColumns(line []byte, r weka.Rules) (*weka.Trace, error) {
 	row, err := column.FromJSON(weka.ColumnPaths(), line)
@@ -103,7 +132,7 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, er
 		trace, err := scan(line, r)
 		p.add(trace, err)
 	}
-	m := weka.NewMooncake(0, r)
+	m := weka.NewMooncake(0, r.WithoutMooncake()) // keys of all inputs contain this probe
 	for line := range bytes.SplitSeq(bytes.TrimSpace(probeMooncake), []byte("\n")) {
 		if err := m.Add(line); err != nil {
 			refuse(p.hash, err)

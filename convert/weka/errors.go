@@ -41,6 +41,7 @@ const (
 	NestedSubagent ErrorKind = "nested-marker" // a subagent inside a subagent
 	Conflict       ErrorKind = "conflict"      // two fields that contradict each other
 	TooLarge       ErrorKind = "too-large"     // beyond MaxTokens, MaxSeconds or the memory
+	Unclear        ErrorKind = "unclear"       // a file of Mooncake rows that has several readings: no row of it is read
 )
 
 // Kinds that MakePlan reports, beside TooLarge.

@@ -37,6 +37,7 @@ type Mooncake struct {
 	order    []*Trace
 	rows     int
 	first    float64 // earliest first start of a session, seconds
+	timed    bool    // a row had a timestamp
 }
 
 // NewMooncake begins a file. Its number, from 0, goes into the names of its traces from the second file on.
@@ -55,13 +56,14 @@ func (m *Mooncake) Add(data []byte) error {
 	if err != nil {
 		return err
 	}
+	m.timed = m.timed || row.timestamp.OK
 	name := row.session
 	if !row.hasSession {
 		name = fmt.Sprintf("row-%06d", m.rows)
 	}
 	t, known := m.sessions[name]
 	if !known {
-		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp, format: FormatMooncake}
+		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp.Seconds, format: FormatMooncake}
 	}
 	if err := t.addRow(row); err != nil {
 		return err
@@ -101,6 +103,9 @@ func (t *Trace) addRow(row mooncakeRow) *Error {
 	if backward {
 		t.rowOddities.add(oddBackward, "%s: timestamp %g, after one of %g", requestPlace{len(t.Entries), none}, row.timestamp.V, before.T*1000)
 	}
+	if row.fraction {
+		t.rowOddities.add(oddFraction, "%s: timestamp %s", requestPlace{len(t.Entries), none}, row.timestamp.text)
+	}
 	r := row.request
 	r.T, r.ThinkTime = start, row.thinkTime(before)
 	t.Entries = append(t.Entries, Entry{Request: r})
@@ -119,7 +124,8 @@ func (t *Trace) countUnknown(names map[string]int) {
 // mooncakeRow is one line.
 type mooncakeRow struct {
 	request           Request
-	timestamp, delay  Seconds // in milliseconds, unlike all other Seconds
+	timestamp, delay  rowTime
+	fraction          bool // of the timestamp, whose unit nobody said
 	session           string
 	hasSession, hasIn bool
 	hasOut, hasIDs    bool
@@ -129,16 +135,19 @@ type mooncakeRow struct {
 // mooncakeVariants are fields that identify similar formats with another meaning.
 var (
 	mooncakeLater    = map[string]bool{"request_id": true, "output_token_ids": true, "priority": true, "strict_priority": true, "policy_class": true, "routing_constraints": true}
-	mooncakeVariants = map[string]string{"wait_for": "agentic_mooncake", "tool_wait_ms": "agentic_mooncake", "delta": "mooncake-delta", "event": "dynamo.request.trace.v1"}
+	mooncakeVariants = map[string]string{"chat_id": bailian, "parent_chat_id": bailian, "wait_for": "agentic_mooncake", "tool_wait_ms": "agentic_mooncake", "delta": "mooncake-delta", "event": "dynamo.request.trace.v1"}
 )
+
+// bailian names the traces of Alibaba's Bailian (qwen-bailian-usagetraces-anon).
+const bailian = "Bailian's format, with blocks of 16 tokens and times in seconds"
 
 // scan reads one line, and the names in it that no schema has.
 func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err error) {
 	s := newScanner(m.rules, m.Reserve)
-	s.milliseconds = true
+	s.milliseconds, s.first = true, !m.timed
 	s.read(data)
 	if s.want(jsonlex.Object) {
-		s.object(func(name string) { s.readRowMember(&row, name) })
+		s.object(func(name string) { s.readRowMember(&row, name, m.rules.Timestamps) })
 	}
 	s.end()
 	if s.need(requestBytes + subagentBytes); !s.tr.budget.flush() {
@@ -153,14 +162,17 @@ func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, e
 	return row, s.tr.Unknown, nil
 }
 
-// readRowMember reads one member of a row.
-func (s *scanner) readRowMember(row *mooncakeRow, name string) {
+// readRowMember reads one member of a row, with timestamps in a unit.
+func (s *scanner) readRowMember(row *mooncakeRow, name, unit string) {
 	r := &row.request
 	switch name {
 	case "timestamp", "created_time":
-		row.timestamp = s.timestamp()
-	case "delay", "delay_ms":
-		row.delay = s.givenTime()
+		row.timestamp = s.timestamp(unit)
+		row.fraction = unit == "auto" && row.timestamp.raw != math.Trunc(row.timestamp.raw)
+	case "delay":
+		row.delay = s.rowTime(unit, false)
+	case "delay_ms":
+		row.delay = s.rowTime("ms", false)
 	case "input_length", "input_tokens":
 		if row.hasIn = !s.leftOut(); row.hasIn {
 			r.In = s.whole()

@@ -16,6 +16,7 @@ const (
 	oddBlockSize  = "block_size"
 	oddBackward   = "backward_t"
 	oddEpoch      = "t_since_1970"
+	oddFraction   = "fractional_timestamp"
 	oddNoRequests = "no_requests"
 	oddEmptyAgent = "empty_subagent"
 	oddDropped    = "dropped_subagent"
@@ -30,6 +31,7 @@ var oddityTexts = map[string]string{
 	oddBlockSize:          "block_size is not a power of two up to 4096",
 	oddBackward:           "a request starts before the one above it",
 	oddEpoch:              "t looks like milliseconds since 1970, and is taken for seconds",
+	oddFraction:           "a timestamp has a fraction, as seconds have, and is taken for milliseconds",
 	oddNoRequests:         "the trace has no requests",
 	oddEmptyAgent:         "a subagent has no requests",
 	oddDropped:            "a subagent stands above every request of its trace: it is left out",

@@ -67,13 +67,14 @@ const probeStarts = `{"timestamp":12.125,"output_length":1,"hash_ids":[0]}
 // ProbeStarts returns the probe of recorded starts. Keys of structures with recorded starts contain it.
 func ProbeStarts(r weka.Rules) string {
 	h := sha256.New()
-	m := weka.NewMooncake(0, r)
+	m := weka.NewMooncake(0, r.WithoutMooncake())
 	for line := range strings.SplitSeq(probeStarts, "\n") {
 		if err := m.Add([]byte(line)); err != nil {
 			refuse(h, err)
 		}
 	}
-	for _, trace := range m.Traces() {
+	traces, _ := m.Traces() // nothing is unclear without the rules of Mooncake
+	for _, trace := range traces {
 		_, notes, err := weka.MakePlan(trace, r)
 		fmt.Fprintf(h, "%s %016x %t\n", trace.ID, math.Float64bits(notes.Start), err == nil)
 	}
@@ -97,7 +98,14 @@ func (p *structureProbe) addFile(text string) {
 			refuse(p.hash, err)
 		}
 	}
-	for _, trace := range m.Traces() {
+	traces, err := m.Traces()
+	if err != nil {
+		refuse(p.hash, err)
+	}
+	for _, e := range m.Invalid() {
+		refuse(p.hash, e)
+	}
+	for _, trace := range traces {
 		plan, notes, err := weka.MakePlan(trace, p.rules)
 		if err != nil {
 			refuse(p.hash, err)
@@ -138,7 +146,8 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, er
 			refuse(p.hash, err)
 		}
 	}
-	for _, trace := range m.Traces() {
+	traces, _ := m.Traces() // nothing is unclear without the rules of Mooncake
+	for _, trace := range traces {
 		p.add(trace, nil)
 	}
 	for _, size := range slices.Sorted(maps.Keys(p.caches)) {

@@ -1,15 +1,11 @@
 package weka
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/agentx/agentx/internal/jsonlex"
 )
-
-// MooncakeBlock is the block size of Mooncake files, in tokens. They do not declare it.
-const MooncakeBlock = 512
 
 // IsMooncake reports whether a row is a Mooncake request rather than a trace.
 func IsMooncake(data []byte) bool {
@@ -23,11 +19,8 @@ func IsMooncake(data []byte) bool {
 	return err == nil && ids && !requests
 }
 
-// Mooncake builds traces from the rows of one Mooncake file: doc/spec/reconstruction.md 1.9.
-//
-// A row is one request. All rows of a file share one hash scope; times are milliseconds, blocks have 512 tokens unless the
-// rules say otherwise, and the last id of a list may name a block that the prompt has only in part. A session_id
-// becomes a trace, and so does each row without one.
+// Mooncake builds traces from the rows of one file: doc/spec/reconstruction.md 1.9. A session_id becomes a trace, and so does
+// each row without one. What the rows mean is settled when all are read: [Mooncake.Traces].
 type Mooncake struct {
 	Reserve Reserve // asked for the memory that a row takes until the end; may be nil
 
@@ -38,20 +31,36 @@ type Mooncake struct {
 	rows     int
 	first    float64 // earliest first start of a session, seconds
 	timed    bool    // a row had a timestamp
+	frozen   bool    // rows are read as they were before rules for them existed: the probe of all inputs
+	declared int64   // block_size of the rows; 0: none has it
+	invalid  []*Error
+	spoiled  []string // sessions with a row that Add has refused
 }
 
 // NewMooncake begins a file. Its number, from 0, goes into the names of its traces from the second file on.
 func NewMooncake(number int, r Rules) *Mooncake {
-	m := &Mooncake{rules: r.WithDefaults(), sessions: map[string]*Trace{}, first: math.Inf(1)}
+	r = r.WithDefaults()
+	m := &Mooncake{rules: r, frozen: r == r.WithoutMooncake(), sessions: map[string]*Trace{}, first: math.Inf(1)}
 	if number > 0 {
 		m.prefix = fmt.Sprintf("%d/", number+1)
 	}
 	return m
 }
 
-// Add adds the next row. The error is always an *Error.
+// Add adds the next row. The error is always an *Error. One of the kind Unclear or Contradiction is about the whole file.
 func (m *Mooncake) Add(data []byte) error {
 	m.rows++
+	err := m.add(data)
+	if err == nil {
+		return nil // not an *Error that is nil
+	}
+	if name, ok := sessionOf(data); ok {
+		m.spoiled = append(m.spoiled, name)
+	}
+	return err
+}
+
+func (m *Mooncake) add(data []byte) *Error {
 	row, unknown, err := m.scan(data)
 	if err != nil {
 		return err
@@ -63,9 +72,9 @@ func (m *Mooncake) Add(data []byte) error {
 	}
 	t, known := m.sessions[name]
 	if !known {
-		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp.Seconds, format: FormatMooncake}
+		t = &Trace{ID: m.prefix + name, Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp.Seconds, format: FormatMooncake}
 	}
-	if err := t.addRow(row); err != nil {
+	if err := t.addRow(row, m.rows); err != nil {
 		return err
 	}
 	t.countUnknown(unknown)
@@ -77,20 +86,8 @@ func (m *Mooncake) Add(data []byte) error {
 	return nil
 }
 
-// Traces returns the sessions of the file in the order of their first rows, on a clock that begins with the earliest.
-func (m *Mooncake) Traces() []*Trace {
-	for _, t := range m.order {
-		for k := range t.Entries {
-			t.Entries[k].T -= m.first
-		}
-	}
-	return m.order
-}
-
-func (m *Mooncake) blockSize() int64 { return cmp.Or(int64(m.rules.BlockSize), MooncakeBlock) }
-
-// addRow appends a row as the next request of its session.
-func (t *Trace) addRow(row mooncakeRow) *Error {
+// addRow appends a row, which has a number in its file, as the next request of its session.
+func (t *Trace) addRow(row mooncakeRow, number int) *Error {
 	var before *Request
 	if n := len(t.Entries); n > 0 {
 		before = &t.Entries[n-1].Request
@@ -109,7 +106,22 @@ func (t *Trace) addRow(row mooncakeRow) *Error {
 	r := row.request
 	r.T, r.ThinkTime = start, row.thinkTime(before)
 	t.Entries = append(t.Entries, Entry{Request: r})
+	t.rows = append(t.rows, number)
 	return nil
+}
+
+// sessionOf returns the session of a row, which may be invalid otherwise.
+func sessionOf(data []byte) (name string, ok bool) {
+	l := jsonlex.Lexer{Data: data, MaxDepth: maxDepth, Strict: true}
+	_ = l.Object(func(key []byte) (err error) {
+		if string(key) != "session_id" || l.Kind() != jsonlex.String {
+			return l.Skip()
+		}
+		name, err = l.Text()
+		ok = err == nil
+		return err
+	})
+	return name, ok
 }
 
 func (t *Trace) countUnknown(names map[string]int) {
@@ -129,6 +141,7 @@ type mooncakeRow struct {
 	session           string
 	hasSession, hasIn bool
 	hasOut, hasIDs    bool
+	block             int64 // block_size; 0: none
 }
 
 // mooncakeLater are fields of later versions of the format, which the scanner skips and does not count as unknown.
@@ -142,7 +155,7 @@ var (
 const bailian = "Bailian's format, with blocks of 16 tokens and times in seconds"
 
 // scan reads one line, and the names in it that no schema has.
-func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err error) {
+func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err *Error) {
 	s := newScanner(m.rules, m.Reserve)
 	s.milliseconds, s.first = true, !m.timed
 	s.read(data)
@@ -154,7 +167,7 @@ func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, e
 		s.need(0)
 	}
 	if s.err == nil {
-		s.finishRow(&row, m.blockSize())
+		s.finishRow(&row, m)
 	}
 	if s.err != nil {
 		return row, nil, s.err
@@ -181,6 +194,8 @@ func (s *scanner) readRowMember(row *mooncakeRow, name, unit string) {
 		r.Out, row.hasOut = s.whole(), true
 	case "hash_ids":
 		r.IDs, row.hasIDs = s.ids(), true
+	case "block_size":
+		s.readRowBlock(row)
 	case "session_id":
 		if row.hasSession = !s.leftOut(); row.hasSession {
 			row.session = s.text()
@@ -202,20 +217,45 @@ func (s *scanner) readOtherRowMember(name string) {
 	}
 }
 
-// finishRow checks a row, all of whose members are read. Without input_length its prompt has all blocks of its list.
-func (s *scanner) finishRow(row *mooncakeRow, blockSize int64) {
-	r := &row.request
-	if !row.hasIn {
-		r.In = int64(r.IDs.Len) * blockSize
+// readRowBlock reads the block size of a row. Strict rules have none.
+func (s *scanner) readRowBlock(row *mooncakeRow) {
+	if s.strict {
+		s.skip()
+		s.unknown("block_size")
+		return
 	}
+	if s.null() {
+		return
+	}
+	s.setBlockSize(s.whole())
+	row.block = s.tr.BlockSize
+}
+
+// lengthByIDs stands for the length of a prompt that has all blocks of its list.
+const lengthByIDs = -1
+
+// finishRow checks a row, all of whose members are read, and takes its block size for its file.
+func (s *scanner) finishRow(row *mooncakeRow, m *Mooncake) {
 	switch {
 	case !row.hasOut:
 		s.missing("output_length")
 	case !row.hasIDs:
 		s.missing("hash_ids")
 	}
+	r := &row.request
 	s.checkLengths("input_length", "output_length", r.In, r.Out)
-	if need := (r.In + blockSize - 1) / blockSize; s.err == nil && need > int64(r.IDs.Len) {
-		s.fail(Conflict, "input_length %d needs %d blocks of %d tokens, hash_ids has %d", r.In, need, blockSize, r.IDs.Len)
+	switch {
+	case s.err != nil:
+	case row.block != 0 && m.declared != 0 && row.block != m.declared:
+		s.fail(Contradiction, "block_size %d: rows before it have %d", row.block, m.declared)
+		s.err.Hint = "a file for each block size"
+	case row.block != 0:
+		m.declared = row.block
+	}
+	if !row.hasIn {
+		r.In = lengthByIDs
+	}
+	if m.frozen && s.err == nil {
+		s.err = m.knownBlock().settle(r)
 	}
 }

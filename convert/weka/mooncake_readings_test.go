@@ -1,7 +1,11 @@
 package weka
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +21,14 @@ func with(t *testing.T, set ...string) Rules {
 		require.NoError(t, r.Set(set[k], set[k+1]))
 	}
 	return r
+}
+
+// settled returns the traces of rows that have one reading.
+func settled(t *testing.T, m *Mooncake) []*Trace {
+	traces, err := m.Traces()
+	require.NoError(t, err)
+	require.Empty(t, m.Invalid())
+	return traces
 }
 
 // oneRow returns a row with a timestamp.
@@ -57,7 +69,7 @@ func TestUnitOfMooncakeDelays(t *testing.T) {
 		require.NoError(t, m.Add([]byte(`{"timestamp":7,"output_length":1,"hash_ids":[0]}`)))
 		require.NoError(t, m.Add([]byte(`{"timestamp":8,"output_length":1,"hash_ids":[0],"session_id":"s"}`)))
 		require.NoError(t, m.Add([]byte(`{`+field+`,"output_length":1,"hash_ids":[0],"session_id":"s"}`)))
-		assert.InDelta(t, want, m.Traces()[1].Entries[1].T, 1e-9, field)
+		assert.InDelta(t, want, settled(t, m)[1].Entries[1].T, 1e-9, field)
 	}
 }
 
@@ -66,7 +78,7 @@ func TestFractionsOfMooncakeTimestamps(t *testing.T) {
 	odd := func(r Rules) []mmapcache.Oddity {
 		m := NewMooncake(0, r)
 		require.NoError(t, m.Add([]byte(oneRow("12.5"))))
-		_, notes, err := MakePlan(m.Traces()[0], r)
+		_, notes, err := MakePlan(settled(t, m)[0], r)
 		require.NoError(t, err)
 		return notes.Oddities
 	}
@@ -84,4 +96,111 @@ func TestFormatsLikeMooncake(t *testing.T) {
 		assert.Contains(t, e.Error(), "this is "+name)
 		assert.NotEmpty(t, e.Hint)
 	}
+}
+
+// rowsOf returns a file of rows.
+func rowsOf(t *testing.T, r Rules, rows ...string) *Mooncake {
+	m := NewMooncake(0, r)
+	for _, row := range rows {
+		require.NoError(t, m.Add([]byte(row)), row)
+	}
+	return m
+}
+
+// sized returns a row with a prompt of so many tokens, of which so many blocks have ids, and further fields.
+func sized(in, ids int, fields string) string {
+	list := make([]int, ids)
+	for k := range list {
+		list[k] = k
+	}
+	text, _ := json.Marshal(list)
+	return fmt.Sprintf(`{"timestamp":0,"input_length":%d,"output_length":4,"hash_ids":%s%s}`, in, text, fields)
+}
+
+// The block size of a file is what its rows say, else what was asked for, else 512, else what all lengths tell.
+func TestBlockSizeOfMooncakeRows(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules Rules
+		rows  []string
+		want  int64
+		odd   bool
+	}{
+		"in a row":                  {Default(), []string{sized(600, 10, `,"block_size":64`)}, 64, false},
+		"in one row of two":         {Default(), []string{sized(600, 10, ``), sized(64, 1, `,"block_size":64`)}, 64, false},
+		"null in a row":             {Default(), []string{sized(600, 2, `,"block_size":null`)}, 512, false},
+		"asked for":                 {with(t, "block_size", "64"), []string{sized(600, 10, ``)}, 64, false},
+		"asked for, and in a row":   {with(t, "block_size", "64"), []string{sized(600, 10, `,"block_size":64`)}, 64, false},
+		"asked for, whole blocks":   {with(t, "block_size", "64"), []string{sized(600, 9, ``), sized(64, 1, ``)}, 64, false},
+		"in a row, whole blocks":    {Default(), []string{sized(600, 9, `,"block_size":64`)}, 64, false},
+		"asked for, more ids":       {with(t, "block_size", "512"), []string{sized(600, 10, ``)}, 512, false},
+		"the usual one":             {Default(), []string{sized(600, 2, ``), sized(512, 1, ``)}, 512, false},
+		"no lengths":                {Default(), []string{`{"timestamp":0,"output_length":4,"hash_ids":[1]}`}, 512, false},
+		"rounded up":                {Default(), []string{sized(600, 10, ``), sized(1000, 16, ``)}, 64, true},
+		"rounded down":              {Default(), []string{sized(600, 9, ``), sized(1000, 15, ``), sized(100, 1, ``)}, 64, true},
+		"whole blocks alone":        {Default(), []string{sized(640, 10, ``)}, 64, true},
+		"a short row tells nothing": {Default(), []string{sized(10, 0, ``), sized(600, 9, ``), sized(1000, 15, ``)}, 64, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			traces := settled(t, rowsOf(t, c.rules, c.rows...))
+			for _, tr := range traces {
+				assert.Equal(t, c.want, tr.BlockSize)
+			}
+			_, notes, err := MakePlan(traces[0], c.rules)
+			require.NoError(t, err)
+			said := slices.ContainsFunc(notes.Oddities, func(o mmapcache.Oddity) bool { return o.Kind == oddGuessedBlock })
+			assert.Equal(t, c.odd, said, "%v", notes.Oddities)
+		})
+	}
+}
+
+// A file whose block size is not settled is refused, with the sizes that fit.
+func TestUnclearBlockSizes(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules Rules
+		rows  []string
+		kind  ErrorKind
+		want  string
+	}{
+		"several": {Default(), []string{sized(600, 2, ``), sized(600, 1, ``)}[1:], Unclear,
+			"input_length 600 and 1 hash_ids do not fit blocks of 512 tokens, and several block sizes fit all rows of the file: 512 tokens, whole blocks alone; 1024 tokens, the partial last block included"},
+		"none": {Default(), []string{sized(600, 2, ``), sized(600, 10, ``), sized(600, 3, ``)}, Unclear,
+			"input_length 600 and 10 hash_ids do not fit blocks of 512 tokens, and no block size fits all rows of the file: tried 16 32 64 128 256 512 1024, rounded up and down"},
+		"contradiction": {with(t, "block_size", "128"), []string{sized(600, 10, `,"block_size":64`)}, Contradiction, "rows have block_size 64, and the rule block_size says 128"},
+	} {
+		_, err := rowsOf(t, c.rules, c.rows...).Traces()
+		var e *Error
+		require.ErrorAs(t, err, &e, name)
+		assert.Equal(t, c.kind, e.Kind, name)
+		assert.EqualError(t, err, c.want, name)
+		assert.NotEmpty(t, e.Hint)
+	}
+	m := rowsOf(t, Default(), sized(600, 10, `,"block_size":64`))
+	assert.EqualError(t, m.Add([]byte(sized(600, 5, `,"block_size":128`))), "block_size 128: rows before it have 64")
+	assert.EqualError(t, NewMooncake(0, AIPerf()).Add([]byte(sized(600, 10, `,"block_size":64`))), `block_size: unknown key "block_size"`)
+	assert.ErrorContains(t, NewMooncake(0, Default()).Add([]byte(sized(600, 10, `,"block_size":0`))), "block size 0: want 1 to 1048576 tokens")
+}
+
+// A row with too few ids is invalid where the block size is known, and its whole session is left out. So is the session of a row that
+// Add refuses.
+func TestInvalidRowsSpoilTheirSessions(t *testing.T) {
+	few := `{"session_id":"s","delay":5,"input_length":1300,"output_length":4,"hash_ids":[1,2]}`
+	m := rowsOf(t, with(t, "block_size", "512"), sized(600, 2, `,"session_id":"s"`), few, sized(600, 2, ``))
+	traces, err := m.Traces()
+	require.NoError(t, err)
+	require.Len(t, traces, 1)
+	assert.Equal(t, "row-000003", traces[0].ID)
+	require.Len(t, m.Invalid(), 1)
+	assert.Equal(t, 2, m.Invalid()[0].Row)
+	assert.EqualError(t, m.Invalid()[0], "input_length 1300 needs 3 blocks of 512 tokens, hash_ids has 2")
+
+	m = rowsOf(t, Default(), sized(600, 2, `,"session_id":"s"`), sized(600, 2, ``))
+	require.Error(t, m.Add([]byte(`{"session_id":"s","delay":5,"input_length":1300,"output_length":4}`)))
+	require.NoError(t, m.Add([]byte(`{"session_id":"s","delay":5,"input_length":600,"output_length":4,"hash_ids":[0,1]}`)))
+	traces = settled(t, m)
+	require.Len(t, traces, 1)
+	assert.Equal(t, "row-000002", traces[0].ID)
+	huge := rowsOf(t, with(t, "block_size", "1048576"), `{"timestamp":0,"output_length":4,"hash_ids":[`+strings.Repeat("0,", 20)+`0]}`)
+	_, err = huge.Traces()
+	require.NoError(t, err)
+	assert.ErrorContains(t, huge.Invalid()[0], "21 hash_ids of 1048576 tokens: larger than 16777216 tokens")
 }

@@ -150,22 +150,25 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	}
 	c.result.InputBytes, c.result.Sources = c.snapshot.Bytes(), c.provenance(mmapcache.StructureKind).Sources
 	c.result.SkippedEntries = c.snapshot.Skipped
-	if c.recordings, err = recordingsOf(ctx, c.snapshot); err != nil {
+	if c.recordings, err = recordingsOf(ctx, c.snapshot, o.Rules.Namespace); err != nil {
 		return err
+	}
+	if o.recordings != nil {
+		c.recordings = o.recordings
 	}
 	starts, alone := haveMooncake(c.recordings)
 	if o.MooncakeBlock > 0 && alone {
 		o.Rules.BlockSize = o.MooncakeBlock
 	}
 	if c.tables {
-		c.wanted, err = wantedStructure(o.Rules, c.snapshot, starts)
+		c.wanted, err = wantedStructure(o.Rules, c.snapshot, c.recordings)
 		return err
 	}
 	if c.prompts.skipped != "" {
 		o.Warn("%s", c.prompts.skipped)
 	}
 	c.probes, c.keyed = Probe(o.Rules, o.Placement), c.prompts
-	c.wanted, err = wantedParts(o.Rules, o.Placement, c.probes, c.snapshot, starts, c.prompts)
+	c.wanted, err = wantedParts(o.Rules, o.Placement, c.probes, c.snapshot, c.recordings, c.prompts)
 	if err == nil && !starts {
 		arenas := c.wanted[mmapcache.ArenasKind].Key
 		c.sharded, err = manifest.New(mmapcache.DatasetKind, shardedImageOf(o.Rules, o.Placement, c.probes, c.snapshot, c.prompts, arenas, o.shardRows))

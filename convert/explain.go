@@ -173,8 +173,8 @@ func (s *SimilarPart) dropDerived(root string, m *manifest.Manifest) {
 		return
 	}
 	s.Differences = slices.DeleteFunc(s.Differences, func(d manifest.Difference) bool {
-		if strings.HasPrefix(d.Field, "rules.") && (d.Have == "absent" || d.Want == "absent") {
-			return true // a rule of Mooncake rows
+		if (strings.HasPrefix(d.Field, "rules.") || strings.HasPrefix(d.Field, "recordings")) && (d.Have == "absent" || d.Want == "absent") {
+			return true // it is of Mooncake rows alone
 		}
 		probe, ok := probes[d.Field]
 		return ok && (d.Have == strconv.Quote(probe) || d.Have == "absent")

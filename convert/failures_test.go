@@ -28,7 +28,7 @@ import (
 
 // keysFor returns the keys of a conversion, by kind.
 func keysFor(t *testing.T, rules weka.Rules, draws weka.Placement, files []hfsource.File, p promptCorpus) map[string]string {
-	list, err := wantedParts(rules, draws, Probe(rules, draws), &hfsource.Snapshot{Files: files}, false, p)
+	list, err := wantedParts(rules, draws, Probe(rules, draws), &hfsource.Snapshot{Files: files}, nil, p)
 	require.NoError(t, err)
 	keys := map[string]string{}
 	for kind, m := range list {
@@ -88,7 +88,7 @@ func TestEveryIngredientIsInTheKey(t *testing.T) {
 			continue
 		}
 		assert.Empty(t, found, "%s counts for Mooncake rows alone", name)
-		assert.Equal(t, other, structureImageOf(other, "", &hfsource.Snapshot{}, true).Rules, name)
+		assert.Equal(t, other, structureImageOf(other, "", &hfsource.Snapshot{}, []int{1}).Rules, name)
 	}
 	for k := range reflect.TypeFor[weka.Placement]().NumField() {
 		other := draws

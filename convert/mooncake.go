@@ -4,16 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 )
 
+// shardName is the name of a file that is one of several with the rest of its name.
+var shardName = regexp.MustCompile(`^(.*)-\d{5}(-of-\d{5}(?:\.[^/\\]*)?)$`)
+
+// wholeOf names that of which a file is a shard: the split of a dataset of the hub, or what its name says. Others are whole.
+func wholeOf(f hfsource.File) string {
+	if f.Split != "" {
+		return f.Split
+	}
+	if m := shardName.FindStringSubmatch(f.Path); m != nil {
+		return m[1] + m[2]
+	}
+	return ""
+}
+
 // recordingsOf returns by file of a snapshot the number, from 1, of the recording to which its Mooncake rows belong; 0 where it has none. The
-// first row of a file decides.
-func recordingsOf(ctx context.Context, s *hfsource.Snapshot) ([]int, error) {
-	numbers, last := make([]int, len(s.Files)), 0
+// first row of a file decides whether it has. A recording is a file, or, unless the namespace is "file", all shards of one.
+func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) ([]int, error) {
+	numbers, last, known := make([]int, len(s.Files)), 0, map[string]int{}
 	for k, f := range s.Files {
 		if !f.Format.Lines {
 			continue
@@ -22,10 +38,15 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		if weka.IsMooncake(first) {
-			last++
-			numbers[k] = last
+		if !weka.IsMooncake(first) {
+			continue
 		}
+		whole := wholeOf(f)
+		if numbers[k] = known[whole]; numbers[k] > 0 && whole != "" && namespace != "file" {
+			continue
+		}
+		last++
+		numbers[k], known[whole] = last, last
 	}
 	return numbers, nil
 }
@@ -34,18 +55,28 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot) ([]int, error) {
 // have been read. So their traces stand behind those of other files.
 type recordings struct {
 	numbers []int // by file, see recordingsOf
+	paths   []string
 	rules   weka.Rules
 	memory  *hfsource.MemoryBudget
 	submit  func(func() plannedTrace)
-	all     []*recording // those begun, in the order of their files
-	byNr    map[int]*recording
+	all     map[int]*recording // by number
 }
 
-// recording is what a file of Mooncake rows has.
+// recording is what a file of Mooncake rows has, or all shards of one.
 type recording struct {
 	*weka.Mooncake
-	file plannedTrace   // location and position
-	rows []plannedTrace // location and position of each
+	rows []rowPlace
+}
+
+// rowPlace is where a row stands.
+type rowPlace struct{ file, line int32 }
+
+func newRecordings(s *hfsource.Snapshot, numbers []int, rules weka.Rules, submit func(func() plannedTrace)) recordings {
+	f := recordings{numbers: numbers, rules: rules, memory: s.Memory, submit: submit, all: map[int]*recording{}}
+	for _, file := range s.Files {
+		f.paths = append(f.paths, file.Path)
+	}
+	return f
 }
 
 // take adds a row to its recording. It returns false for a row of another file.
@@ -54,16 +85,28 @@ func (f *recordings) take(row hfsource.Row) bool {
 	if number == 0 || row.Err != nil {
 		return false
 	}
-	r := f.byNr[number]
+	r := f.all[number]
 	if r == nil {
-		r = &recording{Mooncake: weka.NewMooncake(len(f.all), f.rules), file: plannedTrace{location: row.File, position: position{file: row.FileIndex}}}
-		f.byNr[number] = r
-		f.all = append(f.all, r)
+		r = &recording{Mooncake: weka.NewMooncake(number-1, f.rules)}
+		r.Namespace = f.namespace(number - 1)
+		f.all[number] = r
 	}
 	if p := f.add(r, row); p.err != nil || p.fatal != nil {
 		f.submit(func() plannedTrace { return p })
 	}
 	return true
+}
+
+// namespace returns the number of the namespace of the k-th recording. The first has that of a lone one, unless there are traces of other
+// files, which may share blocks by themselves.
+func (f *recordings) namespace(k int) int {
+	switch _, alone := haveMooncake(f.numbers); {
+	case f.rules.Namespace == "input":
+		return 0
+	case alone:
+		return k
+	}
+	return k + 1
 }
 
 // add adds a row to a recording. Memory that is retained stays reserved until the end of the conversion.
@@ -73,9 +116,9 @@ func (f *recordings) add(r *recording, row hfsource.Row) plannedTrace {
 		retained += n
 		return memory.Grow(n)
 	}
-	p := plannedTrace{location: row.Location(), position: position{file: row.FileIndex, line: row.Line}}
-	r.rows = append(r.rows, p)
-	if p.refuse(r.Add(row.Data)); p.err == nil && p.fatal == nil {
+	r.rows = append(r.rows, rowPlace{int32(row.FileIndex), int32(row.Line)})
+	p := f.at(r, len(r.rows), r.Add(row.Data))
+	if p.err == nil && p.fatal == nil {
 		p.fatal = f.memory.Retain(retained)
 	}
 	row.Free()
@@ -83,48 +126,43 @@ func (f *recordings) add(r *recording, row hfsource.Row) plannedTrace {
 	return p
 }
 
-// refuse notes an error of a row, or of the whole file.
-func (p *plannedTrace) refuse(err error) {
+// at returns the place of a row of a recording, with an error of the row, or of all of the recording.
+func (f *recordings) at(r *recording, row int, err error) plannedTrace {
+	place := r.rows[row-1]
+	at := hfsource.Row{File: f.paths[place.file], Line: int(place.line)}
+	p := plannedTrace{location: at.Location(), position: position{file: int(place.file), line: int(place.line)}}
 	var e *weka.Error
 	if errors.As(err, &e) && (e.Kind == weka.Unclear || e.Kind == weka.Contradiction) {
 		p.fatal = fmt.Errorf("%s: %w", p.location, err)
-		return
+		return p
 	}
 	p.err = err
+	return p
 }
 
 // end submits the traces of all recordings, and which of their rows turned out invalid.
 func (f *recordings) end() {
-	for _, r := range f.all {
+	for _, number := range slices.Sorted(maps.Keys(f.all)) {
+		r := f.all[number]
 		traces, err := r.Traces()
 		var whole *weka.Error
 		if errors.As(err, &whole) {
-			p := r.at(whole)
+			p := f.at(r, max(whole.Row, 1), whole)
 			f.submit(func() plannedTrace { return p })
 			return
 		}
 		for _, e := range r.Invalid() {
-			p := r.at(e)
+			p := f.at(r, e.Row, e)
 			f.submit(func() plannedTrace { return p })
 		}
 		for _, trace := range traces {
-			p := r.file
+			p := f.at(r, trace.FirstRow(), nil)
 			p.memory = f.memory.Reserve()
 			trace.SetReserve(p.memory.Grow)
 			f.submit(func() plannedTrace { return planTrace(trace, p, f.rules) })
 		}
 	}
 	f.all = nil
-}
-
-// at returns an error that only all rows show, at the row that it names.
-func (r *recording) at(e *weka.Error) plannedTrace {
-	p := r.file
-	if e.Row > 0 {
-		p = r.rows[e.Row-1]
-	}
-	p.refuse(e)
-	return p
 }
 
 // haveMooncake reports whether some file has Mooncake rows, and whether all have.

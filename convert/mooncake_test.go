@@ -1,6 +1,9 @@
 package convert
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,4 +36,57 @@ func TestSkippedSessionsOfMooncakeRows(t *testing.T) {
 	require.Len(t, r.Facts.Skipped, 1)
 	assert.Equal(t, o.Inputs[0]+":3", r.Facts.Skipped[0].Where)
 	assert.Equal(t, map[string]string{"row-000002": "7"}, startsOf(openResult(t, o, r)))
+}
+
+// Each file of Mooncake rows has a namespace, and shards of one are one recording, unless --set namespace says otherwise. The key says it.
+func TestNamespacesOfMooncakeFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, ids, more string) string {
+		path := filepath.Join(dir, name)
+		row := `{"timestamp":0,"input_length":1024,"output_length":4,"hash_ids":` + ids + more + "}\n"
+		require.NoError(t, os.WriteFile(path, []byte(row), 0o666))
+		return path
+	}
+	a, b := file("a.jsonl", "[0,1]", ""), file("b.jsonl", "[0,2]", "")
+	first, second := file("c-00000-of-00002.jsonl", "[0,1]", `,"session_id":"s"`), file("c-00001-of-00002.jsonl", "[0,1]", `,"session_id":"s"`)
+	global := lines(t, `{"id":"g","models":["m"],"block_size":512,"hash_id_scope":"global","requests":[{"t":0,"type":"n","model":"m","in":1024,"out":3,"hash_ids":[0,1]}]}`)
+	keys := map[string]string{}
+	for _, c := range []struct {
+		namespace  string
+		inputs     []string
+		hits       float64
+		shared     int
+		traces     int
+		recordings string
+	}{
+		{"auto", []string{a, b}, 0, 0, 2, "[1,2]"},
+		{"file", []string{a, b}, 0, 0, 2, "[1,2]"},
+		{"input", []string{a, b}, 0.25, 2, 2, "[1,2]"},
+		{"auto", []string{first, second}, 0.5, 0, 1, "[1,1]"},
+		{"auto", []string{first, a, second}, 2. / 6, 0, 2, "[1,2,1]"},
+		{"file", []string{first, second}, 0, 0, 2, "[1,2]"},
+		{"input", []string{first, second}, 0.5, 0, 1, "[1,1]"},
+		{"auto", []string{global, a}, 0, 0, 2, "[0,1]"},
+		{"input", []string{global, a}, 0.5, 2, 2, "[0,1]"},
+	} {
+		o := options(t, c.inputs...)
+		o.Corpus = tinyCorpus(t, 3000)
+		require.NoError(t, o.Rules.Set("namespace", c.namespace))
+		r := o.convert(t)
+		requireSound(t, r)
+		cache := openResult(t, o, r)
+		hits, _, err := cache.HitRates()
+		require.NoError(t, err)
+		name := fmt.Sprint(c)
+		assert.InDelta(t, c.hits, hits, 1e-9, name)
+		assert.Equal(t, c.shared, cache.SharedTraces(), name)
+		assert.Equal(t, c.traces, cache.Traces(), name)
+		sharing, err := cache.Sharing()
+		require.NoError(t, err)
+		assert.Equal(t, hits == 0, sharing.Blocks == 2*len(c.inputs), "distinct blocks: %s", name)
+		assert.Contains(t, string(preImage(t, o, r)), `"recordings":`+c.recordings, name)
+		assert.Empty(t, keys[r.Key], "%s has the key of %s", name, keys[r.Key])
+		keys[r.Key] = name
+		require.NoError(t, VerifyRebuild(t.Context(), o.Root, r.Key, Options{Source: o.Source, disk: o.disk}), name)
+	}
 }

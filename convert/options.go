@@ -57,6 +57,8 @@ type Options struct {
 	now       func() time.Time // for tests; nil: time.Now
 	disk      durable.Options  // for tests
 	shardRows int              // for tests; 0: the constant of this name
+
+	recordings []int // as they were when the dataset was built that is built again; nil: as the names of files say
 }
 
 // Builder says where among the files of a corpus a builder begins, where several build it. Which files it builds is decided by

@@ -31,7 +31,7 @@ func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, numbers []int,
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	p := &pipeline{snapshot: snapshot, options: o, merger: newMerger(snapshot.Memory, o, b, cancel), tasks: pool.NewGroupContext(ctx)}
-	p.mooncake = recordings{numbers: numbers, byNr: map[int]*recording{}, rules: o.Rules, memory: snapshot.Memory, submit: p.submit}
+	p.mooncake = newRecordings(snapshot, numbers, o.Rules, p.submit)
 	err := p.run(ctx)
 	m := p.merger
 	m.noteFilesWithoutChecksum(snapshot.Files)

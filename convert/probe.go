@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/convert/weka"
@@ -84,15 +82,16 @@ func ProbeStarts(r weka.Rules) string {
 // ProbeMooncake returns the probe of what decides what Mooncake rows mean. Keys of structures with Mooncake rows contain it, no others.
 func ProbeMooncake(r weka.Rules) string {
 	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
-	for text := range strings.SplitSeq(strings.TrimSpace(probeMooncakeFiles), "\n\n") {
-		p.addFile(text)
+	for k, text := range strings.Split(strings.TrimSpace(probeMooncakeFiles), "\n\n") {
+		p.addFile(text, k)
 	}
 	return hexSum(p.hash)
 }
 
-// addFile plans the traces of a file of Mooncake rows.
-func (p *structureProbe) addFile(text string) {
-	m := weka.NewMooncake(0, p.rules)
+// addFile plans the traces of a file of Mooncake rows, with a number from 0.
+func (p *structureProbe) addFile(text string, number int) {
+	m := weka.NewMooncake(number, p.rules)
+	m.Namespace = number
 	for line := range strings.Lines(text) {
 		if err := m.Add([]byte(line)); err != nil {
 			refuse(p.hash, err)
@@ -150,8 +149,8 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, er
 	for _, trace := range traces {
 		p.add(trace, nil)
 	}
-	for _, size := range slices.Sorted(maps.Keys(p.caches)) {
-		p.caches[size].Count(r, func(row, hits int) { fmt.Fprintf(p.hash, "%d %d\n", row, hits) })
+	for _, cache := range p.caches.sorted() {
+		cache.Count(r, func(row, hits int) { fmt.Fprintf(p.hash, "%d %d\n", row, hits) })
 	}
 	return p.plans, hexSum(p.hash)
 }
@@ -171,7 +170,7 @@ func (p *structureProbe) add(trace *weka.Trace, err error) {
 	fmt.Fprintf(p.hash, "%v\n%v %v\n", *plan, times, err)
 	fmt.Fprintf(p.hash, "%v %d %d %d %d %s\n", notes.Dropped, notes.Ambiguous, notes.Seams, notes.Unclassified, notes.ChainBreaks, notes.Format)
 	if notes.Queries != nil {
-		p.caches.add(plan, notes.Queries, p.turns)
+		p.caches.add(plan, notes, p.turns)
 	}
 	p.turns += len(plan.Turns)
 	p.plans = append(p.plans, plan)

@@ -86,7 +86,7 @@ func (o *Options) setStructure(d cachestore.Directory) error {
 	if err := readPreImage(d, &image); err != nil {
 		return err
 	}
-	o.Rules = image.Rules
+	o.Rules, o.recordings = image.Rules, image.Recordings
 	return o.setInputs(d)
 }
 

@@ -22,7 +22,8 @@ func IsMooncake(data []byte) bool {
 // Mooncake builds traces from the rows of one file: doc/spec/reconstruction.md 1.9. A session_id becomes a trace, and so does
 // each row without one. What the rows mean is settled when all are read: [Mooncake.Traces].
 type Mooncake struct {
-	Reserve Reserve // asked for the memory that a row takes until the end; may be nil
+	Reserve   Reserve // asked for the memory that a row takes until the end; may be nil
+	Namespace int     // its ids name blocks that files of the same number share; 0: and other traces of global scope
 
 	prefix   string // of the names of its traces, where there are several files
 	rules    Rules

@@ -132,7 +132,7 @@ func (m *Mooncake) Traces() ([]*Trace, error) {
 		}
 	}
 	for _, t := range m.order {
-		t.BlockSize = b.size
+		t.BlockSize, t.namespace = b.size, m.Namespace
 		for k := range t.Entries {
 			e := &t.Entries[k]
 			if err := b.settle(&e.Request); err != nil {
@@ -145,6 +145,9 @@ func (m *Mooncake) Traces() ([]*Trace, error) {
 	}
 	return slices.DeleteFunc(m.order, func(t *Trace) bool { return t.spoiled }), nil
 }
+
+// FirstRow returns the number, from 1, of the first row of a trace of Mooncake rows.
+func (t *Trace) FirstRow() int { return t.rows[0] }
 
 // Invalid returns why rows are invalid that Add took, after Traces.
 func (m *Mooncake) Invalid() []*Error { return m.invalid }

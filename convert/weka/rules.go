@@ -46,11 +46,12 @@ type Rules struct {
 
 	// Of Mooncake rows alone: keys of other inputs do not have them.
 	Timestamps string `json:"timestamps,omitempty"` // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
+	Namespace  string `json:"namespace,omitempty"`  // of ids: "auto" of a file, or of the shards of one; "file"; "input"
 }
 
 // WithoutMooncake returns the rules of an input that has no Mooncake rows.
 func (r Rules) WithoutMooncake() Rules {
-	r.Timestamps = ""
+	r.Timestamps, r.Namespace = "", ""
 	return r
 }
 
@@ -61,7 +62,7 @@ func Default() Rules {
 		NegativeAPITime: "zero", Refusals: "repair", FillerOverrun: "cyclic", PredecessorClock: "recorded",
 		ReplayScope: "assigned", CacheMetric: "legacy", SplitAgents: true,
 		AuxMaxRequests: 1, AuxISLRatio: 0.10, AuxISLFloor: 16384, AuxCrossModel: true, AuxReductionOSLMax: 4000,
-		AuxReductionRatio: 20, WorkerGroupMin: 3, SeamMaxGap: 3600, SeamMinOverlap: 0.5, Timestamps: "auto",
+		AuxReductionRatio: 20, WorkerGroupMin: 3, SeamMaxGap: 3600, SeamMinOverlap: 0.5, Timestamps: "auto", Namespace: "auto",
 	}
 }
 

@@ -25,6 +25,7 @@ var choices = map[string][]string{
 	"replay_scope":      {"assigned", "parsed"},
 	"cache_metric":      {"legacy", "causal"},
 	"timestamps":        {"auto", "s", "ms", "us", "ns"},
+	"namespace":         {"auto", "file", "input"},
 }
 
 // MaxBlockSize bounds the block size, in tokens: far above any in use, far below what would exhaust memory.

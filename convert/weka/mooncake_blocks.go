@@ -143,6 +143,9 @@ func (m *Mooncake) Traces() ([]*Trace, error) {
 			e.T -= m.first
 		}
 	}
+	if err := m.settleSessions(b); err != nil {
+		return nil, err
+	}
 	return slices.DeleteFunc(m.order, func(t *Trace) bool { return t.spoiled }), nil
 }
 

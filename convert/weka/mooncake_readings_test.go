@@ -204,3 +204,83 @@ func TestInvalidRowsSpoilTheirSessions(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorContains(t, huge.Invalid()[0], "21 hash_ids of 1048576 tokens: larger than 16777216 tokens")
 }
+
+// deltas are rows of a session that hold what is new.
+var deltas = []string{
+	`{"session_id":"s1","input_length":4190,"output_length":592,"hash_ids":[0,1,2,3,4,5,6,7,8],"timestamp":0}`,
+	`{"session_id":"s1","input_length":592,"output_length":16,"hash_ids":[9,10],"delay":100}`,
+	`{"session_id":"s1","input_length":300,"output_length":16,"hash_ids":[11],"delay":100}`,
+}
+
+// Rows of a session that share no first block with the row before have two readings, and somebody must say which is meant.
+func TestSessionRowsWithTwoReadings(t *testing.T) {
+	_, err := rowsOf(t, Default(), deltas...).Traces()
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, []any{Unclear, 2}, []any{e.Kind, e.Row})
+	assert.EqualError(t, e, `trace "s1": rows of this session share no first block with the row before: either each has its whole prompt (4190, 592, 300 tokens), `+
+		`or what is new in it, behind all before and the answers (4190, 5374, 5690 tokens)`)
+	assert.Contains(t, e.Hint, "--set session_rows=new")
+	for rule, want := range map[string][]int64{"whole": {4190, 592, 300}, "new": {4190, 5374, 5690}} {
+		var in []int64
+		for _, r := range settled(t, rowsOf(t, with(t, "session_rows", rule), deltas...))[0].Entries {
+			in = append(in, r.In)
+		}
+		assert.Equal(t, want, in, rule)
+	}
+}
+
+// Rows of a session whose ids continue are whole, whatever the rule, and so are the others of that session.
+func TestSessionRowsThatContinueAreWhole(t *testing.T) {
+	row := func(ids, more string) string {
+		return `{"session_id":"s","output_length":5,"hash_ids":` + ids + more + `}`
+	}
+	for _, rows := range [][]string{
+		{row("[1,2]", `,"timestamp":0`), row("[1,2,3]", ``)},
+		{row("[1,2]", `,"timestamp":0`), row("[1]", ``)},
+		{row("[1,2]", `,"timestamp":0`), row("[7,8]", ``), row("[7,8,9]", ``)},
+		{row("[1,2]", `,"timestamp":0`), row("[1,2,3]", ``), row("[7,8]", ``)},
+		{row("[]", `,"timestamp":0`), row("[7]", ``)},
+		{row("[1,2]", `,"timestamp":0`)},
+	} {
+		want := settled(t, rowsOf(t, with(t, "session_rows", "whole"), rows...))
+		assert.Equal(t, want, settled(t, rowsOf(t, Default(), rows...)))
+		assert.Equal(t, want, settled(t, rowsOf(t, with(t, "session_rows", "new"), rows...)))
+	}
+	_, err := rowsOf(t, Default(), row("[1,2]", `,"timestamp":0`), row("[]", ``)).Traces()
+	assert.Error(t, err)
+}
+
+// What is new stands behind all of the turn before and as many tokens as its answer had: each prompt begins with the one before, block by
+// block, and blocks behind the first row are the session's own.
+func TestSessionRowsThatHoldWhatIsNew(t *testing.T) {
+	r := with(t, "session_rows", "new")
+	other := strings.ReplaceAll(strings.Join(deltas, "\n"), "s1", "s2")
+	traces := settled(t, rowsOf(t, r, append(deltas[:3:3], strings.Split(other, "\n")...)...))
+	for n, tr := range traces {
+		before := IDs{}
+		for k := range tr.Entries {
+			q := tr.Entries[k].Request
+			assert.EqualValues(t, (q.In+511)/512, q.IDs.Len)
+			assert.Equal(t, before.Len, commonPrefix(before, q.IDs))
+			before = q.IDs
+		}
+		assert.Equal(t, 8, commonPrefix(before, traces[1-n].Entries[2].IDs), "4,190 tokens have 8 whole blocks")
+		assert.Equal(t, []float64{0, 0.1, 0.2}, []float64{tr.Entries[0].T, tr.Entries[1].T, tr.Entries[2].T})
+	}
+	plan, notes, err := MakePlan(traces[0], r)
+	require.NoError(t, err)
+	require.Len(t, plan.Sessions, 1)
+	assert.Equal(t, []mmapcache.Oddity{{Kind: OddityAnswers, Count: 2, First: "requests[1]: 4782 tokens stand before its 592"}}, notes.Oddities)
+
+	traces = settled(t, rowsOf(t, with(t, "session_rows", "new", "block_size", "64"), `{"session_id":"s","timestamp":0,"input_length":100,"output_length":-5,"hash_ids":[1]}`, `{"session_id":"s","input_length":30,"output_length":1,"hash_ids":[]}`))
+	assert.Equal(t, IDs{[]Run{{1, 1}}, 1}, traces[0].Entries[0].IDs, "whole blocks alone")
+	assert.Equal(t, []int64{130, 2}, []int64{traces[0].Entries[1].In, int64(traces[0].Entries[1].IDs.Len)})
+
+	long := `{"session_id":"s","timestamp":0,"input_length":16000000,"output_length":1000000,"hash_ids":[1]}`
+	m := rowsOf(t, with(t, "session_rows", "new", "block_size", "1048576"), strings.Replace(long, "[1]", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]", 1), strings.Replace(strings.Replace(long, "[1]", "[17]", 1), "16000000", "1000000", 1))
+	left, err := m.Traces()
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	assert.EqualError(t, m.Invalid()[0], `trace "s": 18000000 tokens with all rows and answers before: larger than 16777216`)
+}

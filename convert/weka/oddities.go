@@ -22,7 +22,8 @@ const (
 	oddEmptyAgent   = "empty_subagent"
 	oddDropped      = "dropped_subagent"
 
-	OddityMixedFormats = "mixed_forms" // Weka traces and Mooncake rows in one input; convert notices it
+	OddityAnswers      = "answers_as_filler" // asked for, so --strict does not refuse it
+	OddityMixedFormats = "mixed_forms"       // Weka traces and Mooncake rows in one input; convert notices it
 )
 
 // oddityTexts says what each kind means, and what happens to it.
@@ -37,6 +38,7 @@ var oddityTexts = map[string]string{
 	oddNoRequests:         "the trace has no requests",
 	oddEmptyAgent:         "a subagent has no requests",
 	oddDropped:            "a subagent stands above every request of its trace: it is left out",
+	OddityAnswers:         "rows have what is new, as session_rows=new says: before it stand the rows before, and filler for each answer",
 	OddityMixedFormats:    "Weka traces and Mooncake rows become one dataset",
 	"negative_t":          "t is negative",
 	"negative_out":        "out is negative: 1 token is asked for",

@@ -45,13 +45,14 @@ type Rules struct {
 	MaxOutput   *int64 `json:"max_osl"`      // cap on max_tokens of main and flat turns, tokens; nil: none
 
 	// Of Mooncake rows alone: keys of other inputs do not have them.
-	Timestamps string `json:"timestamps,omitempty"` // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
-	Namespace  string `json:"namespace,omitempty"`  // of ids: "auto" of a file, or of the shards of one; "file"; "input"
+	Timestamps  string `json:"timestamps,omitempty"`   // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
+	Namespace   string `json:"namespace,omitempty"`    // of ids: "auto" of a file, or of the shards of one; "file"; "input"
+	SessionRows string `json:"session_rows,omitempty"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"
 }
 
 // WithoutMooncake returns the rules of an input that has no Mooncake rows.
 func (r Rules) WithoutMooncake() Rules {
-	r.Timestamps, r.Namespace = "", ""
+	r.Timestamps, r.Namespace, r.SessionRows = "", "", ""
 	return r
 }
 
@@ -62,7 +63,7 @@ func Default() Rules {
 		NegativeAPITime: "zero", Refusals: "repair", FillerOverrun: "cyclic", PredecessorClock: "recorded",
 		ReplayScope: "assigned", CacheMetric: "legacy", SplitAgents: true,
 		AuxMaxRequests: 1, AuxISLRatio: 0.10, AuxISLFloor: 16384, AuxCrossModel: true, AuxReductionOSLMax: 4000,
-		AuxReductionRatio: 20, WorkerGroupMin: 3, SeamMaxGap: 3600, SeamMinOverlap: 0.5, Timestamps: "auto", Namespace: "auto",
+		AuxReductionRatio: 20, WorkerGroupMin: 3, SeamMaxGap: 3600, SeamMinOverlap: 0.5, Timestamps: "auto", Namespace: "auto", SessionRows: "ask",
 	}
 }
 

@@ -35,6 +35,8 @@ type Mooncake struct {
 	frozen   bool    // rows are read as they were before rules for them existed: the probe of all inputs
 	declared int64   // block_size of the rows; 0: none has it
 	invalid  []*Error
+	large    bool     // an id is 2^63 or above
+	negative bool     // an id is below 0
 	spoiled  []string // sessions with a row that Add has refused
 }
 
@@ -159,6 +161,7 @@ const bailian = "Bailian's format, with blocks of 16 tokens and times in seconds
 func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err *Error) {
 	s := newScanner(m.rules, m.Reserve)
 	s.milliseconds, s.first = true, !m.timed
+	s.loose.allowed = !s.strict && !m.frozen
 	s.read(data)
 	if s.want(jsonlex.Object) {
 		s.object(func(name string) { s.readRowMember(&row, name, m.rules.Timestamps) })
@@ -173,6 +176,7 @@ func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, e
 	if s.err != nil {
 		return row, nil, s.err
 	}
+	m.large, m.negative = m.large || s.loose.large, m.negative || s.loose.negative
 	return row, s.tr.Unknown, nil
 }
 

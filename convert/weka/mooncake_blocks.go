@@ -123,6 +123,10 @@ func (m *Mooncake) guessBlock(usual rowBlock) (rowBlock, *Error) {
 // *Error, is about the whole file. Invalid returns rows that turned out invalid: their sessions are left out.
 func (m *Mooncake) Traces() ([]*Trace, error) {
 	b, err := m.settleBlocks()
+	if err == nil && m.large && m.negative {
+		err = &Error{Kind: Unclear, Problem: "hash_ids of the file has numbers from 2^63 on and negative ones: each may be the 64 bits of the other",
+			Hint: "ids of 64 bits, all with a sign or all without"}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,8 @@ func TestFormatsLikeMooncake(t *testing.T) {
 		assert.Contains(t, e.Error(), "this is "+name)
 		assert.NotEmpty(t, e.Hint)
 	}
+	_, err := Scan([]byte(`{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`), Default())
+	assert.EqualError(t, err, "this is the header row of agentic_mooncake 2, which agentx does not read")
 }
 
 // rowsOf returns a file of rows.
@@ -283,4 +286,34 @@ func TestSessionRowsThatHoldWhatIsNew(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, left)
 	assert.EqualError(t, m.Invalid()[0], `trace "s": 18000000 tokens with all rows and answers before: larger than 16777216`)
+}
+
+// Ids may be digits in strings, and have all of 64 bits without a sign.
+func TestIDsOfMooncakeRows(t *testing.T) {
+	row := func(ids string) string { return `{"timestamp":0,"output_length":4,"hash_ids":` + ids + `}` }
+	ids := func(list string) IDs {
+		return settled(t, rowsOf(t, Default(), row(list)))[0].Entries[0].IDs
+	}
+	assert.Equal(t, ids("[101,102]"), ids(`["101","102"]`))
+	assert.Equal(t, ids("[101, 102, 1000]"), ids(`[101,"102",1e3]`))
+	assert.Equal(t, IDs{[]Run{{math.MaxInt64, 2}, {-1, 1}}, 3}, ids(`[9223372036854775807,9223372036854775808,"18446744073709551615"]`))
+	assert.Equal(t, IDs{[]Run{{-2, 2}}, 2}, ids(`[-2,-1]`))
+	for list, want := range map[string]string{
+		`[18446744073709551616]`:   "hash_ids[0]: 18446744073709551616 is outside -2^63 to 2^64 - 1",
+		`["18446744073709551616"]`: "hash_ids[0]: 18446744073709551616 is outside -2^63 to 2^64 - 1",
+		`[1,"-1"]`:                 `hash_ids[1]: want a whole number or a string of its digits, found "-1"`,
+		`[""]`:                     `hash_ids[0]: want a whole number or a string of its digits, found ""`,
+		`[1.5]`:                    "hash_ids[0]: want a whole number, found 1.5",
+		`[-9223372036854775809]`:   "hash_ids[0]: -9223372036854775809 is outside -2^63 to 2^64 - 1",
+		`[null]`:                   "hash_ids[0]: want number, found null",
+	} {
+		assert.EqualError(t, NewMooncake(0, Default()).Add([]byte(row(list))), want)
+	}
+	_, err := rowsOf(t, Default(), row("[-1]"), row("[9223372036854775808]")).Traces()
+	assert.ErrorContains(t, err, "numbers from 2^63 on and negative ones")
+	for _, list := range []string{`["1"]`, `[9223372036854775808]`} {
+		assert.Error(t, NewMooncake(0, AIPerf()).Add([]byte(row(list))), list)
+		_, err := Scan([]byte(`{"id":"t","models":[],"block_size":64,"requests":[{"t":0,"type":"n","model":"m","in":64,"out":1,"hash_ids":`+list+`}]}`), Default())
+		assert.Error(t, err, "traces of other formats have int64: %s", list)
+	}
 }

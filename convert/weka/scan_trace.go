@@ -46,7 +46,7 @@ func (s *scanner) readTrace() {
 
 // finishTrace checks the keys of a trace: those that are given, and those that the schema does not have.
 func (s *scanner) finishTrace(given map[string]bool, unknown []string) {
-	if !given["requests"] && !given["block_size"] {
+	if !given["requests"] && (!given["block_size"] || slices.Contains(unknown, "schema")) {
 		s.refuseOtherRows(unknown)
 	}
 	for _, name := range unknown {
@@ -95,6 +95,8 @@ func (s *scanner) refuseOtherRows(keys []string) {
 		problem = "this is a row of a chat dataset, with messages and without hash_ids, and no recorded trace"
 	case has("schema") && has("event_type"):
 		problem = "this is dynamo.request.trace.v1, which agentx does not read"
+	case has("schema") && has("version"):
+		problem = "this is the header row of agentic_mooncake 2, which agentx does not read"
 	}
 	if problem != "" && s.err == nil {
 		s.fail(MissingField, "%s", problem)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/cachestore"
 )
 
 // A file that has several readings is refused as a whole, at the row that shows it; no flag skips rows of it.
@@ -87,6 +89,11 @@ func TestNamespacesOfMooncakeFiles(t *testing.T) {
 		assert.Contains(t, string(preImage(t, o, r)), `"recordings":`+c.recordings, name)
 		assert.Empty(t, keys[r.Key], "%s has the key of %s", name, keys[r.Key])
 		keys[r.Key] = name
+		info, err := cachestore.Describe(o.Root, r.Key)
+		require.NoError(t, err)
+		again, err := o.forRebuild(o.Root, info)
+		require.NoError(t, err)
+		assert.Equal(t, c.recordings, strings.ReplaceAll(fmt.Sprint(again.recordings), " ", ","), "%s: sources of a data set of the hub are single files", name)
 		require.NoError(t, VerifyRebuild(t.Context(), o.Root, r.Key, Options{Source: o.Source, disk: o.disk}), name)
 	}
 }

@@ -33,6 +33,10 @@ type simulation struct {
 	writeErr error // of record
 	cancelAt time.Duration
 	notices  []string
+
+	retryAfter time.Duration // of answers of the category overload
+	heard      time.Duration // newest bytes of an answer
+	looks      []time.Duration
 }
 
 type pendingEvent struct {
@@ -67,8 +71,16 @@ func (s *simulation) returns(id int, at time.Duration, category wire.Category) {
 	a := &answer{Result: wire.Result{Sent: s.at, End: at}}
 	if category != "" {
 		a.Err = &wire.Failure{Category: category, Message: "scripted"}
+		if category == wire.Overload {
+			a.Status, a.RetryAfter = 503, s.retryAfter
+		}
 	}
 	s.pending = append(s.pending, pendingEvent{at, event{kind: returned, id: id, answer: a}})
+}
+
+func (s *simulation) look(now time.Duration) time.Duration {
+	s.looks = append(s.looks, now)
+	return s.heard
 }
 
 func (s *simulation) cancelAll() {

@@ -142,6 +142,7 @@ func TestWatchedRunIsInterrupted(t *testing.T) {
 	i := interruption{t.Context(), make(chan struct{})}
 	records := 0
 	o.Watch = func(ctx context.Context, w Watched) *measure.Until {
+		<-g.arrived         // a phase that is interrupted before it begins would be over already
 		i.now <- struct{}{} // the run has received it
 		require.NoError(t, ctx.Err())
 		close(g.opened)

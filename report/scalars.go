@@ -117,6 +117,7 @@ func (t *tableBuilder) totals() {
 		{"total_reasoning_tokens", "Total Reasoning Tokens", &s.reasoning},
 		{"total_usage_prompt_tokens", "Total Usage Prompt Tokens", &s.prompt},
 		{"total_usage_completion_tokens", "Total Usage Completion Tokens", &s.osl},
+		{"total_usage_reasoning_tokens", "Total Usage Reasoning Tokens", &s.reasoning},
 		{"total_usage_total_tokens", "Total Usage Total Tokens", &s.total},
 		{"total_usage_prompt_cache_read_tokens", "Total Usage Prompt Cache Read Tokens", &s.cached},
 		{"total_usage_prompt_cache_write_tokens", "Total Usage Prompt Cache Write Tokens", &s.cacheWrite},

@@ -18,6 +18,7 @@ type Aggregate struct {
 	errors    map[wire.Category]int
 	samples   ErrorSamples
 	backOff   BackOff
+	throttled Throttled
 	buckets   map[Bucket]int
 	lanes     map[int]float64 // by lane: when its first request was sent
 	addresses addresses
@@ -95,6 +96,8 @@ func (a *Aggregate) count(r *Record) {
 	if first, ok := a.lanes[r.Lane]; !ok || r.Sent < first {
 		a.lanes[r.Lane] = r.Sent
 	}
+	a.throttled.Answers += r.Throttled
+	a.throttled.Seconds += r.Waited
 	if r.BackOff > 0 {
 		a.backOff.Pauses++
 		a.backOff.Seconds += r.BackOff
@@ -110,12 +113,12 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
-		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Resent: a.resent, Deviations: maps.Clone(a.deviations), FinishReasons: maps.Clone(a.finished),
+		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Throttled: a.throttled, Resent: a.resent, Deviations: maps.Clone(a.deviations), FinishReasons: maps.Clone(a.finished),
 		Metrics: a.headline.metrics(window.Seconds), Cooldown: a.cooldown.metrics(afterwards.Seconds), Headline: a.rules.Headline(),
 		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
-		Out: info.Out, Records: info.Records, Preflight: info.Preflight, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
+		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Context: info.Context, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
 	}
 	s.Addresses, s.Connection = a.addresses.list(), a.headline.exchange.summary()
 	s.Client = newClient(&a.headline.times, s.Errors[wire.Internal], a.bytesSent, a.bytesReceived, info.Facts)

@@ -95,6 +95,10 @@ type Record struct {
 
 	EventsAs string `json:"events_as,omitempty"` // content type of a stream of events that is named as something else; "": it is not
 
+	// How often its server asked to send it later (status 429 or 503 with Retry-After), and how long it, or its lane, waited for that, seconds.
+	Throttled int     `json:"throttled,omitempty"`
+	Waited    float64 `json:"waited,omitempty"`
+
 	BackOff float64 `json:"back_off,omitempty"` // how long its lane then sent nothing because the connection failed
 
 	Bucket Bucket `json:"bucket"`

@@ -100,6 +100,8 @@ func (r *Record) appendAnswer(b []byte) []byte {
 	b = appendPositive(b, "silent", r.Silent)
 	b = appendPositive(b, "burst", r.Burst)
 	b = appendText(b, "events_as", r.EventsAs)
+	b = appendPositive(b, "throttled", r.Throttled)
+	b = appendInstant(b, "waited", r.Waited)
 	b = appendInstant(b, "back_off", r.BackOff)
 	b = appendString(b, "bucket", string(r.Bucket))
 	if r.Error != nil {

@@ -106,6 +106,7 @@ type RunInfo struct {
 	Arrivals      *ArrivalPlan    `json:"arrivals"`       // nil: trees are played in lanes
 	SLO           []slo.Condition `json:"slo"`            // service levels; nil: there are none
 	Preflight     *Preflight      `json:"preflight"`
+	Context       *Context        `json:"context"`        // nil: no traces were looked at for it
 	Calibration   *Calibration    `json:"calibration"`    // nil: the run was not calibrated
 	Phases        []PhaseSpan     `json:"phases"`         // in their order; nil: the run has not ended, was killed, or sent nothing
 	ServerMetrics *ServerMetrics  `json:"server_metrics"` // nil: none were read, or the run has not ended, or was killed

@@ -283,7 +283,7 @@ func TestTable(t *testing.T) {
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	info := RunInfo{
 		Run:   Run{Preset: "aiperf-0.13", Switches: map[string]json.RawMessage{"TreeIdleCap": json.RawMessage("300"), "SpawnOffset": json.RawMessage(`"recorded"`)}, Scenario: &Scenario{Name: "inferencex-agentx-mvp", Overridden: []string{"duration 60s: want 900s or more"}}},
-		Lanes: 72, Out: "runs/c0072",
+		Lanes: 72, Out: "runs/c0072", Context: &Context{Tokens: 200000, Traces: 600, LeftOut: 31, Server: 131072, From: "max_model_len", Above: 40},
 		Calibration: &Calibration{RequestRate: 12, SendRate: 3 << 20, TTFT: Quantiles{P50: 0.0012, P99: 0.003}},
 		Facts: &Facts{
 			Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Cancelled: true, PhaseDuration: 103, Cores: 2,

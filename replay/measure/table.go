@@ -81,7 +81,7 @@ func row(b *strings.Builder, label, format string, args ...any) {
 
 // counts writes how many requests were sent, how they ended and what the load was.
 func (s *Summary) counts(b *strings.Builder) {
-	parts := []string{Plural(s.Completed, "completed", "completed")}
+	parts := append(s.overflowed(), Plural(s.Completed, "completed", "completed"))
 	add := func(n int, what string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
@@ -96,7 +96,6 @@ func (s *Summary) counts(b *strings.Builder) {
 	}
 	add(s.Buckets.Cooldown, "in cooldown")
 	add(s.Buckets.CancelledAtEnd, "cancelled at the end")
-	add(s.Buckets.ContextOverflow, "context overflow")
 	row(b, "requests", "%d sent: %s", s.Requests, strings.Join(parts, ", "))
 	s.failures(b)
 	if s.Resent > 0 {
@@ -104,6 +103,9 @@ func (s *Summary) counts(b *strings.Builder) {
 	}
 	s.FinishReasons.row(b)
 	s.deviations(b)
+	if n := s.Throttled.Answers; n > 0 {
+		row(b, "throttled", "%s with Retry-After, %s waited in sum", Plural(n, "answer", "answers"), duration(s.Throttled.Seconds))
+	}
 	if s.BackOff.Pauses > 0 {
 		row(b, "back-off", "%s of lanes without a connection, %s in sum", Plural(s.BackOff.Pauses, "pause", "pauses"), duration(s.BackOff.Seconds))
 	}

@@ -26,7 +26,7 @@ var mustEqual = []struct{ name, title string }{
 var mayDiffer = []string{
 	"concurrency", "server", "version", "commit", "host",
 	"duration", "requests", "trees", "once", "header", "slo", "until", "prefault",
-	"Grace", "RequestTimeout", "FailedRequestThreshold", "StopOnWedge", "BackOff", "TCPUserTimeout", "WaitReady", "WaitReadyMode",
+	"Grace", "RequestTimeout", "StallTimeout", "FirstByteTimeout", "RetryAfter", "FailedRequestThreshold", "StopOnWedge", "BackOff", "TCPUserTimeout", "WaitReady", "WaitReadyMode",
 	"WaitReadyInterval", "Calibrate", "ResetCachePath", "ResetCacheTimeout", "StatsInterval", "CorrelationHeader", "SessionHeaders",
 }
 

@@ -132,6 +132,7 @@ func (c *conversion) withInput(ctx context.Context, f func(context.Context) erro
 		err = f(ctx)
 	}
 	if c.snapshot != nil {
+		c.warnGarbage()
 		err = errors.Join(err, c.snapshot.Close())
 	}
 	return err

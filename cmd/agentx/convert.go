@@ -151,9 +151,10 @@ func newConvert() *cobra.Command {
 of the cache. doc/traces.md says what a trace looks like.
 
 INPUT is one of:
-  a directory    its .json, .jsonl and .parquet files, the first two also as .zst and .gz, by name
-  a file         such a file
-  -              JSON lines on standard input
+  a directory    its .json, .jsonl, .ndjson and .parquet files, all but the last also as .zst and .gz, by
+                 name; of a directory that capture made, its finished traces
+  a file         one trace, JSON lines or Parquet, plain or as gzip or zstd: its content says which
+  -              the same on standard input
   hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of "agentx fetch --list"
   demo           16 small traces inside agentx
 

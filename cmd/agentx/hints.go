@@ -31,11 +31,10 @@ func hintConvert(err error) error {
 	}
 	var invalid *convert.InvalidTraceError
 	if errors.As(err, &invalid) {
+		if !invalid.Others {
+			return hintError{err, "another file: doc/traces.md says what a trace looks like, and agentx fetch --list names public ones"}
+		}
 		return hintError{err, "--skip-invalid leaves such traces out and lists them"}
-	}
-	var unreadable *hfsource.UnreadableError
-	if errors.As(err, &unreadable) {
-		return hintError{err, unreadable.Hint()}
 	}
 	var memory *hfsource.MemoryLimitError
 	if errors.As(err, &memory) {
@@ -95,8 +94,15 @@ func hintDamage(err error) error {
 	return hintError{err, "agentx cache verify CACHE --remove, and agentx convert INPUT, which builds again what that removes"}
 }
 
-// hintHub adds what to try to an error of the hub.
+// hintHub adds what to try to an error of the hub, or of a file that was read.
 func hintHub(err error) error {
+	var of interface {
+		error
+		Hint() string
+	}
+	if errors.As(err, &of) {
+		return hintError{err, of.Hint()}
+	}
 	if try := hub.Hint(err); try != "" {
 		return hintError{err, try}
 	}

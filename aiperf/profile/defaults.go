@@ -36,7 +36,7 @@ func (t *translation) addDefaults() {
 		t.set("block_size", "512") // of Mooncake's rows, which do not say it
 	}
 	if t.mooncake && t.rows().longest > 1 {
-		t.set("session_rows", "whole")
+		t.set("session_rows", "whole") // nobody is asked here
 	}
 	t.addBody()
 	if !t.has("--scenario") && !t.scheduled() {

@@ -162,6 +162,8 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 // damageOf returns what is wrong with a row that readRow returned with err.
 func damageOf(data []byte, err error, lines bool) error {
 	switch {
+	case err == errLongRow && foreign.OfText(data) != nil:
+		return foreign.OfText(data)
 	case err == errLongRow && data[len(data)-1] == 0:
 		return errZeros
 	case err == io.EOF:

@@ -104,7 +104,7 @@ func TestFilesOfAnotherFormatGetHints(t *testing.T) {
 		"types.parquet":    {written(t, timed{ID: "a", Models: []string{"m"}, BlockSize: "64"}), `block_size: want number, found BYTE_ARRAY`, "write the column block_size again as plain numbers"},
 		"mooncake.parquet": {written(t, mooncake{1, 2, 3, []int64{4}}), `these look like Mooncake rows`, "write the rows as JSON lines"},
 		"table.parquet":    {table(t, 3, &parquet.Snappy), `"models" is missing`, "another file: a trace has"},
-		"array.json":       {[]byte("[{},{}]"), `want object, found \[`, "write each trace on a line of a .jsonl file"},
+		"array.json":       {[]byte("[{},{}]"), `want object, found \[`, "write each trace on a line of its own"},
 		"chats.jsonl":      {[]byte("{\"messages\":[]}\n"), `this is a row of a chat dataset`, "agentx capture, which records"},
 		"nulls.jsonl":      {[]byte(nulls), `tool_tokens: want number, found null`, "--profile default, which takes null"},
 	} {

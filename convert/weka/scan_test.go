@@ -543,7 +543,7 @@ func TestErrorsOfTheWholeFileHaveHints(t *testing.T) {
 	hintCapture := "agentx capture, which records a trace from the requests of a client that sends this to a server"
 	for data, want := range map[string]string{
 		"[]": hintLines, "[" + small + "]": hintLines, small + small: hintLines, "7": hintForm, `{"messages":[]}`: hintCapture, `{"id":"x","messages":[]}`: hintCapture,
-		`[{"id":"x","conversations":[]},7]`: hintCapture, `[{"requests":[],"messages":[]}]`: hintLines, `[{"messages":[]`: "",
+		`[{"id":"x","conversations":[]},7]`: hintCapture, `[{"requests":[],"messages":[]}]`: hintLines, `[{"messages":[]`: hintCapture,
 		strings.Replace(small, `[1,2,99,100]`, `[1,null]`, 1):                        "",
 		strings.Replace(small, `"in":130`, `"in":-130`, 1):                           "",
 		strings.Replace(small, `"models":["m","n"],"block_size"`, `"block_size"`, 1): "",

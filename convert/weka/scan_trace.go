@@ -2,7 +2,6 @@ package weka
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 
 	"github.com/agentx/agentx/internal/foreign"
@@ -23,7 +22,7 @@ func (s *scanner) readTrace() {
 		return
 	}
 	if s.lex.Kind() == jsonlex.Array {
-		s.refuseForeign(membersOfFirst(s.lex.Data[s.lex.Pos:]))
+		s.refuseForeign(foreign.OfText(s.lex.Data[s.lex.Pos:]))
 	}
 	if !s.want(jsonlex.Object) {
 		return
@@ -63,7 +62,7 @@ func shortText(text []byte) string {
 // finishTrace checks the keys of a trace: those that are given, and those that the schema does not have.
 func (s *scanner) finishTrace(given map[string]bool, unknown []member) {
 	if !given["requests"] {
-		s.refuseForeign(unknown)
+		s.refuseForeign(foreignOf(unknown))
 	}
 	for _, m := range unknown {
 		s.unknown(m.name)
@@ -96,8 +95,16 @@ func (s *scanner) assignTrace(name string, from source) {
 	}
 }
 
-// refuseForeign refuses a row whose members show that another program wrote it, and says which.
-func (s *scanner) refuseForeign(row []member) {
+// refuseForeign refuses a row of a format that is known; nil is none.
+func (s *scanner) refuseForeign(f *foreign.Format) {
+	if f != nil && s.err == nil {
+		s.fail(MissingField, "this is %s", f.Name())
+		s.err.Hint = f.Hint()
+	}
+}
+
+// foreignOf recognizes what another program wrote by the members of a row that has no requests.
+func foreignOf(row []member) *foreign.Format {
 	find := func(name string) (string, bool) {
 		k := slices.IndexFunc(row, func(m member) bool { return m.name == name })
 		if k < 0 {
@@ -105,29 +112,10 @@ func (s *scanner) refuseForeign(row []member) {
 		}
 		return row[k].text, true
 	}
-	if _, has := find("hash_ids"); has || s.err != nil {
-		return
-	}
-	if f := foreign.OfRow(find); f != nil {
-		s.fail(MissingField, "this is %s", f.Name())
-		s.err.Hint = f.Hint()
-	}
-}
-
-// maxFirst bounds the bytes of a list in which membersOfFirst looks for its first element.
-const maxFirst = 1 << 20
-
-// membersOfFirst returns the members of the first element of a list, none where that is no object, or a trace.
-func membersOfFirst(list []byte) (row []member) {
-	d := json.NewDecoder(bytes.NewReader(list[:min(len(list), maxFirst)]))
-	var first map[string]json.RawMessage
-	if _, err := d.Token(); err != nil || d.Decode(&first) != nil || first["requests"] != nil {
+	if _, has := find("hash_ids"); has {
 		return nil
 	}
-	for name, text := range first {
-		row = append(row, member{name, shortText(text)})
-	}
-	return row
+	return foreign.OfRow(find)
 }
 
 // requireTraceKeys refuses a trace that lacks a required key.
@@ -161,7 +149,7 @@ func (s *scanner) setBlockSize(v int64) {
 // end fails unless the text ends here.
 func (s *scanner) end() {
 	if s.err == nil && !s.lex.AtEnd() {
-		s.fail(NotJSON, "not JSON: byte %d: more after the value; a .json file holds one, a .jsonl file one per line", s.lex.Pos)
+		s.fail(NotJSON, "not JSON: byte %d: more after the value: a file has one, or one on each line", s.lex.Pos)
 		s.err.Hint = hintLines
 	}
 }

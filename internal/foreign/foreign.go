@@ -4,6 +4,7 @@ package foreign
 
 import (
 	"bytes"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,6 +72,48 @@ func OfRow(value func(member string) (text string, has bool)) *Format {
 		}
 	}
 	return nil
+}
+
+// textBytes is how many bytes of a text OfText looks at.
+const textBytes = 1 << 20
+
+// OfText is OfRow for the object that a JSON text is, or for the first of its list. What is cut off counts as far as it goes. It
+// returns nil for a trace and for a Mooncake row.
+func OfText(text []byte) *Format {
+	d := json.NewDecoder(bytes.NewReader(text[:min(len(text), textBytes)]))
+	begin, err := d.Token()
+	if begin == json.Delim('[') {
+		begin, err = d.Token()
+	}
+	members := map[string]string{}
+	for begin == json.Delim('{') && err == nil && d.More() {
+		name, _ := d.Token() // an error comes again
+		var value json.Token
+		if value, err = d.Token(); err == nil {
+			word, _ := name.(string)
+			members[word], _ = value.(string)
+		}
+		for depth := depthOf(value); depth > 0 && err == nil; depth += depthOf(value) {
+			value, err = d.Token()
+		}
+	}
+	for _, ours := range []string{"requests", "hash_ids"} {
+		if _, has := members[ours]; has {
+			return nil
+		}
+	}
+	return OfRow(func(name string) (string, bool) { text, has := members[name]; return text, has })
+}
+
+// depthOf says what a token adds to the number of lists and objects that are open.
+func depthOf(t json.Token) int {
+	switch t {
+	case json.Delim('{'), json.Delim('['):
+		return 1
+	case json.Delim('}'), json.Delim(']'):
+		return -1
+	}
+	return 0
 }
 
 // OfMember recognizes a variant of Mooncake rows by a member that plain ones do not have.

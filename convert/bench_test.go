@@ -302,7 +302,7 @@ func BenchmarkPlanStage(b *testing.B) {
 			require.NoError(b, err)
 			defer s.Close()
 			for b.Loop() {
-				_, _, err := planInputs(b.Context(), s, make([]bool, len(s.Files)), o, bounds{})
+				_, _, err := planInputs(b.Context(), s, make([]int, len(s.Files)), o, bounds{})
 				require.NoError(b, err)
 			}
 		})

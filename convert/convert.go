@@ -3,7 +3,6 @@ package convert
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -102,19 +101,19 @@ func convert(ctx context.Context, o Options) (*Result, error) {
 
 // conversion is one run of Convert, Structure, Explain or VerifyRebuild.
 type conversion struct {
-	tables   bool    // the structure alone
-	options  Options // with defaults
-	result   *Result
-	snapshot *hfsource.Snapshot
-	mooncake []bool // by file of the snapshot: it has Mooncake rows
-	prompts  promptCorpus
-	wanted   map[string]*manifest.Manifest // by kind: the key and its pre-image
-	parts    map[string]*manifest.Manifest // by kind: what was found or built
-	probes   Probes
-	keyed    promptCorpus       // as it was when the keys were computed
-	sharded  *manifest.Manifest // key and pre-image of the dataset, should it have several shards; nil where it cannot
-	bounds   bounds             // of the one structure
-	edges    func() corpusEdges // reads the edges of the corpus once
+	tables     bool    // the structure alone
+	options    Options // with defaults
+	result     *Result
+	snapshot   *hfsource.Snapshot
+	recordings []int // by file of the snapshot, see recordingsOf
+	prompts    promptCorpus
+	wanted     map[string]*manifest.Manifest // by kind: the key and its pre-image
+	parts      map[string]*manifest.Manifest // by kind: what was found or built
+	probes     Probes
+	keyed      promptCorpus       // as it was when the keys were computed
+	sharded    *manifest.Manifest // key and pre-image of the dataset, should it have several shards; nil where it cannot
+	bounds     bounds             // of the one structure
+	edges      func() corpusEdges // reads the edges of the corpus once
 }
 
 func newConversion(o Options) *conversion {
@@ -154,22 +153,25 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	}
 	c.result.InputBytes, c.result.Sources = c.snapshot.Bytes(), c.provenance(mmapcache.StructureKind).Sources
 	c.result.SkippedEntries = c.snapshot.Skipped
-	if c.mooncake, err = findMooncake(ctx, c.snapshot); err != nil {
+	if c.recordings, err = recordingsOf(ctx, c.snapshot, o.Rules.Namespace); err != nil {
 		return err
 	}
-	if o.MooncakeBlock > 0 && !slices.Contains(c.mooncake, false) {
+	if o.recordings != nil {
+		c.recordings = o.recordings
+	}
+	starts, alone := haveMooncake(c.recordings)
+	if o.MooncakeBlock > 0 && alone {
 		o.Rules.BlockSize = o.MooncakeBlock
 	}
-	starts := slices.Contains(c.mooncake, true)
 	if c.tables {
-		c.wanted, err = wantedStructure(o.Rules, c.snapshot, starts)
+		c.wanted, err = wantedStructure(o.Rules, c.snapshot, c.recordings)
 		return err
 	}
 	if c.prompts.skipped != "" {
 		o.Warn("%s", c.prompts.skipped)
 	}
 	c.probes, c.keyed = Probe(o.Rules, o.Placement), c.prompts
-	c.wanted, err = wantedParts(o.Rules, o.Placement, c.probes, c.snapshot, starts, c.prompts)
+	c.wanted, err = wantedParts(o.Rules, o.Placement, c.probes, c.snapshot, c.recordings, c.prompts)
 	if err == nil && !starts {
 		arenas := c.wanted[mmapcache.ArenasKind].Key
 		c.sharded, err = manifest.New(mmapcache.DatasetKind, shardedImageOf(o.Rules, o.Placement, c.probes, c.snapshot, c.prompts, arenas, o.shardRows))

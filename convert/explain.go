@@ -173,6 +173,9 @@ func (s *SimilarPart) dropDerived(root string, m *manifest.Manifest) {
 		return
 	}
 	s.Differences = slices.DeleteFunc(s.Differences, func(d manifest.Difference) bool {
+		if (strings.HasPrefix(d.Field, "rules.") || strings.HasPrefix(d.Field, "recordings")) && (d.Have == "absent" || d.Want == "absent") {
+			return true // it is of Mooncake rows alone
+		}
 		probe, ok := probes[d.Field]
 		return ok && (d.Have == strconv.Quote(probe) || d.Have == "absent")
 	})
@@ -195,7 +198,7 @@ func structureProbesOf(m *manifest.Manifest) map[string]string {
 	if json.Unmarshal(m.PreImage, &image) != nil {
 		return nil
 	}
-	return map[string]string{"probe": Probe(image.Rules, weka.Placement{}).Structure, "probe_columns": ProbeColumns(image.Rules), "probe_starts": ProbeStarts(image.Rules)}
+	return map[string]string{"probe": Probe(image.Rules, weka.Placement{}).Structure, "probe_columns": ProbeColumns(image.Rules), "probe_starts": ProbeStarts(image.Rules), "probe_mooncake": ProbeMooncake(image.Rules)}
 }
 
 func placementProbesOf(root string, m *manifest.Manifest) map[string]string {

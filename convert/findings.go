@@ -56,7 +56,9 @@ func refuseOddities(f mmapcache.StructureFacts) error {
 		list = append(list, DescribeUnknownKey(f, name))
 	}
 	for _, o := range f.Oddities {
-		list = append(list, DescribeOddity(o))
+		if o.Kind != weka.OddityAnswers {
+			list = append(list, DescribeOddity(o))
+		}
 	}
 	if len(list) == 0 {
 		return nil

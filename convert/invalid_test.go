@@ -311,7 +311,8 @@ func TestStrictRunRefusesOddities(t *testing.T) {
 	assert.Equal(t, err.Error(), e.Refused)
 }
 
-// Weka traces and Mooncake rows in one input are one dataset. Convert warns of it and counts the traces of the form that came second.
+// Weka traces and Mooncake rows in one input are one dataset. Convert warns of it and counts the traces of Mooncake rows, which
+// stand behind the others.
 func TestMixedFormsAreOdd(t *testing.T) {
 	row := `{"timestamp":0,"input_length":500,"output_length":1,"hash_ids":[0]}` + "\n"
 	weka, mooncake := lines(t, trace("a"), trace("b")), write(t, "mooncake.jsonl", []byte(row+row+row))
@@ -319,8 +320,8 @@ func TestMixedFormsAreOdd(t *testing.T) {
 		inputs []string
 		want   mmapcache.Oddity
 	}{
-		{[]string{weka, mooncake}, mmapcache.Oddity{Kind: "mixed_forms", Count: 3, Trace: "row-000001", First: "Mooncake rows: file 2 of the input"}},
-		{[]string{mooncake, weka}, mmapcache.Oddity{Kind: "mixed_forms", Count: 2, Trace: "a", First: "a Weka trace: line 1 of file 2 of the input"}},
+		{[]string{weka, mooncake}, mmapcache.Oddity{Kind: "mixed_forms", Count: 3, Trace: "row-000001", First: "Mooncake rows: line 1 of file 2 of the input"}},
+		{[]string{mooncake, weka}, mmapcache.Oddity{Kind: "mixed_forms", Count: 3, Trace: "row-000001", First: "Mooncake rows: line 1 of file 1 of the input"}},
 	} {
 		o := options(t, c.inputs...)
 		o.Corpus = tinyCorpus(t, 3000)

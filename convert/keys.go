@@ -28,11 +28,13 @@ func recipeOf(probe string) recipe {
 // structureImage is the pre-image of a structure's key: everything that could change a byte of it.
 type structureImage struct {
 	recipe
-	Columns string       `json:"probe_columns,omitempty"` // ProbeColumns, where an input file has columns
-	Starts  string       `json:"probe_starts,omitempty"`  // ProbeStarts, where a format of the input has recorded starts
-	Rules   weka.Rules   `json:"rules"`
-	Inputs  []inputImage `json:"inputs"`
-	Rows    *rowsImage   `json:"rows,omitempty"` // of a shard of one file that may have several rows
+	Columns    string       `json:"probe_columns,omitempty"`  // ProbeColumns, where an input file has columns
+	Starts     string       `json:"probe_starts,omitempty"`   // ProbeStarts, where a format of the input has recorded starts
+	Mooncake   string       `json:"probe_mooncake,omitempty"` // ProbeMooncake, where an input file has Mooncake rows
+	Rules      weka.Rules   `json:"rules"`
+	Inputs     []inputImage `json:"inputs"`
+	Recordings []int        `json:"recordings,omitempty"` // by input the recording of its Mooncake rows, see recordingsOf; only where some have such
+	Rows       *rowsImage   `json:"rows,omitempty"`       // of a shard of one file that may have several rows
 }
 
 // rowsImage is the range of rows that a shard takes of its file, fewer at the end of the file.
@@ -91,9 +93,9 @@ type shardedImage struct {
 	Arenas      string         `json:"arenas"` // key
 }
 
-// wantedParts returns, by kind, a manifest with the key and the pre-image of each part and of the dataset. starts says that
-// a format of the input has recorded starts.
-func wantedParts(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, starts bool, p promptCorpus) (map[string]*manifest.Manifest, error) {
+// wantedParts returns, by kind, a manifest with the key and the pre-image of each part and of the dataset. recordings
+// says which inputs have Mooncake rows.
+func wantedParts(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, recordings []int, p promptCorpus) (map[string]*manifest.Manifest, error) {
 	wanted := map[string]*manifest.Manifest{}
 	var firstErr error
 	add := func(kind string, image any) (key string) {
@@ -107,7 +109,7 @@ func wantedParts(rules weka.Rules, placement weka.Placement, probes Probes, inpu
 		wanted[kind] = m
 		return m.Key
 	}
-	structure := add(mmapcache.StructureKind, structureImageOf(rules, probes.Structure, inputs, starts))
+	structure := add(mmapcache.StructureKind, structureImageOf(rules, probes.Structure, inputs, recordings))
 	arenas := add(mmapcache.ArenasKind, p.image)
 	placed := add(mmapcache.PlacementKind, placementImageOf(placement, probes, structure, p, arenas))
 	add(mmapcache.DatasetKind, datasetImage{mmapcache.FormatNoStarts, structure, placed, arenas})
@@ -125,27 +127,28 @@ func placementImageOf(placement weka.Placement, probes Probes, structure string,
 
 // shardedImageOf returns the pre-image of a dataset of shards of the inputs. arenas is a key, rows the most of a shard.
 func shardedImageOf(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, p promptCorpus, arenas string, rows int) shardedImage {
-	structure := structureImageOf(rules, probes.Structure, inputs, false)
-	image := shardedImage{recipe: structure.recipe, Columns: structure.Columns, ProbeStarts: probes.Placement, Rules: rules, Inputs: structure.Inputs,
+	structure := structureImageOf(rules, probes.Structure, inputs, nil)
+	image := shardedImage{recipe: structure.recipe, Columns: structure.Columns, ProbeStarts: probes.Placement, Rules: structure.Rules, Inputs: structure.Inputs,
 		Rows: rows, Placement: placement, Tokens: p.tokens, Arenas: arenas}
 	image.Format = mmapcache.FormatShards
 	return image
 }
 
 // wantedStructure is wantedParts for the structure alone.
-func wantedStructure(rules weka.Rules, inputs *hfsource.Snapshot, starts bool) (map[string]*manifest.Manifest, error) {
+func wantedStructure(rules weka.Rules, inputs *hfsource.Snapshot, recordings []int) (map[string]*manifest.Manifest, error) {
 	_, probe := probeStructure(rules, weka.Scan)
-	m, err := manifest.New(mmapcache.StructureKind, structureImageOf(rules, probe, inputs, starts))
+	m, err := manifest.New(mmapcache.StructureKind, structureImageOf(rules, probe, inputs, recordings))
 	return map[string]*manifest.Manifest{mmapcache.StructureKind: m}, err
 }
 
-func structureImageOf(rules weka.Rules, probe string, inputs *hfsource.Snapshot, starts bool) structureImage {
-	image := structureImage{recipe: recipeOf(probe), Rules: rules, Inputs: inputImages(inputs)}
+func structureImageOf(rules weka.Rules, probe string, inputs *hfsource.Snapshot, recordings []int) structureImage {
+	image := structureImage{recipe: recipeOf(probe), Rules: rules.WithoutMooncake(), Inputs: inputImages(inputs)}
 	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
 		image.Columns = ProbeColumns(rules)
 	}
-	if starts { // without them, the files are those of the older format
+	if some, _ := haveMooncake(recordings); some { // without recorded starts, the files are those of the older format
 		image.Format, image.Starts = mmapcache.FormatStarts, ProbeStarts(rules)
+		image.Mooncake, image.Rules, image.Recordings = ProbeMooncake(rules), rules, recordings
 	}
 	return image
 }

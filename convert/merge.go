@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func (m *merger) append(p plannedTrace) error {
 	}
 	m.addFacts(p)
 	if p.notes.Queries != nil {
-		m.prefixCaches.add(p.plan, p.notes.Queries, m.structure.Turns.Len())
+		m.prefixCaches.add(p.plan, p.notes, m.structure.Turns.Len())
 	}
 	if err := m.memory.Retain(retainedBytes(p)); err != nil {
 		return err
@@ -316,16 +317,32 @@ func (m *merger) checkFormat(p plannedTrace) {
 	addOddity(&m.facts, oddityIn(mmapcache.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: what + p.position.String()}, p.plan.Trace.ID))
 }
 
-// prefixCaches are the caches that traces of global scope share, by block size.
-type prefixCaches map[uint32]*weka.GlobalPrefixCache
+// prefixCaches are the caches that traces of global scope share.
+type prefixCaches map[sharedBlocks]*weka.GlobalPrefixCache
+
+// sharedBlocks is what traces have in common that share blocks.
+type sharedBlocks struct {
+	size      uint32
+	namespace int
+}
 
 // add adds the queries of a trace of global scope. firstTurn is the row of its first turn.
-func (c prefixCaches) add(plan *mmapcache.Plan, queries []weka.CacheQuery, firstTurn int) {
-	size := plan.Trace.BlockSize
-	if c[size] == nil {
-		c[size] = &weka.GlobalPrefixCache{}
+func (c prefixCaches) add(plan *mmapcache.Plan, notes weka.Notes, firstTurn int) {
+	shared := sharedBlocks{plan.Trace.BlockSize, notes.Namespace}
+	if c[shared] == nil {
+		c[shared] = &weka.GlobalPrefixCache{}
 	}
-	c[size].Add(queries, firstTurn)
+	c[shared].Add(notes.Queries, firstTurn)
+}
+
+// sorted returns the caches by block size.
+func (c prefixCaches) sorted() (list []*weka.GlobalPrefixCache) {
+	for _, shared := range slices.SortedFunc(maps.Keys(c), func(a, b sharedBlocks) int {
+		return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.namespace, b.namespace))
+	}) {
+		list = append(list, c[shared])
+	}
+	return list
 }
 
 // finish computes the facts that depend on all traces: the hits of prompts in shared prefix caches.

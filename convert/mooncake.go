@@ -2,6 +2,11 @@ package convert
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
@@ -11,9 +16,24 @@ import (
 // twice for that.
 const maxSingleRow = 64 << 10
 
-// findMooncake says of each file of a snapshot whether it has Mooncake rows. Its first row decides.
-func findMooncake(ctx context.Context, s *hfsource.Snapshot) ([]bool, error) {
-	are := make([]bool, len(s.Files))
+// shardName is the name of a file that is one of several with the rest of its name.
+var shardName = regexp.MustCompile(`^(.*)-\d{5}(-of-\d{5}(?:\.[^/\\]*)?)$`)
+
+// wholeOf names that of which a file is a shard: the split of a dataset of the hub, or what its name says. Others are whole.
+func wholeOf(f hfsource.File) string {
+	if f.Split != "" {
+		return f.Split
+	}
+	if m := shardName.FindStringSubmatch(f.Path); m != nil {
+		return m[1] + m[2]
+	}
+	return ""
+}
+
+// recordingsOf returns by file of a snapshot the number, from 1, of the recording to which its Mooncake rows belong; 0 where it has none. The
+// first row of a file decides whether it has. A recording is a file, or, unless the namespace is "file", all shards of one.
+func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) ([]int, error) {
+	numbers, last, known := make([]int, len(s.Files)), 0, map[string]int{}
 	for k, f := range s.Files {
 		if f.Format.Parquet || !f.Format.Lines && f.Size > maxSingleRow {
 			continue
@@ -22,50 +42,87 @@ func findMooncake(ctx context.Context, s *hfsource.Snapshot) ([]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		are[k] = weka.IsMooncake(first)
+		if !weka.IsMooncake(first) {
+			continue
+		}
+		whole := wholeOf(f)
+		if numbers[k] = known[whole]; numbers[k] > 0 && whole != "" && namespace != "file" {
+			continue
+		}
+		last++
+		numbers[k], known[whole] = last, last
 	}
-	return are, nil
+	return numbers, nil
 }
 
-// mooncakeFiles collects the rows of Mooncake files. A row is one request; the traces are known at the end of the file.
-type mooncakeFiles struct {
-	are     []bool // by file
+// recordings collects the rows of Mooncake files. A row is one request; what rows mean and which traces they make is known when all
+// have been read. So their traces stand behind those of other files.
+type recordings struct {
+	numbers []int // by file, see recordingsOf
+	paths   []string
 	rules   weka.Rules
 	memory  *hfsource.MemoryBudget
 	submit  func(func() plannedTrace)
-	started int            // Mooncake files seen
-	file    plannedTrace   // location and position of the current file
-	open    *weka.Mooncake // the current file; nil where it is of another format
+	all     map[int]*recording // by number
 }
 
-// take adds a row to its Mooncake file. It returns false for a row of another file.
-func (f *mooncakeFiles) take(row hfsource.Row) bool {
-	if row.File != f.file.location || row.FileIndex != f.file.position.file {
-		f.end()
-		f.file = plannedTrace{location: row.File, position: position{file: row.FileIndex}}
-		if f.are[row.FileIndex] {
-			f.open = weka.NewMooncake(f.started, f.rules)
-			f.started++
-		}
+// recording is what a file of Mooncake rows has, or all shards of one.
+type recording struct {
+	*weka.Mooncake
+	rows []rowPlace
+}
+
+// rowPlace is where a row stands.
+type rowPlace struct{ file, line int32 }
+
+func newRecordings(s *hfsource.Snapshot, numbers []int, rules weka.Rules, submit func(func() plannedTrace)) recordings {
+	f := recordings{numbers: numbers, rules: rules, memory: s.Memory, submit: submit, all: map[int]*recording{}}
+	for _, file := range s.Files {
+		f.paths = append(f.paths, file.Path)
 	}
-	if f.open == nil || row.Err != nil {
+	return f
+}
+
+// take adds a row to its recording. It returns false for a row of another file.
+func (f *recordings) take(row hfsource.Row) bool {
+	number := f.numbers[row.FileIndex]
+	if number == 0 || row.Err != nil {
 		return false
 	}
-	if p := f.add(row); p.err != nil || p.fatal != nil {
+	r := f.all[number]
+	if r == nil {
+		r = &recording{Mooncake: weka.NewMooncake(number-1, f.rules)}
+		r.Namespace = f.namespace(number - 1)
+		f.all[number] = r
+	}
+	if p := f.add(r, row); p.err != nil || p.fatal != nil {
 		f.submit(func() plannedTrace { return p })
 	}
 	return true
 }
 
-// add adds a row to the current file. Memory that the file retains stays reserved until the end of the conversion.
-func (f *mooncakeFiles) add(row hfsource.Row) plannedTrace {
+// namespace returns the number of the namespace of the k-th recording. The first has that of a lone one, unless there are traces of other
+// files, which may share blocks by themselves.
+func (f *recordings) namespace(k int) int {
+	switch _, alone := haveMooncake(f.numbers); {
+	case f.rules.Namespace == "input":
+		return 0
+	case alone:
+		return k
+	}
+	return k + 1
+}
+
+// add adds a row to a recording. Memory that is retained stays reserved until the end of the conversion.
+func (f *recordings) add(r *recording, row hfsource.Row) plannedTrace {
 	retained, memory := int64(0), row.TakeReservation()
-	f.open.Reserve = func(n int64) error {
+	r.Reserve = func(n int64) error {
 		retained += n
 		return memory.Grow(n)
 	}
-	p := plannedTrace{location: row.Location(), position: position{file: row.FileIndex, line: row.Line}}
-	if p.err = f.open.Add(row.Data); p.err == nil {
+	r.rows = append(r.rows, rowPlace{int32(row.FileIndex), int32(row.Line)})
+	p := f.at(r, len(r.rows), r.Add(row.Data))
+	if p.err == nil && p.fatal == nil {
 		p.fatal = f.memory.Retain(retained)
 	}
 	row.Free()
@@ -73,16 +130,46 @@ func (f *mooncakeFiles) add(row hfsource.Row) plannedTrace {
 	return p
 }
 
-// end submits the traces of the current file.
-func (f *mooncakeFiles) end() {
-	if f.open == nil {
-		return
+// at returns the place of a row of a recording, with an error of the row, or of all of the recording.
+func (f *recordings) at(r *recording, row int, err error) plannedTrace {
+	place := r.rows[row-1]
+	at := hfsource.Row{File: f.paths[place.file], Line: int(place.line)}
+	p := plannedTrace{location: at.Location(), position: position{file: int(place.file), line: int(place.line)}}
+	var e *weka.Error
+	if errors.As(err, &e) && (e.Kind == weka.Unclear || e.Kind == weka.Contradiction) {
+		p.fatal = fmt.Errorf("%s: %w", p.location, err)
+		return p
 	}
-	for _, trace := range f.open.Traces() {
-		p := f.file
-		p.memory = f.memory.Reserve()
-		trace.SetReserve(p.memory.Grow)
-		f.submit(func() plannedTrace { return planTrace(trace, p, f.rules) })
+	p.err = err
+	return p
+}
+
+// end submits the traces of all recordings, and which of their rows turned out invalid.
+func (f *recordings) end() {
+	for _, number := range slices.Sorted(maps.Keys(f.all)) {
+		r := f.all[number]
+		traces, err := r.Traces()
+		var whole *weka.Error
+		if errors.As(err, &whole) {
+			p := f.at(r, max(whole.Row, 1), whole)
+			f.submit(func() plannedTrace { return p })
+			return
+		}
+		for _, e := range r.Invalid() {
+			p := f.at(r, e.Row, e)
+			f.submit(func() plannedTrace { return p })
+		}
+		for _, trace := range traces {
+			p := f.at(r, trace.FirstRow(), nil)
+			p.memory = f.memory.Reserve()
+			trace.SetReserve(p.memory.Grow)
+			f.submit(func() plannedTrace { return planTrace(trace, p, f.rules) })
+		}
 	}
-	f.open = nil
+	f.all = nil
+}
+
+// haveMooncake reports whether some file has Mooncake rows, and whether all have.
+func haveMooncake(numbers []int) (some, all bool) {
+	return slices.ContainsFunc(numbers, func(n int) bool { return n > 0 }), !slices.Contains(numbers, 0)
 }

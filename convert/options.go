@@ -37,7 +37,7 @@ type Options struct {
 	Tokenizer string         // a name of Tokenizers, a path, or OWNER/NAME of a model of the hub; "" is DefaultTokenizer
 	Corpus    string         // a name of Corpora, or a file or directory, see CheckCorpus; "" is DefaultCorpus
 
-	MooncakeBlock int // tokens of a block of Mooncake rows, which do not declare it; 0: as Rules say. An input with other rows is converted without it
+	MooncakeBlock int // tokens of a block of Mooncake rows; 0: as Rules say. An input with other rows is converted without it
 
 	Builder Builder // of several that build one corpus of shards together; each may be of this value
 
@@ -58,6 +58,8 @@ type Options struct {
 	now       func() time.Time // for tests; nil: time.Now
 	disk      durable.Options  // for tests
 	shardRows int              // for tests; 0: the constant of this name
+
+	recordings []int // as they were when the dataset was built that is built again; nil: as the names of files say
 }
 
 // Builder says where among the files of a corpus a builder begins, where several build it. Which files it builds is decided by

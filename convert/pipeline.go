@@ -20,19 +20,19 @@ type pipeline struct {
 	merger    *merger
 	tasks     pond.TaskGroup
 	submitted int // number of submitted tasks, and the number of the next one
-	mooncake  mooncakeFiles
+	mooncake  recordings
 }
 
-// planInputs returns the structure of all traces of a snapshot, in the order of the input, and the facts about them. mooncake
+// planInputs returns the structure of all traces of a snapshot, in the order of the input, and the facts about them. numbers
 // says which files have Mooncake rows.
-func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, mooncake []bool, o Options, b bounds) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
+func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, numbers []int, o Options, b bounds) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	snapshot.Memory = hfsource.NewMemoryBudget(ctx, snapshot.Bytes())
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	p := &pipeline{snapshot: snapshot, options: o, merger: newMerger(snapshot.Memory, o, b, cancel), tasks: pool.NewGroupContext(ctx)}
-	p.mooncake = mooncakeFiles{are: mooncake, rules: o.Rules, memory: snapshot.Memory, submit: p.submit}
+	p.mooncake = newRecordings(snapshot, numbers, o.Rules, p.submit)
 	err := p.run(ctx)
 	m := p.merger
 	m.noteFilesWithoutChecksum(snapshot.Files)

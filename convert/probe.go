@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/convert/weka"
@@ -27,6 +25,8 @@ var (
 	probeTraces []byte
 	//go:embed probe-mooncake.jsonl
 	probeMooncake []byte
+	//go:embed probe-mooncake-files.jsonl
+	probeMooncakeFiles string // separated by blank lines
 )
 
 // probeTokens is the length of the corpus in which the blocks of the probe are placed.
@@ -65,17 +65,53 @@ const probeStarts = `{"timestamp":12.125,"output_length":1,"hash_ids":[0]}
 // ProbeStarts returns the probe of recorded starts. Keys of structures with recorded starts contain it.
 func ProbeStarts(r weka.Rules) string {
 	h := sha256.New()
-	m := weka.NewMooncake(0, r)
+	m := weka.NewMooncake(0, r.WithoutMooncake())
 	for line := range strings.SplitSeq(probeStarts, "\n") {
 		if err := m.Add([]byte(line)); err != nil {
 			refuse(h, err)
 		}
 	}
-	for _, trace := range m.Traces() {
+	traces, _ := m.Traces() // nothing is unclear without the rules of Mooncake
+	for _, trace := range traces {
 		_, notes, err := weka.MakePlan(trace, r)
 		fmt.Fprintf(h, "%s %016x %t\n", trace.ID, math.Float64bits(notes.Start), err == nil)
 	}
 	return hexSum(h)
+}
+
+// ProbeMooncake returns the probe of what decides what Mooncake rows mean. Keys of structures with Mooncake rows contain it, no others.
+func ProbeMooncake(r weka.Rules) string {
+	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
+	for k, text := range strings.Split(strings.TrimSpace(probeMooncakeFiles), "\n\n") {
+		p.addFile(text, k)
+	}
+	return hexSum(p.hash)
+}
+
+// addFile plans the traces of a file of Mooncake rows, with a number from 0.
+func (p *structureProbe) addFile(text string, number int) {
+	m := weka.NewMooncake(number, p.rules)
+	m.Namespace = number
+	for line := range strings.Lines(text) {
+		if err := m.Add([]byte(line)); err != nil {
+			refuse(p.hash, err)
+		}
+	}
+	traces, err := m.Traces()
+	if err != nil {
+		refuse(p.hash, err)
+	}
+	for _, e := range m.Invalid() {
+		refuse(p.hash, e)
+	}
+	for _, trace := range traces {
+		plan, notes, err := weka.MakePlan(trace, p.rules)
+		if err != nil {
+			refuse(p.hash, err)
+			continue
+		}
+		fmt.Fprintf(p.hash, "%v\n%016x %v\n", *plan, math.Float64bits(notes.Start), notes.Oddities)
+	}
 }
 
 // scanAsColumns reads a JSON trace with the decoder of columns.
@@ -103,18 +139,19 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, er
 		trace, err := scan(line, r)
 		p.add(trace, err)
 	}
-	m := weka.NewMooncake(0, r)
+	m := weka.NewMooncake(0, r.WithoutMooncake()) // keys of all inputs contain this probe
 	for line := range bytes.SplitSeq(bytes.TrimSpace(probeMooncake), []byte("\n")) {
 		if err := m.Add(line); err != nil {
 			refuse(p.hash, err)
 		}
 	}
-	for _, trace := range m.Traces() {
+	traces, _ := m.Traces() // nothing is unclear without the rules of Mooncake
+	for _, trace := range traces {
 		p.add(trace, nil)
 	}
 	p.addRounded()
-	for _, size := range slices.Sorted(maps.Keys(p.caches)) {
-		p.caches[size].Count(r, func(row, hits int) { fmt.Fprintf(p.hash, "%d %d\n", row, hits) })
+	for _, cache := range p.caches.sorted() {
+		cache.Count(r, func(row, hits int) { fmt.Fprintf(p.hash, "%d %d\n", row, hits) })
 	}
 	return p.plans, hexSum(p.hash)
 }
@@ -144,7 +181,7 @@ func (p *structureProbe) add(trace *weka.Trace, err error) {
 	fmt.Fprintf(p.hash, "%v\n%v %v\n", *plan, times, err)
 	fmt.Fprintf(p.hash, "%v %d %d %d %d %s\n", notes.Dropped, notes.Ambiguous, notes.Seams, notes.Unclassified, notes.ChainBreaks, notes.Format)
 	if notes.Queries != nil {
-		p.caches.add(plan, notes.Queries, p.turns)
+		p.caches.add(plan, notes, p.turns)
 	}
 	p.turns += len(plan.Turns)
 	p.plans = append(p.plans, plan)

@@ -27,6 +27,12 @@ func TestProbesArePinned(t *testing.T) {
 	}, Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}))
 }
 
+// A change of this probe changes the keys of Mooncake rows alone. Say in the commit what is built differently.
+func TestProbeOfMooncakeIsPinned(t *testing.T) {
+	assert.Equal(t, "d9d10c69a6aa97fce01c51e32458a0cb2a4a286615f1e221e6bd747ab1222c35", ProbeMooncake(weka.Default()))
+	assert.Equal(t, "14944235c6668f82b8519a6886ea75a35f9b3f9bfd211340e7a2ed0e1cea836b", ProbeMooncake(weka.AIPerf()))
+}
+
 // Every field of the rules changes the probe. A field that does not needs more traces in the probe.
 func TestProbeNoticesEveryRule(t *testing.T) {
 	other := map[string]string{
@@ -37,10 +43,22 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 		"worker_group_min": "2", "seam_max_gap_seconds": "1", "seam_min_overlap_ratio": "0.9", "tool_shaped": "true",
 		"spliced_order": "true", "max_isl": "1000", "start_offset": "1", "end_offset": "5000", "max_osl": "",
 	}
+	ofMooncake := map[string][]string{"timestamps": {"s", "ms", "us", "ns"}, "namespace": nil, "session_rows": {"whole", "new"}}
 	// These change nothing on disk: readers of the cache apply them, and the manifest records them.
 	byReader := map[string]bool{"think_time_rule": true, "filler_overrun": true, "max_osl": true, "replay_scope": true, "predecessor_clock": true}
 	_, before := probeStructure(weka.Default(), weka.Scan)
 	for _, name := range weka.RuleNames() {
+		for _, value := range ofMooncake[name] {
+			r := weka.Default()
+			require.NoError(t, r.Set(name, value))
+			assert.NotEqual(t, ProbeMooncake(weka.Default()), ProbeMooncake(r), "rule %s=%s", name, value)
+			assert.Equal(t, weka.Default().WithoutMooncake(), r.WithoutMooncake(), "keys of other inputs have no %s", name)
+			_, after := probeStructure(r, weka.Scan)
+			assert.Equal(t, before, after, "%s=%s would move the keys of all inputs", name, value)
+		}
+		if _, ok := ofMooncake[name]; ok { // namespace: see TestNamespacesOfMooncakeFiles
+			continue
+		}
 		value, ok := other[name]
 		require.True(t, ok, "rule %s: say how the probe notices it", name)
 		if byReader[name] {
@@ -93,7 +111,7 @@ func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 		for _, f := range forms {
 			s.Files = append(s.Files, hfsource.File{Format: f, SHA256: "x"})
 		}
-		list, err := wantedParts(weka.Default(), weka.Placement{Backend: weka.XXH3}, Probe(weka.Default(), weka.Placement{Backend: weka.XXH3}), s, false, p)
+		list, err := wantedParts(weka.Default(), weka.Placement{Backend: weka.XXH3}, Probe(weka.Default(), weka.Placement{Backend: weka.XXH3}), s, nil, p)
 		require.NoError(t, err)
 		return string(list[mmapcache.StructureKind].PreImage)
 	}

@@ -87,7 +87,7 @@ func (o *Options) setStructure(d cachestore.Directory) error {
 	if err := readPreImage(d, &image); err != nil {
 		return err
 	}
-	o.Rules = image.Rules
+	o.Rules, o.recordings = image.Rules, image.Recordings
 	return o.setInputs(d)
 }
 
@@ -193,7 +193,7 @@ func (c *conversion) rebuild(ctx context.Context) (root string, err error) {
 	disk.Sync = func(*os.File) error { return nil }
 	beside := newConversion(c.options)
 	beside.options.Root, beside.options.Force, beside.options.Warn = dir.Path(""), true, func(string, ...any) {}
-	beside.snapshot, beside.mooncake, beside.prompts, beside.wanted = c.snapshot, c.mooncake, c.prompts, c.wanted
+	beside.snapshot, beside.recordings, beside.prompts, beside.wanted = c.snapshot, c.recordings, c.prompts, c.wanted
 	beside.probes, beside.keyed = c.probes, c.keyed
 	build := beside.runOne
 	if c.sharded != nil && c.wanted[mmapcache.DatasetKind].Key == c.sharded.Key {

@@ -281,7 +281,7 @@ func (s *sharding) lookupPart(kind, key string) (*manifest.Manifest, error) {
 
 // structureOf returns a manifest with key and pre-image of the structure of shard k of a unit.
 func (s *sharding) structureOf(u unit, k int) (*manifest.Manifest, error) {
-	image := structureImageOf(s.options.Rules, s.probes.Structure, u.files(s.snapshot), false)
+	image := structureImageOf(s.options.Rules, s.probes.Structure, u.files(s.snapshot), nil)
 	if u.several {
 		image.Rows = &rowsImage{First: k * s.options.shardRows, Most: s.options.shardRows}
 	}

@@ -73,7 +73,7 @@ func (c *conversion) warnGarbage() {
 }
 
 func (c *conversion) buildStructure(ctx context.Context, b *mmapcache.Builder) error {
-	s, facts, err := planInputs(ctx, c.snapshot, c.mooncake, c.options, c.bounds)
+	s, facts, err := planInputs(ctx, c.snapshot, c.recordings, c.options, c.bounds)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ func TestDatasetsOfTheHub(t *testing.T) {
 				assert.Equal(t, fakehub.Digest(files[name].Data), f.SHA256)
 				assert.EqualValues(t, len(files[name].Data), f.Size)
 				assert.Equal(t, FileFormat{Lines: true}, f.Format)
+				assert.Equal(t, input, f.Split, "the files of a dataset belong together")
 			}
 			var rows []string
 			require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error {
@@ -62,6 +63,10 @@ func TestDatasetsOfTheHub(t *testing.T) {
 		}
 		_, _, cdn := h.Calls()
 		assert.Equal(t, 1, cdn)
+		s, err := Resolve(t.Context(), []string{"hf://datasets/" + corpus + "/a.jsonl"}, o)
+		require.NoError(t, err)
+		assert.Empty(t, s.Files[0].Split, "a file that was asked for by itself")
+		require.NoError(t, s.Close())
 	})
 }
 

@@ -11,19 +11,19 @@ type Sharing struct {
 	Tokens int64 // of each distinct block the longest part that a prompt holds, and of every filler
 }
 
-// SharedTraces returns how many traces may share blocks: those of global scope, where another has the same block size. A cache
-// of several shards has none.
+// SharedTraces returns how many traces may share blocks: those of global scope, where another names blocks alike. A cache of
+// several shards has none.
 func (c *Cache) SharedTraces() (n int) {
 	if c.Structure == nil {
 		return 0
 	}
-	sizes := map[uint32]int{}
+	names := map[string]int{}
 	for i := range c.Structure.Traces.Len() {
-		if t := c.Structure.Traces.At(i); t.Scope == globalScope {
-			sizes[t.BlockSize]++
+		if t := c.Structure.Traces.At(i); t.Scope == globalScope && t.Runs > 0 {
+			names[c.Structure.Runs.At(int(t.FirstRun)).Scope]++
 		}
 	}
-	for _, traces := range sizes {
+	for _, traces := range names {
 		if traces > 1 {
 			n += traces
 		}

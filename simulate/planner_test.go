@@ -41,13 +41,15 @@ func conversationOf(t testing.TB, n int) *Input {
 		require.True(t, lines.Scan())
 		require.NoError(t, m.Add(lines.Bytes()))
 	}
+	traces, err := m.Traces()
+	require.NoError(t, err)
 	s := mmapcache.NewStructure()
-	for _, trace := range m.Traces() {
+	for _, trace := range traces {
 		p, _, err := weka.MakePlan(trace, rules)
 		require.NoError(t, err)
 		require.NoError(t, s.Append(p))
 	}
-	in, err := NewInput(mmapcache.CacheOf(s, mmapcache.StructureFacts{Generations: map[string]int{mooncakeFormat: len(m.Traces())}}))
+	in, err := NewInput(mmapcache.CacheOf(s, mmapcache.StructureFacts{Generations: map[string]int{mooncakeFormat: len(traces)}}))
 	require.NoError(t, err)
 	return in
 }

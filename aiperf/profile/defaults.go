@@ -35,6 +35,9 @@ func (t *translation) addDefaults() {
 	if t.mooncake && !t.has("--prompt-input-tokens-block-size") {
 		t.set("block_size", "512") // of Mooncake's rows, which do not say it
 	}
+	if t.mooncake && t.rows().longest > 1 {
+		t.set("session_rows", "whole") // nobody is asked here
+	}
 	t.addBody()
 	if !t.has("--scenario") && !t.scheduled() {
 		t.addBounds()

@@ -24,6 +24,9 @@ import (
 // hintConvert adds what to try to an error of a conversion.
 func hintConvert(err error) error {
 	var fault *weka.Error
+	if errors.As(err, &fault) && fault.Kind == weka.Contradiction {
+		return hintError{usageError{err}, fault.Hint}
+	}
 	if errors.As(err, &fault) && fault.Hint != "" {
 		return hintError{err, fault.Hint}
 	}

@@ -117,7 +117,7 @@ func (f *simulateFlags) registerLoad(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.concurrency, "concurrency", nil, "sessions, or lanes, that are open at a time; N,N,... simulates each")
 	flags.Float64Var(&f.speedup, "arrival-speedup", 1, "divides first arrivals and delays of load trace; engines keep their speed")
 	flags.StringVar(&f.synthetic, "synthetic", "", "load without an INPUT: in=I,out=O,n=N[,every=MS|rate=QPS][,turns=T][,think=MS][,shared=R,groups=G]")
-	flags.IntVar(&f.traceBlock, "trace-block-size", 0, "tokens of a hash id (default: as the traces say; 512 for Mooncake)")
+	flags.IntVar(&f.traceBlock, "trace-block-size", 0, "tokens of a hash id (default: as the traces say)")
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "only the first N traces; 0: all")
 	flags.IntVar(&f.limitRequests, "limit-requests", 0, "no more requests leave after N; 0: no limit")
 	durationVar(flags, &f.maxTime, "max-sim-time", 0, "no more requests leave after this simulated time; 0: no limit")

@@ -7,6 +7,7 @@ type Error struct {
 	Kind    ErrorKind
 	Trace   string // its id, "" where that is not known yet
 	Where   string // path of the field, such as requests[12].in, or the session
+	Row     int    // of what only all rows of a Mooncake file show: the number of a row, from 1; else 0
 	Problem string
 	Hint    string // what the user can do, if other traces of the file probably have the same problem; may be empty
 }
@@ -41,6 +42,8 @@ const (
 	NestedSubagent ErrorKind = "nested-marker" // a subagent inside a subagent
 	Conflict       ErrorKind = "conflict"      // two fields that contradict each other
 	TooLarge       ErrorKind = "too-large"     // beyond MaxTokens, MaxSeconds or the memory
+	Unclear        ErrorKind = "unclear"       // a file of Mooncake rows that has several readings: no row of it is read
+	Contradiction  ErrorKind = "contradiction" // what a file of Mooncake rows says, and a rule or a row says otherwise
 )
 
 // Kinds that MakePlan reports, beside TooLarge.

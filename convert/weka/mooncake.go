@@ -1,19 +1,12 @@
 package weka
 
 import (
-	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
-
-// MooncakeBlock is the block size of Mooncake files, in tokens. They do not declare it.
-const MooncakeBlock = 512
 
 // IsMooncake reports whether a row is a Mooncake request rather than a trace.
 func IsMooncake(data []byte) bool {
@@ -27,55 +20,67 @@ func IsMooncake(data []byte) bool {
 	return err == nil && ids && !requests
 }
 
-// Mooncake builds traces from the rows of one Mooncake file: doc/spec/reconstruction.md 1.9.
-//
-// A row is one request. All rows of a file share one hash scope; times are milliseconds, blocks have 512 tokens unless the
-// rules say otherwise, and the last id of a list may name a block that the prompt has only in part. A session_id
-// becomes a trace, and so does each row without one.
+// Mooncake builds traces from the rows of one file: doc/spec/reconstruction.md 1.9. A session_id becomes a trace, and so does
+// each row without one. What the rows mean is settled when all are read: [Mooncake.Traces].
 type Mooncake struct {
-	Reserve Reserve // asked for the memory that a row takes until the end; may be nil
+	Reserve   Reserve // asked for the memory that a row takes until the end; may be nil
+	Namespace int     // its ids name blocks that files of the same number share; 0: and other traces of global scope
 
 	prefix   string // of the names of its traces, where there are several files
 	rules    Rules
 	sessions map[string]*Trace
 	order    []*Trace
-	bad      map[string]bool // sessions of which a row was refused
 	rows     int
+	timed    bool  // a row had a timestamp
+	frozen   bool  // rows are read as they were before rules for them existed: the probe of all inputs
+	declared int64 // block_size of the rows; 0: none has it
+	invalid  []*Error
+	large    bool     // an id is 2^63 or above
+	negative bool     // an id is below 0
+	spoiled  []string // sessions with a row that Add has refused
 }
 
 // NewMooncake begins a file. Its number, from 0, goes into the names of its traces from the second file on.
 func NewMooncake(number int, r Rules) *Mooncake {
-	m := &Mooncake{rules: r.WithDefaults(), sessions: map[string]*Trace{}, bad: map[string]bool{}}
+	r = r.WithDefaults()
+	m := &Mooncake{rules: r, frozen: r == r.WithoutMooncake(), sessions: map[string]*Trace{}}
 	if number > 0 {
 		m.prefix = fmt.Sprintf("%d/", number+1)
 	}
 	return m
 }
 
-// Add adds the next row. The error is always an *Error.
+// Add adds the next row. The error is always an *Error. One of the kind Unclear or Contradiction is about the whole file.
 func (m *Mooncake) Add(data []byte) error {
 	m.rows++
+	err := m.add(data)
+	if err == nil {
+		return nil // not an *Error that is nil
+	}
+	if name, ok := sessionOf(data); ok {
+		m.spoiled = append(m.spoiled, name)
+		if err.Hint == "" && err.Trace == "" { // else all rows are likely to be refused, or it is named
+			err.Problem += fmt.Sprintf(" (session %q)", name)
+		}
+	}
+	return err
+}
+
+func (m *Mooncake) add(data []byte) *Error {
 	row, unknown, err := m.scan(data)
 	if err != nil {
-		var fault *Error
-		if name, known := sessionOf(data); known && errors.As(err, &fault) {
-			m.bad[name] = true
-			if fault.Hint == "" { // else all rows are likely to be refused
-				fault.Problem += fmt.Sprintf(" (session %q)", name)
-			}
-		}
 		return err
 	}
+	m.timed = m.timed || row.timestamp.OK
 	name := row.session
 	if !row.hasSession {
 		name = fmt.Sprintf("row-%06d", m.rows)
 	}
 	t, known := m.sessions[name]
 	if !known {
-		t = &Trace{ID: m.prefix + name, BlockSize: m.blockSize(), Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp, format: FormatMooncake}
+		t = &Trace{ID: m.prefix + name, Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp.Seconds, format: FormatMooncake}
 	}
-	if err := t.addRow(row); err != nil {
-		m.bad[name] = true
+	if err := t.addRow(row, m.rows); err != nil {
 		return err
 	}
 	t.countUnknown(unknown)
@@ -86,40 +91,8 @@ func (m *Mooncake) Add(data []byte) error {
 	return nil
 }
 
-// sessionOf returns the session of a row that is refused, as far as its text can be read.
-func sessionOf(data []byte) (name string, known bool) {
-	l := jsonlex.Lexer{Data: data, MaxDepth: maxDepth, Strict: true}
-	_ = l.Object(func(key []byte) error { // the row is refused already
-		from := l.Pos
-		err := l.Skip()
-		if string(key) == "session_id" && err == nil {
-			known = json.Unmarshal(l.Data[from:l.Pos], &name) == nil
-		}
-		return err
-	})
-	return name, known
-}
-
-// Traces returns the sessions of the file in the order of their first rows, on a clock that begins with the earliest. Those of
-// which Add has refused a row are left out.
-func (m *Mooncake) Traces() []*Trace {
-	m.order = slices.DeleteFunc(m.order, func(t *Trace) bool { return m.bad[t.ID[len(m.prefix):]] })
-	first := math.Inf(1)
-	for _, t := range m.order {
-		first = min(first, t.Entries[0].T)
-	}
-	for _, t := range m.order {
-		for k := range t.Entries {
-			t.Entries[k].T -= first
-		}
-	}
-	return m.order
-}
-
-func (m *Mooncake) blockSize() int64 { return cmp.Or(int64(m.rules.BlockSize), MooncakeBlock) }
-
-// addRow appends a row as the next request of its session.
-func (t *Trace) addRow(row mooncakeRow) *Error {
+// addRow appends a row, which has a number in its file, as the next request of its session.
+func (t *Trace) addRow(row mooncakeRow, number int) *Error {
 	var before *Request
 	if n := len(t.Entries); n > 0 {
 		before = &t.Entries[n-1].Request
@@ -132,10 +105,28 @@ func (t *Trace) addRow(row mooncakeRow) *Error {
 	if backward {
 		t.rowOddities.add(oddBackward, "%s: timestamp %g, after one of %g", requestPlace{len(t.Entries), none}, row.timestamp.V, before.T*1000)
 	}
+	if row.fraction {
+		t.rowOddities.add(oddFraction, "%s: timestamp %s", requestPlace{len(t.Entries), none}, row.timestamp.text)
+	}
 	r := row.request
 	r.T, r.ThinkTime = start, row.thinkTime(before)
 	t.Entries = append(t.Entries, Entry{Request: r})
+	t.rows = append(t.rows, number)
 	return nil
+}
+
+// sessionOf returns the session of a row, which may be invalid otherwise.
+func sessionOf(data []byte) (name string, ok bool) {
+	l := jsonlex.Lexer{Data: data, MaxDepth: maxDepth, Strict: true}
+	_ = l.Object(func(key []byte) (err error) {
+		if string(key) != "session_id" || l.Kind() != jsonlex.String {
+			return l.Skip()
+		}
+		name, err = l.Text()
+		ok = err == nil
+		return err
+	})
+	return name, ok
 }
 
 func (t *Trace) countUnknown(names map[string]int) {
@@ -150,44 +141,51 @@ func (t *Trace) countUnknown(names map[string]int) {
 // mooncakeRow is one line.
 type mooncakeRow struct {
 	request           Request
-	timestamp, delay  Seconds // in milliseconds, unlike all other Seconds
+	timestamp, delay  rowTime
+	fraction          bool // of the timestamp, whose unit nobody said
 	session           string
 	hasSession, hasIn bool
 	hasOut, hasIDs    bool
+	block             int64 // block_size; 0: none
 }
 
 // mooncakeLater are fields of later versions of the format, which the scanner skips and does not count as unknown.
 var mooncakeLater = map[string]bool{"request_id": true, "output_token_ids": true, "priority": true, "strict_priority": true, "policy_class": true, "routing_constraints": true}
 
 // scan reads one line, and the names in it that no schema has.
-func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err error) {
+func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err *Error) {
 	s := newScanner(m.rules, m.Reserve)
-	s.milliseconds = true
+	s.milliseconds, s.first = true, !m.timed
+	s.loose.allowed = !s.strict && !m.frozen
 	s.read(data)
 	if s.want(jsonlex.Object) {
-		s.object(func(name string) { s.readRowMember(&row, name) })
+		s.object(func(name string) { s.readRowMember(&row, name, m.rules.Timestamps) })
 	}
 	s.end()
 	if s.need(requestBytes + subagentBytes); !s.tr.budget.flush() {
 		s.need(0)
 	}
 	if s.err == nil {
-		s.finishRow(&row, m.blockSize())
+		s.finishRow(&row, m)
 	}
 	if s.err != nil {
 		return row, nil, s.err
 	}
+	m.large, m.negative = m.large || s.loose.large, m.negative || s.loose.negative
 	return row, s.tr.Unknown, nil
 }
 
-// readRowMember reads one member of a row.
-func (s *scanner) readRowMember(row *mooncakeRow, name string) {
+// readRowMember reads one member of a row, with timestamps in a unit.
+func (s *scanner) readRowMember(row *mooncakeRow, name, unit string) {
 	r := &row.request
 	switch name {
 	case "timestamp", "created_time":
-		row.timestamp = s.timestamp()
-	case "delay", "delay_ms":
-		row.delay = s.givenTime()
+		row.timestamp = s.timestamp(unit)
+		row.fraction = unit == "auto" && row.timestamp.raw != math.Trunc(row.timestamp.raw)
+	case "delay":
+		row.delay = s.rowTime(unit, false)
+	case "delay_ms":
+		row.delay = s.rowTime("ms", false)
 	case "input_length", "input_tokens":
 		if row.hasIn = !s.leftOut(); row.hasIn {
 			r.In = s.whole()
@@ -196,6 +194,8 @@ func (s *scanner) readRowMember(row *mooncakeRow, name string) {
 		r.Out, row.hasOut = s.whole(), true
 	case "hash_ids":
 		r.IDs, row.hasIDs = s.ids(), true
+	case "block_size":
+		s.readRowBlock(row)
 	case "session_id":
 		if row.hasSession = !s.leftOut(); row.hasSession {
 			row.session = s.text()
@@ -217,20 +217,45 @@ func (s *scanner) readOtherRowMember(name string) {
 	}
 }
 
-// finishRow checks a row, all of whose members are read. Without input_length its prompt has all blocks of its list.
-func (s *scanner) finishRow(row *mooncakeRow, blockSize int64) {
-	r := &row.request
-	if !row.hasIn {
-		r.In = int64(r.IDs.Len) * blockSize
+// readRowBlock reads the block size of a row. Strict rules have none.
+func (s *scanner) readRowBlock(row *mooncakeRow) {
+	if s.strict {
+		s.skip()
+		s.unknown("block_size")
+		return
 	}
+	if s.null() {
+		return
+	}
+	s.setBlockSize(s.whole())
+	row.block = s.tr.BlockSize
+}
+
+// lengthByIDs stands for the length of a prompt that has all blocks of its list.
+const lengthByIDs = -1
+
+// finishRow checks a row, all of whose members are read, and takes its block size for its file.
+func (s *scanner) finishRow(row *mooncakeRow, m *Mooncake) {
 	switch {
 	case !row.hasOut:
 		s.missing("output_length")
 	case !row.hasIDs:
 		s.missing("hash_ids")
 	}
+	r := &row.request
 	s.checkLengths("input_length", "output_length", r.In, r.Out)
-	if need := (r.In + blockSize - 1) / blockSize; s.err == nil && need > int64(r.IDs.Len) {
-		s.fail(Conflict, "input_length %d needs %d blocks of %d tokens, hash_ids has %d", r.In, need, blockSize, r.IDs.Len)
+	switch {
+	case s.err != nil:
+	case row.block != 0 && m.declared != 0 && row.block != m.declared:
+		s.fail(Contradiction, "block_size %d: rows before it have %d", row.block, m.declared)
+		s.err.Hint = "a file for each block size"
+	case row.block != 0:
+		m.declared = row.block
+	}
+	if !row.hasIn {
+		r.In = lengthByIDs
+	}
+	if m.frozen && s.err == nil {
+		s.err = m.knownBlock().settle(r)
 	}
 }

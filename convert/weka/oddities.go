@@ -11,16 +11,19 @@ import (
 
 // Kinds of oddities. The other kinds in oddityTexts begin with "negative_".
 const (
-	oddShortIDs   = "short_hash_ids"
-	oddLongIDs    = "long_hash_ids"
-	oddBlockSize  = "block_size"
-	oddBackward   = "backward_t"
-	oddEpoch      = "t_since_1970"
-	oddNoRequests = "no_requests"
-	oddEmptyAgent = "empty_subagent"
-	oddDropped    = "dropped_subagent"
+	oddShortIDs     = "short_hash_ids"
+	oddLongIDs      = "long_hash_ids"
+	oddBlockSize    = "block_size"
+	oddBackward     = "backward_t"
+	oddEpoch        = "t_since_1970"
+	oddGuessedBlock = "guessed_block_size"
+	oddFraction     = "fractional_timestamp"
+	oddNoRequests   = "no_requests"
+	oddEmptyAgent   = "empty_subagent"
+	oddDropped      = "dropped_subagent"
 
-	OddityMixedFormats = "mixed_forms" // Weka traces and Mooncake rows in one input; convert notices it
+	OddityAnswers      = "answers_as_filler" // asked for, so --strict does not refuse it
+	OddityMixedFormats = "mixed_forms"       // Weka traces and Mooncake rows in one input; convert notices it
 )
 
 // oddityTexts says what each kind means, and what happens to it.
@@ -30,9 +33,12 @@ var oddityTexts = map[string]string{
 	oddBlockSize:          "block_size is not a power of two up to 4096",
 	oddBackward:           "a request starts before the one above it",
 	oddEpoch:              "t looks like milliseconds since 1970, and is taken for seconds",
+	oddGuessedBlock:       "no row says the block size: it follows from input_length and the number of hash_ids of all rows",
+	oddFraction:           "a timestamp has a fraction, as seconds have, and is taken for milliseconds",
 	oddNoRequests:         "the trace has no requests",
 	oddEmptyAgent:         "a subagent has no requests",
 	oddDropped:            "a subagent stands above every request of its trace: it is left out",
+	OddityAnswers:         "rows have what is new, as session_rows=new says: before it stand the rows before, and filler for each answer",
 	OddityMixedFormats:    "Weka traces and Mooncake rows become one dataset",
 	"negative_t":          "t is negative",
 	"negative_out":        "out is negative: 1 token is asked for",

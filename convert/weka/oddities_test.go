@@ -69,7 +69,7 @@ func TestBackwardMooncakeRowsAreAnOddity(t *testing.T) {
 	for _, at := range []int{5000, 3000, 4000} {
 		require.NoError(t, m.Add(fmt.Appendf(nil, `{"timestamp":%d,"input_length":1,"output_length":1,"hash_ids":[0],"session_id":"s"}`, at)))
 	}
-	_, notes, err := MakePlan(m.Traces()[0], Default())
+	_, notes, err := MakePlan(settled(t, m)[0], Default())
 	require.NoError(t, err)
 	assert.Equal(t, []mmapcache.Oddity{{Kind: "backward_t", Count: 2, First: "requests[1]: timestamp 3000, after one of 5000"}}, notes.Oddities)
 }

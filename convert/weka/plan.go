@@ -22,7 +22,9 @@ type Notes struct {
 
 	Start   float64      // recorded, in milliseconds on the clock of the recording; NaN where the format has none
 	Format  string       // one of FormatV1 and the others
-	Queries []CacheQuery // of a trace of global scope, whose cache hits depend on all such traces
+	Queries []CacheQuery // of a trace of global scope, whose cache hits depend on all such traces of one namespace and block size
+
+	Namespace int // see Mooncake
 }
 
 // MakePlan turns a trace into sessions, turns, segments and blocks. The error is always an *Error.
@@ -33,6 +35,7 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 		p.blockSize = r.BlockSize
 	}
 	p.notes.Unknown, p.notes.Format, p.notes.Start = tr.Unknown, tr.Format(), tr.start.orMissing()
+	p.notes.Namespace = tr.namespace
 	p.oddities = tr.oddities()
 	err := checkTraceID(tr.ID, r)
 	if err == nil {
@@ -94,6 +97,9 @@ func (p *planner) run() *Error {
 	p.noteSplit(a)
 	p.setMain(pick(top, a.main))
 	scope := tr.Scope.Namespace(tr.ID, "", p.blockSize)
+	if tr.namespace > 0 {
+		scope = fmt.Sprintf("%s:%d", scope, tr.namespace)
+	}
 	if err := p.planSession(p.root(), scope, p.main, prefixSizes{tr.ToolTokens, tr.SystemTokens}); err != nil {
 		return err
 	}

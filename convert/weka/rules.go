@@ -43,6 +43,17 @@ type Rules struct {
 	StartOffset *int64 `json:"start_offset"` // drop top-level requests before this time, ms; nil: none
 	EndOffset   *int64 `json:"end_offset"`   // drop top-level requests after this time, ms; nil: none
 	MaxOutput   *int64 `json:"max_osl"`      // cap on max_tokens of main and flat turns, tokens; nil: none
+
+	// Of Mooncake rows alone: keys of other inputs do not have them.
+	Timestamps  string `json:"timestamps,omitempty"`   // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
+	Namespace   string `json:"namespace,omitempty"`    // of ids: "auto" of a file, or of the shards of one; "file"; "input"
+	SessionRows string `json:"session_rows,omitempty"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"
+}
+
+// WithoutMooncake returns the rules of an input that has no Mooncake rows.
+func (r Rules) WithoutMooncake() Rules {
+	r.Timestamps, r.Namespace, r.SessionRows = "", "", ""
+	return r
 }
 
 // Default returns the rules of the profile `default`: published behaviour with its defects repaired.
@@ -52,7 +63,7 @@ func Default() Rules {
 		NegativeAPITime: "zero", Refusals: "repair", FillerOverrun: "cyclic", PredecessorClock: "recorded",
 		ReplayScope: "assigned", CacheMetric: "legacy", SplitAgents: true,
 		AuxMaxRequests: 1, AuxISLRatio: 0.10, AuxISLFloor: 16384, AuxCrossModel: true, AuxReductionOSLMax: 4000,
-		AuxReductionRatio: 20, WorkerGroupMin: 3, SeamMaxGap: 3600, SeamMinOverlap: 0.5,
+		AuxReductionRatio: 20, WorkerGroupMin: 3, SeamMaxGap: 3600, SeamMinOverlap: 0.5, Timestamps: "auto", Namespace: "auto", SessionRows: "ask",
 	}
 }
 
@@ -63,6 +74,7 @@ func AIPerf() Rules {
 	r.LengthRule, r.UnknownKeys, r.NestedBasis, r.MarkerTime = "upstream", "reject", "per-request", "start"
 	r.ThinkTimeRule, r.NegativeAPITime, r.Refusals, r.FillerOverrun = "raw", "subtract", "error", "short"
 	r.PredecessorClock, r.ReplayScope, r.SplicedOrder = "emitted", "parsed", true
+	r.Timestamps = "ms"
 	return r
 }
 

@@ -24,17 +24,23 @@ var choices = map[string][]string{
 	"predecessor_clock": {"recorded", "emitted"},
 	"replay_scope":      {"assigned", "parsed"},
 	"cache_metric":      {"legacy", "causal"},
+	"timestamps":        {"auto", "s", "ms", "us", "ns"},
+	"namespace":         {"auto", "file", "input"},
+	"session_rows":      {"ask", "whole", "new"},
 }
 
 // MaxBlockSize bounds the block size, in tokens: far above any in use, far below what would exhaust memory.
 const MaxBlockSize = 1 << 20
 
 // Validate reports the first field with a value that is not allowed: its JSON name, the value, and what is allowed. The zero
-// value of Rules is valid, a single empty word is not.
+// value of Rules is valid, and so is WithoutMooncake; another empty word is not.
 func (r Rules) Validate() error {
 	v := reflect.ValueOf(r.WithDefaults())
 	for i := range v.NumField() {
-		name := ruleName(v.Type().Field(i))
+		name, ofMooncake := ruleName(v.Type().Field(i))
+		if ofMooncake && v.Field(i).IsZero() {
+			continue
+		}
 		if err := checkField(name, v.Field(i)); err != nil {
 			return fmt.Errorf("%s %s: %w", name, showField(v.Field(i)), err)
 		}
@@ -42,7 +48,10 @@ func (r Rules) Validate() error {
 	return nil
 }
 
-func ruleName(f reflect.StructField) string { return f.Tag.Get("json") }
+// ruleName returns the name of a rule, and whether it is for Mooncake rows alone.
+func ruleName(f reflect.StructField) (name string, ofMooncake bool) {
+	return strings.CutSuffix(f.Tag.Get("json"), ",omitempty")
+}
 
 func showField(v reflect.Value) string {
 	if v.Kind() == reflect.String {
@@ -74,7 +83,7 @@ func (r *Rules) Set(name, value string) error {
 	changed := *r
 	v := reflect.ValueOf(&changed).Elem()
 	for i := range v.NumField() {
-		if ruleName(v.Type().Field(i)) != name {
+		if have, _ := ruleName(v.Type().Field(i)); have != name {
 			continue
 		}
 		err := setField(v.Field(i), value)
@@ -136,7 +145,8 @@ func RuleNames() []string {
 	var names []string
 	t := reflect.TypeFor[Rules]()
 	for i := range t.NumField() {
-		names = append(names, ruleName(t.Field(i)))
+		name, _ := ruleName(t.Field(i))
+		names = append(names, name)
 	}
 	sort.Strings(names)
 	return names

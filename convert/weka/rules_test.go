@@ -36,7 +36,12 @@ func TestValidateNamesTheFieldOfRules(t *testing.T) {
 		r := Default()
 		if f := reflect.ValueOf(&r).Elem().Field(i); f.Kind() == reflect.String {
 			f.SetString("")
-			assert.ErrorContains(t, r.Validate(), ruleName(reflect.TypeFor[Rules]().Field(i))+` "": want one of `)
+			name, ofMooncake := ruleName(reflect.TypeFor[Rules]().Field(i))
+			if ofMooncake { // keys of other inputs do not have it
+				assert.NoError(t, r.Validate())
+				continue
+			}
+			assert.ErrorContains(t, r.Validate(), name+` "": want one of `)
 		}
 	}
 }

@@ -44,7 +44,9 @@ type scanner struct {
 
 	elementOf [2]element // the current element of the trace's list, and of a subagent's
 
+	loose        looseIDs
 	milliseconds bool // the unit of times, else seconds
+	first        bool // no row of the Mooncake file before this one has a timestamp
 }
 
 func newScanner(r Rules, reserve Reserve) scanner {

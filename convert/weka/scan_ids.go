@@ -3,7 +3,9 @@ package weka
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/bits"
+	"strconv"
 
 	"github.com/agentx/agentx/internal/jsonlex"
 )
@@ -110,7 +112,7 @@ func (s *scanner) readAnyIDs(ids *IDs) {
 	}
 	for s.err == nil {
 		_ = s.inside(step{index: ids.Len}, func() {
-			if v := s.whole(); s.err == nil {
+			if v := s.id(); s.err == nil {
 				s.push(ids, v)
 			}
 		})
@@ -127,6 +129,47 @@ func (s *scanner) readAnyIDs(ids *IDs) {
 			s.checkSyntax(s.lex.Expected("',' or ']'"))
 		}
 	}
+}
+
+// looseIDs is what ids of Mooncake rows may be besides numbers that fit into int64: digits in a string, and numbers up to 2^64 - 1, which
+// are kept as their 64 bits.
+type looseIDs struct {
+	allowed         bool
+	large, negative bool // there is one from 2^63 on, below 0
+}
+
+// id reads an id.
+func (s *scanner) id() int64 {
+	if !s.loose.allowed {
+		return s.whole()
+	}
+	var text []byte
+	if s.lex.Kind() == jsonlex.String {
+		text = []byte(s.text())
+		if len(text) == 0 || len(bytes.Trim(text, "0123456789")) > 0 {
+			s.fail(WrongType, "want a whole number or a string of its digits, found %q", clip(text))
+			return 0
+		}
+	} else {
+		text, _ = s.number()
+	}
+	if s.err != nil {
+		return 0
+	}
+	v, err := jsonlex.Whole(text)
+	switch {
+	case errors.Is(err, jsonlex.ErrNotWhole):
+		s.fail(NotInteger, "want a whole number, found %s", clip(text))
+	case err != nil:
+		large, err := strconv.ParseUint(string(text), 10, 64)
+		if err != nil {
+			s.fail(IDRange, "%s is outside -2^63 to 2^64 - 1", clip(text))
+		}
+		s.loose.large, v = true, int64(large)
+	case v < 0:
+		s.loose.negative = true
+	}
+	return v
 }
 
 // sameBytes returns the length of the longest common prefix of a and b.

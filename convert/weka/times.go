@@ -49,26 +49,29 @@ func optionalTime(from source) Seconds {
 }
 
 func (s *scanner) time() float64 {
+	v, text := s.float()
+	return s.boundTime(v, text)
+}
+
+// float reads a number, and returns its text too.
+func (s *scanner) float() (float64, []byte) {
 	text, ok := s.number()
 	if !ok {
-		return 0
+		return 0, nil
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
 		v = math.Inf(1)
 	}
+	return v, text
+}
+
+// boundTime refuses a time beyond MaxSeconds.
+func (s *scanner) boundTime(v float64, text []byte) float64 {
 	if !(math.Abs(v) <= MaxSeconds) {
 		s.refuseTime(v, clip(text))
 	}
 	return v
-}
-
-// givenTime reads a time, or a null that counts as a field left out.
-func (s *scanner) givenTime() Seconds {
-	if s.leftOut() {
-		return Seconds{}
-	}
-	return Seconds{s.time(), true}
 }
 
 // refuseTime says what is wrong with a time beyond MaxSeconds, or with NaN. shown is the time as the trace writes it.
@@ -101,9 +104,53 @@ func sinceEpoch(v float64) string {
 	return ""
 }
 
-// timestamp reads the timestamp of a Mooncake row, in milliseconds: from 0 to mmapcache.MaxRecordedStart.
-func (s *scanner) timestamp() Seconds {
-	given := s.givenTime()
+// rowTime is a time of a Mooncake row, as it stands and in milliseconds.
+type rowTime struct {
+	Seconds         // in milliseconds, unlike all other Seconds
+	raw     float64 // in the unit of the file
+	text    string
+}
+
+// rowTime reads a time of a Mooncake row in a unit, or a null that counts as a field left out. A time that decides of what unit those of
+// its file are must not look like another.
+func (s *scanner) rowTime(unit string, decides bool) (t rowTime) {
+	if s.leftOut() {
+		return t
+	}
+	v, text := s.float()
+	t = rowTime{raw: v, text: clip(text)}
+	if decides {
+		s.refuseUnit(v, t.text)
+	}
+	switch unit {
+	case "s":
+		v *= 1e3
+	case "us":
+		v /= 1e3
+	case "ns":
+		v /= 1e6
+	}
+	t.Seconds = Seconds{s.boundTime(v, text), true}
+	return t
+}
+
+// refuseUnit refuses the first timestamp of a file that is no date in milliseconds, and is one in another unit.
+func (s *scanner) refuseUnit(v float64, shown string) {
+	const first, last = 1e9, 2.1e9 // seconds since 1970: 2001 to 2036
+	for _, u := range []struct {
+		unit, name string
+		per        float64
+	}{{"s", "seconds", 1}, {"us", "microseconds", 1e6}, {"ns", "nanoseconds", 1e9}} {
+		if at := v / u.per; at >= first && at < last && s.err == nil {
+			s.fail(Unclear, "%s, the first of the file, looks like %s since 1970: timestamps of Mooncake rows are milliseconds", shown, u.name)
+			s.err.Hint = fmt.Sprintf("--set timestamps=%s where they are %s; --set timestamps=ms where they are milliseconds", u.unit, u.name)
+		}
+	}
+}
+
+// timestamp reads the timestamp of a Mooncake row: from 0 to mmapcache.MaxRecordedStart milliseconds.
+func (s *scanner) timestamp(unit string) rowTime {
+	given := s.rowTime(unit, s.first && unit == "auto")
 	switch {
 	case s.err != nil || !given.OK:
 	case given.V < 0:

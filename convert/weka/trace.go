@@ -16,6 +16,9 @@ type Trace struct {
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
 
 	start       Seconds       // recorded, in milliseconds unlike all other Seconds, on the clock of the recording
+	namespace   int           // see Mooncake
+	rows        []int         // of Mooncake: by entry the number of its row in the file, from 1
+	spoiled     bool          // of Mooncake: a row of it is invalid
 	format      string        // FormatMooncake, or "" where Format decides
 	budget      *memoryBudget // of the memory that it and its plan take; may be nil
 	rowOddities oddities      // noticed while it was read

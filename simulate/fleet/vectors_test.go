@@ -85,8 +85,10 @@ func structureOf(t testing.TB, rows []json.RawMessage, block int) (*mmapcache.St
 		places[k] = [2]int{n, counts[n]}
 		counts[n]++
 	}
+	traces, err := m.Traces()
+	require.NoError(t, err)
 	s := mmapcache.NewStructure()
-	for _, trace := range m.Traces() {
+	for _, trace := range traces {
 		plan, _, err := weka.MakePlan(trace, rules)
 		require.NoError(t, err)
 		require.NoError(t, s.Append(plan))

@@ -47,8 +47,8 @@ var imports = map[string][]string{
 		"internal/cachedir", "internal/durable", "manifest", "timeline",
 		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "unsafe",
 	},
-	"cachestore":      {"internal/cachedir", "internal/durable", "manifest", "mmapcache", "golang.org/x/sync"},
-	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
+	"cachestore":      {"internal/bytefmt", "internal/cachedir", "internal/durable", "manifest", "mmapcache", "golang.org/x/sync"},
+	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
 		"internal/durable", "internal/suggest",

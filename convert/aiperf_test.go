@@ -47,7 +47,9 @@ func verdicts(t *testing.T, o Options, rows []string) []verdict {
 		if list[k].Digest, err = c.Digest(i, "test-model"); err != nil { // a reader's refusal, such as a negative delay
 			list[k].Refused = err.Error()
 		} else {
-			list[k].Warped = warpedTimes(c.Structure.Plan(i), o.Rules)
+			p, err := c.Plan(i)
+			require.NoError(t, err)
+			list[k].Warped = warpedTimes(p, o.Rules)
 		}
 		i++
 	}

@@ -112,10 +112,21 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, er
 	for _, trace := range m.Traces() {
 		p.add(trace, nil)
 	}
+	p.addRounded()
 	for _, size := range slices.Sorted(maps.Keys(p.caches)) {
 		p.caches[size].Count(r, func(row, hits int) { fmt.Fprintf(p.hash, "%d %d\n", row, hits) })
 	}
 	return p.plans, hexSum(p.hash)
+}
+
+// probeRounded is a trace whose whole numbers AIPerf reads as doubles, and the default rules as they are. A column has none of them.
+const probeRounded = `{"id":"r","models":[],"block_size":1,"hash_id_scope":"local","requests":[{"t":0,"type":"n","model":"m","in":2,"out":1,"hash_ids":[9007199254740993.0,1e0]}]}`
+
+// addRounded notes how that trace is read by rules that round. Other rules have a probe without it.
+func (p *structureProbe) addRounded() {
+	if trace, err := weka.Scan([]byte(probeRounded), p.rules); err == nil && trace.Entries[0].IDs.Runs[0].First != 1<<53+1 {
+		fmt.Fprintln(p.hash, trace.Entries[0].IDs)
+	}
 }
 
 // add plans a trace that was scanned, or notes why it was not.

@@ -21,7 +21,7 @@ func TestProbesArePinned(t *testing.T) {
 		Arenas:    "72cbec3f9c7a1632d78896aedc7688d623174313ed3577ef8ee5f27237518a82",
 	}, Probe(weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}))
 	assert.Equal(t, Probes{
-		Structure: "1321c2121083a9de7bba65c6510a9420b9997888c98868d6c5c6b099189de13f",
+		Structure: "3814b0ead344aa5116c2252f983ee8251db1aa456e08ff5b6dbe845402812296",
 		Placement: "848225cfd4b934900f417ef50c2f21f6662ce30bccad0bf264cf39dcedc571a7",
 		Arenas:    "72cbec3f9c7a1632d78896aedc7688d623174313ed3577ef8ee5f27237518a82",
 	}, Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}))

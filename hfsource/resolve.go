@@ -15,6 +15,7 @@ import (
 	"github.com/alitto/pond/v2"
 
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/durable"
 )
 
 // Resolve lists the files of the inputs and hashes them. An input is a path, "-" for standard input, a name of
@@ -133,12 +134,12 @@ func IsStream(in string) bool {
 func (s *Snapshot) addStream(ctx context.Context, in string, from io.Reader) error {
 	f, err := createTemp()
 	if err != nil {
-		return fmt.Errorf("input %s: %w", in, err)
+		return streamError(in, err)
 	}
 	s.tempFiles = append(s.tempFiles, f)
 	size, err := copyContext(ctx, f, from)
 	if err != nil {
-		return fmt.Errorf("input %s: %w", in, err)
+		return streamError(in, err)
 	}
 	s.Files = append(s.Files, File{Path: in, Format: FileFormat{Lines: true}, Size: size,
 		open: func() (io.ReadCloser, error) { return section{io.NewSectionReader(f, 0, size)}, nil }})
@@ -161,6 +162,15 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 		_ = p.file.Close() // it was only read
 	}
 	return n, err
+}
+
+// streamError names the input, and the directory of its copy where that is full.
+func streamError(in string, err error) error {
+	if !durable.IsDiskFull(err) {
+		return fmt.Errorf("input %s: %w", in, err)
+	}
+	text := fmt.Sprintf("input %s: it is copied to %s, and no space is left there", in, os.TempDir())
+	return &durable.FullError{Text: text, Hint: "TMPDIR=DIR, on a disk with more room; or the path of a file in its place", Err: err}
 }
 
 // copyContext is io.Copy that returns when the context is done, even while a read blocks. The read then continues in a

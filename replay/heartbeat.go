@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -15,13 +16,14 @@ type heartbeat struct {
 	due         time.Duration // of the next beat, on the clock of the records
 	inFlight    int           // requests, at the last beat
 	standstills measure.Standstills
+	told        *atomic.Pointer[measure.Standstills] // is told what was noted, without the list
 
 	stop, stopped chan struct{}
 }
 
 // startHeartbeat starts the heartbeat of a phase whose records count from an instant. inFlight tells how many requests are in flight.
-func startHeartbeat(epoch time.Time, inFlight func() int) *heartbeat {
-	h := &heartbeat{stop: make(chan struct{}), stopped: make(chan struct{})}
+func startHeartbeat(epoch time.Time, inFlight func() int, told *atomic.Pointer[measure.Standstills]) *heartbeat {
+	h := &heartbeat{stop: make(chan struct{}), stopped: make(chan struct{}), told: told}
 	h.due = time.Since(epoch) + beatInterval
 	ticker := time.NewTicker(beatInterval)
 	go func() {
@@ -43,6 +45,7 @@ func startHeartbeat(epoch time.Time, inFlight func() int) *heartbeat {
 func (h *heartbeat) beat(now time.Duration, inFlight int) {
 	if late := now - h.due; late > measure.StandstillFrom {
 		h.standstills.Add(measure.Standstill{At: h.due.Seconds(), Seconds: late.Seconds(), InFlight: h.inFlight})
+		h.told.Store(h.standstills.Summary())
 	}
 	h.due, h.inFlight = now+beatInterval, inFlight
 }

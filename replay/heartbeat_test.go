@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,11 +15,13 @@ import (
 // Covers T-152.
 func TestHeartbeat(t *testing.T) {
 	ms := func(n float64) time.Duration { return time.Duration(n * 1e6) }
-	h := &heartbeat{due: ms(102), stop: make(chan struct{}), stopped: make(chan struct{})}
+	told := new(atomic.Pointer[measure.Standstills])
+	h := &heartbeat{due: ms(102), stop: make(chan struct{}), stopped: make(chan struct{}), told: told}
 	h.beat(ms(102), 1)
 	h.beat(ms(103), 2)   // a ticker may be early
 	h.beat(ms(115), 3)   // 10 ms after it was due
 	h.beat(ms(127.5), 4) // 10.5 ms after
+	require.Equal(t, &measure.Standstills{N: 1, Seconds: 0.0105, Longest: measure.Standstill{At: 0.117, Seconds: 0.0105, InFlight: 3}}, told.Load(), "while the phase is played")
 	h.beat(ms(129.5), 7)
 	h.beat(ms(2131.5), 0) // stopped for two seconds
 	h.beat(ms(2133.5), 5)

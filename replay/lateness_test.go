@@ -31,9 +31,10 @@ func (s *inProcess) send(r *request) {
 	go func() { s.events <- e }()
 }
 
-func (s *inProcess) cancelAll()                   {}
-func (s *inProcess) record(*measure.Record) error { return nil }
-func (s *inProcess) onEvent(conductor.Event)      {}
+func (s *inProcess) cancelAll()                       {}
+func (s *inProcess) look(time.Duration) time.Duration { return 0 }
+func (s *inProcess) record(*measure.Record) error     { return nil }
+func (s *inProcess) onEvent(conductor.Event)          {}
 
 // spaced gives every lane a session of turns that are gap apart. The lanes begin one after the other within the first gap.
 type spaced struct {

@@ -22,13 +22,16 @@ type loop struct {
 	inFlight  map[int]*request // by id
 	cutoff    measure.Cutoff
 	backoff   backoff
+	throttle  throttle
 
 	recordsFrom    time.Duration // from where the instants of records count to the start of the phase
 	stopOnDeadlock bool
 	lastSent       time.Duration
-	interrupted    bool // the caller has ended the run
-	aborted        bool // a request that failed has ended the phase
-	cancelled      bool // requests were cancelled, at cancelledAt
+	busySince      time.Duration // requests are in flight since then
+	heard          time.Duration // when the newest bytes of an answer came, as far as it is known
+	interrupted    bool          // the caller has ended the run
+	aborted        bool          // a request that failed has ended the phase
+	cancelled      bool          // requests were cancelled, at cancelledAt
 	cancelledAt    time.Duration
 	deadlocked     bool  // a tree is deadlocked, which ends the phase
 	unwritable     bool  // a record cannot be written, which ends the phase
@@ -53,6 +56,8 @@ type treeSource interface {
 type transport interface {
 	send(r *request)
 	cancelAll() // cancels every request in flight
+	// look ends the requests whose servers have stalled at an instant. It returns when the newest bytes of any answer came.
+	look(now time.Duration) (heard time.Duration)
 }
 
 // recorder keeps what happens for the results.
@@ -81,8 +86,8 @@ func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 	p.deadlines.interruptGrace = o.InterruptGrace
 	l := &loop{
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
-		cutoff:         measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
-		backoff:        backoff{o.Backoff, map[int]pause{}},
+		cutoff:  measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
+		backoff: backoff{o.Backoff, map[int]pause{}}, throttle: newThrottle(o.RetryAfter),
 		stopOnDeadlock: o.StopOnDeadlock, together: &together{meeting: o.Meeting}, periods: newPeriods(o), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
 	l.conductor = p.conduct(o.maxOpen(), l.launch, l.onEvent)
@@ -128,6 +133,9 @@ func (l *loop) advance(now time.Duration) {
 		for _, id := range slices.Sorted(maps.Keys(l.inFlight)) {
 			l.giveUp(l.inFlight[id], now)
 		}
+	}
+	if l.deadlines.stopped || l.conductor.Stopped() || l.conductor.Done() {
+		l.endWaits(now)
 	}
 	l.fail(l.conductor.Err())
 	l.fail(l.source.failed())
@@ -304,6 +312,7 @@ func (l *loop) reportProgress(now time.Duration) {
 	if now < l.progress.Elapsed+progressInterval {
 		return
 	}
+	l.heard = l.transport.look(now)
 	l.progress = l.progressAt(now)
 	l.report(l.progress)
 }
@@ -313,5 +322,9 @@ func (l *loop) progressAt(now time.Duration) Progress {
 	p.Elapsed, p.Requests, p.InFlight = now, n.Sent, n.InFlight
 	p.TreesOpened, p.TreesDrained = n.TreesOpened, n.TreesDrained
 	p.TreesOpen, p.TreesWaiting = n.TreesOpen, n.TreesWaiting
+	p.Silent = 0
+	if n.InFlight > 0 {
+		p.Silent = now - max(l.busySince, l.heard)
+	}
 	return p
 }

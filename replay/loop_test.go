@@ -33,6 +33,10 @@ type simulation struct {
 	writeErr error // of record
 	cancelAt time.Duration
 	notices  []string
+
+	retryAfter time.Duration // of answers of the category overload
+	heard      time.Duration // newest bytes of an answer
+	looks      []time.Duration
 }
 
 type pendingEvent struct {
@@ -67,8 +71,16 @@ func (s *simulation) returns(id int, at time.Duration, category wire.Category) {
 	a := &answer{Result: wire.Result{Sent: s.at, End: at}}
 	if category != "" {
 		a.Err = &wire.Failure{Category: category, Message: "scripted"}
+		if category == wire.Overload {
+			a.Status, a.RetryAfter = 503, s.retryAfter
+		}
 	}
 	s.pending = append(s.pending, pendingEvent{at, event{kind: returned, id: id, answer: a}})
+}
+
+func (s *simulation) look(now time.Duration) time.Duration {
+	s.looks = append(s.looks, now)
+	return s.heard
 }
 
 func (s *simulation) cancelAll() {
@@ -195,7 +207,7 @@ func TestInterruptDrains(t *testing.T) {
 		"no grace after an interrupt":   {time.Hour, time.Hour, 2 * time.Hour, 5 * time.Second, 5, measure.CancelledAtEnd},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Concurrency: 2, Duration: c.duration, Grace: c.grace}
+			o := Options{Concurrency: 2, Duration: c.duration, Grace: c.grace, Switches: withoutGrace()}
 			if name == "no grace after an interrupt" {
 				o.InterruptGrace = Off
 			}
@@ -230,7 +242,7 @@ func TestInterruptActsAsADeadline(t *testing.T) {
 		"deadline counts":    {4 * time.Second, 4500 * time.Millisecond, map[measure.Bucket]int{measure.Cooldown: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := simulate(Options{Concurrency: 1, Duration: c.duration, Grace: time.Minute}, c.takes)
+			s, l := simulate(Options{Concurrency: 1, Duration: c.duration, Grace: time.Minute, Switches: withoutGrace()}, c.takes)
 			s.interruptAt(5 * time.Second)
 			require.NoError(t, l.run())
 			require.Equal(t, c.want, s.buckets())
@@ -264,7 +276,7 @@ func TestNothingIsSentWhenTheEndHasCome(t *testing.T) {
 
 // A deadlocked tree ends the phase as an interrupt does, if that is wanted.
 func TestDeadlockMayEndThePhase(t *testing.T) {
-	s, l := simulate(Options{Concurrency: 1, Grace: time.Minute, StopOnDeadlock: true}, 2*time.Second)
+	s, l := simulate(Options{Concurrency: 1, Grace: time.Minute, StopOnDeadlock: true, Switches: withoutGrace()}, 2*time.Second)
 	launch := s.script
 	s.script = func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		if d.ID == 4 {

@@ -29,12 +29,15 @@ const (
 	DefaultGrace          = 30 * time.Second
 	DefaultInterruptGrace = 30 * time.Second
 	DefaultTimeout        = wire.DefaultTimeout
+	DefaultStallTimeout   = 5 * time.Minute
 	DefaultBackoffFirst   = time.Second
 	DefaultBackoffMax     = 30 * time.Second
 	DefaultLaneStart      = 300 * time.Second
 	DefaultPrimerLead     = 10 * time.Second
 	DefaultMinRatio       = 0.25
 	DefaultMaxRatio       = 0.75
+
+	DefaultFirstByteTimeout = 30 * time.Minute
 
 	DefaultStatsInterval = 30 * time.Second
 	MinStatsInterval     = 100 * time.Millisecond // a shorter one would hold up the run
@@ -60,7 +63,7 @@ type Options struct {
 	// What lanes play.
 	Concurrency     int     // lanes: trees that are played at a time; 0: DefaultConcurrency; or the cap of Arrivals, 0: none
 	Traces          int     // how many traces to play, the first that fit MaxContext; 0: all
-	MaxContext      int     // tokens; play only traces whose requests all fit, prompt and completion together; 0: all
+	MaxContext      int     // tokens, or ServerContext; play only traces whose requests all fit, prompt and completion together; 0: all
 	Order           Order   // in which traces are dealt to lanes
 	Recycle         Recycle // which trace a lane plays next
 	MaxLivePerTrace bool    // no trace is played by more lanes at a time than at the start
@@ -102,11 +105,14 @@ type Options struct {
 	InterruptGrace         time.Duration // longest such time after an interrupt; 0: DefaultInterruptGrace; Off: none
 
 	Timeout          time.Duration    // of a request; 0: DefaultTimeout
+	StallTimeout     time.Duration    // how long a server may send nothing in the middle of an answer; 0: DefaultStallTimeout, under other presets than the default none; Off: for ever
+	FirstByteTimeout time.Duration    // and before its first byte; 0: DefaultFirstByteTimeout, or none; Off: for ever
 	KeepAlive        time.Duration    // how long an unused connection is kept; 0: wire.DefaultKeepAlive; negative: not at all
 	Reuse            wire.Reuse       // which requests may use a connection that was used before
 	TCPUserTimeout   time.Duration    // how long a server may leave bytes unacknowledged; 0: wire.DefaultUserTimeout; negative: as long as the system does
 	OverflowPatterns []*regexp.Regexp // tell a context overflow by the text of an error, beside those of known servers
 	Backoff          Backoff
+	RetryAfter       RetryAfter // what a request becomes whose server asks to send it later
 	Header           []wire.HeaderField
 	SessionHeader    SessionHeader
 	APIKey           string
@@ -187,12 +193,18 @@ func (o Options) validatePlayed() error {
 		return fmt.Errorf("stats interval %v: want at least %v", o.StatsInterval, MinStatsInterval)
 	case o.Timeout < 0:
 		return fmt.Errorf("timeout %v: want no negative value", o.Timeout)
+	case o.StallTimeout < 0 && o.StallTimeout != Off || o.FirstByteTimeout < 0 && o.FirstByteTimeout != Off:
+		return fmt.Errorf("stall timeout %v, first byte timeout %v: want no negative value, or Off", o.StallTimeout, o.FirstByteTimeout)
 	case o.Order > Random:
 		return fmt.Errorf("order %d: want %d to %d", o.Order, Sequential, Random)
 	case o.Recycle > RecycleFIFOGuarded:
 		return fmt.Errorf("recycle %d: want %d or %d", o.Recycle, RecycleSampler, RecycleFIFOGuarded)
 	case o.Order == Random && o.once():
 		return errors.New("order random repeats traces, so it cannot play every trace once: choose shuffle")
+	case o.MaxContext < ServerContext:
+		return fmt.Errorf("max context %d: want no negative value, or ServerContext", o.MaxContext)
+	case o.MaxContext == ServerContext && o.SkipPreflight:
+		return errors.New("max context: ServerContext beside SkipPreflight, which asks no server: want a number of tokens, or the preflight")
 	case !(o.FailedRequestThreshold >= 0 && o.FailedRequestThreshold <= 1):
 		return fmt.Errorf("failed request threshold %g: want 0 to 1", o.FailedRequestThreshold)
 	}
@@ -202,7 +214,7 @@ func (o Options) validatePlayed() error {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"traces", o.Traces}, {"max context", o.MaxContext}, {"requests", o.Requests}, {"trees", o.Trees}} {
+	}{{"traces", o.Traces}, {"requests", o.Requests}, {"trees", o.Trees}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s %d: want no negative value", n.name, n.value)
 		}
@@ -232,7 +244,7 @@ func (o Options) validateGroups() error {
 	if err := o.validateArrivals(); err != nil {
 		return err
 	}
-	if err := o.validateCookies(); err != nil {
+	if err := cmp.Or(o.validateCookies(), o.validateRetryAfter()); err != nil {
 		return err
 	}
 	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset, o.SessionHeader, o.Scrape, o.TLS} {
@@ -276,10 +288,11 @@ func (o Options) withDefaults() Options {
 		o.useMessagesHeader()
 	}
 	orDefault(&o.CacheReset.Timeout, DefaultResetTimeout)
-	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval} {
+	orDefault(&o.Preset, preset.Default)
+	o.awaitServers()
+	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval, &o.StallTimeout, &o.FirstByteTimeout} {
 		*d = max(*d, 0) // Off
 	}
-	orDefault(&o.Preset, preset.Default)
 	if name, alias := preset.Canonical(o.Preset); alias {
 		o.Preset, o.Provenance.PresetAlias = name, o.Preset
 	}

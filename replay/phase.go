@@ -88,7 +88,13 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	clock, transport, end := r.medium.begin(ctx, p, origin, current.origin)
 	defer end()
 	o := r.Options
-	o.Progress, o.Notice, o.Period = r.reporter.report, r.reporter.notice, r.reporter.period
+	told := func(tell func(Progress)) func(Progress) {
+		return func(p Progress) { p.Standstills = r.stood.Load(); tell(p) }
+	}
+	o.Progress, o.Notice, o.Period = told(r.reporter.report), r.reporter.notice, told(r.reporter.period)
+	if p.name == measure.WarmupPhase && o.RetryAfter == RetryRecord {
+		o.RetryAfter = RetryWait // nothing is measured, and a primer that fails ends the run
+	}
 	l := newLoop(o, p, clock, transport)
 	l.recordsFrom = origin - current.origin
 	p.news.enter(p.name)
@@ -118,7 +124,7 @@ func (n network) begin(ctx context.Context, p phase, origin, recordsOrigin time.
 	timer := newWakeTimer()
 	var heart *heartbeat
 	if p.name == measure.ProfilingPhase {
-		heart = startHeartbeat(n.epoch.Add(recordsOrigin), func() int { return int(s.inFlight.Load()) })
+		heart = startHeartbeat(n.epoch.Add(recordsOrigin), func() int { return int(s.inFlight.Load()) }, &n.stood)
 	}
 	return &realClock{epoch: n.epoch.Add(origin), timer: timer, events: s.events, ending: p.ending, interrupted: ctx.Done()}, s, func() {
 		n.standstills = heart.end()

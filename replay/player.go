@@ -99,6 +99,8 @@ func (o Options) ValidatePlayer() error {
 		return errors.New("warmup: a player has none: it plays the measured phase alone")
 	case o.Limits.Prefill > 0:
 		return fmt.Errorf("limits: prefill %d: a player does not learn of first tokens", o.Limits.Prefill)
+	case o.MaxContext == ServerContext:
+		return errors.New("max context of the server: a player asks none: want a number of tokens")
 	case o.StopOnDeadlock:
 		return errors.New("StopOnDeadlock: a player goes on with the next tree")
 	}

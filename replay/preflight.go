@@ -33,12 +33,14 @@ type preflight struct {
 	hint    string   // what may help where nothing better is known
 	asked   string   // the last request: its method and path
 	models  []string // that it lists
+	context int64    // tokens of its context, as the list says; 0: it does not
 	found   measure.Preflight
 }
 
 // runPreflight looks at every server of a run, until one refuses. It returns what it found of that one, else of the one whose
 // chat template adds most tokens. The error is a *PreflightError, or that of the context.
 func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (found measure.Preflight, err error) {
+	var least measure.Preflight // of the shortest context
 	for k, url := range o.URLs {
 		f, err := lookAt(ctx, o, e, url)
 		if len(o.URLs) > 1 {
@@ -50,7 +52,11 @@ func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (found mea
 		if k == 0 || f.Template() > found.Template() {
 			found = f
 		}
+		if n := f.ContextTokens; n != nil && (least.ContextTokens == nil || *n < *least.ContextTokens) {
+			least = f
+		}
 	}
+	found.ContextTokens, found.ContextFrom = least.ContextTokens, least.ContextFrom
 	return found, nil
 }
 
@@ -71,11 +77,24 @@ func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (mea
 	case ctx.Err() != nil:
 		return p.found, context.Cause(ctx)
 	case f != nil:
-		err := p.explain(ctx, f)
-		p.found.Error = err.Reason
-		return p.found, err
+		return p.found, p.refuse(p.explain(ctx, f))
+	}
+	p.askContext(ctx)
+	if ctx.Err() != nil {
+		return p.found, context.Cause(ctx)
+	}
+	if p.MaxContext == ServerContext && p.found.ContextTokens == nil {
+		return p.found, p.refuse(&PreflightError{
+			Reason: p.server + ": it does not tell how long its context is: no max_model_len in GET /v1/models, no n_ctx in GET /props", Hint: "--max-context TOKENS",
+		})
 	}
 	return p.found, nil
+}
+
+// refuse notes why the run is not started.
+func (p *preflight) refuse(err *PreflightError) error {
+	p.found.Error = err.Reason
+	return err
 }
 
 // probe sends the one request, and measures how many tokens the chat template adds to its prompt.

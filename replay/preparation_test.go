@@ -195,8 +195,8 @@ func TestOrderBeforeTheFirstRequest(t *testing.T) {
 	o.Readiness, o.CacheReset.Enabled, o.SkipPreflight = Readiness{Timeout: time.Minute}, true, false
 	p := play(t, context.Background(), o)
 	for _, server := range []*prepared{first, second} {
-		require.Equal(t, []string{completions, models, completions, resetPath, completions}, server.requests()[:5])
-		require.NotContains(t, server.requests()[4:], resetPath)
+		require.Equal(t, []string{completions, models, completions, "GET /props", resetPath, completions}, server.requests()[:6])
+		require.NotContains(t, server.requests()[5:], resetPath)
 	}
 	steps := p.Run.Preparation
 	require.Len(t, steps, 4)

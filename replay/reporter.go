@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // Progress is how far a run has come.
@@ -19,6 +21,9 @@ type Progress struct {
 	TreesOpened  int
 	TreesDrained int // played to their end
 	TreesOpen    int // that are played
+
+	Standstills *measure.Standstills // of this process in the measured phase, without a list; nil: none
+	Silent      time.Duration        // for how long nothing was received although requests are in flight, to a second; 0: none is
 
 	Arrivals     bool // trees arrive on their own
 	TreesWaiting int  // that have arrived and wait to be opened

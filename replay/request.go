@@ -27,6 +27,11 @@ type request struct {
 	tree     *activeTree
 	record   measure.Record
 
+	// Of a turn whose server has asked to send it later.
+	throttled          int           // times
+	waited, waitsUntil time.Duration // in all; the last time
+	answer             *answer       // the last, while it waits
+
 	own, ahead *leaving // its request, and the one that it leaves behind; nil: none
 
 	// Where trees arrive, when the turn was ordered.
@@ -56,6 +61,13 @@ func since(origin time.Duration, r wire.Result) wire.Result {
 // launch sends the request of a turn. The conductor calls it.
 func (l *loop) launch(d conductor.Dispatch) error {
 	r := &request{dispatch: d}
+	if w := l.throttle.waiting[d.ID]; w != nil {
+		delete(l.throttle.waiting, d.ID)
+		r.throttled, r.waited = w.throttled, w.waited
+	}
+	if len(l.inFlight) == 0 {
+		l.busySince = d.Issued
+	}
 	if l.backlog != nil {
 		n := l.conductor.Counts()
 		r.openTrees, r.queuedTrees = n.TreesOpen, n.TreesWaiting
@@ -218,6 +230,14 @@ func (s *requestSender) post(e event) {
 	}
 }
 
+// look ends the requests whose servers have stalled at an instant. It returns when the newest bytes of any answer came.
+func (s *requestSender) look(now time.Duration) (heard time.Duration) {
+	for _, c := range s.servers.clients {
+		heard = max(heard, c.EndStalled(s.origin+now))
+	}
+	return heard - s.origin
+}
+
 // cancelAll cancels every request in flight. Each returns as cancelled.
 func (s *requestSender) cancelAll() { s.cancel() }
 
@@ -227,38 +247,53 @@ func (l *loop) giveUp(r *request, now time.Duration) {
 	l.onReturn(r.dispatch.ID, &answer{Result: failedResult(sent, now, wire.Cancelled, "no answer to its cancellation")}, now)
 }
 
-// onReturn completes and writes the record of a request, and tells the conductor that it has returned.
+// onReturn acts on an answer: the request is over, and has a record, or its turn is sent again. It tells the conductor, which may send others.
 func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	r, ok := l.inFlight[id]
 	if !ok {
 		return // given up before
 	}
 	delete(l.inFlight, id)
-	outcome := outcomeOf(a.Err)
-	l.count(outcome)
-	l.news.returned(r, outcome)
-	result := since(-l.recordsFrom, a.Result)
-	fillRecord(&r.record, &result)
-	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())
-	if r.record.Bucket == measure.CancelledAtEnd {
-		r.record.CancelledAt = measure.Seconds(l.recordsFrom + l.cancelledAt)
+	pause := l.backoff.after(r.dispatch.Lane, a)
+	if l.throttled(r, a, now) {
+		l.sendAgain(r, a, now)
+		return
 	}
-	if pause := l.backoff.after(r.dispatch.Lane, a); pause > 0 && !l.conductor.Stopped() {
+	if pause > 0 && !l.conductor.Stopped() {
 		r.record.BackOff = pause.Seconds()
 		l.conductor.Hold(r.dispatch.Lane, a.End+pause)
 	}
 	l.expire(now)
-	if l.recorder.record(&r.record) != nil && !l.unwritable { // closing the results says why
-		l.unwritable = true
-		l.together.stop(meet.Failed, "its records cannot be written")
-		l.stop(now)
-	}
+	outcome := l.finish(r, a, now)
+	l.news.returned(r, outcome)
 	l.fail(a.cacheErr)
 	l.fail(l.tooManyFailed()) // before another is sent
 	if l.fatal != nil && !l.interrupted && l.fatal(&r.record) {
 		l.abort(&r.record, now)
 	}
 	l.fail(l.conductor.Returned(id, a.End, now, outcome))
+}
+
+// finish counts a request that is over, and completes and writes its record.
+func (l *loop) finish(r *request, a *answer, now time.Duration) conductor.Outcome {
+	outcome := outcomeOf(a.Err)
+	l.count(outcome)
+	result := since(-l.recordsFrom, a.Result)
+	fillRecord(&r.record, &result)
+	r.record.Throttled, r.record.Waited = r.throttled, r.waited.Seconds()
+	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())
+	if l.name == measure.ProfilingPhase {
+		l.cutoff.Deliver(&r.record)
+	}
+	if r.record.Bucket == measure.CancelledAtEnd {
+		r.record.CancelledAt = measure.Seconds(l.recordsFrom + l.cancelledAt)
+	}
+	if l.recorder.record(&r.record) != nil && !l.unwritable { // closing the results says why
+		l.unwritable = true
+		l.together.stop(meet.Failed, "its records cannot be written")
+		l.stop(now)
+	}
+	return outcome
 }
 
 // category returns the category of the failure, "" for a request that ended well.

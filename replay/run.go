@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -73,6 +74,8 @@ type run struct {
 	Options               // of the part that is played
 	whole   Options       // of the whole load
 	traces  []int         // positions in the cache of the traces that are played
+	found   int           // traces that were looked at for them
+	fitting int           // of these: that fit MaxContext
 	shared  bool          // lanes share traces, because their markers permit it
 	arrival arrivalPlan   // how they arrive
 	starts  startPolicy   // where lanes begin
@@ -88,9 +91,11 @@ type run struct {
 	prepared    *preparation         // of the servers
 	periods     []period             // that were played
 	standstills *measure.Standstills // of the measured phase; nil: none
-	warmed      *measure.WarmupFacts // nil: there is no warmup
-	reporter    *reporter
-	scraping    *scraping // nil: no page of metrics is read
+
+	stood    atomic.Pointer[measure.Standstills] // the same while it is played, without the list
+	warmed   *measure.WarmupFacts                // nil: there is no warmup
+	reporter *reporter
+	scraping *scraping // nil: no page of metrics is read
 }
 
 // newRun returns a run of options with defaults.
@@ -135,10 +140,8 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.preflight(ctx); err != nil {
 		return err
 	}
-	if r.MaxContext > 0 && r.overhead() > before { // fewer traces may fit
-		if err := r.chooseTraces(); err != nil {
-			return err
-		}
+	if err := r.fitContext(before); err != nil {
+		return err
 	}
 	if err := r.warnOfMarkers(); err != nil {
 		return err
@@ -190,6 +193,10 @@ func (r *run) chooseTraces() (err error) {
 	traces, err := selectTraces(r.Options, r.overhead())
 	if err != nil {
 		return err
+	}
+	r.fitting, r.found = len(traces), r.Cache.Traces()
+	if r.Traces > 0 && r.fitting == r.Traces { // those behind the last were not looked at
+		r.found = traces[r.fitting-1] + 1
 	}
 	if r.arrival, r.shared, err = r.whole.planPart(traces); err != nil {
 		return fmt.Errorf("replay: %w", err)

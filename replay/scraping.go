@@ -180,13 +180,19 @@ func (s *scraping) said() scrape.Now {
 	return s.collector.Now()
 }
 
-// end ends the reading and returns what became of it. With tail set it goes on for scrape.Tail before, or until ctx ends.
+// lastWait is how long a run that was interrupted waits for the answers of its end.
+const lastWait = 250 * time.Millisecond
+
+// end ends the reading and returns what became of it. With tail set it goes on for scrape.Tail before, or until ctx ends; else the pages are
+// asked once more.
 func (s *scraping) end(ctx context.Context, tail bool) *measure.ServerMetrics {
 	if s == nil {
 		return nil
 	}
 	if tail {
 		s.collector.Linger(ctx, scrape.Tail)
+	} else {
+		s.collector.Boundary(context.Background(), lastWait)
 	}
 	f := s.collector.Close()
 	m := &measure.ServerMetrics{File: scrape.File, Full: f.Full, Pages: []measure.MetricsPage{}}

@@ -324,6 +324,34 @@ func (p *countingPage) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(fmt.Sprintf("requests_total %d\n", n))), Request: r}, nil
 }
 
+// TestInterruptedRunAsksOnceMore has what the page counts at the end of a run that was interrupted, or does not wait for it for long.
+//
+// Covers T-59.
+func TestInterruptedRunAsksOnceMore(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			page := &countingPage{}
+			collector, err := scrape.Start(scrape.Options{Pages: []scrape.Page{{URL: "http://h/metrics"}}, Transport: func() http.RoundTripper { return page }})
+			require.NoError(t, err)
+			s := &scraping{collector: collector, warn: func(text string) { t.Error(text) }}
+			s.open(t.Context(), filepath.Join(t.TempDir(), scrape.File))
+			ctx, interrupt := context.WithCancel(t.Context())
+			interrupt()
+			page.got.Store(7)
+			page.hangs.Store(hangs)
+			begin := time.Now()
+			s.mark()
+			s.end(ctx, false)
+			if hangs {
+				assert.Equal(t, lastWait, time.Since(begin))
+				return
+			}
+			assert.EqualValues(t, 7, page.told.Load())
+			assert.Less(t, time.Since(begin), lastWait)
+		})
+	}
+}
+
 // TestPhasesWaitForTheirReference plays a warmup and a phase beside a page that counts requests: when the first of a phase is sent, the page
 // has told of all before it. A page that does not answer keeps a phase for two seconds, and the run warns.
 //

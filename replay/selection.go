@@ -12,13 +12,7 @@ import (
 func selectTraces(o Options, overhead int) (kept []int, err error) {
 	peaks := make([]int, o.Cache.Traces())
 	if o.MaxContext > 0 {
-		err = o.Cache.EachShard(func(first int, s *mmapcache.Structure) error {
-			for k := range s.Traces.Len() {
-				peaks[first+k] = peakTokens(s.Plan(k), o.Cache.Facts.Rules, overhead)
-			}
-			return nil
-		})
-		if err != nil {
+		if peaks, err = longestRequests(o.Cache, len(peaks), overhead); err != nil {
 			return nil, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // clientOptions returns what the clients of a run share.
 func (o *Options) clientOptions() wire.Options {
 	w := wire.Options{
-		Timeout: o.Timeout, UserTimeout: o.TCPUserTimeout, KeepAlive: o.KeepAlive, Reuse: o.Reuse,
+		Timeout: o.Timeout, StallTimeout: max(0, o.StallTimeout), FirstByteTimeout: max(0, o.FirstByteTimeout), UserTimeout: o.TCPUserTimeout, KeepAlive: o.KeepAlive, Reuse: o.Reuse,
 		OverflowRegexps: o.OverflowPatterns, Header: o.Header, APIKey: o.APIKey,
 	}
 	w.TLS, _ = o.TLS.config() // Validate has read it

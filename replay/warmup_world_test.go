@@ -59,6 +59,7 @@ func (s sentTurn) String() string { return fmt.Sprintf("%d:%s#%d", s.lane, s.ses
 type answerTo struct {
 	takes    time.Duration
 	category wire.Category // "": it ends well
+	retry    time.Duration // Retry-After of one that does not
 	never    bool          // there is none
 	deaf     bool          // not even to a cancellation
 }
@@ -149,6 +150,7 @@ func (p *virtualPhase) send(r *request) {
 		p.pending = append(p.pending, pendingEvent{1 << 62, event{kind: returned, id: r.dispatch.ID}}) // waits for its cancellation
 	default:
 		p.returns(r.dispatch.ID, p.at, p.at+a.takes, a.category, wire.Usage{Prompt: r.record.RecordedISL, Completion: r.record.MaxTokens})
+		p.pending[slices.IndexFunc(p.pending, func(e pendingEvent) bool { return e.id == r.dispatch.ID })].answer.RetryAfter = a.retry
 	}
 }
 
@@ -163,6 +165,8 @@ func (p *virtualPhase) returns(id int, sent, at time.Duration, category wire.Cat
 	p.pending = append(p.pending, pendingEvent{at, event{kind: returned, id: id, answer: &answer{Result: since(p.origin, result)}}})
 	slices.SortStableFunc(p.pending, func(a, b pendingEvent) int { return cmp.Compare(a.at, b.at) })
 }
+
+func (p *virtualPhase) look(time.Duration) time.Duration { return 0 }
 
 func (p *virtualPhase) cancelAll() {
 	p.cancels = append(p.cancels, p.at)

@@ -30,17 +30,24 @@ var requestMetrics = []metric{
 	{"effective_latency", "Effective Latency (CO-aware)", "ms", span(func(r *row) (int64, bool) { return r.end - r.admitted, true })},
 	{"http_req_blocked", "HTTP Blocked", "ms", span(func(r *row) (int64, bool) { return r.waitEnd - r.sent, r.waitEnd != never })},
 	{"http_req_connecting", "HTTP Connecting", "ms", span((*row).connecting)},
+	{"http_req_dns_lookup", "HTTP DNS Lookup", "ms", span(func(r *row) (int64, bool) { return 0, r.sendStart != never })}, // connecting has it
 	{"http_req_sending", "HTTP Sending", "ms", step(func(r *row) (int64, int64) { return r.sendStart, r.sendEnd })},
 	{"http_req_waiting", "HTTP Waiting (TTFB)", "ms", step(func(r *row) (int64, int64) { return r.sendEnd, r.firstByte })},
 	{"http_req_receiving", "HTTP Receiving", "ms", step(func(r *row) (int64, int64) { return r.firstByte, r.lastByte })},
 	{"http_req_data_sent", "HTTP Data Sent", "KB", kilobytes(func(r *row) int64 { return r.bytesSent })},
 	{"http_req_data_received", "HTTP Data Received", "KB", kilobytes(func(r *row) int64 { return r.bytesReceived })},
 	{"http_req_connection_reused", "HTTP Connection Reused", "ratio", reused},
+	{"http_req_connection_overhead", "HTTP Connection Overhead", "ms", span((*row).overhead)},
+	{"http_req_duration", "HTTP Duration (excl. conn)", "ms", step(func(r *row) (int64, int64) { return r.sendStart, r.lastByte })},
+	{"http_req_total", "HTTP Total Time", "ms", span((*row).exchanged)},
+	{"http_req_chunks_sent", "HTTP Chunks Sent", "count", counted(func(r *row) int64 { return min(1, r.bodyReads) })}, // a body is written as one
+	{"http_req_chunks_received", "HTTP Chunks Received", "count", counted(func(r *row) int64 { return r.bodyReads })},
 	{"first_chunk_tokens", "First Chunk Tokens", "tokens", firstChunkTokens},
 	{"output_token_count", "Output Token Count", "tokens", tokens(func(r *row) int64 { return r.output })},
 	{"reasoning_token_count", "Reasoning Token Count", "tokens", tokens(func(r *row) int64 { return r.reasoning })},
 	{"usage_prompt_tokens", "Usage Prompt Tokens", "tokens", tokens(func(r *row) int64 { return r.prompt })},
 	{"usage_completion_tokens", "Usage Completion Tokens", "tokens", tokens((*row).osl)},
+	{"usage_reasoning_tokens", "Usage Reasoning Tokens", "tokens", tokens(func(r *row) int64 { return r.reasoning })},
 	{"usage_total_tokens", "Usage Total Tokens", "tokens", tokens(func(r *row) int64 { return r.total })},
 	{"usage_prompt_cache_read_tokens", "Usage Prompt Cache Read Tokens", "tokens", tokens(func(r *row) int64 { return r.cached })},
 	{"usage_prompt_cache_write_tokens", "Usage Prompt Cache Write Tokens", "tokens", tokens(func(r *row) int64 { return r.cacheWrite })},
@@ -133,6 +140,23 @@ func (r *row) connecting() (int64, bool) {
 		return 0, r.sendStart != never
 	}
 	return r.connectEnd - r.connectStart, r.connectEnd != never
+}
+
+// counted returns a metric that is a number of reads or writes, of which there is at least one.
+func counted(of func(r *row) int64) valueOf {
+	return func(r *row, _ *measure.Rules) (Number, bool) { return Int(of(r)), of(r) > 0 }
+}
+
+// overhead is the time before the request could be written: that for a connection of the pool, and for connecting.
+func (r *row) overhead() (int64, bool) {
+	ns, ok := r.connecting()
+	return r.waitEnd - r.sent + ns, ok && r.waitEnd != never
+}
+
+// exchanged is the time of all steps on the connection.
+func (r *row) exchanged() (int64, bool) {
+	ns, ok := r.overhead()
+	return r.lastByte - r.sendStart + ns, ok && r.sendStart != never && r.lastByte != never
 }
 
 func reused(r *row, _ *measure.Rules) (Number, bool) {

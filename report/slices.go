@@ -65,6 +65,16 @@ func (s *slicer) tables() (list []*tableBuilder, err error) {
 	return list, nil
 }
 
+// sliceRates adds the durations and throughputs of a slice, which divide by its length.
+func (t *tableBuilder) sliceRates() {
+	if t.sums.n == 0 || t.to <= t.from {
+		return
+	}
+	t.times()
+	s := &t.sums
+	t.rates(measure.Number(float64(t.to-t.from)/1e9), Int(int64(s.n)), Int(int64(s.good)), Int(s.prompt.sum), Int(s.osl.sum))
+}
+
 // curves adds the curves to the tables of the slices, in one sweep.
 func (s *slicer) curves(tables []*tableBuilder) error {
 	h := s.headline

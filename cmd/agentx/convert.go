@@ -27,7 +27,7 @@ type convertFlags struct {
 	set                        []string
 	workers                    int
 	force, skipInvalid, strict bool
-	verifyHit                  bool
+	verifyHit, trustRoot       bool
 	sources                    []mmapcache.Source // of the INPUT that was converted
 	waitFlags
 }
@@ -42,6 +42,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.workers, "workers", 0, "traces converted at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build again what is prepared already")
 	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build a second time what is found prepared, and compare; exit 3 if it differs")
+	flags.BoolVar(&f.trustRoot, "trust-root", false, "use what every user of this machine may write in the cache root, instead of building it again")
 	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
 	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as keys that no trace has or negative times")
@@ -69,7 +70,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	o := convert.Options{
 		Inputs:    inputs,
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
-		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
+		VerifyHit: f.verifyHit, TrustRoot: f.trustRoot, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
 		Source: inputSources(cmd),
 	}
 	if k := slices.IndexFunc(inputs, cachestore.IsCachePath); k >= 0 {

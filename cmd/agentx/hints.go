@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay"
 )
@@ -41,11 +42,21 @@ func hintConvert(err error) error {
 	if errors.As(err, &differs) {
 		return hintError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
 	}
-	if errors.Is(err, cachestore.ErrBusy) {
+	var foreign *durable.ForeignError
+	var full *durable.FullError
+	switch {
+	case errors.As(err, &foreign):
+		return hintError{err, hintForeign}
+	case errors.As(err, &full):
+		return hintError{err, full.Hint}
+	case errors.Is(err, cachestore.ErrBusy):
 		return hintError{err, "again without --no-wait, or with a longer --wait"}
 	}
 	return hintHub(err)
 }
+
+// hintForeign says what to try where another user's directory is in the way.
+const hintForeign = "--cache DIR, a directory of your own; or ask that user to run agentx cache rm"
 
 // hintCorpusSeed says that a corpus is that of another seed, and what gives one of the seed of the conversion.
 func hintCorpusSeed(cmd *cobra.Command, err error, o *convert.Options) error {

@@ -109,6 +109,7 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	if err := f.chooseArrivals(cmd, r, &o); err != nil {
 		return err
 	}
+	r.chooseRetryAfter(&o)
 	if o.Provenance, err = runProvenance(&o, r, c.sources); err != nil {
 		return err
 	}

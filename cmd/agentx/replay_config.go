@@ -43,7 +43,7 @@ var flagKinds = map[string]kind{
 	"part":        partKind, "meet-timeout": longer,
 	"duration": span, "wait": span, "slice-duration": span,
 	"repeat":   whole(1, replay.MaxRepeat),
-	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": anyCount,
+	"requests": anyCount, "trees": anyCount, "limit-traces": anyCount, "max-context": contextKind,
 	"workers":          whole(0, convert.MaxWorkers),
 	"payload":          word("chat", "anthropic", "ids", "text"),
 	"max-tokens-field": word("max_tokens", "max_completion_tokens", "none"),

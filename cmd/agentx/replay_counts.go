@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/replay"
 )
 
 // counts is a flag value: whole numbers with commas between.
@@ -42,6 +44,44 @@ func readCounts(text string) (list []int, ok bool) {
 		list = append(list, n)
 	}
 	return list, true
+}
+
+// contextLength is the value of --max-context: a number of tokens, or replay.ServerContext.
+type contextLength int
+
+// serverContext is the word for replay.ServerContext.
+const serverContext = "server"
+
+func (c *contextLength) String() string {
+	if *c == replay.ServerContext {
+		return serverContext
+	}
+	return strconv.Itoa(int(*c))
+}
+
+func (c *contextLength) Type() string { return "string" }
+
+// Set reads a number, or the word.
+func (c *contextLength) Set(text string) error {
+	v, err := contextKind.read(text)
+	if n, number := v.(int); err == nil && number {
+		*c = contextLength(n)
+	} else if err == nil {
+		*c = replay.ServerContext
+	}
+	return err
+}
+
+// contextKind is a number of tokens, or the word server.
+var contextKind = kind{
+	want: anyCount.want + ", or " + serverContext, words: []string{serverContext}, flag: "string", tags: []string{yamlInt, yamlText},
+	schema: map[string]any{"anyOf": []any{anyCount.schema, map[string]any{"type": "string", "pattern": "^([0-9]+|" + serverContext + ")$"}}},
+	parse: func(text string) (any, bool) {
+		if text == serverContext {
+			return text, true
+		}
+		return anyCount.parse(text)
+	},
 }
 
 // lanesKind is one number of lanes, several with commas between, none twice, or a search.

@@ -31,7 +31,8 @@ type replayFlags struct {
 	preset, config                  string
 	concurrency                     []int
 	requests, trees, repeat         int
-	limitTraces, maxContext         int
+	limitTraces                     int
+	maxContext                      contextLength
 	duration                        time.Duration
 	once, prefault                  bool
 	noPreflight, noCalibrate        bool
@@ -80,7 +81,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.scrape, "scrape", nil, "page of Prometheus metrics that is read beside the run (repeatable, or with commas); off: none (default: /metrics of each server, if it has one)")
 	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
 	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only this many traces, the first; 0: all")
-	flags.IntVar(&f.maxContext, "max-context", 0, "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; 0: all")
+	flags.Var(&f.maxContext, "max-context", "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; server: of as many as the server tells (max_model_len, n_ctx); 0: all")
 	flags.BoolVar(&f.noPreflight, "no-preflight", false, "do not ask the server for its models, nor for one token, before the run")
 	flags.BoolVar(&f.noCalibrate, "no-calibrate", false, "do not measure for 2 s before the run what this machine reaches alone; runs of less than 20 s or 1,000 requests do without, too")
 	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
@@ -95,10 +96,13 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 // options resolves the flags and applies the values of switches and options; the caller opens the cache. What is wrong is
 // added to the problems.
 func (f *replayFlags) options(r *resolution) (o replay.Options) {
-	o.Model, o.Concurrency, o.Traces, o.MaxContext = f.model, f.concurrency[0], f.limitTraces, f.maxContext
+	o.Model, o.Concurrency, o.Traces, o.MaxContext = f.model, f.concurrency[0], f.limitTraces, int(f.maxContext)
 	o.Duration, o.Requests, o.Trees, o.Once = f.duration, f.requests, f.trees, f.once
 	o.Out, o.Overwrite, o.SkipPreflight = f.out, f.overwrite, f.noPreflight
 	o.Endpoint = payloads[f.payload]
+	if o.MaxContext == replay.ServerContext && o.SkipPreflight {
+		f.add("%s: the preflight asks the server for its context, and --no-preflight leaves that out: want one of the two, or a number of tokens", f.named("max-context"))
+	}
 	f.applyServers(&o)
 	f.wire.apply(&o, &f.problems)
 	f.applyHeader(&o)
@@ -117,7 +121,19 @@ func (f *replayFlags) options(r *resolution) (o replay.Options) {
 	}
 	f.applyUntil(r, &o)
 	f.chooseCalibration(r, &o)
+	r.chooseRetryAfter(&o)
 	return o
+}
+
+// chooseRetryAfter notes for the results what a throttled request becomes, where nothing says so.
+func (r *resolution) chooseRetryAfter(o *replay.Options) {
+	chosen := r.values["RetryAfter"]
+	for name, mode := range retries {
+		if chosen.from.kind == fromDefault && mode == o.Throttling() {
+			chosen.value = name
+		}
+	}
+	r.values["RetryAfter"] = chosen
 }
 
 // A run that is known to be shorter is not calibrated, unless that is asked for.

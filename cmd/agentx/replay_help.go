@@ -12,7 +12,7 @@ import (
 // replayGroups are the flags of a replay by what they are for. The first are those that every run needs.
 var replayGroups = []struct{ heading, flags string }{
 	{"Server", "url model api-key-env header ca-file server-name insecure wait-ready reset-cache no-preflight no-calibrate"},
-	{"Load and its bounds", "concurrency part meet meet-timeout start-at drain repeat stop-on-failure duration until requests trees once grace timeout max-error-rate allow-failures prefault"},
+	{"Load and its bounds", "concurrency part meet meet-timeout start-at drain repeat stop-on-failure duration until requests trees once grace timeout stall-timeout retry-after max-error-rate allow-failures prefault"},
 	{"Results", "out overwrite json slo stats-interval listen report prefix slice-duration scrape"},
 	{"What is played, and when", "start seed warmup recycle marker speed max-gap asap limit-traces max-context"},
 	{"When trees open", "arrivals rate rate-of arrival ramp from to turns"},

@@ -149,6 +149,9 @@ func flagValue(f *pflag.Flag) json.RawMessage {
 		return jsonOf(values)
 	}
 	text := value.String()
+	if _, ok := value.(*contextLength); ok && text != serverContext {
+		return json.RawMessage(text)
+	}
 	switch value.Type() {
 	case "bool", "int", "int64", "float64":
 		return json.RawMessage(text)

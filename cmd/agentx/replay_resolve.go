@@ -226,6 +226,9 @@ func (r *resolution) check() {
 	if f := r.flags.Lookup("no-stream-options"); f != nil && r.values["PerChunkUsage"].value == true && f.Value.String() == "true" {
 		r.add("%s and %s: stream_options asks for usage in every message: want one of the two", r.show("PerChunkUsage"), named(f))
 	}
+	if canonical, _ := preset.Canonical(r.preset); canonical != preset.Default && r.values["RetryAfter"].value != "off" {
+		r.add("%s: the tool that preset %s imitates does not look at Retry-After: leave it out, or choose --preset default", r.show("RetryAfter"), r.preset)
+	}
 	r.checkPayload()
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,6 +28,21 @@ func configErrors(t *testing.T, args ...string) []string {
 	var out, problems strings.Builder
 	require.Equal(t, exitUsage, run(append([]string{"replay", "--print-config"}, args...), nil, &out, &problems), problems.String())
 	return strings.Split(strings.TrimSpace(problems.String()), "\n")
+}
+
+// A context is a number of tokens, or the server's, which the preflight asks for.
+func TestMaxContext(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.Equal(t, []string{"agentx: --max-context: the preflight asks the server for its context, and --no-preflight leaves that out: want one of the two, or a number of tokens"},
+		configErrors(t, "--max-context", "server", "--no-preflight"))
+	require.Equal(t, []string{"agentx: --max-context serv: want no negative value, or server"}, configErrors(t, "--max-context", "serv"))
+	for text, want := range map[string]string{"server": `"server"`, "131072": "131072", "0": "0"} {
+		var out strings.Builder
+		require.Zero(t, run([]string{"replay", "--print-config", "--json", "--max-context", text}, nil, &out, io.Discard))
+		var printed map[string]struct{ Value json.RawMessage }
+		require.NoError(t, json.Unmarshal([]byte(out.String()), &printed))
+		require.Equal(t, want, string(printed["max-context"].Value))
+	}
 }
 
 // Everything that is wrong with a command line, the environment and a file is told at once, a line each.
@@ -267,6 +283,28 @@ func TestResultsListOrigins(t *testing.T) {
 	}
 	require.NotContains(t, list, "print-config")
 	require.NotContains(t, list, "set")
+}
+
+// The results list what a throttled request becomes, also where nothing says so. Presets that imitate other tools refuse to wait, and have
+// no limits on silence unless they are given.
+func TestRetryAfterIsChosen(t *testing.T) {
+	for args, want := range map[string][2]string{
+		"": {`"wait"`, "default"}, "--duration 20s": {`"record"`, "default"}, "--duration 20s --once": {`"wait"`, "default"},
+		"--duration 20s --arrivals recorded": {`"wait"`, "default"}, "--retry-after record": {`"record"`, "--retry-after"},
+		"--set RetryAfter=off": {`"off"`, "--set"}, "--preset aiperf-0.13": {`"off"`, "preset aiperf-0.13"},
+		"--preset agentx-1.0.12 --set RetryAfter=off": {`"off"`, "--set"},
+	} {
+		got := shownConfig(t, strings.Fields(args)...)["RetryAfter"]
+		require.Equal(t, want, [2]string{string(got.Value), got.From}, args)
+	}
+	require.Equal(t, []string{
+		"agentx: --retry-after wait: the tool that preset aiperf-0.13 imitates does not look at Retry-After: leave it out, or choose --preset default",
+	}, configErrors(t, "--preset", "aiperf-0.13", "--retry-after", "wait"))
+	for _, name := range []string{"StallTimeout", "FirstByteTimeout"} {
+		require.Equal(t, "null", string(shownConfig(t, "--preset", "agentx-1.0.12")[name].Value))
+		require.Equal(t, "7", string(shownConfig(t, "--preset", "aiperf-0.13", "--set", name+"=7s")[name].Value))
+	}
+	require.Equal(t, replay.Off, optionsWith(t, "StallTimeout=0").StallTimeout)
 }
 
 // Runs that are known to be short are not calibrated, unless that is asked for. Of --no-calibrate and Calibrate the later source

@@ -193,6 +193,18 @@ var limitSettings = []setting{
 	{name: "RequestTimeout", alias: "timeout", group: limitGroup, kind: longer, value: replay.DefaultTimeout,
 		about: "longest time of one request",
 		apply: func(o *replay.Options, v any) { o.Timeout = v.(time.Duration) }},
+	{name: "StallTimeout", alias: "stall-timeout", group: limitGroup, kind: span.zeroIsOff().orOff(), value: replay.DefaultStallTimeout,
+		under: map[string]any{preset.AIPerf: nil, preset.AgentX: nil},
+		about: "longest time without a byte in the middle of an answer; 0: no limit",
+		apply: func(o *replay.Options, v any) { o.StallTimeout = orReplayOff(v) }},
+	{name: "FirstByteTimeout", group: limitGroup, kind: span.zeroIsOff().orOff(), value: replay.DefaultFirstByteTimeout,
+		under: map[string]any{preset.AIPerf: nil, preset.AgentX: nil},
+		about: "longest time to the first byte of an answer; 0: no limit",
+		apply: func(o *replay.Options, v any) { o.FirstByteTimeout = orReplayOff(v) }},
+	{name: "RetryAfter", alias: "retry-after", group: limitGroup, kind: word("wait", "record", "off"), value: "record", auto: true,
+		under: map[string]any{preset.AIPerf: "off", preset.AgentX: "off"},
+		about: "after status 429 or 503 with Retry-After: wait, send the turn again then; record, it has failed, and its lane sends nothing before, a minute at most; off, it has failed (default: wait where every trace is played once, else record)",
+		apply: func(o *replay.Options, v any) { o.RetryAfter = retries[v.(string)] }},
 	{name: "FailedRequestThreshold", alias: "max-error-rate", group: limitGroup, kind: share.zeroIsOff().orOff(),
 		about: "end the run when more than this share of requests has failed, 0 to 1, from the 10th ended request on, or one on each lane; 0: no limit",
 		apply: func(o *replay.Options, v any) { o.FailedRequestThreshold, _ = v.(float64) }},
@@ -211,6 +223,8 @@ var limitSettings = []setting{
 			}
 		}},
 }
+
+var retries = map[string]replay.RetryAfter{"wait": replay.RetryWait, "record": replay.RetryRecord, "off": replay.RetryIgnored}
 
 // connectionSettings say how requests share connections.
 var connectionSettings = []setting{

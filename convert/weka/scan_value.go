@@ -114,7 +114,11 @@ func (s *scanner) whole() int64 {
 	if !ok {
 		return 0
 	}
-	v, err := jsonlex.Whole(text)
+	read := jsonlex.Whole
+	if s.strict {
+		read = jsonlex.Rounded // as AIPerf does
+	}
+	v, err := read(text)
 	switch {
 	case errors.Is(err, jsonlex.ErrNotWhole):
 		s.fail(NotInteger, "want a whole number, found %s", clip(text))

@@ -290,3 +290,24 @@ func TestWhole(t *testing.T) {
 		require.ErrorIs(t, err, want, text)
 	}
 }
+
+// The values are those of orjson 3.11 and pydantic 2.14, by which AIPerf 0.13.0 reads whole numbers.
+func TestRounded(t *testing.T) {
+	for text, want := range map[string]int64{
+		"9007199254740993": 1<<53 + 1, "9007199254740993.0": 1 << 53, "-9007199254740993e0": -1 << 53, "90071992547409930e-1": 1 << 53,
+		"9007199254740993.5": 1<<53 + 2, "9007199254740991.5": 1 << 53, "4503599627370497.5": 1<<52 + 2, "9007199254740992.0": 1 << 53, "12.0": 12, "1.2e1": 12, "-0.0": 0,
+		"1.00000000000000000001": 1, "0.99999999999999999999": 1, "1e-400": 0, "9.2e18": 92e17,
+		"9223372036854774784.0": 1<<63 - 1024, "9223372036854775295.0": 1<<63 - 1024, "-9223372036854774784.0": -(1<<63 - 1024), "-9223372036854775808": -1 << 63,
+	} {
+		got, err := Rounded([]byte(text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for text, want := range map[string]error{
+		"1.5": ErrNotWhole, "1e-3": ErrNotWhole, "9223372036854775296.0": ErrOutOfRange, "9223372036854775807.0": ErrOutOfRange, "-9223372036854775808.0": ErrOutOfRange,
+		"9223372036854775808": ErrOutOfRange, "1e19": ErrOutOfRange, "1e400": ErrOutOfRange,
+	} {
+		_, err := Rounded([]byte(text))
+		require.ErrorIs(t, err, want, text)
+	}
+}

@@ -1,6 +1,7 @@
 package jsonlex
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -81,6 +82,22 @@ func Whole(text []byte) (int64, error) {
 		return v, nil
 	}
 	return slowWhole(string(text))
+}
+
+// Rounded returns the value of the text of a JSON number as a reader of doubles has it: 12.0 and 1.2e1 are the nearest double, which must be whole;
+// digits alone are read as Whole reads them. The error is ErrNotWhole or ErrOutOfRange.
+func Rounded(text []byte) (int64, error) {
+	if !bytes.ContainsAny(text, ".eE") {
+		return Whole(text)
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	switch {
+	case err != nil || math.Abs(v) >= 1<<63:
+		return 0, ErrOutOfRange
+	case v != math.Trunc(v):
+		return 0, ErrNotWhole
+	}
+	return int64(v), nil
 }
 
 // digitsValue returns the value of up to 18 digits without a sign.

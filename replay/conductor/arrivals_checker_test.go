@@ -64,7 +64,7 @@ func (k *checker) dispatched(d Dispatch) {
 		arrived, opened := a.dues[d.Tree], a.opened[d.Tree]
 		queued = max(0, opened-d.Due)
 		switch first := d.Session == 0 && d.Turn == 0; {
-		case k.trees[d.Tree].start != nil:
+		case k.trees[d.Tree].start != nil || k.trees[d.Tree].sessions[d.Session].again:
 		case first && d.Due != arrived:
 			k.fail("INV-21: the first turn of tree %d is due at %v, the tree arrived at %v", d.Tree, d.Due, arrived)
 		case !first && queued > 0:

@@ -59,6 +59,7 @@ type checkedSession struct {
 	next     int // turn
 	flying   bool
 	deferred bool
+	again    bool // its turn has come back as Throttled, and is not sent yet
 	start    bool // of a start state, and nothing sent yet
 	parked   map[int]bool
 }
@@ -188,8 +189,13 @@ func (k *checker) event(e Event) {
 		k.deferred(e, t)
 	case TurnSent:
 		k.units++
-		k.sent++
-		k.requests[e.Lane]++
+		if s := t.sessions[e.Session]; s != nil && s.again {
+			s.again = false
+			k.back--
+		} else {
+			k.sent++
+			k.requests[e.Lane]++
+		}
 		k.send(e, t)
 	case TurnReturned:
 		k.back++
@@ -201,6 +207,10 @@ func (k *checker) event(e Event) {
 		}
 		t.flying--
 		s.flying = false
+		if e.Outcome == Throttled && !k.c.stopped {
+			s.again = true
+			return
+		}
 		s.next++
 		k.comes(t.tree, e.Session, s.next)
 	case SessionClosed:
@@ -338,7 +348,7 @@ func (k *checker) handOff(lane int, state LaneState, ok bool) *checked {
 		t.spawned[b] = -1
 	}
 	for _, s := range t.sessions {
-		s.start, s.deferred, s.parked = true, false, nil
+		s.start, s.deferred, s.again, s.parked = true, false, false, nil
 	}
 	return t
 }

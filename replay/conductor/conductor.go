@@ -33,12 +33,14 @@ type Dispatch struct {
 // Outcome is how a request ended.
 type Outcome uint8
 
-// The outcomes. Overflow ends the session, because every later prompt of it is longer; so does Cancelled.
+// The outcomes. Overflow ends the session, because every later prompt of it is longer; so does Cancelled. After Throttled the turn is
+// sent again, with the ID that it had, when its lane is not held: Hold before says until when. After the end of the phase that is Failed.
 const (
 	OK Outcome = iota
 	Failed
 	Overflow  // the prompt does not fit the context
 	Cancelled // by the caller
+	Throttled // the server asks to send it later
 )
 
 // Conductor plays trees on lanes. It is not safe for concurrent use.
@@ -145,6 +147,8 @@ func (c *Conductor) Returned(id int, at, now time.Duration, outcome Outcome) err
 	}
 	last := s.turn+1 == len(s.plan().Turns)
 	switch {
+	case outcome == Throttled && !c.stopped:
+		c.sendAgain(s, at)
 	case last && outcome != Cancelled:
 		if !c.stopped {
 			c.spawn(s, at, false)
@@ -283,7 +287,7 @@ func (c *Conductor) fireBefore(end time.Duration) {
 func (c *Conductor) sendQueued(now time.Duration) {
 	for s := c.prefill.grant(); s != nil; s = c.prefill.grant() {
 		switch until := c.heldUntil[s.tree.lane]; {
-		case c.paused || !c.mayRequest(s.tree.lane) || s.tree.until != nil && s.turn >= s.tree.until[s.index]:
+		case c.paused || !s.again && !c.mayRequest(s.tree.lane) || s.tree.until != nil && s.turn >= s.tree.until[s.index]:
 			c.deferTurn(s, now)
 		case until > now && !(c.openings.arriving && !s.tree.sent):
 			c.hold(s, until)

@@ -25,7 +25,8 @@
 //
 //	fresh -> due -> retained -> queued -> in flight -> deciding -> closed
 //	                              |                        |  \--> due, with its next turn
-//	                              \-> deferred             \-----> parked -> retained or queued
+//	                              \-> deferred             |-----> queued, with the same turn
+//	                                                       \-----> parked -> retained or queued
 //
 // What a session waits for in each state:
 //
@@ -51,8 +52,8 @@
 //
 // # Invariants
 //
-// A turn is sent at most once, in the order of its session, after the branches that it joins and its recorded
-// predecessors. A lane has at most one tree. No more requests are in flight without a first token than Limits.Prefill. A
+// A turn is sent at most once, and again only after [Throttled], in the order of its session, after the branches that it joins and
+// its recorded predecessors. A lane has at most one tree. No more requests are in flight without a first token than Limits.Prefill. A
 // tree in which nothing can happen any more is reported and closed. The work of an event does not grow with the number of
 // live sessions, but for a logarithm. A checker in the tests holds every event against these and the other invariants (INV) of
 // doc/spec/replay.md 1.6.

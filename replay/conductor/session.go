@@ -43,6 +43,7 @@ type session struct {
 	undecided bool // deciding, until all that is due has been sent
 	holdsSlot bool
 	onHold    bool // due again because its lane is held; waits for nothing else
+	again     bool // its turn was sent, and is sent again
 
 	wakes time.Duration // when its timer fires, on the clock of its tree
 	seq   int           // order of timers with the same time

@@ -122,6 +122,14 @@ func (c *Conductor) hold(s *session, until time.Duration) {
 	c.timers.set(s, until)
 }
 
+// sendAgain queues a turn that was sent and that its server did not take: it is held with its lane.
+func (c *Conductor) sendAgain(s *session, at time.Duration) {
+	s.again = true
+	s.due = max(at, c.heldUntil[s.tree.lane])
+	s.move(deciding, queued)
+	c.prefill.enqueue(s)
+}
+
 // admit queues a turn whose time has come, or retains it until its predecessors are done.
 func (c *Conductor) admit(s *session, from state) {
 	s.predecessorsDone = 0
@@ -139,8 +147,10 @@ func (c *Conductor) admit(s *session, from state) {
 func (c *Conductor) issue(s *session, now time.Duration) {
 	t := s.tree
 	s.move(queued, inFlight)
-	s.id = c.counts.Sent
-	c.counts.Sent++
+	if !s.again {
+		s.id = c.counts.Sent
+		c.counts.Sent++
+	}
 	c.counts.InFlight++
 	c.inFlight[s.id] = s
 	t.inFlight++
@@ -160,6 +170,10 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 	t.sent = true
 	t.lastEvent = Event{Kind: TurnSent, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn}
 	c.emit(t.lastEvent)
+	if s.again {
+		s.again = false
+		return
+	}
 	c.countLaneRequest(t.lane)
 	if c.limits.Requests > 0 && c.counts.Sent >= c.limits.Requests {
 		c.stop(now)
@@ -186,7 +200,9 @@ func (c *Conductor) undoIssue(s *session, now time.Duration, resumed bool, added
 	idle, idleTree := c.idleSince, t.idleSince
 	c.removeInFlight(s, now)
 	c.idleSince, t.idleSince = idle, idleTree // nothing was on the wire
-	c.counts.Sent--
+	if !s.again {
+		c.counts.Sent--
+	}
 	c.emit(Event{Kind: TurnRefused, At: now, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Err: err})
 	if t.firstRefusal == nil {
 		t.firstRefusal = err

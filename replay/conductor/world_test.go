@@ -264,6 +264,15 @@ func (w *world) back(f flight) {
 	w.call(func() { w.check.must(w.c.Returned(f.ID, f.at, w.now, f.outcome)) })
 }
 
+// requestsOf counts the requests of a list: one that was sent again is there twice.
+func requestsOf[T any](list []T, id func(T) int) int {
+	seen := map[int]bool{}
+	for _, x := range list {
+		seen[id(x)] = true
+	}
+	return len(seen)
+}
+
 // log lists what was sent.
 func (w *world) log() (lines []string) {
 	for _, s := range w.sends {
@@ -346,8 +355,9 @@ func (w *world) requireQuiet(t require.TestingT) {
 	require.Zero(t, n.TreesOpen)
 	require.Zero(t, n.ChildrenLive)
 	require.Zero(t, n.ParentsParked)
-	require.Equal(t, n.Sent, len(w.sends))
-	require.Equal(t, n.Sent, len(w.returns))
+	require.Equal(t, n.Sent, requestsOf(w.sends, func(s sending) int { return s.ID }))
+	require.Equal(t, n.Sent, requestsOf(w.returns, func(r returning) int { return r.ID }))
+	require.Equal(t, len(w.sends), len(w.returns))
 	require.Empty(t, w.c.inFlight)
 	for _, left := range w.c.timers.trees.items[:cap(w.c.timers.trees.items)] {
 		require.Nil(t, left, "a tree that is over is still referred to")

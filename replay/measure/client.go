@@ -33,7 +33,7 @@ func newClient(times *clientTimes, internal int, sent, received int64, facts *Fa
 		if facts.Cores > 0 {
 			c.Cores = Number(facts.Cores)
 		}
-		c.Standstills = facts.Standstills.summary()
+		c.Standstills = facts.Standstills.Summary()
 		standstills, limited = facts.Standstills, facts.PrefillLimit > 0
 	}
 	if internal > 0 {

@@ -42,7 +42,7 @@ const (
 
 // reasons say by what a client is bound; nil: it is not.
 func (c *clientTimes) reasons(stood *Standstills, limited bool) (list []string) {
-	if len(c.list) < minClientRequests && !stood.long() {
+	if len(c.list) < minClientRequests && !stood.Long() {
 		return nil
 	}
 	list = c.late(limited)

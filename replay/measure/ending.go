@@ -37,6 +37,9 @@ type span struct{ first, last float64 }
 // goneFailures is how many requests a server must have left without an answer, after its last byte, to be gone.
 const goneFailures = 3
 
+// unanswered are the failures of requests to a server that may be gone.
+var unanswered = []wire.Category{wire.Connection, wire.Timeout, wire.Stalled}
+
 // Add adds a record that is not of the warmup.
 func (e *Ending) Add(r *Record) {
 	if e.servers == nil {
@@ -62,7 +65,7 @@ func (e *Ending) Add(r *Record) {
 	}
 	received := max(r.FirstByte, r.LastByte, r.LastMessage)
 	heard.receive, e.lastReceive = max(heard.receive, received), max(e.lastReceive, received)
-	if r.Error != nil && (r.Error.Category == wire.Connection || r.Error.Category == wire.Timeout) {
+	if r.Error != nil && (slices.Contains(unanswered, r.Error.Category)) {
 		heard.failed++
 		if r.End > heard.failures[0] {
 			heard.failures[0] = r.End

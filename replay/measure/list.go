@@ -43,6 +43,7 @@ func (r *ListedRun) Name() string {
 type Figures struct {
 	Requests        int                   `json:"requests"`
 	Completed       int                   `json:"completed"`
+	Overflows       int                   `json:"overflows"` // of the context
 	Errors          map[wire.Category]int `json:"errors"`
 	ErrorRate       Number                `json:"error_rate"`
 	Duration        Number                `json:"duration"`
@@ -51,14 +52,15 @@ type Figures struct {
 	TTFT            Stat                  `json:"ttft"`
 	ITL             Stat                  `json:"itl"`
 	RequestLatency  Stat                  `json:"request_latency"`
+	Unseen          Unseen                `json:"unseen"`
 	Valid           *bool                 `json:"valid"`
 }
 
 // Figures returns the figures of the summary that runs are compared by.
 func (s *Summary) Figures() *Figures {
 	return &Figures{
-		Requests: s.Requests, Completed: s.Completed, Errors: s.Errors, ErrorRate: s.ErrorRate, Duration: s.Duration, RequestRate: s.RequestRate,
-		OutputTokenRate: s.OutputTokenRate, TTFT: s.TTFT, ITL: s.ITL, RequestLatency: s.RequestLatency, Valid: s.Valid,
+		Requests: s.Requests, Completed: s.Completed, Overflows: s.Buckets.ContextOverflow, Errors: s.Errors, ErrorRate: s.ErrorRate, Duration: s.Duration, RequestRate: s.RequestRate,
+		OutputTokenRate: s.OutputTokenRate, TTFT: s.TTFT, ITL: s.ITL, RequestLatency: s.RequestLatency, Valid: s.Valid, Unseen: s.Unseen,
 	}
 }
 
@@ -83,16 +85,23 @@ var figureColumns = []struct {
 	{"requests/s", func(h *Figures) string { return quantity(h.RequestRate) }},
 	{"output/s", func(h *Figures) string { return quantity(h.OutputTokenRate) }},
 	{"ttft p50", func(h *Figures) string { return seconds(h.TTFT.P50) }},
-	{"ttft p99", func(h *Figures) string { return seconds(h.TTFT.P99) }},
+	{"ttft p99", func(h *Figures) string { return h.TTFT.marked("p99") }},
 	{"itl p50", func(h *Figures) string { return seconds(h.ITL.P50) }},
 }
 
-// errors writes how many requests of each run failed, and the rates by category.
+// errors writes how many requests of each run failed, the rates by category, how many overflowed the context, and how many are in no figure.
 func (l *List) errors(b *strings.Builder) {
 	for _, r := range l.Runs {
-		if h := r.Headline; h != nil && len(h.Errors) > 0 {
+		h := r.Headline
+		if h != nil && len(h.Errors) > 0 {
 			e := errorCounts(h.Errors)
 			row(b, "errors", "concurrency %s: %d of %d: %s", r.Name(), e.failed(), h.Completed+e.failed(), e.rates(h.Completed+e.failed()))
+		}
+		if h != nil && h.Overflows > 0 {
+			row(b, "overflow", "concurrency %s: %s", r.Name(), overflowText(h.Overflows, h.Requests))
+		}
+		if h != nil && h.Unseen.Requests > 0 {
+			row(b, "left out", "concurrency %s: %d of %d requests (%s in no figure)", r.Name(), h.Unseen.Requests, h.Requests, percent(h.Unseen.Share))
 		}
 	}
 }

@@ -161,7 +161,7 @@ func (c *Client) bind(p *Parts) {
 	}
 	var by []string
 	for _, r := range p.List {
-		c.Standstills = c.Standstills.with(r.Standstills)
+		c.Standstills = c.Standstills.With(r.Standstills)
 		if r.Bound {
 			c.Bound = true
 			by = append(by, fmt.Sprintf("part %d (%s): %s", r.Number, r.Host, strings.Join(r.BoundBy, "; ")))

@@ -8,6 +8,8 @@ type Preflight struct {
 	SentTokens     *int64   `json:"sent_tokens"`     // of the content of the one request; nil: not known
 	PromptTokens   *int64   `json:"prompt_tokens"`   // that the server counted; nil: it did not report them
 	TemplateTokens *int64   `json:"template_tokens"` // PromptTokens - SentTokens: what the chat template adds
+	ContextTokens  *int64   `json:"context_tokens"`  // longest prompt and completion together, of the server with the least; nil: none tells
+	ContextFrom    string   `json:"context_from"`    // what that server calls it: max_model_len or n_ctx
 	Error          string   `json:"error,omitempty"` // why the run was not started
 }
 

@@ -47,6 +47,10 @@ type Record struct {
 	End          float64 `json:"end"`                    // the client was done with the request
 	CancelledAt  float64 `json:"cancelled_at,omitempty"` // the run cancelled it; 0: it did not
 
+	// Of a request that ended after the deadline of its phase: the deadline, and the output tokens that had come by then. 0 elsewhere.
+	Deadline         float64 `json:"deadline,omitempty"`
+	OutputByDeadline float64 `json:"output_by_deadline,omitempty"`
+
 	// When the turn was ordered, where trees arrive on their own: doc/spec/replay.md 14. 0 elsewhere.
 	OpenTrees   int `json:"open_trees,omitempty"`   // trees that were played, that of the turn included
 	QueuedTrees int `json:"queued_trees,omitempty"` // trees that had arrived and waited to be opened
@@ -94,6 +98,10 @@ type Record struct {
 	Burst int `json:"burst,omitempty"` // messages of a typical burst, of an answer that came in bursts (wire.Result.Burst); 0: it did not
 
 	EventsAs string `json:"events_as,omitempty"` // content type of a stream of events that is named as something else; "": it is not
+
+	// How often its server asked to send it later (status 429 or 503 with Retry-After), and how long it, or its lane, waited for that, seconds.
+	Throttled int     `json:"throttled,omitempty"`
+	Waited    float64 `json:"waited,omitempty"`
 
 	BackOff float64 `json:"back_off,omitempty"` // how long its lane then sent nothing because the connection failed
 

@@ -56,6 +56,8 @@ func (r *Record) appendTimes(b []byte) []byte {
 	b = appendInstant(b, "last_message", r.LastMessage)
 	b = appendFloat(b, "end", r.End)
 	b = appendInstant(b, "cancelled_at", r.CancelledAt)
+	b = appendInstant(b, "deadline", r.Deadline)
+	b = appendInstant(b, "output_by_deadline", r.OutputByDeadline)
 	b = appendPositive(b, "open_trees", r.OpenTrees)
 	b = appendPositive(b, "queued_trees", r.QueuedTrees)
 	b = appendInstant(b, "wait_end", r.WaitEnd)
@@ -100,6 +102,8 @@ func (r *Record) appendAnswer(b []byte) []byte {
 	b = appendPositive(b, "silent", r.Silent)
 	b = appendPositive(b, "burst", r.Burst)
 	b = appendText(b, "events_as", r.EventsAs)
+	b = appendPositive(b, "throttled", r.Throttled)
+	b = appendInstant(b, "waited", r.Waited)
 	b = appendInstant(b, "back_off", r.BackOff)
 	b = appendString(b, "bucket", string(r.Bucket))
 	if r.Error != nil {

@@ -61,12 +61,15 @@ var remarkRules = []struct {
 	{"empty", Warning, (*evidence).empty},
 	{"errors", Warning, func(e *evidence) (string, []string) { return e.failed(errorRate, brokenRate) }},
 	{"overflow", Warning, (*evidence).overflow},
+	{"left_out", Warning, (*evidence).leftOut},
 	{"short", Warning, (*evidence).short},
 	{"client_bound", Warning, (*evidence).clientBound},
 	{"standstill", Warning, (*evidence).standstill},
 	{"silent_tokens", Warning, distorts("silent_tokens")},
 	{"buffered", Warning, distorts("buffered")},
 	{"content_filter", Warning, (*evidence).filtered},
+	{"long_traces", Note, func(e *evidence) (string, []string) { return e.Context.Played(), nil }},
+	{"left_out_traces", Note, func(e *evidence) (string, []string) { return e.Context.Skipped(), nil }},
 	{"calibration", Note, (*evidence).calibration},
 	{"lanes", Note, (*evidence).idleLanes},
 	{"prompts", Note, (*evidence).prompts},
@@ -232,7 +235,7 @@ func (e *evidence) clientBound() (string, []string) {
 
 func (e *evidence) standstill() (string, []string) {
 	s := e.Client.Standstills
-	if !s.long() {
+	if !s.Long() {
 		return "", nil
 	}
 	return fmt.Sprintf("a client stood still for %s, %s after the start of the phase, with %s in flight: what arrived then has later instants than it should",

@@ -105,6 +105,14 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 	}
+	cut := func(n int) change {
+		return func(list []*Record, _ *RunInfo) {
+			for _, r := range list[:n] {
+				fail(r, wire.Cancelled)
+				r.Bucket = CancelledAtEnd
+			}
+		}
+	}
 	cases := []struct {
 		kind      string
 		made, not change
@@ -129,6 +137,7 @@ func TestRemarks(t *testing.T) {
 			fail(list[0], wire.ContextOverflow)
 			list[0].Bucket = ContextOverflow
 		}},
+		{"left_out", cut(11), cut(10)},
 		{"short", func(list []*Record, _ *RunInfo) {
 			for _, r := range list {
 				r.Tree = r.Tree % 4
@@ -152,6 +161,8 @@ func TestRemarks(t *testing.T) {
 			}
 		}, func(list []*Record, _ *RunInfo) { list[0].FinishReason = "content_filter" }},
 		{"client_bound", func(list []*Record, _ *RunInfo) { fail(list[0], wire.Internal) }, func(list []*Record, _ *RunInfo) { fail(list[0], wire.Timeout) }},
+		{"long_traces", func(_ []*Record, i *RunInfo) { i.Context = &Context{Traces: 2, Server: 9, Above: 1} }, func(_ []*Record, i *RunInfo) { i.Context = &Context{Traces: 2, Server: 9} }},
+		{"left_out_traces", func(_ []*Record, i *RunInfo) { i.Context = &Context{Traces: 2, Tokens: 9, LeftOut: 1} }, func(_ []*Record, i *RunInfo) { i.Context = &Context{Traces: 2, Tokens: 9} }},
 		{"calibration", func(_ []*Record, i *RunInfo) {
 			i.Calibration = &Calibration{RequestRate: 3, TTFT: Quantiles{0.01, 0.01}}
 		}, func(_ []*Record, i *RunInfo) {

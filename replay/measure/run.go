@@ -23,6 +23,7 @@ type Run struct {
 	BenchmarkID string            `json:"benchmark_id,omitempty"` // of which markers are made; another one for each run of a list
 	Preparation []PreparationStep `json:"preparation"`            // before the first request, in order; nil: nothing was asked for
 	Preset      string            `json:"preset"`
+	Counting    int               `json:"counting,omitempty"`     // version of what the preset default counts: the constant Counting
 	PresetAlias string            `json:"preset_alias,omitempty"` // the name by which the preset was asked for, if it has another
 	Options     []Option          `json:"options"`                // all options, also those with their defaults
 
@@ -106,6 +107,7 @@ type RunInfo struct {
 	Arrivals      *ArrivalPlan    `json:"arrivals"`       // nil: trees are played in lanes
 	SLO           []slo.Condition `json:"slo"`            // service levels; nil: there are none
 	Preflight     *Preflight      `json:"preflight"`
+	Context       *Context        `json:"context"`        // nil: no traces were looked at for it
 	Calibration   *Calibration    `json:"calibration"`    // nil: the run was not calibrated
 	Phases        []PhaseSpan     `json:"phases"`         // in their order; nil: the run has not ended, was killed, or sent nothing
 	ServerMetrics *ServerMetrics  `json:"server_metrics"` // nil: none were read, or the run has not ended, or was killed

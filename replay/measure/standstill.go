@@ -53,18 +53,18 @@ func (s *Standstills) Cut() {
 	slices.SortFunc(s.List, func(a, b Standstill) int { return cmp.Compare(a.At, b.At) })
 }
 
-// summary returns the standstills without the list. Nil stays nil.
-func (s *Standstills) summary() *Standstills {
+// Summary returns the standstills without the list. Nil stays nil.
+func (s *Standstills) Summary() *Standstills {
 	if s == nil {
 		return nil
 	}
 	return &Standstills{N: s.N, Seconds: s.Seconds, Longest: s.Longest}
 }
 
-// with returns the standstills of two clients together, without lists; nil if there are none.
-func (s *Standstills) with(o *Standstills) *Standstills {
+// With returns the standstills of two clients together, without lists; nil if there are none.
+func (s *Standstills) With(o *Standstills) *Standstills {
 	if s == nil || o == nil {
-		return cmp.Or(s.summary(), o.summary())
+		return cmp.Or(s.Summary(), o.Summary())
 	}
 	all := Standstills{N: s.N + o.N, Seconds: s.Seconds + o.Seconds, Longest: s.Longest}
 	if o.Longest.Seconds > s.Longest.Seconds {
@@ -73,8 +73,8 @@ func (s *Standstills) with(o *Standstills) *Standstills {
 	return &all
 }
 
-// long reports whether the longest one is always said.
-func (s *Standstills) long() bool { return s != nil && s.Longest.Seconds > longStandstill }
+// Long reports whether the longest one is always said.
+func (s *Standstills) Long() bool { return s != nil && s.Longest.Seconds > longStandstill }
 
 // afterStandstill is how long a client that goes on may take to note what has arrived meanwhile, in seconds.
 const afterStandstill = 0.005

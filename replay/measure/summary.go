@@ -19,7 +19,9 @@ type Summary struct {
 	ErrorRates   map[wire.Category]Number `json:"error_rates"`   // by category
 	OverflowRate Number                   `json:"overflow_rate"` // overflows of the context over these, failures and Completed
 	Buckets      Buckets                  `json:"buckets"`
+	Unseen       Unseen                   `json:"unseen"` // requests that no headline number is over
 	BackOff      BackOff                  `json:"back_off"`
+	Throttled    Throttled                `json:"throttled"`
 	Resent       int                      `json:"resent"` // requests that were sent twice: a kept connection broke before the first byte of an answer
 
 	Deviations map[string]Deviation `json:"deviations"` // requests that ended well, but not as asked for, by kind
@@ -33,6 +35,7 @@ type Summary struct {
 
 	Headline         string           `json:"headline"` // deadline: requests that ended by then; grace_included: also those of the grace
 	ThroughputWindow ThroughputWindow `json:"throughput_window"`
+	Delivered        ThroughputWindow `json:"delivered"`   // from the start of the phase to its deadline, whatever the rates are of
 	ITLDivisor       ITLDivisor       `json:"itl_divisor"` // of the headline
 
 	Addresses []AddressCount `json:"addresses"` // nil: no name of a server had several addresses
@@ -62,6 +65,7 @@ type Summary struct {
 	Records         string           `json:"records,omitempty"` // name of the record file in Out
 	Cooldown        Metrics          `json:"cooldown"`          // the same numbers over the cooldown bucket
 	Preflight       *Preflight       `json:"preflight"`         // nil: the run had no preflight
+	Context         *Context         `json:"context"`           // nil: no traces were looked at for it
 	Warmup          *Warmup          `json:"warmup"`            // nil: the run had no warmup
 	ServerMetrics   *ServerMetrics   `json:"server_metrics"`    // nil: none were read
 	Part            *PartInfo        `json:"part,omitempty"`    // nil: the run plays a load alone
@@ -74,6 +78,12 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(s)
+}
+
+// Throttled counts the answers that asked to send a turn later, and adds up how long turns, or lanes, waited for that.
+type Throttled struct {
+	Answers int     `json:"answers"`
+	Seconds float64 `json:"seconds"`
 }
 
 // BackOff counts the pauses of lanes whose connections failed, and adds up their lengths.

@@ -85,7 +85,11 @@ func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 		release = context.AfterFunc(x.ctx, cn.stop)
 	}
 	x.res.Address = cn.address
+	x.flights.enter(cn, max(x.res.Exchange.WaitEnd, x.res.Exchange.ConnectEnd))
 	f, clean := x.exchange(cn)
+	if x.flights.leave(cn) && f != nil && f.Category == Timeout {
+		f = x.stalledFailure(cn)
+	}
 	x.res.BytesSent += cn.out.sent - sent
 	x.res.BytesReceived += cn.in.received - received
 	if cn.in.first != Never {
@@ -252,7 +256,7 @@ func (x *call) limitRead(cn *conn, within time.Duration) {
 	if due := time.Now().Add(within); x.deadline.IsZero() || due.Before(x.deadline) {
 		cn.SetReadDeadline(due) //nolint:errcheck // the first read fails as well
 	}
-	if x.ctx.Err() != nil {
+	if x.ctx.Err() != nil || cn.stalled.Load() {
 		cn.stop()
 	}
 }

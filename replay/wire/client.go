@@ -16,14 +16,17 @@ import (
 
 // Client sends requests to one server. All methods may be called by many goroutines at once.
 type Client struct {
-	target      target
-	resolver    *resolver
-	tls         *tls.Config
-	epoch       time.Time
-	timeout     time.Duration // of a request; negative: none
-	lenient     bool          // Options.LenientStreams
-	aiperf      bool          // Options.AIPerfForms
-	textTokens  bool          // Options.TextTokens
+	target   target
+	resolver *resolver
+	tls      *tls.Config
+	epoch    time.Time
+	timeout  time.Duration // of a request; negative: none
+
+	stallTimeout, firstByteTimeout time.Duration // 0: none
+
+	lenient     bool // Options.LenientStreams
+	aiperf      bool // Options.AIPerfForms
+	textTokens  bool // Options.TextTokens
 	dialTimeout time.Duration
 	connect     func(context.Context, netip.AddrPort) (net.Conn, error)
 	reuse       Reuse
@@ -39,6 +42,7 @@ type Client struct {
 	given    int    // where Options.Header and the API key begin in common
 	rendered []byte // common, as it is sent
 	idle     pool
+	flights  flights
 
 	// endsLate is set when the last answer did not end within restWait after its last message.
 	endsLate atomic.Bool
@@ -58,6 +62,7 @@ func New(url string, o Options) (*Client, error) {
 	c := &Client{
 		target: t, resolver: newResolver(t.host), tls: tlsConfig(o.TLS, t.host),
 		epoch: o.Epoch, timeout: o.Timeout, lenient: o.LenientStreams, aiperf: o.AIPerfForms, textTokens: o.TextTokens, dialTimeout: o.DialTimeout, connect: dialTCP(o.UserTimeout), reuse: o.Reuse, errorWait: errorWait, maxAnswer: maxAnswer,
+		stallTimeout: o.StallTimeout, firstByteTimeout: o.FirstByteTimeout,
 		overflowRegexps: o.OverflowRegexps, secrets: secretsOf(o, t.query),
 		common: commonHeader(o), idle: pool{keep: o.KeepAlive},
 	}

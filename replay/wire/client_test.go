@@ -195,7 +195,7 @@ func TestStalledErrorBody(t *testing.T) {
 	require.Nil(t, c.idle.get("", c.now()), "it is not kept")
 }
 
-// The deadline of an error body does not replace the abort of a request that was cancelled.
+// The deadline of an error body does not replace the abort of a request that was cancelled, or whose server has stalled.
 func TestLimitKeepsAnAbort(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cn := dialPair(t)
@@ -203,6 +203,12 @@ func TestLimitKeepsAnAbort(t *testing.T) {
 	cancel()
 	(&call{ctx: ctx}).limitRead(cn, time.Hour)
 	_, err := cn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+
+	cn.SetDeadline(time.Time{}) //nolint:errcheck // the pair is open
+	cn.stalled.Store(true)
+	(&call{ctx: t.Context()}).limitRead(cn, time.Hour)
+	_, err = cn.Read(make([]byte, 1))
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 

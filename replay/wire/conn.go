@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,6 +21,10 @@ type conn struct {
 	idle    time.Duration // when it was put into the pool
 	address string        // of the server, as Route.address tells it
 	stop    func()        // abort, as a value made once
+	flight  int           // index in flights
+	stalled atomic.Bool   // the request on it has stalled
+
+	suspected time.Duration // when the bytes came, plus 1, behind which EndStalled has found too long a silence; 0: it has not
 }
 
 // dial makes a connection to the first address that takes one: to that of the route, if there is one. It ends with ctx, at the deadline (zero: none) or after the
@@ -69,7 +74,7 @@ func (c *Client) newConn(ctx context.Context, raw net.Conn, address string) (*co
 		}
 		cn.Conn = t
 	}
-	cn.in = reader{conn: cn.Conn, now: c.now}
+	cn.in.conn, cn.in.now = cn.Conn, c.now
 	cn.out.conn = cn.Conn
 	cn.stop = cn.abort
 	return cn, nil

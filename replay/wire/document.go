@@ -18,8 +18,12 @@ func (c *Client) Get(ctx context.Context, path string) (document []byte, f *Fail
 	return c.ask(ctx, c.target.appendPath([]byte("GET "), path), "")
 }
 
-// Post posts a request without a body to a path below the root of the server. The root is in front of the /v1 of its API. Post
-// answers as Get does.
+// GetBelowRoot gets a document at a path below the root of the server, which is in front of the /v1 of its API. It answers as Get does.
+func (c *Client) GetBelowRoot(ctx context.Context, path string) (document []byte, f *Failure) {
+	return c.ask(ctx, c.target.appendBelowRoot([]byte("GET "), path), "")
+}
+
+// Post posts a request without a body to a path below the root of the server, as GetBelowRoot has it. It answers as Get does.
 func (c *Client) Post(ctx context.Context, path string) (document []byte, f *Failure) {
 	return c.ask(ctx, c.target.appendBelowRoot([]byte("POST "), path), "Content-Length: 0\r\n")
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -36,9 +37,11 @@ func TestDocuments(t *testing.T) {
 	document, f := c.Get(t.Context(), "/v1/models")
 	require.Nil(t, f)
 	require.Equal(t, "a document", string(document))
-	document, f = c.Post(t.Context(), "/reset")
-	require.Nil(t, f)
-	require.Equal(t, "a document", string(document))
+	for _, ask := range []func(context.Context, string) ([]byte, *Failure){c.Post, c.GetBelowRoot} {
+		document, f = ask(t.Context(), "/reset")
+		require.Nil(t, f)
+		require.Equal(t, "a document", string(document))
+	}
 	for path, want := range map[string]Failure{
 		"/gone": {HTTPStatus, "410 Gone: no Bearer [API key]", 410},
 		"/busy": {Overload, "503 Service Unavailable", 503},
@@ -48,7 +51,7 @@ func TestDocuments(t *testing.T) {
 		require.Nil(t, document)
 		require.Equal(t, want, *f)
 	}
-	require.Equal(t, []string{"GET /api/v1/models?n=1 0 Bearer hunter2", "POST /api/reset?n=1 0 Bearer hunter2"}, got[:2])
+	require.Equal(t, []string{"GET /api/v1/models?n=1 0 Bearer hunter2", "POST /api/reset?n=1 0 Bearer hunter2", "GET /api/reset?n=1 0 Bearer hunter2"}, got[:3])
 
 	s.Close()
 	_, f = c.Post(t.Context(), "/reset")

@@ -20,6 +20,7 @@ const (
 	Overload        Category = "overload"             // status 503 or 529: the server does not take the request now
 	Connection      Category = "connection"           // refused, reset, broken, or not HTTP
 	Timeout         Category = "timeout"              // the request took longer than Options.Timeout
+	Stalled         Category = "stalled"              // its server sent nothing for Options.StallTimeout or FirstByteTimeout
 	StreamEvent     Category = "stream_error_event"   // an event named error
 	StreamPayload   Category = "stream_error_payload" // an error object in a payload under a 2xx status
 	StreamTruncated Category = "stream_truncated"     // the stream ended with neither finish reason nor [DONE]
@@ -75,6 +76,7 @@ func cut(s string) string {
 // whatever comes of the body.
 func (x *call) receiveError(cn *conn, h *responseHead, b *responseBody) *Failure {
 	x.limitRead(cn, x.errorWait)
+	x.res.RetryAfter = retryAfter(h.retryAfter, h.date, time.Now())
 	text := append([]byte(strconv.Itoa(h.status)+" "+h.reason+": "), x.followRedirect(h)...)
 	read, err := 0, error(nil)
 	for read < maxErrorBody && err == nil {

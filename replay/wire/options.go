@@ -22,6 +22,11 @@ type Options struct {
 	Epoch       time.Time     // instant 0 of all results, with a monotonic reading; zero: when New is called
 	Timeout     time.Duration // of a request, from Sent to End; 0: DefaultTimeout; negative: none
 	DialTimeout time.Duration // of a connection, TLS included; 0: DefaultDialTimeout
+
+	// How long a server may send nothing: in the middle of an answer, and before its first byte. 0: for ever. The caller has EndStalled
+	// look at them.
+	StallTimeout, FirstByteTimeout time.Duration
+
 	UserTimeout time.Duration // how long the server's machine may leave bytes unacknowledged, on Linux; 0: DefaultUserTimeout; negative: as long as the system does
 	KeepAlive   time.Duration // how long an idle connection is kept; 0: DefaultKeepAlive; negative: a connection per request
 	Reuse       Reuse         // which requests may use a kept connection
@@ -57,6 +62,9 @@ func (o Options) Validate() error {
 	}
 	if o.DialTimeout < 0 {
 		return fmt.Errorf("dial timeout %v: want more than 0, or 0 for %v", o.DialTimeout, DefaultDialTimeout)
+	}
+	if o.StallTimeout < 0 || o.FirstByteTimeout < 0 {
+		return fmt.Errorf("stall timeouts %v and %v: want no negative value", o.StallTimeout, o.FirstByteTimeout)
 	}
 	if err := o.Reuse.Validate(); err != nil {
 		return err

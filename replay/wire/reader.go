@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +28,8 @@ type reader struct {
 	arrived    time.Duration // when the newest bytes arrived
 	received   int64         // bytes since the connection was made
 	reads      int           // that brought these bytes
+
+	heard atomic.Int64 // arrived, for other goroutines; below 0: nothing of an answer has, and its complement is since when
 }
 
 func (r *reader) buffered() []byte { return r.buf[r.start:r.end] }
@@ -46,6 +49,7 @@ func (r *reader) fill() error {
 	r.full = r.end == len(r.buf)
 	if n > 0 {
 		r.arrived = r.now()
+		r.heard.Store(int64(r.arrived))
 		if r.first == Never {
 			r.first = r.arrived
 		}

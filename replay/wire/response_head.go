@@ -12,11 +12,14 @@ const maxHead = 256 << 10
 
 // responseHead is what the client needs of a status line and a header.
 type responseHead struct {
-	status    int
-	reason    string // of a status of 300 or more
-	location  string // of a redirect
-	encoding  string // Content-Encoding, unless it is identity
-	length    int64  // Content-Length; -1: none
+	status   int
+	reason   string // of a status of 300 or more
+	location string // of a redirect
+	encoding string // Content-Encoding, unless it is identity
+
+	retryAfter, date string // fields of a status 429 or 503
+
+	length    int64 // Content-Length; -1: none
 	chunked   bool
 	keepAlive bool
 	media     media
@@ -164,6 +167,11 @@ func (h *responseHead) addField(name, value []byte) error {
 		if kind = trim(kind); !equalFold(kind, "text/event-stream") {
 			h.media, h.mediaName = mediaOther, clip(string(kind), 64)
 		}
+	case h.status != 429 && h.status != 503:
+	case equalFold(name, "Retry-After"):
+		h.retryAfter = clip(string(value), 64)
+	case equalFold(name, "Date"):
+		h.date = clip(string(value), 64)
 	}
 	return nil
 }

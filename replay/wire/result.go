@@ -29,17 +29,18 @@ type Result struct {
 	FirstChunkTokens int64    // completion tokens of the usage object in the first content message; Unknown without one, or when it was not asked for
 	FinishReason     string   // finish reason of choice 0
 
-	BytesSent     int64  // written to connections, headers included; of both attempts, if resent
-	BytesReceived int64  // read from connections, headers and framing included
-	BodySent      int64  // bytes of the body of the request, of the last attempt; 0: no answer came
-	BodyReceived  int64  // bytes of the body of the answer, without its framing, of the last attempt
-	BodyReads     int    // reads of the connection that brought bytes of it
-	Reused        bool   // the connection had served a request before
-	Resent        bool   // a kept connection broke before the first byte of an answer, and the request was sent again on a new one
-	Redirected    bool   // the answer came from the location of a redirect
-	Address       string // of the server that got it, of a request with a Route; "": there was no choice
-	SingleBody    bool   // the answer was one body, not a stream of events
-	Limited       bool   // a limit of this machine, as of open files, is why it failed: another request may get through
+	BytesSent     int64         // written to connections, headers included; of both attempts, if resent
+	BytesReceived int64         // read from connections, headers and framing included
+	BodySent      int64         // bytes of the body of the request, of the last attempt; 0: no answer came
+	BodyReceived  int64         // bytes of the body of the answer, without its framing, of the last attempt
+	BodyReads     int           // reads of the connection that brought bytes of it
+	Reused        bool          // the connection had served a request before
+	Resent        bool          // a kept connection broke before the first byte of an answer, and the request was sent again on a new one
+	Redirected    bool          // the answer came from the location of a redirect
+	Address       string        // of the server that got it, of a request with a Route; "": there was no choice
+	RetryAfter    time.Duration // for how long the server asks not to be called, with status 429 or 503; 0: it does not
+	SingleBody    bool          // the answer was one body, not a stream of events
+	Limited       bool          // a limit of this machine, as of open files, is why it failed: another request may get through
 
 	EventsAs string // content type of a stream of events that is named as something else; "": it is not
 

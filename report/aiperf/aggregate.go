@@ -47,7 +47,7 @@ func (w *writer) aggregate() object {
 		o.add("runtime_submission_invalid_reasons", reasons)
 	}
 	o.add("input_config", inputConfig(run))
-	o.add("run_info", runInfo(run))
+	o.add("run_info", append(launchInfo(run, run.Info.BenchmarkID), runInfo(run)...))
 	return o
 }
 

@@ -28,7 +28,7 @@ func (f filesIn) rewrite(t *testing.T) (dir string, err error) {
 		if err != nil {
 			return dir, err
 		}
-		require.NoError(t, row.appendTo(&text, dialects[false]))
+		require.NoError(t, row.appendTo(&text))
 	}
 	put(t, dir, inferencex.RowsFile, text.Bytes())
 	put(t, dir, inferencex.AggregateFile, rewriteAggregate(t, f.Aggregate))
@@ -128,7 +128,7 @@ func TestLinesVectors(t *testing.T) {
 		dir, again := t.TempDir(), t.TempDir()
 		put(t, dir, inferencex.RowsFile, []byte(in.Text))
 		var text bytes.Buffer
-		err := EachRow(filepath.Join(dir, inferencex.RowsFile), func(row *Row) error { return row.appendTo(&text, dialects[false]) })
+		err := EachRow(filepath.Join(dir, inferencex.RowsFile), func(row *Row) error { return row.appendTo(&text) })
 		if want["raises"] != nil {
 			require.ErrorContains(t, err, "profile_export.jsonl: line 2: cut off after 40 bytes")
 			return

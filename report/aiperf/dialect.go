@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
@@ -18,31 +19,28 @@ type dialect struct {
 	lineEnd string   // of CSV
 	jsonEnd string   // of JSON
 
-	slim     bool             // there are no files of rows that the harness does not write, and none of slices where there are none
-	metadata func(*Row) any   // of a row, to be written
-	failure  func(*Error) any // to be written
-	fail     func(*measure.Error) *Error
-	whole    func(*writer) object // the aggregate
-	csv      func(report.Table) report.Table
-	input    func(*writer) object // input_config
-	console  func(*writer) []byte
-	version  func(*report.Run) string
-	instants func(*Metadata, *measure.Record)
+	slim        bool          // there are no files of rows that the harness does not write, and none of slices where there are none
+	serverSlice time.Duration // of the slices of server metrics where none was asked for; 0: they have none
+	fail        func(*measure.Error) *Error
+	whole       func(*writer) object // the aggregate
+	csv         func(report.Table) report.Table
+	input       func(*writer) object // input_config
+	console     func(*writer) []byte
+	version     func(*report.Run) string
+	adjust      func(*Metadata, *measure.Record)
 }
 
 // dialects are those of the runs that were played as the harness plays, and of all others.
 var dialects = map[bool]*dialect{
 	false: {
-		lineEnd: "\n", jsonEnd: "\n", metadata: func(r *Row) any { return &r.Metadata },
-		failure: func(e *Error) any { return e }, fail: ownError, whole: (*writer).aggregate,
+		lineEnd: "\n", jsonEnd: "\n", serverSlice: time.Second, fail: ownError, whole: (*writer).aggregate,
 		csv: func(t report.Table) report.Table { return t }, input: func(w *writer) object { return inputConfig(w.run) }, console: (*writer).consoleText,
-		version: aiperfVersion, instants: func(*Metadata, *measure.Record) {},
+		version: aiperfVersion, adjust: func(*Metadata, *measure.Record) {},
 	},
 	true: {
-		metrics: harnessTags, stats: harnessStats, floats: true, lineEnd: "\r\n", slim: true, metadata: harnessMetadata,
-		failure: (*Error).harness, fail: harnessError,
+		metrics: harnessTags, stats: harnessStats, floats: true, lineEnd: "\r\n", slim: true, fail: harnessError,
 		whole: (*writer).harnessAggregate, csv: harnessCSV, input: (*writer).harnessInput, console: (*writer).harnessConsole,
-		version: func(*report.Run) string { return harnessVersion }, instants: harnessInstants,
+		version: func(*report.Run) string { return harnessVersion }, adjust: harnessMetadata,
 	},
 }
 

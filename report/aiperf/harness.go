@@ -4,65 +4,22 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report"
+	"github.com/agentx/agentx/report/server"
 )
 
 // harnessVersion is the version of the harness whose files these are.
 const harnessVersion = "1.0.12"
 
-// harnessRow is the metadata of a row in the order of the harness.
-type harnessRow struct {
-	SessionNum       int64  `json:"session_num"`
-	RequestID        string `json:"x_request_id"`
-	CorrelationID    string `json:"x_correlation_id"`
-	Conversation     string `json:"conversation_id"`
-	Turn             int    `json:"turn_index"`
-	SourceTrace      string `json:"source_trace_id,omitempty"`
-	SourceOuter      *int   `json:"source_outer_idx,omitempty"`
-	SourceInner      *int   `json:"source_inner_idx,omitempty"`
-	SourceKind       string `json:"source_kind,omitempty"`
-	CreditIssued     int64  `json:"credit_issued_ns"`
-	RequestStart     int64  `json:"request_start_ns"`
-	RequestAck       int64  `json:"request_ack_ns,omitempty"`
-	RequestEnd       int64  `json:"request_end_ns"`
-	Worker           string `json:"worker_id"`
-	Processor        string `json:"record_processor_id"`
-	Phase            string `json:"benchmark_phase"`
-	PhaseIndex       *int   `json:"phase_index,omitempty"` // of profiling alone, as the next two
-	ProfilingIndex   *int   `json:"profiling_index,omitempty"`
-	PhaseName        string `json:"phase_name,omitempty"`
-	PhaseKind        string `json:"phase_kind"`
-	Cancelled        bool   `json:"was_cancelled"`
-	CancellationTime int64  `json:"cancellation_time_ns,omitempty"`
-	Overflow         bool   `json:"context_overflow_skip"`
-	Depth            int    `json:"agent_depth"`
-	ParentID         string `json:"parent_correlation_id,omitempty"`
-	RootID           string `json:"root_correlation_id,omitempty"`
-}
-
-// harnessMetadata returns the metadata of a row as the harness has it.
-func harnessMetadata(row *Row) any {
-	m := &row.Metadata
-	out := &harnessRow{
-		SessionNum: m.SessionNum, RequestID: m.RequestID, CorrelationID: m.CorrelationID, Conversation: m.Conversation, Turn: m.Turn,
-		SourceTrace: m.SourceTrace, SourceOuter: m.SourceOuter, SourceInner: m.SourceInner, SourceKind: m.SourceKind,
-		CreditIssued: m.CreditIssued, RequestStart: m.RequestStart, RequestAck: m.RequestAck, RequestEnd: m.RequestEnd,
-		Worker: m.Worker, Processor: m.Processor, Phase: m.Phase, PhaseKind: m.Phase, Cancelled: m.Cancelled, CancellationTime: m.CancellationTime,
-		Depth: m.Depth, ParentID: m.ParentID, RootID: m.RootID,
+// harnessMetadata changes the metadata of a row to that of the harness: the warmup has no name, and an answer with an error status ends
+// when the request starts, and is not acknowledged.
+func harnessMetadata(m *Metadata, r *measure.Record) {
+	if r.Bucket == measure.WarmupBucket {
+		m.PhaseName = ""
 	}
-	if m.Phase == measure.ProfilingPhase {
-		out.PhaseIndex, out.ProfilingIndex, out.PhaseName = new(int), new(int), m.Phase
-	}
-	return out
-}
-
-// harnessInstants changes the instants of a row to those of the harness: an answer with an error status ends when the request starts,
-// and is not acknowledged.
-func harnessInstants(m *Metadata, r *measure.Record) {
 	if r.Error != nil && isErrorStatus(r.Status) {
 		m.RequestAck, m.RequestEnd = 0, m.RequestStart
 	}
@@ -94,12 +51,12 @@ func (w *writer) harnessAggregate() object {
 	}
 	w.addMetrics(&o, w.shown.Headline, true)
 	o.add("input_config", w.harnessInput())
-	o.add("run_info", w.harnessRunInfo())
+	o.add("run_info", launchInfo(run, harnessID(run.Info.BenchmarkID)))
 	o.add("was_cancelled", f != nil && f.Cancelled)
 	o.add("error_summary", harnessErrors(w.results.Errors))
 	if start, end := w.results.Start, max(w.results.End, w.results.PhaseEnd); end > start {
-		o.add("start_time", localText(start))
-		o.add("end_time", localText(end))
+		o.add("start_time", server.LocalText(start))
+		o.add("end_time", server.LocalText(end))
 	}
 	if f != nil && !f.Cancelled {
 		o.add("branch_stats", harnessBranches(&f.Branches))
@@ -121,15 +78,6 @@ func (w *writer) addMetrics(o *object, t report.Table, head bool) {
 			o.add(m.tag, blockObject(b))
 		}
 	}
-}
-
-// localText writes nanoseconds since 1970 as Python writes a time without a zone: microseconds, unless there are none.
-func localText(ns int64) string {
-	at := time.Unix(0, ns).Round(time.Microsecond).Local()
-	if at.Nanosecond() == 0 {
-		return at.Format("2006-01-02T15:04:05")
-	}
-	return at.Format("2006-01-02T15:04:05.000000")
 }
 
 // harnessBranches are the counters of the harness, for which a child that was live when its tree was taken up is one that a turn
@@ -203,7 +151,7 @@ func harnessErrors(groups []report.ErrorGroup) []object {
 	slices.SortFunc(groups, func(x, y report.ErrorGroup) int { return cmp.Compare(x.First, y.First) })
 	list := []object{}
 	for k := range groups {
-		list = append(list, object{{"error_details", harnessError(&groups[k].Error).harness()}, {"count", groups[k].Count}})
+		list = append(list, object{{"error_details", harnessError(&groups[k].Error)}, {"count", groups[k].Count}})
 	}
 	return list
 }

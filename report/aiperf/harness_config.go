@@ -299,12 +299,12 @@ func (s settings) launched(name string) string {
 	return ""
 }
 
-// harnessRunInfo says how the run was started.
-func (w *writer) harnessRunInfo() object {
-	o := object{{"benchmark_id", harnessID(w.run.Info.BenchmarkID)}}
-	o.set("random_seed", settings{w.run}.seed())
+// launchInfo says how a run with an id was started, as AIPerf does.
+func launchInfo(run *report.Run, id string) object {
+	o := object{{"benchmark_id", id}}
+	o.set("random_seed", settings{run}.seed())
 	o.add("trial", 0)
-	o.add("cli_command", launchText(w.run))
+	o.add("cli_command", launchText(run))
 	return o
 }
 

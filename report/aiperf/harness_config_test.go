@@ -28,7 +28,7 @@ func inputOf(t *testing.T, change func(*measure.RunInfo)) (input, info string) {
 	w := &writer{Options: Options{Out: "art", Slice: time.Second}, run: harnessRun(t, change, handMade()[1])}
 	config, err := compact(w.harnessInput())
 	require.NoError(t, err)
-	started, err := compact(w.harnessRunInfo())
+	started, err := compact(launchInfo(w.run, harnessID(w.run.Info.BenchmarkID)))
 	require.NoError(t, err)
 	return string(config), string(started)
 }
@@ -120,7 +120,7 @@ func TestHarnessErrors(t *testing.T) {
 		{wire.Internal, 0, "x", `{"type":"internal","message":"x"}`},
 		{wire.Internal, 0, "dial tcp h: no files", `{"type":"ClientConnectorError","message":"dial tcp h: no files","cause":"dial tcp h: no files","cause_chain":["ClientConnectorError","OSError"]}`},
 	} {
-		text, err := compact(harnessError(&measure.Error{Category: c.category, Code: c.code, Message: c.message}).harness())
+		text, err := compact(harnessError(&measure.Error{Category: c.category, Code: c.code, Message: c.message}))
 		require.NoError(t, err)
 		require.Equal(t, c.want, string(text), "%s %d", c.category, c.code)
 	}

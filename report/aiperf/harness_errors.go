@@ -28,6 +28,7 @@ var failures = []failure{
 	{category: wire.StreamPayload, chain: []string{"InvalidInferenceResultError"}},
 	{category: wire.StreamTruncated, chain: []string{"InvalidInferenceResultError"}},
 	{category: wire.StreamEvent, code: 502, chain: []string{"SSEResponseError"}},
+	{category: wire.Stalled, chain: []string{"TimeoutError", "CancelledError"}},
 	{category: wire.Timeout, chain: []string{"TimeoutError", "CancelledError"}},
 	{category: wire.Cancelled, code: 499, chain: []string{"RequestCancellationError"}},
 	{category: wire.Internal, begins: "dial ", chain: []string{"ClientConnectorError", "OSError"}}, // a limit of this machine
@@ -64,18 +65,4 @@ func harnessError(e *measure.Error) *Error {
 		}
 	}
 	return &Error{Type: string(e.Category), Message: e.Message} // the fault is on this side
-}
-
-// harnessFailure is an error in the order of the harness.
-type harnessFailure struct {
-	Code       int      `json:"code,omitempty"`
-	Type       string   `json:"type"`
-	Message    string   `json:"message"`
-	Cause      string   `json:"cause,omitempty"`
-	CauseChain []string `json:"cause_chain,omitempty"`
-}
-
-// harness returns the error to be written as the harness does.
-func (e *Error) harness() any {
-	return &harnessFailure{e.Code, e.Type, e.Message, e.Cause, e.CauseChain}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report"
 )
 
@@ -18,16 +19,18 @@ type Row struct {
 	Agentx   *Agentx            // nil: agentx did not write the row
 }
 
-// Metadata says which request it was, and when. Instants are nanoseconds since 1970; 0 and what is empty are left out.
+// Metadata says which request it was, and when, in the order of AIPerf. Instants are nanoseconds since 1970; 0 and what is empty are left
+// out where a member says so.
 type Metadata struct {
 	SessionNum       int64  `json:"session_num"` // number of the request in its phase
 	RequestID        string `json:"x_request_id,omitempty"`
 	CorrelationID    string `json:"x_correlation_id,omitempty"`
-	RootID           string `json:"root_correlation_id,omitempty"`
-	ParentID         string `json:"parent_correlation_id,omitempty"`
 	Conversation     string `json:"conversation_id"`
 	Turn             int    `json:"turn_index"`
-	Depth            int    `json:"agent_depth,omitempty"`
+	SourceTrace      string `json:"source_trace_id,omitempty"`
+	SourceOuter      *int   `json:"source_outer_idx,omitempty"`
+	SourceInner      *int   `json:"source_inner_idx,omitempty"`
+	SourceKind       string `json:"source_kind,omitempty"`
 	CreditIssued     int64  `json:"credit_issued_ns,omitempty"`
 	RequestStart     int64  `json:"request_start_ns"`
 	RequestAck       int64  `json:"request_ack_ns,omitempty"`
@@ -35,18 +38,22 @@ type Metadata struct {
 	Worker           string `json:"worker_id,omitempty"`
 	Processor        string `json:"record_processor_id,omitempty"`
 	Phase            string `json:"benchmark_phase,omitempty"`
-	SourceTrace      string `json:"source_trace_id,omitempty"`
-	SourceOuter      *int   `json:"source_outer_idx,omitempty"`
-	SourceInner      *int   `json:"source_inner_idx,omitempty"`
-	SourceKind       string `json:"source_kind,omitempty"`
-	Cancelled        bool   `json:"was_cancelled,omitempty"`
+	PhaseIndex       *int   `json:"phase_index,omitempty"` // of profiling alone, as the next
+	ProfilingIndex   *int   `json:"profiling_index,omitempty"`
+	PhaseName        string `json:"phase_name,omitempty"`
+	PhaseKind        string `json:"phase_kind,omitempty"` // warmup or profiling
+	Cancelled        bool   `json:"was_cancelled"`
 	CancellationTime int64  `json:"cancellation_time_ns,omitempty"`
+	Overflow         bool   `json:"context_overflow_skip"`
+	Depth            int    `json:"agent_depth"`
+	ParentID         string `json:"parent_correlation_id,omitempty"`
+	RootID           string `json:"root_correlation_id,omitempty"`
 }
 
 // Error says why a request failed.
 type Error struct {
-	Type    string `json:"type"` // a category of doc/spec/replay.md 9.5
 	Code    int    `json:"code,omitempty"`
+	Type    string `json:"type"` // a category of doc/spec/replay.md 9.5
 	Message string `json:"message"`
 
 	// Of files of the harness: the text of the exception that led to this one, and the names of both and of those before.
@@ -72,13 +79,16 @@ type Observed struct {
 // worker stands where AIPerf has the names of its processes.
 const worker = "agentx"
 
-// cooldown is the phase of the rows of that bucket.
-const cooldown = "cooldown"
+// Names of phases in rows: of those of the bucket cooldown, and of a warmup, which AIPerf makes for agents.
+const (
+	cooldown      = "cooldown"
+	agenticWarmup = "agentic.warmup"
+)
 
 // row returns the row of a record. origin is when its phase started, in nanoseconds since 1970.
 func (d *dialect) row(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
 	row := newRow(r, origin, d.rowMetrics(metrics))
-	d.instants(&row.Metadata, r)
+	d.adjust(&row.Metadata, r)
 	if r.Error != nil {
 		row.Error = d.fail(r.Error)
 	}
@@ -94,7 +104,8 @@ func newRow(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
 	row := Row{Metrics: metrics, Metadata: Metadata{
 		SessionNum: int64(r.Credit), RequestID: r.RequestID, CorrelationID: r.CorrelationID, RootID: r.RootID, ParentID: r.ParentID,
 		Conversation: r.Session, Turn: r.Turn, Depth: r.Depth,
-		CreditIssued: wall(r.Admitted), RequestStart: wall(r.Sent), RequestEnd: wall(r.End), Worker: worker, Processor: worker, Phase: r.Phase,
+		CreditIssued: wall(r.Admitted), RequestStart: wall(r.Sent), RequestEnd: wall(r.End), Worker: worker, Processor: worker, Phase: r.Phase, PhaseName: agenticWarmup,
+		PhaseKind: r.Phase, Overflow: r.Error != nil && r.Error.Category == wire.ContextOverflow,
 	}, Agentx: &Agentx{Bucket: string(r.Bucket), Lane: r.Lane, Due: wall(r.Due)}}
 	m := &row.Metadata
 	if r.Acknowledged > 0 {
@@ -102,6 +113,9 @@ func newRow(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
 	}
 	if r.LastMessage > 0 {
 		m.RequestEnd = wall(r.LastMessage)
+	}
+	if r.Phase == measure.ProfilingPhase {
+		m.PhaseIndex, m.ProfilingIndex, m.PhaseName = new(int), new(int), r.Phase
 	}
 	if r.Bucket == measure.Cooldown {
 		m.Phase = cooldown
@@ -142,7 +156,7 @@ func excluded(r *measure.Record) bool {
 }
 
 // appendTo appends the row as a line.
-func (row *Row) appendTo(text *bytes.Buffer, d *dialect) error {
+func (row *Row) appendTo(text *bytes.Buffer) error {
 	e := json.NewEncoder(text)
 	e.SetEscapeHTML(false)
 	put := func(key string, v any) error {
@@ -153,7 +167,7 @@ func (row *Row) appendTo(text *bytes.Buffer, d *dialect) error {
 		text.Truncate(text.Len() - 1) // the line feed
 		return nil
 	}
-	err := put(`{"metadata":`, d.metadata(row))
+	err := put(`{"metadata":`, &row.Metadata)
 	text.WriteString(`,"metrics":{`)
 	for k, m := range row.Metrics {
 		if k > 0 {
@@ -163,7 +177,7 @@ func (row *Row) appendTo(text *bytes.Buffer, d *dialect) error {
 	}
 	text.WriteByte('}')
 	if row.Error != nil {
-		err = errors.Join(err, put(`,"error":`, d.failure(row.Error)))
+		err = errors.Join(err, put(`,"error":`, row.Error))
 	}
 	if row.Agentx != nil {
 		err = errors.Join(err, put(`,"agentx":`, row.Agentx))

@@ -74,7 +74,7 @@ func (in recordIn) record() *measure.Record {
 // textOf returns the line of a row.
 func textOf(t *testing.T, row *Row) []byte {
 	var text bytes.Buffer
-	require.NoError(t, row.appendTo(&text, dialects[false]))
+	require.NoError(t, row.appendTo(&text))
 	return text.Bytes()
 }
 

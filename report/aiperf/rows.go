@@ -22,9 +22,9 @@ type rowFile struct {
 }
 
 // add appends a row.
-func (f *rowFile) add(row *Row, d *dialect) error {
+func (f *rowFile) add(row *Row) error {
 	f.rows++
-	if err := row.appendTo(&f.text, d); err != nil {
+	if err := row.appendTo(&f.text); err != nil {
 		return err
 	}
 	if f.text.Len() < flushAt {
@@ -61,9 +61,9 @@ func (w *writer) writeRows(ctx context.Context) (err error) {
 		}
 		row := w.dialect.row(r, w.run.Origin(r.Phase), w.run.RowMetrics(r))
 		if excluded(r) {
-			return files[1].add(&row, w.dialect)
+			return files[1].add(&row)
 		}
-		return files[0].add(&row, w.dialect)
+		return files[0].add(&row)
 	}); err != nil {
 		return err
 	}

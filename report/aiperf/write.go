@@ -1,6 +1,7 @@
 package aiperf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,7 +175,7 @@ func (w *writer) serverNames() (json, csv string) {
 
 // writeServer writes the metrics of the servers, if some were scraped.
 func (w *writer) writeServer() error {
-	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID, Harness: w.run.Harness(), Slices: w.Slice > 0}
+	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID, Harness: w.run.Harness(), Slice: cmp.Or(w.Slice, w.serverSlice)}
 	if o.Harness {
 		o.BenchmarkID = harnessID(o.BenchmarkID)
 	}

@@ -82,8 +82,8 @@ func TestWriteRemovesWhatItReplaces(t *testing.T) {
 	require.Equal(t, `{"ready":true,"was_cancelled":false,"partial":false}`+"\n", got[".aiperf_results_ready.json"])
 }
 
-// The metrics of servers have slices of a second, however long those of the requests are.
-func TestServerSlicesAreSeconds(t *testing.T) {
+// The metrics of servers have the slices of the requests, else of a second, or none under the harness.
+func TestServerSlices(t *testing.T) {
 	run := newRun(t, 2, 30)
 	text := fmt.Sprintf(`{"endpoint":0,"url":"http://a/metrics"}
 {"series":0,"endpoint":0,"name":"vllm:prompt_tokens","type":"counter","labels":{}}
@@ -91,21 +91,34 @@ func TestServerSlicesAreSeconds(t *testing.T) {
 {"endpoint":0,"at":%d,"took":1,"values":[[0,150]]}
 `, start-second, start+2*second)
 	put(t, run.Dir, "server_metrics.jsonl", []byte(text))
-	_, err := Write(t.Context(), run, Options{Slice: 3 * time.Second})
-	require.NoError(t, err)
-	var server struct {
-		Metrics map[string]struct {
-			Series []struct {
-				Timeslices []struct {
-					Start int64 `json:"start_ns"`
+	for _, c := range []struct {
+		preset string
+		slice  time.Duration
+		starts []int64
+	}{
+		{"default", 3 * time.Second, []int64{start, start + 3*second}},
+		{"default", 0, []int64{start, start + second, start + 2*second, start + 3*second, start + 4*second}},
+		{"agentx-1.0.12", 0, nil},
+	} {
+		run.Info.Preset = c.preset
+		_, err := Write(t.Context(), run, Options{Slice: c.slice})
+		require.NoError(t, err)
+		var server struct {
+			Metrics map[string]struct {
+				Series []struct {
+					Timeslices []struct {
+						Start int64 `json:"start_ns"`
+					}
 				}
 			}
 		}
+		require.NoError(t, json.Unmarshal([]byte(files(t, run.Dir)["server_metrics_export.json"]), &server))
+		var starts []int64
+		for _, one := range server.Metrics["vllm:prompt_tokens"].Series[0].Timeslices {
+			starts = append(starts, one.Start)
+		}
+		require.Equal(t, c.starts, starts, "%s, slices of %v", c.preset, c.slice)
 	}
-	require.NoError(t, json.Unmarshal([]byte(files(t, run.Dir)["server_metrics_export.json"]), &server))
-	list := server.Metrics["vllm:prompt_tokens"].Series[0].Timeslices
-	require.Len(t, list, 5, "of a phase of five seconds")
-	require.Equal(t, start+second, list[1].Start)
 }
 
 // A run with no excluded rows has no file of them.

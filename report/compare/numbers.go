@@ -9,9 +9,6 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// seconds writes a duration for people.
-func seconds(v float64) string { return measure.FormatFigure(measure.Number(v), slo.Seconds) }
-
 // share writes a part of 1 in per cent.
 func share(v float64) string { return measure.FormatFigure(measure.Number(v), slo.Share) }
 

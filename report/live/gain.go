@@ -297,8 +297,11 @@ func (s *State) whole() Progress {
 		if o.Phase != p.Phase {
 			continue
 		}
+		if o.InFlight > 0 && (p.InFlight == 0 || o.Silent < p.Silent) { // the load is as silent as its least silent part
+			p.Silent = o.Silent
+		}
 		p.Sent, p.InFlight, p.OpenTrees, p.WaitingTrees = p.Sent+o.Sent, p.InFlight+o.InFlight, p.OpenTrees+o.OpenTrees, p.WaitingTrees+o.WaitingTrees
-		p.Elapsed = max(p.Elapsed, o.Elapsed)
+		p.Standstills, p.Elapsed = p.Standstills.With(o.Standstills), max(p.Elapsed, o.Elapsed)
 		known, end = known && o.Remaining >= 0, max(end, o.Elapsed+o.Remaining)
 	}
 	p.Remaining = -1

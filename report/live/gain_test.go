@@ -74,10 +74,13 @@ func TestGainsAddUpToTheWholeLoad(t *testing.T) {
 			sums[k]++
 		}
 		elapsed := time.Duration(second) * time.Second
-		for k, s := range parts {
-			s.Report(Progress{Phase: phase, Elapsed: elapsed - time.Duration(2-k)*time.Millisecond, Remaining: time.Duration(k) * time.Minute, Sent: sums[k] + 10, InFlight: 10, OpenTrees: 4})
+		stood := func(n int, seconds, longest float64) *measure.Standstills {
+			return &measure.Standstills{N: n, Seconds: seconds, Longest: measure.Standstill{At: 3, Seconds: longest, InFlight: 2}}
 		}
-		whole.Report(Progress{Phase: phase, Elapsed: elapsed, Remaining: 2 * time.Minute, Sent: sums[0] + sums[1] + sums[2] + 30, InFlight: 30, OpenTrees: 12})
+		for k, s := range parts {
+			s.Report(Progress{Standstills: stood(k+1, 1, float64(k)/2), Phase: phase, Elapsed: elapsed - time.Duration(2-k)*time.Millisecond, Remaining: time.Duration(k) * time.Minute, Sent: sums[k] + 10, InFlight: 10, OpenTrees: 4})
+		}
+		whole.Report(Progress{Standstills: stood(6, 3, 1), Phase: phase, Elapsed: elapsed, Remaining: 2 * time.Minute, Sent: sums[0] + sums[1] + sums[2] + 30, InFlight: 30, OpenTrees: 12})
 		for k, g := range guests {
 			require.NoError(t, host.AddGain(k+1, sent(t, g)))
 		}

@@ -17,7 +17,10 @@ type Progress struct {
 	Remaining time.Duration // until the bound that is nearest is reached; negative: not known
 	Sent      int           // requests, in the phase
 	InFlight  int
-	OpenTrees int // that are played
+	Silent    time.Duration // for how long nothing was received although requests are in flight; 0: none is
+	OpenTrees int           // that are played
+
+	Standstills *measure.Standstills // of the client in the measured phase, without a list; nil: none
 
 	Arrivals     bool // trees arrive on their own
 	WaitingTrees int  // that have arrived, and wait to be opened
@@ -105,13 +108,13 @@ func (s *State) Status() Status {
 	}
 	st := Status{
 		State: phase, Elapsed: progress.Elapsed.Seconds(), Remaining: measure.Missing, Lanes: s.lanes,
-		OpenTrees: progress.OpenTrees, InFlight: progress.InFlight, Sent: max(progress.Sent, t.requests),
+		OpenTrees: progress.OpenTrees, InFlight: progress.InFlight, Silent: progress.Silent.Seconds(), Sent: max(progress.Sent, t.requests),
 		Completed: t.completed, Errors: maps.Clone(t.errors), Overflows: t.buckets[measure.ContextOverflow], Cancelled: t.buckets[measure.CancelledAtEnd],
-		Recent: s.recent.now,
+		Recent: s.recent.now, Standstills: progress.Standstills,
 	}
 	switch {
 	case s.ended:
-		st.State, st.InFlight = Ended, 0
+		st.State, st.InFlight, st.Silent = Ended, 0, 0
 	case phase == "":
 		st.State = Preparing
 	}

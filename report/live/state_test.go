@@ -120,10 +120,14 @@ func TestPhases(t *testing.T) {
 	require.Equal(t, []any{measure.WarmupPhase, 5.0, 3, 2, map[wire.Category]int{wire.Timeout: 1}, 2.0},
 		[]any{now.State, now.Elapsed, now.Sent, now.Completed, now.Errors, float64(now.Recent.RequestRate)})
 	require.True(t, now.Remaining.IsMissing())
-	s.Report(Progress{Phase: measure.ProfilingPhase, Elapsed: time.Second, Remaining: 9 * time.Second, Arrivals: true, WaitingTrees: 4})
+	s.Report(Progress{Phase: measure.ProfilingPhase, Elapsed: time.Second, Remaining: 9 * time.Second, Arrivals: true, WaitingTrees: 4,
+		Standstills: &measure.Standstills{N: 2, Seconds: 1.3, Longest: measure.Standstill{At: 0.5, Seconds: 1.1, InFlight: 7}}})
 	s.Add(good(0, 0.5, 1, 0.1, 2))
 	now = look()
 	require.Equal(t, []any{measure.ProfilingPhase, 1, 1, 9.0, 4, false}, []any{now.State, now.Sent, now.Completed, float64(now.Remaining), *now.WaitingTrees, now.ClientBound})
+	require.Equal(t, 2, now.Standstills.N)
+	require.Contains(t, now.Log(), ", stood still for 1.10 s")
+	require.Contains(t, s.summary(new(measure.RunInfo)).RemarksOf(measure.Warning), "standstill: a client stood still for 1.10 s, 500 ms after the start of the phase, with 7 requests in flight: what arrived then has later instants than it should")
 	require.EqualValues(t, 1, now.Recent.RequestRate)
 	require.EqualValues(t, 1, now.Recent.TTFT.N)
 	for range 99 {

@@ -21,6 +21,7 @@ type Status struct {
 	OpenTrees    int                   `json:"open_trees"`    // that are played: one on each busy lane
 	WaitingTrees *int                  `json:"waiting_trees"` // nil: trees do not arrive on their own
 	InFlight     int                   `json:"in_flight"`
+	Silent       float64               `json:"silent"`          // seconds for which nothing was received although requests are in flight; 0: none is
 	Parts        *Parts                `json:"parts,omitempty"` // nil: the load has one part, or this is another than part 0
 	Sent         int                   `json:"sent"`
 	Completed    int                   `json:"completed"`
@@ -30,6 +31,7 @@ type Status struct {
 	Cancelled    int                   `json:"cancelled"`
 	Recent       Recent                `json:"recent"`
 	ClientBound  bool                  `json:"client_bound"`    // the lateness of Recent says that the client, or a limit set on it, holds up requests
+	Standstills  *measure.Standstills  `json:"standstills"`     // of the client in the measured phase; nil: none
 	Error        string                `json:"error,omitempty"` // why the records were not followed to the end
 }
 

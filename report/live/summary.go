@@ -26,6 +26,7 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 		Client: measure.Client{CPU: missing, CPUShare: missing, Cores: missing, PeakRSS: missing},
 	}
 	if p := s.whole(); p.Phase == measure.ProfilingPhase {
+		m.Client.Standstills = p.Standstills
 		seconds := p.Elapsed.Seconds()
 		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.measured), seconds), ratio(float64(t.prompt), seconds), ratio(float64(t.output), seconds)
 	}

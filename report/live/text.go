@@ -106,14 +106,21 @@ func (s *Status) partsText() string {
 	return fmt.Sprintf("%d of %d parts", s.Parts.Playing, s.Parts.Of)
 }
 
+// saidSilent is from how many seconds without a byte on that is said.
+const saidSilent = 10
+
 // counts are those of requests and trees.
 func (s *Status) counts() []part {
 	busy := fmt.Sprintf("%d of %d lanes", s.OpenTrees, s.Lanes)
 	if s.WaitingTrees != nil {
 		busy = fmt.Sprintf("%d trees open, %d waiting", s.OpenTrees, *s.WaitingTrees)
 	}
+	flying := fmt.Sprintf("%d in flight", s.InFlight)
+	if s.Silent >= saidSilent {
+		flying += fmt.Sprintf(", nothing received for %.0f s", s.Silent)
+	}
 	return []part{
-		{1, busy}, {0, fmt.Sprintf("%d in flight", s.InFlight)}, {3, fmt.Sprintf("%d sent", s.Sent)}, {2, fmt.Sprintf("%d completed", s.Completed)},
+		{1, busy}, {0, flying}, {3, fmt.Sprintf("%d sent", s.Sent)}, {2, fmt.Sprintf("%d completed", s.Completed)},
 		{4, count(s.Overflows, "context overflow")}, {4, count(s.Cancelled, "cancelled")},
 	}
 }
@@ -149,6 +156,9 @@ func (s *Status) trouble() []part {
 	}
 	if s.ClientBound {
 		parts = append(parts, part{0, "client-bound"})
+	}
+	if s.Standstills.Long() {
+		parts = append(parts, part{0, "stood still for " + measure.FormatSeconds(measure.Number(s.Standstills.Longest.Seconds))})
 	}
 	return parts
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -80,4 +81,33 @@ func TestLog(t *testing.T) {
 	require.Equal(t, "replay 1m23s, 3m44s left: 64 of 64 lanes, 58 in flight, 1234 sent, 1170 completed, 3 context overflow; "+
 		"14.7 requests/s, tokens/s in 812k, 93.4 % cached, out 1523; ttft 1.84 s / 4.20 s, itl 28.1 ms / 41.0 ms (p50 / p95, last 30 s); "+
 		"6 failed (0.51 %), timeout 4, http_status 2, lateness p99 21.3 ms, client-bound", s.Log())
+}
+
+// From ten seconds on a block and a log say for how long nothing was received. Of a load that is so where no part receives anything.
+func TestSilence(t *testing.T) {
+	s := busyStatus()
+	s.Silent = 9.9
+	require.NotContains(t, s.Log(), "received")
+	s.Silent = 40.2
+	require.Contains(t, s.Log(), "64 of 64 lanes, 58 in flight, nothing received for 40 s, 1234 sent, ")
+	require.Contains(t, s.Block(80)[1], "64 of 64 lanes  58 in flight, nothing received for 40 s  1170 completed")
+
+	for _, c := range []struct {
+		own, other Progress
+		want       float64
+	}{
+		{Progress{InFlight: 1, Silent: 40 * time.Second}, Progress{InFlight: 1, Silent: 20 * time.Second}, 20},
+		{Progress{InFlight: 1, Silent: 20 * time.Second}, Progress{InFlight: 1, Silent: 40 * time.Second}, 20},
+		{Progress{InFlight: 1, Silent: 40 * time.Second}, Progress{}, 40},
+		{Progress{}, Progress{InFlight: 1, Silent: 40 * time.Second}, 40},
+	} {
+		state := NewState(measure.Rules{}, 8)
+		state.Report(c.own)
+		state.others = map[int]Progress{1: c.other}
+		require.Equal(t, c.want, state.Status().Silent)
+	}
+	state := NewState(measure.Rules{}, 8)
+	state.Report(Progress{InFlight: 1, Silent: time.Minute})
+	state.End(nil)
+	require.Zero(t, state.Status().Silent)
 }

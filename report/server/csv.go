@@ -3,62 +3,170 @@ package server
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/report"
 )
 
-// tables are those of CSVFile: one for each type of metric, with its columns.
-var tables = []struct {
-	kind    scrape.Type
-	columns []string
-	values  func(s stats) []*report.Number
-}{
-	{scrape.Gauge, []string{"avg", "min", "max"}, func(s stats) []*report.Number { return []*report.Number{s.Avg, s.Min, s.Max} }},
-	{scrape.Counter, []string{"total", "rate"}, func(s stats) []*report.Number { return []*report.Number{s.Total, s.Rate} }},
-	{scrape.Histogram, []string{"count", "sum", "avg"}, func(s stats) []*report.Number { return []*report.Number{s.Count, s.Sum, s.Avg} }},
-	{scrape.Summary, []string{"count", "sum", "avg"}, func(s stats) []*report.Number { return []*report.Number{s.Count, s.Sum, s.Avg} }},
+// csvRow is a series of the CSV.
+type csvRow struct {
+	name   string
+	metric *metric
+	series *series
 }
 
-// csvOf returns the text of CSVFile: a table for each type that occurs, with an empty line between two of them, and a row for each
-// series of the profiling phase.
-func csvOf(metrics map[string]metric) []byte {
+// isInfo reports whether the labels of the series say what the server is, instead of which of its parts is meant.
+func (r *csvRow) isInfo() bool { return strings.HasSuffix(r.name, "_info") }
+
+// csv returns the text of CSVFile: comments, then a table for each type, with a column for each label, then what servers say of themselves.
+func (e *export) csv() []byte {
 	var text bytes.Buffer
+	fmt.Fprintf(&text, "# AIPerf Server Metrics Export (CSV)\n# aiperf_version: %s\n# schema_version: %s\n# benchmark_id: %s\n", e.Version, csvSchema, e.BenchmarkID)
+	text.WriteString("# Note: Same benchmark_id and version appear in JSON and Parquet exports\n#\n")
 	w := csv.NewWriter(&text)
-	for _, t := range tables {
-		begun := false
-		for _, name := range slices.Sorted(maps.Keys(metrics)) {
-			m := metrics[name]
-			if m.Type != t.kind {
-				continue
-			}
-			if !begun {
-				if w.Flush(); text.Len() > 0 {
-					text.WriteByte('\n')
-				}
-				_ = w.Write(append([]string{"Endpoint", "Type", "Metric", "Unit", "Labels"}, t.columns...)) // to memory
-				begun = true
-			}
-			for _, s := range m.Series {
-				row := []string{s.Endpoint, string(m.Type), name, m.Unit, labelText(s.Labels)}
-				for _, v := range t.values(s.Stats) {
-					row = append(row, cell(v))
-				}
-				_ = w.Write(row)
-			}
+	w.UseCRLF = true
+	begun := false
+	begin := func() {
+		if w.Flush(); begun {
+			text.WriteString("\r\n")
 		}
+		begun = true
+	}
+	var infos []csvRow
+	for _, t := range []scrape.Type{scrape.Gauge, scrape.Counter, scrape.Histogram, scrape.Summary} {
+		rows := e.rowsOf(t)
+		if t == scrape.Gauge {
+			infos = slices.DeleteFunc(slices.Clone(rows), func(r csvRow) bool { return !r.isInfo() })
+			rows = slices.DeleteFunc(rows, func(r csvRow) bool { return r.isInfo() })
+		}
+		if len(rows) > 0 {
+			begin()
+			writeTable(w, t, rows)
+		}
+	}
+	if len(infos) > 0 {
+		begin()
+		writeInfos(w, infos)
 	}
 	w.Flush()
 	return text.Bytes()
 }
 
-// cell returns a number as JSON has it, and nothing for none.
-func cell(n *report.Number) string {
-	if n == nil {
-		return ""
+// rowsOf returns the series of a type, by the names of metrics.
+func (e *export) rowsOf(t scrape.Type) (list []csvRow) {
+	for _, name := range slices.Sorted(maps.Keys(e.Metrics)) {
+		if m := e.Metrics[name]; m.Type == t {
+			for k := range m.Series {
+				list = append(list, csvRow{name, m, &m.Series[k]})
+			}
+		}
 	}
-	text, _ := n.MarshalJSON() // cannot fail
-	return string(text)
+	return list
+}
+
+// writeTable writes the table of a type. Rows with the same labels stand together.
+func writeTable(w *csv.Writer, t scrape.Type, rows []csvRow) {
+	labels := labelColumns(rows)
+	head := slices.Concat([]string{"Endpoint", "Type", "Metric", "Unit"}, columns[t], labels, []string{"Description"})
+	if t == scrape.Histogram {
+		head = append(head, "buckets")
+	}
+	_ = w.Write(head) // to memory, as all below
+	pattern := func(r csvRow) (text string) {
+		for _, label := range labels {
+			_, ok := r.series.Labels[label]
+			text += map[bool]string{false: "0", true: "1"}[ok]
+		}
+		return text
+	}
+	slices.SortStableFunc(rows, func(x, y csvRow) int {
+		return slices.Compare([]string{pattern(x), x.name, endpointText(x.series.Endpoint)}, []string{pattern(y), y.name, endpointText(y.series.Endpoint)})
+	})
+	for _, r := range rows {
+		row := []string{endpointText(r.series.Endpoint), string(t), r.name, r.metric.Unit}
+		for _, name := range columns[t] {
+			row = append(row, fourDecimals(r.series.Stats.find(name)))
+		}
+		for _, label := range labels {
+			row = append(row, r.series.Labels[label])
+		}
+		row = append(row, r.metric.Description)
+		if t == scrape.Histogram {
+			var parts []string
+			for _, b := range r.series.Buckets {
+				parts = append(parts, b.bound+"="+fourDecimals(b.count))
+			}
+			row = append(row, strings.Join(parts, ";"))
+		}
+		_ = w.Write(row)
+	}
+}
+
+// writeInfos writes a line for each label of what servers say of themselves.
+func writeInfos(w *csv.Writer, rows []csvRow) {
+	_ = w.Write([]string{"Endpoint", "Metric", "Key", "Value", "Description"}) // to memory, as below
+	for _, r := range rows {
+		for _, key := range slices.Sorted(maps.Keys(r.series.Labels)) {
+			_ = w.Write([]string{endpointText(r.series.Endpoint), r.name, key, r.series.Labels[key], r.metric.Description})
+		}
+	}
+}
+
+// labelColumns returns the labels of rows: those that occur together stand together, and of these the ones of a single row come first.
+func labelColumns(rows []csvRow) (list []string) {
+	family, uses := map[string]string{}, map[string]int{}
+	root := func(label string) string {
+		for family[label] != label {
+			label = family[label]
+		}
+		return label
+	}
+	for _, r := range rows {
+		first := ""
+		for _, label := range slices.Sorted(maps.Keys(r.series.Labels)) {
+			if uses[label]++; family[label] == "" {
+				family[label] = label
+			}
+			if first == "" {
+				first = label
+			}
+			family[root(label)] = root(first)
+		}
+	}
+	members := map[string][]string{}
+	for _, label := range slices.Sorted(maps.Keys(family)) {
+		members[root(label)] = append(members[root(label)], label)
+	}
+	for _, f := range slices.SortedFunc(maps.Values(members), func(x, y []string) int { return strings.Compare(x[0], y[0]) }) {
+		slices.SortStableFunc(f, func(x, y string) int { return min(uses[x], 2) - min(uses[y], 2) })
+		list = append(list, f...)
+	}
+	return list
+}
+
+// endpointText is the URL of a page without its scheme and the name of the page.
+func endpointText(page string) string {
+	u, err := url.Parse(page)
+	if err != nil || u.Host == "" {
+		return page
+	}
+	return u.Host + strings.TrimSuffix(u.Path, "/metrics")
+}
+
+// fourDecimals writes an integer as it is, another number with four decimals, and nothing for none.
+func fourDecimals(v any) string {
+	n, ok := v.(report.Number)
+	switch {
+	case !ok:
+		return ""
+	case n.IsInt():
+		return strconv.FormatInt(n.Int64(), 10)
+	}
+	return strconv.FormatFloat(n.Float64(), 'f', 4, 64)
 }

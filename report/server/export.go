@@ -1,8 +1,9 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -11,53 +12,112 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/scrape"
+	"github.com/agentx/agentx/report"
 )
 
-// export is the object of JSONFile.
+// export is the object of JSONFile, in the order of AIPerf.
 type export struct {
-	Version     string            `json:"aiperf_version,omitempty"`
-	BenchmarkID string            `json:"benchmark_id,omitempty"`
-	Summary     summary           `json:"summary"`
-	Metrics     map[string]metric `json:"metrics"`        // of the profiling phase
-	Warmup      map[string]metric `json:"warmup_metrics"` // apart
-	InputConfig json.RawMessage   `json:"input_config,omitempty"`
+	Schema      string             `json:"schema_version"`
+	Version     string             `json:"aiperf_version,omitempty"`
+	BenchmarkID string             `json:"benchmark_id,omitempty"`
+	Summary     summary            `json:"summary"`
+	Phase       string             `json:"metrics_phase"`
+	Metrics     map[string]*metric `json:"metrics"`                  // of the profiling phase
+	Warmup      map[string]*metric `json:"warmup_metrics,omitempty"` // apart
+	InputConfig json.RawMessage    `json:"input_config,omitempty"`
 }
+
+// Versions of the layout of the two files.
+const (
+	schema    = "1.1"
+	csvSchema = "1.0"
+)
 
 type summary struct {
 	Configured []string                `json:"endpoints_configured"`
 	Successful []string                `json:"endpoints_successful"` // those that answered
-	Start      time.Time               `json:"start_time"`
-	End        time.Time               `json:"end_time"`
-	Endpoints  map[string]endpointInfo `json:"endpoint_info"` // of those that answered, by URL
+	Start      string                  `json:"start_time"`
+	End        string                  `json:"end_time"`
+	Endpoints  map[string]endpointInfo `json:"endpoint_info,omitempty"` // of those that answered, by URL
 	Phases     map[string]span         `json:"phase_time_ranges"`
 }
 
 // metric is what all series of one name did in a phase.
 type metric struct {
-	Type   scrape.Type `json:"type"`
-	Unit   string      `json:"unit"`
-	Series []series    `json:"series"`
+	Type        scrape.Type `json:"type"`
+	Description string      `json:"description"`
+	Unit        string      `json:"unit,omitempty"`
+	Series      []series    `json:"series"`
 }
 
 type series struct {
 	Endpoint string            `json:"endpoint_url"`
-	Labels   map[string]string `json:"labels"`
-	Stats    stats             `json:"stats"`
-	Slices   []slice           `json:"timeslices"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Stats    figures           `json:"stats"`
+	Buckets  buckets           `json:"buckets,omitempty"`
+	Slices   []figures         `json:"timeslices,omitempty"`
+}
+
+// figure is a value with its name.
+type figure struct {
+	name  string
+	value any
+}
+
+// figures are a JSON object whose members keep their order.
+type figures []figure
+
+// MarshalJSON returns the object.
+func (list figures) MarshalJSON() ([]byte, error) {
+	text := bytes.NewBufferString("{")
+	for k, f := range list {
+		if k > 0 {
+			text.WriteByte(',')
+		}
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, err
+		}
+		text.WriteString(`"` + f.name + `":`)
+		text.Write(value)
+	}
+	text.WriteByte('}')
+	return text.Bytes(), nil
+}
+
+// find returns a value by its name, nil if there is none.
+func (list figures) find(name string) any {
+	for _, f := range list {
+		if f.name == name {
+			return f.value
+		}
+	}
+	return nil
+}
+
+// float adds a number as a float, unless there is none, or it is not finite.
+func (list *figures) float(name string, n *report.Number) {
+	if n != nil && !math.IsInf(n.Float64(), 0) && !math.IsNaN(n.Float64()) {
+		*list = append(*list, figure{name, report.Float(n.Float64())})
+	}
 }
 
 // newExport computes the export of a run.
 func newExport(d *scrape.Data, phases map[string]span, o Options) *export {
-	e := &export{
-		Version: o.Version, BenchmarkID: o.BenchmarkID, InputConfig: o.InputConfig,
-		Metrics: metricsOf(d, phases, measure.ProfilingPhase), Warmup: map[string]metric{},
-		Summary: summary{Configured: []string{}, Successful: []string{}, Endpoints: map[string]endpointInfo{}, Phases: phases},
-	}
-	if _, ok := phases[measure.WarmupPhase]; ok {
-		e.Warmup = metricsOf(d, phases, measure.WarmupPhase)
+	at := utcText
+	if o.Harness {
+		at = LocalText
 	}
 	profiling := phases[measure.ProfilingPhase]
-	e.Summary.Start, e.Summary.End = time.Unix(0, profiling.Start).UTC(), time.Unix(0, profiling.End).UTC()
+	e := &export{
+		Schema: schema, Version: o.Version, BenchmarkID: o.BenchmarkID, Phase: measure.ProfilingPhase, InputConfig: o.InputConfig,
+		Metrics: o.metricsOf(d, phases, measure.ProfilingPhase), Summary: summary{
+			Configured: []string{}, Successful: []string{}, Phases: phases, Endpoints: map[string]endpointInfo{}, Start: at(profiling.Start), End: at(profiling.End),
+		},
+	}
+	if _, ok := phases[measure.WarmupPhase]; ok {
+		e.Warmup = o.metricsOf(d, phases, measure.WarmupPhase)
+	}
 	for k := range d.Endpoints {
 		one, url := &d.Endpoints[k], d.Endpoints[k].URL
 		e.Summary.Configured = append(e.Summary.Configured, url)
@@ -69,42 +129,85 @@ func newExport(d *scrape.Data, phases map[string]span, o Options) *export {
 	return e
 }
 
-// metricsOf returns what every series did in a phase, by name. A series of which nothing is known there is left out.
-func metricsOf(d *scrape.Data, phases map[string]span, name string) map[string]metric {
-	list, phase, next := map[string]metric{}, phases[name], nextAfter(phases, name)
+// utcText writes nanoseconds since 1970.
+func utcText(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// LocalText writes nanoseconds since 1970 as Python writes a time without a zone: microseconds, unless there are none.
+func LocalText(ns int64) string {
+	at := time.Unix(0, ns).Round(time.Microsecond).Local()
+	if at.Nanosecond() == 0 {
+		return at.Format("2006-01-02T15:04:05")
+	}
+	return at.Format("2006-01-02T15:04:05.000000")
+}
+
+// metricsOf returns what every series did in a phase, by name. A series of which nothing is known there is left out. So are, under the
+// harness, summaries, and series of another type than the first of their name has.
+func (o Options) metricsOf(d *scrape.Data, phases map[string]span, name string) map[string]*metric {
+	list, phase, next := map[string]*metric{}, phases[name], nextAfter(phases, name)
 	for k := range d.Series {
 		s := &d.Series[k]
-		values, until := samplesOf(d, s), closing(d.Endpoints[s.Endpoint].Answers, phase, next)
-		over, ok := values.whole(s.Type, s.Bounds, phase, until)
-		if !ok {
+		page := &d.Endpoints[s.Endpoint]
+		name := nameOf(list, s)
+		if o.Harness && (s.Type == scrape.Summary || name != s.Name) {
 			continue
 		}
-		name := nameOf(list, s)
-		m := list[name]
-		m.Type, m.Unit = s.Type, unitOf(s.Name)
-		labels := s.Labels
-		if labels == nil {
-			labels = map[string]string{}
+		values, phase := samplesOf(d, s), span{phase.Start, closing(page.Answers, phase, next)}
+		over, ok := values.over(s.Type, s.Bounds, phase, true)
+		if held := s.Type == scrape.Gauge && len(values.inside(phase)) == 1; !ok && !held {
+			continue
 		}
-		m.Series = append(m.Series, series{
-			Endpoint: d.Endpoints[s.Endpoint].URL, Labels: labels, Stats: over,
-			Slices: values.slicesOf(s.Type, s.Bounds, phase, until, sliceLength.Nanoseconds()),
-		})
-		list[name] = m
+		m := list[name]
+		if m == nil {
+			m = &metric{Type: s.Type, Description: s.Help, Unit: unitOf(s.Name, s.Help)}
+			list[name] = m
+		}
+		parts := values.slicesOf(s.Type, s.Bounds, phase, o.Slice.Nanoseconds())
+		one := series{Endpoint: page.URL, Labels: s.Labels, Stats: values.statsOf(s.Type, over, parts, phase, page)}
+		for _, b := range over.Buckets {
+			one.Buckets = append(one.Buckets, bucket{b.bound, report.Int(b.count.Int64())})
+		}
+		for _, part := range parts {
+			one.Slices = append(one.Slices, sliceFigures(s.Type, part))
+		}
+		m.Series = append(m.Series, one)
 	}
 	for _, m := range list {
-		sortSeries(m.Series)
+		slices.SortStableFunc(m.Series, func(a, b series) int {
+			return cmp.Or(strings.Compare(a.Endpoint, b.Endpoint), strings.Compare(labelText(a.Labels), labelText(b.Labels)))
+		})
 	}
 	return list
 }
 
-// sortSeries sorts series by their pages and labels.
-func sortSeries[T interface{ key() string }](list []T) {
-	slices.SortStableFunc(list, func(a, b T) int { return strings.Compare(a.key(), b.key()) })
+// sliceFigures returns the members of a slice.
+func sliceFigures(t scrape.Type, s slice) figures {
+	list := figures{{"start_ns", s.Start}, {"end_ns", s.End}}
+	if s.Complete != nil {
+		list = append(list, figure{"is_complete", *s.Complete})
+	}
+	switch t {
+	case scrape.Counter:
+		list.float("total", s.Total)
+		list.float("rate", s.Rate)
+	case scrape.Histogram, scrape.Summary:
+		list = append(list, figure{"count", report.Int(s.Count.Int64())})
+		list.float("sum", s.Sum)
+		avg := report.Float(0)
+		if s.Avg != nil {
+			avg = *s.Avg
+		}
+		list.float("avg", &avg)
+		if len(s.Buckets) > 0 {
+			list = append(list, figure{"buckets", s.Buckets})
+		}
+	default:
+		list.float("avg", s.Avg)
+		list.float("min", s.Min)
+		list.float("max", s.Max)
+	}
+	return list
 }
-
-func (s series) key() string        { return s.Endpoint + "\n" + labelText(s.Labels) }
-func (s harnessSeries) key() string { return s.Endpoint + "\n" + labelText(s.Labels) }
 
 // nextAfter returns when the phase after another begins, or when the tail of the run is over.
 func nextAfter(phases map[string]span, name string) int64 {
@@ -120,7 +223,7 @@ func nextAfter(phases map[string]span, name string) int64 {
 
 // nameOf returns the name of a series in the files: its own, with its type behind it where another type has that name already, such
 // as a counter x_total beside a gauge x.
-func nameOf(list map[string]metric, s *scrape.Series) string {
+func nameOf(list map[string]*metric, s *scrape.Series) string {
 	if m, taken := list[s.Name]; taken && m.Type != s.Type {
 		return s.Name + "_" + string(s.Type)
 	}
@@ -135,51 +238,3 @@ func labelText(labels map[string]string) string {
 	}
 	return strings.Join(parts, ";")
 }
-
-// endpointInfo says how a page answered over the whole run. An update is an answer in which a value differs from the one before.
-type endpointInfo struct {
-	Fetches        int     `json:"total_fetches"` // that were answered
-	FirstFetch     int64   `json:"first_fetch_ns"`
-	LastFetch      int64   `json:"last_fetch_ns"`
-	Latency        float64 `json:"avg_fetch_latency_ms"`
-	Updates        int     `json:"unique_updates"`
-	FirstUpdate    int64   `json:"first_update_ns"`
-	LastUpdate     int64   `json:"last_update_ns"`
-	Duration       float64 `json:"duration_seconds"` // from the first update to the last
-	UpdateInterval float64 `json:"avg_update_interval_ms"`
-}
-
-// describe describes an endpoint that has answered. Its first answer is an update.
-func describe(e *scrape.Endpoint) (info endpointInfo) {
-	first, last := e.Answers[0], e.Answers[len(e.Answers)-1]
-	info.Fetches, info.FirstFetch, info.LastFetch = len(e.Answers), first.At, last.At
-	info.FirstUpdate, info.LastUpdate = first.At, first.At
-	for k, a := range e.Answers {
-		info.Latency += float64(a.Took) / 1e6 / float64(len(e.Answers))
-		if k == 0 || a.Changed {
-			info.Updates++
-			info.LastUpdate = a.At
-		}
-	}
-	info.Duration = float64(info.LastUpdate-info.FirstUpdate) / 1e9
-	if info.Updates > 1 {
-		info.UpdateInterval = info.Duration * 1e3 / float64(info.Updates-1)
-	}
-	return info
-}
-
-// phasesOf returns the phases of a run by name. The error names one that cannot be cut into slices.
-func phasesOf(run *measure.RunInfo) (map[string]span, error) {
-	list := map[string]span{}
-	for _, p := range run.Phases {
-		start, seconds := p.Start.UnixNano(), p.Duration
-		if !(seconds >= 0 && seconds <= maxSlices*sliceLength.Seconds()) || p.Start.Year() < 1970 || p.Start.Year() > 2200 {
-			return nil, fmt.Errorf("phase %s: start %v, duration %g s: want at most %d slices of %v after 1970", p.Name, p.Start, seconds, maxSlices, sliceLength)
-		}
-		list[p.Name] = span{start, start + int64(math.Round(seconds*1e9))}
-	}
-	return list, nil
-}
-
-// maxSlices bounds the slices of a phase.
-const maxSlices = 1 << 20

@@ -72,27 +72,11 @@ func (s *samples) growth(from, to int64) (grown []float64, ok bool) {
 	return grown, !slices.ContainsFunc(grown, func(x float64) bool { return math.IsInf(x, 0) || math.IsNaN(x) })
 }
 
-// gauge are the statistics of a gauge over some samples.
-type gauge struct {
-	avg, min, max float64
-}
-
-// statistics returns those over the samples from one instant to another; the end belongs to it if closed is set. ok is false
-// if there is none.
-func (s *samples) statistics(from, to int64, closed bool) (g gauge, ok bool) {
-	if closed && to < math.MaxInt64 {
-		to++
+// between returns the values of the samples in a span; its end belongs to it if closed is set.
+func (s *samples) between(in span, closed bool) []float64 {
+	end := in.End
+	if !closed {
+		end--
 	}
-	begin := s.last(from - 1)
-	end := s.last(to - 1)
-	if begin == end {
-		return gauge{}, false
-	}
-	inside := s.values[begin+1 : end+1]
-	sum := 0.0
-	for _, v := range inside {
-		sum += v
-	}
-	g = gauge{sum / float64(len(inside)), slices.Min(inside), slices.Max(inside)}
-	return g, !math.IsInf(g.avg, 0)
+	return s.values[s.last(in.Start-1)+1 : s.last(end)+1]
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/report"
 )
@@ -62,30 +64,18 @@ func (b buckets) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// inside says that a span ends inside of a phase.
-const inside = -1
-
-// whole returns what a series did in a phase. A gauge of which no answer came inside has the value of the answer that the phase waited for.
-func (s *samples) whole(t scrape.Type, bounds []string, phase span, closing int64) (out stats, ok bool) {
-	if out, ok = s.over(t, bounds, phase, closing); ok || t != scrape.Gauge {
-		return out, ok
-	}
-	k := s.last(phase.Start)
-	if k < 0 {
-		return stats{}, false
-	}
-	value := number(s.values[k])
-	return stats{Avg: value, Min: value, Max: value}, true
-}
-
-// over returns what a series did in a span; ok is false if nothing is known of it there. A span that ends a phase has its end in it, if
-// the series is a gauge; another grows until closing. Else closing is inside.
-func (s *samples) over(t scrape.Type, bounds []string, in span, closing int64) (out stats, ok bool) {
+// over returns what a series did in a span, which has its end in it if closed is set and the series is a gauge; ok is false if nothing is
+// known of it there.
+func (s *samples) over(t scrape.Type, bounds []string, in span, closed bool) (out stats, ok bool) {
 	if t == scrape.Gauge {
-		g, ok := s.statistics(in.Start, in.End, closing != inside)
-		return stats{Avg: number(g.avg), Min: number(g.min), Max: number(g.max)}, ok
+		inside := s.between(in, closed)
+		if len(inside) == 0 {
+			return stats{}, false
+		}
+		mean, _ := measure.MeanAndStd(inside)
+		return stats{Avg: number(mean), Min: number(slices.Min(inside)), Max: number(slices.Max(inside))}, !math.IsInf(mean, 0)
 	}
-	grown, ok := s.growth(in.Start, max(in.End, closing))
+	grown, ok := s.growth(in.Start, in.End)
 	switch {
 	case !ok:
 		return stats{}, false
@@ -111,19 +101,16 @@ func rate(total float64, in span) *report.Number {
 }
 
 // slicesOf cuts a phase into slices of a length, the last of which may be shorter, and returns those in which something is known of
-// the series.
-func (s *samples) slicesOf(t scrape.Type, bounds []string, phase span, closing, length int64) (list []slice) {
-	for start := phase.Start; start < phase.End; start += length {
+// the series. Slices of no length are none.
+func (s *samples) slicesOf(t scrape.Type, bounds []string, phase span, length int64) (list []slice) {
+	for start := phase.Start; length > 0 && start < phase.End; start += length {
 		one := slice{span: span{start, start + length}}
 		if one.End > phase.End {
 			complete := false
 			one.End, one.Complete = phase.End, &complete
 		}
-		until, ok := int64(inside), false
-		if one.End == phase.End {
-			until = closing
-		}
-		if one.stats, ok = s.over(t, bounds, one.span, until); ok {
+		var ok bool
+		if one.stats, ok = s.over(t, bounds, one.span, one.End == phase.End); ok {
 			list = append(list, one)
 		}
 	}

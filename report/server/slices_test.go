@@ -3,14 +3,17 @@ package server
 import (
 	"encoding/json"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/scrape"
 )
 
@@ -35,12 +38,12 @@ func TestSlicesOfVectors(t *testing.T) {
 			s.at, s.values = append(s.at, at), append(s.values, v)
 		}
 		phase := span{in.Start, in.End}
-		over, ok := s.over(in.Type, nil, phase, phase.End)
+		over, ok := s.over(in.Type, nil, phase, true)
 		require.True(t, ok)
 		got := struct {
 			stats
 			Slices []slice `json:"timeslices"`
-		}{over, s.slicesOf(in.Type, nil, phase, phase.End, in.Slice)}
+		}{over, s.slicesOf(in.Type, nil, phase, in.Slice)}
 		if in.Type == scrape.Gauge { // the vector has its slices alone
 			got.stats = stats{}
 		}
@@ -55,7 +58,7 @@ func TestSlicesOfVectors(t *testing.T) {
 // TestIntegersStayIntegers writes bounds and counts digit by digit: nanoseconds since 1970 do not fit a float64.
 func TestIntegersStayIntegers(t *testing.T) {
 	s := samples{at: []int64{1700000000000000001, 1700000000311000123}, values: []float64{5, 9007199254740997}, width: 1}
-	text, err := json.Marshal(s.slicesOf(scrape.Counter, nil, span{1700000000000000001, 1700000000311000125}, 1700000000311000125, 1e9))
+	text, err := json.Marshal(s.slicesOf(scrape.Counter, nil, span{1700000000000000001, 1700000000311000125}, 1e9))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"start_ns":1700000000000000001,"end_ns":1700000000311000125,"is_complete":false,"total":9007199254740991`)
 }
@@ -98,16 +101,14 @@ func TestGrowthAgainstEveryNanosecond(t *testing.T) {
 		if ok != known || ok && got[0] != want {
 			t.Fatalf("growth %v %v, want %v %v", got, ok, want, known)
 		}
-		g, ok := s.statistics(from, to, true)
 		var inside []float64
-		sum := 0.0
 		for k := range at {
 			if at[k] >= from && at[k] <= to {
-				inside, sum = append(inside, values[k]), sum+values[k]
+				inside = append(inside, values[k])
 			}
 		}
-		if ok != (len(inside) > 0) || ok && g != (gauge{sum / float64(len(inside)), slices.Min(inside), slices.Max(inside)}) {
-			t.Fatalf("gauge %v %v over %v", g, ok, inside)
+		if got := s.between(span{from, to}, true); !slices.Equal(got, inside) {
+			t.Fatalf("between %v, want %v", got, inside)
 		}
 	})
 }
@@ -119,14 +120,14 @@ func TestHistogramRestarts(t *testing.T) {
 		12, 7, 5, 12,
 		3, 1.5, 2, 3,
 	}}
-	got, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{1, 3}, 3)
+	got, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{1, 3}, true)
 	require.True(t, ok)
 	text, err := json.Marshal(got)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"count":5,"sum":3.5,"avg":0.7,"buckets":{"0.5":3,"+Inf":5}}`, string(text))
 	assert.Contains(t, string(text), `{"0.5":3,"+Inf":5}`, "in the order of the bounds")
 
-	none, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{3, 9}, 9)
+	none, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{3, 9}, true)
 	require.True(t, ok)
 	text, err = json.Marshal(none)
 	require.NoError(t, err)
@@ -136,12 +137,12 @@ func TestHistogramRestarts(t *testing.T) {
 // TestNoNumberIsInfinite leaves out what no JSON number is.
 func TestNoNumberIsInfinite(t *testing.T) {
 	s := samples{at: []int64{1, 2}, width: 1, values: []float64{-math.MaxFloat64, math.MaxFloat64}}
-	_, ok := s.over(scrape.Counter, nil, span{1, 2}, 2)
+	_, ok := s.over(scrape.Counter, nil, span{1, 2}, true)
 	assert.False(t, ok)
-	_, ok = (&samples{at: []int64{1, 2}, width: 1, values: []float64{math.MaxFloat64, math.MaxFloat64}}).over(scrape.Gauge, nil, span{1, 2}, 2)
+	_, ok = (&samples{at: []int64{1, 2}, width: 1, values: []float64{math.MaxFloat64, math.MaxFloat64}}).over(scrape.Gauge, nil, span{1, 2}, true)
 	assert.False(t, ok)
 	tiny := samples{at: []int64{1, 2}, width: 2, values: []float64{0, 0, math.SmallestNonzeroFloat64, math.MaxFloat64}}
-	got, ok := tiny.over(scrape.Summary, nil, span{1, 2}, 2)
+	got, ok := tiny.over(scrape.Summary, nil, span{1, 2}, true)
 	require.True(t, ok)
 	assert.Nil(t, got.Avg)
 }
@@ -149,12 +150,23 @@ func TestNoNumberIsInfinite(t *testing.T) {
 // A gauge of a phase in which no answer came has the value of the answer before it; a slice of it has none.
 func TestGaugeOfAShortPhase(t *testing.T) {
 	s := samples{at: []int64{10, 20, 40}, values: []float64{1, 3, 9}, width: 1}
-	got, ok := s.whole(scrape.Gauge, nil, span{25, 30}, 40)
-	require.True(t, ok)
-	text, err := json.Marshal(got)
+	require.Equal(t, []float64{3}, s.inside(span{25, 30}))
+	require.Empty(t, s.slicesOf(scrape.Gauge, nil, span{25, 30}, 100))
+	require.Empty(t, s.inside(span{5, 8}), "nothing is known yet")
+
+	dir, info := writeScraped(t, scraped), runOf()
+	info.Phases[1].Start, info.Phases[1].Duration = info.Phases[1].Start.Add(-400*time.Millisecond), 0.2 // 0.6 to 0.8 s
+	info.Phases = append(info.Phases, measure.PhaseSpan{Name: "next", Start: info.Phases[1].Start.Add(300 * time.Millisecond)})
+	_, err := Write(resultsOf(dir, info), Options{})
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"avg":3,"min":3,"max":3}`, string(text))
-	require.Empty(t, s.slicesOf(scrape.Gauge, nil, span{25, 30}, 40, 100))
-	_, ok = s.whole(scrape.Gauge, nil, span{5, 8}, 8)
-	require.False(t, ok, "nothing is known yet")
+	var compact figuresText
+	require.NoError(t, compact.UnmarshalJSON([]byte(readFile(t, filepath.Join(dir, JSONFile)))))
+	require.Contains(t, string(compact), `"stats":{"avg":3.0,"min":3.0,"max":3.0,"std":0.0,"p1":3.0,`)
+}
+
+// What is too large for a number, such as a deviation of values that are not, is left out.
+func TestFiguresAreFinite(t *testing.T) {
+	text, err := json.Marshal(spread("", []float64{-1e300, 1e300}))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "std")
 }

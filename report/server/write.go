@@ -23,9 +23,6 @@ const (
 	CSVFile  = "server_metrics_export.csv"
 )
 
-// sliceLength is the length of a slice: panels of readers want seconds, however long the slices of the requests are.
-const sliceLength = time.Second
-
 // Options say how the files are written. The zero value is the default.
 type Options struct {
 	Out      string // directory of the files; "": that of the run
@@ -37,8 +34,8 @@ type Options struct {
 	BenchmarkID string          // benchmark_id
 	InputConfig json.RawMessage // input_config, a JSON object
 
-	Harness bool // as agentx-harness writes the files
-	Slices  bool // with Harness: slices of time, and what is computed over them
+	Slice   time.Duration // length of the slices of time, at least scrape.Interval; 0: none, and nothing that is computed over them
+	Harness bool          // what agentx-harness leaves out is left out, and times are local
 }
 
 // Validate returns an error that names the first field that cannot be used.
@@ -92,30 +89,29 @@ func Write(run *merge.Run, o Options) (Result, error) {
 	if o.Out == "" {
 		o.Out = run.Dir
 	}
-	if o.Harness {
-		e := newHarnessExport(data, phases, o)
-		return r, write(o, e, "  ", "", e.csv())
-	}
 	e := newExport(data, phases, o)
-	return r, write(o, e, "", "\n", csvOf(e.Metrics))
+	return r, write(o, e, e.csv())
 }
 
 // withDefaults returns the options with every default in its place, but Out.
 func (o Options) withDefaults() Options {
 	o.JSONName, o.CSVName = cmp.Or(o.JSONName, JSONFile), cmp.Or(o.CSVName, CSVFile)
+	if o.Slice > 0 {
+		o.Slice = max(o.Slice, scrape.Interval)
+	}
 	return o
 }
 
-// write writes the two files, each whole: a value as JSON with an indent and an end, and the text of a table.
-func write(o Options, e any, indent, end string, table []byte) error {
+// write writes the two files, each whole: an object as JSON, indented and without a line feed at its end, and the text of a table.
+func write(o Options, e *export, table []byte) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", indent)
+	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(e); err != nil {
 		return fmt.Errorf("server metrics: %w", err)
 	}
-	if err := durable.WriteFile(filepath.Join(o.Out, o.JSONName), append(bytes.TrimSuffix(text.Bytes(), []byte{'\n'}), end...)); err != nil {
+	if err := durable.WriteFile(filepath.Join(o.Out, o.JSONName), bytes.TrimSuffix(text.Bytes(), []byte{'\n'})); err != nil {
 		return fmt.Errorf("server metrics: %w", err)
 	}
 	if err := durable.WriteFile(filepath.Join(o.Out, o.CSVName), table); err != nil {

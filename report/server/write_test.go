@@ -14,6 +14,7 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/scrape"
+	"github.com/agentx/agentx/report"
 )
 
 // scraped is the file of a run of two pages: the second has one answer, after a restart and with a label that CSV must quote.
@@ -88,16 +89,17 @@ func TestPhasesCountTheirRequests(t *testing.T) {
 	require.NoError(t, err)
 	phases, err := phasesOf(info)
 	require.NoError(t, err)
-	e := newExport(d, phases, Options{})
-	for k, want := range [][2]int64{{14, 12}, {13, 2}} {
-		for n, metrics := range []map[string]metric{e.Warmup, e.Metrics} {
+	e := newExport(d, phases, Options{Slice: time.Second})
+	for k, want := range [][2]float64{{14, 12}, {13, 2}} {
+		for n, metrics := range []map[string]*metric{e.Warmup, e.Metrics} {
 			s := metrics["requests"].Series[k]
-			assert.Equal(t, want[n], s.Stats.Total.Int64(), "page %d, phase %d", k, n)
-			sum := int64(0)
+			total := func(f figures) float64 { n := f.find("total").(report.Number); return n.Float64() }
+			assert.InDelta(t, want[n], total(s.Stats), 0, "page %d, phase %d", k, n)
+			sum := 0.0
 			for _, slice := range s.Slices {
-				sum += slice.Total.Int64()
+				sum += total(slice)
 			}
-			assert.Equal(t, want[n], sum)
+			assert.InDelta(t, want[n], sum, 0)
 		}
 	}
 }
@@ -107,31 +109,33 @@ func TestPhasesCountTheirRequests(t *testing.T) {
 // Covers T-59.
 func TestWrite(t *testing.T) {
 	dir := writeScraped(t, scraped)
-	r, err := Write(resultsOf(dir, runOf()), Options{Version: "agentx/1", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`)})
+	r, err := Write(resultsOf(dir, runOf()), Options{Version: "agentx/1", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`), Slice: time.Second})
 	require.NoError(t, err)
 	assert.Equal(t, Result{Files: []string{JSONFile, CSVFile}}, r)
 	want, err := os.ReadFile("testdata/export.json")
 	require.NoError(t, err)
 	got := readFile(t, filepath.Join(dir, JSONFile))
 	assert.JSONEq(t, string(want), got)
-	assert.Contains(t, got, `"start_ns":1700000001000000000,"end_ns":1700000002000000000,`, "integers")
-	assert.Equal(t, `Endpoint,Type,Metric,Unit,Labels,avg,min,max
-http://a/metrics,gauge,vllm:num_requests_running,,,3,3,3
-http://b/metrics,gauge,vllm:prompt_tokens_gauge,tokens,,1,1,1
+	assert.Contains(t, got, `"end_ns": 1700000002000000000,`, "integers")
+	_, table, ok := strings.Cut(readFile(t, filepath.Join(dir, CSVFile)), "#\n")
+	require.True(t, ok)
+	assert.Equal(t, strings.ReplaceAll(`Endpoint,Type,Metric,Unit,avg,min,max,std,p1,p5,p10,p25,p50,p75,p90,p95,p99,Description
+a,gauge,vllm:num_requests_running,requests,3.0000,3.0000,3.0000,0.0000,3.0000,3.0000,3.0000,3.0000,3.0000,3.0000,3.0000,3.0000,3.0000,
+b,gauge,vllm:prompt_tokens_gauge,tokens,1.0000,1.0000,1.0000,0.0000,1.0000,1.0000,1.0000,1.0000,1.0000,1.0000,1.0000,1.0000,1.0000,
 
-Endpoint,Type,Metric,Unit,Labels,total,rate
-http://a/metrics,counter,vllm:prompt_tokens,tokens,engine=0,10,6.666666666666667
-http://b/metrics,counter,vllm:prompt_tokens,tokens,"model_name=a, ""b""",0,0
+Endpoint,Type,Metric,Unit,total,rate,rate_avg,rate_min,rate_max,rate_std,engine,model_name,Description
+b,counter,vllm:prompt_tokens,tokens,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,,"a, ""b""",
+a,counter,vllm:prompt_tokens,tokens,10.0000,5.2632,0.0000,0.0000,0.0000,0.0000,0,,
 
-Endpoint,Type,Metric,Unit,Labels,count,sum,avg
-http://a/metrics,histogram,vllm:time_to_first_token_seconds,seconds,,0,0,
-`, readFile(t, filepath.Join(dir, CSVFile)))
+Endpoint,Type,Metric,Unit,count,count_rate,sum,sum_rate,avg,p1_estimate,p5_estimate,p10_estimate,p25_estimate,p50_estimate,p75_estimate,p90_estimate,p95_estimate,p99_estimate,Description,buckets
+a,histogram,vllm:time_to_first_token_seconds,seconds,0,,,,,,,,,,,,,,,
+`, "\n", "\r\n"), table)
 }
 
 // TestWriteElsewhere writes under other names into another directory, and says that a line is cut.
 func TestWriteElsewhere(t *testing.T) {
 	dir, out := writeScraped(t, scraped+`{"endpoint":0,"at":17000`), t.TempDir()
-	r, err := Write(resultsOf(dir, runOf()), Options{Out: out, JSONName: "x.json", CSVName: "x.csv"})
+	r, err := Write(resultsOf(dir, runOf()), Options{Out: out, JSONName: "x.json", CSVName: "x.csv", Slice: time.Millisecond})
 	require.NoError(t, err)
 	assert.Equal(t, []string{filepath.Join(dir, scrape.File) + ": the last line is cut off and left out"}, r.Missing)
 	assert.FileExists(t, filepath.Join(out, "x.csv"))
@@ -141,7 +145,7 @@ func TestWriteElsewhere(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(out, "x.json"))), &file))
-	assert.Len(t, file.Metrics["vllm:prompt_tokens"].Series[0].Timeslices, 2)
+	assert.Len(t, file.Metrics["vllm:prompt_tokens"].Series[0].Timeslices, 5, "as many as a page is asked in the phase")
 	assert.NoFileExists(t, filepath.Join(dir, JSONFile))
 }
 

@@ -34,7 +34,7 @@ func TestHarness(t *testing.T) {
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
 	dir := writeScraped(t, described)
-	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`), Harness: true, Slices: true})
+	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`), Harness: true, Slice: time.Second})
 	require.NoError(t, err)
 	got := readFile(t, filepath.Join(dir, JSONFile))
 	require.True(t, strings.HasPrefix(got, "{\n  \"schema_version\": \"1.1\",\n  \"aiperf_version\": \"1.0.12\",\n  \"benchmark_id\": \"b\",\n  \"summary\": {\n"))
@@ -97,10 +97,10 @@ a:1,build_info,version,1,
 }
 
 // Rates, gauges and slices reach to the answer of the page behind a phase, as its totals do.
-func TestHarnessCountsToTheClosingAnswer(t *testing.T) {
+func TestCountsToTheClosingAnswer(t *testing.T) {
 	behind := `{"endpoint":0,"at":1700000002600000000,"took":20000000,"values":[[0,310],[1,11]]}` + "\n"
 	dir := writeScraped(t, described+behind)
-	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true, Slices: true})
+	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true, Slice: time.Second})
 	require.NoError(t, err)
 	var e struct {
 		Metrics map[string]struct {
@@ -129,27 +129,27 @@ func (f *figuresText) UnmarshalJSON(data []byte) error {
 }
 
 // A unit is what the description tells, else what the name ends in.
-func TestHarnessUnits(t *testing.T) {
+func TestUnits(t *testing.T) {
 	for _, c := range [][3]string{
 		{"vllm:num_requests_running", "", "requests"}, {"vllm:prefix_cache_queries", "", ""}, {"x_seconds", "", "seconds"}, {"x_seconds_total", "", "seconds"}, {"x_ms", "", "milliseconds"},
 		{"a_total", "", "count"}, {"a_tokens_total", "", "tokens"}, {"kv_usage_perc", "", "percent"}, {"kv_usage_perc", "1 means 100 percent usage.", "ratio"},
 		{"x_seconds", "range 0-100", "percent"}, {"y", "in tokens/s", "tokens/s"}, {"y", "Used (in MiB)", "megabytes"}, {"z_joules", "", "joule"}, {"x_rate", "", ""},
 	} {
-		require.Equal(t, c[2], harnessUnit(c[0], c[1]), "%s: %s", c[0], c[1])
+		require.Equal(t, c[2], unitOf(c[0], c[1]), "%s: %s", c[0], c[1])
 	}
 }
 
 // Labels that occur together have columns side by side, those of a single series before those of several.
-func TestHarnessLabelColumns(t *testing.T) {
+func TestLabelColumns(t *testing.T) {
 	rows := []csvRow{}
 	for _, labels := range []map[string]string{{"b": "1", "a0": "1"}, {"a": "1", "a0": "2"}, {"q": "1"}, nil, {"c": "1", "m": "1"}} {
-		rows = append(rows, csvRow{"x", &harnessMetric{Type: scrape.Gauge}, &harnessSeries{Labels: labels}})
+		rows = append(rows, csvRow{"x", &metric{Type: scrape.Gauge}, &series{Labels: labels}})
 	}
 	require.Equal(t, []string{"a", "b", "a0", "c", "m", "q"}, labelColumns(rows))
 }
 
-// Without slices the harness writes none, and no spread of rates over them.
-func TestHarnessWithoutSlices(t *testing.T) {
+// Without a length there are no slices, and no spread of rates over them.
+func TestWithoutSlices(t *testing.T) {
 	dir := writeScraped(t, described)
 	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true})
 	require.NoError(t, err)
@@ -157,4 +157,19 @@ func TestHarnessWithoutSlices(t *testing.T) {
 	require.NotContains(t, text, "timeslices")
 	require.NotContains(t, text, "rate_avg")
 	require.Contains(t, text, `"rate"`)
+}
+
+// Beyond AIPerf, the files have summaries, without estimates, and a time with its zone.
+//
+// Covers T-59.
+func TestSummariesAreKept(t *testing.T) {
+	dir := writeScraped(t, described+`{"endpoint":0,"at":1700000002400000000,"took":2000000,"values":[[3,5,3]]}`+"\n")
+	_, err := Write(resultsOf(dir, runOf()), Options{Version: "agentx/1", BenchmarkID: "b"})
+	require.NoError(t, err)
+	text := readFile(t, filepath.Join(dir, JSONFile))
+	var compact figuresText
+	require.NoError(t, compact.UnmarshalJSON([]byte(text)))
+	require.Contains(t, string(compact), `"old":{"type":"summary","description":"","series":[{"endpoint_url":"http://a:1/metrics","stats":{"count":4,"sum":2.0,"avg":0.5,"count_rate":2.1052631578947367,"sum_rate":1.0526315789473684}}]}`)
+	require.Contains(t, text, `"end_time": "2023-11-14T22:13:22.5Z"`)
+	require.Contains(t, readFile(t, filepath.Join(dir, CSVFile)), "\r\nEndpoint,Type,Metric,Unit,count,count_rate,sum,sum_rate,avg,Description\r\na:1,summary,old,,4,2.1053,2.0000,1.0526,0.5000,\r\n")
 }

@@ -19,6 +19,7 @@ var columns = map[scrape.Type][]string{
 	scrape.Gauge:     append([]string{"avg", "min", "max", "std"}, percentileNames("")...),
 	scrape.Counter:   {"total", "rate", "rate_avg", "rate_min", "rate_max", "rate_std"},
 	scrape.Histogram: append([]string{"count", "count_rate", "sum", "sum_rate", "avg"}, percentileNames("_estimate")...),
+	scrape.Summary:   {"count", "count_rate", "sum", "sum_rate", "avg"},
 }
 
 // percentileNames returns p1 to p99 with a suffix.
@@ -29,9 +30,9 @@ func percentileNames(suffix string) (list []string) {
 	return list
 }
 
-// harnessStats returns the statistics of a series in a phase, of which the numbers over it and its slices are known.
-func (s *samples) harnessStats(of *scrape.Series, over stats, parts []slice, phase span, e *scrape.Endpoint) (list figures) {
-	switch of.Type {
+// statsOf returns the statistics of a series of a type in a phase, of which the numbers over it and its slices are known.
+func (s *samples) statsOf(t scrape.Type, over stats, parts []slice, phase span, e *scrape.Endpoint) (list figures) {
+	switch t {
 	case scrape.Counter:
 		list.float("total", over.Total)
 		list.float("rate", perSecond(over.Total, phase, e))
@@ -42,7 +43,7 @@ func (s *samples) harnessStats(of *scrape.Series, over stats, parts []slice, pha
 			}
 		}
 		return append(list, spread("rate_", rates)...)
-	case scrape.Histogram:
+	case scrape.Histogram, scrape.Summary:
 		list = append(list, figure{"count", report.Int(over.Count.Int64())})
 		if over.Count.Float64() <= 0 {
 			return list
@@ -51,6 +52,9 @@ func (s *samples) harnessStats(of *scrape.Series, over stats, parts []slice, pha
 		list.float("avg", over.Avg)
 		list.float("count_rate", perSecond(over.Count, phase, e))
 		list.float("sum_rate", perSecond(over.Sum, phase, e))
+		if t == scrape.Summary {
+			return list
+		}
 		for k, q := range percentiles {
 			n := report.Float(over.Buckets.quantile(q / 100))
 			list.float(percentileNames("_estimate")[k], &n)
@@ -67,9 +71,13 @@ func (s *samples) harnessStats(of *scrape.Series, over stats, parts []slice, pha
 	return list
 }
 
-// inside returns the values of a gauge in a phase, both ends included.
+// inside returns the values of a gauge in a phase, both ends included; without one, that before it, if there is one.
 func (s *samples) inside(phase span) []float64 {
-	return slices.Clone(s.values[s.last(phase.Start-1)+1 : s.last(phase.End)+1])
+	list := s.between(phase, true)
+	if end := s.last(phase.End) + 1; len(list) == 0 && end > 0 {
+		list = s.values[end-1 : end]
+	}
+	return slices.Clone(list)
 }
 
 // spread returns mean, extremes and standard deviation of a sample; none without values.

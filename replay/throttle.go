@@ -1,0 +1,119 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// RetryAfter says what becomes of a throttled request: one whose answer has status 429 or 503 and names a time in Retry-After
+// (doc/spec/replay.md 9.4).
+type RetryAfter uint8
+
+// The ways. With RetryWait and RetryRecord the lane of the request sends nothing before that time.
+const (
+	RetryDefault RetryAfter = iota // RetryWait where every trace is played once, else RetryRecord; RetryIgnored under other presets than the default
+	RetryWait                      // its turn is sent again
+	RetryRecord                    // it has failed
+	RetryIgnored                   // it has failed, and nothing waits
+)
+
+const (
+	maxRetryAfter = time.Minute      // longest time that a lane waits for one answer
+	maxThrottled  = 30 * time.Minute // longest time that a turn waits in all
+)
+
+// validateRetryAfter returns an error for a value that the preset does not have.
+func (o Options) validateRetryAfter() error {
+	imitates := cmp.Or(o.Preset, preset.Default) != preset.Default
+	switch {
+	case o.RetryAfter > RetryIgnored:
+		return fmt.Errorf("retry after %d: want %d to %d", o.RetryAfter, RetryDefault, RetryIgnored)
+	case imitates && (o.RetryAfter == RetryWait || o.RetryAfter == RetryRecord):
+		return fmt.Errorf("retry after: the tool that preset %s imitates does not look at Retry-After: leave it out, or choose preset %s", o.Preset, preset.Default)
+	}
+	return nil
+}
+
+// Throttling returns what the field RetryAfter means for a run of these options.
+func (o *Options) Throttling() RetryAfter {
+	switch {
+	case o.RetryAfter != RetryDefault:
+		return o.RetryAfter
+	case cmp.Or(o.Preset, preset.Default) != preset.Default:
+		return RetryIgnored
+	case o.once():
+		return RetryWait
+	}
+	return RetryRecord
+}
+
+// awaitServers resolves for how long servers are waited for: under the presets that imitate other tools, for ever.
+func (o *Options) awaitServers() {
+	o.RetryAfter = o.Throttling()
+	if o.Preset == preset.Default {
+		orDefault(&o.StallTimeout, DefaultStallTimeout)
+		orDefault(&o.FirstByteTimeout, DefaultFirstByteTimeout)
+	}
+}
+
+// throttle keeps what servers have asked of a phase.
+type throttle struct {
+	RetryAfter
+	until   map[int]time.Duration // by lane: it sends nothing before
+	waiting map[int]*request      // by id: throttled, to be sent again
+}
+
+func newThrottle(r RetryAfter) throttle {
+	return throttle{r, map[int]time.Duration{}, map[int]*request{}}
+}
+
+// throttled holds the lane of a request that its server did not take, as long as the server asks for. It reports whether the turn is sent
+// again: then the request has no record yet. After the end of the sending it does nothing.
+func (l *loop) throttled(r *request, a *answer, now time.Duration) (again bool) {
+	t := &l.throttle
+	if a.RetryAfter <= 0 || t.RetryAfter != RetryWait && t.RetryAfter != RetryRecord || outcomeOf(a.Err) != conductor.Failed {
+		return false
+	}
+	l.expire(now)
+	if l.deadlines.stopped || l.conductor.Stopped() {
+		return false
+	}
+	lane, pause := r.dispatch.Lane, min(a.RetryAfter, maxRetryAfter)
+	until := a.End + pause
+	if end := l.deadlines.duration; end > 0 {
+		pause = min(pause, end-a.End)
+	}
+	r.throttled++
+	again = t.RetryAfter == RetryWait && r.waited+pause <= maxThrottled
+	if !again { // what others have made the lane wait for counts once
+		pause = max(0, pause-max(0, t.until[lane]-a.End))
+	}
+	r.waited += pause
+	r.waitsUntil = a.End + pause
+	t.until[lane] = max(t.until[lane], until)
+	l.conductor.Hold(lane, until)
+	return again
+}
+
+// sendAgain lets a throttled request wait until its turn is sent again.
+func (l *loop) sendAgain(r *request, a *answer, now time.Duration) {
+	r.answer = a
+	l.throttle.waiting[r.dispatch.ID] = r
+	l.fail(l.conductor.Returned(r.dispatch.ID, a.End, now, conductor.Throttled))
+}
+
+// endWaits records the throttled requests whose turns are not sent again, because the phase has ended: they have failed.
+func (l *loop) endWaits(now time.Duration) {
+	for _, id := range slices.Sorted(maps.Keys(l.throttle.waiting)) {
+		r := l.throttle.waiting[id]
+		delete(l.throttle.waiting, id)
+		r.waited -= max(0, r.waitsUntil-now)
+		l.finish(r, r.answer, now)
+	}
+}

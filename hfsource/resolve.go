@@ -146,15 +146,6 @@ func (s *Snapshot) addStream(ctx context.Context, in string, from io.Reader) err
 	return nil
 }
 
-// streamError names the input, and the directory of its copy where that is full.
-func streamError(in string, err error) error {
-	if !durable.IsDiskFull(err) {
-		return fmt.Errorf("input %s: %w", in, err)
-	}
-	text := fmt.Sprintf("input %s: it is copied to %s, and no space is left there", in, os.TempDir())
-	return &durable.FullError{Text: text, Hint: "TMPDIR=DIR, on a disk with more room; or the path of a file instead of a stream", Err: err}
-}
-
 // pipe is a named pipe. The first read opens it, which waits until a program opens it for writing.
 type pipe struct {
 	path string
@@ -171,6 +162,15 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 		_ = p.file.Close() // it was only read
 	}
 	return n, err
+}
+
+// streamError names the input, and the directory of its copy where that is full.
+func streamError(in string, err error) error {
+	if !durable.IsDiskFull(err) {
+		return fmt.Errorf("input %s: %w", in, err)
+	}
+	text := fmt.Sprintf("input %s: it is copied to %s, and no space is left there", in, os.TempDir())
+	return &durable.FullError{Text: text, Hint: "TMPDIR=DIR, on a disk with more room; or the path of a file in its place", Err: err}
 }
 
 // copyContext is io.Copy that returns when the context is done, even while a read blocks. The read then continues in a

@@ -59,13 +59,17 @@ func (a *aside) remove() error {
 		return removeAll(a.to)
 	}
 	list, err := fs.ReadDir(a.inPlace.FS(), ".")
+	if isGone(err) {
+		err = nil // another process has removed it
+	}
 	for _, e := range list {
 		err = errors.Join(err, a.inPlace.RemoveAll(e.Name()))
 	}
 	if err = errors.Join(err, a.inPlace.Close(), removeAll(a.to)); err != nil {
 		return err
 	}
-	if err = os.Remove(a.path); isGone(err) {
+	err = os.Remove(a.path)
+	if _, sealErr := os.Lstat(filepath.Join(a.path, Seal)); isGone(err) || sealErr == nil { // another process has removed it, or built it again
 		return nil
 	}
 	return err

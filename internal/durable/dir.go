@@ -122,7 +122,7 @@ func (d *Dir) Replace(name string) error {
 	case err != nil:
 		return asForeign(final, err)
 	case old.inPlace != nil:
-		if err := d.opts.sync(final); err != nil {
+		if err := d.opts.sync(final); err != nil && !isGone(err) {
 			return old.putBack(err)
 		}
 		if err := old.remove(); err != nil {

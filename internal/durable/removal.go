@@ -94,6 +94,9 @@ func (r *Removal) Finish() (failed map[string]error) {
 			synced[from] = r.opts.sync(from)
 		}
 		err := synced[from]
+		if a.inPlace != nil && isGone(err) {
+			err = nil // another process has removed it
+		}
 		if err != nil {
 			err = a.putBack(err)
 		} else if err = r.opts.step("delete", a.to); err == nil {

@@ -180,7 +180,11 @@ func (e *evidence) interrupted() (string, []string) {
 	if e.info == nil || e.info.Facts == nil || !e.info.Facts.Cancelled {
 		return "", nil
 	}
-	return fmt.Sprintf("the run was stopped before its bound, %s after the start of the phase", duration(e.info.Facts.PhaseDuration)), nil
+	at := e.info.Facts.PhaseDuration
+	if d := e.info.Facts.Deadline; d > 0 { // an interrupt is one, and the phase goes on to the last answer
+		at = min(at, d)
+	}
+	return fmt.Sprintf("the run was stopped before its bound, %s after the start of the phase", duration(at)), nil
 }
 
 func (e *evidence) invalid() (string, []string) {

@@ -252,6 +252,17 @@ func TestRemarks(t *testing.T) {
 	require.Empty(t, s.Remarks, "of a healthy run")
 }
 
+// An interrupt is the deadline of a phase, which then goes on to its last answer.
+//
+// Covers T-207.
+func TestInterruptedWhen(t *testing.T) {
+	for deadline, want := range map[float64]string{0: "12.0 s", 9: "9.00 s", 60: "12.0 s"} {
+		e := evidence{info: &RunInfo{Facts: &Facts{Cancelled: true, PhaseDuration: 12, Deadline: deadline}}}
+		text, _ := e.interrupted()
+		require.Equal(t, "the run was stopped before its bound, "+want+" after the start of the phase", text)
+	}
+}
+
 func each(list []*Record, change func(*Record)) {
 	for _, r := range list {
 		change(r)

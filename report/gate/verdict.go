@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/compare"
@@ -20,6 +21,8 @@ type Verdict struct {
 	Change   *measure.Number    `json:"change,omitempty"`   // (value - base) / base; of paired runs over the trees that both played
 	Interval *interval.Interval `json:"interval,omitempty"` // of Change
 	Method   compare.Method     `json:"method,omitempty"`   // of Interval
+
+	ofRequests bool // the figure is over values of requests, which those that failed do not have
 }
 
 // String returns the gate as it was written.
@@ -32,7 +35,7 @@ func (v *Verdict) String() string {
 
 // Judge judges a figure of a run. One that is not known does not pass.
 func (g *Gate) Judge(value measure.Number) Verdict {
-	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &value}
+	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &value, ofRequests: g.Figure.Statistic != ""}
 	switch {
 	case value.IsMissing() && g.Figure.Name == "goodput":
 		v.Reason = "goodput is not known: the run has no service levels, which --slo gives it"
@@ -50,7 +53,7 @@ func (g *Gate) Judge(value measure.Number) Verdict {
 func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
 	name := g.Figure.String()
 	base, f := c.Runs[0].Figures[name], c.Runs[1].Figures[name]
-	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &f.Value, Base: &base.Value}
+	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &f.Value, Base: &base.Value, ofRequests: g.Figure.Statistic != ""}
 	d := f.Difference
 	if d == nil {
 		v.Reason = name + " is not known of both runs"
@@ -91,15 +94,25 @@ func how(d *compare.Difference, v compare.Verdict) string {
 // Look adds to a verdict how many requests of a run its figures are not over. Above a share of those sent the gate fails: what their figures
 // are nobody knows. name is that of another run than the one judged; nothing is known of a nil summary.
 func (v *Verdict) Look(name string, s *measure.Summary, share float64) {
-	if s == nil || s.UnseenText() == "" {
+	if s == nil {
+		return
+	}
+	n, why := s.Unseen.Requests, []string{}
+	if failed := s.Buckets.Profiling - s.Measured; v.ofRequests && failed > 0 {
+		n, why = n+failed, append(why, fmt.Sprintf("%d failed and have none", failed))
+	}
+	if text := s.UnseenText(); text != "" {
+		why = append(why, text)
+	}
+	if len(why) == 0 {
 		return
 	}
 	of := ""
 	if name != "" {
 		of = " of " + name
 	}
-	v.Reason += fmt.Sprintf("; of %s%s %s", measure.Plural(s.Requests, "request", "requests"), of, s.UnseenText())
-	if float64(s.Unseen.Share) > share {
+	v.Reason += fmt.Sprintf("; of %s%s %s", measure.Plural(s.Requests, "request", "requests"), of, strings.Join(why, ", "))
+	if float64(n) > share*float64(s.Requests) {
 		v.Passed = false
 		v.Reason += fmt.Sprintf(", more than the %s of --gate-unseen", measure.FormatShare(measure.Number(share)))
 	}

@@ -59,12 +59,12 @@ function pageEnd(head) {
   return Math.max(...ends);
 }
 
-// shadesOf returns the parts of the time in which nothing is measured.
+// shadesOf returns the parts of the time in which nothing is sent that is measured.
 function shadesOf(page, range) {
   const { head } = page, shades = [];
   if (head.requests[0] && range.whole.from < 0) shades.push({ from: range.whole.from, to: 0, name: "warmup" });
   const sending = (head.sending - head.zero) / 1e9;
-  if (head.sending > 0 && head.requests[1] && sending < range.whole.to) shades.push({ from: sending, to: range.whole.to, name: "cooldown" });
+  if (head.sending > 0 && head.requests[1] && sending < range.whole.to) shades.push({ from: sending, to: range.whole.to, name: head.summary.headline === "grace_included" ? "grace" : "cooldown" });
   return shades;
 }
 
@@ -138,7 +138,8 @@ function sumsText(page, requests, range) {
   const failed = whole ? summary.errors || {} : c.errors;
   parts.push(failedText(failed));
   if (summary.goodput && summary.goodput.conditions.some((c) => c.of_each)) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds, margin));
-  return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.`;
+  const window = summary.throughput_window, late = whole && window.kind === "delivered" && window.requests !== summary.measured;
+  return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.${late ? ` Rates are of what came in the ${formatDuration(window.seconds)} up to the deadline.` : ""}`;
 }
 
 const mostCategories = 12; // of failures, in one sentence

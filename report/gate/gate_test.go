@@ -147,6 +147,10 @@ func TestGateOnWhatIsUnseen(t *testing.T) {
 		require.Equal(t, passed, v.Passed, text)
 		require.Equal(t, !passed, strings.Contains(v.Reason, "; of 40 requests 1 failed and have none, 2 cut off at the end (5.00 % in no figure), more than the 5.00 % of --gate-unseen"), v.Reason)
 	}
+	v = parse(t, "ttft.p95<2s").Judge(1)
+	v.Look("", &measure.Summary{Requests: 19, Buckets: measure.Buckets{Profiling: 19}, Metrics: measure.Metrics{Measured: 19, TTFT: measure.Stat{N: 19}}}, 0)
+	require.True(t, v.Passed)
+	require.Equal(t, "ttft.p95 is 1.00 s; it is of few samples, 19", v.Reason)
 	for _, none := range []*measure.Summary{nil, {Requests: 40, Buckets: measure.Buckets{Profiling: 40}, Metrics: measure.Metrics{Measured: 40}}} {
 		v = parse(t, "ttft.p95<2s").Judge(1)
 		v.Look("", none, 0)

@@ -99,7 +99,7 @@ function drawNumbers(root, page, requests, range) {
       ...statNames.map((name) => numberCell(stat[name], metric.unit, intervals[name], (ofWhole[metric.name] || {})[name], fewSamples(stat.n, name))),
     ]));
     sums.textContent = sumsText(page, requests, range);
-    sure.textContent = `${sureText(page.head, range)} ? of few samples: p95 of fewer than 20, p99 of fewer than 100.`.trim();
+    sure.textContent = `${sureText(page.head, range)} ${fewNote}`.trim();
   };
   range.watch((what) => { if (what === "range") show(); });
   show();
@@ -112,9 +112,6 @@ function numberCell(value, unit, interval, ofWhole, few) {
   if (!interval) return { text, value: number, title: String(value), below: ofWhole ? "\u00a0" : null };
   return { text, value: number, title: `${value}, 95 %: ${interval[0]} to ${interval[1]}`, below: `${formatValue(interval[0], unit)} to ${formatValue(interval[1], unit)}` };
 }
-
-// fewSamples reports whether a percentile is little more than the largest of its samples, as measure.Stat.Few does.
-function fewSamples(n, name) { return n > 0 && n < ({ p95: 20, p99: 100 }[name] || 0); }
 
 function sureText(head, range) {
   if (head.stride > 1 && range.selected) return "These numbers are of the requests that the page has. Intervals are of the whole run alone.";

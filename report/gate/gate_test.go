@@ -151,6 +151,9 @@ func TestGateOnWhatIsUnseen(t *testing.T) {
 	v.Look("", &measure.Summary{Requests: 19, Buckets: measure.Buckets{Profiling: 19}, Metrics: measure.Metrics{Measured: 19, TTFT: measure.Stat{N: 19}}}, 0)
 	require.True(t, v.Passed)
 	require.Equal(t, "ttft.p95 is 1.00 s; it is of few samples, 19", v.Reason)
+	v = parse(t, "request_rate<2").Judge(1)
+	v.Look("", &measure.Summary{Remarks: []measure.Remark{{Kind: "killed"}}}, 0)
+	require.Equal(t, "request_rate is 1/s; of requests that were in flight when the run was killed nothing is known", v.Reason)
 	for _, none := range []*measure.Summary{nil, {Requests: 40, Buckets: measure.Buckets{Profiling: 40}, Metrics: measure.Metrics{Measured: 40}}} {
 		v = parse(t, "ttft.p95<2s").Judge(1)
 		v.Look("", none, 0)

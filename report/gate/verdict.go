@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -105,6 +106,9 @@ func (v *Verdict) Look(name string, s *measure.Summary, share float64) {
 	}
 	if s.Few(v.figure) {
 		v.Reason += fmt.Sprintf("; %s is of few samples, %d", it, s.Measured)
+	}
+	if slices.ContainsFunc(s.Remarks, func(r measure.Remark) bool { return r.Kind == "killed" }) {
+		v.Reason += fmt.Sprintf("; of requests%s that were in flight when the run was killed nothing is known", of)
 	}
 	n, why := s.Unseen.Requests, []string{}
 	if failed := s.Buckets.Profiling - s.Measured; v.figure.Statistic != "" && failed > 0 {

@@ -16,6 +16,8 @@ type Ending struct {
 	all         span
 	unanswered  float64 // when the earliest request was sent that was cancelled at the end; +Inf: none was
 	lastReceive float64 // of any server; 0: none
+	records     int     // added
+	numbers     int     // of requests that were ordered up to the last that has a record
 }
 
 // server is one of a run: the position of its URL, and which of its addresses.
@@ -46,6 +48,7 @@ func (e *Ending) Add(r *Record) {
 	if e.servers == nil {
 		*e = Ending{servers: map[server]*lastHeard{}, trees: map[int]span{}, all: span{r.Sent, r.End}, unanswered: math.Inf(1)}
 	}
+	e.records, e.numbers = e.records+1, max(e.numbers, r.Credit+1)
 	tree, ok := e.trees[r.Tree]
 	if !ok {
 		tree = span{r.Sent, r.End}

@@ -173,7 +173,11 @@ func (e *evidence) killed() (string, []string) {
 	if e.info == nil || e.info.Facts != nil {
 		return "", nil
 	}
-	return "the run did not come to its end, or has not yet: its records are those that it had written", nil
+	text := "the run did not come to its end, or has not yet: its records are those that it had written"
+	if more := e.ending.numbers - e.ending.records; more > 0 && e.Parts == nil && e.Part == nil {
+		text += fmt.Sprintf(", and at least %s of it no figure knows", Plural(more, "request", "requests"))
+	}
+	return text, nil
 }
 
 func (e *evidence) interrupted() (string, []string) {

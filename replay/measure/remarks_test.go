@@ -245,11 +245,19 @@ func TestRemarks(t *testing.T) {
 	}
 	list, info := healthy()
 	a := NewAggregate(Rules{})
-	for _, r := range list {
+	for k, r := range list {
+		r.Credit = k
 		a.Add(r)
 	}
 	s := a.Summary(info)
 	require.Empty(t, s.Remarks, "of a healthy run")
+	info.Facts = nil
+	s = a.Summary(info)
+	require.NotContains(t, s.RemarksOf(Warning)[0], "no figure knows")
+	list[0].Credit = 202 // a record again, of a request behind three that have none
+	a.Add(list[0])
+	s = a.Summary(info)
+	require.Contains(t, s.RemarksOf(Warning)[0], ", and at least 2 requests of it no figure knows")
 }
 
 // An interrupt is the deadline of a phase, which then goes on to its last answer.

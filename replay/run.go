@@ -222,7 +222,7 @@ func (r *run) warnOfMarkers() error {
 	if r.shared && r.Arrivals.arrive() {
 		r.reporter.warn(fmt.Sprintf("trees of the same trace may be played at a time, because %d traces arrive again and again: each tree has a cache-bust marker of its own", len(r.traces)))
 	} else if r.shared {
-		r.reporter.warn(fmt.Sprintf("%d lanes share %d traces: each tree has a cache-bust marker of its own", r.whole.Concurrency, len(r.traces)))
+		r.reporter.warn(fmt.Sprintf("%d lanes share %s: each tree has a cache-bust marker of its own", r.whole.Concurrency, measure.Plural(len(r.traces), "trace", "traces")))
 	}
 	cost, err := markerCost(r.Cache, r.Marker)
 	if cost != "" {

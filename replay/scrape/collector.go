@@ -349,7 +349,7 @@ func (p *page) cut(took time.Duration) {
 	p.count(func(f *PageFacts) {
 		if f.Answers == 0 || took > Tail {
 			f.Failures++
-			f.Cut, f.LastErr = true, fmt.Sprintf("no whole answer within %v, when the run ended", took.Round(time.Millisecond))
+			f.Cut, f.LastErr = true, fmt.Sprintf("no whole answer within %v, when the run ended", max(took.Round(time.Millisecond), time.Millisecond))
 		}
 	})
 }

@@ -83,7 +83,10 @@ func (d *Document) verdict(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, ". %s", measure.Plural(s.Trees, "tree", "trees"))
 	if !s.PhaseDuration.IsMissing() { // of a run that was killed
-		fmt.Fprintf(b, ", %s", measure.FormatFigure(s.PhaseDuration, slo.Seconds))
+		fmt.Fprintf(b, ", a phase of %s", measure.FormatFigure(s.PhaseDuration, slo.Seconds))
+	}
+	if w := s.ThroughputWindow; !w.Seconds.IsMissing() {
+		fmt.Fprintf(b, "; rates are over %s (%s)", measure.FormatFigure(w.Seconds, slo.Seconds), w.Kind)
 	}
 	fmt.Fprint(b, ".\n\n")
 }

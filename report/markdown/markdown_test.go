@@ -73,7 +73,7 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, d.Write(&b))
 	text := b.String()
 	for _, line := range []string{
-		"51 requests: 50 completed, 1 http&#95;status (1.96 %). 25 trees, 60.0 s.",
+		"51 requests: 50 completed, 1 http&#95;status (1.96 %). 25 trees, a phase of 60.0 s; rates are over 25.0 s (benchmark).",
 		"| error-rate=0.1 | passed |  |",
 		"| time to first token | 150 ms<br><sub>150 ms to 150 ms</sub> | 150 ms<br><sub>150 ms to 150 ms</sub> |",
 		"Below a figure: its 95 % interval, by resampling 25 trees.",
@@ -128,11 +128,11 @@ func TestWriteOfAKilledRun(t *testing.T) {
 	d.Summary.PhaseDuration, d.Run.Lacks = measure.Missing, []string{"the run has not ended, or was killed"}
 	var b strings.Builder
 	require.NoError(t, d.Write(&b))
-	require.Contains(t, b.String(), ". 3 trees.\n")
+	require.Contains(t, b.String(), ". 3 trees; rates are over 3.00 s (benchmark).\n")
 	d.Summary.Trees, d.Summary.Requests = 1, 1
 	b.Reset()
 	require.NoError(t, d.Write(&b))
-	require.Regexp(t, `\n1 request: .*\. 1 tree\.\n`, b.String())
+	require.Regexp(t, `\n1 request: .*\. 1 tree; rates are over .*\.\n`, b.String())
 	require.Contains(t, b.String(), "\nNote: the run has not ended, or was killed\n")
 }
 

@@ -3,6 +3,7 @@ package weka
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/agentx/agentx/internal/jsonlex"
 )
@@ -154,6 +155,9 @@ var (
 	mooncakeVariants = map[string]string{"chat_id": bailian, "parent_chat_id": bailian, "wait_for": "agentic_mooncake", "tool_wait_ms": "agentic_mooncake", "delta": "mooncake-delta", "event": "dynamo.request.trace.v1"}
 )
 
+// mooncakePrompts are fields of AIPerf that say what a request has besides, or in the place of, blocks.
+var mooncakePrompts = []string{"text_input", "messages", "tools", "payload", "extra"}
+
 // bailian names the traces of Alibaba's Bailian (qwen-bailian-usagetraces-anon).
 const bailian = "Bailian's format, with blocks of 16 tokens and times in seconds"
 
@@ -217,8 +221,13 @@ func (s *scanner) readOtherRowMember(name string) {
 		s.err.Hint = hintPlain
 		return
 	}
+	if s.strict && slices.Contains(mooncakePrompts, name) && !s.null() {
+		s.fail(UnknownKey, "%s: AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played", name)
+		s.err.Hint = hintPlain
+		return
+	}
 	if s.skip(); s.err == nil && !mooncakeLater[name] {
-		s.unknown(name)
+		s.countUnknown(name) // AIPerf, too, takes any
 	}
 }
 

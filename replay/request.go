@@ -166,6 +166,9 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 	if s.oneToken {
 		record.MaxTokens = 1
 	}
+	for k := int(session.FirstTurn); s.live && k < planTurn; k++ {
+		record.RecordedISL += int64(plan.Turns[k].In) + int64(max(0, plan.Turns[k].Out))
+	}
 	if session.Parent != mmapcache.None {
 		record.Parent, record.ParentID = plan.Sessions[session.Parent].ID, r.tree.correlationID(int(session.Parent), s.newID)
 	}
@@ -283,7 +286,9 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	}
 	l.expire(now)
 	outcome := l.finish(r, a, now)
-	r.tree.history = a.history
+	if a.history != nil {
+		r.tree.history = a.history
+	}
 	l.news.returned(r, outcome)
 	l.fail(a.cacheErr)
 	l.fail(l.tooManyFailed()) // before another is sent

@@ -200,8 +200,9 @@ func (s *requestSender) do(r *request) *answer {
 	q.Jar = s.jar(r.tree)
 	q.Session, q.EndsSession = r.record.CorrelationID, r.dispatch.Turn+1 == int(session.Turns)
 	q.OnWritten, q.Route = r.own.wasWritten, r.tree.route
-	var said payload.Answer
+	var said *payload.Answer
 	if s.live {
+		said = new(payload.Answer)
 		body.Behind(r.history)
 		q.OnPayload = said.Add
 	}

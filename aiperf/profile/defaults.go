@@ -57,7 +57,7 @@ func (t *translation) addDefaults() {
 	t.arg("--out", t.directory(), "--overwrite", "--report", "aiperf")
 }
 
-// sessionRows says what rows of sessions hold. AIPerf sends the rows before and the answers of the server in front of each.
+// sessionRows says what rows of sessions hold. AIPerf sends the rows before and the answers to them in front of each.
 func (t *translation) sessionRows() {
 	if t.Harness {
 		t.set("session_rows", "whole")

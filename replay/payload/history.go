@@ -34,7 +34,7 @@ func (b *Body) AppendTo(history []byte) ([]byte, error) {
 	return s.buf, err
 }
 
-// Answer collects the answer of a server to a chat request, as AIPerf 0.13.0 reads it: doc/spec/replay.md 4.7. The zero value has nothing.
+// Answer collects the answer of a server to a chat request, as AIPerf 0.13.0 reads it: doc/spec/replay.md 4.13. The zero value has nothing.
 type Answer struct {
 	text    []byte // what a message without tool calls says: its content, and reasoning where a chunk has no content
 	content []byte // what one with tool calls says

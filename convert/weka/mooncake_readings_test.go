@@ -288,6 +288,43 @@ func TestSessionRowsThatHoldWhatIsNew(t *testing.T) {
 	assert.EqualError(t, m.Invalid()[0], `trace "s": 18000000 tokens with all rows and answers before: larger than 16777216`)
 }
 
+// Rows that a replay puts behind answers are messages of their own, whether their ids go on or not, in one session.
+func TestSessionRowsBehindAnswers(t *testing.T) {
+	r := with(t, "session_rows", "live")
+	for _, rows := range [][]string{deltas[:3], {oneRow("0"), strings.Replace(oneRow("9"), "{", `{"session_id":"s1",`, 1), strings.Replace(oneRow("70"), `{`, `{"session_id":"s1",`, 1)}} {
+		traces := settled(t, rowsOf(t, r, rows...))
+		tr := traces[len(traces)-1]
+		plan, notes, err := MakePlan(tr, r)
+		require.NoError(t, err)
+		assert.True(t, notes.Live)
+		assert.Empty(t, notes.Oddities)
+		require.Len(t, plan.Sessions, 1)
+		require.Len(t, plan.Turns, len(tr.Entries))
+		for k, turn := range plan.Turns {
+			assert.EqualValues(t, tr.Entries[k].In, turn.In)
+			first := turn.Last
+			for plan.Segments[first].Parent != mmapcache.None {
+				assert.Equal(t, mmapcache.Continues, plan.Segments[first].Flags&mmapcache.Continues)
+				first = plan.Segments[first].Parent
+			}
+			assert.Equal(t, mmapcache.User, plan.Segments[first].Role)
+		}
+	}
+}
+
+// AIPerf takes a row with any member, and sends what some of them say: agentx refuses these.
+func TestMembersOfRowsOfAIPerf(t *testing.T) {
+	row := func(member string) error {
+		return NewMooncake(0, AIPerf()).Add([]byte(`{"timestamp":0,"input_length":5,"output_length":4,"hash_ids":[1],` + member + `}`))
+	}
+	for _, taken := range []string{`"group_id":3`, `"type":"mooncake_trace"`, `"is_resume":true`, `"messages":null`, `"extra":null`} {
+		assert.NoError(t, row(taken))
+	}
+	for _, name := range mooncakePrompts {
+		assert.ErrorContains(t, row(`"`+name+`":{"a":"secret"}`), ": AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played")
+	}
+}
+
 // Ids may be digits in strings, and have all of 64 bits without a sign.
 func TestIDsOfMooncakeRows(t *testing.T) {
 	row := func(ids string) string { return `{"timestamp":0,"output_length":4,"hash_ids":` + ids + `}` }

@@ -198,11 +198,11 @@ func (d *decoder) onDone() {
 
 // onEvent records the event of one payload in the result.
 func (d *decoder) onEvent(e *event, payload []byte) {
-	res := d.res
-	res.LastMessage = d.arrived
 	if d.payload != nil {
 		d.payload(payload)
 	}
+	res := d.res
+	res.LastMessage = d.arrived
 	if e.failed {
 		d.fail(StreamPayload, excerpt(trim(payload)))
 		if !d.lenient {

@@ -39,6 +39,8 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./manifest
 	go test -run '^$$' -fuzz FuzzArrow -fuzztime $(FUZZTIME) ./mmapcache
 	go test -run '^$$' -fuzz FuzzColumns -fuzztime $(FUZZTIME) ./convert/weka
+	go test -run '^$$' -fuzz FuzzLines -fuzztime $(FUZZTIME) ./hfsource
+	go test -run '^$$' -fuzz FuzzText -fuzztime $(FUZZTIME) ./internal/foreign
 	go test -run '^$$' -fuzz FuzzFile -fuzztime $(FUZZTIME) ./hfsource/parquet
 	go test -run '^$$' -fuzz FuzzParseRow -fuzztime $(FUZZTIME) ./report/aiperf
 	go test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) ./aiperf/profile

@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"internal/jsonobject":         {"internal/suggest"},
 	"internal/pyrand":             {},
 	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go-loader", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/jsonlex"},
-	"internal/tokensource":        {"hfsource/hub", "internal/regular", "internal/suggest", "internal/tokenizer"},
+	"internal/tokensource":        {"hfsource/hub", "internal/foreign", "internal/regular", "internal/suggest", "internal/tokenizer"},
 	"internal/jsonlex":            {},
 	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},
@@ -47,8 +47,8 @@ var imports = map[string][]string{
 		"internal/cachedir", "internal/durable", "manifest", "timeline",
 		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "unsafe",
 	},
-	"cachestore":      {"internal/cachedir", "internal/durable", "manifest", "mmapcache", "golang.org/x/sync"},
-	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
+	"cachestore":      {"internal/bytefmt", "internal/cachedir", "internal/durable", "manifest", "mmapcache", "golang.org/x/sync"},
+	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
 		"internal/durable", "internal/suggest",
@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
 	"convert/corpus":       {},
 	"convert/demo":         {},
-	"convert/weka":         {"hfsource/column", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
+	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert/synth":        {"convert/weka", "mmapcache"},
 	"convert": {
 		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource",
@@ -81,6 +81,7 @@ var imports = map[string][]string{
 		"internal/durable", "internal/pyrand", "internal/regular", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
+	"internal/foreign":  {},
 	"internal/lines":    {},
 	"internal/regular":  {},
 	"internal/secrets":  {},

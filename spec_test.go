@@ -31,6 +31,7 @@ var catalogues = map[string]string{
 	"M-":   "doc/spec/replay.md",         // markers, 5
 	"F":    "doc/spec/cache.md",          // failures, 2
 	"D":    "doc/spec/reconstruction.md", // decisions, 0.4
+	"I-":   "doc/spec/reconstruction.md", // files of inputs, 1.5
 	"P":    "doc/spec/reconstruction.md", // properties, 13.1
 	"S":    "doc/spec/hub.md",            // faults of the fake hub, 13
 	"S-":   "doc/spec/simulate.md",       // tests, 14

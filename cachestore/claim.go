@@ -18,6 +18,7 @@ import (
 // the same directory.
 type ClaimOptions struct {
 	Rebuild bool          // make the directory although it exists
+	Trust   bool          // take a directory although everybody may write it, which counts as damaged otherwise
 	Wait    time.Duration // for another process that makes the same; 0: as long as it takes; below 0: not at all
 
 	// OnWait is called about twice a second while Claim waits, with the process that makes the directory. It may be nil.
@@ -38,8 +39,8 @@ func (l *Lease) Context() context.Context { return l.lease.Context() }
 func (l *Lease) Release() error { return l.lease.Release() }
 
 // Claim returns a lease to make a directory, or the manifest of the directory if it exists and its files have their full
-// size. Another process may have made it while Claim waited. A damaged directory counts as missing. kind is one of
-// mmapcache.Kinds, and key is one name of a directory.
+// size. Another process may have made it while Claim waited. A damaged directory counts as missing, unless another user alone may
+// replace it: then Claim fails. kind is one of mmapcache.Kinds, and key is one name of a directory.
 func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease, *manifest.Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, nil, err
@@ -52,7 +53,7 @@ func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease,
 		if o.Rebuild {
 			return false, nil
 		}
-		found, err = mmapcache.Lookup(root, kind, key)
+		found, err = mmapcache.LookupGuarded(root, kind, key, o.Trust)
 		if errors.Is(err, manifest.ErrDamaged) {
 			return false, nil
 		}

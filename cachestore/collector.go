@@ -208,6 +208,12 @@ func (c *collector) addItem(kind, key string, info fs.FileInfo) {
 		if used := lastUse(c.root, key); used != nil {
 			it.used = *used
 		}
+		if it.used.After(c.now) { // a clock that was wrong for a while must not keep it for years
+			it.used = c.now
+			if !c.dryRun {
+				recordUse(c.root, key)
+			}
+		}
 		_, err := c.partsOf(key)
 		it.damaged = err != nil && cachedir.IsDamage(err)
 	}
@@ -236,6 +242,9 @@ func (c *collector) free(it *item, why string) error {
 	err := c.rename(it)
 	if stays, ok := err.(neededError); ok {
 		c.keepItem(it, stays.why)
+		if foreign := (*durable.ForeignError)(nil); c.repair && errors.As(err, &foreign) {
+			return foreign
+		}
 		return nil
 	}
 	var stays neededError
@@ -306,6 +315,9 @@ func (c *collector) rename(it *item) error {
 		return err
 	}
 	err := c.removal.Remove(it.name(), func() error { return c.checkUnneeded(it, fresh) })
+	if foreign := (*durable.ForeignError)(nil); errors.As(err, &foreign) {
+		return neededError{why: "it belongs to " + foreign.Owner + ", who alone may remove it", is: foreign}
+	}
 	var stays neededError
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, durable.ErrLost) && !errors.As(err, &stays) { // another process was faster
 		if _, err = os.Lstat(c.path(it)); err == nil {

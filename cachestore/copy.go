@@ -100,7 +100,7 @@ func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*C
 	c := copier{disk: d, from: from, to: to, o: o, copied: map[string]bool{}, result: &CopyResult{Key: key, Path: mmapcache.DatasetPath(to, key)}}
 	c.buffers.New = func() any { return new([chunk]byte) }
 	if err := c.RetryMissing(ctx, mmapcache.DatasetPath(from, key), func() error { return c.copyAll(ctx, key) }); err != nil {
-		return nil, err
+		return nil, ExplainFullDisk(to, err)
 	}
 	writeReadme(to)
 	Touch(to, key) // its provenance is as old as the source

@@ -1,10 +1,13 @@
 package cachestore
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -39,6 +42,19 @@ func (d disk) keysOf(root, kind string) (keys []string, err error) {
 		}
 	}
 	return keys, nil
+}
+
+// ExplainFullDisk makes an error of a disk without room a *durable.FullError, which says in one line how much is free. It returns any
+// other error as it is.
+func ExplainFullDisk(root string, err error) error {
+	if !durable.IsDiskFull(err) {
+		return err
+	}
+	text := fmt.Sprintf("cache root %s: no space is left on its disk", root)
+	if free, ok := durable.FreeBytes(root); ok {
+		text += fmt.Sprintf(" for what is to be written: %s are free", bytefmt.Format(free))
+	}
+	return &durable.FullError{Text: text, Hint: "--cache DIR (of cache warm --to DIR), on a disk with more room; or agentx cache gc --max-bytes SIZE, which frees some here", Err: err}
 }
 
 // isKey reports whether a name has the form of a key: a SHA-256 in lower-case hex. cachestore leaves every other name

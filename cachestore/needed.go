@@ -76,7 +76,7 @@ func (c *collector) checkAge(dataset *item) error {
 	if ago := c.now.Sub(dataset.used); c.keep > 0 && ago < c.keep {
 		return neededError{why: fmt.Sprintf("used %s ago, less than %s", ageText(ago), ageText(c.keep))}
 	}
-	if last := lastUse(c.root, dataset.key); last != nil && last.After(dataset.used) {
+	if last := lastUse(c.root, dataset.key); last != nil && last.After(dataset.used) && dataset.used.Before(c.now) {
 		return neededError{why: "used meanwhile"}
 	}
 	return nil

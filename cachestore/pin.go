@@ -64,7 +64,7 @@ func writePin(root, key, who string) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.MkdirAll(root, useDirOf(root)); err != nil {
+	if err := durable.MkdirShared(root, useDirOf(root)); err != nil {
 		return err
 	}
 	return durable.WriteShared(usePath(root, key, pinSuffix), append(data, '\n'))

@@ -92,7 +92,12 @@ func Touch(root, key string) {
 	if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()).Abs() < touchInterval {
 		return
 	}
-	_ = durable.WriteSmall(root, path, []byte("\n"), 0)
+	recordUse(root, key)
+}
+
+// recordUse is Touch without a look at the record.
+func recordUse(root, key string) {
+	_ = durable.WriteSmall(root, usePath(root, key, usedSuffix), []byte("\n"), 0)
 }
 
 // lastUse returns when a dataset was last recorded as used, nil without a record.

@@ -85,11 +85,13 @@ func convert(ctx context.Context, o Options) (*Result, error) {
 		if err := cachestore.CheckRoot(o.Root); err != nil {
 			return err
 		}
-		defer c.noteUse(ctx).Close()
-		if err := c.run(ctx); err != nil || !o.VerifyHit || !c.result.foundAny() {
-			return err
+		use := c.noteUse(ctx)
+		err := c.run(ctx)
+		if err == nil && o.VerifyHit && c.result.foundAny() {
+			err = c.stage("verify", func() error { return c.compare(ctx) })
 		}
-		return c.stage("verify", func() error { return c.compare(ctx) })
+		use.Close()
+		return c.explainFullDisk(ctx, err)
 	})
 	if err != nil {
 		return nil, err
@@ -132,6 +134,7 @@ func (c *conversion) withInput(ctx context.Context, f func(context.Context) erro
 		err = f(ctx)
 	}
 	if c.snapshot != nil {
+		c.warnGarbage()
 		err = errors.Join(err, c.snapshot.Close())
 	}
 	return err
@@ -282,7 +285,7 @@ func (c *conversion) known() (*manifest.Manifest, error) {
 		return nil, nil
 	}
 	for _, wanted := range []*manifest.Manifest{c.wanted[mmapcache.DatasetKind], c.sharded} {
-		m, err := mmapcache.Lookup(c.options.Root, mmapcache.DatasetKind, wanted.Key)
+		m, err := c.find(mmapcache.DatasetKind, wanted.Key)
 		if m != nil || err != nil && !errors.Is(err, manifest.ErrDamaged) {
 			return m, err
 		}

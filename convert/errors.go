@@ -24,8 +24,9 @@ var (
 
 // InvalidTraceError is a trace that cannot be converted.
 type InvalidTraceError struct {
-	Where string // file, and line or row
-	Err   error
+	Where  string // file, and line or row
+	Err    error
+	Others bool // the input is known to have valid traces beside it
 }
 
 func (e *InvalidTraceError) Error() string { return e.Where + ": " + e.Err.Error() }

@@ -20,7 +20,7 @@ import (
 func (c *conversion) enforceFlags(f mmapcache.StructureFacts) error {
 	if len(f.Skipped) > 0 && !c.options.SkipInvalid {
 		first := f.Skipped[0]
-		return &InvalidTraceError{first.Where, errors.New(first.Reason)}
+		return &InvalidTraceError{first.Where, errors.New(first.Reason), true}
 	}
 	if err := c.refuseLongBlocks(f); err != nil {
 		return err

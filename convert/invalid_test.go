@@ -2,12 +2,14 @@ package convert
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +65,6 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"duplicate id, same file": {inputs: []string{lines(t, good, good)}, want: []string{"in.jsonl:2: ", `trace "a"`, "line 1 of file 1 of the input"}},
 		"a file twice":            {inputs: []string{first, first}, want: []string{"in.jsonl:1: ", `trace "b"`}},
 		"cut zst":                 {inputs: []string{write(t, "in.jsonl.zst", packed[:len(packed)/2])}, want: []string{"in.jsonl.zst:", "unexpected EOF"}},
-		"no zst":                  {inputs: []string{write(t, "in.jsonl.zst", []byte(good))}, want: []string{"in.jsonl.zst", "invalid input"}},
 		"empty .json":             {inputs: []string{write(t, "in.json", nil)}, want: []string{"in.json: ", "it is empty"}},
 		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in ", "in.jsonl: empty: fetch or copy it again"}},
 		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl: nothing but blank lines"}},
@@ -109,6 +110,97 @@ func TestCorpusAndTokenizerAreCheckedFirst(t *testing.T) {
 	o := options(t, lines(t, trace("a")))
 	o.Rules.BlockSize = 300 // the whole corpus is one block
 	requireSound(t, o.convert(t))
+}
+
+// A Mooncake row that is refused takes the other rows of its session with it, before and behind it, and only where its session
+// can be read.
+//
+// Covers I-6.
+func TestSkipInvalidLeavesOutTheSession(t *testing.T) {
+	row := func(session, rest string) string {
+		return `{"session_id":"` + session + `","output_length":1,` + rest + `}`
+	}
+	good := []string{row("a", `"timestamp":10,"hash_ids":[0]`), row("b", `"timestamp":20,"hash_ids":[1]`), row("a", `"delay":5,"hash_ids":[0,2]`), row("c", `"timestamp":40,"hash_ids":[0]`)}
+	for name, c := range map[string]struct {
+		row  string
+		at   int
+		want string // traces, in order
+	}{
+		"in the middle":            {row("a", `"delay":10`), 1, "b c"},
+		"the first of its session": {row("a", `"hash_ids":[1]`), 0, "b c"},
+		"the last":                 {row("c", `"timestamp":50,"hash_ids":"x"`), 4, "a b"},
+		"its only one":             {row("d", `"timestamp":50`), 2, "a b c"},
+		"without a session":        {`{"timestamp":1}`, 2, "a b c"},
+		"cut behind the session":   {row("b", `"timestamp":50`)[:18], 3, "a c"},
+		"cut before it":            {`{"session_`, 3, "a b c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t, lines(t, slices.Insert(slices.Clone(good), c.at, c.row)...))
+			o.Corpus = tinyCorpus(t, 3000)
+			_, err := Convert(t.Context(), o)
+			var invalid *InvalidTraceError
+			require.ErrorAs(t, err, &invalid)
+			assert.True(t, invalid.Others)
+			assert.Contains(t, invalid.Where, fmt.Sprint(":", c.at+1))
+			o.SkipInvalid = true
+			r := o.convert(t)
+			assert.Equal(t, 1, r.Facts.AllSkipped())
+			var ids []string
+			dataset := openResult(t, o, r)
+			for i := range dataset.Structure.Traces.Len() {
+				ids = append(ids, dataset.Structure.Traces.At(i).ID)
+			}
+			assert.Equal(t, c.want, strings.Join(ids, " "))
+		})
+	}
+}
+
+// What stands behind a gzip file is left out with a warning; zeros need none.
+//
+// Covers I-2.
+func TestGarbageBehindGzip(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write([]byte(trace("a") + "\n"))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	for tail, want := range map[string]string{"\x00\x00\x00": "", "rest": "in.jsonl.gz: what stands behind its last gzip member is no gzip, and is left out, as gzip does"} {
+		o := options(t, write(t, "in.jsonl.gz", append(bytes.Clone(packed.Bytes()), tail...)))
+		var warned []string
+		o.Warn = func(format string, args ...any) { warned = append(warned, fmt.Sprintf(format, args...)) }
+		assert.Equal(t, 1, o.convert(t).Facts.Traces)
+		assert.Contains(t, strings.Join(warned, "\n"), want)
+		assert.Equal(t, want != "", warned != nil, "%q", warned)
+	}
+}
+
+// An error about an invalid trace says whether there are valid ones, before it or behind it.
+//
+// Covers I-6.
+func TestInvalidTraceAmongOthers(t *testing.T) {
+	bad := `{"id":"x","models":[],"block_size":4,"requests":7}`
+	many := slices.Repeat([]string{bad}, maxRefused)
+	for name, c := range map[string]struct {
+		rows   []string
+		others bool
+	}{
+		"alone": {[]string{bad}, false}, "all": {[]string{bad, bad, bad}, false}, "behind a good one": {[]string{trace("a"), bad}, true}, "before one": {[]string{bad, trace("a")}, true},
+		"far before one": {append(slices.Clone(many[1:]), trace("a")), true}, "too far to be read": {append(many, trace("a")), false},
+	} {
+		o := options(t, lines(t, c.rows...))
+		_, err := Convert(t.Context(), o)
+		var invalid *InvalidTraceError
+		require.ErrorAs(t, err, &invalid, name)
+		assert.Equal(t, c.others, invalid.Others, name)
+		assert.Regexp(t, `in.jsonl:(1|2)$`, invalid.Where, name)
+		requireClean(t, o.Root)
+	}
+	o := options(t, lines(t, trace("a"), trace("b"), bad, bad)) // in shards
+	o.shardRows = 2
+	_, err := Convert(t.Context(), o)
+	var invalid *InvalidTraceError
+	require.ErrorAs(t, err, &invalid)
+	assert.True(t, invalid.Others)
 }
 
 // Of several invalid rows the first one in the input is reported, whichever worker is first.

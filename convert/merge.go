@@ -28,6 +28,8 @@ type merger struct {
 	rules        weka.Rules
 	skipInvalid  bool
 	firstSkipped plannedTrace
+	refused      *InvalidTraceError // the first, while no valid trace is known
+	refusals     int
 	bounds       bounds
 
 	sessions      map[string]position // by id; the root session has the id of its trace
@@ -101,6 +103,9 @@ func (b bounds) check(m *merger, p plannedTrace) error {
 // append appends a plan to the structure, or skips an invalid trace. Its errors end the conversion.
 func (m *merger) append(p plannedTrace) error {
 	if p.fatal != nil {
+		if err := m.invalid(); err != nil {
+			return err // it came before
+		}
 		return p.fatal
 	}
 	if p.err == nil {
@@ -126,13 +131,37 @@ func (m *merger) append(p plannedTrace) error {
 		m.structure.SetRecordedStart(m.structure.Traces.Len()-1, p.notes.Start)
 		m.facts.Starts++
 	}
-	return nil
+	return m.invalid()
+}
+
+// maxRefused is how many invalid traces are read in search of a valid one.
+const maxRefused = 1000
+
+// refuse keeps the first invalid trace, which ends the conversion. It does so when the input turns out to have a valid one, or
+// none among the next: only then it is known whether leaving out helps.
+func (m *merger) refuse(p plannedTrace) error {
+	if m.refused == nil {
+		m.refused = &InvalidTraceError{Where: p.location, Err: p.err}
+	}
+	if m.refusals++; m.refusals < maxRefused && m.structure.Traces.Len() == 0 {
+		return nil
+	}
+	return m.invalid()
+}
+
+// invalid returns the error about the first invalid trace, where there is one that is not skipped.
+func (m *merger) invalid() error {
+	if m.refused == nil {
+		return nil
+	}
+	m.refused.Others = m.refused.Others || m.structure.Traces.Len() > 0
+	return m.refused
 }
 
 // skip lists an invalid trace, or counts it where the list is full. Unless invalid traces are to be skipped, it fails.
 func (m *merger) skip(p plannedTrace) error {
 	if !m.skipInvalid {
-		return &InvalidTraceError{p.location, p.err}
+		return m.refuse(p)
 	}
 	if m.firstSkipped.err == nil {
 		m.firstSkipped = p

@@ -12,6 +12,10 @@ import (
 	"github.com/agentx/agentx/hfsource"
 )
 
+// maxSingleRow is the size of the largest file of one value that is looked at for a Mooncake row, in bytes: a trace is not read
+// twice for that.
+const maxSingleRow = 64 << 10
+
 // shardName is the name of a file that is one of several with the rest of its name.
 var shardName = regexp.MustCompile(`^(.*)-\d{5}(-of-\d{5}(?:\.[^/\\]*)?)$`)
 
@@ -31,7 +35,7 @@ func wholeOf(f hfsource.File) string {
 func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) ([]int, error) {
 	numbers, last, known := make([]int, len(s.Files)), 0, map[string]int{}
 	for k, f := range s.Files {
-		if !f.Format.Lines {
+		if f.Format.Parquet || !f.Format.Lines && f.Size > maxSingleRow {
 			continue
 		}
 		first, err := s.FirstRow(ctx, k)

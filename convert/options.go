@@ -44,6 +44,7 @@ type Options struct {
 	Workers     int  // traces converted at a time, at most MaxWorkers; 0: one per CPU
 	Force       bool // build parts although they exist
 	VerifyHit   bool // build once more what was found, and compare
+	TrustRoot   bool // use parts that everybody may write, which count as damaged otherwise
 	SkipInvalid bool // leave invalid traces out, and count them, instead of failing; an unreadable file still fails
 	Strict      bool // fail where the input has oddities or unknown keys, which otherwise cause warnings
 

@@ -57,11 +57,16 @@ func (c *conversion) claimAndBuild(ctx context.Context, kind string, rebuild boo
 // lookup returns the manifest of a part, nil where there is none. A manifest that contradicts the input is returned with an
 // error that wraps manifest.ErrDamaged; one that cannot be read, without a manifest.
 func (c *conversion) lookup(kind string) (*manifest.Manifest, error) {
-	m, err := mmapcache.Lookup(c.options.Root, kind, c.wanted[kind].Key)
+	m, err := c.find(kind, c.wanted[kind].Key)
 	if err != nil || m == nil {
 		return nil, err
 	}
 	return m, c.checkPart(m)
+}
+
+// find returns the manifest of a directory whose files have their full size, nil where there is none.
+func (c *conversion) find(kind, key string) (*manifest.Manifest, error) {
+	return mmapcache.LookupGuarded(c.options.Root, kind, key, c.options.TrustRoot)
 }
 
 // checkPart compares what the manifest of a part says with what is known of the input, before the part is opened. Errors
@@ -121,7 +126,7 @@ func (c *conversion) claimOptions(kind string, rebuild bool) cachestore.ClaimOpt
 	if limit > 0 {
 		limit = max(1, limit-c.result.Stages["wait"])
 	}
-	return cachestore.ClaimOptions{Rebuild: rebuild, Wait: limit, OnWait: func(holder string, waited time.Duration) {
+	return cachestore.ClaimOptions{Rebuild: rebuild, Trust: c.options.TrustRoot, Wait: limit, OnWait: func(holder string, waited time.Duration) {
 		c.result.Stages["wait"] += waited - last
 		last = waited
 		c.options.OnWait(kind, holder, waited)

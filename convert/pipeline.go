@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/alitto/pond/v2"
 
@@ -37,6 +38,9 @@ func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, numbers []int,
 	m.noteFilesWithoutChecksum(snapshot.Files)
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, m.facts, cause // the first error, not those that it caused
+	}
+	if err == nil {
+		err = m.invalid()
 	}
 	if err == nil && m.structure.Traces.Len() == 0 {
 		err = errNoTrace(snapshot, m.facts.AllSkipped(), m.firstSkipped.location, m.firstSkipped.err)
@@ -80,6 +84,8 @@ func errNoTrace(s *hfsource.Snapshot, skipped int, where string, first error) er
 	switch {
 	case first != nil:
 		return fmt.Errorf("no trace in %s (%d skipped as invalid, the first %s: %w)", what, skipped, where, first)
+	case !slices.ContainsFunc(s.Files, func(f hfsource.File) bool { return !f.Format.Parquet }):
+		return fmt.Errorf("no trace in %s: Parquet without rows: check the program that writes it", what)
 	case s.Bytes() == 0:
 		return fmt.Errorf("no trace in %s: empty: fetch or copy it again, or check the program that writes it", what)
 	}

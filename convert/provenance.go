@@ -45,7 +45,7 @@ func (c *conversion) portablePath(path string) string {
 			return "hf://datasets/" + d.Repo + "@" + d.Commit + "/" + rest
 		}
 	}
-	if path == "-" || c.options.Source.Embedded[path] != nil {
+	if hfsource.IsStream(path) || c.options.Source.Embedded[path] != nil {
 		return path
 	}
 	return absolutePath(path)

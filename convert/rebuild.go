@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
@@ -26,7 +27,7 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 	if o, err = o.forRebuild(root, info); err != nil {
 		return err
 	}
-	if slices.Contains(o.Inputs, "-") {
+	if slices.ContainsFunc(o.Inputs, hfsource.IsStream) {
 		return fmt.Errorf("%s was made from standard input, which cannot be read again: agentx convert --verify-hit compares with the same input", mmapcache.DatasetPath(root, key))
 	}
 	if err := o.Validate(); err != nil {

@@ -169,7 +169,6 @@ func TestFirstRowDecidesTheFormat(t *testing.T) {
 	for name, in := range map[string]string{
 		"after a trace":       lines(t, trace("a"), row),
 		"after another value": lines(t, `{"timestamp":5}`, row),
-		"one value":           write(t, "in.json", []byte(row)),
 		"columns":             write(t, "in.parquet", libraryParquet(t, [][]byte{[]byte(row)})),
 	} {
 		o := options(t, in)
@@ -180,4 +179,7 @@ func TestFirstRowDecidesTheFormat(t *testing.T) {
 	o := options(t, write(t, "in.jsonl", bytes.Repeat([]byte("\n"), 3)))
 	_, err := Convert(t.Context(), o)
 	assert.ErrorContains(t, err, "nothing but blank lines")
+	o = options(t, write(t, "in.json", []byte(row))) // a file of one row
+	o.Corpus = tinyCorpus(t, 3000)
+	assert.Equal(t, map[string]string{"row-000001": "5"}, startsOf(openResult(t, o, o.convert(t))))
 }

@@ -173,6 +173,10 @@ func (b *unitBuild) write(ctx context.Context, sh *shardBuild, k int, more bool)
 		return err
 	}
 	m := sh.plans.merger
+	if err := m.invalid(); err != nil {
+		m.refused.Others = m.refused.Others || k > 0 // the shards before have valid traces
+		return err
+	}
 	if !more {
 		m.noteFilesWithoutChecksum(b.files.Files)
 	}

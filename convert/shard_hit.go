@@ -22,7 +22,7 @@ func (c *conversion) findShards(ctx context.Context, dataset *manifest.Manifest)
 	}
 	defer cachestore.NoteDataset(ctx, c.options.Root, dataset.Key).Close()
 	for _, p := range parts {
-		m, err := mmapcache.Lookup(c.options.Root, p.Kind, p.Key)
+		m, err := c.find(p.Kind, p.Key)
 		if err != nil && !errors.Is(err, manifest.ErrDamaged) {
 			return false, err
 		}

@@ -58,7 +58,7 @@ func (s *sharding) refuseSame(ctx context.Context, id string, first, second shar
 	if err != nil {
 		return err
 	}
-	return &InvalidTraceError{here.location, secondSession(here.plan.Trace.ID, id, there.position.String())}
+	return &InvalidTraceError{here.location, secondSession(here.plan.Trace.ID, id, there.position.String()), true}
 }
 
 // locate reads the file of a shard again, and returns the row that has a session of a name. The file of its position is that of the

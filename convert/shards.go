@@ -267,9 +267,9 @@ func (s *sharding) findStructure(u unit, k int) (m *manifest.Manifest, more bool
 	return m, facts.More, err
 }
 
-// lookupPart is mmapcache.Lookup, with a warning where a part is damaged, and built again for that.
+// lookupPart is find of the conversion, with a warning where a part is damaged, and built again for that.
 func (s *sharding) lookupPart(kind, key string) (*manifest.Manifest, error) {
-	m, err := mmapcache.Lookup(s.options.Root, kind, key)
+	m, err := s.conversion.find(kind, key)
 	if errors.Is(err, manifest.ErrDamaged) {
 		if _, said := s.damaged.LoadOrStore(key, true); !said && !s.explains {
 			s.options.Warn("%v: it is built again", err)

@@ -63,6 +63,15 @@ func (c *conversion) warnWithoutChecksum() {
 	}
 }
 
+// warnGarbage warns of files that were read and end in something else.
+func (c *conversion) warnGarbage() {
+	for _, f := range c.snapshot.Files {
+		if f.Garbage {
+			c.options.Warn("%s: what stands behind its last gzip member is no gzip, and is left out, as gzip does", f.Path)
+		}
+	}
+}
+
 func (c *conversion) buildStructure(ctx context.Context, b *mmapcache.Builder) error {
 	s, facts, err := planInputs(ctx, c.snapshot, c.recordings, c.options, c.bounds)
 	if err != nil {

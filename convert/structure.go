@@ -27,8 +27,10 @@ func structure(ctx context.Context, o Options) (*Result, error) {
 		if err := cachestore.CheckRoot(o.Root); err != nil {
 			return err
 		}
-		defer c.noteUse(ctx).Close()
-		return c.structure(ctx)
+		use := c.noteUse(ctx)
+		err := c.structure(ctx)
+		use.Close()
+		return c.explainFullDisk(ctx, err)
 	})
 	if err != nil {
 		return nil, err

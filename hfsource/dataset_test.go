@@ -70,6 +70,20 @@ func TestDatasetsOfTheHub(t *testing.T) {
 	})
 }
 
+// Files of the hub are what their content says, too.
+//
+// Covers I-1.
+func TestContentOfTheHubDecides(t *testing.T) {
+	for name, data := range map[string][]byte{"a.json": []byte("{}\n{}\n"), "a.ndjson": []byte("{}\n{}\n"), "a.jsonl": zst(t, []byte("{}\n{}\n")), "a.JSONL.gz": []byte("{}\n{}\n")} {
+		onHub(t, map[string]fakehub.File{name: {Data: data, LFS: true}}, func(t *testing.T, _ *fakehub.Hub, _ string, o Options) {
+			s := resolve(t, o, "hf://datasets/"+corpus)
+			require.Len(t, s.Files, 1)
+			assert.Equal(t, FileFormat{Lines: true}, s.Files[0].Format, name)
+			assert.Len(t, rows(t, s), 2, name)
+		})
+	}
+}
+
 // A copy in the cache that was changed is an error when it is read; with Verify it is downloaded again.
 func TestDamagedCopyOfTheHub(t *testing.T) {
 	text := bytes.Repeat([]byte("{\"a\":1}\n"), 1000)

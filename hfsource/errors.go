@@ -3,10 +3,12 @@ package hfsource
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/agentx/agentx/hfsource/parquet"
+	"github.com/agentx/agentx/internal/foreign"
 )
 
 // Errors of Rows about files that have changed since Resolve. The caller must not use the rows of such a file.
@@ -26,10 +28,13 @@ func (m *mismatchError) Unwrap() []error { return []error{ErrMismatch, ErrChange
 
 // Causes of an UnreadableError.
 var (
-	errLongRow   = fmt.Errorf("a row of more than %d bytes", maxRow)
-	errTruncated = errors.New("cut off: the last line ends inside a JSON value")
-	errZeros     = errors.New("cut off: it ends in bytes of zero, which were never written")
-	errEmpty     = &contentError{"it is empty", func(string) string { return "fetch or copy it again" }}
+	errLongRow    = fmt.Errorf("a row of more than %d bytes", maxRow)
+	errTruncated  = errors.New("cut off: the last line ends inside a JSON value")
+	errZeros      = errors.New("cut off: it ends in bytes of zero, which were never written")
+	errDictionary = &contentError{"it was compressed with a dictionary of zstd, which is not in it", func(path string) string {
+		return "unpack it with that dictionary: zstd -d -D DICTIONARY " + path
+	}}
+	errEmpty = &contentError{"it is empty", func(string) string { return "fetch or copy it again" }}
 )
 
 // UnreadableError says that a file cannot be read, or not beyond some row: it is damaged, truncated, or in a format that is
@@ -56,7 +61,12 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 func (e *UnreadableError) Hint() string {
 	var unsupported *parquet.UnsupportedError
 	var content *contentError
+	var format *foreign.Format
 	switch {
+	case errors.As(e.Err, &format) && e.fromHub && strings.Contains(format.Hint(), e.File):
+		return "agentx fetch with --dest DIR, and there " + format.Hint()
+	case errors.As(e.Err, &format):
+		return format.Hint()
 	case errors.As(e.Err, &unsupported):
 		return unsupported.Hint
 	case errors.As(e.Err, &content) && e.fromHub:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/hfsource/parquet"
+	"github.com/agentx/agentx/internal/foreign"
 )
 
 // readParquet yields the rows of a Parquet file, which it reads out of order. Afterwards it hashes the file through the same
@@ -42,11 +43,11 @@ func (r *fileReader) readParquet(raw io.Reader) error {
 
 // parquetRows yields the rows. It returns how many it yielded, and what is wrong with the file.
 func (r *fileReader) parquetRows(at io.ReaderAt, progress func(int64)) (last int, damage error) {
-	first := make([]byte, min(startBytes, r.Size))
+	first := make([]byte, min(foreign.HeadBytes, r.Size))
 	if _, err := at.ReadAt(first, 0); err == nil && len(first) == 0 {
 		return 0, errEmpty
-	} else if m := detectForeign(first, r.Path); m != nil {
-		return 0, m
+	} else if f := foreign.OfBytes(first, r.Path); f != nil {
+		return 0, f
 	}
 	p, err := parquet.Open(at, r.Size)
 	if err != nil {

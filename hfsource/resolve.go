@@ -10,15 +10,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/alitto/pond/v2"
 
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/durable"
 )
 
 // Resolve lists the files of the inputs and hashes them. An input is a path, "-" for standard input, a name of
 // Options.Embedded, or a reference to a dataset of the hub (hub.IsRef); a path that exists takes precedence. A directory
-// gives its files with a known suffix, sorted by name, without those of subdirectories.
+// gives its files with a known suffix, sorted by name, without hidden ones and those of subdirectories; that of a capture gives
+// its finished traces.
 func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -37,8 +40,11 @@ func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error)
 }
 
 func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
-	if in == "-" {
-		return s.addStdin(ctx, o.Stdin)
+	if in == "-" || in == "/dev/stdin" {
+		if o.Stdin == nil {
+			return fmt.Errorf("input %s: standard input is closed", in)
+		}
+		return s.addStream(ctx, in, o.Stdin)
 	}
 	info, err := os.Stat(in)
 	if hub.IsRef(in) && err != nil {
@@ -56,10 +62,12 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 		return fmt.Errorf("input %s: %w", in, err)
 	case info.IsDir():
 		return s.addDirectory(in)
+	case info.Mode()&os.ModeNamedPipe != 0 || strings.HasPrefix(in, "/dev/fd/"): // <(...) of a shell
+		return s.addStream(ctx, in, &pipe{path: in})
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("input %s: neither a file nor a directory", in)
 	}
-	format, _ := formatOf(in) // an unknown suffix is one JSON value
+	format, _ := formatOf(in)
 	s.addFile(in, format, info.Size())
 	return nil
 }
@@ -70,6 +78,11 @@ func (s *Snapshot) addFile(path string, format FileFormat, size int64) {
 }
 
 func (s *Snapshot) addDirectory(dir string) error {
+	traces := filepath.Join(dir, "traces")
+	captured := isDir(traces) && (isDir(filepath.Join(dir, "journal")) || isDir(filepath.Join(dir, "notes"))) // doc/spec/capture.md 9
+	if captured {
+		dir = traces
+	}
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return fmt.Errorf("input %s: %w", dir, err)
@@ -79,7 +92,7 @@ func (s *Snapshot) addDirectory(dir string) error {
 		path := filepath.Join(dir, e.Name())
 		format, ok := formatOf(e.Name())
 		info, err := os.Stat(path) // follows links: the snapshots of the hub's cache are links
-		if reason := skipReason(info, ok); reason != "" {
+		if reason := skipReason(e.Name(), info, ok); reason != "" {
 			s.Skipped = append(s.Skipped, SkippedEntry{path, reason})
 			continue
 		}
@@ -89,34 +102,75 @@ func (s *Snapshot) addDirectory(dir string) error {
 		s.addFile(path, format, info.Size())
 		found++
 	}
+	if found == 0 && captured {
+		return &hub.Error{Class: hub.ClassInvalid, Text: fmt.Sprintf("input %s: this capture has no finished trace", dir), Hint: "agentx capture finish " + filepath.Dir(dir)}
+	}
 	if found == 0 {
 		why := ": it is empty"
 		if len(entries) > 0 {
 			why = "; " + DescribeSkipped(s.Skipped[first:])
 		}
-		return fmt.Errorf("input %s: the directory has no .json, .jsonl, .zst or .gz of them, or .parquet%s", dir, why)
+		return fmt.Errorf("input %s: the directory has no .json, .jsonl, .ndjson, .zst or .gz of them, or .parquet%s", dir, why)
 	}
 	return nil
 }
 
-// addStdin copies standard input to a temporary file, because it is read twice: for its digest, and for its rows. The file
-// has no name, so that a killed process leaves nothing.
-func (s *Snapshot) addStdin(ctx context.Context, stdin io.Reader) error {
-	if stdin == nil {
-		return fmt.Errorf("input -: standard input is closed")
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// IsStream reports whether an input can be read only once: standard input, or a pipe.
+func IsStream(in string) bool {
+	if in == "-" || in == "/dev/stdin" || strings.HasPrefix(in, "/dev/fd/") {
+		return true
 	}
+	info, err := os.Stat(in)
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
+// addStream copies a stream to a temporary file, because an input is read twice: for its digest, and for its rows. The file
+// has no name, so that a killed process leaves nothing.
+func (s *Snapshot) addStream(ctx context.Context, in string, from io.Reader) error {
 	f, err := createTemp()
 	if err != nil {
-		return fmt.Errorf("input -: %w", err)
+		return streamError(in, err)
 	}
 	s.tempFiles = append(s.tempFiles, f)
-	size, err := copyContext(ctx, f, stdin)
+	size, err := copyContext(ctx, f, from)
 	if err != nil {
-		return fmt.Errorf("input -: %w", err)
+		return streamError(in, err)
 	}
-	s.Files = append(s.Files, File{Path: "-", Format: FileFormat{Lines: true}, Size: size,
-		open: func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(f, 0, size)), nil }})
+	s.Files = append(s.Files, File{Path: in, Format: FileFormat{Lines: true}, Size: size,
+		open: func() (io.ReadCloser, error) { return section{io.NewSectionReader(f, 0, size)}, nil }})
 	return nil
+}
+
+// pipe is a named pipe. The first read opens it, which waits until a program opens it for writing.
+type pipe struct {
+	path string
+	file *os.File
+}
+
+func (p *pipe) Read(b []byte) (n int, err error) {
+	if p.file == nil {
+		if p.file, err = os.Open(p.path); err != nil {
+			return 0, err
+		}
+	}
+	if n, err = p.file.Read(b); err != nil {
+		_ = p.file.Close() // it was only read
+	}
+	return n, err
+}
+
+// streamError names the input, and the directory of its copy where that is full.
+func streamError(in string, err error) error {
+	if !durable.IsDiskFull(err) {
+		return fmt.Errorf("input %s: %w", in, err)
+	}
+	text := fmt.Sprintf("input %s: it is copied to %s, and no space is left there", in, os.TempDir())
+	return &durable.FullError{Text: text, Hint: "TMPDIR=DIR, on a disk with more room; or the path of a file in its place", Err: err}
 }
 
 // copyContext is io.Copy that returns when the context is done, even while a read blocks. The read then continues in a
@@ -133,15 +187,19 @@ func copyContext(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
 	return io.Copy(w, from)
 }
 
-// hash hashes the files that have no digest yet. Files of the hub have one.
+// hash finds the formats of the files, and hashes those that have no digest yet. Files of the hub have one.
 func (s *Snapshot) hash(ctx context.Context, o Options) error {
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
 	group := pool.NewGroupContext(ctx)
 	for k := range s.Files {
-		if f := &s.Files[k]; f.SHA256 == "" {
-			group.SubmitErr(func() error { return f.hash(ctx, o.Progress) })
-		}
+		f := &s.Files[k]
+		group.SubmitErr(func() error {
+			if err := f.detect(ctx); err != nil || f.SHA256 != "" {
+				return err
+			}
+			return f.hash(ctx, o.Progress)
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -156,7 +214,17 @@ func (f *File) hash(ctx context.Context, progress func(int64)) error {
 	}
 	defer r.Close()
 	sum := sha256.New()
-	n, err := io.Copy(sum, progressReader{ctx, r, progress})
+	from := progressReader{ctx, r, progress}
+	n := int64(0)
+	if find := f.lines; find != nil {
+		n, err = io.Copy(io.MultiWriter(sum, find), from)
+		f.Format.Lines, f.lines = find.found, nil
+	}
+	if err == nil || errors.Is(err, errEnough) {
+		var more int64
+		more, err = io.Copy(sum, from)
+		n += more
+	}
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}

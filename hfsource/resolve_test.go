@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,18 +31,84 @@ func TestFilesAreIdentifiedByContent(t *testing.T) {
 	}
 }
 
-func TestFormatBySuffix(t *testing.T) {
-	for name, want := range map[string]FileFormat{
-		"a.json": {}, "a.jsonl": {Lines: true}, "a.json.gz": {Compression: "gz"}, "a.jsonl.gz": {Lines: true, Compression: "gz"},
-		"a.parquet": {Parquet: true}, "a.parquet.zst": {}, "a.json.zst": {Compression: "zst"}, "a.jsonl.zst": {Lines: true, Compression: "zst"}, "a.txt": {}, "a": {}, "a.JSONL": {},
-	} {
-		assert.Equal(t, want, resolve(t, Options{}, write(t, name, nil)).Files[0].Format, name)
+// The content of a file says how its rows are stored, whatever its name. A value on one line is JSON lines by the name .jsonl
+// alone, as keys have it.
+//
+// Covers I-1.
+func TestFormatByContent(t *testing.T) {
+	const one, pretty = `{"id":"a"}`, "{\n  \"id\": \"a\",\n  \"b\": [\n    1\n  ]\n}\n"
+	two := one + "\r\n \n" + one
+	table := packed(t, 3)
+	for _, name := range []string{"a.jsonl", "a.json", "a.ndjson", "a.jsonlines", "a.JSONL", "a", "a.txt", "a.zst", "a.json.gz", "a.jsonl.zst", "-", "/dev/stdin"} {
+		lines := strings.Contains(name, ".jsonl") && name != "a.jsonlines" || name == "-" || name == "/dev/stdin"
+		for text, want := range map[string]FileFormat{
+			"": {Lines: lines}, one: {Lines: lines}, "\n" + one + "\n": {Lines: lines}, "nonsense\n{}": {Lines: lines}, "{\n": {Lines: lines}, "7\n8\n": {Lines: lines},
+			two: {Lines: true}, "\n" + two: {Lines: true}, "[1]\n[2]\n": {Lines: true}, one + "\n" + one[:4]: {Lines: true},
+			pretty: {}, "[\n{},\n{}\n]\n": {}, "[{},\n{}]": {}, "{\"a\":1,\r\n\r\n\"b\":2}\r\n": {}, string(table): {Parquet: true},
+			strings.Repeat(" ", 3<<20) + one + "\n" + one: {Lines: true}, "{\"a\":\"" + strings.Repeat("x", 3<<20) + "\"}\n" + one: {Lines: true},
+		} {
+			for suffix, pack := range forms {
+				data, want := pack(t, []byte(text)), want
+				if want.Parquet && suffix != "" {
+					continue // what is compressed is text
+				}
+				in, o := name, Options{Stdin: bytes.NewReader(data)}
+				if name != "-" && name != "/dev/stdin" {
+					in = write(t, name, data)
+				}
+				assert.Equal(t, want, resolve(t, o, in).Files[0].Format, "%s %s %.20q", name, suffix, text)
+			}
+		}
+	}
+	for name, want := range map[string]FileFormat{"a.parquet": {Parquet: true}, "a.PARQUET": {}, "a.parquet.zst": {}} {
+		assert.Equal(t, want, resolve(t, Options{}, write(t, name, []byte(one))).Files[0].Format, name)
+	}
+}
+
+// A pipe is read as standard input is: once.
+//
+// Covers I-4.
+func TestPipesAreRead(t *testing.T) {
+	path := makePipe(t)
+	done := make(chan error, 1)
+	go func() { done <- os.WriteFile(path, []byte("{}\n{}\n"), 0o666) }()
+	assert.True(t, IsStream(path))
+	s := resolve(t, Options{}, path)
+	require.NoError(t, <-done)
+	want := []got{{path + ":1", "{}"}, {path + ":2", "{}"}}
+	assert.Equal(t, want, rows(t, s))
+	assert.Equal(t, want, rows(t, s), "it can be read again")
+	for in, want := range map[string]bool{"-": true, "/dev/stdin": true, "/dev/fd/63": true, "nowhere": false, t.TempDir(): false, write(t, "a.jsonl", nil): false} {
+		assert.Equal(t, want, IsStream(in), in)
+	}
+}
+
+// The directory of a capture gives its finished traces.
+//
+// Covers I-3.
+func TestCaptureIsAnInput(t *testing.T) {
+	for _, beside := range []string{"journal", "notes", "other"} {
+		dir := t.TempDir()
+		for _, name := range []string{"lock", beside, "traces"} {
+			require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o777))
+		}
+		_, err := Resolve(t.Context(), []string{dir}, Options{})
+		require.Error(t, err)
+		var hint *hub.Error
+		assert.Equal(t, beside != "other", errors.As(err, &hint))
+		if hint != nil {
+			assert.Equal(t, "agentx capture finish "+dir, hint.Hint)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "traces", "t.json"), []byte("{}"), 0o666))
+		if beside != "other" {
+			assert.Equal(t, filepath.Join(dir, "traces", "t.json"), resolve(t, Options{}, dir).Files[0].Path)
+		}
 	}
 }
 
 func TestDirectoriesGiveTheirFilesInOrder(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"10.json", "9.json", "a.json", "A.jsonl", "b.jsonl.zst", "c.json.gz", "README.md", "d.parquet", "d.parquet.zst", "e.JSON", ".f.json"} {
+	for _, name := range []string{"10.json", "9.json", "a.json", "A.jsonl", "b.jsonl.zst", "c.json.gz", "README.md", "d.parquet", "d.parquet.zst", "e.JSON", ".f.json", "._a.json", ".#b.jsonl", ".DS_Store", "g.ndjson", "h.JSONLINES.GZ"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o666))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "deep.json"), 0o777))
@@ -60,9 +127,9 @@ func TestDirectoriesGiveTheirFilesInOrder(t *testing.T) {
 	for _, f := range s.Files {
 		paths = append(paths, f.Path)
 	}
-	assert.Equal(t, []string{".f.json", "10.json", "9.json", "A.jsonl", "a.json", "b.jsonl.zst", "c.json.gz", "d.parquet", "link.json"}, base(paths))
-	assert.Equal(t, "skipped 5: README.md, d.parquet.zst, dangling.txt, e.JSON (not a trace format), deep.json (a directory: name it as an input)", DescribeSkipped(s.Skipped))
-	assert.Equal(t, s.Files[4].SHA256, s.Files[8].SHA256)
+	assert.Equal(t, []string{"10.json", "9.json", "A.jsonl", "a.json", "b.jsonl.zst", "c.json.gz", "d.parquet", "g.ndjson", "h.JSONLINES.GZ", "link.json"}, base(paths))
+	assert.Equal(t, "skipped 9: README.md, d.parquet.zst, dangling.txt, e.JSON (not a trace format), deep.json (a directory: name it as an input), .#b.jsonl, .DS_Store, ._a.json, .f.json (hidden)", DescribeSkipped(s.Skipped))
+	assert.Equal(t, s.Files[3].SHA256, s.Files[9].SHA256)
 }
 
 // A file with a known suffix that cannot be opened is an error, not skipped.

@@ -10,6 +10,8 @@ import (
 	"io"
 	"sync"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/agentx/agentx/hfsource/column"
 )
 
@@ -206,6 +208,9 @@ func (r *fileReader) finish(sum hash.Hash, damage error, last int, unit string) 
 
 // unreadable returns the row about a file that cannot be read beyond the row last; 0 is none.
 func (f *File) unreadable(number, last int, unit string, err error) Row {
+	if errors.Is(err, zstd.ErrUnknownDictionary) {
+		err = errDictionary
+	}
 	e := &UnreadableError{File: f.Path, Unit: unit, Err: err, fromHub: f.FromHub()}
 	if last > 0 {
 		e.From = last + 1

@@ -116,9 +116,12 @@ func TestDamageIsARowAndNextFileFollows(t *testing.T) {
 		flipped := bytes.Clone(good)
 		flipped[len(good)/2] ^= 0x10
 		for name, bad := range map[string][]byte{
-			"cut": good[:len(good)/2], "cut at the start": good[:3], "cut by one": good[:len(good)-1], "flipped": flipped, "not packed": []byte("{}\n"),
+			"cut": good[:len(good)/2], "cut at the start": good[:3], "cut by one": good[:len(good)-1], "flipped": flipped,
 			"more behind": append(bytes.Clone(good), "garbage"...),
 		} {
+			if name == "more behind" && suffix == ".gz" {
+				continue // TestEndOfGzip
+			}
 			for _, kind := range []string{"in.jsonl", "in.json"} {
 				after := write(t, "after.jsonl", []byte("fine\n"))
 				path := write(t, kind+suffix, bad)
@@ -241,7 +244,7 @@ func TestFirstRow(t *testing.T) {
 		_, err = s.FirstRow(ctx, 1)
 		assert.ErrorIs(t, err, context.Canceled, suffix)
 	}
-	damaged := resolve(t, Options{}, write(t, "in.jsonl.gz", []byte("no gzip")))
+	damaged := resolve(t, Options{}, write(t, "in.jsonl.gz", []byte("\x1f\x8b\x08")))
 	first, err := damaged.FirstRow(t.Context(), 0)
 	require.NoError(t, err)
 	assert.Nil(t, first)
@@ -311,7 +314,6 @@ func TestUnreadableFilesHaveHints(t *testing.T) {
 	}{
 		"cut":          {"in.jsonl.gz", `^PATH: from line [0-9]+ on it cannot be read: unexpected EOF$`, "fetch or copy the file again", cut},
 		"cut value":    {"in.json.gz", `^PATH: it cannot be read: unexpected EOF$`, "fetch or copy the file again", cut},
-		"nothing":      {"in.jsonl.gz", `^PATH: it cannot be read: `, "fetch or copy the file again", []byte("{}\n")},
 		"wide window":  {"in.jsonl.zst", `^PATH: it cannot be read: window size exceeded$`, "zstd --long=27", []byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0xa0, 1, 0, 0}},
 		"encrypted":    {"in.parquet", `^PATH: it cannot be read: it is encrypted: not read$`, "without encryption", []byte("PARExxxxxxxx\x04\x00\x00\x00PARE")},
 		"signed":       {"in.parquet", `^PATH: it cannot be read: it is encrypted: not read$`, "without encryption", signed(packed(t, 20))},

@@ -15,11 +15,14 @@ const (
 	notATrace  = "not a trace format"
 	notAFile   = "not a file"
 	aDirectory = "a directory: name it as an input"
+	hidden     = "hidden"
 )
 
 // skipReason returns why an entry of a directory is not read, "" if it is. info is nil if the entry cannot be examined.
-func skipReason(info os.FileInfo, knownFormat bool) string {
+func skipReason(name string, info os.FileInfo, knownFormat bool) string {
 	switch {
+	case strings.HasPrefix(name, "."):
+		return hidden
 	case info != nil && info.IsDir():
 		return aDirectory
 	case !knownFormat:
@@ -37,7 +40,7 @@ const maxNamed = 10
 func DescribeSkipped(list []SkippedEntry) string {
 	named := list[:min(len(list), maxNamed)]
 	var groups []string
-	for _, reason := range []string{notATrace, notAFile, aDirectory} {
+	for _, reason := range []string{notATrace, notAFile, aDirectory, hidden} {
 		var names []string
 		for _, e := range named {
 			if e.Reason == reason {

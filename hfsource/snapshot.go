@@ -5,36 +5,36 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/agentx/agentx/hfsource/hub"
 )
 
-// FileFormat says how rows are stored in a file. The zero value is one JSON value in the file.
+// FileFormat says how rows are stored in a file. The zero value is one JSON value in the file. Whether the file is compressed is
+// no part of it: its first bytes say that to each reader.
 type FileFormat struct {
-	Lines       bool   // one JSON value per line
-	Compression string // "", "zst" or "gz"
-	Parquet     bool
+	Lines   bool // one JSON value per line
+	Parquet bool
 }
 
-// formats lists the file names that are read, by suffix.
-var formats = []struct {
-	suffix string
-	format FileFormat
-}{
-	{".jsonl.zst", FileFormat{Lines: true, Compression: "zst"}}, {".jsonl.gz", FileFormat{Lines: true, Compression: "gz"}}, {".jsonl", FileFormat{Lines: true}},
-	{".json.zst", FileFormat{Compression: "zst"}}, {".json.gz", FileFormat{Compression: "gz"}}, {".json", FileFormat{}},
-	{".parquet", FileFormat{Parquet: true}},
-}
-
-// formatOf returns the format of a file name.
-func formatOf(name string) (FileFormat, bool) {
-	for _, f := range formats {
-		if strings.HasSuffix(name, f.suffix) {
-			return f.format, true
+// formatOf returns what the name of a file says of its format. known is false for a name that makes no file of a directory an
+// input. Where the content decides (detect), the name is not heard. It is where a file has one value on one line: keys of
+// caches contain Lines, and such a file is JSON lines under the name .jsonl alone.
+func formatOf(name string) (f FileFormat, known bool) {
+	for _, packed := range []string{".gz", ".zst", ".zstd"} {
+		if short := len(name) - len(packed); short > 0 && strings.EqualFold(name[short:], packed) {
+			name = name[:short]
+			f, known = formatOf(name)
+			return FileFormat{Lines: f.Lines}, known && !f.Parquet
 		}
 	}
-	return FileFormat{}, false
+	suffix := filepath.Ext(name)
+	switch strings.ToLower(suffix) {
+	case ".jsonl", ".ndjson", ".jsonlines":
+		return FileFormat{Lines: suffix == ".jsonl"}, true
+	}
+	return FileFormat{Parquet: suffix == ".parquet"}, suffix == ".json" || suffix == ".parquet" // AIPerf passes .JSON over, too
 }
 
 // File is one file of a snapshot.
@@ -49,6 +49,10 @@ type File struct {
 	// hashed can go unnoticed.
 	LacksChecksums bool
 
+	// Garbage is set by Rows: bytes behind the last member of a gzip file, which are left out as gzip(1) leaves them out.
+	Garbage bool
+
+	lines      *lineFinder // of a text that hash reads to find its format
 	open       func() (io.ReadCloser, error)
 	changedErr error // replaces ErrChanged for a file of the hub; else nil
 }

@@ -6,12 +6,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/agentx/agentx/hfsource/parquet"
+	"github.com/agentx/agentx/internal/foreign"
 )
 
 // maxRow limits one row, in bytes. It is checked before the memory is allocated.
@@ -45,22 +48,68 @@ func (r *fileReader) readText(raw io.Reader) error {
 // yieldError marks an error of the caller, as opposed to one of the file.
 type yieldError struct{ error }
 
-func decompress(r io.Reader, compression string) (text io.Reader, done func(), err error) {
-	switch compression {
-	case "zst":
-		d, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, nil, err
-		}
-		return d, d.Close, nil
-	case "gz":
-		d, err := gzip.NewReader(r)
-		if err != nil {
-			return nil, nil, err
-		}
-		return d, func() { _ = d.Close() }, nil // a reader has no data that Close could lose
+// unpack lets buffers.text read the text of the file from buffers.packed, and checks its beginning. Call done at the end.
+func (f *File) unpack(buffers *readBuffers, o ...zstd.DOption) (done func(), err error) {
+	packed, done := buffers.packed, func() {}
+	head, _ := packed.Peek(foreign.HeadBytes) // the next read returns the error again
+	if len(head) == 0 && strings.EqualFold(filepath.Ext(f.Path), ".gz") {
+		return nil, errEmpty
 	}
-	return r, func() {}, nil
+	var text io.Reader = packed
+	switch name, _ := compressionOf(head); name {
+	case "zstd":
+		d, err := zstd.NewReader(packed, append(o, zstd.WithDecoderMaxWindow(maxWindow))...)
+		if err != nil {
+			return nil, err
+		}
+		text, done = d, d.Close
+	case "gzip":
+		d, err := gzip.NewReader(packed)
+		if err != nil {
+			return nil, err
+		}
+		d.Multistream(false)
+		text = &members{d, packed, f}
+	}
+	buffers.text.Reset(text)
+	if err := checkText(buffers.text, f.Path); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// members reads the members of a gzip file. As gzip(1), it leaves out what stands behind the last one: zeros, or garbage, which
+// it notes.
+type members struct {
+	*gzip.Reader
+	packed *bufio.Reader
+	file   *File
+}
+
+func (m *members) Read(p []byte) (n int, err error) {
+	for n == 0 && err == nil && len(p) > 0 {
+		if n, err = m.Reader.Read(p); err != io.EOF {
+			continue
+		}
+		head, readErr := m.packed.Peek(2)
+		if name, _ := compressionOf(head); name != "gzip" {
+			return n, m.leaveOut(head, readErr)
+		}
+		if err = m.Reset(m.packed); err == nil {
+			m.Multistream(false)
+		}
+	}
+	return n, err
+}
+
+// leaveOut reads what stands behind the last member to its end.
+func (m *members) leaveOut(head []byte, err error) error {
+	for ; err == nil || len(head) > 0; head, err = m.packed.Peek(1) {
+		m.file.Garbage = m.file.Garbage || len(bytes.Trim(head, "\x00")) > 0
+		_, _ = m.packed.Discard(len(head)) // it is buffered
+	}
+	return err
 }
 
 // readBuffers are what the reading of one file takes, for the next file: an input may have thousands of small ones.
@@ -80,21 +129,13 @@ func (b *readBuffers) release() {
 func (r *fileReader) split(raw io.Reader) (line int, err error) {
 	buffers := textBuffers.Get().(*readBuffers)
 	defer buffers.release()
-	packed, text := buffers.packed, buffers.text
-	packed.Reset(raw)
-	if err := checkStart(packed, r.File); err != nil {
-		return 0, err
-	}
-	unpacked, done, err := decompress(packed, r.Format.Compression)
+	buffers.packed.Reset(raw)
+	done, err := r.unpack(buffers)
 	if err != nil {
 		return 0, err
 	}
 	defer done()
-	text.Reset(unpacked)
-	if err := checkText(text, r.Path); err != nil {
-		return 0, err
-	}
-	for first := r.Format.Lines; ; {
+	for text := buffers.text; ; {
 		if r.Format.Lines {
 			line++
 		}
@@ -103,12 +144,6 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		row.own = int64(len(row.Data)) // without the newline, which Release gives back
 		blank := r.Format.Lines && len(bytes.TrimSpace(row.Data)) == 0
 		damage := damageOf(row.Data, err, r.Format.Lines)
-		if damage == nil && err == nil && first && !blank {
-			first = false
-			if damage = checkFirst(row.Data, text); damage != nil {
-				line = 0 // the error is about the whole file
-			}
-		}
 		if damage != nil {
 			row.Free()
 			return line, damage
@@ -127,6 +162,8 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 // damageOf returns what is wrong with a row that readRow returned with err.
 func damageOf(data []byte, err error, lines bool) error {
 	switch {
+	case err == errLongRow && foreign.OfText(data) != nil:
+		return foreign.OfText(data)
 	case err == errLongRow && data[len(data)-1] == 0:
 		return errZeros
 	case err == io.EOF:

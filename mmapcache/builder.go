@@ -153,7 +153,7 @@ func (b *Builder) writeManifest(p Provenance) error {
 // other content, unless Replace was called.
 func (b *Builder) existing(ctx context.Context) (*manifest.Manifest, error) {
 	m, root := b.manifest, b.dir.Root()
-	old, err := Lookup(root, m.Kind, m.Key)
+	old, err := LookupGuarded(root, m.Kind, m.Key, false)
 	switch {
 	case err != nil && !errors.Is(err, manifest.ErrDamaged): // its state is unknown
 		return nil, err

@@ -293,7 +293,7 @@ func TestRememberedAbsenceIsLookedUpAgain(t *testing.T) {
 		}
 		for _, d := range list {
 			forget()
-			m, err := disk{c.Disk()}.lookup(root, d.Manifest.Kind, d.Manifest.Key)
+			m, err := disk{c.Disk()}.lookup(root, d.Manifest.Kind, d.Manifest.Key, true)
 			require.NoError(t, err)
 			require.NotNil(t, m, "%s", missing)
 			forget()
@@ -309,7 +309,7 @@ func TestRememberedAbsenceIsLookedUpAgain(t *testing.T) {
 	c := &faultdisk.Client{}
 	for _, path := range []string{root, filepath.Join(root, "nothing"), filepath.Join(root, "nothing", "at", "all")} {
 		c.Lists = 0
-		m, err := disk{c.Disk()}.lookup(path, ArenasKind, "0123456789")
+		m, err := disk{c.Disk()}.lookup(path, ArenasKind, "0123456789", true)
 		require.NoError(t, err)
 		assert.Nil(t, m, "what is missing is missing")
 		assert.LessOrEqual(t, c.Lists, 32)
@@ -325,7 +325,7 @@ func TestStaleOnce(t *testing.T) {
 	require.NoError(t, err)
 	for name, use := range map[string]func(d, mapped disk){
 		"lookup": func(d, _ disk) {
-			m, err := d.lookup(root, DatasetKind, key)
+			m, err := d.lookup(root, DatasetKind, key, true)
 			require.NoError(t, err)
 			require.Equal(t, key, m.Key)
 			p, err := d.readProvenance(DatasetPath(root, key))
@@ -335,12 +335,12 @@ func TestStaleOnce(t *testing.T) {
 		"lookup of files": func(d, _ disk) {
 			list, err := os.ReadDir(filepath.Join(root, StructureKind))
 			require.NoError(t, err)
-			m, err := d.lookup(root, StructureKind, list[0].Name())
+			m, err := d.lookup(root, StructureKind, list[0].Name(), true)
 			require.NoError(t, err)
 			require.NotNil(t, m)
 		},
 		"lookup of nothing": func(d, _ disk) {
-			m, err := d.lookup(root, DatasetKind, missing)
+			m, err := d.lookup(root, DatasetKind, missing, true)
 			require.NoError(t, err)
 			require.Nil(t, m)
 		},
@@ -401,7 +401,9 @@ func TestStaleForGood(t *testing.T) {
 	}}
 	list := directoriesOf(t, root, key)
 	dir := list[1].Path
-	lookup := func(d disk) (*manifest.Manifest, error) { return d.lookup(root, StructureKind, filepath.Base(dir)) }
+	lookup := func(d disk) (*manifest.Manifest, error) {
+		return d.lookup(root, StructureKind, filepath.Base(dir), true)
+	}
 
 	path := filepath.Join(dir, "turns.arrow")
 	require.NoError(t, os.Rename(path, filepath.Join(root, "aside")))
@@ -447,7 +449,7 @@ func TestLookupTellsDamageFromUnreadable(t *testing.T) {
 	key := y.buildStructure(t, root, "").Key
 	d := realDisk()
 	lookup := func(stat func(path string) (fs.FileInfo, error)) error {
-		m, err := disk{cachedir.Disk{Open: d.Open, Stat: stat, ReadDir: d.ReadDir}}.lookup(root, StructureKind, key)
+		m, err := disk{cachedir.Disk{Open: d.Open, Stat: stat, ReadDir: d.ReadDir}}.lookup(root, StructureKind, key, true)
 		require.Nil(t, m)
 		return err
 	}

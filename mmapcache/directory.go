@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/agentx/agentx/internal/cachedir"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -135,10 +136,25 @@ func memberOf(preImage []byte, wanted string) string {
 // Lookup returns the manifest of a directory whose files exist in full size, nil where there is no such directory. It
 // does not read the files. An error about damage wraps ErrDamaged.
 func Lookup(root, kind, key string) (*manifest.Manifest, error) {
-	return realDisk().lookup(root, kind, key)
+	return realDisk().lookup(root, kind, key, true)
 }
 
-func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
+// LookupGuarded is Lookup for a directory that is to be used or, where it is damaged, made again. One that everybody may write counts
+// as damaged, unless trust. The error about a damaged one that another user alone may replace is a *durable.ForeignError, and does
+// not wrap ErrDamaged.
+func LookupGuarded(root, kind, key string, trust bool) (*manifest.Manifest, error) {
+	m, err := realDisk().lookup(root, kind, key, trust)
+	if !errors.Is(err, manifest.ErrDamaged) {
+		return m, err
+	}
+	if foreign := durable.CheckReplaceable(filepath.Join(root, kind, key)); foreign != nil {
+		err = fmt.Errorf("%v: %w", err, foreign)
+	}
+	return nil, err
+}
+
+// lookup is Lookup. Without trust it refuses what everybody may write.
+func (d disk) lookup(root, kind, key string, trust bool) (*manifest.Manifest, error) {
 	dir := filepath.Join(root, kind, key)
 	m, err := d.readManifest(root, kind, key, "")
 	switch {
@@ -154,6 +170,14 @@ func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
 	if err := checkParts(dir, m); err != nil {
 		return nil, err
 	}
+	for _, path := range []string{dir, filepath.Join(dir, manifest.FileName)} {
+		if trust {
+			break
+		}
+		if info, err := d.Stat(path); err == nil && durable.IsOpen(info) {
+			return nil, openError(path, info)
+		}
+	}
 	for _, f := range m.Files {
 		path := filepath.Join(dir, f.Name)
 		var info fs.FileInfo
@@ -165,7 +189,14 @@ func (d disk) lookup(root, kind, key string) (*manifest.Manifest, error) {
 			return nil, err
 		case err != nil || !info.Mode().IsRegular() || info.Size() != f.Size:
 			return nil, fmt.Errorf("%s: %w: missing, or not of %d bytes", path, manifest.ErrDamaged, f.Size)
+		case !trust && durable.IsOpen(info):
+			return nil, openError(path, info)
 		}
 	}
 	return m, nil
+}
+
+// openError says that everybody may write a directory or file.
+func openError(path string, info fs.FileInfo) error {
+	return fmt.Errorf("%s: %w: every user of this machine may write it (mode %04o; --trust-root takes it)", path, manifest.ErrDamaged, info.Mode().Perm())
 }

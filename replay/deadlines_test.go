@@ -129,7 +129,7 @@ func TestDeadlineWithCooldown(t *testing.T) {
 		server.ServeHTTP(w, r)
 	}))
 	o := optionsFor(t, cachetest.Demo(t), url)
-	o.Duration, o.Grace = duration, time.Hour
+	o.Duration, o.Grace, o.Switches = duration, time.Hour, withoutGrace()
 	p := play(t, context.Background(), o)
 	require.Positive(t, p.Buckets.Cooldown)
 	require.Zero(t, p.Buckets.CancelledAtEnd)
@@ -137,6 +137,7 @@ func TestDeadlineWithCooldown(t *testing.T) {
 	for _, r := range p.records {
 		require.Less(t, r.Due, duration.Seconds())
 		require.Equal(t, r.End > duration.Seconds(), r.Bucket == measure.Cooldown)
+		require.Equal(t, r.End > duration.Seconds(), r.Deadline == duration.Seconds())
 	}
 }
 

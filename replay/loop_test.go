@@ -207,7 +207,7 @@ func TestInterruptDrains(t *testing.T) {
 		"no grace after an interrupt":   {time.Hour, time.Hour, 2 * time.Hour, 5 * time.Second, 5, measure.CancelledAtEnd},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Concurrency: 2, Duration: c.duration, Grace: c.grace}
+			o := Options{Concurrency: 2, Duration: c.duration, Grace: c.grace, Switches: withoutGrace()}
 			if name == "no grace after an interrupt" {
 				o.InterruptGrace = Off
 			}
@@ -242,7 +242,7 @@ func TestInterruptActsAsADeadline(t *testing.T) {
 		"deadline counts":    {4 * time.Second, 4500 * time.Millisecond, map[measure.Bucket]int{measure.Cooldown: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := simulate(Options{Concurrency: 1, Duration: c.duration, Grace: time.Minute}, c.takes)
+			s, l := simulate(Options{Concurrency: 1, Duration: c.duration, Grace: time.Minute, Switches: withoutGrace()}, c.takes)
 			s.interruptAt(5 * time.Second)
 			require.NoError(t, l.run())
 			require.Equal(t, c.want, s.buckets())
@@ -276,7 +276,7 @@ func TestNothingIsSentWhenTheEndHasCome(t *testing.T) {
 
 // A deadlocked tree ends the phase as an interrupt does, if that is wanted.
 func TestDeadlockMayEndThePhase(t *testing.T) {
-	s, l := simulate(Options{Concurrency: 1, Grace: time.Minute, StopOnDeadlock: true}, 2*time.Second)
+	s, l := simulate(Options{Concurrency: 1, Grace: time.Minute, StopOnDeadlock: true, Switches: withoutGrace()}, 2*time.Second)
 	launch := s.script
 	s.script = func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		if d.ID == 4 {

@@ -282,6 +282,13 @@ func withoutTreeIdle() *preset.Switches {
 	return &s
 }
 
+// withoutGrace returns the switches of the preset default, but requests that end in the grace are those of the cooldown.
+func withoutGrace() *preset.Switches {
+	s, _ := preset.Named(preset.Default)
+	s.CountGrace = false
+	return &s
+}
+
 // rebuildSummary computes the summary of a run again and writes it, as agentx report does.
 func rebuildSummary(dir string) (*measure.Summary, []string, error) {
 	run, err := merge.Open(dir, merge.Options{})

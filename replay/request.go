@@ -307,6 +307,9 @@ func (l *loop) finish(r *request, a *answer, now time.Duration) conductor.Outcom
 	fillRecord(&r.record, &result)
 	r.record.Throttled, r.record.Waited = r.throttled, r.waited.Seconds()
 	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())
+	if l.name == measure.ProfilingPhase {
+		l.cutoff.Deliver(&r.record)
+	}
 	if r.record.Bucket == measure.CancelledAtEnd {
 		r.record.CancelledAt = measure.Seconds(l.recordsFrom + l.cancelledAt)
 	}

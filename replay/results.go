@@ -57,7 +57,7 @@ func newRunInfo(o Options, benchmark string) measure.RunInfo {
 	if host, err := os.Hostname(); err == nil {
 		r.Host = host
 	}
-	r.Preset, r.Switches, r.Scenario = o.Preset, o.Switches.Deviations(o.Preset), o.Scenario
+	r.Preset, r.Counting, r.Switches, r.Scenario = o.Preset, measure.Counting, o.Switches.Deviations(o.Preset), o.Scenario
 	r.Dataset.Key, r.Dataset.Path = o.Cache.Manifest.Key, o.Cache.Path()
 	r.Dataset.Traces, r.BenchmarkID = o.Cache.Facts.Traces, benchmark
 	return measure.RunInfo{Run: r, Lanes: o.Concurrency, Arrivals: o.Arrivals.plan(o.Concurrency), SLO: o.SLO}

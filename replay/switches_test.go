@@ -109,7 +109,7 @@ func TestLenientPreflight(t *testing.T) {
 // Covers T-39.
 func TestCountGrace(t *testing.T) {
 	for name, want := range map[string]map[measure.Bucket]int{
-		"default":       {measure.Profiling: 1, measure.Cooldown: 1, measure.CancelledAtEnd: 1},
+		"default":       {measure.Profiling: 2, measure.CancelledAtEnd: 1},
 		"aiperf-0.13":   {measure.Profiling: 2, measure.CancelledAtEnd: 1},
 		"agentx-1.0.12": {measure.Profiling: 2, measure.CancelledAtEnd: 1},
 	} {
@@ -119,6 +119,9 @@ func TestCountGrace(t *testing.T) {
 		o := Options{Concurrency: 3, Duration: 10 * time.Second, Grace: 10 * time.Second, Trees: 3, Switches: under(t, name)}
 		require.NoError(t, s.loop(o, turnsOf{0}).run())
 		require.Equal(t, want, s.buckets(), name)
+		for _, r := range s.records {
+			require.Equal(t, map[bool]float64{true: 10}[r.End > 10], r.Deadline, "%s: %v", name, r.End)
+		}
 	}
 }
 
@@ -141,7 +144,8 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 		require.Equal(t, string(s.ThroughputWindow), got.ThroughputWindow.Kind)
 		require.Equal(t, string(s.ITLDivisor), got.ITLDivisor.Rule)
 		require.Positive(t, got.ITLDivisor.Known+got.ITLDivisor.Unusable, "the server tells the tokens of first messages")
-		require.EqualValues(t, float64(got.Measured)/float64(got.ThroughputWindow.Seconds), got.RequestRate)
+		require.EqualValues(t, got.ThroughputWindow.Requests/got.ThroughputWindow.Seconds, got.RequestRate)
+		require.EqualValues(t, got.Measured, got.ThroughputWindow.Requests, "there is no deadline")
 		first, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
 		require.NoError(t, err)
 		again, about, err := rebuildSummary(o.Out)
@@ -159,8 +163,9 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 		check(name, s)
 	}
 	for _, change := range []func(s *preset.Switches){
-		func(s *preset.Switches) { s.CountGrace = true },
+		func(s *preset.Switches) { s.CountGrace = false },
 		func(s *preset.Switches) { s.ThroughputWindow = preset.WindowPhase },
+		func(s *preset.Switches) { s.ThroughputWindow = preset.WindowBenchmark },
 		func(s *preset.Switches) { s.ITLDivisor = preset.DivisorOSL },
 	} {
 		s := *withoutTreeIdle()

@@ -208,7 +208,7 @@ func TestTheEndEndsAWait(t *testing.T) {
 	s.script = func(conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 		return 5 * time.Second, 0, wire.Overload
 	}
-	l = s.loop(Options{Concurrency: 1, Duration: 3 * time.Second, Grace: time.Minute, RetryAfter: RetryWait}, once{})
+	l = s.loop(Options{Concurrency: 1, Duration: 3 * time.Second, Grace: time.Minute, RetryAfter: RetryWait, Switches: withoutGrace()}, once{})
 	require.NoError(t, l.run())
 	require.Equal(t, 5*time.Second, s.at)
 	require.Equal(t, []any{0, measure.Cooldown}, []any{s.records[0].Throttled, s.records[0].Bucket})

@@ -129,7 +129,7 @@ func TestWatchedRunIsEnded(t *testing.T) {
 	require.Equal(t, measure.Number(0.05), p.Until.Targets[0].Share)
 	for _, r := range p.records {
 		require.Less(t, r.Due, info.Facts.Deadline)
-		require.Equal(t, r.End > info.Facts.Deadline, r.Bucket == measure.Cooldown)
+		require.Equal(t, r.End > info.Facts.Deadline, r.Deadline > 0)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
@@ -108,7 +109,7 @@ func (run *Run) results(c *collection, chunks *chunkFile) (*Results, error) {
 	}
 	res := &Results{HeadlineRule: run.rules.Headline(), Flow: preset.FlowChunks, Counts: c.counts, Errors: c.errors.sorted()}
 
-	headline := run.newPhaseTable(chunks, measure.ProfilingPhase, &c.headline)
+	headline := run.newPhaseTable(chunks, measure.ProfilingPhase, &c.headline, &c.cooldown, &c.rest)
 	cooldown := run.newTable(chunks, measure.ProfilingPhase, &c.cooldown)
 	tables := []*tableBuilder{headline, cooldown, run.newSteady(chunks, c)}
 	if c.warmup.n > 0 {
@@ -172,6 +173,17 @@ func (run *Run) wholePhase(name string) measure.Number {
 		}
 	}
 	return run.phaseLength(name)
+}
+
+// deliveredEnd returns the end of what a phase delivered, of whose requests there are sets.
+func (run *Run) deliveredEnd(phase string, sets []*rows) measure.Number {
+	var last, late time.Duration
+	each(sets, func(r *row) { last, late = max(last, time.Duration(r.done)), max(late, time.Duration(r.deadline)) })
+	facts := run.Info.Facts
+	if phase != measure.ProfilingPhase {
+		facts = nil
+	}
+	return measure.DeliveredEnd(facts, last.Seconds(), late.Seconds())
 }
 
 // headlineEnd returns when the headline ends, in nanoseconds of the phase: at the deadline, or with the last of its requests where the

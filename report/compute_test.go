@@ -132,6 +132,8 @@ func TestThroughputWindow(t *testing.T) {
 		Last      *int64 `json:"last_content_ns"`
 		First     int64  `json:"first_start_ns"`
 		Complete  int64  `json:"phase_complete_ns"`
+		Deadline  int64  `json:"deadline_ns"`
+		LastEnd   int64  `json:"last_end_ns"`
 		Cancelled bool
 		Count     int
 	}
@@ -139,7 +141,7 @@ func TestThroughputWindow(t *testing.T) {
 		Window         string
 		Seconds, Value *float64
 	}
-	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
+	fixtures.EachCase(t, "throughput_window", fixtures.Counts{4, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		var list []measure.Record
 		for k := range int64(in.Count) {
 			sent := k * (*in.Last / int64(in.Count))
@@ -147,7 +149,10 @@ func TestThroughputWindow(t *testing.T) {
 			list = append(list, success(sent, sent+content, 100, 10, content))
 		}
 		info := infoOf(c.Preset, float64(in.Complete)/1e9)
-		info.Facts.Cancelled = in.Cancelled
+		info.Facts.Cancelled, info.Facts.Deadline, info.Counting = in.Cancelled, float64(in.Deadline)/1e9, measure.Counting
+		if in.LastEnd > 0 {
+			list = append(list, failure(in.LastEnd-1, in.LastEnd, wire.Timeout))
+		}
 		res := compute(t, info, list...)
 		require.Equal(t, start+in.Complete, res.PhaseEnd)
 		require.Equal(t, want.Window, res.Window.Kind)
@@ -335,18 +340,47 @@ func TestMismatchesAreCounted(t *testing.T) {
 }
 
 // The headline ends at the deadline, with its last request where the grace belongs to it or where there is no deadline, and with the
-// phase where that was over before.
+// phase where that was over before. Results without a version of the counting leave the grace out.
+//
+// Covers T-221.
 func TestHeadlineEnds(t *testing.T) {
 	for _, c := range []struct {
 		preset                string
+		counting              int
 		deadline, phase, want float64
 	}{
-		{preset.Default, 10, 12, 10}, {preset.Default, 10, 6, 6}, {preset.Default, 0, 12, 5}, {preset.AIPerf, 10, 12, 5},
+		{preset.Default, 0, 10, 12, 10}, {preset.Default, 0, 10, 6, 6}, {preset.Default, 0, 0, 12, 5}, {preset.Default, 1, 10, 12, 5}, {preset.AIPerf, 0, 10, 12, 5},
 	} {
 		info := infoOf(c.preset, c.phase)
+		info.Counting = c.counting
 		info.Facts.Deadline = c.deadline
 		res := compute(t, info, success(0, 5*second, 10, 5, second))
 		require.Equal(t, [2]int64{start, start + int64(c.want*1e9)}, [2]int64{res.Start, res.End}, "%+v", c)
+	}
+}
+
+// The rates of a table are of what had come by the deadline, also of requests in the cooldown; the curves end there.
+//
+// Covers T-221.
+func TestRatesOfWhatWasDelivered(t *testing.T) {
+	late := success(8*second, 12*second, 100, 10, 500*ms, 1500*ms, 3000*ms)
+	late.Deadline, late.OutputByDeadline = 10, 5.5
+	later := success(9*second, 13*second, 1000, 10, 2*second, 3*second)
+	later.Deadline = 10
+	for _, bucket := range []measure.Bucket{measure.Profiling, measure.Cooldown} {
+		late.Bucket, later.Bucket = bucket, bucket
+		info := infoOf(preset.Default, 13)
+		info.Facts.Deadline = 10
+		res := compute(t, info, success(2*second, 4*second, 30, 20, 500*ms), late, later)
+		require.Equal(t, Window{"delivered", start, start + 10*second, 10, true}, res.Window)
+		requireStats(t, res.Headline, "request_throughput", map[string]float64{"avg": 0.1})
+		requireStats(t, res.Headline, "input_token_throughput", map[string]float64{"avg": 13})
+		requireStats(t, res.Headline, "output_token_throughput", map[string]float64{"avg": 2.55})
+		requireStats(t, res.Headline, "total_token_throughput", map[string]float64{"avg": 15.55})
+		require.Nil(t, res.Cooldown.Find("request_throughput"))
+		if bucket == measure.Profiling {
+			requireStats(t, res.Headline, "effective_concurrency", map[string]float64{"avg": 0.5, "max": 2})
+		}
 	}
 }
 
@@ -354,7 +388,9 @@ func TestHeadlineEnds(t *testing.T) {
 func TestCurvesBeginWithTheFirstCredit(t *testing.T) {
 	r := success(3*second, 4*second, 10, 5, 500*ms)
 	r.Due, r.Admitted = 0, 1
-	h := compute(t, infoOf(preset.Default, 4), r).Headline
+	info := infoOf(preset.Default, 4)
+	info.Counting = 0
+	h := compute(t, info, r).Headline
 	requireStats(t, h, "effective_concurrency", map[string]float64{"avg": 1.0 / 3, "min": 0, "p50": 0})
 	requireStats(t, h, "active_prefill_throughput", map[string]float64{"avg": 20, "min": 20})
 }

@@ -240,9 +240,9 @@ func TestCurvesAgainstDefinitions(t *testing.T) {
 		for _, r := range list {
 			from, to = min(from, measure.Nanos(r.Sent)), max(to, measure.Nanos(r.End))
 		}
-		if run.Switches.ThroughputWindow == preset.WindowPhase && len(list) > 0 {
+		if run.Switches.ThroughputWindow != preset.WindowBenchmark && len(list) > 0 {
 			from = 0
-			if !info.Facts.Cancelled {
+			if run.Switches.ThroughputWindow == preset.WindowPhase && !info.Facts.Cancelled {
 				to = max(to, length)
 			}
 		}

@@ -20,6 +20,7 @@ func TestGoodputOfTables(t *testing.T) {
 		answered(0, second, 2*second, measure.Profiling), answered(2*second, 3*second, 4*second, measure.Profiling), answered(4*second, second/2, 4*second, measure.Profiling),
 		failed, answered(8*second, second, 4*second, measure.Cooldown),
 	}
+	records[4].Deadline = 10
 	info := infoOf(preset.Default, 12)
 	require.Nil(t, compute(t, info, records...).Headline.Find("good_request_count"))
 	c, err := measure.ParseCondition("ttft<=1s")
@@ -31,7 +32,7 @@ func TestGoodputOfTables(t *testing.T) {
 	require.NoError(t, err)
 	requireStats(t, res.Headline, "good_request_count", map[string]float64{"avg": 2})
 	requireStats(t, res.Headline, "good_request_fraction", map[string]float64{"avg": 0.5})
-	requireStats(t, res.Headline, "goodput", map[string]float64{"avg": 2.0 / 8})
+	requireStats(t, res.Headline, "goodput", map[string]float64{"avg": 2.0 / 10})
 	requireStats(t, res.Cooldown, "good_request_count", map[string]float64{"avg": 1})
 	requireStats(t, res.Steady, "goodput", map[string]float64{"avg": 2.5 / 10})
 	requireStats(t, res.Slices[0].Table, "good_request_fraction", map[string]float64{"avg": 1.0 / 3})

@@ -34,7 +34,7 @@ const start = 1700000000311000123
 // infoOf returns the description of a run under a preset whose profiling phase took a number of seconds.
 func infoOf(name string, seconds float64) measure.RunInfo {
 	return measure.RunInfo{
-		Run:    measure.Run{Preset: name, Start: time.Unix(0, start).UTC()},
+		Run:    measure.Run{Preset: name, Counting: measure.Counting, Start: time.Unix(0, start).UTC()},
 		Phases: []measure.PhaseSpan{{Name: measure.ProfilingPhase, Start: time.Unix(0, start).UTC(), Duration: seconds}},
 		Facts:  &measure.Facts{PhaseDuration: seconds},
 	}

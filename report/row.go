@@ -19,6 +19,9 @@ type row struct {
 	firstChunk                                                      int64 // tokens, or unknown
 	asked, recorded, blocks, hits                                   int64
 
+	deadline int64   // of its phase, of a request that ended after it; else never
+	part     float64 // of its output tokens, that came by then
+
 	bytesSent, bytesReceived, bodySent, bodyReceived, bodyReads int64
 
 	contents int64 // where the packed instants of the content messages begin in their file
@@ -52,7 +55,7 @@ func newRow(r *measure.Record) row {
 		firstChunk: count(r.FirstChunkTokens), asked: r.MaxTokens, recorded: r.RecordedISL, blocks: r.RecordedBlocks, hits: r.RecordedHits,
 		bytesSent: r.BytesSent, bytesReceived: r.BytesReceived, reused: r.Reused, failed: r.Error != nil,
 		bodySent: r.BodySent, bodyReceived: r.BodyReceived, bodyReads: int64(r.BodyReads),
-		noContent: r.Error != nil && r.Error.Category == wire.NoContent,
+		deadline: at(r.Deadline), part: r.OutputByDeadline, noContent: r.Error != nil && r.Error.Category == wire.NoContent,
 	}
 }
 

@@ -47,7 +47,7 @@ func Of(files *merge.Run) (*Run, error) {
 		run.miss("%s: the run has not ended, or was killed: figures known only at its end are left out", run.Dir)
 	}
 	var err error
-	if run.Switches, err = preset.Recorded(run.Info.Preset, run.Info.Switches); err != nil {
+	if run.Switches, err = measure.SwitchesOfRun(run.Info.Run); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(run.Dir, measure.RunFile), err)
 	}
 	if run.Switches.FlowCurve != preset.FlowChunks {

@@ -12,6 +12,8 @@ type sums struct {
 	blocks, hits              int64
 	mismatched, discrepant    int
 	firstKnown, firstUnusable int // requests with an inter-token latency, by the tokens of their first chunk
+
+	delivered measure.DeliveredTotal
 }
 
 // tokenSum adds up counts, some of which may be unknown.
@@ -44,6 +46,7 @@ func (s *sums) add(r *row, rules *measure.Rules) {
 		s.good++
 	}
 	s.last = max(s.last, r.lastToken)
+	s.deliver(r)
 	for _, t := range []struct {
 		sum *tokenSum
 		n   int64
@@ -72,9 +75,18 @@ func (s *sums) add(r *row, rules *measure.Rules) {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// window returns what the rates divide by. The length of the phase is Missing if it did not come to its end.
-func (s *sums) window(rules *measure.Rules, phase measure.Number) measure.ThroughputWindow {
-	return rules.Window(s.n, float64(s.first)/1e9, float64(s.last)/1e9, phase)
+// deliver adds what a request that ended well brought by the deadline.
+func (s *sums) deliver(r *row) {
+	begun := r.firstToken != never && r.firstToken <= r.deadline
+	s.delivered.Add(r.prompt, r.osl(), r.good, r.deadline != never, begun, r.part)
+}
+
+// window returns what the rates are of and divide by. The length of the phase is Missing if it did not come to its end.
+func (s *sums) window(rules *measure.Rules, phase, deadline measure.Number) measure.ThroughputWindow {
+	return rules.Window(measure.Span{
+		Ended: s.n, First: float64(s.first) / 1e9, Last: float64(s.last) / 1e9, Phase: phase, Deadline: deadline, Delivered: s.delivered,
+		Amount: measure.Amount{Requests: measure.Number(s.n), PromptTokens: measure.Number(s.prompt.sum), OutputTokens: measure.Number(s.osl.sum)},
+	})
 }
 
 // scalar adds a block of one number.

@@ -17,6 +17,9 @@ type tableBuilder struct {
 	phase   measure.Number // its length
 	whole   measure.Number // as phase, but Missing if it did not come to its end
 
+	beside   []*rows        // others of the phase, which may have brought tokens by the deadline
+	deadline measure.Number // of what is delivered; Missing: the table has no such rates
+
 	steady   bool  // rates are of what lay between from and to, latencies of what was sent by to
 	from, to int64 // of the curves
 
@@ -32,7 +35,7 @@ type tableBuilder struct {
 func (run *Run) newTable(chunks *chunkFile, phase string, of *rows) *tableBuilder {
 	t := &tableBuilder{
 		run: run, chunks: chunks.another(), samples: []*rows{of}, present: []*rows{of},
-		origin: run.Origin(phase), phase: run.phaseLength(phase), whole: run.wholePhase(phase),
+		origin: run.Origin(phase), phase: run.phaseLength(phase), whole: run.wholePhase(phase), deadline: measure.Missing,
 	}
 	first := true
 	each(t.present, func(r *row) {
@@ -44,11 +47,16 @@ func (run *Run) newTable(chunks *chunkFile, phase string, of *rows) *tableBuilde
 	return t
 }
 
-// newPhaseTable returns the builder for all requests of a phase that count. Where the rates divide by the phase, the curves are over it,
-// too; one that did not come to its end is over with its last response.
-func (run *Run) newPhaseTable(chunks *chunkFile, phase string, of *rows) *tableBuilder {
+// newPhaseTable returns the builder for all requests of a phase that count. Where the rates divide by the phase, or by what of it is before
+// the deadline, the curves are over it, too; one that did not come to its end is over with its last response.
+func (run *Run) newPhaseTable(chunks *chunkFile, phase string, of *rows, beside ...*rows) *tableBuilder {
 	t := run.newTable(chunks, phase, of)
-	if !run.rules.PhaseWindow || of.n == 0 {
+	t.beside, t.deadline = beside, run.deliveredEnd(phase, append(beside, of))
+	switch {
+	case of.n == 0 || !run.rules.PhaseWindow && !run.rules.DeliveredOnly:
+		return t
+	case run.rules.DeliveredOnly:
+		t.from, t.to = 0, measure.Nanos(float64(t.deadline))
 		return t
 	}
 	t.from = 0
@@ -96,6 +104,11 @@ func (t *tableBuilder) count() {
 			t.failures++
 		}
 	})
+	each(t.beside, func(r *row) {
+		if !r.failed {
+			t.sums.deliver(r)
+		}
+	})
 }
 
 // throughputs adds the rates and what they divide by.
@@ -103,11 +116,22 @@ func (t *tableBuilder) throughputs() error {
 	if t.steady {
 		return t.steadyRates()
 	}
-	t.window = t.sums.window(&t.run.rules, t.whole)
+	t.window = t.sums.window(&t.run.rules, t.whole, t.deadline)
 	if !t.phase.IsMissing() {
 		t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(t.phase)))
 	}
-	t.rates(t.window.Seconds, Int(int64(t.sums.n)), Int(int64(t.sums.good)), Int(t.sums.prompt.sum), Int(t.sums.osl.sum))
+	good := t.sums.good
+	if t.run.rules.DeliveredOnly {
+		good = t.sums.delivered.Good
+	}
+	known := func(n measure.Number) Number {
+		if n.IsMissing() {
+			return Int(0)
+		}
+		return Float(float64(n))
+	}
+	w := &t.window
+	t.rates(w.Seconds, known(w.Requests), Int(int64(good)), known(w.PromptTokens), known(w.OutputTokens))
 	return nil
 }
 

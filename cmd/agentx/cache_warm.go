@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -103,7 +104,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*co
 
 // isPrepared reports whether the cache root of this node has the dataset, and is another root than the one to warm.
 func isPrepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) {
-	if slices.Contains(o.Inputs, "-") || cachestore.SameDirectory(o.Root, to) { // standard input can be read only once
+	if slices.ContainsFunc(o.Inputs, hfsource.IsStream) || cachestore.SameDirectory(o.Root, to) {
 		return false, nil
 	}
 	var e *convert.Explanation

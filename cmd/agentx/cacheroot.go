@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +14,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// cacheRoot returns the cache root of a command: --cache, AGENTX_CACHE, or agentx in the user cache directory.
+// cacheRoot returns the cache root of a command: --cache, AGENTX_CACHE, or agentx in the user cache directory. It refuses a file.
 func cacheRoot(cmd *cobra.Command) (string, error) {
 	dir, _ := cmd.Flags().GetString("cache") // every command has the flag
 	if dir == "" {
@@ -21,6 +23,10 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 			return "", hintError{fmt.Errorf("cache root: no user cache directory: %w", err), "--cache DIR"}
 		}
 		dir = filepath.Join(user, "agentx")
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+		err := usageError{fmt.Errorf("%s: a file, or below one, and not a directory", flagText("cache", dir))}
+		return "", hintError{err, "--cache DIR, a directory, which agentx makes if it is missing"}
 	}
 	return filepath.Abs(dir)
 }

@@ -57,7 +57,7 @@ digest reaches the disk. It runs until a signal, and may run for weeks.
 
   agentx capture --upstream https://api.anthropic.com --out captured --listen 127.0.0.1:8080
   ANTHROPIC_BASE_URL=http://127.0.0.1:8080 claude
-  agentx convert captured/traces
+  agentx convert captured
 
 Claude Code, Codex, OpenCode and agents of Dynamo name their sessions in headers. Others name them in the
 base URL: http://HOST/s/NAME/v1 for openai, http://HOST/s/NAME for anthropic. Where nothing names a session,
@@ -186,7 +186,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	signal.Ignore(syscall.SIGPIPE) // traffic goes on when the process that read the log has ended
 	source, err := tokensource.Resolve(ctx, f.tokenizer, hub.Options{})
 	if err != nil {
-		return fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err)
+		return hintHub(fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err))
 	}
 	tok, err := source.Load()
 	if err != nil {

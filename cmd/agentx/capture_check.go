@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 )
@@ -65,14 +63,7 @@ type checkedTrace struct {
 }
 
 func (f *captureCheckFlags) run(cmd *cobra.Command, args []string) error {
-	inputs := make([]string, len(args))
-	for k, path := range args {
-		inputs[k] = path
-		if traces := filepath.Join(path, journal.TracesDir); isDirectory(traces) {
-			inputs[k] = traces
-		}
-	}
-	snapshot, err := hfsource.Resolve(cmd.Context(), inputs, inputSources(cmd))
+	snapshot, err := hfsource.Resolve(cmd.Context(), args, inputSources(cmd))
 	if err != nil {
 		return hintConvert(err)
 	}

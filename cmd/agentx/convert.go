@@ -27,7 +27,7 @@ type convertFlags struct {
 	set                        []string
 	workers                    int
 	force, skipInvalid, strict bool
-	verifyHit                  bool
+	verifyHit, trustRoot       bool
 	sources                    []mmapcache.Source // of the INPUT that was converted
 	waitFlags
 }
@@ -42,6 +42,7 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.workers, "workers", 0, "traces converted at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build again what is prepared already")
 	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build a second time what is found prepared, and compare; exit 3 if it differs")
+	flags.BoolVar(&f.trustRoot, "trust-root", false, "use what every user of this machine may write in the cache root, instead of building it again")
 	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
 	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as keys that no trace has or negative times")
@@ -69,7 +70,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	o := convert.Options{
 		Inputs:    inputs,
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
-		VerifyHit: f.verifyHit, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
+		VerifyHit: f.verifyHit, TrustRoot: f.trustRoot, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
 		Source: inputSources(cmd),
 	}
 	if k := slices.IndexFunc(inputs, cachestore.IsCachePath); k >= 0 {
@@ -151,9 +152,10 @@ func newConvert() *cobra.Command {
 of the cache. doc/traces.md says what a trace looks like.
 
 INPUT is one of:
-  a directory    its .json, .jsonl and .parquet files, the first two also as .zst and .gz, by name
-  a file         such a file
-  -              JSON lines on standard input
+  a directory    its .json, .jsonl, .ndjson and .parquet files, all but the last also as .zst and .gz, by
+                 name; of a directory that capture made, its finished traces
+  a file         one trace, JSON lines or Parquet, plain or as gzip or zstd: its content says which
+  -              the same on standard input
   hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of "agentx fetch --list"
   demo           16 small traces inside agentx
 

@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay"
 )
@@ -31,11 +32,10 @@ func hintConvert(err error) error {
 	}
 	var invalid *convert.InvalidTraceError
 	if errors.As(err, &invalid) {
+		if !invalid.Others {
+			return hintError{err, "another file: doc/traces.md says what a trace looks like, and agentx fetch --list names public ones"}
+		}
 		return hintError{err, "--skip-invalid leaves such traces out and lists them"}
-	}
-	var unreadable *hfsource.UnreadableError
-	if errors.As(err, &unreadable) {
-		return hintError{err, unreadable.Hint()}
 	}
 	var memory *hfsource.MemoryLimitError
 	if errors.As(err, &memory) {
@@ -45,11 +45,21 @@ func hintConvert(err error) error {
 	if errors.As(err, &differs) {
 		return hintError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
 	}
-	if errors.Is(err, cachestore.ErrBusy) {
+	var foreign *durable.ForeignError
+	var full *durable.FullError
+	switch {
+	case errors.As(err, &foreign):
+		return hintError{err, hintForeign}
+	case errors.As(err, &full):
+		return hintError{err, full.Hint}
+	case errors.Is(err, cachestore.ErrBusy):
 		return hintError{err, "again without --no-wait, or with a longer --wait"}
 	}
 	return hintHub(err)
 }
+
+// hintForeign says what to try where another user's directory is in the way.
+const hintForeign = "--cache DIR, a directory of your own; or ask that user to run agentx cache rm"
 
 // hintCorpusSeed says that a corpus is that of another seed, and what gives one of the seed of the conversion.
 func hintCorpusSeed(cmd *cobra.Command, err error, o *convert.Options) error {
@@ -95,8 +105,15 @@ func hintDamage(err error) error {
 	return hintError{err, "agentx cache verify CACHE --remove, and agentx convert INPUT, which builds again what that removes"}
 }
 
-// hintHub adds what to try to an error of the hub.
+// hintHub adds what to try to an error of the hub, or of a file that was read.
 func hintHub(err error) error {
+	var of interface {
+		error
+		Hint() string
+	}
+	if errors.As(err, &of) {
+		return hintError{err, of.Hint()}
+	}
 	if try := hub.Hint(err); try != "" {
 		return hintError{err, try}
 	}

@@ -29,6 +29,7 @@ var flagHeads = map[string]struct {
 	"workers":      {"3", ""},
 	"force":        {"true", ""},
 	"verify-hit":   {"true", ""},
+	"trust-root":   {"true", ""},
 	"wait":         {"5s", ""},
 	"no-wait":      {"true", ""},
 	"skip-invalid": {"true", ""},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/gate"
 )
 
@@ -18,6 +19,8 @@ import (
 type gateFlags struct {
 	texts []string
 	base  string // directory of the run that relative gates compare with
+
+	unseen float64 // largest share of requests that no figure is over
 
 	list []reportGate
 }
@@ -30,6 +33,7 @@ type reportGate struct {
 
 func (f *gateFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.texts, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
+	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "share of requests in no figure (cut off at the end, over the context) above which every --gate fails")
 	flags.StringVar(&f.base, "base", "", "directory of the run that gates such as 'ttft.p95<+5%', and the differences of --format markdown, compare with")
 }
 
@@ -45,6 +49,9 @@ func (f *gateFlags) check(differences bool) (errs []error) {
 			continue
 		}
 		f.list = append(f.list, g)
+	}
+	if !(f.unseen >= 0 && f.unseen <= 1) {
+		errs = append(errs, usageError{fmt.Errorf("--gate-unseen %v: want a share from 0 to 1", f.unseen)})
 	}
 	if f.base == "" {
 		return errs
@@ -101,9 +108,25 @@ func (f *gateFlags) judge(s *subject) (verdicts []gate.Verdict, err error) {
 			}
 			v = g.Judge(value)
 		}
+		if err := f.look(s, g.Relative, &v); err != nil {
+			return nil, err
+		}
 		verdicts = append(verdicts, v)
 	}
 	return verdicts, nil
+}
+
+// look adds to a verdict which requests its figures are not over: those of the run, and of the base that a relative gate compares with.
+func (f *gateFlags) look(s *subject, relative bool, v *gate.Verdict) error {
+	summary, err := s.summarize()
+	if err != nil {
+		return err
+	}
+	if relative {
+		v.Look(f.base, s.comparison.Summary(0), f.unseen)
+	}
+	v.Look("", summary, f.unseen)
+	return nil
 }
 
 // writePassed writes a line for each gate that holds. Those that do not are errors.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 
@@ -39,7 +41,7 @@ of blocks, each completion and each interval of time is changed by up to a fifth
 A trace depends on --seed and its number alone. Its number is in its id. Parts of a corpus can be made
 apart: the traces from --first on are the same as in one run.
 
-A trace has 0.6 MB of JSON on average. FILE.zst is compressed.`,
+A trace has 0.6 MB of JSON on average. FILE.zst and FILE.gz are compressed; a FILE in .json holds one trace.`,
 		Example: "  agentx synth --traces 100 | agentx convert -\n  agentx synth --traces 1000 --first 1000 --seed 7 --output part-1.jsonl.zst\n  agentx synth --traces 500 --from CACHE --output more.jsonl",
 		Args:    checkArgs(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -49,7 +51,7 @@ A trace has 0.6 MB of JSON on average. FILE.zst is compressed.`,
 	flags.IntVar(&f.First, "first", 0, "number of the first trace")
 	flags.Uint64Var(&f.Seed, "seed", 42, "of all draws")
 	flags.StringVar(&f.from, "from", "", "draw the traces of this CACHE, and change them")
-	flags.StringVarP(&f.output, "output", "o", "", "write to this FILE, which appears whole or not at all; .zst compresses it")
+	flags.StringVarP(&f.output, "output", "o", "", "write to this FILE, which appears whole or not at all; .zst and .gz compress it")
 	flags.IntVar(&f.Workers, "workers", 0, "traces made at a time; changes no byte (default: one per core)")
 	flags.BoolVar(&f.asJSON, "json", false, "one JSON object about the traces; needs --output")
 	return cmd
@@ -66,6 +68,9 @@ func (f *synthFlags) check() error {
 	}
 	if f.asJSON && f.output == "" {
 		p.add("--json: goes with --output, because the traces are on standard output")
+	}
+	if format, _ := f.suffixes(); format == ".json" && f.Traces > 1 {
+		p.add("--output %s: a .json file holds one trace, and these are %d: want a name in .jsonl, which has one a line", f.output, f.Traces)
 	}
 	return p.err()
 }
@@ -130,13 +135,27 @@ func (f *synthFlags) write(cmd *cobra.Command) (total synth.Total, err error) {
 
 // writeFile writes the traces to the file, compressed where its name says so.
 func (f *synthFlags) writeFile(ctx context.Context, file io.Writer) (total synth.Total, err error) {
-	if strings.ToLower(filepath.Ext(f.output)) != ".zst" {
+	var packed io.WriteCloser
+	switch _, packing := f.suffixes(); packing {
+	case ".zst", ".zstd":
+		packed, err = zstd.NewWriter(file)
+	case ".gz":
+		packed = gzip.NewWriter(file)
+	default:
 		return synth.Write(ctx, file, f.Options)
 	}
-	packed, err := zstd.NewWriter(file)
 	if err != nil {
 		return total, err
 	}
 	total, err = synth.Write(ctx, packed, f.Options)
 	return total, errors.Join(err, packed.Close())
+}
+
+// suffixes returns those of the file in small letters: of the format, and of the compression, "" for none.
+func (f *synthFlags) suffixes() (format, packing string) {
+	name := strings.ToLower(f.output)
+	if format = filepath.Ext(name); slices.Contains([]string{".zst", ".zstd", ".gz"}, format) {
+		packing, format = format, filepath.Ext(strings.TrimSuffix(name, format))
+	}
+	return format, packing
 }

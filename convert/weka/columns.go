@@ -92,7 +92,7 @@ func (s *columnScanner) readTrace() {
 
 // sortOthers sorts the columns that the schema does not have by the records that they belong to. It returns the names of
 // those of the trace itself that have a value.
-func (s *columnScanner) sortOthers() (unknown []string) {
+func (s *columnScanner) sortOthers() (unknown []member) {
 	for k := range s.row.Others {
 		o := &s.row.Others[k]
 		if name, ok := strings.CutPrefix(o.Path, "requests[].requests[]."); ok {
@@ -100,16 +100,16 @@ func (s *columnScanner) sortOthers() (unknown []string) {
 		} else if name, ok := strings.CutPrefix(o.Path, "requests[]."); ok {
 			s.others = append(s.others, otherColumn{name, o})
 		} else if o.At(0) == column.Value {
-			unknown = append(unknown, o.Path)
+			unknown = append(unknown, member{name: o.Path})
 		}
 	}
 	return unknown
 }
 
 // nameMooncake adds to the error about a missing key that the rows look like Mooncake rows.
-func (s *columnScanner) nameMooncake(unknown []string) {
-	for _, name := range unknown {
-		if name == "hash_ids" {
+func (s *columnScanner) nameMooncake(unknown []member) {
+	for _, m := range unknown {
+		if m.name == "hash_ids" {
 			s.err.Problem += ": these look like Mooncake rows, which are read from JSON lines only"
 			s.err.Hint = "write the rows as JSON lines"
 		}

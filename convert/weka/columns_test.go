@@ -318,7 +318,7 @@ func FuzzColumns(f *testing.F) {
 func TestRowsOfOtherFormatsAreNamedInTheError(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"messages":[{"role":"user","content":"hi"}],"id":"x"}`:          "a chat dataset",
-		`{"conversations":[{"from":"human","value":"hi"}]}`:               "a chat dataset",
+		`{"conversations":[{"from":"human","value":"hi"}]}`:               "ShareGPT",
 		`{"timestamp":1,"input_length":3,"output_length":4}`:              "a Mooncake row without hash_ids",
 		`{"created_time":1,"input_tokens":3,"output_tokens":4,"odd":"x"}`: "a Mooncake row without hash_ids",
 	} {

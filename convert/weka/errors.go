@@ -59,11 +59,9 @@ const (
 // Hints: what to do about input that is wrong as a whole, rather than in one trace.
 const (
 	hintForm    = "another file: a trace has id, models, block_size and requests"
-	hintTraces  = "a file of traces, each with id, models, block_size and requests with hash_ids: agentx fetch --list names public ones"
-	hintLines   = "write each trace on a line of a .jsonl file; jq -c '.[]' does that with an array, from jq 1.7 on, which leaves large numbers as they are"
+	hintLines   = "write each trace on a line of its own: jq -c . does that, and jq -c '.[]' with an array, from jq 1.7 on, which leaves large numbers as they are"
 	hintNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
 	hintDefault = "--profile default, which reads ids that traces share"
 	hintSplit   = "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"
 	hintTraceID = "another separator in the ids of traces, or --skip-invalid, which leaves such traces out"
-	hintPlain   = "a file of traces, or of Mooncake rows without additions"
 )

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
@@ -31,10 +32,9 @@ type Mooncake struct {
 	sessions map[string]*Trace
 	order    []*Trace
 	rows     int
-	first    float64 // earliest first start of a session, seconds
-	timed    bool    // a row had a timestamp
-	frozen   bool    // rows are read as they were before rules for them existed: the probe of all inputs
-	declared int64   // block_size of the rows; 0: none has it
+	timed    bool  // a row had a timestamp
+	frozen   bool  // rows are read as they were before rules for them existed: the probe of all inputs
+	declared int64 // block_size of the rows; 0: none has it
 	invalid  []*Error
 	large    bool     // an id is 2^63 or above
 	negative bool     // an id is below 0
@@ -44,7 +44,7 @@ type Mooncake struct {
 // NewMooncake begins a file. Its number, from 0, goes into the names of its traces from the second file on.
 func NewMooncake(number int, r Rules) *Mooncake {
 	r = r.WithDefaults()
-	m := &Mooncake{rules: r, frozen: r == r.WithoutMooncake(), sessions: map[string]*Trace{}, first: math.Inf(1)}
+	m := &Mooncake{rules: r, frozen: r == r.WithoutMooncake(), sessions: map[string]*Trace{}}
 	if number > 0 {
 		m.prefix = fmt.Sprintf("%d/", number+1)
 	}
@@ -60,6 +60,9 @@ func (m *Mooncake) Add(data []byte) error {
 	}
 	if name, ok := sessionOf(data); ok {
 		m.spoiled = append(m.spoiled, name)
+		if err.Hint == "" && err.Trace == "" { // else all rows are likely to be refused, or it is named
+			err.Problem += fmt.Sprintf(" (session %q)", name)
+		}
 	}
 	return err
 }
@@ -85,7 +88,6 @@ func (m *Mooncake) add(data []byte) *Error {
 	if !known {
 		m.sessions[name] = t
 		m.order = append(m.order, t)
-		m.first = min(m.first, t.Entries[0].T)
 	}
 	return nil
 }
@@ -149,17 +151,10 @@ type mooncakeRow struct {
 }
 
 // mooncakeLater are fields of later versions of the format, which the scanner skips and does not count as unknown.
-// mooncakeVariants are fields that identify similar formats with another meaning.
-var (
-	mooncakeLater    = map[string]bool{"request_id": true, "output_token_ids": true, "priority": true, "strict_priority": true, "policy_class": true, "routing_constraints": true}
-	mooncakeVariants = map[string]string{"chat_id": bailian, "parent_chat_id": bailian, "wait_for": "agentic_mooncake", "tool_wait_ms": "agentic_mooncake", "delta": "mooncake-delta", "event": "dynamo.request.trace.v1"}
-)
+var mooncakeLater = map[string]bool{"request_id": true, "output_token_ids": true, "priority": true, "strict_priority": true, "policy_class": true, "routing_constraints": true}
 
 // mooncakePrompts are fields of AIPerf that say what a request has besides, or in the place of, blocks.
 var mooncakePrompts = []string{"text_input", "messages", "tools", "payload", "extra"}
-
-// bailian names the traces of Alibaba's Bailian (qwen-bailian-usagetraces-anon).
-const bailian = "Bailian's format, with blocks of 16 tokens and times in seconds"
 
 // scan reads one line, and the names in it that no schema has.
 func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err *Error) {
@@ -216,15 +211,15 @@ func (s *scanner) readRowMember(row *mooncakeRow, name, unit string) {
 
 // readOtherRowMember reads a member that plain Mooncake rows do not have.
 func (s *scanner) readOtherRowMember(name string) {
-	if variant, ok := mooncakeVariants[name]; ok {
-		s.fail(UnknownKey, "this is %s, which agentx does not read: only plain Mooncake rows are read", variant)
-		s.err.Hint = hintPlain
+	if f := foreign.OfMember(name); f != nil {
+		s.fail(UnknownKey, "this is %s", f.Name())
+		s.err.Hint = f.Hint()
 		return
 	}
 	if s.strict && slices.Contains(mooncakePrompts, name) {
 		if !s.null() {
 			s.fail(UnknownKey, "AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played")
-			s.err.Hint = hintPlain
+			s.err.Hint = "a file whose rows have input_length and hash_ids in place of it"
 		}
 		return
 	}

@@ -3,6 +3,7 @@ package weka
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -144,13 +145,22 @@ func (m *Mooncake) Traces() ([]*Trace, error) {
 				m.invalid = append(m.invalid, err)
 				t.spoiled = true
 			}
-			e.T -= m.first
 		}
 	}
 	if err := m.settleSessions(b); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(m.order, func(t *Trace) bool { return t.spoiled }), nil
+	m.order = slices.DeleteFunc(m.order, func(t *Trace) bool { return t.spoiled })
+	first := math.Inf(1)
+	for _, t := range m.order {
+		first = min(first, t.Entries[0].T)
+	}
+	for _, t := range m.order {
+		for k := range t.Entries {
+			t.Entries[k].T -= first
+		}
+	}
+	return m.order, nil
 }
 
 // FirstRow returns the number, from 1, of the first row of a trace of Mooncake rows.

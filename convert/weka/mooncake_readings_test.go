@@ -98,7 +98,7 @@ func TestFormatsLikeMooncake(t *testing.T) {
 		assert.NotEmpty(t, e.Hint)
 	}
 	_, err := Scan([]byte(`{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`), Default())
-	assert.EqualError(t, err, "this is the header row of agentic_mooncake 2, which agentx does not read")
+	assert.EqualError(t, err, "this is agentic_mooncake of Dynamo, which agentx does not read: only plain Mooncake rows are read")
 }
 
 // rowsOf returns a file of rows.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/internal/foreign"
 )
 
 // modes are the rules of the two ways to read: tolerant and strict.
@@ -539,9 +540,10 @@ func TestNullCountsAsAFieldLeftOut(t *testing.T) {
 
 // An error that other traces of the file are likely to have too comes with a hint.
 func TestErrorsOfTheWholeFileHaveHints(t *testing.T) {
+	hintCapture := "agentx capture, which records a trace from the requests of a client that sends this to a server"
 	for data, want := range map[string]string{
-		"[]": hintLines, "[" + small + "]": hintLines, small + small: hintLines, "7": hintForm, `{"messages":[]}`: hintTraces, `{"id":"x","messages":[]}`: hintTraces,
-		`[{"id":"x","conversations":[]},7]`: hintTraces, `[{"requests":[],"messages":[]}]`: hintLines, `[{"messages":[]`: "",
+		"[]": hintLines, "[" + small + "]": hintLines, small + small: hintLines, "7": hintForm, `{"messages":[]}`: hintCapture, `{"id":"x","messages":[]}`: hintCapture,
+		`[{"id":"x","conversations":[]},7]`: hintCapture, `[{"requests":[],"messages":[]}]`: hintLines, `[{"messages":[]`: hintCapture,
 		strings.Replace(small, `[1,2,99,100]`, `[1,null]`, 1):                        "",
 		strings.Replace(small, `"in":130`, `"in":-130`, 1):                           "",
 		strings.Replace(small, `"models":["m","n"],"block_size"`, `"block_size"`, 1): "",
@@ -554,10 +556,10 @@ func TestErrorsOfTheWholeFileHaveHints(t *testing.T) {
 	}
 	m := NewMooncake(0, Default())
 	err := m.Add([]byte(`{"timestamp":1,"output_length":1,"hash_ids":[1],"wait_for":"x"}`))
-	assert.Equal(t, hintPlain, err.(*Error).Hint)
+	assert.Equal(t, foreign.OfMember("wait_for").Hint(), err.(*Error).Hint)
 	for text, want := range map[string]string{
 		`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`: "write the rows as JSON lines",
-		`{"messages":[{"role":"user"}]}`:                                      hintTraces,
+		`{"messages":[{"role":"user"}]}`:                                      hintCapture,
 	} {
 		row, err := column.FromJSON(ColumnPaths(), []byte(text))
 		require.NoError(t, err)

@@ -2,10 +2,9 @@ package weka
 
 import (
 	"bytes"
-	"encoding/json"
-	"maps"
 	"slices"
 
+	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
@@ -23,34 +22,50 @@ func (s *scanner) readTrace() {
 		return
 	}
 	if s.lex.Kind() == jsonlex.Array {
-		s.refuseOtherRows(keysOfFirst(s.lex.Data[s.lex.Pos:]))
+		s.refuseForeign(foreign.OfText(s.lex.Data[s.lex.Pos:]))
 	}
 	if !s.want(jsonlex.Object) {
 		return
 	}
 	given := map[string]bool{}
-	var unknown []string
+	var unknown []member
 	s.object(func(name string) {
 		if slices.Contains(traceKeys, name) {
 			given[name] = true
 			s.assignTrace(name, s)
 			return
 		}
+		from := s.lex.Pos
 		s.skip()
 		s.need(nameBytes + len(name))
-		unknown = append(unknown, name)
+		unknown = append(unknown, member{name, shortText(s.lex.Data[from:s.lex.Pos])})
 	})
 	s.end()
 	s.finishTrace(given, unknown)
 }
 
-// finishTrace checks the keys of a trace: those that are given, and those that the schema does not have.
-func (s *scanner) finishTrace(given map[string]bool, unknown []string) {
-	if !given["requests"] && (!given["block_size"] || slices.Contains(unknown, "schema")) {
-		s.refuseOtherRows(unknown)
+// member is a key of a row that the schema of traces does not have, with its value where that is a short string.
+type member struct{ name, text string }
+
+// maxText bounds the bytes of a value by which a row is recognized.
+const maxText = 64
+
+// shortText returns the string that a JSON text is, its escapes as they stand; "" for a longer text and for any other value.
+func shortText(text []byte) string {
+	text = bytes.TrimSpace(text)
+	if n := len(text); n >= 2 && n <= maxText && text[0] == '"' {
+		return string(text[1 : n-1])
 	}
-	for _, name := range unknown {
-		s.unknown(name)
+	return ""
+}
+
+// finishTrace checks the keys of a trace: those that are given, and those that the schema does not have.
+func (s *scanner) finishTrace(given map[string]bool, unknown []member) {
+	if !given["requests"] {
+		s.refuseForeign(foreignOf(unknown))
+	}
+	for _, m := range unknown {
+		s.unknown(m.name)
 	}
 	s.requireTraceKeys(given)
 }
@@ -80,41 +95,27 @@ func (s *scanner) assignTrace(name string, from source) {
 	}
 }
 
-// refuseOtherRows refuses a row whose keys show that it has another known format.
-func (s *scanner) refuseOtherRows(keys []string) {
-	has := func(names ...string) bool {
-		return slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(names, key) })
-	}
-	problem := ""
-	switch {
-	case has("hash_ids"):
-		return
-	case has("input_length", "input_tokens") && has("output_length", "output_tokens"):
-		problem = "this is a Mooncake row without hash_ids: its lengths do not say which prompts share what"
-	case has("messages", "conversations"):
-		problem = "this is a row of a chat dataset, with messages and without hash_ids, and no recorded trace"
-	case has("schema") && has("event_type"):
-		problem = "this is dynamo.request.trace.v1, which agentx does not read"
-	case has("schema") && has("version"):
-		problem = "this is the header row of agentic_mooncake 2, which agentx does not read"
-	}
-	if problem != "" && s.err == nil {
-		s.fail(MissingField, "%s", problem)
-		s.err.Hint = hintTraces
+// refuseForeign refuses a row of a format that is known; nil is none.
+func (s *scanner) refuseForeign(f *foreign.Format) {
+	if f != nil && s.err == nil {
+		s.fail(MissingField, "this is %s", f.Name())
+		s.err.Hint = f.Hint()
 	}
 }
 
-// maxFirst bounds the bytes of a list in which keysOfFirst looks for its first element.
-const maxFirst = 1 << 20
-
-// keysOfFirst returns the keys of the first element of a list, none where that is no object, or a trace.
-func keysOfFirst(list []byte) []string {
-	d := json.NewDecoder(bytes.NewReader(list[:min(len(list), maxFirst)]))
-	var first map[string]json.RawMessage
-	if _, err := d.Token(); err != nil || d.Decode(&first) != nil || first["requests"] != nil {
+// foreignOf recognizes what another program wrote by the members of a row that has no requests.
+func foreignOf(row []member) *foreign.Format {
+	find := func(name string) (string, bool) {
+		k := slices.IndexFunc(row, func(m member) bool { return m.name == name })
+		if k < 0 {
+			return "", false
+		}
+		return row[k].text, true
+	}
+	if _, has := find("hash_ids"); has {
 		return nil
 	}
-	return slices.Collect(maps.Keys(first))
+	return foreign.OfRow(find)
 }
 
 // requireTraceKeys refuses a trace that lacks a required key.
@@ -148,7 +149,7 @@ func (s *scanner) setBlockSize(v int64) {
 // end fails unless the text ends here.
 func (s *scanner) end() {
 	if s.err == nil && !s.lex.AtEnd() {
-		s.fail(NotJSON, "not JSON: byte %d: more after the value; a .json file holds one, a .jsonl file one per line", s.lex.Pos)
+		s.fail(NotJSON, "not JSON: byte %d: more after the value: a file has one, or one on each line", s.lex.Pos)
 		s.err.Hint = hintLines
 	}
 }

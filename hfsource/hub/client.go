@@ -3,6 +3,8 @@ package hub
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -53,9 +55,10 @@ func (c *client) close() {
 	c.cdn.GetClient().CloseIdleConnections()
 }
 
-// newTransport returns the transport for the network.
-func newTransport() *http.Transport {
+// newTransport returns the transport for the network. Where authorities are nil those of the machine count.
+func newTransport(authorities *x509.CertPool) *http.Transport {
 	return &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: authorities},
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 30 * time.Second,

@@ -26,6 +26,10 @@ func (c *jobContents) has(path string) bool {
 	return err == nil
 }
 
+func (c *jobContents) say(format string, args ...any) {
+	c.Logf("%s: %s", c.ref.Repo, fmt.Sprintf(format, args...))
+}
+
 func (c *jobContents) card() ([]byte, bool, error) {
 	if !c.has(cardName) {
 		return nil, false, nil

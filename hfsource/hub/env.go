@@ -2,6 +2,7 @@ package hub
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -31,9 +32,11 @@ func (env LookupEnv) ProgressDisabled() bool { return env.isOn("HF_HUB_DISABLE_P
 // settings are the values of the environment variables, which have the names and meanings of the Python tools.
 type settings struct {
 	endpoint      *url.URL
-	token         string // "": requests have none
-	tokenDisabled bool   // HF_HUB_DISABLE_IMPLICIT_TOKEN
-	cacheDir      string // the hub's cache; "": there is no home directory for it
+	token         string         // "": requests have none
+	notes         [2]string      // for the user, about the authorities and the token; "": none
+	authorities   *x509.CertPool // nil: those of the machine
+	tokenDisabled bool           // HF_HUB_DISABLE_IMPLICIT_TOKEN
+	cacheDir      string         // the hub's cache; "": there is no home directory for it
 	headerTimeout time.Duration
 	idleTimeout   time.Duration
 	offline       string // the variable that forbids the network; "": it is allowed
@@ -59,8 +62,9 @@ func (env LookupEnv) settings(k kind) (s settings, err error) {
 	if s.idleTimeout, err = env.seconds("HF_HUB_DOWNLOAD_TIMEOUT", DefaultIdleTimeout); err != nil {
 		return s, err
 	}
+	s.authorities, s.notes[0] = env.authorities()
 	if s.tokenDisabled = env.isOn("HF_HUB_DISABLE_IMPLICIT_TOKEN"); !s.tokenDisabled {
-		s.token, err = env.token(home)
+		s.token, s.notes[1], err = env.token(home)
 	}
 	return s, err
 }
@@ -157,30 +161,33 @@ func (env LookupEnv) seconds(name string, value time.Duration) (time.Duration, e
 }
 
 // token returns the token of a variable, or of the file that "hf auth login" writes; "" if there is none, or the file
-// cannot be read: public datasets need no token.
-func (env LookupEnv) token(home string) (string, error) {
+// cannot be read: public datasets need no token. Quotes around it, which a file of variables or a container keeps, are left out, and
+// noted.
+func (env LookupEnv) token(home string) (token, note string, err error) {
 	from := "HF_TOKEN"
-	token := env.get("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-	if token == "" {
+	if token = env.get("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"); token == "" {
 		path := env.dir("HF_TOKEN_PATH")
 		if path == "" {
 			if home == "" {
-				return "", nil
+				return "", "", nil
 			}
 			path = filepath.Join(home, "token")
 		}
 		data, err := readToken(path)
 		if err != nil {
-			return "", nil
+			return "", "", nil
 		}
 		token, from = strings.TrimSpace(string(data)), path
 	}
+	if n := len(token); n > 2 && (token[0] == '"' || token[0] == '\'') && token[n-1] == token[0] {
+		token, note = token[1:n-1], "the quotes around the token of "+from+" are left out"
+	}
 	for k := range len(token) {
 		if token[k] <= ' ' || token[k] >= 0x7f {
-			return "", &Error{Class: ClassCredentials, Text: "the token of " + from + " contains a character that no token has"}
+			return "", "", &Error{Class: ClassCredentials, Text: "the token of " + from + " contains a character that no token has"}
 		}
 	}
-	return token, nil
+	return token, note, nil
 }
 
 // maxToken limits a file with a token, in bytes.

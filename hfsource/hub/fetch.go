@@ -102,11 +102,16 @@ func (j *job) setUp(ctx context.Context) (err error) {
 	}
 	logf := j.Logf
 	j.Logf = func(format string, args ...any) { logf("%s", redactToken(fmt.Sprintf(format, args...), j.token)) }
+	for _, note := range j.notes {
+		if note != "" {
+			j.Logf("%s", note)
+		}
+	}
 	switch {
 	case j.offline != "":
 		j.Transport = noNetwork{}
 	case j.Transport == nil:
-		j.Transport = newTransport()
+		j.Transport = newTransport(j.authorities)
 	}
 	var dirs []string
 	if j.cacheDir != "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -140,6 +141,10 @@ func isPermanent(err error) bool {
 
 // networkHint says what to do where the hub cannot be reached, "" for other errors.
 func networkHint(err error) string {
+	var authority x509.UnknownAuthorityError
+	if errors.As(err, &authority) {
+		return "REQUESTS_CA_BUNDLE=FILE or SSL_CERT_FILE=FILE, with the certificate (PEM) of the authority that signs for your proxy or mirror"
+	}
 	var name *net.DNSError
 	if !errors.As(err, &name) && !slices.ContainsFunc(unreachableErrors, func(e error) bool { return errors.Is(err, e) }) {
 		return ""

@@ -8,13 +8,15 @@ import (
 	"strings"
 )
 
-// dataSuffixes lists the suffixes of data files, for repositories whose card names none. selectBySuffix uses the first group
-// that matches a file.
-var dataSuffixes = [][]string{
-	{".jsonl", ".jsonl.zst", ".jsonl.gz"},
-	{".parquet"},
-	{".json", ".json.zst", ".json.gz"},
+// dataNames are the names of data files, by kind, for repositories whose card names none. selectByName uses the first kind that a
+// file has. Hidden files and those below hidden directories are none.
+var dataNames = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)\.(jsonl|ndjson|jsonlines)(\.zstd?|\.gz)?\z`),
+	regexp.MustCompile(`\.parquet\z`),
+	regexp.MustCompile(`\.json(\.zstd?|\.gz)?\z`),
 }
+
+var hiddenName = regexp.MustCompile(`(\A|/)\.`)
 
 // split is the split of a dataset that is used.
 const split = "train"
@@ -29,10 +31,12 @@ type contents interface {
 	has(path string) bool
 	// card returns the text of README.md; ok is false if there is none.
 	card() (text []byte, ok bool, err error)
+	// say tells the user something about the choice.
+	say(format string, args ...any)
 }
 
 // selectFiles returns the paths of the data files, by the first rule that applies: the path of the reference; the layout
-// of the Parquet branch; the card; the first group of dataSuffixes. doc/spec/hub.md 7a.
+// of the Parquet branch; the card; split and kind by the names. doc/spec/hub.md 7a.
 func selectFiles(ctx context.Context, r Ref, c contents) (list []string, err error) {
 	switch {
 	case r.Model:
@@ -124,7 +128,7 @@ func pickConfig[T any](configs map[string]T) (string, error) {
 	return "", fmt.Errorf("it has several configs and none is called default: %s", sanitize(strings.Join(names, ", "), 500))
 }
 
-// selectByCard returns the files that the card names. Without a card, or if it names none, it selects by suffix.
+// selectByCard returns the files that the card names. Without a card, or if it names none, it selects by name.
 func selectByCard(ctx context.Context, c contents) ([]string, error) {
 	text, ok, err := c.card()
 	if err != nil {
@@ -139,22 +143,26 @@ func selectByCard(ctx context.Context, c contents) ([]string, error) {
 			return expand(ctx, patterns, c)
 		}
 	}
-	return selectBySuffix(c)
+	return selectByName(c)
 }
 
-func selectBySuffix(c contents) ([]string, error) {
+func selectByName(c contents) ([]string, error) {
 	t, ok := c.complete()
 	if !ok {
 		return nil, noListing()
 	}
-	for _, suffixes := range dataSuffixes {
-		var list []string
-		for _, path := range t.paths() {
-			if slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(path, s) }) {
-				list = append(list, path)
-			}
+	var known []string
+	for _, path := range t.paths() {
+		if !hiddenName.MatchString(path) && slices.ContainsFunc(dataNames, func(kind *regexp.Regexp) bool { return kind.MatchString(path) }) {
+			known = append(known, path)
 		}
-		if len(list) > 0 {
+	}
+	data, err := selectSplit(known, c.say)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range dataNames {
+		if list := slices.DeleteFunc(slices.Clone(data), func(path string) bool { return !kind.MatchString(path) }); len(list) > 0 {
 			return list, nil
 		}
 	}

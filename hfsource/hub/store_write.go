@@ -91,7 +91,7 @@ func (s *store) mkdir(dir string) error {
 	}
 	if above, err := s.root().Stat(path.Dir(dir)); err == nil {
 		if info, err := s.root().Stat(dir); err == nil {
-			_ = s.root().Chmod(dir, info.Mode()&^0o077|above.Mode().Perm()&0o077) // best effort, like package durable
+			_ = s.root().Chmod(dir, durable.ModeBelow(above.Mode(), info.Mode())) // best effort, like package durable
 		}
 	}
 	return s.syncDir(path.Dir(dir))

@@ -156,7 +156,7 @@ func (a *acquisition) lookAtClaim(c *claims, claim string) (held bool, err error
 // try looks once, and claims the name if it has no holder, or a dead one.
 func (a *acquisition) try() (got bool, err error) {
 	begin := time.Now()
-	if err := a.opts.mkdirAll(a.root, filepath.Join(a.root, StagingDir)); err != nil {
+	if err := a.opts.mkdirShared(a.root, filepath.Join(a.root, StagingDir)); err != nil {
 		return false, err
 	}
 	a.path = ""
@@ -243,7 +243,8 @@ var errAlive = errors.New("the holder is alive")
 
 // removeDead removes the holders that were judged dead, if a new look shows the same entries: by the time the claim is
 // made, the first look may be outdated. It moves them into this process's directory, so that a process that takes over
-// from this one, should it be killed meanwhile, removes them before it begins.
+// from this one, should it be killed meanwhile, removes them before it begins. What it may not remove, because it belongs to
+// another user, stays if its process is gone for good: that can publish nothing.
 func (a *acquisition) removeDead(judged claims) error {
 	now, err := a.look()
 	if err != nil {
@@ -253,10 +254,23 @@ func (a *acquisition) removeDead(judged claims) error {
 		return errAlive
 	}
 	for _, path := range judged.holders {
-		if err := removeThrough(path, a.path, a.opts); err != nil {
+		err := removeThrough(path, a.path, a.opts)
+		if foreign := (*ForeignError)(nil); errors.As(err, &foreign) && a.isGoneForGood(path) {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("claim of %s cannot be removed: %w", a.holder, err)
 		}
 		_ = os.Remove(filepath.Dir(path)) // if it is empty
 	}
 	return nil
+}
+
+// isGoneForGood reports whether the process of a holder has ended. What it has just written itself tells the time by the clock of the
+// file system.
+func (a *acquisition) isGoneForGood(holder string) bool {
+	who, ok := parseOwner(filepath.Base(holder))
+	was, err := os.Lstat(holder)
+	now, nowErr := os.Lstat(a.path)
+	return ok && err == nil && nowErr == nil && who.leftBehind(now.ModTime().Sub(was.ModTime()), a.opts.Heartbeat)
 }

@@ -28,7 +28,7 @@ func NewDir(root string, opts Options) (*Dir, error) {
 		return nil, fmt.Errorf("%s: the lease on %s is for %s", root, l.name, l.root)
 	} else if l != nil {
 		staging = l.path
-	} else if err := opts.mkdirAll(root, staging); err != nil {
+	} else if err := opts.mkdirShared(root, staging); err != nil {
 		return nil, err
 	}
 	d := &Dir{root: root, path: filepath.Join(staging, newOwner().fileName()), opts: opts}
@@ -80,7 +80,7 @@ func (d *Dir) Root() string { return d.root }
 func (d *Dir) Publish(name string) (existed bool, err error) {
 	final := filepath.Join(d.root, filepath.FromSlash(name))
 	parent := filepath.Dir(final)
-	if err := d.opts.mkdirAll(d.root, parent); err != nil {
+	if err := d.opts.mkdirShared(d.root, parent); err != nil {
 		return false, err
 	}
 	if err := d.syncAll(); err != nil {
@@ -106,24 +106,32 @@ func (d *Dir) Publish(name string) (existed bool, err error) {
 	}
 }
 
-// Replace is Publish for a name that may hold a damaged directory, or a file, which it renames away and then removes.
-// Readers that have its files open keep them. It renames to a place beside the staging directory, so that a process that
-// has lost the lease cannot.
+// Replace is Publish for a name that may hold a damaged directory, or a file, which it takes away and then removes. It removes it first
+// where it lies still there without its seal. Readers that have its files open keep them. What it takes away goes to a place beside the
+// staging directory, so that a process that has lost the lease can take nothing. The error about a directory that another user alone may
+// remove is a *ForeignError.
 func (d *Dir) Replace(name string) error {
 	final := filepath.Join(d.root, filepath.FromSlash(name))
-	trash := filepath.Join(filepath.Dir(d.path), newOwner().fileName())
-	if err := d.opts.step("rename", trash); err != nil {
-		return err
-	}
-	if err := rename(final, trash); errors.Is(err, fs.ErrNotExist) {
+	old, err := d.opts.takeAway("replace", final, filepath.Dir(d.path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		if err := d.opts.Lease.asLost(err); errors.Is(err, ErrLost) {
 			return err
 		}
-	} else if err != nil {
-		return err
+		old = &aside{}
+	case err != nil:
+		return asForeign(final, err)
+	case old.inPlace != nil:
+		if err := d.opts.sync(final); err != nil && !isGone(err) {
+			return old.putBack(err)
+		}
+		if err := old.remove(); err != nil {
+			return err
+		}
+		old = &aside{}
 	}
-	_, err := d.Publish(name)
-	return errors.Join(err, removeAll(trash))
+	_, err = d.Publish(name)
+	return errors.Join(err, old.remove())
 }
 
 // Discard removes the staging directory. After Publish it does nothing.

@@ -8,7 +8,7 @@
 // When several processes want the same, one holds a Lease and makes it while the others wait (lease.go). A process that
 // reads leaves a note of use if it can (use.go). It waits only for a process that is removing the same (removal.go).
 //
-// What is made below a root is as open to group and others as the directory that it is made in, whatever the umask: a
-// root that its owner has opened for a group stays usable for the group. Files of their own, such as results (file.go), are as open as the
-// umask says.
+// What is made below a root is as open to group and others as the directory that it is made in, whatever the umask, but never writable
+// for everybody (mode.go): a root that its owner has opened for a group stays usable for the group. Files of their own, such as results
+// (file.go), are as open as the umask says.
 package durable

@@ -66,9 +66,28 @@ func (o Options) sync(path string) error {
 func (o Options) SyncDir(path string) error { return o.sync(path) }
 
 // MkdirAll creates a directory, root or below it, and the missing ones above it, and syncs the directory above each.
-func MkdirAll(root, path string) error { return Options{}.mkdirAll(root, path) }
+func MkdirAll(root, path string) error { return Options{}.mkdirAll(root, path, matchMode) }
 
-func (o Options) mkdirAll(root, path string) error {
+// MkdirShared is MkdirAll for a directory in which every user of root has entries: what lies directly below root is as open as root. One
+// that exists becomes sticky where everybody may write in it.
+func MkdirShared(root, path string) error { return Options{}.mkdirShared(root, path) }
+
+func (o Options) mkdirShared(root, path string) error {
+	root = filepath.Clean(root)
+	err := o.mkdirAll(root, path, func(above, dir string) {
+		if above == root {
+			shareMode(above, dir)
+		} else {
+			matchMode(above, dir)
+		}
+	})
+	if info, statErr := os.Lstat(path); statErr == nil && IsOpen(info) && info.Mode()&fs.ModeSticky == 0 && filepath.Dir(path) == root {
+		shareMode(root, path) // made before these were sticky, by this user or in vain
+	}
+	return err
+}
+
+func (o Options) mkdirAll(root, path string, match func(above, dir string)) error {
 	if err := o.step("mkdir", path); err != nil {
 		return err
 	}
@@ -84,7 +103,9 @@ func (o Options) mkdirAll(root, path string) error {
 	}
 	for _, dir := range slices.Backward(missing) {
 		if len(dir) > len(root) { // below it
-			matchMode(filepath.Dir(dir), dir)
+			match(filepath.Dir(dir), dir)
+		} else {
+			setMode(filepath.Dir(dir), dir, rootMode)
 		}
 	}
 	for _, dir := range missing {
@@ -93,35 +114,4 @@ func (o Options) mkdirAll(root, path string) error {
 		}
 	}
 	return nil
-}
-
-// matchMode makes a directory or file that was just created as open to group and others as the directory above it. It
-// follows no link, which could lead to any file of the user. Errors are ignored: another process may have created it
-// meanwhile.
-func matchMode(above, path string) {
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
-	if err != nil {
-		return
-	}
-	matchFileMode(above, f)
-	_ = f.Close()
-}
-
-// matchFileMode is matchMode for an open file.
-func matchFileMode(above string, f *os.File) {
-	like, err := os.Stat(above)
-	if err != nil {
-		return
-	}
-	info, err := f.Stat()
-	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-		return
-	}
-	perm := like.Mode().Perm()
-	if !info.IsDir() {
-		perm &= 0o666
-	}
-	if want := info.Mode()&^0o077 | perm&0o077; want != info.Mode() { // the owner's bits, and setgid, stay
-		_ = f.Chmod(want)
-	}
 }

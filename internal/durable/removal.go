@@ -2,8 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,20 +22,17 @@ const markSuffix = ".removing"
 // markName is the name of the marker of a slash-separated name.
 func markName(name string) string { return strings.ReplaceAll(name, "/", "-") + markSuffix }
 
-// Removal removes directories below a root: Remove renames them away, and Finish removes what was renamed away. So no process
-// opens one that is half removed. Finish first syncs each directory that they were renamed away from, once: a directory that loses
-// files has lost its name on disk, too.
+// Removal removes directories below a root: Remove takes them away, and Finish removes what was taken away. So no process
+// opens one that is half removed. Finish first syncs each directory that something was renamed away from, once: a directory that loses
+// files has lost its name, or its seal, on disk, too.
 //
 // A process that is killed in between leaves what it has renamed away in its lease, or without one in the staging directory, whose
 // next holder or Sweep removes it.
 type Removal struct {
 	opts  Options
 	root  string
-	aside []movedAway
+	taken []*aside
 }
-
-// movedAway is a directory that was renamed away and not removed yet.
-type movedAway struct{ name, path, to string }
 
 // Removal begins a removal, of nothing yet.
 func (o Options) Removal(root string) *Removal { return &Removal{opts: o, root: root} }
@@ -51,10 +46,11 @@ func (o Options) Remove(root, name string, inUse func() error) error {
 	return r.Finish()[name]
 }
 
-// Remove renames the directory name away. Once its marker exists it calls inUse, which may be nil: an error keeps the directory.
+// Remove takes the directory name away. Once its marker exists it calls inUse, which may be nil: an error keeps the directory. The
+// error about a directory that another user alone may remove is a *ForeignError.
 //
 // The marker needs the lease of the options. A process that has lost the lease can remove nothing. Without a lease, or on a
-// full disk, where no marker can be made, Remove renames the directory away, calls inUse once more, and puts the directory
+// full disk, where no marker can be made, Remove takes the directory away, calls inUse once more, and puts the directory
 // back if it is in use. Meanwhile a sweep on another machine may remove it as a leftover.
 func (r *Removal) Remove(name string, inUse func() error) error {
 	o, path := r.opts, filepath.Join(r.root, filepath.FromSlash(name))
@@ -74,42 +70,43 @@ func (r *Removal) Remove(name string, inUse func() error) error {
 	if err := check(); err != nil {
 		return err
 	}
-	to := filepath.Join(into, newOwner().fileName())
-	if err := o.step("remove", path); err != nil {
-		return err
-	}
-	if err := rename(path, to); err != nil {
-		return o.Lease.asLost(err)
+	a, err := o.takeAway("remove", path, into)
+	if err != nil {
+		return asForeign(path, o.Lease.asLost(err))
 	}
 	if mark == "" {
 		if err := check(); err != nil {
-			return putBack(to, path, err)
+			return a.putBack(err)
 		}
 	}
-	r.aside = append(r.aside, movedAway{name, path, to})
+	a.name = name
+	r.taken = append(r.taken, a)
 	return nil
 }
 
-// Finish removes what was renamed away, and returns the errors by name. It puts back what may not have lost its name on disk.
+// Finish removes what was taken away, and returns the errors by name. It puts back what may not have lost its name on disk.
 func (r *Removal) Finish() (failed map[string]error) {
 	failed = map[string]error{}
 	synced := map[string]error{}
-	for _, m := range r.aside {
-		above := filepath.Dir(m.path)
-		if _, ok := synced[above]; !ok {
-			synced[above] = r.opts.sync(above)
+	for _, a := range r.taken {
+		from := a.from()
+		if _, ok := synced[from]; !ok {
+			synced[from] = r.opts.sync(from)
 		}
-		err := synced[above]
-		if err != nil {
-			err = putBack(m.to, m.path, err)
-		} else if err = r.opts.step("delete", m.to); err == nil {
-			err = removeAll(m.to)
+		err := synced[from]
+		if a.inPlace != nil && isGone(err) {
+			err = nil // another process has removed it
 		}
 		if err != nil {
-			failed[m.name] = err
+			err = a.putBack(err)
+		} else if err = r.opts.step("delete", a.to); err == nil {
+			err = a.remove()
+		}
+		if err != nil {
+			failed[a.name] = err
 		}
 	}
-	r.aside = nil
+	r.taken = nil
 	return failed
 }
 
@@ -118,7 +115,7 @@ func (r *Removal) Finish() (failed map[string]error) {
 func (o Options) mark(root, name string) (into, mark string, err error) {
 	staging := filepath.Join(root, StagingDir)
 	if o.Lease == nil {
-		return staging, "", o.mkdirAll(root, staging)
+		return staging, "", o.mkdirShared(root, staging)
 	}
 	mark = filepath.Join(o.Lease.path, markName(name))
 	err = o.step("mark", mark)
@@ -132,14 +129,6 @@ func (o Options) mark(root, name string) (into, mark string, err error) {
 		return staging, "", nil
 	}
 	return o.Lease.path, mark, o.Lease.asLost(err)
-}
-
-// putBack renames a directory back that must stay, and returns why. If it cannot, the error says where the directory lies.
-func putBack(removed, path string, why error) error {
-	if err := rename(removed, path); err != nil && !errors.Is(err, fs.ErrExist) { // EEXIST: it was built again
-		return fmt.Errorf("%w, and could not be put back: %w: it lies in %s", why, err, removed)
-	}
-	return why
 }
 
 // AwaitRemoval waits until no process is about to remove one of names under the named lease: each then exists or is

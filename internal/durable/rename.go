@@ -28,16 +28,19 @@ func rename(from, to string) error {
 // directory is no error.
 func removeThrough(path, into string, opts Options) error {
 	trash := filepath.Join(into, newOwner().fileName())
-	if err := opts.step("rename", path); err != nil {
-		return err
+	err := opts.step("rename", path)
+	if err == nil {
+		err = rename(path, trash)
 	}
-	if err := rename(path, trash); err != nil {
-		if isGone(err) {
-			return nil
-		}
-		return err
+	switch {
+	case isGone(err):
+		return nil
+	case errors.Is(err, syscall.EXDEV):
+		trash = path // of a lower layer of overlayfs: no live process has made it there
+	case err != nil:
+		return asForeign(path, err)
 	}
-	return removeAll(trash)
+	return asForeign(trash, removeAll(trash)) // the owner of a sticky directory may rename what others have in it, and no more
 }
 
 // removeAll removes a directory and what is in it. It tries several times, because a slow process may still write into its

@@ -17,7 +17,7 @@ func WriteSmall(root, path string, data []byte, flag int) error {
 
 func (o Options) writeSmall(root, path string, data []byte, flag int) error {
 	dir := filepath.Dir(path)
-	if err := o.mkdirAll(root, dir); err != nil {
+	if err := o.mkdirShared(root, dir); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|noFollow|flag, 0o666)

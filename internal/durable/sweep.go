@@ -22,7 +22,8 @@ type Leftover struct {
 //
 // What a dead process of this machine has left goes at once; what a process of this host has left before its last boot,
 // after three heartbeats of silence; what a process of another machine, or an unknown one, has left, after an hour. Names
-// that this package does not write stay. Sweep continues after an error, and returns all errors at the end.
+// that this package does not write stay, and what another user alone may remove. Sweep continues after an error, and returns all
+// errors at the end.
 func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error) {
 	dir := filepath.Join(root, StagingDir)
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
@@ -42,7 +43,11 @@ func Sweep(root string, now time.Time, dryRun bool) (list []Leftover, err error)
 		}
 		l := Leftover{Path: path, Bytes: size(path), Owner: who.describe()}
 		if !dryRun {
-			if err := removeOwned(dir, path, owned); err != nil {
+			err := removeOwned(dir, path, owned)
+			if foreign := (*ForeignError)(nil); errors.As(err, &foreign) {
+				continue
+			}
+			if err != nil {
 				failed = append(failed, err)
 				continue
 			}

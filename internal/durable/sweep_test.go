@@ -258,16 +258,22 @@ func TestRemoveKeepsWhatItCannotCheck(t *testing.T) {
 	assert.Equal(t, content, files(t, filepath.Join(root, "kind", "name")))
 }
 
-// What is made below a root is as open as the root, under any umask, and no more.
+// What is made below a root is as open as the root, under any umask, and no more. Nothing is writable for everybody but the directories
+// in which all users have entries, and these are sticky.
 //
-// Covers F19.
+// Covers F19, F29.
 func TestSharedRootsUnderAnyUmask(t *testing.T) {
-	for _, c := range []struct{ root, umask, dir, file os.FileMode }{
-		{0o775 | os.ModeSetgid, 0o077, 0o775 | os.ModeSetgid, 0o664},
-		{0o770, 0o077, 0o770, 0o660},
-		{0o700, 0o000, 0o700, 0o600},
-		{0o755, 0o002, 0o755, 0o644},
-		{0o750, 0o022, 0o750, 0o640},
+	const bits = os.ModePerm | os.ModeSetgid | os.ModeSticky
+	for _, c := range []struct{ root, umask, shared, dir, file os.FileMode }{
+		{0o775 | os.ModeSetgid, 0o077, 0o775 | os.ModeSetgid, 0o775 | os.ModeSetgid, 0o664},
+		{0o770, 0o077, 0o770, 0o770, 0o660},
+		{0o700, 0o000, 0o700, 0o700, 0o600},
+		{0o755, 0o002, 0o755, 0o755, 0o644},
+		{0o750, 0o022, 0o750, 0o750, 0o640},
+		{0o777 | os.ModeSticky, 0o000, 0o777 | os.ModeSticky, 0o755, 0o644},
+		{0o777 | os.ModeSticky, 0o077, 0o777 | os.ModeSticky, 0o755, 0o644},
+		{0o777, 0o022, 0o777 | os.ModeSticky, 0o755, 0o644},
+		{0o770 | os.ModeSticky, 0o022, 0o770 | os.ModeSticky, 0o750, 0o640},
 	} {
 		root := filepath.Join(t.TempDir(), "root")
 		require.NoError(t, os.Mkdir(root, 0o777))
@@ -279,25 +285,41 @@ func TestSharedRootsUnderAnyUmask(t *testing.T) {
 			}
 			info, err := os.Stat(l.path)
 			require.NoError(t, err)
-			assert.Equal(t, c.dir, info.Mode()&(os.ModePerm|os.ModeSetgid))
+			assert.Equal(t, c.dir, info.Mode()&bits)
 			NoteUse(root, filepath.Join(root, ".use"), nil).Close()
 			return errors.Join(build(root, Options{Lease: l}, publish), l.Release())
 		}))
 		for name, want := range map[string]os.FileMode{
-			"kind": c.dir, "kind/name": c.dir, "kind/name/a": c.file, StagingDir: c.dir, ".use": c.dir,
+			"kind": c.shared, "kind/name": c.dir, "kind/name/a": c.file, StagingDir: c.shared, ".use": c.shared,
 		} {
 			info, err := os.Stat(filepath.Join(root, name))
 			require.NoError(t, err)
-			assert.Equal(t, want, info.Mode()&(os.ModePerm|os.ModeSetgid), "%s below %v with umask %v", name, c.root, c.umask)
+			assert.Equal(t, want, info.Mode()&bits, "%s below %v with umask %v", name, c.root, c.umask)
 		}
 	}
-	above := t.TempDir()
-	require.NoError(t, os.Chmod(above, 0o777))
-	root := filepath.Join(above, "root")
-	require.NoError(t, umasked(t, 0o077, func() error { return build(root, Options{}, publish) }))
-	info, err := os.Stat(root)
+	old := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(old, "kind"), 0o777))
+	for _, path := range []string{old, filepath.Join(old, "kind")} {
+		require.NoError(t, os.Chmod(path, 0o777))
+	}
+	require.NoError(t, build(old, Options{}, publish))
+	info, err := os.Stat(filepath.Join(old, "kind"))
 	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "a root that is made keeps to the umask")
+	assert.Equal(t, 0o777|os.ModeSticky, info.Mode()&bits, "of an older root")
+	for _, c := range []struct{ above, umask, root os.FileMode }{
+		{0o777, 0o077, 0o700},
+		{0o777, 0o000, 0o777},
+		{0o777 | os.ModeSticky, 0o002, 0o755},
+		{0o777 | os.ModeSticky, 0o000, 0o755},
+	} {
+		above := t.TempDir()
+		require.NoError(t, os.Chmod(above, c.above))
+		root := filepath.Join(above, "root")
+		require.NoError(t, umasked(t, c.umask, func() error { return build(root, Options{}, publish) }))
+		info, err := os.Stat(root)
+		require.NoError(t, err)
+		assert.Equal(t, c.root, info.Mode().Perm(), "a root that is made keeps to the umask; in a sticky directory it is its owner's")
+	}
 }
 
 // A root that is created by its first note is on disk with the directories above it.

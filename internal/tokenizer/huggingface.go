@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/jsonlex"
@@ -140,6 +141,14 @@ func (f *jsonFile) readUnused(l *jsonlex.Lexer, key string) error {
 	}
 	if key == "unk_token" {
 		return l.Skip()
+	}
+	if key == "dropout" { // none, in the words of some writers
+		mark := l.Mark()
+		text, err := l.Number()
+		if p, no := strconv.ParseFloat(string(text), 64); err == nil && no == nil && p == 0 {
+			return nil
+		}
+		l.Reset(mark)
 	}
 	if l.Kind() == jsonlex.String {
 		if text, err := l.Text(); err != nil || text == "" {

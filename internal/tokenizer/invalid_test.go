@@ -36,6 +36,8 @@ func TestParseJSONRefuses(t *testing.T) {
 		"SentencePiece":            {change(t, `"byte_fallback":false`, `"byte_fallback":true`), "model: byte_fallback: it is true: want false"},
 		"fuse_unk":                 {change(t, `"fuse_unk":false`, `"fuse_unk":true`), "model: fuse_unk"},
 		"dropout":                  {change(t, `"dropout":null`, `"dropout":0.1`), "model: dropout: it is set"},
+		"dropout as a word":        {change(t, `"dropout":null`, `"dropout":"0.1"`), "model: dropout: it is set"},
+		"a flag for dropout":       {change(t, `"dropout":null`, `"dropout":false`), "model: dropout: it is set"},
 		"word suffix":              {change(t, `"end_of_word_suffix":null`, `"end_of_word_suffix":"</w>"`), "model: end_of_word_suffix: it is set"},
 		"Metaspace":                {`{"pre_tokenizer":{"type":"Metaspace","replacement":"_"}}`, `pre_tokenizer: "Metaspace" is not known: want Split and ByteLevel`},
 		"Digits":                   {change(t, split, `"type":"Digits"`), `pre_tokenizer: pretokenizers: "Digits" is not known`},
@@ -89,6 +91,17 @@ func manyKeys(n int) string {
 		fmt.Fprintf(&b, `"%d":0,`, k)
 	}
 	return b.String()
+}
+
+// A dropout of zero is none.
+func TestNoDropout(t *testing.T) {
+	want, err := ParseJSON("plain", []byte(change(t, `"dropout":null`, `"dropout":null`)))
+	require.NoError(t, err)
+	for _, none := range []string{"0.0", "0", "-0.0", "0e9"} {
+		tok, err := ParseJSON(none, []byte(change(t, `"dropout":null`, `"dropout":`+none)))
+		require.NoError(t, err, none)
+		assert.Equal(t, ints(want.Encode("a text <think> of 12 words")), ints(tok.Encode("a text <think> of 12 words")), none)
+	}
 }
 
 // Files that would take much memory are refused before they do: of too many tokens, merges or added tokens, and too long ones.

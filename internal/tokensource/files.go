@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
@@ -118,8 +119,14 @@ func (c *content) readFile(path string) error {
 	return nil
 }
 
-// read reads a file of a tokenizer.
-func read(path string) ([]byte, error) { return regular.Read(path, maxFile) }
+// read reads a file of a tokenizer. It refuses by name what no program takes for one.
+func read(path string) ([]byte, error) {
+	data, err := regular.Read(path, maxFile)
+	if f := foreign.OfBytes(data[:min(len(data), foreign.HeadBytes)], path); f != nil && err == nil {
+		return nil, f
+	}
+	return data, err
+}
 
 // readAll reads a file of a known size.
 func readAll(path string, r io.Reader, size int64) ([]byte, error) {

@@ -137,6 +137,7 @@ func TestRefused(t *testing.T) {
 		"empty/x": nil, "unknown.tiktoken": ranks("ab"), "text": []byte("hello"), "a/tokenizer.json": bytesJSON(),
 		"bad/tiktoken.model": ranks("ab"), "bad/tokenizer_config.json": []byte(strings.Replace(kimiConfig, "259", "9", 1)),
 		"sentencepiece.model": {0x0a, 0x0e, 0x0a}, "nothing": nil,
+		"pointer/tokenizer.json": []byte("version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 5\n"),
 	})
 	big := filepath.Join(dir, "big.json")
 	require.NoError(t, os.WriteFile(big, []byte("{"), 0o666))
@@ -153,6 +154,8 @@ func TestRefused(t *testing.T) {
 		dir + "/unknown.tiktoken":             "PATTERN:FILE with one of cl100k, deepseek-v3, kimi, o200k, qwen2",
 		dir + "/text":                         "neither a tokenizer.json nor a file of ranks",
 		dir + "/sentencepiece.model":          "SentencePiece models are not read",
+		dir + "/pointer":                      "it is a pointer of Git LFS",
+		dir + "/pointer/tokenizer.json":       "it is a pointer of Git LFS",
 		dir + "/nothing":                      "neither a tokenizer.json",
 		dir + "/bad":                          `tokenizer_config.json: added_tokens_decoder: "9"`,
 		"cl100k:" + dir + "/a/tokenizer.json": "leave cl100k: out",

@@ -33,6 +33,8 @@ type Aggregate struct {
 	ending     Ending
 
 	headline, cooldown observations
+	delivered          DeliveredTotal
+	last, late         float64 // end of the last request; deadline of those that ended after it
 
 	warmup  warmupCounts
 	goodput goodput
@@ -56,7 +58,7 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 		return nil
 	}
 	a.count(r)
-	a.goodput.add(r)
+	good := a.goodput.add(r)
 	if r.Error != nil && r.Bucket != CancelledAtEnd {
 		a.samples.add(r.Error)
 	}
@@ -68,6 +70,7 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 		return nil
 	}
 	a.completed++
+	a.delivered.add(r, good)
 	a.finished.add(r.FinishReason)
 	if r.Bucket == Profiling {
 		a.headline.add(r, a.rules)
@@ -80,6 +83,7 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 // count counts what every record has, however its request ended.
 func (a *Aggregate) count(r *Record) {
 	a.requests++
+	a.last, a.late = max(a.last, r.End), max(a.late, r.Deadline)
 	a.addresses.add(r)
 	a.trees.add(r.Tree)
 	if r.begins() {
@@ -106,20 +110,25 @@ func (a *Aggregate) count(r *Record) {
 
 // Summary computes the summary of the records added so far. More records may be added afterwards.
 func (a *Aggregate) Summary(info RunInfo) Summary {
-	phase := info.Facts.WholePhase()
-	window, afterwards := a.headline.window(a.rules, phase), a.cooldown.window(a.rules, phase)
+	span := a.headline.span(info.Facts.WholePhase())
+	span.Deadline, span.Delivered = DeliveredEnd(info.Facts, a.last, a.late), a.delivered
+	window, afterwards := a.rules.Window(span), a.rules.Window(a.cooldown.span(info.Facts.WholePhase()))
 	s := Summary{
 		Requests: a.requests, Completed: a.completed, Errors: maps.Clone(a.errors),
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
 		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Throttled: a.throttled, Resent: a.resent, Deviations: maps.Clone(a.deviations), FinishReasons: maps.Clone(a.finished),
-		Metrics: a.headline.metrics(window.Seconds), Cooldown: a.cooldown.metrics(afterwards.Seconds), Headline: a.rules.Headline(),
-		ThroughputWindow: window, ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
+		Metrics: a.headline.metrics(&window), Cooldown: a.cooldown.metrics(&afterwards), Headline: a.rules.Headline(),
+		ThroughputWindow: window, Delivered: span.DeliveredWindow(), ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Context: info.Context, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
 	}
+	if info.Counting == 0 { // its records do not tell which requests ended after the deadline
+		s.Delivered = Span{Deadline: Missing}.DeliveredWindow()
+	}
+	s.Unseen = s.unseen()
 	s.Addresses, s.Connection = a.addresses.list(), a.headline.exchange.summary()
 	s.Client = newClient(&a.headline.times, s.Errors[wire.Internal], a.bytesSent, a.bytesReceived, info.Facts)
 	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
@@ -127,7 +136,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	s.Arrivals = info.Arrivals.outcome(a.queued, info.Facts)
 	s.addRates()
 	s.Client.bind(info.Parts)
-	s.Goodput = a.goodput.summary(&s)
+	s.Goodput = a.goodput.summary(&s, a.delivered.Good)
 	s.Parts = info.Parts.withFigures(&s)
 	s.Warmup = a.warmup.summary(nil)
 	if f := info.Facts; f != nil {

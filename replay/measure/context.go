@@ -30,12 +30,4 @@ func (c *Context) Skipped() string {
 	return fmt.Sprintf("%d of %d traces are left out: they have requests above %d tokens, prompt and output together", c.LeftOut, c.Traces, c.Tokens)
 }
 
-// overflowed says how many requests did not fit the server's context, as the beginning of a list; nil: none.
-func (s *Summary) overflowed() []string {
-	if s.Buckets.ContextOverflow == 0 {
-		return nil
-	}
-	return []string{overflowText(s.Buckets.ContextOverflow, s.Requests)}
-}
-
 func overflowText(n, of int) string { return fmt.Sprintf("%d of %d overflowed the context", n, of) }

@@ -7,7 +7,7 @@ import "github.com/agentx/agentx/replay/slo"
 type Goodput struct {
 	Requests   int           `json:"requests"`   // good ones of the headline
 	Unknown    int           `json:"unknown"`    // of the headline, that ended well and lack a value
-	Rate       Number        `json:"rate"`       // Requests per second, by the window of the summary
+	Rate       Number        `json:"rate"`       // Requests per second, by the window of the summary; delivered: those that ended in it
 	Share      Number        `json:"share"`      // Requests over those of the headline that ended well or failed
 	Trees      int           `json:"trees"`      // all of whose requests are good, those of the cooldown included
 	TreeShare  Number        `json:"tree_share"` // Trees over those with a request, but for trees with one that the end of the run cancelled
@@ -72,15 +72,15 @@ func newGoodput(rules Rules, levels []slo.Condition) goodput {
 	return goodput{Judge: NewJudge(rules, levels), met: make([]int, len(levels))}
 }
 
-// add judges a request of the profiling phase.
-func (g *goodput) add(r *Record) {
+// add judges a request of the profiling phase, and returns whether it is good.
+func (g *goodput) add(r *Record) bool {
 	if len(g.levels) == 0 {
-		return
+		return false
 	}
 	g.trees.add(r.Tree)
 	if r.Bucket == CancelledAtEnd {
 		g.cut.add(r.Tree)
-		return
+		return false
 	}
 	headline := r.Bucket == Profiling
 	if headline {
@@ -88,7 +88,7 @@ func (g *goodput) add(r *Record) {
 	}
 	if r.Error != nil {
 		g.bad.add(r.Tree)
-		return
+		return false
 	}
 	all, known := true, true
 	g.each(r, func(k int, met, has bool) {
@@ -106,10 +106,11 @@ func (g *goodput) add(r *Record) {
 	if headline && !known {
 		g.unknown++
 	}
+	return all
 }
 
-// summary returns what was counted; nil without levels. It needs the figures of the summary.
-func (g *goodput) summary(s *Summary) *Goodput {
+// summary returns what was counted; nil without levels. It needs the figures of the summary, and how many good requests ended by the deadline.
+func (g *goodput) summary(s *Summary, delivered int) *Goodput {
 	if len(g.levels) == 0 {
 		return nil
 	}
@@ -118,9 +119,11 @@ func (g *goodput) summary(s *Summary) *Goodput {
 		Trees: g.trees.without(&g.bad, &g.cut), Conditions: []LevelResult{},
 	}
 	good.TreeShare = ratio(Number(good.Trees), Number(g.trees.n-g.cut.n))
-	if w := s.ThroughputWindow.Seconds; !w.IsMissing() {
-		good.Rate = Number(g.requests) / w
+	rated := g.requests
+	if g.rules.DeliveredOnly {
+		rated = delivered
 	}
+	good.Rate = s.ThroughputWindow.Rate(Number(rated))
 	s.Goodput = good // which a condition may be on
 	for k, c := range g.levels {
 		l := LevelResult{Text: c.String(), Condition: c, Requests: g.met[k], Value: Missing}

@@ -52,6 +52,7 @@ type Figures struct {
 	TTFT            Stat                  `json:"ttft"`
 	ITL             Stat                  `json:"itl"`
 	RequestLatency  Stat                  `json:"request_latency"`
+	Unseen          Unseen                `json:"unseen"`
 	Valid           *bool                 `json:"valid"`
 }
 
@@ -59,7 +60,7 @@ type Figures struct {
 func (s *Summary) Figures() *Figures {
 	return &Figures{
 		Requests: s.Requests, Completed: s.Completed, Overflows: s.Buckets.ContextOverflow, Errors: s.Errors, ErrorRate: s.ErrorRate, Duration: s.Duration, RequestRate: s.RequestRate,
-		OutputTokenRate: s.OutputTokenRate, TTFT: s.TTFT, ITL: s.ITL, RequestLatency: s.RequestLatency, Valid: s.Valid,
+		OutputTokenRate: s.OutputTokenRate, TTFT: s.TTFT, ITL: s.ITL, RequestLatency: s.RequestLatency, Valid: s.Valid, Unseen: s.Unseen,
 	}
 }
 
@@ -84,11 +85,11 @@ var figureColumns = []struct {
 	{"requests/s", func(h *Figures) string { return quantity(h.RequestRate) }},
 	{"output/s", func(h *Figures) string { return quantity(h.OutputTokenRate) }},
 	{"ttft p50", func(h *Figures) string { return seconds(h.TTFT.P50) }},
-	{"ttft p99", func(h *Figures) string { return seconds(h.TTFT.P99) }},
+	{"ttft p99", func(h *Figures) string { return h.TTFT.marked("p99") }},
 	{"itl p50", func(h *Figures) string { return seconds(h.ITL.P50) }},
 }
 
-// errors writes how many requests of each run failed, and the rates by category, and how many overflowed the context.
+// errors writes how many requests of each run failed, the rates by category, how many overflowed the context, and how many are in no figure.
 func (l *List) errors(b *strings.Builder) {
 	for _, r := range l.Runs {
 		h := r.Headline
@@ -98,6 +99,9 @@ func (l *List) errors(b *strings.Builder) {
 		}
 		if h != nil && h.Overflows > 0 {
 			row(b, "overflow", "concurrency %s: %s", r.Name(), overflowText(h.Overflows, h.Requests))
+		}
+		if h != nil && h.Unseen.Requests > 0 {
+			row(b, "left out", "concurrency %s: %d of %d requests (%s in no figure)", r.Name(), h.Unseen.Requests, h.Requests, percent(h.Unseen.Share))
 		}
 	}
 }

@@ -22,10 +22,11 @@ func TestListTable(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, list.WriteTable(&b, 0))
 	require.Equal(t, `concurrency    requests     errors requests/s   output/s   ttft p50   ttft p99    itl p50  exit
-8                     3     50.0 %       0.40          2     500 ms     500 ms     500 ms     0
+8                     3     50.0 %       0.40          2     500 ms    500 ms?     500 ms     0
 16                    -          -          -          -          -          -          -     1
 errors      concurrency 8: 1 of 2: timeout 50.0 %
 overflow    concurrency 8: 1 of 3 overflowed the context
+left out    concurrency 8: 1 of 3 requests (33.3 % in no figure)
 
 results     results
 `, b.String())
@@ -34,9 +35,10 @@ results     results
 	require.NoError(t, list.WriteTable(&b, 0))
 	require.Equal(t, `concurrency    requests     errors requests/s   output/s   ttft p50   ttft p99    itl p50  exit
 8 r01                 -          -          -          -          -          -          -     1
-8 r02                 3     50.0 %       0.40          2     500 ms     500 ms     500 ms     0
+8 r02                 3     50.0 %       0.40          2     500 ms    500 ms?     500 ms     0
 errors      concurrency 8 r02: 1 of 2: timeout 50.0 %
 overflow    concurrency 8 r02: 1 of 3 overflowed the context
+left out    concurrency 8 r02: 1 of 3 requests (33.3 % in no figure)
 `, b.String())
 	list = List{Runs: []ListedRun{{Concurrency: 8, Summary: &s}}}
 	require.Nil(t, list.WithoutSummaries().Runs[0].Summary)

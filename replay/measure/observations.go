@@ -66,19 +66,23 @@ func (o *observations) add(r *Record, rules Rules) {
 	o.recorded.add(&r.RecordedISL)
 }
 
-// window returns what the rates divide by. phase is Missing if it did not come to its end.
-func (o *observations) window(rules Rules, phase Number) ThroughputWindow {
-	return rules.Window(o.n, o.first, o.last, phase)
+// span returns what the window of the rates is made of, without what was delivered. phase is Missing if it did not come to its end.
+func (o *observations) span(phase Number) Span {
+	return Span{
+		Ended: o.n, First: o.first, Last: o.last, Phase: phase, Deadline: Missing,
+		Amount: Amount{Number(o.n), o.prompt.over(o.n), o.output.over(o.n)},
+	}
 }
 
-// metrics returns the published numbers. The rates divide by a number of seconds, which may be Missing.
-func (o *observations) metrics(window Number) Metrics {
+// metrics returns the published numbers, with the rates of a window.
+func (o *observations) metrics(window *ThroughputWindow) Metrics {
 	m := Metrics{
 		Measured: o.n, PromptTokens: o.prompt.over(o.n), OutputTokens: o.output.over(o.n), RequestedOutputTokens: o.asked.over(o.n),
 		CachedTokens: o.cached.over(o.n), RecordedPromptTokens: o.recorded.over(o.n), UsageMissing: o.n - int(o.output.known),
 		TTFT: NewStat(o.ttft), ITL: NewStat(o.itl), RequestLatency: NewStat(o.latency), Lateness: NewStat(o.lateness),
 		TPOT: NewStat(o.tpot), ISL: NewStat(o.isl), OSL: NewStat(o.osl),
-		Duration: Missing, RequestRate: Missing, PromptTokenRate: Missing, OutputTokenRate: Missing, TokenHitRate: Missing,
+		Duration: Missing, TokenHitRate: Missing, RequestRate: window.Rate(window.Requests),
+		PromptTokenRate: window.Rate(window.PromptTokens), OutputTokenRate: window.Rate(window.OutputTokens),
 		RecordedBlocks: o.recordedBlocks, RecordedHits: o.recordedHits, TheoreticalHitRate: ratio(Number(o.recordedHits), Number(o.recordedBlocks)),
 	}
 	if m.PromptTokens > 0 {
@@ -86,11 +90,6 @@ func (o *observations) metrics(window Number) Metrics {
 	}
 	if span := o.last - o.first; span > 0 {
 		m.Duration = Number(span)
-	}
-	if !window.IsMissing() {
-		m.RequestRate = Number(o.n) / window
-		m.PromptTokenRate = m.PromptTokens / window
-		m.OutputTokenRate = m.OutputTokens / window
 	}
 	return m
 }

@@ -47,6 +47,10 @@ type Record struct {
 	End          float64 `json:"end"`                    // the client was done with the request
 	CancelledAt  float64 `json:"cancelled_at,omitempty"` // the run cancelled it; 0: it did not
 
+	// Of a request that ended after the deadline of its phase: the deadline, and the output tokens that had come by then. 0 elsewhere.
+	Deadline         float64 `json:"deadline,omitempty"`
+	OutputByDeadline float64 `json:"output_by_deadline,omitempty"`
+
 	// When the turn was ordered, where trees arrive on their own: doc/spec/replay.md 14. 0 elsewhere.
 	OpenTrees   int `json:"open_trees,omitempty"`   // trees that were played, that of the turn included
 	QueuedTrees int `json:"queued_trees,omitempty"` // trees that had arrived and waited to be opened

@@ -56,6 +56,8 @@ func (r *Record) appendTimes(b []byte) []byte {
 	b = appendInstant(b, "last_message", r.LastMessage)
 	b = appendFloat(b, "end", r.End)
 	b = appendInstant(b, "cancelled_at", r.CancelledAt)
+	b = appendInstant(b, "deadline", r.Deadline)
+	b = appendInstant(b, "output_by_deadline", r.OutputByDeadline)
 	b = appendPositive(b, "open_trees", r.OpenTrees)
 	b = appendPositive(b, "queued_trees", r.QueuedTrees)
 	b = appendInstant(b, "wait_end", r.WaitEnd)

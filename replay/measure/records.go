@@ -24,7 +24,7 @@ func (r *Record) Move(ns int64) {
 		*at = moved(*at, ns)
 	}
 	for _, at := range []*float64{
-		&r.Acknowledged, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.LastMessage, &r.CancelledAt,
+		&r.Acknowledged, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.LastMessage, &r.CancelledAt, &r.Deadline,
 		&r.WaitEnd, &r.ConnectStart, &r.ConnectEnd, &r.SendStart, &r.SendEnd, &r.FirstByte, &r.LastByte,
 	} {
 		if *at > 0 {

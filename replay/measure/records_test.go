@@ -10,7 +10,7 @@ import (
 
 // Every instant of a record is moved by whole nanoseconds, and nothing else; what did not happen stays so.
 func TestMoveMovesEveryInstant(t *testing.T) {
-	lengths := []string{"Queued", "BackOff", "Waited"}
+	lengths := []string{"Queued", "BackOff", "Waited", "OutputByDeadline"}
 	var r Record
 	v := reflect.ValueOf(&r).Elem()
 	for k := range v.NumField() {

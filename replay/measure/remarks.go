@@ -61,6 +61,7 @@ var remarkRules = []struct {
 	{"empty", Warning, (*evidence).empty},
 	{"errors", Warning, func(e *evidence) (string, []string) { return e.failed(errorRate, brokenRate) }},
 	{"overflow", Warning, (*evidence).overflow},
+	{"left_out", Warning, (*evidence).leftOut},
 	{"short", Warning, (*evidence).short},
 	{"client_bound", Warning, (*evidence).clientBound},
 	{"standstill", Warning, (*evidence).standstill},

@@ -105,6 +105,14 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 	}
+	cut := func(n int) change {
+		return func(list []*Record, _ *RunInfo) {
+			for _, r := range list[:n] {
+				fail(r, wire.Cancelled)
+				r.Bucket = CancelledAtEnd
+			}
+		}
+	}
 	cases := []struct {
 		kind      string
 		made, not change
@@ -129,6 +137,7 @@ func TestRemarks(t *testing.T) {
 			fail(list[0], wire.ContextOverflow)
 			list[0].Bucket = ContextOverflow
 		}},
+		{"left_out", cut(11), cut(10)},
 		{"short", func(list []*Record, _ *RunInfo) {
 			for _, r := range list {
 				r.Tree = r.Tree % 4

@@ -3,10 +3,11 @@ package measure
 import "github.com/agentx/agentx/replay/preset"
 
 // Rules say how records become numbers (doc/spec/replay.md 8). A summary and a report share them. RulesOf makes them of switches;
-// the zero value has those of the preset default, but neither its gate nor a version.
+// the zero value has those of runs older than presets.
 type Rules struct {
 	GraceIncluded bool // the headline has requests that ended within the grace: Cutoff.CountGrace put them into Profiling
 	PhaseWindow   bool // rates and effective curves are over the phase, not over the time from the first request to the last token
+	DeliveredOnly bool // they are of what came between the start of the phase and its deadline, and over that time
 	AllButOne     bool // ITL divides by all tokens but one, also where the tokens of the first chunk are known
 	AIPerfCurves  bool // in the curve of the total output flows evenly, and a failed request is in the curve of the concurrency alone
 	CoverageGate  bool // a valid run has tokens in 95 % of its duration
@@ -20,6 +21,7 @@ func RulesOf(s *preset.Switches) Rules {
 	return Rules{
 		GraceIncluded: s.CountGrace,
 		PhaseWindow:   s.ThroughputWindow == preset.WindowPhase,
+		DeliveredOnly: s.ThroughputWindow == preset.WindowDelivered,
 		AllButOne:     s.ITLDivisor == preset.DivisorOSL,
 		AIPerfCurves:  s.Curves == preset.CurvesAIPerf,
 		CoverageGate:  s.CoverageGate,
@@ -28,18 +30,28 @@ func RulesOf(s *preset.Switches) Rules {
 	}
 }
 
+// Counting is the version of what the preset default counts: 0 left the grace out and divided by ThroughputWindow benchmark.
+const Counting = 1
+
 // RulesOfRun returns the rules of a run that has written its results. One without a preset is older than presets.
 func RulesOfRun(r Run) (Rules, error) {
-	s, err := preset.Recorded(r.Preset, r.Switches)
+	s, err := SwitchesOfRun(r)
 	return RulesOf(&s), err
 }
 
-// ThroughputWindow is the time that the rates divide by. Instants are seconds since the start of the phase.
-type ThroughputWindow struct {
-	Kind    string `json:"kind"` // benchmark or phase
-	Start   Number `json:"start"`
-	End     Number `json:"end"`
-	Seconds Number `json:"seconds"`
+// SwitchesOfRun returns the switches of a run that has written its results, as its version of agentx understood them.
+func SwitchesOfRun(r Run) (preset.Switches, error) {
+	s, err := preset.Recorded(r.Preset, r.Switches)
+	if r.Counting > 0 || r.Preset != "" && r.Preset != preset.Default {
+		return s, err
+	}
+	if r.Switches["CountGrace"] == nil {
+		s.CountGrace = false
+	}
+	if r.Switches["ThroughputWindow"] == nil {
+		s.ThroughputWindow = preset.WindowBenchmark
+	}
+	return s, err
 }
 
 // ITLDivisor is what inter-token latencies divide by.
@@ -96,17 +108,4 @@ func (l Rules) DivisorRule() string {
 		return "osl-1"
 	}
 	return "first-chunk"
-}
-
-// Window returns the window of requests that ended well, of which there are n: with PhaseWindow the phase, whose length is Missing if it
-// did not come to its end, else from the first Sent to the last LastToken of them. It is Missing where it is not known or not positive.
-func (l Rules) Window(n int, first, last float64, phase Number) ThroughputWindow {
-	w := ThroughputWindow{Kind: "benchmark", Start: Number(first), End: Number(last)}
-	if l.PhaseWindow && !phase.IsMissing() {
-		w = ThroughputWindow{Kind: "phase", Start: 0, End: phase}
-	}
-	if w.Seconds = w.End - w.Start; !(w.Seconds > 0) || w.Seconds.IsMissing() || n == 0 {
-		w.Start, w.End, w.Seconds = Missing, Missing, Missing
-	}
-	return w
 }

@@ -23,6 +23,7 @@ type Run struct {
 	BenchmarkID string            `json:"benchmark_id,omitempty"` // of which markers are made; another one for each run of a list
 	Preparation []PreparationStep `json:"preparation"`            // before the first request, in order; nil: nothing was asked for
 	Preset      string            `json:"preset"`
+	Counting    int               `json:"counting,omitempty"`     // version of what the preset default counts: the constant Counting
 	PresetAlias string            `json:"preset_alias,omitempty"` // the name by which the preset was asked for, if it has another
 	Options     []Option          `json:"options"`                // all options, also those with their defaults
 

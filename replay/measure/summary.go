@@ -19,6 +19,7 @@ type Summary struct {
 	ErrorRates   map[wire.Category]Number `json:"error_rates"`   // by category
 	OverflowRate Number                   `json:"overflow_rate"` // overflows of the context over these, failures and Completed
 	Buckets      Buckets                  `json:"buckets"`
+	Unseen       Unseen                   `json:"unseen"` // requests that no headline number is over
 	BackOff      BackOff                  `json:"back_off"`
 	Throttled    Throttled                `json:"throttled"`
 	Resent       int                      `json:"resent"` // requests that were sent twice: a kept connection broke before the first byte of an answer
@@ -34,6 +35,7 @@ type Summary struct {
 
 	Headline         string           `json:"headline"` // deadline: requests that ended by then; grace_included: also those of the grace
 	ThroughputWindow ThroughputWindow `json:"throughput_window"`
+	Delivered        ThroughputWindow `json:"delivered"`   // from the start of the phase to its deadline, whatever the rates are of
 	ITLDivisor       ITLDivisor       `json:"itl_divisor"` // of the headline
 
 	Addresses []AddressCount `json:"addresses"` // nil: no name of a server had several addresses

@@ -149,6 +149,8 @@ func TestThroughputWindow(t *testing.T) {
 		First     int64  `json:"first_start_ns"`
 		Last      *int64 `json:"last_content_ns"`
 		Complete  int64  `json:"phase_complete_ns"`
+		Deadline  int64  `json:"deadline_ns"`
+		LastEnd   int64  `json:"last_end_ns"`
 		Cancelled bool
 		Count     int
 	}
@@ -156,16 +158,17 @@ func TestThroughputWindow(t *testing.T) {
 		Window         string
 		Seconds, Value *float64
 	}
-	fixtures.EachCase(t, "throughput_window", fixtures.Counts{2, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
+	fixtures.EachCase(t, "throughput_window", fixtures.Counts{4, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		switches, ok := preset.Named(c.Preset)
 		require.True(t, ok)
-		a := NewAggregate(Rules{PhaseWindow: switches.ThroughputWindow == preset.WindowPhase})
+		a := NewAggregate(RulesOf(&switches))
 		o := &a.headline
 		o.n, o.first = in.Count, float64(in.First)/1e9
 		if in.Last != nil {
 			o.last = float64(*in.Last) / 1e9
 		}
-		s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: float64(in.Complete) / 1e9, Cancelled: in.Cancelled}})
+		a.delivered.Requests, a.last = in.Count, float64(in.LastEnd)/1e9
+		s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: float64(in.Complete) / 1e9, Deadline: float64(in.Deadline) / 1e9, Cancelled: in.Cancelled}})
 		require.Equal(t, want.Window, s.ThroughputWindow.Kind)
 		if want.Seconds == nil {
 			require.True(t, s.ThroughputWindow.Seconds.IsMissing())
@@ -191,7 +194,7 @@ func TestPhaseWindow(t *testing.T) {
 	late.Bucket = Cooldown
 	a.Add(late)
 	s := a.Summary(RunInfo{Facts: &Facts{PhaseDuration: 10}})
-	require.Equal(t, ThroughputWindow{"phase", 0, 10, 10}, s.ThroughputWindow)
+	require.Equal(t, ThroughputWindow{"phase", 0, 10, 10, Amount{2, 196, 10}}, s.ThroughputWindow)
 	require.EqualValues(t, 0.2, s.RequestRate)
 	require.EqualValues(t, 19.6, s.PromptTokenRate)
 	require.EqualValues(t, 1, s.OutputTokenRate)
@@ -199,7 +202,7 @@ func TestPhaseWindow(t *testing.T) {
 	require.EqualValues(t, 3.5, s.Duration)
 	for _, f := range []*Facts{nil, {PhaseDuration: 10, Cancelled: true}} { // killed, cancelled
 		s = a.Summary(RunInfo{Facts: f})
-		require.Equal(t, ThroughputWindow{"benchmark", 1, 4.5, 3.5}, s.ThroughputWindow)
+		require.Equal(t, ThroughputWindow{"benchmark", 1, 4.5, 3.5, Amount{2, 196, 10}}, s.ThroughputWindow)
 		require.Equal(t, 2/Number(3.5), s.RequestRate)
 		require.Equal(t, 1/s.Cooldown.Duration, s.Cooldown.RequestRate)
 		require.EqualValues(t, 3.5, s.Duration)

@@ -81,12 +81,7 @@ func row(b *strings.Builder, label, format string, args ...any) {
 
 // counts writes how many requests were sent, how they ended and what the load was.
 func (s *Summary) counts(b *strings.Builder) {
-	parts := append(s.overflowed(), Plural(s.Completed, "completed", "completed"))
-	add := func(n int, what string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, what))
-		}
-	}
+	parts := []string{Plural(s.Completed, "completed", "completed")}
 	if failed := errorCounts(s.Errors).failed(); failed+s.Completed > 0 {
 		of := "" // the gate of agentx report looks at the headline alone
 		if s.Buckets.Cooldown > 0 {
@@ -94,9 +89,11 @@ func (s *Summary) counts(b *strings.Builder) {
 		}
 		parts = append(parts, fmt.Sprintf("%d failed (%s%s)", failed, percent(s.ErrorRate), of))
 	}
-	add(s.Buckets.Cooldown, "in cooldown")
-	add(s.Buckets.CancelledAtEnd, "cancelled at the end")
-	row(b, "requests", "%d sent: %s", s.Requests, strings.Join(parts, ", "))
+	first := fmt.Sprintf("%d sent: ", s.Requests)
+	if unseen := s.UnseenText(); unseen != "" {
+		first += unseen + "; "
+	}
+	row(b, "requests", "%s%s", first, strings.Join(parts, ", "))
 	s.failures(b)
 	if s.Resent > 0 {
 		row(b, "resent", "%s: the server had closed a kept connection", Plural(s.Resent, "request", "requests"))
@@ -170,6 +167,7 @@ func (s *Summary) throughput(b *strings.Builder) {
 	if !s.TokenHitRate.IsMissing() {
 		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", quantity(s.CachedTokens), 100*s.TokenHitRate)
 	}
+	s.deliveredRow(b)
 	s.levels(b)
 	row(b, "tokens", "%s prompt, %s; %s output for %s asked; %s prompt recorded", quantity(s.PromptTokens), cached,
 		quantity(s.OutputTokens), quantity(s.RequestedOutputTokens), quantity(s.RecordedPromptTokens))
@@ -216,8 +214,13 @@ func (s *Summary) latencies(b *strings.Builder, columns int) {
 	if s.Arrivals != nil {
 		lines = append(lines, line{"queued", &s.Arrivals.Queued})
 	}
+	few := false
 	for _, l := range lines {
-		write(l.label, func(k int) string { return seconds(figures[k].of(l.stat)) })
+		write(l.label, func(k int) string { return l.stat.marked(figures[k].name) })
+		few = few || l.stat.Few("p99")
+	}
+	if few {
+		row(b, "", FewNote)
 	}
 	b.WriteByte('\n')
 }
@@ -256,7 +259,7 @@ const defaultPreset = "default"
 func (s *Summary) verdict(b *strings.Builder) {
 	switch {
 	case s.Valid != nil && *s.Valid:
-		row(b, "valid", "yes%s", s.Run.Scenario.pinned())
+		row(b, "valid", "yes%s%s", s.Run.Scenario.pinned(), s.Doubt())
 	case s.Valid != nil:
 		row(b, "valid", "no: %s", strings.Join(s.Reasons, ", "))
 	}

@@ -147,6 +147,7 @@ func TestCooldownToTheNanosecond(t *testing.T) {
 	for _, name := range fixtures.Presets {
 		switches, ok := preset.Named(name)
 		require.True(t, ok)
+		switches.CountGrace = name != preset.Default // which has it, too
 		a := NewAggregate(RulesOf(&switches))
 		cutoff := Cutoff{Deadline: 900 * time.Second, CountGrace: switches.CountGrace}
 		add := func(end time.Duration, category wire.Category) {

@@ -23,9 +23,9 @@ func TestDeviations(t *testing.T) {
 		}
 	}
 	s, _ := Named(Default)
-	s.TreeIdleCap, s.CountGrace, s.ITLDivisor = nil, true, DivisorOSL
+	s.TreeIdleCap, s.CountGrace, s.ITLDivisor = nil, false, DivisorOSL
 	require.Equal(t, map[string]json.RawMessage{
-		"TreeIdleCap": json.RawMessage("null"), "CountGrace": json.RawMessage("true"), "ITLDivisor": json.RawMessage(`"osl-1"`),
+		"TreeIdleCap": json.RawMessage("null"), "CountGrace": json.RawMessage("false"), "ITLDivisor": json.RawMessage(`"osl-1"`),
 	}, s.Deviations(Default))
 
 	s, err := Recorded("", nil)

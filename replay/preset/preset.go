@@ -209,13 +209,14 @@ const (
 	NegativeSubtract NegativeDuration = "subtract"
 )
 
-// ThroughputWindow is the denominator of every throughput, and the time of the effective curves.
+// ThroughputWindow says what every throughput is of and divides by, and the time of the effective curves.
 type ThroughputWindow string
 
 // The windows.
 const (
 	WindowBenchmark ThroughputWindow = "benchmark" // from the first request sent to the last token
 	WindowPhase     ThroughputWindow = "phase"     // from the start to the end of the phase
+	WindowDelivered ThroughputWindow = "delivered" // from the start to the deadline: what came in that time
 )
 
 // ITLDivisor says by how many tokens an inter-token latency divides when the tokens of the first chunk are known.

@@ -22,6 +22,9 @@ type Comparison struct {
 	runs []*run
 }
 
+// Summary returns the summary of a run, by its place in the comparison.
+func (c *Comparison) Summary(run int) *measure.Summary { return &c.runs[run].summary }
+
 // Run is one run of a comparison.
 type Run struct {
 	Name    string             `json:"name"`
@@ -97,7 +100,7 @@ func newRun(r *run) Run {
 		Trees: r.requests.treeCount(), Figures: map[string]*Figure{},
 	}
 	for _, f := range figures {
-		n.Figures[f.String()] = &Figure{Value: r.figure(f)}
+		n.Figures[f.String()] = &Figure{Value: r.figure(f), Few: r.summary.Few(f)}
 	}
 	if why := addIntervals(r, n.Figures); why != nil {
 		n.Why = why.Error()
@@ -106,4 +109,14 @@ func newRun(r *run) Run {
 }
 
 // value returns a figure of the run; Missing where it has none.
+// Few reports whether a figure of the run is a percentile of few samples.
+func (r *Run) Few() bool {
+	for _, f := range r.Figures {
+		if f.Few {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *Run) value(name string) measure.Number { return r.Figures[name].Value }

@@ -50,6 +50,7 @@ func isJudged(f slo.Figure) bool { return slices.Contains(judged, f.String()) }
 // Figure is one number of one run.
 type Figure struct {
 	Value      measure.Number     `json:"value"`
+	Few        bool               `json:"few,omitempty"`        // a percentile of few samples: measure.Stat.Few
 	Interval   *interval.Interval `json:"interval"`             // in which the value lies with a probability of 95 %; nil: there is none
 	Difference *Difference        `json:"difference,omitempty"` // to the first run; nil of that run, and where one has no value
 }

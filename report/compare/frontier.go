@@ -11,7 +11,7 @@ import (
 func frontierOf(runs []*run, gpus int) frontier.Frontier {
 	f := frontier.Frontier{GPUs: gpus, Points: []frontier.Point{}, Lines: linesOf(runs)}
 	for k, r := range runs {
-		p := frontier.Point{Run: k, Throughput: r.summary.OutputTokenRate / measure.Number(max(1, gpus)), At: map[string]frontier.Figures{}, Hollow: len(r.marks()) > 0}
+		p := frontier.Point{Run: k, Throughput: r.delivered() / measure.Number(max(1, gpus)), At: map[string]frontier.Figures{}, Hollow: len(r.marks()) > 0}
 		p.Concurrency, _ = strconv.Atoi(r.settings["concurrency"])
 		for _, name := range frontier.Statistics {
 			p.At[name] = frontier.Figures{Interactivity: 1 / r.summary.ITL.Figure(name), TTFT: r.summary.TTFT.Figure(name)}
@@ -20,6 +20,15 @@ func frontierOf(runs []*run, gpus int) frontier.Frontier {
 	}
 	f.Judge()
 	return f
+}
+
+// delivered returns the output tokens a second that a run delivered by its deadline; those of its throughput where that is not known.
+func (r *run) delivered() measure.Number {
+	d := &r.summary.Delivered
+	if rate := d.Rate(d.OutputTokens); !rate.IsMissing() && d.Kind != "" {
+		return rate
+	}
+	return r.summary.OutputTokenRate
 }
 
 // linesOf returns the runs that differ in concurrency alone, two or more of them, by concurrency; of runs with the same, the first.

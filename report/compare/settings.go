@@ -71,7 +71,10 @@ func isNamedOption(name string) bool { return name != "" && name[0] >= 'A' && na
 // definition says what the throughputs divide by, and which requests they are over.
 func definition(info *measure.RunInfo, rules measure.Rules) string {
 	window := "from the first request to the last token"
-	if rules.PhaseWindow && !info.Facts.WholePhase().IsMissing() {
+	switch {
+	case rules.DeliveredOnly:
+		window = "what was delivered by the deadline"
+	case rules.PhaseWindow && !info.Facts.WholePhase().IsMissing():
 		window = "length of the phase"
 	}
 	of := "requests that ended by the deadline"

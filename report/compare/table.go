@@ -135,6 +135,9 @@ func (c *Comparison) table(b *strings.Builder, from, to int) {
 func (r *Run) cell(name string) string {
 	x := r.Figures[name]
 	text := measure.FormatFigure(x.Value, figureNamed(name).Unit)
+	if x.Few {
+		text += measure.FewMark
+	}
 	if d := x.Difference; d != nil {
 		text += "  " + FormatChange(float64(d.Ratio)) + d.sign() + d.over()
 	}
@@ -163,6 +166,9 @@ func (c *Comparison) verdictLines(b *strings.Builder) {
 	for _, v := range c.Verdicts {
 		fmt.Fprintln(b, c.VerdictText(v))
 		signs = signs || v.Method != NoInterval
+	}
+	if slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Few() }) {
+		fmt.Fprintln(b, measure.FewNote)
 	}
 	if signs {
 		fmt.Fprintf(b, "* differs by %g %% or more, and beyond its interval; ~ does not\n", 100*leastDifference)

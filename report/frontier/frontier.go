@@ -10,7 +10,7 @@ var Statistics = []string{"p50", "p90", "p95"}
 type Point struct {
 	Run         int                `json:"run"`         // its place in the comparison
 	Concurrency int                `json:"concurrency"` // 0: no cap, or not known
-	Throughput  measure.Number     `json:"throughput"`  // output tokens per second, per GPU where their number is known
+	Throughput  measure.Number     `json:"throughput"`  // output tokens per second that were delivered, per GPU where their number is known
 	At          map[string]Figures `json:"at"`          // by statistic
 	Hollow      bool               `json:"hollow"`      // the run is marked
 }

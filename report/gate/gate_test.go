@@ -119,3 +119,29 @@ func TestParse(t *testing.T) {
 		require.EqualError(t, err, want, text)
 	}
 }
+
+// A gate says which requests its figure is not over, and fails where these are too many, although the figure holds.
+//
+//
+func TestGateOnWhatIsUnseen(t *testing.T) {
+	s := &measure.Summary{Requests: 40, Buckets: measure.Buckets{Profiling: 38, CancelledAtEnd: 2}, Unseen: measure.Unseen{Requests: 2, Share: 0.05}}
+	for share, passed := range map[float64]bool{0.05: true, 0.049: false, 1: true, 0: false} {
+		v := parse(t, "ttft.p95<2s").Judge(1)
+		v.Look("", s, share)
+		require.Equal(t, passed, v.Passed, share)
+		require.Contains(t, v.Reason, "ttft.p95 is 1.00 s; of 40 requests 2 cut off at the end (5.00 % in no figure)")
+		v.Look("before", s, share)
+		require.Contains(t, v.Reason, "; of 40 requests of before 2 cut off at the end (5.00 % in no figure)")
+	}
+	v := parse(t, "ttft.p95<2s").Judge(3)
+	v.Look("", s, 1)
+	require.False(t, v.Passed, "the figure does not hold")
+	v.Look("", s, 0.04)
+	require.Contains(t, v.Reason, ", more than the 4.00 % of --gate-unseen")
+	for _, none := range []*measure.Summary{nil, {Requests: 40, Buckets: measure.Buckets{Profiling: 40}}} {
+		v = parse(t, "ttft.p95<2s").Judge(1)
+		v.Look("", none, 0)
+		require.True(t, v.Passed)
+		require.Equal(t, "ttft.p95 is 1.00 s", v.Reason)
+	}
+}

@@ -87,3 +87,20 @@ func how(d *compare.Difference, v compare.Verdict) string {
 	}
 	return fmt.Sprintf("its interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
 }
+
+// Look adds to a verdict how many requests of a run its figures are not over. Above a share of those sent the gate fails: what their figures
+// are nobody knows. name is that of another run than the one judged; nothing is known of a nil summary.
+func (v *Verdict) Look(name string, s *measure.Summary, share float64) {
+	if s == nil || s.UnseenText() == "" {
+		return
+	}
+	of := ""
+	if name != "" {
+		of = " of " + name
+	}
+	v.Reason += fmt.Sprintf("; of %s%s %s", measure.Plural(s.Requests, "request", "requests"), of, s.UnseenText())
+	if float64(s.Unseen.Share) > share {
+		v.Passed = false
+		v.Reason += fmt.Sprintf(", more than the %s of --gate-unseen", measure.FormatShare(measure.Number(share)))
+	}
+}

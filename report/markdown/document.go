@@ -72,19 +72,14 @@ func (d *Document) verdict(b *strings.Builder) {
 		return
 	}
 	if s.Valid != nil && *s.Valid {
-		fmt.Fprint(b, "**valid**\n\n")
+		fmt.Fprintf(b, "**valid**%s\n\n", Escape(s.Doubt()))
 	}
 	fmt.Fprintf(b, "%s: %d completed", measure.Plural(s.Requests, "request", "requests"), s.Completed)
 	for _, c := range slices.Sorted(maps.Keys(s.Errors)) {
 		fmt.Fprintf(b, ", %d %s (%s)", s.Errors[c], Escape(string(c)), measure.FormatFigure(s.ErrorRates[c], slo.Share))
 	}
-	for _, n := range []struct {
-		n    int
-		what string
-	}{{s.Buckets.ContextOverflow, "did not fit the context"}, {s.Buckets.CancelledAtEnd, "cancelled at the end"}} {
-		if n.n > 0 {
-			fmt.Fprintf(b, ", %d %s", n.n, n.what)
-		}
+	if unseen := s.UnseenText(); unseen != "" {
+		fmt.Fprintf(b, "; %s", unseen)
 	}
 	fmt.Fprintf(b, ". %s", measure.Plural(s.Trees, "tree", "trees"))
 	if !s.PhaseDuration.IsMissing() { // of a run that was killed

@@ -25,6 +25,9 @@ func (d *Document) figures(b *strings.Builder) {
 		each.row(cells...)
 	}
 	each.end()
+	if d.Run.Few() {
+		fmt.Fprintf(b, "%s.\n\n", Escape(measure.FewNote))
+	}
 	if d.Run.Why != "" {
 		fmt.Fprintf(b, "No intervals: %s.\n\n", Escape(d.Run.Why))
 	} else {
@@ -53,6 +56,9 @@ func (d *Document) value(name string) measure.Number { return d.Run.Figures[name
 func (d *Document) figure(name string, unit slo.Unit) string {
 	f := d.Run.Figures[name]
 	text := measure.FormatFigure(f.Value, unit)
+	if f.Few {
+		text += measure.FewMark
+	}
 	if i := f.Interval; i != nil {
 		text += fmt.Sprintf("<br><sub>%s to %s</sub>", measure.FormatFigure(measure.Number(i.Low), unit), measure.FormatFigure(measure.Number(i.High), unit))
 	}

@@ -88,7 +88,7 @@ function numbersOf(page, requests, range) {
 const statNames = ["mean", "p50", "p75", "p90", "p95", "p99", "max"];
 
 function drawNumbers(root, page, requests, range) {
-  const part = section(root, "Numbers", "Of requests that ended well before the deadline. A request belongs to the range in which it started.");
+  const part = section(root, "Numbers", "Of requests that ended well. A request belongs to the range in which it started.");
   const table = new Table(part, ["", "requests", ...statNames]);
   const sums = element("p", { class: "sums" }), sure = element("p", { class: "about" });
   part.append(sums, sure);
@@ -96,10 +96,10 @@ function drawNumbers(root, page, requests, range) {
   const show = () => {
     table.show(numbersOf(page, requests, range).map(({ metric, stat, intervals }) => [
       metric.label, { text: groupDigits(String(stat.n)), value: stat.n },
-      ...statNames.map((name) => numberCell(stat[name], metric.unit, intervals[name], (ofWhole[metric.name] || {})[name])),
+      ...statNames.map((name) => numberCell(stat[name], metric.unit, intervals[name], (ofWhole[metric.name] || {})[name], fewSamples(stat.n, name))),
     ]));
     sums.textContent = sumsText(page, requests, range);
-    sure.textContent = sureText(page.head, range);
+    sure.textContent = `${sureText(page.head, range)} ? of few samples: p95 of fewer than 20, p99 of fewer than 100.`.trim();
   };
   range.watch((what) => { if (what === "range") show(); });
   show();
@@ -107,11 +107,14 @@ function drawNumbers(root, page, requests, range) {
 
 // numberCell is a number, and below it the interval where there is one. Room for the interval of the whole stays, so that nothing below the
 // table moves when a range is selected.
-function numberCell(value, unit, interval, ofWhole) {
-  const text = formatValue(value, unit), number = value === null ? NaN : value;
+function numberCell(value, unit, interval, ofWhole, few) {
+  const text = formatValue(value, unit) + (few ? "?" : ""), number = value === null ? NaN : value;
   if (!interval) return { text, value: number, title: String(value), below: ofWhole ? "\u00a0" : null };
   return { text, value: number, title: `${value}, 95 %: ${interval[0]} to ${interval[1]}`, below: `${formatValue(interval[0], unit)} to ${formatValue(interval[1], unit)}` };
 }
+
+// fewSamples reports whether a percentile is little more than the largest of its samples, as measure.Stat.Few does.
+function fewSamples(n, name) { return n > 0 && n < ({ p95: 20, p99: 100 }[name] || 0); }
 
 function sureText(head, range) {
   if (head.stride > 1 && range.selected) return "These numbers are of the requests that the page has. Intervals are of the whole run alone.";

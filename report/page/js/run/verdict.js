@@ -6,7 +6,7 @@ function verdictsOf(head) {
   const s = head.summary, lines = [];
   const add = (good, text, more) => lines.push({ good, text, more: more || [] });
   lines.push(...partLines(s));
-  if (s.valid === true) add(true, "The run is valid.");
+  if (s.valid === true) add(tooManyUnseen(s) ? null : true, `The run is valid${tooManyUnseen(s) ? `, but ${formatValue(s.unseen.share, "%")} of its requests are in no figure` : ""}.`);
   else if (s.valid === false) {} // a remark
   else if (s.part && s.part.of > 1 && s.run.scenario) add(null, "Not judged: the scenario judges the whole load.");
   else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
@@ -21,6 +21,9 @@ function verdictsOf(head) {
   return lines;
 }
 
+// tooManyUnseen reports whether the numbers of a run leave out more of its requests than measure.MaxUnseen.
+function tooManyUnseen(s) { return Boolean(s.unseen) && s.unseen.share > 0.05; }
+
 const longestCategory = 60; // characters of a category of failures: one of a file that somebody has edited may have any length
 
 function cpuText(client) {
@@ -32,7 +35,7 @@ function errorText(s) {
   if (!s.requests) return "No request was sent.";
   const failed = Object.values(s.errors || {}).reduce((sum, n) => sum + n, 0);
   const parts = [`${groupDigits(String(failed))} of ${formatCount(failed + s.completed, "request")} failed (${formatValue(s.error_rate, "%")})`];
-  if (s.buckets.cancelled_at_end) parts.push(`${groupDigits(String(s.buckets.cancelled_at_end))} cancelled at the end`);
+  if (s.buckets.cancelled_at_end) parts.push(`${groupDigits(String(s.buckets.cancelled_at_end))} cut off at the end`);
   if (s.buckets.context_overflow) parts.push(`${groupDigits(String(s.buckets.context_overflow))} did not fit the context`);
   if (s.buckets.cooldown) parts.push(`${groupDigits(String(s.buckets.cooldown))} ended in the grace, in no number of the table`);
   return `${parts.join("; ")}.`;

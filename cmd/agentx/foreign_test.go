@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/demo"
+)
+
+// inUTF16 returns a text in UTF-16, little-endian.
+func inUTF16(text string, mark bool) []byte {
+	var out []byte
+	if mark {
+		out = append(out, 0xff, 0xfe)
+	}
+	for _, u := range utf16.Encode([]rune(text)) {
+		out = binary.LittleEndian.AppendUint16(out, u)
+	}
+	return out
+}
+
+// foreignFiles are invented files of other programs, one or more of each kind that is known, with the beginning of the answer
+// behind the name of the file, and of the way out.
+var foreignFiles = []struct {
+	name, data, want, try string
+}{
+	{"a.jsonl.xz", "\xfd7zXZ\x00\x00\x04\xe6", "it cannot be read: it is compressed with xz", "unpack it .*xz -d .*a.jsonl.xz"},
+	{"a.jsonl", "BZh91AY&SY\x00\x00", "it cannot be read: it is compressed with bzip2", "unpack it .*bzip2 -d "},
+	{"a.jsonl.lz4", "\x04\x22\x4d\x18d@", "it cannot be read: it is compressed with lz4", "unpack it .*lz4 -d "},
+	{"a.7z", "7z\xbc\xaf\x27\x1c\x00\x04", "it cannot be read: it is a 7z archive", "unpack it, .*7z x .*a.7z"},
+	{"a.zip", "PK\x03\x04\x14\x00", "it cannot be read: it is a zip archive", "unpack it, .*unzip "},
+	{"dictionary", "\x37\xa4\x30\xec\x01\x00", "it cannot be read: it is a dictionary of zstd", "the files that were compressed with it"},
+	{"a.arrow", "ARROW1\x00\x00\xff\xff\xff\xff", "it cannot be read: it is an Arrow file", "write it as Parquet"},
+	{"a.arrows", "\xff\xff\xff\xff\x10\x00\x00\x00", "it cannot be read: it is an Arrow file", "write it as Parquet"},
+	{"a.pkl", "\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00]", "it cannot be read: it is a pickle of Python", "write it as JSON lines, in the program"},
+	{"a.jsonl", string(inUTF16(`{"id":"a"}`, true)), "it cannot be read: it is text in UTF-16", "convert it to UTF-8: iconv"},
+	{"a.json", string(inUTF16(`{"id":"a"}`, false)), "it cannot be read: it is text in UTF-16", "convert it to UTF-8: iconv"},
+	{"a.jsonl", "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 5\n", "it cannot be read: it is a pointer of Git LFS", "git lfs pull"},
+	{"a.jsonl", "<!DOCTYPE html><html></html>", "it cannot be read: it is a page of HTML", "download the file again"},
+	{"azure.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n", "it cannot be read: it is the Azure trace of requests", "none of agentx"},
+	{"burst.csv", "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n", "it cannot be read: it is BurstGPT", "none of agentx"},
+	{"a.jsonl", "a,b\n1,2\n", "it cannot be read: it is CSV", "none of agentx"},
+	{"a.tsv", "prompt\tcompletion\nx\ty\n", "it cannot be read: it is CSV", "none of agentx"},
+	{"quoted.csv", "\"a\",\"b c\"\r\n1,2\r\n", "it cannot be read: it is CSV", "none of agentx"},
+
+	{"bailian.jsonl", `{"chat_id":55,"parent_chat_id":-1,"timestamp":1.114,"input_length":49,"output_length":12,"type":"text","turn":1,"hash_ids":[1089,1090,1091,6326]}`, "this is Bailian's trace", "a file of plain Mooncake rows"},
+	{"header.jsonl", `{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`, "this is agentic_mooncake of Dynamo", "a file of plain Mooncake rows"},
+	{"rows.jsonl", `{"request_id":"r0","play_id":"p","session_id":"r0","model":"m","input_length":64,"output_length":2,"hash_ids":[0],"not_before_ms":0,"dependencies":[]}`, "play_id: this is agentic_mooncake of Dynamo", "a file of plain Mooncake rows"},
+	{"request.jsonl", `{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":1,"request":{}}`, "this is dynamo.request.trace.v1", "a file of plain Mooncake rows"},
+	{"lengths.jsonl", `{"timestamp":0,"input_length":5,"output_length":1}`, "this is a Mooncake row without hash_ids", "a file whose rows have hash_ids"},
+
+	{"profile_export.jsonl", `{"metadata":{"session_num":0},"metrics":{"request_latency":{"value":1,"unit":"ms"}},"error":null}`, "this is a record of a run of AIPerf", "agentx report DIR --compare"},
+	{"profile_export_aiperf.json", `{"schema_version":"1.1","aiperf_version":"0.13.0","input_config":{},"request_throughput":{"avg":1}}`, "this is a record of a run of AIPerf", "agentx report DIR --compare"},
+	{"D100_100_text-to-text_num_concurrency_1_time_10s.json", `{"aggregated_metrics":{"scenario":"D(100,100)"},"individual_request_metrics":[]}`, "this is a result of genai-bench", "the traces that this benchmark sent"},
+	{"benchmarks.json", `{"metadata":{"version":1},"args":{},"benchmarks":[]}`, "this is a result of GuideLLM", "the traces that this benchmark sent"},
+	{"genai-perf.json", `{"version":"0.1","service_kind":"openai","experiments":[]}`, "this is a result of genai-perf", "the traces that this benchmark sent"},
+
+	{"claude.jsonl", `{"parentUuid":null,"isSidechain":false,"userType":"external","cwd":"/","sessionId":"s","version":"2.0","type":"user","message":{"role":"user","content":"hi"},"uuid":"u","timestamp":"2026-01-01T00:00:00Z"}`, "this is a log of Claude Code", "agentx capture, "},
+	{"summary.jsonl", `{"type":"summary","summary":"x","leafUuid":"u"}`, "this is a log of Claude Code", "agentx capture, "},
+	{"snapshot.jsonl", `{"type":"file-history-snapshot","messageId":"m","snapshot":{},"isSnapshotUpdate":false}`, "this is a log of Claude Code", "agentx capture, "},
+	{"rollout.jsonl", `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"x"}}`, "this is a log of Codex", "agentx capture, "},
+	{"rollout-old.jsonl", `{"id":"x","timestamp":"2025-07-01T00:00:00Z","instructions":null,"git":{}}`, "this is a log of Codex", "agentx capture, "},
+	{"a.traj", `{"environment":"swe_main","trajectory":[{"action":"ls"}],"history":[],"info":{}}`, "this is a trajectory of SWE-agent", "agentx capture, "},
+	{"mini.traj.json", `{"info":{},"messages":[],"trajectory_format":"mini-swe-agent-1"}`, "this is a trajectory of SWE-agent", "agentx capture, "},
+	{"batch.jsonl", `{"custom_id":"request-1","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[]}}`, "this is a batch of requests to OpenAI's API", "agentx capture, "},
+	{"batch_output.jsonl", `{"id":"b","custom_id":"request-1","response":{"status_code":200},"error":null}`, "this is a batch of requests to OpenAI's API", "agentx capture, "},
+	{"otlp.json", `{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}`, "this is OTLP of OpenTelemetry", "agentx capture, "},
+	{"sharegpt.json", `[{"id":"a","conversations":[{"from":"human","value":"hi"}]}]`, "this is ShareGPT", "agentx capture, "},
+	{"sharegpt.jsonl", `{"id":"a","conversations":[{"from":"human","value":"hi"}]}`, "this is ShareGPT", "agentx capture, "},
+	{"chat.jsonl", `{"messages":[{"role":"user","content":"hi"}]}`, "this is a row of a chat dataset", "agentx capture, "},
+}
+
+// A file of another program is called by its name, and the way out is said. None of them is hinted at --skip-invalid, which would
+// leave out all that it has.
+//
+// Covers I-5.
+func TestFilesOfOtherProgramsAreNamed(t *testing.T) {
+	for _, f := range foreignFiles {
+		for _, again := range []int{1, 3} {
+			if again > 1 && (strings.ContainsAny(f.name, "[") || !strings.HasSuffix(f.name, ".jsonl") || !strings.HasPrefix(f.data, "{")) {
+				continue // not rows
+			}
+			path := filepath.Join(t.TempDir(), f.name)
+			require.NoError(t, os.WriteFile(path, []byte(strings.Repeat(f.data+"\n", again)), 0o666))
+			for _, flags := range [][]string{nil, {"--skip-invalid"}, {"--profile", "aiperf"}} {
+				var out, problems strings.Builder
+				assert.Equal(t, exitFailed, run(slices.Concat([]string{"convert", path, "--quiet", "--cache", t.TempDir()}, flags), nil, &out, &problems), f.name)
+				text := regexp.MustCompile(`(?m)^agentx: warning: .*\n`).ReplaceAllString(problems.String(), "")
+				assert.Regexp(t, `^agentx: .*`+regexp.QuoteMeta(path)+`(:1)?: .*`+f.want+`.*\ntry: `+f.try, text, "%s %v", f.name, flags)
+				assert.NotContains(t, text, "--skip-invalid")
+				if testing.Verbose() && flags == nil && again == 1 {
+					line, _, _ := strings.Cut(text, "\n")
+					t.Log(f.name + ": " + strings.ReplaceAll(line, path, f.name))
+				}
+			}
+		}
+	}
+}
+
+// The content of an input decides: names are no matter, and neither is compression.
+//
+// Covers I-1, I-2.
+func TestNamesOfInputsAreNoMatter(t *testing.T) {
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	packed := w.EncodeAll(demo.JSONL(), nil)
+	var want string
+	cache, blank := t.TempDir(), ""
+	for _, name := range []string{"a.jsonl", "a.ndjson", "a.jsonlines", "a.JSONL", "a.json", "a", "a.txt", "a.jsonl.gz"} {
+		blank += "\n" // no file is found prepared
+		for _, data := range [][]byte{append(demo.JSONL(), blank...), w.EncodeAll(append(demo.JSONL(), blank...), nil)} {
+			path := filepath.Join(t.TempDir(), name)
+			require.NoError(t, os.WriteFile(path, data, 0o666))
+			var out, problems strings.Builder
+			require.Equal(t, 0, run([]string{"inspect", path, "--quiet", "--digest", "--cache", cache}, nil, &out, &problems), problems.String())
+			if want == "" {
+				want = out.String()
+			}
+			assert.Equal(t, want, out.String(), name)
+		}
+	}
+	rows := table(t, 0, &parquet.Snappy)
+	path := filepath.Join(t.TempDir(), "rows")
+	require.NoError(t, os.WriteFile(path, rows, 0o666))
+	var out, problems strings.Builder
+	assert.Equal(t, exitFailed, run([]string{"convert", path, "--quiet", "--cache", t.TempDir()}, nil, &out, &problems))
+	assert.Equal(t, "agentx: no trace in "+path+": Parquet without rows: check the program that writes it\n", problems.String())
+	out.Reset()
+	require.Equal(t, 0, run([]string{"inspect", "-", "--quiet", "--digest", "--cache", cache}, bytes.NewReader(packed), &out, &problems), problems.String())
+	assert.Equal(t, want, out.String())
+}

@@ -1,0 +1,82 @@
+package foreign
+
+import "regexp"
+
+// What owners of files can do.
+const (
+	unpack  = "unpack it, and give the files or their directory"
+	decode  = "unpack it (gzip and zstd are read as they are): "
+	capture = "agentx capture, which records a trace from the requests of a client that sends this to a server"
+	noTrace = "none of agentx: it says neither which prompts share what nor what they hold; agentx fetch --list names recorded traces"
+	results = "the traces that this benchmark sent, not its results"
+	plain   = "a file of plain Mooncake rows, without additions, or of traces"
+)
+
+// table has every format that is known and not read. The first that fits counts.
+var table = []*Format{
+	// Archives, and compression that is not read.
+	{name: "a zip archive", try: unpack + ": unzip FILE", magic: []string{"PK\x03\x04", "PK\x05\x06"}},
+	{name: "a tar archive", try: unpack + ": tar -xf FILE", tar: true},
+	{name: "a 7z archive", try: unpack + ": 7z x FILE", magic: []string{"7z\xbc\xaf\x27\x1c"}},
+	{name: "compressed with xz", try: decode + "xz -d FILE", magic: []string{"\xfd7zXZ\x00"}},
+	{name: "compressed with bzip2", try: decode + "bzip2 -d FILE", text: regexp.MustCompile(`\ABZh[1-9]1AY&SY`)},
+	{name: "compressed with lz4", try: decode + "lz4 -d FILE", magic: []string{"\x04\x22\x4d\x18"}},
+	{name: "a dictionary of zstd, not what was compressed with it", try: "the files that were compressed with it, unpacked: zstd -d -D FILE", magic: []string{"\x37\xa4\x30\xec"}},
+
+	// Files that hold no JSON.
+	{name: "an Arrow file", try: "write it as Parquet or as JSON lines, with pyarrow or polars", magic: []string{"ARROW1", "\xff\xff\xff\xff", "FEA1"}},
+	{name: "a pickle of Python", try: "write it as JSON lines, in the program that wrote it", magic: []string{"\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"}},
+	{name: "text in UTF-16, or UTF-32, not UTF-8", try: "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE", magic: []string{"\xff\xfe", "\xfe\xff", "{\x00", "[\x00", "\x00{", "\x00["}},
+	{
+		name: "a pointer of Git LFS, not the file itself", text: regexp.MustCompile(`\Aversion https://git-lfs\.github\.com/`),
+		try: "git lfs pull in the clone; or the name on the hub, hf://datasets/OWNER/NAME, for a tokenizer OWNER/NAME, from which agentx downloads the file itself",
+	},
+	{
+		name: "a page of HTML or XML, such as a login or an error, saved in place of the file", text: regexp.MustCompile(`(?i)\A<(!doctype|html|\?xml)`),
+		try: "download the file again; from the hub, by .../resolve/... instead of .../blob/...",
+	},
+	{name: "the Azure trace of requests, CSV with lengths alone", try: noTrace, text: regexp.MustCompile(`\ATIMESTAMP,ContextTokens,GeneratedTokens`)},
+	{name: "BurstGPT, CSV with lengths alone", try: noTrace, text: regexp.MustCompile(`\ATimestamp,(Session ID,|Elapsed time,)*Model,Request tokens,`)},
+	{name: "CSV, which has no format of traces", try: noTrace, text: regexp.MustCompile(`\A("[^"\n]*"|[A-Za-z_][^",;{}\x00-\x1f\x7f-\xff]*)([,;\t]("[^"\n]*"|[^",;{}\x00-\x1f]*))+(\r?\n|\z)`)},
+
+	// Rows that are close to Mooncake's.
+	{
+		name: "Bailian's trace (blocks of 16 tokens, seconds, chat_id), which agentx does not read yet", try: plain,
+		rows: []string{"chat_id parent_chat_id"}, among: []string{"chat_id", "parent_chat_id"},
+	},
+	{
+		name: "agentic_mooncake of Dynamo, which agentx does not read: only plain Mooncake rows are read", try: plain,
+		rows:  []string{"schema=dynamo.agentic_mooncake", "play_id not_before_ms"},
+		among: []string{"wait_for", "tool_wait_ms", "play_id", "not_before_ms", "dependencies"},
+	},
+	{name: "mooncake-delta of Dynamo, which agentx does not read: only plain Mooncake rows are read", try: plain, rows: []string{"schema=dynamo.mooncake_delta"}, among: []string{"delta"}},
+	{
+		name: "dynamo.request.trace.v1, which agentx does not read", try: plain,
+		rows: []string{"schema=dynamo.request.trace", "schema event_type", "event=request"}, among: []string{"event", "event_type"},
+	},
+	{
+		name: "a Mooncake row without hash_ids: its lengths do not say which prompts share what", try: "a file whose rows have hash_ids: agentx fetch --list names public ones",
+		rows: []string{"input_length output_length", "input_tokens output_tokens", "input_length output_tokens", "input_tokens output_length"},
+	},
+
+	// Results, which other verbs read or none.
+	{name: "a record of a run of AIPerf", try: "agentx report DIR --compare, which reads the directory of that run; to convert: " + results, rows: []string{"metadata metrics", "metadata payload responses", "input_config request_throughput", "aiperf_version"}},
+	{name: "a result of genai-bench", try: results, rows: []string{"aggregated_metrics", "experiment_folder_name"}},
+	{name: "a result of GuideLLM", try: results, rows: []string{"benchmarks"}},
+	{name: "a result of genai-perf", try: results, rows: []string{"experiments version", "experiments service_kind"}},
+
+	// Logs of agents and of their requests.
+	{
+		name: "a log of Claude Code, whose texts say nothing of blocks", try: capture,
+		rows: []string{"sessionId uuid", "type=summary leafUuid", "type=file-history-snapshot", "type=queue-operation", "sessionId parentUuid"},
+	},
+	{
+		name: "a log of Codex, whose texts say nothing of blocks", try: capture,
+		rows: []string{"type=session_meta payload", "type=response_item payload", "type=event_msg payload", "type=turn_context payload", "instructions git", "type=thread.started thread_id"},
+	},
+	{name: "a trajectory of SWE-agent, whose texts say nothing of blocks", try: capture, rows: []string{"trajectory info", "trajectory history", "trajectory_format", "instance_id trajectory", "trajectory environment"}},
+	{name: "a batch of requests to OpenAI's API, without times", try: capture, rows: []string{"custom_id method url body", "custom_id response"}},
+	{name: "OTLP of OpenTelemetry, whose spans say nothing of blocks", try: capture, rows: []string{"resourceSpans", "resourceLogs", "resourceMetrics", "resource_spans", "resource_logs", "resource_metrics"}},
+	{name: "ShareGPT: conversations without times and blocks, and no recorded trace", try: capture, rows: []string{"conversations"}},
+	{name: "a row of a chat dataset, with messages and without hash_ids, and no recorded trace", try: capture, rows: []string{"messages"}},
+}

@@ -1,0 +1,93 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/agentx/agentx/replay/slo"
+)
+
+// Unseen counts the requests that were sent, and that neither a number of the headline nor its errors are over.
+type Unseen struct {
+	Requests int    `json:"requests"`
+	Share    Number `json:"share"` // of those that were sent
+}
+
+// MaxUnseen is the share of unseen requests above which the numbers of a run are not those of its load.
+const MaxUnseen = 0.05
+
+func (s *Summary) unseen() Unseen {
+	n := s.Requests - s.Buckets.Profiling
+	return Unseen{n, shareOf(n, s.Requests)}
+}
+
+// UnseenText says how many requests no number is over, and why; "" where all are seen.
+func (s *Summary) UnseenText() string {
+	if s.Unseen.Requests == 0 {
+		return ""
+	}
+	var why []string
+	add := func(n int, text string) {
+		if n > 0 {
+			why = append(why, text)
+		}
+	}
+	b := &s.Buckets
+	add(b.ContextOverflow, overflowText(b.ContextOverflow, s.Requests))
+	add(b.CancelledAtEnd, fmt.Sprintf("%d cut off at the end", b.CancelledAtEnd))
+	add(b.Cooldown, fmt.Sprintf("%d in cooldown", b.Cooldown))
+	return fmt.Sprintf("%s (%s in no figure)", strings.Join(why, ", "), percent(s.Unseen.Share))
+}
+
+func (e *evidence) leftOut() (string, []string) {
+	if !(e.Unseen.Share > MaxUnseen) {
+		return "", nil
+	}
+	return fmt.Sprintf("of %d requests %s", e.Requests, e.UnseenText()), nil
+}
+
+// Doubt returns what stands behind a verdict that a run is valid: how much of it no number is over; "" up to MaxUnseen.
+func (s *Summary) Doubt() string {
+	if s.Unseen.Share > MaxUnseen {
+		return fmt.Sprintf(", but of %d requests %s", s.Requests, s.UnseenText())
+	}
+	return ""
+}
+
+// deliveredRow writes what was delivered, where the rates say something else by more than a tenth.
+func (s *Summary) deliveredRow(b *strings.Builder) {
+	d := &s.Delivered
+	of := func(n, rate Number) bool { return math.Abs(float64(d.Rate(n)-rate)) > 0.1*math.Abs(float64(rate)) }
+	if of(d.Requests, s.RequestRate) || of(d.PromptTokens, s.PromptTokenRate) || of(d.OutputTokens, s.OutputTokenRate) {
+		row(b, "delivered", "%s requests/s, %s prompt tokens/s, %s output tokens/s over %s, from the start to the deadline: the throughput above is by the window %s",
+			quantity(d.Rate(d.Requests)), quantity(d.Rate(d.PromptTokens)), quantity(d.Rate(d.OutputTokens)), seconds(d.Seconds), s.ThroughputWindow.Kind)
+	}
+}
+
+// fewSamples are the samples below which a percentile is little more than the largest of them.
+var fewSamples = map[string]int{"p95": 20, "p99": 100}
+
+// Few reports whether a statistic is over too few samples to be what its name says.
+func (s *Stat) Few(statistic string) bool { return s.N > 0 && s.N < fewSamples[statistic] }
+
+// FewMark stands behind a percentile of few samples, FewNote says what it means.
+const (
+	FewMark = "?"
+	FewNote = "? of few samples: p95 of fewer than 20, p99 of fewer than 100"
+)
+
+// marked formats a figure of times, with FewMark behind a percentile of few samples.
+func (s *Stat) marked(statistic string) string {
+	text := seconds(s.Figure(statistic))
+	if s.Few(statistic) {
+		text += FewMark
+	}
+	return text
+}
+
+// Few reports whether a figure of the run is a percentile of too few samples.
+func (s *Summary) Few(f slo.Figure) bool {
+	m := MetricNamed(f.Name)
+	return m != nil && m.Stat != nil && m.Stat(&s.Metrics).Few(f.Statistic)
+}

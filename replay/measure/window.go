@@ -1,0 +1,168 @@
+package measure
+
+// ThroughputWindow is the time that rates divide by, with what they are of. Instants are seconds since the start of the phase.
+type ThroughputWindow struct {
+	Kind    string `json:"kind"` // benchmark, phase or delivered
+	Start   Number `json:"start"`
+	End     Number `json:"end"`
+	Seconds Number `json:"seconds"`
+	Amount
+}
+
+// Amount is what rates are of.
+type Amount struct {
+	Requests     Number `json:"requests"`      // that ended well; delivered: by the deadline
+	PromptTokens Number `json:"prompt_tokens"` // of these; delivered: of requests whose first token came by the deadline
+	OutputTokens Number `json:"output_tokens"` // of these; delivered: tokens that came by the deadline
+}
+
+// Span is what windows are made of.
+type Span struct {
+	Ended       int            // requests that ended well
+	First, Last float64        // of these: earliest Sent and latest LastToken
+	Phase       Number         // length of the phase; Missing: it did not come to its end
+	Deadline    Number         // end of what is delivered
+	Amount                     // of the requests that ended well
+	Delivered   DeliveredTotal // of these and of those of the cooldown
+}
+
+// Window returns the window of a span by the rules: with DeliveredOnly that of Delivered, with PhaseWindow the phase, else from the first
+// Sent to the last LastToken. Its instants are Missing where they are not known or leave no time.
+func (l Rules) Window(s Span) ThroughputWindow {
+	switch {
+	case l.DeliveredOnly:
+		return s.DeliveredWindow()
+	case l.PhaseWindow && !s.Phase.IsMissing():
+		return s.window("phase", 0, s.Phase, s.Amount)
+	}
+	return s.window("benchmark", Number(s.First), Number(s.Last), s.Amount)
+}
+
+// DeliveredWindow returns the window from the start of the phase to its deadline.
+func (s Span) DeliveredWindow() ThroughputWindow {
+	return s.window("delivered", 0, s.Deadline, s.Delivered.amount())
+}
+
+func (s Span) window(kind string, from, to Number, of Amount) ThroughputWindow {
+	w := ThroughputWindow{kind, from, to, to - from, of}
+	if !(w.Seconds > 0) || w.Seconds.IsMissing() || s.Ended == 0 {
+		w.Start, w.End, w.Seconds = Missing, Missing, Missing
+	}
+	return w
+}
+
+// Rate returns how much of an amount there was in a second.
+func (w *ThroughputWindow) Rate(of Number) Number {
+	if w.Seconds.IsMissing() || of.IsMissing() {
+		return Missing
+	}
+	return of / w.Seconds
+}
+
+// DeliveredEnd returns the end of what is delivered: the deadline of a phase, or its end where that came before; without a deadline the end
+// of the last request. Of a run that was killed, which has no facts, late is the deadline of records that ended after it; 0: none did.
+func DeliveredEnd(f *Facts, last, late float64) Number {
+	switch {
+	case f == nil && late > 0:
+		return Number(late)
+	case f == nil || f.Deadline <= 0:
+		return Number(last)
+	}
+	return Number(min(f.Deadline, f.PhaseDuration))
+}
+
+// DeliveredTotal adds up what requests that ended well brought by the deadline.
+type DeliveredTotal struct {
+	Requests, Good int // that ended by the deadline
+
+	all            int // requests
+	prompt, output tokenSum
+	part           float64 // output tokens of requests that ended later
+}
+
+// Add adds a request with its tokens, of which negative ones are unknown. late says that it ended after the deadline: then begun says
+// whether its first token came before, and part how many of its output tokens did.
+func (d *DeliveredTotal) Add(prompt, output int64, good, late, begun bool, part float64) {
+	d.all++
+	if prompt >= 0 {
+		d.prompt.known++
+	}
+	if prompt >= 0 && (!late || begun) {
+		d.prompt.sum += prompt
+	}
+	if output >= 0 {
+		d.output.known++
+	}
+	if output >= 0 && !late {
+		d.output.sum += output
+	}
+	d.part += part
+	if !late {
+		d.Requests++
+	}
+	if good && !late {
+		d.Good++
+	}
+}
+
+func (d *DeliveredTotal) amount() Amount {
+	return Amount{Number(d.Requests), d.prompt.over(d.all), d.output.over(d.all) + Number(d.part)}
+}
+
+// add adds a request that ended well.
+func (d *DeliveredTotal) add(r *Record, good bool) {
+	prompt, output := int64(-1), int64(-1)
+	if r.PromptTokens != nil {
+		prompt = *r.PromptTokens
+	}
+	if n, ok := r.OSL(); ok {
+		output = n
+	}
+	d.Add(prompt, output, good, r.Deadline > 0, r.begunByDeadline(), r.OutputByDeadline)
+}
+
+// begunByDeadline reports whether the first token of a request that ended after the deadline came by it.
+func (r *Record) begunByDeadline() bool {
+	return r.Deadline > 0 && r.FirstToken > 0 && Nanos(r.FirstToken) <= Nanos(r.Deadline)
+}
+
+// Deliver notes of a request that ended after the deadline how many of its output tokens had come by then.
+func (c Cutoff) Deliver(r *Record) {
+	if c.Deadline <= 0 || Nanos(r.End) <= int64(c.Deadline) {
+		return
+	}
+	r.Deadline = c.Deadline.Seconds()
+	if n, ok := r.OSL(); ok && r.Error == nil && r.begunByDeadline() {
+		r.OutputByDeadline = r.outputBy(int64(c.Deadline), n)
+	}
+}
+
+// outputBy returns how many of the output tokens of an answer came by an instant at which its first had come. Each message brought the
+// tokens that the server tells; where it does not tell them of all, the first message brought its own, or one, and the others the same
+// number each.
+func (r *Record) outputBy(deadline, output int64) float64 {
+	if Nanos(r.LastToken) <= deadline {
+		return float64(output)
+	}
+	var messages, came int
+	var told, toldCame int64
+	all, sent := true, Nanos(r.Sent)
+	for at, tokens := range r.Contents.All() {
+		messages, told, all = messages+1, told+tokens, all && tokens >= 0
+		if sent+int64(at) <= deadline {
+			came, toldCame = came+1, toldCame+tokens
+		}
+	}
+	first := min(1, output)
+	if r.hasUsableFirstChunk() {
+		first = *r.FirstChunkTokens
+	}
+	switch {
+	case all && told == output:
+		return float64(toldCame)
+	case messages < 2: // the instants are not known: evenly from the first to the last token
+		from, to := Nanos(r.FirstToken), Nanos(r.LastToken)
+		return float64(output) * float64(deadline-from) / float64(to-from)
+	}
+	return float64(first) + float64(output-first)*float64(came-1)/float64(messages-1)
+}

@@ -290,24 +290,35 @@ func TestSessionRowsThatHoldWhatIsNew(t *testing.T) {
 
 // Rows that a replay puts behind answers are messages of their own, whether their ids go on or not, in one session.
 func TestSessionRowsBehindAnswers(t *testing.T) {
-	r := with(t, "session_rows", "live")
-	for _, rows := range [][]string{deltas[:3], {oneRow("0"), strings.Replace(oneRow("9"), "{", `{"session_id":"s1",`, 1), strings.Replace(oneRow("70"), `{`, `{"session_id":"s1",`, 1)}} {
-		traces := settled(t, rowsOf(t, r, rows...))
-		tr := traces[len(traces)-1]
-		plan, notes, err := MakePlan(tr, r)
-		require.NoError(t, err)
-		assert.True(t, notes.Live)
-		assert.Empty(t, notes.Oddities)
-		require.Len(t, plan.Sessions, 1)
-		require.Len(t, plan.Turns, len(tr.Entries))
-		for k, turn := range plan.Turns {
-			assert.EqualValues(t, tr.Entries[k].In, turn.In)
-			first := turn.Last
-			for plan.Segments[first].Parent != mmapcache.None {
-				assert.Equal(t, mmapcache.Continues, plan.Segments[first].Flags&mmapcache.Continues)
-				first = plan.Segments[first].Parent
+	row := func(in int, ids string) string {
+		return fmt.Sprintf(`{"session_id":"s1","timestamp":%d,"input_length":%d,"output_length":4,"hash_ids":[%s]}`, in, in, ids)
+	}
+	for _, r := range []Rules{Default(), AIPerf()} {
+		require.NoError(t, r.Set("session_rows", "live"))
+		require.NoError(t, r.Set("block_size", "512"))
+		for _, rows := range [][]string{deltas[:3], {row(1024, "1,2"), row(1536, "1,2,3"), row(1600, "1,2,3,4"), row(600, "1,9")}} {
+			tr := settled(t, rowsOf(t, r, rows...))[0]
+			plan, notes, err := MakePlan(tr, r)
+			require.NoError(t, err)
+			assert.True(t, notes.Live)
+			assert.Empty(t, notes.Oddities)
+			require.Len(t, plan.Sessions, 1)
+			require.Len(t, plan.Turns, len(rows))
+			for k, turn := range plan.Turns {
+				tokens, messages := 0, 0
+				for at := turn.Last; at != mmapcache.None; at = plan.Segments[at].Parent {
+					s := plan.Segments[at]
+					assert.Equal(t, mmapcache.User, s.Role)
+					n := int(s.Count)
+					if s.Flags&(mmapcache.Filler|mmapcache.Head) == 0 {
+						n *= 512
+					}
+					if tokens += n; s.Flags&mmapcache.Continues == 0 {
+						messages++
+					}
+				}
+				assert.Equal(t, []int{int(tr.Entries[k].In), 1}, []int{tokens, messages})
 			}
-			assert.Equal(t, mmapcache.User, plan.Segments[first].Role)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func TestRampOfLanes(t *testing.T) {
 // Covers T-68.
 func TestAbsoluteTurns(t *testing.T) {
 	turn := func(session string, at float64) string {
-		return fmt.Sprintf(`{"timestamp":%g,"input_length":100,"output_length":4,"hash_ids":[%g],"session_id":%q}`+"\n", at, at, session)
+		return fmt.Sprintf(`{"timestamp":%g,"input_length":600,"output_length":4,"hash_ids":[1,%g],"session_id":%q}`+"\n", at, at+2, session)
 	}
 	c := cachetest.Prepare(t, turn("s", 5000)+turn("s", 9000)+turn("s", 10000)+turn("s", 40000), "code")
 	for _, mode := range []ArrivalMode{Lanes, RecordedArrivals} {

@@ -33,7 +33,7 @@ type reportGate struct {
 
 func (f *gateFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.texts, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
-	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "share of requests in no figure (cut off at the end, over the context) above which every --gate fails")
+	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "share of requests in no figure (cut off at the end, over the context; of a latency also those that failed) above which a --gate fails")
 	flags.StringVar(&f.base, "base", "", "directory of the run that gates such as 'ttft.p95<+5%', and the differences of --format markdown, compare with")
 }
 

@@ -29,5 +29,3 @@ func (c *Context) Skipped() string {
 	}
 	return fmt.Sprintf("%d of %d traces are left out: they have requests above %d tokens, prompt and output together", c.LeftOut, c.Traces, c.Tokens)
 }
-
-func overflowText(n, of int) string { return fmt.Sprintf("%d of %d overflowed the context", n, of) }

@@ -16,6 +16,8 @@ type Ending struct {
 	all         span
 	unanswered  float64 // when the earliest request was sent that was cancelled at the end; +Inf: none was
 	lastReceive float64 // of any server; 0: none
+	records     int     // added
+	numbers     int     // of requests that were ordered up to the last that has a record
 }
 
 // server is one of a run: the position of its URL, and which of its addresses.
@@ -26,9 +28,10 @@ type server struct {
 
 // lastHeard is when a server was last heard.
 type lastHeard struct {
-	receive  float64               // its last byte; 0: none
-	failures [goneFailures]float64 // ends of the last requests that it left without an answer, the earliest first
-	failed   int                   // of them all
+	receive float64 // its last byte; 0: none
+	sent    float64 // its last request
+	failed  []span  // requests that it left without an answer, but for some that ended before its last byte
+	enough  int     // of failed at which those are left out
 }
 
 // span is from the first request of something to the end of its last.
@@ -45,6 +48,7 @@ func (e *Ending) Add(r *Record) {
 	if e.servers == nil {
 		*e = Ending{servers: map[server]*lastHeard{}, trees: map[int]span{}, all: span{r.Sent, r.End}, unanswered: math.Inf(1)}
 	}
+	e.records, e.numbers = e.records+1, max(e.numbers, r.Credit+1)
 	tree, ok := e.trees[r.Tree]
 	if !ok {
 		tree = span{r.Sent, r.End}
@@ -65,19 +69,36 @@ func (e *Ending) Add(r *Record) {
 	}
 	received := max(r.FirstByte, r.LastByte, r.LastMessage)
 	heard.receive, e.lastReceive = max(heard.receive, received), max(e.lastReceive, received)
-	if r.Error != nil && (slices.Contains(unanswered, r.Error.Category)) {
-		heard.failed++
-		if r.End > heard.failures[0] {
-			heard.failures[0] = r.End
-			slices.Sort(heard.failures[:])
+	heard.sent = max(heard.sent, r.Sent)
+	if r.Error != nil && slices.Contains(unanswered, r.Error.Category) {
+		heard.fail(span{r.Sent, r.End})
+	}
+}
+
+// fail adds a request that was left without an answer.
+func (h *lastHeard) fail(s span) {
+	h.failed = append(h.failed, s)
+	if len(h.failed) > h.enough {
+		h.failed = slices.DeleteFunc(h.failed, func(s span) bool { return s.last <= h.receive })
+		h.enough = 2*len(h.failed) + goneFailures
+	}
+}
+
+// silent returns how many requests the server left without an answer after its last byte, and when the last of them failed. One that was
+// sent before that byte counts if another was sent after it had failed: at the end of a run nothing comes because nothing is asked.
+func (h *lastHeard) silent() (n int, last float64) {
+	for _, s := range h.failed {
+		if s.last > h.receive && (s.first > h.receive || s.last <= h.sent) {
+			n, last = n+1, max(last, s.last)
 		}
 	}
+	return n, last
 }
 
 // gone returns the servers that answered, and then left their last requests without an answer, by URL and address.
 func (e *Ending) gone() (list []server) {
 	for at, heard := range e.servers {
-		if heard.receive > 0 && heard.failures[0] > heard.receive {
+		if n, _ := heard.silent(); heard.receive > 0 && n >= goneFailures {
 			list = append(list, at)
 		}
 	}

@@ -37,8 +37,11 @@ func (s *Summary) levels(b *strings.Builder) {
 			met = "met"
 		}
 		sure := ""
-		if c.Unit == slo.Rate {
+		switch {
+		case c.Unit == slo.Rate:
 			sure = s.ClockMargin(true)
+		case s.Few(c.Figure()):
+			sure = FewMark
 		}
 		row(b, label, "%s: %s%s, %s", c.Text, FormatFigure(c.Value, c.Unit), sure, met)
 		label = ""

@@ -68,6 +68,11 @@ func TestGoodput(t *testing.T) {
 	require.Contains(t, b.String(), "levels      latency.max<3s: 2.50 s, met\n            error-rate<0.01: 16.7 %, not met\n")
 
 	require.Nil(t, aggregate(nil, fast).Goodput)
+	b.Reset()
+	few := aggregate(conditions(t, "latency.p95<3s"), inTree(0, fast))
+	require.NoError(t, few.WriteTable(&b, 0))
+	require.Contains(t, b.String(), "levels      latency.p95<3s: 1.25 s?, met\n")
+
 	none := aggregate(levels)
 	require.True(t, none.Goodput.Rate.IsMissing() && none.Goodput.Share.IsMissing() && none.Goodput.TreeShare.IsMissing())
 	require.False(t, *none.Goodput.Conditions[2].Met, "what is not known is not met")

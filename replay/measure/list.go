@@ -98,7 +98,7 @@ func (l *List) errors(b *strings.Builder) {
 			row(b, "errors", "concurrency %s: %d of %d: %s", r.Name(), e.failed(), h.Completed+e.failed(), e.rates(h.Completed+e.failed()))
 		}
 		if h != nil && h.Overflows > 0 {
-			row(b, "overflow", "concurrency %s: %s", r.Name(), overflowText(h.Overflows, h.Requests))
+			row(b, "overflow", "concurrency %s: %d of %d overflowed the context", r.Name(), h.Overflows, h.Requests)
 		}
 		if h != nil && h.Unseen.Requests > 0 {
 			row(b, "left out", "concurrency %s: %d of %d requests (%s in no figure)", r.Name(), h.Unseen.Requests, h.Requests, percent(h.Unseen.Share))

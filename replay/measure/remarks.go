@@ -147,8 +147,9 @@ func (e *evidence) gone() (string, []string) {
 			name += " at " + at.address
 		}
 		heard := e.ending.servers[at]
-		detail = append(detail, fmt.Sprintf("%s: its last byte came %s after the start of the phase, its last request failed at %s; %s of it failed without an answer",
-			name, duration(heard.receive), duration(heard.failures[goneFailures-1]), Plural(heard.failed, "request", "requests")))
+		n, last := heard.silent()
+		detail = append(detail, fmt.Sprintf("%s: its last byte came %s after the start of the phase; %s failed without an answer after that, the last at %s",
+			name, duration(heard.receive), Plural(n, "request", "requests"), duration(last)))
 	}
 	return fmt.Sprintf("%s stopped answering before the end of the run", Plural(len(gone), "server", "servers")), detail
 }
@@ -172,14 +173,22 @@ func (e *evidence) killed() (string, []string) {
 	if e.info == nil || e.info.Facts != nil {
 		return "", nil
 	}
-	return "the run did not come to its end, or has not yet: its records are those that it had written", nil
+	text := "the run did not come to its end, or has not yet: its records are those that it had written"
+	if more := e.ending.numbers - e.ending.records; more > 0 && e.Parts == nil && e.Part == nil {
+		text += fmt.Sprintf(", and at least %s of it no figure knows", Plural(more, "request", "requests"))
+	}
+	return text, nil
 }
 
 func (e *evidence) interrupted() (string, []string) {
 	if e.info == nil || e.info.Facts == nil || !e.info.Facts.Cancelled {
 		return "", nil
 	}
-	return fmt.Sprintf("the run was stopped before its bound, %s after the start of the phase", duration(e.info.Facts.PhaseDuration)), nil
+	at := e.info.Facts.PhaseDuration
+	if d := e.info.Facts.Deadline; d > 0 { // an interrupt is one, and the phase goes on to the last answer
+		at = min(at, d)
+	}
+	return fmt.Sprintf("the run was stopped before its bound, %s after the start of the phase", duration(at)), nil
 }
 
 func (e *evidence) invalid() (string, []string) {

@@ -94,6 +94,19 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 	}
+	stall := func(after float64) change { // three answers stop midway; the last request, sent so long after the second of them failed, gets none
+		return func(list []*Record, _ *RunInfo) {
+			for k := range list[:4] {
+				r := list[199-k]
+				r.Sent = 99 + float64(k)/10
+				r.FirstByte, r.LastByte, r.End = r.Sent+0.1, r.Sent+0.2, r.Sent+3
+				fail(r, wire.Stalled)
+				r.FirstByte, r.LastByte = r.Sent+0.1, r.Sent+0.2
+			}
+			list[199].Sent = 102.2 + after
+			list[199].FirstByte, list[199].LastByte, list[199].End = 0, 0, list[199].Sent+3
+		}
+	}
 	silence := func(last, waiting int) change { // nothing came after a record; the others were cancelled from one on
 		return func(list []*Record, _ *RunInfo) {
 			for k := last + 1; k < len(list); k++ {
@@ -120,6 +133,7 @@ func TestRemarks(t *testing.T) {
 		{"failed", failures(21), failures(20)},
 		{"gone", death(3, 199), death(2, 199)},
 		{"gone", death(3, 199), death(3, 197)},
+		{"gone", stall(0.1), stall(-0.05)},
 		{"silent_end", silence(79, 80), silence(81, 82)},
 		{"killed", func(_ []*Record, i *RunInfo) { i.Facts = nil }, func([]*Record, *RunInfo) {}},
 		{"interrupted", func(_ []*Record, i *RunInfo) { i.Facts.Cancelled = true }, func([]*Record, *RunInfo) {}},
@@ -231,11 +245,30 @@ func TestRemarks(t *testing.T) {
 	}
 	list, info := healthy()
 	a := NewAggregate(Rules{})
-	for _, r := range list {
+	for k, r := range list {
+		r.Credit = k
 		a.Add(r)
 	}
 	s := a.Summary(info)
 	require.Empty(t, s.Remarks, "of a healthy run")
+	info.Facts = nil
+	s = a.Summary(info)
+	require.NotContains(t, s.RemarksOf(Warning)[0], "no figure knows")
+	list[0].Credit = 202 // a record again, of a request behind three that have none
+	a.Add(list[0])
+	s = a.Summary(info)
+	require.Contains(t, s.RemarksOf(Warning)[0], ", and at least 2 requests of it no figure knows")
+}
+
+// An interrupt is the deadline of a phase, which then goes on to its last answer.
+//
+// Covers T-207.
+func TestInterruptedWhen(t *testing.T) {
+	for deadline, want := range map[float64]string{0: "12.0 s", 9: "9.00 s", 60: "12.0 s"} {
+		e := evidence{info: &RunInfo{Facts: &Facts{Cancelled: true, PhaseDuration: 12, Deadline: deadline}}}
+		text, _ := e.interrupted()
+		require.Equal(t, "the run was stopped before its bound, "+want+" after the start of the phase", text)
+	}
 }
 
 func each(list []*Record, change func(*Record)) {

@@ -34,7 +34,7 @@ func (s *Summary) UnseenText() string {
 		}
 	}
 	b := &s.Buckets
-	add(b.ContextOverflow, overflowText(b.ContextOverflow, s.Requests))
+	add(b.ContextOverflow, fmt.Sprintf("%d overflowed the context", b.ContextOverflow))
 	add(b.CancelledAtEnd, fmt.Sprintf("%d cut off at the end", b.CancelledAtEnd))
 	add(b.Cooldown, fmt.Sprintf("%d in cooldown", b.Cooldown))
 	return fmt.Sprintf("%s (%s in no figure)", strings.Join(why, ", "), percent(s.Unseen.Share))

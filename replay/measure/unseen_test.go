@@ -43,7 +43,7 @@ func TestUnseenRequests(t *testing.T) {
 
 	s = run(80, 12, 1, 7)
 	require.Equal(t, Unseen{20, 0.2}, s.Unseen)
-	text := "1 of 100 overflowed the context, 12 cut off at the end, 7 in cooldown (20.0 % in no figure)"
+	text := "1 overflowed the context, 12 cut off at the end, 7 in cooldown (20.0 % in no figure)"
 	require.Contains(t, s.Remarks, Remark{"left_out", Warning, []string{}, "left_out: of 100 requests " + text, nil})
 	require.True(t, strings.HasPrefix(table(s), "requests    100 sent: "+text+"; 87 completed, 0 failed (0 % with the cooldown)\n"), table(s))
 	s.Valid = new(true) // so many overflows are a reason under every scenario

@@ -18,6 +18,11 @@ type Condition struct {
 	OfEach    bool    `json:"of_each"` // on each request, not on the run
 }
 
+// Figure returns what the condition is on, by its name alone.
+func (c Condition) Figure() Figure {
+	return Figure{Metric: Metric{Name: c.Metric}, Statistic: c.Statistic}
+}
+
 // Sign says on which side of its limit a value meets a condition.
 type Sign string
 
@@ -76,7 +81,9 @@ func Parse(text string, known []Metric) (Condition, error) {
 }
 
 // Name returns the name of what the condition is on: ttft, ttft.p95.
-func (c Condition) Name() string { return Figure{Metric{Name: c.Metric}, c.Statistic}.String() }
+func (c Condition) Name() string {
+	return Figure{Metric: Metric{Name: c.Metric}, Statistic: c.Statistic}.String()
+}
 
 // String returns the condition as Parse reads it.
 func (c Condition) String() string { return c.Name() + string(c.Sign) + c.Unit.text(c.Limit) }

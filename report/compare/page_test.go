@@ -199,6 +199,17 @@ func TestDrawingCode(t *testing.T) {
 	require.Equal(t, "%", e.Eval("unitOf({unit: '', of_each: false})"))
 	require.Equal(t, "/s", e.Eval("unitOf({unit: '1/s'})"))
 	require.Equal(t, "s", e.Eval("unitOf({unit: 's', of_each: true})"))
+
+	many := newModelled(60)
+	e = pagetest.NewEngine(t, htmlOf(t, compareDirs(t, many.write(t, "many"), m.write(t, "few"))))
+	const shown = `page.head.runs.map((run) => valueText(run.figures["ttft.p99"], "s").endsWith("?")).join()`
+	require.Equal(t, "false,true", e.Eval(shown))
+	const selected = `(() => {
+		const run = new ComparedRun(page, page.head.runs[0], 0), range = new TimeRange(0, page.head.span);
+		const cell = (to) => { range.set(0, to); return FigureTable.prototype.selectedCell.call({ range }, run, page.head.order.find((f) => f.name === "ttft.p99"), {}).few; };
+		return [cell(page.head.span), cell(page.head.span / 50)].join();
+	})()`
+	require.Equal(t, "false,true", e.Eval(selected))
 }
 
 func roundedList(v any) (list []any) {

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,6 +126,7 @@ func TestParse(t *testing.T) {
 //
 func TestGateOnWhatIsUnseen(t *testing.T) {
 	s := &measure.Summary{Requests: 40, Buckets: measure.Buckets{Profiling: 38, CancelledAtEnd: 2}, Unseen: measure.Unseen{Requests: 2, Share: 0.05}}
+	s.Measured = 38
 	for share, passed := range map[float64]bool{0.05: true, 0.049: false, 1: true, 0: false} {
 		v := parse(t, "ttft.p95<2s").Judge(1)
 		v.Look("", s, share)
@@ -138,7 +140,21 @@ func TestGateOnWhatIsUnseen(t *testing.T) {
 	require.False(t, v.Passed, "the figure does not hold")
 	v.Look("", s, 0.04)
 	require.Contains(t, v.Reason, ", more than the 4.00 % of --gate-unseen")
-	for _, none := range []*measure.Summary{nil, {Requests: 40, Buckets: measure.Buckets{Profiling: 40}}} {
+	s.Measured = 37 // one failed: it has no latency, and the rate of errors is over it
+	for text, passed := range map[string]bool{"ttft.p95<2s": false, "error-rate<200%": true, "request_rate<2": true} {
+		v := parse(t, text).Judge(1)
+		v.Look("", s, 0.05)
+		require.Equal(t, passed, v.Passed, text)
+		require.Equal(t, !passed, strings.Contains(v.Reason, "; of 40 requests 1 failed and have none, 2 cut off at the end (5.00 % in no figure), more than the 5.00 % of --gate-unseen"), v.Reason)
+	}
+	v = parse(t, "ttft.p95<2s").Judge(1)
+	v.Look("", &measure.Summary{Requests: 19, Buckets: measure.Buckets{Profiling: 19}, Metrics: measure.Metrics{Measured: 19, TTFT: measure.Stat{N: 19}}}, 0)
+	require.True(t, v.Passed)
+	require.Equal(t, "ttft.p95 is 1.00 s; it is of few samples, 19", v.Reason)
+	v = parse(t, "request_rate<2").Judge(1)
+	v.Look("", &measure.Summary{Remarks: []measure.Remark{{Kind: "killed"}}}, 0)
+	require.Equal(t, "request_rate is 1/s; of requests that were in flight when the run was killed nothing is known", v.Reason)
+	for _, none := range []*measure.Summary{nil, {Requests: 40, Buckets: measure.Buckets{Profiling: 40}, Metrics: measure.Metrics{Measured: 40}}} {
 		v = parse(t, "ttft.p95<2s").Judge(1)
 		v.Look("", none, 0)
 		require.True(t, v.Passed)

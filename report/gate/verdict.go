@@ -2,8 +2,11 @@ package gate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/compare"
 	"github.com/agentx/agentx/report/interval"
 )
@@ -20,6 +23,8 @@ type Verdict struct {
 	Change   *measure.Number    `json:"change,omitempty"`   // (value - base) / base; of paired runs over the trees that both played
 	Interval *interval.Interval `json:"interval,omitempty"` // of Change
 	Method   compare.Method     `json:"method,omitempty"`   // of Interval
+
+	figure slo.Figure // what is judged; of error-rate=X none
 }
 
 // String returns the gate as it was written.
@@ -32,7 +37,7 @@ func (v *Verdict) String() string {
 
 // Judge judges a figure of a run. One that is not known does not pass.
 func (g *Gate) Judge(value measure.Number) Verdict {
-	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &value}
+	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &value, figure: g.Figure}
 	switch {
 	case value.IsMissing() && g.Figure.Name == "goodput":
 		v.Reason = "goodput is not known: the run has no service levels, which --slo gives it"
@@ -50,7 +55,7 @@ func (g *Gate) Judge(value measure.Number) Verdict {
 func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
 	name := g.Figure.String()
 	base, f := c.Runs[0].Figures[name], c.Runs[1].Figures[name]
-	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &f.Value, Base: &base.Value}
+	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &f.Value, Base: &base.Value, figure: g.Figure}
 	d := f.Difference
 	if d == nil {
 		v.Reason = name + " is not known of both runs"
@@ -88,18 +93,35 @@ func how(d *compare.Difference, v compare.Verdict) string {
 	return fmt.Sprintf("its interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
 }
 
-// Look adds to a verdict how many requests of a run its figures are not over. Above a share of those sent the gate fails: what their figures
+// Look adds to a verdict how many requests of a run its figures are not over, and whether they are few. A figure with a statistic is over
+// values of requests, which those that failed do not have. Above a share of those sent the gate fails: what their figures
 // are nobody knows. name is that of another run than the one judged; nothing is known of a nil summary.
 func (v *Verdict) Look(name string, s *measure.Summary, share float64) {
-	if s == nil || s.UnseenText() == "" {
+	if s == nil {
 		return
 	}
-	of := ""
+	it, of := "it", ""
 	if name != "" {
-		of = " of " + name
+		it, of = "that of "+name, " of "+name
 	}
-	v.Reason += fmt.Sprintf("; of %s%s %s", measure.Plural(s.Requests, "request", "requests"), of, s.UnseenText())
-	if float64(s.Unseen.Share) > share {
+	if s.Few(v.figure) {
+		v.Reason += fmt.Sprintf("; %s is of few samples, %d", it, s.Measured)
+	}
+	if slices.ContainsFunc(s.Remarks, func(r measure.Remark) bool { return r.Kind == "killed" }) {
+		v.Reason += fmt.Sprintf("; of requests%s that were in flight when the run was killed nothing is known", of)
+	}
+	n, why := s.Unseen.Requests, []string{}
+	if failed := s.Buckets.Profiling - s.Measured; v.figure.Statistic != "" && failed > 0 {
+		n, why = n+failed, append(why, fmt.Sprintf("%d failed and have none", failed))
+	}
+	if text := s.UnseenText(); text != "" {
+		why = append(why, text)
+	}
+	if len(why) == 0 {
+		return
+	}
+	v.Reason += fmt.Sprintf("; of %s%s %s", measure.Plural(s.Requests, "request", "requests"), of, strings.Join(why, ", "))
+	if float64(n) > share*float64(s.Requests) {
 		v.Passed = false
 		v.Reason += fmt.Sprintf(", more than the %s of --gate-unseen", measure.FormatShare(measure.Number(share)))
 	}

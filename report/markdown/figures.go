@@ -55,14 +55,19 @@ func (d *Document) value(name string) measure.Number { return d.Run.Figures[name
 // figure formats a figure with its interval below.
 func (d *Document) figure(name string, unit slo.Unit) string {
 	f := d.Run.Figures[name]
-	text := measure.FormatFigure(f.Value, unit)
-	if f.Few {
-		text += measure.FewMark
-	}
+	text := marked(f, unit)
 	if i := f.Interval; i != nil {
 		text += fmt.Sprintf("<br><sub>%s to %s</sub>", measure.FormatFigure(measure.Number(i.Low), unit), measure.FormatFigure(measure.Number(i.High), unit))
 	}
 	return text
+}
+
+// marked formats a figure, with a mark behind a percentile of few samples.
+func marked(f *compare.Figure, unit slo.Unit) string {
+	if f.Few {
+		return measure.FormatFigure(f.Value, unit) + measure.FewMark
+	}
+	return measure.FormatFigure(f.Value, unit)
 }
 
 // levels writes how much of the run met its service levels.
@@ -84,6 +89,9 @@ func (d *Document) levels(b *strings.Builder) {
 			met, verdict = measure.FormatFigure(c.Value, c.Unit)+d.margin(c.Unit), "**not met**"
 			if *c.Met {
 				verdict = "met"
+			}
+			if d.Summary.Few(c.Figure()) {
+				met += measure.FewMark
 			}
 		}
 		t.row(Escape(c.Text), met, verdict)
@@ -125,8 +133,7 @@ func (d *Document) differences(b *strings.Builder) {
 		if f.Difference.Differs {
 			verdict = "**differs**"
 		}
-		t.row(name, measure.FormatFigure(base.Figures[name].Value, figure.Unit), measure.FormatFigure(f.Value, figure.Unit),
-			f.Difference.Change(), interval, verdict)
+		t.row(name, marked(base.Figures[name], figure.Unit), marked(f, figure.Unit), f.Difference.Change(), interval, verdict)
 	}
 	t.end()
 	d.conclusion(b, d.Against.Verdicts[0])

@@ -115,6 +115,7 @@ func TestWriteWithoutIntervals(t *testing.T) {
 	require.NoError(t, d.Write(&b))
 	require.Contains(t, b.String(), "No intervals: 3 trees: an interval needs 20.\n")
 	require.NotContains(t, b.String(), "<sub>")
+	require.Contains(t, b.String(), "| ttft.p95 | 200 ms? | 200 ms? |")
 	b.Reset()
 	d.Summary, d.Against, d.Gates = nil, nil, nil // files of AIPerf
 	require.NoError(t, d.Write(&b))

@@ -22,6 +22,11 @@ function statOf(sorted) {
   return stat;
 }
 
+// fewSamples reports whether a percentile is little more than the largest of its samples, as measure.Stat.Few does.
+function fewSamples(n, name) { return n > 0 && n < ({ p95: 20, p99: 100 }[name] || 0); }
+
+const fewNote = "? of few samples: p95 of fewer than 20, p99 of fewer than 100.";
+
 // Samples are the values of a column, sorted once; those of some rows are then taken from it without sorting again.
 class Samples {
   constructor(values) {

@@ -5,7 +5,7 @@
 class FigureTable {
   constructor(page, runs, range, root) {
     Object.assign(this, { page, runs, range, all: false });
-    const parent = section(root, "Figures", "Differences are to the first run. ✱ differs by 1 % or more and beyond its interval, ≈ does not; other figures decide nothing. Below a value: its 95 % interval, or that of the difference.");
+    const parent = section(root, "Figures", "Differences are to the first run. ✱ differs by 1 % or more and beyond its interval, ≈ does not; other figures decide nothing. Below a value: its 95 % interval, or that of the difference. " + fewNote);
     const button = element("button", { type: "button", onclick: () => {
       this.all = !this.all;
       button.textContent = this.all ? "Fewer figures" : "All figures";
@@ -23,7 +23,7 @@ class FigureTable {
   rows() {
     const { head } = this.page, stats = this.runs.map(() => ({}));
     return head.order.filter((figure) => this.all || figure.main).map((figure) => {
-      const cells = this.runs.map((run, k) => this.range.selected ? { value: this.selectedValue(run, figure, stats[k]) } : run.figures[figure.name]);
+      const cells = this.runs.map((run, k) => this.range.selected ? this.selectedCell(run, figure, stats[k]) : run.figures[figure.name]);
       if (this.range.selected) {
         for (const cell of cells.slice(1)) cell.difference = { ratio: cell.value === cells[0].value ? 0 : (cell.value - cells[0].value) / cells[0].value, interval: null };
       }
@@ -31,11 +31,13 @@ class FigureTable {
     }).filter(({ cells }) => cells.some((cell) => isKnown(cell.value)));
   }
 
-  selectedValue(run, figure, stats) {
-    if (figure.of_each) {
-      stats[figure.metric] = stats[figure.metric] || statOf(run.sorted(figure.metric, this.range));
-      return stats[figure.metric][figure.statistic];
-    }
+  selectedCell(run, figure, stats) {
+    if (!figure.of_each) return { value: this.selectedValue(run, figure) };
+    const stat = stats[figure.metric] = stats[figure.metric] || statOf(run.sorted(figure.metric, this.range));
+    return { value: stat[figure.statistic], few: fewSamples(stat.n, figure.statistic) };
+  }
+
+  selectedValue(run, figure) {
     const counts = run.counts(this.range), seconds = this.range.to - this.range.from, share = run.rows ? run.sampled.all / run.rows : 1;
     const sum = (metric) => run.sorted(metric, this.range).reduce((total, value) => total + value, 0);
     switch (figure.name) {
@@ -64,7 +66,7 @@ class FigureTable {
     } else if (interval) {
       below.push(element("div", { class: "below", title: "95 % interval" }, `${formatValue(interval.low, unit)} to ${formatValue(interval.high, unit)}`));
     }
-    return element("td", { class: run.marked ? "marked" : null }, formatValue(cell.value, unit), ...below);
+    return element("td", { class: run.marked ? "marked" : null }, valueText(cell, unit), ...below);
   }
 
   csv() {
@@ -75,6 +77,9 @@ class FigureTable {
 }
 
 function isKnown(value) { return value !== null && value !== undefined && Number.isFinite(value); }
+
+// valueText writes the value of a cell, with a mark behind a percentile of few samples.
+function valueText(cell, unit) { return formatValue(cell.value, unit) + (cell.few ? "?" : ""); }
 
 // unitOf returns the unit of a figure as formatValue takes it: shares are written in per cent.
 function unitOf(figure) {

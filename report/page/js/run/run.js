@@ -59,12 +59,12 @@ function pageEnd(head) {
   return Math.max(...ends);
 }
 
-// shadesOf returns the parts of the time in which nothing is measured.
+// shadesOf returns the parts of the time in which nothing is sent that is measured.
 function shadesOf(page, range) {
   const { head } = page, shades = [];
   if (head.requests[0] && range.whole.from < 0) shades.push({ from: range.whole.from, to: 0, name: "warmup" });
   const sending = (head.sending - head.zero) / 1e9;
-  if (head.sending > 0 && head.requests[1] && sending < range.whole.to) shades.push({ from: sending, to: range.whole.to, name: "cooldown" });
+  if (head.sending > 0 && head.requests[1] && sending < range.whole.to) shades.push({ from: sending, to: range.whole.to, name: head.summary.headline === "grace_included" ? "grace" : "cooldown" });
   return shades;
 }
 
@@ -99,7 +99,7 @@ function drawNumbers(root, page, requests, range) {
       ...statNames.map((name) => numberCell(stat[name], metric.unit, intervals[name], (ofWhole[metric.name] || {})[name], fewSamples(stat.n, name))),
     ]));
     sums.textContent = sumsText(page, requests, range);
-    sure.textContent = `${sureText(page.head, range)} ? of few samples: p95 of fewer than 20, p99 of fewer than 100.`.trim();
+    sure.textContent = `${sureText(page.head, range)} ${fewNote}`.trim();
   };
   range.watch((what) => { if (what === "range") show(); });
   show();
@@ -112,9 +112,6 @@ function numberCell(value, unit, interval, ofWhole, few) {
   if (!interval) return { text, value: number, title: String(value), below: ofWhole ? "\u00a0" : null };
   return { text, value: number, title: `${value}, 95 %: ${interval[0]} to ${interval[1]}`, below: `${formatValue(interval[0], unit)} to ${formatValue(interval[1], unit)}` };
 }
-
-// fewSamples reports whether a percentile is little more than the largest of its samples, as measure.Stat.Few does.
-function fewSamples(n, name) { return n > 0 && n < ({ p95: 20, p99: 100 }[name] || 0); }
 
 function sureText(head, range) {
   if (head.stride > 1 && range.selected) return "These numbers are of the requests that the page has. Intervals are of the whole run alone.";
@@ -138,7 +135,8 @@ function sumsText(page, requests, range) {
   const failed = whole ? summary.errors || {} : c.errors;
   parts.push(failedText(failed));
   if (summary.goodput && summary.goodput.conditions.some((c) => c.of_each)) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds, margin));
-  return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.`;
+  const window = summary.throughput_window, late = whole && window.kind === "delivered" && window.requests !== summary.measured;
+  return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.${late ? ` Rates are of what came in the ${formatDuration(window.seconds)} up to the deadline.` : ""}`;
 }
 
 const mostCategories = 12; // of failures, in one sentence

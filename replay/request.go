@@ -161,13 +161,10 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID), RootID: r.tree.correlationID(0, s.newID),
 		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(), Queued: d.Queued.Seconds(),
 		OpenTrees: r.openTrees, QueuedTrees: r.queuedTrees,
-		RecordedISL: int64(turn.In), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(s.part.whole(r.tree.ordinal)),
+		RecordedISL: int64(promptTokens(plan, int(session.FirstTurn), d.Turn, s.rules)), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(s.part.whole(r.tree.ordinal)),
 	}
 	if s.oneToken {
 		record.MaxTokens = 1
-	}
-	for k := int(session.FirstTurn); s.live && k < planTurn; k++ {
-		record.RecordedISL += int64(plan.Turns[k].In) + int64(max(0, plan.Turns[k].Out))
 	}
 	if session.Parent != mmapcache.None {
 		record.Parent, record.ParentID = plan.Sessions[session.Parent].ID, r.tree.correlationID(int(session.Parent), s.newID)

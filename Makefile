@@ -157,7 +157,7 @@ test-bodies:
 		touch $(ORACLE)/complete; } || { echo "test-bodies: skipped: no environment with AIPerf 0.13.0, which takes Python 3.10 to 3.13: see above"; exit 0; }; \
 	go mod download github.com/pkoukk/tiktoken-go-loader && \
 	BODIES_PYTHON=$(abspath $(ORACLE))/bin/python ORACLE_RANKS=$$(go list -m -f '{{.Dir}}' github.com/pkoukk/tiktoken-go-loader)/assets/o200k_base.tiktoken \
-		CGO_ENABLED=0 go test -run '^TestBodiesAreThoseOfAIPerf$$|^TestFilesAreThoseOfAIPerf$$|^TestCorpusOfAIPerf$$' -count=1 -timeout 40m -v ./cmd/agentx
+		CGO_ENABLED=0 go test -run '^TestBodiesAreThoseOfAIPerf$$|^TestFilesAreThoseOfAIPerf$$|^TestCorpusOfAIPerf$$|^TestSessionRowsGoBehindAnswers$$' -count=1 -timeout 40m -v ./cmd/agentx
 
 # When requests leave: AIPerf 0.13.0 and agentx run the same command lines on 200 rows of Mooncake's conversation trace, which lies
 # in ../shared or it skips. At their timestamps, in a window of them, and at a constant rate, and sessions: five minutes.

@@ -114,6 +114,9 @@ func (m *merger) append(p plannedTrace) error {
 	if p.err != nil {
 		return m.skip(p)
 	}
+	if m.facts.Traces > 0 && p.notes.Live != m.facts.Rules.LiveAnswers {
+		return fmt.Errorf("%s: session_rows=live: a replay puts answers into the prompts of Mooncake rows, and not into those of the other traces of this input: want inputs of their own", p.location)
+	}
 	m.addFacts(p)
 	if p.notes.Queries != nil {
 		m.prefixCaches.add(p.plan, p.notes, m.structure.Turns.Len())
@@ -199,6 +202,7 @@ func (m *merger) countTurns(plan *mmapcache.Plan) {
 
 func (m *merger) countNotes(n *weka.Notes) {
 	f := &m.facts
+	f.Rules.LiveAnswers = n.Live
 	f.Dropped += len(n.Dropped)
 	f.Ambiguous += n.Ambiguous
 	f.Seams += n.Seams

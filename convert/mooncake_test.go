@@ -29,6 +29,21 @@ func TestUnclearFilesOfMooncakeRows(t *testing.T) {
 	}
 }
 
+// A replay puts answers into Mooncake rows alone: no other trace may stand beside them then. The facts say that it does.
+func TestLiveRowsStandAlone(t *testing.T) {
+	rows := write(t, "in.jsonl", []byte(mooncakeRow(`"timestamp":0,"session_id":"s"`)+"\n"+mooncakeRow(`"timestamp":7,"session_id":"s"`)))
+	o := options(t, rows)
+	o.Corpus = tinyCorpus(t, 3000)
+	require.NoError(t, o.Rules.Set("session_rows", "live"))
+	assert.True(t, o.convert(t).Facts.Rules.LiveAnswers)
+	weka := lines(t, `{"id":"g","models":["m"],"block_size":512,"hash_id_scope":"local","requests":[{"t":0,"type":"n","model":"m","in":1024,"out":3,"hash_ids":[0,1]}]}`)
+	o.Inputs = []string{weka, rows}
+	_, err := Convert(t.Context(), o)
+	require.ErrorContains(t, err, rows+":1: session_rows=live: a replay puts answers")
+	o.Inputs = o.Inputs[:1]
+	assert.False(t, o.convert(t).Facts.Rules.LiveAnswers, "other traces have no such rule")
+}
+
 // Invalid rows of a session leave out the session; the rows are listed, each with its line.
 func TestSkippedSessionsOfMooncakeRows(t *testing.T) {
 	rows := []string{mooncakeRow(`"timestamp":0,"session_id":"s"`), mooncakeRow(`"timestamp":7`), mooncakeRow(`"session_id":"s","input_length":1100`)}

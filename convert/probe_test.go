@@ -43,7 +43,7 @@ func TestProbeNoticesEveryRule(t *testing.T) {
 		"worker_group_min": "2", "seam_max_gap_seconds": "1", "seam_min_overlap_ratio": "0.9", "tool_shaped": "true",
 		"spliced_order": "true", "max_isl": "1000", "start_offset": "1", "end_offset": "5000", "max_osl": "",
 	}
-	ofMooncake := map[string][]string{"timestamps": {"s", "ms", "us", "ns"}, "namespace": nil, "session_rows": {"whole", "new"}}
+	ofMooncake := map[string][]string{"timestamps": {"s", "ms", "us", "ns"}, "namespace": nil, "session_rows": {"whole", "new", "live"}}
 	// These change nothing on disk: readers of the cache apply them, and the manifest records them.
 	byReader := map[string]bool{"think_time_rule": true, "filler_overrun": true, "max_osl": true, "replay_scope": true, "predecessor_clock": true}
 	_, before := probeStructure(weka.Default(), weka.Scan)

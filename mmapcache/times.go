@@ -17,6 +17,9 @@ type TimeRules struct {
 	RefuseJoin   bool   `json:"refuse_join"`   // a join that would not come after its spawn turn is an error
 	ShortFiller  bool   `json:"short_filler"`  // filler longer than the corpus is cut, not continued
 	MaxOutput    *int64 `json:"max_output"`    // cap on the completions of main and flat turns, tokens; nil: none
+
+	// LiveAnswers says that the turns of a session are what is new: a replay sends them behind those before and the answers to these.
+	LiveAnswers bool `json:"live_answers,omitempty"`
 }
 
 // MaxTokens is the completion length to ask for, at least 1: the recorded one, capped for main and flat turns.

@@ -162,6 +162,8 @@ func (o Options) Validate() error {
 		return errors.New("model: want a name")
 	case len(o.URLs) == 0:
 		return errors.New("URLs: want that of a server")
+	case o.Cache.Facts.Rules.LiveAnswers && o.Endpoint != payload.ChatCompletions:
+		return errLiveAnswers
 	}
 	for _, url := range o.URLs {
 		if _, err := wire.New(url, o.clientOptions()); err != nil {
@@ -173,6 +175,8 @@ func (o Options) Validate() error {
 	}
 	return o.validatePlayed()
 }
+
+var errLiveAnswers = errors.New("endpoint: the turns of this cache go behind the answers of the server (session_rows=live), which chat requests alone do: want the endpoint of chats, or a cache with session_rows=new")
 
 var errNoCache = errors.New("cache: nil: want an open cache")
 

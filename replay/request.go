@@ -32,6 +32,8 @@ type request struct {
 	waited, waitsUntil time.Duration // in all; the last time
 	answer             *answer       // the last, while it waits
 
+	history []byte // messages before those of its prompt, where the session keeps the answers
+
 	own, ahead *leaving // its request, and the one that it leaves behind; nil: none
 
 	// Where trees arrive, when the turn was ordered.
@@ -41,7 +43,8 @@ type request struct {
 // answer is the outcome of a request on the wire. Its instants count from the start of the phase.
 type answer struct {
 	wire.Result
-	cacheErr error // the cache cannot be read, which ends the run
+	cacheErr error  // the cache cannot be read, which ends the run
+	history  []byte // of the session with this request and its answer
 }
 
 // since makes the instants of a result count from a later instant.
@@ -104,6 +107,7 @@ type requestSender struct {
 	sessionHeader SessionHeader
 	keepCookies   bool     // requests of a tree send back what its answers have set
 	api           wire.API // of the answers
+	live          bool     // the turns of a session are what is new: its history stands before them
 }
 
 // newSender returns the transport of a phase that starts at an instant of the run. The instants of its records count from
@@ -114,6 +118,7 @@ func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSe
 		phase: p.name, part: r.Part, firstCredit: p.firstCredit, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
 		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0, affinity: r.Switches.AffinityHeader,
 		sessionHeader: r.SessionHeader, keepCookies: r.KeepCookies, api: apiOf(r.Endpoint),
+		live: r.Cache.Facts.Rules.LiveAnswers,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -130,6 +135,7 @@ func (s *requestSender) send(r *request) {
 	r.tree = s.sampler.lanes[r.dispatch.Lane]
 	r.record = s.newRecord(r)
 	r.own, r.ahead = r.tree.order(r.dispatch)
+	r.history = r.tree.history
 	if r.tree.route == nil {
 		r.tree.route = s.servers.route(s.part.whole(r.tree.ordinal))
 	}
@@ -155,7 +161,7 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID), RootID: r.tree.correlationID(0, s.newID),
 		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(), Queued: d.Queued.Seconds(),
 		OpenTrees: r.openTrees, QueuedTrees: r.queuedTrees,
-		RecordedISL: int64(turn.In), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(s.part.whole(r.tree.ordinal)),
+		RecordedISL: int64(promptTokens(plan, int(session.FirstTurn), d.Turn, s.rules)), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(s.part.whole(r.tree.ordinal)),
 	}
 	if s.oneToken {
 		record.MaxTokens = 1
@@ -191,6 +197,12 @@ func (s *requestSender) do(r *request) *answer {
 	q.Jar = s.jar(r.tree)
 	q.Session, q.EndsSession = r.record.CorrelationID, r.dispatch.Turn+1 == int(session.Turns)
 	q.OnWritten, q.Route = r.own.wasWritten, r.tree.route
+	var said *payload.Answer
+	if s.live {
+		said = new(payload.Answer)
+		body.Behind(r.history)
+		q.OnPayload = said.Add
+	}
 	if s.firstTokens {
 		q.OnFirstToken = func(time.Duration) { s.post(event{kind: firstToken, id: r.dispatch.ID}) }
 	}
@@ -198,6 +210,13 @@ func (s *requestSender) do(r *request) *answer {
 	a := &answer{Result: since(s.origin, s.servers.of(s.part.whole(r.tree.ordinal)).Do(s.ctx, q))}
 	if a.Err != nil && a.Err.Category == wire.Internal && !a.Limited { // the body could not be read while it was written
 		a.cacheErr = cacheError(r, a.Err)
+		return a
+	}
+	if s.live {
+		if a.history, err = body.AppendTo(r.history); err != nil {
+			a.cacheErr = cacheError(r, err)
+		}
+		a.history = said.Append(a.history)
 	}
 	return a
 }
@@ -265,6 +284,9 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	}
 	l.expire(now)
 	outcome := l.finish(r, a, now)
+	if a.history != nil {
+		r.tree.history = a.history
+	}
 	l.news.returned(r, outcome)
 	l.fail(a.cacheErr)
 	l.fail(l.tooManyFailed()) // before another is sent

@@ -19,6 +19,7 @@ type activeTree struct {
 	cookies        *wire.Jar   // of the answers so far
 	leaving        []*leaving  // by session: its latest turn; nil: there is none, or nothing can wait for it
 	route          *wire.Route // nil: it has sent nothing
+	history        []byte      // messages and answers of its only session, where the cache says to keep them
 }
 
 // correlationID returns the id of a session, which it gets at its first request.

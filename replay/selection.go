@@ -30,11 +30,23 @@ func selectTraces(o Options, overhead int) (kept []int, err error) {
 // peakTokens returns the tokens of a trace's longest request, prompt and completion together.
 func peakTokens(p *mmapcache.Plan, rules mmapcache.TimeRules, overhead int) (peak int) {
 	for _, session := range p.Sessions {
-		for _, t := range p.Turns[session.FirstTurn:][:session.Turns] {
-			peak = max(peak, int(t.In)+overhead+rules.MaxTokens(session.Kind, t))
+		for k, t := range p.Turns[session.FirstTurn:][:session.Turns] {
+			peak = max(peak, promptTokens(p, int(session.FirstTurn), k, rules)+overhead+rules.MaxTokens(session.Kind, t))
 		}
 	}
 	return peak
+}
+
+// promptTokens returns the recorded tokens of the prompt of a turn of a session. Where the turns are what is new, those of the turns before
+// and of the answers to them count, too.
+func promptTokens(p *mmapcache.Plan, first, turn int, rules mmapcache.TimeRules) int {
+	tokens := int(p.Turns[first+turn].In)
+	if rules.LiveAnswers {
+		for _, t := range p.Turns[first : first+turn] {
+			tokens += int(t.In) + max(0, int(t.Out))
+		}
+	}
+	return tokens
 }
 
 // firstFitting returns the positions of the first traces whose peak fits a context, at most wanted of them. peaks and

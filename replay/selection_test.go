@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 func TestSelectionVectors(t *testing.T) {
@@ -50,4 +52,11 @@ func TestSelectionVectors(t *testing.T) {
 		assert.Equal(t, want.Peaks, peaks)
 		assert.Equal(t, want.Kept, kept)
 	})
+}
+
+// Turns that are what is new have those before and the answers to them in their prompts.
+func TestPromptTokensBehindAnswers(t *testing.T) {
+	p := &mmapcache.Plan{Sessions: []mmapcache.Session{{Turns: 1}, {FirstTurn: 1, Turns: 3}}, Turns: []mmapcache.Turn{{In: 100}, {In: 10, Out: 5}, {In: 7, Out: -1}, {In: 3, Out: 2}}}
+	require.Equal(t, []int{3, 20}, []int{promptTokens(p, 1, 2, mmapcache.TimeRules{}), peakTokens(&mmapcache.Plan{Sessions: p.Sessions[1:], Turns: p.Turns}, mmapcache.TimeRules{}, 5)})
+	require.Equal(t, []int{25, 32}, []int{promptTokens(p, 1, 2, mmapcache.TimeRules{LiveAnswers: true}), peakTokens(&mmapcache.Plan{Sessions: p.Sessions[1:], Turns: p.Turns}, mmapcache.TimeRules{LiveAnswers: true}, 5)})
 }

@@ -31,6 +31,8 @@ func TestLanesPlayTheirOptions(t *testing.T) {
 	defer c.Close()
 	input, err := NewInput(c)
 	require.NoError(t, err)
+	_, err = NewInput(mmapcache.CacheOf(c.Structure, mmapcache.StructureFacts{Rules: mmapcache.TimeRules{LiveAnswers: true}}))
+	require.ErrorContains(t, err, "session_rows=live")
 	aiperf, _ := preset.Named(preset.AIPerf)
 	seen := map[string]string{}
 	for name, set := range map[string]func(*replay.Options){

@@ -36,7 +36,7 @@ func (t *translation) addDefaults() {
 		t.set("block_size", "512") // of Mooncake's rows, which do not say it
 	}
 	if t.mooncake && t.rows().longest > 1 {
-		t.set("session_rows", "whole") // nobody is asked here
+		t.sessionRows()
 	}
 	t.addBody()
 	if !t.has("--scenario") && !t.scheduled() {
@@ -55,6 +55,18 @@ func (t *translation) addDefaults() {
 		t.arg("--session-header", strings.Join(t.sessionHeaders, ","))
 	}
 	t.arg("--out", t.directory(), "--overwrite", "--report", "aiperf")
+}
+
+// sessionRows says what rows of sessions hold. AIPerf sends the rows before and the answers to them in front of each.
+func (t *translation) sessionRows() {
+	if t.Harness {
+		t.set("session_rows", "whole")
+		return
+	}
+	if kind := oneSpelling(t.value("--endpoint-type")); kind != "" && kind != "chat" {
+		t.add("not supported: --endpoint-type %s with rows of sessions (--input-file %s): agentx keeps the answers that later turns have before them for chats alone: --endpoint-type chat", kind, t.data)
+	}
+	t.set("session_rows", "live")
 }
 
 // addBody passes on the extra inputs. Without a scenario AIPerf sends no ignore_eos of its own, and no marker.

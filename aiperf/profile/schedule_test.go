@@ -65,7 +65,7 @@ func TestTranslateSchedulesOfAIPerf(t *testing.T) {
 			_, rest, _ := strings.Cut(tn.Line(), baseSeed+" ")
 			got, rules, _ := strings.Cut(rest, " --set block_size=512")
 			assert.Equal(t, c.want, got)
-			assert.Equal(t, strings.Contains(c.name, "turns"), strings.Contains(rules, " --set session_rows=whole"))
+			assert.Equal(t, strings.Contains(c.name, "turns"), strings.Contains(rules, " --set session_rows=live"))
 			require.Len(t, tn.Notes, len(c.notes)+1, tn.Notes)
 			assert.Equal(t, "--num-dataset-entries 3: AIPerf plays all rows of a Mooncake file, and so does agentx", tn.Notes[0])
 			for k, want := range c.notes {

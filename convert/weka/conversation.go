@@ -73,7 +73,10 @@ func (p *planner) planPrompt(c *conversation, k, row int, input mmapcache.InputK
 	if n := shape.Covered; p.tr.TailIDs && t.IDs.Len > n && shape.Filler > 0 {
 		end = ending{mmapcache.Head, sliceSpans(nil, c.blocks, n, n+1)[0].first}
 	}
-	if k == 0 {
+	if p.tr.live {
+		c.buffer.truncate(0)
+	}
+	if k == 0 || p.tr.live {
 		return c.buffer.init(shape, t.IDs.Len, covered, c.prefix, end)
 	}
 	c.buffer.advance(shape, covered, advanceStep{

@@ -3,6 +3,7 @@ package weka
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
@@ -152,6 +153,9 @@ type mooncakeRow struct {
 // mooncakeLater are fields of later versions of the format, which the scanner skips and does not count as unknown.
 var mooncakeLater = map[string]bool{"request_id": true, "output_token_ids": true, "priority": true, "strict_priority": true, "policy_class": true, "routing_constraints": true}
 
+// mooncakePrompts are fields of AIPerf that say what a request has besides, or in the place of, blocks.
+var mooncakePrompts = []string{"text_input", "messages", "tools", "payload", "extra"}
+
 // scan reads one line, and the names in it that no schema has.
 func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err *Error) {
 	s := newScanner(m.rules, m.Reserve)
@@ -212,8 +216,15 @@ func (s *scanner) readOtherRowMember(name string) {
 		s.err.Hint = f.Hint()
 		return
 	}
+	if s.strict && slices.Contains(mooncakePrompts, name) {
+		if !s.null() {
+			s.fail(UnknownKey, "AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played")
+			s.err.Hint = "a file whose rows have input_length and hash_ids in place of it"
+		}
+		return
+	}
 	if s.skip(); s.err == nil && !mooncakeLater[name] {
-		s.unknown(name)
+		s.countUnknown(name) // AIPerf, too, takes any
 	}
 }
 

@@ -288,6 +288,53 @@ func TestSessionRowsThatHoldWhatIsNew(t *testing.T) {
 	assert.EqualError(t, m.Invalid()[0], `trace "s": 18000000 tokens with all rows and answers before: larger than 16777216`)
 }
 
+// Rows that a replay puts behind answers are messages of their own, whether their ids go on or not, in one session.
+func TestSessionRowsBehindAnswers(t *testing.T) {
+	row := func(in int, ids string) string {
+		return fmt.Sprintf(`{"session_id":"s1","timestamp":0,"input_length":%d,"output_length":4,"hash_ids":[%s]}`, in, ids)
+	}
+	for _, r := range []Rules{Default(), AIPerf()} {
+		require.NoError(t, r.Set("session_rows", "live"))
+		require.NoError(t, r.Set("block_size", "512"))
+		for _, rows := range [][]string{deltas[:3], {row(1024, "1,2"), row(1536, "1,2,3"), row(1600, "1,2,3,4"), row(600, "1,9")}} {
+			tr := settled(t, rowsOf(t, r, rows...))[0]
+			plan, notes, err := MakePlan(tr, r)
+			require.NoError(t, err)
+			assert.True(t, notes.Live)
+			require.Len(t, plan.Sessions, 1)
+			require.Len(t, plan.Turns, len(rows))
+			for k, turn := range plan.Turns {
+				tokens, messages := 0, 0
+				for at := turn.Last; at != mmapcache.None; at = plan.Segments[at].Parent {
+					s := plan.Segments[at]
+					assert.Equal(t, mmapcache.User, s.Role)
+					n := int(s.Count)
+					if s.Flags&(mmapcache.Filler|mmapcache.Head) == 0 {
+						n *= 512
+					}
+					if tokens += n; s.Flags&mmapcache.Continues == 0 {
+						messages++
+					}
+				}
+				assert.Equal(t, []int{int(tr.Entries[k].In), 1}, []int{tokens, messages})
+			}
+		}
+	}
+}
+
+// AIPerf takes a row with any member, and sends what some of them say: agentx refuses these.
+func TestMembersOfRowsOfAIPerf(t *testing.T) {
+	row := func(member string) error {
+		return NewMooncake(0, AIPerf()).Add([]byte(`{"timestamp":0,"input_length":5,"output_length":4,"hash_ids":[1],` + member + `}`))
+	}
+	for _, taken := range []string{`"group_id":3`, `"type":"mooncake_trace"`, `"is_resume":true`, `"messages":null`, `"extra":null`} {
+		assert.NoError(t, row(taken))
+	}
+	for _, name := range mooncakePrompts {
+		assert.ErrorContains(t, row(`"`+name+`":{"a":"secret"}`), ": AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played")
+	}
+}
+
 // Ids may be digits in strings, and have all of 64 bits without a sign.
 func TestIDsOfMooncakeRows(t *testing.T) {
 	row := func(ids string) string { return `{"timestamp":0,"output_length":4,"hash_ids":` + ids + `}` }

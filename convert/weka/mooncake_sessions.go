@@ -10,6 +10,7 @@ import (
 // settleSessions decides whether the rows of each session hold whole prompts, or what is new in them: doc/spec/reconstruction.md 1.9.
 func (m *Mooncake) settleSessions(b rowBlock) *Error {
 	for _, t := range m.order {
+		t.live = m.rules.SessionRows == "live"
 		at := t.breaksOff()
 		if at == 0 || t.spoiled {
 			continue

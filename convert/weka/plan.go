@@ -24,7 +24,8 @@ type Notes struct {
 	Format  string       // one of FormatV1 and the others
 	Queries []CacheQuery // of a trace of global scope, whose cache hits depend on all such traces of one namespace and block size
 
-	Namespace int // see Mooncake
+	Namespace int  // see Mooncake
+	Live      bool // a replay puts its prompts behind the answers of the server
 }
 
 // MakePlan turns a trace into sessions, turns, segments and blocks. The error is always an *Error.
@@ -35,7 +36,7 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 		p.blockSize = r.BlockSize
 	}
 	p.notes.Unknown, p.notes.Format, p.notes.Start = tr.Unknown, tr.Format(), tr.start.orMissing()
-	p.notes.Namespace = tr.namespace
+	p.notes.Namespace, p.notes.Live = tr.namespace, tr.live
 	p.oddities = tr.oddities()
 	err := checkTraceID(tr.ID, r)
 	if err == nil {
@@ -93,7 +94,9 @@ func (p *planner) run() *Error {
 	tr := p.tr
 	p.plan.Trace = mmapcache.Trace{ID: tr.ID, Scope: tr.Scope.String(), BlockSize: uint32(p.blockSize)}
 	top := p.keptRequests()
-	a := splitAgents(top, true, p.rules)
+	rules := p.rules
+	rules.SplitAgents = rules.SplitAgents && !tr.live
+	a := splitAgents(top, true, rules)
 	p.noteSplit(a)
 	p.setMain(pick(top, a.main))
 	scope := tr.Scope.Namespace(tr.ID, "", p.blockSize)

@@ -47,7 +47,7 @@ type Rules struct {
 	// Of Mooncake rows alone: keys of other inputs do not have them.
 	Timestamps  string `json:"timestamps,omitempty"`   // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
 	Namespace   string `json:"namespace,omitempty"`    // of ids: "auto" of a file, or of the shards of one; "file"; "input"
-	SessionRows string `json:"session_rows,omitempty"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"
+	SessionRows string `json:"session_rows,omitempty"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"; "live": of all rows, behind the answers of the server
 }
 
 // WithoutMooncake returns the rules of an input that has no Mooncake rows.

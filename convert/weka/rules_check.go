@@ -26,7 +26,7 @@ var choices = map[string][]string{
 	"cache_metric":      {"legacy", "causal"},
 	"timestamps":        {"auto", "s", "ms", "us", "ns"},
 	"namespace":         {"auto", "file", "input"},
-	"session_rows":      {"ask", "whole", "new"},
+	"session_rows":      {"ask", "whole", "new", "live"},
 }
 
 // MaxBlockSize bounds the block size, in tokens: far above any in use, far below what would exhaust memory.

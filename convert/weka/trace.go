@@ -19,6 +19,7 @@ type Trace struct {
 	namespace   int           // see Mooncake
 	rows        []int         // of Mooncake: by entry the number of its row in the file, from 1
 	spoiled     bool          // of Mooncake: a row of it is invalid
+	live        bool          // of Mooncake: each prompt is one message, which a replay puts behind those before and the answers to them
 	format      string        // FormatMooncake, or "" where Format decides
 	budget      *memoryBudget // of the memory that it and its plan take; may be nil
 	rowOddities oddities      // noticed while it was read

@@ -19,6 +19,7 @@ type Body struct {
 	marker   []byte // as it is written; empty: none
 	markerAt int    // the message that the marker stands at, -1: none
 	after    bool   // the marker follows the content of that message, else it precedes it
+	before   []byte // messages before those of the prompt, with a comma after each; see Behind
 	tail     []byte // what follows the prompt
 	size     int64
 }
@@ -33,7 +34,7 @@ func (b *Body) fill(e *Encoder, t *mmapcache.RenderedTrace, turn int, m Marker, 
 	t.Prompt(turn, &b.prompt)
 	messages := b.prompt.Messages
 	b.form, b.marker, b.markerAt, b.after = e.form, b.marker[:0], e.marker.index(messages), e.marker.Place().After
-	b.lead = 0
+	b.lead, b.before = 0, nil
 	if e.form.endpoint == Messages && len(messages) > 0 && messages[0].Role == mmapcache.System {
 		b.lead = 1
 	}
@@ -55,7 +56,7 @@ func (b *Body) Release() { bodies.Put(b) }
 
 // promptSize returns the bytes in front of the tail.
 func (b *Body) promptSize() int64 {
-	n := int64(len(b.marker))
+	n := int64(len(b.before) + len(b.marker))
 	for k := range b.prompt.Messages {
 		n += int64(b.prompt.Messages[k].Size)
 	}
@@ -113,6 +114,7 @@ func (b *Body) writeTo(w io.Writer, limit int) (n int64, err error) {
 		out.text(closing)
 	}
 	out.text(frames[b.form.endpoint].head)
+	out.pass(b.before)
 	if b.form.endpoint == Completions {
 		b.writeIDs(&out, &c)
 	} else {
@@ -174,6 +176,19 @@ type sink struct {
 func (s *sink) text(t string) { s.buf = append(s.buf, t...) }
 
 func (s *sink) put(b []byte) { s.buf = append(s.buf, b...) }
+
+// pass writes bytes that may be many without a copy.
+func (s *sink) pass(b []byte) {
+	if len(b) <= s.limit {
+		s.put(b)
+		return
+	}
+	s.flush()
+	if s.err == nil {
+		n, err := s.w.Write(b)
+		s.n, s.err = s.n+int64(n), err
+	}
+}
 
 func (s *sink) flush() { s.flushBut(0) }
 

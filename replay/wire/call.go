@@ -168,7 +168,7 @@ func (x *call) receiveAnswer(cn *conn, h *responseHead, b *responseBody) *Failur
 	}
 	d := &cn.dec
 	d.reset(responseState{
-		res: x.res, notify: x.request.OnFirstToken, perChunk: x.request.PerChunkUsage, lenient: x.lenient, aiperf: x.aiperf, textOnly: x.textTokens, api: x.request.API, media: h.mediaName,
+		res: x.res, notify: x.request.OnFirstToken, payload: x.request.OnPayload, perChunk: x.request.PerChunkUsage, lenient: x.lenient, aiperf: x.aiperf, textOnly: x.textTokens, api: x.request.API, media: h.mediaName,
 		events: h.media == mediaEvents || (h.media == mediaUnnamed && x.request.Stream),
 	})
 	err := x.decode(cn, b)

@@ -23,6 +23,7 @@ type decoder struct {
 type responseState struct {
 	res      *Result
 	notify   func(time.Duration) // Request.OnFirstToken
+	payload  func([]byte)        // Request.OnPayload
 	perChunk bool                // Request.PerChunkUsage
 	lenient  bool                // Options.LenientStreams
 	aiperf   bool                // Options.AIPerfForms
@@ -128,7 +129,7 @@ func (d *decoder) onMessage(raw []byte) {
 	if d.done || len(raw) == 0 {
 		return
 	}
-	if d.template.matches(raw) {
+	if d.payload == nil && d.template.matches(raw) {
 		d.onEvent(&d.template.event, nil)
 		return
 	}
@@ -197,6 +198,9 @@ func (d *decoder) onDone() {
 
 // onEvent records the event of one payload in the result.
 func (d *decoder) onEvent(e *event, payload []byte) {
+	if d.payload != nil {
+		d.payload(payload)
+	}
 	res := d.res
 	res.LastMessage = d.arrived
 	if e.failed {

@@ -45,6 +45,9 @@ type Request struct {
 	// OnWritten, when set, is called from Do when the request has been written: again, if it is sent again.
 	OnWritten func()
 
+	// OnPayload, when set, is called from Do with each payload of the answer but [DONE], which it must not keep.
+	OnPayload func(payload []byte)
+
 	// OnFirstToken, when set, is called once, from Do, with the instant of the first message with content.
 	OnFirstToken func(at time.Duration)
 }

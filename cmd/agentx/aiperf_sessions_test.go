@@ -75,7 +75,7 @@ var fixedAnswers = map[int][2]string{
 	19: {`{}`, ""},
 }
 
-// sessionServer gives fixed answers, and keeps bodies by session with names in the place of prompts and answers.
+// sessionServer gives fixed answers, and keeps bodies by session with names instead of prompts and answers.
 type sessionServer struct {
 	mutex    sync.Mutex
 	prompts  map[string]map[string]string // of a session: names by text

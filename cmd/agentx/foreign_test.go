@@ -79,6 +79,8 @@ var foreignFiles = []struct {
 	{"otlp.json", `{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}`, "this is OTLP of OpenTelemetry", "agentx capture, "},
 	{"sharegpt.json", `[{"id":"a","conversations":[{"from":"human","value":"hi"}]}]`, "this is ShareGPT", "agentx capture, "},
 	{"sharegpt.jsonl", `{"id":"a","conversations":[{"from":"human","value":"hi"}]}`, "this is ShareGPT", "agentx capture, "},
+	{"text_input.jsonl", `{"timestamp":0,"text_input":"hi","output_length":5,"session_id":"a"}`, "this is a row with text_input, as AIPerf takes it", "agentx capture, "},
+	{"payload.jsonl", `{"timestamp":0,"payload":{"messages":[]},"session_id":"a"}`, "this is a row with a raw payload, as AIPerf takes it", "agentx capture, "},
 	{"chat.jsonl", `{"messages":[{"role":"user","content":"hi"}]}`, "this is a row of a chat dataset", "agentx capture, "},
 }
 

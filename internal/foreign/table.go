@@ -78,5 +78,7 @@ var table = []*Format{
 	{name: "a batch of requests to OpenAI's API, without times", try: capture, rows: []string{"custom_id method url body", "custom_id response"}},
 	{name: "OTLP of OpenTelemetry, whose spans say nothing of blocks", try: capture, rows: []string{"resourceSpans", "resourceLogs", "resourceMetrics", "resource_spans", "resource_logs", "resource_metrics"}},
 	{name: "ShareGPT: conversations without times and blocks, and no recorded trace", try: capture, rows: []string{"conversations"}},
+	{name: "a row with text_input, as AIPerf takes it, without blocks, which agentx does not play", try: capture, rows: []string{"text_input"}},
+	{name: "a row with a raw payload, as AIPerf takes it, without blocks, which agentx does not play", try: capture, rows: []string{"payload timestamp", "payload session_id", "payload delay"}},
 	{name: "a row of a chat dataset, with messages and without hash_ids, and no recorded trace", try: capture, rows: []string{"messages"}},
 }

@@ -205,9 +205,6 @@ func (x *exchange) prompted(p *prompt) {
 		x.c.metrics.timed(stagePrompt, func() { p.read(x.format, rec.tree) })
 	}
 	rec.tell(func() {
-		if p.lane != nil {
-			defer x.c.pool.free(p.lane)
-		}
 		rec.prompted(q, p)
 		rec.advance()
 	})

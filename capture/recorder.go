@@ -40,6 +40,8 @@ type recorder struct {
 	shared   []chain.Shared // of the request that is applied
 	began    int            // requests of which the journal knows
 	applied  int            // requests whose prompts have been taken
+	leads    bool           // a prompt has the lane
+	leading  int            // the request that it is of; -1: of none that is known
 	replies  []int          // requests whose replies came, and are not concluded
 	done     int            // requests that are concluded
 	why      journal.Why    // the session is over, but for what is still on its way to the recorder
@@ -157,9 +159,17 @@ func (r *recorder) ending(q int) {
 	r.settling[q], r.ended[q] = true, true
 }
 
-// prompted takes the prompt of a request.
+// prompted takes the prompt of a request. One that has the lane and is the next to be applied keeps it until then.
 func (r *recorder) prompted(q int, p *prompt) {
-	if req := r.requests[q]; req != nil && q >= r.applied {
+	req := r.requests[q]
+	waits := req != nil && q >= r.applied
+	if p.lane != nil {
+		r.leads, r.leading = true, -1
+		if waits {
+			r.leading = q
+		}
+	}
+	if waits {
 		req.prompt = p
 		return
 	}
@@ -187,8 +197,18 @@ func (r *recorder) giveUp() {
 	r.tell(func() { r.given = true })
 }
 
+// freeLane lets the next prompt be read, unless the one that has the lane is the next to be applied, and waits for replies alone. One behind
+// a prompt that is still on its way must not keep the lane, which that prompt needs.
+func (r *recorder) freeLane() {
+	if r.leads && (r.over || r.leading != r.applied) {
+		r.leads = false
+		r.c.pool.free(&r.lane)
+	}
+}
+
 // advance does what the order of the requests allows.
 func (r *recorder) advance() {
+	defer r.freeLane()
 	if r.over {
 		return
 	}

@@ -205,7 +205,7 @@ func (p *arrivalPlan) checkWrap(o *Options) (shared bool, err error) {
 		policy.Trees = p.most
 	}
 	if shared, err = policy.Check(); err != nil && o.Arrivals.arrive() {
-		err = fmt.Errorf("trees arrive again and again from %d distinct traces and have no marker, so two trees of one trace would share its prefix: ask for at most %[1]d open trees (--concurrency) or %[1]d trees (--trees), play every trace once, set a marker, or allow it (--set AllowWrap=true)", len(p.traces))
+		err = fmt.Errorf("trees arrive again and again from %d distinct traces and have no marker, so two trees of one trace would share its prefix: ask for at most %[1]d open trees (--concurrency) or %[1]d trees (--trees), play every trace once, set a marker, or allow it (--allow-wrap)", len(p.traces))
 	}
 	return shared, err
 }

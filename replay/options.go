@@ -243,7 +243,7 @@ func (o Options) validateGroups() error {
 		return errors.New("scenario: want a name")
 	}
 	if s := o.switches(); o.Warmup.Requests > 0 && s.WarmupStage == preset.StageDuration {
-		return fmt.Errorf("warmup: requests %d: WarmupStage is %s: want a duration", o.Warmup.Requests, s.WarmupStage)
+		return fmt.Errorf("warmup: requests %d: warmup-stage is %s: want a duration", o.Warmup.Requests, s.WarmupStage)
 	}
 	if err := o.validateArrivals(); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (p *preparation) wait(ctx context.Context) error {
 		}
 		err = p.waitFor(ctx, &preflight{
 			Options: p.Options, encoder: p.encoder, client: c, server: RedactURL(url),
-			hint: "again without --wait-ready, or with another --set WaitReadyMode",
+			hint: "again without --wait-ready, or with another --wait-ready-mode",
 		}, until)
 		c.Close()
 		if err != nil {
@@ -130,7 +130,7 @@ func resetHint(f *wire.Failure) string {
 	case f.Code == 401 || f.Code == 403:
 		return keyHint
 	case f.Code == 404 || f.Code == 405:
-		return "--set ResetCachePath=PATH (flush_cache of SGLang; vLLM has its path with VLLM_SERVER_DEV_MODE=1)"
+		return "--reset-cache-path PATH (flush_cache of SGLang; vLLM has its path with VLLM_SERVER_DEV_MODE=1)"
 	}
 	return "again, or without --reset-cache"
 }

@@ -90,7 +90,7 @@ const longRamp = time.Minute
 // warnOfRamp warns of primers that take long to be sent.
 func (w *warmup) warnOfRamp(at []time.Duration) {
 	if length := rampLength(at, w.Limits.SystemIdle); length > longRamp {
-		w.reporter.warn(fmt.Sprintf("warmup: the primers take about %v to send, because they are spread as recorded: SystemIdleCap cuts the gaps between them, WarmupLeadCap=system with PrimerLeadMax the whole (--set NAME=VALUE)",
+		w.reporter.warn(fmt.Sprintf("warmup: the primers take about %v to send, because they are spread as recorded: --system-idle-cap cuts the gaps between them, --warmup-lead-cap system with --primer-lead-max the whole",
 			length.Round(time.Second)))
 	}
 }

@@ -41,7 +41,7 @@ func (c *Config) lanes() (workload.Load, error) {
 // fitLanes returns an error about lanes that cannot play the input within its bounds.
 func (c *Config) fitLanes() error {
 	if (c.LimitRequests > 0 || c.MaxTime > 0) && c.Concurrency > c.traces() && !c.Lanes.Options.AllowWrap {
-		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and lanes that play one at a time would share its prefix; want at most %[2]d lanes, or no bound, under which every trace is played once, or AllowWrap",
+		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and lanes that play one at a time would share its prefix; want at most %[2]d lanes, or no bound, under which every trace is played once, or --allow-wrap",
 			c.Concurrency, c.traces())
 	}
 	if err := c.lanesOf().ValidatePlayer(); err != nil {

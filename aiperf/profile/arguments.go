@@ -47,16 +47,6 @@ func (t *translation) seconds(g given, flag string) {
 	t.arg(flag, v)
 }
 
-// setSeconds adds an option whose value is a number of seconds.
-func (t *translation) setSeconds(g given, option string) {
-	v, err := secondsOf(g.value())
-	if err != nil {
-		t.add("%s: %w", g.shown(), err)
-		return
-	}
-	t.set(option, v)
-}
-
 // count adds a flag whose value is a whole number above 0.
 func (t *translation) count(g given, flag string) {
 	if n, err := strconv.Atoi(g.value()); err != nil || n < 1 {

@@ -44,11 +44,8 @@ func (t *translation) inOriginalNames(text string) (_ string, translated bool) {
 	var values [][2]string
 	for k, a := range t.args {
 		if strings.HasPrefix(a.text, "--") && a.from != "" {
-			flags[a.text], _, _ = strings.Cut(a.from, " ")
-			if a.text == "--set" { // a scenario tells of options
-				option, _, _ := strings.Cut(t.args[k+1].text, "=")
-				values = append(values, [2]string{option + " is ", flags[a.text] + " is "}, [2]string{"leave out " + option, "leave out " + flags[a.text]})
-			}
+			name, _, _ := strings.Cut(a.text, "=")
+			flags[name], _, _ = strings.Cut(a.from, " ")
 			if k+1 < len(t.args) && t.args[k+1].from == a.from && t.args[k+1].variable == "" {
 				values = append(values, [2]string{a.text + " " + t.args[k+1].text, a.from})
 			}

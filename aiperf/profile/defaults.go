@@ -33,7 +33,7 @@ func (t *translation) addDefaults() {
 	t.defaultTokenizer()
 	t.addArrivals()
 	if t.mooncake && !t.has("--prompt-input-tokens-block-size") {
-		t.set("block_size", "512") // of Mooncake's rows, which do not say it
+		t.arg("--set", "block_size=512") // of Mooncake's rows, which do not say it
 	}
 	if t.mooncake && t.rows().longest > 1 {
 		t.sessionRows()
@@ -46,7 +46,7 @@ func (t *translation) addDefaults() {
 		t.drawSeed()
 	}
 	if t.as == preset.AgentX && !t.inAgentX() && t.Environ["AIPERF_HTTP_TCP_USER_TIMEOUT"] == "" {
-		t.set("TCPUserTimeout", "30s") // that of the preset is of the scenario agentx
+		t.set("tcp-user-timeout", "30s") // that of the preset is of the scenario agentx
 	}
 	if t.Harness {
 		t.addHarness()
@@ -60,13 +60,13 @@ func (t *translation) addDefaults() {
 // sessionRows says what rows of sessions hold. AIPerf sends the rows before and the answers to them in front of each.
 func (t *translation) sessionRows() {
 	if t.Harness {
-		t.set("session_rows", "whole")
+		t.arg("--set", "session_rows=whole")
 		return
 	}
 	if kind := oneSpelling(t.value("--endpoint-type")); kind != "" && kind != "chat" {
 		t.add("not supported: --endpoint-type %s with rows of sessions (--input-file %s): agentx keeps the answers that later turns have before them for chats alone: --endpoint-type chat", kind, t.data)
 	}
-	t.set("session_rows", "live")
+	t.arg("--set", "session_rows=live")
 }
 
 // addBody passes on the extra inputs. Without a scenario AIPerf sends no ignore_eos of its own, and no marker.

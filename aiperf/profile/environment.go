@@ -37,7 +37,7 @@ var environmentReaders = map[string]func(t *translation, name, value string){
 		if ms, err := number(value); err != nil {
 			t.add("%s=%s: want milliseconds", name, value)
 		} else {
-			t.set("TCPUserTimeout", numberText(ms/1000)+"s")
+			t.set("tcp-user-timeout", numberText(ms/1000)+"s")
 		}
 	},
 	"AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS": overflowTexts,
@@ -46,7 +46,7 @@ var environmentReaders = map[string]func(t *translation, name, value string){
 		t.note("%s=%s: agentx has a connection for every request in flight, and no limit", name, value)
 	},
 	"AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID": func(t *translation, name, value string) {
-		t.set("AffinityHeader", strconv.FormatBool(isTrue(value)))
+		t.set("affinity-header", strconv.FormatBool(isTrue(value)))
 	},
 	"AIPERF_HTTP_X_SESSION_ID_FROM_CORRELATION_ID":        sessionHeader("X-Session-ID"),
 	"AIPERF_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID":   sessionHeader("X-SMG-Routing-Key"),

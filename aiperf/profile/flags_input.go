@@ -28,7 +28,7 @@ var inputFlags = []flag{
 	}).conflict("--use-think-time-only"),
 	mappedSwitch("--use-think-time-only", func(t *translation, g given) {
 		if g.on() {
-			t.set("ThinkTimeOnly", "true")
+			t.set("think-time-only", "true")
 		}
 	}),
 	mapped("--inter-turn-delay-cap-seconds", func(t *translation, g given) {
@@ -38,12 +38,12 @@ var inputFlags = []flag{
 		}
 		t.positiveSeconds(g, "--max-gap") // without gaps: --ignore-trace-delays
 	}),
-	mapped("--trace-idle-gap-cap-seconds", func(t *translation, g given) { t.setSeconds(g, "TraceIdleCap") }),
-	mapped("--system-idle-gap-cap-seconds", func(t *translation, g given) { t.setSeconds(g, "SystemIdleCap") }),
+	mapped("--trace-idle-gap-cap-seconds", func(t *translation, g given) { t.seconds(g, "--trace-idle-cap") }),
+	mapped("--system-idle-gap-cap-seconds", func(t *translation, g given) { t.seconds(g, "--system-idle-cap") }),
 	mapped("--dataset-sampling-strategy", func(t *translation, g given) {
-		t.set("SamplerOrder", t.word(g, "sequential", "random", "shuffle"))
+		t.set("sampler-order", t.word(g, "sequential", "random", "shuffle"))
 	}),
-	mappedSwitch("--allow-dataset-wrap --no-allow-dataset-wrap", func(t *translation, g given) { t.set("AllowWrap", g.value()) }),
+	mappedSwitch("--allow-dataset-wrap --no-allow-dataset-wrap", func(t *translation, g given) { t.set("allow-wrap", g.value()) }),
 	mapped("--random-seed", func(t *translation, g given) { t.arg("--seed", g.value()) }),
 	mapped("--tokenizer", (*translation).tokenizer),
 	mapped("--prompt-corpus", func(t *translation, g given) {
@@ -53,10 +53,10 @@ var inputFlags = []flag{
 	}),
 	mapped("--prompt-input-tokens-block-size --synthetic-input-tokens-block-size --isl-block-size", func(t *translation, g given) {
 		t.note("%s: the size of the recorded blocks; prompts are not synthetic", g.name)
-		t.set("block_size", g.value())
+		t.arg("--set", "block_size="+g.value())
 	}),
-	mapped("--synthesis-max-isl", func(t *translation, g given) { t.set("max_isl", g.value()) }),
-	mapped("--synthesis-max-osl", func(t *translation, g given) { t.set("max_osl", g.value()) }),
+	mapped("--synthesis-max-isl", func(t *translation, g given) { t.arg("--set", "max_isl="+g.value()) }),
+	mapped("--synthesis-max-osl", func(t *translation, g given) { t.arg("--set", "max_osl="+g.value()) }),
 	mapped("--cache-bust", func(t *translation, g given) {
 		if target := oneSpelling(g.value()); target == "none" {
 			t.arg("--marker", "off")

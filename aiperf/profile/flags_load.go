@@ -27,7 +27,7 @@ var loadFlags = append([]flag{
 	}),
 	mapped("--prefill-concurrency", func(t *translation, g given) {
 		if t.single(g) {
-			t.set("PrefillLimit", g.value())
+			t.set("prefill-limit", g.value())
 		}
 	}),
 	mapped("--request-count --num-requests", func(t *translation, g given) {
@@ -62,15 +62,15 @@ var loadFlags = append([]flag{
 	mapped("--failed-request-threshold", func(t *translation, g given) { t.arg("--max-error-rate", g.value()) }),
 	mapped("--trajectory-start-min-ratio", func(t *translation, g given) {
 		t.sampled()
-		t.set("StartMinRatio", g.value())
+		t.set("start-min-ratio", g.value())
 	}),
 	mapped("--trajectory-start-max-ratio", func(t *translation, g given) {
 		t.sampled()
-		t.set("StartMaxRatio", g.value())
+		t.set("start-max-ratio", g.value())
 	}),
 	mappedSwitch("--burst-phase-starts", func(t *translation, g given) {
 		t.sampled()
-		t.set("BurstStart", g.value())
+		t.set("burst-start", g.value())
 	}),
 	mapped("--agentic-cache-warmup-duration", func(t *translation, g given) {
 		if v, err := secondsOf(g.value()); err != nil {
@@ -82,13 +82,13 @@ var loadFlags = append([]flag{
 	{names: []string{"--warmup-requests-per-lane"}, takes: oneValue, class: classMapped, pinned: true, apply: func(t *translation, g given) {
 		t.arg("--warmup", "requests="+g.value())
 	}},
-	mapped("--agentic-warmup-grace-period", func(t *translation, g given) { t.setSeconds(g, "WarmupGrace") }),
+	mapped("--agentic-warmup-grace-period", func(t *translation, g given) { t.seconds(g, "--warmup-grace") }),
 	mapped("--warmup-grace-period", func(t *translation, g given) {
 		switch {
 		case t.has("--agentic-warmup-grace-period"):
 			t.note("%s: --agentic-warmup-grace-period takes its place, as in AIPerf", g.shown())
 		case t.has("--scenario"):
-			t.setSeconds(g, "WarmupGrace")
+			t.seconds(g, "--warmup-grace")
 		default:
 			t.add("%s: goes with --scenario: %s", g.name, agentWarmup)
 		}

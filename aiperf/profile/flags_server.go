@@ -31,18 +31,18 @@ var serverFlags = []flag{
 	mapped("--request-timeout-seconds", func(t *translation, g given) { t.seconds(g, "--timeout") }),
 	mapped("--wait-for-model-timeout", func(t *translation, g given) { t.seconds(g, "--wait-ready") }),
 	mapped("--wait-for-model-mode", func(t *translation, g given) {
-		t.set("WaitReadyMode", t.word(g, "inference", "models", "both"))
+		t.set("wait-ready-mode", t.word(g, "inference", "models", "both"))
 	}),
-	mapped("--wait-for-model-interval", func(t *translation, g given) { t.setSeconds(g, "WaitReadyInterval") }),
+	mapped("--wait-for-model-interval", func(t *translation, g given) { t.seconds(g, "--wait-ready-interval") }),
 	mappedSwitch("--reset-kv-cache", func(t *translation, g given) { t.reset(g) }),
-	mapped("--reset-kv-cache-timeout-seconds", func(t *translation, g given) { t.reset(g); t.setSeconds(g, "ResetCacheTimeout") }),
+	mapped("--reset-kv-cache-timeout-seconds", func(t *translation, g given) { t.reset(g); t.seconds(g, "--reset-cache-timeout") }),
 	mapped("--reset-kv-cache-path", func(t *translation, g given) {
 		t.reset(g)
-		t.set("ResetCachePath", strings.TrimPrefix(g.value(), "/"))
+		t.set("reset-cache-path", strings.TrimPrefix(g.value(), "/"))
 	}),
 	mapped("--api-key", (*translation).apiKey),
 	mappedList("--header -H", (*translation).header),
-	mapped("--session-header", func(t *translation, g given) { t.set("CorrelationHeader", g.value()) }),
+	mapped("--session-header", func(t *translation, g given) { t.set("correlation-header", g.value()) }),
 	mappedList("--extra-inputs", func(t *translation, g given) {
 		pairs, err := pairsOf(g.values)
 		if err != nil {
@@ -59,7 +59,7 @@ var serverFlags = []flag{
 	mappedSwitch("--use-server-token-count", func(*translation, given) {}), // addDefaults tells of a run without it
 	mappedSwitch("--per-chunk-usage", func(t *translation, g given) {
 		if g.on() {
-			t.set("PerChunkUsage", "true")
+			t.set("per-chunk-usage", "true")
 		}
 	}),
 	mapped("--connection-reuse-strategy", func(t *translation, g given) {

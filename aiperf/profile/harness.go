@@ -77,8 +77,8 @@ func (t *translation) addHarness() {
 		args   []string
 	}{
 		{"--warmup-requests-per-lane --agentic-cache-warmup-duration", []string{"--warmup", "primers"}},
-		{"--agentic-warmup-grace-period --warmup-grace-period", []string{"--set", "WarmupGrace=off"}},
-		{"--trace-idle-gap-cap-seconds", []string{"--set", "TraceIdleCap=off"}},
+		{"--agentic-warmup-grace-period --warmup-grace-period", []string{"--warmup-grace", "off"}},
+		{"--trace-idle-gap-cap-seconds", []string{"--trace-idle-cap", "off"}},
 		{"--failed-request-threshold", []string{"--max-error-rate", "0"}},
 		{"--num-dataset-entries --conversation-num --request-count", []string{"--limit-traces", "0"}},
 		{"--slice-duration", []string{"--slice-duration", "0"}},
@@ -153,7 +153,7 @@ func overflowTexts(t *translation, name, value string) {
 		t.add("%s: %w", name, errors.New("want a JSON list of texts"))
 		return
 	}
-	t.set("OverflowWords", "none")
+	t.set("overflow-words", "none")
 	for _, text := range texts {
 		if text != "" {
 			t.arg("--overflow-pattern", regexp.QuoteMeta(text))

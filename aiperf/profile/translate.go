@@ -222,8 +222,17 @@ func (t *translation) arg(texts ...string) {
 	}
 }
 
-// set adds the value of a switch or an option.
-func (t *translation) set(name, value string) { t.arg("--set", name+"="+value) }
+// set adds a flag with a value, which may be true or false.
+func (t *translation) set(name, value string) {
+	switch value {
+	case "true":
+		t.arg("--" + name)
+	case "false":
+		t.arg("--" + name + "=false")
+	default:
+		t.arg("--"+name, value)
+	}
+}
 
 // secret adds an argument whose end is not printed: a shell variable stands for it.
 func (t *translation) secret(before, secret, variable string) {

@@ -34,7 +34,7 @@ func TestRefusedCommandsAreNotPrinted(t *testing.T) {
 		"agentx: --header: header Host is set by the client itself",
 		`agentx: --profile-export-prefix run: the files of a run have this name, and would be overwritten: want another, such as "run1"`,
 		"agentx: --slice-duration: want at least 1ms: every slice has all metrics",
-		"agentx: --trajectory-start-min-ratio 0.9: more than StartMaxRatio=0.75 (default): want at most that",
+		"agentx: --trajectory-start-min-ratio 0.9: more than start-max-ratio=0.75 (default): want at most that",
 		"agentx: not supported: --isl 4: it makes synthetic prompts; agentx plays recordings: leave it out",
 		"agentx: not supported: --wait-for-model-mode all: want inference, models or both",
 	}, lines)
@@ -44,7 +44,7 @@ func TestRefusedCommandsAreNotPrinted(t *testing.T) {
 func TestConflictsNameFlagsOfAIPerf(t *testing.T) {
 	r := runs(aiperfLine("--dry-run", "--scenario", "inferencex-agentx-mvp", "--benchmark-duration", "12")...)
 	assert.Equal(t, 2, r.status)
-	assert.Contains(t, r.problems, "duration: Duration is 12s: want at least 900s: leave out --benchmark-duration, for 1800s\n")
+	assert.Contains(t, r.problems, "duration: --benchmark-duration is 12s: want at least 900s: leave out --benchmark-duration, for 1800s\n")
 	assert.Contains(t, r.problems, "early_bound: --request-count may end the run before its duration: want no bound beside --benchmark-duration: leave it out\n")
 	assert.Contains(t, r.problems, "try: --unsafe-override starts such a run; its result is not valid\n")
 }

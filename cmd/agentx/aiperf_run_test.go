@@ -160,13 +160,14 @@ func TestTranslationsNameWhatReplayHas(t *testing.T) {
 			if !isFlag {
 				continue
 			}
+			name, _, _ = strings.Cut(name, "=")
 			if name != "quiet" && name != "cache" { // which every verb has
 				assert.NotNil(t, flags.Lookup(name), arg)
 			}
 			seen[name] = true
 			if name == "set" {
 				option, _, _ := strings.Cut(args[k+1], "=")
-				assert.True(t, settingNamed(option) != nil || slices.Contains(rules, option), args[k+1])
+				assert.True(t, slices.Contains(rules, option), args[k+1])
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -25,7 +26,7 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 		dir = filepath.Join(user, "agentx")
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		err := usageError{fmt.Errorf("%s: a file, or below one, and not a directory", flagText("cache", dir))}
+		err := usageError{fmt.Errorf("%s: a file, or below one, and not a directory", settings.FlagText("cache", dir))}
 		return "", hintError{err, "--cache DIR, a directory, which agentx makes if it is missing"}
 	}
 	return filepath.Abs(dir)

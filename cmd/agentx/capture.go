@@ -27,6 +27,7 @@ import (
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/guard"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/tokensource"
 )
 
@@ -116,7 +117,7 @@ func (f *captureFlags) register(cmd *cobra.Command) {
 // oneOf returns whether a flag has the second of its two values.
 func oneOf(p *problems, name, value, first, second string) bool {
 	if value != first && value != second {
-		p.add("%s: want %s or %s", flagText(name, value), first, second)
+		p.add("%s: want %s or %s", settings.FlagText(name, value), first, second)
 	}
 	return value == second
 }
@@ -138,7 +139,7 @@ func (f *captureFlags) check() error {
 	}
 	for _, flag := range [][2]string{{"listen", f.listen}, {"admin", f.admin}} {
 		if _, _, err := net.SplitHostPort(flag[1]); err != nil {
-			p.add("%s: want HOST:PORT", flagText(flag[0], flag[1]))
+			p.add("%s: want HOST:PORT", settings.FlagText(flag[0], flag[1]))
 		}
 	}
 	if o.Dir = f.out; f.out == "" {
@@ -148,7 +149,7 @@ func (f *captureFlags) check() error {
 		p.add("--tls-cert and --tls-key: want both or none")
 	}
 	if err := tokensource.Check(f.tokenizer); err != nil {
-		p.add("%s: %w", flagText("tokenizer", f.tokenizer), err)
+		p.add("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err)
 	}
 	o.Opted = oneOf(&p, "record", f.record, "all", "opted")
 	o.DropUnattributed = oneOf(&p, "unattributed", f.unattributed, "client", "drop")
@@ -156,7 +157,7 @@ func (f *captureFlags) check() error {
 	for _, name := range f.masks {
 		bit := journal.MaskOf(name)
 		if bit == 0 {
-			p.add("%s: want one of %s", flagText("mask", name), strings.Join(journal.MaskNames, ", "))
+			p.add("%s: want one of %s", settings.FlagText("mask", name), strings.Join(journal.MaskNames, ", "))
 		}
 		o.Export.Masks |= bit
 	}
@@ -164,11 +165,11 @@ func (f *captureFlags) check() error {
 	case "cut":
 		o.Export.Holes = journal.HolesCut
 	case "":
-		p.add("%s: want cut, drop or keep", flagText("holes", f.holes))
+		p.add("%s: want cut, drop or keep", settings.FlagText("holes", f.holes))
 	}
 	for _, text := range f.limits {
 		if err := setLimit(&o.Limits, text); err != nil {
-			p.add("%s: %w", flagText("limit", text), err)
+			p.add("%s: %w", settings.FlagText("limit", text), err)
 		}
 	}
 	if o.Export.Grid < time.Millisecond || o.Export.MinRequests < 1 { // of Export 0 is the default
@@ -186,7 +187,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	signal.Ignore(syscall.SIGPIPE) // traffic goes on when the process that read the log has ended
 	source, err := tokensource.Resolve(ctx, f.tokenizer, hub.Options{})
 	if err != nil {
-		return hintHub(fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err))
+		return hintHub(fmt.Errorf("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err))
 	}
 	tok, err := source.Load()
 	if err != nil {

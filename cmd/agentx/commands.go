@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/internal/settings"
 )
 
 // newRoot returns the command tree.
@@ -44,7 +45,11 @@ Words that the help uses:
 		Args:          refuseArgs,
 		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), cmd.Long) },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return readEnvironment(cmd.Flags())
+			var p problems
+			for _, err := range settings.ReadEnvironment(cmd.Flags()) {
+				p.tell(err, "")
+			}
+			return p.err()
 		},
 	}
 	root.SetHelpCommand(newHelp(root))
@@ -65,14 +70,10 @@ func setHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
-		switch {
-		case cmd == root:
+		if cmd == root {
 			fmt.Fprint(cmd.OutOrStdout(), exitHelp)
-		case cmd.Name() == "replay":
-			fmt.Fprint(cmd.OutOrStdout(), settingsHelp())
-		case cmd.Name() == "simulate":
-			simulateSwitches(cmd.OutOrStdout())
 		}
+		fmt.Fprint(cmd.OutOrStdout(), settings.Brief(cmd.Flags()))
 	})
 }
 
@@ -93,49 +94,10 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// flagGroup is the annotation of a flag that usage lists in a group of its own; its value is the heading of the group.
-const flagGroup = "group"
-
-// inputFlags is the heading of the flags of a conversion in the usage of other verbs.
-const inputFlags = "Flags for the conversion of an INPUT"
-
 // setUsageTemplate makes usage list the flags of a group under its heading, and wrap lines.
 func setUsageTemplate(root *cobra.Command) {
-	cobra.AddTemplateFunc("flags", flagUsages)
+	cobra.AddTemplateFunc("flags", settings.Usages)
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flags .LocalFlags}}", 1))
-}
-
-// usageColumns is how wide a line of usage is, in characters.
-const usageColumns = 100
-
-// flagUsages lists flags for people: the groups of a replay, then flags without a group, then those of a conversion.
-func flagUsages(flags *pflag.FlagSet) string {
-	groups, rest := map[string]*pflag.FlagSet{}, "Flags"
-	flags.VisitAll(func(f *pflag.Flag) {
-		heading := rest
-		if g := f.Annotations[flagGroup]; len(g) > 0 {
-			heading = g[0]
-		}
-		if groups[heading] == nil {
-			groups[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
-		}
-		groups[heading].AddFlag(f)
-	})
-	var headings []string
-	order := replayGroups
-	if groups[simulateGroups[0].heading] != nil {
-		order = simulateGroups
-	}
-	for _, g := range order {
-		headings = append(headings, g.heading)
-	}
-	var b strings.Builder
-	for _, heading := range append(headings, rest, inputFlags) {
-		if groups[heading] != nil {
-			fmt.Fprintf(&b, "%s:\n%s\n", heading, groups[heading].FlagUsagesWrapped(usageColumns))
-		}
-	}
-	return strings.TrimRight(b.String(), "\n")
 }
 
 // exitHelp says what the exit statuses mean.

@@ -15,13 +15,12 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
-	simpreset "github.com/agentx/agentx/simulate/preset"
 )
 
-// Completions for shells: arguments by verb, values of flags by name. A flag has the same meaning in every verb, but for those
-// of simulate that stand with its name.
+// Completions for shells: arguments by verb, values of flags by name. A flag has the same meaning in every verb.
 
 // completedArguments completes the arguments of verbs. Verbs that are not listed take none.
 var completedArguments = map[string]cobra.CompletionFunc{
@@ -58,75 +57,42 @@ var pemFile = cobra.FixedCompletions([]string{"pem", "crt", "key"}, cobra.ShellC
 
 // completedFlags completes the values of flags. Numbers, times and sizes are not completed.
 var completedFlags = map[string]cobra.CompletionFunc{
-	"kind":             choice("coding\tanother text for each seed", "sonnet\tone text"),
-	"python":           cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // a file
-	"record":           choice("all", "opted\tthose that ask for it"),
-	"unattributed":     choice("client\tby address and credential", "drop"),
-	"on-disconnect":    choice("cancel", "detach\tread the reply to its end"),
-	"holes":            choice("cut\tbefore the first", "drop\tthe trace", "keep\twhat is known"),
-	"mask":             choice(journal.MaskNames...),
-	"limit":            prefixes(limitNames()...),
-	"upstream":         prefixes("openai=", "anthropic=", "http://", "https://"),
-	"tls-cert":         pemFile,
-	"tls-key":          pemFile,
-	"ca-file":          pemFile,
-	"profile":          choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
-	"tokenizer":        cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
-	"corpus":           cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
-	"set":              rules,
-	"scenario":         choice(scenarioNames()...),
-	"start":            choice("zero\twith the first turn", "sampled\tsomewhere in the trace"),
-	"marker":           choice("off", "first_turn_prefix\tbefore the first user message", "first_turn_suffix\tafter it", "system_prefix\tbefore the system prompt", "system_suffix\tafter it"),
-	"arrivals":         choice("lanes\twhen the tree before is over", "recorded\tat their recorded starts", "rate\tat --rate"),
-	"rate-of":          choice("trees", "requests\tevery trace must have one"),
-	"arrival":          choice("poisson", "constant", "gamma:0.5\tin bursts", "gamma:4\tmore even"),
-	"turns":            choice("gaps\tafter the turn before", "absolute\tat their recorded instants"),
-	"recycle":          choice("sampler\tthe next of SamplerOrder", "fifo-guarded\tthe one that ended first"),
-	"warmup":           prefixes("none", "primers", "requests=\ton each lane", "duration="),
-	"preset":           choice("default\tfaithful to the recording", "aiperf-0.13\tas AIPerf 0.13.0", "agentx-1.0.12\tas agentx-harness 1.0.12"),
-	"as":               choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-1.0.12\tagentx-harness 1.0.12"),
-	"config":           cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
-	"connection-reuse": choice("pooled\tby all requests", "sticky-user-sessions\tby those of the same session", "never"),
-	"retry-after":      choice("wait\tsend the turn again then", "record\tit has failed, and its lane waits", "off\tit has failed"),
-	"payload":          choice("chat\tmessages", "anthropic\tmessages to /v1/messages", "ids\ttoken ids to /v1/completions", "text\tone text to /v1/completions"),
-	"max-tokens-field": choice("max_tokens", "max_completion_tokens", "none"),
-	"fault":            faults,
-	"trace":            traceIDs,
-	"session":          sessionIDs,
-	"api-key-env":      variables,
-	"cache":            directories,
-	"from":             directories,
-	"to":               directories,
-	"dest":             directories,
-	"out":              directories,
-	"base":             directories,
-	"gate":             prefixes("error-rate=", "error-rate<", "ttft.p95<", "itl.p95<", "latency.p95<", "goodput>", "output_token_rate>"),
-	"slo":              prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
-	"format":           choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
-	"meet":             prefixes("none\teach part begins on its own"),
-	"max-context":      choice("server\tas long as the server tells"),
-	"part":             prefixes("auto\tas the engine says", "0/"),
-	"until":            untilNames,
-	"engine":           jsonFile,
-	"prefill-engine":   jsonFile,
-	"decode-engine":    jsonFile,
-	"router-config":    jsonFile,
-	"planner":          jsonFile,
-	"router":           choice("round_robin", "kv_router\tby prefixes and load"),
-	"load":             choice("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"),
-	"workers":          prefixes("auto\tthe fewest that keep every --gate", "auto:"),
-	"synthetic":        prefixes("in="),
-	"hit-policy":       choice("lru", "fifo", "optimal"),
-	"hit-order":        choice("load\tas the load sends requests", "recorded\tas the input has their times"),
-	"model-config":     jsonFile,
-	"html":             cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt),
-	"output":           cobra.FixedCompletions([]string{"jsonl", "zst"}, cobra.ShellCompDirectiveFilterFileExt),
-	"log":              cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt),
-	"synth from":       caches,
-	"simulate preset":  choice(simpreset.Names...),
-	"simulate format":  choice("dynamo\tkeys of its report"),
-	"simulate gate":    prefixes("ttft.p95<", "itl.p95<", "token_gap.p99<", "latency.p95<", "good>=", "reuse>"),
-	"report":           choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
+	"kind":          choice("coding\tanother text for each seed", "sonnet\tone text"),
+	"python":        cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // a file
+	"record":        choice("all", "opted\tthose that ask for it"),
+	"unattributed":  choice("client\tby address and credential", "drop"),
+	"on-disconnect": choice("cancel", "detach\tread the reply to its end"),
+	"holes":         choice("cut\tbefore the first", "drop\tthe trace", "keep\twhat is known"),
+	"mask":          choice(journal.MaskNames...),
+	"limit":         prefixes(limitNames()...),
+	"upstream":      prefixes("openai=", "anthropic=", "http://", "https://"),
+	"tls-cert":      pemFile,
+	"tls-key":       pemFile,
+	"profile":       choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
+	"tokenizer":     cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
+	"corpus":        cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
+	"set":           rules,
+	"as":            choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-1.0.12\tagentx-harness 1.0.12"),
+	"fault":         faults,
+	"trace":         traceIDs,
+	"session":       sessionIDs,
+	"api-key-env":   variables,
+	"cache":         directories,
+	"from":          directories,
+	"to":            directories,
+	"dest":          directories,
+	"out":           directories,
+	"base":          directories,
+	"gate":          prefixes("error-rate=", "error-rate<", "ttft.p95<", "itl.p95<", "latency.p95<", "goodput>", "output_token_rate>"),
+	"slo":           prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
+	"format":        choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
+	"meet":          prefixes("none\teach part begins on its own"),
+	"until":         untilNames,
+	"part":          prefixes("auto\tas the engine says", "0/"),
+	"output":        cobra.FixedCompletions([]string{"jsonl", "zst"}, cobra.ShellCompDirectiveFilterFileExt),
+	"log":           cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt),
+	"synth from":    caches,
+	"report":        choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
 }
 
 var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
@@ -155,7 +121,7 @@ func registerCompletions(cmd *cobra.Command) {
 		if f.Value.Type() == "bool" {
 			return
 		}
-		words := completedFlags[cmd.Name()+" "+f.Name]
+		words := settings.Complete(f)
 		if words == nil {
 			words = completedFlags[f.Name]
 		}
@@ -238,7 +204,7 @@ func cachesInFrom(cmd *cobra.Command, _ []string, begun string) ([]string, cobra
 
 // rootOf returns the cache root of a command that has not read its environment yet, or "".
 func rootOf(cmd *cobra.Command) string {
-	_ = readEnvironment(cmd.Flags())
+	_ = settings.ReadEnvironment(cmd.Flags())
 	root, _ := cacheRoot(cmd)
 	return root
 }
@@ -305,52 +271,12 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(s *mmapcac
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// rules completes names for --set, and the words that a setting can have.
-func rules(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	name, _, ok := strings.Cut(begun, "=")
-	if ok && cmd.Name() == "simulate" && slices.Contains(simpreset.List(), name) {
-		return withPrefix(prefixed(name+"=", simpreset.Choices(name)), begun), cobra.ShellCompDirectiveNoFileComp
+// rules completes names for the --set of a conversion.
+func rules(_ *cobra.Command, _ []string, begun string) (list []string, _ cobra.ShellCompDirective) {
+	for _, name := range slices.Sorted(slices.Values(append(weka.RuleNames(), "backend"))) {
+		list = append(list, name+"=")
 	}
-	if ok {
-		return settingWords(cmd, name, begun), cobra.ShellCompDirectiveNoFileComp
-	}
-	names := append(weka.RuleNames(), "backend")
-	if cmd.Flags().Lookup("start") != nil { // a replay
-		for _, s := range settings {
-			names = append(names, s.name)
-		}
-	}
-	if cmd.Name() == "simulate" {
-		names = setNames()
-	}
-	slices.Sort(names)
-	for k := range names {
-		names[k] += "="
-	}
-	return withPrefix(names, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// prefixed returns words with something in front of each.
-func prefixed(front string, words []string) (list []string) {
-	for _, w := range words {
-		list = append(list, front+w)
-	}
-	return list
-}
-
-// settingWords completes the words of a setting.
-func settingWords(cmd *cobra.Command, name, begun string) (values []string) {
-	s := settingNamed(name)
-	if s == nil || cmd.Flags().Lookup("start") == nil || cmd.Name() == "simulate" && !isLaneSetting(s) {
-		return nil
-	}
-	for _, w := range s.kind.words {
-		values = append(values, name+"="+w)
-	}
-	if s.kind.off {
-		values = append(values, name+"=off")
-	}
-	return withPrefix(values, begun)
+	return withPrefix(list, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // faults completes the kinds of faults for --fault.

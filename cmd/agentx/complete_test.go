@@ -7,10 +7,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/agentx/agentx/internal/settings"
 )
 
 // freeText lists flags whose values cannot be completed.
-var freeText = []string{"url", "model", "admin", "session-header", "header", "listen", "extra-body", "overflow-pattern", "prefix", "scrape", "server-name", "start-at", "text"}
+var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "extra-body", "overflow-pattern", "prefix", "scrape", "server-name", "start-at", "text"}
 
 // Every flag that takes words is in completedFlags or in freeText, and every verb that takes arguments in
 // completedArguments.
@@ -23,7 +25,7 @@ func TestEveryFlagIsCompleted(t *testing.T) {
 			if kind := f.Value.Type(); kind != "string" && kind != "stringArray" {
 				return
 			}
-			assert.True(t, completedFlags[f.Name] != nil || slices.Contains(freeText, f.Name),
+			assert.True(t, settings.Complete(f) != nil || completedFlags[f.Name] != nil || slices.Contains(freeText, f.Name),
 				"%s --%s: list its values in completedFlags (complete.go), or the flag in freeText", cmd.CommandPath(), f.Name)
 		})
 		for _, sub := range cmd.Commands() {

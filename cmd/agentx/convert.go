@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -52,9 +52,6 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 func (f *convertFlags) registerForInput(cmd *cobra.Command) {
 	var own cobra.Command
 	f.register(&own)
-	own.Flags().VisitAll(func(flag *pflag.Flag) {
-		flag.Annotations = map[string][]string{flagGroup: {inputFlags}}
-	})
 	cmd.Flags().AddFlagSet(own.Flags())
 }
 
@@ -79,7 +76,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	}
 	var p problems
 	if err := o.SetProfile(f.profile); err != nil {
-		p.add("%s: %w", flagText("profile", f.profile), err)
+		p.add("%s: %w", settings.FlagText("profile", f.profile), err)
 	}
 	for _, s := range f.set {
 		if err := setRule(&o, s); err != nil {
@@ -87,7 +84,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		}
 	}
 	if err := tokensource.Check(f.tokenizer); err != nil && cmd.Flags().Changed("tokenizer") {
-		p.add("%s: %w", flagText("tokenizer", f.tokenizer), err)
+		p.add("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err)
 	}
 	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
 		p.add("--%w", err)
@@ -117,7 +114,7 @@ func setRule(o *convert.Options, text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	switch {
 	case !ok:
-		return fmt.Errorf("%s: want NAME=VALUE", flagText("set", text))
+		return fmt.Errorf("%s: want NAME=VALUE", settings.FlagText("set", text))
 	case name != "backend":
 		return o.Rules.Set(name, value)
 	}

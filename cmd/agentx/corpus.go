@@ -21,6 +21,7 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 
@@ -79,11 +80,11 @@ func (f *corpusFlags) run(cmd *cobra.Command, file string) error {
 		p.add("%s: want a name that ends in .u32le: --corpus knows token ids by that", file)
 	}
 	if kinds := []string{convert.CodingCorpus, convert.SonnetCorpus}; !slices.Contains(kinds, f.kind) {
-		p.add("%s: %w", flagText("kind", f.kind), wrongWord(f.kind, either(kinds), kinds))
+		p.add("%s: %w", settings.FlagText("kind", f.kind), wrongWord(f.kind, either(kinds), kinds))
 	}
 	seed, err := strconv.ParseUint(f.seed, 10, 64)
 	if err != nil {
-		p.add("%s: want 0 to 2^64-1, as AIPerf takes it", flagText("seed", f.seed))
+		p.add("%s: want 0 to 2^64-1, as AIPerf takes it", settings.FlagText("seed", f.seed))
 	}
 	if err := p.err(); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (f *corpusFlags) interpreter() (string, error) {
 			return path, nil
 		}
 		if name == f.python {
-			return "", usageError{fmt.Errorf("%s: %w", flagText("python", name), err)}
+			return "", usageError{fmt.Errorf("%s: %w", settings.FlagText("python", name), err)}
 		}
 	}
 	return "", hintError{errors.New("no Python: neither aiperf nor python3 is on the path"), "--python PYTHON, an interpreter that can import aiperf"}

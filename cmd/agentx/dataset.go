@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -31,7 +32,7 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 	found, key, err := cachestore.Find(root, name) // a path needs no cache root
 	if err == nil {
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
-			typed := originOf(flag).kind == fromFlag
+			typed := settings.OriginOf(flag).Kind == settings.FromFlag
 			laneSeed := flag.Name == "seed" && cmd.Flags().Lookup("start") != nil // in a replay it also decides where lanes begin
 			if typed && !laneSeed && f.has(flag.Name) && (flag.Name != "set" || len(f.set) > 0) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)

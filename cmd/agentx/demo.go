@@ -64,9 +64,10 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	fmt.Fprintf(w, "$ agentx replay demo --url http://%s --model demo --concurrency 8 --duration %s\n", l.Addr(), duration)
 	var f replayFlags
 	f.register(&cobra.Command{})
-	f.urls, f.model, f.concurrency, f.duration = []string{"http://" + l.Addr().String()}, "demo", []int{8}, duration
-	settings := defaults(f.flags, &f.problems)
-	p := f.options(settings)
+	f.set.Settle()
+	f.auto.counts, f.o.URLs, f.o.Model, f.o.Duration = []int{8}, []string{"http://" + l.Addr().String()}, "demo", duration
+	f.options()
+	p := f.o
 	if err := f.wrong(); err != nil {
 		return err
 	}
@@ -74,8 +75,8 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 		return err
 	}
 	defer p.Cache.Close()
-	settings.chooseMarker(cmd, &p)
-	if p.Provenance, err = runProvenance(&p, settings, nil); err != nil {
+	f.chooseMarker(cmd, &p)
+	if p.Provenance, err = runProvenance(&p, f.set, nil); err != nil {
 		return err
 	}
 	return runReplay(cmd, p, new(meetFlags), &exportFlags{}, false)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/settings"
 )
 
 // duration is a flag value: Go's form (90s, 10m) or a plain number of seconds.
@@ -32,16 +33,12 @@ func (d duration) String() string {
 
 func (d duration) Type() string { return "duration" }
 
-func (d duration) Set(text string) error {
-	v, err := time.ParseDuration(text)
-	if seconds, numberErr := strconv.ParseFloat(text, 64); err != nil && numberErr == nil && seconds == seconds && seconds < 1e9 && seconds > -1e9 {
-		v, err = time.Duration(seconds*1e9), nil
+func (d duration) Set(text string) (err error) {
+	v, err := settings.ParseDuration(text)
+	if err == nil {
+		*d.to = v
 	}
-	if err != nil {
-		return fmt.Errorf("want a duration such as 90s or 10m, or seconds")
-	}
-	*d.to = v
-	return nil
+	return err
 }
 
 // age is a flag value: a duration, or a number of days (7d).

@@ -17,6 +17,7 @@ import (
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay"
 )
@@ -67,7 +68,7 @@ func hintCorpusSeed(cmd *cobra.Command, err error, o *convert.Options) error {
 	if !errors.As(err, &other) {
 		return usageError{fmt.Errorf("--%w", err)}
 	}
-	corpus, seed := named(cmd.Flags().Lookup("corpus")), "--seed"
+	corpus, seed := settings.Named(cmd.Flags().Lookup("corpus")), "--seed"
 	if launchOf(cmd.Context()) != nil { // the command line is one of AIPerf
 		seed = "--random-seed"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/tokensource"
 )
 
@@ -60,7 +61,7 @@ func (f *mockFlags) config(cmd *cobra.Command) (mock.Config, error) {
 	}
 	if f.verifyLengths {
 		if err := tokensource.Check(f.tokenizer); err != nil {
-			return c, usageError{fmt.Errorf("%s: %w", flagText("tokenizer", f.tokenizer), err)}
+			return c, usageError{fmt.Errorf("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err)}
 		}
 		t, err := loadTokenizer(cmd, f.tokenizer)
 		if err != nil {

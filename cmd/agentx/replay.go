@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
@@ -48,9 +49,9 @@ A run that is compared with another tool plays and counts as that tool does:
 
 All want the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md).
 
---set NAME=VALUE sets one of the switches and options at the end of this help, --preset all switches.
---config FILE.yaml takes switches, options and flags by name. --print-config shows every value and
-where it comes from: preset, scenario, file, environment, flag; a later one wins.`,
+--preset sets all switches, which stand at the end of this help among further flags. --config FILE.yaml
+takes every flag by its name, --set NAME=VALUE too. --print-config shows every value and where it comes
+from: preset, scenario, file, environment, flag; a later one wins.`,
 		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000\n  agentx replay conversation_trace.jsonl --url http://127.0.0.1:8000 --model m --speed 60\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --rate 2.5 --duration 10m --ramp 1m\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --duration 15m --report html --listen :9090\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency auto --slo 'ttft.p95<2s' --reset-cache",
 		Args:              f.checkArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
@@ -61,12 +62,9 @@ where it comes from: preset, scenario, file, environment, flag; a later one wins
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return f.wrongFlags(cmd, &c, err) })
 	f.register(cmd)
 	c.registerForInput(cmd)
-	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object: the summary, or the configuration")
-	cmd.Flags().Lookup("set").Usage = "NAME=VALUE, a switch, an option, or a rule of the reconstruction (repeatable)"
-	seed := cmd.Flags().Lookup("seed")
-	seed.Usage = "decides what a run draws, such as where lanes begin, and " + strings.TrimPrefix(seed.Usage, "decides ")
-	groupFlags(cmd.Flags())
-	checkFlags(cmd.Flags(), &f.problems)
+	f.set.Adopt(settings.Conversions)
+	f.set.Describe("set", settings.Presets, "NAME=VALUE, a setting, or a rule of the reconstruction (repeatable)")
+	f.set.Describe("seed", settings.Played, "decides what a run draws, such as where lanes begin, and "+strings.TrimPrefix(cmd.Flags().Lookup("seed").Usage, "decides "))
 	return cmd
 }
 
@@ -85,12 +83,14 @@ func (f *replayFlags) checkArgs(cmd *cobra.Command, args []string) error {
 // play resolves the configuration and plays the cache of the argument, or shows the configuration.
 func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) error {
 	if f.configSchema {
-		return printConfigSchema(cmd.OutOrStdout(), cmd.Flags())
+		return f.set.Schema(cmd.OutOrStdout())
 	}
-	r, o := f.resolve(cmd, c)
+	f.resolve(cmd, c)
+	tellOldNames(cmd, f.set)
 	if f.printConfig {
-		return errors.Join(r.printConfig(cmd.OutOrStdout(), f.json), f.wrong())
+		return errors.Join(f.set.Print(cmd.OutOrStdout(), f.json), f.wrong())
 	}
+	o := f.o
 	f.scenario.checkPrepared(cmd, args[0])
 	if err := f.wrong(); err != nil {
 		return err
@@ -105,12 +105,12 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	}
 	defer dataset.Close()
 	o.Cache = dataset.Cache
-	r.chooseMarker(cmd, &o)
-	if err := f.chooseArrivals(cmd, r, &o); err != nil {
+	f.chooseMarker(cmd, &o)
+	if err := f.chooseArrivals(cmd, &o); err != nil {
 		return err
 	}
-	r.chooseRetryAfter(&o)
-	if o.Provenance, err = runProvenance(&o, r, c.sources); err != nil {
+	f.chooseRetryAfter(&o)
+	if o.Provenance, err = runProvenance(&o, f.set, c.sources); err != nil {
 		return err
 	}
 	o.Provenance.Launch = launchOf(cmd.Context())
@@ -136,22 +136,21 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 	return runReplay(cmd, o, &f.part.meet, &f.export, f.json)
 }
 
-// resolve finds the values of all settings and flags, and the options of the run that they make. What is wrong is added to
-// the problems.
-func (f *replayFlags) resolve(cmd *cobra.Command, c *convertFlags) (*resolution, replay.Options) {
-	r := resolve(cmd.Flags(), c.set, &f.problems, &f.scenario)
-	c.set = r.rules
+// resolve finds the values of all settings, and the options of the run that they make. What is wrong is added to the problems.
+func (f *replayFlags) resolve(cmd *cobra.Command, c *convertFlags) {
+	f.set.Resolve(f.readScenario)
+	c.set = f.set.Ruled
+	f.checkSettings()
 	f.resolveSearch()
-	o := f.options(r)
-	f.checkLevels(o.SLO)
-	o.Seed = c.seed
-	f.resolveArrivals(r, &o)
-	f.checkPart(&o)
+	f.options()
+	f.checkLevels(f.o.SLO)
+	f.o.Seed = c.seed
+	f.resolveArrivals(&f.o)
+	f.checkPart(&f.o)
 	if !prepared(cmd, cmd.Flags().Arg(0)) { // else nothing is converted
 		c.check(cmd, &f.problems)
 	}
-	f.checkScenario(r)
-	return r, o
+	f.checkScenario()
 }
 
 // prefault reads a cache into memory and shows the progress.

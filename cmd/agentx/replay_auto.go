@@ -1,14 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/capacity"
 	"github.com/agentx/agentx/replay/slo"
@@ -51,57 +53,92 @@ func parseAuto(text string, most int) (a *autoRange, ok bool) {
 	return a, true
 }
 
-// lanes is the value of --concurrency: numbers with commas between, or a search.
+// lanes is the value of --concurrency: numbers, or a search, which has the first number of its range.
 type lanes struct {
-	counts
-	search *autoFlags
+	counts []int
+	auto   *autoRange // nil: there is no search
 }
 
 func (l lanes) String() string {
-	if l.search != nil && l.search.auto != nil {
-		return l.search.auto.text
+	if l.auto != nil {
+		return l.auto.text
 	}
-	return l.counts.String()
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(l.counts), " ", ","), "[]")
 }
 
-// Set replaces all numbers, or the search. A search has the first number of its range.
-func (l lanes) Set(text string) error {
-	if a, ok := parseAuto(text, replay.MaxConcurrency); ok {
-		l.search.auto, *l.to = a, []int{a.From}
-		return nil
+// MarshalJSON returns one number as such.
+func (l lanes) MarshalJSON() ([]byte, error) {
+	switch {
+	case l.auto != nil:
+		return json.Marshal(l.auto.text)
+	case len(l.counts) == 1:
+		return json.Marshal(l.counts[0])
 	}
-	if strings.HasPrefix(text, auto) {
-		l.search.refused = true
-		return fmt.Errorf("want auto, or auto:FROM-TO with 1 to %d lanes, the smaller number first", replay.MaxConcurrency)
-	}
-	l.search.auto = nil
-	return l.counts.Set(text)
+	return json.Marshal(l.counts)
 }
 
-// autoFlags are those of a search.
+// lanesKind is one number of lanes, several with commas between, none twice, or a search.
+func lanesKind() settings.Kind {
+	const most = replay.MaxConcurrency
+	one := settings.Whole(1, most)
+	k := settings.Kind{Want: one.Want + ", several with commas between, none twice, or auto:FROM-TO", Type: "int", Commas: true, Tags: []string{settings.Int, settings.Text}}
+	k.Schema = map[string]any{"anyOf": []any{
+		one.Schema, map[string]any{"type": "array", "items": one.Schema, "minItems": 1, "uniqueItems": true},
+		map[string]any{"type": "string", "pattern": "^([1-9][0-9]*( *, *[1-9][0-9]*)*|" + autoPattern + ")$"},
+	}}
+	k.Read = func(text string) (any, bool) {
+		if a, ok := parseAuto(text, most); ok {
+			return lanes{[]int{a.From}, a}, true
+		}
+		list, err := readCounts(text)
+		ok := err == nil
+		for i, n := range list {
+			ok = ok && n >= 1 && n <= most && !slices.Contains(list[:i], n)
+		}
+		return lanes{counts: list}, ok
+	}
+	k.Why = func(text string) error {
+		if strings.HasPrefix(text, auto) {
+			return fmt.Errorf("want auto, or auto:FROM-TO with 1 to %d lanes, the smaller number first", most)
+		}
+		if _, err := readCounts(text); err != nil {
+			return err
+		}
+		return errors.New("want " + k.Want)
+	}
+	return k
+}
+
+func readCounts(text string) (list []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil {
+			return nil, errors.New("want a whole number, or several with commas between")
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// autoFlags are --concurrency, and those of a search.
 type autoFlags struct {
-	auto    *autoRange // nil: there is no search
-	refused bool       // one was asked for in a way that means nothing, which is said already
-	drain   time.Duration
-}
-
-func (f *autoFlags) register(flags *pflag.FlagSet) {
-	durationVar(flags, &f.drain, "drain", defaultDrain, "with --concurrency auto: pause before every probe but the first, in which the servers drain")
+	lanes
+	drain time.Duration
 }
 
 // resolveSearch sets how long a probe lasts where nothing does, and adds what a search cannot do.
 func (f *replayFlags) resolveSearch() {
 	if f.auto.auto == nil {
-		if f.flags.Lookup("drain").Changed && !f.auto.refused {
+		if f.set.IsSet("drain") && !f.set.Refused("concurrency") { // which is told already
 			f.add("%s: nothing is searched: it goes with --concurrency auto", f.named("drain"))
 		}
 		return
 	}
-	if f.duration == 0 && f.requests == 0 && f.trees == 0 {
-		f.duration = defaultProbe
+	if f.o.Duration == 0 && f.o.Requests == 0 && f.o.Trees == 0 {
+		f.o.Duration = defaultProbe
 	}
 	for _, name := range []string{"stop-on-failure", "repeat", "until"} {
-		if f.flags.Lookup(name).Changed {
+		if f.set.IsSet(name) {
 			f.add("%s: a search plays probes of its own choice, each once: leave it out", f.named(name))
 		}
 	}

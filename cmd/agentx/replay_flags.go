@@ -3,43 +3,31 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// payloads are the endpoints by the values of --payload.
-var payloads = map[string]payload.Endpoint{
-	"chat": payload.ChatCompletions, "anthropic": payload.Messages, "ids": payload.Completions, "text": payload.TextCompletions,
-}
-
 // replayFlags say what to play, how, and against which server.
 type replayFlags struct {
-	urls                            []string
-	model, payload, apiKeyEnv, out  string
-	preset, config                  string
-	concurrency                     []int
-	requests, trees, repeat         int
-	limitTraces                     int
-	maxContext                      contextLength
-	duration                        time.Duration
-	once, prefault                  bool
-	noPreflight, noCalibrate        bool
-	overwrite, stopOnFailure        bool
+	o   replay.Options // that settings write to
+	set *settings.Set
+
+	apiKeyEnv, config               string
+	repeat                          int
+	prefault, stopOnFailure         bool
+	allowFailures                   bool
 	printConfig, configSchema, json bool
-	header, scrape                  []string
-	wire                            wireFlags
 	scenario                        scenarioFlags
 	arrivals                        arrivalChoice
 	export                          exportFlags
@@ -53,87 +41,95 @@ type replayFlags struct {
 	problems
 }
 
-func (f *replayFlags) register(cmd *cobra.Command) {
-	f.wire.register(cmd)
-	f.scenario.register(cmd)
-	flags := cmd.Flags()
-	f.flags = flags
-	registerAliases(flags, nil)
-	flags.StringVar(&f.preset, "preset", preset.Default, "values of all switches: default, faithful to the recording; aiperf-0.13, as AIPerf 0.13.0; agentx-1.0.12, as agentx-harness 1.0.12")
-	flags.StringVar(&f.config, "config", "", "YAML file with switches and options by their names, and flags by theirs (doc/replay.md)")
-	flags.BoolVar(&f.printConfig, "print-config", false, "print every switch and option with its value and its origin, as --config takes them, and send nothing")
-	flags.BoolVar(&f.configSchema, "config-schema", false, "print the JSON schema of --config, and send nothing")
-	flags.StringArrayVar(&f.urls, "url", nil, "server, such as http://127.0.0.1:8000; also with /v1, or with the endpoint, /v1/chat/completions (repeatable, or with commas: trees are dealt to the servers in turn, and each stays on one)")
-	flags.StringVar(&f.model, "model", "", "name of the model to ask for")
-	f.concurrency = []int{replay.DefaultConcurrency}
-	f.auto.register(flags)
-	flags.Var(lanes{counts{&f.concurrency}, &f.auto}, "concurrency", "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each; auto or auto:FROM-TO: search for the most that keep every --slo on the run")
-	flags.Bool(allowFailures, false, "a run that broke ends with status 0: over 10 % of its requests failed, a server went away, or none answered in the last minute")
-	flags.BoolVar(&f.stopOnFailure, "stop-on-failure", false, "with several numbers of --concurrency, or --repeat: a run that fails or is not valid ends the list")
-	flags.IntVar(&f.repeat, "repeat", 1, "play the same this many times, with a directory for each, and print the mean of each figure with its interval over the runs")
-	durationVar(flags, &f.duration, "duration", 0, "stop sending after this time; the first bound that is reached ends the run")
-	flags.IntVar(&f.requests, "requests", 0, "stop after this many requests")
-	flags.IntVar(&f.trees, "trees", 0, "stop after this many trees")
-	flags.BoolVar(&f.once, "once", false, "play every trace at most once (the default without another bound)")
-	flags.StringVar(&f.payload, "payload", "chat", "chat: messages to /v1/chat/completions; anthropic: messages to /v1/messages; ids: token ids to /v1/completions; text: one text to /v1/completions")
-	flags.StringArrayVar(&f.header, "header", nil, "NAME:VALUE, a header of every request (repeatable)")
-	flags.StringVar(&f.apiKeyEnv, "api-key-env", "", "environment variable that holds the API key")
-	flags.StringArrayVar(&f.scrape, "scrape", nil, "page of Prometheus metrics that is read beside the run (repeatable, or with commas); off: none (default: /metrics of each server, if it has one)")
-	flags.BoolVar(&f.prefault, "prefault", false, "read the whole cache into memory before the first request")
-	flags.IntVar(&f.limitTraces, "limit-traces", 0, "play only this many traces, the first; 0: all")
-	flags.Var(&f.maxContext, "max-context", "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; server: of as many as the server tells (max_model_len, n_ctx); 0: all")
-	flags.BoolVar(&f.noPreflight, "no-preflight", false, "do not ask the server for its models, nor for one token, before the run")
-	flags.BoolVar(&f.noCalibrate, "no-calibrate", false, "do not measure for 2 s before the run what this machine reaches alone; runs of less than 20 s or 1,000 requests do without, too")
-	flags.StringVar(&f.out, "out", "", "directory for the results (default: agentx-results/TIME, with a number if that exists)")
-	flags.BoolVar(&f.overwrite, "overwrite", false, "remove results that --out has already")
-	f.part.register(flags)
-	f.until.register(flags)
-	f.slo.register(flags, "the summary says how much meets them (doc/report.md)")
-	flags.StringVar(&f.listen.address, "listen", "", "HOST:PORT on which to serve the page of the run while it is played, /metrics for Prometheus and /status; without a host for this machine alone; port 0: one that is free")
-	f.export.register(flags, "report", "files to write beside the results at the end, with commas between: html, aiperf, json, csv, parquet (agentx help report)")
+// presetKind is the name of a preset, also one of those that it had before.
+func presetKind() settings.Kind {
+	k := settings.Word("default\tfaithful to the recording", "aiperf-0.13\tas AIPerf 0.13.0", "agentx-1.0.12\tas agentx-harness 1.0.12")
+	k.Read = func(text string) (any, bool) {
+		_, ok := preset.Named(text)
+		return text, ok
+	}
+	return k
 }
 
-// options resolves the flags and applies the values of switches and options; the caller opens the cache. What is wrong is
-// added to the problems.
-func (f *replayFlags) options(r *resolution) (o replay.Options) {
-	o.Model, o.Concurrency, o.Traces, o.MaxContext = f.model, f.concurrency[0], f.limitTraces, int(f.maxContext)
-	o.Duration, o.Requests, o.Trees, o.Once = f.duration, f.requests, f.trees, f.once
-	o.Out, o.Overwrite, o.SkipPreflight = f.out, f.overwrite, f.noPreflight
-	o.Endpoint = payloads[f.payload]
+func (f *replayFlags) register(cmd *cobra.Command) {
+	f.flags = cmd.Flags()
+	f.set = settings.New(f.flags, f.tell, settings.Replay(&f.o)...)
+	f.set.Presets, f.set.Canonical = preset.Names, preset.Canonical
+	f.set.Rules, f.set.Things = append(weka.RuleNames(), "backend"), "switch, option or rule of the reconstruction"
+	f.set.Add(
+		settings.Setting{Name: "preset", Group: settings.Presets, Kind: presetKind(), Default: preset.Default, To: &f.o.Preset,
+			Help: "values of all switches: default, faithful to the recording; aiperf-0.13, as AIPerf 0.13.0; agentx-1.0.12, as agentx-harness 1.0.12"},
+		settings.Setting{Name: "config", Group: settings.Presets, Plain: true, Kind: settings.File("yaml", "yml"), Default: "", To: &f.config,
+			Help: "YAML file with settings by the names of their flags (doc/replay.md)"},
+		settings.Setting{Name: "print-config", Group: settings.Presets, Plain: true, Kind: settings.Yes, Default: false, To: &f.printConfig,
+			Help: "print every setting with its value and its origin, as --config takes them, and send nothing"},
+		settings.Setting{Name: "config-schema", Group: settings.Presets, Plain: true, Kind: settings.Yes, Default: false, To: &f.configSchema,
+			Help: "print the JSON schema of --config, and send nothing"},
+		settings.Setting{Name: "json", Group: settings.Results, Plain: true, Kind: settings.Yes, Default: false, To: &f.json,
+			Help: "one JSON object: the summary, or the configuration"},
+		settings.Setting{Name: "concurrency", Group: settings.Load, Plain: true, Kind: lanesKind(), Default: lanes{counts: []int{replay.DefaultConcurrency}}, To: &f.auto.lanes,
+			Help: "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each; auto or auto:FROM-TO: search for the most that keep every --slo on the run"},
+		settings.Setting{Name: "drain", Group: settings.Load, Plain: true, Kind: settings.Span, Default: defaultDrain, To: &f.auto.drain,
+			Help: "with --concurrency auto: pause before every probe but the first, in which the servers drain"},
+		settings.Setting{Name: "allow-failures", Group: settings.Load, Plain: true, Kind: settings.Yes, Default: false, To: &f.allowFailures,
+			Help: "a run that broke ends with status 0: over 10 % of its requests failed, a server went away, or none answered in the last minute"},
+		settings.Setting{Name: "stop-on-failure", Group: settings.Load, Plain: true, Kind: settings.Yes, Default: false, To: &f.stopOnFailure,
+			Help: "with several numbers of --concurrency, or --repeat: a run that fails or is not valid ends the list"},
+		settings.Setting{Name: "repeat", Group: settings.Load, Plain: true, Kind: settings.Whole(1, replay.MaxRepeat).Numeric(), Default: 1, To: &f.repeat,
+			Help: "play the same this many times, with a directory for each, and print the mean of each figure with its interval over the runs"},
+		settings.Setting{Name: "api-key-env", Group: settings.Server, Plain: true, Kind: settings.AnyText, Default: "", To: &f.apiKeyEnv,
+			Help: "environment variable that holds the API key"},
+		settings.Setting{Name: "prefault", Group: settings.Load, Plain: true, Kind: settings.Yes, Default: false, To: &f.prefault,
+			Help: "read the whole cache into memory before the first request"},
+		settings.Setting{Name: "out", Group: settings.Results, Plain: true, Kind: settings.AnyText, Default: "", To: &f.o.Out,
+			Help: "directory for the results (default: agentx-results/TIME, with a number if that exists)"},
+		settings.Setting{Name: "overwrite", Group: settings.Results, Plain: true, Kind: settings.Yes, Default: false, To: &f.o.Overwrite,
+			Help: "remove results that --out has already"},
+		settings.Setting{Name: "listen", Group: settings.Results, Plain: true, Kind: settings.AnyText, Default: "", To: &f.listen.address,
+			Help: "HOST:PORT on which to serve the page of the run while it is played, /metrics for Prometheus and /status; without a host for this machine alone; port 0: one that is free"},
+	)
+	f.set.Add(f.scenario.rows()...)
+	f.set.Add(f.part.rows()...)
+	f.set.Add(f.until.rows()...)
+	f.slo.register(f.flags, "the summary says how much meets them (doc/report.md)")
+	f.export.register(f.flags, "report", "files to write beside the results at the end, with commas between: html, aiperf, json, csv, parquet (agentx help report)")
+	f.set.Adopt(settings.Results)
+}
+
+// options makes the rest of the options of a run; the caller opens the cache. What is wrong is added to the problems.
+func (f *replayFlags) options() {
+	o := &f.o
+	o.Concurrency = f.auto.counts[0]
 	if o.MaxContext == replay.ServerContext && o.SkipPreflight {
 		f.add("%s: the preflight asks the server for its context, and --no-preflight leaves that out: want one of the two, or a number of tokens", f.named("max-context"))
 	}
-	f.applyServers(&o)
-	f.wire.apply(&o, &f.problems)
-	f.applyHeader(&o)
-	f.applyScrape(&o)
-	f.applyPart(&o)
-	f.applyOut(&o)
+	if len(o.URLs) == 0 && !f.printConfig && !f.set.Refused("url") {
+		f.tell(errors.New("--url: say which server to send to"), "agentx mock serves one without a model")
+	}
+	if o.Model == "" && !f.printConfig {
+		f.add("--model: say which model to ask for")
+	}
+	f.applyKey(o)
+	if o.Scrape.Off && len(o.Scrape.Pages) > 0 {
+		f.add("%s: off, and a page: want one of the two", f.named("scrape"))
+	}
+	f.applyPart(o)
+	f.applyOut(o)
 	if err := f.listen.check(); err != nil {
 		f.add("%s: %w", f.named("listen"), err)
 	}
 	f.errs = append(f.errs, f.export.check(replayFormats)...)
 	levels, errs := f.slo.conditions()
 	o.SLO, f.errs = levels, append(f.errs, errs...)
-	r.apply(&o)
 	if err := o.TLS.Validate(); err != nil {
 		f.add("%s: %w", f.named("ca-file"), err)
 	}
-	f.applyUntil(r, &o)
-	f.chooseCalibration(r, &o)
-	r.chooseRetryAfter(&o)
-	return o
-}
-
-// chooseRetryAfter notes for the results what a throttled request becomes, where nothing says so.
-func (r *resolution) chooseRetryAfter(o *replay.Options) {
-	chosen := r.values["RetryAfter"]
-	for name, mode := range retries {
-		if chosen.from.kind == fromDefault && mode == o.Throttling() {
-			chosen.value = name
-		}
+	f.applyUntil(o)
+	if f.set.From("no-calibrate").Kind == settings.FromDefault {
+		o.Calibrate = (o.Duration == 0 || o.Duration >= calibratedFrom) && (o.Requests == 0 || o.Requests >= calibratedFromRequests)
+		f.set.Choose("no-calibrate", !o.Calibrate)
 	}
-	r.values["RetryAfter"] = chosen
+	f.chooseRetryAfter(o)
 }
 
 // A run that is known to be shorter is not calibrated, unless that is asked for.
@@ -142,61 +138,18 @@ const (
 	calibratedFromRequests = 1000
 )
 
-// chooseCalibration decides whether the machine is calibrated before the run. Of --no-calibrate and a value of Calibrate the one
-// counts that has the last word.
-func (f *replayFlags) chooseCalibration(r *resolution, o *replay.Options) {
-	rank := func(from origin) int { return slices.Index(precedence, from.kind) }
-	chosen, flag := r.values["Calibrate"], originOf(f.flags.Lookup("no-calibrate"))
-	switch {
-	case f.noCalibrate && o.Calibrate && rank(flag) == rank(chosen.from):
-		f.add("%s: it contradicts Calibrate=true of %s", f.named("no-calibrate"), chosen.from.at)
-	case f.noCalibrate && rank(flag) > rank(chosen.from):
-		o.Calibrate, chosen.from = false, flag
-	case chosen.from.kind == fromDefault:
-		o.Calibrate = (o.Duration == 0 || o.Duration >= calibratedFrom) && (o.Requests == 0 || o.Requests >= calibratedFromRequests)
+// chooseRetryAfter notes for the results what a throttled request becomes, where nothing says so.
+func (f *replayFlags) chooseRetryAfter(o *replay.Options) {
+	if f.set.From("retry-after").Kind == settings.FromDefault {
+		f.set.Choose("retry-after", o.Throttling())
 	}
-	chosen.value = o.Calibrate // which the results list among the options
-	r.values["Calibrate"] = chosen
 }
 
 // named returns a flag as the user wrote it.
-func (f *replayFlags) named(flag string) string { return named(f.flags.Lookup(flag)) }
+func (f *replayFlags) named(flag string) string { return f.set.Named(flag) }
 
-// applyServers resolves --url and --model. Messages leave URLs out: they may hold a password.
-func (f *replayFlags) applyServers(o *replay.Options) {
-	for _, list := range f.urls {
-		o.URLs = append(o.URLs, strings.Split(list, ",")...)
-	}
-	if strings.Join(o.URLs, "") == "" {
-		o.URLs = nil
-	}
-	if len(o.URLs) == 0 && !f.printConfig {
-		f.errs = append(f.errs, hintError{usageError{errors.New("--url: say which server to send to")}, "agentx mock serves one without a model"})
-	}
-	for _, server := range o.URLs {
-		if u, err := url.Parse(server); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			f.add("%s: want http://HOST:PORT or https://HOST", f.named("url"))
-		} else if _, err := wire.New(server, wire.Options{}); err != nil {
-			f.add("%s: %w", f.named("url"), err)
-		}
-	}
-	if f.model == "" && !f.printConfig {
-		f.add("--model: say which model to ask for")
-	}
-}
-
-// applyHeader resolves --header and --api-key-env.
-func (f *replayFlags) applyHeader(o *replay.Options) {
-	for _, h := range f.header {
-		name, value, ok := strings.Cut(h, ":")
-		field := wire.HeaderField{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
-		if !ok {
-			f.add("%s: a field without a colon: want NAME:VALUE", f.named("header")) // it may be a secret
-		} else if err := field.Validate(); err != nil {
-			f.add("%s: %w", f.named("header"), err)
-		}
-		o.Header = append(o.Header, field)
-	}
+// applyKey resolves --api-key-env.
+func (f *replayFlags) applyKey(o *replay.Options) {
 	if f.apiKeyEnv == "" {
 		return
 	}
@@ -204,26 +157,6 @@ func (f *replayFlags) applyHeader(o *replay.Options) {
 		f.add("%s %s: that variable is not set", f.named("api-key-env"), f.apiKeyEnv)
 	} else if _, err := wire.New("http://localhost", wire.Options{APIKey: o.APIKey}); err != nil {
 		f.add("%s %s: %w", f.named("api-key-env"), f.apiKeyEnv, err)
-	}
-}
-
-// applyScrape resolves --scrape.
-func (f *replayFlags) applyScrape(o *replay.Options) {
-	for _, list := range f.scrape {
-		for page := range strings.SplitSeq(list, ",") {
-			switch {
-			case page == "off":
-				o.Scrape.Off = true
-			case page != "":
-				o.Scrape.Pages = append(o.Scrape.Pages, page)
-			}
-		}
-	}
-	if o.Scrape.Off && len(o.Scrape.Pages) > 0 {
-		f.add("%s: off, and a page: want one of the two", f.named("scrape"))
-	}
-	if err := (replay.Scrape{Pages: o.Scrape.Pages}).Validate(); err != nil {
-		f.add("%s: %w", f.named("scrape"), err)
 	}
 }
 
@@ -251,15 +184,48 @@ func (f *replayFlags) applyOut(o *replay.Options) {
 	}
 }
 
+// checkSettings adds what is wrong with values that are good one by one.
+func (f *replayFlags) checkSettings() {
+	s, o := f.set, &f.o
+	if s.From("primer-lead-max").Kind == settings.FromDefault && o.Limits.SystemIdle > 0 { // which bounds leads instead
+		s.Choose("primer-lead-max", nil)
+		o.Warmup.LeadMax = replay.Off
+	}
+	checkStart(s, &f.problems, o)
+	if o.Warmup.Requests > 0 && o.Switches.WarmupStage == preset.StageDuration {
+		f.add("%s: under %s the pressure stage has a duration: want duration=D", s.Show("warmup"), s.Show("warmup-stage"))
+	}
+	if own, _ := preset.Named(o.Preset); o.Switches.NegativeDuration != own.NegativeDuration {
+		f.add("%s: fixed when the cache is built, so a replay cannot change it: want %v, or nothing (--profile of agentx convert chooses it)", s.Show("negative-duration"), own.NegativeDuration)
+	}
+	if o.Fields.PerChunkUsage && o.Fields.OmitStreamOptions {
+		f.add("%s and %s: stream_options asks for usage in every message: want one of the two", s.Show("per-chunk-usage"), s.Named("no-stream-options"))
+	}
+	if canonical, _ := preset.Canonical(o.Preset); canonical != preset.Default && s.Value("retry-after") != replay.RetryIgnored {
+		f.add("%s: the tool that preset %s imitates does not look at Retry-After: leave it out, or choose --preset default", s.Show("retry-after"), o.Preset)
+	}
+	if length := s.Value("max-tokens-field"); o.Endpoint == payload.Messages && length != "" && length != "max_tokens" {
+		f.add("%s %s: %s anthropic wants max_tokens", s.Named("max-tokens-field"), length, s.Named("payload"))
+	}
+	if text := map[payload.Endpoint]string{payload.Completions: "ids", payload.TextCompletions: "text"}[o.Endpoint]; text != "" && o.Parts {
+		f.add("%s: %s %s sends no messages: want chat or anthropic", s.Show("content-parts"), s.Named("payload"), text)
+	}
+}
+
+// checkStart adds that the part of a trace in which lanes begin ends before it begins.
+func checkStart(s *settings.Set, p *problems, o *replay.Options) {
+	if o.Start.Ratios.Min > o.Start.Ratios.Max {
+		p.add("%s: more than %s: want at most that", s.Show("start-min-ratio"), s.Show("start-max-ratio"))
+	}
+}
+
 // chooseMarker chooses the marker of a run without --marker, and warns where that is none.
-func (r *resolution) chooseMarker(cmd *cobra.Command, o *replay.Options) {
-	chosen := r.values["Marker"]
-	if chosen.from.kind != fromDefault {
+func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
+	if f.set.From("marker").Kind != settings.FromDefault {
 		return
 	}
 	o.Marker = o.Marker.Resolve(o.Cache)
-	chosen.value = o.Marker.String() // which the results list among the options
-	r.values["Marker"] = chosen
+	f.set.Choose("marker", o.Marker) // which the results list
 	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == payload.NoMarker && !quiet {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", groupDigits(o.Cache.SharedTraces())))
 	}

@@ -7,9 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Usage lists every flag of a replay in a group, so that a reader finds those that every run needs.
-func TestEveryFlagOfAReplayHasAGroup(t *testing.T) {
-	newReplay(knownScenarios()).Flags().VisitAll(func(f *pflag.Flag) {
-		assert.NotEmpty(t, f.Annotations[flagGroup], "--%s: put it into replayGroups", f.Name)
-	})
+// Usage lists every flag of a replay and of a simulation in a group, so that a reader finds those that every run needs.
+func TestEveryFlagHasAGroup(t *testing.T) {
+	for _, cmd := range []string{"replay", "simulate"} {
+		verb, _, _ := newRoot().Find([]string{cmd})
+		verb.Flags().VisitAll(func(f *pflag.Flag) { assert.NotEmpty(t, f.Annotations["group"], "--%s", f.Name) })
+	}
 }

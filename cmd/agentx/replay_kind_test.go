@@ -15,7 +15,7 @@ func TestWrongWordsNameTheNearest(t *testing.T) {
 		{"--preset aiperf", "--preset aiperf: want default, aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?"},
 		{"--preset x", "--preset x: want default, aiperf-0.13 or agentx-1.0.12"},
 		{"--warmup request=5", "--warmup request=5: want none, primers, requests=R or duration=D; did you mean requests=R?"},
-		{"--set Start=sample", "--set Start=sample: want zero or sampled; did you mean sampled?"},
+		{"--set start=sample", "--set start=sample: want zero or sampled; did you mean sampled?"},
 		{"--scenario inferencex", "--scenario inferencex: want agentx or inferencex-agentx-mvp; did you mean inferencex-agentx-mvp?"},
 		{"--report aiprf", "--report aiprf: want html, aiperf, json, csv or parquet; did you mean aiperf?"},
 		{"--tokenizer o200k", "--tokenizer o200k: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub; did you mean o200k_base?"},
@@ -40,8 +40,8 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 		"--report", "csv", "--prefix", "../p", "--slice-duration", "1us", "--overflow-pattern", "x*", "--stats-interval", "1ms")
 	assert.Equal(t, 2, r.status)
 	assert.Equal(t, []string{
-		"agentx: --stats-interval 1ms: want 0, or a duration of 100ms or more, or off",
 		"agentx: --overflow-pattern x*: every text matches: want a pattern that only texts of overflows match",
+		"agentx: --stats-interval 1ms: want 0, or a duration of 100ms or more, or off",
 		"agentx: --prefix ../p: want the beginning of a name, without a directory",
 		"agentx: --slice-duration: want at least 1ms: every slice has all metrics",
 		"agentx: --set max_osl=-1: want 0 or more, or none",

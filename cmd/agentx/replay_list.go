@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 )
 
 // list returns the runs of several concurrencies, or of several times the same; several is false if there is one run alone.
 func (f *replayFlags) list(o *replay.Options) (l replay.List, several bool) {
-	l = replay.List{Concurrencies: f.concurrency, StopOnFailure: f.stopOnFailure}
+	l = replay.List{Concurrencies: f.auto.counts, StopOnFailure: f.stopOnFailure}
 	if len(l.Concurrencies) == 1 {
 		l.Concurrencies = []int{o.Concurrency} // 0 where trees arrive without a cap
 	}
@@ -80,7 +81,7 @@ func nameConcurrency(o *replay.Options) {
 	o.Provenance.Options = slices.Clone(o.Provenance.Options)
 	for k, option := range o.Provenance.Options {
 		if option.Name == "concurrency" {
-			o.Provenance.Options[k].Value = jsonOf(o.Concurrency)
+			o.Provenance.Options[k].Value = settings.JSON(o.Concurrency)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/meet"
 	"github.com/agentx/agentx/replay/merge"
@@ -27,9 +27,11 @@ type meetFlags struct {
 	timeout time.Duration
 }
 
-func (f *meetFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "meet", "", "HOST:PORT of part 0, the same for all parts: there they meet, begin each phase and end together, and part 0 shows the whole load; none: each begins on its own (default with --part auto: as Slurm or torchrun say it; the token is AGENTX_MEET_TOKEN)")
-	durationVar(flags, &f.timeout, "meet-timeout", meet.DefaultTimeout, "longest wait for all parts to meet")
+func (f *meetFlags) rows() []settings.Setting {
+	return []settings.Setting{
+		{Name: "meet", Group: settings.Load, Plain: true, Kind: settings.AnyText, Default: "", To: &f.address, Help: "HOST:PORT of part 0, the same for all parts: there they meet, begin each phase and end together, and part 0 shows the whole load; none: each begins on its own (default with --part auto: as Slurm or torchrun say it; the token is AGENTX_MEET_TOKEN)"},
+		{Name: "meet-timeout", Group: settings.Load, Plain: true, Kind: settings.Longer, Default: meet.DefaultTimeout, To: &f.timeout, Help: "longest wait for all parts to meet"},
+	}
 }
 
 // tokenVariable holds the token that all parts of a load know.

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 )
 
@@ -21,10 +20,11 @@ type partFlags struct {
 	meet    meetFlags
 }
 
-func (f *partFlags) register(flags *pflag.FlagSet) {
-	flags.Var(&f.value, "part", "I/N: play part I (0 to N-1) of a load that N clients play together: lanes I, I+N, ... of --concurrency, and that share of --requests, --trees and --rate; the results go to part-0000I-of-0000N in --out; auto: I and N as Slurm, an Indexed Job with AGENTX_PARTS, Open MPI or torchrun say them (doc/spec/cluster.md)")
-	flags.StringVar(&f.startAt, "start-at", "", "time of the machine's clock at which the first phase begins, such as 2026-11-23T08:30:00Z; at most 24 h ahead")
-	f.meet.register(flags)
+func (f *partFlags) rows() []settings.Setting {
+	return append([]settings.Setting{
+		{Name: "part", Group: settings.Load, Plain: true, Kind: partKind, Default: partValue{}, To: &f.value, Help: "I/N: play part I (0 to N-1) of a load that N clients play together: lanes I, I+N, ... of --concurrency, and that share of --requests, --trees and --rate; the results go to part-0000I-of-0000N in --out; auto: I and N as Slurm, an Indexed Job with AGENTX_PARTS, Open MPI or torchrun say them (doc/spec/cluster.md)"},
+		{Name: "start-at", Group: settings.Load, Plain: true, Kind: settings.AnyText, Default: "", To: &f.startAt, Help: "time of the machine's clock at which the first phase begins, such as 2026-11-23T08:30:00Z; at most 24 h ahead"},
+	}, f.meet.rows()...)
 }
 
 // partValue is the value of --part.
@@ -37,15 +37,20 @@ type partValue struct {
 const partPattern = "^([0-9]+/[1-9][0-9]*|auto)$"
 
 // partKind is the kind of --part.
-var partKind = kind{
-	want: "I/N, a part from 0 to N-1 and the number of parts, or auto", words: []string{auto}, flag: "string", tags: []string{yamlText},
-	schema: map[string]any{"type": "string", "pattern": partPattern},
-	parse:  func(text string) (any, bool) { return text, text != "" && new(partValue).Set(text) == nil },
+var partKind = settings.Kind{
+	Want: "I/N, a part from 0 to N-1 and the number of parts, or auto", Words: []string{auto, "0/"}, Type: "string", Tags: []string{settings.Text},
+	Schema: map[string]any{"type": "string", "pattern": partPattern},
+	Read: func(text string) (any, bool) {
+		v, err := parsePart(text)
+		return v, err == nil && text != ""
+	},
+	Why: func(text string) error {
+		_, err := parsePart(text)
+		return err
+	},
 }
 
-func (v *partValue) Type() string { return "string" }
-
-func (v *partValue) String() string {
+func (v partValue) String() string {
 	switch {
 	case v.auto:
 		return auto
@@ -55,29 +60,35 @@ func (v *partValue) String() string {
 	return ""
 }
 
-// Set reads I/N or auto. An empty text is no part.
-func (v *partValue) Set(text string) error {
+func (v *partValue) Type() string { return "string" }
+
+// Set sets the value of a flag that is no setting.
+func (v *partValue) Set(text string) (err error) {
+	*v, err = parsePart(text)
+	return err
+}
+
+// parsePart reads I/N or auto. An empty text is no part.
+func parsePart(text string) (v partValue, err error) {
 	if text == "" || text == auto {
-		*v = partValue{auto: text == auto}
-		return nil
+		return partValue{auto: text == auto}, nil
 	}
 	number, of, ok := strings.Cut(text, "/")
 	i, errI := strconv.Atoi(number)
 	n, errN := strconv.Atoi(of)
 	if !ok || errI != nil || errN != nil {
-		return errors.New("want I/N, such as 0/4 for the first of four parts, or auto")
+		return v, errors.New("want I/N, such as 0/4 for the first of four parts, or auto")
 	}
 	p := replay.Part{Number: i, Of: n}
 	if p.IsSet() || i != 0 {
 		if err := p.Validate(); err != nil {
-			return errors.New(strings.TrimPrefix(err.Error(), "part "+p.String()+": "))
+			return v, errors.New(strings.TrimPrefix(err.Error(), "part "+p.String()+": "))
 		}
 	}
 	if !p.IsSet() {
-		return errors.New("no parts: want 1 or more")
+		return v, errors.New("no parts: want 1 or more")
 	}
-	*v = partValue{Part: p}
-	return nil
+	return partValue{Part: p}, nil
 }
 
 // ranks are the variables by which engines tell a process which of how many it is, and how a process gets both.
@@ -97,7 +108,6 @@ func partOfEnvironment(lookup func(string) (string, bool), others ...string) (p 
 		pairs = append(pairs, r.number+" and "+r.of)
 		number, numbered := lookup(r.number)
 		of, counted := lookup(r.of)
-		var q partValue
 		switch {
 		case !numbered && !counted:
 			continue
@@ -109,7 +119,8 @@ func partOfEnvironment(lookup func(string) (string, bool), others ...string) (p 
 			continue
 		}
 		shown := fmt.Sprintf("%s=%s and %s=%s", r.number, number, r.of, of)
-		if err := q.Set(number + "/" + of); err != nil || !q.IsSet() {
+		q, err := parsePart(number + "/" + of)
+		if err != nil || !q.IsSet() {
 			errs = append(errs, fmt.Errorf("%s: want a number from 0, and one above it, at most %d", shown, replay.MaxParts))
 			continue
 		}
@@ -153,30 +164,30 @@ func (f *replayFlags) checkPart(o *replay.Options) {
 		return
 	}
 	flag := f.named("part")
-	shown := fmt.Sprintf("%s %v", flag, &f.part.value)
+	shown := fmt.Sprintf("%s %v", flag, f.part.value)
 	if f.part.value.auto {
 		shown += fmt.Sprintf(" (part %v)", o.Part)
 	}
 	switch {
 	case f.auto.auto != nil:
 		f.add("%s and %s %s: parts do not search: want one of the two", shown, f.named("concurrency"), f.auto.auto.text)
-	case len(f.concurrency) > 1:
-		f.add("%s and %s %s: the parts play one load: want one number of lanes", shown, f.named("concurrency"), f.flags.Lookup("concurrency").Value)
+	case len(f.auto.counts) > 1:
+		f.add("%s and %s %s: the parts play one load: want one number of lanes", shown, f.named("concurrency"), f.auto.lanes)
 	}
 	if f.repeat > 1 {
 		f.add("%s and %s %d: the parts play one load, once: want one of the two", shown, f.named("repeat"), f.repeat)
 	}
-	if f.out == "" {
+	if o.UniqueOut {
 		f.add("%s: say --out, the directory that all parts share", shown)
-	} else if err := o.Part.CheckOut(f.out); err != nil {
+	} else if err := o.Part.CheckOut(o.Out); err != nil {
 		f.add("%s: %w", shown, err)
 	}
 	f.checkShares(shown, o)
-	if o.Part.Of > 1 && f.scenario.draws(f.flags.Lookup("seed")) {
+	if o.Part.Of > 1 && f.drawsSeed() {
 		f.add("%s and %s: the scenario would draw another seed for each part: want --seed N, the same for all", shown, f.named("scenario"))
 	}
 	if o.CacheReset.Enabled && o.Part.Of > 1 && f.part.startAt == "" && f.part.meet.address == "" {
-		f.add("%s and ResetCache: it could come when other parts play: want --meet, or --start-at, for which all parts wait", shown)
+		f.add("%s and --reset-cache: it could come when other parts play: want --meet, or --start-at, for which all parts wait", shown)
 	}
 }
 
@@ -187,7 +198,7 @@ func (f *replayFlags) applyPart(o *replay.Options) {
 	if f.part.value.auto && !f.printConfig {
 		part, err := partOfEnvironment(os.LookupEnv)
 		if err != nil {
-			f.add("%s %v: %w", f.named("part"), &f.part.value, err)
+			f.add("%s %v: %w", f.named("part"), f.part.value, err)
 		}
 		o.Part = part
 	}
@@ -200,8 +211,8 @@ func (f *replayFlags) checkShares(shown string, o *replay.Options) {
 		flag  string
 		value int
 	}{{"concurrency", o.Concurrency}, {"requests", o.Requests}, {"trees", o.Trees}} {
-		unset := c.flag == "concurrency" && !f.flags.Lookup(c.flag).Changed && o.Arrivals.Mode != replay.Lanes // trees arrive without a cap
-		if c.value > 0 && c.value < o.Part.Of && !unset && len(f.concurrency) == 1 && f.auto.auto == nil {
+		unset := c.flag == "concurrency" && !f.set.IsSet(c.flag) && o.Arrivals.Mode != replay.Lanes // trees arrive without a cap
+		if c.value > 0 && c.value < o.Part.Of && !unset && len(f.auto.counts) == 1 && f.auto.auto == nil {
 			f.add("%s and %s %d: that is of the whole load, and leaves a part without any: want at least %d", shown, f.named(c.flag), c.value, o.Part.Of)
 		}
 	}
@@ -220,7 +231,7 @@ func (f *replayFlags) applyStartAt(o *replay.Options, now time.Time) {
 		f.add("%s %s: %v ago by the clock of this machine: want a later time", f.named("start-at"), f.part.startAt, -in.Round(time.Millisecond))
 	case in > replay.MaxStartIn:
 		f.add("%s %s: %v from now: want at most %v", f.named("start-at"), f.part.startAt, in.Round(time.Second), replay.MaxStartIn)
-	case f.auto.auto != nil || len(f.concurrency) > 1 || f.repeat > 1:
+	case f.auto.auto != nil || len(f.auto.counts) > 1 || f.repeat > 1:
 		f.add("%s %s: the runs of a list cannot all begin then: want one run", f.named("start-at"), f.part.startAt)
 	default:
 		o.StartAt = at

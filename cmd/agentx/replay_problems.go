@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,9 +11,14 @@ import (
 )
 
 // problems are all errors of a command line, an environment and a file.
-type problems struct {
-	errs  []error
-	shown string // how errors name the value that is being set; "": as a flag
+type problems struct{ errs []error }
+
+// tell adds an error of the command line, with what to try or "".
+func (p *problems) tell(err error, hint string) {
+	if err = (usageError{err}); hint != "" {
+		err = hintError{err, hint}
+	}
+	p.errs = append(p.errs, err)
 }
 
 func (p *problems) add(format string, args ...any) {
@@ -44,45 +48,6 @@ func (f *replayFlags) wrong() error {
 	return nil
 }
 
-// checkedValue is the value of a flag that collects what is wrong with it. So all errors of a command line are told.
-type checkedValue struct {
-	pflag.Value
-	flag, empty string // its name, and its default, which is always good
-	kind        kind   // of its values; without parse: any that the flag takes
-	*problems
-}
-
-// Set sets the value, if it is good. It returns no error.
-func (c checkedValue) Set(text string) error {
-	before := c.String()
-	err := explainValue(c.Value.Set(text))
-	if err == nil && c.kind.parse != nil && text != c.empty {
-		_, err = c.kind.read(text)
-	}
-	if err != nil {
-		_ = c.Value.Set(before) // a value of the flag
-		c.add("%s: %w", cmp.Or(c.shown, flagText(c.flag, text)), err)
-	}
-	return nil
-}
-
-// flagText returns a flag with its value as a user writes it.
-func flagText(name, text string) string {
-	if text == "" {
-		text = `""`
-	}
-	return "--" + name + " " + text
-}
-
-// checkFlags makes every flag a checkedValue.
-func checkFlags(flags *pflag.FlagSet, p *problems) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if _, list := f.Value.(pflag.SliceValue); !list && !isAlias(f) {
-			f.Value = checkedValue{f.Value, f.Name, f.DefValue, flagKinds[f.Name], p}
-		}
-	})
-}
-
 // wrongFlags returns everything that is wrong with a command line that has a flag that does not exist: it reads the rest
 // without that flag.
 func (f *replayFlags) wrongFlags(cmd *cobra.Command, c *convertFlags, err error) error {
@@ -102,6 +67,7 @@ func (f *replayFlags) wrongFlags(cmd *cobra.Command, c *convertFlags, err error)
 		}
 		args = slices.Delete(args, k, k+1)
 		f.errs, c.set = nil, nil // they are read once more
+		f.set.Forget()
 		err = cmd.Flags().Parse(args)
 	}
 	f.resolve(cmd, c)

@@ -49,78 +49,77 @@ func TestMaxContext(t *testing.T) {
 func TestEveryErrorIsToldAtOnce(t *testing.T) {
 	configFile(t, `# a file
 Spee: 2
-Speed: fast
-StartMinRatio: 2
-GapCap: -1
-TreeIdleCap: 10s
+speed: fast
+start-min-ratio: 2
+max-gap: -1
+tree-idle-cap: 10s
 concurrency: 0
-TreeIdleCap: 20s
-NegativeDuration: subtract
+tree-idle-cap: 20s
+negative-duration: subtract
 payload: smoke
 `)
 	t.Setenv("AGENTX_GRACE", "soon")
 	t.Setenv("AGENTX_REQUESTS", "-1")
-	t.Setenv("AGENTX_SET", "BurstStart=perhaps")
+	t.Setenv("AGENTX_SET", "burst-start=perhaps")
 	require.Equal(t, []string{
 		"agentx: unknown flag: --concurency",
 		"try: --concurrency",
 		"agentx: --trees many: want a whole number",
+		"agentx: --max-gap 1 and --set max-gap=2: both set max-gap: want one of the two",
+		"agentx: --set TreIdleCap=10s: no switch, option or rule of the reconstruction has this name: the nearest are tree-idle-cap, trace-idle-cap, trace-cap",
+		"agentx: --set warmup=requests=2,duration=60s: two bounds of the pressure stage: want requests=R or duration=D",
+		`agentx: --extra-body: want a JSON object`,
 		"agentx: AGENTX_GRACE=soon: want a duration, no negative value",
 		"agentx: AGENTX_REQUESTS=-1: want no negative value",
-		"agentx: AGENTX_SET=BurstStart=perhaps: want true or false",
-		"agentx: run.yaml:2: Spee: no switch, option or flag of a file has this name: the nearest are Speed, speed, seed",
-		"agentx: run.yaml:3: Speed: fast: want a number above 0",
-		"agentx: run.yaml:4: StartMinRatio: 2: want 0 to 1",
-		"agentx: run.yaml:5: GapCap: -1: want a duration, no negative value, or off",
+		"agentx: AGENTX_SET=burst-start=perhaps: want true or false",
+		"agentx: run.yaml:2: Spee: no switch, option or flag of a file has this name: the nearest are speed, seed, set",
+		"agentx: run.yaml:3: speed: fast: want a number above 0",
+		"agentx: run.yaml:4: start-min-ratio: 2: want 0 to 1",
+		"agentx: run.yaml:5: max-gap: -1: want a duration, no negative value, or off",
 		"agentx: run.yaml:7: concurrency: 0: want 1 to 65536, several with commas between, none twice, or auto:FROM-TO",
-		"agentx: run.yaml:8: TreeIdleCap: line 6 has this key already",
+		"agentx: run.yaml:8: tree-idle-cap: line 6 has this key already",
 		"agentx: run.yaml:10: payload: smoke: want chat, anthropic, ids or text",
-		"agentx: --max-gap 1 and --set GapCap=2: both set GapCap: want one of the two",
-		"agentx: --set TreIdleCap=10s: no switch, option or rule of the reconstruction has this name: the nearest are TreeIdleCap, TraceIdleCap, TraceCap",
-		"agentx: --set Warmup=requests=2,duration=60s: two bounds of the pressure stage: want requests=R or duration=D",
-		"agentx: StartMinRatio=0.25 (default): more than --set StartMaxRatio=0.1: want at most that",
-		"agentx: run.yaml:9: NegativeDuration: subtract: fixed when the cache is built, so a replay cannot change it: want zero, or nothing (--profile of agentx convert chooses it)",
-		`agentx: --extra-body: want a JSON object`,
-	}, configErrors(t, "--config", "run.yaml", "--concurency", "8", "--trees", "many", "--max-gap", "1", "--set", "GapCap=2", "--set", "TreIdleCap=10s",
-		"--set", "Warmup=requests=2,duration=60s", "--set", "StartMaxRatio=0.1", "--extra-body", "[]"))
+		"agentx: start-min-ratio=0.25 (default): more than --set start-max-ratio=0.1: want at most that",
+		"agentx: run.yaml:9: negative-duration: subtract: fixed when the cache is built, so a replay cannot change it: want zero, or nothing (--profile of agentx convert chooses it)",
+	}, configErrors(t, "--config", "run.yaml", "--concurency", "8", "--trees", "many", "--max-gap", "1", "--set", "max-gap=2", "--set", "TreIdleCap=10s",
+		"--set", "warmup=requests=2,duration=60s", "--set", "start-max-ratio=0.1", "--extra-body", "[]"))
 }
 
 // A file that is wrong is told with its line.
 func TestWrongConfigurationFiles(t *testing.T) {
 	for document, want := range map[string]string{
-		"Speed: 2\n\tGapCap: 1\n":                        `run.yaml:2: found a tab character that violates indentation`,
-		"[Speed, 2]\n":                                   `run.yaml:1: want NAME: VALUE on each line`,
-		"Speed: 2\n---\nSpeed: 3\n":                      `run.yaml:2: want one document`,
-		"speed: 2\n\nSpeed: 2\n":                         `run.yaml:3: Speed: line 1 has this key already`,
-		"Speed: 2\nspeed: 2\n":                           `run.yaml:2: speed: line 1 has this key already`,
-		"? [Speed]\n: 2\n":                               `run.yaml:1: want NAME: VALUE on each line`,
-		"Speed: null\n":                                  `run.yaml:1: Speed: null: want a number above 0`,
-		"Warmup: {requests: 2, duration: 60}\n":          `run.yaml:1: Warmup: requests=2,duration=60: two bounds of the pressure stage: want requests=R or duration=D`,
-		"Warmup: {turns: 2}\n":                           `run.yaml:1: Warmup: turns: want requests or duration`,
-		"preset: aiperf-0.13\nWarmup: {requests: 2}\n":   `run.yaml:2: Warmup: requests=2: under WarmupStage=duration (preset aiperf-0.13) the pressure stage has a duration: want duration=D`,
-		"PerChunkUsage: true\nno-stream-options: true\n": `run.yaml:1: PerChunkUsage: true and run.yaml:2: no-stream-options: stream_options asks for usage in every message: want one of the two`,
-		"extra-body: \"[]\"\n":                           `run.yaml:1: extra-body: want a JSON object`,
-		"\noverflow-pattern: (\n":                        `run.yaml:2: overflow-pattern (: error parsing regexp`,
-		"header: X\n":                                    `run.yaml:1: header: a field without a colon: want NAME:VALUE`,
-		"url: http://a:b@c\n":                            `run.yaml:1: url: wire: target has a user in it`,
-		"---\n---\nSpeed: 3\n":                           `run.yaml:2: want one document`,
-		"Speed: '2'\n":                                   `run.yaml:1: Speed: "2": want a number above 0`,
-		"concurrency: 8,8\n":                             `run.yaml:1: concurrency: 8,8: want 1 to 65536, several with commas between, none twice, or auto:FROM-TO`,
-		"concurrency: ['8,9', 1]\n":                      `run.yaml:1: concurrency: line 1: want 1 to 65536`,
-		"url: 7\n":                                       `run.yaml:1: url: want a text`,
-		"url: [http://a, 7]\n":                           `run.yaml:1: url: line 1: want a text`,
-		"model: [a]\n":                                   `run.yaml:1: model: want a text`,
-		"config: other.yaml\n":                           `run.yaml:1: config: no switch, option or flag of a file has this name: the nearest are CAFile, ca-file, corpus`,
-		"set: [block_sise=64]\n":                         `run.yaml:1: set: block_sise=64: no switch, option or rule of the reconstruction has this name: the nearest are block_size, `,
-		"set: [Speed=2]\nSpeed: 3\n":                     `run.yaml:1: set: Speed=2 and run.yaml:2: Speed: 3: both set Speed: want one of the two`,
-		"preset: aiperf\n":                               `run.yaml:1: preset: aiperf: want default, aiperf-0.13 or agentx-1.0.12`,
+		"speed: 2\n\tGapCap: 1\n":                          `run.yaml:2: found a tab character that violates indentation`,
+		"[speed, 2]\n":                                     `run.yaml:1: want NAME: VALUE on each line`,
+		"speed: 2\n---\nspeed: 3\n":                        `run.yaml:2: want one document`,
+		"speed: 2\n\nspeed: 2\n":                           `run.yaml:3: speed: line 1 has this key already`,
+		"? [speed]\n: 2\n":                                 `run.yaml:1: want NAME: VALUE on each line`,
+		"speed: null\n":                                    `run.yaml:1: speed: null: want a number above 0`,
+		"warmup: {requests: 2, duration: 60}\n":            `run.yaml:1: warmup: requests=2,duration=60: two bounds of the pressure stage: want requests=R or duration=D`,
+		"warmup: {turns: 2}\n":                             `run.yaml:1: warmup: turns: want requests or duration`,
+		"preset: aiperf-0.13\nwarmup: {requests: 2}\n":     `run.yaml:2: warmup: requests=2: under warmup-stage=duration (preset aiperf-0.13) the pressure stage has a duration: want duration=D`,
+		"per-chunk-usage: true\nno-stream-options: true\n": `run.yaml:1: per-chunk-usage: true and run.yaml:2: no-stream-options: stream_options asks for usage in every message: want one of the two`,
+		"extra-body: \"[]\"\n":                             `run.yaml:1: extra-body: want a JSON object`,
+		"\noverflow-pattern: (\n":                          `run.yaml:2: overflow-pattern: (: error parsing regexp`,
+		"header: X\n":                                      `run.yaml:1: header: a field without a colon: want NAME:VALUE`,
+		"url: http://a:b@c\n":                              `run.yaml:1: url: wire: target has a user in it`,
+		"---\n---\nspeed: 3\n":                             `run.yaml:2: want one document`,
+		"speed: '2'\n":                                     `run.yaml:1: speed: "2": want a number above 0`,
+		"concurrency: 8,8\n":                               `run.yaml:1: concurrency: 8,8: want 1 to 65536, several with commas between, none twice, or auto:FROM-TO`,
+		"concurrency: ['8,9', 1]\n":                        `run.yaml:1: concurrency: line 1: want 1 to 65536`,
+		"url: 7\n":                                         `run.yaml:1: url: want a text`,
+		"url: [http://a, 7]\n":                             `run.yaml:1: url: line 1: want a text`,
+		"model: [a]\n":                                     `run.yaml:1: model: want a text`,
+		"config: other.yaml\n":                             `run.yaml:1: config: no switch, option or flag of a file has this name: the nearest are once, ca-file, until`,
+		"set: [block_sise=64]\n":                           `run.yaml:1: set: block_sise=64: no switch, option or rule of the reconstruction has this name: the nearest are block_size, `,
+		"set: [speed=2]\nspeed: 3\n":                       `run.yaml:1: set: speed=2 and run.yaml:2: speed: 3: both set speed: want one of the two`,
+		"preset: aiperf\n":                                 `run.yaml:1: preset: aiperf: want default, aiperf-0.13 or agentx-1.0.12`,
 	} {
 		configFile(t, document)
 		lines := configErrors(t, "--config", "run.yaml")
 		require.Len(t, lines, 1, document)
 		require.True(t, strings.HasPrefix(lines[0], "agentx: "+want), "%s\n%s", lines[0], want)
 	}
-	configFile(t, strings.Repeat("# a trace\n", maxConfigFile/10+1))
+	configFile(t, strings.Repeat("# a trace\n", (1<<20)/10+1))
 	require.Equal(t, []string{"agentx: --config: run.yaml has more than 1048576 bytes: want a configuration file"}, configErrors(t, "--config", "run.yaml"))
 	require.Equal(t, []string{"agentx: --config: open no.yaml: no such file or directory"}, configErrors(t, "--config", "no.yaml"))
 }
@@ -131,33 +130,32 @@ func TestWhoHasTheLastWord(t *testing.T) {
 	t.Setenv("AGENTX_CONFIG", "run.yaml")
 	shown := shownConfig(t)
 	for name, want := range map[string][2]string{
-		"preset":      {`"aiperf-0.13"`, "run.yaml:1"},
-		"SpawnOffset": {`"branch"`, "preset aiperf-0.13"},
-		"Speed":       {`2`, "run.yaml:2"}, "IgnoreDelaysKeepsOrder": {`true`, "run.yaml:3"}, "Anchor": {`"phase"`, "run.yaml:4"},
-		"concurrency": {`4`, "run.yaml:5"}, "Grace": {`60`, "run.yaml:6"}, "RequestTimeout": {`90`, "run.yaml:7"},
-		"TreeIdleCap": {`null`, "preset aiperf-0.13"}, "LaneStartCap": {`300`, "default"},
+		"preset":       {`"aiperf-0.13"`, "run.yaml:1"},
+		"spawn-offset": {`"branch"`, "preset aiperf-0.13"},
+		"speed":        {`2`, "run.yaml:2"}, "asap-keeps-order": {`true`, "run.yaml:3"}, "anchor": {`"phase"`, "run.yaml:4"},
+		"concurrency": {`4`, "run.yaml:5"}, "grace": {`60`, "run.yaml:6"}, "timeout": {`90`, "run.yaml:7"},
+		"tree-idle-cap": {`null`, "preset aiperf-0.13"}, "lane-start-cap": {`300`, "default"},
 	} {
 		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
 	}
-	require.NotContains(t, shown, "speed", "a flag that is a setting is shown once")
 	require.NotContains(t, shown, "requests", "flags that are not set are not shown")
 
 	t.Setenv("AGENTX_SPEED", "3")
 	t.Setenv("AGENTX_CONCURRENCY", "5")
-	t.Setenv("AGENTX_SET", "Anchor=zero")
+	t.Setenv("AGENTX_SET", "anchor=zero")
 	t.Setenv("AGENTX_PRESET", "agentx-1.0.12")
 	shown = shownConfig(t)
 	for name, want := range map[string][2]string{
-		"preset": {`"agentx-1.0.12"`, "AGENTX_PRESET"}, "Speed": {`3`, "AGENTX_SPEED"}, "Anchor": {`"zero"`, "AGENTX_SET"},
-		"concurrency": {`5`, "AGENTX_CONCURRENCY"}, "JoinTiming": {`"timed"`, "preset agentx-1.0.12"}, "Grace": {`60`, "run.yaml:6"},
+		"preset": {`"agentx-1.0.12"`, "AGENTX_PRESET"}, "speed": {`3`, "AGENTX_SPEED"}, "anchor": {`"zero"`, "AGENTX_SET"},
+		"concurrency": {`5`, "AGENTX_CONCURRENCY"}, "join-timing": {`"timed"`, "preset agentx-1.0.12"}, "grace": {`60`, "run.yaml:6"},
 	} {
 		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
 	}
 
-	shown = shownConfig(t, "--set", "Speed=4", "--concurrency", "6", "--set", "Anchor=phase", "--preset", "default", "--grace", "0", "--set", "Grace=0s")
+	shown = shownConfig(t, "--set", "speed=4", "--concurrency", "6", "--set", "anchor=phase", "--preset", "default", "--grace", "0", "--set", "grace=0s")
 	for name, want := range map[string][2]string{
-		"preset": {`"default"`, "--preset"}, "Speed": {`4`, "--set"}, "Anchor": {`"phase"`, "--set"}, "concurrency": {`6`, "--concurrency"},
-		"JoinTiming": {`"timed"`, "preset default"}, "TreeIdleCap": {`300`, "preset default"}, "IgnoreDelaysKeepsOrder": {`true`, "run.yaml:3"},
+		"preset": {`"default"`, "--preset"}, "speed": {`4`, "--set"}, "anchor": {`"phase"`, "--set"}, "concurrency": {`6`, "--concurrency"},
+		"join-timing": {`"timed"`, "preset default"}, "tree-idle-cap": {`300`, "preset default"}, "asap-keeps-order": {`true`, "run.yaml:3"},
 	} {
 		require.Equal(t, want, [2]string{string(shown[name].Value), shown[name].From}, name)
 	}
@@ -177,9 +175,9 @@ func TestPrintedConfigurationCanBeRead(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range preset.Names {
 		args := []string{
-			"--preset", name, "--set", "SpawnOffset=branch", "--warmup", "duration=90s", "--set", "LaneStartCap=0.00001s", "--max-gap", "1m", "--set", "PrefillLimit=3",
+			"--preset", name, "--set", "spawn-offset=branch", "--warmup", "duration=90s", "--set", "lane-start-cap=0.00001s", "--max-gap", "1m", "--set", "prefill-limit=3",
 			"--marker", "off", "--url", "http://a", "--url", "http://b", "--model", "m: x\ny", "--concurrency", "8,7", "--duration", "400000h", "--asap",
-			"--set", "block_size=128", "--set", "SystemIdleCap=1m", "--max-error-rate", "0.1", "--no-ignore-eos", "--header", "X-Key: very-secret",
+			"--set", "block_size=128", "--set", "system-idle-cap=1m", "--max-error-rate", "0.1", "--no-ignore-eos", "--header", "X-Key: very-secret",
 		}
 		text := agentx(t, append([]string{"replay", "--print-config"}, args...)...)
 		require.NotContains(t, text, "very-secret")
@@ -190,94 +188,72 @@ func TestPrintedConfigurationCanBeRead(t *testing.T) {
 		require.Len(t, after, len(before))
 		for name, v := range before {
 			require.JSONEq(t, string(v.Value), string(after[name].Value), name)
-			if s := settingNamed(name); s != nil && s.auto && v.From == "default" {
+			if auto := strings.Contains(text, "\n# "+name+": "); auto && v.From == "default" {
 				require.Equal(t, "default", after[name].From, "%s: the run finds out what it means, also from the file", name)
 				continue
 			}
 			require.Regexp(t, `^again\.yaml:[0-9]+$`, after[name].From)
 		}
-		require.Regexp(t, `(?m)^# Arrivals: lanes +# default; the run may choose another$`, text)
-		require.Regexp(t, regexp.MustCompile(`(?m)^SpawnOffset: branch +# --set$`), text)
-		require.Regexp(t, regexp.MustCompile(`(?m)^Speed: 1 +# default$`), text)
+		require.Regexp(t, `(?m)^# arrivals: lanes +# default; the run may choose another$`, text)
+		require.Regexp(t, regexp.MustCompile(`(?m)^spawn-offset: branch +# --set$`), text)
+		require.Regexp(t, regexp.MustCompile(`(?m)^speed: 1 +# default$`), text)
 	}
 }
 
-// optionsWith returns the options of a run with some values of --set.
+// optionsWith returns the options of a run with some values of settings.
 func optionsWith(t *testing.T, set ...string) replay.Options {
 	var cmd cobra.Command
-	var f replayFlags
+	f := replayFlags{scenario: scenarioFlags{known: knownScenarios()}}
 	f.register(&cmd)
-	f.urls, f.model, f.out = []string{"http://127.0.0.1:1"}, "m", filepath.Join(t.TempDir(), "out")
-	o := f.options(resolve(cmd.Flags(), set, &f.problems, &f.scenario))
-	require.NoError(t, f.wrong())
-	o.Out = ""
-	return o
-}
-
-// Every switch and option changes the options of a run, and its default is what a run without it has.
-func TestEverySettingArrives(t *testing.T) {
-	none := optionsWith(t)
-	for _, s := range settings {
-		if s.name == "NegativeDuration" || s.name == "UntilInterval" { // one is shown only, the other is of those who watch a run
-			continue
-		}
-		value := s.value
-		if s.apply == nil {
-			value = presetValues(preset.Default)[s.name]
-		}
-		if !s.auto {
-			require.Equal(t, none, optionsWith(t, s.name+"="+textOf(value)), s.name)
-		}
-		changed := 0
-		for _, text := range append([]string{"0.5", "7", "7s", "off", "true", "false", "primers", "requests=2", "duration=5s", "x/y"}, s.kind.words...) {
-			if s.name == "CAFile" {
-				text = certificateFile(t)
-			}
-			if v, err := s.kind.read(text); err == nil && v != value && !(s.name == "StartMinRatio" && v == 1.0) {
-				require.NotEqual(t, none, optionsWith(t, s.name+"="+text), "%s=%s", s.name, text)
-				changed++
-			}
-		}
-		require.Equal(t, s.name != "FlowCurve", changed > 0, "%s: that has one value alone", s.name)
+	args := []string{"--url", "http://127.0.0.1:1", "--model", "m", "--out", filepath.Join(t.TempDir(), "out")}
+	for _, text := range set {
+		args = append(args, "--"+text)
 	}
+	require.NoError(t, cmd.Flags().Parse(args))
+	f.set.Resolve(nil)
+	f.checkSettings()
+	f.options()
+	require.NoError(t, f.wrong())
+	f.o.Out = ""
+	return f.o
 }
 
 // Values that are off arrive as such.
 func TestOffArrives(t *testing.T) {
-	o := optionsWith(t, "TreeIdleCap=off", "LaneStartCap=null", "BackOff=off", "Grace=0", "PrimerLeadMax=off", "GapCap=0")
+	o := optionsWith(t, "tree-idle-cap=off", "lane-start-cap=null", "back-off=off", "grace=0", "primer-lead-max=off", "max-gap=0")
 	require.Nil(t, o.Switches.TreeIdleCap)
 	require.Equal(t, []time.Duration{replay.Off, replay.Off, replay.Off, replay.Off, 0},
 		[]time.Duration{o.Limits.LaneStart, o.Backoff.First, o.Grace, o.Warmup.LeadMax, o.Pace.MaxGap})
-	require.Equal(t, replay.Off, optionsWith(t, "SystemIdleCap=10s").Warmup.LeadMax, "the system cap bounds leads instead")
+	require.Equal(t, replay.Off, optionsWith(t, "system-idle-cap=10s").Warmup.LeadMax, "the system cap bounds leads instead")
 	require.Equal(t, 10*time.Second, optionsWith(t).Warmup.LeadMax)
 }
 
-// A TraceIdleCap of 0 is the shortest one, as in the harness; off is none.
+// A trace-idle-cap of 0 is the shortest one, as in the harness; off is none.
 //
 // Covers T-72.
 func TestTraceIdleCapOfZero(t *testing.T) {
 	for text, want := range map[string]time.Duration{"0": 1, "0s": 1, "2ns": 2, "300": 300 * time.Second, "off": 0} {
-		require.Equal(t, want, optionsWith(t, "TraceIdleCap="+text).Limits.TraceIdle, text)
+		require.Equal(t, want, optionsWith(t, "trace-idle-cap="+text).Limits.TraceIdle, text)
 	}
 }
 
 // The results list a value with the kind of its origin, as JSON.
 func TestResultsListOrigins(t *testing.T) {
-	configFile(t, "Speed: 2\n")
+	configFile(t, "speed: 2\n")
 	t.Setenv("AGENTX_MAX_GAP", "1")
 	var cmd cobra.Command
 	var f replayFlags
 	f.register(&cmd)
-	require.NoError(t, cmd.Flags().Parse([]string{"--config", "run.yaml", "--asap", "--preset", "aiperf-0.13"}))
+	require.NoError(t, cmd.Flags().Parse([]string{"--config", "run.yaml", "--asap", "--preset", "aiperf-0.13", "--anchor", "phase"}))
 	list := map[string]string{}
-	for _, o := range resolve(cmd.Flags(), []string{"Anchor=phase"}, &f.problems, &f.scenario).options() {
-		value, _ := json.Marshal(o.Value)
-		list[o.Name] = string(value) + " " + o.From
+	f.set.Resolve(nil)
+	for _, o := range f.set.Options() {
+		list[o.Name] = string(o.Value) + " " + o.From.Kind
 	}
 	for name, want := range map[string]string{
-		"Speed": "2 file", "speed": "2 file", "GapCap": "1 environment", "max-gap": "1 environment", "IgnoreDelays": "true flag", "asap": "true flag",
-		"Anchor": `"phase" flag`, "SpawnOffset": `"branch" preset`, "TreeIdleCap": "null preset", "IgnoreDelaysKeepsOrder": "false preset",
-		"Grace": "30 default", "preset": `"aiperf-0.13" flag`, "config": `"run.yaml" flag`, "SystemIdleCap": "null default",
+		"speed": "2 file", "max-gap": "1 environment", "asap": "true flag",
+		"anchor": `"phase" flag`, "spawn-offset": `"branch" preset`, "tree-idle-cap": "null preset", "asap-keeps-order": "false preset",
+		"grace": "30 default", "preset": `"aiperf-0.13" flag`, "config": `"run.yaml" flag`, "system-idle-cap": "null default",
 	} {
 		require.Equal(t, want, list[name], name)
 	}
@@ -291,49 +267,53 @@ func TestRetryAfterIsChosen(t *testing.T) {
 	for args, want := range map[string][2]string{
 		"": {`"wait"`, "default"}, "--duration 20s": {`"record"`, "default"}, "--duration 20s --once": {`"wait"`, "default"},
 		"--duration 20s --arrivals recorded": {`"wait"`, "default"}, "--retry-after record": {`"record"`, "--retry-after"},
-		"--set RetryAfter=off": {`"off"`, "--set"}, "--preset aiperf-0.13": {`"off"`, "preset aiperf-0.13"},
-		"--preset agentx-1.0.12 --set RetryAfter=off": {`"off"`, "--set"},
+		"--set retry-after=off": {`"off"`, "--set"}, "--preset aiperf-0.13": {`"off"`, "preset aiperf-0.13"},
+		"--preset agentx-1.0.12 --set retry-after=off": {`"off"`, "--set"},
 	} {
-		got := shownConfig(t, strings.Fields(args)...)["RetryAfter"]
+		got := shownConfig(t, strings.Fields(args)...)["retry-after"]
 		require.Equal(t, want, [2]string{string(got.Value), got.From}, args)
 	}
 	require.Equal(t, []string{
 		"agentx: --retry-after wait: the tool that preset aiperf-0.13 imitates does not look at Retry-After: leave it out, or choose --preset default",
 	}, configErrors(t, "--preset", "aiperf-0.13", "--retry-after", "wait"))
-	for _, name := range []string{"StallTimeout", "FirstByteTimeout"} {
+	for _, name := range []string{"stall-timeout", "first-byte-timeout"} {
 		require.Equal(t, "null", string(shownConfig(t, "--preset", "agentx-1.0.12")[name].Value))
 		require.Equal(t, "7", string(shownConfig(t, "--preset", "aiperf-0.13", "--set", name+"=7s")[name].Value))
 	}
-	require.Equal(t, replay.Off, optionsWith(t, "StallTimeout=0").StallTimeout)
+	require.Equal(t, replay.Off, optionsWith(t, "stall-timeout=0").StallTimeout)
 }
 
-// Runs that are known to be short are not calibrated, unless that is asked for. Of --no-calibrate and Calibrate the later source
-// wins, and two of one source contradict each other.
+// Runs that are known to be short are not calibrated, unless that is asked for. The later source wins, and two of one source contradict
+// each other, also by the name of before.
 func TestCalibrationIsChosen(t *testing.T) {
 	for _, c := range []struct {
 		args       string
-		value      string
+		value      string // of no-calibrate
 		from       string
 		fromBefore string // AGENTX_NO_CALIBRATE
 	}{
-		{"", "true", "default", ""},
-		{"--duration 20s --requests 1000", "true", "default", ""},
-		{"--duration 19s", "false", "default", ""},
-		{"--requests 999", "false", "default", ""},
-		{"--requests 999 --set Calibrate=true", "true", "--set", ""},
-		{"--set Calibrate=false", "false", "--set", ""},
-		{"--no-calibrate", "false", "--no-calibrate", ""},
-		{"", "false", "AGENTX_NO_CALIBRATE", "true"},
-		{"--set Calibrate=true", "true", "--set", "true"},
-		{"--no-calibrate --set Calibrate=false", "false", "--set", ""},
+		{"", "false", "default", ""},
+		{"--duration 20s --requests 1000", "false", "default", ""},
+		{"--duration 19s", "true", "default", ""},
+		{"--requests 999", "true", "default", ""},
+		{"--requests 999 --no-calibrate=false", "false", "--no-calibrate", ""},
+		{"--requests 999 --set Calibrate=true", "false", "--set", ""},
+		{"--set Calibrate=false", "true", "--set", ""},
+		{"--no-calibrate", "true", "--no-calibrate", ""},
+		{"", "true", "AGENTX_NO_CALIBRATE", "true"},
+		{"--set Calibrate=true", "false", "--set", "true"},
+		{"--set Calibrate=false --no-calibrate", "true", "--no-calibrate", ""},
 	} {
 		t.Setenv("AGENTX_NO_CALIBRATE", c.fromBefore)
 		if c.fromBefore == "" {
 			require.NoError(t, os.Unsetenv("AGENTX_NO_CALIBRATE"))
 		}
-		got := shownConfig(t, strings.Fields(c.args)...)["Calibrate"]
+		got := shownConfig(t, strings.Fields(c.args)...)["no-calibrate"]
 		require.Equal(t, c.value, string(got.Value), "%+v", c)
 		require.Equal(t, c.from, got.From, "%+v", c)
 	}
-	require.Equal(t, []string{"agentx: --no-calibrate: it contradicts Calibrate=true of --set"}, configErrors(t, "--no-calibrate", "--set", "Calibrate=true"))
+	require.Equal(t, []string{
+		"agentx: warning: old names, which the next release does not take: Calibrate=true is no-calibrate=false",
+		"agentx: --no-calibrate true and --set Calibrate=true: both set no-calibrate: want one of the two",
+	}, configErrors(t, "--no-calibrate", "--set", "Calibrate=true"))
 }

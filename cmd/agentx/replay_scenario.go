@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
@@ -34,16 +34,22 @@ func knownScenarios() scenarios {
 	return scenarios{scenario.All(), scenario.Corpora(), rand.Reader}
 }
 
-// named returns a scenario. The error lists them.
-func (s scenarios) named(name string) (scenario.Scenario, error) {
+// named returns a scenario; ok is false for a name that none has.
+func (s scenarios) named(name string) (one scenario.Scenario, ok bool) {
+	k := slices.IndexFunc(s.list, func(one scenario.Scenario) bool { return one.Name == name })
+	if k < 0 {
+		return one, false
+	}
+	return s.list[k], true
+}
+
+// kind is the name of a scenario.
+func (s scenarios) kind() settings.Kind {
 	var names []string
 	for _, one := range s.list {
-		if one.Name == name {
-			return one, nil
-		}
 		names = append(names, one.Name)
 	}
-	return scenario.Scenario{}, wrongWord(name, either(names), names)
+	return settings.Word(names...)
 }
 
 // scenarioFlags are the flags of scenarios, and the scenario that a run has.
@@ -58,43 +64,38 @@ type scenarioFlags struct {
 	pin       scenario.Pin    // by what; "": it is none
 }
 
-func (f *scenarioFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.name, "scenario", "", "set options as a scenario has them, and refuse others that it locks: "+either(scenarioNames()))
-	cmd.Flags().BoolVar(&f.unsafe, "unsafe-override", false, "start in spite of conflicts with --scenario; the run is then not valid")
+func (f *scenarioFlags) rows() []settings.Setting {
+	return []settings.Setting{
+		{Name: "scenario", Group: settings.Presets, Plain: true, Kind: f.known.kind(), Default: "", To: &f.name,
+			Help: "set options as a scenario has them, and refuse others that it locks: " + either(scenarioNames())},
+		{Name: "unsafe-override", Group: settings.Presets, Plain: true, Kind: settings.Yes, Default: false, To: &f.unsafe,
+			Help: "start in spite of conflicts with --scenario; the run is then not valid"},
+	}
 }
 
-// readScenario gives settings and flags the values of the scenario.
-func (r *resolution) readScenario(f *scenarioFlags) {
-	if f.name == "" {
-		if f.unsafe {
-			r.add("%s: goes with --scenario", named(r.flags.Lookup("unsafe-override")))
+// readScenario gives settings the values of the scenario.
+func (f *replayFlags) readScenario() {
+	name := f.flags.Lookup("scenario").Value.String()
+	s, ok := f.scenario.known.named(name)
+	if !ok {
+		if name == "" && f.flags.Lookup("unsafe-override").Value.String() == "true" && !f.set.Refused("scenario") {
+			f.add("%s: goes with --scenario", f.named("unsafe-override"))
 		}
 		return
 	}
-	s, err := f.known.named(f.name)
+	values, err := s.Defaults(f.scenario.known.random)
 	if err != nil {
-		r.add("%s %s: %w", named(r.flags.Lookup("scenario")), f.name, err)
+		f.errs = append(f.errs, err)
 		return
 	}
-	values, err := s.Defaults(f.known.random)
-	if err != nil {
-		r.errs = append(r.errs, err)
-		return
-	}
-	if name, _ := preset.Canonical(r.flags.Lookup("preset").Value.String()); name == preset.AgentX {
+	if name, _ := preset.Canonical(f.flags.Lookup("preset").Value.String()); name == preset.AgentX {
 		s.ByName = true
 	}
-	f.chosen = &s
-	from := origin{fromScenario, fromScenario + " " + s.Name}
+	f.scenario.chosen = &s
+	from := settings.Origin{Kind: settings.FromScenario, At: settings.FromScenario + " " + s.Name}
 	for _, v := range values {
-		if v.Name == "slice-duration" && !r.flags.Lookup("report").Changed {
-			continue // no file has slices
-		}
-		shown := fmt.Sprintf("%s=%s (%s)", v.Name, v.Value, from.at)
-		if setting := settingNamed(v.Name); setting != nil {
-			r.give(given{setting, v.Value, shown, from})
-		} else {
-			r.setFlag(r.flags.Lookup(strings.ToLower(v.Name)), []string{v.Value}, shown, from)
+		if v.Name != "slice-duration" || f.set.Given("report") { // else no file has slices
+			f.set.Give(v.Name, v.Value, from)
 		}
 	}
 }
@@ -140,19 +141,18 @@ func (f *scenarioFlags) errors() (list []error) {
 	return list
 }
 
-// draws reports whether the scenario has drawn the value of --seed.
-func (f *scenarioFlags) draws(seed *pflag.Flag) bool {
-	return f.chosen != nil && f.chosen.Seed == "" && originOf(seed).kind == fromScenario
+// drawsSeed reports whether the scenario has drawn the value of --seed.
+func (f *replayFlags) drawsSeed() bool {
+	return f.scenario.chosen != nil && f.scenario.chosen.Seed == "" && f.set.From("seed").Kind == settings.FromScenario
 }
 
-// report prints the seed that was drawn, and the conflicts that are overridden.
-func (f *scenarioFlags) report(cmd *cobra.Command) {
-	seed := cmd.Flags().Lookup("seed")
-	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && f.draws(seed) {
-		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --seed %s, drawn for this run by scenario %s", seed.Value, f.chosen.Name))
+// reportScenario prints the seed that was drawn, and the conflicts that are overridden.
+func (f *replayFlags) reportScenario(cmd *cobra.Command) {
+	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && f.drawsSeed() {
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --seed %s, drawn for this run by scenario %s", f.set.Value("seed"), f.scenario.chosen.Name))
 	}
-	for _, c := range f.conflicts {
-		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: the run is not valid under scenario %s: %v", f.chosen.Name, c))
+	for _, c := range f.scenario.conflicts {
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: the run is not valid under scenario %s: %v", f.scenario.chosen.Name, c))
 	}
 }
 
@@ -185,7 +185,7 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 	if err := f.wrong(); err != nil {
 		return nil, err
 	}
-	f.scenario.report(cmd)
+	f.reportScenario(cmd)
 	s := &measure.Scenario{Name: f.scenario.chosen.Name, Corpus: f.scenario.corpus.Repository, PinnedBy: string(f.scenario.pin), MinDuration: f.scenario.chosen.MinDuration.Seconds()}
 	for _, c := range f.scenario.conflicts {
 		s.Overridden = append(s.Overridden, c.Error())
@@ -195,53 +195,46 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 
 // checkScenario looks for conflicts between the scenario and the settings of a run. Those of a file and of the environment
 // have their place.
-func (f *replayFlags) checkScenario(r *resolution) {
+func (f *replayFlags) checkScenario() {
 	if f.scenario.chosen == nil {
 		return
 	}
-	f.scenario.conflicts = f.scenario.chosen.Check(f.lockable(r))
+	f.scenario.conflicts = f.scenario.chosen.Check(f.lockable())
 	for k := range f.scenario.conflicts {
 		what := &f.scenario.conflicts[k].What
-		name, _, _ := strings.Cut(*what, " ")
-		from := r.values[name].from
-		if flag := f.flags.Lookup(strings.ToLower(strings.TrimPrefix(name, "--"))); from.kind == "" && flag != nil {
-			from = originOf(flag)
-		}
-		if from.kind == fromFile || from.kind == fromEnvironment {
-			*what += " (" + from.at + ")"
+		name, _, _ := strings.Cut(strings.TrimPrefix(*what, "--"), " ")
+		if from := f.set.From(name); from.Kind == settings.FromFile || from.Kind == settings.FromEnvironment {
+			*what += " (" + from.At + ")"
 		}
 	}
 }
 
 // lockable returns the values of a run that scenarios may lock.
-func (f *replayFlags) lockable(r *resolution) scenario.Settings {
-	value := func(name string) any { return r.values[name].value }
-	p := scenario.Settings{Duration: f.duration, Requests: f.requests, Trees: f.trees, Once: f.once, Until: len(f.until.texts) > 0}
-	p.IgnoreDelays, _ = value("IgnoreDelays").(bool)
-	p.Speed, _ = value("Speed").(float64)
-	p.GapCap, _ = value("GapCap").(time.Duration)
-	p.TraceIdleCap, _ = value("TraceIdleCap").(time.Duration)
-	p.TraceCap, _ = value("TraceCap").(string)
-	p.SystemIdleCap, _ = value("SystemIdleCap").(time.Duration)
-	p.Marker, _ = value("Marker").(string)
-	p.CoverageGate, _ = value("CoverageGate").(bool)
-	p.Unstreamed, p.EndsEarly = f.wire.contradictions()
-	if f.auto.auto != nil || len(f.concurrency) > 1 {
-		p.Sweep = flagText("concurrency", f.flags.Lookup("concurrency").Value.String())
+func (f *replayFlags) lockable() scenario.Settings {
+	o := &f.o
+	p := scenario.Settings{
+		ASAP: o.Pace.ASAP, Speed: o.Pace.Speed, MaxGap: o.Pace.MaxGap, SystemIdleCap: o.Limits.SystemIdle, TraceCap: string(o.Switches.TraceCap), CoverageGate: o.Switches.CoverageGate,
+		Duration: o.Duration, Requests: o.Requests, Trees: o.Trees, Once: o.Once, Until: len(f.until.targets) > 0,
+	}
+	p.TraceIdleCap, _ = f.set.Value("trace-idle-cap").(time.Duration)
+	p.Marker = f.set.Value("marker").(fmt.Stringer).String()
+	p.Unstreamed, p.EndsEarly = contradictions(o.Fields)
+	if f.auto.auto != nil || len(f.auto.counts) > 1 {
+		p.Sweep = settings.FlagText("concurrency", f.auto.lanes.String())
 	}
 	return p
 }
 
 // contradictions returns what asks for answers in one piece, and what lets the model end answers early.
-func (f *wireFlags) contradictions() (unstreamed, endsEarly []string) {
-	if f.noIgnoreEOS {
+func contradictions(fields payload.Fields) (unstreamed, endsEarly []string) {
+	if fields.OmitIgnoreEOS {
 		endsEarly = append(endsEarly, "--no-ignore-eos")
 	}
-	if f.maxTokensField == string(payload.NoLength) {
-		endsEarly = append(endsEarly, "--max-tokens-field "+f.maxTokensField)
+	if fields.Length == payload.NoLength {
+		endsEarly = append(endsEarly, "--max-tokens-field "+string(fields.Length))
 	}
 	var extra map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(f.extraBody), &extra) // apply has said what is wrong with it
+	_ = json.Unmarshal(fields.Extra, &extra) // its setting has said what is wrong with it
 	if v, ok := extra["stream"]; ok && string(v) != "true" {
 		unstreamed = append(unstreamed, fmt.Sprintf("--extra-body has stream %s", v))
 	}

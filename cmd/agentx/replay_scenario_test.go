@@ -18,6 +18,7 @@ import (
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/scenario"
 )
 
@@ -36,7 +37,7 @@ func shortRun(corpus string) scenarios {
 	}
 }
 
-const noGate = "--set=CoverageGate=false"
+const noGate = "--set=coverage-gate=false"
 
 // replayUnder runs agentx replay with the given scenarios against a mock.
 func replayUnder(t *testing.T, known scenarios, args ...string) (status int, stdout, stderr string) {
@@ -107,13 +108,13 @@ func TestValidUnderAScenario(t *testing.T) {
 
 // A conflict with a value of a file or of the environment says where that stands.
 func TestConflictsHaveTheirPlace(t *testing.T) {
-	configFile(t, "scenario: inferencex-agentx-mvp\nSpeed: 2\nrequests: 7\n")
+	configFile(t, "scenario: inferencex-agentx-mvp\nspeed: 2\nrequests: 7\n")
 	t.Setenv("AGENTX_DURATION", "1s")
 	const prefix = "agentx: --scenario inferencex-agentx-mvp: "
 	require.Equal(t, []string{
-		prefix + "speed: Speed is 2 (run.yaml:2): want 1: leave out --speed",
-		prefix + "gap_cap: GapCap is 9s: want off: leave out --max-gap; TreeIdleCap may be set",
-		prefix + "duration: Duration is 1s (AGENTX_DURATION): want at least 900s: leave out --duration, for 1800s",
+		prefix + "speed: --speed is 2 (run.yaml:2): want 1: leave out --speed",
+		prefix + "gap_cap: --max-gap is 9s: want off: leave out --max-gap; --tree-idle-cap may be set",
+		prefix + "duration: --duration is 1s (AGENTX_DURATION): want at least 900s: leave out --duration, for 1800s",
 		prefix + "early_bound: --requests may end the run before its duration (run.yaml:3): want no bound beside --duration: leave it out",
 		"try: --unsafe-override starts such a run; its result is not valid",
 	}, configErrors(t, "--config", "run.yaml", "--max-gap", "9"))
@@ -155,8 +156,8 @@ func TestConfigurationOfInferenceX(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(stdout), &values))
 			for name, want := range map[string]any{
 				"scenario": "inferencex-agentx-mvp", "preset": "agentx-1.0.12", "profile": "aiperf", "duration": 3600., "seed": 42., "limit-traces": 393.,
-				"Start": "sampled", "StartMinRatio": .25, "StartMaxRatio": .75, "Warmup": "requests=10", "WarmupGrace": 1800.,
-				"TreeIdleCap": 300., "SystemIdleCap": 10., "FailedRequestThreshold": .1, "Marker": "first_turn_prefix",
+				"start": "sampled", "start-min-ratio": .25, "start-max-ratio": .75, "warmup": "requests=10", "warmup-grace": 1800.,
+				"tree-idle-cap": 300., "system-idle-cap": 10., "max-error-rate": .1, "marker": "first_turn_prefix",
 			} {
 				require.Equal(t, want, values[name].Value, name)
 			}
@@ -166,17 +167,17 @@ func TestConfigurationOfInferenceX(t *testing.T) {
 
 func TestWhatContradictsAScenarioInBodies(t *testing.T) {
 	for name, c := range map[string]struct {
-		flags                 wireFlags
+		fields                payload.Fields
 		unstreamed, endsEarly []string
 	}{
 		"nothing":           {},
-		"as it is anyway":   {flags: wireFlags{extraBody: `{"stream": true, "ignore_eos": true, "top_k": 3}`, maxTokensField: "max_tokens", noStreamOptions: true}},
-		"no stream":         {flags: wireFlags{extraBody: `{"stream": null}`}, unstreamed: []string{"--extra-body has stream null"}},
-		"a body may end":    {flags: wireFlags{extraBody: `{"ignore_eos": false}`}, endsEarly: []string{"--extra-body has ignore_eos false"}},
-		"flags for the end": {flags: wireFlags{noIgnoreEOS: true, maxTokensField: "none"}, endsEarly: []string{"--no-ignore-eos", "--max-tokens-field none"}},
-		"no body":           {flags: wireFlags{extraBody: `[`}},
+		"as it is anyway":   {fields: payload.Fields{Extra: []byte(`{"stream": true, "ignore_eos": true, "top_k": 3}`), Length: "max_tokens", OmitStreamOptions: true}},
+		"no stream":         {fields: payload.Fields{Extra: []byte(`{"stream": null}`)}, unstreamed: []string{"--extra-body has stream null"}},
+		"a body may end":    {fields: payload.Fields{Extra: []byte(`{"ignore_eos": false}`)}, endsEarly: []string{"--extra-body has ignore_eos false"}},
+		"flags for the end": {fields: payload.Fields{OmitIgnoreEOS: true, Length: "none"}, endsEarly: []string{"--no-ignore-eos", "--max-tokens-field none"}},
+		"no body":           {fields: payload.Fields{Extra: []byte(`[`)}},
 	} {
-		unstreamed, endsEarly := c.flags.contradictions()
+		unstreamed, endsEarly := contradictions(c.fields)
 		require.Equal(t, c.unstreamed, unstreamed, name)
 		require.Equal(t, c.endsEarly, endsEarly, name)
 	}

@@ -12,8 +12,9 @@ func TestAPIKeyMustFitInAHeader(t *testing.T) {
 	t.Setenv("KEY", "hunter2\n")
 	var f replayFlags
 	f.register(&cobra.Command{})
-	f.urls, f.model, f.out, f.apiKeyEnv = []string{"http://127.0.0.1:1"}, "m", t.TempDir(), "KEY"
-	f.options(defaults(f.flags, &f.problems))
+	f.set.Settle()
+	f.o.URLs, f.o.Model, f.o.Out, f.apiKeyEnv = []string{"http://127.0.0.1:1"}, "m", t.TempDir(), "KEY"
+	f.options()
 	err := f.wrong()
 	require.ErrorAs(t, err, &usageError{})
 	require.ErrorContains(t, err, "--api-key-env KEY")

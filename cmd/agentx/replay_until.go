@@ -3,53 +3,58 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/until"
 )
 
-// untilSetting says how often --until looks.
-var untilSetting = setting{
-	name: "UntilInterval", group: tellGroup, kind: span.atLeast(minUntilInterval), value: until.Every,
-	about: "how often --until looks at the intervals",
-	apply: func(*replay.Options, any) {}, // of the one who watches, not of the run
-}
-
-// minUntilInterval is the shortest UntilInterval: records reach their file every quarter of a second.
+// minUntilInterval is the shortest --until-interval: records reach their file every quarter of a second.
 const minUntilInterval = 100 * time.Millisecond
 
 // untilFlags say which metrics a run is to know, and how well.
-type untilFlags struct{ texts []string }
-
-func (f *untilFlags) register(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.texts, "until", nil, "METRIC=SHARE, such as ttft.p95=5%: end the run when the interval of 95 % of this figure lies within this share of it, at three looks 30 s apart, from the 20th tree on (repeatable, or with commas); the other bounds stay")
+type untilFlags struct {
+	targets []until.Target
+	every   time.Duration
 }
 
-// targets returns what the run is to know. Errors name the flag as name does.
-func (f *untilFlags) targets(name string) (list []until.Target, errs []error) {
-	seen := map[string]bool{}
-	for _, texts := range f.texts {
-		for text := range strings.SplitSeq(texts, ",") {
-			t, err := until.Parse(strings.TrimSpace(text))
-			if err == nil && seen[t.String()] {
-				err = fmt.Errorf("%s is there twice", t)
-			}
-			if err != nil {
-				errs = append(errs, usageError{fmt.Errorf("%s %s: %w", name, text, err)})
-				continue
-			}
-			seen[t.String()] = true
-			list = append(list, t)
-		}
+func (f *untilFlags) rows() []settings.Setting {
+	return []settings.Setting{
+		{Name: "until-interval", Group: settings.Load, Brief: true, Kind: settings.Span.AtLeast(minUntilInterval), Default: until.Every, To: &f.every,
+			Help: "how often --until looks at the intervals"},
+		{Name: "until", Group: settings.Load, Plain: true, Kind: settings.List(readTargets), To: &f.targets, Shown: targetTexts, Help: "METRIC=SHARE, such as ttft.p95=5%: end the run when the interval of 95 % of this figure lies within this share of it, at three looks 30 s apart, from the 20th tree on (repeatable, or with commas); the other bounds stay"},
 	}
-	return list, errs
+}
+
+// readTargets reads METRIC=SHARE, several with commas between.
+func readTargets(texts string) (list []until.Target, err error) {
+	if texts == "" { // an empty variable is none
+		return nil, nil
+	}
+	for text := range strings.SplitSeq(texts, ",") {
+		t, err := until.Parse(strings.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// targetTexts returns targets as they are given.
+func targetTexts(v any) any {
+	var texts []string
+	for _, t := range v.([]until.Target) {
+		texts = append(texts, fmt.Sprintf("%s=%g%%", t, 100*t.Share))
+	}
+	return texts
 }
 
 // untilNames completes the names of figures that --until takes.
@@ -66,18 +71,18 @@ func untilNames(_ *cobra.Command, _ []string, begun string) ([]string, cobra.She
 }
 
 // applyUntil makes a run end when it knows what --until names. What is wrong is added to the problems.
-func (f *replayFlags) applyUntil(r *resolution, o *replay.Options) {
-	if flag := f.flags.Lookup("until"); originOf(flag).kind == fromEnvironment && strings.Join(f.until.texts, "") == "" {
-		f.until.texts = nil // an empty variable is none
+func (f *replayFlags) applyUntil(o *replay.Options) {
+	targets := f.until.targets
+	for k, t := range targets {
+		if slices.ContainsFunc(targets[:k], func(other until.Target) bool { return other.String() == t.String() }) {
+			f.add("%s %s: %[2]s is there twice", f.named("until"), t)
+		}
 	}
-	targets, errs := f.until.targets(f.named("until"))
-	f.errs = append(f.errs, errs...)
-	every, _ := r.values["UntilInterval"].value.(time.Duration)
 	if len(targets) == 0 {
 		return
 	}
 	o.Watch = func(ctx context.Context, w replay.Watched) *measure.Until {
-		tick := time.NewTicker(every)
+		tick := time.NewTicker(f.until.every)
 		defer tick.Stop()
 		watcher := until.Watcher{Dir: w.Dir, Targets: targets, Tick: tick.C, End: w.End}
 		if quiet, _ := f.flags.GetBool("quiet"); !quiet {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
@@ -61,7 +62,7 @@ func newReport() *cobra.Command {
 	f.compare.register(flags)
 	flags.BoolVar(&f.partial, "partial", false, "of a load whose parts are missing, were killed or are not of it: report the others, and say so")
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written; with --compare one object")
-	checkFlags(flags, &f.problems)
+	settings.New(flags, f.tell).Adopt("")
 	return cmd
 }
 

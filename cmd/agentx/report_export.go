@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
@@ -58,7 +59,7 @@ func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
 func (f *exportFlags) check(known []string) (errs []error) {
 	for _, name := range f.formats {
 		if !slices.Contains(known, name) {
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText(f.name, name), wrongWord(name, either(known), known))})
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.FlagText(f.name, name), wrongWord(name, either(known), known))})
 		}
 	}
 	check := func(flag string, o aiperf.Options) {
@@ -69,7 +70,7 @@ func (f *exportFlags) check(known []string) (errs []error) {
 			errs = append(errs, f.withoutFormats(flag))
 		}
 	}
-	check(flagText("prefix", f.prefix), aiperf.Options{Prefix: f.prefix})
+	check(settings.FlagText("prefix", f.prefix), aiperf.Options{Prefix: f.prefix})
 	check("--slice-duration", aiperf.Options{Slice: f.slice})
 	return errs
 }

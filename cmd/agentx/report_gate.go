@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/gate"
 )
@@ -45,7 +46,7 @@ func (f *gateFlags) check(differences bool) (errs []error) {
 			err = errors.New("compared with which run? Add --base DIR")
 		}
 		if err != nil {
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText("gate", text), err)})
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.FlagText("gate", text), err)})
 			continue
 		}
 		f.list = append(f.list, g)

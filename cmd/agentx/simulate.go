@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/simulate"
-	"github.com/agentx/agentx/simulate/preset"
 )
 
 func newSimulate() *cobra.Command {
@@ -91,7 +90,9 @@ func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 // simulate resolves the configuration, simulates, and prints what came of it.
 func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.stderr = cmd.ErrOrStderr()
-	f.resolve()
+	f.set.Resolve(nil)
+	tellOldNames(cmd, f.set)
+	checkStart(f.set, &f.problems, &f.lanes)
 	f.checkFleet()
 	base := f.base()
 	list := f.runs(base)
@@ -99,7 +100,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.checkPages(len(list) > 1 || size != nil)
 	f.checkCurve(list)
 	if f.printConfig {
-		return errors.Join(f.printConfiguration(cmd.OutOrStdout()), f.err())
+		return errors.Join(f.set.Print(cmd.OutOrStdout(), f.asJSON), f.err())
 	}
 	f.checkRuns(list, size)
 	if err := f.err(); err != nil {
@@ -163,11 +164,11 @@ func (f *simulateFlags) readGates() *sizing {
 	for _, text := range texts {
 		g, err := simulate.ParseGate(text)
 		if err != nil {
-			f.add("%s: %w", flagText("gate", text), err)
+			f.add("%s: %w", settings.FlagText("gate", text), err)
 			continue
 		}
 		if g.NeedsSLA() && !levels {
-			f.add("%s: no request is good or not without a limit: add --sla-ttft, --sla-itl or --sla-e2e", flagText("gate", text))
+			f.add("%s: no request is good or not without a limit: add --sla-ttft, --sla-itl or --sla-e2e", settings.FlagText("gate", text))
 		}
 		f.gateList = append(f.gateList, g)
 	}
@@ -274,26 +275,4 @@ func unjoin(err error) []error {
 		return list
 	}
 	return []error{err}
-}
-
-// simulateSwitches lists the switches for the help, each with its values under the presets.
-func simulateSwitches(w io.Writer) {
-	fmt.Fprintf(w, "\nSwitches, with their values under the presets %s:\n", strings.Join(preset.Names, ", "))
-	for _, name := range preset.List() {
-		var values []string
-		for _, p := range preset.Names {
-			s, _ := preset.Named(p)
-			values = append(values, s.Get(name))
-		}
-		fmt.Fprintf(w, "  %-20s %s\n", name, strings.Join(values, ", "))
-	}
-	fmt.Fprint(w, "\nSettings of lanes for --set, as of agentx replay, whose help says more:\n")
-	for _, name := range laneSettings {
-		s := settingNamed(name)
-		text := s.about
-		if s.apply != nil {
-			text = optionHelp(s)
-		}
-		fmt.Fprintf(w, "  %-22s %s\n", name, text)
-	}
 }

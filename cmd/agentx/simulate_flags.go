@@ -1,15 +1,22 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/preset"
 )
@@ -17,6 +24,7 @@ import (
 // simulateFlags say what is simulated, and what becomes of the result.
 type simulateFlags struct {
 	flags *pflag.FlagSet
+	set   *settings.Set
 
 	workers                       string // N[,N...] or auto
 	prefillWorkers, decodeWorkers []int
@@ -32,9 +40,10 @@ type simulateFlags struct {
 	maxTime                       time.Duration
 	planner                       string
 	preset                        string
-	set                           []string
+	switches                      preset.Switches
+	lanes                         replay.Options // of which lanes have those of laneSettings
 	config                        string
-	seed                          string
+	seed                          uint64
 	printConfig                   bool
 	slaTTFT, slaITL, slaE2E       time.Duration
 	gates                         []string
@@ -55,88 +64,206 @@ type simulateFlags struct {
 	done   int       // runs that have ended
 	next   time.Time // of a line about them
 
-	switches map[string]given // by name: what sets them
-	lanes    *resolution      // of the settings of lanes
-	warned   map[string]bool  // about lanes
-	rules    []string
+	warned   map[string]bool // about lanes
 	gateList []simulate.Gate
 	problems
 }
 
-// simulateGroups are the flags of a simulation by what they are for.
-var simulateGroups = []struct{ heading, flags string }{
-	{"Fleet", "workers prefill-workers decode-workers engine prefill-engine decode-engine router router-config planner"},
-	{"Load and its bounds", "load concurrency arrival-speedup synthetic trace-block-size limit-traces limit-requests max-sim-time"},
-	{"Lanes", "start recycle speed max-gap asap"},
-	{"Service levels", "sla-ttft sla-itl sla-e2e gate"},
-	{"Hit-rate curve", "hit-curve " + curveNames},
-	{"Results", "out overwrite per-request html sample format json jobs"},
-	{"Presets and configuration", "preset set seed config print-config"},
-}
-
 func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.flags = cmd.Flags()
-	f.registerFleet(f.flags)
-	f.registerLoad(f.flags)
-	f.registerResults(f.flags)
-	registerAliases(f.flags, isLaneSetting)
-	f.curve.register(f.flags)
-	flags := f.flags
-	flags.StringVar(&f.preset, "preset", preset.Default, "values of all switches: "+strings.Join(preset.Names, ", "))
-	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, a switch, a setting of lanes as of agentx replay, or a rule of the conversion of an INPUT (repeatable)")
-	seedVar(flags, &f.seed, "seed", "42", "decides what a run draws: Poisson arrivals, groups, ties of routers; 0 to 2^64-1")
-	flags.StringVar(&f.config, "config", "", "YAML file with switches and flags by their names")
-	flags.BoolVar(&f.printConfig, "print-config", false, "print every switch, and every flag that something sets, with its value and its origin; simulate nothing")
-	for _, g := range simulateGroups {
-		for name := range strings.FieldsSeq(g.flags) {
-			flags.Lookup(name).Annotations = map[string][]string{flagGroup: {g.heading}}
+	f.set = settings.New(f.flags, f.tell)
+	f.set.Presets = preset.Names
+	f.set.Rules, f.set.Things, f.set.Missing = weka.RuleNames(), "switch, no setting of lanes and no rule of the reconstruction", missingInSimulations
+	f.set.Add(f.fleetRows()...)
+	f.set.Add(f.loadRows()...)
+	f.set.Add(f.resultRows()...)
+	f.set.Add(f.curve.rows()...)
+	f.set.Add(f.switchRows()...)
+	for _, row := range settings.Replay(&f.lanes) {
+		if slices.Contains(laneSettings, row.Name) {
+			row.Group, row.Plain = settings.Lanes, true
+			f.set.Add(row)
 		}
 	}
+	f.flags.Lookup("html").NoOptDefVal = simulate.PageFile
+	f.flags.StringArray("set", nil, "")
+	f.set.Adopt(settings.Presets)
+	f.set.Describe("set", settings.Presets, "NAME=VALUE, a setting, or a rule of the conversion of an INPUT (repeatable)")
 	f.registerConversion()
-	flags.VisitAll(func(one *pflag.Flag) {
-		if _, list := one.Value.(pflag.SliceValue); !list && !isAlias(one) { // whose value is read with those of --set
-			one.Value = checkedValue{one.Value, one.Name, one.DefValue, kind{}, &f.problems}
+	f.set.Adopt(settings.Conversions)
+}
+
+// laneSettings are the settings of a replay that lanes of a simulation have too: all that decide which turn leaves when.
+var laneSettings = strings.Fields("start start-min-ratio start-max-ratio burst-start sampler-order recycle max-live-per-trace allow-wrap " +
+	"speed max-gap asap asap-keeps-order think-time-only system-idle-cap trace-idle-cap lane-start-cap spawn-offset join-timing anchor tree-idle-cap trace-cap")
+
+// missingInSimulations says of a setting of a replay that simulations do not have it.
+func missingInSimulations(name string) string {
+	if !settings.InReplay(name) {
+		return ""
+	}
+	return "a setting of a replay that a simulation does not have: it has " + strings.Join(laneSettings, ", ")
+}
+
+// numbersKind is a list of numbers.
+func numbersKind[T any](typed string, parse func(text string) (T, error)) settings.Kind {
+	k := settings.List(func(text string) (list []T, err error) {
+		for part := range strings.SplitSeq(text, ",") {
+			n, err := parse(part)
+			if err != nil {
+				return nil, settings.Explain(err)
+			}
+			list = append(list, n)
 		}
+		return list, nil
 	})
+	k.Type, k.Want, k.Tags = typed, "a number", []string{settings.Int, settings.Float, settings.Text}
+	return k
 }
 
-func (f *simulateFlags) registerFleet(flags *pflag.FlagSet) {
-	flags.StringVar(&f.workers, "workers", "1", "workers of an aggregated fleet; N,N,... simulates each; auto[:FROM-TO] finds the fewest that keep every --gate")
-	flags.IntSliceVar(&f.prefillWorkers, "prefill-workers", nil, "workers that compute prompts, of a disaggregated fleet; N,N,... simulates each")
-	flags.IntSliceVar(&f.decodeWorkers, "decode-workers", nil, "workers that emit tokens, of a disaggregated fleet; N,N,... simulates each")
-	flags.StringArrayVar(&f.engines, "engine", nil, "engine of the workers: a JSON object of keys that differ from the defaults, or a file of one; repeatable, simulates each")
-	flags.StringVar(&f.prefillEngine, "prefill-engine", "", "keys in which prefill workers differ from --engine, JSON or a file")
-	flags.StringVar(&f.decodeEngine, "decode-engine", "", "keys in which decode workers differ from --engine, JSON or a file")
-	flags.StringVar(&f.router, "router", "round_robin", "who chooses the worker of a request: round_robin or kv_router")
-	flags.StringVar(&f.routerConfig, "router-config", "", "keys of kv_router, JSON or a file")
-	flags.StringVar(&f.planner, "planner", "", "planner that scales the fleet, JSON or a file")
+// objectKind is a JSON object, or the name of a file of one. In a file it may also be an object.
+func objectKind() settings.Kind {
+	k := settings.AnyText
+	k.Files = []string{"json"}
+	k.Object = func(n *yaml.Node) (string, error) {
+		var object map[string]any
+		if err := n.Decode(&object); err != nil {
+			return "", err
+		}
+		data, err := json.Marshal(object)
+		return string(data), err
+	}
+	return k
 }
 
-func (f *simulateFlags) registerLoad(flags *pflag.FlagSet) {
-	flags.StringVar(&f.load, "load", "", "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake, lanes for Weka, concurrency where --concurrency is given")
-	flags.IntSliceVar(&f.concurrency, "concurrency", nil, "sessions, or lanes, that are open at a time; N,N,... simulates each")
-	flags.Float64Var(&f.speedup, "arrival-speedup", 1, "divides first arrivals and delays of load trace; engines keep their speed")
-	flags.StringVar(&f.synthetic, "synthetic", "", "load without an INPUT: in=I,out=O,n=N[,every=MS|rate=QPS][,turns=T][,think=MS][,shared=R,groups=G]")
-	flags.IntVar(&f.traceBlock, "trace-block-size", 0, "tokens of a hash id (default: as the traces say)")
-	flags.IntVar(&f.limitTraces, "limit-traces", 0, "only the first N traces; 0: all")
-	flags.IntVar(&f.limitRequests, "limit-requests", 0, "no more requests leave after N; 0: no limit")
-	durationVar(flags, &f.maxTime, "max-sim-time", 0, "no more requests leave after this simulated time; 0: no limit")
-	durationVar(flags, &f.slaTTFT, "sla-ttft", 0, "a good request has its first token within this time; 0: no limit")
-	durationVar(flags, &f.slaITL, "sla-itl", 0, "a good request has at most this mean gap between tokens; 0: no limit")
-	durationVar(flags, &f.slaE2E, "sla-e2e", 0, "a good request ends within this time; 0: no limit")
-	flags.StringArrayVar(&f.gates, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'token_gap.p99<50ms', 'good>=99%', 'reuse>30%' (repeatable; the shell wants quotes)")
+// textsKind is a list of texts.
+func textsKind(words ...string) settings.Kind {
+	k := settings.List(func(text string) ([]string, error) { return []string{text}, nil })
+	k.Words = words
+	return k
 }
 
-func (f *simulateFlags) registerResults(flags *pflag.FlagSet) {
-	flags.StringVar(&f.out, "out", "", "directory of the files; of several runs, each has a directory in it")
-	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the results in the directory of --out")
-	flags.BoolVar(&f.perRequest, "per-request", false, "also write requests.jsonl: a line of each request, in nanoseconds")
-	flags.StringVar(&f.html, "html", "", "also write the page of the run, --html=FILE below --out or here, and beside it a log of all that it draws")
-	flags.Lookup("html").NoOptDefVal = simulate.PageFile
-	durationVar(flags, &f.sample, "sample", 0, "simulated time between the samples of workers on a page without --planner; 0: a thousandth of the run, at least 0.1 s")
-	flags.StringVar(&f.format, "format", "", "also write a file of another tool: dynamo")
-	flags.BoolVar(&f.asJSON, "json", false, "one JSON object: the summary, of several runs all of them")
-	flags.IntVar(&f.jobs, "jobs", 0, "runs that are simulated at a time (default: one per core)")
+// beginning is a text with what it may begin with.
+func beginning(words ...string) settings.Kind {
+	k := settings.AnyText
+	k.Words, k.Tags = words, []string{settings.Int, settings.Text}
+	return k
+}
+
+func (f *simulateFlags) fleetRows() []settings.Setting {
+	counts, objects := numbersKind("intSlice", strconv.Atoi), textsKind()
+	objects.Files, objects.Object = objectKind().Files, objectKind().Object
+	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
+		return settings.Setting{Name: name, Group: settings.Fleet, Plain: true, Kind: k, Default: value, To: to, Help: help}
+	}
+	return []settings.Setting{
+		row("workers", beginning("auto\tthe fewest", "auto:"), "1", &f.workers, "workers of an aggregated fleet; N,N,... simulates each; auto[:FROM-TO] finds the fewest that keep every --gate"),
+		row("prefill-workers", counts, nil, &f.prefillWorkers, "workers that compute prompts, of a disaggregated fleet; N,N,... simulates each"),
+		row("decode-workers", counts, nil, &f.decodeWorkers, "workers that emit tokens, of a disaggregated fleet; N,N,... simulates each"),
+		row("engine", objects, nil, &f.engines, "engine of the workers: a JSON object of keys that differ from the defaults, or a file of one; repeatable, simulates each"),
+		row("prefill-engine", objectKind(), "", &f.prefillEngine, "keys in which prefill workers differ from --engine, JSON or a file"),
+		row("decode-engine", objectKind(), "", &f.decodeEngine, "keys in which decode workers differ from --engine, JSON or a file"),
+		row("router", settings.Word("round_robin", "kv_router\tby prefixes and load"), "round_robin", &f.router, "who chooses the worker of a request: round_robin or kv_router"),
+		row("router-config", objectKind(), "", &f.routerConfig, "keys of kv_router, JSON or a file"),
+		row("planner", objectKind(), "", &f.planner, "planner that scales the fleet, JSON or a file"),
+	}
+}
+
+func (f *simulateFlags) loadRows() []settings.Setting {
+	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
+		return settings.Setting{Name: name, Group: settings.Load, Plain: true, Kind: k, Default: value, To: to, Help: help}
+	}
+	block := settings.Whole(0, weka.MaxBlockSize).Numeric()
+	list := []settings.Setting{
+		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake, lanes for Weka, concurrency where --concurrency is given"),
+		row("concurrency", numbersKind("intSlice", strconv.Atoi), nil, &f.concurrency, "sessions, or lanes, that are open at a time; N,N,... simulates each"),
+		row("arrival-speedup", settings.Factor, 1.0, &f.speedup, "divides first arrivals and delays of load trace; engines keep their speed"),
+		row("synthetic", beginning("in="), "", &f.synthetic, "load without an INPUT: in=I,out=O,n=N[,every=MS|rate=QPS][,turns=T][,think=MS][,shared=R,groups=G]"),
+		row("trace-block-size", block, 0, &f.traceBlock, "tokens of a hash id (default: as the traces say)"),
+		row("limit-traces", settings.Count, 0, &f.limitTraces, "only the first N traces; 0: all"),
+		row("limit-requests", settings.Count, 0, &f.limitRequests, "no more requests leave after N; 0: no limit"),
+		row("max-sim-time", settings.Span, time.Duration(0), &f.maxTime, "no more requests leave after this simulated time; 0: no limit"),
+		row("sla-ttft", settings.Span, time.Duration(0), &f.slaTTFT, "a good request has its first token within this time; 0: no limit"),
+		row("sla-itl", settings.Span, time.Duration(0), &f.slaITL, "a good request has at most this mean gap between tokens; 0: no limit"),
+		row("sla-e2e", settings.Span, time.Duration(0), &f.slaE2E, "a good request ends within this time; 0: no limit"),
+		row("gate", textsKind("ttft.p95<", "itl.p95<", "token_gap.p99<", "latency.p95<", "good>=", "reuse>"), nil, &f.gates, "status 3 unless it holds: 'ttft.p95<2s', 'token_gap.p99<50ms', 'good>=99%', 'reuse>30%' (repeatable; the shell wants quotes)"),
+	}
+	for k := range list {
+		if strings.HasPrefix(list[k].Name, "sla-") || list[k].Name == "gate" {
+			list[k].Group = settings.Levels
+		}
+	}
+	return list
+}
+
+func (f *simulateFlags) resultRows() []settings.Setting {
+	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
+		return settings.Setting{Name: name, Group: settings.Results, Plain: true, Kind: k, Default: value, To: to, Help: help}
+	}
+	seed := settings.Kind{Want: "0 to 2^64-1", Type: "int", Tags: []string{settings.Int}, Read: func(text string) (any, bool) {
+		n, err := strconv.ParseUint(text, 10, 64)
+		return n, err == nil
+	}}
+	list := []settings.Setting{
+		row("out", settings.AnyText, "", &f.out, "directory of the files; of several runs, each has a directory in it"),
+		row("overwrite", settings.Yes, false, &f.overwrite, "replace the results in the directory of --out"),
+		row("per-request", settings.Yes, false, &f.perRequest, "also write requests.jsonl: a line of each request, in nanoseconds"),
+		row("html", settings.File("html"), "", &f.html, "also write the page of the run, --html=FILE below --out or here, and beside it a log of all that it draws"),
+		row("sample", settings.Span, time.Duration(0), &f.sample, "simulated time between the samples of workers on a page without --planner; 0: a thousandth of the run, at least 0.1 s"),
+		row("format", settings.Word("dynamo\tkeys of its report"), "", &f.format, "also write a file of another tool: dynamo"),
+		row("json", settings.Yes, false, &f.asJSON, "one JSON object: the summary, of several runs all of them"),
+		row("jobs", settings.Count, 0, &f.jobs, "runs that are simulated at a time (default: one per core)"),
+	}
+	return append(list,
+		settings.Setting{Name: "preset", Group: settings.Presets, Kind: settings.Word(preset.Names...), Default: preset.Default, To: &f.preset, Help: "values of all switches: " + strings.Join(preset.Names, ", ")},
+		settings.Setting{Name: "seed", Group: settings.Presets, Plain: true, Kind: seed, Default: uint64(42), To: &f.seed, Help: "decides what a run draws: Poisson arrivals, groups, ties of routers; 0 to 2^64-1"},
+		settings.Setting{Name: "config", Group: settings.Presets, Plain: true, Kind: settings.File("yaml", "yml"), Default: "", To: &f.config, Help: "YAML file with settings by the names of their flags"},
+		settings.Setting{Name: "print-config", Group: settings.Presets, Plain: true, Kind: settings.Yes, Default: false, To: &f.printConfig,
+			Help: "print every switch, and every flag that something sets, with its value and its origin; simulate nothing"})
+}
+
+// switchRows are the switches. Package preset has their names, words and values.
+func (f *simulateFlags) switchRows() (rows []settings.Setting) {
+	for _, name := range preset.List() {
+		row := settings.Setting{Name: strings.ReplaceAll(name, "_", "-"), Group: settings.Switches, Brief: true, Kind: settings.Word(preset.Choices(name)...), Under: map[string]any{},
+			Apply: func(v any) { _ = f.switches.Set(name, v.(string)) }} // the kind has checked it
+		for _, p := range preset.Names {
+			s, _ := preset.Named(p)
+			row.Under[p] = s.Get(name)
+		}
+		row.Default = row.Under[preset.Default]
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// lanesOf returns how lanes play.
+func (f *simulateFlags) lanesOf() (l simulate.Lanes) {
+	l.Options = f.lanes
+	l.Options.Warn = f.warnLane
+	l.Set = map[string]string{}
+	for _, name := range f.lanesSet() {
+		l.Set[name] = f.set.Text(name)
+	}
+	return l
+}
+
+// lanesSet are the settings of lanes that something sets.
+func (f *simulateFlags) lanesSet() []string {
+	return slices.DeleteFunc(slices.Clone(laneSettings), func(name string) bool { return !f.set.IsSet(name) })
+}
+
+// warnLane prints what is odd about lanes; several runs say the same once.
+func (f *simulateFlags) warnLane(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.warned == nil {
+		f.warned = map[string]bool{}
+	}
+	if !f.warned[text] {
+		f.warned[text] = true
+		printError(f.stderr, "agentx: warning: "+text)
+	}
 }
 
 // registerConversion registers the flags of a conversion that concern its tables.
@@ -148,6 +275,5 @@ func (f *simulateFlags) registerConversion() {
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")
 	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning")
 	f.waitFlags.register(&own)
-	flags.VisitAll(func(one *pflag.Flag) { one.Annotations = map[string][]string{flagGroup: {inputFlags}} })
 	f.flags.AddFlagSet(flags)
 }

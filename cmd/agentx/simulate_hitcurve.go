@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/agentx/agentx/internal/regular"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/hitcurve"
@@ -32,15 +31,27 @@ type curveFlags struct {
 // curveNames are the flags that concern --hit-curve alone.
 const curveNames = "hit-policy hit-sizes hit-order server-rates model-config kv-bytes-per-token"
 
-func (c *curveFlags) register(flags *pflag.FlagSet) {
-	flags.BoolVar(&c.on, "hit-curve", false, "print the prefix-cache hit rate against the size of the cache, instead of simulating engines; each of --workers is a cache")
-	flags.StringSliceVar(&c.policies, "hit-policy", []string{"lru"}, "which blocks a cache drops: lru, fifo, optimal; several with commas")
-	flags.StringSliceVar(&c.sizes, "hit-sizes", nil, "sizes of each cache: N blocks, Ntok tokens, NGiB; several with commas (default: powers of two)")
-	flags.StringVar(&c.order, "hit-order", "load", "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)")
-	flags.Float64SliceVar(&c.rates, "server-rates", []float64{10000, 50}, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests")
-	flags.Lookup("server-rates").DefValue = "10000,50"
-	flags.StringVar(&c.modelConfig, "model-config", "", "config.json of a model, which says what a token costs in its KV cache")
-	flags.Int64Var(&c.tokenBytes, "kv-bytes-per-token", 0, "what a token costs in the KV cache of a worker, in place of --model-config")
+func (c *curveFlags) rows() []settings.Setting {
+	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
+		return settings.Setting{Name: name, Group: settings.Curve, Plain: true, Kind: k, Default: value, To: to, Help: help}
+	}
+	lists := settings.List(func(text string) ([]string, error) { return strings.Split(text, ","), nil })
+	lists.Type = "stringSlice"
+	policies := lists
+	policies.Words = []string{"lru", "fifo", "optimal"}
+	bytes := settings.Kind{Want: fmt.Sprintf("1 to %d", int64(maxTokenBytes)), Type: "int64", Tags: []string{settings.Int}, Read: func(text string) (any, bool) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return n, err == nil && n >= 1 && n <= maxTokenBytes
+	}}
+	return []settings.Setting{
+		row("hit-curve", settings.Yes, false, &c.on, "print the prefix-cache hit rate against the size of the cache, instead of simulating engines; each of --workers is a cache"),
+		row("hit-policy", policies, []string{"lru"}, &c.policies, "which blocks a cache drops: lru, fifo, optimal; several with commas"),
+		row("hit-sizes", lists, nil, &c.sizes, "sizes of each cache: N blocks, Ntok tokens, NGiB; several with commas (default: powers of two)"),
+		row("hit-order", settings.Word("load\tas the load sends requests", "recorded\tas the input has their times"), "load", &c.order, "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)"),
+		row("server-rates", numbersKind("float64Slice", func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }), []float64{10000, 50}, &c.rates, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests"),
+		row("model-config", objectKind(), "", &c.modelConfig, "config.json of a model, which says what a token costs in its KV cache"),
+		row("kv-bytes-per-token", bytes, int64(0), &c.tokenBytes, "what a token costs in the KV cache of a worker, in place of --model-config"),
+	}
 }
 
 // checkCurve adds what is wrong with the flags of a curve, and what does not go with it.
@@ -81,9 +92,7 @@ func (f *simulateFlags) checkCurve(list []*simulateRun) {
 
 // checkOrder adds what is wrong with --hit-order.
 func (f *simulateFlags) checkOrder() {
-	switch f.curve.order {
-	case "load":
-	case "recorded":
+	if f.curve.order == "recorded" {
 		if f.router == string(simulate.KVRouter) {
 			f.add("--router kv_router beside --hit-order recorded: a router needs to know which requests are at work")
 		}
@@ -92,11 +101,9 @@ func (f *simulateFlags) checkOrder() {
 				f.add("--%s beside --hit-order recorded, which plays no load", name)
 			}
 		}
-		for _, line := range f.laneLines() {
-			f.add("%s beside --hit-order recorded, which plays no load", f.lanes.show(line.name))
+		for _, name := range f.lanesSet() {
+			f.add("%s beside --hit-order recorded, which plays no load", f.set.Show(name))
 		}
-	default:
-		f.add("--hit-order %s: want load or recorded", f.curve.order)
 	}
 }
 
@@ -115,10 +122,8 @@ func (f *simulateFlags) checkTokenBytes(e simulate.Engine) {
 			c.tokenBytes, err = hitcurve.BytesPerToken(data)
 		}
 		if err != nil {
-			f.add("%s: %w", flagText("model-config", c.modelConfig), err)
+			f.add("%s: %w", settings.FlagText("model-config", c.modelConfig), err)
 		}
-	case f.flags.Lookup("kv-bytes-per-token").Changed && (c.tokenBytes < 1 || c.tokenBytes > maxTokenBytes):
-		f.add("--kv-bytes-per-token %d: want 1 to %d", c.tokenBytes, int64(maxTokenBytes))
 	case c.tokenBytes == 0:
 		c.tokenBytes = int64(e.Config.KVBytesPerToken)
 	}

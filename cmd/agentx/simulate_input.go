@@ -14,6 +14,7 @@ import (
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/simulate"
@@ -92,9 +93,9 @@ func (f *simulateFlags) conversion(cmd *cobra.Command, name, root string) (conve
 		MooncakeBlock: f.traceBlock,
 	}
 	if err := o.SetProfile(f.profile); err != nil {
-		return o, usageError{fmt.Errorf("%s: %w", flagText("profile", f.profile), err)}
+		return o, usageError{fmt.Errorf("%s: %w", settings.FlagText("profile", f.profile), err)}
 	}
-	for _, rule := range f.rules {
+	for _, rule := range f.set.Ruled {
 		if err := setRule(&o, rule); err != nil {
 			return o, usageError{err}
 		}

@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/regular"
+	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/planner"
@@ -19,16 +20,13 @@ import (
 // base returns what all runs of the command have in common. What is wrong is added to the problems.
 func (f *simulateFlags) base() simulate.Config {
 	c := simulate.Default()
-	c.Switches = f.switchesOf()
+	c.Switches = f.switches
 	c.Router, c.Load, c.Speedup = simulate.Router(f.router), simulate.Load(f.load), f.speedup
 	c.Lanes = f.lanesOf()
-	c.LimitRequests, c.LimitTraces, c.MaxTime = max(f.limitRequests, 0), max(f.limitTraces, 0), max(f.maxTime, 0) // checkBounds tells of others
-	c.SLA = simulate.SLA{TTFT: int64(max(f.slaTTFT, 0)), ITL: int64(max(f.slaITL, 0)), E2E: int64(max(f.slaE2E, 0))}
-	var err error
-	if c.Seed, err = strconv.ParseUint(f.seed, 10, 64); err != nil {
-		f.add("--seed %s: want 0 to 2^64-1", f.seed)
-	}
+	c.LimitRequests, c.LimitTraces, c.MaxTime, c.Seed = f.limitRequests, f.limitTraces, f.maxTime, f.seed
+	c.SLA = simulate.SLA{TTFT: int64(f.slaTTFT), ITL: int64(f.slaITL), E2E: int64(f.slaE2E)}
 	if f.synthetic != "" {
+		var err error
 		if c.Synthetic, err = parseSynthetic(f.synthetic); err != nil {
 			f.addEach("--synthetic "+f.synthetic, err, "synthetic: ")
 		}
@@ -40,35 +38,21 @@ func (f *simulateFlags) base() simulate.Config {
 		c.Planner = f.plannerOf()
 	}
 	c.Sampling = f.sampling(c.Planner != nil)
-	if f.format != "" && f.format != "dynamo" {
-		f.add("--format %s: want dynamo", f.format)
-	}
 	if f.out == "" && (f.perRequest || f.format != "" || f.overwrite) {
 		f.add("--per-request, --format, --overwrite: they concern files: add --out DIR")
-	}
-	f.checkBounds()
-	return c
-}
-
-// checkBounds adds the flags that are below their least value.
-func (f *simulateFlags) checkBounds() {
-	for _, bound := range []struct {
-		name  string
-		value int64
-	}{
-		{"jobs", int64(f.jobs)}, {"limit-traces", int64(f.limitTraces)}, {"limit-requests", int64(f.limitRequests)}, {"max-sim-time", int64(f.maxTime)},
-		{"sla-ttft", int64(f.slaTTFT)}, {"sla-itl", int64(f.slaITL)}, {"sla-e2e", int64(f.slaE2E)},
-	} {
-		if one := f.flags.Lookup(bound.name); bound.value < 0 {
-			f.add("%s %s: want no negative value", named(one), one.Value)
-		}
 	}
 	if f.synthetic != "" && f.traceBlock != 0 {
 		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.traceBlock)
 	}
-	if f.traceBlock < 0 || f.traceBlock > weka.MaxBlockSize {
-		f.add("--trace-block-size %d: want 0 (as the traces say) to %d", f.traceBlock, weka.MaxBlockSize)
+	return c
+}
+
+// wrongKey names the nearest of several keys in an error about one that does not exist.
+func wrongKey(name string, known []string) error {
+	if near := suggest.Closest(name, known); near != "" {
+		return fmt.Errorf("unknown key %q; did you mean %q?", name, near)
 	}
+	return fmt.Errorf("unknown key %q; the keys are %s", name, strings.Join(known, ", "))
 }
 
 // maxObject bounds a file with a JSON object, in bytes.
@@ -96,7 +80,7 @@ func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.C
 		err = c.Validate()
 	}
 	if err != nil {
-		f.addEach(flagText(name, text), err, "engine: ")
+		f.addEach(settings.FlagText(name, text), err, "engine: ")
 		return base
 	}
 	return c
@@ -117,7 +101,7 @@ func (f *simulateFlags) routerOf(cost preset.RouterCost) *router.Config {
 		c, err = router.Parse(data, cost)
 	}
 	if err != nil {
-		f.addEach(flagText("router-config", f.routerConfig), err, "router: ")
+		f.addEach(settings.FlagText("router-config", f.routerConfig), err, "router: ")
 		return nil
 	}
 	return &c
@@ -134,7 +118,7 @@ func (f *simulateFlags) plannerOf() *planner.Config {
 		base, err = planner.Parse(data, base)
 	}
 	if err != nil {
-		f.addEach(flagText("planner", f.planner), err, "planner: ")
+		f.addEach(settings.FlagText("planner", f.planner), err, "planner: ")
 		return nil
 	}
 	return &base
@@ -177,7 +161,7 @@ func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
 			errs = append(errs, wrongKey(name, known))
 		}
 		if err != nil {
-			wrong("%s=%s: %w", name, value, explainValue(err))
+			wrong("%s=%s: %w", name, value, settings.Explain(err))
 		}
 		seen[name] = true
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/comparison"
@@ -75,7 +76,7 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 		for n, c := range []engine.Config{base, prefill, decode} {
 			one, err := simulate.NewEngine(c)
 			if err != nil {
-				f.addOnce(fmt.Errorf("%s: %w", flagText("engine", text), withoutPrefix(err, "engine: ")))
+				f.addOnce(fmt.Errorf("%s: %w", settings.FlagText("engine", text), withoutPrefix(err, "engine: ")))
 				one = simulate.Default().Engine
 			}
 			engines[n] = one
@@ -130,11 +131,11 @@ func (f *simulateFlags) disaggregated() bool { return len(f.prefillWorkers)+len(
 func (f *simulateFlags) checkFleet() {
 	workers := f.flags.Lookup("workers")
 	if f.disaggregated() && workers.Changed {
-		f.add("%s %s beside --prefill-workers and --decode-workers: want one kind of fleet", named(workers), f.workers)
+		f.add("%s %s beside --prefill-workers and --decode-workers: want one kind of fleet", settings.Named(workers), f.workers)
 	}
 	for _, name := range []string{"prefill-engine", "decode-engine"} {
 		if one := f.flags.Lookup(name); one.Changed && !f.disaggregated() {
-			f.add("%s: only a disaggregated fleet has it: want --prefill-workers and --decode-workers, or --engine", named(one))
+			f.add("%s: only a disaggregated fleet has it: want --prefill-workers and --decode-workers, or --engine", settings.Named(one))
 		}
 	}
 }
@@ -144,9 +145,9 @@ func (f *simulateFlags) checkCounts(name string, list []int) {
 	for k, n := range list {
 		switch {
 		case n < 1:
-			f.add("%s: %d: want at least 1", named(f.flags.Lookup(name)), n)
+			f.add("%s: %d: want at least 1", settings.Named(f.flags.Lookup(name)), n)
 		case slices.Contains(list[:k], n):
-			f.add("%s: %d twice", named(f.flags.Lookup(name)), n)
+			f.add("%s: %d twice", settings.Named(f.flags.Lookup(name)), n)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 )
@@ -24,7 +25,7 @@ func (f *sloFlags) conditions() (list []slo.Condition, errs []error) {
 		c, err := measure.ParseCondition(text)
 		switch {
 		case err != nil:
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText("slo", text), err)})
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.FlagText("slo", text), err)})
 		case !slices.Contains(list, c):
 			list = append(list, c)
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/preset"
 )
 
@@ -54,23 +56,20 @@ func TestSpecificationNamesEveryOption(t *testing.T) {
 	}
 	_, table, _ = strings.Cut(specification(t, "replay.md"), "\n### 0.3 ")
 	table, _, _ = strings.Cut(table, "\n### ")
-	for _, s := range settings {
-		assert.True(t, strings.Contains(table, "`"+s.name+"`"), s.name)
-		if s.apply == nil {
-			row := "| `" + s.name + "` |"
+	for _, s := range settings.Replay(new(replay.Options)) {
+		row := "| `" + s.Name + "` |"
+		if s.Group == settings.Switches {
 			for _, name := range preset.Names {
-				row += " " + inTable(presetValues(name)[s.name]) + " |"
+				row += " " + inTable(s.Under[name]) + " |"
 			}
-			assert.True(t, strings.Contains(table, row), row)
-		} else if s.alias != "" {
-			assert.Regexp(t, "(?m)^\\| `"+s.name+"` \\|.*`--"+s.alias+"` \\|$", table)
 		}
+		assert.True(t, s.Plain || strings.Contains(table, row), row)
 	}
 }
 
 // inTable is a value as the tables write it: words as code, durations with a blank.
 func inTable(v any) string {
-	switch text := textOf(v); v.(type) {
+	switch text := (settings.Kind{}).Text(v); v.(type) {
 	case time.Duration:
 		return strings.TrimSuffix(text, "s") + " s"
 	case string:

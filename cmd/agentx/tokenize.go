@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/internal/tokensource"
 )
@@ -61,7 +62,7 @@ A path that exists comes before a name of the hub. Byte-level BPE is known; what
 func (f *tokenizeFlags) check(files []string) error {
 	var p problems
 	if err := tokensource.Check(f.tokenizer); err != nil {
-		p.add("%s: %w", flagText("tokenizer", f.tokenizer), err)
+		p.add("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err)
 	}
 	if f.decode {
 		for name, on := range map[string]bool{"--count": f.count, "--ids": f.ids, "--lines": f.lines, "--json": f.asJSON} {

@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/suggest"
 )
+
+// What is wrong with a word, in the same words everywhere.
+var wrongWord, either = suggest.Wrong, suggest.Either
 
 // refuseArgs refuses arguments of a command that has verbs: they name none of these.
 func refuseArgs(cmd *cobra.Command, args []string) error {
@@ -50,31 +53,16 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		err = fmt.Errorf("%s: %w", flagText(value.GetFlag().Name, value.GetValue()), explainValue(err))
+		err = fmt.Errorf("%s: %w", settings.FlagText(value.GetFlag().Name, value.GetValue()), settings.Explain(err))
 	}
 	return usageError{err}
 }
 
-// explainValue turns the error of a value into one that says what the flag takes.
-func explainValue(err error) error {
-	var value *pflag.InvalidValueError
-	if errors.As(err, &value) {
-		err = value.Unwrap()
+// tellOldNames warns of names of before that a command line, a variable or a file has.
+func tellOldNames(cmd *cobra.Command, s *settings.Set) {
+	if len(s.OldNames) > 0 {
+		printError(cmd.ErrOrStderr(), "agentx: warning: old names, which the next release does not take: "+strings.Join(s.OldNames, ", "))
 	}
-	var number *strconv.NumError
-	switch {
-	case !errors.As(err, &number):
-		return err
-	case number.Func == "ParseBool":
-		return errors.New("want true or false")
-	case errors.Is(number, strconv.ErrRange):
-		return errors.New("this number is too large")
-	case strings.Contains(number.Num, ","):
-		return errors.New("want one number")
-	case number.Func == "ParseFloat":
-		return errors.New("want a number")
-	}
-	return errors.New("want a whole number")
 }
 
 // checkArgs turns cobra's check of the number of arguments into one that returns a usage error.

@@ -169,7 +169,7 @@ def check(traces, server, model, payload, limit, out):
 def first_hits(traces, server, model, warmup, out):
     """Begins in the middle of the traces, and returns which share of each lane's first prompt the server had cached."""
     traces.run("replay", traces.key, "--url", server.url, "--model", model, "--payload", "ids", "--marker", "system_prefix", "--concurrency", "8", "--asap",
-               "--start", "sampled", "--warmup", warmup, "--set", "SystemIdleCap=1s", "--trees", "8", "--quiet", "--json", "--out", out)
+               "--start", "sampled", "--warmup", warmup, "--set", "system-idle-cap=1s", "--trees", "8", "--quiet", "--json", "--out", out)
     first = {}
     with open(os.path.join(out, "records.jsonl")) as f:
         for r in map(json.loads, f):

@@ -25,7 +25,7 @@ func (l *LaneReport) DescribeSilence() string {
 	}
 	due := ""
 	if l.FirstDue > 0 {
-		due = fmt.Sprintf(", and its first request is due after %.3g s (--set LaneStartCap bounds that)", l.FirstDue)
+		due = fmt.Sprintf(", and its first request is due after %.3g s (--lane-start-cap bounds that)", l.FirstDue)
 	}
 	return fmt.Sprintf("lane %d sent nothing: it played trace %q%s%s", l.Lane, l.Trace, where, due)
 }

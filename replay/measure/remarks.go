@@ -335,7 +335,7 @@ func (e *evidence) few() (string, []string) {
 }
 
 func (e *evidence) insecure() (string, []string) {
-	if !e.Run.isTrue("Insecure") {
+	if !e.Run.isTrue("insecure") {
 		return "", nil
 	}
 	return "the certificates of the servers were not looked at: anybody may have answered", nil

@@ -45,10 +45,10 @@ func SwitchesOfRun(r Run) (preset.Switches, error) {
 	if r.Counting > 0 || r.Preset != "" && r.Preset != preset.Default {
 		return s, err
 	}
-	if r.Switches["CountGrace"] == nil {
+	if r.Switches["count-grace"] == nil {
 		s.CountGrace = false
 	}
-	if r.Switches["ThroughputWindow"] == nil {
+	if r.Switches["throughput-window"] == nil {
 		s.ThroughputWindow = preset.WindowBenchmark
 	}
 	return s, err

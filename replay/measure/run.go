@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/slo"
 )
 
@@ -29,8 +30,8 @@ type Run struct {
 
 	Launch []string `json:"launch,omitempty"` // arguments of the command of another tool that this run stands in for, without secrets; nil: none
 
-	Switches map[string]json.RawMessage `json:"switches"` // those that differ from the preset, by name
-	Scenario *Scenario                  `json:"scenario"` // nil: none
+	Switches preset.Deviations `json:"switches"` // those that differ from the preset
+	Scenario *Scenario         `json:"scenario"` // nil: none
 }
 
 // Scenario is the scenario that a run was set by.
@@ -88,6 +89,14 @@ type Option struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"` // durations in seconds
 	From  string          `json:"from"`  // flag, environment, file, scenario, preset or default
+}
+
+// UnmarshalJSON reads an option, also by its name of before.
+func (o *Option) UnmarshalJSON(text []byte) error {
+	type option Option
+	err := json.Unmarshal(text, (*option)(o))
+	o.Name = preset.Renamed(o.Name)
+	return err
 }
 
 // isTrue reports whether an option is true.

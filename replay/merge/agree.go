@@ -13,7 +13,7 @@ type setting struct{ name, value string }
 // LocalOptions say where files lie, how a client of its machine does its work, and what it shows: parts may differ in them.
 var LocalOptions = []string{
 	"part", "out", "overwrite", "cache", "config", "workers", "force", "verify-hit", "trust-root", "wait", "no-wait", "prefault", "json", "quiet", "no-color", "listen",
-	"report", "prefix", "slice-duration", "stats-interval", "StatsInterval", "meet", "meet-timeout", "ca-file", "CAFile",
+	"report", "prefix", "slice-duration", "stats-interval", "meet", "meet-timeout", "ca-file",
 }
 
 // settingsOf returns what a run has in common with the other parts of its load: the meeting, or where the parts have not met the

@@ -7,8 +7,24 @@ import (
 	"strings"
 )
 
-// Deviations returns the switches whose values differ from those of a preset, as JSON by name. It is never nil.
-func (s Switches) Deviations(preset string) map[string]json.RawMessage {
+// Deviations are switches that differ from a preset, as JSON by name. They are read by the names of before, too.
+type Deviations map[string]json.RawMessage
+
+// UnmarshalJSON reads them as results have them.
+func (d *Deviations) UnmarshalJSON(text []byte) error {
+	var list map[string]json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil || list == nil {
+		return err
+	}
+	*d = Deviations{}
+	for name, value := range list {
+		(*d)[Renamed(name)] = value
+	}
+	return nil
+}
+
+// Deviations returns the switches whose values differ from those of a preset. It is never nil.
+func (s Switches) Deviations(preset string) Deviations {
 	base, _ := Named(preset) // an unknown one has no values
 	list, same := s.values(), base.values()
 	for name, value := range list {
@@ -32,7 +48,7 @@ func (s Switches) values() (list map[string]json.RawMessage) {
 }
 
 // Recorded returns the switches of a preset with deviations, as Deviations gave them. "" is the preset default.
-func Recorded(preset string, deviations map[string]json.RawMessage) (s Switches, err error) {
+func Recorded(preset string, deviations Deviations) (s Switches, err error) {
 	if preset == "" {
 		preset = Default
 	}

@@ -32,34 +32,35 @@ func Canonical(name string) (canonical string, alias bool) {
 	return name, false
 }
 
-// Switches are all switches. Their names, and the values as JSON, are those of doc/spec/replay.md 0.3.
+// Switches are all switches. Their names and values as JSON are those of doc/spec/replay.md 0.3; about is the help. A switch of
+// duration is off where it is nil, and one that is true or false says what is so.
 type Switches struct {
-	SpawnOffset       SpawnOffset
-	JoinTiming        JoinTiming
-	Anchor            Anchor
-	TreeIdleCap       *Seconds // longest time in which a tree has no request in flight; nil: off
-	TraceCap          TraceCap
-	WarmupLeadCap     WarmupLeadCap
-	WarmupStage       WarmupStage
-	HandoffOffset     HandoffOffset
-	HandoffOrder      HandoffOrder
-	WarmupOverflow    WarmupOverflow
-	MarkerPermitsWrap bool             // a cache-bust marker permits more lanes than traces
-	NegativeDuration  NegativeDuration // fixed when a cache is built: shown, not resolved
-	CountGrace        bool             // requests that end within the grace belong to the headline numbers
-	LenientStreams    bool             // status 200 with any content is a success
-	AnswerForms       AnswerForms
-	TokenSigns        TokenSigns
-	OverflowWords     OverflowWords
-	FailedShare       FailedShare
-	ThroughputWindow  ThroughputWindow
-	ITLDivisor        ITLDivisor
-	FlowCurve         FlowCurve
-	Curves            Curves
-	CoverageGate      bool // a valid run has tokens in 95 % of its duration
-	CoverageBy        CoverageBy
-	AffinityHeader    bool // requests have the header X-Session-Affinity
-	SchemaVersion     SchemaVersion
+	SpawnOffset       SpawnOffset      `json:"spawn-offset" about:"when a child starts: recorded offset, or return of its parent"`
+	JoinTiming        JoinTiming       `json:"join-timing" about:"when a turn joins: not early, or with its last child"`
+	Anchor            Anchor           `json:"anchor" about:"start of a spread phase: its first request, or t*"`
+	TreeIdleCap       *Seconds         `json:"tree-idle-cap" about:"longest time of a tree without a request in flight"`
+	TraceCap          TraceCap         `json:"trace-cap" about:"when trace-idle-cap acts: in the run, or on the recording"`
+	WarmupLeadCap     WarmupLeadCap    `json:"warmup-lead-cap" about:"what caps leads: system-idle-cap, or trace-idle-cap"`
+	WarmupStage       WarmupStage      `json:"warmup-stage" about:"bounds that the pressure stage may have"`
+	HandoffOffset     HandoffOffset    `json:"handoff-offset" about:"how sessions go on after the pressure stage"`
+	HandoffOrder      HandoffOrder     `json:"handoff-order" about:"what orders the pressure stage: the seed alone, or answers"`
+	WarmupOverflow    WarmupOverflow   `json:"warmup-overflow" about:"a primer that overflows: another trace, or a failed warmup"`
+	MarkerPermitsWrap bool             `json:"marker-permits-wrap" about:"a marker permits more lanes than traces"`
+	NegativeDuration  NegativeDuration `json:"negative-duration" about:"only shown: fixed when the cache is built"`
+	CountGrace        bool             `json:"count-grace" about:"requests that end in the grace are headline"`
+	LenientStreams    bool             `json:"lenient-streams" about:"status 200 with any content is a success"`
+	AnswerForms       AnswerForms      `json:"answer-forms" about:"forms of an answer that are read: those of all servers, or AIPerf's"`
+	TokenSigns        TokenSigns       `json:"token-signs" about:"messages that tell of tokens: all that do, or those with text"`
+	OverflowWords     OverflowWords    `json:"overflow-words" about:"texts of a context overflow: of all servers, or AIPerf's"`
+	FailedShare       FailedShare      `json:"failed-share" about:"what failures are a share of: ended requests, or records"`
+	ThroughputWindow  ThroughputWindow `json:"throughput-window" about:"denominator of throughputs, time of effective curves"`
+	ITLDivisor        ITLDivisor       `json:"itl-divisor" about:"tokens that an ITL divides by"`
+	FlowCurve         FlowCurve        `json:"flow-curve" about:"how tokens spread over time"`
+	Curves            Curves           `json:"curves" about:"curves of tokens over time, and failed requests in them"`
+	CoverageGate      bool             `json:"coverage-gate" about:"a valid run has tokens in 95 % of its duration"`
+	CoverageBy        CoverageBy       `json:"coverage-by" about:"which tokens: of any request, or of those with a latency"`
+	AffinityHeader    bool             `json:"affinity-header" about:"requests have the header X-Session-Affinity"`
+	SchemaVersion     SchemaVersion    `json:"schema-version" about:"of the files for readers of AIPerf's"`
 }
 
 // Seconds is a duration; its JSON is a number of seconds.

@@ -30,6 +30,6 @@ func (p WrapPolicy) Check() (shared bool, err error) {
 	case p.Marked && p.MarkerPermitsWrap:
 		return true, nil
 	}
-	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (--set AllowWrap=true)",
+	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (--allow-wrap)",
 		p.Lanes, p.Traces)
 }

@@ -30,7 +30,7 @@ const (
 // Conflict is a setting of a run that its scenario does not allow.
 type Conflict struct {
 	Reason Reason
-	What   string // the setting and its value, such as "SystemIdleCap is 5s"
+	What   string // the setting and its value, such as "--system-idle-cap is 5s"
 	Want   string // what the scenario allows, such as "10s"
 	Try    string // what to do
 }

@@ -27,24 +27,27 @@ type Scenario struct {
 	Name        string
 	Duration    time.Duration // of the profiling phase, by default
 	MinDuration time.Duration // shortest duration that is allowed
-	SystemIdle  time.Duration // the only SystemIdleCap that is allowed
-	Marker      string        // the only Marker that is allowed
+	SystemIdle  time.Duration // the only --system-idle-cap that is allowed
+	Marker      string        // the only --marker that is allowed
 	Seed        string        // by default; "": one is drawn for every run
 
 	// Harness makes the locks those of agentx-harness 1.0.12. It refuses several loads in one run. It has no lock on the
-	// TraceIdleCap, nor on bounds beside the duration: the coverage judges a run that one of them ends, so there the coverage
+	// --trace-idle-cap, nor on bounds beside the duration: the coverage judges a run that one of them ends, so there the coverage
 	// must be looked at.
 	Harness bool
 
 	// ByName lets the name of a repository pin a corpus, as the harness does, beside the content of its files.
 	ByName bool
 
-	// Values are the defaults that no lock has a say in, by name, as --set and flags take them.
+	// Values are the defaults that no lock has a say in, by name.
 	Values []Value
 }
 
-// Value is the value of an option, a switch or a flag.
-type Value struct{ Name, Value string }
+// Value is the value of a setting. That of a kind of words is its word.
+type Value struct {
+	Name  string
+	Value any
+}
 
 // All returns the scenarios.
 func All() []Scenario { return []Scenario{AgentX(), InferenceXAgentX()} }
@@ -61,20 +64,20 @@ func AgentX() Scenario {
 		Harness:     true,
 		ByName:      true,
 		Values: []Value{
-			{"Start", "sampled"},
-			{"StartMinRatio", "0.25"},
-			{"StartMaxRatio", "0.75"},
-			{"Warmup", "requests=10"},
-			{"WarmupGrace", "1800s"},
-			{"TraceIdleCap", "300s"},
-			{"FailedRequestThreshold", "0.1"},
-			{"TCPUserTimeout", "900s"},
-			{"StatsInterval", "30s"},
-			{"limit-traces", "393"},
-			{"slice-duration", "1s"},
-			{"MarkerPermitsWrap", "true"}, // every tree has a marker: doc/spec/replay.md 2.1
-			{"CoverageGate", "true"},
-			{"CoverageBy", "latencies"},
+			{"start", "sampled"},
+			{"start-min-ratio", 0.25},
+			{"start-max-ratio", 0.75},
+			{"warmup", "requests=10"},
+			{"warmup-grace", 1800 * time.Second},
+			{"trace-idle-cap", 300 * time.Second},
+			{"max-error-rate", 0.1},
+			{"tcp-user-timeout", 900 * time.Second},
+			{"stats-interval", 30 * time.Second},
+			{"limit-traces", 393},
+			{"slice-duration", time.Second},
+			{"marker-permits-wrap", true}, // every tree has a marker: doc/spec/replay.md 2.1
+			{"coverage-gate", true},
+			{"coverage-by", "latencies"},
 		},
 	}
 }
@@ -89,11 +92,11 @@ func InferenceXAgentX() Scenario {
 		SystemIdle:  10 * time.Second,
 		Marker:      "first_turn_prefix",
 		Values: []Value{
-			{"Start", "sampled"},
-			{"StartMinRatio", "0"},
-			{"StartMaxRatio", "1"},
-			{"Warmup", "primers"},
-			{"MarkerPermitsWrap", "true"}, // every tree has a marker: doc/spec/replay.md 2.1
+			{"start", "sampled"},
+			{"start-min-ratio", 0.0},
+			{"start-max-ratio", 1.0},
+			{"warmup", "primers"},
+			{"marker-permits-wrap", true}, // every tree has a marker: doc/spec/replay.md 2.1
 		},
 	}
 }
@@ -107,10 +110,10 @@ func (s Scenario) Defaults(random io.Reader) (list []Value, err error) {
 		}
 	}
 	return append(slices.Clone(s.Values),
-		Value{"SystemIdleCap", seconds(s.SystemIdle)},
-		Value{"Marker", s.Marker},
-		Value{"Duration", seconds(s.Duration)},
-		Value{"Seed", seed},
+		Value{"system-idle-cap", s.SystemIdle},
+		Value{"marker", s.Marker},
+		Value{"duration", s.Duration},
+		Value{"seed", seed},
 	), nil
 }
 

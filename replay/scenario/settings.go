@@ -9,9 +9,9 @@ import (
 
 // Settings are the values of a run that a scenario may lock, after every layer. A duration of 0 is off.
 type Settings struct {
-	IgnoreDelays  bool
+	ASAP          bool
 	Speed         float64
-	GapCap        time.Duration
+	MaxGap        time.Duration
 	TraceIdleCap  time.Duration
 	TraceCap      string // how TraceIdleCap acts: run or load
 	SystemIdleCap time.Duration
@@ -35,21 +35,21 @@ func (s Scenario) Check(p Settings) []Conflict {
 
 // checkTiming checks what changes recorded times.
 func (s Scenario) checkTiming(p Settings) (list []Conflict) {
-	if p.IgnoreDelays {
-		list = append(list, Conflict{IgnoreDelays, "IgnoreDelays is true", "false", "leave out --asap"})
+	if p.ASAP {
+		list = append(list, Conflict{IgnoreDelays, "--asap is true", "false", "leave out --asap"})
 	}
 	if p.Speed != 1 {
-		list = append(list, Conflict{Speed, "Speed is " + strconv.FormatFloat(p.Speed, 'g', -1, 64), "1", "leave out --speed"})
+		list = append(list, Conflict{Speed, "--speed is " + strconv.FormatFloat(p.Speed, 'g', -1, 64), "1", "leave out --speed"})
 	}
-	if p.GapCap != 0 {
-		list = append(list, Conflict{GapCap, "GapCap is " + seconds(p.GapCap), "off", "leave out --max-gap; TreeIdleCap may be set"})
+	if p.MaxGap != 0 {
+		list = append(list, Conflict{GapCap, "--max-gap is " + seconds(p.MaxGap), "off", "leave out --max-gap; --tree-idle-cap may be set"})
 	}
-	if p.TraceIdleCap != 0 && p.TraceCap == "load" && !s.Harness { // with TraceCap run it is the TreeIdleCap
-		what := fmt.Sprintf("TraceIdleCap is %s, and TraceCap is load", seconds(p.TraceIdleCap))
-		list = append(list, Conflict{TraceIdleCap, what, "off", "leave out TraceIdleCap; TreeIdleCap may be set"})
+	if p.TraceIdleCap != 0 && p.TraceCap == "load" && !s.Harness { // with --trace-cap run it is the --tree-idle-cap
+		what := fmt.Sprintf("--trace-idle-cap is %s, and --trace-cap is load", seconds(p.TraceIdleCap))
+		list = append(list, Conflict{TraceIdleCap, what, "off", "leave out --trace-idle-cap; --tree-idle-cap may be set"})
 	}
 	if p.SystemIdleCap != s.SystemIdle {
-		list = append(list, Conflict{SystemIdleCap, "SystemIdleCap is " + seconds(p.SystemIdleCap), seconds(s.SystemIdle), "leave out SystemIdleCap"})
+		list = append(list, Conflict{SystemIdleCap, "--system-idle-cap is " + seconds(p.SystemIdleCap), seconds(s.SystemIdle), "leave out --system-idle-cap"})
 	}
 	return list
 }
@@ -57,7 +57,7 @@ func (s Scenario) checkTiming(p Settings) (list []Conflict) {
 // checkBodies checks what changes requests and their answers.
 func (s Scenario) checkBodies(p Settings) (list []Conflict) {
 	if p.Marker != s.Marker {
-		list = append(list, Conflict{Marker, "Marker is " + p.Marker, s.Marker, "leave out --marker"})
+		list = append(list, Conflict{Marker, "--marker is " + p.Marker, s.Marker, "leave out --marker"})
 	}
 	for _, by := range p.Unstreamed {
 		list = append(list, Conflict{Streaming, by, "streamed answers", "leave it out"})
@@ -71,7 +71,7 @@ func (s Scenario) checkBodies(p Settings) (list []Conflict) {
 // checkLength checks what ends a run.
 func (s Scenario) checkLength(p Settings) (list []Conflict) {
 	if p.Duration < s.MinDuration {
-		what := "Duration is " + seconds(p.Duration)
+		what := "--duration is " + seconds(p.Duration)
 		list = append(list, Conflict{ShortDuration, what, "at least " + seconds(s.MinDuration), "leave out --duration, for " + seconds(s.Duration)})
 	}
 	if s.Harness {
@@ -91,7 +91,7 @@ func (s Scenario) checkLength(p Settings) (list []Conflict) {
 // checkHarness checks what the harness has a lock on and another scenario has not.
 func (s Scenario) checkHarness(p Settings) (list []Conflict) {
 	if !p.CoverageGate {
-		list = append(list, Conflict{CoverageGate, "CoverageGate is false", "true", "leave out CoverageGate"})
+		list = append(list, Conflict{CoverageGate, "--coverage-gate is false", "true", "leave out --coverage-gate"})
 	}
 	if p.Sweep != "" {
 		list = append(list, Conflict{Sweep, p.Sweep + " is several runs", "one run", "give one number of lanes"})

@@ -104,7 +104,7 @@ func (w *writer) harnessInput() object {
 		o.add(key, object{})
 	}
 	runtime := object{{"ui", "none"}}
-	runtime.set("stats_interval", only(s.filled() || s.isSet("StatsInterval"), s.number("StatsInterval")))
+	runtime.set("stats_interval", only(s.filled() || s.isSet("stats-interval"), s.number("stats-interval")))
 	o.add("runtime", runtime)
 	if sc := run.Info.Scenario; sc != nil {
 		o.add("scenario", sc.Name)
@@ -128,9 +128,9 @@ func (s settings) endpoint() object {
 	o := object{{"urls", s.run.Info.URLs}}
 	o.set("type", only(s.filled() || len(s.run.Info.Launch) == 0 || s.launched("--endpoint-type") != "", s.text("payload")))
 	o.set("api_key", only(s.text("api-key-env") != "", redacted))
-	o.set("timeout", only(s.isSet("RequestTimeout"), s.number("RequestTimeout")))
+	o.set("timeout", only(s.isSet("timeout"), s.number("timeout")))
 	o.add("streaming", true)
-	o.set("connection_reuse", only(s.isSet("ConnectionReuse"), s.text("ConnectionReuse")))
+	o.set("connection_reuse", only(s.isSet("connection-reuse"), s.text("connection-reuse")))
 	o.set("use_legacy_max_tokens", only(s.text("max-tokens-field") == "max_tokens", true))
 	o.add("use_server_token_count", true)
 	if names := s.list("header"); len(names) > 0 {
@@ -161,10 +161,10 @@ func (s settings) dataset() object {
 	o.set("entries", s.count("limit-traces"))
 	o.set("random_seed", s.seed())
 	o.set("hf_weka_dataset", only(loader == genericLoader, repository))
-	o.set("trace_idle_gap_cap_seconds", s.number("TraceIdleCap"))
-	o.set("use_think_time_only", s.yes("ThinkTimeOnly"))
+	o.set("trace_idle_gap_cap_seconds", s.number("trace-idle-cap"))
+	o.set("use_think_time_only", s.yes("think-time-only"))
 	o.set("max_context_length", s.count("max-context"))
-	o.set("cache_bust", only(s.isSet("Marker"), object{{"target", s.text("Marker")}}))
+	o.set("cache_bust", only(s.isSet("marker"), object{{"target", s.text("marker")}}))
 	return o
 }
 
@@ -226,21 +226,21 @@ func (s settings) phase() object {
 	o.set("requests", s.count("requests"))
 	o.set("duration", s.number("duration"))
 	o.add("concurrency", s.run.Info.Lanes)
-	o.set("grace_period", s.number("Grace"))
+	o.set("grace_period", s.number("grace"))
 	o.add("timing_mode", "agentic_replay")
-	o.set("failed_request_threshold", s.number("FailedRequestThreshold"))
-	if s.text("Start") == "sampled" {
-		for key, name := range map[string]string{"trajectory_start_min_ratio": "StartMinRatio", "trajectory_start_max_ratio": "StartMaxRatio"} {
+	o.set("failed_request_threshold", s.number("max-error-rate"))
+	if s.text("start") == "sampled" {
+		for key, name := range map[string]string{"trajectory_start_min_ratio": "start-min-ratio", "trajectory_start_max_ratio": "start-max-ratio"} {
 			if f, ok := s.float(name); ok {
 				o.add(key, report.Float(f))
 			}
 		}
 		slices.SortFunc(o[len(o)-min(2, len(o)):], func(x, y member) int { return -strings.Compare(x.key, y.key) })
 	}
-	o.set("burst_phase_starts", s.yes("BurstStart"))
-	o.set("system_idle_gap_cap_seconds", s.number("SystemIdleCap"))
-	o.addWarmup(s.text("Warmup"))
-	o.set("agentic_warmup_grace_period", s.number("WarmupGrace"))
+	o.set("burst_phase_starts", s.yes("burst-start"))
+	o.set("system_idle_gap_cap_seconds", s.number("system-idle-cap"))
+	o.addWarmup(s.text("warmup"))
+	o.set("agentic_warmup_grace_period", s.number("warmup-grace"))
 	return o
 }
 

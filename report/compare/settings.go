@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,15 +27,14 @@ var mustEqual = []struct{ name, title string }{
 var mayDiffer = []string{
 	"concurrency", "server", "version", "commit", "host",
 	"duration", "requests", "trees", "once", "header", "slo", "until", "prefault",
-	"Grace", "RequestTimeout", "StallTimeout", "FirstByteTimeout", "RetryAfter", "FailedRequestThreshold", "StopOnWedge", "BackOff", "TCPUserTimeout", "WaitReady", "WaitReadyMode",
-	"WaitReadyInterval", "Calibrate", "ResetCachePath", "ResetCacheTimeout", "StatsInterval", "CorrelationHeader", "SessionHeaders",
+	"grace", "timeout", "stall-timeout", "first-byte-timeout", "retry-after", "max-error-rate", "stop-on-deadlock", "back-off", "tcp-user-timeout", "wait-ready", "wait-ready-mode",
+	"wait-ready-interval", "no-calibrate", "until-interval", "reset-cache-path", "reset-cache-timeout", "stats-interval", "correlation-header", "session-header",
 }
 
-// playedFlags are flags without a twin among the named options that decide what is sent.
-var playedFlags = []string{"limit-traces", "max-context", "extra-body", "max-tokens-field", "no-ignore-eos", "no-stream-options", "overflow-pattern"}
-
-// named are options that stand among the settings under another name.
-var named = []string{"Marker", "Preset", "Scenario", "Seed", "Model", "Payload"}
+// notPlayed are settings that say nothing of what is sent, or stand here under another name.
+var notPlayed = strings.Fields(`url api-key-env preset scenario unsafe-override set config cache quiet no-color profile tokenizer corpus workers force verify-hit
+	trust-root wait no-wait skip-invalid strict out overwrite json report prefix slice-duration scrape listen no-preflight calibrate allow-failures
+	stop-on-failure repeat drain part meet meet-timeout start-at`)
 
 // settingsOf returns the settings of a run of agentx.
 func settingsOf(info *measure.RunInfo, rules measure.Rules) settings {
@@ -52,21 +52,14 @@ func settingsOf(info *measure.RunInfo, rules measure.Rules) settings {
 	if info.Arrivals != nil && info.Lanes == 0 {
 		s["concurrency"] = "no cap"
 	}
+	known := maps.Clone(s)
 	for _, o := range info.Options {
-		value := plainText(o.Value)
-		switch {
-		case o.Name == "Marker" || o.Name == "payload" || o.Name == "seed":
-			s[strings.ToLower(o.Name)] = value
-		case slices.Contains(named, o.Name):
-		case isNamedOption(o.Name), slices.Contains(playedFlags, o.Name), slices.Contains(mayDiffer, o.Name) && s[o.Name] == "":
-			s[o.Name] = value
+		if _, is := known[o.Name]; o.Name == "seed" || !is && !slices.Contains(notPlayed, o.Name) {
+			s[o.Name] = plainText(o.Value)
 		}
 	}
 	return s
 }
-
-// isNamedOption reports whether an option is one of those that --set takes, which begin with a capital.
-func isNamedOption(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' }
 
 // definition says what the throughputs divide by, and which requests they are over.
 func definition(info *measure.RunInfo, rules measure.Rules) string {

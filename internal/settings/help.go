@@ -1,0 +1,150 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// groupNote is the annotation of a flag that usage lists in a group of its own; its value is the heading of the group.
+const groupNote = "group"
+
+// InGroup makes usage list flags that are no settings under a heading.
+func InGroup(flags *pflag.FlagSet, group string) {
+	flags.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{groupNote: {group}} })
+}
+
+// usageColumns is how wide a line of usage is, in characters.
+const usageColumns = 100
+
+// Usages lists flags for people, by their groups. Those in brief are left to Brief.
+func Usages(flags *pflag.FlagSet) string {
+	sets := map[string]*pflag.FlagSet{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		heading := otherFlags
+		if g := f.Annotations[groupNote]; len(g) > 0 {
+			heading = g[0]
+		}
+		if v, ok := f.Value.(flagValue); ok && v.row.Brief {
+			return
+		}
+		if sets[heading] == nil {
+			sets[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
+		}
+		sets[heading].AddFlag(f)
+	})
+	var b strings.Builder
+	for _, heading := range groups {
+		if sets[heading] != nil {
+			fmt.Fprintf(&b, "%s:\n%s\n", heading, sets[heading].FlagUsagesWrapped(usageColumns))
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Brief lists the flags that have only a line at the end of the help, each with its default; those that presets set with the values
+// there. It is "" where there are none.
+func Brief(flags *pflag.FlagSet) string {
+	var rows []*Setting
+	var s *Set
+	flags.VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(flagValue); ok && v.row.Brief {
+			rows, s = append(rows, v.row), v.set
+		}
+	})
+	slices.SortStableFunc(rows, func(a, b *Setting) int { return slices.Index(groups, a.Group) - slices.Index(groups, b.Group) })
+	var b strings.Builder
+	group := ""
+	for _, row := range rows {
+		if row.Group != group {
+			group = row.Group
+			more := ", further flags:"
+			if group == Switches {
+				more = ", flags with their values under the presets " + strings.Join(s.Presets, ", ") + ":"
+			}
+			fmt.Fprintf(&b, "\n%s%s\n", group, more)
+		}
+		fmt.Fprintf(&b, "  --%-20s %s\n", row.Name, row.brief(s.Presets))
+	}
+	return b.String()
+}
+
+// brief returns what a row means in one line.
+func (row *Setting) brief(presets []string) string {
+	if row.Group == Switches {
+		var texts []string
+		for _, name := range presets {
+			texts = append(texts, row.Kind.Text(row.Under[name]))
+		}
+		return strings.TrimSpace(fmt.Sprintf("%s   %s", strings.Join(texts, ", "), row.Help))
+	}
+	choices := ""
+	if len(row.Kind.Words) > 2 {
+		choices = ": " + strings.Join(row.Kind.Words, ", ")
+	}
+	text := fmt.Sprintf("%s%s (default %s", row.Help, choices, row.Kind.Text(row.Default))
+	for _, name := range presets {
+		if v, ok := row.Under[name]; ok {
+			text += fmt.Sprintf("; %s: %s", name, row.Kind.Text(v))
+		}
+	}
+	return text + ")"
+}
+
+// Complete returns the completion of a flag that is a setting, nil if nothing completes it.
+func Complete(f *pflag.Flag) cobra.CompletionFunc {
+	v, ok := f.Value.(flagValue)
+	switch {
+	case !ok:
+		return nil
+	case v.row.Name == "set":
+		return v.set.completeSet
+	case v.row.Kind.Files != nil:
+		return cobra.FixedCompletions(v.row.Kind.Files, cobra.ShellCompDirectiveFilterFileExt)
+	case len(v.row.Kind.Words) == 0:
+		return nil
+	}
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return v.row.words("", begun)
+	}
+}
+
+// words completes the words of a row, each behind the same beginning.
+func (row *Setting) words(front, begun string) (list []string, directive cobra.ShellCompDirective) {
+	directive = cobra.ShellCompDirectiveNoFileComp
+	words := row.Kind.Words
+	if row.Kind.off && !slices.Contains(words, "off") {
+		words = append(slices.Clone(words), "off")
+	}
+	for k, w := range words {
+		if strings.ContainsAny(w[len(w)-1:], "=:/<>") { // more is to follow
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		if k < len(row.Kind.about) && row.Kind.about[k] != "" {
+			w += "\t" + row.Kind.about[k]
+		}
+		if strings.HasPrefix(front+w, begun) {
+			list = append(list, front+w)
+		}
+	}
+	return list, directive
+}
+
+// completeSet completes names for --set, and the words that a setting can have.
+func (s *Set) completeSet(_ *cobra.Command, _ []string, begun string) (list []string, _ cobra.ShellCompDirective) {
+	if name, _, ok := strings.Cut(begun, "="); ok {
+		if row := s.named(name); row != nil {
+			return row.words(name+"=", begun)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, name := range slices.Sorted(slices.Values(slices.Concat(s.Rules, s.names()))) {
+		if strings.HasPrefix(name, begun) {
+			list = append(list, name+"=")
+		}
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}

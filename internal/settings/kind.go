@@ -1,0 +1,338 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/agentx/agentx/internal/suggest"
+)
+
+// Kind is a type of values: what a text stands for, and what is wrong with one that stands for nothing.
+type Kind struct {
+	Want   string                             // what a value must be, for errors
+	Type   string                             // of the flag, for the help
+	Words  []string                           // the values, if they are words, or how they begin; for completions and help
+	Read   func(text string) (v any, ok bool) // the value of a text; nil: off
+	Why    func(text string) error            // says what is wrong with a text; nil: it is not what is wanted, and none of the words
+	Tags   []string                           // those of the YAML scalars that may be values
+	Schema map[string]any                     // of the values in a file
+	Files  []string                           // values are names of files, that end so, for completions
+
+	Object func(n *yaml.Node) (text string, err error) // an object of a file as a text; nil: there are none
+	Commas bool                                        // a file may have a list of it, which a flag takes with commas between
+	Joins  bool                                        // with Commas: a flag that is repeated adds to the list
+	Many   bool                                        // a flag is repeated, a file has a list: the value is a list
+
+	about []string // of the words
+	means []any    // by the words
+	off   bool     // off and null are values
+}
+
+// The YAML tags of scalars.
+const (
+	Int, Float, Text, Bool, Null = "!!int", "!!float", "!!str", "!!bool", "!!null"
+)
+
+// value returns what a text stands for.
+func (k Kind) value(text string) (any, error) {
+	if k.off && (text == "off" || text == "null") {
+		return nil, nil
+	}
+	if v, ok := k.Read(text); ok {
+		return v, nil
+	}
+	return nil, k.wrong(text)
+}
+
+// wrong says what is wrong with a text that is no value.
+func (k Kind) wrong(text string) error {
+	if k.Why != nil {
+		if err := k.Why(text); err != nil {
+			return err
+		}
+	}
+	return suggest.Wrong(text, k.Want, k.Words)
+}
+
+// OrOff adds the value off.
+func (k Kind) OrOff() Kind {
+	k.off = true
+	k.Want += ", or off"
+	k.Schema = map[string]any{"anyOf": []any{k.Schema, map[string]any{"enum": []any{nil, "off"}}}}
+	return k
+}
+
+// OrZero adds the value off, for which 0 is another word.
+func (k Kind) OrZero() Kind {
+	read := k.Read
+	k.Read = func(text string) (any, bool) {
+		v, ok := read(text)
+		if v == 0.0 || v == time.Duration(0) {
+			return nil, ok
+		}
+		return v, ok
+	}
+	return k.OrOff()
+}
+
+// AtLeast refuses durations that are shorter, but for 0.
+func (k Kind) AtLeast(least time.Duration) Kind {
+	read := k.Read
+	k.Want = fmt.Sprintf("0, or a duration of %v or more", least)
+	k.Read = func(text string) (any, bool) {
+		v, ok := read(text)
+		d, _ := v.(time.Duration)
+		return v, ok && (d == 0 || d >= least)
+	}
+	return k
+}
+
+// Word is one of several words. What is behind a tab says what a word means, for completions.
+func Word(words ...string) Kind {
+	k := Kind{Type: "string", Tags: []string{Text}}
+	values := []any{}
+	for _, w := range words {
+		w, about, _ := strings.Cut(w, "\t")
+		k.Words, k.about, values = append(k.Words, w), append(k.about, about), append(values, w)
+		if _, err := strconv.ParseFloat(w, 64); err == nil { // such as a version, which YAML reads as a number
+			values, k.Tags = append(values, json.Number(w)), []string{Text, Float}
+		}
+	}
+	if slices.Contains(k.Words, "off") {
+		values = append(values, nil)
+	}
+	k.Want, k.Schema = suggest.Either(k.Words), map[string]any{"enum": values}
+	k.Read = func(text string) (any, bool) { return text, slices.Contains(k.Words, text) }
+	return k
+}
+
+// Means gives words their values.
+func (k Kind) Means(values ...any) Kind {
+	k.means = values
+	k.Read = func(text string) (any, bool) {
+		n := slices.Index(k.Words, text)
+		if n < 0 {
+			return nil, false
+		}
+		return values[n], true
+	}
+	return k
+}
+
+// Yes is true or false.
+var Yes = Kind{
+	Want: "true or false", Words: []string{"true", "false"}, Type: "bool", Tags: []string{Bool, Text},
+	Schema: map[string]any{"enum": []any{true, false, "on", "off"}},
+	Read: func(text string) (any, bool) {
+		switch text {
+		case "on", "off":
+			return text == "on", true
+		}
+		b, err := strconv.ParseBool(text)
+		return b, err == nil
+	},
+}
+
+// AnyText is any text.
+var AnyText = Kind{
+	Want: "a text", Type: "string", Tags: []string{Text}, Schema: map[string]any{"type": "string"},
+	Read: func(text string) (any, bool) { return text, true },
+}
+
+// File is the name of a file that ends so. Without an ending it is any file.
+func File(endings ...string) Kind {
+	k := AnyText
+	k.Want, k.Files = "the name of a file", append([]string{}, endings...)
+	k.Schema = map[string]any{"type": "string", "minLength": 1}
+	k.Read = func(text string) (any, bool) { return text, text != "" }
+	return k
+}
+
+// Checked is a text that a function finds good.
+func Checked(check func(text string) error) Kind {
+	k := AnyText
+	k.Read = func(text string) (any, bool) { return text, check(text) == nil }
+	k.Why = check
+	return k
+}
+
+// List is a list of what one text stands for: one value, or several with commas between. Its errors are those of read.
+func List[T any](read func(text string) ([]T, error)) Kind {
+	k := AnyText
+	k.Many, k.Type = true, "stringArray"
+	k.Read = func(text string) (any, bool) {
+		list, err := read(text)
+		if err != nil {
+			return nil, false
+		}
+		return list, true
+	}
+	k.Why = func(text string) error { _, err := read(text); return err }
+	return k
+}
+
+// Whole is a whole number in a range.
+func Whole(least, most int) Kind {
+	k := Kind{Want: fmt.Sprintf("%d to %d", least, most), Type: "int", Tags: []string{Int}, Schema: map[string]any{"type": "integer", "minimum": least, "maximum": most}}
+	if most == math.MaxInt {
+		k.Want = "no negative value"
+		if least == 1 {
+			k.Want = "a number above 0"
+		}
+		delete(k.Schema, "maximum")
+	}
+	k.Read = func(text string) (any, bool) {
+		n, err := strconv.Atoi(text)
+		return n, err == nil && n >= least && n <= most
+	}
+	return k
+}
+
+// Count is a number of things.
+var Count = Whole(0, math.MaxInt).Numeric()
+
+// Numeric makes errors of a text that is no number say so.
+func (k Kind) Numeric() Kind {
+	want := k.Want
+	k.Why = func(text string) error {
+		if _, err := strconv.Atoi(text); err != nil {
+			return Explain(err)
+		}
+		return fmt.Errorf("want %s", want)
+	}
+	return k
+}
+
+// float is a number of which a function says whether it is one of the kind.
+func float(want string, schema map[string]any, is func(x float64) bool) Kind {
+	schema["type"] = "number"
+	return Kind{Want: want, Type: "float64", Tags: []string{Int, Float}, Schema: schema, Read: func(text string) (any, bool) {
+		x, err := strconv.ParseFloat(text, 64)
+		return x, err == nil && is(x)
+	}}
+}
+
+// Share is a number from 0 to 1.
+var Share = float("0 to 1", map[string]any{"minimum": 0, "maximum": 1}, func(x float64) bool { return x >= 0 && x <= 1 })
+
+// Factor is a number above 0.
+var Factor = float("a number above 0", map[string]any{"exclusiveMinimum": 0}, func(x float64) bool { return x > 0 && !math.IsInf(x, 1) })
+
+// Above0 is a number above 0 with a greatest.
+func Above0(most int) Kind {
+	return float(fmt.Sprintf("a number above 0, at most %d", most), map[string]any{"exclusiveMinimum": 0, "maximum": most},
+		func(x float64) bool { return x > 0 && x <= float64(most) })
+}
+
+// Durations in a file: seconds, or a text as flags take it. A flag takes numbers below maxSeconds.
+const (
+	durationPattern = `^\+?(` + numberPattern + `(e[+-]?[0-9]+)?|(` + numberPattern + `(ns|us|µs|μs|ms|s|m|h))+)$`
+	numberPattern   = `([0-9]+(\.[0-9]*)?|\.[0-9]+)`
+	maxSeconds      = 1e9
+)
+
+// ParseDuration reads Go's form (90s, 10m) or a plain number of seconds.
+func ParseDuration(text string) (time.Duration, error) {
+	v, err := time.ParseDuration(text)
+	if seconds, numberErr := strconv.ParseFloat(text, 64); err != nil && numberErr == nil && seconds < maxSeconds && seconds > -maxSeconds {
+		v, err = time.Duration(seconds*1e9), nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("want a duration such as 90s or 10m, or seconds")
+	}
+	return v, nil
+}
+
+// Span is a duration of 0 or more.
+var Span = Kind{
+	Want: "a duration, no negative value", Type: "duration", Tags: []string{Int, Float, Text},
+	Schema: map[string]any{"anyOf": []any{
+		map[string]any{"type": "number", "minimum": 0, "exclusiveMaximum": int(maxSeconds)},
+		map[string]any{"type": "string", "pattern": durationPattern},
+	}},
+	Read: func(text string) (any, bool) {
+		d, err := ParseDuration(text)
+		return d, err == nil && d >= 0
+	},
+}
+
+// Longer is a duration above 0.
+var Longer = Kind{
+	Want: "a duration above 0", Type: "duration", Tags: Span.Tags,
+	Schema: map[string]any{"anyOf": []any{
+		map[string]any{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": int(maxSeconds)},
+		map[string]any{"type": "string", "allOf": []any{map[string]any{"pattern": durationPattern}, map[string]any{"pattern": "[1-9]"}}},
+	}},
+	Read: func(text string) (any, bool) {
+		v, ok := Span.Read(text)
+		return v, ok && v != time.Duration(0)
+	},
+}
+
+// word returns the word of a value that one means.
+func (k Kind) word(v any) (string, bool) {
+	n := slices.IndexFunc(k.means, func(m any) bool { return reflect.DeepEqual(m, v) })
+	if n < 0 {
+		return "", false
+	}
+	return k.Words[n], true
+}
+
+// JSON returns a value as the results have it: durations in seconds, off as null.
+func (k Kind) JSON(v any) json.RawMessage {
+	if w, ok := k.word(v); ok {
+		v = w
+	}
+	return JSON(v)
+}
+
+// JSON returns a value as the results have it: durations in seconds.
+func JSON(v any) json.RawMessage {
+	switch one := v.(type) {
+	case time.Duration:
+		v = one.Seconds()
+	case json.Marshaler:
+	case fmt.Stringer:
+		v = one.String()
+	default:
+		if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.Type().Elem().Implements(reflect.TypeFor[fmt.Stringer]()) {
+			texts := make([]string, list.Len())
+			for k := range texts {
+				texts[k] = list.Index(k).Interface().(fmt.Stringer).String()
+			}
+			v = texts
+		}
+	}
+	text, err := json.Marshal(v)
+	if err != nil { // NaN or infinity, which no kind takes
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+// Text returns a value as --set takes it.
+func (k Kind) Text(v any) string {
+	if w, ok := k.word(v); ok {
+		return w
+	}
+	switch v := v.(type) {
+	case nil:
+		return "off"
+	case time.Duration:
+		return strconv.FormatFloat(v.Seconds(), 'f', -1, 64) + "s"
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	if k.Many {
+		return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(v), "[]")), ",")
+	}
+	return fmt.Sprint(v)
+}

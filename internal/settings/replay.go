@@ -1,0 +1,404 @@
+package settings
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/arrivals"
+	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/resume"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// Replay returns the settings that are options of a replay: doc/spec/replay.md 0.3. They write to these options.
+func Replay(o *replay.Options) []Setting {
+	s, _ := preset.Named(preset.Default)
+	o.Start.Ratios, o.Switches = new(resume.Ratios), &s
+	return slices.Concat(startRows(o), arrivalRows(o), paceRows(o), limitRows(o), timeoutRows(o), bodyRows(o), connectionRows(o), serverRows(o), switchRows(o.Switches))
+}
+
+// InReplay reports whether a replay has a setting, by any of its names.
+func InReplay(name string) bool {
+	return slices.ContainsFunc(Replay(new(replay.Options)), func(row Setting) bool { return row.Name == preset.Renamed(name) })
+}
+
+// startRows say what lanes play, and what is sent before.
+func startRows(o *replay.Options) []Setting {
+	return []Setting{
+		{Name: "start", Group: Played, Kind: Word("zero\twith the first turn", "sampled\tsomewhere in the trace").Means(false, true), Default: false, To: &o.Start.Sampled,
+			Help: "where lanes begin in their first traces: zero, at the first turn; sampled, at an instant drawn from --seed, trace and lane"},
+		{Name: "start-min-ratio", Group: Played, Brief: true, Kind: Share, Default: replay.DefaultMinRatio, To: &o.Start.Ratios.Min,
+			Help: "with --start sampled: where in a trace lanes begin at the earliest"},
+		{Name: "start-max-ratio", Group: Played, Brief: true, Kind: Share, Default: replay.DefaultMaxRatio, To: &o.Start.Ratios.Max,
+			Help: "with --start sampled: where in a trace lanes begin at the latest"},
+		{Name: "burst-start", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.Start.Burst,
+			Help: "lanes, and primers, start all at once, not as far apart as drawn"},
+		{Name: "sampler-order", Group: Played, Brief: true, Kind: Word("sequential", "shuffle", "random").Means(replay.Sequential, replay.Shuffle, replay.Random), Default: replay.Sequential,
+			To: &o.Order, Help: "order in which lanes get traces"},
+		{Name: "recycle", Group: Played, Kind: Word("sampler\tthe next of --sampler-order", "fifo-guarded\tthe one that ended first").Means(replay.RecycleSampler, replay.RecycleFIFOGuarded),
+			Default: replay.RecycleSampler, To: &o.Recycle,
+			Help: "which trace a lane plays next: sampler, the next of --sampler-order; fifo-guarded, the one that ended first and that no more lanes play than at the start"},
+		{Name: "max-live-per-trace", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.MaxLivePerTrace,
+			Help: "no trace is played by more lanes at a time than at the start"},
+		{Name: "allow-wrap", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.AllowWrap, Help: "allow more lanes than traces also without a marker"},
+		{Name: "marker", Group: Played, Kind: markerKind(), Default: payload.FirstTurnPrefix, Auto: true, To: &o.Marker,
+			Help: "unique text in every tree, so that no tree hits what another one left in the prefix cache: first_turn_prefix or first_turn_suffix, before or after the first user message; system_prefix or system_suffix, before or after the system prompt; off (default: first_turn_prefix, or off where traces share blocks)"},
+		{Name: "warmup", Group: Played, Kind: warmupKind, Default: "none", Apply: func(v any) {
+			w, _ := parseWarmup(v.(string))
+			o.Warmup.Primers, o.Warmup.Requests, o.Warmup.Duration = w.Primers, w.Requests, w.Duration
+		}, Help: "what is sent before the measured phase: none; primers, the last request before the start of each session; requests=R (on each lane) or duration=D, primers and then requests without gaps"},
+		{Name: "primer-lead-max", Group: Played, Brief: true, Kind: Longer.OrOff(), Default: replay.DefaultPrimerLead, To: &o.Warmup.LeadMax, None: replay.Off,
+			Help: "longest time from a primer to the end of the ramp; off under a --system-idle-cap"},
+		{Name: "warmup-grace", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Warmup.Grace, Help: "how long warmup requests may go on after the last was sent"},
+		{Name: "limit-traces", Group: Played, Plain: true, Kind: Count, Default: 0, To: &o.Traces, Help: "play only this many traces, the first; 0: all"},
+		{Name: "max-context", Group: Played, Plain: true, Kind: contextKind(), Default: 0, To: &o.MaxContext,
+			Help: "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; server: of as many as the server tells (max_model_len, n_ctx); 0: all"},
+	}
+}
+
+// arrivalRows say when trees open.
+func arrivalRows(o *replay.Options) []Setting {
+	a := &o.Arrivals
+	return []Setting{
+		{Name: "arrivals", Group: Arrivals, Kind: Word("lanes\twhen the tree before is over", "recorded\tat their recorded starts", "rate\tat --rate").Means(replay.Lanes, replay.RecordedArrivals, replay.RateArrivals),
+			Default: replay.Lanes, Auto: true, To: &a.Mode,
+			Help: "when trees open: lanes, when the tree before on the lane is over; recorded, at their recorded starts; rate, at --rate (default: rate with --rate; recorded where the input says when each trace began and no other option needs lanes; else lanes)"},
+		{Name: "rate", Group: Arrivals, Kind: Above0(int(arrivals.MaxRate)).OrOff(), To: &a.Rate,
+			Help: "trees that open per second, however slow the answers are; --concurrency is then the most open trees, without it there is no cap"},
+		{Name: "rate-of", Group: Arrivals, Kind: Word("trees", "requests\tevery trace must have one").Means(false, true), Default: false, To: &a.PerRequest,
+			Help: "what --rate counts: trees, or requests, which every trace must have one of"},
+		{Name: "arrival", Group: Arrivals, Kind: processKind(), Default: "poisson", Apply: func(v any) { a.Law, a.Shape, _ = arrivals.ParseKind(v.(string)) },
+			Help: "gaps between the trees of --rate, drawn from --seed: poisson; constant; gamma:SHAPE, in bursts below a shape of 1, evener above it"},
+		{Name: "ramp", Group: Arrivals, Kind: Span.OrZero(), To: &a.Ramp,
+			Help: "time over which the rate grows from 0 to --rate, or the lanes open one after another; 0: at once"},
+		{Name: "from", Group: Arrivals, Kind: Span.OrZero(), To: &a.From, Help: "with recorded arrivals: play the traces that start this long after the first, or later"},
+		{Name: "to", Group: Arrivals, Kind: Span.OrZero(), To: &a.To, Help: "with recorded arrivals: play the traces that start before this; 0: all"},
+		{Name: "turns", Group: Arrivals, Kind: Word("gaps\tafter the turn before", "absolute\tat their recorded instants").Means(false, true), Default: false, To: &a.AbsoluteTurns,
+			Help: "when later turns go: gaps, the recorded gap after the turn before; absolute, at their recorded instants since the tree opened, or when what they wait for is done if that is later"},
+	}
+}
+
+// paceRows say what becomes of recorded times.
+func paceRows(o *replay.Options) []Setting {
+	return []Setting{
+		{Name: "speed", Group: Played, Kind: Factor, Default: 1.0, Hint: "--asap leaves out all gaps", To: &o.Pace.Speed, Help: "divide recorded gaps and starts by this"},
+		{Name: "max-gap", Group: Played, Kind: Span.OrZero(), To: &o.Pace.MaxGap, Help: "shorten gaps to this, after --speed; 0: no limit"},
+		{Name: "asap", Group: Played, Kind: Yes, Default: false, To: &o.Pace.ASAP, Help: "no gaps: send every turn as soon as the one before is answered"},
+		{Name: "asap-keeps-order", Group: Played, Brief: true, Kind: Yes, Default: true, Under: map[string]any{preset.AIPerf: false}, To: &o.Pace.KeepOrder,
+			Help: "with --asap: the recorded order between sessions stays"},
+		{Name: "think-time-only", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.Pace.ThinkTimeOnly,
+			Help: "the gap before a turn is its recorded think time, where it has one"},
+		{Name: "system-idle-cap", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Limits.SystemIdle, Help: "longest time that no request at all is in flight"},
+		{Name: "trace-idle-cap", Group: Played, Brief: true, Kind: Span.OrOff(), Apply: func(v any) {
+			d, on := v.(time.Duration)
+			if o.Limits.TraceIdle = d; on && d == 0 {
+				o.Limits.TraceIdle = time.Nanosecond // of a limit 0 is none
+			}
+		}, Help: "longest idle time of a trace, 0 for none at all; --trace-cap says how it acts"},
+		{Name: "lane-start-cap", Group: Played, Brief: true, Kind: Longer.OrOff(), Default: replay.DefaultLaneStart, Under: map[string]any{preset.AgentX: nil},
+			To: &o.Limits.LaneStart, None: replay.Off, Help: "longest time to the first request of a lane"},
+	}
+}
+
+// limitRows bound a run, and say what failures do.
+func limitRows(o *replay.Options) []Setting {
+	return []Setting{
+		{Name: "duration", Group: Load, Plain: true, Kind: Span, Default: time.Duration(0), To: &o.Duration, Help: "stop sending after this time; the first bound that is reached ends the run"},
+		{Name: "requests", Group: Load, Plain: true, Kind: Count, Default: 0, To: &o.Requests, Help: "stop after this many requests"},
+		{Name: "trees", Group: Load, Plain: true, Kind: Count, Default: 0, To: &o.Trees, Help: "stop after this many trees"},
+		{Name: "once", Group: Load, Plain: true, Kind: Yes, Default: false, To: &o.Once, Help: "play every trace at most once (the default without another bound)"},
+		{Name: "prefill-limit", Group: Load, Brief: true, Kind: Whole(1, math.MaxInt).OrOff(), To: &o.Limits.Prefill, Help: "requests that may wait for their first token at a time"},
+		{Name: "grace", Group: Load, Kind: Span, Default: replay.DefaultGrace, To: &o.Grace, None: replay.Off,
+			Help: "how long requests in flight may go on after --duration or an interrupt"},
+		{Name: "interrupt-grace", Group: Load, Brief: true, Kind: Span, Default: replay.DefaultInterruptGrace, Under: map[string]any{preset.AgentX: time.Duration(0)},
+			To: &o.InterruptGrace, None: replay.Off, Help: "how long they may go on after an interrupt, at most"},
+		{Name: "retry-after", Group: Load, Kind: Word("wait\tsend the turn again then", "record\tit has failed, and its lane waits", "off\tit has failed").Means(replay.RetryWait, replay.RetryRecord, replay.RetryIgnored),
+			Default: replay.RetryRecord, Auto: true, Under: map[string]any{preset.AIPerf: replay.RetryIgnored, preset.AgentX: replay.RetryIgnored}, To: &o.RetryAfter,
+			Help: "after status 429 or 503 with Retry-After: wait, send the turn again then; record, it has failed, and its lane sends nothing before, a minute at most; off, it has failed (default: wait where every trace is played once, else record)"},
+		{Name: "max-error-rate", Group: Load, Kind: Share.OrZero(), To: &o.FailedRequestThreshold,
+			Help: "end the run when more than this share of requests has failed, 0 to 1, from the 10th ended request on, or one on each lane; 0: no limit"},
+		{Name: "stop-on-deadlock", Group: Load, Brief: true, Kind: Yes, Default: false, To: &o.StopOnDeadlock, Help: "end the run when a tree deadlocks"},
+		{Name: "back-off", Group: Load, Brief: true, Kind: Longer.OrOff(), Default: replay.DefaultBackoffMax, Apply: func(v any) {
+			o.Backoff = replay.Backoff{First: replay.Off}
+			if most, on := v.(time.Duration); on {
+				o.Backoff = replay.Backoff{First: min(replay.DefaultBackoffFirst, most), Max: most}
+			}
+		}, Help: "longest pause of a lane without connections; 1 s first, then twice as long"},
+		{Name: "stats-interval", Group: Results, Kind: Span.AtLeast(replay.MinStatsInterval).OrZero(), Default: replay.DefaultStatsInterval, To: &o.StatsInterval, None: replay.Off,
+			Help: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never"},
+	}
+}
+
+// timeoutRows bound requests.
+func timeoutRows(o *replay.Options) []Setting {
+	others := map[string]any{preset.AIPerf: nil, preset.AgentX: nil}
+	return []Setting{
+		{Name: "timeout", Group: Load, Kind: Longer, Default: replay.DefaultTimeout, To: &o.Timeout, Help: "longest time of one request"},
+		{Name: "stall-timeout", Group: Load, Kind: Span.OrZero(), Default: replay.DefaultStallTimeout, Under: others, To: &o.StallTimeout, None: replay.Off,
+			Help: "longest time without a byte in the middle of an answer; 0: no limit"},
+		{Name: "first-byte-timeout", Group: Load, Brief: true, Kind: Span.OrZero(), Default: replay.DefaultFirstByteTimeout, Under: others, To: &o.FirstByteTimeout, None: replay.Off,
+			Help: "longest time to the first byte of an answer; 0: no limit"},
+	}
+}
+
+// bodyRows say how requests are written.
+func bodyRows(o *replay.Options) []Setting {
+	return []Setting{
+		{Name: "payload", Group: Bodies, Plain: true, Kind: Word("chat\tmessages", "anthropic\tmessages to /v1/messages", "ids\ttoken ids to /v1/completions", "text\tone text to /v1/completions").Means(payload.ChatCompletions, payload.Messages, payload.Completions, payload.TextCompletions),
+			Default: payload.ChatCompletions, To: &o.Endpoint,
+			Help: "chat: messages to /v1/chat/completions; anthropic: messages to /v1/messages; ids: token ids to /v1/completions; text: one text to /v1/completions"},
+		{Name: "extra-body", Group: Bodies, Plain: true, Secret: true, Kind: Checked(func(text string) error { return payload.ValidateExtra([]byte(text)) }), Default: "", To: &o.Fields.Extra,
+			Help: "JSON object whose members go into every request body; fields that the recording needs win, with a warning"},
+		{Name: "max-tokens-field", Group: Bodies, Plain: true, Kind: Word("max_tokens", "max_completion_tokens", "none"), Default: "", To: &o.Fields.Length,
+			Help: "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: max_completion_tokens with --payload chat, else max_tokens)"},
+		{Name: "no-ignore-eos", Group: Bodies, Plain: true, Kind: Yes, Default: false, To: &o.Fields.OmitIgnoreEOS,
+			Help: "leave ignore_eos out of the body: the model then ends its answers, shorter or longer than recorded"},
+		{Name: "no-stream-options", Group: Bodies, Plain: true, Kind: Yes, Default: false, To: &o.Fields.OmitStreamOptions,
+			Help: "leave stream_options out of the body: most servers then report no token counts"},
+		{Name: "per-chunk-usage", Group: Bodies, Brief: true, Kind: Yes, Default: false, To: &o.Fields.PerChunkUsage, Help: "ask the server for token counts in every message of an answer"},
+		{Name: "overflow-pattern", Group: Bodies, Plain: true, Kind: List(overflowPattern), To: &o.OverflowPatterns, Shown: patternTexts,
+			Help: "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)"},
+		{Name: "content-parts", Group: Bodies, Brief: true, Kind: Yes, Default: false, To: &o.Parts,
+			Help: "contents of messages are lists of one text part, not strings; the marker is a part of its own"},
+		{Name: "correlation-header", Group: Bodies, Brief: true, Kind: headerName, Default: replay.DefaultCorrelationHeader, To: &o.SessionHeader.Correlation,
+			Help: "header with the id of the session"},
+		{Name: "session-header", Group: Bodies, Kind: headerNames.OrOff(), Apply: func(v any) { o.SessionHeader.More = headerList(v) }, Environ: sessionVariables,
+			Help: "NAME, a further header with the id of the session, such as X-Session-ID, X-SMG-Routing-Key or X-Dynamo-Session-ID, which brings X-Dynamo-Parent-Session-ID (repeatable, or with commas)"},
+	}
+}
+
+// The KeepAlive of AIPerf, and the TCPUserTimeout of the harness under its scenario agentx.
+const (
+	aiperfKeepAlive    = 300 * time.Second
+	harnessUserTimeout = 900 * time.Second
+)
+
+// connectionRows say how requests share connections.
+func connectionRows(o *replay.Options) []Setting {
+	return []Setting{
+		{Name: "connection-reuse", Group: Bodies, Kind: Word("pooled\tby all requests", "sticky-user-sessions\tby those of the same session", "never").Means(wire.Pooled, wire.StickySessions, wire.NoReuse),
+			Default: wire.Pooled, To: &o.Reuse, Help: "which requests may use a connection again: pooled, all; sticky-user-sessions, those of the same session; never, none"},
+		{Name: "keep-alive", Group: Bodies, Kind: Span.OrZero(), Default: wire.DefaultKeepAlive, Under: map[string]any{preset.AIPerf: aiperfKeepAlive, preset.AgentX: aiperfKeepAlive},
+			To: &o.KeepAlive, None: replay.Off, Help: "how long an idle connection may be used again; 0: a connection for every request"},
+		{Name: "tcp-user-timeout", Group: Bodies, Brief: true, Kind: Longer.OrOff(), Default: wire.DefaultUserTimeout, Under: map[string]any{preset.AgentX: harnessUserTimeout},
+			To: &o.TCPUserTimeout, None: replay.Off, Help: "longest time without an acknowledgement of sent bytes"},
+		{Name: "keep-cookies", Group: Bodies, Kind: Yes, Default: false, To: &o.KeepCookies,
+			Help: "send Set-Cookie and x-session-token of an answer back on the later requests of its tree, as gateways with sticky sessions want"},
+		{Name: "ca-file", Group: Server, Kind: File("pem", "crt", "key").OrOff(), To: &o.TLS.CAFile,
+			Help: "FILE with the certificates of further authorities, PEM, that may have signed those of https servers"},
+		{Name: "server-name", Group: Server, Kind: pattern("the name of a server, such as llm.example.org", `^[0-9A-Za-z._:-]+$`).OrOff(), To: &o.TLS.ServerName,
+			Help: "NAME that the certificates of https servers are for, where it is not that of the URL"},
+		{Name: "insecure", Group: Server, Kind: Yes, Default: false, To: &o.TLS.Insecure, Help: "do not look at the certificates of https servers: anybody may be the server"},
+	}
+}
+
+// serverRows say which servers are asked, and what happens before the first request.
+func serverRows(o *replay.Options) []Setting {
+	return []Setting{
+		{Name: "url", Group: Server, Plain: true, Secret: true, Kind: List(serverURLs), To: &o.URLs, Shown: redactedURLs,
+			Help: "server, such as http://127.0.0.1:8000; also with /v1, or with the endpoint, /v1/chat/completions (repeatable, or with commas: trees are dealt to the servers in turn, and each stays on one)"},
+		{Name: "model", Group: Server, Plain: true, Kind: AnyText, Default: "", To: &o.Model, Help: "name of the model to ask for"},
+		{Name: "header", Group: Server, Plain: true, Secret: true, Kind: List(headerField), To: &o.Header, Shown: headerFieldNames, Masked: ", without their values",
+			Help: "NAME:VALUE, a header of every request (repeatable)"},
+		{Name: "wait-ready", Group: Server, Kind: Span.OrZero(), To: &o.Readiness.Timeout,
+			Help: "wait until every server serves the model; no attempt starts after this time; 0: do not wait"},
+		{Name: "wait-ready-mode", Group: Server, Brief: true, Kind: Word("inference", "models", "both").Means(replay.ReadyByInference, replay.ReadyByModels, replay.ReadyByBoth),
+			Default: replay.ReadyByInference, To: &o.Readiness.Mode, Help: "what --wait-ready asks a server for"},
+		{Name: "wait-ready-interval", Group: Server, Brief: true, Kind: Longer, Default: replay.DefaultReadyInterval, To: &o.Readiness.Interval,
+			Help: "how long --wait-ready waits between two attempts"},
+		{Name: "no-preflight", Group: Server, Plain: true, Kind: Yes, Default: false, To: &o.SkipPreflight,
+			Help: "do not ask the server for its models, nor for one token, before the run"},
+		{Name: "no-calibrate", Group: Server, Kind: Yes, Default: false, Auto: true, Apply: func(v any) { o.Calibrate = v != true }, Opposite: "Calibrate",
+			Help: "do not measure for 2 s before the run what this machine reaches alone; without a word about it, runs of less than 20 s or 1,000 requests do without, too"},
+		{Name: "reset-cache", Group: Server, Kind: Yes, Default: false, To: &o.CacheReset.Enabled,
+			Help: "empty the prefix cache of every server before the run (POST /reset_prefix_cache)"},
+		{Name: "reset-cache-path", Group: Server, Brief: true, Kind: resetPath, Default: replay.DefaultResetPath, To: &o.CacheReset.Path,
+			Help: "path of --reset-cache, below the root of a server"},
+		{Name: "reset-cache-timeout", Group: Server, Brief: true, Kind: Longer, Default: replay.DefaultResetTimeout, To: &o.CacheReset.Timeout,
+			Help: "longest time of one attempt of --reset-cache"},
+		{Name: "scrape", Group: Results, Plain: true, Secret: true, Kind: List(scrapePages), Apply: func(v any) { o.Scrape = scrapeOf(v) }, Shown: redactedURLs,
+			Help: "page of Prometheus metrics that is read beside the run (repeatable, or with commas); off: none (default: /metrics of each server, if it has one)"},
+	}
+}
+
+// switchRows are the switches. Package preset has their names, words and values.
+func switchRows(to *preset.Switches) (rows []Setting) {
+	values := reflect.ValueOf(to).Elem()
+	for field, own := range values.Fields() {
+		name := field.Tag.Get("json")
+		row := Setting{Name: name, Group: Switches, Brief: true, Help: field.Tag.Get("about"), Kind: Yes, To: own.Addr().Interface(), Under: map[string]any{}}
+		seconds, isCap := row.To.(**preset.Seconds)
+		if words := preset.Choices[name]; words != nil {
+			row.Kind = Word(words...)
+		} else if isCap {
+			row.Kind, row.Apply = Longer.OrOff(), func(v any) { *seconds = secondsOf(v) }
+		}
+		for _, p := range preset.Names {
+			s, _ := preset.Named(p)
+			v := reflect.ValueOf(s).FieldByName(field.Name)
+			switch v.Kind() {
+			case reflect.String:
+				row.Under[p] = v.String()
+			case reflect.Bool:
+				row.Under[p] = v.Bool()
+			default:
+				row.Under[p] = spanOf(v.Interface().(*preset.Seconds))
+			}
+		}
+		row.Default = row.Under[preset.Default]
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// secondsOf and spanOf make a cap of a value, and the reverse; nil is off.
+func secondsOf(v any) *preset.Seconds {
+	d, on := v.(time.Duration)
+	if !on {
+		return nil
+	}
+	s := preset.Seconds(d.Seconds())
+	return &s
+}
+
+func spanOf(s *preset.Seconds) any {
+	if s == nil {
+		return nil
+	}
+	return s.Duration()
+}
+
+// pattern is a text that a regular expression matches.
+func pattern(want, pattern string) Kind {
+	k := AnyText
+	k.Want, k.Schema = want, map[string]any{"type": "string", "pattern": pattern}
+	k.Read = func(text string) (any, bool) { return text, regexp.MustCompile(pattern).MatchString(text) }
+	return k
+}
+
+// resetPath is a path below the root of a server.
+var resetPath = func() Kind {
+	k := pattern("a path below the URL of the server, without query", `^[!"$->@-~]+$`)
+	read := k.Read
+	k.Read = func(text string) (any, bool) {
+		v, ok := read(text)
+		return v, ok && replay.CacheReset{Path: text}.Validate() == nil
+	}
+	return k
+}()
+
+// markerKind is the name of a marker target. An error gives the reason for names of AIPerf that are refused.
+func markerKind() Kind {
+	about := map[payload.MarkerTarget]string{
+		payload.FirstTurnPrefix: "\tbefore the first user message", payload.FirstTurnSuffix: "\tafter it", payload.SystemPrefix: "\tbefore the system prompt", payload.SystemSuffix: "\tafter it",
+	}
+	var names []string
+	var targets []any
+	for t := payload.NoMarker; t.Validate() == nil; t++ {
+		names, targets = append(names, t.String()+about[t]), append(targets, t)
+	}
+	k := Word(names...).Means(targets...)
+	k.Why = func(text string) error {
+		_, err := payload.ParseMarkerTarget(text)
+		return meant(err, text, k.Words)
+	}
+	return k
+}
+
+// contextKind is a number of tokens, or the word server.
+func contextKind() Kind {
+	const server = "server"
+	k := Kind{Want: Count.Want + ", or " + server, Type: "string", Tags: []string{Int, Text}, Words: []string{server}, about: []string{"as long as the server tells"}, means: []any{replay.ServerContext}}
+	k.Schema = map[string]any{"anyOf": []any{Count.Schema, map[string]any{"type": "string", "pattern": "^([0-9]+|" + server + ")$"}}}
+	k.Read = func(text string) (any, bool) {
+		if text == server {
+			return replay.ServerContext, true
+		}
+		return Count.Read(text)
+	}
+	return k
+}
+
+// processKind is how gaps between arrivals are drawn.
+func processKind() Kind {
+	k := Checked(func(text string) error { _, _, err := arrivals.ParseKind(text); return err })
+	k.Want, k.Words, k.about = "poisson, constant or gamma:SHAPE", []string{"poisson", "constant", "gamma:"}, []string{"", "", "SHAPE: in bursts below 1, more even above"}
+	k.Schema = map[string]any{"type": "string", "pattern": `^(poisson|constant|gamma:[0-9]*\.?[0-9]*(e[+-]?[0-9]+)?)$`}
+	return k
+}
+
+const warmupWanted = "none, primers, requests=R or duration=D"
+
+// warmupKind is what is sent before the measured phase. In a file it may also be an object with the bound of the pressure stage.
+var warmupKind = func() Kind {
+	k := Checked(func(text string) error { _, err := parseWarmup(text); return err })
+	k.Want, k.Words = warmupWanted, []string{"none", "primers", "requests=", "duration="}
+	k.about = []string{"", "", "on each lane"}
+	k.Schema = map[string]any{"oneOf": []any{
+		map[string]any{"enum": []any{"none", "primers"}},
+		map[string]any{"type": "string", "pattern": "^(requests=[0-9]*[1-9][0-9]*|duration=[0-9.a-zµ]*[1-9][0-9.a-zµ]*)$"},
+		map[string]any{
+			"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+			"properties": map[string]any{"requests": map[string]any{"type": "integer", "minimum": 1}, "duration": Longer.Schema},
+		},
+	}}
+	k.Object = func(n *yaml.Node) (string, error) {
+		var bounds []string
+		for at := 0; at+1 < len(n.Content); at += 2 {
+			of := Kind{Want: "requests or duration"}
+			switch n.Content[at].Value {
+			case "requests":
+				of = Whole(1, math.MaxInt)
+			case "duration":
+				of = Longer
+			}
+			text, err := of.scalar(n.Content[at+1])
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", n.Content[at].Value, err)
+			}
+			bounds = append(bounds, n.Content[at].Value+"="+text)
+		}
+		return strings.Join(bounds, ","), nil
+	}
+	return k
+}()
+
+// parseWarmup reads none, primers, or a bound of the pressure stage: requests=R or duration=D.
+func parseWarmup(text string) (w replay.Warmup, err error) {
+	if text == "none" {
+		return w, nil
+	}
+	w.Primers = true
+	if text == "primers" {
+		return w, nil
+	}
+	if strings.Contains(text, ",") {
+		return w, fmt.Errorf("two bounds of the pressure stage: want requests=R or duration=D")
+	}
+	name, value, _ := strings.Cut(text, "=")
+	switch name {
+	case "requests":
+		if w.Requests, err = strconv.Atoi(value); err != nil || w.Requests < 1 {
+			return w, fmt.Errorf("want requests=R, a number above 0")
+		}
+	case "duration":
+		d, err := Longer.value(value)
+		if err != nil {
+			return w, fmt.Errorf("want duration=D, a duration above 0")
+		}
+		w.Duration = d.(time.Duration)
+	default:
+		return w, wrongWord(text, warmupWanted, []string{"none", "primers", "requests=R", "duration=D"})
+	}
+	return w, nil
+}

@@ -1,0 +1,312 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/replay/preset"
+)
+
+// Origin is where a value comes from: one of the kinds below, and the place in words, such as run.yaml:3 or --speed.
+type Origin struct{ Kind, At string }
+
+// The kinds of origins.
+const (
+	FromDefault     = "default"
+	FromPreset      = "preset"
+	FromScenario    = "scenario"
+	FromFile        = "file"
+	FromEnvironment = "environment"
+	FromFlag        = "flag"
+)
+
+// precedence lists the kinds of origins by who has the last word: a value replaces those of the kinds before.
+var precedence = []string{FromDefault, FromPreset, FromScenario, FromFile, FromEnvironment, FromFlag}
+
+// Value is the value of a setting, and its origin.
+type Value struct {
+	Value any
+	From  Origin
+	shown string // as the user wrote it; "": the user did not
+}
+
+// given is a value that something gives a row, or a rule of the conversion.
+type given struct {
+	row   *Setting // nil: a rule, NAME=VALUE
+	value any
+	text  string
+	shown string // as the user wrote it, such as --speed 2
+	from  Origin
+}
+
+// Forget forgets what the command line has said, which is read once more.
+func (s *Set) Forget() { s.given = nil }
+
+// Resolve finds the value of every row and writes it to what the row points to. Last, before the defaults, is what a scenario gives.
+func (s *Set) Resolve(scenario func()) {
+	s.Adopt(otherFlags)
+	s.readEnvironment() // first: it may name the configuration file
+	s.readConfig()
+	if scenario != nil {
+		scenario()
+	}
+	s.Settle()
+}
+
+// Give gives a setting a value, or a word that stands for one, unless a file, the environment or the command line does.
+func (s *Set) Give(name string, value any, from Origin) {
+	row := s.named(name)
+	if word, ok := value.(string); ok {
+		value, _ = row.Kind.value(word)
+	}
+	s.given = append(s.given, given{row, value, "", fmt.Sprintf("%s=%s (%s)", name, row.Kind.Text(value), from.At), from})
+}
+
+// give adds a value of a row, if a text is one.
+func (s *Set) give(row *Setting, text, shown string, from Origin) {
+	k := slices.IndexFunc(s.given, func(g given) bool { return g.row == row && g.from == from })
+	if k >= 0 && row.Kind.Joins && s.given[k].text != "" {
+		text = s.given[k].text + "," + text
+	}
+	v, err := row.Default, error(nil)
+	if text != "" || !row.empty() {
+		v, err = row.Kind.value(text)
+	}
+	if err != nil {
+		s.wrong(fmt.Errorf("%s: %w", shown, err), row.Hint)
+		s.refused[row.Name] = true
+		return
+	}
+	switch {
+	case k >= 0 && row.Kind.Many && v != nil:
+		s.given[k].value = reflect.AppendSlice(reflect.ValueOf(s.given[k].value), reflect.ValueOf(v)).Interface()
+		return
+	case k >= 0 && from.At != "--set":
+		s.given[k].value, s.given[k].text, s.given[k].shown = v, text, shown
+		return
+	}
+	for _, o := range s.given {
+		if o.row == row && o.from.Kind == from.Kind && o.from.At != from.At && !reflect.DeepEqual(o.value, v) {
+			s.wrong(fmt.Errorf("%s and %s: both set %s: want one of the two", o.shown, shown, row.Name), "")
+		}
+	}
+	s.given = append(s.given, given{row, v, text, shown, from})
+}
+
+// lookup returns the row with a name, also by a name of before, which a warning tells; opposite: what that said is the opposite.
+func (s *Set) lookup(name string) (row *Setting, opposite bool) {
+	if row = s.named(name); row != nil {
+		return row, false
+	}
+	k := slices.IndexFunc(s.rows, func(row *Setting) bool { return row.Opposite == name })
+	if row, opposite = s.named(preset.Renamed(name)), k >= 0; opposite {
+		row = s.rows[k]
+	} else if other := s.named(strings.ReplaceAll(name, "_", "-")); other != nil && other.Group == Switches {
+		row = other
+	}
+	if about := ""; row != nil {
+		if about = name + " is " + row.Name; opposite {
+			about = name + "=true is " + row.Name + "=false"
+		}
+		if !slices.Contains(s.OldNames, about) {
+			s.OldNames = append(s.OldNames, about)
+		}
+	}
+	return row, opposite
+}
+
+// inverted returns the text of a truth value as that of its opposite.
+func inverted(text string) string {
+	if v, ok := Yes.Read(text); ok {
+		return strconv.FormatBool(v != true)
+	}
+	return text
+}
+
+// setText adds a value of --set: of a setting, or a rule of the conversion. It returns true.
+func (s *Set) setText(text, shown string, from Origin) bool {
+	name, value, ok := strings.Cut(text, "=")
+	switch {
+	case !ok:
+		s.wrong(fmt.Errorf("%s: want NAME=VALUE", shown), "")
+		return true
+	case slices.Contains(s.Rules, name):
+		s.given = append(s.given, given{text: text, from: from})
+		return true
+	}
+	row, opposite := s.lookup(name)
+	if opposite {
+		value = inverted(value)
+	}
+	switch {
+	case row != nil && row.Name != "set" && !slices.Contains(commandLine, row.Name):
+		s.give(row, value, row.shown(shown, strings.TrimSuffix(shown, "="+value)), from)
+	case s.Missing != nil && s.Missing(name) != "":
+		s.wrong(fmt.Errorf("%s: %s", shown, s.Missing(name)), "")
+	default:
+		s.wrong(fmt.Errorf("%s: no %s has this name: %s", shown, s.Things, nearest(name, slices.Concat(s.Rules, s.names()))), "")
+	}
+	return true
+}
+
+// nearest names the three names that are most like a word.
+func nearest(word string, names []string) string {
+	near := suggest.Nearest(word, names)
+	return "the nearest are " + strings.Join(near[:min(3, len(near))], ", ")
+}
+
+// rank returns how late in precedence an origin is.
+func rank(from Origin) int { return slices.Index(precedence, from.Kind) }
+
+// winner returns what has the last word on a row so far, nil if nothing was said.
+func (s *Set) winner(row *Setting) (last *given) {
+	for k := range s.given {
+		if g := &s.given[k]; g.row == row && (last == nil || rank(g.from) >= rank(last.from)) {
+			last = g
+		}
+	}
+	return last
+}
+
+// text returns what was given a row so far, or its default, as a text; "" if there is no such row.
+func (s *Set) text(name string) string { return flagValue{s, s.named(name)}.String() }
+
+// Settle chooses the value of every row and writes it, without a look at files and the environment.
+func (s *Set) Settle() {
+	canonical := ""
+	if len(s.Presets) > 0 {
+		s.Preset = cmp.Or(s.text("preset"), s.Presets[0])
+		if canonical = s.Preset; s.Canonical != nil {
+			canonical, _ = s.Canonical(s.Preset)
+		}
+	}
+	for _, row := range s.rows {
+		v := Value{row.Default, Origin{FromDefault, FromDefault}, ""}
+		if own, ok := row.Under[canonical]; ok {
+			v = Value{own, Origin{FromPreset, FromPreset + " " + s.Preset}, ""}
+		}
+		if g := s.winner(row); g != nil {
+			v = Value{g.value, g.from, g.shown}
+			s.Flags.Lookup(row.Name).Changed = true
+		}
+		s.values[row.Name] = v
+		if v.From.Kind != FromDefault || !row.Auto && (!row.Plain || row.To != nil) {
+			row.write(v.Value)
+		}
+	}
+	rules := slices.DeleteFunc(slices.Clone(s.given), func(g given) bool { return g.row != nil })
+	slices.SortStableFunc(rules, func(a, b given) int { return cmp.Compare(rank(a.from), rank(b.from)) })
+	for _, g := range rules {
+		s.Ruled, s.RuledBy = append(s.Ruled, g.text), g.from
+	}
+}
+
+// Refused reports whether a setting was given what is no value of it.
+func (s *Set) Refused(name string) bool { return s.refused[name] }
+
+// Value returns the value of a setting.
+func (s *Set) Value(name string) any { return s.values[name].Value }
+
+// Text returns the value of a setting as --set takes it.
+func (s *Set) Text(name string) string { return s.named(name).Kind.Text(s.Value(name)) }
+
+// From returns where the value of a setting comes from.
+func (s *Set) From(name string) Origin { return s.values[name].From }
+
+// Given reports whether something has given a setting a value, before it is settled.
+func (s *Set) Given(name string) bool { return s.winner(s.named(name)) != nil }
+
+// IsSet reports whether something sets a setting: not a preset, nor a default.
+func (s *Set) IsSet(name string) bool { return rank(s.From(name)) >= rank(Origin{Kind: FromScenario}) }
+
+// IsDefault reports whether a setting has the value that it has of itself.
+func (s *Set) IsDefault(name string) bool {
+	return reflect.DeepEqual(s.Value(name), s.named(name).Default)
+}
+
+// Choose notes the value that the run has found out for a setting, for the results.
+func (s *Set) Choose(name string, v any) {
+	chosen := s.values[name]
+	chosen.Value = v
+	s.values[name] = chosen
+}
+
+// Show names a setting with its value and who gave it.
+func (s *Set) Show(name string) string {
+	v := s.values[name]
+	if v.shown != "" {
+		return v.shown
+	}
+	return fmt.Sprintf("%s=%s (%s)", name, s.named(name).Kind.Text(v.Value), v.From.At)
+}
+
+// Named returns a setting as the user wrote it: --url, AGENTX_URL, or run.yaml:3: url.
+func (s *Set) Named(name string) string { return Named(s.Flags.Lookup(name)) }
+
+// OriginOf returns the origin of the value of a flag, of a setting or another.
+func OriginOf(f *pflag.Flag) Origin {
+	if v, ok := f.Value.(flagValue); ok {
+		if from := v.set.From(f.Name); from.Kind != "" {
+			return from
+		}
+	}
+	switch note := f.Annotations[originNote]; {
+	case !f.Changed:
+		return Origin{FromDefault, FromDefault}
+	case len(note) == 2:
+		return Origin{note[0], note[1]}
+	}
+	return Origin{FromFlag, "--" + f.Name}
+}
+
+// originNote is the annotation of a flag that the environment set: the two parts of the origin.
+const originNote = "origin"
+
+// Named returns a flag as the user wrote it.
+func Named(f *pflag.Flag) string {
+	switch from := OriginOf(f); from.Kind {
+	case FromEnvironment:
+		return from.At
+	case FromFile:
+		return from.At + ": " + f.Name
+	}
+	return "--" + f.Name
+}
+
+// FlagText returns a flag with its value as a user writes it.
+func FlagText(name, text string) string {
+	if text == "" {
+		text = `""`
+	}
+	return "--" + name + " " + text
+}
+
+// Explain turns the error of a value into one that says what the flag takes.
+func Explain(err error) error {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		err = value.Unwrap()
+	}
+	var number *strconv.NumError
+	switch {
+	case !errors.As(err, &number):
+		return err
+	case number.Func == "ParseBool":
+		return errors.New("want true or false")
+	case errors.Is(number, strconv.ErrRange):
+		return errors.New("this number is too large")
+	case strings.Contains(number.Num, ","):
+		return errors.New("want one number")
+	case number.Func == "ParseFloat":
+		return errors.New("want a number")
+	}
+	return errors.New("want a whole number")
+}

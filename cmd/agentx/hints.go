@@ -13,18 +13,18 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/trace"
 )
 
 // hintConvert adds what to try to an error of a conversion.
 func hintConvert(err error) error {
-	var fault *weka.Error
-	if errors.As(err, &fault) && fault.Kind == weka.Contradiction {
+	var fault *trace.Error
+	if errors.As(err, &fault) && fault.Kind == trace.Contradiction {
 		return hintError{usageError{err}, fault.Hint}
 	}
 	if errors.As(err, &fault) && fault.Hint != "" {

@@ -65,7 +65,7 @@ var imports = map[string][]string{
 		"manifest", "mmapcache", "github.com/alitto/pond/v2",
 	},
 	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
-	"replay/payload":     {"mmapcache"},
+	"replay/payload":     {"mmapcache", "replay/wire"},
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},

@@ -54,8 +54,8 @@ func (o Options) predictor() (string, error) {
 // Planner decides the sizes of the pools of a fleet. It belongs to one goroutine.
 type Planner struct {
 	config        Config
-	balance       preset.Balance
-	count         preset.TrafficNumReq
+	balance       preset.Choice
+	count         preset.Choice
 	discount      bool // cached prefixes are no work
 	consolidation bool
 	whileScaling  bool

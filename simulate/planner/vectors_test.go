@@ -160,11 +160,11 @@ func TestCapacityVectors(t *testing.T) {
 			got = decodeCapacity(l, in.ISL, in.OSL, e, 0, in.ITL)
 			require.Equal(t, want.MaxBatch, heldBatch(e, 0, want.Context))
 		case "agg":
-			got = aggCapacity(l, aggInput{isl: in.ISL, osl: in.OSL, fresh: in.ISL, ttft: in.TTFT, itl: in.ITL, engine: e, balance: preset.Balance(in.Balance)})
-			require.Equal(t, preset.Balance(in.Balance), switchesOf(t, c.Preset).Balance)
+			got = aggCapacity(l, aggInput{isl: in.ISL, osl: in.OSL, fresh: in.ISL, ttft: in.TTFT, itl: in.ITL, engine: e, balance: preset.Choice(in.Balance)})
+			require.Equal(t, preset.Choice(in.Balance), switchesOf(t, c.Preset).Balance)
 			require.Equal(t, want.KVCap, int(float64(in.KV)/want.Context))
 		default:
-			for rule, x := range map[preset.Balance]int{preset.BalanceSteady: want.Steady, preset.BalancePR8280: want.PR8280} {
+			for rule, x := range map[preset.Choice]int{preset.BalanceSteady: want.Steady, preset.BalancePR8280: want.PR8280} {
 				n, ok := largest(in.MBT-1, func(x int) bool { return balanced(rule, x, in.ISL, in.OSL, in.MBT) })
 				require.Equal(t, []any{x, true}, []any{n, ok}, rule)
 			}

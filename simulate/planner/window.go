@@ -23,7 +23,7 @@ type Window struct {
 }
 
 // NewWindow returns an empty window that begins at an instant.
-func NewWindow(begin int64, count preset.TrafficNumReq) Window {
+func NewWindow(begin int64, count preset.Choice) Window {
 	return Window{Begin: begin, End: begin, offered: count == preset.CountOffered}
 }
 

@@ -65,7 +65,6 @@ type Planner struct {
 	clock    *clock
 	models   []*model
 	records  []record            // since the last tick
-	merged   []record            // while they are sorted
 	states   []map[int]EngineNow // by worker
 	window   Window
 	forecast forecast

@@ -70,15 +70,6 @@ func (w *Window) count(prompt, output int) {
 	w.Output += int64(output)
 }
 
-// Merge adds a window that follows this one.
-func (w *Window) Merge(o Window) {
-	w.End = o.End
-	w.Requests, w.Prompt, w.Output = w.Requests+o.Requests, w.Prompt+o.Prompt, w.Output+o.Output
-	w.TTFTs, w.TTFT = w.TTFTs+o.TTFTs, w.TTFT+o.TTFT
-	w.ITLs, w.ITL = w.ITLs+o.ITLs, w.ITL+o.ITL
-	w.Hits, w.Hit = w.Hits+o.Hits, w.Hit+o.Hit
-}
-
 // Seconds returns how long the window is.
 func (w *Window) Seconds() float64 { return float64(w.End-w.Begin) / 1e9 }
 

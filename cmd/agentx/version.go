@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -18,28 +19,19 @@ var (
 )
 
 func newVersion() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return answering(&cobra.Command{
 		Use:   "version",
 		Short: "Print version, cache format and recipe",
-		Args:  checkArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]any{
-					"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
-					"probe": map[string]convert.Probes{
-						"default": convert.Probe(weka.Default(), weka.Placement{Backend: weka.Exact, Seed: 42}),
-						"aiperf":  convert.Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}),
-					},
-					"go": runtime.Version(),
-				})
-			}
-			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	return cmd
+	}, cobra.NoArgs, func(*cobra.Command, []string) (any, func(io.Writer), error) {
+		return map[string]any{
+			"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
+			"probe": map[string]convert.Probes{
+				"default": convert.Probe(weka.Default(), weka.Placement{Backend: weka.Exact, Seed: 42}),
+				"aiperf":  convert.Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}),
+			},
+			"go": runtime.Version(),
+		}, func(w io.Writer) { fmt.Fprint(w, versionText()) }, nil
+	})
 }
 
 // versionText returns what version and --version print.

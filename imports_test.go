@@ -32,7 +32,7 @@ var imports = map[string][]string{
 	"internal/suggest":            {},
 	"internal/jsonobject":         {"internal/suggest"},
 	"internal/pyrand":             {},
-	"internal/tokenizer":          {"github.com/pkoukk/tiktoken-go-loader", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/jsonlex"},
+	"internal/tokenizer":          {"github.com/klauspost/compress", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/jsonlex"},
 	"internal/tokensource":        {"hfsource/hub", "internal/foreign", "internal/regular", "internal/suggest", "internal/tokenizer"},
 	"internal/jsonlex":            {},
 	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
@@ -65,7 +65,7 @@ var imports = map[string][]string{
 		"manifest", "mmapcache", "github.com/alitto/pond/v2",
 	},
 	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
-	"replay/payload":     {"mmapcache"},
+	"replay/payload":     {"mmapcache", "replay/wire"},
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},

@@ -70,7 +70,7 @@ var imports = map[string][]string{
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
-	"replay/wire":        {"internal/secrets"},
+	"replay/wire":        {"internal/jsonlex", "internal/secrets"},
 	"replay/capacity":    {}, // plays nothing
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},

@@ -156,7 +156,7 @@ func (l *loop) expire(now time.Duration) {
 		l.endSending(now)
 	}
 	if l.deadlocked && !l.deadlines.stopped {
-		l.together.stop(meet.Wedged, "a tree is deadlocked, and StopOnWedge is set")
+		l.together.stop(meet.Wedged, "a tree is deadlocked, and stop-on-deadlock is set")
 		l.stop(now)
 	}
 }

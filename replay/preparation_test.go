@@ -334,7 +334,7 @@ func TestResetOfTheCache(t *testing.T) {
 		"of an endpoint": {url: "/v1/chat/completions", want: []string{resetPath}},
 		"busy":           {statuses: map[string][]int{resetPath: {503, 423}}, want: []string{resetPath, resetPath, resetPath}},
 		"another path":   {path: "/v1/chat/completions", want: []string{chat}, why: "reset: URL: 400: POST /v1/chat/completions:", try: "without --reset-cache"},
-		"no such path":   {path: "flush_cache", want: []string{"POST /flush_cache"}, why: "reset: URL: 404: POST /flush_cache: 404 Not Found", try: "--set ResetCachePath=PATH"},
+		"no such path":   {path: "flush_cache", want: []string{"POST /flush_cache"}, why: "reset: URL: 404: POST /flush_cache: 404 Not Found", try: "--reset-cache-path PATH"},
 		"wrong key":      {statuses: map[string][]int{resetPath: {401}}, want: []string{resetPath}, why: "reset: URL: 401: POST /reset_prefix_cache: not for Bearer [API key]", try: "--api-key-env"},
 		"always busy": {statuses: map[string][]int{resetPath: {409, 409, 409, 409, 409, 409, 409, 409, 409, 409}}, want: strings.Split(strings.Repeat(resetPath+",", 9)+resetPath, ","),
 			why: "gave up after 10 attempts in 55.0 s", try: "without --reset-cache"},

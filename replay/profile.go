@@ -23,7 +23,7 @@ func (r *run) warnOfProfile() {
 		if what != "" {
 			what += ", and "
 		}
-		what += fmt.Sprintf("the cache was built with NegativeDuration %s, which stays in force instead of %s", inCache, r.Switches.NegativeDuration)
+		what += fmt.Sprintf("the cache was built with negative-duration %s, which stays in force instead of %s", inCache, r.Switches.NegativeDuration)
 	}
 	if what != "" {
 		r.reporter.warn(fmt.Sprintf("preset %s: %s", r.Preset, what))

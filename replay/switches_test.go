@@ -139,7 +139,7 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 		got := play(t, t.Context(), o).Summary
 		require.Equal(t, name, got.Run.Preset)
 		require.Equal(t, s.Deviations(name), got.Run.Switches)
-		require.Contains(t, got.Run.Switches, "TreeIdleCap")
+		require.Contains(t, got.Run.Switches, "tree-idle-cap")
 		require.Equal(t, map[bool]string{true: "grace_included", false: "deadline"}[s.CountGrace], got.Headline)
 		require.Equal(t, string(s.ThroughputWindow), got.ThroughputWindow.Kind)
 		require.Equal(t, string(s.ITLDivisor), got.ITLDivisor.Rule)
@@ -193,12 +193,12 @@ func TestPresetAndProfile(t *testing.T) {
 		{"aiperf-0.13", "aiperf", true, ""},
 		{"default", "", false, ""},
 		{"default", "aiperf", true, "preset default: the cache has the profile aiperf: times follow the preset, prompts follow the profile, and " +
-			"the cache was built with NegativeDuration subtract, which stays in force instead of zero"},
+			"the cache was built with negative-duration subtract, which stays in force instead of zero"},
 		{"agentx-1.0.12", "aiperf", true, ""},
 		{"agentx-1.0.12", "default", false, "preset agentx-1.0.12: the cache has the profile default: times follow the preset, prompts follow the profile, and " +
-			"the cache was built with NegativeDuration zero, which stays in force instead of subtract"},
+			"the cache was built with negative-duration zero, which stays in force instead of subtract"},
 		{"aiperf-0.13", "default", false, "preset aiperf-0.13: the cache has the profile default: times follow the preset, prompts follow the profile, and " +
-			"the cache was built with NegativeDuration zero, which stays in force instead of subtract"},
+			"the cache was built with negative-duration zero, which stays in force instead of subtract"},
 	} {
 		cache := *cachetest.Demo(t)
 		cache.Facts.Rules.SubtractNegative = c.negative

@@ -55,7 +55,7 @@ func (t TLS) config() (*tls.Config, error) {
 func (o Options) validateCookies() error {
 	for _, f := range o.Header {
 		if o.KeepCookies && slices.Contains([]string{"cookie", "x-session-token"}, strings.ToLower(f.Name)) {
-			return fmt.Errorf("header %s: KeepCookies sends what the server has set: want one of the two", f.Name)
+			return fmt.Errorf("header %s: keep-cookies sends what the server has set: want one of the two", f.Name)
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func TestTLSOptions(t *testing.T) {
 func TestCookiesAreNotSentTwice(t *testing.T) {
 	header := []wire.HeaderField{{Name: "cookie", Value: "a=b"}}
 	require.NoError(t, Options{Header: header}.validateCookies())
-	require.EqualError(t, Options{Header: header, KeepCookies: true}.validateCookies(), "header cookie: KeepCookies sends what the server has set: want one of the two")
+	require.EqualError(t, Options{Header: header, KeepCookies: true}.validateCookies(), "header cookie: keep-cookies sends what the server has set: want one of the two")
 	require.Error(t, Options{Header: []wire.HeaderField{{Name: "X-Session-Token"}}, KeepCookies: true}.validateCookies())
 }
 

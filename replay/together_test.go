@@ -242,7 +242,7 @@ func TestDeadlockEndsAll(t *testing.T) {
 	wait.Wait()
 	p.cancels[1]()
 	require.NoError(t, errs[0])
-	require.Equal(t, &meet.Stop{Part: 1, Of: 2, Host: "here", How: meet.Wedged, Reason: "a tree is deadlocked, and StopOnWedge is set"}, p.options[0].Meeting.Stopped())
+	require.Equal(t, &meet.Stop{Part: 1, Of: 2, Host: "here", How: meet.Wedged, Reason: "a tree is deadlocked, and stop-on-deadlock is set"}, p.options[0].Meeting.Stopped())
 }
 
 // A part that is lost while the load is played makes the results of the others not valid, also those of part 0 where its own part was

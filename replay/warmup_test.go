@@ -222,7 +222,7 @@ func TestRampOfARun(t *testing.T) {
 		require.Equal(t, []float64{399.5, 397, 0}, sends(name, func(o *Options) { o.Warmup.LeadMax = Off }))
 		require.Equal(t, []float64{19.5, 17, 0}, sends(name, func(o *Options) { o.Limits.SystemIdle = 20 * time.Second }), "without a cap of its own")
 	}
-	require.Equal(t, []float64{59.5, 57, 0}, sends(preset.Default, func(o *Options) { o.Limits.SystemIdle = time.Minute }), "PrimerLeadMax is off")
+	require.Equal(t, []float64{59.5, 57, 0}, sends(preset.Default, func(o *Options) { o.Limits.SystemIdle = time.Minute }), "primer-lead-max is off")
 	require.Equal(t, []float64{19.5, 17, 0}, sends(preset.Default, func(o *Options) {
 		o.Switches.WarmupLeadCap, o.Limits.TraceIdle, o.Warmup.LeadMax = preset.LeadCapTrace, 20*time.Second, time.Second
 	}), "the cap of the trace alone")
@@ -245,7 +245,7 @@ func TestLongRampIsTold(t *testing.T) {
 		require.NoError(t, err)
 		return r.warned
 	}
-	require.Contains(t, warned(preset.AIPerf, 0), "warmup: the primers take about 6m37s to send, because they are spread as recorded: SystemIdleCap cuts the gaps between them, WarmupLeadCap=system with PrimerLeadMax the whole (--set NAME=VALUE)")
+	require.Contains(t, warned(preset.AIPerf, 0), "warmup: the primers take about 6m37s to send, because they are spread as recorded: --system-idle-cap cuts the gaps between them, --warmup-lead-cap system with --primer-lead-max the whole")
 	require.NotContains(t, strings.Join(warned(preset.AIPerf, 10*time.Second), " "), "to send")
 	require.NotContains(t, strings.Join(warned(preset.Default, 0), " "), "to send")
 	seconds := func(list ...time.Duration) (at []time.Duration) {

@@ -66,10 +66,10 @@ func TestTotalOfCurves(t *testing.T) {
 // Results may name a flow curve that is gone. They are read, and the report says by which its curves are.
 func TestEvenFlowIsRead(t *testing.T) {
 	info := infoOf(preset.Default, 2)
-	info.Switches = map[string]json.RawMessage{"FlowCurve": json.RawMessage(`"even"`)}
+	info.Switches = map[string]json.RawMessage{"flow-curve": json.RawMessage(`"even"`)}
 	run := writeRun(t, info, success(0, second, 10, 5, 100*ms, second))
 	require.Len(t, run.Missing, 1)
-	require.Contains(t, run.Missing[0], "FlowCurve even")
+	require.Contains(t, run.Missing[0], "flow-curve even")
 	res, err := run.Compute()
 	require.NoError(t, err)
 	require.Equal(t, preset.FlowChunks, res.Flow)

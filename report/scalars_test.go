@@ -78,7 +78,7 @@ func TestThroughputOfTheCooldown(t *testing.T) {
 	late.Bucket = measure.Cooldown
 	info := infoOf(preset.Default, 20)
 	for window, seconds := range map[string]float64{`"benchmark"`: 2, `"phase"`: 20} {
-		info.Switches = map[string]json.RawMessage{"ThroughputWindow": json.RawMessage(window)}
+		info.Switches = map[string]json.RawMessage{"throughput-window": json.RawMessage(window)}
 		requireStats(t, compute(t, info, late).Cooldown, "request_throughput", map[string]float64{"avg": 1 / seconds})
 	}
 }

@@ -18,7 +18,7 @@ var arrivalFlags = slices.Concat([]flag{
 	refused(oneValue, "agentx has one rate, which --request-rate-ramp-duration lets grow", "--request-rate-series"),
 	refused(oneValue, "its users begin each turn a set time after the one before, and agentx plays the recorded gaps: --concurrency N plays N sessions at a time",
 		"--user-centric-rate", "--num-users"),
-	refused(oneValue, "PrefillLimit holds from the start: leave it out", "--prefill-concurrency-ramp-duration"),
+	refused(oneValue, "prefill-limit holds from the start: leave it out", "--prefill-concurrency-ramp-duration"),
 )
 
 // requestRate opens trees at a rate. AIPerf counts requests, so each trace must be one.

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/agentx/agentx/internal/settings"
+	"github.com/spf13/cobra"
 )
 
 // newRoot returns the command tree.
@@ -39,11 +38,10 @@ Words that the help uses:
   CACHE   the path that convert printed, or 8 characters or more of its key
 
 "agentx help VERB" explains a verb, with examples. AGENTX_FLAG in the environment sets --flag.`,
-		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          refuseArgs,
-		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), cmd.Long) },
+		RunE:          helpOrVersion,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			var p problems
 			for _, err := range settings.ReadEnvironment(cmd.Flags()) {
@@ -54,8 +52,8 @@ Words that the help uses:
 	}
 	root.SetHelpCommand(newHelp(root))
 	setHelp(root)
-	setUsageTemplate(root)
-	root.SetVersionTemplate(versionText())
+	setUsage(root)
+	setVersion(root)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
@@ -94,10 +92,19 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// setUsageTemplate makes usage list the flags of a group under its heading, and wrap lines.
-func setUsageTemplate(root *cobra.Command) {
-	cobra.AddTemplateFunc("flags", settings.Usages)
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flags .LocalFlags}}", 1))
+// setUsage makes usage list the flags of a group under its heading, and wrap lines. It sets no template of cobra's: with one, the linker
+// keeps every exported method of the program, 8 MB.
+func setUsage(root *cobra.Command) {
+	plain := root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		out, text := cmd.OutOrStderr(), &strings.Builder{}
+		cmd.SetOut(text)
+		defer cmd.SetOut(out)
+		err := plain(cmd)
+		flags := "Flags:\n" + strings.TrimRight(cmd.LocalFlags().FlagUsages(), "\n")
+		fmt.Fprint(out, strings.Replace(text.String(), flags, settings.Usages(cmd.LocalFlags()), 1))
+		return err
+	})
 }
 
 // exitHelp says what the exit statuses mean.

@@ -2,13 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/agentx/agentx/internal/bytefmt"
 )
 
 // resultWriter is standard output. It remembers the first error of writing.
@@ -30,6 +33,27 @@ func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// answering completes a verb whose run returns what it came to as a value for --json, and as a text for people: also beside an error, unless
+// the value is nil.
+func answering(cmd *cobra.Command, args cobra.PositionalArgs, run func(*cobra.Command, []string) (any, func(io.Writer), error)) *cobra.Command {
+	asJSON := cmd.Flags().Bool("json", false, "one JSON object")
+	cmd.Args = checkArgs(args)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		value, text, err := run(cmd, args)
+		switch {
+		case value == nil:
+		case *asJSON:
+			if wrong := printJSON(cmd.OutOrStdout(), value); wrong != nil {
+				err = errors.Join(wrong, err)
+			}
+		default:
+			text(cmd.OutOrStdout())
+		}
+		return err
+	}
+	return cmd
 }
 
 // terminalWidth returns the columns of a terminal, 0 for another writer.
@@ -63,13 +87,7 @@ func secondsText(d time.Duration) string {
 }
 
 // groupDigits writes a number with a comma between groups of three digits.
-func groupDigits(n int) string {
-	s := strconv.Itoa(n)
-	for k := len(s) - 3; k > 0 && s[k-1] != '-'; k -= 3 {
-		s = s[:k] + "," + s[k:]
-	}
-	return s
-}
+var groupDigits = bytefmt.Digits
 
 // countText writes how many things there are, such as "1 part" and "2,001 parts".
 func countText(n int, thing string) string {

@@ -52,10 +52,12 @@ func readTargets(texts string) (list []until.Target, err error) {
 func targetTexts(v any) any {
 	var texts []string
 	for _, t := range v.([]until.Target) {
-		texts = append(texts, fmt.Sprintf("%s=%g%%", t, 100*t.Share))
+		texts = append(texts, targetLine(t))
 	}
 	return texts
 }
+
+func targetLine(t until.Target) string { return fmt.Sprintf("%s=%g%%", t, 100*t.Share) }
 
 // untilNames completes the names of figures that --until takes.
 func untilNames(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -75,7 +77,7 @@ func (f *replayFlags) applyUntil(o *replay.Options) {
 	targets := f.until.targets
 	for k, t := range targets {
 		if slices.ContainsFunc(targets[:k], func(other until.Target) bool { return other.String() == t.String() }) {
-			f.add("%s %s: %[2]s is there twice", f.named("until"), t)
+			f.add("%s %s: %s is there twice", f.named("until"), targetLine(t), t)
 		}
 	}
 	if len(targets) == 0 {

@@ -101,7 +101,7 @@ func optionNames(t *testing.T) (names []string) {
 // Names of before November 2026 are read, with one line that has the new ones; twice the same is refused under either name.
 func TestOldNamesAreRead(t *testing.T) {
 	configFile(t, "GapCap: 90\nIgnoreDelays: true\n")
-	r := runs("replay", "--print-config", "--config", "run.yaml", "--set", "SpawnOffset=branch", "--set", "StopOnWedge=true")
+	r := runLine("replay", "--print-config", "--config", "run.yaml", "--set", "SpawnOffset=branch", "--set", "StopOnWedge=true")
 	require.Zero(t, r.status, r.problems)
 	require.Equal(t, "agentx: warning: old names, which the next release does not take: SpawnOffset is spawn-offset, StopOnWedge is stop-on-deadlock, GapCap is max-gap, IgnoreDelays is asap\n", r.problems)
 	for _, line := range []string{`max-gap: 90s +# run.yaml:1`, `asap: true +# run.yaml:2`, `spawn-offset: branch +# --set`, `stop-on-deadlock: true +# --set`} {

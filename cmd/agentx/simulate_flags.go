@@ -19,6 +19,7 @@ import (
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/trace"
 )
 
 // simulateFlags say what is simulated, and what becomes of the result.
@@ -59,10 +60,7 @@ type simulateFlags struct {
 	waitFlags
 
 	stderr io.Writer
-	quiet  bool
 	mu     sync.Mutex
-	done   int       // runs that have ended
-	next   time.Time // of a line about them
 
 	warned   map[string]bool // about lanes
 	gateList []simulate.Gate
@@ -173,7 +171,7 @@ func (f *simulateFlags) loadRows() []settings.Setting {
 	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
 		return settings.Setting{Name: name, Group: settings.Load, Plain: true, Kind: k, Default: value, To: to, Help: help}
 	}
-	block := settings.Whole(0, weka.MaxBlockSize).Numeric()
+	block := settings.Whole(0, trace.MaxBlockSize).Numeric()
 	list := []settings.Setting{
 		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake, lanes for Weka, concurrency where --concurrency is given"),
 		row("concurrency", numbersKind("intSlice", strconv.Atoi), nil, &f.concurrency, "sessions, or lanes, that are open at a time; N,N,... simulates each"),

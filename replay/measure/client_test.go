@@ -36,7 +36,7 @@ func TestClientBoundBy(t *testing.T) {
 		{2, 0.09, 1.9, 50, 0, nil},
 		{0.12, 0.001, 1, 1, 0, []string{fmt.Sprintf(order, "120 ms")}},
 		{0.12, 0.001, 1, 10, 0, []string{fmt.Sprintf(order, "120 ms")}},
-		{0.12, 0.001, 1, 1, 4, []string{fmt.Sprintf(order, "120 ms") + ", or they waited for a slot of PrefillLimit"}},
+		{0.12, 0.001, 1, 1, 4, []string{fmt.Sprintf(order, "120 ms") + ", or they waited for a slot of prefill-limit"}},
 		{0.06, 0.06, 1, 1, 0, []string{fmt.Sprintf(order, "60.0 ms")}},
 		{0, 0.12, 1, 1, 0, []string{start}},
 		{0.2, 0.12, 1.9, 1, 0, []string{fmt.Sprintf(order, "200 ms"), start, "CPU: the process used 1.9 of 2 cores"}},

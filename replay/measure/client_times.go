@@ -83,7 +83,7 @@ func (c *clientTimes) late(limited bool) (list []string) {
 		if own <= limit || late-own > limit {
 			why := "its machine was busy"
 			if limited {
-				why += ", or they waited for a slot of PrefillLimit"
+				why += ", or they waited for a slot of prefill-limit"
 			}
 			list = append(list, fmt.Sprintf("order: the client ordered requests up to %s (p%g) after they were due: %s", seconds(late-own), q, why))
 		}

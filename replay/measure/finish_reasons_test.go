@@ -53,7 +53,7 @@ func TestFinishReasons(t *testing.T) {
 // Covers T-141.
 func TestInsecureIsSaid(t *testing.T) {
 	for value, said := range map[string]bool{"true": true, "false": false} {
-		s := NewAggregate(Rules{}).Summary(RunInfo{Run: Run{Options: []Option{{Name: "Insecure", Value: []byte(value)}}}})
+		s := NewAggregate(Rules{}).Summary(RunInfo{Run: Run{Options: []Option{{Name: "insecure", Value: []byte(value)}}}})
 		var b strings.Builder
 		require.NoError(t, s.WriteTable(&b, 0))
 		require.Equal(t, said, strings.Contains(b.String(), "insecure: the certificates of the servers were not looked at"), value)

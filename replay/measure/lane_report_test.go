@@ -11,5 +11,5 @@ func TestDescribeSilence(t *testing.T) {
 	l := LaneReport{Lane: 7, Trace: "a", TStar: Missing}
 	require.Equal(t, `lane 7 sent nothing: it played trace "a"`, l.DescribeSilence())
 	l.TStar, l.FirstDue = 12.5, 214.25
-	require.Equal(t, `lane 7 sent nothing: it played trace "a" from t* = 12.500 s, and its first request is due after 214 s (--set LaneStartCap bounds that)`, l.DescribeSilence())
+	require.Equal(t, `lane 7 sent nothing: it played trace "a" from t* = 12.500 s, and its first request is due after 214 s (--lane-start-cap bounds that)`, l.DescribeSilence())
 }

@@ -203,9 +203,9 @@ func TestRemarks(t *testing.T) {
 			}
 		}},
 		{"insecure", func(_ []*Record, i *RunInfo) {
-			i.Options = []Option{{Name: "Insecure", Value: json.RawMessage("true")}}
+			i.Options = []Option{{Name: "insecure", Value: json.RawMessage("true")}}
 		}, func(_ []*Record, i *RunInfo) {
-			i.Options = []Option{{Name: "Insecure", Value: json.RawMessage("false")}}
+			i.Options = []Option{{Name: "insecure", Value: json.RawMessage("false")}}
 		}},
 	}
 	seen := map[string]bool{"silent_tokens": true, "buffered": true} // have tests of their own

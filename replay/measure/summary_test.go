@@ -285,7 +285,7 @@ func TestTable(t *testing.T) {
 	a.Add(bad(Profiling, "connection"))
 	a.Add(bad(ContextOverflow, "context_overflow"))
 	info := RunInfo{
-		Run:   Run{Preset: "aiperf-0.13", Switches: map[string]json.RawMessage{"TreeIdleCap": json.RawMessage("300"), "SpawnOffset": json.RawMessage(`"recorded"`)}, Scenario: &Scenario{Name: "inferencex-agentx-mvp", Overridden: []string{"duration 60s: want 900s or more"}}},
+		Run:   Run{Preset: "aiperf-0.13", Switches: map[string]json.RawMessage{"tree-idle-cap": json.RawMessage("300"), "spawn-offset": json.RawMessage(`"recorded"`)}, Scenario: &Scenario{Name: "inferencex-agentx-mvp", Overridden: []string{"duration 60s: want 900s or more"}}},
 		Lanes: 72, Out: "runs/c0072", Context: &Context{Tokens: 200000, Traces: 600, LeftOut: 31, Server: 131072, From: "max_model_len", Above: 40},
 		Calibration: &Calibration{RequestRate: 12, SendRate: 3 << 20, TTFT: Quantiles{P50: 0.0012, P99: 0.003}},
 		Facts: &Facts{
@@ -294,7 +294,7 @@ func TestTable(t *testing.T) {
 		},
 	}
 	s := a.Summary(info)
-	s.Client.Bound, s.Client.BoundBy, s.Lateness.P99 = true, []string{"PrefillLimit: requests waited for a slot"}, 0.0988
+	s.Client.Bound, s.Client.BoundBy, s.Lateness.P99 = true, []string{"prefill-limit: requests waited for a slot"}, 0.0988
 	s.AddRemarks(&a.ending, &info)
 	var b strings.Builder
 	require.NoError(t, s.WriteTable(&b, 0))

@@ -105,7 +105,7 @@ func TestSwitchesOfEarlierResults(t *testing.T) {
 		require.False(t, then.CountGrace)
 		require.Equal(t, preset.WindowBenchmark, then.ThroughputWindow)
 	}
-	set, err := SwitchesOfRun(Run{Preset: preset.Default, Switches: map[string]json.RawMessage{"CountGrace": json.RawMessage("true"), "ThroughputWindow": json.RawMessage(`"phase"`)}})
+	set, err := SwitchesOfRun(Run{Preset: preset.Default, Switches: map[string]json.RawMessage{"count-grace": json.RawMessage("true"), "throughput-window": json.RawMessage(`"phase"`)}})
 	require.NoError(t, err)
 	require.True(t, set.CountGrace)
 	require.Equal(t, preset.WindowPhase, set.ThroughputWindow)

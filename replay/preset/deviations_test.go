@@ -24,8 +24,8 @@ func TestDeviations(t *testing.T) {
 	}
 	s, _ := Named(Default)
 	s.TreeIdleCap, s.CountGrace, s.ITLDivisor = nil, false, DivisorOSL
-	require.Equal(t, map[string]json.RawMessage{
-		"TreeIdleCap": json.RawMessage("null"), "CountGrace": json.RawMessage("false"), "ITLDivisor": json.RawMessage(`"osl-1"`),
+	require.Equal(t, Deviations{
+		"tree-idle-cap": json.RawMessage("null"), "count-grace": json.RawMessage("false"), "itl-divisor": json.RawMessage(`"osl-1"`),
 	}, s.Deviations(Default))
 
 	s, err := Recorded("", nil)

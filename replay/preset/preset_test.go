@@ -16,14 +16,16 @@ import (
 //
 func TestPresetVectors(t *testing.T) {
 	type in struct{ Preset string }
-	type want struct{ Switches json.RawMessage }
+	type want struct{ Switches Deviations } // by the names of before
 	seen := 0
 	fixtures.EachCase(t, "preset", fixtures.Counts{1, 1, 1}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		s, ok := Named(in.Preset)
 		require.True(t, ok)
 		got, err := json.Marshal(s)
 		require.NoError(t, err)
-		require.JSONEq(t, string(want.Switches), string(got))
+		values, err := json.Marshal(want.Switches)
+		require.NoError(t, err)
+		require.JSONEq(t, string(values), string(got))
 		seen++
 	})
 	require.Len(t, Names, seen)
@@ -47,7 +49,7 @@ func TestChoicesAreThoseOfTheSwitches(t *testing.T) {
 		words := 0
 		for i := range v.NumField() {
 			if v.Field(i).Kind() == reflect.String {
-				require.Contains(t, Choices[v.Type().Field(i).Name], v.Field(i).String())
+				require.Contains(t, Choices[v.Type().Field(i).Tag.Get("json")], v.Field(i).String())
 				words++
 			}
 		}

@@ -16,13 +16,13 @@ func TestValidate(t *testing.T) {
 		require.NoError(t, s.Validate())
 	}
 	for want, change := range map[string]func(s *Switches){
-		`switches: SpawnOffset "": want "recorded" or "branch"`:                          func(s *Switches) { s.SpawnOffset = "" },
-		`switches: ThroughputWindow "whole": want "benchmark" or "phase" or "delivered"`: func(s *Switches) { s.ThroughputWindow = "whole" },
-		`switches: FlowCurve "even": want "chunks"`:                                      func(s *Switches) { s.FlowCurve = "even" },
-		`switches: WarmupStage "requests": want "requests-or-duration" or "duration"`:    func(s *Switches) { s.WarmupStage = "requests" },
-		`switches: TreeIdleCap -1 s: want more than 0, or nil for off`:                   func(s *Switches) { *s.TreeIdleCap = -1 },
-		`switches: TreeIdleCap NaN s: want more than 0, or nil for off`:                  func(s *Switches) { *s.TreeIdleCap = Seconds(math.NaN()) },
-		`switches: TreeIdleCap 1e+10 s: want more than 0, or nil for off`:                func(s *Switches) { *s.TreeIdleCap = 1e10 },
+		`switches: spawn-offset "": want "recorded" or "branch"`:                          func(s *Switches) { s.SpawnOffset = "" },
+		`switches: throughput-window "whole": want "benchmark" or "phase" or "delivered"`: func(s *Switches) { s.ThroughputWindow = "whole" },
+		`switches: flow-curve "even": want "chunks"`:                                      func(s *Switches) { s.FlowCurve = "even" },
+		`switches: warmup-stage "requests": want "requests-or-duration" or "duration"`:    func(s *Switches) { s.WarmupStage = "requests" },
+		`switches: tree-idle-cap -1 s: want more than 0, or nil for off`:                  func(s *Switches) { *s.TreeIdleCap = -1 },
+		`switches: tree-idle-cap NaN s: want more than 0, or nil for off`:                 func(s *Switches) { *s.TreeIdleCap = Seconds(math.NaN()) },
+		`switches: tree-idle-cap 1e+10 s: want more than 0, or nil for off`:               func(s *Switches) { *s.TreeIdleCap = 1e10 },
 	} {
 		s, _ := Named(Default)
 		change(&s)

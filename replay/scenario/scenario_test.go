@@ -16,10 +16,10 @@ import (
 func TestDefaults(t *testing.T) {
 	defaults, err := InferenceXAgentX().Defaults(bytes.NewReader(bytes.Repeat([]byte{0xff}, 8)))
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{
-		"Start": "sampled", "StartMinRatio": "0", "StartMaxRatio": "1", "Warmup": "primers", "SystemIdleCap": "10s",
-		"Marker": "first_turn_prefix", "Duration": "1800s", "MarkerPermitsWrap": "true",
-		"Seed": "9223372036854775807", // 63 bits
+	require.Equal(t, map[string]any{
+		"start": "sampled", "start-min-ratio": 0.0, "start-max-ratio": 1.0, "warmup": "primers", "system-idle-cap": 10 * time.Second,
+		"marker": "first_turn_prefix", "duration": 1800 * time.Second, "marker-permits-wrap": true,
+		"seed": "9223372036854775807", // 63 bits
 	}, asMap(t, defaults))
 	_, err = InferenceXAgentX().Defaults(iotest.ErrReader(assert.AnError))
 	require.ErrorIs(t, err, assert.AnError)
@@ -31,10 +31,10 @@ func TestDefaults(t *testing.T) {
 func TestDefaultsOfTheHarness(t *testing.T) {
 	defaults, err := AgentX().Defaults(iotest.ErrReader(assert.AnError))
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{
-		"Start": "sampled", "StartMinRatio": "0.25", "StartMaxRatio": "0.75", "Warmup": "requests=10", "WarmupGrace": "1800s", "SystemIdleCap": "10s",
-		"TraceIdleCap": "300s", "Marker": "first_turn_prefix", "Duration": "3600s", "MarkerPermitsWrap": "true", "Seed": "42", "FailedRequestThreshold": "0.1",
-		"TCPUserTimeout": "900s", "StatsInterval": "30s", "limit-traces": "393", "slice-duration": "1s", "CoverageGate": "true", "CoverageBy": "latencies",
+	require.Equal(t, map[string]any{
+		"start": "sampled", "start-min-ratio": 0.25, "start-max-ratio": 0.75, "warmup": "requests=10", "warmup-grace": 1800 * time.Second, "system-idle-cap": 10 * time.Second,
+		"trace-idle-cap": 300 * time.Second, "marker": "first_turn_prefix", "duration": 3600 * time.Second, "marker-permits-wrap": true, "seed": "42", "max-error-rate": 0.1,
+		"tcp-user-timeout": 900 * time.Second, "stats-interval": 30 * time.Second, "limit-traces": 393, "slice-duration": 1 * time.Second, "coverage-gate": true, "coverage-by": "latencies",
 	}, asMap(t, defaults))
 }
 
@@ -47,24 +47,24 @@ func TestCheckOfTheHarness(t *testing.T) {
 	free.CoverageGate, free.TraceIdleCap, free.Requests, free.Trees, free.Once, free.Until = true, time.Minute, 1, 1, true, true
 	require.Empty(t, AgentX().Check(free))
 	worst := free
-	worst.IgnoreDelays, worst.Speed, worst.GapCap, worst.SystemIdleCap, worst.Marker, worst.Duration = true, 2, time.Second, 0, "off", 899*time.Second
+	worst.ASAP, worst.Speed, worst.MaxGap, worst.SystemIdleCap, worst.Marker, worst.Duration = true, 2, time.Second, 0, "off", 899*time.Second
 	worst.Unstreamed, worst.EndsEarly, worst.CoverageGate, worst.Sweep = []string{"a"}, []string{"b"}, false, "--concurrency 1,2"
 	require.Equal(t, []string{
-		"ignore_delays: IgnoreDelays is true: want false: leave out --asap",
-		"speed: Speed is 2: want 1: leave out --speed",
-		"gap_cap: GapCap is 1s: want off: leave out --max-gap; TreeIdleCap may be set",
-		"system_idle_cap: SystemIdleCap is off: want 10s: leave out SystemIdleCap",
-		"marker: Marker is off: want first_turn_prefix: leave out --marker",
+		"ignore_delays: --asap is true: want false: leave out --asap",
+		"speed: --speed is 2: want 1: leave out --speed",
+		"gap_cap: --max-gap is 1s: want off: leave out --max-gap; --tree-idle-cap may be set",
+		"system_idle_cap: --system-idle-cap is off: want 10s: leave out --system-idle-cap",
+		"marker: --marker is off: want first_turn_prefix: leave out --marker",
 		"streaming: a: want streamed answers: leave it out",
 		"ignore_eos: b: want ignore_eos true and a length in every body: leave it out",
-		"duration: Duration is 899s: want at least 900s: leave out --duration, for 3600s",
-		"coverage_gate: CoverageGate is false: want true: leave out CoverageGate",
+		"duration: --duration is 899s: want at least 900s: leave out --duration, for 3600s",
+		"coverage_gate: --coverage-gate is false: want true: leave out --coverage-gate",
 		"sweep: --concurrency 1,2 is several runs: want one run: give one number of lanes",
 	}, lines(AgentX().Check(worst)))
 }
 
-func asMap(t *testing.T, list []Value) map[string]string {
-	values := map[string]string{}
+func asMap(t *testing.T, list []Value) map[string]any {
+	values := map[string]any{}
 	for _, v := range list {
 		require.NotContains(t, values, v.Name)
 		values[v.Name] = v.Value
@@ -101,22 +101,22 @@ func TestCheck(t *testing.T) {
 		"the least duration": {func(p *Settings) { p.Duration = 900 * time.Second }, nil},
 		"a cap of trees":     {func(p *Settings) { p.TraceIdleCap, p.TraceCap = 300*time.Second, "run" }, nil},
 
-		"no delays":          {func(p *Settings) { p.IgnoreDelays = true }, []string{"ignore_delays: IgnoreDelays is true: want false: leave out --asap"}},
-		"fast":               {func(p *Settings) { p.Speed = 7.5 }, []string{"speed: Speed is 7.5: want 1: leave out --speed"}},
-		"slow":               {func(p *Settings) { p.Speed = .5 }, []string{"speed: Speed is 0.5: want 1: leave out --speed"}},
-		"short gaps":         {func(p *Settings) { p.GapCap = time.Minute }, []string{"gap_cap: GapCap is 60s: want off: leave out --max-gap; TreeIdleCap may be set"}},
-		"compressed traces":  {func(p *Settings) { p.TraceIdleCap = time.Minute }, []string{"trace_idle_cap: TraceIdleCap is 60s, and TraceCap is load: want off: leave out TraceIdleCap; TreeIdleCap may be set"}},
-		"another system cap": {func(p *Settings) { p.SystemIdleCap = 11 * time.Second }, []string{"system_idle_cap: SystemIdleCap is 11s: want 10s: leave out SystemIdleCap"}},
-		"no system cap":      {func(p *Settings) { p.SystemIdleCap = 0 }, []string{"system_idle_cap: SystemIdleCap is off: want 10s: leave out SystemIdleCap"}},
-		"another marker":     {func(p *Settings) { p.Marker = "system_prefix" }, []string{"marker: Marker is system_prefix: want first_turn_prefix: leave out --marker"}},
-		"no marker":          {func(p *Settings) { p.Marker = "off" }, []string{"marker: Marker is off: want first_turn_prefix: leave out --marker"}},
+		"no delays":          {func(p *Settings) { p.ASAP = true }, []string{"ignore_delays: --asap is true: want false: leave out --asap"}},
+		"fast":               {func(p *Settings) { p.Speed = 7.5 }, []string{"speed: --speed is 7.5: want 1: leave out --speed"}},
+		"slow":               {func(p *Settings) { p.Speed = .5 }, []string{"speed: --speed is 0.5: want 1: leave out --speed"}},
+		"short gaps":         {func(p *Settings) { p.MaxGap = time.Minute }, []string{"gap_cap: --max-gap is 60s: want off: leave out --max-gap; --tree-idle-cap may be set"}},
+		"compressed traces":  {func(p *Settings) { p.TraceIdleCap = time.Minute }, []string{"trace_idle_cap: --trace-idle-cap is 60s, and --trace-cap is load: want off: leave out --trace-idle-cap; --tree-idle-cap may be set"}},
+		"another system cap": {func(p *Settings) { p.SystemIdleCap = 11 * time.Second }, []string{"system_idle_cap: --system-idle-cap is 11s: want 10s: leave out --system-idle-cap"}},
+		"no system cap":      {func(p *Settings) { p.SystemIdleCap = 0 }, []string{"system_idle_cap: --system-idle-cap is off: want 10s: leave out --system-idle-cap"}},
+		"another marker":     {func(p *Settings) { p.Marker = "system_prefix" }, []string{"marker: --marker is system_prefix: want first_turn_prefix: leave out --marker"}},
+		"no marker":          {func(p *Settings) { p.Marker = "off" }, []string{"marker: --marker is off: want first_turn_prefix: leave out --marker"}},
 		"no stream":          {func(p *Settings) { p.Unstreamed = []string{`--extra-body has "stream":false`} }, []string{`streaming: --extra-body has "stream":false: want streamed answers: leave it out`}},
 		"answers may end": {func(p *Settings) { p.EndsEarly = []string{"--no-ignore-eos", "--max-tokens-field none"} }, []string{
 			"ignore_eos: --no-ignore-eos: want ignore_eos true and a length in every body: leave it out",
 			"ignore_eos: --max-tokens-field none: want ignore_eos true and a length in every body: leave it out",
 		}},
-		"short":       {func(p *Settings) { p.Duration = 899500 * time.Millisecond }, []string{"duration: Duration is 899.5s: want at least 900s: leave out --duration, for 1800s"}},
-		"no duration": {func(p *Settings) { p.Duration = 0 }, []string{"duration: Duration is off: want at least 900s: leave out --duration, for 1800s"}},
+		"short":       {func(p *Settings) { p.Duration = 899500 * time.Millisecond }, []string{"duration: --duration is 899.5s: want at least 900s: leave out --duration, for 1800s"}},
+		"no duration": {func(p *Settings) { p.Duration = 0 }, []string{"duration: --duration is off: want at least 900s: leave out --duration, for 1800s"}},
 		"requests":    {func(p *Settings) { p.Requests = 1 << 30 }, []string{"early_bound: --requests may end the run before its duration: want no bound beside --duration: leave it out"}},
 		"trees":       {func(p *Settings) { p.Trees = 1 }, []string{"early_bound: --trees may end the run before its duration: want no bound beside --duration: leave it out"}},
 		"until":       {func(p *Settings) { p.Until = true }, []string{"early_bound: --until may end the run before its duration: want no bound beside --duration: leave it out"}},
@@ -142,7 +142,7 @@ func lines(conflicts []Conflict) (list []string) {
 // All conflicts are found at once, each once, and every reason has one.
 func TestCheckFindsEveryConflict(t *testing.T) {
 	worst := Settings{
-		IgnoreDelays: true, Speed: 2, GapCap: time.Second, TraceIdleCap: time.Second, TraceCap: "load", Marker: "off",
+		ASAP: true, Speed: 2, MaxGap: time.Second, TraceIdleCap: time.Second, TraceCap: "load", Marker: "off",
 		Unstreamed: []string{"a"}, EndsEarly: []string{"b", "c"}, Requests: 1, Trees: 1, Once: true, Until: true,
 	}
 	conflicts := append(InferenceXAgentX().Check(worst), InferenceXAgentX().CheckDataset(Dataset{SHA256: []string{"0"}, Truncated: []string{"max_isl=1"}}, nil)...)

@@ -128,10 +128,6 @@ func commandLine(run *report.Run) string {
 			continue
 		}
 		name := "--" + opt.Name
-		if opt.Name != strings.ToLower(opt.Name) {
-			words = append(words, "--set", word(opt.Name+"="+optionText(opt.Value)))
-			continue
-		}
 		var list []string
 		if json.Unmarshal(opt.Value, &list) != nil {
 			list = []string{optionText(opt.Value)}

@@ -42,9 +42,9 @@ func TestHarnessInput(t *testing.T) {
 			`"server_metrics":{"enabled":true,"urls":[],"formats":["json","csv"]},"network_latency":{"enabled":false},"otel":{},"mlflow":{},"wandb":{},"runtime":{"ui":"none"`
 	}
 	input, info := inputOf(t, func(i *measure.RunInfo) {
-		i.Options = set("seed", "42", "payload", `"chat"`, "duration", "20", "Grace", "30", "FailedRequestThreshold", "0.1", "Start", `"sampled"`, "StartMinRatio", "0.25",
-			"StartMaxRatio", "0.75", "SystemIdleCap", "10", "TraceIdleCap", "300", "Warmup", `"requests=2"`, "WarmupGrace", "1800", "limit-traces", "393",
-			"StatsInterval", "30", "unsafe-override", "true", "scrape", "[]")
+		i.Options = set("seed", "42", "payload", `"chat"`, "duration", "20", "grace", "30", "max-error-rate", "0.1", "start", `"sampled"`, "start-min-ratio", "0.25",
+			"start-max-ratio", "0.75", "system-idle-cap", "10", "trace-idle-cap", "300", "warmup", `"requests=2"`, "warmup-grace", "1800", "limit-traces", "393",
+			"stats-interval", "30", "unsafe-override", "true", "scrape", "[]")
 		i.Scenario = &measure.Scenario{Name: "agentx"}
 		i.Launch = []string{"profile", "--model", "m", "--input-file=traces", "--custom-dataset-type", "weka_trace", "--concurrency", "2", "--tokenizer", "builtin", "--unsafe-override"}
 	})
@@ -58,8 +58,8 @@ func TestHarnessInput(t *testing.T) {
 
 	input, info = inputOf(t, func(i *measure.RunInfo) {
 		i.URLs = []string{"http://a", "http://b"}
-		i.Options = set("payload", `"chat"`, "api-key-env", `"KEY"`, "RequestTimeout", "60", "ConnectionReuse", `"never"`, "max-tokens-field", `"max_tokens"`, "header", `["X-A"]`,
-			"extra-body", `"{\"temperature\":0.5}"`, "requests", "10", "ThinkTimeOnly", "true", "max-context", "1000", "Marker", `"none"`, "Warmup", `"duration=1m30s"`, "scrape", `["off"]`)
+		i.Options = set("payload", `"chat"`, "api-key-env", `"KEY"`, "timeout", "60", "connection-reuse", `"never"`, "max-tokens-field", `"max_tokens"`, "header", `["X-A"]`,
+			"extra-body", `"{\"temperature\":0.5}"`, "requests", "10", "think-time-only", "true", "max-context", "1000", "marker", `"none"`, "warmup", `"duration=1m30s"`, "scrape", `["off"]`)
 		i.Dataset.Inputs = []measure.Input{{Name: "hf://datasets/semianalysisai/cc-traces-weka-062126@" + commit + "/data/train-0.parquet"}}
 		i.Dataset.Tokenizer = "cl100k_base"
 		i.SLO = []slo.Condition{{Metric: "latency", Sign: slo.AtMost, Limit: 0.25, Unit: slo.Seconds, OfEach: true}, {Metric: "ttft", Statistic: "p95", Sign: slo.Less, Limit: 1, Unit: slo.Seconds}}
@@ -69,9 +69,9 @@ func TestHarnessInput(t *testing.T) {
 		`"datasets":[{"name":"main","type":"public","dataset":"semianalysis_cc_traces_weka_062126","use_think_time_only":true,"max_context_length":1000,"cache_bust":{"target":"none"}}],`+
 		`"phases":[{"name":"profiling","kind":"profiling","type":"concurrency","requests":10,"concurrency":2,"timing_mode":"agentic_replay","agentic_cache_warmup_duration":90.0}],`+
 		strings.Replace(strings.Replace(rest("cl100k_base"), `"tokenizer"`, `"slos":{"request_latency":250.0},"tokenizer"`, 1), `{"enabled":true,"urls":[],"formats":["json","csv"]}`, `{"enabled":false}`, 1)+`}}`, input)
-	require.Equal(t, `{"benchmark_id":"0123456789ab","trial":0,"cli_command":"agentx replay /cache/k --payload=chat --api-key-env=KEY --set RequestTimeout=60 `+
-		`--set ConnectionReuse=never --max-tokens-field=max_tokens --header=X-A --extra-body='{\"temperature\":0.5}' --requests=10 --set ThinkTimeOnly=true `+
-		`--max-context=1000 --set Marker=none --set Warmup=duration=1m30s"}`, strings.Replace(info, " --scrape=off", "", 1))
+	require.Equal(t, `{"benchmark_id":"0123456789ab","trial":0,"cli_command":"agentx replay /cache/k --payload=chat --api-key-env=KEY --timeout=60 `+
+		`--connection-reuse=never --max-tokens-field=max_tokens --header=X-A --extra-body='{\"temperature\":0.5}' --requests=10 --think-time-only=true `+
+		`--max-context=1000 --marker=none --warmup=duration=1m30s"}`, strings.Replace(info, " --scrape=off", "", 1))
 }
 
 // A public dataset is told by the name that the harness has for its repository; another repository by that of the generic loader.

@@ -100,7 +100,7 @@ func newRun(t testing.TB, seed uint64, n int) *report.Run {
 			Dataset: measure.Dataset{Key: "k", Path: "/cache/k", Traces: 7, Inputs: []measure.Input{{Name: "hf://datasets/o/n@" + commit + "/data/train-0.parquet"}}},
 			Options: []measure.Option{
 				{Name: "seed", Value: []byte("42"), From: "default"}, {Name: "header", Value: []byte(`["X-Key"]`), From: "flag"},
-				{Name: "Speed", Value: []byte("2"), From: "flag"}, {Name: "grace", Value: []byte("30"), From: "preset"},
+				{Name: "speed", Value: []byte("2"), From: "flag"}, {Name: "grace", Value: []byte("30"), From: "preset"},
 			},
 		},
 		Lanes: 4,

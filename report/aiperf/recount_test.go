@@ -224,13 +224,13 @@ func TestAggregate(t *testing.T) {
 		"revision": commit, "cache_key": "k",
 	}, metadata["dataset"])
 	ours := metadata["agentx"].(map[string]any)
-	require.Equal(t, map[string]any{"header": []any{"X-Key"}, "Speed": json.Number("2")}, ours["options"])
+	require.Equal(t, map[string]any{"header": []any{"X-Key"}, "speed": json.Number("2")}, ours["options"])
 	require.Equal(t, "deadline", ours["headline"])
 	window := ours["throughput_window"].(map[string]any)
 	require.Equal(t, "benchmark", window["kind"])
 	require.Regexp(t, `^17000000\d{11}$`, window["start_ns"].(json.Number).String())
 	require.Len(t, ours["lanes"], 1)
-	require.Equal(t, "agentx replay /cache/k --header=X-Key --set Speed=2", top["run_info"].(map[string]any)["command"])
+	require.Equal(t, "agentx replay /cache/k --header=X-Key --speed=2", top["run_info"].(map[string]any)["command"])
 	errors := 0
 	for _, e := range top["error_summary"].([]any) {
 		n, _ := e.(map[string]any)["count"].(json.Number).Int64()

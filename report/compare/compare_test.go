@@ -104,12 +104,12 @@ func TestEachFieldAloneMakesTheBanner(t *testing.T) {
 		"profile":                  func(m *modelled) { m.info.Dataset.Profile = "aiperf" },
 		"seed":                     func(m *modelled) { m.set("seed", "43") },
 		"preset":                   func(m *modelled) { m.info.Preset = "agentx-1.0.12"; m.info.Switches = sameRules },
-		"Speed":                    func(m *modelled) { m.set("Speed", "2") },
+		"speed":                    func(m *modelled) { m.set("speed", "2") },
 		"max-context":              func(m *modelled) { m.set("max-context", "9000") },
 		"scenario":                 func(m *modelled) { m.info.Scenario = &measure.Scenario{Name: "inferencex-agentx-mvp"} },
 		"model":                    func(m *modelled) { m.info.Model = "other" },
 		"payload":                  func(m *modelled) { m.set("payload", `"ids"`) },
-		"marker":                   func(m *modelled) { m.set("Marker", `"off"`) },
+		"marker":                   func(m *modelled) { m.set("marker", `"off"`) },
 		"definition of throughput": func(m *modelled) { m.info.Switches = phaseWindow },
 	} {
 		t.Run(field, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestEachFieldAloneMakesTheBanner(t *testing.T) {
 		"server":      func(m *modelled) { m.info.URLs = []string{"http://other"} },
 		"duration":    func(m *modelled) { m.set("duration", "900") },
 		"version":     func(m *modelled) { m.info.Version = "2.0.0" },
-		"Grace":       func(m *modelled) { m.set("Grace", "60") },
+		"grace":       func(m *modelled) { m.set("grace", "60") },
 	} {
 		t.Run(setting, func(t *testing.T) {
 			m := newModelled(24)

@@ -34,8 +34,8 @@ type modelled struct {
 }
 
 var (
-	sameRules   = map[string]json.RawMessage{"CountGrace": json.RawMessage("false"), "ThroughputWindow": json.RawMessage(`"benchmark"`), "ITLDivisor": json.RawMessage(`"first-chunk"`)}
-	phaseWindow = map[string]json.RawMessage{"ThroughputWindow": json.RawMessage(`"phase"`)}
+	sameRules   = map[string]json.RawMessage{"count-grace": json.RawMessage("false"), "throughput-window": json.RawMessage(`"benchmark"`), "itl-divisor": json.RawMessage(`"first-chunk"`)}
+	phaseWindow = map[string]json.RawMessage{"throughput-window": json.RawMessage(`"phase"`)}
 )
 
 const turns = 8 // of a tree
@@ -58,7 +58,7 @@ func exampleInfo() measure.RunInfo {
 	}
 	for _, o := range [][2]string{
 		{"concurrency", "8"}, {"seed", "42"}, {"payload", `"chat"`}, {"duration", "600"}, {"max-context", "0"},
-		{"Marker", `"first_turn_prefix"`}, {"Speed", "1"}, {"Grace", "30"},
+		{"marker", `"first_turn_prefix"`}, {"speed", "1"}, {"grace", "30"},
 	} {
 		info.Options = append(info.Options, measure.Option{Name: o[0], Value: json.RawMessage(o[1]), From: "default"})
 	}

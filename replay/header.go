@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -89,12 +88,4 @@ func (o *Options) useMessagesHeader() {
 		o.APIKey = ""
 	}
 	o.Header = append(header, o.Header...)
-}
-
-// apiOf returns how servers write their answers at an endpoint.
-func apiOf(e payload.Endpoint) wire.API {
-	if e == payload.Messages {
-		return wire.MessagesAPI
-	}
-	return wire.OpenAI
 }

@@ -162,7 +162,7 @@ func (o Options) Validate() error {
 		return errors.New("model: want a name")
 	case len(o.URLs) == 0:
 		return errors.New("URLs: want that of a server")
-	case o.Cache.Facts.Rules.LiveAnswers && o.Endpoint != payload.ChatCompletions:
+	case o.Cache.Facts.Rules.LiveAnswers && !o.Endpoint.LiveAnswers():
 		return errLiveAnswers
 	}
 	for _, url := range o.URLs {
@@ -288,7 +288,7 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.Readiness.Interval, DefaultReadyInterval)
 	orDefault(&o.CacheReset.Path, DefaultResetPath)
 	orDefault(&o.SessionHeader.Correlation, DefaultCorrelationHeader)
-	if o.Endpoint == payload.Messages {
+	if o.Endpoint.API() == wire.MessagesAPI {
 		o.useMessagesHeader()
 	}
 	orDefault(&o.CacheReset.Timeout, DefaultResetTimeout)

@@ -119,10 +119,10 @@ func (t *prefixTrie) addSegment(p *mmapcache.Plan, k int, tools map[int32]uint32
 // beginMessage returns the node of the beginning of a message behind a node: what a body writes there. A list of token ids has
 // nothing between messages, a text the same between all. The answer is 1 + the turn whose tool result the message is; 0: it is none.
 func (t *prefixTrie) beginMessage(node int32, role mmapcache.Role, answer uint32) int32 {
-	switch t.endpoint {
-	case payload.Completions:
+	switch {
+	case !t.endpoint.Separates():
 		return node
-	case payload.TextCompletions:
+	case !t.endpoint.Roles():
 		role, answer = 0, 0
 	}
 	return t.child(prefixKey{node, 1 + int32(role), answer}, 0)

@@ -127,7 +127,7 @@ func (p *preflight) probeOnce(ctx context.Context) *wire.Failure {
 func (p *preflight) send(ctx context.Context, body rawBody) wire.Result {
 	p.asked = "POST " + p.encoder.Path()
 	return p.client.Do(ctx, &wire.Request{
-		Path: p.encoder.Path(), API: apiOf(p.Endpoint), Stream: true, Body: body, Header: []wire.HeaderField{{Name: "X-Request-ID", Value: p.NewID()}},
+		Path: p.encoder.Path(), API: p.Endpoint.API(), Stream: true, Body: body, Header: []wire.HeaderField{{Name: "X-Request-ID", Value: p.NewID()}},
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -30,7 +29,7 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, message), connectionHint(message)
 	case f.Code == 401 || f.Code == 403:
 		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, message), keyHint
-		if p.Endpoint == payload.Messages {
+		if p.Endpoint.API() == wire.MessagesAPI {
 			e.Hint = messagesKeyHint
 		}
 	case f.Code == 404 && p.unlisted():
@@ -47,7 +46,7 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		}
 		fallthrough
 	default:
-		if f.Code == 404 && p.Endpoint == payload.Messages && p.asked != askedModels {
+		if f.Code == 404 && p.Endpoint.API() == wire.MessagesAPI && p.asked != askedModels {
 			e.Hint = "--payload chat, where the server has no Messages API"
 		}
 		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, p.asked, message)

@@ -117,7 +117,7 @@ func (r *run) newSender(p phase, origin, recordsOrigin time.Duration) *requestSe
 		sampler: r.sampler, encoder: r.encoder, servers: r.servers, rules: r.Cache.Facts.Rules, newID: r.NewID,
 		phase: p.name, part: r.Part, firstCredit: p.firstCredit, oneToken: p.oneToken, epoch: r.epoch, origin: origin, recordsFrom: origin - recordsOrigin,
 		events: make(chan event, 1024), closed: make(chan struct{}), firstTokens: p.limits.Prefill > 0, affinity: r.Switches.AffinityHeader,
-		sessionHeader: r.SessionHeader, keepCookies: r.KeepCookies, api: apiOf(r.Endpoint),
+		sessionHeader: r.SessionHeader, keepCookies: r.KeepCookies, api: r.Endpoint.API(),
 		live: r.Cache.Facts.Rules.LiveAnswers,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -24,7 +24,7 @@ type Input struct {
 // numbering is what the chain numbers of prompts depend on.
 type numbering struct {
 	block int
-	width preset.IDWidth
+	width preset.Choice
 }
 
 // mooncakeFormat is how a structure calls traces that were made of Mooncake rows.
@@ -58,7 +58,7 @@ func (in *Input) Cache() *mmapcache.Cache { return in.cache }
 func (in *Input) BlockSize() int { return in.block }
 
 // sessionsOf returns the sessions of Mooncake rows, or the roots of trees, with blocks numbered for an engine.
-func (in *Input) sessionsOf(block int, width preset.IDWidth) (*workload.Sessions, error) {
+func (in *Input) sessionsOf(block int, width preset.Choice) (*workload.Sessions, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	key := numbering{block, width}

@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 
-	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
 	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
@@ -11,13 +10,10 @@ import (
 
 // Result is what came of a run.
 type Result struct {
-	Config   Config
-	Requests []*fleet.Request // in the order of their release
-	Gaps     *engine.Gaps
-	Workers  [][]fleet.WorkerResult // of each pool, by id
-	Duration int64                  // nanoseconds until the last token
-	Planned  *Planned               // nil without a planner
-	Samples  *Samples               // nil: Config.Sampling is off
+	fleet.Result
+	Config  Config
+	Planned *Planned // nil without a planner
+	Samples *Samples // nil: Config.Sampling is off
 }
 
 // Run plays the load of a configuration to its end. The error is everything that is wrong with the configuration, a
@@ -54,7 +50,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Config: c, Requests: got.Requests, Gaps: got.Gaps, Workers: got.Workers, Duration: got.Duration}
+	r := &Result{Result: *got, Config: c}
 	if plan != nil {
 		r.Planned = plan.end(got.Duration)
 	}

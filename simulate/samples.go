@@ -64,7 +64,7 @@ func (s *sampler) Next() int64 { return s.next }
 func (s *sampler) Sample(at int64, pools [][]fleet.WorkerState) {
 	one := Sample{At: at}
 	for _, list := range pools {
-		one.Pools = append(one.Pools, append([]fleet.WorkerState(nil), list...))
+		one.Pools = append(one.Pools, append([]fleet.WorkerState{}, list...))
 		s.states += len(list)
 	}
 	s.List = append(s.List, one)

@@ -125,7 +125,8 @@ func (r *Result) Summary() *Summary {
 	s.RequestRate, s.OutputTokenRate = perSecond(int64(s.Completed), r.Duration), perSecond(s.OutputTokens, r.Duration)
 	s.Reuse, s.ReuseMax = ratio(reused, s.InputTokens), ratio(reusedMax, s.InputTokens)
 	s.ReuseUnlimited = ratio(hits(&r.Config, r.Requests), s.InputTokens)
-	r.countPasses(s)
+	total := r.Counts()
+	s.Passes, s.Preemptions, s.Evictions = total.Passes, total.Preemptions, total.Evictions
 	s.Goodput = r.goodput(good)
 	s.GPUHours = r.gpuHours()
 	if p := r.Planned; p != nil {
@@ -145,16 +146,6 @@ func (s *Summary) count(status engine.Status) {
 		s.KVExhausted++
 	default:
 		s.Completed++
-	}
-}
-
-func (r *Result) countPasses(s *Summary) {
-	for _, pool := range r.Workers {
-		for _, w := range pool {
-			s.Passes += w.Passes
-			s.Preemptions += w.Preemptions
-			s.Evictions += w.Evictions
-		}
 	}
 }
 

@@ -20,9 +20,9 @@ func aiperfLine(more ...string) []string {
 // agentx aiperf profile prints no command that agentx replay refuses. It names the flags of AIPerf, all that are wrong.
 func TestRefusedCommandsAreNotPrinted(t *testing.T) {
 	profile := aiperfLine("--dry-run")
-	r := runs(append(profile, "--profile-export-prefix", "../x")...)
+	r := runLine(append(profile, "--profile-export-prefix", "../x")...)
 	assert.Equal(t, ran{2, "", "agentx: --profile-export-prefix ../x: want the beginning of a name, without a directory\n"}, r)
-	r = runs(append(append(profile, strings.Fields("--profile-export-prefix=run --isl 4 --concurrency 0 --cache-bust first-turn --trajectory-start-min-ratio 0.9 --wait-for-model-mode all"+
+	r = runLine(append(append(profile, strings.Fields("--profile-export-prefix=run --isl 4 --concurrency 0 --cache-bust first-turn --trajectory-start-min-ratio 0.9 --wait-for-model-mode all"+
 		" --slice-duration 0.0000001 --header")...), "Host: s3cret")...)
 	assert.Equal(t, 2, r.status)
 	assert.Empty(t, r.stdout)
@@ -42,7 +42,7 @@ func TestRefusedCommandsAreNotPrinted(t *testing.T) {
 
 // What the scenario locks is told in the words of AIPerf, with what to try.
 func TestConflictsNameFlagsOfAIPerf(t *testing.T) {
-	r := runs(aiperfLine("--dry-run", "--scenario", "inferencex-agentx-mvp", "--benchmark-duration", "12")...)
+	r := runLine(aiperfLine("--dry-run", "--scenario", "inferencex-agentx-mvp", "--benchmark-duration", "12")...)
 	assert.Equal(t, 2, r.status)
 	assert.Contains(t, r.problems, "duration: Duration is 12s: want at least 900s: leave out --benchmark-duration, for 1800s\n")
 	assert.Contains(t, r.problems, "early_bound: --request-count may end the run before its duration: want no bound beside --benchmark-duration: leave it out\n")
@@ -55,7 +55,7 @@ func TestScheduleRefusedInWordsOfAIPerf(t *testing.T) {
 	require.NoError(t, os.WriteFile(rows, []byte(`{"timestamp": 1000, "input_length": 5}`+"\n"), 0o600))
 	line := aiperfLine("--dry-run", "--custom-dataset-type", "mooncake_trace", "--ignore-trace-delays")
 	line[slices.Index(line, "traces")] = rows
-	r := runs(line...)
+	r := runLine(line...)
 	assert.Equal(t, 2, r.status)
 	assert.Contains(t, r.problems, "--ignore-trace-delays")
 	assert.Contains(t, r.problems, "and the timestamps of the rows (--no-fixed-schedule leaves them out): trees that arrive on their own keep their times")

@@ -25,7 +25,7 @@ type ran struct {
 	stdout, problems string
 }
 
-func runs(args ...string) ran {
+func runLine(args ...string) ran {
 	var out, problems strings.Builder
 	status := run(args, nil, &out, &problems)
 	return ran{status, out.String(), problems.String()}
@@ -80,7 +80,7 @@ func TestAIPerfCommandRuns(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "artifacts")
 	flags := strings.Fields("--model m --streaming --use-server-token-count --tokenizer builtin --input-file demo --num-conversations 3 --concurrency 2" +
 		" --ignore-trace-delays --random-seed 7 --no-gpu-telemetry --no-server-metrics --ui none --output-artifact-dir " + dir)
-	profiles := func(more ...string) ran { return runs(slices.Concat([]string{"aiperf", "profile"}, flags, more)...) }
+	profiles := func(more ...string) ran { return runLine(slices.Concat([]string{"aiperf", "profile"}, flags, more)...) }
 
 	t.Setenv("AIPERF_API_KEY", "s3cret") // for the printed command
 	first := profiles("--url", mockServer(t), "--api-key", "s3cret")
@@ -102,7 +102,7 @@ func TestAIPerfCommandRuns(t *testing.T) {
 
 	rest, ok := strings.CutPrefix(line, "agentx ")
 	require.True(t, ok, line)
-	again := runs(words(t, rest)...)
+	again := runLine(words(t, rest)...)
 	require.Zero(t, again.status, again.problems)
 	assert.Equal(t, requests, played(t, dir))
 
@@ -126,7 +126,7 @@ func TestAIPerfEndsWellWithoutVerdict(t *testing.T) {
 	const trace = `{"id":"a","models":["x"],"block_size":64,"hash_id_scope":"local","tool_tokens":0,"system_tokens":0,"requests":[` +
 		`{"t":0,"model":"x","type":"n","in":128,"out":4,"hash_ids":[1,2],"api_time":0.1,"think_time":0},{"t":0.3,"model":"x","type":"n","in":192,"out":4,"hash_ids":[1,2,3],"api_time":0.1,"think_time":0.1}]}`
 	require.NoError(t, os.WriteFile(traces, []byte(trace), 0o600))
-	r := runs(append([]string{"aiperf", "profile"}, strings.Fields("--scenario inferencex-agentx-mvp --unsafe-override --model m --streaming --use-server-token-count --tokenizer builtin"+
+	r := runLine(append([]string{"aiperf", "profile"}, strings.Fields("--scenario inferencex-agentx-mvp --unsafe-override --model m --streaming --use-server-token-count --tokenizer builtin"+
 		" --input-file "+traces+" --custom-dataset-type weka_trace --benchmark-duration 1 --random-seed 7 --no-server-metrics --output-artifact-dir "+t.TempDir()+" --url "+mockServer(t))...)...)
 	require.Zero(t, r.status, r.problems)
 	assert.Contains(t, r.problems, "agentx: warning: replay: not valid under the scenario inferencex-agentx-mvp: unsafe_override")

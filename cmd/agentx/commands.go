@@ -38,19 +38,18 @@ Words that the help uses:
   CACHE   the path that convert printed, or 8 characters or more of its key
 
 "agentx help VERB" explains a verb, with examples. AGENTX_FLAG in the environment sets --flag.`,
-		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          refuseArgs,
-		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), cmd.Long) },
+		RunE:          helpOrVersion,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return readEnvironment(cmd.Flags())
 		},
 	}
 	root.SetHelpCommand(newHelp(root))
 	setHelp(root)
-	setUsageTemplate(root)
-	root.SetVersionTemplate(versionText())
+	setUsage(root)
+	setVersion(root)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
@@ -99,10 +98,19 @@ const flagGroup = "group"
 // inputFlags is the heading of the flags of a conversion in the usage of other verbs.
 const inputFlags = "Flags for the conversion of an INPUT"
 
-// setUsageTemplate makes usage list the flags of a group under its heading, and wrap lines.
-func setUsageTemplate(root *cobra.Command) {
-	cobra.AddTemplateFunc("flags", flagUsages)
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flags .LocalFlags}}", 1))
+// setUsage makes usage list the flags of a group under its heading, and wrap lines. It sets no template of cobra's: with one, the linker
+// keeps every exported method of the program, 8 MB.
+func setUsage(root *cobra.Command) {
+	plain := root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		out, text := cmd.OutOrStderr(), &strings.Builder{}
+		cmd.SetOut(text)
+		defer cmd.SetOut(out)
+		err := plain(cmd)
+		flags := "Flags:\n" + strings.TrimRight(cmd.LocalFlags().FlagUsages(), "\n")
+		fmt.Fprint(out, strings.Replace(text.String(), flags, flagUsages(cmd.LocalFlags()), 1))
+		return err
+	})
 }
 
 // usageColumns is how wide a line of usage is, in characters.

@@ -39,19 +39,15 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 		})
 		return cachestore.Open(cmd.Context(), found, key)
 	}
-	if rootErr != nil {
-		return nil, rootErr
-	}
-	if !errors.Is(err, mmapcache.ErrNoCache) || cachestore.IsCachePath(name) { // more than one cache, or none and the argument is no input
+	if err := maybeInput(name, rootErr, err); err != nil {
 		return nil, err
 	}
 	o, err := f.options(cmd, []string{name})
+	if err == nil {
+		err = checkInput(cmd, name, root)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != "-" && o.Source.Embedded[name] == nil && !hub.IsRef(name) {
-		err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
-		return nil, hintError{err, cmp.Or(hub.Suggest(name), suggest.Closest(name, slices.Collect(maps.Keys(o.Source.Embedded))), "agentx cache ls")}
 	}
 	r, err := runConvert(cmd, o)
 	if err != nil {
@@ -59,4 +55,36 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 	}
 	f.sources = r.Sources
 	return cachestore.Open(cmd.Context(), o.Root, r.Key)
+}
+
+// maybeInput returns the error of finding the cache that an argument names, nil where that may be an input: there is no such cache.
+func maybeInput(name string, rootErr, err error) error {
+	switch {
+	case rootErr != nil:
+		return rootErr
+	case errors.Is(err, mmapcache.ErrNoCache) && !cachestore.IsCachePath(name):
+		return nil
+	}
+	return err // such as more than one cache
+}
+
+// checkInput returns an error about a name that is neither a cache nor an input.
+func checkInput(cmd *cobra.Command, name, root string) error {
+	embedded := inputSources(cmd).Embedded
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || hub.IsRef(name) {
+		return nil
+	}
+	err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
+	return hintError{err, cmp.Or(hub.Suggest(name), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
+}
+
+// openPreparedTables opens the tables of a dataset or of a structure.
+func openPreparedTables(cmd *cobra.Command, name string, c cacheName) (*cachestore.Dataset, error) {
+	switch c.kind {
+	case mmapcache.DatasetKind:
+		return cachestore.OpenTables(cmd.Context(), c.root, c.key)
+	case mmapcache.StructureKind:
+		return cachestore.OpenStructure(cmd.Context(), c.root, c.key)
+	}
+	return nil, fmt.Errorf("%s: a part of a cache of kind %s, which has no tables: want a dataset or a structure", name, c.kind)
 }

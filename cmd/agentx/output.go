@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/agentx/agentx/internal/bytefmt"
 )
 
 // resultWriter is standard output. It remembers the first error of writing.
@@ -63,13 +64,7 @@ func secondsText(d time.Duration) string {
 }
 
 // groupDigits writes a number with a comma between groups of three digits.
-func groupDigits(n int) string {
-	s := strconv.Itoa(n)
-	for k := len(s) - 3; k > 0 && s[k-1] != '-'; k -= 3 {
-		s = s[:k] + "," + s[k:]
-	}
-	return s
-}
+var groupDigits = bytefmt.Digits
 
 // countText writes how many things there are, such as "1 part" and "2,001 parts".
 func countText(n int, thing string) string {

@@ -21,7 +21,7 @@ func TestWrongWordsNameTheNearest(t *testing.T) {
 		{"--tokenizer o200k", "--tokenizer o200k: want cl100k_base, o200k_base, the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub; did you mean o200k_base?"},
 		{"--start ''", `--start "": want zero or sampled`},
 	} {
-		r := runs(append([]string{"replay", "demo", "--url", "http://h", "--model", "m"}, words(t, c.flags)...)...)
+		r := runLine(append([]string{"replay", "demo", "--url", "http://h", "--model", "m"}, words(t, c.flags)...)...)
 		assert.Equal(t, 2, r.status, c.flags)
 		assert.Equal(t, "agentx: "+c.want+"\n", r.problems)
 	}
@@ -30,13 +30,13 @@ func TestWrongWordsNameTheNearest(t *testing.T) {
 // So do the words of a file.
 func TestWrongWordsElsewhere(t *testing.T) {
 	configFile(t, "payload: antropic\n")
-	r := runs("replay", "--print-config", "--config", "run.yaml")
+	r := runLine("replay", "--print-config", "--config", "run.yaml")
 	assert.Contains(t, r.problems, ":1: payload: antropic: want chat, anthropic, ids or text; did you mean anthropic?\n")
 }
 
 // Everything that is wrong with a command line is told at once, with status 2 and before anything is asked of a server.
 func TestWrongValuesAreToldAtOnce(t *testing.T) {
-	r := runs("replay", "demo", "--url", "http://h", "--model", "m", "--tokenizer", "x", "--corpus", "prosa", "--set", "max_osl=-1", "--set", "backend=xxh",
+	r := runLine("replay", "demo", "--url", "http://h", "--model", "m", "--tokenizer", "x", "--corpus", "prosa", "--set", "max_osl=-1", "--set", "backend=xxh",
 		"--report", "csv", "--prefix", "../p", "--slice-duration", "1us", "--overflow-pattern", "x*", "--stats-interval", "1ms")
 	assert.Equal(t, 2, r.status)
 	assert.Equal(t, []string{
@@ -50,7 +50,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 		"agentx: --corpus prosa: no such file, and no such name: want code, prose, words, FILE or DIR of UTF-8 text, aiperf-sonnet:FILE, FILE.u32le of token ids, or sonnet:FILE.u32le; did you mean prose?",
 	}, strings.Split(strings.TrimSpace(r.problems), "\n"))
 
-	r = runs("report", t.TempDir(), "--format", "x", "--slice-duration", "NaN", "--prefix", ".p", "--gate", "")
+	r = runLine("report", t.TempDir(), "--format", "x", "--slice-duration", "NaN", "--prefix", ".p", "--gate", "")
 	assert.Equal(t, 2, r.status)
 	assert.Equal(t, []string{
 		"agentx: --slice-duration NaN: want a duration such as 90s or 10m, or seconds",
@@ -62,7 +62,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 
 // A flag that says how files are made wants some; an argument wants to be the directory of a run.
 func TestReportNamesWhatIsWrong(t *testing.T) {
-	r := runs("report", t.TempDir(), "--prefix", "p")
+	r := runLine("report", t.TempDir(), "--prefix", "p")
 	assert.Equal(t, "agentx: --prefix p: no files are made: add --format aiperf, or leave it out\n", r.problems)
-	assert.Contains(t, runs("report", "replay_kind_test.go").problems, "replay_kind_test.go: no directory: want the directory of a run")
+	assert.Contains(t, runLine("report", "replay_kind_test.go").problems, "replay_kind_test.go: no directory: want the directory of a run")
 }

@@ -1,18 +1,30 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/simulate"
+	"github.com/agentx/agentx/simulate/engine"
+	"github.com/agentx/agentx/simulate/hitcurve"
+	"github.com/agentx/agentx/simulate/hitcurve/chart"
 	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/runs"
 )
 
 func newSimulate() *cobra.Command {
@@ -101,7 +113,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	if f.printConfig {
 		return errors.Join(f.printConfiguration(cmd.OutOrStdout()), f.err())
 	}
-	f.checkRuns(list, size)
+	f.checkRuns(cmd, list, size)
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -112,7 +124,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		}
 		defer dataset.Close()
 		for _, r := range list {
-			r.config.Input = input
+			r.Config.Input = input
 		}
 	}
 	if err := f.validate(list, size); err != nil {
@@ -124,20 +136,19 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	if err := f.prepareOut(); err != nil {
 		return err
 	}
-	f.next = time.Now().Add(lineEvery)
-	f.quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
-	var answer *sizeAnswer
+	p := f.player(cmd)
+	var answer *runs.Answer
 	var err error
 	if size != nil {
-		list, answer, err = f.findSize(cmd.Context(), size, list[0].config)
+		list, answer, err = p.Size(cmd.Context(), size.least, size.most, list[0].Config)
 	} else {
-		f.play(cmd.Context(), list)
+		p.Play(cmd.Context(), list)
 	}
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	warnRuns(f.stderr, list)
-	if err := errors.Join(err, f.printSimulated(cmd.OutOrStdout(), list, answer)); err != nil {
+	f.warnOf(list)
+	if err := errors.Join(err, p.Print(cmd.OutOrStdout(), list, answer, f.asJSON)); err != nil {
 		return err
 	}
 	if answer != nil {
@@ -147,6 +158,60 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return judgeRuns(list)
+}
+
+// warnOf prints what a user should know of each run beside its numbers.
+func (f *simulateFlags) warnOf(list []*runs.Run) {
+	for _, r := range list {
+		for _, text := range r.Warnings {
+			printError(f.stderr, "agentx: warning: "+strings.TrimPrefix(r.Name+": ", ": ")+text)
+		}
+	}
+}
+
+// player returns what plays the runs. It says, at most every five seconds, which of several has ended.
+func (f *simulateFlags) player(cmd *cobra.Command) *runs.Player {
+	quiet, _ := cmd.Flags().GetBool("quiet") // a flag of every command
+	next, ended := time.Now().Add(lineEvery), 0
+	return &runs.Player{
+		Files: simulate.Files{Dir: f.out, PerRequest: f.perRequest, Dynamo: f.format == "dynamo", Overwrite: f.overwrite},
+		HTML:  f.html, Gates: f.gateList, Jobs: f.jobs,
+		Ended: func(last *runs.Run) {
+			ended++
+			if now := time.Now(); !quiet && last.Name != "" && now.After(next) {
+				next = now.Add(lineEvery)
+				fmt.Fprintf(f.stderr, "agentx: runs that have ended: %d, the last %s\n", ended, last.Name)
+			}
+		},
+	}
+}
+
+// judgeRuns returns the error of several runs: that of the worst.
+func judgeRuns(list []*runs.Run) error {
+	var failed []string
+	worst := 0
+	for _, r := range list {
+		switch {
+		case r.Err == nil:
+			continue
+		case r.Name == "" && r.Exit == runs.No:
+			return verdictError{r.Err}
+		case r.Name == "":
+			return r.Err
+		}
+		failed = append(failed, fmt.Sprintf("%s: %s", r.Name, strings.ReplaceAll(r.Err.Error(), "\n", "; ")))
+		if worst == 0 || r.Exit == runs.Failed {
+			worst = r.Exit
+		}
+	}
+	err := fmt.Errorf("%d of %d runs: %s", len(failed), len(list), strings.Join(failed, "; "))
+	switch worst {
+	case 0:
+		return nil
+	case runs.No:
+		return verdictError{err}
+	}
+	return err
 }
 
 // readGates reads the gates, and the search that --workers may ask for. One that has no gate looks for the service levels.
@@ -184,33 +249,34 @@ func (f *simulateFlags) readGates() *sizing {
 }
 
 // checkRuns adds what is wrong with runs whatever they play, and with the directories of their results.
-func (f *simulateFlags) checkRuns(list []*simulateRun, size *sizing) {
-	var p problems
+func (f *simulateFlags) checkRuns(cmd *cobra.Command, list []*runs.Run, size *sizing) {
+	var all problems
 	for _, r := range list {
-		checked := r.config
+		checked := r.Config
 		if size != nil {
 			checked.Workers = size.least
 		}
 		for _, one := range unjoin(checked.ValidateWithoutInput()) {
-			p.addOnce(one)
+			all.addOnce(one)
 		}
 	}
-	f.errs = append(f.errs, p.errs...)
+	f.errs = append(f.errs, all.errs...)
 	if f.out == "" || f.printConfig || f.curve.on {
 		return
 	}
 	if size != nil {
 		list = nil
 		for n := size.least; n <= size.most; n++ {
-			list = append(list, sizedRun(n, simulate.Config{}))
+			list = append(list, runs.Sized(n, simulate.Config{}))
 		}
 	}
+	p := f.player(cmd)
 	checks := make([]func() error, 0, len(list)+1)
 	for _, r := range list {
-		checks = append(checks, f.files(r).Check)
+		checks = append(checks, p.FilesOf(r).Check)
 	}
 	if len(list) > 1 {
-		checks = append(checks, f.checkComparison)
+		checks = append(checks, p.CheckPage)
 	}
 	for _, check := range checks {
 		switch err := check(); {
@@ -242,10 +308,10 @@ func (f *simulateFlags) prepareOut() error {
 }
 
 // validate checks every run before any begins.
-func (f *simulateFlags) validate(list []*simulateRun, size *sizing) error {
+func (f *simulateFlags) validate(list []*runs.Run, size *sizing) error {
 	var p problems
 	for _, r := range list {
-		c := &r.config
+		c := &r.Config
 		if c.Input != nil && c.LoadOf() == simulate.LoadLanes && c.Concurrency == 0 {
 			c.Concurrency = 1 // as in a replay
 		}
@@ -296,4 +362,495 @@ func simulateSwitches(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  %-22s %s\n", name, text)
 	}
+}
+
+// variant is one value of something that runs differ in.
+type variant struct {
+	name string
+	set  func(*runs.Run)
+}
+
+// runs returns the runs of all combinations, the last flag changing fastest.
+func (f *simulateFlags) runs(base simulate.Config) []*runs.Run {
+	list := []*runs.Run{{Config: base}}
+	for _, variants := range [][]variant{f.engineVariants(), f.workerVariants(), f.concurrencyVariants()} {
+		var next []*runs.Run
+		for _, r := range list {
+			for _, v := range variants {
+				one := &runs.Run{Name: r.Name, Engine: r.Engine, Config: r.Config}
+				if len(variants) > 1 {
+					one.Name = strings.TrimPrefix(r.Name+"_"+v.name, "_")
+				}
+				v.set(one)
+				next = append(next, one)
+			}
+		}
+		list = next
+	}
+	return list
+}
+
+func (f *simulateFlags) engineVariants() (list []variant) {
+	texts := f.engines
+	if len(texts) == 0 {
+		texts = []string{""}
+	}
+	for k, text := range texts {
+		base := f.engineOf("engine", text, simulate.Default().Engine.Config)
+		prefill := f.engineOf("prefill-engine", f.prefillEngine, base)
+		decode := f.engineOf("decode-engine", f.decodeEngine, base)
+		var engines [3]simulate.Engine
+		for n, c := range []engine.Config{base, prefill, decode} {
+			one, err := simulate.NewEngine(c)
+			if err != nil {
+				f.addOnce(fmt.Errorf("%s: %w", flagText("engine", text), withoutPrefix(err, "engine: ")))
+				one = simulate.Default().Engine
+			}
+			engines[n] = one
+		}
+		name := engineName(text, k+1)
+		if slices.ContainsFunc(list, func(v variant) bool { return v.name == name }) { // two files of the same name
+			name += "-" + strconv.Itoa(k+1)
+		}
+		list = append(list, variant{name, func(r *runs.Run) {
+			r.Config.Engine, r.Config.PrefillEngine, r.Config.DecodeEngine = engines[0], engines[1], engines[2]
+			if len(texts) > 1 {
+				r.Engine = name
+			}
+		}})
+	}
+	return list
+}
+
+// engineName names an engine after its file, or by its number. As the name is that of a directory too, it does not begin with a dot.
+func engineName(text string, number int) string {
+	name := strings.TrimSuffix(filepath.Base(text), filepath.Ext(text))
+	if strings.HasPrefix(strings.TrimSpace(text), "{") || name == "" || strings.HasPrefix(name, ".") {
+		return "engine-" + strconv.Itoa(number)
+	}
+	return name
+}
+
+func (f *simulateFlags) workerVariants() (list []variant) {
+	if f.disaggregated() {
+		f.checkCounts("prefill-workers", f.prefillWorkers)
+		f.checkCounts("decode-workers", f.decodeWorkers)
+		for _, p := range orOne(f.prefillWorkers) {
+			for _, d := range orOne(f.decodeWorkers) {
+				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(r *runs.Run) {
+					c := &r.Config
+					c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, max(p, min(1, len(f.prefillWorkers))), max(d, min(1, len(f.decodeWorkers))) // checkCounts tells of others
+				}})
+			}
+		}
+		return list
+	}
+	for _, n := range f.fleetSizes() {
+		list = append(list, variant{"workers-" + strconv.Itoa(n), func(r *runs.Run) { r.Config.Workers = n }})
+	}
+	return list
+}
+
+// disaggregated reports whether a flag asks for prefill and decode workers.
+func (f *simulateFlags) disaggregated() bool { return len(f.prefillWorkers)+len(f.decodeWorkers) > 0 }
+
+// checkFleet adds what does not go together.
+func (f *simulateFlags) checkFleet() {
+	workers := f.flags.Lookup("workers")
+	if f.disaggregated() && workers.Changed {
+		f.add("%s %s beside --prefill-workers and --decode-workers: want one kind of fleet", named(workers), f.workers)
+	}
+	for _, name := range []string{"prefill-engine", "decode-engine"} {
+		if one := f.flags.Lookup(name); one.Changed && !f.disaggregated() {
+			f.add("%s: only a disaggregated fleet has it: want --prefill-workers and --decode-workers, or --engine", named(one))
+		}
+	}
+}
+
+// checkCounts adds what is wrong with the numbers of a flag: each makes a run of its own.
+func (f *simulateFlags) checkCounts(name string, list []int) {
+	for k, n := range list {
+		switch {
+		case n < 1:
+			f.add("%s: %d: want at least 1", named(f.flags.Lookup(name)), n)
+		case slices.Contains(list[:k], n):
+			f.add("%s: %d twice", named(f.flags.Lookup(name)), n)
+		}
+	}
+}
+
+// orOne returns the numbers of a flag; 0 where it is not given, which is refused with the other of its pair.
+func orOne(list []int) []int {
+	if len(list) == 0 {
+		return []int{0}
+	}
+	return list
+}
+
+func (f *simulateFlags) concurrencyVariants() (list []variant) {
+	f.checkCounts("concurrency", f.concurrency)
+	for _, n := range orOne(f.concurrency) {
+		list = append(list, variant{"concurrency-" + strconv.Itoa(n), func(r *runs.Run) { r.Config.Concurrency = n }})
+	}
+	return list
+}
+
+// sizing is a search for the fewest workers.
+type sizing struct {
+	least, most int
+}
+
+// maxSized bounds a search without a bound of its own.
+const maxSized = 256
+
+// sizing reads auto[:FROM-TO]; nil for another value of --workers. The search is one of 1 where the value is wrong.
+func (f *simulateFlags) sizing() (*sizing, error) {
+	rest, auto := strings.CutPrefix(f.workers, "auto")
+	if !auto {
+		return nil, nil
+	}
+	s := &sizing{1, maxSized}
+	if f.router == string(simulate.KVRouter) { // which needs a choice
+		s.least = 2
+	}
+	if rest == "" {
+		return s, nil
+	}
+	from, to, ok := strings.Cut(strings.TrimPrefix(rest, ":"), "-")
+	var errs [2]error
+	s.least, errs[0] = strconv.Atoi(from)
+	s.most, errs[1] = strconv.Atoi(to)
+	if !strings.HasPrefix(rest, ":") || !ok || errs != [2]error{} || s.least < 1 || s.most < s.least {
+		return &sizing{1, 1}, fmt.Errorf("--workers %s: want auto, or auto:FROM-TO such as auto:2-64", f.workers)
+	}
+	return s, nil
+}
+
+// fleetSizes returns the numbers of --workers.
+func (f *simulateFlags) fleetSizes() (list []int) {
+	if s, _ := f.sizing(); s != nil { // simulate tells the error
+		return []int{s.least}
+	}
+	for text := range strings.SplitSeq(f.workers, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			f.add("--workers %s: want a number from 1, several with commas, or auto", f.workers)
+			return []int{1}
+		}
+		if slices.Contains(list, n) {
+			f.add("--workers %s: %d twice", f.workers, n)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// sampling says which samples a page needs, and adds what is wrong with its flags. A planner's ticks take the place of samples.
+func (f *simulateFlags) sampling(planned bool) simulate.Sampling {
+	switch f.html {
+	case "true": // of a file or the environment
+		f.html = simulate.PageFile
+	case "false":
+		f.html = ""
+	}
+	switch {
+	case f.sample == 0:
+	case f.html == "":
+		f.add("--sample %s: it concerns a page: add --html", f.sample)
+	case planned:
+		f.add("--sample %s beside --planner: the page has the ticks of the planner", f.sample)
+	}
+	if f.html == "" {
+		return simulate.Sampling{}
+	}
+	switch {
+	case filepath.Ext(f.html) != ".html":
+		f.add("--html %s: want a name that ends in .html", f.html)
+	case f.out != "" && filepath.Base(f.html) != f.html:
+		f.add("--html %s beside --out: want a name without a directory, which --out is", f.html)
+	case f.out == "" && !isDirectory(filepath.Dir(f.html)):
+		f.add("--html %s: there is no directory %s", f.html, filepath.Dir(f.html))
+	default:
+		for _, name := range []string{f.html, runs.LogName(f.html)} {
+			if path := filepath.Join(f.out, name); isDirectory(path) {
+				f.add("--html %s: %s is a directory: want another name", f.html, path)
+			}
+		}
+	}
+	samples := simulate.Sampling{On: !planned, Every: f.sample}
+	if err := samples.Validate(); err != nil {
+		f.add("--sample: %w", err)
+		samples.Every = 0
+	}
+	return samples
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// checkPages adds what is wrong with the pages of several runs.
+func (f *simulateFlags) checkPages(several bool) {
+	if several && !f.curve.on && f.html != "" && f.out == "" {
+		f.add("--html of several runs: add --out DIR, in which each has a directory with its page")
+	}
+}
+
+// curveFlags say which caches --hit-curve compares.
+type curveFlags struct {
+	on          bool
+	policies    []string
+	sizes       []string
+	rates       []float64
+	order       string
+	modelConfig string
+	tokenBytes  int64
+}
+
+// curveNames are the flags that concern --hit-curve alone.
+const curveNames = "hit-policy hit-sizes hit-order server-rates model-config kv-bytes-per-token"
+
+func (c *curveFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&c.on, "hit-curve", false, "print the prefix-cache hit rate against the size of the cache, instead of simulating engines; each of --workers is a cache")
+	flags.StringSliceVar(&c.policies, "hit-policy", []string{"lru"}, "which blocks a cache drops: lru, fifo, optimal; several with commas")
+	flags.StringSliceVar(&c.sizes, "hit-sizes", nil, "sizes of each cache: N blocks, Ntok tokens, NGiB; several with commas (default: powers of two)")
+	flags.StringVar(&c.order, "hit-order", "load", "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)")
+	flags.Float64SliceVar(&c.rates, "server-rates", []float64{10000, 50}, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests")
+	flags.Lookup("server-rates").DefValue = "10000,50"
+	flags.StringVar(&c.modelConfig, "model-config", "", "config.json of a model, which says what a token costs in its KV cache")
+	flags.Int64Var(&c.tokenBytes, "kv-bytes-per-token", 0, "what a token costs in the KV cache of a worker, in place of --model-config")
+}
+
+// checkCurve adds what is wrong with the flags of a curve, and what does not go with it.
+func (f *simulateFlags) checkCurve(list []*runs.Run) {
+	c := &f.curve
+	if !c.on {
+		for name := range strings.FieldsSeq(curveNames) {
+			if f.flags.Lookup(name).Changed {
+				f.add("--%s: it concerns --hit-curve", name)
+			}
+		}
+		return
+	}
+	for _, name := range []string{"out", "per-request", "sample", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner"} {
+		if f.flags.Lookup(name).Changed {
+			f.add("--%s beside --hit-curve, which simulates no engine", name)
+		}
+	}
+	if len(f.engines) > 1 || strings.HasPrefix(f.workers, "auto") {
+		f.add("--hit-curve: want one --engine, and numbers of --workers")
+	}
+	for _, p := range c.policies {
+		if !slices.Contains(hitcurve.Policies, hitcurve.Policy(p)) {
+			f.add("--hit-policy %s: %w", p, wrongWord(p, "lru, fifo or optimal", []string{"lru", "fifo", "optimal"}))
+		}
+	}
+	f.checkOrder()
+	if len(c.rates) != 2 {
+		f.add("--server-rates: %d numbers: want PREFILL,DECODE", len(c.rates))
+	} else if err := c.serverRates().Validate(); err != nil {
+		f.add("--server-rates: %w", err)
+	}
+	f.checkTokenBytes(list[0].Config.Engines()[0])
+	if _, err := c.blocks(list[0].Config.BlockSize()); err != nil {
+		f.add("--hit-sizes %w", err)
+	}
+}
+
+// checkOrder adds what is wrong with --hit-order.
+func (f *simulateFlags) checkOrder() {
+	switch f.curve.order {
+	case "load":
+	case "recorded":
+		if f.router == string(simulate.KVRouter) {
+			f.add("--router kv_router beside --hit-order recorded: a router needs to know which requests are at work")
+		}
+		for _, name := range []string{"load", "concurrency", "arrival-speedup", "max-sim-time", "synthetic"} {
+			if f.flags.Lookup(name).Changed {
+				f.add("--%s beside --hit-order recorded, which plays no load", name)
+			}
+		}
+		for _, line := range f.laneLines() {
+			f.add("%s beside --hit-order recorded, which plays no load", f.lanes.show(line.name))
+		}
+	default:
+		f.add("--hit-order %s: want load or recorded", f.curve.order)
+	}
+}
+
+// maxTokenBytes bounds what a token costs.
+const maxTokenBytes = 1 << 32
+
+// checkTokenBytes finds what a token costs; 0: nothing says it.
+func (f *simulateFlags) checkTokenBytes(e simulate.Engine) {
+	c := &f.curve
+	switch {
+	case c.modelConfig != "" && c.tokenBytes != 0:
+		f.add("--model-config beside --kv-bytes-per-token: want one of them")
+	case c.modelConfig != "":
+		data, err := regular.Read(c.modelConfig, maxObject)
+		if err == nil {
+			c.tokenBytes, err = hitcurve.BytesPerToken(data)
+		}
+		if err != nil {
+			f.add("%s: %w", flagText("model-config", c.modelConfig), err)
+		}
+	case f.flags.Lookup("kv-bytes-per-token").Changed && (c.tokenBytes < 1 || c.tokenBytes > maxTokenBytes):
+		f.add("--kv-bytes-per-token %d: want 1 to %d", c.tokenBytes, int64(maxTokenBytes))
+	case c.tokenBytes == 0:
+		c.tokenBytes = int64(e.Config.KVBytesPerToken)
+	}
+}
+
+func (c *curveFlags) serverRates() hitcurve.Rates {
+	return hitcurve.Rates{Prefill: c.rates[0], Decode: c.rates[1]}
+}
+
+// blocks returns the sizes in blocks, rounded down.
+func (c *curveFlags) blocks(blockSize int) (list []int64, err error) {
+	for _, text := range c.sizes {
+		number, unit := text, float64(1)
+		switch {
+		case strings.HasSuffix(text, "tok"):
+			number, unit = strings.TrimSuffix(text, "tok"), 1/float64(blockSize)
+		case strings.HasSuffix(text, "GiB") && c.tokenBytes == 0:
+			return nil, fmt.Errorf("%s: what a token costs is not known: add --model-config or --kv-bytes-per-token", text)
+		case strings.HasSuffix(text, "GiB"):
+			number, unit = strings.TrimSuffix(text, "GiB"), (1<<30)/(float64(blockSize)*float64(c.tokenBytes))
+		}
+		v, err := strconv.ParseFloat(number, 64)
+		if size := math.Floor(v * unit); err == nil && size >= 0 && size < 1<<53 {
+			list = append(list, int64(size))
+			continue
+		}
+		return nil, fmt.Errorf("%s: want a number of blocks, such as 16384, of tokens, such as 1e6tok, or 80GiB", text)
+	}
+	return list, nil
+}
+
+// printCurves computes the curves and prints them.
+func (f *simulateFlags) printCurves(ctx context.Context, w io.Writer, list []*runs.Run) error {
+	o, page := hitcurve.Options{}, ""
+	if f.html != "" {
+		o.Fine, page = chart.Smooth, f.curvePage()
+	}
+	for _, p := range f.curve.policies {
+		o.Policies = append(o.Policies, hitcurve.Policy(p))
+	}
+	var err error
+	if o.Sizes, err = f.curve.blocks(list[0].Config.BlockSize()); err != nil {
+		return usageError{err}
+	}
+	var curves []*chart.Result
+	recorded := f.curve.order == "recorded"
+	for _, r := range list {
+		curve, err := r.Config.HitCurve(ctx, f.curve.serverRates(), recorded, o)
+		if err != nil {
+			return err
+		}
+		one := chart.New(curve, &r.Config, f.curve.serverRates(), recorded, f.curve.tokenBytes)
+		one.Name = r.Name
+		curves = append(curves, one)
+	}
+	if page != "" {
+		if err := chart.Write(page, "Hit-rate curve", curves); err != nil {
+			return err
+		}
+	}
+	if f.asJSON {
+		if len(curves) == 1 {
+			return printJSON(w, curves[0])
+		}
+		return printJSON(w, struct {
+			Curves []*chart.Result `json:"curves"`
+		}{curves})
+	}
+	var text strings.Builder
+	for k, c := range curves {
+		if k > 0 {
+			text.WriteByte('\n')
+		}
+		text.WriteString(c.Text(o.Policies))
+	}
+	if page != "" {
+		fmt.Fprintf(&text, "\npage            %s\n", page)
+	}
+	_, err = io.WriteString(w, text.String())
+	return err
+}
+
+// curvePage returns the file of the page of a curve. That of a run has another name.
+func (f *simulateFlags) curvePage() string {
+	if f.html == simulate.PageFile {
+		return chart.PageFile
+	}
+	return f.html
+}
+
+// openTables opens the tables of the CACHE that an argument names, or of an INPUT, which it converts as far as that.
+func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore.Dataset, *simulate.Input, error) {
+	root, rootErr := cacheRoot(cmd)
+	found, kind, key, err := cachestore.FindAny(root, name) // a path needs no cache root
+	var dataset *cachestore.Dataset
+	if err == nil {
+		dataset, err = openPreparedTables(cmd, name, cacheName{found, kind, key})
+	} else if err = maybeInput(name, rootErr, err); err == nil {
+		dataset, err = f.convertTables(cmd, name, root)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	input, err := simulate.NewInput(dataset.Cache)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s: %w", name, err)
+	case f.traceBlock != 0 && f.traceBlock != input.BlockSize():
+		err = usageError{fmt.Errorf("--trace-block-size %d: the hash ids of %s stand for %d tokens", f.traceBlock, name, input.BlockSize())}
+	default:
+		return dataset, input, nil
+	}
+	return nil, nil, errors.Join(err, dataset.Close())
+}
+
+// convertTables converts an input as far as its tables, or finds that done, and opens them.
+func (f *simulateFlags) convertTables(cmd *cobra.Command, name, root string) (*cachestore.Dataset, error) {
+	o, err := f.conversion(cmd, name, root)
+	if err == nil {
+		err = checkInput(cmd, name, root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r *convert.Result
+	err = withProgress(cmd, &o, func() (err error) {
+		if r, err = convert.Structure(cmd.Context(), o); err != nil {
+			return hintConvert(err)
+		}
+		warnConverted(o, r)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cachestore.OpenStructure(cmd.Context(), root, r.Key)
+}
+
+// conversion returns the options of a conversion.
+func (f *simulateFlags) conversion(cmd *cobra.Command, name, root string) (convert.Options, error) {
+	o := convert.Options{
+		Inputs: []string{name}, Root: root, Force: f.force, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version, Source: inputSources(cmd),
+		MooncakeBlock: f.traceBlock,
+	}
+	if err := o.SetProfile(f.profile); err != nil {
+		return o, usageError{fmt.Errorf("%s: %w", flagText("profile", f.profile), err)}
+	}
+	for _, rule := range f.rules {
+		if err := setRule(&o, rule); err != nil {
+			return o, usageError{err}
+		}
+	}
+	var err error
+	o.Wait, err = f.limit()
+	return o, err
 }

@@ -50,10 +50,7 @@ type simulateFlags struct {
 	waitFlags
 
 	stderr io.Writer
-	quiet  bool
 	mu     sync.Mutex
-	done   int       // runs that have ended
-	next   time.Time // of a line about them
 
 	switches map[string]given // by name: what sets them
 	lanes    *resolution      // of the settings of lanes

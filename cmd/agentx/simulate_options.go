@@ -110,7 +110,7 @@ func (f *simulateFlags) addEach(name string, err error, prefix string) {
 }
 
 // routerOf returns the keys of kv_router; nil where they are wrong.
-func (f *simulateFlags) routerOf(cost preset.RouterCost) *router.Config {
+func (f *simulateFlags) routerOf(cost preset.Choice) *router.Config {
 	data, err := objectOf(f.routerConfig)
 	var c router.Config
 	if err == nil {

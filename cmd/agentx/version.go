@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,39 +13,57 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// version and commit are set by the build.
+// version and commit are set by the build. What go install built says its version itself.
 var (
 	version = "0.1.0-dev"
 	commit  = "unknown"
 )
 
+func init() {
+	if info, ok := debug.ReadBuildInfo(); ok && commit == "unknown" && strings.HasPrefix(info.Main.Version, "v") {
+		version = strings.TrimPrefix(info.Main.Version, "v")
+	}
+}
+
 func newVersion() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print version, cache format and recipe",
 		Args:  checkArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]any{
-					"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
-					"probe": map[string]convert.Probes{
-						"default": convert.Probe(weka.Default(), weka.Placement{Backend: weka.Exact, Seed: 42}),
-						"aiperf":  convert.Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}),
-					},
-					"go": runtime.Version(),
-				})
-			}
-			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
-			return err
-		},
+		RunE:  printVersion,
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	cmd.Flags().Bool("json", false, "one JSON object")
 	return cmd
 }
 
-// versionText returns what version and --version print.
-func versionText() string {
-	return fmt.Sprintf("agentx %s (commit %s, cache format %d, recipe %d, %s)\n",
-		version, commit, mmapcache.Format, convert.Recipe, runtime.Version())
+// setVersion gives the root the flag --version, which does what the verb does.
+func setVersion(root *cobra.Command) {
+	root.Flags().BoolP("version", "v", false, "version for agentx")
+	root.Flags().Bool("json", false, "with --version: one JSON object")
+}
+
+// helpOrVersion is what agentx does without a verb.
+func helpOrVersion(cmd *cobra.Command, args []string) error {
+	if asked, _ := cmd.Flags().GetBool("version"); asked {
+		return printVersion(cmd, args)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), cmd.Long)
+	return nil
+}
+
+// printVersion prints the version, with --json as an object.
+func printVersion(cmd *cobra.Command, _ []string) error {
+	if asJSON, _ := cmd.Flags().GetBool("json"); !asJSON {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "agentx %s (commit %s, cache format %d, recipe %d, %s)\n",
+			version, commit, mmapcache.Format, convert.Recipe, runtime.Version())
+		return err
+	}
+	return printJSON(cmd.OutOrStdout(), map[string]any{
+		"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
+		"probe": map[string]convert.Probes{
+			"default": convert.Probe(weka.Default(), weka.Placement{Backend: weka.Exact, Seed: 42}),
+			"aiperf":  convert.Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}),
+		},
+		"go": runtime.Version(),
+	})
 }

@@ -1,7 +1,10 @@
-// Package bytefmt writes numbers of bytes for people.
+// Package bytefmt writes numbers, of bytes and of other things, for people.
 package bytefmt
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Format writes n bytes in the largest decimal unit that gives at least 1: "512 B", "1.5 kB", "20.0 GB".
 func Format(n int64) string {
@@ -13,4 +16,13 @@ func Format(n int64) string {
 		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%.1f %s", v, units[0])
+}
+
+// Digits writes a number with a comma between groups of three digits.
+func Digits(n int) string {
+	s := strconv.Itoa(n)
+	for k := len(s) - 3; k > 0 && s[k-1] != '-'; k -= 3 {
+		s = s[:k] + "," + s[k:]
+	}
+	return s
 }

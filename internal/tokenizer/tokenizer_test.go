@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/pkoukk/tiktoken-go"
 	loader "github.com/pkoukk/tiktoken-go-loader"
 	"github.com/pkoukk/tiktoken-go-loader/assets"
@@ -103,15 +104,45 @@ func TestUnknownName(t *testing.T) {
 	}
 }
 
+// The packed vocabularies are the files of tiktoken; AGENTX_PACK=1 packs them again.
+func TestPackedVocabularies(t *testing.T) {
+	for _, b := range builtins {
+		file, err := assets.Assets.ReadFile(b.file)
+		require.NoError(t, err)
+		if os.Getenv("AGENTX_PACK") != "" {
+			pack(t, file, b.name)
+		}
+		unpacked, _, err := RanksFile(b.name)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(file, unpacked), b.name)
+	}
+}
+
+func pack(t *testing.T, file []byte, name string) {
+	m, err := parseRanks(file, 0)
+	require.NoError(t, err)
+	var lengths []byte
+	for id := range m.vocabulary.size() {
+		lengths = append(lengths, byte(len(m.vocabulary.bytes(uint32(id)))))
+	}
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	require.NoError(t, err)
+	all := append(lengths, m.vocabulary.text...)
+	t.Logf("%s: SHA-256 %s", name, digestOf(all))
+	require.NoError(t, os.WriteFile("packed/"+name+".zst", z.EncodeAll(all, nil), 0o666))
+}
+
 func TestLoadRefusesADamagedVocabulary(t *testing.T) {
 	v, err := find("cl100k_base")
 	require.NoError(t, err)
-	file, err := assets.Assets.ReadFile(v.file)
-	require.NoError(t, err)
-
-	file[len(file)/2] ^= 1
-	_, err = v.load(file)
-	assert.ErrorContains(t, err, v.file)
+	damaged := *v
+	damaged.packed = bytes.Clone(v.packed)
+	damaged.packed[len(v.packed)/2] ^= 1
+	_, err = damaged.unpack()
+	assert.Error(t, err)
+	damaged.packed, damaged.tokens = v.packed, v.sha256
+	_, err = damaged.unpack()
+	assert.ErrorContains(t, err, v.tokens)
 	assert.ErrorContains(t, err, v.sha256)
 }
 

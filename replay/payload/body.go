@@ -35,12 +35,12 @@ func (b *Body) fill(e *Encoder, t *mmapcache.RenderedTrace, turn int, m Marker, 
 	messages := b.prompt.Messages
 	b.form, b.marker, b.markerAt, b.after = e.form, b.marker[:0], e.marker.index(messages), e.marker.Place().After
 	b.lead, b.before = 0, nil
-	if e.form.endpoint == Messages && len(messages) > 0 && messages[0].Role == mmapcache.System {
+	if endpointTable[e.form.endpoint].apart && len(messages) > 0 && messages[0].Role == mmapcache.System {
 		b.lead = 1
 	}
 	switch {
 	case b.markerAt < 0:
-	case e.form.endpoint == Completions:
+	case e.form.endpoint.Encoding() == mmapcache.IDs:
 		b.marker = m.appendIDs(b.marker, &e.cache.Arenas.Marker, b.after)
 	case e.form.parts && b.markerAt >= b.lead: // a part of its own; the system prompt that stands apart is edited
 		b.marker = m.appendText(b.marker, b.after, partClosing+`,`+partOpening)
@@ -60,11 +60,11 @@ func (b *Body) promptSize() int64 {
 	for k := range b.prompt.Messages {
 		n += int64(b.prompt.Messages[k].Size)
 	}
-	frame := &frames[b.form.endpoint]
-	if b.form.endpoint == Completions {
-		return int64(len(frame.head)) + max(0, n-1) // without the last comma
+	e := &endpointTable[b.form.endpoint]
+	if e.encoding == mmapcache.IDs {
+		return int64(len(`{`)+len(e.head)) + max(0, n-1) // without the last comma
 	}
-	n += int64(len(b.head()) + len(frame.head))
+	n += int64(len(`{`) + len(e.head))
 	if b.lead > 0 {
 		opening, closing := b.form.system()
 		n += int64(len(opening) + len(closing))
@@ -73,18 +73,10 @@ func (b *Body) promptSize() int64 {
 		m := &b.prompt.Messages[k]
 		n += int64(len(b.form.opening(m)) + len(b.form.closing(m)))
 		if k > b.lead {
-			n += int64(len(frame.separator))
+			n += int64(len(e.separator))
 		}
 	}
 	return n
-}
-
-// head returns what stands before the system prompt of the Messages API, or before the messages where there is none.
-func (b *Body) head() string {
-	if b.form.endpoint == Messages {
-		return `{`
-	}
-	return ""
 }
 
 // Size returns the number of bytes that WriteTo writes.
@@ -105,7 +97,7 @@ func (b *Body) writeTo(w io.Writer, limit int) (n int64, err error) {
 	buf := chunks.Get().(*[]byte)
 	defer chunks.Put(buf)
 	out := sink{w: w, buf: (*buf)[:0], limit: limit}
-	out.text(b.head())
+	out.text(`{`)
 	var c mmapcache.Cursor
 	if b.lead > 0 {
 		opening, closing := b.form.system()
@@ -113,9 +105,9 @@ func (b *Body) writeTo(w io.Writer, limit int) (n int64, err error) {
 		b.writeContent(&out, &c)
 		out.text(closing)
 	}
-	out.text(frames[b.form.endpoint].head)
+	out.text(endpointTable[b.form.endpoint].head)
 	out.pass(b.before)
-	if b.form.endpoint == Completions {
+	if b.form.endpoint.Encoding() == mmapcache.IDs {
 		b.writeIDs(&out, &c)
 	} else {
 		b.writeMessages(&out, &c)
@@ -131,7 +123,7 @@ func (b *Body) writeMessages(out *sink, c *mmapcache.Cursor) {
 	for c.Message < len(b.prompt.Messages) && out.err == nil {
 		m := &b.prompt.Messages[c.Message]
 		if c.Message > b.lead {
-			out.text(frames[b.form.endpoint].separator)
+			out.text(endpointTable[b.form.endpoint].separator)
 		}
 		out.text(b.form.opening(m))
 		b.writeContent(out, c)

@@ -19,8 +19,8 @@ type Options struct {
 
 // Validate returns an error that names the first field that cannot be used.
 func (o Options) Validate() error {
-	if int(o.Endpoint) >= len(frames) {
-		return fmt.Errorf("endpoint %d: want %d to %d", o.Endpoint, ChatCompletions, len(frames)-1)
+	if int(o.Endpoint) >= len(endpointTable) {
+		return fmt.Errorf("endpoint %d: want %d to %d", o.Endpoint, ChatCompletions, len(endpointTable)-1)
 	}
 	if err := o.Marker.Validate(); err != nil {
 		return err
@@ -79,11 +79,8 @@ func (e *Encoder) Probe(limit int) (body []byte, promptTokens int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if endpoint == Messages {
-		body = append(body, '{')
-	}
-	body = append(body, frames[endpoint].head...)
-	if endpoint == Completions {
+	body = append(append(body, '{'), endpointTable[endpoint].head...)
+	if endpoint.Encoding() == mmapcache.IDs {
 		body = append(body, bytes.TrimSuffix(text, []byte(","))...)
 	} else {
 		m := mmapcache.Message{Role: mmapcache.User, ToolTurn: mmapcache.None}

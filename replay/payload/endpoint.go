@@ -1,6 +1,11 @@
 package payload
 
-import "github.com/agentx/agentx/mmapcache"
+import (
+	"slices"
+
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/wire"
+)
 
 // Endpoint is the endpoint of an inference API that requests go to. It decides how a prompt is written.
 type Endpoint uint8
@@ -13,35 +18,74 @@ const (
 	TextCompletions                 // OpenAI's: one text, the contents of all messages with a newline between two
 )
 
-// Path returns the path of the endpoint below the root of a server.
-func (e Endpoint) Path() string {
-	switch e {
-	case Completions, TextCompletions:
-		return "/v1/completions"
-	case Messages:
-		return "/v1/messages"
-	}
-	return "/v1/chat/completions"
-}
+// endpointTable says all that differs between endpoints: a new one is a row, and a name above.
+var endpointTable = [...]struct {
+	name     string             // the word of --payload
+	path     string             // below the root of a server
+	encoding mmapcache.Encoding // of the prompt corpus in bodies
+	api      wire.API           // how answers are written
 
-// Encoding returns the encoding of the prompt corpus in bodies for the endpoint.
-func (e Endpoint) Encoding() mmapcache.Encoding {
-	if e == Completions {
-		return mmapcache.IDs
-	}
-	return mmapcache.Text
-}
-
-// frame is what stands around the contents of a body's messages.
-type frame struct {
-	head      string // before the first message that does not stand apart
+	head      string // behind the brace of the body, before the first message that does not stand apart
 	separator string // between two messages
 	end       string // after the last message; the tail of the body follows
+	apart     bool   // a system prompt is a member of its own, before head
+
+	opening, closing func(m *mmapcache.Message, parts bool) string // around the content of a message
+
+	lengths       []LengthField // fields that ask for a number of tokens, the default first
+	streamOptions bool          // it takes stream_options
+	liveAnswers   bool          // answers of the server can stand in later prompts
+}{
+	ChatCompletions: {
+		name: "chat", path: "/v1/chat/completions", encoding: mmapcache.Text, api: wire.OpenAI,
+		head: `"messages":[`, separator: `,`, end: `]`, opening: chatOpening, closing: chatClosing,
+		lengths: []LengthField{MaxCompletionTokens, MaxTokens, NoLength}, streamOptions: true, liveAnswers: true,
+	},
+	Completions: {
+		name: "ids", path: "/v1/completions", encoding: mmapcache.IDs, api: wire.OpenAI,
+		head: `"prompt":[`, end: `]`, opening: nothing, closing: nothing, // every token id has a comma after it
+		lengths: []LengthField{MaxTokens, MaxCompletionTokens, NoLength}, streamOptions: true,
+	},
+	Messages: {
+		name: "anthropic", path: "/v1/messages", encoding: mmapcache.Text, api: wire.MessagesAPI,
+		head: `"messages":[`, separator: `,`, end: `]`, apart: true, opening: messagesOpening, closing: messagesClosing,
+		lengths: []LengthField{MaxTokens},
+	},
+	TextCompletions: {
+		name: "text", path: "/v1/completions", encoding: mmapcache.Text, api: wire.OpenAI,
+		head: `"prompt":"`, separator: `\n`, end: `"`, opening: nothing, closing: nothing,
+		lengths: []LengthField{MaxTokens, MaxCompletionTokens, NoLength}, streamOptions: true,
+	},
 }
 
-var frames = [...]frame{
-	ChatCompletions: {`{"messages":[`, `,`, `]`},
-	Completions:     {`{"prompt":[`, ``, `]`}, // every token id has a comma after it
-	Messages:        {`"messages":[`, `,`, `]`},
-	TextCompletions: {`{"prompt":"`, `\n`, `"`},
+// EndpointNames are the words of endpoints, in the order of the endpoints.
+func EndpointNames() (names []string) {
+	for _, e := range endpointTable {
+		names = append(names, e.name)
+	}
+	return names
 }
+
+// EndpointNamed returns the endpoint of a word.
+func EndpointNamed(name string) (e Endpoint, known bool) {
+	k := slices.Index(EndpointNames(), name)
+	return Endpoint(max(k, 0)), k >= 0
+}
+
+// Path returns the path of the endpoint below the root of a server.
+func (e Endpoint) Path() string { return endpointTable[e].path }
+
+// Encoding returns the encoding of the prompt corpus in bodies for the endpoint.
+func (e Endpoint) Encoding() mmapcache.Encoding { return endpointTable[e].encoding }
+
+// API returns how servers write their answers at the endpoint.
+func (e Endpoint) API() wire.API { return endpointTable[e].api }
+
+// LiveAnswers reports whether answers of the server can stand in later prompts.
+func (e Endpoint) LiveAnswers() bool { return endpointTable[e].liveAnswers }
+
+// Separates reports whether bodies have bytes of their own between two messages.
+func (e Endpoint) Separates() bool { return endpointTable[e].separator != "" }
+
+// Roles reports whether bodies tell the roles of messages.
+func (e Endpoint) Roles() bool { return endpointTable[e].separator == "," }

@@ -58,13 +58,10 @@ func (f Fields) Validate() error {
 
 // checkEndpoint returns an error about the first field that an endpoint does not have.
 func (f Fields) checkEndpoint(e Endpoint) error {
-	switch {
-	case e != Messages:
+	if f.Length == LengthByEndpoint || slices.Contains(endpointTable[e].lengths, f.Length) {
 		return nil
-	case f.Length != LengthByEndpoint && f.Length != MaxTokens:
-		return fmt.Errorf("fields: length %q: %s wants %s", f.Length, e.Path(), MaxTokens)
 	}
-	return nil
+	return fmt.Errorf("fields: length %q: %s wants %s", f.Length, e.Path(), endpointTable[e].lengths[0])
 }
 
 // IgnoresEOS reports whether the bodies ask the server to generate as many tokens as were recorded.
@@ -95,10 +92,10 @@ func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []str
 		return t, nil, err
 	}
 	length := f.lengthField(endpoint)
-	if endpoint == Messages {
+	if !endpointTable[endpoint].streamOptions {
 		f.OmitStreamOptions, t.perChunkUsage = true, f.PerChunkUsage // its servers have usage where they please
 	}
-	t.before = fmt.Appendf(nil, `%s,"model":%s,"stream":true`, frames[endpoint].end, quote(model))
+	t.before = fmt.Appendf(nil, `%s,"model":%s,"stream":true`, endpointTable[endpoint].end, quote(model))
 	if t.noLength = length == NoLength; !t.noLength {
 		t.before = fmt.Appendf(t.before, `,%q:`, length)
 	}
@@ -151,13 +148,10 @@ func (f Fields) withOwn(extra []member) []member {
 
 // lengthField returns the field that asks for the number of tokens at an endpoint, or NoLength.
 func (f Fields) lengthField(endpoint Endpoint) LengthField {
-	switch {
-	case f.Length != LengthByEndpoint:
+	if f.Length != LengthByEndpoint {
 		return f.Length
-	case endpoint == ChatCompletions:
-		return MaxCompletionTokens
 	}
-	return MaxTokens
+	return endpointTable[endpoint].lengths[0]
 }
 
 // reserves reports whether the run writes the field of a member of Extra itself. conflict says why the member's value is
@@ -165,7 +159,7 @@ func (f Fields) lengthField(endpoint Endpoint) LengthField {
 func (f Fields) reserves(m member, endpoint Endpoint, length LengthField) (reserved bool, conflict string) {
 	switch m.name {
 	case "system":
-		if endpoint != Messages {
+		if !endpointTable[endpoint].apart {
 			return false, ""
 		}
 		return true, "the recording has the prompt"
@@ -215,14 +209,15 @@ func (f Fields) streamOptions(extra []member) (options []member, err error) {
 
 // FlagFor returns the flag of the command that leaves a field out of the bodies for an endpoint or renames it, "" if there is none.
 func (f Fields) FlagFor(e Endpoint, field string) string {
+	row, choice := &endpointTable[e], f.Length != NoLength && len(endpointTable[e].lengths) > 1
 	switch extra, _ := membersOf(f.Extra); {
 	case field == ignoreEOS && f.IgnoresEOS():
 		return "--no-ignore-eos"
-	case field == streamOptions && !f.OmitStreamOptions && e != Messages:
+	case field == streamOptions && !f.OmitStreamOptions && row.streamOptions:
 		return "--no-stream-options"
-	case field == string(MaxTokens) && f.Length != NoLength && e != Messages:
+	case field == string(MaxTokens) && choice:
 		return "--max-tokens-field max_completion_tokens"
-	case field == string(MaxCompletionTokens) && f.Length != NoLength && e != Messages:
+	case field == string(MaxCompletionTokens) && choice:
 		return "--max-tokens-field max_tokens"
 	case slices.ContainsFunc(extra, func(m member) bool { return m.name == field }):
 		return "--extra-body without " + field

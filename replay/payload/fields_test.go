@@ -64,9 +64,9 @@ func TestFieldsOfABody(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.conflicts, conflicts)
 			body := string(tail.append(nil, 7))
-			frame := frames[c.endpoint]
+			frame := endpointTable[c.endpoint]
 			require.Equal(t, frame.end+`,"model":"m"`+c.want+`}`, body)
-			require.True(t, json.Valid([]byte("{"+strings.TrimPrefix(frame.head, "{")+body)))
+			require.True(t, json.Valid([]byte("{"+frame.head+body)))
 		})
 	}
 }
@@ -134,7 +134,7 @@ func fieldsOf(t *testing.T, endpoint Endpoint, f Fields) (names []string) {
 	t.Helper()
 	tail, _, err := newTail(endpoint, "m", f)
 	require.NoError(t, err)
-	list, err := membersOf([]byte(`{` + strings.TrimPrefix(frames[endpoint].head, "{") + string(tail.append(nil, 1))))
+	list, err := membersOf([]byte(`{` + endpointTable[endpoint].head + string(tail.append(nil, 1))))
 	require.NoError(t, err)
 	for _, m := range list[1:] {
 		names = append(names, m.name)

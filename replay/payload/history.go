@@ -28,7 +28,7 @@ func (b *Body) AppendTo(history []byte) ([]byte, error) {
 	s := sink{buf: history, limit: math.MaxInt} // writes nothing
 	err := b.prompt.Guard(func() error {
 		b.writeMessages(&s, &mmapcache.Cursor{})
-		s.text(frames[ChatCompletions].separator)
+		s.text(endpointTable[ChatCompletions].separator)
 		return nil
 	})
 	return s.buf, err

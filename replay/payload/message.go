@@ -14,14 +14,21 @@ const (
 	partClosing = `"}`
 )
 
-// openings and closings stand around the content of a text message by role, as a string or as a list of one part.
-var openings, closings = func() (o, c [2][3]string) {
-	for r := range o[0] {
-		o[0][r] = `{"role":"` + mmapcache.Role(r).String() + `","content":"`
-		o[1][r] = `{"role":"` + mmapcache.Role(r).String() + `","content":[` + partOpening
-		c[0][r], c[1][r] = `"}`, partClosing+`]}`
+// Contents are strings or lists of one part.
+var (
+	contentOpenings = [2]string{`"`, `[` + partOpening}
+	contentClosings = [2]string{`"`, partClosing + `]`}
+	closings        = [2]string{contentClosings[0] + `}`, contentClosings[1] + `}`}
+)
+
+// openings stand before the content of a text message, by role.
+var openings = func() (o [2][3]string) {
+	for parts := range o {
+		for r := range o[parts] {
+			o[parts][r] = `{"role":"` + mmapcache.Role(r).String() + `","content":` + contentOpenings[parts]
+		}
 	}
-	return o, c
+	return o
 }()
 
 // The system prompt of the Messages API stands apart from its messages, as a string or as a list of one block.
@@ -33,49 +40,55 @@ const (
 	messagesCallOpening, messagesCallClosing = `{"type":"tool_use","id":"`, `","name":"` + recordedTool + `","input":{}}]}`
 )
 
-func (f form) index() int {
-	if f.parts {
+// opening and closing return what stands before and after the content of a message.
+func (f form) opening(m *mmapcache.Message) string {
+	return endpointTable[f.endpoint].opening(m, f.parts)
+}
+func (f form) closing(m *mmapcache.Message) string {
+	return endpointTable[f.endpoint].closing(m, f.parts)
+}
+
+func index(parts bool) int {
+	if parts {
 		return 1
 	}
 	return 0
 }
 
-// opening returns what stands before the content of a message.
-func (f form) opening(m *mmapcache.Message) string {
-	switch kind := m.Kind(); {
-	case f.endpoint == TextCompletions:
-		return ""
-	case f.endpoint == Messages && kind == mmapcache.ToolResultMessage && f.parts:
-		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"` + m.CallID() + `","content":[` + partOpening
-	case f.endpoint == Messages && kind == mmapcache.ToolResultMessage:
-		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"` + m.CallID() + `","content":"`
-	case kind == mmapcache.ToolResultMessage && f.parts:
-		return `{"role":"tool","tool_call_id":"` + m.CallID() + `","content":[` + partOpening
-	case kind == mmapcache.ToolResultMessage:
-		return `{"role":"tool","tool_call_id":"` + m.CallID() + `","content":"`
-	case f.endpoint == Messages && kind == mmapcache.ToolCallMessage:
-		return openings[1][m.Role] // beside the call, the text is a part
+func nothing(*mmapcache.Message, bool) string { return "" }
+
+func chatOpening(m *mmapcache.Message, parts bool) string {
+	if m.Kind() == mmapcache.ToolResultMessage {
+		return `{"role":"tool","tool_call_id":"` + m.CallID() + `","content":` + contentOpenings[index(parts)]
 	}
-	return openings[f.index()][m.Role]
+	return openings[index(parts)][m.Role]
 }
 
-// closing returns what stands after the content of a message.
-func (f form) closing(m *mmapcache.Message) string {
-	switch kind := m.Kind(); {
-	case f.endpoint == TextCompletions:
-		return ""
-	case f.endpoint == Messages && kind == mmapcache.ToolResultMessage && f.parts:
-		return partClosing + `]}]}`
-	case f.endpoint == Messages && kind == mmapcache.ToolResultMessage:
-		return `"}]}`
-	case f.endpoint == Messages && kind == mmapcache.ToolCallMessage:
-		return partClosing + `,` + messagesCallOpening + m.CallID() + messagesCallClosing
-	case kind == mmapcache.ToolCallMessage && f.parts:
-		return partClosing + `]` + chatCallOpening + m.CallID() + chatCallClosing
-	case kind == mmapcache.ToolCallMessage:
-		return `"` + chatCallOpening + m.CallID() + chatCallClosing
+func chatClosing(m *mmapcache.Message, parts bool) string {
+	if m.Kind() == mmapcache.ToolCallMessage {
+		return contentClosings[index(parts)] + chatCallOpening + m.CallID() + chatCallClosing
 	}
-	return closings[f.index()][m.Role]
+	return closings[index(parts)]
+}
+
+func messagesOpening(m *mmapcache.Message, parts bool) string {
+	switch m.Kind() {
+	case mmapcache.ToolResultMessage:
+		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"` + m.CallID() + `","content":` + contentOpenings[index(parts)]
+	case mmapcache.ToolCallMessage:
+		parts = true // beside the call, the text is a part
+	}
+	return openings[index(parts)][m.Role]
+}
+
+func messagesClosing(m *mmapcache.Message, parts bool) string {
+	switch m.Kind() {
+	case mmapcache.ToolResultMessage:
+		return contentClosings[index(parts)] + `}]}`
+	case mmapcache.ToolCallMessage:
+		return partClosing + `,` + messagesCallOpening + m.CallID() + messagesCallClosing
+	}
+	return closings[index(parts)]
 }
 
 // system returns what stands around the system prompt of the Messages API.
@@ -93,7 +106,7 @@ func AppendMessages(b []byte, p *mmapcache.Prompt) []byte {
 	for k := range p.Messages {
 		m := &p.Messages[k]
 		if k > 0 {
-			b = append(b, frames[ChatCompletions].separator...)
+			b = append(b, endpointTable[ChatCompletions].separator...)
 		}
 		b = append(b, chat.opening(m)...)
 		b = append(p.AppendContent(b, k), chat.closing(m)...)

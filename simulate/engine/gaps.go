@@ -119,25 +119,3 @@ func (g *Gaps) Percentile(q float64) float64 {
 	}
 	return float64(g.most)
 }
-
-// Merge adds the gaps of another.
-func (g *Gaps) Merge(other *Gaps) {
-	if other.n == 0 {
-		return
-	}
-	if len(other.counts) > len(g.counts) {
-		g.grow(len(other.counts) - 1)
-	}
-	for bucket, n := range other.counts {
-		g.counts[bucket] += n
-	}
-	if g.n == 0 || other.least < g.least {
-		g.least = other.least
-	}
-	g.most = max(g.most, other.most)
-	g.n += other.n
-	g.sum += other.sum
-	var carry uint64
-	g.squareLow, carry = bits.Add64(g.squareLow, other.squareLow, 0)
-	g.squareHigh, _ = bits.Add64(g.squareHigh, other.squareHigh, carry)
-}

@@ -27,10 +27,10 @@ type Options struct {
 
 // Counts are totals of a worker.
 type Counts struct {
-	Passes      int64
-	Preemptions int64
-	Evictions   int64
-	Output      int64 // tokens
+	Passes      int64 `json:"passes"`
+	Preemptions int64 `json:"preemptions"`
+	Evictions   int64 `json:"evictions"`
+	Output      int64 `json:"output_tokens"`
 }
 
 // Worker is one simulated engine. It belongs to one goroutine.
@@ -201,11 +201,8 @@ func (w *Worker) Queued() []*Request { return w.waiting.all() }
 // Batch returns the requests that run, in their order.
 func (w *Worker) Batch() []*Request { return w.running }
 
-// ActiveBlocks returns how many blocks of the pool are leased, InactiveBlocks how many are cached beside them.
+// ActiveBlocks returns how many blocks of the pool are leased.
 func (w *Worker) ActiveBlocks() int { return w.used.active }
-
-// InactiveBlocks returns how many blocks are cached and leased by no request.
-func (w *Worker) InactiveBlocks() int { return w.used.inactive }
 
 // Counts returns the totals of the passes that have ended, or were settled.
 func (w *Worker) Counts() Counts { return w.counts }

@@ -65,12 +65,12 @@ func TestWithoutPrefixCaching(t *testing.T) {
 	a, b := &Request{Prompt: 256, Output: 3, Chain: chain}, &Request{Prompt: 256, Output: 3, Chain: chain}
 	w := play(t, config, false, a, b)
 	require.Zero(t, b.Reused)
-	require.Zero(t, w.InactiveBlocks())
+	require.Zero(t, w.used.inactive)
 	config.PrefixCaching = true
 	a, b = &Request{Prompt: 256, Output: 3, Chain: chain}, &Request{Prompt: 256, Output: 3, Chain: chain}
 	w = play(t, config, false, a, b)
 	require.Equal(t, 192, b.Reused)
-	require.Equal(t, 5, w.InactiveBlocks(), "four, and a copy of the last")
+	require.Equal(t, 5, w.used.inactive, "four, and a copy of the last")
 }
 
 // Passes in steady state allocate nothing.

@@ -12,12 +12,12 @@ type Result struct {
 
 // WorkerResult is what a worker did, and when it was there.
 type WorkerResult struct {
-	ID int
-	engine.Counts
-	Ordered int64 // when its start-up began
-	Ready   int64 // when it took requests from; after Gone, or after the run, where it was not needed any more
-	Drained int64 // when it left its router; Gone for those that never drained
-	Gone    int64 // when it disappeared, drained or cancelled; the end of the run for those that stay
+	ID            int `json:"worker"`
+	engine.Counts `json:"-"`
+	Ordered       int64 `json:"ordered_ns"` // when its start-up began
+	Ready         int64 `json:"ready_ns"`   // when it took requests from; after Gone, or after the run, where it was not needed any more
+	Drained       int64 `json:"drained_ns"` // when it left its router; Gone for those that never drained
+	Gone          int64 `json:"gone_ns"`    // when it disappeared, drained or cancelled; the end of the run for those that stay
 }
 
 // Counts returns the totals of all workers.

@@ -14,9 +14,10 @@ type Sampler interface {
 // WorkerState is a worker at an instant. A pass in flight counts as the scheduler has left it: its requests run until it ends, the
 // blocks of those that it completes are released.
 type WorkerState struct {
-	ID               int
-	Running, Waiting int // requests
-	KVBlocks         int // leased
+	ID       int `json:"worker"`
+	Running  int `json:"running"` // requests
+	Waiting  int `json:"waiting"`
+	KVBlocks int `json:"kv_blocks"` // leased
 	engine.Counts
 }
 

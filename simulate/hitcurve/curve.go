@@ -29,7 +29,7 @@ var Policies = []Policy{LRU, FIFO, Optimal}
 // Options say what is computed.
 type Options struct {
 	BlockSize int // tokens
-	FullHit   preset.FullHit
+	FullHit   preset.Choice
 	Pools     int      // access k goes to pool k mod Pools; 0: one
 	Policies  []Policy // none: LRU
 	Sizes     []int64  // of each pool, blocks; none: powers of two

@@ -16,32 +16,11 @@ import (
 type LogRecord struct {
 	At       int64                  `json:"at_ns"`
 	Tick     *planner.Tick          `json:"tick,omitempty"`
-	Pools    [][]WorkerRecord       `json:"pools,omitempty"` // of a sample
+	Pools    [][]fleet.WorkerState  `json:"pools,omitempty"` // of a sample
 	Requests []simulate.RequestLine `json:"requests"`
 
-	Lives [][]LifeRecord  `json:"lives,omitempty"` // of the last line: of the workers of each pool
-	Rest  *planner.Window `json:"rest,omitempty"`  // of the last line: the traffic after the last throughput tick
-}
-
-// LifeRecord says when a worker was there.
-type LifeRecord struct {
-	Worker  int   `json:"worker"`
-	Ordered int64 `json:"ordered_ns"`
-	Ready   int64 `json:"ready_ns"`
-	Drained int64 `json:"drained_ns"` // it left its router
-	Gone    int64 `json:"gone_ns"`
-}
-
-// WorkerRecord is a worker at a sample.
-type WorkerRecord struct {
-	Worker      int   `json:"worker"`
-	Running     int   `json:"running"`
-	Waiting     int   `json:"waiting"`
-	KVBlocks    int   `json:"kv_blocks"`
-	Passes      int64 `json:"passes"`
-	Preemptions int64 `json:"preemptions"`
-	Evictions   int64 `json:"evictions"`
-	Output      int64 `json:"output_tokens"`
+	Lives [][]fleet.WorkerResult `json:"lives,omitempty"` // of the last line: of the workers of each pool
+	Rest  *planner.Window        `json:"rest,omitempty"`  // of the last line: the traffic after the last throughput tick
 }
 
 // WriteLog writes everything that the page of a run draws, unthinned, as gzipped JSON lines. Equal runs give equal bytes.
@@ -67,7 +46,7 @@ type logWriter struct {
 }
 
 func (l *logWriter) records(r *simulate.Result) {
-	end := LogRecord{Lives: lives(r)}
+	end := LogRecord{Lives: r.Workers}
 	switch {
 	case r.Planned != nil:
 		for _, t := range r.Planned.Ticks {
@@ -76,22 +55,11 @@ func (l *logWriter) records(r *simulate.Result) {
 		end.Rest = &r.Planned.Rest
 	case r.Samples != nil:
 		for _, s := range r.Samples.List {
-			l.write(LogRecord{At: s.At, Pools: workerRecords(s)}, s.At)
+			l.write(LogRecord{At: s.At, Pools: s.Pools}, s.At)
 		}
 	}
 	end.At = endOf(r)
 	l.write(end, end.At)
-}
-
-func lives(r *simulate.Result) (pools [][]LifeRecord) {
-	for _, list := range r.Workers {
-		records := []LifeRecord{}
-		for _, w := range list {
-			records = append(records, LifeRecord{w.ID, w.Ordered, w.Ready, w.Drained, w.Gone})
-		}
-		pools = append(pools, records)
-	}
-	return pools
 }
 
 // write writes a record with the requests that came until an instant.
@@ -104,15 +72,4 @@ func (l *logWriter) write(one LogRecord, until int64) {
 	if l.err == nil {
 		l.err = l.e.Encode(one)
 	}
-}
-
-func workerRecords(s simulate.Sample) (pools [][]WorkerRecord) {
-	for _, list := range s.Pools {
-		records := []WorkerRecord{}
-		for _, w := range list {
-			records = append(records, WorkerRecord{w.ID, w.Running, w.Waiting, w.KVBlocks, w.Passes, w.Preemptions, w.Evictions, w.Output})
-		}
-		pools = append(pools, records)
-	}
-	return pools
 }

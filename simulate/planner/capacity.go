@@ -78,7 +78,7 @@ func largest(most int, holds func(n int) bool) (n int, ok bool) {
 }
 
 // balanced reports whether an engine of x decoding requests computes prompts as fast as it finishes requests.
-func balanced(rule preset.Balance, x int, isl, osl float64, mbt int) bool {
+func balanced(rule preset.Choice, x int, isl, osl float64, mbt int) bool {
 	if rule == preset.BalancePR8280 {
 		return x < mbt && isl/float64(mbt-x) <= osl
 	}
@@ -89,7 +89,7 @@ func balanced(rule preset.Balance, x int, isl, osl float64, mbt int) bool {
 type aggInput struct {
 	isl, osl, fresh, ttft, itl float64
 	engine                     Engine
-	balance                    preset.Balance
+	balance                    preset.Choice
 }
 
 func aggCapacity(l Line, in aggInput) (c Capacity) {

@@ -8,7 +8,7 @@ import (
 
 // clock says when a planner ticks: doc/spec/simulate.md 11.2. Times are nanoseconds.
 type clock struct {
-	rule     preset.TickTime
+	rule     preset.Choice
 	interval [2]int64 // of load, of throughput; 0: never
 	next     [2]int64
 	seen     int64 // planner time of the last tick
@@ -24,7 +24,7 @@ const (
 
 const never = math.MaxInt64
 
-func newClock(c Config, rule preset.TickTime) *clock {
+func newClock(c Config, rule preset.Choice) *clock {
 	k := &clock{rule: rule, next: [2]int64{never, never}}
 	if c.LoadScaling {
 		k.interval[loadTick] = int64(math.RoundToEven(c.LoadInterval * 1e9))

@@ -63,7 +63,7 @@ func TestValidate(t *testing.T) {
 func TestTicksAfterTheLastEvent(t *testing.T) {
 	config := Default()
 	config.LoadScaling, config.LoadInterval, config.ThroughputInterval = true, 5, 10
-	for rule, want := range map[preset.TickTime][][2]int64{ // at, planner's time
+	for rule, want := range map[preset.Choice][][2]int64{ // at, planner's time
 		preset.TickNominal:         {{5, 5}, {10, 10}, {15, 15}, {20, 20}},
 		preset.TickLastEvent:       {{5, 4}, {9, 9}, {10, 10}, {14, 14}},
 		preset.TickLastEventShared: {{5, 4}, {9, 9}, {14, 14}, {19, 19}},

@@ -54,8 +54,8 @@ func (o Options) predictor() (string, error) {
 // Planner decides the sizes of the pools of a fleet. It belongs to one goroutine.
 type Planner struct {
 	config        Config
-	balance       preset.Balance
-	count         preset.TrafficNumReq
+	balance       preset.Choice
+	count         preset.Choice
 	discount      bool // cached prefixes are no work
 	consolidation bool
 	whileScaling  bool
@@ -65,7 +65,6 @@ type Planner struct {
 	clock    *clock
 	models   []*model
 	records  []record            // since the last tick
-	merged   []record            // while they are sorted
 	states   []map[int]EngineNow // by worker
 	window   Window
 	forecast forecast

@@ -41,38 +41,30 @@ func TestTrafficVectors(t *testing.T) {
 		Offered []struct{ ISL, OSL int }
 	}
 	fixtures.EachSimulate(t, "traffic", fixtures.SimulateCounts{2, 2, 2}, func(t *testing.T, c fixtures.SimulateCase, in in, want map[string]*float64) {
-		fill := func(w *Window, from, to int) {
-			for _, r := range in.Offered[min(from, len(in.Offered)):min(to, len(in.Offered))] {
-				w.Arrived(r.ISL, r.OSL)
-			}
-			for _, r := range in.Completed[min(from, len(in.Completed)):min(to, len(in.Completed))] {
-				one := Completion{Arrival: 1e9, Prompt: r.ISL, Tokens: r.OSL}
-				if r.TTFT != nil {
-					one.HasFirst, one.First = true, one.Arrival+int64(*r.TTFT*1e6)
-					one.Last = one.First
-				}
-				if r.Gap != nil {
-					one.Last = one.First + int64(*r.Gap*1e6)*int64(r.OSL-1)
-				}
-				w.Completed(one)
-			}
+		w := NewWindow(0, switchesOf(t, c.Preset).TrafficNumReq)
+		for _, r := range in.Offered {
+			w.Arrived(r.ISL, r.OSL)
 		}
-		count := switchesOf(t, c.Preset).TrafficNumReq
-		for _, cut := range []int{0, 1, 2, 9} { // in two windows that merge
-			w, second := NewWindow(0, count), NewWindow(20e9, count)
-			fill(&w, 0, cut)
-			fill(&second, cut, 99)
-			second.End = in.Window * 1e9
-			w.Merge(second)
-			require.Equal(t, float64(in.Window), w.Seconds())
-			number := func(n int) *float64 { v := float64(n); return &v }
-			got := map[string]*float64{
-				"num_req": number(w.Requests), "avg_isl": w.ISL(), "avg_osl": w.OSL(), "avg_ttft_ms": w.TTFTMS(), "ttft_count": number(w.TTFTs),
-				"avg_itl_ms": w.ITLMS(), "itl_count": number(w.ITLs),
+		for _, r := range in.Completed {
+			one := Completion{Arrival: 1e9, Prompt: r.ISL, Tokens: r.OSL}
+			if r.TTFT != nil {
+				one.HasFirst, one.First = true, one.Arrival+int64(*r.TTFT*1e6)
+				one.Last = one.First
 			}
-			for key, v := range want {
-				require.Equal(t, v, got[key], key)
+			if r.Gap != nil {
+				one.Last = one.First + int64(*r.Gap*1e6)*int64(r.OSL-1)
 			}
+			w.Completed(one)
+		}
+		w.End = in.Window * 1e9
+		require.Equal(t, float64(in.Window), w.Seconds())
+		number := func(n int) *float64 { v := float64(n); return &v }
+		got := map[string]*float64{
+			"num_req": number(w.Requests), "avg_isl": w.ISL(), "avg_osl": w.OSL(), "avg_ttft_ms": w.TTFTMS(), "ttft_count": number(w.TTFTs),
+			"avg_itl_ms": w.ITLMS(), "itl_count": number(w.ITLs),
+		}
+		for key, v := range want {
+			require.Equal(t, v, got[key], key)
 		}
 	})
 }
@@ -160,11 +152,11 @@ func TestCapacityVectors(t *testing.T) {
 			got = decodeCapacity(l, in.ISL, in.OSL, e, 0, in.ITL)
 			require.Equal(t, want.MaxBatch, heldBatch(e, 0, want.Context))
 		case "agg":
-			got = aggCapacity(l, aggInput{isl: in.ISL, osl: in.OSL, fresh: in.ISL, ttft: in.TTFT, itl: in.ITL, engine: e, balance: preset.Balance(in.Balance)})
-			require.Equal(t, preset.Balance(in.Balance), switchesOf(t, c.Preset).Balance)
+			got = aggCapacity(l, aggInput{isl: in.ISL, osl: in.OSL, fresh: in.ISL, ttft: in.TTFT, itl: in.ITL, engine: e, balance: preset.Choice(in.Balance)})
+			require.Equal(t, preset.Choice(in.Balance), switchesOf(t, c.Preset).Balance)
 			require.Equal(t, want.KVCap, int(float64(in.KV)/want.Context))
 		default:
-			for rule, x := range map[preset.Balance]int{preset.BalanceSteady: want.Steady, preset.BalancePR8280: want.PR8280} {
+			for rule, x := range map[preset.Choice]int{preset.BalanceSteady: want.Steady, preset.BalancePR8280: want.PR8280} {
 				n, ok := largest(in.MBT-1, func(x int) bool { return balanced(rule, x, in.ISL, in.OSL, in.MBT) })
 				require.Equal(t, []any{x, true}, []any{n, ok}, rule)
 			}

@@ -23,7 +23,7 @@ type Window struct {
 }
 
 // NewWindow returns an empty window that begins at an instant.
-func NewWindow(begin int64, count preset.TrafficNumReq) Window {
+func NewWindow(begin int64, count preset.Choice) Window {
 	return Window{Begin: begin, End: begin, offered: count == preset.CountOffered}
 }
 
@@ -68,15 +68,6 @@ func (w *Window) count(prompt, output int) {
 	w.Requests++
 	w.Prompt += int64(prompt)
 	w.Output += int64(output)
-}
-
-// Merge adds a window that follows this one.
-func (w *Window) Merge(o Window) {
-	w.End = o.End
-	w.Requests, w.Prompt, w.Output = w.Requests+o.Requests, w.Prompt+o.Prompt, w.Output+o.Output
-	w.TTFTs, w.TTFT = w.TTFTs+o.TTFTs, w.TTFT+o.TTFT
-	w.ITLs, w.ITL = w.ITLs+o.ITLs, w.ITL+o.ITL
-	w.Hits, w.Hit = w.Hits+o.Hits, w.Hit+o.Hit
 }
 
 // Seconds returns how long the window is.

@@ -1,5 +1,11 @@
 package preset
 
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
 // table has the value of every switch under every preset.
 var table = map[string]Switches{
 	Default: {
@@ -21,7 +27,7 @@ var table = map[string]Switches{
 }
 
 // august returns the switches of August 2026, and those of 1.6, which differ in the first token alone.
-func august(first FirstToken) Switches {
+func august(first Choice) Switches {
 	return Switches{
 		Admission: AdmitGate, FullHit: FullHitRecomputeLast, Alloc: AllocAllOrNothing, BlockVisible: VisibleScheduled,
 		Duplicates: DuplicatesCopies, SampledBlock: SampledNextSchedule, FirstToken: first, DecodeKV: KVLogical,
@@ -38,26 +44,20 @@ func Named(name string) (s Switches, ok bool) {
 }
 
 // choices are the values of the switches, by name, the default first.
-var choices = map[string][]string{
-	"admission":           {string(AdmitGate), string(AdmitPreempt)},
-	"full_hit":            {string(FullHitRecomputeLast), string(FullHitFree)},
-	"alloc":               {string(AllocAllOrNothing), string(AllocPartial)},
-	"block_visible":       {string(VisibleScheduled), string(VisibleAllocated)},
-	"duplicates":          {string(DuplicatesCopies), string(DuplicatesMerge)},
-	"sampled_block":       {string(SampledNextSchedule), string(SampledAtEmission)},
-	"first_token":         {string(FirstWithDecode), string(FirstAtPrefill)},
-	"decode_kv":           {string(KVLogical), string(KVUniqueBlocks)},
-	"kv_events":           {string(EventsPassEnd), string(EventsPassStart)},
-	"concurrency_unit":    {string(UnitSessions), string(UnitRequests)},
-	"impossible":          {string(ImpossibleReject), string(ImpossibleDeadEnd)},
-	"id_width":            {string(Width64), string(Width32)},
-	"router_cost":         {string(CostCredit), string(CostWeight)},
-	"router_tie":          {string(TieLeastDispatched), string(TieRandom)},
-	"traffic_num_req":     {string(CountOffered), string(CountCompleted)},
-	"tick_time":           {string(TickNominal), string(TickLastEventShared), string(TickLastEvent)},
-	"balance":             {string(BalanceSteady), string(BalancePR8280)},
-	"consolidation":       {string(On), string(Off)},
-	"scale_while_scaling": {string(Off), string(On)},
-	"hit_discount":        {string(On), string(Off)},
-	"predictor":           {string(PredictKalman), string(PredictConstant), string(PredictARIMA)},
-}
+var choices = func() map[string][]string {
+	all := map[string][]string{}
+	for _, name := range Names {
+		values := reflect.ValueOf(table[name])
+		for field, value := range values.Fields() {
+			list := all[field.Tag.Get("json")]
+			if name != Default && len(list) == 1 {
+				list = append(list, strings.Fields(field.Tag.Get("also"))...)
+			}
+			if !slices.Contains(list, value.String()) {
+				list = append(list, value.String())
+			}
+			all[field.Tag.Get("json")] = list
+		}
+	}
+	return all
+}()

@@ -36,13 +36,13 @@ const (
 )
 
 // costKeys are the keys that one cost function alone reads.
-var costKeys = map[string]preset.RouterCost{
+var costKeys = map[string]preset.Choice{
 	"prefill_load_scale": preset.CostCredit, "overlap_score_credit": preset.CostCredit, "overlap_score_credit_decay": preset.CostCredit,
 	"decode_active_request_weight": preset.CostCredit, "overlap_score_weight": preset.CostWeight,
 }
 
 // Default returns the configuration of a router of which nothing is said. With cost weight, requests wait in the router.
-func Default(cost preset.RouterCost) Config {
+func Default(cost preset.Choice) Config {
 	c := Config{PrefillLoadScale: 1, OverlapCredit: 1, OverlapWeight: 1, QueuePolicy: FCFS, PrefillLoadModel: LoadNone}
 	if cost == preset.CostWeight {
 		threshold := 4.0
@@ -53,7 +53,7 @@ func Default(cost preset.RouterCost) Config {
 
 // Parse returns the default with the keys of a JSON object. It refuses keys that do not exist, with the nearest name, and
 // keys that the cost function does not read.
-func Parse(data []byte, cost preset.RouterCost) (Config, error) {
+func Parse(data []byte, cost preset.Choice) (Config, error) {
 	c := Default(cost)
 	keys, err := jsonobject.Members(data)
 	if err != nil {

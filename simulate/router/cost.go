@@ -19,7 +19,7 @@ type candidate struct {
 // costs is a cost function: doc/spec/simulate.md 8.2. Every product is converted, so that no machine fuses it with a sum.
 type costs struct {
 	Config
-	kind      preset.RouterCost
+	kind      preset.Choice
 	decode    bool // of a decode pool
 	blockSize int
 }

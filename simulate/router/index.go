@@ -6,14 +6,14 @@ import (
 	"github.com/agentx/agentx/simulate/engine"
 )
 
-// index is the set of chain numbers of which a worker has a visible block, one bit a number.
-type index struct {
+// Index is the set of chain numbers of which a worker has a visible block, one bit a number.
+type Index struct {
 	words []uint64
 	size  int // numbers in the set, and private blocks
 }
 
-// apply adds the numbers of an event, or removes them.
-func (x *index) apply(e engine.KVEvent) {
+// Apply adds the numbers of an event, or removes them.
+func (x *Index) Apply(e engine.KVEvent) {
 	if e.Private {
 		if x.size += int(e.Count); e.Removed {
 			x.size -= 2 * int(e.Count)
@@ -39,8 +39,8 @@ func (x *index) apply(e engine.KVEvent) {
 	}
 }
 
-// leading returns how many blocks at the beginning of a chain are in the set.
-func (x *index) leading(chain []engine.Run) (blocks int) {
+// Leading returns how many blocks at the beginning of a chain are in the set.
+func (x *Index) Leading(chain []engine.Run) (blocks int) {
 	for _, run := range chain {
 		n := x.leadingOf(int(run.First), int(run.Count))
 		if blocks += n; n < int(run.Count) {
@@ -51,7 +51,7 @@ func (x *index) leading(chain []engine.Run) (blocks int) {
 }
 
 // leadingOf returns how many of the numbers first, first+1, ... are in the set, at most count, until the first that is not.
-func (x *index) leadingOf(first, count int) int {
+func (x *Index) leadingOf(first, count int) int {
 	for n := 0; n < count; {
 		at := first + n
 		if at/64 >= len(x.words) {

@@ -34,7 +34,7 @@ func randomChain(draw *rand.Rand, chains *workload.Chains) (chain []engine.Run, 
 func TestIndexIsASet(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 1))
 	for range 60 {
-		var x index
+		var x Index
 		set, private := map[uint32]bool{}, 0
 		for range 60 {
 			e := engine.KVEvent{Run: engine.Run{First: uint32(draw.IntN(700)), Count: uint32(1 + draw.IntN(200))}, Removed: draw.IntN(2) == 0}
@@ -50,16 +50,16 @@ func TestIndexIsASet(t *testing.T) {
 					}
 				}
 			}
-			x.apply(e)
+			x.Apply(e)
 			require.Equal(t, len(set)+private, x.size)
 			first, count := draw.IntN(1000), draw.IntN(300)
 			want := 0
 			for want < count && set[uint32(first+want)] {
 				want++
 			}
-			require.Equal(t, want, x.leading([]engine.Run{{First: uint32(first), Count: uint32(count)}}))
+			require.Equal(t, want, x.Leading([]engine.Run{{First: uint32(first), Count: uint32(count)}}))
 			split := []engine.Run{{First: uint32(first), Count: uint32(count / 2)}, {First: uint32(first + count/2), Count: uint32(count - count/2)}}
-			require.Equal(t, want, x.leading(split))
+			require.Equal(t, want, x.Leading(split))
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (k *KV) Events(id int, list []engine.KVEvent) {
 		return
 	}
 	for _, e := range list {
-		w.index.apply(e)
+		w.index.Apply(e)
 	}
 }
 
@@ -152,7 +152,7 @@ func (k *KV) busy(now int64) bool {
 func (k *KV) newTokens(r *fleet.Request) int {
 	best := 0
 	for _, w := range k.workers {
-		best = max(best, w.index.leading(r.Chain))
+		best = max(best, w.index.Leading(r.Chain))
 	}
 	return max(r.Prompt-best*k.costs.blockSize, 0)
 }
@@ -180,7 +180,7 @@ func (k *KV) gather(now int64, r *fleet.Request) {
 	least := 0
 	for n, w := range k.workers {
 		c := candidate{
-			worker: w, prefillTokens: w.prefillTokens(now), overlap: w.index.leading(r.Chain), active: w.active, lead: w.lead(r),
+			worker: w, prefillTokens: w.prefillTokens(now), overlap: w.index.Leading(r.Chain), active: w.active, lead: w.lead(r),
 			requests: len(w.flights), index: w.index.size, dispatched: w.dispatched,
 		}
 		if n == 0 || c.prefillTokens < least {

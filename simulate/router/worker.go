@@ -19,7 +19,7 @@ type flight struct {
 // worker is what the router knows of a worker.
 type worker struct {
 	id         int
-	index      index
+	index      Index
 	flights    []*flight // in the order of dispatch
 	prefills   []*flight // those without a first token
 	prefillSum int       // their tokens

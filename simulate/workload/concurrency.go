@@ -21,7 +21,7 @@ type concurrencyLoad struct {
 
 // Concurrency returns the load in which n sessions are open, in file order, or n requests in flight, as the unit says. Recorded
 // arrivals are ignored; delays are kept.
-func (s *Sessions) Concurrency(n int, unit preset.ConcurrencyUnit) (Load, error) {
+func (s *Sessions) Concurrency(n int, unit preset.Choice) (Load, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("concurrency %d: want at least 1", n)
 	}

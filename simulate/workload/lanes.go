@@ -19,7 +19,7 @@ type LanesOptions struct {
 	Replay replay.Options
 
 	BlockSize int // of the engine, tokens
-	IDWidth   preset.IDWidth
+	IDWidth   preset.Choice
 }
 
 // LanesLoad is the load in which lanes play trees of sessions: doc/spec/simulate.md 3.2. The player that drives servers decides what is

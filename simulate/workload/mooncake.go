@@ -9,7 +9,7 @@ import (
 
 // Mooncake returns the sessions of a cache that was made of Mooncake rows, for engine blocks of so many tokens:
 // doc/spec/simulate.md 3.1.
-func Mooncake(c *mmapcache.Cache, block int, width preset.IDWidth) (*Sessions, error) {
+func Mooncake(c *mmapcache.Cache, block int, width preset.Choice) (*Sessions, error) {
 	reader, err := newPrompts(c, width)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type prompts struct {
 
 // newPrompts returns a reader that has no trace open. It compares the blocks of the traces of the first shard: those of the others are
 // compared when they are opened.
-func newPrompts(c *mmapcache.Cache, width preset.IDWidth) (*prompts, error) {
+func newPrompts(c *mmapcache.Cache, width preset.Choice) (*prompts, error) {
 	p := &prompts{cache: c, narrow: width == preset.Width32, scopes: map[string]uint32{}}
 	err := c.EachShard(func(_ int, s *mmapcache.Structure) error {
 		list := s.Traces.Range(nil, 0, uint32(s.Traces.Len())) // column by column

@@ -10,7 +10,7 @@ import (
 
 // Recorded returns the turns of the first traces (0: of all) in the order of their recorded times, subagents included. A trace whose format says
 // nothing of when it began begins at 0.
-func Recorded(c *mmapcache.Cache, first, block int, width preset.IDWidth) ([]Turn, error) {
+func Recorded(c *mmapcache.Cache, first, block int, width preset.Choice) ([]Turn, error) {
 	reader, err := newPrompts(c, width)
 	if err != nil {
 		return nil, err

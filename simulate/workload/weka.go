@@ -12,7 +12,7 @@ import (
 // Roots returns one session for each trace of trees: its requests in the order of the file, as far as they are not of a subagent, with
 // the recorded think time before each. Nothing waits for a subagent, and nothing runs beside another request of its trace: the load of
 // the figures in doc/spec/simulate.md 13. [Lanes] plays whole trees.
-func Roots(c *mmapcache.Cache, block int, width preset.IDWidth) (*Sessions, error) {
+func Roots(c *mmapcache.Cache, block int, width preset.Choice) (*Sessions, error) {
 	reader, err := newPrompts(c, width)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package comparison
+package runs
 
 import (
 	"slices"
@@ -8,16 +8,27 @@ import (
 	"github.com/agentx/agentx/simulate"
 )
 
-// Run is one of several simulated runs.
+// Run is one of the runs of a command: what is simulated, and what came of it.
 type Run struct {
-	Name    string
-	Engine  string            // what its engine is called; empty: all runs have the same
-	Config  simulate.Config   // what was simulated
-	Exit    int               // 0: it kept every gate
-	Reasons []string          // why Exit is another
-	Summary *simulate.Summary // nil: it came to no end
-	Samples Samples
+	Name    string            `json:"name"`           // what tells it from the others; empty: there is one
+	Dir     string            `json:"dir"`            // of its files, below that of all; empty: none
+	Exit    int               `json:"exit"`           // exit status that a command would have for this run alone; 0: it kept every gate
+	Page    string            `json:"page,omitempty"` // file; empty: none
+	Reasons []string          `json:"reasons"`        // why Exit is another
+	Summary *simulate.Summary `json:"summary"`        // null: it came to no end
+
+	Config   simulate.Config `json:"-"`
+	Engine   string          `json:"-"` // what its engine is called; empty: all runs have the same
+	Samples  Samples         `json:"-"` // of the page of several runs
+	Warnings []string        `json:"-"`
+	Err      error           `json:"-"` // nil: Exit is 0
 }
+
+// The exit statuses of runs besides 0.
+const (
+	Failed = 1
+	No     = 3 // it came to its end, or to a dead one, and does not keep its gates
+)
 
 // mostSamples is how many values of each metric a page has of a run.
 const mostSamples = 501

@@ -1,4 +1,4 @@
-package comparison
+package runs
 
 import (
 	"fmt"
@@ -28,18 +28,6 @@ func Answers(runs []*Run, gates []simulate.Gate) (list []string) {
 	}
 	return list
 }
-
-// FewestWorkers says that so many workers keep the gates, and that below do not; 0: fewer were not tried.
-func FewestWorkers(n, below int, gates []simulate.Gate) string {
-	text := axes[0].verdict(n, true, gates)
-	if below > 0 {
-		text += "; " + axes[0].others(below)
-	}
-	return text
-}
-
-// TooFewWorkers says that so many workers do not keep the gates.
-func TooFewWorkers(n int, gates []simulate.Gate) string { return axes[0].verdict(n, false, gates) }
 
 // answer says which runs of a line keep the gates, and which is the next one that does not.
 func (a *axis) answer(runs []*Run, order []int, gates []simulate.Gate) string {

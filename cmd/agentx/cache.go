@@ -2,16 +2,30 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 func newCache() *cobra.Command {
@@ -34,7 +48,7 @@ the user cache directory.`,
 }
 
 func newCacheList() *cobra.Command {
-	var asJSON, parts bool
+	var parts bool
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List what the cache root holds",
@@ -45,36 +59,31 @@ shards: a structure and its starts each.
 
 --parts lists the parts too, those of shards among them, each with the size of its own files.`,
 		Example: "  agentx convert demo\n  agentx cache ls",
-		Args:    checkArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := cacheRoot(cmd)
-			if err != nil {
-				return err
-			}
-			all, err := cachestore.Survey(root)
-			if err != nil {
-				return err
-			}
-			shown := all.Datasets
-			if parts {
-				if shown, err = cachestore.List(root); err != nil {
-					return err
-				}
-			}
-			w := cmd.OutOrStdout()
-			if asJSON {
-				return printJSON(w, map[string]any{"entries": shown})
-			}
-			if len(all.Datasets)+all.Parts.Count > 0 {
-				return printEntries(w, shown, all, parts)
-			}
-			fmt.Fprintf(w, "%s holds nothing yet: agentx convert demo makes a first cache\n", root)
-			return nil
-		},
 	}
 	cmd.Flags().BoolVar(&parts, "parts", false, "list the parts of datasets too")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	return cmd
+	return answering(cmd, cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, func(io.Writer), error) {
+		root, err := cacheRoot(cmd)
+		if err != nil {
+			return nil, nil, err
+		}
+		all, err := cachestore.Survey(root)
+		if err != nil {
+			return nil, nil, err
+		}
+		shown := all.Datasets
+		if parts {
+			if shown, err = cachestore.List(root); err != nil {
+				return nil, nil, err
+			}
+		}
+		return map[string]any{"entries": shown}, func(w io.Writer) {
+			if len(all.Datasets)+all.Parts.Count > 0 {
+				printEntries(w, shown, all, parts)
+			} else {
+				fmt.Fprintf(w, "%s holds nothing yet: agentx convert demo makes a first cache\n", root)
+			}
+		}, nil
+	})
 }
 
 // keyShown is how much of a key is shown, in characters: more than enough to name the cache.
@@ -82,7 +91,7 @@ const keyShown = 12
 
 // printEntries prints a table of directories, and the size of all. With parts every size is that of a directory alone. There is a
 // column of shards where a dataset has some.
-func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overview, parts bool) error {
+func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overview, parts bool) {
 	t := tabwriter.NewWriter(sanitizer{w}, 0, 0, 2, ' ', 0)
 	sharded := slices.ContainsFunc(entries, func(e cachestore.Entry) bool { return e.Shards > 0 })
 	column := func(text string) string {
@@ -110,18 +119,15 @@ func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overv
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytefmt.Format(size), column(shards), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), sanitize(cmp.Or(source, "-")))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	_ = t.Flush() // standard output remembers its errors
 	total := all.Parts.Bytes
 	for _, e := range all.Datasets {
 		total += e.Bytes
 	}
-	_, err := fmt.Fprintf(w, "%s, %s, %s\n", countText(len(all.Datasets), "dataset"), countText(all.Parts.Count, "part"), bytefmt.Format(total))
-	if n := all.Unnamed; n.Count > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "no dataset names %s of the parts, %s: they are being built, or agentx cache gc frees them\n", groupDigits(n.Count), bytefmt.Format(n.Bytes))
+	fmt.Fprintf(w, "%s, %s, %s\n", countText(len(all.Datasets), "dataset"), countText(all.Parts.Count, "part"), bytefmt.Format(total))
+	if n := all.Unnamed; n.Count > 0 {
+		fmt.Fprintf(w, "no dataset names %s of the parts, %s: they are being built, or agentx cache gc frees them\n", groupDigits(n.Count), bytefmt.Format(n.Bytes))
 	}
-	return err
 }
 
 // heldText says in a word or two what keeps gc from a directory.
@@ -133,8 +139,893 @@ func heldText(pinned bool, inUse string) string {
 	if inUse != "" {
 		held = append(held, "in use")
 	}
-	if len(held) == 0 {
-		return "-"
+	return cmp.Or(strings.Join(held, ", "), "-")
+}
+
+// cacheRoot returns the cache root of a command: --cache, AGENTX_CACHE, or agentx in the user cache directory. It refuses a file.
+func cacheRoot(cmd *cobra.Command) (string, error) {
+	dir, _ := cmd.Flags().GetString("cache") // every command has the flag
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", hintError{fmt.Errorf("cache root: no user cache directory: %w", err), "--cache DIR"}
+		}
+		dir = filepath.Join(user, "agentx")
 	}
-	return strings.Join(held, ", ")
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+		err := usageError{fmt.Errorf("%s: a file, or below one, and not a directory", flagText("cache", dir))}
+		return "", hintError{err, "--cache DIR, a directory, which agentx makes if it is missing"}
+	}
+	return filepath.Abs(dir)
+}
+
+// findCache resolves the CACHE argument of a command. A path needs no cache root.
+func findCache(cmd *cobra.Command, name string) (root, key string, err error) {
+	root, rootErr := cacheRoot(cmd)
+	found, key, err := cachestore.Find(root, name)
+	if err != nil && rootErr != nil {
+		return "", "", rootErr
+	}
+	return found, key, err
+}
+
+// cacheName is a directory of a cache root.
+type cacheName struct{ root, kind, key string }
+
+// findCaches resolves all CACHE arguments of a command, without duplicates.
+func findCaches(cmd *cobra.Command, names []string) ([]cacheName, error) {
+	return findEach(names, func(name string) (c cacheName, err error) {
+		c.kind = mmapcache.DatasetKind
+		c.root, c.key, err = findCache(cmd, name)
+		return c, err
+	})
+}
+
+// findDirectories is findCaches for datasets and parts.
+func findDirectories(cmd *cobra.Command, names []string) ([]cacheName, error) {
+	root, rootErr := cacheRoot(cmd)
+	return findEach(names, func(name string) (c cacheName, err error) {
+		if c.root, c.kind, c.key, err = cachestore.FindAny(root, name); err != nil && rootErr != nil {
+			err = rootErr
+		}
+		return c, err
+	})
+}
+
+func findEach(names []string, find func(name string) (cacheName, error)) (list []cacheName, err error) {
+	for _, name := range names {
+		c, err := find(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+func newCacheInfo() *cobra.Command {
+	var shards bool
+	cmd := &cobra.Command{
+		Use:   "info CACHE",
+		Short: "Describe a cache: last use, pin, users, input, shards, files",
+		Long: `Describe a cache: last use, pin, users, input, files. Of a cache with shards, say how many of them are
+whole, missing or damaged, by manifests and sizes of files: agentx cache verify reads the files.
+
+--shards lists the shards: the numbers of their traces, their turns, size and state.`,
+		Example: "  agentx cache info $(agentx convert demo | tail -n 1)",
+	}
+	cmd.Flags().BoolVar(&shards, "shards", false, "list the shards")
+	return answering(cmd, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		root, key, err := findCache(cmd, args[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		info, err := cachestore.Describe(root, key)
+		if err == nil {
+			info.Shards, err = cachestore.LookAtShards(cmd.Context(), root, info.Directories[0].Manifest)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if info.Shards != nil && !shards {
+			info.Shards.List = nil
+		}
+		return info, func(w io.Writer) { printInfo(sanitizer{w}, info) }, nil
+	})
+}
+
+// printInfo prints what is known of a dataset, then of each of its directories.
+func printInfo(w io.Writer, info *cachestore.Info) {
+	pin := "-"
+	if info.Pin != nil {
+		pin = "by " + info.Pin.String()
+	}
+	fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.LastUse), pin, cmp.Or(info.InUse, "-"))
+	for _, d := range info.Directories {
+		size, files, whose := d.Manifest.Size(), len(d.Manifest.Files), ""
+		if d.Manifest.Kind == mmapcache.DatasetKind { // which has no files of its own
+			whose = ", those of its parts"
+			for _, part := range info.Directories[1:] {
+				size, files = size+part.Manifest.Size(), files+len(part.Manifest.Files)
+			}
+			if s := info.Shards; s != nil {
+				size, files = size+s.Bytes, files+s.Files
+			}
+		}
+		fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytefmt.Format(size), files, whose)
+		if d.Provenance != nil {
+			printProvenance(w, d.Provenance)
+		}
+		if d.Manifest.Kind == mmapcache.DatasetKind && info.Shards != nil {
+			printShardsInfo(w, info.Shards)
+		}
+		printStarts(w, d.Manifest)
+		fmt.Fprintf(w, "  made of  %s\n", shortInputs(d.Manifest.PreImage))
+		for _, f := range d.Manifest.Files {
+			fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
+		}
+	}
+}
+
+// printShardsInfo says how many shards of a dataset are there, what is wrong with the others, and of each what it holds if they are
+// listed.
+func printShardsInfo(w io.Writer, s *cachestore.Shards) {
+	fmt.Fprintf(w, "  shards   %s, %s whole", groupDigits(s.Total), groupDigits(s.Whole))
+	for _, n := range []struct {
+		count int
+		state string
+	}{{s.Missing, cachestore.ShardMissing}, {s.Damaged, cachestore.ShardDamaged}, {s.Unreadable, cachestore.ShardUnreadable}} {
+		if n.count > 0 {
+			fmt.Fprintf(w, ", %s %s", groupDigits(n.count), n.state)
+		}
+	}
+	fmt.Fprintln(w)
+	for k, shard := range s.List {
+		fmt.Fprintf(w, "  %6d   traces %d to %d, %s turns, %s, %s", k, shard.First, shard.First+shard.Traces-1, groupDigits(shard.Turns), bytefmt.Format(shard.Bytes), shard.State)
+		if shard.Why != "" {
+			fmt.Fprintf(w, ": %s", shard.Why)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// printStarts says of a structure, or of a dataset of shards, how many of its traces have a recorded start.
+func printStarts(w io.Writer, m *manifest.Manifest) {
+	if m.Kind != mmapcache.StructureKind && !mmapcache.HasShards(m) {
+		return
+	}
+	f, err := mmapcache.StructureFactsOf(m)
+	switch {
+	case err != nil:
+		fmt.Fprintf(w, "  arrivals unknown: %v\n", err)
+	case f.Starts == 0 && f.Generations[weka.FormatMooncake] > 0:
+		fmt.Fprintln(w, "  arrivals missing: an older agentx made this structure; convert again")
+	case f.Starts == 0:
+		fmt.Fprintln(w, "  arrivals not recorded")
+	default:
+		fmt.Fprintf(w, "  arrivals recorded of %s of %s traces\n", groupDigits(f.Starts), groupDigits(f.Traces))
+	}
+}
+
+// shortInputs returns a pre-image with no more input files than are shown of a directory.
+func shortInputs(preImage []byte) []byte {
+	var members map[string]json.RawMessage
+	var inputs []any
+	if json.Unmarshal(preImage, &members) != nil || json.Unmarshal(members["inputs"], &inputs) != nil || len(inputs) <= sourcesShown {
+		return preImage
+	}
+	members["inputs"], _ = json.Marshal(append(inputs[:sourcesShown], fmt.Sprintf("and %d more", len(inputs)-sourcesShown))) // JSON that was read
+	short, _ := json.Marshal(members)
+	return short
+}
+
+// sourcesShown is how many input files are shown of a directory.
+const sourcesShown = 3
+
+func printProvenance(w io.Writer, p *mmapcache.Provenance) {
+	fmt.Fprintf(w, "  created  %s on %s by agentx %s\n", p.Created.Local().Format(time.DateTime), p.Host, p.Agentx)
+	for k, s := range p.Sources {
+		if k == sourcesShown {
+			fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
+			break
+		}
+		fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", sanitize(s.Path), bytefmt.Format(s.Size), s.SHA256)
+	}
+}
+
+func newCachePath() *cobra.Command {
+	return answering(&cobra.Command{
+		Use:     "path CACHE",
+		Short:   "Print the directory of a cache",
+		Example: "  agentx cache path $(agentx convert demo | tail -n 1)",
+	}, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		root, key, err := findCache(cmd, args[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		path := mmapcache.DatasetPath(root, key)
+		return map[string]string{"path": path, "key": key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
+	})
+}
+
+func newCacheExplain() *cobra.Command {
+	var f convertFlags
+	cmd := &cobra.Command{
+		Use:   "explain INPUT...",
+		Short: "Say why a conversion would hit or miss, field by field",
+		Long: `Say why a conversion would hit or miss, field by field against the most similar caches.
+
+It takes what convert takes, and builds nothing. A key is the hash of everything that could change a
+byte: the content of each input file in order, rules, seed, corpus, tokenizer, and the digests of a
+small probe that this program converts. File names, places, times and the number of workers are no
+part of it.`,
+		Example: "  agentx cache explain demo --seed 7\n  agentx cache explain traces/ --profile aiperf --json",
+	}
+	f.registerForInput(cmd)
+	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		o, err := f.options(cmd, args)
+		if err != nil {
+			return nil, nil, err
+		}
+		e, err := explain(cmd, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return e, func(w io.Writer) { printExplanation(w, e) }, nil
+	})
+}
+
+// explain says why a conversion would hit or miss.
+func explain(cmd *cobra.Command, o convert.Options) (e *convert.Explanation, err error) {
+	err = withProgress(cmd, &o, func() (err error) {
+		e, err = convert.Explain(cmd.Context(), o)
+		return err
+	})
+	return e, err
+}
+
+func printExplanation(w io.Writer, e *convert.Explanation) {
+	w = sanitizer{w}
+	if e.Shards != nil {
+		printShards(w, e.Shards)
+	}
+	for _, p := range e.Parts {
+		what := "miss"
+		if p.Hit {
+			what = "hit"
+		}
+		fmt.Fprintf(w, "%-4s  %-9s  %s  %s\n", what, p.Kind, p.Key[:12], p.Why)
+		printNearest(w, p.Nearest)
+	}
+	switch {
+	case e.Refused != "":
+		fmt.Fprintf(w, "convert would be refused: %s\n", e.Refused)
+	case e.Hit:
+		fmt.Fprintf(w, "convert would hit: %s\n", e.Path)
+	default:
+		fmt.Fprintf(w, "convert would build: %s\n", e.Path)
+	}
+}
+
+func printNearest(w io.Writer, list []convert.SimilarPart) {
+	for _, n := range list {
+		fmt.Fprintf(w, "      nearest    %s  %s\n", n.Key[:12], n.Source)
+		for _, d := range n.Differences {
+			fmt.Fprintf(w, "        %-20s here %s, there %s\n", d.Field, d.Want, d.Have)
+		}
+	}
+}
+
+// maxMissing is how many files explain prints of which shards are missing.
+const maxMissing = 10
+
+// printShards prints which shards exist, and why the others do not.
+func printShards(w io.Writer, s *convert.ShardsExplanation) {
+	what := "miss"
+	if s.Complete == s.Files {
+		what = "hit"
+	}
+	exist := groupDigits(s.Found)
+	if s.Total > 0 {
+		exist += " of " + groupDigits(s.Total)
+	}
+	fmt.Fprintf(w, "%-4s  %-9s  %s shards exist; %s of %s files have all of theirs\n", what, "shards", exist, groupDigits(s.Complete), groupDigits(s.Files))
+	left := s.Files - s.Complete
+	for k, m := range s.Missing {
+		if k == maxMissing {
+			fmt.Fprintf(w, "      and %s more files: --json lists them\n", groupDigits(left))
+			break
+		}
+		left -= m.Files
+		fmt.Fprintf(w, "      %s, shard %d: %s\n", m.File, m.Found, m.Why)
+	}
+	printNearest(w, s.Nearest)
+}
+
+func newCacheVerify() *cobra.Command {
+	var rebuild, remove bool
+	cmd := &cobra.Command{
+		Use:   "verify CACHE...",
+		Short: "Recompute every digest and check every span; exit 3 when something is damaged",
+		Long: `Recompute every digest of a cache and its parts, and check every index, span and offset. CACHE may
+also be a part (agentx cache ls --parts), of which it recomputes the digests.
+
+Exit 0: everything is whole. 3: damage, a line for each file. 1: something could not be read, and
+the rest is whole. Verifying does not count as a use. After damage it goes on.
+
+--remove also removes the parts that are damaged, unless a process uses them. agentx convert then
+builds these alone, such as two shards of a thousand. The exit status stays 3.
+
+--rebuild also builds the cache a second time, from the input that its provenance names, and
+compares byte for byte. That finds a conversion that has changed, which digests cannot.
+
+verify looks for a missing file again, for up to a minute on a network file system: its clients may
+remember for that long that a file did not exist.`,
+		Example: "  agentx cache verify $(agentx convert demo | tail -n 1) --rebuild",
+	}
+	cmd.Flags().BoolVar(&remove, "remove", false, "remove the parts that are damaged, so that convert builds them alone")
+	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "build it a second time from its input, and compare")
+	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		caches, err := findDirectories(cmd, args)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, c := range caches {
+			if rebuild && c.kind != mmapcache.DatasetKind {
+				return nil, nil, usageError{fmt.Errorf("--rebuild: %s is a part: name a dataset that has it", c.key)}
+			}
+		}
+		all := verification{Verification: mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}}
+		var failed error // what could not be read
+		for _, c := range caches {
+			failed = errors.Join(failed, verify(cmd, c, rebuild, remove, &all))
+		}
+		return all, func(w io.Writer) { printVerified(w, &all, rebuild, failed == nil) }, verdict(&all, remove, failed)
+	})
+}
+
+// verification is what verify has found and removed.
+type verification struct {
+	mmapcache.Verification
+	Removed []cachestore.RemovedDirectory `json:"removed,omitempty"`
+	Kept    []cachestore.KeptDirectory    `json:"kept,omitempty"`
+}
+
+// printVerified prints what was found: damage and notes, a line each, or that all is whole.
+func printVerified(w io.Writer, all *verification, rebuilt, complete bool) {
+	w = sanitizer{w}
+	for _, d := range all.Damages {
+		fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Reason)
+	}
+	for _, r := range all.Removed {
+		fmt.Fprintf(w, "removed %s\n", r.Path)
+	}
+	for _, k := range all.Kept {
+		fmt.Fprintf(w, "kept %s: %s\n", k.Path, k.Why)
+	}
+	for _, n := range all.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	if len(all.Damages) > 0 || !complete {
+		return
+	}
+	fmt.Fprintf(w, "whole: %d files, %s", all.Files, bytefmt.Format(all.Bytes))
+	if rebuilt {
+		fmt.Fprint(w, "; built once more, it is the same")
+	}
+	fmt.Fprintln(w)
+}
+
+// verdict returns the error of verify: damage if there is any, else what could not be read.
+func verdict(all *verification, removed bool, failed error) error {
+	n := len(all.Damages)
+	if n == 0 {
+		return failed
+	}
+	first := all.Damages[0]
+	err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", first.File, manifest.ErrDamaged, first.Reason, n)}
+	var foreign *durable.ForeignError
+	hint := "agentx convert INPUT --force, which builds all parts again, or agentx cache verify --remove and agentx convert INPUT, for the damaged ones alone"
+	switch {
+	case errors.As(failed, &foreign):
+		hint = hintForeign
+	case len(all.Kept) > 0:
+		hint = "agentx cache verify --remove again, when no process uses what was kept"
+	case removed:
+		hint = "agentx convert INPUT, which builds what is missing"
+	}
+	return hintError{errors.Join(err, failed), hint}
+}
+
+// verify verifies one cache and adds what it finds.
+func verify(cmd *cobra.Command, c cacheName, rebuild, remove bool, all *verification) error {
+	v, err := verifyDigests(cmd.Context(), c)
+	if v != nil {
+		all.Files += v.Files
+		all.Bytes += v.Bytes
+		all.Damages = append(all.Damages, v.Damages...)
+		all.Notes = append(all.Notes, v.Notes...)
+	}
+	if remove && v != nil && len(v.Damages) > 0 {
+		return errors.Join(err, removeDamaged(cmd, c.root, v.Damages, all))
+	}
+	if err != nil || !rebuild || len(v.Damages) > 0 {
+		return err
+	}
+	damages, err := verifyRebuild(cmd, c.root, c.key)
+	all.Damages = append(all.Damages, damages...)
+	return err
+}
+
+// verifyDigests verifies one cache. It notes the cache as in use, so that gc does not remove it meanwhile, but does not record a
+// use.
+func verifyDigests(ctx context.Context, c cacheName) (*mmapcache.Verification, error) {
+	if c.kind != mmapcache.DatasetKind {
+		return mmapcache.VerifyPart(ctx, c.root, c.kind, c.key)
+	}
+	defer cachestore.NoteDataset(ctx, c.root, c.key).Close()
+	return mmapcache.Verify(ctx, c.root, c.key)
+}
+
+// removeDamaged removes the parts of a root that damaged files belong to.
+func removeDamaged(cmd *cobra.Command, root string, damages []mmapcache.Damage, all *verification) error {
+	var parts []mmapcache.Reference
+	for _, d := range damages {
+		below, err := filepath.Rel(root, d.File) // kind/key, and mostly a file
+		if err != nil {
+			return err
+		}
+		if names := strings.Split(below, string(filepath.Separator)); len(names) > 1 {
+			parts = append(parts, mmapcache.Reference{Kind: names[0], Part: manifest.Part{Key: names[1]}})
+		}
+	}
+	r, err := cachestore.RemoveDamaged(cmd.Context(), root, parts, cachestore.RemoveOptions{OnWait: reportRemovalWait(cmd)})
+	all.Removed = append(all.Removed, r.Removed...)
+	all.Kept = append(all.Kept, r.Kept...)
+	return err
+}
+
+// verifyRebuild builds a cache a second time and returns what differs.
+func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, error) {
+	o := convert.Options{Version: version, Source: inputSources(cmd)}
+	err := withProgress(cmd, &o, func() error { return convert.VerifyRebuild(cmd.Context(), root, key, o) })
+	var differs *convert.RebuildMismatchError
+	if errors.As(err, &differs) {
+		return differs.Found, nil
+	}
+	return nil, err
+}
+
+func newCacheWarm() *cobra.Command {
+	var f convertFlags
+	var to string
+	cmd := &cobra.Command{
+		Use:   "warm INPUT... --to DIR",
+		Short: "Prepare traces in a shared cache root, for many nodes to read or to pull from",
+		Long: `Prepare traces in a shared cache root, for many nodes to read or to pull from.
+
+It copies what is prepared in the cache root of this node, and builds anything else in place. Either
+way it verifies everything in the shared root. It takes what convert takes. What it makes has the
+group permissions of the shared root, whatever the umask. The last line printed is the path.`,
+		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache warm traces/ --seed 7 --to /shared/agentx",
+	}
+	f.registerForInput(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "cache root to prepare the traces in, such as a shared mount")
+	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		o, err := f.options(cmd, args)
+		if err == nil && to == "" {
+			err = usageError{errors.New("--to: say which cache root to prepare them in")}
+		}
+		if err == nil {
+			to, err = filepath.Abs(to)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		begin := time.Now()
+		s, err := warm(cmd, f.waitFlags, o, to)
+		if err != nil {
+			return nil, nil, err
+		}
+		cachestore.MarkShared(to)
+		return s.answer(begin, fmt.Sprintf("nodes: agentx cache pull %s --from %s\n   or: agentx replay %s\n", s.Key, to, s.Path))
+	})
+}
+
+// warm prepares a dataset in a root: by a copy if the cache root of this node has it, else by a build.
+func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*copyReport, error) {
+	here, err := isPrepared(cmd, o, to)
+	if err != nil {
+		return nil, err
+	}
+	local := o.Root
+	if !here {
+		o.Root = to
+	}
+	r, err := runConvert(cmd, o) // a hit where it is copied, with the same checks and warnings
+	if err != nil {
+		return nil, err
+	}
+	s := &copyReport{Path: r.Path, Key: r.Key, Hit: r.Hit, Built: !r.Hit, Bytes: r.Bytes, Parts: map[string]cachestore.CopiedDirectory{}}
+	for kind, p := range r.Parts {
+		s.Parts[kind] = cachestore.CopiedDirectory{Key: p.Key, Hit: p.Hit}
+	}
+	if r.Shards != nil {
+		s.Shards = &cachestore.ShardCount{Total: r.Shards.Total, Found: r.Shards.Found}
+	}
+	unverified := true // a copy verifies what it copies
+	if here {
+		if s, err = runCopy(cmd, wait, local, to, r.Key); err != nil {
+			return nil, err
+		}
+		unverified = s.Hit
+		for _, p := range s.Parts {
+			unverified = unverified || p.Hit
+		}
+	}
+	if !unverified {
+		return s, nil
+	}
+	v, err := mmapcache.Verify(cmd.Context(), to, s.Key)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(v.Damages); n > 0 {
+		err := fmt.Errorf("warm: %s: %w: %s (%d findings)", v.Damages[0].File, manifest.ErrDamaged, v.Damages[0].Reason, n)
+		return nil, hintError{verdictError{err}, "again with --force, which builds damaged parts again"}
+	}
+	return s, nil
+}
+
+// isPrepared reports whether the cache root of this node has the dataset, and is another root than the one to warm.
+func isPrepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) {
+	if slices.ContainsFunc(o.Inputs, hfsource.IsStream) || cachestore.SameDirectory(o.Root, to) {
+		return false, nil
+	}
+	e, err := explain(cmd, o)
+	return err == nil && e.Hit, err
+}
+
+func newCachePull() *cobra.Command {
+	var from string
+	var wait waitFlags
+	cmd := &cobra.Command{
+		Use:   "pull CACHE --from DIR",
+		Short: "Copy a cache from a shared root to this node, verified",
+		Long: `Copy a cache, with the parts that it names, from another cache root into the one of this node.
+
+CACHE is a path in that root, or 8 characters or more of a key. It copies only what this node lacks:
+of a cache with shards those that are missing, several at once. An interrupted pull goes on where it
+was. If many jobs on a node pull the same cache, one copies it and the others wait. Every file is
+verified on arrival, and a cache appears whole or not at all. The last line printed is the path.`,
+		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache pull KEY --from /shared/agentx\n  CACHE=$(agentx cache pull KEY --from /shared/agentx | tail -n 1)",
+	}
+	cmd.Flags().StringVar(&from, "from", "", "cache root to copy from, such as a shared mount; it may be read-only")
+	wait.register(cmd)
+	return answering(cmd, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		if from == "" {
+			return nil, nil, usageError{errors.New("--from: say which cache root to copy from")}
+		}
+		to, err := cacheRoot(cmd)
+		if err != nil {
+			return nil, nil, err
+		}
+		root, key, err := cachestore.Find(from, args[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		if !cachestore.SameDirectory(root, from) {
+			return nil, nil, usageError{fmt.Errorf("%s does not lie in --from %s", args[0], from)}
+		}
+		begin := time.Now()
+		s, err := runCopy(cmd, wait, from, to, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.answer(begin, "")
+	})
+}
+
+// copyReport is what warm or pull did.
+type copyReport struct {
+	Built  bool                                  `json:"built"`
+	Bytes  int64                                 `json:"bytes"` // on disk, all parts
+	Copied int64                                 `json:"bytes_copied"`
+	Hit    bool                                  `json:"hit"`
+	Key    string                                `json:"key"`
+	Parts  map[string]cachestore.CopiedDirectory `json:"parts"` // by kind; of shards see below
+	Path   string                                `json:"path"`
+	Shards *cachestore.ShardCount                `json:"shards,omitempty"` // nil for a dataset that is no list of shards
+	Wall   float64                               `json:"wall"`
+}
+
+// runCopy copies a dataset. Progress, waiting and warnings go to standard error.
+func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*copyReport, error) {
+	p := newProgress(cmd)
+	defer p.close()
+	limit, err := wait.limit()
+	if err != nil {
+		return nil, err
+	}
+	last, waited := int64(0), false
+	c, err := cachestore.Copy(cmd.Context(), from, to, key, cachestore.CopyOptions{
+		Wait: limit,
+		OnWait: func(holder string, since time.Duration) {
+			if since > 0 || !waited { // of thousands of parts that are waited for the first one is told at once
+				waited = true
+				p.waiting("cache", holder, since)
+			}
+		},
+		Progress: func(done, total int64) {
+			if done > last {
+				p.update("copy", done-last, total)
+				last = done
+			}
+		},
+		Warn: func(format string, a ...any) { p.println("agentx: warning: " + fmt.Sprintf(format, a...)) },
+	})
+	switch {
+	case errors.Is(err, cachestore.ErrSameRoot):
+		return nil, usageError{err}
+	case errors.Is(err, manifest.ErrDamaged):
+		return nil, hintError{err, "agentx cache verify " + mmapcache.DatasetPath(from, key)}
+	case err != nil:
+		return nil, hintConvert(err)
+	}
+	bytes, err := cachestore.Size(to, key)
+	if err != nil {
+		return nil, err
+	}
+	s := &copyReport{Path: c.Path, Key: key, Hit: c.Hit(), Bytes: bytes, Copied: c.Bytes, Parts: c.Directories, Shards: c.Shards}
+	delete(s.Parts, mmapcache.DatasetKind)
+	return s, nil
+}
+
+// answer returns the result, which began at an instant, with a hint in the form for people.
+func (s *copyReport) answer(begin time.Time, hint string) (any, func(io.Writer), error) {
+	wall := time.Since(begin)
+	s.Wall = wall.Seconds()
+	what := "copied and verified"
+	switch {
+	case s.Hit:
+		what = "hit: there before, nothing copied"
+	case s.Built:
+		what = "built and verified"
+	}
+	what += foundText(func(kind string) bool { return s.Parts[kind].Hit && !s.Hit })
+	if n := s.Shards; n != nil {
+		hint = fmt.Sprintf(", %s shards (%s found)\n%s\n%s", groupDigits(n.Total), groupDigits(n.Found), secondsText(wall), hint)
+	} else {
+		hint = fmt.Sprintf("\n%s\n%s", secondsText(wall), hint)
+	}
+	return s, func(w io.Writer) {
+		fmt.Fprintf(w, "%s\n%s on disk, %s copied%s%s\n", what, bytefmt.Format(s.Bytes), bytefmt.Format(s.Copied), hint, s.Path)
+	}, nil
+}
+
+func newCacheGC() *cobra.Command {
+	var o cachestore.GCOptions
+	var keep time.Duration
+	maxBytes := int64(-1)
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Free space: garbage, then what was not used for long",
+		Long: `Free space in the cache root.
+
+Without flags it removes garbage alone: what killed processes have left, damaged datasets, parts that
+no dataset names. --max-age also removes datasets that were not used for longer. --max-bytes also
+removes the least recently used datasets until the rest is small enough. The parts of a removed
+dataset go with it, unless another dataset names them.
+
+It never removes what is pinned or in use. In a root that other machines may read (on a network file
+system, or marked by cache warm with a file .shared) it also keeps what was used within 7 days: a
+reader that may not write there can leave no note of its use. --keep sets that time.
+
+It may run at any time, beside conversions and replays on any machine. If another process is removing
+from the same root it waits for a minute, then fails and names that process.`,
+		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # everything that is neither pinned nor in use",
+	}
+	flags := cmd.Flags()
+	flags.Var(size{&maxBytes}, "max-bytes", "remove the least recently used datasets until all take no more, such as 20G or 500Mi")
+	ageVar(flags, &o.MaxAge, "max-age", "remove datasets that were not used for longer, such as 30d or 12h")
+	ageVar(flags, &keep, "keep", "keep what was used within this time (default: 7d in a root that other machines may read, else 0)")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "print what would be removed, and remove nothing")
+	return answering(cmd, cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, func(io.Writer), error) {
+		root, err := cacheRoot(cmd)
+		if err != nil {
+			return nil, nil, err
+		}
+		if cmd.Flags().Changed("max-age") {
+			o.MaxAge = max(o.MaxAge, 1) // 0 means any age
+		}
+		if cmd.Flags().Changed("keep") {
+			o.Keep = &keep
+		}
+		if maxBytes >= 0 {
+			o.MaxBytes = &maxBytes
+		}
+		o.OnWait = reportRemovalWait(cmd)
+		r, err := cachestore.GC(cmd.Context(), root, o)
+		if r == nil {
+			return nil, nil, err
+		}
+		return r, func(w io.Writer) { printGC(w, r, maxBytes) }, err
+	})
+}
+
+// reportRemovalWait returns a function that says once, after two seconds, which process gc or rm waits for.
+func reportRemovalWait(cmd *cobra.Command) func(holder string, waited time.Duration) {
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	return func(holder string, waited time.Duration) {
+		if waited > 2*time.Second && !quiet {
+			quiet = true
+			printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: waiting for %s, which is removing from the same root", holder))
+		}
+	}
+}
+
+// printGC prints a report: a line for each thing, but one for all parts of a kind where there are many, then the sum.
+func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
+	removed, swept, freed := "removed", "swept", "freed"
+	if r.DryRun {
+		removed, swept, freed = "would remove", "would sweep", "would free"
+	}
+	w = sanitizer{w}
+	for _, l := range r.Swept {
+		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytefmt.Format(l.Bytes), l.Owner)
+	}
+	for _, g := range groupsOf(r.Removed, func(m cachestore.RemovedDirectory) [2]string { return [2]string{m.Kind, m.Why} }) {
+		bytes := int64(0)
+		for _, m := range g {
+			bytes += m.Bytes
+		}
+		fmt.Fprintf(w, "%s  %-9s  %-*s  %9s  %s\n", removed, g[0].Kind, keyShown, keysText(len(g), g[0].Key), bytefmt.Format(bytes), g[0].Why)
+	}
+	for _, g := range groupsOf(r.Kept, kindAndReason) {
+		fmt.Fprintf(w, "kept  %-9s  %-*s  %s\n", filepath.Base(filepath.Dir(g[0].Path)), keyShown, keysText(len(g), filepath.Base(g[0].Path)), g[0].Why)
+	}
+	fmt.Fprintf(w, "%s %s, %s stay\n", freed, bytefmt.Format(r.Freed), bytefmt.Format(r.BytesAfter))
+	if maxBytes >= 0 && r.BytesAfter > maxBytes {
+		fmt.Fprintf(w, "that is more than --max-bytes %s, but nothing else can be removed\n", bytefmt.Format(maxBytes))
+	}
+}
+
+// groupedAbove is how many directories that differ in their key alone get a line each.
+const groupedAbove = 10
+
+// groupsOf divides a list into groups of one, in its order. Those of one kind and reason, where they are many, are one group, in the
+// place of the first.
+func groupsOf[T any](list []T, kind func(T) [2]string) (groups [][]T) {
+	alike := map[[2]string][]T{}
+	for _, x := range list {
+		alike[kind(x)] = append(alike[kind(x)], x)
+	}
+	for k, x := range list {
+		switch all := alike[kind(x)]; {
+		case len(all) > groupedAbove:
+			groups = append(groups, all)
+			alike[kind(x)] = nil
+		case len(all) > 0:
+			groups = append(groups, list[k:k+1])
+		}
+	}
+	return groups
+}
+
+func kindAndReason(k cachestore.KeptDirectory) [2]string {
+	return [2]string{filepath.Dir(k.Path), k.Why}
+}
+
+// keysText names one directory by the beginning of its key, or says how many there are.
+func keysText(n int, key string) string {
+	if n == 1 {
+		return key[:keyShown]
+	}
+	return groupDigits(n) + " of them"
+}
+
+func newCachePin() *cobra.Command {
+	return pinning(&cobra.Command{
+		Use:   "pin CACHE...",
+		Short: "Keep caches from being removed by gc and rm",
+		Long: `Keep caches from being removed by gc and rm, until agentx cache unpin. Their parts stay with them.
+agentx cache info says who pinned a cache.`,
+		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 0             # keeps it",
+	}, "pinned", func(ctx context.Context, c cacheName) (bool, error) {
+		return true, cachestore.Pin(ctx, c.root, c.key, userName())
+	})
+}
+
+func newCacheUnpin() *cobra.Command {
+	return pinning(&cobra.Command{
+		Use:     "unpin CACHE...",
+		Short:   "Let gc and rm remove pinned caches again, also those that other users pinned",
+		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache unpin $(agentx convert demo | tail -n 1)",
+	}, "unpinned", func(_ context.Context, c cacheName) (bool, error) { return cachestore.Unpin(c.root, c.key) })
+}
+
+// pinning completes a verb that does something to each cache and prints the keys, under word in JSON.
+func pinning(cmd *cobra.Command, word string, do func(context.Context, cacheName) (bool, error)) *cobra.Command {
+	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		caches, err := findCaches(cmd, args)
+		keys, lines, done := []string{}, "", false
+		for k := 0; k < len(caches) && err == nil; k++ {
+			key := caches[k].key
+			switch done, err = do(cmd.Context(), caches[k]); {
+			case err != nil:
+			case done:
+				keys, lines = append(keys, key), lines+word+" "+key+"\n"
+			default:
+				lines += "was not pinned " + key + "\n"
+			}
+		}
+		if err == nil {
+			return map[string]any{word: keys}, func(w io.Writer) { fmt.Fprint(w, lines) }, nil
+		}
+		if asJSON, _ := cmd.Flags().GetBool("json"); !asJSON {
+			fmt.Fprint(cmd.OutOrStdout(), lines)
+		}
+		return nil, nil, err
+	})
+}
+
+// userName names who runs the command.
+func userName() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return fmt.Sprintf("user %d", os.Getuid())
+}
+
+func newCacheRemove() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "rm CACHE...",
+		Short: "Remove caches, and those of their parts that nothing else needs",
+		Long: `Remove caches, and those of their parts that no other cache names and no process uses.
+
+It refuses a cache that a process is using, and names that process. --force removes it all the same;
+its parts then stay until a later agentx cache gc. AGENTX_FORCE in the environment means --force here
+too. It refuses a pinned cache until agentx cache unpin.`,
+		Example: "  agentx cache rm $(agentx convert demo | tail -n 1)",
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "remove caches although they are in use")
+	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		caches, err := findCaches(cmd, args)
+		if err != nil {
+			return nil, nil, err
+		}
+		freed, shards := int64(0), 0
+		keys, kept := []string{}, []cachestore.KeptDirectory{}
+		for _, c := range caches {
+			r, err := cachestore.Remove(cmd.Context(), c.root, c.key, cachestore.RemoveOptions{Force: force, OnWait: reportRemovalWait(cmd)})
+			freed += r.Freed
+			for _, d := range r.Removed {
+				if d.Kind == mmapcache.StructureKind {
+					shards++
+				}
+			}
+			kept = append(kept, r.Kept...)
+			if err != nil {
+				return nil, nil, hintRemove(err, c.key)
+			}
+			keys = append(keys, c.key)
+		}
+		return map[string]any{"removed": keys, "shards": shards, "bytes": freed, "kept": kept}, func(w io.Writer) {
+			for _, g := range groupsOf(kept, kindAndReason) {
+				what := g[0].Path
+				if len(g) > 1 {
+					what = fmt.Sprintf("%s directories of %s", groupDigits(len(g)), filepath.Dir(g[0].Path))
+				}
+				fmt.Fprintf(sanitizer{w}, "kept %s: %s\n", what, g[0].Why)
+			}
+			with := ""
+			if shards > len(keys) {
+				with = fmt.Sprintf(" with %s shards", groupDigits(shards))
+			}
+			fmt.Fprintf(w, "removed %d%s, %s freed\n", len(keys), with, bytefmt.Format(freed))
+		}, nil
+	})
 }

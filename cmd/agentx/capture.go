@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,21 +13,28 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/capture"
 	"github.com/agentx/agentx/capture/carry"
+	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/guard"
+	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/tokensource"
 )
 
@@ -298,4 +306,285 @@ func (f *captureFlags) open(ctx context.Context) (traffic, admin net.Listener, e
 		traffic = tls.NewListener(traffic, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
 	}
 	return traffic, admin, nil
+}
+
+// limit is a limit of a capture by the name that --limit takes.
+type limit struct {
+	name  string
+	value pflag.Value
+}
+
+// limitCount is a flag value: a whole number.
+type limitCount struct{ to *int }
+
+func (c limitCount) String() string { return strconv.Itoa(*c.to) }
+
+func (c limitCount) Type() string { return "int" }
+
+func (c limitCount) Set(text string) (err error) {
+	if *c.to, err = strconv.Atoi(text); err != nil {
+		return errors.New("want a whole number")
+	}
+	return nil
+}
+
+// limits lists the limits of a capture. Options.Validate says which values are good.
+func limits(l *capture.Limits) []limit {
+	return []limit{
+		{"request_copy", size{&l.RequestCopy}}, {"reply_copy", size{&l.ReplyCopy}}, {"copies", size{&l.Copies}}, {"queue", size{&l.Queue}},
+		{"sessions", limitCount{&l.Sessions}}, {"blocks", limitCount{&l.Blocks}}, {"nodes", limitCount{&l.Nodes}},
+		{"header_timeout", duration{&l.HeaderTimeout}}, {"stall", duration{&l.Stall}}, {"disk_free", size{&l.DiskFree}},
+	}
+}
+
+// limitNames returns the names that --limit takes.
+func limitNames() (names []string) {
+	for _, l := range limits(&capture.Limits{}) {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// setLimit sets a limit by NAME=VALUE.
+func setLimit(to *capture.Limits, text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return errors.New("want NAME=VALUE")
+	}
+	list := limits(to)
+	k := slices.IndexFunc(list, func(l limit) bool { return l.name == name })
+	if k >= 0 {
+		return list[k].value.Set(value)
+	}
+	if near := suggest.Closest(name, limitNames()); near != "" {
+		return fmt.Errorf("no limit has this name: %s?", near)
+	}
+	return fmt.Errorf("no limit has this name: want one of %s", strings.Join(limitNames(), ", "))
+}
+
+func newCaptureFinish() *cobra.Command {
+	return answering(&cobra.Command{
+		Use:   "finish DIR",
+		Short: "Make traces of the journals that a crash left",
+		Long: `Make traces of the journals that a crash left in the directory of a capture. A capture that starts in
+the directory does the same.
+
+A journal is read up to the first line that is not whole. The same journal gives the same bytes, however
+often finish itself is interrupted. How a trace is written (its grid, its masks, what becomes of holes)
+stands in its journal. A trace that fails its check is set aside as TRACE.json.bad: exit 3.
+
+The last line is the folder of the traces.`,
+		Example: "  agentx convert $(agentx capture finish DIR | tail -n 1)",
+	}, cobra.ExactArgs(1), finishCapture)
+}
+
+// finished is the JSON of capture finish.
+type finished struct {
+	*finish.Total
+	Out string `json:"out"`
+}
+
+func finishCapture(cmd *cobra.Command, args []string) (_ any, _ func(io.Writer), err error) {
+	dir := args[0]
+	if _, err := os.Stat(filepath.Join(dir, "journal")); err != nil {
+		return nil, nil, usageError{fmt.Errorf("capture finish: %s is no directory of a capture: %w", dir, err)}
+	}
+	folder, err := openCapture(cmd.Context(), dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	list, err := finish.Recover(cmd.Context(), folder)
+	total := finish.NewTotal()
+	for _, r := range list {
+		total.Add(r)
+	}
+	out := filepath.Join(dir, journal.TracesDir)
+	if err == nil && total.Bad > 0 {
+		err = verdictError{fmt.Errorf("capture finish: %d of %d sessions have no good trace: they are set aside as .bad", total.Bad, total.Sessions)}
+	}
+	return finished{total, out}, func(w io.Writer) { printFinished(w, list, total, out) }, err
+}
+
+// openCapture takes the directory of a capture for this process.
+func openCapture(ctx context.Context, dir string) (*journal.Folder, error) {
+	folder, err := journal.OpenFolder(ctx, dir, journal.Options{})
+	if errors.Is(err, journal.ErrBusy) {
+		err = hintError{err, "end that process, which finishes its sessions itself; or another directory"}
+	}
+	return folder, err
+}
+
+// printFinished prints a line for each session that is not whole, sums, and the folder of the traces.
+func printFinished(w io.Writer, list []finish.Result, total *finish.Total, out string) {
+	safe := sanitizer{w}
+	for _, r := range list {
+		for _, problem := range r.Problems {
+			fmt.Fprintf(safe, "bad %s: %s\n", r.Trace, problem)
+		}
+		if r.Incomplete && !r.Bad {
+			fmt.Fprintf(safe, "incomplete %s: %d of %d requests\n", r.Trace, r.Recorded, r.Requests)
+		}
+	}
+	fmt.Fprintf(safe, "%d sessions: %d traces, %d of %d requests\n", total.Sessions, total.Traces, total.Recorded, total.Requests)
+	fmt.Fprintln(w, out)
+}
+
+// captureCheckFlags say what capture check does besides checking.
+type captureCheckFlags struct {
+	trie, setAside, asJSON bool
+}
+
+func newCaptureCheck() *cobra.Command {
+	var f captureCheckFlags
+	cmd := &cobra.Command{
+		Use:   "check INPUT...",
+		Short: "Check captured traces; exit 3 when one is bad",
+		Long: `Check traces as capture writes them, which is stricter than what convert reads: every key and word, ids
+numbered by first sight, times, sums. A line tells what is wrong, and where. An INPUT is a file or a
+directory of traces in JSON, as convert takes them; the directory of a capture stands for its traces.
+
+Alarms are doubts that make no trace bad: prompts that lack the last block of the one before, or begin
+anew too often, so that something which changes is hashed with them.
+
+--trie prints the digest of each trace's trie of blocks, and its nodes: the shape of the trace, whatever
+the numbers of blocks and the order of requests. Two captures of one thing have equal digests.`,
+		Example: "  agentx capture check DIR\n  agentx capture check DIR/traces --trie",
+		Args:    checkArgs(cobra.MinimumNArgs(1)),
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	cmd.Flags().BoolVar(&f.trie, "trie", false, "print the digest of each trace")
+	cmd.Flags().BoolVar(&f.setAside, "set-aside", false, "rename a file with a bad trace to FILE.bad, which convert passes over")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// checkedTraces is what capture check found.
+type checkedTraces struct {
+	Traces  int            `json:"traces"`
+	Bad     int            `json:"bad"`
+	Alarmed int            `json:"alarmed"`
+	Files   []checkedTrace `json:"files"`
+}
+
+// checkedTrace is what it found of one trace.
+type checkedTrace struct {
+	Where    string   `json:"where"`
+	Trace    string   `json:"trace,omitempty"`
+	Requests int      `json:"requests"`
+	Problems []string `json:"problems"`
+	More     int      `json:"more_problems,omitempty"`
+	Alarms   []string `json:"alarms"`
+	Nodes    *int     `json:"nodes,omitempty"`
+	Digest   string   `json:"digest,omitempty"`
+	SetAside string   `json:"set_aside,omitempty"`
+}
+
+func (f *captureCheckFlags) run(cmd *cobra.Command, args []string) error {
+	snapshot, err := hfsource.Resolve(cmd.Context(), args, inputSources(cmd))
+	if err != nil {
+		return hintConvert(err)
+	}
+	defer snapshot.Close()
+	all := checkedTraces{Files: []checkedTrace{}}
+	w := cmd.OutOrStdout()
+	err = snapshot.Rows(cmd.Context(), nil, nil, func(row hfsource.Row) error {
+		c, err := f.check(row)
+		row.Free()
+		if err != nil {
+			return err
+		}
+		all.add(c, f.asJSON)
+		if !f.asJSON {
+			c.print(sanitizer{w})
+		}
+		return nil
+	})
+	if err != nil {
+		return hintConvert(err)
+	}
+	if f.asJSON {
+		if err := printJSON(w, all); err != nil {
+			return err
+		}
+	} else if !f.trie || all.Bad+all.Alarmed > 0 {
+		fmt.Fprintf(w, "%d traces, %d bad, %d with alarms\n", all.Traces, all.Bad, all.Alarmed)
+	}
+	if all.Bad > 0 {
+		return verdictError{fmt.Errorf("capture check: %d of %d traces are bad", all.Bad, all.Traces)}
+	}
+	return nil
+}
+
+// add counts a trace, and keeps it where all of them are printed at the end.
+func (a *checkedTraces) add(c checkedTrace, keep bool) {
+	a.Traces++
+	if len(c.Problems) > 0 {
+		a.Bad++
+	}
+	if len(c.Alarms) > 0 {
+		a.Alarmed++
+	}
+	if keep {
+		a.Files = append(a.Files, c)
+	}
+}
+
+// check checks the trace of a row.
+func (f *captureCheckFlags) check(row hfsource.Row) (checkedTrace, error) {
+	c := checkedTrace{Where: row.Location(), Problems: []string{}, Alarms: []string{}}
+	switch {
+	case row.Err != nil:
+		c.Problems = append(c.Problems, row.Err.Error())
+		return c, nil
+	case row.Columns != nil:
+		return c, usageError{fmt.Errorf("capture check: %s has columns: want traces in JSON", row.File)}
+	}
+	found := weka.Check(row.Data)
+	c.Requests, c.More = found.Requests, found.More
+	c.Problems, c.Alarms = append(c.Problems, found.Problems...), append(c.Alarms, found.Alarms...)
+	trace := found.Trace
+	if trace == nil && f.trie {
+		trace, _ = weka.Scan(row.Data, weka.Default()) // what is no good trace may have a shape
+	}
+	if trace != nil {
+		c.Trace = trace.ID
+	}
+	if trace != nil && f.trie {
+		c.shape(weka.TrieOf(trace))
+	}
+	if f.setAside && len(c.Problems) > 0 {
+		return c, c.setAside(row)
+	}
+	return c, nil
+}
+
+func (c *checkedTrace) shape(trie *weka.Trie) {
+	nodes, digest := trie.Nodes(), trie.Digest()
+	c.Nodes, c.Digest = &nodes, hex.EncodeToString(digest[:])
+}
+
+// setAside renames the file of a bad trace, which is the only one in it.
+func (c *checkedTrace) setAside(row hfsource.Row) error {
+	if row.Line != 0 {
+		return usageError{fmt.Errorf("--set-aside: %s has many traces: it renames files of one", row.File)}
+	}
+	c.SetAside = row.File + ".bad"
+	return os.Rename(row.File, c.SetAside)
+}
+
+// print prints what is wrong with a trace, and its digest.
+func (c *checkedTrace) print(w io.Writer) {
+	for _, problem := range c.Problems {
+		fmt.Fprintf(w, "bad %s: %s\n", c.Where, problem)
+	}
+	if c.More > 0 {
+		fmt.Fprintf(w, "bad %s: and %d more\n", c.Where, c.More)
+	}
+	for _, alarm := range c.Alarms {
+		fmt.Fprintf(w, "alarm %s: %s\n", c.Where, alarm)
+	}
+	if c.Digest != "" {
+		fmt.Fprintf(w, "%s %d %s\n", c.Digest, *c.Nodes, c.Trace)
+	}
 }

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +22,13 @@ import (
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // convertFlags say what a conversion makes, and how.
@@ -144,7 +155,6 @@ func inputSources(cmd *cobra.Command) hfsource.Options {
 func newConvert() *cobra.Command {
 	var f convertFlags
 	var part builderFlag
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "convert INPUT...",
 		Short: "Prepare traces as a cache, or find them prepared",
@@ -169,25 +179,291 @@ An input of many files, or of more than 1024 traces, is cut into shards: one mor
 file. Several processes may convert one input into one shared root at the same time, with the same
 command: each builds the files that no other builds, and all end with the same path.`,
 		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
-		Args:    checkArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := f.options(cmd, args)
-			if err != nil {
-				return err
-			}
-			if o.Builder, err = part.builder(); err != nil {
-				return err
-			}
-			begin := time.Now()
-			r, err := runConvert(cmd, o)
-			if err != nil {
-				return err
-			}
-			return printConverted(cmd.OutOrStdout(), r, time.Since(begin), asJSON)
-		},
 	}
 	f.register(cmd)
 	part.register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	return cmd
+	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+		o, err := f.options(cmd, args)
+		if err == nil {
+			o.Builder, err = part.builder()
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		begin := time.Now()
+		r, err := runConvert(cmd, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		wall, usage := time.Since(begin), measure.ReadProcessUsage()
+		return convertedJSON(r, wall, usage), func(w io.Writer) { printConverted(w, r, wall, usage) }, nil
+	})
+}
+
+// withProgress runs f with options under which progress, waiting and warnings go to standard error.
+func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error {
+	p := newProgress(cmd)
+	defer p.close()
+	o.Progress, o.OnWait = p.update, p.waiting
+	o.Source.Hub = hubOptions(p, o.Root, o.Wait)
+	o.Warn = func(format string, args ...any) {
+		p.println("agentx: warning: " + fmt.Sprintf(format, args...))
+	}
+	return f()
+}
+
+// runConvert converts. Progress, waiting and warnings go to standard error.
+func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
+	err = withProgress(cmd, &o, func() error {
+		r, err = convertWithWarnings(cmd, o)
+		return err
+	})
+	return r, err
+}
+
+// convertMemory is where the garbage collector begins to work harder during a conversion, in bytes. What a build of shards needs is
+// half of it; without the limit the heap grows to twice that before it is collected.
+const convertMemory = 160 << 20
+
+func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
+	}
+	if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
+		o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
+	}
+	if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error
+		o.Warn("%s; agentx corpus aiperf makes one that says it", warning)
+	}
+	r, err := convert.Convert(cmd.Context(), o)
+	if err != nil {
+		return nil, hintConvert(err)
+	}
+	warnConverted(o, r)
+	return r, nil
+}
+
+// warnConverted warns of what a conversion left out or found odd.
+func warnConverted(o convert.Options, r *convert.Result) {
+	if len(r.SkippedEntries) > 0 {
+		o.Warn("%s", hfsource.DescribeSkipped(r.SkippedEntries))
+	}
+	for k, s := range r.Facts.Skipped {
+		if k == 10 {
+			o.Warn("%d more skipped: --json lists the first %d", r.Facts.AllSkipped()-k, mmapcache.MaxListed)
+			break
+		}
+		o.Warn("skipped %s: %s", s.Where, s.Reason)
+	}
+	for k, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
+		if k == 100 {
+			o.Warn("%d more unknown keys: --json lists the first %d", len(r.Facts.Unknown)-k, mmapcache.MaxListed)
+			break
+		}
+		o.Warn("%s", convert.DescribeUnknownKey(r.Facts, name))
+	}
+	if n := r.Facts.UnknownMore; n > 0 {
+		o.Warn("other unknown keys, %d times", n)
+	}
+	for _, odd := range r.Facts.Oddities {
+		o.Warn("%s", convert.DescribeOddity(odd))
+	}
+}
+
+// stageNames are the stages of a conversion, in order.
+var stageNames = []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"}
+
+// printConverted prints the result of a conversion.
+func printConverted(w io.Writer, r *convert.Result, wall time.Duration, u measure.ProcessUsage) {
+	what := "built"
+	if r.Hit {
+		what = "hit: prepared before, nothing built"
+	}
+	found := func(kind string) bool { return r.Parts[kind].Hit && !r.Hit }
+	var stages []string
+	for _, name := range stageNames {
+		if d, ok := r.Stages[name]; ok {
+			stages = append(stages, name+" "+secondsText(d))
+		}
+	}
+	f := r.Facts
+	fmt.Fprintf(w, "%s%s\n", what, foundText(found))
+	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", groupDigits(f.Traces), groupDigits(f.Sessions), groupDigits(f.Turns), groupDigits(int(f.PromptTokens)), groupDigits(f.Blocks))
+	if n := f.AllSkipped(); n > 0 {
+		fmt.Fprintf(w, ", %s skipped", groupDigits(n))
+	}
+	if s := r.Shards; s != nil {
+		fmt.Fprintf(w, ", %s shards (%s found)", groupDigits(s.Total), groupDigits(s.Found))
+	}
+	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytefmt.Format(r.InputBytes), bytefmt.Format(r.Bytes))
+	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytefmt.Format(u.PeakRSS))
+	fmt.Fprintln(w, r.Path)
+}
+
+// convertedJSON returns what --json prints of a conversion.
+func convertedJSON(r *convert.Result, wall time.Duration, u measure.ProcessUsage) map[string]any {
+	f, stages := r.Facts, map[string]float64{}
+	for _, name := range stageNames {
+		stages[name] = r.Stages[name].Seconds()
+	}
+	out := map[string]any{
+		"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
+		"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
+		"input_bytes": r.InputBytes, "bytes": r.Bytes, "passed_over": len(r.SkippedEntries),
+		"skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore,
+		"oddities": append([]mmapcache.Oddity{}, f.Oddities...), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
+		"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
+	}
+	if r.Shards != nil {
+		out["shards"] = r.Shards
+	}
+	return out
+}
+
+// foundText lists the kinds of directory that existed before, " (found: KIND, ...)", or returns "".
+func foundText(found func(kind string) bool) string {
+	kinds := slices.DeleteFunc(mmapcache.Kinds(), func(kind string) bool { return !found(kind) })
+	if len(kinds) == 0 {
+		return ""
+	}
+	return " (found: " + strings.Join(kinds, ", ") + ")"
+}
+
+// builderFlag says where among the files of an input a builder begins, where several build it.
+type builderFlag struct{ value partValue }
+
+func (f *builderFlag) register(cmd *cobra.Command) {
+	cmd.Flags().Var(&f.value, "part", "I/N: of N processes that convert the same input into one cache root, this one begins at file I/N of it; any of them builds any file that no other builds (default: all begin at the first); auto: as an array of Slurm, or what replay --part auto reads, says")
+}
+
+// builder returns the value of the flag. The error is about the environment that auto reads.
+func (f *builderFlag) builder() (convert.Builder, error) {
+	p := f.value.Part
+	if f.value.auto {
+		var err error
+		if p, err = builderOfEnvironment(os.LookupEnv); err != nil {
+			return convert.Builder{}, usageError{fmt.Errorf("--part auto: %w", err)}
+		}
+	}
+	return convert.Builder{Number: p.Number, Of: p.Of}, nil
+}
+
+// arrayVariables say which task of an array of Slurm a process is.
+var arrayVariables = []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"}
+
+// builderOfEnvironment returns the part that an array of Slurm says, else that of partOfEnvironment.
+func builderOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err error) {
+	count, inArray := lookup("SLURM_ARRAY_TASK_COUNT")
+	if !inArray {
+		return partOfEnvironment(lookup, strings.Join(arrayVariables[:2], ", ")+" and "+arrayVariables[2])
+	}
+	number := func(name string) (n int) {
+		text, _ := lookup(name)
+		n, wrong := strconv.Atoi(text)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("%s=%s with SLURM_ARRAY_TASK_COUNT=%s: want a number", name, text, count)
+		}
+		return n
+	}
+	id, first, of, step := number(arrayVariables[0]), number(arrayVariables[1]), number(arrayVariables[2]), 1
+	if _, stepped := lookup("SLURM_ARRAY_TASK_STEP"); stepped {
+		step = number("SLURM_ARRAY_TASK_STEP")
+	}
+	of, step = max(1, of), max(1, step)
+	return replay.Part{Number: max(0, id-first) / step % of, Of: of}, err // an array with gaps has other ids
+}
+
+// prepared reports whether the argument of a command is a prepared cache.
+func prepared(cmd *cobra.Command, name string) bool {
+	root, _ := cacheRoot(cmd) // a path needs none
+	_, _, err := cachestore.Find(root, name)
+	return name != "" && err == nil
+}
+
+// openDataset opens the dataset that a CACHE argument names, or that an INPUT converts to.
+func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.Dataset, error) {
+	root, rootErr := cacheRoot(cmd)
+	found, key, err := cachestore.Find(root, name) // a path needs no cache root
+	if err == nil {
+		cmd.Flags().Visit(func(flag *pflag.Flag) {
+			typed := originOf(flag).kind == fromFlag
+			laneSeed := flag.Name == "seed" && cmd.Flags().Lookup("start") != nil // in a replay it also decides where lanes begin
+			if typed && !laneSeed && f.has(flag.Name) && (flag.Name != "set" || len(f.set) > 0) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
+			}
+		})
+		return cachestore.Open(cmd.Context(), found, key)
+	}
+	if err := maybeInput(name, rootErr, err); err != nil {
+		return nil, err
+	}
+	o, err := f.options(cmd, []string{name})
+	if err == nil {
+		err = checkInput(cmd, name, root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := runConvert(cmd, o)
+	if err != nil {
+		return nil, err
+	}
+	f.sources = r.Sources
+	return cachestore.Open(cmd.Context(), o.Root, r.Key)
+}
+
+// maybeInput returns the error of finding the cache that an argument names, nil where that may be an input: there is no such cache.
+func maybeInput(name string, rootErr, err error) error {
+	switch {
+	case rootErr != nil:
+		return rootErr
+	case errors.Is(err, mmapcache.ErrNoCache) && !cachestore.IsCachePath(name):
+		return nil
+	}
+	return err // such as more than one cache
+}
+
+// checkInput returns an error about a name that is neither a cache nor an input.
+func checkInput(cmd *cobra.Command, name, root string) error {
+	embedded := inputSources(cmd).Embedded
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || hub.IsRef(name) {
+		return nil
+	}
+	err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
+	return hintError{err, cmp.Or(hub.Suggest(name), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
+}
+
+// openPreparedTables opens the tables of a dataset or of a structure.
+func openPreparedTables(cmd *cobra.Command, name string, c cacheName) (*cachestore.Dataset, error) {
+	switch c.kind {
+	case mmapcache.DatasetKind:
+		return cachestore.OpenTables(cmd.Context(), c.root, c.key)
+	case mmapcache.StructureKind:
+		return cachestore.OpenStructure(cmd.Context(), c.root, c.key)
+	}
+	return nil, fmt.Errorf("%s: a part of a cache of kind %s, which has no tables: want a dataset or a structure", name, c.kind)
+}
+
+// waitFlags say how long to wait for another process that makes the same cache.
+type waitFlags struct {
+	wait   time.Duration
+	noWait bool
+}
+
+func (f *waitFlags) register(cmd *cobra.Command) {
+	durationVar(cmd.Flags(), &f.wait, "wait", 0, "how long to wait for another process that makes the same cache; 0: no limit")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail at once when another process makes the same cache")
+}
+
+// limit returns how long to wait: 0 is without limit, below 0 not at all. Errors are usage errors.
+func (f *waitFlags) limit() (time.Duration, error) {
+	switch {
+	case f.wait < 0:
+		return 0, usageError{fmt.Errorf("--wait %s: want no negative value", f.wait)}
+	case f.noWait && f.wait > 0:
+		return 0, usageError{errors.New("--wait, --no-wait: choose one")}
+	case f.noWait:
+		return -1, nil
+	}
+	return f.wait, nil
 }

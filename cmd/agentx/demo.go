@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
 )
 
 func newDemo() *cobra.Command {
@@ -43,9 +44,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := printConverted(w, r, time.Since(begin), false); err != nil {
-		return err
-	}
+	printConverted(w, r, time.Since(begin), measure.ReadProcessUsage())
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

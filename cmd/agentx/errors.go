@@ -5,7 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/trace"
 )
 
 // Exit statuses.
@@ -101,4 +116,126 @@ func tellError(stderr io.Writer, err error) {
 	if errors.As(err, &try) {
 		printError(stderr, "try: "+try.hint)
 	}
+}
+
+// hintConvert adds what to try to an error of a conversion.
+func hintConvert(err error) error {
+	var fault *trace.Error
+	if errors.As(err, &fault) && fault.Kind == trace.Contradiction {
+		return hintError{usageError{err}, fault.Hint}
+	}
+	if errors.As(err, &fault) && fault.Hint != "" {
+		return hintError{err, fault.Hint}
+	}
+	var invalid *convert.InvalidTraceError
+	if errors.As(err, &invalid) {
+		if !invalid.Others {
+			return hintError{err, "another file: doc/traces.md says what a trace looks like, and agentx fetch --list names public ones"}
+		}
+		return hintError{err, "--skip-invalid leaves such traces out and lists them"}
+	}
+	var memory *hfsource.MemoryLimitError
+	if errors.As(err, &memory) {
+		return hintError{err, memory.Hint}
+	}
+	var differs *convert.RebuildMismatchError
+	if errors.As(err, &differs) {
+		return hintError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
+	}
+	var foreign *durable.ForeignError
+	var full *durable.FullError
+	switch {
+	case errors.As(err, &foreign):
+		return hintError{err, hintForeign}
+	case errors.As(err, &full):
+		return hintError{err, full.Hint}
+	case errors.Is(err, cachestore.ErrBusy):
+		return hintError{err, "again without --no-wait, or with a longer --wait"}
+	}
+	return hintHub(err)
+}
+
+// hintForeign says what to try where another user's directory is in the way.
+const hintForeign = "--cache DIR, a directory of your own; or ask that user to run agentx cache rm"
+
+// hintCorpusSeed says that a corpus is that of another seed, and what gives one of the seed of the conversion.
+func hintCorpusSeed(cmd *cobra.Command, err error, o *convert.Options) error {
+	var other *convert.CorpusSeedError
+	if !errors.As(err, &other) {
+		return usageError{fmt.Errorf("--%w", err)}
+	}
+	corpus, seed := named(cmd.Flags().Lookup("corpus")), "--seed"
+	if launchOf(cmd.Context()) != nil { // the command line is one of AIPerf
+		seed = "--random-seed"
+	}
+	return hintError{
+		usageError{fmt.Errorf("%s %s", corpus, strings.TrimPrefix(other.Error(), "corpus "))},
+		fmt.Sprintf("agentx corpus aiperf --seed %d --tokenizer %s FILE.u32le, where AIPerf or its harness is installed, and %s with that file; or %s %d",
+			other.Seed, o.Tokenizer, corpus, seed, other.Corpus),
+	}
+}
+
+// hintRoot adds what to try to an error about a cache root that this user may not write in.
+func hintRoot(cmd *cobra.Command, err error) error {
+	var try hintError
+	var at *fs.PathError
+	if errors.As(err, &try) || !errors.As(err, &at) || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	root, rootErr := cacheRoot(cmd)
+	within := func(dir, path string) bool {
+		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
+		return ok && (rest == "" || os.IsPathSeparator(rest[0]))
+	}
+	if rootErr != nil || !within(root, at.Path) && !within(at.Path, root) { // the root, or a directory that the root would be made in
+		return err
+	}
+	return hintError{err, "--cache DIR, a directory that you may write in"}
+}
+
+// hintDamage adds what to try to an error about a damaged cache, unless it says that already.
+func hintDamage(err error) error {
+	var try hintError
+	if !errors.Is(err, manifest.ErrDamaged) || errors.As(err, &try) {
+		return err
+	}
+	return hintError{err, "agentx cache verify CACHE --remove, and agentx convert INPUT, which builds again what that removes"}
+}
+
+// hintHub adds what to try to an error of the hub, or of a file that was read.
+func hintHub(err error) error {
+	var of interface {
+		error
+		Hint() string
+	}
+	if errors.As(err, &of) {
+		return hintError{err, of.Hint()}
+	}
+	if try := hub.Hint(err); try != "" {
+		return hintError{err, try}
+	}
+	return err
+}
+
+// hintReplay adds what to try to an error of a replay.
+func hintReplay(err error) error {
+	var refused *replay.PreflightError
+	switch {
+	case errors.As(err, &refused):
+		return hintError{err, refused.Hint}
+	case errors.Is(err, replay.ErrResultsExist):
+		return hintError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}
+	}
+	return err
+}
+
+// hintRemove adds what to try to an error of rm.
+func hintRemove(err error, key string) error {
+	switch {
+	case errors.Is(err, cachestore.ErrPinned):
+		return hintError{err, "agentx cache unpin " + key}
+	case errors.Is(err, cachestore.ErrInUse):
+		return hintError{err, "again when that has ended, or --force"}
+	}
+	return err
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/agentx/agentx/internal/bytefmt"
@@ -31,6 +33,27 @@ func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// answering completes a verb whose run returns what it came to as a value for --json, and as a text for people: also beside an error, unless
+// the value is nil.
+func answering(cmd *cobra.Command, args cobra.PositionalArgs, run func(*cobra.Command, []string) (any, func(io.Writer), error)) *cobra.Command {
+	asJSON := cmd.Flags().Bool("json", false, "one JSON object")
+	cmd.Args = checkArgs(args)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		value, text, err := run(cmd, args)
+		switch {
+		case value == nil:
+		case *asJSON:
+			if wrong := printJSON(cmd.OutOrStdout(), value); wrong != nil {
+				err = errors.Join(wrong, err)
+			}
+		default:
+			text(cmd.OutOrStdout())
+		}
+		return err
+	}
+	return cmd
 }
 
 // terminalWidth returns the columns of a terminal, 0 for another writer.

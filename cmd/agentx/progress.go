@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
@@ -13,6 +15,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/report/live"
 )
 
 // progress shows the progress of a command on standard error: a bar with rate and ETA on a terminal, else a line every
@@ -124,4 +129,145 @@ func (p *progress) close() {
 	if p.bars != nil {
 		p.bars.Wait()
 	}
+}
+
+// liveBlock shows what a replay is like in a few lines of a terminal, which stay in their place.
+func (p *progress) liveBlock(now live.Status) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.block != nil {
+		p.block.draw(func(columns int) []string {
+			lines := now.Block(columns)
+			return lines[:]
+		})
+	}
+}
+
+// openBlock makes a block where standard error is a terminal.
+func (p *progress) openBlock() {
+	if f, ok := p.w.(*os.File); ok && p.bars != nil {
+		p.block = &block{w: f, size: func() (columns, rows int) {
+			columns, rows, _ = term.GetSize(int(f.Fd())) // 0, 0 after an error
+			return columns, rows
+		}}
+	}
+}
+
+// liveLine prints what a replay is like, unless a terminal shows it.
+func (p *progress) liveLine(now live.Status) {
+	p.logLines([]string{now.Log()})
+}
+
+// logLines prints lines about a replay, unless a terminal shows it.
+func (p *progress) logLines(lines []string) {
+	if p.quiet || p.bars != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range lines {
+		p.println("agentx: " + line)
+	}
+}
+
+// remaining returns how long a run goes on until the bound that is nearest, at its pace so far; negative where that is not known.
+func remaining(o replay.Options, length time.Duration, now replay.Progress) time.Duration {
+	far := fractionDone(o, length, now)
+	if far <= 0 {
+		return -1
+	}
+	return time.Duration(float64(now.Elapsed) * (1 - far) / far)
+}
+
+// fractionDone returns how much of a run is done, 0 to 1, by the bound that is nearest; 0 where there is no bound, and in the
+// warmup, which the bounds do not count.
+func fractionDone(o replay.Options, length time.Duration, r replay.Progress) (far float64) {
+	if r.Phase == measure.WarmupPhase {
+		return 0
+	}
+	for _, b := range [][2]float64{
+		{float64(r.Elapsed), float64(o.Duration)}, {float64(r.Elapsed), float64(length)},
+		{float64(r.Requests), float64(o.Requests)}, {float64(r.TreesDrained), float64(o.Trees)},
+	} {
+		if b[1] > 0 {
+			far = max(far, b[0]/b[1])
+		}
+	}
+	return min(far, 1)
+}
+
+// block is a few lines at the bottom of a terminal that are written over. It writes each change at once, and erases only what is
+// left of a longer line, so nothing flickers. It has no colours.
+type block struct {
+	w     io.Writer
+	size  func() (columns, rows int) // of the terminal; 0: not known
+	lines []string                   // on the terminal
+}
+
+const (
+	eraseLine = "\x1b[K" // to its end
+	eraseDown = "\x1b[J" // from the cursor on
+)
+
+// draw replaces the lines. text returns them for a number of columns.
+func (b *block) draw(text func(columns int) []string) {
+	columns, rows := b.size()
+	if columns <= 0 {
+		columns = 80
+	}
+	lines := text(columns - 1) // a full line would wrap on some terminals
+	if rows > 0 && len(lines) >= rows {
+		lines = lines[:max(0, rows-1)]
+	}
+	var out strings.Builder
+	out.WriteString(b.top(columns))
+	for _, line := range lines {
+		out.WriteString(line + eraseLine + "\r\n")
+	}
+	if len(lines) < len(b.lines) {
+		out.WriteString(eraseDown)
+	}
+	b.lines = lines
+	_, _ = io.WriteString(b.w, out.String()) // a terminal that is gone is no error of the run
+}
+
+// above writes a line above the block.
+func (b *block) above(print func(io.Writer)) {
+	lines := b.lines
+	var out strings.Builder
+	out.WriteString(b.erased())
+	print(&out)
+	for _, line := range lines {
+		out.WriteString(line + "\r\n")
+	}
+	b.lines = lines
+	_, _ = io.WriteString(b.w, out.String())
+}
+
+// erase removes the block.
+func (b *block) erase() { _, _ = io.WriteString(b.w, b.erased()) }
+
+func (b *block) erased() string {
+	columns, _ := b.size()
+	text := b.top(columns)
+	if len(b.lines) > 0 {
+		text += eraseDown
+	}
+	b.lines = nil
+	return text
+}
+
+// top moves the cursor to the first line of the block. A terminal that has become narrower has wrapped its lines.
+func (b *block) top(columns int) string {
+	up := 0
+	for _, line := range b.lines {
+		up++
+		if columns > 0 {
+			up += max(0, utf8.RuneCountInString(line)-1) / columns
+		}
+	}
+	if up == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\x1b[%dA\r", up)
 }

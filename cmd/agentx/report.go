@@ -1,23 +1,37 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/aiperf"
+	"github.com/agentx/agentx/report/compare"
 	"github.com/agentx/agentx/report/gate"
+	"github.com/agentx/agentx/report/html"
 	"github.com/agentx/agentx/report/inferencex"
+	"github.com/agentx/agentx/report/markdown"
+	"github.com/agentx/agentx/report/parquet"
 )
 
 // reportFlags say what to make of the results of runs.
@@ -280,4 +294,799 @@ func runsIn(dirs []string) (runs []string, err error) {
 		}
 	}
 	return runs, nil
+}
+
+// reportHelp is the manual of report.
+const reportHelp = `Show what runs measured, from their records. DIR is a directory of replay --out; that of a list of
+runs stands for those of its runs. That of a load which several clients played (replay --part) stands
+for all its parts, as one run: instants are moved to the clock of part 0, percentiles are over all
+requests, and behind rates stands what the clocks of the parts leave open. A part that is missing, was
+killed or is of another load is an error; --partial reports the others, and says so above everything.
+DIR/part-00001-of-00004 is one part.
+
+  What happened?                        agentx report DIR --format html
+  Is it better than last week?          agentx report LASTWEEK DIR --compare
+  Is it good enough to ship?            agentx report DIR --base LASTWEEK --gate 'ttft.p95<+5%'
+  How many agents does a server hold?   agentx replay CACHE --concurrency auto --slo 'ttft.p95<2s'
+
+doc/report.md says how to read what comes out.
+
+Without --format it rebuilds summary.json and prints it. For a run that ended it is the same, byte
+for byte. A run that was killed wrote no summary: the rebuilt one has the figures that the records
+give, and null for those that are known only at the end of a run.
+
+--format makes one or more of
+
+  html        report.html: the page of the run, for a browser
+  aiperf      the files of AIPerf: profile_export.jsonl (a row for each request),
+              profile_export_aiperf.json and .csv, profile_export_console.txt, with --slice-duration
+              the time slices, server_metrics_export.json and .csv if servers were scraped, and
+              .aiperf_results_ready.json last
+  json, csv   profile_export_aiperf.json, profile_export_aiperf.csv alone
+  parquet     records.parquet: the records of the run as a table
+  inferencex  prints, as JSON, the numbers that InferenceX computes from the files of AIPerf
+  markdown    prints verdict, gates, figures with their intervals, and with --base the differences, as
+              GitHub shows them; also appended to the file that GITHUB_STEP_SUMMARY names
+
+--compare compares two or more runs with the first: it prints a table with the differences, says
+which of them exceed their intervals, and writes compare.html, compare.json and compare.csv to --out,
+by default the current directory. Runs that differ in what must be equal (dataset, seed, preset,
+scenario, model, payload, marker and others) are named first; --strict then ends with status 3.
+
+Files go to DIR, or to --out; of several runs to a directory below it for each. Every file appears
+whole or not at all, and replaces an older one. The paths are printed, one a line.
+
+--gate fails with status 3, and says why, unless what it says holds. The files are written all the same.
+
+  --gate 'ttft.p95<2s' --gate 'goodput>3' --gate 'error-rate<1%'    a figure of the run
+  --gate 'ttft.p95<+5%' --base DIR    its difference to the run of DIR, unless it may be noise: the
+              interval of the difference decides
+  --gate error-rate=0.1    failed over completed requests, by the rule of InferenceX
+
+--slo 'ttft<2s' judges the run by these service levels, in the place of its own.
+
+Figures are ttft, itl, latency, tpot, lateness, prompt_tokens and output_tokens, each with .mean, .p50,
+.p75, .p90, .p95, .p99 or .max; request_rate, output_token_rate, prompt_token_rate, error-rate, goodput
+and token_hit_rate.
+
+DIR may also hold files that AIPerf wrote: then report prints their numbers, says what they lack and
+where two of them differ, and --gate and --format inferencex read them.`
+
+// The formats of a report.
+const (
+	formatAIPerf     = "aiperf"
+	formatJSON       = "json"
+	formatCSV        = "csv"
+	formatParquet    = "parquet"
+	formatInferenceX = "inferencex"
+	formatMarkdown   = "markdown"
+)
+
+// replayFormats are the formats of replay --report.
+var replayFormats = []string{formatHTML, formatAIPerf, formatJSON, formatCSV, formatParquet}
+
+// exportFlags say which files are made of the records of a run, and how.
+type exportFlags struct {
+	name    string // of the flag that names the formats
+	formats []string
+	prefix  string
+	slice   time.Duration
+
+	levels []slo.Condition // in the place of the run's service levels; nil: those of the run
+}
+
+// register adds the flags. name is that of the formats.
+func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
+	f.name = name
+	flags.StringSliceVar(&f.formats, name, nil, usage)
+	flags.StringVar(&f.prefix, "prefix", "", "beginning of the names of the files of aiperf, json and csv, such as run7: run7.jsonl, run7.json, run7.csv (default: AIPerf's names)")
+	durationVar(flags, &f.slice, "slice-duration", 0, "length of the slices of time in the files of aiperf; 0: no slices")
+}
+
+// check returns what is wrong with the flags. Known are the formats that may be named.
+func (f *exportFlags) check(known []string) (errs []error) {
+	for _, name := range f.formats {
+		if !slices.Contains(known, name) {
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText(f.name, name), wrongWord(name, either(known), known))})
+		}
+	}
+	check := func(flag string, o aiperf.Options) {
+		if err := o.Validate(); err != nil {
+			_, why, _ := strings.Cut(err.Error(), ": ") // of an option, which the flag is
+			errs = append(errs, usageError{fmt.Errorf("%s: %s", flag, why)})
+		} else if len(f.formats) == 0 && o != (aiperf.Options{}) {
+			errs = append(errs, f.withoutFormats(flag))
+		}
+	}
+	check(flagText("prefix", f.prefix), aiperf.Options{Prefix: f.prefix})
+	check("--slice-duration", aiperf.Options{Slice: f.slice})
+	return errs
+}
+
+// withoutFormats refuses a flag that says how files are made where none is.
+func (f *exportFlags) withoutFormats(flag string) error {
+	return usageError{fmt.Errorf("%s: no files are made: add --%s aiperf, or leave it out", flag, f.name)}
+}
+
+// has reports whether a format was named.
+func (f *exportFlags) has(format string) bool { return slices.Contains(f.formats, format) }
+
+func (f *exportFlags) options(out string) aiperf.Options {
+	return aiperf.Options{Out: out, Prefix: f.prefix, Slice: f.slice}
+}
+
+// exported is what the formats made of one run.
+type exported struct {
+	Dir        string              `json:"dir"`   // of the run
+	Out        string              `json:"out"`   // directory of the files
+	Files      []string            `json:"files"` // names
+	Rows       int                 `json:"rows"`  // lines of the file of the warmup and the headline
+	Excluded   int                 `json:"excluded_rows"`
+	Missing    []string            `json:"missing"` // what is not known of the run
+	Gates      []gate.Verdict      `json:"gates,omitempty"`
+	InferenceX *inferencex.Numbers `json:"inferencex,omitempty"`
+
+	levels  []slo.Condition
+	opened  *merge.Run
+	results *report.Results
+}
+
+// export makes the files of a run in a directory, "" being that of the run.
+func (f *exportFlags) export(ctx context.Context, run *merge.Run, out string) (*exported, error) {
+	if out == "" {
+		out = run.Dir
+	}
+	e := &exported{Dir: run.Dir, opened: run, Out: out, Files: []string{}, Missing: []string{}, levels: f.levels}
+	o := f.options(out)
+	for format, part := range map[string]aiperf.Parts{formatJSON: aiperf.AggregatePart, formatCSV: aiperf.TablePart} {
+		if f.has(format) {
+			o.Parts |= part
+		}
+	}
+	if f.has(formatAIPerf) {
+		o.Parts = 0
+	}
+	if f.has(formatAIPerf) || o.Parts != 0 {
+		if err := e.writeAIPerf(ctx, o); err != nil {
+			return e, err
+		}
+	}
+	if f.has(formatParquet) {
+		if err := e.writeParquet(ctx); err != nil {
+			return e, err
+		}
+	}
+	if f.has(formatHTML) {
+		if err := e.writeHTML(ctx); err != nil {
+			return e, err
+		}
+	}
+	if f.has(formatInferenceX) {
+		return e, e.computeInferenceX(ctx, f.has(formatAIPerf) && f.prefix == "")
+	}
+	return e, nil
+}
+
+// open opens the run, with the service levels that take the place of its own.
+func (e *exported) open() (*report.Run, error) {
+	run, err := report.Of(e.opened)
+	if err == nil && e.levels != nil {
+		run.Info.SLO = e.levels
+	}
+	return run, err
+}
+
+// writeAIPerf writes files of AIPerf.
+func (e *exported) writeAIPerf(ctx context.Context, o aiperf.Options) error {
+	run, err := e.open()
+	if err != nil {
+		return err
+	}
+	w, err := aiperf.Write(ctx, run, o)
+	if w != nil {
+		e.results, e.Rows, e.Excluded = w.Results, w.Rows, w.Excluded
+		e.Files = append(e.Files, w.Files...)
+		e.Missing = append(e.Missing, w.Missing...)
+	}
+	return err
+}
+
+// writeParquet writes the records as a table.
+func (e *exported) writeParquet(ctx context.Context) error {
+	run, err := report.Of(e.opened)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(e.Out, 0o777); err != nil {
+		return err
+	}
+	if err := parquet.Write(ctx, run, filepath.Join(e.Out, parquet.File)); err != nil {
+		return err
+	}
+	e.Files = append(e.Files, parquet.File)
+	return nil
+}
+
+// computeInferenceX computes the numbers of InferenceX from the files of AIPerf: those that were written, or others that are removed
+// again.
+func (e *exported) computeInferenceX(ctx context.Context, written bool) (err error) {
+	out := e.Out
+	if !written {
+		if out, err = os.MkdirTemp("", "agentx-*"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
+		temporary := exported{Dir: e.Dir, opened: e.opened, levels: e.levels}
+		if err := temporary.writeAIPerf(ctx, aiperf.Options{Out: out}); err != nil {
+			return err
+		}
+		e.Missing, e.results = temporary.Missing, temporary.results
+	}
+	if e.InferenceX, err = inferencex.Read(out, inferencex.DefaultLimit); err == nil {
+		e.InferenceX.Dir = e.Dir
+	}
+	return err
+}
+
+// afterReplay makes the files of a run that has just ended, also of one that was interrupted. It returns the error of the run, and that
+// of the files.
+func (f *exportFlags) afterReplay(cmd *cobra.Command, s *measure.Summary, ended error) error {
+	if len(f.formats) == 0 || s == nil || s.Out == "" {
+		return ended
+	}
+	run, err := merge.Open(s.Out, merge.Options{})
+	e := &exported{}
+	if err == nil {
+		e, err = f.export(context.WithoutCancel(cmd.Context()), run, "")
+	}
+	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && len(e.Files) > 0 {
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --report wrote %s to %s", strings.Join(e.Files, ", "), e.Out))
+	}
+	switch {
+	case err == nil:
+		return ended
+	case ended == nil, errors.Is(ended, context.Canceled):
+		return fmt.Errorf("--report: %w", err)
+	}
+	return errorList{ended, fmt.Errorf("--report: %w", err)}
+}
+
+// outOf returns the directory of the files of a run: below --out, by the name of its own directory, if there are several runs.
+func outOf(out, dir string, several bool) string {
+	if out == "" || !several {
+		return out
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // which has a name even if dir is ..
+	}
+	return filepath.Join(out, filepath.Base(dir))
+}
+
+// formatHTML is the page of a run.
+const formatHTML = "html"
+
+// writeHTML writes the page of the run.
+func (e *exported) writeHTML(ctx context.Context) error {
+	run, err := e.open()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(e.Out, 0o777); err != nil {
+		return err
+	}
+	if err := html.Write(ctx, run, filepath.Join(e.Out, html.File)); err != nil {
+		return err
+	}
+	e.Files = append(e.Files, html.File)
+	for _, text := range run.Missing {
+		if !slices.Contains(e.Missing, text) {
+			e.Missing = append(e.Missing, text)
+		}
+	}
+	return nil
+}
+
+// filesReport is what report says of files that it did not write.
+type filesReport struct {
+	Dir     string           `json:"dir"`
+	Version string           `json:"aiperf_version"`
+	Schema  string           `json:"schema_version"`
+	Start   string           `json:"start_time"`
+	End     string           `json:"end_time"`
+	Rows    aiperf.RowCounts `json:"rows"`
+	Metrics json.Marshaler   `json:"metrics"` // null: there is no aggregate
+	Lacks   []string         `json:"lacks"`
+	Differs []string         `json:"differs"`
+	Gates   []gate.Verdict   `json:"gates,omitempty"`
+}
+
+// printFiles prints the numbers of files of AIPerf, what they lack, and where they differ.
+func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, asJSON bool) error {
+	r := filesReport{Dir: d.Path, Rows: d.Rows, Lacks: d.Lacks, Differs: d.Differs, Gates: gates}
+	if a := d.Aggregate; a != nil {
+		r.Version, r.Schema, r.Start, r.End, r.Metrics = a.Version, a.Schema, a.Start, a.End, aiperf.Blocks(a.Headline)
+	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), r)
+	}
+	for _, text := range d.Lacks {
+		printError(cmd.ErrOrStderr(), "agentx: warning: "+d.Path+": "+text)
+	}
+	for _, text := range d.Differs {
+		printError(cmd.ErrOrStderr(), "agentx: warning: "+d.Path+": "+text)
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s: files of AIPerf", d.Path)
+	if a := d.Aggregate; a != nil {
+		fmt.Fprintf(out, ", written by %s, schema %s, %s to %s", a.Version, a.Schema, a.Start, a.End)
+	}
+	fmt.Fprintf(out, "\nrows: %d succeeded, %d failed, %d of the warmup, %d others\n", d.Rows.Succeeded, d.Rows.Failed, d.Rows.Warmup, d.Rows.Others)
+	_, err := out.Write(d.Text())
+	writePassed(out, gates)
+	return err
+}
+
+// printIndented prints a value as indented JSON.
+func printIndented(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// gateFlags are the gates of a report.
+type gateFlags struct {
+	texts []string
+	base  string // directory of the run that relative gates compare with
+
+	unseen float64 // largest share of requests that no figure is over
+
+	list []reportGate
+}
+
+// reportGate is one gate: InferenceX's on the errors, or a bound on a figure.
+type reportGate struct {
+	errors bool // errors over completed requests are at most Limit
+	gate.Gate
+}
+
+func (f *gateFlags) register(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.texts, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
+	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "share of requests in no figure (cut off at the end, over the context; of a latency also those that failed) above which a --gate fails")
+	flags.StringVar(&f.base, "base", "", "directory of the run that gates such as 'ttft.p95<+5%', and the differences of --format markdown, compare with")
+}
+
+// check reads the gates. It returns what is wrong with them; differences says that something else compares with the base.
+func (f *gateFlags) check(differences bool) (errs []error) {
+	for _, text := range f.texts {
+		g, err := parseGate(text)
+		if err == nil && g.Relative && f.base == "" {
+			err = errors.New("compared with which run? Add --base DIR")
+		}
+		if err != nil {
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText("gate", text), err)})
+			continue
+		}
+		f.list = append(f.list, g)
+	}
+	if !(f.unseen >= 0 && f.unseen <= 1) {
+		errs = append(errs, usageError{fmt.Errorf("--gate-unseen %v: want a share from 0 to 1", f.unseen)})
+	}
+	if f.base == "" {
+		return errs
+	}
+	if !differences && !slices.ContainsFunc(f.list, func(g reportGate) bool { return g.Relative }) && len(errs) == 0 {
+		errs = append(errs, usageError{fmt.Errorf("--base %s: nothing is compared with it: add --gate 'ttft.p95<+5%%' or --format markdown, or leave it out", f.base)})
+	}
+	if info, err := os.Stat(f.base); err != nil {
+		errs = append(errs, usageError{fmt.Errorf("--base: %w: want the directory of a run", err)})
+	} else if !info.IsDir() {
+		errs = append(errs, usageError{fmt.Errorf("--base %s: no directory: want that of a run", f.base)})
+	}
+	return errs
+}
+
+// parseGate reads a value of --gate.
+func parseGate(text string) (reportGate, error) {
+	value, isErrors := strings.CutPrefix(text, gate.ErrorRate+"=")
+	if !isErrors {
+		g, err := gate.Parse(text)
+		return reportGate{Gate: g}, err
+	}
+	limit, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(limit >= 0 && limit <= 1) {
+		return reportGate{}, fmt.Errorf("want %s=X, X from 0 to 1", gate.ErrorRate)
+	}
+	return reportGate{errors: true, Gate: gate.Gate{Text: gate.ErrorRate, Limit: limit}}, nil
+}
+
+// judge returns what every gate says of a run.
+func (f *gateFlags) judge(s *subject) (verdicts []gate.Verdict, err error) {
+	for _, g := range f.list {
+		v := gate.Verdict{Gate: g.Text, Limit: g.Limit, Passed: true}
+		switch {
+		case g.errors:
+			accepted, no, err := s.errorGate(g.Limit)
+			if err != nil {
+				return nil, err
+			}
+			v.Reason = accepted
+			if no != nil {
+				v.Passed, v.Reason = false, no.Error()
+			}
+		case g.Relative:
+			c, err := s.against(f.base)
+			if err != nil {
+				return nil, err
+			}
+			v = g.JudgeAgainst(c)
+		default:
+			value, err := s.figure(g.Figure)
+			if err != nil {
+				return nil, err
+			}
+			v = g.Judge(value)
+		}
+		if err := f.look(s, g.Relative, &v); err != nil {
+			return nil, err
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts, nil
+}
+
+// look adds to a verdict which requests its figures are not over: those of the run, and of the base that a relative gate compares with.
+func (f *gateFlags) look(s *subject, relative bool, v *gate.Verdict) error {
+	summary, err := s.summarize()
+	if err != nil {
+		return err
+	}
+	if relative {
+		v.Look(f.base, s.comparison.Summary(0), f.unseen)
+	}
+	v.Look("", summary, f.unseen)
+	return nil
+}
+
+// writePassed writes a line for each gate that holds. Those that do not are errors.
+func writePassed(w io.Writer, verdicts []gate.Verdict) {
+	for _, v := range verdicts {
+		if v.Passed {
+			fmt.Fprintf(w, "gate        %s passed: %s\n", &v, v.Reason)
+		}
+	}
+}
+
+// gateErrors returns the verdicts that are no, as errors.
+func gateErrors(dir string, verdicts []gate.Verdict) (errs []error) {
+	for _, v := range verdicts {
+		if v.Passed {
+			continue
+		}
+		errs = append(errs, verdictError{fmt.Errorf("%s: --gate %s: %s", dir, &v, v.Reason)})
+	}
+	return errs
+}
+
+// compareFlags are those of report --compare.
+type compareFlags struct {
+	on       bool
+	gpus     int
+	gpusFlag *pflag.Flag
+	strict   bool
+
+	partial bool
+	levels  []slo.Condition // in the place of the runs' service levels; nil: those of the runs
+}
+
+func (f *compareFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.on, "compare", false, "compare the runs with the first: a table, and compare.html, compare.json, compare.csv in --out")
+	flags.IntVar(&f.gpus, "gpus", 0, "with --compare: GPUs that served each run; throughput is then per GPU")
+	f.gpusFlag = flags.Lookup("gpus")
+	flags.BoolVar(&f.strict, "strict", false, "with --compare: status 3 if the runs differ in a setting that must be equal")
+}
+
+// check returns what is wrong with the flags beside others.
+func (f *compareFlags) check(formats, gates []string) (errs []error) {
+	if !f.on {
+		without := func(flag string, set bool) {
+			if set {
+				errs = append(errs, usageError{fmt.Errorf("%s: nothing is compared: add --compare, or leave it out", flag)})
+			}
+		}
+		without("--gpus", f.gpusFlag.Changed)
+		without("--strict", f.strict)
+		return errs
+	}
+	if f.gpusFlag.Changed && f.gpus < 1 {
+		errs = append(errs, usageError{fmt.Errorf("--gpus %d: want 1 or more", f.gpus)})
+	}
+	if len(formats) > 0 {
+		errs = append(errs, usageError{errors.New("--compare and --format: a comparison makes files of its own: give one of them")})
+	}
+	if len(gates) > 0 {
+		errs = append(errs, usageError{errors.New("--compare and --gate: a gate judges one run: give one of them")})
+	}
+	return errs
+}
+
+// run compares the runs of directories: it writes the files and prints the table, or with --json the object of compare.json.
+func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON bool) error {
+	if len(dirs) < 2 {
+		return usageError{fmt.Errorf("--compare: %d run: want two or more, or the directory of a list of them", len(dirs))}
+	}
+	list := make([]compare.Source, len(dirs))
+	for k, dir := range dirs {
+		list[k].Dir, list[k].SLO, list[k].Group = dir, f.levels, listedGroup(dir)
+	}
+	if err := openSources(list, f.partial); err != nil {
+		return err
+	}
+	c, err := compare.Make(cmd.Context(), list, compare.Options{GPUs: f.gpus})
+	if err != nil {
+		return err
+	}
+	out = cmp.Or(out, ".")
+	names, err := c.Write(cmd.Context(), out)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printJSON(cmd.OutOrStdout(), c)
+	} else {
+		printComparison(cmd.OutOrStdout(), c, out, names)
+	}
+	if err == nil && f.strict && !c.Comparable {
+		err = verdictError{fmt.Errorf("--strict: the runs may not be compared: they differ in %s", c.MismatchNames())}
+	}
+	return err
+}
+
+// printComparison prints the table, and the paths of the files.
+func printComparison(w io.Writer, c *compare.Comparison, out string, names []string) {
+	var table bytes.Buffer
+	_ = c.WriteTable(&table, terminalWidth(w)) // a buffer always takes it
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(w, sanitize(strings.TrimSuffix(line, "\n"))) // names and settings are of files
+	}
+	fmt.Fprintln(w)
+	for _, name := range names {
+		fmt.Fprintln(w, filepath.Join(out, name))
+	}
+}
+
+// stepSummary is the variable that names the file of the summary of a job on GitHub.
+const stepSummary = "GITHUB_STEP_SUMMARY"
+
+// printMarkdown prints what a run measured as Markdown, and appends it to the summary of the job.
+func (f *reportFlags) printMarkdown(s *subject, verdicts []gate.Verdict) error {
+	d := markdown.Document{Gates: verdicts}
+	var err error
+	if f.gate.base != "" {
+		d.Against, err = s.against(f.gate.base)
+	}
+	if err == nil {
+		d.Run, err = s.read()
+	}
+	if err == nil {
+		d.Summary, err = s.summarize()
+	}
+	var text bytes.Buffer
+	if err == nil {
+		err = d.Write(&text)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := s.cmd.OutOrStdout().Write(text.Bytes()); err != nil {
+		return err
+	}
+	return appendStepSummary(os.Getenv(stepSummary), text.Bytes())
+}
+
+// appendStepSummary appends to the file; "": there is none.
+func appendStepSummary(path string, text []byte) error {
+	if path == "" {
+		return nil
+	}
+	const noWait = syscall.O_NONBLOCK // for a reader, where the file is a pipe
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|noWait, 0o666)
+	if err == nil {
+		_, err = file.Write(text)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", stepSummary, err)
+	}
+	return nil
+}
+
+// openResults opens the results of a run, or of the parts of a load.
+func openResults(dir string, partial bool) (*merge.Run, error) {
+	run, err := merge.Open(dir, merge.Options{Partial: partial})
+	var incomplete *merge.IncompleteError
+	if errors.As(err, &incomplete) && !partial {
+		return nil, hintError{err, "--partial, which reports the parts that there are and says so"}
+	}
+	return run, err
+}
+
+// openSources opens those of the runs to compare that are parts of a load: the others are opened one after the other when they are read.
+func openSources(list []compare.Source, partial bool) (err error) {
+	for k := range list {
+		if !merge.IsLoad(list[k].Dir) {
+			continue
+		}
+		if list[k].Files, err = openResults(list[k].Dir, partial); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subject is a run that is judged and described. What is needed of it is computed once.
+type subject struct {
+	cmd    *cobra.Command
+	dir    string
+	levels []slo.Condition // in the place of those of the run; nil: those of the run
+
+	partial bool
+
+	files      *aiperf.Directory // nil: the directory has records of our own
+	opened     *merge.Run        // nil: it has none
+	results    *report.Results
+	summary    *measure.Summary
+	run        *compare.Run
+	comparison *compare.Comparison
+}
+
+func (s *subject) ctx() context.Context { return s.cmd.Context() }
+
+// errorGate judges the errors of the headline by the rule of InferenceX: the reason for which it accepts them, or refuses.
+func (s *subject) errorGate(limit float64) (accepted string, no, err error) {
+	if s.files != nil {
+		accepted, no = inferencex.Gate(s.files.Path, limit)
+		return accepted, no, nil
+	}
+	if s.results == nil {
+		run, err := report.Of(s.opened)
+		if err != nil {
+			return "", nil, err
+		}
+		if s.results, err = run.Compute(); err != nil {
+			return "", nil, err
+		}
+	}
+	data, err := json.Marshal(aiperf.Blocks(s.results.Headline))
+	if err != nil {
+		return "", nil, err
+	}
+	accepted, no = inferencex.GateAggregate(data, limit)
+	return accepted, no, nil
+}
+
+// summarize returns the summary of the run; nil of files of AIPerf.
+func (s *subject) summarize() (*measure.Summary, error) {
+	var err error
+	if s.summary == nil && s.files == nil {
+		s.summary, _, err = replay.Summarize(s.opened, s.levels)
+	}
+	return s.summary, err
+}
+
+// figure returns a figure of the run.
+func (s *subject) figure(f slo.Figure) (measure.Number, error) {
+	summary, err := s.summarize()
+	switch {
+	case err != nil:
+		return measure.Missing, err
+	case summary != nil:
+		return summary.Figure(f), nil
+	}
+	run, err := s.read()
+	if err != nil {
+		return measure.Missing, err
+	}
+	return run.Figures[f.String()].Value, nil
+}
+
+// read returns the figures of the run with their intervals.
+func (s *subject) read() (*compare.Run, error) {
+	var err error
+	if s.run == nil {
+		s.run, err = compare.Read(compare.Source{Dir: s.dir, Files: s.opened, SLO: s.levels})
+	}
+	return s.run, err
+}
+
+// against compares the run with another one, which is the first of the comparison. It warns if they may not be compared.
+func (s *subject) against(base string) (*compare.Comparison, error) {
+	if s.comparison != nil {
+		return s.comparison, nil
+	}
+	sources := []compare.Source{{Dir: base, SLO: s.levels}, {Dir: s.dir, SLO: s.levels}}
+	if err := openSources(sources[:1], s.partial); err != nil {
+		return nil, err
+	}
+	sources[1].Files = s.opened
+	c, err := compare.Make(s.ctx(), sources, compare.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if !c.Comparable {
+		warn(s.cmd, []string{fmt.Sprintf("--base %s and %s differ in what must be equal: %s", base, s.dir, c.MismatchNames())})
+	}
+	s.comparison, s.run = c, &c.Runs[1]
+	return c, nil
+}
+
+// comparePage makes the page over the runs of a list, in the order of their concurrencies, beside its index. Notes say what is
+// known of a run besides, by its directory. Runs that repeat one are a group. It returns the comparison and the names of the files: none of a
+// list with fewer than two results.
+func comparePage(ctx context.Context, list *measure.List, notes map[string]string, lead ...string) (*compare.Comparison, []string, error) {
+	var sources []compare.Source
+	runs := slices.Clone(list.Runs)
+	slices.SortStableFunc(runs, func(a, b measure.ListedRun) int { return cmp.Compare(a.Concurrency, b.Concurrency) })
+	for _, r := range runs {
+		if r.Headline == nil || r.Dir == "" {
+			continue
+		}
+		sources = append(sources, compare.Source{Dir: filepath.Join(list.Out, r.Dir), Note: notes[r.Dir], Group: groupOf(r)})
+	}
+	if len(sources) < 2 || list.Out == "" {
+		return nil, nil, nil
+	}
+	c, err := compare.Make(ctx, sources, compare.Options{Lead: lead})
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := c.Write(ctx, list.Out)
+	return c, names, err
+}
+
+// groupOf names the runs of a list that a run repeats; "": it repeats none.
+func groupOf(r measure.ListedRun) string {
+	if r.Repeat == 0 {
+		return ""
+	}
+	return fmt.Sprintf("concurrency %d", r.Concurrency)
+}
+
+// listedGroup names the runs that the run in a directory repeats, as the index of its list says; "": there is none.
+func listedGroup(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	list, err := replay.ReadList(filepath.Dir(abs))
+	if err != nil { // no list, or none that can be read, which its own report tells
+		return ""
+	}
+	k := slices.IndexFunc(list.Runs, func(r measure.ListedRun) bool { return r.Dir == filepath.Base(abs) })
+	if k < 0 || list.Runs[k].Repeat == 0 {
+		return ""
+	}
+	return filepath.Base(filepath.Dir(abs)) + ", " + groupOf(list.Runs[k])
+}
+
+// sloFlags are the service levels of a command.
+type sloFlags struct{ texts []string }
+
+// register adds --slo. usage ends its help.
+func (f *sloFlags) register(flags *pflag.FlagSet, usage string) {
+	flags.StringArrayVar(&f.texts, "slo", nil, "service level NAME<VALUE: 'ttft<2s' on every request, 'ttft.p95<2s' on the run (repeatable; the shell wants quotes); "+usage)
+}
+
+// conditions returns the service levels, and what is wrong with them. Two that are equal are one.
+func (f *sloFlags) conditions() (list []slo.Condition, errs []error) {
+	for _, text := range f.texts {
+		c, err := measure.ParseCondition(text)
+		switch {
+		case err != nil:
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText("slo", text), err)})
+		case !slices.Contains(list, c):
+			list = append(list, c)
+		}
+	}
+	return list, errs
 }

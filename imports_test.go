@@ -102,7 +102,7 @@ var imports = map[string][]string{
 	"report/server":     {"internal/durable", "replay/measure", "replay/merge", "replay/scrape", "report"},
 
 	"report/live": {
-		"internal/guard", "replay/measure", "replay/wire", "report", "report/html", "report/page",
+		"internal/guard", "replay/measure", "replay/slo", "replay/wire", "report", "report/html", "report/page",
 		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it

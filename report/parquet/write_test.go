@@ -29,13 +29,13 @@ func writeRun(t *testing.T, n int) *report.Run {
 	w, err := measure.Create(dir)
 	require.NoError(t, err)
 	for k := range n {
-		r := measure.Record{Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: k, Trace: "t", Session: "t", Sent: 1.000000001 + float64(k), End: 2 + float64(k)}
+		r := measure.Record{Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: k, Trace: "t", Session: "t", Numbers: measure.Numbers{Sent: measure.At(1.000000001 + float64(k)), End: measure.At(2 + float64(k))}}
 		if k%2 == 1 {
 			r.Error = &measure.Error{Category: "http_status", Code: 500, Message: fmt.Sprint("error ", k)}
 		}
 		if k%3 == 0 {
 			tokens, url := int64(k), 1
-			r.PromptTokens, r.URL, r.Parent, r.Resent, r.Chunks = &tokens, &url, "p", true, 2
+			r.PromptTokens, r.URL, r.Parent, r.Resent, r.Chunks = measure.Tokens(tokens), &url, "p", true, 2
 			r.Contents.Add(5*time.Millisecond, 1)
 			r.Contents.Add(7*time.Millisecond, 1)
 		}

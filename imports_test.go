@@ -56,14 +56,15 @@ var imports = map[string][]string{
 		"github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
 	},
 	"hfsource/hub/fakehub": {}, // for tests
-	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
+	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
 	"convert/corpus":       {"internal/splitmix"},
 	"convert/demo":         {"internal/splitmix"},
-	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
-	"convert/synth":        {"convert/weka", "mmapcache"},
+	"trace":                {}, // what every reader makes
+	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
+	"convert/synth":        {"convert/weka", "mmapcache", "trace"},
 	"convert": {
 		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource",
-		"manifest", "mmapcache", "github.com/alitto/pond/v2",
+		"manifest", "mmapcache", "trace", "github.com/alitto/pond/v2",
 	},
 	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
 	"replay/payload":     {"mmapcache", "replay/wire"},
@@ -96,13 +97,13 @@ var imports = map[string][]string{
 	"report/compare":    {"internal/durable", "replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},
 	"report/frontier":   {"replay/measure"},
 	"report/html":       {"internal/durable", "internal/regular", "internal/splitmix", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
-	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
+	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"replay/scrape":     {"internal/lines", "internal/regular", "internal/secrets", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/merge", "replay/scrape", "report"},
 
 	"report/live": {
-		"internal/guard", "replay/measure", "replay/wire", "report", "report/html", "report/page",
+		"internal/guard", "replay/measure", "replay/slo", "replay/wire", "report", "report/html", "report/page",
 		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it
@@ -123,7 +124,7 @@ var imports = map[string][]string{
 	"capture/journal":   {"internal/durable"},
 	"capture":           {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
 	"capture/agents":    {"capture/journal", "capture/reply"},
-	"capture/finish":    {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "golang.org/x/sync"},
+	"capture/finish":    {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "trace", "golang.org/x/sync"},
 	"capture/session":   {"capture/canon", "capture/journal"},
 	"capture/coding":    {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":     {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
@@ -138,7 +139,7 @@ var imports = map[string][]string{
 		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
-		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload",
+		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
 		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},
 }

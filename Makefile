@@ -263,7 +263,7 @@ test-kubernetes:
 	done
 
 # What of the tests can run on Windows, in Wine 9 or later, or it skips: the rest needs links, pipes, permissions, signals.
-WINDOWS_TESTED := ./internal/suggest ./internal/jsonlex ./internal/pyrand ./timeline ./internal/tokenizer ./internal/durable ./manifest ./convert/weka \
+WINDOWS_TESTED := ./internal/suggest ./internal/jsonlex ./internal/pyrand ./timeline ./trace ./internal/tokenizer ./internal/durable ./manifest ./convert/weka \
 	./convert/corpus ./convert/demo ./hfsource/parquet ./replay/conductor ./replay/resume ./replay/measure
 test-windows:
 	@command -v wine >/dev/null || { echo "test-windows: skipped: there is no wine"; exit 0; }; \

@@ -55,21 +55,22 @@ var imports = map[string][]string{
 		"github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
 	},
 	"hfsource/hub/fakehub": {}, // for tests
-	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
+	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
 	"convert/corpus":       {},
 	"convert/demo":         {},
-	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
-	"convert/synth":        {"convert/weka", "mmapcache"},
+	"trace":                {}, // what every reader makes
+	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
+	"convert/synth":        {"convert/weka", "mmapcache", "trace"},
 	"convert": {
 		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource",
-		"manifest", "mmapcache", "github.com/alitto/pond/v2",
+		"manifest", "mmapcache", "trace", "github.com/alitto/pond/v2",
 	},
 	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
 	"replay/payload":     {"mmapcache", "replay/wire"},
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
-	"replay/wire":        {"internal/secrets"},
+	"replay/wire":        {"internal/jsonlex", "internal/secrets"},
 	"replay/capacity":    {}, // plays nothing
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
@@ -123,7 +124,7 @@ var imports = map[string][]string{
 	"capture/journal":   {"internal/durable"},
 	"capture":           {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
 	"capture/agents":    {"capture/journal", "capture/reply"},
-	"capture/finish":    {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "golang.org/x/sync"},
+	"capture/finish":    {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "trace", "golang.org/x/sync"},
 	"capture/session":   {"capture/canon", "capture/journal"},
 	"capture/coding":    {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":     {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
@@ -138,7 +139,7 @@ var imports = map[string][]string{
 		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report/aiperf", "report/compare", "report/export", "report/gate", "report/inferencex", "report/live", "report/markdown", "report/until",
-		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload",
+		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
 		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},
 }

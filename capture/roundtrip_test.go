@@ -18,6 +18,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/trace"
 )
 
 // shape is what of a trace does not depend on the numbers of blocks, the order of requests and the clock.
@@ -26,7 +27,7 @@ type shape struct {
 	outs   []int64 // sorted
 }
 
-func shapeOf(trace *weka.Trace) shape {
+func shapeOf(trace *trace.Trace) shape {
 	digest := weka.TrieOf(trace).Digest()
 	s := shape{digest: hex.EncodeToString(digest[:])}
 	for _, q := range requestsOf(trace) {
@@ -37,7 +38,7 @@ func shapeOf(trace *weka.Trace) shape {
 }
 
 // requestsOf returns the requests of a trace, those of subagents included.
-func requestsOf(trace *weka.Trace) (list []*weka.Request) {
+func requestsOf(trace *trace.Trace) (list []*trace.Request) {
 	for k := range trace.Entries {
 		e := &trace.Entries[k]
 		if e.Subagent == nil {
@@ -51,7 +52,7 @@ func requestsOf(trace *weka.Trace) (list []*weka.Request) {
 	return list
 }
 
-func scan(t *testing.T, text []byte) *weka.Trace {
+func scan(t *testing.T, text []byte) *trace.Trace {
 	t.Helper()
 	trace, err := weka.Scan(text, weka.Default())
 	require.NoError(t, err)
@@ -59,7 +60,7 @@ func scan(t *testing.T, text []byte) *weka.Trace {
 }
 
 // captureReplay replays a cache through a capture and returns the traces, which are good.
-func captureReplay(t *testing.T, cache *mmapcache.Cache, blockSize int, change func(*replay.Options)) (traces []*weka.Trace) {
+func captureReplay(t *testing.T, cache *mmapcache.Cache, blockSize int, change func(*replay.Options)) (traces []*trace.Trace) {
 	t.Helper()
 	r := start(t, mock.New(mock.Config{}), func(o *Options) { o.BlockSize = blockSize })
 	o := replay.Options{
@@ -168,12 +169,12 @@ func TestRoundTripOfMessages(t *testing.T) {
 	}
 }
 
-func hasAgents(trace *weka.Trace) bool {
-	return slices.ContainsFunc(trace.Entries, func(e weka.Entry) bool { return e.Subagent != nil })
+func hasAgents(t *trace.Trace) bool {
+	return slices.ContainsFunc(t.Entries, func(e trace.Entry) bool { return e.Subagent != nil })
 }
 
 // sharedBlocks returns how many leading blocks two prompts share.
-func sharedBlocks(a, b *weka.Request) (n int) {
+func sharedBlocks(a, b *trace.Request) (n int) {
 	x, y := idsOf(a), idsOf(b)
 	for n < min(len(x), len(y)) && x[n] == y[n] {
 		n++
@@ -181,7 +182,7 @@ func sharedBlocks(a, b *weka.Request) (n int) {
 	return n
 }
 
-func idsOf(q *weka.Request) (ids []int64) {
+func idsOf(q *trace.Request) (ids []int64) {
 	for _, r := range q.IDs.Runs {
 		for k := range r.N {
 			ids = append(ids, r.First+int64(k))

@@ -21,6 +21,7 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // benchInput returns the input of the benchmarks: the public traces where they exist, else the demo traces under many ids.
@@ -62,7 +63,7 @@ func BenchmarkScan(b *testing.B) {
 
 func BenchmarkPlan(b *testing.B) {
 	rows, size := benchRows(b)
-	var traces []*weka.Trace
+	var traces []*trace.Trace
 	for _, row := range rows {
 		tr, err := weka.Scan(row, weka.Default())
 		require.NoError(b, err)

@@ -18,12 +18,12 @@ import (
 func TestListsOfAManifestAreBounded(t *testing.T) {
 	seconds(t)
 	long := strings.Repeat("x", 1<<20)
-	rows := []string{trace(long), trace("a")}
+	rows := []string{traceText(long), traceText("a")}
 	keys := make([]string, 1500)
 	for k := range keys {
 		keys[k] = fmt.Sprintf(`"key%04d": 1`, k)
 	}
-	rows = append(rows, strings.Replace(trace("b"), "{", "{"+strings.Join(keys, ",")+`,"`+long+`":1,`, 1))
+	rows = append(rows, strings.Replace(traceText("b"), "{", "{"+strings.Join(keys, ",")+`,"`+long+`":1,`, 1))
 	for k := range 1100 {
 		rows = append(rows, fmt.Sprintf(`{"id": "bad%d"}`, k))
 	}
@@ -45,7 +45,7 @@ func TestListsOfAManifestAreBounded(t *testing.T) {
 
 // A conversion fails where its parts are removed while it ends.
 func TestPartsThatAreGoneAtTheEnd(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	r := o.convert(t)
 	require.NoError(t, os.RemoveAll(r.Path))
 	part := filepath.Join(o.Root, mmapcache.ArenasKind, r.Parts[mmapcache.ArenasKind].Key)

@@ -26,7 +26,7 @@ func demoLines() []string {
 
 // Covers P10, P11.
 func TestWorkersChangeNoByte(t *testing.T) {
-	o := options(t, "@demo", lines(t, trace("a"), trace("b")))
+	o := options(t, "@demo", lines(t, traceText("a"), traceText("b")))
 	o.Workers = 1
 	one := o.convert(t)
 	requireSound(t, one)
@@ -49,7 +49,7 @@ func TestWorkersChangeNoByte(t *testing.T) {
 }
 
 func TestOrderOfTheInputChangesNoTrace(t *testing.T) {
-	rows := append(demoLines(), trace("a"))
+	rows := append(demoLines(), traceText("a"))
 	all := func(rows []string) (map[string]string, []string, string) {
 		o := options(t, lines(t, rows...))
 		r := o.convert(t)
@@ -73,7 +73,7 @@ func TestOrderOfTheInputChangesNoTrace(t *testing.T) {
 
 // Names, directories and dates of input files do not change keys. Their compression does, but it changes no table.
 func TestOnlyContentOfTheInputCounts(t *testing.T) {
-	text := []byte(trace("a") + "\n" + trace("b") + "\n")
+	text := []byte(traceText("a") + "\n" + traceText("b") + "\n")
 	o := options(t, write(t, "in.jsonl", text))
 	r := o.convert(t)
 	want := tables(t, o.Root)
@@ -91,7 +91,7 @@ func TestOnlyContentOfTheInputCounts(t *testing.T) {
 	enc, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	for name, row := range map[string]string{"1.json": trace("a"), "2.json": trace("b")} {
+	for name, row := range map[string]string{"1.json": traceText("a"), "2.json": traceText("b")} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(row), 0o666))
 	}
 	for _, input := range []string{write(t, "in.jsonl.gz", gz.Bytes()), write(t, "in.jsonl.zst", enc.EncodeAll(text, nil)), dir} {
@@ -103,7 +103,7 @@ func TestOnlyContentOfTheInputCounts(t *testing.T) {
 }
 
 func TestStandardInputIsJSONLines(t *testing.T) {
-	text := trace("a") + "\n" + trace("b") + "\n"
+	text := traceText("a") + "\n" + traceText("b") + "\n"
 	o := options(t, write(t, "in.jsonl", []byte(text)))
 	want := o.convert(t)
 	o.Inputs, o.Source.Stdin = []string{"-"}, strings.NewReader(text)
@@ -140,7 +140,7 @@ func TestEveryPartHasItsOwnKey(t *testing.T) {
 		{func(o *Options) { o.Placement.Backend = weka.SHA256MT }, "arenas structure"},
 		{func(o *Options) { o.Corpus = tinyCorpus(t, 299) }, "structure"},
 		{func(o *Options) { o.Tokenizer = "o200k_base" }, "starts structure"},
-		{func(o *Options) { o.Inputs = append(o.Inputs, lines(t, trace("a"))) }, "arenas"},
+		{func(o *Options) { o.Inputs = append(o.Inputs, lines(t, traceText("a"))) }, "arenas"},
 		{func(o *Options) { o.Rules.BlockSize = 128 }, "arenas"},
 		{func(o *Options) { o.Rules.LengthRule = "upstream" }, "arenas"},
 		{func(o *Options) { o.Workers, o.Version, o.Strict, o.SkipInvalid = 1, "other", true, true }, "arenas starts structure"},
@@ -190,7 +190,7 @@ func TestForcedBuildGivesTheSame(t *testing.T) {
 
 func TestDamagedPartsAreBuiltAgain(t *testing.T) {
 	seconds(t)
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	r := o.convert(t)
 	want := filesOf(t, o.Root)
 	for name, data := range want {
@@ -224,7 +224,7 @@ func TestDamagedPartsAreBuiltAgain(t *testing.T) {
 
 // Where a part is removed between its discovery and the end, no dataset is published that names it.
 func TestPartsThatAreRemovedMeanwhile(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	first := o.convert(t)
 	for kind, part := range first.Parts {
 		require.NoError(t, os.RemoveAll(first.Path))
@@ -250,7 +250,7 @@ func flip(data string) []byte {
 }
 
 func TestProvenanceSaysWhereItCameFrom(t *testing.T) {
-	o := options(t, "@demo", lines(t, trace("a")))
+	o := options(t, "@demo", lines(t, traceText("a")))
 	r := o.convert(t)
 	p, err := mmapcache.ReadProvenance(r.Path)
 	require.NoError(t, err)

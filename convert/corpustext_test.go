@@ -111,7 +111,7 @@ func TestEveryCorpus(t *testing.T) {
 		"directory": writeTree(t, map[string]string{"a": text, ".b": "x"}), "aiperf-sonnet": "aiperf-sonnet:" + aiperfText(t), "ids": tinyCorpus(t, 300),
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := options(t, lines(t, trace("a")))
+			o := options(t, lines(t, traceText("a")))
 			o.Corpus = c
 			e, err := Explain(t.Context(), o)
 			require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestCorpusKeyIsContent(t *testing.T) {
 
 // The tokens of aiperf-sonnet are those of each group by itself; where they are drawn is AIPerf's stream for that corpus.
 func TestAIPerfSonnet(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	require.NoError(t, o.SetProfile("aiperf"))
 	o.Corpus = "aiperf-sonnet:" + aiperfText(t)
 	p, err := resolvePromptCorpus(o.Corpus, builtinTokenizer(t, o.Tokenizer))
@@ -174,7 +174,7 @@ func TestWordsOfTokenizers(t *testing.T) {
 
 // A corpus that is shorter than a block is an error, also where its length is known only when it is encoded.
 func TestShortCorpusText(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	o.Corpus, o.Rules.BlockSize = write(t, "short.txt", []byte("one two three four")), 5
 	_, err := Convert(t.Context(), o)
 	assert.ErrorContains(t, err, "block_size 5 is larger than the corpus")

@@ -24,7 +24,7 @@ import (
 // tinyCache converts one trace with a corpus of a few hundred ids, which gives less than 32 KB. It returns the root, the key,
 // and every file that has a digest, manifests included, by its path in the root.
 func tinyCache(t *testing.T) (root, key string, files map[string][]byte) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	r := o.convert(t)
 	info, err := cachestore.Describe(o.Root, r.Key)
 	require.NoError(t, err)

@@ -117,7 +117,7 @@ func TestEveryIngredientIsInTheKey(t *testing.T) {
 //
 // Covers F2.
 func TestAnotherProgramHasOtherKeys(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	r := o.convert(t)
 	info, err := cachestore.Describe(o.Root, r.Key)
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestAnotherProgramHasOtherKeys(t *testing.T) {
 //
 // Covers F5.
 func TestKeyErrorsAreErrors(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	o.Rules.SeamMaxGap = math.NaN()
 	_, err := Convert(t.Context(), o)
 	require.ErrorContains(t, err, "NaN")
@@ -157,7 +157,7 @@ func TestKeyErrorsAreErrors(t *testing.T) {
 //
 // Covers F6.
 func TestTheSameIsAHit(t *testing.T) {
-	text := []byte(trace("a") + "\n")
+	text := []byte(traceText("a") + "\n")
 	o := options(t, write(t, "in.jsonl", text))
 	first := o.convert(t)
 	o.Inputs = []string{write(t, "elsewhere.jsonl", text)}
@@ -198,7 +198,7 @@ func TestConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
 //
 // Covers F8.
 func TestAFinishedEntryIsReadWithoutALock(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	r := o.convert(t)
 	for _, kind := range mmapcache.Kinds() {
 		key := r.Key
@@ -254,7 +254,7 @@ func TestOneBuilderForEachPart(t *testing.T) {
 // Covers F11.
 func TestNothingBlocksAKey(t *testing.T) {
 	seconds(t)
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	r := o.convert(t)
 	want := filesOf(t, o.Root)
 	paths := []string{r.Path}
@@ -292,7 +292,7 @@ func TestNothingBlocksAKey(t *testing.T) {
 // Covers F12.
 func TestNonsenseInManifestsIsBuiltAgain(t *testing.T) {
 	seconds(t)
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	other := o
 	other.Placement.Seed = 5
 	second := other.convert(t)
@@ -359,7 +359,7 @@ func TestNonsenseInManifestsIsBuiltAgain(t *testing.T) {
 // Covers F13.
 func TestTruncatedFilesAreNoHit(t *testing.T) {
 	seconds(t)
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	r := o.convert(t)
 	want := filesOf(t, o.Root)
 	for name, data := range want {
@@ -465,10 +465,10 @@ func TestZeroOutputAndUnchangedPrompts(t *testing.T) {
 // Covers F22.
 func TestPrettyPrintedJSON(t *testing.T) {
 	var value any
-	require.NoError(t, json.Unmarshal([]byte(trace("a")), &value))
+	require.NoError(t, json.Unmarshal([]byte(traceText("a")), &value))
 	pretty, err := json.MarshalIndent(value, "", "  ")
 	require.NoError(t, err)
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	o.convert(t)
 	want := tables(t, o.Root)
 	o = options(t, write(t, "in.json", pretty))
@@ -481,7 +481,7 @@ func TestPrettyPrintedJSON(t *testing.T) {
 
 // A dataset can be built again from its provenance, as long as the input exists.
 func TestVerifyRebuild(t *testing.T) {
-	input := lines(t, trace("a"))
+	input := lines(t, traceText("a"))
 	o := options(t, input)
 	o.Rules.BlockSize, o.Placement.Seed, o.Placement.Backend = 8, -3, weka.SHA256MT
 	r := o.convert(t)
@@ -499,16 +499,16 @@ func TestVerifyRebuild(t *testing.T) {
 	require.NoError(t, os.Remove(input))
 	require.ErrorContains(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain), input)
 	o = options(t, "-")
-	o.Source.Stdin = strings.NewReader(trace("a"))
+	o.Source.Stdin = strings.NewReader(traceText("a"))
 	r = o.convert(t)
 	require.ErrorContains(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain), "standard input")
-	o.Source.Stdin, o.VerifyHit = strings.NewReader(trace("a")), true
+	o.Source.Stdin, o.VerifyHit = strings.NewReader(traceText("a")), true
 	assert.True(t, o.convert(t).Hit, "the same input is there to be read twice")
 }
 
 // Explaining a hit reads no other part of the root, of which there may be thousands.
 func TestExplainOfAHitReadsNoOtherPart(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	o.convert(t)
 	allocations := func() float64 {
 		return testing.AllocsPerRun(1, func() {
@@ -528,7 +528,7 @@ func TestExplainOfAHitReadsNoOtherPart(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	e, err := Explain(t.Context(), o)
 	require.NoError(t, err)
 	assert.False(t, e.Hit)
@@ -547,7 +547,7 @@ func TestExplain(t *testing.T) {
 
 	other := o
 	other.Placement.Seed, other.Rules.BlockSize = 7, 8
-	other.Inputs = []string{lines(t, trace("b"))}
+	other.Inputs = []string{lines(t, traceText("b"))}
 	e, err = Explain(t.Context(), other)
 	require.NoError(t, err)
 	assert.False(t, e.Hit)
@@ -583,7 +583,7 @@ func TestExplain(t *testing.T) {
 
 // Explain says where the flags refuse a hit.
 func TestExplainRefusedHit(t *testing.T) {
-	o := options(t, lines(t, trace("a"), "{}"))
+	o := options(t, lines(t, traceText("a"), "{}"))
 	o.SkipInvalid = true
 	o.convert(t)
 	e, err := Explain(t.Context(), o)

@@ -42,7 +42,7 @@ func write(t testing.TB, name string, data []byte) string {
 }
 
 // trace returns a small trace as one line of JSON.
-func trace(id string) string {
+func traceText(id string) string {
 	return fmt.Sprintf(`{"id":%q,"models":["m"],"block_size":4,"hash_id_scope":"local","tool_tokens":4,"requests":[`+
 		`{"t":0,"type":"n","model":"m","in":14,"out":3,"hash_ids":[1,2,3],"api_time":1},`+
 		`{"t":2,"type":"subagent","agent_id":"a","status":"completed","duration_ms":1000,"models":["m"],"subagent_type":"x","requests":[`+

@@ -22,6 +22,7 @@ import (
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // zst compresses text.
@@ -33,7 +34,7 @@ func zst(t testing.TB, text []byte) []byte {
 
 // Covers D11.
 func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
-	good := trace("a")
+	good := traceText("a")
 	replace := func(old, new string) string {
 		require.Contains(t, good, old)
 		return strings.Replace(good, old, new, 1)
@@ -41,17 +42,17 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 	noise := rand.New(rand.NewPCG(1, 2))
 	var many strings.Builder // does not compress to one block
 	for k := range 3000 {
-		many.WriteString(strings.Replace(trace(fmt.Sprint(k, "-", noise.Uint64())), "{", fmt.Sprintf(`{"pad":"%x%x",`, noise.Uint64(), noise.Uint64()), 1) + "\n")
+		many.WriteString(strings.Replace(traceText(fmt.Sprint(k, "-", noise.Uint64())), "{", fmt.Sprintf(`{"pad":"%x%x",`, noise.Uint64(), noise.Uint64()), 1) + "\n")
 	}
 	packed := zst(t, []byte(many.String()))
-	first := lines(t, trace("b"), good)
+	first := lines(t, traceText("b"), good)
 	for name, c := range map[string]struct {
 		inputs []string
 		want   []string
 		is     error
 	}{
 		"not JSON":                {inputs: []string{lines(t, good, "nonsense")}, want: []string{"in.jsonl:2: ", "not JSON"}},
-		"cut in the middle":       {inputs: []string{lines(t, trace("b"), good[:200])}, want: []string{"in.jsonl:2: ", "cut off after 200 bytes"}},
+		"cut in the middle":       {inputs: []string{lines(t, traceText("b"), good[:200])}, want: []string{"in.jsonl:2: ", "cut off after 200 bytes"}},
 		"two values on a line":    {inputs: []string{lines(t, good+" "+good)}, want: []string{"in.jsonl:1: ", "more after the "}},
 		"missing field":           {inputs: []string{lines(t, replace(`"in":9,`, ""))}, want: []string{"in.jsonl:1: ", `trace "a"`, "requests[1].requests[0]", `"in" is missing`}},
 		"negative in":             {inputs: []string{lines(t, replace(`"in":25`, `"in":-25`))}, want: []string{"in.jsonl:1: ", `trace "a"`, "requests[2]", "in = -25"}},
@@ -60,7 +61,7 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"id beyond 64 bits":       {inputs: []string{lines(t, replace(`[1,9]`, `[1,9223372036854775808]`))}, want: []string{"requests[1].requests[0].hash_ids[1]"}},
 		"prefix too long":         {inputs: []string{lines(t, replace(`"tool_tokens":4`, `"tool_tokens":13`))}, want: []string{"in.jsonl:1: ", `session "a"`, "13 tokens need 4 blocks"}},
 		"agent twice":             {inputs: []string{lines(t, replace(`{"t":9`, `{"t":3,"type":"subagent","agent_id":"a","requests":[]},{"t":9`))}, want: []string{"requests[2]", `agent_id "a"`}},
-		"block beyond the corpus": {inputs: []string{lines(t, trace("b"), replace(`"block_size":4`, `"block_size":300000`))}, want: []string{`trace "a"`, "block_size 300000 is larger than the corpus"}},
+		"block beyond the corpus": {inputs: []string{lines(t, traceText("b"), replace(`"block_size":4`, `"block_size":300000`))}, want: []string{`trace "a"`, "block_size 300000 is larger than the corpus"}},
 		"duplicate id":            {inputs: []string{first, lines(t, good)}, want: []string{"in.jsonl:1: ", `trace "a"`, "line 2 of file 1 of the input"}},
 		"duplicate id, same file": {inputs: []string{lines(t, good, good)}, want: []string{"in.jsonl:2: ", `trace "a"`, "line 1 of file 1 of the input"}},
 		"a file twice":            {inputs: []string{first, first}, want: []string{"in.jsonl:1: ", `trace "b"`}},
@@ -100,14 +101,14 @@ func TestCorpusAndTokenizerAreCheckedFirst(t *testing.T) {
 		"block too large":   {func(o *Options) { o.Rules.BlockSize = 301 }, "trace \"a\": block_size 301 is larger than the corpus"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := options(t, lines(t, trace("a")))
+			o := options(t, lines(t, traceText("a")))
 			c.change(&o)
 			_, err := Convert(t.Context(), o)
 			assert.ErrorContains(t, err, c.want)
 			requireClean(t, o.Root)
 		})
 	}
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	o.Rules.BlockSize = 300 // the whole corpus is one block
 	requireSound(t, o.convert(t))
 }
@@ -161,7 +162,7 @@ func TestSkipInvalidLeavesOutTheSession(t *testing.T) {
 func TestGarbageBehindGzip(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	_, err := z.Write([]byte(trace("a") + "\n"))
+	_, err := z.Write([]byte(traceText("a") + "\n"))
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
 	for tail, want := range map[string]string{"\x00\x00\x00": "", "rest": "in.jsonl.gz: what stands behind its last gzip member is no gzip, and is left out, as gzip does"} {
@@ -184,8 +185,8 @@ func TestInvalidTraceAmongOthers(t *testing.T) {
 		rows   []string
 		others bool
 	}{
-		"alone": {[]string{bad}, false}, "all": {[]string{bad, bad, bad}, false}, "behind a good one": {[]string{trace("a"), bad}, true}, "before one": {[]string{bad, trace("a")}, true},
-		"far before one": {append(slices.Clone(many[1:]), trace("a")), true}, "too far to be read": {append(many, trace("a")), false},
+		"alone": {[]string{bad}, false}, "all": {[]string{bad, bad, bad}, false}, "behind a good one": {[]string{traceText("a"), bad}, true}, "before one": {[]string{bad, traceText("a")}, true},
+		"far before one": {append(slices.Clone(many[1:]), traceText("a")), true}, "too far to be read": {append(many, traceText("a")), false},
 	} {
 		o := options(t, lines(t, c.rows...))
 		_, err := Convert(t.Context(), o)
@@ -195,7 +196,7 @@ func TestInvalidTraceAmongOthers(t *testing.T) {
 		assert.Regexp(t, `in.jsonl:(1|2)$`, invalid.Where, name)
 		requireClean(t, o.Root)
 	}
-	o := options(t, lines(t, trace("a"), trace("b"), bad, bad)) // in shards
+	o := options(t, lines(t, traceText("a"), traceText("b"), bad, bad)) // in shards
 	o.shardRows = 2
 	_, err := Convert(t.Context(), o)
 	var invalid *InvalidTraceError
@@ -207,7 +208,7 @@ func TestInvalidTraceAmongOthers(t *testing.T) {
 func TestFirstInvalidRowIsReported(t *testing.T) {
 	rows := []string{}
 	for k := range 40 {
-		rows = append(rows, trace(fmt.Sprint("t", k)))
+		rows = append(rows, traceText(fmt.Sprint("t", k)))
 	}
 	rows[7] = strings.Replace(rows[7], `"out":3`, `"pad":"`+strings.Repeat("x", 1<<20)+`","out":-`, 1) // slow to read
 	rows[8], rows[9], rows[30] = "broken", rows[0], "broken"
@@ -219,16 +220,16 @@ func TestFirstInvalidRowIsReported(t *testing.T) {
 		var invalid *InvalidTraceError
 		require.ErrorAs(t, err, &invalid)
 		assert.Equal(t, in+":8", invalid.Where)
-		var fault *weka.Error
+		var fault *trace.Error
 		require.ErrorAs(t, err, &fault)
-		assert.Equal(t, weka.NotJSON, fault.Kind)
+		assert.Equal(t, trace.NotJSON, fault.Kind)
 	}
 }
 
 func TestSkippedTracesAreListedAndJudgedAgain(t *testing.T) {
-	rows := []string{trace("a"), "broken", trace("b"), trace("a"), strings.Replace(trace("c"), `"in":9`, `"in":-9`, 1)}
+	rows := []string{traceText("a"), "broken", traceText("b"), traceText("a"), strings.Replace(traceText("c"), `"in":9`, `"in":-9`, 1)}
 	in := lines(t, rows...)
-	o := options(t, lines(t, trace("z")), in)
+	o := options(t, lines(t, traceText("z")), in)
 	_, strict := Convert(t.Context(), o)
 	require.Error(t, strict)
 	requireClean(t, o.Root)
@@ -270,7 +271,7 @@ func TestSkippedTracesAreListedAndJudgedAgain(t *testing.T) {
 }
 
 func TestStrictRunRefusesUnknownKeys(t *testing.T) {
-	in := lines(t, strings.Replace(trace("a"), "{", `{"extra":1,`, 1))
+	in := lines(t, strings.Replace(traceText("a"), "{", `{"extra":1,`, 1))
 	o := options(t, in)
 	o.Strict = true
 	_, err := Convert(t.Context(), o)
@@ -315,7 +316,7 @@ func TestStrictRunRefusesOddities(t *testing.T) {
 // stand behind the others.
 func TestMixedFormsAreOdd(t *testing.T) {
 	row := `{"timestamp":0,"input_length":500,"output_length":1,"hash_ids":[0]}` + "\n"
-	weka, mooncake := lines(t, trace("a"), trace("b")), write(t, "mooncake.jsonl", []byte(row+row+row))
+	weka, mooncake := lines(t, traceText("a"), traceText("b")), write(t, "mooncake.jsonl", []byte(row+row+row))
 	for _, c := range []struct {
 		inputs []string
 		want   mmapcache.Oddity
@@ -346,16 +347,16 @@ func TestSessionsOfOneName(t *testing.T) {
 	agent := func(id string, requests ...string) string {
 		return fmt.Sprintf(`{"t":1,"type":"subagent","agent_id":%q,"requests":[%s]}`, id, strings.Join(requests, ","))
 	}
-	trace := func(id string, entries ...string) string {
+	traceText := func(id string, entries ...string) string {
 		return fmt.Sprintf(`{"id":%q,"models":[],"block_size":64,"hash_id_scope":"local","requests":[%s]}`, id, strings.Join(entries, ","))
 	}
 	side := agent("x", request(1, "1"), request(1.5, "7"), request(2, "1,2"))
-	one := trace("t", request(0, "1"), agent("x:aux:000", request(1, "3")), side)
-	two := []string{trace("t", request(0, "1"), agent("b::aux:000", request(1, "3"))), trace("t::sa:b", request(0, "1"), request(1, "7"), request(2, "1,2"))}
+	one := traceText("t", request(0, "1"), agent("x:aux:000", request(1, "3")), side)
+	two := []string{traceText("t", request(0, "1"), agent("b::aux:000", request(1, "3"))), traceText("t::sa:b", request(0, "1"), request(1, "7"), request(2, "1,2"))}
 	for want, rows := range map[string][]string{
 		`trace "t": requests[2]: a second session of the name "t::sa:x:aux:000"`:                                                    {one},
 		`trace "t::sa:b": session "t::sa:b::aux:000": a second session of this name: the first is of line 1 of file 1 of the input`: two,
-		`trace "a": a second trace of this id: the first is line 1 of file 1 of the input`:                                          {trace("a"), trace("a")},
+		`trace "a": a second trace of this id: the first is line 1 of file 1 of the input`:                                          {traceText("a"), traceText("a")},
 	} {
 		o := options(t, lines(t, rows...))
 		o.Rules = idsOfAIPerf()
@@ -364,7 +365,7 @@ func TestSessionsOfOneName(t *testing.T) {
 		require.ErrorAs(t, err, &invalid)
 		assert.EqualError(t, invalid.Err, want)
 	}
-	o := options(t, lines(t, trace("t", request(0, "1"), side), trace("t::sa:b")))
+	o := options(t, lines(t, traceText("t", request(0, "1"), side), traceText("t::sa:b")))
 	o.Rules = idsOfAIPerf()
 	o.convert(t)
 }
@@ -378,7 +379,7 @@ func idsOfAIPerf() weka.Rules {
 
 // A file that changes while it is read ends the conversion, even with SkipInvalid: its rows are not those of the digest.
 func TestFileThatChangesIsNoTraceToSkip(t *testing.T) {
-	text := trace("a") + "\n" + trace("b") + "\n"
+	text := traceText("a") + "\n" + traceText("b") + "\n"
 	for name, now := range map[string][]byte{
 		"other content": []byte(strings.Replace(text, `"in":9`, `"in":8`, 1)), "cut": []byte(text[:400]), "emptied": {}, "removed": nil,
 	} {
@@ -458,7 +459,7 @@ func TestCancelledWhilePlanningAndFilling(t *testing.T) {
 func TestLosingTheLeaseAround(t *testing.T) {
 	ctx, lose := context.WithCancelCause(t.Context())
 	defer lose(nil)
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	claims := 0
 	o.disk.Step = func(name, _ string) error {
 		if name != "claim" {
@@ -478,7 +479,7 @@ func TestLosingTheLeaseAround(t *testing.T) {
 
 // Comparisons of one key do not wait for each other.
 func TestComparisonsAtTheSameTime(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	o.convert(t)
 	first := o
 	first.VerifyHit = true
@@ -502,7 +503,7 @@ func TestComparisonsAtTheSameTime(t *testing.T) {
 // Each step that touches the disk fails once. Then all parts are complete, and the next run succeeds.
 func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 	seconds(t)
-	base := options(t, lines(t, trace("a")))
+	base := options(t, lines(t, traceText("a")))
 	base.convert(t)
 	want := filesOf(t, base.Root)
 	full := errors.New("no space left")
@@ -538,7 +539,7 @@ func TestEveryFailingStepLeavesWholePartsOnly(t *testing.T) {
 }
 
 func TestLastLineNeedsNoNewline(t *testing.T) {
-	whole := lines(t, trace("a"), trace("b"))
+	whole := lines(t, traceText("a"), traceText("b"))
 	text, err := os.ReadFile(whole)
 	require.NoError(t, err)
 	o := options(t, whole)

@@ -13,7 +13,7 @@ import (
 func TestStructureThatTakesTooMuch(t *testing.T) {
 	m := newMerger(hfsource.NewMemoryBudget(t.Context(), 0), Options{Rules: weka.Default()}, bounds{}, nil)
 	next := func(id string) plannedTrace {
-		tr, err := weka.Scan([]byte(trace(id)), weka.Default())
+		tr, err := weka.Scan([]byte(traceText(id)), weka.Default())
 		require.NoError(t, err)
 		return planTrace(tr, plannedTrace{}, weka.Default())
 	}

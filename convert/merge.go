@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // merger appends plans to the structure in the order of the input. Workers add them in any order.
@@ -290,9 +291,8 @@ func (m *merger) registerSessions(p plannedTrace) error {
 }
 
 // oddityIn returns an oddity of a trace as the facts list it.
-func oddityIn(o mmapcache.Oddity, trace string) mmapcache.Oddity {
-	o.Trace, o.First = manifest.Clip(trace), manifest.Clip(o.First)
-	return o
+func oddityIn(o trace.Oddity, id string) mmapcache.Oddity {
+	return mmapcache.Oddity{Kind: o.Kind, Count: o.Count, Trace: manifest.Clip(id), First: manifest.Clip(o.First)}
 }
 
 // addOddity adds oddities of one kind to the sorted list of all.
@@ -318,7 +318,7 @@ func (m *merger) checkFormat(p plannedTrace) {
 	if mooncake {
 		what = "Mooncake rows: "
 	}
-	addOddity(&m.facts, oddityIn(mmapcache.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: what + p.position.String()}, p.plan.Trace.ID))
+	addOddity(&m.facts, oddityIn(trace.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: what + p.position.String()}, p.plan.Trace.ID))
 }
 
 // prefixCaches are the caches that traces of global scope share.

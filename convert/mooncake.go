@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/trace"
 )
 
 // maxSingleRow is the size of the largest file of one value that is looked at for a Mooncake row, in bytes: a trace is not read
@@ -135,8 +136,8 @@ func (f *recordings) at(r *recording, row int, err error) plannedTrace {
 	place := r.rows[row-1]
 	at := hfsource.Row{File: f.paths[place.file], Line: int(place.line)}
 	p := plannedTrace{location: at.Location(), position: position{file: int(place.file), line: int(place.line)}}
-	var e *weka.Error
-	if errors.As(err, &e) && (e.Kind == weka.Unclear || e.Kind == weka.Contradiction) {
+	var e *trace.Error
+	if errors.As(err, &e) && (e.Kind == trace.Unclear || e.Kind == trace.Contradiction) {
 		p.fatal = fmt.Errorf("%s: %w", p.location, err)
 		return p
 	}
@@ -149,7 +150,7 @@ func (f *recordings) end() {
 	for _, number := range slices.Sorted(maps.Keys(f.all)) {
 		r := f.all[number]
 		traces, err := r.Traces()
-		var whole *weka.Error
+		var whole *trace.Error
 		if errors.As(err, &whole) {
 			p := f.at(r, max(whole.Row, 1), whole)
 			f.submit(func() plannedTrace { return p })
@@ -159,11 +160,11 @@ func (f *recordings) end() {
 			p := f.at(r, e.Row, e)
 			f.submit(func() plannedTrace { return p })
 		}
-		for _, trace := range traces {
-			p := f.at(r, trace.FirstRow(), nil)
+		for _, t := range traces {
+			p := f.at(r, t.Rows[0], nil)
 			p.memory = f.memory.Reserve()
-			trace.SetReserve(p.memory.Grow)
-			f.submit(func() plannedTrace { return planTrace(trace, p, f.rules) })
+			t.Budget = trace.NewBudget(p.memory.Grow)
+			f.submit(func() plannedTrace { return planTrace(t, p, f.rules) })
 		}
 	}
 	f.all = nil

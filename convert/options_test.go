@@ -11,7 +11,7 @@ import (
 
 // Options with only root and inputs give the same dataset as options with all defaults spelled out.
 func TestZeroOptionsMeanTheDefaults(t *testing.T) {
-	input := lines(t, trace("a"))
+	input := lines(t, traceText("a"))
 	zero, err := Convert(t.Context(), Options{Root: t.TempDir(), Inputs: []string{input}})
 	require.NoError(t, err)
 	o := Options{
@@ -45,7 +45,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		`length_rule "banana": want one of repaired`: func(o *Options) { o.Rules = weka.Default(); o.Rules.LengthRule = "banana" },
 		`backend "xxh4": want exact, xxh3`:           func(o *Options) { o.Placement.Backend = "xxh4" },
 	} {
-		o := Options{Root: t.TempDir() + "/root", Inputs: []string{lines(t, trace("a"))}}
+		o := Options{Root: t.TempDir() + "/root", Inputs: []string{lines(t, traceText("a"))}}
 		change(&o)
 		assert.ErrorContains(t, o.Validate(), want)
 		_, err := Convert(t.Context(), o)

@@ -313,8 +313,8 @@ func TestParquetOfJSONTexts(t *testing.T) {
 	rows := demoRows(t)
 	requireSameForms(t, rows, map[string][]byte{"datasets": datasetsParquet(t, rows)})
 	for from, to := range map[string]string{`"in":9`: `"in":-9`, `"t":9`: `"t":"9"`, `"type":"n"`: `"type":null`, `{"t":9`: `null,{"t":9`} {
-		bad := []byte(strings.Replace(trace("bad"), from, to, 1))
-		require.NotEqual(t, trace("bad"), string(bad))
+		bad := []byte(strings.Replace(traceText("bad"), from, to, 1))
+		require.NotEqual(t, traceText("bad"), string(bad))
 		var want, got *InvalidTraceError
 		_, err := Convert(t.Context(), options(t, write(t, "in.jsonl", bad)))
 		require.ErrorAs(t, err, &want)
@@ -354,7 +354,7 @@ func TestLongParquetAndJSONLinesAreOneStructure(t *testing.T) {
 func demoRows(t testing.TB) [][]byte {
 	rows := bytes.Split(bytes.TrimSpace(demo.JSONL()), []byte("\n"))
 	for k := range 5 {
-		rows = append(rows, []byte(trace(fmt.Sprint("small-", k))))
+		rows = append(rows, []byte(traceText(fmt.Sprint("small-", k))))
 	}
 	return rows
 }
@@ -580,7 +580,7 @@ func TestFilesWithoutChecksumsAreNamed(t *testing.T) {
 func TestInvalidParquet(t *testing.T) {
 	rows := demoRows(t)
 	bad := slices.Clone(rows)
-	bad[2] = []byte(strings.Replace(trace("bad"), `"in":9`, `"in":-9`, 1))
+	bad[2] = []byte(strings.Replace(traceText("bad"), `"in":9`, `"in":-9`, 1))
 	bad[4] = bad[3] // a second of its id
 	in := write(t, "in.parquet", libraryParquet(t, bad))
 	o := options(t, in)

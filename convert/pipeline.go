@@ -10,6 +10,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // pipeline turns the rows of a snapshot into one structure. Several goroutines scan and plan rows; the merger puts the plans
@@ -143,7 +144,7 @@ func planRow(row hfsource.Row, rules weka.Rules) plannedTrace {
 }
 
 // scan reads the trace of a row: columns of a Parquet file, or the text of a JSON value.
-func scan(row hfsource.Row, rules weka.Rules, memory *hfsource.Reservation) (*weka.Trace, error) {
+func scan(row hfsource.Row, rules weka.Rules, memory *hfsource.Reservation) (*trace.Trace, error) {
 	if row.Columns != nil {
 		return weka.ScanColumnsWithin(row.Columns, rules, memory.Grow)
 	}
@@ -151,7 +152,7 @@ func scan(row hfsource.Row, rules weka.Rules, memory *hfsource.Reservation) (*we
 }
 
 // planTrace completes p with the plan of its trace.
-func planTrace(trace *weka.Trace, p plannedTrace, rules weka.Rules) plannedTrace {
-	p.plan, p.notes, p.err = weka.MakePlan(trace, rules)
+func planTrace(t *trace.Trace, p plannedTrace, rules weka.Rules) plannedTrace {
+	p.plan, p.notes, p.err = weka.MakePlan(t, rules)
 	return p
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // A probe is the digest of what this program builds from a small input that exercises every rule. Every key contains one,
@@ -110,12 +111,16 @@ func (p *structureProbe) addFile(text string, number int) {
 			refuse(p.hash, err)
 			continue
 		}
-		fmt.Fprintf(p.hash, "%v\n%016x %v\n", *plan, math.Float64bits(notes.Start), notes.Oddities)
+		var odd []mmapcache.Oddity
+		for _, o := range notes.Oddities {
+			odd = append(odd, oddityIn(o, ""))
+		}
+		fmt.Fprintf(p.hash, "%v\n%016x %v\n", *plan, math.Float64bits(notes.Start), odd)
 	}
 }
 
 // scanAsColumns reads a JSON trace with the decoder of columns.
-func scanAsColumns(line []byte, r weka.Rules) (*weka.Trace, error) {
+func scanAsColumns(line []byte, r weka.Rules) (*trace.Trace, error) {
 	row, err := column.FromJSON(weka.ColumnPaths(), line)
 	if err != nil {
 		return nil, err
@@ -133,7 +138,7 @@ type structureProbe struct {
 }
 
 // probeStructure returns the plans of the probe's traces, which scan reads, and the digest of all about them.
-func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*weka.Trace, error)) (plans []*mmapcache.Plan, digest string) {
+func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*trace.Trace, error)) (plans []*mmapcache.Plan, digest string) {
 	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
 	for line := range bytes.SplitSeq(bytes.TrimSpace(probeTraces), []byte("\n")) {
 		trace, err := scan(line, r)
@@ -167,11 +172,11 @@ func (p *structureProbe) addRounded() {
 }
 
 // add plans a trace that was scanned, or notes why it was not.
-func (p *structureProbe) add(trace *weka.Trace, err error) {
+func (p *structureProbe) add(t *trace.Trace, err error) {
 	var plan *mmapcache.Plan
 	var notes weka.Notes
 	if err == nil {
-		plan, notes, err = weka.MakePlan(trace, p.rules)
+		plan, notes, err = weka.MakePlan(t, p.rules)
 	}
 	if err != nil {
 		refuse(p.hash, err)
@@ -189,7 +194,7 @@ func (p *structureProbe) add(trace *weka.Trace, err error) {
 
 // refuse hashes that a trace was refused, and why, but not the words of the error.
 func refuse(h hash.Hash, err error) {
-	var e *weka.Error
+	var e *trace.Error
 	if errors.As(err, &e) {
 		fmt.Fprintf(h, "refused: %s %s\n", e.Trace, e.Kind)
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // A change of a probe changes the keys: every cache is built again. Say in the commit what is built differently.
@@ -92,7 +93,7 @@ func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
 		require.NoError(t, err, "trace %d", k)
 	}
 	_, want := probeStructure(weka.Default(), weka.Scan)
-	_, other := probeStructure(weka.Default(), func(line []byte, r weka.Rules) (*weka.Trace, error) {
+	_, other := probeStructure(weka.Default(), func(line []byte, r weka.Rules) (*trace.Trace, error) {
 		tr, err := scanAsColumns(line, r)
 		if err == nil {
 			tr.Entries[0].Out++
@@ -123,7 +124,7 @@ func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 
 // Explain leaves out differences of probes that follow from the format of the input.
 func TestExplainPassesOverTheProbeOfColumns(t *testing.T) {
-	rows := [][]byte{[]byte(trace("a"))}
+	rows := [][]byte{[]byte(traceText("a"))}
 	text, table := write(t, "in.jsonl", rows[0]), write(t, "in.parquet", libraryParquet(t, rows))
 	for _, c := range [][2]string{{text, table}, {table, text}} {
 		o := options(t, c[0])

@@ -192,7 +192,7 @@ func TestWorkedExampleByText(t *testing.T) {
 
 // A corpus of token ids is used unchanged.
 func TestCorpusOfTokenIDs(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	c := openResult(t, o, o.convert(t))
 	data, err := os.ReadFile(o.Corpus)
 	require.NoError(t, err)

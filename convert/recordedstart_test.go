@@ -42,7 +42,7 @@ func TestRecordedStarts(t *testing.T) {
 	want := map[string]string{"row-000001": "6000", "s": "0.25", "row-000003": "3000", "row-000005": "3000", "a": "-", "2/row-000001": "1.732312345678e+12"}
 	var tablesBefore map[string]string
 	for _, workers := range []int{1, 3} {
-		o := options(t, write(t, "first.jsonl", []byte(rows)), lines(t, trace("a")), second)
+		o := options(t, write(t, "first.jsonl", []byte(rows)), lines(t, traceText("a")), second)
 		o.Corpus, o.Workers = tinyCorpus(t, 3000), workers
 		r := o.convert(t)
 		requireSound(t, r)
@@ -67,7 +67,7 @@ func structureOf(t *testing.T, o Options) (image map[string]any) {
 // A structure without recorded starts has the key and the files that it had before the column. One with them has another
 // format and a probe of its own, so that no cache from before the column is taken for it.
 func TestKeysOfRecordedStarts(t *testing.T) {
-	plain := options(t, lines(t, trace("a")))
+	plain := options(t, lines(t, traceText("a")))
 	image := structureOf(t, plain)
 	assert.EqualValues(t, mmapcache.FormatNoStarts, image["format"])
 	assert.NotContains(t, image, "probe_starts")
@@ -75,7 +75,7 @@ func TestKeysOfRecordedStarts(t *testing.T) {
 	assert.NotContains(t, string(preImage(t, plain, plain.convert(t))), "recorded_starts")
 
 	row := write(t, "in.jsonl", []byte(mooncakeRow(`"timestamp":5`)))
-	for _, inputs := range [][]string{{row}, {lines(t, trace("a")), row}} {
+	for _, inputs := range [][]string{{row}, {lines(t, traceText("a")), row}} {
 		o := options(t, inputs...)
 		o.Corpus = tinyCorpus(t, 3000)
 		image := structureOf(t, o)
@@ -111,7 +111,7 @@ func TestProbeOfStartsIsPinned(t *testing.T) {
 // Explain names the format where a cache from before the column is the nearest, and no probe that follows from the input.
 func TestExplainOfRecordedStarts(t *testing.T) {
 	row := write(t, "in.jsonl", []byte(mooncakeRow(`"timestamp":5`)))
-	for _, c := range [][2]string{{lines(t, trace("a")), row}, {row, lines(t, trace("a"))}} {
+	for _, c := range [][2]string{{lines(t, traceText("a")), row}, {row, lines(t, traceText("a"))}} {
 		o := options(t, c[0])
 		o.Corpus = tinyCorpus(t, 3000)
 		o.convert(t)
@@ -167,7 +167,7 @@ func TestInvalidRecordedStarts(t *testing.T) {
 func TestFirstRowDecidesTheFormat(t *testing.T) {
 	row := mooncakeRow(`"timestamp":5`)
 	for name, in := range map[string]string{
-		"after a trace":       lines(t, trace("a"), row),
+		"after a trace":       lines(t, traceText("a"), row),
 		"after another value": lines(t, `{"timestamp":5}`, row),
 		"columns":             write(t, "in.parquet", libraryParquet(t, [][]byte{[]byte(row)})),
 	} {

@@ -28,7 +28,7 @@ import (
 // manyRows returns n small traces, one row each.
 func manyRows(n int) (rows []string) {
 	for k := range n {
-		rows = append(rows, trace(fmt.Sprintf("t%03d", k)))
+		rows = append(rows, traceText(fmt.Sprintf("t%03d", k)))
 	}
 	return rows
 }
@@ -217,7 +217,7 @@ func TestFactsOfAllShards(t *testing.T) {
 
 // Traces that share blocks, rows that make a trace together, and few rows are one structure, as they were before there were shards.
 func TestInputsOfOneShard(t *testing.T) {
-	global := strings.Replace(trace("g"), `"hash_id_scope":"local"`, `"hash_id_scope":"global"`, 1)
+	global := strings.Replace(traceText("g"), `"hash_id_scope":"local"`, `"hash_id_scope":"global"`, 1)
 	for name, input := range map[string][]string{
 		"few rows": {lines(t, manyRows(4)...)}, "few files": {oneFileEach(t, manyRows(4))},
 		"shared blocks at the end":      {lines(t, append(manyRows(9), global)...)},
@@ -357,7 +357,7 @@ func TestCorpusThatChangesWhileItIsBuilt(t *testing.T) {
 		if name == "create" && strings.HasSuffix(path, "traces.arrow") && strings.Contains(path, cachestore.ShardsKind) && published(t, o.Root) == 6 && changed.CompareAndSwap(false, true) {
 			f, err := os.OpenFile(second, os.O_APPEND|os.O_WRONLY, 0)
 			require.NoError(t, err)
-			_, err = f.WriteString(trace("new") + "\n")
+			_, err = f.WriteString(traceText("new") + "\n")
 			return errors.Join(err, f.Close())
 		}
 		return nil

@@ -40,7 +40,7 @@ func openPaths(t *testing.T, root string) (open []string) {
 // Covers F29.
 func TestWhatEverybodyMayWriteGivesNoHit(t *testing.T) {
 	for _, shardRows := range []int{0, 1} {
-		o := options(t, lines(t, trace("a"), trace("b")))
+		o := options(t, lines(t, traceText("a"), traceText("b")))
 		o.shardRows = shardRows
 		o.convert(t)
 		want := filesOf(t, o.Root)
@@ -84,7 +84,7 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 			return nil
 		}, Sync: func(*os.File) error { return nil }}
 	}
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	o.disk = full("ids.txt") // of the arenas: the structure is published by then
 	_, err := Convert(t.Context(), o)
 	var one *durable.FullError

@@ -9,6 +9,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // structure finds or builds the tables of all traces.
@@ -47,7 +48,7 @@ func (c *conversion) checkBounds(f mmapcache.StructureFacts) error {
 	}
 	defer tables.Close()
 	for i := range tables.Structure.Traces.Len() {
-		if tables.Structure.Traces.At(i).Scope == weka.ScopeGlobal.String() {
+		if tables.Structure.Traces.At(i).Scope == trace.ScopeGlobal.String() {
 			return nil
 		}
 	}

@@ -24,7 +24,7 @@ func smallTokenizer(t *testing.T, name string) string {
 
 // The tokenizer of a file takes part in the keys of arenas and placement by its content alone, and builds what its provenance names again.
 func TestTokenizerOfAFile(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	o.Corpus = "code"
 	o.Tokenizer = smallTokenizer(t, "small-cl100k")
 	first := o.convert(t)
@@ -49,7 +49,7 @@ func TestTokenizerOfAFile(t *testing.T) {
 
 // A file that is refused is reported before traces are read into a structure.
 func TestTokenizerIsTriedFirst(t *testing.T) {
-	o := options(t, lines(t, trace("a")))
+	o := options(t, lines(t, traceText("a")))
 	dir := smallTokenizer(t, "small-o200k")
 	path := filepath.Join(dir, "tokenizer.json")
 	file, err := os.ReadFile(path)

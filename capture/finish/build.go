@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // Result says what became of a session.
@@ -57,15 +58,15 @@ func build(s *journal.Session) *files {
 }
 
 // refusals says which profiles of conversion refuse a trace, and why. It makes no trace bad.
-func refusals(trace *weka.Trace) (alarms []string) {
-	if trace == nil {
+func refusals(t *trace.Trace) (alarms []string) {
+	if t == nil {
 		return nil
 	}
 	for _, profile := range []struct {
 		name  string
 		rules weka.Rules
 	}{{"default", weka.Default()}, {"aiperf", weka.AIPerf()}} {
-		if _, _, err := weka.MakePlan(trace, profile.rules); err != nil {
+		if _, _, err := weka.MakePlan(t, profile.rules); err != nil {
 			alarms = append(alarms, fmt.Sprintf("convert --profile %s refuses it: %v", profile.name, err))
 		}
 	}

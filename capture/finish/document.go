@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // document makes the trace of a session.
@@ -183,7 +184,7 @@ func (d *document) request(where string, k int) weka.RecordedRequest {
 }
 
 // ids returns the blocks of a prompt, numbered by first sight in the trace.
-func (d *document) ids(r *journal.Request) (ids weka.IDs) {
+func (d *document) ids(r *journal.Request) (ids trace.IDs) {
 	d.blocks = d.AppendBlocks(d.blocks[:0], r)
 	for _, block := range d.blocks {
 		if d.numbers[block] < 0 {

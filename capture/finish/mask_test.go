@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/capture/journal"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // Each mask, and all of them, leaves a valid trace without what it hides, and with all else.
@@ -26,9 +26,9 @@ func TestMasks(t *testing.T) {
 			s.do(ask{q: q, agent: q % 2, begin: int64(q) * 1000, end: int64(q)*1000 + 10, base: 0, keep: 5, tail: 2, model: "acme/private-model"})
 		}
 	}
-	lists := func(trace *weka.Trace) (lists []weka.IDs, tails []int64) {
-		for _, e := range trace.Entries {
-			requests := []weka.Request{e.Request}
+	lists := func(t *trace.Trace) (lists []trace.IDs, tails []int64) {
+		for _, e := range t.Entries {
+			requests := []trace.Request{e.Request}
 			if e.Subagent != nil {
 				requests = e.Subagent.Requests
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // script writes a journal line by line. It knows the lists of its requests, so that a test says what they share and no more.
@@ -116,7 +117,7 @@ func (s *script) bytes() []byte {
 }
 
 // built returns the files of the journal, and the trace as it is read; nil where none is written. The trace is as it must be.
-func (s *script) built() (*files, *weka.Trace) {
+func (s *script) built() (*files, *trace.Trace) {
 	session, err := journal.Read(s.bytes())
 	require.NoError(s.t, err)
 	require.Nil(s.t, session.Torn)

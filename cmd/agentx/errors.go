@@ -15,12 +15,12 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/trace"
 )
 
 // Exit statuses.
@@ -120,8 +120,8 @@ func tellError(stderr io.Writer, err error) {
 
 // hintConvert adds what to try to an error of a conversion.
 func hintConvert(err error) error {
-	var fault *weka.Error
-	if errors.As(err, &fault) && fault.Kind == weka.Contradiction {
+	var fault *trace.Error
+	if errors.As(err, &fault) && fault.Kind == trace.Contradiction {
 		return hintError{usageError{err}, fault.Hint}
 	}
 	if errors.As(err, &fault) && fault.Hint != "" {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/engine"
@@ -14,6 +13,7 @@ import (
 	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
+	"github.com/agentx/agentx/trace"
 )
 
 // base returns what all runs of the command have in common. What is wrong is added to the problems.
@@ -66,8 +66,8 @@ func (f *simulateFlags) checkBounds() {
 	if f.synthetic != "" && f.traceBlock != 0 {
 		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.traceBlock)
 	}
-	if f.traceBlock < 0 || f.traceBlock > weka.MaxBlockSize {
-		f.add("--trace-block-size %d: want 0 (as the traces say) to %d", f.traceBlock, weka.MaxBlockSize)
+	if f.traceBlock < 0 || f.traceBlock > trace.MaxBlockSize {
+		f.add("--trace-block-size %d: want 0 (as the traces say) to %d", f.traceBlock, trace.MaxBlockSize)
 	}
 }
 

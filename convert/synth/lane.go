@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // lane makes the requests of one agent, one after the other. The blocks of its prompts have numbers in the order in which they
@@ -11,7 +12,7 @@ import (
 type lane struct {
 	*draws
 	made     *int // blocks of the trace so far
-	prompt   weka.IDs
+	prompt   trace.IDs
 	growth   curve
 	longest  int // tokens
 	model    string
@@ -43,7 +44,9 @@ func (l *lane) next(first bool) weka.RecordedRequest {
 func (l *lane) length() int { return max(l.prompt.Len*blockSize+l.below(blockSize), 1) }
 
 // ids returns the blocks of the prompt, for a request to keep.
-func (l *lane) ids() weka.IDs { return weka.IDs{Runs: slices.Clone(l.prompt.Runs), Len: l.prompt.Len} }
+func (l *lane) ids() trace.IDs {
+	return trace.IDs{Runs: slices.Clone(l.prompt.Runs), Len: l.prompt.Len}
+}
 
 // answer draws what an answer consists of, and why it ends.
 func (d *lane) answer() (types []string, stop string) {
@@ -76,8 +79,8 @@ func (l *lane) think() {
 }
 
 // begin sets the first prompt: so many blocks, those of a prefix first.
-func (l *lane) begin(prefix weka.IDs, blocks int) {
-	l.prompt = weka.IDs{Runs: slices.Clone(prefix.Runs), Len: prefix.Len}
+func (l *lane) begin(prefix trace.IDs, blocks int) {
+	l.prompt = trace.IDs{Runs: slices.Clone(prefix.Runs), Len: prefix.Len}
 	l.grow(blocks - prefix.Len)
 }
 
@@ -114,7 +117,7 @@ func (l *lane) grow(n int) {
 	if n <= 0 {
 		return
 	}
-	l.prompt.Runs = append(l.prompt.Runs, weka.Run{First: int64(*l.made), N: n})
+	l.prompt.Runs = append(l.prompt.Runs, trace.Run{First: int64(*l.made), N: n})
 	l.prompt.Len += n
 	*l.made += n
 }

@@ -1,6 +1,9 @@
 package synth
 
-import "github.com/agentx/agentx/convert/weka"
+import (
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
+)
 
 // madeUp draws a trace from the distributions of tables.go.
 func madeUp(d *draws) *weka.Recording {
@@ -12,7 +15,7 @@ func madeUp(d *draws) *weka.Recording {
 	r := &weka.Recording{BlockSize: blockSize}
 	r.ToolTokens, r.SystemTokens = min(d.whole(toolPrefix), first*3/4), min(d.whole(systemPrefix), first/5)
 	l := &lane{draws: d, made: new(int), growth: newBlocks, longest: d.limit(first), model: one(d, models), streamed: d.chance(streamed), turnEnds: d.number(turnEnds)}
-	l.begin(weka.IDs{}, first/blockSize)
+	l.begin(trace.IDs{}, first/blockSize)
 	children := newFamily(l, n)
 	for k := range n {
 		if k > 0 {

@@ -1,6 +1,9 @@
 package synth
 
-import "github.com/agentx/agentx/convert/weka"
+import (
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
+)
 
 // number gives the blocks of a trace their ids, 0, 1, 2 ... in the order in which the file has them first, and requests their
 // think times. blocks is how many numbers its lists may name.
@@ -35,7 +38,7 @@ type numbering struct {
 
 // request replaces the blocks of a request by their ids.
 func (n *numbering) request(r *weka.RecordedRequest) {
-	var list weka.IDs
+	var list trace.IDs
 	parent := int32(0)
 	for _, run := range r.IDs.Runs {
 		for at := int(run.First); at < int(run.First)+run.N; at++ {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // sample is values of one kind.
@@ -130,7 +131,7 @@ func (s *shape) step(a, b *weka.RecordedRequest) {
 }
 
 // sharedBlocks returns how many blocks two lists begin with in common. A chain has one place for an id, so where runs differ in length the shorter list ends or leaves.
-func sharedBlocks(a, b weka.IDs) int {
+func sharedBlocks(a, b trace.IDs) int {
 	n := 0
 	for k := range min(len(a.Runs), len(b.Runs)) {
 		x, y := a.Runs[k], b.Runs[k]

@@ -3,7 +3,7 @@ package synth
 import (
 	"slices"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // tree is the tree of the blocks of a recorded trace. A stretch is a path of it on which no prompt ends before its end, and of
@@ -83,10 +83,10 @@ func (t *tree) blocks() int {
 }
 
 // prompt returns the blocks of a prompt that ends at a node.
-func (t *tree) prompt(node int32) (ids weka.IDs) {
+func (t *tree) prompt(node int32) (ids trace.IDs) {
 	for at := t.stretchOf[node]; at >= 0; at = t.stretches[at].above {
 		s := t.stretches[at]
-		ids.Runs = append(ids.Runs, weka.Run{First: int64(s.first), N: s.blocks})
+		ids.Runs = append(ids.Runs, trace.Run{First: int64(s.first), N: s.blocks})
 		ids.Len += s.blocks
 	}
 	slices.Reverse(ids.Runs)

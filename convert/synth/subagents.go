@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // family makes the subagents of a trace.
@@ -12,14 +13,14 @@ type family struct {
 	parent   *lane
 	groups   map[int]int // how many begin after a request, by its number
 	born     int
-	common   weka.IDs          // blocks that all their prompts begin with
+	common   trace.IDs         // blocks that all their prompts begin with
 	prefixes map[string]prefix // by type
 }
 
 // prefix is what the prompts of subagents of one type begin with.
 type prefix struct {
 	tools, system int
-	ids           weka.IDs
+	ids           trace.IDs
 }
 
 // newFamily draws how many subagents a trace of n requests has, and after which of them each begins. The last begins none.

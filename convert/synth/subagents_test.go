@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/trace"
 )
 
 // Subagents begin after the answer that asks for them, in the order of their times, and before the next request; those that are
@@ -16,7 +17,7 @@ func TestSubagentsStandBetweenTheirNeighbours(t *testing.T) {
 	background := 0
 	for seed := range uint64(200) {
 		l := &lane{draws: newDraws(seed, 0), made: new(int), now: 5000}
-		l.begin(weka.IDs{}, 100)
+		l.begin(trace.IDs{}, 100)
 		size := 1 + 2*int(seed%2)
 		f := &family{parent: l, groups: map[int]int{0: size}, prefixes: map[string]prefix{}}
 		list := f.spawn(0)

@@ -3,6 +3,8 @@ package weka
 import (
 	"cmp"
 	"slices"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // none is the position, chain or turn that does not exist.
@@ -128,7 +130,7 @@ func preamble(list []turn) int {
 		if k == first {
 			continue
 		}
-		if r.IDs.Len > 0 && commonPrefix(p.IDs, r.IDs) > 0 {
+		if r.IDs.Len > 0 && trace.CommonPrefix(p.IDs, r.IDs) > 0 {
 			return none
 		}
 		seen = seen || overlap(p.IDs, r.IDs)
@@ -140,7 +142,7 @@ func preamble(list []turn) int {
 }
 
 // overlap reports whether two lists have an id in common.
-func overlap(a, b IDs) bool {
+func overlap(a, b trace.IDs) bool {
 	for _, x := range a.Runs {
 		for _, y := range b.Runs {
 			if x.First <= y.First+int64(y.N-1) && y.First <= x.First+int64(x.N-1) {

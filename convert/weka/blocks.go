@@ -1,6 +1,9 @@
 package weka
 
-import "github.com/agentx/agentx/mmapcache"
+import (
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
+)
 
 // numbering gives the hash ids of one scope dense numbers in order of first appearance. Ids come in ascending runs, so that
 // most lookups hit the page of the id before.
@@ -9,7 +12,7 @@ type numbering struct {
 	pages  map[int64]*page
 	at     int64 // page of the last id
 	page   *page
-	budget *memoryBudget
+	budget *trace.Budget
 }
 
 // page has the block numbers, plus 1, of consecutive ids; 0 is no number yet.
@@ -26,7 +29,7 @@ func (n *numbering) slots(id int64) []uint32 {
 	if at := id >> pageBits; n.page == nil || n.at != at {
 		n.at, n.page = at, n.pages[at]
 		if n.page == nil {
-			n.budget.need(pageBytes)
+			n.budget.Need(pageBytes)
 			n.page = new(page)
 			n.pages[at] = n.page
 		}
@@ -50,7 +53,7 @@ func (p *planner) numbering(scope string) *numbering {
 // numberBlocks returns the blocks of a list of ids. Its first common ids equal those of the previous list, whose blocks are
 // before. It counts chain breaks: blocks that follow another block than at their first appearance. Recordings mostly number
 // a prefix tree, but nothing here relies on it. It stops when the memory budget is exceeded.
-func (p *planner) numberBlocks(n *numbering, before []span, ids IDs, common int) []span {
+func (p *planner) numberBlocks(n *numbering, before []span, ids trace.IDs, common int) []span {
 	list := sliceSpans(make([]span, 0, len(ids.Runs)+1), before, 0, common)
 	last := uint32(0) // number of the last block, plus 1
 	if k := len(list) - 1; k >= 0 {
@@ -62,12 +65,12 @@ func (p *planner) numberBlocks(n *numbering, before []span, ids IDs, common int)
 			skip -= r.N
 			continue
 		}
-		for k := skip; k < r.N && !p.budget.exceeded(); {
+		for k := skip; k < r.N && !p.budget.Exceeded(); {
 			b, count := p.numberSome(n, r.First+int64(k), r.N-k, last)
 			if e := len(list) - 1; e >= 0 && list[e].first+list[e].n == b {
 				list[e].n += count
 			} else {
-				p.budget.need(spanBytes)
+				p.budget.Need(spanBytes)
 				list = append(list, span{b, count})
 			}
 			last = b + count
@@ -106,7 +109,7 @@ func (p *planner) numberSome(n *numbering, id int64, most int, before uint32) (f
 			return first, count
 		}
 	}
-	p.budget.need(blockBytes)
+	p.budget.Need(blockBytes)
 	p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: first, Count: count})
 	return first, count
 }

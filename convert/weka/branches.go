@@ -6,13 +6,14 @@ import (
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
+	"github.com/agentx/agentx/trace"
 )
 
 // prefixSizes are the sizes that a trace or subagent declares for its prefix, in tokens.
 type prefixSizes struct{ tool, system int64 }
 
 // planSubagents plans the sessions of all subagents, in document order.
-func (p *planner) planSubagents() *Error {
+func (p *planner) planSubagents() *trace.Error {
 	p.agents = map[string]bool{}
 	for k := range p.tr.Entries {
 		if m := p.tr.Entries[k].Subagent; m != nil {
@@ -25,18 +26,18 @@ func (p *planner) planSubagents() *Error {
 }
 
 // planSubagent plans the sessions of one subagent: doc/spec/reconstruction.md 5.5 to 5.7 and 6.7.
-func (p *planner) planSubagent(m *Subagent, outer int) *Error {
+func (p *planner) planSubagent(m *trace.Subagent, outer int) *trace.Error {
 	spawn := timeline.SpawnTurn(p.mainTurns, outer)
 	if spawn == none {
 		p.notes.Dropped = append(p.notes.Dropped, m.AgentID)
-		p.oddities.add(oddDropped, "%s: agent_id %q", requestPlace{outer, none}, m.AgentID)
+		p.oddities.Add(oddDropped, "%s: agent_id %q", requestPath(outer), m.AgentID)
 		return nil
 	}
 	if p.agents[m.AgentID] {
-		return &Error{Kind: DuplicateID, Where: requestPath(outer), Problem: fmt.Sprintf("a second subagent with agent_id %q", m.AgentID)}
+		return &trace.Error{Kind: trace.DuplicateID, Where: requestPath(outer), Problem: fmt.Sprintf("a second subagent with agent_id %q", m.AgentID)}
 	}
 	p.agents[m.AgentID] = true
-	times := m.times(p.rules)
+	times := agent{m}.times(p.rules)
 	if times.guessed {
 		p.notes.Ambiguous++
 	}
@@ -59,8 +60,8 @@ func (p *planner) planSubagent(m *Subagent, outer int) *Error {
 }
 
 // planSubagentSessions plans the session of a subagent's agent, s, and those of its side chains.
-func (p *planner) planSubagentSessions(s mmapcache.Session, m *Subagent, a agents, list []turn) *Error {
-	scope := p.tr.Scope.Namespace(p.tr.ID, m.AgentID, p.blockSize)
+func (p *planner) planSubagentSessions(s mmapcache.Session, m *trace.Subagent, a agents, list []turn) *trace.Error {
+	scope := p.tr.Scope.Context(p.tr.ID, m.AgentID, p.blockSize)
 	own := prefixSizes{m.ToolTokens, m.SystemTokens}
 	if err := p.planChild(s, scope, pick(list, a.main), own); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (p *planner) planSubagentSessions(s mmapcache.Session, m *Subagent, a agent
 }
 
 // planSideChains plans the sessions of the side chains of the trace's own list.
-func (p *planner) planSideChains(a agents, top []turn, scope string) *Error {
+func (p *planner) planSideChains(a agents, top []turn, scope string) *trace.Error {
 	base := firstIDs(top, a.main, a.preamble)
 	own := prefixSizes{p.tr.ToolTokens, p.tr.SystemTokens}
 	for _, w := range a.workers {
@@ -90,12 +91,12 @@ func (p *planner) planSideChains(a agents, top []turn, scope string) *Error {
 	return nil
 }
 
-func (p *planner) planSideChain(turns []turn, suffix, scope string, prefix prefixSizes) *Error {
+func (p *planner) planSideChain(turns []turn, suffix, scope string, prefix prefixSizes) *trace.Error {
 	outer := turns[0].outer
 	spawn := max(0, timeline.SpawnTurn(p.mainTurns, outer))
 	end := math.Inf(-1)
 	for _, t := range turns {
-		end = max(end, t.end(t.t))
+		end = max(end, t.end())
 	}
 	join, err := p.joinTurn(outer, end, spawn)
 	if err != nil {
@@ -109,29 +110,29 @@ func (p *planner) planSideChain(turns []turn, suffix, scope string, prefix prefi
 }
 
 // planChild plans a session that a turn of the main conversation spawns.
-func (p *planner) planChild(s mmapcache.Session, scope string, turns []turn, prefix prefixSizes) *Error {
+func (p *planner) planChild(s mmapcache.Session, scope string, turns []turn, prefix prefixSizes) *trace.Error {
 	if len(turns) > 0 {
 		at := p.main[s.SpawnTurn]
-		s.SpawnFrom, s.SpawnOffset = timeline.SpawnOffset(at.t, at.APITime.orMissing(), turns[0].t)
+		s.SpawnFrom, s.SpawnOffset = timeline.SpawnOffset(at.t, orMissing(at.APITime), turns[0].t)
 	}
 	return p.planSession(s, scope, turns, prefix)
 }
 
 // joinTurn returns the main turn that waits for a child, or none. outer is the child's index in the trace's list, end its
 // end, and spawn the turn that spawns it.
-func (p *planner) joinTurn(outer int, end float64, spawn int) (int, *Error) {
+func (p *planner) joinTurn(outer int, end float64, spawn int) (int, *trace.Error) {
 	join, err := timeline.JoinTurn(p.mainTurns, outer, end, spawn, p.rules.Refusals == "error")
 	if err != nil {
-		return none, &Error{Kind: JoinBeforeSpawn, Where: requestPath(outer), Problem: err.Error()}
+		return none, &trace.Error{Kind: trace.JoinBeforeSpawn, Where: requestPath(outer), Problem: err.Error()}
 	}
 	return join, nil
 }
 
 // inherit returns the declared sizes that a side chain has at its turn 0: those of the main chain where both begin with the
 // declared prefix, proven by their ids, else none. base and first are the first lists of the two.
-func (d prefixSizes) inherit(blockSize int, base, first IDs) prefixSizes {
+func (d prefixSizes) inherit(blockSize int, base, first trace.IDs) prefixSizes {
 	n := d.blocks(blockSize)
-	if n == 0 || n > base.Len || n > first.Len || commonPrefix(base, first) < n {
+	if n == 0 || n > base.Len || n > first.Len || trace.CommonPrefix(base, first) < n {
 		return prefixSizes{}
 	}
 	return d
@@ -144,13 +145,13 @@ func (d prefixSizes) blocks(blockSize int) int {
 }
 
 // firstIDs returns the first list of ids among some positions that is not empty. It ignores position except.
-func firstIDs(list []turn, positions []int, except int) IDs {
+func firstIDs(list []turn, positions []int, except int) trace.IDs {
 	for _, at := range positions {
 		if at != except && list[at].IDs.Len > 0 {
 			return list[at].IDs
 		}
 	}
-	return IDs{}
+	return trace.IDs{}
 }
 
-func requestPath(outer int) string { return requestPlace{outer, none}.String() }
+func requestPath(outer int) string { return trace.Place{Outer: outer, Inner: none}.String() }

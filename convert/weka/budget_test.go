@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/trace"
 )
 
 // purse reserves memory up to a limit.
@@ -66,11 +67,11 @@ func TestTracesBeyondTheMemoryBudgetAreRefused(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			var e *Error
+			var e *trace.Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, TooLarge, e.Kind)
+			require.Equal(t, trace.TooLarge, e.Kind)
 			require.Equal(t, errEmpty.Error(), e.Problem)
-			require.Equal(t, hintSplit, e.Hint)
+			require.Contains(t, e.Hint, "split the trace into several of fewer requests")
 			require.Contains(t, e.Where, c.where)
 			require.Less(t, p.taken, c.limit+4<<20, "it went on")
 		})

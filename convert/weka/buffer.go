@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // buffer is the list of messages that a conversation's current prompt consists of: doc/spec/reconstruction.md 4. The plan
@@ -17,7 +18,7 @@ type buffer struct {
 	sent      int    // messages of the prompt of the turn before
 	messages  []message
 	path      []int32 // the plan's segments from the root of the tree to the end of the prompt
-	budget    *memoryBudget
+	budget    *trace.Budget
 }
 
 // message is one message of the prompt.
@@ -72,7 +73,7 @@ func (b *buffer) push(role mmapcache.Role, blocks []span, n int, end ending) {
 
 // extend appends one segment to the plan and to the path.
 func (b *buffer) extend(part mmapcache.Segment) {
-	b.budget.need(segmentBytes)
+	b.budget.Need(segmentBytes)
 	part.Parent = b.last()
 	b.path = append(b.path, int32(len(b.plan.Segments)))
 	b.plan.Segments = append(b.plan.Segments, part)
@@ -80,10 +81,10 @@ func (b *buffer) extend(part mmapcache.Segment) {
 
 // init builds the prompt of turn 0: doc/spec/reconstruction.md 4.2. blocks are the covered ones of its list, ids is the length
 // of the list.
-func (b *buffer) init(g promptShape, ids int, blocks []span, prefix prefixSizes, end ending) *Error {
+func (b *buffer) init(g promptShape, ids int, blocks []span, prefix prefixSizes, end ending) *trace.Error {
 	system := prefix.blocks(b.blockSize)
 	if system > ids {
-		return &Error{Kind: PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", prefix.tool+prefix.system, system, ids)}
+		return &trace.Error{Kind: trace.PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", prefix.tool+prefix.system, system, ids)}
 	}
 	if system = min(system, g.Covered); system > 0 {
 		b.push(mmapcache.System, sliceSpans(nil, blocks, 0, system), 0, ending{})

@@ -2,6 +2,8 @@ package weka
 
 import (
 	"container/heap"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // A recording interleaves the requests of several agents in one list. Chain detection finds which requests are of one agent:
@@ -106,8 +108,8 @@ func (d *detection) match(r turn) match {
 		}
 		m.anyTail = true
 		t := d.list[d.chains[c].tail]
-		common := commonPrefix(t.IDs, r.IDs)
-		if common == t.IDs.Len && t.Model == r.Model && t.end(t.t) <= r.t+eps && common > longest {
+		common := trace.CommonPrefix(t.IDs, r.IDs)
+		if common == t.IDs.Len && t.Model == r.Model && t.end() <= r.t+eps && common > longest {
 			m.extends, longest = c, common
 		}
 		if common > m.depth || common == m.depth && common > 0 && t.IDs.Len > parentLen {
@@ -155,7 +157,7 @@ func (d *detection) splice() {
 			if c == winner {
 				continue
 			}
-			if depth := commonPrefix(d.list[next].IDs, d.first(c).IDs); depth > 0 {
+			if depth := trace.CommonPrefix(d.list[next].IDs, d.first(c).IDs); depth > 0 {
 				d.chains[c].fork = fork{owner, next, depth}
 				processed[next] = false
 				d.register(c, next)
@@ -193,10 +195,10 @@ func (d *detection) first(c int) turn { return d.list[d.chains[c].requests[0]] }
 // isSeam reports whether a chain that forked at a tail can be the same agent.
 func (d *detection) isSeam(c, tail int) bool {
 	t, first, depth := d.list[tail], d.first(c), d.chains[c].fork.depth
-	if depth <= 0 || t.end(t.t) > first.t+eps || first.Model != t.Model {
+	if depth <= 0 || t.end() > first.t+eps || first.Model != t.Model {
 		return false
 	}
-	return !(first.t-t.end(t.t) > d.rules.SeamMaxGap && float64(depth)/float64(t.IDs.Len) < d.rules.SeamMinOverlap)
+	return !(first.t-t.end() > d.rules.SeamMaxGap && float64(depth)/float64(t.IDs.Len) < d.rules.SeamMinOverlap)
 }
 
 // better reports whether chain a is to be joined rather than b: more shared ids, then the earlier, then the lower number.

@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/trace"
 )
 
 // turnsOf scans a list of requests of a vector, and returns it on the clock of the trace.
-func turnsOf(t *testing.T, requests json.RawMessage) (*Trace, []turn) {
+func turnsOf(t *testing.T, requests json.RawMessage) (*trace.Trace, []turn) {
 	text := fmt.Sprintf(`{"id":"t","models":[],"block_size":4,"hash_id_scope":"local","requests":%s}`, requests)
 	tr, err := Scan([]byte(text), Default())
 	require.NoError(t, err)
@@ -124,7 +125,7 @@ func TestClassification(t *testing.T) {
 			if _, ok := names[q.Model]; !ok {
 				names[q.Model] = len(names)
 			}
-			list = append(list, turn{Request: &Request{Model: names[q.Model], In: q.In, Out: q.Out}})
+			list = append(list, turn{Request: &trace.Request{Model: names[q.Model], In: q.In, Out: q.Out}})
 		}
 		place := groupPlace{none, none}
 		if in.Group != nil {

@@ -5,15 +5,17 @@ import (
 	"math"
 	"regexp"
 	"slices"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // Checked is what Check finds.
 type Checked struct {
-	Trace    *Trace   // nil where the text is no trace
-	Requests int      // those of subagents included
-	Problems []string // why the trace is bad, each with its place; at most maxProblems
-	More     int      // further ones
-	Alarms   []string // what makes its prompts doubtful; the trace is not bad
+	Trace    *trace.Trace // nil where the text is no trace
+	Requests int          // those of subagents included
+	Problems []string     // why the trace is bad, each with its place; at most maxProblems
+	More     int          // further ones
+	Alarms   []string     // what makes its prompts doubtful; the trace is not bad
 }
 
 // maxProblems bounds how many problems of a trace are told.
@@ -50,7 +52,7 @@ type checker struct {
 type checkedPrompt struct {
 	where string
 	agent int // 0 the main one, then one for each subagent
-	*Request
+	*trace.Request
 	*checkedRequest
 }
 
@@ -85,7 +87,7 @@ var (
 
 func (c *checker) head(f *checkedTrace) {
 	if !checkedID.MatchString(c.Trace.ID) {
-		c.fail("id", "%q: want %s", clip([]byte(c.Trace.ID)), checkedID)
+		c.fail("id", "%q: want %s", trace.Clip([]byte(c.Trace.ID)), checkedID)
 	}
 	for _, n := range []struct {
 		name  string
@@ -143,9 +145,9 @@ func (c *checker) time(at string, seconds float64, before int64, what string) in
 // inMillis returns seconds in whole milliseconds, as a trace has them.
 func inMillis(seconds float64) int64 { return int64(math.Round(seconds * 1000)) }
 
-func (c *checker) subagent(at string, agent int, s *Subagent, e *checkedEntry) {
+func (c *checker) subagent(at string, agent int, s *trace.Subagent, e *checkedEntry) {
 	if !checkedAgent.MatchString(s.AgentID) {
-		c.fail(at+".agent_id", "%q: want %s", clip([]byte(s.AgentID)), checkedAgent)
+		c.fail(at+".agent_id", "%q: want %s", trace.Clip([]byte(s.AgentID)), checkedAgent)
 	}
 	c.word(at+".subagent_type", e.SubagentType, subagentWords)
 	c.word(at+".status", e.Status, statusWords)
@@ -175,7 +177,7 @@ func (c *checker) word(at string, word *string, list []string) {
 	if word == nil {
 		c.fail(at, "it is missing")
 	} else if !slices.Contains(list, *word) {
-		c.fail(at, "%q: want one of %q", clip([]byte(*word)), list)
+		c.fail(at, "%q: want one of %q", trace.Clip([]byte(*word)), list)
 	}
 }
 
@@ -194,11 +196,11 @@ func (c *checker) words(at string, words *[]string, list []string) {
 	}
 }
 
-func (c *checker) request(at string, agent int, r *Request, f *checkedRequest) {
+func (c *checker) request(at string, agent int, r *trace.Request, f *checkedRequest) {
 	c.Requests++
 	c.prompts = append(c.prompts, checkedPrompt{at, agent, r, f})
 	if !checkedModel.MatchString(f.Model) {
-		c.fail(at+".model", "%q: want %s", clip([]byte(f.Model)), checkedModel)
+		c.fail(at+".model", "%q: want %s", trace.Clip([]byte(f.Model)), checkedModel)
 	}
 	c.count(at+".in", f.In, 1)
 	c.count(at+".out", f.Out, 0)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/trace"
 )
 
 // ColumnPaths lists the paths of the columns that ScanColumns reads, in the order that column.Row.Wanted needs.
@@ -49,10 +50,12 @@ var columnPaths = func() []string {
 //   - A key cannot occur twice.
 //
 // The error is always an *Error.
-func ScanColumns(row *column.Row, r Rules) (*Trace, error) { return ScanColumnsWithin(row, r, nil) }
+func ScanColumns(row *column.Row, r Rules) (*trace.Trace, error) {
+	return ScanColumnsWithin(row, r, nil)
+}
 
 // ScanColumnsWithin is ScanColumns for a trace whose memory is limited, as ScanWithin is Scan.
-func ScanColumnsWithin(row *column.Row, r Rules, reserve Reserve) (*Trace, error) {
+func ScanColumnsWithin(row *column.Row, r Rules, reserve trace.Reserve) (*trace.Trace, error) {
 	s := columnScanner{scanner: newScanner(r, reserve), row: row}
 	s.readTrace()
 	return s.result()
@@ -85,7 +88,7 @@ func (s *columnScanner) readTrace() {
 		}
 	}
 	s.finishTrace(given, unknown)
-	if s.err != nil && s.err.Kind == MissingField && s.err.Where == "" && !given["requests"] {
+	if s.err != nil && s.err.Kind == trace.MissingField && s.err.Where == "" && !given["requests"] {
 		s.nameMooncake(unknown)
 	}
 }
@@ -138,12 +141,12 @@ func (s *columnScanner) readJSON(text string, read func()) {
 	s.read([]byte(text))
 	s.lex.Peek()
 	if read(); s.err == nil && !s.lex.AtEnd() {
-		s.fail(NotJSON, "not JSON: byte %d: more after the value", s.lex.Pos)
+		s.fail(trace.NotJSON, "not JSON: byte %d: more after the value", s.lex.Pos)
 	}
 }
 
 // elements reads the list of requests in a slot.
-func (s *columnScanner) elements(nested bool, add func(Entry)) {
+func (s *columnScanner) elements(nested bool, add func(trace.Entry)) {
 	c := s.c
 	from, to := c.Span(s.at)
 	switch {
@@ -163,14 +166,14 @@ func (s *columnScanner) elements(nested bool, add func(Entry)) {
 }
 
 // readEntry reads a request or a subagent of a list, from its columns or from the JSON text that it is.
-func (s *columnScanner) readEntry(c *column.Column, k int, nested bool, add func(Entry)) {
-	var e Entry
+func (s *columnScanner) readEntry(c *column.Column, k int, nested bool, add func(trace.Entry)) {
+	var e trace.Entry
 	var ok bool
 	switch {
 	case c.Kind != column.JSON:
 		e, ok = s.readElement(k, nested)
 	case c.NullIn(k, k+1) >= 0:
-		s.fail(WrongType, "want object, found null")
+		s.fail(trace.WrongType, "want object, found null")
 	default:
 		s.readJSON(c.Texts[k], func() { e, ok = s.scanner.readElement(nested) })
 	}
@@ -180,7 +183,7 @@ func (s *columnScanner) readEntry(c *column.Column, k int, nested bool, add func
 }
 
 // readElement reads a request or a subagent from its columns, as scanner.readElement does from text.
-func (s *columnScanner) readElement(slot int, nested bool) (Entry, bool) {
+func (s *columnScanner) readElement(slot int, nested bool) (trace.Entry, bool) {
 	e := s.newElement(nested)
 	columns, others := s.row.Wanted[len(traceKeys):len(traceKeys)+columnKeys], s.others
 	if nested {
@@ -210,12 +213,12 @@ func (s *columnScanner) readMember(e *element, k key, c *column.Column, slot int
 		e.seen |= setOf(k)
 		s.c, s.at = c, slot
 		s.assign(e, k, nested, s)
-		if s.err != nil && !s.tr.budget.exceeded() {
+		if s.err != nil && !s.tr.Budget.Exceeded() {
 			e.keepError(k, s.err)
 			s.err = nil
 		}
 	})
-	if !s.tr.budget.exceeded() {
+	if !s.tr.Budget.Exceeded() {
 		s.path = s.path[:depth]
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/trace"
 )
 
 // withoutNulls deletes from a JSON text the members that columns do not distinguish from missing ones: nulls, and unknown keys
@@ -72,7 +73,7 @@ func withoutNulls(t require.TestingT, text []byte) []byte {
 }
 
 // scanBoth reads a row as columns and as JSON. ok is false where columns cannot hold it.
-func scanBoth(t require.TestingT, text []byte, rules Rules) (fromColumns, fromJSON *Trace, columnsErr, jsonErr error, ok bool) {
+func scanBoth(t require.TestingT, text []byte, rules Rules) (fromColumns, fromJSON *trace.Trace, columnsErr, jsonErr error, ok bool) {
 	row, err := column.FromJSON(ColumnPaths(), text)
 	if err != nil {
 		return nil, nil, nil, nil, false
@@ -95,7 +96,7 @@ func TestColumnsAgreeWithJSON(t *testing.T) {
 			}
 			require.Equal(t, wantErr == nil, err == nil, "%s: columns: %v; JSON: %v\n%s", mode, err, wantErr, text)
 			if err != nil {
-				var e *Error
+				var e *trace.Error
 				require.ErrorAs(t, err, &e)
 				require.NotEmpty(t, e.Kind)
 				refused++
@@ -103,7 +104,7 @@ func TestColumnsAgreeWithJSON(t *testing.T) {
 			}
 			accepted++
 			require.Equal(t, fmt.Sprintf("%+v", plainOf(want)), fmt.Sprintf("%+v", plainOf(got)), "%s\n%s", mode, text)
-			require.Equal(t, want.Format(), got.Format())
+			require.Equal(t, want.Format, got.Format)
 		}
 	})
 	assert.Positive(t, accepted)
@@ -132,7 +133,7 @@ func TestColumnsAgreeOnVectors(t *testing.T) {
 				require.Equal(t, plainOf(want), plainOf(got), "%s\n%s", mode, in.Trace)
 				continue
 			}
-			var e, f *Error
+			var e, f *trace.Error
 			require.ErrorAs(t, err, &e)
 			require.ErrorAs(t, wantErr, &f)
 			require.Equal(t, f.Kind, e.Kind, "%s: columns: %v; JSON: %v\n%s", mode, err, wantErr, in.Trace)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/trace"
 )
 
 // null reports false: nulls of columns are not read, for they are keys that are not given.
@@ -22,7 +23,7 @@ func (s *columnScanner) skipObject() {
 
 // wrongType refuses the type of a column.
 func (s *columnScanner) wrongType(want string, c *column.Column) {
-	s.fail(WrongType, "want %s, found %s", want, c.Type)
+	s.fail(trace.WrongType, "want %s, found %s", want, c.Type)
 	if s.err.Hint = "write the column " + c.Path + " again as " + columnTypes[want]; want == "number" {
 		s.err.Hint += ", times in seconds"
 	}
@@ -41,7 +42,7 @@ func (s *columnScanner) text() string {
 
 func (s *columnScanner) checkUTF8(t string) string {
 	if !utf8.ValidString(t) {
-		s.fail(NotJSON, "a string that is not UTF-8: %q", clip([]byte(t)))
+		s.fail(trace.NotJSON, "a string that is not UTF-8: %q", trace.Clip([]byte(t)))
 	}
 	return t
 }
@@ -74,7 +75,7 @@ func (s *columnScanner) span(kind column.Kind, name string) (from, to int) {
 		s.wrongType(name, c)
 	case firstNull != none:
 		s.path = append(s.path, step{index: firstNull})
-		s.fail(WrongType, "want %s, found null", name)
+		s.fail(trace.WrongType, "want %s, found null", name)
 	default:
 		return from, to
 	}
@@ -105,9 +106,7 @@ func (s *columnScanner) time() (v float64) {
 		s.wrongType("number", c)
 		return 0
 	}
-	if !(math.Abs(v) <= MaxSeconds) {
-		s.refuseTime(v, showNumber(c, s.at))
-	}
+	s.refuse(trace.CheckTime(v, nil, "seconds"))
 	return v
 }
 
@@ -123,7 +122,7 @@ func (s *columnScanner) wholeAt(k int) int64 {
 		if c.Ints[k] >= 0 {
 			return c.Ints[k]
 		}
-		s.fail(IDRange, "%s is outside the signed 64-bit range", showNumber(c, k))
+		s.fail(trace.IDRange, "%s is outside the signed 64-bit range", showNumber(c, k))
 		return 0
 	case column.Float:
 		return s.wholeFloat(k)
@@ -135,18 +134,18 @@ func (s *columnScanner) wholeAt(k int) int64 {
 func (s *columnScanner) wholeFloat(k int) int64 {
 	switch v := s.c.Floats[k]; {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		s.fail(NotFinite, "%s is no finite number", showNumber(s.c, k))
+		s.fail(trace.NotFinite, "%s is no finite number", showNumber(s.c, k))
 	case v != math.Trunc(v):
-		s.fail(NotInteger, "want a whole number, found %s", showNumber(s.c, k))
+		s.fail(trace.NotInteger, "want a whole number, found %s", showNumber(s.c, k))
 	case math.Abs(v) > 1<<53:
-		s.fail(IDRange, "%s in a column of floating point numbers: beyond 2^53 they are not exact", showNumber(s.c, k))
+		s.fail(trace.IDRange, "%s in a column of floating point numbers: beyond 2^53 they are not exact", showNumber(s.c, k))
 	default:
 		return int64(v)
 	}
 	return 0
 }
 
-func (s *columnScanner) ids() (ids IDs) {
+func (s *columnScanner) ids() (ids trace.IDs) {
 	from, to := s.span(column.Int, "number")
 	if s.err != nil || from == to {
 		return ids
@@ -166,14 +165,14 @@ func (s *columnScanner) ids() (ids IDs) {
 }
 
 // idsFrom returns a list as runs.
-func (s *scanner) idsFrom(list []int64) IDs {
-	ids := IDs{Len: len(list)}
+func (s *scanner) idsFrom(list []int64) trace.IDs {
+	ids := trace.IDs{Len: len(list)}
 	for k := 0; k < len(list); {
 		first, n := list[k], 1
 		for rest := list[k:]; n < len(rest) && rest[n] == first+int64(n); {
 			n++
 		}
-		if ids.Runs = append(ids.Runs, Run{first, n}); len(ids.Runs) > s.reservedRuns {
+		if ids.Runs = append(ids.Runs, trace.Run{First: first, N: n}); len(ids.Runs) > s.reservedRuns {
 			if s.reserve(&ids); s.err != nil {
 				return ids
 			}

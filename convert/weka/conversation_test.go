@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
+	"github.com/agentx/agentx/trace"
 )
 
 // This file is the oracle of prompts: slow and plain, token by token, as doc/spec/reconstruction.md 4 words it, with the
@@ -236,10 +237,10 @@ func TestLengthRulesAgreeOnExactLists(t *testing.T) {
 }
 
 // traceOf makes a trace of one conversation.
-func traceOf(id string, blockSize int, turns []recorded) *Trace {
-	tr := &Trace{ID: id, BlockSize: int64(blockSize), Scope: ScopeLocal, Models: []string{"m"}}
+func traceOf(id string, blockSize int, turns []recorded) *trace.Trace {
+	tr := &trace.Trace{ID: id, BlockSize: int64(blockSize), Scope: trace.ScopeLocal, Models: []string{"m"}}
 	for k, q := range turns {
-		tr.Entries = append(tr.Entries, Entry{Request: Request{T: float64(k), In: int64(q.In), Out: int64(q.Out), IDs: idsOf(q.HashIDs)}})
+		tr.Entries = append(tr.Entries, trace.Entry{Request: trace.Request{T: float64(k), In: int64(q.In), Out: int64(q.Out), IDs: idsOf(q.HashIDs)}})
 	}
 	return tr
 }
@@ -256,7 +257,7 @@ func planned(t require.TestingT, id string, blockSize int, tool, system int64, t
 	return plan, nil
 }
 
-func plannedBy(t require.TestingT, tr *Trace, change func(*Rules)) *mmapcache.Plan {
+func plannedBy(t require.TestingT, tr *trace.Trace, change func(*Rules)) *mmapcache.Plan {
 	rules := Default()
 	rules.SplitAgents = false
 	change(&rules)
@@ -266,29 +267,29 @@ func plannedBy(t require.TestingT, tr *Trace, change func(*Rules)) *mmapcache.Pl
 }
 
 // drawTrace draws a trace with subagents: names, scopes and times at random, in any order.
-func drawTrace(t *rapid.T) *Trace {
+func drawTrace(t *rapid.T) *trace.Trace {
 	blockSize := rapid.SampledFrom([]int{1, 4}).Draw(t, "block size")
-	tr := &Trace{ID: "t", BlockSize: int64(blockSize), Models: []string{"m"},
-		Scope: rapid.SampledFrom([]Scope{ScopeAbsent, ScopeLocal, ScopeGlobal}).Draw(t, "scope")}
+	tr := &trace.Trace{ID: "t", BlockSize: int64(blockSize), Models: []string{"m"},
+		Scope: rapid.SampledFrom([]trace.Scope{trace.ScopeAbsent, trace.ScopeLocal, trace.ScopeGlobal}).Draw(t, "scope")}
 	clock := func() float64 { return float64(rapid.IntRange(-2, 9).Draw(t, "t")) }
-	request := func(q recorded) Request {
-		r := Request{T: clock(), In: int64(q.In), Out: int64(q.Out), IDs: idsOf(q.HashIDs)}
-		r.APITime = Seconds{float64(rapid.IntRange(-1, 3).Draw(t, "api")), rapid.Bool().Draw(t, "known")}
+	request := func(q recorded) trace.Request {
+		r := trace.Request{T: clock(), In: int64(q.In), Out: int64(q.Out), IDs: idsOf(q.HashIDs)}
+		r.APITime = trace.Seconds{V: float64(rapid.IntRange(-1, 3).Draw(t, "api")), OK: rapid.Bool().Draw(t, "known")}
 		return r
 	}
 	top := drawConversation(t, blockSize)
 	for len(top) > 0 || rapid.IntRange(0, 2).Draw(t, "more") == 0 {
 		if len(top) > 0 && rapid.Bool().Draw(t, "request") {
-			tr.Entries = append(tr.Entries, Entry{Request: request(top[0])})
+			tr.Entries = append(tr.Entries, trace.Entry{Request: request(top[0])})
 			top = top[1:]
 			continue
 		}
-		m := &Subagent{T: clock(), AgentID: fmt.Sprint("a", len(tr.Entries)), Completed: rapid.Bool().Draw(t, "completed"),
+		m := &trace.Subagent{T: clock(), AgentID: fmt.Sprint("a", len(tr.Entries)), Completed: rapid.Bool().Draw(t, "completed"),
 			HasDuration: rapid.Bool().Draw(t, "duration"), DurationMS: int64(rapid.IntRange(-1, 5000).Draw(t, "ms"))}
 		for _, q := range drawConversation(t, blockSize)[rapid.IntRange(0, 1).Draw(t, "skip"):] {
 			m.Requests = append(m.Requests, request(q))
 		}
-		tr.Entries = append(tr.Entries, Entry{Subagent: m})
+		tr.Entries = append(tr.Entries, trace.Entry{Subagent: m})
 	}
 	return tr
 }
@@ -360,9 +361,9 @@ func TestTracesWithSubagents(t *testing.T) {
 		for n, s := range plan.Sessions {
 			scope := "t"
 			switch {
-			case tr.Scope == ScopeGlobal:
+			case tr.Scope == trace.ScopeGlobal:
 				scope = fmt.Sprint("__global__:", tr.BlockSize)
-			case tr.Scope == ScopeAbsent && n > 0:
+			case tr.Scope == trace.ScopeAbsent && n > 0:
 				scope = "t::sa:" + s.Agent
 			}
 			first := math.Inf(-1)
@@ -443,8 +444,8 @@ func requireBlocks(t require.TestingT, plan *mmapcache.Plan, turn int, want func
 
 // requireBranch computes spawn, join and offset of a subagent as doc/spec/reconstruction.md 5.7 and 6.7 word them, and requires
 // that the plan has them. It returns 1 for a subagent that is joined.
-func requireBranch(t require.TestingT, tr *Trace, plan *mmapcache.Plan, s mmapcache.Session, main []int) int {
-	outer := slices.IndexFunc(tr.Entries, func(e Entry) bool { return e.Subagent != nil && e.Subagent.AgentID == s.Agent })
+func requireBranch(t require.TestingT, tr *trace.Trace, plan *mmapcache.Plan, s mmapcache.Session, main []int) int {
+	outer := slices.IndexFunc(tr.Entries, func(e trace.Entry) bool { return e.Subagent != nil && e.Subagent.AgentID == s.Agent })
 	spawn, join := 0, mmapcache.None
 	for k, o := range main {
 		if o < outer {
@@ -460,7 +461,7 @@ func requireBranch(t require.TestingT, tr *Trace, plan *mmapcache.Plan, s mmapca
 	require.Equal(t, int32(spawn), s.SpawnTurn)
 	require.Equal(t, int32(join), s.JoinTurn)
 	require.Equal(t, int32(0), s.Parent)
-	times := tr.Entries[outer].Subagent.times(Default())
+	times := agent{tr.Entries[outer].Subagent}.times(Default())
 	require.Equal(t, times.start, s.Start)
 	require.Equal(t, times.end, s.End)
 	if s.Turns == 0 {
@@ -504,17 +505,17 @@ func requireOpens(t *rapid.T, root string, plan *mmapcache.Plan) {
 
 // Covers P17.
 func TestSecondAgentOfOneIDIsRefusedUnlessDropped(t *testing.T) {
-	subagent := func() Entry { return Entry{Subagent: &Subagent{AgentID: "a"}} }
-	request := Entry{Request: Request{T: 1, In: 1}}
-	tr := &Trace{ID: "t", BlockSize: 4, Models: []string{"m"}, Entries: []Entry{subagent(), request, subagent()}}
+	subagent := func() trace.Entry { return trace.Entry{Subagent: &trace.Subagent{AgentID: "a"}} }
+	request := trace.Entry{Request: trace.Request{T: 1, In: 1}}
+	tr := &trace.Trace{ID: "t", BlockSize: 4, Models: []string{"m"}, Entries: []trace.Entry{subagent(), request, subagent()}}
 	plan, notes, err := MakePlan(tr, Default())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, notes.Dropped)
 	assert.Len(t, plan.Sessions, 2)
 	tr.Entries = append(tr.Entries, subagent())
 	_, _, err = MakePlan(tr, Default())
-	var e *Error
+	var e *trace.Error
 	require.ErrorAs(t, err, &e)
-	assert.Equal(t, DuplicateID, e.Kind)
+	assert.Equal(t, trace.DuplicateID, e.Kind)
 	assert.EqualError(t, err, `trace "t": requests[3]: a second subagent with agent_id "a"`)
 }

@@ -21,7 +21,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(trace.Format(), plan.Trace.Blocks, "blocks")
+	fmt.Println(trace.Format, plan.Trace.Blocks, "blocks")
 	for _, t := range plan.Turns {
 		fmt.Printf("at %g s: %d tokens, %d hash ids, %d of them cached\n", t.T, t.In, t.HashIDs, t.CacheHits)
 	}

@@ -1,5 +1,7 @@
 package weka
 
+import "github.com/agentx/agentx/trace"
+
 // Formats of public corpora: the generations of kv-cache-tester's, and Mooncake's. A format only names what a trace looks like.
 // What the trace means follows from its fields one by one.
 const (
@@ -13,21 +15,18 @@ const (
 	FormatMooncake = "mooncake" // one request a line
 )
 
-// Format names the format that a trace looks like.
-func (t *Trace) Format() string {
-	if t.format != "" {
-		return t.format
-	}
+// formatOf names the generation that a trace looks like.
+func formatOf(t *trace.Trace) string {
 	switch t.Scope {
-	case ScopeAbsent:
+	case trace.ScopeAbsent:
 		return FormatV1
-	case ScopeGlobal:
-		if t.hasOddLengths() {
+	case trace.ScopeGlobal:
+		if hasOddLengths(t) {
 			return FormatNeon
 		}
 		return FormatV6
 	}
-	switch smallest, any := t.smallestID(); {
+	switch smallest, any := smallestID(t); {
 	case any && smallest == 1 && t.HasTotals:
 		return FormatV8
 	case any && smallest == 0 && !t.HasTotals:
@@ -36,39 +35,25 @@ func (t *Trace) Format() string {
 	return FormatLocal
 }
 
-// each calls f for every request, those of subagents included.
-func (t *Trace) each(f func(*Request)) {
-	for k := range t.Entries {
-		e := &t.Entries[k]
-		if e.Subagent == nil {
-			f(&e.Request)
-			continue
-		}
-		for j := range e.Subagent.Requests {
-			f(&e.Subagent.Requests[j])
-		}
-	}
-}
-
 // hasOddLengths reports whether a list is neither as long as its prompt has whole blocks nor one longer.
-func (t *Trace) hasOddLengths() (found bool) {
-	t.each(func(r *Request) {
+func hasOddLengths(t *trace.Trace) bool {
+	for _, r := range t.Requests() {
 		full := r.In / t.BlockSize
 		if n := int64(r.IDs.Len); n != full && n != full+1 {
-			found = true
+			return true
 		}
-	})
-	return found
+	}
+	return false
 }
 
 // smallestID returns the smallest id of the trace; any is false where it has none.
-func (t *Trace) smallestID() (id int64, any bool) {
-	t.each(func(r *Request) {
+func smallestID(t *trace.Trace) (id int64, any bool) {
+	for _, r := range t.Requests() {
 		for _, run := range r.IDs.Runs {
 			if !any || run.First < id {
 				id, any = run.First, true
 			}
 		}
-	})
+	}
 	return id, any
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // drawIDs draws a list that has runs.
@@ -43,9 +45,9 @@ func TestCommonPrefix(t *testing.T) {
 		for n < min(len(a), len(b)) && a[n] == b[n] {
 			n++
 		}
-		assert.Equal(t, n, commonPrefix(idsOf(a), idsOf(b)))
-		assert.Equal(t, n, commonPrefix(idsOf(b), idsOf(a)))
-		assert.Equal(t, len(a), commonPrefix(idsOf(a), idsOf(a)))
+		assert.Equal(t, n, trace.CommonPrefix(idsOf(a), idsOf(b)))
+		assert.Equal(t, n, trace.CommonPrefix(idsOf(b), idsOf(a)))
+		assert.Equal(t, len(a), trace.CommonPrefix(idsOf(a), idsOf(a)))
 	})
 }
 
@@ -55,19 +57,19 @@ func TestTextLengthOfRuns(t *testing.T) {
 	for range 19 {
 		for first := max(0, limit-3); first <= limit+1; first++ {
 			for n := 1; n <= 6; n++ {
-				r := Run{first, n}
+				r := trace.Run{First: first, N: n}
 				text, ends := "", []int{0}
 				for k := range n {
 					text += strconv.FormatInt(first+int64(k), 10) + ","
 					ends = append(ends, len(text))
 				}
-				require.Equal(t, len(text), r.textLen(), "%+v", r)
+				require.Equal(t, len(text), textLen(r), "%+v", r)
 				for cut := range len(text) + 3 {
 					whole := 0
 					for whole < n && ends[whole+1] <= cut {
 						whole++
 					}
-					require.Equal(t, whole, r.idsWithin(cut), "%+v, %d bytes", r, cut)
+					require.Equal(t, whole, idsWithin(r, cut), "%+v, %d bytes", r, cut)
 				}
 			}
 		}
@@ -99,9 +101,9 @@ func TestTraceIDWithASeparator(t *testing.T) {
 				require.NoError(t, err, id)
 				continue
 			}
-			var e *Error
+			var e *trace.Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, BadTraceID, e.Kind)
+			require.Equal(t, trace.BadTraceID, e.Kind)
 			require.EqualError(t, err, fmt.Sprintf(`trace %q: id: it has "::", which separates a trace from its subagents in the names of sessions`, id))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/trace"
 )
 
 // IsMooncake reports whether a row is a Mooncake request rather than a trace.
@@ -24,27 +25,27 @@ func IsMooncake(data []byte) bool {
 // Mooncake builds traces from the rows of one file: doc/spec/reconstruction.md 1.9. A session_id becomes a trace, and so does
 // each row without one. What the rows mean is settled when all are read: [Mooncake.Traces].
 type Mooncake struct {
-	Reserve   Reserve // asked for the memory that a row takes until the end; may be nil
-	Namespace int     // its ids name blocks that files of the same number share; 0: and other traces of global scope
+	Reserve   trace.Reserve // asked for the memory that a row takes until the end; may be nil
+	Namespace int           // its ids name blocks that files of the same number share; 0: and other traces of global scope
 
 	prefix   string // of the names of its traces, where there are several files
 	rules    Rules
-	sessions map[string]*Trace
-	order    []*Trace
+	sessions map[string]*trace.Trace
+	order    []*trace.Trace
 	rows     int
 	timed    bool  // a row had a timestamp
 	frozen   bool  // rows are read as they were before rules for them existed: the probe of all inputs
 	declared int64 // block_size of the rows; 0: none has it
-	invalid  []*Error
-	large    bool     // an id is 2^63 or above
-	negative bool     // an id is below 0
-	spoiled  []string // sessions with a row that Add has refused
+	invalid  []*trace.Error
+	large    bool            // an id is 2^63 or above
+	negative bool            // an id is below 0
+	spoiled  map[string]bool // sessions with a row that is invalid, by the id of their trace
 }
 
 // NewMooncake begins a file. Its number, from 0, goes into the names of its traces from the second file on.
 func NewMooncake(number int, r Rules) *Mooncake {
 	r = r.WithDefaults()
-	m := &Mooncake{rules: r, frozen: r == r.WithoutMooncake(), sessions: map[string]*Trace{}}
+	m := &Mooncake{rules: r, frozen: r == r.WithoutMooncake(), sessions: map[string]*trace.Trace{}, spoiled: map[string]bool{}}
 	if number > 0 {
 		m.prefix = fmt.Sprintf("%d/", number+1)
 	}
@@ -59,7 +60,7 @@ func (m *Mooncake) Add(data []byte) error {
 		return nil // not an *Error that is nil
 	}
 	if name, ok := sessionOf(data); ok {
-		m.spoiled = append(m.spoiled, name)
+		m.spoiled[m.prefix+name] = !m.frozen
 		if err.Hint == "" && err.Trace == "" { // else all rows are likely to be refused, or it is named
 			err.Problem += fmt.Sprintf(" (session %q)", name)
 		}
@@ -67,7 +68,7 @@ func (m *Mooncake) Add(data []byte) error {
 	return err
 }
 
-func (m *Mooncake) add(data []byte) *Error {
+func (m *Mooncake) add(data []byte) *trace.Error {
 	row, unknown, err := m.scan(data)
 	if err != nil {
 		return err
@@ -79,12 +80,12 @@ func (m *Mooncake) add(data []byte) *Error {
 	}
 	t, known := m.sessions[name]
 	if !known {
-		t = &Trace{ID: m.prefix + name, Scope: ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, start: row.timestamp.Seconds, format: FormatMooncake}
+		t = &trace.Trace{ID: m.prefix + name, Scope: trace.ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, Start: row.timestamp.Seconds, Format: FormatMooncake}
 	}
-	if err := t.addRow(row, m.rows); err != nil {
+	if err := addRow(t, row, m.rows); err != nil {
 		return err
 	}
-	t.countUnknown(unknown)
+	countUnknown(t, unknown)
 	if !known {
 		m.sessions[name] = t
 		m.order = append(m.order, t)
@@ -93,8 +94,8 @@ func (m *Mooncake) add(data []byte) *Error {
 }
 
 // addRow appends a row, which has a number in its file, as the next request of its session.
-func (t *Trace) addRow(row mooncakeRow, number int) *Error {
-	var before *Request
+func addRow(t *trace.Trace, row mooncakeRow, number int) *trace.Error {
+	var before *trace.Request
 	if n := len(t.Entries); n > 0 {
 		before = &t.Entries[n-1].Request
 	}
@@ -104,15 +105,15 @@ func (t *Trace) addRow(row mooncakeRow, number int) *Error {
 		return err
 	}
 	if backward {
-		t.rowOddities.add(oddBackward, "%s: timestamp %g, after one of %g", requestPlace{len(t.Entries), none}, row.timestamp.V, before.T*1000)
+		t.Oddities.Add(oddBackward, "%s: timestamp %g, after one of %g", requestPath(len(t.Entries)), row.timestamp.V, before.T*1000)
 	}
 	if row.fraction {
-		t.rowOddities.add(oddFraction, "%s: timestamp %s", requestPlace{len(t.Entries), none}, row.timestamp.text)
+		t.Oddities.Add(oddFraction, "%s: timestamp %s", requestPath(len(t.Entries)), row.timestamp.text)
 	}
 	r := row.request
 	r.T, r.ThinkTime = start, row.thinkTime(before)
-	t.Entries = append(t.Entries, Entry{Request: r})
-	t.rows = append(t.rows, number)
+	t.Entries = append(t.Entries, trace.Entry{Request: r})
+	t.Rows = append(t.Rows, number)
 	return nil
 }
 
@@ -130,7 +131,7 @@ func sessionOf(data []byte) (name string, ok bool) {
 	return name, ok
 }
 
-func (t *Trace) countUnknown(names map[string]int) {
+func countUnknown(t *trace.Trace, names map[string]int) {
 	if t.Unknown == nil && len(names) > 0 {
 		t.Unknown = map[string]int{}
 	}
@@ -141,7 +142,7 @@ func (t *Trace) countUnknown(names map[string]int) {
 
 // mooncakeRow is one line.
 type mooncakeRow struct {
-	request           Request
+	request           trace.Request
 	timestamp, delay  rowTime
 	fraction          bool // of the timestamp, whose unit nobody said
 	session           string
@@ -157,16 +158,16 @@ var mooncakeLater = map[string]bool{"request_id": true, "output_token_ids": true
 var mooncakePrompts = []string{"text_input", "messages", "tools", "payload", "extra"}
 
 // scan reads one line, and the names in it that no schema has.
-func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err *Error) {
+func (m *Mooncake) scan(data []byte) (row mooncakeRow, unknown map[string]int, err *trace.Error) {
 	s := newScanner(m.rules, m.Reserve)
-	s.milliseconds, s.first = true, !m.timed
+	s.first = !m.timed
 	s.loose.allowed = !s.strict && !m.frozen
 	s.read(data)
 	if s.want(jsonlex.Object) {
 		s.object(func(name string) { s.readRowMember(&row, name, m.rules.Timestamps) })
 	}
 	s.end()
-	if s.need(requestBytes + subagentBytes); !s.tr.budget.flush() {
+	if s.need(trace.RequestBytes + trace.SubagentBytes); !s.tr.Budget.Flush() {
 		s.need(0)
 	}
 	if s.err == nil {
@@ -212,13 +213,13 @@ func (s *scanner) readRowMember(row *mooncakeRow, name, unit string) {
 // readOtherRowMember reads a member that plain Mooncake rows do not have.
 func (s *scanner) readOtherRowMember(name string) {
 	if f := foreign.OfMember(name); f != nil {
-		s.fail(UnknownKey, "this is %s", f.Name())
+		s.fail(trace.UnknownKey, "this is %s", f.Name())
 		s.err.Hint = f.Hint()
 		return
 	}
 	if s.strict && slices.Contains(mooncakePrompts, name) {
 		if !s.null() {
-			s.fail(UnknownKey, "AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played")
+			s.fail(trace.UnknownKey, "AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played")
 			s.err.Hint = "a file whose rows have input_length and hash_ids in place of it"
 		}
 		return
@@ -238,8 +239,8 @@ func (s *scanner) readRowBlock(row *mooncakeRow) {
 	if s.null() {
 		return
 	}
-	s.setBlockSize(s.whole())
-	row.block = s.tr.BlockSize
+	row.block = s.whole()
+	s.refuse(trace.CheckBlockSize(row.block))
 }
 
 // lengthByIDs stands for the length of a prompt that has all blocks of its list.
@@ -254,11 +255,11 @@ func (s *scanner) finishRow(row *mooncakeRow, m *Mooncake) {
 		s.missing("hash_ids")
 	}
 	r := &row.request
-	s.checkLengths("input_length", "output_length", r.In, r.Out)
+	s.refuse(trace.CheckLengths("input_length", "output_length", r.In, r.Out))
 	switch {
 	case s.err != nil:
 	case row.block != 0 && m.declared != 0 && row.block != m.declared:
-		s.fail(Contradiction, "block_size %d: rows before it have %d", row.block, m.declared)
+		s.fail(trace.Contradiction, "block_size %d: rows before it have %d", row.block, m.declared)
 		s.err.Hint = "a file for each block size"
 	case row.block != 0:
 		m.declared = row.block

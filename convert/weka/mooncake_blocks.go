@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // Block sizes of Mooncake rows: the usual one, and those that lengths may tell.
@@ -35,15 +37,15 @@ func (b rowBlock) need(in int64) int64 {
 }
 
 // settle checks a row with the block size of its file, and gives it the length of all blocks of its list where it has none.
-func (b rowBlock) settle(r *Request) *Error {
+func (b rowBlock) settle(r *trace.Request) *trace.Error {
 	if r.In == lengthByIDs {
 		r.In = int64(r.IDs.Len) * b.size
 	}
 	switch need := b.need(r.In); {
-	case r.In > MaxTokens:
-		return &Error{Kind: TooLarge, Problem: fmt.Sprintf("%d hash_ids of %d tokens: larger than %d tokens", r.IDs.Len, b.size, int64(MaxTokens))}
+	case r.In > trace.MaxTokens:
+		return &trace.Error{Kind: trace.TooLarge, Problem: fmt.Sprintf("%d hash_ids of %d tokens: larger than %d tokens", r.IDs.Len, b.size, int64(trace.MaxTokens))}
 	case need > int64(r.IDs.Len):
-		return &Error{Kind: Conflict, Problem: fmt.Sprintf("input_length %d needs %d blocks of %d tokens, hash_ids has %d", r.In, need, b.size, r.IDs.Len)}
+		return &trace.Error{Kind: trace.Conflict, Problem: fmt.Sprintf("input_length %d needs %d blocks of %d tokens, hash_ids has %d", r.In, need, b.size, r.IDs.Len)}
 	}
 	return nil
 }
@@ -54,12 +56,12 @@ func (m *Mooncake) knownBlock() rowBlock {
 }
 
 // settleBlocks decides the block size of the file: doc/spec/reconstruction.md 1.9.
-func (m *Mooncake) settleBlocks() (rowBlock, *Error) {
+func (m *Mooncake) settleBlocks() (rowBlock, *trace.Error) {
 	b, asked := m.knownBlock(), int64(m.rules.BlockSize)
 	whole := rowBlock{b.size, true}
 	switch {
 	case m.declared != 0 && asked != 0 && asked != m.declared:
-		return b, &Error{Kind: Contradiction, Problem: fmt.Sprintf("rows have block_size %d, and the rule block_size says %d", m.declared, asked),
+		return b, &trace.Error{Kind: trace.Contradiction, Problem: fmt.Sprintf("rows have block_size %d, and the rule block_size says %d", m.declared, asked),
 			Hint: "without that rule: rows that say their block size need none"}
 	case m.frozen || m.misfit(b) == nil:
 		return b, nil
@@ -77,7 +79,7 @@ func (m *Mooncake) misfit(b rowBlock) *misfit {
 	for _, t := range m.order {
 		for k := range t.Entries {
 			if r := &t.Entries[k].Request; r.In != lengthByIDs && r.IDs.Len > 0 && int64(r.IDs.Len) != b.need(r.In) {
-				return &misfit{r, t.rows[k]}
+				return &misfit{r, t.Rows[k]}
 			}
 		}
 	}
@@ -86,12 +88,12 @@ func (m *Mooncake) misfit(b rowBlock) *misfit {
 
 // misfit is a row that does not fit a block size.
 type misfit struct {
-	*Request
+	*trace.Request
 	row int
 }
 
 // guessBlock returns the only way to divide prompts into blocks that fits all rows, where the usual one does not.
-func (m *Mooncake) guessBlock(usual rowBlock) (rowBlock, *Error) {
+func (m *Mooncake) guessBlock(usual rowBlock) (rowBlock, *trace.Error) {
 	var fit []rowBlock
 	for _, size := range guessedBlocks {
 		for _, down := range []bool{false, true} { // both fit where prompts have whole blocks alone, and are the same then
@@ -102,11 +104,11 @@ func (m *Mooncake) guessBlock(usual rowBlock) (rowBlock, *Error) {
 		}
 	}
 	if len(fit) == 1 {
-		m.order[0].rowOddities.add(oddGuessedBlock, "blocks of %v", fit[0])
+		m.order[0].Oddities.Add(oddGuessedBlock, "blocks of %v", fit[0])
 		return fit[0], nil
 	}
 	wrong := m.misfit(usual)
-	e := &Error{Kind: Unclear, Row: wrong.row, Hint: "--set block_size=N, the tokens of a block",
+	e := &trace.Error{Kind: trace.Unclear, Row: wrong.row, Hint: "--set block_size=N, the tokens of a block",
 		Problem: fmt.Sprintf("input_length %d and %d hash_ids do not fit blocks of %d tokens, and ", wrong.In, wrong.IDs.Len, usual.size)}
 	if len(fit) == 0 {
 		e.Problem += fmt.Sprintf("no block size fits all rows of the file: tried %s, rounded up and down", strings.Trim(fmt.Sprint(guessedBlocks), "[]"))
@@ -122,35 +124,30 @@ func (m *Mooncake) guessBlock(usual rowBlock) (rowBlock, *Error) {
 
 // Traces returns the sessions of the file in the order of their first rows, on a clock that begins with the earliest. The error, an
 // *Error, is about the whole file. Invalid returns rows that turned out invalid: their sessions are left out.
-func (m *Mooncake) Traces() ([]*Trace, error) {
+func (m *Mooncake) Traces() ([]*trace.Trace, error) {
 	b, err := m.settleBlocks()
 	if err == nil && m.large && m.negative {
-		err = &Error{Kind: Unclear, Problem: "hash_ids of the file has numbers from 2^63 on and negative ones: each may be the 64 bits of the other",
+		err = &trace.Error{Kind: trace.Unclear, Problem: "hash_ids of the file has numbers from 2^63 on and negative ones: each may be the 64 bits of the other",
 			Hint: "ids of 64 bits, all with a sign or all without"}
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range m.spoiled {
-		if t := m.sessions[name]; t != nil && !m.frozen {
-			t.spoiled = true
-		}
-	}
 	for _, t := range m.order {
-		t.BlockSize, t.namespace = b.size, m.Namespace
+		t.BlockSize, t.Namespace = b.size, m.Namespace
 		for k := range t.Entries {
 			e := &t.Entries[k]
 			if err := b.settle(&e.Request); err != nil {
-				err.Row = t.rows[k]
+				err.Row = t.Rows[k]
 				m.invalid = append(m.invalid, err)
-				t.spoiled = true
+				m.spoiled[t.ID] = true
 			}
 		}
 	}
 	if err := m.settleSessions(b); err != nil {
 		return nil, err
 	}
-	m.order = slices.DeleteFunc(m.order, func(t *Trace) bool { return t.spoiled })
+	m.order = slices.DeleteFunc(m.order, func(t *trace.Trace) bool { return m.spoiled[t.ID] })
 	first := math.Inf(1)
 	for _, t := range m.order {
 		first = min(first, t.Entries[0].T)
@@ -163,8 +160,5 @@ func (m *Mooncake) Traces() ([]*Trace, error) {
 	return m.order, nil
 }
 
-// FirstRow returns the number, from 1, of the first row of a trace of Mooncake rows.
-func (t *Trace) FirstRow() int { return t.rows[0] }
-
 // Invalid returns why rows are invalid that Add took, after Traces.
-func (m *Mooncake) Invalid() []*Error { return m.invalid }
+func (m *Mooncake) Invalid() []*trace.Error { return m.invalid }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // with returns the default rules with some set: NAME, VALUE and so on.
@@ -25,7 +26,7 @@ func with(t *testing.T, set ...string) Rules {
 }
 
 // settled returns the traces of rows that have one reading.
-func settled(t *testing.T, m *Mooncake) []*Trace {
+func settled(t *testing.T, m *Mooncake) []*trace.Trace {
 	traces, err := m.Traces()
 	require.NoError(t, err)
 	require.Empty(t, m.Invalid())
@@ -47,9 +48,9 @@ func TestUnitOfMooncakeTimestamps(t *testing.T) {
 		{"1753780607550000", "us", "microseconds"}, {"1000000000000000", "us", "microseconds"},
 		{"1753780607550000000", "ns", "nanoseconds"},
 	} {
-		var e *Error
+		var e *trace.Error
 		require.ErrorAs(t, NewMooncake(0, Default()).Add([]byte(oneRow(c.timestamp))), &e)
-		assert.Equal(t, Unclear, e.Kind)
+		assert.Equal(t, trace.Unclear, e.Kind)
 		assert.Equal(t, "timestamp: "+c.timestamp+", the first of the file, looks like "+c.name+" since 1970: timestamps of Mooncake rows are milliseconds", e.Error())
 		assert.Contains(t, e.Hint, "--set timestamps="+c.unit+" ")
 		starts := recordedStarts(t, with(t, "timestamps", c.unit), oneRow(c.timestamp))
@@ -76,14 +77,14 @@ func TestUnitOfMooncakeDelays(t *testing.T) {
 
 // Fractions alone are a warning, unless the unit was asked for.
 func TestFractionsOfMooncakeTimestamps(t *testing.T) {
-	odd := func(r Rules) []mmapcache.Oddity {
+	odd := func(r Rules) trace.Oddities {
 		m := NewMooncake(0, r)
 		require.NoError(t, m.Add([]byte(oneRow("12.5"))))
 		_, notes, err := MakePlan(settled(t, m)[0], r)
 		require.NoError(t, err)
 		return notes.Oddities
 	}
-	assert.Equal(t, []mmapcache.Oddity{{Kind: oddFraction, Count: 1, First: "requests[0]: timestamp 12.5"}}, odd(Default()))
+	assert.Equal(t, trace.Oddities{{Kind: oddFraction, Count: 1, First: "requests[0]: timestamp 12.5"}}, odd(Default()))
 	assert.Empty(t, odd(with(t, "timestamps", "ms")))
 }
 
@@ -92,7 +93,7 @@ func TestFormatsLikeMooncake(t *testing.T) {
 	for row, name := range map[string]string{
 		`{"chat_id":55,"parent_chat_id":-1,"timestamp":61.114,"input_length":49,"output_length":12,"type":"text","turn":1,"hash_ids":[1089,1090,1091,6326]}`: "Bailian",
 	} {
-		var e *Error
+		var e *trace.Error
 		require.True(t, errors.As(NewMooncake(0, Default()).Add([]byte(row)), &e), row)
 		assert.Contains(t, e.Error(), "this is "+name)
 		assert.NotEmpty(t, e.Hint)
@@ -150,7 +151,7 @@ func TestBlockSizeOfMooncakeRows(t *testing.T) {
 			}
 			_, notes, err := MakePlan(traces[0], c.rules)
 			require.NoError(t, err)
-			said := slices.ContainsFunc(notes.Oddities, func(o mmapcache.Oddity) bool { return o.Kind == oddGuessedBlock })
+			said := slices.ContainsFunc(notes.Oddities, func(o trace.Oddity) bool { return o.Kind == oddGuessedBlock })
 			assert.Equal(t, c.odd, said, "%v", notes.Oddities)
 		})
 	}
@@ -161,17 +162,17 @@ func TestUnclearBlockSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules Rules
 		rows  []string
-		kind  ErrorKind
+		kind  trace.ErrorKind
 		want  string
 	}{
-		"several": {Default(), []string{sized(600, 2, ``), sized(600, 1, ``)}[1:], Unclear,
+		"several": {Default(), []string{sized(600, 2, ``), sized(600, 1, ``)}[1:], trace.Unclear,
 			"input_length 600 and 1 hash_ids do not fit blocks of 512 tokens, and several block sizes fit all rows of the file: 512 tokens, whole blocks alone; 1024 tokens, the partial last block included"},
-		"none": {Default(), []string{sized(600, 2, ``), sized(600, 10, ``), sized(600, 3, ``)}, Unclear,
+		"none": {Default(), []string{sized(600, 2, ``), sized(600, 10, ``), sized(600, 3, ``)}, trace.Unclear,
 			"input_length 600 and 10 hash_ids do not fit blocks of 512 tokens, and no block size fits all rows of the file: tried 16 32 64 128 256 512 1024, rounded up and down"},
-		"contradiction": {with(t, "block_size", "128"), []string{sized(600, 10, `,"block_size":64`)}, Contradiction, "rows have block_size 64, and the rule block_size says 128"},
+		"contradiction": {with(t, "block_size", "128"), []string{sized(600, 10, `,"block_size":64`)}, trace.Contradiction, "rows have block_size 64, and the rule block_size says 128"},
 	} {
 		_, err := rowsOf(t, c.rules, c.rows...).Traces()
-		var e *Error
+		var e *trace.Error
 		require.ErrorAs(t, err, &e, name)
 		assert.Equal(t, c.kind, e.Kind, name)
 		assert.EqualError(t, err, c.want, name)
@@ -218,9 +219,9 @@ var deltas = []string{
 // Rows of a session that share no first block with the row before have two readings, and somebody must say which is meant.
 func TestSessionRowsWithTwoReadings(t *testing.T) {
 	_, err := rowsOf(t, Default(), deltas...).Traces()
-	var e *Error
+	var e *trace.Error
 	require.ErrorAs(t, err, &e)
-	assert.Equal(t, []any{Unclear, 2}, []any{e.Kind, e.Row})
+	assert.Equal(t, []any{trace.Unclear, 2}, []any{e.Kind, e.Row})
 	assert.EqualError(t, e, `trace "s1": rows of this session share no first block with the row before: either each has its whole prompt (4190, 592, 300 tokens), `+
 		`or what is new in it, behind all before and the answers (4190, 5374, 5690 tokens)`)
 	assert.Contains(t, e.Hint, "--set session_rows=new")
@@ -261,23 +262,23 @@ func TestSessionRowsThatHoldWhatIsNew(t *testing.T) {
 	other := strings.ReplaceAll(strings.Join(deltas, "\n"), "s1", "s2")
 	traces := settled(t, rowsOf(t, r, append(deltas[:3:3], strings.Split(other, "\n")...)...))
 	for n, tr := range traces {
-		before := IDs{}
+		before := trace.IDs{}
 		for k := range tr.Entries {
 			q := tr.Entries[k].Request
 			assert.EqualValues(t, (q.In+511)/512, q.IDs.Len)
-			assert.Equal(t, before.Len, commonPrefix(before, q.IDs))
+			assert.Equal(t, before.Len, trace.CommonPrefix(before, q.IDs))
 			before = q.IDs
 		}
-		assert.Equal(t, 8, commonPrefix(before, traces[1-n].Entries[2].IDs), "4,190 tokens have 8 whole blocks")
+		assert.Equal(t, 8, trace.CommonPrefix(before, traces[1-n].Entries[2].IDs), "4,190 tokens have 8 whole blocks")
 		assert.Equal(t, []float64{0, 0.1, 0.2}, []float64{tr.Entries[0].T, tr.Entries[1].T, tr.Entries[2].T})
 	}
 	plan, notes, err := MakePlan(traces[0], r)
 	require.NoError(t, err)
 	require.Len(t, plan.Sessions, 1)
-	assert.Equal(t, []mmapcache.Oddity{{Kind: OddityAnswers, Count: 2, First: "requests[1]: 4782 tokens stand before its 592"}}, notes.Oddities)
+	assert.Equal(t, trace.Oddities{{Kind: OddityAnswers, Count: 2, First: "requests[1]: 4782 tokens stand before its 592"}}, notes.Oddities)
 
 	traces = settled(t, rowsOf(t, with(t, "session_rows", "new", "block_size", "64"), `{"session_id":"s","timestamp":0,"input_length":100,"output_length":-5,"hash_ids":[1]}`, `{"session_id":"s","input_length":30,"output_length":1,"hash_ids":[]}`))
-	assert.Equal(t, IDs{[]Run{{1, 1}}, 1}, traces[0].Entries[0].IDs, "whole blocks alone")
+	assert.Equal(t, trace.IDs{Runs: []trace.Run{{First: 1, N: 1}}, Len: 1}, traces[0].Entries[0].IDs, "whole blocks alone")
 	assert.Equal(t, []int64{130, 2}, []int64{traces[0].Entries[1].In, int64(traces[0].Entries[1].IDs.Len)})
 
 	long := `{"session_id":"s","timestamp":0,"input_length":16000000,"output_length":1000000,"hash_ids":[1]}`
@@ -338,13 +339,13 @@ func TestMembersOfRowsOfAIPerf(t *testing.T) {
 // Ids may be digits in strings, and have all of 64 bits without a sign.
 func TestIDsOfMooncakeRows(t *testing.T) {
 	row := func(ids string) string { return `{"timestamp":0,"output_length":4,"hash_ids":` + ids + `}` }
-	ids := func(list string) IDs {
+	ids := func(list string) trace.IDs {
 		return settled(t, rowsOf(t, Default(), row(list)))[0].Entries[0].IDs
 	}
 	assert.Equal(t, ids("[101,102]"), ids(`["101","102"]`))
 	assert.Equal(t, ids("[101, 102, 1000]"), ids(`[101,"102",1e3]`))
-	assert.Equal(t, IDs{[]Run{{math.MaxInt64, 2}, {-1, 1}}, 3}, ids(`[9223372036854775807,9223372036854775808,"18446744073709551615"]`))
-	assert.Equal(t, IDs{[]Run{{-2, 2}}, 2}, ids(`[-2,-1]`))
+	assert.Equal(t, trace.IDs{Runs: []trace.Run{{First: math.MaxInt64, N: 2}, {First: -1, N: 1}}, Len: 3}, ids(`[9223372036854775807,9223372036854775808,"18446744073709551615"]`))
+	assert.Equal(t, trace.IDs{Runs: []trace.Run{{First: -2, N: 2}}, Len: 2}, ids(`[-2,-1]`))
 	for list, want := range map[string]string{
 		`[18446744073709551616]`:   "hash_ids[0]: 18446744073709551616 is outside -2^63 to 2^64 - 1",
 		`["18446744073709551616"]`: "hash_ids[0]: 18446744073709551616 is outside -2^63 to 2^64 - 1",

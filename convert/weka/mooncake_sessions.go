@@ -5,23 +5,25 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // settleSessions decides whether the rows of each session hold whole prompts, or what is new in them: doc/spec/reconstruction.md 1.9.
-func (m *Mooncake) settleSessions(b rowBlock) *Error {
+func (m *Mooncake) settleSessions(b rowBlock) *trace.Error {
 	for _, t := range m.order {
-		t.live = m.rules.SessionRows == "live"
-		at := t.breaksOff()
-		if at == 0 || t.spoiled {
+		t.Live = m.rules.SessionRows == "live"
+		at := breaksOff(t)
+		if at == 0 || m.spoiled[t.ID] {
 			continue
 		}
 		switch m.rules.SessionRows {
 		case "ask":
-			return t.unclearRows(at)
+			return unclearRows(t, at)
 		case "new":
-			if err := t.prependHistory(b); err != nil {
+			if err := prependHistory(t, b); err != nil {
 				m.invalid = append(m.invalid, err)
-				t.spoiled = true
+				m.spoiled[t.ID] = true
 			}
 		}
 	}
@@ -30,12 +32,12 @@ func (m *Mooncake) settleSessions(b rowBlock) *Error {
 
 // breaksOff returns the index of the first request that shares no first block with the one before, where no request of the session shares
 // one: then the ids do not say what rows hold. It returns 0 where they do.
-func (t *Trace) breaksOff() (at int) {
+func breaksOff(t *trace.Trace) (at int) {
 	for k := 1; k < len(t.Entries); k++ {
 		before, ids := t.Entries[k-1].IDs, t.Entries[k].IDs
 		switch {
 		case before.Len == 0:
-		case commonPrefix(before, ids) > 0:
+		case trace.CommonPrefix(before, ids) > 0:
 			return 0
 		case at == 0:
 			at = k
@@ -47,7 +49,7 @@ func (t *Trace) breaksOff() (at int) {
 // shownRows bounds the rows of a session whose lengths an error shows.
 const shownRows = 4
 
-func (t *Trace) unclearRows(at int) *Error {
+func unclearRows(t *trace.Trace, at int) *trace.Error {
 	var whole, longer []string
 	total := int64(0)
 	for k := range t.Entries[:min(len(t.Entries), shownRows)] {
@@ -57,8 +59,8 @@ func (t *Trace) unclearRows(at int) *Error {
 		total += t.Entries[k].In
 		whole, longer = append(whole, fmt.Sprint(t.Entries[k].In)), append(longer, fmt.Sprint(total))
 	}
-	return &Error{
-		Kind: Unclear, Row: t.rows[at], Trace: t.ID,
+	return &trace.Error{
+		Kind: trace.Unclear, Row: t.Rows[at], Trace: t.ID,
 		Problem: fmt.Sprintf("rows of this session share no first block with the row before: either each has its whole prompt (%s tokens), or what is new in it, behind all before and the answers (%s tokens)",
 			strings.Join(whole, ", "), strings.Join(longer, ", ")),
 		Hint: "--set session_rows=whole where rows have whole prompts; --set session_rows=new where they have what is new",
@@ -68,23 +70,23 @@ func (t *Trace) unclearRows(at int) *Error {
 // prependHistory gives the rows of a session, which hold what is new, their whole prompts: all of the row before, as many tokens as its
 // answer had, and what is new. The whole blocks of the first row keep their ids. Behind them the session has blocks of its own: they begin
 // where no recorded block does.
-func (t *Trace) prependHistory(b rowBlock) *Error {
+func prependHistory(t *trace.Trace, b rowBlock) *trace.Error {
 	first := &t.Entries[0].Request
-	kept := first.IDs.head(int(first.In / b.size))
+	kept := first.IDs.Head(int(first.In / b.size))
 	own := ownIDs(t.ID)
 	total := int64(0)
 	for k := range t.Entries {
 		r := &t.Entries[k].Request
 		if total += r.In; k > 0 {
 			total += max(0, t.Entries[k-1].Out)
-			t.rowOddities.add(OddityAnswers, "requests[%d]: %d tokens stand before its %d", k, total-r.In, r.In)
+			t.Oddities.Add(OddityAnswers, "requests[%d]: %d tokens stand before its %d", k, total-r.In, r.In)
 		}
-		if total > MaxTokens {
-			return &Error{Kind: TooLarge, Row: t.rows[k], Trace: t.ID, Problem: fmt.Sprintf("%d tokens with all rows and answers before: larger than %d", total, int64(MaxTokens))}
+		if total > trace.MaxTokens {
+			return &trace.Error{Kind: trace.TooLarge, Row: t.Rows[k], Trace: t.ID, Problem: fmt.Sprintf("%d tokens with all rows and answers before: larger than %d", total, int64(trace.MaxTokens))}
 		}
-		r.In, r.IDs = total, IDs{append([]Run(nil), kept.Runs...), kept.Len}
+		r.In, r.IDs = total, trace.IDs{Runs: append([]trace.Run(nil), kept.Runs...), Len: kept.Len}
 		if n := int(b.need(total)) - kept.Len; n > 0 {
-			r.IDs.Runs, r.IDs.Len = append(r.IDs.Runs, Run{own + int64(kept.Len), n}), kept.Len+n
+			r.IDs.Runs, r.IDs.Len = append(r.IDs.Runs, trace.Run{First: own + int64(kept.Len), N: n}), kept.Len+n
 		}
 	}
 	return nil
@@ -94,15 +96,4 @@ func (t *Trace) prependHistory(b rowBlock) *Error {
 func ownIDs(trace string) int64 {
 	sum := sha256.Sum256([]byte("session_rows=new\x00" + trace))
 	return int64(binary.BigEndian.Uint64(sum[:]) >> 2)
-}
-
-// head returns the first n ids of a list.
-func (l IDs) head(n int) (h IDs) {
-	for _, r := range l.Runs {
-		if r.N = min(r.N, n-h.Len); r.N == 0 {
-			break
-		}
-		h.Runs, h.Len = append(h.Runs, r), h.Len+r.N
-	}
-	return h
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 func TestMooncakeRows(t *testing.T) {
@@ -44,28 +45,28 @@ func TestMooncakeRows(t *testing.T) {
 }
 
 func TestInvalidMooncakeRows(t *testing.T) {
-	for row, fault := range map[string]ErrorKind{
-		`{"timestamp":0,"input_length":-1,"output_length":5,"hash_ids":[0]}`:                   NegativeIn,
-		`{"timestamp":0,"input_length":5,"hash_ids":[0]}`:                                      MissingField,
-		`{"timestamp":0,"input_length":5,"output_length":5}`:                                   MissingField,
-		`{"input_length":5,"output_length":5,"hash_ids":[0]}`:                                  MissingField,
-		`{"timestamp":0,"delay":5,"input_length":5,"output_length":5,"hash_ids":[0]}`:          Conflict,
-		`{"timestamp":0,"delay":-5,"input_length":5,"output_length":5,"hash_ids":[0]}`:         TooLarge,
-		`{"timestamp":1e999,"input_length":5,"output_length":5,"hash_ids":[0]}`:                NotFinite,
-		`{"timestamp":NaN,"input_length":5,"output_length":5,"hash_ids":[0]}`:                  NotJSON,
-		`{"timestamp":-0.5,"input_length":5,"output_length":5,"hash_ids":[0]}`:                 TooLarge,
-		`{"timestamp":1e300,"input_length":5,"output_length":5,"hash_ids":[0]}`:                TooLarge,
-		`{"timestamp":9200000000001,"input_length":5,"output_length":5,"hash_ids":[0]}`:        TooLarge,
-		`{"created_time":-1,"input_length":5,"output_length":5,"hash_ids":[0]}`:                TooLarge,
-		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0],"wait_for":[]}`:      UnknownKey,
-		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[18446744073709551616]}`: IDRange,
-		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0]`:                     NotJSON,
-		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0]} {}`:                 NotJSON,
-		`{"timestamp":0,"input_length":99999999999,"output_length":5,"hash_ids":[0]}`:          TooLarge,
-		`{"timestamp":"0","input_length":5,"output_length":5,"hash_ids":[0]}`:                  WrongType,
-		`[1]`: WrongType,
+	for row, fault := range map[string]trace.ErrorKind{
+		`{"timestamp":0,"input_length":-1,"output_length":5,"hash_ids":[0]}`:                   trace.NegativeIn,
+		`{"timestamp":0,"input_length":5,"hash_ids":[0]}`:                                      trace.MissingField,
+		`{"timestamp":0,"input_length":5,"output_length":5}`:                                   trace.MissingField,
+		`{"input_length":5,"output_length":5,"hash_ids":[0]}`:                                  trace.MissingField,
+		`{"timestamp":0,"delay":5,"input_length":5,"output_length":5,"hash_ids":[0]}`:          trace.Conflict,
+		`{"timestamp":0,"delay":-5,"input_length":5,"output_length":5,"hash_ids":[0]}`:         trace.TooLarge,
+		`{"timestamp":1e999,"input_length":5,"output_length":5,"hash_ids":[0]}`:                trace.NotFinite,
+		`{"timestamp":NaN,"input_length":5,"output_length":5,"hash_ids":[0]}`:                  trace.NotJSON,
+		`{"timestamp":-0.5,"input_length":5,"output_length":5,"hash_ids":[0]}`:                 trace.TooLarge,
+		`{"timestamp":1e300,"input_length":5,"output_length":5,"hash_ids":[0]}`:                trace.TooLarge,
+		`{"timestamp":9200000000001,"input_length":5,"output_length":5,"hash_ids":[0]}`:        trace.TooLarge,
+		`{"created_time":-1,"input_length":5,"output_length":5,"hash_ids":[0]}`:                trace.TooLarge,
+		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0],"wait_for":[]}`:      trace.UnknownKey,
+		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[18446744073709551616]}`: trace.IDRange,
+		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0]`:                     trace.NotJSON,
+		`{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0]} {}`:                 trace.NotJSON,
+		`{"timestamp":0,"input_length":99999999999,"output_length":5,"hash_ids":[0]}`:          trace.TooLarge,
+		`{"timestamp":"0","input_length":5,"output_length":5,"hash_ids":[0]}`:                  trace.WrongType,
+		`[1]`: trace.WrongType,
 	} {
-		var e *Error
+		var e *trace.Error
 		require.True(t, errors.As(NewMooncake(0, Default()).Add([]byte(row)), &e), row)
 		assert.Equal(t, fault, e.Kind, "%s: %v", row, e)
 	}
@@ -133,7 +134,7 @@ func TestWekaTracesHaveNoRecordedStart(t *testing.T) {
 
 // Null counts as a field left out, where a row may leave it out. Strict rules refuse it.
 func TestNullInMooncakeRows(t *testing.T) {
-	traces := func(rules Rules, rows ...string) ([]*Trace, error) {
+	traces := func(rules Rules, rows ...string) ([]*trace.Trace, error) {
 		m := NewMooncake(0, rules)
 		for _, row := range rows {
 			if err := m.Add([]byte(row)); err != nil {
@@ -165,19 +166,19 @@ func FuzzMooncake(f *testing.F) {
 		m := NewMooncake(1, Default())
 		for _, row := range [][]byte{first, second, first} {
 			if err := m.Add(row); err != nil {
-				var e *Error
+				var e *trace.Error
 				require.ErrorAs(t, err, &e)
 			}
 		}
 		traces, err := m.Traces()
 		if err != nil {
-			var e *Error
+			var e *trace.Error
 			require.ErrorAs(t, err, &e)
 		}
 		for _, tr := range traces {
 			_, notes, err := MakePlan(tr, Default())
 			if err != nil {
-				var e *Error
+				var e *trace.Error
 				require.ErrorAs(t, err, &e)
 				continue
 			}
@@ -206,6 +207,6 @@ func TestFormats(t *testing.T) {
 	} {
 		tr, err := Scan([]byte(text), Default())
 		require.NoError(t, err)
-		assert.Equal(t, want, tr.Format(), text)
+		assert.Equal(t, want, tr.Format, text)
 	}
 }

@@ -1,10 +1,10 @@
 package weka
 
 import (
-	"fmt"
 	"math/bits"
+	"slices"
 
-	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // An oddity is valid input that is rarely intended. MakePlan uses it as it is; convert warns of it, and --strict refuses it.
@@ -58,104 +58,72 @@ func OddityText(kind string) string {
 // largestBlock is the largest block size, in tokens, that is not odd: eight times that of Mooncake.
 const largestBlock = 4096
 
-// oddities are the oddities of one trace, by kind.
-type oddities []mmapcache.Oddity
-
-// add counts an oddity. The text says where the first of its kind is, and its value.
-func (o *oddities) add(kind, format string, args ...any) {
-	for k := range *o {
-		if (*o)[k].Kind == kind {
-			(*o)[k].Count++
-			return
-		}
-	}
-	*o = append(*o, mmapcache.Oddity{Kind: kind, Count: 1, First: fmt.Sprintf(format, args...)})
-}
-
-// oddities returns the oddities of the trace, besides those that only its plan shows.
-func (t *Trace) oddities() oddities {
-	o := append(oddities(nil), t.rowOddities...)
+// odditiesOf returns the oddities of the trace, besides those that only its plan shows.
+func odditiesOf(t *trace.Trace) trace.Oddities {
+	o := slices.Clone(t.Oddities)
 	if t.BlockSize > largestBlock || bits.OnesCount64(uint64(t.BlockSize)) != 1 {
-		o.add(oddBlockSize, "block_size %d", t.BlockSize)
+		o.Add(oddBlockSize, "block_size %d", t.BlockSize)
 	}
 	if len(t.Entries) == 0 {
-		o.add(oddNoRequests, "requests: []")
+		o.Add(oddNoRequests, "requests: []")
 	}
-	last := none
+	var above *trace.Request // in the trace's list
 	for k := range t.Entries {
-		where, e := requestPlace{k, none}, &t.Entries[k]
-		if e.Subagent != nil {
-			e.Subagent.oddities(&o, where, t.BlockSize)
+		e, where := &t.Entries[k], trace.Place{Outer: k, Inner: none}
+		if m := e.Subagent; m != nil {
+			addSubagent(&o, m, where, t.BlockSize)
 			continue
 		}
-		e.oddities(&o, where, t.BlockSize)
-		if last != none {
-			o.order(&t.Entries[last].Request, &e.Request, where)
-		}
-		last = k
+		addRequest(&o, &e.Request, above, where, t.BlockSize)
+		above = &e.Request
 	}
 	return o
 }
 
-// requestPlace is the place of a request: its index in the trace's list, and in the list of a subagent, none where it is in no subagent.
-type requestPlace struct{ outer, inner int }
-
-func (s requestPlace) String() string {
-	if s.inner == none {
-		return fmt.Sprintf("requests[%d]", s.outer)
-	}
-	return fmt.Sprintf("requests[%d].requests[%d]", s.outer, s.inner)
-}
-
-// order compares a request with the one above it in its list.
-func (o *oddities) order(above, r *Request, where requestPlace) {
-	if r.T < above.T {
-		o.add(oddBackward, "%s: t = %g, below t = %g", where, r.T, above.T)
-	}
-}
-
-func (m *Subagent) oddities(o *oddities, where requestPlace, blockSize int64) {
-	o.times(where, m.T)
+func addSubagent(o *trace.Oddities, m *trace.Subagent, where trace.Place, blockSize int64) {
+	addTime(o, where, m.T)
 	if m.HasDuration && m.DurationMS < 0 {
-		o.add("negative_duration", "%s: duration_ms = %d", where, m.DurationMS)
+		o.Add("negative_duration", "%s: duration_ms = %d", where, m.DurationMS)
 	}
 	if len(m.Requests) == 0 {
-		o.add(oddEmptyAgent, "%s: agent_id %q", where, m.AgentID)
+		o.Add(oddEmptyAgent, "%s: agent_id %q", where, m.AgentID)
 	}
+	var above *trace.Request
 	for k := range m.Requests {
-		inner := requestPlace{where.outer, k}
-		m.Requests[k].oddities(o, inner, blockSize)
-		if k > 0 {
-			o.order(&m.Requests[k-1], &m.Requests[k], inner)
-		}
+		addRequest(o, &m.Requests[k], above, trace.Place{Outer: where.Outer, Inner: k}, blockSize)
+		above = &m.Requests[k]
 	}
 }
 
-func (r *Request) oddities(o *oddities, where requestPlace, blockSize int64) {
-	o.times(where, r.T)
+// addRequest adds the oddities of a request. above is the one above it in its list, nil for the first.
+func addRequest(o *trace.Oddities, r, above *trace.Request, where trace.Place, blockSize int64) {
+	addTime(o, where, r.T)
 	if r.Out < 0 {
-		o.add("negative_out", "%s: out = %d", where, r.Out)
+		o.Add("negative_out", "%s: out = %d", where, r.Out)
 	}
 	if r.APITime.OK && r.APITime.V < 0 {
-		o.add("negative_api_time", "%s: api_time = %g", where, r.APITime.V)
+		o.Add("negative_api_time", "%s: api_time = %g", where, r.APITime.V)
 	}
 	if r.ThinkTime.OK && r.ThinkTime.V < 0 {
-		o.add("negative_think_time", "%s: think_time = %g", where, r.ThinkTime.V)
+		o.Add("negative_think_time", "%s: think_time = %g", where, r.ThinkTime.V)
 	}
 	switch full, n := r.In/blockSize, int64(r.IDs.Len); {
 	case n < full:
-		o.add(oddShortIDs, "%s: %d hash_ids for in = %d, which has %d blocks of %d", where, n, r.In, full, blockSize)
+		o.Add(oddShortIDs, "%s: %d hash_ids for in = %d, which has %d blocks of %d", where, n, r.In, full, blockSize)
 	case n > (r.In+blockSize-1)/blockSize:
-		o.add(oddLongIDs, "%s: %d hash_ids for in = %d and blocks of %d", where, n, r.In, blockSize)
+		o.Add(oddLongIDs, "%s: %d hash_ids for in = %d and blocks of %d", where, n, r.In, blockSize)
+	}
+	if above != nil && r.T < above.T {
+		o.Add(oddBackward, "%s: t = %g, below t = %g", where, r.T, above.T)
 	}
 }
 
-// times checks the start of a request or a subagent.
-func (o *oddities) times(where requestPlace, t float64) {
+// addTime adds what is odd about the start of a request or a subagent.
+func addTime(o *trace.Oddities, where trace.Place, t float64) {
 	switch {
 	case t < 0:
-		o.add("negative_t", "%s: t = %g", where, t)
-	case sinceEpoch(t) == "milliseconds":
-		o.add(oddEpoch, "%s: t = %.0f", where, t)
+		o.Add("negative_t", "%s: t = %g", where, t)
+	case trace.SinceEpoch(t) == "milliseconds":
+		o.Add(oddEpoch, "%s: t = %.0f", where, t)
 	}
 }

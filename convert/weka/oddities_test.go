@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 func TestOddities(t *testing.T) {
@@ -24,30 +24,30 @@ func TestOddities(t *testing.T) {
 	tests := []struct {
 		name, requests string
 		size           int
-		want           []mmapcache.Oddity
+		want           trace.Oddities
 	}{
 		{"nothing", list(plain, request("0", 130, 3, ""), request("1", 128, 2, ""), request("2", 63, 0, ""), request("3", 63, 1, ""), agent("9", "", plain), request("4", 0, 0, `,"api_time":0`)), 64, nil},
 		{"short lists", list(plain, request("1", 11300, 5, ""), request("2", 64, 0, "")), 64,
-			[]mmapcache.Oddity{{Kind: "short_hash_ids", Count: 2, First: "requests[1]: 5 hash_ids for in = 11300, which has 176 blocks of 64"}}},
+			trace.Oddities{{Kind: "short_hash_ids", Count: 2, First: "requests[1]: 5 hash_ids for in = 11300, which has 176 blocks of 64"}}},
 		{"long lists", list(request("1", 64, 2, ""), request("2", 130, 4, "")), 64,
-			[]mmapcache.Oddity{{Kind: "long_hash_ids", Count: 2, First: "requests[0]: 2 hash_ids for in = 64 and blocks of 64"}}},
-		{"a block size", request("0", 130, 1, ""), 100, []mmapcache.Oddity{{Kind: "block_size", Count: 1, First: "block_size 100"}}},
-		{"a large block size", request("0", 130, 0, ""), 8192, []mmapcache.Oddity{{Kind: "block_size", Count: 1, First: "block_size 8192"}}},
+			trace.Oddities{{Kind: "long_hash_ids", Count: 2, First: "requests[0]: 2 hash_ids for in = 64 and blocks of 64"}}},
+		{"a block size", request("0", 130, 1, ""), 100, trace.Oddities{{Kind: "block_size", Count: 1, First: "block_size 100"}}},
+		{"a large block size", request("0", 130, 0, ""), 8192, trace.Oddities{{Kind: "block_size", Count: 1, First: "block_size 8192"}}},
 		{"blocks of one token", request("0", 2, 2, ""), 1, nil},
-		{"negative times", list(request("-2", 130, 2, `,"api_time":-1,"think_time":-3`), agent("-1", `,"duration_ms":-5`, request("-1", 130, 2, ""))), 64, []mmapcache.Oddity{
+		{"negative times", list(request("-2", 130, 2, `,"api_time":-1,"think_time":-3`), agent("-1", `,"duration_ms":-5`, request("-1", 130, 2, ""))), 64, trace.Oddities{
 			{Kind: "negative_t", Count: 3, First: "requests[0]: t = -2"},
 			{Kind: "negative_api_time", Count: 1, First: "requests[0]: api_time = -1"},
 			{Kind: "negative_think_time", Count: 1, First: "requests[0]: think_time = -3"},
 			{Kind: "negative_duration", Count: 1, First: "requests[1]: duration_ms = -5"},
 		}},
-		{"backward times", list(request("5", 130, 2, ""), agent("1", "", request("3", 130, 2, ""), request("2", 130, 2, "")), request("4", 130, 2, "")), 64, []mmapcache.Oddity{
+		{"backward times", list(request("5", 130, 2, ""), agent("1", "", request("3", 130, 2, ""), request("2", 130, 2, "")), request("4", 130, 2, "")), 64, trace.Oddities{
 			{Kind: "backward_t", Count: 2, First: "requests[1].requests[1]: t = 2, below t = 3"},
 		}},
-		{"a negative completion", strings.Replace(plain, `"out":1`, `"out":-1`, 1), 64, []mmapcache.Oddity{{Kind: "negative_out", Count: 1, First: "requests[0]: out = -1"}}},
-		{"milliseconds", request("1763805600000", 130, 2, ""), 64, []mmapcache.Oddity{{Kind: "t_since_1970", Count: 1, First: "requests[0]: t = 1763805600000"}}},
-		{"nothing to play", "", 64, []mmapcache.Oddity{{Kind: "no_requests", Count: 1, First: "requests: []"}}},
-		{"a subagent with nothing to play", list(plain, agent("1", "")), 64, []mmapcache.Oddity{{Kind: "empty_subagent", Count: 1, First: `requests[1]: agent_id "x"`}}},
-		{"a subagent above all requests", list(agent("0", "", plain), plain), 64, []mmapcache.Oddity{{Kind: "dropped_subagent", Count: 1, First: `requests[0]: agent_id "x"`}}},
+		{"a negative completion", strings.Replace(plain, `"out":1`, `"out":-1`, 1), 64, trace.Oddities{{Kind: "negative_out", Count: 1, First: "requests[0]: out = -1"}}},
+		{"milliseconds", request("1763805600000", 130, 2, ""), 64, trace.Oddities{{Kind: "t_since_1970", Count: 1, First: "requests[0]: t = 1763805600000"}}},
+		{"nothing to play", "", 64, trace.Oddities{{Kind: "no_requests", Count: 1, First: "requests: []"}}},
+		{"a subagent with nothing to play", list(plain, agent("1", "")), 64, trace.Oddities{{Kind: "empty_subagent", Count: 1, First: `requests[1]: agent_id "x"`}}},
+		{"a subagent above all requests", list(agent("0", "", plain), plain), 64, trace.Oddities{{Kind: "dropped_subagent", Count: 1, First: `requests[0]: agent_id "x"`}}},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,5 +71,5 @@ func TestBackwardMooncakeRowsAreAnOddity(t *testing.T) {
 	}
 	_, notes, err := MakePlan(settled(t, m)[0], Default())
 	require.NoError(t, err)
-	assert.Equal(t, []mmapcache.Oddity{{Kind: "backward_t", Count: 2, First: "requests[1]: timestamp 3000, after one of 5000"}}, notes.Oddities)
+	assert.Equal(t, trace.Oddities{{Kind: "backward_t", Count: 2, First: "requests[1]: timestamp 3000, after one of 5000"}}, notes.Oddities)
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // This file is the oracle of Scan: slow and plain. encoding/json reads a tree of maps, and the schema of
@@ -21,7 +23,7 @@ import (
 type plainTrace struct {
 	ID                      string
 	BlockSize, Tool, System int64
-	Scope                   Scope
+	Scope                   trace.Scope
 	Entries                 []plainEntry
 	Unknown                 map[string]int
 }
@@ -32,23 +34,23 @@ type plainEntry struct {
 	Model        string
 	In, Out      int64
 	IDs          []int64
-	Input        InputTypes
-	Stop         StopReason
-	API, Think   Seconds
+	Input        trace.InputTypes
+	Stop         trace.StopReason
+	API, Think   trace.Seconds
 	Agent        string
 	Completed    bool
-	Duration     Seconds // milliseconds here
+	Duration     trace.Seconds // milliseconds here
 	Tool, System int64
 	Inner        []plainEntry
 }
 
 // plainOf writes out the result of Scan.
-func plainOf(tr *Trace) plainTrace {
+func plainOf(tr *trace.Trace) plainTrace {
 	p := plainTrace{ID: tr.ID, BlockSize: tr.BlockSize, Tool: tr.ToolTokens, System: tr.SystemTokens, Scope: tr.Scope, Unknown: map[string]int{}}
 	for name, n := range tr.Unknown {
 		p.Unknown[name] = n
 	}
-	request := func(r Request) plainEntry {
+	request := func(r trace.Request) plainEntry {
 		return plainEntry{T: r.T, Model: tr.Models[r.Model], In: r.In, Out: r.Out, IDs: expandIDs(r.IDs),
 			Input: r.Input, Stop: r.Stop, API: r.APITime, Think: r.ThinkTime}
 	}
@@ -60,7 +62,7 @@ func plainOf(tr *Trace) plainTrace {
 		}
 		x := plainEntry{T: m.T, Marker: true, Agent: m.AgentID, Completed: m.Completed, Tool: m.ToolTokens, System: m.SystemTokens}
 		if m.HasDuration {
-			x.Duration = Seconds{float64(m.DurationMS), true}
+			x.Duration = trace.Seconds{V: float64(m.DurationMS), OK: true}
 		}
 		for _, r := range m.Requests {
 			x.Inner = append(x.Inner, request(r))
@@ -71,7 +73,7 @@ func plainOf(tr *Trace) plainTrace {
 }
 
 // expandIDs writes out a list of ids.
-func expandIDs(l IDs) (list []int64) {
+func expandIDs(l trace.IDs) (list []int64) {
 	for _, r := range l.Runs {
 		for k := range r.N {
 			list = append(list, r.First+int64(k))
@@ -159,7 +161,7 @@ func bounded(v any, most int64) int64 {
 
 func timeOf(v any) float64 {
 	f, err := strconv.ParseFloat(string(as[json.Number](v)), 64)
-	need(err == nil && math.Abs(f) <= MaxSeconds, "no time")
+	need(err == nil && math.Abs(f) <= trace.MaxSeconds, "no time")
 	return f
 }
 
@@ -183,12 +185,12 @@ func (o oracle) trace(v any) plainTrace {
 	o.known(m, "id", "models", "block_size", "hash_id_scope", "tool_tokens", "system_tokens", "requests", "totals")
 	p := plainTrace{ID: as[string](m["id"]), BlockSize: whole64(m["block_size"]), Unknown: o.unknown}
 	words(m["models"])
-	need(p.BlockSize > 0 && p.BlockSize <= MaxBlockSize, "block size")
+	need(p.BlockSize > 0 && p.BlockSize <= trace.MaxBlockSize, "block size")
 	if scope, ok := m["hash_id_scope"]; ok {
-		p.Scope = map[string]Scope{"local": ScopeLocal, "global": ScopeGlobal}[as[string](scope)]
-		need(p.Scope == ScopeLocal || p.Scope == ScopeGlobal && !o.strict, "scope")
+		p.Scope = map[string]trace.Scope{"local": trace.ScopeLocal, "global": trace.ScopeGlobal}[as[string](scope)]
+		need(p.Scope == trace.ScopeLocal || p.Scope == trace.ScopeGlobal && !o.strict, "scope")
 	}
-	need(p.Scope != ScopeAbsent || !o.strict, "no scope")
+	need(p.Scope != trace.ScopeAbsent || !o.strict, "no scope")
 	p.Tool, p.System = o.declared(m)
 	if m["totals"] != nil {
 		as[map[string]any](m["totals"])
@@ -201,10 +203,10 @@ func (o oracle) trace(v any) plainTrace {
 
 func (o oracle) declared(m map[string]any) (tool, system int64) {
 	if v, ok := m["tool_tokens"]; ok {
-		tool = bounded(v, MaxTokens)
+		tool = bounded(v, trace.MaxTokens)
 	}
 	if v, ok := m["system_tokens"]; ok {
-		system = bounded(v, MaxTokens)
+		system = bounded(v, trace.MaxTokens)
 	}
 	return tool, system
 }
@@ -231,12 +233,12 @@ func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
 		orNull(m["ttft"], timeOf)
 	default:
 		need(!o.strict, "type")
-		o.unknown["type "+strconv.Quote(clip([]byte(kind)))]++
+		o.unknown["type "+strconv.Quote(trace.Clip([]byte(kind)))]++
 	}
 	o.known(m, keys...)
 	e.Model = as[string](m["model"])
 	e.In, e.Out = o.either(m, "in", "input_length"), o.either(m, "out", "output_length")
-	need(e.In >= 0 && e.In <= MaxTokens && e.Out <= MaxTokens && e.Out >= -MaxTokens, "length")
+	need(e.In >= 0 && e.In <= trace.MaxTokens && e.Out <= trace.MaxTokens && e.Out >= -trace.MaxTokens, "length")
 	if v, ok := m["hash_ids"]; ok {
 		for _, id := range as[[]any](v) {
 			e.IDs = append(e.IDs, whole64(id))
@@ -244,9 +246,9 @@ func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
 	}
 	if v, ok := m["input_types"]; ok {
 		if list := words(v); slices.Contains(list, "tool_result") {
-			e.Input = InputTool
+			e.Input = trace.InputTool
 		} else if len(list) > 0 {
-			e.Input = InputUser
+			e.Input = trace.InputUser
 		}
 	}
 	if v, ok := m["output_types"]; ok {
@@ -256,9 +258,9 @@ func (o oracle) entry(m map[string]any, inside bool) (e plainEntry) {
 		switch as[string](v) {
 		case "":
 		case "tool_use":
-			e.Stop = StopTool
+			e.Stop = trace.StopTool
 		default:
-			e.Stop = StopOther
+			e.Stop = trace.StopOther
 		}
 	}
 	e.API.V, e.API.OK = orNull(m["api_time"], timeOf)
@@ -292,7 +294,7 @@ func (o oracle) subagent(m map[string]any, e plainEntry) plainEntry {
 		words(v)
 	}
 	n, ok := orNull(m["duration_ms"], whole64)
-	e.Duration = Seconds{float64(n), ok}
+	e.Duration = trace.Seconds{V: float64(n), OK: ok}
 	orNull(m["total_tokens"], whole64)
 	orNull(m["tool_use_count"], whole64)
 	e.Tool, e.System = o.declared(m)

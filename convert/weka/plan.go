@@ -7,12 +7,13 @@ import (
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
+	"github.com/agentx/agentx/trace"
 )
 
 // Notes report what MakePlan noticed in a trace. None of it is an error.
 type Notes struct {
 	Unknown   map[string]int // how often unknown keys and types occurred, by name
-	Oddities  []mmapcache.Oddity
+	Oddities  trace.Oddities
 	Dropped   []string // ids of subagents before the first request of the trace
 	Ambiguous int      // subagents whose clock was guessed
 
@@ -29,20 +30,23 @@ type Notes struct {
 }
 
 // MakePlan turns a trace into sessions, turns, segments and blocks. The error is always an *Error.
-func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
+func MakePlan(tr *trace.Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	r = r.WithDefaults()
-	p := planner{tr: tr, rules: r, blockSize: int(tr.BlockSize), plan: &mmapcache.Plan{}, budget: tr.budget}
+	if err := tr.Check(); err != nil {
+		return nil, Notes{}, err
+	}
+	p := planner{tr: tr, rules: r, blockSize: int(tr.BlockSize), plan: &mmapcache.Plan{}, budget: tr.Budget}
 	if r.BlockSize > 0 {
 		p.blockSize = r.BlockSize
 	}
-	p.notes.Unknown, p.notes.Format, p.notes.Start = tr.Unknown, tr.Format(), tr.start.orMissing()
-	p.notes.Namespace, p.notes.Live = tr.namespace, tr.live
-	p.oddities = tr.oddities()
+	p.notes.Unknown, p.notes.Format, p.notes.Start = tr.Unknown, tr.Format, orMissing(tr.Start)
+	p.notes.Namespace, p.notes.Live = tr.Namespace, tr.Live
+	p.oddities = odditiesOf(tr)
 	err := checkTraceID(tr.ID, r)
 	if err == nil {
 		err = p.run()
 	}
-	if refused := p.budget.refused(); refused != nil {
+	if refused := p.budget.Refused(); refused != nil {
 		err = refused
 	}
 	if err != nil {
@@ -55,22 +59,22 @@ func MakePlan(tr *Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 
 // checkTraceID refuses an id in which readers of results would find that of another trace: the text before the first "::" of a
 // session's name is the trace's. With the refusals of AIPerf, which has no such one, it refuses none.
-func checkTraceID(id string, r Rules) *Error {
+func checkTraceID(id string, r Rules) *trace.Error {
 	if r.Refusals == "error" || !strings.Contains(id, "::") {
 		return nil
 	}
-	return &Error{Kind: BadTraceID, Where: "id", Problem: `it has "::", which separates a trace from its subagents in the names of sessions`, Hint: hintTraceID}
+	return &trace.Error{Kind: trace.BadTraceID, Where: "id", Problem: `it has "::", which separates a trace from its subagents in the names of sessions`, Hint: hintTraceID}
 }
 
 // planner builds the plan of one trace.
 type planner struct {
-	tr        *Trace
+	tr        *trace.Trace
 	rules     Rules
 	blockSize int
 	plan      *mmapcache.Plan
 	notes     Notes
-	oddities  oddities
-	budget    *memoryBudget
+	oddities  trace.Oddities
+	budget    *trace.Budget
 
 	main      []turn              // of the trace's main conversation
 	mainTurns []timeline.MainTurn // the same, to find where children spawn and join
@@ -84,24 +88,24 @@ type planner struct {
 
 // turn is a request placed in a conversation.
 type turn struct {
-	*Request
+	*trace.Request
 	t            float64 // start on the clock of the trace, seconds
 	outer, inner int     // index in the trace's list, and in that of a subagent
 }
 
 // run plans the main conversation first, then those of subagents, then side chains of the trace's own list.
-func (p *planner) run() *Error {
+func (p *planner) run() *trace.Error {
 	tr := p.tr
 	p.plan.Trace = mmapcache.Trace{ID: tr.ID, Scope: tr.Scope.String(), BlockSize: uint32(p.blockSize)}
 	top := p.keptRequests()
 	rules := p.rules
-	rules.SplitAgents = rules.SplitAgents && !tr.live
+	rules.SplitAgents = rules.SplitAgents && !tr.Live
 	a := splitAgents(top, true, rules)
 	p.noteSplit(a)
 	p.setMain(pick(top, a.main))
-	scope := tr.Scope.Namespace(tr.ID, "", p.blockSize)
-	if tr.namespace > 0 {
-		scope = fmt.Sprintf("%s:%d", scope, tr.namespace)
+	scope := tr.Scope.Context(tr.ID, "", p.blockSize)
+	if tr.Namespace > 0 {
+		scope = fmt.Sprintf("%s:%d", scope, tr.Namespace)
 	}
 	if err := p.planSession(p.root(), scope, p.main, prefixSizes{tr.ToolTokens, tr.SystemTokens}); err != nil {
 		return err
@@ -121,13 +125,13 @@ func (p *planner) run() *Error {
 }
 
 // placeStart moves the recorded start to that of the first turn, where a filter or another agent took the first request.
-func (p *planner) placeStart() *Error {
-	if !p.tr.start.OK || len(p.main) == 0 || p.main[0].outer == 0 {
+func (p *planner) placeStart() *trace.Error {
+	if !p.tr.Start.OK || len(p.main) == 0 || p.main[0].outer == 0 {
 		return nil
 	}
 	p.notes.Start += (p.main[0].t - p.tr.Entries[0].T) * 1000
 	if !(p.notes.Start <= mmapcache.MaxRecordedStart) {
-		return &Error{Kind: TooLarge, Where: requestPath(p.main[0].outer), Problem: fmt.Sprintf("starts %g ms after 0: beyond %g ms, which are 292 years", p.notes.Start, float64(mmapcache.MaxRecordedStart))}
+		return &trace.Error{Kind: trace.TooLarge, Where: requestPath(p.main[0].outer), Problem: fmt.Sprintf("starts %g ms after 0: beyond %g ms, which are 292 years", p.notes.Start, float64(mmapcache.MaxRecordedStart))}
 	}
 	return nil
 }
@@ -174,7 +178,7 @@ func pick(list []turn, positions []int) []turn {
 }
 
 // check refuses a finished plan that the rules, or the format of a cache, do not allow.
-func (p *planner) check() *Error {
+func (p *planner) check() *trace.Error {
 	if err := p.refuseNegativeBranches(); err != nil {
 		return err
 	}
@@ -182,24 +186,24 @@ func (p *planner) check() *Error {
 }
 
 // refuseNegativeBranches refuses a branch that starts before time 0, where the rules do not move it there (D20).
-func (p *planner) refuseNegativeBranches() *Error {
+func (p *planner) refuseNegativeBranches() *trace.Error {
 	if p.rules.Refusals != "error" {
 		return nil
 	}
 	for _, s := range p.plan.Sessions {
 		if s.Start < 0 {
-			return &Error{Kind: NegativeBranch, Where: fmt.Sprintf("session %q", s.ID), Problem: fmt.Sprintf("starts %g s before time 0", -s.Start)}
+			return &trace.Error{Kind: trace.NegativeBranch, Where: fmt.Sprintf("session %q", s.ID), Problem: fmt.Sprintf("starts %g s before time 0", -s.Start)}
 		}
 	}
 	return nil
 }
 
 // refuseSameNames refuses two sessions with one name: the id of an agent can equal the name of a side chain.
-func (p *planner) refuseSameNames() *Error {
+func (p *planner) refuseSameNames() *trace.Error {
 	names := make(map[string]bool, len(p.plan.Sessions))
 	for _, s := range p.plan.Sessions {
 		if names[s.ID] {
-			return &Error{Kind: DuplicateSession, Where: requestPath(int(s.Outer)), Problem: fmt.Sprintf("a second session of the name %q", s.ID)}
+			return &trace.Error{Kind: trace.DuplicateSession, Where: requestPath(int(s.Outer)), Problem: fmt.Sprintf("a second session of the name %q", s.ID)}
 		}
 		names[s.ID] = true
 	}
@@ -209,7 +213,7 @@ func (p *planner) refuseSameNames() *Error {
 // countHits counts the hits of the trace in its own prefix cache. A trace of global scope shares a cache with other traces,
 // so its queries go into the notes.
 func (p *planner) countHits() {
-	if p.tr.Scope == ScopeGlobal {
+	if p.tr.Scope == trace.ScopeGlobal {
 		p.notes.Queries = p.queries
 		return
 	}
@@ -217,3 +221,11 @@ func (p *planner) countHits() {
 		p.plan.Turns[q.Row].CacheHits = uint32(hits)
 	})
 }
+
+// Bytes that the parts of a plan take, with room to grow.
+const (
+	pageBytes    = 768 // of block numbers, and what is kept for each of them
+	blockBytes   = 96  // a run of blocks
+	spanBytes    = 24
+	segmentBytes = 64
+)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"sort"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // CacheQuery is the lookup of one turn in a theoretical prefix cache, which has no limit and which a scope shares:
@@ -12,7 +14,7 @@ type CacheQuery struct {
 	Row        int     // of the turn, in its trace
 	Start, End float64 // seconds on the root clock
 	order      [3]int  // outer index, session, turn: sorts equal starts
-	ids        IDs
+	ids        trace.IDs
 	blocks     []span // the same as numbered blocks
 }
 
@@ -109,7 +111,7 @@ func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 				}
 			}
 		}
-		q.ids = IDs{}
+		q.ids = trace.IDs{}
 		g.queries = append(g.queries, q)
 	}
 }

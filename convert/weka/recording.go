@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // Recording is a trace to be written: doc/spec/reconstruction.md 1 with every key, in the order of doc/spec/capture.md 9.3. Its
@@ -28,7 +30,7 @@ type RecordedRequest struct {
 	Streamed    bool
 	Model       string
 	In, Out     int
-	IDs         IDs
+	IDs         trace.IDs
 	InputTypes  []string
 	OutputTypes []string
 	Stop        string
@@ -56,9 +58,6 @@ type Millis int64
 
 // Unknown stands for a number that a recording does not have.
 const Unknown = -1
-
-// Append appends an id to the list.
-func (l *IDs) Append(id int64) { l.push(id) }
 
 // AppendJSON appends the trace as one JSON object and LF.
 func (r *Recording) AppendJSON(dst []byte) []byte {
@@ -219,7 +218,7 @@ func (w *recordingWriter) seconds(name string, v Millis) {
 	}
 }
 
-func (w *recordingWriter) ids(list IDs) {
+func (w *recordingWriter) ids(list trace.IDs) {
 	w.key("hash_ids")
 	w.text = append(w.text, '[')
 	for _, run := range list.Runs {
@@ -236,7 +235,7 @@ const maxDigits = 1 << 20
 
 // run writes the ids of a run with a comma after each. Requests repeat the ids of those before them, so it writes 0,1,2,... once
 // and copies from there.
-func (w *recordingWriter) run(r Run) {
+func (w *recordingWriter) run(r trace.Run) {
 	end := r.First + int64(r.N)
 	if r.First < 0 || end > maxDigits {
 		for k := range r.N {
@@ -247,8 +246,8 @@ func (w *recordingWriter) run(r Run) {
 	for ; w.digitsOf < end; w.digitsOf++ {
 		w.digits = append(strconv.AppendInt(w.digits, w.digitsOf, 10), ',')
 	}
-	begin := Run{N: int(r.First)}.textLen()
-	w.text = append(w.text, w.digits[begin:begin+r.textLen()]...)
+	begin := textLen(trace.Run{N: int(r.First)})
+	w.text = append(w.text, w.digits[begin:begin+textLen(r)]...)
 }
 
 func (w *recordingWriter) request(r *RecordedRequest) {

@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // idsOfRange is the list FROM to TO-1, and then more ids.
-func idsOfRange(from, to int64, more ...int64) (l IDs) {
+func idsOfRange(from, to int64, more ...int64) (l trace.IDs) {
 	for id := from; id < to; id++ {
 		l.Append(id)
 	}
@@ -137,7 +139,7 @@ func TestProblemsAreBounded(t *testing.T) {
 
 // Alarms: prompts that lack the last block of the one before, and prompts that begin anew.
 func TestAlarms(t *testing.T) {
-	request := func(k int, ids IDs) RecordedEntry {
+	request := func(k int, ids trace.IDs) RecordedEntry {
 		return RecordedEntry{RecordedRequest: RecordedRequest{T: Millis(k) * 1000, Model: "m", In: ids.Len, Out: 1, IDs: ids, TTFT: Unknown, ThinkTime: Unknown}}
 	}
 	r := &Recording{ID: "x", BlockSize: 1}
@@ -213,10 +215,10 @@ func TestPredecessorsAgainstAllPairs(t *testing.T) {
 // the digits.
 func TestIDsAreWrittenOneByOne(t *testing.T) {
 	var w recordingWriter
-	for _, runs := range [][]Run{
-		{{0, 1}}, {{5, 12}, {3, 1}}, {{95, 10}, {998, 5}}, {{0, 3000}}, {{maxDigits - 3, 3}}, {{maxDigits - 3, 4}}, {{maxDigits, 2}, {7, 2}}, {{1 << 40, 3}}, nil,
+	for _, runs := range [][]trace.Run{
+		{{First: 0, N: 1}}, {{First: 5, N: 12}, {First: 3, N: 1}}, {{First: 95, N: 10}, {First: 998, N: 5}}, {{First: 0, N: 3000}}, {{First: maxDigits - 3, N: 3}}, {{First: maxDigits - 3, N: 4}}, {{First: maxDigits, N: 2}, {First: 7, N: 2}}, {{First: 1 << 40, N: 3}}, nil,
 	} {
-		want, list := []byte{}, IDs{}
+		want, list := []byte{}, trace.IDs{}
 		for _, r := range runs {
 			for k := range r.N {
 				list.Append(r.First + int64(k))

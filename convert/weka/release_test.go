@@ -13,6 +13,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
+	"github.com/agentx/agentx/trace"
 )
 
 // wantedConversation is one session of a vector, with every output field.
@@ -321,7 +322,7 @@ func TestBranchesOfBothProfiles(t *testing.T) {
 		First   map[string]*float64 `json:"first_times_ms"`
 		Error   string
 	}
-	faults := map[string]ErrorKind{"duplicate_agent": DuplicateID, "negative_branch_start": NegativeBranch}
+	faults := map[string]trace.ErrorKind{"duplicate_agent": trace.DuplicateID, "negative_branch_start": trace.NegativeBranch}
 	fixtures.EachWeka(t, "branches", func(t *testing.T, in endToEnd, want want) {
 		profiles := []string{in.Profile}
 		if in.Profile == "both" {
@@ -333,7 +334,7 @@ func TestBranchesOfBothProfiles(t *testing.T) {
 			rules.BlockSize = 0 // declared in both
 			plan, notes, err := planTrace(t, in.Trace, rules)
 			if want.Error != "" {
-				var e *Error
+				var e *trace.Error
 				require.ErrorAs(t, err, &e)
 				assert.Equal(t, faults[want.Error], e.Kind)
 				continue
@@ -390,8 +391,8 @@ func TestRefusalsOfAIPerf(t *testing.T) {
 		Conversations []string
 		Delays        [][]*float64
 	}
-	faults := map[string]ErrorKind{"join_before_spawn": JoinBeforeSpawn, "negative_branch_start": NegativeBranch,
-		"prefix": PrefixTooLong, "duplicate_agent": DuplicateID, "id-range": IDRange}
+	faults := map[string]trace.ErrorKind{"join_before_spawn": trace.JoinBeforeSpawn, "negative_branch_start": trace.NegativeBranch,
+		"prefix": trace.PrefixTooLong, "duplicate_agent": trace.DuplicateID, "id-range": trace.IDRange}
 	fixtures.EachWeka(t, "refusals", func(t *testing.T, in in, want want) {
 		rules := AIPerf()
 		var times *mmapcache.Times
@@ -409,7 +410,7 @@ func TestRefusalsOfAIPerf(t *testing.T) {
 			}
 		}
 		if !want.OK {
-			var e *Error
+			var e *trace.Error
 			require.ErrorAs(t, err, &e)
 			assert.Equal(t, faults[want.Fault], e.Kind, err)
 			return
@@ -473,9 +474,9 @@ func TestRequestFilter(t *testing.T) {
 		MaxISL *int64 `json:"max_isl"`
 	}
 	fixtures.EachWeka(t, "request_filter", func(t *testing.T, in in, want struct{ Retained []int }) {
-		tr := &Trace{BlockSize: 64}
+		tr := &trace.Trace{BlockSize: 64}
 		for _, q := range in.Requests {
-			tr.Entries = append(tr.Entries, Entry{Request: Request{T: q.T, In: q.In}})
+			tr.Entries = append(tr.Entries, trace.Entry{Request: trace.Request{T: q.T, In: q.In}})
 		}
 		p := planner{tr: tr, rules: Rules{StartOffset: in.Start, EndOffset: in.End, MaxInput: in.MaxISL}}
 		got := []int{}
@@ -496,13 +497,13 @@ func TestCausalCache(t *testing.T) {
 		}
 	}
 	fixtures.EachWeka(t, "prefix_cache", func(t *testing.T, in in, want struct{ Causal [][2]uint32 }) {
-		tr := &Trace{ID: "t", BlockSize: 1, Scope: ScopeLocal, Models: []string{"m"}}
+		tr := &trace.Trace{ID: "t", BlockSize: 1, Scope: trace.ScopeLocal, Models: []string{"m"}}
 		for _, q := range in.Requests {
-			r := Request{T: q.T, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}
+			r := trace.Request{T: q.T, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}
 			if v, ok := q.APITime.(float64); ok {
-				r.APITime = Seconds{v, true}
+				r.APITime = trace.Seconds{V: v, OK: true}
 			}
-			tr.Entries = append(tr.Entries, Entry{Request: r})
+			tr.Entries = append(tr.Entries, trace.Entry{Request: r})
 		}
 		rules := together()
 		rules.CacheMetric = "causal"

@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // choices lists the values that a field with words for values may have.
@@ -28,9 +30,6 @@ var choices = map[string][]string{
 	"namespace":         {"auto", "file", "input"},
 	"session_rows":      {"ask", "whole", "new", "live"},
 }
-
-// MaxBlockSize bounds the block size, in tokens: far above any in use, far below what would exhaust memory.
-const MaxBlockSize = 1 << 20
 
 // Validate reports the first field with a value that is not allowed: its JSON name, the value, and what is allowed. The zero
 // value of Rules is valid, and so is WithoutMooncake; another empty word is not.
@@ -66,8 +65,8 @@ func checkField(name string, v reflect.Value) error {
 	switch {
 	case isChoice && !slices.Contains(allowed, v.String()):
 		return errors.New("want one of " + strings.Join(allowed, ", "))
-	case name == "block_size" && (v.Int() < 0 || v.Int() > MaxBlockSize):
-		return fmt.Errorf("want 0 (as declared) to %d", MaxBlockSize)
+	case name == "block_size" && (v.Int() < 0 || v.Int() > trace.MaxBlockSize):
+		return fmt.Errorf("want 0 (as declared) to %d", trace.MaxBlockSize)
 	case v.Kind() == reflect.Float64 && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)):
 		return errors.New("want a number")
 	case v.CanInt() && v.Int() < 0, v.CanFloat() && v.Float() < 0:

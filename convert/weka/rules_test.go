@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/trace"
 )
 
 func TestValidateNamesTheFieldOfRules(t *testing.T) {
@@ -17,7 +19,7 @@ func TestValidateNamesTheFieldOfRules(t *testing.T) {
 		`length_rule "banana": want one of repaired, upstream`: func(r *Rules) { r.LengthRule = "banana" },
 		`cache_metric "": want one of legacy, causal`:          func(r *Rules) { r.CacheMetric = "" },
 		`block_size -1: want 0 (as declared) to 1048576`:       func(r *Rules) { r.BlockSize = -1 },
-		`block_size 1048577: want 0 (as declared) to 1048576`:  func(r *Rules) { r.BlockSize = MaxBlockSize + 1 },
+		`block_size 1048577: want 0 (as declared) to 1048576`:  func(r *Rules) { r.BlockSize = trace.MaxBlockSize + 1 },
 		`aux_isl_ratio NaN: want a number`:                     func(r *Rules) { r.AuxISLRatio = math.NaN() },
 		`aux_max_requests -1: want 0 or more`:                  func(r *Rules) { r.AuxMaxRequests = -1 },
 		`seam_min_overlap_ratio -0.5: want 0 or more`:          func(r *Rules) { r.SeamMinOverlap = -0.5 },

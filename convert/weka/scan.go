@@ -5,16 +5,11 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/trace"
 )
-
-// MaxTokens bounds the tokens of one prompt or completion: far above any model's context. A larger number is damage.
-const MaxTokens = 1 << 24
 
 // maxDepth bounds how many objects and arrays of a row may be open at once.
 const maxDepth = 512
-
-// Reserve requests memory, in bytes, before it is allocated. An error refuses it: the current trace needs too much.
-type Reserve func(bytes int64) error
 
 // Scan reads one trace from the bytes of one JSON value. The result does not refer to data.
 //
@@ -22,10 +17,10 @@ type Reserve func(bytes int64) error
 // Scan compares such a stretch as text and does not parse it. Tests compare it with encoding/json.
 //
 // The error is always an *Error.
-func Scan(data []byte, r Rules) (*Trace, error) { return ScanWithin(data, r, nil) }
+func Scan(data []byte, r Rules) (*trace.Trace, error) { return ScanWithin(data, r, nil) }
 
 // ScanWithin is Scan with limited memory: it calls reserve for the memory of the trace, and MakePlan later for its plan.
-func ScanWithin(data []byte, r Rules, reserve Reserve) (*Trace, error) {
+func ScanWithin(data []byte, r Rules, reserve trace.Reserve) (*trace.Trace, error) {
 	s := newScanner(r, reserve)
 	s.read(data)
 	s.readTrace()
@@ -36,23 +31,20 @@ func ScanWithin(data []byte, r Rules, reserve Reserve) (*Trace, error) {
 type scanner struct {
 	lex          jsonlex.Lexer
 	strict       bool
-	tr           *Trace
-	err          *Error
+	tr           *trace.Trace
+	err          *trace.Error
 	path         []step // names and indexes of the values that are open
 	prev         idList // the last hash_ids list read
 	reservedRuns int    // runs of the current list for which memory is reserved
 
 	elementOf [2]element // the current element of the trace's list, and of a subagent's
 
-	loose        looseIDs
-	milliseconds bool // the unit of times, else seconds
-	first        bool // no row of the Mooncake file before this one has a timestamp
+	loose looseIDs
+	first bool // no row of the Mooncake file before this one has a timestamp
 }
 
-func newScanner(r Rules, reserve Reserve) scanner {
-	tr := &Trace{}
-	tr.SetReserve(reserve)
-	return scanner{strict: r.WithDefaults().strict(), tr: tr}
+func newScanner(r Rules, reserve trace.Reserve) scanner {
+	return scanner{strict: r.WithDefaults().strict(), tr: &trace.Trace{Budget: trace.NewBudget(reserve)}}
 }
 
 // read sets the text to be read.
@@ -61,11 +53,15 @@ func (s *scanner) read(text []byte) {
 }
 
 // result returns the trace, or the error that ended the scan.
-func (s *scanner) result() (*Trace, error) {
+func (s *scanner) result() (*trace.Trace, error) {
+	if s.err == nil {
+		s.err = s.tr.Check()
+	}
 	if s.err != nil {
 		s.err.Trace = s.tr.ID
 		return nil, s.err
 	}
+	s.tr.Format = formatOf(s.tr)
 	return s.tr, nil
 }
 
@@ -79,9 +75,17 @@ type step struct {
 const maxShownPath = 16
 
 // fail records an error at the current path, unless there is one already.
-func (s *scanner) fail(kind ErrorKind, format string, args ...any) {
+func (s *scanner) fail(kind trace.ErrorKind, format string, args ...any) {
 	if s.err == nil {
-		s.err = &Error{Kind: kind, Where: s.where(), Problem: fmt.Sprintf(format, args...)}
+		s.err = &trace.Error{Kind: kind, Where: s.where(), Problem: fmt.Sprintf(format, args...)}
+	}
+}
+
+// refuse records an error at the current path; nil is none.
+func (s *scanner) refuse(err *trace.Error) {
+	if s.err == nil && err != nil {
+		err.Where = s.where()
+		s.err = err
 	}
 }
 
@@ -107,7 +111,7 @@ func (s *scanner) where() string {
 // checkSyntax records an error of the lexer, unless the scanner itself returned the error to the lexer.
 func (s *scanner) checkSyntax(err error) {
 	if err != nil && s.err == nil {
-		s.fail(NotJSON, "not JSON: %v", err)
+		s.fail(trace.NotJSON, "not JSON: %v", err)
 	}
 }
 
@@ -140,8 +144,16 @@ func (s *scanner) inside(at step, read func()) error {
 
 // need reserves n bytes of memory for the trace, and fails where it is refused.
 func (s *scanner) need(n int) {
-	if s.err == nil && !s.tr.budget.need(n) {
-		s.err = s.tr.budget.refused()
-		s.err.Where = s.where()
+	if s.err == nil && !s.tr.Budget.Need(n) {
+		s.refuse(s.tr.Budget.Refused())
 	}
 }
+
+// Hints: what to do about input that is wrong as a whole, rather than in one trace.
+const (
+	hintForm    = "another file: a trace has id, models, block_size and requests"
+	hintLines   = "write each trace on a line of its own: jq -c . does that, and jq -c '.[]' with an array, from jq 1.7 on, which leaves large numbers as they are"
+	hintNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
+	hintDefault = "--profile default, which reads ids that traces share"
+	hintTraceID = "another separator in the ids of traces, or --skip-invalid, which leaves such traces out"
+)

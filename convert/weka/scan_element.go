@@ -5,21 +5,22 @@ import (
 	"strconv"
 
 	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/trace"
 )
 
 // element is one entry of a list of requests. Its type may be the last key, so finish decides at the end which keys belong
 // to it.
 type element struct {
-	Entry
-	subagent        Subagent
+	trace.Entry
+	subagent        trace.Subagent
 	kind            string // value of type
 	inLong, outLong int64
 	model           string
 	seen            keys
-	null            keys           // given as null, which counts as not given
-	bad             map[key]*Error // values that do not fit their key; nil while there is none
-	unknown         []string       // names that no schema has
-	before          *savedNames    // saved before its own requests were read
+	null            keys                 // given as null, which counts as not given
+	bad             map[key]*trace.Error // values that do not fit their key; nil while there is none
+	unknown         []string             // names that no schema has
+	before          *savedNames          // saved before its own requests were read
 }
 
 // savedNames are the names that the requests read so far have added to the trace.
@@ -28,7 +29,7 @@ type savedNames struct {
 	unknown map[string]int
 }
 
-func saveNames(t *Trace) *savedNames { return &savedNames{t.Models, maps.Clone(t.Unknown)} }
+func saveNames(t *trace.Trace) *savedNames { return &savedNames{t.Models, maps.Clone(t.Unknown)} }
 
 // dropRequests removes the names that an element's own requests added, because the requests do not count.
 func (s *scanner) dropRequests(e *element) {
@@ -38,9 +39,9 @@ func (s *scanner) dropRequests(e *element) {
 }
 
 // readElement reads a request or a subagent. nested says that it is inside a subagent, where no subagent is allowed.
-func (s *scanner) readElement(nested bool) (Entry, bool) {
+func (s *scanner) readElement(nested bool) (trace.Entry, bool) {
 	if !s.want(jsonlex.Object) {
-		return Entry{}, false
+		return trace.Entry{}, false
 	}
 	e := s.newElement(nested)
 	s.object(func(name string) { s.readMember(e, name, nested) })
@@ -63,7 +64,7 @@ func (s *scanner) readMember(e *element, name string, nested bool) {
 	mark, depth, prev := s.lex.Mark(), len(s.path), s.prev
 	k := keysByName[name]
 	if k == keyUnknown {
-		s.need(nameBytes + len(name))
+		s.need(trace.NameBytes + len(name))
 		e.unknown = append(e.unknown, name)
 	}
 	delete(e.bad, k) // the last value of a key counts
@@ -73,7 +74,7 @@ func (s *scanner) readMember(e *element, name string, nested bool) {
 	}
 	e.seen |= setOf(k)
 	s.assign(e, k, nested, s)
-	if s.err == nil || s.err.Kind == NotJSON || s.tr.budget.exceeded() {
+	if s.err == nil || s.err.Kind == trace.NotJSON || s.tr.Budget.Exceeded() {
 		return
 	}
 	e.keepError(k, s.err)
@@ -83,9 +84,9 @@ func (s *scanner) readMember(e *element, name string, nested bool) {
 }
 
 // keepError records that the value of a key does not fit it.
-func (e *element) keepError(k key, err *Error) {
+func (e *element) keepError(k key, err *trace.Error) {
 	if e.bad == nil {
-		e.bad = map[key]*Error{}
+		e.bad = map[key]*trace.Error{}
 	}
 	e.bad[k] = err
 }
@@ -96,15 +97,15 @@ func (e *element) leaveOut(k key) {
 	e.null |= setOf(k)
 	switch k {
 	case keyIDs:
-		e.IDs = IDs{}
+		e.IDs = trace.IDs{}
 	case keyInputTypes:
-		e.Input = InputUnknown
+		e.Input = trace.InputUnknown
 	case keyStop:
-		e.Stop = StopUnknown
+		e.Stop = trace.StopUnknown
 	case keyAPITime:
-		e.APITime = Seconds{}
+		e.APITime = trace.Seconds{}
 	case keyThinkTime:
-		e.ThinkTime = Seconds{}
+		e.ThinkTime = trace.Seconds{}
 	case keyStatus:
 		e.subagent.Completed = false
 	case keyDuration:
@@ -151,7 +152,7 @@ func (s *scanner) assign(e *element, k key, nested bool, from source) {
 }
 
 // assignSubagent reads the value of a key that only subagents have, or that is checked and not kept.
-func (s *scanner) assignSubagent(m *Subagent, k key, from source) {
+func (s *scanner) assignSubagent(m *trace.Subagent, k key, from source) {
 	switch k {
 	case keyOutputTypes, keyModels:
 		from.texts("")
@@ -191,33 +192,33 @@ func (s *scanner) assignRequests(e *element, nested bool, from source) {
 		return
 	}
 	prev := s.prev
-	from.elements(true, func(inner Entry) { e.subagent.Requests = append(e.subagent.Requests, inner.Request) })
+	from.elements(true, func(inner trace.Entry) { e.subagent.Requests = append(e.subagent.Requests, inner.Request) })
 	s.prev = prev
 }
 
 // inputOf returns what an input_types list of n words says. tool: one of them is tool_result.
-func inputOf(n int, tool bool) InputTypes {
+func inputOf(n int, tool bool) trace.InputTypes {
 	switch {
 	case tool:
-		return InputTool
+		return trace.InputTool
 	case n > 0:
-		return InputUser
+		return trace.InputUser
 	}
-	return InputUnknown
+	return trace.InputUnknown
 }
 
-func stopOf(word string) StopReason {
+func stopOf(word string) trace.StopReason {
 	switch word {
 	case "":
-		return StopUnknown
+		return trace.StopUnknown
 	case "tool_use":
-		return StopTool
+		return trace.StopTool
 	}
-	return StopOther
+	return trace.StopOther
 }
 
 // finish checks an element, all of whose members are read, against the schema of its type.
-func (s *scanner) finish(e *element, nested bool) (Entry, bool) {
+func (s *scanner) finish(e *element, nested bool) (trace.Entry, bool) {
 	switch {
 	case s.err != nil:
 	case !e.seen.has(keyType):
@@ -225,7 +226,7 @@ func (s *scanner) finish(e *element, nested bool) (Entry, bool) {
 	case e.bad[keyType] != nil:
 		s.err = e.bad[keyType]
 	case e.kind == "subagent" && nested:
-		s.fail(NestedSubagent, "a subagent inside a subagent: only one level is recorded")
+		s.fail(trace.NestedSubagent, "a subagent inside a subagent: only one level is recorded")
 	case e.kind == "subagent":
 		s.finishSubagent(e)
 	default:
@@ -256,7 +257,7 @@ func (s *scanner) applySchema(e *element, known, required keys) {
 // absent refuses an element that lacks a key.
 func (s *scanner) absent(e *element, k key) {
 	if e.null.has(k) {
-		s.fail(MissingField, "required field %q is null", keyNames[k])
+		s.fail(trace.MissingField, "required field %q is null", keyNames[k])
 		return
 	}
 	s.missing(keyNames[k])
@@ -268,15 +269,15 @@ func (s *scanner) finishSubagent(e *element) {
 		required = subagentRequiresStrict
 	}
 	s.applySchema(e, subagentKeys, required)
-	s.need(subagentBytes)
+	s.need(trace.SubagentBytes)
 	m := e.subagent
 	m.T = e.T
-	e.Entry = Entry{Subagent: &m}
+	e.Entry = trace.Entry{Subagent: &m}
 }
 
 func (s *scanner) finishRequest(e *element) {
 	s.dropRequests(e)
-	s.need(requestBytes)
+	s.need(trace.RequestBytes)
 	known := requestKeys
 	switch e.kind {
 	case "n":
@@ -284,27 +285,15 @@ func (s *scanner) finishRequest(e *element) {
 		known = streamedKeys
 	default:
 		if s.strict {
-			s.fail(BadType, "request type %q: want \"n\", \"s\" or \"subagent\"", clip([]byte(e.kind)))
+			s.fail(trace.BadType, "request type %q: want \"n\", \"s\" or \"subagent\"", trace.Clip([]byte(e.kind)))
 			return
 		}
-		s.countUnknown("type " + strconv.Quote(clip([]byte(e.kind))))
+		s.countUnknown("type " + strconv.Quote(trace.Clip([]byte(e.kind))))
 	}
 	s.applySchema(e, known, requestRequires)
 	e.In = s.either(e, keyIn, keyInLong, e.In, e.inLong)
 	e.Out = s.either(e, keyOut, keyOutLong, e.Out, e.outLong)
-	s.checkLengths("in", "out", e.In, e.Out)
 	e.Model = s.model(e.model)
-}
-
-// checkLengths refuses impossible lengths of a prompt and a completion, in tokens. The names are those of their fields.
-func (s *scanner) checkLengths(inName, outName string, in, out int64) {
-	switch {
-	case s.err != nil:
-	case in < 0:
-		s.fail(NegativeIn, "%s = %d: a prompt cannot have a negative length", inName, in)
-	case in > MaxTokens || out > MaxTokens || out < -MaxTokens:
-		s.fail(TooLarge, "%s = %d, %s = %d: larger than %d tokens", inName, in, outName, out, int64(MaxTokens))
-	}
 }
 
 // either returns the value that is given under one of two names (D15).
@@ -318,7 +307,7 @@ func (s *scanner) either(e *element, short, long key, a, b int64) int64 {
 	case both == setOf(long):
 		return b
 	case both == setOf(short, long) && (s.strict || a != b):
-		s.fail(Conflict, "both %q and %q are given: %d and %d", keyNames[short], keyNames[long], a, b)
+		s.fail(trace.Conflict, "both %q and %q are given: %d and %d", keyNames[short], keyNames[long], a, b)
 	}
 	return a
 }
@@ -330,7 +319,7 @@ func (s *scanner) model(name string) int {
 			return k
 		}
 	}
-	s.need(nameBytes + len(name))
+	s.need(trace.NameBytes + len(name))
 	s.tr.Models = append(s.tr.Models, name)
 	return len(s.tr.Models) - 1
 }

@@ -8,19 +8,20 @@ import (
 	"strconv"
 
 	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/trace"
 )
 
 // idList is a hash_ids list that a later one may repeat.
 type idList struct {
 	text []byte // between the brackets; nil where it is not canonical: plain digits and single commas
-	ids  IDs
+	ids  trace.IDs
 }
 
 // ids reads a hash_ids list. Canonical lists never reach the lexer: readRepeated compares them with the list before, and
 // readCanonical reads the digits of the rest. Everything else goes to readAnyIDs.
-func (s *scanner) ids() IDs {
+func (s *scanner) ids() trace.IDs {
 	if !s.want(jsonlex.Array) {
-		return IDs{}
+		return trace.IDs{}
 	}
 	s.lex.Pos++
 	start := s.lex.Pos
@@ -39,41 +40,41 @@ func (s *scanner) ids() IDs {
 }
 
 // push appends an id, and reserves memory for it.
-func (s *scanner) push(ids *IDs, id int64) {
-	if ids.push(id); len(ids.Runs) > s.reservedRuns {
+func (s *scanner) push(ids *trace.IDs, id int64) {
+	if ids.Append(id); len(ids.Runs) > s.reservedRuns {
 		s.reserve(ids)
 	}
 }
 
 // reserve reserves memory for twice the runs of a list.
-func (s *scanner) reserve(ids *IDs) {
+func (s *scanner) reserve(ids *trace.IDs) {
 	room := 2 * len(ids.Runs)
-	s.need((room - s.reservedRuns) * runBytes)
+	s.need((room - s.reservedRuns) * trace.RunBytes)
 	s.reservedRuns = room
 }
 
 // readRepeated reads the leading ids that equal those of the previous list byte for byte: up to the bracket that closes the
 // list, or to the first id that differs.
-func (s *scanner) readRepeated() IDs {
+func (s *scanner) readRepeated() trace.IDs {
 	rest, prev := s.lex.Data[s.lex.Pos:], s.prev.text
 	n := sameBytes(rest, prev)
 	if n == len(prev) && n > 0 && n < len(rest) {
 		switch rest[n] {
 		case ']':
 			s.lex.Pos += n + 1
-			return IDs{append([]Run(nil), s.prev.ids.Runs...), s.prev.ids.Len}
+			return trace.IDs{Runs: append([]trace.Run(nil), s.prev.ids.Runs...), Len: s.prev.ids.Len}
 		case ',':
 			s.lex.Pos += n + 1
-			return IDs{append(make([]Run, 0, len(s.prev.ids.Runs)+4), s.prev.ids.Runs...), s.prev.ids.Len}
+			return trace.IDs{Runs: append(make([]trace.Run, 0, len(s.prev.ids.Runs)+4), s.prev.ids.Runs...), Len: s.prev.ids.Len}
 		}
 	}
 	n = 1 + bytes.LastIndexByte(prev[:min(n, len(prev))], ',')
 	s.lex.Pos += n
-	return s.prev.ids.textPrefix(n)
+	return textPrefix(s.prev.ids, n)
 }
 
 // readCanonical reads the rest of a list. It reports whether all of it is canonical.
-func (s *scanner) readCanonical(ids *IDs) bool {
+func (s *scanner) readCanonical(ids *trace.IDs) bool {
 	i, b := s.lex.Pos, s.lex.Data
 	if ids.Len == 0 && i < len(b) && b[i] == ']' {
 		s.lex.Pos++
@@ -105,7 +106,7 @@ func (s *scanner) readCanonical(ids *IDs) bool {
 }
 
 // readAnyIDs reads the rest of a list with white space, signs, exponents such as 1e3, or an error.
-func (s *scanner) readAnyIDs(ids *IDs) {
+func (s *scanner) readAnyIDs(ids *trace.IDs) {
 	if s.lex.Peek() == ']' && ids.Len == 0 {
 		s.lex.Pos++
 		return
@@ -147,7 +148,7 @@ func (s *scanner) id() int64 {
 	if s.lex.Kind() == jsonlex.String {
 		text = []byte(s.text())
 		if len(text) == 0 || len(bytes.Trim(text, "0123456789")) > 0 {
-			s.fail(WrongType, "want a whole number or a string of its digits, found %q", clip(text))
+			s.fail(trace.WrongType, "want a whole number or a string of its digits, found %q", trace.Clip(text))
 			return 0
 		}
 	} else {
@@ -159,11 +160,11 @@ func (s *scanner) id() int64 {
 	v, err := jsonlex.Whole(text)
 	switch {
 	case errors.Is(err, jsonlex.ErrNotWhole):
-		s.fail(NotInteger, "want a whole number, found %s", clip(text))
+		s.fail(trace.NotInteger, "want a whole number, found %s", trace.Clip(text))
 	case err != nil:
 		large, err := strconv.ParseUint(string(text), 10, 64)
 		if err != nil {
-			s.fail(IDRange, "%s is outside -2^63 to 2^64 - 1", clip(text))
+			s.fail(trace.IDRange, "%s is outside -2^63 to 2^64 - 1", trace.Clip(text))
 		}
 		s.loose.large, v = true, int64(large)
 	case v < 0:

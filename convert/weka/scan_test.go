@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/internal/foreign"
+	"github.com/agentx/agentx/trace"
 )
 
 // modes are the rules of the two ways to read: tolerant and strict.
@@ -31,7 +32,7 @@ func compareScans(t require.TestingT, data []byte) {
 	for mode, rules := range modes() {
 		tr, err := Scan(data, rules)
 		if err != nil {
-			var e *Error
+			var e *trace.Error
 			require.ErrorAs(t, err, &e)
 			require.NotEmpty(t, e.Kind)
 		}
@@ -178,7 +179,7 @@ func (w *writer) maybe(to [][2]string, name, value string) [][2]string {
 }
 
 func (w *writer) count() string {
-	return w.number(rapid.SampledFrom([]int64{0, 1, 63, 64, 1000, 130_000, MaxTokens}).Draw(w.t, "count"))
+	return w.number(rapid.SampledFrom([]int64{0, 1, 63, 64, 1000, 130_000, trace.MaxTokens}).Draw(w.t, "count"))
 }
 
 func (w *writer) request() string {
@@ -267,9 +268,9 @@ func TestScanOfCutTraces(t *testing.T) {
 		require.NoError(t, err)
 		for k := range len(small) {
 			_, err := Scan([]byte(small[:k]), rules)
-			var e *Error
+			var e *trace.Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, NotJSON, e.Kind, "%s", small[:k])
+			require.Equal(t, trace.NotJSON, e.Kind, "%s", small[:k])
 		}
 	}
 }
@@ -371,7 +372,7 @@ func TestStrictRulesSayWhichScopeTheyTake(t *testing.T) {
 	} {
 		_, err := Scan([]byte(strings.Replace(small, `"hash_id_scope":"local"`, `"hash_id_scope":"`+scope+`"`, 1)), AIPerf())
 		require.EqualError(t, err, want)
-		assert.Equal(t, scope == "global", err.(*Error).Hint == hintDefault)
+		assert.Equal(t, scope == "global", err.(*trace.Error).Hint == hintDefault)
 	}
 }
 
@@ -430,8 +431,8 @@ func TestLastValueOfAKeyCounts(t *testing.T) {
 }
 
 func TestInputTypes(t *testing.T) {
-	for list, want := range map[string]InputTypes{
-		`[]`: InputUnknown, `["text"]`: InputUser, `["tool_result"]`: InputTool, `["tool_result","text"]`: InputTool, `["","tool_result"]`: InputTool, `["Tool_Result"]`: InputUser,
+	for list, want := range map[string]trace.InputTypes{
+		`[]`: trace.InputUnknown, `["text"]`: trace.InputUser, `["tool_result"]`: trace.InputTool, `["tool_result","text"]`: trace.InputTool, `["","tool_result"]`: trace.InputTool, `["Tool_Result"]`: trace.InputUser,
 	} {
 		tr, err := Scan([]byte(strings.Replace(small, `["text"]`, list, 1)), Default())
 		require.NoError(t, err)
@@ -527,14 +528,14 @@ func TestNullCountsAsAFieldLeftOut(t *testing.T) {
 			continue
 		}
 		require.Error(t, err, field)
-		assert.Equal(t, hintNull, err.(*Error).Hint, field)
+		assert.Equal(t, hintNull, err.(*trace.Error).Hint, field)
 	}
 	for _, given := range []string{`"id":"tr\u0061ce"`, `"models":["m","n"]`, `"block_size":64`, `"model":"m"`, `"in":130`, `"agent_id":"a1"`} { // required
 		require.Contains(t, small, given)
 		key, _, _ := strings.Cut(given, ":")
 		_, err := Scan([]byte(strings.Replace(small, given, key+":null", 1)), AIPerf())
 		require.Error(t, err, given)
-		assert.Empty(t, err.(*Error).Hint, given)
+		assert.Empty(t, err.(*trace.Error).Hint, given)
 	}
 }
 
@@ -550,13 +551,13 @@ func TestErrorsOfTheWholeFileHaveHints(t *testing.T) {
 		`{"id":"x`: "",
 	} {
 		_, err := Scan([]byte(data), Default())
-		var e *Error
+		var e *trace.Error
 		require.ErrorAs(t, err, &e, data)
 		assert.Equal(t, want, e.Hint, data)
 	}
 	m := NewMooncake(0, Default())
 	err := m.Add([]byte(`{"timestamp":1,"output_length":1,"hash_ids":[1],"wait_for":"x"}`))
-	assert.Equal(t, foreign.OfMember("wait_for").Hint(), err.(*Error).Hint)
+	assert.Equal(t, foreign.OfMember("wait_for").Hint(), err.(*trace.Error).Hint)
 	for text, want := range map[string]string{
 		`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`: "write the rows as JSON lines",
 		`{"messages":[{"role":"user"}]}`:                                      hintCapture,
@@ -564,11 +565,11 @@ func TestErrorsOfTheWholeFileHaveHints(t *testing.T) {
 		row, err := column.FromJSON(ColumnPaths(), []byte(text))
 		require.NoError(t, err)
 		_, err = ScanColumns(row, Default())
-		assert.Equal(t, want, err.(*Error).Hint, text)
+		assert.Equal(t, want, err.(*trace.Error).Hint, text)
 	}
 	_, err = ScanColumns(columnsOf(t, func(c map[string]*column.Column) {
 		c["requests[].t"].Kind, c["requests[].t"].Type = column.Other, "INT64 (a duration in nanoseconds by its Arrow schema)"
 	}), Default())
 	assert.EqualError(t, err, `trace "trace": requests[0].t: want number, found INT64 (a duration in nanoseconds by its Arrow schema)`)
-	assert.Equal(t, "write the column requests[].t again as plain numbers, times in seconds", err.(*Error).Hint)
+	assert.Equal(t, "write the column requests[].t again as plain numbers, times in seconds", err.(*trace.Error).Hint)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/trace"
 )
 
 // Keys of a trace, and those of them that no rules let a writer leave out: doc/spec/reconstruction.md 1.1.
@@ -17,7 +18,7 @@ var (
 // readTrace reads the whole text as a trace.
 func (s *scanner) readTrace() {
 	if s.lex.AtEnd() {
-		s.fail(NotJSON, "not JSON: it is empty")
+		s.fail(trace.NotJSON, "not JSON: it is empty")
 		s.err.Hint = "fetch or copy the file again"
 		return
 	}
@@ -37,7 +38,7 @@ func (s *scanner) readTrace() {
 		}
 		from := s.lex.Pos
 		s.skip()
-		s.need(nameBytes + len(name))
+		s.need(trace.NameBytes + len(name))
 		unknown = append(unknown, member{name, shortText(s.lex.Data[from:s.lex.Pos])})
 	})
 	s.end()
@@ -78,7 +79,7 @@ func (s *scanner) assignTrace(name string, from source) {
 	case "models":
 		from.texts("")
 	case "block_size":
-		s.setBlockSize(from.whole())
+		s.tr.BlockSize = from.whole()
 	case "hash_id_scope":
 		s.assignScope(from)
 	case "tool_tokens":
@@ -87,7 +88,7 @@ func (s *scanner) assignTrace(name string, from source) {
 		s.tr.SystemTokens = s.declared(from)
 	case "requests":
 		s.tr.Entries, s.tr.Models, s.tr.Unknown = s.tr.Entries[:0], nil, nil
-		from.elements(false, func(e Entry) { s.tr.Entries = append(s.tr.Entries, e) })
+		from.elements(false, func(e trace.Entry) { s.tr.Entries = append(s.tr.Entries, e) })
 	case "totals":
 		if s.tr.HasTotals = !from.null(); s.tr.HasTotals {
 			from.skipObject()
@@ -98,7 +99,7 @@ func (s *scanner) assignTrace(name string, from source) {
 // refuseForeign refuses a row of a format that is known; nil is none.
 func (s *scanner) refuseForeign(f *foreign.Format) {
 	if f != nil && s.err == nil {
-		s.fail(MissingField, "this is %s", f.Name())
+		s.fail(trace.MissingField, "this is %s", f.Name())
 		s.err.Hint = f.Hint()
 	}
 }
@@ -140,40 +141,29 @@ func (s *scanner) requireTraceKeys(given map[string]bool) {
 	}
 }
 
-func (s *scanner) setBlockSize(v int64) {
-	if s.tr.BlockSize = v; s.err == nil && (v <= 0 || v > MaxBlockSize) {
-		s.fail(BadBlockSize, "block size %d: want 1 to %d tokens", v, MaxBlockSize)
-	}
-}
-
 // end fails unless the text ends here.
 func (s *scanner) end() {
 	if s.err == nil && !s.lex.AtEnd() {
-		s.fail(NotJSON, "not JSON: byte %d: more after the value: a file has one, or one on each line", s.lex.Pos)
+		s.fail(trace.NotJSON, "not JSON: byte %d: more after the value: a file has one, or one on each line", s.lex.Pos)
 		s.err.Hint = hintLines
 	}
 }
 
-// declared reads a declared count of tokens, 0 where it is left out. It may be negative; one beyond MaxTokens is refused,
-// so that sums do not overflow.
+// declared reads a declared count of tokens, 0 where it is left out.
 func (s *scanner) declared(from source) int64 {
 	if !s.strict && from.null() {
 		return 0
 	}
-	v := from.whole()
-	if s.err == nil && (v > MaxTokens || v < -MaxTokens) {
-		s.fail(TooLarge, "%d tokens: larger than %d", v, int64(MaxTokens))
-	}
-	return v
+	return from.whole()
 }
 
 // assignScope reads hash_id_scope.
 func (s *scanner) assignScope(from source) {
-	s.tr.Scope = ScopeAbsent
+	s.tr.Scope = trace.ScopeAbsent
 	if !from.null() {
 		s.setScope(from.text())
 	} else if s.strict {
-		s.fail(BadScope, "hash_id_scope null: want \"local\"")
+		s.fail(trace.BadScope, "hash_id_scope null: want \"local\"")
 		s.err.Hint = hintNull
 	}
 }
@@ -182,15 +172,15 @@ func (s *scanner) setScope(name string) {
 	switch {
 	case s.err != nil:
 	case name == "local":
-		s.tr.Scope = ScopeLocal
+		s.tr.Scope = trace.ScopeLocal
 	case name == "global" && !s.strict:
-		s.tr.Scope = ScopeGlobal
+		s.tr.Scope = trace.ScopeGlobal
 	case name == "global":
-		s.fail(BadScope, "hash_id_scope \"global\": strict rules (--profile aiperf, unknown_keys=reject) take \"local\" only")
+		s.fail(trace.BadScope, "hash_id_scope \"global\": strict rules (--profile aiperf, unknown_keys=reject) take \"local\" only")
 		s.err.Hint = hintDefault
 	case s.strict:
-		s.fail(BadScope, "hash_id_scope %q: want \"local\"", clip([]byte(name)))
+		s.fail(trace.BadScope, "hash_id_scope %q: want \"local\"", trace.Clip([]byte(name)))
 	default:
-		s.fail(BadScope, "hash_id_scope %q: want \"local\" or \"global\"", clip([]byte(name)))
+		s.fail(trace.BadScope, "hash_id_scope %q: want \"local\" or \"global\"", trace.Clip([]byte(name)))
 	}
 }

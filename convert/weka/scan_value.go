@@ -3,9 +3,9 @@ package weka
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/trace"
 )
 
 // source reads the current value: scanner from JSON text, columnScanner from a column. A method that cannot read the value
@@ -16,8 +16,8 @@ type source interface {
 	texts(word string) (n int, found bool) // a list of strings: how many there are, and whether word is one of them
 	whole() int64                          // a number without a fraction
 	time() float64                         // a number of seconds, or milliseconds
-	ids() IDs
-	elements(nested bool, add func(Entry)) // a list of requests; nested: those of a subagent
+	ids() trace.IDs
+	elements(nested bool, add func(trace.Entry)) // a list of requests; nested: those of a subagent
 	skipObject()
 	skip()
 }
@@ -35,7 +35,7 @@ func (s *scanner) want(kind jsonlex.Kind) bool {
 	if s.skip(); s.err != nil { // invalid JSON has precedence
 		return false
 	}
-	s.fail(WrongType, "want %s, found %s", kind, clip(s.lex.Data[start:s.lex.Pos]))
+	s.fail(trace.WrongType, "want %s, found %s", kind, trace.Clip(s.lex.Data[start:s.lex.Pos]))
 	switch {
 	case len(s.path) == 0 && got == jsonlex.Array:
 		s.err.Hint = hintLines
@@ -54,17 +54,6 @@ func (s *scanner) optional() bool {
 		return !slices.Contains(traceRequires, name)
 	}
 	return name != "" && !neverLeftOut.has(keysByName[name])
-}
-
-// maxShownValue bounds the bytes of a value that an error shows.
-const maxShownValue = 40
-
-// clip shortens a value for an error.
-func clip(b []byte) string {
-	if len(b) > maxShownValue {
-		return strings.ToValidUTF8(string(b[:maxShownValue]), "") + "..."
-	}
-	return string(b)
 }
 
 func (s *scanner) skip() { s.checkSyntax(s.lex.Skip()) }
@@ -121,14 +110,14 @@ func (s *scanner) whole() int64 {
 	v, err := read(text)
 	switch {
 	case errors.Is(err, jsonlex.ErrNotWhole):
-		s.fail(NotInteger, "want a whole number, found %s", clip(text))
+		s.fail(trace.NotInteger, "want a whole number, found %s", trace.Clip(text))
 	case err != nil:
-		s.fail(IDRange, "%s is %v", clip(text), err)
+		s.fail(trace.IDRange, "%s is %v", trace.Clip(text), err)
 	}
 	return v
 }
 
-func (s *scanner) elements(nested bool, add func(Entry)) {
+func (s *scanner) elements(nested bool, add func(trace.Entry)) {
 	if !s.want(jsonlex.Array) {
 		return
 	}
@@ -142,7 +131,7 @@ func (s *scanner) elements(nested bool, add func(Entry)) {
 // unknown counts, or under strict rules refuses, a key that the schema does not have. Its value has been read.
 func (s *scanner) unknown(name string) {
 	if s.strict {
-		s.fail(UnknownKey, "unknown key %q", name)
+		s.fail(trace.UnknownKey, "unknown key %q", name)
 		return
 	}
 	s.countUnknown(name)
@@ -153,10 +142,10 @@ func (s *scanner) countUnknown(name string) {
 		s.tr.Unknown = map[string]int{}
 	}
 	if s.tr.Unknown[name]++; s.tr.Unknown[name] == 1 {
-		s.need(nameBytes + len(name))
+		s.need(trace.NameBytes + len(name))
 	}
 }
 
 func (s *scanner) missing(name string) {
-	s.fail(MissingField, "required field %q is missing", name)
+	s.fail(trace.MissingField, "required field %q is missing", name)
 }

@@ -7,33 +7,28 @@ import (
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
+	"github.com/agentx/agentx/trace"
 )
 
 // This file alone interprets recorded times: their units and limits, the clock of nested requests, and the
 // starts of Mooncake rows. Elsewhere, times are seconds on the clock of the trace.
 
-// MaxSeconds bounds recorded times, in seconds: far above any clock, far below what milliseconds as float64 hold.
-const MaxSeconds = 1e15
-
 // eps is the tolerance of comparisons between recorded times, seconds.
 const eps = 1e-6
 
-// Seconds is a time that may be missing.
-type Seconds struct {
-	V  float64
-	OK bool
-}
-
 // orMissing returns the time as package timeline has it.
-func (s Seconds) orMissing() float64 {
+func orMissing(s trace.Seconds) float64 {
 	if !s.OK {
 		return timeline.Missing
 	}
 	return s.V
 }
 
-// end returns when a request that starts at t is over. An unknown or negative duration counts as 0.
-func (r *Request) end(t float64) float64 {
+// end returns when the request is over.
+func (t turn) end() float64 { return endOf(t.Request, t.t) }
+
+// endOf returns when a request that starts at t is over. An unknown or negative duration counts as 0.
+func endOf(r *trace.Request, t float64) float64 {
 	if r.APITime.OK && r.APITime.V > 0 && !math.IsInf(r.APITime.V, 0) {
 		return t + r.APITime.V
 	}
@@ -41,16 +36,17 @@ func (r *Request) end(t float64) float64 {
 }
 
 // optionalTime reads a time, or null.
-func optionalTime(from source) Seconds {
+func optionalTime(from source) trace.Seconds {
 	if from.null() {
-		return Seconds{}
+		return trace.Seconds{}
 	}
-	return Seconds{from.time(), true}
+	return trace.Seconds{V: from.time(), OK: true}
 }
 
 func (s *scanner) time() float64 {
 	v, text := s.float()
-	return s.boundTime(v, text)
+	s.refuse(trace.CheckTime(v, text, "seconds"))
+	return v
 }
 
 // float reads a number, and returns its text too.
@@ -66,49 +62,11 @@ func (s *scanner) float() (float64, []byte) {
 	return v, text
 }
 
-// boundTime refuses a time beyond MaxSeconds.
-func (s *scanner) boundTime(v float64, text []byte) float64 {
-	if !(math.Abs(v) <= MaxSeconds) {
-		s.refuseTime(v, clip(text))
-	}
-	return v
-}
-
-// refuseTime says what is wrong with a time beyond MaxSeconds, or with NaN. shown is the time as the trace writes it.
-func (s *scanner) refuseTime(v float64, shown string) {
-	want := "seconds"
-	if s.milliseconds {
-		want = "milliseconds"
-	}
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		s.fail(NotFinite, "%s is no finite number", shown)
-	} else if unit := sinceEpoch(v); unit != "" {
-		s.fail(TooLarge, "%s looks like %s since 1970: want %s", shown, unit, want)
-	} else {
-		s.fail(TooLarge, "%s %s: beyond %g", shown, want, MaxSeconds)
-	}
-}
-
-// sinceEpoch names the unit in which a number is a date between 2001 and 2100, counted from 1970: milliseconds or smaller.
-// It returns "" for any other number.
-func sinceEpoch(v float64) string {
-	const from, to = 1e9, 4.1e9
-	for _, u := range []struct {
-		name string
-		per  float64
-	}{{"milliseconds", 1e3}, {"microseconds", 1e6}, {"nanoseconds", 1e9}} {
-		if s := v / u.per; s >= from && s < to {
-			return u.name
-		}
-	}
-	return ""
-}
-
 // rowTime is a time of a Mooncake row, as it stands and in milliseconds.
 type rowTime struct {
-	Seconds         // in milliseconds, unlike all other Seconds
-	raw     float64 // in the unit of the file
-	text    string
+	trace.Seconds         // in milliseconds, unlike all other Seconds
+	raw           float64 // in the unit of the file
+	text          string
 }
 
 // rowTime reads a time of a Mooncake row in a unit, or a null that counts as a field left out. A time that decides of what unit those of
@@ -118,7 +76,7 @@ func (s *scanner) rowTime(unit string, decides bool) (t rowTime) {
 		return t
 	}
 	v, text := s.float()
-	t = rowTime{raw: v, text: clip(text)}
+	t = rowTime{raw: v, text: trace.Clip(text)}
 	if decides {
 		s.refuseUnit(v, t.text)
 	}
@@ -130,7 +88,8 @@ func (s *scanner) rowTime(unit string, decides bool) (t rowTime) {
 	case "ns":
 		v /= 1e6
 	}
-	t.Seconds = Seconds{s.boundTime(v, text), true}
+	s.refuse(trace.CheckTime(v, text, "milliseconds"))
+	t.Seconds = trace.Seconds{V: v, OK: true}
 	return t
 }
 
@@ -142,7 +101,7 @@ func (s *scanner) refuseUnit(v float64, shown string) {
 		per        float64
 	}{{"s", "seconds", 1}, {"us", "microseconds", 1e6}, {"ns", "nanoseconds", 1e9}} {
 		if at := v / u.per; at >= first && at < last && s.err == nil {
-			s.fail(Unclear, "%s, the first of the file, looks like %s since 1970: timestamps of Mooncake rows are milliseconds", shown, u.name)
+			s.fail(trace.Unclear, "%s, the first of the file, looks like %s since 1970: timestamps of Mooncake rows are milliseconds", shown, u.name)
 			s.err.Hint = fmt.Sprintf("--set timestamps=%s where they are %s; --set timestamps=ms where they are milliseconds", u.unit, u.name)
 		}
 	}
@@ -154,9 +113,9 @@ func (s *scanner) timestamp(unit string) rowTime {
 	switch {
 	case s.err != nil || !given.OK:
 	case given.V < 0:
-		s.fail(TooLarge, "%g ms: want 0 or more", given.V)
+		s.fail(trace.TooLarge, "%g ms: want 0 or more", given.V)
 	case given.V > mmapcache.MaxRecordedStart:
-		s.fail(TooLarge, "%g ms: beyond %g ms, which are 292 years", given.V, float64(mmapcache.MaxRecordedStart))
+		s.fail(trace.TooLarge, "%g ms: beyond %g ms, which are 292 years", given.V, float64(mmapcache.MaxRecordedStart))
 	}
 	given.V += 0 // no -0
 	return given
@@ -165,14 +124,14 @@ func (s *scanner) timestamp(unit string) rowTime {
 // start returns when a Mooncake row starts, in seconds. before is the request before it in its session, nil for the first. A
 // delay counts from the start of that request: nothing else is known of it. A row older than that request starts with it;
 // backward says so.
-func (row *mooncakeRow) start(before *Request) (t float64, backward bool, err *Error) {
+func (row *mooncakeRow) start(before *trace.Request) (t float64, backward bool, err *trace.Error) {
 	switch {
 	case row.delay.OK && row.delay.V < 0:
-		return 0, false, &Error{Kind: TooLarge, Where: "delay", Problem: fmt.Sprintf("%g ms: want 0 or more", row.delay.V)}
+		return 0, false, &trace.Error{Kind: trace.TooLarge, Where: "delay", Problem: fmt.Sprintf("%g ms: want 0 or more", row.delay.V)}
 	case before == nil && row.delay.OK && row.delay.V > 0:
-		return 0, false, &Error{Kind: Conflict, Where: "delay", Problem: fmt.Sprintf("%g ms: want none or 0 for the first turn of a session, which follows no turn", row.delay.V)}
+		return 0, false, &trace.Error{Kind: trace.Conflict, Where: "delay", Problem: fmt.Sprintf("%g ms: want none or 0 for the first turn of a session, which follows no turn", row.delay.V)}
 	case before == nil && !row.timestamp.OK:
-		return 0, false, &Error{Kind: MissingField, Problem: `required field "timestamp" is missing: only later turns of a session may leave it out`}
+		return 0, false, &trace.Error{Kind: trace.MissingField, Problem: `required field "timestamp" is missing: only later turns of a session may leave it out`}
 	case before == nil:
 		return row.timestamp.V / 1000, false, nil
 	case row.delay.OK:
@@ -185,11 +144,11 @@ func (row *mooncakeRow) start(before *Request) (t float64, backward bool, err *E
 }
 
 // thinkTime returns the think time of a Mooncake row: its delay, unless it is the first of its session.
-func (row *mooncakeRow) thinkTime(before *Request) Seconds {
+func (row *mooncakeRow) thinkTime(before *trace.Request) trace.Seconds {
 	if before == nil || !row.delay.OK {
-		return Seconds{}
+		return trace.Seconds{}
 	}
-	return Seconds{row.delay.V / 1000, true}
+	return trace.Seconds{V: row.delay.V / 1000, OK: true}
 }
 
 // inWindow reports whether the filter on start times keeps a request that starts at t: doc/spec/reconstruction.md 5.1.
@@ -197,6 +156,9 @@ func (r Rules) inWindow(t float64) bool {
 	ms := t * 1000
 	return !(r.StartOffset != nil && ms < float64(*r.StartOffset) || r.EndOffset != nil && ms > float64(*r.EndOffset))
 }
+
+// agent is a subagent whose times are decided.
+type agent struct{ *trace.Subagent }
 
 // subagentTimes is a subagent on the clock of its trace: doc/spec/reconstruction.md 1.7. Times are seconds.
 type subagentTimes struct {
@@ -208,7 +170,7 @@ type subagentTimes struct {
 }
 
 // times decides on which clock a subagent's nested times run, and whether its t is its start or its completion.
-func (m *Subagent) times(r Rules) subagentTimes {
+func (m agent) times(r Rules) subagentTimes {
 	if r.NestedBasis == "per-request" {
 		return m.perRequestTimes()
 	}
@@ -232,7 +194,7 @@ func (m *Subagent) times(r Rules) subagentTimes {
 }
 
 // perRequestTimes is AIPerf's rule: each nested request decides for itself whether its time is relative, and t is the start.
-func (m *Subagent) perRequestTimes() subagentTimes {
+func (m agent) perRequestTimes() subagentTimes {
 	c := subagentTimes{basis: "per-request", meaning: "start", start: m.T}
 	for k := range m.Requests {
 		t := m.Requests[k].T
@@ -247,7 +209,7 @@ func (m *Subagent) perRequestTimes() subagentTimes {
 
 // guessBasis guesses the clock of the nested times from the first of them in document order and the earliest of all.
 // guessed is false where nothing else is possible.
-func (m *Subagent) guessBasis() (basis string, guessed bool) {
+func (m agent) guessBasis() (basis string, guessed bool) {
 	switch {
 	case len(m.Requests) == 0:
 		return "absolute", false
@@ -262,7 +224,7 @@ func (m *Subagent) guessBasis() (basis string, guessed bool) {
 }
 
 // guessMeaning guesses whether the subagent's t is its start or its end.
-func (m *Subagent) guessMeaning(basis string) string {
+func (m agent) guessMeaning(basis string) string {
 	duration, known := m.duration()
 	if basis == "relative" && m.beginsAtZero() && m.Completed && known && m.T-duration >= -eps {
 		return "end"
@@ -271,12 +233,12 @@ func (m *Subagent) guessMeaning(basis string) string {
 }
 
 // beginsAtZero reports whether the first nested request starts at 0 and the subagent later.
-func (m *Subagent) beginsAtZero() bool {
+func (m agent) beginsAtZero() bool {
 	return len(m.Requests) > 0 && math.Abs(m.Requests[0].T) <= eps && m.T > eps
 }
 
 // earliest returns the smallest time of the nested requests, +Inf where there are none.
-func (m *Subagent) earliest() float64 {
+func (m agent) earliest() float64 {
 	first := math.Inf(1)
 	for k := range m.Requests {
 		first = min(first, m.Requests[k].T)
@@ -285,10 +247,10 @@ func (m *Subagent) earliest() float64 {
 }
 
 // latestEnd returns the latest end of the nested requests, whose starts are given; fallback where there are none.
-func (m *Subagent) latestEnd(starts func(k int) float64, fallback float64) float64 {
+func (m agent) latestEnd(starts func(k int) float64, fallback float64) float64 {
 	end := fallback
 	for k := range m.Requests {
-		if e := m.Requests[k].end(starts(k)); k == 0 || e > end {
+		if e := endOf(&m.Requests[k], starts(k)); k == 0 || e > end {
 			end = e
 		}
 	}
@@ -296,12 +258,12 @@ func (m *Subagent) latestEnd(starts func(k int) float64, fallback float64) float
 }
 
 // duration returns duration_ms in seconds and whether it can be used.
-func (m *Subagent) duration() (seconds float64, known bool) {
+func (m agent) duration() (seconds float64, known bool) {
 	return float64(m.DurationMS) / 1000, m.HasDuration && m.DurationMS >= 0
 }
 
 // startBy returns the start of the subagent once the basis of its nested times and the meaning of its t are known.
-func (m *Subagent) startBy(c subagentTimes) float64 {
+func (m agent) startBy(c subagentTimes) float64 {
 	duration, known := m.duration()
 	switch {
 	case c.meaning != "end":
@@ -315,7 +277,7 @@ func (m *Subagent) startBy(c subagentTimes) float64 {
 }
 
 // endBy returns the end of the subagent once its start and the starts of its nested requests are known.
-func (m *Subagent) endBy(c subagentTimes) float64 {
+func (m agent) endBy(c subagentTimes) float64 {
 	duration, known := m.duration()
 	switch {
 	case c.meaning == "end":

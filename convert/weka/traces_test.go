@@ -21,6 +21,7 @@ import (
 
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // wholeTrace is the input of the vectors that convert a whole trace.
@@ -328,7 +329,7 @@ func TestBranches(t *testing.T) {
 			rules.BlockSize = 0 // as declared
 			c, err := in.convert(rules)
 			if want.Error != "" {
-				var e *Error
+				var e *trace.Error
 				require.ErrorAs(t, err, &e, p)
 				assert.Equal(t, want.Error, strings.ReplaceAll(string(e.Kind), "-", "_"))
 				continue
@@ -514,7 +515,7 @@ func TestRefusedPlans(t *testing.T) {
 		c, err := in.convert(rules)
 		if !want.OK {
 			require.Error(t, err)
-			var e *Error
+			var e *trace.Error
 			if want.Fault == "negative_delay" {
 				assert.ErrorContains(t, err, "negative delay")
 				return

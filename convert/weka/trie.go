@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+
+	"github.com/agentx/agentx/trace"
 )
 
 // Trie is the trie of all hash_ids lists of a trace, subagents included, in one namespace. What it says of a trace depends
@@ -12,8 +14,8 @@ type Trie struct {
 	parents []int32 // of each node; the root is node 0, and a parent comes before its children
 	ends    []trieEnd
 	next    map[trieEdge]int32
-	before  []int32 // the nodes on the path of the list before
-	last    IDs     // that list
+	before  []int32   // the nodes on the path of the list before
+	last    trace.IDs // that list
 }
 
 // trieEnd is a request that ends at a node.
@@ -28,23 +30,17 @@ type trieEdge struct {
 }
 
 // TrieOf returns the trie of a trace.
-func TrieOf(t *Trace) *Trie {
+func TrieOf(t *trace.Trace) *Trie {
 	trie := &Trie{parents: []int32{-1}, next: map[trieEdge]int32{}}
-	for _, e := range t.Entries {
-		if e.Subagent == nil {
-			trie.add(e.Request)
-			continue
-		}
-		for _, r := range e.Subagent.Requests {
-			trie.add(r)
-		}
+	for _, r := range t.Requests() {
+		trie.add(r)
 	}
 	return trie
 }
 
 // add adds a request. It begins behind what the list shares with the list before, which most often is all but its end.
-func (t *Trie) add(r Request) {
-	shared := commonPrefix(t.last, r.IDs)
+func (t *Trie) add(r *trace.Request) {
+	shared := trace.CommonPrefix(t.last, r.IDs)
 	t.before, t.last = t.before[:shared], r.IDs
 	at := 0
 	for _, run := range r.IDs.Runs {

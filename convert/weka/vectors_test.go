@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/pyrand"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 func u64(t *testing.T, s string) uint64 {
@@ -60,7 +61,7 @@ func TestValidation(t *testing.T) {
 		}
 		tr, err := Scan(text, rules)
 		if !want.OK {
-			var e *Error
+			var e *trace.Error
 			require.ErrorAs(t, err, &e)
 			assert.Equal(t, want.Fault, string(e.Kind), e.Error())
 			return
@@ -91,7 +92,7 @@ func TestEffectiveBlockSize(t *testing.T) {
 		if in.Override != nil {
 			rules.BlockSize = *in.Override
 		}
-		plan, _, err := MakePlan(&Trace{ID: "t", BlockSize: in.Declared}, rules)
+		plan, _, err := MakePlan(&trace.Trace{ID: "t", BlockSize: in.Declared}, rules)
 		require.NoError(t, err)
 		assert.Equal(t, want.BlockSize, plan.Trace.BlockSize)
 	})
@@ -120,18 +121,18 @@ func TestMarkerTimes(t *testing.T) {
 		Ambiguous  bool
 	}
 	fixtures.EachWeka(t, "marker_times", func(t *testing.T, in in, want want) {
-		m := Subagent{T: in.Marker.T, Completed: in.Marker.Status == "completed"}
+		m := trace.Subagent{T: in.Marker.T, Completed: in.Marker.Status == "completed"}
 		if d := in.Marker.DurationMS; d != nil {
 			m.HasDuration, m.DurationMS = true, *d
 		}
 		for _, q := range in.Marker.Requests {
-			r := Request{T: q.T}
+			r := trace.Request{T: q.T}
 			if q.APITime != nil {
-				r.APITime = Seconds{*q.APITime, true}
+				r.APITime = trace.Seconds{V: *q.APITime, OK: true}
 			}
 			m.Requests = append(m.Requests, r)
 		}
-		got := m.times(Rules{NestedBasis: in.Basis, MarkerTime: in.MarkerTime})
+		got := agent{&m}.times(Rules{NestedBasis: in.Basis, MarkerTime: in.MarkerTime})
 		assert.Equal(t, want.Basis, got.basis)
 		assert.Equal(t, want.MarkerTime, got.meaning)
 		assert.Equal(t, want.Ambiguous, got.guessed)
@@ -276,15 +277,15 @@ func TestScopeNamespaces(t *testing.T) {
 		AgentID   *string `json:"agent_id"`
 	}
 	fixtures.EachWeka(t, "scope", func(t *testing.T, in in, want struct{ Scope string }) {
-		scope := ScopeAbsent
+		scope := trace.ScopeAbsent
 		if in.Scope != nil {
-			scope = map[string]Scope{"local": ScopeLocal, "global": ScopeGlobal}[*in.Scope]
+			scope = map[string]trace.Scope{"local": trace.ScopeLocal, "global": trace.ScopeGlobal}[*in.Scope]
 		}
 		agent := ""
 		if in.AgentID != nil {
 			agent = *in.AgentID
 		}
-		assert.Equal(t, want.Scope, scope.Namespace(in.TraceID, agent, in.BlockSize))
+		assert.Equal(t, want.Scope, scope.Context(in.TraceID, agent, in.BlockSize))
 	})
 }
 
@@ -387,7 +388,7 @@ func capsOf(blockSize int, turns []recorded, repaired bool) (caps []*int) {
 	for k, q := range turns {
 		g[k] = shapeOf(blockSize, len(q.HashIDs), q.In)
 		if k > 0 {
-			common[k] = commonPrefix(idsOf(turns[k-1].HashIDs), idsOf(q.HashIDs))
+			common[k] = trace.CommonPrefix(idsOf(turns[k-1].HashIDs), idsOf(q.HashIDs))
 		}
 	}
 	for _, c := range assistantCaps(common, g, repaired) {
@@ -400,9 +401,9 @@ func capsOf(blockSize int, turns []recorded, repaired bool) (caps []*int) {
 	return caps
 }
 
-func idsOf(list []int64) (ids IDs) {
+func idsOf(list []int64) (ids trace.IDs) {
 	for _, id := range list {
-		ids.push(id)
+		ids.Append(id)
 	}
 	return ids
 }
@@ -616,7 +617,7 @@ func TestBufferInit(t *testing.T) {
 	fixtures.EachWeka(t, "init", func(t *testing.T, in in, want want) {
 		plan, err := planOf(t, "t", in.BlockSize, in.ToolTokens, in.SystemTokens, []recorded{{HashIDs: in.HashIDs, In: in.In}}, "repaired")
 		if want.Error != "" {
-			var e *Error
+			var e *trace.Error
 			require.True(t, errors.As(err, &e))
 			assert.Equal(t, want.Error, string(e.Kind))
 			return
@@ -712,9 +713,9 @@ func TestPrefixCache(t *testing.T) {
 	}
 	type want struct{ Legacy [][2]uint32 }
 	fixtures.EachWeka(t, "prefix_cache", func(t *testing.T, in in, want want) {
-		tr := &Trace{ID: "t", BlockSize: 1, Scope: ScopeLocal, Models: []string{"m"}}
+		tr := &trace.Trace{ID: "t", BlockSize: 1, Scope: trace.ScopeLocal, Models: []string{"m"}}
 		for _, q := range in.Requests {
-			tr.Entries = append(tr.Entries, Entry{Request: Request{T: q.T, Model: 0, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}})
+			tr.Entries = append(tr.Entries, trace.Entry{Request: trace.Request{T: q.T, Model: 0, IDs: idsOf(q.HashIDs), In: int64(len(q.HashIDs))}})
 		}
 		plan, _, err := MakePlan(tr, together())
 		require.NoError(t, err)

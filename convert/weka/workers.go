@@ -95,7 +95,7 @@ func (d *detection) siblings(workers []int) [][]lifetime {
 func (d *detection) lifetime(worker, c int) lifetime {
 	l := lifetime{worker: worker, begin: d.first(c).t, end: math.Inf(-1), first: d.chains[c].requests[0]}
 	for _, k := range d.chains[c].requests {
-		l.end = max(l.end, d.list[k].end(d.list[k].t))
+		l.end = max(l.end, d.list[k].end())
 	}
 	return l
 }

@@ -47,6 +47,13 @@ func (l *Lexer) Reset(m Mark) { l.Pos, l.depth = m.pos, m.depth }
 // Peek skips white space and returns the byte after it, 0 at the end of the text. A 0 within the text begins no token
 // either.
 func (l *Lexer) Peek() byte {
+	if l.Pos < len(l.Data) && l.Data[l.Pos] > ' ' {
+		return l.Data[l.Pos]
+	}
+	return l.peekBeyondSpace()
+}
+
+func (l *Lexer) peekBeyondSpace() byte {
 	for l.Pos < len(l.Data) {
 		switch c := l.Data[l.Pos]; c {
 		case ' ', '\t', '\n', '\r':
@@ -104,10 +111,18 @@ func (l *Lexer) Object(member func(key []byte) error) error {
 	}
 	top := len(l.decoded)
 	for {
-		key, err := l.key()
+		if l.Peek() != '"' {
+			return l.Expected("a key")
+		}
+		key, err := l.ShortString()
 		if err != nil {
 			return err
 		}
+		if l.Peek() != ':' {
+			return l.Expected("':'")
+		}
+		l.Pos++
+		l.Peek()
 		if err := member(key); err != nil {
 			return err
 		}
@@ -119,31 +134,21 @@ func (l *Lexer) Object(member func(key []byte) error) error {
 	}
 }
 
-// key reads a key and the colon behind it.
-func (l *Lexer) key() ([]byte, error) {
-	if l.Peek() != '"' {
-		return nil, l.Expected("a key")
-	}
-	key, err := l.ShortString()
-	if err != nil {
-		return nil, err
-	}
-	if l.Peek() != ':' {
-		return nil, l.Expected("':'")
-	}
-	l.Pos++
-	return key, nil
-}
-
 // ShortString reads a string and returns what it means: a slice of the text where it has no escapes, else bytes that are
 // valid until the member of an object that is being read returns.
 func (l *Lexer) ShortString() ([]byte, error) {
-	mark := l.Mark()
+	if l.Peek() == '"' && !l.Strict {
+		if end, escaped := StringEnd(l.Data, l.Pos); end > 0 && !escaped {
+			start := l.Pos + 1
+			l.Pos = end
+			return l.Data[start : end-1], nil
+		}
+	}
 	raw, escaped, err := l.RawString()
 	if err != nil || !escaped {
 		return raw, err
 	}
-	l.Reset(mark)
+	l.Pos -= len(raw) + len(`""`)
 	top := len(l.decoded)
 	l.decoded, err = l.AppendString(l.decoded)
 	return l.decoded[top:], err
@@ -195,6 +200,11 @@ func quote(c byte) string { return "'" + string(c) + "'" }
 
 // Skip reads a value of any kind.
 func (l *Lexer) Skip() error {
+	l.Peek()
+	if end := valueEnd(l.Data, l.Pos, l.MaxDepth-l.depth); end >= 0 && !l.Strict {
+		l.Pos = end
+		return nil
+	}
 	switch l.Kind() {
 	case Object:
 		return l.Object(func([]byte) error { return l.Skip() })

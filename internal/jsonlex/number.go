@@ -11,39 +11,13 @@ import (
 func (l *Lexer) Number() ([]byte, error) {
 	l.Peek()
 	start := l.Pos
-	if l.at('-') {
-		l.Pos++
-	}
-	if l.at('0') {
-		l.Pos++
-	} else if !l.digits() {
+	end := numberEnd(l.Data, start)
+	if end < 0 {
+		l.Pos = ^end
 		return nil, l.Expected("a digit")
 	}
-	if l.at('.') {
-		l.Pos++
-		if !l.digits() {
-			return nil, l.Expected("a digit")
-		}
-	}
-	if l.at('e') || l.at('E') {
-		l.Pos++
-		if l.at('+') || l.at('-') {
-			l.Pos++
-		}
-		if !l.digits() {
-			return nil, l.Expected("a digit")
-		}
-	}
-	return l.Data[start:l.Pos], nil
-}
-
-// digits reads digits and reports whether there were any.
-func (l *Lexer) digits() bool {
-	start := l.Pos
-	for l.Pos < len(l.Data) && l.Data[l.Pos]-'0' <= 9 {
-		l.Pos++
-	}
-	return l.Pos > start
+	l.Pos = end
+	return l.Data[start:end], nil
 }
 
 // Natural reads a number without sign, fraction and exponent, of at most limit, which has to be below 2^59.
@@ -87,6 +61,9 @@ func Whole(text []byte) (int64, error) {
 // Rounded returns the value of the text of a JSON number as a reader of doubles has it: 12.0 and 1.2e1 are the nearest double, which must be whole;
 // digits alone are read as Whole reads them. The error is ErrNotWhole or ErrOutOfRange.
 func Rounded(text []byte) (int64, error) {
+	if v, ok := digitsValue(text); ok {
+		return v, nil
+	}
 	if !bytes.ContainsAny(text, ".eE") {
 		return Whole(text)
 	}

@@ -1,6 +1,7 @@
 package jsonlex
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -14,24 +15,20 @@ func (l *Lexer) RawString() (raw []byte, escaped bool, err error) {
 	if l.Peek() != '"' {
 		return nil, false, l.Expected("a string")
 	}
-	l.Pos++
-	start := l.Pos
-	for {
-		l.Pos += plainLen(l.Data[l.Pos:])
-		switch {
-		case l.at('"'):
-			raw = l.Data[start:l.Pos]
-			l.Pos++
-			return raw, escaped, l.checkUTF8(raw, start)
-		case l.at('\\'):
-			escaped = true
-			if _, err := l.escape(); err != nil {
-				return nil, false, err
-			}
-		default:
-			return nil, false, l.unfinished()
+	start := l.Pos + 1
+	end, escaped := StringEnd(l.Data, l.Pos)
+	if end < 0 {
+		if l.Pos = ^end; l.at('\\') {
+			return nil, false, l.badEscape()
 		}
+		return nil, false, l.unfinished()
 	}
+	raw = l.Data[start : end-1]
+	if l.Strict {
+		err = l.checkStrict(raw, start)
+	}
+	l.Pos = end
+	return raw, escaped, err
 }
 
 // Text reads a string and returns its value.
@@ -67,6 +64,20 @@ func (l *Lexer) AppendString(dst []byte) ([]byte, error) {
 			return dst, l.checkUTF8(l.Data[start:l.Pos-1], start)
 		default:
 			return dst, l.unfinished()
+		}
+	}
+}
+
+// checkStrict refuses halves of surrogate pairs, and what is not UTF-8.
+func (l *Lexer) checkStrict(raw []byte, start int) error {
+	for l.Pos = start; ; {
+		k := bytes.IndexByte(raw[l.Pos-start:], '\\')
+		if k < 0 {
+			return l.checkUTF8(raw, start)
+		}
+		l.Pos += k
+		if _, err := l.escape(); err != nil {
+			return err
 		}
 	}
 }
@@ -115,7 +126,10 @@ func (l *Lexer) copyText(dst []byte) []byte {
 		data = data[2:]
 		n++
 	}
-	length := plainLen(data)
+	length := 0
+	for length < len(data) && data[length] != '"' && data[length] != '\\' && data[length] >= ' ' {
+		length++
+	}
 	l.Pos = len(l.Data) - len(data) + length
 	return append(dst[:n], data[:length]...)
 }
@@ -134,7 +148,7 @@ func (l *Lexer) escape() (rune, error) {
 			return rune(c), nil
 		}
 	}
-	r, ok := l.hexEscape(l.Pos)
+	r, ok := hexEscape(l.Data, l.Pos)
 	if !ok {
 		return 0, l.badEscape()
 	}
@@ -142,7 +156,7 @@ func (l *Lexer) escape() (rune, error) {
 		l.Pos += 6
 		return r, nil
 	}
-	if low, ok := l.hexEscape(l.Pos + 6); ok {
+	if low, ok := hexEscape(l.Data, l.Pos+6); ok {
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			l.Pos += 12
 			return pair, nil
@@ -163,12 +177,12 @@ func (l *Lexer) badEscape() error {
 }
 
 // hexEscape returns the value of the \uXXXX at an offset, without reading it.
-func (l *Lexer) hexEscape(at int) (rune, bool) {
-	if len(l.Data)-at < 6 || l.Data[at] != '\\' || l.Data[at+1] != 'u' {
+func hexEscape(b []byte, at int) (rune, bool) {
+	if len(b)-at < 6 || b[at] != '\\' || b[at+1] != 'u' {
 		return 0, false
 	}
 	var r rune
-	for _, c := range l.Data[at+2 : at+6] {
+	for _, c := range b[at+2 : at+6] {
 		switch {
 		case '0' <= c && c <= '9':
 			c -= '0'
@@ -196,20 +210,4 @@ func marks(x uint64) uint64 {
 	quote := x ^ ones*'"'
 	slash := x ^ ones*'\\'
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*0x20)&^x) & highs
-}
-
-// plainLen returns the number of bytes of b before the first quote, backslash or control character.
-func plainLen(b []byte) int {
-	i := 0
-	for ; i+8 <= len(b); i += 8 {
-		if m := marks(binary.LittleEndian.Uint64(b[i:])); m != 0 {
-			return i + bits.TrailingZeros64(m)/8
-		}
-	}
-	for ; i < len(b); i++ {
-		if c := b[i]; c == '"' || c == '\\' || c < 0x20 {
-			break
-		}
-	}
-	return i
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -40,13 +39,8 @@ var messagesEvents = []struct {
 }
 
 func TestMessagesEvents(t *testing.T) {
-	for k, c := range messagesEvents {
-		require.Equal(t, c.want, decodeMessagesEvent([]byte(c.payload), false), c.payload)
-		got, sure := skimMessagesEvent([]byte(c.payload))
-		require.Equal(t, k < len(messagesEvents)-1, sure, c.payload)
-		if sure {
-			require.Equal(t, c.want, withoutText(got), c.payload)
-		}
+	for _, c := range messagesEvents {
+		require.Equal(t, c.want, eventOf([]byte(c.payload), MessagesAPI, false), c.payload)
 	}
 	for payload, want := range map[string]event{
 		`null`: {}, `[1]`: {}, `x`: {}, `{"error":null}`: {}, `{"message":[]}`: {}, `{"delta":7}`: {}, `{"content":[null,7,"x"]}`: {},
@@ -56,28 +50,17 @@ func TestMessagesEvents(t *testing.T) {
 		`{"type":"message_delta","delta":{"stop_reason":"odd"}}`:  {finish: "odd"},
 		`{"delta":{"text":["x"],"thinking":1,"partial_json":{}}}`: {},
 	} {
-		require.Equal(t, want, decodeMessagesEvent([]byte(payload), false), payload)
-		_, sure := skimMessagesEvent([]byte(payload))
-		require.Equal(t, payload == `{"error":null}`, sure, payload)
+		require.Equal(t, want, eventOf([]byte(payload), MessagesAPI, false), payload)
 	}
 }
 
-// requireMessagesAgreement requires that skimming, where it is sure, agrees with decodeMessagesEvent and decodeBilled, and these with
-// encoding/json.
+// requireMessagesAgreement is requireAgreement of the Messages API.
 func requireMessagesAgreement(t require.TestingT, payload []byte) {
 	for _, aiperf := range []bool{false, true} {
-		want := decodeMessagesEvent(payload, aiperf)
-		require.Equal(t, plainMessagesEvent(payload, aiperf), want, "%q", payload)
-		if got, sure := skimMessagesEvent(payload); sure {
-			require.True(t, json.Valid(payload), "%q", payload)
-			require.Equal(t, want, withoutText(got), "%q", payload)
-		}
+		require.Equal(t, plainMessagesEvent(payload, aiperf), eventOf(payload, MessagesAPI, aiperf), "%q", payload)
 	}
-	require.Equal(t, plainBilled(payload), decodeBilled(payload), "%q", payload)
-	if got, sure := skimBilled(payload); sure {
-		require.True(t, json.Valid(payload), "%q", payload)
-		require.Equal(t, decodeBilled(payload), got, "%q", payload)
-	}
+	require.Equal(t, plainBilled(payload), readUsage(payload, MessagesAPI), "%q", payload)
+	requireCare(t, payload, MessagesAPI)
 }
 
 func TestMessagesSkimAgrees(t *testing.T) {

@@ -143,7 +143,7 @@ func (d *decoder) onMessage(raw []byte) {
 			d.onDone()
 			return
 		}
-		if e, sure := d.skim(payload); sure {
+		if e, ok := readEvent(payload, d.api, d.aiperf); ok && bytes.IndexByte(payload, '\n') < 0 && bytes.IndexByte(payload, '\r') < 0 {
 			d.template.learn(raw, bytes.IndexByte(raw, '{'), &e)
 			d.onEvent(&e, payload)
 			return
@@ -175,13 +175,13 @@ func (d *decoder) parseMessage(raw []byte) {
 		d.onDone()
 		return
 	}
-	e := d.decode(data)
+	e, _ := readEvent(data, d.api, d.aiperf)
 	d.onEvent(&e, data)
 }
 
 // onStray looks at lines that are no field: a server that fails may write its error as it is, without "data:" before it.
 func (d *decoder) onStray(text []byte) {
-	e := d.decode(text)
+	e, _ := readEvent(text, d.api, d.aiperf)
 	switch {
 	case e.failed || e.hasData():
 		d.onEvent(&e, text)
@@ -251,7 +251,7 @@ func (d *decoder) onContent(e *event) {
 	}
 	tokens := Unknown
 	if e.usage != nil && d.perChunk {
-		tokens = d.growth(d.completionOf(e.usage))
+		tokens = d.growth(d.readUsage(e.usage).Completion)
 	}
 	d.contents.Add(d.arrived-res.Sent, tokens)
 	d.bursts.add(d.arrived)
@@ -299,7 +299,7 @@ func (d *decoder) finish() (category Category, text string) {
 		d.decodeSingleBody(trim(d.splitter.pending))
 	}
 	if len(d.usage) > 0 {
-		d.res.Usage = d.parseUsage(d.usage)
+		d.res.Usage = d.readUsage(d.usage)
 	}
 	if d.api == MessagesAPI {
 		d.res.Usage = d.billed.withCached()
@@ -314,10 +314,7 @@ func (d *decoder) decodeSingleBody(payload []byte) {
 	if len(payload) == 0 {
 		return
 	}
-	e, sure := d.skim(payload)
-	if !sure {
-		e = d.decode(payload)
-	}
+	e, _ := readEvent(payload, d.api, d.aiperf)
 	d.onEvent(&e, payload)
 }
 

@@ -1,7 +1,12 @@
 package wire
 
-// event is what a replay needs of one payload of a response. A choice has its text under delta (a chunk of a chat), message
-// (a complete chat answer) or text (a completion). The member "object" is ignored.
+import (
+	"errors"
+
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// event is what a replay needs of one payload of a response.
 type event struct {
 	failed    bool   // its member error is set
 	content   bool   // choice 0 has text
@@ -12,159 +17,213 @@ type event struct {
 	usage     []byte // the usage object, a slice of the payload; nil when absent, null or empty
 	last      bool   // the stream ends here: message_stop of the Messages API
 
-	// Set by skimEvent alone: how many strings the content consists of, and where the last one lies, quotes included.
-	textCount, textStart, textEnd int
+	textCount, textStart, textEnd int // how many strings the content consists of, and where the last one lies, quotes included
 }
 
 func (e *event) hasData() bool { return e.content || e.reasoning || e.toolCall }
 
-// decodeEvent decodes any payload. It defines what a payload means: skimEvent must agree with it wherever it is sure. The last of
-// several equal names counts. With aiperf it reads what AIPerf 0.13.0 reads.
-func decodeEvent(payload []byte, aiperf bool) event {
-	top := parseJSON(payload)
-	e := event{failed: top.member("error").isSet() || !aiperf && top.isErrorObject(), usage: usageOf(top)}
-	choice := top.choiceZero(aiperf)
-	e.choice(choice)
-	if !aiperf {
-		e.others(choice)
-		if e.usage == nil {
-			e.usage = usageOf(choice)
-		}
-	}
-	return e
+// reading reads those members of a JSON text that a shape names. It checks the whole grammar, and allocates nothing but for a name
+// with escapes or a rare finish reason.
+type reading struct {
+	lex    jsonlex.Lexer
+	aiperf bool // members that AIPerf does not read are passed over
+
+	// careful passes over an object first, to find the last member of each name, and reads these in the order of their shape. Without,
+	// members are read as they come, and errCareful says that this is not enough: a name stands there twice, or what is told once.
+	careful bool
+
+	said   meaning
+	event  event            // what else there is
+	zero   bool             // the choice that was read last has the index 0
+	counts [numCounts]int64 // of a usage, plus 1; 0: unknown
 }
 
-// isErrorObject reports whether a payload is an error of its own, as older servers write it: without a member error around it.
-func (v jsonValue) isErrorObject() bool {
-	if choices := v.member("choices"); choices != nil && choices[0] != 'n' {
-		return false
+var (
+	errCareful  = errors.New("to be read with care")
+	errNoObject = errors.New("no object")
+)
+
+// readEvent reads a payload and reports whether it is an object. The last of several equal names counts. With aiperf it reads what
+// AIPerf 0.13.0 reads.
+func readEvent(payload []byte, api API, aiperf bool) (e event, ok bool) {
+	r := reading{aiperf: aiperf}
+	if !r.read(payload, eventShapes[api]) {
+		return event{}, false
 	}
-	return v.member("object").text() == "error" || v.member("type").text() == "error" ||
-		v.member("message").hasText() && v.member("code").isSet()
+	said := func(m meaning) bool { return r.said&m != 0 }
+	e = r.event
+	e.failed, e.last, e.blank = said(failure), said(lastEvent), said(blank)
+	e.content, e.reasoning, e.toolCall = said(content), said(reasoning), said(toolCall)
+	if !aiperf && !said(someChoices) { // older servers write an error without a member error around it
+		e.failed = e.failed || said(namedError) || said(errorText) && said(errorCode)
+	}
+	return e, true
+}
+
+// read reads a text and reports whether it is an object.
+func (r *reading) read(text []byte, s shape) bool {
+	r.lex = jsonlex.Lexer{Data: text, MaxDepth: jsonlex.DefaultMaxDepth}
+	err := errNoObject
+	if r.lex.Peek() == '{' {
+		err = r.object(s)
+	}
+	if err == errCareful {
+		*r = reading{aiperf: r.aiperf, careful: true}
+		return r.read(text, s)
+	}
+	return err == nil && r.lex.AtEnd()
+}
+
+// object reads an object, and passes over a value of another kind.
+func (r *reading) object(s shape) error {
+	switch {
+	case r.lex.Kind() != jsonlex.Object:
+		return r.lex.Skip()
+	case r.careful:
+		return r.lastOfEach(s)
+	}
+	var had uint16
+	return r.lex.Object(func(name []byte) error {
+		i := s.index(name, r.aiperf)
+		if i < 0 {
+			return r.lex.Skip()
+		}
+		if had&(1<<i) != 0 {
+			return errCareful
+		}
+		had |= 1 << i
+		return r.value(&s[i])
+	})
+}
+
+// lastOfEach reads the last member of each name.
+func (r *reading) lastOfEach(s shape) error {
+	var at [16]jsonlex.Mark
+	var had uint16
+	err := r.lex.Object(func(name []byte) error {
+		if i := s.index(name, r.aiperf); i >= 0 {
+			at[i] = r.lex.Mark()
+			had |= 1 << i
+		}
+		return r.lex.Skip()
+	})
+	end := r.lex.Mark()
+	for i := range s {
+		if had&(1<<i) != 0 && err == nil {
+			r.lex.Reset(at[i])
+			err = r.value(&s[i])
+		}
+	}
+	r.lex.Reset(end)
+	return err
+}
+
+// value reads the value of a member.
+func (r *reading) value(m *member) (err error) {
+	kind := r.lex.Kind()
+	start := r.lex.Pos
+	switch {
+	case kind == jsonlex.Array && m.says == someChoices:
+		err = r.choices(m.in)
+	case kind == jsonlex.Array && m.each:
+		err = r.lex.Array(func() error { return r.element(m) })
+	case kind == jsonlex.Object && m.in != nil && !m.each:
+		err = r.object(m.in)
+	default:
+		err = r.lex.Skip()
+	}
+	if err != nil || m.says == 0 {
+		return err
+	}
+	return r.take(m, r.lex.Data[start:r.lex.Pos], start)
+}
+
+// element reads an element of an array: an object, or a text, which says what it says without an array.
+func (r *reading) element(m *member) error {
+	if r.lex.Kind() != jsonlex.String {
+		return r.object(m.in)
+	}
+	return r.value(&member{says: m.says &^ blank})
 }
 
 // maxChoices bounds the choices of a payload that are looked at.
 const maxChoices = 128
 
-// choiceZero returns the choice with the index 0, and the first where none has it.
-func (v jsonValue) choiceZero(aiperf bool) (zero jsonValue) {
+// choices reads the choice with the index 0, and the first where none has it. AIPerf reads the first.
+func (r *reading) choices(s shape) error {
 	n := 0
-	for _, choice := range v.member("choices").parts('[') {
-		if n++; n == 1 {
-			zero = choice
+	var zero jsonlex.Mark
+	err := r.lex.Array(func() error {
+		n++
+		in := s
+		switch {
+		case n > 1 && (r.zero || r.aiperf || n > maxChoices):
+			return r.lex.Skip()
+		case r.careful:
+			in = choiceIndex
+		case n > 1:
+			return errCareful
 		}
-		if aiperf || n > maxChoices {
-			break
+		at := r.lex.Mark()
+		r.zero = false
+		err := r.object(in)
+		if n == 1 || r.zero {
+			zero = at
 		}
-		if choice.member("index").count() == 0 {
-			return choice
-		}
+		return err
+	})
+	if r.careful && n > 0 && err == nil {
+		end := r.lex.Mark()
+		r.lex.Reset(zero)
+		err = r.object(s)
+		r.lex.Reset(end)
 	}
-	return zero
+	return err
 }
 
-// usageOf returns the usage object of a value, nil when it is absent, no object, or empty.
-func usageOf(v jsonValue) []byte {
-	if usage := v.member("usage"); usage.isSet() && usage[0] == '{' {
-		return usage
+// take takes what the value of a member says. It begins at start in the text.
+func (r *reading) take(m *member, value jsonValue, start int) error {
+	text, object := value[0] == '"', value[0] == '{'
+	switch says := m.says; {
+	case says == tokenCount:
+		r.counts[m.count] = value.count() + 1
+	case says == choiceNumber:
+		r.zero = value.count() == 0
+	case says == someChoices:
+		if value[0] != 'n' {
+			r.said |= someChoices
+		}
+	case says&(objectName|eventName) != 0 && text && value.is("error"):
+		r.said |= namedError
+	case says == eventName && text && value.is("message_stop"):
+		r.said |= lastEvent
+	case says == finishReason && text && len(value) > 2:
+		if r.event.finish != "" {
+			return r.again()
+		}
+		r.event.finish = value.text()
+	case says == usageObject && object && value.isSet():
+		if r.event.usage != nil {
+			return r.again()
+		}
+		r.event.usage = value
+	case says&texts == 0:
+	case text && len(value) == 2:
+		r.said |= says & blank
+	case text:
+		r.event.textCount++
+		r.event.textStart, r.event.textEnd = start, start+len(value)
+		r.said |= says &^ blank
+	case says&anyValue != 0 && value.isSet(), says&orObject != 0 && object && value.isSet() && !r.aiperf:
+		r.said |= says
 	}
 	return nil
 }
 
-// choice reads a choice.
-func (e *event) choice(choice jsonValue) {
-	e.finish = choice.member("finish_reason").text()
-	e.content, e.blank = choice.member("text").hasText(), choice.member("text").isBlank()
-	for _, name := range []string{"delta", "message"} {
-		part := choice.member(name)
-		e.message(part.member("content"))
-		for _, name := range []string{"content", "reasoning_content", "reasoning"} {
-			text := part.member(name)
-			e.blank, e.reasoning = e.blank || text.isBlank(), e.reasoning || name != "content" && text.hasText()
-		}
-		for _, call := range part.member("tool_calls").parts('[') {
-			function := call.member("function")
-			e.toolCall = e.toolCall || function.member("name").hasText() || function.member("arguments").hasText()
-		}
+// again is about what is told twice, in different members: the first in the order of the shape counts.
+func (r *reading) again() error {
+	if r.careful {
+		return nil
 	}
-}
-
-// others reads what AIPerf does not look for in a choice: a refusal, a function call, reasoning in parts, and arguments that are no text.
-func (e *event) others(choice jsonValue) {
-	for _, name := range []string{"delta", "message"} {
-		part := choice.member(name)
-		e.content = e.content || part.member("refusal").hasText()
-		e.toolCall = e.toolCall || part.member("function_call").callsFunction()
-		for _, detail := range part.member("reasoning_details").parts('[') {
-			for _, text := range []string{"text", "summary", "data"} {
-				e.reasoning = e.reasoning || detail.member(text).hasText()
-			}
-		}
-		for _, call := range part.member("tool_calls").parts('[') {
-			e.toolCall = e.toolCall || call.member("function").callsFunction()
-		}
-	}
-}
-
-// callsFunction reports whether a call has a name, or arguments: a text, or an object that is not empty.
-func (v jsonValue) callsFunction() bool {
-	arguments := v.member("arguments")
-	return v.member("name").hasText() || arguments.hasText() || len(arguments) > 0 && arguments[0] == '{' && arguments.isSet()
-}
-
-// message reads the content of a message: a string, or a list of strings and of parts with a text or a thinking.
-func (e *event) message(content jsonValue) {
-	e.content = e.content || content.hasText()
-	for _, part := range content.parts('[') {
-		e.content = e.content || part.hasText() || part.member("text").hasText()
-		e.reasoning = e.reasoning || part.member("thinking").isSet()
-	}
-}
-
-// decodeUsage decodes any usage object. A count that is no whole number is Unknown.
-func decodeUsage(raw []byte) Usage {
-	top := parseJSON(raw)
-	u := NoUsage
-	u.Prompt = top.member("prompt_tokens").count()
-	u.Completion = top.member("completion_tokens").count()
-	u.Total = top.member("total_tokens").count()
-	u.CacheWrite = top.member("cache_creation_input_tokens").count()
-	u.CacheMiss = top.member("prompt_cache_miss_tokens").count()
-	u.Reasoning = top.member("completion_tokens_details").member("reasoning_tokens").count()
-	u.Cached = top.member("prompt_tokens_details").member("cached_tokens").count()
-	if u.Cached < 0 {
-		u.Cached = top.member("input_tokens_details").member("cached_tokens").count()
-	}
-	for _, name := range []string{"cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens"} {
-		if u.Cached < 0 {
-			u.Cached = top.member(name).count()
-		}
-	}
-	return u
-}
-
-// withReasoning returns the usage with a Completion that counts reasoning, as all but a few servers report it. Of those few the total
-// shows it.
-func (u Usage) withReasoning() Usage {
-	if u.Reasoning > 0 && u.Prompt >= 0 && u.Completion >= 0 && u.Total == u.Prompt+u.Completion+u.Reasoning {
-		u.Completion += u.Reasoning
-	}
-	return u
-}
-
-// isZero reports whether a usage object has no digit above 0 outside its texts.
-func isZero(usage []byte) bool {
-	for i := 0; i < len(usage); i++ {
-		switch c := usage[i]; {
-		case c == '"':
-			end, _ := skipString(usage, i)
-			i = end - 1
-			if end < 0 {
-				return false
-			}
-		case c >= '1' && c <= '9':
-			return false
-		}
-	}
-	return true
+	return errCareful
 }

@@ -102,8 +102,8 @@ func TestContentInOtherMembers(t *testing.T) {
 		"no index":               {`"delta":{"content":"x"}},{"index":1,"delta":{}`, event{content: true}, event{content: true}},
 	} {
 		payload := []byte(`{"choices":[{` + c.choice + "}]}")
-		require.Equal(t, c.want, decodeEvent(payload, false), name)
-		require.Equal(t, c.aiperf, decodeEvent(payload, true), name)
+		require.Equal(t, c.want, eventOf(payload, OpenAI, false), name)
+		require.Equal(t, c.aiperf, eventOf(payload, OpenAI, true), name)
 		requireAgreement(t, payload)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The functions here parse messages into texts and decode payloads with encoding/json: they copy all at every level. The tests
-// compare parseMessage, decodeEvent and the others with them.
+// compare parseMessage, readEvent and readUsage with them.
 
 func plainEvent(payload []byte, aiperf bool) event {
 	top, ok := object(payload)

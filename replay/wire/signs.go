@@ -18,7 +18,7 @@ func (d *decoder) isSign(e *event) bool {
 	case e.blank && e.finish == "":
 		counts = 0
 	}
-	if e.usage != nil && d.counts >= counts && d.completionOf(e.usage) > d.lastCount() {
+	if e.usage != nil && d.counts >= counts && d.readUsage(e.usage).Completion > d.lastCount() {
 		return true
 	}
 	return e.blank && d.res.Chunks > 0
@@ -30,7 +30,7 @@ func (d *decoder) lastCount() int64 {
 	case d.api == MessagesAPI:
 		return max(0, d.billed.Completion)
 	case len(d.usage) > 0:
-		return max(0, d.completionOf(d.usage))
+		return max(0, d.readUsage(d.usage).Completion)
 	}
 	return 0
 }

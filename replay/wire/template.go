@@ -1,9 +1,13 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
 
-// template is a skimmed message without its only text. A message that differs from it in nothing but that text means the
-// same event, and this comparison is four times faster than skimming. Most messages of a stream match the one before.
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// template is a message without its only text. A message that differs from it in nothing but that text means the
+// same event, and this comparison is many times faster than reading it. Most messages of a stream match the one before.
 type template struct {
 	prefix, suffix []byte // around the text, with its quotes
 	event          event
@@ -12,7 +16,7 @@ type template struct {
 // maxTemplate bounds the messages that become a template, bytes.
 const maxTemplate = 4 << 10
 
-// learn makes the template of a message. The payload from which e was skimmed begins at offset in the message.
+// learn makes the template of a message. The payload of e begins at offset in the message.
 func (t *template) learn(message []byte, offset int, e *event) {
 	if e.textCount != 1 || e.usage != nil || len(message) > maxTemplate {
 		return
@@ -28,6 +32,6 @@ func (t *template) matches(message []byte) bool {
 	if size <= 0 || len(t.prefix) == 0 || !bytes.HasPrefix(message, t.prefix) || !bytes.HasSuffix(message, t.suffix) {
 		return false
 	}
-	end, _ := skipString(message, len(t.prefix)-1)
+	end, _ := jsonlex.StringEnd(message, len(t.prefix)-1)
 	return end == len(t.prefix)+size+1
 }

@@ -93,21 +93,14 @@ func TestVectorsUsage(t *testing.T) {
 		return &n
 	}
 	fixtures.EachCase(t, "usage", fixtures.Counts{13, 13, 13}, func(t *testing.T, _ fixtures.Case, in in, want want) {
-		payload := []byte(`{"usage":` + string(in.Usage) + `}`)
-		skimmed, sure := skimEvent(payload)
-		decoded := decodeEvent(payload, false)
-		if sure {
-			require.Equal(t, decoded, withoutText(skimmed))
-		}
-		for _, u := range []Usage{parseUsage(decoded.usage), decodeUsage(decoded.usage)} {
-			require.Equal(t, want.Input, known(u.Prompt))
-			require.Equal(t, want.Output, known(u.Output()))
-			require.Equal(t, want.Reasoning, known(u.Reasoning))
-			require.Equal(t, want.OSL, known(u.OSL()))
-			require.Equal(t, want.CacheRead, known(u.Cached))
-			require.Equal(t, want.CacheWrite, known(u.CacheWrite))
-			require.Equal(t, want.CacheMiss, known(u.CacheMiss))
-		}
+		u := readUsage(eventOf([]byte(`{"usage":`+string(in.Usage)+`}`), OpenAI, false).usage, OpenAI)
+		require.Equal(t, want.Input, known(u.Prompt))
+		require.Equal(t, want.Output, known(u.Output()))
+		require.Equal(t, want.Reasoning, known(u.Reasoning))
+		require.Equal(t, want.OSL, known(u.OSL()))
+		require.Equal(t, want.CacheRead, known(u.Cached))
+		require.Equal(t, want.CacheWrite, known(u.CacheWrite))
+		require.Equal(t, want.CacheMiss, known(u.CacheMiss))
 	})
 }
 
@@ -153,7 +146,7 @@ func (e *requestEvent) kind() string {
 	if string(m.data.text) == "[DONE]" {
 		return "done"
 	}
-	switch ev := decodeEvent(m.data.text, false); {
+	switch ev := eventOf(m.data.text, OpenAI, false); {
 	case ev.failed:
 		return "error"
 	case ev.reasoning:

@@ -43,26 +43,32 @@ var commonEvents = []struct {
 
 func TestSkimCommonEvents(t *testing.T) {
 	for _, c := range commonEvents {
-		got, sure := skimEvent([]byte(c.payload))
-		require.True(t, sure, c.payload)
+		got, ok := readEvent([]byte(c.payload), OpenAI, false)
+		require.True(t, ok, c.payload)
 		require.Equal(t, c.want, withoutText(got), c.payload)
-		require.Equal(t, c.want, decodeEvent([]byte(c.payload), false), c.payload)
 	}
 }
 
-func TestSkimIsNotSure(t *testing.T) {
+func TestEventsWithoutWhatIsRead(t *testing.T) {
 	for _, payload := range []string{
 		``, `[DONE]`, `null`, `[]`, `"x"`, `{`, `{"a":1}x`, `{"a":1,}`, `{"a"}`, `{,}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e}`,
-		`{"a":"\x"}`, `{"a":"\u12g4"}`, "{\"a\":\"\n\"}", "{\"a\":\n1}", `{"a":tru}`, `{"a":[1,]}`, `{"a":[1 2]}`,
+		`{"a":"\x"}`, `{"a":"\u12g4"}`, "{\"a\":\"\n\"}", `{"a":tru}`, `{"a":[1,]}`, `{"a":[1 2]}`,
+	} {
+		e, ok := readEvent([]byte(payload), OpenAI, false)
+		require.False(t, ok, payload)
+		require.Zero(t, e, payload)
+	}
+	for _, payload := range []string{
 		`{"error":{"message":"x"}}`, `{"error":""}`, `{"choices":5}`, `{"choices":[5]}`, `{"choices":[null]}`,
 		`{"choices":[{"delta":{"content":5}}]}`, `{"choices":[{"delta":{"content":"a","content":""}}]}`,
-		`{}`, `{"choices":null}`, `{"choices":[{"index":1}]}`, `{"choices":[{"index":00}]}`, `{"choices":[{},{"index":0}]}`, `{"choices":[{"usage":{"a":1}}]}`,
+		`{}`, `{"choices":null}`, `{"choices":[{"index":1}]}`, `{"choices":[{},{"index":0}]}`, `{"choices":[{"usage":{"a":1}}]}`,
 		`{"choices":[{"delta":{"refusal":"no"}}]}`, `{"choices":[{"delta":{"function_call":{}}}]}`, `{"choices":[{"delta":{"reasoning_details":[{}]}}]}`,
 		`{"choices":[{"finish_reason":"odd"}]}`, `{"choi\u0063es":[]}`, `{"usage":{}}`, `{"usage":7}`,
 		strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100),
 	} {
-		_, sure := skimEvent([]byte(payload))
-		require.False(t, sure, payload)
+		_, ok := readEvent([]byte(payload), OpenAI, false)
+		require.True(t, ok, payload)
+		requireAgreement(t, []byte(payload))
 	}
 }
 
@@ -88,31 +94,44 @@ func TestDecodeEventOdd(t *testing.T) {
 		`{"choices":[{"delta":{"content":[]}}]}`:                                                            {},
 		`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]}}]}`: {reasoning: true},
 	} {
-		require.Equal(t, want, decodeEvent([]byte(payload), false), payload)
-		require.Equal(t, want, decodeEvent([]byte(payload), true), payload)
+		require.Equal(t, want, eventOf([]byte(payload), OpenAI, false), payload)
+		require.Equal(t, want, eventOf([]byte(payload), OpenAI, true), payload)
 	}
 }
 
-// withoutText returns an event without the fields that skimming alone sets.
+// eventOf returns what a payload says, without where its text lies.
+func eventOf(payload []byte, api API, aiperf bool) event {
+	e, _ := readEvent(payload, api, aiperf)
+	return withoutText(e)
+}
+
 func withoutText(e event) event {
 	e.textCount, e.textStart, e.textEnd = 0, 0, 0
 	return e
 }
 
-// requireAgreement requires that skimming, where it is sure, agrees with decodeEvent and decodeUsage, and these with encoding/json.
+// requireAgreement requires that a payload is read as encoding/json reads it, also where it is read with care, which most are not.
 func requireAgreement(t require.TestingT, payload []byte) {
 	for _, aiperf := range []bool{false, true} {
-		want := decodeEvent(payload, aiperf)
-		require.Equal(t, plainEvent(payload, aiperf), want, "%q", payload)
-		if got, sure := skimEvent(payload); sure {
-			require.True(t, json.Valid(payload), "%q", payload)
-			require.Equal(t, want, withoutText(got), "%q", payload)
-		}
+		require.Equal(t, plainEvent(payload, aiperf), eventOf(payload, OpenAI, aiperf), "%q", payload)
 	}
-	require.Equal(t, plainUsage(payload), decodeUsage(payload), "%q", payload)
-	if got, sure := skimUsage(payload); sure {
-		require.True(t, json.Valid(payload), "%q", payload)
-		require.Equal(t, decodeUsage(payload), got, "%q", payload)
+	require.Equal(t, plainUsage(payload), readUsage(payload, OpenAI), "%q", payload)
+	requireCare(t, payload, OpenAI)
+}
+
+func requireCare(t require.TestingT, payload []byte, api API) {
+	for _, s := range []shape{eventShapes[api], usageShapes[api]} {
+		for _, aiperf := range []bool{false, true} {
+			quick, careful := reading{aiperf: aiperf}, reading{aiperf: aiperf, careful: true}
+			ok := quick.read(payload, s)
+			require.Equal(t, ok, careful.read(payload, s), "%q", payload)
+			if ok {
+				require.Equal(t, withoutText(quick.event), withoutText(careful.event), "%q", payload)
+				require.Equal(t, []any{quick.said, quick.counts}, []any{careful.said, careful.counts}, "%q", payload)
+			}
+			_, isObject := object(payload)
+			require.Equal(t, isObject, ok, "%q", payload)
+		}
 	}
 }
 
@@ -259,7 +278,7 @@ func TestTemplateAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := rapid.SampledFrom(commonEvents).Draw(t, "event")
 		raw := []byte("data:  " + c.payload + " ")
-		e, _ := skimEvent([]byte(c.payload))
+		e, _ := readEvent([]byte(c.payload), OpenAI, false)
 		var s template
 		s.learn(raw, 7, &e)
 		if len(s.prefix) == 0 {
@@ -273,12 +292,12 @@ func TestTemplateAgrees(t *testing.T) {
 		changed := string(s.prefix) + hole + string(s.suffix)
 		if s.matches([]byte(changed)) {
 			fitted++
-			require.Equal(t, withoutText(e), decodeEvent([]byte(changed[7:len(changed)-1]), false), changed)
+			require.Equal(t, withoutText(e), eventOf([]byte(changed[7:len(changed)-1]), OpenAI, false), changed)
 		}
 		b := []byte(changed)
 		b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= rapid.Byte().Draw(t, "flip")
 		if s.matches(b) {
-			require.Equal(t, withoutText(e), decodeEvent(b[7:len(b)-1], false), "%q", b)
+			require.Equal(t, withoutText(e), eventOf(b[7:len(b)-1], OpenAI, false), "%q", b)
 		}
 	})
 	require.Positive(t, fitted)

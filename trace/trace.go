@@ -1,0 +1,172 @@
+// Package trace is what every reader of recordings makes, and what everything behind it takes: a session of an agent as numbers.
+// It has no text and no tokens, and imports nothing.
+//
+//	t := &trace.Trace{ID: "s1", BlockSize: 64, Scope: trace.ScopeLocal, Models: []string{"m"}, Entries: []trace.Entry{
+//		{Request: trace.Request{T: 0.5, In: 128, Out: 20, IDs: trace.ListOf(1, 2)}},
+//	}}
+//	if err := t.Check(); err != nil {
+//		return err
+//	}
+//	plan, notes, err := weka.MakePlan(t, weka.Default()) // package convert/weka
+//
+// Check is the one door: MakePlan calls it first, and its limits are stated nowhere else. A reader of another format is a package
+// that imports this one and a lexer; the folder examples has one. Readers report an *Error, too.
+package trace
+
+import (
+	"fmt"
+	"iter"
+)
+
+// Trace is one recorded session, as its file has it.
+type Trace struct {
+	ID           string
+	BlockSize    int64 // tokens, as declared
+	Scope        Scope
+	ToolTokens   int64 // declared size of the tools prefix
+	SystemTokens int64 // declared size of the system prefix
+	HasTotals    bool  // the file sums up its own requests
+	TailIDs      bool  // the last id of a list may cover less than a block
+	Live         bool  // each prompt is one message, which a replay puts behind those before and the answers to them
+	Entries      []Entry
+	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
+	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
+
+	Format    string  // name of the format
+	Start     Seconds // recorded, in milliseconds unlike all other Seconds, on the clock of the recording
+	Namespace int     // ids of global scope name blocks that traces of the same number share
+	Rows      []int   // of formats whose rows are requests: by entry the number of its row in the file, from 1
+	Budget    *Budget // of the memory that it and its plan take; may be nil
+	Oddities  Oddities
+}
+
+// Scope says what a hash id names: doc/spec/reconstruction.md 2.4.
+type Scope uint8
+
+const (
+	ScopeAbsent Scope = iota // the key is missing: ids name blocks of one context only
+	ScopeLocal               // ids name blocks of the trace, its subagents included
+	ScopeGlobal              // ids name blocks shared by all global traces of equal block size
+)
+
+func (s Scope) String() string { return [...]string{"absent", "local", "global"}[s] }
+
+// Context returns the string that is hashed with the ids of a context, so that equal ids of other contexts mean other
+// blocks. agent is the id of the subagent, "" for top-level requests.
+func (s Scope) Context(trace, agent string, blockSize int) string {
+	switch {
+	case s == ScopeGlobal:
+		return fmt.Sprintf("__global__:%d", blockSize)
+	case s == ScopeAbsent && agent != "":
+		return trace + "::sa:" + agent
+	}
+	return trace
+}
+
+// Entry is one element of a trace's list: a request, or a subagent with requests of its own.
+type Entry struct {
+	Request
+	Subagent *Subagent // nil for a request
+}
+
+// Request is one recorded request to the model.
+type Request struct {
+	T         float64 // start, seconds
+	Model     int     // index into Trace.Models
+	In, Out   int64   // tokens
+	IDs       IDs
+	Input     InputTypes
+	Stop      StopReason
+	APITime   Seconds
+	ThinkTime Seconds
+}
+
+// Seconds is a time that may be missing.
+type Seconds struct {
+	V  float64
+	OK bool
+}
+
+// InputTypes is what a request's list input_types says of its new input.
+type InputTypes uint8
+
+const (
+	InputUnknown InputTypes = iota // the list is empty or missing
+	InputUser                      // non-empty, without "tool_result"
+	InputTool                      // contains "tool_result"
+)
+
+// StopReason is why the recorded completion ended.
+type StopReason uint8
+
+const (
+	StopUnknown StopReason = iota // "" or missing
+	StopTool                      // "tool_use"
+	StopOther                     // any other word
+)
+
+// Subagent is a subagent: an entry of type "subagent".
+type Subagent struct {
+	T            float64 // seconds; start or completion, as weka.Rules.MarkerTime decides
+	AgentID      string
+	Completed    bool // status is "completed"
+	HasDuration  bool // duration_ms is present
+	DurationMS   int64
+	ToolTokens   int64
+	SystemTokens int64
+	Requests     []Request
+}
+
+// None is the index that does not exist.
+const None = -1
+
+// Place is the place of a request: its index in the trace's list, and in the list of a subagent, None where it is in no subagent.
+type Place struct{ Outer, Inner int }
+
+func (p Place) String() string {
+	if p.Inner == None {
+		return fmt.Sprintf("requests[%d]", p.Outer)
+	}
+	return fmt.Sprintf("requests[%d].requests[%d]", p.Outer, p.Inner)
+}
+
+// Requests yields every request with its place, those of subagents included.
+func (t *Trace) Requests() iter.Seq2[Place, *Request] {
+	return func(yield func(Place, *Request) bool) {
+		for k := range t.Entries {
+			e := &t.Entries[k]
+			if e.Subagent == nil {
+				if !yield(Place{k, None}, &e.Request) {
+					return
+				}
+				continue
+			}
+			for j := range e.Subagent.Requests {
+				if !yield(Place{k, j}, &e.Subagent.Requests[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Oddity is valid input that is rarely intended.
+type Oddity struct {
+	Kind  string
+	Count int
+	First string // where the first is, and its value
+}
+
+// Oddities are the oddities of one trace, by kind.
+type Oddities []Oddity
+
+// Add counts an oddity. The text says where the first of its kind is, and its value.
+func (o *Oddities) Add(kind, format string, args ...any) {
+	for k := range *o {
+		if (*o)[k].Kind == kind {
+			(*o)[k].Count++
+			return
+		}
+	}
+	*o = append(*o, Oddity{Kind: kind, Count: 1, First: fmt.Sprintf(format, args...)})
+}

@@ -97,13 +97,13 @@ var imports = map[string][]string{
 	"report/compare":    {"internal/durable", "replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},
 	"report/frontier":   {"replay/measure"},
 	"report/html":       {"internal/durable", "internal/regular", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
-	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/parquet-go/parquet-go"},
+	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"replay/scrape":     {"internal/lines", "internal/regular", "internal/secrets", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 	"report/server":     {"internal/durable", "replay/measure", "replay/merge", "replay/scrape", "report"},
 
 	"report/live": {
-		"internal/guard", "replay/measure", "replay/wire", "report", "report/html", "report/page",
+		"internal/guard", "replay/measure", "replay/slo", "replay/wire", "report", "report/html", "report/page",
 		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it

@@ -91,7 +91,8 @@ var imports = map[string][]string{
 	"report":            {"internal/regular", "replay/measure", "replay/merge", "replay/preset", "replay/wire"},
 	"report/interval":   {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"report/until":      {"replay/measure", "replay/slo", "report/interval"},
-	"report/gate":       {"replay/measure", "replay/slo", "report/compare", "report/interval"},
+	"report/gate":       {"replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/compare", "report/inferencex", "report/interval"},
+	"report/export":     {"replay/merge", "replay/slo", "report", "report/aiperf", "report/gate", "report/html", "report/inferencex", "report/parquet"},
 	"report/markdown":   {"replay/measure", "replay/slo", "report/compare", "report/gate"},
 	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "replay/wire", "report", "report/server"},
 	"report/compare":    {"internal/durable", "replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},
@@ -138,7 +139,7 @@ var imports = map[string][]string{
 	"cmd/agentx": {
 		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
-		"report", "report/aiperf", "report/compare", "report/gate", "report/html", "report/inferencex", "report/live", "report/markdown", "report/parquet", "report/until",
+		"report/aiperf", "report/compare", "report/export", "report/gate", "report/inferencex", "report/live", "report/markdown", "report/until",
 		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
 		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
 	},

@@ -12,11 +12,6 @@ import (
 // groupNote is the annotation of a flag that usage lists in a group of its own; its value is the heading of the group.
 const groupNote = "group"
 
-// InGroup makes usage list flags that are no settings under a heading.
-func InGroup(flags *pflag.FlagSet, group string) {
-	flags.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{groupNote: {group}} })
-}
-
 // usageColumns is how wide a line of usage is, in characters.
 const usageColumns = 100
 

@@ -58,7 +58,7 @@ func (s *Summary) client(b *strings.Builder) {
 	if !s.Client.CPUShare.IsMissing() && !s.Client.Cores.IsMissing() {
 		cores = fmt.Sprintf(" (%.2f of %.0f cores)", s.Client.CPUShare, s.Client.Cores)
 	}
-	row(b, "client", "%s of CPU%s, peak memory %s, sent %s, received %s", seconds(s.Client.CPU), cores, size(s.Client.PeakRSS), bytefmt.Format(s.Client.BytesSent), bytefmt.Format(s.Client.BytesReceived))
+	row(b, "client", "%s of CPU%s, peak memory %s, sent %s, received %s", FormatSeconds(s.Client.CPU), cores, size(s.Client.PeakRSS), bytefmt.Format(s.Client.BytesSent), bytefmt.Format(s.Client.BytesReceived))
 	s.Connection.row(b)
 	s.Calibration.row(b)
 }

@@ -19,6 +19,12 @@ type Quantiles struct {
 	P99 Number `json:"p99"`
 }
 
+// QuantilesOf returns those of samples, which it sorts in place.
+func QuantilesOf(samples []float64) Quantiles {
+	s := NewStat(samples)
+	return Quantiles{s.P50, s.P99}
+}
+
 // exchanges collects the steps of requests.
 type exchanges struct {
 	blocked, connecting, sending, waiting, receiving []float64
@@ -50,12 +56,8 @@ func (x *exchanges) add(r *Record) {
 }
 
 func (x *exchanges) summary() Connection {
-	quantiles := func(list []float64) Quantiles {
-		s := NewStat(list)
-		return Quantiles{s.P50, s.P99}
-	}
 	return Connection{
-		quantiles(x.blocked), quantiles(x.connecting), quantiles(x.sending), quantiles(x.waiting), quantiles(x.receiving),
+		QuantilesOf(x.blocked), QuantilesOf(x.connecting), QuantilesOf(x.sending), QuantilesOf(x.waiting), QuantilesOf(x.receiving),
 		ratio(Number(x.reused), Number(x.requests)),
 	}
 }
@@ -65,7 +67,7 @@ func (c *Connection) row(b *strings.Builder) {
 	if c.Sending.P50.IsMissing() {
 		return
 	}
-	text := func(q Quantiles) string { return seconds(q.P50) + "/" + seconds(q.P99) }
+	text := func(q Quantiles) string { return FormatSeconds(q.P50) + "/" + FormatSeconds(q.P99) }
 	row(b, "connection", "p50/p99: blocked %s, connecting %s, sending %s, waiting %s, receiving %s; %.1f %% reused",
 		text(c.Blocked), text(c.Connecting), text(c.Sending), text(c.Waiting), text(c.Receiving), 100*c.Reused)
 }

@@ -3,7 +3,7 @@ package measure
 import "fmt"
 
 // credits are those of the records read so far. No run gives one twice in a phase.
-type credits [2]bitSet
+type credits [2]ordinalSet
 
 // add adds the credit of a record. An error says that another record of the phase has it.
 func (c *credits) add(r *Record) error {
@@ -19,19 +19,3 @@ func (c *credits) add(r *Record) error {
 
 // maxCredit bounds the credits that are looked at: a run of so many requests has a terabyte of records.
 const maxCredit = 1 << 30
-
-// bitSet is a set of small numbers.
-type bitSet struct{ words []uint64 }
-
-// add adds a number. It reports false if the set has it already.
-func (s *bitSet) add(k int) bool {
-	if n := k/64 + 1; n > len(s.words) {
-		s.words = append(s.words, make([]uint64, max(n, 2*len(s.words))-len(s.words))...)
-	}
-	bit := uint64(1) << (k % 64)
-	if s.words[k/64]&bit != 0 {
-		return false
-	}
-	s.words[k/64] |= bit
-	return true
-}

@@ -25,7 +25,7 @@ func (s *Summary) levels(b *strings.Builder) {
 			lacking = fmt.Sprintf(", %d without a value", g.Unknown)
 		}
 		row(b, "goodput", "%s requests/s%s: %s of the requests, %s of the trees meet %s%s",
-			quantity(g.Rate), s.ClockMargin(true), percent(g.Share), percent(g.TreeShare), strings.Join(each, ", "), lacking)
+			FormatQuantity(g.Rate), s.ClockMargin(true), FormatShare(g.Share), FormatShare(g.TreeShare), strings.Join(each, ", "), lacking)
 	}
 	label := "levels"
 	for _, c := range g.Conditions {

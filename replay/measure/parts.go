@@ -79,9 +79,8 @@ func (c *PartCounter) Add(r *Record) {
 // Report returns what was counted, of a part with some facts; nil: it has not come to its end.
 func (c *PartCounter) Report(facts *Facts) PartReport {
 	r := c.report
-	lateness, ttft := NewStat(c.lateness), NewStat(c.ttft)
 	client := newClient(&c.times, c.internal, 0, 0, facts)
-	r.TTFT, r.Lateness = Quantiles{ttft.P50, ttft.P99}, Quantiles{lateness.P50, lateness.P99}
+	r.TTFT, r.Lateness = QuantilesOf(c.ttft), QuantilesOf(c.lateness)
 	r.Bound, r.BoundBy, r.Standstills, r.Offset, r.Uncertainty = client.Bound, client.BoundBy, client.Standstills, Missing, Missing
 	return r
 }
@@ -135,7 +134,7 @@ func (p *Parts) ClockText() string {
 	case u.IsMissing():
 		return "how far their clocks agree is not known: each was taken as right"
 	default:
-		return "their clocks agree within " + seconds(u)
+		return "their clocks agree within " + FormatSeconds(u)
 	}
 }
 
@@ -202,7 +201,7 @@ func (p *Parts) Margin(window Number, isRate bool) string {
 	case isRate:
 		return " ± " + thousandths(100*float64(share)) + " %"
 	}
-	return " ± " + seconds(2*u)
+	return " ± " + FormatSeconds(2*u)
 }
 
 // ClockMargin returns the margin of a rate of the headline, or of a time.

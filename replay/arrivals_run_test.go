@@ -162,7 +162,7 @@ func TestRateBeyondTheClient(t *testing.T) {
 	}, func(v *virtualRun) { at = &v.at })
 	require.NoError(t, err)
 	for _, r := range v.records {
-		require.InDelta(t, float64(r.Tree)/2000, r.Due, 1e-12)
+		require.InDelta(t, float64(r.Tree)/2000, r.Due.Seconds(), 1e-12)
 	}
 	require.True(t, v.summary.Client.Bound)
 	require.InDelta(t, 0.1, float64(v.summary.Lateness.Max), 0.02)
@@ -213,9 +213,9 @@ func TestArrivalsAgainstAServer(t *testing.T) {
 		require.LessOrEqual(t, r.OpenTrees, 5)
 		require.Positive(t, r.OpenTrees)
 		if r.Turn == 0 && r.Parent == "" {
-			require.Equal(t, due[r.Tree], r.Due)
+			require.Equal(t, due[r.Tree], r.Due.Seconds())
 		} else {
-			require.Zero(t, r.Queued)
+			require.Zero(t, r.Queued.Seconds())
 		}
 	}
 	require.Equal(t, 48, p.Arrivals.Queued.N)

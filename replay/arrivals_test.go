@@ -76,7 +76,7 @@ func TestRecordedRowsLeaveAtTheirInstants(t *testing.T) {
 			require.Equal(t, want, v.sends())
 			for _, r := range v.records {
 				require.Zero(t, r.Lateness(), r.Trace)
-				require.Zero(t, r.Queued)
+				require.Zero(t, r.Queued.Seconds())
 				require.Zero(t, r.QueuedTrees)
 				require.Positive(t, r.OpenTrees)
 			}
@@ -109,7 +109,7 @@ func TestCapOnOpenTrees(t *testing.T) {
 	var open, waiting []int
 	for _, r := range v.records {
 		require.InDelta(t, 0, r.Lateness(), 1e-12)
-		due, queued = append(due, r.Due), append(queued, r.Queued)
+		due, queued = append(due, r.Due.Seconds()), append(queued, r.Queued.Seconds())
 		open, waiting = append(open, r.OpenTrees), append(waiting, r.QueuedTrees)
 	}
 	require.Equal(t, []float64{0, 1, 2, 3, 50}, due)
@@ -200,7 +200,7 @@ func TestNoAnswerMovesAnArrival(t *testing.T) {
 		v, _ := virtually(t, o, script)
 		dues := make([]float64, 40)
 		for _, r := range v.records {
-			dues[r.Tree] = r.Due
+			dues[r.Tree] = r.Due.Seconds()
 			require.InDelta(t, 0, r.Lateness(), 1e-9)
 		}
 		if first == nil {

@@ -42,7 +42,7 @@ func TestLanesThatGetNoConnectionBackOff(t *testing.T) {
 	require.Equal(t, 2, l.progress.Completed)
 	pauses := 0.0
 	for _, r := range s.records {
-		pauses += r.BackOff
+		pauses += r.BackOff.Seconds()
 	}
 	require.Equal(t, 2*(1+2+4+8+16+30+30.0), pauses)
 }

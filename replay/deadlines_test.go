@@ -135,9 +135,9 @@ func TestDeadlineWithCooldown(t *testing.T) {
 	require.Zero(t, p.Buckets.CancelledAtEnd)
 	require.Equal(t, p.Requests, p.Completed)
 	for _, r := range p.records {
-		require.Less(t, r.Due, duration.Seconds())
-		require.Equal(t, r.End > duration.Seconds(), r.Bucket == measure.Cooldown)
-		require.Equal(t, r.End > duration.Seconds(), r.Deadline == duration.Seconds())
+		require.Less(t, r.Due.Seconds(), duration.Seconds())
+		require.Equal(t, r.End.Seconds() > duration.Seconds(), r.Bucket == measure.Cooldown)
+		require.Equal(t, r.End.Seconds() > duration.Seconds(), r.Deadline.Seconds() == duration.Seconds())
 	}
 }
 

@@ -226,7 +226,7 @@ func (e *eventLog) play(t *testing.T, name string, plans []*mmapcache.Plan) (sen
 	}
 	named := slices.Collect(maps.Keys(outcomes))
 	for _, r := range sim.records {
-		l := loggedTurn{at: time.Duration(math.Round(r.End * 1e9)), outcome: "ok"}
+		l := loggedTurn{at: time.Duration(math.Round(r.End.Seconds() * 1e9)), outcome: "ok"}
 		if r.Error != nil {
 			l.outcome = named[slices.IndexFunc(named, func(o string) bool { return outcomes[o] == r.Error.Category })]
 		}

@@ -52,7 +52,7 @@ func TestUsageOfTheFirstMessage(t *testing.T) {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"text\":\"abc\"}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n"+
 			"data: {\"choices\":[{\"text\":\"d\",\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4}}\n\ndata: [DONE]\n\n")
 	}))
-	for extra, want := range map[string]*int64{``: nil, `{"stream_options":{"continuous_usage_stats":false}}`: nil, `{"stream_options":{"continuous_usage_stats":true}}`: measure.Tokens(3)} {
+	for extra, want := range map[string]measure.Count{``: 0, `{"stream_options":{"continuous_usage_stats":false}}`: 0, `{"stream_options":{"continuous_usage_stats":true}}`: measure.Tokens(3)} {
 		o := optionsFor(t, cachetest.Demo(t), url)
 		o.Requests, o.Fields.Extra = 3, json.RawMessage(extra)
 		for _, r := range play(t, t.Context(), o).records {

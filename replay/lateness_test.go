@@ -120,7 +120,7 @@ func lateOnTheWire(b *testing.B, c *mmapcache.Cache, o Options) {
 
 func latenessOf(b *testing.B, dir string) (list []float64) {
 	for _, r := range readRecords(b, dir) {
-		list = append(list, r.Lateness())
+		list = append(list, r.LatenessSeconds())
 	}
 	return list
 }

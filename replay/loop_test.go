@@ -181,8 +181,8 @@ func TestGraceThenCancellationThenDrain(t *testing.T) {
 		}
 		require.Equal(t, map[measure.Bucket]int{measure.CancelledAtEnd: 3}, s.buckets())
 		for _, r := range s.records {
-			require.Equal(t, s.cancelAt.Seconds(), r.CancelledAt)
-			require.Equal(t, s.at.Seconds(), r.End)
+			require.Equal(t, s.cancelAt.Seconds(), r.CancelledAt.Seconds())
+			require.Equal(t, s.at.Seconds(), r.End.Seconds())
 		}
 		n := l.conductor.Counts()
 		require.Equal(t, 3, n.TreesReleased)

@@ -147,9 +147,9 @@ func requireIdentified(t testing.TB, records []measure.Record) {
 		require.Equal(t, r.Parent == "", r.Depth == 0, "%+v", r)
 		require.Equal(t, r.Parent == "", r.RootID == r.CorrelationID, "%+v", r)
 		require.Equal(t, r.Depth == 1, r.RootID == r.ParentID, "%+v", r)
-		require.LessOrEqual(t, r.Due, r.Admitted)
-		require.LessOrEqual(t, r.Admitted, r.Sent)
-		require.LessOrEqual(t, r.Sent, r.End)
+		require.LessOrEqual(t, r.Due.Seconds(), r.Admitted.Seconds())
+		require.LessOrEqual(t, r.Admitted.Seconds(), r.Sent.Seconds())
+		require.LessOrEqual(t, r.Sent.Seconds(), r.End.Seconds())
 		require.Equal(t, r.Error != nil && r.Error.Category == wire.Cancelled, r.CancelledAt > 0, "%+v", r)
 	}
 	for phase, list := range credits {
@@ -171,14 +171,14 @@ func requireContents(t testing.TB, dir string) {
 	for r, err = records.Next(); err == nil; r, err = records.Next() {
 		var instants []int64
 		for at := range r.Contents.All() {
-			instants = append(instants, measure.Nanos(r.Sent)+int64(at))
+			instants = append(instants, int64(r.Sent)+int64(at))
 		}
 		require.Len(t, instants, r.Chunks)
 		if n := len(instants); n > 0 {
-			require.Equal(t, measure.Nanos(r.FirstToken), instants[0])
-			require.Equal(t, measure.Nanos(r.LastToken), instants[n-1])
+			require.Equal(t, int64(r.FirstToken), instants[0])
+			require.Equal(t, int64(r.LastToken), instants[n-1])
 			if n > 1 {
-				require.Equal(t, measure.Nanos(r.SecondToken), instants[1])
+				require.Equal(t, int64(r.SecondToken), instants[1])
 			}
 		}
 	}
@@ -235,8 +235,8 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 		case r.Bucket == measure.Profiling || r.Bucket == measure.Cooldown:
 			errors[r.Error.Category]++
 		}
-		require.GreaterOrEqual(t, r.Sent, r.Due)
-		require.GreaterOrEqual(t, r.End, r.Sent)
+		require.GreaterOrEqual(t, r.Sent.Seconds(), r.Due.Seconds())
+		require.GreaterOrEqual(t, r.End.Seconds(), r.Sent.Seconds())
 		require.False(t, requests[r.RequestID], "a request id twice")
 		requests[r.RequestID] = true
 		s := session{r.Tree, r.Session}
@@ -262,8 +262,8 @@ func (p played) requireConsistent(t *testing.T, o Options) {
 			r, ok := list[k]
 			require.True(t, ok, "turn %d of %v was skipped", k, s)
 			require.Equal(t, next[s], k)
-			require.LessOrEqual(t, ends[s], r.Sent, "two requests of a session at a time")
-			ends[s], next[s] = r.End, k+1
+			require.LessOrEqual(t, ends[s], r.Sent.Seconds(), "two requests of a session at a time")
+			ends[s], next[s] = r.End.Seconds(), k+1
 		}
 	}
 	require.Equal(t, measure.Buckets{

@@ -212,7 +212,7 @@ func TestPartsRunAsOneClient(t *testing.T) {
 		v, err := virtually(t, o, second)
 		require.NoError(t, err)
 		for _, r := range v.records {
-			list = append(list, fmt.Sprint(r.Phase, r.Lane, r.Trace, r.Session, r.Turn, math.Round(1e3*r.Due), r.Pass))
+			list = append(list, fmt.Sprint(r.Phase, r.Lane, r.Trace, r.Session, r.Turn, math.Round(1e3*r.Due.Seconds()), r.Pass))
 		}
 		return v, list
 	}

@@ -159,9 +159,9 @@ func (s *requestSender) newRecord(r *request) measure.Record {
 		Lane: s.part.whole(d.Lane), Credit: s.firstCredit + d.ID, Tree: r.tree.ordinal, Pass: r.tree.pass, Trace: plan.Trace.ID, Session: session.ID, Turn: d.Turn,
 		SourceOuter: int(turn.Outer), SourceKind: session.Kind.String(),
 		RequestID: s.newID(), CorrelationID: r.tree.correlationID(d.Session, s.newID), RootID: r.tree.correlationID(0, s.newID),
-		Due: (s.recordsFrom + d.Due).Seconds(), Admitted: (s.recordsFrom + d.Issued).Seconds(), Queued: d.Queued.Seconds(),
-		OpenTrees: r.openTrees, QueuedTrees: r.queuedTrees,
-		RecordedISL: int64(promptTokens(plan, int(session.FirstTurn), d.Turn, s.rules)), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn)), URL: s.servers.indexOf(s.part.whole(r.tree.ordinal)),
+		Numbers: measure.Numbers{Due: measure.Time(s.recordsFrom + d.Due), Admitted: measure.Time(s.recordsFrom + d.Issued), Queued: measure.Time(d.Queued),
+			OpenTrees: r.openTrees, QueuedTrees: r.queuedTrees,
+			RecordedISL: int64(promptTokens(plan, int(session.FirstTurn), d.Turn, s.rules)), RecordedBlocks: int64(turn.HashIDs), RecordedHits: int64(turn.CacheHits), MaxTokens: int64(s.rules.MaxTokens(session.Kind, turn))}, URL: s.servers.indexOf(s.part.whole(r.tree.ordinal)),
 	}
 	if s.oneToken {
 		record.MaxTokens = 1
@@ -279,7 +279,7 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 		return
 	}
 	if pause > 0 && !l.conductor.Stopped() {
-		r.record.BackOff = pause.Seconds()
+		r.record.BackOff = measure.Time(pause)
 		l.conductor.Hold(r.dispatch.Lane, a.End+pause)
 	}
 	l.expire(now)
@@ -302,13 +302,13 @@ func (l *loop) finish(r *request, a *answer, now time.Duration) conductor.Outcom
 	l.count(outcome)
 	result := since(-l.recordsFrom, a.Result)
 	fillRecord(&r.record, &result)
-	r.record.Throttled, r.record.Waited = r.throttled, r.waited.Seconds()
+	r.record.Throttled, r.record.Waited = r.throttled, measure.Time(r.waited)
 	r.record.Bucket = l.cutoff.Bucket(a.End, a.category())
 	if l.name == measure.ProfilingPhase {
 		l.cutoff.Deliver(&r.record)
 	}
 	if r.record.Bucket == measure.CancelledAtEnd {
-		r.record.CancelledAt = measure.Seconds(l.recordsFrom + l.cancelledAt)
+		r.record.CancelledAt = measure.Since(l.recordsFrom + l.cancelledAt)
 	}
 	if l.recorder.record(&r.record) != nil && !l.unwritable { // closing the results says why
 		l.unwritable = true
@@ -328,13 +328,13 @@ func (a *answer) category() wire.Category {
 
 // fillRecord copies the result of a request into its record.
 func fillRecord(r *measure.Record, res *wire.Result) {
-	r.Sent, r.End = measure.Seconds(res.Sent), measure.Seconds(res.End)
-	r.Acknowledged, r.FirstToken, r.SecondToken = measure.Seconds(res.Acknowledged), measure.Seconds(res.FirstToken), measure.Seconds(res.SecondToken)
-	r.FirstOutput, r.LastToken, r.LastMessage = measure.Seconds(res.FirstOutput), measure.Seconds(res.LastToken), measure.Seconds(res.LastMessage)
+	r.Sent, r.End = measure.Since(res.Sent), measure.Since(res.End)
+	r.Acknowledged, r.FirstToken, r.SecondToken = measure.Since(res.Acknowledged), measure.Since(res.FirstToken), measure.Since(res.SecondToken)
+	r.FirstOutput, r.LastToken, r.LastMessage = measure.Since(res.FirstOutput), measure.Since(res.LastToken), measure.Since(res.LastMessage)
 	x := &res.Exchange
-	r.WaitEnd, r.ConnectStart, r.ConnectEnd = measure.Seconds(x.WaitEnd), measure.Seconds(x.ConnectStart), measure.Seconds(x.ConnectEnd)
-	r.SendStart, r.SendEnd = measure.Seconds(x.SendStart), measure.Seconds(x.SendEnd)
-	r.FirstByte, r.LastByte = measure.Seconds(x.FirstByte), measure.Seconds(x.LastByte)
+	r.WaitEnd, r.ConnectStart, r.ConnectEnd = measure.Since(x.WaitEnd), measure.Since(x.ConnectStart), measure.Since(x.ConnectEnd)
+	r.SendStart, r.SendEnd = measure.Since(x.SendStart), measure.Since(x.SendEnd)
+	r.FirstByte, r.LastByte = measure.Since(x.FirstByte), measure.Since(x.LastByte)
 	r.Contents, r.FinishReason = res.Contents, res.FinishReason
 	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
 	r.Address = res.Address

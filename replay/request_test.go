@@ -31,7 +31,7 @@ func TestRecordOfANestedSession(t *testing.T) {
 	require.Equal(t, measure.Record{
 		Phase: measure.ProfilingPhase, Lane: 1, Credit: 15, Tree: 3, Pass: 2, Trace: "t", Session: "c", Parent: "b", Turn: 1, Depth: 2,
 		SourceOuter: 9, SourceInner: new(4), SourceKind: mmapcache.Subagent.String(), RequestID: "1", CorrelationID: "2", RootID: "root", ParentID: "parent",
-		Due: 61, Admitted: 62, RecordedISL: 50, RecordedBlocks: 5, RecordedHits: 3, MaxTokens: 7, PlanTurn: 3,
+		Numbers: measure.Numbers{Due: measure.At(61), Admitted: measure.At(62), RecordedISL: 50, RecordedBlocks: 5, RecordedHits: 3, MaxTokens: 7}, PlanTurn: 3,
 	}, s.newRecord(&request{dispatch: d, tree: tree}))
 	s.oneToken, d.Session, d.Turn = true, 0, 0
 	root := s.newRecord(&request{dispatch: d, tree: tree})
@@ -60,14 +60,16 @@ func TestFillRecord(t *testing.T) {
 	var got measure.Record
 	fillRecord(&got, &result)
 	require.Equal(t, measure.Record{
-		Sent: 1, FirstToken: 2, LastToken: 3, End: 4,
-		Acknowledged: 5, SecondToken: 6, FirstOutput: 7, LastMessage: 8,
-		WaitEnd: 9, ConnectStart: 10, ConnectEnd: 11, SendStart: 12, SendEnd: 13, FirstByte: 14, LastByte: 15,
-		Contents: contents, FinishReason: "stop", Status: 200, Chunks: 5, FirstChunkTokens: measure.Tokens(6), BytesSent: 7, BytesReceived: 8, BodySent: 31, BodyReceived: 32, BodyReads: 33,
-		PromptTokens: new(int64(9)), OutputTokens: new(int64(11)), ReasoningTokens: new(int64(10)), CachedTokens: new(int64(12)),
-		CacheWriteTokens: new(int64(13)), CacheMissTokens: new(int64(14)), TotalTokens: new(int64(30)),
-		Address: "10.0.0.1", Reused: true, Resent: true, Redirected: true, SingleBody: true, Burst: 34, Silent: 35, EventsAs: "text/plain",
+		Contents: contents, FinishReason: "stop", Address: "10.0.0.1", Burst: 34, Silent: 35, EventsAs: "text/plain",
 		Error: &measure.Error{Category: wire.Timeout, Code: 504, Message: "late"},
+		Numbers: measure.Numbers{
+			Sent: measure.At(1), FirstToken: measure.At(2), LastToken: measure.At(3), End: measure.At(4), Acknowledged: measure.At(5),
+			SecondToken: measure.At(6), FirstOutput: measure.At(7), LastMessage: measure.At(8), WaitEnd: measure.At(9), ConnectStart: measure.At(10),
+			ConnectEnd: measure.At(11), SendStart: measure.At(12), SendEnd: measure.At(13), FirstByte: measure.At(14), LastByte: measure.At(15), Status: 200,
+			FirstChunkTokens: measure.Tokens(6), PromptTokens: measure.Tokens(9), OutputTokens: measure.Tokens(11), ReasoningTokens: measure.Tokens(10),
+			CachedTokens: measure.Tokens(12), CacheWriteTokens: measure.Tokens(13), CacheMissTokens: measure.Tokens(14), TotalTokens: measure.Tokens(30),
+		},
+		Transfer: measure.Transfer{Chunks: 5, BytesSent: 7, BytesReceived: 8, BodySent: 31, BodyReceived: 32, BodyReads: 33, Reused: true, Resent: true, Redirected: true, SingleBody: true},
 	}, got)
 	from, to := reflect.TypeFor[wire.Result](), reflect.ValueOf(got)
 	for k := range from.NumField() { // a field that is added later to both

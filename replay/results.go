@@ -78,7 +78,7 @@ func (r *results) begin(starts []startedLane) {
 func (r *results) record(record *measure.Record) error {
 	lane := r.lane(r.sampler.part.own(record.Lane))
 	lane.Requests++
-	if first := measure.Number(record.Sent); lane.FirstRequest.IsMissing() || first < lane.FirstRequest {
+	if first := measure.Number(record.Sent.Seconds()); lane.FirstRequest.IsMissing() || first < lane.FirstRequest {
 		lane.FirstRequest = first
 	}
 	for _, n := range r.aggregate.Add(record) {

@@ -36,8 +36,8 @@ func TestServerCountsThePromptsThatWereRecorded(t *testing.T) {
 	require.Equal(t, 16, p.Trees)
 	sum := int64(0)
 	for _, r := range p.records {
-		require.Equal(t, r.RecordedISL, *r.PromptTokens)
-		require.Equal(t, r.MaxTokens, *r.OutputTokens)
+		require.Equal(t, r.RecordedISL, r.PromptTokens.N())
+		require.Equal(t, r.MaxTokens, r.OutputTokens.N())
 		sum += r.RecordedISL
 	}
 	require.EqualValues(t, 1318406, sum)
@@ -56,7 +56,7 @@ func TestMarkerIsCountedByTheServer(t *testing.T) {
 		for _, digit := range payload.NewMarker("id-1", r.Pass, r.Lane, r.Trace) { // digits differ in length
 			tokens += len(pieces.Hex[strings.IndexRune("0123456789abcdef", digit)])
 		}
-		require.EqualValues(t, r.RecordedISL+int64(tokens), *r.PromptTokens)
+		require.EqualValues(t, r.RecordedISL+int64(tokens), r.PromptTokens.N())
 	}
 }
 
@@ -79,7 +79,7 @@ func TestServerFindsWhatWasSentBefore(t *testing.T) {
 			if target != payload.NoMarker {
 				want = blocks(before(t, c, r, target.Place()) + alike(c, r, target.Place()))
 			}
-			require.Equal(t, want, *r.CachedTokens, "%s, %s", r.Trace, target)
+			require.Equal(t, want, r.CachedTokens.N(), "%s, %s", r.Trace, target)
 		}
 		require.Equal(t, 16, again)
 	}
@@ -143,7 +143,7 @@ func TestGapsArePlayed(t *testing.T) {
 	}
 	ends := map[key]float64{}
 	for _, r := range p.records {
-		ends[key{r.Session, r.Turn}] = r.End
+		ends[key{r.Session, r.Turn}] = r.End.Seconds()
 	}
 	for i := range c.Traces() {
 		plan := cachetest.Plan(c, i)
@@ -167,7 +167,7 @@ func TestGapsArePlayed(t *testing.T) {
 				for _, a := range turn.After {
 					due = max(due, ends[key{plan.Sessions[a.Session].ID, a.Turn}])
 				}
-				require.InDelta(t, due, r.Due, 1e-9)
+				require.InDelta(t, due, r.Due.Seconds(), 1e-9)
 			}
 		}
 	}
@@ -388,7 +388,7 @@ func TestLanesAreReported(t *testing.T) {
 	require.Less(t, p.Requests, 197)
 	first := map[int]measure.Record{} // by lane: what was before t* is not sent
 	for _, r := range p.records {
-		if f, ok := first[r.Lane]; !ok || r.Sent < f.Sent {
+		if f, ok := first[r.Lane]; !ok || r.Sent.Seconds() < f.Sent.Seconds() {
 			first[r.Lane] = r
 		}
 	}

@@ -92,7 +92,7 @@ func TestRunReadsTheMetricsOfItsServers(t *testing.T) {
 	}
 	tokens := 0.0
 	for _, r := range p.records {
-		tokens += float64(*r.PromptTokens)
+		tokens += float64(r.PromptTokens.N())
 	}
 	assert.Equal(t, []float64{tokens}, values)
 	assert.Positive(t, last)

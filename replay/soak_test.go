@@ -142,8 +142,8 @@ func requireAllRecords(t *testing.T, dir string, s *measure.Summary) {
 		require.Less(t, r.Credit, s.Requests)
 		require.False(t, seen[r.Credit], "credit %d twice", r.Credit)
 		seen[r.Credit] = true
-		require.LessOrEqual(t, r.Due, r.Sent)
-		require.LessOrEqual(t, r.Sent, r.End)
+		require.LessOrEqual(t, r.Due.Seconds(), r.Sent.Seconds())
+		require.LessOrEqual(t, r.Sent.Seconds(), r.End.Seconds())
 		buckets[r.Bucket]++
 		switch headline := r.Bucket == measure.Profiling || r.Bucket == measure.Cooldown; {
 		case r.Error == nil:

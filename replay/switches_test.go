@@ -120,7 +120,7 @@ func TestCountGrace(t *testing.T) {
 		require.NoError(t, s.loop(o, turnsOf{0}).run())
 		require.Equal(t, want, s.buckets(), name)
 		for _, r := range s.records {
-			require.Equal(t, map[bool]float64{true: 10}[r.End > 10], r.Deadline, "%s: %v", name, r.End)
+			require.Equal(t, map[bool]float64{true: 10}[r.End.Seconds() > 10], r.Deadline.Seconds(), "%s: %v", name, r.End.Seconds())
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (s *simulation) sentBy(lane int) (at []float64) {
 // throttledBy adds up what the records say.
 func (s *simulation) throttledBy() (answers int, seconds float64) {
 	for _, r := range s.records {
-		answers, seconds = answers+r.Throttled, seconds+r.Waited
+		answers, seconds = answers+r.Throttled, seconds+r.Waited.Seconds()
 	}
 	return answers, seconds
 }
@@ -122,7 +122,7 @@ func TestRetryAfterIsBounded(t *testing.T) {
 	require.NoError(t, l.run())
 	require.Len(t, s.sent, 62, "each of two turns after 0 to 30 minutes")
 	require.Len(t, s.records, 2)
-	require.Equal(t, []any{31, 1860.0}, []any{s.records[1].Throttled, s.records[1].Waited}, "and its lane a minute for the last")
+	require.Equal(t, []any{31, 1860.0}, []any{s.records[1].Throttled, s.records[1].Waited.Seconds()}, "and its lane a minute for the last")
 	require.Equal(t, wire.Overload, s.records[0].Error.Category)
 	require.Equal(t, 2, l.progress.Errors)
 
@@ -167,7 +167,7 @@ func TestTheEndEndsAWait(t *testing.T) {
 		require.Len(t, s.records, 3)
 		require.Equal(t, want, s.at.Seconds(), name)
 		for _, r := range s.records {
-			require.Equal(t, []any{1, want, measure.Profiling, wire.Overload}, []any{r.Throttled, r.Waited, r.Bucket, r.Error.Category}, name)
+			require.Equal(t, []any{1, want, measure.Profiling, wire.Overload}, []any{r.Throttled, r.Waited.Seconds(), r.Bucket, r.Error.Category}, name)
 		}
 		require.Equal(t, 3, l.progress.Errors)
 		require.Empty(t, l.throttle.waiting)
@@ -182,14 +182,14 @@ func TestTheEndEndsAWait(t *testing.T) {
 	s.interruptAt(7 * time.Second)
 	l := s.loop(Options{Concurrency: 2, Once: true, Grace: time.Minute, RetryAfter: RetryWait}, once{})
 	require.NoError(t, l.run())
-	require.Equal(t, []any{0, 7.0, 20.0}, []any{s.records[0].Lane, s.records[0].Waited, s.at.Seconds()})
+	require.Equal(t, []any{0, 7.0, 20.0}, []any{s.records[0].Lane, s.records[0].Waited.Seconds(), s.at.Seconds()})
 
 	s = busyUntil(1<<60, 30*time.Second) // a pause: the next phase sends the turn again
 	l = s.loop(Options{Concurrency: 1, RetryAfter: RetryWait}, once{})
 	l.handsOff = true
 	l.deadlines.duration = 5 * time.Second
 	require.NoError(t, l.run())
-	require.Equal(t, []any{1, 5.0}, []any{s.records[0].Throttled, s.records[0].Waited})
+	require.Equal(t, []any{1, 5.0}, []any{s.records[0].Throttled, s.records[0].Waited.Seconds()})
 	state, ok := l.conductor.Handoff(0)
 	require.True(t, ok)
 	require.Zero(t, state.Sessions[0].Turn)

@@ -105,9 +105,9 @@ func TestInstantsOfPhases(t *testing.T) {
 		if s.name == measure.ProfilingPhase {
 			from = profiled.Offset
 		}
-		require.InDelta(t, s.at.Seconds(), from+r.records[k].Sent, 1e-9)
-		require.InDelta(t, s.at.Seconds(), from+r.records[k].Admitted, 1e-9)
-		require.LessOrEqual(t, r.records[k].Due, r.records[k].Sent)
-		require.InDelta(t, r.records[k].Sent+1, r.records[k].End, 1e-9)
+		require.InDelta(t, s.at.Seconds(), from+r.records[k].Sent.Seconds(), 1e-9)
+		require.InDelta(t, s.at.Seconds(), from+r.records[k].Admitted.Seconds(), 1e-9)
+		require.LessOrEqual(t, r.records[k].Due.Seconds(), r.records[k].Sent.Seconds())
+		require.InDelta(t, r.records[k].Sent.Seconds()+1, r.records[k].End.Seconds(), 1e-9)
 	}
 }

@@ -312,8 +312,8 @@ func TestDeadlockInTheStageHasTheClockOfItsRecords(t *testing.T) {
 		return m.Session == d.Last.Session && m.Turn == d.Last.Turn && m.Tree == d.Tree
 	})
 	require.Greater(t, r.stageOf()[0].at, time.Second)
-	require.InDelta(t, float64(r.records[k].End), d.Last.At, 1e-9)
-	require.InDelta(t, float64(r.records[k].End), d.At, 1e-9)
+	require.InDelta(t, float64(r.records[k].End.Seconds()), d.Last.At, 1e-9)
+	require.InDelta(t, float64(r.records[k].End.Seconds()), d.At, 1e-9)
 }
 
 // When every trace is played once, and the stage has played them all, nothing is left to measure.

@@ -128,8 +128,8 @@ func TestWatchedRunIsEnded(t *testing.T) {
 	require.Equal(t, min(info.Facts.Deadline, info.Facts.PhaseDuration), p.Until.After)
 	require.Equal(t, measure.Number(0.05), p.Until.Targets[0].Share)
 	for _, r := range p.records {
-		require.Less(t, r.Due, info.Facts.Deadline)
-		require.Equal(t, r.End > info.Facts.Deadline, r.Deadline > 0)
+		require.Less(t, r.Due.Seconds(), info.Facts.Deadline)
+		require.Equal(t, r.End.Seconds() > info.Facts.Deadline, r.Deadline > 0)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
@@ -128,8 +127,8 @@ func (run *Run) results(c *collection, chunks *chunkFile) (*Results, error) {
 	if !w.Seconds.IsMissing() {
 		res.Window = Window{w.Kind, origin + measure.Nanos(float64(w.Start)), origin + measure.Nanos(float64(w.End)), float64(w.Seconds), true}
 	}
-	res.ITLDivisor = measure.ITLDivisor{Rule: run.rules.DivisorRule(), Known: headline.sums.firstKnown, Unusable: headline.sums.firstUnusable}
-	res.Start, res.End = origin, origin+run.headlineEnd(&c.headline)
+	res.ITLDivisor = measure.ITLDivisor{Rule: run.rules.DivisorRule(), Known: headline.sums.divisor.Known, Unusable: headline.sums.divisor.Unusable}
+	res.Start, res.End = origin, origin+int64(run.headlineEnd(&c.headline))
 	if !headline.phase.IsMissing() {
 		res.PhaseEnd = origin + measure.Nanos(float64(headline.phase))
 	}
@@ -177,8 +176,8 @@ func (run *Run) wholePhase(name string) measure.Number {
 
 // deliveredEnd returns the end of what a phase delivered, of whose requests there are sets.
 func (run *Run) deliveredEnd(phase string, sets []*rows) measure.Number {
-	var last, late time.Duration
-	each(sets, func(r *row) { last, late = max(last, time.Duration(r.done)), max(late, time.Duration(r.deadline)) })
+	var last, late measure.Time
+	each(sets, func(r *row) { last, late = max(last, r.done), max(late, r.Deadline) })
 	facts := run.Info.Facts
 	if phase != measure.ProfilingPhase {
 		facts = nil
@@ -186,14 +185,14 @@ func (run *Run) deliveredEnd(phase string, sets []*rows) measure.Number {
 	return measure.DeliveredEnd(facts, last.Seconds(), late.Seconds())
 }
 
-// headlineEnd returns when the headline ends, in nanoseconds of the phase: at the deadline, or with the last of its requests where the
+// headlineEnd returns when the headline ends, on the clock of the phase: at the deadline, or with the last of its requests where the
 // grace belongs to it, where there is no deadline, and where the phase was over before.
-func (run *Run) headlineEnd(headline *rows) int64 {
-	last := int64(0)
-	each([]*rows{headline}, func(r *row) { last = max(last, r.end) })
+func (run *Run) headlineEnd(headline *rows) measure.Time {
+	last := measure.Time(0)
+	each([]*rows{headline}, func(r *row) { last = max(last, r.End) })
 	f := run.Info.Facts
 	if run.rules.GraceIncluded || f == nil || f.Deadline <= 0 {
 		return last
 	}
-	return min(measure.Nanos(f.Deadline), max(last, measure.Nanos(f.PhaseDuration)))
+	return min(measure.At(f.Deadline), max(last, measure.At(f.PhaseDuration)))
 }

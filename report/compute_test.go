@@ -28,7 +28,7 @@ func requireStats(t testing.TB, table Table, tag string, want map[string]float64
 // that ends at the deadline, 10 s, and one a nanosecond later; one that did not fit the context.
 func handMade(countGrace bool) []measure.Record {
 	reasoning := success(1*second, 1*second+420*ms, 50, 8, 100*ms, 150*ms, 300*ms, 400*ms)
-	reasoning.ReasoningTokens, reasoning.FirstOutput, reasoning.LastMessage = number(12), at(1*second+300*ms), at(1*second+410*ms)
+	reasoning.ReasoningTokens, reasoning.FirstOutput, reasoning.LastMessage = measure.Tokens(12), at(1*second+300*ms), at(1*second+410*ms)
 	reasoning.RecordedBlocks, reasoning.RecordedHits = 10, 12 // clamped to 10
 	one := success(2*second, 2*second+130*ms+1, 10, 1, 100*ms+1)
 	one.RecordedBlocks, one.RecordedHits = 30, 6
@@ -178,10 +178,10 @@ func TestThroughputWindow(t *testing.T) {
 // Covers T-54.
 func TestITLDivisor(t *testing.T) {
 	for _, c := range []struct {
-		first           *int64
+		first           measure.Count
 		want            float64
 		known, unusable int
-	}{{number(4), 200.0 / 7, 1, 0}, {number(0), 20, 0, 1}, {number(11), 20, 0, 1}, {nil, 20, 0, 0}} {
+	}{{measure.Tokens(4), 200.0 / 7, 1, 0}, {measure.Tokens(0), 20, 0, 1}, {measure.Tokens(11), 20, 0, 1}, {0, 20, 0, 0}} {
 		r := success(5*second, 5*second+312*ms, 1000, 11, 100*ms, 200*ms, 300*ms)
 		r.FirstChunkTokens = c.first
 		for _, name := range preset.Names {
@@ -364,9 +364,9 @@ func TestHeadlineEnds(t *testing.T) {
 // Covers T-221.
 func TestRatesOfWhatWasDelivered(t *testing.T) {
 	late := success(8*second, 12*second, 100, 10, 500*ms, 1500*ms, 3000*ms)
-	late.Deadline, late.OutputByDeadline = 10, 5.5
+	late.Deadline, late.OutputByDeadline = measure.At(10), 5.5
 	later := success(9*second, 13*second, 1000, 10, 2*second, 3*second)
-	later.Deadline = 10
+	later.Deadline = measure.At(10)
 	for _, bucket := range []measure.Bucket{measure.Profiling, measure.Cooldown} {
 		late.Bucket, later.Bucket = bucket, bucket
 		info := infoOf(preset.Default, 13)
@@ -387,7 +387,7 @@ func TestRatesOfWhatWasDelivered(t *testing.T) {
 // A curve begins when the first request was issued, though it waited for a slot.
 func TestCurvesBeginWithTheFirstCredit(t *testing.T) {
 	r := success(3*second, 4*second, 10, 5, 500*ms)
-	r.Due, r.Admitted = 0, 1
+	r.Due, r.Admitted = 0, measure.At(1)
 	info := infoOf(preset.Default, 4)
 	info.Counting = 0
 	h := compute(t, info, r).Headline

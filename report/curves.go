@@ -1,6 +1,10 @@
 package report
 
-import "math"
+import (
+	"math"
+
+	"github.com/agentx/agentx/replay/measure"
+)
 
 // curve is one of the curves of a sweep with its blocks: over the whole time, and over the time in which another curve is above 0.
 type curve struct {
@@ -34,7 +38,7 @@ const tokensInFlightTag = "tokens_in_flight"
 type curveStats struct {
 	curve
 	whole, active moments
-	idle          int64 // time that is not active
+	idle          measure.Time // time that is not active
 	ranking       ranking
 	more          bool // another pass is needed
 }
@@ -43,7 +47,7 @@ type curveStats struct {
 func (t *tableBuilder) newCurveStats(room int) (list []*curveStats) {
 	for _, c := range curveBlocks {
 		switch {
-		case c.needs.prompt && t.sums.prompt.known == 0, c.needs.output && t.sums.osl.known == 0:
+		case c.needs.prompt && t.sums.prompt.Known == 0, c.needs.output && t.sums.osl.Known == 0:
 		case c.needs.output && !t.chunks.known():
 		default:
 			list = append(list, &curveStats{curve: c, ranking: newRanking(room), more: true})
@@ -53,7 +57,7 @@ func (t *tableBuilder) newCurveStats(room int) (list []*curveStats) {
 }
 
 // add adds a stretch of time.
-func (c *curveStats) add(from, to int64, at *levels) {
+func (c *curveStats) add(from, to measure.Time, at *levels) {
 	if !c.more {
 		return
 	}
@@ -68,7 +72,7 @@ func (c *curveStats) add(from, to int64, at *levels) {
 			c.idle += to - from
 		}
 	}
-	c.ranking.add(math.Float64bits(v), to-from) // the order of numbers that are not negative is that of their bits
+	c.ranking.add(math.Float64bits(v), int64(to-from)) // the order of numbers that are not negative is that of their bits
 }
 
 // curvePercentiles are the percentiles of a curve.
@@ -81,7 +85,7 @@ func (c *curveStats) endPass() {
 		return
 	}
 	c.more = c.ranking.endPass(func(total int64) (ranks []int64) {
-		for _, idle := range []int64{0, c.idle} {
+		for _, idle := range []int64{0, int64(c.idle)} {
 			for _, q := range curvePercentiles {
 				if total > idle {
 					ranks = append(ranks, idle+share(total-idle, q))
@@ -125,7 +129,7 @@ func (t *tableBuilder) curves() error {
 	stats := t.newCurveStats(fewKeys)
 	list := sortedBySent(t.present)
 	for more := t.to > t.from; more; {
-		err := sweep(list, &t.run.rules, t.chunks, t.from, t.to, func(from, to int64, at *levels) {
+		err := sweep(list, &t.run.rules, t.chunks, t.from, t.to, func(from, to measure.Time, at *levels) {
 			for _, c := range stats {
 				c.add(from, to, at)
 			}

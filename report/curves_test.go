@@ -36,16 +36,16 @@ func TestVectorsSweep(t *testing.T) {
 		run := runUnder(t, c.Preset)
 		of := &rows{}
 		for _, v := range in.Intervals {
-			of.add(row{sent: v[0], end: v[1], output: unknown, prompt: unknown})
+			of.add(row{Numbers: measure.Numbers{Sent: at(v[0]), End: at(v[1])}})
 		}
 		b := tableBuilder{run: run, chunks: &chunkFile{}}
 		curve := curveBlocks[0]
 		curve.second, curve.while = "active_concurrency", concurrency
 		stats := &curveStats{curve: curve, ranking: newRanking(fewKeys), more: true}
 		var segments [][2]int64
-		require.NoError(t, sweep(sortedBySent([]*rows{of}), &run.rules, b.chunks, in.Window[0], in.Window[1], func(from, to int64, at *levels) {
+		require.NoError(t, sweep(sortedBySent([]*rows{of}), &run.rules, b.chunks, at(in.Window[0]), at(in.Window[1]), func(from, to measure.Time, at *levels) {
 			stats.add(from, to, at)
-			segments = append(segments, [2]int64{int64(at[concurrency]), to - from})
+			segments = append(segments, [2]int64{int64(at[concurrency]), int64(to - from)})
 		}))
 		stats.endPass()
 		require.Equal(t, want.Segments, segments)
@@ -66,7 +66,7 @@ func randomRecords(t *rapid.T) (list []measure.Record) {
 		gaps := rapid.SliceOfN(rapid.Int64Range(0, 20), 0, 6).Draw(t, "gaps")
 		tokens := rapid.SliceOfN(rapid.Int64Range(0, 5), len(gaps), len(gaps)).Draw(t, "tokens")
 		told := rapid.Bool().Draw(t, "told")
-		r := measure.Record{Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Due: at(sent), Admitted: at(sent), Sent: at(sent), Chunks: len(gaps)}
+		r := measure.Record{Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Numbers: measure.Numbers{Due: at(sent), Admitted: at(sent), Sent: at(sent)}, Transfer: measure.Transfer{Chunks: len(gaps)}}
 		now, sum := int64(0), int64(0)
 		for k, gap := range gaps {
 			now, sum = now+gap, sum+tokens[k]
@@ -78,16 +78,16 @@ func randomRecords(t *rapid.T) (list []measure.Record) {
 			if k == 0 {
 				r.FirstToken = at(sent + now)
 				if told {
-					r.FirstChunkTokens = number(n)
+					r.FirstChunkTokens = measure.Tokens(n)
 				}
 			}
 			r.LastToken = at(sent + now)
 		}
 		r.End = at(sent + now + rapid.Int64Range(0, 30).Draw(t, "tail"))
 		if rapid.Bool().Draw(t, "usage") {
-			r.PromptTokens, r.OutputTokens = number(rapid.Int64Range(0, 50).Draw(t, "prompt")), number(sum)
+			r.PromptTokens, r.OutputTokens = measure.Tokens(rapid.Int64Range(0, 50).Draw(t, "prompt")), measure.Tokens(sum)
 			if rapid.Bool().Draw(t, "lie") {
-				r.OutputTokens = number(rapid.Int64Range(0, 20).Draw(t, "output"))
+				r.OutputTokens = measure.Tokens(rapid.Int64Range(0, 20).Draw(t, "output"))
 			}
 		}
 		if len(gaps) == 0 || rapid.IntRange(0, 4).Draw(t, "failed") == 0 {
@@ -102,7 +102,7 @@ func randomRecords(t *rapid.T) (list []measure.Record) {
 func slowLevels(list []measure.Record, rules measure.Rules, x float64) (v levels) {
 	even := 0.0
 	for _, r := range list {
-		s, e, first := r.Sent*1e9, r.End*1e9, r.FirstToken*1e9
+		s, e, first := r.Sent.Seconds()*1e9, r.End.Seconds()*1e9, r.FirstToken.Seconds()*1e9
 		if x < s || x >= e {
 			continue
 		}
@@ -119,14 +119,14 @@ func slowLevels(list []measure.Record, rules measure.Rules, x float64) (v levels
 		if r.Error != nil {
 			continue
 		}
-		if r.PromptTokens != nil {
-			v[tokensInFlight] += float64(*r.PromptTokens)
+		if r.PromptTokens != 0 {
+			v[tokensInFlight] += float64(r.PromptTokens.N())
 			if inPrefill {
-				v[prefillRate] += float64(*r.PromptTokens) * 1e9 / (first - s)
+				v[prefillRate] += float64(r.PromptTokens.N()) * 1e9 / (first - s)
 			}
 		}
-		osl, ok := r.OSL()
-		if !ok || inPrefill {
+		osl := r.OSL()
+		if osl == unknown || inPrefill {
 			continue
 		}
 		even += float64(max(0, osl-1)) * 1e9 / (e - first)
@@ -152,17 +152,14 @@ func slowChunks(r *measure.Record, osl int64, x float64, v *levels) {
 	known, sum := true, int64(0)
 	for at, n := range r.Contents.All() {
 		known, sum = known && n >= 0, sum+n
-		m := message{math.Round(r.Sent*1e9) + float64(at), float64(n)}
+		m := message{math.Round(r.Sent.Seconds()*1e9) + float64(at), float64(n)}
 		if len(list) > 0 && list[len(list)-1].at == m.at {
 			list[len(list)-1].tokens += m.tokens
 		} else {
 			list = append(list, m)
 		}
 	}
-	f := int64(-1)
-	if r.FirstChunkTokens != nil {
-		f = *r.FirstChunkTokens
-	}
+	f := r.FirstChunkTokens.N()
 	usable := f >= 1 && f < osl
 	if !known || !usable || sum != osl {
 		if !usable {
@@ -231,14 +228,14 @@ func TestCurvesAgainstDefinitions(t *testing.T) {
 		name := rapid.SampledFrom(preset.Names).Draw(rt, "preset")
 		list := randomRecords(rt)
 		length := rapid.Int64Range(0, 500).Draw(rt, "phase")
-		info := infoOf(name, at(length))
+		info := infoOf(name, at(length).Seconds())
 		info.Facts.Cancelled = rapid.Bool().Draw(rt, "cancelled")
 		run := writeRun(t, info, list...)
 		res, err := run.Compute()
 		require.NoError(t, err)
 		from, to := int64(math.MaxInt64), int64(0)
 		for _, r := range list {
-			from, to = min(from, measure.Nanos(r.Sent)), max(to, measure.Nanos(r.End))
+			from, to = min(from, int64(r.Sent)), max(to, int64(r.End))
 		}
 		if run.Switches.ThroughputWindow != preset.WindowBenchmark && len(list) > 0 {
 			from = 0
@@ -252,8 +249,8 @@ func TestCurvesAgainstDefinitions(t *testing.T) {
 		}
 		known := needs{}
 		for _, r := range list {
-			known.prompt = known.prompt || r.Error == nil && r.PromptTokens != nil
-			known.output = known.output || r.Error == nil && r.OutputTokens != nil
+			known.prompt = known.prompt || r.Error == nil && r.PromptTokens != 0
+			known.output = known.output || r.Error == nil && r.OutputTokens != 0
 		}
 		for _, c := range curveBlocks {
 			left := c.needs.prompt && !known.prompt || c.needs.output && !known.output

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"time"
-
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -10,7 +8,7 @@ import (
 // flowStep is an instant at which the tokens of a request change their flow: from then on it gets rate tokens per nanosecond, and
 // holds that many tokens more.
 type flowStep struct {
-	at     int64
+	at     measure.Time
 	rate   float64
 	tokens float64
 }
@@ -19,8 +17,8 @@ type flowStep struct {
 // came after it until the last step, whose rate is 0. It is empty where the number of tokens is not known. The steps are appended to a
 // buffer.
 func flow(steps []flowStep, r *row, contents wire.Contents) []flowStep {
-	osl := r.osl()
-	if r.failed || r.firstToken == never || osl == unknown {
+	osl := r.OSL()
+	if r.failed || r.FirstToken == never || osl == unknown {
 		return steps
 	}
 	return chunkFlow(steps, r, contents, osl)
@@ -30,20 +28,21 @@ func flow(steps []flowStep, r *row, contents wire.Contents) []flowStep {
 // brought, or evenly over the gaps where that is not known of every message. Messages of one instant are one.
 func chunkFlow(steps []flowStep, r *row, contents wire.Contents, osl int64) []flowStep {
 	from := len(steps)
-	told := measure.UsableFirstChunk(osl, r.firstChunk)
+	told := r.FirstChunk() != unknown
 	sum := int64(0)
 	for at, tokens := range contents.All() {
 		told, sum = told && tokens >= 0, sum+tokens
-		if n := len(steps); n > from && steps[n-1].at == instant(r, at) {
+		came := r.Sent + measure.Time(at)
+		if n := len(steps); n > from && steps[n-1].at == came {
 			steps[n-1].tokens += float64(tokens)
 			continue
 		}
-		steps = append(steps, flowStep{at: instant(r, at), tokens: float64(tokens)})
+		steps = append(steps, flowStep{at: came, tokens: float64(tokens)})
 	}
 	if len(steps) == from { // the instants are not known: a gap from the first to the last token
-		steps = append(steps, flowStep{at: r.firstToken})
-		if r.lastToken > r.firstToken {
-			steps = append(steps, flowStep{at: r.lastToken})
+		steps = append(steps, flowStep{at: r.FirstToken})
+		if r.LastToken > r.FirstToken {
+			steps = append(steps, flowStep{at: r.LastToken})
 		}
 	}
 	list := steps[from:]
@@ -56,16 +55,14 @@ func chunkFlow(steps []flowStep, r *row, contents wire.Contents, osl int64) []fl
 	return steps
 }
 
-func instant(r *row, at time.Duration) int64 { return r.sent + int64(at) }
-
 // spread gives the first of the messages its tokens, and the others the same number each.
 func spread(list []flowStep, r *row, osl int64) {
-	first := min(1, osl)
-	if measure.UsableFirstChunk(osl, r.firstChunk) {
-		first = r.firstChunk
-	}
-	if len(list) == 1 { // nothing came later
+	first := r.FirstChunk()
+	switch {
+	case len(list) == 1: // nothing came later
 		first = osl
+	case first == unknown:
+		first = min(1, osl)
 	}
 	list[0].tokens = float64(first)
 	for k := range list[1:] {

@@ -12,7 +12,7 @@ import (
 //
 func TestGoodputOfTables(t *testing.T) {
 	answered := func(sent, ttft, latency int64, bucket measure.Bucket) measure.Record {
-		return measure.Record{Phase: measure.ProfilingPhase, Sent: at(sent), Admitted: at(sent), FirstToken: at(sent + ttft), LastToken: at(sent + latency), End: at(sent + latency), Bucket: bucket, Status: 200}
+		return measure.Record{Phase: measure.ProfilingPhase, Numbers: measure.Numbers{Sent: at(sent), Admitted: at(sent), FirstToken: at(sent + ttft), LastToken: at(sent + latency), End: at(sent + latency), Status: 200}, Bucket: bucket}
 	}
 	failed := answered(0, second, 2*second, measure.Profiling)
 	failed.Error = &measure.Error{Category: "timeout"}
@@ -20,7 +20,7 @@ func TestGoodputOfTables(t *testing.T) {
 		answered(0, second, 2*second, measure.Profiling), answered(2*second, 3*second, 4*second, measure.Profiling), answered(4*second, second/2, 4*second, measure.Profiling),
 		failed, answered(8*second, second, 4*second, measure.Cooldown),
 	}
-	records[4].Deadline = 10
+	records[4].Deadline = measure.At(10)
 	info := infoOf(preset.Default, 12)
 	require.Nil(t, compute(t, info, records...).Headline.Find("good_request_count"))
 	c, err := measure.ParseCondition("ttft<=1s")

@@ -15,33 +15,33 @@ const errorISL = "error_isl"
 var harnessMetrics = slices.Concat(slices.DeleteFunc(slices.Clone(requestMetrics), func(m metric) bool {
 	return m.tag == "http_req_data_sent" || m.tag == "http_req_data_received"
 }), []metric{
-	{"http_req_data_sent", "HTTP Data Sent", "KB", kilobytes(func(r *row) int64 { return cmp.Or(r.bodySent, r.bytesSent) })},
-	{"http_req_data_received", "HTTP Data Received", "KB", kilobytes(func(r *row) int64 { return cmp.Or(r.bodyReceived, r.bytesReceived) })},
+	{"http_req_data_sent", "HTTP Data Sent", "KB", kilobytes(func(r *row) int64 { return cmp.Or(r.BodySent, r.BytesSent) })},
+	{"http_req_data_received", "HTTP Data Received", "KB", kilobytes(func(r *row) int64 { return cmp.Or(r.BodyReceived, r.BytesReceived) })},
 })
 
 // asHarness gives the numbers of a record the end that the harness has for a request: its last message. One that failed keeps its width.
 func (r *row) asHarness(of *measure.Record) {
 	r.rowEnd = rowEnd(of)
 	if of.LastMessage > 0 {
-		r.end = measure.Nanos(of.LastMessage)
+		r.End = of.LastMessage
 	}
 }
 
 // rowEnd returns when a request ends in a row of the harness: with its last message, with an error status when it starts.
-func rowEnd(r *measure.Record) int64 {
+func rowEnd(r *measure.Record) measure.Time {
 	switch {
 	case r.Error != nil && r.Status != 0 && r.Status/100 != 2:
-		return measure.Nanos(r.Sent)
+		return r.Sent
 	case r.LastMessage > 0:
-		return measure.Nanos(r.LastMessage)
+		return r.LastMessage
 	}
-	return measure.Nanos(r.End)
+	return r.End
 }
 
 // between returns the nanoseconds from one instant to another as the harness computes them: from instants as floats, of which
 // neighbours are 256 ns apart.
-func (t *tableBuilder) between(from, to int64) float64 {
-	return float64(t.origin+to) - float64(t.origin+from)
+func (t *tableBuilder) between(from, to measure.Time) float64 {
+	return float64(t.origin+int64(to)) - float64(t.origin+int64(from))
 }
 
 // OfRows is what stands behind the tag of a metric that the harness computes otherwise: from the instants of its rows.
@@ -51,15 +51,15 @@ const OfRows = "_of_rows"
 func (t *tableBuilder) fromRows() {
 	for _, m := range []struct {
 		tag, name string
-		to        func(r *row) int64
+		to        func(r *row) measure.Time
 	}{
-		{"credit_to_start_latency", "Credit-to-Start Latency", func(r *row) int64 { return r.sent }},
-		{"effective_latency", "Effective Latency (CO-aware)", func(r *row) int64 { return r.rowEnd }},
+		{"credit_to_start_latency", "Credit-to-Start Latency", func(r *row) measure.Time { return r.Sent }},
+		{"effective_latency", "Effective Latency (CO-aware)", func(r *row) measure.Time { return r.rowEnd }},
 	} {
 		t.scratch.reset()
 		t.each(func(r *row) {
 			if !r.apart {
-				t.scratch.add(milliseconds(max(0, t.between(r.admitted, m.to(r)))))
+				t.scratch.add(milliseconds(max(0, t.between(r.Admitted, m.to(r)))))
 			}
 		})
 		if len(t.scratch.values) > 0 {
@@ -84,8 +84,8 @@ func (t *tableBuilder) harness() {
 	t.fromRows()
 	t.scratch.reset()
 	t.each(func(r *row) {
-		if r.noContent && r.prompt != unknown {
-			t.scratch.add(Int(r.prompt))
+		if r.noContent && r.PromptTokens.N() != unknown {
+			t.scratch.add(Int(r.PromptTokens.N()))
 		}
 	})
 	if len(t.scratch.values) == 0 {

@@ -75,16 +75,16 @@ func runUnder(t testing.TB, name string) *Run {
 }
 
 // at returns nanoseconds as an instant of a record.
-func at(ns int64) float64 { return time.Duration(ns).Seconds() }
-
-func number(n int64) *int64 { return &n }
+func at(ns int64) measure.Time { return measure.Time(ns) }
 
 // success returns the record of a request whose content messages came at the given times after it was sent, without their tokens.
 func success(sent, end int64, prompt, output int64, contents ...int64) measure.Record {
 	r := measure.Record{
-		Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Status: 200, Chunks: len(contents),
-		Due: at(sent), Admitted: at(sent), Sent: at(sent), End: at(end), LastMessage: at(end),
-		PromptTokens: &prompt, OutputTokens: &output, MaxTokens: output, RecordedISL: prompt,
+		Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Transfer: measure.Transfer{Chunks: len(contents)},
+		Numbers: measure.Numbers{
+			Due: at(sent), Admitted: at(sent), Sent: at(sent), End: at(end), LastMessage: at(end), Status: 200,
+			PromptTokens: measure.Tokens(prompt), OutputTokens: measure.Tokens(output), MaxTokens: output, RecordedISL: prompt,
+		},
 	}
 	for k, c := range contents {
 		r.Contents.Add(time.Duration(c), wire.Unknown)
@@ -102,7 +102,7 @@ func success(sent, end int64, prompt, output int64, contents ...int64) measure.R
 // failure returns the record of a request that failed.
 func failure(sent, end int64, category wire.Category) measure.Record {
 	return measure.Record{
-		Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Due: at(sent), Admitted: at(sent), Sent: at(sent), End: at(end),
+		Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Numbers: measure.Numbers{Due: at(sent), Admitted: at(sent), Sent: at(sent), End: at(end)},
 		Error: &measure.Error{Category: category, Message: "failed"},
 	}
 }

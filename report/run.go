@@ -101,8 +101,8 @@ type RowMetric struct {
 func (run *Run) RowMetrics(r *measure.Record) (list []RowMetric) {
 	numbers := newRow(r)
 	if r.Error != nil {
-		if run.Harness() && numbers.noContent && numbers.prompt != unknown {
-			list = append(list, RowMetric{Tag: errorISL, Unit: "tokens", Value: Int(numbers.prompt)})
+		if run.Harness() && numbers.noContent && numbers.PromptTokens != 0 {
+			list = append(list, RowMetric{Tag: errorISL, Unit: "tokens", Value: Int(numbers.PromptTokens.N())})
 		}
 		return list
 	}

@@ -72,9 +72,9 @@ func TestOpenWithoutRunFile(t *testing.T) {
 // their numbers are finite.
 func TestAbsurdRecords(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		instant := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 5), rapid.Just(1e9))
+		instant := rapid.Map(rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 5), rapid.Just(1e9)), measure.At)
 		large := rapid.OneOf(rapid.Int64Range(0, 1<<40), rapid.Int64Range(0, 3))
-		tokens := rapid.Ptr(large, true)
+		tokens := rapid.Map(rapid.OneOf(large, rapid.Just(unknown)), measure.Tokens)
 		var list []measure.Record
 		for range rapid.IntRange(1, 5).Draw(rt, "records") {
 			r := rapid.SampledFrom([]measure.Record{
@@ -84,7 +84,7 @@ func TestAbsurdRecords(t *testing.T) {
 				{Phase: measure.ProfilingPhase, Bucket: measure.CancelledAtEnd, Error: &measure.Error{Category: wire.Cancelled}},
 				{Phase: measure.ProfilingPhase, Bucket: measure.ContextOverflow, Error: &measure.Error{Category: wire.ContextOverflow}},
 			}).Draw(rt, "record")
-			for _, x := range []*float64{&r.Due, &r.Admitted, &r.SecondToken, &r.FirstOutput, &r.WaitEnd, &r.SendEnd} {
+			for _, x := range []*measure.Time{&r.Due, &r.Admitted, &r.SecondToken, &r.FirstOutput, &r.WaitEnd, &r.SendEnd} {
 				*x = instant.Draw(rt, "instant")
 			}
 			inOrder := rapid.SliceOfN(instant, 4, 4).Draw(rt, "instants in order")
@@ -93,7 +93,7 @@ func TestAbsurdRecords(t *testing.T) {
 			if inOrder[1] > 0 {
 				r.FirstToken, r.LastToken = inOrder[1], inOrder[2]
 			}
-			for _, n := range []**int64{&r.PromptTokens, &r.OutputTokens, &r.ReasoningTokens, &r.FirstChunkTokens, &r.CachedTokens} {
+			for _, n := range []*measure.Count{&r.PromptTokens, &r.OutputTokens, &r.ReasoningTokens, &r.FirstChunkTokens, &r.CachedTokens} {
 				*n = tokens.Draw(rt, "tokens")
 			}
 			for _, n := range []*int64{&r.MaxTokens, &r.RecordedISL, &r.RecordedBlocks, &r.RecordedHits} {
@@ -109,8 +109,8 @@ func TestAbsurdRecords(t *testing.T) {
 			}
 			list = append(list, r)
 		}
-		info := infoOf(rapid.SampledFrom(preset.Names).Draw(rt, "preset"), instant.Draw(rt, "phase length"))
-		info.Facts.Deadline = instant.Draw(rt, "deadline")
+		info := infoOf(rapid.SampledFrom(preset.Names).Draw(rt, "preset"), instant.Draw(rt, "phase length").Seconds())
+		info.Facts.Deadline = instant.Draw(rt, "deadline").Seconds()
 		run := writeRun(t, info, list...)
 		run.Slice = rapid.Int64Range(1, 3e9).Draw(rt, "slice")
 		res, err := run.Compute()

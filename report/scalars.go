@@ -4,29 +4,16 @@ import "github.com/agentx/agentx/replay/measure"
 
 // sums are what the scalars of a table are made of.
 type sums struct {
-	n, good     int   // requests that ended well; of these, those that meet the service levels
-	first, last int64 // earliest sent, latest last token; last is never without one
+	n, good     int          // requests that ended well; of these, those that meet the service levels
+	first, last measure.Time // earliest sent, latest last token; last is never without one
 
-	prompt, output, osl, total, reasoning, cached, cacheWrite, cacheMiss tokenSum
+	prompt, output, osl, total, reasoning, cached, cacheWrite, cacheMiss measure.TokenSum
 
-	blocks, hits              int64
-	mismatched, discrepant    int
-	firstKnown, firstUnusable int // requests with an inter-token latency, by the tokens of their first chunk
+	blocks, hits           int64
+	mismatched, discrepant int
+	divisor                measure.ITLDivisor
 
 	delivered measure.DeliveredTotal
-}
-
-// tokenSum adds up counts, some of which may be unknown.
-type tokenSum struct {
-	sum   int64
-	known int
-}
-
-func (s *tokenSum) add(n int64) {
-	if n != unknown {
-		s.sum += n
-		s.known++
-	}
 }
 
 // Limits beyond which a request is counted (doc/spec/replay.md 1.5).
@@ -38,54 +25,42 @@ const (
 
 // add adds a request that ended well.
 func (s *sums) add(r *row, rules *measure.Rules) {
-	if s.n == 0 || r.sent < s.first {
-		s.first = r.sent
+	if s.n == 0 || r.Sent < s.first {
+		s.first = r.Sent
 	}
 	s.n++
 	if r.good {
 		s.good++
 	}
-	s.last = max(s.last, r.lastToken)
-	s.deliver(r)
+	s.last = max(s.last, r.LastToken)
+	s.delivered.Add(&r.Numbers, r.good)
 	for _, t := range []struct {
-		sum *tokenSum
+		sum *measure.TokenSum
 		n   int64
 	}{
-		{&s.prompt, r.prompt}, {&s.output, r.output}, {&s.osl, r.osl()}, {&s.total, r.total}, {&s.reasoning, r.reasoning},
-		{&s.cached, r.cached}, {&s.cacheWrite, r.cacheWrite}, {&s.cacheMiss, r.cacheMiss},
+		{&s.prompt, r.PromptTokens.N()}, {&s.output, r.OutputTokens.N()}, {&s.osl, r.OSL()}, {&s.total, r.TotalTokens.N()}, {&s.reasoning, r.ReasoningTokens.N()},
+		{&s.cached, r.CachedTokens.N()}, {&s.cacheWrite, r.CacheWriteTokens.N()}, {&s.cacheMiss, r.CacheMissTokens.N()},
 	} {
-		t.sum.add(t.n)
+		t.sum.Add(t.n)
 	}
-	s.blocks += r.blocks
-	s.hits += min(max(r.hits, 0), r.blocks)
-	if off := abs(r.osl() - r.asked); r.osl() != unknown && r.asked > 0 && off*100 > min(r.asked*mismatchPercent, mismatchTokens*100) {
+	s.blocks += r.RecordedBlocks
+	s.hits += min(max(r.RecordedHits, 0), r.RecordedBlocks)
+	if off := abs(r.OSL() - r.MaxTokens); r.OSL() != unknown && r.MaxTokens > 0 && off*100 > min(r.MaxTokens*mismatchPercent, mismatchTokens*100) {
 		s.mismatched++
 	}
-	if off := abs(r.prompt - r.recorded); r.prompt != unknown && r.recorded > 0 && off*100 > r.recorded*discrepancyPercent {
+	if off := abs(r.PromptTokens.N() - r.RecordedISL); r.PromptTokens.N() != unknown && r.RecordedISL > 0 && off*100 > r.RecordedISL*discrepancyPercent {
 		s.discrepant++
 	}
-	if _, ok := rules.Divisor(r.osl(), r.firstChunk); ok && r.firstToken != never {
-		if measure.UsableFirstChunk(r.osl(), r.firstChunk) {
-			s.firstKnown++
-		} else if r.firstChunk != unknown {
-			s.firstUnusable++
-		}
-	}
+	s.divisor.Add(&r.Numbers, *rules)
 }
 
 func abs(n int64) int64 { return max(n, -n) }
-
-// deliver adds what a request that ended well brought by the deadline.
-func (s *sums) deliver(r *row) {
-	begun := r.firstToken != never && r.firstToken <= r.deadline
-	s.delivered.Add(r.prompt, r.osl(), r.good, r.deadline != never, begun, r.part)
-}
 
 // window returns what the rates are of and divide by. The length of the phase is Missing if it did not come to its end.
 func (s *sums) window(rules *measure.Rules, phase, deadline measure.Number) measure.ThroughputWindow {
 	return rules.Window(measure.Span{
 		Ended: s.n, First: float64(s.first) / 1e9, Last: float64(s.last) / 1e9, Phase: phase, Deadline: deadline, Delivered: s.delivered,
-		Amount: measure.Amount{Requests: measure.Number(s.n), PromptTokens: measure.Number(s.prompt.sum), OutputTokens: measure.Number(s.osl.sum)},
+		Amount: measure.Amount{Requests: measure.Number(s.n), PromptTokens: measure.Number(s.prompt.Sum), OutputTokens: measure.Number(s.osl.Sum)},
 	})
 }
 
@@ -121,7 +96,7 @@ func (t *tableBuilder) totals() {
 	s := &t.sums
 	for _, x := range []struct {
 		tag, name string
-		sum       *tokenSum
+		sum       *measure.TokenSum
 	}{
 		{"total_isl", "Total Input Sequence Length", &s.prompt},
 		{"total_osl", "Total Output Sequence Length", &s.osl},
@@ -135,12 +110,12 @@ func (t *tableBuilder) totals() {
 		{"total_usage_prompt_cache_write_tokens", "Total Usage Prompt Cache Write Tokens", &s.cacheWrite},
 		{"total_usage_prompt_cache_miss_tokens", "Total Usage Prompt Cache Miss Tokens", &s.cacheMiss},
 	} {
-		if x.sum.known > 0 {
-			t.scalar(x.tag, x.name, "tokens", Int(x.sum.sum))
+		if x.sum.Known > 0 {
+			t.scalar(x.tag, x.name, "tokens", Int(x.sum.Sum))
 		}
 	}
-	if s.cached.known > 0 && s.prompt.sum > 0 {
-		t.scalar("overall_usage_prompt_cache_read_pct", "Overall Usage Prompt Cache Read %", "%", Float(100*float64(s.cached.sum)/float64(s.prompt.sum)))
+	if s.cached.Known > 0 && s.prompt.Sum > 0 {
+		t.scalar("overall_usage_prompt_cache_read_pct", "Overall Usage Prompt Cache Read %", "%", Float(100*float64(s.cached.Sum)/float64(s.prompt.Sum)))
 	}
 	if s.blocks > 0 {
 		t.add(Block{"theoretical_prefix_cache_hit", "Theoretical Prefix Cache Hit", "%", Scalar, []Stat{
@@ -155,9 +130,9 @@ func (t *tableBuilder) times() {
 	if s.n == 0 {
 		return
 	}
-	t.scalar("min_request_timestamp", "Minimum Request Timestamp", "ns", Int(t.origin+s.first))
+	t.scalar("min_request_timestamp", "Minimum Request Timestamp", "ns", Int(t.origin+int64(s.first)))
 	if s.last != never {
-		t.scalar("max_response_timestamp", "Maximum Response Timestamp", "ns", Int(t.origin+s.last))
+		t.scalar("max_response_timestamp", "Maximum Response Timestamp", "ns", Int(t.origin+int64(s.last)))
 	}
 	if s.last > s.first {
 		t.scalar("benchmark_duration", "Benchmark Duration", "sec", Float(float64(s.last-s.first)/1e9))
@@ -174,10 +149,10 @@ func (t *tableBuilder) rates(seconds measure.Number, requests, good, input, outp
 	if t.run.levels() {
 		t.scalar("goodput", "Goodput", "requests/sec", over(good))
 	}
-	if t.sums.prompt.known > 0 {
+	if t.sums.prompt.Known > 0 {
 		t.scalar("input_token_throughput", "Input Token Throughput", "tokens/sec", over(input))
 	}
-	if t.sums.osl.known > 0 {
+	if t.sums.osl.Known > 0 {
 		t.scalar("output_token_throughput", "Output Token Throughput", "tokens/sec", over(output))
 		t.scalar("total_token_throughput", "Total Token Throughput", "tokens/sec", over(Float(input.Float64()+output.Float64())))
 	}

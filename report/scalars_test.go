@@ -40,7 +40,7 @@ func TestLimitsOfCounts(t *testing.T) {
 // Every count of the usage has its own metric and its own sum. What no request has is left out, a rate without a prompt too.
 func TestCountsOfUsage(t *testing.T) {
 	r := success(0, second, 1000, 20, 100*ms, 300*ms)
-	r.CachedTokens, r.ReasoningTokens, r.TotalTokens, r.CacheWriteTokens, r.CacheMissTokens = number(600), number(7), number(1028), number(300), number(101)
+	r.CachedTokens, r.ReasoningTokens, r.TotalTokens, r.CacheWriteTokens, r.CacheMissTokens = measure.Tokens(600), measure.Tokens(7), measure.Tokens(1028), measure.Tokens(300), measure.Tokens(101)
 	h := compute(t, infoOf(preset.Default, 10), r, r).Headline
 	for tag, n := range map[string]float64{
 		"input_sequence_length": 1000, "output_sequence_length": 27, "output_token_count": 20, "reasoning_token_count": 7,
@@ -59,9 +59,9 @@ func TestCountsOfUsage(t *testing.T) {
 	}
 	requireStats(t, h, "overall_usage_prompt_cache_read_pct", map[string]float64{"avg": 60})
 
-	*r.PromptTokens = 0
+	r.PromptTokens = measure.Tokens(0)
 	require.Nil(t, compute(t, infoOf(preset.Default, 10), r).Headline.Find("overall_usage_prompt_cache_read_pct"))
-	r.CachedTokens, r.TotalTokens, r.CacheWriteTokens, r.CacheMissTokens, r.OutputTokens, r.ReasoningTokens = nil, nil, nil, nil, nil, nil
+	r.CachedTokens, r.TotalTokens, r.CacheWriteTokens, r.CacheMissTokens, r.OutputTokens, r.ReasoningTokens = 0, 0, 0, 0, 0, 0
 	h = compute(t, infoOf(preset.Default, 10), r).Headline
 	for _, b := range h {
 		require.NotContains(t, []string{
@@ -88,7 +88,7 @@ func TestSteadyStartsInItsWindow(t *testing.T) {
 	list := []measure.Record{success(10*second, 11*second, 100, 10, 500*ms), success(10*second+1, 11*second, 100, 10, 600*ms, 700*ms)}
 	bad := failure(10*second+1, 11*second, wire.HTTPStatus)
 	for k := range list {
-		list[k].Admitted, list[k].Bucket = 9.9, measure.Cooldown
+		list[k].Admitted, list[k].Bucket = measure.At(9.9), measure.Cooldown
 	}
 	bad.Bucket = measure.Cooldown
 	info := infoOf(preset.Default, 12)

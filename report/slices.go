@@ -10,20 +10,20 @@ import (
 // the bounds of slices.
 type slicer struct {
 	headline *tableBuilder
-	length   int64
-	list     []*row // by start
-	from, to int64  // first start, last end
+	length   measure.Time
+	list     []*row       // by start
+	from, to measure.Time // first start, last end
 }
 
 // slices returns the slices of the headline that have requests.
 func (run *Run) slices(headline *tableBuilder) ([]Slice, error) {
-	s := &slicer{headline: headline, length: run.Slice, list: sortedBySent(headline.samples)}
+	s := &slicer{headline: headline, length: measure.Time(run.Slice), list: sortedBySent(headline.samples)}
 	if len(s.list) == 0 {
 		return nil, nil
 	}
-	s.from = s.list[0].sent
+	s.from = s.list[0].Sent
 	for _, r := range s.list {
-		s.to = max(s.to, r.end)
+		s.to = max(s.to, r.End)
 	}
 	tables, err := s.tables()
 	if err == nil {
@@ -34,7 +34,7 @@ func (run *Run) slices(headline *tableBuilder) ([]Slice, error) {
 	}
 	list := make([]Slice, len(tables))
 	for k, t := range tables {
-		list[k] = Slice{Start: t.origin + t.from, End: t.origin + t.to, Complete: t.to-t.from == s.length, Table: t.sorted()}
+		list[k] = Slice{Start: t.origin + int64(t.from), End: t.origin + int64(t.to), Complete: t.to-t.from == s.length, Table: t.sorted()}
 	}
 	return list, nil
 }
@@ -42,9 +42,9 @@ func (run *Run) slices(headline *tableBuilder) ([]Slice, error) {
 // tables returns a builder for each slice, with the metrics of its requests.
 func (s *slicer) tables() (list []*tableBuilder, err error) {
 	for first := 0; first < len(s.list); {
-		from := s.from + (s.list[first].sent-s.from)/s.length*s.length
+		from := s.from + (s.list[first].Sent-s.from)/s.length*s.length
 		of := &rows{}
-		for ; first < len(s.list) && s.list[first].sent < from+s.length; first++ {
+		for ; first < len(s.list) && s.list[first].Sent < from+s.length; first++ {
 			of.add(*s.list[first])
 		}
 		t := s.headline.run.newTable(s.headline.chunks, measure.ProfilingPhase, of)
@@ -72,7 +72,7 @@ func (t *tableBuilder) sliceRates() {
 	}
 	t.times()
 	s := &t.sums
-	t.rates(measure.Number(float64(t.to-t.from)/1e9), Int(int64(s.n)), Int(int64(s.good)), Int(s.prompt.sum), Int(s.osl.sum))
+	t.rates(measure.Number(float64(t.to-t.from)/1e9), Int(int64(s.n)), Int(int64(s.good)), Int(s.prompt.Sum), Int(s.osl.Sum))
 }
 
 // curves adds the curves to the tables of the slices, in one sweep.
@@ -87,7 +87,7 @@ func (s *slicer) curves(tables []*tableBuilder) error {
 		stats = h.newCurveStats(math.MaxInt)
 	}
 	k := 0
-	err := sweep(s.list, &h.run.rules, h.chunks, s.from, s.to, func(from, to int64, at *levels) {
+	err := sweep(s.list, &h.run.rules, h.chunks, s.from, s.to, func(from, to measure.Time, at *levels) {
 		for k < len(tables) && from < to {
 			t := tables[k]
 			if cut := min(to, t.to); max(from, t.from) < cut {

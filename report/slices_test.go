@@ -58,8 +58,8 @@ func TestVectorsTimeslice(t *testing.T) {
 func shifted(list []measure.Record, by int64) []measure.Record {
 	for k := range list {
 		r := &list[k]
-		for _, x := range []*float64{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.FirstOutput, &r.SecondToken, &r.LastToken, &r.LastMessage, &r.End} {
-			*x = at(int64(math.Round(*x*1e9)) + by)
+		for _, x := range []*measure.Time{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.FirstOutput, &r.SecondToken, &r.LastToken, &r.LastMessage, &r.End} {
+			*x += at(by)
 		}
 	}
 	return list
@@ -76,10 +76,10 @@ func TestSlicesAgainstDefinitions(t *testing.T) {
 		require.NoError(t, err)
 		from, to, slicesWith := int64(math.MaxInt64), int64(0), map[int64]int{}
 		for _, r := range list {
-			from, to = min(from, measure.Nanos(r.Sent)), max(to, measure.Nanos(r.End))
+			from, to = min(from, int64(r.Sent)), max(to, int64(r.End))
 		}
 		for _, r := range list {
-			slicesWith[from+(measure.Nanos(r.Sent)-from)/length*length]++
+			slicesWith[from+(int64(r.Sent)-from)/length*length]++
 		}
 		require.Len(rt, res.Slices, len(slicesWith))
 		for k, first := range slices.Sorted(maps.Keys(slicesWith)) {

@@ -10,10 +10,10 @@ func (run *Run) newSteady(chunks *chunkFile, c *collection) *tableBuilder {
 	t.present = []*rows{&c.headline, &c.cooldown, &c.rest}
 	t.steady, t.from, t.to = true, 0, 0
 	if f := run.Info.Facts; f != nil && f.Deadline > 0 {
-		t.to = measure.Nanos(min(f.Deadline, f.PhaseDuration))
+		t.to = measure.At(min(f.Deadline, f.PhaseDuration))
 		return t
 	}
-	each(t.present, func(r *row) { t.to = max(t.to, r.end) })
+	each(t.present, func(r *row) { t.to = max(t.to, r.End) })
 	return t
 }
 
@@ -31,12 +31,12 @@ func (t *tableBuilder) steadyRates() error {
 			return
 		}
 		var n float64
-		share := t.within(r.sent, r.end)
+		share := t.within(r.Sent, r.End)
 		requests += share
 		if r.good {
 			good += share
 		}
-		input += float64(max(0, r.prompt)) * t.within(r.sent, max(r.firstToken, r.sent))
+		input += float64(max(0, r.PromptTokens.N())) * t.within(r.Sent, max(r.FirstToken, r.Sent))
 		n, err = t.outputWithin(r)
 		output += n
 	})
@@ -48,7 +48,7 @@ func (t *tableBuilder) steadyRates() error {
 }
 
 // within returns the share of an interval that lies in the window; of an instant, whether it does.
-func (t *tableBuilder) within(from, to int64) float64 {
+func (t *tableBuilder) within(from, to measure.Time) float64 {
 	if to <= from {
 		if from >= t.from && from < t.to {
 			return 1
@@ -60,8 +60,8 @@ func (t *tableBuilder) within(from, to int64) float64 {
 
 // outputWithin returns the output tokens that a request got in the window.
 func (t *tableBuilder) outputWithin(r *row) (float64, error) {
-	if r.osl() == unknown || r.end <= t.to {
-		return float64(max(0, r.osl())), nil
+	if r.OSL() == unknown || r.End <= t.to {
+		return float64(max(0, r.OSL())), nil
 	}
 	contents, err := t.chunks.of(r)
 	if err != nil {

@@ -27,13 +27,13 @@ type levels [curveCount]float64
 
 // sweep goes through the requests in the order of time and calls visit for every stretch, from one instant up to the next, in which
 // no curve changes. It holds the requests in flight alone. Stretches cover the time from `from` to `to`.
-func sweep(list []*row, rules *measure.Rules, chunks *chunkFile, from, to int64, visit func(from, to int64, at *levels)) error {
+func sweep(list []*row, rules *measure.Rules, chunks *chunkFile, from, to measure.Time, visit func(from, to measure.Time, at *levels)) error {
 	s := sweeper{rules: rules, chunks: chunks}
 	now := from
 	for next := 0; ; {
 		at := to
 		if next < len(list) {
-			at = min(at, list[next].sent)
+			at = min(at, list[next].Sent)
 		}
 		if len(s.heap) > 0 {
 			at = min(at, s.heap[0].at)
@@ -46,7 +46,7 @@ func sweep(list []*row, rules *measure.Rules, chunks *chunkFile, from, to int64,
 		if at >= to {
 			return nil
 		}
-		if next < len(list) && list[next].sent <= at {
+		if next < len(list) && list[next].Sent <= at {
 			if err := s.open(list[next]); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func sweep(list []*row, rules *measure.Rules, chunks *chunkFile, from, to int64,
 // sortedBySent returns the requests of several sets in the order in which they were sent.
 func sortedBySent(sets []*rows) (list []*row) {
 	each(sets, func(r *row) { list = append(list, r) })
-	slices.SortStableFunc(list, func(x, y *row) int { return cmp.Compare(x.sent, y.sent) })
+	slices.SortStableFunc(list, func(x, y *row) int { return cmp.Compare(x.Sent, y.Sent) })
 	return list
 }
 
@@ -80,7 +80,7 @@ type sweeper struct {
 // openRequest is a request in flight.
 type openRequest struct {
 	row    *row
-	at     int64 // of its next step
+	at     measure.Time // of its next step
 	steps  []flowStep
 	next   int     // of the steps
 	stage  stage   // that it is in
@@ -120,10 +120,10 @@ func (s *sweeper) open(r *row) error {
 	} else {
 		s.prefilling++
 	}
-	if !r.failed && r.prompt != unknown {
-		q.tokens = float64(r.prompt)
-		if r.firstToken > r.sent {
-			q.input = float64(r.prompt) * 1e9 / float64(r.firstToken-r.sent)
+	if !r.failed && r.PromptTokens.N() != unknown {
+		q.tokens = float64(r.PromptTokens.N())
+		if r.FirstToken > r.Sent {
+			q.input = float64(r.PromptTokens.N()) * 1e9 / float64(r.FirstToken-r.Sent)
 		}
 	}
 	s.tokens.add(q.tokens)
@@ -135,9 +135,9 @@ func (s *sweeper) open(r *row) error {
 
 // schedule finds the instant of the next step.
 func (q *openRequest) schedule() {
-	q.at = q.row.end
-	if q.stage == prefilling && q.row.firstToken != never {
-		q.at = min(q.at, q.row.firstToken)
+	q.at = q.row.End
+	if q.stage == prefilling && q.row.FirstToken != never {
+		q.at = min(q.at, q.row.FirstToken)
 	}
 	if q.next < len(q.steps) {
 		q.at = min(q.at, q.steps[q.next].at)
@@ -148,7 +148,7 @@ func (q *openRequest) schedule() {
 func (s *sweeper) step() {
 	q := s.heap[0]
 	at := q.at
-	if q.stage == prefilling && q.row.firstToken != never && q.row.firstToken <= at {
+	if q.stage == prefilling && q.row.FirstToken != never && q.row.FirstToken <= at {
 		q.stage = decoding
 		s.prefilling--
 		s.decoding++
@@ -164,7 +164,7 @@ func (s *sweeper) step() {
 		s.tokens.add(step.tokens)
 		q.tokens += step.tokens
 	}
-	if at >= q.row.end {
+	if at >= q.row.End {
 		s.close(q)
 		return
 	}
@@ -208,10 +208,10 @@ func (s *sweeper) levels() levels {
 
 // evenRate returns the rate at which the tokens after the first come, if they come evenly from then on until the end.
 func evenRate(r *row) float64 {
-	if r.failed || r.osl() == unknown || r.end <= r.firstToken {
+	if r.failed || r.OSL() == unknown || r.End <= r.FirstToken {
 		return 0
 	}
-	return float64(max(0, r.osl()-1)) * 1e9 / float64(r.end-r.firstToken)
+	return float64(max(0, r.OSL()-1)) * 1e9 / float64(r.End-r.FirstToken)
 }
 
 func perRequest(rate float64, n int) float64 {

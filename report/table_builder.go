@@ -20,8 +20,8 @@ type tableBuilder struct {
 	beside   []*rows        // others of the phase, which may have brought tokens by the deadline
 	deadline measure.Number // of what is delivered; Missing: the table has no such rates
 
-	steady   bool  // rates are of what lay between from and to, latencies of what was sent by to
-	from, to int64 // of the curves
+	steady   bool         // rates are of what lay between from and to, latencies of what was sent by to
+	from, to measure.Time // of the curves
 
 	sums     sums
 	failures int // failed requests that are not counted apart
@@ -39,10 +39,10 @@ func (run *Run) newTable(chunks *chunkFile, phase string, of *rows) *tableBuilde
 	}
 	first := true
 	each(t.present, func(r *row) {
-		if first || r.admitted < t.from {
-			t.from = r.admitted
+		if first || r.Admitted < t.from {
+			t.from = r.Admitted
 		}
-		t.to, first = max(t.to, r.end), false
+		t.to, first = max(t.to, r.End), false
 	})
 	return t
 }
@@ -56,12 +56,12 @@ func (run *Run) newPhaseTable(chunks *chunkFile, phase string, of *rows, beside 
 	case of.n == 0 || !run.rules.PhaseWindow && !run.rules.DeliveredOnly:
 		return t
 	case run.rules.DeliveredOnly:
-		t.from, t.to = 0, measure.Nanos(float64(t.deadline))
+		t.from, t.to = 0, measure.At(float64(t.deadline))
 		return t
 	}
 	t.from = 0
 	if !t.whole.IsMissing() {
-		t.to = max(t.to, measure.Nanos(float64(t.whole)))
+		t.to = max(t.to, measure.At(float64(t.whole)))
 	}
 	return t
 }
@@ -88,7 +88,7 @@ func (t *tableBuilder) build() error {
 // each calls visit for every request of the table. The steady one has those that were sent by the end of its time.
 func (t *tableBuilder) each(visit func(r *row)) {
 	each(t.samples, func(r *row) {
-		if !t.steady || r.sent <= t.to {
+		if !t.steady || r.Sent <= t.to {
 			visit(r)
 		}
 	})
@@ -106,7 +106,7 @@ func (t *tableBuilder) count() {
 	})
 	each(t.beside, func(r *row) {
 		if !r.failed {
-			t.sums.deliver(r)
+			t.sums.delivered.Add(&r.Numbers, r.good)
 		}
 	})
 }

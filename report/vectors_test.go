@@ -27,7 +27,7 @@ type wireEvents struct {
 
 // record makes the record of a vector by a plain reading of its events. The kinds say which of them have content.
 func (in *wireEvents) record(t *testing.T, kinds []string) measure.Record {
-	r := measure.Record{Sent: at(in.Start), Admitted: at(in.Start), Due: at(in.Start), End: at(in.End)}
+	r := measure.Record{Numbers: measure.Numbers{Sent: at(in.Start), Admitted: at(in.Start), Due: at(in.Start), End: at(in.End)}}
 	for k, e := range in.Events {
 		r.LastMessage = at(e.AtNS)
 		var payload struct {
@@ -46,10 +46,10 @@ func (in *wireEvents) record(t *testing.T, kinds []string) measure.Record {
 			_ = json.Unmarshal([]byte(*e.Data), &payload) // what is no JSON has no content
 		}
 		if u := payload.Usage; u != nil {
-			r.PromptTokens, r.ReasoningTokens = number(u.Prompt), u.Details.Reasoning
-			r.OutputTokens = number(u.Completion)
+			r.PromptTokens = measure.Tokens(u.Prompt)
+			r.OutputTokens = measure.Tokens(u.Completion)
 			if u.Details.Reasoning != nil {
-				r.OutputTokens = number(u.Completion - *u.Details.Reasoning)
+				r.OutputTokens, r.ReasoningTokens = measure.Tokens(u.Completion-*u.Details.Reasoning), measure.Tokens(*u.Details.Reasoning)
 			}
 		}
 		if !slices.Contains([]string{"content", "reasoning", "tool_call"}, kinds[k]) {
@@ -62,7 +62,7 @@ func (in *wireEvents) record(t *testing.T, kinds []string) measure.Record {
 		case 1:
 			r.FirstToken = r.LastMessage
 			if in.PerChunk && payload.Usage != nil {
-				r.FirstChunkTokens = number(payload.Usage.Completion)
+				r.FirstChunkTokens = measure.Tokens(payload.Usage.Completion)
 			}
 		case 2:
 			r.SecondToken = r.LastMessage
@@ -141,9 +141,9 @@ func TestVectorsRequestArithmetic(t *testing.T) {
 		OSL     int64    `json:"output_sequence_length"`
 	}
 	fixtures.EachCase(t, "request_arithmetic", fixtures.Counts{4, 4, 4}, func(t *testing.T, c fixtures.Case, in in, want map[string]float64) {
-		r := measure.Record{Sent: 1, FirstToken: 1 + in.TTFT/1e3, LastToken: 1 + in.Latency/1e3, End: 1 + in.Latency/1e3, OutputTokens: &in.OSL}
+		r := measure.Record{Numbers: measure.Numbers{Sent: measure.At(1), FirstToken: measure.At(1 + in.TTFT/1e3), LastToken: measure.At(1 + in.Latency/1e3), End: measure.At(1 + in.Latency/1e3), OutputTokens: measure.Tokens(in.OSL)}}
 		if in.End != nil {
-			r.End = 1 + *in.End/1e3
+			r.End = measure.At(1 + *in.End/1e3)
 		}
 		got := map[string]float64{}
 		for _, m := range runUnder(t, c.Preset).RowMetrics(&r) {
@@ -207,7 +207,7 @@ func TestVectorsDispatchLatency(t *testing.T) {
 		Error  *string
 	}
 	fixtures.EachCase(t, "dispatch_latency", fixtures.Counts{2, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want map[string]float64) {
-		r := measure.Record{Due: at(in.Due), Admitted: at(in.Issued), Sent: at(in.Start), End: at(in.End), Phase: measure.ProfilingPhase, Bucket: measure.Profiling}
+		r := measure.Record{Numbers: measure.Numbers{Due: at(in.Due), Admitted: at(in.Issued), Sent: at(in.Start), End: at(in.End)}, Phase: measure.ProfilingPhase, Bucket: measure.Profiling}
 		if in.Error != nil {
 			r.Error = &measure.Error{Category: wire.Category(*in.Error)}
 		}
@@ -246,9 +246,9 @@ func TestVectorsHTTPTrace(t *testing.T) {
 	}
 	fixtures.EachCase(t, "http_trace", fixtures.Counts{2, 2, 2}, func(t *testing.T, c fixtures.Case, in in, want map[string]float64) {
 		r := measure.Record{
-			Sent: at(in.WaitStart), WaitEnd: at(in.WaitEnd), SendStart: at(in.SendStart), SendEnd: at(in.SendEnd),
-			FirstByte: at(in.FirstByte), LastByte: at(in.LastByte), End: at(in.LastByte),
-			BytesSent: in.Sent, BytesReceived: in.Received, Reused: in.Reused,
+			Numbers: measure.Numbers{Sent: at(in.WaitStart), WaitEnd: at(in.WaitEnd), SendStart: at(in.SendStart), SendEnd: at(in.SendEnd),
+				FirstByte: at(in.FirstByte), LastByte: at(in.LastByte), End: at(in.LastByte)},
+			Transfer: measure.Transfer{BytesSent: in.Sent, BytesReceived: in.Received, Reused: in.Reused},
 		}
 		if in.ConnectStart != nil {
 			r.ConnectStart, r.ConnectEnd = at(*in.ConnectStart), at(*in.ConnectEnd)

@@ -17,7 +17,7 @@ func TestWindowOfThePhase(t *testing.T) {
 	width, list := int64(0), []measure.Record(nil)
 	for k := range int64(7) {
 		r := success((1+4*k)*second, (1+4*k)*second+(3+k)*500*ms, 100, 10, 400*ms, second)
-		width += measure.Nanos(r.End) - measure.Nanos(r.Sent)
+		width += int64(r.End) - int64(r.Sent)
 		list = append(list, r)
 	}
 	last := 25*second + 9*500*ms // response

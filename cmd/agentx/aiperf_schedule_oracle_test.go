@@ -236,8 +236,8 @@ func (s *schedule) ofAgentx(t *testing.T, flags []string) (list []leaving) {
 		row := s.row(t, r.Trace, r.Turn, "row-", false)
 		require.Equal(t, int64(s.rows[row].Output), int64(r.MaxTokens), "row %d", row+1)
 		wanted := s.wanted(row) - s.wanted(s.places[0])
-		require.InDelta(t, wanted*1e6, r.Due*1e9, 1.1, "row %d", row+1)
-		list = append(list, leaving{row, r.Admitted*1e3 + s.wanted(s.places[0]), r.Sent*1e3 + s.wanted(s.places[0]), int(r.Credit)})
+		require.InDelta(t, wanted*1e6, r.Due.Seconds()*1e9, 1.1, "row %d", row+1)
+		list = append(list, leaving{row, r.Admitted.Seconds()*1e3 + s.wanted(s.places[0]), r.Sent.Seconds()*1e3 + s.wanted(s.places[0]), int(r.Credit)})
 	}
 	return inOrderOf(list)
 }

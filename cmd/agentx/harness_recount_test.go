@@ -107,13 +107,12 @@ func (r *recountedRow) wall(ns int64) float64 {
 }
 
 // tokens returns a count, nil if the row does not have it.
-func (r *recountedRow) tokens(tag string) *int64 {
+func (r *recountedRow) tokens(tag string) measure.Count {
 	v, ok := r.value[tag]
 	if !ok {
-		return nil
+		return 0
 	}
-	n := int64(v)
-	return &n
+	return measure.Tokens(int64(v))
 }
 
 func (r *recountedRow) record() measure.Record {
@@ -130,23 +129,23 @@ func (r *recountedRow) record() measure.Record {
 	issued := r.wall(m.CreditIssued)
 	o := measure.Record{Phase: m.Phase, Credit: int(m.SessionNum), Trace: m.SourceTrace, Session: m.Conversation, Turn: m.Turn, Depth: m.Depth, SourceKind: m.SourceKind,
 		RequestID: m.RequestID, CorrelationID: m.CorrelationID, RootID: m.RootID, ParentID: m.ParentID, Bucket: measure.Profiling,
-		Due: issued, Admitted: issued, Sent: r.at(), End: r.wall(m.RequestEnd), Status: 200}
+		Numbers: measure.Numbers{Due: measure.At(issued), Admitted: measure.At(issued), Sent: measure.At(r.at()), End: measure.At(r.wall(m.RequestEnd)), Status: 200}}
 	if m.Phase == measure.WarmupPhase {
 		o.Bucket = measure.WarmupBucket
 	}
 	if r.row.Error != nil {
-		o.End = max(o.End, o.Sent)
+		o.End = measure.At(max(o.End.Seconds(), o.Sent.Seconds()))
 		o.Error = &measure.Error{Category: wire.HTTPStatus, Code: r.row.Error.Code, Message: r.row.Error.Message}
 		return o
 	}
-	o.FirstToken, o.LastToken, o.FirstOutput = r.at("time_to_first_token"), r.at("request_latency"), r.at("time_to_first_output_token")
+	o.FirstToken, o.LastToken, o.FirstOutput = measure.At(r.at("time_to_first_token")), measure.At(r.at("request_latency")), measure.At(r.at("time_to_first_output_token"))
 	if _, ok := r.value["time_to_second_token"]; ok {
-		o.SecondToken = r.at("time_to_first_token", "time_to_second_token")
+		o.SecondToken = measure.At(r.at("time_to_first_token", "time_to_second_token"))
 	}
 	if !r.rounded {
-		o.End = r.at("time_to_first_token", "full_decode_duration")
+		o.End = measure.At(r.at("time_to_first_token", "full_decode_duration"))
 	}
-	o.LastToken = min(o.LastToken, o.End)
+	o.LastToken = measure.At(min(o.LastToken.Seconds(), o.End.Seconds()))
 	r.count(&o)
 	r.connect(&o)
 	at := r.value["time_to_first_token"]
@@ -168,21 +167,21 @@ func (r *recountedRow) count(o *measure.Record) {
 	o.BytesSent, o.BytesReceived = int64(math.Round(r.value["http_req_data_sent"]*1024)), int64(math.Round(r.value["http_req_data_received"]*1024))
 	o.BodySent, o.BodyReceived, o.BodyReads = o.BytesSent, o.BytesReceived, int(r.value["http_req_chunks_received"])
 	o.Reused = r.value["http_req_connection_reused"] == 1
-	if off, ok := r.value["osl_mismatch_diff_pct"]; ok && o.OutputTokens != nil {
-		o.MaxTokens = int64(math.Round(float64(*o.OutputTokens) / (1 + off/100)))
+	if off, ok := r.value["osl_mismatch_diff_pct"]; ok && o.OutputTokens != 0 {
+		o.MaxTokens = int64(math.Round(float64(o.OutputTokens.N()) / (1 + off/100)))
 	}
 }
 
 // connect fills in the steps of the connection.
 func (r *recountedRow) connect(o *measure.Record) {
-	o.WaitEnd = r.at("http_req_blocked")
-	o.SendStart = r.at("http_req_blocked", "http_req_connecting")
+	o.WaitEnd = measure.At(r.at("http_req_blocked"))
+	o.SendStart = measure.At(r.at("http_req_blocked", "http_req_connecting"))
 	if r.value["http_req_connecting"] > 0 {
 		o.ConnectStart, o.ConnectEnd = o.WaitEnd, o.SendStart
 	}
-	o.SendEnd = r.at("http_req_blocked", "http_req_connecting", "http_req_sending")
-	o.FirstByte = r.at("http_req_blocked", "http_req_connecting", "http_req_sending", "http_req_waiting")
-	o.LastByte = r.at("http_req_blocked", "http_req_connecting", "http_req_sending", "http_req_waiting", "http_req_receiving")
+	o.SendEnd = measure.At(r.at("http_req_blocked", "http_req_connecting", "http_req_sending"))
+	o.FirstByte = measure.At(r.at("http_req_blocked", "http_req_connecting", "http_req_sending", "http_req_waiting"))
+	o.LastByte = measure.At(r.at("http_req_blocked", "http_req_connecting", "http_req_sending", "http_req_waiting", "http_req_receiving"))
 }
 
 // notRecounted are blocks that rows do not tell enough of: the recording decides the hits, overflows have no rows, and failed requests no

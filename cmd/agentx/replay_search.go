@@ -138,9 +138,9 @@ func (o *outlook) add(r *measure.Record) {
 	}
 	value, known := 0.0, false
 	if r.Error == nil {
-		value, known = o.of.Of(r, o.rules)
+		value, known = o.of.Of(&r.Numbers, o.rules)
 	}
-	o.Add(time.Duration(measure.Nanos(r.End)), value, known)
+	o.Add(time.Duration(int64(r.End)), value, known)
 }
 
 // end judges a probe, says what it has shown, and returns its exit status as a run of a list.

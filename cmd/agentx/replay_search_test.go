@@ -41,11 +41,11 @@ func slowRun(t *testing.T) (dir string) {
 			ttft = 2
 		}
 		records = append(records, measure.Record{
-			Phase: "profiling", Bucket: measure.Profiling, Credit: k, RequestID: "r", Due: at, Admitted: at, Sent: at,
-			FirstToken: at + ttft, LastToken: at + ttft, End: at + ttft, Status: 200, Chunks: 1,
+			Phase: "profiling", Bucket: measure.Profiling, Credit: k, RequestID: "r", Numbers: measure.Numbers{Due: measure.At(at), Admitted: measure.At(at), Sent: measure.At(at),
+				FirstToken: measure.At(at + ttft), LastToken: measure.At(at + ttft), End: measure.At(at + ttft), Status: 200}, Transfer: measure.Transfer{Chunks: 1},
 		})
 	}
-	slices.SortFunc(records, func(a, b measure.Record) int { return cmp.Compare(a.End, b.End) })
+	slices.SortFunc(records, func(a, b measure.Record) int { return cmp.Compare(a.End.Seconds(), b.End.Seconds()) })
 	for k := range records {
 		require.NoError(t, w.Write(&records[k]))
 	}

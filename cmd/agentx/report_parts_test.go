@@ -90,8 +90,8 @@ func TestPartsAgainstTheLogOfTheServer(t *testing.T) {
 			require.NoError(t, err)
 			a, ok := answers[r.RequestID]
 			require.True(t, ok, "%s is not in the log", r.RequestID)
-			require.Equal(t, []int64{int64(a.PromptTokens), int64(a.CachedTokens), int64(a.OutputTokens)}, []int64{*r.PromptTokens, *r.CachedTokens, *r.OutputTokens})
-			prompt, cached, output = prompt+*r.PromptTokens, cached+*r.CachedTokens, output+*r.OutputTokens
+			require.Equal(t, []int64{int64(a.PromptTokens), int64(a.CachedTokens), int64(a.OutputTokens)}, []int64{r.PromptTokens.N(), r.CachedTokens.N(), r.OutputTokens.N()})
+			prompt, cached, output = prompt+r.PromptTokens.N(), cached+r.CachedTokens.N(), output+r.OutputTokens.N()
 		}
 		_, err = records.Next()
 		require.Error(t, err, "the log has all")

@@ -2,9 +2,9 @@ package hub
 
 // NamedDataset is a dataset with a short name.
 type NamedDataset struct {
-	Name        string // agentx-X
-	Repo        string // semianalysisai/cc-traces-weka-X
-	Description string // one line
+	Name        string `json:"name"` // agentx-X
+	Repo        string `json:"repo"` // semianalysisai/cc-traces-weka-X
+	Description string `json:"what"` // one line
 }
 
 const (

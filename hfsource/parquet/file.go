@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	lib "github.com/parquet-go/parquet-go"
+	lib "github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/agentx/agentx/hfsource/column"
@@ -55,11 +55,10 @@ func Open(r io.ReaderAt, size int64) (f *File, err error) {
 	if err := checkFooter(footer); err != nil {
 		return nil, err
 	}
-	opened, err := lib.OpenFile(r, size, lib.SkipPageIndex(true), lib.SkipBloomFilters(true))
-	if err != nil {
+	m := new(format.FileMetaData)
+	if err := lib.Unmarshal(new(lib.CompactProtocol), footer, m); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
-	m := opened.Metadata()
 	f = &File{reader: r, groups: m.RowGroups, maxHeld: min(maxHeld+heldPerByte*size, maxHeldLarge)}
 	if err := f.readMetadata(m, size-int64(len(footer))-8); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)

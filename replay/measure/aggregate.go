@@ -70,7 +70,7 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 		return nil
 	}
 	a.completed++
-	a.delivered.add(r, good)
+	a.delivered.Add(&r.Numbers, good)
 	a.finished.add(r.FinishReason)
 	if r.Bucket == Profiling {
 		a.headline.add(r, a.rules)
@@ -83,11 +83,11 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 // count counts what every record has, however its request ended.
 func (a *Aggregate) count(r *Record) {
 	a.requests++
-	a.last, a.late = max(a.last, r.End), max(a.late, r.Deadline)
+	a.last, a.late = max(a.last, r.End.Seconds()), max(a.late, r.Deadline.Seconds())
 	a.addresses.add(r)
 	a.trees.add(r.Tree)
 	if r.begins() {
-		a.queued = append(a.queued, r.Queued)
+		a.queued = append(a.queued, r.Queued.Seconds())
 	}
 	a.buckets[r.Bucket]++
 	a.latest.add(r, a.rules)
@@ -97,14 +97,14 @@ func (a *Aggregate) count(r *Record) {
 	if r.Resent {
 		a.resent++
 	}
-	if first, ok := a.lanes[r.Lane]; !ok || r.Sent < first {
-		a.lanes[r.Lane] = r.Sent
+	if first, ok := a.lanes[r.Lane]; !ok || r.Sent.Seconds() < first {
+		a.lanes[r.Lane] = r.Sent.Seconds()
 	}
 	a.throttled.Answers += r.Throttled
-	a.throttled.Seconds += r.Waited
+	a.throttled.Seconds += r.Waited.Seconds()
 	if r.BackOff > 0 {
 		a.backOff.Pauses++
-		a.backOff.Seconds += r.BackOff
+		a.backOff.Seconds += r.BackOff.Seconds()
 	}
 }
 
@@ -120,7 +120,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		},
 		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Throttled: a.throttled, Resent: a.resent, Deviations: maps.Clone(a.deviations), FinishReasons: maps.Clone(a.finished),
 		Metrics: a.headline.metrics(&window), Cooldown: a.cooldown.metrics(&afterwards), Headline: a.rules.Headline(),
-		ThroughputWindow: window, Delivered: span.DeliveredWindow(), ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.firstKnown, a.headline.firstUnusable},
+		ThroughputWindow: window, Delivered: span.DeliveredWindow(), ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.divisor.Known, a.headline.divisor.Unusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Context: info.Context, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,

@@ -48,8 +48,8 @@ func TestQueuedTrees(t *testing.T) {
 		change(r)
 		a.Add(r)
 	}
-	add(good(0, 1, 0, 0.5, 2, 3), func(r *Record) { r.Due, r.Queued, r.OpenTrees = 0.25, 0.5, 1 })
-	add(bad(CancelledAtEnd, "cancelled"), func(r *Record) { r.Queued, r.OpenTrees = 1.5, 2 })
+	add(good(0, 1, 0, 0.5, 2, 3), func(r *Record) { r.Due, r.Queued, r.OpenTrees = At(0.25), At(0.5), 1 })
+	add(bad(CancelledAtEnd, "cancelled"), func(r *Record) { r.Queued, r.OpenTrees = At(1.5), 2 })
 	add(good(0, 1, 0, 0.5, 2, 3), func(r *Record) { r.Turn, r.OpenTrees = 1, 2 })
 	s := a.Summary(RunInfo{Arrivals: &ArrivalPlan{Mode: RateArrivals, Rate: 2.5, Draw: "poisson"}})
 	require.Equal(t, 2, s.Arrivals.Queued.N)

@@ -37,16 +37,16 @@ func (x *exchanges) add(r *Record) {
 		}
 	}
 	if r.WaitEnd > 0 {
-		x.blocked = append(x.blocked, r.WaitEnd-r.Sent) // Sent may be instant 0
+		x.blocked = append(x.blocked, r.WaitEnd.Seconds()-r.Sent.Seconds()) // Sent may be instant 0
 	}
 	if r.ConnectStart > 0 {
-		step(&x.connecting, r.ConnectStart, r.ConnectEnd)
+		step(&x.connecting, r.ConnectStart.Seconds(), r.ConnectEnd.Seconds())
 	} else if r.SendStart > 0 {
 		x.connecting = append(x.connecting, 0)
 	}
-	step(&x.sending, r.SendStart, r.SendEnd)
-	step(&x.waiting, r.SendEnd, r.FirstByte)
-	step(&x.receiving, r.FirstByte, r.LastByte)
+	step(&x.sending, r.SendStart.Seconds(), r.SendEnd.Seconds())
+	step(&x.waiting, r.SendEnd.Seconds(), r.FirstByte.Seconds())
+	step(&x.receiving, r.FirstByte.Seconds(), r.LastByte.Seconds())
 }
 
 func (x *exchanges) summary() Connection {

@@ -48,7 +48,7 @@ func TestClientBoundBy(t *testing.T) {
 				r.Admitted = r.Due
 				if k%c.every == 0 {
 					r = good(0, 1, c.waited+c.late, 0.5, 2, 5)
-					r.Admitted = r.Due + c.waited
+					r.Admitted = At(r.Due.Seconds() + c.waited)
 				}
 				a.Add(r)
 			}
@@ -66,12 +66,12 @@ func TestClientBoundBy(t *testing.T) {
 func TestConnection(t *testing.T) {
 	a := NewAggregate(Rules{})
 	fresh := good(0, 0, 0, 0.5, 2, 5) // sent at instant 0
-	fresh.WaitEnd, fresh.ConnectStart, fresh.ConnectEnd, fresh.SendStart, fresh.SendEnd, fresh.FirstByte, fresh.LastByte = 0.125, 0.125, 0.25, 0.25, 0.375, 0.5, 2
+	fresh.WaitEnd, fresh.ConnectStart, fresh.ConnectEnd, fresh.SendStart, fresh.SendEnd, fresh.FirstByte, fresh.LastByte = At(0.125), At(0.125), At(0.25), At(0.25), At(0.375), At(0.5), At(2)
 	kept := good(0, 8, 0, 0.5, 2, 5)
-	kept.WaitEnd, kept.SendStart, kept.SendEnd, kept.FirstByte, kept.LastByte, kept.Reused = 8.375, 8.375, 8.5, 8.75, 9.5, true
+	kept.WaitEnd, kept.SendStart, kept.SendEnd, kept.FirstByte, kept.LastByte, kept.Reused = At(8.375), At(8.375), At(8.5), At(8.75), At(9.5), true
 	untold := good(0, 4, 0, 0.5, 2, 5) // by an older agentx
 	failed := bad(Profiling, "timeout")
-	failed.SendStart, failed.SendEnd = 1, 9
+	failed.SendStart, failed.SendEnd = At(1), At(9)
 	for _, r := range []*Record{fresh, kept, untold, failed} {
 		a.Add(r)
 	}

@@ -21,13 +21,13 @@ type requestTimes struct {
 
 // add adds a request that ended well.
 func (c *clientTimes) add(r *Record, rules Rules) {
-	t := requestTimes{late: float32(r.Lateness()), dispatch: float32(r.Sent - r.Admitted), sent: r.Sent, first: r.FirstToken, last: r.LastToken}
+	t := requestTimes{late: float32(r.LatenessSeconds()), dispatch: float32(r.Sent.Seconds() - r.Admitted.Seconds()), sent: r.Sent.Seconds(), first: r.FirstToken.Seconds(), last: r.LastToken.Seconds()}
 	if r.SendStart > 0 {
-		t.connecting = float32(r.SendStart - r.Sent)
-		t.sending = float32(max(0, r.SendEnd-r.SendStart))
+		t.connecting = float32(r.SendStart.Seconds() - r.Sent.Seconds())
+		t.sending = float32(max(0, r.SendEnd.Seconds()-r.SendStart.Seconds()))
 	}
-	if itl, ok := rules.ITL(r); ok && itl > 0 {
-		t.divisor = float32((r.LastToken - r.FirstToken) / itl)
+	if itl, ok := rules.ITL(&r.Numbers); ok && itl > 0 {
+		t.divisor = float32((r.LastToken.Seconds() - r.FirstToken.Seconds()) / itl)
 	}
 	c.list = append(c.list, t)
 }

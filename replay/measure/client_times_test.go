@@ -12,7 +12,7 @@ func judged(requests int, standstills *Standstills, change func(k int, r *Record
 	a := NewAggregate(Rules{})
 	for k := range requests {
 		r := good(0, float64(k), 0, 0.5, 1, 6)
-		r.Admitted, r.SendStart, r.SendEnd = r.Due, r.Sent+0.0001, r.Sent+0.0002
+		r.Admitted, r.SendStart, r.SendEnd = r.Due, At(r.Sent.Seconds()+0.0001), At(r.Sent.Seconds()+0.0002)
 		if change != nil {
 			change(k, r)
 		}
@@ -28,12 +28,12 @@ func TestClientExplains(t *testing.T) {
 	connects := func(seconds float64, every int) func(int, *Record) {
 		return func(k int, r *Record) {
 			if k%every == 0 {
-				r.SendStart, r.SendEnd = r.Sent+seconds, r.Sent+seconds
-				r.FirstToken, r.LastToken = r.FirstToken+seconds, r.LastToken+seconds
+				r.SendStart, r.SendEnd = At(r.Sent.Seconds()+seconds), At(r.Sent.Seconds()+seconds)
+				r.FirstToken, r.LastToken = At(r.FirstToken.Seconds()+seconds), At(r.LastToken.Seconds()+seconds)
 			}
 		}
 	}
-	sends := func(k int, r *Record) { r.SendEnd = r.SendStart + 0.03 }
+	sends := func(k int, r *Record) { r.SendEnd = At(r.SendStart.Seconds() + 0.03) }
 	for name, c := range map[string]struct {
 		change func(int, *Record)
 		want   []string
@@ -47,7 +47,7 @@ func TestClientExplains(t *testing.T) {
 		}},
 		"sending": {sends, []string{"ttft: its p95 would be 470 ms, not 500 ms, without what the client cost: sending the request 30.0 ms"}},
 		"short": {func(_ int, r *Record) { // 0.9 ms are no bottleneck, whatever the server takes
-			r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = r.Sent+0.002, r.Sent+0.003, r.Sent+0.0005, r.Sent+0.0009
+			r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = At(r.Sent.Seconds()+0.002), At(r.Sent.Seconds()+0.003), At(r.Sent.Seconds()+0.0005), At(r.Sent.Seconds()+0.0009)
 		}, nil},
 	} {
 		require.Equal(t, c.want, judged(100, nil, c.change).BoundBy, name)
@@ -69,7 +69,7 @@ func TestClientStandsStill(t *testing.T) {
 	notes := func(n int, first, last float64) func(int, *Record) {
 		return func(k int, r *Record) {
 			if k%n == 0 {
-				r.FirstToken, r.LastToken = r.Sent+first, r.Sent+last
+				r.FirstToken, r.LastToken = At(r.Sent.Seconds()+first), At(r.Sent.Seconds()+last)
 			}
 		}
 	}
@@ -95,8 +95,8 @@ func TestLongStandstill(t *testing.T) {
 	s := new(Standstills)
 	s.Add(Standstill{At: 3.2, Seconds: 2, InFlight: 4})
 	late := func(k int, r *Record) {
-		r.Sent, r.Due, r.Admitted = 3, 3, 3
-		r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = 5.201, 5.202, 0, 0
+		r.Sent, r.Due, r.Admitted = At(3), At(3), At(3)
+		r.FirstToken, r.LastToken, r.SendStart, r.SendEnd = At(5.201), At(5.202), 0, 0
 	}
 	c := judged(4, s, late)
 	said := func(c Client) []string {

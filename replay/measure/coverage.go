@@ -1,7 +1,5 @@
 package measure
 
-import "time"
-
 // CoverageThreshold is the least share of a phase that its answers must cover (doc/spec/replay.md 8.8).
 const CoverageThreshold = 0.95
 
@@ -28,25 +26,25 @@ func (c *Coverage) Largest() float64 {
 // passes reports whether the largest share suffices.
 func (c *Coverage) passes() bool { return c.Largest() >= CoverageThreshold }
 
-// latest are the latest instants of a phase that a Coverage needs, in nanoseconds since its start; 0: there is none.
-type latest struct{ firstToken, itl, content int64 }
+// latest are the latest instants of a phase that a Coverage needs, 0: there is none.
+type latest struct{ firstToken, itl, content Time }
 
 // add adds a record, which is not of the warmup.
 func (l *latest) add(r *Record, rules Rules) {
-	l.content = max(l.content, Nanos(r.LastToken))
+	l.content = max(l.content, r.LastToken)
 	if r.Error != nil {
 		return
 	}
-	l.firstToken = max(l.firstToken, Nanos(r.FirstToken))
-	if _, ok := rules.ITL(r); ok {
-		l.itl = max(l.itl, Nanos(r.End))
+	l.firstToken = max(l.firstToken, r.FirstToken)
+	if _, ok := rules.ITL(&r.Numbers); ok {
+		l.itl = max(l.itl, r.End)
 	}
 }
 
-// coverage returns the shares of a duration in nanoseconds.
-func (l *latest) coverage(expected int64, rules Rules) *Coverage {
-	share := func(at int64) float64 { return min(max(0, float64(at)/float64(expected)), 1) }
-	c := &Coverage{share(l.firstToken), share(l.itl), Number(share(l.content)), Seconds(time.Duration(expected)), CoverageThreshold}
+// coverage returns the shares of a duration.
+func (l *latest) coverage(expected Time, rules Rules) *Coverage {
+	share := func(at Time) float64 { return min(max(0, float64(at)/float64(expected)), 1) }
+	c := &Coverage{share(l.firstToken), share(l.itl), Number(share(l.content)), expected.Seconds(), CoverageThreshold}
 	if rules.LatenciesOnly {
 		c.Content = Missing
 	}

@@ -29,12 +29,15 @@ func checkNumbers(name string, value any, maxInt int64) error {
 func findNumber(v reflect.Value, maxInt int64) (path, problem string) {
 	switch v.Kind() {
 	case reflect.Float64: // null, where a Number is not known, is NaN
-		if x := v.Float(); x < 0 || x > maxSeconds {
-			return "", fmt.Sprintf("%v: want 0 to %.0e", x, maxSeconds)
+		if err := checkSeconds(v.Float()); err != nil {
+			return "", err.Error()
 		}
 	case reflect.Int, reflect.Int64:
-		if n := v.Int(); n < 0 || n > maxInt {
-			return "", fmt.Sprintf("%d: want 0 to %d", n, maxInt)
+		if v.CanConvert(reflect.TypeFor[json.Marshaler]()) { // a Time or Count, which was checked when it was read
+			return "", ""
+		}
+		if err := checkInt(v.Int(), maxInt); err != nil {
+			return "", err.Error()
 		}
 	case reflect.Pointer:
 		return findNumber(v.Elem(), maxInt)
@@ -48,12 +51,29 @@ func findNumber(v reflect.Value, maxInt int64) (path, problem string) {
 		for k := range v.NumField() {
 			if field := v.Field(k); field.CanInterface() {
 				if path, problem := findNumber(field, maxInt); problem != "" && keyOf(v, k) != "-" {
+					if v.Type().Field(k).Anonymous {
+						return path, problem
+					}
 					return "." + keyOf(v, k) + path, problem
 				}
 			}
 		}
 	}
 	return "", ""
+}
+
+func checkSeconds(x float64) error {
+	if x < 0 || x > maxSeconds {
+		return fmt.Errorf("%v: want 0 to %.0e", x, maxSeconds)
+	}
+	return nil
+}
+
+func checkInt(n, most int64) error {
+	if n < 0 || n > most {
+		return fmt.Errorf("%d: want 0 to %d", n, most)
+	}
+	return nil
 }
 
 // keyOf returns the key of a field of a struct.

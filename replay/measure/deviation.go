@@ -27,22 +27,20 @@ var deviations = []struct {
 	describe func(r *Record) string // how a request deviates
 }{
 	{"short_output", "answers shorter than asked for", func(r *Record) bool {
-		n, ok := r.OSL()
-		return ok && (r.MaxTokens-n)*100 > outputPercent*r.MaxTokens
+		n := r.OSL()
+		return n != Unknown && (r.MaxTokens-n)*100 > outputPercent*r.MaxTokens
 	}, outputText},
 	{"long_output", "answers longer than asked for", func(r *Record) bool {
-		n, ok := r.OSL()
-		return ok && r.MaxTokens > 0 && (n-r.MaxTokens)*100 > outputPercent*r.MaxTokens
+		n := r.OSL()
+		return n != Unknown && r.MaxTokens > 0 && (n-r.MaxTokens)*100 > outputPercent*r.MaxTokens
 	}, outputText},
 	{"not_streamed", "answers not streamed, whose ttft and itl mean nothing", func(r *Record) bool {
-		n, _ := r.OSL()
-		return r.SingleBody || r.Chunks == 1 && n > messageTokens
+		return r.SingleBody || r.Chunks == 1 && r.OSL() > messageTokens
 	}, func(r *Record) string {
 		if r.SingleBody {
 			return "one body"
 		}
-		n, _ := r.OSL()
-		return fmt.Sprintf("one message of %d tokens", n)
+		return fmt.Sprintf("one message of %d tokens", max(0, r.OSL()))
 	}},
 	{"buffered", "buffered answers, whose messages came in bursts", func(r *Record) bool {
 		return r.Burst > 0
@@ -60,32 +58,29 @@ var deviations = []struct {
 	{"content_filter", "answers that a content filter ended", func(r *Record) bool {
 		return r.FinishReason == contentFilter
 	}, func(r *Record) string {
-		n, _ := r.OSL()
-		return fmt.Sprintf("after %d tokens", n)
+		return fmt.Sprintf("after %d tokens", max(0, r.OSL()))
 	}},
 	{"no_usage", "answers without token counts", func(r *Record) bool {
-		return r.PromptTokens == nil || r.OutputTokens == nil
+		return r.PromptTokens == 0 || r.OutputTokens == 0
 	}, func(*Record) string { return "no usage" }},
 	{"prompt_count", "prompts whose token count differs from the recorded one", func(r *Record) bool {
-		if r.PromptTokens == nil {
+		if r.PromptTokens == 0 {
 			return false
 		}
-		off := max(*r.PromptTokens-r.RecordedISL, r.RecordedISL-*r.PromptTokens)
+		off := max(r.PromptTokens.N()-r.RecordedISL, r.RecordedISL-r.PromptTokens.N())
 		return off > promptTokens+r.RecordedISL*promptPercent/100
 	}, func(r *Record) string {
-		return fmt.Sprintf("%d tokens for %d recorded", *r.PromptTokens, r.RecordedISL)
+		return fmt.Sprintf("%d tokens for %d recorded", r.PromptTokens.N(), r.RecordedISL)
 	}},
 	{"cached_count", "answers that report more cached tokens than the prompt has", func(r *Record) bool {
-		return r.PromptTokens != nil && r.CachedTokens != nil && *r.CachedTokens > *r.PromptTokens
+		return r.PromptTokens != 0 && r.CachedTokens != 0 && r.CachedTokens.N() > r.PromptTokens.N()
 	}, func(r *Record) string {
-		return fmt.Sprintf("%d cached of %d tokens", *r.CachedTokens, *r.PromptTokens)
+		return fmt.Sprintf("%d cached of %d tokens", r.CachedTokens.N(), r.PromptTokens.N())
 	}},
 	{"first_tokens", "first messages with a token count that itl cannot use", func(r *Record) bool {
-		n, _ := r.OSL()
-		return r.FirstChunkTokens != nil && !r.hasUsableFirstChunk() && n >= 2 && r.Chunks > 1
+		return r.FirstChunkTokens != 0 && r.FirstChunk() == Unknown && r.OSL() >= 2 && r.Chunks > 1
 	}, func(r *Record) string {
-		n, _ := r.OSL()
-		return fmt.Sprintf("%d of %d tokens in the first of %d messages", *r.FirstChunkTokens, n, r.Chunks)
+		return fmt.Sprintf("%d of %d tokens in the first of %d messages", r.FirstChunkTokens.N(), r.OSL(), r.Chunks)
 	}},
 	{"redirected", "requests sent twice because of a redirect", func(r *Record) bool {
 		return r.Redirected
@@ -94,8 +89,7 @@ var deviations = []struct {
 
 // outputText describes an answer by its length and the length asked for.
 func outputText(r *Record) string {
-	n, _ := r.OSL()
-	return fmt.Sprintf("%d tokens for %d", n, r.MaxTokens)
+	return fmt.Sprintf("%d tokens for %d", max(0, r.OSL()), r.MaxTokens)
 }
 
 // deviationCounts are deviations by kind.

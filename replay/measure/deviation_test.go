@@ -28,8 +28,8 @@ func TestDeviations(t *testing.T) {
 		"silent":               {func(r *Record) { r.Silent = 70 }, "silent_tokens", "70 % of them"},
 		"events as JSON":       {func(r *Record) { r.EventsAs = "application/json" }, "events_as", "Content-Type application/json"},
 		"filtered":             {func(r *Record) { r.FinishReason = "content_filter" }, "content_filter", "after 200 tokens"},
-		"no usage":             {func(r *Record) { r.OutputTokens, r.PromptTokens = nil, nil }, "no_usage", "no usage"},
-		"half a usage":         {func(r *Record) { r.PromptTokens = nil }, "no_usage", "no usage"},
+		"no usage":             {func(r *Record) { r.OutputTokens, r.PromptTokens = 0, 0 }, "no_usage", "no usage"},
+		"half a usage":         {func(r *Record) { r.PromptTokens = 0 }, "no_usage", "no usage"},
 		"a template's tokens":  {func(r *Record) { r.PromptTokens = Tokens(1000 + 100 + 128) }, "", ""},
 		"other vocabulary":     {func(r *Record) { r.PromptTokens = Tokens(1000 + 100 + 129) }, "prompt_count", "1229 tokens for 1000 recorded"},
 		"prompt cut":           {func(r *Record) { r.PromptTokens = Tokens(1000 - 100 - 129) }, "prompt_count", "771 tokens for 1000 recorded"},
@@ -43,7 +43,7 @@ func TestDeviations(t *testing.T) {
 		}, "", ""},
 		"redirected":            {func(r *Record) { r.Redirected = true }, "redirected", "redirected by the server"},
 		"failed":                {func(r *Record) { r.Error, r.Redirected = &Error{Category: "timeout"}, true }, "", ""},
-		"cancelled at the end":  {func(r *Record) { r.Bucket, r.OutputTokens = CancelledAtEnd, nil }, "", ""},
+		"cancelled at the end":  {func(r *Record) { r.Bucket, r.OutputTokens = CancelledAtEnd, 0 }, "", ""},
 		"in cooldown it counts": {func(r *Record) { r.Bucket, r.OutputTokens = Cooldown, Tokens(1) }, "short_output", "1 tokens for 200"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,17 +46,17 @@ var unanswered = []wire.Category{wire.Connection, wire.Timeout, wire.Stalled}
 // Add adds a record that is not of the warmup.
 func (e *Ending) Add(r *Record) {
 	if e.servers == nil {
-		*e = Ending{servers: map[server]*lastHeard{}, trees: map[int]span{}, all: span{r.Sent, r.End}, unanswered: math.Inf(1)}
+		*e = Ending{servers: map[server]*lastHeard{}, trees: map[int]span{}, all: span{r.Sent.Seconds(), r.End.Seconds()}, unanswered: math.Inf(1)}
 	}
 	e.records, e.numbers = e.records+1, max(e.numbers, r.Credit+1)
 	tree, ok := e.trees[r.Tree]
 	if !ok {
-		tree = span{r.Sent, r.End}
+		tree = span{r.Sent.Seconds(), r.End.Seconds()}
 	}
-	e.trees[r.Tree] = span{min(tree.first, r.Sent), max(tree.last, r.End)}
-	e.all = span{min(e.all.first, r.Sent), max(e.all.last, r.End)}
+	e.trees[r.Tree] = span{min(tree.first, r.Sent.Seconds()), max(tree.last, r.End.Seconds())}
+	e.all = span{min(e.all.first, r.Sent.Seconds()), max(e.all.last, r.End.Seconds())}
 	if r.Bucket == CancelledAtEnd {
-		e.unanswered = min(e.unanswered, r.Sent)
+		e.unanswered = min(e.unanswered, r.Sent.Seconds())
 	}
 	at := server{address: r.Address}
 	if r.URL != nil {
@@ -67,11 +67,11 @@ func (e *Ending) Add(r *Record) {
 		heard = new(lastHeard)
 		e.servers[at] = heard
 	}
-	received := max(r.FirstByte, r.LastByte, r.LastMessage)
+	received := max(r.FirstByte.Seconds(), r.LastByte.Seconds(), r.LastMessage.Seconds())
 	heard.receive, e.lastReceive = max(heard.receive, received), max(e.lastReceive, received)
-	heard.sent = max(heard.sent, r.Sent)
+	heard.sent = max(heard.sent, r.Sent.Seconds())
 	if r.Error != nil && slices.Contains(unanswered, r.Error.Category) {
-		heard.fail(span{r.Sent, r.End})
+		heard.fail(span{r.Sent.Seconds(), r.End.Seconds()})
 	}
 }
 

@@ -17,8 +17,8 @@ func ExampleAggregate() {
 	for i, ttft := range []float64{0.2, 0.4} {
 		sent := float64(i)
 		a.Add(&measure.Record{
-			Bucket: measure.Profiling, Lane: i, Sent: sent, FirstToken: sent + ttft, LastToken: sent + 1,
-			PromptTokens: measure.Tokens(1000), OutputTokens: measure.Tokens(50), MaxTokens: 50, RecordedISL: 1000, Chunks: 50,
+			Bucket: measure.Profiling, Lane: i, Numbers: measure.Numbers{Sent: measure.At(sent), FirstToken: measure.At(sent + ttft), LastToken: measure.At(sent + 1),
+				PromptTokens: measure.Tokens(1000), OutputTokens: measure.Tokens(50), MaxTokens: 50, RecordedISL: 1000}, Transfer: measure.Transfer{Chunks: 50},
 		})
 	}
 	s := a.Summary(measure.RunInfo{Lanes: 2})

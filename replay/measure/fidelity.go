@@ -2,7 +2,6 @@ package measure
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 )
 
@@ -90,7 +89,7 @@ func newFidelity(s *Summary, o *observations, facts *Facts) Fidelity {
 		PrefixReuse:      PrefixReuse{ratio(Number(o.recordedHits), Number(o.recordedBlocks)), Missing, s.TokenHitRate},
 		Lanes:            LaneUse{s.Concurrency, Missing, Missing},
 		RequestsInFlight: InFlight{Missing, Missing},
-		Gaps:             Gaps{inTime(o.lateness), s.Lateness.P50, s.Lateness.P99, s.Lateness.Max},
+		Gaps:             Gaps{ratio(Number(o.inTime), Number(o.n)), s.Lateness.P50, s.Lateness.P99, s.Lateness.Max},
 		Client:           ClientShare{timeShare(s), ratio(s.Client.CPUShare, s.Client.Cores)},
 	}
 	if facts == nil {
@@ -104,12 +103,6 @@ func newFidelity(s *Summary, o *observations, facts *Facts) Fidelity {
 		f.PrefixReuse.Sent = ratio(Number(p.Reused), Number(p.Tokens))
 	}
 	return f
-}
-
-// inTime returns the share of sorted latenesses that are no longer than lateFrom.
-func inTime(sorted []float64) Number {
-	n := sort.Search(len(sorted), func(k int) bool { return sorted[k] > lateFrom })
-	return ratio(Number(n), Number(len(sorted)))
 }
 
 // timeShare returns the part that lateness has in the time from due to the last token, over all requests.

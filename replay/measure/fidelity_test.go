@@ -13,7 +13,7 @@ func TestFidelity(t *testing.T) {
 	late := good(1, 2, 0.5, 0.5, 2, 3)
 	late.RecordedBlocks, late.RecordedHits, late.MaxTokens = 10, 8, 5
 	uncounted := good(1, 4, 0, 0.5, 2, 7)
-	uncounted.PromptTokens, uncounted.CachedTokens, uncounted.OutputTokens = nil, nil, nil
+	uncounted.PromptTokens, uncounted.CachedTokens, uncounted.OutputTokens = 0, 0, 0
 	uncounted.RecordedBlocks, uncounted.RecordedHits = 10, 1
 	cooled := good(1, 4, 9, 0.5, 2, 7)
 	cooled.Bucket = Cooldown

@@ -53,7 +53,7 @@ func (j *Judge) Good(r *Record) bool {
 func (j *Judge) each(r *Record, visit func(k int, met, known bool)) {
 	for k, c := range j.levels {
 		if c.OfEach {
-			v, known := j.of[k].Of(r, j.rules)
+			v, known := j.of[k].Of(&r.Numbers, j.rules)
 			visit(k, known && c.Holds(v), known)
 		}
 	}

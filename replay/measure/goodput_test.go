@@ -40,7 +40,7 @@ func TestGoodput(t *testing.T) {
 	levels := conditions(t, "ttft<0.5s", "itl<=0.5s", "latency.max<3s", "error-rate<1%", "goodput>0.1")
 	// From 1 to 6: 5 s. ttft 0.5 misses, 0.25 meets; itl (2.5-0.5)/4 and (1.25-0.25)/2 are 0.5.
 	slow, fast, silent := good(0, 1, 0, 0.5, 2.5, 5), good(1, 2, 0, 0.25, 1.25, 3), good(2, 4, 0, 0.25, 2, 5)
-	silent.OutputTokens = nil
+	silent.OutputTokens = 0
 	after := good(1, 20, 0, 1, 2, 2)
 	after.Bucket = Cooldown
 	warm := good(5, 0, 0, 9, 9, 2)
@@ -90,7 +90,7 @@ func TestGoodputEqualsARecount(t *testing.T) {
 			case 0:
 				r.Error = &Error{Category: "timeout"}
 			case 1:
-				r.OutputTokens = nil
+				r.OutputTokens = 0
 			case 2:
 				r.Bucket = Cooldown
 			case 3:
@@ -100,8 +100,8 @@ func TestGoodputEqualsARecount(t *testing.T) {
 		}
 		requests, judged, trees := 0, 0, map[int]string{}
 		for _, r := range records {
-			meets := r.Error == nil && r.FirstToken-r.Sent < 0.3 && r.LastToken-r.Sent > 0.1 &&
-				r.OutputTokens != nil && *r.OutputTokens >= 2 && (r.LastToken-r.FirstToken)/float64(*r.OutputTokens-1) < 0.2
+			meets := r.Error == nil && r.FirstToken.Seconds()-r.Sent.Seconds() < 0.3 && r.LastToken.Seconds()-r.Sent.Seconds() > 0.1 &&
+				r.OutputTokens != 0 && r.OutputTokens.N() >= 2 && (r.LastToken.Seconds()-r.FirstToken.Seconds())/float64(r.OutputTokens.N()-1) < 0.2
 			if r.Bucket == Profiling {
 				judged++
 				if meets {
@@ -143,7 +143,7 @@ func equal(t require.TestingT, want float64, got Number) {
 func TestMetricList(t *testing.T) {
 	records := []*Record{good(0, 1, 0.25, 0.5, 2.5, 5), good(1, 2, 0, 0.25, 1.25, 3)}
 	first := int64(2)
-	records[0].FirstChunkTokens = &first
+	records[0].FirstChunkTokens = Tokens(first)
 	s := aggregate(conditions(t, "ttft<0.5s"), records...)
 	for _, m := range MetricList {
 		if m.Value != nil {
@@ -153,7 +153,7 @@ func TestMetricList(t *testing.T) {
 		}
 		var samples []float64
 		for _, r := range records {
-			v, ok := m.Of(r, Rules{})
+			v, ok := m.Of(&r.Numbers, Rules{})
 			require.True(t, ok, m.Name)
 			samples = append(samples, v)
 		}

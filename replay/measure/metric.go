@@ -1,57 +1,110 @@
 package measure
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// Metric is a quantity that people name in conditions, gates, tables and comparisons.
+// Metric is a quantity that people name in conditions, gates, tables and comparisons. A new one is a row of MetricList: summaries, reports,
+// live metrics, intervals and comparisons follow from it.
 type Metric struct {
 	slo.Metric
 	Title string // time to first token
+	Tag   string // of the metric in files of AIPerf; "": they have none
+	Live  string // what a status and live metrics say of it; "": they do not have it
 
-	Of    func(r *Record, rules Rules) (float64, bool) // of a request that ended well; false: it has none. nil: the metric is of a run alone
-	Stat  func(m *Metrics) *Stat                       // over the requests; nil: the metric is of a run alone
-	Value func(s *Summary) Number                      // nil: every request has one
+	Of    func(n *Numbers, rules Rules) (float64, bool) // of a request that ended well; false: it has none. nil: the metric is of a run alone
+	Value func(s *Summary) Number                       // nil: every request has one
+
+	stat func(m *Metrics) *Stat // where a summary has it; nil: among Others
 }
 
 // MetricList is every metric that has a short name, in the order in which tables show them.
 var MetricList = []Metric{
-	ofEach("ttft", "time to first token", slo.Seconds, func(r *Record, _ Rules) (float64, bool) { return r.TTFT() }, func(m *Metrics) *Stat { return &m.TTFT }),
-	ofEach("itl", "inter-token latency", slo.Seconds, func(r *Record, l Rules) (float64, bool) { return l.ITL(r) }, func(m *Metrics) *Stat { return &m.ITL }),
-	ofEach("latency", "request latency", slo.Seconds, func(r *Record, _ Rules) (float64, bool) { return r.Latency() }, func(m *Metrics) *Stat { return &m.RequestLatency }),
-	ofEach("tpot", "time per output token", slo.Seconds, func(r *Record, _ Rules) (float64, bool) { return Rules{AllButOne: true}.ITL(r) }, func(m *Metrics) *Stat { return &m.TPOT }),
-	ofEach("lateness", "lateness", slo.Seconds, func(r *Record, _ Rules) (float64, bool) { return r.Lateness(), true }, func(m *Metrics) *Stat { return &m.Lateness }),
-	ofEach("prompt_tokens", "prompt tokens", slo.Tokens, func(r *Record, _ Rules) (float64, bool) { return tokenCount(r.PromptTokens) }, func(m *Metrics) *Stat { return &m.ISL }),
-	ofEach("output_tokens", "output tokens", slo.Tokens, outputTokens, func(m *Metrics) *Stat { return &m.OSL }),
+	{
+		Metric: ofEach("ttft", slo.Seconds), Title: "time to first token", Tag: "time_to_first_token", Live: "Seconds from sending a request to its first token.",
+		Of: lapse((*Numbers).TTFT), stat: func(m *Metrics) *Stat { return &m.TTFT },
+	},
+	{
+		Metric: ofEach("itl", slo.Seconds), Title: "inter-token latency", Tag: "inter_token_latency", Live: "Mean seconds between two tokens of a request.",
+		Of: func(n *Numbers, l Rules) (float64, bool) { return l.ITL(n) }, stat: func(m *Metrics) *Stat { return &m.ITL },
+	},
+	{
+		Metric: ofEach("latency", slo.Seconds), Title: "request latency", Tag: "request_latency", Live: "Seconds from sending a request to its last token.",
+		Of: lapse((*Numbers).Latency), stat: func(m *Metrics) *Stat { return &m.RequestLatency },
+	},
+	{
+		Metric: ofEach("tpot", slo.Seconds), Title: "time per output token", Tag: "inter_token_latency",
+		Of: func(n *Numbers, _ Rules) (float64, bool) { return Rules{AllButOne: true}.ITL(n) }, stat: func(m *Metrics) *Stat { return &m.TPOT },
+	},
+	{
+		Metric: ofEach("lateness", slo.Seconds), Title: "lateness", Tag: "due_to_sent_latency", Live: "Seconds from the instant at which a request was due to that at which it was sent.",
+		Of: func(n *Numbers, _ Rules) (float64, bool) { return n.LatenessSeconds(), true }, stat: func(m *Metrics) *Stat { return &m.Lateness },
+	},
+	{
+		Metric: ofEach("prompt_tokens", slo.Tokens), Title: "prompt tokens", Tag: "input_sequence_length",
+		Of: tokens(func(n *Numbers) int64 { return n.PromptTokens.N() }), stat: func(m *Metrics) *Stat { return &m.ISL },
+	},
+	{
+		Metric: ofEach("output_tokens", slo.Tokens), Title: "output tokens", Tag: "output_sequence_length",
+		Of: tokens((*Numbers).OSL), stat: func(m *Metrics) *Stat { return &m.OSL },
+	},
 
-	ofRun("request_rate", "requests per second", slo.Rate, true, func(s *Summary) Number { return s.RequestRate }),
-	ofRun("output_token_rate", "output tokens per second", slo.Rate, true, func(s *Summary) Number { return s.OutputTokenRate }),
-	ofRun("prompt_token_rate", "prompt tokens per second", slo.Rate, true, func(s *Summary) Number { return s.PromptTokenRate }),
-	ofRun("error-rate", "share of failed requests", slo.Share, false, func(s *Summary) Number { return s.ErrorRate }),
-	ofRun("goodput", "good requests per second", slo.Rate, true, func(s *Summary) Number { return s.Goodput.rate() }),
-	ofRun("token_hit_rate", "share of prompt tokens that were cached", slo.Share, true, func(s *Summary) Number { return s.TokenHitRate }),
+	{Metric: ofRun("request_rate", slo.Rate, true), Title: "requests per second", Tag: "request_throughput", Value: func(s *Summary) Number { return s.RequestRate }},
+	{Metric: ofRun("output_token_rate", slo.Rate, true), Title: "output tokens per second", Tag: "output_token_throughput", Value: func(s *Summary) Number { return s.OutputTokenRate }},
+	{Metric: ofRun("prompt_token_rate", slo.Rate, true), Title: "prompt tokens per second", Tag: "input_token_throughput", Value: func(s *Summary) Number { return s.PromptTokenRate }},
+	{Metric: ofRun("error-rate", slo.Share, false), Title: "share of failed requests", Value: func(s *Summary) Number { return s.ErrorRate }},
+	{Metric: ofRun("goodput", slo.Rate, true), Title: "good requests per second", Value: func(s *Summary) Number { return s.Goodput.rate() }},
+	{Metric: ofRun("token_hit_rate", slo.Share, true), Title: "share of prompt tokens that were cached", Value: func(s *Summary) Number { return s.TokenHitRate }},
 }
 
-func ofEach(name, title string, unit slo.Unit, of func(*Record, Rules) (float64, bool), stat func(*Metrics) *Stat) Metric {
-	return Metric{Metric: slo.Metric{Name: name, Unit: unit, OfEach: true}, Title: title, Of: of, Stat: stat}
+func ofEach(name string, unit slo.Unit) slo.Metric {
+	return slo.Metric{Name: name, Unit: unit, OfEach: true}
 }
 
-func ofRun(name, title string, unit slo.Unit, more bool, value func(*Summary) Number) Metric {
-	return Metric{Metric: slo.Metric{Name: name, Unit: unit, MoreIsBetter: more}, Title: title, Value: value}
+func ofRun(name string, unit slo.Unit, more bool) slo.Metric {
+	return slo.Metric{Name: name, Unit: unit, MoreIsBetter: more}
 }
 
-func tokenCount(n *int64) (float64, bool) {
-	if n == nil {
-		return 0, false
+// lapse returns a metric that is the time between two instants.
+func lapse(of func(*Numbers) (Lapse, bool)) func(*Numbers, Rules) (float64, bool) {
+	return func(n *Numbers, _ Rules) (float64, bool) {
+		s, ok := of(n)
+		return s.Seconds(), ok
 	}
-	return float64(*n), true
 }
 
-func outputTokens(r *Record, _ Rules) (float64, bool) {
-	n, ok := r.OSL()
-	return float64(n), ok
+// tokens returns a metric that is a number of tokens.
+func tokens(of func(*Numbers) int64) func(*Numbers, Rules) (float64, bool) {
+	return func(n *Numbers, _ Rules) (float64, bool) { return float64(of(n)), of(n) != Unknown }
+}
+
+// Stat returns where metrics have the statistics of a metric that every request has.
+func (m *Metric) Stat(of *Metrics) *Stat {
+	if m.stat != nil {
+		return m.stat(of)
+	}
+	if of.Others == nil {
+		of.Others = map[string]*Stat{}
+	}
+	if of.Others[m.Name] == nil {
+		of.Others[m.Name] = new(NewStat(nil))
+	}
+	return of.Others[m.Name]
+}
+
+// Key returns the key of the metric in a summary.
+func (m *Metric) Key() string {
+	var of Metrics
+	at, v := m.Stat(&of), reflect.ValueOf(&of).Elem()
+	for k := range v.NumField() {
+		if v.Field(k).Addr().Interface() == any(at) {
+			return keyOf(v, k)
+		}
+	}
+	return m.Name
 }
 
 // MetricNames are the metrics as conditions name them.

@@ -7,63 +7,56 @@ import (
 
 // observations are what an Aggregate keeps of the successful requests of one bucket.
 type observations struct {
-	n                            int       // requests
-	ttft, itl, latency, lateness []float64 // seconds, of the requests that have them
-	tpot, isl, osl               []float64
+	n       int         // requests
+	inTime  int         // of these, that were sent within lateFrom of their time
+	samples [][]float64 // by the place of the metric in MetricList, of the requests that have it
 
 	first, last float64 // earliest Sent and latest LastToken
 
-	prompt, output, asked, cached, recorded tokenSum
+	prompt, output, asked, cached, recorded TokenSum
 
 	times                                         clientTimes
 	exchange                                      exchanges
 	recordedBlocks, recordedHits, recordedCounted int64 // the last: recorded prompt tokens of requests whose prompt the server counted
 
-	firstKnown, firstUnusable int // requests with an ITL, by their number of tokens in the first chunk
+	divisor ITLDivisor
 }
 
-func newObservations() observations { return observations{first: math.Inf(1), last: math.Inf(-1)} }
+func newObservations() observations {
+	return observations{samples: make([][]float64, len(MetricList)), first: math.Inf(1), last: math.Inf(-1)}
+}
 
 func (o *observations) add(r *Record, rules Rules) {
 	o.n++
-	o.lateness = append(o.lateness, r.Lateness())
+	for k := range MetricList {
+		if of := MetricList[k].Of; of != nil {
+			if v, ok := of(&r.Numbers, rules); ok {
+				o.samples[k] = append(o.samples[k], v)
+			}
+		}
+	}
+	if r.LatenessSeconds() <= lateFrom {
+		o.inTime++
+	}
 	o.times.add(r, rules)
 	o.exchange.add(r)
 	o.recordedBlocks += r.RecordedBlocks
 	o.recordedHits += min(max(0, r.RecordedHits), r.RecordedBlocks)
-	if r.PromptTokens != nil {
+	if r.PromptTokens != 0 {
 		o.recordedCounted += r.RecordedISL
 	}
-	if v, ok := r.TTFT(); ok {
-		o.ttft = append(o.ttft, v)
+	o.divisor.Add(&r.Numbers, rules)
+	o.first = min(o.first, r.Sent.Seconds())
+	if r.LastToken > 0 {
+		o.last = max(o.last, r.LastToken.Seconds())
 	}
-	if v, ok := rules.ITL(r); ok {
-		o.itl = append(o.itl, v)
-		if r.hasUsableFirstChunk() {
-			o.firstKnown++
-		} else if r.FirstChunkTokens != nil {
-			o.firstUnusable++
-		}
+	o.prompt.Add(r.PromptTokens.N())
+	o.cached.Add(r.CachedTokens.N())
+	if n := r.OSL(); n != Unknown {
+		o.output.Add(n)
+		o.asked.Add(r.MaxTokens)
 	}
-	if v, ok := (Rules{AllButOne: true}).ITL(r); ok {
-		o.tpot = append(o.tpot, v)
-	}
-	o.first = min(o.first, r.Sent)
-	if v, ok := r.Latency(); ok {
-		o.latency = append(o.latency, v)
-		o.last = max(o.last, r.LastToken)
-	}
-	if r.PromptTokens != nil {
-		o.isl = append(o.isl, float64(*r.PromptTokens))
-	}
-	o.prompt.add(r.PromptTokens)
-	o.cached.add(r.CachedTokens)
-	if n, ok := r.OSL(); ok {
-		o.osl = append(o.osl, float64(n))
-		o.output.add(&n)
-		o.asked.add(&r.MaxTokens)
-	}
-	o.recorded.add(&r.RecordedISL)
+	o.recorded.Add(r.RecordedISL)
 }
 
 // span returns what the window of the rates is made of, without what was delivered. phase is Missing if it did not come to its end.
@@ -78,12 +71,15 @@ func (o *observations) span(phase Number) Span {
 func (o *observations) metrics(window *ThroughputWindow) Metrics {
 	m := Metrics{
 		Measured: o.n, PromptTokens: o.prompt.over(o.n), OutputTokens: o.output.over(o.n), RequestedOutputTokens: o.asked.over(o.n),
-		CachedTokens: o.cached.over(o.n), RecordedPromptTokens: o.recorded.over(o.n), UsageMissing: o.n - int(o.output.known),
-		TTFT: NewStat(o.ttft), ITL: NewStat(o.itl), RequestLatency: NewStat(o.latency), Lateness: NewStat(o.lateness),
-		TPOT: NewStat(o.tpot), ISL: NewStat(o.isl), OSL: NewStat(o.osl),
+		CachedTokens: o.cached.over(o.n), RecordedPromptTokens: o.recorded.over(o.n), UsageMissing: o.n - int(o.output.Known),
 		Duration: Missing, TokenHitRate: Missing, RequestRate: window.Rate(window.Requests),
 		PromptTokenRate: window.Rate(window.PromptTokens), OutputTokenRate: window.Rate(window.OutputTokens),
 		RecordedBlocks: o.recordedBlocks, RecordedHits: o.recordedHits, TheoreticalHitRate: ratio(Number(o.recordedHits), Number(o.recordedBlocks)),
+	}
+	for k := range MetricList {
+		if of := &MetricList[k]; of.Of != nil {
+			*of.Stat(&m) = NewStat(o.samples[k])
+		}
 	}
 	if m.PromptTokens > 0 {
 		m.TokenHitRate = m.CachedTokens / m.PromptTokens
@@ -94,22 +90,29 @@ func (o *observations) metrics(window *ThroughputWindow) Metrics {
 	return m
 }
 
-// tokenSum adds up counts, some of which may be unknown.
-type tokenSum struct{ sum, known int64 }
+// TokenSum adds up counts, some of which may be unknown.
+type TokenSum struct{ Sum, Known int64 }
 
-func (s *tokenSum) add(n *int64) {
-	if n != nil {
-		s.sum += *n
-		s.known++
+// Add adds a number of tokens, or Unknown.
+func (s *TokenSum) Add(n int64) { s.add(n, true) }
+
+// add notes whether a number is known, and adds it if it counts.
+func (s *TokenSum) add(n int64, counts bool) {
+	if n == Unknown {
+		return
+	}
+	s.Known++
+	if counts {
+		s.Sum += n
 	}
 }
 
 // over returns the sum over n requests, Missing when none of them had a count.
-func (s *tokenSum) over(n int) Number {
-	if n > 0 && s.known == 0 {
+func (s *TokenSum) over(n int) Number {
+	if n > 0 && s.Known == 0 {
 		return Missing
 	}
-	return Number(s.sum)
+	return Number(s.Sum)
 }
 
 // ordinalSet is a set of small numbers that are not negative.

@@ -69,10 +69,10 @@ func (c *PartCounter) Add(r *Record) {
 	if r.Bucket == Cooldown {
 		return
 	}
-	c.lateness = append(c.lateness, r.Lateness())
+	c.lateness = append(c.lateness, r.LatenessSeconds())
 	c.times.add(r, Rules{})
 	if v, ok := r.TTFT(); ok {
-		c.ttft = append(c.ttft, v)
+		c.ttft = append(c.ttft, v.Seconds())
 	}
 }
 

@@ -1,7 +1,9 @@
 package measure
 
 import (
+	"encoding/json"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/agentx/agentx/replay/wire"
@@ -34,21 +36,48 @@ type Record struct {
 	RootID        string `json:"root_id"`             // correlation id of the root session of the tree
 	ParentID      string `json:"parent_id,omitempty"` // correlation id of the parent session, empty for a root
 
-	Due          float64 `json:"due"`                    // the turn could be sent
-	Admitted     float64 `json:"admitted"`               // the conductor issued it: after Due when it had to wait for a slot
-	Queued       float64 `json:"queued,omitempty"`       // of the first turn of a tree that arrived: how long the tree waited to be opened, from Due on; 0: it did not
-	Sent         float64 `json:"sent"`                   // immediately before it was handed to the transport; of the first attempt, if resent
-	Acknowledged float64 `json:"acknowledged,omitempty"` // the header of the answer was read; 0: never
-	FirstToken   float64 `json:"first_token,omitempty"`  // first content; 0: none
-	SecondToken  float64 `json:"second_token,omitempty"` // second content; 0: none
-	FirstOutput  float64 `json:"first_output,omitempty"` // first content that is not reasoning alone; 0: none
-	LastToken    float64 `json:"last_token,omitempty"`   // last content; 0: none
-	LastMessage  float64 `json:"last_message,omitempty"` // last message of any kind; 0: none
-	End          float64 `json:"end"`                    // the client was done with the request
-	CancelledAt  float64 `json:"cancelled_at,omitempty"` // the run cancelled it; 0: it did not
+	Numbers
+
+	FinishReason string `json:"finish_reason,omitempty"` // of choice 0
+
+	Transfer
+
+	Silent int `json:"silent,omitempty"` // percent of its tokens that no message shows (wire.Result.Silent); 0: few
+
+	Burst int `json:"burst,omitempty"` // messages of a typical burst, of an answer that came in bursts (wire.Result.Burst); 0: it did not
+
+	EventsAs string `json:"events_as,omitempty"` // content type of a stream of events that is named as something else; "": it is not
+
+	// How often its server asked to send it later (status 429 or 503 with Retry-After), and how long it, or its lane, waited for that, seconds.
+	Throttled int  `json:"throttled,omitempty"`
+	Waited    Time `json:"waited,omitempty"`
+
+	BackOff Time `json:"back_off,omitempty"` // how long its lane then sent nothing because the connection failed
+
+	Bucket Bucket `json:"bucket"`
+	Error  *Error `json:"error,omitempty"` // nil: the request ended well
+
+	PlanTurn int           `json:"-"` // the turn in the plan of its trace
+	Contents wire.Contents `json:"-"` // instants of the content messages, which ContentsFile has
+}
+
+// Numbers are those of a request, of which its metrics are made. Instants count from the start of its phase; 0: it did not happen.
+type Numbers struct {
+	Due          Time `json:"due"`                    // the turn could be sent
+	Admitted     Time `json:"admitted"`               // the conductor issued it: after Due when it had to wait for a slot
+	Queued       Time `json:"queued,omitempty"`       // of the first turn of a tree that arrived: how long the tree waited to be opened, from Due on; 0: it did not
+	Sent         Time `json:"sent"`                   // immediately before it was handed to the transport; of the first attempt, if resent
+	Acknowledged Time `json:"acknowledged,omitempty"` // the header of the answer was read; 0: never
+	FirstToken   Time `json:"first_token,omitempty"`  // first content; 0: none
+	SecondToken  Time `json:"second_token,omitempty"` // second content; 0: none
+	FirstOutput  Time `json:"first_output,omitempty"` // first content that is not reasoning alone; 0: none
+	LastToken    Time `json:"last_token,omitempty"`   // last content; 0: none
+	LastMessage  Time `json:"last_message,omitempty"` // last message of any kind; 0: none
+	End          Time `json:"end"`                    // the client was done with the request
+	CancelledAt  Time `json:"cancelled_at,omitempty"` // the run cancelled it; 0: it did not
 
 	// Of a request that ended after the deadline of its phase: the deadline, and the output tokens that had come by then. 0 elsewhere.
-	Deadline         float64 `json:"deadline,omitempty"`
+	Deadline         Time    `json:"deadline,omitempty"`
 	OutputByDeadline float64 `json:"output_by_deadline,omitempty"`
 
 	// When the turn was ordered, where trees arrive on their own: doc/spec/replay.md 14. 0 elsewhere.
@@ -56,32 +85,33 @@ type Record struct {
 	QueuedTrees int `json:"queued_trees,omitempty"` // trees that had arrived and waited to be opened
 
 	// On the connection; 0: the step did not happen. See wire.Exchange.
-	WaitEnd      float64 `json:"wait_end,omitempty"`
-	ConnectStart float64 `json:"connect_start,omitempty"`
-	ConnectEnd   float64 `json:"connect_end,omitempty"`
-	SendStart    float64 `json:"send_start,omitempty"`
-	SendEnd      float64 `json:"send_end,omitempty"`
-	FirstByte    float64 `json:"first_byte,omitempty"`
-	LastByte     float64 `json:"last_byte,omitempty"`
+	WaitEnd      Time `json:"wait_end,omitempty"`
+	ConnectStart Time `json:"connect_start,omitempty"`
+	ConnectEnd   Time `json:"connect_end,omitempty"`
+	SendStart    Time `json:"send_start,omitempty"`
+	SendEnd      Time `json:"send_end,omitempty"`
+	FirstByte    Time `json:"first_byte,omitempty"`
+	LastByte     Time `json:"last_byte,omitempty"`
 
-	Status           int    `json:"status"`                 // HTTP status; 0: no answer came
-	RecordedISL      int64  `json:"recorded_in"`            // prompt tokens in the recording
-	RecordedBlocks   int64  `json:"recorded_blocks"`        // blocks of the recorded prompt
-	RecordedHits     int64  `json:"recorded_hits"`          // of these, those that a prefix cache without a limit holds
-	MaxTokens        int64  `json:"max_tokens"`             // output tokens that the request asked for
-	FirstChunkTokens *int64 `json:"first_tokens,omitempty"` // completion tokens of the first chunk; nil: not asked for, or not reported
+	Status           int   `json:"status"`                 // HTTP status; 0: no answer came
+	RecordedISL      int64 `json:"recorded_in"`            // prompt tokens in the recording
+	RecordedBlocks   int64 `json:"recorded_blocks"`        // blocks of the recorded prompt
+	RecordedHits     int64 `json:"recorded_hits"`          // of these, those that a prefix cache without a limit holds
+	MaxTokens        int64 `json:"max_tokens"`             // output tokens that the request asked for
+	FirstChunkTokens Count `json:"first_tokens,omitempty"` // completion tokens of the first chunk; unknown: not asked for, or not reported
 
-	// Of the usage that the server reported; nil: it did not. OutputTokens is without reasoning.
-	PromptTokens     *int64 `json:"prompt_tokens,omitempty"`
-	CachedTokens     *int64 `json:"cached_tokens,omitempty"`
-	OutputTokens     *int64 `json:"output_tokens,omitempty"`
-	ReasoningTokens  *int64 `json:"reasoning_tokens,omitempty"`
-	TotalTokens      *int64 `json:"total_tokens,omitempty"`
-	CacheWriteTokens *int64 `json:"cache_write_tokens,omitempty"`
-	CacheMissTokens  *int64 `json:"cache_miss_tokens,omitempty"`
+	// Of the usage that the server reported. OutputTokens is without reasoning.
+	PromptTokens     Count `json:"prompt_tokens,omitempty"`
+	CachedTokens     Count `json:"cached_tokens,omitempty"`
+	OutputTokens     Count `json:"output_tokens,omitempty"`
+	ReasoningTokens  Count `json:"reasoning_tokens,omitempty"`
+	TotalTokens      Count `json:"total_tokens,omitempty"`
+	CacheWriteTokens Count `json:"cache_write_tokens,omitempty"`
+	CacheMissTokens  Count `json:"cache_miss_tokens,omitempty"`
+}
 
-	FinishReason string `json:"finish_reason,omitempty"` // of choice 0
-
+// Transfer is what went over the connection.
+type Transfer struct {
 	Chunks        int   `json:"chunks"` // messages with content
 	BytesSent     int64 `json:"bytes_sent"`
 	BytesReceived int64 `json:"bytes_received"`
@@ -92,24 +122,6 @@ type Record struct {
 	Resent        bool  `json:"resent,omitempty"`        // a kept connection broke before the first byte of an answer, and the request was sent again
 	Redirected    bool  `json:"redirected,omitempty"`    // it was sent again to the location of a redirect
 	SingleBody    bool  `json:"whole,omitempty"`         // the answer was one JSON body, not a stream
-
-	Silent int `json:"silent,omitempty"` // percent of its tokens that no message shows (wire.Result.Silent); 0: few
-
-	Burst int `json:"burst,omitempty"` // messages of a typical burst, of an answer that came in bursts (wire.Result.Burst); 0: it did not
-
-	EventsAs string `json:"events_as,omitempty"` // content type of a stream of events that is named as something else; "": it is not
-
-	// How often its server asked to send it later (status 429 or 503 with Retry-After), and how long it, or its lane, waited for that, seconds.
-	Throttled int     `json:"throttled,omitempty"`
-	Waited    float64 `json:"waited,omitempty"`
-
-	BackOff float64 `json:"back_off,omitempty"` // how long its lane then sent nothing because the connection failed
-
-	Bucket Bucket `json:"bucket"`
-	Error  *Error `json:"error,omitempty"` // nil: the request ended well
-
-	PlanTurn int           `json:"-"` // the turn in the plan of its trace
-	Contents wire.Contents `json:"-"` // instants of the content messages, which ContentsFile has
 }
 
 // The phases of a run. Summaries are over ProfilingPhase.
@@ -125,50 +137,103 @@ type Error struct {
 	Message  string        `json:"message"`
 }
 
-// Tokens returns a count as a field of a Record: nil when it is negative, which means unknown.
-func Tokens(n int64) *int64 {
-	if n < 0 {
+// Time is an instant since the start of a phase, or a length of time, in nanoseconds. In files it is a number of seconds.
+type Time int64
+
+// At returns a number of seconds as a Time: that of Time.Seconds as it was.
+func At(seconds float64) Time { return Time(math.Round(seconds * 1e9)) }
+
+// Since returns an instant since the start of the phase. A negative one, which means never, is 0.
+func Since(start time.Duration) Time { return Time(max(0, start)) }
+
+// Seconds returns the time as files have it.
+func (t Time) Seconds() float64 { return time.Duration(t).Seconds() }
+
+// MarshalJSON returns the number of seconds.
+func (t Time) MarshalJSON() ([]byte, error) { return json.Marshal(t.Seconds()) }
+
+// UnmarshalJSON reads a number of seconds that a run writes.
+func (t *Time) UnmarshalJSON(number []byte) error {
+	if string(number) == "null" {
 		return nil
 	}
-	return &n
-}
-
-// Nanos returns the exact nanoseconds of a number of seconds that Seconds returned.
-func Nanos(seconds float64) int64 { return int64(math.Round(seconds * 1e9)) }
-
-// Seconds returns an instant since the start of the phase as a field of a Record. A negative instant, which means never, is 0.
-func Seconds(at time.Duration) float64 { return max(0, at).Seconds() }
-
-// OSL returns the output sequence length: output and reasoning tokens. It is false when the server did not report them.
-func (r *Record) OSL() (int64, bool) {
-	if r.OutputTokens == nil {
-		return 0, false
+	x, err := strconv.ParseFloat(string(number), 64)
+	if err == nil {
+		err = checkSeconds(x)
 	}
-	n := *r.OutputTokens
-	if r.ReasoningTokens != nil {
-		n += *r.ReasoningTokens
+	*t = At(x)
+	return err
+}
+
+// Lapse is the time from one instant to another.
+type Lapse struct{ From, To Time }
+
+// Seconds returns the difference of the two instants as files have them.
+func (s Lapse) Seconds() float64 { return s.To.Seconds() - s.From.Seconds() }
+
+// Count is a number of tokens plus 1; 0: the server did not tell it.
+type Count int64
+
+// Unknown is the number that no server tells.
+const Unknown int64 = -1
+
+// Tokens returns a number of tokens, of which a negative one is Unknown.
+func Tokens(n int64) Count { return Count(max(Unknown, n) + 1) }
+
+// N returns the number, or Unknown.
+func (c Count) N() int64 { return int64(c) - 1 }
+
+// MarshalJSON returns the number.
+func (c Count) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, c.N(), 10), nil }
+
+// UnmarshalJSON reads a number that a run writes.
+func (c *Count) UnmarshalJSON(number []byte) error {
+	if string(number) == "null" {
+		return nil
 	}
-	return n, true
+	n, err := strconv.ParseInt(string(number), 10, 64)
+	if err == nil {
+		err = checkInt(n, maxCount)
+	}
+	*c = Tokens(n)
+	return err
 }
 
-// TTFT returns the time from Sent to the first token, in seconds; false without a token.
-func (r *Record) TTFT() (float64, bool) {
-	return r.FirstToken - r.Sent, r.FirstToken > 0
+// Nanos returns the exact nanoseconds of a number of seconds that Time.Seconds returned.
+func Nanos(seconds float64) int64 { return int64(At(seconds)) }
+
+// OSL returns the output sequence length, output and reasoning tokens; Unknown where the server did not report them.
+func (n *Numbers) OSL() int64 {
+	if n.OutputTokens == 0 {
+		return Unknown
+	}
+	return n.OutputTokens.N() + max(0, n.ReasoningTokens.N())
 }
 
-// Latency returns the time from Sent to the last token, in seconds; false without a token.
-func (r *Record) Latency() (float64, bool) {
-	return r.LastToken - r.Sent, r.LastToken > 0
+// TTFT returns the time from Sent to the first token; false without a token.
+func (n *Numbers) TTFT() (Lapse, bool) { return Lapse{n.Sent, n.FirstToken}, n.FirstToken > 0 }
+
+// Latency returns the time from Sent to the last token; false without a token.
+func (n *Numbers) Latency() (Lapse, bool) { return Lapse{n.Sent, n.LastToken}, n.LastToken > 0 }
+
+// Decode returns the time from the first to the last token; false without a token. Rules.ITL divides it.
+func (n *Numbers) Decode() (Lapse, bool) { return Lapse{n.FirstToken, n.LastToken}, n.FirstToken > 0 }
+
+// Lateness returns the time from Due to Sent without Queued: what limits and the client itself cost.
+func (n *Numbers) Lateness() Time { return n.Sent - n.Due - n.Queued }
+
+// LatenessSeconds is Lateness of the times as files have them.
+func (n *Numbers) LatenessSeconds() float64 {
+	return n.Sent.Seconds() - n.Due.Seconds() - n.Queued.Seconds()
 }
 
-// hasUsableFirstChunk reports whether the server told how many tokens the first chunk has, and the number leaves others.
-func (r *Record) hasUsableFirstChunk() bool {
-	n, ok := r.OSL()
-	return ok && r.FirstChunkTokens != nil && UsableFirstChunk(n, *r.FirstChunkTokens)
+// FirstChunk returns how many tokens the first chunk has, if the server told a number that leaves others; else Unknown.
+func (n *Numbers) FirstChunk() int64 {
+	if first := n.FirstChunkTokens.N(); first >= 1 && first < n.OSL() {
+		return first
+	}
+	return Unknown
 }
-
-// Lateness returns the time from Due to Sent without Queued, in seconds: what limits and the client itself cost.
-func (r *Record) Lateness() float64 { return r.Sent - r.Due - r.Queued }
 
 // begins reports whether the request is the first turn of a tree that arrived.
 func (r *Record) begins() bool { return r.OpenTrees > 0 && r.Parent == "" && r.Turn == 0 }

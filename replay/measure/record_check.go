@@ -37,11 +37,11 @@ func (r *Record) buckets() []Bucket {
 // checkOrder returns an error if the request ended before it was sent, or its content came at another time.
 func (r *Record) checkOrder() error {
 	if (r.FirstToken > 0) != (r.LastToken > 0) {
-		return fmt.Errorf("first_token: %v, last_token: %v: want both or none", r.FirstToken, r.LastToken)
+		return fmt.Errorf("first_token: %v, last_token: %v: want both or none", r.FirstToken.Seconds(), r.LastToken.Seconds())
 	}
-	keys, at := []string{"sent", "first_token", "last_token", "end"}, []float64{r.Sent, r.FirstToken, r.LastToken, r.End}
+	keys, at := []string{"sent", "first_token", "last_token", "end"}, []float64{r.Sent.Seconds(), r.FirstToken.Seconds(), r.LastToken.Seconds(), r.End.Seconds()}
 	if r.FirstToken == 0 {
-		keys, at = []string{"sent", "end"}, []float64{r.Sent, r.End}
+		keys, at = []string{"sent", "end"}, []float64{r.Sent.Seconds(), r.End.Seconds()}
 	}
 	for k := range at[1:] {
 		if at[k+1] < at[k] {

@@ -2,200 +2,243 @@ package measure
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"reflect"
 	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/internal/jsonlex"
 )
+
+// field is a key of a record in its JSON form. The keys and their order are those of the tags, as encoding/json takes them, which is four
+// times slower for a line: 1.3 to 2.1 us by this table, 5.8 to 17 by encoding/json.
+type field struct {
+	key      string
+	before   string // what stands before its value: ,"due":
+	place    int    // in its struct
+	as       form
+	optional bool    // it is left out where it has its zero value
+	fields   []field // of an object or a group
+}
+
+// form says how a field is written.
+type form uint8
+
+const (
+	texts form = iota
+	integers
+	bools
+	floats
+	times    // Time: seconds
+	counts   // Count: its number
+	pointers // to an integer
+	objects  // a pointer to a struct
+	groups   // an embedded struct, whose keys stand beside the others
+)
+
+var recordFields = fieldsOf(reflect.TypeFor[Record]())
+
+func fieldsOf(t reflect.Type) (list []field) {
+	for f := range t.Fields() {
+		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if key == "-" {
+			continue
+		}
+		x := field{key: key, before: `,"` + key + `":`, place: f.Index[0], as: integers, optional: options == "omitempty"}
+		if t != reflect.TypeFor[Numbers]() && t != reflect.TypeFor[Transfer]() && len(list) == 0 {
+			x.before = x.before[1:] // it is the first of the object, and never left out
+		}
+		kind := f.Type.Kind()
+		switch of := f.Type; {
+		case f.Anonymous:
+			x.as, x.fields = groups, fieldsOf(of)
+		case of == reflect.TypeFor[*Error]():
+			x.as, x.fields = objects, fieldsOf(of.Elem())
+		case kind == reflect.Pointer:
+			x.as = pointers
+		case of == reflect.TypeFor[Time]():
+			x.as = times
+		case of == reflect.TypeFor[Count]():
+			x.as = counts
+		case kind == reflect.String:
+			x.as = texts
+		case kind == reflect.Bool:
+			x.as = bools
+		case kind == reflect.Float64:
+			x.as = floats
+		}
+		list = append(list, x)
+	}
+	return list
+}
 
 // AppendJSON appends the record as one JSON object and returns the extended buffer. The bytes are those of encoding/json.
 func (r *Record) AppendJSON(b []byte) []byte {
-	b = append(b, '{')
-	b = r.appendTurn(b)
-	b = r.appendTimes(b)
-	b = r.appendTokens(b)
-	b = r.appendAnswer(b)
-	return append(b, '}')
+	return append(appendFields(append(b, '{'), reflect.ValueOf(r).Elem(), recordFields), '}')
 }
 
-// appendTurn appends which turn of which trace the request was.
-func (r *Record) appendTurn(b []byte) []byte {
-	b = appendString(b, "phase", r.Phase)
-	b = appendInt(b, "lane", int64(r.Lane))
-	b = appendInt(b, "credit", int64(r.Credit))
-	b = appendInt(b, "tree", int64(r.Tree))
-	b = appendInt(b, "pass", int64(r.Pass))
-	b = appendString(b, "trace", r.Trace)
-	b = appendString(b, "session", r.Session)
-	b = appendText(b, "parent", r.Parent)
-	b = appendInt(b, "turn", int64(r.Turn))
-	b = appendPositive(b, "depth", r.Depth)
-	b = appendInt(b, "source_outer", int64(r.SourceOuter))
-	if r.SourceInner != nil {
-		b = appendInt(b, "source_inner", int64(*r.SourceInner))
-	}
-	b = appendString(b, "source_kind", r.SourceKind)
-	if r.URL != nil {
-		b = appendInt(b, "url", int64(*r.URL))
-	}
-	b = appendText(b, "address", r.Address)
-	b = appendString(b, "request_id", r.RequestID)
-	b = appendString(b, "correlation_id", r.CorrelationID)
-	b = appendString(b, "root_id", r.RootID)
-	return appendText(b, "parent_id", r.ParentID)
-}
-
-func (r *Record) appendTimes(b []byte) []byte {
-	b = appendFloat(b, "due", r.Due)
-	b = appendFloat(b, "admitted", r.Admitted)
-	b = appendInstant(b, "queued", r.Queued)
-	b = appendFloat(b, "sent", r.Sent)
-	b = appendInstant(b, "acknowledged", r.Acknowledged)
-	b = appendInstant(b, "first_token", r.FirstToken)
-	b = appendInstant(b, "second_token", r.SecondToken)
-	b = appendInstant(b, "first_output", r.FirstOutput)
-	b = appendInstant(b, "last_token", r.LastToken)
-	b = appendInstant(b, "last_message", r.LastMessage)
-	b = appendFloat(b, "end", r.End)
-	b = appendInstant(b, "cancelled_at", r.CancelledAt)
-	b = appendInstant(b, "deadline", r.Deadline)
-	b = appendInstant(b, "output_by_deadline", r.OutputByDeadline)
-	b = appendPositive(b, "open_trees", r.OpenTrees)
-	b = appendPositive(b, "queued_trees", r.QueuedTrees)
-	b = appendInstant(b, "wait_end", r.WaitEnd)
-	b = appendInstant(b, "connect_start", r.ConnectStart)
-	b = appendInstant(b, "connect_end", r.ConnectEnd)
-	b = appendInstant(b, "send_start", r.SendStart)
-	b = appendInstant(b, "send_end", r.SendEnd)
-	b = appendInstant(b, "first_byte", r.FirstByte)
-	return appendInstant(b, "last_byte", r.LastByte)
-}
-
-// appendTokens appends the status, which stands before them, and the counts of tokens.
-func (r *Record) appendTokens(b []byte) []byte {
-	b = appendInt(b, "status", int64(r.Status))
-	b = appendInt(b, "recorded_in", r.RecordedISL)
-	b = appendInt(b, "recorded_blocks", r.RecordedBlocks)
-	b = appendInt(b, "recorded_hits", r.RecordedHits)
-	b = appendInt(b, "max_tokens", r.MaxTokens)
-	b = appendCount(b, "first_tokens", r.FirstChunkTokens)
-	b = appendCount(b, "prompt_tokens", r.PromptTokens)
-	b = appendCount(b, "cached_tokens", r.CachedTokens)
-	b = appendCount(b, "output_tokens", r.OutputTokens)
-	b = appendCount(b, "reasoning_tokens", r.ReasoningTokens)
-	b = appendCount(b, "total_tokens", r.TotalTokens)
-	b = appendCount(b, "cache_write_tokens", r.CacheWriteTokens)
-	return appendCount(b, "cache_miss_tokens", r.CacheMissTokens)
-}
-
-// appendAnswer appends how the request was transported and how it ended.
-func (r *Record) appendAnswer(b []byte) []byte {
-	b = appendText(b, "finish_reason", r.FinishReason)
-	b = appendInt(b, "chunks", int64(r.Chunks))
-	b = appendInt(b, "bytes_sent", r.BytesSent)
-	b = appendInt(b, "bytes_received", r.BytesReceived)
-	b = appendPositive(b, "body_sent", int(r.BodySent))
-	b = appendPositive(b, "body_received", int(r.BodyReceived))
-	b = appendPositive(b, "body_reads", r.BodyReads)
-	b = strconv.AppendBool(appendKey(b, "reused"), r.Reused)
-	b = appendTrue(b, "resent", r.Resent)
-	b = appendTrue(b, "redirected", r.Redirected)
-	b = appendTrue(b, "whole", r.SingleBody)
-	b = appendPositive(b, "silent", r.Silent)
-	b = appendPositive(b, "burst", r.Burst)
-	b = appendText(b, "events_as", r.EventsAs)
-	b = appendPositive(b, "throttled", r.Throttled)
-	b = appendInstant(b, "waited", r.Waited)
-	b = appendInstant(b, "back_off", r.BackOff)
-	b = appendString(b, "bucket", string(r.Bucket))
-	if r.Error != nil {
-		b = append(appendKey(b, "error"), '{')
-		b = appendString(b, "category", string(r.Error.Category))
-		if r.Error.Code != 0 {
-			b = appendInt(b, "code", int64(r.Error.Code))
+func appendFields(b []byte, v reflect.Value, fields []field) []byte {
+	for k := range fields {
+		f, x := &fields[k], v.Field(fields[k].place)
+		switch f.as {
+		case groups:
+			b = appendFields(b, x, f.fields)
+		case texts:
+			if s := x.String(); s != "" || !f.optional {
+				b = appendText(append(b, f.before...), s)
+			}
+		case integers:
+			if n := x.Int(); n != 0 || !f.optional {
+				b = strconv.AppendInt(append(b, f.before...), n, 10)
+			}
+		case bools:
+			if yes := x.Bool(); yes || !f.optional {
+				b = strconv.AppendBool(append(b, f.before...), yes)
+			}
+		case floats:
+			if n := x.Float(); n != 0 || !f.optional {
+				b = appendFloat(append(b, f.before...), n)
+			}
+		case times:
+			if n := x.Int(); n != 0 || !f.optional {
+				b = appendFloat(append(b, f.before...), Time(n).Seconds())
+			}
+		case counts:
+			if n := x.Int(); n != 0 {
+				b = strconv.AppendInt(append(b, f.before...), Count(n).N(), 10)
+			}
+		case pointers:
+			if !x.IsNil() {
+				b = strconv.AppendInt(append(b, f.before...), x.Elem().Int(), 10)
+			}
+		case objects:
+			if !x.IsNil() {
+				b = append(appendFields(append(append(b, f.before...), '{'), x.Elem(), f.fields), '}')
+			}
 		}
-		b = appendString(b, "message", r.Error.Message)
-		b = append(b, '}')
 	}
 	return b
 }
 
-// appendPositive appends a member that is left out when it is 0.
-func appendPositive(b []byte, key string, n int) []byte {
-	if n == 0 {
-		return b
-	}
-	return appendInt(b, key, int64(n))
-}
-
-// appendTrue appends a member that is left out when it is false.
-func appendTrue(b []byte, key string, v bool) []byte {
-	if !v {
-		return b
-	}
-	return append(appendKey(b, key), "true"...)
-}
-
-func appendKey(b []byte, key string) []byte {
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
-	b = append(b, '"')
-	b = append(b, key...)
-	return append(b, '"', ':')
-}
-
-func appendInt(b []byte, key string, n int64) []byte {
-	return strconv.AppendInt(appendKey(b, key), n, 10)
-}
-
-// appendCount appends a count that is left out when it is not known.
-func appendCount(b []byte, key string, n *int64) []byte {
-	if n == nil {
-		return b
-	}
-	return appendInt(b, key, *n)
-}
-
 // appendFloat appends the shortest form that reads back as the same number. It leaves numbers for which encoding/json would
 // choose an exponent to it: of times, those below a microsecond.
-func appendFloat(b []byte, key string, f float64) []byte {
+func appendFloat(b []byte, f float64) []byte {
 	if a := math.Abs(f); a == 0 || (a >= 1e-6 && a < 1e21) {
-		return strconv.AppendFloat(appendKey(b, key), f, 'f', -1, 64)
+		return strconv.AppendFloat(b, f, 'f', -1, 64)
 	}
-	return appendAny(b, key, f)
+	return appendAny(b, f)
 }
 
-// appendInstant appends a number of seconds that is left out when it is 0.
-func appendInstant(b []byte, key string, f float64) []byte {
-	if f == 0 {
-		return b
-	}
-	return appendFloat(b, key, f)
-}
-
-// appendText appends a string that is left out when it is empty.
-func appendText(b []byte, key, s string) []byte {
-	if s == "" {
-		return b
-	}
-	return appendString(b, key, s)
-}
-
-// appendString appends plain ASCII as it is and leaves any other string to encoding/json.
-func appendString(b []byte, key, s string) []byte {
+// appendText appends plain ASCII as it is and leaves any other string to encoding/json.
+func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return appendAny(b, key, s)
+			return appendAny(b, s)
 		}
 	}
-	b = append(appendKey(b, key), '"')
-	b = append(b, s...)
-	return append(b, '"')
+	return append(append(append(b, '"'), s...), '"')
 }
 
-func appendAny(b []byte, key string, v any) []byte {
+func appendAny(b []byte, v any) []byte {
 	j, err := json.Marshal(v)
 	if err != nil { // NaN or infinity
 		j = []byte("null")
 	}
-	return append(appendKey(b, key), j...)
+	return append(b, j...)
+}
+
+// parseRecord reads a line of RecordsFile into an empty record, as encoding/json does but for the letter case of keys: several
+// times as fast.
+func parseRecord(line []byte, r *Record) error {
+	l := jsonlex.New(line)
+	if err := parseFields(l, recordPlaces, reflect.ValueOf(r).Elem()); err != nil {
+		return err
+	}
+	return l.End()
+}
+
+// placed is a field with its place below the struct that is read.
+type placed struct {
+	*field
+	index []int
+}
+
+// recordPlaces are the fields of a Record by their keys, errorPlaces those of an Error.
+var recordPlaces, errorPlaces = placesOf(recordFields, nil), placesOf(fieldsOf(reflect.TypeFor[Error]()), nil)
+
+func placesOf(fields []field, above []int) map[string]placed {
+	places := map[string]placed{}
+	for k := range fields {
+		f := &fields[k]
+		at := placed{f, append(above[:len(above):len(above)], f.place)}
+		if f.as != groups {
+			places[f.key] = at
+			continue
+		}
+		for key, below := range placesOf(f.fields, at.index) {
+			places[key] = below
+		}
+	}
+	return places
+}
+
+// parseFields reads an object into a struct. It skips keys without a field. A null makes a pointer nil and leaves other fields alone.
+func parseFields(l *jsonlex.Lexer, fields map[string]placed, to reflect.Value) error {
+	return l.Object(func(key []byte) error {
+		f, ok := fields[string(key)]
+		if !ok {
+			return l.Skip()
+		}
+		x := to.FieldByIndex(f.index)
+		if l.Null() {
+			if x.Kind() == reflect.Pointer {
+				x.SetZero()
+			}
+			return nil
+		}
+		if x.Kind() == reflect.Pointer {
+			if x.IsNil() {
+				x.Set(reflect.New(x.Type().Elem()))
+			}
+			x = x.Elem()
+		}
+		if err := f.parse(l, x); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		return nil
+	})
+}
+
+// parse reads the value of a field.
+func (f *field) parse(l *jsonlex.Lexer, to reflect.Value) error {
+	switch f.as {
+	case objects:
+		return parseFields(l, errorPlaces, to)
+	case texts:
+		text, err := l.Text()
+		to.SetString(text)
+		return err
+	case bools:
+		b, err := l.Bool()
+		to.SetBool(b)
+		return err
+	}
+	number, err := l.Number()
+	if err != nil {
+		return err
+	}
+	switch f.as {
+	case times:
+		return to.Addr().Interface().(*Time).UnmarshalJSON(number)
+	case counts:
+		return to.Addr().Interface().(*Count).UnmarshalJSON(number)
+	case floats:
+		x, err := strconv.ParseFloat(string(number), 64)
+		to.SetFloat(x)
+		return err
+	}
+	n, err := strconv.ParseInt(string(number), 10, 64)
+	to.SetInt(n)
+	return err
 }

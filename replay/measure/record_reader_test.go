@@ -247,7 +247,7 @@ func TestNextStartsAfresh(t *testing.T) {
 func TestNanos(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ns := rapid.Int64Range(0, int64(20*24*time.Hour)).Draw(t, "ns")
-		text, err := json.Marshal(Seconds(time.Duration(ns)))
+		text, err := json.Marshal(Time(ns))
 		require.NoError(t, err)
 		var back float64
 		require.NoError(t, json.Unmarshal(text, &back))
@@ -256,7 +256,7 @@ func TestNanos(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
 		ns := random.Int64N(int64(20 * 24 * time.Hour))
-		if got := Nanos(Seconds(time.Duration(ns))); got != ns {
+		if got := Nanos(Time(ns).Seconds()); got != ns {
 			t.Fatalf("%d ns: %d", ns, got)
 		}
 	}

@@ -20,13 +20,13 @@ func example() Record {
 	return Record{
 		Phase: ProfilingPhase, Lane: 3, Credit: 41, Tree: 17, Pass: 1, Trace: "t-1", Session: "t-1::sa:a", Parent: "t-1", Turn: 4, Depth: 1,
 		SourceOuter: 9, SourceInner: new(2), SourceKind: "weka_subagent",
-		RequestID: "r", CorrelationID: "c", RootID: "c0", ParentID: "c0", Due: 1.5, Admitted: 1.50005, Sent: 1.5001, End: 2.6, CancelledAt: 2.58,
-		Acknowledged: 1.7, FirstToken: 1.75, SecondToken: 1.8, FirstOutput: 1.85, LastToken: 2.5, LastMessage: 2.55,
-		WaitEnd: 1.5001, ConnectStart: 1.5002, ConnectEnd: 1.5003, SendStart: 1.5004, SendEnd: 1.5005, FirstByte: 1.69, LastByte: 2.56,
-		Status: 200, RecordedISL: 1000, RecordedBlocks: 16, RecordedHits: 15, MaxTokens: 11, FirstChunkTokens: Tokens(4),
-		PromptTokens: new(int64(998)), CachedTokens: new(int64(0)), OutputTokens: new(int64(8)), ReasoningTokens: new(int64(3)),
-		TotalTokens: new(int64(1009)), CacheWriteTokens: new(int64(900)), CacheMissTokens: new(int64(98)), FinishReason: "length",
-		Chunks: 5, BytesSent: 4000, BytesReceived: 900, BodySent: 3900, BodyReceived: 700, BodyReads: 6, Reused: true, Resent: true, Redirected: true, SingleBody: true, Silent: 70, Burst: 24, EventsAs: "text/plain", Bucket: Cooldown,
+		RequestID: "r", CorrelationID: "c", RootID: "c0", ParentID: "c0", Numbers: Numbers{Due: At(1.5), Admitted: At(1.50006), Sent: At(1.5001), End: At(2.6), CancelledAt: At(2.58),
+			Acknowledged: At(1.7), FirstToken: At(1.75), SecondToken: At(1.8), FirstOutput: At(1.85), LastToken: At(2.5), LastMessage: At(2.55),
+			WaitEnd: At(1.5001), ConnectStart: At(1.5002), ConnectEnd: At(1.5003), SendStart: At(1.5004), SendEnd: At(1.5005), FirstByte: At(1.69), LastByte: At(2.56),
+			Status: 200, RecordedISL: 1000, RecordedBlocks: 16, RecordedHits: 15, MaxTokens: 11, FirstChunkTokens: Tokens(4),
+			PromptTokens: Tokens(998), CachedTokens: Tokens(0), OutputTokens: Tokens(8), ReasoningTokens: Tokens(3),
+			TotalTokens: Tokens(1009), CacheWriteTokens: Tokens(900), CacheMissTokens: Tokens(98)}, FinishReason: "length",
+		Transfer: Transfer{Chunks: 5, BytesSent: 4000, BytesReceived: 900, BodySent: 3900, BodyReceived: 700, BodyReads: 6, Reused: true, Resent: true, Redirected: true, SingleBody: true}, Silent: 70, Burst: 24, EventsAs: "text/plain", Bucket: Cooldown,
 		Error: &Error{"http_status", 500, "500 \"é\" <b>\n"},
 	}
 }
@@ -35,7 +35,7 @@ func TestRecordGolden(t *testing.T) {
 	r := example()
 	require.Equal(t, `{"phase":"profiling","lane":3,"credit":41,"tree":17,"pass":1,"trace":"t-1","session":"t-1::sa:a","parent":"t-1","turn":4,"depth":1,`+
 		`"source_outer":9,"source_inner":2,"source_kind":"weka_subagent","request_id":"r","correlation_id":"c","root_id":"c0","parent_id":"c0",`+
-		`"due":1.5,"admitted":1.50005,"sent":1.5001,"acknowledged":1.7,"first_token":1.75,"second_token":1.8,"first_output":1.85,`+
+		`"due":1.5,"admitted":1.50006,"sent":1.5001,"acknowledged":1.7,"first_token":1.75,"second_token":1.8,"first_output":1.85,`+
 		`"last_token":2.5,"last_message":2.55,"end":2.6,"cancelled_at":2.58,"wait_end":1.5001,"connect_start":1.5002,"connect_end":1.5003,`+
 		`"send_start":1.5004,"send_end":1.5005,"first_byte":1.69,"last_byte":2.56,`+
 		`"status":200,"recorded_in":1000,"recorded_blocks":16,"recorded_hits":15,"max_tokens":11,`+
@@ -51,8 +51,8 @@ func TestRecordGolden(t *testing.T) {
 
 // AppendJSON writes the bytes of encoding/json, and they read back as the same record.
 func TestRecordEncodesAsJSON(t *testing.T) {
-	number := rapid.OneOf(rapid.Float64(), rapid.Map(rapid.Int64(), func(ns int64) float64 { return time.Duration(ns).Seconds() }))
-	tokens := rapid.Ptr(rapid.Int64(), true)
+	number := rapid.Map(rapid.Int64Range(0, int64(100*24*time.Hour)), func(ns int64) Time { return Time(ns) })
+	tokens := rapid.Map(rapid.Int64Range(Unknown, maxCount), Tokens)
 	rapid.Check(t, func(t *rapid.T) {
 		r := example()
 		r.Lane, r.Turn = rapid.Int().Draw(t, "lane"), rapid.Int().Draw(t, "turn")
@@ -60,6 +60,7 @@ func TestRecordEncodesAsJSON(t *testing.T) {
 		r.Trace, r.Parent = rapid.String().Draw(t, "trace"), rapid.String().Draw(t, "parent")
 		r.Due, r.Sent = number.Draw(t, "due"), number.Draw(t, "sent")
 		r.FirstToken, r.LastToken = number.Draw(t, "first"), number.Draw(t, "last")
+		r.OutputByDeadline = rapid.Float64().Draw(t, "output by deadline")
 		r.PromptTokens, r.OutputTokens = tokens.Draw(t, "prompt"), tokens.Draw(t, "output")
 		if rapid.Bool().Draw(t, "good") {
 			r.Error = nil
@@ -78,15 +79,16 @@ func TestRecordEncodesAsJSON(t *testing.T) {
 }
 
 func TestRecordOddNumber(t *testing.T) {
-	r := Record{Due: math.NaN(), End: math.Inf(1)}
+	r := Record{Numbers: Numbers{OutputByDeadline: math.NaN()}}
 	require.True(t, json.Valid(r.AppendJSON(nil)))
 }
 
 func TestConversions(t *testing.T) {
-	require.Nil(t, Tokens(-1))
-	require.EqualValues(t, 0, *Tokens(0))
-	require.Zero(t, Seconds(-1))
-	require.Equal(t, 1.25, Seconds(1250*time.Millisecond))
+	require.Zero(t, Tokens(-1))
+	require.EqualValues(t, Unknown, Tokens(-1).N())
+	require.EqualValues(t, 0, Tokens(0).N())
+	require.Zero(t, Since(-1))
+	require.Equal(t, 1.25, Since(1250*time.Millisecond).Seconds())
 }
 
 // Covers T-39.
@@ -101,16 +103,16 @@ func TestVectorsRequestArithmetic(t *testing.T) {
 		ITL float64 `json:"inter_token_latency_ms"`
 	}
 	fixtures.EachCase(t, "request_arithmetic", fixtures.Counts{4, 4, 4}, func(t *testing.T, _ fixtures.Case, in in, want want) {
-		r := Record{Sent: 1, FirstToken: 1 + in.TTFT/1e3, LastToken: 1 + in.Latency/1e3, OutputTokens: &in.OSL}
-		itl, ok := Rules{}.ITL(&r)
+		r := Record{Numbers: Numbers{Sent: At(1), FirstToken: At(1 + in.TTFT/1e3), LastToken: At(1 + in.Latency/1e3), OutputTokens: Tokens(in.OSL)}}
+		itl, ok := Rules{}.ITL(&r.Numbers)
 		require.True(t, ok)
 		require.InDelta(t, want.ITL, itl*1e3, 1e-6)
 		ttft, ok := r.TTFT()
 		require.True(t, ok)
-		require.InDelta(t, in.TTFT, ttft*1e3, 1e-9)
+		require.InDelta(t, in.TTFT, ttft.Seconds()*1e3, 1e-9)
 		latency, ok := r.Latency()
 		require.True(t, ok)
-		require.InDelta(t, in.Latency, latency*1e3, 1e-9)
+		require.InDelta(t, in.Latency, latency.Seconds()*1e3, 1e-9)
 	})
 }
 
@@ -132,10 +134,10 @@ func TestITLDivisor(t *testing.T) {
 		{1, 1, -1, 0.2, 0.2, true, 0, 0},
 		{-1, -1, -1, 0, 0, false, 0, 0},
 	} {
-		r := Record{Sent: 1, FirstToken: 1.1, LastToken: 1.3, FirstChunkTokens: Tokens(c.first), OutputTokens: Tokens(c.output), ReasoningTokens: Tokens(c.reasoning)}
+		r := Record{Numbers: Numbers{Sent: At(1), FirstToken: At(1.1), LastToken: At(1.3), FirstChunkTokens: Tokens(c.first), OutputTokens: Tokens(c.output), ReasoningTokens: Tokens(c.reasoning)}}
 		r.Bucket = Profiling
 		for rules, want := range map[Rules]float64{{}: c.itl, {AllButOne: true}: c.allButOne} {
-			itl, ok := rules.ITL(&r)
+			itl, ok := rules.ITL(&r.Numbers)
 			require.Equal(t, c.ok, ok, "%+v", c)
 			require.InDelta(t, want, itl, 1e-12, "%+v", c)
 			a := NewAggregate(rules)
@@ -147,7 +149,7 @@ func TestITLDivisor(t *testing.T) {
 			}
 		}
 	}
-	_, ok := Rules{}.ITL(&Record{OutputTokens: Tokens(5)})
+	_, ok := Rules{}.ITL(&Numbers{OutputTokens: Tokens(5)})
 	require.False(t, ok, "no token came")
 }
 
@@ -159,8 +161,8 @@ func TestVectorsITL(t *testing.T) {
 		Metrics struct {
 			TTFT    *float64 `json:"time_to_first_token_ns"`
 			Latency float64  `json:"request_latency_ns"`
-			OSL     *int64   `json:"output_sequence_length"`
-			First   *int64   `json:"first_chunk_tokens"`
+			OSL     Count    `json:"output_sequence_length"`
+			First   Count    `json:"first_chunk_tokens"`
 			ITL     *float64 `json:"inter_token_latency_ns"`
 		}
 	}
@@ -172,8 +174,8 @@ func TestVectorsITL(t *testing.T) {
 		}
 		switches, ok := preset.Named(c.Preset)
 		require.True(t, ok)
-		r := Record{Sent: 1, FirstToken: 1 + *m.TTFT/1e9, LastToken: 1 + m.Latency/1e9, OutputTokens: m.OSL, FirstChunkTokens: m.First}
-		itl, ok := Rules{AllButOne: switches.ITLDivisor == preset.DivisorOSL}.ITL(&r)
+		r := Record{Numbers: Numbers{Sent: At(1), FirstToken: At(1 + *m.TTFT/1e9), LastToken: At(1 + m.Latency/1e9), OutputTokens: m.OSL, FirstChunkTokens: m.First}}
+		itl, ok := Rules{AllButOne: switches.ITLDivisor == preset.DivisorOSL}.ITL(&r.Numbers)
 		require.Equal(t, m.ITL != nil, ok)
 		if ok {
 			require.InDelta(t, *m.ITL, itl*1e9, 1e-6*max(1, *m.ITL))

@@ -1,7 +1,5 @@
 package measure
 
-import "time"
-
 // Records are the records of a run, one at a time: a RecordReader, or what joins those of the parts of a load.
 type Records interface {
 	// Next returns the next record, and io.EOF at the end. The record is valid until the next call.
@@ -15,23 +13,17 @@ type Records interface {
 	Close() error
 }
 
-// Move moves all instants of a record by a number of nanoseconds. Those that did not happen stay 0.
-func (r *Record) Move(ns int64) {
-	if ns == 0 {
-		return
+// Move moves all instants of a record. Those that did not happen stay 0.
+func (r *Record) Move(by Time) {
+	for _, at := range []*Time{&r.Due, &r.Admitted, &r.Sent, &r.End} {
+		*at += by
 	}
-	for _, at := range []*float64{&r.Due, &r.Admitted, &r.Sent, &r.End} {
-		*at = moved(*at, ns)
-	}
-	for _, at := range []*float64{
+	for _, at := range []*Time{
 		&r.Acknowledged, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.LastMessage, &r.CancelledAt, &r.Deadline,
 		&r.WaitEnd, &r.ConnectStart, &r.ConnectEnd, &r.SendStart, &r.SendEnd, &r.FirstByte, &r.LastByte,
 	} {
 		if *at > 0 {
-			*at = moved(*at, ns)
+			*at += by
 		}
 	}
 }
-
-// moved returns an instant later by a number of nanoseconds, in the digits that a run writes.
-func moved(seconds float64, ns int64) float64 { return time.Duration(Nanos(seconds) + ns).Seconds() }

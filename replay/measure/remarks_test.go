@@ -64,7 +64,7 @@ func TestRemarks(t *testing.T) {
 	healthy := func() (list []*Record, info RunInfo) {
 		for k := range 200 {
 			r := good(k%4, float64(k)/2, 0, 0.1, 0.4, 5)
-			r.Tree, r.RecordedISL, r.MaxTokens, r.FirstByte, r.LastByte, r.URL = k/5, 98, 5, r.Sent+0.1, r.Sent+0.4, &first
+			r.Tree, r.RecordedISL, r.MaxTokens, r.FirstByte, r.LastByte, r.URL = k/5, 98, 5, At(r.Sent.Seconds()+0.1), At(r.Sent.Seconds()+0.4), &first
 			list = append(list, r)
 		}
 		return list, RunInfo{Run: Run{URL: "http://a", URLs: []string{"http://a", "http://b"}}, Lanes: 4, Facts: &Facts{
@@ -98,13 +98,13 @@ func TestRemarks(t *testing.T) {
 		return func(list []*Record, _ *RunInfo) {
 			for k := range list[:4] {
 				r := list[199-k]
-				r.Sent = 99 + float64(k)/10
-				r.FirstByte, r.LastByte, r.End = r.Sent+0.1, r.Sent+0.2, r.Sent+3
+				r.Sent = At(99 + float64(k)/10)
+				r.FirstByte, r.LastByte, r.End = At(r.Sent.Seconds()+0.1), At(r.Sent.Seconds()+0.2), At(r.Sent.Seconds()+3)
 				fail(r, wire.Stalled)
-				r.FirstByte, r.LastByte = r.Sent+0.1, r.Sent+0.2
+				r.FirstByte, r.LastByte = At(r.Sent.Seconds()+0.1), At(r.Sent.Seconds()+0.2)
 			}
-			list[199].Sent = 102.2 + after
-			list[199].FirstByte, list[199].LastByte, list[199].End = 0, 0, list[199].Sent+3
+			list[199].Sent = At(102.2 + after)
+			list[199].FirstByte, list[199].LastByte, list[199].End = 0, 0, At(list[199].Sent.Seconds()+3)
 		}
 	}
 	silence := func(last, waiting int) change { // nothing came after a record; the others were cancelled from one on
@@ -112,7 +112,7 @@ func TestRemarks(t *testing.T) {
 			for k := last + 1; k < len(list); k++ {
 				*list[k] = *list[last]
 				if k >= waiting {
-					list[k].Bucket, list[k].Sent, list[k].End = CancelledAtEnd, float64(k)/2, 100
+					list[k].Bucket, list[k].Sent, list[k].End = CancelledAtEnd, At(float64(k)/2), At(100)
 					fail(list[k], wire.Cancelled)
 				}
 			}

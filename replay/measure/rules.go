@@ -61,38 +61,39 @@ type ITLDivisor struct {
 	Unusable int    `json:"unusable"` // requests with an ITL whose server told another number: 0, or all tokens
 }
 
-// ITL returns the inter-token latency of a request, in seconds: the time from the first to the last token over its Divisor.
-func (l Rules) ITL(r *Record) (float64, bool) {
-	n, ok := r.OSL()
-	if !ok || r.FirstToken <= 0 {
-		return 0, false
+// Add counts a request that ended well.
+func (d *ITLDivisor) Add(n *Numbers, rules Rules) {
+	switch _, ok := rules.ITL(n); {
+	case !ok:
+	case n.FirstChunk() != Unknown:
+		d.Known++
+	case n.FirstChunkTokens != 0:
+		d.Unusable++
 	}
-	first := int64(-1)
-	if r.FirstChunkTokens != nil {
-		first = *r.FirstChunkTokens
-	}
-	divisor, ok := l.Divisor(n, first)
-	if !ok {
-		return 0, false
-	}
-	return (r.LastToken - r.FirstToken) / float64(divisor), true
 }
 
-// Divisor returns how many of the tokens of a request came after its first chunk, negative numbers being unknown. The first
-// chunk counts as one token unless its tokens are usable, and always with AllButOne. It is false with fewer than two tokens, or
-// when their number is not known.
-func (l Rules) Divisor(tokens, firstChunk int64) (int64, bool) {
+// ITL returns the inter-token latency of a request, in seconds: the time from the first to the last token over its Divisor.
+func (l Rules) ITL(n *Numbers) (float64, bool) {
+	divisor, known := l.Divisor(n)
+	decode, ok := n.Decode()
+	if !ok || !known {
+		return 0, false
+	}
+	return decode.Seconds() / float64(divisor), true
+}
+
+// Divisor returns how many of the tokens of a request came after its first chunk. That counts as one token unless its tokens are known,
+// and always with AllButOne. It is false with fewer than two tokens, or when their number is not known.
+func (l Rules) Divisor(n *Numbers) (int64, bool) {
+	tokens, first := n.OSL(), n.FirstChunk()
 	switch {
 	case tokens < 2:
 		return 1, false
-	case UsableFirstChunk(tokens, firstChunk) && !l.AllButOne:
-		return tokens - firstChunk, true
+	case first != Unknown && !l.AllButOne:
+		return tokens - first, true
 	}
 	return tokens - 1, true
 }
-
-// UsableFirstChunk reports whether the tokens of the first chunk are a number that leaves others.
-func UsableFirstChunk(tokens, firstChunk int64) bool { return firstChunk >= 1 && firstChunk < tokens }
 
 // Headline names the requests that the headline numbers are over.
 func (l Rules) Headline() string {

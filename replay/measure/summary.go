@@ -121,6 +121,8 @@ type Metrics struct {
 	ISL Stat `json:"input_sequence_length"`  // prompt tokens of a request
 	OSL Stat `json:"output_sequence_length"` // output tokens of a request, reasoning included
 
+	Others map[string]*Stat `json:"other_metrics,omitempty"` // those of MetricList that have no key of their own, by name
+
 	CachedTokens         Number `json:"cached_tokens"`          // prompt tokens that were in the cache of the server
 	TokenHitRate         Number `json:"token_hit_rate"`         // CachedTokens over PromptTokens
 	RecordedPromptTokens Number `json:"recorded_prompt_tokens"` // of the same requests

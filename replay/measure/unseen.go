@@ -89,5 +89,5 @@ func (s *Stat) marked(statistic string) string {
 // Few reports whether a figure of the run is a percentile of too few samples.
 func (s *Summary) Few(f slo.Figure) bool {
 	m := MetricNamed(f.Name)
-	return m != nil && m.Stat != nil && m.Stat(&s.Metrics).Few(f.Statistic)
+	return m != nil && m.OfEach && m.Stat(&s.Metrics).Few(f.Statistic)
 }

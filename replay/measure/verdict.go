@@ -46,7 +46,7 @@ func (l *latest) of(info *RunInfo, rules Rules) *Coverage {
 	if !rules.CoverageGate || sc == nil || info.isPart() || f.Cancelled || f.ExpectedDuration <= 0 || f.ExpectedDuration < sc.MinDuration {
 		return nil
 	}
-	return l.coverage(Nanos(f.ExpectedDuration), rules)
+	return l.coverage(At(f.ExpectedDuration), rules)
 }
 
 // Deadlocked returns how many trees of the run deadlocked, those of its warmup included.

@@ -74,15 +74,15 @@ func TestVectorsCoverage(t *testing.T) {
 			if at == nil {
 				return 0
 			}
-			return Seconds(time.Duration(*at - in.Start))
+			return Since(time.Duration(*at - in.Start)).Seconds()
 		}
 		a := NewAggregate(RulesOf(&switches))
-		a.Add(&Record{Bucket: Profiling, FirstToken: since(in.FirstToken)}) // without tokens: no ITL
+		a.Add(&Record{Bucket: Profiling, Numbers: Numbers{FirstToken: At(since(in.FirstToken))}}) // without tokens: no ITL
 		if in.ITL != nil {
-			a.Add(&Record{Bucket: Profiling, FirstToken: 1, LastToken: 2, End: since(in.ITL), OutputTokens: Tokens(2)})
+			a.Add(&Record{Bucket: Profiling, Numbers: Numbers{FirstToken: At(1), LastToken: At(2), End: At(since(in.ITL)), OutputTokens: Tokens(2)}})
 		}
 		if in.Content != nil {
-			a.Add(&Record{Bucket: CancelledAtEnd, FirstToken: 1, LastToken: since(in.Content), End: 3600, OutputTokens: Tokens(2), Error: &Error{Category: wire.Cancelled}})
+			a.Add(&Record{Bucket: CancelledAtEnd, Numbers: Numbers{FirstToken: At(1), LastToken: At(since(in.Content)), End: At(3600), OutputTokens: Tokens(2)}, Error: &Error{Category: wire.Cancelled}})
 		}
 		run := Run{Scenario: &Scenario{Name: "s", MinDuration: 900}}
 		s := a.Summary(RunInfo{Run: run, Facts: &Facts{ExpectedDuration: time.Duration(in.Expected).Seconds()}})
@@ -152,7 +152,7 @@ func TestCooldownToTheNanosecond(t *testing.T) {
 		cutoff := Cutoff{Deadline: 900 * time.Second, CountGrace: switches.CountGrace}
 		add := func(end time.Duration, category wire.Category) {
 			r := good(0, 880, 0, 1, 2, 5)
-			r.End, r.Bucket = Seconds(end), cutoff.Bucket(end, category)
+			r.End, r.Bucket = Since(end), cutoff.Bucket(end, category)
 			if category != "" {
 				r.Error = &Error{Category: category}
 			}
@@ -217,10 +217,10 @@ func TestCoverageByLatencies(t *testing.T) {
 			switches.CoverageBy = by
 			a := NewAggregate(RulesOf(&switches))
 			at := func(share float64) float64 { return 900 * share }
-			a.Add(&Record{Bucket: Profiling, FirstToken: at(c.firstToken)}) // without a number of tokens: no ITL
-			a.Add(&Record{Bucket: Profiling, FirstToken: 1, LastToken: 2, End: at(c.itl), OutputTokens: Tokens(2)})
+			a.Add(&Record{Bucket: Profiling, Numbers: Numbers{FirstToken: At(at(c.firstToken))}}) // without a number of tokens: no ITL
+			a.Add(&Record{Bucket: Profiling, Numbers: Numbers{FirstToken: At(1), LastToken: At(2), End: At(at(c.itl)), OutputTokens: Tokens(2)}})
 			if c.broken > 0 {
-				a.Add(&Record{Bucket: Profiling, FirstToken: at(c.broken) - 1, LastToken: at(c.broken), End: 900, OutputTokens: Tokens(2), Error: &Error{Category: wire.StreamTruncated}})
+				a.Add(&Record{Bucket: Profiling, Numbers: Numbers{FirstToken: At(at(c.broken) - 1), LastToken: At(at(c.broken)), End: At(900), OutputTokens: Tokens(2)}, Error: &Error{Category: wire.StreamTruncated}})
 			}
 			s := a.Summary(RunInfo{Run: Run{Scenario: &Scenario{Name: "agentx", MinDuration: 900}}, Facts: &Facts{ExpectedDuration: 900}})
 			require.Equal(t, want, *s.Valid, "%s, by %s", c.what, by)

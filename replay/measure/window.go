@@ -76,27 +76,18 @@ type DeliveredTotal struct {
 	Requests, Good int // that ended by the deadline
 
 	all            int // requests
-	prompt, output tokenSum
+	prompt, output TokenSum
 	part           float64 // output tokens of requests that ended later
 }
 
-// Add adds a request with its tokens, of which negative ones are unknown. late says that it ended after the deadline: then begun says
-// whether its first token came before, and part how many of its output tokens did.
-func (d *DeliveredTotal) Add(prompt, output int64, good, late, begun bool, part float64) {
+// Add adds a request that ended well. Of one that ended after the deadline, the prompt counts if its first token came before, and of the
+// output what had come by then.
+func (d *DeliveredTotal) Add(n *Numbers, good bool) {
+	late := n.Deadline > 0
 	d.all++
-	if prompt >= 0 {
-		d.prompt.known++
-	}
-	if prompt >= 0 && (!late || begun) {
-		d.prompt.sum += prompt
-	}
-	if output >= 0 {
-		d.output.known++
-	}
-	if output >= 0 && !late {
-		d.output.sum += output
-	}
-	d.part += part
+	d.prompt.add(n.PromptTokens.N(), !late || n.begunByDeadline())
+	d.output.add(n.OSL(), !late)
+	d.part += n.OutputByDeadline
 	if !late {
 		d.Requests++
 	}
@@ -109,60 +100,45 @@ func (d *DeliveredTotal) amount() Amount {
 	return Amount{Number(d.Requests), d.prompt.over(d.all), d.output.over(d.all) + Number(d.part)}
 }
 
-// add adds a request that ended well.
-func (d *DeliveredTotal) add(r *Record, good bool) {
-	prompt, output := int64(-1), int64(-1)
-	if r.PromptTokens != nil {
-		prompt = *r.PromptTokens
-	}
-	if n, ok := r.OSL(); ok {
-		output = n
-	}
-	d.Add(prompt, output, good, r.Deadline > 0, r.begunByDeadline(), r.OutputByDeadline)
-}
-
 // begunByDeadline reports whether the first token of a request that ended after the deadline came by it.
-func (r *Record) begunByDeadline() bool {
-	return r.Deadline > 0 && r.FirstToken > 0 && Nanos(r.FirstToken) <= Nanos(r.Deadline)
-}
+func (n *Numbers) begunByDeadline() bool { return n.FirstToken > 0 && n.FirstToken <= n.Deadline }
 
 // Deliver notes of a request that ended after the deadline how many of its output tokens had come by then.
 func (c Cutoff) Deliver(r *Record) {
-	if c.Deadline <= 0 || Nanos(r.End) <= int64(c.Deadline) {
+	if c.Deadline <= 0 || r.End <= Time(c.Deadline) {
 		return
 	}
-	r.Deadline = c.Deadline.Seconds()
-	if n, ok := r.OSL(); ok && r.Error == nil && r.begunByDeadline() {
-		r.OutputByDeadline = r.outputBy(int64(c.Deadline), n)
+	r.Deadline = Time(c.Deadline)
+	if n := r.OSL(); n != Unknown && r.Error == nil && r.begunByDeadline() {
+		r.OutputByDeadline = r.outputBy(r.Deadline, n)
 	}
 }
 
 // outputBy returns how many of the output tokens of an answer came by an instant at which its first had come. Each message brought the
 // tokens that the server tells; where it does not tell them of all, the first message brought its own, or one, and the others the same
 // number each.
-func (r *Record) outputBy(deadline, output int64) float64 {
-	if Nanos(r.LastToken) <= deadline {
+func (r *Record) outputBy(deadline Time, output int64) float64 {
+	if r.LastToken <= deadline {
 		return float64(output)
 	}
 	var messages, came int
 	var told, toldCame int64
-	all, sent := true, Nanos(r.Sent)
+	all := true
 	for at, tokens := range r.Contents.All() {
 		messages, told, all = messages+1, told+tokens, all && tokens >= 0
-		if sent+int64(at) <= deadline {
+		if r.Sent+Time(at) <= deadline {
 			came, toldCame = came+1, toldCame+tokens
 		}
 	}
-	first := min(1, output)
-	if r.hasUsableFirstChunk() {
-		first = *r.FirstChunkTokens
+	first := r.FirstChunk()
+	if first == Unknown {
+		first = min(1, output)
 	}
 	switch {
 	case all && told == output:
 		return float64(toldCame)
 	case messages < 2: // the instants are not known: evenly from the first to the last token
-		from, to := Nanos(r.FirstToken), Nanos(r.LastToken)
-		return float64(output) * float64(deadline-from) / float64(to-from)
+		return float64(output) * float64(deadline-r.FirstToken) / float64(r.LastToken-r.FirstToken)
 	}
 	return float64(first) + float64(output-first)*float64(came-1)/float64(messages-1)
 }

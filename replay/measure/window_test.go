@@ -13,10 +13,10 @@ import (
 
 // answerOf returns a request that was sent after 2 s, and had messages at instants since, each with a number of tokens; -1: not told.
 func answerOf(output int64, messages ...[2]float64) *Record {
-	r := &Record{Phase: ProfilingPhase, Bucket: Profiling, Sent: 2, End: 20, OutputTokens: Tokens(output), PromptTokens: Tokens(100)}
+	r := &Record{Phase: ProfilingPhase, Bucket: Profiling, Numbers: Numbers{Sent: At(2), End: At(20), OutputTokens: Tokens(output), PromptTokens: Tokens(100)}}
 	for _, m := range messages {
 		r.Contents.Add(time.Duration(m[0]*1e9), int64(m[1]))
-		if r.LastToken = r.Sent + m[0]; r.FirstToken == 0 {
+		if r.LastToken = At(r.Sent.Seconds() + m[0]); r.FirstToken == 0 {
 			r.FirstToken = r.LastToken
 		}
 	}
@@ -49,14 +49,14 @@ func TestOutputByTheDeadline(t *testing.T) {
 		"no count":                {answerOf(-1, even...), 0}, "failed": {failed, 0}, "instants not known": {unknown, 5},
 	} {
 		cutoff.Deliver(c.r)
-		require.Equal(t, 5.0, c.r.Deadline, name)
+		require.Equal(t, 5.0, c.r.Deadline.Seconds(), name)
 		require.InDelta(t, c.want, c.r.OutputByDeadline, 1e-12, name)
 	}
 	inTime := answerOf(5, even...)
-	inTime.End = 5
+	inTime.End = At(5)
 	cutoff.Deliver(inTime)
 	Cutoff{}.Deliver(inTime)
-	require.Zero(t, inTime.Deadline)
+	require.Zero(t, inTime.Deadline.Seconds())
 	require.Zero(t, testing.AllocsPerRun(10, func() { cutoff.Deliver(three) }))
 }
 

@@ -193,7 +193,7 @@ func TestKilledPartIsPlaced(t *testing.T) {
 	const of = 3
 	l := load{world: newWorld(7, 8), of: of, skews: []skew{{}, {offset: 4 * time.Second, error: 1000}, {offset: -time.Second, error: 1000}}, meeting: "m"}
 	whole := map[string]float64{}
-	each(t, open(t, l.write(t)), func(r *measure.Record) { whole[r.RequestID] = r.Sent })
+	each(t, open(t, l.write(t)), func(r *measure.Record) { whole[r.RequestID] = r.Sent.Seconds() })
 	l.change = func(number int, info *measure.RunInfo) {
 		if number == 1 {
 			info.Facts, info.Phases, info.End = nil, nil, nil
@@ -201,7 +201,9 @@ func TestKilledPartIsPlaced(t *testing.T) {
 	}
 	run, err := merge.Open(l.write(t), merge.Options{Partial: true})
 	require.NoError(t, err)
-	each(t, run, func(r *measure.Record) { require.InDelta(t, whole[r.RequestID], r.Sent, 1e-4, "part %d", r.Lane%of) })
+	each(t, run, func(r *measure.Record) {
+		require.InDelta(t, whole[r.RequestID], r.Sent.Seconds(), 1e-4, "part %d", r.Lane%of)
+	})
 	require.Contains(t, run.Missing[1], "part 1: when its phases began is not known: with those of the load")
 	require.Nil(t, run.Info.End)
 

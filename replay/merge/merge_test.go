@@ -129,8 +129,8 @@ func TestMergedInstantsAreRight(t *testing.T) {
 		want, part := truth[r.RequestID], run.Info.Parts.List[r.Lane%of]
 		bound := math.Round(float64(part.Uncertainty)*1e9) + 2
 		for name, at := range map[string][2]float64{
-			"due": {r.Due, want.Due}, "sent": {r.Sent, want.Sent}, "first token": {r.FirstToken, want.FirstToken},
-			"last token": {r.LastToken, want.LastToken}, "end": {r.End, want.End},
+			"due": {r.Due.Seconds(), want.Due.Seconds()}, "sent": {r.Sent.Seconds(), want.Sent.Seconds()}, "first token": {r.FirstToken.Seconds(), want.FirstToken.Seconds()},
+			"last token": {r.LastToken.Seconds(), want.LastToken.Seconds()}, "end": {r.End.Seconds(), want.End.Seconds()},
 		} {
 			if at[1] > 0 || name == "sent" {
 				require.InDelta(t, origin(r.Phase)+measure.Nanos(at[1]), start[r.Phase]+measure.Nanos(at[0]), bound, "%s of %s, part %d", name, r.RequestID, part.Number)
@@ -138,12 +138,12 @@ func TestMergedInstantsAreRight(t *testing.T) {
 		}
 		own := *want
 		l.skew(part.Number).read(&own)
-		for _, length := range [][4]float64{{r.FirstToken, r.Sent, own.FirstToken, own.Sent}, {r.LastToken, r.FirstToken, own.LastToken, own.FirstToken}, {r.Sent, r.Due, own.Sent, own.Due}} {
+		for _, length := range [][4]float64{{r.FirstToken.Seconds(), r.Sent.Seconds(), own.FirstToken.Seconds(), own.Sent.Seconds()}, {r.LastToken.Seconds(), r.FirstToken.Seconds(), own.LastToken.Seconds(), own.FirstToken.Seconds()}, {r.Sent.Seconds(), r.Due.Seconds(), own.Sent.Seconds(), own.Due.Seconds()}} {
 			if length[2] > 0 {
 				require.InDelta(t, length[2]-length[3], length[0]-length[1], 1e-12, "the part measured it with its own clock")
 			}
 		}
-		end := start[r.Phase] + measure.Nanos(r.End)
+		end := start[r.Phase] + int64(r.End)
 		require.LessOrEqual(t, before, end+5e6, "in the order of the ends, but for what readings differ")
 		before = end
 	})
@@ -207,14 +207,14 @@ func TestPartsThatBeginApart(t *testing.T) {
 	}}
 	truth := map[string]float64{}
 	for k := range l.turns {
-		truth[l.turns[k].RequestID] = l.turns[k].Sent
+		truth[l.turns[k].RequestID] = l.turns[k].Sent.Seconds()
 	}
 	dir := l.write(t)
 	look := func(run *merge.Run, first time.Duration) {
 		require.Equal(t, int64(profiling+first), run.Info.Phases[1].Start.UnixNano())
 		require.InDelta(t, (profiling-begun)/1e9, run.Info.Phases[1].Offset, 1)
 		each(t, run, func(r *measure.Record) {
-			require.InDelta(t, truth[r.RequestID]+(late[r.Lane%of]-first).Seconds(), r.Sent, 1e-9)
+			require.InDelta(t, truth[r.RequestID]+(late[r.Lane%of]-first).Seconds(), r.Sent.Seconds(), 1e-9)
 		})
 	}
 	look(open(t, dir), 0)

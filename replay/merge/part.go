@@ -108,22 +108,21 @@ func (p *part) instant(phase string, seconds float64) float64 {
 	return time.Duration(max(0, moved-x.origin)).Seconds()
 }
 
-// shift returns by how many nanoseconds a record is moved: by what holds when its request was sent. No instant becomes negative.
-func (p *part) shift(r *measure.Record) int64 {
+// shift returns by how much a record is moved: by what holds when its request was sent. No instant becomes negative.
+func (p *part) shift(r *measure.Record) measure.Time {
 	x := p.phases[r.Phase]
-	sent := x.start + measure.Nanos(r.Sent)
-	moved, _ := p.move(sent)
-	return max(moved-x.origin-(sent-x.start), -measure.Nanos(min(r.Due, r.Admitted, r.Sent)))
+	moved, _ := p.move(x.start + int64(r.Sent))
+	return max(measure.Time(moved-x.origin)-r.Sent, -min(r.Due, r.Admitted, r.Sent))
 }
 
 // uncertainty returns how far an instant of a record that shift has moved may be off, in nanoseconds: by the clock, and by what the
 // clocks drifted apart between the instant and the sending.
 func (p *part) uncertainty(r *measure.Record) (most int64) {
 	x := p.phases[r.Phase]
-	sent := x.start + measure.Nanos(r.Sent)
+	sent := x.start + int64(r.Sent)
 	moved, _ := p.move(sent)
-	for _, at := range []float64{r.Due, r.Sent, r.End} {
-		own := x.start + measure.Nanos(at)
+	for _, at := range []measure.Time{r.Due, r.Sent, r.End} {
+		own := x.start + int64(at)
 		to, u := p.move(own)
 		drift := (to - own) - (moved - sent)
 		most = max(most, u+max(drift, -drift))

@@ -12,11 +12,11 @@ import (
 func TestShiftKeepsInstantsInThePhase(t *testing.T) {
 	const start = 1_700_000_000_000_000_000
 	p := &part{of: 2, phases: map[string]placed{"profiling": {start: start, origin: start}}, clock: measure.Clock{{Unix: start, Uncertainty: 5}, {Unix: start + 10e9, Offset: -1e6, Uncertainty: 5}}}
-	r := &measure.Record{Phase: "profiling", Due: 0, Admitted: 9, Sent: 10, End: 12}
+	r := &measure.Record{Phase: "profiling", Numbers: measure.Numbers{Due: 0, Admitted: measure.At(9), Sent: measure.At(10), End: measure.At(12)}}
 	require.EqualValues(t, 0, p.shift(r))
-	r.Due = 0.0004
+	r.Due = measure.At(0.0004)
 	require.EqualValues(t, -400_000, p.shift(r))
-	r.Due = 3
+	r.Due = measure.At(3)
 	require.EqualValues(t, -1e6, p.shift(r))
 	require.GreaterOrEqual(t, p.uncertainty(r), int64(5+1e6*7/10), "its due instant lies where the clocks agreed better")
 }

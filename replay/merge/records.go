@@ -104,7 +104,7 @@ func (m *merged) advance(s *stream) error {
 		return err
 	}
 	r.Pass = s.part.passes[r.Tree]
-	s.record, s.at = r, s.part.phases[r.Phase].origin+measure.Nanos(r.End)
+	s.record, s.at = r, s.part.phases[r.Phase].origin+int64(r.End)
 	m.heap = append(m.heap, s)
 	for k := len(m.heap) - 1; k > 0 && m.heap[k].before(m.heap[(k-1)/2]); k = (k - 1) / 2 {
 		m.heap[k], m.heap[(k-1)/2] = m.heap[(k-1)/2], m.heap[k]

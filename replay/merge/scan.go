@@ -87,12 +87,12 @@ func (p *part) scan() error {
 // add adds a record of the whole load.
 func (s *scan) add(r *measure.Record, origin int64) {
 	s.verdict.Add(r)
-	end := measure.Nanos(r.End)
+	end := int64(r.End)
 	s.ends[r.Phase] = max(s.ends[r.Phase], end)
 	if r.Phase == measure.ProfilingPhase {
-		s.flights.add(measure.Nanos(r.Sent), end)
+		s.flights.add(int64(r.Sent), end)
 	}
-	begun := origin + measure.Nanos(r.Due)
+	begun := origin + int64(r.Due)
 	t, ok := s.trees[r.Tree]
 	if !ok {
 		t = tree{strings.Clone(r.Trace), begun}

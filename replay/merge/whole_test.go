@@ -112,7 +112,7 @@ func TestClientOfAPartIsBound(t *testing.T) {
 	w := newWorld(10, 120)
 	for k := range w.turns {
 		if r := &w.turns[k].Record; r.Lane == 15 && r.Turn == 1 && r.Phase == measure.ProfilingPhase { // some of the requests of one lane of three of part 15
-			r.Due = max(0, r.Due-1)
+			r.Due = measure.At(max(0, r.Due.Seconds()-1))
 			r.Admitted = r.Due
 		}
 	}

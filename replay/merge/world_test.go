@@ -56,7 +56,7 @@ func (w *world) between(from, to time.Duration) time.Duration {
 }
 
 // end returns when a request ended, nanoseconds since 1970.
-func (w *world) end(r *measure.Record) int64 { return origin(r.Phase) + measure.Nanos(r.End) }
+func (w *world) end(r *measure.Record) int64 { return origin(r.Phase) + int64(r.End) }
 
 func origin(phase string) int64 {
 	if phase == measure.WarmupPhase {
@@ -74,7 +74,7 @@ func (w *world) tree(lane int, at time.Duration) time.Duration {
 		r := measure.Record{
 			Lane: lane, Trace: trace, Session: trace, Turn: n, SourceKind: "weka_main", SourceOuter: n,
 			RequestID: fmt.Sprintf("q-%d-%d", number, n), RootID: fmt.Sprint("root-", number), CorrelationID: fmt.Sprint("root-", number),
-			RecordedISL: 500 + w.draw.Int64N(9000), Status: 200, BytesSent: 3000, BytesReceived: 900, Reused: n > 0,
+			Numbers: measure.Numbers{RecordedISL: 500 + w.draw.Int64N(9000), Status: 200}, Transfer: measure.Transfer{BytesSent: 3000, BytesReceived: 900, Reused: n > 0},
 		}
 		at = w.request(&r, at) + w.between(0, 200*time.Millisecond)
 		w.turns = append(w.turns, turn{r, number})
@@ -95,7 +95,7 @@ func (w *world) request(r *measure.Record, due time.Duration) time.Duration {
 	last := first
 	r.RecordedBlocks, r.MaxTokens = r.RecordedISL/64, 2+w.draw.Int64N(300)
 	r.RecordedHits = w.draw.Int64N(r.RecordedBlocks + 1)
-	r.Due, r.Admitted, r.Sent = clock.Seconds(), clock.Seconds(), sent.Seconds()
+	r.Due, r.Admitted, r.Sent = measure.At(clock.Seconds()), measure.At(clock.Seconds()), measure.At(sent.Seconds())
 	for range 1 + w.draw.IntN(4) {
 		r.Contents.Add(last-sent, wire.Unknown)
 		r.Chunks++
@@ -103,7 +103,7 @@ func (w *world) request(r *measure.Record, due time.Duration) time.Duration {
 	}
 	last -= time.Microsecond // the last content came before
 	end := last + w.between(1, time.Millisecond)
-	r.End = end.Seconds()
+	r.End = measure.At(end.Seconds())
 	if kind := w.draw.IntN(16); kind == 0 {
 		r.Contents, r.Chunks = wire.Contents{}, 0
 		w.fail(r)
@@ -111,9 +111,9 @@ func (w *world) request(r *measure.Record, due time.Duration) time.Duration {
 	} else if kind == 1 && phase == measure.ProfilingPhase {
 		r.Bucket = measure.Cooldown
 	}
-	r.FirstToken, r.LastToken = first.Seconds(), last.Seconds()
+	r.FirstToken, r.LastToken = measure.At(first.Seconds()), measure.At(last.Seconds())
 	prompt, output, cached := r.RecordedISL+w.draw.Int64N(50), r.MaxTokens, w.draw.Int64N(r.RecordedISL)
-	r.PromptTokens, r.OutputTokens, r.CachedTokens = &prompt, &output, &cached
+	r.PromptTokens, r.OutputTokens, r.CachedTokens = measure.Tokens(prompt), measure.Tokens(output), measure.Tokens(cached)
 	return due + end - clock
 }
 
@@ -141,9 +141,9 @@ func (s skew) own(at int64) int64 { return at + int64(s.offset) + int64(s.drift*
 // read makes the instants of a record those that the part's clock shows.
 func (s skew) read(r *measure.Record) {
 	from := origin(r.Phase)
-	for _, at := range []*float64{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.LastToken, &r.End} {
+	for _, at := range []*measure.Time{&r.Due, &r.Admitted, &r.Sent, &r.FirstToken, &r.LastToken, &r.End} {
 		if *at > 0 {
-			*at = time.Duration(s.own(from+measure.Nanos(*at)) - s.own(from)).Seconds()
+			*at = measure.Time(s.own(from+int64(*at)) - s.own(from))
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (l load) writePart(t testing.TB, dir string, number int) {
 		r.Tree, r.Credit = tree, credits[r.Phase]
 		credits[r.Phase]++
 		s.read(&r)
-		last[r.Phase] = max(last[r.Phase], measure.Nanos(r.End))
+		last[r.Phase] = max(last[r.Phase], int64(r.End))
 		if r.Phase == measure.ProfilingPhase {
 			sent[r.Lane]++
 		}

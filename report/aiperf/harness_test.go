@@ -25,15 +25,18 @@ const harnessStart = 1700000000250000000
 // handMade returns records of a run: one of the warmup, two that ended well, an error status, an answer without content, an overflow
 // and one that the end of the run cancelled.
 func handMade() []measure.Record {
-	tokens := func(n int64) *int64 { return &n }
 	good := func(credit int, sent, first, last float64) measure.Record {
 		r := measure.Record{
-			Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: credit, Trace: "t", Session: "t", Turn: credit, SourceOuter: credit, SourceKind: "weka_main",
-			RequestID: fmt.Sprint("q", credit), CorrelationID: "c", RootID: "c", Due: sent, Admitted: sent, Sent: sent, Acknowledged: first, Status: 200,
-			WaitEnd: sent, SendStart: sent, SendEnd: sent + 0.001, FirstByte: first, LastByte: last, Reused: true,
-			FirstToken: first, FirstOutput: first, SecondToken: last, LastToken: last, LastMessage: last + 0.001, End: last + 0.002, Chunks: 2,
-			PromptTokens: tokens(100), OutputTokens: tokens(11), MaxTokens: 11, RecordedBlocks: 10, RecordedHits: 4,
-			BytesSent: 3000, BytesReceived: 900, BodySent: 2048, BodyReceived: 512, BodyReads: 3,
+			Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: credit, Trace: "t", Session: "t", Turn: credit, SourceOuter: credit,
+			SourceKind: "weka_main", RequestID: fmt.Sprint("q", credit), CorrelationID: "c", RootID: "c",
+			Numbers: measure.Numbers{
+				Due: measure.At(sent), Admitted: measure.At(sent), Sent: measure.At(sent), Acknowledged: measure.At(first), Status: 200, WaitEnd: measure.At(sent),
+				SendStart: measure.At(sent), SendEnd: measure.At(sent + 0.001), FirstByte: measure.At(first), LastByte: measure.At(last),
+				FirstToken: measure.At(first), FirstOutput: measure.At(first), SecondToken: measure.At(last), LastToken: measure.At(last),
+				LastMessage: measure.At(last + 0.001), End: measure.At(last + 0.002), PromptTokens: measure.Tokens(100), OutputTokens: measure.Tokens(11), MaxTokens: 11,
+				RecordedBlocks: 10, RecordedHits: 4,
+			},
+			Transfer: measure.Transfer{Reused: true, Chunks: 2, BytesSent: 3000, BytesReceived: 900, BodySent: 2048, BodyReceived: 512, BodyReads: 3},
 		}
 		r.Contents.Add(time.Duration((first-sent)*1e9), wire.Unknown)
 		r.Contents.Add(time.Duration((last-sent)*1e9), wire.Unknown)
@@ -43,13 +46,13 @@ func handMade() []measure.Record {
 		at := float64(credit) + 1
 		r := good(credit, at, at+0.25, at+0.25)
 		r.FirstToken, r.FirstOutput, r.SecondToken, r.LastToken, r.LastMessage, r.Chunks = 0, 0, 0, 0, 0, 0
-		r.Contents, r.Bucket, r.Status, r.OutputTokens = wire.Contents{}, bucket, code, nil
+		r.Contents, r.Bucket, r.Status, r.OutputTokens = wire.Contents{}, bucket, code, 0
 		r.Error = &measure.Error{Category: category, Code: code, Message: message}
 		return r
 	}
 	primer := good(0, 1, 1.5, 1.5)
 	primer.Phase, primer.Bucket, primer.SecondToken, primer.Chunks = measure.WarmupPhase, measure.WarmupBucket, 0, 1
-	primer.OutputTokens, primer.MaxTokens = tokens(1), 1
+	primer.OutputTokens, primer.MaxTokens = measure.Tokens(1), 1
 	primer.Contents = wire.Contents{}
 	primer.Contents.Add(500*time.Millisecond, wire.Unknown)
 	child := good(1, 2, 2.5, 3.5)
@@ -238,7 +241,7 @@ func TestHarnessAggregate(t *testing.T) {
 func TestHarnessMetricsAtTimes(t *testing.T) {
 	list := handMade()
 	silent := list[1]
-	silent.OutputTokens, silent.PromptTokens = nil, nil
+	silent.OutputTokens, silent.PromptTokens = 0, 0
 	for name, c := range map[string]struct {
 		list      []measure.Record
 		has, lack []string
@@ -365,7 +368,7 @@ func TestHarnessCoverage(t *testing.T) {
 func TestHarnessTimesOfRows(t *testing.T) {
 	list := handMade()[1:5]
 	for k := range list {
-		list[k].Admitted = list[k].Sent - 0.25
+		list[k].Admitted = measure.At(list[k].Sent.Seconds() - 0.25)
 	}
 	var top struct {
 		Credit    struct{ Count, Sum float64 } `json:"credit_to_start_latency"`

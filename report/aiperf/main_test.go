@@ -35,25 +35,29 @@ func randomRecord(r *rand.Rand, credit int, sent int64) measure.Record {
 	inner := credit % 3
 	rec := measure.Record{
 		Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: credit, Lane: credit % 4, Trace: "trace-a", Session: "trace-a::sa:x",
-		Turn: credit % 7, SourceKind: "weka_subagent", SourceOuter: credit % 5, SourceInner: &inner, Depth: 1, Status: 200, Chunks: n,
-		RequestID: fmt.Sprint("q-", credit), CorrelationID: fmt.Sprint("c-", credit%4), RootID: "c-r", ParentID: "c-r",
-		Due: at(sent - r.Int64N(ms)), Admitted: at(sent - r.Int64N(1000)), Sent: at(sent), RecordedISL: prompt, RecordedBlocks: prompt / 64, RecordedHits: prompt / 100,
-		PromptTokens: &prompt, OutputTokens: &output, ReasoningTokens: &reasoning, MaxTokens: output + reasoning, BytesSent: 4000 + r.Int64N(999), BytesReceived: 300,
+		Turn: credit % 7, SourceKind: "weka_subagent", SourceOuter: credit % 5, SourceInner: &inner, Depth: 1, RequestID: fmt.Sprint("q-", credit),
+		CorrelationID: fmt.Sprint("c-", credit%4), RootID: "c-r", ParentID: "c-r",
+		Numbers: measure.Numbers{
+			Status: 200, Due: measure.At(at(sent - r.Int64N(ms))), Admitted: measure.At(at(sent - r.Int64N(1000))), Sent: measure.At(at(sent)),
+			RecordedISL: prompt, RecordedBlocks: prompt / 64, RecordedHits: prompt / 100, PromptTokens: measure.Tokens(prompt),
+			OutputTokens: measure.Tokens(output), ReasoningTokens: measure.Tokens(reasoning), MaxTokens: output + reasoning,
+		},
+		Transfer: measure.Transfer{Chunks: n, BytesSent: 4000 + r.Int64N(999), BytesReceived: 300},
 	}
 	now := 20*ms + r.Int64N(50*ms)
-	rec.Acknowledged = at(sent + now - ms)
+	rec.Acknowledged = measure.At(at(sent + now - ms))
 	for k := range n {
 		rec.Contents.Add(time.Duration(now), wire.Unknown)
 		switch k {
 		case 0:
-			rec.FirstToken, rec.FirstOutput = at(sent+now), at(sent+now)
+			rec.FirstToken, rec.FirstOutput = measure.At(at(sent+now)), measure.At(at(sent+now))
 		case 1:
-			rec.SecondToken = at(sent + now)
+			rec.SecondToken = measure.At(at(sent + now))
 		}
-		rec.LastToken = at(sent + now)
+		rec.LastToken = measure.At(at(sent + now))
 		now += ms + r.Int64N(30*ms)
 	}
-	rec.LastMessage, rec.End = at(sent+now), at(sent+now+r.Int64N(ms))
+	rec.LastMessage, rec.End = measure.At(at(sent+now)), measure.At(at(sent+now+r.Int64N(ms)))
 	fail(r, &rec)
 	return rec
 }

@@ -100,7 +100,7 @@ func (d *dialect) row(r *measure.Record, origin int64, metrics []report.RowMetri
 
 // newRow returns the row of a record as agentx writes it, without its error.
 func newRow(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
-	wall := func(seconds float64) int64 { return origin + measure.Nanos(seconds) }
+	wall := func(at measure.Time) int64 { return origin + int64(at) }
 	row := Row{Metrics: metrics, Metadata: Metadata{
 		SessionNum: int64(r.Credit), RequestID: r.RequestID, CorrelationID: r.CorrelationID, RootID: r.RootID, ParentID: r.ParentID,
 		Conversation: r.Session, Turn: r.Turn, Depth: r.Depth,
@@ -140,7 +140,7 @@ func ownError(e *measure.Error) *Error {
 }
 
 // fail says what a request that failed saw before.
-func (row *Row) fail(r *measure.Record, wall func(float64) int64) {
+func (row *Row) fail(r *measure.Record, wall func(measure.Time) int64) {
 	row.Agentx.Observed = &Observed{Contents: r.Chunks, Bytes: r.BytesReceived}
 	if r.FirstToken > 0 {
 		row.Agentx.Observed.FirstContent = wall(r.FirstToken)

@@ -34,7 +34,7 @@ type recordIn struct {
 	LastMessage               int64   `json:"last_message_ns"`
 	End                       int64   `json:"end_ns"`
 	Cancelled                 int64   `json:"cancelled_ns"`
-	ISL, OSL                  *int64
+	ISL, OSL                  measure.Count
 	Error                     *Error
 	Source                    *struct {
 		Trace, Kind string
@@ -45,22 +45,22 @@ type recordIn struct {
 
 // record returns the record, as a run would write it.
 func (in recordIn) record() *measure.Record {
-	s := func(ns int64) float64 { return float64(ns) / 1e9 }
+
 	r := &measure.Record{
 		Phase: in.Phase, Bucket: in.Bucket, Credit: in.Credit, RequestID: in.Request, CorrelationID: in.Session, RootID: in.Root,
 		ParentID: in.Parent, Session: in.Conversation, Turn: in.Turn, Depth: in.Depth, Lane: in.Lane,
-		Due: s(in.Due), Admitted: s(in.Issued), Sent: s(in.Start), Acknowledged: s(in.Ack), LastMessage: s(in.LastMessage), End: s(in.End),
-		CancelledAt: s(in.Cancelled), PromptTokens: in.ISL, OutputTokens: in.OSL, Chunks: len(in.Contents), BytesReceived: 345,
+		Numbers: measure.Numbers{Due: measure.Time(in.Due), Admitted: measure.Time(in.Issued), Sent: measure.Time(in.Start), Acknowledged: measure.Time(in.Ack), LastMessage: measure.Time(in.LastMessage), End: measure.Time(in.End),
+			CancelledAt: measure.Time(in.Cancelled), PromptTokens: in.ISL, OutputTokens: in.OSL}, Transfer: measure.Transfer{Chunks: len(in.Contents), BytesReceived: 345},
 	}
 	for k, at := range in.Contents {
 		r.Contents.Add(time.Duration(at-in.Start), wire.Unknown)
 		switch k {
 		case 0:
-			r.FirstToken = s(at)
+			r.FirstToken = measure.Time(at)
 		case 1:
-			r.SecondToken = s(at)
+			r.SecondToken = measure.Time(at)
 		}
-		r.LastToken = s(at)
+		r.LastToken = measure.Time(at)
 	}
 	if in.Error != nil {
 		r.Error = &measure.Error{Category: wire.Category(in.Error.Type), Code: in.Error.Code, Message: in.Error.Message}

@@ -7,18 +7,18 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/interval"
 )
 
-// aiperfMetrics are the metrics of rows of AIPerf by the names of ours, with what their unit is divided by.
-var aiperfMetrics = map[string]struct {
-	tag string
-	per float64
-}{
-	"ttft": {"time_to_first_token", 1e3}, "itl": {"inter_token_latency", 1e3}, "latency": {"request_latency", 1e3}, "tpot": {"inter_token_latency", 1e3},
-	"lateness": {"due_to_sent_latency", 1e3}, "prompt_tokens": {"input_sequence_length", 1}, "output_tokens": {"output_sequence_length", 1},
+// per returns what a value of a metric of a request is divided by in files of AIPerf, to have it in our unit.
+func per(m *measure.Metric) float64 {
+	if m.Unit == slo.Seconds {
+		return 1e3
+	}
+	return 1
 }
 
 // readAIPerf reads files of AIPerf. What they lack stays empty.
@@ -85,11 +85,10 @@ func (r *run) readRows(path string) error {
 		}
 		end := max(start, at(m.RequestEnd))
 		r.requests.addTimes(tree, s, start, first, end)
-		r.ending.Add(&measure.Record{Tree: int(tree), Sent: start, End: end})
-		for _, metric := range eachRequest {
-			of, known := aiperfMetrics[metric.Name]
-			v, ok := values[of.tag]
-			r.requests.addValue(metric.Name, v/max(1, of.per), known && ok && row.Error == nil)
+		r.ending.Add(&measure.Record{Tree: int(tree), Numbers: measure.Numbers{Sent: measure.At(start), End: measure.At(end)}})
+		for _, m := range eachRequest {
+			v, ok := values[m.Tag]
+			r.requests.addValue(m.Name, v/per(&m), ok && row.Error == nil)
 		}
 		return nil
 	})
@@ -115,8 +114,8 @@ func (r *run) summarize(d *aiperf.Directory) {
 	}
 	s.Valid, s.Reasons = a.Valid, a.Reasons
 	for _, m := range eachRequest {
-		if of, ok := aiperfMetrics[m.Name]; ok && m.Stat(&s.Metrics).N == 0 {
-			*m.Stat(&s.Metrics) = statOf(a.Headline.Find(of.tag), of.per)
+		if m.Stat(&s.Metrics).N == 0 {
+			*m.Stat(&s.Metrics) = statOf(a.Headline.Find(m.Tag), per(&m))
 		}
 	}
 	scalar := func(to *measure.Number, tag string) {

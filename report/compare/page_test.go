@@ -42,7 +42,7 @@ func TestSelectionEqualsARecount(t *testing.T) {
 	for r, err := records.Next(); err == nil; r, err = records.Next() {
 		all = append(all, *r)
 	}
-	first := slices.MinFunc(all, func(a, b measure.Record) int { return int(math.Copysign(1, a.Sent-b.Sent)) }).Sent
+	first := slices.MinFunc(all, func(a, b measure.Record) int { return int(math.Copysign(1, a.Sent.Seconds()-b.Sent.Seconds())) }).Sent.Seconds()
 	draw := rand.New(rand.NewPCG(7, 7))
 	for range 50 {
 		from, to := draw.Float64()*span, draw.Float64()*span
@@ -51,7 +51,7 @@ func TestSelectionEqualsARecount(t *testing.T) {
 		var ttft []float64
 		started, failed, judged := 0, 0, 0
 		for _, r := range all {
-			if at := r.Sent - first; at < from || at >= to {
+			if at := r.Sent.Seconds() - first; at < from || at >= to {
 				continue
 			}
 			started++
@@ -64,7 +64,7 @@ func TestSelectionEqualsARecount(t *testing.T) {
 				continue
 			}
 			if r.Bucket == measure.Profiling {
-				ttft = append(ttft, r.FirstToken-r.Sent)
+				ttft = append(ttft, r.FirstToken.Seconds()-r.Sent.Seconds())
 			}
 		}
 		require.EqualValues(t, started, e.Number("run.counts(range).started"))

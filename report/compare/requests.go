@@ -49,11 +49,11 @@ var none = math.NaN()
 func (q *requests) add(r *measure.Record, rules measure.Rules) {
 	first := none
 	if r.FirstToken > 0 {
-		first = r.FirstToken
+		first = r.FirstToken.Seconds()
 	}
-	q.addTimes(int32(r.Tree), stateOf(r), r.Sent, first, r.End)
+	q.addTimes(int32(r.Tree), stateOf(r), r.Sent.Seconds(), first, r.End.Seconds())
 	for _, name := range drawn {
-		v, ok := measure.MetricNamed(name).Of(r, rules)
+		v, ok := measure.MetricNamed(name).Of(&r.Numbers, rules)
 		q.addValue(name, v, ok && r.Error == nil)
 	}
 }

@@ -87,10 +87,10 @@ func (m *modelled) write(t *testing.T, name string) string {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, measure.RunFile), data, 0o600))
 	w, err := measure.Create(dir)
 	require.NoError(t, err)
-	noise, ends := rand.New(rand.NewPCG(m.seed, 0)), map[int]float64{}
+	noise, ends := rand.New(rand.NewPCG(m.seed, 0)), map[int]measure.Time{}
 	for k := range m.warmup {
 		r := m.record(0, 0, 1, rand.New(rand.NewPCG(m.seed, 1)))
-		r.Phase, r.Bucket, r.Credit, r.Due = measure.WarmupPhase, measure.WarmupBucket, k, float64(k)
+		r.Phase, r.Bucket, r.Credit, r.Due = measure.WarmupPhase, measure.WarmupBucket, k, measure.At(float64(k))
 		r.shift(r.Due)
 		require.NoError(t, w.Write(&r.Record))
 	}
@@ -100,7 +100,7 @@ func (m *modelled) write(t *testing.T, name string) string {
 		for turn := range turns {
 			r := m.record(tree, turn, level, noise)
 			r.Lane, r.Credit = lane, tree*turns+turn
-			r.Due = ends[lane] + 0.5
+			r.Due = ends[lane] + measure.At(0.5)
 			r.shift(r.Due)
 			ends[lane] = r.End
 			require.NoError(t, w.Write(&r.Record))
@@ -113,8 +113,8 @@ func (m *modelled) write(t *testing.T, name string) string {
 // shifted is a record whose instants count from its own start.
 type shifted struct{ measure.Record }
 
-func (r *shifted) shift(by float64) {
-	for _, at := range []*float64{&r.Admitted, &r.Sent, &r.FirstToken, &r.LastToken, &r.LastMessage, &r.End} {
+func (r *shifted) shift(by measure.Time) {
+	for _, at := range []*measure.Time{&r.Admitted, &r.Sent, &r.FirstToken, &r.LastToken, &r.LastMessage, &r.End} {
 		*at += by
 	}
 	if r.Error != nil {
@@ -129,11 +129,11 @@ func (m *modelled) record(tree, turn int, level float64, noise *rand.Rand) shift
 	prompt, output := int64(1000+100*turn), int64(20+turn)
 	r := shifted{measure.Record{
 		Phase: measure.ProfilingPhase, Tree: tree, Trace: "trace-" + strconv.Itoa(tree), Session: "trace-" + strconv.Itoa(tree), Turn: turn,
-		SourceKind: "weka_main", RequestID: "r", CorrelationID: "c", RootID: "c", Sent: 0.0001, Admitted: 0.0001, FirstToken: 0.0001 + ttft,
-		LastToken: 0.0001 + ttft + itl*float64(output-1), Status: 200, MaxTokens: output, PromptTokens: &prompt, OutputTokens: &output,
-		Chunks: 0, Burst: m.burst, Bucket: measure.Profiling,
+		SourceKind: "weka_main", RequestID: "r", CorrelationID: "c", RootID: "c", Numbers: measure.Numbers{Sent: measure.At(0.0001), Admitted: measure.At(0.0001), FirstToken: measure.At(0.0001 + ttft),
+			LastToken: measure.At(0.0001 + ttft + itl*float64(output-1)), Status: 200, MaxTokens: output, PromptTokens: measure.Tokens(prompt), OutputTokens: measure.Tokens(output)},
+		Transfer: measure.Transfer{Chunks: 0}, Burst: m.burst, Bucket: measure.Profiling,
 	}}
-	r.LastMessage, r.End = r.LastToken, r.LastToken+0.0001
+	r.LastMessage, r.End = r.LastToken, r.LastToken+measure.At(0.0001)
 	if tree >= m.trees-m.late {
 		r.Bucket = measure.Cooldown
 	}
@@ -142,7 +142,7 @@ func (m *modelled) record(tree, turn int, level float64, noise *rand.Rand) shift
 	}
 	if tree*turns+turn < m.failed {
 		r.Error, r.Status = &measure.Error{Category: wire.Category("http_5xx"), Code: 500, Message: "no"}, 500
-		r.PromptTokens, r.OutputTokens = nil, nil
+		r.PromptTokens, r.OutputTokens = 0, 0
 	}
 	return r
 }

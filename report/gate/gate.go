@@ -21,11 +21,19 @@ type Gate struct {
 	Figure   slo.Figure
 	Sign     slo.Sign
 	Limit    float64
+	Errors   bool // Limit is of errors over completed requests, by the rule of InferenceX
 	Relative bool // Limit is of the difference, as part of the other run's figure: 0.05 in ttft.p95<+5%
 }
 
-// Parse reads a gate: ttft.p95<2s, goodput>3, error-rate<1%, or against another run ttft.p95<+5%, output_token_rate>-3%.
+// Parse reads a gate: ttft.p95<2s, goodput>3, error-rate<1%, error-rate=X, or against another run ttft.p95<+5%, output_token_rate>-3%.
 func Parse(text string) (Gate, error) {
+	if value, ok := strings.CutPrefix(text, ErrorRate+"="); ok {
+		limit, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(limit >= 0 && limit <= 1) {
+			return Gate{}, fmt.Errorf("want %s=X, X from 0 to 1", ErrorRate)
+		}
+		return Gate{Text: ErrorRate, Limit: limit, Errors: true}, nil
+	}
 	name, sign, value, err := slo.Cut(text)
 	if err != nil {
 		return Gate{}, errors.New("want NAME<VALUE or NAME>VALUE, such as 'ttft.p95<2s', against another run 'ttft.p95<+5%', or error-rate=X")

@@ -29,10 +29,10 @@ func newBins() bins { return bins{width: firstBin} }
 
 // add adds a request of profiling.
 func (b *bins) add(x *request) {
-	last := x.end()
+	sent, last := int64(x.Sent), int64(x.End)
 	b.reach(last)
-	b.touched = min(b.touched, int(x.sent/b.width))
-	b.at(x.sent).sent++
+	b.touched = min(b.touched, int(sent/b.width))
+	b.at(sent).sent++
 	end := b.at(last)
 	end.ended++
 	if x.failure > 0 {
@@ -41,21 +41,21 @@ func (b *bins) add(x *request) {
 		}
 		end.failed[x.failure]++
 	}
-	if x.ttft == unknown {
+	if x.FirstToken == 0 {
 		return
 	}
-	if x.prompt > 0 {
-		first := b.at(x.sent + x.ttft)
-		first.prompt += x.prompt
-		first.miss += x.prompt - max(0, x.cached)
+	if n := x.PromptTokens.N(); n > 0 {
+		first := b.at(int64(x.FirstToken))
+		first.prompt += n
+		first.miss += n - max(0, x.CachedTokens.N())
 	}
 	if n := x.tokens(); n > 0 {
-		b.spread(float64(n), x.sent+x.ttft, x.sent+x.ttft+x.decode)
+		b.spread(float64(n), int64(x.FirstToken), int64(x.LastToken))
 	}
 }
 
 // tokens returns the output tokens of a request, reasoning included.
-func (x *request) tokens() int64 { return max(0, x.output) + max(0, x.reasoning) }
+func (x *request) tokens() int64 { return max(0, x.OutputTokens.N()) + max(0, x.ReasoningTokens.N()) }
 
 func (b *bins) at(instant int64) *bin { return &b.list[instant/b.width] }
 

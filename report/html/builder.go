@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentx/agentx/internal/splitmix"
 	"github.com/agentx/agentx/replay/measure"
 )
 
@@ -57,7 +58,7 @@ func (b *Builder) Stride() int { return b.stride }
 
 // Add adds one record, which it does not keep. An error says why it cannot be of the same run as those before.
 func (b *Builder) Add(r *measure.Record) error {
-	if at := max(r.Due, r.End, r.Queued); at > maxTime {
+	if at := max(r.Due.Seconds(), r.End.Seconds(), r.Queued.Seconds()); at > maxTime {
 		return fmt.Errorf("an instant is %.0f s of the phase: a page has at most %.0f, which is 23 days", at, maxTime)
 	}
 	x := newRequest(r)
@@ -83,22 +84,20 @@ func (b *Builder) count(x *request) {
 		b.warmup++
 	} else {
 		phase = 1
-		if b.sent == 0 || x.sent < b.first {
-			b.first = x.sent
+		if b.sent == 0 || int64(x.Sent) < b.first {
+			b.first = int64(x.Sent)
 		}
 		b.sent++
 		b.bins.add(x)
 	}
-	b.end[phase] = max(b.end[phase], x.end())
+	b.end[phase] = max(b.end[phase], int64(x.End))
 }
 
 // keeps reports whether a request is on the page: a hash of its credit decides, because lanes that take turns have every k-th credit. What
 // a stride keeps, half of it has kept too.
 func (b *Builder) keeps(x *request) bool {
-	h := uint64(x.credit) + 0x9e3779b97f4a7c15 // splitmix64
-	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>27) * 0x94d049bb133111eb
-	return (h^h>>31)&uint64(b.stride-1) == 0
+	hash := splitmix.Rand(x.credit)
+	return hash.Next()&uint64(b.stride-1) == 0
 }
 
 // thin doubles the stride. It drops the requests that this leaves out, and the sessions and trees that then have none.

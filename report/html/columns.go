@@ -3,6 +3,7 @@ package html
 import (
 	"slices"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/page"
 )
 
@@ -16,7 +17,7 @@ type columns struct {
 // add adds a column. unknown numbers are missing ones on the page.
 func (c *columns) add(name, unit string, values []int64) {
 	for k, v := range values {
-		if v == unknown {
+		if v == measure.Unknown {
 			values[k] = page.Missing
 		}
 	}

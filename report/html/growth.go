@@ -3,6 +3,7 @@ package html
 import (
 	"runtime"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/page"
 )
 
@@ -97,7 +98,7 @@ func (b *Builder) newRequests(first int) page.Table {
 	t := page.Table{Name: "requests"}
 	column := func(name, unit string, of func(*request) int64) {
 		t.Columns = append(t.Columns, page.Ints(name, unit, b.valuesOf(len(list), func(k int) int64 {
-			if v := of(&list[k]); v != unknown {
+			if v := of(&list[k]); v != measure.Unknown {
 				return v
 			}
 			return page.Missing

@@ -69,7 +69,7 @@ func TestPagesOfRunsThatLackSomething(t *testing.T) {
 	require.Contains(t, text, "ttft 0 –")
 
 	text = runOf(t, 200, func(r *measure.Record) bool {
-		r.PromptTokens, r.CachedTokens, r.OutputTokens, r.ReasoningTokens, r.FirstChunkTokens = nil, nil, nil, nil, nil
+		r.PromptTokens, r.CachedTokens, r.OutputTokens, r.ReasoningTokens, r.FirstChunkTokens = 0, 0, 0, 0, 0
 		return true
 	})
 	require.Contains(t, text, "itl 0 –")
@@ -126,7 +126,7 @@ func TestRecordsThatAreNotOneRun(t *testing.T) {
 	err := refused(func(s *sample) { s.records[50].RootID = "other" })
 	require.ErrorContains(t, err, "line 51: tree: ")
 	require.ErrorContains(t, err, "records of two runs stand in one file")
-	require.ErrorContains(t, refused(func(s *sample) { s.records[50].End = 2e8 }), "line 51: an instant is 200000000 s of the phase")
+	require.ErrorContains(t, refused(func(s *sample) { s.records[50].End = measure.At(2e8) }), "line 51: an instant is 200000000 s of the phase")
 	require.ErrorContains(t, refused(func(s *sample) { s.records[50].Bucket = "b" }), "line 51: bucket: ")
 
 	run, err := report.Open(t.TempDir())

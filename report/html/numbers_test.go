@@ -59,9 +59,9 @@ func recountOf(t *testing.T, dir string, from, to float64, closed bool) recount 
 			return c
 		}
 		require.NoError(t, err)
-		at := float64(measure.Nanos(r.Sent)-zero) / 1e9
+		at := float64(int64(r.Sent)-zero) / 1e9
 		if r.Phase == measure.WarmupPhase {
-			at = float64(measure.Nanos(r.Sent)-warmupTime.Nanoseconds()-zero) / 1e9
+			at = float64(int64(r.Sent)-warmupTime.Nanoseconds()-zero) / 1e9
 		}
 		if at < from || at > to || at == to && !closed {
 			continue
@@ -83,15 +83,13 @@ func (c *recount) add(r *measure.Record) {
 		if m.Of == nil {
 			continue
 		}
-		if v, ok := m.Of(r, measure.Rules{}); ok {
+		if v, ok := m.Of(&r.Numbers, measure.Rules{}); ok {
 			c.samples[m.Name] = append(c.samples[m.Name], v)
 		}
 	}
-	c.prompt += max(0, count(r.PromptTokens))
-	c.cached += max(0, count(r.CachedTokens))
-	if n, ok := r.OSL(); ok {
-		c.output += n
-	}
+	c.prompt += max(0, r.PromptTokens.N())
+	c.cached += max(0, r.CachedTokens.N())
+	c.output += max(0, r.OSL())
 }
 
 // first returns when the first request of profiling was sent, ns.
@@ -107,7 +105,7 @@ func first(t *testing.T, dir string) int64 {
 		}
 		require.NoError(t, err)
 		if r.Phase == measure.ProfilingPhase {
-			least = min(least, measure.Nanos(r.Sent))
+			least = min(least, int64(r.Sent))
 		}
 	}
 }
@@ -174,7 +172,7 @@ func TestWindowsAddUp(t *testing.T) {
 			if limit < 1000 && r.Phase != measure.ProfilingPhase {
 				continue // sums are of the profiling phase
 			}
-			prompt += max(0, count(r.PromptTokens))
+			prompt += max(0, r.PromptTokens.N())
 			if r.Error != nil {
 				failed[string(r.Error.Category)]++
 			}

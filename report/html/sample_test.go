@@ -80,10 +80,10 @@ func (s *sample) request(r *measure.Record, due time.Duration) (end time.Duratio
 	r.Credit = s.credits[phase]
 	s.credits[phase]++
 	sent := clock + s.between(0, 3*time.Millisecond)
-	r.Due, r.Admitted, r.Sent = measure.Seconds(clock), measure.Seconds(clock), measure.Seconds(sent)
+	r.Due, r.Admitted, r.Sent = measure.Since(clock), measure.Since(clock), measure.Since(sent)
 	if r.Turn == 0 && r.Depth == 0 && clock > time.Millisecond {
 		queued := s.between(1, time.Millisecond)
-		r.Due, r.Queued, r.OpenTrees = measure.Seconds(clock-queued), measure.Seconds(queued), 1
+		r.Due, r.Queued, r.OpenTrees = measure.Since(clock-queued), measure.Since(queued), 1
 	}
 	first := sent + s.between(5*time.Millisecond, 400*time.Millisecond)
 	last := first + s.between(0, 2*time.Second)
@@ -95,7 +95,7 @@ func (s *sample) request(r *measure.Record, due time.Duration) (end time.Duratio
 	if kind == 0 {
 		categories := []wire.Category{wire.Timeout, wire.HTTPStatus, wire.Cancelled, wire.ContextOverflow}
 		r.Error = &measure.Error{Category: categories[s.draw.IntN(len(categories))], Code: 503, Message: fmt.Sprint("</script><b>\u2028 ", s.draw.IntN(3))}
-		r.End = measure.Seconds(over)
+		r.End = measure.Since(over)
 		if phase == 1 {
 			r.Bucket = measure.Cutoff{}.Bucket(over, r.Error.Category)
 		}
@@ -104,19 +104,19 @@ func (s *sample) request(r *measure.Record, due time.Duration) (end time.Duratio
 	if kind == 1 && phase == 1 {
 		r.Bucket = measure.Cooldown
 	}
-	r.FirstToken, r.LastToken, r.End, r.Chunks = measure.Seconds(first), measure.Seconds(last), measure.Seconds(over), 3
+	r.FirstToken, r.LastToken, r.End, r.Chunks = measure.Since(first), measure.Since(last), measure.Since(over), 3
 	if kind == 2 {
 		return over + due - clock // without usage
 	}
 	prompt, output := r.RecordedISL+s.draw.Int64N(100), r.MaxTokens-s.draw.Int64N(2)
-	r.PromptTokens, r.OutputTokens = &prompt, &output
+	r.PromptTokens, r.OutputTokens = measure.Tokens(prompt), measure.Tokens(output)
 	if kind > 3 {
 		cached := s.draw.Int64N(prompt)
-		r.CachedTokens = &cached
+		r.CachedTokens = measure.Tokens(cached)
 	}
 	if kind > 16 {
 		reasoning, tokens := s.draw.Int64N(50), s.draw.Int64N(4)
-		r.ReasoningTokens, r.FirstChunkTokens = &reasoning, &tokens
+		r.ReasoningTokens, r.FirstChunkTokens = measure.Tokens(reasoning), measure.Tokens(tokens)
 	}
 	return over + due - clock
 }

@@ -54,9 +54,8 @@ func TestThinnedPages(t *testing.T) {
 		a.Add(r)
 		if r.Phase == measure.ProfilingPhase {
 			sent++
-			prompt += max(0, count(r.PromptTokens))
-			osl, _ := r.OSL()
-			output += osl
+			prompt += max(0, r.PromptTokens.N())
+			output += max(0, r.OSL())
 		}
 	}
 	require.Equal(t, 4, b.Stride())

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/page"
 )
 
@@ -23,7 +24,7 @@ func (b *Builder) tables() (list []page.Table, common map[string]int64) {
 				phase = -1
 			}
 		}
-		return cmp.Or(cmp.Compare(x.session, y.session), phase, cmp.Compare(x.sent, y.sent), cmp.Compare(x.credit, y.credit))
+		return cmp.Or(cmp.Compare(x.session, y.session), phase, cmp.Compare(x.Sent, y.Sent), cmp.Compare(x.credit, y.credit))
 	})
 	c := requestColumns(requests)
 	list = append([]page.Table{trees, sessions, {Name: "requests", Columns: c.dense}}, c.sparse...)
@@ -54,8 +55,8 @@ func (b *Builder) sessionTable(treeRow map[int]int64) (page.Table, []int32) {
 	first, requests := make([]int64, len(b.sessions)), make([]int64, len(b.sessions))
 	for k := range b.requests {
 		x := &b.requests[k]
-		if n := &requests[x.session]; *n == 0 || x.sent < first[x.session] {
-			first[x.session] = x.sent
+		if n := &requests[x.session]; *n == 0 || int64(x.Sent) < first[x.session] {
+			first[x.session] = int64(x.Sent)
 		}
 		requests[x.session]++
 	}
@@ -130,25 +131,33 @@ var numbersOfRequests = []struct {
 	name, unit string
 	value      func(x *request) int64
 }{
-	{"sent", "ns", func(x *request) int64 { return x.sent }},
-	{"late", "ns", func(x *request) int64 { return x.late }},
-	{"queued", "ns", func(x *request) int64 { return x.queued }},
-	{"ttft", "ns", func(x *request) int64 { return x.ttft }},
-	{"decode", "ns", func(x *request) int64 { return x.decode }},
-	{"tail", "ns", func(x *request) int64 { return x.tail }},
-	{"prompt", "tokens", func(x *request) int64 { return x.prompt }},
-	{"cached", "tokens", func(x *request) int64 { return x.cached }},
-	{"output", "tokens", func(x *request) int64 { return x.output }},
-	{"reasoning", "tokens", func(x *request) int64 { return x.reasoning }},
-	{"first_tokens", "tokens", func(x *request) int64 { return x.firstChunk }},
-	{"asked_more", "tokens", func(x *request) int64 { return x.asked - x.tokens() }},
-	{"recorded", "tokens", func(x *request) int64 { return x.recorded }},
-	{"blocks", "blocks", func(x *request) int64 { return x.blocks }},
-	{"new_blocks", "blocks", func(x *request) int64 { return x.blocks - x.hits }},
+	{"sent", "ns", func(x *request) int64 { return int64(x.Sent) }},
+	{"late", "ns", func(x *request) int64 { return int64(x.Sent - x.Due) }},
+	{"queued", "ns", func(x *request) int64 { return int64(x.Queued) }},
+	{"ttft", "ns", func(x *request) int64 { return nanos(x.TTFT()) }},
+	{"decode", "ns", func(x *request) int64 { return nanos(x.Decode()) }},
+	{"tail", "ns", (*request).tail},
+	{"prompt", "tokens", func(x *request) int64 { return x.PromptTokens.N() }},
+	{"cached", "tokens", func(x *request) int64 { return x.CachedTokens.N() }},
+	{"output", "tokens", func(x *request) int64 { return x.OutputTokens.N() }},
+	{"reasoning", "tokens", func(x *request) int64 { return x.ReasoningTokens.N() }},
+	{"first_tokens", "tokens", func(x *request) int64 { return x.FirstChunkTokens.N() }},
+	{"asked_more", "tokens", func(x *request) int64 { return x.MaxTokens - x.tokens() }},
+	{"recorded", "tokens", func(x *request) int64 { return x.RecordedISL }},
+	{"blocks", "blocks", func(x *request) int64 { return x.RecordedBlocks }},
+	{"new_blocks", "blocks", func(x *request) int64 { return max(0, x.RecordedBlocks-x.RecordedHits) }},
 	{"inner", "", func(x *request) int64 { return int64(x.inner) }},
 	{"server", "", func(x *request) int64 { return int64(x.server) }},
 	{"bucket", "", func(x *request) int64 { return int64(x.bucket) }},
 	{"failure", "", func(x *request) int64 { return int64(x.failure) }},
+}
+
+// nanos returns a time as a column has it.
+func nanos(l measure.Lapse, ok bool) int64 {
+	if !ok {
+		return measure.Unknown
+	}
+	return int64(l.To - l.From)
 }
 
 // failureTable returns why requests failed, from a position on; the column failure of a request is its position plus 1.

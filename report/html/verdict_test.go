@@ -21,7 +21,7 @@ func TestVerdictOfAPage(t *testing.T) {
 	s := newSample(400)
 	a, info := measure.NewAggregate(measure.Rules{}), s.info()
 	for k := range s.records {
-		s.records[k].Due = max(0, s.records[k].Due-1) // late by a second
+		s.records[k].Due = measure.At(max(0, s.records[k].Due.Seconds()-1)) // late by a second
 		a.Add(&s.records[k])
 	}
 	no := false

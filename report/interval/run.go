@@ -48,7 +48,7 @@ func (r *Run) Add(record *measure.Record) {
 		if m.Of == nil {
 			continue
 		}
-		v, ok := m.Of(record, r.rules)
+		v, ok := m.Of(&record.Numbers, r.rules)
 		if !ok {
 			v = math.NaN()
 		}

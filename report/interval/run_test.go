@@ -28,7 +28,7 @@ func writeRun(t *testing.T, info measure.RunInfo, slower float64, trees ...int) 
 			at, ttft := float64(10*tree+turn), slower*(0.1+0.01*float64(trace)+0.1*float64(turn))
 			r := measure.Record{
 				Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: 3*tree + turn, Tree: tree, Trace: fmt.Sprint("t", trace%30), Pass: trace / 30, Turn: turn,
-				Due: at, Sent: at, FirstToken: at + ttft, LastToken: at + ttft + 1, End: at + 2, Status: 200,
+				Numbers: measure.Numbers{Due: measure.At(at), Sent: measure.At(at), FirstToken: measure.At(at + ttft), LastToken: measure.At(at + ttft + 1), End: measure.At(at + 2), Status: 200},
 			}
 			switch {
 			case turn == 1 && trace%5 == 0:

@@ -58,8 +58,8 @@ func (p *played) play(seconds int) {
 
 func (p *played) add(lane int, due float64) {
 	r := good(p.credit, 0.001, 0.1+0.02*float64(lane), 0.005, 20)
-	shift := due - r.Due
-	r.Due, r.Admitted, r.Sent, r.FirstToken, r.LastToken, r.End = due, due, r.Sent+shift, r.FirstToken+shift, r.LastToken+shift, r.LastToken+shift
+	shift := due - r.Due.Seconds()
+	r.Due, r.Admitted, r.Sent, r.FirstToken, r.LastToken, r.End = measure.At(due), measure.At(due), measure.At(r.Sent.Seconds()+shift), measure.At(r.FirstToken.Seconds()+shift), measure.At(r.LastToken.Seconds()+shift), measure.At(r.LastToken.Seconds()+shift)
 	tree := lane + 8*(p.credit/160)
 	r.Lane, r.Tree, r.Trace, r.Session, r.RootID, r.CorrelationID = lane, tree, fmt.Sprint("trace-", tree), fmt.Sprint("trace-", tree), fmt.Sprint("r", tree), fmt.Sprint("r", tree)
 	r.Turn, r.SourceOuter = p.credit/16%10, p.credit/16%10

@@ -29,7 +29,7 @@ type totalsGain struct {
 	Tokens        [3]int64               `json:"tokens"`        // prompt, cached, output
 	Blocks        [2]int64               `json:"blocks"`        // recorded ones, and hits
 	Span          [2]float64             `json:"span"`          // of all measured requests, not since the last gain: first sent, last token
-	Distributions []tally                `json:"distributions"` // in the order of totals.distributions
+	Distributions []tally                `json:"distributions"` // in the order of totals.of
 }
 
 // tally counts values of a distribution in a form that adds up.
@@ -41,13 +41,10 @@ type tally struct {
 
 // recentGain are requests that have ended well, of one phase.
 type recentGain struct {
-	Phase     string           `json:"phase"`
-	Completed int              `json:"completed"`
-	Tokens    [3]int64         `json:"tokens"`
-	TTFT      map[uint16]int64 `json:"ttft,omitempty"`
-	ITL       map[uint16]int64 `json:"itl,omitempty"`
-	Latency   map[uint16]int64 `json:"latency,omitempty"`
-	Lateness  map[uint16]int64 `json:"lateness,omitempty"`
+	Phase     string             `json:"phase"`
+	Completed int                `json:"completed"`
+	Tokens    [3]int64           `json:"tokens"`
+	Cells     []map[uint16]int64 `json:"cells"` // in the order of liveMetrics
 }
 
 // gains are what a state keeps for TakeGain.
@@ -62,8 +59,8 @@ func (s *State) KeepGains() {
 	defer s.mu.Unlock()
 	s.gains = &gains{last: map[string]totals{}}
 	for _, t := range s.totals {
-		for _, d := range t.distributions() {
-			d.tally = new(tally)
+		for k := range t.of {
+			t.of[k].tally = new(tally)
 		}
 	}
 }
@@ -98,7 +95,7 @@ func (t *totals) since(last *totals) *totalsGain {
 		Tokens: [3]int64{t.prompt - last.prompt, t.cached - last.cached, t.output - last.output},
 		Blocks: [2]int64{t.blocks - last.blocks, t.hits - last.hits}, Span: [2]float64{t.first, t.last},
 	}
-	for _, d := range t.distributions() {
+	for _, d := range t.of {
 		g.Distributions = append(g.Distributions, *d.tally)
 		*d.tally = tally{}
 	}
@@ -131,21 +128,19 @@ func (g *gains) add(r *measure.Record, rules measure.Rules) {
 		return
 	}
 	if g.recent == nil || g.recent.Phase != r.Phase {
-		g.recent = &recentGain{Phase: r.Phase, TTFT: map[uint16]int64{}, ITL: map[uint16]int64{}, Latency: map[uint16]int64{}, Lateness: map[uint16]int64{}}
+		g.recent = &recentGain{Phase: r.Phase}
+		for range liveMetrics {
+			g.recent.Cells = append(g.recent.Cells, map[uint16]int64{})
+		}
 	}
 	n := g.recent
 	prompt, cached, output := tokens(r)
 	n.Completed++
 	n.Tokens = [3]int64{n.Tokens[0] + prompt, n.Tokens[1] + cached, n.Tokens[2] + output}
-	n.Lateness[cellOf(steps(r.Lateness(), nanosecond))]++
-	if v, ok := r.TTFT(); ok {
-		n.TTFT[cellOf(steps(v, nanosecond))]++
-	}
-	if v, ok := rules.ITL(r); ok {
-		n.ITL[cellOf(steps(v, nanosecond))]++
-	}
-	if v, ok := r.Latency(); ok {
-		n.Latency[cellOf(steps(v, nanosecond))]++
+	for k := range liveMetrics {
+		if v, ok := liveMetrics[k].Of(&r.Numbers, rules); ok {
+			n.Cells[k][cellOf(steps(v, nanosecond))]++
+		}
 	}
 }
 
@@ -196,7 +191,10 @@ func (s *State) Leave(part int) {
 // check returns an error about what no part gains.
 func (g *Gain) check() error {
 	if g.Recent != nil {
-		for _, cells := range []map[uint16]int64{g.Recent.TTFT, g.Recent.ITL, g.Recent.Latency, g.Recent.Lateness} {
+		if n := len(g.Recent.Cells); n != len(liveMetrics) {
+			return fmt.Errorf("cells of %d metrics: want %d", n, len(liveMetrics))
+		}
+		for _, cells := range g.Recent.Cells {
 			if err := checkCells(cells); err != nil {
 				return err
 			}
@@ -214,7 +212,7 @@ func (g *Gain) check() error {
 				return fmt.Errorf("a count of %d: want 0 to %d", n, maxGain)
 			}
 		}
-		if n := len(newTotals().distributions()); len(t.Distributions) != n {
+		if n := len(eachRequest); len(t.Distributions) != n {
 			return fmt.Errorf("%d distributions: want %d", len(t.Distributions), n)
 		}
 		for _, d := range t.Distributions {
@@ -257,8 +255,8 @@ func (t *totals) gain(g *totalsGain) {
 		t.buckets[bucket] += n
 	}
 	t.prompt, t.cached, t.output = t.prompt+g.Tokens[0], t.cached+g.Tokens[1], t.output+g.Tokens[2]
-	for k, d := range t.distributions() {
-		d.gain(&g.Distributions[k])
+	for k := range t.of {
+		t.of[k].gain(&g.Distributions[k])
 	}
 }
 
@@ -279,10 +277,10 @@ func (r *recent) gain(g *recentGain) {
 	s := &r.sections[r.last]
 	s.completed += g.Completed
 	s.prompt, s.cached, s.output = s.prompt+g.Tokens[0], s.cached+g.Tokens[1], s.output+g.Tokens[2]
-	for l, cells := range map[*latest]map[uint16]int64{&r.ttft: g.TTFT, &r.itl: g.ITL, &r.latency: g.Latency, &r.lateness: g.Lateness} {
+	for k, cells := range g.Cells {
 		for cell, n := range cells {
 			for range n {
-				l.addCell(r.last, cell)
+				r.of[k].add(r.last, cell)
 			}
 		}
 	}

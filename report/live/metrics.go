@@ -68,7 +68,7 @@ const metricsBytes = 16 << 10
 
 // families returns the metrics that have the names of keys of the summary.
 func (t *totals) families() []*dto.MetricFamily {
-	return []*dto.MetricFamily{
+	list := []*dto.MetricFamily{
 		counter("requests", "Requests that are over, however they ended.", float64(t.requests)),
 		counter("completed", "Requests that ended well.", float64(t.completed)),
 		labelled("errors", "Requests that failed, by category, without overflows and cancellations.", "category", t.errors),
@@ -77,11 +77,13 @@ func (t *totals) families() []*dto.MetricFamily {
 		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.prompt)),
 		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.cached)),
 		counter("output_tokens", "Output tokens, as the server counted them, reasoning included.", float64(t.output)),
-		t.ttft.buckets.family("ttft", "Seconds from sending a request to its first token."),
-		t.itl.buckets.family("itl", "Mean seconds between two tokens of a request."),
-		t.latency.buckets.family("request_latency", "Seconds from sending a request to its last token."),
-		t.lateness.buckets.family("lateness", "Seconds from the instant at which a request was due to that at which it was sent."),
 	}
+	for k, m := range eachRequest {
+		if m.Live != "" {
+			list = append(list, t.of[k].buckets.family(m.Key(), m.Live))
+		}
+	}
+	return list
 }
 
 // The functions below make one family each. Its name is that of a key of the summary, with the prefix agentx_.

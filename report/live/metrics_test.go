@@ -29,7 +29,7 @@ func TestMetricsEqualTheSummary(t *testing.T) {
 		s.Add(r)
 		a.Add(r)
 		if r.Phase == measure.ProfilingPhase && r.Error == nil && r.Bucket == measure.Profiling {
-			lateness += r.Lateness()
+			lateness += r.LatenessSeconds()
 		}
 	}
 	text, err := s.Metrics()

@@ -74,12 +74,12 @@ func (t *totals) percentileRows() (lines []string) {
 		always bool // also without a value
 		values [4]string
 	}{
-		{label: "ttft", of: &t.ttft, at: middle, format: milliseconds, always: true},
-		{label: "itl", of: &t.itl, at: middle, format: milliseconds, always: true},
-		{label: "e2e", of: &t.latency, at: middle, format: milliseconds, always: true},
-		{label: "intvty", of: &t.itl, at: middle, format: whole, unit: "  (1/tpot tok/s)", always: true},
-		{label: "isl", of: &t.isl, at: tokens, format: whole, unit: "  (tokens)"},
-		{label: "osl", of: &t.osl, at: tokens, format: whole, unit: "  (tokens)"},
+		{label: "ttft", of: t.named("ttft"), at: middle, format: milliseconds, always: true},
+		{label: "itl", of: t.named("itl"), at: middle, format: milliseconds, always: true},
+		{label: "e2e", of: t.named("latency"), at: middle, format: milliseconds, always: true},
+		{label: "intvty", of: t.named("itl"), at: middle, format: whole, unit: "  (1/tpot tok/s)", always: true},
+		{label: "isl", of: t.named("prompt_tokens"), at: tokens, format: whole, unit: "  (tokens)"},
+		{label: "osl", of: t.named("output_tokens"), at: tokens, format: whole, unit: "  (tokens)"},
 	}
 	var widths [4]int
 	for k := range rows {

@@ -31,10 +31,10 @@ func TestRealtimeBlock(t *testing.T) {
 	for k := range 100 {
 		g := good(k, 0, 0.1, 0.02, 51)
 		if k >= 50 {
-			g.Sent, g.FirstToken, g.LastToken = 18.9, 19, 20 // the first was sent at 1 s
+			g.Sent, g.FirstToken, g.LastToken = measure.At(18.9), measure.At(19), measure.At(20) // the first was sent at 1 s
 		}
 		if k >= 90 {
-			g.PromptTokens, g.FirstToken = measure.Tokens(128000), 18.95
+			g.PromptTokens, g.FirstToken = measure.Tokens(128000), measure.At(18.95)
 		}
 		g.RecordedBlocks, g.RecordedHits = 8, 7
 		s.Add(g)

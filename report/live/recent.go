@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -15,10 +16,13 @@ type recent struct {
 	sections [RecentLooks]section
 	last     int // the section that is filled
 
-	ttft, itl, latency, lateness latest
+	of []latest // by the place of the metric in liveMetrics
 
 	now Recent // at the last look
 }
+
+// liveMetrics are those that a status has, in seconds.
+var liveMetrics = slices.DeleteFunc(slices.Clone(eachRequest), func(m measure.Metric) bool { return m.Live == "" })
 
 // section is what ended between two looks.
 type section struct {
@@ -41,7 +45,7 @@ func newRecent() *recent {
 
 // reset forgets all requests.
 func (r *recent) reset() {
-	*r = recent{at: r.at}
+	*r = recent{at: r.at, of: make([]latest, len(liveMetrics))}
 	r.now = r.status()
 }
 
@@ -53,24 +57,15 @@ func (r *recent) add(record *measure.Record, rules measure.Rules) {
 	s.completed++
 	prompt, cached, output := tokens(record)
 	s.prompt, s.cached, s.output = s.prompt+prompt, s.cached+cached, s.output+output
-	r.lateness.add(r.last, record.Lateness())
-	if v, ok := record.TTFT(); ok {
-		r.ttft.add(r.last, v)
-	}
-	if v, ok := rules.ITL(record); ok {
-		r.itl.add(r.last, v)
-	}
-	if v, ok := record.Latency(); ok {
-		r.latency.add(r.last, v)
+	for k := range liveMetrics {
+		if v, ok := liveMetrics[k].Of(&record.Numbers, rules); ok {
+			r.of[k].add(r.last, cellOf(steps(v, nanosecond)))
+		}
 	}
 }
 
-// add adds seconds to a section.
-func (l *latest) add(section int, seconds float64) {
-	l.addCell(section, cellOf(steps(seconds, nanosecond)))
-}
-
-func (l *latest) addCell(section int, cell uint16) {
+// add adds a value to a section.
+func (l *latest) add(section int, cell uint16) {
 	l.all.add(cell)
 	l.sections[section] = append(l.sections[section], cell)
 }
@@ -93,8 +88,8 @@ func (r *recent) look(now time.Time) {
 	r.at, r.now = now, r.status()
 	r.last = (r.last + 1) % RecentLooks
 	r.sections[r.last] = section{}
-	for _, l := range []*latest{&r.ttft, &r.itl, &r.latency, &r.lateness} {
-		l.drop(r.last)
+	for k := range r.of {
+		r.of[k].drop(r.last)
 	}
 }
 
@@ -106,10 +101,14 @@ func (r *recent) status() Recent {
 		sum.prompt, sum.cached, sum.output = sum.prompt+s.prompt, sum.cached+s.cached, sum.output+s.output
 	}
 	rate := func(n int64) measure.Number { return ratio(float64(n), sum.length.Seconds()) }
+	of := map[string]Stat{}
+	for k, m := range liveMetrics {
+		of[m.Name] = r.of[k].stat()
+	}
 	return Recent{
 		Seconds: sum.length.Seconds(), RequestRate: rate(int64(sum.completed)), PromptTokenRate: rate(sum.prompt), OutputTokenRate: rate(sum.output),
 		TokenHitRate: ratio(float64(sum.cached), float64(sum.prompt)),
-		TTFT:         r.ttft.stat(), ITL: r.itl.stat(), RequestLatency: r.latency.stat(), Lateness: r.lateness.stat(),
+		TTFT:         of["ttft"], ITL: of["itl"], RequestLatency: of["latency"], Lateness: of["lateness"],
 	}
 }
 

@@ -2,10 +2,12 @@ package live
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report/page"
 )
@@ -141,23 +143,30 @@ type totals struct {
 	errors                        map[wire.Category]int
 	buckets                       map[measure.Bucket]int
 
-	prompt, cached, output                       int64   // tokens of the measured requests
-	blocks, hits                                 int64   // of their recording
-	first, last                                  float64 // when the first was sent and the last token came, if there is a measured one
-	ttft, itl, tpot, latency, lateness, isl, osl distribution
+	prompt, cached, output int64          // tokens of the measured requests
+	blocks, hits           int64          // of their recording
+	first, last            float64        // when the first was sent and the last token came, if there is a measured one
+	of                     []distribution // of the measured requests, by the place of the metric in eachRequest
 }
+
+// eachRequest are the metrics of a request.
+var eachRequest = slices.DeleteFunc(slices.Clone(measure.MetricList), func(m measure.Metric) bool { return !m.OfEach })
 
 func newTotals() *totals {
-	seconds, tokens := distribution{unit: nanosecond}, distribution{unit: token}
-	return &totals{
-		errors: map[wire.Category]int{}, buckets: map[measure.Bucket]int{},
-		ttft: seconds, itl: seconds, tpot: seconds, latency: seconds, lateness: seconds, isl: tokens, osl: tokens,
+	t := &totals{errors: map[wire.Category]int{}, buckets: map[measure.Bucket]int{}}
+	for _, m := range eachRequest {
+		unit := float64(nanosecond)
+		if m.Unit != slo.Seconds {
+			unit = 1
+		}
+		t.of = append(t.of, distribution{unit: unit})
 	}
+	return t
 }
 
-// distributions returns those of the measured requests, in an order.
-func (t *totals) distributions() []*distribution {
-	return []*distribution{&t.ttft, &t.itl, &t.tpot, &t.latency, &t.lateness, &t.isl, &t.osl}
+// named returns the distribution of a metric.
+func (t *totals) named(metric string) *distribution {
+	return &t.of[slices.IndexFunc(eachRequest, func(m measure.Metric) bool { return m.Name == metric })]
 }
 
 func (t *totals) add(r *measure.Record, rules measure.Rules) {
@@ -175,27 +184,12 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 		return
 	}
 	t.measured++
-	t.span(r.Sent, r.Sent, t.measured == 1)
+	t.span(r.Sent.Seconds(), max(r.Sent, r.LastToken).Seconds(), t.measured == 1)
 	t.blocks, t.hits = t.blocks+r.RecordedBlocks, t.hits+min(max(0, r.RecordedHits), r.RecordedBlocks)
-	t.lateness.add(r.Lateness())
-	if v, ok := r.TTFT(); ok {
-		t.ttft.add(v)
-	}
-	if v, ok := rules.ITL(r); ok {
-		t.itl.add(v)
-	}
-	if v, ok := r.Latency(); ok {
-		t.latency.add(v)
-		t.span(r.Sent, r.LastToken, false)
-	}
-	if v, ok := (measure.Rules{AllButOne: true}).ITL(r); ok {
-		t.tpot.add(v)
-	}
-	if r.PromptTokens != nil {
-		t.isl.add(float64(*r.PromptTokens))
-	}
-	if n, ok := r.OSL(); ok {
-		t.osl.add(float64(n))
+	for k := range eachRequest {
+		if v, ok := eachRequest[k].Of(&r.Numbers, rules); ok {
+			t.of[k].add(v)
+		}
 	}
 	prompt, cached, output := tokens(r)
 	t.prompt, t.cached, t.output = t.prompt+prompt, t.cached+cached, t.output+output
@@ -216,12 +210,5 @@ func overflowed(e *measure.Error) bool {
 
 // tokens returns the counts of the server, 0 where there is none.
 func tokens(r *measure.Record) (prompt, cached, output int64) {
-	if r.PromptTokens != nil {
-		prompt = *r.PromptTokens
-	}
-	if r.CachedTokens != nil {
-		cached = *r.CachedTokens
-	}
-	output, _ = r.OSL()
-	return prompt, cached, output
+	return max(0, r.PromptTokens.N()), max(0, r.CachedTokens.N()), max(0, r.OSL())
 }

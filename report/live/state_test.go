@@ -16,15 +16,19 @@ import (
 // good returns a request that was sent an instant late, and ended well after ttft and n-1 times itl.
 func good(credit int, late, ttft, itl float64, n int64) *measure.Record {
 	return &measure.Record{
-		Phase: measure.ProfilingPhase, Credit: credit, Tree: credit % 7, Bucket: measure.Profiling, Due: 1, Sent: 1 + late, FirstToken: 1 + late + ttft,
-		LastToken: 1 + late + ttft + itl*float64(n-1), End: 2 + late + ttft + itl*float64(n-1), Status: 200, Chunks: int(n), MaxTokens: n,
-		PromptTokens: measure.Tokens(100), CachedTokens: measure.Tokens(60), OutputTokens: measure.Tokens(n), SourceKind: "weka_main",
+		Phase: measure.ProfilingPhase, Credit: credit, Tree: credit % 7, Bucket: measure.Profiling, SourceKind: "weka_main",
+		Numbers: measure.Numbers{
+			Due: measure.At(1), Sent: measure.At(1 + late), FirstToken: measure.At(1 + late + ttft), LastToken: measure.At(1 + late + ttft + itl*float64(n-1)),
+			End: measure.At(2 + late + ttft + itl*float64(n-1)), Status: 200, MaxTokens: n, PromptTokens: measure.Tokens(100), CachedTokens: measure.Tokens(60),
+			OutputTokens: measure.Tokens(n),
+		},
+		Transfer: measure.Transfer{Chunks: int(n)},
 	}
 }
 
 func bad(credit int, bucket measure.Bucket, category wire.Category) *measure.Record {
 	return &measure.Record{
-		Phase: measure.ProfilingPhase, Credit: credit, Bucket: bucket, Due: 1, Sent: 1, End: 2, SourceKind: "weka_main",
+		Phase: measure.ProfilingPhase, Credit: credit, Bucket: bucket, Numbers: measure.Numbers{Due: measure.At(1), Sent: measure.At(1), End: measure.At(2)}, SourceKind: "weka_main",
 		Error: &measure.Error{Category: category, Message: "of a test"},
 	}
 }
@@ -46,7 +50,7 @@ func someRecords(n int) (list []*measure.Record) {
 		case 11:
 			r.Bucket = measure.Cooldown
 		case 13:
-			r.PromptTokens, r.CachedTokens, r.OutputTokens = nil, nil, nil
+			r.PromptTokens, r.CachedTokens, r.OutputTokens = 0, 0, 0
 		}
 		list = append(list, r)
 	}
@@ -72,8 +76,8 @@ func TestRecent(t *testing.T) {
 			x, y, z := math.Pow(10, -6+9*random.Float64()), math.Pow(10, -6+7*random.Float64()), math.Pow(10, -5+6*random.Float64())
 			r := good(0, z, x, y, 3)
 			a, _ := r.TTFT()
-			b, _ := measure.Rules{}.ITL(r)
-			ttft, itl, lateness = append(ttft, a), append(itl, b), append(lateness, r.Lateness())
+			b, _ := measure.Rules{}.ITL(&r.Numbers)
+			ttft, itl, lateness = append(ttft, a.Seconds()), append(itl, b), append(lateness, r.LatenessSeconds())
 			s.Add(r)
 		}
 	}

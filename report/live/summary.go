@@ -56,12 +56,15 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 // metrics returns the numbers of the measured requests, without the rates.
 func (t *totals) metrics() measure.Metrics {
 	missing := measure.Missing
-	return measure.Metrics{
+	m := measure.Metrics{
 		Measured: t.measured, PromptTokens: measure.Number(t.prompt), CachedTokens: measure.Number(t.cached), OutputTokens: measure.Number(t.output),
-		TTFT: t.ttft.stat(), ITL: t.itl.stat(), TPOT: t.tpot.stat(), RequestLatency: t.latency.stat(), Lateness: t.lateness.stat(), ISL: t.isl.stat(), OSL: t.osl.stat(),
 		Duration: missing, RequestRate: missing, PromptTokenRate: missing, OutputTokenRate: missing, RequestedOutputTokens: missing, RecordedPromptTokens: missing,
 		TokenHitRate: ratio(float64(t.cached), float64(t.prompt)), TheoreticalHitRate: ratio(float64(t.hits), float64(t.blocks)),
 	}
+	for k := range eachRequest {
+		*eachRequest[k].Stat(&m) = t.of[k].stat()
+	}
+	return m
 }
 
 // distribution is of all values of a metric since the start of a phase.
@@ -79,11 +82,8 @@ const (
 	figures = 2
 )
 
-// Steps of distributions.
-const (
-	nanosecond = 1e-9
-	token      = 1
-)
+// nanosecond is the step of distributions of times; those of tokens have steps of 1.
+const nanosecond = 1e-9
 
 func (d *distribution) add(value float64) {
 	bound := d.buckets.add(value)

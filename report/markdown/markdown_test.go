@@ -49,14 +49,14 @@ func document(t *testing.T, trees int) *Document {
 		for turn := range 2 {
 			at := float64(1 + tree)
 			r := measure.Record{
-				Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: 2*tree + turn, Tree: tree, Trace: "t", Pass: tree, Turn: turn, Sent: at, Due: at, Status: 200,
-				FirstToken: at + 0.1 + 0.1*float64(turn), LastToken: at + 1, End: at + 1, OutputTokens: measure.Tokens(11), PromptTokens: measure.Tokens(100), MaxTokens: 11,
+				Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: 2*tree + turn, Tree: tree, Trace: "t", Pass: tree, Turn: turn, Numbers: measure.Numbers{Sent: measure.At(at), Due: measure.At(at), Status: 200,
+					FirstToken: measure.At(at + 0.1 + 0.1*float64(turn)), LastToken: measure.At(at + 1), End: measure.At(at + 1), OutputTokens: measure.Tokens(11), PromptTokens: measure.Tokens(100), MaxTokens: 11},
 			}
 			require.NoError(t, w.Write(&r))
 			all.Add(&r)
 		}
 	}
-	failed := measure.Record{Phase: measure.ProfilingPhase, Credit: 2 * trees, Bucket: measure.Profiling, Sent: 1, Due: 1, End: 2, Error: &measure.Error{Category: "http_status", Message: hostile}}
+	failed := measure.Record{Phase: measure.ProfilingPhase, Credit: 2 * trees, Bucket: measure.Profiling, Numbers: measure.Numbers{Sent: measure.At(1), Due: measure.At(1), End: measure.At(2)}, Error: &measure.Error{Category: "http_status", Message: hostile}}
 	require.NoError(t, w.Write(&failed))
 	all.Add(&failed)
 	require.NoError(t, w.Close())

@@ -23,6 +23,10 @@ var columns = columnsOf(reflect.TypeFor[measure.Record](), "", nil)
 func columnsOf(t reflect.Type, prefix string, above []int) (list []column) {
 	for f := range t.Fields() {
 		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous {
+			list = append(list, columnsOf(f.Type, prefix, append(above[:len(above):len(above)], f.Index...))...)
+			continue
+		}
 		if key == "-" {
 			continue
 		}
@@ -71,6 +75,10 @@ func plain(t reflect.Type) reflect.Type {
 		return reflect.TypeFor[bool]()
 	case reflect.Float64:
 		return reflect.TypeFor[float64]()
+	case reflect.Int64:
+		if t == reflect.TypeFor[measure.Time]() {
+			return reflect.TypeFor[float64]()
+		}
 	case reflect.String:
 		return reflect.TypeFor[string]()
 	}
@@ -94,9 +102,16 @@ func newRow(r *measure.Record, origin int64) any {
 			to.Set(reflect.New(to.Type().Elem()))
 			to = to.Elem()
 		}
-		to.Set(v.Convert(to.Type()))
+		switch x := v.Interface().(type) {
+		case measure.Time:
+			to.SetFloat(x.Seconds())
+		case measure.Count:
+			to.SetInt(x.N())
+		default:
+			to.Set(v.Convert(to.Type()))
+		}
 	}
-	row.Field(len(columns)).SetInt(origin + measure.Nanos(r.Sent))
+	row.Field(len(columns)).SetInt(origin + int64(r.Sent))
 	times := make([]float64, 0, r.Contents.Len())
 	for at := range r.Contents.All() {
 		times = append(times, at.Seconds())

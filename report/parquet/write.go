@@ -11,10 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-
-	lib "github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
@@ -47,18 +43,15 @@ func Write(ctx context.Context, run *report.Run, path string) (err error) {
 
 // writeRows writes the records in groups of rows.
 func writeRows(ctx context.Context, run *report.Run, reader measure.Records, to io.Writer) error {
-	schema := lib.SchemaOf(reflect.New(rowType).Interface())
-	w := lib.NewWriter(to, schema, lib.Compression(&zstd.Codec{}), lib.MaxRowsPerRowGroup(groupRows), lib.CreatedBy("agentx", run.Info.Version, run.Info.Commit))
-	for {
-		r, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return w.Close()
+	w, err := newWriter(to)
+	for err == nil {
+		var r *measure.Record
+		if r, err = reader.Next(); errors.Is(err, io.EOF) {
+			return w.close(fmt.Sprintf("agentx version %s(build %s)", run.Info.Version, run.Info.Commit))
 		}
 		if err == nil {
-			err = errors.Join(ctx.Err(), w.Write(newRow(r, run.Origin(r.Phase))))
-		}
-		if err != nil {
-			return err
+			err = errors.Join(ctx.Err(), w.add(newRow(r, run.Origin(r.Phase))))
 		}
 	}
+	return err
 }

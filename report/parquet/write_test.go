@@ -29,13 +29,13 @@ func writeRun(t *testing.T, n int) *report.Run {
 	w, err := measure.Create(dir)
 	require.NoError(t, err)
 	for k := range n {
-		r := measure.Record{Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: k, Trace: "t", Session: "t", Sent: 1.000000001 + float64(k), End: 2 + float64(k)}
+		r := measure.Record{Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Credit: k, Trace: "t", Session: "t", Numbers: measure.Numbers{Sent: measure.At(1.000000001 + float64(k)), End: measure.At(2 + float64(k))}}
 		if k%2 == 1 {
 			r.Error = &measure.Error{Category: "http_status", Code: 500, Message: fmt.Sprint("error ", k)}
 		}
 		if k%3 == 0 {
 			tokens, url := int64(k), 1
-			r.PromptTokens, r.URL, r.Parent, r.Resent, r.Chunks = &tokens, &url, "p", true, 2
+			r.PromptTokens, r.URL, r.Parent, r.Resent, r.Chunks = measure.Tokens(tokens), &url, "p", true, 2
 			r.Contents.Add(5*time.Millisecond, 1)
 			r.Contents.Add(7*time.Millisecond, 1)
 		}
@@ -73,6 +73,7 @@ func TestColumnsAreTheKeysOfRecords(t *testing.T) {
 	require.NoError(t, Write(t.Context(), run, path))
 	rows := readRows(t, path)
 	require.Len(t, rows, 40)
+	requireNullCounts(t, path, rows)
 	lines, err := os.ReadFile(filepath.Join(run.Dir, measure.RecordsFile))
 	require.NoError(t, err)
 	d := json.NewDecoder(bytes.NewReader(lines))
@@ -106,6 +107,26 @@ func TestColumnsAreTheKeysOfRecords(t *testing.T) {
 		}
 		require.Empty(t, record, "keys without a column")
 		require.Len(t, row[contentsColumn], map[bool]int{true: 2}[k%3 == 0])
+	}
+}
+
+// DuckDB counts the values of a column by the nulls that the file states.
+func requireNullCounts(t *testing.T, path string, rows []map[string]any) {
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	info, err := file.Stat()
+	require.NoError(t, err)
+	f, err := lib.OpenFile(file, info.Size())
+	require.NoError(t, err)
+	for _, c := range f.Metadata().RowGroups[0].Columns {
+		nulls, name := int64(0), c.MetaData.PathInSchema[0]
+		for _, row := range rows {
+			if list, ok := row[name].([]any); row[name] == nil || ok && len(list) == 0 {
+				nulls++
+			}
+		}
+		require.Equal(t, nulls, c.MetaData.Statistics.NullCount, name)
 	}
 }
 

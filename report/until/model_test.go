@@ -49,12 +49,12 @@ func (m model) play(seed uint64, seconds float64) (list []measure.Record) {
 				at += m.gap * random.ExpFloat64()
 				value := math.Exp(effect + m.within*random.NormFloat64())
 				list = append(list, measure.Record{
-					Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Tree: tree, Sent: 1, FirstToken: 1 + value, LastToken: 1 + value, End: at,
+					Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Tree: tree, Numbers: measure.Numbers{Sent: measure.At(1), FirstToken: measure.At(1 + value), LastToken: measure.At(1 + value), End: measure.At(at)},
 				})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b measure.Record) int { return cmp.Compare(a.End, b.End) })
+	slices.SortStableFunc(list, func(a, b measure.Record) int { return cmp.Compare(a.End.Seconds(), b.End.Seconds()) })
 	return list
 }
 
@@ -64,7 +64,7 @@ func (m model) stop(seed uint64, target Target, rule interface{ Look(bool) bool 
 	s := newSamples(measure.Rules{}, []Target{target})
 	records, looks := m.play(seed, m.seconds), 0
 	for at := Every.Seconds(); at <= m.seconds; at += Every.Seconds() {
-		for len(records) > 0 && records[0].End <= at {
+		for len(records) > 0 && records[0].End.Seconds() <= at {
 			s.add(&records[0])
 			records = records[1:]
 		}

@@ -30,7 +30,7 @@ func (s *samples) add(r *measure.Record) {
 	tree := int32(r.Tree)
 	s.played[tree] = true
 	for name, sample := range s.of {
-		if v, ok := measure.MetricNamed(name).Of(r, s.rules); ok {
+		if v, ok := measure.MetricNamed(name).Of(&r.Numbers, s.rules); ok {
 			sample.Values, sample.Trees = append(sample.Values, v), append(sample.Trees, tree)
 		}
 	}

@@ -40,7 +40,7 @@ func (g *growing) record(t *testing.T, tree int, ttft float64, change ...func(*m
 	g.written++
 	r := measure.Record{
 		Phase: measure.ProfilingPhase, Bucket: measure.Profiling, Tree: tree, Credit: g.written - 1, Trace: "t", Session: "t",
-		Due: sent, Admitted: sent, Sent: sent, FirstToken: sent + ttft, LastToken: sent + ttft, End: sent + ttft,
+		Numbers: measure.Numbers{Due: measure.At(sent), Admitted: measure.At(sent), Sent: measure.At(sent), FirstToken: measure.At(sent + ttft), LastToken: measure.At(sent + ttft), End: measure.At(sent + ttft)},
 	}
 	for _, f := range change {
 		f(&r)

@@ -188,6 +188,37 @@ func TestWhatMustNeverMeet(t *testing.T) {
 	}
 }
 
+// commons are what a verb that could be a program of its own may import of ours.
+var commons = []string{"mmapcache", "manifest", "trace", "settings", "replay/measure", "replay/slo", "report/page"}
+
+// doors are such verbs, with what they need besides.
+var doors = map[string][]string{
+	"simulate": {
+		"replay", "replay/conductor", // trees are played by the player that drives servers, so that both send alike
+		"report/frontier", // the rule of pages about which runs others dominate
+	},
+	"capture": {"convert/weka"}, // a finished trace is checked by the reader that converts it
+}
+
+// Nothing but the command imports what is below a door, and that imports little of ours.
+func TestDoors(t *testing.T) {
+	for from, edges := range imports {
+		for _, to := range edges {
+			if strings.Contains(to, ".") {
+				continue // of another module
+			}
+			at, _, _ := strings.Cut(from, "/")
+			top, _, _ := strings.Cut(to, "/")
+			if besides, door := doors[at]; door && top != at && top != "internal" {
+				require.Contains(t, slices.Concat(commons, besides), to, "%s imports %s", from, to)
+			}
+			if _, door := doors[top]; door && at != top {
+				require.Equal(t, "cmd/agentx", from, "it imports %s", to)
+			}
+		}
+	}
+}
+
 // The conductor imports nothing of ours, so that it cannot name the type of the switches, and its code names none of them:
 // every switch is resolved before it starts.
 //

@@ -83,6 +83,8 @@ var imports = map[string][]string{
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/foreign":  {},
+	"internal/terminal": {"manifest", "golang.org/x/sys"},
+	"inspect":           {"internal/bytefmt", "internal/terminal", "mmapcache", "replay/measure", "replay/payload"},
 	"internal/lines":    {},
 	"internal/regular":  {},
 	"internal/secrets":  {},
@@ -116,8 +118,8 @@ var imports = map[string][]string{
 	"simulate/workload": {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/router":   {"internal/jsonobject", "internal/pyrand", "simulate/engine", "simulate/fleet", "simulate/preset"},
-	"simulate":          {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
-	"simulate/runs":     {"internal/bytefmt", "internal/durable", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/fleet", "simulate/page", "simulate/planner", "simulate/preset"},
+	"simulate":          {"internal/durable", "internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
+	"simulate/runs":     {"internal/bytefmt", "internal/durable", "internal/terminal", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/fleet", "simulate/page", "simulate/planner", "simulate/preset"},
 	"simulate/hitcurve": {"simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
 	"simulate/page":     {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":  {"internal/jsonobject", "simulate/engine", "simulate/preset"},
@@ -136,11 +138,11 @@ var imports = map[string][]string{
 		"go.yaml.in/yaml/v3",
 	},
 	"cmd/agentx": {
-		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report/aiperf", "report/compare", "report/export", "report/gate", "report/inferencex", "report/live", "report/markdown", "report/until",
 		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
-		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
+		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
 	},
 }
 

@@ -32,6 +32,7 @@ var imports = map[string][]string{
 	"internal/suggest":            {},
 	"internal/jsonobject":         {"internal/suggest"},
 	"internal/pyrand":             {},
+	"internal/splitmix":           {},
 	"internal/tokenizer":          {"github.com/klauspost/compress", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/jsonlex"},
 	"internal/tokensource":        {"hfsource/hub", "internal/foreign", "internal/regular", "internal/suggest", "internal/tokenizer"},
 	"internal/jsonlex":            {},
@@ -56,8 +57,8 @@ var imports = map[string][]string{
 	},
 	"hfsource/hub/fakehub": {}, // for tests
 	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
-	"convert/corpus":       {},
-	"convert/demo":         {},
+	"convert/corpus":       {"internal/splitmix"},
+	"convert/demo":         {"internal/splitmix"},
 	"trace":                {}, // what every reader makes
 	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
 	"convert/synth":        {"convert/weka", "mmapcache", "trace"},
@@ -98,7 +99,7 @@ var imports = map[string][]string{
 	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "replay/wire", "report", "report/server"},
 	"report/compare":    {"internal/durable", "replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},
 	"report/frontier":   {"replay/measure"},
-	"report/html":       {"internal/durable", "internal/regular", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
+	"report/html":       {"internal/durable", "internal/regular", "internal/splitmix", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
 	"report/parquet":    {"internal/durable", "replay/measure", "report", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go"},
 	"report/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"replay/scrape":     {"internal/lines", "internal/regular", "internal/secrets", "github.com/prometheus/client_model", "github.com/prometheus/common"},

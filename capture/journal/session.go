@@ -65,7 +65,7 @@ func (s *Session) LastBlock(r *Request) int32 { return r.last }
 func (s *Session) Parents() []int32 { return s.parents }
 
 // apply adds a line to the session. An error is about a line that breaks a rule; the session is as before.
-func (s *Session) apply(e entry) error {
+func (s *Session) apply(e Entry) error {
 	if s.Why != "" {
 		return errors.New("a line behind the final one")
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/agentx/agentx/internal/splitmix"
 )
 
 const blockSize = 64
@@ -42,7 +44,7 @@ var (
 )
 
 func newTrace(id string, seed uint64) *trace {
-	t := &trace{id: id, rng: rng(seed), system: make(map[string][]int)}
+	t := &trace{id: id, rng: rng{splitmix.Rand(seed)}, system: make(map[string][]int)}
 	t.root = t.lane(coder)
 	return t
 }
@@ -295,19 +297,10 @@ func models(requests []*request) []string {
 
 // ---- Random numbers ----
 
-// rng is splitmix64. Its numbers must never change.
-type rng uint64
-
-func (r *rng) next() uint64 {
-	*r += 0x9e3779b97f4a7c15
-	z := uint64(*r)
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
+type rng struct{ splitmix.Rand }
 
 // between draws a number from lo to hi, both included.
-func (r *rng) between(lo, hi int) int { return lo + int(r.next()%uint64(hi-lo+1)) }
+func (r *rng) between(lo, hi int) int { return lo + int(r.Next()%uint64(hi-lo+1)) }
 
 // thinkTime draws a time of 0.1 to 3 s, mostly short.
 func (r *rng) thinkTime() millis {

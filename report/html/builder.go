@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentx/agentx/internal/splitmix"
 	"github.com/agentx/agentx/replay/measure"
 )
 
@@ -95,10 +96,8 @@ func (b *Builder) count(x *request) {
 // keeps reports whether a request is on the page: a hash of its credit decides, because lanes that take turns have every k-th credit. What
 // a stride keeps, half of it has kept too.
 func (b *Builder) keeps(x *request) bool {
-	h := uint64(x.credit) + 0x9e3779b97f4a7c15 // splitmix64
-	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>27) * 0x94d049bb133111eb
-	return (h^h>>31)&uint64(b.stride-1) == 0
+	hash := splitmix.Rand(x.credit)
+	return hash.Next()&uint64(b.stride-1) == 0
 }
 
 // thin doubles the stride. It drops the requests that this leaves out, and the sessions and trees that then have none.

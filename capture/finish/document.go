@@ -87,11 +87,8 @@ func (d *document) findThinkTimes() {
 		for i, k := range list {
 			stays[i] = weka.Stay{Begin: d.times[k].begin, End: d.times[k].end, Last: d.LastBlock(&d.Requests[k])}
 		}
-		for i, p := range found.Of(stays) {
-			d.thinks[list[i]] = weka.Unknown
-			if p.Index >= 0 {
-				d.thinks[list[i]] = weka.Millis(stays[i].Begin - stays[p.Index].End)
-			}
+		for i, think := range found.ThinkTimes(stays) {
+			d.thinks[list[i]] = think
 		}
 	}
 }

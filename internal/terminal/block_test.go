@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"io"
@@ -12,13 +12,13 @@ import (
 func TestBlock(t *testing.T) {
 	var out strings.Builder
 	columns, rows := 20, 10
-	b := block{w: &out, size: func() (int, int) { return columns, rows }}
+	b := Block{W: &out, Size: func() (int, int) { return columns, rows }}
 	written := func() string {
 		defer out.Reset()
 		return out.String()
 	}
 	draw := func(lines ...string) {
-		b.draw(func(room int) []string {
+		b.Draw(func(room int) []string {
 			require.Equal(t, columns-1, room)
 			return lines
 		})
@@ -27,7 +27,7 @@ func TestBlock(t *testing.T) {
 	require.Equal(t, "one\x1b[K\r\ntwelve and more\x1b[K\r\n", written())
 	draw("two", "twelve")
 	require.Equal(t, "\x1b[2A\rtwo\x1b[K\r\ntwelve\x1b[K\r\n", written())
-	b.above(func(w io.Writer) { _, _ = io.WriteString(w, "warning\n") })
+	b.Above(func(w io.Writer) { _, _ = io.WriteString(w, "warning\n") })
 	require.Equal(t, "\x1b[2A\r\x1b[Jwarning\ntwo\r\ntwelve\r\n", written())
 	draw("only")
 	require.Equal(t, "\x1b[2A\ronly\x1b[K\r\n\x1b[J", written())
@@ -39,8 +39,8 @@ func TestBlock(t *testing.T) {
 	rows = 2 // the last row is that of the cursor
 	draw("a", "b")
 	require.Equal(t, "\x1b[2A\ra\x1b[K\r\n\x1b[J", written())
-	b.erase()
+	b.Erase()
 	require.Equal(t, "\x1b[1A\r\x1b[J", written())
-	b.erase()
+	b.Erase()
 	require.Empty(t, written())
 }

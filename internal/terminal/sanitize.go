@@ -1,6 +1,8 @@
-package main
+// Package terminal is how lines reach a terminal: texts from outside made safe, a block of lines that is written over.
+package terminal
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,9 +12,9 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
-// sanitize makes a text from outside, such as a file name, safe for a terminal. It escapes control characters, characters
+// Sanitize makes a text from outside, such as a file name, safe for a terminal. It escapes control characters, characters
 // that change the direction of text, invisible characters and bytes that are not UTF-8, as \u202e. Other text stays as it is.
-func sanitize(text string) string {
+func Sanitize(text string) string {
 	if strings.IndexFunc(text, isHidden) < 0 {
 		return text
 	}
@@ -41,13 +43,15 @@ func isBlank(c rune) bool {
 	return false
 }
 
-// sanitizer sanitizes every line of the results for people. Paths for scripts, on last lines, do not go through it.
+// Writer sanitizes every line of the results for people. Paths for scripts, on last lines, do not go through it.
+func Writer(w io.Writer) io.Writer { return sanitizer{w} }
+
 type sanitizer struct{ w io.Writer }
 
 func (l sanitizer) Write(p []byte) (int, error) {
 	parts := strings.Split(string(p), "\n")
 	for k := range parts {
-		parts[k] = sanitize(parts[k])
+		parts[k] = Sanitize(parts[k])
 	}
 	if _, err := io.WriteString(l.w, strings.Join(parts, "\n")); err != nil {
 		return 0, err
@@ -55,8 +59,21 @@ func (l sanitizer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printError writes a sanitized line to standard error. It leaves the middle of a very long line out.
-func printError(w io.Writer, line string) { fmt.Fprintln(w, sanitize(manifest.ClipTo(line, maxLine))) }
+// Say writes a sanitized line to standard error. It leaves the middle of a very long line out.
+func Say(w io.Writer, line string) { fmt.Fprintln(w, Sanitize(manifest.ClipTo(line, maxLine))) }
 
 // maxLine bounds a line of standard error, in bytes: a name in the input may have megabytes.
 const maxLine = 4000
+
+// JSON writes a value as one line of JSON.
+func JSON(w io.Writer, v any) error { return writeJSON(w, v, "") }
+
+// IndentedJSON writes a value as JSON for people.
+func IndentedJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
+
+func writeJSON(w io.Writer, v any, indent string) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	return e.Encode(v)
+}

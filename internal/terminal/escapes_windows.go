@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// takesEscapes makes a console obey escape sequences, and reports whether it does.
-func takesEscapes(f *os.File) bool {
+// TakesEscapes makes a console obey escape sequences, and reports whether it does.
+func TakesEscapes(f *os.File) bool {
 	var mode uint32
 	console := windows.Handle(f.Fd())
 	return windows.GetConsoleMode(console, &mode) == nil && windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil

@@ -17,6 +17,7 @@ build:
 
 test:
 	CGO_ENABLED=0 go test -timeout 30m ./...
+	cd examples/csv && CGO_ENABLED=0 go test ./...
 
 # What takes minutes: all 600 public traces, digest by digest and token by token (they lie in ../shared or it skips);
 # conversions killed with -9 at hundreds of instants, on disks of every size that is too small, and a tiny cache with every

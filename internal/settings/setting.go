@@ -304,11 +304,9 @@ func (s *Set) readEnvironment() {
 			if err := row.Environ(func(text, shown, at string) { s.give(row, text, shown, Origin{FromEnvironment, at}) }); err != nil {
 				s.wrong(err, "")
 			}
-		case !ok || row.Name == "version" || row.Name == "help", !row.Plain && text == "", row.Plain && row.Name != "set" && s.winner(row) != nil:
+		case !ok || text == "" || row.Name == "version" || row.Name == "help", row.Plain && row.Name != "set" && s.winner(row) != nil:
 		case row.Name == "set":
-			if text != "" {
-				s.setText(text, name+"="+text, from)
-			}
+			s.setText(text, name+"="+text, from)
 		default:
 			s.give(row, text, row.shown(name+"="+text, name), from)
 		}

@@ -17,6 +17,7 @@ build:
 
 test:
 	CGO_ENABLED=0 go test -timeout 30m ./...
+	cd examples/csv && CGO_ENABLED=0 go test ./...
 
 # Wheels of agentx-replay for PyPI in DIST: contrib/python/wheels.py. WHEELS="linux/amd64 darwin/arm64" makes these alone; from nothing each takes three
 # minutes of CPU.

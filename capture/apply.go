@@ -29,7 +29,7 @@ func (r *recorder) conclude() {
 		}
 		req.end = end.T
 		r.done++
-		r.write(func(w *journal.Writer) error { return w.End(end) })
+		r.write(end)
 		r.c.metrics.ended(req.format, end)
 		if q < r.applied {
 			r.goOn(q, req)
@@ -55,7 +55,7 @@ func (r *recorder) apply(q int, req *request) {
 	}
 	if p.lost != "" {
 		r.incomplete.Store(true)
-		r.write(func(w *journal.Writer) error { return w.Hole(journal.Hole{Q: q, Reason: p.lost}) })
+		r.write(journal.Hole{Q: q, Reason: p.lost})
 	}
 	if req.end >= 0 {
 		r.goOn(q, req)
@@ -84,9 +84,9 @@ func (r *recorder) number(q int, req *request, p *prompt) journal.Reason {
 	if place != req.ticket.Place {
 		ids.Moved = &place
 	}
-	r.write(func(w *journal.Writer) error { return w.IDs(ids) })
+	r.write(ids)
 	for _, a := range learnt {
-		r.write(func(w *journal.Writer) error { return w.Agent(a) })
+		r.write(a)
 	}
 	r.blocks.Add(int64(blocks.New))
 	r.c.metrics.numbered(blocks.Keep, blocks.New)
@@ -116,7 +116,7 @@ func (r *recorder) model(name string) int {
 	if !known {
 		k = len(r.models)
 		r.models[name] = k
-		r.write(func(w *journal.Writer) error { return w.Model(journal.Model{Index: k, Name: written}) })
+		r.write(journal.Model{Index: k, Name: written})
 	}
 	return k
 }

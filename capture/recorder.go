@@ -213,9 +213,7 @@ func (r *recorder) advance() {
 		return
 	}
 	for req := r.requests[r.began]; req != nil; req = r.requests[r.began] {
-		r.write(func(w *journal.Writer) error {
-			return w.Begin(journal.Begin{Q: r.began, T: millis(req.ticket.T), Place: req.ticket.Place})
-		})
+		r.write(journal.Begin{Q: r.began, T: millis(req.ticket.T), Place: req.ticket.Place})
 		r.began++
 	}
 	r.conclude()
@@ -267,11 +265,11 @@ func (r *recorder) settled() bool {
 }
 
 // write writes a line, if the session has a journal. The journal keeps its first error, and finish counts what it lacks.
-func (r *recorder) write(line func(*journal.Writer) error) {
+func (r *recorder) write(line journal.Entry) {
 	if r.journal == nil {
 		return
 	}
-	if err := line(r.journal); err != nil && !r.failed {
+	if err := r.journal.Write(line); err != nil && !r.failed {
 		r.failed = true
 		r.incomplete.Store(true)
 		r.c.unrecorded(r.trace, err)
@@ -299,7 +297,7 @@ func (r *recorder) finish() {
 		r.c.unwritten(n)
 		return
 	}
-	err := errors.Join(r.journal.Final(journal.Final{Why: r.why}), r.journal.Close())
+	err := errors.Join(r.journal.Write(journal.Final{Why: r.why}), r.journal.Close())
 	if err != nil && !r.failed {
 		r.c.unrecorded(r.trace, err)
 	}

@@ -17,49 +17,35 @@ func (c Config) HitCurve(ctx context.Context, r hitcurve.Rates, recorded bool, o
 		return nil, errors.New("hit curve: the fleet is disaggregated: want workers of one kind")
 	}
 	o.BlockSize, o.FullHit, o.Pools = c.BlockSize(), c.Switches.FullHit, c.Workers
-	var curve *hitcurve.Curve
-	var err error
-	switch {
-	case c.Router == KVRouter && recorded:
-		err = fmt.Errorf("router %s needs to know which requests are at work: want the order of the load, not the recorded one", c.Router)
-	case c.Router == KVRouter:
-		curve, err = c.routed(r).Compute(ctx, o)
-	default:
-		curve, err = c.inTurn(ctx, r, recorded, o)
-	}
+	curve, err := c.curve(ctx, r, recorded, o)
 	if err != nil {
 		return nil, fmt.Errorf("hit curve: %w", err)
 	}
 	return curve, nil
 }
 
-// routed returns the load as the KV router sends it to the workers.
-func (c *Config) routed(r hitcurve.Rates) hitcurve.Routed {
-	return hitcurve.Routed{Load: c.load, Router: func() (fleet.Router, error) { return c.router(c.Engine, false) }, Rates: r}
-}
-
-// inTurn returns the curve of workers that get the requests in turn.
-func (c *Config) inTurn(ctx context.Context, r hitcurve.Rates, recorded bool, o hitcurve.Options) (*hitcurve.Curve, error) {
+// curve returns that of workers that a router chooses, or that get the requests in turn.
+func (c *Config) curve(ctx context.Context, r hitcurve.Rates, recorded bool, o hitcurve.Options) (*hitcurve.Curve, error) {
 	var list []hitcurve.Access
+	var load workload.Load
 	var err error
-	if recorded {
+	switch {
+	case c.Router == KVRouter && recorded:
+		err = fmt.Errorf("router %s needs to know which requests are at work: want the order of the load, not the recorded one", c.Router)
+	case c.Router == KVRouter:
+		router := func() (fleet.Router, error) { return c.router(c.Engine, false) }
+		return hitcurve.Routed{Load: c.load, Router: router, Rates: r}.Compute(ctx, o)
+	case recorded:
 		list, err = c.recorded()
-	} else {
-		list, err = c.order(ctx, r)
+	default:
+		if load, err = c.load(); err == nil {
+			list, err = hitcurve.Order(ctx, load, r)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return hitcurve.Compute(ctx, list, o)
-}
-
-// order returns the requests of the load against a server of given rates.
-func (c *Config) order(ctx context.Context, r hitcurve.Rates) ([]hitcurve.Access, error) {
-	load, err := c.load()
-	if err != nil {
-		return nil, err
-	}
-	return hitcurve.Order(ctx, load, r)
 }
 
 // recorded returns the turns of the input in the order of their recorded times.

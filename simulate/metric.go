@@ -23,8 +23,8 @@ var metrics = []metric{
 	single("duration", slo.Seconds, func(s *Summary) measure.Number { return s.Duration }),
 	single("request_rate", slo.Rate, func(s *Summary) measure.Number { return s.RequestRate }),
 	single("output_token_rate", slo.Rate, func(s *Summary) measure.Number { return s.OutputTokenRate }),
-	single("good", slo.Share, func(s *Summary) measure.Number { return s.goodRatio() }),
-	single("goodput", slo.Rate, func(s *Summary) measure.Number { return s.goodRate() }),
+	single("good", slo.Share, func(s *Summary) measure.Number { return s.good().Ratio }),
+	single("goodput", slo.Rate, func(s *Summary) measure.Number { return s.good().RequestRate }),
 	single("completed", slo.Share, func(s *Summary) measure.Number { return ratio(int64(s.Completed), int64(s.Requests)) }),
 	single("reuse", slo.Share, func(s *Summary) measure.Number { return s.Reuse }),
 	single("reuse_max", slo.Share, func(s *Summary) measure.Number { return s.ReuseMax }),
@@ -99,16 +99,10 @@ func (s *Summary) Figure(f slo.Figure) measure.Number {
 	return measure.Missing
 }
 
-func (s *Summary) goodRatio() measure.Number {
+// good returns what keeps the limits; nothing is known of it without any.
+func (s *Summary) good() Goodput {
 	if s.Goodput == nil {
-		return measure.Missing
+		return Goodput{Ratio: measure.Missing, RequestRate: measure.Missing}
 	}
-	return s.Goodput.Ratio
-}
-
-func (s *Summary) goodRate() measure.Number {
-	if s.Goodput == nil {
-		return measure.Missing
-	}
-	return s.Goodput.RequestRate
+	return *s.Goodput
 }

@@ -49,22 +49,22 @@ func steps(at func(n int64) error) context.Context {
 
 // lines are those of a small journal, in order.
 var lines = []func(w *journal.Writer) error{
-	func(w *journal.Writer) error { return w.Begin(journal.Begin{}) },
-	func(w *journal.Writer) error { return w.Model(journal.Model{Name: "m"}) },
+	func(w *journal.Writer) error { return w.Write(journal.Begin{}) },
+	func(w *journal.Writer) error { return w.Write(journal.Model{Name: "m"}) },
 	func(w *journal.Writer) error {
-		return w.IDs(journal.IDs{In: 22, Base: -1, New: 5, Input: journal.Text})
+		return w.Write(journal.IDs{In: 22, Base: -1, New: 5, Input: journal.Text})
 	},
 	func(w *journal.Writer) error {
-		return w.End(journal.End{T: 2004, First: 612, X: journal.Complete, Status: 200, Out: 9, Output: journal.Text, Stop: journal.StopEndTurn})
+		return w.Write(journal.End{T: 2004, First: 612, X: journal.Complete, Status: 200, Out: 9, Output: journal.Text, Stop: journal.StopEndTurn})
 	},
-	func(w *journal.Writer) error { return w.Begin(journal.Begin{Q: 1, T: 5107}) },
+	func(w *journal.Writer) error { return w.Write(journal.Begin{Q: 1, T: 5107}) },
 	func(w *journal.Writer) error {
-		return w.IDs(journal.IDs{Q: 1, In: 50, Keep: 5, New: 7, Input: journal.Text})
+		return w.Write(journal.IDs{Q: 1, In: 50, Keep: 5, New: 7, Input: journal.Text})
 	},
 	func(w *journal.Writer) error {
-		return w.End(journal.End{Q: 1, T: 8008, First: 5601, X: journal.Complete, Status: 200, Out: 31, Output: journal.Text, Stop: journal.StopEndTurn})
+		return w.Write(journal.End{Q: 1, T: 8008, First: 5601, X: journal.Complete, Status: 200, Out: 31, Output: journal.Text, Stop: journal.StopEndTurn})
 	},
-	func(w *journal.Writer) error { return w.Final(journal.Final{Why: journal.WhyDelete}) },
+	func(w *journal.Writer) error { return w.Write(journal.Final{Why: journal.WhyDelete}) },
 }
 
 // captureOnce captures one session into a directory, whole. wrote is called after each line.

@@ -29,11 +29,11 @@ func TestConversionReadsSubagentsAsMeant(t *testing.T) {
 	s.start(ask{q: 3, agent: 2, begin: 2109})                                                                                   // background
 	s.ids(ask{q: 3, base: 1, keep: 10, add: 7})                                                                                 //
 	s.stop(ask{q: 2, end: 4001})                                                                                                //
-	require.NoError(t, s.Begin(journal.Begin{Q: 4, T: 4200, Place: journal.Place{Agent: 3, Parent: 1, Via: journal.TierMark}})) // nested
+	require.NoError(t, s.Write(journal.Begin{Q: 4, T: 4200, Place: journal.Place{Agent: 3, Parent: 1, Via: journal.TierMark}})) // nested
 	s.ids(ask{q: 4, base: -1, add: 3})
 	s.stop(ask{q: 4, end: 4700})
 	s.do(ask{q: 5, agent: 1, begin: 4900, end: 5500, base: 2, keep: 15, add: 2})
-	require.NoError(t, s.Agent(journal.Agent{Agent: 1, Type: journal.Explore, Result: 1}))
+	require.NoError(t, s.Write(journal.Agent{Agent: 1, Type: journal.Explore, Result: 1}))
 	s.do(ask{q: 6, begin: 5800, end: 7000, base: 1, keep: 30, add: 4})
 	s.stop(ask{q: 3, end: 7703})
 	s.do(ask{q: 7, agent: 2, begin: 8000, end: 9000, base: 3, keep: 17, add: 1})
@@ -107,7 +107,7 @@ func TestSubagentsInTheBackground(t *testing.T) {
 		s.start(ask{q: 2, begin: c.main})
 		s.ids(ask{q: 2, base: 0, keep: 3, add: 1})
 		if c.result != 0 {
-			require.NoError(t, s.Agent(journal.Agent{Agent: 1, Type: journal.Explore, Result: c.result}))
+			require.NoError(t, s.Write(journal.Agent{Agent: 1, Type: journal.Explore, Result: c.result}))
 		}
 		s.stop(ask{q: 1, end: 2000})
 		s.stop(ask{q: 2, end: 3000})

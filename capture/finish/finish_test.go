@@ -82,22 +82,22 @@ func TestHolesAndRetries(t *testing.T) {
 		{name: "a hole", nCut: 1, nAll: 2, incomplete: true, cut: "1:queue 2:queue", drop: "0:queue 1:queue 2:queue", keep: "1:queue", write: func(s *script) {
 			s.do(grow(0, 0, 500, ""))
 			s.start(ask{q: 1, begin: 1000})
-			require.NoError(t, s.Hole(journal.Hole{Q: 1, Reason: journal.HoleQueue}))
+			require.NoError(t, s.Write(journal.Hole{Q: 1, Reason: journal.HoleQueue}))
 			s.stop(ask{q: 1, end: 1500})
 			s.do(ask{q: 2, begin: 2000, end: 2500, base: 0, keep: 1, add: 2})
 		}},
 		{name: "a hole behind another keeps its reason", nCut: 0, nAll: 1, incomplete: true, cut: "0:parse_request 1:parse_request 2:oversize", drop: "0:parse_request 1:parse_request 2:oversize", keep: "0:parse_request 2:oversize", write: func(s *script) {
 			s.start(ask{q: 0})
-			require.NoError(t, s.Hole(journal.Hole{Q: 0, Reason: journal.HoleParse}))
+			require.NoError(t, s.Write(journal.Hole{Q: 0, Reason: journal.HoleParse}))
 			s.stop(ask{q: 0, end: 1500})
 			s.do(ask{q: 1, begin: 2000, end: 2500, base: -1, add: 2})
 			s.start(ask{q: 2, begin: 3000})
-			require.NoError(t, s.Hole(journal.Hole{Q: 2, Reason: journal.HoleOversize}))
+			require.NoError(t, s.Write(journal.Hole{Q: 2, Reason: journal.HoleOversize}))
 			s.stop(ask{q: 2, end: 3500, x: journal.Partial})
 		}},
 		{name: "a lost copy of what was not served is no hole", nCut: 0, nAll: 0, cut: "0:status", drop: "0:status", keep: "0:status", write: func(s *script) {
 			s.start(ask{q: 0})
-			require.NoError(t, s.Hole(journal.Hole{Q: 0, Reason: journal.HoleOversize}))
+			require.NoError(t, s.Write(journal.Hole{Q: 0, Reason: journal.HoleOversize}))
 			s.stop(ask{q: 0, end: 1500, x: journal.BadStatus})
 		}},
 		{name: "no end", nCut: 1, nAll: 2, incomplete: true, cut: "1:aborted 2:aborted", drop: "0:aborted 1:aborted 2:aborted", keep: "1:aborted", write: func(s *script) {

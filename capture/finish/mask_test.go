@@ -16,10 +16,10 @@ import (
 // Covers C-40.
 func TestMasks(t *testing.T) {
 	write := func(s *script) {
-		require.NoError(s.t, s.Begin(journal.Begin{}))
-		require.NoError(s.t, s.Model(journal.Model{Name: "acme/private-model"}))
+		require.NoError(s.t, s.Write(journal.Begin{}))
+		require.NoError(s.t, s.Write(journal.Model{Name: "acme/private-model"}))
 		s.models["acme/private-model"] = 0
-		require.NoError(s.t, s.IDs(journal.IDs{In: 23, Tools: 12, System: 11, Base: -1, New: 5, Input: journal.Text}))
+		require.NoError(s.t, s.Write(journal.IDs{In: 23, Tools: 12, System: 11, Base: -1, New: 5, Input: journal.Text}))
 		s.stop(ask{end: 100})
 		s.do(ask{q: 1, begin: 200, end: 300, base: -1, tail: 1, model: "other"})
 		for q := 2; q < 40; q++ {

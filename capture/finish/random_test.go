@@ -29,7 +29,7 @@ func randomSession(s *script, random *rand.Rand) {
 		}
 		s.start(a)
 		if random.IntN(15) == 0 {
-			require.NoError(s.t, s.Hole(journal.Hole{Q: q, Reason: journal.HoleQueue}))
+			require.NoError(s.t, s.Write(journal.Hole{Q: q, Reason: journal.HoleQueue}))
 		} else {
 			s.ids(a)
 			known, blocks = append(known, q), append(blocks, a.keep+a.add)

@@ -72,7 +72,7 @@ func (s *script) start(a ask) {
 	if a.agent != 0 {
 		b.Place = journal.Place{Agent: a.agent, Via: journal.TierHeader}
 	}
-	require.NoError(s.t, s.Begin(b))
+	require.NoError(s.t, s.Write(b))
 }
 
 func (s *script) ids(a ask) {
@@ -83,13 +83,13 @@ func (s *script) ids(a ask) {
 	if !ok {
 		m = len(s.models)
 		s.models[a.model] = m
-		require.NoError(s.t, s.Model(journal.Model{Index: m, Name: a.model}))
+		require.NoError(s.t, s.Write(journal.Model{Index: m, Name: a.model}))
 	}
 	if a.keep == 0 {
 		a.base = -1
 	}
 	v := journal.IDs{Q: a.q, Model: m, Stream: a.first > 0, In: (a.keep+a.add)*s.bs + a.tail, Base: a.base, Keep: a.keep, New: a.add, System: a.system, Input: journal.Text}
-	require.NoError(s.t, s.IDs(v))
+	require.NoError(s.t, s.Write(v))
 }
 
 func (s *script) stop(a ask) {
@@ -106,7 +106,7 @@ func (s *script) stop(a ask) {
 	if e.X == "" {
 		e.X = journal.Complete
 	}
-	require.NoError(s.t, s.End(e))
+	require.NoError(s.t, s.Write(e))
 }
 
 // bytes returns the journal.
@@ -134,19 +134,19 @@ func (s *script) built() (*files, *trace.Trace) {
 // example writes the journal of doc/spec/capture.md 9.1.
 func (s *script) example() {
 	for _, err := range []error{
-		s.Begin(journal.Begin{}),
-		s.Model(journal.Model{Name: "m-large"}),
-		s.IDs(journal.IDs{Stream: true, In: 22, System: 9, Base: -1, New: 5, Input: journal.Text}),
-		s.End(journal.End{T: 2004, First: 612, X: journal.Complete, Status: 200, Out: 9, Output: journal.Text | journal.ToolUse, Stop: journal.StopToolUse, Word: "tool_use", Calls: 1}),
-		s.Begin(journal.Begin{Q: 1, T: 5107}),
-		s.IDs(journal.IDs{Q: 1, Stream: true, In: 50, System: 9, Keep: 5, New: 7, Input: journal.ToolResult}),
-		s.End(journal.End{Q: 1, T: 8008, First: 5601, X: journal.Complete, Status: 200, Out: 31, Output: journal.ToolUse, Stop: journal.StopToolUse, Word: "tool_calls", Calls: 2, API: 25}),
-		s.Begin(journal.Begin{Q: 2, T: 8310, Place: journal.Place{Agent: 1, Via: journal.TierHeader}}),
-		s.Agent(journal.Agent{Agent: 1, Type: journal.Explore}),
-		s.Model(journal.Model{Index: 1, Name: "m-small"}),
-		s.IDs(journal.IDs{Q: 2, Model: 1, In: 18, System: 9, Keep: 2, New: 2, Input: journal.Text, Media: 3}),
-		s.End(journal.End{Q: 2, T: 9529, First: -1, X: journal.Complete, Status: 200, Out: 7, Output: journal.Text, Stop: journal.StopEndTurn, Word: "stop", Marks: journal.MarkOutCounted}),
-		s.Final(journal.Final{Why: journal.WhyIdle}),
+		s.Write(journal.Begin{}),
+		s.Write(journal.Model{Name: "m-large"}),
+		s.Write(journal.IDs{Stream: true, In: 22, System: 9, Base: -1, New: 5, Input: journal.Text}),
+		s.Write(journal.End{T: 2004, First: 612, X: journal.Complete, Status: 200, Out: 9, Output: journal.Text | journal.ToolUse, Stop: journal.StopToolUse, Word: "tool_use", Calls: 1}),
+		s.Write(journal.Begin{Q: 1, T: 5107}),
+		s.Write(journal.IDs{Q: 1, Stream: true, In: 50, System: 9, Keep: 5, New: 7, Input: journal.ToolResult}),
+		s.Write(journal.End{Q: 1, T: 8008, First: 5601, X: journal.Complete, Status: 200, Out: 31, Output: journal.ToolUse, Stop: journal.StopToolUse, Word: "tool_calls", Calls: 2, API: 25}),
+		s.Write(journal.Begin{Q: 2, T: 8310, Place: journal.Place{Agent: 1, Via: journal.TierHeader}}),
+		s.Write(journal.Agent{Agent: 1, Type: journal.Explore}),
+		s.Write(journal.Model{Index: 1, Name: "m-small"}),
+		s.Write(journal.IDs{Q: 2, Model: 1, In: 18, System: 9, Keep: 2, New: 2, Input: journal.Text, Media: 3}),
+		s.Write(journal.End{Q: 2, T: 9529, First: -1, X: journal.Complete, Status: 200, Out: 7, Output: journal.Text, Stop: journal.StopEndTurn, Word: "stop", Marks: journal.MarkOutCounted}),
+		s.Write(journal.Final{Why: journal.WhyIdle}),
 	} {
 		require.NoError(s.t, err)
 	}

@@ -73,8 +73,8 @@ func (l *line) end() []byte {
 	return l.text
 }
 
-// entry is a line of the journal.
-type entry interface{ append(buffer []byte) []byte }
+// Entry is a line of the journal: a Head, Model, Begin, IDs, Hole, End, Agent or Final.
+type Entry interface{ append(buffer []byte) []byte }
 
 func (h Head) append(b []byte) []byte {
 	l := newLine(b, "head")

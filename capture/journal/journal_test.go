@@ -16,28 +16,21 @@ import (
 )
 
 // example is the journal of doc/spec/capture.md 9.1, whole.
-func example(t testing.TB, w interface {
-	Model(Model) error
-	Begin(Begin) error
-	IDs(IDs) error
-	End(End) error
-	Agent(Agent) error
-	Final(Final) error
-}) {
+func example(t testing.TB, w interface{ Write(Entry) error }) {
 	for _, err := range []error{
-		w.Begin(Begin{Q: 0, T: 0}),
-		w.Model(Model{0, "m-large"}),
-		w.IDs(IDs{Q: 0, Stream: true, In: 22, System: 9, Base: -1, New: 5, Input: Text}),
-		w.End(End{Q: 0, T: 2004, First: 612, X: Complete, Status: 200, Out: 9, Output: Text | ToolUse, Stop: StopToolUse, Word: "tool_use", Calls: 1}),
-		w.Begin(Begin{Q: 1, T: 5107}),
-		w.IDs(IDs{Q: 1, Stream: true, In: 50, System: 9, Base: 0, Keep: 5, New: 7, Input: ToolResult}),
-		w.End(End{Q: 1, T: 8008, First: 5601, X: Complete, Status: 200, Out: 31, Output: ToolUse, Stop: StopToolUse, Word: "tool_use", Calls: 1}),
-		w.Begin(Begin{Q: 2, T: 8310, Place: Place{Agent: 1, Via: TierHeader}}),
-		w.Agent(Agent{Agent: 1, Type: Explore}),
-		w.Model(Model{1, "m-small"}),
-		w.IDs(IDs{Q: 2, Model: 1, In: 18, System: 9, Base: 0, Keep: 2, New: 2, Input: Text}),
-		w.End(End{Q: 2, T: 9520, First: -1, X: Complete, Status: 200, Out: 7, Output: Text, Stop: StopEndTurn, Word: "stop"}),
-		w.Final(Final{WhyIdle}),
+		w.Write(Begin{Q: 0, T: 0}),
+		w.Write(Model{0, "m-large"}),
+		w.Write(IDs{Q: 0, Stream: true, In: 22, System: 9, Base: -1, New: 5, Input: Text}),
+		w.Write(End{Q: 0, T: 2004, First: 612, X: Complete, Status: 200, Out: 9, Output: Text | ToolUse, Stop: StopToolUse, Word: "tool_use", Calls: 1}),
+		w.Write(Begin{Q: 1, T: 5107}),
+		w.Write(IDs{Q: 1, Stream: true, In: 50, System: 9, Base: 0, Keep: 5, New: 7, Input: ToolResult}),
+		w.Write(End{Q: 1, T: 8008, First: 5601, X: Complete, Status: 200, Out: 31, Output: ToolUse, Stop: StopToolUse, Word: "tool_use", Calls: 1}),
+		w.Write(Begin{Q: 2, T: 8310, Place: Place{Agent: 1, Via: TierHeader}}),
+		w.Write(Agent{Agent: 1, Type: Explore}),
+		w.Write(Model{1, "m-small"}),
+		w.Write(IDs{Q: 2, Model: 1, In: 18, System: 9, Base: 0, Keep: 2, New: 2, Input: Text}),
+		w.Write(End{Q: 2, T: 9520, First: -1, X: Complete, Status: 200, Out: 7, Output: Text, Stop: StopEndTurn, Word: "stop"}),
+		w.Write(Final{WhyIdle}),
 	} {
 		require.NoError(t, err)
 	}
@@ -100,7 +93,7 @@ func TestLinesOfTheSpecification(t *testing.T) {
 func TestEveryFieldComesBack(t *testing.T) {
 	h := head
 	h.Export = Export{Grid: 1e9, MaxGap: 60e9, Masks: MaskModels | MaskTails, Holes: HolesKeep, MinRequests: 3}
-	for _, e := range []entry{
+	for _, e := range []Entry{
 		h, Model{3, "a/b:c@d"}, Begin{7, 12, Place{2, 1, TierMark}}, Hole{7, HoleQueue},
 		IDs{1, 2, true, 900, 10, 20, 0, 3, 4, Text | Thinking, 55, &Place{3, 0, TierLinkage}},
 		End{1, 9, -1, Partial, 200, 3, Thinking, StopNone, MarkPartial | MarkReplyStream, "max_tokens", 4, 77, ""},
@@ -203,13 +196,13 @@ func TestNothingIsWrittenAfterAnError(t *testing.T) {
 	require.NoError(t, err)
 	w, err := f.Create(head)
 	require.NoError(t, err)
-	require.NoError(t, w.Begin(Begin{}))
+	require.NoError(t, w.Write(Begin{}))
 	for range 2 {
-		require.ErrorIs(t, w.Begin(Begin{Q: 1}), failure)
+		require.ErrorIs(t, w.Write(Begin{Q: 1}), failure)
 	}
 	f.Sync()
 	require.ErrorIs(t, w.Err(), failure)
-	require.ErrorIs(t, w.Final(Final{WhyIdle}), failure)
+	require.ErrorIs(t, w.Write(Final{WhyIdle}), failure)
 	require.ErrorIs(t, w.Close(), failure)
 	data, err := os.ReadFile(f.Path(head.Trace))
 	require.NoError(t, err)
@@ -252,7 +245,7 @@ func TestSyncBesideWriting(t *testing.T) {
 		}
 	})
 	for q := range 200 {
-		require.NoError(t, w.Begin(Begin{Q: q}))
+		require.NoError(t, w.Write(Begin{Q: q}))
 	}
 	syncing.Wait()
 	require.NoError(t, w.Close())

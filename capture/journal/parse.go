@@ -41,7 +41,7 @@ type fields struct {
 }
 
 // parse reads a line without its LF. It takes no line but those that append writes.
-func parse(text []byte) (entry, error) {
+func parse(text []byte) (Entry, error) {
 	if len(text) <= prefixLen || text[prefixLen-1] != ' ' {
 		return nil, errors.New("no CRC, blank and JSON")
 	}
@@ -63,8 +63,8 @@ func parse(text []byte) (entry, error) {
 	return e, nil
 }
 
-// entry returns the line that the fields make.
-func (f *fields) entry() (entry, error) {
+// Entry returns the line that the fields make.
+func (f *fields) entry() (Entry, error) {
 	switch f.K {
 	case "head":
 		return f.head()
@@ -128,7 +128,7 @@ func (f *fields) numbers() error {
 	return nil
 }
 
-func (f *fields) head() (entry, error) {
+func (f *fields) head() (Entry, error) {
 	h := Head{Trace: f.Trace, BlockSize: f.BS, Canon: f.Canon, Tokenizer: f.Tok, By: f.By}
 	h.Export = Export{Holes: f.HolesOf, MinRequests: f.Min}
 	if max(f.Grid, f.Gap) > maxMillis || min(f.Grid, f.Gap) < 0 {
@@ -182,7 +182,7 @@ func (f *fields) place() (Place, error) {
 	return Place{f.A, f.PA, f.Via}, nil
 }
 
-func (f *fields) ids() (entry, error) {
+func (f *fields) ids() (Entry, error) {
 	v := IDs{f.Q, f.M, f.S == 1, f.In, f.Tool, f.Sys, f.Base, f.Keep, f.New, f.It, f.Media, nil}
 	if f.A != 0 {
 		p, err := f.place()
@@ -194,7 +194,7 @@ func (f *fields) ids() (entry, error) {
 	return v, f.numbers()
 }
 
-func (f *fields) end() (entry, error) {
+func (f *fields) end() (Entry, error) {
 	bits, err := setOf(markNames, f.Marks)
 	v := End{f.Q, f.T, f.First, f.X, f.Status, f.Out, f.Ot, 0, Mark(bits), f.Word, usualCalls(f.Ot), f.API, Reason(f.Why)}
 	err = errors.Join(err, f.numbers(), oneOf("x", slices.Contains(outcomes, f.X)), oneOf("word", f.Word == "" || slices.Contains(stopWords, f.Word)),

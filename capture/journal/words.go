@@ -163,9 +163,6 @@ var (
 		"length", "pause_turn", "refusal", "content_filter", "model_context_window_exceeded", "max_output_tokens", "incomplete", "failed", "cancelled", "other"}
 )
 
-// Reasons returns the closed list of reasons.
-func Reasons() []Reason { return slices.Clone(reasons) }
-
 // LeavesHole reports whether a reason leaves a hole.
 func (r Reason) LeavesHole() bool { return slices.Contains(holes, r) }
 

@@ -58,7 +58,7 @@ func create(path string, h Head, d disk) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{path: path, disk: d, file: file}
-	err = w.write(h)
+	err = w.Write(h)
 	if err == nil {
 		err = w.Sync()
 	}
@@ -68,32 +68,6 @@ func create(path string, h Head, d disk) (*Writer, error) {
 	return w, nil
 }
 
-// Begin writes that a request arrived.
-func (w *Writer) Begin(v Begin) error { return w.write(v) }
-
-// IDs writes which blocks a prompt has.
-func (w *Writer) IDs(v IDs) error { return w.write(v) }
-
-// Hole writes that a prompt was lost.
-func (w *Writer) Hole(v Hole) error { return w.write(v) }
-
-// End writes how an exchange ended.
-func (w *Writer) End(v End) error { return w.write(v) }
-
-// Model writes the name of a model, as ModelName returns it.
-func (w *Writer) Model(v Model) error { return w.write(v) }
-
-// Agent writes what is learnt of a subagent.
-func (w *Writer) Agent(v Agent) error { return w.write(v) }
-
-// Final writes why the session was finished, and syncs.
-func (w *Writer) Final(v Final) error {
-	if err := w.write(v); err != nil {
-		return err
-	}
-	return w.Sync()
-}
-
 // Err returns the error after which nothing was written.
 func (w *Writer) Err() error {
 	w.mu.Lock()
@@ -101,8 +75,8 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-// write writes a line.
-func (w *Writer) write(e entry) error {
+// Write writes a line. Behind the final one comes Close, which syncs.
+func (w *Writer) Write(e Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {

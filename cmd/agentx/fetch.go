@@ -12,19 +12,19 @@ import (
 
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/terminal"
 )
 
 // fetchFlags say what to fetch and where to copy it.
 type fetchFlags struct {
-	list, asJSON bool
-	dest         string
+	list bool
+	dest string
 	waitFlags
 }
 
 func (f *fetchFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.list, "list", false, "list the datasets with short names")
 	cmd.Flags().StringVar(&f.dest, "dest", "", "also copy the files below this directory, under their paths; another file of such a name there is replaced")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "one JSON object")
 	f.waitFlags.register(cmd)
 }
 
@@ -46,38 +46,34 @@ HF_HUB_OFFLINE, HF_HUB_ETAG_TIMEOUT, HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_DISABLE_
 what they mean to the Python tools. HF_DATASETS_OFFLINE, where it is set, counts in place of
 HF_HUB_OFFLINE.`,
 		Example: "  agentx fetch --list\n  agentx fetch agentx-062126-256k\n  agentx fetch hf://datasets/semianalysisai/cc-traces-weka-062126@main --dest traces",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if f.list {
-				return checkArgs(cobra.NoArgs)(cmd, args)
-			}
-			return checkArgs(cobra.ExactArgs(1))(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.list {
-				return printNames(cmd.OutOrStdout(), f.asJSON)
-			}
-			return f.run(cmd, args[0])
-		},
 	}
 	f.register(cmd)
-	return cmd
+	return answering(cmd, func(cmd *cobra.Command, args []string) error {
+		if f.list {
+			return cobra.NoArgs(cmd, args)
+		}
+		return cobra.ExactArgs(1)(cmd, args)
+	}, f.run)
 }
 
 // run fetches a dataset, copies it where --dest says so, and prints what was fetched.
-func (f *fetchFlags) run(cmd *cobra.Command, name string) error {
-	if f.dest == "" && cmd.Flags().Changed("dest") {
-		return usageError{errors.New("--dest is empty: want a directory")}
+func (f *fetchFlags) run(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
+	switch {
+	case f.list:
+		return map[string]any{"datasets": hub.NamedDatasets()}, printNames, nil
+	case f.dest == "" && cmd.Flags().Changed("dest"):
+		return nil, nil, usageError{errors.New("--dest is empty: want a directory")}
 	}
 	p := newProgress(cmd)
 	defer p.close()
 	p.quiet = p.quiet || hub.LookupEnv(os.LookupEnv).ProgressDisabled()
 	limit, err := f.limit()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	ref, err := hub.Parse(name)
+	ref, err := hub.Parse(args[0])
 	if err != nil {
-		return hintHub(err)
+		return nil, nil, hintHub(err)
 	}
 	root, err := cacheRoot(cmd)
 	if err != nil {
@@ -87,16 +83,16 @@ func (f *fetchFlags) run(cmd *cobra.Command, name string) error {
 	o.ExportDir = f.dest
 	s, err := hub.Fetch(cmd.Context(), ref, o)
 	if err != nil {
-		return hintHub(err)
+		return nil, nil, hintHub(err)
 	}
 	defer s.Close()
 	var exported []string
 	if f.dest != "" {
 		if exported, err = s.Export(cmd.Context(), f.dest, func(n, total int64) { p.update("copy", n, total) }); err != nil {
-			return fmt.Errorf("--dest: %w", err)
+			return nil, nil, fmt.Errorf("--dest: %w", err)
 		}
 	}
-	return printFetched(cmd.OutOrStdout(), s, exported, f.asJSON)
+	return fetchedJSON(s, exported), func(w io.Writer) { printFetched(w, s, exported) }, nil
 }
 
 // hubOptions returns how to fetch datasets of the hub: with progress, warnings and what a name was resolved to on standard
@@ -112,45 +108,35 @@ func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 }
 
 // printNames prints the datasets with short names.
-func printNames(w io.Writer, asJSON bool) error {
-	type name struct {
-		Name        string `json:"name"`
-		Repo        string `json:"repo"`
-		Description string `json:"what"`
-	}
-	var list []name
-	for _, n := range hub.NamedDatasets() {
-		list = append(list, name(n))
-	}
-	if asJSON {
-		return printJSON(w, map[string]any{"datasets": list})
-	}
+func printNames(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, n := range list {
+	for _, n := range hub.NamedDatasets() {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", n.Name, n.Repo, n.Description)
 	}
-	return t.Flush()
+	_ = t.Flush() // standard output remembers its errors
 }
 
-// printFetched prints what was fetched. In the form for people that is a line for each file, then the path of each.
-func printFetched(w io.Writer, s *hub.Snapshot, exported []string, asJSON bool) error {
-	if asJSON {
-		files := []map[string]any{}
-		for k, f := range s.Files {
-			file := map[string]any{"path": f.Path, "file": f.LocalPath, "size": f.Size, "sha256": f.SHA256, "source": f.Source}
-			if exported != nil {
-				file["dest"] = exported[k]
-			}
-			files = append(files, file)
+// fetchedJSON returns what --json prints of what was fetched.
+func fetchedJSON(s *hub.Snapshot, exported []string) map[string]any {
+	files := []map[string]any{}
+	for k, f := range s.Files {
+		file := map[string]any{"path": f.Path, "file": f.LocalPath, "size": f.Size, "sha256": f.SHA256, "source": f.Source}
+		if exported != nil {
+			file["dest"] = exported[k]
 		}
-		out := map[string]any{"repo": s.Repo, "revision": s.Revision, "commit": s.Commit, "files": files, "bytes_network": s.BytesNetwork, "resolved": s.Resolution}
-		if s.RenamedTo != "" {
-			out["renamed_to"] = s.RenamedTo
-		}
-		return printJSON(w, out)
+		files = append(files, file)
 	}
+	out := map[string]any{"repo": s.Repo, "revision": s.Revision, "commit": s.Commit, "files": files, "bytes_network": s.BytesNetwork, "resolved": s.Resolution}
+	if s.RenamedTo != "" {
+		out["renamed_to"] = s.RenamedTo
+	}
+	return out
+}
+
+// printFetched prints what was fetched: a line for each file, then the path of each.
+func printFetched(w io.Writer, s *hub.Snapshot, exported []string) {
 	for _, f := range s.Files {
-		fmt.Fprintf(sanitizer{w}, "%s: %s, %s, sha256 %s\n", f.Path, bytefmt.Format(f.Size), f.Source, f.SHA256)
+		fmt.Fprintf(terminal.Writer(w), "%s: %s, %s, sha256 %s\n", f.Path, bytefmt.Format(f.Size), f.Source, f.SHA256)
 	}
 	for k, f := range s.Files {
 		if exported != nil {
@@ -159,5 +145,4 @@ func printFetched(w io.Writer, s *hub.Snapshot, exported []string, asJSON bool) 
 			fmt.Fprintln(w, f.LocalPath)
 		}
 	}
-	return nil
 }

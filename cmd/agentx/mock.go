@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,32 +15,25 @@ import (
 
 // mockFlags say how the mock server behaves.
 type mockFlags struct {
-	ttft, itl       time.Duration
-	tokensPerSecond float64
-	prefillSlots    int
-	prefillRate     float64
-	decodeSlots     int
-	itlGrowth       time.Duration
-	cacheBlocks     int
-	faults          []string
-	seed            int64
-	tokenizer       string
-	verifyLengths   bool
-	log             string
+	mock.Config
+	faults        []string
+	tokenizer     string
+	verifyLengths bool
+	log           string
 }
 
 func (f *mockFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	durationVar(flags, &f.ttft, "ttft", 0, "time to the first token")
-	durationVar(flags, &f.itl, "itl", 0, "time from one token to the next")
-	flags.Float64Var(&f.tokensPerSecond, "tokens-per-second", 0, "speed of one answer, instead of --itl; 0: no limit")
-	flags.IntVar(&f.prefillSlots, "prefill-slots", 0, "prompts that are read at a time; others wait in order; 0: no limit")
-	flags.Float64Var(&f.prefillRate, "prefill-rate", 0, "prompt tokens that a prefill slot reads per second, cached ones left out; 0: no limit")
-	flags.IntVar(&f.decodeSlots, "decode-slots", 0, "answers that get tokens at a time; others wait after their first token; 0: no limit")
-	durationVar(flags, &f.itlGrowth, "itl-growth", 0, "what each further answer adds to the time from one token to the next")
-	flags.IntVar(&f.cacheBlocks, "cache-blocks", 0, fmt.Sprintf("blocks of %d tokens that the prefix cache holds; 0: %d; negative: no cache", mock.BlockTokens, mock.DefaultCacheBlocks))
+	durationVar(flags, &f.TTFT, "ttft", 0, "time to the first token")
+	durationVar(flags, &f.ITL, "itl", 0, "time from one token to the next")
+	flags.Float64Var(&f.TokensPerSecond, "tokens-per-second", 0, "speed of one answer, instead of --itl; 0: no limit")
+	flags.IntVar(&f.PrefillSlots, "prefill-slots", 0, "prompts that are read at a time; others wait in order; 0: no limit")
+	flags.Float64Var(&f.PrefillRate, "prefill-rate", 0, "prompt tokens that a prefill slot reads per second, cached ones left out; 0: no limit")
+	flags.IntVar(&f.DecodeSlots, "decode-slots", 0, "answers that get tokens at a time; others wait after their first token; 0: no limit")
+	durationVar(flags, &f.ITLGrowth, "itl-growth", 0, "what each further answer adds to the time from one token to the next")
+	flags.IntVar(&f.CacheBlocks, "cache-blocks", 0, fmt.Sprintf("blocks of %d tokens that the prefix cache holds; 0: %d; negative: no cache", mock.BlockTokens, mock.DefaultCacheBlocks))
 	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault and the share of requests that get it (repeatable); see above")
-	flags.Int64Var(&f.seed, "seed", 0, "decides which requests get a fault")
+	flags.Int64Var(&f.Seed, "seed", 0, "decides which requests get a fault")
 	flags.StringVar(&f.log, "log", "", "file that gets a line of JSON for each request that was answered: its X-Request-ID, when it arrived, when its first and last token were there, its tokens")
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "tokenizer of --verify-lengths, as agentx help tokenize names them")
 	flags.BoolVar(&f.verifyLengths, "verify-lengths", false, "encode every text prompt again: usage is exact, and GET /stats shows the drift (slow)")
@@ -49,8 +41,7 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 
 // config returns the configuration that the flags say.
 func (f *mockFlags) config(cmd *cobra.Command) (mock.Config, error) {
-	c := mock.Config{TTFT: f.ttft, ITL: f.itl, TokensPerSecond: f.tokensPerSecond, CacheBlocks: f.cacheBlocks, Seed: f.seed}
-	c.PrefillSlots, c.PrefillRate, c.DecodeSlots, c.ITLGrowth = f.prefillSlots, f.prefillRate, f.decodeSlots, f.itlGrowth
+	c := f.Config
 	for _, text := range f.faults {
 		fault, err := mock.ParseFault(text)
 		if err != nil {

@@ -12,26 +12,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
-	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/compare"
+	"github.com/agentx/agentx/report/export"
 	"github.com/agentx/agentx/report/gate"
-	"github.com/agentx/agentx/report/html"
 	"github.com/agentx/agentx/report/inferencex"
 	"github.com/agentx/agentx/report/markdown"
-	"github.com/agentx/agentx/report/parquet"
 )
 
 // reportFlags say what to make of the results of runs.
@@ -50,7 +47,7 @@ type reportFlags struct {
 }
 
 // reportFormats are the formats of --format.
-var reportFormats = []string{formatHTML, formatAIPerf, formatJSON, formatCSV, formatParquet, formatInferenceX, formatMarkdown}
+var reportFormats = append(slices.Clone(replayFormats), export.InferenceX, export.Markdown)
 
 func newReport() *cobra.Command {
 	var f reportFlags
@@ -79,16 +76,26 @@ func newReport() *cobra.Command {
 	return cmd
 }
 
-// run makes the report of every directory. Verdicts are told at the end.
+// run makes the report of every directory.
 func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
-	var verdicts, errs []error
+	err := f.reports(cmd, dirs)
+	var incomplete *merge.IncompleteError
+	if errors.As(err, &incomplete) && !f.partial {
+		return hintError{err, "--partial, which reports the parts that there are and says so"}
+	}
+	return err
+}
+
+// reports makes them, and tells verdicts at the end.
+func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
+	var errs []error
 	f.levels, errs = f.slo.conditions()
-	f.export.levels, f.compare.levels, f.compare.partial = f.levels, f.levels, f.partial
-	errs = slices.Concat(f.errs, f.export.check(reportFormats), f.compare.check(f.export.formats, f.gate.texts), f.gate.check(f.export.has(formatMarkdown)), errs)
-	if f.json && f.export.has(formatMarkdown) {
+	f.export.Levels, f.compare.levels, f.compare.partial = f.levels, f.levels, f.partial
+	errs = slices.Concat(f.errs, f.export.check(reportFormats), f.compare.check(f.export.Formats, f.gate.texts), f.gate.check(f.export.Has(export.Markdown)), errs)
+	if f.json && f.export.Has(export.Markdown) {
 		errs = append(errs, usageError{errors.New("--json and --format markdown: want one of the two")})
 	}
-	if f.out != "" && len(f.export.formats) == 0 && !f.compare.on {
+	if f.out != "" && len(f.export.Formats) == 0 && !f.compare.on {
 		errs = append(errs, f.export.withoutFormats("--out "+f.out))
 	}
 	if len(errs) > 0 {
@@ -107,6 +114,7 @@ func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	if err := f.checkOut(runs); err != nil {
 		return err
 	}
+	var verdicts []error
 	for _, dir := range runs {
 		no, err := f.report(cmd, dir, len(runs) > 1)
 		if err != nil {
@@ -135,22 +143,24 @@ func (f *reportFlags) checkOut(runs []string) error {
 
 // report makes the report of one directory. It returns the verdicts that are no.
 func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verdicts []error, err error) {
-	s := &subject{cmd: cmd, dir: dir, levels: f.levels, partial: f.partial}
+	s := &subject{cmd, gate.Subject{Dir: dir, Levels: f.levels, Base: f.gate.base, Partial: f.partial}}
+	s.Warn = func(text string) { warn(cmd, []string{text}) }
+	s.Summarize = func() (*measure.Summary, []string, error) { return replay.Summarize(s.Opened, f.levels) }
 	if !isRun(dir) {
 		return f.reportFiles(s)
 	}
-	if s.opened, err = openResults(dir, f.partial); err != nil {
+	if s.Opened, err = merge.Open(dir, merge.Options{Partial: f.partial}); err != nil {
 		return nil, err
 	}
-	if len(f.export.formats) == 0 {
+	if len(f.export.Formats) == 0 {
 		return f.rebuild(s)
 	}
-	e, err := f.export.export(cmd.Context(), s.opened, outOf(f.out, dir, several))
+	e, err := export.Make(cmd.Context(), s.Opened, outOf(f.out, dir, several), f.export.Options)
 	if err != nil {
 		return nil, err
 	}
-	s.results = e.results
-	if e.Gates, err = f.gate.judge(s); err != nil {
+	s.Results = e.Results
+	if e.Gates, err = s.Judge(s.cmd.Context(), f.gate.list, f.gate.unseen); err != nil {
 		return nil, err
 	}
 	return gateErrors(dir, e.Gates), f.print(s, e)
@@ -169,25 +179,24 @@ func isRun(dir string) bool {
 
 // rebuild makes the summary of a run again and prints it. With --slo it is that of these service levels, and is not written.
 func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
-	var about []string
-	s.summary, about, err = replay.Summarize(s.opened, f.levels)
+	summary, about, err := s.Rebuild()
 	if err == nil && f.levels == nil {
-		err = replay.WriteSummary(s.dir, s.summary)
+		err = replay.WriteSummary(s.Dir, summary)
 	}
 	warn(s.cmd, about)
 	var gates []gate.Verdict
 	if err == nil {
-		gates, err = f.gate.judge(s)
+		gates, err = s.Judge(s.cmd.Context(), f.gate.list, f.gate.unseen)
 	}
 	switch {
-	case s.summary == nil:
+	case summary == nil:
 	case f.json:
-		err = errors.Join(err, printJSON(s.cmd.OutOrStdout(), judged{s.summary, gates}))
+		err = errors.Join(err, printJSON(s.cmd.OutOrStdout(), judged{summary, gates}))
 	default:
-		err = errors.Join(err, printSummary(s.cmd, s.summary, false))
+		err = errors.Join(err, printSummary(s.cmd, summary, false))
 		writePassed(s.cmd.OutOrStdout(), gates)
 	}
-	return gateErrors(s.dir, gates), err
+	return gateErrors(s.Dir, gates), err
 }
 
 // judged is the summary of a run with the verdicts of its gates.
@@ -197,23 +206,23 @@ type judged struct {
 }
 
 // print tells what was made of a run. Numbers and Markdown have standard output for themselves.
-func (f *reportFlags) print(s *subject, e *exported) error {
+func (f *reportFlags) print(s *subject, e *export.Made) error {
 	out := s.cmd.OutOrStdout()
 	if f.json {
 		return printJSON(out, e)
 	}
 	warn(s.cmd, e.Missing)
 	if e.InferenceX != nil {
-		if err := printIndented(out, e.InferenceX); err != nil {
+		if err := terminal.IndentedJSON(out, e.InferenceX); err != nil {
 			return err
 		}
 	}
-	if f.export.has(formatMarkdown) {
+	if f.export.Has(export.Markdown) {
 		if err := f.printMarkdown(s, e.Gates); err != nil {
 			return err
 		}
 	}
-	if e.InferenceX != nil || f.export.has(formatMarkdown) {
+	if e.InferenceX != nil || f.export.Has(export.Markdown) {
 		out = s.cmd.ErrOrStderr()
 	}
 	for _, name := range e.Files {
@@ -231,38 +240,38 @@ func warn(cmd *cobra.Command, about []string) {
 
 // reportFiles tells what is in a directory with files of AIPerf, and no records.
 func (f *reportFlags) reportFiles(s *subject) (verdicts []error, err error) {
-	for _, format := range f.export.formats {
-		if format != formatInferenceX && format != formatMarkdown {
-			return nil, fmt.Errorf("%s: there are no records of a run (%s): --format %s needs them", s.dir, measure.RecordsFile, format)
+	for _, format := range f.export.Formats {
+		if format != export.InferenceX && format != export.Markdown {
+			return nil, fmt.Errorf("%s: there are no records of a run (%s): --format %s needs them", s.Dir, measure.RecordsFile, format)
 		}
 	}
 	if f.levels != nil {
-		return nil, fmt.Errorf("%s: there are no records of a run (%s): --slo needs them", s.dir, measure.RecordsFile)
+		return nil, fmt.Errorf("%s: there are no records of a run (%s): --slo needs them", s.Dir, measure.RecordsFile)
 	}
-	d, err := aiperf.OpenDirectory(s.dir)
+	d, err := aiperf.OpenDirectory(s.Dir)
 	if errors.Is(err, aiperf.ErrNoFiles) {
-		what := strings.TrimPrefix(err.Error(), s.dir+": ")
-		return nil, fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", s.dir, replay.RunFile, measure.RecordsFile, what)
+		what := strings.TrimPrefix(err.Error(), s.Dir+": ")
+		return nil, fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", s.Dir, replay.RunFile, measure.RecordsFile, what)
 	}
 	if d == nil {
 		return nil, err
 	}
-	s.files = d
-	gates, gateErr := f.gate.judge(s)
+	s.Files = d
+	gates, gateErr := s.Judge(s.cmd.Context(), f.gate.list, f.gate.unseen)
 	err = errors.Join(err, gateErr)
 	switch {
-	case len(f.export.formats) == 0:
+	case len(f.export.Formats) == 0:
 		err = errors.Join(printFiles(s.cmd, d, gates, f.json), err)
 	case err == nil:
-		e := &exported{Dir: d.Path, Out: d.Path, Files: []string{}, Missing: append(d.Lacks, d.Differs...), Gates: gates}
-		if f.export.has(formatInferenceX) {
-			e.InferenceX, err = inferencex.Read(s.dir, inferencex.DefaultLimit)
+		e := &export.Made{Dir: d.Path, Out: d.Path, Files: []string{}, Missing: append(d.Lacks, d.Differs...), Gates: gates}
+		if f.export.Has(export.InferenceX) {
+			e.InferenceX, err = inferencex.Read(s.Dir, inferencex.DefaultLimit)
 		}
 		if err == nil {
 			err = f.print(s, e)
 		}
 	}
-	return gateErrors(s.dir, gates), err
+	return gateErrors(s.Dir, gates), err
 }
 
 // runsIn returns the directories of runs, with those of its runs in the place of a list.
@@ -352,40 +361,26 @@ and token_hit_rate.
 DIR may also hold files that AIPerf wrote: then report prints their numbers, says what they lack and
 where two of them differ, and --gate and --format inferencex read them.`
 
-// The formats of a report.
-const (
-	formatAIPerf     = "aiperf"
-	formatJSON       = "json"
-	formatCSV        = "csv"
-	formatParquet    = "parquet"
-	formatInferenceX = "inferencex"
-	formatMarkdown   = "markdown"
-)
-
 // replayFormats are the formats of replay --report.
-var replayFormats = []string{formatHTML, formatAIPerf, formatJSON, formatCSV, formatParquet}
+var replayFormats = []string{export.HTML, export.AIPerf, export.JSON, export.CSV, export.Parquet}
 
 // exportFlags say which files are made of the records of a run, and how.
 type exportFlags struct {
-	name    string // of the flag that names the formats
-	formats []string
-	prefix  string
-	slice   time.Duration
-
-	levels []slo.Condition // in the place of the run's service levels; nil: those of the run
+	name string // of the flag that names the formats
+	export.Options
 }
 
 // register adds the flags. name is that of the formats.
 func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
 	f.name = name
-	flags.StringSliceVar(&f.formats, name, nil, usage)
-	flags.StringVar(&f.prefix, "prefix", "", "beginning of the names of the files of aiperf, json and csv, such as run7: run7.jsonl, run7.json, run7.csv (default: AIPerf's names)")
-	durationVar(flags, &f.slice, "slice-duration", 0, "length of the slices of time in the files of aiperf; 0: no slices")
+	flags.StringSliceVar(&f.Formats, name, nil, usage)
+	flags.StringVar(&f.Prefix, "prefix", "", "beginning of the names of the files of aiperf, json and csv, such as run7: run7.jsonl, run7.json, run7.csv (default: AIPerf's names)")
+	durationVar(flags, &f.Slice, "slice-duration", 0, "length of the slices of time in the files of aiperf; 0: no slices")
 }
 
 // check returns what is wrong with the flags. Known are the formats that may be named.
 func (f *exportFlags) check(known []string) (errs []error) {
-	for _, name := range f.formats {
+	for _, name := range f.Formats {
 		if !slices.Contains(known, name) {
 			errs = append(errs, usageError{fmt.Errorf("%s: %w", flagText(f.name, name), wrongWord(name, either(known), known))})
 		}
@@ -394,12 +389,12 @@ func (f *exportFlags) check(known []string) (errs []error) {
 		if err := o.Validate(); err != nil {
 			_, why, _ := strings.Cut(err.Error(), ": ") // of an option, which the flag is
 			errs = append(errs, usageError{fmt.Errorf("%s: %s", flag, why)})
-		} else if len(f.formats) == 0 && o != (aiperf.Options{}) {
+		} else if len(f.Formats) == 0 && o != (aiperf.Options{}) {
 			errs = append(errs, f.withoutFormats(flag))
 		}
 	}
-	check(flagText("prefix", f.prefix), aiperf.Options{Prefix: f.prefix})
-	check("--slice-duration", aiperf.Options{Slice: f.slice})
+	check(flagText("prefix", f.Prefix), aiperf.Options{Prefix: f.Prefix})
+	check("--slice-duration", aiperf.Options{Slice: f.Slice})
 	return errs
 }
 
@@ -408,136 +403,16 @@ func (f *exportFlags) withoutFormats(flag string) error {
 	return usageError{fmt.Errorf("%s: no files are made: add --%s aiperf, or leave it out", flag, f.name)}
 }
 
-// has reports whether a format was named.
-func (f *exportFlags) has(format string) bool { return slices.Contains(f.formats, format) }
-
-func (f *exportFlags) options(out string) aiperf.Options {
-	return aiperf.Options{Out: out, Prefix: f.prefix, Slice: f.slice}
-}
-
-// exported is what the formats made of one run.
-type exported struct {
-	Dir        string              `json:"dir"`   // of the run
-	Out        string              `json:"out"`   // directory of the files
-	Files      []string            `json:"files"` // names
-	Rows       int                 `json:"rows"`  // lines of the file of the warmup and the headline
-	Excluded   int                 `json:"excluded_rows"`
-	Missing    []string            `json:"missing"` // what is not known of the run
-	Gates      []gate.Verdict      `json:"gates,omitempty"`
-	InferenceX *inferencex.Numbers `json:"inferencex,omitempty"`
-
-	levels  []slo.Condition
-	opened  *merge.Run
-	results *report.Results
-}
-
-// export makes the files of a run in a directory, "" being that of the run.
-func (f *exportFlags) export(ctx context.Context, run *merge.Run, out string) (*exported, error) {
-	if out == "" {
-		out = run.Dir
-	}
-	e := &exported{Dir: run.Dir, opened: run, Out: out, Files: []string{}, Missing: []string{}, levels: f.levels}
-	o := f.options(out)
-	for format, part := range map[string]aiperf.Parts{formatJSON: aiperf.AggregatePart, formatCSV: aiperf.TablePart} {
-		if f.has(format) {
-			o.Parts |= part
-		}
-	}
-	if f.has(formatAIPerf) {
-		o.Parts = 0
-	}
-	if f.has(formatAIPerf) || o.Parts != 0 {
-		if err := e.writeAIPerf(ctx, o); err != nil {
-			return e, err
-		}
-	}
-	if f.has(formatParquet) {
-		if err := e.writeParquet(ctx); err != nil {
-			return e, err
-		}
-	}
-	if f.has(formatHTML) {
-		if err := e.writeHTML(ctx); err != nil {
-			return e, err
-		}
-	}
-	if f.has(formatInferenceX) {
-		return e, e.computeInferenceX(ctx, f.has(formatAIPerf) && f.prefix == "")
-	}
-	return e, nil
-}
-
-// open opens the run, with the service levels that take the place of its own.
-func (e *exported) open() (*report.Run, error) {
-	run, err := report.Of(e.opened)
-	if err == nil && e.levels != nil {
-		run.Info.SLO = e.levels
-	}
-	return run, err
-}
-
-// writeAIPerf writes files of AIPerf.
-func (e *exported) writeAIPerf(ctx context.Context, o aiperf.Options) error {
-	run, err := e.open()
-	if err != nil {
-		return err
-	}
-	w, err := aiperf.Write(ctx, run, o)
-	if w != nil {
-		e.results, e.Rows, e.Excluded = w.Results, w.Rows, w.Excluded
-		e.Files = append(e.Files, w.Files...)
-		e.Missing = append(e.Missing, w.Missing...)
-	}
-	return err
-}
-
-// writeParquet writes the records as a table.
-func (e *exported) writeParquet(ctx context.Context) error {
-	run, err := report.Of(e.opened)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(e.Out, 0o777); err != nil {
-		return err
-	}
-	if err := parquet.Write(ctx, run, filepath.Join(e.Out, parquet.File)); err != nil {
-		return err
-	}
-	e.Files = append(e.Files, parquet.File)
-	return nil
-}
-
-// computeInferenceX computes the numbers of InferenceX from the files of AIPerf: those that were written, or others that are removed
-// again.
-func (e *exported) computeInferenceX(ctx context.Context, written bool) (err error) {
-	out := e.Out
-	if !written {
-		if out, err = os.MkdirTemp("", "agentx-*"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
-		temporary := exported{Dir: e.Dir, opened: e.opened, levels: e.levels}
-		if err := temporary.writeAIPerf(ctx, aiperf.Options{Out: out}); err != nil {
-			return err
-		}
-		e.Missing, e.results = temporary.Missing, temporary.results
-	}
-	if e.InferenceX, err = inferencex.Read(out, inferencex.DefaultLimit); err == nil {
-		e.InferenceX.Dir = e.Dir
-	}
-	return err
-}
-
 // afterReplay makes the files of a run that has just ended, also of one that was interrupted. It returns the error of the run, and that
 // of the files.
 func (f *exportFlags) afterReplay(cmd *cobra.Command, s *measure.Summary, ended error) error {
-	if len(f.formats) == 0 || s == nil || s.Out == "" {
+	if len(f.Formats) == 0 || s == nil || s.Out == "" {
 		return ended
 	}
 	run, err := merge.Open(s.Out, merge.Options{})
-	e := &exported{}
+	e := &export.Made{}
 	if err == nil {
-		e, err = f.export(context.WithoutCancel(cmd.Context()), run, "")
+		e, err = export.Make(context.WithoutCancel(cmd.Context()), run, "", f.Options)
 	}
 	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && len(e.Files) > 0 {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --report wrote %s to %s", strings.Join(e.Files, ", "), e.Out))
@@ -560,30 +435,6 @@ func outOf(out, dir string, several bool) string {
 		dir = abs // which has a name even if dir is ..
 	}
 	return filepath.Join(out, filepath.Base(dir))
-}
-
-// formatHTML is the page of a run.
-const formatHTML = "html"
-
-// writeHTML writes the page of the run.
-func (e *exported) writeHTML(ctx context.Context) error {
-	run, err := e.open()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(e.Out, 0o777); err != nil {
-		return err
-	}
-	if err := html.Write(ctx, run, filepath.Join(e.Out, html.File)); err != nil {
-		return err
-	}
-	e.Files = append(e.Files, html.File)
-	for _, text := range run.Missing {
-		if !slices.Contains(e.Missing, text) {
-			e.Missing = append(e.Missing, text)
-		}
-	}
-	return nil
 }
 
 // filesReport is what report says of files that it did not write.
@@ -609,11 +460,8 @@ func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, a
 	if asJSON {
 		return printJSON(cmd.OutOrStdout(), r)
 	}
-	for _, text := range d.Lacks {
-		printError(cmd.ErrOrStderr(), "agentx: warning: "+d.Path+": "+text)
-	}
-	for _, text := range d.Differs {
-		printError(cmd.ErrOrStderr(), "agentx: warning: "+d.Path+": "+text)
+	for _, text := range slices.Concat(d.Lacks, d.Differs) {
+		warn(cmd, []string{d.Path + ": " + text})
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s: files of AIPerf", d.Path)
@@ -626,14 +474,6 @@ func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, a
 	return err
 }
 
-// printIndented prints a value as indented JSON.
-func printIndented(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
 // gateFlags are the gates of a report.
 type gateFlags struct {
 	texts []string
@@ -641,13 +481,7 @@ type gateFlags struct {
 
 	unseen float64 // largest share of requests that no figure is over
 
-	list []reportGate
-}
-
-// reportGate is one gate: InferenceX's on the errors, or a bound on a figure.
-type reportGate struct {
-	errors bool // errors over completed requests are at most Limit
-	gate.Gate
+	list []gate.Gate
 }
 
 func (f *gateFlags) register(flags *pflag.FlagSet) {
@@ -659,7 +493,7 @@ func (f *gateFlags) register(flags *pflag.FlagSet) {
 // check reads the gates. It returns what is wrong with them; differences says that something else compares with the base.
 func (f *gateFlags) check(differences bool) (errs []error) {
 	for _, text := range f.texts {
-		g, err := parseGate(text)
+		g, err := gate.Parse(text)
 		if err == nil && g.Relative && f.base == "" {
 			err = errors.New("compared with which run? Add --base DIR")
 		}
@@ -675,7 +509,7 @@ func (f *gateFlags) check(differences bool) (errs []error) {
 	if f.base == "" {
 		return errs
 	}
-	if !differences && !slices.ContainsFunc(f.list, func(g reportGate) bool { return g.Relative }) && len(errs) == 0 {
+	if !differences && !slices.ContainsFunc(f.list, func(g gate.Gate) bool { return g.Relative }) && len(errs) == 0 {
 		errs = append(errs, usageError{fmt.Errorf("--base %s: nothing is compared with it: add --gate 'ttft.p95<+5%%' or --format markdown, or leave it out", f.base)})
 	}
 	if info, err := os.Stat(f.base); err != nil {
@@ -684,68 +518,6 @@ func (f *gateFlags) check(differences bool) (errs []error) {
 		errs = append(errs, usageError{fmt.Errorf("--base %s: no directory: want that of a run", f.base)})
 	}
 	return errs
-}
-
-// parseGate reads a value of --gate.
-func parseGate(text string) (reportGate, error) {
-	value, isErrors := strings.CutPrefix(text, gate.ErrorRate+"=")
-	if !isErrors {
-		g, err := gate.Parse(text)
-		return reportGate{Gate: g}, err
-	}
-	limit, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(limit >= 0 && limit <= 1) {
-		return reportGate{}, fmt.Errorf("want %s=X, X from 0 to 1", gate.ErrorRate)
-	}
-	return reportGate{errors: true, Gate: gate.Gate{Text: gate.ErrorRate, Limit: limit}}, nil
-}
-
-// judge returns what every gate says of a run.
-func (f *gateFlags) judge(s *subject) (verdicts []gate.Verdict, err error) {
-	for _, g := range f.list {
-		v := gate.Verdict{Gate: g.Text, Limit: g.Limit, Passed: true}
-		switch {
-		case g.errors:
-			accepted, no, err := s.errorGate(g.Limit)
-			if err != nil {
-				return nil, err
-			}
-			v.Reason = accepted
-			if no != nil {
-				v.Passed, v.Reason = false, no.Error()
-			}
-		case g.Relative:
-			c, err := s.against(f.base)
-			if err != nil {
-				return nil, err
-			}
-			v = g.JudgeAgainst(c)
-		default:
-			value, err := s.figure(g.Figure)
-			if err != nil {
-				return nil, err
-			}
-			v = g.Judge(value)
-		}
-		if err := f.look(s, g.Relative, &v); err != nil {
-			return nil, err
-		}
-		verdicts = append(verdicts, v)
-	}
-	return verdicts, nil
-}
-
-// look adds to a verdict which requests its figures are not over: those of the run, and of the base that a relative gate compares with.
-func (f *gateFlags) look(s *subject, relative bool, v *gate.Verdict) error {
-	summary, err := s.summarize()
-	if err != nil {
-		return err
-	}
-	if relative {
-		v.Look(f.base, s.comparison.Summary(0), f.unseen)
-	}
-	v.Look("", summary, f.unseen)
-	return nil
 }
 
 // writePassed writes a line for each gate that holds. Those that do not are errors.
@@ -844,11 +616,7 @@ func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON
 
 // printComparison prints the table, and the paths of the files.
 func printComparison(w io.Writer, c *compare.Comparison, out string, names []string) {
-	var table bytes.Buffer
-	_ = c.WriteTable(&table, terminalWidth(w)) // a buffer always takes it
-	for line := range strings.Lines(table.String()) {
-		fmt.Fprintln(w, sanitize(strings.TrimSuffix(line, "\n"))) // names and settings are of files
-	}
+	_ = c.WriteTable(terminal.Writer(w), terminalWidth(w)) // names and settings are of files
 	fmt.Fprintln(w)
 	for _, name := range names {
 		fmt.Fprintln(w, filepath.Join(out, name))
@@ -862,14 +630,14 @@ const stepSummary = "GITHUB_STEP_SUMMARY"
 func (f *reportFlags) printMarkdown(s *subject, verdicts []gate.Verdict) error {
 	d := markdown.Document{Gates: verdicts}
 	var err error
-	if f.gate.base != "" {
-		d.Against, err = s.against(f.gate.base)
+	if s.Base != "" {
+		d.Against, err = s.Against(s.cmd.Context())
 	}
 	if err == nil {
-		d.Run, err = s.read()
+		d.Run, err = s.Read()
 	}
 	if err == nil {
-		d.Summary, err = s.summarize()
+		d.Summary, err = s.Summary()
 	}
 	var text bytes.Buffer
 	if err == nil {
@@ -901,123 +669,23 @@ func appendStepSummary(path string, text []byte) error {
 	return nil
 }
 
-// openResults opens the results of a run, or of the parts of a load.
-func openResults(dir string, partial bool) (*merge.Run, error) {
-	run, err := merge.Open(dir, merge.Options{Partial: partial})
-	var incomplete *merge.IncompleteError
-	if errors.As(err, &incomplete) && !partial {
-		return nil, hintError{err, "--partial, which reports the parts that there are and says so"}
-	}
-	return run, err
-}
-
 // openSources opens those of the runs to compare that are parts of a load: the others are opened one after the other when they are read.
 func openSources(list []compare.Source, partial bool) (err error) {
 	for k := range list {
 		if !merge.IsLoad(list[k].Dir) {
 			continue
 		}
-		if list[k].Files, err = openResults(list[k].Dir, partial); err != nil {
+		if list[k].Files, err = merge.Open(list[k].Dir, merge.Options{Partial: partial}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// subject is a run that is judged and described. What is needed of it is computed once.
+// subject is a run of which a command makes a report.
 type subject struct {
-	cmd    *cobra.Command
-	dir    string
-	levels []slo.Condition // in the place of those of the run; nil: those of the run
-
-	partial bool
-
-	files      *aiperf.Directory // nil: the directory has records of our own
-	opened     *merge.Run        // nil: it has none
-	results    *report.Results
-	summary    *measure.Summary
-	run        *compare.Run
-	comparison *compare.Comparison
-}
-
-func (s *subject) ctx() context.Context { return s.cmd.Context() }
-
-// errorGate judges the errors of the headline by the rule of InferenceX: the reason for which it accepts them, or refuses.
-func (s *subject) errorGate(limit float64) (accepted string, no, err error) {
-	if s.files != nil {
-		accepted, no = inferencex.Gate(s.files.Path, limit)
-		return accepted, no, nil
-	}
-	if s.results == nil {
-		run, err := report.Of(s.opened)
-		if err != nil {
-			return "", nil, err
-		}
-		if s.results, err = run.Compute(); err != nil {
-			return "", nil, err
-		}
-	}
-	data, err := json.Marshal(aiperf.Blocks(s.results.Headline))
-	if err != nil {
-		return "", nil, err
-	}
-	accepted, no = inferencex.GateAggregate(data, limit)
-	return accepted, no, nil
-}
-
-// summarize returns the summary of the run; nil of files of AIPerf.
-func (s *subject) summarize() (*measure.Summary, error) {
-	var err error
-	if s.summary == nil && s.files == nil {
-		s.summary, _, err = replay.Summarize(s.opened, s.levels)
-	}
-	return s.summary, err
-}
-
-// figure returns a figure of the run.
-func (s *subject) figure(f slo.Figure) (measure.Number, error) {
-	summary, err := s.summarize()
-	switch {
-	case err != nil:
-		return measure.Missing, err
-	case summary != nil:
-		return summary.Figure(f), nil
-	}
-	run, err := s.read()
-	if err != nil {
-		return measure.Missing, err
-	}
-	return run.Figures[f.String()].Value, nil
-}
-
-// read returns the figures of the run with their intervals.
-func (s *subject) read() (*compare.Run, error) {
-	var err error
-	if s.run == nil {
-		s.run, err = compare.Read(compare.Source{Dir: s.dir, Files: s.opened, SLO: s.levels})
-	}
-	return s.run, err
-}
-
-// against compares the run with another one, which is the first of the comparison. It warns if they may not be compared.
-func (s *subject) against(base string) (*compare.Comparison, error) {
-	if s.comparison != nil {
-		return s.comparison, nil
-	}
-	sources := []compare.Source{{Dir: base, SLO: s.levels}, {Dir: s.dir, SLO: s.levels}}
-	if err := openSources(sources[:1], s.partial); err != nil {
-		return nil, err
-	}
-	sources[1].Files = s.opened
-	c, err := compare.Make(s.ctx(), sources, compare.Options{})
-	if err != nil {
-		return nil, err
-	}
-	if !c.Comparable {
-		warn(s.cmd, []string{fmt.Sprintf("--base %s and %s differ in what must be equal: %s", base, s.dir, c.MismatchNames())})
-	}
-	s.comparison, s.run = c, &c.Runs[1]
-	return c, nil
+	cmd *cobra.Command
+	gate.Subject
 }
 
 // comparePage makes the page over the runs of a list, in the order of their concurrencies, beside its index. Notes say what is

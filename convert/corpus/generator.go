@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agentx/agentx/internal/splitmix"
 )
 
 // generator expands rules into out. All its random choices come from rng.
@@ -21,9 +23,9 @@ type generator struct {
 }
 
 // newGenerator returns a generator with room for a text of some size.
-func newGenerator(rules grammar, seed rng, size int) *generator {
+func newGenerator(rules grammar, seed splitmix.Rand, size int) *generator {
 	const newYear2026 = 1_767_225_600_000
-	return &generator{rules: rules, rng: seed, clock: newYear2026, out: make([]byte, 0, size+size/8)}
+	return &generator{rules: rules, rng: rng{seed}, clock: newYear2026, out: make([]byte, 0, size+size/8)}
 }
 
 // binding is a name and its value. Outer bindings are in scope too.
@@ -175,19 +177,10 @@ func atoi(s string) int {
 	return n
 }
 
-// rng is splitmix64. Its numbers must never change.
-type rng uint64
-
-func (r *rng) next() uint64 {
-	*r += 0x9e3779b97f4a7c15
-	z := uint64(*r)
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
+type rng struct{ splitmix.Rand }
 
 // below draws a number from 0 to n-1.
-func (r *rng) below(n int) int { return int(r.next() % uint64(n)) }
+func (r *rng) below(n int) int { return int(r.Next() % uint64(n)) }
 
 // string draws n characters of an alphabet.
 func (r *rng) string(n int, alphabet string) string {

@@ -29,7 +29,7 @@ func Words(v Vocabulary) ([]uint32, error) {
 	if len(alphabet) < minWords {
 		return nil, fmt.Errorf("%d tokens are a blank and small letters that encode to themselves: the corpus words wants %d or more", len(alphabet), minWords)
 	}
-	r := rng(1)
+	r := rng{1}
 	ids := make([]uint32, WordsTokens)
 	for k := range ids {
 		ids[k] = pick(&r, alphabet)

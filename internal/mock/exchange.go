@@ -35,15 +35,16 @@ type exchange struct {
 	job   *job // nil: without an engine
 	there int  // tokens that the engine has made, as of the last look
 
-	start    time.Time // when the body had been read
-	now      time.Time // last reading of the clock
-	first    time.Time // when the first token was there
-	last     time.Time // when the last token was there; zero: the answer was not written to its end
-	out      []byte    // buffered, not written yet
-	head     []byte    // what each chunk of completions begins with
-	events   int       // of a stream of the Responses API
-	unsent   int       // tokens in out
-	produced int       // tokens so far
+	start    time.Time          // when the body had been read
+	now      time.Time          // last reading of the clock
+	first    time.Time          // when the first token was there
+	last     time.Time          // when the last token was there; zero: the answer was not written to its end
+	out      []byte             // buffered, not written yet
+	head     []byte             // what each chunk of completions begins with
+	events   int                // of a stream of the Responses API
+	known    [len(words)][]byte // events that come again with the same word; empty: not known
+	unsent   int                // tokens in out
+	produced int                // tokens so far
 }
 
 // infer serves one request to a completion endpoint.
@@ -62,7 +63,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, e *endpoint) {
 	x.number = s.numbers.Add(1) - 1
 	x.fault = s.faults.of(x.number)
 	x.w, x.rc, x.ctx = w, http.NewResponseController(w), r.Context()
-	x.out, x.unsent, x.produced, x.last = x.out[:0], 0, 0, time.Time{}
+	x.out, x.unsent, x.produced, x.events, x.last = x.out[:0], 0, 0, 0, time.Time{}
 	x.serve(r)
 	s.log.add(x, r, arrived)
 }
@@ -235,7 +236,12 @@ func (x *exchange) answerStream() {
 	}
 	x.first = x.now
 	x.server.counters.ttft.observe(x.first.Sub(x.start))
-	x.endpoint.begin(x)
+	x.put(x.endpoint.head)
+	x.head, x.out = append(x.head[:0], x.out...), x.out[:0]
+	for k := range x.known {
+		x.known[k] = x.known[k][:0]
+	}
+	x.put(x.answers().begin)
 	for i := range x.outputTokens {
 		if x.waitToken(i) != nil {
 			return
@@ -244,12 +250,12 @@ func (x *exchange) answerStream() {
 			x.breakOff(hook)
 			return
 		}
-		x.token(i)
+		x.token()
 		if len(x.out) >= writeSize && x.send() != nil {
 			return
 		}
 	}
-	x.endpoint.end(x)
+	x.end()
 	x.last = x.loggedNow()
 	_ = x.send()
 }
@@ -262,11 +268,29 @@ func (x *exchange) loggedNow() time.Time {
 	return x.server.clock.Now()
 }
 
-// token appends the event of the i-th token.
-func (x *exchange) token(i int) {
+// token appends the event of the next token.
+func (x *exchange) token() {
+	known, from := &x.known[x.produced%len(words)], len(x.out)
 	x.produced++
 	x.unsent++
-	x.endpoint.token(x, word(i))
+	if len(*known) > 0 {
+		x.out = append(x.out, *known...)
+		return
+	}
+	a := x.answers()
+	x.put(a.token)
+	if a.same && !x.request.continuousUsage {
+		*known = append(*known, x.out[from:]...)
+	}
+}
+
+// end appends what stands behind the last token.
+func (x *exchange) end() { x.put(x.answers().end) }
+
+// whole appends an answer that is not streamed.
+func (x *exchange) whole() {
+	x.produced = x.outputTokens
+	x.put(x.answers().whole)
 }
 
 // answerWhole sends the answer as one JSON document, when its last token is due.
@@ -286,7 +310,7 @@ func (x *exchange) answerWhole() {
 		x.inject(hook)
 		return
 	}
-	x.endpoint.whole(x)
+	x.whole()
 	if hook := x.fault.kind.midway; hook != nil {
 		x.w.Header().Set("Content-Type", "application/json")
 		x.out = x.out[:len(x.out)/2]

@@ -220,7 +220,7 @@ func (x *exchange) answerPlainStatus() {
 }
 
 func (x *exchange) answerOverflow() {
-	writeBody(x.w, http.StatusBadRequest, "application/json", x.endpoint.overflow(x.request.prompt.tokens(), x.endpoint.promptKey))
+	writeBody(x.w, http.StatusBadRequest, "application/json", x.endpoint.failure(http.StatusBadRequest, x.endpoint.overflow(x.request.prompt.tokens(), x.endpoint.promptKey)))
 }
 
 func (x *exchange) answerEmpty() {
@@ -245,8 +245,8 @@ func (x *exchange) answerGarbage() {
 		"data: {\"choices\":[{\"delta\":{\"content\":")) // not even an end
 }
 
-func (x *exchange) sendErrorEvent() { _, _ = x.w.Write([]byte(x.endpoint.errorEvent())) }
+func (x *exchange) sendErrorEvent() { _, _ = x.w.Write([]byte(x.endpoint.errorEvent)) }
 
-func (x *exchange) sendErrorPayload() { _, _ = x.w.Write([]byte(x.endpoint.errorPayload())) }
+func (x *exchange) sendErrorPayload() { _, _ = x.w.Write([]byte(x.endpoint.errorPayload)) }
 
 func (x *exchange) answerErrorObject() { x.fail(http.StatusOK, faultError) }

@@ -34,8 +34,8 @@ var lies = []FaultKind{
 
 // rest appends the second half of the tokens of a stream.
 func (x *exchange) rest() {
-	for i := x.produced; i < x.outputTokens; i++ {
-		x.token(i)
+	for x.produced < x.outputTokens {
+		x.token()
 	}
 }
 
@@ -43,8 +43,8 @@ func (x *exchange) flood() {
 	if !x.request.stream {
 		return
 	}
-	for i := x.produced; x.ctx.Err() == nil; i++ {
-		x.token(i)
+	for x.ctx.Err() == nil {
+		x.token()
 		if len(x.out) >= writeSize && x.send() != nil {
 			return
 		}
@@ -74,13 +74,13 @@ func (x *exchange) keepAlive() {
 
 func (x *exchange) trickle() {
 	x.rest()
-	x.endpoint.end(x)
+	x.end()
 	x.drip()
 }
 
 func (x *exchange) trickleWhole() {
 	x.w.Header().Set("Content-Type", "application/json")
-	x.endpoint.whole(x)
+	x.whole()
 	x.drip()
 }
 
@@ -100,25 +100,25 @@ func (x *exchange) halveEvents() {
 	if !x.request.stream {
 		return
 	}
-	for i := x.produced; i < x.outputTokens; i++ {
+	for x.produced < x.outputTokens {
 		from := len(x.out)
-		if x.token(i); i%2 == 1 {
+		if x.token(); x.produced%2 == 0 {
 			x.out = append(x.out[:(from+len(x.out))/2], "\n\n"...)
 		}
 	}
-	x.endpoint.end(x)
+	x.end()
 	_ = x.send()
 }
 
 func (x *exchange) exaggerate() {
 	x.rest()
 	x.promptTokens, x.produced = 10*x.promptTokens, 10*x.produced
-	x.endpoint.end(x)
+	x.end()
 	_ = x.send()
 }
 
 func (x *exchange) exaggerateWhole() {
-	x.endpoint.whole(x)
+	x.whole()
 	x.endWhole(10*x.promptTokens, 10*x.outputTokens)
 }
 
@@ -127,12 +127,12 @@ func (x *exchange) countOddly() {
 	x.usage("NaN", "Infinity")
 	x.usage(-1, 1.5)
 	x.request.includeUsage = false
-	x.endpoint.end(x)
+	x.end()
 	_ = x.send()
 }
 
 func (x *exchange) countOddlyWhole() {
-	x.endpoint.whole(x)
+	x.whole()
 	x.endWhole(-1, 1.5)
 }
 
@@ -140,12 +140,12 @@ func (x *exchange) countTwice() {
 	x.rest()
 	x.usage(1, 1)
 	x.usage(x.promptTokens, x.produced)
-	x.endpoint.end(x)
+	x.end()
 	_ = x.send()
 }
 
 func (x *exchange) countTwiceWhole() {
-	x.endpoint.whole(x)
+	x.whole()
 	x.out = x.out[:len(x.out)-1]
 	x.appendCounts(1, 1)
 	x.appendCounts(x.promptTokens, x.outputTokens)
@@ -154,15 +154,14 @@ func (x *exchange) countTwiceWhole() {
 
 // usage appends a message with nothing but counts. They need not be numbers.
 func (x *exchange) usage(prompt, output any) {
-	x.endpoint.nothing(x)
+	x.put(x.endpoint.nothing)
 	x.appendCounts(prompt, output)
 	x.out = append(x.out, "}\n\n"...)
 }
 
 // appendCounts appends a member with counts to an object.
 func (x *exchange) appendCounts(prompt, output any) {
-	promptKey, outputKey := x.endpoint.countKeys()
-	x.out = fmt.Appendf(x.out, `,"usage":{"%s":%v,"%s":%v}`, promptKey, prompt, outputKey, output)
+	x.out = fmt.Appendf(x.out, `,"usage":{"%s":%v,"%s":%v}`, x.endpoint.promptCount, prompt, x.endpoint.outputCount, output)
 }
 
 // endWhole sends an answer that is not streamed, with other counts behind those that it has.

@@ -127,7 +127,7 @@ func TestMessagesErrors(t *testing.T) {
 		"overflow":      `400 {"error":{"message":"prompt is too long: 1 tokens \u003e 0 maximum","type":"invalid_request_error"},"type":"error"}`,
 		"error-event":   "event: error\ndata: {\"error\":{\"message\":\"this fault was asked for\",\"type\":\"overloaded_error\"},\"type\":\"error\"}\n\n",
 		"error-payload": "data: {\"error\":{\"message\":\"this fault was asked for\",\"type\":\"api_error\"},\"type\":\"error\"}\n\n" + messageStop,
-		"cut":           deltaOpen + " the" + deltaShut,
+		"cut":           "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\" the\"}}\n\n",
 		"empty":         "\"usage\":{\"output_tokens\":0}}\n\n" + messageStop,
 	} {
 		w := serve(New(Config{Faults: []Fault{{Kind: kind, Rate: 1}}}), post("/v1/messages", `{"messages":[{"role":"user","content":"abcd"}],"max_tokens":2,"stream":true}`))

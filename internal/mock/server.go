@@ -141,11 +141,6 @@ type apiError struct {
 	Code    *string `json:"code"`
 }
 
-// body returns the JSON document that contains e.
-func (e apiError) body() []byte {
-	return mustJSON(map[string]apiError{"error": e})
-}
-
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	writeBody(w, status, "application/json", mustJSON(v))
 }

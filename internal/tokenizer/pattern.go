@@ -6,7 +6,7 @@ import (
 
 // pattern splits a text into pieces. Tokens never cross the edge of two pieces. Each is a regular expression, or several of which
 // each splits what the one before left, and a function that finds the same pieces. The tests hold the function against a library
-// that runs the expressions.
+// that runs the expressions, dlclark/regexp2, which takes 20 to 80 times as long for a page of code and prose: 1 MB/s, not 50.
 type pattern struct {
 	name        string
 	expressions []string // as in the files of tokenizers that use them

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentx/agentx/internal/splitmix"
 	"github.com/agentx/agentx/replay/measure"
 )
 
@@ -95,10 +96,8 @@ func (b *Builder) count(x *request) {
 // keeps reports whether a request is on the page: a hash of its credit decides, because lanes that take turns have every k-th credit. What
 // a stride keeps, half of it has kept too.
 func (b *Builder) keeps(x *request) bool {
-	h := uint64(x.credit) + 0x9e3779b97f4a7c15 // splitmix64
-	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>27) * 0x94d049bb133111eb
-	return (h^h>>31)&uint64(b.stride-1) == 0
+	hash := splitmix.Rand(x.credit)
+	return hash.Next()&uint64(b.stride-1) == 0
 }
 
 // thin doubles the stride. It drops the requests that this leaves out, and the sessions and trees that then have none.
@@ -121,4 +120,32 @@ func (b *Builder) thin() {
 		kept = append(kept, x)
 	}
 	b.requests = kept
+}
+
+// failure is why requests failed.
+type failure struct {
+	category string
+	code     int // HTTP status; 0: no answer came
+	message  string
+}
+
+// maxFailures bounds the messages that a page tells apart; the others of a category are one.
+const maxFailures = 1000
+
+// failureOf returns the position of the failure of a record plus 1; 0: it ended well.
+func (b *Builder) failureOf(r *measure.Record) int32 {
+	if r.Error == nil {
+		return 0
+	}
+	f := failure{cut(string(r.Error.Category)), r.Error.Code, cut(r.Error.Message)}
+	if _, ok := b.byError[f]; !ok && len(b.failures) >= maxFailures {
+		f.code, f.message = 0, "(one of many messages: records.jsonl has them all)"
+	}
+	k, ok := b.byError[f]
+	if !ok {
+		k = int32(len(b.failures)) + 1
+		b.byError[f] = k
+		b.failures = append(b.failures, f)
+	}
+	return k
 }

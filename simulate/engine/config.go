@@ -2,12 +2,8 @@ package engine
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/agentx/agentx/internal/jsonobject"
 )
@@ -71,22 +67,8 @@ func Default() Config {
 // Parse returns base with the keys of a JSON object. It refuses keys that do not exist, with the nearest name, and does
 // not validate the values.
 func Parse(data []byte, base Config) (Config, error) {
-	keys, err := jsonobject.Members(data)
-	if err != nil {
-		return base, fmt.Errorf("engine: %w", err)
-	}
-	known := jsonobject.Keys[Config]()
-	var unknown []error
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if !slices.Contains(known, key) {
-			unknown = append(unknown, fmt.Errorf("engine: %w", jsonobject.Unknown(key, known)))
-		}
-	}
-	if len(unknown) > 0 {
-		return base, errors.Join(unknown...)
-	}
-	if err := jsonobject.Decode(data, &base); err != nil {
-		return base, fmt.Errorf("engine: %w", err)
+	if err := jsonobject.Read("engine", data, &base, nil); err != nil {
+		return base, err
 	}
 	if base.BlockSize == 0 {
 		base.BlockSize = defaultBlockSize
@@ -94,54 +76,8 @@ func Parse(data []byte, base Config) (Config, error) {
 	return base, nil
 }
 
-// Validate returns an error about each key whose value cannot be used, joined.
-func (c Config) Validate() error {
-	return errors.Join(c.validateWords(), c.validateCounts(), c.validateNumbers())
-}
-
-func (c Config) validateWords() error {
-	var errs []error
-	for _, w := range []struct {
-		key, value string
-		choices    []string
-	}{
-		{"engine_type", c.Type, []string{VLLM, TRTLLM, SGLang}},
-		{"preemption_mode", c.PreemptionMode, []string{LIFO, FIFO}},
-		{"kv_transfer_timing", c.KVTransferTiming, []string{FullPrompt, DestinationMissing}},
-	} {
-		if !slices.Contains(w.choices, w.value) {
-			errs = append(errs, fmt.Errorf("engine: %s %q: want %s", w.key, w.value, strings.Join(w.choices, " or ")))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // maxCount bounds every count, so that products of two fit an int64.
 const maxCount = 1 << 30
-
-func (c Config) validateCounts() error {
-	var errs []error
-	for _, n := range []struct {
-		key   string
-		value int
-		least int
-	}{
-		{"num_gpu_blocks", c.Blocks, 1},
-		{"block_size", c.BlockSize, 1},
-		{"max_num_seqs", c.MaxSeqs, 1},
-		{"max_num_batched_tokens", c.MaxBatchedTokens, 1},
-		{"max_model_len", c.MaxModelLen, 0},
-		{"gpus_per_worker", c.GPUsPerWorker, 0},
-	} {
-		if n.value < n.least || n.value > maxCount {
-			errs = append(errs, fmt.Errorf("engine: %s %d: want %d to %d", n.key, n.value, n.least, maxCount))
-		}
-	}
-	if c.Type == SGLang && c.ChunkedPrefill && c.MaxBatchedTokens < c.BlockSize {
-		errs = append(errs, fmt.Errorf("engine: max_num_batched_tokens %d: %s computes whole blocks of %d tokens", c.MaxBatchedTokens, SGLang, c.BlockSize))
-	}
-	return errors.Join(errs...)
-}
 
 // Bounds of times, so that sums of many fit an int64.
 const (
@@ -149,29 +85,34 @@ const (
 	maxHandOff = 1e8 // nanoseconds a token
 )
 
-func (c Config) validateNumbers() error {
-	var errs []error
-	for _, n := range []struct {
-		key   string
-		value float64
-		least float64
-		most  float64
-	}{
-		{"speedup_ratio", c.SpeedupRatio, -1e15, 1e15}, // at most 0 is no speed-up
-		{"decode_speedup_ratio", c.DecodeSpeedupRatio, -1e15, 1e15},
-		{"startup_time", c.StartupTime, 0, maxStartup},
-		{"kv_bytes_per_token", c.KVBytesPerToken, 0, 1e15},
-		{"kv_transfer_gb_s", c.KVTransferGBPerS, 0, 1e15},
-	} {
-		if !(n.value >= n.least && n.value <= n.most) {
-			errs = append(errs, fmt.Errorf("engine: %s %g: want a number from %g to %g", n.key, n.value, n.least, n.most))
-		}
+// Validate returns an error about each key whose value cannot be used, joined.
+func (c Config) Validate() error {
+	k := jsonobject.Check{Of: "engine"}
+	k.Word("engine_type", c.Type, VLLM, TRTLLM, SGLang)
+	k.Word("preemption_mode", c.PreemptionMode, LIFO, FIFO)
+	k.Word("kv_transfer_timing", c.KVTransferTiming, FullPrompt, DestinationMissing)
+	k.Count("num_gpu_blocks", c.Blocks, 1, maxCount)
+	k.Count("block_size", c.BlockSize, 1, maxCount)
+	k.Count("max_num_seqs", c.MaxSeqs, 1, maxCount)
+	k.Count("max_num_batched_tokens", c.MaxBatchedTokens, 1, maxCount)
+	k.Count("max_model_len", c.MaxModelLen, 0, maxCount)
+	k.Count("gpus_per_worker", c.GPUsPerWorker, 0, maxCount)
+	if c.Type == SGLang && c.ChunkedPrefill && c.MaxBatchedTokens < c.BlockSize {
+		k.Wrong("max_num_batched_tokens %d: %s computes whole blocks of %d tokens", c.MaxBatchedTokens, SGLang, c.BlockSize)
 	}
+	number := func(key string, v, least, most float64) {
+		k.Number(key, v, v >= least && v <= most, "a number from %g to %g", least, most)
+	}
+	number("speedup_ratio", c.SpeedupRatio, -1e15, 1e15) // at most 0 is no speed-up
+	number("decode_speedup_ratio", c.DecodeSpeedupRatio, -1e15, 1e15)
+	number("startup_time", c.StartupTime, 0, maxStartup)
+	number("kv_bytes_per_token", c.KVBytesPerToken, 0, 1e15)
+	number("kv_transfer_gb_s", c.KVTransferGBPerS, 0, 1e15)
 	if perToken := c.HandOff(1); perToken > maxHandOff {
-		errs = append(errs, fmt.Errorf("engine: kv_bytes_per_token %g at kv_transfer_gb_s %g: a token moves in %.3g s, want at most %g s",
-			c.KVBytesPerToken, c.KVTransferGBPerS, float64(perToken)/1e9, maxHandOff/1e9))
+		k.Wrong("kv_bytes_per_token %g at kv_transfer_gb_s %g: a token moves in %.3g s, want at most %g s",
+			c.KVBytesPerToken, c.KVTransferGBPerS, float64(perToken)/1e9, maxHandOff/1e9)
 	}
-	return errors.Join(errs...)
+	return k.Err()
 }
 
 // UnmarshalJSON reads "poly" or {"table": FILE}.

@@ -1,11 +1,11 @@
 package planner
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
+
+	"github.com/agentx/agentx/internal/jsonobject"
 )
 
 // The modes.
@@ -73,71 +73,38 @@ func (c Config) Pools() []string {
 
 // Validate returns an error about each key whose value cannot be used, joined.
 func (c Config) Validate() error {
-	return errors.Join(c.validateWords(), c.validateCounts(), c.validateNumbers())
-}
-
-func (c Config) validateWords() error {
-	var errs []error
-	for _, w := range []struct {
-		key, value string
-		choices    []string
-	}{
-		{"mode", c.Mode, []string{Aggregated, Disaggregated}},
-		{"optimization_target", c.Target, []string{TargetSLA, TargetThroughput, TargetLatency}},
-		{"predictor", c.Predictor, []string{Kalman, Constant, ""}},
-	} {
-		if !slices.Contains(w.choices, w.value) {
-			errs = append(errs, fmt.Errorf("planner: %s %q: want %s", w.key, w.value, strings.Join(slices.DeleteFunc(w.choices, func(s string) bool { return s == "" }), " or ")))
-		}
+	k := jsonobject.Check{Of: "planner"}
+	k.Word("mode", c.Mode, Aggregated, Disaggregated)
+	k.Word("optimization_target", c.Target, TargetSLA, TargetThroughput, TargetLatency)
+	k.Word("predictor", c.Predictor, Kalman, Constant, "")
+	k.Count("max_gpu_budget", c.MaxGPUBudget, math.MinInt32, maxCount)
+	k.Count("min_endpoint", c.MinEndpoint, 1, maxCount)
+	k.Count("min_observations", c.MinObservations, 2, maxCount)
+	k.Count("max_samples", c.MaxSamples, c.MinObservations, maxCount)
+	k.Count("bucket_count", c.BucketCount, 1, maxCount)
+	k.Count("benchmark_granularity", c.BenchmarkGranularity, 1, maxCount)
+	number := func(key string, v, most float64) {
+		k.Number(key, v, v > 0 && v <= most, "a number above 0, at most %g", most)
 	}
-	return errors.Join(errs...)
-}
-
-func (c Config) validateCounts() error {
-	var errs []error
-	for _, n := range []struct {
-		key          string
-		value, least int
-	}{
-		{"max_gpu_budget", c.MaxGPUBudget, math.MinInt32}, {"min_endpoint", c.MinEndpoint, 1}, {"min_observations", c.MinObservations, 2},
-		{"max_samples", c.MaxSamples, c.MinObservations}, {"bucket_count", c.BucketCount, 1}, {"benchmark_granularity", c.BenchmarkGranularity, 1},
-	} {
-		if n.value < n.least || n.value > maxCount {
-			errs = append(errs, fmt.Errorf("planner: %s %d: want %d to %d", n.key, n.value, n.least, maxCount))
-		}
+	number("ttft_ms", c.TTFT, 1e12)
+	number("itl_ms", c.ITL, 1e12)
+	number("sensitivity", c.Sensitivity, 1)
+	number("throughput_interval", c.ThroughputInterval, 1e8)
+	number("load_interval", c.LoadInterval, 1e8)
+	switch {
+	case c.LoadInterval > 0 && c.LoadInterval < 0.001:
+		k.Wrong("load_interval %g s: want at least 0.001", c.LoadInterval)
+	case c.LoadInterval > 0 && c.LoadInterval >= c.ThroughputInterval && c.ThroughputInterval > 0:
+		k.Wrong("load_interval %g s is not shorter than throughput_interval %g s", c.LoadInterval, c.ThroughputInterval)
 	}
-	return errors.Join(errs...)
+	if r := c.Resolve(); !r.LoadScaling && !r.ThroughputScaling {
+		k.Wrong("enable_load_scaling and enable_throughput_scaling are both false: it could never decide")
+	}
+	return k.Err()
 }
 
 // maxCount bounds every count.
 const maxCount = 1 << 20
-
-func (c Config) validateNumbers() error {
-	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("planner: "+format, args...)) }
-	for _, n := range []struct {
-		key   string
-		value float64
-		most  float64
-	}{
-		{"ttft_ms", c.TTFT, 1e12}, {"itl_ms", c.ITL, 1e12}, {"sensitivity", c.Sensitivity, 1},
-		{"throughput_interval", c.ThroughputInterval, 1e8}, {"load_interval", c.LoadInterval, 1e8},
-	} {
-		if !(n.value > 0) || n.value > n.most {
-			wrong("%s %g: want a number above 0, at most %g", n.key, n.value, n.most)
-		}
-	}
-	switch {
-	case c.LoadInterval > 0 && c.LoadInterval < 0.001:
-		wrong("load_interval %g s: want at least 0.001", c.LoadInterval)
-	case c.LoadInterval > 0 && c.LoadInterval >= c.ThroughputInterval && c.ThroughputInterval > 0:
-		wrong("load_interval %g s is not shorter than throughput_interval %g s", c.LoadInterval, c.ThroughputInterval)
-	}
-	if r := c.Resolve(); !r.LoadScaling && !r.ThroughputScaling {
-		wrong("enable_load_scaling and enable_throughput_scaling are both false: it could never decide")
-	}
-	return errors.Join(errs...)
-}
 
 // checkBudget returns an error for a budget that cannot hold the least fleet.
 func (c Config) checkBudget(gpus []int) error {

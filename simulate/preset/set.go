@@ -55,14 +55,3 @@ func (s Switches) Validate() error {
 	}
 	return nil
 }
-
-// Deviations returns the switches whose values differ from those of a preset, by name. It is never nil.
-func (s Switches) Deviations(preset string) map[string]string {
-	base, list := table[preset], map[string]string{}
-	for _, name := range List() {
-		if v := s.Get(name); v != base.Get(name) {
-			list[name] = v
-		}
-	}
-	return list
-}

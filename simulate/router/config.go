@@ -1,12 +1,7 @@
 package router
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
-	"strings"
 
 	"github.com/agentx/agentx/internal/jsonobject"
 	"github.com/agentx/agentx/simulate/preset"
@@ -55,62 +50,36 @@ func Default(cost preset.Choice) Config {
 // keys that the cost function does not read.
 func Parse(data []byte, cost preset.Choice) (Config, error) {
 	c := Default(cost)
-	keys, err := jsonobject.Members(data)
-	if err != nil {
-		return c, fmt.Errorf("router: %w", err)
-	}
-	known := jsonobject.Keys[Config]()
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if !slices.Contains(known, key) {
-			errs = append(errs, fmt.Errorf("router: %w", jsonobject.Unknown(key, known)))
-		}
+	err := jsonobject.Read("router", data, &c, func(key string) error {
 		if of := costKeys[key]; of != "" && of != cost {
-			errs = append(errs, fmt.Errorf("router: %s belongs to router_cost %s; router_cost is %s", key, of, cost))
+			return fmt.Errorf("%s belongs to router_cost %s; router_cost is %s", key, of, cost)
 		}
-	}
-	if len(errs) > 0 {
-		return c, errors.Join(errs...)
-	}
-	if err := jsonobject.Decode(data, &c); err != nil {
-		return c, fmt.Errorf("router: %w", err)
+		return nil
+	})
+	if err != nil {
+		return c, err
 	}
 	return c, c.Validate()
 }
 
 // Validate returns an error about each key whose value cannot be used, joined.
 func (c Config) Validate() error {
-	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("router: "+format, args...)) }
-	for _, n := range []struct {
-		key   string
-		value float64
-	}{
-		{"prefill_load_scale", c.PrefillLoadScale}, {"overlap_score_credit", c.OverlapCredit},
-		{"overlap_score_credit_decay", c.OverlapCreditDecay}, {"decode_active_request_weight", c.ActiveRequestWeight},
-		{"overlap_score_weight", c.OverlapWeight}, {"decode_overlap_score_credit", c.DecodeOverlapCredit},
-		{"router_temperature", c.Temperature}, {"router_queue_threshold", c.threshold()},
-	} {
-		if !(n.value >= 0 && n.value <= maxValue) && !(n.key == "router_queue_threshold" && c.QueueThreshold == nil) {
-			wrong("%s %g: want 0 to %g", n.key, n.value, maxValue)
-		}
+	k := jsonobject.Check{Of: "router"}
+	number := func(key string, v float64) { k.Number(key, v, v >= 0 && v <= maxValue, "0 to %g", maxValue) }
+	number("prefill_load_scale", c.PrefillLoadScale)
+	number("overlap_score_credit", c.OverlapCredit)
+	number("overlap_score_credit_decay", c.OverlapCreditDecay)
+	number("decode_active_request_weight", c.ActiveRequestWeight)
+	number("overlap_score_weight", c.OverlapWeight)
+	number("decode_overlap_score_credit", c.DecodeOverlapCredit)
+	number("router_temperature", c.Temperature)
+	if c.QueueThreshold != nil {
+		number("router_queue_threshold", *c.QueueThreshold)
 	}
-	if want := []string{FCFS, LCFS, WSPT}; !slices.Contains(want, c.QueuePolicy) {
-		wrong("router_queue_policy %q: want %s", c.QueuePolicy, strings.Join(want, " or "))
-	}
-	if want := []string{LoadNone, LoadEngine}; !slices.Contains(want, c.PrefillLoadModel) {
-		wrong("router_prefill_load_model %q: want %s", c.PrefillLoadModel, strings.Join(want, " or "))
-	}
-	return errors.Join(errs...)
+	k.Word("router_queue_policy", c.QueuePolicy, FCFS, LCFS, WSPT)
+	k.Word("router_prefill_load_model", c.PrefillLoadModel, LoadNone, LoadEngine)
+	return k.Err()
 }
 
 // maxValue bounds every number of a configuration, so that costs stay finite.
 const maxValue = 1e9
-
-// threshold returns the threshold of the queue; infinity without one.
-func (c Config) threshold() float64 {
-	if c.QueueThreshold == nil {
-		return math.Inf(1)
-	}
-	return *c.QueueThreshold
-}

@@ -26,14 +26,6 @@ type Options struct {
 	Gates []simulate.Gate
 }
 
-// Validate returns an error about the first option that makes no page.
-func (o *Options) Validate() error {
-	if len(o.Runs) == 0 {
-		return errors.New("comparison: no run")
-	}
-	return nil
-}
-
 // Write writes the page to a file, which appears whole and replaces an older one. Equal runs give equal bytes.
 func Write(path string, o Options) error {
 	text, err := html(&o)
@@ -77,8 +69,8 @@ type pageGate struct {
 
 // html returns the text of the page.
 func html(o *Options) ([]byte, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
+	if len(o.Runs) == 0 {
+		return nil, errors.New("comparison: no run")
 	}
 	all := axesOf(o.Runs)
 	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []pageAxis{}, Figures: figures(), Gates: []pageGate{}}

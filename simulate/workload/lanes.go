@@ -115,12 +115,6 @@ func (l *LanesLoad) Err() error {
 	return nil
 }
 
-// Counts returns what the lanes have played so far.
-func (l *LanesLoad) Counts() conductor.Counts { return l.player.Counts() }
-
-// Chains returns how many chain numbers have been given so far.
-func (l *LanesLoad) Chains() int { return l.numbers.Count() }
-
 // trace returns the turns of a trace, whose blocks it numbers the first time.
 func (l *LanesLoad) trace(k int) (t *lanesTrace, err error) {
 	if t = &l.traces[k]; t.requests != nil {

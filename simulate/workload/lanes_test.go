@@ -201,7 +201,7 @@ func TestRoots(t *testing.T) {
 		`{"t":6,"type":"n","model":"m","in":130,"out":0,"hash_ids":[1,2],"input_types":[],"output_types":[],"stop":"","api_time":1,"think_time":1.25}]}` + "\n"
 	s, err := Roots(cachetest.Prepare(t, line, "code"), 64, preset.Width64)
 	require.NoError(t, err)
-	require.Equal(t, []int{1, 2}, []int{s.Len(), s.Turns()})
+	require.Equal(t, []int{1, 2}, []int{len(s.list), len(s.turns)})
 	l, err := s.Concurrency(3, preset.UnitSessions)
 	require.NoError(t, err)
 	got := playLoad(t, l, int64(time.Second), nil)

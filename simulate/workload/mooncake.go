@@ -21,7 +21,6 @@ func Mooncake(c *mmapcache.Cache, block int, width preset.Choice) (*Sessions, er
 			list.add(turn{delay: delayOf(reader.plan.Turns, n), prompt: int(t.In), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
 		}
 	})
-	list.chains = numbers.Count()
 	list.align()
 	return list, err
 }

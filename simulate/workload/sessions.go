@@ -9,9 +9,8 @@ import (
 
 // Sessions are the turns of an input, as a table: those of a session stand together, sessions in file order.
 type Sessions struct {
-	list   []session
-	turns  []turn
-	chains int
+	list  []session
+	turns []turn
 }
 
 type session struct {
@@ -26,21 +25,12 @@ type turn struct {
 	chain          []engine.Run
 }
 
-// Len returns the number of sessions, and Turns that of all turns.
-func (s *Sessions) Len() int { return len(s.list) }
-
-// Turns returns the number of turns of all sessions.
-func (s *Sessions) Turns() int { return len(s.turns) }
-
-// Chains returns how many chain numbers there are.
-func (s *Sessions) Chains() int { return s.chains }
-
 // First returns the first n sessions, the earliest of which arrives at 0.
 func (s *Sessions) First(n int) *Sessions {
 	if n >= len(s.list) {
 		return s
 	}
-	first := &Sessions{list: slices.Clone(s.list[:n]), chains: s.chains}
+	first := &Sessions{list: slices.Clone(s.list[:n])}
 	if n > 0 {
 		first.turns = s.turns[:s.list[n-1].next]
 	}

@@ -72,7 +72,7 @@ func Synthetic(o SyntheticOptions) (*Sessions, error) {
 	common := uint32(math.RoundToEven(float64(o.In/o.BlockSize) * o.Shared))
 	groups := uint32(max(o.Groups, 1))
 	arrivals, draws := stream(o.Seed, streamArrivals), stream(o.Seed, streamGroups)
-	s := &Sessions{chains: int(common * groups)}
+	s := &Sessions{}
 	at := 0.0
 	for n := range o.Sessions {
 		switch {

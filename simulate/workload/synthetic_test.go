@@ -28,9 +28,9 @@ func TestSyntheticSessions(t *testing.T) {
 	o := SyntheticOptions{Sessions: 40, Turns: 3, In: 1000, Out: 7, EveryMS: 25, ThinkMS: 9, Shared: 0.5, Groups: 4, BlockSize: 64, Seed: 1}
 	s, err := Synthetic(o)
 	require.NoError(t, err)
-	require.Equal(t, []int{40, 120, 4 * 8}, []int{s.Len(), s.Turns(), s.Chains()})
+	require.Equal(t, []int{40, 120}, []int{len(s.list), len(s.turns)})
 	groups := map[uint32]int{}
-	for k := range s.Turns() {
+	for k := range s.turns {
 		one := s.Turn(k)
 		require.Equal(t, []int{k / 3, k % 3, 1000, 7}, []int{one.Session, one.Number, one.Prompt, one.Output})
 		require.Len(t, one.Chain, 1)
@@ -42,7 +42,7 @@ func TestSyntheticSessions(t *testing.T) {
 	o.Rate, o.EveryMS = 10, 0
 	other, err := Synthetic(o)
 	require.NoError(t, err)
-	for k := range s.Turns() {
+	for k := range s.turns {
 		require.Equal(t, s.Turn(k), other.Turn(k), "arrivals do not move the draws of groups")
 	}
 	require.NotEqual(t, s.list[3].start, other.list[3].start)
@@ -76,7 +76,7 @@ func TestLoadsReleaseEveryTurnOnce(t *testing.T) {
 	for name, load := range map[string]Load{"trace": trace, "sessions": sessions, "requests": requests} {
 		seen, flying, open := map[int]int64{}, map[int]int64{}, map[int]bool{}
 		const service = 5_000_000
-		for now, left := int64(0), s.Turns(); left > 0; {
+		for now, left := int64(0), len(s.turns); left > 0; {
 			next, ok := load.Next()
 			for _, end := range flying {
 				if !ok || end < next {

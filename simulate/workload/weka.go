@@ -30,6 +30,5 @@ func Roots(c *mmapcache.Cache, block int, width preset.Choice) (*Sessions, error
 			list.add(turn{delay: delay, prompt: max(int(t.In), 1), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
 		}
 	})
-	list.chains = numbers.Count()
 	return list, err
 }

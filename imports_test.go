@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	"hfsource/hub/fakehub": {}, // for tests
 	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
 	"convert/corpus":       {"internal/splitmix"},
-	"convert/demo":         {"internal/splitmix"},
+	"convert/demo":         {},
 	"trace":                {}, // what every reader makes
 	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
 	"convert/synth":        {"convert/weka", "mmapcache", "trace"},

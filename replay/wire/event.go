@@ -126,7 +126,7 @@ func (r *reading) value(m *member) (err error) {
 	kind := r.lex.Kind()
 	start := r.lex.Pos
 	switch {
-	case kind == jsonlex.Array && m.says == someChoices:
+	case kind == jsonlex.Array && m.says == someChoices && m.in != nil:
 		err = r.choices(m.in)
 	case kind == jsonlex.Array && m.each:
 		err = r.lex.Array(func() error { return r.element(m) })

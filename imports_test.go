@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	"hfsource/hub/fakehub": {}, // for tests
 	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
 	"convert/corpus":       {"internal/splitmix"},
-	"convert/demo":         {"internal/splitmix"},
+	"convert/demo":         {},
 	"trace":                {}, // what every reader makes
 	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
 	"convert/synth":        {"convert/weka", "mmapcache", "trace"},
@@ -84,6 +84,8 @@ var imports = map[string][]string{
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/foreign":  {},
+	"internal/terminal": {"manifest", "golang.org/x/sys"},
+	"inspect":           {"internal/bytefmt", "internal/terminal", "mmapcache", "replay/measure", "replay/payload"},
 	"internal/lines":    {},
 	"internal/regular":  {},
 	"internal/secrets":  {},
@@ -117,8 +119,8 @@ var imports = map[string][]string{
 	"simulate/workload": {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
 	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
 	"simulate/router":   {"internal/jsonobject", "internal/pyrand", "simulate/engine", "simulate/fleet", "simulate/preset"},
-	"simulate":          {"internal/durable", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
-	"simulate/runs":     {"internal/bytefmt", "internal/durable", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/fleet", "simulate/page", "simulate/planner", "simulate/preset"},
+	"simulate":          {"internal/durable", "internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
+	"simulate/runs":     {"internal/bytefmt", "internal/durable", "internal/terminal", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/fleet", "simulate/page", "simulate/planner", "simulate/preset"},
 	"simulate/hitcurve": {"simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
 	"simulate/page":     {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":  {"internal/jsonobject", "simulate/engine", "simulate/preset"},
@@ -137,11 +139,11 @@ var imports = map[string][]string{
 		"go.yaml.in/yaml/v3",
 	},
 	"cmd/agentx": {
-		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
 		"report/aiperf", "report/compare", "report/export", "report/gate", "report/inferencex", "report/live", "report/markdown", "report/until",
 		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
-		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/sys", "golang.org/x/term",
+		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
 	},
 }
 
@@ -184,6 +186,37 @@ func TestWhatMustNeverMeet(t *testing.T) {
 			}
 			for _, to := range reachable(from) {
 				require.False(t, to == pair[1] || strings.HasPrefix(to, pair[1]+"/"), "%s reaches %s", from, to)
+			}
+		}
+	}
+}
+
+// commons are what a verb that could be a program of its own may import of ours.
+var commons = []string{"mmapcache", "manifest", "trace", "settings", "replay/measure", "replay/slo", "report/page"}
+
+// doors are such verbs, with what they need besides.
+var doors = map[string][]string{
+	"simulate": {
+		"replay", "replay/conductor", // trees are played by the player that drives servers, so that both send alike
+		"report/frontier", // the rule of pages about which runs others dominate
+	},
+	"capture": {"convert/weka"}, // a finished trace is checked by the reader that converts it
+}
+
+// Nothing but the command imports what is below a door, and that imports little of ours.
+func TestDoors(t *testing.T) {
+	for from, edges := range imports {
+		for _, to := range edges {
+			if strings.Contains(to, ".") {
+				continue // of another module
+			}
+			at, _, _ := strings.Cut(from, "/")
+			top, _, _ := strings.Cut(to, "/")
+			if besides, door := doors[at]; door && top != at && top != "internal" {
+				require.Contains(t, slices.Concat(commons, besides), to, "%s imports %s", from, to)
+			}
+			if _, door := doors[top]; door && at != top {
+				require.Equal(t, "cmd/agentx", from, "it imports %s", to)
 			}
 		}
 	}

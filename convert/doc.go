@@ -21,5 +21,5 @@
 // pipeline.go turns rows into plans, with several goroutines: hfsource delivers a row, convert/weka scans it into a trace
 // and plans it. merge.go puts the plans together in the order of the input. place.go computes the placement.
 // promptcorpus.go builds the arenas. part.go finds a part, or builds and publishes it while other processes wait. To
-// add a trace format, begin at scan in pipeline.go. mooncake.go shows a format that joins several rows into a trace.
+// add a trace format, begin at formats.go. mooncake.go collects rows that are traces together.
 package convert

@@ -41,7 +41,7 @@ func write(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// trace returns a small trace as one line of JSON.
+// traceText returns a small trace as one line of JSON.
 func traceText(id string) string {
 	return fmt.Sprintf(`{"id":%q,"models":["m"],"block_size":4,"hash_id_scope":"local","tool_tokens":4,"requests":[`+
 		`{"t":0,"type":"n","model":"m","in":14,"out":3,"hash_ids":[1,2,3],"api_time":1},`+

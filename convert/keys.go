@@ -33,9 +33,13 @@ type structureImage struct {
 	Mooncake   string       `json:"probe_mooncake,omitempty"` // ProbeMooncake, where an input file has Mooncake rows
 	Rules      weka.Rules   `json:"rules"`
 	Inputs     []inputImage `json:"inputs"`
-	Recordings []int        `json:"recordings,omitempty"` // by input the recording of its Mooncake rows, see recordingsOf; only where some have such
-	Rows       *rowsImage   `json:"rows,omitempty"`       // of a shard of one file that may have several rows
+	Formats    formatImage  `json:"probe_formats,omitempty"` // see format.sample
+	Recordings []int        `json:"recordings,omitempty"`    // by input the recording of its Mooncake rows, see recordingsOf; only where some have such
+	Rows       *rowsImage   `json:"rows,omitempty"`          // of a shard of one file that may have several rows
 }
+
+// formatImage has the probes of formats, by name.
+type formatImage map[string]string
 
 // rowsImage is the range of rows that a shard takes of its file, fewer at the end of the file.
 type rowsImage struct {
@@ -84,6 +88,7 @@ type datasetImage struct {
 type shardedImage struct {
 	recipe                     // its probe is that of the structures
 	Columns     string         `json:"probe_columns,omitempty"` // as in structureImage
+	Formats     formatImage    `json:"probe_formats,omitempty"` // likewise
 	ProbeStarts string         `json:"probe_draws"`
 	Rules       weka.Rules     `json:"rules"`
 	Inputs      []inputImage   `json:"inputs"`
@@ -128,7 +133,7 @@ func placementImageOf(placement weka.Placement, probes Probes, structure string,
 // shardedImageOf returns the pre-image of a dataset of shards of the inputs. arenas is a key, rows the most of a shard.
 func shardedImageOf(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, p promptCorpus, arenas string, rows int) shardedImage {
 	structure := structureImageOf(rules, probes.Structure, inputs, nil)
-	image := shardedImage{recipe: structure.recipe, Columns: structure.Columns, ProbeStarts: probes.Placement, Rules: structure.Rules, Inputs: structure.Inputs,
+	image := shardedImage{recipe: structure.recipe, Columns: structure.Columns, Formats: structure.Formats, ProbeStarts: probes.Placement, Rules: structure.Rules, Inputs: structure.Inputs,
 		Rows: rows, Placement: placement, Tokens: p.tokens, Arenas: arenas}
 	image.Format = mmapcache.FormatShards
 	return image
@@ -142,7 +147,7 @@ func wantedStructure(rules weka.Rules, inputs *hfsource.Snapshot, recordings []i
 }
 
 func structureImageOf(rules weka.Rules, probe string, inputs *hfsource.Snapshot, recordings []int) structureImage {
-	image := structureImage{recipe: recipeOf(probe), Rules: rules.WithoutMooncake(), Inputs: inputImages(inputs)}
+	image := structureImage{recipe: recipeOf(probe), Rules: rules.WithoutMooncake(), Inputs: inputImages(inputs), Formats: formatProbes(inputs, rules)}
 	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
 		image.Columns = ProbeColumns(rules)
 	}

@@ -33,11 +33,11 @@ type merger struct {
 	refusals     int
 	bounds       bounds
 
-	sessions      map[string]position // by id; the root session has the id of its trace
-	mooncakeFirst bool                // the first trace is of Mooncake rows
-	structure     *mmapcache.Structure
-	facts         mmapcache.StructureFacts
-	prefixCaches  prefixCaches
+	sessions     map[string]position // by id; the root session has the id of its trace
+	first        *format             // of the first trace
+	structure    *mmapcache.Structure
+	facts        mmapcache.StructureFacts
+	prefixCaches prefixCaches
 }
 
 func newMerger(memory *hfsource.MemoryBudget, o Options, b bounds, cancel context.CancelCauseFunc) *merger {
@@ -307,18 +307,13 @@ func addOddity(f *mmapcache.StructureFacts, o mmapcache.Oddity) {
 
 // checkFormat counts a trace as an oddity if its format differs from that of the first trace.
 func (m *merger) checkFormat(p plannedTrace) {
-	mooncake := p.notes.Format == weka.FormatMooncake
+	f := formatNamed(p.notes.Format)
 	if m.facts.Traces == 1 {
-		m.mooncakeFirst = mooncake
+		m.first = f
 	}
-	if mooncake == m.mooncakeFirst {
-		return
+	if f != m.first {
+		addOddity(&m.facts, oddityIn(trace.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: f.what + ": " + p.position.String()}, p.plan.Trace.ID))
 	}
-	what := "a Weka trace: "
-	if mooncake {
-		what = "Mooncake rows: "
-	}
-	addOddity(&m.facts, oddityIn(trace.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: what + p.position.String()}, p.plan.Trace.ID))
 }
 
 // prefixCaches are the caches that traces of global scope share.

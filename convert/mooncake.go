@@ -31,8 +31,8 @@ func wholeOf(f hfsource.File) string {
 	return ""
 }
 
-// recordingsOf returns by file of a snapshot the number, from 1, of the recording to which its Mooncake rows belong; 0 where it has none. The
-// first row of a file decides whether it has. A recording is a file, or, unless the namespace is "file", all shards of one.
+// recordingsOf notes the formats of the files of a snapshot, which the first row of each decides. It returns by file the number, from 1, of the
+// recording to which its rows belong; 0 where each is a trace. A recording is a file, or, unless the namespace is "file", all shards of one.
 func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) ([]int, error) {
 	numbers, last, known := make([]int, len(s.Files)), 0, map[string]int{}
 	for k, f := range s.Files {
@@ -43,7 +43,8 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) (
 		if err != nil {
 			return nil, err
 		}
-		if !weka.IsMooncake(first) {
+		format := formatOf(first)
+		if s.Files[k].Rows = format.name; format.open == nil {
 			continue
 		}
 		whole := wholeOf(f)
@@ -56,32 +57,30 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) (
 	return numbers, nil
 }
 
-// recordings collects the rows of Mooncake files. A row is one request; what rows mean and which traces they make is known when all
+// recordings collects the rows of files of which each is one request, Mooncake's. What rows mean and which traces they make is known when all
 // have been read. So their traces stand behind those of other files.
 type recordings struct {
 	numbers []int // by file, see recordingsOf
-	paths   []string
+	files   []hfsource.File
 	rules   weka.Rules
 	memory  *hfsource.MemoryBudget
 	submit  func(func() plannedTrace)
 	all     map[int]*recording // by number
 }
 
-// recording is what a file of Mooncake rows has, or all shards of one.
+// recording is what a file of such rows has, or all shards of one.
 type recording struct {
-	*weka.Mooncake
-	rows []rowPlace
+	fileReader
+	rows     []rowPlace
+	memory   *hfsource.Reservation // of the row that is added
+	retained int64                 // bytes of it
 }
 
 // rowPlace is where a row stands.
 type rowPlace struct{ file, line int32 }
 
 func newRecordings(s *hfsource.Snapshot, numbers []int, rules weka.Rules, submit func(func() plannedTrace)) recordings {
-	f := recordings{numbers: numbers, rules: rules, memory: s.Memory, submit: submit, all: map[int]*recording{}}
-	for _, file := range s.Files {
-		f.paths = append(f.paths, file.Path)
-	}
-	return f
+	return recordings{numbers: numbers, files: s.Files, rules: rules, memory: s.Memory, submit: submit, all: map[int]*recording{}}
 }
 
 // take adds a row to its recording. It returns false for a row of another file.
@@ -92,8 +91,11 @@ func (f *recordings) take(row hfsource.Row) bool {
 	}
 	r := f.all[number]
 	if r == nil {
-		r = &recording{Mooncake: weka.NewMooncake(number-1, f.rules)}
-		r.Namespace = f.namespace(number - 1)
+		r = &recording{}
+		r.fileReader = formatNamed(f.files[row.FileIndex].Rows).open(number-1, f.namespace(number-1), f.rules, func(n int64) error {
+			r.retained += n
+			return r.memory.Grow(n)
+		})
 		f.all[number] = r
 	}
 	if p := f.add(r, row); p.err != nil || p.fatal != nil {
@@ -116,25 +118,21 @@ func (f *recordings) namespace(k int) int {
 
 // add adds a row to a recording. Memory that is retained stays reserved until the end of the conversion.
 func (f *recordings) add(r *recording, row hfsource.Row) plannedTrace {
-	retained, memory := int64(0), row.TakeReservation()
-	r.Reserve = func(n int64) error {
-		retained += n
-		return memory.Grow(n)
-	}
+	r.retained, r.memory = 0, row.TakeReservation()
 	r.rows = append(r.rows, rowPlace{int32(row.FileIndex), int32(row.Line)})
 	p := f.at(r, len(r.rows), r.Add(row.Data))
 	if p.err == nil && p.fatal == nil {
-		p.fatal = f.memory.Retain(retained)
+		p.fatal = f.memory.Retain(r.retained)
 	}
 	row.Free()
-	memory.Release()
+	r.memory.Release()
 	return p
 }
 
 // at returns the place of a row of a recording, with an error of the row, or of all of the recording.
 func (f *recordings) at(r *recording, row int, err error) plannedTrace {
 	place := r.rows[row-1]
-	at := hfsource.Row{File: f.paths[place.file], Line: int(place.line)}
+	at := hfsource.Row{File: f.files[place.file].Path, Line: int(place.line)}
 	p := plannedTrace{location: at.Location(), position: position{file: int(place.file), line: int(place.line)}}
 	var e *trace.Error
 	if errors.As(err, &e) && (e.Kind == trace.Unclear || e.Kind == trace.Contradiction) {

@@ -55,7 +55,7 @@ func (p *pipeline) run(ctx context.Context) error {
 	progress := p.options.stageProgress("plan", p.snapshot.Bytes())
 	err := p.snapshot.Rows(ctx, weka.ColumnPaths(), progress, func(row hfsource.Row) error {
 		if !p.mooncake.take(row) {
-			p.submit(func() plannedTrace { return planRow(row, p.options.Rules) })
+			p.submit(func() plannedTrace { return planRow(row, p.snapshot, p.options.Rules) })
 		}
 		return ctx.Err()
 	})
@@ -125,8 +125,8 @@ func (p position) unit() string {
 	return "line"
 }
 
-// planRow scans and plans the trace of a row.
-func planRow(row hfsource.Row, rules weka.Rules) plannedTrace {
+// planRow scans and plans the trace of a row of a snapshot.
+func planRow(row hfsource.Row, s *hfsource.Snapshot, rules weka.Rules) plannedTrace {
 	p := plannedTrace{
 		memory: row.TakeReservation(), location: row.Location(),
 		position: position{row.FileIndex, row.Line, row.Columns != nil}, fatal: row.Err,
@@ -134,21 +134,17 @@ func planRow(row hfsource.Row, rules weka.Rules) plannedTrace {
 	if p.fatal != nil {
 		return p
 	}
-	trace, err := scan(row, rules, p.memory)
+	var t *trace.Trace
+	if row.Columns != nil {
+		t, p.err = weka.ScanColumnsWithin(row.Columns, rules, p.memory.Grow)
+	} else {
+		t, p.err = formatNamed(s.Files[row.FileIndex].Rows).scan(row.Data, rules, p.memory.Grow)
+	}
 	row.Free()
-	if err != nil {
-		p.err = err
+	if p.err != nil {
 		return p
 	}
-	return planTrace(trace, p, rules)
-}
-
-// scan reads the trace of a row: columns of a Parquet file, or the text of a JSON value.
-func scan(row hfsource.Row, rules weka.Rules, memory *hfsource.Reservation) (*trace.Trace, error) {
-	if row.Columns != nil {
-		return weka.ScanColumnsWithin(row.Columns, rules, memory.Grow)
-	}
-	return weka.ScanWithin(row.Data, rules, memory.Grow)
+	return planTrace(t, p, rules)
 }
 
 // planTrace completes p with the plan of its trace.

@@ -84,15 +84,15 @@ func ProbeStarts(r weka.Rules) string {
 func ProbeMooncake(r weka.Rules) string {
 	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
 	for k, text := range strings.Split(strings.TrimSpace(probeMooncakeFiles), "\n\n") {
-		p.addFile(text, k)
+		m := weka.NewMooncake(k, r)
+		m.Namespace = k
+		p.addFile(text, m)
 	}
 	return hexSum(p.hash)
 }
 
-// addFile plans the traces of a file of Mooncake rows, with a number from 0.
-func (p *structureProbe) addFile(text string, number int) {
-	m := weka.NewMooncake(number, p.rules)
-	m.Namespace = number
+// addFile plans the traces of a file whose rows make them together.
+func (p *structureProbe) addFile(text string, m fileReader) {
 	for line := range strings.Lines(text) {
 		if err := m.Add([]byte(line)); err != nil {
 			refuse(p.hash, err)

@@ -118,7 +118,7 @@ func (b *unitBuild) take(ctx context.Context, row hfsource.Row) error {
 	b.rows++
 	switch rules := b.options.Rules; {
 	case b.open.plans != nil:
-		b.open.plans.submit(func() plannedTrace { return planRow(row, rules) })
+		b.open.plans.submit(func() plannedTrace { return planRow(row, b.files, rules) })
 	case row.Err != nil:
 		return row.Err
 	default:

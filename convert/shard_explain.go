@@ -74,11 +74,11 @@ func (c *conversion) firstRowShares(ctx context.Context, units []unit) (bool, er
 		if err != nil {
 			return false, err
 		}
-		trace, err := weka.Scan(data, c.options.Rules)
+		t, err := formatNamed(c.snapshot.Files[u.from].Rows).scan(data, c.options.Rules, nil)
 		if err != nil {
 			continue // no row, or an invalid one
 		}
-		if p := planTrace(trace, plannedTrace{}, c.options.Rules); p.err == nil && p.notes.Queries != nil {
+		if p := planTrace(t, plannedTrace{}, c.options.Rules); p.err == nil && p.notes.Queries != nil {
 			return true, nil
 		}
 	}

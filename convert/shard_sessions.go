@@ -65,13 +65,14 @@ func (s *sharding) refuseSame(ctx context.Context, id string, first, second shar
 // whole input.
 func (s *sharding) locate(ctx context.Context, id string, at shardPlace) (found plannedTrace, err error) {
 	u, most, rows := s.units[at.unit], s.options.shardRows, 0
-	err = u.files(s.snapshot).Rows(ctx, weka.ColumnPaths(), nil, func(row hfsource.Row) error {
+	files := u.files(s.snapshot)
+	err = files.Rows(ctx, weka.ColumnPaths(), nil, func(row hfsource.Row) error {
 		rows++
 		if (rows-1)/most != at.shard {
 			row.Free()
 			return ctx.Err()
 		}
-		p := planRow(row, s.options.Rules)
+		p := planRow(row, files, s.options.Rules)
 		p.memory.Release()
 		if p.plan != nil && slices.ContainsFunc(p.plan.Sessions, func(s mmapcache.Session) bool { return s.ID == id }) {
 			p.position.file += u.from

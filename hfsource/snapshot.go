@@ -43,6 +43,7 @@ type File struct {
 	Format FileFormat
 	Size   int64  // bytes, as stored
 	SHA256 string // of the file as stored, 64 hex digits
+	Rows   string // for the caller: what its rows are
 	Split  string // of a dataset of the hub that was asked for as a whole: the same for all its files; else ""
 
 	// LacksChecksums is set by Rows: a part of the file has no checksum in the file, so that damage from before it was

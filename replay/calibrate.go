@@ -166,7 +166,7 @@ func (c *calibration) alone(until time.Time, result *measure.Calibration) error 
 			return fmt.Errorf("%s: %s", res.Err.Category, res.Err.Message)
 		}
 	}
-	result.TTFT = quantiles(ttft)
+	result.TTFT = measure.QuantilesOf(ttft)
 	return nil
 }
 
@@ -202,14 +202,9 @@ func (c *calibration) together(result *measure.Calibration) {
 	}
 	sending.Wait()
 	seconds := time.Since(start).Seconds()
-	result.Seconds, result.Requests, result.TTFTLoaded = seconds, len(ttft), quantiles(ttft)
+	result.Seconds, result.Requests, result.TTFTLoaded = seconds, len(ttft), measure.QuantilesOf(ttft)
 	if len(ttft) > 0 {
 		result.RequestRate, result.SendRate = measure.Number(float64(len(ttft))/seconds), measure.Number(float64(sent)/seconds)
 		result.CPUShare = measure.Number(measure.ReadProcessUsage().Since(before).CPU.Seconds() / seconds)
 	}
-}
-
-func quantiles(samples []float64) measure.Quantiles {
-	s := measure.NewStat(samples)
-	return measure.Quantiles{P50: s.P50, P99: s.P99}
 }

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/terminal"
 )
 
 // The files of a run: doc/spec/simulate.md 9.4. Equal runs give equal bytes in all but TimingFile and, for its wall time, DynamoFile.
@@ -112,10 +112,7 @@ func (f Files) remove() error {
 
 func (f Files) writeJSON(name string, v any) error {
 	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
+	if err := terminal.IndentedJSON(&text, v); err != nil {
 		return err
 	}
 	return f.write(name, text.Bytes())

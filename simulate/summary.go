@@ -1,10 +1,10 @@
 package simulate
 
 import (
-	"encoding/json"
 	"io"
 	"maps"
 
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/planner"
@@ -204,11 +204,7 @@ func (c *Config) Info() RunInfo {
 }
 
 // WriteJSON writes the summary as one line.
-func (s *Summary) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(s)
-}
+func (s *Summary) WriteJSON(w io.Writer) error { return terminal.JSON(w, s) }
 
 func seconds(ns int64) measure.Number { return measure.Number(float64(ns) / 1e9) }
 

@@ -15,13 +15,13 @@ const (
 )
 
 // Check refuses a trace with a value that nothing behind it takes: lengths, block size, ids, times, models. Negative ids, times
-// and completions are valid: doc/spec/reconstruction.md 1.4.
-func (t *Trace) Check() *Error {
-	err := t.check()
-	if err != nil {
+// and completions are valid: doc/spec/reconstruction.md 1.4. The error is always an *Error.
+func (t *Trace) Check() error {
+	if err := t.check(); err != nil {
 		err.Trace = t.ID
+		return err
 	}
-	return err
+	return nil
 }
 
 func (t *Trace) check() *Error {

@@ -16,7 +16,7 @@ func valid() *Trace {
 }
 
 func TestCheck(t *testing.T) {
-	assert.Nil(t, valid().Check())
+	assert.NoError(t, valid().Check())
 	for want, change := range map[string]func(*Trace, *Request, *Subagent){
 		`block_size: block size 0: want 1 to 1048576 tokens`:                                  func(t *Trace, _ *Request, _ *Subagent) { t.BlockSize = 0 },
 		`block_size: block size -64: want 1 to 1048576 tokens`:                                func(t *Trace, _ *Request, _ *Subagent) { t.BlockSize = -64 },
@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 	} {
 		tr := valid()
 		change(tr, &tr.Entries[0].Request, tr.Entries[1].Subagent)
-		if err := tr.Check(); assert.NotNil(t, err, want) {
+		if err := tr.Check(); assert.Error(t, err, want) {
 			assert.Equal(t, `trace "t": `+want, err.Error())
 		}
 	}
@@ -56,5 +56,5 @@ func TestCheck(t *testing.T) {
 func TestCheckIgnoresMissingTimes(t *testing.T) {
 	tr := valid()
 	tr.Entries[0].APITime.V = math.Inf(1)
-	assert.Nil(t, tr.Check())
+	assert.NoError(t, tr.Check())
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -92,7 +93,7 @@ const keyShown = 12
 // printEntries prints a table of directories, and the size of all. With parts every size is that of a directory alone. There is a
 // column of shards where a dataset has some.
 func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overview, parts bool) {
-	t := tabwriter.NewWriter(sanitizer{w}, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(terminal.Writer(w), 0, 0, 2, ' ', 0)
 	sharded := slices.ContainsFunc(entries, func(e cachestore.Entry) bool { return e.Shards > 0 })
 	column := func(text string) string {
 		if !sharded {
@@ -117,7 +118,7 @@ func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overv
 		if e.Shards > 0 {
 			shards = groupDigits(e.Shards)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytefmt.Format(size), column(shards), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), sanitize(cmp.Or(source, "-")))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytefmt.Format(size), column(shards), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), terminal.Sanitize(cmp.Or(source, "-")))
 	}
 	_ = t.Flush() // standard output remembers its errors
 	total := all.Parts.Bytes
@@ -159,50 +160,37 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// findCache resolves the CACHE argument of a command. A path needs no cache root.
-func findCache(cmd *cobra.Command, name string) (root, key string, err error) {
-	root, rootErr := cacheRoot(cmd)
-	found, key, err := cachestore.Find(root, name)
-	if err != nil && rootErr != nil {
-		return "", "", rootErr
-	}
-	return found, key, err
-}
-
 // cacheName is a directory of a cache root.
 type cacheName struct{ root, kind, key string }
 
-// findCaches resolves all CACHE arguments of a command, without duplicates.
-func findCaches(cmd *cobra.Command, names []string) ([]cacheName, error) {
-	return findEach(names, func(name string) (c cacheName, err error) {
-		c.kind = mmapcache.DatasetKind
-		c.root, c.key, err = findCache(cmd, name)
-		return c, err
-	})
+// dataset finds a dataset, as cachestore.FindAny finds datasets and parts.
+func dataset(root, name string) (found, kind, key string, err error) {
+	found, key, err = cachestore.Find(root, name)
+	return found, mmapcache.DatasetKind, key, err
 }
 
-// findDirectories is findCaches for datasets and parts.
-func findDirectories(cmd *cobra.Command, names []string) ([]cacheName, error) {
+// findCaches resolves CACHE arguments of a command, without duplicates. A path needs no cache root.
+func findCaches(cmd *cobra.Command, names []string, find func(root, name string) (found, kind, key string, err error)) (list []cacheName, err error) {
 	root, rootErr := cacheRoot(cmd)
-	return findEach(names, func(name string) (c cacheName, err error) {
-		if c.root, c.kind, c.key, err = cachestore.FindAny(root, name); err != nil && rootErr != nil {
-			err = rootErr
-		}
-		return c, err
-	})
-}
-
-func findEach(names []string, find func(name string) (cacheName, error)) (list []cacheName, err error) {
 	for _, name := range names {
-		c, err := find(name)
-		if err != nil {
-			return nil, err
+		var c cacheName
+		if c.root, c.kind, c.key, err = find(root, name); err != nil {
+			return nil, cmp.Or(rootErr, err)
 		}
 		if !slices.Contains(list, c) {
 			list = append(list, c)
 		}
 	}
 	return list, nil
+}
+
+// findCache resolves the only CACHE argument of a command.
+func findCache(cmd *cobra.Command, name string) (c cacheName, err error) {
+	list, err := findCaches(cmd, []string{name}, dataset)
+	if err == nil {
+		c = list[0]
+	}
+	return c, err
 }
 
 func newCacheInfo() *cobra.Command {
@@ -218,13 +206,13 @@ whole, missing or damaged, by manifests and sizes of files: agentx cache verify 
 	}
 	cmd.Flags().BoolVar(&shards, "shards", false, "list the shards")
 	return answering(cmd, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		root, key, err := findCache(cmd, args[0])
+		c, err := findCache(cmd, args[0])
 		if err != nil {
 			return nil, nil, err
 		}
-		info, err := cachestore.Describe(root, key)
+		info, err := cachestore.Describe(c.root, c.key)
 		if err == nil {
-			info.Shards, err = cachestore.LookAtShards(cmd.Context(), root, info.Directories[0].Manifest)
+			info.Shards, err = cachestore.LookAtShards(cmd.Context(), c.root, info.Directories[0].Manifest)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -232,7 +220,7 @@ whole, missing or damaged, by manifests and sizes of files: agentx cache verify 
 		if info.Shards != nil && !shards {
 			info.Shards.List = nil
 		}
-		return info, func(w io.Writer) { printInfo(sanitizer{w}, info) }, nil
+		return info, func(w io.Writer) { printInfo(terminal.Writer(w), info) }, nil
 	})
 }
 
@@ -331,7 +319,7 @@ func printProvenance(w io.Writer, p *mmapcache.Provenance) {
 			fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
 			break
 		}
-		fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", sanitize(s.Path), bytefmt.Format(s.Size), s.SHA256)
+		fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", terminal.Sanitize(s.Path), bytefmt.Format(s.Size), s.SHA256)
 	}
 }
 
@@ -341,12 +329,12 @@ func newCachePath() *cobra.Command {
 		Short:   "Print the directory of a cache",
 		Example: "  agentx cache path $(agentx convert demo | tail -n 1)",
 	}, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		root, key, err := findCache(cmd, args[0])
+		c, err := findCache(cmd, args[0])
 		if err != nil {
 			return nil, nil, err
 		}
-		path := mmapcache.DatasetPath(root, key)
-		return map[string]string{"path": path, "key": key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
+		path := mmapcache.DatasetPath(c.root, c.key)
+		return map[string]string{"path": path, "key": c.key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
 	})
 }
 
@@ -387,7 +375,7 @@ func explain(cmd *cobra.Command, o convert.Options) (e *convert.Explanation, err
 }
 
 func printExplanation(w io.Writer, e *convert.Explanation) {
-	w = sanitizer{w}
+	w = terminal.Writer(w)
 	if e.Shards != nil {
 		printShards(w, e.Shards)
 	}
@@ -468,7 +456,7 @@ remember for that long that a file did not exist.`,
 	cmd.Flags().BoolVar(&remove, "remove", false, "remove the parts that are damaged, so that convert builds them alone")
 	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "build it a second time from its input, and compare")
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		caches, err := findDirectories(cmd, args)
+		caches, err := findCaches(cmd, args, cachestore.FindAny)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -495,7 +483,7 @@ type verification struct {
 
 // printVerified prints what was found: damage and notes, a line each, or that all is whole.
 func printVerified(w io.Writer, all *verification, rebuilt, complete bool) {
-	w = sanitizer{w}
+	w = terminal.Writer(w)
 	for _, d := range all.Damages {
 		fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Reason)
 	}
@@ -872,7 +860,7 @@ func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
 	if r.DryRun {
 		removed, swept, freed = "would remove", "would sweep", "would free"
 	}
-	w = sanitizer{w}
+	w = terminal.Writer(w)
 	for _, l := range r.Swept {
 		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytefmt.Format(l.Bytes), l.Owner)
 	}
@@ -949,7 +937,7 @@ func newCacheUnpin() *cobra.Command {
 // pinning completes a verb that does something to each cache and prints the keys, under word in JSON.
 func pinning(cmd *cobra.Command, word string, do func(context.Context, cacheName) (bool, error)) *cobra.Command {
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		caches, err := findCaches(cmd, args)
+		caches, err := findCaches(cmd, args, dataset)
 		keys, lines, done := []string{}, "", false
 		for k := 0; k < len(caches) && err == nil; k++ {
 			key := caches[k].key
@@ -993,7 +981,7 @@ too. It refuses a pinned cache until agentx cache unpin.`,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "remove caches although they are in use")
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		caches, err := findCaches(cmd, args)
+		caches, err := findCaches(cmd, args, dataset)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -1019,7 +1007,7 @@ too. It refuses a pinned cache until agentx cache unpin.`,
 				if len(g) > 1 {
 					what = fmt.Sprintf("%s directories of %s", groupDigits(len(g)), filepath.Dir(g[0].Path))
 				}
-				fmt.Fprintf(sanitizer{w}, "kept %s: %s\n", what, g[0].Why)
+				fmt.Fprintf(terminal.Writer(w), "kept %s: %s\n", what, g[0].Why)
 			}
 			with := ""
 			if shards > len(keys) {

@@ -35,6 +35,7 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/internal/tokensource"
 )
 
@@ -219,8 +220,11 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 		return errors.Join(err, traffic.Close(), admin.Close())
 	}
 	c, err := capture.New(context.WithoutCancel(ctx), *o)
+	if errors.Is(err, journal.ErrBusy) {
+		err = hintError{err, "another --out, or end that process"}
+	}
 	if err != nil {
-		return errors.Join(explainBusy(err), traffic.Close(), admin.Close())
+		return errors.Join(err, traffic.Close(), admin.Close())
 	}
 	scheme := "http"
 	if f.cert != "" {
@@ -266,14 +270,6 @@ func loop(listening net.Addr, upstreams []carry.Upstream) error {
 		}
 	}
 	return nil
-}
-
-// explainBusy says what to do about a directory that another process has.
-func explainBusy(err error) error {
-	if errors.Is(err, journal.ErrBusy) {
-		return hintError{err, "another --out, or end that process"}
-	}
-	return err
 }
 
 // tellDoors says who is let in where other machines reach a listener.
@@ -389,7 +385,10 @@ func finishCapture(cmd *cobra.Command, args []string) (_ any, _ func(io.Writer),
 	if _, err := os.Stat(filepath.Join(dir, "journal")); err != nil {
 		return nil, nil, usageError{fmt.Errorf("capture finish: %s is no directory of a capture: %w", dir, err)}
 	}
-	folder, err := openCapture(cmd.Context(), dir)
+	folder, err := journal.OpenFolder(cmd.Context(), dir, journal.Options{})
+	if errors.Is(err, journal.ErrBusy) {
+		err = hintError{err, "end that process, which finishes its sessions itself; or another directory"}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -406,18 +405,9 @@ func finishCapture(cmd *cobra.Command, args []string) (_ any, _ func(io.Writer),
 	return finished{total, out}, func(w io.Writer) { printFinished(w, list, total, out) }, err
 }
 
-// openCapture takes the directory of a capture for this process.
-func openCapture(ctx context.Context, dir string) (*journal.Folder, error) {
-	folder, err := journal.OpenFolder(ctx, dir, journal.Options{})
-	if errors.Is(err, journal.ErrBusy) {
-		err = hintError{err, "end that process, which finishes its sessions itself; or another directory"}
-	}
-	return folder, err
-}
-
 // printFinished prints a line for each session that is not whole, sums, and the folder of the traces.
 func printFinished(w io.Writer, list []finish.Result, total *finish.Total, out string) {
-	safe := sanitizer{w}
+	safe := terminal.Writer(w)
 	for _, r := range list {
 		for _, problem := range r.Problems {
 			fmt.Fprintf(safe, "bad %s: %s\n", r.Trace, problem)
@@ -496,7 +486,7 @@ func (f *captureCheckFlags) run(cmd *cobra.Command, args []string) error {
 		}
 		all.add(c, f.asJSON)
 		if !f.asJSON {
-			c.print(sanitizer{w})
+			c.print(terminal.Writer(w))
 		}
 		return nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 	simpreset "github.com/agentx/agentx/simulate/preset"
@@ -258,7 +259,7 @@ func cacheKeys(root, begun string, kinds ...string) (values []string) {
 	}
 	for _, e := range entries {
 		if slices.Contains(kinds, e.Kind) && strings.HasPrefix(e.Key, begun) {
-			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+sanitize(strings.TrimSpace(e.Kind+" "+e.Source)))
+			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+terminal.Sanitize(strings.TrimSpace(e.Kind+" "+e.Source)))
 		}
 	}
 	return values

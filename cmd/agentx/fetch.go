@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/terminal"
 )
 
 // fetchFlags say what to fetch and where to copy it.
@@ -135,7 +136,7 @@ func fetchedJSON(s *hub.Snapshot, exported []string) map[string]any {
 // printFetched prints what was fetched: a line for each file, then the path of each.
 func printFetched(w io.Writer, s *hub.Snapshot, exported []string) {
 	for _, f := range s.Files {
-		fmt.Fprintf(sanitizer{w}, "%s: %s, %s, sha256 %s\n", f.Path, bytefmt.Format(f.Size), f.Source, f.SHA256)
+		fmt.Fprintf(terminal.Writer(w), "%s: %s, %s, sha256 %s\n", f.Path, bytefmt.Format(f.Size), f.Source, f.SHA256)
 	}
 	for k, f := range s.Files {
 		if exported != nil {

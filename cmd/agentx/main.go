@@ -1,9 +1,9 @@
 // Command agentx turns recorded AI-agent traces into a prepared cache and replays them against an inference server.
 //
-// Every verb has a file of its name; verbs below cache are in cache_VERB.go. errors.go has the exit statuses, output.go and
-// sanitize.go the rules of output: results go to standard output, everything else to standard error. An error is one line
-// "agentx: what: where: why", then "try: ..." where there is something to try (hints.go). Texts from outside, such as file
-// names, are sanitized for the terminal; --json and the paths on last lines have them as they are.
+// Every verb has a file of its name, with the verbs below it; a replay has more. errors.go has the exit statuses, output.go the rules of
+// output: results go to standard output, everything else to standard error. An error is one line "agentx: what: where: why", then
+// "try: ..." where there is something to try. Texts from outside, such as file names, are sanitized for the terminal; --json and the paths
+// on last lines have them as they are.
 package main
 
 import (

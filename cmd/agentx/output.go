@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/terminal"
 )
 
 // resultWriter is standard output. It remembers the first error of writing.
@@ -28,12 +28,8 @@ func (r *resultWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// printJSON prints a value as one line of JSON.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
+// printJSON prints a value as one line of JSON, printError a line to standard error.
+var printJSON, printError = terminal.JSON, terminal.Say
 
 // answering completes a verb whose run returns what it came to as a value for --json, and as a text for people: also beside an error, unless
 // the value is nil.
@@ -70,12 +66,6 @@ func terminalWidth(w io.Writer) int {
 		return 0
 	}
 	return n
-}
-
-// appendQuoted appends s as a JSON string.
-func appendQuoted(dst []byte, s string) []byte {
-	quoted, _ := json.Marshal(s) // a string always marshals
-	return append(dst, quoted...)
 }
 
 // secondsText writes a duration for people.

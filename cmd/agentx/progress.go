@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
@@ -15,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/live"
@@ -33,8 +32,8 @@ type progress struct {
 	begun time.Time
 	next  time.Time // of the next line
 
-	live  *liveRun // nil: no replay is played
-	block *block   // shows it; nil: not on a terminal
+	live  *liveRun        // nil: no replay is played
+	block *terminal.Block // shows it; nil: not on a terminal
 }
 
 const lineEvery = 5 * time.Second
@@ -42,7 +41,7 @@ const lineEvery = 5 * time.Second
 func newProgress(cmd *cobra.Command) *progress {
 	p := &progress{w: cmd.ErrOrStderr()}
 	p.quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
-	if f, ok := p.w.(*os.File); ok && !p.quiet && term.IsTerminal(int(f.Fd())) && takesEscapes(f) {
+	if f, ok := p.w.(*os.File); ok && !p.quiet && term.IsTerminal(int(f.Fd())) && terminal.TakesEscapes(f) {
 		p.bars = mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))
 	}
 	return p
@@ -99,7 +98,7 @@ func (p *progress) say(line string) {
 func (p *progress) println(line string) {
 	switch {
 	case p.block != nil:
-		p.block.above(func(w io.Writer) { printError(w, line) })
+		p.block.Above(func(w io.Writer) { printError(w, line) })
 	case p.bars != nil:
 		printError(p.bars, line)
 	default:
@@ -110,7 +109,7 @@ func (p *progress) println(line string) {
 // finish removes the bar of the stage that has ended, and the block of a replay.
 func (p *progress) finish() {
 	if p.block != nil {
-		p.block.erase()
+		p.block.Erase()
 	}
 	if p.bar != nil {
 		p.bar.Abort(true)
@@ -136,7 +135,7 @@ func (p *progress) liveBlock(now live.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.block != nil {
-		p.block.draw(func(columns int) []string {
+		p.block.Draw(func(columns int) []string {
 			lines := now.Block(columns)
 			return lines[:]
 		})
@@ -146,16 +145,11 @@ func (p *progress) liveBlock(now live.Status) {
 // openBlock makes a block where standard error is a terminal.
 func (p *progress) openBlock() {
 	if f, ok := p.w.(*os.File); ok && p.bars != nil {
-		p.block = &block{w: f, size: func() (columns, rows int) {
+		p.block = &terminal.Block{W: f, Size: func() (columns, rows int) {
 			columns, rows, _ = term.GetSize(int(f.Fd())) // 0, 0 after an error
 			return columns, rows
 		}}
 	}
-}
-
-// liveLine prints what a replay is like, unless a terminal shows it.
-func (p *progress) liveLine(now live.Status) {
-	p.logLines([]string{now.Log()})
 }
 
 // logLines prints lines about a replay, unless a terminal shows it.
@@ -194,80 +188,4 @@ func fractionDone(o replay.Options, length time.Duration, r replay.Progress) (fa
 		}
 	}
 	return min(far, 1)
-}
-
-// block is a few lines at the bottom of a terminal that are written over. It writes each change at once, and erases only what is
-// left of a longer line, so nothing flickers. It has no colours.
-type block struct {
-	w     io.Writer
-	size  func() (columns, rows int) // of the terminal; 0: not known
-	lines []string                   // on the terminal
-}
-
-const (
-	eraseLine = "\x1b[K" // to its end
-	eraseDown = "\x1b[J" // from the cursor on
-)
-
-// draw replaces the lines. text returns them for a number of columns.
-func (b *block) draw(text func(columns int) []string) {
-	columns, rows := b.size()
-	if columns <= 0 {
-		columns = 80
-	}
-	lines := text(columns - 1) // a full line would wrap on some terminals
-	if rows > 0 && len(lines) >= rows {
-		lines = lines[:max(0, rows-1)]
-	}
-	var out strings.Builder
-	out.WriteString(b.top(columns))
-	for _, line := range lines {
-		out.WriteString(line + eraseLine + "\r\n")
-	}
-	if len(lines) < len(b.lines) {
-		out.WriteString(eraseDown)
-	}
-	b.lines = lines
-	_, _ = io.WriteString(b.w, out.String()) // a terminal that is gone is no error of the run
-}
-
-// above writes a line above the block.
-func (b *block) above(print func(io.Writer)) {
-	lines := b.lines
-	var out strings.Builder
-	out.WriteString(b.erased())
-	print(&out)
-	for _, line := range lines {
-		out.WriteString(line + "\r\n")
-	}
-	b.lines = lines
-	_, _ = io.WriteString(b.w, out.String())
-}
-
-// erase removes the block.
-func (b *block) erase() { _, _ = io.WriteString(b.w, b.erased()) }
-
-func (b *block) erased() string {
-	columns, _ := b.size()
-	text := b.top(columns)
-	if len(b.lines) > 0 {
-		text += eraseDown
-	}
-	b.lines = nil
-	return text
-}
-
-// top moves the cursor to the first line of the block. A terminal that has become narrower has wrapped its lines.
-func (b *block) top(columns int) string {
-	up := 0
-	for _, line := range b.lines {
-		up++
-		if columns > 0 {
-			up += max(0, utf8.RuneCountInString(line)-1) / columns
-		}
-	}
-	if up == 0 {
-		return ""
-	}
-	return fmt.Sprintf("\x1b[%dA\r", up)
 }

@@ -59,7 +59,8 @@ func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Du
 	o.Progress = v.report
 	o.Period = func(now replay.Progress) {
 		v.report(now)
-		v.p.liveLine(v.state.Status())
+		status := v.state.Status()
+		v.p.logLines([]string{status.Log()})
 	}
 	if o.Preset == preset.AgentX {
 		realtime := live.NewRealtime(state)

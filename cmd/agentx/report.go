@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
@@ -212,7 +213,7 @@ func (f *reportFlags) print(s *subject, e *export.Made) error {
 	}
 	warn(s.cmd, e.Missing)
 	if e.InferenceX != nil {
-		if err := printIndented(out, e.InferenceX); err != nil {
+		if err := terminal.IndentedJSON(out, e.InferenceX); err != nil {
 			return err
 		}
 	}
@@ -473,14 +474,6 @@ func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, a
 	return err
 }
 
-// printIndented prints a value as indented JSON.
-func printIndented(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
 // gateFlags are the gates of a report.
 type gateFlags struct {
 	texts []string
@@ -623,7 +616,7 @@ func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON
 
 // printComparison prints the table, and the paths of the files.
 func printComparison(w io.Writer, c *compare.Comparison, out string, names []string) {
-	_ = c.WriteTable(sanitizer{w}, terminalWidth(w)) // names and settings are of files
+	_ = c.WriteTable(terminal.Writer(w), terminalWidth(w)) // names and settings are of files
 	fmt.Fprintln(w)
 	for _, name := range names {
 		fmt.Fprintln(w, filepath.Join(out, name))

@@ -80,7 +80,11 @@ func (f *synthFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if f.from != "" {
-		dataset, err := openTraces(cmd, f.from)
+		found, err := findCaches(cmd, []string{f.from}, cachestore.FindAny)
+		if err != nil {
+			return err
+		}
+		dataset, err := openPreparedTables(cmd, f.from, found[0])
 		if err != nil {
 			return err
 		}
@@ -103,15 +107,6 @@ func (f *synthFlags) run(cmd *cobra.Command) (err error) {
 		p.say(fmt.Sprintf("agentx: %s traces, %s requests, %s subagents, %s", groupDigits(total.Traces), groupDigits(total.Requests), groupDigits(total.Subagents), bytefmt.Format(total.Bytes)))
 	}
 	return nil
-}
-
-// openTraces opens the tables of a CACHE, which may be a structure.
-func openTraces(cmd *cobra.Command, name string) (*cachestore.Dataset, error) {
-	found, err := findDirectories(cmd, []string{name})
-	if err != nil {
-		return nil, err
-	}
-	return openPreparedTables(cmd, name, found[0])
 }
 
 // write writes the traces to where they go.

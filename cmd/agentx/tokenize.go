@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -208,7 +209,8 @@ func (t *tokenizing) end(name string, tokens int, size int64) (err error) {
 			open = "],"
 		}
 		if named {
-			suffix = `,"name":` + string(appendQuoted(nil, name))
+			quoted, _ := json.Marshal(name) // a string always marshals
+			suffix = `,"name":` + string(quoted)
 		}
 		_, err = fmt.Fprintf(t.out, "%s\"tokens\":%d,\"bytes\":%d%s}\n", open, tokens, size, suffix)
 	case t.ids:

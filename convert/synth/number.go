@@ -63,10 +63,7 @@ func (n *numbering) think(found *weka.Predecessors, list []*weka.RecordedRequest
 			stays[k].Last = int32(last.First) + int32(last.N)
 		}
 	}
-	for k, p := range found.Of(stays) {
-		list[k].ThinkTime = weka.Unknown
-		if p.Index >= 0 {
-			list[k].ThinkTime = weka.Millis(stays[k].Begin - stays[p.Index].End)
-		}
+	for k, think := range found.ThinkTimes(stays) {
+		list[k].ThinkTime = think
 	}
 }

@@ -50,10 +50,20 @@ func (p *planner) numbering(scope string) *numbering {
 	return n
 }
 
+// blockNumbers numbers the blocks of one trace, or of those that share a cache.
+type blockNumbers struct {
+	ChainBreaks int // times a block followed another block than at its first appearance
+
+	blocks uint32                // numbered so far
+	before []uint32              // the first block seen before each, plus 1; 0 for one that began a list
+	runs   *[]mmapcache.BlockRun // of the plan; nil: there is none
+	budget *trace.Budget
+}
+
 // numberBlocks returns the blocks of a list of ids. Its first common ids equal those of the previous list, whose blocks are
 // before. It counts chain breaks: blocks that follow another block than at their first appearance. Recordings mostly number
 // a prefix tree, but nothing here relies on it. It stops when the memory budget is exceeded.
-func (p *planner) numberBlocks(n *numbering, before []span, ids trace.IDs, common int) []span {
+func (p *blockNumbers) numberBlocks(n *numbering, before []span, ids trace.IDs, common int) []span {
 	list := sliceSpans(make([]span, 0, len(ids.Runs)+1), before, 0, common)
 	last := uint32(0) // number of the last block, plus 1
 	if k := len(list) - 1; k >= 0 {
@@ -83,12 +93,12 @@ func (p *planner) numberBlocks(n *numbering, before []span, ids trace.IDs, commo
 
 // numberSome returns the number of a hash id, and of how many ids from it on, at most most, it has found the numbers, which ascend. An id
 // gets a new number at its first appearance. before is the number, plus 1, of the block before it in the list.
-func (p *planner) numberSome(n *numbering, id int64, most int, before uint32) (first, count uint32) {
+func (p *blockNumbers) numberSome(n *numbering, id int64, most int, before uint32) (first, count uint32) {
 	slots := n.slots(id)
 	if slots[0] != 0 {
 		first = slots[0] - 1
 		if p.before[first] != before {
-			p.notes.ChainBreaks++
+			p.ChainBreaks++
 		}
 		return first, 1
 	}
@@ -103,13 +113,16 @@ func (p *planner) numberSome(n *numbering, id int64, most int, before uint32) (f
 		before = p.blocks
 	}
 	count = p.blocks - first
-	if e := len(p.plan.Runs) - 1; e >= 0 {
-		if run := &p.plan.Runs[e]; run.Scope == n.scope && run.ID+int64(run.Count) == id {
+	if p.runs == nil {
+		return first, count
+	}
+	if e := len(*p.runs) - 1; e >= 0 {
+		if run := &(*p.runs)[e]; run.Scope == n.scope && run.ID+int64(run.Count) == id {
 			run.Count += count
 			return first, count
 		}
 	}
 	p.budget.Need(blockBytes)
-	p.plan.Runs = append(p.plan.Runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: first, Count: count})
+	*p.runs = append(*p.runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: first, Count: count})
 	return first, count
 }

@@ -29,15 +29,14 @@ func Check(data []byte) *Checked {
 		c.fail("", "%v", err)
 		return &c.Checked
 	}
-	file, err := decodeChecked(data)
-	if err != nil {
+	file := &checkedTrace{} // Scan has refused the second names of in and out
+	if err := decodeStrictly(data, file); err != nil {
 		c.fail("", "%v", err)
 		return &c.Checked
 	}
 	c.Trace = tr
 	c.head(file)
-	c.entries(file)
-	c.sums(file)
+	c.sums(file, c.entries(file))
 	c.blocks()
 	return &c.Checked
 }
@@ -106,9 +105,9 @@ func (c *checker) count(where string, v *int64, least int64) {
 	}
 }
 
-// entries checks the requests and subagents, one after the other.
-func (c *checker) entries(f *checkedTrace) {
-	last, subagents := int64(0), 0
+// entries checks the requests and subagents, one after the other. It returns how many subagents there are.
+func (c *checker) entries(f *checkedTrace) (subagents int) {
+	last := int64(0)
 	for k := range f.Requests {
 		e, at := &f.Requests[k], fmt.Sprintf("requests[%d]", k)
 		entry := &c.Trace.Entries[k]
@@ -129,6 +128,7 @@ func (c *checker) entries(f *checkedTrace) {
 		}
 		names[e.Subagent.AgentID] = k
 	}
+	return subagents
 }
 
 // time checks a time in milliseconds against the one before it, and returns it.
@@ -167,9 +167,11 @@ func (c *checker) subagent(at string, agent int, s *trace.Subagent, e *checkedEn
 		last = c.time(inner, s.Requests[k].T, last, map[bool]string{true: "the subagent", false: "the request before"}[k == 0])
 		c.request(inner, agent, &s.Requests[k], &e.Requests[k])
 	}
-	if models := e.modelsOf(); !slices.Equal(models, e.Models) {
-		c.fail(at+".models", "%q: its requests have %q", e.Models, models)
+	var models []string
+	for _, r := range s.Requests {
+		models = addName(models, c.Trace.Models[r.Model])
 	}
+	c.models(at+".models", e.Models, models)
 }
 
 // word checks a word against its list.
@@ -221,20 +223,27 @@ func (c *checker) request(at string, agent int, r *trace.Request, f *checkedRequ
 }
 
 // sums checks models and totals.
-func (c *checker) sums(f *checkedTrace) {
-	if models := f.modelsOf(); !slices.Equal(models, f.Models) {
-		c.fail("models", "%q: its requests have %q", f.Models, models)
-	}
-	want := f.totalsOf()
+func (c *checker) sums(f *checkedTrace, subagents int) {
+	c.models("models", f.Models, c.Trace.Models)
 	if f.Totals == nil {
 		c.fail("totals", "it is missing")
 		return
+	}
+	want := Totals{Count: subagents}
+	for at, r := range c.Trace.Requests() {
+		want.add(at.Inner != none, r.In, r.Out)
 	}
 	c.total("parent_tokens", f.Totals.Parent, want.Parent)
 	c.total("subagent_tokens", f.Totals.Subagents, want.Subagents)
 	c.total("combined_tokens", f.Totals.Combined, want.Combined)
 	if f.Totals.Count != want.Count {
 		c.fail("totals.subagent_count", "%d: it has %d", f.Totals.Count, want.Count)
+	}
+}
+
+func (c *checker) models(where string, got, want []string) {
+	if !slices.Equal(got, want) {
+		c.fail(where, "%q: its requests have %q", got, want)
 	}
 }
 

@@ -64,57 +64,9 @@ type unread struct{}
 // UnmarshalJSON keeps nothing.
 func (*unread) UnmarshalJSON([]byte) error { return nil }
 
-// decodeChecked decodes a trace that Scan has read. Unknown keys are an error, and so are the second names of in and out.
-func decodeChecked(data []byte) (*checkedTrace, error) {
-	var f checkedTrace
-	if err := decodeStrictly(data, &f); err != nil {
-		return nil, err
-	}
-	return &f, nil
-}
-
 // decodeStrictly decodes a JSON value into v. A key that v does not have is an error.
 func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	return d.Decode(v)
-}
-
-// modelsOf lists the models of the requests of a trace in the order of first use.
-func (f *checkedTrace) modelsOf() (names []string) {
-	for _, e := range f.Requests {
-		if e.Type != "subagent" {
-			names = addName(names, e.Model)
-			continue
-		}
-		for _, m := range e.modelsOf() {
-			names = addName(names, m)
-		}
-	}
-	return names
-}
-
-// modelsOf lists the models of a subagent in the order of first use.
-func (e *checkedEntry) modelsOf() (names []string) {
-	for _, r := range e.Requests {
-		names = addName(names, r.Model)
-	}
-	return names
-}
-
-// totalsOf sums up the requests of a trace.
-func (f *checkedTrace) totalsOf() (t Totals) {
-	for _, e := range f.Requests {
-		if e.Type != "subagent" {
-			t.Parent.add(*e.In, *e.Out)
-			continue
-		}
-		t.Count++
-		for _, r := range e.Requests {
-			t.Subagents.add(*r.In, *r.Out)
-		}
-	}
-	t.Combined = t.Parent
-	t.Combined.add(t.Subagents.Input, t.Subagents.Output)
-	return t
 }

@@ -35,7 +35,8 @@ func MakePlan(tr *trace.Trace, r Rules) (*mmapcache.Plan, Notes, error) {
 	if err := tr.Check(); err != nil {
 		return nil, Notes{}, err
 	}
-	p := planner{tr: tr, rules: r, blockSize: int(tr.BlockSize), plan: &mmapcache.Plan{}, budget: tr.Budget}
+	p := planner{tr: tr, rules: r, blockSize: int(tr.BlockSize), plan: &mmapcache.Plan{}}
+	p.blockNumbers = blockNumbers{runs: &p.plan.Runs, budget: tr.Budget}
 	if r.BlockSize > 0 {
 		p.blockSize = r.BlockSize
 	}
@@ -74,15 +75,13 @@ type planner struct {
 	plan      *mmapcache.Plan
 	notes     Notes
 	oddities  trace.Oddities
-	budget    *trace.Budget
+	blockNumbers
 
 	main      []turn              // of the trace's main conversation
 	mainTurns []timeline.MainTurn // the same, to find where children spawn and join
 	agents    map[string]bool     // agent ids of the subagents that were planned
 
 	numbers map[string]*numbering // by scope
-	blocks  uint32                // numbered so far
-	before  []uint32              // the first block seen before each, plus 1; 0 for one that began a list
 	queries []CacheQuery          // every turn, for the prefix cache
 }
 
@@ -119,7 +118,7 @@ func (p *planner) run() *trace.Error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	p.plan.Trace.Blocks = p.blocks
+	p.plan.Trace.Blocks, p.notes.ChainBreaks = p.blocks, p.ChainBreaks
 	p.countHits()
 	return p.placeStart()
 }

@@ -51,6 +51,17 @@ func (p *Predecessors) Of(requests []Stay) []Predecessor {
 	return found
 }
 
+// ThinkTimes returns, of each request of an agent, the time since the end of the one that it goes on from; Unknown where there is none.
+func (p *Predecessors) ThinkTimes(requests []Stay) []Millis {
+	thinks := make([]Millis, len(requests))
+	for k, found := range p.Of(requests) {
+		if thinks[k] = Unknown; found.Index >= 0 {
+			thinks[k] = Millis(requests[k].Begin - requests[found.Index].End)
+		}
+	}
+	return thinks
+}
+
 // mark notes a request at every block of its prompt.
 func (p *Predecessors) mark(block, number int32) {
 	for ; block != p.root; block = p.parents[block] {

@@ -83,12 +83,9 @@ func countCausal(queries []CacheQuery, blocks uint32, set func(q *CacheQuery, hi
 // GlobalPrefixCache is the theoretical prefix cache that all traces of global scope and equal block size share. The zero value
 // is empty.
 type GlobalPrefixCache struct {
+	blockNumbers
 	numbers *numbering
-	blocks  uint32
 	queries []CacheQuery
-	before  []uint32 // by block: the one before it at its first appearance, plus 1
-
-	ChainBreaks int // times a block followed another one than where it was first seen, over all traces
 }
 
 // Add adds the queries of the next trace. firstRow is the row of its first turn in the whole structure.
@@ -98,36 +95,10 @@ func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 	}
 	for _, q := range queries {
 		q.Row += firstRow
-		q.blocks = nil
-		last := uint32(0)
-		for _, r := range q.ids.Runs {
-			for k := range r.N {
-				b := g.number(r.First+int64(k), last)
-				last = b + 1
-				if e := len(q.blocks) - 1; e >= 0 && q.blocks[e].first+q.blocks[e].n == b {
-					q.blocks[e].n++
-				} else {
-					q.blocks = append(q.blocks, span{b, 1})
-				}
-			}
-		}
+		q.blocks = g.numberBlocks(g.numbers, nil, q.ids, 0)
 		q.ids = trace.IDs{}
 		g.queries = append(g.queries, q)
 	}
-}
-
-// number returns the number of a hash id. before is the number, plus 1, of the block before it in the list.
-func (g *GlobalPrefixCache) number(id int64, before uint32) uint32 {
-	slot := &g.numbers.slots(id)[0]
-	switch {
-	case *slot == 0:
-		g.blocks++
-		*slot = g.blocks
-		g.before = append(g.before, before)
-	case g.before[*slot-1] != before:
-		g.ChainBreaks++
-	}
-	return *slot - 1
 }
 
 // Count calls set with the row and the hits, in blocks, of every turn that was added.

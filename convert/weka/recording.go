@@ -91,8 +91,8 @@ func (r *Recording) Models() []string {
 			names = addName(names, e.Model)
 			continue
 		}
-		for _, q := range e.Subagent.Requests {
-			names = addName(names, q.Model)
+		for _, name := range e.Subagent.Models() {
+			names = addName(names, name)
 		}
 	}
 	return names
@@ -127,25 +127,30 @@ type TokenTotals struct {
 	Output int64 `json:"output"`
 }
 
-func (t *TokenTotals) add(in, out int64) {
-	t.Input += in
-	t.Output += out
+// add adds a request, of a subagent or not.
+func (t *Totals) add(ofSubagent bool, in, out int64) {
+	own := &t.Parent
+	if ofSubagent {
+		own = &t.Subagents
+	}
+	for _, sum := range []*TokenTotals{own, &t.Combined} {
+		sum.Input += in
+		sum.Output += out
+	}
 }
 
 // Totals returns the sums of the recording.
 func (r *Recording) Totals() (t Totals) {
 	for _, e := range r.Entries {
 		if e.Subagent == nil {
-			t.Parent.add(int64(e.In), int64(e.Out))
+			t.add(false, int64(e.In), int64(e.Out))
 			continue
 		}
 		t.Count++
 		for _, q := range e.Subagent.Requests {
-			t.Subagents.add(int64(q.In), int64(q.Out))
+			t.add(true, int64(q.In), int64(q.Out))
 		}
 	}
-	t.Combined = t.Parent
-	t.Combined.add(t.Subagents.Input, t.Subagents.Output)
 	return t
 }
 

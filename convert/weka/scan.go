@@ -54,12 +54,12 @@ func (s *scanner) read(text []byte) {
 
 // result returns the trace, or the error that ended the scan.
 func (s *scanner) result() (*trace.Trace, error) {
-	if s.err == nil {
-		s.err = s.tr.Check()
-	}
 	if s.err != nil {
 		s.err.Trace = s.tr.ID
 		return nil, s.err
+	}
+	if err := s.tr.Check(); err != nil {
+		return nil, err
 	}
 	s.tr.Format = formatOf(s.tr)
 	return s.tr, nil

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"io"
 	"maps"
 	"slices"
 
@@ -163,4 +164,18 @@ func (a *Aggregate) laneSummary(n int) Lanes {
 		l.FirstRequest = FirstRequest{Number(slices.Min(firsts)), Number(slices.Max(firsts))}
 	}
 	return l
+}
+
+// Rebuild adds the records of a run, in their order.
+func (a *Aggregate) Rebuild(records Records) error {
+	for {
+		r, err := records.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		a.Add(r)
+	}
 }

@@ -88,7 +88,7 @@ func (a *Arrivals) row(b *strings.Builder) {
 	}
 	text := "recorded"
 	if a.Mode == RateArrivals {
-		text = fmt.Sprintf("%s trees/s, %s", quantity(Number(a.Rate)), a.Draw)
+		text = fmt.Sprintf("%s trees/s, %s", FormatQuantity(Number(a.Rate)), a.Draw)
 	}
 	if !a.Arrived.IsMissing() {
 		text += fmt.Sprintf(": %s arrived, %.0f opened, at most %.0f at a time", Plural(int(a.Arrived), "tree", "trees"), a.Opened, a.MostOpen)
@@ -110,7 +110,7 @@ func (a *Arrivals) row(b *strings.Builder) {
 func (q Quarters) String() string {
 	var parts []string
 	for _, x := range q {
-		parts = append(parts, quantity(Number(x)))
+		parts = append(parts, FormatQuantity(Number(x)))
 	}
 	return strings.Join(parts, ", ")
 }

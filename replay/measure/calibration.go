@@ -42,10 +42,10 @@ func (c *Calibration) compare(s *Summary) *CalibrationCompared {
 	}
 	d := &CalibrationCompared{Calibration: *c, RateShare: ratio(s.RequestRate, c.RequestRate), TTFTRatio: ratio(s.TTFT.P50, c.TTFT.P50)}
 	if d.RateShare > nearRate {
-		d.Near = append(d.Near, fmt.Sprintf("%s requests/s are %.0f %% of the %s that this machine reaches alone", quantity(s.RequestRate), 100*d.RateShare, quantity(c.RequestRate)))
+		d.Near = append(d.Near, fmt.Sprintf("%s requests/s are %.0f %% of the %s that this machine reaches alone", FormatQuantity(s.RequestRate), 100*d.RateShare, FormatQuantity(c.RequestRate)))
 	}
 	if d.TTFTRatio < nearTTFT {
-		d.Near = append(d.Near, fmt.Sprintf("the median ttft %s is %.1f times the %s that this machine needs alone", seconds(s.TTFT.P50), d.TTFTRatio, seconds(c.TTFT.P50)))
+		d.Near = append(d.Near, fmt.Sprintf("the median ttft %s is %.1f times the %s that this machine needs alone", FormatSeconds(s.TTFT.P50), d.TTFTRatio, FormatSeconds(c.TTFT.P50)))
 	}
 	return d
 }
@@ -59,7 +59,7 @@ func (c *CalibrationCompared) row(b *strings.Builder) {
 		row(b, "calibration", "none: %s", c.Error)
 		return
 	}
-	row(b, "calibration", "this machine alone: %s requests/s, %s sent per second, ttft p50 %s", quantity(c.RequestRate), size(c.SendRate), seconds(c.TTFT.P50))
+	row(b, "calibration", "this machine alone: %s requests/s, %s sent per second, ttft p50 %s", FormatQuantity(c.RequestRate), size(c.SendRate), FormatSeconds(c.TTFT.P50))
 }
 
 // size formats bytes that may be missing.

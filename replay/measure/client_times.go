@@ -85,10 +85,10 @@ func (c *clientTimes) late(limited bool) (list []string) {
 			if limited {
 				why += ", or they waited for a slot of PrefillLimit"
 			}
-			list = append(list, fmt.Sprintf("order: the client ordered requests up to %s (p%g) after they were due: %s", seconds(late-own), q, why))
+			list = append(list, fmt.Sprintf("order: the client ordered requests up to %s (p%g) after they were due: %s", FormatSeconds(late-own), q, why))
 		}
 		if own > limit {
-			list = append(list, fmt.Sprintf("start: requests left up to %s (p%g) after the client had ordered them: its machine was busy", seconds(own), q))
+			list = append(list, fmt.Sprintf("start: requests left up to %s (p%g) after the client had ordered them: its machine was busy", FormatSeconds(own), q))
 		}
 		return list
 	}
@@ -153,10 +153,10 @@ func (c *clientTimes) explain(m *reportedMetric, stood *Standstills) string {
 		var by []string
 		for k, name := range partNames {
 			if own := abs(is - percentileOf(without(k), q)); own > clientPart/5*is {
-				by = append(by, name+" "+seconds(own))
+				by = append(by, name+" "+FormatSeconds(own))
 			}
 		}
-		return fmt.Sprintf("%s: its p%g would be %s, not %s, without what the client cost: %s", m.name, q, seconds(would), seconds(is), cmp.Or(strings.Join(by, ", "), "several things"))
+		return fmt.Sprintf("%s: its p%g would be %s, not %s, without what the client cost: %s", m.name, q, FormatSeconds(would), FormatSeconds(is), cmp.Or(strings.Join(by, ", "), "several things"))
 	}
 	return ""
 }

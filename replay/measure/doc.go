@@ -16,8 +16,9 @@
 // [Aggregate.Rebuild] computes the same from the files of a run that was killed. A [Live] gathers what a run prints of itself
 // while it runs.
 //
-// A new metric needs a field of Record (record.go, record_json.go), lines in observations.add and observations.metrics
-// (observations.go), a field of Metrics (summary.go) and its key in doc/spec/results.md, which a test compares.
+// A new metric is a row of [MetricList] (metric.go) with its formula over [Numbers] (record.go): summaries, live metrics, gates, intervals
+// and comparisons follow. doc/spec/results.md 3.9 has the same rows, which a test compares. A new number of a request is a field of Numbers
+// or of [Transfer]: its tag says how records.jsonl has it (record_json.go).
 //
-// Times are seconds since the start of the phase, sizes are bytes. A figure that is not known is [Missing], in JSON null.
+// Instants of a record are nanoseconds since the start of the phase; what a summary says is in seconds, sizes are bytes. A figure that is not known is [Missing], in JSON null.
 package measure

@@ -81,12 +81,12 @@ var figureColumns = []struct {
 	of   func(*Figures) string
 }{
 	{"requests", func(h *Figures) string { return strconv.Itoa(h.Requests) }},
-	{"errors", func(h *Figures) string { return percent(h.ErrorRate) }},
-	{"requests/s", func(h *Figures) string { return quantity(h.RequestRate) }},
-	{"output/s", func(h *Figures) string { return quantity(h.OutputTokenRate) }},
-	{"ttft p50", func(h *Figures) string { return seconds(h.TTFT.P50) }},
+	{"errors", func(h *Figures) string { return FormatShare(h.ErrorRate) }},
+	{"requests/s", func(h *Figures) string { return FormatQuantity(h.RequestRate) }},
+	{"output/s", func(h *Figures) string { return FormatQuantity(h.OutputTokenRate) }},
+	{"ttft p50", func(h *Figures) string { return FormatSeconds(h.TTFT.P50) }},
 	{"ttft p99", func(h *Figures) string { return h.TTFT.marked("p99") }},
-	{"itl p50", func(h *Figures) string { return seconds(h.ITL.P50) }},
+	{"itl p50", func(h *Figures) string { return FormatSeconds(h.ITL.P50) }},
 }
 
 // errors writes how many requests of each run failed, the rates by category, how many overflowed the context, and how many are in no figure.
@@ -94,14 +94,14 @@ func (l *List) errors(b *strings.Builder) {
 	for _, r := range l.Runs {
 		h := r.Headline
 		if h != nil && len(h.Errors) > 0 {
-			e := errorCounts(h.Errors)
-			row(b, "errors", "concurrency %s: %d of %d: %s", r.Name(), e.failed(), h.Completed+e.failed(), e.rates(h.Completed+e.failed()))
+			e := ErrorCounts(h.Errors)
+			row(b, "errors", "concurrency %s: %d of %d: %s", r.Name(), e.Failed(), h.Completed+e.Failed(), e.rates(h.Completed+e.Failed()))
 		}
 		if h != nil && h.Overflows > 0 {
 			row(b, "overflow", "concurrency %s: %d of %d overflowed the context", r.Name(), h.Overflows, h.Requests)
 		}
 		if h != nil && h.Unseen.Requests > 0 {
-			row(b, "left out", "concurrency %s: %d of %d requests (%s in no figure)", r.Name(), h.Unseen.Requests, h.Requests, percent(h.Unseen.Share))
+			row(b, "left out", "concurrency %s: %d of %d requests (%s in no figure)", r.Name(), h.Unseen.Requests, h.Requests, FormatShare(h.Unseen.Share))
 		}
 	}
 }

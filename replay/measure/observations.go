@@ -121,14 +121,18 @@ type ordinalSet struct {
 	n    int // numbers in it
 }
 
-func (o *ordinalSet) add(k int) {
-	for k/64 >= len(o.bits) {
-		o.bits = append(o.bits, 0)
+// add adds a number. It reports false if the set has it already.
+func (o *ordinalSet) add(k int) bool {
+	if n := k/64 + 1; n > len(o.bits) {
+		o.bits = append(o.bits, make([]uint64, max(n, 2*len(o.bits))-len(o.bits))...)
 	}
-	if bit := uint64(1) << (k % 64); o.bits[k/64]&bit == 0 {
-		o.bits[k/64] |= bit
-		o.n++
+	bit := uint64(1) << (k % 64)
+	if o.bits[k/64]&bit != 0 {
+		return false
 	}
+	o.bits[k/64] |= bit
+	o.n++
+	return true
 }
 
 // without returns how many of the numbers are in neither of two other sets.

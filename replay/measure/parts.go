@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -79,9 +80,8 @@ func (c *PartCounter) Add(r *Record) {
 // Report returns what was counted, of a part with some facts; nil: it has not come to its end.
 func (c *PartCounter) Report(facts *Facts) PartReport {
 	r := c.report
-	lateness, ttft := NewStat(c.lateness), NewStat(c.ttft)
 	client := newClient(&c.times, c.internal, 0, 0, facts)
-	r.TTFT, r.Lateness = Quantiles{ttft.P50, ttft.P99}, Quantiles{lateness.P50, lateness.P99}
+	r.TTFT, r.Lateness = QuantilesOf(c.ttft), QuantilesOf(c.lateness)
 	r.Bound, r.BoundBy, r.Standstills, r.Offset, r.Uncertainty = client.Bound, client.BoundBy, client.Standstills, Missing, Missing
 	return r
 }
@@ -135,7 +135,7 @@ func (p *Parts) ClockText() string {
 	case u.IsMissing():
 		return "how far their clocks agree is not known: each was taken as right"
 	default:
-		return "their clocks agree within " + seconds(u)
+		return "their clocks agree within " + FormatSeconds(u)
 	}
 }
 
@@ -202,7 +202,7 @@ func (p *Parts) Margin(window Number, isRate bool) string {
 	case isRate:
 		return " ± " + thousandths(100*float64(share)) + " %"
 	}
-	return " ± " + seconds(2*u)
+	return " ± " + FormatSeconds(2*u)
 }
 
 // ClockMargin returns the margin of a rate of the headline, or of a time.
@@ -214,3 +214,46 @@ func (s *Summary) ClockMargin(isRate bool) string {
 func thousandths(v float64) string {
 	return strconv.FormatFloat(max(1, math.Ceil(v*1000))/1000, 'g', -1, 64)
 }
+
+// PartInfo says which part of a load that several clients play a run is.
+type PartInfo struct {
+	Number   int `json:"number"`             // from 0
+	Of       int `json:"of"`                 // parts
+	Lanes    int `json:"concurrency"`        // of the whole load; 0: trees arrive without a cap
+	Requests int `json:"requests,omitempty"` // bound of the whole load; 0: none
+	Trees    int `json:"trees,omitempty"`    // bound of the whole load; 0: none
+
+	Meeting string `json:"meeting,omitempty"` // id of the meeting of the parts, 16 hex digits; "": they have not met
+}
+
+// PartDir returns the name of the directory of a part, in that of the whole load.
+func PartDir(number, of int) string { return fmt.Sprintf("part-%05d-of-%05d", number, of) }
+
+// partDir matches what PartDir returns.
+var partDir = regexp.MustCompile(`^part-([0-9]{5,9})-of-([0-9]{5,9})$`)
+
+// ParsePartDir returns the part that a directory is of; false if its name is not one that PartDir returns.
+func ParsePartDir(name string) (number, of int, ok bool) {
+	m := partDir.FindStringSubmatch(name)
+	if m == nil {
+		return 0, 0, false
+	}
+	number, _ = strconv.Atoi(m[1]) // digits
+	of, _ = strconv.Atoi(m[2])
+	return number, of, true
+}
+
+// isPart reports whether the run plays a load with others.
+func (info *RunInfo) isPart() bool { return info.Part != nil && info.Part.Of > 1 }
+
+// row writes that a summary is of a part; nothing of a whole load.
+func (p *PartInfo) row(b *strings.Builder) {
+	if p == nil || p.Of < 2 {
+		return
+	}
+	row(b, "part", "%d of %d, from 0: its rates, sums and lanes are of this part alone", p.Number, p.Of)
+	row(b, "", "the whole load, and its verdict: agentx report of the directory above")
+}
+
+// MaxParts is the largest number of parts of a load: each plays a lane.
+const MaxParts = 1 << 16

@@ -20,3 +20,24 @@ const (
 	PreparationTimeout = "timeout" // the last attempt that there was time for failed
 	PreparationRefused = "refused" // the answer says that it will not get better
 )
+
+// Preflight is what the run learned from a server before the first lane began: the one that refused, else the one whose chat
+// template adds most tokens. Its requests have no records.
+type Preflight struct {
+	URL            string   `json:"url,omitempty"`   // of that server; "": the run has one
+	Models         []string `json:"models"`          // first models that the server lists; nil: it lists none
+	SentTokens     *int64   `json:"sent_tokens"`     // of the content of the one request; nil: not known
+	PromptTokens   *int64   `json:"prompt_tokens"`   // that the server counted; nil: it did not report them
+	TemplateTokens *int64   `json:"template_tokens"` // PromptTokens - SentTokens: what the chat template adds
+	ContextTokens  *int64   `json:"context_tokens"`  // longest prompt and completion together, of the server with the least; nil: none tells
+	ContextFrom    string   `json:"context_from"`    // what that server calls it: max_model_len or n_ctx
+	Error          string   `json:"error,omitempty"` // why the run was not started
+}
+
+// Template returns how many tokens the chat template adds; 0 where that is not known.
+func (p *Preflight) Template() int {
+	if p.TemplateTokens == nil {
+		return 0
+	}
+	return max(0, int(*p.TemplateTokens))
+}

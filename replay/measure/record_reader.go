@@ -2,11 +2,14 @@ package measure
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/agentx/agentx/internal/regular"
 )
@@ -113,3 +116,89 @@ func (r *RecordReader) ContentsError() error { return r.contents.problem() }
 
 // Close closes the files.
 func (r *RecordReader) Close() error { return errors.Join(r.file.Close(), r.contents.close()) }
+
+// Records are the records of a run, one at a time: a RecordReader, or what joins those of the parts of a load.
+type Records interface {
+	// Next returns the next record, and io.EOF at the end. The record is valid until the next call.
+	Next() (*Record, error)
+	// Torn reports, after the end, whether a last line without a line feed was left out.
+	Torn() bool
+	// ContentsEnd returns where the entry of the record read last ends in ContentsFile, or in those of all parts one behind the other.
+	ContentsEnd() int64
+	// ContentsError returns why records have no instants of content messages; nil if all that were read have them.
+	ContentsError() error
+	Close() error
+}
+
+// Move moves all instants of a record. Those that did not happen stay 0.
+func (r *Record) Move(by Time) {
+	for _, at := range []*Time{&r.Due, &r.Admitted, &r.Sent, &r.End} {
+		*at += by
+	}
+	for _, at := range []*Time{
+		&r.Acknowledged, &r.FirstToken, &r.SecondToken, &r.FirstOutput, &r.LastToken, &r.LastMessage, &r.CancelledAt, &r.Deadline,
+		&r.WaitEnd, &r.ConnectStart, &r.ConnectEnd, &r.SendStart, &r.SendEnd, &r.FirstByte, &r.LastByte,
+	} {
+		if *at > 0 {
+			*at += by
+		}
+	}
+}
+
+// credits are those of the records read so far. No run gives one twice in a phase.
+type credits [2]ordinalSet
+
+// add adds the credit of a record. An error says that another record of the phase has it.
+func (c *credits) add(r *Record) error {
+	set := &c[0]
+	if r.Phase == WarmupPhase {
+		set = &c[1]
+	}
+	if r.Credit < maxCredit && !set.add(r.Credit) {
+		return fmt.Errorf("credit: %d: an earlier line of the phase %s has it: records of two runs stand in one file", r.Credit, r.Phase)
+	}
+	return nil
+}
+
+// maxCredit bounds the credits that are looked at: a run of so many requests has a terabyte of records.
+const maxCredit = 1 << 30
+
+// Follow reads the records in the directory of a run that is still writing them, in the order of its lines. After the last record that
+// is whole it yields nil, and reads on at the next tick; the part of a line waits for its rest. When ctx ends it reads what the file has by
+// then, yields nil and ends. A record is valid until the next one, and has no instants of content messages. An error ends it, too; so
+// does one of a directory that has no RecordsFile yet.
+//
+// A Writer writes at least four times a second, so ticks closer than that find nothing new.
+func Follow(ctx context.Context, dir string, tick <-chan time.Time) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		r, err := OpenLines(dir, recordBuffer)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer r.Close()
+		for {
+			ended := ctx.Err() != nil // before the read: what was written until then is read
+			if !r.each(yield) || ended {
+				return
+			}
+			select {
+			case <-tick:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// each yields the records up to the end of the file, then nil. It is false after an error, and when yield is.
+func (r *RecordReader) each(yield func(*Record, error) bool) bool {
+	for {
+		record, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return yield(nil, nil)
+		}
+		if !yield(record, err) || err != nil {
+			return false
+		}
+	}
+}

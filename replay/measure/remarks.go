@@ -122,14 +122,14 @@ func (e *evidence) failed(above, upTo Number) (string, []string) {
 		return "", nil
 	}
 	var each []string
-	for _, c := range errorCounts(e.Errors).commonestFirst() {
+	for _, c := range ErrorCounts(e.Errors).CommonestFirst() {
 		each = append(each, fmt.Sprintf("%d %s", e.Errors[c], c))
 	}
 	of := ""
 	if len(each) > 0 {
 		of = ": " + strings.Join(each, ", ")
 	}
-	return fmt.Sprintf("%s of the requests failed%s", percent(e.ErrorRate), of), nil
+	return fmt.Sprintf("%s of the requests failed%s", FormatShare(e.ErrorRate), of), nil
 }
 
 func (e *evidence) gone() (string, []string) {
@@ -224,7 +224,7 @@ func (e *evidence) overflow() (string, []string) {
 	if !(e.OverflowRate > MaxOverflowRate) {
 		return "", nil
 	}
-	return fmt.Sprintf("%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", percent(e.OverflowRate), e.Buckets.ContextOverflow), nil
+	return fmt.Sprintf("%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", FormatShare(e.OverflowRate), e.Buckets.ContextOverflow), nil
 }
 
 func (e *evidence) short() (string, []string) {
@@ -232,7 +232,7 @@ func (e *evidence) short() (string, []string) {
 	if tree.IsMissing() || !(length < shortTrees*tree) {
 		return "", nil
 	}
-	return fmt.Sprintf("%s, less than three times its median tree (%s)", seconds(length), seconds(tree)), nil
+	return fmt.Sprintf("%s, less than three times its median tree (%s)", FormatSeconds(length), FormatSeconds(tree)), nil
 }
 
 func (e *evidence) clientBound() (string, []string) {
@@ -248,7 +248,7 @@ func (e *evidence) standstill() (string, []string) {
 		return "", nil
 	}
 	return fmt.Sprintf("a client stood still for %s, %s after the start of the phase, with %s in flight: what arrived then has later instants than it should",
-		seconds(Number(s.Longest.Seconds)), seconds(Number(s.Longest.At)), Plural(s.Longest.InFlight, "request", "requests")), nil
+		FormatSeconds(Number(s.Longest.Seconds)), FormatSeconds(Number(s.Longest.At)), Plural(s.Longest.InFlight, "request", "requests")), nil
 }
 
 // distortions are the kinds of deviation that distort metrics.
@@ -304,7 +304,7 @@ func (e *evidence) prompts() (string, []string) {
 	if e.info == nil || !(r < 1-tokenRatio || r > 1+tokenRatio) {
 		return "", nil
 	}
-	return fmt.Sprintf("the server counted %s of the recorded tokens", percent(r)), nil
+	return fmt.Sprintf("the server counted %s of the recorded tokens", FormatShare(r)), nil
 }
 
 func (e *evidence) output() (string, []string) {
@@ -312,7 +312,7 @@ func (e *evidence) output() (string, []string) {
 	if e.info == nil || !(r < 1-tokenRatio || r > 1+tokenRatio) {
 		return "", nil
 	}
-	return fmt.Sprintf("the server gave %s of the tokens that were asked for", percent(r)), nil
+	return fmt.Sprintf("the server gave %s of the tokens that were asked for", FormatShare(r)), nil
 }
 
 func (e *evidence) reuse() (string, []string) {
@@ -320,7 +320,7 @@ func (e *evidence) reuse() (string, []string) {
 	if e.info == nil || !(r.Sent < r.Recorded-reuseLoss) {
 		return "", nil
 	}
-	return fmt.Sprintf("%s of what was sent repeats an earlier prompt, %s of the recorded blocks: a prefix cache finds less than in the recording", percent(r.Sent), percent(r.Recorded)), nil
+	return fmt.Sprintf("%s of what was sent repeats an earlier prompt, %s of the recorded blocks: a prefix cache finds less than in the recording", FormatShare(r.Sent), FormatShare(r.Recorded)), nil
 }
 
 func (e *evidence) few() (string, []string) {

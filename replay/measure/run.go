@@ -2,10 +2,13 @@ package measure
 
 import (
 	"encoding/json"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/slo"
 )
 
@@ -159,4 +162,102 @@ func (f *Facts) WholePhase() Number {
 		return Missing
 	}
 	return Number(f.PhaseDuration)
+}
+
+// Files of a run besides its records.
+const (
+	RunFile   = "run.json"
+	LanesFile = "lanes.jsonl"
+)
+
+// maxInfo bounds RunFile, bytes: reports of deadlocked trees are its longest part.
+const maxInfo = 64 << 20
+
+// ReadInfo reads RunFile in the directory of a run. After an error it still returns the paths of the results; the error names the
+// file, and wraps fs.ErrNotExist where there is none.
+func ReadInfo(dir string) (info RunInfo, err error) {
+	info.Out, info.Records = dir, RecordsFile
+	path := filepath.Join(dir, RunFile)
+	data, err := regular.Read(path, maxInfo)
+	if err != nil {
+		return info, err
+	}
+	if err = json.Unmarshal(data, &info); err != nil {
+		err = jsonError(data, err)
+	} else {
+		err = info.check()
+	}
+	if err != nil {
+		return info, fmt.Errorf("%s: %w; no run writes this: restore the file", path, err)
+	}
+	return info, nil
+}
+
+// check returns an error that names the first value that no run writes.
+func (info *RunInfo) check() error {
+	for k, p := range info.Phases {
+		if p.Name != WarmupPhase && p.Name != ProfilingPhase {
+			return fmt.Errorf("phases[%d].name: %q: want %q or %q", k, p.Name, WarmupPhase, ProfilingPhase)
+		}
+		if y := p.Start.Year(); y < 1970 || y > 2200 {
+			return fmt.Errorf("phases[%d].start: %s: want a year from 1970 to 2200", k, p.Start.Format(time.RFC3339))
+		}
+	}
+	for k, c := range info.SLO {
+		if err := c.Check(MetricNames()); err != nil {
+			return fmt.Errorf("slo[%d]: %w", k, err)
+		}
+	}
+	for _, part := range []struct {
+		key   string
+		value any
+	}{{"concurrency", info.Lanes}, {"arrivals", info.Arrivals}, {"phases", info.Phases}, {"facts", info.Facts}} {
+		if err := checkNumbers(part.key, part.value, maxSum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ServerMetrics says which pages of metrics were read beside a run, and what became of them.
+type ServerMetrics struct {
+	File  string        `json:"file"`  // of their samples, in the directory of the run
+	Pages []MetricsPage `json:"pages"` // in the order of their numbers in the file
+	Full  bool          `json:"full"`  // the file had reached its limit: what came later is not in it
+}
+
+// MetricsPage is one of these pages.
+type MetricsPage struct {
+	URL       string `json:"url"`     // without user, password and query
+	Default   bool   `json:"default"` // no --scrape names it: it is that of a server
+	Fetches   int    `json:"fetches"` // that were answered
+	Failures  int    `json:"failures"`
+	Skipped   int    `json:"skipped"`    // that were due while one ran
+	LeftOut   int    `json:"left_out"`   // series that are too large or too many
+	OddLines  int    `json:"odd_lines"`  // that are not understood, of the answer with the most of them
+	LastError string `json:"last_error"` // of the latest failure; "": there was none
+}
+
+// BranchCounts count sessions, waits and trees by how they ended (doc/spec/replay.md 8.9). When a phase is over
+//
+//	ChildrenResumed + ChildrenSpawned = ChildrenCompleted + ChildrenErrored + ChildrenTruncated
+//	ParentsSuspended = ParentsResumed + JoinsSuppressed
+//	TreesOpened = TreesDrained + TreesReleased
+type BranchCounts struct {
+	ChildrenResumed   int `json:"children_resumed"`   // child sessions that were live when their tree was taken up
+	ChildrenSpawned   int `json:"children_spawned"`   // child sessions that a turn spawned
+	ChildrenDelayed   int `json:"children_delayed"`   // of those spawned: with an offset
+	ChildrenCompleted int `json:"children_completed"` // their last turn was answered
+	ChildrenErrored   int `json:"children_errored"`   // their last turn failed
+	ChildrenTruncated int `json:"children_truncated"` // ended before their last turn
+	ParentsSuspended  int `json:"parents_suspended"`  // waits of a session for its branches
+	ParentsResumed    int `json:"parents_resumed"`    // waits that ended with a request
+	JoinsSuppressed   int `json:"joins_suppressed"`   // waits that ended without
+	TreesOpened       int `json:"trees_opened"`
+	TreesDrained      int `json:"trees_drained"`  // played to their end
+	TreesReleased     int `json:"trees_released"` // open when the phase ended
+	TreesDeadlocked   int `json:"trees_wedged"`   // of those drained: nothing could happen in them any more
+
+	IdleJumps   int     `json:"idle_jumps"`   // of the cap on idle time of the system
+	IdleSkipped float64 `json:"idle_skipped"` // by those jumps, seconds
 }

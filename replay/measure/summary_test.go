@@ -329,8 +329,8 @@ func TestUnits(t *testing.T) {
 	for want, got := range map[string]string{
 		"0 s": duration(0), "12.3 us": duration(12.34e-6), "999 us": duration(999.4e-6), "1.00 ms": duration(999.6e-6),
 		"999 ms": duration(0.9994), "1.00 s": duration(0.9996), "100 s": duration(99.97), "1234 s": duration(1234), "-5.00 ms": duration(-0.005),
-		"7": quantity(7), "0.80": quantity(0.8), "9999": quantity(9999), "10.0k": quantity(10000), "1000k": quantity(1e6), "12.3M": quantity(12.3e6),
-		"15.0G": quantity(15e9), "-": quantity(Missing), "- ": seconds(Missing) + " ",
+		"7": FormatQuantity(7), "0.80": FormatQuantity(0.8), "9999": FormatQuantity(9999), "10.0k": FormatQuantity(10000), "1000k": FormatQuantity(1e6), "12.3M": FormatQuantity(12.3e6),
+		"15.0G": FormatQuantity(15e9), "-": FormatQuantity(Missing), "- ": FormatSeconds(Missing) + " ",
 	} {
 		require.Equal(t, want, got)
 	}

@@ -82,12 +82,12 @@ func row(b *strings.Builder, label, format string, args ...any) {
 // counts writes how many requests were sent, how they ended and what the load was.
 func (s *Summary) counts(b *strings.Builder) {
 	parts := []string{Plural(s.Completed, "completed", "completed")}
-	if failed := errorCounts(s.Errors).failed(); failed+s.Completed > 0 {
+	if failed := ErrorCounts(s.Errors).Failed(); failed+s.Completed > 0 {
 		of := "" // the gate of agentx report looks at the headline alone
 		if s.Buckets.Cooldown > 0 {
 			of = " with the cooldown"
 		}
-		parts = append(parts, fmt.Sprintf("%d failed (%s%s)", failed, percent(s.ErrorRate), of))
+		parts = append(parts, fmt.Sprintf("%d failed (%s%s)", failed, FormatShare(s.ErrorRate), of))
 	}
 	first := fmt.Sprintf("%d sent: ", s.Requests)
 	if unseen := s.UnseenText(); unseen != "" {
@@ -115,8 +115,8 @@ func (s *Summary) counts(b *strings.Builder) {
 // failures writes the categories of failures, the commonest first, with their messages, then the overflows.
 func (s *Summary) failures(b *strings.Builder) {
 	label := "errors"
-	for _, c := range errorCounts(s.Errors).commonestFirst() {
-		row(b, label, "%6d  %s (%s)", s.Errors[c], c, percent(s.ErrorRates[c]))
+	for _, c := range ErrorCounts(s.Errors).CommonestFirst() {
+		row(b, label, "%6d  %s (%s)", s.Errors[c], c, FormatShare(s.ErrorRates[c]))
 		label = ""
 		s.messages(b, c)
 	}
@@ -161,16 +161,16 @@ func (s *Summary) laneStart() string {
 // throughput writes the rates and the counts of tokens.
 func (s *Summary) throughput(b *strings.Builder) {
 	sure := s.ClockMargin(true)
-	row(b, "throughput", "%s requests/s%s, %s prompt tokens/s%s, %s output tokens/s%s over %s%s", quantity(s.RequestRate), sure,
-		quantity(s.PromptTokenRate), sure, quantity(s.OutputTokenRate), sure, seconds(s.ThroughputWindow.Seconds), s.ClockMargin(false))
+	row(b, "throughput", "%s requests/s%s, %s prompt tokens/s%s, %s output tokens/s%s over %s%s", FormatQuantity(s.RequestRate), sure,
+		FormatQuantity(s.PromptTokenRate), sure, FormatQuantity(s.OutputTokenRate), sure, FormatSeconds(s.ThroughputWindow.Seconds), s.ClockMargin(false))
 	cached := "cached not reported"
 	if !s.TokenHitRate.IsMissing() {
-		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", quantity(s.CachedTokens), 100*s.TokenHitRate)
+		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", FormatQuantity(s.CachedTokens), 100*s.TokenHitRate)
 	}
 	s.deliveredRow(b)
 	s.levels(b)
-	row(b, "tokens", "%s prompt, %s; %s output for %s asked; %s prompt recorded", quantity(s.PromptTokens), cached,
-		quantity(s.OutputTokens), quantity(s.RequestedOutputTokens), quantity(s.RecordedPromptTokens))
+	row(b, "tokens", "%s prompt, %s; %s output for %s asked; %s prompt recorded", FormatQuantity(s.PromptTokens), cached,
+		FormatQuantity(s.OutputTokens), FormatQuantity(s.RequestedOutputTokens), FormatQuantity(s.RecordedPromptTokens))
 }
 
 // figure is one statistic of a distribution, a column of the latencies.

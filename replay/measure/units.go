@@ -16,8 +16,8 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// seconds formats a duration in seconds that may be missing.
-func seconds(n Number) string {
+// FormatSeconds formats a duration in seconds, which may be missing, with three or four digits in the unit that fits, such as 28.1 ms.
+func FormatSeconds(n Number) string {
 	if n.IsMissing() {
 		return "-"
 	}
@@ -56,8 +56,8 @@ func clock(s float64) string {
 	return text
 }
 
-// percent formats a share, which may be missing, as a percentage.
-func percent(n Number) string {
+// FormatShare formats a share, which may be missing, as a percentage, such as 93.4 %.
+func FormatShare(n Number) string {
 	switch {
 	case n.IsMissing():
 		return "- %"
@@ -67,8 +67,8 @@ func percent(n Number) string {
 	return digits(100*float64(n)) + " %"
 }
 
-// quantity formats a count or a rate with three or four digits and k, M or G.
-func quantity(n Number) string {
+// FormatQuantity formats a count or a rate, which may be missing, with three or four digits and k, M or G.
+func FormatQuantity(n Number) string {
 	if n.IsMissing() {
 		return "-"
 	}
@@ -106,9 +106,9 @@ func FormatFigure(n Number, unit slo.Unit) string {
 	case slo.Seconds:
 		return duration(float64(n))
 	case slo.Share:
-		return percent(n)
+		return FormatShare(n)
 	case slo.Rate:
-		return quantity(n) + "/s"
+		return FormatQuantity(n) + "/s"
 	}
-	return quantity(n)
+	return FormatQuantity(n)
 }

@@ -37,7 +37,7 @@ func (s *Summary) UnseenText() string {
 	add(b.ContextOverflow, fmt.Sprintf("%d overflowed the context", b.ContextOverflow))
 	add(b.CancelledAtEnd, fmt.Sprintf("%d cut off at the end", b.CancelledAtEnd))
 	add(b.Cooldown, fmt.Sprintf("%d in cooldown", b.Cooldown))
-	return fmt.Sprintf("%s (%s in no figure)", strings.Join(why, ", "), percent(s.Unseen.Share))
+	return fmt.Sprintf("%s (%s in no figure)", strings.Join(why, ", "), FormatShare(s.Unseen.Share))
 }
 
 func (e *evidence) leftOut() (string, []string) {
@@ -61,7 +61,7 @@ func (s *Summary) deliveredRow(b *strings.Builder) {
 	of := func(n, rate Number) bool { return math.Abs(float64(d.Rate(n)-rate)) > 0.1*math.Abs(float64(rate)) }
 	if of(d.Requests, s.RequestRate) || of(d.PromptTokens, s.PromptTokenRate) || of(d.OutputTokens, s.OutputTokenRate) {
 		row(b, "delivered", "%s requests/s, %s prompt tokens/s, %s output tokens/s over %s, from the start to the deadline: the throughput above is by the window %s",
-			quantity(d.Rate(d.Requests)), quantity(d.Rate(d.PromptTokens)), quantity(d.Rate(d.OutputTokens)), seconds(d.Seconds), s.ThroughputWindow.Kind)
+			FormatQuantity(d.Rate(d.Requests)), FormatQuantity(d.Rate(d.PromptTokens)), FormatQuantity(d.Rate(d.OutputTokens)), FormatSeconds(d.Seconds), s.ThroughputWindow.Kind)
 	}
 }
 
@@ -79,7 +79,7 @@ const (
 
 // marked formats a figure of times, with FewMark behind a percentile of few samples.
 func (s *Stat) marked(statistic string) string {
-	text := seconds(s.Figure(statistic))
+	text := FormatSeconds(s.Figure(statistic))
 	if s.Few(statistic) {
 		text += FewMark
 	}

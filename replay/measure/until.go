@@ -55,10 +55,10 @@ func (t *UntilTarget) String() string {
 	case t.Unit == "s":
 		text += duration(float64(t.Value))
 	default:
-		text += quantity(t.Value) + " " + t.Unit
+		text += FormatQuantity(t.Value) + " " + t.Unit
 	}
 	if !t.Margin.IsMissing() {
-		text += " ± " + percent(t.Margin)
+		text += " ± " + FormatShare(t.Margin)
 	}
 	return text
 }

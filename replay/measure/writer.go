@@ -170,3 +170,6 @@ func (w *Writer) fail(err error) {
 		w.room.Broadcast()
 	}
 }
+
+// ErrClosed is returned by Writer.Write after Close.
+var ErrClosed = errors.New("record writer is closed")

@@ -19,8 +19,8 @@ func (l *load) facts() *measure.Facts {
 	if len(list) == 0 {
 		return nil
 	}
-	f := &measure.Facts{PhaseDuration: l.phaseDuration(measure.ProfilingPhase), Prompts: &measure.Prompts{}, Deadlocks: []measure.DeadlockReport{}}
-	cores, bounded := map[string]int{}, true
+	f := &measure.Facts{PhaseDuration: l.phaseDuration(measure.ProfilingPhase), Deadlocks: []measure.DeadlockReport{}}
+	cores, bounded, counted := map[string]int{}, true, true
 	for _, p := range list {
 		g := p.info.Facts
 		f.ExpectedDuration = max(f.ExpectedDuration, g.ExpectedDuration)
@@ -28,8 +28,7 @@ func (l *load) facts() *measure.Facts {
 		f.CPU, f.PeakRSS = f.CPU+g.CPU, f.PeakRSS+g.PeakRSS
 		cores[p.info.Host] = max(cores[p.info.Host], g.Cores)
 		f.Cancelled = f.Cancelled || g.Cancelled
-		addFields(&f.Branches, g.Branches)
-		f.Prompts = addPrompts(f.Prompts, g.Prompts)
+		counted = counted && g.Prompts != nil
 		f.Deadlocks = append(f.Deadlocks, p.deadlocks()...)
 		if bounded = bounded && g.Deadline > 0; bounded {
 			f.Deadline = max(f.Deadline, p.instant(measure.ProfilingPhase, g.Deadline))
@@ -44,7 +43,15 @@ func (l *load) facts() *measure.Facts {
 	if len(f.Deadlocks) > measure.MaxDeadlocks {
 		f.Deadlocks = f.Deadlocks[:measure.MaxDeadlocks]
 	}
-	f.Warmup, f.Load, f.Arrivals, f.LostParts = l.warmup(list), l.busy(list), arrivals(list), l.lost()
+	f.Branches = *sum(list, func(f *measure.Facts) *measure.BranchCounts { return &f.Branches })
+	f.Arrivals = sum(list, func(f *measure.Facts) *measure.ArrivalFacts { return f.Arrivals })
+	if f.Warmup = sum(list, func(f *measure.Facts) *measure.WarmupFacts { return f.Warmup }); f.Warmup != nil {
+		f.Warmup.Duration = measure.Number(l.phaseDuration(measure.WarmupPhase))
+	}
+	if counted {
+		f.Prompts = sum(list, func(f *measure.Facts) *measure.Prompts { return f.Prompts })
+	}
+	f.Load, f.LostParts = l.busy(list), l.lost()
 	return f
 }
 
@@ -61,24 +68,43 @@ func (l *load) phaseDuration(name string) (seconds float64) {
 	return seconds
 }
 
-// addFields adds the numbers of a struct to those of another one.
-func addFields[T any](to *T, from T) {
-	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
-	for k := range a.NumField() {
-		if a.Field(k).CanInt() {
-			a.Field(k).SetInt(a.Field(k).Int() + b.Field(k).Int())
-		} else {
-			a.Field(k).SetFloat(a.Field(k).Float() + b.Field(k).Float())
+// sum adds up the numbers of what the facts of parts have; nil if no part has it.
+func sum[T any](list []*part, of func(*measure.Facts) *T) *T {
+	var all *T
+	for _, p := range list {
+		one := of(p.info.Facts)
+		switch {
+		case one == nil:
+		case all == nil:
+			all = new(*one)
+		default:
+			add(reflect.ValueOf(all).Elem(), reflect.ValueOf(*one))
 		}
 	}
+	return all
 }
 
-// addPrompts adds up the prompts of parts; nil if those of one are not known.
-func addPrompts(a, b *measure.Prompts) *measure.Prompts {
-	if a == nil || b == nil {
-		return nil
+// add adds the numbers of a struct to those of another one. Lists that are not as long as one another, as where some are not known, become nil.
+func add(to, from reflect.Value) {
+	switch to.Kind() {
+	case reflect.Struct:
+		for k := range to.NumField() {
+			add(to.Field(k), from.Field(k))
+		}
+	case reflect.Slice:
+		if to.Len() != from.Len() {
+			to.SetZero()
+			return
+		}
+		to.Set(reflect.AppendSlice(reflect.Zero(to.Type()), to))
+		for k := range to.Len() {
+			add(to.Index(k), from.Index(k))
+		}
+	case reflect.Float64:
+		to.SetFloat(to.Float() + from.Float())
+	default:
+		to.SetInt(to.Int() + from.Int())
 	}
-	return &measure.Prompts{Tokens: a.Tokens + b.Tokens, Reused: a.Reused + b.Reused}
 }
 
 // deadlocks returns those of the part, as of the whole load.
@@ -89,26 +115,6 @@ func (p *part) deadlocks() []measure.DeadlockReport {
 		d.Tree, d.At, d.Last.At = p.whole(d.Tree), p.instant(d.Phase, d.At), p.instant(d.Phase, d.Last.At)
 	}
 	return list
-}
-
-// warmup adds up what is known of the warmups; nil if no part has one.
-func (l *load) warmup(list []*part) *measure.WarmupFacts {
-	var sum *measure.WarmupFacts
-	for _, p := range list {
-		w := p.info.Facts.Warmup
-		switch {
-		case w == nil:
-		case sum == nil:
-			sum = new(measure.WarmupFacts)
-			*sum = *w
-		default:
-			addFields(sum, *w)
-		}
-	}
-	if sum != nil {
-		sum.Duration = measure.Number(l.phaseDuration(measure.WarmupPhase))
-	}
-	return sum
 }
 
 // busy returns how busy the load was up to its last send. The requests in flight are counted again; lanes are the sums of what the parts
@@ -136,37 +142,6 @@ func (l *load) busy(list []*part) *measure.Load {
 		}
 	}
 	return b
-}
-
-// arrivals adds up those of the parts; nil in lanes.
-func arrivals(list []*part) *measure.ArrivalFacts {
-	var sum *measure.ArrivalFacts
-	for _, p := range list {
-		a := p.info.Facts.Arrivals
-		if a == nil {
-			continue
-		}
-		if sum == nil {
-			sum = new(measure.ArrivalFacts)
-			*sum = *a
-			continue
-		}
-		sum.Arrived, sum.Opened, sum.Skipped, sum.Waiting = sum.Arrived+a.Arrived, sum.Opened+a.Opened, sum.Skipped+a.Skipped, sum.Waiting+a.Waiting
-		sum.MostOpen, sum.MostWaiting = sum.MostOpen+a.MostOpen, sum.MostWaiting+a.MostWaiting
-		sum.Backlog, sum.SentRate = addQuarters(sum.Backlog, a.Backlog), addQuarters(sum.SentRate, a.SentRate)
-	}
-	return sum
-}
-
-// addQuarters adds means over the same quarters; nil if some are not known.
-func addQuarters(a, b measure.Quarters) (sum measure.Quarters) {
-	if len(a) != len(b) {
-		return nil
-	}
-	for k := range a {
-		sum = append(sum, a[k]+b[k])
-	}
-	return sum
 }
 
 // lost returns the parts that are missing or were lost, by their numbers: what the others have noted, and what is not there.

@@ -1,12 +1,14 @@
 package merge
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
 )
@@ -76,22 +78,14 @@ type stream struct {
 	at     int64 // when its request ended, nanoseconds since 1970, on the clock of part 0
 }
 
-// before reports whether the next record of a stream comes before that of another one.
-func (s *stream) before(o *stream) bool {
-	if s.at != o.at {
-		return s.at < o.at
-	}
-	return s.part.number < o.part.number
-}
-
-// merged joins the records of parts. Its heap has the streams that have a record, the one that is next first.
+// merged joins the records of parts.
 type merged struct {
-	all  []*stream
-	heap []*stream
-	last *stream // whose record was returned last; its place in the heap is the first
+	all     []*stream
+	waiting []*stream // that have a record, the one that is next last
+	last    *stream   // whose record was returned last
 }
 
-// advance reads the next record of a stream that is not in the heap, and puts it there; at the end it stays outside.
+// advance reads the next record of a stream that does not wait, and lets it wait; at the end it does not.
 func (m *merged) advance(s *stream) error {
 	r, err := s.Next()
 	if errors.Is(err, io.EOF) {
@@ -105,32 +99,11 @@ func (m *merged) advance(s *stream) error {
 	}
 	r.Pass = s.part.passes[r.Tree]
 	s.record, s.at = r, s.part.phases[r.Phase].origin+int64(r.End)
-	m.heap = append(m.heap, s)
-	for k := len(m.heap) - 1; k > 0 && m.heap[k].before(m.heap[(k-1)/2]); k = (k - 1) / 2 {
-		m.heap[k], m.heap[(k-1)/2] = m.heap[(k-1)/2], m.heap[k]
-	}
+	k, _ := slices.BinarySearchFunc(m.waiting, s, func(x, s *stream) int {
+		return cmp.Or(cmp.Compare(s.at, x.at), cmp.Compare(s.part.number, x.part.number))
+	})
+	m.waiting = slices.Insert(m.waiting, k, s)
 	return nil
-}
-
-// take takes the first stream out of the heap.
-func (m *merged) take() *stream {
-	s, n := m.heap[0], len(m.heap)-1
-	m.heap[0] = m.heap[n]
-	m.heap = m.heap[:n]
-	for k := 0; ; {
-		child := 2*k + 1
-		if child >= n {
-			return s
-		}
-		if child+1 < n && m.heap[child+1].before(m.heap[child]) {
-			child++
-		}
-		if !m.heap[child].before(m.heap[k]) {
-			return s
-		}
-		m.heap[k], m.heap[child] = m.heap[child], m.heap[k]
-		k = child
-	}
 }
 
 // Next returns the next record of all parts.
@@ -142,10 +115,11 @@ func (m *merged) Next() (*measure.Record, error) {
 			return nil, err
 		}
 	}
-	if len(m.heap) == 0 {
+	next := len(m.waiting) - 1
+	if next < 0 {
 		return nil, io.EOF
 	}
-	m.last = m.take()
+	m.last, m.waiting = m.waiting[next], m.waiting[:next]
 	return m.last.record, nil
 }
 

@@ -3,11 +3,13 @@ package merge
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
 )
 
 // run returns the load as one run.
@@ -221,4 +223,44 @@ func (l *load) missing(info *measure.RunInfo) (list []string) {
 		}
 	}
 	return append(list, measure.FirstOfParts(assumed)...)
+}
+
+// countPasses counts anew how often the trace of each tree was begun before: a part counts its own trees alone.
+func (l *load) countPasses() {
+	type numbered struct {
+		number int
+		tree
+		of *part
+	}
+	byTrace := map[string][]numbered{}
+	for _, p := range l.used() {
+		for number, t := range p.seen.trees {
+			byTrace[t.trace] = append(byTrace[t.trace], numbered{number, t, p})
+		}
+		p.seen.trees, p.passes = nil, map[int]int{}
+	}
+	for _, list := range byTrace {
+		slices.SortFunc(list, func(a, b numbered) int { return cmp.Or(cmp.Compare(a.begun, b.begun), cmp.Compare(a.number, b.number)) })
+		for pass, t := range list {
+			t.of.passes[t.number] = pass
+		}
+	}
+}
+
+// Servers reads what the servers said of themselves. Every part reads the pages of all servers: those of one part are taken. The error
+// wraps fs.ErrNotExist where nothing was read.
+func (r *Run) Servers() (*scrape.Data, error) {
+	if r.parts == nil {
+		return scrape.ReadFile(filepath.Join(r.Dir, scrape.File))
+	}
+	data, err := scrape.ReadFile(filepath.Join(r.server.dir, scrape.File))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range data.Endpoints {
+		for k := range e.Answers {
+			e.Answers[k].At, _ = r.server.move(e.Answers[k].At)
+		}
+	}
+	return data, nil
 }

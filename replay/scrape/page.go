@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,7 +144,7 @@ func sampleOf(name string, t dto.MetricType, m *dto.Metric) (s sample, ok bool) 
 func histogramOf(h *dto.Histogram) (bounds []string, values []float64) {
 	values = []float64{max(h.GetSampleCountFloat(), float64(h.GetSampleCount())), h.GetSampleSum()}
 	buckets := slices.SortedStableFunc(slices.Values(h.GetBucket()), func(a, b *dto.Bucket) int {
-		return compareBounds(a.GetUpperBound(), b.GetUpperBound())
+		return cmp.Compare(a.GetUpperBound(), b.GetUpperBound())
 	})
 	for _, b := range buckets {
 		bounds = append(bounds, formatBound(b.GetUpperBound()))
@@ -153,16 +154,6 @@ func histogramOf(h *dto.Histogram) (bounds []string, values []float64) {
 		bounds, values = append(bounds, formatBound(math.Inf(1))), append(values, values[0])
 	}
 	return bounds, values
-}
-
-func compareBounds(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // formatBound returns a bound as Prometheus writes it.

@@ -1,7 +1,9 @@
 package live
 
 import (
+	"context"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -211,4 +213,67 @@ func overflowed(e *measure.Error) bool {
 // tokens returns the counts of the server, 0 where there is none.
 func tokens(r *measure.Record) (prompt, cached, output int64) {
 	return max(0, r.PromptTokens.N()), max(0, r.CachedTokens.N()), max(0, r.OSL())
+}
+
+// Follow adds the records in the directory of a run while they are written, to pages too, if they are not nil. At each tick it looks
+// for new ones, and then calls looked. It returns when ctx ends, after all records that are written by then, and then the run is over
+// for the state.
+func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-chan time.Time, now func() time.Time, looked func()) {
+	n := 0
+	for r, err := range measure.Follow(ctx, dir, tick) {
+		switch {
+		case err != nil:
+			s.End(err)
+			return
+		case r == nil:
+			s.Look(now())
+			if pages != nil {
+				pages.Look()
+			}
+			looked()
+		default:
+			s.Add(r)
+			if pages != nil {
+				pages.Add(r)
+			}
+			if n++; n%turn == 0 {
+				runtime.Gosched()
+			}
+		}
+	}
+	s.End(nil)
+}
+
+// turn is after how many records a follower lets others run: a third of a millisecond.
+const turn = 32
+
+// load is what the run reported of the measured phase: requests in flight and open trees, which records tell only when they end.
+type load struct {
+	at, inFlight, openTrees []int64 // ns of the phase; numbers
+	every                   time.Duration
+}
+
+// maxLoad is the most reports that are kept: then every second one is dropped, and no more are taken than that.
+const maxLoad = 2048
+
+func (l *load) add(p Progress) {
+	n := len(l.at)
+	if p.Phase != measure.ProfilingPhase || n > 0 && p.Elapsed-time.Duration(l.at[n-1]) < l.every {
+		return
+	}
+	l.at, l.inFlight, l.openTrees = append(l.at, int64(p.Elapsed)), append(l.inFlight, int64(p.InFlight)), append(l.openTrees, int64(p.OpenTrees))
+	if len(l.at) < maxLoad {
+		return
+	}
+	for k := range maxLoad / 2 {
+		l.at[k], l.inFlight[k], l.openTrees[k] = l.at[2*k], l.inFlight[2*k], l.openTrees[2*k]
+	}
+	l.at, l.inFlight, l.openTrees = l.at[:maxLoad/2], l.inFlight[:maxLoad/2], l.openTrees[:maxLoad/2]
+	l.every = time.Duration(l.at[maxLoad/2-1]-l.at[0]) / (maxLoad / 2)
+}
+
+func (l *load) table() page.Table {
+	return page.Table{Name: "progress", Columns: []page.Column{
+		page.Ints("at", "ns", l.at), page.Ints("in_flight", "", l.inFlight), page.Ints("open_trees", "", l.openTrees),
+	}}
 }

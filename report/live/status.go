@@ -65,12 +65,7 @@ type Stat struct {
 }
 
 // Failed returns how many requests failed.
-func (s *Status) Failed() (n int) {
-	for _, of := range s.Errors {
-		n += of
-	}
-	return n
-}
+func (s *Status) Failed() int { return measure.ErrorCounts(s.Errors).Failed() }
 
 // judge adds what follows from the other fields.
 func (s *Status) judge() {

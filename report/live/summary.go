@@ -30,10 +30,7 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 		seconds := p.Elapsed.Seconds()
 		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.measured), seconds), ratio(float64(t.prompt), seconds), ratio(float64(t.output), seconds)
 	}
-	failed := 0
-	for _, n := range t.errors {
-		failed += n
-	}
+	failed := measure.ErrorCounts(t.errors).Failed()
 	for category, n := range t.errors {
 		m.ErrorRates[category] = ratio(float64(n), float64(t.completed+failed))
 	}

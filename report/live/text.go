@@ -2,14 +2,12 @@ package live
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/wire"
 )
 
 // part is a piece of a line. Where a line is too narrow for all, those of the highest rank are left out.
@@ -165,10 +163,8 @@ func (s *Status) trouble() []part {
 
 // categories counts the failed requests by category, the commonest first.
 func (s *Status) categories() string {
-	categories := slices.Sorted(maps.Keys(s.Errors))
-	slices.SortStableFunc(categories, func(x, y wire.Category) int { return s.Errors[y] - s.Errors[x] })
 	var parts []string
-	for _, c := range categories {
+	for _, c := range measure.ErrorCounts(s.Errors).CommonestFirst() {
 		parts = append(parts, fmt.Sprintf("%s %d", c, s.Errors[c]))
 	}
 	return strings.Join(parts, ", ")

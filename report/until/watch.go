@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -108,4 +109,81 @@ func (l Look) String() string {
 		text += fmt.Sprintf("; narrow enough at %d of %d looks", l.InARow, InARow)
 	}
 	return text
+}
+
+const (
+	// Every is how often the intervals are looked at.
+	Every = 30 * time.Second
+
+	// InARow is at how many looks, one after another, all intervals must be narrow enough. One look stops too early by luck: an
+	// interval is narrowest when the sample happens to have few large values.
+	InARow = 3
+)
+
+// Rule decides when a run may end. It counts the looks, one after another, at which all intervals were narrow enough.
+type Rule struct{ narrow int }
+
+// Look counts a look, and reports whether the run may end.
+func (r *Rule) Look(narrow bool) bool {
+	r.narrow++
+	if !narrow {
+		r.narrow = 0
+	}
+	return r.narrow >= InARow
+}
+
+// samples are the values of the headline's requests, of each metric of some targets.
+type samples struct {
+	rules  measure.Rules
+	of     map[string]*interval.Sample // by metric
+	played map[int32]bool              // trees with a request
+}
+
+func newSamples(rules measure.Rules, targets []Target) *samples {
+	s := &samples{rules, map[string]*interval.Sample{}, map[int32]bool{}}
+	for _, t := range targets {
+		s.of[t.Name] = &interval.Sample{}
+	}
+	return s
+}
+
+// add adds a record, which it does not keep.
+func (s *samples) add(r *measure.Record) {
+	if r.Phase != measure.ProfilingPhase || r.Bucket != measure.Profiling || r.Error != nil {
+		return
+	}
+	tree := int32(r.Tree)
+	s.played[tree] = true
+	for name, sample := range s.of {
+		if v, ok := measure.MetricNamed(name).Of(&r.Numbers, s.rules); ok {
+			sample.Values, sample.Trees = append(sample.Values, v), append(sample.Trees, tree)
+		}
+	}
+}
+
+func (s *samples) trees() int { return len(s.played) }
+
+// find returns the values of the targets and their intervals.
+func (s *samples) find(targets []Target, seed interval.Seed) []measure.UntilTarget {
+	list := make([]measure.UntilTarget, len(targets))
+	for k, t := range targets {
+		found := measure.UntilTarget{
+			Metric: t.String(), Unit: string(t.Unit), Share: measure.Number(t.Share),
+			Value: measure.Missing, Low: measure.Missing, High: measure.Missing, Margin: measure.Missing,
+		}
+		sample := s.of[t.Name]
+		stat := measure.NewStat(append([]float64{}, sample.Values...))
+		found.Value = stat.Figure(t.Statistic)
+		between, err := interval.Of(*sample, []interval.Statistic{t.statistic()}, seed)
+		switch {
+		case err != nil:
+			found.Why = err.Error()
+		case !between[0].Known() || math.IsNaN(float64(found.Value)):
+			found.Why = "its interval is not known"
+		default:
+			found.SetInterval(float64(found.Value), between[0].Low, between[0].High)
+		}
+		list[k] = found
+	}
+	return list
 }

@@ -1,13 +1,13 @@
 package runs
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/simulate"
@@ -37,9 +37,7 @@ func (p *Player) Print(w io.Writer, list []*Run, a *Answer, asJSON bool) error {
 	if !asJSON {
 		return write(w, p.table(list, answers)+pageText(path))
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(struct {
+	return terminal.JSON(w, struct {
 		Runs    []*Run   `json:"runs"`
 		Answer  *Answer  `json:"answer"`  // null: nothing was searched
 		Answers []string `json:"answers"` // in words

@@ -1,0 +1,14 @@
+package terminal
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// TakesEscapes makes a console obey escape sequences, and reports whether it does.
+func TakesEscapes(f *os.File) bool {
+	var mode uint32
+	console := windows.Handle(f.Fd())
+	return windows.GetConsoleMode(console, &mode) == nil && windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
+}

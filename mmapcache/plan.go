@@ -66,11 +66,13 @@ type Plan struct {
 	Tools    []Tool // only where tool results are shaped
 }
 
-// Trace is one row of traces.arrow. Structure.Append fills in where its rows lie in the other tables.
+// Trace is one row of traces.arrow. Structure.Append fills in where its rows lie in the other tables. The probe of package convert prints
+// rows: the order of their fields stands in keys.
 type Trace struct {
 	ID           string `column:"id"`
 	Scope        string `column:"hash_id_scope,word"` // hash_id_scope as recorded: "local", "global" or "absent"
 	BlockSize    uint32 `column:"block_size"`         // tokens
+	Blocks       uint32 `column:"blocks"`             // distinct hash ids, per scope
 	FirstSession uint32 `column:"first_session"`
 	Sessions     uint32 `column:"sessions"`
 	FirstTurn    uint32 `column:"first_turn"`
@@ -80,7 +82,6 @@ type Trace struct {
 	FirstRun     uint32 `column:"first_run"` // rows of blocks.arrow
 	Runs         uint32 `column:"runs"`
 	FirstBlock   uint32 `column:"first_block"` // in the placement
-	Blocks       uint32 `column:"blocks"`      // distinct hash ids, per scope
 	FirstTool    uint32 `column:"first_tool"`
 	Tools        uint32 `column:"tools"`
 }

@@ -1,6 +1,9 @@
 package mmapcache
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Structure holds the tables of a set of traces: everything about them but tokens.
 type Structure struct {
@@ -20,6 +23,8 @@ func NewStructure() *Structure {
 		Traces: newTable[Trace]("traces.arrow"), Sessions: newTable[Session](sessionsFile), Turns: newTable[Turn]("turns.arrow"),
 		Segments: newTable[Segment]("segments.arrow"), Runs: newTable[BlockRun]("blocks.arrow"), Tools: newTable[Tool]("tools.arrow"),
 	}
+	c := s.Traces.columns
+	s.Traces.columns = slices.Concat(c[:3], c[4:13], c[3:4], c[13:]) // blocks stand behind first_block
 	s.Traces.late = lateTimes[Trace]("recorded_start_ms")
 	return s
 }

@@ -2,12 +2,12 @@
 #   make demo    build, convert the embedded corpus, serve the mock, replay, print a summary
 #   make test    every test that needs nothing but Go
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null || echo dev))
 COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-harness test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-harness test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts wheels test-wheels test-image
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -18,6 +18,24 @@ build:
 test:
 	CGO_ENABLED=0 go test -timeout 30m ./...
 	cd examples/csv && CGO_ENABLED=0 go test ./...
+
+# Wheels of agentx-replay for PyPI in DIST: contrib/python/wheels.py. WHEELS="linux/amd64 darwin/arm64" makes these alone; from nothing each takes three
+# minutes of CPU.
+DIST   ?= dist
+WHEELS ?=
+wheels:
+	python3 contrib/python/wheels.py $(DIST) $(VERSION) $(COMMIT) $(WHEELS)
+
+# Installs the wheel of this machine with pip and uv, beside the distributions agentx and agentx-harness, and uses the Python module; that of
+# the other processor runs in QEMU. What PyPI does not give, it skips. Two minutes.
+test-wheels:
+	@command -v python3 >/dev/null || { echo "test-wheels: skipped: there is no python3"; exit 0; }; \
+	python3 contrib/python/test_wheels.py $(DIST) $(CACHE)/wheels
+
+# The image of Dockerfile by buildah, podman or docker, or else its parts.
+test-image:
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $(CACHE)/image/agentx ./cmd/agentx
+	contrib/test-image.sh $(CACHE)/image/agentx $(CACHE)/image
 
 # What takes minutes: all 600 public traces, digest by digest and token by token (they lie in ../shared or it skips);
 # conversions killed with -9 at hundreds of instants, on disks of every size that is too small, and a tiny cache with every

@@ -1,9 +1,11 @@
 package mmapcache
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // Prompt is what one turn sends: its messages in order. RenderedTrace.Prompt fills it. Filled again and again it
@@ -195,4 +197,131 @@ func (c *Cache) appendTokens(dst []uint32, start, n uint32) []uint32 {
 		dst = append(dst, c.tokens[(uint64(start)+k)%uint64(len(c.tokens))])
 	}
 	return dst
+}
+
+// appendEscaped appends b as part of a JSON string: it escapes quotes, backslashes and control characters.
+func appendEscaped(dst, b []byte) []byte {
+	const hex = "0123456789abcdef"
+	for _, c := range b {
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c >= 0x20:
+			dst = append(dst, c)
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return dst
+}
+
+// appendUnescaped appends text without the escapes of appendEscaped. dst may be the beginning of text. It is not ok where
+// text ends inside an escape.
+func appendUnescaped(dst, text []byte) (_ []byte, ok bool) {
+	for len(text) > 0 {
+		k := bytes.IndexByte(text, '\\')
+		if k < 0 {
+			return append(dst, text...), true
+		}
+		dst = append(dst, text[:k]...)
+		if text = text[k:]; len(text) < 2 || text[1] == 'u' && len(text) < 6 {
+			return dst, false
+		}
+		c, n := text[1], 2
+		switch c {
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		case 'u':
+			c, n = hexDigit(text[4])<<4|hexDigit(text[5]), 6
+		}
+		dst = append(dst, c)
+		text = text[n:]
+	}
+	return dst, true
+}
+
+func hexDigit(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
+}
+
+// replacement is U+FFFD in UTF-8.
+const replacement = "\uFFFD"
+
+// illFormed returns the length of the maximal ill-formed subsequence that b begins with, 0 if b begins with a whole
+// character. A decoder replaces such a subsequence, the longest start of a character or one byte, by one U+FFFD.
+func illFormed(b []byte) int {
+	if b[0] < utf8.RuneSelf {
+		return 0
+	}
+	if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n > 1 {
+		return 0
+	}
+	// The second byte has a narrower range after some first bytes (Unicode, table 3-7); the others are 80 to BF.
+	need, low, high := 0, byte(0x80), byte(0xBF)
+	switch c := b[0]; {
+	case c >= 0xC2 && c <= 0xDF:
+		need = 1
+	case c >= 0xE0 && c <= 0xEF:
+		need = 2
+		if c == 0xE0 {
+			low = 0xA0
+		} else if c == 0xED {
+			high = 0x9F
+		}
+	case c >= 0xF0 && c <= 0xF4:
+		need = 3
+		if c == 0xF0 {
+			low = 0x90
+		} else if c == 0xF4 {
+			high = 0x8F
+		}
+	}
+	n := 1
+	for ; n <= need && n < len(b) && b[n] >= low && b[n] <= high; n++ {
+		low, high = 0x80, 0xBF
+	}
+	return n
+}
+
+// appendValid appends raw to dst with one U+FFFD for every maximal ill-formed subsequence. JSON escapes are ASCII and stay
+// as they are, so that escaping before or after gives the same.
+func appendValid(dst, raw []byte) []byte {
+	for len(raw) > 0 {
+		if n := illFormed(raw); n > 0 {
+			dst = append(dst, replacement...)
+			raw = raw[n:]
+			continue
+		}
+		_, n := utf8.DecodeRune(raw)
+		dst = append(dst, raw[:n]...)
+		raw = raw[n:]
+	}
+	return dst
+}
+
+// validGrowth returns by how many bytes appendValid makes raw longer; below 0, shorter.
+func validGrowth(raw []byte) (more int) {
+	for len(raw) > 0 {
+		if n := illFormed(raw); n > 0 {
+			more += len(replacement) - n
+			raw = raw[n:]
+			continue
+		}
+		_, n := utf8.DecodeRune(raw)
+		raw = raw[n:]
+	}
+	return more
 }

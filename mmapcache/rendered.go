@@ -217,3 +217,79 @@ func (t *RenderedTrace) cleanRun(s *Segment, k uint32) uint32 {
 	}
 	return n
 }
+
+// rendering is the prompt corpus in one encoding.
+type rendering struct {
+	data    []byte
+	offsets []uint32 // first byte of token i; one more than tokens
+}
+
+// window returns the size in bytes of n tokens from token start on, taken modulo the length of the corpus. It is not ok
+// where the offsets do not ascend.
+func (r *rendering) window(start, n uint32) (size uint64, ok bool) {
+	corpus := uint32(len(r.offsets) - 1)
+	total := uint64(len(r.data))
+	size = total * uint64(n/corpus)
+	from, end := uint64(r.offsets[start]), uint64(start)+uint64(n%corpus)
+	if end <= uint64(corpus) {
+		to := uint64(r.offsets[end])
+		return size + to - from, from <= to && to <= total
+	}
+	rest := uint64(r.offsets[end-uint64(corpus)])
+	return size + total - from + rest, from <= total && rest <= total
+}
+
+// append appends size bytes from byte at on, taken modulo the length of the rendering.
+func (r *rendering) append(dst []byte, at, size uint64) []byte {
+	for total := uint64(len(r.data)); size > 0; at = 0 {
+		n := min(size, total-at)
+		dst = append(dst, r.data[at:at+n]...)
+		size -= n
+	}
+	return dst
+}
+
+// Window is a stretch of the prompt corpus, which is taken modulo its length: what a block, the head of a block or a filler stands
+// for.
+type Window struct{ Start, Tokens uint32 }
+
+// AppendWindows appends the windows of a segment of the plan of trace i, in the order of its tokens. It reads mapped files: Guard
+// makes an error of what cannot be read. A damaged cache may have windows that begin outside the corpus.
+func (c *Cache) AppendWindows(dst []Window, i int, p *Plan, segment int) ([]Window, error) {
+	shard, _, _, err := c.tablesOf(i)
+	if err != nil {
+		return dst, err
+	}
+	s := &p.Segments[segment]
+	switch {
+	case s.Flags&Filler != 0:
+		return append(dst, Window{shard.fillerStart(&p.Trace, s.First), c.fillerTokens(p, s.First)}), nil
+	case s.Flags&Head != 0:
+		return append(dst, Window{shard.blockStart(&p.Trace, s.First), s.Count}), nil
+	default:
+		for k := range s.Count {
+			dst = append(dst, Window{shard.blockStart(&p.Trace, s.First+k), p.Trace.BlockSize})
+		}
+		return dst, nil
+	}
+}
+
+// Sample returns the beginning of the prompt corpus in an encoding, as a message has it, and how many tokens that is: at
+// most the given number, fewer where text cannot be cut there, and 0 where it cannot be cut at all.
+func (c *Cache) Sample(encoding Encoding, most int) (piece []byte, tokens int, err error) {
+	if err := encoding.validate(); err != nil {
+		return nil, 0, err
+	}
+	err = c.Guard(func() error {
+		for n := min(most, c.CorpusTokens()-1); n > 0; n-- {
+			size, ok := c.renderings[encoding].window(0, uint32(n))
+			if !ok || encoding == Text && c.splits.notEmpty && (size == 0 || c.splits.needsDecode(0, uint32(n), c.CorpusTokens())) {
+				continue
+			}
+			piece, tokens = append(piece, c.renderings[encoding].data[:size]...), n
+			return nil
+		}
+		return nil
+	})
+	return piece, tokens, err
+}

@@ -1,6 +1,14 @@
 package canon
 
-import "github.com/agentx/agentx/capture/journal"
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/jsonlex"
+)
 
 // Prompt is what canon reads from a request.
 type Prompt struct {
@@ -129,4 +137,110 @@ func (b *builder) finish() error {
 		return oversize("the prompt has more than %d tokens of media", maxMediaTokens)
 	}
 	return nil
+}
+
+// Format is a kind of request body.
+type Format uint8
+
+// The formats that have canonical streams.
+const (
+	Chat        Format = iota + 1 // OpenAI chat completions
+	Messages                      // Anthropic Messages
+	Responses                     // OpenAI Responses
+	Completions                   // OpenAI completions
+)
+
+func (f Format) String() string {
+	if f < Chat || f > Completions {
+		return "none"
+	}
+	return [...]string{"chat", "messages", "responses", "completions"}[f-1]
+}
+
+// FormatOf returns the format of a request by its method and path, and false for requests that are never recorded.
+func FormatOf(method, path string) (Format, bool) {
+	if method != http.MethodPost {
+		return 0, false
+	}
+	switch {
+	case strings.HasSuffix(path, "/v1/chat/completions"):
+		return Chat, true
+	case strings.HasSuffix(path, "/v1/messages"):
+		return Messages, true
+	case strings.HasSuffix(path, "/v1/responses"):
+		return Responses, true
+	case strings.HasSuffix(path, "/v1/completions"):
+		return Completions, true
+	}
+	return 0, false
+}
+
+// Tokens of structure: above every vocabulary, so that no text can look like them. Each counts as one token.
+const (
+	Tool uint32 = 0xA0000001 // begins the definition of a tool
+
+	RoleSystem    uint32 = 0xA0000002
+	RoleDeveloper uint32 = 0xA0000003
+	RoleUser      uint32 = 0xA0000004
+	RoleAssistant uint32 = 0xA0000005
+	RoleTool      uint32 = 0xA0000006
+	RoleOther     uint32 = 0xA0000007 // the name of the role and Sep follow
+
+	Text       uint32 = 0xA0000010
+	ToolCall   uint32 = 0xA0000011
+	ToolResult uint32 = 0xA0000012
+	Thinking   uint32 = 0xA0000013
+	Image      uint32 = 0xA0000014
+	Document   uint32 = 0xA0000015
+	Audio      uint32 = 0xA0000016
+	Other      uint32 = 0xA0000017
+
+	Sep uint32 = 0xA000001E
+	End uint32 = 0xA000001F
+
+	Media     uint32 = 0xB0000000 // with 28 bits of a digest below
+	MediaBits uint32 = 0x0FFFFFFF
+)
+
+// roles has the token of every role that has one of its own.
+var roles = map[string]uint32{
+	"system": RoleSystem, "developer": RoleDeveloper, "user": RoleUser, "assistant": RoleAssistant, "tool": RoleTool,
+}
+
+// Bounds of a prompt.
+const (
+	maxDepth       = 1000
+	maxBody        = 1 << 30
+	maxValues      = 1 << 20 // JSON values that decide about the stream
+	maxMediaTokens = 1 << 24
+)
+
+// Error is about a body without a canonical stream. It says nothing of what the body contains.
+type Error struct {
+	Reason  journal.Reason // HoleParse, HoleUnhashable or HoleOversize
+	Problem string
+}
+
+var errNoObject = &Error{journal.HoleParse, "the body is no JSON object"}
+
+func (e *Error) Error() string { return string(e.Reason) + ": " + e.Problem }
+
+func oversize(format string, args ...any) error {
+	return &Error{journal.HoleOversize, fmt.Sprintf(format, args...)}
+}
+
+func unhashable(format string, args ...any) error {
+	return &Error{journal.HoleUnhashable, fmt.Sprintf(format, args...)}
+}
+
+// malformed returns the error about a body that is no JSON. The lexer's own text quotes a byte of the body, so it is left
+// out.
+func malformed(err error) error {
+	if own := (*Error)(nil); errors.As(err, &own) {
+		return err
+	}
+	if syntax := (*jsonlex.SyntaxError)(nil); errors.As(err, &syntax) {
+		return &Error{journal.HoleParse, fmt.Sprintf("the body is malformed JSON at byte %d", syntax.Offset)}
+	}
+	return &Error{journal.HoleParse, "the body is malformed JSON"}
 }

@@ -2,6 +2,8 @@ package finish
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -213,4 +215,120 @@ func namesOf(set journal.Kinds, all []kindName) (names []string) {
 		}
 	}
 	return names
+}
+
+// subagent returns a subagent with its requests. One that went on beside the main agent has no sums.
+func (d *document) subagent(where string, agent int) *weka.RecordedSubagent {
+	list := d.agents[agent]
+	s := &weka.RecordedSubagent{
+		T: weka.Millis(d.times[list[0]].begin), AgentID: d.names[agent], Type: string(cmp.Or(d.Agents[agent].Type, journal.Custom)),
+		Status: "completed",
+	}
+	s.ToolTokens, s.SystemTokens = d.prefix(list)
+	end := int64(s.T)
+	for i, k := range list {
+		r := d.request(fmt.Sprintf("%s.requests[%d]", where, i), k)
+		s.Requests = append(s.Requests, r)
+		s.TotalTokens += int64(r.In) + int64(r.Out)
+		s.ToolUses += int64(d.Requests[k].End.Calls)
+		end = max(end, d.times[k].end)
+	}
+	s.Duration = weka.Millis(end) - s.T
+	if d.inBackground(agent) {
+		s.Status, s.Duration, s.TotalTokens, s.ToolUses = "async_launched", weka.Unknown, weka.Unknown, weka.Unknown
+	}
+	return s
+}
+
+// inBackground reports whether the main agent sent a request before the subagent's first answer ended, and no result was seen by then.
+func (d *document) inBackground(agent int) bool {
+	first := &d.Requests[d.agents[agent][0]]
+	if result := d.Agents[agent].Result; result != 0 {
+		seen := slices.IndexFunc(d.Requests, func(r journal.Request) bool { return r.Q == result })
+		if d.Requests[seen].T <= first.End.T {
+			return false
+		}
+	}
+	return slices.ContainsFunc(d.Requests, func(r journal.Request) bool {
+		return r.Agent == d.main && r.Q > first.Q && r.T < first.End.T
+	})
+}
+
+// instants are the times of a request in the trace, in milliseconds.
+type instants struct{ begin, first, end int64 } // first is -1 where there was no output
+
+// timesOf returns the times of all requests that are in the trace: on the grid, with idle gaps cut to the longest allowed. Those of
+// others are on the grid alone.
+func timesOf(s *journal.Session, reasons []journal.Reason) []instants {
+	e := s.Export.WithDefaults()
+	grid := max(e.Grid.Milliseconds(), 1)
+	floor := func(t int64) int64 { return t - t%grid }
+	longest := floor(e.MaxGap.Milliseconds())
+	times := make([]instants, len(s.Requests))
+	shift, busy := int64(0), int64(0)
+	for k := range s.Requests {
+		r := &s.Requests[k]
+		at := instants{floor(r.T), -1, floor(r.T)}
+		if r.End != nil {
+			at.end = floor(r.End.T)
+			if r.End.First >= 0 {
+				at.first = floor(r.End.First)
+			}
+		}
+		if reasons[k] == "" && e.MaxGap > 0 {
+			if idle := at.begin - busy; idle > longest {
+				shift += idle - longest
+			}
+			busy = max(busy, at.end)
+			at = at.earlier(shift)
+		}
+		times[k] = at
+	}
+	return times
+}
+
+// earlier returns the times moved by a number of milliseconds. Nothing is cut within a request, so all three move alike.
+func (t instants) earlier(by int64) instants {
+	t.begin -= by
+	t.end -= by
+	if t.first >= 0 {
+		t.first -= by
+	}
+	return t
+}
+
+// masks hides what the flags of a capture say.
+type masks struct {
+	journal.Masks
+	trace  string
+	models map[string]string // by name, in the order of first use
+}
+
+func newMasks(s *journal.Session) masks {
+	return masks{s.Export.Masks, s.Trace, map[string]string{}}
+}
+
+// model returns the name of a model as the trace has it.
+func (m *masks) model(name string) string {
+	if m.Masks&journal.MaskModels == 0 {
+		return name
+	}
+	if m.models[name] == "" {
+		m.models[name] = fmt.Sprintf("model-%d", len(m.models)+1)
+	}
+	return m.models[name]
+}
+
+// in returns the tokens of a prompt: of its blocks, and of a tail that a mask draws anew. The draw depends on the trace and the
+// request alone, so that each reader of a journal draws the same.
+func (m *masks) in(blockSize int, r *journal.Request) int {
+	if m.Masks&journal.MaskTails == 0 {
+		return r.IDs.In
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "tail %s %d", m.trace, r.Q))
+	draw := binary.LittleEndian.Uint64(sum[:])
+	if blocks := r.Blocks(); blocks > 0 {
+		return blocks*blockSize + int(draw%uint64(blockSize))
+	}
+	return 1 + int(draw%uint64(blockSize-1)) // a prompt has at least one token
 }

@@ -2,6 +2,7 @@ package reply
 
 import (
 	"bytes"
+	"math"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/capture/canon"
@@ -231,4 +232,113 @@ func subagentType(p *part) (kind string) {
 		return l.Skip()
 	})
 	return kind
+}
+
+// Facts are what a reply says. None of its texts belongs on a disk, but the words of closed lists.
+type Facts struct {
+	Whole     bool  // its terminal mark was read, or the whole body of a reply that is no stream
+	HasOutput bool  // text, thinking or a call of a tool
+	First     int64 // instant of the first output of a stream; -1: none
+	Failed    bool  // the API reported an error, under status 200
+
+	Prompt int64 // tokens, as the API counted them; -1: it did not say, or not credibly
+	Out    int64 // the same for the output
+	Stop   journal.Stop
+	Word   string // the API's own word for why it stopped
+	Output journal.Kinds
+	Marks  journal.Mark   // reply_*
+	Lost   journal.Reason // why nothing can be said of it: HoleEncoding, HoleOversize; "" otherwise
+
+	Calls []Call
+	Texts []string // the output that was seen, a text for each of its parts, to be counted where Out is not known
+	ID    string   // of a response, to go on from
+	Items []byte   // JSON list of the output of a response with an ID; nil otherwise
+}
+
+// Call is the call of a tool.
+type Call struct {
+	ID   string
+	Name string
+	Type string // argument subagent_type of a tool that makes a subagent, "" for others
+}
+
+// MakesSubagent reports whether a call begins a subagent.
+func (c Call) MakesSubagent() bool { return c.Name == "Task" || c.Name == "Agent" }
+
+// usage is what an API counted. A count that was not given is -1.
+type usage struct {
+	seen   bool // there was an object
+	bad    bool // of the counts one is none
+	prompt int64
+	extra  map[string]int64 // of prompts, by name, which the API counts apart
+	output int64
+}
+
+// count reads a count: absent for null, bad for anything that is no whole number from 0 to 2^31-1 without a fraction.
+func (u *usage) count(l *jsonlex.Lexer, to *int64) error {
+	switch l.Kind() {
+	case jsonlex.Null:
+		return l.Skip()
+	case jsonlex.Number:
+	default:
+		u.bad = true
+		return l.Skip()
+	}
+	mark := l.Mark()
+	n, err := l.Natural(math.MaxInt32)
+	if err != nil {
+		u.bad = true
+		l.Reset(mark)
+		return l.Skip()
+	}
+	*to = int64(n)
+	return nil
+}
+
+// names of the counts in a usage. The extras are optional.
+type names struct {
+	prompt, output string
+	extras         []string
+}
+
+// read reads a usage. Counts of an earlier one stay where this one has none.
+func (u *usage) read(l *jsonlex.Lexer, n names) error {
+	switch l.Kind() {
+	case jsonlex.Object:
+	case jsonlex.Null:
+		return l.Skip()
+	default:
+		u.seen, u.bad = true, true
+		return l.Skip()
+	}
+	u.seen = true
+	return l.Object(func(key []byte) error {
+		switch string(key) {
+		case n.prompt:
+			return u.count(l, &u.prompt)
+		case n.output:
+			return u.count(l, &u.output)
+		}
+		for _, extra := range n.extras {
+			if string(key) == extra {
+				value := int64(0)
+				err := u.count(l, &value)
+				u.extra[extra] = value
+				return err
+			}
+		}
+		return l.Skip()
+	})
+}
+
+// total returns the tokens of the prompt, and whether both counts are there.
+func (u *usage) total() (prompt int64, ok bool) {
+	if u.bad || u.prompt < 0 || u.output < 0 {
+		return -1, false
+	}
+	prompt = u.prompt
+	for _, n := range u.extra {
+		prompt += n
+	}
+	return prompt, true
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -257,4 +258,119 @@ func compileGlob(pattern string) *regexp.Regexp {
 	}
 	b.WriteString(`\z`)
 	return regexp.MustCompile(b.String())
+}
+
+// The default split rules of the Python library datasets, for a repository whose card names no data files.
+var (
+	// shardName is data/SPLIT-00000-of-00005.parquet. It is looked for first.
+	shardName = regexp.MustCompile(`\Adata/(\w+(?:\.\w+)*)-\d{5}-of-\d{5}\.`)
+
+	// splitWords are words in a path, by split.
+	splitWords = map[string]*regexp.Regexp{
+		split:        wordsIn("train", "training"),
+		"validation": wordsIn("validation", "valid", "dev", "val"),
+		"test":       wordsIn("test", "testing", "eval", "evaluation"),
+	}
+)
+
+func wordsIn(words ...string) *regexp.Regexp {
+	return regexp.MustCompile(`(?:\A|[-._ 0-9/])(?:` + strings.Join(words, "|") + `)[-._ 0-9/]`)
+}
+
+// splitsOf returns the files of each split that names tell of; none where no name does.
+func splitsOf(paths []string) map[string][]string {
+	splits := map[string][]string{}
+	for _, path := range paths {
+		if m := shardName.FindStringSubmatch(path); m != nil {
+			splits[m[1]] = append(splits[m[1]], path)
+		}
+	}
+	if len(splits) > 0 {
+		return splits
+	}
+	for name, words := range splitWords {
+		for _, path := range paths {
+			if words.MatchString(path) {
+				splits[name] = append(splits[name], path)
+			}
+		}
+	}
+	return splits
+}
+
+// selectSplit returns the files of the split train as names tell of it, of the only split where there is no train, or all files.
+// It says so where others are left out.
+func selectSplit(paths []string, say func(format string, args ...any)) ([]string, error) {
+	splits := splitsOf(paths)
+	names := slices.Sorted(maps.Keys(splits))
+	name := split
+	if splits[split] == nil && len(names) == 1 {
+		name = names[0]
+	}
+	list := splits[name]
+	switch {
+	case len(names) == 0:
+		return paths, nil
+	case list == nil:
+		return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("no card names its data files, and by their names they are of the splits %s: none is %s", strings.Join(names, ", "), split), Hint: nameFileHint}
+	case len(list) < len(paths):
+		say("no card names the data files: %d of %d are used, those of the split %s by their names", len(list), len(paths), name)
+	}
+	return list, nil
+}
+
+// maxTokenizerFile limits a file of a tokenizer, in bytes. The largest in use have about 35 MB.
+const maxTokenizerFile = 64 << 20
+
+// The files of tokenizers.
+const (
+	tokenizerFile = "tokenizer.json"
+	ranksFile     = "tiktoken.model" // its pattern and special tokens follow from configFile
+	configFile    = "tokenizer_config.json"
+)
+
+// ParseModel parses the name of a model: OWNER/NAME[@REVISION], with or without hf:// before it. Fetch gets the files of
+// its tokenizer alone. Its errors are *Error of ClassInvalid.
+func ParseModel(input string) (Ref, error) {
+	r, err := parseModel(input)
+	if err != nil {
+		return Ref{}, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s: %v", input, err), Hint: "OWNER/NAME[@REVISION] of a model of the hub"}
+	}
+	return r, nil
+}
+
+func parseModel(input string) (Ref, error) {
+	r, err := parseRepo(input, models)
+	if err == nil && r.Path != "" {
+		err = fmt.Errorf("a path follows the name")
+	}
+	return r, err
+}
+
+// selectTokenizer returns the files of the tokenizer of a model.
+func selectTokenizer(c contents) ([]string, error) {
+	switch _, complete := c.complete(); {
+	case c.has(tokenizerFile):
+		return []string{tokenizerFile}, nil
+	case c.has(ranksFile) && c.has(configFile):
+		return []string{ranksFile, configFile}, nil
+	case !complete:
+		return nil, &Error{Class: ClassNotCached, File: tokenizerFile, Text: notCached}
+	}
+	return nil, &Error{Class: ClassNotFound, File: tokenizerFile, Text: "there is no such file, nor " + ranksFile + " with " + configFile,
+		Hint: "the model that it was made from may have one; or the path of a tokenizer.json"}
+}
+
+// checkTokenizerSizes refuses files that no tokenizer needs, before they are downloaded.
+func (j *job) checkTokenizerSizes(paths []string) error {
+	for _, path := range paths {
+		e, err := j.entry(path)
+		if err != nil {
+			return err
+		}
+		if e.Size > maxTokenizerFile {
+			return &Error{Class: ClassInvalid, File: path, Text: fmt.Sprintf("it has %d bytes, more than the %d of any tokenizer", e.Size, maxTokenizerFile)}
+		}
+	}
+	return nil
 }

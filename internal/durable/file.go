@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // File is a single file under construction. It appears whole under its path, or not at all.
@@ -132,4 +133,134 @@ func (f *File) fill(data []byte, err error) error {
 		return errors.Join(err, f.Discard())
 	}
 	return f.Publish()
+}
+
+// isGone reports whether an error says that a file or directory no longer exists: on NFS also by the name of a handle.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESTALE) }
+
+// rename is os.Rename for a file system that may lose the answer: it then finds the rename already done.
+func rename(from, to string) error {
+	was, statErr := os.Lstat(from)
+	err := move(from, to)
+	if err != nil && isGone(err) && statErr == nil {
+		if now, statErr := os.Lstat(to); statErr == nil && os.SameFile(was, now) {
+			return nil
+		}
+	}
+	return err
+}
+
+// removeThrough renames a directory into another one, so that its old name is free at once, and removes it there. A missing
+// directory is no error.
+func removeThrough(path, into string, opts Options) error {
+	trash := filepath.Join(into, newOwner().fileName())
+	err := opts.step("rename", path)
+	if err == nil {
+		err = rename(path, trash)
+	}
+	switch {
+	case isGone(err):
+		return nil
+	case errors.Is(err, syscall.EXDEV):
+		trash = path // of a lower layer of overlayfs: no live process has made it there
+	case err != nil:
+		return asForeign(path, err)
+	}
+	return asForeign(trash, removeAll(trash)) // the owner of a sticky directory may rename what others have in it, and no more
+}
+
+// removeAll removes a directory and what is in it. It tries several times, because a slow process may still write into its
+// claim. Files .nfs*, which an NFS client keeps while a process on it has the removed file open, may stay: Sweep removes
+// them when that process has ended.
+func removeAll(path string) (err error) {
+	for range 10 {
+		if err = os.RemoveAll(path); err == nil || hasOnlyNFSFiles(path) {
+			return nil
+		}
+		if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return err
+}
+
+// hasOnlyNFSFiles reports whether a directory holds files that an NFS client keeps, and no others.
+func hasOnlyNFSFiles(path string) bool {
+	files := 0
+	err := filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			if files++; !strings.HasPrefix(e.Name(), ".nfs") {
+				return fs.ErrExist
+			}
+		}
+		return err
+	})
+	return err == nil && files > 0
+}
+
+// everybody is the permission of all users of a machine to write.
+const everybody fs.FileMode = 0o002
+
+// ModeBelow returns the mode of a new directory or file in a directory: as open to group and others as that, but never writable for
+// everybody. In a sticky directory such as /tmp, where users remove nothing of each other, only its owner may write it.
+func ModeBelow(above, mode fs.FileMode) fs.FileMode {
+	open := above.Perm() & 0o077 &^ everybody
+	if above&fs.ModeSticky != 0 {
+		open &^= 0o020
+	}
+	if !mode.IsDir() {
+		open &= 0o066
+	}
+	return mode&^0o077 | open // the owner's bits, and setgid, stay
+}
+
+// rootMode returns the mode of a new root, or a directory above it, which the umask has decided. In a sticky directory only its owner
+// may write it.
+func rootMode(above, mode fs.FileMode) fs.FileMode {
+	if above&fs.ModeSticky != 0 {
+		mode &^= 0o022
+	}
+	return mode
+}
+
+// sharedMode returns the mode of a new directory in which all users of a root have entries. Where everybody may write, it is sticky.
+func sharedMode(root, mode fs.FileMode) fs.FileMode {
+	mode = mode&^0o077 | root.Perm()&0o077 | root&fs.ModeSticky
+	if mode&everybody != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode
+}
+
+// matchMode gives a directory or file that was just created its mode below the directory above it. It follows no link, which could
+// lead to any file of the user. Errors are ignored: another process may have created it meanwhile.
+func matchMode(above, path string) { setMode(above, path, ModeBelow) }
+
+// shareMode is matchMode for a directory in which all users of a root have entries.
+func shareMode(root, path string) { setMode(root, path, sharedMode) }
+
+func setMode(above, path string, wanted func(above, mode fs.FileMode) fs.FileMode) {
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return
+	}
+	setFileMode(above, f, wanted)
+	_ = f.Close()
+}
+
+// matchFileMode is matchMode for an open file.
+func matchFileMode(above string, f *os.File) { setFileMode(above, f, ModeBelow) }
+
+func setFileMode(above string, f *os.File, wanted func(above, mode fs.FileMode) fs.FileMode) {
+	like, err := os.Stat(above)
+	if err != nil {
+		return
+	}
+	info, err := f.Stat()
+	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+		return
+	}
+	if want := wanted(like.Mode(), info.Mode()); want != info.Mode() {
+		_ = f.Chmod(want)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -121,3 +122,56 @@ func (l *Lease) renew() bool {
 	}
 	return !isGone(err)
 }
+
+// Holder is the process that holds a lease.
+type Holder struct {
+	Who  string // in words
+	Dead bool   // it is a process of this machine that has ended; of another machine that is unknown
+}
+
+// Holders returns the holders of all leases of a root, by the name of the lease. It takes no lease and waits for none.
+func Holders(root string) (map[string]Holder, error) {
+	holders := map[string]Holder{}
+	staging := filepath.Join(root, StagingDir)
+	claims, err := os.ReadDir(staging) // sorted: of two generations the newer one is last
+	if err != nil {
+		if isGone(err) {
+			err = nil
+		}
+		return holders, err
+	}
+	for _, claim := range claims {
+		if !isClaim(claim.Name()) || !claim.IsDir() {
+			continue
+		}
+		inside, err := os.ReadDir(filepath.Join(staging, claim.Name()))
+		if err != nil && !isGone(err) {
+			return holders, err
+		}
+		for _, e := range inside {
+			if who, ok := parseOwner(e.Name()); ok {
+				holders[claim.Name()[:strings.LastIndexByte(claim.Name(), '.')]] = Holder{who.describe(), who.dead()}
+			}
+		}
+	}
+	return holders, nil
+}
+
+// Errors that a caller may act on. They are wrapped: use errors.Is.
+var (
+	// ErrLost is wrapped by errors of a process whose lease another process has taken over.
+	ErrLost = errors.New("taken over by another process, which saw no heartbeat of this one")
+
+	// ErrBusy is wrapped by the error of Acquire when the wait is over, or not allowed.
+	ErrBusy = errors.New("being made by another process")
+)
+
+// FullError says in one line that a disk has no room left, and what to try.
+type FullError struct {
+	Text, Hint string
+	Err        error
+}
+
+func (e *FullError) Error() string { return e.Text }
+
+func (e *FullError) Unwrap() error { return e.Err }

@@ -1,3 +1,14 @@
+// Package arrivals decides when sessions begin on their own: doc/spec/replay.md 14. It computes instants, has no clock and reads
+// no files, so that a replay and a simulation of it have the same arrivals.
+//
+//	starts, err := arrivals.Window{From: time.Minute, Speed: 60}.Select(recorded) // which traces, in which order, when
+//	s := arrivals.Recorded(instants)
+//
+//	p := arrivals.Process{Rate: 50, Kind: arrivals.Poisson, Seed: "42"}
+//	s := p.Schedule() // after p.Validate()
+//	at, ok := s.Next()
+//
+// Instants count from the first arrival. They are whole nanoseconds and never go back. Nothing that a server does changes them.
 package arrivals
 
 import (
@@ -152,4 +163,23 @@ func (s *drawn) seconds() float64 {
 		return math.Sqrt(2 * s.rise * s.sum / s.Rate)
 	}
 	return s.rise/2 + float64(s.sum/s.Rate)
+}
+
+// Schedule gives the instants of arrivals, one after another.
+type Schedule interface {
+	// Next returns the instant of the next arrival, never before the one before it. ok is false after the last.
+	Next() (at time.Duration, ok bool)
+}
+
+// Recorded returns the schedule of instants that are known. They must not go back.
+func Recorded(instants []time.Duration) Schedule { return &recorded{instants} }
+
+type recorded struct{ rest []time.Duration }
+
+func (r *recorded) Next() (at time.Duration, ok bool) {
+	if len(r.rest) == 0 {
+		return 0, false
+	}
+	at, r.rest = r.rest[0], r.rest[1:]
+	return at, true
 }

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"time"
+
+	"github.com/agentx/agentx/internal/jsonlex"
 )
 
 // maxMessageSize bounds one message of a stream and a body that is no stream, bytes.
@@ -337,3 +339,75 @@ func (d *decoder) verdict() (Category, string) {
 
 // trim cuts blanks and line ends off both sides.
 func trim(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
+
+// template is a message without its only text. A message that differs from it in nothing but that text means the
+// same event, and this comparison is many times faster than reading it. Most messages of a stream match the one before.
+type template struct {
+	prefix, suffix []byte // around the text, with its quotes
+	event          event
+}
+
+// maxTemplate bounds the messages that become a template, bytes.
+const maxTemplate = 4 << 10
+
+// learn makes the template of a message. The payload of e begins at offset in the message.
+func (t *template) learn(message []byte, offset int, e *event) {
+	if e.textCount != 1 || e.usage != nil || len(message) > maxTemplate {
+		return
+	}
+	t.prefix = append(t.prefix[:0], message[:offset+e.textStart+1]...)
+	t.suffix = append(t.suffix[:0], message[offset+e.textEnd-1:]...)
+	t.event = *e
+}
+
+// matches reports whether a message differs from the template in its text alone, and the text is not empty.
+func (t *template) matches(message []byte) bool {
+	size := len(message) - len(t.prefix) - len(t.suffix)
+	if size <= 0 || len(t.prefix) == 0 || !bytes.HasPrefix(message, t.prefix) || !bytes.HasSuffix(message, t.suffix) {
+		return false
+	}
+	end, _ := jsonlex.StringEnd(message, len(t.prefix)-1)
+	return end == len(t.prefix)+size+1
+}
+
+// A burst is several messages that arrive as good as together: some proxy, or the server, had held them back.
+const (
+	burstSpan = time.Millisecond // from its first message to its last
+	burstSize = 8                // messages that it has at least
+)
+
+// bursts finds the bursts of an answer.
+type bursts struct {
+	start          time.Duration // of the messages that came together last
+	size           int           // how many these are
+	n, within, all int           // bursts before them, messages of those, and all messages but the last ones
+}
+
+// add adds a message, in the order of their arrivals.
+func (b *bursts) add(at time.Duration) {
+	if b.size > 0 && at-b.start <= burstSpan {
+		b.size++
+		return
+	}
+	*b = b.closed()
+	b.start, b.size = at, 1
+}
+
+// closed returns b behind its last messages.
+func (b *bursts) closed() bursts {
+	c := bursts{n: b.n, within: b.within, all: b.all + b.size}
+	if b.size >= burstSize {
+		c.n, c.within = b.n+1, b.within+b.size
+	}
+	return c
+}
+
+// typical returns how many messages a burst has on average, where more than half of all messages came in bursts; else 0. The instants of
+// such an answer tell when a buffer was emptied, not when tokens were made.
+func (b *bursts) typical() int {
+	c := b.closed()
+	if 2*c.within <= c.all {
+		return 0
+	}
+	return (c.within + c.n/2) / c.n
+}

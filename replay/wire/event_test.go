@@ -87,6 +87,8 @@ func TestDecodeEventOdd(t *testing.T) {
 		`{"error":{}}`:              {},
 		`{"error":false}`:           {},
 		`{"usage":{}}`:              {},
+		`{"choices":{"text":"x"}}`:  {},
+		`{"choices":{"text":""}}`:   {},
 		`{"choices":[{"finish_reason":"odd","delta":{"content":["x"]}}]}`:                                   {finish: "odd", content: true},
 		`{"choices":[{"delta":{"content":[{"type":"text","text":"x"}]}}]}`:                                  {content: true},
 		`{"choices":[{"message":{"content":[{"type":"text","text":""},{"type":"text","text":"x"}]}}]}`:      {content: true},

@@ -73,6 +73,7 @@ var imports = map[string][]string{
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
 	"replay/wire":        {"internal/jsonlex", "internal/secrets"},
 	"replay/capacity":    {}, // plays nothing
+	"replay/search":      {"replay", "replay/capacity", "replay/measure", "replay/slo"},
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
 	"replay/slo":         {"internal/suggest"},
@@ -140,7 +141,7 @@ var imports = map[string][]string{
 	},
 	"cmd/agentx": {
 		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
-		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/slo", "replay/wire",
+		"replay", "replay/arrivals", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scenario", "replay/search", "replay/slo", "replay/wire",
 		"report/aiperf", "report/compare", "report/export", "report/gate", "report/inferencex", "report/live", "report/markdown", "report/until",
 		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
 		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",

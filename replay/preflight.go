@@ -3,7 +3,10 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -213,4 +216,234 @@ func RedactURL(raw string) string {
 		return "the server"
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// keyHint is what may help where a server wants a key.
+const keyHint = "--api-key-env NAME, or --header NAME:VALUE"
+
+// messagesKeyHint is that for the Messages API, whose keys stand in x-api-key. Some servers want them in Authorization all the same.
+const messagesKeyHint = "--api-key-env NAME, which sends x-api-key; where the server wants Authorization, --header 'Authorization:Bearer KEY'"
+
+// explain turns the failure of the probe into one line that says what is wrong, and a hint.
+func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightError {
+	e := &PreflightError{Hint: p.hint}
+	message := messageOf(f)
+	switch {
+	case f.Category == wire.Timeout:
+		e.Reason = fmt.Sprintf("%s: no answer in %v", p.server, preflightTimeout)
+	case f.Category == wire.Internal: // a limit of this machine: the message says what to do
+		e.Reason = fmt.Sprintf("%s: %s", p.server, message)
+	case f.Code == 0:
+		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, message), connectionHint(message)
+	case f.Code == 401 || f.Code == 403:
+		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, message), keyHint
+		if p.Endpoint.API() == wire.MessagesAPI {
+			e.Hint = messagesKeyHint
+		}
+	case f.Code == 404 && p.unlisted():
+		p.explainModel(e, f)
+	case (f.Code == 400 || f.Code == 422) && p.asked != askedModels:
+		if fields := p.refusedFields(ctx, f.Message); len(fields) > 0 {
+			e.Reason = fmt.Sprintf("%s: %d: the server does not take %s: %s", p.server, f.Code, fieldList(fields), message)
+			e.Hint = p.fieldsHint(fields)
+			return e
+		}
+		if p.unlisted() && strings.Contains(strings.ToLower(f.Message), "model") {
+			p.explainModel(e, f)
+			return e
+		}
+		fallthrough
+	default:
+		if f.Code == 404 && p.Endpoint.API() == wire.MessagesAPI && p.asked != askedModels {
+			e.Hint = "--payload chat, where the server has no Messages API"
+		}
+		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, p.asked, message)
+	}
+	return e
+}
+
+// unlisted reports whether the server lists models, but not that of the run.
+func (p *preflight) unlisted() bool {
+	return len(p.models) > 0 && !slices.Contains(p.models, p.Model)
+}
+
+// maxNamedModels is how many models of a server an error names.
+const maxNamedModels = 5
+
+func (p *preflight) explainModel(e *PreflightError, f *wire.Failure) {
+	var names []string
+	for _, m := range p.models[:min(maxNamedModels, len(p.models))] {
+		names = append(names, fmt.Sprintf("%q", m))
+	}
+	if more := len(p.models) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	e.Reason = fmt.Sprintf("%s: %d: model %q is not served here: it has %s", p.server, f.Code, p.Model, strings.Join(names, ", "))
+	e.Hint = "--model " + p.models[0]
+}
+
+func fieldList(fields []string) string {
+	if len(fields) == 1 {
+		return "the field " + fields[0]
+	}
+	return "the fields " + strings.Join(fields, ", ")
+}
+
+// fieldsHint names the flags that leave fields out.
+func (p *preflight) fieldsHint(fields []string) string {
+	var flags []string
+	for _, name := range fields {
+		if flag := p.Fields.FlagFor(p.Endpoint, name); flag != "" {
+			flags = append(flags, flag)
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+func connectionHint(message string) string {
+	switch {
+	case strings.Contains(message, "x509") || strings.Contains(message, "certificate"):
+		return "SSL_CERT_FILE=FILE with the certificate of the authority that signed the server's"
+	case strings.Contains(message, "lookup"):
+		return "--url with a host that this machine can resolve"
+	case strings.Contains(message, "HTTP"):
+		return "--url with https:// where the server speaks TLS, with the port of its API"
+	}
+	return "start the server or correct --url; --no-preflight starts without a look at it"
+}
+
+// messageOf returns the message of a failure in one line. Of a JSON answer that is the message in it.
+func messageOf(f *wire.Failure) string {
+	text := f.Message
+	if k := strings.IndexByte(text, '{'); k >= 0 && f.Code > 0 {
+		if inner := messageIn(text[k:]); inner != "" {
+			text = inner
+		}
+	}
+	return clip(strings.Join(strings.Fields(text), " "), maxMessage)
+}
+
+// messageIn returns the message of a JSON document: error.message, error, message or detail; "" if it has none.
+func messageIn(document string) string {
+	var doc struct {
+		Error           json.RawMessage
+		Message, Detail any
+	}
+	if json.NewDecoder(strings.NewReader(document)).Decode(&doc) != nil {
+		return ""
+	}
+	var object struct{ Message any }
+	_ = json.Unmarshal(doc.Error, &object) // a string is no object
+	var plain any
+	_ = json.Unmarshal(doc.Error, &plain) // nor is an object a string
+	for _, v := range []any{object.Message, plain, doc.Message, doc.Detail} {
+		if s, ok := v.(string); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// clip cuts a text to about n bytes.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}
+
+// askedModels is the request for the list of models.
+const askedModels = "GET /v1/models"
+
+// listModels asks for the models. A failure does not matter, because the probe decides: there are servers without a list,
+// some that break the connection over it, and gateways that refuse it.
+func (p *preflight) listModels(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, modelsTimeout)
+	defer cancel()
+	document, f := p.client.Get(ctx, "/v1/models")
+	if f == nil && p.readModels(document) == nil {
+		p.found.Models = p.models[:min(maxModels, len(p.models))]
+	}
+}
+
+// findModel looks for the model in the list of the server. A list without it counts as an answer 404.
+func (p *preflight) findModel(ctx context.Context) *wire.Failure {
+	p.asked = askedModels
+	document, f := p.client.Get(ctx, "/v1/models")
+	if f != nil {
+		return f
+	}
+	if err := p.readModels(document); err != nil {
+		return &wire.Failure{Category: wire.HTTPStatus, Code: 200, Message: "no list of models: " + err.Error()}
+	}
+	if p.unlisted() || len(p.models) == 0 {
+		return &wire.Failure{Category: wire.HTTPStatus, Code: 404, Message: "it does not list the model " + p.Model}
+	}
+	return nil
+}
+
+// readModels reads a list of models.
+func (p *preflight) readModels(document []byte) error {
+	var list struct {
+		Data []struct {
+			ID          string
+			MaxModelLen any `json:"max_model_len"` // of vLLM and SGLang; any other server may mean anything by it
+		}
+	}
+	if err := json.Unmarshal(document, &list); err != nil {
+		return errors.New("want an object with data")
+	}
+	p.models = nil
+	lengths := map[int64]bool{}
+	for _, m := range list.Data {
+		n := tokensOf(m.MaxModelLen)
+		if m.ID == p.Model && n > 0 {
+			p.context = n
+		}
+		lengths[n] = true
+		id := clip(m.ID, maxMessage)
+		if id != p.Model {
+			id = p.client.Redact(id)
+		}
+		p.models = append(p.models, id)
+	}
+	delete(lengths, 0)
+	if p.context == 0 && len(lengths) == 1 { // an adapter does not say that of its model
+		p.context = slices.Collect(maps.Keys(lengths))[0]
+	}
+	return nil
+}
+
+// askContext notes how long the context is: max_model_len of the list of models, else n_ctx of a slot of llama.cpp, whose list has
+// the context that the model was trained for.
+func (p *preflight) askContext(ctx context.Context) {
+	n, from := p.context, "max_model_len"
+	if n == 0 {
+		ctx, cancel := context.WithTimeout(ctx, modelsTimeout)
+		defer cancel()
+		document, f := p.client.GetBelowRoot(ctx, "/props")
+		var props struct {
+			Settings struct {
+				Tokens any `json:"n_ctx"`
+			} `json:"default_generation_settings"`
+		}
+		if f != nil || json.Unmarshal(document, &props) != nil {
+			return
+		}
+		n, from = tokensOf(props.Settings.Tokens), "n_ctx"
+	}
+	if n > 0 {
+		p.found.ContextTokens, p.found.ContextFrom = &n, from
+	}
+}
+
+// maxContextTokens is the longest context that is believed.
+const maxContextTokens = 1 << 40
+
+// tokensOf returns a number of tokens of a JSON document; 0: it is none.
+func tokensOf(v any) int64 {
+	if n, ok := v.(float64); ok && n >= 1 && n <= maxContextTokens {
+		return int64(n)
+	}
+	return 0
 }

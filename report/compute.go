@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync"
 
@@ -44,11 +43,7 @@ func (run *Run) collect() (*collection, error) {
 	defer reader.Close()
 	c := &collection{errors: errorGroups{}}
 	judge := measure.NewJudge(run.rules, run.Info.SLO)
-	for {
-		r, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for r, err := range measure.All(reader) {
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 import wheels
 
-MAX_BINARY = 30 << 20
+MAX_BINARY = 30_000_000
 USE = '''
 import importlib.util, os, sys, agentx_replay as agentx
 url, cache_root, out = sys.argv[1:]
@@ -131,6 +131,9 @@ def main(dist, scratch):
     (wheel,) = found[native]
     plain = venv(os.path.join(scratch, "plain"), "--no-index", wheel)
     bin_folder = os.path.join(plain, "bin")
+    target = os.path.join(scratch, "target")
+    run(os.path.join(bin_folder, "python"), "-m", "pip", "install", "--quiet", "--no-index", "--upgrade", "--target", target, wheel)
+    assert run(sys.executable, "-m", "agentx_replay", "--version", env={"PYTHONPATH": target}).stdout.startswith("agentx ")
     others = [venv(os.path.join(scratch, name), "--no-deps", name) for name in ("agentx", "agentx-harness")]
     check_scripts(bin_folder, list(filter(None, others)))
     mock = subprocess.Popen([os.path.join(bin_folder, "agentx-replay"), "mock"], stdout=subprocess.PIPE, encoding="utf-8")

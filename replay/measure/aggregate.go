@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"io"
 	"maps"
 	"slices"
 
@@ -168,14 +167,11 @@ func (a *Aggregate) laneSummary(n int) Lanes {
 
 // Rebuild adds the records of a run, in their order.
 func (a *Aggregate) Rebuild(records Records) error {
-	for {
-		r, err := records.Next()
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
+	for r, err := range All(records) {
+		if err != nil {
 			return err
 		}
 		a.Add(r)
 	}
+	return nil
 }

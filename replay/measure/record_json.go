@@ -11,8 +11,8 @@ import (
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// field is a key of a record in its JSON form. The keys and their order are those of the tags, as encoding/json takes them, which is four
-// times slower for a line: 1.3 to 2.1 us by this table, 5.8 to 17 by encoding/json.
+// field is a key of a record in its JSON form. The keys and their order are those of the tags, as encoding/json takes them. By this table a
+// line takes 5.4 us (least of eight runs on a busy machine), with a statement for each key 8.0, by encoding/json 15.4.
 type field struct {
 	key      string
 	before   string // what stands before its value: ,"due":

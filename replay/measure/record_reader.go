@@ -130,6 +130,18 @@ type Records interface {
 	Close() error
 }
 
+// All yields the records to their end, or to the first error. A record is valid until the next one.
+func All(records Records) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		for {
+			r, err := records.Next()
+			if err == io.EOF || !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Move moves all instants of a record. Those that did not happen stay 0.
 func (r *Record) Move(by Time) {
 	for _, at := range []*Time{&r.Due, &r.Admitted, &r.Sent, &r.End} {

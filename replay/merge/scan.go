@@ -1,9 +1,7 @@
 package merge
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -64,14 +62,12 @@ func (p *part) scan() error {
 	defer reader.Close()
 	s := &scan{verdict: measure.NewVerdict(rules), trees: map[int]tree{}, ends: map[string]int64{}}
 	counter := measure.PartCounter{}
-	for n := 1; ; n++ {
-		r, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	n := 0
+	for r, err := range measure.All(reader) {
 		if err != nil {
 			return err
 		}
+		n++
 		counter.Add(r)
 		s.uncertainty = max(s.uncertainty, p.uncertainty(r))
 		if err := p.adopt(r); err != nil {

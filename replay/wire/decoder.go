@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"time"
+
+	"github.com/agentx/agentx/internal/jsonlex"
 )
 
 // maxMessageSize bounds one message of a stream and a body that is no stream, bytes.
@@ -337,3 +339,138 @@ func (d *decoder) verdict() (Category, string) {
 
 // trim cuts blanks and line ends off both sides.
 func trim(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
+
+// template is a message without its only text and without the numbers of its usage. A message that differs from it in nothing else
+// means the same event, and this comparison is many times faster than reading it. Most messages of a stream match the one before.
+type template struct {
+	prefix   []byte   // before the text, with its first quote
+	literals [][]byte // what follows, with its last quote: pieces with a number between two
+	event    event
+	usage    int // where the usage begins behind the text; it ends tail before the message does
+	tail     int
+}
+
+// maxTemplate bounds the messages that become a template, bytes.
+const maxTemplate = 4 << 10
+
+// learn makes the template of a message. The payload of e begins at offset in the message.
+func (t *template) learn(message []byte, offset int, e *event) {
+	end := offset + e.textEnd - 1
+	usage := offset + e.usageStart
+	if e.textCount != 1 || len(message) > maxTemplate || e.usage != nil && usage < end {
+		return
+	}
+	t.prefix = append(t.prefix[:0], message[:offset+e.textStart+1]...)
+	rest := bytes.Clone(message[end:])
+	t.literals, t.event = t.literals[:0], *e
+	if e.usage != nil {
+		t.usage, t.tail = usage-end, len(message)-usage-len(e.usage)
+		rest = t.cutNumbers(rest)
+	}
+	t.literals = append(t.literals, rest)
+}
+
+// cutNumbers appends the literals of what follows the text, as far as the last number of the usage, and returns the rest.
+func (t *template) cutNumbers(rest []byte) []byte {
+	start, inText := 0, false
+	for i := t.usage; i < len(rest)-t.tail; i++ {
+		switch c := rest[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case !inText && (rest[i-1] == ':' || rest[i-1] == ' '):
+			if n := wholeNumber(rest[i:]); n > 0 {
+				t.literals = append(t.literals, rest[start:i])
+				start, i = i+n, i+n-1
+			}
+		}
+	}
+	return rest[start:]
+}
+
+// wholeNumber returns the length of a whole number as JSON has it, 0 where there is none.
+func wholeNumber(b []byte) (n int) {
+	for n < len(b) && b[n]-'0' <= 9 {
+		n++
+	}
+	if n > 1 && b[0] == '0' {
+		return 0
+	}
+	return n
+}
+
+// matches reports whether a message differs from the template in its text and in numbers of its usage alone, and the text is not
+// empty. The event then has the usage of the message.
+func (t *template) matches(message []byte) bool {
+	if len(t.prefix) == 0 || !bytes.HasPrefix(message, t.prefix) {
+		return false
+	}
+	end, _ := jsonlex.StringEnd(message, len(t.prefix)-1)
+	if end-1 <= len(t.prefix) {
+		return false
+	}
+	rest := message[end-1:]
+	for i, literal := range t.literals {
+		if i > 0 {
+			n := wholeNumber(rest)
+			if n == 0 {
+				return false
+			}
+			rest = rest[n:]
+		}
+		if !bytes.HasPrefix(rest, literal) {
+			return false
+		}
+		rest = rest[len(literal):]
+	}
+	if len(rest) > 0 {
+		return false
+	}
+	if t.event.usage != nil {
+		t.event.usage = message[end-1+t.usage : len(message)-t.tail]
+	}
+	return true
+}
+
+// A burst is several messages that arrive as good as together: some proxy, or the server, had held them back.
+const (
+	burstSpan = time.Millisecond // from its first message to its last
+	burstSize = 8                // messages that it has at least
+)
+
+// bursts finds the bursts of an answer.
+type bursts struct {
+	start          time.Duration // of the messages that came together last
+	size           int           // how many these are
+	n, within, all int           // bursts before them, messages of those, and all messages but the last ones
+}
+
+// add adds a message, in the order of their arrivals.
+func (b *bursts) add(at time.Duration) {
+	if b.size > 0 && at-b.start <= burstSpan {
+		b.size++
+		return
+	}
+	*b = b.closed()
+	b.start, b.size = at, 1
+}
+
+// closed returns b behind its last messages.
+func (b *bursts) closed() bursts {
+	c := bursts{n: b.n, within: b.within, all: b.all + b.size}
+	if b.size >= burstSize {
+		c.n, c.within = b.n+1, b.within+b.size
+	}
+	return c
+}
+
+// typical returns how many messages a burst has on average, where more than half of all messages came in bursts; else 0. The instants of
+// such an answer tell when a buffer was emptied, not when tokens were made.
+func (b *bursts) typical() int {
+	c := b.closed()
+	if 2*c.within <= c.all {
+		return 0
+	}
+	return (c.within + c.n/2) / c.n
+}

@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"strconv"
 
 	"github.com/agentx/agentx/internal/jsonlex"
 )
@@ -16,6 +19,8 @@ type event struct {
 	blank     bool   // choice 0 has a text or reasoning that is empty
 	usage     []byte // the usage object, a slice of the payload; nil when absent, null or empty
 	last      bool   // the stream ends here: message_stop of the Messages API
+
+	usageStart int // where the usage object lies in the payload
 
 	textCount, textStart, textEnd int // how many strings the content consists of, and where the last one lies, quotes included
 }
@@ -123,7 +128,7 @@ func (r *reading) value(m *member) (err error) {
 	kind := r.lex.Kind()
 	start := r.lex.Pos
 	switch {
-	case kind == jsonlex.Array && m.says == someChoices:
+	case kind == jsonlex.Array && m.says == someChoices && m.in != nil:
 		err = r.choices(m.in)
 	case kind == jsonlex.Array && m.each:
 		err = r.lex.Array(func() error { return r.element(m) })
@@ -206,7 +211,7 @@ func (r *reading) take(m *member, value jsonValue, start int) error {
 		if r.event.usage != nil {
 			return r.again()
 		}
-		r.event.usage = value
+		r.event.usage, r.event.usageStart = value, start
 	case says&texts == 0:
 	case text && len(value) == 2:
 		r.said |= says & blank
@@ -226,4 +231,61 @@ func (r *reading) again() error {
 		return nil
 	}
 	return errCareful
+}
+
+// jsonValue is a value of a JSON text, in place: a message may be as large as maxMessageSize, on each of thousands of connections.
+type jsonValue []byte
+
+// is reports whether a string has a value.
+func (v jsonValue) is(text string) bool {
+	return string(v[1:len(v)-1]) == text || bytes.IndexByte(v, '\\') >= 0 && v.text() == text
+}
+
+// finishReasons are those that servers are known to give.
+var finishReasons = [...]string{"stop", "length", "tool_calls", "content_filter", "end_turn", "max_tokens", "tool_use", "stop_sequence", "pause_turn", "refusal"}
+
+// text returns the value of a string. Of a long one it returns the beginning as it was written.
+func (v jsonValue) text() string {
+	for _, reason := range finishReasons {
+		if string(v[1:len(v)-1]) == reason {
+			return reason
+		}
+	}
+	if len(v) > maxFailureText {
+		return clip(string(v[1:maxFailureText]), maxFailureText)
+	}
+	text := new(string)
+	json.Unmarshal(v, text) //nolint:errcheck // it is valid
+	return *text
+}
+
+// isSet reports whether the value is another than null, false, zero and empty.
+func (v jsonValue) isSet() bool {
+	switch v[0] {
+	case 'n', 'f':
+		return false
+	case 't':
+		return true
+	case '"':
+		return len(v) > 2
+	case '{', '[':
+		return v[1] > ' ' && len(v) > 2 || len(trim(v[1:len(v)-1])) > 0
+	}
+	f, _ := strconv.ParseFloat(string(v), 64) // infinite where it is too large
+	return f != 0
+}
+
+// maxCount is the largest count that is believed. The sum over millions of requests is a number, whatever their server says.
+const maxCount = 1 << 40
+
+// count returns a whole number, Unknown for another value.
+func (v jsonValue) count() int64 {
+	if v[0] != '-' && (v[0] < '0' || v[0] > '9') {
+		return Unknown
+	}
+	n, err := jsonlex.Rounded(v)
+	if err != nil || n < 0 || n > maxCount {
+		return Unknown
+	}
+	return n
 }

@@ -2,13 +2,21 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/agentx/agentx/internal/secrets"
 )
 
 // Category is why a request failed, in one word. Records and summaries have it as it stands.
@@ -118,4 +126,104 @@ func clip(s string, n int) string {
 		s = s[:n]
 	}
 	return strings.ToValidUTF8(s, "?")
+}
+
+// The errors that have no operand. They reach a caller as the message of a Failure, never as an error value.
+var (
+	errMessageTooLong = fmt.Errorf("response has a message of more than %d bytes", maxMessageSize)
+	errAnswerTooLong  = fmt.Errorf("response is longer than %d bytes", maxAnswer)
+	errLineTooLong    = fmt.Errorf("response has a line of more than %d bytes", maxBuffer)
+	errHeadTooLong    = fmt.Errorf("response head is longer than %d bytes", maxHead)
+	errHTTP2          = errors.New("the server speaks HTTP/2 alone: want one that speaks HTTP/1.1")
+	errUnexpectedEOF  = errors.New("the server closed the connection before its answer ended")
+)
+
+// bodyError is a request body that cannot be read. It becomes the category Internal: the server has no part in it.
+type bodyError struct{ error }
+
+func (e *bodyError) Unwrap() error { return e.error }
+
+// handshakeError returns the error of a TLS handshake, prefixed with "tls: ". Of a certificate that is refused it says what helps.
+func handshakeError(err error) error {
+	var name x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &name) && name.Certificate != nil:
+		names := append([]string{}, name.Certificate.DNSNames...)
+		for _, ip := range name.Certificate.IPAddresses {
+			names = append(names, ip.String())
+		}
+		return fmt.Errorf("tls: the certificate of the server is for %s, not for %s: want a URL with a name that it has, or --server-name NAME",
+			cmp.Or(clip(strings.Join(names, ", "), 256), "no name"), clip(name.Host, 256))
+	case errors.As(err, &authority):
+		issuer := ""
+		if authority.Cert != nil {
+			issuer = " (" + clip(authority.Cert.Issuer.String(), 256) + ")"
+		}
+		return fmt.Errorf("tls: the certificate of the server is signed by an authority that this machine does not know%s: --ca-file FILE names its certificate", issuer)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
+		return fmt.Errorf("tls: the certificate of the server is valid from %s to %s, by the clock of this machine not now: renew it, or set the clock; --insecure connects all the same",
+			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339))
+	case strings.HasPrefix(err.Error(), "tls: "):
+		return err
+	}
+	return fmt.Errorf("tls: %w", err)
+}
+
+// secretWords mark a header field or URL parameter as secret when its name contains one of them.
+var secretWords = [...]string{"auth", "key", "token", "secret", "password", "cookie", "credential", "signature"}
+
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretWords[:], func(word string) bool { return strings.Contains(name, word) })
+}
+
+// secretsOf returns what takes secrets out of a text: the API key, the values of secret header fields, the credentials
+// behind the scheme in such a value ("Bearer x"), and the values of secret parameters of the URL.
+func secretsOf(o Options, query string) *secrets.Filter {
+	filter := &secrets.Filter{}
+	filter.Add(o.APIKey, "[API key]")
+	for _, f := range o.Header {
+		if isSecret(f.Name) {
+			_, credentials, _ := strings.Cut(strings.TrimSpace(f.Value), " ")
+			filter.Add(strings.TrimSpace(f.Value), "[secret]")
+			filter.Add(strings.TrimSpace(credentials), "[secret]")
+		}
+	}
+	parameters, _ := url.ParseQuery(strings.TrimPrefix(query, "?")) // a malformed part is left out
+	for name, values := range parameters {
+		for _, v := range values {
+			if isSecret(name) {
+				filter.Add(strings.TrimSpace(v), "[secret]")
+			}
+		}
+	}
+	return filter
+}
+
+// Redact returns a text of the server without the secrets that requests have.
+func (c *Client) Redact(text string) string { return c.secrets.Replace(text) }
+
+// retryAfter returns how long a server asks not to be called, by the fields Retry-After and Date of its answer and, without a Date, the
+// clock of this machine. What is no time is 0; no time at all, or one that is over, is a second: the server has said when, and
+// it is not now.
+func retryAfter(value, date string, now time.Time) time.Duration {
+	if value == "" {
+		return 0
+	}
+	if s, err := strconv.ParseFloat(value, 64); err == nil {
+		if !(s >= 0) { // NaN, too
+			return 0
+		}
+		return max(time.Second, time.Duration(min(s*1e9, math.MaxInt64/2)))
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	if its, err := http.ParseTime(date); err == nil {
+		now = its
+	}
+	return max(time.Second, at.Sub(now))
 }

@@ -61,7 +61,7 @@ const (
 var eventShapes = [...]shape{
 	OpenAI: {
 		{name: "usage", says: usageObject},
-		{name: "choices", says: someChoices, in: shape{
+		{name: "choices", says: someChoices, each: true, in: shape{
 			choiceIndex[0],
 			{name: "finish_reason", says: finishReason},
 			{name: "text", says: content | blank},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
@@ -89,12 +88,8 @@ func (w *writer) eachRecord(ctx context.Context, use func(*measure.Record) error
 		return err
 	}
 	defer reader.Close()
-	for n := 0; ; n++ {
-		r, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && n%1024 == 0 {
+	for r, err := range measure.All(reader) {
+		if err == nil {
 			err = ctx.Err()
 		}
 		if err == nil {
@@ -104,4 +99,5 @@ func (w *writer) eachRecord(ctx context.Context, use func(*measure.Record) error
 			return fmt.Errorf("%s: %w", w.run.Dir, err)
 		}
 	}
+	return nil
 }

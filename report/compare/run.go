@@ -3,7 +3,6 @@ package compare
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 
@@ -97,11 +96,7 @@ func (r *run) readRecords(rules measure.Rules, info measure.RunInfo) error {
 	}
 	defer reader.Close()
 	all := measure.NewAggregate(rules, info.SLO...)
-	for {
-		record, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for record, err := range measure.All(reader) {
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -122,14 +121,12 @@ func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure
 	}
 	defer records.Close()
 	aggregate := measure.NewAggregate(run.Rules(), run.Info.SLO...)
-	for n := 1; ; n++ {
-		r, err := records.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	n := 0
+	for r, err := range measure.All(records) {
 		if err != nil {
 			return nil, err
 		}
+		n++
 		if err := b.Add(r); err != nil {
 			return nil, fmt.Errorf("%s: %w", run.Files.Line(n), err)
 		}

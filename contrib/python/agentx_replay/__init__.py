@@ -12,9 +12,9 @@ NAME = "agentx-replay.exe" if os.name == "nt" else "agentx-replay"
 def binary():
     """The path of the program, which is a script of this distribution: beside the interpreter, or where its installer put it."""
     import sysconfig
-    beside = os.path.join(sysconfig.get_path("scripts"), NAME)
-    if os.path.isfile(beside):
-        return beside
+    for folder in sysconfig.get_path("scripts"), os.path.join(os.path.dirname(os.path.dirname(__file__)), "bin"):  # the latter: --target
+        if os.path.isfile(os.path.join(folder, NAME)):
+            return os.path.join(folder, NAME)
     from importlib.metadata import files
     for file in files("agentx-replay") or ():
         if file.name == NAME and os.path.isfile(file.locate()):

@@ -46,7 +46,7 @@ var imports = map[string][]string{
 	"internal/cachedir/faultdisk": {"internal/cachedir"},            // for tests
 	"mmapcache": {
 		"internal/cachedir", "internal/durable", "manifest", "timeline",
-		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "unsafe",
+		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "github.com/google/flatbuffers", "unsafe",
 	},
 	"cachestore":      {"internal/bytefmt", "internal/cachedir", "internal/durable", "manifest", "mmapcache", "golang.org/x/sync"},
 	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
@@ -73,6 +73,7 @@ var imports = map[string][]string{
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
 	"replay/wire":        {"internal/jsonlex", "internal/secrets"},
 	"replay/capacity":    {}, // plays nothing
+	"replay/search":      {"replay", "replay/capacity", "replay/measure", "replay/slo"},
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
 	"replay/slo":         {"internal/suggest"},
@@ -144,7 +145,7 @@ var imports = map[string][]string{
 	},
 	"cmd/agentx": {
 		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
-		"replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/scenario", "replay/slo", "replay/wire",
+		"replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/scenario", "replay/search", "replay/slo", "replay/wire",
 		"report/aiperf", "report/compare", "report/export", "report/gate", "report/inferencex", "report/live", "report/markdown", "report/until",
 		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
 		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",

@@ -64,6 +64,7 @@ func writeLongRun(b *testing.B, n int) *Run {
 		}
 		r.Trace, r.Session, r.RequestID = "trace", "trace::sa:agent", "d7f6a0a2-6f0d-4b5e-9c7e-0c3f7a1b2c3d"
 		r.CorrelationID, r.RootID, r.SourceKind = r.RequestID, r.RequestID, "weka_main"
+		r.Credit = int(k)
 		if err := w.Write(&r); err != nil {
 			b.Fatal(err)
 		}

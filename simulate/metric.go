@@ -48,9 +48,9 @@ func Metrics() (list []slo.Metric) {
 
 // Gate bounds a figure of a run.
 type Gate struct {
-	Text   string // as it was written
-	Figure slo.Figure
 	slo.Condition
+	Figure slo.Figure `json:"-"`
+	Text   string     `json:"text"` // as it was written
 }
 
 // ParseGate reads a gate: ttft.p95<2s, good>=99%, reuse>0.3.

@@ -49,15 +49,12 @@ of InferenceX has, choose that one.`,
   AIPERF_CLI="agentx aiperf"    # in scripts that start AIPerf`,
 		DisableFlagParsing: true,
 		PersistentPreRunE:  func(*cobra.Command, []string) error { return nil }, // replay reads the environment
-		RunE:               runAIPerfProfile,
+		RunE:               func(cmd *cobra.Command, args []string) error { return runProfile(cmd, args, false) },
 	}
 	cmd.Flags().Bool("dry-run", false, "print the command of agentx, and nothing else")
 	cmd.Flags().String("as", preset.AIPerf, "tool to play and count as: "+preset.AIPerf+" or "+preset.AgentX)
 	return cmd
 }
-
-// runAIPerfProfile translates, prints, and runs.
-func runAIPerfProfile(cmd *cobra.Command, args []string) error { return runProfile(cmd, args, false) }
 
 // runProfile runs a command line of AIPerf, or of the harness.
 func runProfile(cmd *cobra.Command, args []string, harness bool) error {
@@ -101,13 +98,12 @@ func refusedByReplay(args []string) (refused []profile.Problem) {
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
 	err := root.Execute()
-	var list errorList
-	if !errors.As(err, &list) && err != nil {
+	list, several := errors.AsType[errorList](err)
+	if !several && err != nil {
 		list = errorList{err}
 	}
 	for _, err := range list {
-		var try hintError
-		errors.As(err, &try)
+		try, _ := errors.AsType[hintError](err)
 		refused = append(refused, profile.Problem{Err: err, Try: try.hint})
 	}
 	return refused
@@ -137,8 +133,8 @@ func runReplayCommand(cmd *cobra.Command, args []string) error {
 // withoutBreak returns what else is to be said of a run that broke, and warns of the break: the tools that these commands imitate end such
 // a run as any other.
 func withoutBreak(cmd *cobra.Command, err error) error {
-	var broken brokenRun
-	if !errors.As(err, &broken) {
+	broken, ok := errors.AsType[brokenRun](err)
+	if !ok {
 		return err
 	}
 	printError(cmd.ErrOrStderr(), "agentx: warning: "+err.Error())
@@ -152,12 +148,10 @@ var aiperfPasses = []string{measure.UnsafeOverride, measure.OverflowRate}
 // not accept is done, which a warning tells; any other failed.
 func aiperfStatus(cmd *cobra.Command, err error) error {
 	err = withoutBreak(cmd, err)
-	var verdict verdictError
-	if !errors.As(err, &verdict) {
+	if !is[verdictError](err) {
 		return err
 	}
-	var invalid invalidRun
-	if errors.As(err, &invalid) && !slices.ContainsFunc(invalid.reasons, func(r string) bool { return !slices.Contains(aiperfPasses, r) }) {
+	if invalid, ok := errors.AsType[invalidRun](err); ok && !slices.ContainsFunc(invalid.reasons, func(r string) bool { return !slices.Contains(aiperfPasses, r) }) {
 		printError(cmd.ErrOrStderr(), "agentx: warning: "+err.Error())
 		return nil
 	}

@@ -515,10 +515,9 @@ func verdict(all *verification, removed bool, failed error) error {
 	}
 	first := all.Damages[0]
 	err := verdictError{fmt.Errorf("verify: %s: %w: %s (%d findings)", first.File, manifest.ErrDamaged, first.Reason, n)}
-	var foreign *durable.ForeignError
 	hint := "agentx convert INPUT --force, which builds all parts again, or agentx cache verify --remove and agentx convert INPUT, for the damaged ones alone"
 	switch {
-	case errors.As(failed, &foreign):
+	case is[*durable.ForeignError](failed):
 		hint = hintForeign
 	case len(all.Kept) > 0:
 		hint = "agentx cache verify --remove again, when no process uses what was kept"

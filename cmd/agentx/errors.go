@@ -72,17 +72,18 @@ func (e endError) Unwrap() error { return e.error }
 
 func (e hintError) Unwrap() error { return e.error }
 
+// is reports whether an error is one of a type, or wraps one.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // reportError prints an error and returns the exit status that it means.
 func reportError(ctx context.Context, stderr io.Writer, err error) int {
-	var usage usageError
-	var verdict verdictError
-	var interrupted interruptedError
-	var ended endError
-	var failed failedError
 	switch {
 	case err == nil:
 		return 0
-	case ctx.Err() != nil && !errors.As(err, &ended):
+	case ctx.Err() != nil && !is[endError](err):
 		if !errors.Is(err, context.Canceled) { // such as results that could not be written
 			tellError(stderr, err)
 		}
@@ -91,13 +92,13 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 	}
 	tellError(stderr, err)
 	switch {
-	case errors.As(err, &failed):
+	case is[failedError](err):
 		return exitFailed
-	case errors.As(err, &usage):
+	case is[usageError](err):
 		return exitUsage
-	case errors.As(err, &verdict):
+	case is[verdictError](err):
 		return exitVerdict
-	case errors.As(err, &interrupted):
+	case is[interruptedError](err):
 		return exitInterrupted
 	}
 	return exitFailed
@@ -105,50 +106,40 @@ func reportError(ctx context.Context, stderr io.Writer, err error) int {
 
 // tellError prints an error on one line, and below it what to try; of several errors each.
 func tellError(stderr io.Writer, err error) {
-	var several errorList
-	if errors.As(err, &several) {
+	if several, ok := errors.AsType[errorList](err); ok {
 		for _, one := range several {
 			tellError(stderr, one)
 		}
 		return
 	}
 	printError(stderr, "agentx: "+strings.ReplaceAll(err.Error(), "\n", "; "))
-	var try hintError
-	if errors.As(err, &try) {
+	if try, ok := errors.AsType[hintError](err); ok {
 		printError(stderr, "try: "+try.hint)
 	}
 }
 
 // hintConvert adds what to try to an error of a conversion.
 func hintConvert(err error) error {
-	var fault *trace.Error
-	if errors.As(err, &fault) && fault.Kind == trace.Contradiction {
-		return hintError{usageError{err}, fault.Hint}
-	}
-	if errors.As(err, &fault) && fault.Hint != "" {
-		return hintError{err, fault.Hint}
-	}
-	var invalid *convert.InvalidTraceError
-	if errors.As(err, &invalid) {
-		if !invalid.Others {
-			return hintError{err, "another file: doc/traces.md says what a trace looks like, and agentx fetch --list names public ones"}
-		}
-		return hintError{err, "--skip-invalid leaves such traces out and lists them"}
-	}
-	var memory *hfsource.MemoryLimitError
-	if errors.As(err, &memory) {
-		return hintError{err, memory.Hint}
-	}
-	var differs *convert.RebuildMismatchError
-	if errors.As(err, &differs) {
-		return hintError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
-	}
-	var foreign *durable.ForeignError
-	var full *durable.FullError
+	fault, faulty := errors.AsType[*trace.Error](err)
+	invalid, bad := errors.AsType[*convert.InvalidTraceError](err)
+	memory, large := errors.AsType[*hfsource.MemoryLimitError](err)
+	full, noRoom := errors.AsType[*durable.FullError](err)
 	switch {
-	case errors.As(err, &foreign):
+	case faulty && fault.Kind == trace.Contradiction:
+		return hintError{usageError{err}, fault.Hint}
+	case faulty && fault.Hint != "":
+		return hintError{err, fault.Hint}
+	case bad && !invalid.Others:
+		return hintError{err, "another file: doc/traces.md says what a trace looks like, and agentx fetch --list names public ones"}
+	case bad:
+		return hintError{err, "--skip-invalid leaves such traces out and lists them"}
+	case large:
+		return hintError{err, memory.Hint}
+	case is[*convert.RebuildMismatchError](err):
+		return hintError{verdictError{err}, "agentx convert INPUT --force, or agentx cache rm; and find out which of the two is wrong"}
+	case is[*durable.ForeignError](err):
 		return hintError{err, hintForeign}
-	case errors.As(err, &full):
+	case noRoom:
 		return hintError{err, full.Hint}
 	case errors.Is(err, cachestore.ErrBusy):
 		return hintError{err, "again without --no-wait, or with a longer --wait"}
@@ -178,9 +169,8 @@ func hintCorpusSeed(cmd *cobra.Command, err error, o *convert.Options) error {
 
 // hintRoot adds what to try to an error about a cache root that this user may not write in.
 func hintRoot(cmd *cobra.Command, err error) error {
-	var try hintError
-	var at *fs.PathError
-	if errors.As(err, &try) || !errors.As(err, &at) || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+	at, file := errors.AsType[*fs.PathError](err)
+	if is[hintError](err) || !file || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
 	root, rootErr := cacheRoot(cmd)
@@ -196,8 +186,7 @@ func hintRoot(cmd *cobra.Command, err error) error {
 
 // hintDamage adds what to try to an error about a damaged cache, unless it says that already.
 func hintDamage(err error) error {
-	var try hintError
-	if !errors.Is(err, manifest.ErrDamaged) || errors.As(err, &try) {
+	if !errors.Is(err, manifest.ErrDamaged) || is[hintError](err) {
 		return err
 	}
 	return hintError{err, "agentx cache verify CACHE --remove, and agentx convert INPUT, which builds again what that removes"}
@@ -220,9 +209,9 @@ func hintHub(err error) error {
 
 // hintReplay adds what to try to an error of a replay.
 func hintReplay(err error) error {
-	var refused *replay.PreflightError
+	refused, early := errors.AsType[*replay.PreflightError](err)
 	switch {
-	case errors.As(err, &refused):
+	case early:
 		return hintError{err, refused.Hint}
 	case errors.Is(err, replay.ErrResultsExist):
 		return hintError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}

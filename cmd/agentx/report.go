@@ -80,8 +80,7 @@ func newReport() *cobra.Command {
 // run makes the report of every directory.
 func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	err := f.reports(cmd, dirs)
-	var incomplete *merge.IncompleteError
-	if errors.As(err, &incomplete) && !f.partial {
+	if is[*merge.IncompleteError](err) && !f.partial {
 		return hintError{err, "--partial, which reports the parts that there are and says so"}
 	}
 	return err

@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 import wheels
 
-MAX_BINARY = 30 << 20
+MAX_BINARY = 30_000_000
 USE = '''
 import importlib.util, os, sys, agentx_replay as agentx
 url, cache_root, out = sys.argv[1:]

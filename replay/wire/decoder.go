@@ -340,11 +340,14 @@ func (d *decoder) verdict() (Category, string) {
 // trim cuts blanks and line ends off both sides.
 func trim(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
 
-// template is a message without its only text. A message that differs from it in nothing but that text means the
-// same event, and this comparison is many times faster than reading it. Most messages of a stream match the one before.
+// template is a message without its only text and without the numbers of its usage. A message that differs from it in nothing else
+// means the same event, and this comparison is many times faster than reading it. Most messages of a stream match the one before.
 type template struct {
-	prefix, suffix []byte // around the text, with its quotes
-	event          event
+	prefix   []byte   // before the text, with its first quote
+	literals [][]byte // what follows, with its last quote: pieces with a number between two
+	event    event
+	usage    int // where the usage begins behind the text; it ends tail before the message does
+	tail     int
 }
 
 // maxTemplate bounds the messages that become a template, bytes.
@@ -352,22 +355,82 @@ const maxTemplate = 4 << 10
 
 // learn makes the template of a message. The payload of e begins at offset in the message.
 func (t *template) learn(message []byte, offset int, e *event) {
-	if e.textCount != 1 || e.usage != nil || len(message) > maxTemplate {
+	end := offset + e.textEnd - 1
+	usage := offset + e.usageStart
+	if e.textCount != 1 || len(message) > maxTemplate || e.usage != nil && usage < end {
 		return
 	}
 	t.prefix = append(t.prefix[:0], message[:offset+e.textStart+1]...)
-	t.suffix = append(t.suffix[:0], message[offset+e.textEnd-1:]...)
-	t.event = *e
+	rest := bytes.Clone(message[end:])
+	t.literals, t.event = t.literals[:0], *e
+	if e.usage != nil {
+		t.usage, t.tail = usage-end, len(message)-usage-len(e.usage)
+		rest = t.cutNumbers(rest)
+	}
+	t.literals = append(t.literals, rest)
 }
 
-// matches reports whether a message differs from the template in its text alone, and the text is not empty.
+// cutNumbers appends the literals of what follows the text, as far as the last number of the usage, and returns the rest.
+func (t *template) cutNumbers(rest []byte) []byte {
+	start, inText := 0, false
+	for i := t.usage; i < len(rest)-t.tail; i++ {
+		switch c := rest[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case !inText && (rest[i-1] == ':' || rest[i-1] == ' '):
+			if n := wholeNumber(rest[i:]); n > 0 {
+				t.literals = append(t.literals, rest[start:i])
+				start, i = i+n, i+n-1
+			}
+		}
+	}
+	return rest[start:]
+}
+
+// wholeNumber returns the length of a whole number as JSON has it, 0 where there is none.
+func wholeNumber(b []byte) (n int) {
+	for n < len(b) && b[n]-'0' <= 9 {
+		n++
+	}
+	if n > 1 && b[0] == '0' {
+		return 0
+	}
+	return n
+}
+
+// matches reports whether a message differs from the template in its text and in numbers of its usage alone, and the text is not
+// empty. The event then has the usage of the message.
 func (t *template) matches(message []byte) bool {
-	size := len(message) - len(t.prefix) - len(t.suffix)
-	if size <= 0 || len(t.prefix) == 0 || !bytes.HasPrefix(message, t.prefix) || !bytes.HasSuffix(message, t.suffix) {
+	if len(t.prefix) == 0 || !bytes.HasPrefix(message, t.prefix) {
 		return false
 	}
 	end, _ := jsonlex.StringEnd(message, len(t.prefix)-1)
-	return end == len(t.prefix)+size+1
+	if end-1 <= len(t.prefix) {
+		return false
+	}
+	rest := message[end-1:]
+	for i, literal := range t.literals {
+		if i > 0 {
+			n := wholeNumber(rest)
+			if n == 0 {
+				return false
+			}
+			rest = rest[n:]
+		}
+		if !bytes.HasPrefix(rest, literal) {
+			return false
+		}
+		rest = rest[len(literal):]
+	}
+	if len(rest) > 0 {
+		return false
+	}
+	if t.event.usage != nil {
+		t.event.usage = message[end-1+t.usage : len(message)-t.tail]
+	}
+	return true
 }
 
 // A burst is several messages that arrive as good as together: some proxy, or the server, had held them back.

@@ -20,6 +20,8 @@ type event struct {
 	usage     []byte // the usage object, a slice of the payload; nil when absent, null or empty
 	last      bool   // the stream ends here: message_stop of the Messages API
 
+	usageStart int // where the usage object lies in the payload
+
 	textCount, textStart, textEnd int // how many strings the content consists of, and where the last one lies, quotes included
 }
 
@@ -209,7 +211,7 @@ func (r *reading) take(m *member, value jsonValue, start int) error {
 		if r.event.usage != nil {
 			return r.again()
 		}
-		r.event.usage = value
+		r.event.usage, r.event.usageStart = value, start
 	case says&texts == 0:
 	case text && len(value) == 2:
 		r.said |= says & blank

@@ -36,6 +36,10 @@ var commonEvents = []struct {
 		event{content: true}},
 	{`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`,
 		event{content: true, finish: "stop", usage: []byte(`{"prompt_tokens":3}`)}},
+	{`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":3, "completion_tokens": 10,"p5":"a:6 7","f":1.5,"more":{"n":-8,"z":0}},"n":5}`,
+		event{content: true, usage: []byte(`{"prompt_tokens":3, "completion_tokens": 10,"p5":"a:6 7","f":1.5,"more":{"n":-8,"z":0}}`)}},
+	{`{"usage":{"prompt_tokens":3},"choices":[{"index":0,"delta":{"content":"x"}}]}`,
+		event{content: true, usage: []byte(`{"prompt_tokens":3}`)}},
 	{`{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}},"error":null}`,
 		event{usage: []byte(`{"prompt_tokens":1000,"completion_tokens":11,"prompt_tokens_details":{"cached_tokens":64}}`)}},
 	{`{"choices":[]}`, event{}},
@@ -108,7 +112,7 @@ func eventOf(payload []byte, api API, aiperf bool) event {
 }
 
 func withoutText(e event) event {
-	e.textCount, e.textStart, e.textEnd = 0, 0, 0
+	e.textCount, e.textStart, e.textEnd, e.usageStart = 0, 0, 0, 0
 	return e
 }
 
@@ -276,7 +280,7 @@ func TestSplitAgrees(t *testing.T) {
 
 // TestTemplateAgrees learns the template of one message. Every message that matches must decode to the same event.
 func TestTemplateAgrees(t *testing.T) {
-	fitted := 0
+	fitted, counted := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := rapid.SampledFrom(commonEvents).Draw(t, "event")
 		raw := []byte("data:  " + c.payload + " ")
@@ -291,16 +295,26 @@ func TestTemplateAgrees(t *testing.T) {
 			rapid.StringOfN(rapid.SampledFrom([]rune("ab\"\\nu0{},:\n")), 0, 12, -1), rapid.String(),
 			rapid.Just(`","x":"`), rapid.Just(`\u00e9`),
 		).Draw(t, "hole")
-		changed := string(s.prefix) + hole + string(s.suffix)
+		changed := string(s.prefix) + hole
+		for i, literal := range s.literals {
+			if i > 0 {
+				changed += rapid.SampledFrom([]string{"0", "7", "1234", "00", "01", "", "9007199254740993", "1.5", "x"}).Draw(t, "number")
+			}
+			changed += string(literal)
+		}
 		if s.matches([]byte(changed)) {
 			fitted++
-			require.Equal(t, withoutText(e), eventOf([]byte(changed[7:len(changed)-1]), OpenAI, false), changed)
+			if len(s.literals) > 1 {
+				counted++
+			}
+			require.Equal(t, withoutText(s.event), eventOf([]byte(changed[7:len(changed)-1]), OpenAI, false), changed)
 		}
 		b := []byte(changed)
 		b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= rapid.Byte().Draw(t, "flip")
 		if s.matches(b) {
-			require.Equal(t, withoutText(e), eventOf(b[7:len(b)-1], OpenAI, false), "%q", b)
+			require.Equal(t, withoutText(s.event), eventOf(b[7:len(b)-1], OpenAI, false), "%q", b)
 		}
 	})
 	require.Positive(t, fitted)
+	require.Positive(t, counted)
 }

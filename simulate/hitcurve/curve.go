@@ -63,6 +63,15 @@ func (o *Options) Validate() (err error) {
 	return err
 }
 
+// complete validates the options, and sets what nothing sets.
+func (o *Options) complete() error {
+	o.Pools = cmp.Or(o.Pools, 1)
+	if len(o.Policies) == 0 {
+		o.Policies = []Policy{LRU}
+	}
+	return o.Validate()
+}
+
 // most returns how many blocks of a prompt may be found: unless a prompt may be found whole, its last token is computed.
 func (o *Options) most(a Access) int {
 	if o.FullHit == preset.FullHitFree {
@@ -97,12 +106,8 @@ type Point struct {
 
 // Compute returns the curve of accesses in their order.
 func Compute(ctx context.Context, list []Access, o Options) (*Curve, error) {
-	if err := o.Validate(); err != nil {
+	if err := o.complete(); err != nil {
 		return nil, err
-	}
-	o.Pools = max(o.Pools, 1)
-	if len(o.Policies) == 0 {
-		o.Policies = []Policy{LRU}
 	}
 	c := &Curve{Requests: len(list), Pools: o.Pools}
 	pools := make([][]Access, o.Pools)

@@ -1,6 +1,7 @@
 package hitcurve
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -20,15 +21,8 @@ type Routed struct {
 // Compute returns the curve of a load. The router sees caches of LRU; other policies find what they find among the requests that
 // it then sends to each pool.
 func (r Routed) Compute(ctx context.Context, o Options) (*Curve, error) {
-	if err := o.Validate(); err != nil {
+	if err := cmp.Or(o.complete(), r.Rates.Validate()); err != nil {
 		return nil, err
-	}
-	if err := r.Rates.Validate(); err != nil {
-		return nil, err
-	}
-	o.Pools = max(o.Pools, 1)
-	if len(o.Policies) == 0 {
-		o.Policies = []Policy{LRU}
 	}
 	all, err := r.play(ctx, &o, math.MaxInt64)
 	if err != nil {

@@ -42,7 +42,7 @@ type head struct {
 	Runs     []pageRun         `json:"runs"`
 	Axes     []pageAxis        `json:"axes"`
 	Figures  []figure          `json:"figures"`
-	Gates    []pageGate        `json:"gates"`
+	Gates    []simulate.Gate   `json:"gates"`
 	Frontier frontier.Frontier `json:"frontier"`
 	Along    string            `json:"along"` // the axis of the lines of the frontier
 	Differ   []setting         `json:"differ"`
@@ -62,21 +62,13 @@ type pageAxis struct {
 	Lines []line `json:"lines"`
 }
 
-type pageGate struct {
-	slo.Condition
-	Text string `json:"text"`
-}
-
 // html returns the text of the page.
 func html(o *Options) ([]byte, error) {
 	if len(o.Runs) == 0 {
 		return nil, errors.New("comparison: no run")
 	}
 	all := axesOf(o.Runs)
-	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []pageAxis{}, Figures: figures(), Gates: []pageGate{}}
-	for _, g := range o.Gates {
-		h.Gates = append(h.Gates, pageGate{g.Condition, g.Text})
-	}
+	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []pageAxis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
 	for _, r := range o.Runs {
 		one := pageRun{Name: r.Name, Exit: r.Exit, Reasons: append([]string{}, r.Reasons...), Engine: r.Engine, Values: []int{}}
 		for _, a := range all {

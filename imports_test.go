@@ -46,7 +46,7 @@ var imports = map[string][]string{
 	"internal/cachedir/faultdisk": {"internal/cachedir"},            // for tests
 	"mmapcache": {
 		"internal/cachedir", "internal/durable", "manifest", "timeline",
-		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "unsafe",
+		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "github.com/google/flatbuffers", "unsafe",
 	},
 	"cachestore":      {"internal/bytefmt", "internal/cachedir", "internal/durable", "manifest", "mmapcache", "golang.org/x/sync"},
 	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},

@@ -25,9 +25,6 @@ type ClaimOptions struct {
 	OnWait func(holder string, waited time.Duration)
 }
 
-// Validate reports the option that is out of range. Every value is allowed today.
-func (o ClaimOptions) Validate() error { return nil }
-
 // Lease is the right of this process to make one directory of a root.
 type Lease struct{ lease *durable.Lease }
 
@@ -42,9 +39,6 @@ func (l *Lease) Release() error { return l.lease.Release() }
 // size. Another process may have made it while Claim waited. A damaged directory counts as missing, unless another user alone may
 // replace it: then Claim fails. kind is one of mmapcache.Kinds, and key is one name of a directory.
 func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease, *manifest.Manifest, error) {
-	if err := o.Validate(); err != nil {
-		return nil, nil, err
-	}
 	if !slices.Contains(mmapcache.Kinds(), kind) || key == "" || key != filepath.Base(key) || key[0] == '.' {
 		return nil, nil, fmt.Errorf("cachestore: claim %q of kind %q: want the name of a directory, and a kind of %s", key, kind, strings.Join(mmapcache.Kinds(), ", "))
 	}
@@ -70,9 +64,6 @@ const ShardsKind = "shards"
 // waited; o.Wait below 0 gives an error that wraps ErrBusy while another process holds the lease. Under the lease any
 // directory can be published.
 func ClaimShards(ctx context.Context, root, key string, made func() (bool, error), o ClaimOptions) (*Lease, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	return claimName(ctx, root, ShardsKind+"-"+key, made, o)
 }
 

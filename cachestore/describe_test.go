@@ -36,7 +36,9 @@ func TestDescribe(t *testing.T) {
 	info, err = Describe(root, key)
 	require.NoError(t, err)
 	assert.Nil(t, info.Directories[2].Provenance)
-	require.NoError(t, durable.Options{}.Remove(root, mmapcache.PlacementKind+"/"+info.Directories[2].Manifest.Key, nil))
+	removal := durable.Options{}.Removal(root)
+	require.NoError(t, removal.Remove(mmapcache.PlacementKind+"/"+info.Directories[2].Manifest.Key, nil))
+	require.Empty(t, removal.Finish())
 	_, err = Describe(root, key)
 	assert.Error(t, err)
 }

@@ -17,9 +17,6 @@ type RemoveOptions struct {
 	OnWait func(holder string, waited time.Duration) // called about twice a second while Remove waits; may be nil
 }
 
-// Validate reports the option that is out of range. Every value is allowed today.
-func (o RemoveOptions) Validate() error { return nil }
-
 // Remove removes a dataset, and then those of its parts that no other dataset names and no process uses. It refuses a
 // pinned dataset with an error that wraps ErrPinned, and, unless forced, one in use with an error that wraps ErrInUse.
 func Remove(ctx context.Context, root, key string, o RemoveOptions) (*GCReport, error) {
@@ -33,9 +30,6 @@ func Remove(ctx context.Context, root, key string, o RemoveOptions) (*GCReport, 
 
 // removing scans the root and calls remove, while no other process removes any directory.
 func (c *collector) removing(ctx context.Context, o RemoveOptions, remove func() error) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	if err := checkNoLinks(c.root); err != nil {
 		return err
 	}

@@ -26,18 +26,31 @@ type PromptCorpus struct {
 
 // arenas is a prompt corpus in every encoding, with what a reader needs to cut it.
 type arenas struct {
-	text, ids              []byte
-	textOffsets, idOffsets []uint32
-	splits, illFormed      []uint32
+	tokens     []uint32
+	renderings [2]rendering // by Encoding
+	cuts       []uint32     // token boundaries inside a character
+	illFormed  []uint32     // tokens
+}
+
+// files lists the files of the arenas, in the order in which they are written.
+func (a *arenas) files() []file {
+	text, ids := &a.renderings[Text], &a.renderings[IDs]
+	return []file{
+		flatFile(tokensFile, kindTokens, &a.tokens),
+		flatFile(textFile, kindText, &text.data),
+		flatFile(textOffsetsFile, kindTextOffsets, &text.offsets),
+		flatFile(idsFile, kindIDs, &ids.data),
+		flatFile(idOffsetsFile, kindIDOffsets, &ids.offsets),
+		flatFile(splitsFile, kindSplits, &a.cuts),
+		flatFile(illFormedFile, kindIllFormed, &a.illFormed),
+	}
 }
 
 // render renders the corpus. It fails where a token is not in the vocabulary, or a rendering exceeds 4 GiB.
 func (c PromptCorpus) render() (*arenas, error) {
 	n := len(c.Tokens)
-	r := &arenas{ // with the room that usual tokens take
-		text: make([]byte, 0, 5*n), ids: make([]byte, 0, 7*n),
-		textOffsets: make([]uint32, 1, n+1), idOffsets: make([]uint32, 1, n+1),
-	}
+	text := rendering{make([]byte, 0, 5*n), make([]uint32, 1, n+1)} // with the room that usual tokens take
+	ids := rendering{make([]byte, 0, 7*n), make([]uint32, 1, n+1)}
 	raw := make([]byte, 0, 5*n)
 	bounds := make([]int, 1, n+1) // token boundaries in raw
 	for k, id := range c.Tokens {
@@ -47,25 +60,27 @@ func (c PromptCorpus) render() (*arenas, error) {
 		}
 		raw = append(raw, b...)
 		bounds = append(bounds, len(raw))
-		r.text = appendEscaped(r.text, b)
-		r.ids = append(strconv.AppendUint(r.ids, uint64(id), 10), ',')
-		if len(r.text) > math.MaxUint32 || len(r.ids) > math.MaxUint32 {
+		text.data = appendEscaped(text.data, b)
+		ids.data = append(strconv.AppendUint(ids.data, uint64(id), 10), ',')
+		if len(text.data) > math.MaxUint32 || len(ids.data) > math.MaxUint32 {
 			return nil, fmt.Errorf("corpus of %d tokens: more than 4 GiB of text", len(c.Tokens))
 		}
-		r.textOffsets = append(r.textOffsets, uint32(len(r.text)))
-		r.idOffsets = append(r.idOffsets, uint32(len(r.ids)))
+		text.offsets = append(text.offsets, uint32(len(text.data)))
+		ids.offsets = append(ids.offsets, uint32(len(ids.data)))
 	}
-	r.splits, r.illFormed = findSplits(raw, bounds)
-	return r, nil
+	a := &arenas{tokens: c.Tokens, renderings: [...]rendering{Text: text, IDs: ids}}
+	a.cuts, a.illFormed = findSplits(raw, bounds)
+	return a, nil
 }
 
 // Describe writes everything that a cache would hold of the corpus, for a digest.
 func (c PromptCorpus) Describe(w io.Writer) error {
-	r, err := c.render()
+	a, err := c.render()
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%q\n%q\n%v\n%v\n%v\n%v\n", r.text, r.ids, r.textOffsets, r.idOffsets, r.splits, r.illFormed)
+	text, ids := a.renderings[Text], a.renderings[IDs]
+	_, err = fmt.Fprintf(w, "%q\n%q\n%v\n%v\n%v\n%v\n", text.data, ids.data, text.offsets, ids.offsets, a.cuts, a.illFormed)
 	return err
 }
 
@@ -89,20 +104,12 @@ func NewMarkerPieces(encode func(string) []uint32) (m MarkerPieces) {
 
 // BuildArenas renders a corpus and writes it in every encoding.
 func (b *Builder) BuildArenas(c PromptCorpus, marker MarkerPieces) error {
-	r, err := c.render()
+	a, err := c.render()
 	if err != nil {
 		return err
 	}
-	if err := b.writeFiles([]file{
-		{tokensFile, func(w io.Writer) error { return writeFlat(w, kindTokens, c.Tokens) }},
-		{textFile, func(w io.Writer) error { return writeFlat(w, kindText, r.text) }},
-		{textOffsetsFile, func(w io.Writer) error { return writeFlat(w, kindTextOffsets, r.textOffsets) }},
-		{idsFile, func(w io.Writer) error { return writeFlat(w, kindIDs, r.ids) }},
-		{idOffsetsFile, func(w io.Writer) error { return writeFlat(w, kindIDOffsets, r.idOffsets) }},
-		{splitsFile, func(w io.Writer) error { return writeFlat(w, kindSplits, r.splits) }},
-		{illFormedFile, func(w io.Writer) error { return writeFlat(w, kindIllFormed, r.illFormed) }},
-	}); err != nil {
+	if err := b.writeFiles(a.files()); err != nil {
 		return err
 	}
-	return b.setFacts(ArenaFacts{Tokens: len(c.Tokens), TextBytes: len(r.text), Splits: len(r.splits), IllFormed: len(r.illFormed), Marker: marker})
+	return b.setFacts(ArenaFacts{Tokens: len(c.Tokens), TextBytes: len(a.renderings[Text].data), Splits: len(a.cuts), IllFormed: len(a.illFormed), Marker: marker})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	flatbuffers "github.com/google/flatbuffers/go"
 )
 
 // This file reads the Arrow IPC files that table.go writes: one record batch of flat columns, without compression and
@@ -48,28 +49,32 @@ func readArrow(data []byte, want, extra int) (columns []arrowColumn, err error) 
 	if size > int64(n) {
 		return nil, fmt.Errorf("%w: a footer of %d bytes in a file of %d", errArrow, size, len(data))
 	}
-	f := &flatbuffer{data: data[int64(n)-size : n]}
-	footer := f.root()
+	what := "footer"
+	defer func() {
+		if recover() != nil { // a position outside of the data
+			columns, err = nil, fmt.Errorf("%w: bad %s", errArrow, what)
+		}
+	}()
+	footer := rootOf(data[int64(n)-size : n])
 	schema := footer.table(1)
-	fields := schema.vector(1, 4)
-	blocks := footer.vector(3, 24)
-	if f.bad || footer.vector(2, 24).n != 0 || blocks.n != 1 || schema.number(0, 2) != 0 {
-		return nil, fmt.Errorf("%w: bad footer", errArrow)
+	fields, count := schema.vector(1, 4)
+	block, blocks := footer.vector(3, 24)
+	if _, dictionaries := footer.vector(2, 24); dictionaries != 0 || blocks != 1 || schema.number(0, 2) != 0 {
+		panic(errArrow)
 	}
-	if fields.n < want || fields.n > want+extra {
-		return nil, fmt.Errorf("%d columns, want %d", fields.n, want)
+	if count < want || count > want+extra {
+		return nil, fmt.Errorf("%d columns, want %d", count, want)
 	}
-	for k := range fields.n {
-		c, err := readField(fields.table(k))
+	what = "schema"
+	for k := range count {
+		c, err := readField(schema.to(fields + flatbuffers.UOffsetT(4*k)))
 		if err != nil {
 			return nil, err
 		}
 		columns = append(columns, c)
 	}
-	if f.bad {
-		return nil, fmt.Errorf("%w: bad schema", errArrow)
-	}
-	at, head, body := f.int64(blocks.at), int64(int32(f.uint32(blocks.at+8))), f.int64(blocks.at+16)
+	what = "record batch"
+	at, head, body := footer.GetInt64(block), int64(footer.GetInt32(block+8)), footer.GetInt64(block+16)
 	if total := int64(len(data)); at < 8 || at%8 != 0 || head < 8 || head%8 != 0 || body < 0 || at > total || head > total-at || body > total-at-head {
 		return nil, fmt.Errorf("%w: a batch of %d + %d bytes at %d in a file of %d", errArrow, head, body, at, total)
 	}
@@ -90,10 +95,10 @@ func readField(field fbTable) (c arrowColumn, err error) {
 	case arrowText:
 		c.kind = arrow.STRING
 	}
-	if pairs := field.vector(6, 4); pairs.n == 1 && string(pairs.table(0).bytes(0)) == wordsKey {
-		c.words = pairs.table(0).bytes(1)
+	if at, pairs := field.vector(6, 4); pairs == 1 && string(field.to(at).bytes(0)) == wordsKey {
+		c.words = field.to(at).bytes(1)
 	}
-	if field.buf.bad || c.kind == arrow.NULL || field.has(4) || field.vector(5, 4).n != 0 {
+	if _, children := field.vector(5, 4); c.kind == arrow.NULL || field.at(4) != 0 || children != 0 {
 		return c, fmt.Errorf("%w: column %q is nested, has a dictionary or is of an unknown type", errArrow, c.name)
 	}
 	return c, nil
@@ -101,42 +106,39 @@ func readField(field fbTable) (c arrowColumn, err error) {
 
 // readBatch finds the buffers of the columns in the body of a record batch.
 func readBatch(head, body []byte, columns []arrowColumn) error {
-	f := &flatbuffer{data: head[8:]}
-	message := f.root()
+	message := rootOf(head[8:])
 	batch := message.table(2)
 	rows := int64(batch.number(0, 8))
-	nodes, buffers := batch.vector(1, 16), batch.vector(2, 16)
-	if f.bad || binary.LittleEndian.Uint32(head) != arrowContinuation || message.number(1, 1) != arrowRecordBatch || batch.has(3) || nodes.n != len(columns) {
-		return fmt.Errorf("%w: bad record batch", errArrow)
+	node, nodes := batch.vector(1, 16)
+	next, buffers := batch.vector(2, 16)
+	if binary.LittleEndian.Uint32(head) != arrowContinuation || message.number(1, 1) != arrowRecordBatch || batch.at(3) != 0 || nodes != len(columns) {
+		panic(errArrow)
 	}
-	next := 0
+	taken := 0
 	buffer := func() []byte {
-		if next >= buffers.n {
-			f.bad = true
-			return nil
+		at, size := batch.GetInt64(next), batch.GetInt64(next+8)
+		if taken++; taken > buffers || at%8 != 0 {
+			panic(errArrow)
 		}
-		at, size := f.int64(buffers.at+16*next), f.int64(buffers.at+16*next+8)
-		if next++; at < 0 || at%8 != 0 || size < 0 || at > int64(len(body)) || size > int64(len(body))-at {
-			f.bad = true
-			return nil
-		}
-		return body[at : at+size]
+		next += 16
+		return body[at:][:size:size]
 	}
 	for k := range columns {
 		c := &columns[k]
-		c.nulls = f.int64(nodes.at + 16*k + 8)
+		c.nulls = batch.GetInt64(node + 8)
 		buffer() // of validity: below a null the file has the value that stands for it
 		c.buffers = append(c.buffers, buffer())
 		if c.kind == arrow.STRING {
 			c.buffers = append(c.buffers, buffer())
 		}
-		if n := f.int64(nodes.at + 16*k); f.bad || n != rows || n < 0 || n > int64(len(body)) {
+		if n := batch.GetInt64(node); n != rows || n < 0 || n > int64(len(body)) {
 			return fmt.Errorf("%w: column %q: %d rows, the batch has %d", errArrow, c.name, n, rows)
 		}
 		c.rows = int(rows)
+		node += 16
 	}
-	if next != buffers.n {
-		return fmt.Errorf("%w: %d buffers, want %d", errArrow, buffers.n, next)
+	if taken != buffers {
+		return fmt.Errorf("%w: %d buffers, want %d", errArrow, buffers, taken)
 	}
 	return nil
 }
@@ -187,101 +189,60 @@ func (c *arrowColumn) set() (set []string, err error) {
 	return set, nil
 }
 
-// flatbuffer is the metadata of an Arrow file. A read outside of it returns 0 and sets bad.
-type flatbuffer struct {
-	data []byte
-	bad  bool
+// fbTable is a table of a flatbuffer: numbered fields, each of which may be missing. Its methods panic where a position is outside of the
+// data.
+type fbTable struct{ flatbuffers.Table }
+
+// rootOf returns the outermost table.
+func rootOf(data []byte) fbTable {
+	return fbTable{flatbuffers.Table{Bytes: data, Pos: flatbuffers.GetUOffsetT(data)}}
 }
 
-// bytes returns n bytes, nil outside of the data.
-func (f *flatbuffer) bytes(at, n int) []byte {
-	if at < 0 || n < 0 || at > len(f.data) || n > len(f.data)-at {
-		f.bad = true
-		return nil
+// at returns the position of field k, 0 where it is missing.
+func (t fbTable) at(k int) flatbuffers.UOffsetT {
+	if at := flatbuffers.UOffsetT(t.Offset(flatbuffers.VOffsetT(4 + 2*k))); at > 0 {
+		return t.Pos + at
 	}
-	return f.data[at : at+n]
+	return 0
 }
 
-func (f *flatbuffer) number(at, size int) (n uint64) {
-	for k, b := range f.bytes(at, size) {
-		n |= uint64(b) << (8 * k)
+// to returns the table that the offset at a position leads to.
+func (t fbTable) to(at flatbuffers.UOffsetT) fbTable {
+	t.Pos = t.Indirect(at)
+	return t
+}
+
+// table returns the table in field k. It panics where that is missing.
+func (t fbTable) table(k int) fbTable {
+	if t.at(k) == 0 {
+		panic(errArrow)
+	}
+	return t.to(t.at(k))
+}
+
+// number returns the number of size bytes in field k, 0 where it is missing.
+func (t fbTable) number(k, size int) (n uint64) {
+	if at := t.at(k); at > 0 {
+		for k, b := range t.Bytes[at:][:size] {
+			n |= uint64(b) << (8 * k)
+		}
 	}
 	return n
 }
 
-func (f *flatbuffer) uint32(at int) uint32 { return uint32(f.number(at, 4)) }
-func (f *flatbuffer) int64(at int) int64   { return int64(f.number(at, 8)) }
-
-// table returns the table that the offset at a position leads to.
-func (f *flatbuffer) table(offset int) fbTable {
-	at := offset + int(f.uint32(offset))
-	vtable := at - int(int32(f.uint32(at)))
-	return fbTable{f, at, vtable, int(f.number(vtable, 2))}
-}
-
-func (f *flatbuffer) root() fbTable { return f.table(0) }
-
-// fbTable is a table of a flatbuffer: numbered fields, each of which may be missing.
-type fbTable struct {
-	buf              *flatbuffer
-	at, vtable, size int
-}
-
-// field returns the position of field k, 0 where it is missing.
-func (t fbTable) field(k int) int {
-	if at := 4 + 2*k; at+2 <= t.size {
-		if offset := int(t.buf.number(t.vtable+at, 2)); offset > 0 {
-			return t.at + offset
-		}
+// vector returns where the elements of the list in field k begin, of size bytes each, and how many they are: none where it is missing.
+func (t fbTable) vector(k, size int) (at flatbuffers.UOffsetT, n int) {
+	if field := t.at(k); field > 0 {
+		at, n = t.Vector(field-t.Pos), t.VectorLen(field-t.Pos)
+		_ = t.Bytes[at:][:n*size]
 	}
-	return 0
+	return at, n
 }
-
-func (t fbTable) has(k int) bool { return t.field(k) != 0 }
-
-// number returns the number of size bytes in field k, 0 where it is missing.
-func (t fbTable) number(k, size int) uint64 {
-	if at := t.field(k); at != 0 {
-		return t.buf.number(at, size)
-	}
-	return 0
-}
-
-// table returns the table in field k. A missing one sets bad.
-func (t fbTable) table(k int) fbTable {
-	at := t.field(k)
-	if at == 0 {
-		t.buf.bad = true
-		return fbTable{buf: t.buf}
-	}
-	return t.buf.table(at)
-}
-
-// fbVector is a list of n elements. Its reader knows their size.
-type fbVector struct {
-	buf   *flatbuffer
-	at, n int
-}
-
-// vector returns the list in field k of elements of size bytes, an empty one where it is missing.
-func (t fbTable) vector(k, size int) fbVector {
-	at := t.field(k)
-	if at == 0 {
-		return fbVector{buf: t.buf}
-	}
-	at += int(t.buf.uint32(at))
-	n := int(t.buf.uint32(at))
-	if t.buf.bytes(at+4, n*size) == nil {
-		n = 0
-	}
-	return fbVector{t.buf, at + 4, n}
-}
-
-// table returns table k of the list.
-func (v fbVector) table(k int) fbTable { return v.buf.table(v.at + 4*k) }
 
 // bytes returns the string in field k.
 func (t fbTable) bytes(k int) []byte {
-	v := t.vector(k, 1)
-	return t.buf.bytes(v.at, v.n)
+	if at := t.at(k); at > 0 {
+		return t.ByteVector(at)
+	}
+	return nil
 }

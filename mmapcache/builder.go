@@ -61,30 +61,31 @@ func (b *Builder) AddPart(part *manifest.Manifest) {
 	b.manifest.Parts[part.Kind] = manifest.Part{Key: part.Key, Digest: part.Digest}
 }
 
-// file is a file to be written.
+// file is a file with a table or a list: how it is read from its bytes, and written.
 type file struct {
 	name  string
+	read  func(data []byte) error
 	write func(io.Writer) error
 }
 
 // writeFiles writes files and notes size and digest of each.
 func (b *Builder) writeFiles(files []file) error {
 	for _, f := range files {
-		if err := b.writeFile(f); err != nil {
+		if err := b.writeFile(f.name, f.write); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *Builder) writeFile(what file) error {
-	f, err := b.dir.Create(what.name)
+func (b *Builder) writeFile(name string, write func(io.Writer) error) error {
+	f, err := b.dir.Create(name)
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
 	w := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<18)
-	err = what.write(w)
+	err = write(w)
 	if err == nil {
 		err = w.Flush()
 	}
@@ -94,9 +95,9 @@ func (b *Builder) writeFile(what file) error {
 		size = info.Size()
 	}
 	if err := errors.Join(err, statErr, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", b.dir.Path(what.name), err)
+		return fmt.Errorf("write %s: %w", b.dir.Path(name), err)
 	}
-	b.addFile(what.name, size, sum.Sum(nil))
+	b.addFile(name, size, sum.Sum(nil))
 	return nil
 }
 

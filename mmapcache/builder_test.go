@@ -85,10 +85,10 @@ func TestPublishStopsWithItsContext(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, part.Key, b.Key())
 	for _, f := range part.Files {
-		require.NoError(t, b.writeFile(file{f.Name, func(w io.Writer) error {
+		require.NoError(t, b.writeFile(f.Name, func(w io.Writer) error {
 			_, err := io.WriteString(w, before[filepath.Join(root, StructureKind, part.Key, f.Name)])
 			return err
-		}}))
+		}))
 	}
 	b.manifest.Facts = part.Facts
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func TestFileErrorsNameTheFile(t *testing.T) {
 	b, err := NewBuilder(withoutSync(t), t.TempDir(), PlacementKind, "k")
 	require.NoError(t, err)
 	defer b.Discard()
-	err = b.writeFile(file{"a", func(io.Writer) error { return full }})
+	err = b.writeFile("a", func(io.Writer) error { return full })
 	assert.ErrorIs(t, err, full)
 	assert.ErrorContains(t, err, b.dir.Path("a"))
 }

@@ -18,13 +18,12 @@ type Cache struct {
 	Facts     StructureFacts     // of all shards
 	Arenas    ArenaFacts
 
-	disk       disk
-	shards     []*shard
-	prompts    bool // starts and arenas are open, or to be opened
-	maps       maps
-	tokens     []uint32
-	renderings [2]rendering // by Encoding
-	splits     splitMap
+	disk    disk
+	shards  []*shard
+	prompts bool // starts and arenas are open, or to be opened
+	maps    maps
+	arenas  // views of the mapped files
+	splits  splitMap
 }
 
 // Encoding is how the content of a prompt goes on the wire.

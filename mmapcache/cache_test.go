@@ -75,7 +75,7 @@ func TestPartsThatDoNotFitAreRefused(t *testing.T) {
 					if name == spoil.file {
 						write = spoil.write
 					}
-					if err := b.writeFile(file{name, write}); err != nil {
+					if err := b.writeFile(name, write); err != nil {
 						return err
 					}
 				}
@@ -153,7 +153,7 @@ func publish(t *testing.T, root, kind string, image any, files map[string]string
 	require.NoError(t, err)
 	defer b.Discard()
 	for name, text := range files {
-		require.NoError(t, b.writeFile(file{name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }}))
+		require.NoError(t, b.writeFile(name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
 	}
 	for _, p := range parts {
 		b.AddPart(p)

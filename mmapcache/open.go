@@ -45,16 +45,8 @@ func (c *Cache) readStructure(m *manifest.Manifest) (s *Structure, f StructureFa
 	}
 	s = NewStructure()
 	for _, t := range s.files() {
-		entry, _ := m.File(t.name)
-		data, err := c.disk.load(dir, entry)
-		if err != nil {
+		if err := c.disk.readTable(c.Root, m, t); err != nil {
 			return nil, f, err
-		}
-		if manifest.Sum(data) != entry.SHA256 {
-			return nil, f, fmt.Errorf("%s: %w: content does not match its digest", filepath.Join(dir, t.name), manifest.ErrDamaged)
-		}
-		if err := t.read(data); err != nil {
-			return nil, f, fmt.Errorf("%s: %w", filepath.Join(dir, t.name), err)
 		}
 	}
 	if err := s.check(); err != nil {
@@ -68,6 +60,24 @@ func (c *Cache) readStructure(m *manifest.Manifest) (s *Structure, f StructureFa
 		return nil, f, fmt.Errorf("%s: %w: the facts count %d recorded starts, the tables hold %d", filepath.Join(dir, manifest.FileName), manifest.ErrDamaged, f.Starts, n)
 	}
 	return s, f, nil
+}
+
+// readTable reads a table into memory, and checks its digest there.
+func (d disk) readTable(root string, m *manifest.Manifest, t file) error {
+	dir := filepath.Join(root, m.Kind, m.Key)
+	entry, _ := m.File(t.name)
+	data, err := d.load(dir, entry)
+	if err != nil {
+		return err
+	}
+	err = fmt.Errorf("%w: content does not match its digest", manifest.ErrDamaged)
+	if manifest.Sum(data) == entry.SHA256 {
+		err = t.read(data)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", filepath.Join(dir, t.name), err)
+	}
+	return err
 }
 
 // mapFiles maps the files of a part, by name.
@@ -116,27 +126,18 @@ func (c *Cache) mapArenas(m *manifest.Manifest) error {
 	if err != nil {
 		return err
 	}
-	var splits, illFormed []uint32
-	text, ids := &c.renderings[Text], &c.renderings[IDs]
-	for _, f := range []struct {
-		name string
-		read func(data []byte) error
-	}{
-		{tokensFile, readFlatInto(&c.tokens, kindTokens)},
-		{textFile, readFlatInto(&text.data, kindText)},
-		{textOffsetsFile, readFlatInto(&text.offsets, kindTextOffsets)},
-		{idsFile, readFlatInto(&ids.data, kindIDs)},
-		{idOffsetsFile, readFlatInto(&ids.offsets, kindIDOffsets)},
-		{splitsFile, readFlatInto(&splits, kindSplits)},
-		{splitsFile, func([]byte) (err error) { c.splits.inCharacter, err = bitSet(len(c.tokens), splits); return err }},
-		{illFormedFile, readFlatInto(&illFormed, kindIllFormed)},
-		{illFormedFile, func([]byte) (err error) { c.splits.illFormed, err = bitSet(len(c.tokens), illFormed); return err }},
-	} {
+	for _, f := range c.arenas.files() {
 		if err := f.read(files[f.name].data); err != nil {
 			return fmt.Errorf("%s: %w", files[f.name].path, err)
 		}
 	}
-	c.splits.notEmpty = len(splits)+len(illFormed) > 0
+	c.splits.notEmpty = len(c.cuts)+len(c.illFormed) > 0
+	if c.splits.inCharacter, err = bitSet(len(c.tokens), c.cuts); err != nil {
+		return fmt.Errorf("%s: %w", files[splitsFile].path, err)
+	}
+	if c.splits.illFormed, err = bitSet(len(c.tokens), c.illFormed); err != nil {
+		return fmt.Errorf("%s: %w", files[illFormedFile].path, err)
+	}
 	return nil
 }
 

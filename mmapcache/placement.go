@@ -154,10 +154,11 @@ func readFlat[T uint8 | uint32](data []byte, kind string) ([]T, error) {
 	return arrow.GetData[T](body), err
 }
 
-// readFlatInto returns a function that stores the elements of a flat file of a kind in a slice.
-func readFlatInto[T uint8 | uint32](to *[]T, kind string) func(data []byte) error {
-	return func(data []byte) (err error) {
-		*to, err = readFlat[T](data, kind)
-		return err
+// flatFile is the flat file of a slice.
+func flatFile[T uint8 | uint32](name, kind string, list *[]T) file {
+	return file{
+		name:  name,
+		read:  func(data []byte) (err error) { *list, err = readFlat[T](data, kind); return err },
+		write: func(w io.Writer) error { return writeFlat(w, kind, *list) },
 	}
 }

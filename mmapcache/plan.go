@@ -55,7 +55,8 @@ func (k InputKind) String() string { return nameOf("input", int(k), "", "user_in
 // None is the value of an index that points to nothing.
 const None = -1
 
-// Plan is the structure of one trace: everything about it but tokens. All indices are within the trace.
+// Plan is the structure of one trace: everything about it but tokens. All indices are within the trace. The tags of its rows name the
+// columns of the tables, in their order.
 type Plan struct {
 	Trace    Trace
 	Sessions []Session // the root first
@@ -65,66 +66,68 @@ type Plan struct {
 	Tools    []Tool // only where tool results are shaped
 }
 
-// Trace is one row of traces.arrow. Structure.Append fills in where its rows lie in the other tables.
+// Trace is one row of traces.arrow. Structure.Append fills in where its rows lie in the other tables. The probe of package convert prints
+// rows: the order of their fields stands in keys.
 type Trace struct {
-	ID           string
-	Scope        string // hash_id_scope as recorded: "local", "global" or "absent"
-	BlockSize    uint32 // tokens
-	Blocks       uint32 // distinct hash ids, per scope
-	FirstSession uint32
-	Sessions     uint32
-	FirstTurn    uint32
-	Turns        uint32
-	FirstSegment uint32
-	Segments     uint32
-	FirstRun     uint32 // rows of blocks.arrow
-	Runs         uint32
-	FirstBlock   uint32 // in the placement
-	FirstTool    uint32
-	Tools        uint32
+	ID           string `column:"id"`
+	Scope        string `column:"hash_id_scope,word"` // hash_id_scope as recorded: "local", "global" or "absent"
+	BlockSize    uint32 `column:"block_size"`         // tokens
+	Blocks       uint32 `column:"blocks"`             // distinct hash ids, per scope
+	FirstSession uint32 `column:"first_session"`
+	Sessions     uint32 `column:"sessions"`
+	FirstTurn    uint32 `column:"first_turn"`
+	Turns        uint32 `column:"turns"`
+	FirstSegment uint32 `column:"first_segment"`
+	Segments     uint32 `column:"segments"`
+	FirstRun     uint32 `column:"first_run"` // rows of blocks.arrow
+	Runs         uint32 `column:"runs"`
+	FirstBlock   uint32 `column:"first_block"` // in the placement
+	FirstTool    uint32 `column:"first_tool"`
+	Tools        uint32 `column:"tools"`
 }
 
 // Session is one row of sessions.arrow: a conversation.
 type Session struct {
-	ID          string
-	Agent       string // agent_id of its marker, "" for the root
-	Kind        SessionKind
-	Parent      int32  // session within the trace; None for the root
-	Outer       uint32 // index in the trace's requests of its marker or first request; 0 for the root
-	FirstTurn   uint32 // within the trace
-	Turns       uint32
-	SpawnTurn   int32           // turn of the root session that starts it; None for the root
-	JoinTurn    int32           // turn of the root session that waits for it; None: no turn does
-	SpawnFrom   timeline.Origin // from when SpawnOffset counts
-	SpawnOffset float64         // milliseconds; 0 for the root
-	Start, End  float64         // of its marker on the root clock, seconds; NaN for the root
-	Clock       string          // how its marker's times were read, "basis/reading"; "" for the root
+	ID          string          `column:"session_id"`
+	Agent       string          `column:"agent_id"` // agent_id of its marker, "" for the root
+	Kind        SessionKind     `column:"kind"`
+	Parent      int32           `column:"parent"`           // session within the trace; None for the root
+	Outer       uint32          `column:"source_outer_idx"` // index in the trace's requests of its marker or first request; 0 for the root
+	FirstTurn   uint32          `column:"first_turn"`       // within the trace
+	Turns       uint32          `column:"turns"`
+	SpawnTurn   int32           `column:"spawn_turn"`            // turn of the root session that starts it; None for the root
+	JoinTurn    int32           `column:"join_turn"`             // turn of the root session that waits for it; None: no turn does
+	SpawnFrom   timeline.Origin `column:"spawn_from"`            // from when SpawnOffset counts
+	SpawnOffset float64         `column:"spawn_offset_ms"`       // milliseconds; 0 for the root
+	Start       float64         `column:"marker_start,optional"` // of its marker on the root clock, seconds; NaN for the root
+	End         float64         `column:"marker_end,optional"`   // the same
+	Clock       string          `column:"marker_clock,word"`     // how its marker's times were read, "basis/reading"; "" for the root
 }
 
 // Turn is one row of turns.arrow: a request to send, with what was recorded of it.
 type Turn struct {
-	T         float64 // start on the root clock, seconds
-	APITime   float64 // recorded duration, seconds; NaN where missing
-	ThinkTime float64 // recorded think time, seconds; NaN where missing
-	In        uint32  // prompt, tokens
-	Out       int32   // recorded completion, tokens
-	HashIDs   uint32  // length of hash_ids as recorded
-	CacheHits uint32  // of these, how many an unlimited prefix cache would have held
-	Last      int32   // last segment of the prompt; None for an empty prompt
-	Outer     uint32  // index in the trace's requests; for a turn of a subagent, of its marker
-	Inner     int32   // index in the marker's requests; None outside a subagent
-	Model     string  // as recorded
-	Input     InputKind
+	T         float64   `column:"t"`                   // start on the root clock, seconds
+	APITime   float64   `column:"api_time,optional"`   // recorded duration, seconds; NaN where missing
+	ThinkTime float64   `column:"think_time,optional"` // recorded think time, seconds; NaN where missing
+	In        uint32    `column:"in"`                  // prompt, tokens
+	Out       int32     `column:"out"`                 // recorded completion, tokens
+	HashIDs   uint32    `column:"hash_ids"`            // length of hash_ids as recorded
+	CacheHits uint32    `column:"cache_hits"`          // of these, how many an unlimited prefix cache would have held
+	Last      int32     `column:"last_segment"`        // last segment of the prompt; None for an empty prompt
+	Outer     uint32    `column:"source_outer_idx"`    // index in the trace's requests; for a turn of a subagent, of its marker
+	Inner     int32     `column:"source_inner_idx"`    // index in the marker's requests; None outside a subagent
+	Model     string    `column:"model,word"`          // as recorded
+	Input     InputKind `column:"input_kind"`
 }
 
 // Segment is one row of segments.arrow: a stretch of one message. Segments form a tree; a turn's prompt is the path
 // from the root to its last segment.
 type Segment struct {
-	Parent int32 // None for the first of a prompt
-	Role   Role
-	Flags  SegmentFlags
-	First  uint32 // first block, or the turn whose filler it is; both within the trace
-	Count  uint32 // blocks; tokens of a filler or head
+	Parent int32        `column:"parent"` // None for the first of a prompt
+	Role   Role         `column:"role"`
+	Flags  SegmentFlags `column:"part"`
+	First  uint32       `column:"first"` // first block, or the turn whose filler it is; both within the trace
+	Count  uint32       `column:"count"` // blocks; tokens of a filler or head
 }
 
 // SegmentFlags say how a segment belongs to its message.
@@ -139,16 +142,16 @@ const (
 
 // BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.
 type BlockRun struct {
-	Scope string // salt of the hash ids
-	ID    int64
-	First uint32 // within the trace
-	Count uint32
+	Scope string `column:"scope,word"` // salt of the hash ids
+	ID    int64  `column:"hash_id"`
+	First uint32 `column:"first"` // within the trace
+	Count uint32 `column:"count"`
 }
 
 // Tool is one row of tools.arrow: a message that answers a tool call of the assistant's message before it.
 type Tool struct {
-	Segment int32  // that begins the message, within the trace
-	Turn    uint32 // of the session, that brings the result: it names the call
+	Segment int32  `column:"segment"` // that begins the message, within the trace
+	Turn    uint32 `column:"turn"`    // of the session, that brings the result: it names the call
 }
 
 // FillerTokens returns how many tokens of a turn's prompt no hash id covers: doc/spec/reconstruction.md 3.1.

@@ -179,12 +179,12 @@ func (p *Prompt) AppendTokenIDs(dst []uint32, k int) []uint32 {
 		s := t.Segments[id]
 		switch {
 		case s.Flags&Filler != 0:
-			dst = t.cache.appendTokens(dst, t.fillerStart(s.First), t.fillerLength(s.First))
+			dst = t.cache.appendTokens(dst, t.shard.fillerStart(&t.Trace, s.First), t.cache.fillerTokens(t.Plan, s.First))
 		case s.Flags&Head != 0:
-			dst = t.cache.appendTokens(dst, t.blockStart(s.First), s.Count)
+			dst = t.cache.appendTokens(dst, t.shard.blockStart(&t.Trace, s.First), s.Count)
 		default:
 			for b := s.First; b < s.First+s.Count; b++ {
-				dst = t.cache.appendTokens(dst, t.blockStart(b), t.Trace.BlockSize)
+				dst = t.cache.appendTokens(dst, t.shard.blockStart(&t.Trace, b), t.Trace.BlockSize)
 			}
 		}
 	}

@@ -74,14 +74,14 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 func (t *RenderedTrace) locateAll() error {
 	blocks := int(t.Trace.Blocks)
 	for b := range blocks {
-		size, err := t.locate(b, t.blockStart(uint32(b)), t.Trace.BlockSize)
+		size, err := t.locate(b, t.shard.blockStart(&t.Trace, uint32(b)), t.Trace.BlockSize)
 		if err != nil {
 			return err
 		}
 		t.ends[b+1] = t.ends[b] + size
 	}
 	for k := range t.Turns {
-		size, err := t.locate(blocks+k, t.fillerStart(uint32(k)), t.fillerLength(uint32(k)))
+		size, err := t.locate(blocks+k, t.shard.fillerStart(&t.Trace, uint32(k)), t.cache.fillerTokens(t.Plan, uint32(k)))
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (t *RenderedTrace) locate(slot int, start, n uint32) (uint64, error) {
 
 // locateHead notes the window of a head.
 func (t *RenderedTrace) locateHead(s *Segment) error {
-	size, decode, err := t.measure(t.blockStart(s.First), s.Count)
+	size, decode, err := t.measure(t.shard.blockStart(&t.Trace, s.First), s.Count)
 	if err != nil {
 		return err
 	}
@@ -152,32 +152,20 @@ func (t *RenderedTrace) size(s *Segment) uint64 {
 func (t *RenderedTrace) tokens(s *Segment) int {
 	switch {
 	case s.Flags&Filler != 0:
-		return int(t.fillerLength(s.First))
+		return int(t.cache.fillerTokens(t.Plan, s.First))
 	case s.Flags&Head != 0:
 		return int(s.Count)
 	}
 	return int(s.Count) * int(t.Trace.BlockSize)
 }
 
-// fillerLength returns how many tokens of filler a turn has.
-func (t *RenderedTrace) fillerLength(turn uint32) uint32 { return t.cache.fillerTokens(t.Plan, turn) }
-
+// fillerTokens returns how many tokens of filler a turn has.
 func (c *Cache) fillerTokens(p *Plan, turn uint32) uint32 {
 	n := p.Turns[turn].FillerTokens(p.Trace.BlockSize)
 	if c.Facts.Rules.ShortFiller {
 		n = min(n, uint32(c.CorpusTokens()))
 	}
 	return n
-}
-
-// fillerStart returns the token of the corpus at which a turn's filler begins.
-func (t *RenderedTrace) fillerStart(turn uint32) uint32 {
-	return t.shard.fillerStart(&t.Trace, turn)
-}
-
-// blockStart returns the token of the corpus at which a block begins.
-func (t *RenderedTrace) blockStart(block uint32) uint32 {
-	return t.shard.blockStart(&t.Trace, block)
 }
 
 // windows returns the number of windows of a segment.

@@ -107,18 +107,9 @@ func namedKinds(m *manifest.Manifest) (kinds []string, facts DatasetFacts, err e
 // SessionIDs returns the ids of the sessions of a structure, in order. It reads their table alone. Errors about damage wrap
 // ErrDamaged.
 func SessionIDs(root string, structure *manifest.Manifest) ([]string, error) {
-	table := sessionTable()
-	dir := filepath.Join(root, structure.Kind, structure.Key)
-	entry, _ := structure.File(table.file)
-	data, err := realDisk().load(dir, entry)
-	if err != nil {
+	table := newTable[Session](sessionsFile)
+	if err := realDisk().readTable(root, structure, table.asFile()); err != nil {
 		return nil, err
-	}
-	if manifest.Sum(data) != entry.SHA256 {
-		return nil, fmt.Errorf("%s: %w: content does not match its digest", filepath.Join(dir, table.file), manifest.ErrDamaged)
-	}
-	if err := table.read(data); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, table.file), err)
 	}
 	ids := make([]string, table.Len())
 	for k := range ids {

@@ -2,7 +2,7 @@ package mmapcache
 
 import (
 	"fmt"
-	"io"
+	"slices"
 )
 
 // Structure holds the tables of a set of traces: everything about them but tokens.
@@ -19,114 +19,32 @@ type Structure struct {
 
 // NewStructure returns an empty structure, to append plans to.
 func NewStructure() *Structure {
-	return &Structure{Traces: traceTable(), Sessions: sessionTable(), Turns: turnTable(), Segments: segmentTable(), Runs: runTable(), Tools: toolTable()}
+	s := &Structure{
+		Traces: newTable[Trace]("traces.arrow"), Sessions: newTable[Session](sessionsFile), Turns: newTable[Turn]("turns.arrow"),
+		Segments: newTable[Segment]("segments.arrow"), Runs: newTable[BlockRun]("blocks.arrow"), Tools: newTable[Tool]("tools.arrow"),
+	}
+	c := s.Traces.columns
+	s.Traces.columns = slices.Concat(c[:3], c[4:13], c[3:4], c[13:]) // blocks stand behind first_block
+	s.Traces.late = lateTimes[Trace]("recorded_start_ms")
+	return s
 }
 
-func traceTable() Table[Trace] {
-	return Table[Trace]{file: "traces.arrow", columns: []column[Trace]{
-		text("id", func(r *Trace) *string { return &r.ID }),
-		word("hash_id_scope", func(r *Trace) *string { return &r.Scope }),
-		number("block_size", func(r *Trace) *uint32 { return &r.BlockSize }),
-		number("first_session", func(r *Trace) *uint32 { return &r.FirstSession }),
-		number("sessions", func(r *Trace) *uint32 { return &r.Sessions }),
-		number("first_turn", func(r *Trace) *uint32 { return &r.FirstTurn }),
-		number("turns", func(r *Trace) *uint32 { return &r.Turns }),
-		number("first_segment", func(r *Trace) *uint32 { return &r.FirstSegment }),
-		number("segments", func(r *Trace) *uint32 { return &r.Segments }),
-		number("first_run", func(r *Trace) *uint32 { return &r.FirstRun }),
-		number("runs", func(r *Trace) *uint32 { return &r.Runs }),
-		number("first_block", func(r *Trace) *uint32 { return &r.FirstBlock }),
-		number("blocks", func(r *Trace) *uint32 { return &r.Blocks }),
-		number("first_tool", func(r *Trace) *uint32 { return &r.FirstTool }),
-		number("tools", func(r *Trace) *uint32 { return &r.Tools }),
-	}, late: lateTimes[Trace]("recorded_start_ms")}
-}
-
-func sessionTable() Table[Session] {
-	return Table[Session]{file: "sessions.arrow", columns: []column[Session]{
-		text("session_id", func(r *Session) *string { return &r.ID }),
-		text("agent_id", func(r *Session) *string { return &r.Agent }),
-		number("kind", func(r *Session) *uint8 { return (*uint8)(&r.Kind) }),
-		number("parent", func(r *Session) *int32 { return &r.Parent }),
-		number("source_outer_idx", func(r *Session) *uint32 { return &r.Outer }),
-		number("first_turn", func(r *Session) *uint32 { return &r.FirstTurn }),
-		number("turns", func(r *Session) *uint32 { return &r.Turns }),
-		number("spawn_turn", func(r *Session) *int32 { return &r.SpawnTurn }),
-		number("join_turn", func(r *Session) *int32 { return &r.JoinTurn }),
-		number("spawn_from", func(r *Session) *uint8 { return (*uint8)(&r.SpawnFrom) }),
-		number("spawn_offset_ms", func(r *Session) *float64 { return &r.SpawnOffset }),
-		optional("marker_start", func(r *Session) *float64 { return &r.Start }),
-		optional("marker_end", func(r *Session) *float64 { return &r.End }),
-		word("marker_clock", func(r *Session) *string { return &r.Clock }),
-	}}
-}
-
-// hitsColumn is the column of turns.arrow that SetHits corrects.
-const hitsColumn = "cache_hits"
-
-func turnTable() Table[Turn] {
-	return Table[Turn]{file: "turns.arrow", columns: []column[Turn]{
-		number("t", func(r *Turn) *float64 { return &r.T }),
-		optional("api_time", func(r *Turn) *float64 { return &r.APITime }),
-		optional("think_time", func(r *Turn) *float64 { return &r.ThinkTime }),
-		number("in", func(r *Turn) *uint32 { return &r.In }),
-		number("out", func(r *Turn) *int32 { return &r.Out }),
-		number("hash_ids", func(r *Turn) *uint32 { return &r.HashIDs }),
-		number(hitsColumn, func(r *Turn) *uint32 { return &r.CacheHits }),
-		number("last_segment", func(r *Turn) *int32 { return &r.Last }),
-		number("source_outer_idx", func(r *Turn) *uint32 { return &r.Outer }),
-		number("source_inner_idx", func(r *Turn) *int32 { return &r.Inner }),
-		word("model", func(r *Turn) *string { return &r.Model }),
-		number("input_kind", func(r *Turn) *uint8 { return (*uint8)(&r.Input) }),
-	}}
-}
-
-func segmentTable() Table[Segment] {
-	return Table[Segment]{file: "segments.arrow", columns: []column[Segment]{
-		number("parent", func(r *Segment) *int32 { return &r.Parent }),
-		number("role", func(r *Segment) *uint8 { return (*uint8)(&r.Role) }),
-		number("part", func(r *Segment) *uint8 { return (*uint8)(&r.Flags) }),
-		number("first", func(r *Segment) *uint32 { return &r.First }),
-		number("count", func(r *Segment) *uint32 { return &r.Count }),
-	}}
-}
-
-func runTable() Table[BlockRun] {
-	return Table[BlockRun]{file: "blocks.arrow", columns: []column[BlockRun]{
-		word("scope", func(r *BlockRun) *string { return &r.Scope }),
-		number("hash_id", func(r *BlockRun) *int64 { return &r.ID }),
-		number("first", func(r *BlockRun) *uint32 { return &r.First }),
-		number("count", func(r *BlockRun) *uint32 { return &r.Count }),
-	}}
-}
-
-func toolTable() Table[Tool] {
-	return Table[Tool]{file: "tools.arrow", columns: []column[Tool]{
-		number("segment", func(r *Tool) *int32 { return &r.Segment }),
-		number("turn", func(r *Tool) *uint32 { return &r.Turn }),
-	}}
-}
-
-// tableFile is a table as a file.
-type tableFile struct {
-	name  string
-	read  func(data []byte) error
-	write func(io.Writer) error
-}
+const (
+	sessionsFile = "sessions.arrow"
+	hitsColumn   = "cache_hits" // the column of turns.arrow that SetHits corrects
+)
 
 // files lists the tables as files, in the order in which they are written.
-func (s *Structure) files() []tableFile {
-	return []tableFile{s.Traces.asFile(), s.Sessions.asFile(), s.Turns.asFile(), s.Segments.asFile(), s.Runs.asFile(), s.Tools.asFile()}
+func (s *Structure) files() []file {
+	return []file{s.Traces.asFile(), s.Sessions.asFile(), s.Turns.asFile(), s.Segments.asFile(), s.Runs.asFile(), s.Tools.asFile()}
 }
 
-func (t *Table[R]) asFile() tableFile { return tableFile{t.file, t.read, t.writeTo} }
+func (t *Table[R]) asFile() file { return file{t.file, t.read, t.writeTo} }
 
 // BuildStructure writes the tables of a structure.
 func (b *Builder) BuildStructure(s *Structure, facts StructureFacts) error {
-	for _, t := range s.files() {
-		if err := b.writeFile(file{t.name, t.write}); err != nil {
-			return err
-		}
+	if err := b.writeFiles(s.files()); err != nil {
+		return err
 	}
 	return b.setFacts(facts)
 }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -32,6 +35,44 @@ type column[R any] interface {
 	field() arrow.Field
 	write() arrow.ArrayData
 	read(*arrowColumn) error
+}
+
+// newTable returns an empty table with a column for each field of the row. The tag names the column, and after a comma its form where the
+// type does not tell it.
+func newTable[R any](file string) Table[R] {
+	t := Table[R]{file: file}
+	for f := range reflect.TypeFor[R]().Fields() {
+		name, form, _ := strings.Cut(f.Tag.Get("column"), ",")
+		t.columns = append(t.columns, newColumn[R](name, form, f))
+	}
+	return t
+}
+
+func newColumn[R any](name, form string, f reflect.StructField) column[R] {
+	switch kind := f.Type.Kind(); {
+	case form == "word":
+		return &words[R]{numbers: numbers[R, uint32]{name: name}, word: fieldAt[R, string](f)}
+	case form == "optional":
+		return &times[R]{numbers[R, float64]{name: name, of: fieldAt[R, float64](f)}}
+	case kind == reflect.String:
+		return &texts[R]{name: name, of: fieldAt[R, string](f)}
+	case kind == reflect.Uint8:
+		return &numbers[R, uint8]{name: name, of: fieldAt[R, uint8](f)}
+	case kind == reflect.Uint32:
+		return &numbers[R, uint32]{name: name, of: fieldAt[R, uint32](f)}
+	case kind == reflect.Int32:
+		return &numbers[R, int32]{name: name, of: fieldAt[R, int32](f)}
+	case kind == reflect.Int64:
+		return &numbers[R, int64]{name: name, of: fieldAt[R, int64](f)}
+	case kind == reflect.Float64:
+		return &numbers[R, float64]{name: name, of: fieldAt[R, float64](f)}
+	}
+	panic(fmt.Sprintf("no column holds %s %s", f.Name, f.Type))
+}
+
+// fieldAt returns the function that finds a field of type T, or of one that has the same kind, in a row.
+func fieldAt[R, T any](f reflect.StructField) func(*R) *T {
+	return func(row *R) *T { return (*T)(unsafe.Add(unsafe.Pointer(row), f.Offset)) }
 }
 
 // Len returns the number of rows.
@@ -78,10 +119,6 @@ type numbers[R any, T arrow.NumericType] struct {
 	values []T
 }
 
-func number[R any, T arrow.NumericType](name string, of func(*R) *T) column[R] {
-	return &numbers[R, T]{name: name, of: of}
-}
-
 func (c *numbers[R, T]) len() int    { return len(c.values) }
 func (c *numbers[R, T]) push(row *R) { c.values = append(c.values, *c.of(row)) }
 func (c *numbers[R, T]) fill(first int, rows []R) {
@@ -110,10 +147,6 @@ func (c *numbers[R, T]) read(a *arrowColumn) (err error) {
 
 // times is a column of times. NaN stands for null in memory, and in the file below the null.
 type times[R any] struct{ numbers[R, float64] }
-
-func optional[R any](name string, of func(*R) *float64) column[R] {
-	return &times[R]{numbers[R, float64]{name: name, of: of}}
-}
 
 func (c *times[R]) push(row *R) {
 	v := *c.of(row)
@@ -181,10 +214,6 @@ type texts[R any] struct {
 	values []string
 }
 
-func text[R any](name string, of func(*R) *string) column[R] {
-	return &texts[R]{name: name, of: of}
-}
-
 func (c *texts[R]) len() int    { return len(c.values) }
 func (c *texts[R]) push(row *R) { c.values = append(c.values, *c.of(row)) }
 func (c *texts[R]) fill(first int, rows []R) {
@@ -222,10 +251,6 @@ type words[R any] struct {
 
 // wordsKey is the key of the set in the metadata of the field.
 const wordsKey = "words"
-
-func word[R any](name string, of func(*R) *string) column[R] {
-	return &words[R]{numbers: numbers[R, uint32]{name: name}, word: of}
-}
 
 func (c *words[R]) fill(first int, rows []R) {
 	for k := range rows {

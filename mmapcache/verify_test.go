@@ -305,7 +305,7 @@ func TestVerifyChecksEveryOffset(t *testing.T) {
 		spoiled, err := NewBuilder(withoutSync(t), root, ArenasKind, "spoiled")
 		require.NoError(t, err)
 		for name, data := range files {
-			require.NoError(t, spoiled.writeFile(file{name, func(w io.Writer) error { _, err := io.WriteString(w, data); return err }}))
+			require.NoError(t, spoiled.writeFile(name, func(w io.Writer) error { _, err := io.WriteString(w, data); return err }))
 		}
 		spoiled.manifest.Facts = arenas.Manifest.Facts
 		m, err := spoiled.Publish(t.Context(), Provenance{})

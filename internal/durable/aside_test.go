@@ -201,3 +201,12 @@ func TestSweepInPlace(t *testing.T) {
 	require.NoError(t, removeThrough(dead, filepath.Dir(dead), o))
 	assert.Empty(t, staging(t, root))
 }
+
+// Remove is a removal of one directory.
+func (o Options) Remove(root, name string, inUse func() error) error {
+	r := o.Removal(root)
+	if err := r.Remove(name, inUse); err != nil {
+		return err
+	}
+	return r.Finish()[name]
+}

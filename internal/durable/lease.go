@@ -86,17 +86,25 @@ func heartbeatPath(dir string, count int) string {
 
 // keepBeating beats until Release, or until the lease is lost.
 func (l *Lease) keepBeating() {
-	t := time.NewTicker(l.opts.Heartbeat)
+	every(l.opts.Heartbeat, l.stop, func() bool {
+		held := l.renew()
+		if !held {
+			l.lose(fmt.Errorf("%s in %s: %w", l.name, l.root, ErrLost))
+		}
+		return held
+	})
+}
+
+// every calls do at every beat until stop is closed, or do reports false.
+func every(beat time.Duration, stop <-chan struct{}, do func() bool) {
+	t := time.NewTicker(beat)
 	defer t.Stop()
-	for {
+	for goOn := true; goOn; {
 		select {
-		case <-l.stop:
+		case <-stop:
 			return
 		case <-t.C:
-		}
-		if !l.renew() {
-			l.lose(fmt.Errorf("%s in %s: %w", l.name, l.root, ErrLost))
-			return
+			goOn = do()
 		}
 	}
 }

@@ -37,15 +37,6 @@ type Removal struct {
 // Removal begins a removal, of nothing yet.
 func (o Options) Removal(root string) *Removal { return &Removal{opts: o, root: root} }
 
-// Remove is a removal of one directory.
-func (o Options) Remove(root, name string, inUse func() error) error {
-	r := o.Removal(root)
-	if err := r.Remove(name, inUse); err != nil {
-		return err
-	}
-	return r.Finish()[name]
-}
-
 // Remove takes the directory name away. Once its marker exists it calls inUse, which may be nil: an error keeps the directory. The
 // error about a directory that another user alone may remove is a *ForeignError.
 //

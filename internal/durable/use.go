@@ -45,18 +45,12 @@ func linesOf(names []string) []byte { return []byte(strings.Join(names, "\n") + 
 
 // keepWriting rewrites the note until Close.
 func (u *Use) keepWriting() {
-	t := time.NewTicker(useBeat)
-	defer t.Stop()
-	for {
-		select {
-		case <-u.stop:
-			return
-		case <-t.C:
-			u.mu.Lock()
-			_ = WriteSmall(u.root, u.path, u.note, 0)
-			u.mu.Unlock()
-		}
-	}
+	every(useBeat, u.stop, func() bool {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		_ = WriteSmall(u.root, u.path, u.note, 0)
+		return true
+	})
 }
 
 // Add adds names to the note, at its end. It reports false where it could not write them.

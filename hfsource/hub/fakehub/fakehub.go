@@ -188,33 +188,22 @@ func (h *Hub) handler(listener string, serve http.HandlerFunc) http.Handler {
 		}
 		h.mu.Unlock()
 		w.Header().Set("X-Request-Id", id)
-		next(&recorder{w, h, entry}, r)
+		next(h.recording(w, entry), r)
 	})
 }
 
-// recorder is a ResponseWriter that records status and size.
-type recorder struct {
-	http.ResponseWriter
-	h *Hub
-	r *Request
+// recording is a ResponseWriter that records status and size.
+func (h *Hub) recording(w http.ResponseWriter, r *Request) http.ResponseWriter {
+	return &editor{ResponseWriter: w, head: func(status int, _ http.Header) int {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		r.Status = status
+		return status
+	}, body: func(w http.ResponseWriter, p []byte) (int, error) {
+		n, err := w.Write(p)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		r.Sent += int64(n)
+		return n, err
+	}}
 }
-
-func (a *recorder) WriteHeader(status int) {
-	a.h.mu.Lock()
-	a.r.Status = status
-	a.h.mu.Unlock()
-	a.ResponseWriter.WriteHeader(status)
-}
-
-func (a *recorder) Write(p []byte) (int, error) {
-	if a.r.Status == 0 {
-		a.WriteHeader(http.StatusOK)
-	}
-	n, err := a.ResponseWriter.Write(p)
-	a.h.mu.Lock()
-	a.r.Sent += int64(n)
-	a.h.mu.Unlock()
-	return n, err
-}
-
-func (a *recorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -45,24 +45,22 @@ func (h *Hub) Off() {
 }
 
 // Times applies a fault to the first n requests only.
-func Times(n int, f Fault) Fault {
+func Times(n int, f Fault) Fault { return split(n, f, pass) }
+
+// After applies a fault to all requests but the first n.
+func After(n int, f Fault) Fault { return split(n, pass, f) }
+
+// pass is no fault.
+func pass(next http.HandlerFunc) http.HandlerFunc { return next }
+
+// split applies a fault to the first n requests, and another to those that follow.
+func split(n int, first, then Fault) Fault {
 	var count atomic.Int64
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		if count.Add(1) > int64(n) {
-			return next
+			return then(next)
 		}
-		return f(next)
-	}
-}
-
-// After applies a fault to all requests but the first n.
-func After(n int, f Fault) Fault {
-	var count atomic.Int64
-	return func(next http.HandlerFunc) http.HandlerFunc {
-		if count.Add(1) <= int64(n) {
-			return next
-		}
-		return f(next)
+		return first(next)
 	}
 }
 

@@ -28,32 +28,47 @@ func (c *Client) knows(path string) bool {
 
 // Disk returns the real disk as this client sees it.
 func (c *Client) Disk() cachedir.Disk {
+	missing := func(path string) error {
+		if c.knows(path) {
+			return nil
+		}
+		return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+	}
+	return disk(missing, func(dir string) error {
+		if c.Lists++; c.Lists%2 == 1 {
+			return &fs.PathError{Op: "open", Path: dir, Err: syscall.ESTALE}
+		}
+		if err := missing(dir); err != nil {
+			return err
+		}
+		for path := range c.Missing {
+			if filepath.Dir(path) == dir {
+				delete(c.Missing, path)
+			}
+		}
+		return nil
+	})
+}
+
+// disk returns the real disk, whose calls fail where a function gives an error for their path.
+func disk(file, list func(path string) error) cachedir.Disk {
 	d := cachedir.NewDisk()
-	gone := func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT} }
 	return cachedir.Disk{
 		Open: func(path string) (fs.File, int64, error) {
-			if !c.knows(path) {
-				return nil, 0, gone(path)
+			if err := file(path); err != nil {
+				return nil, 0, err
 			}
 			return d.Open(path)
 		},
 		Stat: func(path string) (fs.FileInfo, error) {
-			if !c.knows(path) {
-				return nil, gone(path)
+			if err := file(path); err != nil {
+				return nil, err
 			}
 			return d.Stat(path)
 		},
 		ReadDir: func(dir string) ([]fs.DirEntry, error) {
-			if c.Lists++; c.Lists%2 == 1 {
-				return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ESTALE}
-			}
-			if !c.knows(dir) {
-				return nil, gone(dir)
-			}
-			for path := range c.Missing {
-				if filepath.Dir(path) == dir {
-					delete(c.Missing, path)
-				}
+			if err := list(dir); err != nil {
+				return nil, err
 			}
 			return d.ReadDir(dir)
 		},
@@ -90,29 +105,14 @@ func (f StaleFile) Read(p []byte) (int, error) {
 
 // Disk returns the real disk with these faults. Mapped says that tables are mapped, not read.
 func (s *Stale) Disk(mapped bool) cachedir.Disk {
-	d := cachedir.NewDisk()
-	return cachedir.Disk{
-		Open: func(path string) (fs.File, int64, error) {
-			if err := s.Fail(path); err != nil {
-				return nil, 0, err
-			}
-			f, size, err := d.Open(path)
-			if err == nil && !(mapped && filepath.Ext(path) != ".json" || filepath.Base(path) == "text.json") {
-				f = StaleFile{f, s}
-			}
-			return f, size, err
-		},
-		Stat: func(path string) (fs.FileInfo, error) {
-			if err := s.Fail(path); err != nil {
-				return nil, err
-			}
-			return d.Stat(path)
-		},
-		ReadDir: func(dir string) ([]fs.DirEntry, error) {
-			if err := s.Fail(dir); err != nil {
-				return nil, err
-			}
-			return d.ReadDir(dir)
-		},
+	d := disk(s.Fail, s.Fail)
+	open := d.Open
+	d.Open = func(path string) (fs.File, int64, error) {
+		f, size, err := open(path)
+		if err == nil && !(mapped && filepath.Ext(path) != ".json" || filepath.Base(path) == "text.json") {
+			f = StaleFile{f, s}
+		}
+		return f, size, err
 	}
+	return d
 }

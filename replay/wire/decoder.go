@@ -344,7 +344,8 @@ func trim(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
 // means the same event, and this comparison is many times faster than reading it. Most messages of a stream match the one before.
 type template struct {
 	prefix   []byte   // before the text, with its first quote
-	literals [][]byte // what follows, with its last quote: pieces with a number between two
+	rest     []byte   // what follows, with its last quote
+	literals [][]byte // pieces of rest with a number between two
 	event    event
 	usage    int // where the usage begins behind the text; it ends tail before the message does
 	tail     int
@@ -361,7 +362,8 @@ func (t *template) learn(message []byte, offset int, e *event) {
 		return
 	}
 	t.prefix = append(t.prefix[:0], message[:offset+e.textStart+1]...)
-	rest := bytes.Clone(message[end:])
+	t.rest = append(t.rest[:0], message[end:]...)
+	rest := t.rest
 	t.literals, t.event = t.literals[:0], *e
 	if e.usage != nil {
 		t.usage, t.tail = usage-end, len(message)-usage-len(e.usage)

@@ -155,7 +155,6 @@ var (
 	ways       = []By{ByURL, ByHeader, ByBody, ByClient}
 	outcomes   = []Outcome{Complete, Partial, ClientGone, NoOutput, BadStatus, Transport, Aborted}
 	holes      = []Reason{HoleParse, HoleUnhashable, HoleEncoding, HoleOversize, HoleBudget, HoleQueue, HoleAborted, HoleInternal, HoleInvariant, HoleJournal}
-	reasons    = append([]Reason{ReasonStatus, ReasonTransport, ReasonNoOutput, ReasonEndpoint, ReasonOptOut, ReasonRetry, ReasonOrphan}, holes...)
 	whys       = []Why{WhyFinal, WhyDelete, WhyIdle, WhyLimit, WhyShutdown}
 	agentTypes = []AgentType{Explore, PlanAgent, GeneralPurpose, Custom}
 	// stopWords are the words with which APIs say why an answer ended. Any other one is "other".

@@ -47,9 +47,6 @@ var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx capture finish": once(directories),
 }
 
-// jsonFile completes the path of a file of JSON, beside which the flag takes JSON itself.
-var jsonFile = cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt)
-
 // idsFile completes the path of a file of token ids.
 var idsFile = cobra.FixedCompletions([]string{"u32le"}, cobra.ShellCompDirectiveFilterFileExt)
 

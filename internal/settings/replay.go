@@ -151,12 +151,22 @@ func timeoutRows(o *replay.Options) []Setting {
 	}
 }
 
+// endpoints are the words of the endpoints, and aboutEndpoints what they mean.
+var endpoints, aboutEndpoints = func() (Kind, string) {
+	var words, about []string
+	var values []any
+	for _, e := range payload.Endpoints() {
+		words, about, values = append(words, e.String()+"\t"+e.About()), append(about, e.String()+": "+e.About()), append(values, e)
+	}
+	return Word(words...).Means(values...), strings.Join(about, "; ")
+}()
+
 // bodyRows say how requests are written.
 func bodyRows(o *replay.Options) []Setting {
 	return []Setting{
-		{Name: "payload", Group: Bodies, Plain: true, Kind: Word("chat\tmessages", "anthropic\tmessages to /v1/messages", "ids\ttoken ids to /v1/completions", "text\tone text to /v1/completions").Means(payload.ChatCompletions, payload.Messages, payload.Completions, payload.TextCompletions),
+		{Name: "payload", Group: Bodies, Plain: true, Kind: endpoints,
 			Default: payload.ChatCompletions, To: &o.Endpoint,
-			Help: "chat: messages to /v1/chat/completions; anthropic: messages to /v1/messages; ids: token ids to /v1/completions; text: one text to /v1/completions"},
+			Help: aboutEndpoints},
 		{Name: "extra-body", Group: Bodies, Plain: true, Secret: true, Kind: Checked(func(text string) error { return payload.ValidateExtra([]byte(text)) }), Default: "", To: &o.Fields.Extra,
 			Help: "JSON object whose members go into every request body; fields that the recording needs win, with a warning"},
 		{Name: "max-tokens-field", Group: Bodies, Plain: true, Kind: Word("max_tokens", "max_completion_tokens", "none"), Default: "", To: &o.Fields.Length,

@@ -1,8 +1,6 @@
 package payload
 
 import (
-	"slices"
-
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -13,14 +11,15 @@ type Endpoint uint8
 // The endpoints.
 const (
 	ChatCompletions Endpoint = iota // OpenAI's: a list of messages
-	Completions                     // OpenAI's: one list of token ids
 	Messages                        // Anthropic's: a list of messages, and the system prompt apart from it
+	Completions                     // OpenAI's: one list of token ids
 	TextCompletions                 // OpenAI's: one text, the contents of all messages with a newline between two
 )
 
 // endpointTable says all that differs between endpoints: a new one is a row, and a name above.
 var endpointTable = [...]struct {
 	name     string             // the word of --payload
+	prompts  string             // what they are, for people
 	path     string             // below the root of a server
 	encoding mmapcache.Encoding // of the prompt corpus in bodies
 	api      wire.API           // how answers are written
@@ -37,40 +36,40 @@ var endpointTable = [...]struct {
 	liveAnswers   bool          // answers of the server can stand in later prompts
 }{
 	ChatCompletions: {
-		name: "chat", path: "/v1/chat/completions", encoding: mmapcache.Text, api: wire.OpenAI,
+		name: "chat", prompts: "messages", path: "/v1/chat/completions", encoding: mmapcache.Text, api: wire.OpenAI,
 		head: `"messages":[`, separator: `,`, end: `]`, opening: chatOpening, closing: chatClosing,
 		lengths: []LengthField{MaxCompletionTokens, MaxTokens, NoLength}, streamOptions: true, liveAnswers: true,
 	},
 	Completions: {
-		name: "ids", path: "/v1/completions", encoding: mmapcache.IDs, api: wire.OpenAI,
+		name: "ids", prompts: "token ids", path: "/v1/completions", encoding: mmapcache.IDs, api: wire.OpenAI,
 		head: `"prompt":[`, end: `]`, opening: nothing, closing: nothing, // every token id has a comma after it
 		lengths: []LengthField{MaxTokens, MaxCompletionTokens, NoLength}, streamOptions: true,
 	},
 	Messages: {
-		name: "anthropic", path: "/v1/messages", encoding: mmapcache.Text, api: wire.MessagesAPI,
+		name: "anthropic", prompts: "messages", path: "/v1/messages", encoding: mmapcache.Text, api: wire.MessagesAPI,
 		head: `"messages":[`, separator: `,`, end: `]`, apart: true, opening: messagesOpening, closing: messagesClosing,
 		lengths: []LengthField{MaxTokens},
 	},
 	TextCompletions: {
-		name: "text", path: "/v1/completions", encoding: mmapcache.Text, api: wire.OpenAI,
+		name: "text", prompts: "one text", path: "/v1/completions", encoding: mmapcache.Text, api: wire.OpenAI,
 		head: `"prompt":"`, separator: `\n`, end: `"`, opening: nothing, closing: nothing,
 		lengths: []LengthField{MaxTokens, MaxCompletionTokens, NoLength}, streamOptions: true,
 	},
 }
 
-// EndpointNames are the words of endpoints, in the order of the endpoints.
-func EndpointNames() (names []string) {
-	for _, e := range endpointTable {
-		names = append(names, e.name)
+// Endpoints are all endpoints.
+func Endpoints() (all []Endpoint) {
+	for e := range endpointTable {
+		all = append(all, Endpoint(e))
 	}
-	return names
+	return all
 }
 
-// EndpointNamed returns the endpoint of a word.
-func EndpointNamed(name string) (e Endpoint, known bool) {
-	k := slices.Index(EndpointNames(), name)
-	return Endpoint(max(k, 0)), k >= 0
-}
+// String returns the word of --payload for the endpoint.
+func (e Endpoint) String() string { return endpointTable[e].name }
+
+// About tells people in a few words what goes where.
+func (e Endpoint) About() string { return endpointTable[e].prompts + " to " + endpointTable[e].path }
 
 // Path returns the path of the endpoint below the root of a server.
 func (e Endpoint) Path() string { return endpointTable[e].path }

@@ -30,9 +30,9 @@ func fromFile(t *testing.T, text, flags string, environ ...string) (*Translation
 	return harnessTr(t, "--config "+name+" "+flags, environ...), name
 }
 
-const configLine = "agentx replay . --profile aiperf --preset agentx-1.0.12 --url http://h:1 --model m --limit-traces 393 --set trace-idle-cap=300s --set system-idle-cap=10s" +
+const configLine = "agentx replay . --profile aiperf --preset agentx-1.0.12 --url http://h:1 --model m --limit-traces 393 --trace-idle-cap 300s --system-idle-cap 10s" +
 	" --seed 42 --tokenizer o200k_base --scenario agentx --unsafe-override --concurrency 4 --duration 30s --grace 30s --max-error-rate 0.1 --start sampled" +
-	" --set start-min-ratio=0.25 --set start-max-ratio=0.75 --warmup requests=10 --set warmup-grace=1800s --slice-duration 1s --stats-interval 30s" + playedTail + playedOut
+	" --start-min-ratio 0.25 --start-max-ratio 0.75 --warmup requests=10 --warmup-grace 1800s --slice-duration 1s --stats-interval 30s" + playedTail + playedOut
 
 // The settings of a run make that run, below benchmark or not.
 func TestSettingsOfTheHarness(t *testing.T) {
@@ -58,7 +58,7 @@ benchmark:
 
 // Beside a file the harness presumes nothing but what its scenario locks, a duration and ratios. Flags take precedence.
 func TestFileWithoutPresumedValues(t *testing.T) {
-	off := " --warmup primers --set warmup-grace=off --set trace-idle-cap=off --max-error-rate 0 --limit-traces 0 --slice-duration 0"
+	off := " --warmup primers --warmup-grace off --trace-idle-cap off --max-error-rate 0 --limit-traces 0 --slice-duration 0"
 	tn, _ := fromFile(t, shortConfig, "--random-seed 3 --use-server-token-count --output-artifact-dir out", "SERVER=h:1")
 	assert.Empty(t, errorsOf(tn))
 	assert.Equal(t, []string{"AIPERF_API_KEY", "AIPERF_HEADER_X_A", "AIPERF_HEADER_X_N"}, tn.Variables())
@@ -74,7 +74,7 @@ func TestFileWithoutPresumedValues(t *testing.T) {
 	plain, _ := fromFile(t, "models: m\nendpoint: {url: h:1, streaming: true}\ndatasets: [{path: .}]", "--random-seed 3")
 	assert.Empty(t, errorsOf(plain))
 	assert.Contains(t, plain.Line(), " --requests 10 ", "without a scenario AIPerf sends 10")
-	assert.Contains(t, plain.Line(), " --set tcp-user-timeout=30s ")
+	assert.Contains(t, plain.Line(), " --tcp-user-timeout 30s ")
 	silent, _ := fromFile(t, "models: m\nendpoint: {url: h:1}\ndatasets: [{path: .}]", "")
 	assert.Contains(t, errorsOf(silent), "not supported: a run without --streaming: agentx reads answers as streams: add it")
 }

@@ -46,14 +46,14 @@ func TestTranslateHarness(t *testing.T) {
 		{"lanes", "--concurrency 4", head + " --scenario agentx --concurrency 4" + tail},
 		{"the scenario itself", "--scenario agentx --streaming", head + " --scenario agentx" + tail},
 		{"values", "--benchmark-duration 900 --warmup-grace-period 5 --failed-request-threshold 0.5 --stats-interval 10 --slice-duration 2 --agentic-cache-warmup-duration 30 --benchmark-grace-period 3",
-			head + " --scenario agentx --duration 900s --grace 3s --max-error-rate 0.5 --warmup duration=30s --set warmup-grace=5s --slice-duration 2s --stats-interval 10s" + tail},
+			head + " --scenario agentx --duration 900s --grace 3s --max-error-rate 0.5 --warmup duration=30s --warmup-grace 5s --slice-duration 2s --stats-interval 10s" + tail},
 		{"entries", "--num-dataset-entries 5 --random-seed 7 --trace-idle-gap-cap-seconds 0 --trajectory-start-min-ratio 0.1 --warmup-requests-per-lane 3",
-			playedHead + " --limit-traces 5 --set trace-idle-cap=0s --seed 7 --tokenizer o200k_base --scenario agentx --start sampled --set start-min-ratio=0.1 --warmup requests=3" + tail},
+			playedHead + " --limit-traces 5 --trace-idle-cap 0s --seed 7 --tokenizer o200k_base --scenario agentx --start sampled --start-min-ratio 0.1 --warmup requests=3" + tail},
 		{"a bound is no number of traces", "--request-count 9", head + " --scenario agentx --requests 9" + tail},
 		{"third column", "--scenario=inferencex-agentx-mvp --random-seed 9 --use-server-token-count",
-			playedHead + " --seed 9 --tokenizer o200k_base --scenario inferencex-agentx-mvp --set tcp-user-timeout=30s --no-preflight --no-calibrate" + playedOut},
+			playedHead + " --seed 9 --tokenizer o200k_base --scenario inferencex-agentx-mvp --tcp-user-timeout 30s --no-preflight --no-calibrate" + playedOut},
 		{"third column with a number of traces", "--scenario inferencex-agentx-mvp --random-seed 9 --use-server-token-count --num-conversations 8",
-			playedHead + " --trees 8 --limit-traces 8 --seed 9 --tokenizer o200k_base --scenario inferencex-agentx-mvp --set tcp-user-timeout=30s --no-preflight --no-calibrate" + playedOut},
+			playedHead + " --trees 8 --limit-traces 8 --seed 9 --tokenizer o200k_base --scenario inferencex-agentx-mvp --tcp-user-timeout 30s --no-preflight --no-calibrate" + playedOut},
 		{"server metrics", "--no-server-metrics --no-gpu-telemetry=false", head + " --scenario agentx --scrape off" + tail},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestConflictsOfTheHarness(t *testing.T) {
 		{played + "--request-rate-series f", []string{at + "--request-rate-series f: want requests at their recorded times: leave it out"}},
 		{"--model m --hf-weka-dataset o/n", []string{"--scenario agentx: unknown_corpus: --hf-weka-dataset o/n: " + localWords[strings.Index(localWords, "want"):]}},
 		{"--model m --hf-weka-dataset semianalysisai/cc-traces-weka-062126", nil},
-		{played + "--fixed-schedule=false --streaming=true", nil},
+		{played + "--fixed-schedule=false --streaming", nil},
 	} {
 		tn := harnessTr(t, c.line)
 		assert.Equal(t, c.want, errorsOf(tn), c.line)
@@ -145,12 +145,12 @@ func TestHarnessRefuses(t *testing.T) {
 // A variable that is given has precedence over those that the scenario sets.
 func TestEnvironmentOfTheHarness(t *testing.T) {
 	for environ, want := range map[string]string{
-		"AIPERF_HTTP_TCP_USER_TIMEOUT=60000":                                          " --set tcp-user-timeout=60s" + playedTail,
+		"AIPERF_HTTP_TCP_USER_TIMEOUT=60000":                                          " --tcp-user-timeout 60s" + playedTail,
 		"AIPERF_UI_REALTIME_METRICS_ENABLED=true":                                     " --scenario agentx" + playedTail,
 		"AIPERF_UI_REALTIME_METRICS_ENABLED=false":                                    " --stats-interval 0" + playedTail,
 		"AIPERF_AGENTX_CONTEXT_OVERFLOW_RATE_LIMIT=0.01":                              " --scenario agentx" + playedTail,
-		`AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS=["context length","","too (big)"]`: ` --set overflow-words=none --overflow-pattern 'context length' --overflow-pattern 'too \(big\)'` + playedTail,
-		"AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS=[]":                                " --set overflow-words=none" + playedTail,
+		`AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS=["context length","","too (big)"]`: ` --overflow-words none --overflow-pattern 'context length' --overflow-pattern 'too \(big\)'` + playedTail,
+		"AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS=[]":                                " --overflow-words none" + playedTail,
 	} {
 		tn := harnessTr(t, played, environ)
 		assert.Contains(t, tn.Line(), want)

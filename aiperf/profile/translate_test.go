@@ -56,7 +56,7 @@ const (
 	baseLoad = " --requests 5"
 	baseTail = " --no-ignore-eos --marker off --out out --overwrite --report aiperf"
 
-	otherTail = " --no-ignore-eos --marker off --set tcp-user-timeout=30s --out out --overwrite --report aiperf" // of agentx-1.0.12
+	otherTail = " --no-ignore-eos --marker off --tcp-user-timeout 30s --out out --overwrite --report aiperf" // of agentx-1.0.12
 )
 
 func TestTranslateAIPerf(t *testing.T) {
@@ -64,21 +64,21 @@ func TestTranslateAIPerf(t *testing.T) {
 		{"nothing", "", baseHead + baseData + baseSeed + baseLoad + baseTail},
 		{"servers", "", baseHead + baseData + baseSeed + baseLoad + baseTail},
 		{"wire", "--endpoint v1/chat/completions --request-timeout-seconds 2.5 --use-legacy-max-tokens --per-chunk-usage --connection-reuse-strategy sticky_user_sessions --session-header X-S",
-			"agentx replay traces --profile aiperf --preset aiperf-0.13 --url http://h:1/v1/chat/completions --model m --timeout 2.5s --set correlation-header=X-S --max-tokens-field max_tokens --set per-chunk-usage=true --connection-reuse sticky-user-sessions" + baseData + baseSeed + baseLoad + baseTail},
+			"agentx replay traces --profile aiperf --preset aiperf-0.13 --url http://h:1/v1/chat/completions --model m --timeout 2.5s --correlation-header X-S --max-tokens-field max_tokens --per-chunk-usage --connection-reuse sticky-user-sessions" + baseData + baseSeed + baseLoad + baseTail},
 		{"messages", "--endpoint-type messages", baseHead + " --payload anthropic" + baseData + baseSeed + baseLoad + baseTail},
 		{"completions", "--endpoint-type completions", baseHead + " --payload text" + baseData + baseSeed + baseLoad + baseTail},
 		{"before", "--wait-for-model-timeout 60 --wait-for-model-mode both --wait-for-model-interval 1 --reset-kv-cache --reset-kv-cache-timeout-seconds 9 --reset-kv-cache-path /flush",
-			baseHead + " --wait-ready 60s --set wait-ready-mode=both --set wait-ready-interval=1s --reset-cache --set reset-cache-timeout=9s --set reset-cache-path=flush" + baseData + baseSeed + baseLoad + baseTail},
+			baseHead + " --wait-ready 60s --wait-ready-mode both --wait-ready-interval 1s --reset-cache --reset-cache-timeout 9s --reset-cache-path flush" + baseData + baseSeed + baseLoad + baseTail},
 		{"view", "--max-context-length 9 --ignore-trace-delays --inter-turn-delay-cap-seconds 1 --system-idle-gap-cap-seconds 10 --dataset-sampling-strategy shuffle --allow-dataset-wrap",
-			baseHead + baseData + " --max-context 9 --asap --max-gap 1s --set system-idle-cap=10s --set sampler-order=shuffle --set allow-wrap=true" + baseSeed + baseLoad + baseTail},
-		{"think", "--use-think-time-only --no-allow-dataset-wrap", baseHead + baseData + " --set think-time-only=true --set allow-wrap=false" + baseSeed + baseLoad + baseTail},
-		{"trace cap wins", "--inter-turn-delay-cap-seconds 1 --trace-idle-gap-cap-seconds 2", baseHead + baseData + " --set trace-idle-cap=2s" + baseSeed + baseLoad + baseTail},
+			baseHead + baseData + " --max-context 9 --asap --max-gap 1s --system-idle-cap 10s --sampler-order shuffle --allow-wrap" + baseSeed + baseLoad + baseTail},
+		{"think", "--use-think-time-only --no-allow-dataset-wrap", baseHead + baseData + " --think-time-only --allow-wrap=false" + baseSeed + baseLoad + baseTail},
+		{"trace cap wins", "--inter-turn-delay-cap-seconds 1 --trace-idle-gap-cap-seconds 2", baseHead + baseData + " --trace-idle-cap 2s" + baseSeed + baseLoad + baseTail},
 		{"recording", "--isl-block-size 32 --synthesis-max-isl 100 --cache-bust first-turn-prefix --prompt-corpus coding",
 			baseHead + baseData + baseSeed + " --set block_size=32 --set max_isl=100 --marker first_turn_prefix" + baseLoad + strings.Replace(baseTail, " --marker off", "", 1)},
 		{"start", "--trajectory-start-min-ratio 0.1 --trajectory-start-max-ratio 0.2 --burst-phase-starts --agentic-cache-warmup-duration 30 --agentic-warmup-grace-period 5 --warmup-grace-period 6",
-			baseHead + baseData + baseSeed + baseLoad + " --start sampled --set start-min-ratio=0.1 --set start-max-ratio=0.2 --set burst-start=true --warmup duration=30s --set warmup-grace=5s" + baseTail},
+			baseHead + baseData + baseSeed + baseLoad + " --start sampled --start-min-ratio 0.1 --start-max-ratio 0.2 --burst-start --warmup duration=30s --warmup-grace 5s" + baseTail},
 		{"load", "--concurrency 4,8 --prefill-concurrency 2 --benchmark-duration 60 --benchmark-grace-period inf --failed-request-threshold 0.1",
-			baseHead + baseData + baseSeed + " --concurrency 4,8 --set prefill-limit=2 --requests 5 --duration 60s --grace 21600s --max-error-rate 0.1" + baseTail},
+			baseHead + baseData + baseSeed + " --concurrency 4,8 --prefill-limit 2 --requests 5 --duration 60s --grace 21600s --max-error-rate 0.1" + baseTail},
 		{"body", `--extra-inputs temperature:0.7,stop:none name:007 '{"a": {"b": [1]}, "temperature": 1}' --extra-inputs ignore_eos:true`,
 			baseHead + baseData + baseSeed + baseLoad + ` --extra-body '{"temperature":1,"stop":null,"name":"007","a":{"b": [1]},"ignore_eos":true}' --marker off --out out --overwrite --report aiperf`},
 		{"results", "--profile-export-prefix p --export-level summary --slice-duration 1.0 --server-metrics a:1/metrics http://b:2 --server-metrics-formats json csv --stats-interval 30 --ui none --log-level WARNING --num-profile-runs 1",
@@ -90,7 +90,7 @@ func TestTranslateAIPerf(t *testing.T) {
 		{"the other by another name", "--as agentx-v1.0.5", strings.Replace(baseHead, "aiperf-0.13", "agentx-1.0.12", 1) + baseData + baseSeed + baseLoad + otherTail},
 		{"the scenario of the harness", "--as agentx-1.0.12 --scenario agentx", strings.Replace(baseHead, "aiperf-0.13", "agentx-1.0.12", 1) + baseData + baseSeed + " --scenario agentx" + baseLoad + " --out out --overwrite --report aiperf"},
 		{"scenario", "--scenario inferencex-agentx-mvp --unsafe-override --warmup-grace-period 6",
-			baseHead + baseData + baseSeed + " --scenario inferencex-agentx-mvp --unsafe-override" + baseLoad + " --set warmup-grace=6s --out out --overwrite --report aiperf"},
+			baseHead + baseData + baseSeed + " --scenario inferencex-agentx-mvp --unsafe-override" + baseLoad + " --warmup-grace 6s --out out --overwrite --report aiperf"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tn := tr(t, base+c.flags)
@@ -125,10 +125,10 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 		"AIPERF_UI_REALTIME_METRICS_ENABLED=true", "AGENTX_TOKENIZER=o200k_base", "AIPERF_WARMUP_REQUESTS_PER_LANE=10")
 	require.Empty(t, errorsOf(tn))
 	assert.Equal(t, "agentx replay hf://datasets/semianalysisai/cc-traces-weka-062126-256k --profile aiperf --preset agentx-1.0.12 --url http://localhost:8888/v1/chat/completions"+
-		" --model served --limit-traces 393 --max-context 262144 --set trace-idle-cap=300s --seed 42 --tokenizer o200k_base --scenario inferencex-agentx-mvp"+
-		" --concurrency 64 --duration 3600s --max-error-rate 0.10 --start sampled --set start-min-ratio=0.25 --set start-max-ratio=0.75 --warmup requests=10"+
-		" --set warmup-grace=1800s --slice-duration 1s --scrape http://localhost:8888/metrics --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
-		` --extra-body '{"chat_template_kwargs":"x"}' --set tcp-user-timeout=30s --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.Line())
+		" --model served --limit-traces 393 --max-context 262144 --trace-idle-cap 300s --seed 42 --tokenizer o200k_base --scenario inferencex-agentx-mvp"+
+		" --concurrency 64 --duration 3600s --max-error-rate 0.10 --start sampled --start-min-ratio 0.25 --start-max-ratio 0.75 --warmup requests=10"+
+		" --warmup-grace 1800s --slice-duration 1s --scrape http://localhost:8888/metrics --scrape http://a:1/metrics --scrape http://b:1/metrics --stats-interval 30s"+
+		` --extra-body '{"chat_template_kwargs":"x"}' --tcp-user-timeout 30s --out /r/aiperf_artifacts --overwrite --report aiperf`, tn.Line())
 	assert.Equal(t, []string{
 		"--warmup-requests-per-lane: only agentx-harness has it: --preset agentx-1.0.12",
 		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server may count other lengths",
@@ -256,7 +256,7 @@ func TestEveryAIPerfFlagIsToldOrTranslated(t *testing.T) {
 			case classMeaningless:
 				assert.Contains(t, told, name)
 				assert.Contains(t, told, f.about, name)
-				assert.Equal(t, plain, strings.NewReplacer("agentx-1.0.12", "aiperf-0.13", " --set tcp-user-timeout=30s", "").Replace(tn.Line()), name)
+				assert.Equal(t, plain, strings.NewReplacer("agentx-1.0.12", "aiperf-0.13", " --tcp-user-timeout 30s", "").Replace(tn.Line()), name)
 			default:
 				quiet := strings.Contains("--no-fixed-schedule --unsafe-override", name) || len(f.names) > 1 && f.takes == noValue
 				assert.True(t, told != "" || tn.Line() != plain || quiet, "%s: nothing tells of it", name)
@@ -317,7 +317,7 @@ func TestEnvironmentOfAIPerf(t *testing.T) {
 	tn = tr(t, base+"--use-dynamo-conv-aware-routing --dynamo-session-timeout-seconds 3600", "AIPERF_HTTP_TCP_USER_TIMEOUT=900000", "AIPERF_HTTP_CONNECTION_LIMIT=5000",
 		"AIPERF_HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID=true", "AIPERF_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID=1", "AIPERF_HTTP_X_SESSION_ID_FROM_CORRELATION_ID=false",
 		"AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID=false")
-	assert.True(t, strings.HasSuffix(tn.Line(), " --set tcp-user-timeout=900s --set affinity-header=false --no-ignore-eos --marker off --session-header X-Dynamo-Session-ID,X-SMG-Routing-Key --out out --overwrite --report aiperf"), tn.Line())
+	assert.True(t, strings.HasSuffix(tn.Line(), " --tcp-user-timeout 900s --affinity-header=false --no-ignore-eos --marker off --session-header X-Dynamo-Session-ID,X-SMG-Routing-Key --out out --overwrite --report aiperf"), tn.Line())
 	tn = tr(t, base, "AIPERF_DATASET_MMAP_CACHE_DIR=/c", "AGENTX_CACHE=/d")
 	assert.False(t, strings.Contains(tn.Line(), "/c"), tn.Line())
 }

@@ -124,7 +124,7 @@ func TestTimedRowsWithoutKind(t *testing.T) {
 	tn = tr(t, strings.Replace(mooncakeFile(t, timedRows...), "--custom-dataset-type mooncake_trace ", "--fixed-schedule ", 1))
 	require.Empty(t, errorsOf(tn))
 	assert.Contains(t, tn.Line(), " --arrivals recorded ")
-	assert.False(t, strings.Contains(tr(t, mooncakeFile(t, timedRows...)+"--isl-block-size 16").Line(), "512"))
+	assert.False(t, strings.Contains(tr(t, mooncakeFile(t, timedRows...)+"--isl-block-size 16").Line(), "block_size=512"))
 	assert.Empty(t, errorsOf(tr(t, strings.Replace(base, "traces", filepath.Join(t.TempDir(), "absent.jsonl"), 1)+"--custom-dataset-type mooncake_trace")))
 }
 

@@ -86,7 +86,7 @@ func (r *run) warmUp(ctx context.Context) (ok bool, err error) {
 }
 
 // errEnded says that the run ends with a phase of the warmup for a reason that is told elsewhere: an interrupt, a
-// deadlocked tree (StopOnWedge), or records that cannot be written.
+// deadlocked tree (StopOnDeadlock), or records that cannot be written.
 var errEnded = errors.New("replay: the run has ended in its warmup")
 
 // phase returns a phase of the warmup.

@@ -278,7 +278,7 @@ func TestRootThatFailsInTheStage(t *testing.T) {
 	}
 }
 
-// With R requests a lane WarmupGrace counts from the last request sent.
+// With R requests a lane Warmup.Grace counts from the last request sent.
 //
 // Covers T-47.
 func TestGraceOfAStageOfRequests(t *testing.T) {

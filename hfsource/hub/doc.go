@@ -20,16 +20,16 @@
 //
 // The source, in the order of a fetch:
 //
-//	ref.go, named.go, suggest.go   references, short names, suggestions for wrong references
+//	ref.go, suggest.go             references; short names, suggestions for wrong references
 //	options.go, env.go             options, environment variables
 //	fetch.go                       the steps: commit, listing, selection, files, record in the cache
-//	api.go, listing.go, tree.go    what the hub says: commits, listings, where a file is
+//	api.go, contents.go            what the hub says: commits and where a file is; listings
 //	paths.go                       which names are accepted from a server
-//	contents.go, select.go, card.go   which files are the data
+//	select.go, card.go             which files are the data
 //	obtain.go                      one file: from a cache, or downloaded under a lease
 //	download.go, receive.go        one download: the partial file, the requests that fill it
-//	store.go, store_write.go, record.go   the cache on disk
+//	store.go, record.go            the cache on disk
 //	snapshot.go, export.go         the result, copies of it
-//	client.go, retry.go, redirect.go, ratelimit.go   HTTP
+//	client.go, retry.go, redirect.go   HTTP, within the limits of rates
 //	errors.go                      errors, and what they must not show
 package hub

@@ -9,6 +9,6 @@
 // reads leaves a note of use if it can (use.go). It waits only for a process that is removing the same (removal.go).
 //
 // What is made below a root is as open to group and others as the directory that it is made in, whatever the umask, but never writable
-// for everybody (mode.go): a root that its owner has opened for a group stays usable for the group. Files of their own, such as results
-// (file.go), are as open as the umask says.
+// for everybody (ModeBelow in file.go): a root that its owner has opened for a group stays usable for the group. Files of their own, such as results
+// (WriteFile), are as open as the umask says.
 package durable

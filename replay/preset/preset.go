@@ -101,7 +101,7 @@ const (
 	AnchorZero  Anchor = "zero"  // t*
 )
 
-// TraceCap says how the option TraceIdleCap acts.
+// TraceCap says how the option trace-idle-cap acts.
 type TraceCap string
 
 // The ways of a trace cap.
@@ -115,8 +115,8 @@ type WarmupLeadCap string
 
 // The caps of leads.
 const (
-	LeadCapSystem WarmupLeadCap = "system" // SystemIdleCap and PrimerLeadMax
-	LeadCapTrace  WarmupLeadCap = "trace"  // TraceIdleCap alone
+	LeadCapSystem WarmupLeadCap = "system" // system-idle-cap and primer-lead-max
+	LeadCapTrace  WarmupLeadCap = "trace"  // trace-idle-cap alone
 )
 
 // WarmupStage says how the pressure stage of a warmup can be bounded.

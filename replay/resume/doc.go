@@ -7,9 +7,9 @@
 //	state := trace.At(tStar) // *conductor.StartState
 //	skipped := resume.Spread.Align(states, false, limit)
 //
-// wrap.go decides whether a run may have more lanes than traces. seed.go gives each lane its random numbers, and instant.go
-// draws t* with them. state.go finds the sessions of a trace that are live at t*; untimed.go does both for a trace without
-// times. alignment.go moves the lanes of a run to the start of the phase.
+// alignment.go decides whether a run may have more lanes than traces, gives each lane its random numbers, draws t* with them, and
+// moves the lanes of a run to the start of the phase; it also draws where a trace without times begins. state.go finds the sessions
+// of a trace that are live at t*.
 //
 // Recorded times are milliseconds on the clock of the recording. A time that is not finite is not known.
 package resume

@@ -108,7 +108,7 @@ func TestCapOnOpenTrees(t *testing.T) {
 	var due, queued []float64
 	var open, waiting []int
 	for _, r := range v.records {
-		require.InDelta(t, 0, r.Lateness(), 1e-12)
+		require.InDelta(t, 0, r.Lateness().Seconds(), 1e-12)
 		due, queued = append(due, r.Due.Seconds()), append(queued, r.Queued.Seconds())
 		open, waiting = append(open, r.OpenTrees), append(waiting, r.QueuedTrees)
 	}
@@ -201,7 +201,7 @@ func TestNoAnswerMovesAnArrival(t *testing.T) {
 		dues := make([]float64, 40)
 		for _, r := range v.records {
 			dues[r.Tree] = r.Due.Seconds()
-			require.InDelta(t, 0, r.Lateness(), 1e-9)
+			require.InDelta(t, 0, r.Lateness().Seconds(), 1e-9)
 		}
 		if first == nil {
 			first = dues

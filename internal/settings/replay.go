@@ -84,7 +84,7 @@ func arrivalRows(o *replay.Options) []Setting {
 			Help: "what --rate counts: trees, or requests, which every trace must have one of"},
 		{Name: "arrival", Group: Arrivals, Kind: processKind(), Default: "poisson", Apply: func(v any) { a.Law, a.Shape, _ = arrivals.ParseKind(v.(string)) },
 			Help: "gaps between the trees of --rate, drawn from --seed: poisson; constant; gamma:SHAPE, in bursts below a shape of 1, evener above it"},
-		{Name: "ramp", Group: Arrivals, Kind: Span.OrZero(), To: &a.Ramp,
+		{Name: "ramp", Group: Arrivals, Kind: Span.AtMost(arrivals.MaxRamp).OrZero(), To: &a.Ramp,
 			Help: "time over which the rate grows from 0 to --rate, or the lanes open one after another; 0: at once"},
 		{Name: "from", Group: Arrivals, Kind: Span.OrZero(), To: &a.From, Help: "with recorded arrivals: play the traces that start this long after the first, or later"},
 		{Name: "to", Group: Arrivals, Kind: Span.OrZero(), To: &a.To, Help: "with recorded arrivals: play the traces that start before this; 0: all"},
@@ -307,7 +307,7 @@ var resetPath = func() Kind {
 	read := k.Read
 	k.Read = func(text string) (any, bool) {
 		v, ok := read(text)
-		return v, ok && replay.CacheReset{Path: text}.Validate() == nil
+		return v, ok && !strings.Contains(text, "://")
 	}
 	return k
 }()

@@ -28,7 +28,7 @@ func (f *simulateFlags) base() simulate.Config {
 	if f.synthetic != "" {
 		var err error
 		if c.Synthetic, err = parseSynthetic(f.synthetic); err != nil {
-			f.addEach("--synthetic "+f.synthetic, err, "synthetic: ")
+			f.addEach(f.shown("synthetic", f.synthetic), err, "synthetic: ")
 		}
 	}
 	if f.routerConfig != "" {
@@ -80,10 +80,15 @@ func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.C
 		err = c.Validate()
 	}
 	if err != nil {
-		f.addEach(settings.FlagText(name, text), err, "engine: ")
+		f.addEach(f.shown(name, text), err, "engine: ")
 		return base
 	}
 	return c
+}
+
+// shown returns a flag with a value as the user wrote them.
+func (f *simulateFlags) shown(name, text string) string {
+	return settings.Shown(f.flags.Lookup(name), text)
 }
 
 // addEach adds the errors that were joined, each after the name of what is wrong, in place of the prefix that it may have.
@@ -101,7 +106,7 @@ func (f *simulateFlags) routerOf(cost preset.Choice) *router.Config {
 		c, err = router.Parse(data, cost)
 	}
 	if err != nil {
-		f.addEach(settings.FlagText("router-config", f.routerConfig), err, "router: ")
+		f.addEach(f.shown("router-config", f.routerConfig), err, "router: ")
 		return nil
 	}
 	return &c
@@ -118,7 +123,7 @@ func (f *simulateFlags) plannerOf() *planner.Config {
 		base, err = planner.Parse(data, base)
 	}
 	if err != nil {
-		f.addEach(settings.FlagText("planner", f.planner), err, "planner: ")
+		f.addEach(f.shown("planner", f.planner), err, "planner: ")
 		return nil
 	}
 	return &base

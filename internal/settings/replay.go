@@ -32,6 +32,11 @@ func InReplay(name string) bool {
 	return slices.ContainsFunc(Replay(new(replay.Options)), func(row Setting) bool { return row.Name == preset.Renamed(name) })
 }
 
+// InSeconds reports whether the results have a setting of a replay as a number of seconds.
+func InSeconds(name string) bool {
+	return slices.ContainsFunc(Replay(new(replay.Options)), func(row Setting) bool { return row.Name == name && row.Kind.Type == Span.Type })
+}
+
 // startRows say what lanes play, and what is sent before.
 func startRows(o *replay.Options) []Setting {
 	return []Setting{

@@ -52,7 +52,7 @@ func Parse(data []byte, cost preset.Choice) (Config, error) {
 	c := Default(cost)
 	err := jsonobject.Read("router", data, &c, func(key string) error {
 		if of := costKeys[key]; of != "" && of != cost {
-			return fmt.Errorf("%s belongs to router_cost %s; router_cost is %s", key, of, cost)
+			return fmt.Errorf("%s belongs to router-cost %s; router-cost is %s", key, of, cost)
 		}
 		return nil
 	})

@@ -112,7 +112,7 @@ var imports = map[string][]string{
 
 	"report/live": {
 		"internal/guard", "replay/measure", "replay/slo", "replay/wire", "report", "report/html", "report/page",
-		"github.com/HdrHistogram/hdrhistogram-go", "github.com/prometheus/client_model", "github.com/prometheus/common",
+		"github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it
 	"report/page/pagetest": { // for tests

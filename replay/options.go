@@ -119,7 +119,7 @@ type Options struct {
 	TLS              TLS        // which certificates servers may have
 	KeepCookies      bool       // cookies and session tokens of answers go back on the later requests of their tree
 	SkipPreflight    bool       // do not look at the servers before the run
-	Calibrate        bool       // for two seconds before the run, measure what this machine reaches alone; the command does, unless a run is short
+	Calibrate        bool       // for two seconds after the run, measure what this machine reaches alone; the command does, unless a run is short
 	Readiness        Readiness  // how to wait for the model
 	CacheReset       CacheReset // of the servers, before the first request of the run
 	Scrape           Scrape     // pages of metrics that are read beside the run

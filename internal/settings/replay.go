@@ -234,7 +234,7 @@ func serverRows(o *replay.Options) []Setting {
 		{Name: "no-preflight", Group: Server, Plain: true, Kind: Yes, Default: false, To: &o.SkipPreflight,
 			Help: "do not ask the server for its models, nor for one token, before the run"},
 		{Name: "no-calibrate", Group: Server, Kind: Yes, Default: false, Auto: true, Apply: func(v any) { o.Calibrate = v != true }, Opposite: "Calibrate",
-			Help: "do not measure for 2 s before the run what this machine reaches alone; without a word about it, runs of less than 20 s or 1,000 requests do without, too"},
+			Help: "do not measure for 2 s after the run what this machine reaches alone; unless it is set, runs of less than 20 s or 1,000 requests do without"},
 		{Name: "reset-cache", Group: Server, Kind: Yes, Default: false, To: &o.CacheReset.Enabled,
 			Help: "empty the prefix cache of every server before the run (POST /reset_prefix_cache)"},
 		{Name: "reset-cache-path", Group: Server, Brief: true, Kind: resetPath, Default: replay.DefaultResetPath, To: &o.CacheReset.Path,

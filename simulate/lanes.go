@@ -44,6 +44,9 @@ func (c *Config) fitLanes() error {
 		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and lanes that play one at a time would share its prefix; want at most %[2]d lanes, or no bound, under which every trace is played once, or --allow-wrap",
 			c.Concurrency, c.traces())
 	}
+	if c.Concurrency > replay.MaxConcurrency {
+		return fmt.Errorf("load %s: concurrency %d: want 1 to %d", LoadLanes, c.Concurrency, replay.MaxConcurrency)
+	}
 	if err := c.lanesOf().ValidatePlayer(); err != nil {
 		return fmt.Errorf("load %s: %w", LoadLanes, err)
 	}

@@ -8,6 +8,7 @@ import (
 // endpoint is one of the endpoints of inference: where its requests have the prompt, and how its answers are written.
 type endpoint struct {
 	*api
+	path       string
 	promptKey  string // where a request has its prompt
 	systemKey  string // where it has a system prompt apart; "": nowhere
 	messages   bool   // the prompt is a list of messages
@@ -16,10 +17,12 @@ type endpoint struct {
 }
 
 var (
-	chatEndpoint      = endpoint{promptKey: "messages", messages: true, api: chats}
-	textEndpoint      = endpoint{promptKey: "prompt", text: true, api: texts}
-	messagesEndpoint  = endpoint{promptKey: "messages", systemKey: "system", messages: true, needsLimit: true, api: messages}
-	responsesEndpoint = endpoint{promptKey: "input", systemKey: "instructions", messages: true, text: true, api: responses}
+	chatEndpoint      = endpoint{path: "/v1/chat/completions", promptKey: "messages", messages: true, api: chats}
+	textEndpoint      = endpoint{path: "/v1/completions", promptKey: "prompt", text: true, api: texts}
+	messagesEndpoint  = endpoint{path: "/v1/messages", promptKey: "messages", systemKey: "system", messages: true, needsLimit: true, api: messages}
+	responsesEndpoint = endpoint{path: "/v1/responses", promptKey: "input", systemKey: "instructions", messages: true, text: true, api: responses}
+
+	endpoints = []*endpoint{&chatEndpoint, &textEndpoint, &messagesEndpoint, &responsesEndpoint}
 )
 
 // api has the answers of the endpoints of one API.

@@ -66,10 +66,9 @@ func New(config Config) *Server {
 }
 
 func (s *Server) route() {
-	s.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, &chatEndpoint) })
-	s.mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, &textEndpoint) })
-	s.mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, &messagesEndpoint) })
-	s.mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, &responsesEndpoint) })
+	for _, e := range endpoints {
+		s.mux.HandleFunc("POST "+e.path, func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, e) })
+	}
 	s.mux.HandleFunc("GET /v1/models", s.serveModels)
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	s.mux.HandleFunc("POST /reset_prefix_cache", func(http.ResponseWriter, *http.Request) { s.cache.reset() })

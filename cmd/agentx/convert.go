@@ -349,11 +349,11 @@ func (f *builderFlag) builder() (convert.Builder, error) {
 // arrayVariables say which task of an array of Slurm a process is.
 var arrayVariables = []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"}
 
-// builderOfEnvironment returns the part that an array of Slurm says, else that of partOfEnvironment.
+// builderOfEnvironment returns the part that an array of Slurm says, else that of replay.PartOfEnvironment.
 func builderOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err error) {
 	count, inArray := lookup("SLURM_ARRAY_TASK_COUNT")
 	if !inArray {
-		return partOfEnvironment(lookup, strings.Join(arrayVariables[:2], ", ")+" and "+arrayVariables[2])
+		return replay.PartOfEnvironment(lookup, strings.Join(arrayVariables[:2], ", ")+" and "+arrayVariables[2])
 	}
 	number := func(name string) (n int) {
 		text, _ := lookup(name)

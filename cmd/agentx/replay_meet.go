@@ -48,7 +48,7 @@ func (f *replayFlags) applyMeeting(o *replay.Options) {
 	case m.address == "" && (!f.part.value.auto || o.Part.Of < 2 || f.part.startAt != ""):
 		return
 	case m.address == "":
-		address, err := meetingOfEnvironment(os.LookupEnv)
+		address, err := meet.AddressOfEnvironment(os.LookupEnv)
 		if err != nil {
 			f.add("%s %v: %w", f.named("part"), &f.part.value, err)
 		}
@@ -63,84 +63,6 @@ func (f *replayFlags) applyMeeting(o *replay.Options) {
 	if n, portErr := strconv.Atoi(port); err != nil || portErr != nil || host == "" || n < 1 || n > 65535 {
 		f.add("%s %s: want HOST:PORT, as all parts reach part 0, with a port from 1 to 65535", flag, m.address)
 	}
-}
-
-// meetingOfEnvironment returns where the parts of a load meet, as the engine that has started them says it; "": it does not. The error
-// names a variable whose value cannot be used.
-func meetingOfEnvironment(lookup func(string) (string, bool)) (string, error) {
-	host, port, err := hostOfEnvironment(lookup)
-	if err != nil || host == "" {
-		return "", err
-	}
-	if text, ok := lookup("AGENTX_MEET_PORT"); ok {
-		if port, err = strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
-			return "", fmt.Errorf("AGENTX_MEET_PORT=%s: want 1 to 65535", text)
-		}
-	}
-	if port < 1 || port > 65535 {
-		return "", fmt.Errorf("MASTER_ADDR=%s without a MASTER_PORT from 1 to 65534: want AGENTX_MEET_PORT, or --meet HOST:PORT, or none", host)
-	}
-	return net.JoinHostPort(host, strconv.Itoa(port)), nil
-}
-
-// hostOfEnvironment returns the host of part 0, "" if the environment does not say it, and the port that it has without AGENTX_MEET_PORT.
-func hostOfEnvironment(lookup func(string) (string, bool)) (host string, port int, err error) {
-	if _, slurm := lookup("SLURM_PROCID"); slurm {
-		for _, name := range []string{"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"} {
-			list, ok := lookup(name)
-			if !ok {
-				continue
-			}
-			if host, err = firstHost(list); err != nil {
-				return "", 0, fmt.Errorf("%s=%s: %w", name, list, err)
-			}
-			number := func(name string) int {
-				text, _ := lookup(name)
-				n, _ := strconv.ParseUint(text, 10, 31) // 0 where there is none
-				return int(n)
-			}
-			return host, 20000 + (1000*(number("SLURM_STEP_ID")%10)+number("SLURM_JOB_ID"))%10000, nil
-		}
-	}
-	if _, torch := lookup("RANK"); !torch {
-		return "", 0, nil
-	}
-	host, _ = lookup("MASTER_ADDR")
-	text, _ := lookup("MASTER_PORT")
-	if port, err = strconv.Atoi(text); err != nil {
-		port = 0
-	} else {
-		port++ // torch's store listens on the port itself
-	}
-	return host, port, nil
-}
-
-// firstHost returns the first host of a list as Slurm writes it, such as node01 of node[01-03,07],gpu2.
-func firstHost(list string) (string, error) {
-	var host strings.Builder
-	for rest := list; rest != ""; {
-		at := strings.IndexAny(rest, ",[")
-		if at < 0 || rest[at] == ',' {
-			if at < 0 {
-				at = len(rest)
-			}
-			host.WriteString(rest[:at])
-			break
-		}
-		host.WriteString(rest[:at])
-		inside, after, closed := strings.Cut(rest[at+1:], "]")
-		first, _, _ := strings.Cut(inside, ",")
-		first, _, _ = strings.Cut(first, "-")
-		if !closed || first == "" {
-			return "", errors.New("want a list of hosts such as node[01-03,07],gpu2")
-		}
-		host.WriteString(first)
-		rest = after
-	}
-	if host.Len() == 0 || strings.ContainsAny(host.String(), "[] \t") {
-		return "", errors.New("want a list of hosts such as node[01-03,07],gpu2")
-	}
-	return host.String(), nil
 }
 
 // warnOfNoMeeting warns of parts of which each begins on its own.

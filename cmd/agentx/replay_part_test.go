@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentx/agentx/replay"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,7 +36,7 @@ func TestPartOfTheEnvironment(t *testing.T) {
 		"SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=2":                                                         "SLURM_NTASKS=3 contradicts SLURM_STEP_NUM_TASKS=2",
 		"SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1 SLURM_ARRAY_TASK_COUNT=4":                                "SLURM_NTASKS=1 in an array of 4",
 	} {
-		p, err := partOfEnvironment(environmentOf(environment))
+		p, err := replay.PartOfEnvironment(environmentOf(environment))
 		if err != nil {
 			require.ErrorContains(t, err, want, environment)
 			require.False(t, p.IsSet(), environment)

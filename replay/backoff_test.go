@@ -84,7 +84,7 @@ func TestTooManyFailedRequestsEndARun(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		rate   float64
-		share  preset.FailedShare
+		share  preset.Choice
 		lanes  int
 		fails  func(id int) wire.Category
 		sent   int

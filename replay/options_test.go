@@ -87,7 +87,7 @@ func TestOffTurnsDefaultsOff(t *testing.T) {
 func TestBoundsOfThePressureStage(t *testing.T) {
 	for _, c := range []struct {
 		preset string
-		stage  preset.WarmupStage
+		stage  preset.Choice
 		warmup Warmup
 		want   string
 	}{

@@ -47,7 +47,7 @@ func TestTheSeedAloneDecidesTheHandoff(t *testing.T) {
 	}
 	c := recorded(t, lines...)
 	for _, recycle := range []Recycle{RecycleSampler, RecycleFIFOGuarded} {
-		for _, order := range []preset.HandoffOrder{preset.OrderSeed, preset.OrderArrival} {
+		for _, order := range []preset.Choice{preset.OrderSeed, preset.OrderArrival} {
 			seen := map[string]bool{}
 			for trial := range 30 {
 				random := rand.New(rand.NewPCG(1, uint64(trial)))

@@ -70,7 +70,7 @@ func TestWordsOfAnOverflow(t *testing.T) {
 		http.Error(w, `{"error":{"message":"request (9000 tokens) exceeds the available context size (8192 tokens)"}}`, http.StatusBadRequest)
 	}))
 	c := cachetest.Prepare(t, cachetest.TraceLine("a", 64, 64, 64), "code")
-	play := func(words preset.OverflowWords, patterns ...*regexp.Regexp) (failed, overflowed int) {
+	play := func(words preset.Choice, patterns ...*regexp.Regexp) (failed, overflowed int) {
 		o := optionsFor(t, c, url)
 		o.Switches, o.OverflowPatterns, o.Backoff = under(t, preset.AgentX), patterns, Backoff{First: Off}
 		o.Switches.OverflowWords = words

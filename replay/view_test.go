@@ -168,7 +168,7 @@ func TestTraceCapAtLoadMovesSpawningTurns(t *testing.T) {
 	p := sideChain(2, 200, 1100)
 	p.Turns[1].T, p.Sessions[1].SpawnTurn = 1000, 1
 	p.Sessions[1].SpawnFrom, p.Sessions[1].SpawnOffset = timeline.SpawnOffset(1000, 200, 1100)
-	for _, spawn := range []preset.SpawnOffset{preset.SpawnRecorded, preset.SpawnBranch} {
+	for _, spawn := range []preset.Choice{preset.SpawnRecorded, preset.SpawnBranch} {
 		s, _ := preset.Named(preset.AIPerf)
 		s.SpawnOffset = spawn
 		got := scheduleUnder(t, p, optionsUnder(preset.AIPerf, func(o *Options) { o.Switches, o.Limits.TraceIdle = &s, time.Minute }))

@@ -21,7 +21,7 @@ type Results struct {
 	HeadlineRule string             // deadline or grace_included: which requests the headline is over
 	Window       Window             // what the throughputs of the headline divide by
 	ITLDivisor   measure.ITLDivisor // of the headline
-	Flow         preset.FlowCurve   // how tokens are spread over time
+	Flow         preset.Choice      // how tokens are spread over time
 	Start, End   int64              // of the headline, nanoseconds since 1970
 	PhaseEnd     int64              // of the phase, which begins at Start; 0: not known
 

@@ -16,7 +16,7 @@ func init() {
 		if !ok {
 			panic("no preset " + name)
 		}
-		anchors := map[preset.Anchor]string{preset.AnchorPhase: "spread", preset.AnchorZero: "as drawn"}
+		anchors := map[preset.Choice]string{preset.AnchorPhase: "spread", preset.AnchorZero: "as drawn"}
 		return conductor.View{
 			BranchSpawns: s.SpawnOffset == preset.SpawnBranch, ImmediateJoins: s.JoinTiming == preset.JoinImmediate,
 			Anchor: anchors[s.Anchor], TreeIdle: s.TreeIdleCap.Duration(),

@@ -212,7 +212,7 @@ func TestCoverageByLatencies(t *testing.T) {
 		{"neither", 0.94, 0.94, 0, false, false},
 		{"only a stream that breaks off", 0.94, 0.94, 0.99, false, true},
 	} {
-		for by, want := range map[preset.CoverageBy]bool{preset.CoverByLatencies: c.valid, preset.CoverByContents: c.byContents} {
+		for by, want := range map[preset.Choice]bool{preset.CoverByLatencies: c.valid, preset.CoverByContents: c.byContents} {
 			switches, _ := preset.Named(preset.AgentX)
 			switches.CoverageBy = by
 			a := NewAggregate(RulesOf(&switches))

@@ -32,36 +32,39 @@ func Canonical(name string) (canonical string, alias bool) {
 	return name, false
 }
 
-// Switches are all switches. Their names and values as JSON are those of doc/spec/replay.md 0.3; about is the help. A switch of
+// Switches are all switches. Their names and values as JSON are those of doc/spec/replay.md 0.3; words are the values of one, about its help. A switch of
 // duration is off where it is nil, and one that is true or false says what is so.
 type Switches struct {
-	SpawnOffset       SpawnOffset      `json:"spawn-offset" about:"when a child starts: recorded offset, or return of its parent"`
-	JoinTiming        JoinTiming       `json:"join-timing" about:"when a turn joins: not early, or with its last child"`
-	Anchor            Anchor           `json:"anchor" about:"start of a spread phase: its first request, or t*"`
-	TreeIdleCap       *Seconds         `json:"tree-idle-cap" about:"longest time of a tree without a request in flight"`
-	TraceCap          TraceCap         `json:"trace-cap" about:"when trace-idle-cap acts: in the run, or on the recording"`
-	WarmupLeadCap     WarmupLeadCap    `json:"warmup-lead-cap" about:"what caps leads: system-idle-cap, or trace-idle-cap"`
-	WarmupStage       WarmupStage      `json:"warmup-stage" about:"bounds that the pressure stage may have"`
-	HandoffOffset     HandoffOffset    `json:"handoff-offset" about:"how sessions go on after the pressure stage"`
-	HandoffOrder      HandoffOrder     `json:"handoff-order" about:"what orders the pressure stage: the seed alone, or answers"`
-	WarmupOverflow    WarmupOverflow   `json:"warmup-overflow" about:"a primer that overflows: another trace, or a failed warmup"`
-	MarkerPermitsWrap bool             `json:"marker-permits-wrap" about:"a marker permits more lanes than traces"`
-	NegativeDuration  NegativeDuration `json:"negative-duration" about:"only shown: fixed when the cache is built"`
-	CountGrace        bool             `json:"count-grace" about:"requests that end in the grace are headline"`
-	LenientStreams    bool             `json:"lenient-streams" about:"status 200 with any content is a success"`
-	AnswerForms       AnswerForms      `json:"answer-forms" about:"forms of an answer that are read: those of all servers, or AIPerf's"`
-	TokenSigns        TokenSigns       `json:"token-signs" about:"messages that tell of tokens: all that do, or those with text"`
-	OverflowWords     OverflowWords    `json:"overflow-words" about:"texts of a context overflow: of all servers, or AIPerf's"`
-	FailedShare       FailedShare      `json:"failed-share" about:"what failures are a share of: ended requests, or records"`
-	ThroughputWindow  ThroughputWindow `json:"throughput-window" about:"denominator of throughputs, time of effective curves"`
-	ITLDivisor        ITLDivisor       `json:"itl-divisor" about:"tokens that an ITL divides by"`
-	FlowCurve         FlowCurve        `json:"flow-curve" about:"how tokens spread over time"`
-	Curves            Curves           `json:"curves" about:"curves of tokens over time, and failed requests in them"`
-	CoverageGate      bool             `json:"coverage-gate" about:"a valid run has tokens in 95 % of its duration"`
-	CoverageBy        CoverageBy       `json:"coverage-by" about:"which tokens: of any request, or of those with a latency"`
-	AffinityHeader    bool             `json:"affinity-header" about:"requests have the header X-Session-Affinity"`
-	SchemaVersion     SchemaVersion    `json:"schema-version" about:"of the files for readers of AIPerf's"`
+	SpawnOffset       Choice   `json:"spawn-offset" words:"recorded branch" about:"when a child starts: recorded offset, or return of its parent"`
+	JoinTiming        Choice   `json:"join-timing" words:"timed immediate" about:"when a turn joins: not early, or with its last child"`
+	Anchor            Choice   `json:"anchor" words:"phase zero" about:"start of a spread phase: its first request, or t*"`
+	TreeIdleCap       *Seconds `json:"tree-idle-cap" about:"longest time of a tree without a request in flight"`
+	TraceCap          Choice   `json:"trace-cap" words:"run load" about:"when trace-idle-cap acts: in the run, or on the recording"`
+	WarmupLeadCap     Choice   `json:"warmup-lead-cap" words:"system trace" about:"what caps leads: system-idle-cap, or trace-idle-cap"`
+	WarmupStage       Choice   `json:"warmup-stage" words:"requests-or-duration duration" about:"bounds that the pressure stage may have"`
+	HandoffOffset     Choice   `json:"handoff-offset" words:"recorded since-return" about:"how sessions go on after the pressure stage"`
+	HandoffOrder      Choice   `json:"handoff-order" words:"seed arrival" about:"what orders the pressure stage: the seed alone, or answers"`
+	WarmupOverflow    Choice   `json:"warmup-overflow" words:"redraw fail" about:"a primer that overflows: another trace, or a failed warmup"`
+	MarkerPermitsWrap bool     `json:"marker-permits-wrap" about:"a marker permits more lanes than traces"`
+	NegativeDuration  Choice   `json:"negative-duration" words:"zero subtract" about:"only shown: fixed when the cache is built"`
+	CountGrace        bool     `json:"count-grace" about:"requests that end in the grace are headline"`
+	LenientStreams    bool     `json:"lenient-streams" about:"status 200 with any content is a success"`
+	AnswerForms       Choice   `json:"answer-forms" words:"servers aiperf" about:"forms of an answer that are read: those of all servers, or AIPerf's"`
+	TokenSigns        Choice   `json:"token-signs" words:"all text" about:"messages that tell of tokens: all that do, or those with text"`
+	OverflowWords     Choice   `json:"overflow-words" words:"servers aiperf none" about:"texts of a context overflow: of all servers, or AIPerf's"`
+	FailedShare       Choice   `json:"failed-share" words:"ended records" about:"what failures are a share of: ended requests, or records"`
+	ThroughputWindow  Choice   `json:"throughput-window" words:"benchmark phase delivered" about:"denominator of throughputs, time of effective curves"`
+	ITLDivisor        Choice   `json:"itl-divisor" words:"first-chunk osl-1" about:"tokens that an ITL divides by"`
+	FlowCurve         Choice   `json:"flow-curve" words:"chunks" about:"how tokens spread over time"`
+	Curves            Choice   `json:"curves" words:"own aiperf" about:"curves of tokens over time, and failed requests in them"`
+	CoverageGate      bool     `json:"coverage-gate" about:"a valid run has tokens in 95 % of its duration"`
+	CoverageBy        Choice   `json:"coverage-by" words:"contents latencies" about:"which tokens: of any request, or of those with a latency"`
+	AffinityHeader    bool     `json:"affinity-header" about:"requests have the header X-Session-Affinity"`
+	SchemaVersion     Choice   `json:"schema-version" words:"1.4 1.5" about:"of the files for readers of AIPerf's"`
 }
+
+// Choice is a value of a switch that is a word.
+type Choice string
 
 // Seconds is a duration; its JSON is a number of seconds.
 type Seconds float64
@@ -75,180 +78,120 @@ func (s *Seconds) Duration() time.Duration {
 }
 
 // SpawnOffset says when a child session starts.
-type SpawnOffset string
-
-// The spawn offsets.
 const (
-	SpawnRecorded SpawnOffset = "recorded" // at its recorded offset from its spawning turn
-	SpawnBranch   SpawnOffset = "branch"   // its branch starts when the spawning turn returns
+	SpawnRecorded Choice = "recorded" // at its recorded offset from its spawning turn
+	SpawnBranch   Choice = "branch"   // its branch starts when the spawning turn returns
 )
 
 // JoinTiming says when a turn that joins branches is sent.
-type JoinTiming string
-
-// The join timings.
 const (
-	JoinTimed     JoinTiming = "timed"     // after its last child, and not before its recorded delay
-	JoinImmediate JoinTiming = "immediate" // after its last child
+	JoinTimed     Choice = "timed"     // after its last child, and not before its recorded delay
+	JoinImmediate Choice = "immediate" // after its last child
 )
 
 // Anchor says which instant of the lanes is the start of a phase that is spread.
-type Anchor string
-
-// The anchors.
 const (
-	AnchorPhase Anchor = "phase" // the first request of all lanes
-	AnchorZero  Anchor = "zero"  // t*
+	AnchorPhase Choice = "phase" // the first request of all lanes
+	AnchorZero  Choice = "zero"  // t*
 )
 
 // TraceCap says how the option trace-idle-cap acts.
-type TraceCap string
-
-// The ways of a trace cap.
 const (
-	TraceCapRun  TraceCap = "run"  // it is the TreeIdleCap
-	TraceCapLoad TraceCap = "load" // the recorded clock is compressed when the plan is read
+	TraceCapRun  Choice = "run"  // it is the TreeIdleCap
+	TraceCapLoad Choice = "load" // the recorded clock is compressed when the plan is read
 )
 
 // WarmupLeadCap says which cap limits how long before the end of the ramp a primer is sent.
-type WarmupLeadCap string
-
-// The caps of leads.
 const (
-	LeadCapSystem WarmupLeadCap = "system" // system-idle-cap and primer-lead-max
-	LeadCapTrace  WarmupLeadCap = "trace"  // trace-idle-cap alone
+	LeadCapSystem Choice = "system" // system-idle-cap and primer-lead-max
+	LeadCapTrace  Choice = "trace"  // trace-idle-cap alone
 )
 
 // WarmupStage says how the pressure stage of a warmup can be bounded.
-type WarmupStage string
-
-// The bounds of the pressure stage.
 const (
-	StageAny      WarmupStage = "requests-or-duration"
-	StageDuration WarmupStage = "duration"
+	StageAny      Choice = "requests-or-duration"
+	StageDuration Choice = "duration"
 )
 
 // HandoffOffset says when a session goes on after the pressure stage.
-type HandoffOffset string
-
-// The offsets of the hand-off.
 const (
-	HandoffRecorded    HandoffOffset = "recorded"     // at its recorded time from the origin of its tree
-	HandoffSinceReturn HandoffOffset = "since-return" // after its recorded delay, less the time since its last return
+	HandoffRecorded    Choice = "recorded"     // at its recorded time from the origin of its tree
+	HandoffSinceReturn Choice = "since-return" // after its recorded delay, less the time since its last return
 )
 
 // HandoffOrder says what decides which request of a lane the pressure stage sends next, where several are due at one instant.
-type HandoffOrder string
-
-// The orders of the pressure stage.
 const (
-	OrderSeed    HandoffOrder = "seed"    // recorded starts, and recycled traces in the order of lanes: the seed alone
-	OrderArrival HandoffOrder = "arrival" // which answer came first
+	OrderSeed    Choice = "seed"    // recorded starts, and recycled traces in the order of lanes: the seed alone
+	OrderArrival Choice = "arrival" // which answer came first
 )
 
 // WarmupOverflow says what a root request of the warmup does that does not fit the context.
-type WarmupOverflow string
-
-// The ends of a warmup.
 const (
-	OverflowRedraws WarmupOverflow = "redraw" // its lane draws another trace
-	OverflowFails   WarmupOverflow = "fail"   // the warmup fails, as after any other failure
+	OverflowRedraws Choice = "redraw" // its lane draws another trace
+	OverflowFails   Choice = "fail"   // the warmup fails, as after any other failure
 )
 
 // AnswerForms says which forms of an answer are read.
-type AnswerForms string
-
-// The forms.
 const (
-	FormsOfServers AnswerForms = "servers" // those that servers are known to write
-	FormsOfAIPerf  AnswerForms = "aiperf"  // those that AIPerf reads
+	FormsOfServers Choice = "servers" // those that servers are known to write
+	FormsOfAIPerf  Choice = "aiperf"  // those that AIPerf reads
 )
 
 // TokenSigns says which messages of an answer tell when its tokens came.
-type TokenSigns string
-
-// The signs.
 const (
-	SignsOfAll  TokenSigns = "all"  // those with text, and others that tell of a token
-	SignsOfText TokenSigns = "text" // those with text
+	SignsOfAll  Choice = "all"  // those with text, and others that tell of a token
+	SignsOfText Choice = "text" // those with text
 )
 
 // OverflowWords says by which texts an error is an overflow of the context.
-type OverflowWords string
-
-// The texts.
 const (
-	WordsOfServers OverflowWords = "servers" // those of all servers that are known
-	WordsOfAIPerf  OverflowWords = "aiperf"  // the four of AIPerf
-	NoWords        OverflowWords = "none"    // only those of Options.OverflowPatterns, in package replay
+	WordsOfServers Choice = "servers" // those of all servers that are known
+	WordsOfAIPerf  Choice = "aiperf"  // the four of AIPerf
+	NoWords        Choice = "none"    // only those of Options.OverflowPatterns, in package replay
 )
 
 // FailedShare says of what FailedRequestThreshold is a share.
-type FailedShare string
-
-// The shares.
 const (
-	ShareOfEnded   FailedShare = "ended"   // of requests that ended well or failed
-	ShareOfRecords FailedShare = "records" // of these and of overflows
+	ShareOfEnded   Choice = "ended"   // of requests that ended well or failed
+	ShareOfRecords Choice = "records" // of these and of overflows
 )
 
 // CoverageBy says which tokens cover the duration of a run.
-type CoverageBy string
-
-// The tokens.
 const (
-	CoverByContents  CoverageBy = "contents"  // of any request, also of one that failed
-	CoverByLatencies CoverageBy = "latencies" // of requests that have a latency
+	CoverByContents  Choice = "contents"  // of any request, also of one that failed
+	CoverByLatencies Choice = "latencies" // of requests that have a latency
 )
 
 // NegativeDuration says what a negative recorded duration does to the delay after it.
-type NegativeDuration string
-
-// The readings of a negative duration.
 const (
-	NegativeZero     NegativeDuration = "zero"
-	NegativeSubtract NegativeDuration = "subtract"
+	NegativeZero     Choice = "zero"
+	NegativeSubtract Choice = "subtract"
 )
 
 // ThroughputWindow says what every throughput is of and divides by, and the time of the effective curves.
-type ThroughputWindow string
-
-// The windows.
 const (
-	WindowBenchmark ThroughputWindow = "benchmark" // from the first request sent to the last token
-	WindowPhase     ThroughputWindow = "phase"     // from the start to the end of the phase
-	WindowDelivered ThroughputWindow = "delivered" // from the start to the deadline: what came in that time
+	WindowBenchmark Choice = "benchmark" // from the first request sent to the last token
+	WindowPhase     Choice = "phase"     // from the start to the end of the phase
+	WindowDelivered Choice = "delivered" // from the start to the deadline: what came in that time
 )
 
 // ITLDivisor says by how many tokens an inter-token latency divides when the tokens of the first chunk are known.
-type ITLDivisor string
-
-// The divisors.
 const (
-	DivisorFirstChunk ITLDivisor = "first-chunk" // the tokens after the first chunk
-	DivisorOSL        ITLDivisor = "osl-1"       // all tokens but one
+	DivisorFirstChunk Choice = "first-chunk" // the tokens after the first chunk
+	DivisorOSL        Choice = "osl-1"       // all tokens but one
 )
 
 // FlowCurve says how the tokens of a request are spread over time.
-type FlowCurve string
-
-// FlowChunks is the only flow curve: over the gaps between the chunks. Results of earlier versions may name another, even.
-const FlowChunks FlowCurve = "chunks"
+const FlowChunks Choice = "chunks"
 
 // Curves says how the curves over time are made.
-type Curves string
-
-// The ways of curves.
 const (
-	CurvesOwn    Curves = "own"    // the total flows as its parts do; a failed request is in prefill until its first token
-	CurvesAIPerf Curves = "aiperf" // in the total output flows evenly; a failed request is in the concurrency alone
+	CurvesOwn    Choice = "own"    // the total flows as its parts do; a failed request is in prefill until its first token
+	CurvesAIPerf Choice = "aiperf" // in the total output flows evenly; a failed request is in the concurrency alone
 )
 
 // SchemaVersion is the version that the files for AIPerf's readers name.
-type SchemaVersion string
-
-// The schema versions.
 const (
-	Schema14 SchemaVersion = "1.4"
-	Schema15 SchemaVersion = "1.5"
+	Schema14 Choice = "1.4"
+	Schema15 Choice = "1.5"
 )

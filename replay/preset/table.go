@@ -1,5 +1,10 @@
 package preset
 
+import (
+	"reflect"
+	"strings"
+)
+
 // defaultTreeIdleCap is the TreeIdleCap of the preset default, in seconds.
 var defaultTreeIdleCap Seconds = 300
 
@@ -43,25 +48,12 @@ func Named(name string) (s Switches, ok bool) {
 }
 
 // Choices are the values of the switches that are words, by the name of the switch.
-var Choices = map[string][]string{
-	"spawn-offset":      {string(SpawnRecorded), string(SpawnBranch)},
-	"join-timing":       {string(JoinTimed), string(JoinImmediate)},
-	"anchor":            {string(AnchorPhase), string(AnchorZero)},
-	"trace-cap":         {string(TraceCapRun), string(TraceCapLoad)},
-	"warmup-lead-cap":   {string(LeadCapSystem), string(LeadCapTrace)},
-	"warmup-stage":      {string(StageAny), string(StageDuration)},
-	"handoff-offset":    {string(HandoffRecorded), string(HandoffSinceReturn)},
-	"handoff-order":     {string(OrderSeed), string(OrderArrival)},
-	"warmup-overflow":   {string(OverflowRedraws), string(OverflowFails)},
-	"answer-forms":      {string(FormsOfServers), string(FormsOfAIPerf)},
-	"token-signs":       {string(SignsOfAll), string(SignsOfText)},
-	"overflow-words":    {string(WordsOfServers), string(WordsOfAIPerf), string(NoWords)},
-	"failed-share":      {string(ShareOfEnded), string(ShareOfRecords)},
-	"negative-duration": {string(NegativeZero), string(NegativeSubtract)},
-	"throughput-window": {string(WindowBenchmark), string(WindowPhase), string(WindowDelivered)},
-	"itl-divisor":       {string(DivisorFirstChunk), string(DivisorOSL)},
-	"coverage-by":       {string(CoverByContents), string(CoverByLatencies)},
-	"flow-curve":        {string(FlowChunks)},
-	"curves":            {string(CurvesOwn), string(CurvesAIPerf)},
-	"schema-version":    {string(Schema14), string(Schema15)},
-}
+var Choices = func() map[string][]string {
+	all := map[string][]string{}
+	for field := range reflect.TypeFor[Switches]().Fields() {
+		if words := field.Tag.Get("words"); words != "" {
+			all[field.Tag.Get("json")] = strings.Fields(words)
+		}
+	}
+	return all
+}()

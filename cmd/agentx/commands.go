@@ -2,10 +2,16 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strings"
 
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/internal/guard"
+	"github.com/agentx/agentx/internal/settings"
 )
 
 // newRoot returns the command tree.
@@ -61,6 +67,27 @@ Words that the help uses:
 	root.AddCommand(newConvert(), newReplay(knownScenarios()), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
 	registerCompletions(root)
 	return root
+}
+
+// ownVariables are those that are read besides the ones of flags.
+var ownVariables = []string{guard.Variable, tokenVariable, "AGENTX_MEET_PORT", "AGENTX_PARTS", "AGENTX_DATASET_REVISION"}
+
+// warnOfVariables warns of variables that look as if they set a flag, and set none.
+func warnOfVariables(root *cobra.Command, stderr io.Writer) {
+	read := slices.Clone(ownVariables)
+	var collect func(cmd *cobra.Command)
+	collect = func(cmd *cobra.Command) {
+		for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+			flags.VisitAll(func(f *pflag.Flag) { read = append(read, settings.Variable(f.Name)) })
+		}
+		for _, c := range cmd.Commands() {
+			collect(c)
+		}
+	}
+	collect(root)
+	if list := settings.Mistyped(os.Environ(), read); len(list) > 0 {
+		printError(stderr, "agentx: warning: in the environment, and not read: "+strings.Join(list, ", "))
+	}
 }
 
 // setHelp makes the help of some commands end with what their flags do not say.

@@ -11,6 +11,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -30,6 +33,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &resultWriter{w: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
+	if len(args) == 0 || !strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		warnOfVariables(root, stderr)
+	}
 	cmd, err := root.ExecuteContextC(context.WithValue(ctx, commandLine{}, args))
 	err = hintDamage(hintRoot(cmd, err))
 	if err == nil && out.err != nil { // a result that could not be written

@@ -89,6 +89,8 @@ payload: smoke
 func TestWrongConfigurationFiles(t *testing.T) {
 	for document, want := range map[string]string{
 		"speed: 2\n\tGapCap: 1\n":                          `run.yaml:2: found a tab character that violates indentation`,
+		"speed: 2: 3\n":                                    `run.yaml:1: mapping values are not allowed in this context`,
+		"speed: 2\nmax-gap: *gap\n":                        `run.yaml:2: unknown anchor 'gap' referenced`,
 		"[speed, 2]\n":                                     `run.yaml:1: want NAME: VALUE on each line`,
 		"speed: 2\n---\nspeed: 3\n":                        `run.yaml:2: want one document`,
 		"speed: 2\n\nspeed: 2\n":                           `run.yaml:3: speed: line 1 has this key already`,

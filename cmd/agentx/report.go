@@ -366,13 +366,14 @@ var replayFormats = []string{export.HTML, export.AIPerf, export.JSON, export.CSV
 
 // exportFlags say which files are made of the records of a run, and how.
 type exportFlags struct {
-	name string // of the flag that names the formats
+	flags *pflag.FlagSet
+	name  string // of the flag that names the formats
 	export.Options
 }
 
 // register adds the flags. name is that of the formats.
 func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
-	f.name = name
+	f.name, f.flags = name, flags
 	flags.StringSliceVar(&f.Formats, name, nil, usage)
 	flags.StringVar(&f.Prefix, "prefix", "", "beginning of the names of the files of aiperf, json and csv, such as run7: run7.jsonl, run7.json, run7.csv (default: AIPerf's names)")
 	durationVar(flags, &f.Slice, "slice-duration", 0, "length of the slices of time in the files of aiperf; 0: no slices")
@@ -382,7 +383,7 @@ func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
 func (f *exportFlags) check(known []string) (errs []error) {
 	for _, name := range f.Formats {
 		if !slices.Contains(known, name) {
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.FlagText(f.name, name), wrongWord(name, either(known), known))})
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.Shown(f.flags.Lookup(f.name), name), wrongWord(name, either(known), known))})
 		}
 	}
 	check := func(flag string, o aiperf.Options) {
@@ -393,8 +394,8 @@ func (f *exportFlags) check(known []string) (errs []error) {
 			errs = append(errs, f.withoutFormats(flag))
 		}
 	}
-	check(settings.FlagText("prefix", f.Prefix), aiperf.Options{Prefix: f.Prefix})
-	check("--slice-duration", aiperf.Options{Slice: f.Slice})
+	check(settings.Shown(f.flags.Lookup("prefix"), f.Prefix), aiperf.Options{Prefix: f.Prefix})
+	check(settings.Named(f.flags.Lookup("slice-duration")), aiperf.Options{Slice: f.Slice})
 	return errs
 }
 
@@ -476,6 +477,7 @@ func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, a
 
 // gateFlags are the gates of a report.
 type gateFlags struct {
+	flags *pflag.FlagSet
 	texts []string
 	base  string // directory of the run that relative gates compare with
 
@@ -485,6 +487,7 @@ type gateFlags struct {
 }
 
 func (f *gateFlags) register(flags *pflag.FlagSet) {
+	f.flags = flags
 	flags.StringArrayVar(&f.texts, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
 	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "share of requests in no figure (cut off at the end, over the context; of a latency also those that failed) above which a --gate fails")
 	flags.StringVar(&f.base, "base", "", "directory of the run that gates such as 'ttft.p95<+5%', and the differences of --format markdown, compare with")
@@ -498,24 +501,24 @@ func (f *gateFlags) check(differences bool) (errs []error) {
 			err = errors.New("compared with which run? Add --base DIR")
 		}
 		if err != nil {
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.FlagText("gate", text), err)})
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.Shown(f.flags.Lookup("gate"), text), err)})
 			continue
 		}
 		f.list = append(f.list, g)
 	}
 	if !(f.unseen >= 0 && f.unseen <= 1) {
-		errs = append(errs, usageError{fmt.Errorf("--gate-unseen %v: want a share from 0 to 1", f.unseen)})
+		errs = append(errs, usageError{fmt.Errorf("%s: want a share from 0 to 1", settings.Shown(f.flags.Lookup("gate-unseen"), fmt.Sprint(f.unseen)))})
 	}
 	if f.base == "" {
 		return errs
 	}
 	if !differences && !slices.ContainsFunc(f.list, func(g gate.Gate) bool { return g.Relative }) && len(errs) == 0 {
-		errs = append(errs, usageError{fmt.Errorf("--base %s: nothing is compared with it: add --gate 'ttft.p95<+5%%' or --format markdown, or leave it out", f.base)})
+		errs = append(errs, usageError{fmt.Errorf("%s: nothing is compared with it: add --gate 'ttft.p95<+5%%' or --format markdown, or leave it out", settings.Shown(f.flags.Lookup("base"), f.base))})
 	}
 	if info, err := os.Stat(f.base); err != nil {
-		errs = append(errs, usageError{fmt.Errorf("--base: %w: want the directory of a run", err)})
+		errs = append(errs, usageError{fmt.Errorf("%s: %w: want the directory of a run", settings.Named(f.flags.Lookup("base")), err)})
 	} else if !info.IsDir() {
-		errs = append(errs, usageError{fmt.Errorf("--base %s: no directory: want that of a run", f.base)})
+		errs = append(errs, usageError{fmt.Errorf("%s: no directory: want that of a run", settings.Shown(f.flags.Lookup("base"), f.base))})
 	}
 	return errs
 }
@@ -594,7 +597,7 @@ func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON
 	if err := openSources(list, f.partial); err != nil {
 		return err
 	}
-	c, err := compare.Make(cmd.Context(), list, compare.Options{GPUs: f.gpus})
+	c, err := compare.Make(cmd.Context(), list, compare.Options{GPUs: f.gpus, InSeconds: settings.InSeconds})
 	if err != nil {
 		return err
 	}
@@ -704,7 +707,7 @@ func comparePage(ctx context.Context, list *measure.List, notes map[string]strin
 	if len(sources) < 2 || list.Out == "" {
 		return nil, nil, nil
 	}
-	c, err := compare.Make(ctx, sources, compare.Options{Lead: lead})
+	c, err := compare.Make(ctx, sources, compare.Options{Lead: lead, InSeconds: settings.InSeconds})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -738,10 +741,14 @@ func listedGroup(dir string) string {
 }
 
 // sloFlags are the service levels of a command.
-type sloFlags struct{ texts []string }
+type sloFlags struct {
+	flags *pflag.FlagSet
+	texts []string
+}
 
 // register adds --slo. usage ends its help.
 func (f *sloFlags) register(flags *pflag.FlagSet, usage string) {
+	f.flags = flags
 	flags.StringArrayVar(&f.texts, "slo", nil, "service level NAME<VALUE: 'ttft<2s' on every request, 'ttft.p95<2s' on the run (repeatable; the shell wants quotes); "+usage)
 }
 
@@ -751,7 +758,7 @@ func (f *sloFlags) conditions() (list []slo.Condition, errs []error) {
 		c, err := measure.ParseCondition(text)
 		switch {
 		case err != nil:
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.FlagText("slo", text), err)})
+			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.Shown(f.flags.Lookup("slo"), text), err)})
 		case !slices.Contains(list, c):
 			list = append(list, c)
 		}

@@ -31,6 +31,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	for _, entry := range os.Environ() { // those of tests
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "AGENTX_") {
+			ownVariables = append(ownVariables, name)
+		}
+	}
 	testscript.Main(m, map[string]func(){"agentx": main})
 }
 

@@ -108,5 +108,58 @@ func TestOldNamesAreRead(t *testing.T) {
 		require.Regexp(t, `(?m)^`+line+`$`, r.stdout)
 	}
 	configFile(t, "GapCap: 90\nmax-gap: 90\n")
-	require.Contains(t, configErrors(t, "--config", "run.yaml"), "agentx: run.yaml:2: max-gap: line 1 has this key already")
+	require.Contains(t, configErrors(t, "--config", "run.yaml"), "agentx: run.yaml:2: max-gap: line 1 has this key already, as GapCap")
+	require.Contains(t, configErrors(t, "--set", "max-gap=2s", "--set", "GapCap=3s"), "agentx: --set max-gap=2s and --set GapCap=3s: both set max-gap: want one of the two")
+}
+
+// A name that nothing has is told with the one that was meant, in every spelling of one of before.
+func TestNamesThatAreClose(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for set, want := range map[string]string{
+		"gapcap=3s":      "--set gapcap=3s: no switch, option or rule of the reconstruction has this name: the nearest are max-gap, ",
+		"gap_cap=3s":     "--set gap_cap=3s: no switch, option or rule of the reconstruction has this name: the nearest are max-gap, ",
+		"config=x":       "--set config=x: --set sets what a file can: want --config",
+		"max-gap=1e9h":   "--set max-gap=1e9h: want a duration such as 90s or 10m, up to 2562047h, or seconds below 1e+09",
+		"ramp=1001h":     "--set ramp=1001h: want a duration, no negative value, at most 1000h0m0s, or off",
+		"sampler_order=": "warning: old names, which the next release does not take: sampler_order is sampler-order",
+	} {
+		require.Contains(t, configErrors(t, "--set", set)[0], "agentx: "+want, set)
+	}
+	r := runLine("simulate", "--synthetic", "in=1,out=1,n=1", "--set", "StopOnWedge=true")
+	require.Contains(t, r.problems, "agentx: --set StopOnWedge=true: StopOnWedge is stop-on-deadlock, a setting of a replay that a simulation does not have: ")
+}
+
+// A variable that looks as if it set a flag, and sets none, is told in one line with the one that was meant.
+func TestMistypedVariables(t *testing.T) {
+	t.Setenv("AGENTX_GAP_CAP", "2s")
+	t.Setenv("AGENTX_NO_SUCH", "1")
+	t.Setenv("AGENTX_PARTS", "2")
+	t.Setenv("AGENTX_WORKERS", "2")
+	r := runLine("version", "--quiet")
+	require.Zero(t, r.status)
+	require.Equal(t, "agentx: warning: in the environment, and not read: AGENTX_GAP_CAP (the nearest that is: AGENTX_MAX_GAP), AGENTX_NO_SUCH (the nearest that is: AGENTX_NO_WAIT)\n", r.problems)
+}
+
+// A value that is wrong is told with where it comes from: a flag, --set, a variable or a line of a file.
+func TestWrongValuesAreToldWithTheirOrigin(t *testing.T) {
+	configFile(t, "workers: x\nengine: {a: 1}\ngate: y\n")
+	simulation := []string{"simulate", "--synthetic", "in=1,out=1,n=1"}
+	expect := func(args []string, wants ...string) {
+		r := runLine(args...)
+		require.Equal(t, exitUsage, r.status)
+		for _, want := range wants {
+			require.Contains(t, r.problems, "agentx: "+want)
+		}
+	}
+	expect(append(simulation, "--config", "run.yaml"), "run.yaml:1: workers: x: want a number", `run.yaml:2: engine: {"a":1}: unknown key`, "run.yaml:3: gate: y: want NAME<VALUE")
+	expect(append(simulation, "--set", "workers=auto"), "--set workers=auto: nothing to keep")
+	expect(append(simulation, "--workers", "2,2"), "--workers 2,2: 2 twice")
+	configFile(t, "engine: {a: 1, a: 2}\n")
+	expect(append(simulation, "--config", "run.yaml"), `run.yaml:1: engine: line 1: mapping key "a" already defined`)
+	for name, text := range map[string]string{"WORKERS": "x", "GATE": "y", "SLO": "z", "REPORT": "pdf"} {
+		t.Setenv("AGENTX_"+name, text)
+	}
+	expect(simulation, "AGENTX_WORKERS=x: want a number", "AGENTX_GATE=y: want NAME<VALUE")
+	expect([]string{"report", "."}, "AGENTX_GATE=y: want NAME<VALUE", "AGENTX_SLO=z: want NAME<VALUE")
+	require.Subset(t, configErrors(t), []string{"agentx: AGENTX_SLO=z: want NAME<VALUE or NAME>VALUE, such as ttft<2s or ttft.p95<2s", "agentx: AGENTX_REPORT=pdf: want html, aiperf, json, csv or parquet"})
 }

@@ -229,22 +229,22 @@ func (f *simulateFlags) readGates() *sizing {
 	for _, text := range texts {
 		g, err := simulate.ParseGate(text)
 		if err != nil {
-			f.add("%s: %w", settings.FlagText("gate", text), err)
+			f.add("%s: %w", f.shown("gate", text), err)
 			continue
 		}
 		if g.NeedsSLA() && !levels {
-			f.add("%s: no request is good or not without a limit: add --sla-ttft, --sla-itl or --sla-e2e", settings.FlagText("gate", text))
+			f.add("%s: no request is good or not without a limit: add --sla-ttft, --sla-itl or --sla-e2e", f.shown("gate", text))
 		}
 		f.gateList = append(f.gateList, g)
 	}
 	switch {
 	case size == nil:
 	case len(texts) == 0:
-		f.add("--workers %s: nothing to keep: add --gate 'ttft.p95<2s', or --sla-ttft, --sla-itl, --sla-e2e", f.workers)
+		f.add("%s: nothing to keep: add --gate 'ttft.p95<2s', or --sla-ttft, --sla-itl, --sla-e2e", f.shown("workers", f.workers))
 	case len(f.concurrency) > 1 || len(f.engines) > 1:
-		f.add("--workers %s with several values of --concurrency or --engine: want one of each", f.workers)
+		f.add("%s with several values of --concurrency or --engine: want one of each", f.shown("workers", f.workers))
 	case f.planner != "":
-		f.add("--workers %s beside --planner, which chooses the workers itself: want one of them", f.workers)
+		f.add("%s beside --planner, which chooses the workers itself: want one of them", f.shown("workers", f.workers))
 	}
 	return size
 }
@@ -284,7 +284,7 @@ func (f *simulateFlags) checkRuns(cmd *cobra.Command, list []*runs.Run, size *si
 		case errors.Is(err, simulate.ErrResultsExist):
 			f.errs = append(f.errs, hintError{usageError{err}, "--overwrite, or another --out"})
 		case err != nil:
-			f.errs = append(f.errs, usageError{fmt.Errorf("--out %s: %w", f.out, err)})
+			f.errs = append(f.errs, usageError{fmt.Errorf("%s: %w", f.shown("out", f.out), err)})
 			return // the others say the same
 		}
 	}
@@ -303,7 +303,7 @@ func (f *simulateFlags) prepareOut() error {
 		}
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("--out %s: %w", f.out, err)}
+		return usageError{fmt.Errorf("%s: %w", f.shown("out", f.out), err)}
 	}
 	return nil
 }
@@ -382,7 +382,7 @@ func (f *simulateFlags) engineVariants() (list []variant) {
 		for n, c := range []engine.Config{base, prefill, decode} {
 			one, err := simulate.NewEngine(c)
 			if err != nil {
-				f.addOnce(fmt.Errorf("%s: %w", settings.FlagText("engine", text), withoutPrefix(err, "engine: ")))
+				f.addOnce(fmt.Errorf("%s: %w", f.shown("engine", text), withoutPrefix(err, "engine: ")))
 				one = simulate.Default().Engine
 			}
 			engines[n] = one
@@ -500,7 +500,7 @@ func (f *simulateFlags) sizing() (*sizing, error) {
 	s.least, errs[0] = strconv.Atoi(from)
 	s.most, errs[1] = strconv.Atoi(to)
 	if !strings.HasPrefix(rest, ":") || !ok || errs != [2]error{} || s.least < 1 || s.most < s.least {
-		return &sizing{1, 1}, fmt.Errorf("--workers %s: want auto, or auto:FROM-TO such as auto:2-64", f.workers)
+		return &sizing{1, 1}, fmt.Errorf("%s: want auto, or auto:FROM-TO such as auto:2-64", f.shown("workers", f.workers))
 	}
 	return s, nil
 }
@@ -513,11 +513,11 @@ func (f *simulateFlags) fleetSizes() (list []int) {
 	for text := range strings.SplitSeq(f.workers, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			f.add("--workers %s: want a number from 1, several with commas, or auto", f.workers)
+			f.add("%s: want a number from 1, several with commas, or auto", f.shown("workers", f.workers))
 			return []int{1}
 		}
 		if slices.Contains(list, n) {
-			f.add("--workers %s: %d twice", f.workers, n)
+			f.add("%s: %d twice", f.shown("workers", f.workers), n)
 		}
 		list = append(list, n)
 	}
@@ -535,24 +535,24 @@ func (f *simulateFlags) sampling(planned bool) simulate.Sampling {
 	switch {
 	case f.sample == 0:
 	case f.html == "":
-		f.add("--sample %s: it concerns a page: add --html", f.sample)
+		f.add("%s: it concerns a page: add --html", f.shown("sample", f.sample.String()))
 	case planned:
-		f.add("--sample %s beside --planner: the page has the ticks of the planner", f.sample)
+		f.add("%s beside --planner: the page has the ticks of the planner", f.shown("sample", f.sample.String()))
 	}
 	if f.html == "" {
 		return simulate.Sampling{}
 	}
 	switch {
 	case filepath.Ext(f.html) != ".html":
-		f.add("--html %s: want a name that ends in .html", f.html)
+		f.add("%s: want a name that ends in .html", f.shown("html", f.html))
 	case f.out != "" && filepath.Base(f.html) != f.html:
-		f.add("--html %s beside --out: want a name without a directory, which --out is", f.html)
+		f.add("%s beside --out: want a name without a directory, which --out is", f.shown("html", f.html))
 	case f.out == "" && !isDirectory(filepath.Dir(f.html)):
-		f.add("--html %s: there is no directory %s", f.html, filepath.Dir(f.html))
+		f.add("%s: there is no directory %s", f.shown("html", f.html), filepath.Dir(f.html))
 	default:
 		for _, name := range []string{f.html, runs.LogName(f.html)} {
 			if path := filepath.Join(f.out, name); isDirectory(path) {
-				f.add("--html %s: %s is a directory: want another name", f.html, path)
+				f.add("%s: %s is a directory: want another name", f.shown("html", f.html), path)
 			}
 		}
 	}
@@ -634,14 +634,14 @@ func (f *simulateFlags) checkCurve(list []*runs.Run) {
 	}
 	for _, p := range c.policies {
 		if !slices.Contains(hitcurve.Policies, hitcurve.Policy(p)) {
-			f.add("--hit-policy %s: %w", p, wrongWord(p, "lru, fifo or optimal", []string{"lru", "fifo", "optimal"}))
+			f.add("%s: %w", f.shown("hit-policy", p), wrongWord(p, "lru, fifo or optimal", []string{"lru", "fifo", "optimal"}))
 		}
 	}
 	f.checkOrder()
 	if len(c.rates) != 2 {
-		f.add("--server-rates: %d numbers: want PREFILL,DECODE", len(c.rates))
+		f.add(f.set.Named("server-rates")+": %d numbers: want PREFILL,DECODE", len(c.rates))
 	} else if err := c.serverRates().Validate(); err != nil {
-		f.add("--server-rates: %w", err)
+		f.add(f.set.Named("server-rates")+": %w", err)
 	}
 	f.checkTokenBytes(list[0].Config.Engines()[0])
 	if _, err := c.blocks(list[0].Config.BlockSize()); err != nil {
@@ -681,7 +681,7 @@ func (f *simulateFlags) checkTokenBytes(e simulate.Engine) {
 			c.tokenBytes, err = hitcurve.BytesPerToken(data)
 		}
 		if err != nil {
-			f.add("%s: %w", settings.FlagText("model-config", c.modelConfig), err)
+			f.add("%s: %w", f.shown("model-config", c.modelConfig), err)
 		}
 	case c.tokenBytes == 0:
 		c.tokenBytes = int64(e.Config.KVBytesPerToken)
@@ -828,7 +828,7 @@ func (f *simulateFlags) conversion(cmd *cobra.Command, name, root string) (conve
 		MooncakeBlock: f.traceBlock,
 	}
 	if err := o.SetProfile(f.profile); err != nil {
-		return o, usageError{fmt.Errorf("%s: %w", settings.FlagText("profile", f.profile), err)}
+		return o, usageError{fmt.Errorf("%s: %w", f.shown("profile", f.profile), err)}
 	}
 	for _, rule := range f.set.Ruled {
 		if err := setRule(&o, rule); err != nil {

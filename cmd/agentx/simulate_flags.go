@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
+	replaypreset "github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/trace"
@@ -100,6 +102,9 @@ func missingInSimulations(name string) string {
 	if !settings.InReplay(name) {
 		return ""
 	}
+	if now := replaypreset.Renamed(name); now != name {
+		return name + " is " + now + ", " + missingInSimulations(now)
+	}
 	return "a setting of a replay that a simulation does not have: it has " + strings.Join(laneSettings, ", ")
 }
 
@@ -126,7 +131,8 @@ func objectKind() settings.Kind {
 	k.Object = func(n *yaml.Node) (string, error) {
 		var object map[string]any
 		if err := n.Decode(&object); err != nil {
-			return "", err
+			why := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n  ") // line 3: ...
+			return "", errors.New(strings.ReplaceAll(why, "\n  ", "; "))
 		}
 		data, err := json.Marshal(object)
 		return string(data), err

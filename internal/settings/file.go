@@ -31,10 +31,10 @@ func (s *Set) readConfig() {
 	}
 	entries, err := entriesOf(text)
 	if err != nil {
-		s.wrong(errors.New(yamlError(file, err)), "")
+		s.wrong(errors.New(yamlError(file, text, err)), "")
 		return
 	}
-	lines := map[string]int{}
+	keys := map[string]*yaml.Node{}
 	for k := 0; k+1 < len(entries); k += 2 {
 		key, value := entries[k], entries[k+1]
 		at := file + ":" + strconv.Itoa(key.Line)
@@ -47,11 +47,15 @@ func (s *Set) readConfig() {
 		if row != nil {
 			name = row.Name
 		}
-		if before, twice := lines[name]; twice {
-			s.wrong(fmt.Errorf("%s: %s: line %d has this key already", at, key.Value, before), "")
+		if before := keys[name]; before != nil {
+			as := ""
+			if before.Value != key.Value {
+				as = ", as " + before.Value
+			}
+			s.wrong(fmt.Errorf("%s: %s: line %d has this key already%s", at, key.Value, before.Line, as), "")
 			continue
 		}
-		lines[name] = key.Line
+		keys[name] = key
 		if row == nil || slices.Contains(commandLine, name) {
 			s.wrong(fmt.Errorf("%s: %s: no switch, option or flag of a file has this name: %s", at, key.Value, nearest(key.Value, s.names())), "")
 			continue
@@ -207,10 +211,14 @@ func shownYAML(key, value *yaml.Node) string {
 	return key.Value + ": " + value.Value
 }
 
-// yamlError returns the text of a YAML error with the place as FILE:LINE.
-func yamlError(file string, err error) string {
-	if m := regexp.MustCompile(`(?s)^yaml: line ([0-9]+): (.*)$`).FindStringSubmatch(err.Error()); m != nil {
-		return file + ":" + m[1] + ": " + m[2]
+// yamlError returns the text of a YAML error with the place as FILE:LINE. The library leaves out the first line, and those of aliases.
+func yamlError(file string, text []byte, err error) string {
+	line, why := "1", strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := regexp.MustCompile(`(?s)^line ([0-9]+): (.*)$`).FindStringSubmatch(why); m != nil {
+		line, why = m[1], m[2]
+	} else if m := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(why); m != nil {
+		before, _, _ := bytes.Cut(text, []byte("*"+m[1]))
+		line = strconv.Itoa(bytes.Count(before, []byte("\n")) + 1)
 	}
-	return file + ": " + strings.TrimPrefix(err.Error(), "yaml: ")
+	return file + ":" + line + ": " + why
 }

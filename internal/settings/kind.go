@@ -95,6 +95,18 @@ func (k Kind) AtLeast(least time.Duration) Kind {
 	return k
 }
 
+// AtMost refuses durations that are longer.
+func (k Kind) AtMost(most time.Duration) Kind {
+	read := k.Read
+	k.Want = fmt.Sprintf("a duration, no negative value, at most %v", most)
+	k.Read = func(text string) (any, bool) {
+		v, ok := read(text)
+		d, _ := v.(time.Duration)
+		return v, ok && d <= most
+	}
+	return k
+}
+
 // Word is one of several words. What is behind a tab says what a word means, for completions.
 func Word(words ...string) Kind {
 	k := Kind{Type: "string", Tags: []string{Text}}
@@ -245,10 +257,13 @@ func ParseDuration(text string) (time.Duration, error) {
 	if seconds, numberErr := strconv.ParseFloat(text, 64); err != nil && numberErr == nil && seconds < maxSeconds && seconds > -maxSeconds {
 		v, err = time.Duration(seconds*1e9), nil
 	}
-	if err != nil {
-		return 0, fmt.Errorf("want a duration such as 90s or 10m, or seconds")
+	switch {
+	case err == nil:
+		return v, nil
+	case text != "" && strings.Trim(text[:1], "0123456789.") == "": // 1e9h, 99999999h, 1e12
+		return 0, fmt.Errorf("want a duration such as 90s or 10m, up to 2562047h, or seconds below %.0e", maxSeconds)
 	}
-	return v, nil
+	return 0, fmt.Errorf("want a duration such as 90s or 10m, or seconds")
 }
 
 // Span is a duration of 0 or more.
@@ -262,6 +277,15 @@ var Span = Kind{
 		d, err := ParseDuration(text)
 		return d, err == nil && d >= 0
 	},
+	Why: longest,
+}
+
+// longest says how long durations can be, of a text that begins as one.
+func longest(text string) error {
+	if _, err := ParseDuration(text); err != nil && strings.Trim(text[:min(1, len(text))], "0123456789.") == "" {
+		return err
+	}
+	return nil
 }
 
 // Longer is a duration above 0.

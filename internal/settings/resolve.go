@@ -94,11 +94,17 @@ func (s *Set) give(row *Setting, text, shown string, from Origin) {
 		return
 	}
 	for _, o := range s.given {
-		if o.row == row && o.from.Kind == from.Kind && o.from.At != from.At && !reflect.DeepEqual(o.value, v) {
+		if o.row == row && o.from.Kind == from.Kind && (o.from.At != from.At || spelled(o.shown) != spelled(shown)) && !reflect.DeepEqual(o.value, v) {
 			s.wrong(fmt.Errorf("%s and %s: both set %s: want one of the two", o.shown, shown, row.Name), "")
 		}
 	}
 	s.given = append(s.given, given{row, v, text, shown, from})
+}
+
+// spelled returns the name in NAME=VALUE, as the user wrote it.
+func spelled(shown string) string {
+	name, _, _ := strings.Cut(shown, "=")
+	return name
 }
 
 // lookup returns the row with a name, also by a name of before, which a warning tells; opposite: what that said is the opposite.
@@ -109,7 +115,7 @@ func (s *Set) lookup(name string) (row *Setting, opposite bool) {
 	k := slices.IndexFunc(s.rows, func(row *Setting) bool { return row.Opposite == name })
 	if row, opposite = s.named(preset.Renamed(name)), k >= 0; opposite {
 		row = s.rows[k]
-	} else if other := s.named(strings.ReplaceAll(name, "_", "-")); other != nil && other.Group == Switches {
+	} else if other := s.named(strings.ReplaceAll(name, "_", "-")); other != nil {
 		row = other
 	}
 	if about := ""; row != nil {
@@ -149,6 +155,8 @@ func (s *Set) setText(text, shown string, from Origin) bool {
 	switch {
 	case row != nil && row.Name != "set" && !slices.Contains(commandLine, row.Name):
 		s.give(row, value, row.shown(shown, strings.TrimSuffix(shown, "="+value)), from)
+	case slices.Contains(commandLine, name):
+		s.wrong(fmt.Errorf("%s: --set sets what a file can: want --%s", shown, name), "")
 	case s.Missing != nil && s.Missing(name) != "":
 		s.wrong(fmt.Errorf("%s: %s", shown, s.Missing(name)), "")
 	default:
@@ -157,9 +165,12 @@ func (s *Set) setText(text, shown string, from Origin) bool {
 	return true
 }
 
-// nearest names the three names that are most like a word.
+// nearest names the three names that are most like a word. The first is the present one of a name of before in another spelling.
 func nearest(word string, names []string) string {
 	near := suggest.Nearest(word, names)
+	if k := slices.Index(near, preset.Meant(word)); k >= 0 {
+		near = slices.Concat(near[k:k+1], near[:k], near[k+1:])
+	}
 	return "the nearest are " + strings.Join(near[:min(3, len(near))], ", ")
 }
 
@@ -279,6 +290,19 @@ func Named(f *pflag.Flag) string {
 		return from.At + ": " + f.Name
 	}
 	return "--" + f.Name
+}
+
+// Shown returns a flag with a value as the user wrote them: --gate x, AGENTX_GATE=x, or run.yaml:3: gate: x.
+func Shown(f *pflag.Flag, text string) string {
+	switch from := OriginOf(f); {
+	case from.Kind == FromEnvironment:
+		return from.At + "=" + text
+	case from.Kind == FromFile:
+		return from.At + ": " + f.Name + ": " + text
+	case from.At == "--set":
+		return FlagText("set", f.Name+"="+text)
+	}
+	return FlagText(f.Name, text)
 }
 
 // FlagText returns a flag with its value as a user writes it.

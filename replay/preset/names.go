@@ -11,6 +11,16 @@ var renamed = map[string]string{
 	"ArrivalProcess": "arrival", "WindowFrom": "from", "WindowTo": "to", "SessionHeaders": "session-header", "StopOnWedge": "stop-on-deadlock",
 }
 
+// Meant returns the name of now of a setting that a name of before stands for, in any spelling, such as gap_cap; "" if there is none.
+func Meant(name string) string {
+	for before, now := range renamed {
+		if strings.EqualFold(before, strings.NewReplacer("-", "", "_", "").Replace(name)) {
+			return now
+		}
+	}
+	return ""
+}
+
 // Renamed returns the name of a switch or another setting by the one that results before November 2026 have, such as SpawnOffset. Another
 // name stays as it is.
 func Renamed(name string) string {

@@ -65,6 +65,9 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 		if err != nil {
 			return nil, err
 		}
+		if o.InSeconds != nil {
+			r.settings.addUnits(o.InSeconds)
+		}
 		c.runs = append(c.runs, r)
 	}
 	c.Mismatches, c.Settings = mismatches(c.runs), otherSettings(c.runs)

@@ -61,6 +61,15 @@ func settingsOf(info *measure.RunInfo, rules measure.Rules) settings {
 	return s
 }
 
+// addUnits adds the unit to numbers of seconds.
+func (s settings) addUnits(inSeconds func(name string) bool) {
+	for name, text := range s {
+		if _, err := strconv.ParseFloat(text, 64); err == nil && inSeconds(name) {
+			s[name] = text + " s"
+		}
+	}
+}
+
 // definition says what the throughputs divide by, and which requests they are over.
 func definition(info *measure.RunInfo, rules measure.Rules) string {
 	window := "from the first request to the last token"

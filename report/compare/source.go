@@ -25,6 +25,8 @@ type Source struct {
 type Options struct {
 	GPUs int      // that served each run: throughput is per GPU; 0: not known
 	Lead []string // lines of the caller above the tables, such as the capacity that a search found
+
+	InSeconds func(name string) bool // reports whether a setting is a number of seconds; nil: numbers are shown without units
 }
 
 // Validate returns an error that names the first field that cannot be used.

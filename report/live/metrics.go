@@ -18,29 +18,13 @@ var Bounds = []float64{
 	1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000,
 }
 
-// histogram counts seconds by Bounds.
-type histogram struct {
-	counts [28]uint64 // by the first bound that is not less; the last: more than all
-	n      uint64
-	sum    float64
-}
-
-// add counts a value, and returns the place of its bound.
-func (h *histogram) add(seconds float64) int {
-	k, _ := slices.BinarySearch(Bounds, seconds)
-	h.counts[k]++
-	h.n++
-	h.sum += seconds
-	return k
-}
-
 // Metrics returns the state of a run in the text format of Prometheus. The counts are those of the profiling phase, over the requests
 // that are over; at the end they are those of the summary.
 func (s *State) Metrics() ([]byte, error) {
 	status := s.Status()
 	s.mu.Lock()
 	families := s.totals[measure.ProfilingPhase].families()
-	warmup := s.totals[measure.WarmupPhase].requests
+	warmup := s.totals[measure.WarmupPhase].Requests
 	s.mu.Unlock()
 	families = append(families,
 		counter("warmup_requests", "Requests of the warmup that are over.", float64(warmup)),
@@ -69,18 +53,18 @@ const metricsBytes = 16 << 10
 // families returns the metrics that have the names of keys of the summary.
 func (t *totals) families() []*dto.MetricFamily {
 	list := []*dto.MetricFamily{
-		counter("requests", "Requests that are over, however they ended.", float64(t.requests)),
-		counter("completed", "Requests that ended well.", float64(t.completed)),
-		labelled("errors", "Requests that failed, by category, without overflows and cancellations.", "category", t.errors),
-		labelled("buckets", "Requests that are over, by bucket.", "bucket", t.buckets),
-		counter("measured", "Requests that ended well and are no cooldown; the counts below are over these.", float64(t.measured)),
-		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.prompt)),
-		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.cached)),
-		counter("output_tokens", "Output tokens, as the server counted them, reasoning included.", float64(t.output)),
+		counter("requests", "Requests that are over, however they ended.", float64(t.Requests)),
+		counter("completed", "Requests that ended well.", float64(t.Completed)),
+		labelled("errors", "Requests that failed, by category, without overflows and cancellations.", "category", t.Errors),
+		labelled("buckets", "Requests that are over, by bucket.", "bucket", t.Buckets),
+		counter("measured", "Requests that ended well and are no cooldown; the counts below are over these.", float64(t.Measured)),
+		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.Tokens.Prompt)),
+		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.Tokens.Cached)),
+		counter("output_tokens", "Output tokens, as the server counted them, reasoning included.", float64(t.Tokens.Output)),
 	}
 	for k, m := range eachRequest {
 		if m.Live != "" {
-			list = append(list, t.of[k].buckets.family(m.Key(), m.Live))
+			list = append(list, t.Distributions[k].family(m.Key(), m.Live))
 		}
 	}
 	return list
@@ -114,11 +98,11 @@ func labelled[K interface{ wire.Category | measure.Bucket }](name, help, label s
 	return family(name, help, dto.MetricType_COUNTER, metrics...)
 }
 
-func (h *histogram) family(name, help string) *dto.MetricFamily {
-	n, sum, cumulative := h.n, h.sum, uint64(0)
+func (d *distribution) family(name, help string) *dto.MetricFamily {
+	n, sum, cumulative := uint64(d.Cells.n), d.Sum, uint64(0)
 	p := &dto.Histogram{SampleCount: &n, SampleSum: &sum}
 	for k, bound := range Bounds {
-		cumulative += h.counts[k]
+		cumulative += d.Bounds[k]
 		upTo := cumulative
 		p.Bucket = append(p.Bucket, &dto.Bucket{UpperBound: &bound, CumulativeCount: &upTo})
 	}

@@ -78,7 +78,7 @@ func TestMetricsEqualTheSummary(t *testing.T) {
 
 // A bucket of a histogram has what is not more than its bound.
 func TestHistogramBounds(t *testing.T) {
-	var h histogram
+	h := distribution{unit: nanosecond}
 	for _, v := range []float64{-1, 1e-5, 1.1e-5, 5000, 5001} {
 		h.add(v)
 	}

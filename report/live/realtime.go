@@ -32,13 +32,13 @@ func (r *Realtime) Block(elapsed time.Duration, servers Servers) []string {
 	r.state.mu.Lock()
 	defer r.state.mu.Unlock()
 	t := r.state.totals[measure.ProfilingPhase]
-	done := t.requests - t.buckets[measure.CancelledAtEnd]
+	done := t.Requests - t.Buckets[measure.CancelledAtEnd]
 	same := done == r.done && maps.Equal(servers.Counters, r.servers.Counters) && maps.Equal(servers.Gauges, r.servers.Gauges)
 	if done == 0 || same {
 		return nil
 	}
-	span := t.last - t.first
-	average := ratio(float64(t.measured), span)
+	span := t.Last - t.First
+	average := ratio(float64(t.Measured), span)
 	rate := average
 	if r.begun {
 		rate = ratio(float64(done-r.done), (elapsed - r.elapsed).Seconds())
@@ -47,14 +47,14 @@ func (r *Realtime) Block(elapsed time.Duration, servers Servers) []string {
 	lines := []string{
 		fmt.Sprintf("[realtime %s profiling]", clockText(elapsed)),
 		fmt.Sprintf("  rps=%s (avg %s)  tput_in=%s/s  tput_out=%s/s  done=%s ok=%s err=%s", tenths(rate), tenths(average),
-			whole(ratio(float64(t.prompt), span)), whole(ratio(float64(t.output), span)), grouped(done), grouped(t.measured), grouped(done-t.measured)),
+			whole(ratio(float64(t.Tokens.Prompt), span)), whole(ratio(float64(t.Tokens.Output), span)), grouped(done), grouped(t.Measured), grouped(done-t.Measured)),
 	}
 	lines = append(lines, t.percentileRows()...)
-	if t.measured > 0 {
-		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", grouped(int(t.prompt)), grouped(int(t.output))))
+	if t.Measured > 0 {
+		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", grouped(int(t.Tokens.Prompt)), grouped(int(t.Tokens.Output))))
 	}
-	if t.blocks > 0 {
-		lines = append(lines, fmt.Sprintf("  trace  theoretical_prefix_cache_hit=%.1f%%", 100*float64(t.hits)/float64(t.blocks)))
+	if t.Blocks > 0 {
+		lines = append(lines, fmt.Sprintf("  trace  theoretical_prefix_cache_hit=%.1f%%", 100*float64(t.Hits)/float64(t.Blocks)))
 	}
 	if parts := servers.parts(elapsed); len(parts) > 0 {
 		lines = append(lines, "  srv    "+strings.Join(parts, " "))
@@ -85,20 +85,16 @@ func (t *totals) percentileRows() (lines []string) {
 	for k := range rows {
 		r := &rows[k]
 		for c, p := range r.at {
-			v := measure.Missing
-			switch {
-			case r.of.all == nil:
-			case r.label == "intvty":
-				v = ratio(1, r.of.at(100-p))
-			default:
-				v = measure.Number(r.of.at(p))
+			v := r.of.at(p)
+			if r.label == "intvty" {
+				v = ratio(1, float64(r.of.at(100-p)))
 			}
 			r.values[c] = r.format(v)
 			widths[c] = max(widths[c], len(r.values[c]))
 		}
 	}
 	for _, r := range rows {
-		if r.of.all == nil && !r.always {
+		if r.of.Cells.n == 0 && !r.always {
 			continue
 		}
 		var cells []string
@@ -109,9 +105,6 @@ func (t *totals) percentileRows() (lines []string) {
 	}
 	return lines
 }
-
-// at returns a percentile, of 100, of a distribution that has values.
-func (d *distribution) at(p float64) float64 { return float64(d.all.ValueAtPercentile(p)) * d.unit }
 
 // parts returns what servers say, for the row of them.
 func (s *Servers) parts(elapsed time.Duration) (list []string) {

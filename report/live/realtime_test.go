@@ -51,9 +51,9 @@ func TestRealtimeBlock(t *testing.T) {
   rps=1.4 (avg 5.3)  tput_in=67,842/s  tput_out=268/s  done=101 ok=100 err=1
   ttft    p50=  100ms  p75=  100ms  p95=  100ms  p99=  100ms
   itl     p50=   20ms  p75=   20ms  p95=   21ms  p99=   21ms
-  e2e     p50=1,107ms  p75=1,107ms  p95=1,107ms  p99=1,107ms
+  e2e     p50=1,103ms  p75=1,103ms  p95=1,103ms  p99=1,103ms
   intvty  p50=     50  p75=     50  p95=     50  p99=     50  (1/tpot tok/s)
-  isl     p50=    100  p75=    100  p90=    100  p99=128,511  (tokens)
+  isl     p50=    100  p75=    100  p90=    100  p99=128,256  (tokens)
   osl     p50=     51  p75=     51  p90=     51  p99=     51  (tokens)
   tot     in=1,289,000  out=5,100
   trace  theoretical_prefix_cache_hit=87.5%

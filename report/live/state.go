@@ -42,7 +42,7 @@ type State struct {
 	recent   *recent // of the phase of the record added last
 	phase    string
 
-	gains  *gains           // nil: none are kept
+	gain   *Gain            // since the last TakeGain; nil: none is kept
 	others map[int]Progress // of a load, by part; nil: there are none
 	parts  int              // of the load
 	left   int              // parts that are over or lost
@@ -64,9 +64,9 @@ func (s *State) Add(r *measure.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.totals[r.Phase].add(r, s.rules)
-	s.gains.add(r, s.rules)
-	if s.enter(r.Phase) {
-		s.recent.add(r, s.rules)
+	s.gain.add(r, s.rules)
+	if s.enter(r.Phase) && r.Error == nil {
+		s.recent.sections[s.recent.last].add(r, s.rules)
 	}
 }
 
@@ -112,8 +112,8 @@ func (s *State) Status() Status {
 	}
 	st := Status{
 		State: phase, Elapsed: progress.Elapsed.Seconds(), Remaining: measure.Missing, Lanes: s.lanes,
-		OpenTrees: progress.OpenTrees, InFlight: progress.InFlight, Silent: progress.Silent.Seconds(), Sent: max(progress.Sent, t.requests),
-		Completed: t.completed, Errors: maps.Clone(t.errors), Overflows: t.buckets[measure.ContextOverflow], Cancelled: t.buckets[measure.CancelledAtEnd],
+		OpenTrees: progress.OpenTrees, InFlight: progress.InFlight, Silent: progress.Silent.Seconds(), Sent: max(progress.Sent, t.Requests),
+		Completed: t.Completed, Errors: maps.Clone(t.Errors), Overflows: t.Buckets[measure.ContextOverflow], Cancelled: t.Buckets[measure.CancelledAtEnd],
 		Recent: s.recent.now, Standstills: progress.Standstills,
 	}
 	switch {
@@ -141,78 +141,105 @@ func (s *State) Status() Status {
 
 // totals count the requests of a phase that are over, as its summary does.
 type totals struct {
-	requests, completed, measured int // measured: that ended well, and are no cooldown
-	errors                        map[wire.Category]int
-	buckets                       map[measure.Bucket]int
+	Requests      int                    `json:"requests"`
+	Completed     int                    `json:"completed"`
+	Measured      int                    `json:"measured"` // that ended well, and are no cooldown
+	Errors        map[wire.Category]int  `json:"errors,omitempty"`
+	Buckets       map[measure.Bucket]int `json:"buckets"`
+	Tokens        tokens                 `json:"tokens"`        // of the measured requests
+	Blocks        int64                  `json:"blocks"`        // of their recording
+	Hits          int64                  `json:"hits"`          // of these
+	First         float64                `json:"first"`         // when the first was sent, if there is a measured one
+	Last          float64                `json:"last"`          // when the last token came
+	Distributions []distribution         `json:"distributions"` // of the measured requests, by the place of the metric in eachRequest
+}
 
-	prompt, cached, output int64          // tokens of the measured requests
-	blocks, hits           int64          // of their recording
-	first, last            float64        // when the first was sent and the last token came, if there is a measured one
-	of                     []distribution // of the measured requests, by the place of the metric in eachRequest
+// tokens are counts of the server, 0 where there is none.
+type tokens struct{ Prompt, Cached, Output int64 }
+
+func tokensOf(r *measure.Record) tokens {
+	return tokens{max(0, r.PromptTokens.N()), max(0, r.CachedTokens.N()), max(0, r.OSL())}
+}
+
+func (t *tokens) add(o tokens, by int64) {
+	t.Prompt, t.Cached, t.Output = t.Prompt+by*o.Prompt, t.Cached+by*o.Cached, t.Output+by*o.Output
 }
 
 // eachRequest are the metrics of a request.
 var eachRequest = slices.DeleteFunc(slices.Clone(measure.MetricList), func(m measure.Metric) bool { return !m.OfEach })
 
 func newTotals() *totals {
-	t := &totals{errors: map[wire.Category]int{}, buckets: map[measure.Bucket]int{}}
+	t := &totals{Errors: map[wire.Category]int{}, Buckets: map[measure.Bucket]int{}}
 	for _, m := range eachRequest {
 		unit := float64(nanosecond)
 		if m.Unit != slo.Seconds {
 			unit = 1
 		}
-		t.of = append(t.of, distribution{unit: unit})
+		t.Distributions = append(t.Distributions, distribution{unit: unit})
 	}
 	return t
 }
 
 // named returns the distribution of a metric.
 func (t *totals) named(metric string) *distribution {
-	return &t.of[slices.IndexFunc(eachRequest, func(m measure.Metric) bool { return m.Name == metric })]
+	return &t.Distributions[slices.IndexFunc(eachRequest, func(m measure.Metric) bool { return m.Name == metric })]
 }
 
 func (t *totals) add(r *measure.Record, rules measure.Rules) {
-	t.requests++
-	t.buckets[r.Bucket]++
+	t.Requests++
+	t.Buckets[r.Bucket]++
 	if r.Bucket == measure.CancelledAtEnd || r.Bucket == measure.ContextOverflow || r.Error != nil && overflowed(r.Error) {
 		return
 	}
 	if r.Error != nil {
-		t.errors[r.Error.Category]++
+		t.Errors[r.Error.Category]++
 		return
 	}
-	t.completed++
+	t.Completed++
 	if r.Bucket == measure.Cooldown {
 		return
 	}
-	t.measured++
-	t.span(r.Sent.Seconds(), max(r.Sent, r.LastToken).Seconds(), t.measured == 1)
-	t.blocks, t.hits = t.blocks+r.RecordedBlocks, t.hits+min(max(0, r.RecordedHits), r.RecordedBlocks)
+	t.span(r.Sent.Seconds(), max(r.Sent, r.LastToken).Seconds())
+	t.Measured++
+	t.Blocks, t.Hits = t.Blocks+r.RecordedBlocks, t.Hits+min(max(0, r.RecordedHits), r.RecordedBlocks)
+	t.Tokens.add(tokensOf(r), 1)
 	for k := range eachRequest {
 		if v, ok := eachRequest[k].Of(&r.Numbers, rules); ok {
-			t.of[k].add(v)
+			t.Distributions[k].add(v)
 		}
 	}
-	prompt, cached, output := tokens(r)
-	t.prompt, t.cached, t.output = t.prompt+prompt, t.cached+cached, t.output+output
 }
 
-// span makes the time of the measured requests at least that from first to last; alone says that it is no more.
-func (t *totals) span(first, last float64, alone bool) {
-	if alone {
-		t.first, t.last = first, last
+// span makes the time of the measured requests, of which there were some or none, at least that from first to last.
+func (t *totals) span(first, last float64) {
+	if t.Measured == 0 {
+		t.First, t.Last = first, last
 	}
-	t.first, t.last = min(t.first, first), max(t.last, last)
+	t.First, t.Last = min(t.First, first), max(t.Last, last)
+}
+
+// join adds the totals of other requests.
+func (t *totals) join(o *totals) {
+	if o.Measured > 0 {
+		t.span(o.First, o.Last)
+	}
+	t.Requests, t.Completed, t.Measured = t.Requests+o.Requests, t.Completed+o.Completed, t.Measured+o.Measured
+	for category, n := range o.Errors {
+		t.Errors[category] += n
+	}
+	for bucket, n := range o.Buckets {
+		t.Buckets[bucket] += n
+	}
+	t.Tokens.add(o.Tokens, 1)
+	t.Blocks, t.Hits = t.Blocks+o.Blocks, t.Hits+o.Hits
+	for k := range t.Distributions {
+		t.Distributions[k].join(&o.Distributions[k])
+	}
 }
 
 // overflowed reports whether a failure of the warmup, whose records are in one bucket, is none of the server.
 func overflowed(e *measure.Error) bool {
 	return e.Category == wire.Cancelled || e.Category == wire.ContextOverflow
-}
-
-// tokens returns the counts of the server, 0 where there is none.
-func tokens(r *measure.Record) (prompt, cached, output int64) {
-	return max(0, r.PromptTokens.N()), max(0, r.CachedTokens.N()), max(0, r.OSL())
 }
 
 // Follow adds the records in the directory of a run while they are written, to pages too, if they are not nil. At each tick it looks

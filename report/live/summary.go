@@ -3,8 +3,7 @@ package live
 import (
 	"fmt"
 	"maps"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
@@ -17,10 +16,10 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	defer s.mu.Unlock()
 	t, missing := s.totals[measure.ProfilingPhase], measure.Missing
 	m := &measure.Summary{
-		Requests: t.requests, Completed: t.completed, Errors: maps.Clone(t.errors), ErrorRates: map[wire.Category]measure.Number{},
+		Requests: t.Requests, Completed: t.Completed, Errors: maps.Clone(t.Errors), ErrorRates: map[wire.Category]measure.Number{},
 		Buckets: measure.Buckets{
-			Profiling: t.buckets[measure.Profiling], Cooldown: t.buckets[measure.Cooldown],
-			CancelledAtEnd: t.buckets[measure.CancelledAtEnd], ContextOverflow: t.buckets[measure.ContextOverflow],
+			Profiling: t.Buckets[measure.Profiling], Cooldown: t.Buckets[measure.Cooldown],
+			CancelledAtEnd: t.Buckets[measure.CancelledAtEnd], ContextOverflow: t.Buckets[measure.ContextOverflow],
 		},
 		Metrics: t.metrics(), Concurrency: s.lanes, Run: info.Run, Out: info.Out, DeadlockedTrees: missing, PhaseDuration: missing,
 		Client: measure.Client{CPU: missing, CPUShare: missing, Cores: missing, PeakRSS: missing},
@@ -28,19 +27,19 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	if p := s.whole(); p.Phase == measure.ProfilingPhase {
 		m.Client.Standstills = p.Standstills
 		seconds := p.Elapsed.Seconds()
-		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.measured), seconds), ratio(float64(t.prompt), seconds), ratio(float64(t.output), seconds)
+		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.Measured), seconds), ratio(float64(t.Tokens.Prompt), seconds), ratio(float64(t.Tokens.Output), seconds)
 	}
-	failed := measure.ErrorCounts(t.errors).Failed()
-	for category, n := range t.errors {
-		m.ErrorRates[category] = ratio(float64(n), float64(t.completed+failed))
+	failed := measure.ErrorCounts(t.Errors).Failed()
+	for category, n := range t.Errors {
+		m.ErrorRates[category] = ratio(float64(n), float64(t.Completed+failed))
 	}
 	if failed > 0 {
-		m.ErrorRate = ratio(float64(failed), float64(t.completed+failed))
+		m.ErrorRate = ratio(float64(failed), float64(t.Completed+failed))
 	}
 	if m.Client.Bound = measure.ClientBound(m.Lateness.N, [2]measure.Number{m.Lateness.P50, m.Lateness.P95}, [2]measure.Number{m.RequestLatency.P50, m.RequestLatency.P95}); m.Client.Bound {
 		m.Client.BoundBy = []string{"lateness p95 " + measure.FormatSeconds(m.Lateness.P95)}
 	}
-	if failed := t.errors[wire.Internal]; failed > 0 {
+	if failed := t.Errors[wire.Internal]; failed > 0 {
 		m.Client.Bound, m.Client.BoundBy = true, append(m.Client.BoundBy, fmt.Sprintf("limits of this machine: %d requests", failed))
 	}
 	if info.Arrivals != nil {
@@ -54,61 +53,43 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 func (t *totals) metrics() measure.Metrics {
 	missing := measure.Missing
 	m := measure.Metrics{
-		Measured: t.measured, PromptTokens: measure.Number(t.prompt), CachedTokens: measure.Number(t.cached), OutputTokens: measure.Number(t.output),
+		Measured: t.Measured, PromptTokens: measure.Number(t.Tokens.Prompt), CachedTokens: measure.Number(t.Tokens.Cached), OutputTokens: measure.Number(t.Tokens.Output),
 		Duration: missing, RequestRate: missing, PromptTokenRate: missing, OutputTokenRate: missing, RequestedOutputTokens: missing, RecordedPromptTokens: missing,
-		TokenHitRate: ratio(float64(t.cached), float64(t.prompt)), TheoreticalHitRate: ratio(float64(t.hits), float64(t.blocks)),
+		TokenHitRate: ratio(float64(t.Tokens.Cached), float64(t.Tokens.Prompt)), TheoreticalHitRate: ratio(float64(t.Hits), float64(t.Blocks)),
 	}
 	for k := range eachRequest {
-		*eachRequest[k].Stat(&m) = t.of[k].stat()
+		*eachRequest[k].Stat(&m) = t.Distributions[k].stat()
 	}
 	return m
 }
 
 // distribution is of all values of a metric since the start of a phase.
 type distribution struct {
-	buckets histogram
-	all     *hdrhistogram.Histogram // nil: there are none yet
-	unit    float64                 // that a step of it is
-	tally   *tally                  // of the values since the last gain; nil: none is kept
+	Cells  cells      `json:"cells"`  // of its steps
+	Bounds [28]uint64 `json:"bounds"` // values by the first of Bounds that is not less; the last: more than all
+	Sum    float64    `json:"sum"`
+	unit   float64    // a step
 }
-
-// Histograms have values from a step to 1e13 of them, of nanoseconds three hours, in cells that are at most 1 % wide: 38 KB each.
-const (
-	lowest  = 1
-	highest = 1e13
-	figures = 2
-)
-
-// nanosecond is the step of distributions of times; those of tokens have steps of 1.
-const nanosecond = 1e-9
 
 func (d *distribution) add(value float64) {
-	bound := d.buckets.add(value)
-	n := steps(value, d.unit)
-	_ = d.histogram().RecordValue(n)
-	if d.tally != nil {
-		d.tally.add(cellOf(n), bound, value)
-	}
+	d.Cells.add(cellOf(steps(value, d.unit)), 1)
+	bound, _ := slices.BinarySearch(Bounds, value)
+	d.Bounds[bound]++
+	d.Sum += value
 }
 
-// histogram returns that of all values.
-func (d *distribution) histogram() *hdrhistogram.Histogram {
-	if d.all == nil {
-		d.all = hdrhistogram.New(lowest, highest, figures)
+func (d *distribution) join(o *distribution) {
+	d.Cells.join(&o.Cells, 1)
+	for k, n := range o.Bounds {
+		d.Bounds[k] += n
 	}
-	return d.all
+	d.Sum += o.Sum
 }
+
+// at returns a percentile, of 100; Missing without a value.
+func (d *distribution) at(p float64) measure.Number { return d.Cells.percentiles(d.unit, p)[0] }
 
 func (d *distribution) stat() measure.Stat {
-	missing := measure.Missing
-	s := measure.Stat{Mean: missing, P50: missing, P75: missing, P90: missing, P95: missing, P99: missing, Max: missing, Std: missing, N: int(d.buckets.n)}
-	if d.all == nil {
-		return s
-	}
-	v := d.all.ValueAtPercentilesSlice([]float64{50, 75, 90, 95, 99, 100})
-	for k, p := range []*measure.Number{&s.P50, &s.P75, &s.P90, &s.P95, &s.P99, &s.Max} {
-		*p = measure.Number(float64(v[k]) * d.unit)
-	}
-	s.Mean = measure.Number(d.buckets.sum / float64(d.buckets.n))
-	return s
+	v, n := d.Cells.percentiles(d.unit, 50, 75, 90, 95, 99, 100), d.Cells.n
+	return measure.Stat{Mean: ratio(d.Sum, float64(n)), P50: v[0], P75: v[1], P90: v[2], P95: v[3], P99: v[4], Max: v[5], Std: measure.Missing, N: int(n)}
 }

@@ -19,7 +19,8 @@ func TestSwitchesAreThoseOfTheSpecification(t *testing.T) {
 	require.NoError(t, err)
 	word := func(cell string) string { return regexp.MustCompile(`^[a-z0-9_]+`).FindString(cell) }
 	var names []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|").FindAllStringSubmatch(string(text), -1) {
+		m[1] = strings.ReplaceAll(m[1], "-", "_") // as in summaries
 		if Choices(m[1]) == nil {
 			continue // of another table
 		}

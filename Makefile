@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-harness test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts wheels test-wheels test-image
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-harness test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness bench-start test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts wheels test-wheels test-image
 
 demo: build
 	./agentx demo --cache $(CACHE)
@@ -346,6 +346,10 @@ test-load:
 # time. Wants a machine that does nothing else: the mock runs in the same process.
 bench-lateness:
 	CGO_ENABLED=0 go test -run '^$$' -bench BenchmarkLateness -benchtime 5x ./replay
+
+# How long a replay takes from exec to the first byte of its first request, on a warm cache of 600 traces, against a mock on loopback.
+bench-start: build
+	AGENTX_PROGRAM=$(CURDIR)/agentx go test -run '^$$' -bench BenchmarkStart -benchtime 10x ./cmd/agentx
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }

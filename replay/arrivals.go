@@ -66,20 +66,18 @@ func (a *Arrivals) window(speed float64) arrivals.Window {
 // Validate returns an error that names the first field that cannot be used.
 func (a Arrivals) Validate() error {
 	switch {
-	case int(a.Mode) >= len(arrivalModes):
-		return fmt.Errorf("arrivals: mode %d: want %d to %d", a.Mode, Lanes, RateArrivals)
 	case a.Mode != RateArrivals && (a.Rate != 0 || a.Law != 0 || a.Shape != 0 || a.PerRequest):
 		return fmt.Errorf("arrivals: a rate goes with mode %v, not with %v", RateArrivals, a.Mode)
 	case a.Mode != RecordedArrivals && (a.From != 0 || a.To != 0):
 		return fmt.Errorf("arrivals: from %v to %v: a window goes with mode %v, not with %v", a.From, a.To, RecordedArrivals, a.Mode)
 	case a.Mode == RecordedArrivals && a.Ramp != 0:
 		return fmt.Errorf("arrivals: ramp %v: recorded starts are played as they are", a.Ramp)
-	case a.Ramp < 0 || a.Ramp > arrivals.MaxRamp:
-		return fmt.Errorf("arrivals: ramp %v: want 0 to %v", a.Ramp, time.Duration(arrivals.MaxRamp))
-	case a.Mode == RateArrivals:
-		return a.process("").Validate()
+	case a.Mode == RateArrivals && a.Rate == 0:
+		return errors.New("arrivals: a rate of 0: want a number above 0, arrivals per second")
+	case a.To > 0 && a.To <= a.From:
+		return fmt.Errorf("arrivals: from %v to %v: the end must lie behind the beginning", a.From, a.To)
 	}
-	return a.window(0).Validate()
+	return nil
 }
 
 // validateArrivals returns an error about an option that the arrivals exclude.

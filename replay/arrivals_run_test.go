@@ -240,13 +240,14 @@ func TestEstimateOfArrivals(t *testing.T) {
 }
 
 // A machine is calibrated with the trees that arrive first, and none of them is used up.
-func TestCalibrationBeforeArrivals(t *testing.T) {
+func TestCalibrationOfArrivals(t *testing.T) {
 	for _, marker := range []payload.MarkerTarget{payload.NoMarker, payload.FirstTurnPrefix} {
 		o := arriving(t, mooncake(t, make([]float64, 100)...), Arrivals{Mode: RecordedArrivals})
-		o.Marker = marker
+		o.Marker, o.Calibrate = marker, true
 		r := newRun(o.withDefaults())
 		require.NoError(t, r.prepare(t.Context()))
-		c := r.calibrateFor(t.Context(), 10*time.Second, 2)
+		r.calibrationTurns = 2
+		c := r.calibrateFor(t.Context(), 10*time.Second)
 		require.Empty(t, c.Error)
 		require.Equal(t, maxCalibrationAtOnce, c.Lanes)
 		require.Positive(t, c.Requests)

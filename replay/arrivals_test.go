@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -254,16 +253,11 @@ func TestArrivalsAreValidated(t *testing.T) {
 	recording, rate := Arrivals{Mode: RecordedArrivals}, Arrivals{Mode: RateArrivals, Rate: 1}
 	absolute := Arrivals{AbsoluteTurns: true}
 	for want, o := range map[string]Options{
-		"mode 3: want 0 to 2":                                {Arrivals: Arrivals{Mode: RateArrivals + 1}},
 		"a rate goes with mode rate, not with lanes":         {Arrivals: Arrivals{Rate: 1}},
 		"a rate goes with mode rate, not with recorded":      {Arrivals: Arrivals{Mode: RecordedArrivals, Law: arrivals.Gamma}},
 		"a window goes with mode recorded, not with rate":    {Arrivals: Arrivals{Mode: RateArrivals, Rate: 1, To: 1}},
 		"recorded starts are played as they are":             {Arrivals: Arrivals{Mode: RecordedArrivals, Ramp: 1}},
-		"ramp -1ns: want 0 to":                               {Arrivals: Arrivals{Ramp: -1}},
-		"rate 0: want a number above 0":                      {Arrivals: Arrivals{Mode: RateArrivals}},
-		"rate NaN: want a number above 0":                    {Arrivals: Arrivals{Mode: RateArrivals, Rate: math.NaN()}},
-		"rate 1e+09: at most 1e+06":                          {Arrivals: Arrivals{Mode: RateArrivals, Rate: 1e9}},
-		"shape 0 of gamma":                                   {Arrivals: Arrivals{Mode: RateArrivals, Rate: 1, Law: arrivals.Gamma}},
+		"a rate of 0: want a number above 0":                 {Arrivals: Arrivals{Mode: RateArrivals}},
 		"from 2ns to 1ns: the end must lie behind":           {Arrivals: Arrivals{Mode: RecordedArrivals, From: 2, To: 1}},
 		"pace: ASAP with arrivals":                           {Arrivals: recording, Pace: Pace{ASAP: true}},
 		"start: sampled with arrivals":                       {Arrivals: rate, Start: Start{Sampled: true}},

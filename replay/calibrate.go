@@ -18,6 +18,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -30,12 +31,12 @@ const (
 )
 
 // calibration measures what this machine reaches alone. It sends the first bodies of the lanes of a run to a sink in this process,
-// as the run would send them, with ids of its own: no id, marker or record of the run is used up.
+// as the run sent them, with ids of its own. It comes after the run, so that the first request does not wait for it.
 type calibration struct {
 	sender  *requestSender
 	lanes   []calibrationLane
 	ids     atomic.Int64
-	perLane int // requests of a lane in each part; 0: as many as the time allows
+	perLane int // calibrationTurns of the run
 }
 
 // calibrationLane is a lane of a calibration: the turns that its first tree has yet to send.
@@ -45,16 +46,30 @@ type calibrationLane struct {
 	next  int
 }
 
-// calibrate calibrates the machine before the first request of a run, if that is asked for. What fails is said in the results: it
-// keeps no run from starting.
-func (r *run) calibrate(ctx context.Context) {
-	if r.Calibrate {
-		r.results.info.Calibration = r.calibrateFor(ctx, calibrationTime, 0)
-	}
+// firstTree is what a lane of a run begins with, kept for the calibration.
+type firstTree struct {
+	lane, trace int
+	marker      payload.Marker        // "": that of an arrival is made for the calibration
+	start       *conductor.StartState // nil: from its first turn
 }
 
-// calibrateFor calibrates for a time, with at most perLane requests of each lane in each part; 0 is no limit.
-func (r *run) calibrateFor(ctx context.Context, limit time.Duration, perLane int) *measure.Calibration {
+// firstTrees lists the first trees of the lanes, or those that arrive first.
+func (r *run) firstTrees() (list []firstTree) {
+	for lane, first := range r.sampler.first {
+		if t := r.sampler.lanes[lane]; t != nil && len(list) < maxCalibrationLanes {
+			list = append(list, firstTree{lane: lane, trace: t.index, marker: t.marker, start: first.Start})
+		}
+	}
+	if r.Arrivals.arrive() {
+		for lane, trace := range r.sampler.dealer.upcoming(min(r.maxOpen(), maxCalibrationAtOnce)) {
+			list = append(list, firstTree{lane: lane, trace: trace})
+		}
+	}
+	return list
+}
+
+// calibrateFor calibrates the machine for a time. What fails is said in the results.
+func (r *run) calibrateFor(ctx context.Context, limit time.Duration) *measure.Calibration {
 	result := &measure.Calibration{
 		RequestRate: measure.Missing, SendRate: measure.Missing, CPUShare: measure.Missing,
 		TTFT: measure.Quantiles{P50: measure.Missing, P99: measure.Missing}, TTFTLoaded: measure.Quantiles{P50: measure.Missing, P99: measure.Missing},
@@ -68,7 +83,7 @@ func (r *run) calibrateFor(ctx context.Context, limit time.Duration, perLane int
 	epoch := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, epoch.Add(limit))
 	defer cancel()
-	c, err := r.newCalibration(ctx, s.url(), epoch, perLane)
+	c, err := r.newCalibration(ctx, s.url(), epoch)
 	if err != nil {
 		result.Error = err.Error()
 		return result
@@ -86,8 +101,8 @@ func (r *run) calibrateFor(ctx context.Context, limit time.Duration, perLane int
 }
 
 // newCalibration returns a calibration that sends to a URL until ctx ends.
-func (r *run) newCalibration(ctx context.Context, url string, epoch time.Time, perLane int) (*calibration, error) {
-	c := &calibration{perLane: perLane}
+func (r *run) newCalibration(ctx context.Context, url string, epoch time.Time) (*calibration, error) {
+	c := &calibration{perLane: r.calibrationTurns}
 	s := r.newSender(phase{name: "calibration"}, 0, 0)
 	o := r.wireOptions(epoch)
 	o.Header, o.APIKey = nil, "" // they may hold secrets
@@ -98,32 +113,23 @@ func (r *run) newCalibration(ctx context.Context, url string, epoch time.Time, p
 	s.cancel() // of a context that nothing uses
 	s.ctx, s.epoch, s.newID = ctx, epoch, c.newID
 	c.sender = s
-	for lane, first := range r.sampler.first {
-		if t := r.sampler.lanes[lane]; t != nil {
-			own := *t
-			own.correlationIDs = make([]string, len(t.plan.Sessions))
-			c.add(lane, &own, first.Start)
+	for _, first := range r.first {
+		loaded := r.sampler.loader(first.trace)()
+		if loaded.err != nil {
+			continue // the run has warned of it
 		}
-	}
-	if r.Arrivals.arrive() {
-		for lane, t := range r.sampler.firstArrivals(min(r.maxOpen(), maxCalibrationAtOnce)) {
-			c.add(lane, t, nil)
+		t := &activeTree{loadedTrace: loaded.loadedTrace, ordinal: first.lane, marker: first.marker, correlationIDs: make([]string, len(loaded.plan.Sessions)), cookies: new(wire.Jar)}
+		if t.marker == "" && !r.sampler.unmarked {
+			t.marker = payload.NewMarker(r.sampler.ledger.benchmark, 0, first.lane, payload.BaseTrace(t.plan.Trace.ID))
+		}
+		if turns := turnsToSend(first.lane, t, first.start); len(turns) > 0 {
+			c.lanes = append(c.lanes, calibrationLane{tree: t, turns: turns})
 		}
 	}
 	if len(c.lanes) == 0 {
 		return nil, errors.New("no lane has a turn to send")
 	}
 	return c, nil
-}
-
-// add adds a lane, if its tree has a turn to send.
-func (c *calibration) add(lane int, t *activeTree, start *conductor.StartState) {
-	if len(c.lanes) == maxCalibrationLanes {
-		return
-	}
-	if turns := turnsToSend(lane, t, start); len(turns) > 0 {
-		c.lanes = append(c.lanes, calibrationLane{tree: t, turns: turns})
-	}
 }
 
 // turnsToSend lists the turns of a tree that its start state leaves, in the order of the recording.

@@ -20,7 +20,7 @@ import (
 
 // preparedRun is a run of the demo on four lanes that begin in the middle of their traces, before its first request.
 func preparedRun(t *testing.T, o Options) *run {
-	o.Start = middle
+	o.Start, o.Calibrate = middle, true
 	require.NoError(t, o.Validate())
 	r := newRun(o.withDefaults())
 	t.Cleanup(r.close)
@@ -35,7 +35,8 @@ func TestCalibration(t *testing.T) {
 		o.Endpoint, o.Marker = endpoint, payload.FirstTurnPrefix
 		r := preparedRun(t, o)
 		before := r.NewID()
-		got := r.calibrateFor(t.Context(), time.Minute, 3)
+		r.calibrationTurns = 3
+		got := r.calibrateFor(t.Context(), time.Minute)
 		require.Empty(t, got.Error)
 		require.Equal(t, 4, got.Lanes)
 		require.Equal(t, 12, got.Requests)
@@ -58,12 +59,13 @@ func TestCalibrationOfManyLanes(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	o.Concurrency, o.Marker, o.Duration = maxCalibrationAtOnce+10, payload.FirstTurnPrefix, time.Hour
 	r := preparedRun(t, o)
-	got := r.calibrateFor(t.Context(), time.Minute, 1)
+	r.calibrationTurns = 1
+	got := r.calibrateFor(t.Context(), time.Minute)
 	require.Equal(t, o.Concurrency, got.Lanes)
 	require.Equal(t, o.Concurrency, got.Requests)
 }
 
-// The bodies of a calibration are those of the turns that the lanes are about to send, with the markers of their trees.
+// The bodies of a calibration are those of the turns that the lanes begin with, with the markers of their trees.
 func TestCalibrationSendsTheBodiesOfTheRun(t *testing.T) {
 	var mu sync.Mutex
 	var bodies []string
@@ -78,7 +80,7 @@ func TestCalibrationSendsTheBodiesOfTheRun(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	o.Endpoint, o.Marker, o.APIKey = payload.ChatCompletions, payload.SystemPrefix, "secret"
 	r := preparedRun(t, o)
-	c, err := r.newCalibration(t.Context(), url, time.Now(), 0)
+	c, err := r.newCalibration(t.Context(), url, time.Now())
 	require.NoError(t, err)
 	defer c.sender.servers.close()
 	require.Len(t, c.lanes, 4)
@@ -127,8 +129,8 @@ func TestCalibrationSink(t *testing.T) {
 	}
 }
 
-// An interrupt ends a calibration, and the run with it, before its servers are asked for anything. The results are written.
-func TestCalibrationIsInterrupted(t *testing.T) {
+// A run that is interrupted is not calibrated. Its results are written.
+func TestCalibrationNotAfterInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	o.Calibrate = true
@@ -136,6 +138,7 @@ func TestCalibrationIsInterrupted(t *testing.T) {
 	s, err := Run(ctx, o)
 	require.NoError(t, err)
 	require.Zero(t, s.Requests)
+	require.Nil(t, s.Calibration)
 	require.FileExists(t, filepath.Join(o.Out, SummaryFile))
 }
 
@@ -145,23 +148,23 @@ func TestCalibrationFails(t *testing.T) {
 	r := preparedRun(t, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := r.calibrateFor(ctx, time.Minute, 3)
+	got := r.calibrateFor(ctx, time.Minute)
 	require.Equal(t, "no request ended within 1m0s", got.Error)
 	require.True(t, got.RequestRate.IsMissing())
 }
 
-// A run that is calibrated sends the same as one that is not, and has the same ids.
-func TestCalibrationLeavesTheRunAsItIs(t *testing.T) {
+// A run is calibrated after its last request, and sends the same as one that is not.
+func TestCalibrationFollowsTheRun(t *testing.T) {
 	sent := func(calibrated bool) []sentTurn {
 		o := optionsFor(t, cachetest.Demo(t), unreachable)
-		o.Start, o.Marker = middle, payload.FirstTurnPrefix
-		v, err := virtually(t, o, second, func(v *virtualRun) {
-			if calibrated {
-				v.results.info.Calibration = v.calibrateFor(t.Context(), time.Minute, 2)
-			}
-		})
+		o.Start, o.Marker, o.Calibrate = middle, payload.FirstTurnPrefix, calibrated
+		v, err := virtually(t, o, second, func(v *virtualRun) { v.calibrationTurns = 2 })
 		require.NoError(t, err)
 		require.Equal(t, calibrated, v.summary.Calibration != nil)
+		if calibrated {
+			require.Empty(t, v.summary.Calibration.Error)
+			require.Equal(t, 8, v.summary.Calibration.Requests)
+		}
 		return v.sent
 	}
 	require.Equal(t, sent(false), sent(true))

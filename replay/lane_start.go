@@ -17,14 +17,6 @@ type Start struct {
 	Burst   bool           // all lanes send at once; else they keep the distances of their instants
 }
 
-// Validate returns an error for ratios that name no part of a trace. They do not matter unless Sampled is set.
-func (s Start) Validate() error {
-	if s.Ratios == nil || !s.Sampled {
-		return nil
-	}
-	return s.Ratios.Validate()
-}
-
 // startPolicy says where the lanes of a run begin in their first traces.
 type startPolicy struct {
 	sampled   bool // at t*, an instant drawn for each lane; else at the first turn

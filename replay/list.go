@@ -139,16 +139,10 @@ func (l *List) validate(o Options) error {
 	if len(l.Concurrencies) == 0 {
 		return errors.New("list: no concurrency: want one or more")
 	}
-	if l.Repeat < 0 || l.Repeat > MaxRepeat {
-		return fmt.Errorf("list: repeat %d: want 1 to %d", l.Repeat, MaxRepeat)
-	}
 	if o.Part.IsSet() {
 		return fmt.Errorf("list: part %v: want one run, whose parts all clients play at a time", o.Part)
 	}
 	for k, n := range l.Concurrencies {
-		if n < 1 && !o.Arrivals.arrive() { // else it means that there is no cap
-			return fmt.Errorf("list: concurrency %d: want 1 to %d", n, MaxConcurrency)
-		}
 		if slices.Contains(l.Concurrencies[:k], n) {
 			return fmt.Errorf("list: concurrency %d is there twice: its two runs would share a directory", n)
 		}

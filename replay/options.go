@@ -119,7 +119,7 @@ type Options struct {
 	TLS              TLS        // which certificates servers may have
 	KeepCookies      bool       // cookies and session tokens of answers go back on the later requests of their tree
 	SkipPreflight    bool       // do not look at the servers before the run
-	Calibrate        bool       // for two seconds before the run, measure what this machine reaches alone; the command does, unless a run is short
+	Calibrate        bool       // for two seconds after the run, measure what this machine reaches alone; the command does, unless a run is short
 	Readiness        Readiness  // how to wait for the model
 	CacheReset       CacheReset // of the servers, before the first request of the run
 	Scrape           Scrape     // pages of metrics that are read beside the run
@@ -151,7 +151,8 @@ type Options struct {
 	allLanes int // of the whole load, in the options of a part
 }
 
-// Validate returns an error that names the first field that cannot be used, its value, and what is allowed.
+// Validate returns an error that names the first field that cannot be used, or that contradicts another. It does not look at ranges: those
+// of settings are checked where they are read, and other callers give durations and numbers that are not negative, or Off.
 func (o Options) Validate() error {
 	switch {
 	case o.Cache == nil:
@@ -183,45 +184,13 @@ var errNoCache = errors.New("cache: nil: want an open cache")
 // validatePlayed validates the fields that do not say to whom and as what turns are sent.
 func (o Options) validatePlayed() error {
 	switch {
-	case o.Concurrency < 0 || o.Concurrency > MaxConcurrency:
-		return fmt.Errorf("concurrency %d: want 1 to %d", o.Concurrency, MaxConcurrency)
-	case o.Duration < 0:
-		return fmt.Errorf("duration %v: want no negative value", o.Duration)
-	case o.InterruptGrace < 0 && o.InterruptGrace != Off:
-		return fmt.Errorf("interrupt grace %v: want no negative value, or Off", o.InterruptGrace)
-	case o.Grace < 0 && o.Grace != Off:
-		return fmt.Errorf("grace %v: want no negative value, or Off", o.Grace)
-	case o.StatsInterval < 0 && o.StatsInterval != Off:
-		return fmt.Errorf("stats interval %v: want no negative value, or Off", o.StatsInterval)
-	case o.StatsInterval > 0 && o.StatsInterval < MinStatsInterval:
-		return fmt.Errorf("stats interval %v: want at least %v", o.StatsInterval, MinStatsInterval)
-	case o.Timeout < 0:
-		return fmt.Errorf("timeout %v: want no negative value", o.Timeout)
-	case o.StallTimeout < 0 && o.StallTimeout != Off || o.FirstByteTimeout < 0 && o.FirstByteTimeout != Off:
-		return fmt.Errorf("stall timeout %v, first byte timeout %v: want no negative value, or Off", o.StallTimeout, o.FirstByteTimeout)
-	case o.Order > Random:
-		return fmt.Errorf("order %d: want %d to %d", o.Order, Sequential, Random)
-	case o.Recycle > RecycleFIFOGuarded:
-		return fmt.Errorf("recycle %d: want %d or %d", o.Recycle, RecycleSampler, RecycleFIFOGuarded)
 	case o.Order == Random && o.once():
 		return errors.New("order random repeats traces, so it cannot play every trace once: choose shuffle")
-	case o.MaxContext < ServerContext:
-		return fmt.Errorf("max context %d: want no negative value, or ServerContext", o.MaxContext)
 	case o.MaxContext == ServerContext && o.SkipPreflight:
 		return errors.New("max context: ServerContext beside SkipPreflight, which asks no server: want a number of tokens, or the preflight")
-	case !(o.FailedRequestThreshold >= 0 && o.FailedRequestThreshold <= 1):
-		return fmt.Errorf("failed request threshold %g: want 0 to 1", o.FailedRequestThreshold)
 	}
 	if _, ok := new(big.Int).SetString(o.Seed, 10); !ok && o.Seed != "" {
 		return fmt.Errorf("seed %q: want a decimal number", o.Seed)
-	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"traces", o.Traces}, {"requests", o.Requests}, {"trees", o.Trees}} {
-		if n.value < 0 {
-			return fmt.Errorf("%s %d: want no negative value", n.name, n.value)
-		}
 	}
 	for _, c := range o.SLO {
 		if err := c.Check(measure.MetricNames()); err != nil {
@@ -251,7 +220,7 @@ func (o Options) validateGroups() error {
 	if err := cmp.Or(o.validateCookies(), o.validateRetryAfter()); err != nil {
 		return err
 	}
-	for _, part := range []interface{ Validate() error }{o.switches(), o.Pace, o.Start, o.Warmup, o.Limits, o.Backoff, o.Readiness, o.CacheReset, o.SessionHeader, o.Scrape, o.TLS} {
+	for _, part := range []interface{ Validate() error }{o.SessionHeader, o.Scrape, o.TLS} {
 		if err := part.Validate(); err != nil {
 			return err
 		}

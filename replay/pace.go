@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"fmt"
-	"math"
 	"time"
 )
 
@@ -19,17 +17,6 @@ type Pace struct {
 
 // dropsOrder reports whether nothing that was recorded of times is played, the order between sessions included.
 func (p Pace) dropsOrder() bool { return p.ASAP && p.KeepOrder != nil && !*p.KeepOrder }
-
-// Validate returns an error that names the first field that cannot be used.
-func (p Pace) Validate() error {
-	switch {
-	case !(p.Speed >= 0) || math.IsInf(p.Speed, 1):
-		return fmt.Errorf("pace: speed %g: want a number above 0, or 0 for 1", p.Speed)
-	case p.MaxGap < 0:
-		return fmt.Errorf("pace: max gap %v: want no negative value", p.MaxGap)
-	}
-	return nil
-}
 
 // maxPlayed is the longest time that is played, about two years: clocks that skip many of them do not overflow.
 const maxPlayed = 1 << 56

@@ -163,12 +163,10 @@ func TestPlayerOfAStructure(t *testing.T) {
 		"warmup: a player has none":                                  {Cache: c, Warmup: Warmup{Requests: 3}},
 		"limits: prefill 2: a player does not learn of first tokens": {Cache: c, Limits: Limits{Prefill: 2}},
 		"StopOnDeadlock: a player goes on with the next tree":        {Cache: c, StopOnDeadlock: true},
-		"concurrency -1: want 1 to":                                  {Cache: c, Concurrency: -1},
 		"none of 16 traces fits a context of 10 tokens":              {Cache: c, MaxContext: 10},
 		"17 lanes, but 16 distinct traces: ask for at most 16 lanes": {Cache: c, Concurrency: 17, Requests: 10},
 		"have no recorded start":                                     {Cache: c, Arrivals: Arrivals{Mode: RecordedArrivals}},
 		"seed \"x\": want a decimal number":                          {Cache: c, Seed: "x"},
-		"pace: speed -1: want a number above 0, or 0 for 1":          {Cache: c, Pace: Pace{Speed: -1}},
 	} {
 		_, err := NewPlayer(o)
 		require.ErrorContains(t, err, text)

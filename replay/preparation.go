@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"fmt"
-	"strings"
 	"time"
 )
 
@@ -35,26 +33,4 @@ type CacheReset struct {
 	Enabled bool
 	Path    string        // below the root of a server, with or without a slash in front; "": DefaultResetPath
 	Timeout time.Duration // of one attempt; 0: DefaultResetTimeout
-}
-
-// Validate returns an error that names the first field that cannot be used.
-func (r Readiness) Validate() error {
-	switch {
-	case r.Timeout < 0 || r.Interval < 0:
-		return fmt.Errorf("readiness: timeout %v, interval %v: want no negative value", r.Timeout, r.Interval)
-	case r.Mode > ReadyByBoth:
-		return fmt.Errorf("readiness: mode %d: want %d to %d", r.Mode, ReadyByInference, ReadyByBoth)
-	}
-	return nil
-}
-
-// Validate returns an error that names the first field that cannot be used.
-func (r CacheReset) Validate() error {
-	if r.Timeout < 0 {
-		return fmt.Errorf("cache reset: timeout %v: want no negative value", r.Timeout)
-	}
-	if k := strings.IndexFunc(r.Path, func(c rune) bool { return c <= ' ' || c > '~' || c == '?' || c == '#' }); k >= 0 || strings.Contains(r.Path, "://") {
-		return fmt.Errorf("cache reset: path %q: want a path below the URL of the server, without query", r.Path)
-	}
-	return nil
 }

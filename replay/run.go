@@ -80,6 +80,10 @@ type run struct {
 	arrival arrivalPlan   // how they arrive
 	starts  startPolicy   // where lanes begin
 	begun   []startedLane // by lane that has begun: where
+	first   []firstTree   // of the lanes, where the machine is calibrated
+
+	calibrationTurns int // of a lane in each part of a calibration; 0: as many as the time allows
+
 	encoder *payload.Encoder
 	sampler *sampler
 	results *results
@@ -109,7 +113,7 @@ func newRun(o Options) *run {
 }
 
 // prepare does what comes before the clock of the run starts. It selects the traces, looks whether the results can be written and what the machine allows,
-// waits for the model, looks at the servers, opens the first trees, and calibrates the machine. It resets the caches last: the preflight sends a request.
+// waits for the model, looks at the servers, and opens the first trees. It resets the caches last: the preflight sends a request.
 func (r *run) prepare(ctx context.Context) (err error) {
 	var conflicts []string
 	o := payload.Options{Endpoint: r.Endpoint, Parts: r.Parts, Model: r.Model, Marker: r.Marker, Fields: r.Fields}
@@ -149,7 +153,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.openFirstTrees(); err != nil {
 		return err
 	}
-	r.calibrate(ctx)
+	if r.Calibrate {
+		r.first = r.firstTrees()
+	}
 	if ctx.Err() != nil {
 		return nil // the run sends nothing, and its results say so
 	}
@@ -283,6 +289,9 @@ func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 	facts.LostParts = r.together.lost()
 	facts.Deadlocks, r.results.info.Phases = r.results.deadlocks, r.phaseSpans()
 	r.results.info.ServerMetrics = r.scraping.end(ctx, !facts.Cancelled)
+	if r.Calibrate && !facts.Cancelled {
+		r.results.info.Calibration = r.calibrateFor(ctx, calibrationTime)
+	}
 	return r.results.summary(facts), err
 }
 

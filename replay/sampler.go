@@ -245,19 +245,3 @@ func (s *sampler) prepareArrivals(traces []int) error {
 	}
 	return nil
 }
-
-// firstArrivals returns trees that play the traces that arrive first, at most n. They are no trees of the run.
-func (s *sampler) firstArrivals(n int) (list []*activeTree) {
-	for _, trace := range s.dealer.upcoming(n) {
-		r := s.loader(trace)()
-		if r.err != nil {
-			continue
-		}
-		t := &activeTree{loadedTrace: r.loadedTrace, ordinal: len(list), correlationIDs: make([]string, len(r.plan.Sessions)), cookies: new(wire.Jar)}
-		if !s.unmarked {
-			t.marker = payload.NewMarker(s.ledger.benchmark, 0, len(list), payload.BaseTrace(r.plan.Trace.ID))
-		}
-		list = append(list, t)
-	}
-	return list
-}

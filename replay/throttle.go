@@ -126,14 +126,6 @@ type Backoff struct {
 	Max   time.Duration // 0: DefaultBackoffMax
 }
 
-// Validate returns an error for a negative Max.
-func (b Backoff) Validate() error {
-	if b.Max < 0 {
-		return fmt.Errorf("backoff: max %v: want no negative value", b.Max)
-	}
-	return nil
-}
-
 // backoff keeps the pauses of lanes.
 type backoff struct {
 	Backoff

@@ -22,17 +22,6 @@ type Warmup struct {
 	Grace    time.Duration // how long requests may go on after the last was sent; 0: no limit
 }
 
-// Validate returns an error that names the first field that cannot be used.
-func (w Warmup) Validate() error {
-	switch {
-	case w.Requests < 0 || w.Duration < 0 || w.Grace < 0 || w.LeadMax < 0 && w.LeadMax != Off:
-		return fmt.Errorf("warmup: requests %d, duration %v, grace %v, lead max %v: want no negative value, or Off for lead max", w.Requests, w.Duration, w.Grace, w.LeadMax)
-	case w.Requests > 0 && w.Duration > 0:
-		return fmt.Errorf("warmup: requests %d and duration %v: want one of the two", w.Requests, w.Duration)
-	}
-	return nil
-}
-
 // asked reports whether there is a warmup.
 func (w Warmup) asked() bool { return w.Primers || w.pressing() }
 

@@ -47,8 +47,7 @@ func parseAuto(text string, most int) (a *autoRange, ok bool) {
 		var errs [2]error
 		a.From, errs[0] = strconv.Atoi(from)
 		a.To, errs[1] = strconv.Atoi(to)
-		ok = errs[0] == nil && errs[1] == nil && a.To <= most
-		return a, ok && a.Validate() == nil
+		return a, errs[0] == nil && errs[1] == nil && a.From <= a.To && a.To <= most
 	}
 	return a, true
 }

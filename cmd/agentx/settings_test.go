@@ -120,6 +120,7 @@ func TestNamesThatAreClose(t *testing.T) {
 		"gap_cap=3s":     "--set gap_cap=3s: no switch, option or rule of the reconstruction has this name: the nearest are max-gap, ",
 		"config=x":       "--set config=x: --set sets what a file can: want --config",
 		"max-gap=1e9h":   "--set max-gap=1e9h: want a duration such as 90s or 10m, up to 2562047h, or seconds below 1e+09",
+		"ramp=1001h":     "--set ramp=1001h: want a duration, no negative value, at most 1000h0m0s, or off",
 		"sampler_order=": "warning: old names, which the next release does not take: sampler_order is sampler-order",
 	} {
 		require.Contains(t, configErrors(t, "--set", set)[0], "agentx: "+want, set)

@@ -95,6 +95,18 @@ func (k Kind) AtLeast(least time.Duration) Kind {
 	return k
 }
 
+// AtMost refuses durations that are longer.
+func (k Kind) AtMost(most time.Duration) Kind {
+	read := k.Read
+	k.Want = fmt.Sprintf("a duration, no negative value, at most %v", most)
+	k.Read = func(text string) (any, bool) {
+		v, ok := read(text)
+		d, _ := v.(time.Duration)
+		return v, ok && d <= most
+	}
+	return k
+}
+
 // Word is one of several words. What is behind a tab says what a word means, for completions.
 func Word(words ...string) Kind {
 	k := Kind{Type: "string", Tags: []string{Text}}

@@ -84,7 +84,7 @@ func arrivalRows(o *replay.Options) []Setting {
 			Help: "what --rate counts: trees, or requests, which every trace must have one of"},
 		{Name: "arrival", Group: Arrivals, Kind: processKind(), Default: "poisson", Apply: func(v any) { a.Law, a.Shape, _ = arrivals.ParseKind(v.(string)) },
 			Help: "gaps between the trees of --rate, drawn from --seed: poisson; constant; gamma:SHAPE, in bursts below a shape of 1, evener above it"},
-		{Name: "ramp", Group: Arrivals, Kind: Span.OrZero(), To: &a.Ramp,
+		{Name: "ramp", Group: Arrivals, Kind: Span.AtMost(arrivals.MaxRamp).OrZero(), To: &a.Ramp,
 			Help: "time over which the rate grows from 0 to --rate, or the lanes open one after another; 0: at once"},
 		{Name: "from", Group: Arrivals, Kind: Span.OrZero(), To: &a.From, Help: "with recorded arrivals: play the traces that start this long after the first, or later"},
 		{Name: "to", Group: Arrivals, Kind: Span.OrZero(), To: &a.To, Help: "with recorded arrivals: play the traces that start before this; 0: all"},
@@ -234,7 +234,7 @@ func serverRows(o *replay.Options) []Setting {
 		{Name: "no-preflight", Group: Server, Plain: true, Kind: Yes, Default: false, To: &o.SkipPreflight,
 			Help: "do not ask the server for its models, nor for one token, before the run"},
 		{Name: "no-calibrate", Group: Server, Kind: Yes, Default: false, Auto: true, Apply: func(v any) { o.Calibrate = v != true }, Opposite: "Calibrate",
-			Help: "do not measure for 2 s before the run what this machine reaches alone; without a word about it, runs of less than 20 s or 1,000 requests do without, too"},
+			Help: "do not measure for 2 s after the run what this machine reaches alone; unless it is set, runs of less than 20 s or 1,000 requests do without"},
 		{Name: "reset-cache", Group: Server, Kind: Yes, Default: false, To: &o.CacheReset.Enabled,
 			Help: "empty the prefix cache of every server before the run (POST /reset_prefix_cache)"},
 		{Name: "reset-cache-path", Group: Server, Brief: true, Kind: resetPath, Default: replay.DefaultResetPath, To: &o.CacheReset.Path,
@@ -307,7 +307,7 @@ var resetPath = func() Kind {
 	read := k.Read
 	k.Read = func(text string) (any, bool) {
 		v, ok := read(text)
-		return v, ok && replay.CacheReset{Path: text}.Validate() == nil
+		return v, ok && !strings.Contains(text, "://")
 	}
 	return k
 }()

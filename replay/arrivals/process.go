@@ -5,7 +5,7 @@
 //	s := arrivals.Recorded(instants)
 //
 //	p := arrivals.Process{Rate: 50, Kind: arrivals.Poisson, Seed: "42"}
-//	s := p.Schedule() // after p.Validate()
+//	s := p.Schedule()
 //	at, ok := s.Next()
 //
 // Instants count from the first arrival. They are whole nanoseconds and never go back. Nothing that a server does changes them.
@@ -72,25 +72,6 @@ type Process struct {
 	Shape float64       // of Gamma: 1 is Poisson, less comes in bursts, more is more even; 0 for the others
 	Ramp  time.Duration // the rate grows from 0 for so long
 	Seed  string        // the operator's seed in decimal
-}
-
-// Validate reports what is wrong with a process.
-func (p Process) Validate() error {
-	switch {
-	case !(p.Rate > 0):
-		return fmt.Errorf("arrivals: rate %g: want a number above 0, arrivals per second", p.Rate)
-	case p.Rate > MaxRate:
-		return fmt.Errorf("arrivals: rate %g: at most %g arrivals per second, one in a microsecond", p.Rate, float64(MaxRate))
-	case int(p.Kind) >= len(kindNames):
-		return fmt.Errorf("arrivals: there is no law %v", p.Kind)
-	case p.Ramp < 0 || p.Ramp > MaxRamp:
-		return fmt.Errorf("arrivals: ramp %v: want 0 to %v", p.Ramp, time.Duration(MaxRamp))
-	case p.Kind == Gamma:
-		return checkShape(p.Shape)
-	case p.Shape != 0:
-		return fmt.Errorf("arrivals: shape %g: the %v law has none", p.Shape, p.Kind)
-	}
-	return nil
 }
 
 func checkShape(shape float64) error {

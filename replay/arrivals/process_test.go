@@ -18,12 +18,6 @@ import (
 	"github.com/agentx/agentx/internal/pyrand"
 )
 
-// valid returns the process, which must be valid.
-func valid(t require.TestingT, p Process) Process {
-	require.NoError(t, p.Validate())
-	return p
-}
-
 // until returns the instants of a schedule that are before an end.
 func until(s Schedule, end time.Duration) (list []time.Duration) {
 	for at, ok := s.Next(); ok && at < end; at, ok = s.Next() {
@@ -41,7 +35,7 @@ func TestInstantsAreThoseOfNumpy(t *testing.T) {
 	require.Len(t, vectors.Arrivals, 20)
 	for _, v := range vectors.Arrivals {
 		kind := Kind(slices.Index(kindNames, v.Kind))
-		p := valid(t, Process{Rate: v.Rate, Kind: kind, Shape: v.Shape, Ramp: time.Duration(v.Ramp) * time.Second, Seed: v.Seed})
+		p := Process{Rate: v.Rate, Kind: kind, Shape: v.Shape, Ramp: time.Duration(v.Ramp) * time.Second, Seed: v.Seed}
 		list := take(t, p.Schedule(), v.Arrivals)
 		var words []byte
 		for _, at := range list {
@@ -90,7 +84,7 @@ func instantDistance(list []time.Duration, end time.Duration) float64 {
 func TestPoissonPassesKolmogorovSmirnov(t *testing.T) {
 	const end, limit = 10 * time.Minute, 1.63
 	p := Process{Rate: 50, Seed: "42"}
-	list := until(valid(t, p).Schedule(), end)
+	list := until(p.Schedule(), end)
 	require.InDelta(t, 30_000, len(list), 4*math.Sqrt(30_000))
 	require.Less(t, gapDistance(list, 50), limit)
 	require.Less(t, instantDistance(list, end), limit)
@@ -115,7 +109,7 @@ func TestPoissonPassesKolmogorovSmirnov(t *testing.T) {
 		"a rate that grew": {Rate: 50, Ramp: 30 * time.Second},
 	} {
 		wrong.Seed = "42"
-		list := until(valid(t, wrong).Schedule(), end)
+		list := until(wrong.Schedule(), end)
 		assert.Greater(t, max(gapDistance(list, 50), instantDistance(list, end)), limit, name)
 	}
 }
@@ -124,7 +118,7 @@ func TestPoissonPassesKolmogorovSmirnov(t *testing.T) {
 func TestGammaHasItsMeanAndVariance(t *testing.T) {
 	const n, rate = 200_000, 20.
 	for _, shape := range []float64{0.1, 0.5, 1, 2, 10} {
-		list := take(t, valid(t, Process{Rate: rate, Kind: Gamma, Shape: shape, Seed: "1"}).Schedule(), n+1)
+		list := take(t, Process{Rate: rate, Kind: Gamma, Shape: shape, Seed: "1"}.Schedule(), n+1)
 		mean := list[n].Seconds() / n
 		variance := 0.
 		for k, at := range list[1:] {
@@ -141,7 +135,7 @@ func TestGammaHasItsMeanAndVariance(t *testing.T) {
 //
 // Covers T-63.
 func TestConstantIsExact(t *testing.T) {
-	list := take(t, valid(t, Process{Rate: 3, Kind: Constant}).Schedule(), 1_000_001)
+	list := take(t, Process{Rate: 3, Kind: Constant}.Schedule(), 1_000_001)
 	for k, at := range list {
 		if want := time.Duration(2_000_000_000*k/3+1) / 2; at != want { // half of one for rounding
 			require.Equal(t, want, at, "arrival %d", k)
@@ -164,7 +158,7 @@ func TestRampGrowsLinearly(t *testing.T) {
 	for _, p := range []Process{{}, {Kind: Constant}, {Kind: Gamma, Shape: 0.5}, {Kind: Gamma, Shape: 3}} {
 		p.Rate, p.Ramp, p.Seed = rate, ramp, "42"
 		spread := map[Kind]float64{Poisson: 1, Gamma: 1 / max(p.Shape, 0.001)}[p.Kind] // variance of a count of 1
-		for k, n := range tenths(valid(t, p)) {
+		for k, n := range tenths(p) {
 			assert.InDelta(t, want(k), n, 1+4*math.Sqrt(want(k)*spread), "%+v: tenth %d", p, k)
 		}
 	}
@@ -184,7 +178,7 @@ func TestInstantsAreMonotoneAndPure(t *testing.T) {
 		if p.Kind == Gamma {
 			p.Shape = math.Exp(rapid.Float64Range(math.Log(MinShape), math.Log(MaxShape)).Draw(r, "log shape"))
 		}
-		if valid(r, p); rapid.Bool().Draw(r, "no ramp") {
+		if rapid.Bool().Draw(r, "no ramp") {
 			p.Ramp = 0
 		}
 		alone, beside, other := p.Schedule(), p.Schedule(), Process{Rate: 1}.Schedule()
@@ -211,7 +205,7 @@ func TestSchedulesEndBeforeTheClockDoes(t *testing.T) {
 	for _, rate := range []float64{1e-7, 1e-9, 1e-300, math.SmallestNonzeroFloat64} {
 		for _, p := range []Process{{}, {Kind: Constant}, {Kind: Gamma, Shape: 0.5}, {Kind: Gamma, Shape: MinShape}, {Ramp: time.Hour}, {Ramp: 400 * time.Millisecond}, {Kind: Constant, Ramp: MaxRamp}} {
 			p.Rate, p.Seed = rate, "42"
-			s := valid(t, p).Schedule()
+			s := p.Schedule()
 			last := time.Duration(-1)
 			at, ok := s.Next()
 			require.True(t, ok)
@@ -242,7 +236,7 @@ func TestTheHalvesOfARampDoNotCross(t *testing.T) {
 	g, crossed := pyrand.NewPCG64(1), 0
 	for range 10_000 {
 		p := Process{Rate: g.Uniform(1e5, MaxRate), Ramp: MaxRamp - time.Duration(g.Bounded(1<<31))}
-		s := valid(t, p).Schedule().(*drawn)
+		s := p.Schedule().(*drawn)
 		s.scale, s.sum, s.count = 0, p.Rate*p.Ramp.Seconds()/2, 1
 		before, ok := s.Next()
 		require.True(t, ok)
@@ -267,32 +261,6 @@ func TestNanosecondsKnowTheirLimits(t *testing.T) {
 		_, ok := nanoseconds(x)
 		require.False(t, ok, "%g", x)
 	}
-}
-
-func TestProcessValidate(t *testing.T) {
-	for name, test := range map[string]struct {
-		p    Process
-		want string
-	}{
-		"no rate":             {Process{}, "rate 0: want a number above 0"},
-		"negative rate":       {Process{Rate: -1}, "rate -1: want a number above 0"},
-		"rate not a number":   {Process{Rate: math.NaN()}, "rate NaN: want a number above 0"},
-		"endless rate":        {Process{Rate: math.Inf(1)}, "rate +Inf: at most 1e+06 arrivals per second"},
-		"absurd rate":         {Process{Rate: 1e9}, "rate 1e+09: at most 1e+06 arrivals per second, one in a microsecond"},
-		"no law":              {Process{Rate: 1, Kind: 9}, "there is no law Kind(9)"},
-		"negative ramp":       {Process{Rate: 1, Ramp: -1}, "ramp -1ns: want 0 to 1000h0m0s"},
-		"absurd ramp":         {Process{Rate: 1, Ramp: math.MaxInt64}, "want 0 to 1000h0m0s"},
-		"no shape":            {Process{Rate: 1, Kind: Gamma}, "shape 0 of gamma: want 0.001 to 1e+06"},
-		"negative shape":      {Process{Rate: 1, Kind: Gamma, Shape: -2}, "shape -2 of gamma"},
-		"shape not a number":  {Process{Rate: 1, Kind: Gamma, Shape: math.NaN()}, "shape NaN of gamma"},
-		"tiny shape":          {Process{Rate: 1, Kind: Gamma, Shape: 1e-4}, "shape 0.0001 of gamma"},
-		"huge shape":          {Process{Rate: 1, Kind: Gamma, Shape: 1e7}, "shape 1e+07 of gamma"},
-		"endless shape":       {Process{Rate: 1, Kind: Gamma, Shape: math.Inf(1)}, "shape +Inf of gamma"},
-		"shape of no meaning": {Process{Rate: 1, Shape: 2}, "shape 2: the poisson law has none"},
-	} {
-		require.ErrorContains(t, test.p.Validate(), test.want, name)
-	}
-	require.NoError(t, Process{Rate: MaxRate, Kind: Gamma, Shape: MinShape, Ramp: MaxRamp}.Validate())
 }
 
 func TestParseKind(t *testing.T) {

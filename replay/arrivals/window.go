@@ -15,19 +15,6 @@ type Window struct {
 	Speed float64       // instants are divided by it; 0 means 1
 }
 
-// Validate reports what is wrong with a window.
-func (w Window) Validate() error {
-	switch {
-	case w.From < 0:
-		return fmt.Errorf("arrivals: from %v: want 0 or more, counted from the first recorded start", w.From)
-	case w.To < 0 || w.To > 0 && w.To <= w.From:
-		return fmt.Errorf("arrivals: from %v to %v: the end must lie behind the beginning", w.From, w.To)
-	case !(w.Speed >= 0) || math.IsInf(w.Speed, 1):
-		return fmt.Errorf("arrivals: speed %g: want a number above 0, or 0 for 1", w.Speed)
-	}
-	return nil
-}
-
 // Start is when a trace was recorded to begin.
 type Start struct {
 	Trace int   // its position in the cache
@@ -47,9 +34,6 @@ type Arrival struct {
 // All starts must be known (else the error is a *MissingError) and one must lie in the window (else a *EmptyError). Starts that do
 // not ascend in the order of the cache are no error.
 func (w Window) Select(starts []Start) ([]Arrival, error) {
-	if err := w.Validate(); err != nil {
-		return nil, err
-	}
 	sorted, err := sortStarts(starts)
 	if err != nil {
 		return nil, err

@@ -114,15 +114,8 @@ func TestSelectNamesWhatItCannotPlay(t *testing.T) {
 		window Window
 		want   string
 	}{
-		"negative":           {Window{From: -1}, "from -1ns: want 0 or more"},
-		"backwards":          {Window{From: 5, To: 4}, "from 5ns to 4ns: the end must lie behind the beginning"},
-		"empty by itself":    {Window{From: 5, To: 5}, "from 5ns to 5ns: the end must lie behind the beginning"},
-		"negative end":       {Window{To: -4}, "the end must lie behind the beginning"},
-		"negative speed":     {Window{Speed: -1}, "speed -1: want a number above 0"},
-		"speed not a number": {Window{Speed: math.NaN()}, "speed NaN"},
-		"endless speed":      {Window{Speed: math.Inf(1)}, "speed +Inf"},
-		"behind the end":     {Window{From: time.Minute}, "no trace starts at 1m0s or later: the 2 recorded starts lie between 0s and 5s"},
-		"between":            {Window{From: time.Second, To: 5 * time.Second}, "no trace starts in the window from 1s to 5s: the 2 recorded starts lie between 0s and 5s"},
+		"behind the end": {Window{From: time.Minute}, "no trace starts at 1m0s or later: the 2 recorded starts lie between 0s and 5s"},
+		"between":        {Window{From: time.Second, To: 5 * time.Second}, "no trace starts in the window from 1s to 5s: the 2 recorded starts lie between 0s and 5s"},
 	} {
 		_, err := test.window.Select(starts)
 		require.ErrorContains(t, err, test.want, name)

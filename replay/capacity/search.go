@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -13,19 +12,6 @@ type Search struct {
 
 // tolerance is how close bisection comes, as a share of the lanes that meet every condition; but never closer than one lane.
 const tolerance = 0.05
-
-// Validate returns an error if the range is none.
-func (s Search) Validate() error {
-	switch {
-	case s.From < 0:
-		return fmt.Errorf("from %d lanes: want 1 or more", s.From)
-	case s.To < 0:
-		return fmt.Errorf("to %d lanes: want 1 or more", s.To)
-	case s.To > 0 && s.To < s.From:
-		return fmt.Errorf("from %d to %d lanes: want the smaller number first", s.From, s.To)
-	}
-	return nil
-}
 
 // Next returns the lanes of the probe that follows some others; 0 where they are enough for an answer.
 func (s Search) Next(probes []Probe) int {

@@ -84,11 +84,7 @@ type workCounts struct {
 
 // New returns a conductor for a number of lanes. It calls launch from inside its methods; launch must return at once, and its
 // error says that the turn cannot be sent, which ends the session. It calls observe with every event; observe may be nil.
-// New panics on limits that Limits.Validate refuses.
 func New(lanes int, source Source, limits Limits, launch func(Dispatch) error, observe func(Event)) *Conductor {
-	if err := limits.Validate(); err != nil {
-		panic(err)
-	}
 	c := &Conductor{
 		source: source, limits: limits, launch: launch, observe: observe,
 		maxLanes: lanes, lanes: make([]*tree, lanes), heldUntil: make([]time.Duration, lanes), requests: make([]int, lanes), below: lanes,

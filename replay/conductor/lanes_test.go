@@ -398,14 +398,6 @@ func TestTreesThatCannotBePlayed(t *testing.T) {
 	}
 }
 
-func TestLimitsValidate(t *testing.T) {
-	require.NoError(t, Limits{}.Validate())
-	require.NoError(t, Limits{1, 1, 1, 1, true, 1, 1}.Validate())
-	require.EqualError(t, Limits{Prefill: -1}.Validate(), "conductor: limit of prefill -1: want 0 (no limit) or more")
-	require.EqualError(t, Limits{TreeIdle: -time.Second}.Validate(), "conductor: limit of tree idle time -1s: want 0 (no limit) or more")
-	require.Panics(t, func() { New(1, anyLane(), Limits{Requests: -1}, nil, nil) })
-}
-
 // The report of a tree that deadlocks before it has sent anything names its opening as the last event.
 func TestDeadlockBeforeTheFirstSend(t *testing.T) {
 	tree := root(0, 0).child(0, 0, false, 0, 0)

@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -100,14 +99,6 @@ const (
 	StickySessions              // a request of the same session, which has the connection to itself: see Request.Session
 	NoReuse                     // none: every request has a connection of its own
 )
-
-// Validate refuses a value that is no kind of reuse.
-func (r Reuse) Validate() error {
-	if r > NoReuse {
-		return fmt.Errorf("reuse of connections %d: want %d to %d", r, Pooled, NoReuse)
-	}
-	return nil
-}
 
 // pool keeps idle connections by session; those that any request may use are of the session "", or of the address that they lead to where a
 // server has several. It gives out the newest first,

@@ -60,15 +60,6 @@ func (o Options) Validate() error {
 	if !o.Epoch.IsZero() && o.Epoch == o.Epoch.Round(0) { // Round strips the monotonic reading
 		return fmt.Errorf("epoch %v has no monotonic reading: want a value of time.Now", o.Epoch)
 	}
-	if o.DialTimeout < 0 {
-		return fmt.Errorf("dial timeout %v: want more than 0, or 0 for %v", o.DialTimeout, DefaultDialTimeout)
-	}
-	if o.StallTimeout < 0 || o.FirstByteTimeout < 0 {
-		return fmt.Errorf("stall timeouts %v and %v: want no negative value", o.StallTimeout, o.FirstByteTimeout)
-	}
-	if err := o.Reuse.Validate(); err != nil {
-		return err
-	}
 	if i := badValueByte(o.UserAgent); i >= 0 {
 		return fmt.Errorf("user agent %q has byte %#x at %d", o.UserAgent, o.UserAgent[i], i)
 	}

@@ -51,6 +51,9 @@ func Lanes(o LanesOptions) (*LanesLoad, error) {
 	if o.BlockSize < 1 {
 		return nil, fmt.Errorf("lanes: blocks of %d tokens: want at least 1", o.BlockSize)
 	}
+	if n := o.Replay.Concurrency; n > replay.MaxConcurrency {
+		return nil, fmt.Errorf("lanes: concurrency %d: want 1 to %d", n, replay.MaxConcurrency)
+	}
 	player, err := replay.NewPlayer(o.Replay)
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)

@@ -30,6 +30,7 @@ var imports = map[string][]string{
 	"internal/durable":            {"golang.org/x/sys"},
 	"internal/bytefmt":            {},
 	"internal/suggest":            {},
+	"internal/heap":               {},
 	"internal/jsonobject":         {"internal/suggest"},
 	"internal/pyrand":             {},
 	"internal/splitmix":           {},
@@ -60,7 +61,7 @@ var imports = map[string][]string{
 	"convert/corpus":       {"internal/splitmix"},
 	"convert/demo":         {},
 	"trace":                {}, // what every reader makes
-	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
+	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/heap", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
 	"convert/synth":        {"convert/weka", "mmapcache", "trace"},
 	"convert": {
 		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource",
@@ -81,7 +82,7 @@ var imports = map[string][]string{
 	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/preset", "replay/slo", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
 	"replay/merge":       {"replay/measure", "replay/scrape"},                                                                                           // results alone: it plays nothing
 	"replay": {
-		"internal/durable", "internal/pyrand", "internal/regular", "internal/suggest", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
+		"internal/durable", "internal/heap", "internal/pyrand", "internal/regular", "internal/suggest", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
 	},
 	"internal/foreign":  {},
@@ -101,7 +102,7 @@ var imports = map[string][]string{
 	"report/gate":       {"replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/compare", "report/inferencex", "report/interval"},
 	"report/export":     {"replay/merge", "replay/slo", "report", "report/aiperf", "report/gate", "report/html", "report/inferencex", "report/parquet"},
 	"report/markdown":   {"replay/measure", "replay/slo", "report/compare", "report/gate"},
-	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "replay/wire", "report", "report/server"},
+	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/wire", "report", "report/server"},
 	"report/compare":    {"internal/durable", "replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},
 	"report/frontier":   {"replay/measure"},
 	"report/html":       {"internal/durable", "internal/regular", "internal/splitmix", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
@@ -121,12 +122,12 @@ var imports = map[string][]string{
 
 	"simulate/preset":   {"internal/suggest"},
 	"simulate/engine":   {"internal/jsonobject", "internal/regular", "simulate/preset"},
-	"simulate/workload": {"internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
-	"simulate/fleet":    {"simulate/engine", "simulate/preset", "simulate/workload"},
-	"simulate/router":   {"internal/jsonobject", "internal/pyrand", "simulate/engine", "simulate/fleet", "simulate/preset"},
-	"simulate":          {"internal/durable", "internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
+	"simulate/workload": {"internal/heap", "internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
+	"simulate/fleet":    {"internal/heap", "simulate/engine", "simulate/preset", "simulate/workload"},
+	"simulate/router":   {"internal/heap", "internal/jsonobject", "internal/pyrand", "simulate/engine", "simulate/fleet", "simulate/preset"},
+	"simulate":          {"internal/durable", "internal/suggest", "internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
 	"simulate/runs":     {"internal/bytefmt", "internal/durable", "internal/terminal", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/fleet", "simulate/page", "simulate/planner", "simulate/preset"},
-	"simulate/hitcurve": {"simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
+	"simulate/hitcurve": {"internal/heap", "simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
 	"simulate/page":     {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":  {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":   {"internal/durable"},
@@ -140,11 +141,11 @@ var imports = map[string][]string{
 
 	"simulate/hitcurve/chart": {"internal/bytefmt", "internal/durable", "replay/measure", "replay/slo", "report/page", "simulate", "simulate/hitcurve"},
 	"aiperf/profile": { // command lines: of a replay it knows the flags, and the names of presets and scenarios
-		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "replay/preset", "replay/scenario",
+		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "replay/preset", "replay/scenario",
 		"go.yaml.in/yaml/v3",
 	},
 	"cmd/agentx": {
-		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/jsonobject", "internal/mock", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/scenario", "replay/search", "replay/slo", "replay/wire",
 		"report/aiperf", "report/compare", "report/export", "report/gate", "report/inferencex", "report/live", "report/markdown", "report/until",
 		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",

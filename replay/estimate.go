@@ -2,10 +2,10 @@ package replay
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"time"
 
+	"github.com/agentx/agentx/internal/heap"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/timeline"
@@ -48,7 +48,7 @@ type estimate struct {
 	view   view
 	dealer dealer
 	plans  []*mmapcache.Plan // by lane: the one that it plays
-	flying flights
+	flying []flight
 	err    error // the cache cannot be read
 }
 
@@ -75,7 +75,7 @@ func (e *estimate) Next(lane int) (conductor.Assignment, bool) {
 func (e *estimate) send(d conductor.Dispatch) error {
 	p := e.plans[d.Lane]
 	ms := timeline.Duration(p.Turns[int(p.Sessions[d.Session].FirstTurn)+d.Turn].APITime)
-	heap.Push(&e.flying, flight{d.ID, d.Issued + lengthOf(ms)})
+	heap.Push(&e.flying, flight{d.ID, d.Issued + lengthOf(ms)}, flight.before)
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (e *estimate) play(c *conductor.Conductor) (now time.Duration, err error) {
 	for err = c.Start(0); cmp.Or(err, e.err) == nil && !c.Done() && now < 1<<62; {
 		at, ok := c.NextWake()
 		if len(e.flying) > 0 && (!ok || e.flying[0].end <= at) {
-			f := heap.Pop(&e.flying).(flight)
+			f := heap.Pop(&e.flying, flight.before)
 			now = f.end
 			err = c.Returned(f.id, now, now, conductor.OK)
 			continue
@@ -101,17 +101,4 @@ type flight struct {
 	end time.Duration
 }
 
-// flights is a heap of requests, for package heap: the next to end comes first.
-type flights []flight
-
-func (f flights) Len() int           { return len(f) }
-func (f flights) Less(a, b int) bool { return f[a].end < f[b].end }
-func (f flights) Swap(a, b int)      { f[a], f[b] = f[b], f[a] }
-func (f *flights) Push(v any)        { *f = append(*f, v.(flight)) }
-
-func (f *flights) Pop() any {
-	list := *f
-	last := list[len(list)-1]
-	*f = list[:len(list)-1]
-	return last
-}
+func (f flight) before(other flight) bool { return f.end < other.end }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
 	"github.com/agentx/agentx/simulate/planner"
@@ -172,7 +173,7 @@ func (c *Config) validateFleet() error {
 	}
 	switch {
 	case !slices.Contains(Routers, c.Router):
-		wrong("router %q: want %s", c.Router, words(Routers))
+		wrong("router %q: want %s", c.Router, suggest.Either(Routers))
 	case c.Router == KVRouter && max(c.Workers, c.PrefillWorkers, c.DecodeWorkers) < 2:
 		wrong("router %s with one worker: nothing to choose; want 2 workers or more, or %s", KVRouter, RoundRobin)
 	}
@@ -199,7 +200,7 @@ func (c *Config) validateLoad() error {
 	case c.Input != nil && c.Synthetic != nil:
 		wrong("an input and a synthetic load: want one of them")
 	case c.Load != "" && !slices.Contains(Loads, c.Load):
-		wrong("load %q: want %s", c.Load, words(Loads))
+		wrong("load %q: want %s", c.Load, suggest.Either(Loads))
 	default:
 		if err := c.fits(); err != nil {
 			errs = append(errs, err)
@@ -260,20 +261,4 @@ func (c *Config) validateBounds() error {
 		return fmt.Errorf("SLA %d, %d, %d ns: want 0 (none) or more", c.SLA.TTFT, c.SLA.ITL, c.SLA.E2E)
 	}
 	return nil
-}
-
-// words lists choices for a message.
-func words[T ~string](list []T) string {
-	var b strings.Builder
-	for k, w := range list {
-		switch {
-		case k == 0:
-		case k == len(list)-1:
-			b.WriteString(" or ")
-		default:
-			b.WriteString(", ")
-		}
-		b.WriteString(string(w))
-	}
-	return b.String()
 }

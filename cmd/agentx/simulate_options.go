@@ -6,13 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/internal/jsonobject"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/settings"
-	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/planner"
-	"github.com/agentx/agentx/simulate/preset"
 	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
 )
@@ -31,11 +30,17 @@ func (f *simulateFlags) base() simulate.Config {
 			f.addEach(f.shown("synthetic", f.synthetic), err, "synthetic: ")
 		}
 	}
-	if f.routerConfig != "" {
-		c.RouterConfig = f.routerOf(c.Switches.RouterCost)
+	if one, ok := objectOf(f, "router-config", f.routerConfig, "router: ", router.Config{}, func(data []byte, _ router.Config) (router.Config, error) {
+		return router.Parse(data, c.Switches.RouterCost)
+	}); ok {
+		c.RouterConfig = &one
 	}
-	if f.planner != "" {
-		c.Planner = f.plannerOf()
+	mode := planner.Default() // whose mode is that of the fleet
+	if f.disaggregated() {
+		mode.Mode = planner.Disaggregated
+	}
+	if one, ok := objectOf(f, "planner", f.planner, "planner: ", mode, planner.Parse); ok {
+		c.Planner = &one
 	}
 	c.Sampling = f.sampling(c.Planner != nil)
 	if f.out == "" && (f.perRequest || f.format != "" || f.overwrite) {
@@ -47,42 +52,39 @@ func (f *simulateFlags) base() simulate.Config {
 	return c
 }
 
-// wrongKey names the nearest of several keys in an error about one that does not exist.
-func wrongKey(name string, known []string) error {
-	if near := suggest.Closest(name, known); near != "" {
-		return fmt.Errorf("unknown key %q; did you mean %q?", name, near)
-	}
-	return fmt.Errorf("unknown key %q; the keys are %s", name, strings.Join(known, ", "))
-}
-
 // maxObject bounds a file with a JSON object, in bytes.
 const maxObject = 1 << 20
 
-// objectOf returns the JSON object that a flag names: itself, or the content of a file.
-func objectOf(text string) ([]byte, error) {
-	if strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return []byte(text), nil
+// objectOf returns what the JSON object that a flag names, itself or the content of a file, makes of a base. It is the base, and false,
+// where the flag names none, or a wrong one.
+func objectOf[T any](f *simulateFlags, name, text, prefix string, base T, parse func(data []byte, base T) (T, error)) (T, bool) {
+	if text == "" {
+		return base, false
 	}
-	return regular.Read(text, maxObject)
+	data, err := []byte(text), error(nil)
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		data, err = regular.Read(text, maxObject)
+	}
+	one := base
+	if err == nil {
+		one, err = parse(data, base)
+	}
+	if err != nil {
+		f.addEach(f.shown(name, text), err, prefix)
+		return base, false
+	}
+	return one, true
 }
 
 // engineOf returns the engine of a flag, based on another.
 func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.Config {
-	if text == "" {
-		return base
-	}
-	data, err := objectOf(text)
-	c := base
-	if err == nil {
-		c, err = engine.Parse(data, base)
-	}
-	if err == nil {
-		err = c.Validate()
-	}
-	if err != nil {
-		f.addEach(f.shown(name, text), err, "engine: ")
-		return base
-	}
+	c, _ := objectOf(f, name, text, "engine: ", base, func(data []byte, base engine.Config) (engine.Config, error) {
+		c, err := engine.Parse(data, base)
+		if err == nil {
+			err = c.Validate()
+		}
+		return c, err
+	})
 	return c
 }
 
@@ -96,37 +98,6 @@ func (f *simulateFlags) addEach(name string, err error, prefix string) {
 	for _, one := range unjoin(err) {
 		f.addOnce(fmt.Errorf("%s: %w", name, withoutPrefix(one, prefix)))
 	}
-}
-
-// routerOf returns the keys of kv_router; nil where they are wrong.
-func (f *simulateFlags) routerOf(cost preset.Choice) *router.Config {
-	data, err := objectOf(f.routerConfig)
-	var c router.Config
-	if err == nil {
-		c, err = router.Parse(data, cost)
-	}
-	if err != nil {
-		f.addEach(f.shown("router-config", f.routerConfig), err, "router: ")
-		return nil
-	}
-	return &c
-}
-
-// plannerOf returns the planner of a flag, whose mode is that of the fleet where it names none; nil where it is wrong.
-func (f *simulateFlags) plannerOf() *planner.Config {
-	base := planner.Default()
-	if len(f.prefillWorkers)+len(f.decodeWorkers) > 0 {
-		base.Mode = planner.Disaggregated
-	}
-	data, err := objectOf(f.planner)
-	if err == nil {
-		base, err = planner.Parse(data, base)
-	}
-	if err != nil {
-		f.addEach(f.shown("planner", f.planner), err, "planner: ")
-		return nil
-	}
-	return &base
 }
 
 // withoutPrefix returns an error without the beginning of its text, which repeats what stands before it.
@@ -163,7 +134,7 @@ func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
 				wrong("rate=0: want a number above 0")
 			}
 		default:
-			errs = append(errs, wrongKey(name, known))
+			errs = append(errs, jsonobject.Unknown(name, known))
 		}
 		if err != nil {
 			wrong("%s=%s: %w", name, value, settings.Explain(err))

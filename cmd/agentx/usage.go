@@ -14,7 +14,7 @@ import (
 )
 
 // What is wrong with a word, in the same words everywhere.
-var wrongWord, either = suggest.Wrong, suggest.Either
+var wrongWord, either = suggest.Wrong, suggest.Either[string]
 
 // refuseArgs refuses arguments of a command that has verbs: they name none of these.
 func refuseArgs(cmd *cobra.Command, args []string) error {

@@ -1,8 +1,9 @@
 package weka
 
 import (
-	"container/heap"
+	"cmp"
 
+	"github.com/agentx/agentx/internal/heap"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -33,7 +34,7 @@ type detection struct {
 	chains []chain
 	owner  []int         // by request: its chain before splices
 	under  map[int][]int // chains that forked at a tail
-	tails  tailHeap      // tails to look at
+	tails  []int         // a heap      // tails to look at
 
 	seams        int
 	unclassified int // requests without ids
@@ -122,7 +123,7 @@ func (d *detection) match(r turn) match {
 // register lists a chain under the tail at which it forked, and puts the tail among those to look at.
 func (d *detection) register(c, tail int) {
 	d.under[tail] = append(d.under[tail], c)
-	heap.Push(&d.tails, tail)
+	heap.Push(&d.tails, tail, cmp.Less)
 }
 
 // live returns the live chain that a chain is part of.
@@ -138,7 +139,7 @@ func (d *detection) live(c int) int {
 func (d *detection) splice() {
 	processed := map[int]bool{}
 	for len(d.tails) > 0 {
-		tail := heap.Pop(&d.tails).(int)
+		tail := heap.Pop(&d.tails, cmp.Less)
 		if processed[tail] {
 			continue
 		}
@@ -224,18 +225,4 @@ func (d *detection) split() (main int, workers []int) {
 		}
 	}
 	return main, workers
-}
-
-// tailHeap is a min-heap of positions.
-type tailHeap []int
-
-func (h tailHeap) Len() int           { return len(h) }
-func (h tailHeap) Less(i, j int) bool { return h[i] < h[j] }
-func (h tailHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *tailHeap) Push(x any)        { *h = append(*h, x.(int)) }
-func (h *tailHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
 }

@@ -1,6 +1,7 @@
 package jsonobject
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,25 +44,36 @@ func (c *Check) Number(key string, value float64, good bool, want string, bounds
 // Err returns everything that is wrong, joined.
 func (c *Check) Err() error { return errors.Join(c.errs...) }
 
-// Read sets the fields of a struct that an object has keys of. It refuses keys that do not exist, with the nearest name, and those about
-// which other, if it is not nil, returns an error.
-func Read[T any](of string, data []byte, into *T, other func(key string) error) error {
+// Read sets the fields of a struct that an object has keys of. translate, if it is not nil, returns a key and its value as the struct has
+// them, "" for one that sets nothing. Read refuses keys that do not exist, with the nearest name, and those that translate refuses.
+func Read[T any](of string, data []byte, into *T, translate func(key string, value json.RawMessage) (string, json.RawMessage, error)) error {
 	keys, err := Members(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", of, err)
 	}
 	c, known := Check{Of: of}, Keys[T]()
+	own, said, renamed := map[string]json.RawMessage{}, map[string]string{}, false
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if !slices.Contains(known, key) {
+		name, value := key, keys[key]
+		if translate != nil {
+			name, value, err = translate(key, value)
+		}
+		switch other, twice := said[name]; {
+		case err != nil:
+			c.Wrong("%w", err)
+		case twice:
+			c.Wrong("%s and %s are the same key", other, key)
+		case name != "" && !slices.Contains(known, name):
 			c.Wrong("%w", Unknown(key, known))
+		case name != "":
+			own[name], said[name] = value, key
 		}
-		if other != nil {
-			if err := other(key); err != nil {
-				c.Wrong("%w", err)
-			}
-		}
+		renamed = renamed || name != key
 	}
-	if err := c.Err(); err != nil {
+	if err = c.Err(); err == nil && renamed {
+		data, err = json.Marshal(own)
+	}
+	if err != nil {
 		return err
 	}
 	if err := Decode(data, into); err != nil {

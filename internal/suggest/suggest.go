@@ -23,12 +23,16 @@ func Meant(err error, text string, words []string) error {
 }
 
 // Either lists words: a, b or c.
-func Either(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
+func Either[T ~string](words []T) (text string) {
+	for k, word := range words {
+		text += string(word)
+		if left := len(words) - k; left > 2 {
+			text += ", "
+		} else if left == 2 {
+			text += " or "
+		}
 	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return text
 }
 
 // Closest returns the name most similar to word: one that contains it, is contained in it, or differs in at most a third of

@@ -1,8 +1,7 @@
 package fleet
 
 import (
-	"container/heap"
-
+	"github.com/agentx/agentx/internal/heap"
 	"github.com/agentx/agentx/simulate/engine"
 )
 
@@ -13,39 +12,27 @@ type handoff struct {
 	worker  *worker // of the decode pool, where the way depends on it
 }
 
-// handoffs are in the order of their ends, and at one instant of the releases of their requests.
-type handoffs []handoff
-
-func (h handoffs) Len() int      { return len(h) }
-func (h handoffs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *handoffs) Push(x any)   { *h = append(*h, x.(handoff)) }
-
-func (h handoffs) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].request.released < h[j].request.released
+// before is the order of hand-offs: of their ends, and at one instant of the releases of their requests.
+func (h handoff) before(other handoff) bool {
+	return h.at < other.at || h.at == other.at && h.request.released < other.request.released
 }
 
-func (h *handoffs) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
-
-// next returns when the next hand-off ends; never without one.
-func (h handoffs) next() int64 {
-	if len(h) == 0 {
+// nextHandOff returns when the next hand-off ends; never without one.
+func (r *run) nextHandOff() int64 {
+	if len(r.handoffs) == 0 {
 		return never
 	}
-	return h[0].at
+	return r.handoffs[0].at
 }
 
 // handOff sends a request to the decode pool, whose copy the prefill pool has computed.
 func (r *run) handOff(one *Request) {
 	prefill := r.pools[0].Engine
 	if prefill.KVTransferTiming == engine.DestinationMissing {
-		heap.Push(&r.handoffs, handoff{r.now, one, nil}) // routed at once, and then charged
+		heap.Push(&r.handoffs, handoff{r.now, one, nil}, handoff.before) // routed at once, and then charged
 		return
 	}
-	heap.Push(&r.handoffs, handoff{r.now + prefill.HandOff(one.Prompt), one, nil})
+	heap.Push(&r.handoffs, handoff{r.now + prefill.HandOff(one.Prompt), one, nil}, handoff.before)
 }
 
 // endHandOffs hands requests to the decode pool.
@@ -56,8 +43,8 @@ func (r *run) endHandOffs() (changed bool) {
 	decode := r.pools[1]
 	decode.settleEvents(r.now)
 	changed = r.dispatchKept(decode)
-	for r.handoffs.next() <= r.now {
-		h := heap.Pop(&r.handoffs).(handoff)
+	for r.nextHandOff() <= r.now {
+		h := heap.Pop(&r.handoffs, handoff.before)
 		changed = true
 		if h.worker != nil {
 			h.worker.expected--
@@ -77,7 +64,7 @@ func (r *run) arrive(p *pool, one *Request, id int) {
 		w.Settle(r.now)
 		if way := config.HandOff(one.Prompt - w.Cached(&one.Request)); way > 0 {
 			w.expected++
-			heap.Push(&r.handoffs, handoff{r.now + way, one, w})
+			heap.Push(&r.handoffs, handoff{r.now + way, one, w}, handoff.before)
 			return
 		}
 	}

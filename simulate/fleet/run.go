@@ -16,7 +16,7 @@ const never = math.MaxInt64
 type run struct {
 	Options
 	pools     []*pool
-	handoffs  handoffs
+	handoffs  []handoff // a heap
 	now       int64
 	lastEvent int64 // before a tick
 	begun     bool  // passes that could start now have started
@@ -90,7 +90,7 @@ func (r *run) nextEvent() int64 {
 	for _, p := range r.pools {
 		at = min(at, p.nextEvent())
 	}
-	return max(min(at, r.handoffs.next()), r.now)
+	return max(min(at, r.nextHandOff()), r.now)
 }
 
 // instant plays all that happens now, in rounds: doc/spec/simulate.md 7.1.

@@ -1,10 +1,10 @@
 package hitcurve
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 
+	"github.com/agentx/agentx/internal/heap"
 	"github.com/agentx/agentx/simulate/fleet"
 	"github.com/agentx/agentx/simulate/workload"
 )
@@ -12,7 +12,7 @@ import (
 // player plays a load on a virtual clock. Who uses it says what becomes of a turn that leaves.
 type player struct {
 	load   workload.Load
-	busy   events
+	busy   []event // a heap
 	begun  int
 	arrive func(now int64, t workload.Turn)
 	happen func(e event)   // before the load hears of an end; nil: there is no listener
@@ -32,7 +32,7 @@ type event struct {
 func (p *player) begin(e event) {
 	p.begun++
 	e.order = p.begun
-	heap.Push(&p.busy, e)
+	heap.Push(&p.busy, e, event.before)
 }
 
 // play plays the load to its end.
@@ -40,7 +40,7 @@ func (p *player) play(ctx context.Context) error {
 	for now := int64(0); ; {
 		progress := false
 		for len(p.busy) > 0 && p.busy[0].at <= now {
-			p.end(heap.Pop(&p.busy).(event), now)
+			p.end(heap.Pop(&p.busy, event.before), now)
 			progress = true
 		}
 		for t, ok := p.load.Release(now); ok; t, ok = p.load.Release(now) {
@@ -76,17 +76,6 @@ func (p *player) end(e event, now int64) {
 	}
 }
 
-// events are a heap, the earliest first.
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
+func (e event) before(other event) bool {
+	return e.at < other.at || e.at == other.at && e.order < other.order
 }

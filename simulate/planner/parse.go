@@ -2,7 +2,6 @@ package planner
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,63 +26,31 @@ const (
 // Parse returns base with the keys of a JSON object, upstream's spellings included. It refuses keys that do not exist, with the nearest
 // name, and does not validate the values.
 func Parse(data []byte, base Config) (Config, error) {
-	keys, err := jsonobject.Members(data)
-	if err != nil {
-		return base, fmt.Errorf("planner: %w", err)
-	}
-	own := map[string]json.RawMessage{}
-	said := map[string]string{} // own key: as it was written
-	known := jsonobject.Keys[Config]()
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		name, value, err := translate(key, keys[key], known)
-		other, twice := said[name]
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case name == "":
-		case twice:
-			errs = append(errs, fmt.Errorf("planner: %s and %s are the same key", other, key))
-		default:
-			own[name], said[name] = value, key
-		}
-	}
-	if len(errs) > 0 {
-		return base, errors.Join(errs...)
-	}
-	merged, err := json.Marshal(own)
-	if err != nil {
-		return base, err
-	}
-	if err := jsonobject.Decode(merged, &base); err != nil {
-		return base, fmt.Errorf("planner: %w", err)
-	}
-	return base, nil
+	err := jsonobject.Read("planner", data, &base, translate)
+	return base, err
 }
 
 // translate returns a key in our spelling; "" for one that changes nothing.
-func translate(key string, value json.RawMessage, known []string) (name string, own json.RawMessage, err error) {
+func translate(key string, value json.RawMessage) (name string, own json.RawMessage, err error) {
+	known := jsonobject.Keys[Config]()
 	switch {
 	case slices.Contains(known, key):
 		return key, value, nil
 	case upstream[key] != "":
 		return upstream[key], value, nil
-	case key == keyReport:
-		return "", nil, nil
-	case key == keySweeping:
-		if string(value) != `"rapid"` {
-			return "", nil, fmt.Errorf(`planner: %s %s: want "rapid"`, key, value)
-		}
+	case key == keySweeping && string(value) != `"rapid"`:
+		return "", nil, fmt.Errorf(`%s %s: want "rapid"`, key, value)
+	case key == keyReport || key == keySweeping:
 		return "", nil, nil
 	case key == keySensitivity:
 		var percent float64
 		if err := json.Unmarshal(value, &percent); err != nil {
-			return "", nil, fmt.Errorf("planner: %s: %w", key, err)
+			return "", nil, fmt.Errorf("%s: %w", key, err)
 		}
 		own, err = json.Marshal(percent / 100)
 		return "sensitivity", own, err
 	}
 	known = append(slices.Collect(maps.Keys(upstream)), append(known, keySensitivity)...)
 	slices.Sort(known)
-	return "", nil, fmt.Errorf("planner: %w", jsonobject.Unknown(key, known))
+	return "", nil, jsonobject.Unknown(key, known)
 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/agentx/agentx/internal/jsonobject"
@@ -50,11 +51,11 @@ func Default(cost preset.Choice) Config {
 // keys that the cost function does not read.
 func Parse(data []byte, cost preset.Choice) (Config, error) {
 	c := Default(cost)
-	err := jsonobject.Read("router", data, &c, func(key string) error {
+	err := jsonobject.Read("router", data, &c, func(key string, value json.RawMessage) (string, json.RawMessage, error) {
 		if of := costKeys[key]; of != "" && of != cost {
-			return fmt.Errorf("%s belongs to router-cost %s; router-cost is %s", key, of, cost)
+			return key, value, fmt.Errorf("%s belongs to router-cost %s; router-cost is %s", key, of, cost)
 		}
-		return nil
+		return key, value, nil
 	})
 	if err != nil {
 		return c, err

@@ -3,6 +3,7 @@ package router
 import (
 	"slices"
 
+	"github.com/agentx/agentx/internal/heap"
 	"github.com/agentx/agentx/internal/pyrand"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/fleet"
@@ -47,8 +48,8 @@ type KV struct {
 	byID       map[int]*worker
 	flights    map[*fleet.Request]*flight
 	candidates []candidate
-	queue      queue
-	look       bool // something happened since the queue was looked at
+	queue      []waiting // a heap
+	look       bool      // something happened since the queue was looked at
 	arrivals   int
 }
 
@@ -92,7 +93,7 @@ func (k *KV) Workers(_ int64, active []int) {
 func (k *KV) Route(now int64, r *fleet.Request) (id int, ok bool) {
 	k.arrivals++
 	if k.busy(now) {
-		k.queue.add(waiting{r, keyOf(k.config.QueuePolicy, k.arrivals, k.newTokens(r)), k.arrivals})
+		heap.Push(&k.queue, waiting{r, keyOf(k.config.QueuePolicy, k.arrivals, k.newTokens(r)), k.arrivals}, waiting.before)
 		return 0, false
 	}
 	return k.dispatch(now, r), true
@@ -107,7 +108,7 @@ func (k *KV) Next(now int64) (r *fleet.Request, id int) {
 		k.look = false
 		return nil, 0
 	}
-	r = k.queue.take()
+	r = heap.Pop(&k.queue, waiting.before).request
 	return r, k.dispatch(now, r)
 }
 

@@ -1,9 +1,9 @@
 package workload
 
 import (
-	"container/heap"
 	"fmt"
 
+	"github.com/agentx/agentx/internal/heap"
 	"github.com/agentx/agentx/simulate/preset"
 )
 
@@ -11,11 +11,11 @@ import (
 type concurrencyLoad struct {
 	sessions *Sessions
 	places   int
-	requests bool  // a place is for a request
-	taken    int   // places
-	freed    int64 // when the last one was freed
-	next     int   // session
-	follow   queue
+	requests bool    // a place is for a request
+	taken    int     // places
+	freed    int64   // when the last one was freed
+	next     int     // session
+	follow   []ready // a heap
 	left     int
 }
 
@@ -51,7 +51,7 @@ func (l *concurrencyLoad) Release(now int64) (t Turn, ok bool) {
 	free := l.taken < l.places
 	switch {
 	case len(l.follow) > 0 && l.follow[0].at <= now && (free || !l.requests):
-		t = l.sessions.Turn(heap.Pop(&l.follow).(ready).id)
+		t = l.sessions.Turn(heap.Pop(&l.follow, ready.before).id)
 		if l.requests {
 			l.taken++
 		}
@@ -69,7 +69,7 @@ func (l *concurrencyLoad) Release(now int64) (t Turn, ok bool) {
 func (l *concurrencyLoad) Completed(id int, now int64) {
 	last := l.sessions.last(id)
 	if !last {
-		heap.Push(&l.follow, ready{now + nanoseconds(l.sessions.turns[id+1].delay, 1), id + 1})
+		heap.Push(&l.follow, ready{now + nanoseconds(l.sessions.turns[id+1].delay, 1), id + 1}, ready.before)
 	}
 	if last || l.requests {
 		l.taken--

@@ -2,10 +2,11 @@ package workload
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/agentx/agentx/internal/heap"
 )
 
 // ready is a turn and when it is ready.
@@ -17,25 +18,14 @@ type ready struct {
 // order is the order in which turns leave: by time, then session, then turn, which is that of the table.
 func (a ready) order(b ready) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) }
 
-// queue is a heap of turns that will be ready.
-type queue []ready
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].order(q[j]) < 0 }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)        { *q = append(*q, x.(ready)) }
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
+func (a ready) before(b ready) bool { return a.order(b) < 0 }
 
 // traceLoad is the open loop: first turns at their recorded arrivals.
 type traceLoad struct {
 	sessions *Sessions
 	speedup  float64
 	firsts   []ready // sorted
-	follow   queue
+	follow   []ready // a heap
 	left     int
 }
 
@@ -76,7 +66,7 @@ func (l *traceLoad) Release(now int64) (t Turn, ok bool) {
 	}
 	l.left--
 	if l.followsFirst() {
-		return l.sessions.Turn(heap.Pop(&l.follow).(ready).id), true
+		return l.sessions.Turn(heap.Pop(&l.follow, ready.before).id), true
 	}
 	t = l.sessions.Turn(l.firsts[0].id)
 	l.firsts = l.firsts[1:]
@@ -85,7 +75,7 @@ func (l *traceLoad) Release(now int64) (t Turn, ok bool) {
 
 func (l *traceLoad) Completed(id int, now int64) {
 	if !l.sessions.last(id) {
-		heap.Push(&l.follow, ready{now + nanoseconds(l.sessions.turns[id+1].delay, l.speedup), id + 1})
+		heap.Push(&l.follow, ready{now + nanoseconds(l.sessions.turns[id+1].delay, l.speedup), id + 1}, ready.before)
 	}
 }
 

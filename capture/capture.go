@@ -108,7 +108,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	})
 	c.line = &line{join: c.joinByBody}
 	c.proxy, err = carry.New(carry.Options{
-		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: c.metrics.added,
+		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.stages[stage].add(ns) },
 		Timeouts: carry.Timeouts{Header: o.Limits.HeaderTimeout, Stall: o.Limits.Stall},
 		// 0 is the default there, and here no room for a copy
 		Limits: carry.Limits{RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies)},

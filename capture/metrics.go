@@ -120,9 +120,6 @@ func (m *metrics) finished(r finish.Result, err error) {
 	m.results.WithLabelValues(result).Inc()
 }
 
-// added takes how long a step of carrying took.
-func (m *metrics) added(stage carry.Stage, ns int64) { m.stages[stage].add(ns) }
-
 func (m *metrics) quantiles() map[string]Quantiles {
 	q := map[string]Quantiles{}
 	for k := range m.stages {

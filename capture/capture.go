@@ -65,7 +65,7 @@ type Capture struct {
 	total     *finish.Total
 	failed    int                // journals that could not be finished
 	recorders map[*recorder]bool // that are not over
-	none      chan struct{}      // closed when there are none; nil where no shutdown waits
+	recording flights            // counts them
 	said      int64              // when it was said last that something is not recorded
 	silent    bool               // it was never said
 }

@@ -591,9 +591,7 @@ type curveFlags struct {
 const curveNames = "hit-policy hit-sizes hit-order server-rates model-config kv-bytes-per-token"
 
 func (c *curveFlags) rows() []settings.Setting {
-	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
-		return settings.Setting{Name: name, Group: settings.Curve, Plain: true, Kind: k, Default: value, To: to, Help: help}
-	}
+	row := rowOf(settings.Curve)
 	lists := settings.List(func(text string) ([]string, error) { return strings.Split(text, ","), nil })
 	lists.Type = "stringSlice"
 	policies := lists

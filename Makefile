@@ -51,36 +51,38 @@ test-mutants:
 
 # Every parser against what no one would write. FUZZTIME=10m for a release.
 FUZZTIME ?= 30s
+# Go makes each input that reaches something new as short as it can, for up to 60 seconds, in which a target of long files tries no other.
+FUZZ = -fuzztime $(FUZZTIME) -fuzzminimizetime 100x
 fuzz:
-	go test -run '^$$' -fuzz FuzzScan -fuzztime $(FUZZTIME) ./convert/weka
-	go test -run '^$$' -fuzz FuzzBuild -fuzztime $(FUZZTIME) ./capture/finish
-	go test -run '^$$' -fuzz FuzzMooncake -fuzztime $(FUZZTIME) ./convert/weka
-	go test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./manifest
-	go test -run '^$$' -fuzz FuzzArrow -fuzztime $(FUZZTIME) ./mmapcache
-	go test -run '^$$' -fuzz FuzzColumns -fuzztime $(FUZZTIME) ./convert/weka
-	go test -run '^$$' -fuzz FuzzLines -fuzztime $(FUZZTIME) ./hfsource
-	go test -run '^$$' -fuzz FuzzText -fuzztime $(FUZZTIME) ./internal/foreign
-	go test -run '^$$' -fuzz FuzzFile -fuzztime $(FUZZTIME) ./hfsource/parquet
-	go test -run '^$$' -fuzz FuzzParseRow -fuzztime $(FUZZTIME) ./report/aiperf
-	go test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) ./aiperf/profile
-	go test -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME) ./hfsource/hub
-	go test -run '^$$' -fuzz FuzzPage -fuzztime $(FUZZTIME) ./replay/scrape
-	go test -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME) ./replay/scrape
-	go test -run '^$$' -fuzz FuzzCard -fuzztime $(FUZZTIME) ./hfsource/hub
-	go test -run '^$$' -fuzz FuzzSkim -fuzztime $(FUZZTIME) ./replay/wire
-	go test -run '^$$' -fuzz FuzzSplit -fuzztime $(FUZZTIME) ./replay/wire
-	go test -run '^$$' -fuzz FuzzResponse -fuzztime $(FUZZTIME) ./replay/wire
-	go test -run '^$$' -fuzz FuzzUnpackContents -fuzztime $(FUZZTIME) ./replay/wire
-	go test -run '^$$' -fuzz FuzzMessages -fuzztime $(FUZZTIME) ./replay/wire
-	go test -run '^$$' -fuzz FuzzParseJSON -fuzztime $(FUZZTIME) ./internal/tokenizer
-	go test -run '^$$' -fuzz FuzzEncode -fuzztime $(FUZZTIME) ./internal/tokenizer
-	go test -run '^$$' -fuzz FuzzLexer -fuzztime $(FUZZTIME) ./internal/jsonlex
-	go test -run '^$$' -fuzz FuzzBody -fuzztime $(FUZZTIME) ./internal/mock
-	go test -run '^$$' -fuzz FuzzTargets -fuzztime $(FUZZTIME) ./replay/payload
-	go test -run '^$$' -fuzz FuzzParseRecord -fuzztime $(FUZZTIME) ./replay/measure
-	go test -run '^$$' -fuzz FuzzReadClock -fuzztime $(FUZZTIME) ./replay/measure
-	go test -run '^$$' -fuzz FuzzReadMessage -fuzztime $(FUZZTIME) ./replay/meet
-	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./capture/canon
+	go test -run '^$$' -fuzz FuzzScan $(FUZZ) ./convert/weka
+	go test -run '^$$' -fuzz FuzzBuild $(FUZZ) ./capture/finish
+	go test -run '^$$' -fuzz FuzzMooncake $(FUZZ) ./convert/weka
+	go test -run '^$$' -fuzz FuzzDecode $(FUZZ) ./manifest
+	go test -run '^$$' -fuzz FuzzArrow $(FUZZ) ./mmapcache
+	go test -run '^$$' -fuzz FuzzColumns $(FUZZ) ./convert/weka
+	go test -run '^$$' -fuzz FuzzLines $(FUZZ) ./hfsource
+	go test -run '^$$' -fuzz FuzzText $(FUZZ) ./internal/foreign
+	go test -run '^$$' -fuzz FuzzFile $(FUZZ) ./hfsource/parquet
+	go test -run '^$$' -fuzz FuzzParseRow $(FUZZ) ./report/aiperf
+	go test -run '^$$' -fuzz FuzzConfig $(FUZZ) ./aiperf/profile
+	go test -run '^$$' -fuzz FuzzParse $(FUZZ) ./hfsource/hub
+	go test -run '^$$' -fuzz FuzzPage $(FUZZ) ./replay/scrape
+	go test -run '^$$' -fuzz FuzzRead $(FUZZ) ./replay/scrape
+	go test -run '^$$' -fuzz FuzzCard $(FUZZ) ./hfsource/hub
+	go test -run '^$$' -fuzz FuzzSkim $(FUZZ) ./replay/wire
+	go test -run '^$$' -fuzz FuzzSplit $(FUZZ) ./replay/wire
+	go test -run '^$$' -fuzz FuzzResponse $(FUZZ) ./replay/wire
+	go test -run '^$$' -fuzz FuzzUnpackContents $(FUZZ) ./replay/wire
+	go test -run '^$$' -fuzz FuzzMessages $(FUZZ) ./replay/wire
+	go test -run '^$$' -fuzz FuzzParseJSON $(FUZZ) ./internal/tokenizer
+	go test -run '^$$' -fuzz FuzzEncode $(FUZZ) ./internal/tokenizer
+	go test -run '^$$' -fuzz FuzzLexer $(FUZZ) ./internal/jsonlex
+	go test -run '^$$' -fuzz FuzzBody $(FUZZ) ./internal/mock
+	go test -run '^$$' -fuzz FuzzTargets $(FUZZ) ./replay/payload
+	go test -run '^$$' -fuzz FuzzParseRecord $(FUZZ) ./replay/measure
+	go test -run '^$$' -fuzz FuzzReadClock $(FUZZ) ./replay/measure
+	go test -run '^$$' -fuzz FuzzReadMessage $(FUZZ) ./replay/meet
+	go test -run '^$$' -fuzz '^FuzzParse$$' $(FUZZ) ./capture/canon
 
 # With the race detector: the packages with concurrency. Needs a C compiler.
 test-race:

@@ -102,7 +102,7 @@ var imports = map[string][]string{
 	"report/gate":       {"replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/compare", "report/inferencex", "report/interval"},
 	"report/export":     {"replay/merge", "replay/slo", "report", "report/aiperf", "report/gate", "report/html", "report/inferencex", "report/parquet"},
 	"report/markdown":   {"replay/measure", "replay/slo", "report/compare", "report/gate"},
-	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "replay/measure", "replay/wire", "report", "report/server"},
+	"report/aiperf":     {"internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/wire", "report", "report/server"},
 	"report/compare":    {"internal/durable", "replay/measure", "replay/merge", "replay/slo", "report", "report/aiperf", "report/frontier", "report/interval", "report/page"},
 	"report/frontier":   {"replay/measure"},
 	"report/html":       {"internal/durable", "internal/regular", "internal/splitmix", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
@@ -141,7 +141,7 @@ var imports = map[string][]string{
 
 	"simulate/hitcurve/chart": {"internal/bytefmt", "internal/durable", "replay/measure", "replay/slo", "report/page", "simulate", "simulate/hitcurve"},
 	"aiperf/profile": { // command lines: of a replay it knows the flags, and the names of presets and scenarios
-		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource", "replay/preset", "replay/scenario",
+		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "replay/preset", "replay/scenario",
 		"go.yaml.in/yaml/v3",
 	},
 	"cmd/agentx": {

@@ -163,13 +163,13 @@ func TestAIPerfSonnet(t *testing.T) {
 // The words of another tokenizer are other arenas, of the same length.
 func TestWordsOfTokenizers(t *testing.T) {
 	images := map[string]bool{}
-	for _, name := range Tokenizers() {
+	for _, name := range tokenizer.Names() {
 		p, err := resolvePromptCorpus("words", builtinTokenizer(t, name))
 		require.NoError(t, err)
 		assert.Equal(t, corpus.WordsTokens, p.tokens)
 		images[p.image.Tokenizer] = true
 	}
-	assert.Len(t, images, len(Tokenizers()))
+	assert.Len(t, images, len(tokenizer.Names()))
 }
 
 // A corpus that is shorter than a block is an error, also where its length is known only when it is encoded.

@@ -11,7 +11,6 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/internal/tokensource"
 )
 
@@ -68,9 +67,6 @@ type Builder struct {
 	Number int // from 0
 	Of     int // builders; 0: there is one, or they begin at the same place
 }
-
-// Tokenizers lists the vocabularies inside the binary, sorted.
-func Tokenizers() []string { return tokenizer.Names() }
 
 // Profiles lists the names that SetProfile takes.
 func Profiles() []string { return []string{DefaultProfile, "aiperf"} }

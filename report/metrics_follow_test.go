@@ -13,14 +13,36 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report"
 	"github.com/agentx/agentx/report/compare"
 	"github.com/agentx/agentx/report/gate"
+	"github.com/agentx/agentx/report/html"
 	"github.com/agentx/agentx/report/live"
 	"github.com/agentx/agentx/report/markdown"
+	"github.com/agentx/agentx/report/page/pagetest"
 	"github.com/agentx/agentx/report/until"
 )
 
-// Comparisons, pages of pipelines, gates, --until and live metrics know the metrics of measure.MetricList, and no others.
+// requireColumns requires that the page of a run has a column of every metric of a request, and a ratio of every metric of a run.
+func requireColumns(t *testing.T, dir string) {
+	run, err := report.Open(dir)
+	require.NoError(t, err)
+	_, text, err := html.Make(run)
+	require.NoError(t, err)
+	e := pagetest.NewEngine(t, string(text))
+	e.Eval(`var requests = new Requests(page), sums = requests.counts(0, requests.length)`)
+	for _, m := range measure.MetricList {
+		if m.OfEach {
+			require.Equal(t, true, e.Eval(`requests.metrics[a].every(Number.isFinite)`, m.Name), m.Name)
+			require.Equal(t, true, e.Eval(`page.head.metrics.some(({ name }) => name === a)`, m.Name), m.Name)
+		} else {
+			require.Equal(t, true, e.Eval(`Number.isFinite(ratioOf(page.head.ratios[a], 1, (column) => sums[column]))`, m.Name), m.Name)
+		}
+	}
+	require.Equal(t, []any{10.0, 1.0}, []any{e.Number("sums.prompt_tokens / 3"), e.Number("requests.metrics.ttft[0]")})
+}
+
+// Comparisons, pages of runs and of pipelines, gates, --until and live metrics know the metrics of measure.MetricList, and no others.
 func TestMetricsFollowFromTheirTable(t *testing.T) {
 	dir := t.TempDir()
 	w, err := measure.Create(dir)
@@ -66,6 +88,11 @@ func TestMetricsFollowFromTheirTable(t *testing.T) {
 		}
 	}
 	require.Len(t, run.Figures, len(figures))
+	requireColumns(t, dir)
+	for _, m := range measure.MetricList { // each is in the table of comparisons, or left out by its row
+		named := slices.ContainsFunc(compare.TableFigures, func(f slo.Figure) bool { return f.Name == m.Name })
+		require.Equal(t, !m.OfEach || m.Compared != "", named, m.Name)
+	}
 	metrics, err := s.Metrics()
 	require.NoError(t, err)
 	var found []string

@@ -49,14 +49,17 @@ type MadeFile struct {
 }
 
 // Check returns an error that wraps ErrResultsExist if the directory holds results that stay.
-func (f Files) Check() error {
+func (f Files) Check() error { return f.CheckFile(SummaryFile) }
+
+// CheckFile is Check for the results that a file says of.
+func (f Files) CheckFile(name string) error {
 	if f.Dir == "" || f.Overwrite {
 		return nil
 	}
-	_, err := os.Lstat(filepath.Join(f.Dir, SummaryFile))
+	_, err := os.Lstat(filepath.Join(f.Dir, name))
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s: %w: %s", f.Dir, ErrResultsExist, SummaryFile)
+		return fmt.Errorf("%s: %w: %s", f.Dir, ErrResultsExist, name)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

@@ -117,7 +117,7 @@ func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 // Released, Pass and Completed tell the planner, and who else watches.
 func (p *plan) Released(now int64, r *fleet.Request) {
 	p.Arrived(r.Prompt, r.Output)
-	if p.kv && routedBy(r).Worker < 0 {
+	if p.kv && r.Front().Worker < 0 {
 		p.kept[r] = true
 	} else {
 		p.routed(r)
@@ -129,17 +129,9 @@ func (p *plan) Released(now int64, r *fleet.Request) {
 
 // routed tells the planner what the router knew of a prompt, whose last block may be a part of one.
 func (p *plan) routed(r *fleet.Request) {
-	if one := routedBy(r); p.kv && one.Worker >= 0 {
+	if one := r.Front(); p.kv && one.Worker >= 0 {
 		p.Routed(one.Overlap, (one.Prompt+p.block-1)/p.block)
 	}
-}
-
-// routedBy returns the part of a request that the first router chose a worker for.
-func routedBy(r *fleet.Request) *fleet.Request {
-	if r.Prefill != nil {
-		return r.Prefill
-	}
-	return r
 }
 
 // Pass tells of a pass that has ended.

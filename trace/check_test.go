@@ -10,7 +10,7 @@ import (
 // valid has a request and a subagent with one.
 func valid() *Trace {
 	return &Trace{ID: "t", BlockSize: 64, Scope: ScopeLocal, Models: []string{"m"}, Entries: []Entry{
-		{Request: Request{T: -3, In: 130, Out: -1, IDs: ListOf(1, 2, -9, math.MaxInt64, math.MinInt64)}},
+		{Request: Request{T: -3, In: 130, Out: -1, IDs: IDs{Runs: []Run{{1, 2}, {-9, 1}, {math.MaxInt64, 2}}, Len: 5}}},
 		{Subagent: &Subagent{AgentID: "a", ToolTokens: -5, Requests: []Request{{In: MaxTokens, Out: MaxTokens, APITime: Seconds{-1, true}}}}},
 	}}
 }

@@ -12,14 +12,6 @@ type IDs struct {
 	Len  int // ids in all
 }
 
-// ListOf returns a list of ids.
-func ListOf(ids ...int64) (l IDs) {
-	for _, id := range ids {
-		l.Append(id)
-	}
-	return l
-}
-
 // Append appends an id to the list.
 func (l *IDs) Append(id int64) {
 	l.Len++

@@ -2,7 +2,7 @@
 // It has no text and no tokens, and imports nothing.
 //
 //	t := &trace.Trace{ID: "s1", BlockSize: 64, Scope: trace.ScopeLocal, Models: []string{"m"}, Entries: []trace.Entry{
-//		{Request: trace.Request{T: 0.5, In: 128, Out: 20, IDs: trace.ListOf(1, 2)}},
+//		{Request: trace.Request{T: 0.5, In: 128, Out: 20, IDs: trace.IDs{Runs: []trace.Run{{First: 1, N: 2}}, Len: 2}}},
 //	}}
 //	if err := t.Check(); err != nil {
 //		return err

@@ -92,6 +92,15 @@ func mappedSwitch(list string, apply func(*translation, given)) flag {
 	return flag{names: strings.Fields(list), takes: noValue, class: classMapped, apply: apply}
 }
 
+// whenOn adds arguments where a switch is on.
+func whenOn(args ...string) func(*translation, given) {
+	return func(t *translation, g given) {
+		if g.on() {
+			t.arg(args...)
+		}
+	}
+}
+
 // mappedList returns a flag with several values that agentx replay takes.
 func mappedList(list string, apply func(*translation, given)) flag {
 	return flag{names: strings.Fields(list), takes: severalValues, class: classMapped, apply: apply}

@@ -21,16 +21,8 @@ var inputFlags = []flag{
 		}
 	}),
 	mapped("--max-context-length", func(t *translation, g given) { t.count(g, "--max-context") }),
-	mappedSwitch("--ignore-trace-delays", func(t *translation, g given) {
-		if g.on() {
-			t.arg("--asap")
-		}
-	}).conflict("--use-think-time-only"),
-	mappedSwitch("--use-think-time-only", func(t *translation, g given) {
-		if g.on() {
-			t.set("think-time-only", "true")
-		}
-	}),
+	mappedSwitch("--ignore-trace-delays", whenOn("--asap")).conflict("--use-think-time-only"),
+	mappedSwitch("--use-think-time-only", whenOn("--think-time-only")),
 	mapped("--inter-turn-delay-cap-seconds", func(t *translation, g given) {
 		if t.has("--trace-idle-gap-cap-seconds") && !t.has("--scenario") {
 			t.note("%s: --trace-idle-gap-cap-seconds takes its place, as in AIPerf", g.shown())

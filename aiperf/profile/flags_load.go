@@ -13,11 +13,7 @@ const (
 // loadFlags say how much is played, and how long.
 var loadFlags = append([]flag{
 	mapped("--scenario", func(t *translation, g given) { t.arg("--scenario", g.value()) }),
-	mappedSwitch("--unsafe-override", func(t *translation, g given) {
-		if g.on() {
-			t.arg("--unsafe-override")
-		}
-	}),
+	mappedSwitch("--unsafe-override", whenOn("--unsafe-override")),
 	mapped("--concurrency", func(t *translation, g given) {
 		if g.value() == "auto" {
 			t.add("not supported: --concurrency auto: " + search)
@@ -60,18 +56,9 @@ var loadFlags = append([]flag{
 		t.seconds(g, "--grace")
 	}),
 	mapped("--failed-request-threshold", func(t *translation, g given) { t.arg("--max-error-rate", g.value()) }),
-	mapped("--trajectory-start-min-ratio", func(t *translation, g given) {
-		t.sampled()
-		t.set("start-min-ratio", g.value())
-	}),
-	mapped("--trajectory-start-max-ratio", func(t *translation, g given) {
-		t.sampled()
-		t.set("start-max-ratio", g.value())
-	}),
-	mappedSwitch("--burst-phase-starts", func(t *translation, g given) {
-		t.sampled()
-		t.set("burst-start", g.value())
-	}),
+	mapped("--trajectory-start-min-ratio", sampled("start-min-ratio")),
+	mapped("--trajectory-start-max-ratio", sampled("start-max-ratio")),
+	mappedSwitch("--burst-phase-starts", sampled("burst-start")),
 	mapped("--agentic-cache-warmup-duration", func(t *translation, g given) {
 		if v, err := secondsOf(g.value()); err != nil {
 			t.add("%s: %w", g.shown(), err)
@@ -107,11 +94,14 @@ var loadFlags = append([]flag{
 		"--warmup-prefill-concurrency-ramp-duration", "--warmup-request-rate-ramp-duration")...)...,
 )
 
-// sampled begins lanes at drawn instants of their traces, once.
-func (t *translation) sampled() {
-	if !t.starts {
-		t.starts = true
-		t.arg("--start", "sampled")
+// sampled begins lanes at drawn instants of their traces, once, with a setting of these.
+func sampled(setting string) func(*translation, given) {
+	return func(t *translation, g given) {
+		if !t.starts {
+			t.starts = true
+			t.arg("--start", "sampled")
+		}
+		t.set(setting, g.value())
 	}
 }
 

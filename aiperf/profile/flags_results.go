@@ -22,11 +22,7 @@ var resultFlags = []flag{
 	meaningless("--export-http-trace", noValue, "the rows of requests have the phases of the connection"),
 	meaningless("--show-trace-timing", noValue, "profile_export_aiperf.json has the phases of the connection"),
 	mappedList("--server-metrics", (*translation).scrape).conflict("--no-server-metrics"),
-	mappedSwitch("--no-server-metrics", func(t *translation, g given) {
-		if g.on() {
-			t.arg("--scrape", "off")
-		}
-	}),
+	mappedSwitch("--no-server-metrics", whenOn("--scrape", "off")),
 	{names: []string{"--server-metrics-formats"}, takes: severalValues, class: classRefused, about: "agentx writes json and csv",
 		unless: func(_ *translation, g given) bool {
 			return !slices.ContainsFunc(parts(g.values), func(s string) bool { return s != "json" && s != "csv" })

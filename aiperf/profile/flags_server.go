@@ -51,17 +51,9 @@ var serverFlags = []flag{
 		}
 		t.extra = append(t.extra, pairs...) // addDefaults passes it on
 	}),
-	mappedSwitch("--use-legacy-max-tokens", func(t *translation, g given) {
-		if g.on() {
-			t.arg("--max-tokens-field", "max_tokens")
-		}
-	}),
+	mappedSwitch("--use-legacy-max-tokens", whenOn("--max-tokens-field", "max_tokens")),
 	mappedSwitch("--use-server-token-count", func(*translation, given) {}), // addDefaults tells of a run without it
-	mappedSwitch("--per-chunk-usage", func(t *translation, g given) {
-		if g.on() {
-			t.set("per-chunk-usage", "true")
-		}
-	}),
+	mappedSwitch("--per-chunk-usage", whenOn("--per-chunk-usage")),
 	mapped("--connection-reuse-strategy", func(t *translation, g given) {
 		t.arg("--connection-reuse", strings.ReplaceAll(t.word(g, "pooled", "never", "sticky_user_sessions"), "_", "-"))
 	}),

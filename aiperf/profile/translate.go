@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/scenario"
 )
@@ -256,14 +256,14 @@ func (t *Translation) Command() []string {
 // Line returns the command as one line for a shell. Variables stand for secrets.
 func (t *Translation) Line() string {
 	var b strings.Builder
-	b.WriteString("agentx replay " + shellQuoted(t.data))
+	b.WriteString("agentx replay " + terminal.Word(t.data))
 	for _, a := range t.args {
 		b.WriteByte(' ')
 		if a.variable == "" {
-			b.WriteString(shellQuoted(a.text))
+			b.WriteString(terminal.Word(a.text))
 		} else {
 			if a.before != "" {
-				b.WriteString(shellQuoted(a.before))
+				b.WriteString(terminal.Word(a.before))
 			}
 			fmt.Fprintf(&b, `"$%s"`, a.variable)
 		}
@@ -279,14 +279,4 @@ func (t *Translation) Variables() (list []string) {
 		}
 	}
 	return list
-}
-
-var shellPlain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// shellQuoted returns a text as a shell reads it as one word.
-func shellQuoted(text string) string {
-	if shellPlain.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -126,21 +126,90 @@ func (a *answer) parse(text []byte, mark journal.Mark, read func(l *jsonlex.Lexe
 	}
 }
 
-// object reads an object. Anything else is a fault of the shape.
-func (a *answer) object(l *jsonlex.Lexer, member func(key []byte) error) error {
+// member is a member of an object that is read, and where its value goes: a string to *[]byte or *string, the text as it stands to *rawText,
+// the place of a part to *int; a function reads any other value.
+type member struct {
+	name string
+	to   any
+}
+
+// rawText is the text of a JSON value as it stands.
+type rawText []byte
+
+func (m member) read(l *jsonlex.Lexer) (err error) {
+	switch to := m.to.(type) {
+	case *[]byte:
+		*to, err = text(l)
+	case *string:
+		var value []byte
+		value, err = text(l)
+		*to = string(value)
+	case *rawText:
+		*to, err = raw(l)
+	case *int:
+		*to, err = index(l)
+	case func(*jsonlex.Lexer) error:
+		err = to(l)
+	}
+	return err
+}
+
+// object reads members of an object, and skips the others. Anything else is a fault of the shape.
+func (a *answer) object(l *jsonlex.Lexer, members []member) error {
 	if l.Kind() != jsonlex.Object {
 		a.marks |= journal.MarkReplyShape
 		return l.Skip()
 	}
-	return l.Object(member)
+	return l.Object(func(key []byte) error {
+		for _, m := range members {
+			if m.name == string(key) {
+				return m.read(l)
+			}
+		}
+		return l.Skip()
+	})
 }
 
 // optional reads an object, or null.
-func (a *answer) optional(l *jsonlex.Lexer, member func(key []byte) error) error {
+func (a *answer) optional(l *jsonlex.Lexer, members []member) error {
 	if l.Kind() == jsonlex.Null {
 		return l.Skip()
 	}
-	return a.object(l, member)
+	return a.object(l, members)
+}
+
+// list reads the elements of a list by their indexes, and skips what is none.
+func list(l *jsonlex.Lexer, element func(k int) error) error {
+	if l.Kind() != jsonlex.Array {
+		return l.Skip()
+	}
+	k := -1
+	return l.Array(func() error { k++; return element(k) })
+}
+
+// adds returns what reads a string and adds it to a part.
+func (a *answer) adds(key int, kind journal.Kinds) func(*jsonlex.Lexer) error {
+	return func(l *jsonlex.Lexer) error {
+		words, err := text(l)
+		a.add(key, kind, words)
+		return err
+	}
+}
+
+// reason reads why an answer ended.
+func (a *answer) reason(l *jsonlex.Lexer) error {
+	word, err := text(l)
+	if len(word) > 0 {
+		a.word = string(word)
+	}
+	return err
+}
+
+// failure reads an error that an API reports.
+func (a *answer) failure(l *jsonlex.Lexer) error {
+	failed, err := set(l)
+	a.failed = a.failed || failed
+	return err
 }
 
 // text reads a string and gives its value; anything else is skipped.

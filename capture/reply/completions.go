@@ -33,21 +33,12 @@ func (c *completions) whole(body []byte) {
 // completion reads an answer, or a chunk of one.
 func (c *completions) completion(l *jsonlex.Lexer) error {
 	choices := 0
-	err := c.object(l, func(key []byte) (err error) {
-		switch string(key) {
-		case "choices":
-			if l.Kind() != jsonlex.Array {
-				return l.Skip()
-			}
-			return l.Array(func() error { choices++; return c.choice(l, choices-1) })
-		case "usage":
-			return c.usage.read(l, completionsNames)
-		case "error":
-			failed, err := set(l)
-			c.failed = c.failed || failed
-			return err
-		}
-		return l.Skip()
+	err := c.object(l, []member{
+		{"choices", func(l *jsonlex.Lexer) error {
+			return list(l, func(k int) error { choices++; return c.choice(l, k) })
+		}},
+		{"usage", func(l *jsonlex.Lexer) error { return c.usage.read(l, completionsNames) }},
+		{"error", c.failure},
 	})
 	if choices == 0 && !c.stream {
 		c.marks |= journal.MarkReplyShape
@@ -58,27 +49,20 @@ func (c *completions) completion(l *jsonlex.Lexer) error {
 // choice reads one of the answers of a request. In a chunk it may name its place.
 func (c *completions) choice(l *jsonlex.Lexer, place int) error {
 	message := false
-	var content []byte // raw: what comes before the place is known
+	var content rawText // what comes before the place is known
 	var words []byte
-	err := c.object(l, func(key []byte) (err error) {
-		var word []byte
-		switch string(key) {
-		case "index":
-			place, err = index(l)
-		case "message", "delta":
-			message = l.Kind() == jsonlex.Object
-			content, err = raw(l)
-		case "text":
+	inside := func(l *jsonlex.Lexer) (err error) {
+		message = l.Kind() == jsonlex.Object
+		content, err = raw(l)
+		return err
+	}
+	err := c.object(l, []member{
+		{"index", &place}, {"message", inside}, {"delta", inside}, {"finish_reason", c.reason},
+		{"text", func(l *jsonlex.Lexer) (err error) {
 			message = true
 			words, err = text(l)
-		case "finish_reason":
-			if word, err = text(l); len(word) > 0 {
-				c.word = string(word)
-			}
-		default:
-			err = l.Skip()
-		}
-		return err
+			return err
+		}},
 	})
 	if !message && !c.stream {
 		c.marks |= journal.MarkReplyShape
@@ -93,48 +77,25 @@ func (c *completions) choice(l *jsonlex.Lexer, place int) error {
 
 // message reads the message of a choice, or what is added to it.
 func (c *completions) message(l *jsonlex.Lexer, key int) error {
-	return c.object(l, func(name []byte) error {
-		switch string(name) {
-		case "content", "refusal":
-			words, err := text(l)
-			c.add(key, journal.Text, words)
-			return err
-		case "reasoning_content", "reasoning":
-			words, err := text(l)
-			c.add(key, journal.Thinking, words)
-			return err
-		case "tool_calls":
-			if l.Kind() != jsonlex.Array {
-				return l.Skip()
-			}
-			k := 0
-			return l.Array(func() error { k++; return c.call(l, key+k) })
-		case "function_call":
-			return c.function(l, key+1, nil)
-		}
-		return l.Skip()
+	words, thought := c.adds(key, journal.Text), c.adds(key, journal.Thinking)
+	return c.object(l, []member{
+		{"content", words}, {"refusal", words}, {"reasoning_content", thought}, {"reasoning", thought},
+		{"tool_calls", func(l *jsonlex.Lexer) error {
+			return list(l, func(k int) error { return c.call(l, key+1+k) })
+		}},
+		{"function_call", func(l *jsonlex.Lexer) error { return c.function(l, key+1, nil) }},
 	})
 }
 
 // call reads the call of a tool. In a chunk it names its place.
 func (c *completions) call(l *jsonlex.Lexer, key int) error {
-	var id, function []byte
-	err := c.object(l, func(name []byte) (err error) {
-		switch string(name) {
-		case "index":
-			var k int
-			if k, err = index(l); k >= 0 {
-				key = key/partsOfChoice*partsOfChoice + 1 + k%(partsOfChoice-1)
-			}
-		case "id":
-			id, err = text(l)
-		case "function", "custom":
-			function, err = raw(l)
-		default:
-			err = l.Skip()
-		}
-		return err
-	})
+	place := -1
+	var id []byte
+	var function rawText
+	err := c.object(l, []member{{"index", &place}, {"id", &id}, {"function", &function}, {"custom", &function}})
+	if place >= 0 {
+		key = key/partsOfChoice*partsOfChoice + 1 + place%(partsOfChoice-1)
+	}
 	if len(function) > 0 {
 		c.parse(function, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return c.function(l, key, id) })
 	}
@@ -144,17 +105,7 @@ func (c *completions) call(l *jsonlex.Lexer, key int) error {
 // function reads what is called, and with what.
 func (c *completions) function(l *jsonlex.Lexer, key int, id []byte) error {
 	var name, arguments []byte
-	err := c.optional(l, func(member []byte) (err error) {
-		switch string(member) {
-		case "name":
-			name, err = text(l)
-		case "arguments", "input":
-			arguments, err = text(l)
-		default:
-			err = l.Skip()
-		}
-		return err
-	})
+	err := c.optional(l, []member{{"name", &name}, {"arguments", &arguments}, {"input", &arguments}})
 	if len(name) > 0 {
 		c.called(key, id, name)
 		c.begin()

@@ -17,53 +17,32 @@ type responses struct {
 var responsesNames = names{prompt: "input_tokens", output: "output_tokens"}
 
 func (r *responses) event(_, data []byte) {
-	var e struct {
-		kind     string
-		place    int
-		item     []byte // raw, as response
-		response []byte
-		delta    []byte
-	}
+	var kind string
+	var place int
+	var item, response rawText
+	var delta []byte
 	r.parse(data, journal.MarkReplyStream, func(l *jsonlex.Lexer) error {
-		return r.object(l, func(key []byte) (err error) {
-			var value []byte
-			switch string(key) {
-			case "type":
-				value, err = text(l)
-				e.kind = string(value)
-			case "output_index":
-				e.place, err = index(l)
-			case "item":
-				e.item, err = raw(l)
-			case "response":
-				e.response, err = raw(l)
-			case "delta":
-				e.delta, err = text(l)
-			default:
-				err = l.Skip()
-			}
-			return err
-		})
+		return r.object(l, []member{{"type", &kind}, {"output_index", &place}, {"item", &item}, {"response", &response}, {"delta", &delta}})
 	})
-	switch e.kind {
+	switch kind {
 	case "response.output_item.added":
 		if r.open == nil {
 			r.open = map[int]bool{}
 		}
-		r.open[e.place] = true
-		r.parse(e.item, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return r.item(l, e.place) })
+		r.open[place] = true
+		r.parse(item, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return r.item(l, place) })
 	case "response.completed", "response.incomplete", "response.failed":
 		r.terminals++
-		r.failed = r.failed || e.kind == "response.failed"
+		r.failed = r.failed || kind == "response.failed"
 		r.forget()
-		r.parse(e.response, journal.MarkReplyStream, r.response)
+		r.parse(response, journal.MarkReplyStream, r.response)
 		if r.word == "" {
-			r.word = strings.TrimPrefix(e.kind, "response.")
+			r.word = strings.TrimPrefix(kind, "response.")
 		}
 	case "error":
 		r.failed = true
 	default:
-		r.added(e.kind, e.place, e.delta)
+		r.added(kind, place, delta)
 	}
 }
 
@@ -97,40 +76,19 @@ func (r *responses) whole(body []byte) {
 func (r *responses) response(l *jsonlex.Lexer) error {
 	output := false
 	var status, why string
-	err := r.object(l, func(key []byte) (err error) {
-		var value []byte
-		switch string(key) {
-		case "id":
-			value, err = text(l)
-			r.id = string(value)
-		case "status":
-			value, err = text(l)
-			status = string(value)
-		case "incomplete_details":
-			err = r.optional(l, func(key []byte) (err error) {
-				if string(key) == "reason" {
-					value, err = text(l)
-					why = string(value)
-					return err
-				}
-				return l.Skip()
-			})
-		case "output":
+	err := r.object(l, []member{
+		{"id", &r.id}, {"status", &status}, {"error", r.failure},
+		{"incomplete_details", func(l *jsonlex.Lexer) error { return r.optional(l, []member{{"reason", &why}}) }},
+		{"output", func(l *jsonlex.Lexer) error {
 			output = l.Kind() == jsonlex.Array
-			if value, err = raw(l); err == nil && output {
+			value, err := raw(l)
+			if err == nil && output {
 				r.items = bytes.Clone(value)
 				r.parse(value, journal.MarkReplyShape, r.list)
 			}
-		case "usage":
-			err = r.usage.read(l, responsesNames)
-		case "error":
-			var failed bool
-			failed, err = set(l)
-			r.failed = r.failed || failed
-		default:
-			err = l.Skip()
-		}
-		return err
+			return err
+		}},
+		{"usage", func(l *jsonlex.Lexer) error { return r.usage.read(l, responsesNames) }},
 	})
 	if !output {
 		r.marks |= journal.MarkReplyShape
@@ -146,33 +104,15 @@ func (r *responses) response(l *jsonlex.Lexer) error {
 }
 
 func (r *responses) list(l *jsonlex.Lexer) error {
-	k := -1
-	return l.Array(func() error { k++; return r.item(l, k) })
+	return list(l, func(k int) error { return r.item(l, k) })
 }
 
 // item reads an item of the output.
 func (r *responses) item(l *jsonlex.Lexer, place int) error {
 	var kind, id, call, name, arguments []byte
-	err := r.object(l, func(key []byte) (err error) {
-		switch string(key) {
-		case "type":
-			kind, err = text(l)
-		case "id":
-			id, err = text(l)
-		case "call_id":
-			call, err = text(l)
-		case "name":
-			name, err = text(l)
-		case "arguments", "input":
-			arguments, err = text(l)
-		case "content":
-			err = r.content(l, place, journal.Text)
-		case "summary":
-			err = r.content(l, place, journal.Thinking)
-		default:
-			err = l.Skip()
-		}
-		return err
+	err := r.object(l, []member{
+		{"type", &kind}, {"id", &id}, {"call_id", &call}, {"name", &name}, {"arguments", &arguments}, {"input", &arguments},
+		{"content", r.content(place, journal.Text)}, {"summary", r.content(place, journal.Thinking)},
 	})
 	switch {
 	case string(kind) == "reasoning":
@@ -190,20 +130,10 @@ func (r *responses) item(l *jsonlex.Lexer, place int) error {
 	return err
 }
 
-// content reads the parts of a message, or the summary of some thinking.
-func (r *responses) content(l *jsonlex.Lexer, place int, kind journal.Kinds) error {
-	if l.Kind() != jsonlex.Array {
-		return l.Skip()
+// content returns what reads the parts of a message, or the summary of some thinking.
+func (r *responses) content(place int, kind journal.Kinds) func(*jsonlex.Lexer) error {
+	words := r.adds(place, kind)
+	return func(l *jsonlex.Lexer) error {
+		return list(l, func(int) error { return r.object(l, []member{{"text", words}, {"refusal", words}}) })
 	}
-	return l.Array(func() error {
-		return r.object(l, func(key []byte) error {
-			switch string(key) {
-			case "text", "refusal":
-				words, err := text(l)
-				r.add(place, kind, words)
-				return err
-			}
-			return l.Skip()
-		})
-	})
 }

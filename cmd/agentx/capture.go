@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/capture"
 	"github.com/agentx/agentx/capture/carry"
@@ -307,30 +306,24 @@ func (f *captureFlags) open(ctx context.Context) (traffic, admin net.Listener, e
 
 // limit is a limit of a capture by the name that --limit takes.
 type limit struct {
-	name  string
-	value pflag.Value
-}
-
-// limitCount is a flag value: a whole number.
-type limitCount struct{ to *int }
-
-func (c limitCount) String() string { return strconv.Itoa(*c.to) }
-
-func (c limitCount) Type() string { return "int" }
-
-func (c limitCount) Set(text string) (err error) {
-	if *c.to, err = strconv.Atoi(text); err != nil {
-		return errors.New("want a whole number")
-	}
-	return nil
+	name string
+	set  func(text string) error
 }
 
 // limits lists the limits of a capture. Options.Validate says which values are good.
 func limits(l *capture.Limits) []limit {
+	count := func(to *int) func(string) error {
+		return func(text string) (err error) {
+			if *to, err = strconv.Atoi(text); err != nil {
+				err = errors.New("want a whole number")
+			}
+			return err
+		}
+	}
 	return []limit{
-		{"request_copy", size{&l.RequestCopy}}, {"reply_copy", size{&l.ReplyCopy}}, {"copies", size{&l.Copies}}, {"queue", size{&l.Queue}},
-		{"sessions", limitCount{&l.Sessions}}, {"blocks", limitCount{&l.Blocks}}, {"nodes", limitCount{&l.Nodes}},
-		{"header_timeout", duration{&l.HeaderTimeout}}, {"stall", duration{&l.Stall}}, {"disk_free", size{&l.DiskFree}},
+		{"request_copy", size{&l.RequestCopy}.Set}, {"reply_copy", size{&l.ReplyCopy}.Set}, {"copies", size{&l.Copies}.Set}, {"queue", size{&l.Queue}.Set},
+		{"sessions", count(&l.Sessions)}, {"blocks", count(&l.Blocks)}, {"nodes", count(&l.Nodes)},
+		{"header_timeout", duration{&l.HeaderTimeout}.Set}, {"stall", duration{&l.Stall}.Set}, {"disk_free", size{&l.DiskFree}.Set},
 	}
 }
 
@@ -351,7 +344,7 @@ func setLimit(to *capture.Limits, text string) error {
 	list := limits(to)
 	k := slices.IndexFunc(list, func(l limit) bool { return l.name == name })
 	if k >= 0 {
-		return list[k].value.Set(value)
+		return list[k].set(value)
 	}
 	if near := suggest.Closest(name, limitNames()); near != "" {
 		return fmt.Errorf("no limit has this name: %s?", near)
@@ -542,17 +535,14 @@ func (f *captureCheckFlags) check(row hfsource.Row) (checkedTrace, error) {
 		c.Trace = trace.ID
 	}
 	if trace != nil && f.trie {
-		c.shape(weka.TrieOf(trace))
+		trie := weka.TrieOf(trace)
+		nodes, digest := trie.Nodes(), trie.Digest()
+		c.Nodes, c.Digest = &nodes, hex.EncodeToString(digest[:])
 	}
 	if f.setAside && len(c.Problems) > 0 {
 		return c, c.setAside(row)
 	}
 	return c, nil
-}
-
-func (c *checkedTrace) shape(trie *weka.Trie) {
-	nodes, digest := trie.Nodes(), trie.Digest()
-	c.Nodes, c.Digest = &nodes, hex.EncodeToString(digest[:])
 }
 
 // setAside renames the file of a bad trace, which is the only one in it.

@@ -154,12 +154,17 @@ func beginning(words ...string) settings.Kind {
 	return k
 }
 
+// rowOf makes settings of a group that stand in files as flags do.
+func rowOf(group string) func(name string, k settings.Kind, value, to any, help string) settings.Setting {
+	return func(name string, k settings.Kind, value, to any, help string) settings.Setting {
+		return settings.Setting{Name: name, Group: group, Plain: true, Kind: k, Default: value, To: to, Help: help}
+	}
+}
+
 func (f *simulateFlags) fleetRows() []settings.Setting {
 	counts, objects := numbersKind("intSlice", strconv.Atoi), textsKind()
 	objects.Files, objects.Object = objectKind().Files, objectKind().Object
-	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
-		return settings.Setting{Name: name, Group: settings.Fleet, Plain: true, Kind: k, Default: value, To: to, Help: help}
-	}
+	row := rowOf(settings.Fleet)
 	return []settings.Setting{
 		row("workers", beginning("auto\tthe fewest", "auto:"), "1", &f.workers, "workers of an aggregated fleet; N,N,... simulates each; auto[:FROM-TO] finds the fewest that keep every --gate"),
 		row("prefill-workers", counts, nil, &f.prefillWorkers, "workers that compute prompts, of a disaggregated fleet; N,N,... simulates each"),
@@ -174,11 +179,9 @@ func (f *simulateFlags) fleetRows() []settings.Setting {
 }
 
 func (f *simulateFlags) loadRows() []settings.Setting {
-	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
-		return settings.Setting{Name: name, Group: settings.Load, Plain: true, Kind: k, Default: value, To: to, Help: help}
-	}
+	row, level := rowOf(settings.Load), rowOf(settings.Levels)
 	block := settings.Whole(0, trace.MaxBlockSize).Numeric()
-	list := []settings.Setting{
+	return []settings.Setting{
 		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake, lanes for Weka, concurrency where --concurrency is given"),
 		row("concurrency", numbersKind("intSlice", strconv.Atoi), nil, &f.concurrency, "sessions, or lanes, that are open at a time; N,N,... simulates each"),
 		row("arrival-speedup", settings.Factor, 1.0, &f.speedup, "divides first arrivals and delays of load trace; engines keep their speed"),
@@ -187,23 +190,15 @@ func (f *simulateFlags) loadRows() []settings.Setting {
 		row("limit-traces", settings.Count, 0, &f.limitTraces, "only the first N traces; 0: all"),
 		row("limit-requests", settings.Count, 0, &f.limitRequests, "no more requests leave after N; 0: no limit"),
 		row("max-sim-time", settings.Span, time.Duration(0), &f.maxTime, "no more requests leave after this simulated time; 0: no limit"),
-		row("sla-ttft", settings.Span, time.Duration(0), &f.slaTTFT, "a good request has its first token within this time; 0: no limit"),
-		row("sla-itl", settings.Span, time.Duration(0), &f.slaITL, "a good request has at most this mean gap between tokens; 0: no limit"),
-		row("sla-e2e", settings.Span, time.Duration(0), &f.slaE2E, "a good request ends within this time; 0: no limit"),
-		row("gate", textsKind("ttft.p95<", "itl.p95<", "token_gap.p99<", "latency.p95<", "good>=", "reuse>"), nil, &f.gates, "status 3 unless it holds: 'ttft.p95<2s', 'token_gap.p99<50ms', 'good>=99%', 'reuse>30%' (repeatable; the shell wants quotes)"),
+		level("sla-ttft", settings.Span, time.Duration(0), &f.slaTTFT, "a good request has its first token within this time; 0: no limit"),
+		level("sla-itl", settings.Span, time.Duration(0), &f.slaITL, "a good request has at most this mean gap between tokens; 0: no limit"),
+		level("sla-e2e", settings.Span, time.Duration(0), &f.slaE2E, "a good request ends within this time; 0: no limit"),
+		level("gate", textsKind("ttft.p95<", "itl.p95<", "token_gap.p99<", "latency.p95<", "good>=", "reuse>"), nil, &f.gates, "status 3 unless it holds: 'ttft.p95<2s', 'token_gap.p99<50ms', 'good>=99%', 'reuse>30%' (repeatable; the shell wants quotes)"),
 	}
-	for k := range list {
-		if strings.HasPrefix(list[k].Name, "sla-") || list[k].Name == "gate" {
-			list[k].Group = settings.Levels
-		}
-	}
-	return list
 }
 
 func (f *simulateFlags) resultRows() []settings.Setting {
-	row := func(name string, k settings.Kind, value, to any, help string) settings.Setting {
-		return settings.Setting{Name: name, Group: settings.Results, Plain: true, Kind: k, Default: value, To: to, Help: help}
-	}
+	row := rowOf(settings.Results)
 	seed := settings.Kind{Want: "0 to 2^64-1", Type: "int", Tags: []string{settings.Int}, Read: func(text string) (any, bool) {
 		n, err := strconv.ParseUint(text, 10, 64)
 		return n, err == nil

@@ -62,12 +62,12 @@ const Unknown = -1
 // AppendJSON appends the trace as one JSON object and LF.
 func (r *Recording) AppendJSON(dst []byte) []byte {
 	w := recordingWriter{text: append(dst, '{')}
-	w.string("id", r.ID)
-	w.strings("models", r.Models())
-	w.number("block_size", int64(r.BlockSize))
-	w.string("hash_id_scope", "local")
-	w.number("tool_tokens", int64(r.ToolTokens))
-	w.number("system_tokens", int64(r.SystemTokens))
+	w.value("id", r.ID)
+	w.value("models", asList(r.Models()))
+	w.value("block_size", r.BlockSize)
+	w.value("hash_id_scope", "local")
+	w.value("tool_tokens", r.ToolTokens)
+	w.value("system_tokens", r.SystemTokens)
 	w.key("requests")
 	w.text = append(w.text, '[')
 	for k, e := range r.Entries {
@@ -79,7 +79,7 @@ func (r *Recording) AppendJSON(dst []byte) []byte {
 		}
 	}
 	w.text = append(w.text, ']')
-	w.totals(r.Totals())
+	w.value("totals", r.Totals())
 	return append(w.text, '}', '\n')
 }
 
@@ -175,40 +175,23 @@ func (w *recordingWriter) key(name string) {
 	w.text = append(append(append(w.text, '"'), name...), '"', ':')
 }
 
-func (w *recordingWriter) number(name string, v int64) {
+// value writes a value that encoding/json marshals whatever it is.
+func (w *recordingWriter) value(name string, v any) {
 	w.key(name)
-	w.text = strconv.AppendInt(w.text, v, 10)
-}
-
-// orNull writes a number, or null where it is unknown.
-func (w *recordingWriter) orNull(name string, v int64) {
-	if v == Unknown {
-		w.key(name)
-		w.text = append(w.text, "null"...)
-		return
-	}
-	w.number(name, v)
-}
-
-func (w *recordingWriter) quoted(v string) {
-	text, _ := json.Marshal(v) // a string always marshals
+	text, _ := json.Marshal(v)
 	w.text = append(w.text, text...)
 }
 
-func (w *recordingWriter) string(name, v string) {
-	w.key(name)
-	w.quoted(v)
+// unlessUnknown returns a number as it is written: null where it is unknown.
+func unlessUnknown(v int64) any {
+	if v == Unknown {
+		return nil
+	}
+	return v
 }
 
-func (w *recordingWriter) strings(name string, list []string) {
-	w.key(name)
-	w.text = append(w.text, '[')
-	for k, v := range list {
-		w.separate(k)
-		w.quoted(v)
-	}
-	w.text = append(w.text, ']')
-}
+// asList returns a list that is written as one, even without words.
+func asList(list []string) []string { return append([]string{}, list...) }
 
 // seconds writes milliseconds as seconds, with at most three decimals and no trailing zeros.
 func (w *recordingWriter) seconds(name string, v Millis) {
@@ -258,14 +241,14 @@ func (w *recordingWriter) run(r trace.Run) {
 func (w *recordingWriter) request(r *RecordedRequest) {
 	w.text = append(w.text, '{')
 	w.seconds("t", r.T)
-	w.string("type", map[bool]string{false: "n", true: "s"}[r.Streamed])
-	w.string("model", r.Model)
-	w.number("in", int64(r.In))
-	w.number("out", int64(r.Out))
+	w.value("type", map[bool]string{false: "n", true: "s"}[r.Streamed])
+	w.value("model", r.Model)
+	w.value("in", r.In)
+	w.value("out", r.Out)
 	w.ids(r.IDs)
-	w.strings("input_types", r.InputTypes)
-	w.strings("output_types", r.OutputTypes)
-	w.string("stop", r.Stop)
+	w.value("input_types", asList(r.InputTypes))
+	w.value("output_types", asList(r.OutputTypes))
+	w.value("stop", r.Stop)
 	w.seconds("api_time", r.APITime)
 	if r.Streamed && r.TTFT != Unknown {
 		w.seconds("ttft", r.TTFT)
@@ -279,16 +262,16 @@ func (w *recordingWriter) request(r *RecordedRequest) {
 func (w *recordingWriter) subagent(s *RecordedSubagent) {
 	w.text = append(w.text, '{')
 	w.seconds("t", s.T)
-	w.string("type", "subagent")
-	w.string("agent_id", s.AgentID)
-	w.string("subagent_type", s.Type)
-	w.orNull("duration_ms", int64(s.Duration))
-	w.orNull("total_tokens", s.TotalTokens)
-	w.orNull("tool_use_count", s.ToolUses)
-	w.string("status", s.Status)
-	w.strings("models", s.Models())
-	w.number("tool_tokens", int64(s.ToolTokens))
-	w.number("system_tokens", int64(s.SystemTokens))
+	w.value("type", "subagent")
+	w.value("agent_id", s.AgentID)
+	w.value("subagent_type", s.Type)
+	w.value("duration_ms", unlessUnknown(int64(s.Duration)))
+	w.value("total_tokens", unlessUnknown(s.TotalTokens))
+	w.value("tool_use_count", unlessUnknown(s.ToolUses))
+	w.value("status", s.Status)
+	w.value("models", asList(s.Models()))
+	w.value("tool_tokens", s.ToolTokens)
+	w.value("system_tokens", s.SystemTokens)
 	w.key("requests")
 	w.text = append(w.text, '[')
 	for k := range s.Requests {
@@ -296,21 +279,4 @@ func (w *recordingWriter) subagent(s *RecordedSubagent) {
 		w.request(&s.Requests[k])
 	}
 	w.text = append(w.text, ']', '}')
-}
-
-func (w *recordingWriter) totals(t Totals) {
-	w.key("totals")
-	w.text = append(w.text, '{')
-	for _, sum := range []struct {
-		name string
-		TokenTotals
-	}{{"parent_tokens", t.Parent}, {"subagent_tokens", t.Subagents}, {"combined_tokens", t.Combined}} {
-		w.key(sum.name)
-		w.text = append(w.text, '{')
-		w.number("input", sum.Input)
-		w.number("output", sum.Output)
-		w.text = append(w.text, '}')
-	}
-	w.number("subagent_count", int64(t.Count))
-	w.text = append(w.text, '}')
 }

@@ -32,21 +32,27 @@ type FaultKind struct {
 // FaultKinds lists all faults. "Midway" is after half of the tokens of a stream, or half of the bytes of an answer that is not
 // streamed.
 var FaultKinds = append([]FaultKind{
-	{Name: "refuse", onArrival: (*exchange).refuse,
+	{Name: "refuse", onArrival: func(x *exchange) { _ = x.hijack().Close() },
 		Doc: "the connection is closed at once, the body unread, nothing answered"},
 	{Name: "reset", answer: (*exchange).reset,
 		Doc: "the connection is reset (TCP RST) when the body has been read, nothing answered"},
-	{Name: "status=NNN", answer: (*exchange).answerStatus,
+	{Name: "status=NNN", answer: func(x *exchange) { x.fail(x.fault.status, faultError) },
 		Doc: "HTTP status NNN with a JSON error body"},
-	{Name: "status-plain=NNN", answer: (*exchange).answerPlainStatus,
+	{Name: "status-plain=NNN", answer: func(x *exchange) {
+		writeBody(x.w, x.fault.status, "text/plain; charset=utf-8", []byte(http.StatusText(x.fault.status)+": "+faultMessage+"\n"))
+	},
 		Doc: "HTTP status NNN with a line of text for a body"},
-	{Name: "overflow", answer: (*exchange).answerOverflow,
+	{Name: "overflow", answer: func(x *exchange) {
+		x.fail(http.StatusBadRequest, x.endpoint.overflow(x.request.prompt.tokens(), x.endpoint.promptKey))
+	},
 		Doc: "HTTP status 400 with a JSON error whose code is context_length_exceeded"},
 	{Name: "stall", answer: (*exchange).stall,
 		Doc: "status 200 and headers, then nothing until the client goes away"},
-	{Name: "empty", answer: (*exchange).answerEmpty,
+	{Name: "empty", answer: func(x *exchange) { x.answer(0) },
 		Doc: "a complete answer of no tokens"},
-	{Name: "not-json", answer: (*exchange).answerPage,
+	{Name: "not-json", answer: func(x *exchange) {
+		writeBody(x.w, http.StatusOK, "text/html; charset=utf-8", []byte("<!DOCTYPE html>\n<title>Gateway</title>\n<p>"+faultMessage+"</p>\n"))
+	},
 		Doc: "status 200 with an HTML page for a body"},
 	{Name: "garbage", answer: (*exchange).answerGarbage,
 		Doc: "status 200 with malformed events and halves of JSON, ending cleanly"},
@@ -58,9 +64,9 @@ var FaultKinds = append([]FaultKind{
 		Doc: "the answer ends cleanly midway, without finish reason, usage and [DONE]"},
 	{Name: "cut-chunk", midway: (*exchange).cutChunk,
 		Doc: "the connection is closed midway, inside an HTTP chunk"},
-	{Name: "error-event", midway: (*exchange).sendErrorEvent, whole: (*exchange).answerErrorObject,
+	{Name: "error-event", midway: func(x *exchange) { _, _ = x.w.Write([]byte(x.endpoint.errorEvent)) }, whole: (*exchange).answerErrorObject,
 		Doc: "midway an event named error, and the end; not streamed: as error-payload"},
-	{Name: "error-payload", midway: (*exchange).sendErrorPayload, whole: (*exchange).answerErrorObject,
+	{Name: "error-payload", midway: func(x *exchange) { _, _ = x.w.Write([]byte(x.endpoint.errorPayload)) }, whole: (*exchange).answerErrorObject,
 		Doc: "midway an event whose data is an error object, then [DONE]; not streamed: an error object under status 200"},
 }, lies...)
 
@@ -177,10 +183,6 @@ func (x *exchange) hijack() net.Conn {
 	return conn
 }
 
-func (x *exchange) refuse() {
-	_ = x.hijack().Close()
-}
-
 func (x *exchange) reset() {
 	conn := x.hijack()
 	if tcp, ok := conn.(*net.TCPConn); ok {
@@ -211,26 +213,6 @@ func (x *exchange) contentType() string {
 	return "application/json"
 }
 
-func (x *exchange) answerStatus() {
-	x.fail(x.fault.status, faultError)
-}
-
-func (x *exchange) answerPlainStatus() {
-	writeBody(x.w, x.fault.status, "text/plain; charset=utf-8", []byte(http.StatusText(x.fault.status)+": "+faultMessage+"\n"))
-}
-
-func (x *exchange) answerOverflow() {
-	writeBody(x.w, http.StatusBadRequest, "application/json", x.endpoint.failure(http.StatusBadRequest, x.endpoint.overflow(x.request.prompt.tokens(), x.endpoint.promptKey)))
-}
-
-func (x *exchange) answerEmpty() {
-	x.answer(0)
-}
-
-func (x *exchange) answerPage() {
-	writeBody(x.w, http.StatusOK, "text/html; charset=utf-8", []byte("<!DOCTYPE html>\n<title>Gateway</title>\n<p>"+faultMessage+"</p>\n"))
-}
-
 func (x *exchange) answerGarbage() {
 	x.w.Header().Set("Content-Type", x.contentType())
 	if !x.request.stream {
@@ -244,9 +226,5 @@ func (x *exchange) answerGarbage() {
 		"data: <html>\n\n" +
 		"data: {\"choices\":[{\"delta\":{\"content\":")) // not even an end
 }
-
-func (x *exchange) sendErrorEvent() { _, _ = x.w.Write([]byte(x.endpoint.errorEvent)) }
-
-func (x *exchange) sendErrorPayload() { _, _ = x.w.Write([]byte(x.endpoint.errorPayload)) }
 
 func (x *exchange) answerErrorObject() { x.fail(http.StatusOK, faultError) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/replay/capacity"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -85,7 +86,7 @@ var figureColumns = []struct {
 	{"requests/s", func(h *Figures) string { return FormatQuantity(h.RequestRate) }},
 	{"output/s", func(h *Figures) string { return FormatQuantity(h.OutputTokenRate) }},
 	{"ttft p50", func(h *Figures) string { return FormatSeconds(h.TTFT.P50) }},
-	{"ttft p99", func(h *Figures) string { return h.TTFT.marked("p99") }},
+	{"ttft p99", func(h *Figures) string { return h.TTFT.marked("p99", slo.Seconds) }},
 	{"itl p50", func(h *Figures) string { return FormatSeconds(h.ITL.P50) }},
 }
 

@@ -39,7 +39,7 @@ func TestMetricsFollowFromTheirTable(t *testing.T) {
 	MetricList = append(MetricList[:len(MetricList):len(MetricList)], Metric{
 		Metric: ofEach("tail", slo.Seconds), Title: "time behind the last token",
 		Of: func(n *Numbers, _ Rules) (float64, bool) { return (n.End - n.LastToken).Seconds(), n.LastToken > 0 },
-	})
+	}, Metric{Metric: ofRun("reads", slo.Share, false), Title: "share of what was read", Value: func(*Summary) Number { return 0.25 }})
 	each, err := ParseCondition("tail<200ms")
 	require.NoError(t, err)
 	all, err := ParseCondition("tail.p95<50ms")
@@ -55,4 +55,8 @@ func TestMetricsFollowFromTheirTable(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, s.WriteJSON(&b))
 	require.Contains(t, b.String(), `"other_metrics":{"tail":{"mean":0.1`)
+	b.Reset()
+	require.NoError(t, s.WriteTable(&b, 0))
+	require.Contains(t, b.String(), "\ntail            100 ms    100 ms    100 ms")
+	require.Contains(t, b.String(), "\nreads       25.0 %\n")
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -206,18 +207,23 @@ func (s *Summary) latencies(b *strings.Builder, columns int) {
 	}
 	b.WriteByte('\n')
 	write("", func(k int) string { return figures[k].name })
-	type line struct {
-		label string
-		stat  *Stat
-	}
-	lines := []line{{"ttft", &s.TTFT}, {"itl", &s.ITL}, {"latency", &s.RequestLatency}, {"lateness", &s.Lateness}}
-	if s.Arrivals != nil {
-		lines = append(lines, line{"queued", &s.Arrivals.Queued})
-	}
 	few := false
-	for _, l := range lines {
-		write(l.label, func(k int) string { return l.stat.marked(figures[k].name) })
-		few = few || l.stat.Few("p99")
+	line := func(label string, unit slo.Unit, stat *Stat) {
+		write(label, func(k int) string { return stat.marked(figures[k].name, unit) })
+		few = few || stat.Few("p99")
+	}
+	for _, m := range MetricList {
+		if m.OfEach && !m.elsewhere {
+			line(m.Name, m.Unit, m.Stat(&s.Metrics))
+		}
+	}
+	if s.Arrivals != nil {
+		line("queued", slo.Seconds, &s.Arrivals.Queued)
+	}
+	for _, m := range MetricList {
+		if !m.OfEach && !m.elsewhere {
+			row(b, m.Name, "%s", FormatFigure(m.Value(s), m.Unit))
+		}
 	}
 	if few {
 		row(b, "", FewNote)

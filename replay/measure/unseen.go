@@ -77,9 +77,9 @@ const (
 	FewNote = "? of few samples: p95 of fewer than 20, p99 of fewer than 100"
 )
 
-// marked formats a figure of times, with FewMark behind a percentile of few samples.
-func (s *Stat) marked(statistic string) string {
-	text := FormatSeconds(s.Figure(statistic))
+// marked formats a figure in its unit, with FewMark behind a percentile of few samples.
+func (s *Stat) marked(statistic string, unit slo.Unit) string {
+	text := FormatFigure(s.Figure(statistic), unit)
 	if s.Few(statistic) {
 		text += FewMark
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
 )
@@ -38,7 +39,7 @@ func (w *writer) aggregate() object {
 	}
 	o.add("cooldown_metrics", tableObject(res.Cooldown))
 	o.add("steady_metrics", tableObject(res.Steady))
-	o.add("error_summary", errorSummary(res.Errors))
+	o.add("error_summary", errorSummary(res.Errors, ownError))
 	if f != nil {
 		o.add("branch_stats", f.Branches)
 	}
@@ -70,11 +71,11 @@ func incomplete(info *measure.RunInfo) string {
 	return ""
 }
 
-// errorSummary lists the failures of the headline with their messages.
-func errorSummary(groups []report.ErrorGroup) []object {
+// errorSummary lists failures with their messages.
+func errorSummary(groups []report.ErrorGroup, fail func(*measure.Error) *Error) []object {
 	list := []object{}
-	for _, g := range groups {
-		list = append(list, object{{"error_details", ownError(&g.Error)}, {"count", g.Count}})
+	for k := range groups {
+		list = append(list, object{{"error_details", fail(&groups[k].Error)}, {"count", groups[k].Count}})
 	}
 	return list
 }
@@ -122,7 +123,7 @@ func runInfo(run *report.Run) object {
 
 // commandLine makes the command line from the cache and the options that were given as flags, which tell no secret.
 func commandLine(run *report.Run) string {
-	words := []string{"agentx", "replay", word(run.Info.Dataset.Path)}
+	words := []string{"agentx", "replay", terminal.Word(run.Info.Dataset.Path)}
 	for _, opt := range run.Info.Options {
 		if opt.From != "flag" {
 			continue
@@ -133,7 +134,7 @@ func commandLine(run *report.Run) string {
 			list = []string{optionText(opt.Value)}
 		}
 		for _, v := range list {
-			words = append(words, name+"="+word(v))
+			words = append(words, name+"="+terminal.Word(v))
 		}
 	}
 	return strings.Join(words, " ")
@@ -146,15 +147,4 @@ func optionText(v json.RawMessage) string {
 		return s
 	}
 	return string(v)
-}
-
-// word quotes a word of a command line where a shell would not take it as it is.
-func word(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -33,32 +33,12 @@ func consoleOf(head []string, sections []section) []byte {
 			continue
 		}
 		text.WriteString("\n" + s.title + "\n\n")
-		rows, values := [][]string{append([]string{"Metric"}, consoleColumns...)}, [][]string{{"Metric", "Value"}}
-		for k := range s.table {
-			b := &s.table[k]
-			if b.Kind == report.Scalar {
-				values = append(values, []string{rowName(b), shown(b, "avg")})
-				continue
-			}
-			cells := []string{rowName(b)}
-			for _, stat := range consoleColumns {
-				cells = append(cells, shown(b, stat))
-			}
-			rows = append(rows, cells)
-		}
+		rows, values := tablesOf(s.table, consoleColumns, "N/A")
 		writeColumns(&text, rows)
 		text.WriteByte('\n')
 		writeColumns(&text, values)
 	}
 	return text.Bytes()
-}
-
-// shown is a cell of the console file.
-func shown(b *report.Block, stat string) string {
-	if text := cell(b, stat); text != "" {
-		return text
-	}
-	return "N/A"
 }
 
 // writeColumns writes rows of cells in columns: the first aligned to the left, the others to the right.

@@ -53,7 +53,7 @@ func (w *writer) harnessAggregate() object {
 	o.add("input_config", w.harnessInput())
 	o.add("run_info", launchInfo(run, harnessID(run.Info.BenchmarkID)))
 	o.add("was_cancelled", f != nil && f.Cancelled)
-	o.add("error_summary", harnessErrors(w.results.Errors))
+	o.add("error_summary", errorSummary(inOrder(w.results.Errors), harnessError))
 	if start, end := w.results.Start, max(w.results.End, w.results.PhaseEnd); end > start {
 		o.add("start_time", server.LocalText(start))
 		o.add("end_time", server.LocalText(end))
@@ -104,16 +104,7 @@ func (w *writer) harnessMetadata() object {
 			{"ttft_ratio", report.Float(c.FirstToken)}, {"inter_token_latency_ratio", report.Float(c.ITL)},
 		}})
 	}
-	reasons := invalidReasons(run)
-	if s := run.Info.Scenario; s != nil {
-		o.add("scenario", s.Name)
-		if len(reasons) > 0 || !isPart(run) { // the scenario judges the whole load
-			o.add("submission_valid", len(reasons) == 0)
-		}
-	}
-	if len(reasons) > 0 {
-		o.add("submission_invalid_reasons", reasons)
-	}
+	o.addVerdict(run)
 	o.add("agentx", w.beyond())
 	return o
 }
@@ -145,13 +136,7 @@ func (w *writer) beyond() object {
 	return o
 }
 
-// harnessErrors lists the failures of the headline in the order in which the first of each came.
-func harnessErrors(groups []report.ErrorGroup) []object {
-	groups = slices.Clone(groups)
-	slices.SortFunc(groups, func(x, y report.ErrorGroup) int { return cmp.Compare(x.First, y.First) })
-	list := []object{}
-	for k := range groups {
-		list = append(list, object{{"error_details", harnessError(&groups[k].Error)}, {"count", groups[k].Count}})
-	}
-	return list
+// inOrder returns failures in the order in which the first of each came.
+func inOrder(groups []report.ErrorGroup) []report.ErrorGroup {
+	return slices.SortedStableFunc(slices.Values(groups), func(x, y report.ErrorGroup) int { return cmp.Compare(x.First, y.First) })
 }

@@ -100,7 +100,7 @@ func metricGrid(t report.Table, of group, title string) *grid {
 // errorGrid returns the table of the failures.
 func errorGrid(errors []report.ErrorGroup) *grid {
 	g := &grid{title: consoleTitle + "Error Summary", left: 2, rows: [][]string{{"Code", "Type", "Message", "Count"}}}
-	errors = slices.SortedFunc(slices.Values(errors), func(x, y report.ErrorGroup) int { return cmp.Compare(x.First, y.First) })
+	errors = inOrder(errors)
 	for k := range errors {
 		e := harnessError(&errors[k].Error)
 		code := "N/A"

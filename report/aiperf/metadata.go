@@ -12,6 +12,14 @@ import (
 func (w *writer) metadata() object {
 	run := w.run
 	o := object{}
+	o.addVerdict(run)
+	o.add("dataset", datasetObject(run))
+	o.add("agentx", w.agentx())
+	return o
+}
+
+// addVerdict adds what the scenario of a run says.
+func (o *object) addVerdict(run *report.Run) {
 	reasons := invalidReasons(run)
 	if s := run.Info.Scenario; s != nil {
 		o.add("scenario", s.Name)
@@ -22,9 +30,6 @@ func (w *writer) metadata() object {
 	if len(reasons) > 0 {
 		o.add("submission_invalid_reasons", reasons)
 	}
-	o.add("dataset", datasetObject(run))
-	o.add("agentx", w.agentx())
-	return o
 }
 
 // isPart reports whether other parts of the load were played elsewhere.

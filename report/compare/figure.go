@@ -12,43 +12,29 @@ import (
 	"github.com/agentx/agentx/report/interval"
 )
 
-// eachRequest are the metrics that every request has, ofRun those of which a run has one value.
-var eachRequest, ofRun = metrics()
+// eachRequest are the metrics that every request has, drawn those of them that charts and selections need.
+var (
+	eachRequest = slices.DeleteFunc(slices.Clone(measure.MetricList), func(m measure.Metric) bool { return !m.OfEach })
+	drawn       = slices.DeleteFunc(slices.Clone(eachRequest), func(m measure.Metric) bool { return m.Decides == "" })
+)
 
-func metrics() (each, one []measure.Metric) {
-	for _, m := range measure.MetricList {
-		if m.OfEach {
-			each = append(each, m)
-		} else {
-			one = append(one, m)
-		}
-	}
-	return each, one
-}
+// figures are the rows of a comparison in their order: every statistic of the metrics that requests have, then those of a run. TableFigures
+// are those that tables show: compare.json and compare.csv have all. judged decide whether runs differ: those a server is chosen by, and two
+// that say whether the runs had the same work. The others are shown with their intervals, and decide nothing.
+var (
+	figures      = figuresOf(measure.MetricList, func(*measure.Metric) string { return strings.Join(slo.Statistics, " ") })
+	TableFigures = figuresOf(measure.MetricList, func(m *measure.Metric) string { return m.Compared })
+	judged       = figuresOf(eachRequest, func(m *measure.Metric) string { return m.Decides })
+)
 
-// figures are the rows of a comparison in their order: every statistic of the metrics that requests have, then those of a run.
-var figures = listFigures()
-
-func listFigures() (list []slo.Figure) {
-	for _, m := range eachRequest {
-		for _, statistic := range slo.Statistics {
-			list = append(list, slo.Figure{Metric: m.Metric, Statistic: statistic})
-		}
-	}
-	for _, m := range ofRun {
-		list = append(list, slo.Figure{Metric: m.Metric})
+func figuresOf(metrics []measure.Metric, statistics func(*measure.Metric) string) (list []slo.Figure) {
+	for k := range metrics {
+		list = append(list, metrics[k].Figures(statistics(&metrics[k]))...)
 	}
 	return list
 }
 
-// judged are the figures that decide whether runs differ: those a server is chosen by, and two that say whether the runs had the same
-// work. The others are shown with their intervals, and decide nothing.
-var judged = []string{
-	"ttft.mean", "ttft.p50", "ttft.p95", "itl.mean", "itl.p50", "itl.p95", "latency.mean", "latency.p50", "latency.p95",
-	"prompt_tokens.mean", "output_tokens.mean",
-}
-
-func isJudged(f slo.Figure) bool { return slices.Contains(judged, f.String()) }
+func isJudged(f slo.Figure) bool { return slices.Contains(judged, f) }
 
 // Figure is one number of one run.
 type Figure struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/page"
 )
@@ -23,6 +24,8 @@ type pageHead struct {
 	Span    float64      `json:"span"`    // of the longest run, seconds
 	Before  float64      `json:"before"`  // seconds of the longest warmup, whole windows of them
 	Sampled []pageSample `json:"sampled"` // of each run
+
+	States map[string][]int `json:"states"` // the requests that a column of this name counts
 }
 
 // pageFigure is a row of the table.
@@ -33,6 +36,8 @@ type pageFigure struct {
 	Unit      slo.Unit `json:"unit"`
 	OfEach    bool     `json:"of_each"`
 	Main      bool     `json:"main"` // it is shown at first
+
+	Ratio [2]string `json:"ratio"` // measure.Metric.Ratio
 }
 
 // pageSample says how many of the requests of a run are in the page.
@@ -48,9 +53,9 @@ func (c *Comparison) html() ([]byte, error) {
 		span, before = max(span, r.requests.span()), max(before, r.before())
 	}
 	a := newAxis(before, span)
-	head := pageHead{Comparison: c.withoutPlaces(), Texts: []string{}, Window: a.window, Span: span, Before: a.before}
+	head := pageHead{Comparison: c.withoutPlaces(), Texts: []string{}, Window: a.window, Span: span, Before: a.before, States: states}
 	for _, f := range figures {
-		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(tableFigures, f.String())})
+		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(TableFigures, f), measure.MetricNamed(f.Name).Ratio})
 	}
 	for _, v := range c.Verdicts {
 		head.Texts = append(head.Texts, c.VerdictText(v))
@@ -105,7 +110,7 @@ func (c *Comparison) timeTable(a axis) page.Table {
 		add("failed", "", s.failed, 1)
 		for _, m := range seriesMetrics {
 			for _, p := range percentileNames {
-				add(m+"."+p, "s", s.of[m+"."+p], 1e9)
+				add(m.Name+"."+p, "s", s.of[m.Name+"."+p], 1e9)
 			}
 		}
 	}
@@ -146,7 +151,7 @@ func (q *requests) thinned(n int) []int {
 	return list
 }
 
-// microseconds is how exact the requests of a page are; of inter-token latency, which is short, nanoseconds are kept.
+// microseconds is how exact the starts of requests are on a page, nanoseconds their times.
 const microseconds, nanoseconds = 1e6, 1e9
 
 // table has the requests of a run for the figures of a selection.
@@ -163,14 +168,11 @@ func (q *requests) table(name string, points []int) page.Table {
 	add("start", "s", microseconds, func(k int) float64 { return q.start[k] - origin })
 	add("state", "", 1, func(k int) float64 { return float64(q.state[k]) })
 	for _, m := range drawn {
-		unit, scale := "s", float64(microseconds)
-		switch m {
-		case "itl":
-			scale = nanoseconds
-		case "prompt_tokens", "output_tokens":
-			unit, scale = "tokens", 1
+		scale := float64(nanoseconds)
+		if m.Unit == slo.Tokens {
+			scale = 1
 		}
-		add(m, unit, scale, func(k int) float64 { return q.values[m][k] })
+		add(m.Name, string(m.Unit), scale, func(k int) float64 { return q.values[m.Name][k] })
 	}
 	return t
 }

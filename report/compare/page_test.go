@@ -67,9 +67,9 @@ func TestSelectionEqualsARecount(t *testing.T) {
 				ttft = append(ttft, r.FirstToken.Seconds()-r.Sent.Seconds())
 			}
 		}
-		require.EqualValues(t, started, e.Number("run.counts(range).started"))
-		require.EqualValues(t, failed, e.Number("run.counts(range).failed"))
-		require.EqualValues(t, judged, e.Number("run.counts(range).judged"), "a cancelled request is in no error rate")
+		require.EqualValues(t, started, e.Number("run.started(range)"))
+		require.EqualValues(t, failed, e.Number("run.sum('failed', range)"))
+		require.EqualValues(t, judged, e.Number("run.sum('ended', range)"), "a cancelled request is in no error rate")
 		stat := measure.NewStat(ttft)
 		for _, name := range slo.Statistics {
 			want := float64(stat.Figure(name))

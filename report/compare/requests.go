@@ -28,6 +28,9 @@ const (
 	apart // the end of the run cancelled it, or it did not fit the context: it is in no number, also not in the error rate
 )
 
+// states are those of the requests that are measured, that failed, and that ended, as ratios of metrics name them.
+var states = map[string][]int{"measured": {int(headline)}, "failed": {int(failed)}, "ended": {int(headline), int(late), int(failed)}}
+
 func stateOf(r *measure.Record) state {
 	switch {
 	case r.Bucket != measure.Profiling && r.Bucket != measure.Cooldown:
@@ -40,9 +43,6 @@ func stateOf(r *measure.Record) state {
 	return headline
 }
 
-// drawn are the metrics of requests that charts and selections need.
-var drawn = []string{"ttft", "itl", "latency", "prompt_tokens", "output_tokens"}
-
 var none = math.NaN()
 
 // add adds a record of the profiling phase.
@@ -52,9 +52,9 @@ func (q *requests) add(r *measure.Record, rules measure.Rules) {
 		first = r.FirstToken.Seconds()
 	}
 	q.addTimes(int32(r.Tree), stateOf(r), r.Sent.Seconds(), first, r.End.Seconds())
-	for _, name := range drawn {
-		v, ok := measure.MetricNamed(name).Of(&r.Numbers, rules)
-		q.addValue(name, v, ok && r.Error == nil)
+	for _, m := range drawn {
+		v, ok := m.Of(&r.Numbers, rules)
+		q.addValue(m.Name, v, ok && r.Error == nil)
 	}
 }
 

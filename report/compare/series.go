@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 )
 
 // windows are the lengths of a window of time, in seconds; a page takes the smallest that leaves at most mostWindows.
@@ -33,7 +34,7 @@ type series struct {
 
 // seriesMetrics and seriesPercentiles are those that charts over time show.
 var (
-	seriesMetrics     = []string{"ttft", "itl", "latency"}
+	seriesMetrics     = slices.DeleteFunc(slices.Clone(drawn), func(m measure.Metric) bool { return m.Unit != slo.Seconds })
 	seriesPercentiles = []float64{50, 95}
 	percentileNames   = []string{"p50", "p95"}
 )
@@ -60,7 +61,8 @@ func newSeries(r *run, a axis) *series {
 	values := make([]map[string][]float64, a.n)
 	for k, start := range q.start {
 		at := min(a.n-1, int((start-zero)/a.window))
-		for _, name := range seriesMetrics {
+		for _, m := range seriesMetrics {
+			name := m.Name
 			if v := q.values[name][k]; !math.IsNaN(v) {
 				if values[at] == nil {
 					values[at] = map[string][]float64{}
@@ -117,17 +119,17 @@ func spread(to []float64, from, end, amount, window float64) {
 
 // percentiles computes those of each window.
 func (s *series) percentiles(values []map[string][]float64) {
-	for _, name := range seriesMetrics {
+	for _, m := range seriesMetrics {
 		for p, q := range seriesPercentiles {
 			column := make([]float64, len(values))
 			for k := range values {
 				column[k] = none
-				if list := values[k][name]; len(list) > 0 {
+				if list := values[k][m.Name]; len(list) > 0 {
 					slices.Sort(list)
 					column[k] = measure.Percentile(list, q)
 				}
 			}
-			s.of[name+"."+percentileNames[p]] = column
+			s.of[m.Name+"."+percentileNames[p]] = column
 		}
 	}
 }

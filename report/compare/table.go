@@ -12,12 +12,6 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// tableFigures are the rows of the terminal's table: compare.json and compare.csv have all.
-var tableFigures = []string{
-	"ttft.p50", "ttft.p95", "ttft.p99", "itl.p50", "itl.p95", "itl.p99", "latency.p50", "latency.p95", "latency.p99", "lateness.p99",
-	"prompt_tokens.mean", "output_tokens.mean", "request_rate", "output_token_rate", "prompt_token_rate", "token_hit_rate", "error-rate", "goodput",
-}
-
 // WriteTable writes the comparison for a terminal: what keeps the runs from being compared, a column a run, what differs, and the
 // settings. No line of the table is longer than a number of columns, where a run needs no more; 0 is no limit.
 func (c *Comparison) WriteTable(w io.Writer, columns int) error {
@@ -91,8 +85,8 @@ func (c *Comparison) columnsThatFit(from, columns int) int {
 func (c *Comparison) width() int {
 	extra := 0
 	for k := range c.Runs {
-		for _, name := range tableFigures {
-			if d := c.Runs[k].Figures[name].Difference; d != nil {
+		for _, f := range TableFigures {
+			if d := c.Runs[k].Figures[f.String()].Difference; d != nil {
 				extra = max(extra, len(d.over()))
 			}
 		}
@@ -114,9 +108,9 @@ func (c *Comparison) table(b *strings.Builder, from, to int) {
 		return slices.ContainsFunc(c.Runs, func(r Run) bool { return of(&r) != "" })
 	}
 	row("", func(r *Run) string { return cut(r.Name, cellWidth-2) })
-	for _, name := range tableFigures {
-		if has(func(r *Run) string { return exact(r.value(name)) }) {
-			row(name, func(r *Run) string { return r.cell(name) })
+	for _, f := range TableFigures {
+		if has(func(r *Run) string { return exact(r.value(f.String())) }) {
+			row(f.String(), func(r *Run) string { return r.cell(f) })
 		}
 	}
 	row("trees", func(r *Run) string { return fmt.Sprint(r.Trees) })
@@ -132,9 +126,9 @@ func (c *Comparison) table(b *strings.Builder, from, to int) {
 }
 
 // cell returns a figure with its difference to the first run.
-func (r *Run) cell(name string) string {
-	x := r.Figures[name]
-	text := measure.FormatFigure(x.Value, figureNamed(name).Unit)
+func (r *Run) cell(f slo.Figure) string {
+	x := r.Figures[f.String()]
+	text := measure.FormatFigure(x.Value, f.Unit)
 	if x.Few {
 		text += measure.FewMark
 	}
@@ -153,11 +147,6 @@ func (d *Difference) sign() string {
 		return " *"
 	}
 	return " ~"
-}
-
-func figureNamed(name string) slo.Figure {
-	k := slices.IndexFunc(figures, func(f slo.Figure) bool { return f.String() == name })
-	return figures[k]
 }
 
 // verdictLines say of each run whether it differs from the first.
@@ -217,9 +206,9 @@ func orUnknown(why string) string {
 // repeatLines write means over the runs of a group with their intervals.
 func (c *Comparison) repeatLines(b *strings.Builder, r Repeat) {
 	fmt.Fprintf(b, "\n%s: mean of %d runs, 95 %% by Student\n", r.Group, len(r.Runs))
-	for _, name := range tableFigures {
-		if x, ok := r.Figures[name]; ok {
-			fmt.Fprintf(b, "%s%s\n", pad(name, nameWidth), x.text(figureNamed(name)))
+	for _, f := range TableFigures {
+		if x, ok := r.Figures[f.String()]; ok {
+			fmt.Fprintf(b, "%s%s\n", pad(f.String(), nameWidth), x.text(f))
 		}
 	}
 }

@@ -25,7 +25,9 @@ type About struct {
 type head struct {
 	Summary any              `json:"summary"`
 	Notes   []string         `json:"notes"`
-	Rules   rules            `json:"rules"`
+	Metrics []pageMetric     `json:"metrics"` // of requests: the columns of these names
+	Ratios  ratios           `json:"ratios"`  // metrics of a run, by their names
+	Sums    sums             `json:"sums"`    // the columns of requests that are packed as what they have above the sum of others
 	Buckets []measure.Bucket `json:"buckets"` // by the numbers of the column bucket
 	Common  map[string]int64 `json:"common"`  // what the rows have that a sparse column leaves out
 	Zero    int64            `json:"zero"`    // first sent of profiling, ns: where the axis of time begins
@@ -38,11 +40,6 @@ type head struct {
 	Stride   int    `json:"stride"`    // of so many requests the page has one
 	Requests [2]int `json:"requests"`  // of the warmup, of profiling: all, also those that the page leaves out
 	BinWidth int64  `json:"bin_width"` // ns
-}
-
-// rules are those by which the page computes as the summary does.
-type rules struct {
-	AllButOne bool `json:"all_but_one"`
 }
 
 // Page returns the page of the records that were added.
@@ -61,7 +58,7 @@ func (b *Builder) Page(a *About) *page.Page {
 // head returns what the page says besides its tables.
 func (b *Builder) head(a *About) head {
 	h := head{
-		Summary: a.Summary, Notes: append([]string{}, a.Notes...), Rules: rules{b.rules.AllButOne}, Buckets: buckets,
+		Summary: a.Summary, Notes: append([]string{}, a.Notes...), Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
 		Intervals: a.Intervals, Zero: b.first, Ends: b.end, Stride: b.stride, Requests: [2]int{b.warmup, b.sent}, BinWidth: b.bins.width,
 	}
 	var known bool

@@ -15,7 +15,7 @@ type bins struct {
 // bin has the sums of one slice.
 type bin struct {
 	sent, ended  int64 // requests
-	prompt, miss int64 // prompt tokens of the requests whose first token came; of these, those that the server did not find in its cache
+	cached, miss int64 // prompt tokens of the requests whose first token came: those that the server found in its cache, and the others
 	output       float64
 	failed       map[int32]int64 // requests that ended so, by the position of their failure
 }
@@ -45,9 +45,9 @@ func (b *bins) add(x *request) {
 		return
 	}
 	if n := x.PromptTokens.N(); n > 0 {
-		first := b.at(int64(x.FirstToken))
-		first.prompt += n
-		first.miss += n - max(0, x.CachedTokens.N())
+		first, cached := b.at(int64(x.FirstToken)), max(0, x.CachedTokens.N())
+		first.cached += cached
+		first.miss += n - cached
 	}
 	if n := x.tokens(); n > 0 {
 		b.spread(float64(n), int64(x.FirstToken), int64(x.LastToken))
@@ -111,7 +111,7 @@ func (b *bins) double() {
 func (b *bin) add(other *bin) {
 	b.sent += other.sent
 	b.ended += other.ended
-	b.prompt += other.prompt
+	b.cached += other.cached
 	b.miss += other.miss
 	b.output += other.output
 	for k, n := range other.failed {

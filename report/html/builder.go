@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentx/agentx/internal/splitmix"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 )
 
 // MaxRequests is the most requests that a page has. Of a run with more it has one in Stride.
@@ -21,6 +22,7 @@ var errTwoRuns = errors.New("records of two runs stand in one file")
 // sessions. It is not safe for concurrent use.
 type Builder struct {
 	rules measure.Rules
+	judge *measure.Judge
 
 	requests []request
 	limit    int // of requests: MaxRequests
@@ -43,10 +45,10 @@ type Builder struct {
 	end   [2]int64 // of the warmup and of profiling, ns of the phase
 }
 
-// NewBuilder returns an empty builder. rules are those of the run.
-func NewBuilder(rules measure.Rules) *Builder {
+// NewBuilder returns an empty builder. rules and service levels are those of the run.
+func NewBuilder(rules measure.Rules, levels ...slo.Condition) *Builder {
 	return &Builder{
-		rules: rules, limit: MaxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: newBins(),
+		rules: rules, judge: measure.NewJudge(rules, levels), limit: MaxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: newBins(),
 	}
 }
 
@@ -62,7 +64,7 @@ func (b *Builder) Add(r *measure.Record) error {
 		return fmt.Errorf("an instant is %.0f s of the phase: a page has at most %.0f, which is 23 days", at, maxTime)
 	}
 	x := newRequest(r)
-	x.failure = b.failureOf(r)
+	x.failure, x.good = b.failureOf(r), b.judge.Good(r)
 	b.count(&x)
 	if !b.keeps(&x) {
 		return nil

@@ -3,7 +3,6 @@ package html
 import (
 	"runtime"
 
-	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/page"
 )
 
@@ -83,7 +82,7 @@ func (b *Builder) newSessions(first int) page.Table {
 	column("number", func(s *session) int64 { return int64(s.number) })
 	column("parent", func(s *session) int64 { return int64(s.above) })
 	column("depth", func(s *session) int64 { return int64(s.depth) })
-	column("whole", func(s *session) int64 { return number(s.whole) })
+	column("whole", func(s *session) int64 { return flag(s.whole) })
 	labels, traces := make([]string, len(list)), make([]string, len(list))
 	for k := range list {
 		labels[k], traces[k] = list[k].label, b.trees[list[k].id.tree].trace
@@ -97,15 +96,10 @@ func (b *Builder) newRequests(first int) page.Table {
 	list := b.requests[first:]
 	t := page.Table{Name: "requests"}
 	column := func(name, unit string, of func(*request) int64) {
-		t.Columns = append(t.Columns, page.Ints(name, unit, b.valuesOf(len(list), func(k int) int64 {
-			if v := of(&list[k]); v != measure.Unknown {
-				return v
-			}
-			return page.Missing
-		})))
+		t.Columns = append(t.Columns, page.Ints(name, unit, b.valuesOf(len(list), func(k int) int64 { return of(&list[k]) })))
 	}
 	for _, of := range numbersOfRequests {
-		column(of.name, of.unit, of.value)
+		column(of.name, of.unit, b.packed(of))
 	}
 	column("session", "", func(x *request) int64 { return int64(x.session) })
 	column("turn", "", func(x *request) int64 { return int64(x.turn) })

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report/page/pagetest"
 )
 
@@ -17,7 +19,7 @@ import (
 func stats(t *testing.T, e *pagetest.Engine) map[string]map[string]float64 {
 	text := e.Eval(`(() => {
 		const found = {};
-		for (const { name } of requestMetrics) found[name] = statOf(requests.sorted(name, ...rowsWithin(range, requests.time)));
+		for (const { name } of page.head.metrics) found[name] = statOf(requests.sorted(name, ...rowsWithin(range, requests.time)));
 		return JSON.stringify(found, (_, v) => Number.isNaN(v) ? -1 : v);
 	})()`)
 	var found map[string]map[string]float64
@@ -84,6 +86,9 @@ func (c *recount) add(r *measure.Record) {
 			continue
 		}
 		if v, ok := m.Of(&r.Numbers, measure.Rules{}); ok {
+			if m.Unit == slo.Seconds { // the columns of a page have whole nanoseconds
+				v = math.Round(v*1e9) / 1e9
+			}
 			c.samples[m.Name] = append(c.samples[m.Name], v)
 		}
 	}
@@ -117,9 +122,12 @@ func TestNumbersOfThePageAreThoseOfTheRecords(t *testing.T) {
 	e := pagetest.NewEngine(t, html)
 	e.Eval(`var requests = new Requests(page), range = new TimeRange(requests.time[0], (page.head.ends[1] - page.head.zero) / 1e9)`)
 	whole := stats(t, e)
+	all := recountOf(t, dir, e.Number("range.from"), e.Number("range.to"), true)
 	for _, m := range measure.MetricList {
 		if m.Of != nil {
-			requireStat(t, *m.Stat(&summary.Metrics), whole[m.Name], m.Name)
+			requireStat(t, measure.NewStat(all.samples[m.Name]), whole[m.Name], m.Name)
+			require.InDelta(t, float64(m.Stat(&summary.Metrics).P95), whole[m.Name]["p95"], 1e-9)
+			require.InDelta(t, float64(m.Stat(&summary.Metrics).Mean), whole[m.Name]["mean"], 1e-9)
 		}
 	}
 	shown := e.Eval(`JSON.stringify(numbersOf(page, requests, range).map(({ metric, stat }) => [metric.name, stat.mean, stat.p99, stat.n]))`)
@@ -137,7 +145,7 @@ func TestNumbersOfThePageAreThoseOfTheRecords(t *testing.T) {
 				requireStat(t, measure.NewStat(want.samples[m.Name]), got[m.Name], m.Name, from, to)
 			}
 		}
-		sums := e.Eval(`JSON.stringify((({ sent, measured, prompt, cached, output, errors }) => [sent, measured, prompt, cached, output, errors])(requests.counts(...rowsWithin(range, requests.time))))`)
+		sums := e.Eval(`JSON.stringify((({ sent, measured, prompt_tokens, cached, output_tokens, errors }) => [sent, measured, prompt_tokens || 0, cached || 0, output_tokens || 0, errors])(requests.counts(...rowsWithin(range, requests.time))))`)
 		text, err := json.Marshal([]any{want.sent, want.measured, want.prompt, want.cached, want.output, want.errors})
 		require.NoError(t, err)
 		require.JSONEq(t, string(text), sums.(string), "range %d: %v to %v", k, from, to)

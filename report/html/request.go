@@ -15,6 +15,7 @@ type request struct {
 
 	bucket  uint8 // position in buckets
 	failure int32 // position in Builder.failures plus 1; 0: it ended well
+	good    bool  // it meets the service levels
 
 	measure.Numbers
 }
@@ -38,6 +39,23 @@ func newRequest(r *measure.Record) request {
 	}
 	return x
 }
+
+// judged reports whether the headline, or its failures, have the request, measured whether the headline is over it, and ended whether the
+// error rate is.
+func (x *request) judged() bool   { return buckets[x.bucket] == measure.Profiling }
+func (x *request) measured() bool { return x.judged() && x.failure == 0 }
+func (x *request) ended() bool    { return x.judged() || buckets[x.bucket] == measure.Cooldown }
+
+// uncached returns the prompt tokens that the server did not find in its cache, as far as it tells.
+func (x *request) uncached() int64 {
+	if x.PromptTokens == 0 {
+		return measure.Unknown
+	}
+	return max(0, x.PromptTokens.N()-max(0, x.CachedTokens.N()))
+}
+
+// hits returns the blocks of the recorded prompt that a cache without a limit holds.
+func (x *request) hits() int64 { return min(max(0, x.RecordedHits), x.RecordedBlocks) }
 
 // tail returns the time from the last token, or Sent without one, to the end.
 func (x *request) tail() int64 { return int64(x.End - max(x.Sent, x.LastToken)) }

@@ -65,7 +65,7 @@ func TestThinnedPages(t *testing.T) {
 	e.Eval(`var requests = new Requests(page)`)
 	require.InEpsilon(t, n/4, e.Number("requests.length"), 0.1)
 	require.EqualValues(t, 16, e.Number("requests.tracks.lanes.length"), "of every lane")
-	require.Equal(t, fmt.Sprint(sent, sent, prompt), e.Eval(`["sent", "ended", "prompt"].map((c) => page.tables.bins.columns[c].reduce((sum, x) => sum + x, 0)).join(" ")`))
+	require.Equal(t, fmt.Sprint(sent, sent, prompt), e.Eval(`[["sent"], ["ended"], ["cached", "miss"]].map((list) => list.reduce((all, c) => all + page.tables.bins.columns[c].reduce((sum, x) => sum + x, 0), 0)).join(" ")`))
 	require.InEpsilon(t, output, e.Number(`page.tables.bins.columns.output.reduce((sum, x) => sum + x, 0)`), 1e-9)
 	require.Greater(t, e.Number("page.tables.bins.rows"), float64(maxBins/2))
 	require.Contains(t, e.Eval("describeRange(page, requests, new TimeRange(requests.time[0], 1e6))"), "one request in 4")

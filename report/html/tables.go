@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/page"
 )
 
@@ -26,7 +25,7 @@ func (b *Builder) tables() (list []page.Table, common map[string]int64) {
 		}
 		return cmp.Or(cmp.Compare(x.session, y.session), phase, cmp.Compare(x.Sent, y.Sent), cmp.Compare(x.credit, y.credit))
 	})
-	c := requestColumns(requests)
+	c := b.requestColumns(requests)
 	list = append([]page.Table{trees, sessions, {Name: "requests", Columns: c.dense}}, c.sparse...)
 	list = append(list, b.failureTable(0))
 	if b.stride > 1 {
@@ -81,7 +80,7 @@ func (b *Builder) sessionTable(treeRow map[int]int64) (page.Table, []int32) {
 			above = int64(rows[b.numbers.position[s.above]])
 		}
 		tree, parent, depth, n = append(tree, treeRow[s.id.tree]), append(parent, above), append(depth, int64(s.depth)), append(n, requests[k])
-		whole, label = append(whole, number(s.whole)), append(label, s.label)
+		whole, label = append(whole, flag(s.whole)), append(label, s.label)
 	}
 	return page.Table{Name: "sessions", Columns: []page.Column{
 		page.Ints("tree", "", tree), page.Ints("parent", "", parent), page.Ints("depth", "", depth), page.Ints("requests", "", n),
@@ -89,22 +88,13 @@ func (b *Builder) sessionTable(treeRow map[int]int64) (page.Table, []int32) {
 	}}, rows
 }
 
-// number returns 1 for true.
-func number(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// requestColumns returns what cannot be computed from another column. Numbers that usually follow from others are differences from
-// what follows.
-func requestColumns(list []request) *columns {
+// requestColumns returns the columns of requests. Those that usually follow from others are packed as what they have above these.
+func (b *Builder) requestColumns(list []request) *columns {
 	c := &columns{}
 	for _, of := range numbersOfRequests {
-		values := make([]int64, len(list))
+		values, value := make([]int64, len(list)), b.packed(of)
 		for k := range list {
-			values[k] = of.value(&list[k])
+			values[k] = value(&list[k])
 		}
 		c.add(of.name, of.unit, values)
 	}
@@ -126,40 +116,6 @@ func steps(list []request, of func(*request) int32) []int64 {
 	return values
 }
 
-// numbersOfRequests are the columns of requests that need no other request.
-var numbersOfRequests = []struct {
-	name, unit string
-	value      func(x *request) int64
-}{
-	{"sent", "ns", func(x *request) int64 { return int64(x.Sent) }},
-	{"late", "ns", func(x *request) int64 { return int64(x.Sent - x.Due) }},
-	{"queued", "ns", func(x *request) int64 { return int64(x.Queued) }},
-	{"ttft", "ns", func(x *request) int64 { return nanos(x.TTFT()) }},
-	{"decode", "ns", func(x *request) int64 { return nanos(x.Decode()) }},
-	{"tail", "ns", (*request).tail},
-	{"prompt", "tokens", func(x *request) int64 { return x.PromptTokens.N() }},
-	{"cached", "tokens", func(x *request) int64 { return x.CachedTokens.N() }},
-	{"output", "tokens", func(x *request) int64 { return x.OutputTokens.N() }},
-	{"reasoning", "tokens", func(x *request) int64 { return x.ReasoningTokens.N() }},
-	{"first_tokens", "tokens", func(x *request) int64 { return x.FirstChunkTokens.N() }},
-	{"asked_more", "tokens", func(x *request) int64 { return x.MaxTokens - x.tokens() }},
-	{"recorded", "tokens", func(x *request) int64 { return x.RecordedISL }},
-	{"blocks", "blocks", func(x *request) int64 { return x.RecordedBlocks }},
-	{"new_blocks", "blocks", func(x *request) int64 { return max(0, x.RecordedBlocks-x.RecordedHits) }},
-	{"inner", "", func(x *request) int64 { return int64(x.inner) }},
-	{"server", "", func(x *request) int64 { return int64(x.server) }},
-	{"bucket", "", func(x *request) int64 { return int64(x.bucket) }},
-	{"failure", "", func(x *request) int64 { return int64(x.failure) }},
-}
-
-// nanos returns a time as a column has it.
-func nanos(l measure.Lapse, ok bool) int64 {
-	if !ok {
-		return measure.Unknown
-	}
-	return int64(l.To - l.From)
-}
-
 // failureTable returns why requests failed, from a position on; the column failure of a request is its position plus 1.
 func (b *Builder) failureTable(first int) page.Table {
 	var code []int64
@@ -173,15 +129,15 @@ func (b *Builder) failureTable(first int) page.Table {
 // table returns the bins from a position on; they follow one another from the start of the phase.
 func (b *bins) table(first int) page.Table {
 	b.integrate()
-	var sent, ended, prompt, miss []int64
+	var sent, ended, cached, miss []int64
 	var output []float64
 	for k := first; k < len(b.list); k++ {
 		x := &b.list[k]
-		sent, ended, prompt, miss = append(sent, x.sent), append(ended, x.ended), append(prompt, x.prompt), append(miss, x.miss)
+		sent, ended, cached, miss = append(sent, x.sent), append(ended, x.ended), append(cached, x.cached), append(miss, x.miss)
 		output = append(output, x.output)
 	}
 	return page.Table{Name: "bins", Columns: []page.Column{
-		page.Ints("sent", "", sent), page.Ints("ended", "", ended), page.Ints("prompt", "tokens", prompt), page.Ints("miss", "tokens", miss),
+		page.Ints("sent", "", sent), page.Ints("ended", "", ended), page.Ints("cached", "tokens", cached), page.Ints("miss", "tokens", miss),
 		page.Floats("output", "tokens", output),
 	}}
 }
@@ -204,13 +160,8 @@ type columns struct {
 	common map[string]int64 // the value of the rows that a sparse column leaves out
 }
 
-// add adds a column. unknown numbers are missing ones on the page.
+// add adds a column.
 func (c *columns) add(name, unit string, values []int64) {
-	for k, v := range values {
-		if v == measure.Unknown {
-			values[k] = page.Missing
-		}
-	}
 	common, n := mode(values)
 	if 4*n < 3*len(values) {
 		c.dense = append(c.dense, page.Ints(name, unit, values))

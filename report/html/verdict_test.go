@@ -76,9 +76,9 @@ func TestGoodRequestsOfAPage(t *testing.T) {
 	e.Eval(`var requests = new Requests(page)`)
 	trees := fmt.Sprintf(", and all requests of %s (%s),", e.Eval("formatCount(a, 'tree')", want.Trees), e.Eval("formatValue(a, '%')", float64(want.TreeShare)))
 	shown := fmt.Sprintf("goodput %s: %d requests (%s)%s meet ttft<200ms, itl<=10ms", e.Eval("formatValue(a, '/s')", float64(want.Rate)), want.Requests, e.Eval("formatValue(a, '%')", float64(want.Share)), trees)
-	require.Equal(t, shown, e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, 0)"))
+	require.Equal(t, shown, e.Eval("goodText(page.head.summary.goodput, true)"))
 	seconds := float64(want.Requests) / float64(want.Rate)
-	require.Equal(t, strings.Replace(shown, trees, "", 1), e.Eval("goodText(page.head.summary.goodput, requests, 0, requests.length, a)", seconds),
+	require.Equal(t, strings.Replace(shown, trees, "", 1), e.Eval(`goodText(goodOf(page.head, requests.counts(0, requests.length), a), false)`, seconds),
 		"a selection of everything counts as the summary does, but for trees")
 
 	require.NoError(t, os.Remove(filepath.Join(dir, summaryFile)))

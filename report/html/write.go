@@ -72,7 +72,7 @@ func (b *Builder) fit(about *About) (*page.Page, []byte, error) {
 
 // read reads the files of a run.
 func read(run *report.Run) (*Builder, *About, error) {
-	b := NewBuilder(run.Rules())
+	b := NewBuilder(run.Rules(), run.Info.SLO...)
 	about := &About{Info: run.Info, Lanes: run.Lanes}
 	written, err := readSummary(run)
 	if err != nil {

@@ -48,7 +48,7 @@ func NewPages(state *State, dir string) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pages{state: state, builder: html.NewBuilder(run.Rules()), about: html.About{Info: run.Info, Live: true}}
+	p := &Pages{state: state, builder: html.NewBuilder(run.Rules(), run.Info.SLO...), about: html.About{Info: run.Info, Live: true}}
 	p.builder.Limit(Requests)
 	p.first = int(max(0, run.Info.Start.UnixMilli()))
 	p.position = p.first + p.builder.Mark()

@@ -99,12 +99,6 @@ func (d *Document) levels(b *strings.Builder) {
 	t.end()
 }
 
-// shown are the figures whose differences are written.
-var shown = []string{
-	"ttft.p50", "ttft.p95", "itl.p50", "itl.p95", "latency.p50", "latency.p95", "lateness.p99", "prompt_tokens.mean", "output_tokens.mean",
-	"request_rate", "output_token_rate", "prompt_token_rate", "token_hit_rate", "error-rate", "goodput",
-}
-
 // differences writes how the run differs from the other one.
 func (d *Document) differences(b *strings.Builder) {
 	if d.Against == nil {
@@ -117,13 +111,10 @@ func (d *Document) differences(b *strings.Builder) {
 	}
 	t := table{b: b}
 	t.figures("", Escape(base.Name), Escape(run.Name), "difference", "95 % interval", "")
-	for _, name := range shown {
+	for _, figure := range compare.TableFigures {
+		name := figure.String()
 		f := run.Figures[name]
-		if f.Difference == nil {
-			continue
-		}
-		figure, err := measure.ParseFigure(name)
-		if err != nil {
+		if f.Difference == nil || figure.Statistic == "p99" && slices.Contains(compare.TableFigures, slo.Figure{Metric: figure.Metric, Statistic: "p95"}) {
 			continue
 		}
 		interval, verdict := "", ""

@@ -111,3 +111,11 @@ type Request struct {
 
 	released int // how many were before
 }
+
+// Front returns what the first pool has of a request: in a disaggregated fleet its copy there.
+func (r *Request) Front() *Request {
+	if r.Prefill != nil {
+		return r.Prefill
+	}
+	return r
+}

@@ -126,11 +126,9 @@ func reuseOf(r *simulate.Result) map[workerKey]*admissions {
 		found[key].list = append(found[key].list, admission{q.Admitted, q.Reused, q.Prompt})
 	}
 	for _, q := range r.Requests {
+		add(0, q.Front())
 		if q.Prefill != nil {
-			add(0, q.Prefill)
 			add(1, q)
-		} else {
-			add(0, q)
 		}
 	}
 	for _, a := range found {

@@ -83,13 +83,13 @@ func (b *builder) requestTable() (charts.Table, drawn) {
 	add("worker", "", func(q *fleet.Request) int64 { return workerOf(q) })
 	add("preemptions", "", func(q *fleet.Request) int64 { return int64(q.Preemptions) })
 	add("waited", "ns", func(q *fleet.Request) int64 {
-		if first := firstPart(q); first.Admissions > 0 {
+		if first := q.Front(); first.Admissions > 0 {
 			return first.Admitted - q.Arrival
 		}
 		return charts.Missing
 	})
 	if b.result.Config.Disaggregated() {
-		add("prefill_worker", "", func(q *fleet.Request) int64 { return workerOf(firstPart(q)) })
+		add("prefill_worker", "", func(q *fleet.Request) int64 { return workerOf(q.Front()) })
 	}
 	status := make([]string, len(list))
 	for k, q := range list {
@@ -97,14 +97,6 @@ func (b *builder) requestTable() (charts.Table, drawn) {
 	}
 	t.Columns = append(t.Columns, charts.Texts("status", status), charts.Ints("extra", "", extra))
 	return t, d
-}
-
-// firstPart returns what the first pool had of a request.
-func firstPart(q *fleet.Request) *fleet.Request {
-	if q.Prefill != nil {
-		return q.Prefill
-	}
-	return q
 }
 
 func workerOf(q *fleet.Request) int64 {

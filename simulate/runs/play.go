@@ -190,19 +190,7 @@ func (p *Player) Size(ctx context.Context, least, most int, base simulate.Config
 func (p *Player) path() string { return filepath.Join(p.Files.Dir, PageFile) }
 
 // CheckPage returns an error that wraps simulate.ErrResultsExist if the page of several runs would replace another one.
-func (p *Player) CheckPage() error {
-	if p.Files.Overwrite {
-		return nil
-	}
-	_, err := os.Lstat(p.path())
-	switch {
-	case err == nil:
-		return fmt.Errorf("%s: %w: %s", p.Files.Dir, simulate.ErrResultsExist, PageFile)
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	}
-	return err
-}
+func (p *Player) CheckPage() error { return p.Files.CheckFile(PageFile) }
 
 // writePage writes the page of several runs and returns where it is. Where no pages are wanted, it removes that of other runs.
 func (p *Player) writePage(list []*Run, lead []string) (path string, err error) {

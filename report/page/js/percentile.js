@@ -1,6 +1,6 @@
 "use strict";
-// Percentiles: as the summary of a run computes them (measure.Percentile, measure.MeanAndStd), in the same order of additions, so that
-// the same samples give the same digits.
+// Percentiles and ratios of columns. Percentiles are linear between neighbours, as measure.Percentile and measure.MeanAndStd compute them,
+// in the same order of additions, so that the same samples give the same digits.
 
 const percentiles = [50, 75, 90, 95, 99];
 
@@ -20,6 +20,12 @@ function statOf(sorted) {
   for (const q of percentiles) stat[`p${q}`] = percentile(sorted, q);
   stat.max = sorted.length ? sorted[sorted.length - 1] : NaN;
   return stat;
+}
+
+// ratioOf returns the sum of one column over that of another, or over seconds; NaN where there is nothing to divide by.
+function ratioOf([part, whole], seconds, sum) {
+  const of = whole === "seconds" ? seconds : sum(whole);
+  return of > 0 ? sum(part) / of : NaN;
 }
 
 // fewSamples reports whether a percentile is little more than the largest of its samples, as measure.Stat.Few does.

@@ -70,7 +70,7 @@ function compareSelection(page, runs, range) {
   const note = thinned.length ? ` Of runs with many requests the page has an even share, in the order of their starts: ${thinned.map((run) =>
     `${run.name} ${groupDigits(String(run.sampled.points))} of ${groupDigits(String(run.sampled.all))}`).join(", ")}.` : "";
   if (!range.selected) return `All requests. Drag over a chart to select those that start in a range.${note}`;
-  return `Requests that started in it: ${runs.map((run) => `${run.name} ${groupDigits(String(run.counts(range).started))}`).join(", ")}. Intervals are of whole runs alone.${note}`;
+  return `Requests that started in it: ${runs.map((run) => `${run.name} ${groupDigits(String(run.started(range)))}`).join(", ")}. Intervals are of whole runs alone.${note}`;
 }
 
 // compareFrontier draws the frontier of the runs, whose servers have as many GPUs as the reader said.

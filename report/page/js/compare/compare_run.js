@@ -1,8 +1,6 @@
 "use strict";
 // Compared runs: the requests of one, and what of them belongs to a range.
 
-const requestStates = { headline: 0, late: 1, failed: 2, apart: 3 }; // compare/requests.go
-
 // A ComparedRun is one run: its requests, and what of them belongs to a range.
 class ComparedRun {
   constructor(page, run, style) {
@@ -10,7 +8,8 @@ class ComparedRun {
     const table = page.tables[`requests.${style}`];
     this.columns = table.columns;
     this.rows = table.rows;
-    this.headline = Uint8Array.from(this.columns.state, (state) => state === requestStates.headline ? 1 : 0);
+    this.counted = {}; // by a name of head.states: 1 where a request is in one of these
+    for (const [name, states] of Object.entries(page.head.states)) this.counted[name] = Uint8Array.from(this.columns.state, (state) => Number(states.includes(state)));
     this.samples = {};
   }
 
@@ -19,19 +18,19 @@ class ComparedRun {
     if (!this.columns[metric]) return new Float64Array(0);
     this.samples[metric] = this.samples[metric] || new Samples(this.columns[metric]);
     const [first, last] = rowsWithin(range, this.columns.start);
-    return this.samples[metric].within(first, last, this.headline);
+    return this.samples[metric].within(first, last, this.counted.measured);
   }
 
-  // counts returns how many requests started in a range: all, those of the headline, those that failed, those that the error rate is over.
-  counts(range) {
-    const [first, last] = rowsWithin(range, this.columns.start), counts = { started: last - first, headline: 0, failed: 0, judged: 0 };
-    for (let row = first; row < last; row++) {
-      const state = this.columns.state[row];
-      counts.headline += this.headline[row];
-      counts.failed += state === requestStates.failed ? 1 : 0;
-      counts.judged += state === requestStates.apart ? 0 : 1;
-    }
-    return counts;
+  // sum adds up a column over the requests that started in a range: how many are counted, or a number over the measured ones.
+  sum(name, range) {
+    const [first, last] = rowsWithin(range, this.columns.start), counted = this.counted[name];
+    return (counted ? counted.subarray(first, last) : this.sorted(name, range)).reduce((sum, n) => sum + n, 0);
+  }
+
+  // started returns how many requests started in a range.
+  started(range) {
+    const [first, last] = rowsWithin(range, this.columns.start);
+    return last - first;
   }
 
   // remarks returns what is to be known of the run: {text, mark}, mark where its figures are not what they seem.

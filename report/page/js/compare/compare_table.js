@@ -37,16 +37,10 @@ class FigureTable {
     return { value: stat[figure.statistic], few: fewSamples(stat.n, figure.statistic) };
   }
 
-  selectedValue(run, figure) {
-    const counts = run.counts(this.range), seconds = this.range.to - this.range.from, share = run.rows ? run.sampled.all / run.rows : 1;
-    const sum = (metric) => run.sorted(metric, this.range).reduce((total, value) => total + value, 0);
-    switch (figure.name) {
-      case "request_rate": return counts.headline * share / seconds;
-      case "output_token_rate": return sum("output_tokens") * share / seconds;
-      case "prompt_token_rate": return sum("prompt_tokens") * share / seconds;
-      case "error-rate": return counts.judged ? counts.failed / counts.judged : NaN;
-    }
-    return NaN;
+  // selectedValue returns what a metric of a run is of its requests in the range; rates of a page that has not all of them are of all.
+  selectedValue(run, { ratio }) {
+    const known = (name) => run.counted[name] || run.columns[name] || name === "seconds", share = ratio[1] === "seconds" && run.rows ? run.sampled.all / run.rows : 1;
+    return ratio.every(known) ? share * ratioOf(ratio, this.range.to - this.range.from, (name) => run.sum(name, this.range)) : NaN;
   }
 
   show() {

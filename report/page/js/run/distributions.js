@@ -23,7 +23,7 @@ function drawDistributions(root, page, requests, range) {
 
 // drawPrefill draws the time to the first token against what the server had to compute for it.
 function drawPrefill(add, requests, within) {
-  const heat = new Heat({ name: "requests", style: 0 }), missed = requests.remembered(() => requests.prompt.map((n, i) => Math.max(1, n - (requests.cached[i] || 0))));
+  const heat = new Heat({ name: "requests", style: 0 }), missed = requests.remembered(() => requests.uncached.map((n) => Math.max(1, n)));
   add({ title: "Time to first token by prompt tokens that were not cached", about: "The darker, the more requests.", x: { unit: "", log: true, name: "prompt tokens not cached" }, y: { unit: "s", log: true }, marks: [heat], prepare: () => {
     const [from, to] = within();
     heat.set(missed().subarray(from, to), requests.metrics.ttft.subarray(from, to), requests.measured.subarray(from, to));
@@ -39,9 +39,9 @@ function hitsByTurn(requests, from, to) {
     const turn = requests.turn[i], sums = turns.get(turn) || { blocks: 0, hits: 0, prompt: 0, cached: 0 };
     turns.set(turn, sums);
     sums.blocks += requests.blocks[i];
-    sums.hits += requests.blocks[i] - requests.new_blocks[i];
+    sums.hits += requests.hits[i];
     if (Number.isNaN(requests.cached[i])) continue;
-    sums.prompt += requests.prompt[i];
+    sums.prompt += requests.prompt_tokens[i];
     sums.cached += requests.cached[i];
   }
   const x = Float64Array.from(turns.keys()).sort(), of = (part, whole) => x.map((turn) => turns.get(turn)[whole] > 0 ? turns.get(turn)[part] / turns.get(turn)[whole] : NaN);
@@ -65,8 +65,8 @@ function drawPrefixHits(charts, page, range, list, time) {
   const prepare = () => {
     const windows = cutWindows(range.from, range.to), centres = windowCentres(windows, range);
     list.forEach((server, k) => lines[k].set(centres, server.hits ? growthShare(windows, time[k], server.hits, server.queries) : centres.map((at) => server.hit_rate[Math.max(0, nearestIndex(time[k], at))])));
-    const blocks = windowSums(windows, requests.time, requests.blocks), fresh = windowSums(windows, requests.time, requests.new_blocks);
-    recorded.set(centres, blocks.map((n, i) => n > 0 ? 1 - fresh[i] / n : NaN));
+    const blocks = windowSums(windows, requests.time, requests.blocks), hits = windowSums(windows, requests.time, requests.hits);
+    recorded.set(centres, blocks.map((n, i) => n > 0 ? hits[i] / n : NaN));
   };
   new Chart(charts, { title: "Server: prefix hits", about: "Share of the prompt tokens, beside the share of recorded blocks that a cache without a limit holds.", x: range, y: { unit: "%", from: 0 }, marks: [recorded, ...lines], prepare });
 }

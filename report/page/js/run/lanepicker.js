@@ -57,7 +57,7 @@ function barText(requests, i) {
   const parts = [`lane ${trees.columns.lane[tree]}`, `${shorten(requests.sessionLabel(requests.session[i]), 60)}, turn ${requests.turn[i]}`];
   if (requests.due[i] < requests.time[i] - 1e-3) parts.push(`waited ${seconds(requests.time[i] - requests.due[i])}`);
   parts.push(Number.isNaN(requests.ttft[i]) ? `no token in ${seconds(requests.end[i] - requests.time[i])}` : `prefill ${seconds(requests.metrics.ttft[i])}, decode ${seconds(requests.decode[i] / 1e9)}`);
-  parts.push(`${formatValue(requests.prompt[i], "")} tokens in, ${formatValue(requests.metrics.output_tokens[i], "")} out`);
+  parts.push(`${formatValue(requests.prompt_tokens[i], "")} tokens in, ${formatValue(requests.metrics.output_tokens[i], "")} out`);
   if (requests.failure[i] > 0) parts.push(`failed: ${requests.category(i)}`);
   return parts.join(" · ");
 }

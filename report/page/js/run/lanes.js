@@ -239,7 +239,7 @@ class Lanes {
       column("sent", "s", (i) => requests.time[i]), column("lane", "", (i) => lane[tracks.tree[requests.session[i]]]),
       column("session", "", (i) => requests.sessionLabel(requests.session[i])), column("turn", "", (i) => requests.turn[i]),
       column("due", "s", (i) => requests.due[i]), column("first token", "s", (i) => requests.first[i]), column("end", "s", (i) => requests.end[i]),
-      column("prompt tokens", "", (i) => requests.prompt[i]), column("cached", "", (i) => requests.cached[i]),
+      column("prompt tokens", "", (i) => requests.prompt_tokens[i]), column("cached", "", (i) => requests.cached[i]),
       column("output tokens", "", (i) => requests.metrics.output_tokens[i]), column("failure", "", (i) => requests.category(i)),
     ];
   }

@@ -77,9 +77,8 @@ function drawTokens(charts, page, requests, range) {
 // readTokens returns when prompts were read, how many tokens of them the server had not in its cache, and how many it had.
 function readTokens(page, requests) {
   const { bins } = page.tables;
-  if (bins) return { at: binMiddles(page), missed: bins.columns.miss, cached: bins.columns.prompt.map((n, i) => n - bins.columns.miss[i]) };
-  const cached = requests.cached.map((n) => n || 0);
-  return { at: requests.first, missed: requests.prompt.map((n, i) => Math.max(0, n - cached[i])), cached };
+  if (bins) return { at: binMiddles(page), missed: bins.columns.miss, cached: bins.columns.cached };
+  return { at: requests.first, missed: requests.uncached, cached: requests.cached };
 }
 
 // drawScatter draws a point a request, and percentiles of windows.

@@ -36,8 +36,8 @@ function describeRequest(requests, i) {
   add("decode", seconds(requests.decode[i] / 1e9));
   add("latency", seconds(requests.metrics.latency[i]));
   add("inter-token latency", seconds(requests.metrics.itl[i]));
-  add("prompt", `${formatValue(requests.prompt[i], "tokens")}${requests.cached[i] >= 0 ? `, ${formatValue(requests.cached[i], "")} cached` : ""} (${formatValue(requests.recorded[i], "")} recorded, of ${formatValue(requests.blocks[i], "")} blocks ${formatValue(requests.new_blocks[i], "")} new)`);
-  add("output", `${formatValue(requests.metrics.output_tokens[i], "tokens")} of ${formatValue(requests.asked(i), "")} asked`);
+  add("prompt", `${formatValue(requests.prompt_tokens[i], "tokens")}${requests.cached[i] >= 0 ? `, ${formatValue(requests.cached[i], "")} cached` : ""} (${formatValue(requests.recorded[i], "")} recorded, of ${formatValue(requests.blocks[i], "")} blocks ${formatValue(requests.new_blocks[i], "")} new)`);
+  add("output", `${formatValue(requests.metrics.output_tokens[i], "tokens")} of ${formatValue(requests.asked[i], "")} asked`);
   if (requests.failure[i] > 0) {
     const { category, code, message } = tables.failures.columns, k = requests.failure[i] - 1;
     add("failed", `${category.at(k)}${code[k] ? ` (${code[k]})` : ""}: ${message.at(k)}`);

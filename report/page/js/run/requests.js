@@ -1,19 +1,6 @@
 "use strict";
-// Requests: the table requests of a run as columns in the order of time, and the numbers over those of them that a range has. They are
-// computed as the summary of the run is, step by step, so that they are the same to the last digit.
-
-const secondsOfNanos = (ns) => Math.trunc(ns / 1e9) + (ns % 1e9) / 1e9;
-
-// The metrics of a request, by their names in the summary.
-const requestMetrics = [
-  { name: "ttft", label: "Time to first token", unit: "s" },
-  { name: "itl", label: "Inter-token latency", unit: "s" },
-  { name: "latency", label: "Request latency", unit: "s" },
-  { name: "tpot", label: "Time per output token", unit: "s" },
-  { name: "lateness", label: "Lateness", unit: "s" },
-  { name: "prompt_tokens", label: "Prompt tokens", unit: "" },
-  { name: "output_tokens", label: "Output tokens", unit: "" },
-];
+// Requests: the table requests of a run as columns in the order of time, and the numbers over those of them that a range has: percentiles
+// and sums of columns. What a metric is of a request the columns say, which are head.metrics.
 
 class Requests {
   // page is unpacked. Columns are in the order of sending; a request is known by its place in it.
@@ -72,6 +59,7 @@ class Requests {
       raw[key] = new Float64Array(this.length).fill(Object.hasOwn(head.common, key) ? head.common[key] : NaN);
       for (let i = 0; i < row.length; i++) raw[key][row[i]] = value[i];
     }
+    for (const [name, others] of Object.entries(head.sums)) raw[name] = raw[name].map((above, row) => others.reduce((sum, other) => sum + (raw[other][row] || 0), above));
     return raw;
   }
 
@@ -105,36 +93,19 @@ class Requests {
     }
   }
 
-  // compute adds what follows from the columns. Instants on the page are seconds since the first request of profiling. A turn that waited
-  // for its tree to be opened is due when that was.
+  // compute scales the metrics, and lays the times of a request behind one another. Instants on the page are seconds since the first
+  // request of profiling. A turn that waited for its tree to be opened is due when that was.
   compute() {
-    const n = this.length, { head } = this.page;
-    const make = () => new Float64Array(n).fill(NaN);
-    const metrics = { ttft: make(), itl: make(), latency: make(), tpot: make(), lateness: make(), prompt_tokens: this.prompt, output_tokens: make(), asked: make() };
-    Object.assign(this, { metrics, due: make(), first: make(), last: make(), end: make(), measured: new Uint8Array(n) });
+    const n = this.length, { metrics } = this.page.head, make = () => new Float64Array(n);
+    this.metrics = { asked: this.asked };
+    for (const { name, scale } of metrics) this.metrics[name] = scale === 1 ? this[name] : this[name].map((value) => value / scale);
+    Object.assign(this, { due: make(), first: make(), last: make(), end: make() });
     for (let i = 0; i < n; i++) {
-      const sent = secondsOfNanos(this.sent[i]), due = this.sent[i] - this.late[i];
-      const firstToken = this.sent[i] + this.ttft[i], lastToken = firstToken + this.decode[i];
-      const osl = this.output[i] + (this.reasoning[i] || 0);
-      metrics.output_tokens[i] = osl;
-      metrics.asked[i] = this.asked_more[i] + osl;
-      metrics.lateness[i] = sent - secondsOfNanos(due) - secondsOfNanos(this.queued[i]);
-      metrics.ttft[i] = secondsOfNanos(firstToken) - sent;
-      metrics.latency[i] = secondsOfNanos(lastToken) - sent;
-      metrics.itl[i] = (secondsOfNanos(lastToken) - secondsOfNanos(firstToken)) / this.divisor(osl, this.first_tokens[i], head.rules.all_but_one);
-      metrics.tpot[i] = (secondsOfNanos(lastToken) - secondsOfNanos(firstToken)) / this.divisor(osl, NaN, true);
-      this.due[i] = this.time[i] - (this.late[i] - this.queued[i]) / 1e9;
+      this.due[i] = this.time[i] - this.lateness[i] / 1e9;
       this.first[i] = this.time[i] + this.ttft[i] / 1e9;
       this.last[i] = this.first[i] + this.decode[i] / 1e9;
       this.end[i] = (Number.isNaN(this.ttft[i]) ? this.time[i] : this.last[i]) + this.tail[i] / 1e9;
-      this.measured[i] = head.buckets[this.bucket[i]] === "profiling" && this.failure[i] === 0 ? 1 : 0;
     }
-  }
-
-  // divisor returns how many tokens came after the first message; NaN where that is not known or nothing.
-  divisor(tokens, first, allButOne) {
-    if (!(tokens >= 2)) return NaN;
-    return first >= 1 && first < tokens && !allButOne ? tokens - first : tokens - 1;
   }
 
   // sorted returns the sorted values of a metric, of the measured requests between two places. All are sorted once, but for rows that
@@ -155,34 +126,28 @@ class Requests {
   // sortSoon sorts the metrics one by one while nothing else is to be done, so that the first selection need not.
   sortSoon() {
     if (this.page.head.from) return;
-    const next = [...requestMetrics.map(({ name }) => name), "asked"].find((name) => !this.samples[name]);
+    const next = Object.keys(this.metrics).find((name) => !this.samples[name]);
     if (!next) return;
     setTimeout(() => { this.sorted(next, 0, 0); this.sortSoon(); }, 50);
   }
 
-  // counts returns the sums over the requests between two places. It keeps the last.
+  // counts returns the sums of columns over the requests between two places, those of numbers over the measured ones, and errors, how many
+  // failed by category. It keeps the last.
   counts(from, to) {
     if (this.counted && this.counted.from === from && this.counted.to === to) return this.counted;
-    const { head, tables } = this.page, { bucket, failure, measured, prompt, cached } = this, tokens = this.metrics.output_tokens;
-    const sums = { from, to, sent: to - from, measured: 0, prompt: 0, cached: 0, counted: 0, output: 0, errors: {} }, failures = new Map();
-    const judged = head.buckets.map((name) => name === "profiling" || name === "cooldown");
-    for (let i = from; i < to; i++) {
-      if (failure[i] > 0 && judged[bucket[i]]) failures.set(failure[i], (failures.get(failure[i]) || 0) + 1);
-      if (!measured[i]) continue;
-      sums.measured++;
-      sums.prompt += prompt[i] || 0;
-      sums.cached += cached[i] || 0;
-      if (cached[i] >= 0) sums.counted += prompt[i] || 0;
-      sums.output += tokens[i] || 0;
+    const sums = { from, to, sent: to - from, errors: {} }, failures = new Map(), { failure, failed, measured } = this;
+    for (const name of ["judged", "measured", "ended", "failed", "good"]) sums[name] = this[name].subarray(from, to).reduce((sum, n) => sum + n, 0);
+    for (const name of ["prompt_tokens", "cached", "output_tokens"]) {
+      sums[name] = this[name].subarray(from, to).reduce((sum, n, i) => measured[from + i] && n === n ? (sum === sum ? sum : 0) + n : sum, NaN);
     }
+    for (let i = from; i < to; i++) if (failed[i]) failures.set(failure[i], (failures.get(failure[i]) || 0) + 1);
     for (const [place, n] of failures) {
-      const category = tables.failures.columns.category.at(place - 1);
+      const category = this.page.tables.failures.columns.category.at(place - 1);
       sums.errors[category] = (sums.errors[category] || 0) + n;
     }
     return this.counted = sums;
   }
 
-  asked(i) { return this.asked_more[i] + (this.output[i] || 0) + (this.reasoning[i] || 0); }
   category(i) { return this.failure[i] > 0 ? this.page.tables.failures.columns.category.at(this.failure[i] - 1) : ""; }
   isChild(i) { return this.tracks.depth[this.session[i]] > 0; }
   isWarmup(i) { return this.page.head.buckets[this.bucket[i]] === "warmup"; }

@@ -77,10 +77,10 @@ function describeRange(page, requests, range) {
 
 // numbersOf returns the rows of the table of percentiles: {metric, stat, intervals}. With nothing selected they are those of the summary.
 function numbersOf(page, requests, range) {
-  const { summary, intervals, stride } = page.head, keys = { latency: "request_latency", prompt_tokens: "input_sequence_length", output_tokens: "output_sequence_length" };
+  const { summary, intervals, stride, metrics } = page.head;
   const [from, to] = rowsWithin(range, requests.time);
-  return requestMetrics.map((metric) => {
-    const whole = range.selected ? null : summary[keys[metric.name] || metric.name] || (stride > 1 ? statOf([]) : null); // an older summary lacks some
+  return metrics.map((metric) => {
+    const whole = range.selected ? null : summary[metric.key] || (summary.other_metrics || {})[metric.key] || (stride > 1 ? statOf([]) : null); // an older summary lacks some
     return { metric, stat: whole || statOf(requests.sorted(metric.name, from, to)), intervals: whole && intervals && intervals.of ? intervals.of[metric.name] || {} : {} };
   });
 }
@@ -125,16 +125,16 @@ function sumsText(page, requests, range) {
   const { summary, stride } = page.head, [from, to] = rowsWithin(range, requests.time), c = requests.counts(from, to);
   const seconds = range.to - range.from, whole = !range.selected;
   const margin = clockMargin(summary, whole ? summary.throughput_window.seconds : seconds);
-  const rate = (known, sum) => formatValue(whole ? known : sum / seconds, "/s") + margin;
+  const ratio = (name) => ratioOf(page.head.ratios[name], seconds, (column) => c[column]), rate = (known, name) => formatValue(whole ? known : ratio(name), "/s") + margin;
   const sum = (known, own) => formatValue(whole ? known : own, "");
   const parts = [
-    `${sum(summary.measured, c.measured)} ${(whole ? summary.measured : c.measured) === 1 ? "request" : "requests"} (${rate(summary.request_rate, c.measured)})`,
-    `${sum(summary.prompt_tokens, c.prompt)} prompt tokens (${rate(summary.prompt_token_rate, c.prompt)})${cachedText(whole ? summary.token_hit_rate : c.counted ? c.cached / c.prompt : null)}`,
-    `${sum(summary.output_tokens, c.output)} output tokens (${rate(summary.output_token_rate, c.output)})`,
+    `${sum(summary.measured, c.measured)} ${(whole ? summary.measured : c.measured) === 1 ? "request" : "requests"} (${rate(summary.request_rate, "request_rate")})`,
+    `${sum(summary.prompt_tokens, c.prompt_tokens)} prompt tokens (${rate(summary.prompt_token_rate, "prompt_token_rate")})${cachedText(whole ? summary.token_hit_rate : ratio("token_hit_rate"))}`,
+    `${sum(summary.output_tokens, c.output_tokens)} output tokens (${rate(summary.output_token_rate, "output_token_rate")})`,
   ];
   const failed = whole ? summary.errors || {} : c.errors;
   parts.push(failedText(failed));
-  if (summary.goodput && summary.goodput.conditions.some((c) => c.of_each)) parts.push(goodText(summary.goodput, requests, from, to, whole ? 0 : seconds, margin));
+  if (summary.goodput && summary.goodput.conditions.some((c) => c.of_each)) parts.push(goodText(whole ? summary.goodput : goodOf(page.head, c, seconds), whole, margin));
   const window = summary.throughput_window, late = whole && window.kind === "delivered" && window.requests !== summary.measured;
   return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.${late ? ` Rates are of what came in the ${formatDuration(window.seconds)} up to the deadline.` : ""}`;
 }
@@ -151,29 +151,14 @@ function failedText(failed) {
 
 function cachedText(share) { return share === null || Number.isNaN(share) ? "" : `, ${formatValue(share, "%")} of them cached`; }
 
-// goodText says how many requests met the service levels, and of the whole run how many trees. seconds are those of a selection; 0: the whole.
-function goodText(goodput, requests, from, to, seconds, margin = "") {
-  const levels = goodput.conditions.filter((c) => c.of_each), good = { ...goodput };
-  if (seconds) {
-    let judged = 0;
-    good.requests = 0;
-    for (let i = from; i < to; i++) {
-      if (requests.page.head.buckets[requests.bucket[i]] !== "profiling") continue;
-      judged++;
-      if (requests.measured[i] && levels.every((c) => holds(c, requests.metrics[c.metric][i]))) good.requests++;
-    }
-    good.rate = good.requests / seconds;
-    good.share = judged ? good.requests / judged : null;
-  }
-  const trees = seconds ? "" : `, and all requests of ${formatCount(good.trees, "tree")} (${formatValue(good.tree_share, "%")}),`;
-  return `goodput ${formatValue(good.rate, "/s")}${margin}: ${formatCount(good.requests, "request")} (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ")}`;
+// goodOf returns the goodput of a selection of so many seconds, by its sums.
+function goodOf({ summary, ratios }, sums, seconds) {
+  const of = (ratio) => ratioOf(ratio, seconds, (column) => sums[column]);
+  return { ...summary.goodput, requests: sums.good, rate: of(ratios.goodput), share: of(["good", "judged"]) };
 }
 
-function holds(condition, value) {
-  switch (condition.sign) {
-    case "<": return value < condition.limit;
-    case "<=": return value <= condition.limit;
-    case ">": return value > condition.limit;
-    default: return value >= condition.limit;
-  }
+// goodText says how many requests met the service levels, and of the whole run how many trees.
+function goodText(good, whole, margin = "") {
+  const trees = whole ? `, and all requests of ${formatCount(good.trees, "tree")} (${formatValue(good.tree_share, "%")}),` : "", levels = good.conditions.filter((c) => c.of_each);
+  return `goodput ${formatValue(good.rate, "/s")}${margin}: ${formatCount(good.requests, "request")} (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ")}`;
 }

@@ -131,7 +131,7 @@ func (r *recorder) predecessor(req *request) int {
 			continue
 		}
 		before := r.requests[s.Q]
-		if before.place.Agent != req.place.Agent || before.end < 0 || before.end > arrived || !before.reply.recorded() {
+		if before.place.Agent != req.place.Agent || before.end < 0 || before.end > arrived || !before.reply.end.X.Recorded() {
 			continue
 		}
 		if s.Blocks > most || before.end > last {
@@ -141,16 +141,11 @@ func (r *recorder) predecessor(req *request) int {
 	return best
 }
 
-// recorded reports whether a request that ended so is in the trace.
-func (r *replied) recorded() bool {
-	return r.end.X == journal.Complete || r.end.X == journal.Partial || r.end.X == journal.ClientGone
-}
-
 // goOn takes what a reply means for later requests: subagents that it calls, and a response to go on from. Prompt and reply are
 // there.
 func (r *recorder) goOn(q int, req *request) {
 	reply := req.reply
-	if req.ids && reply.end.API > 0 && reply.recorded() {
+	if req.ids && reply.end.API > 0 && reply.end.X.Recorded() {
 		r.c.metrics.usageRatio.Observe(float64(req.tokens) / float64(reply.end.API))
 	}
 	r.tracker.Reply(q, reply.calls)

@@ -65,7 +65,7 @@ type Capture struct {
 	total     *finish.Total
 	failed    int                // journals that could not be finished
 	recorders map[*recorder]bool // that are not over
-	none      chan struct{}      // closed when there are none; nil where no shutdown waits
+	recording flights            // counts them
 	said      int64              // when it was said last that something is not recorded
 	silent    bool               // it was never said
 }
@@ -108,7 +108,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	})
 	c.line = &line{join: c.joinByBody}
 	c.proxy, err = carry.New(carry.Options{
-		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: c.metrics.added,
+		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.stages[stage].add(ns) },
 		Timeouts: carry.Timeouts{Header: o.Limits.HeaderTimeout, Stall: o.Limits.Stall},
 		// 0 is the default there, and here no room for a copy
 		Limits: carry.Limits{RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies)},

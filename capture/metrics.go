@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -120,9 +121,6 @@ func (m *metrics) finished(r finish.Result, err error) {
 	m.results.WithLabelValues(result).Inc()
 }
 
-// added takes how long a step of carrying took.
-func (m *metrics) added(stage carry.Stage, ns int64) { m.stages[stage].add(ns) }
-
 func (m *metrics) quantiles() map[string]Quantiles {
 	q := map[string]Quantiles{}
 	for k := range m.stages {
@@ -211,6 +209,7 @@ func (c *Capture) begin(r *recorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recorders[r] = true
+	c.recording.begin()
 }
 
 // end is begin's counterpart.
@@ -218,28 +217,14 @@ func (c *Capture) end(r *recorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.recorders, r)
-	if len(c.recorders) == 0 && c.none != nil {
-		close(c.none)
-		c.none = nil
-	}
+	c.recording.end()
 }
 
 // alive returns the recorders that are not over, and a channel that is closed when there are none.
 func (c *Capture) alive() (list []*recorder, none <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for r := range c.recorders {
-		list = append(list, r)
-	}
-	if c.none == nil {
-		c.none = make(chan struct{})
-	}
-	none = c.none
-	if len(list) == 0 {
-		close(c.none)
-		c.none = nil
-	}
-	return list, none
+	return slices.Collect(maps.Keys(c.recorders)), c.recording.none()
 }
 
 // leave counts a request that belongs to no session.

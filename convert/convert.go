@@ -36,20 +36,10 @@ type PartResult struct {
 	Hit bool   `json:"hit"`
 }
 
-// foundAny reports whether some part was found.
-func (r *Result) foundAny() bool {
+// anyPart reports whether some part was found, or built.
+func (r *Result) anyPart(found bool) bool {
 	for _, p := range r.Parts {
-		if p.Hit {
-			return true
-		}
-	}
-	return false
-}
-
-// builtAny reports whether some part was built.
-func (r *Result) builtAny() bool {
-	for _, p := range r.Parts {
-		if !p.Hit {
+		if p.Hit == found {
 			return true
 		}
 	}
@@ -87,7 +77,7 @@ func convert(ctx context.Context, o Options) (*Result, error) {
 		}
 		use := c.noteUse(ctx)
 		err := c.run(ctx)
-		if err == nil && o.VerifyHit && c.result.foundAny() {
+		if err == nil && o.VerifyHit && c.result.anyPart(true) {
 			err = c.stage("verify", func() error { return c.compare(ctx) })
 		}
 		use.Close()

@@ -310,7 +310,7 @@ func (s *sharding) dataset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.conversion.complete(m, slices.Max(s.built) > 0 || s.result.builtAny())
+	return s.conversion.complete(m, slices.Max(s.built) > 0 || s.result.anyPart(false))
 }
 
 // checkNamed returns an error that wraps ErrDamaged where the dataset names other content than the shards of this process have.

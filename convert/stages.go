@@ -187,7 +187,7 @@ func (c *conversion) readEdges() (e corpusEdges) {
 
 // dataset finds or publishes the manifest that names the parts. It is published again where a part was built.
 func (c *conversion) dataset(ctx context.Context) error {
-	built := c.result.builtAny()
+	built := c.result.anyPart(false)
 	m, err := c.part(ctx, mmapcache.DatasetKind, built, func(_ context.Context, b *mmapcache.Builder) error {
 		return c.nameParts(b)
 	})

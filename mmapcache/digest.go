@@ -1,6 +1,7 @@
 package mmapcache
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -217,14 +218,11 @@ func (t *RenderedTrace) sessionIDs(list []int) string {
 
 // turnIDs writes a list of turns as session#turn, "-" for none.
 func (t *RenderedTrace) turnIDs(list []timeline.TurnRef) string {
-	if len(list) == 0 {
-		return "-"
-	}
 	ids := make([]string, len(list))
 	for k, c := range list {
 		ids[k] = fmt.Sprintf("%s#%d", t.Sessions[c.Stream].ID, c.Turn)
 	}
-	return strings.Join(ids, ",")
+	return cmp.Or(strings.Join(ids, ","), "-")
 }
 
 // branchIDs writes the branches that is selects, "-" for none.
@@ -235,8 +233,5 @@ func branchIDs(list []Branch, is func(Branch) bool) string {
 			ids = append(ids, b.ID)
 		}
 	}
-	if len(ids) == 0 {
-		return "-"
-	}
-	return strings.Join(ids, ",")
+	return cmp.Or(strings.Join(ids, ","), "-")
 }

@@ -9,8 +9,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -119,7 +117,7 @@ func TestPreflight(t *testing.T) {
 			require.Contains(t, refused.Hint, test.try)
 			require.Zero(t, summary.Requests)
 			require.Equal(t, refused.Reason, summary.Preflight.Error)
-			require.FileExists(t, filepath.Join(o.Out, SummaryFile))
+			require.NoDirExists(t, o.Out)
 		})
 	}
 }
@@ -192,13 +190,14 @@ func TestPreflightOfAServerThatCannotBeReached(t *testing.T) {
 		require.Contains(t, refused.Hint, want[1])
 		require.NotContains(t, err.Error(), "very-secret")
 		require.Empty(t, summary.Errors)
-		written, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
-		require.NoError(t, err)
-		require.NotContains(t, string(written), "very-secret")
+		require.NoDirExists(t, o.Out)
+		var printed strings.Builder
+		require.NoError(t, summary.WriteJSON(&printed))
+		require.NotContains(t, printed.String(), "very-secret")
 	}
 }
 
-// A run that the preflight refused can be repeated with the same directory.
+// A run that the preflight refused leaves no directory, and can be repeated with the same one.
 func TestResultsOfARefusedRunAreReplaced(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), "http://127.0.0.1:1")

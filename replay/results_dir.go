@@ -48,7 +48,7 @@ type resultsDir struct {
 }
 
 // CheckResultsDir returns an error that wraps ErrResultsExist if a directory holds results. Those of a run that ended
-// without a request, for example because the preflight refused the server, do not count.
+// without a request do not count.
 func CheckResultsDir(dir string) error {
 	if sentNothing(dir) {
 		return nil
@@ -65,6 +65,9 @@ func CheckResultsDir(dir string) error {
 // sentNothing reports whether a directory holds the files of a run, or of a list of runs, that came to its end without a
 // record.
 func sentNothing(dir string) bool {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
 	if list, err := ReadList(dir); err == nil {
 		return !slices.ContainsFunc(list.Runs, func(r measure.ListedRun) bool {
 			return r.Headline != nil && !sentNothing(filepath.Join(dir, r.Dir))

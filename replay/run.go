@@ -31,18 +31,16 @@ func Run(ctx context.Context, o Options) (s *measure.Summary, err error) {
 	defer func() { r.together.fail(err) }()
 	err = r.prepare(ctx)
 	var refused *PreflightError
-	if err != nil && !errors.As(err, &refused) {
+	if errors.As(err, &refused) { // nothing was sent: there are no results to keep
+		return r.results.summary(measure.Facts{Cancelled: true}), err
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	if refused != nil {
-		err = refused
-	} else {
-		err = awaitStart(ctx, r.StartAt, r.reporter.notice)
-	}
-	if err != nil {
+	if err := awaitStart(ctx, r.StartAt, r.reporter.notice); err != nil {
 		s := r.results.summary(measure.Facts{Cancelled: true})
 		return s, errors.Join(err, r.together.endClock(), r.results.write(s))
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"slices"
 	"strconv"
 
@@ -62,7 +61,7 @@ func (s *samples) adjusted(failures int) []Stat {
 	n := len(s.values) + failures
 	stats := []Stat{{"min", s.number(s.values[0])}}
 	for _, q := range percentiles {
-		if at := int(math.RoundToEven(q / 100 * float64(n-1))); at < len(s.values) {
+		if at, _ := measure.Nearest(int64(n), q); at < int64(len(s.values)) {
 			stats = append(stats, Stat{percentileName(q), s.number(s.values[at])})
 		}
 	}

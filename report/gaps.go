@@ -1,6 +1,6 @@
 package report
 
-import "math"
+import "github.com/agentx/agentx/replay/measure"
 
 // gaps adds the block of the times between the content messages of all requests that ended well, in one pool.
 func (t *tableBuilder) gaps() error {
@@ -25,9 +25,9 @@ func (t *tableBuilder) gaps() error {
 	}
 	stats := []Stat{{"avg", Float(moments.mean)}, {"min", Float(moments.min)}, {"max", Float(moments.max)}}
 	for n, q := range percentiles {
-		_, fraction := math.Modf(q / 100 * float64(k.total-1))
-		lower, upper := float64(k.found[2*n])/1e6, float64(k.found[2*n+1])/1e6
-		stats = append(stats, Stat{percentileName(q), Float(lower + fraction*(upper-lower))}) // as measure.Percentile
+		first, _ := measure.Linear(k.total, q)
+		sample := func(at int64) float64 { return float64(k.found[2*n+int(at-first)]) / 1e6 }
+		stats = append(stats, Stat{percentileName(q), Float(measure.Method(measure.Linear).Of(k.total, q, sample))})
 	}
 	stats = append(stats, Stat{"std", Float(moments.std())}, Stat{"count", Int(k.total)}, Stat{"sum", Float(moments.mean * float64(k.total))})
 	t.add(Block{interChunkLatency, "Inter Chunk Latency", "ms", Distribution, stats})
@@ -61,7 +61,7 @@ func neighbours(n int64) (ranks []int64) {
 		return nil
 	}
 	for _, q := range percentiles {
-		at := int64(q / 100 * float64(n-1))
+		at, _ := measure.Linear(n, q)
 		ranks = append(ranks, at+1, min(at+2, n))
 	}
 	return ranks

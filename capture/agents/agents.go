@@ -51,18 +51,6 @@ type subagent struct {
 	call  *call
 }
 
-// Types of subagents by the argument of the call.
-var types = map[string]journal.AgentType{
-	string(journal.Explore): journal.Explore, string(journal.PlanAgent): journal.PlanAgent, string(journal.GeneralPurpose): journal.GeneralPurpose,
-}
-
-func typeOf(name string) journal.AgentType {
-	if t, ok := types[name]; ok {
-		return t
-	}
-	return journal.Custom
-}
-
 // Place returns the agent of a request, which comes behind all before it, and what is learnt of agents by it.
 func (t *Tracker) Place(r Request) (journal.Place, []journal.Agent) {
 	learnt := t.results(r)
@@ -185,7 +173,7 @@ func (t *Tracker) name(place journal.Place) []journal.Agent {
 func (t *Tracker) Reply(q int, calls []reply.Call) {
 	for _, c := range calls {
 		if c.MakesSubagent() && c.ID != "" {
-			t.calls = append(t.calls, &call{id: c.ID, kind: typeOf(c.Type), by: t.places[q]})
+			t.calls = append(t.calls, &call{id: c.ID, kind: journal.AgentTypeOf(c.Type), by: t.places[q]})
 		}
 	}
 }

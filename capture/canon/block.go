@@ -30,16 +30,16 @@ func (b *builder) block(i int32) journal.Kinds {
 		b.segment(Thinking, b.member(i, nThinking))
 		return journal.Thinking
 	case "redacted_thinking":
-		b.redacted(b.member(i, nData))
+		b.redacted(b.bytes(b.member(i, nData)))
 		return journal.Thinking
 	case "image", "image_url", "input_image":
 		b.image(i)
 		return journal.Text
 	case "document", "file", "input_file":
-		b.document(i)
+		b.bySize(Document, i)
 		return journal.Text
 	case "audio", "input_audio":
-		b.audio(i)
+		b.bySize(Audio, i)
 		return journal.Text
 	}
 	return b.other(i)
@@ -203,7 +203,7 @@ func (b *builder) chatMessage(m int32) error {
 		b.cut(journal.Text)
 	}
 	if audio := b.member(m, nAudio); b.kind(audio) == jsonlex.Object {
-		b.audio(audio)
+		b.bySize(Audio, audio)
 		b.cut(journal.Text)
 	}
 	b.chatCalls(m)

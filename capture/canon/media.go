@@ -46,15 +46,9 @@ func (b *builder) image(i int32) {
 	b.media(Image, s, count)
 }
 
-// document writes a document.
-func (b *builder) document(i int32) { b.bySize(Document, b.sourceOf(i)) }
-
-// audio writes speech or other sound.
-func (b *builder) audio(i int32) { b.bySize(Audio, b.sourceOf(i)) }
-
-// bySize writes media that count by their bytes.
-func (b *builder) bySize(kind uint32, s source) {
-	count := byReference
+// bySize writes media that count by their bytes: a document, or speech and other sound.
+func (b *builder) bySize(kind uint32, i int32) {
+	s, count := b.sourceOf(i), byReference
 	if s.inBody {
 		count = min(max(ceil(uint64(s.length()), bytesPerToken), 1), maxDocument)
 	}
@@ -62,9 +56,7 @@ func (b *builder) bySize(kind uint32, s source) {
 }
 
 // redacted writes thinking that is only there encrypted.
-func (b *builder) redacted(data int32) { b.redactedText(b.bytes(data)) }
-
-func (b *builder) redactedText(text []byte) {
+func (b *builder) redacted(text []byte) {
 	b.token(Thinking)
 	if len(text) > 0 {
 		b.mediaPart(source{data: text}, ceil(3*uint64(len(text)), 16))

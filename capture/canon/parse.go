@@ -18,30 +18,16 @@ func Parse(format Format, body []byte) (*Prompt, error) { return ParseBehind(for
 // ParseBehind is Parse for a body that repeats texts of earlier ones. Its first messages may have been left out of the text. Prefix,
 // KnownTools and Elements of the prompt say what the memory has, and where further messages end.
 func ParseBehind(format Format, body []byte, memory Memory) (*Prompt, error) {
-	l := messageList{memory: memory}
-	switch {
-	case memory == nil:
-	case format == Responses:
-		l.name = nInput
-	case format != Completions:
-		l.name = nMessages
+	d, l := format.dialect(), messageList{memory: memory}
+	if memory != nil {
+		l.name = d.list
 	}
 	p, err := build(body, ofBody, l, func(b *builder) error {
 		if b.values[0].kind != jsonlex.Object {
 			return errNoObject
 		}
 		b.options()
-		switch format {
-		case Chat:
-			return b.chat()
-		case Messages:
-			return b.anthropic()
-		case Responses:
-			return b.responses()
-		case Completions:
-			return b.completions()
-		}
-		return unhashable("the format has no canonical stream")
+		return d.read(b)
 	})
 	if err == nil && len(p.Segments) == 0 && p.Previous == "" && p.Prefix.Bytes == 0 && !p.KnownTools {
 		return nil, unhashable("the prompt is empty")
@@ -392,6 +378,6 @@ func (b *builder) reasoning(i int32) {
 		b.token(End)
 	}
 	if len(encrypted) > 0 {
-		b.redactedText(encrypted)
+		b.redacted(encrypted)
 	}
 }

@@ -150,27 +150,37 @@ const (
 	Completions                   // OpenAI completions
 )
 
-func (f Format) String() string {
-	if f < Chat || f > Completions {
-		return "none"
-	}
-	return [...]string{"chat", "messages", "responses", "completions"}[f-1]
+// dialect is what tells formats apart.
+type dialect struct {
+	name, path string               // path: the end of that of a request
+	list       name                 // of messages; unnamed: there is none
+	read       func(*builder) error // writes the prompt
 }
+
+// dialects are those of the formats.
+var dialects = [...]dialect{
+	{name: "none", read: func(*builder) error { return unhashable("the format has no canonical stream") }},
+	Chat:        {"chat", "/v1/chat/completions", nMessages, (*builder).chat},
+	Messages:    {"messages", "/v1/messages", nMessages, (*builder).anthropic},
+	Responses:   {"responses", "/v1/responses", nInput, (*builder).responses},
+	Completions: {"completions", "/v1/completions", unnamed, (*builder).completions},
+}
+
+func (f Format) dialect() *dialect {
+	if f > Completions {
+		f = 0
+	}
+	return &dialects[f]
+}
+
+func (f Format) String() string { return f.dialect().name }
 
 // FormatOf returns the format of a request by its method and path, and false for requests that are never recorded.
 func FormatOf(method, path string) (Format, bool) {
-	if method != http.MethodPost {
-		return 0, false
-	}
-	switch {
-	case strings.HasSuffix(path, "/v1/chat/completions"):
-		return Chat, true
-	case strings.HasSuffix(path, "/v1/messages"):
-		return Messages, true
-	case strings.HasSuffix(path, "/v1/responses"):
-		return Responses, true
-	case strings.HasSuffix(path, "/v1/completions"):
-		return Completions, true
+	for f := Chat; f <= Completions && method == http.MethodPost; f++ {
+		if strings.HasSuffix(path, dialects[f].path) {
+			return f, true
+		}
 	}
 	return 0, false
 }

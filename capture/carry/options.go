@@ -2,7 +2,6 @@ package carry
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,7 +15,6 @@ type Options struct {
 	Detach    bool     // a reply is read to its end when its client left; without it, the request upstream ends
 	Timeouts  Timeouts
 	Limits    Limits
-	TLS       *tls.Config // towards upstreams; nil for the defaults of crypto/tls
 	// Dial opens connections to upstreams; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Now returns nanoseconds of a monotonic clock; nil for the time since New.
@@ -27,13 +25,17 @@ type Options struct {
 
 // Timeouts bound what upstreams may take. Nothing bounds a whole exchange.
 type Timeouts struct {
-	Connect  time.Duration // 10 s
-	TLS      time.Duration // 10 s
-	Header   time.Duration // 600 s: from the whole request to the head of the reply
-	Continue time.Duration // 1 s: what a request with Expect waits for 100 Continue before its body goes up
-	Idle     time.Duration // 4 s: kept connections; servers with uvicorn close theirs after 5 s
-	Stall    time.Duration // silence in mid-reply; 0: none is too long
+	Header time.Duration // 600 s: from the whole request to the head of the reply
+	Stall  time.Duration // silence in mid-reply; 0: none is too long
 }
+
+// Timeouts that are the same for all proxies.
+const (
+	connectTime  = 10 * time.Second
+	tlsTime      = 10 * time.Second
+	continueTime = time.Second     // what a request with Expect waits for 100 Continue before its body goes up
+	idleTime     = 4 * time.Second // of kept connections; servers with uvicorn close theirs after 5 s
+)
 
 // Limits bound copies and held bodies, in bytes.
 type Limits struct {
@@ -70,9 +72,9 @@ func (o *Options) Validate() error {
 		seen[u.Kind] = true
 	}
 	t, l := o.Timeouts, o.Limits
-	for i, d := range []time.Duration{t.Connect, t.TLS, t.Header, t.Continue, t.Idle, t.Stall} {
+	for i, d := range []time.Duration{t.Header, t.Stall} {
 		if d < 0 {
-			name := [...]string{"connect", "TLS", "header", "continue", "idle", "stall"}[i]
+			name := [...]string{"header", "stall"}[i]
 			list = append(list, fmt.Errorf("timeout %s is %v: it must not be negative", name, d))
 		}
 	}

@@ -39,9 +39,9 @@ func New(o Options) (*Proxy, error) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	p.transport = &http.Transport{
-		DialContext: p.o.dial, TLSClientConfig: o.TLS, TLSHandshakeTimeout: o.Timeouts.TLS,
-		ResponseHeaderTimeout: o.Timeouts.Header, ExpectContinueTimeout: o.Timeouts.Continue,
-		IdleConnTimeout: o.Timeouts.Idle, MaxIdleConnsPerHost: 1 << 16,
+		DialContext: p.o.dial, TLSHandshakeTimeout: tlsTime,
+		ResponseHeaderTimeout: o.Timeouts.Header, ExpectContinueTimeout: continueTime,
+		IdleConnTimeout: idleTime, MaxIdleConnsPerHost: 1 << 16,
 		DisableCompression: true, Protocols: protocols,
 	}
 	return p, nil
@@ -50,11 +50,7 @@ func New(o Options) (*Proxy, error) {
 // fill puts the defaults in.
 func (o *Options) fill() {
 	t, l := &o.Timeouts, &o.Limits
-	t.Connect = cmp.Or(t.Connect, 10*time.Second)
-	t.TLS = cmp.Or(t.TLS, 10*time.Second)
 	t.Header = cmp.Or(t.Header, 600*time.Second)
-	t.Continue = cmp.Or(t.Continue, time.Second)
-	t.Idle = cmp.Or(t.Idle, 4*time.Second)
 	l.RequestCopy = cmp.Or(l.RequestCopy, 64<<20)
 	l.ReplyCopy = cmp.Or(l.ReplyCopy, 16<<20)
 	l.Copies = cmp.Or(l.Copies, 1<<30)
@@ -73,7 +69,7 @@ func (o *Options) fill() {
 
 // dial opens a connection within its time.
 func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.Timeouts.Connect)
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	conn, err := o.Dial(ctx, network, address)
 	if err != nil {

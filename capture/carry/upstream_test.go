@@ -107,13 +107,13 @@ func TestOptionsAreValidated(t *testing.T) {
 	require.EqualError(t, err, "no upstream: give at least one")
 	o := Options{
 		Upstreams: []Upstream{up, up, {Kind: "x", Scheme: "http", Host: "h"}, {Kind: OpenAI, Scheme: "http", Host: "h", Base: "a"}},
-		Timeouts:  Timeouts{Connect: -1, Stall: -time.Second}, Limits: Limits{ReplyCopy: -1},
+		Timeouts:  Timeouts{Header: -1, Stall: -time.Second}, Limits: Limits{ReplyCopy: -1},
 	}
 	require.EqualError(t, o.Validate(), strings.Join([]string{
 		`two upstreams of kind "": give one of each kind, and one without`,
 		`upstream http://h: kind "x": use openai or anthropic`,
 		`upstream http://h: base path "a": it begins with a slash and ends without one`,
-		"timeout connect is -1ns: it must not be negative",
+		"timeout header is -1ns: it must not be negative",
 		"timeout stall is -1s: it must not be negative",
 		"limit reply_copy is -1: it must not be negative",
 	}, "\n"))

@@ -31,7 +31,7 @@ type document struct {
 }
 
 func newDocument(s *journal.Session, reasons []journal.Reason) *document {
-	d := &document{Session: s, reasons: reasons, times: timesOf(s, reasons), wheres: make([]string, len(s.Requests)), names: map[int]string{}, mask: newMasks(s)}
+	d := &document{Session: s, reasons: reasons, times: timesOf(s, reasons), wheres: make([]string, len(s.Requests)), names: map[int]string{}, mask: masks{s.Export.Masks, s.Trace, map[string]string{}}}
 	d.numbers = slices.Repeat([]int64{-1}, s.Blocks())
 	d.group()
 	d.main = d.mainAgent()
@@ -302,10 +302,6 @@ type masks struct {
 	journal.Masks
 	trace  string
 	models map[string]string // by name, in the order of first use
-}
-
-func newMasks(s *journal.Session) masks {
-	return masks{s.Export.Masks, s.Trace, map[string]string{}}
 }
 
 // model returns the name of a model as the trace has it.

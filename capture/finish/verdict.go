@@ -46,11 +46,6 @@ func outcome(r *journal.Request) journal.Outcome {
 	return r.End.X
 }
 
-// served reports whether a request can be in a trace: its prompt was read to some purpose.
-func served(x journal.Outcome) bool {
-	return x == journal.Complete || x == journal.Partial || x == journal.ClientGone
-}
-
 // reasonOf returns why a request is not in the trace, without regard to others but a later attempt.
 func reasonOf(r *journal.Request, retried bool) journal.Reason {
 	x := outcome(r)
@@ -94,7 +89,7 @@ func retries(s *journal.Session) []bool {
 		}
 		began, again := next[p]
 		retried[k] = again && outcome(r) != journal.Complete && began-end <= retryWithin
-		if served(outcome(r)) {
+		if outcome(r).Recorded() {
 			next[p] = r.T
 		}
 	}

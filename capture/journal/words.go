@@ -32,6 +32,9 @@ const (
 	Aborted    Outcome = "aborted"
 )
 
+// Recorded reports whether a request that ended so can be in a trace: its prompt was read to some purpose.
+func (x Outcome) Recorded() bool { return x == Complete || x == Partial || x == ClientGone }
+
 // Reason is why a request is not in a trace: doc/spec/capture.md 6.2.
 type Reason string
 
@@ -82,6 +85,14 @@ const (
 	GeneralPurpose AgentType = "general-purpose"
 	Custom         AgentType = "custom"
 )
+
+// AgentTypeOf returns the type of a subagent by the argument of its call.
+func AgentTypeOf(name string) AgentType {
+	if t := AgentType(name); slices.Contains(agentTypes, t) {
+		return t
+	}
+	return Custom
+}
 
 // Kinds is a set of kinds of content.
 type Kinds uint8

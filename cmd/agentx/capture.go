@@ -535,17 +535,14 @@ func (f *captureCheckFlags) check(row hfsource.Row) (checkedTrace, error) {
 		c.Trace = trace.ID
 	}
 	if trace != nil && f.trie {
-		c.shape(weka.TrieOf(trace))
+		trie := weka.TrieOf(trace)
+		nodes, digest := trie.Nodes(), trie.Digest()
+		c.Nodes, c.Digest = &nodes, hex.EncodeToString(digest[:])
 	}
 	if f.setAside && len(c.Problems) > 0 {
 		return c, c.setAside(row)
 	}
 	return c, nil
-}
-
-func (c *checkedTrace) shape(trie *weka.Trie) {
-	nodes, digest := trie.Nodes(), trie.Digest()
-	c.Nodes, c.Digest = &nodes, hex.EncodeToString(digest[:])
 }
 
 // setAside renames the file of a bad trace, which is the only one in it.

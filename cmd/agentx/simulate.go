@@ -251,17 +251,7 @@ func (f *simulateFlags) readGates() *sizing {
 
 // checkRuns adds what is wrong with runs whatever they play, and with the directories of their results.
 func (f *simulateFlags) checkRuns(cmd *cobra.Command, list []*runs.Run, size *sizing) {
-	var all problems
-	for _, r := range list {
-		checked := r.Config
-		if size != nil {
-			checked.Workers = size.least
-		}
-		for _, one := range unjoin(checked.ValidateWithoutInput()) {
-			all.addOnce(one)
-		}
-	}
-	f.errs = append(f.errs, all.errs...)
+	f.errs = append(f.errs, wrongOf(list, size, simulate.Config.ValidateWithoutInput).errs...)
 	if f.out == "" || f.printConfig || f.curve.on {
 		return
 	}
@@ -310,21 +300,28 @@ func (f *simulateFlags) prepareOut() error {
 
 // validate checks every run before any begins.
 func (f *simulateFlags) validate(list []*runs.Run, size *sizing) error {
-	var p problems
 	for _, r := range list {
 		c := &r.Config
 		if c.Input != nil && c.LoadOf() == simulate.LoadLanes && c.Concurrency == 0 {
 			c.Concurrency = 1 // as in a replay
 		}
-		checked := *c
+	}
+	wrong := wrongOf(list, size, simulate.Config.Validate)
+	return wrong.err()
+}
+
+// wrongOf returns what is wrong with runs, once. Those of a search begin with its fewest workers.
+func wrongOf(list []*runs.Run, size *sizing, validate func(simulate.Config) error) (p problems) {
+	for _, r := range list {
+		checked := r.Config
 		if size != nil {
 			checked.Workers = size.least
 		}
-		for _, one := range unjoin(checked.Validate()) {
+		for _, one := range unjoin(validate(checked)) {
 			p.addOnce(one)
 		}
 	}
-	return p.err()
+	return p
 }
 
 // unjoin returns the errors that were joined.

@@ -77,7 +77,9 @@ func (x *exchange) serve(r *http.Request) {
 	x.body, err = readBody(x.body, r, x.server.config.maxBody)
 	x.server.counters.bytesIn.Add(int64(len(x.body)))
 	if err != nil {
-		x.rejectBody(err)
+		if errors.Is(err, errTooLong) { // else the client has disconnected
+			x.reject(http.StatusRequestEntityTooLarge, err)
+		}
 		return
 	}
 	x.start = x.server.clock.Now()
@@ -95,14 +97,6 @@ func (x *exchange) serve(r *http.Request) {
 		return
 	}
 	x.answer(x.request.outputTokens())
-}
-
-// rejectBody answers a request whose body could not be read. Where the body breaks off, the client has disconnected, and no
-// answer is sent.
-func (x *exchange) rejectBody(err error) {
-	if errors.Is(err, errTooLong) {
-		x.reject(http.StatusRequestEntityTooLarge, err)
-	}
 }
 
 func (x *exchange) reject(status int, err error) {

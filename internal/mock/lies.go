@@ -24,11 +24,11 @@ var lies = []FaultKind{
 		Doc: "the second half of the answer 16 bytes every millisecond; not streamed: all of it"},
 	{Name: "half-events", midway: (*exchange).halveEvents,
 		Doc: "in the second half of the answer every other event is cut in two; not streamed: half of the answer"},
-	{Name: "wrong-counts", midway: (*exchange).exaggerate, whole: (*exchange).exaggerateWhole,
+	{Name: "wrong-counts", midway: (*exchange).exaggerate, whole: func(x *exchange) { x.endWhole([2]any{10 * x.promptTokens, 10 * x.outputTokens}) },
 		Doc: "a complete answer whose usage has ten times the tokens"},
-	{Name: "odd-counts", midway: (*exchange).countOddly, whole: (*exchange).countOddlyWhole,
+	{Name: "odd-counts", midway: (*exchange).countOddly, whole: func(x *exchange) { x.endWhole([2]any{-1, 1.5}) },
 		Doc: "a complete answer whose usage is NaN, negative and a fraction"},
-	{Name: "usage-twice", midway: (*exchange).countTwice, whole: (*exchange).countTwiceWhole,
+	{Name: "usage-twice", midway: (*exchange).countTwice, whole: func(x *exchange) { x.endWhole([2]any{1, 1}, [2]any{x.promptTokens, x.outputTokens}) },
 		Doc: "a complete answer with a wrong usage before the right one"},
 }
 
@@ -117,11 +117,6 @@ func (x *exchange) exaggerate() {
 	_ = x.send()
 }
 
-func (x *exchange) exaggerateWhole() {
-	x.whole()
-	x.endWhole(10*x.promptTokens, 10*x.outputTokens)
-}
-
 func (x *exchange) countOddly() {
 	x.rest()
 	x.usage("NaN", "Infinity")
@@ -131,25 +126,12 @@ func (x *exchange) countOddly() {
 	_ = x.send()
 }
 
-func (x *exchange) countOddlyWhole() {
-	x.whole()
-	x.endWhole(-1, 1.5)
-}
-
 func (x *exchange) countTwice() {
 	x.rest()
 	x.usage(1, 1)
 	x.usage(x.promptTokens, x.produced)
 	x.end()
 	_ = x.send()
-}
-
-func (x *exchange) countTwiceWhole() {
-	x.whole()
-	x.out = x.out[:len(x.out)-1]
-	x.appendCounts(1, 1)
-	x.appendCounts(x.promptTokens, x.outputTokens)
-	x.sendWhole()
 }
 
 // usage appends a message with nothing but counts. They need not be numbers.
@@ -165,13 +147,11 @@ func (x *exchange) appendCounts(prompt, output any) {
 }
 
 // endWhole sends an answer that is not streamed, with other counts behind those that it has.
-func (x *exchange) endWhole(prompt, output any) {
+func (x *exchange) endWhole(counts ...[2]any) {
+	x.whole()
 	x.out = x.out[:len(x.out)-1]
-	x.appendCounts(prompt, output)
-	x.sendWhole()
-}
-
-// sendWhole closes and sends an answer that is not streamed.
-func (x *exchange) sendWhole() {
+	for _, c := range counts {
+		x.appendCounts(c[0], c[1])
+	}
 	writeBody(x.w, http.StatusOK, "application/json", append(x.out, '}'))
 }

@@ -105,10 +105,6 @@ func (s *Server) Stats() Stats {
 	return stats
 }
 
-func (s *Server) serveStats(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, s.Stats())
-}
-
 // serveMetrics writes the counts that vLLM has under vLLM's names, for clients that scrape servers, and the others under names
 // of its own.
 func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {

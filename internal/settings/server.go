@@ -18,15 +18,21 @@ import (
 // What is wrong with a word, in the same words everywhere.
 var wrongWord, meant = suggest.Wrong, suggest.Meant
 
-// serverURLs reads servers with commas between. Errors leave them out: they may hold a password.
+// serverURLs reads servers with commas between; HOST:PORT is http://HOST:PORT. Errors leave them out: they may hold a password.
 func serverURLs(text string) (list []string, err error) {
 	if text == "" {
 		return nil, nil
 	}
 	list = strings.Split(text, ",")
-	for _, server := range list {
+	for k, server := range list {
+		if !strings.Contains(server, "://") {
+			if u, err := url.Parse("http://" + server); err == nil && u.Port() != "" {
+				server = "http://" + server
+				list[k] = server
+			}
+		}
 		if u, err := url.Parse(server); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, errors.New("want http://HOST:PORT or https://HOST")
+			return nil, errors.New("want http://HOST:PORT, HOST:PORT or https://HOST")
 		}
 		if _, err := wire.New(server, wire.Options{}); err != nil {
 			return nil, err

@@ -134,7 +134,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
 	s.Calibration = info.Calibration.compare(&s)
 	s.Arrivals = info.Arrivals.outcome(a.queued, info.Facts)
-	s.addRates()
+	s.AddRates()
 	s.Client.bind(info.Parts)
 	s.Goodput = a.goodput.summary(&s, a.delivered.Good)
 	s.Parts = info.Parts.withFigures(&s)

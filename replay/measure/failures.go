@@ -131,8 +131,8 @@ func (e ErrorCounts) rates(ended int) string {
 	return strings.Join(parts, ", ")
 }
 
-// addRates adds the shares of failures and overflows.
-func (s *Summary) addRates() {
+// AddRates adds the shares of failures and overflows.
+func (s *Summary) AddRates() {
 	failed := ErrorCounts(s.Errors).Failed()
 	ended := s.Completed + failed
 	s.ErrorRate, s.ErrorRates = shareOf(failed, ended), map[wire.Category]Number{}

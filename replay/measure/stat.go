@@ -60,15 +60,40 @@ func NewStat(samples []float64) Stat {
 	return Stat{Number(mean), at(50), at(75), at(90), at(95), at(99), Number(samples[n-1]), Number(std), n}
 }
 
-// Percentile returns the q-th percentile, 0 to 100, of at least one sorted sample: at position q/100*(n-1), linear between
-// neighbours. It computes lower + fraction*(upper-lower) in that order, on which the last bit depends.
-func Percentile(sorted []float64, q float64) float64 {
-	position := q / 100 * float64(len(sorted)-1)
-	i := int(position)
-	if i >= len(sorted)-1 {
-		return sorted[len(sorted)-1]
+// Method says where the q-th percentile, 0 to 100, of n sorted samples lies: at a sample, counted from 0, or by a fraction between it and the
+// next one.
+type Method func(n int64, q float64) (at int64, fraction float64)
+
+// Linear is at position q/100*(n-1), between neighbours where that is no whole number.
+func Linear(n int64, q float64) (int64, float64) {
+	whole, fraction := math.Modf(q / 100 * float64(n-1))
+	return int64(whole), fraction
+}
+
+// Nearest is the sample nearest to the position of Linear; halves go to the even one.
+func Nearest(n int64, q float64) (int64, float64) {
+	return int64(math.RoundToEven(q / 100 * float64(n-1))), 0
+}
+
+// NearestRank is the smallest sample that q percent of the samples do not exceed.
+func NearestRank(n int64, q float64) (int64, float64) {
+	return max(1, int64(math.Ceil(q/100*float64(n)-1e-6))) - 1, 0
+}
+
+// Of returns a percentile of n samples that a function returns by their places. It computes lower + fraction*(upper-lower) in that order, on
+// which the last bit depends.
+func (m Method) Of(n int64, q float64, sample func(int64) float64) float64 {
+	at, fraction := m(n, q)
+	lower := sample(at)
+	if fraction == 0 {
+		return lower
 	}
-	return sorted[i] + (position-float64(i))*(sorted[i+1]-sorted[i])
+	return lower + fraction*(sample(at+1)-lower)
+}
+
+// Percentile returns the linear percentile of at least one sorted sample.
+func Percentile(sorted []float64, q float64) float64 {
+	return Method(Linear).Of(int64(len(sorted)), q, func(k int64) float64 { return sorted[k] })
 }
 
 // MeanAndStd returns the mean and the standard deviation of the population of at least one sample.
@@ -113,12 +138,7 @@ func (c Counts) Stat() Stat {
 			squares += (float64(v) - mean) * (float64(v) - mean)
 		}
 	}
-	sample := func(i int) float64 { return float64(values[sort.SearchInts(ends, i+1)]) }
-	at := func(q float64) Number {
-		position := q / 100 * float64(n-1)
-		i := min(int(position), n-1)
-		lower := sample(i)
-		return Number(lower + (position-float64(i))*(sample(min(i+1, n-1))-lower))
-	}
-	return Stat{Number(mean), at(50), at(75), at(90), at(95), at(99), Number(sample(n - 1)), Number(math.Sqrt(squares / float64(n))), n}
+	sample := func(k int64) float64 { return float64(values[sort.SearchInts(ends, int(k)+1)]) }
+	at := func(q float64) Number { return Number(Method(Linear).Of(int64(n), q, sample)) }
+	return Stat{Number(mean), at(50), at(75), at(90), at(95), at(99), at(100), Number(math.Sqrt(squares / float64(n))), n}
 }

@@ -52,8 +52,8 @@ func (p *sorted) figures(weights []uint32, to []float64) {
 
 // percentile returns a percentile of n weighted values, as measure.Percentile of the same values written out.
 func (p *sorted) percentile(c *cut, n int, weights []uint32) float64 {
-	position := float64(c.stat) / 100 * float64(n-1)
-	below := int(position)
+	at, fraction := measure.Linear(int64(n), float64(c.stat))
+	below := int(at)
 	k, passed := c.from, c.weigh(weights) // values before k, weighted
 	if passed > below {
 		k, passed = 0, 0
@@ -72,7 +72,7 @@ func (p *sorted) percentile(c *cut, n int, weights []uint32) float64 {
 		}
 		high = p.values[k]
 	}
-	return low + (position-float64(below))*(high-low)
+	return low + fraction*(high-low)
 }
 
 // draws are the figures of all resamples.

@@ -85,7 +85,7 @@ func (c *cells) percentiles(unit float64, asked ...float64) []measure.Number {
 	values := slices.Repeat([]measure.Number{measure.Missing}, len(asked))
 	below, next := int64(0), 0
 	for k := 0; k < len(asked) && c.n > 0; k++ {
-		for rank := max(1, int64(math.Ceil(asked[k]/100*float64(c.n)-1e-6))); below < rank; next++ {
+		for at, _ := measure.NearestRank(c.n, asked[k]); below <= at; next++ {
 			below += int64(c.counts[next])
 		}
 		values[k] = measure.Number(float64(middleOf(next-1)) * unit)

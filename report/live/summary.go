@@ -16,7 +16,7 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	defer s.mu.Unlock()
 	t, missing := s.totals[measure.ProfilingPhase], measure.Missing
 	m := &measure.Summary{
-		Requests: t.Requests, Completed: t.Completed, Errors: maps.Clone(t.Errors), ErrorRates: map[wire.Category]measure.Number{},
+		Requests: t.Requests, Completed: t.Completed, Errors: maps.Clone(t.Errors),
 		Buckets: measure.Buckets{
 			Profiling: t.Buckets[measure.Profiling], Cooldown: t.Buckets[measure.Cooldown],
 			CancelledAtEnd: t.Buckets[measure.CancelledAtEnd], ContextOverflow: t.Buckets[measure.ContextOverflow],
@@ -29,13 +29,7 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 		seconds := p.Elapsed.Seconds()
 		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.Measured), seconds), ratio(float64(t.Tokens.Prompt), seconds), ratio(float64(t.Tokens.Output), seconds)
 	}
-	failed := measure.ErrorCounts(t.Errors).Failed()
-	for category, n := range t.Errors {
-		m.ErrorRates[category] = ratio(float64(n), float64(t.Completed+failed))
-	}
-	if failed > 0 {
-		m.ErrorRate = ratio(float64(failed), float64(t.Completed+failed))
-	}
+	m.AddRates()
 	if m.Client.Bound = measure.ClientBound(m.Lateness.N, [2]measure.Number{m.Lateness.P50, m.Lateness.P95}, [2]measure.Number{m.RequestLatency.P50, m.RequestLatency.P95}); m.Client.Bound {
 		m.Client.BoundBy = []string{"lateness p95 " + measure.FormatSeconds(m.Lateness.P95)}
 	}

@@ -52,7 +52,7 @@ func linesOf(runs []*Run, along axis, all []axis) (lines []line) {
 		name := r.Engine
 		for _, a := range all {
 			if a.Name != along.Name {
-				name = joined(name, fmt.Sprintf("%s %d", a.Title, a.of(&r.Config)))
+				name = joined(name, ", ", fmt.Sprintf("%s %d", a.Title, a.of(&r.Config)))
 			}
 		}
 		at := slices.IndexFunc(lines, func(l line) bool { return l.Name == name })
@@ -67,11 +67,12 @@ func linesOf(runs []*Run, along axis, all []axis) (lines []line) {
 	return lines
 }
 
-func joined(a, b string) string {
+// joined puts a text between two others, where both say something.
+func joined(a, between, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
-	return a + ", " + b
+	return a + between + b
 }
 
 // setting is a value that every run has.
@@ -156,7 +157,7 @@ func flatten(list map[string]string, name string, v any) {
 	case nil:
 	case map[string]any:
 		for key, value := range v {
-			flatten(list, join(name, key), value)
+			flatten(list, joined(name, ".", key), value)
 		}
 	case string:
 		if v != "" {
@@ -168,11 +169,4 @@ func flatten(list map[string]string, name string, v any) {
 			list[name] = string(data)
 		}
 	}
-}
-
-func join(name, key string) string {
-	if name == "" {
-		return key
-	}
-	return name + "." + key
 }

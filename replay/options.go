@@ -151,8 +151,8 @@ type Options struct {
 	allLanes int // of the whole load, in the options of a part
 }
 
-// Validate returns an error that names the first field that cannot be used, or that contradicts another. It does not look at ranges: those
-// of settings are checked where they are read, and other callers give durations and numbers that are not negative, or Off.
+// Validate returns an error that names the first field that cannot be used, or that contradicts another. Of ranges it looks at those of counts
+// alone: the ranges of settings are checked where they are read, and other callers give durations that are not negative, or Off.
 func (o Options) Validate() error {
 	switch {
 	case o.Cache == nil:
@@ -183,7 +183,17 @@ var errNoCache = errors.New("cache: nil: want an open cache")
 
 // validatePlayed validates the fields that do not say to whom and as what turns are sent.
 func (o Options) validatePlayed() error {
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"concurrency", o.Concurrency}, {"traces", o.Traces}, {"requests", o.Requests}, {"trees", o.Trees}} {
+		if n.value < 0 {
+			return fmt.Errorf("%s %d: want no negative value", n.name, n.value)
+		}
+	}
 	switch {
+	case o.Concurrency > MaxConcurrency:
+		return fmt.Errorf("concurrency %d: want at most %d", o.Concurrency, MaxConcurrency)
 	case o.Order == Random && o.once():
 		return errors.New("order random repeats traces, so it cannot play every trace once: choose shuffle")
 	case o.MaxContext == ServerContext && o.SkipPreflight:

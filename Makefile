@@ -1,6 +1,6 @@
 # agentx: two commands for a newcomer, the rest for its developers.
-#   make demo    build, convert the embedded corpus, serve the mock, replay, print a summary
-#   make test    every test that needs nothing but Go
+#   make demo    build, convert the embedded corpus, serve the mock, replay, print a summary and what to do next
+#   make test    every test that needs nothing but Go: ten minutes
 
 VERSION ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null || echo dev))
 COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
@@ -10,12 +10,14 @@ CACHE   ?= $(CURDIR)/.cache
 .PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-harness test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness bench-start test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts wheels test-wheels test-image
 
 demo: build
-	./agentx demo --cache $(CACHE)
+	./agentx demo
 
 build:
+	@test -e agentx || echo "building agentx: about three minutes of CPU the first time, then seconds"
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o agentx ./cmd/agentx
 
 test:
+	@echo "about ten minutes the first time; a line for each package when it is done"
 	CGO_ENABLED=0 go test -timeout 30m ./...
 	cd examples/csv && CGO_ENABLED=0 go test ./...
 

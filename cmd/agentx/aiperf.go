@@ -76,7 +76,7 @@ func runProfile(cmd *cobra.Command, args []string, harness bool) error {
 		return nil
 	}
 	cmd.SetContext(withLaunch(cmd.Context(), t.Launch()))
-	return aiperfStatus(cmd, runReplayCommand(cmd, t.Command()))
+	return aiperfStatus(cmd, runCommand(cmd, t.Command()))
 }
 
 // problemErrors returns what is wrong with a command line as errors.
@@ -119,8 +119,8 @@ func environment() map[string]string {
 	return list
 }
 
-// runReplayCommand runs a command line of agentx replay with the streams and the signals of a command.
-func runReplayCommand(cmd *cobra.Command, args []string) error {
+// runCommand runs a command line of agentx with the streams and the signals of a command.
+func runCommand(cmd *cobra.Command, args []string) error {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(cmd.InOrStdin())

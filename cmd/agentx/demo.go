@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/internal/mock"
-	"github.com/agentx/agentx/mmapcache"
-	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/internal/settings"
 )
 
 func newDemo() *cobra.Command {
@@ -19,8 +22,10 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Convert the traces inside agentx and replay them against the built-in mock server",
-		Long: `Convert the traces inside agentx, serve the mock on a free loopback port, and replay with 8 lanes for
-a few seconds. It prints the commands that do the same by hand.`,
+		Long: `Convert the traces inside agentx, serve the mock on a free loopback port, replay with 8 lanes for a few
+seconds, and make a page of what was measured. Each command is printed before it runs. The mock counts
+every prompt with the tokenizer: the prompts have the recorded lengths. Gaps are a twentieth of the
+recorded ones, so that some seconds have a few hundred requests.`,
 		Args: checkArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd, duration)
@@ -30,53 +35,54 @@ a few seconds. It prints the commands that do the same by hand.`,
 	return cmd
 }
 
+// How fast the mock of the demo answers, and how fast recorded time passes: in 5 s hundreds of requests, and trees that are shorter than a
+// third of that, so that no remark is due.
+const demoTTFT, demoITL, demoSpeed = 20 * time.Millisecond, 500 * time.Microsecond, 20
+
 func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	w := cmd.OutOrStdout()
-	fmt.Fprintln(w, "$ agentx convert demo")
-	var c convertFlags
-	c.register(&cobra.Command{}) // sets the defaults
-	o, err := c.options(cmd, []string{"demo"})
-	if err != nil {
+	show := func(args ...string) error {
+		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+			if settings.OriginOf(f).Kind == settings.FromFlag {
+				args = append(args, "--"+f.Name+"="+f.Value.String())
+			}
+		})
+		fmt.Fprintf(w, "$ agentx %s\n", strings.Join(args, " "))
+		return runCommand(cmd, args)
+	}
+	if err := show("convert", "demo"); err != nil {
 		return err
 	}
-	begin := time.Now()
-	r, err := runConvert(cmd, o)
-	if err != nil {
-		return err
-	}
-	printConverted(w, r, time.Since(begin), measure.ReadProcessUsage())
 
+	f := mockFlags{Config: mock.Config{TTFT: demoTTFT, ITL: demoITL}, tokenizer: convert.DefaultTokenizer, verifyLengths: true}
+	config, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("mock: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() {
-		served <- mock.New(mock.Config{TTFT: 20 * time.Millisecond, ITL: time.Millisecond}).Serve(ctx, l)
-	}()
+	server, served := mock.New(config), make(chan error, 1)
+	go func() { served <- server.Serve(ctx, l) }()
 	defer func() {
 		stop()
 		err = errors.Join(err, <-served)
 	}()
-	fmt.Fprintf(w, "\n$ agentx mock --listen %s --ttft 20ms --itl 1ms &\n", l.Addr())
-	fmt.Fprintf(w, "$ agentx replay demo --url http://%s --model demo --concurrency 8 --duration %s\n", l.Addr(), duration)
-	var f replayFlags
-	f.register(&cobra.Command{})
-	f.set.Settle()
-	f.auto.counts, f.o.URLs, f.o.Model, f.o.Duration = []int{8}, []string{"http://" + l.Addr().String()}, "demo", duration
-	f.options()
-	p := f.o
-	if err := f.wrong(); err != nil {
+	fmt.Fprintf(w, "\n$ agentx mock --listen %s --ttft %dms --itl %dus --verify-lengths &\n", l.Addr(), demoTTFT.Milliseconds(), demoITL.Microseconds())
+	out := filepath.Join("agentx-results", time.Now().Format("20060102-150405"))
+	if err := show("replay", "demo", "--url", "http://"+l.Addr().String(), "--model", "demo", "--concurrency", "8",
+		"--speed", fmt.Sprint(demoSpeed), "--duration", duration.String(), "--out", out, "--report", "html"); err != nil {
 		return err
 	}
-	if p.Cache, err = mmapcache.Open(o.Root, r.Key); err != nil {
-		return err
-	}
-	defer p.Cache.Close()
-	f.chooseMarker(cmd, &p)
-	if p.Provenance, err = runProvenance(&p, f.set, nil); err != nil {
-		return err
-	}
-	return runReplay(cmd, p, new(meetFlags), &exportFlags{}, false)
+	s := server.Stats()
+	fmt.Fprintf(w, `verified    the mock counted %s tokens in %s prompts with the tokenizer %s
+page        %s
+
+next: your traces   agentx convert TRACES: a file, a directory or hf://...; it prints CACHE
+      your server   agentx replay CACHE --url URL --model NAME --concurrency 8 --duration 5m --report html
+      look          open the page; agentx report %s OTHER --compare shows what differs
+`, groupDigits(int(s.ReencodedTokens)), groupDigits(int(s.ReencodedPrompts)), f.tokenizer, filepath.Join(out, "report.html"), out)
+	return nil
 }

@@ -41,7 +41,7 @@ with tempfile.TemporaryDirectory() as out:
 func TestWheels(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("there is no python3")
+		t.Skip("there is no python3 on the path: the packing of wheels, their tags and licences are not tested")
 	}
 	out, err := exec.CommandContext(t.Context(), python, "-c", wheelsProgram).CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -161,7 +161,7 @@ func (c *Conductor) closeDeadlocked(now time.Duration) {
 func (c *Conductor) closeTree(t *tree, at time.Duration) {
 	t.closing = true
 	for _, s := range slices.Clone(t.alive) {
-		if s.state != inFlight {
+		if s.state != inFlight && s.state != closed { // a child that waits for a turn of its parent is closed with it
 			c.close(s, at, Truncated)
 		}
 	}

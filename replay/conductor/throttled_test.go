@@ -45,6 +45,15 @@ func TestThrottledTurnIsSentAgain(t *testing.T) {
 		require.Equal(t, 1, w.c.Counts().ChildrenSpawned)
 		w.requireQuiet(t)
 	})
+	t.Run("a stop closes what waits for it, once", func(t *testing.T) {
+		tree := root(0).child(0, 0, true, 0, 0)
+		tree.Sessions[1].OnIssue = false // it waits for the return
+		w := newWorld(1, anyLane(tree), Limits{})
+		w.throttling(time.Minute, time.Minute)
+		w.playUntil(time.Second, 0)
+		require.Equal(t, []string{"0s lane0 tree0 0#0"}, w.log())
+		w.requireQuiet(t)
+	})
 	t.Run("its slot is free meanwhile, other lanes go on", func(t *testing.T) {
 		w := newWorld(2, queue{0: {root(0)}, 1: {root(0, 0)}}, Limits{Prefill: 1})
 		w.server = func(s Dispatch) answer {

@@ -52,7 +52,7 @@ the user cache directory.`,
 func newCacheList() *cobra.Command {
 	var parts bool
 	cmd := &cobra.Command{
-		Use:   "ls",
+		Use: "ls", Aliases: []string{"list"},
 		Short: "List what the cache root holds",
 		Long: `List the datasets of the cache root: size with parts, creation, last use (to the hour), what holds
 them (a pin, or a process that uses them), and the first input. A part that two datasets share
@@ -80,7 +80,7 @@ shards: a structure and its starts each.
 		}
 		return map[string]any{"entries": shown}, func(w io.Writer) {
 			if len(all.Datasets)+all.Parts.Count > 0 {
-				printEntries(w, shown, all, parts)
+				printEntries(w, shown, all, parts, terminalWidth(w))
 			} else {
 				fmt.Fprintf(w, "%s holds nothing yet: agentx convert demo makes a first cache\n", root)
 			}
@@ -93,8 +93,9 @@ const keyShown = 12
 
 // printEntries prints a table of directories, and the size of all. With parts every size is that of a directory alone. There is a
 // column of shards where a dataset has some.
-func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overview, parts bool) {
-	t := tabwriter.NewWriter(terminal.Writer(w), 0, 0, 2, ' ', 0)
+func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overview, parts bool, columns int) {
+	var table strings.Builder
+	t := tabwriter.NewWriter(terminal.Writer(&table), 0, 0, 2, ' ', 0)
 	sharded := slices.ContainsFunc(entries, func(e cachestore.Entry) bool { return e.Shards > 0 })
 	column := func(text string) string {
 		if !sharded {
@@ -121,7 +122,10 @@ func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overv
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytefmt.Format(size), column(shards), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), terminal.Sanitize(cmp.Or(source, "-")))
 	}
-	_ = t.Flush() // standard output remembers its errors
+	_ = t.Flush()
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(w, cutLine(strings.TrimSuffix(line, "\n"), columns)) // standard output remembers its errors
+	}
 	total := all.Parts.Bytes
 	for _, e := range all.Datasets {
 		total += e.Bytes

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -32,6 +33,7 @@ func TestHintRoot(t *testing.T) {
 		"in the root":        {denied(filepath.Join(root, ".staging"), fs.ErrPermission), true},
 		"above the root":     {denied(home, fs.ErrPermission), true},
 		"a read-only disk":   {denied(root, syscall.EROFS), true},
+		"no such parent":     {denied(root, fs.ErrNotExist), true},
 		"beside the root":    {denied(root+"-old", fs.ErrPermission), false},
 		"an input":           {denied(filepath.Join(home, "x.jsonl"), fs.ErrPermission), false},
 		"another error":      {denied(root, fs.ErrExist), false},
@@ -42,8 +44,10 @@ func TestHintRoot(t *testing.T) {
 		got := hintRoot(cmd, c.err)
 		var try hintError
 		if c.advised && assert.ErrorAs(t, got, &try, name) {
-			assert.Equal(t, "--cache DIR, a directory that you may write in", try.hint, name)
-			assert.True(t, errors.Is(got, c.err), name)
+			assert.Equal(t, "--cache DIR or AGENTX_CACHE=DIR, a directory that you may write in", try.hint, name)
+			at, _ := errors.AsType[*fs.PathError](c.err)
+			assert.ErrorIs(t, got, at, name)
+			assert.Equal(t, at.Path != filepath.Join(root, ".staging"), strings.HasPrefix(got.Error(), "cache root "+root+" cannot be made: mkdir "), name)
 		} else {
 			assert.Equal(t, c.err, got, name)
 		}

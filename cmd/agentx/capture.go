@@ -231,6 +231,9 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 		scheme = "https"
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "listening %s://%s\nadmin http://%s\n", scheme, traffic.Addr(), admin.Addr())
+	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet {
+		f.tellVariables(cmd.ErrOrStderr(), scheme+"://"+traffic.Addr().String())
+	}
 	f.tellDoors(cmd.ErrOrStderr(), traffic.Addr())
 	if err = c.Serve(ctx, traffic, admin); err != nil {
 		err = endError{err}
@@ -270,6 +273,19 @@ func loop(listening net.Addr, upstreams []carry.Upstream) error {
 		}
 	}
 	return nil
+}
+
+// tellVariables says how agents find the capture.
+func (f *captureFlags) tellVariables(w io.Writer, url string) {
+	serves := func(kind carry.Kind) bool {
+		return slices.ContainsFunc(f.options.Upstreams, func(u carry.Upstream) bool { return u.Kind == kind || u.Kind == carry.Any })
+	}
+	if serves(carry.Anthropic) {
+		printError(w, "export ANTHROPIC_BASE_URL="+url)
+	}
+	if serves(carry.OpenAI) {
+		printError(w, "export OPENAI_BASE_URL="+url+"/v1")
+	}
 }
 
 // tellDoors says who is let in where other machines reach a listener.

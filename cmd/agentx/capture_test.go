@@ -129,7 +129,7 @@ func TestDoorsOfCapture(t *testing.T) {
 	c := startCapture(t, "--upstream", "http://127.0.0.1:1")
 	require.Equal(t, http.StatusOK, ask(c, ""))
 	require.NoError(t, c.end())
-	require.Empty(t, c.stderr.String())
+	require.Equal(t, "export ANTHROPIC_BASE_URL="+c.traffic+"\nexport OPENAI_BASE_URL="+c.traffic+"/v1\n", c.stderr.String())
 }
 
 // leftJournal is the journal of a session of one request.

@@ -167,10 +167,10 @@ func hintCorpusSeed(cmd *cobra.Command, err error, o *convert.Options) error {
 	}
 }
 
-// hintRoot adds what to try to an error about a cache root that this user may not write in.
+// hintRoot adds what to try to an error about a cache root that this user may not write in, or that cannot be made.
 func hintRoot(cmd *cobra.Command, err error) error {
 	at, file := errors.AsType[*fs.PathError](err)
-	if is[hintError](err) || !file || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+	if is[hintError](err) || !file || !readOnly(err) && !(at.Op == "mkdir" && errors.Is(err, fs.ErrNotExist)) {
 		return err
 	}
 	root, rootErr := cacheRoot(cmd)
@@ -181,7 +181,15 @@ func hintRoot(cmd *cobra.Command, err error) error {
 	if rootErr != nil || !within(root, at.Path) && !within(at.Path, root) { // the root, or a directory that the root would be made in
 		return err
 	}
-	return hintError{err, "--cache DIR, a directory that you may write in"}
+	if at.Op == "mkdir" && within(at.Path, root) {
+		err = fmt.Errorf("cache root %s cannot be made: %w", root, at)
+	}
+	return hintError{err, "--cache DIR or AGENTX_CACHE=DIR, a directory that you may write in"}
+}
+
+// readOnly reports whether an error says that this user may not write.
+func readOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
 // hintDamage adds what to try to an error about a damaged cache, unless it says that already.
@@ -215,6 +223,8 @@ func hintReplay(err error) error {
 		return hintError{err, refused.Hint}
 	case errors.Is(err, replay.ErrResultsExist):
 		return hintError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}
+	case err != nil && strings.HasPrefix(err.Error(), "results: mkdir "):
+		return hintError{err, "--out DIR, a directory that can be made and that you may write in"}
 	}
 	return err
 }

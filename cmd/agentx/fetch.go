@@ -60,7 +60,7 @@ HF_HUB_OFFLINE.`,
 func (f *fetchFlags) run(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 	switch {
 	case f.list:
-		return map[string]any{"datasets": hub.NamedDatasets()}, printNames, nil
+		return map[string]any{"datasets": hub.NamedDatasets()}, func(w io.Writer) { printNames(w, terminalWidth(w)) }, nil
 	case f.dest == "" && cmd.Flags().Changed("dest"):
 		return nil, nil, usageError{errors.New("--dest is empty: want a directory")}
 	}
@@ -107,8 +107,14 @@ func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 	}
 }
 
-// printNames prints the datasets with short names.
-func printNames(w io.Writer) {
+// printNames prints the datasets with short names: as a table, or for a terminal a name and, below it, as much about it as its columns hold.
+func printNames(w io.Writer, columns int) {
+	if columns > 0 {
+		for _, n := range hub.NamedDatasets() {
+			fmt.Fprintf(w, "%s\n%s\n", n.Name, cutLine("    "+n.Description, columns))
+		}
+		return
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, n := range hub.NamedDatasets() {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", n.Name, n.Repo, n.Description)

@@ -68,6 +68,14 @@ func terminalWidth(w io.Writer) int {
 	return n
 }
 
+// cutLine shortens a line to the columns of a terminal; 0: there is none.
+func cutLine(line string, columns int) string {
+	if runes := []rune(line); columns > 0 && len(runes) > columns {
+		return string(runes[:columns-1]) + "…"
+	}
+	return line
+}
+
 // secondsText writes a duration for people.
 func secondsText(d time.Duration) string {
 	if d < time.Second {

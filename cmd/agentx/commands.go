@@ -94,6 +94,10 @@ func warnOfVariables(root *cobra.Command, stderr io.Writer) {
 func setHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd.Name() == "replay" && slices.ContainsFunc(args, func(arg string) bool { return arg == "-h" || strings.HasPrefix(arg, "--help") }) {
+			fmt.Fprint(cmd.OutOrStdout(), shortHelp(cmd))
+			return
+		}
 		help(cmd, args)
 		if cmd == root {
 			fmt.Fprint(cmd.OutOrStdout(), exitHelp)
@@ -102,13 +106,49 @@ func setHelp(root *cobra.Command) {
 	})
 }
 
+// shortFlags are the flags of a replay that most runs need, in the order in which people need them.
+var shortFlags = []string{"url", "model", "concurrency", "duration", "out", "slo", "report", "rate", "max-gap", "asap", "marker", "preset"}
+
+// shortHelp returns what agentx replay --help prints: what the verb does, four examples, and twelve flags.
+func shortHelp(cmd *cobra.Command) string {
+	what, _, _ := strings.Cut(cmd.Long, "\n\n")
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags = false
+	for _, name := range shortFlags {
+		flags.AddFlag(cmd.Flags().Lookup(name))
+	}
+	examples := strings.Join(strings.SplitN(cmd.Example, "\n", 5)[:4], "\n")
+	return fmt.Sprintf(`%s
+
+Usage:
+  %s
+
+Examples:
+%s
+
+Flags that most runs need:
+%s
+All %d flags: agentx help replay. All settings, with their defaults and the values of the presets: agentx help settings.
+`, what, cmd.UseLine(), examples, flags.FlagUsagesWrapped(settings.UsageColumns), countFlags(cmd))
+}
+
+func countFlags(cmd *cobra.Command) (n int) {
+	cmd.Flags().VisitAll(func(*pflag.Flag) { n++ })
+	return n
+}
+
 // newHelp replaces cobra's help, which for an unknown verb shows the help of the root and succeeds.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:               "help [VERB]",
-		Short:             "Explain a verb",
+		Use:               "help [VERB|settings]",
+		Short:             "Explain a verb, or list the settings of a replay",
 		ValidArgsFunction: verbNames,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(help *cobra.Command, args []string) error {
+			if slices.Equal(args, []string{"settings"}) {
+				replay, _, err := root.Find([]string{"replay"})
+				fmt.Fprintln(help.OutOrStdout(), settings.Usages(replay.LocalFlags())+"\n"+strings.TrimRight(settings.Brief(replay.Flags()), "\n"))
+				return err
+			}
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
 				return unknownVerb(cmd, strings.Join(rest, " "))

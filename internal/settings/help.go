@@ -12,8 +12,8 @@ import (
 // groupNote is the annotation of a flag that usage lists in a group of its own; its value is the heading of the group.
 const groupNote = "group"
 
-// usageColumns is how wide a line of usage is, in characters.
-const usageColumns = 100
+// UsageColumns is how wide a line of usage is, in characters.
+const UsageColumns = 100
 
 // Usages lists flags for people, by their groups. Those in brief are left to Brief.
 func Usages(flags *pflag.FlagSet) string {
@@ -34,7 +34,7 @@ func Usages(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	for _, heading := range groups {
 		if sets[heading] != nil {
-			fmt.Fprintf(&b, "%s:\n%s\n", heading, sets[heading].FlagUsagesWrapped(usageColumns))
+			fmt.Fprintf(&b, "%s:\n%s\n", heading, sets[heading].FlagUsagesWrapped(UsageColumns))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")

@@ -118,6 +118,9 @@ func (s *Set) add(row *Setting, f *pflag.Flag) {
 		f = s.Flags.VarPF(v, row.Name, "", row.Help)
 	}
 	f.Value = v
+	if f.DefValue == "[]" {
+		f.DefValue = "" // usage prints no default
+	}
 	if row.Group != "" {
 		f.Annotations = map[string][]string{groupNote: {row.Group}}
 	}

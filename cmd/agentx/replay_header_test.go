@@ -66,5 +66,5 @@ func TestWrongHeadersAndPayloads(t *testing.T) {
 		require.Equal(t, []string{"agentx: --set content-parts=true: --payload " + payload + " sends no messages: want chat or anthropic"},
 			configErrors(t, "--payload", payload, "--set", "content-parts=true"))
 	}
-	require.True(t, strings.Contains(agentx(t, "replay", "--help"), "--session-header"))
+	require.True(t, strings.Contains(agentx(t, "help", "replay"), "--session-header"))
 }

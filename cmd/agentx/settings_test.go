@@ -35,7 +35,7 @@ func TestEverySettingGoesThroughEveryDoor(t *testing.T) {
 	require.NoError(t, err)
 	var schema struct{ Properties map[string]any }
 	require.NoError(t, json.Unmarshal(published, &schema))
-	help := agentx(t, "replay", "--help")
+	help := agentx(t, "help", "replay")
 	t.Chdir(t.TempDir())
 	certificate := certificateFile(t)
 	for _, row := range settings.Replay(new(replay.Options)) {

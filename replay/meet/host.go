@@ -148,6 +148,7 @@ func (m *Meeting) greet(conn net.Conn) {
 		return
 	}
 	if err != nil {
+		m.strayedFrom(conn.RemoteAddr(), describe(err)) // first: the other side ends with the answer, and may end this one
 		if errors.Is(err, errToken) {
 			m.dismiss(conn, &message{Kind: refused, Stop: &Stop{
 				Of: m.o.Of, Host: m.o.Host, How: Unequal, Reason: fmt.Sprintf("part 0 at %s refuses this part: %v: give all parts the same", m.o.Address, err),
@@ -155,7 +156,6 @@ func (m *Meeting) greet(conn net.Conn) {
 		} else {
 			_ = conn.Close()
 		}
-		m.strayedFrom(conn.RemoteAddr(), describe(err))
 		return
 	}
 	if reply := m.admit(h, conn); reply != nil {

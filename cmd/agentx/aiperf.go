@@ -219,7 +219,7 @@ var harnessVerbs = map[string]string{
 	"chat":               "agentx mock --help, for a server to talk to; agentx talks to none by hand",
 	"config":             "agentx profile --dry-run FLAGS, for the command that they become; agentx replay --print-config, for every value",
 	"plot":               "agentx report DIR --format html; agentx report DIR... --compare, for several runs",
-	"plugins":            "agentx replay --help: everything is inside the program",
+	"plugins":            "agentx help replay: everything is inside the program",
 	"service":            "agentx profile: one process does all; agentx replay --part, for a load of several machines",
 	"speed-bench-report": "agentx report DIR... --compare",
 	"synthesize":         "agentx synth --traces N --from CACHE",

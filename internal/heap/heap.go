@@ -1,4 +1,4 @@
-// Package heap keeps a list as a heap, of which the value before all others is the first. It is container/heap for a slice of one type.
+// Package heap keeps a slice as a heap, whose first value is the smallest. It is container/heap for a slice of one type.
 package heap
 
 // Push adds a value.

@@ -26,7 +26,7 @@ type (
 	sums   map[string][]string
 )
 
-// metrics are those that every request has, ratiosOfRun those of a run of which some of its requests have one.
+// metrics are those that every request has. ratiosOfRun are those that a run has as the ratio of two columns.
 var metrics, ratiosOfRun = listMetrics()
 
 func listMetrics() (each []pageMetric, one ratios) {

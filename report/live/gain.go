@@ -47,7 +47,7 @@ func (g *Gain) phases() map[string]**totals {
 	return map[string]**totals{measure.WarmupPhase: &g.Warmup, measure.ProfilingPhase: &g.Profiling}
 }
 
-// add adds a request that is over, of which what is recent counts if it ended well.
+// add adds a request that is over. Its recent values count if it ended well.
 func (g *Gain) add(r *measure.Record, rules measure.Rules) {
 	if g == nil {
 		return

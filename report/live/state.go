@@ -210,7 +210,7 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	}
 }
 
-// span makes the time of the measured requests, of which there were some or none, at least that from first to last.
+// span makes the time of the measured requests at least that from first to last.
 func (t *totals) span(first, last float64) {
 	if t.Measured == 0 {
 		t.First, t.Last = first, last

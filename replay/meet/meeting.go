@@ -250,7 +250,9 @@ func (m *Meeting) endLocked(s *Stop, from int) {
 	if from != m.o.Part {
 		m.notice("stopping, because %v", s)
 	}
-	if from != m.o.Part || s.How == Unequal || !m.begunLocked() {
+	if own := from == m.o.Part; own && m.outer.Err() != nil {
+		m.cancel(context.Cause(m.outer)) // whichever of the two comes first
+	} else if !own || s.How == Unequal || !m.begunLocked() {
 		m.cancel(s)
 	}
 	m.changeLocked()

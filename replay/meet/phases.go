@@ -165,7 +165,7 @@ func (m *Meeting) Close() {
 	} else {
 		m.sendGain()
 	}
-	if !m.unwatch() {
+	if !m.unwatch() || m.outer.Err() != nil {
 		m.interrupt() // which may not have run yet
 	}
 	m.leave()

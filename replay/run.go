@@ -286,7 +286,7 @@ func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 	}
 	facts.LostParts = r.together.lost()
 	facts.Deadlocks, r.results.info.Phases = r.results.deadlocks, r.phaseSpans()
-	r.results.info.ServerMetrics = r.scraping.end(ctx, !facts.Cancelled)
+	r.endServers(ctx, !facts.Cancelled)
 	if r.Calibrate && !facts.Cancelled {
 		r.results.info.Calibration = r.calibrateFor(ctx, calibrationTime)
 	}

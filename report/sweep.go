@@ -91,6 +91,8 @@ type openRequest struct {
 	tokens float64 // that it holds
 }
 
+func (q *openRequest) before(other *openRequest) bool { return q.at < other.at }
+
 // stage says what a request in flight waits for.
 type stage uint8
 
@@ -130,7 +132,7 @@ func (s *sweeper) open(r *row) error {
 	s.tokens.add(q.tokens)
 	s.prefill.add(q.input)
 	q.schedule()
-	heap.Push(&s.heap, q, earlier)
+	heap.Push(&s.heap, q, (*openRequest).before)
 	return nil
 }
 
@@ -170,7 +172,7 @@ func (s *sweeper) step() {
 		return
 	}
 	q.schedule()
-	heap.Sink(s.heap, earlier)
+	heap.Sink(s.heap, (*openRequest).before)
 }
 
 // close ends the request at the top of the heap.
@@ -186,8 +188,7 @@ func (s *sweeper) close(q *openRequest) {
 	s.decode.add(-q.rate)
 	s.even.add(-q.even)
 	s.tokens.add(-q.tokens)
-	heap.Pop(&s.heap, earlier)
-	s.free = append(s.free, q)
+	s.free = append(s.free, heap.Pop(&s.heap, (*openRequest).before))
 }
 
 func (s *sweeper) levels() levels {
@@ -218,8 +219,6 @@ func perRequest(rate float64, n int) float64 {
 	}
 	return rate / float64(n)
 }
-
-func earlier(a, b *openRequest) bool { return a.at < b.at }
 
 // sum adds up numbers, and takes them away again, with the rounding errors kept apart (Neumaier).
 type sum struct{ sum, lost, peak float64 }

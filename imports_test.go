@@ -96,7 +96,7 @@ var imports = map[string][]string{
 	"internal/regular": {},
 	"internal/secrets": {},
 	"internal/guard":   {},
-	"report":           {"internal/regular", "replay/measure", "replay/merge", "replay/preset", "replay/wire"},
+	"report":           {"internal/heap", "internal/regular", "replay/measure", "replay/merge", "replay/preset", "replay/wire"},
 	"report/interval":  {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"report/until":     {"replay/measure", "replay/slo", "report/interval"},
 	"report/gate":      {"aiperf", "aiperf/inferencex", "replay/measure", "replay/merge", "replay/slo", "report", "report/compare", "report/interval"},

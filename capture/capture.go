@@ -84,7 +84,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	folder, err := journal.OpenFolder(ctx, o.Dir, journal.Options{SyncEach: o.Sync == 0})
+	folder, err := journal.OpenFolder(ctx, o.Dir, o.Sync == 0)
 	if err != nil {
 		return nil, err
 	}

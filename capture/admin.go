@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentx/agentx/capture/carry"
-	"github.com/agentx/agentx/capture/session"
 	"github.com/agentx/agentx/internal/guard"
 )
 
@@ -59,7 +58,7 @@ func (c *Capture) gauges() {
 	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.flights.now()) })
 	c.metrics.gauge("queue_bytes", "Bytes that wait for workers, or for the order of requests.", nil, func() float64 { return float64(c.pool.used()) })
 	c.metrics.gauge("copy_bytes", "Bytes of all copies.", nil, func() float64 { return float64(c.proxy.CopyBytes()) })
-	for state := session.Open; state <= session.Finished; state++ {
+	for state := stateOpen; state <= stateFinished; state++ {
 		c.metrics.gauge("sessions", "Sessions, by state.", prometheus.Labels{"state": state.String()}, func() float64 { return float64(c.sessions.Counts()[state]) })
 	}
 }
@@ -79,11 +78,11 @@ func answer(w http.ResponseWriter, status int, v any) {
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch {
-	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrClosing):
+	case errors.Is(err, errNotFound), errors.Is(err, errClosing):
 		status = http.StatusNotFound
-	case errors.Is(err, session.ErrBusy):
+	case errors.Is(err, errBusy):
 		status = http.StatusConflict
-	case errors.Is(err, session.ErrTooMany):
+	case errors.Is(err, errTooMany):
 		status = http.StatusTooManyRequests
 	}
 	answer(w, status, map[string]string{"error": err.Error()})
@@ -98,32 +97,17 @@ func (c *Capture) createSession(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusCreated, map[string]string{"session_id": s.ID, "url": "/s/" + s.ID})
 }
 
-// sessionInfo is what the admin listener says of a session.
-type sessionInfo struct {
-	session.Info
-	Blocks     int  `json:"blocks"`
-	Incomplete bool `json:"incomplete"`
-}
-
-func infoOf(s *session.Session[*recorder], info session.Info) sessionInfo {
-	return sessionInfo{info, int(s.Recorder.blocks.Load()), s.Recorder.incomplete.Load()}
-}
-
 func (c *Capture) listSessions(w http.ResponseWriter, _ *http.Request) {
-	list := []sessionInfo{}
-	for _, s := range c.sessions.List() {
-		list = append(list, infoOf(s, c.sessions.Info(s)))
-	}
-	answer(w, http.StatusOK, list)
+	answer(w, http.StatusOK, c.sessions.List())
 }
 
 func (c *Capture) getSession(w http.ResponseWriter, r *http.Request) {
-	s, info, err := c.sessions.Get(r.PathValue("id"))
+	info, err := c.sessions.Get(r.PathValue("id"))
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	answer(w, http.StatusOK, infoOf(s, info))
+	answer(w, http.StatusOK, info)
 }
 
 func (c *Capture) deleteSession(w http.ResponseWriter, r *http.Request) {

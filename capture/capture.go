@@ -36,7 +36,6 @@ import (
 	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
-	"github.com/agentx/agentx/capture/session"
 )
 
 // Capture is a capture that runs.
@@ -46,8 +45,7 @@ type Capture struct {
 	folder   *journal.Folder
 	left     []string // traces whose journals a crash left
 	proxy    *carry.Proxy
-	sessions *session.Registry[*recorder]
-	clients  *session.Clients
+	sessions *registry
 	pool     *pool
 	line     *line
 	metrics  *metrics
@@ -55,8 +53,6 @@ type Capture struct {
 	full     atomic.Bool   // the disk is
 	patience time.Duration // how long the end waits for workers that get nothing done
 	turns    chan struct{} // of sessions that are finished, beside traffic as many as workers: takers wait while it is full
-
-	randomMu sync.Mutex // of options.Random
 
 	bytes, seen atomic.Int64
 	recovered   atomic.Int64 // journals that were left, and of which nothing more is tried
@@ -102,10 +98,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 		return nil, errors.Join(err, folder.Close())
 	}
 	c.left = left
-	c.clients = session.NewClients(key)
-	c.sessions = session.NewRegistry(session.Options[*recorder]{
-		Limit: o.Limits.Sessions, Idle: o.Idle, Drain: o.Drain, Linear: o.Linear, Random: c, Used: used, Open: c.record, Clients: c.clients,
-	})
+	c.sessions = newRegistry(&c.options, key, used, c.record, func(s *session) { s.recorder.tell(func() { s.recorder.why = s.why }) })
 	c.line = &line{join: c.joinByBody}
 	c.proxy, err = carry.New(carry.Options{
 		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.stages[stage].add(ns) },
@@ -121,15 +114,9 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	return c, nil
 }
 
-// Read draws random bytes. Sessions are made by several goroutines.
-func (c *Capture) Read(b []byte) (int, error) {
-	c.randomMu.Lock()
-	defer c.randomMu.Unlock()
-	return io.ReadFull(c.options.Random, b)
-}
-
+// key draws a key. The registry makes one session at a time.
 func (c *Capture) key() (key [sha256.Size]byte, err error) {
-	_, err = c.Read(key[:])
+	_, err = io.ReadFull(c.options.Random, key[:])
 	return key, err
 }
 
@@ -186,10 +173,9 @@ func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
 	}
 	x := &exchange{
 		c: c, format: format, share: &share{}, at: a.At, suspense: c.suspense(), coding: a.Header.Get("Content-Encoding"),
-		head:  session.Head{Session: a.Session, Agent: a.Agent, Header: a.Header, RemoteAddr: a.RemoteAddr},
-		final: isFinal(a.Header),
+		head: a, final: isFinal(a.Header),
 	}
-	id, named := session.OfHead(x.head, c.options.SessionHeader)
+	id, named := ofHead(x.head, c.options.SessionHeader)
 	switch {
 	case named && !c.options.Linear:
 		counted = true // the session counts it, or it leaves
@@ -199,7 +185,7 @@ func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
 	case !named && c.options.Linear && c.options.DropUnattributed:
 		return pass(journal.ReasonOptOut)
 	case !named:
-		x.unnamed, x.client = true, c.clients.Identity(x.head)
+		x.unnamed, x.client = true, c.sessions.client(x.head)
 	}
 	return carry.Course{Exchange: x, Copy: true, Hold: c.options.Linear}
 }
@@ -218,9 +204,9 @@ func (c *Capture) joinByBody(x *exchange) {
 	x.mu.Lock()
 	p := x.prompt
 	x.mu.Unlock()
-	id, ok := session.Identity{}, false
+	id, ok := identity{}, false
 	if p != nil && p.options != nil {
-		id, ok = session.OfBody(p.options)
+		id, ok = ofBody(p.options)
 	}
 	switch {
 	case ok:

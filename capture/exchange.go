@@ -12,7 +12,6 @@ import (
 	"github.com/agentx/agentx/capture/coding"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/capture/reply"
-	"github.com/agentx/agentx/capture/session"
 )
 
 // exchange is one request and its reply, as they pass. The calls of carry.Exchange return at once.
@@ -24,10 +23,10 @@ type exchange struct {
 	format   canon.Format
 	at       int64 // arrival
 	suspense int64 // wall clock minus monotonic clock at the arrival
-	head     session.Head
+	head     *carry.Arrival
 	coding   string // of the request's body
 	final    bool   // the client says that its session ends with this request
-	client   session.Identity
+	client   identity
 	unnamed  bool // the head names no session
 
 	mu       sync.Mutex
@@ -46,8 +45,8 @@ type exchange struct {
 	reading  bool           // a worker reads, or will
 	ended    *carry.End
 	joined   bool
-	ticket   session.Ticket[*recorder] // once it has joined
-	prompt   *prompt                   // that no recorder has yet
+	ticket   ticket  // once it has joined
+	prompt   *prompt // that no recorder has yet
 	reply    *replied
 	told     bool // a recorder has the reply
 }
@@ -144,7 +143,7 @@ func (x *exchange) RequestEnd(err error) {
 		x.turn = x.c.line.take(x)
 	}
 	if !known && x.joined {
-		p.lane = &x.ticket.Session.Recorder.lane
+		p.lane = &x.ticket.Session.recorder.lane
 	}
 	x.mu.Unlock()
 	task := func() {
@@ -201,7 +200,7 @@ func (x *exchange) parsed(p *prompt) {
 
 // prompted takes the prompt to the recorder. A worker calls it, except for a prompt that is lost.
 func (x *exchange) prompted(p *prompt) {
-	rec, q := x.ticket.Session.Recorder, x.ticket.Q
+	rec, q := x.ticket.Session.recorder, x.ticket.Q
 	if p.unread {
 		x.c.metrics.timed(stagePrompt, func() { p.read(x.format, rec.tree) })
 	}
@@ -216,14 +215,14 @@ func (x *exchange) Dispatch(int64) *carry.Refusal {
 	if !x.c.options.Linear {
 		return nil
 	}
-	id, ok := session.OfHead(x.head, x.c.options.SessionHeader)
+	id, ok := ofHead(x.head, x.c.options.SessionHeader)
 	if !ok {
 		id = x.client
 	}
 	switch err := x.join(id); {
-	case errors.Is(err, session.ErrClosing):
+	case errors.Is(err, errClosing):
 		return &carry.Refusal{Status: http.StatusNotFound, Message: err.Error()}
-	case errors.Is(err, session.ErrBusy):
+	case errors.Is(err, errBusy):
 		return &carry.Refusal{Status: http.StatusConflict, Message: err.Error(), RetryAfter: 1}
 	}
 	return nil
@@ -231,7 +230,7 @@ func (x *exchange) Dispatch(int64) *carry.Refusal {
 
 // join puts the exchange into a session, whose recorder hears that it began. It does nothing if the exchange has left. If there
 // is an error, it leaves.
-func (x *exchange) join(id session.Identity) error {
+func (x *exchange) join(id identity) error {
 	if !x.claim() {
 		return nil
 	}
@@ -240,7 +239,7 @@ func (x *exchange) join(id session.Identity) error {
 		x.left(refused(err))
 		return err
 	}
-	rec := ticket.Session.Recorder
+	rec := ticket.Session.recorder
 	x.c.pool.join(x.share, &rec.share)
 	rec.arrive(ticket, x.format)
 	x.mu.Lock()
@@ -270,7 +269,7 @@ func (x *exchange) join(id session.Identity) error {
 
 // refused returns why a request is not recorded that could not join a session.
 func refused(err error) journal.Reason {
-	if errors.Is(err, session.ErrClosing) || errors.Is(err, session.ErrBusy) {
+	if errors.Is(err, errClosing) || errors.Is(err, errBusy) {
 		return journal.ReasonStatus // it is answered so
 	}
 	return journal.HoleInternal
@@ -283,7 +282,7 @@ func (x *exchange) tree() *chain.Tree {
 	if !x.joined {
 		return nil
 	}
-	return x.ticket.Session.Recorder.tree
+	return x.ticket.Session.recorder.tree
 }
 
 // body is the copy of a request's body: the chunks in which it came, or what they say once they are decoded.

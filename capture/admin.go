@@ -55,7 +55,7 @@ func (r refusal) WriteHeader(status int) {
 func (refusal) Write(p []byte) (int, error) { return len(p), nil }
 
 func (c *Capture) gauges() {
-	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.flights.now()) })
+	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.carrying()) })
 	c.metrics.gauge("queue_bytes", "Bytes that wait for workers, or for the order of requests.", nil, func() float64 { return float64(c.pool.used()) })
 	c.metrics.gauge("copy_bytes", "Bytes of all copies.", nil, func() float64 { return float64(c.proxy.CopyBytes()) })
 	for state := stateOpen; state <= stateFinished; state++ {

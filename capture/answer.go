@@ -93,7 +93,7 @@ func (x *exchange) End(e carry.End) {
 		x.lose(hole(e.ReplyLost))
 	}
 	x.ended = &e
-	joined, known := x.joined, x.turn == nil
+	joined, known := x.joined, !x.waits
 	if joined {
 		x.ticket.Session.recorder.ending(x.ticket.Q) // before anybody can tell how
 	}

@@ -47,21 +47,23 @@ type Capture struct {
 	proxy    *carry.Proxy
 	sessions *registry
 	pool     *pool
-	line     *line
+	unnamed  lane // of the exchanges that join by their bodies
 	metrics  *metrics
-	flights  flights
 	full     atomic.Bool   // the disk is
 	patience time.Duration // how long the end waits for workers that get nothing done
 	turns    chan struct{} // of sessions that are finished, beside traffic as many as workers: takers wait while it is full
 
-	bytes, seen atomic.Int64
-	recovered   atomic.Int64 // journals that were left, and of which nothing more is tried
+	bytes     atomic.Int64
+	recovered atomic.Int64 // journals that were left, and of which nothing more is tried
 
 	mu        sync.Mutex // held for as long as it takes to count
+	seen      int        // requests
 	total     *finish.Total
 	failed    int                // journals that could not be finished
 	recorders map[*recorder]bool // that are not over
-	recording flights            // counts them
+	waiting   map[*exchange]bool // to join by their bodies
+	flights   int                // exchanges that are carried
+	landed    bool               // no more begin
 	said      int64              // when it was said last that something is not recorded
 	silent    bool               // it was never said
 }
@@ -85,7 +87,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 		return nil, err
 	}
 	c := &Capture{
-		options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics(o.Now), recorders: map[*recorder]bool{}, silent: true,
+		options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics(o.Now), recorders: map[*recorder]bool{}, waiting: map[*exchange]bool{}, silent: true,
 		patience: max(o.Drain, patience), turns: make(chan struct{}, max(o.Workers, finish.Together)),
 	}
 	for range cap(c.turns) - o.Workers { // until there is no traffic any more
@@ -99,7 +101,6 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	}
 	c.left = left
 	c.sessions = newRegistry(&c.options, key, used, c.record, func(s *session) { s.recorder.tell(func() { s.recorder.why = s.why }) })
-	c.line = &line{join: c.joinByBody}
 	c.proxy, err = carry.New(carry.Options{
 		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.stages[stage].add(ns) },
 		Timeouts: carry.Timeouts{Header: o.Limits.HeaderTimeout, Stall: o.Limits.Stall},
@@ -139,15 +140,23 @@ func (p passing) End(e carry.End)                { p.c.carried(e) }
 // carried counts what has passed.
 func (c *Capture) carried(e carry.End) {
 	c.bytes.Add(e.RequestBytes + e.ReplyBytes)
-	c.flights.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flights--
 }
 
 // Arrive decides what is observed of a request. It is the only call of the carrying side that takes the lock of the registry.
 func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
-	if !c.flights.begin() {
+	c.mu.Lock()
+	landed := c.landed
+	if !landed {
+		c.flights++
+		c.seen++
+	}
+	c.mu.Unlock()
+	if landed {
 		return carry.Course{} // it was aborted already
 	}
-	c.seen.Add(1)
 	counted := false
 	pass := func(why journal.Reason) carry.Course {
 		if counted = true; why != "" {
@@ -201,6 +210,7 @@ func isFinal(h http.Header) bool {
 
 // joinByBody puts an exchange into the session that its body names, or that of its client.
 func (c *Capture) joinByBody(x *exchange) {
+	defer c.await(x, false)
 	x.mu.Lock()
 	p := x.prompt
 	x.mu.Unlock()

@@ -32,7 +32,7 @@ type exchange struct {
 	mu       sync.Mutex
 	claimed  bool
 	gone     bool           // it has left
-	turn     *turn          // in the line of those that join by their bodies
+	waits    bool           // to join by its body
 	body     []*carry.Chunk // of the request
 	bodySize int            // bytes
 	bodyRoom int            // bytes of memory
@@ -139,20 +139,28 @@ func (x *exchange) RequestEnd(err error) {
 	if !known {
 		p.held = int64(x.bodyRoom + overhead)
 	}
-	if !x.c.options.Linear && x.unnamed {
-		x.turn = x.c.line.take(x)
-	}
 	if !known && x.joined {
 		p.lane = &x.ticket.Session.recorder.lane
 	}
+	x.waits = !x.c.options.Linear && x.unnamed
+	waits := x.waits
 	x.mu.Unlock()
 	task := func() {
-		x.c.metrics.timed(stagePrompt, func() { x.parse(p) })
+		if !known {
+			x.c.metrics.timed(stagePrompt, func() { x.parse(p) })
+		}
 		x.parsed(p)
 	}
 	switch {
+	case waits: // exchanges join in the order in which their bodies were there
+		x.c.await(x, true)
+		x.c.pool.runIn(&x.c.unnamed, func() {
+			task()
+			x.c.joinByBody(x)
+			x.c.pool.free(&x.c.unnamed)
+		})
 	case known:
-		x.parsed(p)
+		task()
 	case p.lane != nil:
 		x.c.pool.runIn(p.lane, task)
 	default:
@@ -179,10 +187,10 @@ func (x *exchange) parse(p *prompt) {
 	}
 }
 
-// parsed takes the prompt on: to the recorder, or to the line of those that join a session by their bodies.
+// parsed takes the prompt on: to the recorder, where there is one.
 func (x *exchange) parsed(p *prompt) {
 	x.mu.Lock()
-	joined, turn := x.joined, x.turn
+	joined := x.joined
 	if !joined {
 		x.prompt = p
 	}
@@ -190,11 +198,8 @@ func (x *exchange) parsed(p *prompt) {
 		p.erase()
 	}
 	x.mu.Unlock()
-	switch {
-	case joined:
+	if joined {
 		x.prompted(p)
-	case turn != nil:
-		x.c.line.ready(turn)
 	}
 }
 
@@ -376,66 +381,4 @@ func dropText(text []byte) {
 		text = text[:0]
 		pool.Put(&text)
 	}
-}
-
-// flights counts the exchanges that are carried.
-type flights struct {
-	mu     sync.Mutex
-	n      int
-	shut   bool // no more begin
-	landed []chan struct{}
-}
-
-// begin counts an exchange that begins. It reports false after last.
-func (f *flights) begin() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.shut {
-		return false
-	}
-	f.n++
-	return true
-}
-
-// end counts one that ends.
-func (f *flights) end() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.n--
-	f.tell()
-}
-
-// tell tells those who wait that there are none. Its lock is held.
-func (f *flights) tell() {
-	if f.n == 0 {
-		for _, c := range f.landed {
-			close(c)
-		}
-		f.landed = nil
-	}
-}
-
-// now returns how many there are.
-func (f *flights) now() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.n
-}
-
-// none returns a channel that is closed when there are none.
-func (f *flights) none() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := make(chan struct{})
-	f.landed = append(f.landed, c)
-	f.tell()
-	return c
-}
-
-// last is none, and lets no more begin.
-func (f *flights) last() <-chan struct{} {
-	f.mu.Lock()
-	f.shut = true
-	f.mu.Unlock()
-	return f.none()
 }

@@ -202,7 +202,7 @@ func TestCanaries(t *testing.T) {
 func TestMemoryIsOverwritten(t *testing.T) {
 	r := start(t, newScripted(), nil)
 	r.do("/s/a"+chatPath, "whole", chatBody("a secret"))
-	list, _ := r.alive()
+	list := r.alive()
 	require.Len(t, list, 1)
 	tree := list[0].tree
 	whole := []byte(chatBody("another secret"))

@@ -108,7 +108,7 @@ func (r *reading) prepareBehind(p *canon.Prompt, tools short) (*Prepared, error)
 		return nil, errOtherHead
 	}
 	segments := p.Segments[p.Head:]
-	prepared := &Prepared{head: head, toolsEnd: toolsEnd, tools: r.tools, systems: r.systems}
+	prepared := &Prepared{stand: stand{head: head, tools: r.tools, systems: r.systems}, toolsEnd: toolsEnd}
 	return prepared, t.cut(c, prepared, at, c.signer.chain(r.last.segment, segments), segments)
 }
 
@@ -118,7 +118,7 @@ func (r *reading) see(format canon.Format, p *canon.Prompt, prepared *Prepared) 
 	t := r.tree
 	t.marks.RLock()
 	defer t.marks.RUnlock()
-	s := &seen{marks: r.known, outside: outside{format: format, start: p.ListStart, head: prepared.head, tools: prepared.tools, systems: prepared.systems}}
+	s := &seen{marks: r.known, outside: outside{format: format, start: p.ListStart, stand: prepared.stand}}
 	switch {
 	case p.ToolsText == nil:
 	case p.KnownTools:

@@ -19,13 +19,12 @@ type seen struct {
 
 // outside is what is known of a body beside its messages.
 type outside struct {
-	format         canon.Format
-	start          int // of the list of messages, behind its bracket
-	head           short
-	tools, systems uint32
-	toolsText      rawDigest
-	toolsSize      int // of the text of the tools, 0 for none that can be recognized
-	toolsEnd       short
+	format    canon.Format
+	start     int // of the list of messages, behind its bracket
+	stand         // of its head; its node is of no use
+	toolsText rawDigest
+	toolsSize int // of the text of the tools, 0 for none that can be recognized
+	toolsEnd  short
 }
 
 // mark is the end of a message.

@@ -153,17 +153,17 @@ const (
 // dialect is what tells formats apart.
 type dialect struct {
 	name, path string               // path: the end of that of a request
-	list       name                 // of messages; unnamed: there is none
+	list       string               // of messages; "": there is none
 	read       func(*builder) error // writes the prompt
 }
 
 // dialects are those of the formats.
 var dialects = [...]dialect{
 	{name: "none", read: func(*builder) error { return unhashable("the format has no canonical stream") }},
-	Chat:        {"chat", "/v1/chat/completions", nMessages, (*builder).chat},
-	Messages:    {"messages", "/v1/messages", nMessages, (*builder).anthropic},
-	Responses:   {"responses", "/v1/responses", nInput, (*builder).responses},
-	Completions: {"completions", "/v1/completions", unnamed, (*builder).completions},
+	Chat:        {"chat", "/v1/chat/completions", "messages", (*builder).chat},
+	Messages:    {"messages", "/v1/messages", "messages", (*builder).anthropic},
+	Responses:   {"responses", "/v1/responses", "input", (*builder).responses},
+	Completions: {"completions", "/v1/completions", "", (*builder).completions},
 }
 
 func (f Format) dialect() *dialect {

@@ -103,9 +103,9 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	c.sessions = newRegistry(&c.options, key, used, c.record, func(s *session) { s.recorder.tell(func() { s.recorder.why = s.why }) })
 	c.proxy, err = carry.New(carry.Options{
 		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.stages[stage].add(ns) },
-		Timeouts: carry.Timeouts{Header: o.Limits.HeaderTimeout, Stall: o.Limits.Stall},
+		HeaderTimeout: o.Limits.HeaderTimeout, Stall: o.Limits.Stall,
 		// 0 is the default there, and here no room for a copy
-		Limits: carry.Limits{RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies)},
+		RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies),
 	})
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
@@ -303,7 +303,6 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("%s %v: want %s", c.name, c.is, c.want))
 		}
 	}
-	upstreams := carry.Options{Upstreams: o.Upstreams}
-	errs = append(errs, upstreams.Validate(), o.Export.Validate(), chain.Options{Tokenizer: o.Tokenizer, Name: o.TokenizerName, BlockSize: o.BlockSize}.Validate())
+	errs = append(errs, carry.ValidateUpstreams(o.Upstreams), o.Export.Validate(), chain.Options{Tokenizer: o.Tokenizer, Name: o.TokenizerName, BlockSize: o.BlockSize}.Validate())
 	return errors.Join(errs...)
 }

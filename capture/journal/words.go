@@ -106,6 +106,16 @@ const (
 	allKinds = 1<<iota - 1
 )
 
+// kindNames has the word of each kind, as a trace writes it.
+var kindNames = []string{"text", "tool_result", "tool_use", "thinking"}
+
+// Names returns the words of a set of kinds, sorted.
+func (k Kinds) Names() []string {
+	names := namesOf(k, kindNames)
+	slices.Sort(names)
+	return names
+}
+
 // Stop is the stop of a trace.
 type Stop uint8
 

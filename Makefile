@@ -65,7 +65,7 @@ fuzz:
 	go test -run '^$$' -fuzz FuzzLines $(FUZZ) ./hfsource
 	go test -run '^$$' -fuzz FuzzText $(FUZZ) ./internal/foreign
 	go test -run '^$$' -fuzz FuzzFile $(FUZZ) ./hfsource/parquet
-	go test -run '^$$' -fuzz FuzzParseRow $(FUZZ) ./report/aiperf
+	go test -run '^$$' -fuzz FuzzParseRow $(FUZZ) ./aiperf
 	go test -run '^$$' -fuzz FuzzConfig $(FUZZ) ./aiperf/profile
 	go test -run '^$$' -fuzz FuzzParse $(FUZZ) ./hfsource/hub
 	go test -run '^$$' -fuzz FuzzPage $(FUZZ) ./replay/scrape

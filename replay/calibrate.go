@@ -24,6 +24,7 @@ import (
 
 // How a machine is calibrated.
 const (
+	calibrationPhase     = "calibration" // which the parts of a load begin together
 	calibrationTime      = 2 * time.Second
 	aloneShare           = 4    // the part of it in which one request is sent at a time: one in so many
 	maxCalibrationLanes  = 1024 // whose bodies are sent
@@ -103,7 +104,7 @@ func (r *run) calibrateFor(ctx context.Context, limit time.Duration) *measure.Ca
 // newCalibration returns a calibration that sends to a URL until ctx ends.
 func (r *run) newCalibration(ctx context.Context, url string, epoch time.Time) (*calibration, error) {
 	c := &calibration{perLane: r.calibrationTurns}
-	s := r.newSender(phase{name: "calibration"}, 0, 0)
+	s := r.newSender(phase{name: calibrationPhase}, 0, 0)
 	o := r.wireOptions(epoch)
 	o.Header, o.APIKey = nil, "" // they may hold secrets
 	var err error

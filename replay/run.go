@@ -284,12 +284,16 @@ func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 	if ok {
 		err = r.profile(ctx, &facts)
 	}
-	facts.LostParts = r.together.lost()
 	facts.Deadlocks, r.results.info.Phases = r.results.deadlocks, r.phaseSpans()
 	r.results.info.ServerMetrics = r.scraping.end(ctx, !facts.Cancelled)
-	if r.Calibrate && !facts.Cancelled {
+	if !facts.Cancelled {
+		// A part that still sends may be on this machine. All parts wait here, calibrated or not, so that none waits for one that does not come.
+		err = errors.Join(err, r.together.begin(ctx, calibrationPhase, nil))
+	}
+	if r.Calibrate && !facts.Cancelled && ctx.Err() == nil {
 		r.results.info.Calibration = r.calibrateFor(ctx, calibrationTime)
 	}
+	facts.LostParts = r.together.lost()
 	return r.results.summary(facts), err
 }
 

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -25,14 +26,41 @@ type parts struct {
 	t       *testing.T
 	options []Options
 	cancels []context.CancelFunc
-	over    func(k int) // is called when a part has played; nil: it is not
+	over    func(k int)   // is called when a part has played; nil: it is not
+	waits   chan struct{} // is closed when part 0 hears that another waits to be calibrated
+	closing sync.Once     // of waits
+}
+
+// hearing is what part 0 listens on.
+type hearing struct {
+	net.Listener
+	p *parts
+}
+
+func (h hearing) Accept() (net.Conn, error) {
+	c, err := h.Listener.Accept()
+	return &heardConn{Conn: c, p: h.p}, err
+}
+
+type heardConn struct {
+	net.Conn
+	p   *parts
+	all []byte
+}
+
+func (c *heardConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.all = append(c.all, b[:n]...); bytes.Contains(c.all, []byte(`"calibration"`)) {
+		c.p.closing.Do(func() { close(c.p.waits) })
+	}
+	return n, err
 }
 
 // partsOf returns the parts of a load, which meet on the loopback interface.
 func partsOf(t *testing.T, o Options, of int) *parts {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := &parts{t: t, options: make([]Options, of)}
+	p := &parts{t: t, options: make([]Options, of), waits: make(chan struct{})}
 	var wait sync.WaitGroup
 	for k := range of {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -42,7 +70,7 @@ func partsOf(t *testing.T, o Options, of int) *parts {
 		wait.Go(func() {
 			m, err := meet.Join(ctx, meet.Options{
 				Member: meet.Member{Part: k, Of: of, Host: "here"}, Address: l.Addr().String(),
-				Listen: func(context.Context) (net.Listener, error) { return l, nil },
+				Listen: func(context.Context) (net.Listener, error) { return hearing{l, p}, nil },
 			})
 			require.NoError(t, err)
 			p.options[k].Meeting = m
@@ -128,6 +156,42 @@ func TestPartsPlayTogether(t *testing.T) {
 			require.WithinRange(t, at, end.Add(-time.Millisecond), end.Add(time.Hour), "profiling begins when the warmup of the last part has ended")
 		}
 	}
+}
+
+// A machine is calibrated when no part sends any more: another part may be on it.
+func TestPartsEndBeforeOneIsCalibrated(t *testing.T) {
+	s := mock.New(mock.Config{})
+	over := make(chan struct{})
+	var p *parts
+	slow, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-p.waits:
+		case <-over:
+		}
+		s.ServeHTTP(w, r)
+	}))
+	url, _ := serve(t, s)
+	o := endless(t, url)
+	o.Duration, o.Requests = 0, 12
+	p = partsOf(t, o, 2)
+	p.options[0].URLs = []string{slow}
+	var early atomic.Bool
+	p.over = func(k int) {
+		if k == 1 {
+			select {
+			case <-p.waits:
+			default:
+				early.Store(true)
+			}
+			close(over)
+		}
+	}
+	list, errs := p.run()
+	for k, s := range list {
+		require.NoError(t, errs[k])
+		require.Equal(t, 6, s.Requests)
+	}
+	require.False(t, early.Load(), "part 1 has not waited for part 0")
 }
 
 // What ends one part ends all, whichever it is: an interrupt, failures above the limit, a preparation that fails, a reset that

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/agentx/agentx/internal/heap"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -90,6 +91,8 @@ type openRequest struct {
 	tokens float64 // that it holds
 }
 
+func (q *openRequest) before(other *openRequest) bool { return q.at < other.at }
+
 // stage says what a request in flight waits for.
 type stage uint8
 
@@ -129,7 +132,7 @@ func (s *sweeper) open(r *row) error {
 	s.tokens.add(q.tokens)
 	s.prefill.add(q.input)
 	q.schedule()
-	s.push(q)
+	heap.Push(&s.heap, q, (*openRequest).before)
 	return nil
 }
 
@@ -169,7 +172,7 @@ func (s *sweeper) step() {
 		return
 	}
 	q.schedule()
-	s.down(0)
+	heap.Sink(s.heap, (*openRequest).before)
 }
 
 // close ends the request at the top of the heap.
@@ -185,11 +188,7 @@ func (s *sweeper) close(q *openRequest) {
 	s.decode.add(-q.rate)
 	s.even.add(-q.even)
 	s.tokens.add(-q.tokens)
-	last := len(s.heap) - 1
-	s.heap[0] = s.heap[last]
-	s.heap = s.heap[:last]
-	s.down(0)
-	s.free = append(s.free, q)
+	s.free = append(s.free, heap.Pop(&s.heap, (*openRequest).before))
 }
 
 func (s *sweeper) levels() levels {
@@ -219,37 +218,6 @@ func perRequest(rate float64, n int) float64 {
 		return 0
 	}
 	return rate / float64(n)
-}
-
-// push adds a request to the heap.
-func (s *sweeper) push(q *openRequest) {
-	s.heap = append(s.heap, q)
-	for k := len(s.heap) - 1; k > 0; {
-		up := (k - 1) / 2
-		if s.heap[up].at <= s.heap[k].at {
-			return
-		}
-		s.heap[up], s.heap[k] = s.heap[k], s.heap[up]
-		k = up
-	}
-}
-
-// down restores the order of the heap below a place.
-func (s *sweeper) down(k int) {
-	for {
-		child := 2*k + 1
-		if child >= len(s.heap) {
-			return
-		}
-		if child+1 < len(s.heap) && s.heap[child+1].at < s.heap[child].at {
-			child++
-		}
-		if s.heap[k].at <= s.heap[child].at {
-			return
-		}
-		s.heap[k], s.heap[child] = s.heap[child], s.heap[k]
-		k = child
-	}
 }
 
 // sum adds up numbers, and takes them away again, with the rounding errors kept apart (Neumaier).

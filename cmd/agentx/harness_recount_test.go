@@ -13,11 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/aiperf"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/aiperf"
 )
 
 // phaseRange is when a phase of the harness was played.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/report/aiperf"
+	"github.com/agentx/agentx/aiperf"
 )
 
 // harnessRun is what one tool did.

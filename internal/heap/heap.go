@@ -16,17 +16,21 @@ func Pop[T any](list *[]T, before func(a, b T) bool) (first T) {
 	last := len(h) - 1
 	first, h[0] = h[0], h[last]
 	clear(h[last:])
-	h = h[:last]
-	for k, next := 0, 1; next < last; next = 2*k + 1 {
-		if next+1 < last && before(h[next+1], h[next]) {
+	*list = h[:last]
+	Sink(*list, before)
+	return first
+}
+
+// Sink restores the order after the first value has become larger.
+func Sink[T any](h []T, before func(a, b T) bool) {
+	for k, next := 0, 1; next < len(h); next = 2*k + 1 {
+		if next+1 < len(h) && before(h[next+1], h[next]) {
 			next++
 		}
 		if !before(h[next], h[k]) {
-			break
+			return
 		}
 		h[k], h[next] = h[next], h[k]
 		k = next
 	}
-	*list = h
-	return first
 }

@@ -13,7 +13,6 @@ import (
 type Aggregate struct {
 	rules     Rules
 	requests  int
-	completed int
 	resent    int
 	errors    map[wire.Category]int
 	samples   ErrorSamples
@@ -29,8 +28,8 @@ type Aggregate struct {
 
 	deviations deviationCounts
 	finished   FinishReasons
-	latest     latest
 	ending     Ending
+	verdict    Verdict
 
 	headline, cooldown observations
 	delivered          DeliveredTotal
@@ -69,7 +68,6 @@ func (a *Aggregate) Add(r *Record) []DeviationNotice {
 		a.errors[r.Error.Category]++
 		return nil
 	}
-	a.completed++
 	a.delivered.Add(&r.Numbers, good)
 	a.finished.add(r.FinishReason)
 	if r.Bucket == Profiling {
@@ -90,7 +88,7 @@ func (a *Aggregate) count(r *Record) {
 		a.queued = append(a.queued, r.Queued.Seconds())
 	}
 	a.buckets[r.Bucket]++
-	a.latest.add(r, a.rules)
+	a.verdict.Add(r, a.rules)
 	a.ending.Add(r)
 	a.bytesSent += r.BytesSent
 	a.bytesReceived += r.BytesReceived
@@ -114,7 +112,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	span.Deadline, span.Delivered = DeliveredEnd(info.Facts, a.last, a.late), a.delivered
 	window, afterwards := a.rules.Window(span), a.rules.Window(a.cooldown.span(info.Facts.WholePhase()))
 	s := Summary{
-		Requests: a.requests, Completed: a.completed, Errors: maps.Clone(a.errors),
+		Requests: a.requests, Completed: a.verdict.ended, Errors: maps.Clone(a.errors),
 		Buckets: Buckets{
 			a.buckets[Profiling], a.buckets[Cooldown], a.buckets[CancelledAtEnd], a.buckets[ContextOverflow],
 		},
@@ -140,9 +138,8 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	s.Parts = info.Parts.withFigures(&s)
 	s.Warmup = a.warmup.summary(nil)
 	if f := info.Facts; f != nil {
-		s.Coverage = a.latest.of(&info, a.rules)
 		s.addFacts(f)
-		s.Valid, s.Reasons = judge(&info, s.OverflowRate, s.Coverage)
+		s.Valid, s.Reasons, s.Coverage = a.verdict.Judge(&info, a.rules)
 		s.Warmup = a.warmup.summary(f.Warmup)
 	}
 	s.AddRemarks(&a.ending, &info)

@@ -91,8 +91,10 @@ type Quantiles struct {
 // QuantilesOf returns those of samples, which it sorts in place.
 func QuantilesOf(samples []float64) Quantiles {
 	s := NewStat(samples)
-	return Quantiles{s.P50, s.P99}
+	return s.quantiles()
 }
+
+func (s *Stat) quantiles() Quantiles { return Quantiles{s.P50, s.P99} }
 
 // exchanges collects the steps of requests.
 type exchanges struct {

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/agentx/agentx/replay/wire"
 )
 
 // Parts say of which parts of a load results are, and how sure their clocks are: doc/spec/results.md 3.10.
@@ -42,48 +40,13 @@ type PartReport struct {
 	Uncertainty Number       `json:"uncertainty"`           // seconds: of an instant of its records; Missing: not known
 }
 
-// PartCounter collects what a PartReport says from the records of one part. It keeps ten numbers of a request of the headline.
-type PartCounter struct {
-	report         PartReport
-	lateness, ttft []float64
-	times          clientTimes
-	internal       int // requests that this machine failed
-}
-
-// Add adds a record, which it does not keep.
-func (c *PartCounter) Add(r *Record) {
-	if r.Phase == WarmupPhase {
-		return
+// PartReport returns what was counted, as of a part with some facts; nil: it has not come to its end.
+func (a *Aggregate) PartReport(facts *Facts) PartReport {
+	s := a.Summary(RunInfo{Facts: facts})
+	return PartReport{
+		Requests: s.Requests, Completed: s.Completed, Failed: ErrorCounts(s.Errors).Failed(), TTFT: s.TTFT.quantiles(), Lateness: s.Lateness.quantiles(),
+		Bound: s.Client.Bound, BoundBy: s.Client.BoundBy, Standstills: s.Client.Standstills, Offset: Missing, Uncertainty: Missing,
 	}
-	c.report.Requests++
-	switch {
-	case r.Bucket != Profiling && r.Bucket != Cooldown:
-		return
-	case r.Error != nil:
-		c.report.Failed++
-		if r.Error.Category == wire.Internal {
-			c.internal++
-		}
-		return
-	}
-	c.report.Completed++
-	if r.Bucket == Cooldown {
-		return
-	}
-	c.lateness = append(c.lateness, r.LatenessSeconds())
-	c.times.add(r, Rules{})
-	if v, ok := r.TTFT(); ok {
-		c.ttft = append(c.ttft, v.Seconds())
-	}
-}
-
-// Report returns what was counted, of a part with some facts; nil: it has not come to its end.
-func (c *PartCounter) Report(facts *Facts) PartReport {
-	r := c.report
-	client := newClient(&c.times, c.internal, 0, 0, facts)
-	r.TTFT, r.Lateness = QuantilesOf(c.ttft), QuantilesOf(c.lateness)
-	r.Bound, r.BoundBy, r.Standstills, r.Offset, r.Uncertainty = client.Bound, client.BoundBy, client.Standstills, Missing, Missing
-	return r
 }
 
 // Whole reports whether the figures are over all parts, and each has come to its end.

@@ -14,41 +14,6 @@ const (
 // MaxOverflowRate is the largest share of overflows of the context that a valid run has.
 const MaxOverflowRate = 0.01
 
-// judge decides about a run that has ended, by its share of overflows and its coverage. A run without a scenario is neither valid nor
-// not (nil), unless its backlog grew to the end, or a part of its load was lost. A part of a load has no verdict of its own: it is not
-// valid for a reason that holds for the whole load, else nil.
-func judge(info *RunInfo, overflows Number, coverage *Coverage) (valid *bool, reasons []string) {
-	sc, f, whole := info.Scenario, info.Facts, !info.isPart()
-	add := func(why string, is bool) {
-		if is {
-			reasons = append(reasons, why)
-		}
-	}
-	add(UnsafeOverride, sc != nil && len(sc.Overridden) > 0)
-	add(OverflowRate, whole && sc != nil && overflows > MaxOverflowRate)
-	add(RunCancelled, sc != nil && f.Cancelled)
-	add(WedgedTree, f.Branches.TreesDeadlocked > 0 || len(f.Deadlocks) > 0) // the reports are also of the warmup
-	add(InsufficientMetrics, coverage != nil && !coverage.passes())
-	grew := whole && f.Arrivals != nil && backlogGrew(f.Arrivals.Backlog, f.Arrivals.SentRate)
-	add(BacklogGrew, grew)
-	lost := len(f.LostParts) > 0
-	add(PartLost, lost)
-	if is := len(reasons) == 0; (sc != nil || grew || lost) && (whole || !is) {
-		valid = &is
-	}
-	return valid, reasons
-}
-
-// of returns how much of its phase a run covers. It is nil where the gate does not look: without the rule or a scenario, for a
-// part of a load, for a run that was cancelled, and for a phase that was asked to last less than the least of the scenario.
-func (l *latest) of(info *RunInfo, rules Rules) *Coverage {
-	sc, f := info.Scenario, info.Facts
-	if !rules.CoverageGate || sc == nil || info.isPart() || f.Cancelled || f.ExpectedDuration <= 0 || f.ExpectedDuration < sc.MinDuration {
-		return nil
-	}
-	return l.coverage(At(f.ExpectedDuration), rules)
-}
-
 // Deadlocked returns how many trees of the run deadlocked, those of its warmup included.
 func (s *Summary) Deadlocked() int {
 	if s.DeadlockedTrees.IsMissing() {
@@ -57,22 +22,18 @@ func (s *Summary) Deadlocked() int {
 	return max(int(s.DeadlockedTrees), len(s.Deadlocks))
 }
 
-// Verdict judges a run by its records, without their figures.
+// Verdict judges a run by its records.
 type Verdict struct {
-	rules                    Rules
 	ended, failed, overflows int // ended well; failed, without the next
 	latest                   latest
 }
 
-// NewVerdict returns a verdict before the first record.
-func NewVerdict(rules Rules) *Verdict { return &Verdict{rules: rules} }
-
 // Add adds a record, which it does not keep.
-func (v *Verdict) Add(r *Record) {
+func (v *Verdict) Add(r *Record, rules Rules) {
 	if r.Phase == WarmupPhase {
 		return
 	}
-	v.latest.add(r, v.rules)
+	v.latest.add(r, rules)
 	switch {
 	case r.Bucket == ContextOverflow:
 		v.overflows++
@@ -84,16 +45,35 @@ func (v *Verdict) Add(r *Record) {
 	}
 }
 
-// Join adds the records of another verdict of the same run.
-func (v *Verdict) Join(o *Verdict) {
+// Join adds the records of another part of a load.
+func (v *Verdict) Join(o Verdict) {
 	v.ended, v.failed, v.overflows = v.ended+o.ended, v.failed+o.failed, v.overflows+o.overflows
 	v.latest = latest{max(v.latest.firstToken, o.latest.firstToken), max(v.latest.itl, o.latest.itl), max(v.latest.content, o.latest.content)}
 }
 
-// Judge decides as the summary does, about a run that has facts.
-func (v *Verdict) Judge(info *RunInfo) (valid *bool, reasons []string, coverage *Coverage) {
-	coverage = v.latest.of(info, v.rules)
-	valid, reasons = judge(info, shareOf(v.overflows, v.ended+v.failed+v.overflows), coverage)
+// Judge decides about a run that has facts. One without a scenario is neither valid nor not (nil), unless its backlog grew to the end, or a
+// part of its load was lost. A part of a load has no verdict of its own: it is not valid for a reason that holds for the whole load, else
+// nil.
+func (v *Verdict) Judge(info *RunInfo, rules Rules) (valid *bool, reasons []string, coverage *Coverage) {
+	sc, f, whole := info.Scenario, info.Facts, !info.isPart()
+	add := func(why string, is bool) {
+		if is {
+			reasons = append(reasons, why)
+		}
+	}
+	coverage = v.latest.of(info, rules)
+	add(UnsafeOverride, sc != nil && len(sc.Overridden) > 0)
+	add(OverflowRate, whole && sc != nil && shareOf(v.overflows, v.ended+v.failed+v.overflows) > MaxOverflowRate)
+	add(RunCancelled, sc != nil && f.Cancelled)
+	add(WedgedTree, f.Branches.TreesDeadlocked > 0 || len(f.Deadlocks) > 0) // the reports are also of the warmup
+	add(InsufficientMetrics, coverage != nil && coverage.Largest() < CoverageThreshold)
+	grew := whole && f.Arrivals != nil && backlogGrew(f.Arrivals.Backlog, f.Arrivals.SentRate)
+	add(BacklogGrew, grew)
+	lost := len(f.LostParts) > 0
+	add(PartLost, lost)
+	if is := len(reasons) == 0; (sc != nil || grew || lost) && (whole || !is) {
+		valid = &is
+	}
 	return valid, reasons, coverage
 }
 
@@ -120,9 +100,6 @@ func (c *Coverage) Largest() float64 {
 	return largest
 }
 
-// passes reports whether the largest share suffices.
-func (c *Coverage) passes() bool { return c.Largest() >= CoverageThreshold }
-
 // latest are the latest instants of a phase that a Coverage needs, 0: there is none.
 type latest struct{ firstToken, itl, content Time }
 
@@ -138,8 +115,14 @@ func (l *latest) add(r *Record, rules Rules) {
 	}
 }
 
-// coverage returns the shares of a duration.
-func (l *latest) coverage(expected Time, rules Rules) *Coverage {
+// of returns how much of its phase a run covers. It is nil where the gate does not look: without the rule or a scenario, for a
+// part of a load, for a run that was cancelled, and for a phase that was asked to last less than the least of the scenario.
+func (l *latest) of(info *RunInfo, rules Rules) *Coverage {
+	sc, f := info.Scenario, info.Facts
+	if !rules.CoverageGate || sc == nil || info.isPart() || f.Cancelled || f.ExpectedDuration <= 0 || f.ExpectedDuration < sc.MinDuration {
+		return nil
+	}
+	expected := At(f.ExpectedDuration)
 	share := func(at Time) float64 { return min(max(0, float64(at)/float64(expected)), 1) }
 	c := &Coverage{share(l.firstToken), share(l.itl), Number(share(l.content)), expected.Seconds(), CoverageThreshold}
 	if rules.LatenciesOnly {

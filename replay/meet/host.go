@@ -36,13 +36,14 @@ func (m *Meeting) gather() error {
 	if err != nil {
 		return fmt.Errorf("meeting: part 0 cannot listen: %w: choose another port", err)
 	}
+	missing := m.missing() // all: nobody is let in yet
+	m.notice("part 0 waits for %s at %s, for %v at most", listParts(missing), m.o.Address, m.o.Timeout)
 	m.work.Go(func() { m.accept(l) })
 	context.AfterFunc(m.life, func() { _ = l.Close() })
 	m.work.Go(m.findItself)
-	m.notice("part 0 waits for %s at %s, for %v at most", listParts(m.missing()), m.o.Address, m.o.Timeout)
 	ctx, cancel := context.WithTimeoutCause(m.ctx, m.o.Timeout, errLate)
 	defer cancel()
-	told := len(m.missing())
+	told := len(missing)
 	err = m.wait(ctx, func() bool { return m.met }, func() {
 		if left := m.missing(); len(left) != told {
 			told = len(left)

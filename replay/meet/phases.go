@@ -23,7 +23,7 @@ func (m *Meeting) Begin(ctx context.Context, phase string, first func(context.Co
 // lead is Begin of part 0.
 func (m *Meeting) lead(ctx context.Context, phase string, first func(context.Context) error) error {
 	told := 0
-	err := m.wait(ctx, func() bool { return len(m.unreadyLocked(phase)) == 0 }, func() {
+	err := m.wait(ctx, func() bool { return m.stop != nil || len(m.unreadyLocked(phase)) == 0 }, func() {
 		m.mu.Lock()
 		left := m.unreadyLocked(phase)
 		m.mu.Unlock()
@@ -78,7 +78,7 @@ func (m *Meeting) follow(ctx context.Context, phase string) {
 	alone := false
 	err := m.wait(ctx, func() bool {
 		at, alone = m.begins[phase], m.parts[0].lost
-		return at != 0 || alone
+		return at != 0 || alone || m.stop != nil
 	}, nil)
 	if err != nil || at == 0 {
 		return

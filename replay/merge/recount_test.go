@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/aiperf"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/aiperf"
 )
 
 // row is a line of a record, with the keys that the recount needs.

@@ -15,7 +15,8 @@ import (
 // a line of a tree.
 type scan struct {
 	report  measure.PartReport
-	verdict *measure.Verdict
+	rules   measure.Rules
+	verdict measure.Verdict
 	flights flights
 	trees   map[int]tree     // by number in the whole load
 	ends    map[string]int64 // of a phase: its last end, nanoseconds of the phase of the load
@@ -60,22 +61,22 @@ func (p *part) scan() error {
 		return fmt.Errorf("no results of a run: %w", err)
 	}
 	defer reader.Close()
-	s := &scan{verdict: measure.NewVerdict(rules), trees: map[int]tree{}, ends: map[string]int64{}}
-	counter := measure.PartCounter{}
+	s := &scan{rules: rules, trees: map[int]tree{}, ends: map[string]int64{}}
+	counts := measure.NewAggregate(measure.Rules{})
 	n := 0
 	for r, err := range measure.All(reader) {
 		if err != nil {
 			return err
 		}
 		n++
-		counter.Add(r)
+		counts.Add(r)
 		s.uncertainty = max(s.uncertainty, p.uncertainty(r))
 		if err := p.adopt(r); err != nil {
 			return fmt.Errorf("%s: line %d: %w", filepath.Join(p.dir, measure.RecordsFile), n, err)
 		}
 		s.add(r, p.phases[r.Phase].origin)
 	}
-	s.report = counter.Report(p.info.Facts)
+	s.report = counts.PartReport(p.info.Facts)
 	p.seen, s.torn = s, reader.Torn()
 	p.findLoss()
 	return nil
@@ -83,7 +84,7 @@ func (p *part) scan() error {
 
 // add adds a record of the whole load.
 func (s *scan) add(r *measure.Record, origin int64) {
-	s.verdict.Add(r)
+	s.verdict.Add(r, s.rules)
 	end := int64(r.End)
 	s.ends[r.Phase] = max(s.ends[r.Phase], end)
 	if r.Phase == measure.ProfilingPhase {

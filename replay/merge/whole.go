@@ -45,7 +45,7 @@ func (l *load) info() measure.RunInfo {
 		for _, p := range used[1:] {
 			verdict.Join(p.seen.verdict)
 		}
-		info.Facts.Valid, info.Facts.Reasons, info.Facts.Coverage = verdict.Judge(&info)
+		info.Facts.Valid, info.Facts.Reasons, info.Facts.Coverage = verdict.Judge(&info, used[0].seen.rules)
 	}
 	return info
 }
@@ -159,7 +159,7 @@ func (l *load) report() *measure.Parts {
 	used := l.used()
 	parts := &measure.Parts{Of: l.of, Used: len(used)}
 	for _, p := range l.parts {
-		r := new(measure.PartCounter).Report(nil) // of no record
+		r := measure.NewAggregate(measure.Rules{}).PartReport(nil) // of no record
 		if p.leftOut == "" {
 			r = p.seen.report
 			if p.clock != nil || len(used) == 1 || p.number == 0 && l.met() {

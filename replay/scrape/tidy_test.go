@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +81,7 @@ func TestTidyKeepsPages(t *testing.T) {
 func TestPageOfJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told said
+		var mu sync.Mutex
 		asked := map[string]int{}
 		file := &memory{}
 		c, err := Start(Options{
@@ -89,7 +91,9 @@ func TestPageOfJSON(t *testing.T) {
 			},
 			Notice: told.add,
 			Transport: answers(func(r *http.Request, n int) (string, error) {
+				mu.Lock()
 				asked[r.URL.String()]++
+				mu.Unlock()
 				if r.URL.Path == "/metrics" {
 					return `[{"iter":1,"numActiveRequests":3}]`, nil
 				}

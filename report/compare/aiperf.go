@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/agentx/agentx/aiperf"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/interval"
 )
 

@@ -10,19 +10,8 @@ import (
 	"github.com/agentx/agentx/report/interval"
 )
 
-// statistics are those that a metric of requests has, as package interval takes them.
-var statistics = listStatistics()
-
-func listStatistics() (list []interval.Statistic) {
-	for _, name := range slo.Statistics {
-		s, ok := interval.StatisticNamed(name)
-		if !ok {
-			panic("compare: no statistic " + name)
-		}
-		list = append(list, s)
-	}
-	return list
-}
+// statistics are those that a metric of requests has.
+var statistics = interval.Statistics()
 
 // sampled are the metrics whose figures are statistics of requests. That of the error rate is the mean, of 1 and 0.
 var sampled = append(slices.Clone(eachRequest), *measure.MetricNamed("error-rate"))

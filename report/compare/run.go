@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/agentx/agentx/aiperf"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
-	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/interval"
 )
 

@@ -9,13 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentx/agentx/aiperf"
+	"github.com/agentx/agentx/aiperf/inferencex"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/gate"
 	"github.com/agentx/agentx/report/html"
-	"github.com/agentx/agentx/report/inferencex"
 	"github.com/agentx/agentx/report/parquet"
 )
 

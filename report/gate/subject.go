@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/agentx/agentx/aiperf"
+	"github.com/agentx/agentx/aiperf/inferencex"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/aiperf"
 	"github.com/agentx/agentx/report/compare"
-	"github.com/agentx/agentx/report/inferencex"
 )
 
 // Subject is a run that is judged and described. What is needed of it is computed once.

@@ -31,32 +31,18 @@ func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*Intervals,
 		if m.Of == nil {
 			continue
 		}
-		if err := list.add(m.Name, samples); err != nil {
+		found, err := samples.Of(m.Name, interval.Statistics())
+		if err != nil {
 			list.Why = "There are no intervals: " + err.Error() + "."
+			continue
 		}
+		of := map[string][2]float64{}
+		for k, i := range found {
+			if i.Known() {
+				of[slo.Statistics[k]] = [2]float64{i.Low, i.High}
+			}
+		}
+		list.Of[m.Name] = of
 	}
 	return list, nil
-}
-
-// add adds those of a metric.
-func (l *Intervals) add(metric string, samples *interval.Run) error {
-	var names []string
-	var stats []interval.Statistic
-	for _, name := range slo.Statistics {
-		if s, ok := interval.StatisticNamed(name); ok && s != interval.Max {
-			names, stats = append(names, name), append(stats, s)
-		}
-	}
-	found, err := samples.Of(metric, stats)
-	if err != nil {
-		return err
-	}
-	of := map[string][2]float64{}
-	for k, i := range found {
-		if i.Known() {
-			of[names[k]] = [2]float64{i.Low, i.High}
-		}
-	}
-	l.Of[metric] = of
-	return nil
 }

@@ -62,13 +62,20 @@ const (
 	Max  Statistic = 100
 )
 
-// StatisticNamed returns the statistic that slo.Figure names mean, p95 or max; false of another name.
-func StatisticNamed(name string) (Statistic, bool) {
-	if name == "mean" {
-		return Mean, true
+// Named returns the statistic that slo.Figure names p95 or max; of another name the mean.
+func Named(name string) Statistic {
+	if q, ok := slo.Quantile(name); ok {
+		return Statistic(q)
 	}
-	q, ok := slo.Quantile(name)
-	return Statistic(q), ok
+	return Mean
+}
+
+// Statistics are those of slo.Statistics.
+func Statistics() (list []Statistic) {
+	for _, name := range slo.Statistics {
+		list = append(list, Named(name))
+	}
+	return list
 }
 
 // FewTreesError says that a sample has no interval.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
-	"github.com/agentx/agentx/report/interval"
 )
 
 // Target is a metric that a run is to know, and how well.
@@ -47,10 +46,4 @@ func Parse(text string) (Target, error) {
 		return Target{}, fmt.Errorf("%.40q: %w", share, errShare)
 	}
 	return Target{f, v}, nil
-}
-
-// statistic returns what the values of a target become.
-func (t Target) statistic() interval.Statistic {
-	s, _ := interval.StatisticNamed(t.Statistic) // which Parse has read
-	return s
 }

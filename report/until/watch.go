@@ -174,7 +174,7 @@ func (s *samples) find(targets []Target, seed interval.Seed) []measure.UntilTarg
 		sample := s.of[t.Name]
 		stat := measure.NewStat(append([]float64{}, sample.Values...))
 		found.Value = stat.Figure(t.Statistic)
-		between, err := interval.Of(*sample, []interval.Statistic{t.statistic()}, seed)
+		between, err := interval.Of(*sample, []interval.Statistic{interval.Named(t.Statistic)}, seed)
 		switch {
 		case err != nil:
 			found.Why = err.Error()

@@ -8,7 +8,6 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/server"
 )
 
 // harnessVersion is the version of the harness whose files these are.
@@ -55,8 +54,8 @@ func (w *writer) harnessAggregate() object {
 	o.add("was_cancelled", f != nil && f.Cancelled)
 	o.add("error_summary", errorSummary(inOrder(w.results.Errors), harnessError))
 	if start, end := w.results.Start, max(w.results.End, w.results.PhaseEnd); end > start {
-		o.add("start_time", server.LocalText(start))
-		o.add("end_time", server.LocalText(end))
+		o.add("start_time", localText(start))
+		o.add("end_time", localText(end))
 	}
 	if f != nil && !f.Cancelled {
 		o.add("branch_stats", harnessBranches(&f.Branches))

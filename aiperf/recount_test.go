@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/aiperf/inferencex"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/inferencex"
 )
 
 // readRows reads a row file.

@@ -3,5 +3,5 @@
 //
 // It reads the rows, the aggregate and the table (doc/spec/results.md 15.7), from agentx or from AIPerf, as the programs
 // of InferenceX read them: it drops the rows that they drop, and fails on the lines on which they fail. It shares no code with
-// package report/aiperf, which writes the files, so that each can be held against the other.
+// package aiperf, which writes the files, so that each can be held against the other.
 package inferencex

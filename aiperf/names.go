@@ -9,35 +9,32 @@ import (
 
 // Names are the names of the files in their directory.
 type Names struct {
-	Rows      string // of the warmup and the headline
-	Excluded  string // rows of requests that are in no headline number
-	Aggregate string // JSON
-	Table     string // CSV
-	Slices    string // JSON
-	SlicesCSV string
-	Console   string
-	Ready     string // says that all others are there
+	Rows              string // of the warmup and the headline
+	Excluded          string // rows of requests that are in no headline number
+	Aggregate         string // JSON
+	Table             string // CSV
+	Slices            string // JSON
+	SlicesCSV         string
+	Console           string
+	Ready             string // says that all others are there
+	Server, ServerCSV string // metrics of servers
 }
 
 // NamesOf returns the names of AIPerf, or those that it makes of a prefix.
 func NamesOf(prefix string) Names {
-	if prefix == "" {
-		return Names{
-			"profile_export.jsonl", "profile_export_excluded.jsonl", "profile_export_aiperf.json", "profile_export_aiperf.csv",
-			"profile_export_aiperf_timeslices.json", "profile_export_aiperf_timeslices.csv", "profile_export_console.txt",
-			".aiperf_results_ready.json",
-		}
+	rows, whole, ready, server := "profile_export", "profile_export_aiperf", "aiperf", "server_metrics_export"
+	if prefix != "" {
+		rows, whole, ready, server = prefix, prefix, prefix, prefix+"_server_metrics"
 	}
 	return Names{
-		prefix + ".jsonl", prefix + "_excluded.jsonl", prefix + ".json", prefix + ".csv",
-		prefix + "_timeslices.json", prefix + "_timeslices.csv", prefix + "_console.txt",
-		"." + prefix + "_results_ready.json",
+		rows + ".jsonl", rows + "_excluded.jsonl", whole + ".json", whole + ".csv", whole + "_timeslices.json", whole + "_timeslices.csv",
+		rows + "_console.txt", "." + ready + "_results_ready.json", server + ".json", server + ".csv",
 	}
 }
 
 // all returns the names of all files that this package writes.
 func (n Names) all() []string {
-	return []string{n.Rows, n.Excluded, n.Aggregate, n.Table, n.Slices, n.SlicesCSV, n.Console, n.Ready}
+	return []string{n.Rows, n.Excluded, n.Aggregate, n.Table, n.Slices, n.SlicesCSV, n.Console, n.Ready, n.Server, n.ServerCSV}
 }
 
 // maxPrefix bounds the length of a prefix: names have at most 255 bytes.

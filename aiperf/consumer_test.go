@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/aiperf/inferencex"
 	"github.com/agentx/agentx/fixtures"
-	"github.com/agentx/agentx/report/inferencex"
 )
 
 // filesIn are the files of a directory in a vector.

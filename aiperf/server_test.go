@@ -1,4 +1,4 @@
-package server
+package aiperf
 
 import (
 	"encoding/json"
@@ -29,14 +29,13 @@ const described = `{"endpoint":0,"url":"http://a:1/metrics"}
 // Under the dialect of the harness the files have its members, in its order.
 //
 // Covers T-59.
-func TestHarness(t *testing.T) {
+func TestServersOfHarness(t *testing.T) {
 	local := time.Local
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
 	dir := writeScraped(t, described)
-	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`), Harness: true, Slice: time.Second})
-	require.NoError(t, err)
-	got := readFile(t, filepath.Join(dir, JSONFile))
+	require.NoError(t, ofServers(dir, runOf(), true, time.Second).writeServer())
+	got := readFile(t, filepath.Join(dir, serverJSON))
 	require.True(t, strings.HasPrefix(got, "{\n  \"schema_version\": \"1.1\",\n  \"aiperf_version\": \"1.0.12\",\n  \"benchmark_id\": \"b\",\n  \"summary\": {\n"))
 	require.True(t, strings.HasSuffix(got, "\n}"))
 	for _, key := range []string{"summary", "metrics_phase", "metrics", "warmup_metrics", "input_config"} {
@@ -57,7 +56,7 @@ func TestHarness(t *testing.T) {
 			Series      []map[string]json.RawMessage
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(dir, JSONFile))), &e))
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(dir, serverJSON))), &e))
 	require.Equal(t, []string{"2023-11-14T22:13:21", "2023-11-14T22:13:22.500000"}, []string{e.Summary.Start, e.Summary.End})
 	require.Contains(t, string(e.Summary.Endpoints["http://a:1/metrics"]), `"median_update_interval_ms": 750`)
 	require.NotContains(t, e.Metrics, "old", "the harness has no summaries")
@@ -93,15 +92,14 @@ a:1,histogram,wait,seconds,4,2.2857,2.0000,1.1429,0.5000,0.0100,0.0500,0.1000,0.
 Endpoint,Metric,Key,Value,Description
 a:1,build_info,arch,x,
 a:1,build_info,version,1,
-`, "\n", "\r\n"), readFile(t, filepath.Join(dir, CSVFile)))
+`, "\n", "\r\n"), readFile(t, filepath.Join(dir, serverTable)))
 }
 
 // Rates, gauges and slices reach to the answer of the page behind a phase, as its totals do.
 func TestCountsToTheClosingAnswer(t *testing.T) {
 	behind := `{"endpoint":0,"at":1700000002600000000,"took":20000000,"values":[[0,310],[1,11]]}` + "\n"
 	dir := writeScraped(t, described+behind)
-	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true, Slice: time.Second})
-	require.NoError(t, err)
+	require.NoError(t, ofServers(dir, runOf(), true, time.Second).writeServer())
 	var e struct {
 		Metrics map[string]struct {
 			Series []struct {
@@ -110,7 +108,7 @@ func TestCountsToTheClosingAnswer(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(dir, JSONFile))), &e))
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(dir, serverJSON))), &e))
 	counter, gauge := e.Metrics["vllm:prompt_tokens"].Series[0], e.Metrics["vllm:num_requests_running"].Series[0]
 	require.InDelta(t, 210, counter.Stats["total"], 0)
 	require.InDelta(t, 100, counter.Stats["rate"], 1e-9, "of the 2.1 s from the answer before the phase to that behind it")
@@ -143,7 +141,7 @@ func TestUnits(t *testing.T) {
 func TestLabelColumns(t *testing.T) {
 	rows := []csvRow{}
 	for _, labels := range []map[string]string{{"b": "1", "a0": "1"}, {"a": "1", "a0": "2"}, {"q": "1"}, nil, {"c": "1", "m": "1"}} {
-		rows = append(rows, csvRow{"x", &metric{Type: scrape.Gauge}, &series{Labels: labels}})
+		rows = append(rows, csvRow{"x", &serverMetric{Type: scrape.Gauge}, &series{Labels: labels}})
 	}
 	require.Equal(t, []string{"a", "b", "a0", "c", "m", "q"}, labelColumns(rows))
 }
@@ -151,9 +149,8 @@ func TestLabelColumns(t *testing.T) {
 // Without a length there are no slices, and no spread of rates over them.
 func TestWithoutSlices(t *testing.T) {
 	dir := writeScraped(t, described)
-	_, err := Write(resultsOf(dir, runOf()), Options{Version: "1.0.12", BenchmarkID: "b", Harness: true})
-	require.NoError(t, err)
-	text := readFile(t, filepath.Join(dir, JSONFile))
+	require.NoError(t, ofServers(dir, runOf(), true, 0).writeServer())
+	text := readFile(t, filepath.Join(dir, serverJSON))
 	require.NotContains(t, text, "timeslices")
 	require.NotContains(t, text, "rate_avg")
 	require.Contains(t, text, `"rate"`)
@@ -164,12 +161,11 @@ func TestWithoutSlices(t *testing.T) {
 // Covers T-59.
 func TestSummariesAreKept(t *testing.T) {
 	dir := writeScraped(t, described+`{"endpoint":0,"at":1700000002400000000,"took":2000000,"values":[[3,5,3]]}`+"\n")
-	_, err := Write(resultsOf(dir, runOf()), Options{Version: "agentx/1", BenchmarkID: "b"})
-	require.NoError(t, err)
-	text := readFile(t, filepath.Join(dir, JSONFile))
+	require.NoError(t, ofServers(dir, runOf(), false, 0).writeServer())
+	text := readFile(t, filepath.Join(dir, serverJSON))
 	var compact figuresText
 	require.NoError(t, compact.UnmarshalJSON([]byte(text)))
 	require.Contains(t, string(compact), `"old":{"type":"summary","description":"","series":[{"endpoint_url":"http://a:1/metrics","stats":{"count":4,"sum":2.0,"avg":0.5,"count_rate":2.1052631578947367,"sum_rate":1.0526315789473684}}]}`)
 	require.Contains(t, text, `"end_time": "2023-11-14T22:13:22.5Z"`)
-	require.Contains(t, readFile(t, filepath.Join(dir, CSVFile)), "\r\nEndpoint,Type,Metric,Unit,count,count_rate,sum,sum_rate,avg,Description\r\na:1,summary,old,,4,2.1053,2.0000,1.0526,0.5000,\r\n")
+	require.Contains(t, readFile(t, filepath.Join(dir, serverTable)), "\r\nEndpoint,Type,Metric,Unit,count,count_rate,sum,sum_rate,avg,Description\r\na:1,summary,old,,4,2.1053,2.0000,1.0526,0.5000,\r\n")
 }

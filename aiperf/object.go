@@ -16,6 +16,16 @@ type member struct {
 // add appends a member.
 func (o *object) add(key string, value any) { *o = append(*o, member{key, value}) }
 
+// find returns the value of a member, nil if there is none.
+func (o object) find(key string) any {
+	for _, m := range o {
+		if m.key == key {
+			return m.value
+		}
+	}
+	return nil
+}
+
 // MarshalJSON returns the object.
 func (o object) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer

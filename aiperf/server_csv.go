@@ -1,4 +1,4 @@
-package server
+package aiperf
 
 import (
 	"bytes"
@@ -14,93 +14,90 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
+// serverColumns are the statistics of a table of the CSV, by type, in their order.
+var serverColumns = map[scrape.Type][]string{
+	scrape.Gauge:     append([]string{"avg", "min", "max", "std"}, percentileNames("")...),
+	scrape.Counter:   {"total", "rate", "rate_avg", "rate_min", "rate_max", "rate_std"},
+	scrape.Histogram: append([]string{"count", "count_rate", "sum", "sum_rate", "avg"}, percentileNames("_estimate")...),
+	scrape.Summary:   {"count", "count_rate", "sum", "sum_rate", "avg"},
+}
+
 // csvRow is a series of the CSV.
 type csvRow struct {
 	name   string
-	metric *metric
-	series *series
+	metric *serverMetric
+	*series
 }
 
 // isInfo reports whether the labels of the series say what the server is, instead of which of its parts is meant.
-func (r *csvRow) isInfo() bool { return strings.HasSuffix(r.name, "_info") }
-
-// csv returns the text of CSVFile: comments, then a table for each type, with a column for each label, then what servers say of themselves.
-func (e *export) csv() []byte {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "# AIPerf Server Metrics Export (CSV)\n# aiperf_version: %s\n# schema_version: %s\n# benchmark_id: %s\n", e.Version, csvSchema, e.BenchmarkID)
-	text.WriteString("# Note: Same benchmark_id and version appear in JSON and Parquet exports\n#\n")
-	w := csv.NewWriter(&text)
-	w.UseCRLF = true
-	begun := false
-	begin := func() {
-		if w.Flush(); begun {
-			text.WriteString("\r\n")
-		}
-		begun = true
-	}
-	var infos []csvRow
-	for _, t := range []scrape.Type{scrape.Gauge, scrape.Counter, scrape.Histogram, scrape.Summary} {
-		rows := e.rowsOf(t)
-		if t == scrape.Gauge {
-			infos = slices.DeleteFunc(slices.Clone(rows), func(r csvRow) bool { return !r.isInfo() })
-			rows = slices.DeleteFunc(rows, func(r csvRow) bool { return r.isInfo() })
-		}
-		if len(rows) > 0 {
-			begin()
-			writeTable(w, t, rows)
-		}
-	}
-	if len(infos) > 0 {
-		begin()
-		writeInfos(w, infos)
-	}
-	w.Flush()
-	return text.Bytes()
+func (r csvRow) isInfo() bool {
+	return r.metric.Type == scrape.Gauge && strings.HasSuffix(r.name, "_info")
 }
 
-// rowsOf returns the series of a type, by the names of metrics.
-func (e *export) rowsOf(t scrape.Type) (list []csvRow) {
-	for _, name := range slices.Sorted(maps.Keys(e.Metrics)) {
-		if m := e.Metrics[name]; m.Type == t {
-			for k := range m.Series {
-				list = append(list, csvRow{name, m, &m.Series[k]})
+// serverCSV returns the text of the CSV: comments, then a table for each type, with a column for each label, then what servers say of
+// themselves.
+func (w *writer) serverCSV(id string, metrics map[string]*serverMetric) []byte {
+	text := bytes.NewBufferString(fmt.Sprintf("# AIPerf Server Metrics Export (CSV)\n# aiperf_version: %s\n# schema_version: %s\n# benchmark_id: %s\n", w.version(w.run), serverCSVSchema, id))
+	text.WriteString("# Note: Same benchmark_id and version appear in JSON and Parquet exports\n#\n")
+	rows := map[scrape.Type][]csvRow{}
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
+		for k, m := 0, metrics[name]; k < len(m.Series); k++ {
+			r := csvRow{name, m, &m.Series[k]}
+			of := m.Type
+			if r.isInfo() {
+				of = ""
 			}
+			rows[of] = append(rows[of], r)
 		}
 	}
-	return list
+	out, end := csv.NewWriter(text), ""
+	out.UseCRLF = true
+	for _, t := range []scrape.Type{scrape.Gauge, scrape.Counter, scrape.Histogram, scrape.Summary, ""} {
+		if len(rows[t]) == 0 {
+			continue
+		}
+		text.WriteString(end)
+		if end = "\r\n"; t == "" {
+			writeInfos(out, rows[t])
+		} else {
+			writeTable(out, t, rows[t])
+		}
+		out.Flush()
+	}
+	return text.Bytes()
 }
 
 // writeTable writes the table of a type. Rows with the same labels stand together.
 func writeTable(w *csv.Writer, t scrape.Type, rows []csvRow) {
 	labels := labelColumns(rows)
-	head := slices.Concat([]string{"Endpoint", "Type", "Metric", "Unit"}, columns[t], labels, []string{"Description"})
+	head := slices.Concat([]string{"Endpoint", "Type", "Metric", "Unit"}, serverColumns[t], labels, []string{"Description"})
 	if t == scrape.Histogram {
 		head = append(head, "buckets")
 	}
 	_ = w.Write(head) // to memory, as all below
 	pattern := func(r csvRow) (text string) {
 		for _, label := range labels {
-			_, ok := r.series.Labels[label]
+			_, ok := r.Labels[label]
 			text += map[bool]string{false: "0", true: "1"}[ok]
 		}
 		return text
 	}
 	slices.SortStableFunc(rows, func(x, y csvRow) int {
-		return slices.Compare([]string{pattern(x), x.name, endpointText(x.series.Endpoint)}, []string{pattern(y), y.name, endpointText(y.series.Endpoint)})
+		return slices.Compare([]string{pattern(x), x.name, endpointText(x.Endpoint)}, []string{pattern(y), y.name, endpointText(y.Endpoint)})
 	})
 	for _, r := range rows {
-		row := []string{endpointText(r.series.Endpoint), string(t), r.name, r.metric.Unit}
-		for _, name := range columns[t] {
-			row = append(row, fourDecimals(r.series.Stats.find(name)))
+		row := []string{endpointText(r.Endpoint), string(t), r.name, r.metric.Unit}
+		for _, name := range serverColumns[t] {
+			row = append(row, fourDecimals(r.Stats.find(name)))
 		}
 		for _, label := range labels {
-			row = append(row, r.series.Labels[label])
+			row = append(row, r.Labels[label])
 		}
 		row = append(row, r.metric.Description)
 		if t == scrape.Histogram {
 			var parts []string
-			for _, b := range r.series.Buckets {
-				parts = append(parts, b.bound+"="+fourDecimals(b.count))
+			for _, b := range r.Buckets {
+				parts = append(parts, b.key+"="+fourDecimals(b.value))
 			}
 			row = append(row, strings.Join(parts, ";"))
 		}
@@ -112,8 +109,8 @@ func writeTable(w *csv.Writer, t scrape.Type, rows []csvRow) {
 func writeInfos(w *csv.Writer, rows []csvRow) {
 	_ = w.Write([]string{"Endpoint", "Metric", "Key", "Value", "Description"}) // to memory, as below
 	for _, r := range rows {
-		for _, key := range slices.Sorted(maps.Keys(r.series.Labels)) {
-			_ = w.Write([]string{endpointText(r.series.Endpoint), r.name, key, r.series.Labels[key], r.metric.Description})
+		for _, key := range slices.Sorted(maps.Keys(r.Labels)) {
+			_ = w.Write([]string{endpointText(r.Endpoint), r.name, key, r.Labels[key], r.metric.Description})
 		}
 	}
 }
@@ -129,7 +126,7 @@ func labelColumns(rows []csvRow) (list []string) {
 	}
 	for _, r := range rows {
 		first := ""
-		for _, label := range slices.Sorted(maps.Keys(r.series.Labels)) {
+		for _, label := range slices.Sorted(maps.Keys(r.Labels)) {
 			if uses[label]++; family[label] == "" {
 				family[label] = label
 			}

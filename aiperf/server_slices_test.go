@@ -1,4 +1,4 @@
-package server
+package aiperf
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/scrape"
+	"github.com/agentx/agentx/report"
 )
 
 // TestSlicesOfVectors computes a phase and its slices: a counter that restarts, a gauge with a gap, a last slice that is cut.
@@ -38,15 +39,15 @@ func TestSlicesOfVectors(t *testing.T) {
 			s.at, s.values = append(s.at, at), append(s.values, v)
 		}
 		phase := span{in.Start, in.End}
-		over, ok := s.over(in.Type, nil, phase, true)
+		over, ok := s.over(in.Type, phase, true)
 		require.True(t, ok)
-		got := struct {
-			stats
-			Slices []slice `json:"timeslices"`
-		}{over, s.slicesOf(in.Type, nil, phase, in.Slice)}
-		if in.Type == scrape.Gauge { // the vector has its slices alone
-			got.stats = stats{}
+		list, rates := s.slicesOf(in.Type, nil, phase, in.Slice)
+		got := object{}
+		if in.Type == scrape.Counter { // of a gauge the vector has its slices alone
+			stats := s.statsOf(&scrape.Series{Type: in.Type}, over, rates, phase, &scrape.Endpoint{Answers: []scrape.Answer{{At: in.Start}, {At: in.End}}})
+			got = object{{"total", stats.find("total")}, {"rate", stats.find("rate")}}
 		}
+		got.add("timeslices", list)
 		text, err := json.Marshal(got)
 		require.NoError(t, err)
 		var values map[string]any
@@ -55,12 +56,13 @@ func TestSlicesOfVectors(t *testing.T) {
 	})
 }
 
-// TestIntegersStayIntegers writes bounds and counts digit by digit: nanoseconds since 1970 do not fit a float64.
+// TestIntegersStayIntegers writes bounds digit by digit: nanoseconds since 1970 do not fit a float64.
 func TestIntegersStayIntegers(t *testing.T) {
 	s := samples{at: []int64{1700000000000000001, 1700000000311000123}, values: []float64{5, 9007199254740997}, width: 1}
-	text, err := json.Marshal(s.slicesOf(scrape.Counter, nil, span{1700000000000000001, 1700000000311000125}, 1e9))
+	list, _ := s.slicesOf(scrape.Counter, nil, span{1700000000000000001, 1700000000311000125}, 1e9)
+	text, err := json.Marshal(list)
 	require.NoError(t, err)
-	assert.Contains(t, string(text), `"start_ns":1700000000000000001,"end_ns":1700000000311000125,"is_complete":false,"total":9007199254740991`)
+	assert.Contains(t, string(text), `"start_ns":1700000000000000001,"end_ns":1700000000311000125,"is_complete":false,"total":9007199254740991.0`)
 }
 
 // grownPlainly is the slow oracle of growth: it walks through every nanosecond.
@@ -120,47 +122,43 @@ func TestHistogramRestarts(t *testing.T) {
 		12, 7, 5, 12,
 		3, 1.5, 2, 3,
 	}}
-	got, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{1, 3}, true)
-	require.True(t, ok)
-	text, err := json.Marshal(got)
-	require.NoError(t, err)
-	assert.JSONEq(t, `{"count":5,"sum":3.5,"avg":0.7,"buckets":{"0.5":3,"+Inf":5}}`, string(text))
-	assert.Contains(t, string(text), `{"0.5":3,"+Inf":5}`, "in the order of the bounds")
-
-	none, ok := s.over(scrape.Histogram, []string{"0.5", "+Inf"}, span{3, 9}, true)
-	require.True(t, ok)
-	text, err = json.Marshal(none)
-	require.NoError(t, err)
-	assert.JSONEq(t, `{"count":0,"sum":0}`, string(text), "nothing was observed: there is no average")
+	of := func(in span) string {
+		list, _ := s.slicesOf(scrape.Histogram, []string{"0.5", "+Inf"}, in, 100)
+		text, err := json.Marshal(list[0][3:]) // behind the times
+		require.NoError(t, err)
+		return string(text)
+	}
+	assert.Equal(t, `{"count":5,"sum":3.5,"avg":0.7,"buckets":{"0.5":3,"+Inf":5}}`, of(span{1, 3}), "in the order of the bounds")
+	assert.Equal(t, `{"count":0,"sum":0.0,"avg":0.0}`, of(span{3, 9}), "nothing was observed")
 }
 
 // TestNoNumberIsInfinite leaves out what no JSON number is.
 func TestNoNumberIsInfinite(t *testing.T) {
 	s := samples{at: []int64{1, 2}, width: 1, values: []float64{-math.MaxFloat64, math.MaxFloat64}}
-	_, ok := s.over(scrape.Counter, nil, span{1, 2}, true)
+	_, ok := s.over(scrape.Counter, span{1, 2}, true)
 	assert.False(t, ok)
-	_, ok = (&samples{at: []int64{1, 2}, width: 1, values: []float64{math.MaxFloat64, math.MaxFloat64}}).over(scrape.Gauge, nil, span{1, 2}, true)
+	_, ok = (&samples{at: []int64{1, 2}, width: 1, values: []float64{math.MaxFloat64, math.MaxFloat64}}).over(scrape.Gauge, span{1, 2}, true)
 	assert.False(t, ok)
 	tiny := samples{at: []int64{1, 2}, width: 2, values: []float64{0, 0, math.SmallestNonzeroFloat64, math.MaxFloat64}}
-	got, ok := tiny.over(scrape.Summary, nil, span{1, 2}, true)
-	require.True(t, ok)
-	assert.Nil(t, got.Avg)
+	list, _ := tiny.slicesOf(scrape.Summary, nil, span{1, 2}, 100)
+	require.Len(t, list, 1)
+	assert.Equal(t, report.Float(0), list[0].find("avg"))
 }
 
 // A gauge of a phase in which no answer came has the value of the answer before it; a slice of it has none.
 func TestGaugeOfAShortPhase(t *testing.T) {
 	s := samples{at: []int64{10, 20, 40}, values: []float64{1, 3, 9}, width: 1}
 	require.Equal(t, []float64{3}, s.inside(span{25, 30}))
-	require.Empty(t, s.slicesOf(scrape.Gauge, nil, span{25, 30}, 100))
+	list, _ := s.slicesOf(scrape.Gauge, nil, span{25, 30}, 100)
+	require.Empty(t, list)
 	require.Empty(t, s.inside(span{5, 8}), "nothing is known yet")
 
 	dir, info := writeScraped(t, scraped), runOf()
 	info.Phases[1].Start, info.Phases[1].Duration = info.Phases[1].Start.Add(-400*time.Millisecond), 0.2 // 0.6 to 0.8 s
 	info.Phases = append(info.Phases, measure.PhaseSpan{Name: "next", Start: info.Phases[1].Start.Add(300 * time.Millisecond)})
-	_, err := Write(resultsOf(dir, info), Options{})
-	require.NoError(t, err)
+	require.NoError(t, ofServers(dir, info, false, 0).writeServer())
 	var compact figuresText
-	require.NoError(t, compact.UnmarshalJSON([]byte(readFile(t, filepath.Join(dir, JSONFile)))))
+	require.NoError(t, compact.UnmarshalJSON([]byte(readFile(t, filepath.Join(dir, serverJSON)))))
 	require.Contains(t, string(compact), `"stats":{"avg":3.0,"min":3.0,"max":3.0,"std":0.0,"p1":3.0,`)
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/aiperf/inferencex"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/inferencex"
 )
 
 // release is a directory as AIPerf 0.13.0 writes it: defaults written out, a status error without width, counts of 0 left out,

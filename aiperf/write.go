@@ -1,7 +1,6 @@
 package aiperf
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/server"
 )
 
 // Written is what Write did.
@@ -102,8 +100,7 @@ func (w *writer) unmeasured() bool { return w.run.Info.Facts != nil && w.results
 // removeOthers removes what an earlier call has written beside the rows.
 func (w *writer) removeOthers() error {
 	var errs []error
-	json, csv := w.serverNames()
-	for _, name := range append(w.names.all(), json, csv) {
+	for _, name := range w.names.all() {
 		if name != w.names.Rows {
 			errs = append(errs, w.remove(name))
 		}
@@ -163,31 +160,6 @@ func (w *writer) writeTable() error {
 		return fmt.Errorf("%s: %w", w.path(w.names.Table), err)
 	}
 	return w.put(w.names.Table, text)
-}
-
-// serverNames returns the names of the files of server metrics.
-func (w *writer) serverNames() (json, csv string) {
-	if w.Prefix != "" {
-		return w.Prefix + "_server_metrics.json", w.Prefix + "_server_metrics.csv"
-	}
-	return server.JSONFile, server.CSVFile
-}
-
-// writeServer writes the metrics of the servers, if some were scraped.
-func (w *writer) writeServer() error {
-	o := server.Options{Out: w.Out, Version: w.version(w.run), BenchmarkID: w.run.Info.BenchmarkID, Harness: w.run.Harness(), Slice: cmp.Or(w.Slice, w.serverSlice)}
-	if o.Harness {
-		o.BenchmarkID = harnessID(o.BenchmarkID)
-	}
-	o.JSONName, o.CSVName = w.serverNames()
-	var err error
-	if o.InputConfig, err = compact(w.input(w)); err != nil {
-		return err
-	}
-	r, err := server.Write(w.run.Files, o)
-	w.written.Files = append(w.written.Files, r.Files...)
-	w.written.Missing = append(w.written.Missing, r.Missing...)
-	return err
 }
 
 // writeReady says that all files are there.

@@ -1,4 +1,4 @@
-package server
+package aiperf
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/report"
 )
@@ -33,6 +34,8 @@ const scraped = `{"endpoint":0,"url":"http://a/metrics"}
 {"endpoint":0,"at":1700000002400000000,"took":3000000,"values":[[0,10]],"gone":[1]}
 `
 
+const serverJSON, serverTable = "server_metrics_export.json", "server_metrics_export.csv"
+
 // runOf returns a run of one second of warmup and 1.5 s that are measured.
 func runOf() *measure.RunInfo {
 	start := time.Unix(1700000000, 0).UTC()
@@ -49,9 +52,16 @@ func writeScraped(t *testing.T, text string) string {
 	return dir
 }
 
-// resultsOf returns the results in a directory.
-func resultsOf(dir string, info *measure.RunInfo) *merge.Run {
-	return &merge.Run{Dir: dir, Info: *info}
+// ofServers returns what writes the server metrics of a run.
+func ofServers(dir string, info *measure.RunInfo, harness bool, slice time.Duration) *writer {
+	d := *dialects[harness]
+	d.serverSlice = 0
+	d.input, d.version = func(*writer) object { return object{{"a", 1}} }, func(*report.Run) string { return map[bool]string{false: "agentx/1", true: "1.0.12"}[harness] }
+	info.BenchmarkID, info.Preset = "b", map[bool]string{false: preset.Default, true: preset.AgentX}[harness]
+	return &writer{
+		Options: Options{Out: dir, Slice: slice}, dialect: &d, names: NamesOf(""),
+		run: &report.Run{Dir: dir, Info: *info, Files: &merge.Run{Dir: dir, Info: *info}},
+	}
 }
 
 func readFile(t *testing.T, path string) string {
@@ -89,11 +99,11 @@ func TestPhasesCountTheirRequests(t *testing.T) {
 	require.NoError(t, err)
 	phases, err := phasesOf(info)
 	require.NoError(t, err)
-	e := newExport(d, phases, Options{Slice: time.Second})
+	w := ofServers(dir, info, false, time.Second)
 	for k, want := range [][2]float64{{14, 12}, {13, 2}} {
-		for n, metrics := range []map[string]*metric{e.Warmup, e.Metrics} {
-			s := metrics["requests"].Series[k]
-			total := func(f figures) float64 { n := f.find("total").(report.Number); return n.Float64() }
+		for n, phase := range []string{measure.WarmupPhase, measure.ProfilingPhase} {
+			s := w.serverMetrics(d, phases, phase)["requests"].Series[k]
+			total := func(f object) float64 { n := f.find("total").(report.Number); return n.Float64() }
 			assert.InDelta(t, want[n], total(s.Stats), 0, "page %d, phase %d", k, n)
 			sum := 0.0
 			for _, slice := range s.Slices {
@@ -104,20 +114,20 @@ func TestPhasesCountTheirRequests(t *testing.T) {
 	}
 }
 
-// TestWrite writes both files of a run, the warmup apart.
+// TestServers writes both files of a run, the warmup apart.
 //
 // Covers T-59.
-func TestWrite(t *testing.T) {
+func TestServers(t *testing.T) {
 	dir := writeScraped(t, scraped)
-	r, err := Write(resultsOf(dir, runOf()), Options{Version: "agentx/1", BenchmarkID: "b", InputConfig: json.RawMessage(`{"a":1}`), Slice: time.Second})
-	require.NoError(t, err)
-	assert.Equal(t, Result{Files: []string{JSONFile, CSVFile}}, r)
+	w := ofServers(dir, runOf(), false, time.Second)
+	require.NoError(t, w.writeServer())
+	assert.Equal(t, Written{Files: []string{serverJSON, serverTable}}, w.written)
 	want, err := os.ReadFile("testdata/export.json")
 	require.NoError(t, err)
-	got := readFile(t, filepath.Join(dir, JSONFile))
+	got := readFile(t, filepath.Join(dir, serverJSON))
 	assert.JSONEq(t, string(want), got)
 	assert.Contains(t, got, `"end_ns": 1700000002000000000,`, "integers")
-	_, table, ok := strings.Cut(readFile(t, filepath.Join(dir, CSVFile)), "#\n")
+	_, table, ok := strings.Cut(readFile(t, filepath.Join(dir, serverTable)), "#\n")
 	require.True(t, ok)
 	assert.Equal(t, strings.ReplaceAll(`Endpoint,Type,Metric,Unit,avg,min,max,std,p1,p5,p10,p25,p50,p75,p90,p95,p99,Description
 a,gauge,vllm:num_requests_running,requests,3.0000,3.0000,3.0000,0.0000,3.0000,3.0000,3.0000,3.0000,3.0000,3.0000,3.0000,3.0000,3.0000,
@@ -132,54 +142,49 @@ a,histogram,vllm:time_to_first_token_seconds,seconds,0,,,,,,,,,,,,,,,
 `, "\n", "\r\n"), table)
 }
 
-// TestWriteElsewhere writes under other names into another directory, and says that a line is cut.
-func TestWriteElsewhere(t *testing.T) {
+// TestServersElsewhere writes under other names into another directory, and says that a line is cut.
+func TestServersElsewhere(t *testing.T) {
 	dir, out := writeScraped(t, scraped+`{"endpoint":0,"at":17000`), t.TempDir()
-	r, err := Write(resultsOf(dir, runOf()), Options{Out: out, JSONName: "x.json", CSVName: "x.csv", Slice: time.Millisecond})
-	require.NoError(t, err)
-	assert.Equal(t, []string{filepath.Join(dir, scrape.File) + ": the last line is cut off and left out"}, r.Missing)
-	assert.FileExists(t, filepath.Join(out, "x.csv"))
+	w := ofServers(dir, runOf(), false, time.Millisecond)
+	w.Out, w.names = out, NamesOf("x")
+	require.NoError(t, w.writeServer())
+	assert.Equal(t, []string{filepath.Join(dir, scrape.File) + ": the last line is cut off and left out"}, w.written.Missing)
+	assert.FileExists(t, filepath.Join(out, "x_server_metrics.csv"))
 	var file struct {
 		Metrics map[string]struct {
 			Series []struct{ Timeslices []any }
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(out, "x.json"))), &file))
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(out, "x_server_metrics.json"))), &file))
 	assert.Len(t, file.Metrics["vllm:prompt_tokens"].Series[0].Timeslices, 5, "as many as a page is asked in the phase")
-	assert.NoFileExists(t, filepath.Join(dir, JSONFile))
+	assert.NoFileExists(t, filepath.Join(dir, serverJSON))
 }
 
 // TestNothingScraped writes no file for a run without answers, without the file, or without phases.
 func TestNothingScraped(t *testing.T) {
 	silent := writeScraped(t, strings.Join(strings.SplitAfter(scraped, "\n")[:5], ""))
 	for name, dir := range map[string]string{"no answer": silent, "no file": t.TempDir(), "empty": writeScraped(t, "")} {
-		r, err := Write(resultsOf(dir, runOf()), Options{})
-		require.NoError(t, err, name)
-		assert.Zero(t, r, name)
-		assert.NoFileExists(t, filepath.Join(dir, JSONFile))
-		assert.NoFileExists(t, filepath.Join(dir, CSVFile))
+		w := ofServers(dir, runOf(), false, 0)
+		require.NoError(t, w.writeServer(), name)
+		assert.Zero(t, w.written, name)
+		assert.NoFileExists(t, filepath.Join(dir, serverJSON))
+		assert.NoFileExists(t, filepath.Join(dir, serverTable))
 	}
 	dir := writeScraped(t, scraped)
-	r, err := Write(resultsOf(dir, &measure.RunInfo{}), Options{})
-	require.NoError(t, err)
-	assert.Equal(t, Result{Missing: []string{dir + ": the run tells no profiling phase: there are no server metrics"}}, r)
+	w := ofServers(dir, &measure.RunInfo{}, false, 0)
+	require.NoError(t, w.writeServer())
+	assert.Equal(t, Written{Missing: []string{dir + ": the run tells no profiling phase: there are no server metrics"}}, w.written)
 }
 
-// TestWriteRefuses names what cannot be used: the file and the line, the phase, the option.
-func TestWriteRefuses(t *testing.T) {
+// TestServersRefuse names what cannot be used: the file and the line, the phase.
+func TestServersRefuse(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\"endpoint\":0,\"url\":\"\"}\n{}\n": "server_metrics.jsonl: line 2: neither an endpoint, a series nor an answer",
 		"nonsense\n":                          "server_metrics.jsonl: line 1: ",
 	} {
-		_, err := Write(resultsOf(writeScraped(t, text), runOf()), Options{})
-		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, ofServers(writeScraped(t, text), runOf(), false, 0).writeServer(), want)
 	}
 	long := runOf()
 	long.Phases[1].Duration = 1e30
-	_, err := Write(resultsOf(writeScraped(t, scraped), long), Options{})
-	require.ErrorContains(t, err, "phase profiling: ")
-	for _, o := range []Options{{JSONName: "../x"}, {CSVName: "a/b"}, {InputConfig: json.RawMessage("{")}} {
-		_, err := Write(resultsOf(t.TempDir(), runOf()), o)
-		require.Error(t, err)
-	}
+	require.ErrorContains(t, ofServers(writeScraped(t, scraped), long, false, 0).writeServer(), "phase profiling: ")
 }

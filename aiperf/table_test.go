@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/aiperf/inferencex"
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/report"
-	"github.com/agentx/agentx/report/inferencex"
 )
 
 // scalar is a block with one number.

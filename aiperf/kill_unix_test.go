@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/agentx/agentx/report"
 )
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 		writeStepByStep(dir)
 		return
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // writeStepByStep writes the files of a run. Before each step on the disk it prints a line and waits for one.

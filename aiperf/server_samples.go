@@ -1,4 +1,4 @@
-package server
+package aiperf
 
 import (
 	"math"
@@ -7,6 +7,14 @@ import (
 
 	"github.com/agentx/agentx/replay/scrape"
 )
+
+// span is a time from start to end, nanoseconds since 1970.
+type span struct {
+	Start int64 `json:"start_ns"`
+	End   int64 `json:"end_ns"`
+}
+
+func (s span) seconds() float64 { return float64(s.End-s.Start) / 1e9 }
 
 // samples are the values of one series over time, in the order of the instants. The values of a counter stand behind one another
 // in values, width of them for each instant.
@@ -17,6 +25,35 @@ type samples struct {
 
 	// born: the server answered before the first sample, and did not show the series then. Its value was 0 there.
 	born bool
+}
+
+// samplesOf returns the samples of a series. A counter has one where its value changed, which is enough: its value holds until the
+// next. A gauge has one for every answer that shows it, so that an average weighs a value by how long it held, and so that a gauge
+// that never changes has statistics at all.
+func samplesOf(d *scrape.Data, s *scrape.Series) samples {
+	answers := d.Endpoints[s.Endpoint].Answers
+	list := samples{}
+	for k := range s.Len() {
+		n, values := s.Change(k)
+		if k == 0 {
+			list.born = n > 0
+		}
+		if values == nil {
+			continue
+		}
+		list.width = len(values)
+		until := n + 1
+		if s.Type == scrape.Gauge {
+			if until = len(answers); k+1 < s.Len() {
+				until, _ = s.Change(k + 1)
+			}
+		}
+		for ; n < until; n++ {
+			list.at = append(list.at, answers[n].At)
+			list.values = append(list.values, values...)
+		}
+	}
+	return list
 }
 
 // closing returns the instant up to which counters count in a phase that has an end: that of the first answer of a page that was asked

@@ -1,8 +1,8 @@
 package capture
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -19,12 +19,35 @@ func (c *Capture) admin(g *guard.Guard) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /health", carry.Health())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("POST /sessions", c.createSession)
-	mux.HandleFunc("GET /sessions", c.listSessions)
-	mux.HandleFunc("GET /sessions/{id}", c.getSession)
-	mux.HandleFunc("DELETE /sessions/{id}", c.deleteSession)
+	answers := func(pattern string, status int, what func(r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			switch v, err := what(r); {
+			case err != nil:
+				answer(w, cmp.Or(refusals[err], http.StatusInternalServerError), map[string]string{"error": err.Error()})
+			case v == nil:
+				w.WriteHeader(status)
+			default:
+				answer(w, status, v)
+			}
+		})
+	}
+	answers("POST /sessions", http.StatusCreated, func(*http.Request) (any, error) {
+		s, err := c.sessions.Create(c.options.Now())
+		if err != nil {
+			return nil, err
+		}
+		return map[string]string{"session_id": s.ID, "url": "/s/" + s.ID}, nil
+	})
+	answers("GET /sessions", http.StatusOK, func(*http.Request) (any, error) { return c.sessions.List(), nil })
+	answers("GET /sessions/{id}", http.StatusOK, func(r *http.Request) (any, error) { return c.sessions.Get(r.PathValue("id")) })
+	answers("DELETE /sessions/{id}", http.StatusAccepted, func(r *http.Request) (any, error) {
+		return nil, c.sessions.Delete(r.PathValue("id"), c.options.Now())
+	})
 	return behind(g, mux)
 }
+
+// refusals has the status of each error of the registry.
+var refusals = map[error]int{errNotFound: http.StatusNotFound, errClosing: http.StatusNotFound, errBusy: http.StatusConflict, errTooMany: http.StatusTooManyRequests}
 
 // behind puts a guard before what answers.
 func behind(g *guard.Guard, mux *http.ServeMux) http.Handler {
@@ -72,48 +95,4 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n')) // a client that has left does not matter
-}
-
-// refuse answers with an error of the registry.
-func refuse(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	switch {
-	case errors.Is(err, errNotFound), errors.Is(err, errClosing):
-		status = http.StatusNotFound
-	case errors.Is(err, errBusy):
-		status = http.StatusConflict
-	case errors.Is(err, errTooMany):
-		status = http.StatusTooManyRequests
-	}
-	answer(w, status, map[string]string{"error": err.Error()})
-}
-
-func (c *Capture) createSession(w http.ResponseWriter, _ *http.Request) {
-	s, err := c.sessions.Create(c.options.Now())
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	answer(w, http.StatusCreated, map[string]string{"session_id": s.ID, "url": "/s/" + s.ID})
-}
-
-func (c *Capture) listSessions(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, c.sessions.List())
-}
-
-func (c *Capture) getSession(w http.ResponseWriter, r *http.Request) {
-	info, err := c.sessions.Get(r.PathValue("id"))
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, info)
-}
-
-func (c *Capture) deleteSession(w http.ResponseWriter, r *http.Request) {
-	if err := c.sessions.Delete(r.PathValue("id"), c.options.Now()); err != nil {
-		refuse(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusAccepted)
 }

@@ -3,7 +3,6 @@ package capture
 import (
 	"errors"
 	"math/bits"
-	"net/http"
 	"sync"
 
 	"github.com/agentx/agentx/capture/canon"
@@ -172,13 +171,20 @@ func (x *exchange) RequestEnd(err error) {
 func (x *exchange) parse(p *prompt) {
 	defer p.guard()
 	x.mu.Lock()
-	p.lost, p.body, x.body = x.lost, body{chunks: x.body, size: x.bodySize}, nil
+	chunks, size := x.body, x.bodySize
+	p.lost, x.body = x.lost, nil
+	var tree *chain.Tree
+	if x.joined {
+		tree = x.ticket.Session.recorder.tree
+	}
 	x.mu.Unlock()
-	p.unread = p.lost == ""
+	if p.unread = p.lost == ""; p.unread {
+		p.join(chunks, size)
+	}
 	if p.unread && !coding.Identity(x.coding) {
 		p.decode(x.coding, x.c.options.Limits.RequestCopy)
 	}
-	switch tree := x.tree(); {
+	switch {
 	case !p.unread:
 	case tree != nil:
 		p.read(x.format, tree)
@@ -224,13 +230,15 @@ func (x *exchange) Dispatch(int64) *carry.Refusal {
 	if !ok {
 		id = x.client
 	}
-	switch err := x.join(id); {
-	case errors.Is(err, errClosing):
-		return &carry.Refusal{Status: http.StatusNotFound, Message: err.Error()}
-	case errors.Is(err, errBusy):
-		return &carry.Refusal{Status: http.StatusConflict, Message: err.Error(), RetryAfter: 1}
+	err := x.join(id)
+	if err == nil || refusals[err] == 0 {
+		return nil
 	}
-	return nil
+	r := &carry.Refusal{Status: refusals[err], Message: err.Error()}
+	if errors.Is(err, errBusy) {
+		r.RetryAfter = 1
+	}
+	return r
 }
 
 // join puts the exchange into a session, whose recorder hears that it began. It does nothing if the exchange has left. If there
@@ -241,7 +249,11 @@ func (x *exchange) join(id identity) error {
 	}
 	ticket, err := x.c.sessions.Join(id, x.head, x.at)
 	if err != nil {
-		x.left(refused(err))
+		why := journal.HoleInternal
+		if refusals[err] != 0 { // it is answered so
+			why = journal.ReasonStatus
+		}
+		x.left(why)
 		return err
 	}
 	rec := ticket.Session.recorder
@@ -270,75 +282,6 @@ func (x *exchange) join(id identity) error {
 		x.c.sessions.Close(ticket.Session, journal.WhyFinal, x.at)
 	}
 	return nil
-}
-
-// refused returns why a request is not recorded that could not join a session.
-func refused(err error) journal.Reason {
-	if errors.Is(err, errClosing) || errors.Is(err, errBusy) {
-		return journal.ReasonStatus // it is answered so
-	}
-	return journal.HoleInternal
-}
-
-// tree returns the tree of the session that the exchange has joined, nil before.
-func (x *exchange) tree() *chain.Tree {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.joined {
-		return nil
-	}
-	return x.ticket.Session.recorder.tree
-}
-
-// body is the copy of a request's body: the chunks in which it came, or what they say once they are decoded.
-type body struct {
-	chunks []*carry.Chunk
-	whole  []byte
-	size   int
-}
-
-// bodyOf returns a body in one piece.
-func bodyOf(whole []byte) body { return body{whole: whole, size: len(whole)} }
-
-// pieces returns the body as it stands, until it is dropped.
-func (b *body) pieces() [][]byte {
-	if b.whole != nil {
-		return [][]byte{b.whole}
-	}
-	list := make([][]byte, len(b.chunks))
-	for k, c := range b.chunks {
-		list[k] = c.Bytes()
-	}
-	return list
-}
-
-// room returns the memory that the body takes.
-func (b *body) room() int {
-	room := cap(b.whole)
-	for _, c := range b.chunks {
-		room += c.Size()
-	}
-	return room
-}
-
-// append appends the body without the bytes between two places to a text.
-func (b *body) append(text []byte, from, to int) []byte {
-	for _, piece := range b.pieces() {
-		n := len(piece)
-		text = append(text, piece[:min(max(from, 0), n)]...)
-		text = append(text, piece[min(max(to, 0), n):]...)
-		from, to = from-n, to-n
-	}
-	return text
-}
-
-// drop overwrites the body.
-func (b *body) drop() {
-	for _, c := range b.chunks {
-		c.Release()
-	}
-	dropText(b.whole)
-	*b = body{}
 }
 
 // texts are the buffers in which bodies stand in one piece, by the power of two that is their length. A body comes with each turn of a

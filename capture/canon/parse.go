@@ -15,8 +15,8 @@ var readers = sync.Pool{New: func() any { return new(reader) }}
 // Parse returns the prompt of a request's body, after decompression. The error is an *Error.
 func Parse(format Format, body []byte) (*Prompt, error) { return ParseBehind(format, body, nil) }
 
-// ParseBehind is Parse for a body that repeats texts of earlier ones. Its first messages may have been left out of the text. Prefix,
-// KnownTools and Elements of the prompt say what the memory has, and where further messages end.
+// ParseBehind is Parse for a body that repeats texts of earlier ones. Prefix, KnownTools and Elements of the prompt say what the memory has,
+// and where further messages end.
 func ParseBehind(format Format, body []byte, memory Memory) (*Prompt, error) {
 	d, l := format.dialect(), messageList{memory: memory}
 	if memory != nil {

@@ -32,8 +32,8 @@ type Prompt struct {
 	ToolsText  []byte    // the list of tools, where Segments has those of no others
 	Prefix     Prefix    // messages behind the head whose segments are left out, and their Results
 	Elements   []Element // the messages whose segments are there
-	List       []byte    // their text
-	ListStart  int       // where the text of all messages begins, behind the bracket
+	List       []byte    // the text of all messages
+	ListStart  int       // where that begins, behind the bracket
 }
 
 // Segment is a part of a stream that is found again as a whole: a tool, or a block of a message with the role before the

@@ -241,7 +241,7 @@ func (b *builder) reserve(size int) {
 
 // Memory is what a session remembers of the texts of bodies that were parsed. What it has is not parsed again.
 type Memory interface {
-	// Messages returns the messages that were left out at a place of the text, behind the bracket of their list.
+	// Messages returns the messages that it has at a place of the text, behind the bracket of their list.
 	Messages(start int) (Prefix, bool)
 	// Tools returns the length of the list of tools with which a text begins, 0 for one that it does not have.
 	Tools(text []byte) int
@@ -268,7 +268,7 @@ type messageList struct {
 	name   string // of the list, "" to recognize nothing
 	memory Memory
 	value  int32 // of the list; if a body has two, of the last one
-	start  int   // behind its bracket; Prefix was left out here
+	start  int   // behind its bracket; Prefix begins here
 	ends   []int
 	prefix Prefix
 	found  bool
@@ -294,6 +294,9 @@ func (r *reader) readMessages(list int32, element func() error) error {
 		return r.lex.Array(read)
 	}
 	r.lex.Pos = l.start
+	if err := r.pass(l.prefix.Bytes); err != nil {
+		return err
+	}
 	r.lex.MaxDepth-- // the lexer did not see the bracket
 	defer func() { r.lex.MaxDepth++ }()
 	for r.lex.Peek() == ',' {
@@ -318,13 +321,18 @@ func (r *reader) tools() (known bool, err error) {
 	if size == 0 {
 		return false, nil
 	}
-	err = r.checkUTF8()
-	r.lex.Pos += size
-	r.checked = r.lex.Pos
-	return true, err
+	return true, r.pass(size)
 }
 
-// checkUTF8 checks what was read since tools were passed.
+// pass passes a text that the session has seen.
+func (r *reader) pass(size int) error {
+	err := r.checkUTF8()
+	r.lex.Pos += size
+	r.checked = r.lex.Pos
+	return err
+}
+
+// checkUTF8 checks what was read behind what was passed.
 func (r *reader) checkUTF8() error {
 	if !utf8.Valid(r.lex.Data[r.checked:r.lex.Pos]) {
 		return &Error{journal.HoleParse, "the body is not UTF-8"}

@@ -24,6 +24,8 @@ const version = 1
 type Entry interface {
 	// pass passes over the members of the line in their order, and returns the line with those that were read.
 	pass(f *fields) Entry
+	// apply adds the line to a session. An error is about a line that breaks a rule; the session is as before.
+	apply(s *Session) error
 }
 
 // kinds has the line of each kind.

@@ -54,7 +54,7 @@ var imports = map[string][]string{
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
 		"internal/durable", "internal/suggest",
-		"github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
+		"go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
 	},
 	"hfsource/hub/fakehub": {}, // for tests
 	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
@@ -112,6 +112,7 @@ var imports = map[string][]string{
 		"internal/guard", "replay/measure", "replay/slo", "replay/wire", "report", "report/html", "report/page",
 		"github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
+	"report/otlp": {"replay/measure", "github.com/prometheus/client_model"},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it
 	"report/page/pagetest": { // for tests
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/dop251/goja", "github.com/stretchr/testify",
@@ -145,7 +146,7 @@ var imports = map[string][]string{
 	"cmd/agentx": {
 		"aiperf", "aiperf/inferencex", "aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/jsonobject", "internal/mock", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/scenario", "replay/search", "replay/slo", "replay/wire",
-		"report/compare", "report/export", "report/gate", "report/live", "report/markdown", "report/until",
+		"report/compare", "report/export", "report/gate", "report/live", "report/markdown", "report/otlp", "report/until",
 		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
 		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
 	},

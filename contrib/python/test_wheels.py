@@ -27,6 +27,7 @@ agentx.run(["replay", "demo", "--cache", cache_root, "--url", url, "--model", "m
             "--no-calibrate", "--quiet", "--out", out])
 results = agentx.Results(out)
 assert results.summary["completed"] >= 200, results.summary
+assert results.figures()["ttft.p95"] == results.summary["ttft"]["p95"] and all(type(v) in (int, float) for v in results.figures().values())
 cache = agentx.run(["convert", "demo", "--cache", cache_root, "--quiet"]).stdout.splitlines()[-1]
 opened = agentx.open_cache(cache, "--cache", cache_root)
 if not importlib.util.find_spec("pyarrow"):
@@ -95,7 +96,7 @@ def check_files(wheel):
         text = z.read(next(n for n in names if n.endswith("/WHEEL"))).decode()
         assert [t.rsplit("-", 1)[1] for t in text.splitlines() if t.startswith("Tag")] == tags, text
         third = z.read(next(n for n in names if n.endswith("THIRD-PARTY.txt"))).decode()
-        for module in "apache/arrow-go/v18", "go-resty/resty/v2", "spf13/cobra", "internal/tokenizer/packed/LICENSE", "\nGo go1":
+        for module in "apache/arrow-go/v18", "alitto/pond/v2", "spf13/cobra", "internal/tokenizer/packed/LICENSE", "\nGo go1":
             assert module in third, module
         return hashlib.sha256(z.read(binary)).hexdigest()
 

@@ -134,7 +134,7 @@ func TestTooManySessions(t *testing.T) {
 	require.Empty(t, ended[a.Session])
 	join(t, r, named("e"), 10) // all are busy: it is recorded all the same
 	require.Equal(t, 4, r.Counts()[stateOpen])
-	tombstones, ended := newTestRegistry(nil)
+	tombstones, _ := newTestRegistry(nil)
 	for k := range maxTombstones + 10 {
 		tombstones.Close(join(t, tombstones, named(fmt.Sprint(k)), int64(k)).Session, journal.WhyFinal, int64(k))
 		tombstones.Shutdown(true, int64(k))

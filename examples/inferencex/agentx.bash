@@ -5,11 +5,15 @@
 #
 # Nothing of AIPerf is installed then: build_replay_cmd makes the command line of agentx profile, whose files the aggregation and the gate of
 # InferenceX read. AGENTX is the program, else agentx of the PATH (pip install agentx-replay). doc/harness.md says what differs.
-AIPERF_CLI=${AGENTX:-agentx}
+AGENTX=${AGENTX:-agentx}
+case ${FRAMEWORK:-} in
+dynamo-*) AIPERF_CLI="$AGENTX aiperf" ;; # the harness lacks two flags of these recipes
+*) AIPERF_CLI=$AGENTX ;;
+esac
 AIPERF_PYTHON=python3
 AIPERF_HF_CLI=agentx_hf
 
 install_agentic_deps() { AIPERF_DEPS_READY=1; }
 
 # hf download --repo-type dataset NAME, which resolve_trace_source calls.
-agentx_hf() { "$AIPERF_CLI" fetch "hf://datasets/${*: -1}"; }
+agentx_hf() { "$AGENTX" fetch "hf://datasets/${*: -1}"; }

@@ -155,6 +155,10 @@ func newHelp(root *cobra.Command) *cobra.Command {
 				fmt.Fprint(out, wrapHelp(settings.Table(replay.Flags()), helpColumns(out)))
 				return err
 			}
+			if write := manuals[strings.Join(args, " ")]; write != nil {
+				_, err := fmt.Fprint(help.OutOrStdout(), write(root))
+				return err
+			}
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
 				return unknownVerb(cmd, strings.Join(rest, " "))

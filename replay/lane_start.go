@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -33,7 +32,7 @@ func newStartPolicy(o Options) startPolicy {
 	switch {
 	case o.Start.Burst:
 		p.alignment = resume.Burst
-	case o.Switches.Anchor == preset.AnchorZero:
+	case o.Switches.AnchorZero:
 		p.alignment = resume.AsDrawn
 		if idle := o.Limits.TraceIdle; idle > 0 && (p.limit == 0 || idle < p.limit) {
 			p.limit = idle

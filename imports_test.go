@@ -112,6 +112,7 @@ var imports = map[string][]string{
 		"internal/guard", "replay/measure", "replay/slo", "replay/wire", "report", "report/html", "report/page",
 		"github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
+	"report/otlp": {"replay/measure", "github.com/prometheus/client_model"},
 	"report/page": {}, // tables of numbers; what they mean is for who calls it
 	"report/page/pagetest": { // for tests
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/dop251/goja", "github.com/stretchr/testify",
@@ -146,7 +147,7 @@ var imports = map[string][]string{
 	"cmd/agentx": {
 		"aiperf", "aiperf/inferencex", "aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/jsonobject", "internal/mock", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/scenario", "replay/search", "replay/slo", "replay/wire",
-		"report/compare", "report/export", "report/gate", "report/live", "report/markdown", "report/until",
+		"report/compare", "report/export", "report/gate", "report/live", "report/markdown", "report/otlp", "report/until",
 		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
 		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
 	},

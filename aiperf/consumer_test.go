@@ -30,8 +30,8 @@ func (f filesIn) rewrite(t *testing.T) (dir string, err error) {
 		}
 		require.NoError(t, row.appendTo(&text))
 	}
-	put(t, dir, inferencex.RowsFile, text.Bytes())
-	put(t, dir, inferencex.AggregateFile, rewriteAggregate(t, f.Aggregate))
+	put(t, dir, "profile_export.jsonl", text.Bytes())
+	put(t, dir, "profile_export_aiperf.json", rewriteAggregate(t, f.Aggregate))
 	return dir, nil
 }
 
@@ -84,13 +84,13 @@ func TestConsumerVectors(t *testing.T) {
 		dir, err := in.rewrite(t)
 		if want.Raises != "" {
 			require.ErrorContains(t, err, `is "null": want an object`)
-			put(t, dir, inferencex.RowsFile, textOf(t, &Row{}))
-			_, err = inferencex.Aggregate(dir)
+			put(t, dir, "profile_export.jsonl", textOf(t, &Row{}))
+			_, err = inferencex.Read(dir, inferencex.DefaultLimit)
 			require.NoError(t, err, "an empty row has both objects")
 			return
 		}
 		require.NoError(t, err)
-		r, err := inferencex.Aggregate(dir)
+		r, err := inferencex.Read(dir, inferencex.DefaultLimit)
 		require.NoError(t, err)
 		requireSame(t, want.Accounting, r.Accounting)
 		requireSame(t, want.Metrics, r.Metrics)
@@ -115,9 +115,9 @@ func TestPowerWindowVectors(t *testing.T) {
 	fixtures.EachCase(t, "export_power_window", fixtures.Counts{6, 6, 6}, func(t *testing.T, _ fixtures.Case, in filesIn, want any) {
 		dir, err := in.rewrite(t)
 		require.NoError(t, err)
-		p, err := inferencex.PowerWindow(dir)
+		p, err := inferencex.Read(dir, inferencex.DefaultLimit)
 		require.NoError(t, err)
-		requireSame(t, want, p)
+		requireSame(t, want, p.Power)
 	})
 }
 
@@ -126,16 +126,16 @@ func TestLinesVectors(t *testing.T) {
 	type in struct{ Text string }
 	fixtures.EachCase(t, "export_lines", fixtures.Counts{4, 4, 4}, func(t *testing.T, _ fixtures.Case, in in, want map[string]any) {
 		dir, again := t.TempDir(), t.TempDir()
-		put(t, dir, inferencex.RowsFile, []byte(in.Text))
+		put(t, dir, "profile_export.jsonl", []byte(in.Text))
 		var text bytes.Buffer
-		err := EachRow(filepath.Join(dir, inferencex.RowsFile), func(row *Row) error { return row.appendTo(&text) })
+		err := EachRow(filepath.Join(dir, "profile_export.jsonl"), func(row *Row) error { return row.appendTo(&text) })
 		if want["raises"] != nil {
 			require.ErrorContains(t, err, "profile_export.jsonl: line 2: cut off after 40 bytes")
 			return
 		}
 		require.NoError(t, err)
-		put(t, again, inferencex.RowsFile, text.Bytes())
-		r, err := inferencex.Aggregate(again)
+		put(t, again, "profile_export.jsonl", text.Bytes())
+		r, err := inferencex.Read(again, inferencex.DefaultLimit)
 		require.NoError(t, err)
 		requireSame(t, want, r.Accounting)
 	})

@@ -97,7 +97,7 @@ func TestSilentReadersChangeNoDueTime(t *testing.T) {
 		server.Show(&live.View{State: state, Pages: pages})
 		go func() {
 			defer close(followed)
-			state.Follow(ctx, v.results.dir.path, pages, nil, time.Now, func() {})
+			state.Follow(ctx, v.results.dir.path, pages, nil, time.Now, func() {}, nil)
 		}()
 		for _, path := range []string{"/", "/data?after=0", "/metrics", "/status"} {
 			readers = append(readers, newSilent(path))

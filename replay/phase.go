@@ -80,7 +80,7 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	}
 	origin := r.medium.now() // no send is late by what was waited for
 	if begins {
-		r.periods = append(r.periods, period{name: p.name, origin: origin, news: newPhaseNews(p.target, r.reporter.phase, r.scraping.said)})
+		r.periods = append(r.periods, period{name: p.name, origin: origin, news: newPhaseNews(r.epoch.Add(origin), p.target, r.reporter.phase, r.scraping.said)})
 	}
 	current := &r.periods[len(r.periods)-1]
 	p.firstCredit, p.news = current.credits, current.news

@@ -21,7 +21,8 @@ const (
 
 // PhaseNews is a step of a period. Its progress is that of the whole period. doc/spec/replay.md 8.10.
 type PhaseNews struct {
-	Step PhaseStep
+	Step  PhaseStep
+	Start time.Time // of the period
 	Progress
 	Sessions SessionCounts
 	Target   PhaseTarget
@@ -56,8 +57,8 @@ type rootSession struct {
 	goesOn  bool // the first tree of the phase is the one that the lane has
 }
 
-func newPhaseNews(target PhaseTarget, tell func(PhaseNews), servers func() scrape.Now) *phaseNews {
-	return &phaseNews{news: PhaseNews{Target: target}, tell: tell, servers: servers, lanes: map[int]*rootSession{}}
+func newPhaseNews(start time.Time, target PhaseTarget, tell func(PhaseNews), servers func() scrape.Now) *phaseNews {
+	return &phaseNews{news: PhaseNews{Start: start, Target: target}, tell: tell, servers: servers, lanes: map[int]*rootSession{}}
 }
 
 // enter begins a phase of the period.

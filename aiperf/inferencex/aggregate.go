@@ -1,13 +1,8 @@
 package inferencex
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
-
-	"github.com/agentx/agentx/internal/regular"
 )
 
 // Result is what the aggregation computes from the rows and the aggregate of a run.
@@ -51,82 +46,51 @@ type Cache struct {
 	HitRate *Figure `json:"theoretical_cache_hit_rate"`
 }
 
-// Aggregate computes the result of the files of a directory, which Find has found. The error names the file and the line.
-func Aggregate(dir string) (*Result, error) {
-	path := filepath.Join(dir, RowsFile)
-	file, err := regular.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	c := columns{categories: map[string]int{}}
-	if err := eachRow(file, c.add); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	r := c.result()
-	data, err := readSmall(dir, AggregateFile)
-	if err != nil {
-		return nil, err
-	}
-	if data != nil {
-		var o object
-		if err := json.Unmarshal(data, &o); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, AggregateFile), err)
-		}
-		r.Metrics.Cache.HitRate = hitRate(o)
-	}
-	return r, nil
-}
+// The tags that the aggregation reads.
+const (
+	ttftTag    = "time_to_first_token"
+	latencyTag = "request_latency"
+	itlTag     = "inter_token_latency"
+	fullITLTag = "full_response_inter_token_latency"
+	inputTag   = "input_sequence_length"
+	outputTag  = "output_sequence_length"
+)
+
+// divisors are what their values are divided by.
+var divisors = map[string]float64{ttftTag: 1000, latencyTag: 1000, itlTag: 1000, fullITLTag: 1000, inputTag: 1, outputTag: 1}
 
 // columns are the numbers of the rows.
 type columns struct {
-	total, profiled, warmup, failed int
-	categories                      map[string]int
-
-	starts, ends                          []int64   // nanoseconds since 1970
-	ttft, latency, itl, fullITL, perToken []float64 // seconds
-	input, output                         []float64 // tokens
+	Accounting
+	starts, ends []int64              // nanoseconds since 1970
+	samples      map[string][]float64 // by tag: seconds, or tokens
+	perToken     []float64            // seconds
 }
 
 // add adds a row.
 func (c *columns) add(r *row) {
-	c.total++
+	c.Total++
 	if r.phase != "profiling" {
-		c.warmup++
+		c.WarmupDropped++
 	}
 	if r.failed {
-		c.failed++
-		c.categories[r.category]++
+		c.ErrorDropped++
+		c.ErrorCategories[r.category]++
 	}
-	if !r.survives() {
+	if r.failed || r.phase != "profiling" {
+		c.Dropped++
 		return
 	}
-	c.profiled++
+	c.Profiled++
 	if r.start != 0 {
 		c.starts = append(c.starts, r.start)
 	}
 	if r.end != 0 {
 		c.ends = append(c.ends, r.end)
 	}
-	c.addLatencies(r)
-	for _, of := range []struct {
-		tag string
-		to  *[]float64
-	}{{inputTag, &c.input}, {outputTag, &c.output}} {
-		if n, ok := r.value(of.tag); ok {
-			*of.to = append(*of.to, n)
-		}
-	}
-}
-
-// addLatencies adds the latencies of a row, in seconds.
-func (c *columns) addLatencies(r *row) {
-	for _, of := range []struct {
-		tag string
-		to  *[]float64
-	}{{ttftTag, &c.ttft}, {latencyTag, &c.latency}, {itlTag, &c.itl}, {fullITLTag, &c.fullITL}} {
-		if ms, ok := r.value(of.tag); ok {
-			*of.to = append(*of.to, ms/1000)
+	for tag, by := range divisors {
+		if v, ok := r.value(tag); ok {
+			c.samples[tag] = append(c.samples[tag], v/by)
 		}
 	}
 	latency, ok := r.value(latencyTag)
@@ -137,19 +101,17 @@ func (c *columns) addLatencies(r *row) {
 
 // result computes the statistics.
 func (c *columns) result() *Result {
-	tokens := func(samples []float64) Stats { return statsOf(slices.Clone(samples)) }
-	itl := statsOf(c.itl)
+	itl := c.samples[itlTag]
 	return &Result{
-		Accounting: Accounting{c.total, c.profiled, c.total - c.profiled, c.warmup, c.failed, c.categories},
-		Total:      c.total, Successful: c.profiled,
+		Accounting: c.Accounting, Total: c.Total, Successful: c.Profiled,
 		Metrics: RequestMetrics{
 			QPS: queriesPerSecond(c.ends),
 			Latency: map[string]Stats{
-				"ttft": statsOf(c.ttft), "e2el": statsOf(c.latency), "itl": itl, "tpot": itl, "intvty": ratesOf(c.itl),
-				"e2e_norm_intvty": ratesOf(c.perToken), "full_response_itl": statsOf(c.fullITL), "full_response_intvty": ratesOf(c.fullITL),
+				"ttft": statsOf(c.samples[ttftTag]), "e2el": statsOf(c.samples[latencyTag]), "itl": statsOf(itl), "tpot": statsOf(itl), "intvty": ratesOf(itl),
+				"e2e_norm_intvty": ratesOf(c.perToken), "full_response_itl": statsOf(c.samples[fullITLTag]), "full_response_intvty": ratesOf(c.samples[fullITLTag]),
 			},
-			Tokens:     map[string]Stats{"input": tokens(c.input), "output_actual": tokens(c.output), "output_expected": {}},
-			Throughput: c.throughput(),
+			Throughput: c.throughput(), // in the order of the rows
+			Tokens:     map[string]Stats{"input": statsOf(c.samples[inputTag]), "output_actual": statsOf(c.samples[outputTag]), "output_expected": {}},
 		},
 	}
 }
@@ -164,23 +126,10 @@ func (c *columns) throughput() Throughput {
 	if span <= 0 {
 		return t
 	}
-	duration := Figure(span)
-	t.Duration = &duration
-	in, out := sum(c.input), sum(c.output)
-	for _, of := range []struct {
-		to     Stats
-		tokens float64
-	}{{t.Input, in}, {t.Output, out}, {t.Total, in + out}} {
-		of.to["tokens_per_second"] = Figure(of.tokens / span)
-	}
+	in, out := sum(c.samples[inputTag]), sum(c.samples[outputTag])
+	t.Duration = figure(span)
+	t.Input["tokens_per_second"], t.Output["tokens_per_second"], t.Total["tokens_per_second"] = Figure(in/span), Figure(out/span), Figure((in+out)/span)
 	return t
-}
-
-func sum(samples []float64) (total float64) {
-	for _, x := range samples {
-		total += x
-	}
-	return total
 }
 
 // queriesPerSecond counts completions in windows of one second that follow one another from the first completion on, as long as
@@ -215,22 +164,17 @@ func queriesPerSecond(ends []int64) Stats {
 
 // hitRate divides the hit blocks of the aggregate by all blocks; without them it takes the average.
 func hitRate(aggregate object) *Figure {
-	block, ok := asObject(aggregate["theoretical_prefix_cache_hit"])
+	block, _ := decode(aggregate["theoretical_prefix_cache_hit"]).(map[string]any)
+	hits, hasHits := number(block["sum"])
+	if blocks, ok := number(block["count"]); ok && hasHits && blocks > 0 {
+		return figure(hits / blocks)
+	}
+	average, ok := number(block["avg"])
 	if !ok {
 		return nil
 	}
-	hits, hasHits := asNumber(block["sum"])
-	if blocks, ok := asNumber(block["count"]); ok && hasHits && blocks > 0 {
-		f := Figure(hits / blocks)
-		return &f
-	}
-	average, ok := asNumber(block["avg"])
-	if !ok {
-		return nil
-	}
-	if unit, _ := asText(block["unit"]); unit == "%" {
+	if block["unit"] == "%" {
 		average /= 100
 	}
-	f := Figure(average)
-	return &f
+	return figure(average)
 }

@@ -14,21 +14,21 @@ import (
 // The files of a directory come before those of its child directories, of which the first one by name counts.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
-	_, err := Find(dir)
+	_, err := find(dir)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, dir+": there is no profile_export.jsonl, nor in a directory below it")
-	_, err = Find(filepath.Join(dir, "none"))
+	_, err = find(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	for _, name := range []string{"b", "a", "0"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
-	write(t, filepath.Join(dir, "b"), RowsFile, nil)
-	write(t, filepath.Join(dir, "a"), RowsFile, nil)
-	got, err := Find(dir)
+	write(t, filepath.Join(dir, "b"), rowsFile, nil)
+	write(t, filepath.Join(dir, "a"), rowsFile, nil)
+	got, err := find(dir)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, "a"), got)
-	write(t, dir, RowsFile, nil)
-	got, err = Find(dir)
+	write(t, dir, rowsFile, nil)
+	got, err = find(dir)
 	require.NoError(t, err)
 	require.Equal(t, dir, got)
 }
@@ -53,11 +53,9 @@ func TestRowsThatEndTheAggregation(t *testing.T) {
 		`{"metadata":{}}x`: "invalid character 'x'",
 	} {
 		dir := t.TempDir()
-		write(t, dir, RowsFile, []byte("{}\n"+line+"\n{}\n"))
-		_, err := Aggregate(dir)
+		write(t, dir, rowsFile, []byte("{}\n"+line+"\n{}\n"))
+		_, err := Read(dir, DefaultLimit)
 		require.ErrorContains(t, err, "profile_export.jsonl: line 2: ")
-		require.ErrorContains(t, err, want)
-		_, err = PowerWindow(dir)
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -65,8 +63,8 @@ func TestRowsThatEndTheAggregation(t *testing.T) {
 // A failed row of the warmup is dropped once, and counted as warmup and as error.
 func TestFailedWarmup(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, RowsFile, []byte(`{"metadata":{"benchmark_phase":"warmup"},"metrics":{},"error":{"type":"timeout"}}`+"\n"))
-	r, err := Aggregate(dir)
+	write(t, dir, rowsFile, []byte(`{"metadata":{"benchmark_phase":"warmup"},"metrics":{},"error":{"type":"timeout"}}`+"\n"))
+	r, err := Read(dir, DefaultLimit)
 	require.NoError(t, err)
 	require.Equal(t, Accounting{1, 0, 1, 1, 1, map[string]int{"timeout": 1}}, r.Accounting)
 	require.Nil(t, r.Metrics.Throughput.Duration)
@@ -102,22 +100,22 @@ func TestGateReasons(t *testing.T) {
 // A directory with rows alone has numbers, no table, a gate that refuses, and no power window.
 func TestReadOfRowsAlone(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, RowsFile, []byte("{}\n"))
+	write(t, dir, rowsFile, []byte("{}\n"))
 	n, err := Read(dir, DefaultLimit)
 	require.NoError(t, err)
 	require.Equal(t, 1, n.Successful)
 	require.False(t, n.Gate.Accepted)
 	require.Nil(t, n.Sweep)
 	require.Equal(t, []string{NoWindow}, n.Power.Reasons)
-	write(t, dir, AggregateFile, []byte(`{"start_time":"2026-01-01 00:00:00.5+01:00","end_time":"2025-12-31T23:00:00.5Z"}`))
+	write(t, dir, aggregateFile, []byte(`{"start_time":"2026-01-01 00:00:00.5+01:00","end_time":"2025-12-31T23:00:00.5Z"}`))
 	n, err = Read(dir, DefaultLimit)
 	require.NoError(t, err)
 	require.Equal(t, []string{EmptyWindow}, n.Power.Reasons)
-	write(t, dir, AggregateFile, []byte(`{"start_time":"soon","end_time":1}`))
+	write(t, dir, aggregateFile, []byte(`{"start_time":"soon","end_time":1}`))
 	n, err = Read(dir, DefaultLimit)
 	require.NoError(t, err)
 	require.Equal(t, []string{NoWindowTime}, n.Power.Reasons)
-	write(t, dir, AggregateFile, []byte(`{`))
+	write(t, dir, aggregateFile, []byte(`{`))
 	_, err = Read(dir, DefaultLimit)
-	require.ErrorContains(t, err, AggregateFile+": unexpected end of JSON input")
+	require.ErrorContains(t, err, aggregateFile+": unexpected end of JSON input")
 }

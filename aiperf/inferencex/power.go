@@ -1,13 +1,8 @@
 package inferencex
 
 import (
-	"encoding/json"
-	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/agentx/agentx/internal/regular"
 )
 
 // Power is the window over which energy is divided by tokens, or why there is none.
@@ -35,69 +30,48 @@ const (
 	NoWindowTime = "profile_window_unreadable"       // a time is neither a number nor in ISO 8601
 )
 
-// PowerWindow computes the power window of a directory. The error names the file and the line.
-func PowerWindow(dir string) (*Power, error) {
-	path := filepath.Join(dir, RowsFile)
-	file, err := regular.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	w, complete := Window{}, true
-	err = eachRow(file, func(r *row) {
-		if !r.survives() {
-			return
-		}
-		in, hasIn := r.value(inputTag)
-		out, hasOut := r.value(outputTag)
-		complete = complete && hasIn && hasOut
-		w.Completed++
-		w.Input += int64(in)
-		w.Output += int64(out)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	data, err := readSmall(dir, AggregateFile)
-	if err != nil {
-		return nil, err
-	}
-	aggregate, _ := asObject(data)
-	reason := w.between(aggregate["start_time"], aggregate["end_time"])
-	if reason == "" && (!complete || w.Input <= 0 || w.Output <= 0) {
+// power returns the power window of rows and their aggregate.
+func (c *columns) power(aggregate object) *Power {
+	in, out := c.samples[inputTag], c.samples[outputTag]
+	w := &Window{Completed: c.Profiled, Input: wholeSum(in), Output: wholeSum(out)}
+	reason := w.between(decode(aggregate["start_time"]), decode(aggregate["end_time"]))
+	if reason == "" && (len(in) < c.Profiled || len(out) < c.Profiled || w.Input <= 0 || w.Output <= 0) {
 		reason = NoTokens
 	}
 	if reason != "" {
-		return &Power{Reasons: []string{reason}}, nil
+		return &Power{Reasons: []string{reason}}
 	}
-	return &Power{Window: &w, Reasons: []string{}}, nil
+	return &Power{Window: w, Reasons: []string{}}
+}
+
+// wholeSum adds up numbers without their fractions.
+func wholeSum(list []float64) (total int64) {
+	for _, x := range list {
+		total += int64(x)
+	}
+	return total
 }
 
 // between sets the times of a window, and returns why it has none.
-func (w *Window) between(start, end json.RawMessage) (reason string) {
+func (w *Window) between(start, end any) (reason string) {
 	if !isTrue(start) || !isTrue(end) {
 		return NoWindow
 	}
-	var reasons [2]string
-	w.Start, reasons[0] = unixTime(start)
-	w.End, reasons[1] = unixTime(end)
-	for _, reason := range reasons {
-		if reason != "" {
-			return reason
-		}
+	if w.Start, reason = unixTime(start); reason == "" {
+		w.End, reason = unixTime(end)
 	}
-	if w.Duration = w.End - w.Start; w.Duration <= 0 {
+	if w.Duration = w.End - w.Start; reason == "" && w.Duration <= 0 {
 		return EmptyWindow
 	}
-	return ""
+	return reason
 }
 
 // unixTime reads a time as seconds since 1970: a number, or a text with a zone.
-func unixTime(v json.RawMessage) (s float64, reason string) {
-	if f, ok := asNumber(v); ok {
+func unixTime(v any) (s float64, reason string) {
+	if f, ok := number(v); ok {
 		return f, ""
 	}
-	text, _ := asText(v)
+	text, _ := v.(string)
 	text = strings.Replace(text, " ", "T", 1)
 	if t, err := time.Parse("2006-01-02T15:04:05Z07:00", text); err == nil {
 		return float64(t.Unix()) + float64(t.Nanosecond())/1e9, ""

@@ -3,6 +3,8 @@ package inferencex
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Stats are statistics by name: mean, p50, p75, p90, p95, std. Without values it is empty.
@@ -13,13 +15,13 @@ var percentiles = []struct {
 	q    float64
 }{{"p50", 50}, {"p75", 75}, {"p90", 90}, {"p95", 95}}
 
-// statsOf computes the statistics of samples, which it sorts.
+// statsOf computes the statistics of samples.
 func statsOf(samples []float64) Stats {
 	s := Stats{}
 	if len(samples) == 0 {
 		return s
 	}
-	slices.Sort(samples)
+	samples = slices.Sorted(slices.Values(samples))
 	for _, p := range percentiles {
 		s[p.name] = Figure(percentile(samples, p.q))
 	}
@@ -28,15 +30,15 @@ func statsOf(samples []float64) Stats {
 	return s
 }
 
-// ratesOf computes the statistics of the reciprocals of samples, which are sorted: each is the reciprocal of the statistic of the
+// ratesOf computes the statistics of the reciprocals of samples: each is the reciprocal of the statistic of the
 // same name, so that a high percentile is a slow request; std is that of the reciprocals.
 func ratesOf(samples []float64) Stats {
 	s := statsOf(samples)
 	if len(s) == 0 {
 		return s
 	}
-	rates := make([]float64, len(samples))
-	for k, x := range samples {
+	rates := slices.Sorted(slices.Values(samples))
+	for k, x := range rates {
 		rates[k] = 1 / x
 	}
 	_, std := moments(rates)
@@ -60,12 +62,37 @@ func percentile(sorted []float64, q float64) float64 {
 
 // moments returns the mean and the standard deviation of the population.
 func moments(samples []float64) (mean, std float64) {
-	for _, x := range samples {
-		mean += x
-	}
-	mean /= float64(len(samples))
+	mean = sum(samples) / float64(len(samples))
 	for _, x := range samples {
 		std += (x - mean) * (x - mean)
 	}
 	return mean, math.Sqrt(std / float64(len(samples)))
+}
+
+func sum(samples []float64) (total float64) {
+	for _, x := range samples {
+		total += x
+	}
+	return total
+}
+
+// Figure is a number in the results of InferenceX: rounded to five places, and an integer when that leaves a whole number of at
+// least 1.
+type Figure float64
+
+func figure(x float64) *Figure { f := Figure(x); return &f }
+
+// MarshalJSON returns the figure; a figure that is not finite is null.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	text := strconv.FormatFloat(float64(f), 'f', 5, 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	if text == "0" || text == "-0" {
+		text = "0.0"
+	}
+	return []byte(text), nil
 }

@@ -3,8 +3,6 @@ package inferencex
 import (
 	"bufio"
 	"bytes"
-	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -30,19 +28,7 @@ type SweepPoint struct {
 	LatencyP99 Figure `json:"p99_latency_ms"`
 }
 
-// Sweep reads the table of a directory. The collector takes a directory without one for a run that failed: it is an error.
-func Sweep(dir string) (*SweepPoint, error) {
-	data, err := readSmall(dir, TableFile)
-	if err == nil && data == nil {
-		err = fmt.Errorf("%s: there is no such file: the point counts as failed", filepath.Join(dir, TableFile))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return SweepTable(data), nil
-}
-
-// SweepTable is Sweep for the content of a table. It splits every line at its commas, also at those within quotes, and stops at
+// SweepTable reads the content of a table. It splits every line at its commas, also at those within quotes, and stops at
 // the first line that has not as many cells as the header above it.
 func SweepTable(data []byte) *SweepPoint {
 	cells := map[string]map[string]float64{}

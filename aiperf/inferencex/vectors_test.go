@@ -22,8 +22,8 @@ type files struct {
 // write writes the files to a new directory.
 func (f files) write(t *testing.T) (dir string) {
 	dir = t.TempDir()
-	write(t, dir, RowsFile, append(bytes.Join(rawBytes(f.Rows), []byte("\n")), '\n'))
-	write(t, dir, AggregateFile, f.Aggregate)
+	write(t, dir, rowsFile, append(bytes.Join(rawBytes(f.Rows), []byte("\n")), '\n'))
+	write(t, dir, aggregateFile, f.Aggregate)
 	return dir
 }
 
@@ -72,7 +72,7 @@ func TestConsumerVectors(t *testing.T) {
 		Metrics    any `json:"request_metrics"`
 	}
 	fixtures.EachCase(t, "export_consumer", all(14), func(t *testing.T, _ fixtures.Case, in files, want want) {
-		r, err := Aggregate(in.write(t))
+		r, err := Read(in.write(t), DefaultLimit)
 		if want.Raises != "" {
 			require.ErrorContains(t, err, "profile_export.jsonl: line 1: ")
 			return
@@ -89,8 +89,8 @@ func TestLinesVectors(t *testing.T) {
 	type in struct{ Text string }
 	fixtures.EachCase(t, "export_lines", all(4), func(t *testing.T, _ fixtures.Case, in in, want map[string]any) {
 		dir := t.TempDir()
-		write(t, dir, RowsFile, []byte(in.Text))
-		r, err := Aggregate(dir)
+		write(t, dir, rowsFile, []byte(in.Text))
+		r, err := Read(dir, DefaultLimit)
 		if want["raises"] != nil {
 			require.ErrorContains(t, err, "profile_export.jsonl: line 2: cut off after 40 bytes: ")
 			return
@@ -108,7 +108,7 @@ func TestValidatorVectors(t *testing.T) {
 	type want struct{ Accepted bool }
 	fixtures.EachCase(t, "export_validator", all(10), func(t *testing.T, _ fixtures.Case, in in, want want) {
 		dir := t.TempDir()
-		write(t, dir, AggregateFile, in.Aggregate)
+		write(t, dir, aggregateFile, in.Aggregate)
 		accepted, no := Gate(dir, in.Limit)
 		require.Equal(t, want.Accepted, no == nil)
 		require.Equal(t, want.Accepted, accepted != "", "it says why")
@@ -117,19 +117,16 @@ func TestValidatorVectors(t *testing.T) {
 
 func TestPowerWindowVectors(t *testing.T) {
 	fixtures.EachCase(t, "export_power_window", all(6), func(t *testing.T, _ fixtures.Case, in files, want any) {
-		p, err := PowerWindow(in.write(t))
+		p, err := Read(in.write(t), DefaultLimit)
 		require.NoError(t, err)
-		contains(t, want, plain(t, p), "")
+		contains(t, want, plain(t, p.Power), "")
 	})
 }
 
 func TestCSVVectors(t *testing.T) {
 	type in struct{ Text string }
 	fixtures.EachCase(t, "export_csv", all(2), func(t *testing.T, _ fixtures.Case, in in, want any) {
-		dir := t.TempDir()
-		write(t, dir, TableFile, []byte(in.Text))
-		p, err := Sweep(dir)
-		require.NoError(t, err)
+		p := SweepTable([]byte(in.Text))
 		contains(t, want, plain(t, p), "")
 		crlf := bytes.ReplaceAll([]byte(in.Text), []byte("\n"), []byte("\r\n"))
 		require.Equal(t, p, SweepTable(crlf), "the line ends of the release")

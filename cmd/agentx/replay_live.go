@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/report/live"
+	"github.com/agentx/agentx/report/otlp"
 )
 
 // liveRun shows what a run is like while it is played: on the terminal, in the log, and on the server of --listen. What it knows it
@@ -20,6 +21,8 @@ type liveRun struct {
 	state  *live.State
 	length time.Duration // of a run without a bound; 0: not known
 	o      replay.Options
+
+	exporter *otlp.Exporter // nil: there is none
 
 	server *live.Server // nil: there is none
 	dir    string       // of the results
@@ -51,6 +54,7 @@ func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Du
 	if v.server = serverOf(cmd); v.server != nil {
 		v.server.Show(&live.View{State: v.state})
 	}
+	v.exporter = newExporter(cmd, o, state)
 	v.ctx, v.end = context.WithCancel(context.Background())
 	o.Opened = func(dir string) {
 		v.open(dir)
@@ -62,10 +66,14 @@ func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Du
 		status := v.state.Status()
 		v.p.logLines([]string{status.Log()})
 	}
+	o.Phase = func(n replay.PhaseNews) { v.exporter.Begin(n.Phase, n.Start) }
 	if o.Preset == preset.AgentX {
 		realtime := live.NewRealtime(state)
 		o.Period = v.report
-		o.Phase = func(n replay.PhaseNews) { p.logLines(phaseLines(&n, realtime)) }
+		o.Phase = func(n replay.PhaseNews) {
+			v.exporter.Begin(n.Phase, n.Start)
+			p.logLines(phaseLines(&n, realtime))
+		}
 	}
 	return v
 }
@@ -95,13 +103,14 @@ func (v *liveRun) open(dir string) {
 func (v *liveRun) follow() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	v.state.Follow(v.ctx, v.dir, v.pages, tick.C, time.Now, func() { v.p.liveBlock(v.state.Status()) })
+	v.state.Follow(v.ctx, v.dir, v.pages, tick.C, time.Now, func() { v.p.liveBlock(v.state.Status()) }, v.exporter.Add)
 }
 
 // close ends the following, after the last record, and makes the finished page.
 func (v *liveRun) close() {
 	v.end()
 	v.following.Wait()
+	closeExporter(v.exporter, v.p)
 	if v.pages != nil {
 		if err := v.pages.Finish(v.dir); err != nil {
 			v.p.say("agentx: warning: --listen: there is no finished page: " + err.Error())

@@ -27,6 +27,7 @@ agentx.run(["replay", "demo", "--cache", cache_root, "--url", url, "--model", "m
             "--no-calibrate", "--quiet", "--out", out])
 results = agentx.Results(out)
 assert results.summary["completed"] >= 200, results.summary
+assert results.figures()["ttft.p95"] == results.summary["ttft"]["p95"] and all(type(v) in (int, float) for v in results.figures().values())
 cache = agentx.run(["convert", "demo", "--cache", cache_root, "--quiet"]).stdout.splitlines()[-1]
 opened = agentx.open_cache(cache, "--cache", cache_root)
 if not importlib.util.find_spec("pyarrow"):

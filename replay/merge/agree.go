@@ -12,7 +12,7 @@ type setting struct{ name, value string }
 
 // LocalOptions say where files lie, how a client of its machine does its work, and what it shows: parts may differ in them.
 var LocalOptions = []string{
-	"part", "out", "overwrite", "cache", "config", "workers", "force", "verify-hit", "trust-root", "wait", "no-wait", "prefault", "json", "quiet", "no-color", "listen",
+	"part", "out", "overwrite", "cache", "config", "workers", "force", "verify-hit", "trust-root", "wait", "no-wait", "prefault", "json", "quiet", "no-color", "listen", "otlp",
 	"report", "prefix", "slice-duration", "stats-interval", "meet", "meet-timeout", "ca-file",
 }
 

@@ -33,7 +33,7 @@ var mayDiffer = []string{
 
 // notPlayed are settings that say nothing of what is sent, or stand here under another name.
 var notPlayed = strings.Fields(`url api-key-env preset scenario unsafe-override set config cache quiet no-color profile tokenizer corpus workers force verify-hit
-	trust-root wait no-wait skip-invalid strict out overwrite json report prefix slice-duration scrape listen no-preflight calibrate allow-failures
+	trust-root wait no-wait skip-invalid strict out overwrite json report prefix slice-duration scrape listen otlp no-preflight calibrate allow-failures
 	stop-on-failure repeat drain part meet meet-timeout start-at`)
 
 // settingsOf returns the settings of a run of agentx.

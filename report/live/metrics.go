@@ -18,15 +18,15 @@ var Bounds = []float64{
 	1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000,
 }
 
-// Metrics returns the state of a run in the text format of Prometheus. The counts are those of the profiling phase, over the requests
-// that are over; at the end they are those of the summary.
-func (s *State) Metrics() ([]byte, error) {
+// Families returns the state of a run as metrics. The counts are those of the profiling phase, over the requests that are over; at the
+// end they are those of the summary.
+func (s *State) Families() []*dto.MetricFamily {
 	status := s.Status()
 	s.mu.Lock()
 	families := s.totals[measure.ProfilingPhase].families()
 	warmup := s.totals[measure.WarmupPhase].Requests
 	s.mu.Unlock()
-	families = append(families,
+	return append(families,
 		counter("warmup_requests", "Requests of the warmup that are over.", float64(warmup)),
 		gauge("lanes", "Lanes asked for; 0: trees arrive on their own, and any number may be open.", float64(status.Lanes)),
 		gauge("open_trees", "Trees that are played.", float64(status.OpenTrees)),
@@ -35,8 +35,12 @@ func (s *State) Metrics() ([]byte, error) {
 		gauge("client_bound", "1: the client, or a limit set on it, held up the requests of the last 30 seconds.", flag(status.ClientBound)),
 		state(status.State),
 	)
+}
+
+// Metrics returns Families in the text format of Prometheus.
+func (s *State) Metrics() ([]byte, error) {
 	text := bytes.NewBuffer(make([]byte, 0, metricsBytes))
-	for _, f := range families {
+	for _, f := range s.Families() {
 		if len(f.Metric) == 0 { // no value of the label yet
 			continue
 		}

@@ -2,6 +2,11 @@ package live
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -100,4 +105,27 @@ func TestMetricsOfNothing(t *testing.T) {
 	for _, m := range families["agentx_state"].Metric {
 		require.Equal(t, m.Label[0].GetValue() == Preparing, m.Gauge.GetValue() == 1)
 	}
+}
+
+// The dashboard of contrib asks for metrics that a run has, and for all of them.
+func TestDashboard(t *testing.T) {
+	s := NewState(measure.Rules{}, 8)
+	for _, r := range someRecords(1000) {
+		s.Add(r)
+	}
+	text, err := s.Metrics()
+	require.NoError(t, err)
+	var has, asked []string
+	for name := range scraped(t, text) {
+		has = append(has, name)
+	}
+	dashboard, err := os.ReadFile("../../contrib/grafana.json")
+	require.NoError(t, err)
+	require.True(t, json.Valid(dashboard))
+	for _, name := range regexp.MustCompile(`agentx_[a-z_]+`).FindAllString(string(dashboard), -1) {
+		asked = append(asked, strings.TrimSuffix(name, "_bucket"))
+	}
+	slices.Sort(has)
+	slices.Sort(asked)
+	require.Equal(t, has, slices.Compact(asked))
 }

@@ -242,10 +242,10 @@ func overflowed(e *measure.Error) bool {
 	return e.Category == wire.Cancelled || e.Category == wire.ContextOverflow
 }
 
-// Follow adds the records in the directory of a run while they are written, to pages too, if they are not nil. At each tick it looks
-// for new ones, and then calls looked. It returns when ctx ends, after all records that are written by then, and then the run is over
+// Follow adds the records in the directory of a run while they are written, to pages too, if they are not nil, and hands each to also, which
+// may be nil. At each tick it looks for new ones, and then calls looked. It returns when ctx ends, after all records that are written by then, and then the run is over
 // for the state.
-func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-chan time.Time, now func() time.Time, looked func()) {
+func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-chan time.Time, now func() time.Time, looked func(), also func(*measure.Record)) {
 	n := 0
 	for r, err := range measure.Follow(ctx, dir, tick) {
 		switch {
@@ -262,6 +262,9 @@ func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-cha
 			s.Add(r)
 			if pages != nil {
 				pages.Add(r)
+			}
+			if also != nil {
+				also(r)
 			}
 			if n++; n%turn == 0 {
 				runtime.Gosched()

@@ -49,6 +49,16 @@ class Results:
                 return json.load(file)
         return json.loads(run(["report", self.directory, "--json", "--quiet"]).stdout)
 
+    def figures(self):
+        """The numbers of the summary by their path, as in {"ttft.p95": 0.21}: what trackers of experiments take."""
+        found, rest = {}, [("", {k: v for k, v in self.summary.items() if k != "run"})]
+        for name, value in rest:  # rest grows
+            if isinstance(value, dict):
+                rest += [(f"{name}.{key}".lstrip("."), of) for key, of in value.items()]
+            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                found[name] = value
+        return found
+
     def records(self, kind="pyarrow"):
         """A row for each request; doc/spec/results.md names the columns."""
         import tempfile

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/wire"
+	"github.com/agentx/agentx/report/live"
+	"github.com/agentx/agentx/report/otlp"
+)
+
+// collectorKind is the URL of a collector; "": none.
+func collectorKind() settings.Kind {
+	k := settings.Checked(func(text string) error { _, err := otlp.Endpoint(text); return err })
+	k.Read = func(text string) (any, bool) {
+		url, err := otlp.Endpoint(text)
+		return url, err == nil
+	}
+	return k
+}
+
+// collectorVariables gives --otlp what the environment says: its own variable, or else that of OpenTelemetry.
+func collectorVariables(give func(text, shown, at string)) error {
+	own := settings.Variable("otlp")
+	if url := os.Getenv(own); url != "" {
+		give(url, own, own)
+	} else if url := otlp.FromEnvironment(); url != "" {
+		give(url, otlp.EndpointVariable, otlp.EndpointVariable)
+	}
+	return nil
+}
+
+// newExporter returns the exporter that --otlp asks for, nil if it asks for none.
+func newExporter(cmd *cobra.Command, o *replay.Options, state *live.State) *otlp.Exporter {
+	endpoint, _ := cmd.Flags().GetString("otlp")
+	if endpoint == "" {
+		return nil
+	}
+	about := otlp.Options{
+		Endpoint: endpoint, Version: version, Operation: "chat", Provider: "openai", Model: o.Model, URLs: o.URLs, Figures: state.Families,
+	}
+	if !o.Endpoint.Roles() {
+		about.Operation = "text_completion"
+	}
+	if o.Endpoint.API() == wire.MessagesAPI {
+		about.Provider = "anthropic"
+	}
+	e, err := otlp.New(about)
+	if err != nil { // the settings have been checked
+		panic(err)
+	}
+	return e
+}
+
+// closeExporter ends an exporter, and says what it could not send.
+func closeExporter(e *otlp.Exporter, p *progress) {
+	d := e.Close()
+	switch {
+	case d.Dropped > 0:
+		p.say(fmt.Sprintf("agentx: warning: --otlp: %d of %d requests were dropped: %v", d.Dropped, d.Sent+d.Dropped, d.Err))
+	case d.Err != nil:
+		p.say(fmt.Sprintf("agentx: warning: --otlp: all %d requests were sent, not all metrics: %v", d.Sent, d.Err))
+	case d.Sent > 0:
+		p.logLines([]string{fmt.Sprintf("--otlp: %d requests were sent as spans", d.Sent)})
+	}
+}

@@ -1,0 +1,320 @@
+// Package otlp sends the requests of a run as spans, and its figures as metrics, to a collector of OpenTelemetry: OTLP/JSON over HTTP, with
+// the names of the conventions for generative AI. doc/spec/report.md 7.4 has the rules.
+//
+// The run never waits for it: it is given records that are written already, queues a bounded number of them, and drops others.
+// It is written by hand: the SDK of OpenTelemetry with its two exporters adds 8.1 MB to a program of 28.3.
+package otlp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/agentx/agentx/replay/measure"
+)
+
+const (
+	tracesPath, metricsPath = "/v1/traces", "/v1/metrics"
+
+	queued       = 16384            // records that may wait
+	batch        = 512              // spans of one message
+	metricsEvery = 10 * time.Second // how often metrics are sent
+	leastWait    = time.Second      // before a message is sent again; doubled each time
+	mostWait     = 30 * time.Second
+	answerWithin = 10 * time.Second
+	patience     = 3 * time.Second // at the end of a run
+)
+
+// Variables that every exporter of OpenTelemetry reads.
+const (
+	EndpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	headersVariable  = "OTEL_EXPORTER_OTLP_HEADERS"
+)
+
+// FromEnvironment returns the collector that the environment names; "" if it names none, or one that is reached by gRPC.
+func FromEnvironment() string {
+	if os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL") == "grpc" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return ""
+	}
+	return os.Getenv(EndpointVariable)
+}
+
+// Endpoint returns the URL of a collector for a text, "" for none and off, or what is wrong with the text, or with the headers of the
+// environment. Errors show neither: both may hold a password.
+func Endpoint(text string) (string, error) {
+	if text == "" || text == "off" {
+		return "", nil
+	}
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", errors.New("want the http URL of a collector, such as http://127.0.0.1:4318")
+	}
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), tracesPath)
+	_, err = headers()
+	return u.String(), err
+}
+
+// headers returns those of headersVariable: NAME=VALUE,NAME=VALUE, percent-encoded.
+func headers() (http.Header, error) {
+	h := http.Header{"Content-Type": {"application/json"}}
+	for k, pair := range strings.Split(os.Getenv(headersVariable), ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if name = strings.TrimSpace(name); !ok || err != nil || name == "" {
+			return nil, fmt.Errorf("%s: entry %d: want NAME=VALUE, with commas between entries", headersVariable, k+1)
+		}
+		h.Set(name, value)
+	}
+	return h, nil
+}
+
+// Options say what is exported, and where to.
+type Options struct {
+	Endpoint  string   // of the function Endpoint
+	Version   string   // of agentx
+	Operation string   // chat or text_completion
+	Provider  string   // whose API the servers speak: openai or anthropic
+	Model     string   // that requests ask for
+	URLs      []string // of the servers
+	Figures   func() []*dto.MetricFamily
+
+	// What tests choose; 0: the constants above.
+	clock          <-chan time.Time // when metrics are sent
+	wait, patience time.Duration
+	queue          int
+}
+
+// Exporter sends what it is given in a goroutine of its own. The caller must call Close. Its methods do nothing on nil.
+type Exporter struct {
+	o        Options
+	endpoint *url.URL
+	header   http.Header
+	resource []attribute
+	client   *http.Client
+	queue    chan entry
+	closing  chan struct{} // closed when nothing more is to come
+	done     chan struct{} // closed when everything is sent or given up
+	ctx      context.Context
+	cancel   context.CancelFunc
+	began    time.Time
+
+	mu        sync.Mutex
+	phases    map[string]time.Time
+	delivered Delivery
+}
+
+// Delivery says what became of the requests.
+type Delivery struct {
+	Sent, Dropped int
+	Err           error // the last failure; nil: there was none
+}
+
+// entry is a request that waits to be sent.
+type entry struct {
+	record measure.Record
+	start  time.Time // of its phase
+}
+
+// New returns an exporter that has begun.
+func New(o Options) (*Exporter, error) {
+	endpoint, err := url.Parse(o.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	header, err := headers()
+	if err != nil {
+		return nil, err
+	}
+	if o.queue == 0 {
+		o.queue, o.wait, o.patience = queued, leastWait, patience
+	}
+	e := &Exporter{
+		o: o, endpoint: endpoint, header: header, began: time.Now(),
+		queue: make(chan entry, o.queue), closing: make(chan struct{}), done: make(chan struct{}),
+		phases:   map[string]time.Time{},
+		resource: []attribute{text("service.name", "agentx"), text("service.version", o.Version), text("service.instance.id", rand.Text())},
+		client: &http.Client{
+			Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: answerWithin,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // headers are for the collector alone
+		},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	go e.run()
+	return e, nil
+}
+
+// Begin says when a phase began. It comes before the records of the phase.
+func (e *Exporter) Begin(phase string, start time.Time) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.phases[phase] = start
+}
+
+// Add queues a request that is over, or drops it. It keeps a copy of the record.
+func (e *Exporter) Add(r *measure.Record) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	start, ok := e.phases[r.Phase]
+	if !ok { // Begin is late
+		start = time.Now().Add(-time.Duration(r.End))
+	}
+	select {
+	case e.queue <- entry{*r, start}:
+	default:
+		e.delivered.Dropped++
+		e.delivered.Err = errors.New("the collector is slower than the run")
+	}
+}
+
+// Close sends what is queued, for patience at most, and says what became of everything.
+func (e *Exporter) Close() Delivery {
+	if e == nil {
+		return Delivery{}
+	}
+	close(e.closing)
+	defer time.AfterFunc(e.o.patience, e.cancel).Stop()
+	<-e.done
+	e.cancel()
+	e.client.CloseIdleConnections()
+	return e.delivered
+}
+
+// run sends until the exporter closes.
+func (e *Exporter) run() {
+	defer close(e.done)
+	clock := e.o.clock
+	if clock == nil {
+		ticker := time.NewTicker(metricsEvery)
+		defer ticker.Stop()
+		clock = ticker.C
+	}
+	for {
+		select {
+		case first := <-e.queue:
+			e.sendSpans(first)
+		case <-clock:
+			e.sendMetrics()
+		case <-e.closing:
+			for len(e.queue) > 0 {
+				e.sendSpans(<-e.queue)
+			}
+			e.sendMetrics()
+			return
+		}
+	}
+}
+
+// sendSpans sends a request and those that wait behind it.
+func (e *Exporter) sendSpans(first entry) {
+	spans := []object{e.span(first)}
+	for len(e.queue) > 0 && len(spans) < batch {
+		spans = append(spans, e.span(<-e.queue))
+	}
+	rejected, err := e.deliver(tracesPath, e.message("Spans", spans))
+	if rejected = min(rejected, len(spans)); err != nil && rejected == 0 {
+		rejected = len(spans)
+	}
+	e.note(Delivery{len(spans) - rejected, rejected, err})
+}
+
+// sendMetrics sends what the figures of the run are now.
+func (e *Exporter) sendMetrics() {
+	_, err := e.deliver(metricsPath, e.message("Metrics", e.metrics(time.Now())))
+	e.note(Delivery{Err: err})
+}
+
+// note adds what became of a message.
+func (e *Exporter) note(d Delivery) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.delivered.Sent += d.Sent
+	e.delivered.Dropped += d.Dropped
+	if d.Err != nil {
+		e.delivered.Err = d.Err
+	}
+}
+
+// deliver sends a message, again after a failure that may pass. When the exporter closes it tries once more.
+func (e *Exporter) deliver(path string, message any) (rejected int, err error) {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return 0, err
+	}
+	for wait := e.o.wait; ; wait = min(2*wait, mostWait) {
+		pause, last := time.After(wait), false
+		select {
+		case <-e.closing:
+			last = true
+		default:
+		}
+		again := false
+		if rejected, again, err = e.post(path, body); err == nil || !again || last {
+			return rejected, err
+		}
+		select {
+		case <-pause:
+		case <-e.closing:
+		}
+	}
+}
+
+// passing are answers after which another attempt may do.
+var passing = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+
+// post sends a message once. Rejected is how many of its parts the collector did not take; again: another attempt may do.
+func (e *Exporter) post(path string, body []byte) (rejected int, again bool, err error) {
+	request, err := http.NewRequestWithContext(e.ctx, http.MethodPost, e.endpoint.JoinPath(path).String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, false, err
+	}
+	request.Header = e.header
+	answer, err := e.client.Do(request)
+	if err != nil {
+		if e.ctx.Err() != nil {
+			return 0, false, errors.New("the collector did not answer in time")
+		}
+		return 0, true, errors.Unwrap(err) // without the URL, which may have a password
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
+	if answer.StatusCode/100 != 2 {
+		return 0, slices.Contains(passing, answer.StatusCode), fmt.Errorf("%s answers with status %d", path, answer.StatusCode)
+	}
+	var partial struct {
+		PartialSuccess struct {
+			RejectedSpans any
+			ErrorMessage  string
+		}
+	}
+	_ = json.Unmarshal(text, &partial) // without one everything was taken
+	if rejected, _ = strconv.Atoi(fmt.Sprint(partial.PartialSuccess.RejectedSpans)); rejected > 0 {
+		return rejected, false, fmt.Errorf("the collector rejected %s: %s", measure.Plural(rejected, "span", "spans"), partial.PartialSuccess.ErrorMessage)
+	}
+	return 0, false, nil
+}

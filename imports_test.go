@@ -129,10 +129,9 @@ var imports = map[string][]string{
 	"simulate/page":     {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":  {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":   {"internal/durable"},
-	"capture":           {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
+	"capture":           {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
 	"capture/agents":    {"capture/journal", "capture/reply"},
 	"capture/finish":    {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "trace", "golang.org/x/sync"},
-	"capture/session":   {"capture/canon", "capture/journal"},
 	"capture/coding":    {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":     {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
 	"capture/carry":     {}, // carries while everything of ours is stuck

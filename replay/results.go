@@ -51,7 +51,7 @@ func newRunInfo(o Options, benchmark string) measure.RunInfo {
 	r := o.Provenance
 	r.Host, r.Model = "unknown", o.Model
 	for _, url := range o.URLs {
-		r.URLs = append(r.URLs, RedactURL(url))
+		r.URLs, r.Servers = append(r.URLs, RedactURL(url)), append(r.Servers, measure.Server{URL: RedactURL(url)})
 	}
 	r.URL = r.URLs[0]
 	if host, err := os.Hostname(); err == nil {
@@ -204,5 +204,6 @@ func (r *results) summary(f measure.Facts) *measure.Summary {
 	r.info.End, r.info.Facts = &end, &f
 	s := r.aggregate.Summary(r.info)
 	f.Valid, f.Reasons, f.Coverage = s.Valid, s.Reasons, s.Coverage
+	r.info.Servers = s.Run.Servers
 	return &s
 }

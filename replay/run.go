@@ -285,7 +285,7 @@ func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 		err = r.profile(ctx, &facts)
 	}
 	facts.Deadlocks, r.results.info.Phases = r.results.deadlocks, r.phaseSpans()
-	r.results.info.ServerMetrics = r.scraping.end(ctx, !facts.Cancelled)
+	r.endServers(ctx, !facts.Cancelled)
 	if !facts.Cancelled {
 		// A part that still sends may be on this machine. All parts wait here, calibrated or not, so that none waits for one that does not come.
 		err = errors.Join(err, r.together.begin(ctx, calibrationPhase, nil))

@@ -125,6 +125,8 @@ func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	metric("counter", "vllm:generation_tokens_total", "Output tokens.", stats.OutputTokens)
 	metric("counter", "vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", stats.PromptTokens)
 	metric("counter", "vllm:prefix_cache_hits_total", "Prompt tokens found there.", stats.CachedTokens)
+	fmt.Fprintf(&b, "# HELP vllm:cache_config_info What the cache is.\n# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{block_size=\"%d\",enable_prefix_caching=%q} 1\n",
+		BlockTokens, map[bool]string{true: "True", false: "False"}[s.cache.capacity > 0])
 	s.counters.ttft.write(&b, "vllm:time_to_first_token_seconds", "From the end of a prompt to the first token of its answer.")
 	metric("counter", "agentx_mock_requests_total", "Requests.", stats.Requests)
 	metric("counter", "agentx_mock_request_bytes_total", "Bytes of request bodies.", stats.BytesIn)

@@ -25,11 +25,7 @@ func (a *addresses) add(r *Record) {
 	if *a == nil {
 		*a = addresses{}
 	}
-	key := AddressCount{Address: r.Address}
-	if r.URL != nil {
-		key.URL = *r.URL
-	}
-	(*a)[key]++
+	(*a)[AddressCount{URL: r.server(), Address: r.Address}]++
 }
 
 // list returns the counts by URL and address; nil without any.

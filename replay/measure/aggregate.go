@@ -30,6 +30,7 @@ type Aggregate struct {
 	finished   FinishReasons
 	ending     Ending
 	verdict    Verdict
+	cachedAt   ordinalSet // servers that have reported cached tokens, by their position
 
 	headline, cooldown observations
 	delivered          DeliveredTotal
@@ -52,6 +53,9 @@ func NewAggregate(rules Rules, levels ...slo.Condition) *Aggregate {
 // Add adds one record, which it does not keep. It returns a notice for each kind of deviation that this record is the first
 // to show. A record of the warmup is counted as such, and nothing else.
 func (a *Aggregate) Add(r *Record) []DeviationNotice {
+	if r.CachedTokens.N() > 0 {
+		a.cachedAt.add(r.server())
+	}
 	if r.Phase == WarmupPhase {
 		a.warmup.add(r)
 		return nil
@@ -126,6 +130,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	if info.Counting == 0 { // its records do not tell which requests ended after the deadline
 		s.Delivered = Span{Deadline: Missing}.DeliveredWindow()
 	}
+	s.Run.Servers = withAnswers(s.Run.Servers, &a.cachedAt)
 	s.Unseen = s.unseen()
 	s.Addresses, s.Connection = a.addresses.list(), a.headline.exchange.summary()
 	s.Client = newClient(&a.headline.times, s.Errors[wire.Internal], a.bytesSent, a.bytesReceived, info.Facts)

@@ -58,10 +58,7 @@ func (e *Ending) Add(r *Record) {
 	if r.Bucket == CancelledAtEnd {
 		e.unanswered = min(e.unanswered, r.Sent.Seconds())
 	}
-	at := server{address: r.Address}
-	if r.URL != nil {
-		at.url = *r.URL
-	}
+	at := server{address: r.Address, url: r.server()}
 	heard := e.servers[at]
 	if heard == nil {
 		heard = new(lastHeard)

@@ -135,6 +135,9 @@ func (o *ordinalSet) add(k int) bool {
 	return true
 }
 
+// has reports whether a number is in the set.
+func (o *ordinalSet) has(k int) bool { return o.word(k/64)>>(k%64)&1 > 0 }
+
 // without returns how many of the numbers are in neither of two other sets.
 func (o *ordinalSet) without(a, b *ordinalSet) (n int) {
 	for k, w := range o.bits {

@@ -235,5 +235,13 @@ func (n *Numbers) FirstChunk() int64 {
 	return Unknown
 }
 
+// server returns the position of its server in the URLs of the run.
+func (r *Record) server() int {
+	if r.URL == nil {
+		return 0
+	}
+	return *r.URL
+}
+
 // begins reports whether the request is the first turn of a tree that arrived.
 func (r *Record) begins() bool { return r.OpenTrees > 0 && r.Parent == "" && r.Turn == 0 }

@@ -75,6 +75,7 @@ var remarkRules = []struct {
 	{"prompts", Note, (*evidence).prompts},
 	{"output", Note, (*evidence).output},
 	{"reuse", Note, (*evidence).reuse},
+	{"prefix_caching", Note, (*evidence).prefixCaching},
 	{"few", Note, (*evidence).few},
 	{"insecure", Note, (*evidence).insecure},
 }

@@ -59,7 +59,7 @@ func detailOf(s *Summary, kind string) []string {
 //
 // Covers T-207.
 func TestRemarks(t *testing.T) {
-	first, second := 0, 1
+	first, second, no := 0, 1, false
 	// healthy is a run of 200 requests in four lanes, a tree each of five requests, over 100 s.
 	healthy := func() (list []*Record, info RunInfo) {
 		for k := range 200 {
@@ -67,7 +67,7 @@ func TestRemarks(t *testing.T) {
 			r.Tree, r.RecordedISL, r.MaxTokens, r.FirstByte, r.LastByte, r.URL = k/5, 98, 5, At(r.Sent.Seconds()+0.1), At(r.Sent.Seconds()+0.4), &first
 			list = append(list, r)
 		}
-		return list, RunInfo{Run: Run{URL: "http://a", URLs: []string{"http://a", "http://b"}}, Lanes: 4, Facts: &Facts{
+		return list, RunInfo{Run: Run{URL: "http://a", URLs: []string{"http://a", "http://b"}, Servers: []Server{{URL: "http://a"}, {URL: "http://b"}}}, Lanes: 4, Facts: &Facts{
 			PhaseDuration: 100, Deadline: 100, CPU: 1, Cores: 2, Prompts: &Prompts{Tokens: 100, Reused: 90}, Load: &Load{Seconds: 100, Playing: 4, InFlight: 1},
 		}}
 	}
@@ -193,6 +193,8 @@ func TestRemarks(t *testing.T) {
 			each(list, func(r *Record) { r.RecordedBlocks, r.RecordedHits = 10, 9 })
 			i.Facts.Prompts.Reused = 81
 		}},
+		{"prefix_caching", func(_ []*Record, i *RunInfo) { i.Servers[1].PrefixCaching = &no }, func(_ []*Record, i *RunInfo) { i.Servers[1].PrefixCaching, i.Facts.Prompts.Reused = &no, 10 }},
+		{"prefix_caching", func(list []*Record, _ *RunInfo) { each(list, func(r *Record) { r.CachedTokens = Tokens(0) }) }, func(list []*Record, _ *RunInfo) { each(list[1:], func(r *Record) { r.CachedTokens = Tokens(0) }) }},
 		{"few", func(list []*Record, _ *RunInfo) {
 			for _, r := range list[99:] {
 				r.Bucket = Cooldown

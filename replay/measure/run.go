@@ -21,8 +21,9 @@ type Run struct {
 	Start       time.Time         `json:"start"` // UTC
 	End         *time.Time        `json:"end"`   // UTC; nil: the run has not ended, or was killed
 	Dataset     Dataset           `json:"dataset"`
-	URL         string            `json:"url"`  // the first of URLs
-	URLs        []string          `json:"urls"` // of the servers, without user, query and fragment
+	URL         string            `json:"url"`     // the first of URLs
+	URLs        []string          `json:"urls"`    // of the servers, without user, query and fragment
+	Servers     []Server          `json:"servers"` // what they tell of themselves, in the order of URLs; nil: they were not asked
 	Model       string            `json:"model"`
 	BenchmarkID string            `json:"benchmark_id,omitempty"` // of which markers are made; another one for each run of a list
 	Preparation []PreparationStep `json:"preparation"`            // before the first request, in order; nil: nothing was asked for

@@ -16,6 +16,9 @@ func (s Summary) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
 	s.Part.row(&b)
 	s.Parts.row(&b)
+	if text := s.Run.ServerText(); text != "" {
+		row(&b, "server", "%s", text)
+	}
 	if step, why := s.refusal(); why != "" { // nothing was sent
 		row(&b, step, "%s", why)
 	} else {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -31,8 +32,9 @@ type known struct {
 	id     int
 	name   string
 	kind   Type
-	values []float64 // those of the last answer; nil: it lacked the series
-	seen   bool      // the answer that is written has it
+	labels map[string]string // of a metric that tells labels alone: its name ends in _info; nil: of another one
+	values []float64         // those of the last answer; nil: it lacked the series
+	seen   bool              // the answer that is written has it
 }
 
 // open makes a file that of the log.
@@ -104,6 +106,9 @@ func (l *log) addAnswer(endpoint int, at, took int64, samples []sample, series m
 				continue
 			}
 			have = &known{id: l.series, name: s.series.Name, kind: s.series.Type}
+			if strings.HasSuffix(have.name, "_info") {
+				have.labels = s.series.Labels
+			}
 			series[s.key] = have
 			l.series++
 			head = appendSeries(head, have.id, endpoint, &s.series)

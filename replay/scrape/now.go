@@ -40,3 +40,20 @@ func (c *Collector) Now() Now {
 	}
 	return n
 }
+
+// Labels returns which values a label of a metric had that tells labels alone, whose name ends in _info: by page, without user, password and
+// query. Values that are gone are left out.
+func (c *Collector) Labels(metric, label string) map[string][]string {
+	values := map[string][]string{}
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	for _, p := range c.pages {
+		for _, s := range p.series {
+			if v := s.labels[label]; s.name == metric && s.values != nil && v != "" {
+				url := p.facts().URL
+				values[url] = append(values[url], v)
+			}
+		}
+	}
+	return values
+}

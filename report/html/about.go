@@ -24,6 +24,7 @@ type About struct {
 // head is the part of a page that is no table: page.head of run.js.
 type head struct {
 	Summary any              `json:"summary"`
+	Server  string           `json:"server,omitempty"` // the servers, with what they tell of themselves; "": nothing
 	Notes   []string         `json:"notes"`
 	Metrics []pageMetric     `json:"metrics"` // of requests: the columns of these names
 	Ratios  ratios           `json:"ratios"`  // metrics of a run, by their names
@@ -58,7 +59,7 @@ func (b *Builder) Page(a *About) *page.Page {
 // head returns what the page says besides its tables.
 func (b *Builder) head(a *About) head {
 	h := head{
-		Summary: a.Summary, Notes: append([]string{}, a.Notes...), Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
+		Summary: a.Summary, Server: a.Info.ServerText(), Notes: append([]string{}, a.Notes...), Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
 		Intervals: a.Intervals, Zero: b.first, Ends: b.end, Stride: b.stride, Requests: [2]int{b.warmup, b.sent}, BinWidth: b.bins.width,
 	}
 	var known bool

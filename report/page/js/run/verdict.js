@@ -60,7 +60,7 @@ function factsOf(head) {
   const { run } = head.summary, facts = [];
   const add = (name, value) => { if (value !== "" && value !== null && value !== undefined) facts.push([name, String(value)]); };
   add("model", run.model);
-  add("server", (run.urls && run.urls.length ? run.urls : [run.url]).filter(Boolean).join(", "));
+  add("server", head.server || (run.urls && run.urls.length ? run.urls : [run.url]).filter(Boolean).join(", "));
   add("dataset", (run.dataset && (run.dataset.inputs || []).map((input) => input.name).filter(Boolean).join(", ")) || "");
   add("key", run.dataset && run.dataset.key);
   add("profile", run.dataset && run.dataset.profile);

@@ -69,7 +69,7 @@ func (t *RenderedTrace) Prompt(turn int, p *Prompt) {
 		}
 		m := &p.Messages[len(p.Messages)-1]
 		m.path[1]++
-		m.Size += int(t.size(s))
+		m.Size += int(t.size(t.windows(s)))
 		p.Tokens += t.tokens(s)
 	}
 	if t.needsDecode == nil {
@@ -97,16 +97,15 @@ func (p *Prompt) decodedGrowth(m *Message) int {
 	t, more := p.trace, 0
 	run := p.scratch[:0]
 	for _, id := range p.segments(m) {
-		s := &t.Segments[id]
-		for k, n := uint32(0), s.windows(); k < n; k++ {
-			clean := t.cleanRun(s, k)
+		first, n := t.windows(&t.Segments[id])
+		for end := first + n; first < end; first++ {
+			clean := t.cleanRun(first, end-first)
 			if clean > 0 && len(run) > 0 {
 				more += validGrowth(run)
 				run = run[:0]
 			}
-			if k += clean; k < n {
-				at, size := t.window(s, k)
-				run = t.cache.renderings[t.encoding].append(run, at, size)
+			if first += clean; first < end {
+				run = t.cache.renderings[t.encoding].append(run, uint64(t.starts[first]), t.size(first, 1))
 			}
 		}
 	}
@@ -137,15 +136,16 @@ func (p *Prompt) AppendUpTo(dst []byte, c *Cursor, limit int) (_ []byte, ended b
 	t, m := p.trace, &p.Messages[c.Message]
 	r := &t.cache.renderings[t.encoding]
 	for path := p.segments(m); int(c.segment) < len(path); c.segment++ {
-		s := &t.Segments[path[c.segment]]
+		first, n := t.windows(&t.Segments[path[c.segment]])
 		clean := uint32(0) // windows before this one can be copied as they are
-		for n := s.windows(); c.window < n; c.window++ {
+		for ; c.window < n; c.window++ {
 			if len(dst) >= limit {
 				return dst, false
 			}
-			at, size := t.window(s, c.window)
+			k := first + c.window
+			at, size := uint64(t.starts[k]), t.ends[k+1]-t.ends[k]
 			if t.needsDecode != nil && c.window >= clean {
-				if clean = c.window + t.cleanRun(s, c.window); clean == c.window {
+				if clean = c.window + t.cleanRun(k, n-c.window); clean == c.window {
 					c.run = r.append(c.run, at, size)
 					continue
 				}
@@ -176,25 +176,11 @@ func (p *Prompt) AppendText(dst []byte, k int) []byte {
 func (p *Prompt) AppendTokenIDs(dst []uint32, k int) []uint32 {
 	t := p.trace
 	for _, id := range p.segments(&p.Messages[k]) {
-		s := t.Segments[id]
-		switch {
-		case s.Flags&Filler != 0:
-			dst = t.cache.appendTokens(dst, t.shard.fillerStart(&t.Trace, s.First), t.cache.fillerTokens(t.Plan, s.First))
-		case s.Flags&Head != 0:
-			dst = t.cache.appendTokens(dst, t.shard.blockStart(&t.Trace, s.First), s.Count)
-		default:
-			for b := s.First; b < s.First+s.Count; b++ {
-				dst = t.cache.appendTokens(dst, t.shard.blockStart(&t.Trace, b), t.Trace.BlockSize)
+		for _, w := range t.cache.appendWindows(nil, t.shard, t.Plan, &t.Segments[id]) {
+			for k := range uint64(w.Tokens) {
+				dst = append(dst, t.cache.tokens[(uint64(w.Start)+k)%uint64(len(t.cache.tokens))])
 			}
 		}
-	}
-	return dst
-}
-
-// appendTokens appends n tokens of the corpus from token start on, taken modulo its length.
-func (c *Cache) appendTokens(dst []uint32, start, n uint32) []uint32 {
-	for k := range uint64(n) {
-		dst = append(dst, c.tokens[(uint64(start)+k)%uint64(len(c.tokens))])
 	}
 	return dst
 }

@@ -18,18 +18,11 @@ type RenderedTrace struct {
 	shard       *shard
 	start       float64 // of the trace in its recording, milliseconds; NaN: unknown
 	encoding    Encoding
-	starts      []uint32           // first byte of every block, then of every turn's filler
-	ends        []uint64           // bytes of the blocks before block i; one more than blocks
-	fillerSizes []uint64           // bytes of every turn's filler
-	heads       map[[2]uint32]head // by block and tokens; read once, because mapped bytes may change
-	tools       map[int32]int32    // turn, by the segment that begins its tool result
-	needsDecode []byte             // 1 for every block, then filler, whose bytes cannot be copied as they are; nil: none
-}
-
-// head is the window of the first tokens of a block.
-type head struct {
-	size        uint64 // bytes
-	needsDecode bool
+	starts      []uint32             // first byte of every window: of the blocks, then of the turns' fillers, then of heads
+	ends        []uint64             // bytes of the windows before window i; one more than windows
+	heads       map[[2]uint32]uint32 // number of the window of a head, by block and tokens
+	tools       map[int32]int32      // turn, by the segment that begins its tool result
+	needsDecode []byte               // 1 for every window whose bytes cannot be copied as they are; nil: none
 }
 
 // Render locates the blocks of trace i in one encoding of the prompt corpus. It costs some nanoseconds per block.
@@ -53,10 +46,10 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 		return nil, err
 	}
 	p := tables.Plan(k)
-	blocks, turns := int(p.Trace.Blocks), len(p.Turns)
+	windows := int(p.Trace.Blocks) + len(p.Turns)
 	t := &RenderedTrace{
 		Plan: p, cache: c, shard: shard, start: tables.Traces.late.at(k), encoding: encoding,
-		starts: make([]uint32, blocks+turns), ends: make([]uint64, blocks+1), fillerSizes: make([]uint64, turns),
+		starts: make([]uint32, 0, windows), ends: make([]uint64, 1, windows+1), heads: map[[2]uint32]uint32{},
 	}
 	for k, r := range p.Tools {
 		if k == 0 {
@@ -65,88 +58,69 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 		t.tools[r.Segment] = int32(r.Turn)
 	}
 	if encoding == Text && c.splits.notEmpty {
-		t.needsDecode = make([]byte, blocks+turns)
+		t.needsDecode = make([]byte, 0, windows)
 	}
 	return t, t.locateAll()
 }
 
 // locateAll locates every block, filler and head.
 func (t *RenderedTrace) locateAll() error {
-	blocks := int(t.Trace.Blocks)
-	for b := range blocks {
-		size, err := t.locate(b, t.shard.blockStart(&t.Trace, uint32(b)), t.Trace.BlockSize)
-		if err != nil {
+	for b := range t.Trace.Blocks {
+		if err := t.locate(t.shard.blockStart(&t.Trace, b), t.Trace.BlockSize); err != nil {
 			return err
 		}
-		t.ends[b+1] = t.ends[b] + size
 	}
-	for k := range t.Turns {
-		size, err := t.locate(blocks+k, t.shard.fillerStart(&t.Trace, uint32(k)), t.cache.fillerTokens(t.Plan, uint32(k)))
-		if err != nil {
+	for k := range uint32(len(t.Turns)) {
+		if err := t.locate(t.shard.fillerStart(&t.Trace, k), t.cache.fillerTokens(t.Plan, k)); err != nil {
 			return err
 		}
-		t.fillerSizes[k] = size
 	}
-	for k := range t.Segments {
-		if s := &t.Segments[k]; s.Flags&Head != 0 {
-			if err := t.locateHead(s); err != nil {
-				return err
-			}
+	for _, s := range t.Segments {
+		head := [2]uint32{s.First, s.Count}
+		if _, known := t.heads[head]; known || s.Flags&Head == 0 {
+			continue
+		}
+		t.heads[head] = uint32(len(t.starts))
+		if err := t.locate(t.shard.blockStart(&t.Trace, s.First), s.Count); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// locate notes where the window of n tokens from token start on lies, and returns its size in bytes.
-func (t *RenderedTrace) locate(slot int, start, n uint32) (uint64, error) {
-	size, decode, err := t.measure(start, n)
-	if err != nil {
-		return 0, err
-	}
-	if decode {
-		t.needsDecode[slot] = 1
-	}
-	t.starts[slot] = t.cache.renderings[t.encoding].offsets[start]
-	return size, nil
-}
-
-// locateHead notes the window of a head.
-func (t *RenderedTrace) locateHead(s *Segment) error {
-	size, decode, err := t.measure(t.shard.blockStart(&t.Trace, s.First), s.Count)
-	if err != nil {
-		return err
-	}
-	if t.heads == nil {
-		t.heads = map[[2]uint32]head{}
-	}
-	t.heads[[2]uint32{s.First, s.Count}] = head{size, decode}
-	return nil
-}
-
-// measure returns the size in bytes of a window of n tokens from token start on, and whether it needs decoding. An empty
-// window does: the windows on both sides of it touch.
-func (t *RenderedTrace) measure(start, n uint32) (size uint64, decode bool, err error) {
+// locate notes where the window of n tokens from token start on lies, and whether it needs decoding. An empty window does: the
+// windows on both sides of it touch.
+func (t *RenderedTrace) locate(start, n uint32) error {
 	if int(start) >= t.cache.CorpusTokens() {
 		path := filepath.Join(t.cache.Root, PlacementKind, t.shard.Starts.Key, placementFile)
-		return 0, false, fmt.Errorf("%s: %w: start %d out of range [0,%d)", path, manifest.ErrDamaged, start, t.cache.CorpusTokens())
+		return fmt.Errorf("%s: %w: start %d out of range [0,%d)", path, manifest.ErrDamaged, start, t.cache.CorpusTokens())
 	}
-	size, ok := t.cache.renderings[t.encoding].window(start, n)
+	r := &t.cache.renderings[t.encoding]
+	size, ok := r.window(start, n)
 	if !ok {
-		return 0, false, fmt.Errorf("%s: %w: offsets of tokens %d to %d decrease", t.cache.offsetsPath(t.encoding), manifest.ErrDamaged, start, uint64(start)+uint64(n))
+		return fmt.Errorf("%s: %w: offsets of tokens %d to %d decrease", t.cache.offsetsPath(t.encoding), manifest.ErrDamaged, start, uint64(start)+uint64(n))
 	}
-	return size, t.needsDecode != nil && (size == 0 || t.cache.splits.needsDecode(start, n, t.cache.CorpusTokens())), nil
+	t.starts, t.ends = append(t.starts, r.offsets[start]), append(t.ends, t.ends[len(t.starts)]+size)
+	if t.needsDecode != nil {
+		decode := size == 0 || t.cache.splits.needsDecode(start, n, t.cache.CorpusTokens())
+		t.needsDecode = append(t.needsDecode, byte(count(decode)))
+	}
+	return nil
 }
 
-// size returns the bytes of a segment.
-func (t *RenderedTrace) size(s *Segment) uint64 {
+// windows returns the number of the first window of a segment, and how many it has.
+func (t *RenderedTrace) windows(s *Segment) (first, n uint32) {
 	switch {
 	case s.Flags&Filler != 0:
-		return t.fillerSizes[s.First]
+		return t.Trace.Blocks + s.First, 1
 	case s.Flags&Head != 0:
-		return t.heads[[2]uint32{s.First, s.Count}].size
+		return t.heads[[2]uint32{s.First, s.Count}], 1
 	}
-	return t.ends[s.First+s.Count] - t.ends[s.First]
+	return s.First, s.Count
 }
+
+// size returns the bytes of n windows.
+func (t *RenderedTrace) size(first, n uint32) uint64 { return t.ends[first+n] - t.ends[first] }
 
 // tokens returns the tokens of a segment.
 func (t *RenderedTrace) tokens(s *Segment) int {
@@ -168,38 +142,8 @@ func (c *Cache) fillerTokens(p *Plan, turn uint32) uint32 {
 	return n
 }
 
-// windows returns the number of windows of a segment.
-func (s *Segment) windows() uint32 {
-	if s.Flags&(Filler|Head) != 0 {
-		return 1
-	}
-	return s.Count
-}
-
-// window returns where window k of a segment lies in the rendering: its first byte, and its bytes.
-func (t *RenderedTrace) window(s *Segment, k uint32) (at, size uint64) {
-	switch {
-	case s.Flags&Filler != 0:
-		return uint64(t.starts[t.Trace.Blocks+s.First]), t.fillerSizes[s.First]
-	case s.Flags&Head != 0:
-		return uint64(t.starts[s.First]), t.size(s)
-	}
-	b := s.First + k
-	return uint64(t.starts[b]), t.ends[b+1] - t.ends[b]
-}
-
-// cleanRun returns how many windows of a segment, from number k on, can be copied as they are.
-func (t *RenderedTrace) cleanRun(s *Segment, k uint32) uint32 {
-	first, n := s.First+k, s.windows()-k
-	switch {
-	case s.Flags&Filler != 0:
-		first = t.Trace.Blocks + s.First
-	case s.Flags&Head != 0:
-		if t.heads[[2]uint32{s.First, s.Count}].needsDecode {
-			return 0
-		}
-		return 1
-	}
+// cleanRun returns how many of n windows can be copied as they are, before one that cannot.
+func (t *RenderedTrace) cleanRun(first, n uint32) uint32 {
 	if at := bytes.IndexByte(t.needsDecode[first:first+n], 1); at >= 0 {
 		return uint32(at)
 	}
@@ -248,18 +192,20 @@ func (c *Cache) AppendWindows(dst []Window, i int, p *Plan, segment int) ([]Wind
 	if err != nil {
 		return dst, err
 	}
-	s := &p.Segments[segment]
+	return c.appendWindows(dst, shard, p, &p.Segments[segment]), nil
+}
+
+func (c *Cache) appendWindows(dst []Window, shard *shard, p *Plan, s *Segment) []Window {
 	switch {
 	case s.Flags&Filler != 0:
-		return append(dst, Window{shard.fillerStart(&p.Trace, s.First), c.fillerTokens(p, s.First)}), nil
+		return append(dst, Window{shard.fillerStart(&p.Trace, s.First), c.fillerTokens(p, s.First)})
 	case s.Flags&Head != 0:
-		return append(dst, Window{shard.blockStart(&p.Trace, s.First), s.Count}), nil
-	default:
-		for k := range s.Count {
-			dst = append(dst, Window{shard.blockStart(&p.Trace, s.First+k), p.Trace.BlockSize})
-		}
-		return dst, nil
+		return append(dst, Window{shard.blockStart(&p.Trace, s.First), s.Count})
 	}
+	for k := range s.Count {
+		dst = append(dst, Window{shard.blockStart(&p.Trace, s.First+k), p.Trace.BlockSize})
+	}
+	return dst
 }
 
 // Sample returns the beginning of the prompt corpus in an encoding, as a message has it, and how many tokens that is: at

@@ -262,12 +262,6 @@ func (c *Cache) HitRates() (blocks, tokens float64, err error) {
 	return float64(hits) / float64(max(1, ids)), float64(held) / float64(max(1, in)), err
 }
 
-// place is where a block stands among the blocks of all traces.
-type place struct {
-	id int64
-	at uint32
-}
-
 // numberBlocks numbers the blocks of all traces, equal blocks alike. It returns how many numbers it has given.
 func (s *Structure) numberBlocks() (numbers []uint32, distinct int) {
 	numbers = make([]uint32, s.Blocks())
@@ -278,45 +272,26 @@ func (s *Structure) numberBlocks() (numbers []uint32, distinct int) {
 		t := s.Traces.At(i)
 		runs = s.Runs.Range(runs[:0], t.FirstRun, t.Runs)
 		for _, r := range runs {
-			list, several := shared[r.Scope]
+			known := shared[r.Scope]
 			for k := range r.Count {
-				at := t.FirstBlock + r.First + k
-				if several {
-					list = append(list, place{r.ID + int64(k), at})
-					continue
+				n, again := known[r.ID+int64(k)]
+				if !again {
+					n = next
+					next++
 				}
-				numbers[at] = next
-				next++
-			}
-			if several {
-				shared[r.Scope] = list
+				if known != nil {
+					known[r.ID+int64(k)] = n
+				}
+				numbers[t.FirstBlock+r.First+k] = n
 			}
 		}
-	}
-	for _, list := range shared {
-		next = numberShared(numbers, list, next)
 	}
 	return numbers, int(next)
 }
 
-// numberShared gives the blocks of one scope their numbers, from next on, and returns what follows.
-func numberShared(numbers []uint32, list []place, next uint32) uint32 {
-	slices.SortFunc(list, func(a, b place) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at)) })
-	for k, p := range list {
-		if k > 0 && list[k-1].id != p.id {
-			next++
-		}
-		numbers[p.at] = next
-	}
-	if len(list) > 0 {
-		next++
-	}
-	return next
-}
-
-// sharedScopes returns the scopes that several traces have blocks of.
-func (s *Structure) sharedScopes() map[string][]place {
-	owner, shared := map[string]int{}, map[string][]place{}
+// sharedScopes returns the scopes that several traces have blocks of, each with an empty list of the numbers of its ids.
+func (s *Structure) sharedScopes() map[string]map[int64]uint32 {
+	owner, shared := map[string]int{}, map[string]map[int64]uint32{}
 	var runs []BlockRun
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
@@ -324,8 +299,8 @@ func (s *Structure) sharedScopes() map[string][]place {
 		for _, r := range runs {
 			if first, ok := owner[r.Scope]; !ok {
 				owner[r.Scope] = i
-			} else if first != i {
-				shared[r.Scope] = nil
+			} else if first != i && shared[r.Scope] == nil {
+				shared[r.Scope] = map[int64]uint32{}
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func TestWindowsAreThePrompt(t *testing.T) {
 					windows, err := c.AppendWindows(nil, i, tree.Plan, int(s))
 					require.NoError(t, err)
 					for _, w := range windows {
-						got = c.appendTokens(got, w.Start, w.Tokens)
+						got = append(got, y.tokens(w.Start, w.Tokens)...)
 					}
 				}
 				require.Equal(t, want, got)

@@ -36,7 +36,8 @@ func (t *Tokenizer) Edges(tokens []uint32, encoded bool) (*Edges, error) {
 	m := edgeMarker{Edges: e, bounds: bounds, classes: classes()}
 	for part := range t.parts(text) {
 		if part.isToken {
-			m.token(part.text)
+			b, _ := t.Bytes(part.token)
+			m.token(string(b))
 			continue
 		}
 		for piece := range t.Pieces(part.text) {
@@ -88,33 +89,6 @@ func (f *tokenFinder) withBlank() string {
 		}
 	}
 	return ""
-}
-
-// parts yields the added tokens of a normalized text, with their text, and what is between them.
-func (t *Tokenizer) parts(text string) func(yield func(textPart) bool) {
-	return func(yield func(textPart) bool) {
-		for raw := range t.added.split(text, t.added.raw) {
-			if raw.isToken {
-				if !yield(t.withText(raw)) {
-					return
-				}
-				continue
-			}
-			for part := range t.added.split(raw.text, t.added.normalized) {
-				if !yield(t.withText(part)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (t *Tokenizer) withText(p textPart) textPart {
-	if p.isToken {
-		b, _ := t.Bytes(p.token)
-		p.text = string(b)
-	}
-	return p
 }
 
 // edgeMarker marks the edges of a text, piece by piece.

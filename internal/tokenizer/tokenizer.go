@@ -77,33 +77,40 @@ func (t *Tokenizer) AppendIDs(ids []uint32, text string) []uint32 {
 	}
 	m := t.mergers.Get().(*merger)
 	defer t.mergers.Put(m)
-	for part := range t.added.split(text, t.added.raw) {
+	for part := range t.parts(text) {
 		if part.isToken {
 			ids = append(ids, part.token)
 			continue
 		}
-		if t.nfc {
-			part.text = nfc(part.text)
-		}
-		for part := range t.added.split(part.text, t.added.normalized) {
-			if part.isToken {
-				ids = append(ids, part.token)
-				continue
-			}
-			ids = t.appendPieces(m, ids, part.text)
+		at := 0
+		for piece := range t.Pieces(part.text) {
+			ids = m.append(ids, part.text, at, at+len(piece))
+			at += len(piece)
 		}
 	}
 	return ids
 }
 
-// appendPieces appends the tokens of a text without added tokens.
-func (t *Tokenizer) appendPieces(m *merger, ids []uint32, text string) []uint32 {
-	at := 0
-	for piece := range t.Pieces(text) {
-		ids = m.append(ids, text, at, at+len(piece))
-		at += len(piece)
+// parts yields the added tokens of a text, and what is between them, normalized.
+func (t *Tokenizer) parts(text string) func(yield func(textPart) bool) {
+	return func(yield func(textPart) bool) {
+		for raw := range t.added.split(text, t.added.raw) {
+			if raw.isToken {
+				if !yield(raw) {
+					return
+				}
+				continue
+			}
+			if t.nfc {
+				raw.text = nfc(raw.text)
+			}
+			for part := range t.added.split(raw.text, t.added.normalized) {
+				if !yield(part) {
+					return
+				}
+			}
+		}
 	}
-	return ids
 }
 
 // Pieces yields the pieces of a text in turn, as the pattern cuts them. Tokens never cross their edges.

@@ -1,6 +1,7 @@
 package fakehub
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -239,34 +240,6 @@ func (h *Hub) find(is func(File) bool) (File, bool) {
 // serveBytes serves a content, or the range of it that is asked for.
 func serveBytes(w http.ResponseWriter, r *http.Request, etag string, data []byte) {
 	w.Header().Set("ETag", etag)
-	start, size, status := int64(0), len(data), http.StatusOK
-	if text, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok {
-		if v := r.Header.Get("If-Range"); v == "" || v == etag {
-			first, last, _ := strings.Cut(text, "-")
-			start, _ = strconv.ParseInt(first, 10, 64)
-			if n, err := strconv.Atoi(last); err == nil && n < len(data) {
-				data = data[:n+1]
-			}
-			status = http.StatusPartialContent
-			if start >= int64(len(data)) {
-				w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", len(data)))
-				w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
-				return
-			}
-			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", start, len(data)-1, size))
-		}
-	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.FormatInt(int64(len(data))-start, 10))
-	w.WriteHeader(status)
-	if r.Method == http.MethodHead {
-		return
-	}
-	for data = data[start:]; len(data) > 0; {
-		n, err := w.Write(data[:min(len(data), 64<<10)])
-		if err != nil {
-			return
-		}
-		data = data[n:]
-	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }

@@ -154,6 +154,10 @@ func newHelp(root *cobra.Command) *cobra.Command {
 				fmt.Fprintln(help.OutOrStdout(), settings.Usages(replay.LocalFlags())+"\n"+strings.TrimRight(settings.Brief(replay.Flags()), "\n"))
 				return err
 			}
+			if write := manuals[strings.Join(args, " ")]; write != nil {
+				_, err := fmt.Fprint(help.OutOrStdout(), write(root))
+				return err
+			}
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
 				return unknownVerb(cmd, strings.Join(rest, " "))

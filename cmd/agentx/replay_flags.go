@@ -23,6 +23,8 @@ type replayFlags struct {
 	o   replay.Options // that settings write to
 	set *settings.Set
 
+	convert convertFlags // of an INPUT
+
 	apiKeyEnv, config               string
 	repeat                          int
 	prefault, stopOnFailure         bool

@@ -61,12 +61,17 @@ Words that the help uses:
 	setUsage(root)
 	setVersion(root)
 	root.SetFlagErrorFunc(flagError)
+	addCommonFlags(root)
+	root.AddCommand(newConvert(), newReplay(replayOf(knownScenarios())), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
+	registerCompletions(root)
+	return root
+}
+
+// addCommonFlags adds the flags that every verb has.
+func addCommonFlags(root *cobra.Command) {
 	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
 	root.PersistentFlags().Bool("no-color", false, "no colour (accepted for scripts: agentx prints none)")
-	root.AddCommand(newConvert(), newReplay(knownScenarios()), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
-	registerCompletions(root)
-	return root
 }
 
 // ownVariables are those that are read besides the ones of flags.

@@ -180,10 +180,7 @@ func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
 	case wish == "off", c.options.Opted && wish != "on" && a.Session == "":
 		return pass(journal.ReasonOptOut)
 	}
-	x := &exchange{
-		c: c, format: format, share: &share{}, at: a.At, suspense: c.suspense(), coding: a.Header.Get("Content-Encoding"),
-		head: a, final: isFinal(a.Header),
-	}
+	x := &exchange{c: c, format: format, share: &share{}, suspense: c.suspense(), head: a}
 	id, named := ofHead(x.head, c.options.SessionHeader)
 	switch {
 	case named && !c.options.Linear:

@@ -20,11 +20,8 @@ import (
 type exchange struct {
 	c        *Capture
 	format   canon.Format
-	at       int64 // arrival
 	suspense int64 // wall clock minus monotonic clock at the arrival
 	head     *carry.Arrival
-	coding   string // of the request's body
-	final    bool   // the client says that its session ends with this request
 	client   identity
 	unnamed  bool // the head names no session
 
@@ -181,8 +178,8 @@ func (x *exchange) parse(p *prompt) {
 	if p.unread = p.lost == ""; p.unread {
 		p.join(chunks, size)
 	}
-	if p.unread && !coding.Identity(x.coding) {
-		p.decode(x.coding, x.c.options.Limits.RequestCopy)
+	if name := x.head.Header.Get("Content-Encoding"); p.unread && !coding.Identity(name) {
+		p.decode(name, x.c.options.Limits.RequestCopy)
 	}
 	switch {
 	case !p.unread:
@@ -247,7 +244,7 @@ func (x *exchange) join(id identity) error {
 	if !x.claim() {
 		return nil
 	}
-	ticket, err := x.c.sessions.Join(id, x.head, x.at)
+	ticket, err := x.c.sessions.Join(id, x.head)
 	if err != nil {
 		why := journal.HoleInternal
 		if refusals[err] != 0 { // it is answered so
@@ -278,8 +275,8 @@ func (x *exchange) join(id identity) error {
 	if over != nil {
 		x.c.sessions.Leave(ticket.Session, over.At)
 	}
-	if x.final && ticket.Place.Agent == 0 { // a subagent's last request ends no session
-		x.c.sessions.Close(ticket.Session, journal.WhyFinal, x.at)
+	if isFinal(x.head.Header) && ticket.Place.Agent == 0 { // a subagent's last request ends no session
+		x.c.sessions.Close(ticket.Session, journal.WhyFinal, x.head.At)
 	}
 	return nil
 }

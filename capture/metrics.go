@@ -245,8 +245,15 @@ func (c *Capture) await(x *exchange, waits bool) {
 func (c *Capture) leave(why journal.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.total.NotRecorded[why]++
-	c.metrics.left(why, 1)
+	c.lose(why, 1)
+}
+
+// lose counts requests that are in no trace. The lock is held.
+func (c *Capture) lose(why journal.Reason, n int) {
+	if n > 0 {
+		c.total.NotRecorded[why] += n
+		c.metrics.left(why, n)
+	}
 }
 
 // unwritten counts the requests of a session without a journal.
@@ -258,8 +265,7 @@ func (c *Capture) unwritten(n int) {
 	defer c.mu.Unlock()
 	c.total.Sessions++
 	c.total.Incomplete++
-	c.total.NotRecorded[journal.HoleJournal] += n
-	c.metrics.left(journal.HoleJournal, n)
+	c.lose(journal.HoleJournal, n)
 }
 
 // unrecorded says that a session is not recorded, once a minute.
@@ -295,10 +301,7 @@ func (c *Capture) finished(trace string, requests int) {
 	if err != nil {
 		c.failed++
 	}
-	if lacking > 0 {
-		c.total.NotRecorded[journal.HoleJournal] += lacking
-		c.metrics.left(journal.HoleJournal, lacking)
-	}
+	c.lose(journal.HoleJournal, lacking)
 	c.metrics.finished(result, err)
 }
 

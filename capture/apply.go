@@ -161,20 +161,17 @@ func (r *recorder) remember(q int, reply *replied) {
 	if err != nil {
 		return
 	}
-	prepared := make(chan *chain.Prepared, 1)
+	var prepared *chain.Prepared
 	called := r.c.pool.call(func() {
 		defer func() { _ = recover() }() // the same as an error
 		if p, err := r.tree.PrepareOutput(q, output); err == nil {
-			prepared <- p
+			prepared = p
 		}
 	})
-	if !called {
+	switch {
+	case !called:
 		reply.items = nil // the worker still has it
-		return
-	}
-	select {
-	case p := <-prepared:
-		_ = r.tree.Remember(reply.id, p) // its only error: the tree was erased
-	default:
+	case prepared != nil:
+		_ = r.tree.Remember(reply.id, prepared) // its only error: the tree was erased
 	}
 }

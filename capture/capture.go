@@ -102,7 +102,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	c.left = left
 	c.sessions = newRegistry(&c.options, key, used, c.record, func(s *session) { s.recorder.tell(func() { s.recorder.why = s.why }) })
 	c.proxy, err = carry.New(carry.Options{
-		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.stages[stage].add(ns) },
+		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.added.times[stage].add(ns) },
 		HeaderTimeout: o.Limits.HeaderTimeout, Stall: o.Limits.Stall,
 		// 0 is the default there, and here no room for a copy
 		RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies),

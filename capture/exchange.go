@@ -150,17 +150,15 @@ func (x *exchange) RequestEnd(err error) {
 	switch {
 	case waits: // exchanges join in the order in which their bodies were there
 		x.c.await(x, true)
-		x.c.pool.runIn(&x.c.unnamed, func() {
+		x.c.pool.run(&x.c.unnamed, func() {
 			task()
 			x.c.joinByBody(x)
 			x.c.pool.free(&x.c.unnamed)
 		})
 	case known:
 		task()
-	case p.lane != nil:
-		x.c.pool.runIn(p.lane, task)
 	default:
-		x.c.pool.run(task)
+		x.c.pool.run(p.lane, task)
 	}
 }
 
@@ -267,7 +265,7 @@ func (x *exchange) join(id identity) error {
 	switch {
 	case p != nil && p.unread:
 		p.lane = &rec.lane
-		x.c.pool.runIn(p.lane, func() { x.prompted(p) })
+		x.c.pool.run(p.lane, func() { x.prompted(p) })
 	case p != nil:
 		x.prompted(p)
 	}

@@ -7,7 +7,7 @@ COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 CACHE   ?= $(CURDIR)/.cache
 
-.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-harness test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness bench-start test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts wheels test-wheels test-image
+.PHONY: demo build test test-long test-mutants test-race test-nfs test-arrow test-tokenizers test-exact test-oracle test-bodies test-schedule test-harness test-inferencex test-datasets test-hub-reference fuzz lint bench test-real test-windows test-soak test-load test-browser bench-lateness bench-start test-simulate test-capture-clients test-capture-day test-slurm test-ray test-kubernetes test-scale test-parts wheels test-wheels test-image docs
 
 demo: build
 	./agentx demo
@@ -20,6 +20,11 @@ test:
 	@echo "about ten minutes the first time; a line for each package when it is done"
 	CGO_ENABLED=0 go test -timeout 30m ./...
 	cd examples/csv && CGO_ENABLED=0 go test ./...
+
+# The manual page and llms.txt, from the tables of the help.
+docs: build
+	./agentx help manual >doc/agentx.1
+	./agentx help llms.txt >llms.txt
 
 # Wheels of agentx-replay for PyPI in DIST: contrib/python/wheels.py. WHEELS="linux/amd64 darwin/arm64" makes these alone; from nothing each takes three
 # minutes of CPU.
@@ -361,6 +366,7 @@ lint:
 	GOOS=windows go vet ./...
 	GOOS=darwin go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
+	go tool -modfile=tools/go.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yml examples/github/*.yml
 
 # Ratios and throughput, without what bench-lateness measures; see the README for what they mean. Traces are taken from ../shared where
 # it lies.

@@ -11,6 +11,7 @@ require (
 	github.com/dlclark/regexp2 v1.10.0
 	github.com/dop251/goja v0.0.0-20260917113740-793a2a65c13b
 	github.com/edsrzf/mmap-go v1.2.0
+	github.com/go-resty/resty/v2 v2.17.2
 	github.com/google/flatbuffers v25.12.19+incompatible
 	github.com/google/jsonschema-go v0.4.3
 	github.com/google/uuid v1.6.0

@@ -54,7 +54,7 @@ var imports = map[string][]string{
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
 		"internal/durable", "internal/suggest",
-		"go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
+		"github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
 	},
 	"hfsource/hub/fakehub": {}, // for tests
 	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
@@ -129,10 +129,9 @@ var imports = map[string][]string{
 	"simulate/page":     {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":  {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":   {"internal/durable"},
-	"capture":           {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "capture/session", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
+	"capture":           {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
 	"capture/agents":    {"capture/journal", "capture/reply"},
 	"capture/finish":    {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "trace", "golang.org/x/sync"},
-	"capture/session":   {"capture/canon", "capture/journal"},
 	"capture/coding":    {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":     {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
 	"capture/carry":     {}, // carries while everything of ours is stuck

@@ -1,8 +1,8 @@
 package capture
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentx/agentx/capture/carry"
-	"github.com/agentx/agentx/capture/session"
 	"github.com/agentx/agentx/internal/guard"
 )
 
@@ -20,12 +19,35 @@ func (c *Capture) admin(g *guard.Guard) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /health", carry.Health())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("POST /sessions", c.createSession)
-	mux.HandleFunc("GET /sessions", c.listSessions)
-	mux.HandleFunc("GET /sessions/{id}", c.getSession)
-	mux.HandleFunc("DELETE /sessions/{id}", c.deleteSession)
+	answers := func(pattern string, status int, what func(r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			switch v, err := what(r); {
+			case err != nil:
+				answer(w, cmp.Or(refusals[err], http.StatusInternalServerError), map[string]string{"error": err.Error()})
+			case v == nil:
+				w.WriteHeader(status)
+			default:
+				answer(w, status, v)
+			}
+		})
+	}
+	answers("POST /sessions", http.StatusCreated, func(*http.Request) (any, error) {
+		s, err := c.sessions.Create(c.options.Now())
+		if err != nil {
+			return nil, err
+		}
+		return map[string]string{"session_id": s.ID, "url": "/s/" + s.ID}, nil
+	})
+	answers("GET /sessions", http.StatusOK, func(*http.Request) (any, error) { return c.sessions.List(), nil })
+	answers("GET /sessions/{id}", http.StatusOK, func(r *http.Request) (any, error) { return c.sessions.Get(r.PathValue("id")) })
+	answers("DELETE /sessions/{id}", http.StatusAccepted, func(r *http.Request) (any, error) {
+		return nil, c.sessions.Delete(r.PathValue("id"), c.options.Now())
+	})
 	return behind(g, mux)
 }
+
+// refusals has the status of each error of the registry.
+var refusals = map[error]int{errNotFound: http.StatusNotFound, errClosing: http.StatusNotFound, errBusy: http.StatusConflict, errTooMany: http.StatusTooManyRequests}
 
 // behind puts a guard before what answers.
 func behind(g *guard.Guard, mux *http.ServeMux) http.Handler {
@@ -56,10 +78,10 @@ func (r refusal) WriteHeader(status int) {
 func (refusal) Write(p []byte) (int, error) { return len(p), nil }
 
 func (c *Capture) gauges() {
-	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.flights.now()) })
+	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.carrying()) })
 	c.metrics.gauge("queue_bytes", "Bytes that wait for workers, or for the order of requests.", nil, func() float64 { return float64(c.pool.used()) })
 	c.metrics.gauge("copy_bytes", "Bytes of all copies.", nil, func() float64 { return float64(c.proxy.CopyBytes()) })
-	for state := session.Open; state <= session.Finished; state++ {
+	for state := stateOpen; state <= stateFinished; state++ {
 		c.metrics.gauge("sessions", "Sessions, by state.", prometheus.Labels{"state": state.String()}, func() float64 { return float64(c.sessions.Counts()[state]) })
 	}
 }
@@ -73,63 +95,4 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n')) // a client that has left does not matter
-}
-
-// refuse answers with an error of the registry.
-func refuse(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	switch {
-	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrClosing):
-		status = http.StatusNotFound
-	case errors.Is(err, session.ErrBusy):
-		status = http.StatusConflict
-	case errors.Is(err, session.ErrTooMany):
-		status = http.StatusTooManyRequests
-	}
-	answer(w, status, map[string]string{"error": err.Error()})
-}
-
-func (c *Capture) createSession(w http.ResponseWriter, _ *http.Request) {
-	s, err := c.sessions.Create(c.options.Now())
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	answer(w, http.StatusCreated, map[string]string{"session_id": s.ID, "url": "/s/" + s.ID})
-}
-
-// sessionInfo is what the admin listener says of a session.
-type sessionInfo struct {
-	session.Info
-	Blocks     int  `json:"blocks"`
-	Incomplete bool `json:"incomplete"`
-}
-
-func infoOf(s *session.Session[*recorder], info session.Info) sessionInfo {
-	return sessionInfo{info, int(s.Recorder.blocks.Load()), s.Recorder.incomplete.Load()}
-}
-
-func (c *Capture) listSessions(w http.ResponseWriter, _ *http.Request) {
-	list := []sessionInfo{}
-	for _, s := range c.sessions.List() {
-		list = append(list, infoOf(s, c.sessions.Info(s)))
-	}
-	answer(w, http.StatusOK, list)
-}
-
-func (c *Capture) getSession(w http.ResponseWriter, r *http.Request) {
-	s, info, err := c.sessions.Get(r.PathValue("id"))
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, infoOf(s, info))
-}
-
-func (c *Capture) deleteSession(w http.ResponseWriter, r *http.Request) {
-	if err := c.sessions.Delete(r.PathValue("id"), c.options.Now()); err != nil {
-		refuse(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusAccepted)
 }

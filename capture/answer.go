@@ -93,9 +93,9 @@ func (x *exchange) End(e carry.End) {
 		x.lose(hole(e.ReplyLost))
 	}
 	x.ended = &e
-	joined, known := x.joined, x.turn == nil
+	joined, known := x.joined, !x.waits
 	if joined {
-		x.ticket.Session.Recorder.ending(x.ticket.Q) // before anybody can tell how
+		x.ticket.Session.recorder.ending(x.ticket.Q) // before anybody can tell how
 	}
 	busy := x.reading
 	if !busy && x.reader != nil && x.lost == "" {
@@ -149,7 +149,7 @@ func (x *exchange) replied() {
 		return
 	}
 	x.told = true
-	rec, q := x.ticket.Session.Recorder, x.ticket.Q
+	rec, q := x.ticket.Session.recorder, x.ticket.Q
 	x.mu.Unlock()
 	rec.tell(func() { rec.replied(q, r) })
 }

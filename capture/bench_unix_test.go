@@ -149,7 +149,9 @@ func benchmarkSessions(b *testing.B, shape benchShape) {
 				group.Go(func() { turns(k, part[0], part[1]) })
 			}
 			group.Wait()
-			r.pool.idle()
+			for !r.pool.resting() {
+				time.Sleep(time.Millisecond)
+			}
 			for r.pool.used() > 0 {
 				time.Sleep(time.Millisecond)
 			}

@@ -36,7 +36,6 @@ import (
 	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
-	"github.com/agentx/agentx/capture/session"
 )
 
 // Capture is a capture that runs.
@@ -46,26 +45,25 @@ type Capture struct {
 	folder   *journal.Folder
 	left     []string // traces whose journals a crash left
 	proxy    *carry.Proxy
-	sessions *session.Registry[*recorder]
-	clients  *session.Clients
+	sessions *registry
 	pool     *pool
-	line     *line
+	unnamed  lane // of the exchanges that join by their bodies
 	metrics  *metrics
-	flights  flights
 	full     atomic.Bool   // the disk is
 	patience time.Duration // how long the end waits for workers that get nothing done
 	turns    chan struct{} // of sessions that are finished, beside traffic as many as workers: takers wait while it is full
 
-	randomMu sync.Mutex // of options.Random
-
-	bytes, seen atomic.Int64
-	recovered   atomic.Int64 // journals that were left, and of which nothing more is tried
+	bytes     atomic.Int64
+	recovered atomic.Int64 // journals that were left, and of which nothing more is tried
 
 	mu        sync.Mutex // held for as long as it takes to count
+	seen      int        // requests
 	total     *finish.Total
 	failed    int                // journals that could not be finished
 	recorders map[*recorder]bool // that are not over
-	recording flights            // counts them
+	waiting   map[*exchange]bool // to join by their bodies
+	flights   int                // exchanges that are carried
+	landed    bool               // no more begin
 	said      int64              // when it was said last that something is not recorded
 	silent    bool               // it was never said
 }
@@ -84,12 +82,12 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	folder, err := journal.OpenFolder(ctx, o.Dir, journal.Options{SyncEach: o.Sync == 0})
+	folder, err := journal.OpenFolder(ctx, o.Dir, o.Sync == 0)
 	if err != nil {
 		return nil, err
 	}
 	c := &Capture{
-		options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics(o.Now), recorders: map[*recorder]bool{}, silent: true,
+		options: o, ctx: ctx, folder: folder, total: finish.NewTotal(), metrics: newMetrics(o.Now), recorders: map[*recorder]bool{}, waiting: map[*exchange]bool{}, silent: true,
 		patience: max(o.Drain, patience), turns: make(chan struct{}, max(o.Workers, finish.Together)),
 	}
 	for range cap(c.turns) - o.Workers { // until there is no traffic any more
@@ -102,16 +100,12 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 		return nil, errors.Join(err, folder.Close())
 	}
 	c.left = left
-	c.clients = session.NewClients(key)
-	c.sessions = session.NewRegistry(session.Options[*recorder]{
-		Limit: o.Limits.Sessions, Idle: o.Idle, Drain: o.Drain, Linear: o.Linear, Random: c, Used: used, Open: c.record, Clients: c.clients,
-	})
-	c.line = &line{join: c.joinByBody}
+	c.sessions = newRegistry(&c.options, key, used, c.record, func(s *session) { s.recorder.tell(func() { s.recorder.why = s.why }) })
 	c.proxy, err = carry.New(carry.Options{
 		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.stages[stage].add(ns) },
-		Timeouts: carry.Timeouts{Header: o.Limits.HeaderTimeout, Stall: o.Limits.Stall},
+		HeaderTimeout: o.Limits.HeaderTimeout, Stall: o.Limits.Stall,
 		// 0 is the default there, and here no room for a copy
-		Limits: carry.Limits{RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies)},
+		RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies),
 	})
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
@@ -121,15 +115,9 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	return c, nil
 }
 
-// Read draws random bytes. Sessions are made by several goroutines.
-func (c *Capture) Read(b []byte) (int, error) {
-	c.randomMu.Lock()
-	defer c.randomMu.Unlock()
-	return io.ReadFull(c.options.Random, b)
-}
-
+// key draws a key. The registry makes one session at a time.
 func (c *Capture) key() (key [sha256.Size]byte, err error) {
-	_, err = c.Read(key[:])
+	_, err = io.ReadFull(c.options.Random, key[:])
 	return key, err
 }
 
@@ -152,15 +140,23 @@ func (p passing) End(e carry.End)                { p.c.carried(e) }
 // carried counts what has passed.
 func (c *Capture) carried(e carry.End) {
 	c.bytes.Add(e.RequestBytes + e.ReplyBytes)
-	c.flights.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flights--
 }
 
 // Arrive decides what is observed of a request. It is the only call of the carrying side that takes the lock of the registry.
 func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
-	if !c.flights.begin() {
+	c.mu.Lock()
+	landed := c.landed
+	if !landed {
+		c.flights++
+		c.seen++
+	}
+	c.mu.Unlock()
+	if landed {
 		return carry.Course{} // it was aborted already
 	}
-	c.seen.Add(1)
 	counted := false
 	pass := func(why journal.Reason) carry.Course {
 		if counted = true; why != "" {
@@ -186,10 +182,9 @@ func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
 	}
 	x := &exchange{
 		c: c, format: format, share: &share{}, at: a.At, suspense: c.suspense(), coding: a.Header.Get("Content-Encoding"),
-		head:  session.Head{Session: a.Session, Agent: a.Agent, Header: a.Header, RemoteAddr: a.RemoteAddr},
-		final: isFinal(a.Header),
+		head: a, final: isFinal(a.Header),
 	}
-	id, named := session.OfHead(x.head, c.options.SessionHeader)
+	id, named := ofHead(x.head, c.options.SessionHeader)
 	switch {
 	case named && !c.options.Linear:
 		counted = true // the session counts it, or it leaves
@@ -199,7 +194,7 @@ func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
 	case !named && c.options.Linear && c.options.DropUnattributed:
 		return pass(journal.ReasonOptOut)
 	case !named:
-		x.unnamed, x.client = true, c.clients.Identity(x.head)
+		x.unnamed, x.client = true, c.sessions.client(x.head)
 	}
 	return carry.Course{Exchange: x, Copy: true, Hold: c.options.Linear}
 }
@@ -215,12 +210,13 @@ func isFinal(h http.Header) bool {
 
 // joinByBody puts an exchange into the session that its body names, or that of its client.
 func (c *Capture) joinByBody(x *exchange) {
+	defer c.await(x, false)
 	x.mu.Lock()
 	p := x.prompt
 	x.mu.Unlock()
-	id, ok := session.Identity{}, false
+	id, ok := identity{}, false
 	if p != nil && p.options != nil {
-		id, ok = session.OfBody(p.options)
+		id, ok = ofBody(p.options)
 	}
 	switch {
 	case ok:
@@ -307,7 +303,6 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("%s %v: want %s", c.name, c.is, c.want))
 		}
 	}
-	upstreams := carry.Options{Upstreams: o.Upstreams}
-	errs = append(errs, upstreams.Validate(), o.Export.Validate(), chain.Options{Tokenizer: o.Tokenizer, Name: o.TokenizerName, BlockSize: o.BlockSize}.Validate())
+	errs = append(errs, carry.ValidateUpstreams(o.Upstreams), o.Export.Validate(), chain.Options{Tokenizer: o.Tokenizer, Name: o.TokenizerName, BlockSize: o.BlockSize}.Validate())
 	return errors.Join(errs...)
 }

@@ -3,7 +3,6 @@ package capture
 import (
 	"errors"
 	"math/bits"
-	"net/http"
 	"sync"
 
 	"github.com/agentx/agentx/capture/canon"
@@ -12,7 +11,6 @@ import (
 	"github.com/agentx/agentx/capture/coding"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/capture/reply"
-	"github.com/agentx/agentx/capture/session"
 )
 
 // exchange is one request and its reply, as they pass. The calls of carry.Exchange return at once.
@@ -24,16 +22,16 @@ type exchange struct {
 	format   canon.Format
 	at       int64 // arrival
 	suspense int64 // wall clock minus monotonic clock at the arrival
-	head     session.Head
+	head     *carry.Arrival
 	coding   string // of the request's body
 	final    bool   // the client says that its session ends with this request
-	client   session.Identity
+	client   identity
 	unnamed  bool // the head names no session
 
 	mu       sync.Mutex
 	claimed  bool
 	gone     bool           // it has left
-	turn     *turn          // in the line of those that join by their bodies
+	waits    bool           // to join by its body
 	body     []*carry.Chunk // of the request
 	bodySize int            // bytes
 	bodyRoom int            // bytes of memory
@@ -46,8 +44,8 @@ type exchange struct {
 	reading  bool           // a worker reads, or will
 	ended    *carry.End
 	joined   bool
-	ticket   session.Ticket[*recorder] // once it has joined
-	prompt   *prompt                   // that no recorder has yet
+	ticket   ticket  // once it has joined
+	prompt   *prompt // that no recorder has yet
 	reply    *replied
 	told     bool // a recorder has the reply
 }
@@ -140,20 +138,28 @@ func (x *exchange) RequestEnd(err error) {
 	if !known {
 		p.held = int64(x.bodyRoom + overhead)
 	}
-	if !x.c.options.Linear && x.unnamed {
-		x.turn = x.c.line.take(x)
-	}
 	if !known && x.joined {
-		p.lane = &x.ticket.Session.Recorder.lane
+		p.lane = &x.ticket.Session.recorder.lane
 	}
+	x.waits = !x.c.options.Linear && x.unnamed
+	waits := x.waits
 	x.mu.Unlock()
 	task := func() {
-		x.c.metrics.timed(stagePrompt, func() { x.parse(p) })
+		if !known {
+			x.c.metrics.timed(stagePrompt, func() { x.parse(p) })
+		}
 		x.parsed(p)
 	}
 	switch {
+	case waits: // exchanges join in the order in which their bodies were there
+		x.c.await(x, true)
+		x.c.pool.runIn(&x.c.unnamed, func() {
+			task()
+			x.c.joinByBody(x)
+			x.c.pool.free(&x.c.unnamed)
+		})
 	case known:
-		x.parsed(p)
+		task()
 	case p.lane != nil:
 		x.c.pool.runIn(p.lane, task)
 	default:
@@ -165,13 +171,20 @@ func (x *exchange) RequestEnd(err error) {
 func (x *exchange) parse(p *prompt) {
 	defer p.guard()
 	x.mu.Lock()
-	p.lost, p.body, x.body = x.lost, body{chunks: x.body, size: x.bodySize}, nil
+	chunks, size := x.body, x.bodySize
+	p.lost, x.body = x.lost, nil
+	var tree *chain.Tree
+	if x.joined {
+		tree = x.ticket.Session.recorder.tree
+	}
 	x.mu.Unlock()
-	p.unread = p.lost == ""
+	if p.unread = p.lost == ""; p.unread {
+		p.join(chunks, size)
+	}
 	if p.unread && !coding.Identity(x.coding) {
 		p.decode(x.coding, x.c.options.Limits.RequestCopy)
 	}
-	switch tree := x.tree(); {
+	switch {
 	case !p.unread:
 	case tree != nil:
 		p.read(x.format, tree)
@@ -180,10 +193,10 @@ func (x *exchange) parse(p *prompt) {
 	}
 }
 
-// parsed takes the prompt on: to the recorder, or to the line of those that join a session by their bodies.
+// parsed takes the prompt on: to the recorder, where there is one.
 func (x *exchange) parsed(p *prompt) {
 	x.mu.Lock()
-	joined, turn := x.joined, x.turn
+	joined := x.joined
 	if !joined {
 		x.prompt = p
 	}
@@ -191,17 +204,14 @@ func (x *exchange) parsed(p *prompt) {
 		p.erase()
 	}
 	x.mu.Unlock()
-	switch {
-	case joined:
+	if joined {
 		x.prompted(p)
-	case turn != nil:
-		x.c.line.ready(turn)
 	}
 }
 
 // prompted takes the prompt to the recorder. A worker calls it, except for a prompt that is lost.
 func (x *exchange) prompted(p *prompt) {
-	rec, q := x.ticket.Session.Recorder, x.ticket.Q
+	rec, q := x.ticket.Session.recorder, x.ticket.Q
 	if p.unread {
 		x.c.metrics.timed(stagePrompt, func() { p.read(x.format, rec.tree) })
 	}
@@ -216,31 +226,37 @@ func (x *exchange) Dispatch(int64) *carry.Refusal {
 	if !x.c.options.Linear {
 		return nil
 	}
-	id, ok := session.OfHead(x.head, x.c.options.SessionHeader)
+	id, ok := ofHead(x.head, x.c.options.SessionHeader)
 	if !ok {
 		id = x.client
 	}
-	switch err := x.join(id); {
-	case errors.Is(err, session.ErrClosing):
-		return &carry.Refusal{Status: http.StatusNotFound, Message: err.Error()}
-	case errors.Is(err, session.ErrBusy):
-		return &carry.Refusal{Status: http.StatusConflict, Message: err.Error(), RetryAfter: 1}
+	err := x.join(id)
+	if err == nil || refusals[err] == 0 {
+		return nil
 	}
-	return nil
+	r := &carry.Refusal{Status: refusals[err], Message: err.Error()}
+	if errors.Is(err, errBusy) {
+		r.RetryAfter = 1
+	}
+	return r
 }
 
 // join puts the exchange into a session, whose recorder hears that it began. It does nothing if the exchange has left. If there
 // is an error, it leaves.
-func (x *exchange) join(id session.Identity) error {
+func (x *exchange) join(id identity) error {
 	if !x.claim() {
 		return nil
 	}
 	ticket, err := x.c.sessions.Join(id, x.head, x.at)
 	if err != nil {
-		x.left(refused(err))
+		why := journal.HoleInternal
+		if refusals[err] != 0 { // it is answered so
+			why = journal.ReasonStatus
+		}
+		x.left(why)
 		return err
 	}
-	rec := ticket.Session.Recorder
+	rec := ticket.Session.recorder
 	x.c.pool.join(x.share, &rec.share)
 	rec.arrive(ticket, x.format)
 	x.mu.Lock()
@@ -266,75 +282,6 @@ func (x *exchange) join(id session.Identity) error {
 		x.c.sessions.Close(ticket.Session, journal.WhyFinal, x.at)
 	}
 	return nil
-}
-
-// refused returns why a request is not recorded that could not join a session.
-func refused(err error) journal.Reason {
-	if errors.Is(err, session.ErrClosing) || errors.Is(err, session.ErrBusy) {
-		return journal.ReasonStatus // it is answered so
-	}
-	return journal.HoleInternal
-}
-
-// tree returns the tree of the session that the exchange has joined, nil before.
-func (x *exchange) tree() *chain.Tree {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.joined {
-		return nil
-	}
-	return x.ticket.Session.Recorder.tree
-}
-
-// body is the copy of a request's body: the chunks in which it came, or what they say once they are decoded.
-type body struct {
-	chunks []*carry.Chunk
-	whole  []byte
-	size   int
-}
-
-// bodyOf returns a body in one piece.
-func bodyOf(whole []byte) body { return body{whole: whole, size: len(whole)} }
-
-// pieces returns the body as it stands, until it is dropped.
-func (b *body) pieces() [][]byte {
-	if b.whole != nil {
-		return [][]byte{b.whole}
-	}
-	list := make([][]byte, len(b.chunks))
-	for k, c := range b.chunks {
-		list[k] = c.Bytes()
-	}
-	return list
-}
-
-// room returns the memory that the body takes.
-func (b *body) room() int {
-	room := cap(b.whole)
-	for _, c := range b.chunks {
-		room += c.Size()
-	}
-	return room
-}
-
-// append appends the body without the bytes between two places to a text.
-func (b *body) append(text []byte, from, to int) []byte {
-	for _, piece := range b.pieces() {
-		n := len(piece)
-		text = append(text, piece[:min(max(from, 0), n)]...)
-		text = append(text, piece[min(max(to, 0), n):]...)
-		from, to = from-n, to-n
-	}
-	return text
-}
-
-// drop overwrites the body.
-func (b *body) drop() {
-	for _, c := range b.chunks {
-		c.Release()
-	}
-	dropText(b.whole)
-	*b = body{}
 }
 
 // texts are the buffers in which bodies stand in one piece, by the power of two that is their length. A body comes with each turn of a
@@ -377,66 +324,4 @@ func dropText(text []byte) {
 		text = text[:0]
 		pool.Put(&text)
 	}
-}
-
-// flights counts the exchanges that are carried.
-type flights struct {
-	mu     sync.Mutex
-	n      int
-	shut   bool // no more begin
-	landed []chan struct{}
-}
-
-// begin counts an exchange that begins. It reports false after last.
-func (f *flights) begin() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.shut {
-		return false
-	}
-	f.n++
-	return true
-}
-
-// end counts one that ends.
-func (f *flights) end() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.n--
-	f.tell()
-}
-
-// tell tells those who wait that there are none. Its lock is held.
-func (f *flights) tell() {
-	if f.n == 0 {
-		for _, c := range f.landed {
-			close(c)
-		}
-		f.landed = nil
-	}
-}
-
-// now returns how many there are.
-func (f *flights) now() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.n
-}
-
-// none returns a channel that is closed when there are none.
-func (f *flights) none() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := make(chan struct{})
-	f.landed = append(f.landed, c)
-	f.tell()
-	return c
-}
-
-// last is none, and lets no more begin.
-func (f *flights) last() <-chan struct{} {
-	f.mu.Lock()
-	f.shut = true
-	f.mu.Unlock()
-	return f.none()
 }

@@ -119,12 +119,12 @@ func requireCounted(t *testing.T, s Summary) {
 // requireAtRest requires that nothing of a capture that has ended is left.
 func (r *running) requireAtRest() {
 	r.t.Helper()
-	list, _ := r.alive()
+	list := r.alive()
 	require.Empty(r.t, list)
-	require.Zero(r.t, r.flights.now())
+	require.Zero(r.t, r.carrying())
 	require.Zero(r.t, r.pool.used(), "bytes that wait")
 	require.Zero(r.t, r.proxy.CopyBytes())
-	require.Empty(r.t, r.line.turns)
+	require.Empty(r.t, r.waiting)
 	list2, err := r.folder.Unfinished()
 	require.NoError(r.t, err)
 	require.Empty(r.t, list2)
@@ -210,7 +210,7 @@ func (r *running) do(path, do, body string, header ...string) (int, string) {
 
 // awaitLanding waits until nothing is in flight: clients have replies before that.
 func (r *running) awaitLanding() {
-	require.Eventually(r.t, func() bool { return r.flights.now() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(r.t, func() bool { return r.carrying() == 0 }, 10*time.Second, time.Millisecond)
 }
 
 // exits lets every exit happen, each in a session of its own where the paths of requests say so.
@@ -361,7 +361,7 @@ func TestShutdownInFlight(t *testing.T) {
 	}
 	// one more, whose body does not end
 	defer r.dial(half(chatPath)).Close()
-	require.Eventually(t, func() bool { return r.flights.now() == 4 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.carrying() == 4 }, 10*time.Second, time.Millisecond)
 	s, _ := r.end()
 	for range 3 {
 		require.Equal(t, delta, <-results)

@@ -25,7 +25,7 @@ import (
 // leave leaves journals in a directory as a crash does.
 func leave(t *testing.T, dir string, traces ...string) {
 	t.Helper()
-	folder, err := journal.OpenFolder(t.Context(), dir, journal.Options{})
+	folder, err := journal.OpenFolder(t.Context(), dir, false)
 	require.NoError(t, err)
 	for _, trace := range traces {
 		w, err := folder.Create(journal.Head{Trace: trace, BlockSize: 4, Canon: "canon-1", Tokenizer: "o200k_base", By: journal.ByURL})
@@ -101,7 +101,7 @@ func TestLeftJournalsAreFinishedTogether(t *testing.T) {
 	}
 	leave(t, dir, traces...)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, journal.NotesDir, traces[4]+".json", "full"), 0o700))
-	folder, err := journal.OpenFolder(t.Context(), dir, journal.Options{})
+	folder, err := journal.OpenFolder(t.Context(), dir, false)
 	require.NoError(t, err)
 	ctx, _ := together(t, int64(len(traces)-1)) // where a directory is, no note is begun
 	list, err := finish.Recover(ctx, folder)
@@ -172,7 +172,7 @@ func TestLeftJournalsThatCannotBeFinished(t *testing.T) {
 	require.Contains(t, r.logged.String(), "journals that were left could not be finished")
 
 	require.NoError(t, os.RemoveAll(obstacle))
-	folder, err := journal.OpenFolder(t.Context(), r.dir, journal.Options{})
+	folder, err := journal.OpenFolder(t.Context(), r.dir, false)
 	require.NoError(t, err)
 	left, err := finish.Recover(t.Context(), folder)
 	require.NoError(t, err)

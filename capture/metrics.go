@@ -209,7 +209,6 @@ func (c *Capture) begin(r *recorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recorders[r] = true
-	c.recording.begin()
 }
 
 // end is begin's counterpart.
@@ -217,14 +216,29 @@ func (c *Capture) end(r *recorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.recorders, r)
-	c.recording.end()
 }
 
-// alive returns the recorders that are not over, and a channel that is closed when there are none.
-func (c *Capture) alive() (list []*recorder, none <-chan struct{}) {
+// alive returns the recorders that are not over.
+func (c *Capture) alive() []*recorder {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.recorders)), c.recording.none()
+	return slices.Collect(maps.Keys(c.recorders))
+}
+
+// carrying returns how many exchanges are carried.
+func (c *Capture) carrying() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.flights
+}
+
+// await says that an exchange waits to join by its body, or does not wait any more.
+func (c *Capture) await(x *exchange, waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if delete(c.waiting, x); waits {
+		c.waiting[x] = true
+	}
 }
 
 // leave counts a request that belongs to no session.
@@ -327,7 +341,7 @@ func (c *Capture) Summary() Summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	total := *c.total
-	total.Requests, total.NotRecorded, total.Marks = int(c.seen.Load()), maps.Clone(total.NotRecorded), maps.Clone(total.Marks)
+	total.Requests, total.NotRecorded, total.Marks = c.seen, maps.Clone(total.NotRecorded), maps.Clone(total.Marks)
 	return Summary{Total: total, Bytes: c.bytes.Load(), Added: c.metrics.quantiles(), Out: c.options.Dir}
 }
 

@@ -9,7 +9,6 @@ type pool struct {
 
 	mu       sync.Mutex
 	more     sync.Cond
-	rest     sync.Cond // nothing is left to do
 	tasks    []func()
 	lanes    int   // that are taken
 	bytes    int64 // of all shares
@@ -26,7 +25,7 @@ const overhead = 512
 
 func newPool(workers int, limit int64) *pool {
 	p := &pool{limit: limit, left: make(chan struct{})}
-	p.more.L, p.rest.L = &p.mu, &p.mu
+	p.more.L = &p.mu
 	for range workers {
 		p.done.Go(p.work)
 	}
@@ -66,17 +65,6 @@ func (p *pool) finish() {
 	defer p.mu.Unlock()
 	p.finished++
 	p.busy--
-	p.rested()
-}
-
-// rested tells who waits that nothing is left to do. The lock is held.
-func (p *pool) rested() {
-	if p.busy == 0 && len(p.tasks) == 0 && p.lanes == 0 {
-		p.rest.Broadcast()
-		if p.shut {
-			p.more.Broadcast()
-		}
-	}
 }
 
 // lane lets one task at a time begin: those of a session, of which each then finds what the one before has read. The pool guards it.
@@ -107,8 +95,9 @@ func (p *pool) free(l *lane) {
 	defer p.mu.Unlock()
 	if len(l.tasks) == 0 || p.dropped {
 		l.taken, l.tasks = false, nil
-		p.lanes--
-		p.rested()
+		if p.lanes--; p.shut { // workers may have nothing left to do
+			p.more.Broadcast()
+		}
 		return
 	}
 	p.tasks = append(p.tasks, l.tasks[0])
@@ -208,13 +197,11 @@ func (p *pool) progress() int {
 	return p.finished
 }
 
-// idle returns when nothing is left to do, or the pool was given up.
-func (p *pool) idle() {
+// resting reports whether nothing is left to do.
+func (p *pool) resting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.shut && (p.busy > 0 || len(p.tasks) > 0 || p.lanes > 0) {
-		p.rest.Wait()
-	}
+	return p.busy == 0 && len(p.tasks) == 0 && p.lanes == 0
 }
 
 // end takes no more tasks.
@@ -226,7 +213,6 @@ func (p *pool) end() {
 		close(p.left)
 	}
 	p.more.Broadcast()
-	p.rest.Broadcast()
 }
 
 // close runs what is left and ends the workers.
@@ -242,51 +228,4 @@ func (p *pool) giveUp() {
 	p.tasks, p.dropped = nil, true
 	p.mu.Unlock()
 	p.end()
-}
-
-// line is where exchanges wait that join a session by their bodies: they join in the order in which their bodies were there,
-// whichever is parsed first.
-type line struct {
-	join func(*exchange)
-
-	mu    sync.Mutex
-	turns []*turn
-}
-
-// turn is the place of an exchange in a line.
-type turn struct {
-	x     *exchange
-	ready bool
-}
-
-// take takes the last place.
-func (l *line) take(x *exchange) *turn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := &turn{x: x}
-	l.turns = append(l.turns, t)
-	return t
-}
-
-// ready says that a body is parsed. Those at the head of the line that are ready join.
-func (l *line) ready(t *turn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t.ready = true
-	for len(l.turns) > 0 && l.turns[0].ready {
-		l.join(l.turns[0].x)
-		l.turns[0] = nil
-		l.turns = l.turns[1:]
-	}
-}
-
-// giveUp empties the line, and returns who waited.
-func (l *line) giveUp() (list []*exchange) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, t := range l.turns {
-		list = append(list, t.x)
-	}
-	l.turns = nil
-	return list
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -27,11 +28,6 @@ func TestLanes(t *testing.T) {
 		p.runIn(&l, note("b"))
 		p.runIn(&l, note("c"))
 		require.True(t, p.call(note("-"))) // behind those that can run
-		rested := make(chan struct{})
-		go func() {
-			defer close(rested)
-			p.idle()
-		}()
 		mu.Lock()
 		require.Equal(t, "a", strings.ReplaceAll(ran, "-", ""))
 		mu.Unlock()
@@ -40,16 +36,12 @@ func TestLanes(t *testing.T) {
 			p.free(&l)
 		} else {
 			for range 3 {
-				select {
-				case <-rested:
-					require.Fail(t, "a lane is taken")
-				default:
-				}
+				require.False(t, p.resting(), "a lane is taken")
 				p.free(&l)
 				p.call(note("-"))
 			}
 		}
-		<-rested
+		require.Eventually(t, p.resting, 10*time.Second, time.Millisecond)
 		p.close()
 		want := "abc"
 		if given {
@@ -89,7 +81,7 @@ func TestTurnsInARowAreTokenizedOnce(t *testing.T) {
 		messages += fmt.Sprintf(`,{"role":"user","content":"words of turn %d"}`, k)
 		r.do("/s/row"+chatPath, "whole", `{"model":"m","stream":true,"messages":[`+messages[1:]+`]}`)
 		if k == 0 {
-			r.sessions.List()[0].Recorder.tell(func() { <-held })
+			r.sessions.byID[r.sessions.List()[0].Trace].recorder.tell(func() { <-held })
 		}
 	}
 	close(held)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/journal"
-	"github.com/agentx/agentx/capture/session"
 )
 
 // resumed returns a recorder in whose session each request goes on from the one before, except that all share a first block, and the
@@ -20,7 +19,7 @@ func resumed(n int) (*recorder, *request) {
 		r.shared = append(r.shared, chain.Shared{Q: q, Blocks: 1})
 	}
 	r.shared[n-1].Blocks = 2
-	return r, &request{ticket: session.Ticket[*recorder]{T: int64(n) * 1e6}, end: -1}
+	return r, &request{ticket: ticket{T: int64(n) * 1e6}, end: -1}
 }
 
 // Of requests with which as much is shared the one that ended last counts, and of those that ended at once the last.

@@ -202,20 +202,19 @@ func TestCanaries(t *testing.T) {
 func TestMemoryIsOverwritten(t *testing.T) {
 	r := start(t, newScripted(), nil)
 	r.do("/s/a"+chatPath, "whole", chatBody("a secret"))
-	list, _ := r.alive()
+	list := r.alive()
 	require.Len(t, list, 1)
 	tree := list[0].tree
 	whole := []byte(chatBody("another secret"))
-	p := &prompt{pool: r.pool, share: &share{}, body: bodyOf(whole)}
+	p := &prompt{pool: r.pool, share: &share{}, text: whole}
 	p.read(canon.Chat, tree)
 	require.Empty(t, p.lost)
 	require.Equal(t, make([]byte, len(whole)), whole, "it is tokenized")
 	require.Nil(t, p.canon.Segments)
 
 	again := []byte(`{"model":"m","input":"a third one","previous_response_id":"r"}`)
-	q := &prompt{pool: r.pool, share: &share{}, body: bodyOf(again)}
+	q := &prompt{pool: r.pool, share: &share{}, text: again}
 	q.identify()
-	require.Empty(t, q.text)
 	q.read(canon.Responses, tree)
 	require.NotNil(t, q.canon, "it goes on behind a response that may become known")
 	text := q.text

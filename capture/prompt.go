@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/agentx/agentx/capture/canon"
+	"github.com/agentx/agentx/capture/carry"
 	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/coding"
 	"github.com/agentx/agentx/capture/journal"
@@ -15,8 +16,7 @@ type prompt struct {
 	options  *canon.Prompt  // without the prompt itself, where the session was not known
 	canon    *canon.Prompt
 	unread   bool
-	body     body   // until it is read
-	text     []byte // that canon refers to
+	text     []byte // the body, until it is tokenized: canon refers to it
 	prepared *chain.Prepared
 
 	pool  *pool
@@ -46,40 +46,41 @@ func (p *prompt) guard() {
 // lose forgets what was read.
 func (p *prompt) lose(why journal.Reason) {
 	p.lost = why
-	p.body.drop()
 	dropText(p.text)
 	p.unread, p.text, p.canon, p.prepared = false, nil, nil, nil
 }
 
-// room takes room for the body, and for a text that is joined of it. A prompt for which there is none is lost.
-func (p *prompt) room() bool {
-	ok := p.hold(int64(p.body.room()+textRoom(p.body.size)) + overhead)
-	if !ok {
-		p.lose(journal.HoleQueue)
-	}
-	return ok
-}
-
 // rest keeps room for what the prompt has now.
 func (p *prompt) rest() {
-	room := p.body.room() + cap(p.text)
+	room := cap(p.text)
 	if p.prepared != nil {
 		room += p.prepared.Size()
 	}
 	p.hold(min(p.held, int64(room)+overhead))
 }
 
+// join makes one text of the pieces in which the body came, and drops these.
+func (p *prompt) join(pieces []*carry.Chunk, size int) {
+	if p.hold(p.held + int64(textRoom(size))) {
+		p.text = newText(size)
+	} else {
+		p.lose(journal.HoleQueue)
+	}
+	for _, c := range pieces {
+		if p.unread {
+			p.text = append(p.text, c.Bytes()...)
+		}
+		c.Release()
+	}
+	p.rest()
+}
+
 // decode undoes the coding of the body.
 func (p *prompt) decode(name string, limit int64) {
 	defer p.guard()
-	if !p.room() {
-		return
-	}
-	coded := p.body.append(newText(p.body.size), 0, 0)
-	decoded, err := coding.Decode(name, coded, limit)
-	dropText(coded)
-	p.body.drop()
-	p.body = bodyOf(decoded)
+	decoded, err := coding.Decode(name, p.text, limit)
+	dropText(p.text)
+	p.text = decoded
 	switch {
 	case errors.Is(err, coding.ErrTooLong):
 		p.lose(journal.HoleOversize)
@@ -87,43 +88,26 @@ func (p *prompt) decode(name string, limit int64) {
 		p.lose(journal.HoleEncoding)
 	case err != nil:
 		p.lose(journal.HoleParse)
-	case !p.hold(int64(p.body.room()) + overhead):
+	case !p.hold(int64(cap(p.text)) + overhead):
 		p.lose(journal.HoleQueue)
 	}
-}
-
-// join returns the text of the body without the bytes between two places. The one before is no longer needed.
-func (p *prompt) join(from, to int) []byte {
-	dropText(p.text)
-	p.text = p.body.append(newText(p.body.size-(to-from)), from, to)
-	return p.text
 }
 
 // identify reads what the body says beside the prompt.
 func (p *prompt) identify() {
 	defer p.guard()
-	if !p.room() {
-		return
-	}
 	var err error
-	if p.options, err = canon.ParseOptions(p.join(0, 0)); err != nil {
+	if p.options, err = canon.ParseOptions(p.text); err != nil {
 		p.lose(reasonOf(err))
 	}
-	dropText(p.text)
-	p.text = nil
-	p.rest()
 }
 
 // read parses the body, and tokenizes what is new to its session. It leaves that where the prompt goes on behind a response.
 func (p *prompt) read(format canon.Format, tree *chain.Tree) {
 	defer p.guard()
-	if !p.room() {
-		return
-	}
 	p.unread = false
 	var err error
-	p.canon, p.prepared, err = tree.Read(format, p.body.pieces(), p.join)
-	p.body.drop()
+	p.canon, p.prepared, err = tree.Read(format, p.text)
 	p.settle(err)
 }
 

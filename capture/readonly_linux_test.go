@@ -53,7 +53,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 
 	require.NoError(t, remount(0))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "lock"))) // which could not be given back, and whose process lives
-	folder, err := journal.OpenFolder(t.Context(), dir, journal.Options{})
+	folder, err := journal.OpenFolder(t.Context(), dir, false)
 	require.NoError(t, err)
 	list, err := finish.Recover(t.Context(), folder)
 	require.NoError(t, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/agentx/agentx/capture/canon"
 	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/journal"
-	"github.com/agentx/agentx/capture/session"
 )
 
 // maxRequests bounds the requests of a session: one more finishes it.
@@ -20,7 +19,7 @@ const maxRequests = 1 << 15
 // to do: that goroutine owns everything but what mu guards, and is the only one that writes the journal.
 type recorder struct {
 	c       *Capture
-	session *session.Session[*recorder]
+	session *session
 	trace   string
 	tree    *chain.Tree // nil: no key could be drawn
 
@@ -55,7 +54,7 @@ type recorder struct {
 
 // request is what a recorder knows of a request.
 type request struct {
-	ticket session.Ticket[*recorder]
+	ticket ticket
 	format canon.Format
 	after  map[int]bool // requests whose replies have to be known before
 	prompt *prompt      // until it is applied
@@ -66,8 +65,8 @@ type request struct {
 	end    int64 // milliseconds; -1 before it has ended
 }
 
-// record makes the recorder of a session.
-func (c *Capture) record(s *session.Session[*recorder]) *recorder {
+// record gives a session its recorder.
+func (c *Capture) record(s *session) {
 	r := &recorder{c: c, session: s, trace: s.Trace, models: map[string]int{}, requests: map[int]*request{}, settling: map[int]bool{}, ended: map[int]bool{}}
 	key, err := c.key()
 	if err == nil {
@@ -75,8 +74,8 @@ func (c *Capture) record(s *session.Session[*recorder]) *recorder {
 	}
 	clear(key[:])
 	c.begin(r)
+	s.recorder = r
 	r.tell(func() { r.open(err) })
-	return r
 }
 
 // open creates the journal. Without one nothing of the session is recorded.
@@ -139,7 +138,7 @@ func (r *recorder) guard(f func()) {
 }
 
 // arrive takes a request that has joined the session.
-func (r *recorder) arrive(t session.Ticket[*recorder], format canon.Format) {
+func (r *recorder) arrive(t ticket, format canon.Format) {
 	r.mu.Lock()
 	after := maps.Clone(r.settling)
 	r.mu.Unlock()
@@ -185,11 +184,6 @@ func (r *recorder) replied(q int, reply *replied) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.settling, q)
-}
-
-// Finish ends the session.
-func (r *recorder) Finish(why journal.Why) {
-	r.tell(func() { r.why = why })
 }
 
 // giveUp ends the session with what is known of it.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,8 +24,7 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 	tick, stop := context.WithCancel(c.ctx)
 	var ticking sync.WaitGroup
 	ticking.Go(func() { c.keep(tick) })
-	recovered := make(chan struct{})
-	ticking.Go(func() { c.recover(tick); close(recovered) })
+	ticking.Go(func() { c.recover(tick) })
 	server := c.proxy.Server()
 	control := &http.Server{Handler: c.admin(guard.New("--admin", admin.Addr(), c.options.AdminToken)), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	failed := make(chan error, 2)
@@ -35,7 +36,7 @@ func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error 
 	case <-ctx.Done():
 	}
 	err = errors.Join(err, c.shutDown(server), control.Close())
-	c.wait(recovered)
+	c.wait(func() bool { return int(c.recovered.Load()) == len(c.left) })
 	stop()
 	ticking.Wait()
 	return errors.Join(err, c.unfinished(), c.folder.Close())
@@ -69,29 +70,27 @@ func (c *Capture) shutDown(server *http.Server) error {
 	for range cap(c.turns) - c.options.Workers {
 		<-c.turns
 	}
-	rested := make(chan struct{})
-	go func() {
-		defer close(rested)
-		c.pool.idle()
-	}()
-	settled := c.wait(rested)
+	settled := c.wait(c.pool.resting)
 	c.sessions.Shutdown(true, c.options.Now())
-	list, none := c.alive()
-	if settled && c.wait(none) {
+	over := func() bool { return len(c.alive()) == 0 }
+	if settled && c.wait(over) {
 		c.pool.close()
 		return nil
 	}
+	list := c.alive()
 	c.options.Log.Error("workers are stuck: sessions end with what is known of them", "sessions", len(list))
 	c.pool.giveUp()
-	for _, x := range c.line.giveUp() {
+	c.mu.Lock()
+	waiting := slices.Collect(maps.Keys(c.waiting))
+	c.mu.Unlock()
+	for _, x := range waiting {
 		x.leave(journal.HoleAborted)
 	}
 	for _, r := range list {
 		r.giveUp()
 	}
-	list, none = c.alive()
-	if !c.wait(none) {
-		return fmt.Errorf("%d sessions could not be written: agentx capture finish %s does it later", len(list), c.options.Dir)
+	if !c.wait(over) {
+		return fmt.Errorf("%d sessions could not be written: agentx capture finish %s does it later", len(c.alive()), c.options.Dir)
 	}
 	return nil
 }
@@ -101,31 +100,30 @@ func (c *Capture) land(server *http.Server) {
 	drain, stop := context.WithTimeout(context.WithoutCancel(c.ctx), c.options.Drain)
 	defer stop()
 	ended := server.Shutdown(drain) == nil
-	select {
-	case <-c.flights.none():
-	case <-drain.Done():
-		ended = false
+	landed := func() bool { return c.carrying() == 0 }
+	for !landed() && drain.Err() == nil {
+		time.Sleep(time.Millisecond)
 	}
-	if !ended {
+	if !ended || !landed() {
 		c.proxy.Abort()
 		_ = server.Close()
 	}
-	c.wait(c.flights.last())
+	c.mu.Lock()
+	c.landed = true
+	c.mu.Unlock()
+	c.wait(landed)
 }
 
-// wait waits for something that workers do, as long as they get something done. It reports whether that happened.
-func (c *Capture) wait(done <-chan struct{}) bool {
-	for {
-		before := c.progress()
-		select {
-		case <-done:
-			return true
-		case <-time.After(c.patience):
-		}
-		if c.progress() == before {
+// wait waits until something is done, as long as workers get something done. It reports whether that happened.
+func (c *Capture) wait(done func() bool) bool {
+	for before, since := c.progress(), time.Now(); !done(); time.Sleep(time.Millisecond) {
+		if now := c.progress(); now != before {
+			before, since = now, time.Now()
+		} else if time.Since(since) > c.patience {
 			return false
 		}
 	}
+	return true
 }
 
 // progress grows while something gets done.

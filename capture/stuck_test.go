@@ -188,7 +188,7 @@ func TestQueueCountsMemory(t *testing.T) {
 		body := chatBody(strings.Repeat("more and ", 60*k))
 		status, _ := r.do(fmt.Sprint("/s/other", k, chatPath), "", body)
 		require.Equal(t, http.StatusOK, status)
-		require.Eventually(t, func() bool { return r.proxy.CopyBytes() <= r.pool.used() && r.flights.now() == 0 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.proxy.CopyBytes() <= r.pool.used() && r.carrying() == 0 }, 10*time.Second, time.Millisecond)
 		most = max(most, r.pool.used())
 	}
 	require.LessOrEqual(t, most, int64(limit))

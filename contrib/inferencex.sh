@@ -30,7 +30,8 @@ point() {
 			export CONC=$2 DURATION=$3 RESULT_FILENAME=result AGENTIC_OUTPUT_DIR=$dir/$1 AIPERF_LIVE_FAILED_REQUEST_THRESHOLD=$5
 			AIPERF_SERVER_URL=$(sed -n 's/^listening //p' "$dir/$1/mock.log")
 			source "$lib"
-			AIPERF_CLI="$agentx aiperf" AIPERF_PYTHON=python3
+			AGENTX=$agentx
+			source "$here/../examples/inferencex/agentx.bash"
 			TRACE_SOURCE_FLAG="--input-file $traces --custom-dataset-type weka_trace" # the public datasets are gigabytes
 			build_replay_cmd "$dir/$1" && run_agentic_replay_and_write_outputs "$dir/$1"
 		) >"$dir/$1/launcher.log" 2>&1

@@ -84,25 +84,25 @@ func TestTooManyFailedRequestsEndARun(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		rate   float64
-		share  preset.Choice
+		ofAll  bool // records
 		lanes  int
 		fails  func(id int) wire.Category
 		sent   int
 		reason string
 	}{
-		"all":             {0.1, preset.ShareOfEnded, 1, func(int) wire.Category { return wire.HTTPStatus }, 10, "10 of 10 requests failed, a share above 0.1"},
-		"many lanes":      {0.1, preset.ShareOfEnded, 16, func(int) wire.Category { return wire.HTTPStatus }, 31, "16 of 16 requests failed, a share above 0.1"},
-		"at the limit":    {0.5, preset.ShareOfEnded, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id%2 == 1] }, 200, ""},
-		"later":           {0.1, preset.ShareOfEnded, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id >= 90] }, 101, "11 of 101 requests failed"},
-		"overflows":       {0.1, preset.ShareOfEnded, 1, func(int) wire.Category { return wire.ContextOverflow }, 200, ""},
-		"diluted not":     {0.1, preset.ShareOfEnded, 1, func(id int) wire.Category { return []wire.Category{wire.Timeout, wire.ContextOverflow}[min(1, id%3)] }, 28, "10 of 10 requests failed"},
-		"2 of 18":         {0.1, preset.ShareOfEnded, 1, twoOverflowsTwoErrors, 20, "2 of 18 requests failed, a share above 0.1"},
-		"2 of 20":         {0.1, preset.ShareOfRecords, 1, twoOverflowsTwoErrors, 200, ""},
-		"without a limit": {0, preset.ShareOfEnded, 1, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
+		"all":             {0.1, false, 1, func(int) wire.Category { return wire.HTTPStatus }, 10, "10 of 10 requests failed, a share above 0.1"},
+		"many lanes":      {0.1, false, 16, func(int) wire.Category { return wire.HTTPStatus }, 31, "16 of 16 requests failed, a share above 0.1"},
+		"at the limit":    {0.5, false, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id%2 == 1] }, 200, ""},
+		"later":           {0.1, false, 1, func(id int) wire.Category { return map[bool]wire.Category{true: wire.Timeout}[id >= 90] }, 101, "11 of 101 requests failed"},
+		"overflows":       {0.1, false, 1, func(int) wire.Category { return wire.ContextOverflow }, 200, ""},
+		"diluted not":     {0.1, false, 1, func(id int) wire.Category { return []wire.Category{wire.Timeout, wire.ContextOverflow}[min(1, id%3)] }, 28, "10 of 10 requests failed"},
+		"2 of 18":         {0.1, false, 1, twoOverflowsTwoErrors, 20, "2 of 18 requests failed, a share above 0.1"},
+		"2 of 20":         {0.1, true, 1, twoOverflowsTwoErrors, 200, ""},
+		"without a limit": {0, false, 1, func(int) wire.Category { return wire.HTTPStatus }, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			switches, _ := preset.Named(preset.Default)
-			switches.FailedShare = c.share
+			switches.ShareOfRecords = c.ofAll
 			s := &simulation{script: func(o conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {
 				return time.Second, 0, c.fails(o.ID)
 			}}

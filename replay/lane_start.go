@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -33,7 +32,7 @@ func newStartPolicy(o Options) startPolicy {
 	switch {
 	case o.Start.Burst:
 		p.alignment = resume.Burst
-	case o.Switches.Anchor == preset.AnchorZero:
+	case o.Switches.AnchorZero:
 		p.alignment = resume.AsDrawn
 		if idle := o.Limits.TraceIdle; idle > 0 && (p.limit == 0 || idle < p.limit) {
 			p.limit = idle
@@ -64,7 +63,7 @@ func (s *sampler) openLanes(o *Options, traces []int, starts startPolicy) ([]sta
 	case s.err != nil:
 		return nil, s.err
 	case opened == 0:
-		return nil, fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
+		return nil, fmt.Errorf("replay: none of %d traces can be played: %w", len(traces), errUnplayable)
 	case len(begun) == 0:
 		return nil, fmt.Errorf("replay: part %v: only %d lanes of the whole load have a trace to begin with, and none is of this part: see the warnings", s.part, opened)
 	case opened < lanes && !o.once():

@@ -221,8 +221,8 @@ func (o Options) validateGroups() error {
 	if o.Scenario != nil && o.Scenario.Name == "" {
 		return errors.New("scenario: want a name")
 	}
-	if s := o.switches(); o.Warmup.Requests > 0 && s.WarmupStage == preset.StageDuration {
-		return fmt.Errorf("warmup: requests %d: warmup-stage is %s: want a duration", o.Warmup.Requests, s.WarmupStage)
+	if s := o.switches(); o.Warmup.Requests > 0 && s.StageByDuration {
+		return fmt.Errorf("warmup: requests %d: warmup-stage is duration: want a duration", o.Warmup.Requests)
 	}
 	if err := o.validateArrivals(); err != nil {
 		return err

@@ -90,7 +90,7 @@ func TestOffTurnsDefaultsOff(t *testing.T) {
 func TestBoundsOfThePressureStage(t *testing.T) {
 	for _, c := range []struct {
 		preset string
-		stage  preset.Choice
+		stage  string
 		warmup Warmup
 		want   string
 	}{
@@ -98,14 +98,14 @@ func TestBoundsOfThePressureStage(t *testing.T) {
 		{preset.AIPerf, "", Warmup{Duration: time.Second}, ""},
 		{preset.AgentX, "", Warmup{Requests: 3}, ""},
 		{preset.AIPerf, "", Warmup{Requests: 3}, "warmup: requests 3: warmup-stage is duration: want a duration"},
-		{preset.Default, preset.StageDuration, Warmup{Requests: 3}, "warmup: requests 3: warmup-stage is duration: want a duration"},
-		{preset.AIPerf, preset.StageAny, Warmup{Requests: 3}, ""},
+		{preset.Default, "duration", Warmup{Requests: 3}, "warmup: requests 3: warmup-stage is duration: want a duration"},
+		{preset.AIPerf, "any", Warmup{Requests: 3}, ""},
 	} {
 		o := required(cachetest.Demo(t))
 		o.Preset, o.Warmup = c.preset, c.warmup
 		if c.stage != "" {
 			s, _ := preset.Named(c.preset)
-			s.WarmupStage = c.stage
+			s.StageByDuration = c.stage == "duration"
 			o.Switches = &s
 		}
 		if err := o.Validate(); c.want == "" {

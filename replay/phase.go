@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/preset"
 )
 
 // phase is what one conductor and one loop play. A run plays its phases one after another, and nothing is in flight between
@@ -55,7 +54,7 @@ func profiling(o Options, source treeSource, recorder recorder) phase {
 		ramp:      o.Arrivals.Ramp, part: o.Part, allLanes: o.allLanes,
 		target:    PhaseTarget{Requests: o.Requests, Trees: o.Trees, Duration: o.Duration},
 		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom),
-		ofRecords: o.switches().FailedShare == preset.ShareOfRecords,
+		ofRecords: o.switches().ShareOfRecords,
 	}
 }
 

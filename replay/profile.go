@@ -15,15 +15,12 @@ func (r *run) warnOfProfile() {
 	if profile := r.Provenance.Dataset.Profile; profile != "" && (profile == aiperfProfile) != (r.Preset != preset.Default) {
 		what = fmt.Sprintf("the cache has the profile %s: times follow the preset, prompts follow the profile", profile)
 	}
-	inCache := preset.NegativeZero
-	if r.Cache.Facts.Rules.SubtractNegative {
-		inCache = preset.NegativeSubtract
-	}
-	if inCache != r.Switches.NegativeDuration {
+	if inCache := r.Cache.Facts.Rules.SubtractNegative; inCache != r.Switches.SubtractNegative {
 		if what != "" {
 			what += ", and "
 		}
-		what += fmt.Sprintf("the cache was built with negative-duration %s, which stays in force instead of %s", inCache, r.Switches.NegativeDuration)
+		word := map[bool]string{false: "zero", true: "subtract"}
+		what += fmt.Sprintf("the cache was built with negative-duration %s, which stays in force instead of %s", word[inCache], word[!inCache])
 	}
 	if what != "" {
 		r.reporter.warn(fmt.Sprintf("preset %s: %s", r.Preset, what))

@@ -198,7 +198,7 @@ func TestBoundAcrossPhases(t *testing.T) {
 					continue // it bounds a stage by a duration alone
 				}
 				o := warming(t, c, name, warmup)
-				o.Switches.WarmupOverflow = preset.OverflowRedraws
+				o.Switches.OverflowFails = false
 				o.Concurrency, o.Duration, o.Grace, o.Recycle, o.MaxLivePerTrace = 6, 120*time.Second, time.Minute, recycle, recycle == RecycleSampler
 				o.Pace.ASAP = k%2 == 0
 				markers, owner := map[int]payload.Marker{}, map[payload.Marker]int{}

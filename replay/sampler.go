@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -216,6 +217,9 @@ func (s *sampler) prefetchArrivals() {
 	s.loadAhead(s.dealer.upcoming(min(arrivalDepth+arrivalScan, len(s.dealer.traces))))
 }
 
+// errUnplayable is wrapped by the error that no trace can be played.
+var errUnplayable = errors.New("see the warnings")
+
 // readyArrivals is how many traces are loaded before the first arrives.
 const readyArrivals = 64
 
@@ -233,7 +237,7 @@ func (s *sampler) prepareArrivals(traces []int) error {
 		if s.err != nil {
 			return s.err
 		}
-		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
+		return fmt.Errorf("replay: none of %d traces can be played: %w", len(traces), errUnplayable)
 	}
 	s.prefetchArrivals()
 	for _, trace := range s.dealer.upcoming(readyArrivals) {

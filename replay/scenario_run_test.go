@@ -64,7 +64,7 @@ func underAgentX(t *testing.T, c *mmapcache.Cache, d measure.Dataset) Options {
 	about := scenario.Dataset{SHA256: []string{d.Inputs[0].SHA256}}
 	about.Repository, _, _ = d.Hub()
 	conflicts := append(s.CheckDataset(about, scenario.Corpora()), s.Check(scenario.Settings{
-		Speed: 1, TraceIdleCap: o.Limits.TraceIdle, TraceCap: string(o.Switches.TraceCap), SystemIdleCap: o.Limits.SystemIdle, Marker: o.Marker.String(),
+		Speed: 1, TraceIdleCap: o.Limits.TraceIdle, TraceCap: map[bool]string{false: "run", true: "load"}[o.Switches.TraceCapAtLoad], SystemIdleCap: o.Limits.SystemIdle, Marker: o.Marker.String(),
 		Duration: o.Duration, CoverageGate: o.Switches.CoverageGate,
 	})...)
 	corpus, pin := s.Identify(about, scenario.Corpora())

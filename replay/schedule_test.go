@@ -85,7 +85,7 @@ func TestDelayVectors(t *testing.T) {
 			Turns:    []mmapcache.Turn{{T: in.PrevStart, APITime: api}, {T: in.Start}},
 		}
 		switches, _ := preset.Named(c.Preset)
-		rules := mmapcache.TimeRules{Rules: timeline.Rules{SubtractNegative: switches.NegativeDuration == preset.NegativeSubtract}}
+		rules := mmapcache.TimeRules{Rules: timeline.Rules{SubtractNegative: switches.SubtractNegative}}
 		s, err := newSchedule(p, viewOf(c.Preset, Pace{}), rules)
 		require.NoError(t, err)
 		turns := s.Sessions[0].Turns

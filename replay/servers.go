@@ -12,8 +12,8 @@ func (o *Options) clientOptions() wire.Options {
 		OverflowRegexps: o.OverflowPatterns, Header: o.Header, APIKey: o.APIKey,
 	}
 	w.TLS, _ = o.TLS.config() // Validate has read it
-	w.TextTokens = o.switches().TokenSigns == preset.SignsOfText
-	w.AIPerfForms = o.switches().AnswerForms == preset.FormsOfAIPerf
+	w.TextTokens = o.switches().TextTokens
+	w.AIPerfForms = o.switches().AIPerfForms
 	switch o.switches().OverflowWords {
 	case preset.WordsOfAIPerf:
 		w.OverflowPatterns = wire.AIPerfOverflowPatterns

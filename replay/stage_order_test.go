@@ -47,12 +47,12 @@ func TestTheSeedAloneDecidesTheHandoff(t *testing.T) {
 	}
 	c := recorded(t, lines...)
 	for _, recycle := range []Recycle{RecycleSampler, RecycleFIFOGuarded} {
-		for _, order := range []preset.Choice{preset.OrderSeed, preset.OrderArrival} {
+		for _, byArrival := range []bool{false, true} {
 			seen := map[string]bool{}
 			for trial := range 30 {
 				random := rand.New(rand.NewPCG(1, uint64(trial)))
 				o := warming(t, c, preset.Default, Warmup{Requests: 5})
-				o.Concurrency, o.Duration, o.Recycle, o.Switches.HandoffOrder = 4, 200*time.Second, recycle, order
+				o.Concurrency, o.Duration, o.Recycle, o.Switches.HandoffByArrival = 4, 200*time.Second, recycle, byArrival
 				r, err := virtually(t, o, func(s sentTurn) answerTo {
 					if s.name == measure.ProfilingPhase {
 						return answerTo{takes: time.Second}
@@ -70,7 +70,7 @@ func TestTheSeedAloneDecidesTheHandoff(t *testing.T) {
 				}
 				seen[played] = true
 			}
-			if order == preset.OrderSeed {
+			if !byArrival {
 				require.Equal(t, 1, len(seen), "hand-offs")
 			} else {
 				require.Greater(t, len(seen), 1)

@@ -79,7 +79,7 @@ func TestWordsOfAnOverflow(t *testing.T) {
 	}
 	failed, overflowed := play(preset.WordsOfAIPerf)
 	require.Equal(t, []int{3, 0}, []int{failed, overflowed})
-	failed, overflowed = play(preset.WordsOfServers)
+	failed, overflowed = play("servers")
 	require.Equal(t, []int{0, 1}, []int{failed, overflowed})
 	failed, overflowed = play(preset.NoWords, regexp.MustCompile("available context"))
 	require.Equal(t, []int{0, 1}, []int{failed, overflowed})
@@ -142,7 +142,7 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 		require.Contains(t, got.Run.Switches, "tree-idle-cap")
 		require.Equal(t, map[bool]string{true: "grace_included", false: "deadline"}[s.CountGrace], got.Headline)
 		require.Equal(t, string(s.ThroughputWindow), got.ThroughputWindow.Kind)
-		require.Equal(t, string(s.ITLDivisor), got.ITLDivisor.Rule)
+		require.Equal(t, map[bool]string{false: "first-chunk", true: "osl-1"}[s.ITLOverAllButOne], got.ITLDivisor.Rule)
 		require.Positive(t, got.ITLDivisor.Known+got.ITLDivisor.Unusable, "the server tells the tokens of first messages")
 		require.EqualValues(t, got.ThroughputWindow.Requests/got.ThroughputWindow.Seconds, got.RequestRate)
 		require.EqualValues(t, got.Measured, got.ThroughputWindow.Requests, "there is no deadline")
@@ -166,7 +166,7 @@ func TestSummaryOfEachPresetIsMadeAgain(t *testing.T) {
 		func(s *preset.Switches) { s.CountGrace = false },
 		func(s *preset.Switches) { s.ThroughputWindow = preset.WindowPhase },
 		func(s *preset.Switches) { s.ThroughputWindow = preset.WindowBenchmark },
-		func(s *preset.Switches) { s.ITLDivisor = preset.DivisorOSL },
+		func(s *preset.Switches) { s.ITLOverAllButOne = true },
 	} {
 		s := *withoutTreeIdle()
 		change(&s)

@@ -67,6 +67,6 @@ func TestAnswerFormsOfPresets(t *testing.T) {
 		require.Equal(t, name != preset.Default, o.clientOptions().AIPerfForms, name)
 	}
 	s, _ := preset.Named(preset.AIPerf)
-	s.AnswerForms = preset.FormsOfServers
+	s.AIPerfForms = false
 	require.False(t, (&Options{Preset: preset.AIPerf, Switches: &s}).clientOptions().AIPerfForms)
 }

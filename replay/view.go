@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/mmapcache"
-	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/timeline"
 )
 
@@ -22,8 +21,8 @@ type view struct {
 // view returns the view of options with defaults.
 func (o *Options) view() view {
 	s := o.Switches
-	v := view{pace: o.Pace, branchSpawns: s.SpawnOffset == preset.SpawnBranch, immediateJoins: s.JoinTiming == preset.JoinImmediate, absolute: o.Arrivals.AbsoluteTurns}
-	if s.TraceCap == preset.TraceCapLoad {
+	v := view{pace: o.Pace, branchSpawns: s.BranchSpawns, immediateJoins: s.ImmediateJoins, absolute: o.Arrivals.AbsoluteTurns}
+	if s.TraceCapAtLoad {
 		v.emittedClock, v.traceIdle = true, o.Limits.TraceIdle
 	}
 	return v

@@ -157,7 +157,7 @@ func TestTraceCapAtLoad(t *testing.T) {
 	require.Equal(t, []conductor.TurnRef{{Session: 1}}, warped.Sessions[0].Turns[1].After)
 
 	s, _ := preset.Named(preset.Default)
-	s.TraceCap = preset.TraceCapLoad
+	s.TraceCapAtLoad = true
 	ours := scheduleUnder(t, p, optionsUnder(preset.Default, func(o *Options) { o.Switches, o.Limits.TraceIdle = &s, time.Minute }))
 	require.Equal(t, warped.Starts, ours.Starts)
 	require.Equal(t, scheduleUnder(t, p, optionsUnder(preset.Default, nil)).Tree, scheduleUnder(t, p, optionsUnder(preset.Default, func(o *Options) { o.Switches = &s })).Tree, "no cap, nothing to cut")
@@ -168,9 +168,9 @@ func TestTraceCapAtLoadMovesSpawningTurns(t *testing.T) {
 	p := sideChain(2, 200, 1100)
 	p.Turns[1].T, p.Sessions[1].SpawnTurn = 1000, 1
 	p.Sessions[1].SpawnFrom, p.Sessions[1].SpawnOffset = timeline.SpawnOffset(1000, 200, 1100)
-	for _, spawn := range []preset.Choice{preset.SpawnRecorded, preset.SpawnBranch} {
+	for _, spawn := range []bool{false, true} {
 		s, _ := preset.Named(preset.AIPerf)
-		s.SpawnOffset = spawn
+		s.BranchSpawns = spawn
 		got := scheduleUnder(t, p, optionsUnder(preset.AIPerf, func(o *Options) { o.Switches, o.Limits.TraceIdle = &s, time.Minute }))
 		require.Equal(t, [][]float64{{0, 60e3}, {120e3}}, got.Starts)
 		require.True(t, got.Sessions[1].OnIssue)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -134,7 +133,7 @@ func (w *warmup) fails(r *measure.Record) bool {
 	switch {
 	case r.Error == nil || r.Parent != "":
 		return false
-	case r.Error.Category == wire.ContextOverflow && w.Switches.WarmupOverflow == preset.OverflowRedraws:
+	case r.Error.Category == wire.ContextOverflow && !w.Switches.OverflowFails:
 		w.overflowed[w.sampler.lanes[w.Part.own(r.Lane)].index] = true
 		return false
 	case r.Error.Category != wire.Cancelled:

@@ -11,7 +11,6 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -111,7 +110,7 @@ func rampLength(at []time.Duration, idle time.Duration) (length time.Duration) {
 // ramp says how primers are spread: doc/spec/replay.md 3.2.
 func (o *Options) ramp() resume.Ramp {
 	r := resume.Ramp{Burst: o.Start.Burst, Longest: o.Limits.TraceIdle}
-	if o.Switches.WarmupLeadCap == preset.LeadCapTrace {
+	if o.Switches.LeadCapOfTrace {
 		return r
 	}
 	r.Longest = o.Limits.SystemIdle

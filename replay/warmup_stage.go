@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -21,7 +20,7 @@ func (w *warmup) press(ctx context.Context) error {
 	w.pressing = true
 	first := slices.Clone(w.sampler.lanes) // the trees that the stage takes up
 	var source treeSource = acceleratedSource{w.sampler}
-	if w.Warmup.Requests > 0 && w.Switches.HandoffOrder == preset.OrderSeed {
+	if w.Warmup.Requests > 0 && !w.Switches.HandoffByArrival {
 		source = planStage(w.sampler, w.begun, w.Warmup.Requests)
 	}
 	p := w.phase(source, conductor.Limits{LaneRequests: w.Warmup.Requests, InOrder: true})
@@ -90,7 +89,7 @@ func (w *warmup) takeOver(lane int, c *conductor.Conductor, source treeSource, e
 	}
 	t := s.lanes[lane]
 	h := resume.Handoff{
-		SinceReturn: w.Switches.HandoffOffset == preset.HandoffSinceReturn, End: end, Longest: w.Limits.TraceIdle, Origin: t.Starts[0][0],
+		SinceReturn: w.Switches.HandoffSinceReturn, End: end, Longest: w.Limits.TraceIdle, Origin: t.Starts[0][0],
 	}
 	start := startedLane{trace: t.plan.Trace.ID, tStar: math.NaN()}
 	if drawn && w.Start.Sampled {

@@ -37,7 +37,7 @@ func TestPressureStageOfRequests(t *testing.T) {
 		recording("next", call{at: 0, took: 1}, call{at: 7, took: 1}, call{at: 20, took: 1}))
 	for _, name := range []string{preset.Default, preset.AgentX} {
 		o := warming(t, c, name, Warmup{Requests: 2})
-		o.Switches.WarmupOverflow = preset.OverflowRedraws
+		o.Switches.OverflowFails = false
 		o.Concurrency, o.Trees, o.Limits.LaneStart = 3, 3, Off
 		r, err := virtually(t, o, func(s sentTurn) answerTo {
 			if s.trace == "long" { // the first trace of lane 2

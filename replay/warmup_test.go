@@ -224,7 +224,7 @@ func TestRampOfARun(t *testing.T) {
 	}
 	require.Equal(t, []float64{59.5, 57, 0}, sends(preset.Default, func(o *Options) { o.Limits.SystemIdle = time.Minute }), "primer-lead-max is off")
 	require.Equal(t, []float64{19.5, 17, 0}, sends(preset.Default, func(o *Options) {
-		o.Switches.WarmupLeadCap, o.Limits.TraceIdle, o.Warmup.LeadMax = preset.LeadCapTrace, 20*time.Second, time.Second
+		o.Switches.LeadCapOfTrace, o.Limits.TraceIdle, o.Warmup.LeadMax = true, 20*time.Second, time.Second
 	}), "the cap of the trace alone")
 	require.Equal(t, []float64{399.5, 397, 0}, sends(preset.AIPerf, none))
 	require.Equal(t, []float64{12.6, 10.1, 0}, sends(preset.AIPerf, system))
@@ -446,7 +446,7 @@ func TestPrimerThatOverflows(t *testing.T) {
 		o := warming(t, c, name, Warmup{Primers: true})
 		o.Concurrency, o.Trees, o.Start.Burst = 6, 6, true // a b c d a b
 		r, err := virtually(t, o, overflows("a", "c"))
-		if o.switches().WarmupOverflow == preset.OverflowFails {
+		if o.switches().OverflowFails {
 			require.ErrorContains(t, err, "replay: the warmup failed, so nothing was measured: the primer of lane 0, trace \"a\"")
 			require.Len(t, r.phases, 1)
 			require.Zero(t, r.summary.Requests)

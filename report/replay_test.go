@@ -33,7 +33,7 @@ func replayed(t *testing.T, name string) (dir string, s *measure.Summary) {
 	go func() { defer close(done); _ = h.Serve(l) }()
 	t.Cleanup(func() { _ = h.Close(); <-done })
 	switches, _ := preset.Named(name)
-	switches.WarmupOverflow = preset.OverflowRedraws // the faults overflow primers
+	switches.OverflowFails = false // the faults overflow primers
 	var ids atomic.Int64
 	o := replay.Options{
 		Cache: cachetest.Demo(t), URLs: []string{"http://" + l.Addr().String()}, Model: "m", Endpoint: payload.Completions, Concurrency: 4,

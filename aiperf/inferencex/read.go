@@ -157,10 +157,11 @@ func parseRow(text []byte) (r row, err error) {
 	}
 	var parts [2]object // a missing one is empty
 	for k, key := range []string{"metadata", "metrics"} {
-		v, ok := line[key]
-		if parts[k], ok = objectOf(v); !ok && v != nil {
-			return r, fmt.Errorf("%s is %.20s: want an object", key, v)
+		o, ok := objectOf(line[key])
+		if !ok && line[key] != nil {
+			return r, fmt.Errorf("%s is %.20s: want an object", key, line[key])
 		}
+		parts[k] = o
 	}
 	metadata := parts[0]
 	r = row{phase: "profiling", metrics: parts[1], start: integer(metadata["request_start_ns"]), end: integer(metadata["request_end_ns"])}

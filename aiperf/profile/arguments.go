@@ -28,38 +28,38 @@ func (t *translation) positive(g given) bool {
 	return true
 }
 
-// positiveSeconds adds a flag whose value is a number of seconds above 0: for agentx replay 0 is none.
-func (t *translation) positiveSeconds(g given, flag string) {
+// positiveSeconds gives a setting a number of seconds above 0: for agentx replay 0 is none.
+func (t *translation) positiveSeconds(g given, setting string) {
 	if x, err := number(g.value()); err == nil && x == 0 {
 		t.add("%s: want a number of seconds above 0", g.shown())
 		return
 	}
-	t.seconds(g, flag)
+	t.seconds(g, setting)
 }
 
-// seconds adds a flag whose value is a number of seconds.
-func (t *translation) seconds(g given, flag string) {
+// seconds gives a setting a number of seconds.
+func (t *translation) seconds(g given, setting string) {
 	v, err := secondsOf(g.value())
 	if err != nil {
 		t.add("%s: %w", g.shown(), err)
 		return
 	}
-	t.arg(flag, v)
+	t.set(setting, v)
 }
 
-// count adds a flag whose value is a whole number above 0.
-func (t *translation) count(g given, flag string) {
+// count gives a setting a whole number above 0.
+func (t *translation) count(g given, setting string) {
 	if n, err := strconv.Atoi(g.value()); err != nil || n < 1 {
 		t.add("%s: want a whole number above 0", g.shown())
 		return
 	}
-	t.arg(flag, g.value())
+	t.set(setting, g.value())
 }
 
 // limitTraces adds a limit of the traces, which AIPerf has none of for a Mooncake file.
 func (t *translation) limitTraces(g given) {
 	if !t.mooncake {
-		t.count(g, "--limit-traces")
+		t.count(g, "limit-traces")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func (t *translation) check() {
 	complete := len(t.Problems) == 0
 	t.addLocked()
-	for _, p := range t.Check(t.Command()) {
+	for _, p := range t.Check(t.Data, t.Settings) {
 		text, translated := t.inOriginalNames(p.Error())
 		what, _, _ := strings.Cut(text, ": ")
 		told := slices.ContainsFunc(t.Problems, func(other Problem) bool {
@@ -38,17 +38,17 @@ func (t *translation) oneTry() {
 
 var replayFlag = regexp.MustCompile(`--[a-z][a-z-]*`)
 
-// inOriginalNames returns an error of agentx replay with the flags of AIPerf that its arguments stand for, and whether it names any.
+// inOriginalNames returns an error of agentx replay with the flags of AIPerf that its settings stand for, and whether it names any.
 func (t *translation) inOriginalNames(text string) (_ string, translated bool) {
 	flags := map[string]string{}
 	var values [][2]string
-	for k, a := range t.args {
-		if strings.HasPrefix(a.text, "--") && a.from != "" {
-			name, _, _ := strings.Cut(a.text, "=")
-			flags[name], _, _ = strings.Cut(a.from, " ")
-			if k+1 < len(t.args) && t.args[k+1].from == a.from && t.args[k+1].variable == "" {
-				values = append(values, [2]string{a.text + " " + t.args[k+1].text, a.from})
-			}
+	for _, s := range t.Settings {
+		if s.from == "" {
+			continue
+		}
+		flags["--"+s.Name], _, _ = strings.Cut(s.from, " ")
+		if text, ok := s.Value.(string); ok && s.variable == "" {
+			values = append(values, [2]string{"--" + s.Name + " " + text, s.from})
 		}
 	}
 	slices.SortStableFunc(values, func(a, b [2]string) int { return len(b[0]) - len(a[0]) }) // --trees 10 before --trees 1

@@ -186,7 +186,7 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 		Translate(Source{
-			Args: []string{"--config", name}, Random: strings.NewReader("12345678"), Harness: true, Check: func([]string) []Problem { return nil },
+			Args: []string{"--config", name}, Random: strings.NewReader("12345678"), Harness: true, Check: func(string, []Setting) []Problem { return nil },
 		}).Line()
 	})
 }

@@ -33,7 +33,7 @@ func (t *translation) addDefaults() {
 	t.defaultTokenizer()
 	t.addArrivals()
 	if t.mooncake && !t.has("--prompt-input-tokens-block-size") {
-		t.arg("--set", "block_size=512") // of Mooncake's rows, which do not say it
+		t.set("set", "block_size=512") // of Mooncake's rows, which do not say it
 	}
 	if t.mooncake && t.rows().longest > 1 {
 		t.sessionRows()
@@ -52,37 +52,39 @@ func (t *translation) addDefaults() {
 		t.addHarness()
 	}
 	if len(t.sessionHeaders) > 0 {
-		t.arg("--session-header", strings.Join(t.sessionHeaders, ","))
+		t.set("session-header", strings.Join(t.sessionHeaders, ","))
 	}
-	t.arg("--out", t.directory(), "--overwrite", "--report", "aiperf")
+	t.set("out", t.directory())
+	t.set("overwrite", true)
+	t.set("report", "aiperf")
 }
 
 // sessionRows says what rows of sessions hold. AIPerf sends the rows before and the answers to them in front of each.
 func (t *translation) sessionRows() {
 	if t.Harness {
-		t.arg("--set", "session_rows=whole")
+		t.set("set", "session_rows=whole")
 		return
 	}
 	if kind := oneSpelling(t.value("--endpoint-type")); kind != "" && kind != "chat" {
-		t.add("not supported: --endpoint-type %s with rows of sessions (--input-file %s): agentx keeps the answers that later turns have before them for chats alone: --endpoint-type chat", kind, t.data)
+		t.add("not supported: --endpoint-type %s with rows of sessions (--input-file %s): agentx keeps the answers that later turns have before them for chats alone: --endpoint-type chat", kind, t.Data)
 	}
-	t.arg("--set", "session_rows=live")
+	t.set("set", "session_rows=live")
 }
 
 // addBody passes on the extra inputs. Without a scenario AIPerf sends no ignore_eos of its own, and no marker.
 func (t *translation) addBody() {
 	asksForLength := slices.ContainsFunc(t.extra, func(p pair) bool { return p.name == "ignore_eos" })
 	if len(t.extra) > 0 {
-		t.arg("--extra-body", joinPairs(t.extra))
+		t.set("extra-body", joinPairs(t.extra))
 	}
 	if t.has("--scenario") {
 		return
 	}
 	if !asksForLength || strings.Contains(joinPairs(t.extra), `"ignore_eos":false`) {
-		t.arg("--no-ignore-eos")
+		t.set("no-ignore-eos", true)
 	}
 	if !t.has("--cache-bust") {
-		t.arg("--marker", "off")
+		t.set("marker", "off")
 	}
 }
 
@@ -93,7 +95,7 @@ const defaultRequests = "10"
 func (t *translation) addBounds() {
 	if !t.has("--request-count") && !t.has("--benchmark-duration") && !t.has("--conversation-num") {
 		t.note("no --request-count, --benchmark-duration or --num-conversations: %s requests, as AIPerf", defaultRequests)
-		t.arg("--requests", defaultRequests)
+		t.set("requests", defaultRequests)
 	}
 }
 
@@ -105,7 +107,7 @@ func (t *translation) drawSeed() {
 		return
 	}
 	t.note("no --random-seed: %s, drawn for this run", seed)
-	t.arg("--seed", seed)
+	t.set("seed", seed)
 }
 
 // directory returns where the results go: as asked, or below artifacts as AIPerf names it.

@@ -3,7 +3,6 @@ package profile
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -18,20 +17,20 @@ var environmentReaders = map[string]func(t *translation, name, value string){
 	"AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT": quickly,
 	"AIPERF_DATASET_MMAP_CACHE_DIR": func(t *translation, name, value string) {
 		if t.Environ["AGENTX_CACHE"] == "" {
-			t.arg("--cache", value)
+			t.set("cache", value)
 		}
 	},
 	"AIPERF_UI_REALTIME_METRICS_ENABLED": func(t *translation, _, value string) {
 		switch on := isTrue(value); {
 		case t.has("--stats-interval") || on && t.presumed():
 		case on:
-			t.arg("--stats-interval", "30s")
+			t.set("stats-interval", "30s")
 		case t.presumed():
-			t.arg("--stats-interval", "0")
+			t.set("stats-interval", "0")
 		}
 	},
 	"AIPERF_HTTP_KEEPALIVE_TIMEOUT": func(t *translation, name, value string) {
-		t.seconds(given{name, []string{value}}, "--keep-alive")
+		t.seconds(given{name, []string{value}}, "keep-alive")
 	},
 	"AIPERF_HTTP_TCP_USER_TIMEOUT": func(t *translation, name, value string) {
 		if ms, err := number(value); err != nil {
@@ -46,7 +45,7 @@ var environmentReaders = map[string]func(t *translation, name, value string){
 		t.note("%s=%s: agentx has a connection for every request in flight, and no limit", name, value)
 	},
 	"AIPERF_HTTP_X_SESSION_AFFINITY_FROM_CORRELATION_ID": func(t *translation, name, value string) {
-		t.set("affinity-header", strconv.FormatBool(isTrue(value)))
+		t.set("affinity-header", isTrue(value))
 	},
 	"AIPERF_HTTP_X_SESSION_ID_FROM_CORRELATION_ID":        sessionHeader("X-Session-ID"),
 	"AIPERF_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID":   sessionHeader("X-SMG-Routing-Key"),

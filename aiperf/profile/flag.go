@@ -92,11 +92,11 @@ func mappedSwitch(list string, apply func(*translation, given)) flag {
 	return flag{names: strings.Fields(list), takes: noValue, class: classMapped, apply: apply}
 }
 
-// whenOn adds arguments where a switch is on.
-func whenOn(args ...string) func(*translation, given) {
+// whenOn gives a setting a value where a switch is on.
+func whenOn(setting string, value any) func(*translation, given) {
 	return func(t *translation, g given) {
 		if g.on() {
-			t.arg(args...)
+			t.set(setting, value)
 		}
 	}
 }

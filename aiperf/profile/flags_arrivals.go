@@ -36,7 +36,8 @@ func (t *translation) requestRate(g given) {
 		t.add("not supported: %s: AIPerf counts the later turns of a session too, each of which waits for the rate; agentx has a rate of sessions (agentx replay --rate), the same where each is one request", g.shown())
 		return
 	}
-	t.arg("--rate", g.value(), "--rate-of", "requests")
+	t.set("rate", g.value())
+	t.set("rate-of", "requests")
 	numbers := "; gaps have the same law, but are drawn by another generator"
 	if oneSpelling(t.value("--arrival-pattern")) == "constant" {
 		numbers = ""
@@ -58,7 +59,7 @@ func (t *translation) arrivalPattern(g given) {
 	case law == "gamma":
 		t.gamma()
 	default:
-		t.arg("--arrival", law)
+		t.set("arrival", law)
 	}
 }
 
@@ -79,7 +80,7 @@ func (t *translation) gamma() {
 	if g, ok := t.given["--arrival-smoothness"]; ok && t.single(g) && t.positive(g) {
 		shape = g.value()
 	}
-	t.arg("--arrival", "gamma:"+shape)
+	t.set("arrival", "gamma:"+shape)
 }
 
 // rateRamp lets the rate grow.
@@ -89,7 +90,7 @@ func (t *translation) rateRamp(g given) {
 		return
 	}
 	t.note("%s: the rate grows without steps, in AIPerf every 0.1 s", g.shown())
-	t.positiveSeconds(g, "--ramp")
+	t.positiveSeconds(g, "ramp")
 }
 
 // lanesRamp opens lanes one after another. Lane k of N opens at k of N parts of --ramp; in AIPerf the last opens at the end.
@@ -102,10 +103,10 @@ func (t *translation) lanesRamp(g given) {
 	case len(lanes) > 1:
 		t.add("not supported: %s with --concurrency %s: every part would have a ramp of its own: want one value", g.shown(), t.value("--concurrency"))
 	case err != nil || seconds == 0:
-		t.positiveSeconds(g, "--ramp")
+		t.positiveSeconds(g, "ramp")
 	case n > 1:
 		g.values = []string{numberText(seconds * float64(n) / float64(n-1))}
-		t.seconds(g, "--ramp")
+		t.seconds(g, "ramp")
 	default:
 		t.note("%s: one lane opens at once, as in AIPerf", g.shown())
 	}

@@ -15,28 +15,28 @@ var inputFlags = []flag{
 		t.limitTraces(g)
 	}),
 	mapped("--conversation-num --num-conversations --num-sessions", func(t *translation, g given) {
-		t.count(g, "--trees")
+		t.count(g, "trees")
 		if !t.has("--num-dataset-entries") && !t.presumed() {
 			t.limitTraces(g)
 		}
 	}),
-	mapped("--max-context-length", func(t *translation, g given) { t.count(g, "--max-context") }),
-	mappedSwitch("--ignore-trace-delays", whenOn("--asap")).conflict("--use-think-time-only"),
-	mappedSwitch("--use-think-time-only", whenOn("--think-time-only")),
+	mapped("--max-context-length", func(t *translation, g given) { t.count(g, "max-context") }),
+	mappedSwitch("--ignore-trace-delays", whenOn("asap", true)).conflict("--use-think-time-only"),
+	mappedSwitch("--use-think-time-only", whenOn("think-time-only", true)),
 	mapped("--inter-turn-delay-cap-seconds", func(t *translation, g given) {
 		if t.has("--trace-idle-gap-cap-seconds") && !t.has("--scenario") {
 			t.note("%s: --trace-idle-gap-cap-seconds takes its place, as in AIPerf", g.shown())
 			return
 		}
-		t.positiveSeconds(g, "--max-gap") // without gaps: --ignore-trace-delays
+		t.positiveSeconds(g, "max-gap") // without gaps: --ignore-trace-delays
 	}),
-	mapped("--trace-idle-gap-cap-seconds", func(t *translation, g given) { t.seconds(g, "--trace-idle-cap") }),
-	mapped("--system-idle-gap-cap-seconds", func(t *translation, g given) { t.seconds(g, "--system-idle-cap") }),
+	mapped("--trace-idle-gap-cap-seconds", func(t *translation, g given) { t.seconds(g, "trace-idle-cap") }),
+	mapped("--system-idle-gap-cap-seconds", func(t *translation, g given) { t.seconds(g, "system-idle-cap") }),
 	mapped("--dataset-sampling-strategy", func(t *translation, g given) {
 		t.set("sampler-order", t.word(g, "sequential", "random", "shuffle"))
 	}),
-	mappedSwitch("--allow-dataset-wrap --no-allow-dataset-wrap", func(t *translation, g given) { t.set("allow-wrap", g.value()) }),
-	mapped("--random-seed", func(t *translation, g given) { t.arg("--seed", g.value()) }),
+	mappedSwitch("--allow-dataset-wrap --no-allow-dataset-wrap", func(t *translation, g given) { t.set("allow-wrap", g.on()) }),
+	mapped("--random-seed", func(t *translation, g given) { t.set("seed", g.value()) }),
 	mapped("--tokenizer", (*translation).tokenizer),
 	mapped("--prompt-corpus", func(t *translation, g given) {
 		if t.word(g, "coding", "sonnet") == "sonnet" {
@@ -45,15 +45,15 @@ var inputFlags = []flag{
 	}),
 	mapped("--prompt-input-tokens-block-size --synthetic-input-tokens-block-size --isl-block-size", func(t *translation, g given) {
 		t.note("%s: the size of the recorded blocks; prompts are not synthetic", g.name)
-		t.arg("--set", "block_size="+g.value())
+		t.set("set", "block_size="+g.value())
 	}),
-	mapped("--synthesis-max-isl", func(t *translation, g given) { t.arg("--set", "max_isl="+g.value()) }),
-	mapped("--synthesis-max-osl", func(t *translation, g given) { t.arg("--set", "max_osl="+g.value()) }),
+	mapped("--synthesis-max-isl", func(t *translation, g given) { t.set("set", "max_isl="+g.value()) }),
+	mapped("--synthesis-max-osl", func(t *translation, g given) { t.set("set", "max_osl="+g.value()) }),
 	mapped("--cache-bust", func(t *translation, g given) {
 		if target := oneSpelling(g.value()); target == "none" {
-			t.arg("--marker", "off")
+			t.set("marker", "off")
 		} else {
-			t.arg("--marker", target)
+			t.set("marker", target)
 		}
 	}),
 	mapped("--tokenizer-revision", (*translation).tokenizerRevision),

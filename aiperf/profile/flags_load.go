@@ -12,14 +12,14 @@ const (
 
 // loadFlags say how much is played, and how long.
 var loadFlags = append([]flag{
-	mapped("--scenario", func(t *translation, g given) { t.arg("--scenario", g.value()) }),
-	mappedSwitch("--unsafe-override", whenOn("--unsafe-override")),
+	mapped("--scenario", func(t *translation, g given) { t.set("scenario", g.value()) }),
+	mappedSwitch("--unsafe-override", whenOn("unsafe-override", true)),
 	mapped("--concurrency", func(t *translation, g given) {
 		if g.value() == "auto" {
 			t.add("not supported: --concurrency auto: " + search)
 			return
 		}
-		t.arg("--concurrency", strings.Join(parts(g.values), ","))
+		t.set("concurrency", strings.Join(parts(g.values), ","))
 	}),
 	mapped("--prefill-concurrency", func(t *translation, g given) {
 		if t.single(g) {
@@ -30,14 +30,14 @@ var loadFlags = append([]flag{
 		if !t.single(g) {
 			return
 		}
-		t.count(g, "--requests")
+		t.count(g, "requests")
 		if !t.has("--num-dataset-entries") && !t.has("--conversation-num") && !t.presumed() { // AIPerf loads no more traces than that
 			t.limitTraces(g)
 		}
 	}),
 	mapped("--benchmark-duration", func(t *translation, g given) {
 		if t.single(g) {
-			t.positiveSeconds(g, "--duration")
+			t.positiveSeconds(g, "duration")
 		}
 	}),
 	mapped("--benchmark-grace-period", func(t *translation, g given) {
@@ -53,29 +53,29 @@ var loadFlags = append([]flag{
 			}
 			g.values = []string{longest}
 		}
-		t.seconds(g, "--grace")
+		t.seconds(g, "grace")
 	}),
-	mapped("--failed-request-threshold", func(t *translation, g given) { t.arg("--max-error-rate", g.value()) }),
-	mapped("--trajectory-start-min-ratio", sampled("start-min-ratio")),
-	mapped("--trajectory-start-max-ratio", sampled("start-max-ratio")),
-	mappedSwitch("--burst-phase-starts", sampled("burst-start")),
+	mapped("--failed-request-threshold", func(t *translation, g given) { t.set("max-error-rate", g.value()) }),
+	mapped("--trajectory-start-min-ratio", func(t *translation, g given) { t.sampled("start-min-ratio", g.value()) }),
+	mapped("--trajectory-start-max-ratio", func(t *translation, g given) { t.sampled("start-max-ratio", g.value()) }),
+	mappedSwitch("--burst-phase-starts", func(t *translation, g given) { t.sampled("burst-start", g.on()) }),
 	mapped("--agentic-cache-warmup-duration", func(t *translation, g given) {
 		if v, err := secondsOf(g.value()); err != nil {
 			t.add("%s: %w", g.shown(), err)
 		} else {
-			t.arg("--warmup", "duration="+v)
+			t.set("warmup", "duration="+v)
 		}
 	}).conflict("--warmup-requests-per-lane"),
 	{names: []string{"--warmup-requests-per-lane"}, takes: oneValue, class: classMapped, pinned: true, apply: func(t *translation, g given) {
-		t.arg("--warmup", "requests="+g.value())
+		t.set("warmup", "requests="+g.value())
 	}},
-	mapped("--agentic-warmup-grace-period", func(t *translation, g given) { t.seconds(g, "--warmup-grace") }),
+	mapped("--agentic-warmup-grace-period", func(t *translation, g given) { t.seconds(g, "warmup-grace") }),
 	mapped("--warmup-grace-period", func(t *translation, g given) {
 		switch {
 		case t.has("--agentic-warmup-grace-period"):
 			t.note("%s: --agentic-warmup-grace-period takes its place, as in AIPerf", g.shown())
 		case t.has("--scenario"):
-			t.seconds(g, "--warmup-grace")
+			t.seconds(g, "warmup-grace")
 		default:
 			t.add("%s: goes with --scenario: %s", g.name, agentWarmup)
 		}
@@ -95,14 +95,12 @@ var loadFlags = append([]flag{
 )
 
 // sampled begins lanes at drawn instants of their traces, once, with a setting of these.
-func sampled(setting string) func(*translation, given) {
-	return func(t *translation, g given) {
-		if !t.starts {
-			t.starts = true
-			t.arg("--start", "sampled")
-		}
-		t.set(setting, g.value())
+func (t *translation) sampled(setting string, value any) {
+	if !t.starts {
+		t.starts = true
+		t.set("start", "sampled")
 	}
+	t.set(setting, value)
 }
 
 // single refuses a list of values, which AIPerf plays one after the other.

@@ -8,7 +8,7 @@ import (
 // resultFlags say which files are written, and what is shown.
 var resultFlags = []flag{
 	mapped("--output-artifact-dir --artifact-dir", func(*translation, given) {}), // addDefaults passes it on
-	mapped("--profile-export-prefix --profile-export-file", func(t *translation, g given) { t.arg("--prefix", g.value()) }),
+	mapped("--profile-export-prefix --profile-export-file", func(t *translation, g given) { t.set("prefix", g.value()) }),
 	{names: []string{"--export-level", "--profile-export-level"}, takes: oneValue, class: classRefused,
 		about: "agentx keeps no texts of requests and answers: want summary or records",
 		unless: func(t *translation, g given) bool {
@@ -18,16 +18,16 @@ var resultFlags = []flag{
 			return slices.Contains([]string{"summary", "records"}, oneSpelling(g.value()))
 		}},
 	mapped("--goodput", (*translation).goodput),
-	mapped("--slice-duration", func(t *translation, g given) { t.seconds(g, "--slice-duration") }),
+	mapped("--slice-duration", func(t *translation, g given) { t.seconds(g, "slice-duration") }),
 	meaningless("--export-http-trace", noValue, "the rows of requests have the phases of the connection"),
 	meaningless("--show-trace-timing", noValue, "profile_export_aiperf.json has the phases of the connection"),
 	mappedList("--server-metrics", (*translation).scrape).conflict("--no-server-metrics"),
-	mappedSwitch("--no-server-metrics", whenOn("--scrape", "off")),
+	mappedSwitch("--no-server-metrics", whenOn("scrape", "off")),
 	{names: []string{"--server-metrics-formats"}, takes: severalValues, class: classRefused, about: "agentx writes json and csv",
 		unless: func(_ *translation, g given) bool {
 			return !slices.ContainsFunc(parts(g.values), func(s string) bool { return s != "json" && s != "csv" })
 		}},
-	mapped("--stats-interval", func(t *translation, g given) { t.seconds(g, "--stats-interval") }),
+	mapped("--stats-interval", func(t *translation, g given) { t.seconds(g, "stats-interval") }),
 	mapped("--ui-type --ui", func(t *translation, g given) {
 		switch t.word(g, "dashboard", "simple", "none") {
 		case "dashboard":
@@ -66,8 +66,7 @@ func (t *translation) scrape(g given) {
 		pages = append(pages, withScheme(page))
 	}
 	for k, page := range pages {
-		t.arg("--scrape")
-		t.url(page, numbered("AIPERF_METRICS_URL", k))
+		t.url("scrape", page, numbered("AIPERF_METRICS_URL", k))
 	}
 }
 
@@ -75,6 +74,6 @@ func (t *translation) scrape(g given) {
 func (t *translation) quiet() {
 	if !t.silent {
 		t.silent = true
-		t.arg("--quiet")
+		t.set("quiet", true)
 	}
 }

@@ -14,7 +14,7 @@ var serverFlags = []flag{
 		if list := parts(g.values); len(list) != 1 {
 			t.add("not supported: %s: several models: the recorded models become one here: want one name", g.name)
 		} else {
-			t.arg("--model", list[0])
+			t.set("model", list[0])
 		}
 	}},
 	mapped("--url-strategy", func(t *translation, g given) { t.word(g, "round_robin") }),
@@ -22,20 +22,20 @@ var serverFlags = []flag{
 	mapped("--endpoint-type", func(t *translation, g given) {
 		switch t.word(g, "chat", "messages", "completions") {
 		case "messages":
-			t.arg("--payload", "anthropic")
+			t.set("payload", "anthropic")
 		case "completions":
-			t.arg("--payload", "text")
+			t.set("payload", "text")
 		}
 	}),
 	mappedSwitch("--streaming", func(*translation, given) {}), // addDefaults refuses a run without it
-	mapped("--request-timeout-seconds", func(t *translation, g given) { t.seconds(g, "--timeout") }),
-	mapped("--wait-for-model-timeout", func(t *translation, g given) { t.seconds(g, "--wait-ready") }),
+	mapped("--request-timeout-seconds", func(t *translation, g given) { t.seconds(g, "timeout") }),
+	mapped("--wait-for-model-timeout", func(t *translation, g given) { t.seconds(g, "wait-ready") }),
 	mapped("--wait-for-model-mode", func(t *translation, g given) {
 		t.set("wait-ready-mode", t.word(g, "inference", "models", "both"))
 	}),
-	mapped("--wait-for-model-interval", func(t *translation, g given) { t.seconds(g, "--wait-ready-interval") }),
+	mapped("--wait-for-model-interval", func(t *translation, g given) { t.seconds(g, "wait-ready-interval") }),
 	mappedSwitch("--reset-kv-cache", func(t *translation, g given) { t.reset(g) }),
-	mapped("--reset-kv-cache-timeout-seconds", func(t *translation, g given) { t.reset(g); t.seconds(g, "--reset-cache-timeout") }),
+	mapped("--reset-kv-cache-timeout-seconds", func(t *translation, g given) { t.reset(g); t.seconds(g, "reset-cache-timeout") }),
 	mapped("--reset-kv-cache-path", func(t *translation, g given) {
 		t.reset(g)
 		t.set("reset-cache-path", strings.TrimPrefix(g.value(), "/"))
@@ -51,11 +51,11 @@ var serverFlags = []flag{
 		}
 		t.extra = append(t.extra, pairs...) // addDefaults passes it on
 	}),
-	mappedSwitch("--use-legacy-max-tokens", whenOn("--max-tokens-field", "max_tokens")),
+	mappedSwitch("--use-legacy-max-tokens", whenOn("max-tokens-field", "max_tokens")),
 	mappedSwitch("--use-server-token-count", func(*translation, given) {}), // addDefaults tells of a run without it
-	mappedSwitch("--per-chunk-usage", whenOn("--per-chunk-usage")),
+	mappedSwitch("--per-chunk-usage", whenOn("per-chunk-usage", true)),
 	mapped("--connection-reuse-strategy", func(t *translation, g given) {
-		t.arg("--connection-reuse", strings.ReplaceAll(t.word(g, "pooled", "never", "sticky_user_sessions"), "_", "-"))
+		t.set("connection-reuse", strings.ReplaceAll(t.word(g, "pooled", "never", "sticky_user_sessions"), "_", "-"))
 	}),
 	meaningless("--model-selection-strategy", oneValue, "there is one model"),
 	meaningless("--transport --transport-type", oneValue, "HTTP is the only one"),
@@ -98,18 +98,17 @@ func (t *translation) servers(g given) {
 		t.note("%s: %d servers: the requests of a tree all go to one of them, as its prefix cache wants it; AIPerf spreads requests", g.name, len(list))
 	}
 	for k, server := range list {
-		t.arg("--url")
-		t.url(t.atEndpoint(server), numbered("AIPERF_URL", k))
+		t.url("url", t.atEndpoint(server), numbered("AIPERF_URL", k))
 	}
 }
 
 // url adds a URL. A variable stands for one that may have a secret in it.
-func (t *translation) url(text, variable string) {
+func (t *translation) url(setting, text, variable string) {
 	if u, err := url.Parse(text); err == nil && u.User == nil && u.RawQuery == "" {
-		t.arg(text)
+		t.set(setting, text)
 		return
 	}
-	t.secret("", text, variable)
+	t.secret(setting, "", text, variable)
 }
 
 // atEndpoint returns the URL of a server with the path of --custom-endpoint.
@@ -150,8 +149,7 @@ func (t *translation) apiKey(g given) {
 	case slices.ContainsFunc(pairs, func(p pair) bool { return strings.EqualFold(p.name, field.name) }):
 		t.note("%s: %s of --header takes its place; AIPerf sends the key", g.name, field.name)
 	default:
-		t.arg("--header")
-		t.secret(field.name+": "+field.scheme, g.value(), keyVariable)
+		t.secret("header", field.name+": "+field.scheme, g.value(), keyVariable)
 	}
 }
 
@@ -168,8 +166,7 @@ func (t *translation) header(g given) {
 	for _, p := range pairs {
 		value := string(p.value)
 		_ = json.Unmarshal(p.value, &value) // of a number the digits stay
-		t.arg("--header")
-		t.secret(p.name+": ", value, "AIPERF_HEADER_"+variableName(p.name))
+		t.secret("header", p.name+": ", value, "AIPERF_HEADER_"+variableName(p.name))
 	}
 }
 
@@ -177,6 +174,6 @@ func (t *translation) header(g given) {
 func (t *translation) reset(g given) {
 	if g.value() != "false" && !t.resets {
 		t.resets = true
-		t.arg("--reset-cache")
+		t.set("reset-cache", true)
 	}
 }

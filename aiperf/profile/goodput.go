@@ -30,7 +30,7 @@ func (t *translation) goodput(g given) {
 		case err != nil || !(ms > 0 && ms < maxSeconds*1000):
 			t.add("%s: %s: want a number of ms above 0", g.name, pair)
 		default:
-			t.arg("--slo", metric+"<="+strconv.FormatFloat(ms, 'f', -1, 64)+"ms")
+			t.set("slo", metric+"<="+strconv.FormatFloat(ms, 'f', -1, 64)+"ms")
 		}
 	}
 }

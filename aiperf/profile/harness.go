@@ -68,23 +68,21 @@ func (t *translation) inAgentX() bool { return t.value("--scenario") == harnessS
 // addHarness adds what the harness does differently from agentx replay: it sends nothing before a run. Beside a file it presumes nothing
 // but what its scenario locks, a duration and ratios.
 func (t *translation) addHarness() {
-	t.arg("--no-preflight", "--no-calibrate")
+	t.set("no-preflight", true)
+	t.set("no-calibrate", true)
 	if !t.inAgentX() || t.presumed() {
 		return
 	}
-	for _, off := range []struct {
-		unless string
-		args   []string
-	}{
-		{"--warmup-requests-per-lane --agentic-cache-warmup-duration", []string{"--warmup", "primers"}},
-		{"--agentic-warmup-grace-period --warmup-grace-period", []string{"--warmup-grace", "off"}},
-		{"--trace-idle-gap-cap-seconds", []string{"--trace-idle-cap", "off"}},
-		{"--failed-request-threshold", []string{"--max-error-rate", "0"}},
-		{"--num-dataset-entries --conversation-num --request-count", []string{"--limit-traces", "0"}},
-		{"--slice-duration", []string{"--slice-duration", "0"}},
+	for _, off := range []struct{ unless, setting, value string }{
+		{"--warmup-requests-per-lane --agentic-cache-warmup-duration", "warmup", "primers"},
+		{"--agentic-warmup-grace-period --warmup-grace-period", "warmup-grace", "off"},
+		{"--trace-idle-gap-cap-seconds", "trace-idle-cap", "off"},
+		{"--failed-request-threshold", "max-error-rate", "0"},
+		{"--num-dataset-entries --conversation-num --request-count", "limit-traces", "0"},
+		{"--slice-duration", "slice-duration", "0"},
 	} {
 		if !slices.ContainsFunc(strings.Fields(off.unless), t.has) {
-			t.arg(off.args...)
+			t.set(off.setting, off.value)
 		}
 	}
 }
@@ -156,7 +154,7 @@ func overflowTexts(t *translation, name, value string) {
 	t.set("overflow-words", "none")
 	for _, text := range texts {
 		if text != "" {
-			t.arg("--overflow-pattern", regexp.QuoteMeta(text))
+			t.set("overflow-pattern", regexp.QuoteMeta(text))
 		}
 	}
 }

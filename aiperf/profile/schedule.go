@@ -45,19 +45,19 @@ func (t *translation) windowEdge(g given) {
 	case err != nil || ms < 0:
 		t.add("%s: want a whole number of milliseconds, none below 0", g.shown())
 	case math.IsInf(rows.first, 1):
-		t.add("not supported: %s: --input-file %s has no timestamp to count from: want one file with timestamps", g.shown(), t.data)
+		t.add("not supported: %s: --input-file %s has no timestamp to count from: want one file with timestamps", g.shown(), t.Data)
 	case rows.longest > 1:
 		t.add("not supported: %s: AIPerf cuts sessions at a window, agentx plays a session whole or not at all: leave it out", g.shown())
 	case g.name == "--fixed-schedule-start-offset":
 		if from := float64(ms) - rows.first; from > 0 {
-			t.arg("--from", numberText(from)+"ms")
+			t.set("from", numberText(from)+"ms")
 		}
 	case float64(ms) < rows.first:
 		t.add("%s: the first row has the timestamp %g: want that or more", g.shown(), rows.first)
 	case rows.whole:
-		t.arg("--to", numberText(float64(ms)-rows.first+1)+"ms")
+		t.set("to", numberText(float64(ms)-rows.first+1)+"ms")
 	default:
-		t.arg("--to", numberText(float64(ms)-rows.first+nanosecond)+"ms")
+		t.set("to", numberText(float64(ms)-rows.first+nanosecond)+"ms")
 	}
 }
 
@@ -66,13 +66,13 @@ func (t *translation) addArrivals() {
 	switch {
 	case !t.mooncake || t.has("--request-rate"):
 	case !t.scheduled():
-		t.arg("--arrivals", "lanes")
+		t.set("arrivals", "lanes")
 	default:
 		t.from = "--fixed-schedule"
 		if t.byRows {
 			t.from = "the timestamps of the rows (--no-fixed-schedule leaves them out)"
 		}
-		t.arg("--arrivals", "recorded")
+		t.set("arrivals", "recorded")
 		t.addTurns()
 		t.from = ""
 		t.noteZero()
@@ -84,9 +84,9 @@ func (t *translation) addArrivals() {
 func (t *translation) addTurns() {
 	switch rows := t.rows(); {
 	case rows.laterTimes && rows.laterDelays:
-		t.add("not supported: --input-file %s: some later turns of sessions have a timestamp, others a delay, and agentx plays all by one of the two", t.data)
+		t.add("not supported: --input-file %s: some later turns of sessions have a timestamp, others a delay, and agentx plays all by one of the two", t.Data)
 	case rows.laterTimes:
-		t.arg("--turns", "absolute")
+		t.set("turns", "absolute")
 	}
 }
 

@@ -22,15 +22,15 @@ func (t *translation) chooseSource() {
 	weka := oneSpelling(public) == "weka_hf"
 	switch {
 	case repository != "" && (public == "" || weka):
-		t.data = t.atRevision(repository)
+		t.Data = t.atRevision(repository)
 	case weka:
 		t.add("--public-dataset %s: say which: --hf-weka-dataset OWNER/NAME", public)
 	case repository != "":
 		t.add("--hf-weka-dataset and --public-dataset %s: want one of the two", public)
 	case public != "":
-		t.data = t.publicDataset(public)
+		t.Data = t.publicDataset(public)
 	case file != "":
-		t.data = file
+		t.Data = file
 		if _, err := os.Stat(file); t.Harness && errors.Is(err, fs.ErrNotExist) {
 			t.add("--input-file %s: there is no such file or directory", file)
 		}
@@ -87,7 +87,7 @@ func (t *translation) tokenizer(g given) {
 	name := g.value()
 	switch instead := t.Environ["AGENTX_TOKENIZER"]; {
 	case name == "builtin":
-		t.arg("--tokenizer", "o200k_base")
+		t.set("tokenizer", "o200k_base")
 		return
 	case slices.Contains(tokenizer.Names(), name):
 	case instead != "":
@@ -100,7 +100,7 @@ func (t *translation) tokenizer(g given) {
 		t.add("--tokenizer %s: %w; in place of it AGENTX_TOKENIZER=%s in the environment of a script plays with that one", name, err, convert.DefaultTokenizer)
 		return
 	}
-	t.arg("--tokenizer", name)
+	t.set("tokenizer", name)
 }
 
 // tokenizerAtRevision returns a model of the hub at the revision of --tokenizer-revision, which is main by default.

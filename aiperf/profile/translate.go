@@ -1,4 +1,4 @@
-// Package profile translates command lines of `aiperf profile`, as AIPerf 0.13.0 has them, into those of agentx replay.
+// Package profile translates command lines of `aiperf profile`, as AIPerf 0.13.0 has them, into settings of agentx replay.
 package profile
 
 import (
@@ -21,8 +21,8 @@ type Source struct {
 	Random  io.Reader         // of a seed
 	Harness bool              // it is a command line of the AgentX harness
 
-	// Check returns what agentx replay refuses of its arguments, before anything runs.
-	Check func(args []string) []Problem
+	// Check returns what agentx replay refuses of a CACHE or INPUT and its settings, before anything runs.
+	Check func(data string, settings []Setting) []Problem
 }
 
 // Problem is an error of a command line, with what to try, or "".
@@ -35,18 +35,19 @@ func (p Problem) Error() string { return p.Err.Error() }
 
 func (p Problem) Unwrap() error { return p.Err }
 
-// Translation is a command line of agentx replay.
+// Translation is a replay.
 type Translation struct {
 	DryRun, Help bool      // as the command line asks for
 	Problems     []Problem // everything that is wrong: nothing may run
 	Notes        []string  // for the log: what is not passed on, and why nothing is lost
 
+	Data     string // CACHE or INPUT
+	Settings []Setting
+
 	typed []string // what was given
-	args  []argument
-	data  string // CACHE or INPUT
 }
 
-// translation is a command line of AIPerf as it becomes one of agentx replay.
+// translation is a command line of AIPerf as it becomes a replay.
 type translation struct {
 	Translation
 	Source
@@ -56,18 +57,20 @@ type translation struct {
 	given                  map[string]given // by the first name of the flag
 	extra                  []pair           // of --extra-inputs
 	sessionHeaders         []string         // further headers with the id of a session
-	resets, starts, silent bool             // --reset-cache, --start sampled, --quiet are among the arguments
+	resets, starts, silent bool             // reset-cache, start sampled, quiet are among the settings
 	mooncake               bool             // the rows are Mooncake's
 	byRows                 bool             // AIPerf chooses a fixed schedule, because the first row has a timestamp
 	readRows               *rowTimes        // of the input; nil: not read yet
 	from                   string           // the flag that is being translated, as it was written; "": none
 }
 
-// argument is an argument of agentx replay.
-type argument struct {
-	text     string
+// Setting is a setting of agentx replay.
+type Setting struct {
+	Name  string // of its flag, without --
+	Value any    // true, false, or a text
+
 	variable string // that stands for a secret in the printed command; "": none
-	before   string // what precedes the secret in the argument
+	before   string // what precedes the secret in the text
 	from     string // the flag of AIPerf that it stands for; "": none
 }
 
@@ -89,9 +92,7 @@ func Translate(source Source) *Translation {
 	}
 	t.checkConflicts()
 	t.chooseSource()
-	for _, name := range t.choosePreset() {
-		t.arg(name)
-	}
+	t.choosePreset()
 	for k := range allFlags {
 		f := &allFlags[k]
 		if g, ok := t.given[f.names[0]]; ok {
@@ -166,9 +167,8 @@ func (t *translation) checkConflicts() {
 	}
 }
 
-// choosePreset returns the arguments that choose the tool to be like: AIPerf 0.13.0, or with --as, or a flag that only the line
-// of InferenceX has, that line.
-func (t *translation) choosePreset() []string {
+// choosePreset chooses the tool to be like: AIPerf 0.13.0, or with --as, or a flag that only the line of InferenceX has, that line.
+func (t *translation) choosePreset() {
 	asked := t.as
 	if t.Harness {
 		t.as = preset.AgentX
@@ -186,7 +186,8 @@ func (t *translation) choosePreset() []string {
 		}
 	}
 	t.as = cmp.Or(t.as, preset.AIPerf)
-	return []string{"--profile", "aiperf", "--preset", t.as}
+	t.set("profile", "aiperf")
+	t.set("preset", t.as)
 }
 
 // add adds an error, once.
@@ -215,28 +216,14 @@ func (t *translation) value(name string) string {
 	return ""
 }
 
-// arg adds arguments.
-func (t *translation) arg(texts ...string) {
-	for _, text := range texts {
-		t.args = append(t.args, argument{text: text, from: t.from})
-	}
+// set gives a setting a value: true, false, or a text.
+func (t *translation) set(name string, value any) {
+	t.Settings = append(t.Settings, Setting{Name: name, Value: value, from: t.from})
 }
 
-// set adds a flag with a value, which may be true or false.
-func (t *translation) set(name, value string) {
-	switch value {
-	case "true":
-		t.arg("--" + name)
-	case "false":
-		t.arg("--" + name + "=false")
-	default:
-		t.arg("--"+name, value)
-	}
-}
-
-// secret adds an argument whose end is not printed: a shell variable stands for it.
-func (t *translation) secret(before, secret, variable string) {
-	t.args = append(t.args, argument{before + secret, variable, before, t.from})
+// secret gives a setting a text whose end is not printed: a shell variable stands for it.
+func (t *translation) secret(name, before, secret, variable string) {
+	t.Settings = append(t.Settings, Setting{name, before + secret, variable, before, t.from})
 }
 
 // note adds a line to the log.
@@ -244,38 +231,31 @@ func (t *translation) note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
-// Command returns the arguments of agentx.
-func (t *Translation) Command() []string {
-	list := []string{"replay", t.data}
-	for _, a := range t.args {
-		list = append(list, a.text)
-	}
-	return list
-}
-
 // Line returns the command as one line for a shell. Variables stand for secrets.
 func (t *Translation) Line() string {
-	var b strings.Builder
-	b.WriteString("agentx replay " + terminal.Word(t.data))
-	for _, a := range t.args {
-		b.WriteByte(' ')
-		if a.variable == "" {
-			b.WriteString(terminal.Word(a.text))
-		} else {
-			if a.before != "" {
-				b.WriteString(terminal.Word(a.before))
-			}
-			fmt.Fprintf(&b, `"$%s"`, a.variable)
+	words := []string{"agentx", "replay", terminal.Word(t.Data)}
+	for _, s := range t.Settings {
+		switch {
+		case s.Value == true:
+			words = append(words, "--"+s.Name)
+		case s.Value == false:
+			words = append(words, "--"+s.Name+"=false")
+		case s.variable == "":
+			words = append(words, "--"+s.Name, terminal.Word(s.Value.(string)))
+		case s.before == "":
+			words = append(words, "--"+s.Name, `"$`+s.variable+`"`)
+		default:
+			words = append(words, "--"+s.Name, terminal.Word(s.before)+`"$`+s.variable+`"`)
 		}
 	}
-	return b.String()
+	return strings.Join(words, " ")
 }
 
 // Variables lists the shell variables that the line has.
 func (t *Translation) Variables() (list []string) {
-	for _, a := range t.args {
-		if a.variable != "" && !slices.Contains(list, a.variable) {
-			list = append(list, a.variable)
+	for _, s := range t.Settings {
+		if s.variable != "" && !slices.Contains(list, s.variable) {
+			list = append(list, s.variable)
 		}
 	}
 	return list

@@ -26,7 +26,7 @@ func sourceOf(t *testing.T, line string, environ ...string) Source {
 		name, value, _ := strings.Cut(entry, "=")
 		source.Environ[name] = value
 	}
-	source.Check = func([]string) []Problem { return nil }
+	source.Check = func(string, []Setting) []Problem { return nil }
 	return source
 }
 
@@ -265,7 +265,7 @@ func TestEveryAIPerfFlagIsToldOrTranslated(t *testing.T) {
 	}
 }
 
-// The printed line is what runs: a shell splits it into the arguments, and secrets stand in variables.
+// The printed line is what runs: a shell splits it into the settings, and secrets stand in variables.
 func TestPrintedLineIsWhatRuns(t *testing.T) {
 	tn := tr(t, base+`--api-key s3cret --header 'X-A: it is' "{\"x-b\": \"q'uote\"}" --extra-inputs "a:b c\"d'e"`)
 	require.Empty(t, errorsOf(tn))
@@ -278,7 +278,18 @@ func TestPrintedLineIsWhatRuns(t *testing.T) {
 	t.Setenv("AIPERF_HEADER_X_B", "q'uote")
 	rest, ok := strings.CutPrefix(tn.Line(), "agentx ")
 	require.True(t, ok)
-	assert.Equal(t, tn.Command(), words(t, rest))
+	want := []string{"replay", tn.Data}
+	for _, one := range tn.Settings {
+		switch one.Value {
+		case true:
+			want = append(want, "--"+one.Name)
+		case false:
+			want = append(want, "--"+one.Name+"=false")
+		default:
+			want = append(want, "--"+one.Name, one.Value.(string))
+		}
+	}
+	assert.Equal(t, want, words(t, rest))
 
 	tn = tr(t, strings.Replace(base, "http://h:1", "http://user:pass@h:1", 1)+"--session-header X-S")
 	assert.False(t, strings.Contains(tn.Line(), "pass"), tn.Line())
@@ -296,9 +307,9 @@ func TestPublicDatasetsOfAIPerf(t *testing.T) {
 	} {
 		tn := tr(t, line+name)
 		assert.Empty(t, errorsOf(tn))
-		assert.Equal(t, "hf://datasets/"+want, tn.data)
+		assert.Equal(t, "hf://datasets/"+want, tn.Data)
 	}
-	assert.Equal(t, "hf://datasets/o/n@refs/pr/1", tr(t, "--model m --streaming --hf-weka-dataset o/n", "AGENTX_DATASET_REVISION=refs/pr/1").data)
+	assert.Equal(t, "hf://datasets/o/n@refs/pr/1", tr(t, "--model m --streaming --hf-weka-dataset o/n", "AGENTX_DATASET_REVISION=refs/pr/1").Data)
 	assert.Len(t, publicDatasets(), 14)
 	for flags, want := range map[string]string{
 		"sharegpt": "not supported: --public-dataset sharegpt: no recording of agents has this name: want semianalysis_cc_traces_weka_061326, ",

@@ -17,20 +17,20 @@ func (b *builder) block(i int32) journal.Kinds {
 	default:
 		return b.other(i)
 	}
-	switch kind := b.word(b.member(i, nType)); kind {
+	switch kind := b.word(b.member(i, "type")); kind {
 	case "text", "input_text", "output_text", "refusal":
 		return b.textOrOther(i)
 	case "tool_use":
-		b.call(i, nInput)
+		b.call(i, "input")
 		return journal.ToolUse
 	case "tool_result":
-		b.result(b.member(i, nToolUseID), b.member(i, nContent), b.isTrue(b.member(i, nIsError)))
+		b.result(b.member(i, "tool_use_id"), b.member(i, "content"), b.isTrue(b.member(i, "is_error")))
 		return journal.ToolResult
 	case "thinking":
-		b.segment(Thinking, b.member(i, nThinking))
+		b.segment(Thinking, b.member(i, "thinking"))
 		return journal.Thinking
 	case "redacted_thinking":
-		b.redacted(b.bytes(b.member(i, nData)))
+		b.redacted(b.bytes(b.member(i, "data")))
 		return journal.Thinking
 	case "image", "image_url", "input_image":
 		b.image(i)
@@ -50,11 +50,11 @@ func (b *builder) textOf(i int32) int32 {
 	if b.kind(i) != jsonlex.Object {
 		return 0
 	}
-	at := nText
-	switch b.word(b.member(i, nType)) {
+	at := "text"
+	switch b.word(b.member(i, "type")) {
 	case "text", "input_text", "output_text":
 	case "refusal":
-		at = nRefusal
+		at = "refusal"
 	default:
 		return 0
 	}
@@ -89,9 +89,9 @@ func (b *builder) textBlock(text []byte) {
 }
 
 // call writes the call of a tool. Its arguments are a string, which is taken as it is, or JSON, which becomes compact.
-func (b *builder) call(i int32, arguments name) {
+func (b *builder) call(i int32, arguments string) {
 	b.token(ToolCall)
-	b.text(b.bytes(b.member(i, nName)))
+	b.text(b.bytes(b.member(i, "name")))
 	b.token(Sep)
 	switch a := b.member(i, arguments); b.kind(a) {
 	case jsonlex.None:
@@ -152,7 +152,7 @@ func (b *builder) otherKinds(i int32) journal.Kinds {
 	if b.kind(i) != jsonlex.Object {
 		return journal.Text
 	}
-	switch kind := b.word(b.member(i, nType)); {
+	switch kind := b.word(b.member(i, "type")); {
 	case strings.HasSuffix(kind, "tool_use"), strings.HasSuffix(kind, "_call"):
 		return journal.ToolUse
 	case strings.HasSuffix(kind, "tool_result"), strings.HasSuffix(kind, "_call_output"):
@@ -171,38 +171,38 @@ func (b *builder) otherWithout(i int32, keys ...string) journal.Kinds {
 
 // message writes a message whose content is all that it has: those of Anthropic, and messages among the items of Responses.
 func (b *builder) message(m int32) error {
-	role := b.member(m, nRole)
+	role := b.member(m, "role")
 	if b.kind(role) != jsonlex.String {
 		return unhashable("a message has no role")
 	}
 	b.beginMessage(b.bytes(role))
-	b.content(b.member(m, nContent))
+	b.content(b.member(m, "content"))
 	return nil
 }
 
 // chatMessage writes a message of chat completions, which has calls of tools and reasoning beside its content.
 func (b *builder) chatMessage(m int32) error {
-	role := b.member(m, nRole)
+	role := b.member(m, "role")
 	if b.kind(role) != jsonlex.String {
 		return unhashable("a message has no role")
 	}
 	name := b.bytes(role)
 	b.beginMessage(name)
 	if string(name) == "tool" {
-		b.result(b.member(m, nToolCallID), b.member(m, nContent), false)
+		b.result(b.member(m, "tool_call_id"), b.member(m, "content"), false)
 		b.cut(journal.ToolResult)
 		return nil
 	}
-	if reasoning := b.member(m, nReasoning); b.kind(reasoning) == jsonlex.String {
+	if reasoning := b.member(m, "reasoning_content"); b.kind(reasoning) == jsonlex.String {
 		b.segment(Thinking, reasoning)
 		b.cut(journal.Thinking)
 	}
-	b.content(b.member(m, nContent))
-	if refusal := b.member(m, nRefusal); b.kind(refusal) == jsonlex.String {
+	b.content(b.member(m, "content"))
+	if refusal := b.member(m, "refusal"); b.kind(refusal) == jsonlex.String {
 		b.segment(Text, refusal)
 		b.cut(journal.Text)
 	}
-	if audio := b.member(m, nAudio); b.kind(audio) == jsonlex.Object {
+	if audio := b.member(m, "audio"); b.kind(audio) == jsonlex.Object {
 		b.bySize(Audio, audio)
 		b.cut(journal.Text)
 	}
@@ -212,14 +212,14 @@ func (b *builder) chatMessage(m int32) error {
 
 // chatCalls writes the calls of a message, those of today and the one of before.
 func (b *builder) chatCalls(m int32) {
-	if list := b.member(m, nToolCalls); b.kind(list) == jsonlex.Array {
+	if list := b.member(m, "tool_calls"); b.kind(list) == jsonlex.Array {
 		for i := b.values[list].first; i != 0; i = b.values[i].next {
 			b.chatCall(i)
 			b.cut(journal.ToolUse)
 		}
 	}
-	if call := b.member(m, nFunctionCall); b.kind(call) == jsonlex.Object {
-		b.call(call, nArguments)
+	if call := b.member(m, "function_call"); b.kind(call) == jsonlex.Object {
+		b.call(call, "arguments")
 		b.cut(journal.ToolUse)
 	}
 }
@@ -227,12 +227,12 @@ func (b *builder) chatCalls(m int32) {
 // chatCall writes an element of tool_calls.
 func (b *builder) chatCall(i int32) {
 	if b.kind(i) == jsonlex.Object {
-		if f := b.member(i, nFunction); b.kind(f) == jsonlex.Object {
-			b.call(f, nArguments)
+		if f := b.member(i, "function"); b.kind(f) == jsonlex.Object {
+			b.call(f, "arguments")
 			return
 		}
-		if f := b.member(i, nCustom); b.kind(f) == jsonlex.Object {
-			b.call(f, nInput)
+		if f := b.member(i, "custom"); b.kind(f) == jsonlex.Object {
+			b.call(f, "input")
 			return
 		}
 	}

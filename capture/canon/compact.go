@@ -2,6 +2,7 @@ package canon
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/agentx/agentx/internal/jsonlex"
@@ -63,41 +64,7 @@ func eachMember(object []byte, use func(key, rawKey, member []byte)) {
 
 // appendCompact appends a text of JSON without the white space outside of strings.
 func appendCompact(dst, text []byte) []byte {
-	for len(text) > 0 {
-		switch n := plain(text); {
-		case n > 0:
-			dst = append(dst, text[:n]...)
-			text = text[n:]
-		case text[0] == '"':
-			n = stringLength(text)
-			dst = append(dst, text[:n]...)
-			text = text[n:]
-		default:
-			text = text[1:]
-		}
-	}
-	return dst
-}
-
-// plain counts the bytes before the next string or white space.
-func plain(text []byte) int {
-	for i, c := range text {
-		if c == '"' || c <= ' ' {
-			return i
-		}
-	}
-	return len(text)
-}
-
-// stringLength returns the length of the string with which a text begins, its quotes included.
-func stringLength(text []byte) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
+	b := bytes.NewBuffer(dst)
+	_ = json.Compact(b, text) // it was read before
+	return b.Bytes()
 }

@@ -66,7 +66,7 @@ func (b *builder) redacted(text []byte) {
 
 // sourceOf returns where the media of a block are.
 func (b *builder) sourceOf(i int32) source {
-	for _, n := range [...]name{nSource, nImageURL, nFile, nInputAudio} {
+	for _, n := range [...]string{"source", "image_url", "file", "input_audio"} {
 		switch v := b.member(i, n); b.kind(v) {
 		case jsonlex.Object:
 			return b.sourceIn(v)
@@ -79,29 +79,29 @@ func (b *builder) sourceOf(i int32) source {
 
 // sourceIn returns where the media are that an object describes.
 func (b *builder) sourceIn(i int32) source {
-	if data := b.member(i, nData); b.kind(data) == jsonlex.String {
-		return source{data: b.bytes(data), inBase64: b.word(b.member(i, nType)) != "text", inBody: true}
+	if data := b.member(i, "data"); b.kind(data) == jsonlex.String {
+		return source{data: b.bytes(data), inBase64: b.word(b.member(i, "type")) != "text", inBody: true}
 	}
-	if content := b.member(i, nContent); b.kind(content) == jsonlex.String {
+	if content := b.member(i, "content"); b.kind(content) == jsonlex.String {
 		return source{data: b.bytes(content), inBody: true}
 	} else if content != 0 {
 		return source{data: b.compact(content), inBody: true}
 	}
-	if data := b.member(i, nFileData); b.kind(data) == jsonlex.String {
+	if data := b.member(i, "file_data"); b.kind(data) == jsonlex.String {
 		if s := dataURL(b.bytes(data)); s.inBody {
 			return s
 		}
 		return source{data: b.bytes(data), inBase64: true, inBody: true}
 	}
-	for _, n := range [...]name{nURL, nFileURL} {
+	for _, n := range [...]string{"url", "file_url"} {
 		if url := b.member(i, n); b.kind(url) == jsonlex.String {
 			return dataURL(b.bytes(url))
 		}
 	}
-	if id := b.member(i, nFileID); id != 0 {
+	if id := b.member(i, "file_id"); id != 0 {
 		return source{data: b.bytes(id)}
 	}
-	return source{data: b.bytes(b.member(i, nID))}
+	return source{data: b.bytes(b.member(i, "id"))}
 }
 
 // dataURL returns where the media of a URL are: inside, if it is one such as data:image/png;base64,AAAA.

@@ -15,8 +15,8 @@ var readers = sync.Pool{New: func() any { return new(reader) }}
 // Parse returns the prompt of a request's body, after decompression. The error is an *Error.
 func Parse(format Format, body []byte) (*Prompt, error) { return ParseBehind(format, body, nil) }
 
-// ParseBehind is Parse for a body that repeats texts of earlier ones. Its first messages may have been left out of the text. Prefix,
-// KnownTools and Elements of the prompt say what the memory has, and where further messages end.
+// ParseBehind is Parse for a body that repeats texts of earlier ones. Prefix, KnownTools and Elements of the prompt say what the memory has,
+// and where further messages end.
 func ParseBehind(format Format, body []byte, memory Memory) (*Prompt, error) {
 	d, l := format.dialect(), messageList{memory: memory}
 	if memory != nil {
@@ -77,13 +77,13 @@ func build(text []byte, at level, l messageList, write func(b *builder) error) (
 // options reads what a body says beside the prompt.
 func (b *builder) options() {
 	p := b.prompt
-	p.Model = b.word(b.member(0, nModel))
-	p.Stream = b.isTrue(b.member(0, nStream))
-	p.CacheKey = b.word(b.member(0, nCacheKey))
-	if metadata := b.member(0, nMetadata); metadata != 0 {
-		p.UserID = b.word(b.member(metadata, nUserID))
+	p.Model = b.word(b.member(0, "model"))
+	p.Stream = b.isTrue(b.member(0, "stream"))
+	p.CacheKey = b.word(b.member(0, "prompt_cache_key"))
+	if metadata := b.member(0, "metadata"); metadata != 0 {
+		p.UserID = b.word(b.member(metadata, "user_id"))
 	}
-	if tools := b.member(0, nTools); b.kind(tools) == jsonlex.Array && b.member(0, nFunctions) == 0 {
+	if tools := b.member(0, "tools"); b.kind(tools) == jsonlex.Array && b.member(0, "functions") == 0 {
 		p.ToolsText = b.raw(tools)
 	}
 }
@@ -142,13 +142,13 @@ func (b *builder) system(field int32, write func(block int32, index int) bool) e
 
 // anthropic writes the prompt of Anthropic's Messages.
 func (b *builder) anthropic() error {
-	if err := b.tools(b.member(0, nTools)); err != nil {
+	if err := b.tools(b.member(0, "tools")); err != nil {
 		return err
 	}
-	if err := b.system(b.member(0, nSystem), b.systemBlock); err != nil {
+	if err := b.system(b.member(0, "system"), b.systemBlock); err != nil {
 		return err
 	}
-	return b.messages(b.member(0, nMessages), b.message)
+	return b.messages(b.member(0, "messages"), b.message)
 }
 
 // billing begins a block of the system prompt that a client writes for the accounts of the API. It changes with each
@@ -176,12 +176,12 @@ func (b *builder) systemBlock(block int32, index int) bool {
 
 // chat writes the prompt of OpenAI's chat completions.
 func (b *builder) chat() error {
-	for _, n := range []name{nTools, nFunctions} {
+	for _, n := range []string{"tools", "functions"} {
 		if err := b.tools(b.member(0, n)); err != nil {
 			return err
 		}
 	}
-	return b.messages(b.member(0, nMessages), b.chatMessage)
+	return b.messages(b.member(0, "messages"), b.chatMessage)
 }
 
 // messages writes the elements of a list of messages.
@@ -207,7 +207,7 @@ const idsOfSegment = 1024
 
 // completions writes the prompt of OpenAI's completions: a text, or token ids. A list of one prompt is that prompt.
 func (b *builder) completions() error {
-	prompt := b.member(0, nPrompt)
+	prompt := b.member(0, "prompt")
 	if b.kind(prompt) == jsonlex.String {
 		b.content(prompt)
 		return nil
@@ -267,22 +267,22 @@ func (b *builder) ids(l *jsonlex.Lexer) error {
 
 // responses writes the prompt of OpenAI's Responses, or what it adds to an earlier one.
 func (b *builder) responses() error {
-	if b.member(0, nConversation) != 0 || b.member(0, nPrompt) != 0 {
+	if b.member(0, "conversation") != 0 || b.member(0, "prompt") != 0 {
 		return unhashable("the server has a part of the prompt")
 	}
-	if previous := b.member(0, nPrevious); previous != 0 {
+	if previous := b.member(0, "previous_response_id"); previous != 0 {
 		if b.prompt.Previous = b.word(previous); b.prompt.Previous == "" {
 			return unhashable("previous_response_id is no id")
 		}
 	}
-	if err := b.tools(b.member(0, nTools)); err != nil {
+	if err := b.tools(b.member(0, "tools")); err != nil {
 		return err
 	}
 	plain := func(block int32, _ int) bool { b.block(block); return true }
-	if err := b.system(b.member(0, nInstructions), plain); err != nil {
+	if err := b.system(b.member(0, "instructions"), plain); err != nil {
 		return err
 	}
-	input := b.member(0, nInput)
+	input := b.member(0, "input")
 	switch b.kind(input) {
 	case jsonlex.None:
 		return nil
@@ -315,20 +315,20 @@ func (b *builder) item(i int32) error {
 	if b.kind(i) != jsonlex.Object {
 		return unhashable("an item is no object")
 	}
-	switch kind := b.word(b.member(i, nType)); kind {
+	switch kind := b.word(b.member(i, "type")); kind {
 	case "", "message":
 		return b.message(i)
 	case "item_reference":
 		return unhashable("the server has an item of the prompt")
 	case "function_call":
-		b.ofAssistant(func() journal.Kinds { b.call(i, nArguments); return journal.ToolUse })
+		b.ofAssistant(func() journal.Kinds { b.call(i, "arguments"); return journal.ToolUse })
 	case "custom_tool_call":
-		b.ofAssistant(func() journal.Kinds { b.call(i, nInput); return journal.ToolUse })
+		b.ofAssistant(func() journal.Kinds { b.call(i, "input"); return journal.ToolUse })
 	case "reasoning":
 		b.ofAssistant(func() journal.Kinds { b.reasoning(i); return journal.Thinking })
 	case "function_call_output", "custom_tool_call_output":
 		b.beginMessage([]byte("tool"))
-		b.result(b.member(i, nCallID), b.member(i, nOutput), false)
+		b.result(b.member(i, "call_id"), b.member(i, "output"), false)
 		b.cut(journal.ToolResult)
 	default:
 		b.otherItem(i, kind)
@@ -361,17 +361,17 @@ func (b *builder) ofAssistant(write func() journal.Kinds) {
 
 // reasoning writes an item of reasoning: what can be read of it, then what is encrypted.
 func (b *builder) reasoning(i int32) {
-	encrypted := b.bytes(b.member(i, nEncrypted))
-	texts := b.member(i, nSummary)
+	encrypted := b.bytes(b.member(i, "encrypted_content"))
+	texts := b.member(i, "summary")
 	if b.kind(texts) != jsonlex.Array || b.values[texts].first == 0 {
-		texts = b.member(i, nContent)
+		texts = b.member(i, "content")
 	}
 	if readable := b.kind(texts) == jsonlex.Array && b.values[texts].first != 0; readable || len(encrypted) == 0 {
 		b.token(Thinking)
 		if readable {
 			for i := b.values[texts].first; i != 0; i = b.values[i].next {
 				if b.kind(i) == jsonlex.Object {
-					b.text(b.bytes(b.member(i, nText)))
+					b.text(b.bytes(b.member(i, "text")))
 				}
 			}
 		}

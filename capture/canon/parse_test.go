@@ -35,7 +35,7 @@ func requireOracle(t require.TestingT, body []byte) {
 // keys and texts are what bodies are drawn from: all that canon looks at, spelled in several ways.
 var (
 	drawnKeys = func() (list []string) {
-		for n := range names {
+		for n := range keys {
 			list = append(list, n)
 		}
 		return append(list, "cache_control", "signature", "status", "detail", `cache\u005fcontrol`, `t\u0079pe`)

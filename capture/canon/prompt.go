@@ -32,8 +32,8 @@ type Prompt struct {
 	ToolsText  []byte    // the list of tools, where Segments has those of no others
 	Prefix     Prefix    // messages behind the head whose segments are left out, and their Results
 	Elements   []Element // the messages whose segments are there
-	List       []byte    // their text
-	ListStart  int       // where the text of all messages begins, behind the bracket
+	List       []byte    // the text of all messages
+	ListStart  int       // where that begins, behind the bracket
 }
 
 // Segment is a part of a stream that is found again as a whole: a tool, or a block of a message with the role before the
@@ -153,17 +153,17 @@ const (
 // dialect is what tells formats apart.
 type dialect struct {
 	name, path string               // path: the end of that of a request
-	list       name                 // of messages; unnamed: there is none
+	list       string               // of messages; "": there is none
 	read       func(*builder) error // writes the prompt
 }
 
 // dialects are those of the formats.
 var dialects = [...]dialect{
 	{name: "none", read: func(*builder) error { return unhashable("the format has no canonical stream") }},
-	Chat:        {"chat", "/v1/chat/completions", nMessages, (*builder).chat},
-	Messages:    {"messages", "/v1/messages", nMessages, (*builder).anthropic},
-	Responses:   {"responses", "/v1/responses", nInput, (*builder).responses},
-	Completions: {"completions", "/v1/completions", unnamed, (*builder).completions},
+	Chat:        {"chat", "/v1/chat/completions", "messages", (*builder).chat},
+	Messages:    {"messages", "/v1/messages", "messages", (*builder).anthropic},
+	Responses:   {"responses", "/v1/responses", "input", (*builder).responses},
+	Completions: {"completions", "/v1/completions", "", (*builder).completions},
 }
 
 func (f Format) dialect() *dialect {

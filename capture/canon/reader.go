@@ -2,6 +2,7 @@ package canon
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/capture/journal"
@@ -20,75 +21,10 @@ type reader struct {
 type value struct {
 	start, end  int32 // of its text; of a string's without the quotes
 	first, next int32 // its first member or element; the next one beside it. 0 is none
-	name        name  // as a member
+	key         *key  // as a member
 	kind        jsonlex.Kind
 	escaped     bool // a string with escapes
 	known       bool // a list of tools whose elements are left out
-}
-
-// name is a key that canon looks at, at some place.
-type name uint8
-
-// The keys that canon looks at.
-const (
-	unnamed name = iota
-	nArguments
-	nAudio
-	nCacheKey
-	nCallID
-	nContent
-	nConversation
-	nCustom
-	nData
-	nEncrypted
-	nFile
-	nFileData
-	nFileID
-	nFileURL
-	nFunction
-	nFunctionCall
-	nFunctions
-	nID
-	nImageURL
-	nInput
-	nInputAudio
-	nInstructions
-	nIsError
-	nMessages
-	nMetadata
-	nModel
-	nName
-	nOutput
-	nPrevious
-	nPrompt
-	nReasoning
-	nRefusal
-	nRole
-	nSource
-	nStream
-	nSummary
-	nSystem
-	nText
-	nThinking
-	nToolCallID
-	nToolCalls
-	nToolUseID
-	nTools
-	nType
-	nURL
-	nUserID
-)
-
-var names = map[string]name{
-	"arguments": nArguments, "audio": nAudio, "prompt_cache_key": nCacheKey, "call_id": nCallID, "content": nContent,
-	"conversation": nConversation, "custom": nCustom, "data": nData, "encrypted_content": nEncrypted, "file": nFile,
-	"file_data": nFileData, "file_id": nFileID, "file_url": nFileURL, "function": nFunction, "function_call": nFunctionCall,
-	"functions": nFunctions, "id": nID, "image_url": nImageURL, "input": nInput, "input_audio": nInputAudio, "instructions": nInstructions,
-	"is_error": nIsError, "messages": nMessages, "metadata": nMetadata, "model": nModel, "name": nName, "output": nOutput,
-	"previous_response_id": nPrevious, "prompt": nPrompt, "reasoning_content": nReasoning, "refusal": nRefusal, "role": nRole,
-	"source": nSource, "stream": nStream, "summary": nSummary, "system": nSystem, "text": nText, "thinking": nThinking,
-	"tool_call_id": nToolCallID, "tool_calls": nToolCalls, "tool_use_id": nToolUseID, "tools": nTools, "type": nType, "url": nURL,
-	"user_id": nUserID,
 }
 
 // level says what may be looked at inside a value.
@@ -104,18 +40,34 @@ const (
 	ofDetail  // an object of a block, such as source
 )
 
-// bodyLevels has the members of a body into which canon looks. Those of blocks are blockLevels; the same key may stand for
-// something else there: input is a list of items of the body, and an argument of a tool inside a block.
-var bodyLevels = [...]level{
-	nMessages: ofList, nInput: ofList, nSystem: ofList, nInstructions: ofList, nTools: ofWholes, nFunctions: ofWholes, nMetadata: ofDetail,
-	nUserID: nothing,
+// key is a key at which canon looks, with what may be looked at in what it names: as a member of a body, and of a block. There the same
+// key may stand for something else: input is a list of items of the body, and an argument of a tool inside a block.
+type key struct {
+	name            string
+	inBody, inBlock level
 }
 
-var blockLevels = [...]level{
-	nContent: ofList, nSummary: ofList, nOutput: ofList, nToolCalls: ofList,
-	nSource: ofDetail, nImageURL: ofDetail, nFile: ofDetail, nInputAudio: ofDetail, nAudio: ofDetail,
-	nFunction: ofDetail, nCustom: ofDetail, nFunctionCall: ofDetail, nUserID: nothing,
-}
+// keys has them by their names.
+var keys = func() map[string]*key {
+	keys := map[string]*key{}
+	for _, name := range strings.Fields(`arguments call_id conversation data encrypted_content file_data file_id file_url id is_error model name
+		previous_response_id prompt prompt_cache_key reasoning_content refusal role stream text thinking tool_call_id tool_use_id type url user_id`) {
+		keys[name] = &key{name: name}
+	}
+	for _, k := range []key{
+		{"messages", ofList, nothing}, {"input", ofList, nothing}, {"system", ofList, nothing}, {"instructions", ofList, nothing},
+		{"tools", ofWholes, nothing}, {"functions", ofWholes, nothing}, {"metadata", ofDetail, nothing},
+		{"content", nothing, ofList}, {"summary", nothing, ofList}, {"output", nothing, ofList}, {"tool_calls", nothing, ofList},
+		{"source", nothing, ofDetail}, {"image_url", nothing, ofDetail}, {"file", nothing, ofDetail}, {"input_audio", nothing, ofDetail},
+		{"audio", nothing, ofDetail}, {"function", nothing, ofDetail}, {"custom", nothing, ofDetail}, {"function_call", nothing, ofDetail},
+	} {
+		keys[k.name] = &k
+	}
+	return keys
+}()
+
+// named reports whether a value is the member of this name.
+func (v *value) named(name string) bool { return v.key != nil && v.key.name == name }
 
 // read reads a text of JSON that is an object, or a list where a list of items is wanted.
 func (r *reader) read(text []byte, at level) error {
@@ -125,7 +77,7 @@ func (r *reader) read(text []byte, at level) error {
 	r.lex = jsonlex.Lexer{Data: text, MaxDepth: maxDepth}
 	r.values, r.checked = r.values[:0], 0
 	r.list.begin()
-	_, err := r.value(at, unnamed)
+	_, err := r.value(at, nil)
 	if err == nil {
 		err = r.lex.End()
 	}
@@ -139,12 +91,12 @@ func (r *reader) read(text []byte, at level) error {
 }
 
 // value reads a value and those inside it that its level has.
-func (r *reader) value(at level, n name) (int32, error) {
+func (r *reader) value(at level, k *key) (int32, error) {
 	if len(r.values) >= maxValues {
 		return 0, oversize("the body has more than %d values", maxValues)
 	}
 	i := int32(len(r.values))
-	v := value{name: n, kind: r.lex.Kind()}
+	v := value{key: k, kind: r.lex.Kind()}
 	v.start = int32(r.lex.Pos)
 	r.values = append(r.values, v)
 	var err error
@@ -155,7 +107,7 @@ func (r *reader) value(at level, n name) (int32, error) {
 		err = r.members(i, at)
 	case v.kind == jsonlex.Array && (at == ofList || at == ofWholes):
 		known := false
-		if n == nTools {
+		if r.values[i].named("tools") {
 			known, err = r.tools()
 		}
 		if r.values[i].known = known; !known && err == nil {
@@ -182,22 +134,22 @@ func (r *reader) str(i int32) error {
 func (r *reader) members(object int32, at level) error {
 	last := int32(0)
 	return r.lex.Object(func(key []byte) error {
-		n := names[string(key)]
-		if n == unnamed {
+		k := keys[string(key)]
+		if k == nil {
 			return r.lex.Skip()
 		}
 		inside := nothing
 		switch at {
 		case ofBody:
-			inside = bodyLevels[n]
+			inside = k.inBody
 		case ofOptions:
-			if n == nMetadata {
+			if k.name == "metadata" {
 				inside = ofDetail
 			}
 		case ofBlock, ofList: // one block where a list may be
-			inside = blockLevels[n]
+			inside = k.inBlock
 		}
-		i, err := r.value(inside, n)
+		i, err := r.value(inside, k)
 		r.link(object, &last, i)
 		return err
 	})
@@ -211,11 +163,11 @@ func (r *reader) elements(list int32, at level) error {
 	}
 	last := int32(0)
 	element := func() error {
-		i, err := r.value(inside, unnamed)
+		i, err := r.value(inside, nil)
 		r.link(list, &last, i)
 		return err
 	}
-	if n := r.values[list].name; n != unnamed && n == r.list.name {
+	if r.list.name != "" && r.values[list].named(r.list.name) {
 		return r.readMessages(list, element)
 	}
 	return r.lex.Array(element)
@@ -232,9 +184,9 @@ func (r *reader) link(outer int32, last *int32, i int32) {
 }
 
 // member returns a member of an object, 0 if it is not there or null. If a key is given twice, the last counts.
-func (r *reader) member(object int32, n name) (found int32) {
+func (r *reader) member(object int32, name string) (found int32) {
 	for i := r.values[object].first; i != 0; i = r.values[i].next {
-		if r.values[i].name == n {
+		if r.values[i].named(name) {
 			found = i
 		}
 	}
@@ -289,7 +241,7 @@ func (b *builder) reserve(size int) {
 
 // Memory is what a session remembers of the texts of bodies that were parsed. What it has is not parsed again.
 type Memory interface {
-	// Messages returns the messages that were left out at a place of the text, behind the bracket of their list.
+	// Messages returns the messages that it has at a place of the text, behind the bracket of their list.
 	Messages(start int) (Prefix, bool)
 	// Tools returns the length of the list of tools with which a text begins, 0 for one that it does not have.
 	Tools(text []byte) int
@@ -313,10 +265,10 @@ type Element struct {
 
 // messageList is the list of messages of a body, by which bodies are recognized that begin like earlier ones.
 type messageList struct {
-	name   name // of the list, unnamed to recognize nothing
+	name   string // of the list, "" to recognize nothing
 	memory Memory
 	value  int32 // of the list; if a body has two, of the last one
-	start  int   // behind its bracket; Prefix was left out here
+	start  int   // behind its bracket; Prefix begins here
 	ends   []int
 	prefix Prefix
 	found  bool
@@ -342,6 +294,9 @@ func (r *reader) readMessages(list int32, element func() error) error {
 		return r.lex.Array(read)
 	}
 	r.lex.Pos = l.start
+	if err := r.pass(l.prefix.Bytes); err != nil {
+		return err
+	}
 	r.lex.MaxDepth-- // the lexer did not see the bracket
 	defer func() { r.lex.MaxDepth++ }()
 	for r.lex.Peek() == ',' {
@@ -366,13 +321,18 @@ func (r *reader) tools() (known bool, err error) {
 	if size == 0 {
 		return false, nil
 	}
-	err = r.checkUTF8()
-	r.lex.Pos += size
-	r.checked = r.lex.Pos
-	return true, err
+	return true, r.pass(size)
 }
 
-// checkUTF8 checks what was read since tools were passed.
+// pass passes a text that the session has seen.
+func (r *reader) pass(size int) error {
+	err := r.checkUTF8()
+	r.lex.Pos += size
+	r.checked = r.lex.Pos
+	return err
+}
+
+// checkUTF8 checks what was read behind what was passed.
 func (r *reader) checkUTF8() error {
 	if !utf8.Valid(r.lex.Data[r.checked:r.lex.Pos]) {
 		return &Error{journal.HoleParse, "the body is not UTF-8"}
@@ -392,7 +352,7 @@ func (b *builder) beginList(list int32) {
 // endElement notes the end of an element of a list.
 func (b *builder) endElement(list int32, index int) {
 	b.endMessage()
-	if l := &b.reader.list; list == l.value && l.name != unnamed {
+	if l := &b.reader.list; list == l.value && l.name != "" {
 		b.prompt.Elements = append(b.prompt.Elements, Element{
 			End: l.ends[index], Segments: len(b.prompt.Segments), Role: b.role, Media: b.prompt.MediaTokens,
 		})

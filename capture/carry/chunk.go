@@ -8,24 +8,18 @@ import (
 // sizes are the lengths of pooled buffers, from that of an event of a stream to that of a read.
 var sizes = [...]int{512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10}
 
-// Budget bounds the bytes of all copies that are alive.
-type Budget struct {
+// budget bounds the bytes of all copies that are alive.
+type budget struct {
 	limit int64
-	used  atomic.Int64
+	used  atomic.Int64 // of the buffers of all chunks that are not released
 	pools [len(sizes)]sync.Pool
 }
 
-// NewBudget returns a budget of limit bytes.
-func NewBudget(limit int64) *Budget { return &Budget{limit: limit} }
-
-// Used returns the bytes of the buffers of all chunks that are not released.
-func (b *Budget) Used() int64 { return b.used.Load() }
-
 // ample reports whether a new exchange may begin to copy: at most nine tenths are used.
-func (b *Budget) ample() bool { return b.used.Load() <= b.limit-b.limit/10 }
+func (b *budget) ample() bool { return b.used.Load() <= b.limit-b.limit/10 }
 
 // copy returns a chunk with the bytes of p, at most the longest buffer; nil when the budget has no room.
-func (b *Budget) copy(p []byte, at int64) *Chunk {
+func (b *budget) copy(p []byte, at int64) *Chunk {
 	class := 0
 	for class < len(sizes)-1 && len(p) > sizes[class] {
 		class++
@@ -49,7 +43,7 @@ type Chunk struct {
 	n      int
 	buffer []byte
 	class  int // of its size, in sizes
-	budget *Budget
+	budget *budget
 	alive  atomic.Bool
 }
 

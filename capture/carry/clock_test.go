@@ -174,7 +174,7 @@ func TestStallBreaksTheReply(t *testing.T) {
 			_, _ = io.WriteString(c, chunk("data: 1\n\n"))
 		}
 		untilGone(c, in)
-	}, func(o *Options) { o.Timeouts.Stall = time.Minute }, func(t *testing.T, o *notes, dial func() net.Conn) {
+	}, func(o *Options) { o.Stall = time.Minute }, func(t *testing.T, o *notes, dial func() net.Conn) {
 		c := dial()
 		begin := time.Now()
 		in := send(c, post)

@@ -39,7 +39,7 @@ func TestCopiesStopAtTheirLimit(t *testing.T) {
 		request, reply int
 		upload, lost   error
 	}{{1000, 2000, nil, nil}, {1001, 2000, ErrOversize, nil}, {1000, 2001, nil, ErrOversize}, {1 << 20, 1 << 20, ErrOversize, ErrOversize}} {
-		w := newWorld(t, raw(t, answers(c.reply)), func(o *Options) { o.Limits.RequestCopy, o.Limits.ReplyCopy = 1000, 2000 })
+		w := newWorld(t, raw(t, answers(c.reply)), func(o *Options) { o.RequestCopy, o.ReplyCopy = 1000, 2000 })
 		n := w.carried(t, c.request, c.reply)
 		require.Equal(t, []error{c.upload}, n.upload)
 		require.Equal(t, c.lost, n.ends[0].ReplyLost)
@@ -66,7 +66,7 @@ func (h hoarder) RequestChunk(c *Chunk) bool {
 // copied, all bytes pass.
 func TestCopiesStayWithinTheBudget(t *testing.T) {
 	const limit = 10 * 32 << 10
-	w := newWorld(t, raw(t, answers(5)), func(o *Options) { o.Limits.Copies = limit })
+	w := newWorld(t, raw(t, answers(5)), func(o *Options) { o.Copies = limit })
 	var mu sync.Mutex
 	var chunks []*Chunk
 	w.proxy.o.Observer = arrivals(func(a *Arrival) Course {
@@ -142,7 +142,7 @@ func TestObserversMayWantNoCopies(t *testing.T) {
 func TestChunksAreCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 1 << 17
-		b := NewBudget(limit)
+		b := &budget{limit: limit}
 		type lent struct {
 			*Chunk
 			text string
@@ -173,8 +173,8 @@ func TestChunksAreCounted(t *testing.T) {
 				used += int64(c.Size())
 				out = append(out, lent{c, text[:len(c.Bytes())]})
 			}
-			if b.Used() != used {
-				t.Fatalf("%d used, want %d", b.Used(), used)
+			if b.used.Load() != used {
+				t.Fatalf("%d used, want %d", b.used.Load(), used)
 			}
 		}
 	})
@@ -182,23 +182,23 @@ func TestChunksAreCounted(t *testing.T) {
 
 // Released bytes are overwritten; a chunk of an owner that panicked is not lent again.
 func TestReleasedChunksAreOverwritten(t *testing.T) {
-	b := NewBudget(1 << 20)
+	b := &budget{limit: 1 << 20}
 	c := b.copy([]byte("secret"), 0)
 	buffer := c.buffer
 	c.Release()
 	require.Equal(t, make([]byte, 6), buffer[:6])
 	c = b.copy([]byte("secret"), 0)
 	c.abandon()
-	require.Zero(t, b.Used())
+	require.Zero(t, b.used.Load())
 	c.Release()
-	require.Zero(t, b.Used())
+	require.Zero(t, b.used.Load())
 	require.Equal(t, "secret", string(c.Bytes()))
 }
 
 // Bytes of one read that are longer than the longest buffer come as several chunks.
 func TestLongReadsComeInSeveralChunks(t *testing.T) {
 	o := newNotes()
-	w := watch{budget: NewBudget(1 << 20), limits: &Limits{RequestCopy: 1 << 20, ReplyCopy: 1 << 20}}
+	w := watch{budget: &budget{limit: 1 << 20}, limits: &Options{RequestCopy: 1 << 20, ReplyCopy: 1 << 20}}
 	w.begin(o.Arrive(&Arrival{}), true)
 	text := strings.Repeat("0123456789", 10_000)
 	w.uploaded([]byte(text), 0, nil)
@@ -208,5 +208,5 @@ func TestLongReadsComeInSeveralChunks(t *testing.T) {
 	require.Equal(t, text, string(n.request))
 	require.Equal(t, text, string(n.reply))
 	require.Equal(t, 4, n.chunks)
-	require.Zero(t, w.budget.Used())
+	require.Zero(t, w.budget.used.Load())
 }

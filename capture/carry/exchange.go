@@ -61,7 +61,7 @@ func (p *Proxy) arrive(w http.ResponseWriter, r *http.Request) *exchange {
 	}
 	x.ctx, x.cancel = context.WithCancel(ctx)
 	x.untie = context.AfterFunc(p.running, x.cancel)
-	x.watch.budget, x.watch.limits = p.copies, &p.o.Limits
+	x.watch.budget, x.watch.limits = p.copies, &p.o
 	x.observe(&Arrival{At: now, Session: session, Agent: agent, Method: r.Method, Path: path, Header: r.Header, RemoteAddr: r.RemoteAddr, Room: p.copies.ample()})
 	x.body.of(x)
 	return x
@@ -98,7 +98,7 @@ func (x *exchange) admit() bool {
 // readBody reads the whole body into memory.
 func (x *exchange) readBody() bool {
 	var held bytes.Buffer
-	limit := x.p.o.Limits.Held
+	limit := x.p.o.Held
 	long := x.r.ContentLength > limit
 	if !long {
 		n, err := io.Copy(&held, io.LimitReader(&x.body, limit+1))

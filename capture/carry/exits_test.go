@@ -145,7 +145,7 @@ func TestEveryExitEndsOnce(t *testing.T) {
 			require.NoError(t, err)
 			e.client(t, conn, bufio.NewReader(conn))
 			n := w.notes.one(t)
-			require.Equal(t, e.outcome.String(), n.ends[0].Outcome.String())
+			require.Equal(t, e.outcome, n.ends[0].Outcome)
 			require.Equal(t, e.reply, string(n.reply))
 			require.Equal(t, []error{e.upload}, n.upload)
 			require.False(t, n.ends[0].ClientGone)

@@ -37,7 +37,7 @@ func TestHealthAnswersWhateverIsStuck(t *testing.T) {
 	up, err := ParseUpstream(upstream.URL)
 	require.NoError(t, err)
 	o := newNotes()
-	p, err := New(Options{Upstreams: []Upstream{up}, Limits: Limits{Copies: 1 << 20}, Observer: arrivals(func(a *Arrival) Course {
+	p, err := New(Options{Upstreams: []Upstream{up}, Copies: 1 << 20, Observer: arrivals(func(a *Arrival) Course {
 		c := o.Arrive(a)
 		c.Exchange = stuck{c.Exchange.(*note)}
 		return c

@@ -27,7 +27,7 @@ type Arrival struct {
 type Course struct {
 	Exchange Exchange // hears what passes; nil: no one does
 	Copy     bool     // bodies are copied: without it Exchange gets no chunks
-	Hold     bool     // the body is read whole before Exchange.Dispatch is asked, and 413 is answered beyond Limits.Held
+	Hold     bool     // the body is read whole before Exchange.Dispatch is asked, and 413 is answered beyond Options.Held
 }
 
 // Exchange observes one request and its reply. No call may block, wait for a lock that is held while somebody works or
@@ -70,17 +70,13 @@ type Outcome int
 const (
 	Aborted     Outcome = iota // a panic, or Proxy.Abort
 	Whole                      // the reply was read to its end
-	Broken                     // the upstream broke off in mid-reply, or was silent longer than Timeouts.Stall
+	Broken                     // the upstream broke off in mid-reply, or was silent longer than Options.Stall
 	Left                       // the client left before the end of the reply, or broke its upload off
 	Unreachable                // no head of a reply: answered 502
-	TimedOut                   // no head of a reply within Timeouts.Header: answered 504
+	TimedOut                   // no head of a reply within Options.HeaderTimeout: answered 504
 	Refused                    // answered in place of the upstream: Exchange.Dispatch said so, or a held body was too long
 	Upgraded                   // another protocol was spoken on the connection
 )
-
-func (o Outcome) String() string {
-	return [...]string{"aborted", "whole", "broken", "left", "unreachable", "timed out", "refused", "upgraded"}[o]
-}
 
 // End says how an exchange ended.
 type End struct {

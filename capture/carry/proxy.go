@@ -19,7 +19,7 @@ import (
 type Proxy struct {
 	o         Options
 	transport *http.Transport
-	copies    *Budget
+	copies    *budget
 	short     sync.Pool // of *[]byte, for streams of events: each keeps one as long as it lasts
 	long      sync.Pool // of *[]byte, for replies that fill a short one
 	running   context.Context
@@ -28,11 +28,11 @@ type Proxy struct {
 
 // New returns a proxy.
 func New(o Options) (*Proxy, error) {
-	if err := o.Validate(); err != nil {
+	if err := ValidateUpstreams(o.Upstreams); err != nil {
 		return nil, err
 	}
 	o.fill()
-	p := &Proxy{o: o, copies: NewBudget(o.Limits.Copies)}
+	p := &Proxy{o: o, copies: &budget{limit: o.Copies}}
 	p.running, p.abort = context.WithCancel(context.Background())
 	p.short.New = func() any { return new(make([]byte, 4<<10)) }
 	p.long.New = func() any { return new(make([]byte, 32<<10)) }
@@ -40,7 +40,7 @@ func New(o Options) (*Proxy, error) {
 	protocols.SetHTTP1(true)
 	p.transport = &http.Transport{
 		DialContext: p.o.dial, TLSHandshakeTimeout: tlsTime,
-		ResponseHeaderTimeout: o.Timeouts.Header, ExpectContinueTimeout: continueTime,
+		ResponseHeaderTimeout: o.HeaderTimeout, ExpectContinueTimeout: continueTime,
 		IdleConnTimeout: idleTime, MaxIdleConnsPerHost: 1 << 16,
 		DisableCompression: true, Protocols: protocols,
 	}
@@ -49,12 +49,11 @@ func New(o Options) (*Proxy, error) {
 
 // fill puts the defaults in.
 func (o *Options) fill() {
-	t, l := &o.Timeouts, &o.Limits
-	t.Header = cmp.Or(t.Header, 600*time.Second)
-	l.RequestCopy = cmp.Or(l.RequestCopy, 64<<20)
-	l.ReplyCopy = cmp.Or(l.ReplyCopy, 16<<20)
-	l.Copies = cmp.Or(l.Copies, 1<<30)
-	l.Held = cmp.Or(l.Held, 64<<20)
+	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 600*time.Second)
+	o.RequestCopy = cmp.Or(o.RequestCopy, 64<<20)
+	o.ReplyCopy = cmp.Or(o.ReplyCopy, 16<<20)
+	o.Copies = cmp.Or(o.Copies, 1<<30)
+	o.Held = cmp.Or(o.Held, 64<<20)
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
@@ -79,7 +78,7 @@ func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, 
 }
 
 // CopyBytes returns the bytes of all copies that no observer has released.
-func (p *Proxy) CopyBytes() int64 { return p.copies.Used() }
+func (p *Proxy) CopyBytes() int64 { return p.copies.used.Load() }
 
 // Abort ends every exchange now, and those that are yet to come. Connections of clients break.
 func (p *Proxy) Abort() {

@@ -45,11 +45,19 @@ func (x *exchange) stream(reply *http.Response) {
 	pool := &x.p.short
 	buffer := pool.Get().(*[]byte)
 	defer func() { pool.Put(buffer) }()
-	silence := x.silence()
+	stall := x.p.o.Stall
+	var silence *time.Timer // ends the exchange when the upstream says nothing; nil: it may be silent for ever
+	if stall > 0 {
+		silence = time.AfterFunc(stall, x.cancel)
+	}
 	for {
-		silence.watch()
+		if silence != nil {
+			silence.Reset(stall)
+		}
 		n, err := reply.Body.Read(*buffer)
-		silence.rest()
+		if silence != nil {
+			silence.Stop()
+		}
 		if n > 0 {
 			x.last = x.p.o.Now()
 			x.pass((*buffer)[:n])
@@ -120,32 +128,6 @@ func (x *exchange) trailers(reply *http.Response) {
 			name = http.TrailerPrefix + name
 		}
 		h[name] = values
-	}
-}
-
-// silence ends exchanges whose upstream says nothing in mid-reply.
-type silence struct {
-	timer *time.Timer // nil: none is too long
-	limit time.Duration
-}
-
-func (x *exchange) silence() silence {
-	s := silence{limit: x.p.o.Timeouts.Stall}
-	if s.limit > 0 {
-		s.timer = time.AfterFunc(s.limit, x.cancel)
-	}
-	return s
-}
-
-func (s silence) watch() {
-	if s.timer != nil {
-		s.timer.Reset(s.limit)
-	}
-}
-
-func (s silence) rest() {
-	if s.timer != nil {
-		s.timer.Stop()
 	}
 }
 

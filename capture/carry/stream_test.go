@@ -25,7 +25,7 @@ func TestStreamsArriveByteForByte(t *testing.T) {
 			_, _ = io.WriteString(conn, chunk(p))
 		}
 		_, _ = io.WriteString(conn, "0\r\n\r\n")
-	}), func(o *Options) { o.Limits.ReplyCopy = 1 }) // streams have no limit of their own
+	}), func(o *Options) { o.ReplyCopy = 1 }) // streams have no limit of their own
 	conn := w.dial(t)
 	_, _ = io.WriteString(conn, post)
 	m, err := readMessage(bufio.NewReader(conn), false)

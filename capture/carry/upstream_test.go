@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -99,22 +98,16 @@ func TestUpstreamsAreRead(t *testing.T) {
 	}
 }
 
-// Validate names everything that is wrong, at once.
+// New names everything that is wrong, at once.
 func TestOptionsAreValidated(t *testing.T) {
 	up := Upstream{Scheme: "http", Host: "h"}
-	require.NoError(t, (&Options{Upstreams: []Upstream{up}}).Validate())
+	require.NoError(t, ValidateUpstreams([]Upstream{up}))
 	_, err := New(Options{})
 	require.EqualError(t, err, "no upstream: give at least one")
-	o := Options{
-		Upstreams: []Upstream{up, up, {Kind: "x", Scheme: "http", Host: "h"}, {Kind: OpenAI, Scheme: "http", Host: "h", Base: "a"}},
-		Timeouts:  Timeouts{Header: -1, Stall: -time.Second}, Limits: Limits{ReplyCopy: -1},
-	}
-	require.EqualError(t, o.Validate(), strings.Join([]string{
+	_, err = New(Options{Upstreams: []Upstream{up, up, {Kind: "x", Scheme: "http", Host: "h"}, {Kind: OpenAI, Scheme: "http", Host: "h", Base: "a"}}})
+	require.EqualError(t, err, strings.Join([]string{
 		`two upstreams of kind "": give one of each kind, and one without`,
 		`upstream http://h: kind "x": use openai or anthropic`,
 		`upstream http://h: base path "a": it begins with a slash and ends without one`,
-		"timeout header is -1ns: it must not be negative",
-		"timeout stall is -1s: it must not be negative",
-		"limit reply_copy is -1: it must not be negative",
 	}, "\n"))
 }

@@ -11,8 +11,8 @@ import (
 // watch is the observed side of one exchange: it copies, counts, and keeps what the observer does from what is carried.
 type watch struct {
 	x      Exchange // nil: no observer
-	budget *Budget
-	limits *Limits
+	budget *budget
+	limits *Options
 	deaf   atomic.Bool // no more copies
 	failed atomic.Bool // the observer panicked: no more calls but End
 
@@ -37,6 +37,15 @@ func (w *watch) begin(course Course, ample bool) {
 		w.replyLost = ErrBudget
 		w.endUpload(ErrBudget)
 	}
+}
+
+// tell calls the observer, if there is one that has not panicked.
+func (w *watch) tell(call func()) {
+	if w.x == nil || w.failed.Load() {
+		return
+	}
+	defer w.caught()
+	call()
 }
 
 // caught is deferred around every call of an observer.
@@ -81,11 +90,7 @@ func (w *watch) ended(err error) {
 		return
 	}
 	w.upload.ended = true
-	if w.x == nil || w.failed.Load() {
-		return
-	}
-	defer w.caught()
-	w.x.RequestEnd(err)
+	w.tell(func() { w.x.RequestEnd(err) })
 }
 
 // give hands copies of p to the observer; the error says why not.
@@ -123,11 +128,8 @@ func (w *watch) hand(c *Chunk, reply bool) {
 
 // dispatch asks the observer whether the upstream may be contacted.
 func (w *watch) dispatch(at int64) (refusal *Refusal) {
-	if w.x == nil || w.failed.Load() {
-		return nil
-	}
-	defer w.caught()
-	return w.x.Dispatch(at)
+	w.tell(func() { refusal = w.x.Dispatch(at) })
+	return refusal
 }
 
 // head tells the observer of a reply. The copy of a stream has no limit of its own: it is read as it comes.
@@ -135,11 +137,7 @@ func (w *watch) head(at int64, status int, header http.Header) {
 	if isStream(header) {
 		w.replyLimit = 1 << 62
 	}
-	if w.x == nil || w.failed.Load() {
-		return
-	}
-	defer w.caught()
-	w.x.Head(at, status, header)
+	w.tell(func() { w.x.Head(at, status, header) })
 }
 
 // replied takes bytes of the reply's body.

@@ -27,45 +27,36 @@ func (t *Tree) Apply(q int, p *Prepared) (Request, error) {
 	if t.erased {
 		return Request{}, ErrErased
 	}
-	if n := len(t.requests); q < 0 || n > 0 && q <= int(t.requests[n-1].q) {
+	if n := len(t.requests); q < 0 || n > 0 && q <= t.requests[n-1].q {
 		return Request{}, ErrOrder
 	}
 	keep, base, loose := t.numbered(p.from)
 	r := request{
-		q: uint32(q), base: base, keep: keep, firstID: uint32(len(t.blocks.keys)),
-		tokens: p.tokens, tools: p.tools, systems: p.systems, head: p.head,
+		q: q, base: base, stand: p.stand,
+		Request: Request{Tokens: int(p.tokens), Tools: int(p.tools), System: int(p.systems), Base: -1, Keep: keep, FirstID: len(t.blocks.keys)},
 	}
 	for _, key := range append(loose, p.keys...) {
 		if id, found := t.blocks.find(key); found {
-			r.keep++
+			r.Keep++
 			r.base = int32(t.creators[id])
 			continue
 		}
 		t.blocks.add(key)
 		t.creators = append(t.creators, uint32(len(t.requests)))
-		r.added++
+		r.New++
 	}
 	clear(loose)
+	if r.base >= 0 {
+		r.Base = t.requests[r.base].q
+	}
 	r.node = t.insert(p, false)
 	t.requests = appendErasing(t.requests, r)
-	return t.public(&r), nil
-}
-
-// public returns a request as the journal has it.
-func (t *Tree) public(r *request) Request {
-	base := -1
-	if r.base >= 0 {
-		base = int(t.requests[r.base].q)
-	}
-	return Request{
-		Tokens: int(r.tokens), Tools: int(r.tools), System: int(r.systems),
-		Base: base, Keep: int(r.keep), New: int(r.added), FirstID: int(r.firstID),
-	}
+	return r.Request, nil
 }
 
 // numbered returns how many blocks before a node have numbers, the request that was the first to have the last of them,
 // and the blocks that outputs left without numbers. These belong to a prompt now.
-func (t *Tree) numbered(at uint32) (blocks uint32, base int32, loose []short) {
+func (t *Tree) numbered(at uint32) (blocks int, base int32, loose []short) {
 	var path []uint32
 	for n := at; t.nodes[n].loose; n = t.nodes[n].parent {
 		path = append(path, n)
@@ -76,7 +67,7 @@ func (t *Tree) numbered(at uint32) (blocks uint32, base int32, loose []short) {
 		t.number(n)
 	}
 	base = -1
-	if blocks = t.nodes[at].tokens / uint32(t.options.BlockSize); blocks > 0 {
+	if blocks = int(t.nodes[at].tokens) / t.options.BlockSize; blocks > 0 {
 		id, _ := t.blocks.find(shorten(t.nodes[at].last))
 		base = int32(t.creators[id])
 	}
@@ -99,11 +90,11 @@ func (t *Tree) insert(p *Prepared, output bool) uint32 {
 		switch {
 		case !found:
 			n = t.segments.add(a.digest)
-			tail := p.tails[a.tail:][:int(a.tokens)%t.options.BlockSize]
 			t.nodes = appendErasing(t.nodes, node{
-				last: a.last, parent: at, depth: t.nodes[at].depth + 1, tokens: a.tokens, tail: t.tails.add(tail),
+				last: a.last, parent: at, depth: t.nodes[at].depth + 1, tokens: a.tokens, tail: a.tail,
 				kinds: a.kinds, assistant: a.assistant, loose: output,
 			})
+			a.tail = nil // it is the tree's
 			if output {
 				t.loose[n] = slices.Clone(p.keys[from:a.keys])
 			}
@@ -123,13 +114,14 @@ func (t *Tree) Remember(id string, p *Prepared) error {
 	if t.erased {
 		return ErrErased
 	}
-	t.responses[t.signer.response(id)] = response{node: t.insert(p, true), tools: p.tools, systems: p.systems, head: p.head}
+	p.node = t.insert(p, true)
+	t.responses[t.signer.response(id)] = p.stand
 	return nil
 }
 
 // index returns the index of a request.
 func (t *Tree) index(q int) (int, bool) {
-	return slices.BinarySearchFunc(t.requests, q, func(r request, q int) int { return cmp.Compare(int(r.q), q) })
+	return slices.BinarySearchFunc(t.requests, q, func(r request, q int) int { return cmp.Compare(r.q, q) })
 }
 
 // AppendIDs appends the ids of the blocks of a request.
@@ -144,10 +136,10 @@ func (t *Tree) appendIDs(ids []uint32, i int) []uint32 {
 	r := &t.requests[i]
 	if r.base >= 0 {
 		from := len(ids)
-		ids = t.appendIDs(ids, int(r.base))[:from+int(r.keep)]
+		ids = t.appendIDs(ids, int(r.base))[:from+r.Keep]
 	}
-	for k := range r.added {
-		ids = append(ids, r.firstID+k)
+	for k := range r.New {
+		ids = append(ids, uint32(r.FirstID+k))
 	}
 	return ids
 }
@@ -166,17 +158,17 @@ func (t *Tree) AppendShared(list []Shared, q int) []Shared {
 	}
 	from := len(list)
 	for i := range last {
-		list = append(list, Shared{Q: int(t.requests[i].q), Blocks: -1})
+		list = append(list, Shared{Q: t.requests[i].q, Blocks: -1})
 	}
 	shared := list[from:]
 	for r := &t.requests[last]; r.base >= 0; r = &t.requests[r.base] {
-		shared[r.base].Blocks = int(r.keep) // less than before: a base has more than it keeps
+		shared[r.base].Blocks = r.Keep // less than before: a base has more than it keeps
 	}
 	for i := range shared {
 		if r := &t.requests[i]; shared[i].Blocks < 0 {
 			shared[i].Blocks = 0
 			if r.base >= 0 {
-				shared[i].Blocks = min(int(r.keep), shared[r.base].Blocks)
+				shared[i].Blocks = min(r.Keep, shared[r.base].Blocks)
 			}
 		}
 	}
@@ -194,7 +186,7 @@ func (t *Tree) InputKinds(q, predecessor, shared int) (kinds journal.Kinds) {
 	r, common := &t.requests[i], uint32(0)
 	if j, found := t.index(predecessor); found && predecessor < q {
 		p := &t.requests[j]
-		blocks := int(p.tokens) / t.options.BlockSize
+		blocks := p.Tokens / t.options.BlockSize
 		if 2*shared >= blocks {
 			common = t.common(r.node, p.node)
 		}

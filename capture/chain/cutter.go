@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/agentx/agentx/capture/canon"
@@ -67,8 +68,7 @@ func (c *cutter) segments(r *Prepared, segments []canon.Segment) {
 		}
 		a := &r.added[i]
 		a.last, a.tokens, a.keys, a.kinds, a.assistant = c.last, c.tokens, len(c.keys), s.Kinds, s.Role == canon.RoleAssistant
-		a.tail = len(r.tails)
-		r.tails = appendErasing(r.tails, c.block...)
+		a.tail = slices.Clone(c.block)
 	}
 	r.keys, r.tokens = c.keys, c.tokens
 }

@@ -9,20 +9,20 @@ import (
 
 // Prepared is a stream that is cut into blocks, ready to be applied.
 type Prepared struct {
-	from                   uint32  // the node behind which it is new
-	added                  []added // segments behind it
-	keys                   []short // blocks that end in them
-	digests                []short // of the segments behind a node, or of all
-	tails                  []uint32
-	head, toolsEnd         short // digests of the segments up to the head's end, and the tools'
-	tokens, tools, systems uint32
+	stand
+	from     uint32  // the node behind which it is new
+	added    []added // segments behind it
+	keys     []short // blocks that end in them
+	digests  []short // of the segments behind a node, or of all
+	toolsEnd short   // digest of the segments up to the tools' end
+	tokens   uint32
 }
 
 // added is a segment that was not known.
 type added struct {
 	digest    short
 	last      digest
-	tail      int // where the tokens behind the last whole block are
+	tail      []uint32 // the tokens behind the last whole block
 	tokens    uint32
 	keys      int // how many blocks end in it and the added segments before it
 	kinds     journal.Kinds
@@ -34,17 +34,23 @@ func (p *Prepared) Tokens() int { return int(p.tokens) }
 
 // Size returns how many bytes of memory the stream takes until it is applied.
 func (p *Prepared) Size() int {
-	const short, token, segment = 16, 4, 80
-	return short*(cap(p.keys)+cap(p.digests)) + token*cap(p.tails) + segment*cap(p.added)
+	const short, token, segment = 16, 4, 96
+	size := short*(cap(p.keys)+cap(p.digests)) + segment*cap(p.added)
+	for i := range p.added {
+		size += token * cap(p.added[i].tail)
+	}
+	return size
 }
 
 // erase overwrites what the tree has by now.
 func (p *Prepared) erase() {
 	clear(p.keys[:cap(p.keys)])
-	clear(p.tails[:cap(p.tails)])
+	for i := range p.added {
+		clear(p.added[i].tail)
+	}
 	clear(p.added[:cap(p.added)])
 	clear(p.digests[:cap(p.digests)])
-	p.keys, p.tails, p.added, p.digests = nil, nil, nil, nil
+	p.keys, p.added, p.digests = nil, nil, nil
 }
 
 // Prepare tokenizes the segments of a prompt that the session has not had, and cuts them into blocks. The error of a prompt
@@ -63,7 +69,7 @@ func (t *Tree) prepare(p *canon.Prompt, tools short) (*Prepared, error) {
 		return t.prepareFurther(c, start.digest, p)
 	}
 	digests := c.signer.chain(start.digest, p.Segments)
-	r := &Prepared{head: start.digest, toolsEnd: start.digest}
+	r := &Prepared{stand: stand{head: start.digest}, toolsEnd: start.digest}
 	if p.Head > 0 {
 		r.head = digests[p.Head-1]
 	}
@@ -81,13 +87,16 @@ func (t *Tree) prepare(p *canon.Prompt, tools short) (*Prepared, error) {
 // prepareFurther prepares a prompt that goes on behind a response.
 func (t *Tree) prepareFurther(c *cutter, start short, p *canon.Prompt) (*Prepared, error) {
 	head, _ := c.signer.headOf(start, p)
-	known, before, err := t.response(c.signer.response(p.Previous), head)
-	if err != nil {
-		return nil, err
+	t.mu.Lock()
+	known, found := t.responses[c.signer.response(p.Previous)]
+	t.mu.Unlock()
+	if !found {
+		return nil, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the session does not know the response from which the prompt goes on"}
 	}
-	segments := following(p.Segments[p.Head:], before.assistant)
-	r := &Prepared{head: head, tools: known.tools, systems: known.systems}
-	return r, t.cut(c, r, known.node, c.signer.chain(before.digest, segments), segments)
+	if known.head != head {
+		return nil, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the response from which the prompt goes on had other tools or instructions"}
+	}
+	return t.behind(c, known, p.Segments[p.Head:])
 }
 
 // PrepareOutput tokenizes the output of the response to a request that was applied.
@@ -97,46 +106,31 @@ func (t *Tree) PrepareOutput(q int, output *canon.Prompt) (*Prepared, error) {
 		return nil, err
 	}
 	defer c.erase()
-	asked, before, err := t.asked(q)
-	if err != nil {
-		return nil, err
-	}
-	segments := following(output.Segments, before.assistant)
-	r := &Prepared{head: asked.head, tools: asked.tools, systems: asked.systems}
-	return r, t.cut(c, r, asked.node, c.signer.chain(before.digest, segments), segments)
-}
-
-// ending is what a segment needs to know of the one before it.
-type ending struct {
-	digest    short
-	assistant bool
-}
-
-func (t *Tree) ending(n uint32) ending { return ending{t.segments.keys[n], t.nodes[n].assistant} }
-
-// response returns where a prompt goes on that names a response and begins with a head.
-func (t *Tree) response(id, head short) (response, ending, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	known, found := t.responses[id]
-	if !found {
-		return response{}, ending{}, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the session does not know the response from which the prompt goes on"}
-	}
-	if known.head != head {
-		return response{}, ending{}, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the response from which the prompt goes on had other tools or instructions"}
-	}
-	return known, t.ending(known.node), nil
-}
-
-// asked returns a request that was applied.
-func (t *Tree) asked(q int) (request, ending, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	i, found := t.index(q)
-	if !found {
-		return request{}, ending{}, ErrNoRequest
+	var asked stand
+	if found {
+		asked = t.requests[i].stand
 	}
-	return t.requests[i], t.ending(t.requests[i].node), nil
+	t.mu.Unlock()
+	if !found {
+		return nil, ErrNoRequest
+	}
+	return t.behind(c, asked, output.Segments)
+}
+
+// behind prepares segments behind a request or a response that is known.
+func (t *Tree) behind(c *cutter, known stand, segments []canon.Segment) (*Prepared, error) {
+	t.mu.Lock()
+	if t.erased {
+		t.mu.Unlock()
+		return nil, ErrErased
+	}
+	before, assistant := t.segments.keys[known.node], t.nodes[known.node].assistant
+	t.mu.Unlock()
+	segments = following(segments, assistant)
+	r := &Prepared{stand: known}
+	return r, t.cut(c, r, known.node, c.signer.chain(before, segments), segments)
 }
 
 // following returns segments as they are behind a segment of the assistant, or of somebody else: a call behind one of the
@@ -175,7 +169,7 @@ func (t *Tree) resume(c *cutter, r *Prepared, before uint32, digests []short) er
 	}
 	n := &t.nodes[r.from]
 	c.last, c.tokens = n.last, n.tokens
-	c.block = append(c.block[:0], t.tails.at(n.tail, int(n.tokens)%t.options.BlockSize)...)
+	c.block = append(c.block[:0], n.tail...)
 	r.tokens = n.tokens
 	for _, d := range digests[known:] {
 		r.added = append(r.added, added{digest: d})

@@ -69,7 +69,7 @@ func BenchmarkPrepare(b *testing.B) {
 	b.Run("read", func(b *testing.B) {
 		tree := newTree(b, counting(), 64)
 		body := bodyOfRounds(b, 250)
-		_, prepared, err := readWhole(tree, canon.Messages, body)
+		_, prepared, err := tree.Read(canon.Messages, body)
 		require.NoError(b, err)
 		_, err = tree.Apply(0, prepared)
 		require.NoError(b, err)
@@ -78,7 +78,7 @@ func BenchmarkPrepare(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			tree.seen = []*seen{kept}
-			if _, _, err := readWhole(tree, canon.Messages, body); err != nil {
+			if _, _, err := tree.Read(canon.Messages, body); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -15,20 +15,17 @@ type reading struct {
 	like *outside // of a body with the same tools
 }
 
-// Read is canon.Parse and Prepare of a body, which is in pieces. Messages and tools that the session has had with the same bytes are not
-// parsed again, so that a body costs what it adds: join returns its text without the bytes between two places, and may be called once more
-// for all of it. The prompt lacks what is not parsed: segments, and ids of results. One that names a response is parsed as a whole and not
-// prepared: the response may become known before its turn comes.
-func (t *Tree) Read(format canon.Format, body [][]byte, join func(from, to int) []byte) (*canon.Prompt, *Prepared, error) {
+// Read is canon.Parse and Prepare of a body. Messages and tools that the session has had with the same bytes are not parsed again, so that a
+// body costs what it adds. The prompt lacks what is not parsed: segments, and ids of results. One that names a response is parsed as a whole
+// and not prepared: the response may become known before its turn comes.
+func (t *Tree) Read(format canon.Format, body []byte) (*canon.Prompt, *Prepared, error) {
 	r := &reading{tree: t, repeated: t.recognize(format, body)}
-	if r.before != nil {
-		prompt, prepared, err := r.read(format, join(r.start, r.start+r.last.end))
-		if err == nil {
-			return prompt, prepared, nil
-		}
+	prompt, prepared, err := r.read(format, body)
+	if err != nil && r.before != nil {
 		r.repeated = repeated{} // its messages stand somewhere else, or behind another head
+		return r.read(format, body)
 	}
-	return r.read(format, join(0, 0))
+	return prompt, prepared, err
 }
 
 func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepared, error) {
@@ -60,7 +57,7 @@ func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepar
 	return prompt, prepared, nil
 }
 
-// Messages returns what was left out of the text behind the bracket of its list of messages.
+// Messages returns what the session has had behind the bracket of a list of messages.
 func (r *reading) Messages(start int) (canon.Prefix, bool) {
 	if r.before == nil || start != r.start {
 		return canon.Prefix{}, false
@@ -108,7 +105,7 @@ func (r *reading) prepareBehind(p *canon.Prompt, tools short) (*Prepared, error)
 		return nil, errOtherHead
 	}
 	segments := p.Segments[p.Head:]
-	prepared := &Prepared{head: head, toolsEnd: toolsEnd, tools: r.tools, systems: r.systems}
+	prepared := &Prepared{stand: stand{head: head, tools: r.tools, systems: r.systems}, toolsEnd: toolsEnd}
 	return prepared, t.cut(c, prepared, at, c.signer.chain(r.last.segment, segments), segments)
 }
 
@@ -118,7 +115,7 @@ func (r *reading) see(format canon.Format, p *canon.Prompt, prepared *Prepared) 
 	t := r.tree
 	t.marks.RLock()
 	defer t.marks.RUnlock()
-	s := &seen{marks: r.known, outside: outside{format: format, start: p.ListStart, head: prepared.head, tools: prepared.tools, systems: prepared.systems}}
+	s := &seen{marks: r.known, outside: outside{format: format, start: p.ListStart, stand: prepared.stand}}
 	switch {
 	case p.ToolsText == nil:
 	case p.KnownTools:
@@ -126,14 +123,14 @@ func (r *reading) see(format canon.Format, p *canon.Prompt, prepared *Prepared) 
 	case p.Tools > 0:
 		s.toolsText, s.toolsSize, s.toolsEnd = xxh3.Hash128Seed(p.ToolsText, t.raw), len(p.ToolsText), prepared.toolsEnd
 	}
-	from, first := 0, len(p.Segments)-len(prepared.digests) // the first segment of which there is a digest
+	from, first := p.Prefix.Bytes, len(p.Segments)-len(prepared.digests) // the first segment of which there is a digest
 	for _, e := range p.Elements {
 		if p.Prefix.Bytes == 0 && e.Segments <= p.System {
 			continue
 		}
 		s.marks = append(s.marks, mark{
 			digest: xxh3.Hash128Seed(p.List[from:e.End], t.raw), segment: prepared.digests[e.Segments-1-first],
-			end: p.Prefix.Bytes + e.End, media: e.Media, role: e.Role,
+			end: e.End, media: e.Media, role: e.Role,
 		})
 		from = e.End
 	}

@@ -22,16 +22,6 @@ func bodyOf(f canon.Format, headLast bool, head string, messages []string, space
 	return "{" + head + "," + list + "}"
 }
 
-// readPieces reads a body that comes in pieces.
-func readPieces(tree *Tree, f canon.Format, body []byte, pieces ...[]byte) (*canon.Prompt, *Prepared, error) {
-	return tree.Read(f, pieces, func(from, to int) []byte { return slices.Concat(body[:from], body[to:]) })
-}
-
-// readWhole reads a body that comes in one piece.
-func readWhole(tree *Tree, f canon.Format, body []byte) (*canon.Prompt, *Prepared, error) {
-	return readPieces(tree, f, body, body)
-}
-
 // genItem draws an item of Responses.
 var genItem = rapid.OneOf(
 	rapid.SampledFrom([]string{asked, called, thought, returned, `{"type":"message","role":"assistant","content":[]}`, `{"type":"message","role":"developer","content":"Mind."}`,
@@ -75,12 +65,7 @@ func TestReadIsParseAndPrepare(t *testing.T) {
 			if format != canon.Responses && rapid.IntRange(0, 3).Draw(rt, "other format") == 0 {
 				format = canon.Chat + canon.Messages - format
 			}
-			var pieces [][]byte
-			for rest := []byte(body); len(rest) > 0; rest = rest[len(pieces[len(pieces)-1]):] {
-				pieces = append(pieces, rest[:rapid.IntRange(1, len(rest)).Draw(rt, "piece")])
-			}
-
-			prompt, prepared, err := readPieces(tree, format, []byte(body), pieces...)
+			prompt, prepared, err := tree.Read(format, []byte(body))
 			require.NoError(rt, err, body)
 			if prompt.Prefix.Bytes > 0 {
 				recognized++
@@ -110,7 +95,7 @@ func TestWhatIsRecognized(t *testing.T) {
 	tree := newTree(t, counting(), 4)
 	read := func(q int, body []byte) *canon.Prompt {
 		t.Helper()
-		prompt, prepared, err := readWhole(tree, canon.Messages, body)
+		prompt, prepared, err := tree.Read(canon.Messages, body)
 		require.NoError(t, err)
 		if q >= 0 {
 			_, err = tree.Apply(q, prepared)
@@ -137,7 +122,7 @@ func TestWhatIsRecognized(t *testing.T) {
 	require.Equal(t, len(first+second)+1, read(8, messages(first, second, third, second)).Prefix.Bytes)
 
 	for _, bad := range []string{`{"system":"s","messages":[` + first + `x]}`, `{"system":"s","messages":[` + first + ` `, `{"system":"s","messages":[` + first + `,]}`, `{"system":"s","messages":[` + first + `}`} {
-		_, _, err := readWhole(tree, canon.Messages, []byte(bad))
+		_, _, err := tree.Read(canon.Messages, []byte(bad))
 		var own *canon.Error
 		require.ErrorAs(t, err, &own, bad)
 		require.Equal(t, journal.HoleParse, own.Reason)
@@ -145,30 +130,12 @@ func TestWhatIsRecognized(t *testing.T) {
 	deep := strings.Repeat("[", 996) + strings.Repeat("]", 996) // with the body, the list, the message and the content: 1,000
 	block := func(inside string) string { return `{"role":"user","content":[` + inside + `]}` }
 	read(9, messages(first, block(deep)))
-	_, _, err := readWhole(tree, canon.Messages, messages(first, block(`[`+deep+`]`)))
+	_, _, err := tree.Read(canon.Messages, messages(first, block(`[`+deep+`]`)))
 	require.ErrorContains(t, err, string(journal.HoleParse))
 
 	tree.Erase()
-	_, _, err = readWhole(tree, canon.Messages, messages(first))
+	_, _, err = tree.Read(canon.Messages, messages(first))
 	require.ErrorIs(t, err, ErrErased)
-}
-
-// However a body comes in pieces, the same messages are recognized.
-func TestMessagesInPieces(t *testing.T) {
-	body := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("a long one ", 200) + `"},{"role":"assistant","content":"b"}]}`)
-	tree := newTree(t, counting(), 4)
-	_, prepared, err := readWhole(tree, canon.Chat, body)
-	require.NoError(t, err)
-	_, err = tree.Apply(0, prepared)
-	require.NoError(t, err)
-	end := len(body) - len(`{"messages":[`) - len(`]}`)
-	for cut := range body {
-		for _, pieces := range [][][]byte{{body[:cut], body[cut:]}, {body[:cut], nil, body[cut:min(cut+7, len(body))], body[min(cut+7, len(body)):]}} {
-			prompt, _, err := readPieces(tree, canon.Chat, body, pieces...)
-			require.NoError(t, err)
-			require.Equal(t, end, prompt.Prefix.Bytes, cut)
-		}
-	}
 }
 
 // The bytes of known messages and tools mean something else where they stand in another place, or under another name.
@@ -178,7 +145,7 @@ func TestKnownBytesInOtherPlaces(t *testing.T) {
 	tree, plain, q := newTree(t, counting(), 4), newTree(t, counting(), 4), 0
 	read := func(body string) *canon.Prompt {
 		t.Helper()
-		prompt, prepared, err := readWhole(tree, canon.Messages, []byte(body))
+		prompt, prepared, err := tree.Read(canon.Messages, []byte(body))
 		require.NoError(t, err)
 		got, err := tree.Apply(q, prepared)
 		require.NoError(t, err)
@@ -201,12 +168,12 @@ func TestKnownBytesInOtherPlaces(t *testing.T) {
 	require.False(t, read(`{`+tools+`,"messages":[],"tools":[]`+`,"system":"s"}`).KnownTools)
 
 	dropped := `{"messages":[` + first + `],"tools":[{"name":"write"}]}` // as by a full queue
-	_, _, err := readWhole(tree, canon.Messages, []byte(dropped))
+	_, _, err := tree.Read(canon.Messages, []byte(dropped))
 	require.NoError(t, err)
 	require.False(t, read(dropped).KnownTools)
 	require.True(t, read(dropped).KnownTools)
 	for _, text := range []string{"\"\xff\"," + tools, "1," + tools + ",\"y\":\"\xff\""} {
-		_, _, err = readWhole(tree, canon.Messages, []byte(`{"x":`+text+`,"messages":[`+first+`]}`))
+		_, _, err = tree.Read(canon.Messages, []byte(`{"x":`+text+`,"messages":[`+first+`]}`))
 		require.ErrorContains(t, err, "UTF-8", text)
 	}
 }
@@ -217,13 +184,13 @@ func TestKnownBytesInOtherPlaces(t *testing.T) {
 func TestReadBehindAResponse(t *testing.T) {
 	const tools, asking = `"tools":[{"name":"read"}]`, `{"role":"user","content":"a"}`
 	tree := newTree(t, counting(), 4)
-	_, prepared, err := readWhole(tree, canon.Responses, []byte(`{`+tools+`,"input":[`+asking+`]}`))
+	_, prepared, err := tree.Read(canon.Responses, []byte(`{`+tools+`,"input":[`+asking+`]}`))
 	require.NoError(t, err)
 	_, err = tree.Apply(0, prepared)
 	require.NoError(t, err)
 	for _, behind := range []string{`,"previous_response_id":"r"}`, `,"instructions":"i","previous_response_id":"r"}`} {
 		body := `{` + tools + `,"input":[` + asking + `,` + asking + `]` + behind
-		prompt, prepared, err := readWhole(tree, canon.Responses, []byte(body))
+		prompt, prepared, err := tree.Read(canon.Responses, []byte(body))
 		require.NoError(t, err)
 		require.Nil(t, prepared)
 		require.Nil(t, prompt.List)
@@ -252,7 +219,7 @@ func TestTurnsTokenizeWhatTheyAdd(t *testing.T) {
 	require.NoError(t, err)
 	messages := `{"role":"user","content":"` + long + `"}`
 	for q, body := range []string{messages, strings.ReplaceAll(messages, "fox", `f\u006fx`) + `,{"role":"user","content":"four"}`, messages + `,{"role":"user","content":"four"},{"role":"user","content":"eleven"}`, messages + `,{"role":"user","content":"one"}`} {
-		_, prepared, err := readWhole(tree, canon.Chat, []byte(`{"messages":[`+body+`]}`))
+		_, prepared, err := tree.Read(canon.Chat, []byte(`{"messages":[`+body+`]}`))
 		require.NoError(t, err)
 		_, err = tree.Apply(q, prepared)
 		require.NoError(t, err)
@@ -271,7 +238,7 @@ func TestListsOfAgentsThatTakeTurns(t *testing.T) {
 				lists[agent] += ","
 			}
 			lists[agent] += `{"role":"user","content":"` + strings.Repeat("a", agent) + strings.Repeat("b", turn) + `"}`
-			prompt, prepared, err := readWhole(tree, canon.Chat, []byte(`{"messages":[`+lists[agent]+`]}`))
+			prompt, prepared, err := tree.Read(canon.Chat, []byte(`{"messages":[`+lists[agent]+`]}`))
 			require.NoError(t, err)
 			require.Equal(t, turn > 0, prompt.Prefix.Bytes > 0)
 			_, err = tree.Apply(q, prepared)

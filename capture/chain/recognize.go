@@ -19,13 +19,12 @@ type seen struct {
 
 // outside is what is known of a body beside its messages.
 type outside struct {
-	format         canon.Format
-	start          int // of the list of messages, behind its bracket
-	head           short
-	tools, systems uint32
-	toolsText      rawDigest
-	toolsSize      int // of the text of the tools, 0 for none that can be recognized
-	toolsEnd       short
+	format    canon.Format
+	start     int // of the list of messages, behind its bracket
+	stand         // of its head; its node is of no use
+	toolsText rawDigest
+	toolsSize int // of the text of the tools, 0 for none that can be recognized
+	toolsEnd  short
 }
 
 // mark is the end of a message.
@@ -40,61 +39,6 @@ type mark struct {
 // rawDigest is a digest of bytes of a body, by a key that is drawn for the tree.
 type rawDigest = xxh3.Uint128
 
-// pieces are a text that does not stand in one piece.
-type pieces struct {
-	list   [][]byte
-	ends   []int // of each
-	seed   uint64
-	hasher *xxh3.Hasher // of texts in several pieces; nil before the first of them
-}
-
-func newPieces(list [][]byte, seed uint64) *pieces {
-	p := &pieces{list: list, ends: make([]int, 0, len(list)), seed: seed}
-	size := 0
-	for _, b := range list {
-		size += len(b)
-		p.ends = append(p.ends, size)
-	}
-	return p
-}
-
-func (p *pieces) size() int {
-	if len(p.ends) == 0 {
-		return 0
-	}
-	return p.ends[len(p.ends)-1]
-}
-
-// digest returns the digest of the bytes between two places.
-func (p *pieces) digest(from, to int) rawDigest {
-	i, _ := slices.BinarySearch(p.ends, from+1) // the piece that has the first byte
-	if from == to {
-		return xxh3.Hash128Seed(nil, p.seed)
-	}
-	begin := p.ends[i] - len(p.list[i])
-	if to <= p.ends[i] {
-		return xxh3.Hash128Seed(p.list[i][from-begin:to-begin], p.seed)
-	}
-	if p.hasher == nil {
-		p.hasher = xxh3.NewSeed(p.seed)
-	}
-	p.hasher.Reset()
-	for ; from < to; i++ {
-		begin = p.ends[i] - len(p.list[i])
-		end := min(to, p.ends[i])
-		_, _ = p.hasher.Write(p.list[i][from-begin : end-begin]) // a hash takes everything
-		from = end
-	}
-	return p.hasher.Sum128()
-}
-
-// erase overwrites what a hash keeps of the text.
-func (p *pieces) erase() {
-	if p.hasher != nil {
-		*p.hasher = xxh3.Hasher{}
-	}
-}
-
 // repeated is the beginning of the messages of a body that a session has had before.
 type repeated struct {
 	outside       // of the body that has it
@@ -104,14 +48,12 @@ type repeated struct {
 }
 
 // recognize returns the longest beginning of the messages of a body that the session has had.
-func (t *Tree) recognize(format canon.Format, list [][]byte) (r repeated) {
+func (t *Tree) recognize(format canon.Format, text []byte) (r repeated) {
 	t.marks.RLock()
 	defer t.marks.RUnlock()
-	text := newPieces(list, t.raw)
-	defer text.erase()
 	for _, s := range t.latest() {
 		if s.format == format {
-			if marks := s.match(&r, text); len(marks) > len(r.known) {
+			if marks := s.match(&r, text, t.raw); len(marks) > len(r.known) {
 				r.before, r.known = s, marks
 			}
 		}
@@ -144,7 +86,7 @@ func (t *Tree) has(segment short) bool {
 }
 
 // match returns the first marks of a body that a text has, or none if these are surely not more than the best so far.
-func (s *seen) match(best *repeated, text *pieces) []mark {
+func (s *seen) match(best *repeated, text []byte, key uint64) []mark {
 	same := 0
 	if best.before != nil && best.before.start == s.start {
 		for same < min(len(s.marks), len(best.known)) && s.marks[same].digest == best.known[same].digest && s.marks[same].end == best.known[same].end {
@@ -160,7 +102,7 @@ func (s *seen) match(best *repeated, text *pieces) []mark {
 	}
 	for i := same; i < len(s.marks); i++ {
 		m := &s.marks[i]
-		if s.start+m.end > text.size() || text.digest(from, s.start+m.end) != m.digest {
+		if s.start+m.end > len(text) || xxh3.Hash128Seed(text[from:s.start+m.end], key) != m.digest {
 			return s.marks[:i:i]
 		}
 		from = s.start + m.end

@@ -57,12 +57,11 @@ type Tree struct {
 	signer    *signer
 	segments  table // the number of a segment is that of its node
 	nodes     []node
-	tails     tails
 	blocks    table // a block's number is its id in the journal
 	creators  []uint32
 	requests  []request
 	loose     map[uint32][]short // blocks of outputs by node, until a prompt has them
-	responses map[short]response
+	responses map[short]stand
 	seen      []*seen // the latest first
 
 	marks sync.RWMutex // held where marks are read: Erase overwrites them
@@ -75,7 +74,7 @@ type node struct {
 	parent    uint32
 	depth     uint32
 	tokens    uint32
-	tail      uint32 // where the tokens behind the last whole block are
+	tail      []uint32 // the tokens behind the last whole block
 	kinds     journal.Kinds
 	assistant bool // the segment is the assistant's
 	loose     bool // its blocks have no numbers: it is of an output, and no prompt has it
@@ -83,19 +82,17 @@ type node struct {
 
 // request is a prompt that was applied: the first blocks of another one, then new ones.
 type request struct {
-	q, node                uint32
-	base                   int32 // its index, -1 for none
-	keep, added            uint32
-	firstID                uint32
-	tokens, tools, systems uint32
-	head                   short
+	Request
+	stand
+	q    int
+	base int32 // its index, -1 for none
 }
 
-// response is where the prompt goes on that names a response.
-type response struct {
+// stand is where a prompt, or one that names a response, goes on.
+type stand struct {
 	node           uint32
-	tools, systems uint32
-	head           short
+	tools, systems uint32 // tokens
+	head           short  // digest of the segments up to the head's end
 }
 
 // New returns the tree of a session. key is drawn for the session; the caller overwrites its own copy.
@@ -103,9 +100,8 @@ func New(key [sha256.Size]byte, o Options) (*Tree, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Tree{options: o, signer: newSigner(key), loose: map[uint32][]short{}, responses: map[short]response{}}
+	t := &Tree{options: o, signer: newSigner(key), loose: map[uint32][]short{}, responses: map[short]stand{}}
 	t.raw = t.signer.raw()
-	t.tails.size = max(4096, o.BlockSize)
 	root := t.signer.root(o.Name, o.BlockSize)
 	t.segments.add(shorten(root))
 	t.nodes = append(t.nodes, node{last: root})
@@ -136,9 +132,11 @@ func (t *Tree) Erase() {
 	t.signer.erase()
 	t.segments.erase()
 	t.blocks.erase()
+	for i := range t.nodes {
+		clear(t.nodes[i].tail)
+	}
 	clear(t.nodes[:cap(t.nodes)])
 	t.nodes = nil
-	t.tails.erase()
 	for _, keys := range t.loose {
 		clear(keys[:cap(keys)])
 	}
@@ -151,38 +149,4 @@ func (t *Tree) Erase() {
 	}
 	t.raw = 0
 	t.requests, t.creators, t.seen = nil, nil, nil
-}
-
-// tails are the ends of streams behind their last whole blocks.
-type tails struct {
-	size   int // of a chunk
-	chunks [][]uint32
-}
-
-// add keeps a tail and returns where.
-func (t *tails) add(tail []uint32) uint32 {
-	if len(t.chunks) == 0 || len(t.chunks[len(t.chunks)-1])+len(tail) > t.size {
-		t.chunks = append(t.chunks, make([]uint32, 0, t.size))
-	}
-	last := len(t.chunks) - 1
-	at := last*t.size + len(t.chunks[last])
-	t.chunks[last] = append(t.chunks[last], tail...)
-	return uint32(at)
-}
-
-// at returns a tail of some length.
-func (t *tails) at(place uint32, length int) []uint32 {
-	if length == 0 {
-		return nil
-	}
-	from := int(place) % t.size
-	return t.chunks[int(place)/t.size][from : from+length]
-}
-
-// erase overwrites all tails.
-func (t *tails) erase() {
-	for _, chunk := range t.chunks {
-		clear(chunk[:cap(chunk)])
-	}
-	t.chunks = nil
 }

@@ -306,7 +306,7 @@ func TestEraseOverwritesSecrets(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tree.Remember("resp_1", prepared))
 	require.Empty(t, prepared.keys)
-	keys, segments, nodes, chunk, inner, outer := tree.blocks.keys, tree.segments.keys, tree.nodes, tree.tails.chunks[0], tree.signer.inner, tree.signer.outer
+	keys, segments, nodes, chunk, inner, outer := tree.blocks.keys, tree.segments.keys, tree.nodes, tree.nodes[1].tail, tree.signer.inner, tree.signer.outer
 	require.NotZero(t, keys[0])
 	require.NotZero(t, chunk[0])
 	tree.Erase()

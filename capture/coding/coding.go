@@ -25,24 +25,33 @@ var ErrUnknown = errors.New("coding: none of gzip, deflate, br, zstd")
 // ErrTooLong is about a body that is longer than its limit.
 var ErrTooLong = errors.New("coding: the decoded body is longer than its limit")
 
-// Identity reports whether the value of a Content-Encoding header says that a body is not coded.
-func Identity(name string) bool {
-	name = strings.TrimSpace(name)
-	return name == "" || strings.EqualFold(name, "identity")
+// decoders has what undoes each coding.
+var decoders = map[string]func(io.Reader) (io.Reader, error){
+	"gzip":    func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+	"x-gzip":  func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+	"deflate": inflate,
+	"br":      func(r io.Reader) (io.Reader, error) { return brotli.NewReader(r), nil },
+	"zstd": func(r io.Reader) (io.Reader, error) {
+		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	},
+	"": identity, "identity": identity,
 }
 
+func identity(r io.Reader) (io.Reader, error) { return r, nil }
+
+// plain returns a name as decoders has it.
+func plain(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+
+// Identity reports whether the value of a Content-Encoding header says that a body is not coded.
+func Identity(name string) bool { return plain(name) == "" || plain(name) == "identity" }
+
 // Known reports whether NewReader undoes a coding.
-func Known(name string) bool {
-	return open(name) != nil
-}
+func Known(name string) bool { return decoders[plain(name)] != nil }
 
 // NewReader returns a reader of the body that r has in a coding. It reads from r at once. The error is ErrUnknown, or says
 // why the beginning of the body is damaged.
 func NewReader(name string, r io.Reader) (io.Reader, error) {
-	if Identity(name) {
-		return r, nil
-	}
-	f := open(name)
+	f := decoders[plain(name)]
 	if f == nil {
 		return nil, ErrUnknown
 	}
@@ -57,7 +66,7 @@ func NewReader(name string, r io.Reader) (io.Reader, error) {
 // the coding can refer.
 func Room(name string, decoded int64) int64 {
 	const tables, window = 64 << 10, 16 << 20
-	switch strings.ToLower(strings.TrimSpace(name)) {
+	switch plain(name) {
 	case "", "identity":
 		return 0
 	case "br", "zstd":
@@ -83,22 +92,6 @@ func Decode(name string, body []byte, limit int64) ([]byte, error) {
 		return nil, ErrTooLong
 	}
 	return decoded, nil
-}
-
-func open(name string) func(io.Reader) (io.Reader, error) {
-	switch strings.ToLower(strings.TrimSpace(name)) {
-	case "gzip", "x-gzip":
-		return func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
-	case "deflate":
-		return inflate
-	case "br":
-		return func(r io.Reader) (io.Reader, error) { return brotli.NewReader(r), nil }
-	case "zstd":
-		return func(r io.Reader) (io.Reader, error) {
-			return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		}
-	}
-	return nil
 }
 
 // inflate reads zlib's format, which the coding means, or raw deflate, which some servers send.

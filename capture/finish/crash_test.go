@@ -69,7 +69,7 @@ var lines = []func(w *journal.Writer) error{
 
 // captureOnce captures one session into a directory, whole. wrote is called after each line.
 func captureOnce(ctx context.Context, dir string, wrote func()) error {
-	folder, err := journal.OpenFolder(ctx, dir, journal.Options{SyncEach: true})
+	folder, err := journal.OpenFolder(ctx, dir, true)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func requireRecovered(t *testing.T, dir string, lines int, whole map[string]stri
 	} else if lines == 0 {
 		want = map[string]string{}
 	}
-	folder, err := journal.OpenFolder(t.Context(), dir, journal.Options{})
+	folder, err := journal.OpenFolder(t.Context(), dir, false)
 	require.NoError(t, err)
 	_, err = Recover(t.Context(), folder)
 	require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestDamagedJournals(t *testing.T) {
 // Covers C-37.
 func TestSecondProcessIsRefused(t *testing.T) {
 	folder := openFolder(t)
-	_, err := journal.OpenFolder(t.Context(), folder.Dir(), journal.Options{})
+	_, err := journal.OpenFolder(t.Context(), folder.Dir(), false)
 	require.ErrorIs(t, err, journal.ErrBusy)
 	assert.ErrorContains(t, err, folder.Dir())
 

@@ -16,6 +16,7 @@ import (
 type document struct {
 	*journal.Session
 	reasons []journal.Reason
+	cut     int // index of the first request that is a hole; -1: none
 	times   []instants
 	main    int            // the agent whose requests stand outside subagents
 	agents  map[int][]int  // indexes of the recorded requests of each agent, in the order of arrival
@@ -30,8 +31,9 @@ type document struct {
 	nextBlock int64
 }
 
-func newDocument(s *journal.Session, reasons []journal.Reason) *document {
-	d := &document{Session: s, reasons: reasons, times: timesOf(s, reasons), wheres: make([]string, len(s.Requests)), names: map[int]string{}, mask: masks{s.Export.Masks, s.Trace, map[string]string{}}}
+func newDocument(s *journal.Session) *document {
+	reasons, cut := judge(s)
+	d := &document{Session: s, reasons: reasons, cut: cut, times: timesOf(s, reasons), wheres: make([]string, len(s.Requests)), names: map[int]string{}, mask: masks{s.Export.Masks, s.Trace, map[string]string{}}}
 	d.numbers = slices.Repeat([]int64{-1}, s.Blocks())
 	d.group()
 	d.main = d.mainAgent()
@@ -170,7 +172,7 @@ func (d *document) request(where string, k int) weka.RecordedRequest {
 	q := weka.RecordedRequest{
 		T: weka.Millis(at.begin), Streamed: r.IDs.Stream, Model: d.mask.model(d.Models[r.IDs.Model]),
 		In: d.mask.in(d.BlockSize, r), Out: r.End.Out, IDs: d.ids(r),
-		InputTypes: namesOf(r.IDs.Input, inputNames), OutputTypes: namesOf(r.End.Output, outputNames), Stop: r.End.Stop.String(),
+		InputTypes: r.IDs.Input.Names(), OutputTypes: (r.End.Output &^ journal.ToolResult).Names(), Stop: r.End.Stop.String(),
 		APITime: weka.Millis(at.end - at.begin), TTFT: weka.Unknown, ThinkTime: d.thinks[k],
 	}
 	if at.first >= 0 {
@@ -193,28 +195,6 @@ func (d *document) ids(r *journal.Request) (ids trace.IDs) {
 		ids.Append(d.numbers[block])
 	}
 	return ids
-}
-
-// kindName is the word of a kind of content.
-type kindName struct {
-	kind journal.Kinds
-	name string
-}
-
-// The words of contents, sorted.
-var (
-	inputNames  = []kindName{{journal.Text, "text"}, {journal.Thinking, "thinking"}, {journal.ToolResult, "tool_result"}, {journal.ToolUse, "tool_use"}}
-	outputNames = []kindName{{journal.Text, "text"}, {journal.Thinking, "thinking"}, {journal.ToolUse, "tool_use"}}
-)
-
-// namesOf returns the words of a set of kinds.
-func namesOf(set journal.Kinds, all []kindName) (names []string) {
-	for _, n := range all {
-		if set&n.kind != 0 {
-			names = append(names, n.name)
-		}
-	}
-	return names
 }
 
 // subagent returns a subagent with its requests. One that went on beside the main agent has no sums.
@@ -280,21 +260,14 @@ func timesOf(s *journal.Session, reasons []journal.Reason) []instants {
 				shift += idle - longest
 			}
 			busy = max(busy, at.end)
-			at = at.earlier(shift)
+			at.begin, at.end = at.begin-shift, at.end-shift // nothing is cut within a request
+			if at.first >= 0 {
+				at.first -= shift
+			}
 		}
 		times[k] = at
 	}
 	return times
-}
-
-// earlier returns the times moved by a number of milliseconds. Nothing is cut within a request, so all three move alike.
-func (t instants) earlier(by int64) instants {
-	t.begin -= by
-	t.end -= by
-	if t.first >= 0 {
-		t.first -= by
-	}
-	return t
 }
 
 // masks hides what the flags of a capture say.

@@ -149,8 +149,7 @@ type files struct {
 
 // build makes a trace and its note from a session.
 func build(s *journal.Session) *files {
-	v := judge(s)
-	d := newDocument(s, v.reasons)
+	d := newDocument(s)
 	f := &files{Result: Result{Trace: s.Trace, Requests: len(s.Requests), NotRecorded: map[journal.Reason]int{}, Marks: map[string]int{}}}
 	for k, reason := range d.reasons {
 		if reason != "" {
@@ -162,7 +161,7 @@ func build(s *journal.Session) *files {
 			f.Marks[mark]++
 		}
 	}
-	f.Incomplete = v.cut >= 0 || s.Torn != nil
+	f.Incomplete = d.cut >= 0 || s.Torn != nil
 	recording := d.recording()
 	var alarms []string
 	if f.Recorded >= s.Export.WithDefaults().MinRequests {
@@ -172,7 +171,7 @@ func build(s *journal.Session) *files {
 	}
 	f.Bad = len(f.Problems) > 0
 	f.Written = f.trace != nil && !f.Bad
-	f.note = d.note(v, &f.Result, alarms)
+	f.note = d.note(&f.Result, alarms)
 	return f
 }
 

@@ -38,7 +38,7 @@ func TestTraceOfTheSpecification(t *testing.T) {
 		`"not_recorded":[],"marks":[{"q":2,"where":"requests[2].requests[0]","mark":"out_counted"}],"agents":[{"agent_id":"agent_001","parent":"main","tier":1}],`+
 		`"stops":[{"q":1,"where":"requests[1]","word":"tool_calls"},{"q":2,"where":"requests[2].requests[0]","word":"stop"}],"token_ratio":{"requests":1,"p50":2,"p99":2},"media_tokens":3,`+
 		`"grid_ms":10,"holes":"cut","min_requests":1}`+"\n", string(text))
-	assert.NoFileExists(t, s.Path())
+	assert.NoFileExists(t, s.folder.Path(head.Trace))
 }
 
 // reasonsOf writes the reasons of a note as q:reason.

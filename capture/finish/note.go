@@ -70,7 +70,7 @@ type notedRatio struct {
 }
 
 // note returns the note of a trace that is made.
-func (d *document) note(v verdicts, r *Result, alarms []string) []byte {
+func (d *document) note(r *Result, alarms []string) []byte {
 	e := d.Export.WithDefaults()
 	n := note{
 		Trace: d.Trace, Tokenizer: d.Tokenizer, Canon: d.Canon, By: string(d.By), Why: string(d.Why), Written: r.Written, Incomplete: r.Incomplete,
@@ -81,8 +81,8 @@ func (d *document) note(v verdicts, r *Result, alarms []string) []byte {
 	if d.Torn != nil {
 		n.TornAt = d.Torn.Line
 	}
-	if v.cut >= 0 && e.Holes != journal.HolesKeep {
-		n.CutAt = &notedReason{d.Requests[v.cut].Q, d.reasons[v.cut]}
+	if d.cut >= 0 && e.Holes != journal.HolesKeep {
+		n.CutAt = &notedReason{d.Requests[d.cut].Q, d.reasons[d.cut]}
 	}
 	var ratios []float64
 	for k := range d.Requests {

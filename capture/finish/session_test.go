@@ -27,7 +27,7 @@ var head = journal.Head{Trace: "cap-3f9a1c20", BlockSize: 4, Canon: "canon-1", T
 
 // openFolder returns the directory of a capture.
 func openFolder(t testing.TB) *journal.Folder {
-	folder, err := journal.OpenFolder(t.Context(), filepath.Join(t.TempDir(), "capture"), journal.Options{})
+	folder, err := journal.OpenFolder(t.Context(), filepath.Join(t.TempDir(), "capture"), false)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, folder.Close()) })
 	return folder
@@ -111,7 +111,7 @@ func (s *script) stop(a ask) {
 
 // bytes returns the journal.
 func (s *script) bytes() []byte {
-	data, err := os.ReadFile(s.Path())
+	data, err := os.ReadFile(s.folder.Path(head.Trace))
 	require.NoError(s.t, err)
 	return data
 }

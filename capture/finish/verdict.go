@@ -1,6 +1,7 @@
 package finish
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/agentx/agentx/capture/journal"
@@ -9,33 +10,25 @@ import (
 // retryWithin is how soon after an attempt, in milliseconds, an equal prompt counts as another attempt.
 const retryWithin = 600_000
 
-// verdicts says of each request why it is not in the trace, "" where it is.
-type verdicts struct {
-	reasons []journal.Reason
-	cut     int // index of the first request that is a hole; -1: none
-}
-
-// judge decides which requests of a session are in its trace: doc/spec/capture.md 6.2 and 8.4. Orphans are found later.
-func judge(s *journal.Session) verdicts {
-	v := verdicts{reasons: make([]journal.Reason, len(s.Requests))}
+// judge says of each request of a session why it is not in its trace, "" where it is, and returns the index of the first that is a hole, -1
+// where there is none: doc/spec/capture.md 6.2 and 8.4. Orphans are found later.
+func judge(s *journal.Session) (reasons []journal.Reason, cut int) {
 	retried := retries(s)
 	for k := range s.Requests {
-		v.reasons[k] = reasonOf(&s.Requests[k], retried[k])
+		reasons = append(reasons, reasonOf(&s.Requests[k], retried[k]))
 	}
-	v.cut = slices.IndexFunc(v.reasons, journal.Reason.LeavesHole)
-	if v.cut < 0 || s.Export.Holes == journal.HolesKeep {
-		return v
+	cut = slices.IndexFunc(reasons, journal.Reason.LeavesHole)
+	if cut < 0 || s.Export.Holes == journal.HolesKeep {
+		return reasons, cut
 	}
-	from := v.cut
+	left := reasons[cut:]
 	if s.Export.Holes == journal.HolesDrop {
-		from = 0
+		left = reasons
 	}
-	for k := range v.reasons[from:] {
-		if v.reasons[from+k] == "" {
-			v.reasons[from+k] = v.reasons[v.cut]
-		}
+	for k := range left {
+		left[k] = cmp.Or(left[k], reasons[cut])
 	}
-	return v
+	return reasons, cut
 }
 
 // outcome returns how an exchange ended. What did not end was aborted.

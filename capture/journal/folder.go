@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,10 @@ import (
 // Folder is the directory of a capture. One process at a time has it: lock is the lease. Open sessions lie in journal,
 // finished ones in traces, what is to know of them in notes.
 type Folder struct {
-	dir   string
-	disk  disk
-	lease *durable.Lease
+	dir      string
+	syncEach bool // sync after each line, which costs a disk's latency each time
+	disk     durable.Options
+	lease    *durable.Lease
 
 	mu   sync.Mutex
 	open map[*Writer]bool
@@ -38,8 +40,8 @@ const (
 var ErrBusy = errors.New("another process captures into it")
 
 // OpenFolder takes the directory of a capture, which it creates where it is missing. It does not wait for another process, and removes what
-// processes that were killed have left half written. ctx ends the lease, besides Close.
-func OpenFolder(ctx context.Context, dir string, o Options) (*Folder, error) {
+// processes that were killed have left half written. Journals are synced after each line, or by Sync alone. ctx ends the lease, besides Close.
+func OpenFolder(ctx context.Context, dir string, syncEach bool) (*Folder, error) {
 	for _, name := range []string{lockDir, journalDir, TracesDir, NotesDir} {
 		if err := durable.MkdirAll(dir, filepath.Join(dir, name)); err != nil {
 			return nil, err
@@ -57,7 +59,7 @@ func OpenFolder(ctx context.Context, dir string, o Options) (*Folder, error) {
 			return nil, errors.Join(err, lease.Release())
 		}
 	}
-	return &Folder{dir: dir, disk: disk{o, durable.OptionsOf(ctx)}, lease: lease, open: map[*Writer]bool{}}, nil
+	return &Folder{dir: dir, syncEach: syncEach, disk: durable.OptionsOf(ctx), lease: lease, open: map[*Writer]bool{}}, nil
 }
 
 // traceOf returns the trace that a file of this name is of; "" if it is of none.
@@ -80,31 +82,42 @@ func (f *Folder) Close() error { return f.lease.Release() }
 // Path returns where the journal of a trace lies.
 func (f *Folder) Path(trace string) string { return filepath.Join(f.dir, journalDir, trace+suffix) }
 
+// step lets a test fail a step that changes the disk.
+func (f *Folder) step(name, path string) error {
+	if f.disk.Step == nil {
+		return nil
+	}
+	if err := f.disk.Step(name, path); err != nil {
+		return fmt.Errorf("%s %s: %w", name, path, err)
+	}
+	return nil
+}
+
 // Create creates the journal of a session and writes its head. The journal is on disk, under its name, when Create returns.
 func (f *Folder) Create(h Head) (*Writer, error) {
-	if err := h.Validate(); err != nil {
+	path := f.Path(h.Trace)
+	if err := cmp.Or(h.Validate(), f.step("create", path)); err != nil {
 		return nil, err
 	}
-	w, err := create(f.Path(h.Trace), h, f.disk)
-	if err == nil {
-		if err = f.SyncDir(journalDir); err != nil {
-			err = errors.Join(err, w.Close(), os.Remove(w.path))
-		}
-	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	w.closed = func() { f.forget(w) }
+	w := &Writer{folder: f, path: path, file: file}
+	err = w.Write(h)
+	if err == nil {
+		err = w.Sync()
+	}
+	if err == nil {
+		err = f.SyncDir(journalDir)
+	}
+	if err != nil { // nothing is recorded, so that nothing is left to be finished
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open[w] = true
 	return w, nil
-}
-
-func (f *Folder) forget(w *Writer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.open, w)
 }
 
 // Sync forces to disk what was written to open journals, and closes the files of those that rest. Call it every --sync. The errors
@@ -117,7 +130,7 @@ func (f *Folder) Sync() {
 	}
 	f.mu.Unlock()
 	for _, w := range list {
-		_ = w.Sync() // w.Err has it
+		_ = w.Sync() // its next call returns the error
 		w.rest()
 	}
 }
@@ -161,7 +174,7 @@ func (f *Folder) Unfinished() (traces []string, err error) {
 // Remove removes the journal of a trace, whose trace and note are on disk. It does nothing where there is none.
 func (f *Folder) Remove(trace string) error {
 	path := f.Path(trace)
-	if err := f.disk.step("remove", path); err != nil {
+	if err := f.step("remove", path); err != nil {
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

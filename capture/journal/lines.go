@@ -3,18 +3,45 @@
 // A line is the CRC-32C of its JSON in eight hexadecimal digits, a blank, the JSON, and LF. It holds integers and words of
 // closed lists, besides the trace's id, the tokenizer and the names of models. doc/spec/capture.md 9.1 has every line.
 //
-// Files: session.go (the folder of a capture, and its lock), writer.go and append.go (a line each time something happens),
-// reader.go, parse.go and apply.go (bytes to a Session, up to the first line that is not as the writer writes it), words.go
-// (closed lists), lines.go (what the lines hold).
+// Files: folder.go (the folder of a capture, and its lock), writer.go (a line each time something happens), lines.go (what the lines
+// hold), fields.go (their bytes), session.go (bytes to a Session, up to the first line that is not as the writer writes it), words.go
+// (closed lists).
 package journal
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 )
 
-// Version is that of the lines.
-const Version = 1
+// version is that of the lines.
+const version = 1
+
+// Entry is a line of the journal: a Head, Model, Begin, IDs, Hole, End, Agent or Final.
+type Entry interface {
+	// pass passes over the members of the line in their order, and returns the line with those that were read.
+	pass(f *fields) Entry
+	// apply adds the line to a session. An error is about a line that breaks a rule; the session is as before.
+	apply(s *Session) error
+}
+
+// kinds has the line of each kind.
+var kinds = map[string]Entry{
+	"head": Head{}, "model": Model{}, "begin": Begin{}, "ids": IDs{}, "hole": Hole{}, "end": End{}, "agent": Agent{}, "final": Final{},
+}
+
+// Bounds of the numbers of a line.
+const (
+	MaxRequests = 1 << 26 // of a session
+	MaxTokens   = 1 << 24 // of a prompt or an answer, as traces have it
+	MaxBlocks   = 1 << 26 // of a session
+	maxMillis   = 1 << 40 // 34 years
+	maxAgents   = 1 << 20
+	maxStatus   = 999
+)
 
 // Head is the first line: of which session the journal is, and how its trace is to be written.
 type Head struct {
@@ -24,6 +51,47 @@ type Head struct {
 	Tokenizer string
 	By        By
 	Export    Export
+}
+
+func (h Head) pass(f *fields) Entry {
+	v := version
+	f.begin("head")
+	number(f, "v", &v, 0, math.MaxInt32)
+	if v != version {
+		f.fail(fmt.Errorf("version %d: this agentx reads %d", v, version))
+	}
+	word(f, "trace", &h.Trace, nil)
+	number(f, "bs", &h.BlockSize, 0, MaxTokens)
+	word(f, "canon", &h.Canon, nil)
+	word(f, "tok", &h.Tokenizer, nil)
+	word(f, "by", &h.By, nil)
+	e := &h.Export
+	milliseconds(f, "grid", &e.Grid)
+	milliseconds(f, "gap", &e.MaxGap)
+	set(f, "mask", &e.Masks, MaskNames)
+	word(f, "holes", &e.Holes, nil, HolesCut)
+	number(f, "min", &e.MinRequests, 0, math.MaxInt32, 0)
+	if f.reads {
+		f.fail(h.Validate())
+	}
+	return h
+}
+
+// Validate returns what is wrong with a head.
+func (h Head) Validate() error {
+	switch {
+	case !traceName.MatchString(h.Trace):
+		return fmt.Errorf("trace %.40q: want cap- and 8 hexadecimal digits", h.Trace)
+	case h.BlockSize < 1 || h.BlockSize > MaxTokens:
+		return fmt.Errorf("block size %d: want 1 to %d tokens", h.BlockSize, MaxTokens)
+	case !plainName.MatchString(h.Canon):
+		return fmt.Errorf("canon %.40q: want %s", h.Canon, NamePattern)
+	case !plainName.MatchString(h.Tokenizer):
+		return fmt.Errorf("tokenizer %.40q: want %s", h.Tokenizer, NamePattern)
+	case !slices.Contains(ways, h.By):
+		return fmt.Errorf("by %.40q: want one of %v", h.By, ways)
+	}
+	return h.Export.Validate()
 }
 
 // Export says how the trace of a session is written. The zero value is the default of each flag.
@@ -37,6 +105,35 @@ type Export struct {
 
 // DefaultGrid is the grid of times.
 const DefaultGrid = 10 * time.Millisecond
+
+// maxGrid bounds the grid: a coarser one leaves nothing of a session's rhythm.
+const maxGrid = time.Hour
+
+// whole reports whether a duration is of whole milliseconds, as a head can hold it.
+func whole(d time.Duration) bool { return d >= 0 && d%time.Millisecond == 0 }
+
+// Validate returns what is wrong with how a trace is to be written.
+func (e Export) Validate() error {
+	var errs []error
+	add := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	add(!whole(e.Grid), "grid %v: want whole milliseconds, at least 1ms", e.Grid)
+	add(whole(e.Grid) && e.Grid > maxGrid, "grid %v: want at most %v", e.Grid, maxGrid)
+	add(!whole(e.MaxGap), "max-gap %v: want whole milliseconds, or 0 for no limit", e.MaxGap)
+	add(e.Masks > allMasks, "masks %d: want a set of %v", e.Masks, MaskNames)
+	add(e.Holes != HolesCut && e.Holes != HolesDrop && e.Holes != HolesKeep, "holes %q: want cut, drop or keep", e.Holes)
+	add(e.MinRequests < 0, "min-requests %d: want at least 1", e.MinRequests)
+	return errors.Join(errs...)
+}
+
+// WithDefaults returns the export with the default of each flag that is not given.
+func (e Export) WithDefaults() Export {
+	e.Grid, e.MinRequests = cmp.Or(e.Grid, DefaultGrid), cmp.Or(e.MinRequests, 1)
+	return e
+}
 
 // Masks is a set of what a trace hides.
 type Masks uint8
@@ -52,6 +149,9 @@ const (
 
 // MaskNames has the word of each mask, in their order.
 var MaskNames = []string{"models", "prefix-counts", "tails"}
+
+// Names returns the words of a set of masks.
+func (m Masks) Names() []string { return namesOf(m, MaskNames) }
 
 // MaskOf returns the mask of a word, 0 where it is none.
 func MaskOf(name string) Masks {
@@ -77,6 +177,13 @@ type Model struct {
 	Name  string
 }
 
+func (v Model) pass(f *fields) Entry {
+	f.begin("model")
+	number(f, "i", &v.Index, 0, maxAgents)
+	word(f, "name", &v.Name, plainName.MatchString)
+	return v
+}
+
 // Place is the agent of a request. The zero value is the agent without an id.
 type Place struct {
 	Agent  int
@@ -84,11 +191,32 @@ type Place struct {
 	Via    Tier // the evidence; 0 for agent 0
 }
 
+// place passes over an agent. That without an id has no parent and needs no evidence.
+func place(f *fields, p *Place, usual ...int) {
+	number(f, "a", &p.Agent, 0, maxAgents, usual...)
+	if p.Agent == 0 {
+		return
+	}
+	number(f, "pa", &p.Parent, 0, maxAgents)
+	number(f, "via", &p.Via, 0, int64(TierLinkage), 0)
+	if f.reads && (p.Via < TierHeader || p.Agent == p.Parent) {
+		f.fail(fmt.Errorf("agent %d: no evidence, or its own parent", p.Agent))
+	}
+}
+
 // Begin says that a request arrived. Times are milliseconds since the first arrival of the session.
 type Begin struct {
 	Q int // number of the request, in the order of arrival
 	T int64
 	Place
+}
+
+func (v Begin) pass(f *fields) Entry {
+	f.begin("begin")
+	number(f, "q", &v.Q, 0, MaxRequests)
+	number(f, "t", &v.T, 0, maxMillis)
+	place(f, &v.Place)
+	return v
 }
 
 // IDs says which blocks the prompt of a request has. Their ids are the first Keep of those of request Base, and New from the
@@ -108,10 +236,45 @@ type IDs struct {
 	Moved  *Place // the request's agent, where Begin named another; nil where it did not
 }
 
+func (v IDs) pass(f *fields) Entry {
+	var stream int
+	if v.Stream {
+		stream = 1
+	}
+	f.begin("ids")
+	number(f, "q", &v.Q, 0, MaxRequests)
+	number(f, "m", &v.Model, 0, maxAgents)
+	number(f, "s", &stream, 0, 1)
+	number(f, "in", &v.In, 0, MaxTokens)
+	number(f, "tool", &v.Tools, 0, MaxTokens)
+	number(f, "sys", &v.System, 0, MaxTokens)
+	number(f, "base", &v.Base, -1, MaxRequests)
+	number(f, "keep", &v.Keep, 0, MaxTokens)
+	number(f, "new", &v.New, 0, MaxTokens)
+	number(f, "it", &v.Input, 0, allKinds)
+	number(f, "media", &v.Media, 0, MaxTokens, 0)
+	var moved Place
+	if v.Moved != nil {
+		moved = *v.Moved
+	}
+	if place(f, &moved, 0); moved.Agent != 0 {
+		v.Moved = &moved
+	}
+	v.Stream = stream == 1
+	return v
+}
+
 // Hole stands in place of IDs where a prompt was lost.
 type Hole struct {
 	Q      int
 	Reason Reason
+}
+
+func (v Hole) pass(f *fields) Entry {
+	f.begin("hole")
+	number(f, "q", &v.Q, 0, MaxRequests)
+	word(f, "why", &v.Reason, of(holes))
+	return v
 }
 
 // End says how an exchange ended. First is the instant of the first output, -1 where there was none.
@@ -130,6 +293,28 @@ type End struct {
 	Lost     Reason // why nothing is known of the reply, where X is Aborted and the exchange itself went on; else ""
 }
 
+func (v End) pass(f *fields) Entry {
+	f.begin("end")
+	number(f, "q", &v.Q, 0, MaxRequests)
+	number(f, "t", &v.T, 0, maxMillis)
+	number(f, "first", &v.First, -1, maxMillis)
+	word(f, "x", &v.X, of(outcomes))
+	number(f, "status", &v.Status, 0, maxStatus)
+	number(f, "out", &v.Out, 0, MaxTokens)
+	number(f, "ot", &v.Output, 0, allKinds)
+	number(f, "stop", &v.Stop, 0, int64(stops)-1)
+	set(f, "marks", &v.Marks, markNames)
+	word(f, "word", &v.Word, of(stopWords), v.Stop.String(), "")
+	calls := 0 // an answer has one call, or none, where it is not said to have another number
+	if v.Output&ToolUse != 0 {
+		calls = 1
+	}
+	number(f, "calls", &v.Calls, 0, MaxTokens, calls)
+	number(f, "api", &v.API, 0, math.MaxInt32, 0)
+	word(f, "why", &v.Lost, func(why string) bool { return v.X == Aborted && of(holes)(why) }, "")
+	return v
+}
+
 // Agent tells of a subagent what is learnt after its first request began.
 type Agent struct {
 	Agent  int
@@ -137,5 +322,19 @@ type Agent struct {
 	Result int       // request with the result of the call that made it; 0: not seen
 }
 
+func (v Agent) pass(f *fields) Entry {
+	f.begin("agent")
+	number(f, "a", &v.Agent, 0, maxAgents)
+	word(f, "type", &v.Type, of(agentTypes), "")
+	number(f, "result", &v.Result, 0, MaxRequests, 0)
+	return v
+}
+
 // Final says why the session was finished.
 type Final struct{ Why Why }
+
+func (v Final) pass(f *fields) Entry {
+	f.begin("final")
+	word(f, "why", &v.Why, of(whys))
+	return v
+}

@@ -12,7 +12,7 @@ import (
 //
 // Covers C-27.
 func TestRest(t *testing.T) {
-	folder, err := OpenFolder(t.Context(), t.TempDir(), Options{})
+	folder, err := OpenFolder(t.Context(), t.TempDir(), false)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, folder.Close()) })
 	head := Head{Trace: "cap-00000001", BlockSize: 64, Canon: "canon-1", Tokenizer: "o200k_base", By: ByURL}
@@ -31,7 +31,7 @@ func TestRest(t *testing.T) {
 	folder.Sync()
 	require.Nil(t, w.file)
 	require.NoError(t, w.Close())
-	text, err := os.ReadFile(w.Path())
+	text, err := os.ReadFile(w.path)
 	require.NoError(t, err)
 	s, err := Read(text)
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestRest(t *testing.T) {
 	require.NoError(t, err)
 	folder.Sync()
 	folder.Sync()
-	require.NoError(t, os.RemoveAll(filepath.Dir(w.Path())))
+	require.NoError(t, os.RemoveAll(filepath.Dir(w.path)))
 	require.Error(t, w.Write(Begin{Q: 0}))
 	require.Error(t, w.Write(End{Q: 0}), "after an error it writes nothing")
 	require.Error(t, w.Close())

@@ -65,36 +65,7 @@ func (s *Session) LastBlock(r *Request) int32 { return r.last }
 // Parents returns for each block the block before it in every prompt that has it, -1 for a first one. It must not be changed.
 func (s *Session) Parents() []int32 { return s.parents }
 
-// apply adds a line to the session. An error is about a line that breaks a rule; the session is as before.
-func (s *Session) apply(e Entry) error {
-	if s.Why != "" {
-		return errors.New("a line behind the final one")
-	}
-	switch v := e.(type) {
-	case Model:
-		return s.model(v)
-	case Begin:
-		return s.begin(v)
-	case IDs:
-		return s.ids(v)
-	case Hole:
-		r, err := s.next(v.Q)
-		if err == nil {
-			r.Hole, s.applied = v.Reason, v.Q
-		}
-		return err
-	case End:
-		return s.end(v)
-	case Agent:
-		return s.agent(v)
-	case Final:
-		s.Why = v.Why
-		return nil
-	}
-	return errors.New("a second head")
-}
-
-func (s *Session) model(v Model) error {
+func (v Model) apply(s *Session) error {
 	if v.Index != len(s.Models) {
 		return fmt.Errorf("model %d: want %d", v.Index, len(s.Models))
 	}
@@ -102,7 +73,7 @@ func (s *Session) model(v Model) error {
 	return nil
 }
 
-func (s *Session) begin(v Begin) error {
+func (v Begin) apply(s *Session) error {
 	if n := len(s.Requests); n > 0 && (v.Q <= s.Requests[n-1].Q || v.T < s.Requests[n-1].T) {
 		return fmt.Errorf("request %d at %d ms: before request %d", v.Q, v.T, s.Requests[n-1].Q)
 	}
@@ -128,7 +99,7 @@ func (s *Session) next(q int) (*Request, error) {
 	return s.request(q)
 }
 
-func (s *Session) ids(v IDs) error {
+func (v IDs) apply(s *Session) error {
 	r, err := s.next(v.Q)
 	if err != nil {
 		return err
@@ -170,7 +141,7 @@ func (s *Session) ids(v IDs) error {
 	return nil
 }
 
-func (s *Session) end(v End) error {
+func (v End) apply(s *Session) error {
 	r, err := s.request(v.Q)
 	switch {
 	case err != nil:
@@ -184,7 +155,7 @@ func (s *Session) end(v End) error {
 	return nil
 }
 
-func (s *Session) agent(v Agent) error {
+func (v Agent) apply(s *Session) error {
 	if v.Agent == 0 {
 		return errors.New("agent 0 is no subagent")
 	}
@@ -202,6 +173,21 @@ func (s *Session) agent(v Agent) error {
 	s.Agents[v.Agent] = known
 	return nil
 }
+
+func (v Hole) apply(s *Session) error {
+	r, err := s.next(v.Q)
+	if err == nil {
+		r.Hole, s.applied = v.Reason, v.Q
+	}
+	return err
+}
+
+func (v Final) apply(s *Session) error {
+	s.Why = v.Why
+	return nil
+}
+
+func (Head) apply(*Session) error { return errors.New("a second head") }
 
 // ErrNoHead is wrapped by the error about a journal of which not even the first line is whole: nothing is known of its session.
 var ErrNoHead = errors.New("no whole first line")
@@ -237,10 +223,13 @@ func (s *Session) read(number int, text []byte) error {
 	if err != nil {
 		return err
 	}
-	head, ok := e.(Head)
 	if number > 1 {
-		return s.apply(e)
+		if s.Why != "" {
+			return errors.New("a line behind the final one")
+		}
+		return e.apply(s)
 	}
+	head, ok := e.(Head)
 	if !ok {
 		return errors.New("it is no head")
 	}

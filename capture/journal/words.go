@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // By says how a session was recognised: doc/spec/capture.md 3.1.
@@ -107,6 +106,16 @@ const (
 	allKinds = 1<<iota - 1
 )
 
+// kindNames has the word of each kind, as a trace writes it.
+var kindNames = []string{"text", "tool_result", "tool_use", "thinking"}
+
+// Names returns the words of a set of kinds, sorted.
+func (k Kinds) Names() []string {
+	names := namesOf(k, kindNames)
+	slices.Sort(names)
+	return names
+}
+
 // Stop is the stop of a trace.
 type Stop uint8
 
@@ -152,14 +161,7 @@ const (
 var markNames = []string{"partial", "client_gone", "out_counted", "clock", "reply_json", "reply_shape", "reply_usage", "reply_stream"}
 
 // Names returns the words of a set of marks.
-func (m Mark) Names() (names []string) {
-	for k, name := range markNames {
-		if m&(1<<k) != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
+func (m Mark) Names() []string { return namesOf(m, markNames) }
 
 // The closed lists.
 var (
@@ -198,13 +200,4 @@ func ModelName(name string, index int) string {
 		return name
 	}
 	return fmt.Sprintf("model-%d", index+1)
-}
-
-// quotedList names words in an error.
-func quotedList[T ~string](words []T) string {
-	quoted := make([]string, len(words))
-	for k, w := range words {
-		quoted[k] = string(w)
-	}
-	return strings.Join(quoted, ", ")
 }

@@ -3,6 +3,7 @@ package reply
 import (
 	"bytes"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/capture/canon"
@@ -10,31 +11,27 @@ import (
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// decoder reads what one API answers, into an answer.
-type decoder interface {
-	event(name, data []byte) // of a stream
-	whole(body []byte)       // a reply that is no stream
+// dialect is how an API answers.
+type dialect struct {
+	event func(a *answer, data []byte)            // reads an event of a stream
+	whole func(a *answer, l *jsonlex.Lexer) error // reads a reply that is no stream
+	usage []string                                // names of the counts of tokens: of the prompt, the output, and of prompts apart
 }
 
-func decoderOf(f canon.Format, a *answer) decoder {
-	switch f {
-	case canon.Messages:
-		return &messages{answer: a}
-	case canon.Responses:
-		return &responses{answer: a}
-	}
-	return &completions{answer: a}
-}
+// dialects are those of the formats.
+var dialects = map[canon.Format]*dialect{canon.Chat: &completions, canon.Completions: &completions, canon.Messages: &messages, canon.Responses: &responses}
 
 // answer is what was read so far.
 type answer struct {
+	*dialect
 	stream bool
-	at     int64 // of the event that is being read
+	at     int64        // of the event that is being read
+	open   map[int]bool // parts that have begun, and may be added to
 
 	terminals int
 	failed    bool
 	first     int64
-	usage     usage
+	counts    counts
 	early     bool // the usage is that of the beginning of a stream
 	unasked   bool // the API counts only when asked to, and a stream without counts is as it should be
 	word      string
@@ -147,7 +144,7 @@ func (m member) read(l *jsonlex.Lexer) (err error) {
 	case *rawText:
 		*to, err = raw(l)
 	case *int:
-		*to, err = index(l)
+		*to, err = natural(l)
 	case func(*jsonlex.Lexer) error:
 		err = to(l)
 	}
@@ -244,12 +241,12 @@ func (a *answer) facts() *Facts {
 		Whole: a.terminals > 0, HasOutput: a.output != 0, First: a.first, Failed: a.failed,
 		Prompt: -1, Out: -1, Word: journal.StopWord(a.word), Output: a.output, ID: a.id, Items: a.items,
 	}
-	if prompt, ok := a.usage.total(); ok {
-		f.Prompt, f.Out = prompt, a.usage.output
+	if prompt, ok := a.counts.total(); ok {
+		f.Prompt, f.Out = prompt, a.counts.tokens[1]
 		if a.early && !f.Whole {
 			f.Out = -1
 		}
-	} else if f.Whole && !a.failed && !(a.unasked && !a.usage.seen) {
+	} else if f.Whole && !a.failed && !(a.unasked && !a.counts.seen) {
 		a.marks |= journal.MarkReplyUsage
 	}
 	f.Marks = a.marks
@@ -290,16 +287,7 @@ func subagentType(p *part) (kind string) {
 	}
 	l := jsonlex.New(p.text[min(len(p.call.Name), len(p.text)):])
 	l.MaxDepth = maxDepth
-	if l.Kind() != jsonlex.Object {
-		return ""
-	}
-	_ = l.Object(func(key []byte) (err error) { // a call that was cut off has what came before
-		if string(key) == "subagent_type" && l.Kind() == jsonlex.String {
-			kind, err = l.Text()
-			return err
-		}
-		return l.Skip()
-	})
+	_ = new(answer).object(l, []member{{"subagent_type", &kind}}) // a call that was cut off has what came before
 	return kind
 }
 
@@ -334,80 +322,56 @@ type Call struct {
 // MakesSubagent reports whether a call begins a subagent.
 func (c Call) MakesSubagent() bool { return c.Name == "Task" || c.Name == "Agent" }
 
-// usage is what an API counted. A count that was not given is -1.
-type usage struct {
+// counts are what an API counted, by the usage of its dialect.
+type counts struct {
 	seen   bool // there was an object
 	bad    bool // of the counts one is none
-	prompt int64
-	extra  map[string]int64 // of prompts, by name, which the API counts apart
-	output int64
+	tokens [4]int64
 }
 
 // count reads a count: absent for null, bad for anything that is no whole number from 0 to 2^31-1 without a fraction.
-func (u *usage) count(l *jsonlex.Lexer, to *int64) error {
-	switch l.Kind() {
-	case jsonlex.Null:
-		return l.Skip()
-	case jsonlex.Number:
-	default:
-		u.bad = true
+func (c *counts) count(l *jsonlex.Lexer, to *int64) error {
+	if l.Kind() == jsonlex.Null {
 		return l.Skip()
 	}
+	n, err := natural(l)
+	if c.bad = c.bad || n < 0; n >= 0 {
+		*to = int64(n)
+	}
+	return err
+}
+
+// natural reads a whole number up to 2^31-1; -1 for anything else.
+func natural(l *jsonlex.Lexer) (int, error) {
 	mark := l.Mark()
 	n, err := l.Natural(math.MaxInt32)
 	if err != nil {
-		u.bad = true
 		l.Reset(mark)
-		return l.Skip()
+		return -1, l.Skip()
 	}
-	*to = int64(n)
-	return nil
+	return int(n), nil
 }
 
-// names of the counts in a usage. The extras are optional.
-type names struct {
-	prompt, output string
-	extras         []string
-}
-
-// read reads a usage. Counts of an earlier one stay where this one has none.
-func (u *usage) read(l *jsonlex.Lexer, n names) error {
-	switch l.Kind() {
-	case jsonlex.Object:
-	case jsonlex.Null:
-		return l.Skip()
-	default:
-		u.seen, u.bad = true, true
+// used reads a usage. Counts of an earlier one stay where this one has none.
+func (a *answer) used(l *jsonlex.Lexer) error {
+	c := &a.counts
+	if kind := l.Kind(); kind != jsonlex.Object {
+		c.seen, c.bad = c.seen || kind != jsonlex.Null, c.bad || kind != jsonlex.Null
 		return l.Skip()
 	}
-	u.seen = true
+	c.seen = true
 	return l.Object(func(key []byte) error {
-		switch string(key) {
-		case n.prompt:
-			return u.count(l, &u.prompt)
-		case n.output:
-			return u.count(l, &u.output)
-		}
-		for _, extra := range n.extras {
-			if string(key) == extra {
-				value := int64(0)
-				err := u.count(l, &value)
-				u.extra[extra] = value
-				return err
-			}
+		if k := slices.Index(a.usage, string(key)); k >= 0 {
+			return c.count(l, &c.tokens[k])
 		}
 		return l.Skip()
 	})
 }
 
 // total returns the tokens of the prompt, and whether both counts are there.
-func (u *usage) total() (prompt int64, ok bool) {
-	if u.bad || u.prompt < 0 || u.output < 0 {
+func (c *counts) total() (prompt int64, ok bool) {
+	if c.bad || c.tokens[0] < 0 || c.tokens[1] < 0 {
 		return -1, false
 	}
-	prompt = u.prompt
-	for _, n := range u.extra {
-		prompt += n
-	}
-	return prompt, true
+	return c.tokens[0] + max(0, c.tokens[2]) + max(0, c.tokens[3]), true
 }

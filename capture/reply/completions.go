@@ -7,47 +7,40 @@ import (
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// completions reads what OpenAI's chats and completions answer.
-type completions struct{ *answer }
-
-var completionsNames = names{prompt: "prompt_tokens", output: "completion_tokens"}
+// completions is how OpenAI's chats and completions answer.
+var completions = dialect{(*answer).chunk, (*answer).completion, []string{"prompt_tokens", "completion_tokens"}}
 
 // partsOfChoice is how many keys of parts a choice has: its text, its thinking, and its calls.
 const partsOfChoice = 1 << 12
 
-func (c *completions) event(_, data []byte) {
-	c.unasked = true
+func (a *answer) chunk(data []byte) {
+	a.unasked = true
 	if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
-		if c.word != "" { // some servers say [DONE] behind an error
-			c.terminals++
+		if a.word != "" { // some servers say [DONE] behind an error
+			a.terminals++
 		}
 		return
 	}
-	c.parse(data, journal.MarkReplyStream, c.completion)
-}
-
-func (c *completions) whole(body []byte) {
-	c.parse(body, journal.MarkReplyJSON, c.completion)
+	a.parse(data, journal.MarkReplyStream, a.completion)
 }
 
 // completion reads an answer, or a chunk of one.
-func (c *completions) completion(l *jsonlex.Lexer) error {
+func (a *answer) completion(l *jsonlex.Lexer) error {
 	choices := 0
-	err := c.object(l, []member{
+	err := a.object(l, []member{
 		{"choices", func(l *jsonlex.Lexer) error {
-			return list(l, func(k int) error { choices++; return c.choice(l, k) })
+			return list(l, func(k int) error { choices++; return a.choice(l, k) })
 		}},
-		{"usage", func(l *jsonlex.Lexer) error { return c.usage.read(l, completionsNames) }},
-		{"error", c.failure},
+		{"usage", a.used}, {"error", a.failure},
 	})
-	if choices == 0 && !c.stream {
-		c.marks |= journal.MarkReplyShape
+	if choices == 0 && !a.stream {
+		a.marks |= journal.MarkReplyShape
 	}
 	return err
 }
 
 // choice reads one of the answers of a request. In a chunk it may name its place.
-func (c *completions) choice(l *jsonlex.Lexer, place int) error {
+func (a *answer) choice(l *jsonlex.Lexer, place int) error {
 	message := false
 	var content rawText // what comes before the place is known
 	var words []byte
@@ -56,60 +49,60 @@ func (c *completions) choice(l *jsonlex.Lexer, place int) error {
 		content, err = raw(l)
 		return err
 	}
-	err := c.object(l, []member{
-		{"index", &place}, {"message", inside}, {"delta", inside}, {"finish_reason", c.reason},
+	err := a.object(l, []member{
+		{"index", &place}, {"message", inside}, {"delta", inside}, {"finish_reason", a.reason},
 		{"text", func(l *jsonlex.Lexer) (err error) {
 			message = true
 			words, err = text(l)
 			return err
 		}},
 	})
-	if !message && !c.stream {
-		c.marks |= journal.MarkReplyShape
+	if !message && !a.stream {
+		a.marks |= journal.MarkReplyShape
 	}
 	key := place * partsOfChoice
-	c.add(key, journal.Text, words)
+	a.add(key, journal.Text, words)
 	if message && len(content) > 0 {
-		c.parse(content, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return c.message(l, key) })
+		a.parse(content, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return a.chatMessage(l, key) })
 	}
 	return err
 }
 
 // message reads the message of a choice, or what is added to it.
-func (c *completions) message(l *jsonlex.Lexer, key int) error {
-	words, thought := c.adds(key, journal.Text), c.adds(key, journal.Thinking)
-	return c.object(l, []member{
+func (a *answer) chatMessage(l *jsonlex.Lexer, key int) error {
+	words, thought := a.adds(key, journal.Text), a.adds(key, journal.Thinking)
+	return a.object(l, []member{
 		{"content", words}, {"refusal", words}, {"reasoning_content", thought}, {"reasoning", thought},
 		{"tool_calls", func(l *jsonlex.Lexer) error {
-			return list(l, func(k int) error { return c.call(l, key+1+k) })
+			return list(l, func(k int) error { return a.call(l, key+1+k) })
 		}},
-		{"function_call", func(l *jsonlex.Lexer) error { return c.function(l, key+1, nil) }},
+		{"function_call", func(l *jsonlex.Lexer) error { return a.function(l, key+1, nil) }},
 	})
 }
 
 // call reads the call of a tool. In a chunk it names its place.
-func (c *completions) call(l *jsonlex.Lexer, key int) error {
+func (a *answer) call(l *jsonlex.Lexer, key int) error {
 	place := -1
 	var id []byte
 	var function rawText
-	err := c.object(l, []member{{"index", &place}, {"id", &id}, {"function", &function}, {"custom", &function}})
+	err := a.object(l, []member{{"index", &place}, {"id", &id}, {"function", &function}, {"custom", &function}})
 	if place >= 0 {
 		key = key/partsOfChoice*partsOfChoice + 1 + place%(partsOfChoice-1)
 	}
 	if len(function) > 0 {
-		c.parse(function, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return c.function(l, key, id) })
+		a.parse(function, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return a.function(l, key, id) })
 	}
 	return err
 }
 
 // function reads what is called, and with what.
-func (c *completions) function(l *jsonlex.Lexer, key int, id []byte) error {
+func (a *answer) function(l *jsonlex.Lexer, key int, id []byte) error {
 	var name, arguments []byte
-	err := c.optional(l, []member{{"name", &name}, {"arguments", &arguments}, {"input", &arguments}})
+	err := a.optional(l, []member{{"name", &name}, {"arguments", &arguments}, {"input", &arguments}})
 	if len(name) > 0 {
-		c.called(key, id, name)
-		c.begin()
+		a.called(key, id, name)
+		a.begin()
 	}
-	c.add(key, journal.ToolUse, arguments)
+	a.add(key, journal.ToolUse, arguments)
 	return err
 }

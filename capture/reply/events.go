@@ -9,11 +9,10 @@ const maxEvent = 16 << 20
 // LF, CRLF or CR, a colon begins a comment, the data of several lines are joined, and unknown fields are ignored. The last event
 // needs no blank line. What is emitted does not depend on where the pieces end.
 type events struct {
-	emit    func(name, data []byte) // both are valid until it returns
-	tooLong func()                  // called in place of emit
+	emit    func(data []byte) // valid until it returns
+	tooLong func()            // called in place of emit
 
 	line    []byte // the beginning of a line that is not complete
-	name    []byte
 	data    []byte
 	hasData bool
 	over    bool // the event is longer than maxEvent
@@ -86,10 +85,7 @@ func (e *events) endLine(line []byte) {
 	}
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
-	switch string(field) {
-	case "event":
-		e.name = append(e.name[:0], value...)
-	case "data":
+	if string(field) == "data" {
 		if e.hasData {
 			e.data = append(e.data, '\n')
 		}
@@ -104,9 +100,9 @@ func (e *events) dispatch() {
 	case e.over:
 		e.tooLong()
 	case e.hasData:
-		e.emit(e.name, e.data)
+		e.emit(e.data)
 	}
-	e.name, e.data, e.hasData, e.over, e.size = e.name[:0], e.data[:0], false, false, 0
+	e.data, e.hasData, e.over, e.size = e.data[:0], false, false, 0
 }
 
 // finish ends the stream.

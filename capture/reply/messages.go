@@ -1,93 +1,74 @@
 package reply
 
 import (
-	"math"
-
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// messages reads what Anthropic's Messages API answers.
-type messages struct {
-	*answer
-	open map[int]bool // blocks, by index
+// messages is how Anthropic's Messages API answers.
+var messages = dialect{
+	(*answer).messagesEvent, (*answer).message, []string{"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"},
 }
 
-var messagesNames = names{prompt: "input_tokens", output: "output_tokens", extras: []string{"cache_creation_input_tokens", "cache_read_input_tokens"}}
-
-// An event has its name in its data, too.
-func (m *messages) event(_, data []byte) {
+// messagesEvent reads an event, which has its name in its data, too.
+func (a *answer) messagesEvent(data []byte) {
 	var kind string
 	var place int
 	var block, delta rawText
-	m.parse(data, journal.MarkReplyStream, func(l *jsonlex.Lexer) error {
-		return m.object(l, []member{
-			{"type", &kind}, {"index", &place}, {"content_block", &block}, {"delta", &delta}, {"message", m.message},
+	a.parse(data, journal.MarkReplyStream, func(l *jsonlex.Lexer) error {
+		return a.object(l, []member{
+			{"type", &kind}, {"index", &place}, {"content_block", &block}, {"delta", &delta}, {"message", a.message},
 			{"usage", func(l *jsonlex.Lexer) error {
-				m.early = false
-				return m.usage.read(l, messagesNames)
+				a.early = false
+				return a.used(l)
 			}},
 		})
 	})
 	switch kind {
 	case "content_block_start":
-		if m.open == nil {
-			m.open = map[int]bool{}
-		}
-		m.open[place] = true
-		m.parse(block, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return m.block(l, place) })
+		a.open[place] = true
+		a.parse(block, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return a.block(l, place) })
 	case "content_block_delta":
-		if !m.open[place] {
-			m.marks |= journal.MarkReplyStream
+		if !a.open[place] {
+			a.marks |= journal.MarkReplyStream
 		}
-		m.begin()
-		m.parse(delta, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return m.block(l, place) })
+		a.begin()
+		a.parse(delta, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return a.block(l, place) })
 	case "content_block_stop":
-		delete(m.open, place)
+		delete(a.open, place)
 	case "message_delta":
-		m.parse(delta, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return m.optional(l, []member{{"stop_reason", m.reason}}) })
+		a.parse(delta, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return a.optional(l, []member{{"stop_reason", a.reason}}) })
 	case "message_stop":
-		m.terminals++
+		a.terminals++
 	case "error":
-		m.failed = true
+		a.failed = true
 	}
-}
-
-// index reads the place of a block; anything else is a place of its own.
-func index(l *jsonlex.Lexer) (int, error) {
-	mark := l.Mark()
-	n, err := l.Natural(math.MaxInt32)
-	if err != nil {
-		l.Reset(mark)
-		return -1, l.Skip()
-	}
-	return int(n), nil
 }
 
 // message reads a message, which at the beginning of a stream is empty.
-func (m *messages) message(l *jsonlex.Lexer) error {
+func (a *answer) message(l *jsonlex.Lexer) error {
 	content := false
-	err := m.object(l, []member{
-		{"stop_reason", m.reason}, {"error", m.failure},
+	err := a.object(l, []member{
+		{"stop_reason", a.reason}, {"error", a.failure},
 		{"content", func(l *jsonlex.Lexer) error {
 			content = l.Kind() == jsonlex.Array
-			return list(l, func(k int) error { return m.block(l, k) })
+			return list(l, func(k int) error { return a.block(l, k) })
 		}},
 		{"usage", func(l *jsonlex.Lexer) error {
-			m.early = m.stream
-			return m.usage.read(l, messagesNames)
+			a.early = a.stream
+			return a.used(l)
 		}},
 	})
-	if !content && !m.stream {
-		m.marks |= journal.MarkReplyShape
+	if !content && !a.stream {
+		a.marks |= journal.MarkReplyShape
 	}
 	return err
 }
 
 // block reads a block of content, or what is added to one.
-func (m *messages) block(l *jsonlex.Lexer, place int) error {
+func (a *answer) block(l *jsonlex.Lexer, place int) error {
 	var kind, id, name, words, thought, arguments []byte
-	err := m.object(l, []member{
+	err := a.object(l, []member{
 		{"type", &kind}, {"id", &id}, {"name", &name}, {"text", &words}, {"thinking", &thought}, {"partial_json", &arguments},
 		{"input", func(l *jsonlex.Lexer) (err error) {
 			if arguments, err = raw(l); string(arguments) == "{}" {
@@ -96,14 +77,14 @@ func (m *messages) block(l *jsonlex.Lexer, place int) error {
 			return err
 		}},
 	})
-	m.add(place, journal.Text, words)
-	m.add(place, journal.Thinking, thought)
+	a.add(place, journal.Text, words)
+	a.add(place, journal.Thinking, thought)
 	if len(name) > 0 {
-		m.called(place, id, name)
+		a.called(place, id, name)
 	}
-	m.add(place, journal.ToolUse, arguments)
+	a.add(place, journal.ToolUse, arguments)
 	if string(kind) == "redacted_thinking" {
-		m.outputs(journal.Thinking)
+		a.outputs(journal.Thinking)
 	}
 	return err
 }
@@ -117,8 +98,4 @@ func (a *answer) called(place int, id, name []byte) {
 		a.keep(p, name)
 	}
 	a.output |= journal.ToolUse
-}
-
-func (m *messages) whole(body []byte) {
-	m.parse(body, journal.MarkReplyJSON, m.message)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/agentx/agentx/capture/canon"
 	"github.com/agentx/agentx/capture/coding"
 	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/jsonlex"
 )
 
 // maxDepth of JSON in a reply: doc/spec/capture.md 6.3.
@@ -29,9 +30,8 @@ type Reader struct {
 	at     int64 // of the piece that is being read
 	got    int64 // bytes, decoded
 
-	events  events
-	decoder decoder
-	answer  answer
+	events events
+	answer answer
 
 	// Of a coded body: the decoder runs as a coroutine, which stops where it needs the next piece.
 	encoding string
@@ -50,15 +50,17 @@ type Options struct {
 
 // New returns a reader of the body of a reply with status 200.
 func New(o Options) *Reader {
-	r := &Reader{limit: o.Limit, answer: answer{first: -1, usage: usage{prompt: -1, output: -1, extra: map[string]int64{}}}}
+	r := &Reader{limit: o.Limit, answer: answer{dialect: dialects[o.Format], open: map[int]bool{}, first: -1, counts: counts{tokens: [4]int64{-1, -1, -1, -1}}}}
 	media, _, err := mime.ParseMediaType(o.Type)
 	if err != nil {
 		media, _, _ = strings.Cut(o.Type, ";")
 	}
 	r.stream = strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
-	r.decoder = decoderOf(o.Format, &r.answer)
 	r.answer.stream = r.stream
-	r.events.emit = r.event
+	r.events.emit = func(data []byte) {
+		r.answer.at = r.at
+		r.answer.event(&r.answer, data)
+	}
 	r.events.tooLong = func() { r.answer.marks |= journal.MarkReplyStream }
 	switch {
 	case coding.Identity(o.Encoding):
@@ -98,12 +100,6 @@ func (r *Reader) read(p []byte) {
 	r.body = append(r.body, p...)
 }
 
-// event takes an event of the stream.
-func (r *Reader) event(name, data []byte) {
-	r.answer.at = r.at
-	r.decoder.event(name, data)
-}
-
 // End returns what the reply says. Broken says that it ended before its end. The reader is of no use afterwards.
 func (r *Reader) End(broken bool) *Facts {
 	damaged := false
@@ -128,7 +124,7 @@ func (r *Reader) End(broken bool) *Facts {
 		if damaged {
 			a.marks |= journal.MarkReplyJSON
 		}
-		r.decoder.whole(r.body)
+		a.parse(r.body, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return a.whole(a, l) })
 	}
 	return a.facts()
 }

@@ -319,6 +319,18 @@ func TestMarks(t *testing.T) {
 	require.Less(t, cap(r.events.line), 2*maxEvent+1<<20)
 }
 
+// A count that is null leaves the one before.
+//
+// Covers C-15.
+func TestCountsThatAreNull(t *testing.T) {
+	f := readAt(Options{Format: canon.Messages, Type: stream}, false, named(
+		`{"type":"message_start","message":{"type":"message","content":[],"usage":{"input_tokens":10,"cache_read_input_tokens":100,"output_tokens":1}}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`,
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":null,"cache_read_input_tokens":null,"output_tokens":2}}`,
+		`{"type":"message_stop"}`))
+	require.Equal(t, [2]int64{110, 2}, [2]int64{f.Prompt, f.Out})
+}
+
 // A server that cuts its output by UTF-16 writes an emoji as halves of a surrogate pair, which is JSON: the reply is as it should be.
 //
 // Covers C-25.

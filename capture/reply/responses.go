@@ -8,115 +8,98 @@ import (
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
-// responses reads what OpenAI's Responses API answers.
-type responses struct {
-	*answer
-	open map[int]bool // items that have begun, by place
-}
+// responses is how OpenAI's Responses API answers.
+var responses = dialect{(*answer).responsesEvent, (*answer).response, []string{"input_tokens", "output_tokens"}}
 
-var responsesNames = names{prompt: "input_tokens", output: "output_tokens"}
-
-func (r *responses) event(_, data []byte) {
+func (a *answer) responsesEvent(data []byte) {
 	var kind string
 	var place int
 	var item, response rawText
 	var delta []byte
-	r.parse(data, journal.MarkReplyStream, func(l *jsonlex.Lexer) error {
-		return r.object(l, []member{{"type", &kind}, {"output_index", &place}, {"item", &item}, {"response", &response}, {"delta", &delta}})
+	a.parse(data, journal.MarkReplyStream, func(l *jsonlex.Lexer) error {
+		return a.object(l, []member{{"type", &kind}, {"output_index", &place}, {"item", &item}, {"response", &response}, {"delta", &delta}})
 	})
 	switch kind {
 	case "response.output_item.added":
-		if r.open == nil {
-			r.open = map[int]bool{}
-		}
-		r.open[place] = true
-		r.parse(item, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return r.item(l, place) })
+		a.open[place] = true
+		a.parse(item, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return a.item(l, place) })
 	case "response.completed", "response.incomplete", "response.failed":
-		r.terminals++
-		r.failed = r.failed || kind == "response.failed"
-		r.forget()
-		r.parse(response, journal.MarkReplyStream, r.response)
-		if r.word == "" {
-			r.word = strings.TrimPrefix(kind, "response.")
+		a.terminals++
+		a.failed = a.failed || kind == "response.failed"
+		a.parts, a.texts, a.room = nil, 0, 0 // the whole response follows, and repeats the output so far
+		a.parse(response, journal.MarkReplyStream, a.response)
+		if a.word == "" {
+			a.word = strings.TrimPrefix(kind, "response.")
 		}
 	case "error":
-		r.failed = true
+		a.failed = true
 	default:
-		r.added(kind, place, delta)
+		a.added(kind, place, delta)
 	}
 }
 
 // added adds the delta of an event, if it has one.
-func (r *responses) added(kind string, place int, delta []byte) {
+func (a *answer) added(kind string, place int, delta []byte) {
 	if !strings.HasSuffix(kind, ".delta") {
 		return
 	}
-	if !r.open[place] {
-		r.marks |= journal.MarkReplyStream
+	if !a.open[place] {
+		a.marks |= journal.MarkReplyStream
 	}
-	r.begin()
+	a.begin()
 	switch {
 	case strings.Contains(kind, "reasoning"):
-		r.add(place, journal.Thinking, delta)
+		a.add(place, journal.Thinking, delta)
 	case strings.Contains(kind, "arguments"), strings.Contains(kind, "_call_"):
-		r.add(place, journal.ToolUse, delta)
+		a.add(place, journal.ToolUse, delta)
 	default:
-		r.add(place, journal.Text, delta)
+		a.add(place, journal.Text, delta)
 	}
-}
-
-// forget drops the output so far: the whole response follows, and repeats it.
-func (r *responses) forget() { r.parts, r.texts, r.room = nil, 0, 0 }
-
-func (r *responses) whole(body []byte) {
-	r.parse(body, journal.MarkReplyJSON, r.response)
 }
 
 // response reads a whole response.
-func (r *responses) response(l *jsonlex.Lexer) error {
+func (a *answer) response(l *jsonlex.Lexer) error {
 	output := false
 	var status, why string
-	err := r.object(l, []member{
-		{"id", &r.id}, {"status", &status}, {"error", r.failure},
-		{"incomplete_details", func(l *jsonlex.Lexer) error { return r.optional(l, []member{{"reason", &why}}) }},
+	err := a.object(l, []member{
+		{"id", &a.id}, {"status", &status}, {"error", a.failure},
+		{"incomplete_details", func(l *jsonlex.Lexer) error { return a.optional(l, []member{{"reason", &why}}) }},
 		{"output", func(l *jsonlex.Lexer) error {
 			output = l.Kind() == jsonlex.Array
 			value, err := raw(l)
 			if err == nil && output {
-				r.items = bytes.Clone(value)
-				r.parse(value, journal.MarkReplyShape, r.list)
+				a.items = bytes.Clone(value)
+				a.parse(value, journal.MarkReplyShape, func(l *jsonlex.Lexer) error {
+					return list(l, func(k int) error { return a.item(l, k) })
+				})
 			}
 			return err
 		}},
-		{"usage", func(l *jsonlex.Lexer) error { return r.usage.read(l, responsesNames) }},
+		{"usage", a.used},
 	})
 	if !output {
-		r.marks |= journal.MarkReplyShape
+		a.marks |= journal.MarkReplyShape
 	}
-	r.word = status
+	a.word = status
 	if why != "" {
-		r.word = why
+		a.word = why
 	}
-	if status == "completed" && r.output&journal.ToolUse != 0 {
-		r.word = "function_call"
+	if status == "completed" && a.output&journal.ToolUse != 0 {
+		a.word = "function_call"
 	}
 	return err
 }
 
-func (r *responses) list(l *jsonlex.Lexer) error {
-	return list(l, func(k int) error { return r.item(l, k) })
-}
-
 // item reads an item of the output.
-func (r *responses) item(l *jsonlex.Lexer, place int) error {
+func (a *answer) item(l *jsonlex.Lexer, place int) error {
 	var kind, id, call, name, arguments []byte
-	err := r.object(l, []member{
+	err := a.object(l, []member{
 		{"type", &kind}, {"id", &id}, {"call_id", &call}, {"name", &name}, {"arguments", &arguments}, {"input", &arguments},
-		{"content", r.content(place, journal.Text)}, {"summary", r.content(place, journal.Thinking)},
+		{"content", a.content(place, journal.Text)}, {"summary", a.content(place, journal.Thinking)},
 	})
 	switch {
 	case string(kind) == "reasoning":
-		r.output |= journal.Thinking
+		a.output |= journal.Thinking
 	case strings.HasSuffix(string(kind), "_call"):
 		if len(call) == 0 {
 			call = id
@@ -124,16 +107,16 @@ func (r *responses) item(l *jsonlex.Lexer, place int) error {
 		if len(name) == 0 {
 			name = kind
 		}
-		r.called(place, call, name)
-		r.add(place, journal.ToolUse, arguments)
+		a.called(place, call, name)
+		a.add(place, journal.ToolUse, arguments)
 	}
 	return err
 }
 
 // content returns what reads the parts of a message, or the summary of some thinking.
-func (r *responses) content(place int, kind journal.Kinds) func(*jsonlex.Lexer) error {
-	words := r.adds(place, kind)
+func (a *answer) content(place int, kind journal.Kinds) func(*jsonlex.Lexer) error {
+	words := a.adds(place, kind)
 	return func(l *jsonlex.Lexer) error {
-		return list(l, func(int) error { return r.object(l, []member{{"text", words}, {"refusal", words}}) })
+		return list(l, func(int) error { return a.object(l, []member{{"text", words}, {"refusal", words}}) })
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/aiperf/profile"
+	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/scenario"
@@ -56,9 +56,21 @@ of InferenceX has, choose that one.`,
 	return cmd
 }
 
-// runProfile runs a command line of AIPerf, or of the harness.
+// runProfile runs a command line of AIPerf, or of the harness: its translation has the settings of a replay.
 func runProfile(cmd *cobra.Command, args []string, harness bool) error {
-	t := profile.Translate(profile.Source{Args: args, Environ: environment(), Random: rand.Reader, Harness: harness, Check: refusedByReplay})
+	f := replayOf(knownScenarios())
+	verb := newReplay(f)
+	root := &cobra.Command{Use: cmd.Root().Name()}
+	addCommonFlags(root)
+	root.AddCommand(verb)
+	root.SetIn(cmd.InOrStdin())
+	root.SetOut(cmd.OutOrStdout())
+	root.SetErr(cmd.ErrOrStderr())
+	verb.SetContext(cmd.Context())
+	t := profile.Translate(profile.Source{
+		Args: args, Environ: environment(), Random: rand.Reader, Harness: harness,
+		Check: func(data string, list []profile.Setting) []profile.Problem { return f.refused(verb, data, list) },
+	})
 	if t.Help {
 		return cmd.Help()
 	}
@@ -75,8 +87,8 @@ func runProfile(cmd *cobra.Command, args []string, harness bool) error {
 	if t.DryRun {
 		return nil
 	}
-	cmd.SetContext(withLaunch(cmd.Context(), t.Launch()))
-	return aiperfStatus(cmd, runCommand(cmd, t.Command()))
+	verb.SetContext(withLaunch(cmd.Context(), t.Launch()))
+	return aiperfStatus(cmd, hintRoot(verb, f.run(verb, t.Data)))
 }
 
 // problemErrors returns what is wrong with a command line as errors.
@@ -91,18 +103,16 @@ func problemErrors(problems []profile.Problem) (list errorList) {
 	return list
 }
 
-// refusedByReplay returns what agentx replay refuses of its arguments, without running them.
-func refusedByReplay(args []string) (refused []profile.Problem) {
-	root := newRoot()
-	root.SetArgs(append(args, "--print-config"))
-	root.SetOut(io.Discard)
-	root.SetErr(io.Discard)
-	err := root.Execute()
-	list, several := errors.AsType[errorList](err)
-	if !several && err != nil {
-		list = errorList{err}
+// refused takes the settings of a replay, and returns what it refuses of them, without playing.
+func (f *replayFlags) refused(verb *cobra.Command, data string, list []profile.Setting) (refused []profile.Problem) {
+	verb.InheritedFlags() // makes those flags its own
+	for _, s := range list {
+		if err := verb.Flags().Set(s.Name, fmt.Sprint(s.Value)); err != nil {
+			f.add("%s: %w", settings.FlagText(s.Name, fmt.Sprint(s.Value)), err)
+		}
 	}
-	for _, err := range list {
+	f.resolve(verb, data)
+	for _, err := range slices.Concat(f.errs, f.scenario.errors()) {
 		try, _ := errors.AsType[hintError](err)
 		refused = append(refused, profile.Problem{Err: err, Try: try.hint})
 	}

@@ -151,30 +151,25 @@ func TestStatusOfAIPerf(t *testing.T) {
 
 // Every flag and every option that a translation names is one of agentx replay.
 func TestTranslationsNameWhatReplayHas(t *testing.T) {
-	flags := newReplay(knownScenarios()).Flags()
+	flags := newReplay(replayOf(knownScenarios())).Flags()
 	rules := []string{"block_size", "max_isl", "max_osl"}
 	seen := map[string]bool{}
-	check := func(args []string) {
-		for k, arg := range args {
-			name, isFlag := strings.CutPrefix(arg, "--")
-			if !isFlag {
-				continue
+	check := func(list []profile.Setting) {
+		for _, s := range list {
+			if s.Name != "quiet" && s.Name != "cache" { // which every verb has
+				assert.NotNil(t, flags.Lookup(s.Name), s.Name)
 			}
-			name, _, _ = strings.Cut(name, "=")
-			if name != "quiet" && name != "cache" { // which every verb has
-				assert.NotNil(t, flags.Lookup(name), arg)
-			}
-			seen[name] = true
-			if name == "set" {
-				option, _, _ := strings.Cut(args[k+1], "=")
-				assert.True(t, slices.Contains(rules, option), args[k+1])
+			seen[s.Name] = true
+			if s.Name == "set" {
+				option, _, _ := strings.Cut(s.Value.(string), "=")
+				assert.True(t, slices.Contains(rules, option), option)
 			}
 		}
 	}
-	translated := func(environ map[string]string, more ...string) []string {
+	translated := func(environ map[string]string, more ...string) []profile.Setting {
 		return profile.Translate(profile.Source{
-			Args: aiperfLine(more...)[2:], Environ: environ, Random: rand.Reader, Check: func([]string) []profile.Problem { return nil },
-		}).Command()
+			Args: aiperfLine(more...)[2:], Environ: environ, Random: rand.Reader, Check: func(string, []profile.Setting) []profile.Problem { return nil },
+		}).Settings
 	}
 	for _, name := range profile.Flags() {
 		check(translated(nil, name, "1")) // what the line has already is an error, and its arguments are there

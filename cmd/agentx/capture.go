@@ -395,7 +395,7 @@ func finishCapture(cmd *cobra.Command, args []string) (_ any, _ func(io.Writer),
 	if _, err := os.Stat(filepath.Join(dir, "journal")); err != nil {
 		return nil, nil, usageError{fmt.Errorf("capture finish: %s is no directory of a capture: %w", dir, err)}
 	}
-	folder, err := journal.OpenFolder(cmd.Context(), dir, journal.Options{})
+	folder, err := journal.OpenFolder(cmd.Context(), dir, false)
 	if errors.Is(err, journal.ErrBusy) {
 		err = hintError{err, "end that process, which finishes its sessions itself; or another directory"}
 	}

@@ -61,12 +61,18 @@ Words that the help uses:
 	setUsage(root)
 	setVersion(root)
 	root.SetFlagErrorFunc(flagError)
+	addCommonFlags(root)
+	root.AddCommand(newConvert(), newReplay(replayOf(knownScenarios())), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
+	setCompletion(root)
+	registerCompletions(root)
+	return root
+}
+
+// addCommonFlags adds the flags that every verb has.
+func addCommonFlags(root *cobra.Command) {
 	root.PersistentFlags().String("cache", "", "cache root, a directory (default: agentx in the user cache directory)")
 	root.PersistentFlags().Bool("quiet", false, "no progress and no notes on standard error; warnings stay")
 	root.PersistentFlags().Bool("no-color", false, "no colour (accepted for scripts: agentx prints none)")
-	root.AddCommand(newConvert(), newReplay(knownScenarios()), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
-	registerCompletions(root)
-	return root
 }
 
 // ownVariables are those that are read besides the ones of flags.
@@ -90,19 +96,23 @@ func warnOfVariables(root *cobra.Command, stderr io.Writer) {
 	}
 }
 
-// setHelp makes the help of some commands end with what their flags do not say.
+// setHelp makes the help of some commands end with what their flags do not say, and help fit the terminal.
 func setHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if cmd.Name() == "replay" && slices.ContainsFunc(args, func(arg string) bool { return arg == "-h" || strings.HasPrefix(arg, "--help") }) {
-			fmt.Fprint(cmd.OutOrStdout(), shortHelp(cmd))
-			return
+		out, text := cmd.OutOrStdout(), &strings.Builder{}
+		cmd.SetOut(text)
+		defer cmd.SetOut(out)
+		if byFlag, _ := cmd.Flags().GetBool("help"); byFlag && cmd.Name() == "replay" {
+			text.WriteString(shortHelp(cmd))
+		} else {
+			help(cmd, args)
+			if cmd == root {
+				text.WriteString(exitHelp)
+			}
+			text.WriteString(settings.Brief(cmd.Flags()))
 		}
-		help(cmd, args)
-		if cmd == root {
-			fmt.Fprint(cmd.OutOrStdout(), exitHelp)
-		}
-		fmt.Fprint(cmd.OutOrStdout(), settings.Brief(cmd.Flags()))
+		fmt.Fprint(out, wrapHelp(text.String(), helpColumns(out)))
 	})
 }
 
@@ -129,7 +139,7 @@ Examples:
 Flags that most runs need:
 %s
 All %d flags: agentx help replay. All settings, with their defaults and the values of the presets: agentx help settings.
-`, what, cmd.UseLine(), examples, flags.FlagUsagesWrapped(settings.UsageColumns), countFlags(cmd))
+`, what, cmd.UseLine(), examples, flags.FlagUsages(), countFlags(cmd))
 }
 
 func countFlags(cmd *cobra.Command) (n int) {
@@ -146,7 +156,12 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		RunE: func(help *cobra.Command, args []string) error {
 			if slices.Equal(args, []string{"settings"}) {
 				replay, _, err := root.Find([]string{"replay"})
-				fmt.Fprintln(help.OutOrStdout(), settings.Usages(replay.LocalFlags())+"\n"+strings.TrimRight(settings.Brief(replay.Flags()), "\n"))
+				out := help.OutOrStdout()
+				fmt.Fprint(out, wrapHelp(settings.Table(replay.Flags()), helpColumns(out)))
+				return err
+			}
+			if write := manuals[strings.Join(args, " ")]; write != nil {
+				_, err := fmt.Fprint(help.OutOrStdout(), write(root))
 				return err
 			}
 			cmd, rest, err := root.Find(args)
@@ -159,7 +174,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// setUsage makes usage list the flags of a group under its heading, and wrap lines. It sets no template of cobra's: with one, the linker
+// setUsage makes usage list the flags of a group under its heading. It sets no template of cobra's: with one, the linker
 // keeps every exported method of the program, 8 MB.
 func setUsage(root *cobra.Command) {
 	plain := root.UsageFunc()

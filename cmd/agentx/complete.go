@@ -1,7 +1,7 @@
 package main
 
 import (
-	"os"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,11 +34,11 @@ var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx aiperf profile": profileFlags(profile.Flags),
 	"agentx inspect":        once(cachesAndInputs),
 	"agentx simulate":       once(cachesAndInputs),
-	"agentx fetch":          once(datasetNames),
+	"agentx fetch":          once(listed(cobra.ShellCompDirectiveNoFileComp, datasetNames)),
 	"agentx cache info":     once(caches),
 	"agentx cache path":     once(caches),
 	"agentx cache pull":     once(cachesInFrom),
-	"agentx cache verify":   cachesAndParts,
+	"agentx cache verify":   cachesOf(mmapcache.Kinds()...),
 	"agentx cache pin":      caches,
 	"agentx cache unpin":    caches,
 	"agentx cache rm":       caches,
@@ -69,12 +69,12 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"profile":       choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
 	"tokenizer":     cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
 	"corpus":        cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
-	"set":           rules,
+	"set":           openWords(rules),
 	"as":            choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-1.0.12\tagentx-harness 1.0.12"),
-	"fault":         faults,
+	"fault":         openWords(faults),
 	"trace":         traceIDs,
 	"session":       sessionIDs,
-	"api-key-env":   variables,
+	"api-key-env":   listed(cobra.ShellCompDirectiveNoFileComp, func() []string { return slices.Collect(maps.Keys(environment())) }),
 	"cache":         directories,
 	"from":          directories,
 	"to":            directories,
@@ -85,7 +85,8 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"slo":           prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
 	"format":        choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
 	"meet":          prefixes("none\teach part begins on its own"),
-	"until":         untilNames,
+	"until":         openWords(untilNames),
+	"otlp":          prefixes("http://", "https://"),
 	"part":          prefixes("auto\tas the engine says", "0/"),
 	"output":        cobra.FixedCompletions([]string{"jsonl", "zst"}, cobra.ShellCompDirectiveFilterFileExt),
 	"log":           cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt),
@@ -95,16 +96,23 @@ var completedFlags = map[string]cobra.CompletionFunc{
 
 var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
+// choice completes words, prefixes words of which some want more after them.
 func choice(values ...string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return withPrefix(slices.Clone(values), begun), cobra.ShellCompDirectiveNoFileComp
-	}
+	return listed(cobra.ShellCompDirectiveNoFileComp, func() []string { return slices.Clone(values) })
 }
 
-// prefixes completes words of which some want more after them.
 func prefixes(values ...string) cobra.CompletionFunc {
+	return openWords(func() []string { return slices.Clone(values) })
+}
+
+// openWords completes words that want more after them.
+func openWords(list func() []string) cobra.CompletionFunc {
+	return listed(cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace, list)
+}
+
+func listed(directive cobra.ShellCompDirective, list func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return withPrefix(slices.Clone(values), begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return withPrefix(list(), begun), directive
 	}
 }
 
@@ -164,26 +172,25 @@ func verbNames(cmd *cobra.Command, args []string, begun string) (names []string,
 	return withPrefix(names, begun), cobra.ShellCompDirectiveNoFileComp
 }
 
-func inputs(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	values := []string{"demo\tthe corpus inside agentx"}
+var inputs = listed(cobra.ShellCompDirectiveDefault, func() []string { // or a file
+	return append([]string{"demo\tthe corpus inside agentx"}, datasetNames()...)
+})
+
+func datasetNames() (names []string) {
 	for _, n := range hub.NamedDatasets() {
-		values = append(values, n.Name+"\t"+n.Description)
+		names = append(names, n.Name+"\t"+n.Description)
 	}
-	return withPrefix(values, begun), cobra.ShellCompDirectiveDefault // or a file
+	return names
 }
 
-func datasetNames(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	values, _ := inputs(cmd, args, begun)
-	return slices.DeleteFunc(values, func(v string) bool { return strings.HasPrefix(v, "demo\t") }), cobra.ShellCompDirectiveNoFileComp
+// cachesOf completes the directories of some kinds, or a path.
+func cachesOf(kinds ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return cacheKeys(rootOf(cmd), begun, kinds...), cobra.ShellCompDirectiveDefault
+	}
 }
 
-func caches(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return cacheKeys(rootOf(cmd), begun, mmapcache.DatasetKind), cobra.ShellCompDirectiveDefault // or a path
-}
-
-func cachesAndParts(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return cacheKeys(rootOf(cmd), begun, mmapcache.Kinds()...), cobra.ShellCompDirectiveDefault
-}
+var caches = cachesOf(mmapcache.DatasetKind)
 
 func cachesAndInputs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	values, directive := inputs(cmd, args, begun)
@@ -194,9 +201,6 @@ func cachesAndInputs(cmd *cobra.Command, args []string, begun string) ([]string,
 func cachesInFrom(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	rootOf(cmd)
 	from, _ := cmd.Flags().GetString("from")
-	if from == "" {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
 	return cacheKeys(from, begun, mmapcache.DatasetKind), cobra.ShellCompDirectiveDefault
 }
 
@@ -229,23 +233,19 @@ func cacheKeys(root, begun string, kinds ...string) (values []string) {
 }
 
 func traceIDs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return idsIn(cmd, args, begun, func(s *mmapcache.Structure, add func(id string)) {
-		for i := range s.Traces.Len() {
-			add(s.Traces.At(i).ID)
-		}
+	return idsIn(cmd, args, begun, func(s *mmapcache.Structure) (int, func(int) string) {
+		return s.Traces.Len(), func(i int) string { return s.Traces.At(i).ID }
 	})
 }
 
 func sessionIDs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return idsIn(cmd, args, begun, func(s *mmapcache.Structure, add func(id string)) {
-		for i := range s.Sessions.Len() {
-			add(s.Sessions.At(i).ID)
-		}
+	return idsIn(cmd, args, begun, func(s *mmapcache.Structure) (int, func(int) string) {
+		return s.Sessions.Len(), func(i int) string { return s.Sessions.At(i).ID }
 	})
 }
 
 // idsIn completes ids that are read from the cache of the first argument.
-func idsIn(cmd *cobra.Command, args []string, begun string, read func(s *mmapcache.Structure, add func(id string))) (ids []string, _ cobra.ShellCompDirective) {
+func idsIn(cmd *cobra.Command, args []string, begun string, in func(s *mmapcache.Structure) (n int, id func(int) string)) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -259,27 +259,25 @@ func idsIn(cmd *cobra.Command, args []string, begun string, read func(s *mmapcac
 	}
 	defer c.Close()
 	_ = c.EachShard(func(_ int, s *mmapcache.Structure) error { // damage completes nothing
-		read(s, func(id string) {
-			if strings.HasPrefix(id, begun) {
-				ids = append(ids, id)
-			}
-		})
+		n, id := in(s)
+		for i := range n {
+			ids = append(ids, id(i))
+		}
 		return nil
 	})
-	return ids, cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(ids, begun), cobra.ShellCompDirectiveNoFileComp
 }
 
-// rules completes names for the --set of a conversion.
-func rules(_ *cobra.Command, _ []string, begun string) (list []string, _ cobra.ShellCompDirective) {
+// rules are names for the --set of a conversion.
+func rules() (list []string) {
 	for _, name := range slices.Sorted(slices.Values(append(weka.RuleNames(), "backend"))) {
 		list = append(list, name+"=")
 	}
-	return withPrefix(list, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return list
 }
 
-// faults completes the kinds of faults for --fault.
-func faults(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	var values []string
+// faults are the kinds of faults for --fault.
+func faults() (values []string) {
 	for _, k := range mock.FaultKinds {
 		name, _, _ := strings.Cut(k.Name, "NNN")
 		if name == k.Name {
@@ -287,14 +285,5 @@ func faults(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCo
 		}
 		values = append(values, name+"\t"+k.Doc)
 	}
-	return withPrefix(values, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// variables completes names of environment variables.
-func variables(_ *cobra.Command, _ []string, begun string) (names []string, _ cobra.ShellCompDirective) {
-	for _, e := range os.Environ() {
-		name, _, _ := strings.Cut(e, "=")
-		names = append(names, name)
-	}
-	return withPrefix(names, begun), cobra.ShellCompDirectiveNoFileComp
+	return values
 }

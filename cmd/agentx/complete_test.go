@@ -12,7 +12,7 @@ import (
 )
 
 // freeText lists flags whose values cannot be completed.
-var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "extra-body", "overflow-pattern", "prefix", "scrape", "server-name", "start-at", "text"}
+var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "otlp", "extra-body", "overflow-pattern", "prefix", "scrape", "server-name", "start-at", "text"}
 
 // Every flag that takes words is in completedFlags or in freeText, and every verb that takes arguments in
 // completedArguments.

@@ -15,10 +15,13 @@ import (
 	"github.com/agentx/agentx/report/live"
 )
 
-// newReplay returns the verb. Known are the scenarios that --scenario names.
-func newReplay(known scenarios) *cobra.Command {
-	f := replayFlags{scenario: scenarioFlags{known: known}}
-	var c convertFlags
+// replayOf returns the flags of a replay under some scenarios.
+func replayOf(known scenarios) *replayFlags {
+	return &replayFlags{scenario: scenarioFlags{known: known}}
+}
+
+// newReplay returns the verb of flags.
+func newReplay(f *replayFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay CACHE|INPUT",
 		Short: "Play a prepared cache against an inference server, and measure it",
@@ -56,12 +59,12 @@ from: preset, scenario, file, environment, flag; a later one wins.`,
 		Args:              f.checkArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.play(cmd, &c, args)
+			return f.play(cmd, args)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return f.wrongFlags(cmd, &c, err) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return f.wrongFlags(cmd, err) })
 	f.register(cmd)
-	c.registerForInput(cmd)
+	f.convert.registerForInput(cmd)
 	f.set.Adopt(settings.Conversions)
 	f.set.Describe("set", settings.Presets, "NAME=VALUE, a setting, or a rule of the reconstruction (repeatable)")
 	f.set.Describe("seed", settings.Played, "decides what a run draws, such as where lanes begin, and "+strings.TrimPrefix(cmd.Flags().Lookup("seed").Usage, "decides "))
@@ -81,17 +84,23 @@ func (f *replayFlags) checkArgs(cmd *cobra.Command, args []string) error {
 }
 
 // play resolves the configuration and plays the cache of the argument, or shows the configuration.
-func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) error {
+func (f *replayFlags) play(cmd *cobra.Command, args []string) error {
 	if f.configSchema {
 		return f.set.Schema(cmd.OutOrStdout())
 	}
-	f.resolve(cmd, c)
-	tellOldNames(cmd, f.set)
+	f.resolve(cmd, cmd.Flags().Arg(0))
 	if f.printConfig {
+		tellOldNames(cmd, f.set)
 		return errors.Join(f.set.Print(cmd.OutOrStdout(), f.json), f.wrong())
 	}
+	return f.run(cmd, args[0])
+}
+
+// run plays a cache, or an input, with what resolve has found.
+func (f *replayFlags) run(cmd *cobra.Command, name string) error {
+	tellOldNames(cmd, f.set)
 	o := f.o
-	f.scenario.checkPrepared(cmd, args[0])
+	f.scenario.checkPrepared(cmd, name)
 	if err := f.wrong(); err != nil {
 		return err
 	}
@@ -99,7 +108,7 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 		return err
 	}
 	defer f.listen.close()
-	dataset, err := openDataset(cmd, c, args[0])
+	dataset, err := openDataset(cmd, &f.convert, name)
 	if err != nil {
 		return err
 	}
@@ -110,7 +119,7 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 		return err
 	}
 	f.chooseRetryAfter(&o)
-	if o.Provenance, err = runProvenance(&o, f.set, c.sources); err != nil {
+	if o.Provenance, err = runProvenance(&o, f.set, f.convert.sources); err != nil {
 		return err
 	}
 	o.Provenance.Launch = launchOf(cmd.Context())
@@ -137,18 +146,18 @@ func (f *replayFlags) play(cmd *cobra.Command, c *convertFlags, args []string) e
 }
 
 // resolve finds the values of all settings, and the options of the run that they make. What is wrong is added to the problems.
-func (f *replayFlags) resolve(cmd *cobra.Command, c *convertFlags) {
+func (f *replayFlags) resolve(cmd *cobra.Command, name string) {
 	f.set.Resolve(f.readScenario)
-	c.set = f.set.Ruled
+	f.convert.set = f.set.Ruled
 	f.checkSettings()
 	f.resolveSearch()
 	f.options()
 	f.checkLevels(f.o.SLO)
-	f.o.Seed = c.seed
+	f.o.Seed = f.convert.seed
 	f.resolveArrivals(&f.o)
 	f.checkPart(&f.o)
-	if !prepared(cmd, cmd.Flags().Arg(0)) { // else nothing is converted
-		c.check(cmd, &f.problems)
+	if !prepared(cmd, name) { // else nothing is converted
+		f.convert.check(cmd, &f.problems)
 	}
 	f.checkScenario()
 }

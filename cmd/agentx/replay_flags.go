@@ -23,6 +23,8 @@ type replayFlags struct {
 	o   replay.Options // that settings write to
 	set *settings.Set
 
+	convert convertFlags // of an INPUT
+
 	apiKeyEnv, config               string
 	repeat                          int
 	prefault, stopOnFailure         bool
@@ -195,11 +197,11 @@ func (f *replayFlags) checkSettings() {
 		o.Warmup.LeadMax = replay.Off
 	}
 	checkStart(s, &f.problems, o)
-	if o.Warmup.Requests > 0 && o.Switches.WarmupStage == preset.StageDuration {
+	if o.Warmup.Requests > 0 && o.Switches.StageByDuration {
 		f.add("%s: under %s the pressure stage has a duration: want duration=D", s.Show("warmup"), s.Show("warmup-stage"))
 	}
-	if own, _ := preset.Named(o.Preset); o.Switches.NegativeDuration != own.NegativeDuration {
-		f.add("%s: fixed when the cache is built, so a replay cannot change it: want %v, or nothing (--profile of agentx convert chooses it)", s.Show("negative-duration"), own.NegativeDuration)
+	if own, _ := preset.Named(o.Preset); o.Switches.SubtractNegative != own.SubtractNegative {
+		f.add("%s: fixed when the cache is built, so a replay cannot change it: want %v, or nothing (--profile of agentx convert chooses it)", s.Show("negative-duration"), map[bool]string{false: "zero", true: "subtract"}[own.SubtractNegative])
 	}
 	if o.Fields.PerChunkUsage && o.Fields.OmitStreamOptions {
 		f.add("%s and %s: stream_options asks for usage in every message: want one of the two", s.Show("per-chunk-usage"), s.Named("no-stream-options"))

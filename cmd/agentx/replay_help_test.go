@@ -30,9 +30,10 @@ func TestHelpInTwoSizes(t *testing.T) {
 	for _, name := range []string{"--no-preflight", "--itl-divisor"} {
 		require.NotContains(t, short, name)
 		require.Contains(t, whole, name)
-		require.Contains(t, table, name)
+		require.Contains(t, table, "\n  "+name[2:]+" ")
 	}
 	require.NotContains(t, whole, "default []")
+	require.Regexp(t, `\n  keep-alive +4s +300s +300s\n      how long `, table)
 }
 
 // Usage lists every flag of a replay and of a simulation in a group, so that a reader finds those that every run needs.

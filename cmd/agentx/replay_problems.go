@@ -50,7 +50,7 @@ func (f *replayFlags) wrong() error {
 
 // wrongFlags returns everything that is wrong with a command line that has a flag that does not exist: it reads the rest
 // without that flag.
-func (f *replayFlags) wrongFlags(cmd *cobra.Command, c *convertFlags, err error) error {
+func (f *replayFlags) wrongFlags(cmd *cobra.Command, err error) error {
 	args, _ := cmd.Context().Value(commandLine{}).([]string)
 	args = slices.Clone(args)
 	var unknown []error
@@ -66,10 +66,10 @@ func (f *replayFlags) wrongFlags(cmd *cobra.Command, c *convertFlags, err error)
 			break
 		}
 		args = slices.Delete(args, k, k+1)
-		f.errs, c.set = nil, nil // they are read once more
+		f.errs, f.convert.set = nil, nil // they are read once more
 		f.set.Forget()
 		err = cmd.Flags().Parse(args)
 	}
-	f.resolve(cmd, c)
+	f.resolve(cmd, cmd.Flags().Arg(0))
 	return errorList(slices.Concat(unknown, f.errs, f.scenario.errors()))
 }

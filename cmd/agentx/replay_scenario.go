@@ -213,7 +213,7 @@ func (f *replayFlags) checkScenario() {
 func (f *replayFlags) lockable() scenario.Settings {
 	o := &f.o
 	p := scenario.Settings{
-		ASAP: o.Pace.ASAP, Speed: o.Pace.Speed, MaxGap: o.Pace.MaxGap, SystemIdleCap: o.Limits.SystemIdle, TraceCap: string(o.Switches.TraceCap), CoverageGate: o.Switches.CoverageGate,
+		ASAP: o.Pace.ASAP, Speed: o.Pace.Speed, MaxGap: o.Pace.MaxGap, SystemIdleCap: o.Limits.SystemIdle, TraceCap: f.set.Text("trace-cap"), CoverageGate: o.Switches.CoverageGate,
 		Duration: o.Duration, Requests: o.Requests, Trees: o.Trees, Once: o.Once, Until: len(f.until.targets) > 0,
 	}
 	p.TraceIdleCap, _ = f.set.Value("trace-idle-cap").(time.Duration)

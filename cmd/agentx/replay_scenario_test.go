@@ -47,7 +47,7 @@ func replayUnder(t *testing.T, known scenarios, args ...string) (status int, std
 	verb, _, err := root.Find([]string{"replay"})
 	require.NoError(t, err)
 	root.RemoveCommand(verb)
-	root.AddCommand(newReplay(known))
+	root.AddCommand(newReplay(replayOf(known)))
 	var out, errs strings.Builder
 	root.SetOut(&out)
 	root.SetErr(&errs)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
@@ -59,9 +57,8 @@ func targetTexts(v any) any {
 
 func targetLine(t until.Target) string { return fmt.Sprintf("%s=%g%%", t, 100*t.Share) }
 
-// untilNames completes the names of figures that --until takes.
-func untilNames(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	var list []string
+// untilNames are the names of figures that --until takes.
+func untilNames() (list []string) {
 	for _, m := range measure.MetricNames() {
 		for _, statistic := range slo.Statistics {
 			if f := (slo.Figure{Metric: m, Statistic: statistic}); m.OfEach && statistic != "max" {
@@ -69,7 +66,7 @@ func untilNames(_ *cobra.Command, _ []string, begun string) ([]string, cobra.She
 			}
 		}
 	}
-	return withPrefix(list, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return list
 }
 
 // applyUntil makes a run end when it knows what --until names. What is wrong is added to the problems.

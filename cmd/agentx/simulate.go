@@ -19,6 +19,7 @@ import (
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/replay/capacity"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/hitcurve"
@@ -89,7 +90,7 @@ func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	if err := checkArgs(check)(cmd, args); err != nil {
 		page := slices.IndexFunc(args, func(name string) bool { return strings.HasSuffix(name, ".html") })
 		switch {
-		case f.html != "" && page >= 0:
+		case f.p.HTML != "" && page >= 0:
 			err = usageError{fmt.Errorf("--html %s: want --html=%[1]s", args[page])}
 		case f.synthetic != "":
 			err = usageError{fmt.Errorf("%s beside --synthetic: want one of them", args[0])}
@@ -104,10 +105,10 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.stderr = cmd.ErrOrStderr()
 	f.set.Resolve(nil)
 	tellOldNames(cmd, f.set)
-	checkStart(f.set, &f.problems, &f.lanes)
+	checkStart(f.set, &f.problems, &f.c.Lanes.Options)
 	f.checkFleet()
-	base := f.base()
-	list := f.runs(base)
+	f.base()
+	list := f.runs()
 	size := f.readGates()
 	f.checkPages(len(list) > 1 || size != nil)
 	f.checkCurve(list)
@@ -141,7 +142,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	var answer *runs.Answer
 	var err error
 	if size != nil {
-		list, answer, err = p.Size(cmd.Context(), size.least, size.most, list[0].Config)
+		list, answer, err = p.Size(cmd.Context(), size.From, size.To, list[0].Config)
 	} else {
 		p.Play(cmd.Context(), list)
 	}
@@ -170,21 +171,19 @@ func (f *simulateFlags) warnOf(list []*runs.Run) {
 	}
 }
 
-// player returns what plays the runs. It says, at most every five seconds, which of several has ended.
+// player completes what plays the runs. It says, at most every five seconds, which of several has ended.
 func (f *simulateFlags) player(cmd *cobra.Command) *runs.Player {
 	quiet, _ := cmd.Flags().GetBool("quiet") // a flag of every command
 	next, ended := time.Now().Add(lineEvery), 0
-	return &runs.Player{
-		Files: simulate.Files{Dir: f.out, PerRequest: f.perRequest, Dynamo: f.format == "dynamo", Overwrite: f.overwrite},
-		HTML:  f.html, Gates: f.gateList, Jobs: f.jobs,
-		Ended: func(last *runs.Run) {
-			ended++
-			if now := time.Now(); !quiet && last.Name != "" && now.After(next) {
-				next = now.Add(lineEvery)
-				fmt.Fprintf(f.stderr, "agentx: runs that have ended: %d, the last %s\n", ended, last.Name)
-			}
-		},
+	f.p.Files.Dynamo = f.format == "dynamo"
+	f.p.Ended = func(last *runs.Run) {
+		ended++
+		if now := time.Now(); !quiet && last.Name != "" && now.After(next) {
+			next = now.Add(lineEvery)
+			fmt.Fprintf(f.stderr, "agentx: runs that have ended: %d, the last %s\n", ended, last.Name)
+		}
 	}
+	return &f.p
 }
 
 // judgeRuns returns the error of several runs: that of the worst.
@@ -216,13 +215,13 @@ func judgeRuns(list []*runs.Run) error {
 }
 
 // readGates reads the gates, and the search that --workers may ask for. One that has no gate looks for the service levels.
-func (f *simulateFlags) readGates() *sizing {
+func (f *simulateFlags) readGates() *capacity.Search {
 	size, err := f.sizing()
 	if err != nil {
 		f.add("%w", err)
 	}
 	texts := f.gates
-	levels := f.slaTTFT > 0 || f.slaITL > 0 || f.slaE2E > 0
+	levels := f.c.SLA != simulate.SLA{}
 	if size != nil && len(texts) == 0 && levels {
 		texts = []string{"good>=99%"}
 	}
@@ -235,7 +234,7 @@ func (f *simulateFlags) readGates() *sizing {
 		if g.NeedsSLA() && !levels {
 			f.add("%s: no request is good or not without a limit: add --sla-ttft, --sla-itl or --sla-e2e", f.shown("gate", text))
 		}
-		f.gateList = append(f.gateList, g)
+		f.p.Gates = append(f.p.Gates, g)
 	}
 	switch {
 	case size == nil:
@@ -250,14 +249,14 @@ func (f *simulateFlags) readGates() *sizing {
 }
 
 // checkRuns adds what is wrong with runs whatever they play, and with the directories of their results.
-func (f *simulateFlags) checkRuns(cmd *cobra.Command, list []*runs.Run, size *sizing) {
+func (f *simulateFlags) checkRuns(cmd *cobra.Command, list []*runs.Run, size *capacity.Search) {
 	f.errs = append(f.errs, wrongOf(list, size, simulate.Config.ValidateWithoutInput).errs...)
-	if f.out == "" || f.printConfig || f.curve.on {
+	if f.p.Files.Dir == "" || f.printConfig || f.curve.on {
 		return
 	}
 	if size != nil {
 		list = nil
-		for n := size.least; n <= size.most; n++ {
+		for n := size.From; n <= size.To; n++ {
 			list = append(list, runs.Sized(n, simulate.Config{}))
 		}
 	}
@@ -274,7 +273,7 @@ func (f *simulateFlags) checkRuns(cmd *cobra.Command, list []*runs.Run, size *si
 		case errors.Is(err, simulate.ErrResultsExist):
 			f.errs = append(f.errs, hintError{usageError{err}, "--overwrite, or another --out"})
 		case err != nil:
-			f.errs = append(f.errs, usageError{fmt.Errorf("%s: %w", f.shown("out", f.out), err)})
+			f.errs = append(f.errs, usageError{fmt.Errorf("%s: %w", f.shown("out", f.p.Files.Dir), err)})
 			return // the others say the same
 		}
 	}
@@ -282,24 +281,24 @@ func (f *simulateFlags) checkRuns(cmd *cobra.Command, list []*runs.Run, size *si
 
 // prepareOut makes the directory of the results, and finds out before anything runs whether files can be written to it.
 func (f *simulateFlags) prepareOut() error {
-	if f.out == "" {
+	if f.p.Files.Dir == "" {
 		return nil
 	}
-	err := os.MkdirAll(f.out, 0o777)
+	err := os.MkdirAll(f.p.Files.Dir, 0o777)
 	if err == nil {
 		var probe *os.File
-		if probe, err = os.CreateTemp(f.out, ".agentx-*"); err == nil {
+		if probe, err = os.CreateTemp(f.p.Files.Dir, ".agentx-*"); err == nil {
 			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 		}
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("%s: %w", f.shown("out", f.out), err)}
+		return usageError{fmt.Errorf("%s: %w", f.shown("out", f.p.Files.Dir), err)}
 	}
 	return nil
 }
 
 // validate checks every run before any begins.
-func (f *simulateFlags) validate(list []*runs.Run, size *sizing) error {
+func (f *simulateFlags) validate(list []*runs.Run, size *capacity.Search) error {
 	for _, r := range list {
 		c := &r.Config
 		if c.Input != nil && c.LoadOf() == simulate.LoadLanes && c.Concurrency == 0 {
@@ -311,11 +310,11 @@ func (f *simulateFlags) validate(list []*runs.Run, size *sizing) error {
 }
 
 // wrongOf returns what is wrong with runs, once. Those of a search begin with its fewest workers.
-func wrongOf(list []*runs.Run, size *sizing, validate func(simulate.Config) error) (p problems) {
+func wrongOf(list []*runs.Run, size *capacity.Search, validate func(simulate.Config) error) (p problems) {
 	for _, r := range list {
 		checked := r.Config
 		if size != nil {
-			checked.Workers = size.least
+			checked.Workers = size.From
 		}
 		for _, one := range unjoin(validate(checked)) {
 			p.addOnce(one)
@@ -347,8 +346,8 @@ type variant struct {
 }
 
 // runs returns the runs of all combinations, the last flag changing fastest.
-func (f *simulateFlags) runs(base simulate.Config) []*runs.Run {
-	list := []*runs.Run{{Config: base}}
+func (f *simulateFlags) runs() []*runs.Run {
+	list := []*runs.Run{{Config: f.c}}
 	for _, variants := range [][]variant{f.engineVariants(), f.workerVariants(), f.concurrencyVariants()} {
 		var next []*runs.Run
 		for _, r := range list {
@@ -471,41 +470,30 @@ func (f *simulateFlags) concurrencyVariants() (list []variant) {
 	return list
 }
 
-// sizing is a search for the fewest workers.
-type sizing struct {
-	least, most int
-}
-
 // maxSized bounds a search without a bound of its own.
 const maxSized = 256
 
 // sizing reads auto[:FROM-TO]; nil for another value of --workers. The search is one of 1 where the value is wrong.
-func (f *simulateFlags) sizing() (*sizing, error) {
-	rest, auto := strings.CutPrefix(f.workers, "auto")
-	if !auto {
+func (f *simulateFlags) sizing() (*capacity.Search, error) {
+	a, ok := parseAuto(f.workers, math.MaxInt)
+	switch {
+	case !strings.HasPrefix(f.workers, auto):
 		return nil, nil
+	case !ok:
+		return &capacity.Search{From: 1, To: 1}, fmt.Errorf("%s: want auto, or auto:FROM-TO such as auto:2-64", f.shown("workers", f.workers))
+	case f.workers != auto:
+	case f.c.Router == simulate.KVRouter: // which needs a choice
+		a.From, a.To = 2, maxSized
+	default:
+		a.To = maxSized
 	}
-	s := &sizing{1, maxSized}
-	if f.router == string(simulate.KVRouter) { // which needs a choice
-		s.least = 2
-	}
-	if rest == "" {
-		return s, nil
-	}
-	from, to, ok := strings.Cut(strings.TrimPrefix(rest, ":"), "-")
-	var errs [2]error
-	s.least, errs[0] = strconv.Atoi(from)
-	s.most, errs[1] = strconv.Atoi(to)
-	if !strings.HasPrefix(rest, ":") || !ok || errs != [2]error{} || s.least < 1 || s.most < s.least {
-		return &sizing{1, 1}, fmt.Errorf("%s: want auto, or auto:FROM-TO such as auto:2-64", f.shown("workers", f.workers))
-	}
-	return s, nil
+	return &a.Search, nil
 }
 
 // fleetSizes returns the numbers of --workers.
 func (f *simulateFlags) fleetSizes() (list []int) {
 	if s, _ := f.sizing(); s != nil { // simulate tells the error
-		return []int{s.least}
+		return []int{s.From}
 	}
 	for text := range strings.SplitSeq(f.workers, ",") {
 		n, err := strconv.Atoi(text)
@@ -523,33 +511,33 @@ func (f *simulateFlags) fleetSizes() (list []int) {
 
 // sampling says which samples a page needs, and adds what is wrong with its flags. A planner's ticks take the place of samples.
 func (f *simulateFlags) sampling(planned bool) simulate.Sampling {
-	switch f.html {
+	switch f.p.HTML {
 	case "true": // of a file or the environment
-		f.html = simulate.PageFile
+		f.p.HTML = simulate.PageFile
 	case "false":
-		f.html = ""
+		f.p.HTML = ""
 	}
 	switch {
 	case f.sample == 0:
-	case f.html == "":
+	case f.p.HTML == "":
 		f.add("%s: it concerns a page: add --html", f.shown("sample", f.sample.String()))
 	case planned:
 		f.add("%s beside --planner: the page has the ticks of the planner", f.shown("sample", f.sample.String()))
 	}
-	if f.html == "" {
+	if f.p.HTML == "" {
 		return simulate.Sampling{}
 	}
 	switch {
-	case filepath.Ext(f.html) != ".html":
-		f.add("%s: want a name that ends in .html", f.shown("html", f.html))
-	case f.out != "" && filepath.Base(f.html) != f.html:
-		f.add("%s beside --out: want a name without a directory, which --out is", f.shown("html", f.html))
-	case f.out == "" && !isDirectory(filepath.Dir(f.html)):
-		f.add("%s: there is no directory %s", f.shown("html", f.html), filepath.Dir(f.html))
+	case filepath.Ext(f.p.HTML) != ".html":
+		f.add("%s: want a name that ends in .html", f.shown("html", f.p.HTML))
+	case f.p.Files.Dir != "" && filepath.Base(f.p.HTML) != f.p.HTML:
+		f.add("%s beside --out: want a name without a directory, which --out is", f.shown("html", f.p.HTML))
+	case f.p.Files.Dir == "" && !isDirectory(filepath.Dir(f.p.HTML)):
+		f.add("%s: there is no directory %s", f.shown("html", f.p.HTML), filepath.Dir(f.p.HTML))
 	default:
-		for _, name := range []string{f.html, runs.LogName(f.html)} {
-			if path := filepath.Join(f.out, name); isDirectory(path) {
-				f.add("%s: %s is a directory: want another name", f.shown("html", f.html), path)
+		for _, name := range []string{f.p.HTML, runs.LogName(f.p.HTML)} {
+			if path := filepath.Join(f.p.Files.Dir, name); isDirectory(path) {
+				f.add("%s: %s is a directory: want another name", f.shown("html", f.p.HTML), path)
 			}
 		}
 	}
@@ -568,7 +556,7 @@ func isDirectory(path string) bool {
 
 // checkPages adds what is wrong with the pages of several runs.
 func (f *simulateFlags) checkPages(several bool) {
-	if several && !f.curve.on && f.html != "" && f.out == "" {
+	if several && !f.curve.on && f.p.HTML != "" && f.p.Files.Dir == "" {
 		f.add("--html of several runs: add --out DIR, in which each has a directory with its page")
 	}
 }
@@ -647,7 +635,7 @@ func (f *simulateFlags) checkCurve(list []*runs.Run) {
 // checkOrder adds what is wrong with --hit-order.
 func (f *simulateFlags) checkOrder() {
 	if f.curve.order == "recorded" {
-		if f.router == string(simulate.KVRouter) {
+		if f.c.Router == simulate.KVRouter {
 			f.add("--router kv_router beside --hit-order recorded: a router needs to know which requests are at work")
 		}
 		for _, name := range []string{"load", "concurrency", "arrival-speedup", "max-sim-time", "synthetic"} {
@@ -712,7 +700,7 @@ func (c *curveFlags) blocks(blockSize int) (list []int64, err error) {
 // printCurves computes the curves and prints them.
 func (f *simulateFlags) printCurves(ctx context.Context, w io.Writer, list []*runs.Run) error {
 	o, page := hitcurve.Options{}, ""
-	if f.html != "" {
+	if f.p.HTML != "" {
 		o.Fine, page = chart.Smooth, f.curvePage()
 	}
 	for _, p := range f.curve.policies {
@@ -762,10 +750,10 @@ func (f *simulateFlags) printCurves(ctx context.Context, w io.Writer, list []*ru
 
 // curvePage returns the file of the page of a curve. That of a run has another name.
 func (f *simulateFlags) curvePage() string {
-	if f.html == simulate.PageFile {
+	if f.p.HTML == simulate.PageFile {
 		return chart.PageFile
 	}
-	return f.html
+	return f.p.HTML
 }
 
 // openTables opens the tables of the CACHE that an argument names, or of an INPUT, which it converts as far as that.

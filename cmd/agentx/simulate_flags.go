@@ -17,10 +17,10 @@ import (
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/settings"
-	"github.com/agentx/agentx/replay"
 	replaypreset "github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/simulate/runs"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -29,48 +29,31 @@ type simulateFlags struct {
 	flags *pflag.FlagSet
 	set   *settings.Set
 
-	workers                       string // N[,N...] or auto
-	prefillWorkers, decodeWorkers []int
-	engines                       []string
-	prefillEngine, decodeEngine   string
-	router, routerConfig          string
-	load                          string
-	concurrency                   []int
-	speedup                       float64
-	synthetic                     string
-	traceBlock                    int
-	limitRequests, limitTraces    int
-	maxTime                       time.Duration
-	planner                       string
-	preset                        string
-	switches                      preset.Switches
-	lanes                         replay.Options // of which lanes have those of laneSettings
-	config                        string
-	seed                          uint64
-	printConfig                   bool
-	slaTTFT, slaITL, slaE2E       time.Duration
-	gates                         []string
-	out, format                   string
-	perRequest, asJSON            bool
-	html                          string // FILE; empty: no page
-	sample                        time.Duration
-	overwrite                     bool
-	jobs                          int
-	profile                       string
-	force, skipInvalid, strict    bool
-	curve                         curveFlags
+	c       simulate.Config // that all runs have in common
+	p       runs.Player     // plays them
+	workers string          // N[,N...] or auto
+
+	prefillWorkers, decodeWorkers, concurrency []int
+	engines, gates                             []string
+	prefillEngine, decodeEngine, routerConfig  string
+	synthetic, planner, preset, config, format string
+	traceBlock                                 int
+	sample                                     time.Duration
+	printConfig, asJSON                        bool
+	profile                                    string
+	force, skipInvalid, strict                 bool
+	curve                                      curveFlags
 	waitFlags
 
 	stderr io.Writer
 	mu     sync.Mutex
 
-	warned   map[string]bool // about lanes
-	gateList []simulate.Gate
+	warned map[string]bool // about lanes
 	problems
 }
 
 func (f *simulateFlags) register(cmd *cobra.Command) {
-	f.flags = cmd.Flags()
+	f.flags, f.c = cmd.Flags(), simulate.Default()
 	f.set = settings.New(f.flags, f.tell)
 	f.set.Presets = preset.Names
 	f.set.Rules, f.set.Things, f.set.Missing = weka.RuleNames(), "switch, no setting of lanes and no rule of the reconstruction", missingInSimulations
@@ -79,7 +62,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.set.Add(f.resultRows()...)
 	f.set.Add(f.curve.rows()...)
 	f.set.Add(f.switchRows()...)
-	for _, row := range settings.Replay(&f.lanes) {
+	for _, row := range settings.Replay(&f.c.Lanes.Options) {
 		if slices.Contains(laneSettings, row.Name) {
 			row.Group, row.Plain = settings.Lanes, true
 			f.set.Add(row)
@@ -172,7 +155,7 @@ func (f *simulateFlags) fleetRows() []settings.Setting {
 		row("engine", objects, nil, &f.engines, "engine of the workers: a JSON object of keys that differ from the defaults, or a file of one; repeatable, simulates each"),
 		row("prefill-engine", objectKind(), "", &f.prefillEngine, "keys in which prefill workers differ from --engine, JSON or a file"),
 		row("decode-engine", objectKind(), "", &f.decodeEngine, "keys in which decode workers differ from --engine, JSON or a file"),
-		row("router", settings.Word("round_robin", "kv_router\tby prefixes and load"), "round_robin", &f.router, "who chooses the worker of a request: round_robin or kv_router"),
+		row("router", settings.Word("round_robin", "kv_router\tby prefixes and load"), "round_robin", &f.c.Router, "who chooses the worker of a request: round_robin or kv_router"),
 		row("router-config", objectKind(), "", &f.routerConfig, "keys of kv_router, JSON or a file"),
 		row("planner", objectKind(), "", &f.planner, "planner that scales the fleet, JSON or a file"),
 	}
@@ -182,17 +165,17 @@ func (f *simulateFlags) loadRows() []settings.Setting {
 	row, level := rowOf(settings.Load), rowOf(settings.Levels)
 	block := settings.Whole(0, trace.MaxBlockSize).Numeric()
 	return []settings.Setting{
-		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake, lanes for Weka, concurrency where --concurrency is given"),
+		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.c.Load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake, lanes for Weka, concurrency where --concurrency is given"),
 		row("concurrency", numbersKind("intSlice", strconv.Atoi), nil, &f.concurrency, "sessions, or lanes, that are open at a time; N,N,... simulates each"),
-		row("arrival-speedup", settings.Factor, 1.0, &f.speedup, "divides first arrivals and delays of load trace; engines keep their speed"),
+		row("arrival-speedup", settings.Factor, 1.0, &f.c.Speedup, "divides first arrivals and delays of load trace; engines keep their speed"),
 		row("synthetic", beginning("in="), "", &f.synthetic, "load without an INPUT: in=I,out=O,n=N[,every=MS|rate=QPS][,turns=T][,think=MS][,shared=R,groups=G]"),
 		row("trace-block-size", block, 0, &f.traceBlock, "tokens of a hash id (default: as the traces say)"),
-		row("limit-traces", settings.Count, 0, &f.limitTraces, "only the first N traces; 0: all"),
-		row("limit-requests", settings.Count, 0, &f.limitRequests, "no more requests leave after N; 0: no limit"),
-		row("max-sim-time", settings.Span, time.Duration(0), &f.maxTime, "no more requests leave after this simulated time; 0: no limit"),
-		level("sla-ttft", settings.Span, time.Duration(0), &f.slaTTFT, "a good request has its first token within this time; 0: no limit"),
-		level("sla-itl", settings.Span, time.Duration(0), &f.slaITL, "a good request has at most this mean gap between tokens; 0: no limit"),
-		level("sla-e2e", settings.Span, time.Duration(0), &f.slaE2E, "a good request ends within this time; 0: no limit"),
+		row("limit-traces", settings.Count, 0, &f.c.LimitTraces, "only the first N traces; 0: all"),
+		row("limit-requests", settings.Count, 0, &f.c.LimitRequests, "no more requests leave after N; 0: no limit"),
+		row("max-sim-time", settings.Span, time.Duration(0), &f.c.MaxTime, "no more requests leave after this simulated time; 0: no limit"),
+		level("sla-ttft", settings.Span, time.Duration(0), &f.c.SLA.TTFT, "a good request has its first token within this time; 0: no limit"),
+		level("sla-itl", settings.Span, time.Duration(0), &f.c.SLA.ITL, "a good request has at most this mean gap between tokens; 0: no limit"),
+		level("sla-e2e", settings.Span, time.Duration(0), &f.c.SLA.E2E, "a good request ends within this time; 0: no limit"),
 		level("gate", textsKind("ttft.p95<", "itl.p95<", "token_gap.p99<", "latency.p95<", "good>=", "reuse>"), nil, &f.gates, "status 3 unless it holds: 'ttft.p95<2s', 'token_gap.p99<50ms', 'good>=99%', 'reuse>30%' (repeatable; the shell wants quotes)"),
 	}
 }
@@ -204,18 +187,18 @@ func (f *simulateFlags) resultRows() []settings.Setting {
 		return n, err == nil
 	}}
 	list := []settings.Setting{
-		row("out", settings.AnyText, "", &f.out, "directory of the files; of several runs, each has a directory in it"),
-		row("overwrite", settings.Yes, false, &f.overwrite, "replace the results in the directory of --out"),
-		row("per-request", settings.Yes, false, &f.perRequest, "also write requests.jsonl: a line of each request, in nanoseconds"),
-		row("html", settings.File("html"), "", &f.html, "also write the page of the run, --html=FILE below --out or here, and beside it a log of all that it draws"),
+		row("out", settings.AnyText, "", &f.p.Files.Dir, "directory of the files; of several runs, each has a directory in it"),
+		row("overwrite", settings.Yes, false, &f.p.Files.Overwrite, "replace the results in the directory of --out"),
+		row("per-request", settings.Yes, false, &f.p.Files.PerRequest, "also write requests.jsonl: a line of each request, in nanoseconds"),
+		row("html", settings.File("html"), "", &f.p.HTML, "also write the page of the run, --html=FILE below --out or here, and beside it a log of all that it draws"),
 		row("sample", settings.Span, time.Duration(0), &f.sample, "simulated time between the samples of workers on a page without --planner; 0: a thousandth of the run, at least 0.1 s"),
 		row("format", settings.Word("dynamo\tkeys of its report"), "", &f.format, "also write a file of another tool: dynamo"),
 		row("json", settings.Yes, false, &f.asJSON, "one JSON object: the summary, of several runs all of them"),
-		row("jobs", settings.Count, 0, &f.jobs, "runs that are simulated at a time (default: one per core)"),
+		row("jobs", settings.Count, 0, &f.p.Jobs, "runs that are simulated at a time (default: one per core)"),
 	}
 	return append(list,
 		settings.Setting{Name: "preset", Group: settings.Presets, Kind: settings.Word(preset.Names...), Default: preset.Default, To: &f.preset, Help: "values of all switches: " + strings.Join(preset.Names, ", ")},
-		settings.Setting{Name: "seed", Group: settings.Presets, Plain: true, Kind: seed, Default: uint64(42), To: &f.seed, Help: "decides what a run draws: Poisson arrivals, groups, ties of routers; 0 to 2^64-1"},
+		settings.Setting{Name: "seed", Group: settings.Presets, Plain: true, Kind: seed, Default: uint64(42), To: &f.c.Seed, Help: "decides what a run draws: Poisson arrivals, groups, ties of routers; 0 to 2^64-1"},
 		settings.Setting{Name: "config", Group: settings.Presets, Plain: true, Kind: settings.File("yaml", "yml"), Default: "", To: &f.config, Help: "YAML file with settings by the names of their flags"},
 		settings.Setting{Name: "print-config", Group: settings.Presets, Plain: true, Kind: settings.Yes, Default: false, To: &f.printConfig,
 			Help: "print every switch, and every flag that something sets, with its value and its origin; simulate nothing"})
@@ -225,7 +208,7 @@ func (f *simulateFlags) resultRows() []settings.Setting {
 func (f *simulateFlags) switchRows() (rows []settings.Setting) {
 	for _, name := range preset.List() {
 		row := settings.Setting{Name: strings.ReplaceAll(name, "_", "-"), Group: settings.Switches, Brief: true, Kind: settings.Word(preset.Choices(name)...), Under: map[string]any{},
-			Apply: func(v any) { _ = f.switches.Set(name, v.(string)) }} // the kind has checked it
+			Apply: func(v any) { _ = f.c.Switches.Set(name, v.(string)) }} // the kind has checked it
 		for _, p := range preset.Names {
 			s, _ := preset.Named(p)
 			row.Under[p] = s.Get(name)
@@ -234,17 +217,6 @@ func (f *simulateFlags) switchRows() (rows []settings.Setting) {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// lanesOf returns how lanes play.
-func (f *simulateFlags) lanesOf() (l simulate.Lanes) {
-	l.Options = f.lanes
-	l.Options.Warn = f.warnLane
-	l.Set = map[string]string{}
-	for _, name := range f.lanesSet() {
-		l.Set[name] = f.set.Text(name)
-	}
-	return l
 }
 
 // lanesSet are the settings of lanes that something sets.

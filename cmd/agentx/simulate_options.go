@@ -9,21 +9,19 @@ import (
 	"github.com/agentx/agentx/internal/jsonobject"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/settings"
-	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/engine"
 	"github.com/agentx/agentx/simulate/planner"
 	"github.com/agentx/agentx/simulate/router"
 	"github.com/agentx/agentx/simulate/workload"
 )
 
-// base returns what all runs of the command have in common. What is wrong is added to the problems.
-func (f *simulateFlags) base() simulate.Config {
-	c := simulate.Default()
-	c.Switches = f.switches
-	c.Router, c.Load, c.Speedup = simulate.Router(f.router), simulate.Load(f.load), f.speedup
-	c.Lanes = f.lanesOf()
-	c.LimitRequests, c.LimitTraces, c.MaxTime, c.Seed = f.limitRequests, f.limitTraces, f.maxTime, f.seed
-	c.SLA = simulate.SLA{TTFT: int64(f.slaTTFT), ITL: int64(f.slaITL), E2E: int64(f.slaE2E)}
+// base completes what all runs of the command have in common. What is wrong is added to the problems.
+func (f *simulateFlags) base() {
+	c := &f.c
+	c.Lanes.Options.Warn, c.Lanes.Set = f.warnLane, map[string]string{}
+	for _, name := range f.lanesSet() {
+		c.Lanes.Set[name] = f.set.Text(name)
+	}
 	if f.synthetic != "" {
 		var err error
 		if c.Synthetic, err = parseSynthetic(f.synthetic); err != nil {
@@ -43,13 +41,12 @@ func (f *simulateFlags) base() simulate.Config {
 		c.Planner = &one
 	}
 	c.Sampling = f.sampling(c.Planner != nil)
-	if f.out == "" && (f.perRequest || f.format != "" || f.overwrite) {
+	if files := f.p.Files; files.Dir == "" && (files.PerRequest || f.format != "" || files.Overwrite) {
 		f.add("--per-request, --format, --overwrite: they concern files: add --out DIR")
 	}
 	if f.synthetic != "" && f.traceBlock != 0 {
 		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.traceBlock)
 	}
-	return c
 }
 
 // maxObject bounds a file with a JSON object, in bytes.

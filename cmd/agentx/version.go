@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -47,8 +48,9 @@ func helpOrVersion(cmd *cobra.Command, args []string) error {
 	if asked, _ := cmd.Flags().GetBool("version"); asked {
 		return printVersion(cmd, args)
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), cmd.Long)
-	return nil
+	out := cmd.OutOrStdout()
+	_, err := io.WriteString(out, wrapHelp(cmd.Long, helpColumns(out)))
+	return err
 }
 
 // printVersion prints the version, with --json as an object.

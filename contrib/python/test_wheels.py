@@ -96,7 +96,7 @@ def check_files(wheel):
         text = z.read(next(n for n in names if n.endswith("/WHEEL"))).decode()
         assert [t.rsplit("-", 1)[1] for t in text.splitlines() if t.startswith("Tag")] == tags, text
         third = z.read(next(n for n in names if n.endswith("THIRD-PARTY.txt"))).decode()
-        for module in "apache/arrow-go/v18", "alitto/pond/v2", "spf13/cobra", "internal/tokenizer/packed/LICENSE", "\nGo go1":
+        for module in "apache/arrow-go/v18", "go-resty/resty/v2", "spf13/cobra", "internal/tokenizer/packed/LICENSE", "\nGo go1":
             assert module in third, module
         return hashlib.sha256(z.read(binary)).hexdigest()
 

@@ -13,14 +13,17 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-resty/resty/v2"
 )
 
-// client makes HTTP requests. Those to the hub have the token and go to the endpoint only; those to a CDN may go to any host and never
-// have it. It follows no redirect by itself: follow makes a request of its own for each, so that headers are chosen for every host.
+// client makes HTTP requests. It has two resty clients: hub sends the token and speaks to the endpoint only; cdn speaks to
+// any host and never has the token. Neither follows redirects: follow makes a request of its own for each, so that headers
+// are chosen for every host.
 type client struct {
 	settings
 	kind      kind // of the repository
-	transport http.RoundTripper
+	hub, cdn  *resty.Client
 	userAgent string
 	rand      func() float64 // [0, 1)
 	logf      func(format string, args ...any)
@@ -34,14 +37,22 @@ type client struct {
 const minFlow = 64 << 10
 
 func newClient(s settings, k kind, o Options) *client {
-	return &client{settings: s, kind: k, transport: o.Transport, userAgent: "agentx/" + o.Version, rand: o.rand, logf: o.Logf,
-		limits: rateLimiter{next: map[budget]time.Time{}}, warned: map[string]bool{}}
+	c := &client{settings: s, kind: k, rand: o.rand, logf: o.Logf, limits: rateLimiter{next: map[budget]time.Time{}}, warned: map[string]bool{}}
+	c.userAgent = "agentx/" + o.Version
+	// No cookie jar, and no timeout of the client, which would include the body.
+	newResty := func() *resty.Client {
+		return resty.NewWithClient(&http.Client{Transport: hideLocation{o.Transport}}).
+			SetRetryCount(0).
+			SetDoNotParseResponse(true).
+			SetLogger(silentLogger{})
+	}
+	c.hub, c.cdn = newResty(), newResty()
+	return c
 }
 
 func (c *client) close() {
-	if t, ok := c.transport.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
-	}
+	c.hub.GetClient().CloseIdleConnections()
+	c.cdn.GetClient().CloseIdleConnections()
 }
 
 // newTransport returns the transport for the network. Where authorities are nil those of the machine count.
@@ -57,6 +68,34 @@ func newTransport(authorities *x509.CertPool) *http.Transport {
 		ForceAttemptHTTP2:   true,
 	}
 }
+
+// hideLocation moves the header Location to locationKey. http.Client would parse it, and report an address that it cannot
+// parse as a failed connection.
+type hideLocation struct{ http.RoundTripper }
+
+const locationKey = "Agentx-Location"
+
+func (t hideLocation) RoundTrip(rq *http.Request) (*http.Response, error) {
+	r, err := t.RoundTripper.RoundTrip(rq)
+	if err == nil {
+		r.Header[locationKey] = r.Header.Values("Location")
+		r.Header.Del("Location")
+	}
+	return r, err
+}
+
+func (t hideLocation) CloseIdleConnections() {
+	if c, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// silentLogger drops what resty logs: it may contain signed addresses.
+type silentLogger struct{}
+
+func (silentLogger) Errorf(string, ...any) {}
+func (silentLogger) Warnf(string, ...any)  {}
+func (silentLogger) Debugf(string, ...any) {}
 
 // budget is a rate limit of the hub that a request counts against.
 type budget string
@@ -106,35 +145,40 @@ func (r *reply) encoding() string {
 
 // once sends a request once. Its errors are those of the connection, or errHeaderTimeout.
 func (c *client) once(ctx context.Context, rq request) (*reply, error) {
-	if !rq.cdn && origin(rq.url) != origin(c.endpoint) {
-		panic("a request with the token to " + redactURL(rq.url)) // follow never does that
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	call := (&http.Request{Method: rq.method, URL: rq.url, Header: http.Header{}}).WithContext(ctx)
-	if rq.header != nil {
-		for name, value := range rq.header(rq.url) {
-			call.Header.Set(name, value)
-		}
-	}
-	call.Header.Set("User-Agent", c.userAgent)
-	call.Header.Set("Accept-Encoding", "identity")
-	if !rq.cdn && c.token != "" {
-		call.Header.Set("Authorization", "Bearer "+c.token)
-	}
+	call := c.newCall(ctx, rq)
 	timer := time.AfterFunc(c.headerTimeout, func() { cancel(errHeaderTimeout) })
-	r, err := c.transport.RoundTrip(call)
+	r, err := call.Execute(rq.method, rq.url.String())
 	timer.Stop()
 	if err != nil {
-		var record tls.RecordHeaderError
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
-		} else if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
-			err = http.ErrSchemeMismatch
 		}
 		cancel(nil)
+		var inner *url.Error
+		if errors.As(err, &inner) { // its text has the whole address
+			err = inner.Err
+		}
 		return nil, err
 	}
-	return &reply{status: r.StatusCode, header: r.Header, url: rq.url, body: guard(ctx, cancel, r.Body, c.idleTimeout)}, nil
+	return &reply{status: r.StatusCode(), header: r.RawResponse.Header, url: rq.url, body: guard(ctx, cancel, r.RawBody(), c.idleTimeout)}, nil
+}
+
+func (c *client) newCall(ctx context.Context, rq request) *resty.Request {
+	via := c.cdn
+	if !rq.cdn {
+		if via = c.hub; origin(rq.url) != origin(c.endpoint) {
+			panic("a request with the token to " + redactURL(rq.url)) // follow never does that
+		}
+	}
+	call := via.R().SetContext(ctx).SetHeader("User-Agent", c.userAgent).SetHeader("Accept-Encoding", "identity")
+	if rq.header != nil {
+		call.SetHeaders(rq.header(rq.url))
+	}
+	if !rq.cdn && c.token != "" {
+		call.SetHeader("Authorization", "Bearer "+c.token)
+	}
+	return call
 }
 
 // guardedBody is a body whose Read fails with errIdleTimeout when it delivers less than minFlow bytes within idle.

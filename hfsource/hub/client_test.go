@@ -119,8 +119,8 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	})
 }
 
-// The behaviour of net/http on which this package relies.
-func TestOneRequestACall(t *testing.T) {
+// The behaviour of resty and net/http on which this package relies.
+func TestRestyStopsAtRedirects(t *testing.T) {
 	runInBubble(t, func(w *fixture) {
 		s, err := LookupEnv(func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }).settings(datasets)
 		require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestOneRequestACall(t *testing.T) {
 		r, err := c.once(w.t.Context(), request{method: "HEAD", url: at, budget: resolveBudget})
 		require.NoError(t, err)
 		assert.Equal(t, 302, r.status)
-		assert.NotEmpty(t, r.header.Get("Location"))
+		assert.NotEmpty(t, r.header[locationKey])
 		r.discard()
 		r, err = c.once(w.t.Context(), request{method: "GET", url: at, budget: resolveBudget})
 		require.NoError(t, err)

@@ -57,7 +57,7 @@ func (c *client) location(r *reply) (*url.URL, error) {
 		err.Hint = proxyHint
 		return err
 	}
-	list := r.header.Values("Location")
+	list := r.header[locationKey]
 	if len(list) == 0 || list[0] == "" {
 		return nil, refuse("names no address")
 	}

@@ -12,9 +12,6 @@ import (
 // groupNote is the annotation of a flag that usage lists in a group of its own; its value is the heading of the group.
 const groupNote = "group"
 
-// UsageColumns is how wide a line of usage is, in characters.
-const UsageColumns = 100
-
 // Usages lists flags for people, by their groups. Those in brief are left to Brief.
 func Usages(flags *pflag.FlagSet) string {
 	sets := map[string]*pflag.FlagSet{}
@@ -34,10 +31,47 @@ func Usages(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	for _, heading := range groups {
 		if sets[heading] != nil {
-			fmt.Fprintf(&b, "%s:\n%s\n", heading, sets[heading].FlagUsagesWrapped(UsageColumns))
+			fmt.Fprintf(&b, "%s:\n%s\n", heading, sets[heading].FlagUsages())
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// Table lists every setting by its group: its name, its default, what it is under each other preset, and what it means.
+func Table(flags *pflag.FlagSet) string {
+	rows := map[string][]*Setting{}
+	var presets []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(flagValue); ok && v.row.Name != "set" {
+			rows[v.row.Group], presets = append(rows[v.row.Group], v.row), v.set.Presets
+		}
+	})
+	var b strings.Builder
+	fmt.Fprintf(&b, "Every setting is a flag --NAME, a variable AGENTX_NAME, a key of --config and a name of --set. Its value under each preset:\n\n  %-20s", "NAME")
+	for _, p := range presets {
+		fmt.Fprintf(&b, " %-18s", strings.ToUpper(p))
+	}
+	for _, group := range groups {
+		if len(rows[group]) > 0 {
+			fmt.Fprintf(&b, "\n\n%s:", group)
+		}
+		for _, row := range rows[group] {
+			fmt.Fprintf(&b, "\n  %-20s", row.Name)
+			for _, p := range presets {
+				v, ok := row.Under[p]
+				if !ok {
+					v = row.Default
+				}
+				text := row.Kind.Text(v)
+				if v == nil && !row.Kind.off || text == "" {
+					text = "-"
+				}
+				fmt.Fprintf(&b, " %-18s", text)
+			}
+			fmt.Fprintf(&b, "\n      %s", row.Help)
+		}
+	}
+	return b.String() + "\n"
 }
 
 // Brief lists the flags that have only a line at the end of the help, each with its default; those that presets set with the values

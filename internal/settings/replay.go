@@ -3,7 +3,6 @@ package settings
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -248,26 +247,27 @@ func serverRows(o *replay.Options) []Setting {
 
 // switchRows are the switches. Package preset has their names, words and values.
 func switchRows(to *preset.Switches) (rows []Setting) {
-	values := reflect.ValueOf(to).Elem()
-	for field, own := range values.Fields() {
-		name := field.Tag.Get("json")
-		row := Setting{Name: name, Group: Switches, Brief: true, Help: field.Tag.Get("about"), Kind: Yes, To: own.Addr().Interface(), Under: map[string]any{}}
-		seconds, isCap := row.To.(**preset.Seconds)
-		if words := preset.Choices[name]; words != nil {
-			row.Kind = Word(words...)
-		} else if isCap {
+	for k, x := range to.List() {
+		row := Setting{Name: x.Name, Group: Switches, Brief: true, Help: x.About, Kind: Yes, To: x.To, Under: map[string]any{}}
+		seconds, isCap := x.To.(**preset.Seconds)
+		switch {
+		case isCap:
 			row.Kind, row.Apply = Longer.OrOff(), func(v any) { *seconds = secondsOf(v) }
+		case len(x.Words) > 0:
+			row.Kind = Word(x.Words...)
+			if _, is := x.To.(*bool); is {
+				row.Kind = row.Kind.Means(false, true)
+			}
 		}
 		for _, p := range preset.Names {
 			s, _ := preset.Named(p)
-			v := reflect.ValueOf(s).FieldByName(field.Name)
-			switch v.Kind() {
-			case reflect.String:
-				row.Under[p] = v.String()
-			case reflect.Bool:
-				row.Under[p] = v.Bool()
-			default:
-				row.Under[p] = spanOf(v.Interface().(*preset.Seconds))
+			switch v := s.List()[k].To.(type) {
+			case *preset.Choice:
+				row.Under[p] = string(*v)
+			case *bool:
+				row.Under[p] = *v
+			case **preset.Seconds:
+				row.Under[p] = spanOf(*v)
 			}
 		}
 		row.Default = row.Under[preset.Default]

@@ -16,10 +16,10 @@ func init() {
 		if !ok {
 			panic("no preset " + name)
 		}
-		anchors := map[preset.Choice]string{preset.AnchorPhase: "spread", preset.AnchorZero: "as drawn"}
+		anchors := map[bool]string{false: "spread", true: "as drawn"}
 		return conductor.View{
-			BranchSpawns: s.SpawnOffset == preset.SpawnBranch, ImmediateJoins: s.JoinTiming == preset.JoinImmediate,
-			Anchor: anchors[s.Anchor], TreeIdle: s.TreeIdleCap.Duration(),
+			BranchSpawns: s.BranchSpawns, ImmediateJoins: s.ImmediateJoins,
+			Anchor: anchors[s.AnchorZero], TreeIdle: s.TreeIdleCap.Duration(),
 		}
 	}
 	conductor.ResumeAt = func(r conductor.Recording, v conductor.View, tStar float64) *conductor.StartState {

@@ -175,7 +175,7 @@ func TestVectorsITL(t *testing.T) {
 		switches, ok := preset.Named(c.Preset)
 		require.True(t, ok)
 		r := Record{Numbers: Numbers{Sent: At(1), FirstToken: At(1 + *m.TTFT/1e9), LastToken: At(1 + m.Latency/1e9), OutputTokens: m.OSL, FirstChunkTokens: m.First}}
-		itl, ok := Rules{AllButOne: switches.ITLDivisor == preset.DivisorOSL}.ITL(&r.Numbers)
+		itl, ok := Rules{AllButOne: switches.ITLOverAllButOne}.ITL(&r.Numbers)
 		require.Equal(t, m.ITL != nil, ok)
 		if ok {
 			require.InDelta(t, *m.ITL, itl*1e9, 1e-6*max(1, *m.ITL))

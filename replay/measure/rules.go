@@ -22,10 +22,10 @@ func RulesOf(s *preset.Switches) Rules {
 		GraceIncluded: s.CountGrace,
 		PhaseWindow:   s.ThroughputWindow == preset.WindowPhase,
 		DeliveredOnly: s.ThroughputWindow == preset.WindowDelivered,
-		AllButOne:     s.ITLDivisor == preset.DivisorOSL,
-		AIPerfCurves:  s.Curves == preset.CurvesAIPerf,
+		AllButOne:     s.ITLOverAllButOne,
+		AIPerfCurves:  s.AIPerfCurves,
 		CoverageGate:  s.CoverageGate,
-		LatenciesOnly: s.CoverageBy == preset.CoverByLatencies,
+		LatenciesOnly: s.CoverByLatencies,
 		SchemaVersion: string(s.SchemaVersion),
 	}
 }

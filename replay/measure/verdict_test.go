@@ -216,9 +216,9 @@ func TestCoverageByLatencies(t *testing.T) {
 		{"neither", 0.94, 0.94, 0, false, false},
 		{"only a stream that breaks off", 0.94, 0.94, 0.99, false, true},
 	} {
-		for by, want := range map[preset.Choice]bool{preset.CoverByLatencies: c.valid, preset.CoverByContents: c.byContents} {
+		for by, want := range map[bool]bool{true: c.valid, false: c.byContents} {
 			switches, _ := preset.Named(preset.AgentX)
-			switches.CoverageBy = by
+			switches.CoverByLatencies = by
 			a := NewAggregate(RulesOf(&switches))
 			at := func(share float64) float64 { return 900 * share }
 			a.Add(&Record{Bucket: Profiling, Numbers: Numbers{FirstToken: At(at(c.firstToken))}}) // without a number of tokens: no ITL
@@ -227,7 +227,7 @@ func TestCoverageByLatencies(t *testing.T) {
 				a.Add(&Record{Bucket: Profiling, Numbers: Numbers{FirstToken: At(at(c.broken) - 1), LastToken: At(at(c.broken)), End: At(900), OutputTokens: Tokens(2)}, Error: &Error{Category: wire.StreamTruncated}})
 			}
 			s := a.Summary(RunInfo{Run: Run{Scenario: &Scenario{Name: "agentx", MinDuration: 900}}, Facts: &Facts{ExpectedDuration: 900}})
-			require.Equal(t, want, *s.Valid, "%s, by %s", c.what, by)
+			require.Equal(t, want, *s.Valid, "%s, by latencies %v", c.what, by)
 			require.Equal(t, map[bool][]string{false: {InsufficientMetrics}}[want], s.Reasons)
 			require.InDelta(t, c.firstToken, s.Coverage.FirstToken, 1e-12)
 			require.InDelta(t, c.itl, s.Coverage.ITL, 1e-12)

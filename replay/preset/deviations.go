@@ -2,8 +2,11 @@ package preset
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -26,44 +29,38 @@ func (d *Deviations) UnmarshalJSON(text []byte) error {
 // Deviations returns the switches whose values differ from those of a preset. It is never nil.
 func (s Switches) Deviations(preset string) Deviations {
 	base, _ := Named(preset) // an unknown one has no values
-	list, same := s.values(), base.values()
-	for name, value := range list {
-		if bytes.Equal(value, same[name]) {
-			delete(list, name)
-		}
-	}
+	same, list := base.values(), s.values()
+	maps.DeleteFunc(list, func(name string, value json.RawMessage) bool { return bytes.Equal(value, same[name]) })
 	return list
 }
 
 // values returns all switches as JSON by name.
-func (s Switches) values() (list map[string]json.RawMessage) {
-	data, err := json.Marshal(s)
-	if err == nil {
-		err = json.Unmarshal(data, &list)
-	}
-	if err != nil {
-		panic(err) // names, numbers and truth values always marshal
+func (s Switches) values() Deviations {
+	list := Deviations{}
+	for _, x := range s.List() {
+		list[x.Name], _ = json.Marshal(x.Value()) // words, numbers and truth values always marshal
 	}
 	return list
 }
 
+// MarshalJSON returns all switches by name.
+func (s Switches) MarshalJSON() ([]byte, error) { return json.Marshal(s.values()) }
+
 // Recorded returns the switches of a preset with deviations, as Deviations gave them. "" is the preset default.
 func Recorded(preset string, deviations Deviations) (s Switches, err error) {
-	if preset == "" {
-		preset = Default
-	}
-	s, ok := Named(preset)
+	s, ok := Named(cmp.Or(preset, Default))
 	if !ok {
 		return s, fmt.Errorf("preset %q: want one of %s", preset, strings.Join(Names, ", "))
 	}
-	data, err := json.Marshal(deviations)
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.DisallowUnknownFields()
-		err = d.Decode(&s)
-	}
-	if err != nil {
-		return s, fmt.Errorf("switches of preset %s: %w", preset, err)
+	all := s.List()
+	for _, name := range slices.Sorted(maps.Keys(deviations)) {
+		k := slices.IndexFunc(all, func(x Switch) bool { return x.Name == name })
+		if err = fmt.Errorf("json: unknown field %q", name); k >= 0 {
+			err = all[k].UnmarshalJSON(deviations[name])
+		}
+		if err != nil {
+			return s, fmt.Errorf("switches of preset %s: %w", cmp.Or(preset, Default), err)
+		}
 	}
 	return s, nil
 }

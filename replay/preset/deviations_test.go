@@ -23,7 +23,7 @@ func TestDeviations(t *testing.T) {
 		}
 	}
 	s, _ := Named(Default)
-	s.TreeIdleCap, s.CountGrace, s.ITLDivisor = nil, false, DivisorOSL
+	s.TreeIdleCap, s.CountGrace, s.ITLOverAllButOne = nil, false, true
 	require.Equal(t, Deviations{
 		"tree-idle-cap": json.RawMessage("null"), "count-grace": json.RawMessage("false"), "itl-divisor": json.RawMessage(`"osl-1"`),
 	}, s.Deviations(Default))

@@ -42,17 +42,25 @@ func TestNamedReturnsACopy(t *testing.T) {
 	require.Zero(t, (*Seconds)(nil).Duration())
 }
 
-func TestChoicesAreThoseOfTheSwitches(t *testing.T) {
-	for _, name := range Names {
-		s, _ := Named(name)
-		v := reflect.ValueOf(s)
-		words := 0
-		for i := range v.NumField() {
-			if v.Field(i).Kind() == reflect.String {
-				require.Contains(t, Choices[v.Type().Field(i).Tag.Get("json")], v.Field(i).String())
-				words++
+// Every value under a preset is one of its words.
+func TestValuesAreWords(t *testing.T) {
+	var s Switches
+	for _, x := range s.List() {
+		require.Len(t, x.under, len(Names), x.Name)
+		for _, value := range x.under {
+			switch x.To.(type) {
+			case *bool:
+				words := x.Words
+				if len(words) == 0 {
+					words = []string{"true", "false"}
+				}
+				require.Len(t, words, 2)
+				require.Contains(t, words, value, x.Name)
+			case *Choice:
+				require.Contains(t, x.Words, value, x.Name)
+			case **Seconds:
+				require.Contains(t, []string{"off", "300"}, value)
 			}
 		}
-		require.Len(t, Choices, words)
 	}
 }

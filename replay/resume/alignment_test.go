@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/preset"
 )
 
 const second = time.Second
@@ -78,14 +77,14 @@ func TestAlignmentVectors(t *testing.T) {
 		require.Contains(t, modes, in.Mode)
 		var lanes []*conductor.StartState
 		for _, l := range in.Lanes {
-			lanes = append(lanes, traceWith(l.Ready, l.Parked, switches.JoinTiming == preset.JoinImmediate).At(0))
+			lanes = append(lanes, traceWith(l.Ready, l.Parked, switches.ImmediateJoins).At(0))
 		}
 		require.Equal(t, make([]time.Duration, len(lanes)), modes[in.Mode].Align(lanes, in.Untimed, 0))
 		sends, deadlines := dues(lanes)
 		require.Len(t, want.Lanes, len(in.Lanes))
 		for n, w := range want.Lanes {
 			require.Equal(t, w.Sends, sends[n])
-			if switches.JoinTiming == preset.JoinImmediate && len(in.Lanes[n].Parked) > 0 {
+			if switches.ImmediateJoins && len(in.Lanes[n].Parked) > 0 {
 				require.Nil(t, w.Deadlines)
 				require.Equal(t, []float64{0}, deadlines[n], "none")
 				continue

@@ -12,7 +12,6 @@ import (
 
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/preset"
 )
 
 // traceOf is a trace of a vector.
@@ -121,7 +120,7 @@ func TestStartStateVectors(t *testing.T) {
 	}
 	fixtures.EachCase(t, "start_state", fixtures.Counts{32, 32, 32}, func(t *testing.T, c fixtures.Case, in in, want want) {
 		trace, names := in.Trace.trace()
-		trace.ImmediateJoins = switchesOf(t, c).JoinTiming == preset.JoinImmediate
+		trace.ImmediateJoins = switchesOf(t, c).ImmediateJoins
 		first, last, ok := trace.Bounds()
 		require.True(t, ok)
 		require.Equal(t, want.Bounds, [2]float64{first, last})

@@ -38,7 +38,7 @@ func switchesOf(t *testing.T, c fixtures.Case) preset.Switches {
 
 // spreadOf returns the alignment of a start that is spread.
 func spreadOf(s preset.Switches) Alignment {
-	if s.Anchor == preset.AnchorZero {
+	if s.AnchorZero {
 		return AsDrawn
 	}
 	return Spread

@@ -232,7 +232,7 @@ func TestVectorsRequest(t *testing.T) {
 		}
 		res := newResult(time.Duration(in.Start))
 		var d decoder
-		d.reset(responseState{res: &res, events: true, perChunk: in.PerChunk, textOnly: switches.TokenSigns == preset.SignsOfText, lenient: switches.LenientStreams, aiperf: switches.AnswerForms == preset.FormsOfAIPerf})
+		d.reset(responseState{res: &res, events: true, perChunk: in.PerChunk, textOnly: switches.TextTokens, lenient: switches.LenientStreams, aiperf: switches.AIPerfForms})
 		kinds := []string{}
 		for _, e := range in.Events {
 			kinds = append(kinds, e.kind())

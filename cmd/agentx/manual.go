@@ -1,0 +1,128 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// manuals are what agentx help prints for other readers than people at a terminal, by the topic that asks for it: make docs writes the files.
+var manuals = map[string]func(root *cobra.Command) string{"manual": manualPage, "llms.txt": llmsText}
+
+// manualPage returns doc/agentx.1: the help of all verbs as a page for man.
+func manualPage(root *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH AGENTX 1\n.SH NAME\nagentx \\- %s\n.SH SYNOPSIS\n", roff(root.Short))
+	verbs := verbsOf(root)
+	for _, cmd := range verbs {
+		fmt.Fprintf(&b, ".B %s\n.br\n", roff(cmd.UseLine()))
+	}
+	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s", paragraphs(root.Long))
+	fmt.Fprintf(&b, ".SH OPTIONS OF EVERY VERB\n%s", optionsOf(root.PersistentFlags()))
+	for _, cmd := range verbs {
+		fmt.Fprintf(&b, ".SH %s\n", strings.ToUpper(roff(strings.TrimPrefix(cmd.CommandPath(), "agentx "))))
+		b.WriteString(paragraphs(cmp.Or(cmd.Long, cmd.Short+".")))
+		if cmd.Example != "" {
+			b.WriteString(".SS Examples\n" + paragraphs(cmd.Example))
+		}
+		if options := optionsOf(cmd.LocalNonPersistentFlags()); options != "" {
+			b.WriteString(".SS Options\n" + options)
+		}
+	}
+	b.WriteString(".SH EXIT STATUS\n" + paragraphs(exitHelp[strings.Index(exitHelp, "    0"):]))
+	b.WriteString(".SH ENVIRONMENT\n" + paragraphs("AGENTX_FLAG sets --flag, with _ for -. OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS are those of OpenTelemetry."))
+	return b.String()
+}
+
+// verbsOf lists the verbs that the help has, each before those that are below it.
+func verbsOf(cmd *cobra.Command) (list []*cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "completion" && c.Name() != "help" {
+			list = append(append(list, c), verbsOf(c)...)
+		}
+	}
+	return list
+}
+
+// optionsOf lists flags with what they mean.
+func optionsOf(flags *pflag.FlagSet) string {
+	var b strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
+			usage += fmt.Sprintf(" (default %s)", f.DefValue)
+		}
+		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", strings.TrimSpace(roff("--"+f.Name+" "+value)), roff(usage))
+	})
+	return b.String()
+}
+
+// paragraphs returns a text of the help: what is indented stays as it is, other lines are filled.
+func paragraphs(text string) string {
+	var b strings.Builder
+	for block := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
+		if strings.HasPrefix(block, " ") {
+			fmt.Fprintf(&b, ".PP\n.nf\n%s\n.fi\n", roff(block))
+			continue
+		}
+		fmt.Fprintf(&b, ".PP\n%s\n", roff(block))
+	}
+	return b.String()
+}
+
+// roff returns a text without what means something to man.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for k, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[k] = `\&` + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// documents are those that llms.txt names, with what they answer.
+var documents = [][2]string{
+	{"README.md", "what agentx is for, installation, the first run"},
+	{"doc/replay.md", "recipes of a replay: servers, load, warmup, what is sent, results"},
+	{"doc/report.md", "pages, comparisons, gates in a pipeline, capacity, OpenTelemetry, Grafana, MLflow, W&B"},
+	{"doc/traces.md", "formats of recordings, and how to write one"},
+	{"doc/tables.md", "the tables of a cache in pyarrow, pandas, polars, DuckDB"},
+	{"doc/aiperf.md", "command lines of AIPerf on agentx"},
+	{"doc/harness.md", "command lines of agentx-harness on agentx"},
+	{"doc/simulate.md", "simulated engines and fleets"},
+	{"doc/capture.md", "recording live agents"},
+	{"doc/clusters.md", "one cache for many machines; Slurm, Kubernetes, Ray"},
+	{"doc/spec/cli.md", "every verb, flag and exit status"},
+	{"doc/spec/results.md", "files and fields of the results, definitions of all metrics"},
+}
+
+// llmsText returns llms.txt: what agentx can do, for a model that is to use it.
+func llmsText(root *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# agentx\n\n> %s.\n\n", root.Short)
+	what, _, _ := strings.Cut(root.Long, "\n\n")
+	fmt.Fprintf(&b, "%s\n\nInstall: `pip install agentx-replay`, which brings the program `agentx` and the Python module `agentx_replay`. Results go to files; exit\nstatuses: 0 done, 1 failed, 2 wrong command line, 3 the verdict is no. Every verb takes `--quiet`; most take `--json`. `agentx help VERB` explains a verb.\n\n## Documents\n\n", what)
+	for _, d := range documents {
+		fmt.Fprintf(&b, "- [%s](%s): %s\n", d[0], d[0], d[1])
+	}
+	b.WriteString("\n## Verbs\n\n")
+	for _, cmd := range verbsOf(root) {
+		fmt.Fprintf(&b, "- `%s`: %s\n", cmd.UseLine(), cmd.Short)
+	}
+	replay, _, _ := root.Find([]string{"replay"})
+	b.WriteString("\n## Flags that most replays need\n\n")
+	for _, name := range shortFlags {
+		value, usage := pflag.UnquoteUsage(replay.Flags().Lookup(name))
+		fmt.Fprintf(&b, "- `%s`: %s\n", strings.TrimSpace("--"+name+" "+value), usage)
+	}
+	fmt.Fprintf(&b, "\n## Examples\n\n%s\n", strings.ReplaceAll("\n"+replay.Example, "\n  ", "\n    ")[1:])
+	return b.String()
+}

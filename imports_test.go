@@ -118,7 +118,7 @@ var imports = map[string][]string{
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/dop251/goja", "github.com/stretchr/testify",
 	},
 
-	"simulate/preset":   {"internal/suggest"},
+	"simulate/preset":   {},
 	"simulate/engine":   {"internal/jsonobject", "internal/regular", "simulate/preset"},
 	"simulate/workload": {"internal/heap", "internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
 	"simulate/fleet":    {"internal/heap", "simulate/engine", "simulate/preset", "simulate/workload"},

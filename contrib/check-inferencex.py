@@ -55,8 +55,8 @@ def main():
     same("num_requests_total", result["num_requests_total"], len(rows))
     same("num_requests_successful", result["num_requests_successful"], len(good))
     same("request_count", aggregate["request_count"]["avg"], len(good))
-    same("error_request_count", aggregate["error_request_count"]["avg"], bad)
-    same("completed_request_count", aggregate["completed_request_count"]["avg"], len(measured))
+    same("error_request_count", aggregate.get("error_request_count", {"avg": 0})["avg"], bad)  # both are absent where none failed
+    same("completed_request_count", aggregate.get("completed_request_count", aggregate["request_count"])["avg"], len(measured))
     for tag, name in (("time_to_first_token", "ttft"), ("request_latency", "e2el"), ("inter_token_latency", "itl")):
         values = sorted(r["metrics"][tag]["value"] / 1000 for r in good if tag in r["metrics"])
         figures = next((v for v in find(result, name) if isinstance(v, dict)), {})

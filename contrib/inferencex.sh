@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs the launcher of InferenceX (commit 843c6254) on agentx: its own function builds the command and runs it, its own aggregation
+# Runs the launcher of InferenceX (commit 843c6254) on agentx profile, by examples/inferencex: its own function builds the command and runs it, its own aggregation
 # and error-rate gate read the files. What it plays are traces of a directory, against agentx mock, for some seconds.
 #
 #   contrib/inferencex.sh CHECKOUT AGENTX TRACES DIR

@@ -26,7 +26,7 @@ func TestHitCurve(t *testing.T) {
 	input, err := NewInput(cache)
 	require.NoError(t, err)
 	rates := hitcurve.Rates{Prefill: 10000, Decode: 50}
-	for _, whole := range []preset.Choice{preset.FullHitFree, preset.FullHitRecomputeLast} {
+	for _, whole := range []preset.Choice{preset.FullHitFree, "recompute_last"} {
 		c := Default()
 		c.Input, c.Concurrency, c.Switches.FullHit = input, 4, whole
 		load, err := c.load()

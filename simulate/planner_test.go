@@ -200,7 +200,7 @@ func TestPlannerWithoutSkipAhead(t *testing.T) {
 		for _, name := range []string{preset.Default, preset.August, preset.April} {
 			c := planned(mode)
 			c.Switches, _ = preset.Named(name)
-			c.Switches.Predictor = preset.PredictConstant
+			c.Switches.Predictor = "constant"
 			for i := range 2 {
 				one := []*Engine{&c.PrefillEngine, &c.DecodeEngine}[i]
 				one.Config.StartupTime = 7

@@ -16,6 +16,7 @@ import (
 // collectorKind is the URL of a collector; "": none.
 func collectorKind() settings.Kind {
 	k := settings.Checked(func(text string) error { _, err := otlp.Endpoint(text); return err })
+	k.Schema = map[string]any{"type": "string", "pattern": `^(off|(https?://)?[^ /?#]+(/[^ ]*)?)?$`}
 	k.Read = func(text string) (any, bool) {
 		url, err := otlp.Endpoint(text)
 		return url, err == nil

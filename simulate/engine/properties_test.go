@@ -159,7 +159,7 @@ func playRandom(t *testing.T, seed uint64, ended, preempted *int) {
 		require.Equal(t, len(list), completed, "seed %d", seed)
 		require.Zero(t, w.used.active, "seed %d", seed)
 	}
-	if o.Config.Type == SGLang && o.Switches.Impossible == preset.ImpossibleReject {
+	if o.Config.Type == SGLang && o.Switches.Impossible == "reject" {
 		require.Nil(t, w.Stuck(), "seed %d: every request that fits comes to its end", seed)
 	}
 	for _, r := range list {

@@ -128,7 +128,7 @@ func optionsOfSwitches(t testing.TB, in engineIn, switches preset.Switches, s *m
 	}
 	require.NoError(t, err)
 	if in.Router != "" {
-		o.Switches.RouterTie = preset.TieLeastDispatched // the rule with which all vectors were made
+		o.Switches.RouterTie = "least_dispatched" // the rule with which all vectors were made
 		for k := range o.Pools {
 			o.Pools[k].Router = NewKV(o, k, 42)
 		}

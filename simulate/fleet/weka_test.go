@@ -52,9 +52,9 @@ func agentsOf(t testing.TB) *mmapcache.Cache {
 
 // rootsOf and lanesOf return the two loads of the 600 traces: 64 sessions open, or 64 lanes.
 func rootsOf(t testing.TB, c *mmapcache.Cache) workload.Load {
-	sessions, err := workload.Roots(c, 64, preset.Width64)
+	sessions, err := workload.Roots(c, 64, "64")
 	require.NoError(t, err)
-	load, err := sessions.Concurrency(64, preset.UnitSessions)
+	load, err := sessions.Concurrency(64, "sessions")
 	require.NoError(t, err)
 	return load
 }

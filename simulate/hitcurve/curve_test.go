@@ -110,7 +110,7 @@ func TestLists(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		list, chains := draw(r, 1+r.IntN(40), 1+r.IntN(8), 1+r.IntN(4))
 		o := Options{BlockSize: 4, Pools: 1 + r.IntN(3), Policies: Policies}
-		o.FullHit = []preset.Choice{preset.FullHitFree, preset.FullHitRecomputeLast}[r.IntN(2)]
+		o.FullHit = []preset.Choice{preset.FullHitFree, "recompute_last"}[r.IntN(2)]
 		for size := range chains + 2 {
 			o.Sizes = append(o.Sizes, int64(size))
 		}
@@ -235,7 +235,7 @@ func TestBytesPerToken(t *testing.T) {
 // The block with the last token is computed, unless a prompt may be found whole.
 func TestFullHit(t *testing.T) {
 	twice := []Access{{8, []engine.Run{{First: 0, Count: 2}}}, {8, []engine.Run{{First: 0, Count: 2}}}}
-	for hit, want := range map[preset.Choice]int64{preset.FullHitFree: 8, preset.FullHitRecomputeLast: 4} {
+	for hit, want := range map[preset.Choice]int64{preset.FullHitFree: 8, "recompute_last": 4} {
 		c := compute(t, twice, Options{BlockSize: 4, FullHit: hit, Policies: Policies, Sizes: []int64{2}})
 		assert.Equal(t, map[Policy]int64{LRU: want, FIFO: want, Optimal: want}, c.Points[0].Found)
 	}

@@ -108,7 +108,7 @@ func TestRoutedInTurn(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		list, chains := draw(r, 1+r.IntN(40), 1+r.IntN(8), 1+r.IntN(4))
 		o := Options{BlockSize: 4, Pools: 1 + r.IntN(3), Policies: Policies}
-		o.FullHit = []preset.Choice{preset.FullHitFree, preset.FullHitRecomputeLast}[r.IntN(2)]
+		o.FullHit = []preset.Choice{preset.FullHitFree, "recompute_last"}[r.IntN(2)]
 		for size := range chains + 2 {
 			o.Sizes = append(o.Sizes, int64(size))
 		}

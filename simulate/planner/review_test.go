@@ -12,7 +12,7 @@ import (
 // Covers S-60.
 func TestBatchOfThePublishedWorkload(t *testing.T) {
 	l := Line{Intercept: 0.0045, Coef: [2]float64{1e-5, 1.1e-7}, Fitted: true}
-	for _, rule := range []preset.Choice{preset.BalanceSteady, preset.BalancePR8280} {
+	for _, rule := range []preset.Choice{"steady", preset.BalancePR8280} {
 		c := aggCapacity(l, aggInput{
 			isl: 8844, osl: 173, fresh: 8844, ttft: 2.5, itl: 0.05, balance: rule,
 			engine: Engine{MaxBatchedTokens: 8192, MaxSeqs: 256, MaxKV: 262144},

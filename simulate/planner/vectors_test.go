@@ -25,7 +25,7 @@ func same(t *testing.T, want, got, tolerance float64) {
 func switchesOf(t testing.TB, name string) preset.Switches {
 	s, ok := preset.Named(name)
 	require.True(t, ok)
-	s.Predictor = preset.PredictKalman
+	s.Predictor = "kalman"
 	return s
 }
 
@@ -156,7 +156,7 @@ func TestCapacityVectors(t *testing.T) {
 			require.Equal(t, preset.Choice(in.Balance), switchesOf(t, c.Preset).Balance)
 			require.Equal(t, want.KVCap, int(float64(in.KV)/want.Context))
 		default:
-			for rule, x := range map[preset.Choice]int{preset.BalanceSteady: want.Steady, preset.BalancePR8280: want.PR8280} {
+			for rule, x := range map[preset.Choice]int{"steady": want.Steady, preset.BalancePR8280: want.PR8280} {
 				n, ok := largest(in.MBT-1, func(x int) bool { return balanced(rule, x, in.ISL, in.OSL, in.MBT) })
 				require.Equal(t, []any{x, true}, []any{n, ok}, rule)
 			}

@@ -11,7 +11,6 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/simulate/preset"
 )
 
 // leaving is when a turn left, and when it ended.
@@ -51,7 +50,7 @@ func playLoad(t *testing.T, l Load, takes int64, refused func(Turn) bool) (list 
 
 // lanesOf returns the load of lanes of a structure.
 func lanesOf(t *testing.T, c *mmapcache.Cache, lanes, block int) *LanesLoad {
-	l, err := Lanes(LanesOptions{Replay: replay.Options{Cache: c, Concurrency: lanes}, BlockSize: block, IDWidth: preset.Width64})
+	l, err := Lanes(LanesOptions{Replay: replay.Options{Cache: c, Concurrency: lanes}, BlockSize: block, IDWidth: "64"})
 	require.NoError(t, err)
 	return l
 }
@@ -130,7 +129,7 @@ func TestChainsOfLanes(t *testing.T) {
 		list := playLoad(t, lanesOf(t, c, 4, block), int64(time.Second), nil)
 		ids := map[[2]int][]IDRun{}
 		tokens := map[[2]int]int{}
-		reader, err := newPrompts(c, preset.Width64)
+		reader, err := newPrompts(c, "64")
 		require.NoError(t, err)
 		for k := range c.Traces() {
 			plan := cachetest.Plan(c, k)
@@ -199,10 +198,10 @@ func TestRoots(t *testing.T) {
 		`{"t":2,"type":"subagent","agent_id":"x","subagent_type":"x","status":"completed","duration_ms":3000,"models":["m"],"requests":[` +
 		`{"t":2,"type":"n","model":"m","in":70,"out":0,"hash_ids":[7],"input_types":[],"output_types":[],"stop":"","api_time":1}]},` +
 		`{"t":6,"type":"n","model":"m","in":130,"out":0,"hash_ids":[1,2],"input_types":[],"output_types":[],"stop":"","api_time":1,"think_time":1.25}]}` + "\n"
-	s, err := Roots(cachetest.Prepare(t, line, "code"), 64, preset.Width64)
+	s, err := Roots(cachetest.Prepare(t, line, "code"), 64, "64")
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 2}, []int{len(s.list), len(s.turns)})
-	l, err := s.Concurrency(3, preset.UnitSessions)
+	l, err := s.Concurrency(3, "sessions")
 	require.NoError(t, err)
 	got := playLoad(t, l, int64(time.Second), nil)
 	require.Len(t, got, 2)

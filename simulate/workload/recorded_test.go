@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
-	"github.com/agentx/agentx/simulate/preset"
 )
 
 // All turns of the demo come once, each after those of its trace that began before it.
@@ -17,7 +16,7 @@ func TestRecorded(t *testing.T) {
 	c, err := mmapcache.OpenStructure(demo.Root, demo.Manifest.Parts[mmapcache.StructureKind].Key)
 	require.NoError(t, err)
 	defer c.Close()
-	list, err := Recorded(c, 0, 64, preset.Width64)
+	list, err := Recorded(c, 0, 64, "64")
 	require.NoError(t, err)
 	require.Len(t, list, c.Facts.Turns)
 	seen := map[int]bool{}
@@ -30,7 +29,7 @@ func TestRecorded(t *testing.T) {
 		seen[turn.ID] = true
 	}
 	assert.Len(t, seen, len(list))
-	two, err := Recorded(c, 2, 64, preset.Width64)
+	two, err := Recorded(c, 2, 64, "64")
 	require.NoError(t, err)
 	assert.Len(t, two, len(cachetest.Plan(c, 0).Turns)+len(cachetest.Plan(c, 1).Turns))
 }

@@ -69,7 +69,7 @@ func TestLoadsReleaseEveryTurnOnce(t *testing.T) {
 	require.NoError(t, err)
 	trace, err := s.Trace(1)
 	require.NoError(t, err)
-	sessions, err := s.Concurrency(2, preset.UnitSessions)
+	sessions, err := s.Concurrency(2, "sessions")
 	require.NoError(t, err)
 	requests, err := s.Concurrency(2, preset.UnitRequests)
 	require.NoError(t, err)
@@ -117,6 +117,6 @@ func TestLoadsReleaseEveryTurnOnce(t *testing.T) {
 		_, err := s.Trace(speed)
 		require.ErrorContains(t, err, "want a finite number above 0")
 	}
-	_, err = s.Concurrency(0, preset.UnitSessions)
+	_, err = s.Concurrency(0, "sessions")
 	require.EqualError(t, err, "concurrency 0: want at least 1")
 }

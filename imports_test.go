@@ -53,7 +53,7 @@ var imports = map[string][]string{
 	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
-		"internal/durable", "internal/suggest",
+		"internal/durable", "internal/regular", "internal/suggest",
 		"github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
 	},
 	"hfsource/hub/fakehub": {}, // for tests

@@ -33,9 +33,11 @@ type loop struct {
 	aborted        bool          // a request that failed has ended the phase
 	cancelled      bool          // requests were cancelled, at cancelledAt
 	cancelledAt    time.Duration
-	deadlocked     bool  // a tree is deadlocked, which ends the phase
-	unwritable     bool  // a record cannot be written, which ends the phase
-	err            error // what ended the phase before its bounds
+	unheard        int          // requests that have failed without a connection since another one ended
+	unheardSince   measure.Time // when the first of them was ordered
+	deadlocked     bool         // a tree is deadlocked, which ends the phase
+	unwritable     bool         // a record cannot be written, which ends the phase
+	err            error        // what ended the phase before its bounds
 
 	backlog  *backlog // nil: trees are played in lanes
 	periods  *periods
@@ -267,6 +269,25 @@ func (l *loop) tooManyFailed() error {
 		return nil
 	}
 	return fmt.Errorf("replay: stopped: %d of %d requests failed, a share above %g", failed, ended, l.maxFailed)
+}
+
+// minGone is how many requests in a row must fail without a connection before that ends a phase.
+const minGone = 5
+
+// gone returns the error of a phase whose servers take no connection any more, or none yet: of the last requests that ended, over the time that
+// goneAfter is, all failed without one, and none is in flight, which another server may answer. Next is the one that has ended now.
+func (l *loop) gone(next *measure.Record) error {
+	if next.Error == nil || next.Error.Category != wire.Connection || next.FirstByte > 0 {
+		l.unheard = 0
+		return nil
+	}
+	if l.unheard++; l.unheard == 1 {
+		l.unheardSince = next.Admitted
+	}
+	if l.goneAfter <= 0 || l.unheard < minGone || time.Duration(next.End-l.unheardSince) < l.goneAfter || len(l.inFlight) > 0 || l.deadlines.stopped {
+		return nil
+	}
+	return fmt.Errorf("replay: stopped: for %v no server took a connection: %d requests in a row failed, the last: %s", l.goneAfter, l.unheard, next.Error.Message)
 }
 
 // count counts a request that is over.

@@ -29,6 +29,7 @@ const (
 	DefaultGrace          = 30 * time.Second
 	DefaultInterruptGrace = 30 * time.Second
 	DefaultTimeout        = wire.DefaultTimeout
+	DefaultGoneAfter      = time.Minute
 	DefaultStallTimeout   = 5 * time.Minute
 	DefaultBackoffFirst   = time.Second
 	DefaultBackoffMax     = 30 * time.Second
@@ -107,6 +108,7 @@ type Options struct {
 	Timeout          time.Duration    // of a request; 0: DefaultTimeout
 	StallTimeout     time.Duration    // how long a server may send nothing in the middle of an answer; 0: DefaultStallTimeout, under other presets than the default none; Off: for ever
 	FirstByteTimeout time.Duration    // and before its first byte; 0: DefaultFirstByteTimeout, or none; Off: for ever
+	GoneAfter        time.Duration    // how long every request may fail without a connection before the run ends; 0: DefaultGoneAfter, or none; Off: for ever
 	KeepAlive        time.Duration    // how long an unused connection is kept; 0: wire.DefaultKeepAlive; negative: not at all
 	Reuse            wire.Reuse       // which requests may use a connection that was used before
 	TCPUserTimeout   time.Duration    // how long a server may leave bytes unacknowledged; 0: wire.DefaultUserTimeout; negative: as long as the system does
@@ -273,7 +275,7 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.CacheReset.Timeout, DefaultResetTimeout)
 	orDefault(&o.Preset, preset.Default)
 	o.awaitServers()
-	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval, &o.StallTimeout, &o.FirstByteTimeout} {
+	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval, &o.StallTimeout, &o.FirstByteTimeout, &o.GoneAfter} {
 		*d = max(*d, 0) // Off
 	}
 	if name, alias := preset.Canonical(o.Preset); alias {

@@ -36,6 +36,8 @@ type phase struct {
 	failedFrom int
 	ofRecords  bool
 
+	goneAfter time.Duration // how long servers may take no connection before the phase ends; 0: for ever
+
 	ending <-chan struct{} // ends the sending as deadlines.duration does; nil: nothing sends on it
 
 	// fatal reports whether a request that is over ends the phase at once, with all that is in flight; nil: none does.
@@ -54,7 +56,7 @@ func profiling(o Options, source treeSource, recorder recorder) phase {
 		ramp:      o.Arrivals.Ramp, part: o.Part, allLanes: o.allLanes,
 		target:    PhaseTarget{Requests: o.Requests, Trees: o.Trees, Duration: o.Duration},
 		maxFailed: o.FailedRequestThreshold, failedFrom: max(o.Concurrency, minFailedFrom),
-		ofRecords: o.switches().ShareOfRecords,
+		ofRecords: o.switches().ShareOfRecords, goneAfter: o.GoneAfter,
 	}
 }
 

@@ -307,6 +307,7 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	l.news.returned(r, outcome)
 	l.fail(a.cacheErr)
 	l.fail(l.tooManyFailed()) // before another is sent
+	l.fail(l.gone(&r.record))
 	if l.fatal != nil && !l.interrupted && l.fatal(&r.record) {
 		l.abort(&r.record, now)
 	}

@@ -60,6 +60,7 @@ func (o *Options) awaitServers() {
 	if o.Preset == preset.Default {
 		orDefault(&o.StallTimeout, DefaultStallTimeout)
 		orDefault(&o.FirstByteTimeout, DefaultFirstByteTimeout)
+		orDefault(&o.GoneAfter, DefaultGoneAfter)
 	}
 }
 

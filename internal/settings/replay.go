@@ -152,6 +152,8 @@ func timeoutRows(o *replay.Options) []Setting {
 			Help: "longest time without a byte in the middle of an answer; 0: no limit"},
 		{Name: "first-byte-timeout", Group: Load, Brief: true, Kind: Span.OrZero(), Default: replay.DefaultFirstByteTimeout, Under: others, To: &o.FirstByteTimeout, None: replay.Off,
 			Help: "longest time to the first byte of an answer; 0: no limit"},
+		{Name: "gone-after", Group: Load, Brief: true, Kind: Span.OrZero(), Default: replay.DefaultGoneAfter, Under: others, To: &o.GoneAfter, None: replay.Off,
+			Help: "end the run when for this time every request failed without a connection, five at least; 0: go on"},
 	}
 }
 

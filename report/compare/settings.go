@@ -27,7 +27,7 @@ var mustEqual = []struct{ name, title string }{
 var mayDiffer = []string{
 	"concurrency", "server", "version", "commit", "host",
 	"duration", "requests", "trees", "once", "header", "slo", "until", "prefault",
-	"grace", "timeout", "stall-timeout", "first-byte-timeout", "retry-after", "max-error-rate", "stop-on-deadlock", "back-off", "tcp-user-timeout", "wait-ready", "wait-ready-mode",
+	"grace", "timeout", "stall-timeout", "first-byte-timeout", "gone-after", "retry-after", "max-error-rate", "stop-on-deadlock", "back-off", "tcp-user-timeout", "wait-ready", "wait-ready-mode",
 	"wait-ready-interval", "no-calibrate", "until-interval", "reset-cache-path", "reset-cache-timeout", "stats-interval", "correlation-header", "session-header",
 }
 

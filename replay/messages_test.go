@@ -191,8 +191,8 @@ func TestReadinessOfMessages(t *testing.T) {
 	_, err := Run(t.Context(), o)
 	var refused *PreflightError
 	require.ErrorAs(t, err, &refused)
-	require.Contains(t, refused.Reason, "404: POST /v1/messages")
-	require.Equal(t, "--payload chat, where the server has no Messages API", refused.Hint)
+	require.Contains(t, refused.Reason, "404: POST "+url+"/v1/messages")
+	require.Contains(t, refused.Hint, "--payload chat, where the server has no Messages API; else correct --url: ")
 
 	_, url = mocked(t, mock.Config{})
 	o = optionsFor(t, c, url)

@@ -29,9 +29,9 @@ func TestServersThatAreGoneEndTheRun(t *testing.T) {
 	require.Less(t, s.Requests, 40)
 	require.FileExists(t, s.Out+"/summary.json")
 	for name, change := range map[string]func(*Options){
-		"off":                func(o *Options) { o.GoneAfter = Off },
-		"not yet":            func(o *Options) { o.GoneAfter = time.Hour },
-		"under other tools":  func(o *Options) { o.GoneAfter, o.Preset = 0, "aiperf-0.13" },
+		"off":               func(o *Options) { o.GoneAfter = Off },
+		"not yet":           func(o *Options) { o.GoneAfter = time.Hour },
+		"under other tools": func(o *Options) { o.GoneAfter, o.Preset = 0, "aiperf-0.13" },
 	} {
 		s, err := run(change)
 		require.NoError(t, err, name)

@@ -53,7 +53,7 @@ var imports = map[string][]string{
 	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
-		"internal/durable", "internal/suggest",
+		"internal/durable", "internal/regular", "internal/suggest",
 		"github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
 	},
 	"hfsource/hub/fakehub": {}, // for tests
@@ -129,8 +129,7 @@ var imports = map[string][]string{
 	"simulate/page":     {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
 	"simulate/planner":  {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":   {"internal/durable"},
-	"capture":           {"capture/agents", "capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
-	"capture/agents":    {"capture/journal", "capture/reply"},
+	"capture":           {"capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
 	"capture/finish":    {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "trace", "golang.org/x/sync"},
 	"capture/coding":    {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":     {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},

@@ -222,17 +222,14 @@ func (c *collector) addItem(kind, key string, info fs.FileInfo) {
 	c.total += it.bytes
 }
 
-func (c *collector) datasets() []*item {
-	return slices.DeleteFunc(slices.Clone(c.items), func(it *item) bool { return it.kind != mmapcache.DatasetKind })
-}
-
+// parts returns the items that are no datasets.
 func (c *collector) parts() []*item {
 	return slices.DeleteFunc(slices.Clone(c.items), func(it *item) bool { return it.kind == mmapcache.DatasetKind })
 }
 
 // datasetsByUse returns the datasets, the least recently used first.
 func (c *collector) datasetsByUse() []*item {
-	list := c.datasets()
+	list := slices.DeleteFunc(slices.Clone(c.items), func(it *item) bool { return it.kind != mmapcache.DatasetKind })
 	slices.SortStableFunc(list, func(a, b *item) int { return a.used.Compare(b.used) })
 	return list
 }

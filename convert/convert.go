@@ -52,10 +52,37 @@ func (r *Result) anyPart(found bool) bool {
 // A failed Convert leaves whole parts or nothing. A killed process leaves a staging directory, which no other process waits
 // for and which agentx cache gc removes.
 func Convert(ctx context.Context, o Options) (*Result, error) {
+	return makeResult(ctx, o, false, func(ctx context.Context, c *conversion) error {
+		err := c.run(ctx)
+		if err == nil && o.VerifyHit && c.result.anyPart(true) {
+			err = c.stage("verify", func() error { return c.compare(ctx) })
+		}
+		return err
+	})
+}
+
+// makeResult resolves the inputs and calls build, which makes the parts, or with tables set the structure alone.
+func makeResult(ctx context.Context, o Options, tables bool, build func(context.Context, *conversion) error) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return verified(o.withDefaults(), func(o Options) (*Result, error) { return convert(ctx, o) })
+	return verified(o.withDefaults(), func(o Options) (*Result, error) {
+		c := newConversion(o)
+		c.tables = tables
+		err := c.withInput(ctx, func(ctx context.Context) error {
+			if err := cachestore.CheckRoot(o.Root); err != nil {
+				return err
+			}
+			use := c.noteUse(ctx)
+			err := build(ctx, c)
+			use.Close()
+			return c.explainFullDisk(ctx, err)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return c.result, nil
+	})
 }
 
 // verified runs f, and again with files of the hub verified where they are not what they were.
@@ -67,26 +94,6 @@ func verified(o Options, f func(Options) (*Result, error)) (*Result, error) {
 		return f(o)
 	}
 	return r, err
-}
-
-func convert(ctx context.Context, o Options) (*Result, error) {
-	c := newConversion(o)
-	err := c.withInput(ctx, func(ctx context.Context) error {
-		if err := cachestore.CheckRoot(o.Root); err != nil {
-			return err
-		}
-		use := c.noteUse(ctx)
-		err := c.run(ctx)
-		if err == nil && o.VerifyHit && c.result.anyPart(true) {
-			err = c.stage("verify", func() error { return c.compare(ctx) })
-		}
-		use.Close()
-		return c.explainFullDisk(ctx, err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.result, nil
 }
 
 // conversion is one run of Convert, Structure, Explain or VerifyRebuild.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/regular"
+	"github.com/agentx/agentx/manifest"
 )
 
 // The corpora of AIPerf: coding is another text for every seed, sonnet is the same for all.
@@ -43,7 +44,7 @@ const maxCorpusSource = 1 << 20
 // NewCorpusSource returns the source of ids that an installed AIPerf has made. The error says that they are not those that are known of
 // this corpus: AIPerf's generators have changed since.
 func NewCorpusSource(corpus string, seed uint64, tokenizer string, ids []byte) (*CorpusSource, error) {
-	s := &CorpusSource{Corpus: corpus, Seed: seed, Tokenizer: tokenizer, Tokens: len(ids) / 4, SHA256: sha256Hex(ids)}
+	s := &CorpusSource{Corpus: corpus, Seed: seed, Tokenizer: tokenizer, Tokens: len(ids) / 4, SHA256: manifest.Sum(ids)}
 	for _, known := range knownCorpora {
 		if known.Corpus == corpus && known.Tokenizer == tokenizer && (known.Seed == seed || corpus == SonnetCorpus) && known.SHA256 != s.SHA256 {
 			return nil, fmt.Errorf("the %s corpus of seed %d has SHA-256 %s, and AIPerf 0.13.0 gives %s", corpus, seed, s.SHA256, known.SHA256)
@@ -75,7 +76,7 @@ func (o Options) CheckCorpusSeed() (warning string, err error) {
 	if err != nil {
 		return "", nil
 	}
-	source, why := corpusSourceOf(name.path, sha256Hex(data))
+	source, why := corpusSourceOf(name.path, manifest.Sum(data))
 	switch seed := uint64(o.Placement.Seed); {
 	case source == nil:
 		return fmt.Sprintf("corpus %s: for which seed AIPerf made it is not known: %s", name.path, why), nil

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/manifest"
 )
 
 // A corpus of AIPerf that was made for another seed than the conversion's is refused: by its content, or by what lies beside it. Of
@@ -17,7 +18,7 @@ func TestCorpusSeed(t *testing.T) {
 	ids := []byte{1, 0, 0, 0, 2, 0, 0, 0}
 	known := knownCorpora
 	t.Cleanup(func() { knownCorpora = known })
-	knownCorpora = []CorpusSource{{Corpus: CodingCorpus, Seed: 42, SHA256: sha256Hex([]byte{3, 0, 0, 0})}}
+	knownCorpora = []CorpusSource{{Corpus: CodingCorpus, Seed: 42, SHA256: manifest.Sum([]byte{3, 0, 0, 0})}}
 	file := func(ids []byte, source any) string {
 		path := write(t, "c.u32le", ids)
 		if source != nil {

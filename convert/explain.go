@@ -184,37 +184,26 @@ func (s *SimilarPart) dropDerived(root string, m *manifest.Manifest) {
 // probesOf returns, by the field of its key, the probes of this program under the rules and placement of another part; nil
 // where these cannot be read.
 func probesOf(root string, m *manifest.Manifest) map[string]string {
+	var tables structureImage
+	var starts placementImage
 	switch m.Kind {
 	case mmapcache.StructureKind:
-		return structureProbesOf(m)
+		if json.Unmarshal(m.PreImage, &tables) != nil {
+			return nil
+		}
+		r := tables.Rules
+		return map[string]string{"probe": Probe(r, weka.Placement{}).Structure, "probe_columns": ProbeColumns(r), "probe_starts": ProbeStarts(r), "probe_mooncake": ProbeMooncake(r)}
 	case mmapcache.PlacementKind:
-		return placementProbesOf(root, m)
+		if json.Unmarshal(m.PreImage, &starts) != nil {
+			return nil
+		}
+		structure, err := mmapcache.Lookup(root, mmapcache.StructureKind, starts.Structure)
+		if err != nil || structure == nil || json.Unmarshal(structure.PreImage, &tables) != nil {
+			return nil
+		}
+		return map[string]string{"probe": Probe(tables.Rules, starts.Placement).Placement}
 	}
 	return nil
-}
-
-func structureProbesOf(m *manifest.Manifest) map[string]string {
-	var image structureImage
-	if json.Unmarshal(m.PreImage, &image) != nil {
-		return nil
-	}
-	return map[string]string{"probe": Probe(image.Rules, weka.Placement{}).Structure, "probe_columns": ProbeColumns(image.Rules), "probe_starts": ProbeStarts(image.Rules), "probe_mooncake": ProbeMooncake(image.Rules)}
-}
-
-func placementProbesOf(root string, m *manifest.Manifest) map[string]string {
-	var image placementImage
-	if json.Unmarshal(m.PreImage, &image) != nil {
-		return nil
-	}
-	structure, err := mmapcache.Lookup(root, mmapcache.StructureKind, image.Structure)
-	if err != nil || structure == nil {
-		return nil
-	}
-	var tables structureImage
-	if json.Unmarshal(structure.PreImage, &tables) != nil {
-		return nil
-	}
-	return map[string]string{"probe": Probe(tables.Rules, image.Placement).Placement}
 }
 
 // nameFiles adds the names of input files to differences about them. files are those of the part that is missing, sources those of the

@@ -177,49 +177,31 @@ func (m *merger) skip(p plannedTrace) error {
 
 // addFacts adds a trace to the facts.
 func (m *merger) addFacts(p plannedTrace) {
-	m.facts.Traces++
-	m.countTurns(p.plan)
-	m.countNotes(&p.notes)
-	m.countUnknownKeys(p)
-	for _, o := range p.notes.Oddities {
-		addOddity(&m.facts, oddityIn(o, p.plan.Trace.ID))
+	n, id := &p.notes, manifest.Clip(p.plan.Trace.ID)
+	f := mmapcache.StructureFacts{
+		Traces: 1, Sessions: len(p.plan.Sessions), Turns: len(p.plan.Turns), Blocks: int(p.plan.Trace.Blocks),
+		Dropped: len(n.Dropped), Ambiguous: n.Ambiguous, Seams: n.Seams, Unclassified: n.Unclassified,
+		MaxBlockSize: int(p.plan.Trace.BlockSize), MaxBlockTrace: id,
+		Generations: map[string]int{n.Format: 1}, Unknown: map[string]int{}, UnknownIn: map[string]string{},
 	}
-	m.checkFormat(p)
-	if size := int(p.plan.Trace.BlockSize); size > m.facts.MaxBlockSize {
-		m.facts.MaxBlockSize, m.facts.MaxBlockTrace = size, manifest.Clip(p.plan.Trace.ID)
-	}
-}
-
-func (m *merger) countTurns(plan *mmapcache.Plan) {
-	f := &m.facts
-	f.Sessions += len(plan.Sessions)
-	f.Turns += len(plan.Turns)
-	f.Blocks += int(plan.Trace.Blocks)
-	for _, t := range plan.Turns {
+	for _, t := range p.plan.Turns {
 		f.PromptTokens += int64(t.In)
 		f.OutputTokens += int64(t.Out)
 	}
-}
-
-func (m *merger) countNotes(n *weka.Notes) {
-	f := &m.facts
-	f.Rules.LiveAnswers = n.Live
-	f.Dropped += len(n.Dropped)
-	f.Ambiguous += n.Ambiguous
-	f.Seams += n.Seams
-	f.Unclassified += n.Unclassified
 	if n.Queries == nil { // those of global scope are counted over all traces, by finish
-		f.ChainBreaks += n.ChainBreaks
+		f.ChainBreaks = n.ChainBreaks
 	}
-	f.Generations[n.Format]++
-}
-
-// countUnknownKeys counts the keys of a trace that the schema does not have, in sorted order: which keys are listed must
-// not depend on chance.
-func (m *merger) countUnknownKeys(p plannedTrace) {
-	for _, key := range slices.Sorted(maps.Keys(p.notes.Unknown)) {
-		countUnknown(&m.facts, manifest.Clip(key), manifest.Clip(p.plan.Trace.ID), p.notes.Unknown[key])
+	for key, times := range n.Unknown {
+		key = manifest.Clip(key)
+		f.Unknown[key] += times
+		f.UnknownIn[key] = id
 	}
+	for _, o := range n.Oddities {
+		addOddity(&f, oddityIn(o, id))
+	}
+	addFacts(&m.facts, f, 0)
+	m.facts.Rules.LiveAnswers = n.Live
+	m.checkFormat(p)
 }
 
 // countUnknown counts an unknown key that occurs n times, in a trace first.

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/trace"
 )
@@ -57,18 +56,8 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) (
 	return numbers, nil
 }
 
-// recordings collects the rows of files of which each is one request, Mooncake's. What rows mean and which traces they make is known when all
-// have been read. So their traces stand behind those of other files.
-type recordings struct {
-	numbers []int // by file, see recordingsOf
-	files   []hfsource.File
-	rules   weka.Rules
-	memory  *hfsource.MemoryBudget
-	submit  func(func() plannedTrace)
-	all     map[int]*recording // by number
-}
-
-// recording is what a file of such rows has, or all shards of one.
+// recording is what a file has whose rows are one request each, Mooncake's, or all shards of one. What rows mean and which traces they
+// make is known when all have been read. So their traces stand behind those of other files.
 type recording struct {
 	fileReader
 	rows     []rowPlace
@@ -79,36 +68,32 @@ type recording struct {
 // rowPlace is where a row stands.
 type rowPlace struct{ file, line int32 }
 
-func newRecordings(s *hfsource.Snapshot, numbers []int, rules weka.Rules, submit func(func() plannedTrace)) recordings {
-	return recordings{numbers: numbers, files: s.Files, rules: rules, memory: s.Memory, submit: submit, all: map[int]*recording{}}
-}
-
 // take adds a row to its recording. It returns false for a row of another file.
-func (f *recordings) take(row hfsource.Row) bool {
-	number := f.numbers[row.FileIndex]
+func (p *pipeline) take(row hfsource.Row) bool {
+	number := p.numbers[row.FileIndex]
 	if number == 0 || row.Err != nil {
 		return false
 	}
-	r := f.all[number]
+	r := p.recordings[number]
 	if r == nil {
 		r = &recording{}
-		r.fileReader = formatNamed(f.files[row.FileIndex].Rows).open(number-1, f.namespace(number-1), f.rules, func(n int64) error {
+		r.fileReader = formatNamed(p.snapshot.Files[row.FileIndex].Rows).open(number-1, p.namespace(number-1), p.options.Rules, func(n int64) error {
 			r.retained += n
 			return r.memory.Grow(n)
 		})
-		f.all[number] = r
+		p.recordings[number] = r
 	}
-	if p := f.add(r, row); p.err != nil || p.fatal != nil {
-		f.submit(func() plannedTrace { return p })
+	if out := p.add(r, row); out.err != nil || out.fatal != nil {
+		p.submit(func() plannedTrace { return out })
 	}
 	return true
 }
 
 // namespace returns the number of the namespace of the k-th recording. The first has that of a lone one, unless there are traces of other
 // files, which may share blocks by themselves.
-func (f *recordings) namespace(k int) int {
-	switch _, alone := haveMooncake(f.numbers); {
-	case f.rules.Namespace == "input":
+func (p *pipeline) namespace(k int) int {
+	switch _, alone := haveMooncake(p.numbers); {
+	case p.options.Rules.Namespace == "input":
 		return 0
 	case alone:
 		return k
@@ -117,55 +102,53 @@ func (f *recordings) namespace(k int) int {
 }
 
 // add adds a row to a recording. Memory that is retained stays reserved until the end of the conversion.
-func (f *recordings) add(r *recording, row hfsource.Row) plannedTrace {
+func (p *pipeline) add(r *recording, row hfsource.Row) plannedTrace {
 	r.retained, r.memory = 0, row.TakeReservation()
 	r.rows = append(r.rows, rowPlace{int32(row.FileIndex), int32(row.Line)})
-	p := f.at(r, len(r.rows), r.Add(row.Data))
-	if p.err == nil && p.fatal == nil {
-		p.fatal = f.memory.Retain(r.retained)
+	out := p.at(r, len(r.rows), r.Add(row.Data))
+	if out.err == nil && out.fatal == nil {
+		out.fatal = p.snapshot.Memory.Retain(r.retained)
 	}
 	row.Free()
 	r.memory.Release()
-	return p
+	return out
 }
 
 // at returns the place of a row of a recording, with an error of the row, or of all of the recording.
-func (f *recordings) at(r *recording, row int, err error) plannedTrace {
+func (p *pipeline) at(r *recording, row int, err error) plannedTrace {
 	place := r.rows[row-1]
-	at := hfsource.Row{File: f.files[place.file].Path, Line: int(place.line)}
-	p := plannedTrace{location: at.Location(), position: position{file: int(place.file), line: int(place.line)}}
+	at := hfsource.Row{File: p.snapshot.Files[place.file].Path, Line: int(place.line)}
+	out := plannedTrace{location: at.Location(), position: position{file: int(place.file), line: int(place.line)}, err: err}
 	var e *trace.Error
 	if errors.As(err, &e) && (e.Kind == trace.Unclear || e.Kind == trace.Contradiction) {
-		p.fatal = fmt.Errorf("%s: %w", p.location, err)
-		return p
+		out.err, out.fatal = nil, fmt.Errorf("%s: %w", out.location, err)
 	}
-	p.err = err
-	return p
+	return out
 }
 
 // end submits the traces of all recordings, and which of their rows turned out invalid.
-func (f *recordings) end() {
-	for _, number := range slices.Sorted(maps.Keys(f.all)) {
-		r := f.all[number]
+func (p *pipeline) end() {
+	for _, number := range slices.Sorted(maps.Keys(p.recordings)) {
+		r := p.recordings[number]
 		traces, err := r.Traces()
 		var whole *trace.Error
 		if errors.As(err, &whole) {
-			p := f.at(r, max(whole.Row, 1), whole)
-			f.submit(func() plannedTrace { return p })
+			out := p.at(r, max(whole.Row, 1), whole)
+			p.submit(func() plannedTrace { return out })
 			return
 		}
 		for _, e := range r.Invalid() {
-			p := f.at(r, e.Row, e)
-			f.submit(func() plannedTrace { return p })
+			out := p.at(r, e.Row, e)
+			p.submit(func() plannedTrace { return out })
 		}
 		for _, t := range traces {
-			p := f.at(r, t.Rows[0], nil)
-			p.memory = f.memory.Reserve()
-			t.Budget = trace.NewBudget(p.memory.Grow)
-			f.submit(func() plannedTrace { return planTrace(t, p, f.rules) })
+			out := p.at(r, t.Rows[0], nil)
+			out.memory = p.snapshot.Memory.Reserve()
+			t.Budget = trace.NewBudget(out.memory.Grow)
+			p.submit(func() plannedTrace { return planTrace(t, out, p.options.Rules) })
 		}
 	}
-	f.all = nil
+	p.recordings = nil
 }
 
 // haveMooncake reports whether some file has Mooncake rows, and whether all have.

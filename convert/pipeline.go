@@ -21,7 +21,9 @@ type pipeline struct {
 	merger    *merger
 	tasks     pond.TaskGroup
 	submitted int // number of submitted tasks, and the number of the next one
-	mooncake  recordings
+
+	numbers    []int              // by file, see recordingsOf; of a shard, which has none, nil
+	recordings map[int]*recording // by number
 }
 
 // planInputs returns the structure of all traces of a snapshot, in the order of the input, and the facts about them. numbers
@@ -32,8 +34,8 @@ func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, numbers []int,
 	snapshot.Memory = hfsource.NewMemoryBudget(ctx, snapshot.Bytes())
 	pool := pond.NewPool(o.Workers, pond.WithQueueSize(2*o.Workers))
 	defer pool.StopAndWait()
-	p := &pipeline{snapshot: snapshot, options: o, merger: newMerger(snapshot.Memory, o, b, cancel), tasks: pool.NewGroupContext(ctx)}
-	p.mooncake = newRecordings(snapshot, numbers, o.Rules, p.submit)
+	p := &pipeline{snapshot: snapshot, options: o, merger: newMerger(snapshot.Memory, o, b, cancel), tasks: pool.NewGroupContext(ctx),
+		numbers: numbers, recordings: map[int]*recording{}}
 	err := p.run(ctx)
 	m := p.merger
 	m.noteFilesWithoutChecksum(snapshot.Files)
@@ -54,12 +56,12 @@ func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, numbers []int,
 func (p *pipeline) run(ctx context.Context) error {
 	progress := p.options.stageProgress("plan", p.snapshot.Bytes())
 	err := p.snapshot.Rows(ctx, weka.ColumnPaths(), progress, func(row hfsource.Row) error {
-		if !p.mooncake.take(row) {
+		if !p.take(row) {
 			p.submit(func() plannedTrace { return planRow(row, p.snapshot, p.options.Rules) })
 		}
 		return ctx.Err()
 	})
-	p.mooncake.end()
+	p.end()
 	if waitErr := p.tasks.Wait(); err == nil {
 		err = waitErr
 	}

@@ -25,7 +25,7 @@ var (
 	//go:embed probe.jsonl
 	probeTraces []byte
 	//go:embed probe-mooncake.jsonl
-	probeMooncake []byte
+	probeMooncake string
 	//go:embed probe-mooncake-files.jsonl
 	probeMooncakeFiles string // separated by blank lines
 )
@@ -66,14 +66,7 @@ const probeStarts = `{"timestamp":12.125,"output_length":1,"hash_ids":[0]}
 // ProbeStarts returns the probe of recorded starts. Keys of structures with recorded starts contain it.
 func ProbeStarts(r weka.Rules) string {
 	h := sha256.New()
-	m := weka.NewMooncake(0, r.WithoutMooncake())
-	for line := range strings.SplitSeq(probeStarts, "\n") {
-		if err := m.Add([]byte(line)); err != nil {
-			refuse(h, err)
-		}
-	}
-	traces, _ := m.Traces() // nothing is unclear without the rules of Mooncake
-	for _, trace := range traces {
+	for _, trace := range tracesTogether(h, probeStarts, weka.NewMooncake(0, r.WithoutMooncake())) {
 		_, notes, err := weka.MakePlan(trace, r)
 		fmt.Fprintf(h, "%s %016x %t\n", trace.ID, math.Float64bits(notes.Start), err == nil)
 	}
@@ -91,21 +84,26 @@ func ProbeMooncake(r weka.Rules) string {
 	return hexSum(p.hash)
 }
 
-// addFile plans the traces of a file whose rows make them together.
-func (p *structureProbe) addFile(text string, m fileReader) {
+// tracesTogether returns the traces of a file whose rows make them together, and hashes what is refused.
+func tracesTogether(h hash.Hash, text string, m fileReader) []*trace.Trace {
 	for line := range strings.Lines(text) {
 		if err := m.Add([]byte(line)); err != nil {
-			refuse(p.hash, err)
+			refuse(h, err)
 		}
 	}
 	traces, err := m.Traces()
 	if err != nil {
-		refuse(p.hash, err)
+		refuse(h, err)
 	}
 	for _, e := range m.Invalid() {
-		refuse(p.hash, e)
+		refuse(h, e)
 	}
-	for _, trace := range traces {
+	return traces
+}
+
+// addFile plans the traces of such a file.
+func (p *structureProbe) addFile(text string, m fileReader) {
+	for _, trace := range tracesTogether(p.hash, text, m) {
 		plan, notes, err := weka.MakePlan(trace, p.rules)
 		if err != nil {
 			refuse(p.hash, err)
@@ -144,14 +142,7 @@ func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*trace.Trace, e
 		trace, err := scan(line, r)
 		p.add(trace, err)
 	}
-	m := weka.NewMooncake(0, r.WithoutMooncake()) // keys of all inputs contain this probe
-	for line := range bytes.SplitSeq(bytes.TrimSpace(probeMooncake), []byte("\n")) {
-		if err := m.Add(line); err != nil {
-			refuse(p.hash, err)
-		}
-	}
-	traces, _ := m.Traces() // nothing is unclear without the rules of Mooncake
-	for _, trace := range traces {
+	for _, trace := range tracesTogether(p.hash, probeMooncake, weka.NewMooncake(0, r.WithoutMooncake())) { // keys of all inputs contain this probe
 		p.add(trace, nil)
 	}
 	p.addRounded()

@@ -2,9 +2,7 @@ package convert
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,6 +13,7 @@ import (
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/internal/tokensource"
+	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -76,7 +75,7 @@ func (p *promptCorpus) readIDs(path string) error {
 	if err != nil {
 		return err
 	}
-	p.image.Corpus, p.tokens = corpusImage{"ids", sha256Hex(data)}, len(data)/4
+	p.image.Corpus, p.tokens = corpusImage{"ids", manifest.Sum(data)}, len(data)/4
 	p.encode = func(*tokenizer.Tokenizer) ([]uint32, error) {
 		tokens := make([]uint32, len(data)/4)
 		for k := range tokens {
@@ -93,7 +92,7 @@ func (p *promptCorpus) readText(path string) error {
 	if err != nil {
 		return err
 	}
-	p.image.Corpus = corpusImage{"text", sha256Hex(c.text)}
+	p.image.Corpus = corpusImage{"text", manifest.Sum(c.text)}
 	if len(c.skipped) > 0 {
 		p.skipped = fmt.Sprintf("corpus %s: left out: %s", path, c.skipped)
 	}
@@ -115,7 +114,7 @@ func (p *promptCorpus) readSonnet(path string) error {
 	for _, g := range groups {
 		all.WriteString(strconv.Itoa(len(g)) + ":" + g)
 	}
-	p.image.Corpus = corpusImage{"groups", sha256Hex(all.Bytes())}
+	p.image.Corpus = corpusImage{"groups", manifest.Sum(all.Bytes())}
 	p.encode = func(tok *tokenizer.Tokenizer) (ids []uint32, err error) {
 		for _, g := range groups {
 			ids = tok.AppendIDs(ids, g)
@@ -123,11 +122,6 @@ func (p *promptCorpus) readSonnet(path string) error {
 		return ids, nil
 	}
 	return nil
-}
-
-func sha256Hex(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // readCorpusFile reads a file of token ids, each of 4 bytes.

@@ -75,7 +75,7 @@ func (s *sharding) mergeFacts() error {
 	return nil
 }
 
-// addFacts adds the facts of the next shard. Its first file is number firstFile of the input, from 0.
+// addFacts adds the facts of the next trace or shard. Its first file is number firstFile of the input, from 0.
 func addFacts(sum *mmapcache.StructureFacts, f mmapcache.StructureFacts, firstFile int) {
 	sum.Traces += f.Traces
 	sum.Sessions += f.Sessions

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -14,31 +13,12 @@ import (
 // Path and Key of the result are those of the structure, which no dataset names: agentx cache gc removes it once no process
 // uses it. Options that decide other parts, and VerifyHit, change nothing.
 func Structure(ctx context.Context, o Options) (*Result, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	return verified(o.withDefaults(), func(o Options) (*Result, error) { return structure(ctx, o) })
-}
-
-func structure(ctx context.Context, o Options) (*Result, error) {
-	c := newConversion(o)
-	c.tables = true
-	err := c.withInput(ctx, func(ctx context.Context) error {
-		if err := cachestore.CheckRoot(o.Root); err != nil {
+	return makeResult(ctx, o, true, func(ctx context.Context, c *conversion) error {
+		if err := c.structure(ctx); err != nil {
 			return err
 		}
-		use := c.noteUse(ctx)
-		err := c.structure(ctx)
-		use.Close()
-		return c.explainFullDisk(ctx, err)
+		m, r := c.parts[mmapcache.StructureKind], c.result
+		r.Key, r.Path, r.Hit, r.Bytes = m.Key, filepath.Join(o.Root, m.Kind, m.Key), r.Parts[m.Kind].Hit, m.Size()
+		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	m, r := c.parts[mmapcache.StructureKind], c.result
-	r.Key, r.Path, r.Hit = m.Key, filepath.Join(o.Root, m.Kind, m.Key), r.Parts[m.Kind].Hit
-	for _, f := range m.Files {
-		r.Bytes += f.Size
-	}
-	return r, nil
 }

@@ -6,7 +6,7 @@ const (
 	synthetic   = "it makes synthetic prompts; agentx plays recordings: leave it out"
 	recorded    = "agentx plays recordings as they are: leave it out"
 	search      = "agentx searches by a rule of its own: agentx replay --concurrency auto --slo ..."
-	upload      = "agentx uploads nothing: the files of --output-artifact-dir have the results"
+	upload      = "agentx uploads no results: AGENTX_OTLP names a collector of OpenTelemetry, doc/report.md has three lines each for MLflow and W&B"
 	baseten     = "it is for traces of Baseten, which agentx does not read: leave it out"
 	accuracy    = "agentx measures times, and no answers: leave it out"
 	oneRun      = "agentx does not repeat a run yet: leave it out"

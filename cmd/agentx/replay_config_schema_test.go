@@ -88,7 +88,7 @@ func configReader(t *testing.T) func(document string) bool {
 }
 
 // more are settings of which the command finds out more than a schema says.
-var more = []string{"url", "header", "scrape", "until", "overflow-pattern", "extra-body"}
+var more = []string{"url", "otlp", "header", "scrape", "until", "overflow-pattern", "extra-body"}
 
 // The schema and the command agree on every key with values of every type.
 func TestSchemaAgreesWithTheCommand(t *testing.T) {

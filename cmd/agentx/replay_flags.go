@@ -123,9 +123,8 @@ func (f *replayFlags) options() {
 	if err := f.listen.check(); err != nil {
 		f.add("%s: %w", f.named("listen"), err)
 	}
-	f.errs = append(f.errs, f.export.check(replayFormats)...)
-	levels, errs := f.slo.conditions()
-	o.SLO, f.errs = levels, append(f.errs, errs...)
+	f.export.check(&f.problems, replayFormats)
+	o.SLO = f.slo.conditions(&f.problems)
 	if err := o.TLS.Validate(); err != nil {
 		f.add("%s: %w", f.named("ca-file"), err)
 	}

@@ -123,16 +123,4 @@ func (l *lane) grow(n int) {
 }
 
 // cut leaves the first blocks of the prompt.
-func (l *lane) cut(n int) {
-	runs := l.prompt.Runs
-	for l.prompt.Len > n {
-		last := &runs[len(runs)-1]
-		off := min(last.N, l.prompt.Len-n)
-		last.N -= off
-		l.prompt.Len -= off
-		if last.N == 0 {
-			runs = runs[:len(runs)-1]
-		}
-	}
-	l.prompt.Runs = runs
-}
+func (l *lane) cut(n int) { l.prompt = l.prompt.Head(n) }

@@ -75,80 +75,65 @@ func Write(ctx context.Context, w io.Writer, o Options) (total Total, err error)
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	lanes := make([]*maker, min(o.Workers, o.Traces))
+	queue := make(chan chan made, min(o.Workers, o.Traces)-1)
+	var buffers sync.Pool // of *[]byte
 	var running sync.WaitGroup
-	for k := range lanes {
-		m := &maker{made: make(chan made, 1), free: make(chan []byte, 2)}
-		lanes[k] = m
-		running.Go(func() { m.run(ctx, &o, k, len(lanes)) })
-	}
 	defer running.Wait()
 	defer stop()
-	for k := range o.Traces {
-		m := lanes[k%len(lanes)]
-		select {
-		case t := <-m.made:
-			if t.err != nil {
-				return total, t.err
+	running.Go(func() {
+		defer close(queue)
+		for k := range o.Traces {
+			next := make(chan made, 1)
+			select {
+			case queue <- next:
+			case <-ctx.Done():
+				return
 			}
-			if _, err := w.Write(t.text); err != nil {
-				return total, err
-			}
-			total.add(&t)
-			m.free <- t.text
-		case <-ctx.Done():
-			return total, ctx.Err()
+			running.Go(func() {
+				text, _ := buffers.Get().(*[]byte)
+				if text == nil {
+					text = new([]byte)
+				}
+				next <- o.line(o.First+k, text)
+			})
 		}
+	})
+	for next := range queue {
+		t := <-next
+		if t.err != nil {
+			return total, t.err
+		}
+		if _, err := w.Write(*t.text); err != nil {
+			return total, err
+		}
+		total.add(&t)
+		buffers.Put(t.text)
 	}
-	return total, nil
-}
-
-// maker makes every so-manieth trace. It has two buffers: one is being written while the other is filled.
-type maker struct {
-	made chan made
-	free chan []byte
+	return total, ctx.Err()
 }
 
 // made is a trace as its line.
 type made struct {
-	text     []byte
+	text     *[]byte
 	totals   weka.Totals
 	requests int
 	err      error // it cannot be made
 }
 
-// run makes traces k, k+step, ... of those asked for.
-func (m *maker) run(ctx context.Context, o *Options, k, step int) {
-	m.free <- nil
-	m.free <- nil
-	for ; k < o.Traces; k += step {
-		var t made
-		select {
-		case t.text = <-m.free:
-		case <-ctx.Done():
-			return
-		}
-		t.make(o, o.First+k)
-		select {
-		case m.made <- t:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// make makes a trace.
-func (m *made) make(o *Options, number int) {
+// line makes a trace, and writes its line over a text.
+func (o *Options) line(number int, text *[]byte) (m made) {
 	var r *weka.Recording
 	if r, m.err = o.Make(number); m.err != nil {
-		return
+		return m
 	}
-	m.text, m.totals = r.AppendJSON(m.text[:0]), r.Totals()
+	*text = r.AppendJSON((*text)[:0])
+	m.text, m.totals = text, r.Totals()
 	for _, e := range r.Entries {
 		if m.requests++; e.Subagent != nil {
 			m.requests += len(e.Subagent.Requests) - 1
 		}
 	}
+	return m
 }
 
 // add counts a trace that has been written.
@@ -158,5 +143,5 @@ func (t *Total) add(m *made) {
 	t.Subagents += m.totals.Count
 	t.InputTokens += m.totals.Combined.Input
 	t.OutputTokens += m.totals.Combined.Output
-	t.Bytes += int64(len(m.text))
+	t.Bytes += int64(len(*m.text))
 }

@@ -10,20 +10,21 @@ import (
 // of decisions, doc/spec/reconstruction.md 0.4.
 //
 // The zero value means Default(). Otherwise every field counts as it is, so begin with Default() or AIPerf() and change
-// fields. The JSON names are those of `--set NAME=VALUE`.
+// fields. The JSON names are those of `--set NAME=VALUE`, the words what
+// a value may be.
 type Rules struct {
-	BlockSize        int    `json:"block_size"`        // tokens of a block; 0 takes what each trace declares (D1)
-	LengthRule       string `json:"length_rule"`       // "repaired": a prompt has exactly `in` tokens; "upstream": as published (D2)
-	UnknownKeys      string `json:"unknown_keys"`      // "count" tolerates what older corpora add or leave out, "reject" is strict (D3, D7, D8, D15)
-	NestedBasis      string `json:"nested_basis"`      // clock of nested times: "auto", "absolute", "relative", "per-request" (D4)
-	MarkerTime       string `json:"marker_time"`       // meaning of a subagent's t: "auto", "start", "end" (D4)
-	ThinkTimeRule    string `json:"think_time_rule"`   // "min": think time never exceeds the recorded gap; "raw" (D5)
-	NegativeAPITime  string `json:"negative_api_time"` // "zero": a negative duration counts as 0; "subtract" (D18)
-	Refusals         string `json:"refusals"`          // "repair" or "error": negative child delay, branch before 0, join not after spawn (D19 to D21); "repair" refuses an id with "::"
-	FillerOverrun    string `json:"filler_overrun"`    // filler longer than the corpus: "cyclic" or "short" (D10)
-	PredecessorClock string `json:"predecessor_clock"` // "recorded" or "emitted" (D13)
-	ReplayScope      string `json:"replay_scope"`      // "assigned" or "parsed" (D12)
-	CacheMetric      string `json:"cache_metric"`      // theoretical hits: "legacy" or "causal" (D17)
+	BlockSize        int    `json:"block_size"`                                              // tokens of a block; 0 takes what each trace declares (D1)
+	LengthRule       string `json:"length_rule" words:"repaired upstream"`                   // "repaired": a prompt has exactly `in` tokens; "upstream": as published (D2)
+	UnknownKeys      string `json:"unknown_keys" words:"count reject"`                       // "count" tolerates what older corpora add or leave out, "reject" is strict (D3, D7, D8, D15)
+	NestedBasis      string `json:"nested_basis" words:"auto absolute relative per-request"` // clock of nested times: "auto", "absolute", "relative", "per-request" (D4)
+	MarkerTime       string `json:"marker_time" words:"auto start end"`                      // meaning of a subagent's t: "auto", "start", "end" (D4)
+	ThinkTimeRule    string `json:"think_time_rule" words:"min raw"`                         // "min": think time never exceeds the recorded gap; "raw" (D5)
+	NegativeAPITime  string `json:"negative_api_time" words:"zero subtract"`                 // "zero": a negative duration counts as 0; "subtract" (D18)
+	Refusals         string `json:"refusals" words:"repair error"`                           // "repair" or "error": negative child delay, branch before 0, join not after spawn (D19 to D21); "repair" refuses an id with "::"
+	FillerOverrun    string `json:"filler_overrun" words:"cyclic short"`                     // filler longer than the corpus: "cyclic" or "short" (D10)
+	PredecessorClock string `json:"predecessor_clock" words:"recorded emitted"`              // "recorded" or "emitted" (D13)
+	ReplayScope      string `json:"replay_scope" words:"assigned parsed"`                    // "assigned" or "parsed" (D12)
+	CacheMetric      string `json:"cache_metric" words:"legacy causal"`                      // theoretical hits: "legacy" or "causal" (D17)
 
 	// Side chains: doc/spec/reconstruction.md 5.3 and 5.4.
 	SplitAgents        bool    `json:"split_agents"`           // detect side chains
@@ -45,9 +46,9 @@ type Rules struct {
 	MaxOutput   *int64 `json:"max_osl"`      // cap on max_tokens of main and flat turns, tokens; nil: none
 
 	// Of Mooncake rows alone: keys of other inputs do not have them.
-	Timestamps  string `json:"timestamps,omitempty"`   // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
-	Namespace   string `json:"namespace,omitempty"`    // of ids: "auto" of a file, or of the shards of one; "file"; "input"
-	SessionRows string `json:"session_rows,omitempty"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"; "live": of all rows, behind the answers of the server
+	Timestamps  string `json:"timestamps,omitempty" words:"auto s ms us ns"`      // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
+	Namespace   string `json:"namespace,omitempty" words:"auto file input"`       // of ids: "auto" of a file, or of the shards of one; "file"; "input"
+	SessionRows string `json:"session_rows,omitempty" words:"ask whole new live"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"; "live": of all rows, behind the answers of the server
 }
 
 // WithoutMooncake returns the rules of an input that has no Mooncake rows.

@@ -6,42 +6,28 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/trace"
 )
 
-// choices lists the values that a field with words for values may have.
-var choices = map[string][]string{
-	"length_rule":       {"repaired", "upstream"},
-	"unknown_keys":      {"count", "reject"},
-	"nested_basis":      {"auto", "absolute", "relative", "per-request"},
-	"marker_time":       {"auto", "start", "end"},
-	"think_time_rule":   {"min", "raw"},
-	"negative_api_time": {"zero", "subtract"},
-	"refusals":          {"repair", "error"},
-	"filler_overrun":    {"cyclic", "short"},
-	"predecessor_clock": {"recorded", "emitted"},
-	"replay_scope":      {"assigned", "parsed"},
-	"cache_metric":      {"legacy", "causal"},
-	"timestamps":        {"auto", "s", "ms", "us", "ns"},
-	"namespace":         {"auto", "file", "input"},
-	"session_rows":      {"ask", "whole", "new", "live"},
-}
-
 // Validate reports the first field with a value that is not allowed: its JSON name, the value, and what is allowed. The zero
 // value of Rules is valid, and so is WithoutMooncake; another empty word is not.
 func (r Rules) Validate() error {
 	v := reflect.ValueOf(r.WithDefaults())
-	for i := range v.NumField() {
-		name, ofMooncake := ruleName(v.Type().Field(i))
-		if ofMooncake && v.Field(i).IsZero() {
+	for f := range v.Type().Fields() {
+		field := v.FieldByIndex(f.Index)
+		name, ofMooncake := ruleName(f)
+		if ofMooncake && field.IsZero() {
 			continue
 		}
-		if err := checkField(name, v.Field(i)); err != nil {
-			return fmt.Errorf("%s %s: %w", name, showField(v.Field(i)), err)
+		if err := checkField(f, field); err != nil {
+			shown := fmt.Sprint(field)
+			if field.Kind() == reflect.String {
+				shown = strconv.Quote(shown)
+			}
+			return fmt.Errorf("%s %s: %w", name, shown, err)
 		}
 	}
 	return nil
@@ -52,19 +38,13 @@ func ruleName(f reflect.StructField) (name string, ofMooncake bool) {
 	return strings.CutSuffix(f.Tag.Get("json"), ",omitempty")
 }
 
-func showField(v reflect.Value) string {
-	if v.Kind() == reflect.String {
-		return strconv.Quote(v.String())
-	}
-	return fmt.Sprint(v)
-}
-
 // checkField says what is allowed where the value of a field is not.
-func checkField(name string, v reflect.Value) error {
-	allowed, isChoice := choices[name]
+func checkField(f reflect.StructField, v reflect.Value) error {
+	name, _ := ruleName(f)
+	words := strings.Fields(f.Tag.Get("words"))
 	switch {
-	case isChoice && !slices.Contains(allowed, v.String()):
-		return errors.New("want one of " + strings.Join(allowed, ", "))
+	case len(words) > 0 && !slices.Contains(words, v.String()):
+		return errors.New("want one of " + strings.Join(words, ", "))
 	case name == "block_size" && (v.Int() < 0 || v.Int() > trace.MaxBlockSize):
 		return fmt.Errorf("want 0 (as declared) to %d", trace.MaxBlockSize)
 	case v.Kind() == reflect.Float64 && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)):
@@ -81,13 +61,13 @@ func checkField(name string, v reflect.Value) error {
 func (r *Rules) Set(name, value string) error {
 	changed := *r
 	v := reflect.ValueOf(&changed).Elem()
-	for i := range v.NumField() {
-		if have, _ := ruleName(v.Type().Field(i)); have != name {
+	for f := range v.Type().Fields() {
+		if have, _ := ruleName(f); have != name {
 			continue
 		}
-		err := setField(v.Field(i), value)
+		err := setField(v.FieldByIndex(f.Index), value)
 		if err == nil {
-			err = checkField(name, v.Field(i))
+			err = checkField(f, v.FieldByIndex(f.Index))
 		}
 		if err != nil {
 			return fmt.Errorf("--set %s=%s: %w", name, value, err)
@@ -98,55 +78,44 @@ func (r *Rules) Set(name, value string) error {
 	return fmt.Errorf("--set %s: no such option: choose from backend, %s", name, strings.Join(RuleNames(), ", "))
 }
 
-func setField(f reflect.Value, value string) error {
+func setField(f reflect.Value, value string) (err error) {
+	var want string
 	switch f.Kind() {
 	case reflect.String:
 		f.SetString(value)
 	case reflect.Bool:
-		b, err := strconv.ParseBool(value)
-		if err != nil {
-			return errors.New("want true or false")
-		}
+		var b bool
+		b, err = strconv.ParseBool(value)
+		want = "true or false"
 		f.SetBool(b)
 	case reflect.Float64:
-		x, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return errors.New("want a number")
-		}
+		var x float64
+		x, err = strconv.ParseFloat(value, 64)
+		want = "a number"
 		f.SetFloat(x)
 	case reflect.Pointer:
-		return setOptional(f, value)
-	default:
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			return errors.New("want a whole number")
+		if f.SetZero(); value != "none" {
+			f.Set(reflect.New(f.Type().Elem()))
+			return setField(f.Elem(), value)
 		}
+	default:
+		var n int64
+		n, err = strconv.ParseInt(value, 10, 64)
+		want = "a whole number"
 		f.SetInt(n)
 	}
-	return nil
-}
-
-func setOptional(f reflect.Value, value string) error {
-	if value == "none" {
-		f.SetZero()
-		return nil
+	if err != nil {
+		return errors.New("want " + want)
 	}
-	n := reflect.New(f.Type().Elem())
-	if err := setField(n.Elem(), value); err != nil {
-		return err
-	}
-	f.Set(n)
 	return nil
 }
 
 // RuleNames lists the names that Set takes, sorted.
-func RuleNames() []string {
-	var names []string
-	t := reflect.TypeFor[Rules]()
-	for i := range t.NumField() {
-		name, _ := ruleName(t.Field(i))
+func RuleNames() (names []string) {
+	for f := range reflect.TypeFor[Rules]().Fields() {
+		name, _ := ruleName(f)
 		names = append(names, name)
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }

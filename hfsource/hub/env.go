@@ -5,15 +5,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/agentx/agentx/internal/regular"
 )
 
 // Defaults of the settings that the environment can change.
@@ -173,7 +172,7 @@ func (env LookupEnv) token(home string) (token, note string, err error) {
 			}
 			path = filepath.Join(home, "token")
 		}
-		data, err := readToken(path)
+		data, err := regular.Read(path, maxToken)
 		if err != nil {
 			return "", "", nil
 		}
@@ -192,18 +191,6 @@ func (env LookupEnv) token(home string) (token, note string, err error) {
 
 // maxToken limits a file with a token, in bytes.
 const maxToken = 64 << 10
-
-func readToken(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: it may be a pipe
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fs.ErrInvalid)
-	}
-	return io.ReadAll(io.LimitReader(f, maxToken))
-}
 
 // authorities returns the certificates of the variable of Python's requests, a file or a directory of PEM, beside those of the machine;
 // nil where it is not set. A variable that leads to none was set for another program, and is noted.

@@ -1,7 +1,6 @@
 package parquet
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/parquet-go/parquet-go/encoding/delta"
@@ -106,54 +105,30 @@ func cutLengths(data []byte, n int) (lengths []int32, rest []byte, err error) {
 // packedEnd returns where numbers of some bits end that are packed as differences at the beginning of data. It checks what
 // their headers state before the library allocates by it: at most n numbers, in blocks that lie inside the page.
 func packedEnd(data []byte, n, bits int) (int, error) {
-	p := packed{data: data}
+	p := thrift{b: data} // whose numbers are written alike
 	block, minis, total := p.uvarint(), p.uvarint(), p.uvarint()
 	p.uvarint() // the first number
-	if p.bad || block == 0 || block > 1<<16 || block%128 != 0 || minis == 0 || block%minis != 0 || block/minis%32 != 0 || total > uint64(n) {
+	if p.err != nil || block == 0 || block > 1<<16 || block%128 != 0 || minis == 0 || block%minis != 0 || block/minis%32 != 0 || total > uint64(n) {
 		return 0, errValues
 	}
 	mini := int(block / minis) // numbers of a miniblock
-	for left := int(total) - 1; left > 0 && !p.bad; {
+	for left := int(total) - 1; left > 0 && p.err == nil; {
 		p.uvarint() // the smallest difference
-		for _, width := range p.bytes(int(minis)) {
+		from := p.i
+		p.skipBytes(minis)
+		for _, width := range data[from:p.i] {
 			if left <= 0 { // the other miniblocks of the last block have no bytes
 				break
 			}
 			if int(width) > bits {
 				return 0, errValues
 			}
-			p.bytes(min(mini*int(width)/8, len(p.data)-p.at)) // writers may cut the last miniblock
+			p.skipBytes(uint64(min(mini*int(width)/8, len(data)-p.i))) // writers may cut the last miniblock
 			left -= mini
 		}
 	}
-	if p.bad {
+	if p.err != nil {
 		return 0, errValues
 	}
-	return p.at, nil
-}
-
-// packed walks over the headers of packed numbers. A read beyond data sets bad for good.
-type packed struct {
-	data []byte
-	at   int
-	bad  bool
-}
-
-func (p *packed) uvarint() uint64 {
-	x, n := binary.Uvarint(p.data[p.at:])
-	if n <= 0 {
-		p.bad = true
-		return 0
-	}
-	p.at += n
-	return x
-}
-
-func (p *packed) bytes(n int) []byte {
-	if n > len(p.data)-p.at {
-		p.bad = true
-		return nil
-	}
-	p.at += n
-	return p.data[p.at-n : p.at]
+	return p.i, nil
 }

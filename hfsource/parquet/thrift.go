@@ -252,26 +252,25 @@ func (h *pageHeader) readInt(t *thrift, id int16, kind byte, fields ...*int32) b
 
 // readKind reads the struct for one kind of page, if that is the kind of this page.
 func (h *pageHeader) readKind(t *thrift, id int16) bool {
+	var fields []*int32
 	switch {
 	case id == 5 && h.kind == dataPage:
-		t.fields(1, func(id int16, kind byte) bool {
-			return h.readInt(t, id, kind, &h.values, &h.encoding, &h.defLevel, &h.repLevel)
-		})
-		h.complete = h.seen&0b11110 == 0b11110
+		fields = []*int32{&h.values, &h.encoding, &h.defLevel, &h.repLevel}
 	case id == 7 && h.kind == dictionaryPage:
-		t.fields(1, func(id int16, kind byte) bool { return h.readInt(t, id, kind, &h.values, &h.encoding) })
-		h.complete = h.seen&0b110 == 0b110
+		fields = []*int32{&h.values, &h.encoding}
 	case id == 8 && h.kind == dataPageV2:
-		t.fields(1, func(id int16, kind byte) bool {
-			if id == 7 && (kind == tTrue || kind == tFalse) {
-				h.uncompressed = kind == tFalse
-				return true
-			}
-			return h.readInt(t, id, kind, &h.values, &h.nulls, &h.rows, &h.encoding, &h.defBytes, &h.repBytes)
-		})
-		h.complete = h.seen&0b1111110 == 0b1111110
+		fields = []*int32{&h.values, &h.nulls, &h.rows, &h.encoding, &h.defBytes, &h.repBytes}
 	default:
 		return false
 	}
+	t.fields(1, func(id int16, kind byte) bool {
+		if h.kind == dataPageV2 && id == 7 && (kind == tTrue || kind == tFalse) {
+			h.uncompressed = kind == tFalse
+			return true
+		}
+		return h.readInt(t, id, kind, fields...)
+	})
+	all := uint(1)<<(len(fields)+1) - 2
+	h.complete = h.seen&all == all
 	return true
 }

@@ -441,15 +441,18 @@ func (f *jsonFile) model() (*model, error) {
 	return f.modelOf(tokens, added)
 }
 
-// modelOf makes the tables of a model from its tokens by id.
+// modelOf makes the tables of a model from its tokens by id. It finds no added token: they are found before a text is cut.
 func (f *jsonFile) modelOf(tokens []string, added map[uint32]string) (*model, error) {
 	v := newVocabulary(len(tokens), 8*len(tokens))
-	for _, token := range tokens {
+	for id, token := range tokens {
+		if content, ok := added[uint32(id)]; ok {
+			token = content
+		}
 		if err := v.add([]byte(token)); err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
 	}
-	if err := v.index(); err != nil {
+	if err := v.index(added); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	m := &model{vocabulary: v, wholePieces: f.wholePieces, pairs: newPairTable(len(f.merges))}
@@ -470,28 +473,7 @@ func (f *jsonFile) modelOf(tokens []string, added map[uint32]string) (*model, er
 			m.bytePairs[a][b] = m.pairs.find(m.byteIDs[a], m.byteIDs[b])
 		}
 	}
-	if len(added) == 0 {
-		return m, nil
-	}
-	return m, m.addTokens(added)
-}
-
-// addTokens gives the added tokens their bytes. The vocabulary does not find them: they are found before a text is cut.
-func (m *model) addTokens(added map[uint32]string) error {
-	old := m.vocabulary
-	v := newVocabulary(old.size(), len(old.text))
-	for id := range uint32(old.size()) {
-		token := old.bytes(id)
-		if content, ok := added[id]; ok {
-			token = []byte(content)
-		}
-		if err := v.add(token); err != nil {
-			return err
-		}
-	}
-	v.slots = old.slots
-	m.vocabulary = v
-	return nil
+	return m, nil
 }
 
 // bytesOf returns the bytes that the characters of a token stand for: printable ones for themselves, others, from U+0100 on, for the bytes

@@ -161,7 +161,7 @@ func parseRanks(file []byte, size int) (*model, error) {
 // newModel returns the model of a vocabulary whose ids are the ranks.
 func newModel(v *vocabulary) (*model, error) {
 	m := &model{vocabulary: v}
-	if err := v.index(); err != nil {
+	if err := v.index(nil); err != nil {
 		return nil, err
 	}
 	return m, m.findBytes()

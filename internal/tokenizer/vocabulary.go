@@ -53,12 +53,12 @@ func (v *vocabulary) bytes(id uint32) []byte {
 // errTwice is about a token that two ids have.
 var errTwice = errors.New("the same token")
 
-// index makes every token with bytes known to find. The error says that two tokens have the same bytes.
-func (v *vocabulary) index() error {
+// index makes every token with bytes known to find, but those that were added. The error says that two tokens have the same bytes.
+func (v *vocabulary) index(added map[uint32]string) error {
 	v.slots = make([]uint32, 1<<bits.Len(uint(2*v.size())))
 	for id := range uint32(v.size()) {
 		token := v.bytes(id)
-		if len(token) == 0 {
+		if _, is := added[id]; is || len(token) == 0 {
 			continue
 		}
 		hash := xxh3.Hash(token)

@@ -277,6 +277,9 @@ func loop(listening net.Addr, upstreams []carry.Upstream) error {
 
 // tellVariables says how agents find the capture.
 func (f *captureFlags) tellVariables(w io.Writer, url string) {
+	for _, all := range []string{"[::]", "0.0.0.0"} { // no address to ask
+		url = strings.Replace(url, "://"+all+":", "://127.0.0.1:", 1)
+	}
 	serves := func(kind carry.Kind) bool {
 		return slices.ContainsFunc(f.options.Upstreams, func(u carry.Upstream) bool { return u.Kind == kind || u.Kind == carry.Any })
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -123,7 +124,13 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 		return err
 	}
 	var verdicts []error
-	for _, dir := range runs {
+	for k, dir := range runs {
+		if len(runs) > 1 && !f.json && len(f.export.Formats) == 0 {
+			if k > 0 {
+				fmt.Fprintln(cmd.OutOrStdout())
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "== %s%s\n", terminal.Sanitize(dir), f.servedOf(runs, k))
+		}
 		no, err := f.report(cmd, dir, len(runs) > 1)
 		if err != nil {
 			return err
@@ -134,6 +141,19 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 		return errorList(verdicts)
 	}
 	return nil
+}
+
+// servedOf says which model and servers one of several runs asked, where they differ in that: " (MODEL at URL)".
+func (f *reportFlags) servedOf(runs []string, k int) string {
+	var texts []string
+	for _, dir := range runs {
+		info, _ := measure.ReadInfo(dir) // of files of AIPerf nothing is known
+		texts = append(texts, strings.TrimSpace(info.Model+" at "+strings.Join(info.URLs, ", ")))
+	}
+	if slices.Max(texts) == slices.Min(texts) || texts[k] == "at" {
+		return ""
+	}
+	return " (" + terminal.Sanitize(texts[k]) + ")"
 }
 
 // checkOut refuses runs whose files would replace one another.
@@ -259,7 +279,7 @@ func (f *reportFlags) reportFiles(s *subject) (verdicts []error, err error) {
 	d, err := aiperf.OpenDirectory(s.Dir)
 	if errors.Is(err, aiperf.ErrNoFiles) {
 		what := strings.TrimPrefix(err.Error(), s.Dir+": ")
-		return nil, fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", s.Dir, replay.RunFile, measure.RecordsFile, what)
+		return nil, hintError{fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", s.Dir, replay.RunFile, measure.RecordsFile, what), hintRuns(s.Dir)}
 	}
 	if d == nil {
 		return nil, err
@@ -290,7 +310,11 @@ func runsIn(dirs []string) (runs []string, err error) {
 			err = fmt.Errorf("%s: no directory", dir)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: want the directory of a run, as agentx replay --out names it", err)
+			hint := hintRuns(dir)
+			if info != nil && !info.IsDir() {
+				hint = "agentx report " + filepath.Dir(dir) + ", which stands for all its runs"
+			}
+			return nil, hintError{fmt.Errorf("%w: want the directory of a run, as agentx replay --out names it", err), hint}
 		}
 		list, err := replay.ReadList(dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -311,6 +335,26 @@ func runsIn(dirs []string) (runs []string, err error) {
 		}
 	}
 	return runs, nil
+}
+
+// hintRuns names the latest run below a directory, or below the current one.
+func hintRuns(dir string) string {
+	var latest string
+	var when time.Time
+	for _, pattern := range []string{dir + "/*/", dir + "/agentx-results/*/", "agentx-results/*/", "*/"} {
+		for _, name := range []string{replay.RunFile, replay.ConcurrenciesFile} {
+			found, _ := filepath.Glob(pattern + name)
+			for _, path := range found {
+				if info, err := os.Stat(path); err == nil && info.ModTime().After(when) {
+					latest, when = filepath.Dir(path), info.ModTime()
+				}
+			}
+		}
+	}
+	if latest == "" {
+		return "agentx replay CACHE --url URL --model NAME --out DIR, which writes one"
+	}
+	return "agentx report " + latest
 }
 
 // reportHelp is the manual of report.

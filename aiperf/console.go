@@ -62,7 +62,7 @@ func writeColumns(text *bytes.Buffer, rows [][]string) {
 }
 
 // writeConsole writes the console file.
-func (w *writer) writeConsole() error { return w.put(w.names.Console, w.console(w)) }
+func (w *writer) writeConsole() error { return w.put(w.names.Console, w.console(w), nil) }
 
 // consoleText returns the text of the console file.
 func (w *writer) consoleText() []byte {

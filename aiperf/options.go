@@ -10,17 +10,9 @@ type Options struct {
 	Out    string        // directory, which is made if it is missing; "": that of the run
 	Prefix string        // of the names of all files; "": those of AIPerf
 	Slice  time.Duration // length of the slices of time; 0: none
-	Parts  Parts         // 0: all
+	JSON   bool          // the aggregate alone, or beside the table
+	CSV    bool          // the table alone, or beside the aggregate
 }
-
-// Parts are some of the files.
-type Parts uint8
-
-// The files that can be written without the others.
-const (
-	AggregatePart Parts = 1 << iota // JSON
-	TablePart                       // CSV
-)
 
 // Validate returns an error that names the first field that cannot be used.
 func (o Options) Validate() error {
@@ -29,8 +21,6 @@ func (o Options) Validate() error {
 		return fmt.Errorf("slice %v: want no negative duration", o.Slice)
 	case o.Slice > 0 && o.Slice < time.Millisecond:
 		return fmt.Errorf("slice %v: want at least 1ms: every slice has all metrics", o.Slice)
-	case o.Parts&^(AggregatePart|TablePart) != 0:
-		return fmt.Errorf("parts %b: want %b, %b or both", o.Parts, AggregatePart, TablePart)
 	}
 	return checkPrefix(o.Prefix)
 }

@@ -48,7 +48,8 @@ func (f *rowFile) publish() error {
 // writeRows reads the records once more and writes a row for each. The file of the excluded rows exists only when it has some.
 func (w *writer) writeRows(ctx context.Context) (err error) {
 	var files [2]rowFile // of the headline, and of what is excluded
-	for k, name := range []string{w.names.Rows, w.names.Excluded} {
+	names := []string{w.names.Rows, w.names.Excluded}
+	for k, name := range names {
 		if files[k].file, err = durable.NewFile(w.path(name), w.disk); err != nil {
 			return err
 		}
@@ -66,18 +67,16 @@ func (w *writer) writeRows(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	if err := files[0].publish(); err != nil {
-		return err
-	}
-	w.written.Files = append(w.written.Files, w.names.Rows)
 	w.written.Rows, w.written.Excluded = files[0].rows, files[1].rows
-	if files[1].rows == 0 {
-		return w.remove(w.names.Excluded)
+	for k, name := range names {
+		if k > 0 && files[k].rows == 0 {
+			return w.remove(name)
+		}
+		if err := files[k].publish(); err != nil {
+			return err
+		}
+		w.written.Files = append(w.written.Files, name)
 	}
-	if err := files[1].publish(); err != nil {
-		return err
-	}
-	w.written.Files = append(w.written.Files, w.names.Excluded)
 	return nil
 }
 

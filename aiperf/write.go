@@ -67,8 +67,15 @@ type writer struct {
 
 // write writes the files that were asked for.
 func (w *writer) write(ctx context.Context) error {
-	if w.Parts != 0 {
-		return w.writeParts()
+	if w.JSON || w.CSV {
+		var err error
+		if w.JSON {
+			err = w.writeAggregate()
+		}
+		if err == nil && w.CSV {
+			err = w.writeTable()
+		}
+		return err
 	}
 	if err := w.remove(w.names.Ready); err != nil {
 		return err
@@ -99,31 +106,16 @@ func (w *writer) unmeasured() bool { return w.run.Info.Facts != nil && w.results
 
 // removeOthers removes what an earlier call has written beside the rows.
 func (w *writer) removeOthers() error {
-	var errs []error
-	for _, name := range w.names.all() {
-		if name != w.names.Rows {
-			errs = append(errs, w.remove(name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (w *writer) writeParts() error {
-	if w.Parts&AggregatePart != 0 {
-		if err := w.writeAggregate(); err != nil {
-			return err
-		}
-	}
-	if w.Parts&TablePart != 0 {
-		return w.writeTable()
-	}
-	return nil
+	return w.remove(slices.DeleteFunc(w.names.all(), func(name string) bool { return name == w.names.Rows })...)
 }
 
 func (w *writer) path(name string) string { return filepath.Join(w.Out, name) }
 
-// put writes a file.
-func (w *writer) put(name string, text []byte) error {
+// put writes a file, if its text could be made.
+func (w *writer) put(name string, text []byte, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.path(name), err)
+	}
 	f, err := durable.NewFile(w.path(name), w.disk)
 	if err != nil {
 		return err
@@ -138,36 +130,30 @@ func (w *writer) put(name string, text []byte) error {
 	return nil
 }
 
-// remove removes a file of an earlier call.
-func (w *writer) remove(name string) error {
-	if err := os.Remove(w.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// remove removes files of an earlier call.
+func (w *writer) remove(names ...string) error {
+	var errs []error
+	for _, name := range names {
+		if err := os.Remove(w.path(name)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (w *writer) writeAggregate() error {
 	text, err := indented(w.whole(w), w.jsonEnd)
-	if err != nil {
-		return fmt.Errorf("%s: %w", w.path(w.names.Aggregate), err)
-	}
-	return w.put(w.names.Aggregate, text)
+	return w.put(w.names.Aggregate, text, err)
 }
 
 func (w *writer) writeTable() error {
 	text, err := csvOf(w.csv(w.shown.Headline), w.lineEnd, w.slim)
-	if err != nil {
-		return fmt.Errorf("%s: %w", w.path(w.names.Table), err)
-	}
-	return w.put(w.names.Table, text)
+	return w.put(w.names.Table, text, err)
 }
 
 // writeReady says that all files are there.
 func (w *writer) writeReady() error {
 	f := w.run.Info.Facts
 	text, err := compact(object{{"ready", true}, {"was_cancelled", f != nil && f.Cancelled}, {"partial", f == nil || !w.run.Info.Parts.Whole()}})
-	if err != nil {
-		return err
-	}
-	return w.put(w.names.Ready, append(text, '\n'))
+	return w.put(w.names.Ready, append(text, '\n'), err)
 }

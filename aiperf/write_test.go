@@ -141,9 +141,9 @@ func TestNamesAndParts(t *testing.T) {
 	require.Equal(t, []string{
 		"run-7.jsonl", "run-7_excluded.jsonl", "run-7.json", "run-7.csv", "run-7_timeslices.json", "run-7_timeslices.csv", "run-7_console.txt", ".run-7_results_ready.json",
 	}, w.Files)
-	for parts, names := range map[Parts][]string{AggregatePart: all[2:3], TablePart: all[3:4], AggregatePart | TablePart: all[2:4]} {
+	for parts, names := range map[[2]bool][]string{{true, false}: all[2:3], {false, true}: all[3:4], {true, true}: all[2:4]} {
 		dir := t.TempDir()
-		w, err := Write(t.Context(), open(t, run.Dir), Options{Out: dir, Parts: parts})
+		w, err := Write(t.Context(), open(t, run.Dir), Options{Out: dir, JSON: parts[0], CSV: parts[1]})
 		require.NoError(t, err)
 		require.Equal(t, names, w.Files)
 		require.Len(t, files(t, dir), len(names))
@@ -162,7 +162,6 @@ func TestValidate(t *testing.T) {
 		`prefix "Run": the files of a run have this name, and would be overwritten: want another, such as "Run1"`:         {Prefix: "Run"},
 		"prefix: want no control characters":                                                                              {Prefix: "a\nb"},
 		"prefix: 201 bytes: want at most 200":                                                                             {Prefix: string(make([]byte, 201))},
-		"parts 100: want 1, 10 or both":                                                                                   {Parts: 4},
 	} {
 		require.EqualError(t, o.Validate(), want)
 		_, err := Write(t.Context(), newRun(t, 1, 1), o)

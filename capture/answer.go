@@ -34,7 +34,7 @@ func (x *exchange) ReplyChunk(chunk *carry.Chunk) bool {
 	x.replies = append(x.replies, chunk)
 	if !x.reading {
 		x.reading = true
-		x.c.pool.run(x.read)
+		x.c.pool.run(nil, x.read)
 	}
 	return true
 }
@@ -100,7 +100,7 @@ func (x *exchange) End(e carry.End) {
 	busy := x.reading
 	if !busy && x.reader != nil && x.lost == "" {
 		busy, x.reading = true, true
-		x.c.pool.run(x.read)
+		x.c.pool.run(nil, x.read)
 	}
 	x.mu.Unlock()
 	if !busy {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/agentx/agentx/capture/agents"
 	"github.com/agentx/agentx/capture/canon"
 	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/journal"
@@ -72,8 +71,8 @@ func (r *recorder) number(q int, req *request, p *prompt) journal.Reason {
 		return reasonOf(err)
 	}
 	r.shared = r.tree.AppendShared(r.shared[:0], q)
-	place, learnt := r.tracker.Place(agents.Request{
-		Q: q, Place: req.ticket.Place, Marked: req.ticket.Marked || p.canon.Subagent, Blocks: blocks.Keep + blocks.New, Shared: r.sharedWith, Results: p.canon.Results,
+	place, learnt := r.tracker.put(asking{
+		q: q, place: req.ticket.Place, marked: req.ticket.Marked || p.canon.Subagent, blocks: blocks.Keep + blocks.New, shared: r.sharedWith, results: p.canon.Results,
 	})
 	req.ids, req.place, req.tokens = true, place, blocks.Tokens
 	predecessor := r.predecessor(req)
@@ -148,7 +147,7 @@ func (r *recorder) goOn(q int, req *request) {
 	if req.ids && reply.end.API > 0 && reply.end.X.Recorded() {
 		r.c.metrics.usageRatio.Observe(float64(req.tokens) / float64(reply.end.API))
 	}
-	r.tracker.Reply(q, reply.calls)
+	r.tracker.replied(q, reply.calls)
 	if reply.id != "" && req.ids {
 		r.remember(q, reply)
 	}
@@ -162,20 +161,17 @@ func (r *recorder) remember(q int, reply *replied) {
 	if err != nil {
 		return
 	}
-	prepared := make(chan *chain.Prepared, 1)
+	var prepared *chain.Prepared
 	called := r.c.pool.call(func() {
 		defer func() { _ = recover() }() // the same as an error
 		if p, err := r.tree.PrepareOutput(q, output); err == nil {
-			prepared <- p
+			prepared = p
 		}
 	})
-	if !called {
+	switch {
+	case !called:
 		reply.items = nil // the worker still has it
-		return
-	}
-	select {
-	case p := <-prepared:
-		_ = r.tree.Remember(reply.id, p) // its only error: the tree was erased
-	default:
+	case prepared != nil:
+		_ = r.tree.Remember(reply.id, prepared) // its only error: the tree was erased
 	}
 }

@@ -138,7 +138,7 @@ func benchmarkSessions(b *testing.B, shape benchShape) {
 				}
 				list[k].ask(b, url, name, turn, header)
 				if way == tokenized && turn > 0 {
-					r.pool.run(func() { _ = r.options.Tokenizer.AppendIDs(nil, list[k].said[turn]) })
+					r.pool.run(nil, func() { _ = r.options.Tokenizer.AppendIDs(nil, list[k].said[turn]) })
 				}
 			}
 		}

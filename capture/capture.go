@@ -102,7 +102,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	c.left = left
 	c.sessions = newRegistry(&c.options, key, used, c.record, func(s *session) { s.recorder.tell(func() { s.recorder.why = s.why }) })
 	c.proxy, err = carry.New(carry.Options{
-		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.stages[stage].add(ns) },
+		Upstreams: o.Upstreams, Observer: c, Detach: o.Detach, Now: o.Now, Added: func(stage carry.Stage, ns int64) { c.metrics.added.times[stage].add(ns) },
 		HeaderTimeout: o.Limits.HeaderTimeout, Stall: o.Limits.Stall,
 		// 0 is the default there, and here no room for a copy
 		RequestCopy: max(1, o.Limits.RequestCopy), ReplyCopy: max(1, o.Limits.ReplyCopy), Copies: max(1, o.Limits.Copies),
@@ -180,10 +180,7 @@ func (c *Capture) Arrive(a *carry.Arrival) (course carry.Course) {
 	case wish == "off", c.options.Opted && wish != "on" && a.Session == "":
 		return pass(journal.ReasonOptOut)
 	}
-	x := &exchange{
-		c: c, format: format, share: &share{}, at: a.At, suspense: c.suspense(), coding: a.Header.Get("Content-Encoding"),
-		head: a, final: isFinal(a.Header),
-	}
+	x := &exchange{c: c, format: format, share: &share{}, suspense: c.suspense(), head: a}
 	id, named := ofHead(x.head, c.options.SessionHeader)
 	switch {
 	case named && !c.options.Linear:

@@ -20,11 +20,8 @@ import (
 type exchange struct {
 	c        *Capture
 	format   canon.Format
-	at       int64 // arrival
 	suspense int64 // wall clock minus monotonic clock at the arrival
 	head     *carry.Arrival
-	coding   string // of the request's body
-	final    bool   // the client says that its session ends with this request
 	client   identity
 	unnamed  bool // the head names no session
 
@@ -153,17 +150,15 @@ func (x *exchange) RequestEnd(err error) {
 	switch {
 	case waits: // exchanges join in the order in which their bodies were there
 		x.c.await(x, true)
-		x.c.pool.runIn(&x.c.unnamed, func() {
+		x.c.pool.run(&x.c.unnamed, func() {
 			task()
 			x.c.joinByBody(x)
 			x.c.pool.free(&x.c.unnamed)
 		})
 	case known:
 		task()
-	case p.lane != nil:
-		x.c.pool.runIn(p.lane, task)
 	default:
-		x.c.pool.run(task)
+		x.c.pool.run(p.lane, task)
 	}
 }
 
@@ -181,8 +176,8 @@ func (x *exchange) parse(p *prompt) {
 	if p.unread = p.lost == ""; p.unread {
 		p.join(chunks, size)
 	}
-	if p.unread && !coding.Identity(x.coding) {
-		p.decode(x.coding, x.c.options.Limits.RequestCopy)
+	if name := x.head.Header.Get("Content-Encoding"); p.unread && !coding.Identity(name) {
+		p.decode(name, x.c.options.Limits.RequestCopy)
 	}
 	switch {
 	case !p.unread:
@@ -247,7 +242,7 @@ func (x *exchange) join(id identity) error {
 	if !x.claim() {
 		return nil
 	}
-	ticket, err := x.c.sessions.Join(id, x.head, x.at)
+	ticket, err := x.c.sessions.Join(id, x.head)
 	if err != nil {
 		why := journal.HoleInternal
 		if refusals[err] != 0 { // it is answered so
@@ -270,7 +265,7 @@ func (x *exchange) join(id identity) error {
 	switch {
 	case p != nil && p.unread:
 		p.lane = &rec.lane
-		x.c.pool.runIn(p.lane, func() { x.prompted(p) })
+		x.c.pool.run(p.lane, func() { x.prompted(p) })
 	case p != nil:
 		x.prompted(p)
 	}
@@ -278,8 +273,8 @@ func (x *exchange) join(id identity) error {
 	if over != nil {
 		x.c.sessions.Leave(ticket.Session, over.At)
 	}
-	if x.final && ticket.Place.Agent == 0 { // a subagent's last request ends no session
-		x.c.sessions.Close(ticket.Session, journal.WhyFinal, x.at)
+	if isFinal(x.head.Header) && ticket.Place.Agent == 0 { // a subagent's last request ends no session
+		x.c.sessions.Close(ticket.Session, journal.WhyFinal, x.head.At)
 	}
 	return nil
 }

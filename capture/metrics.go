@@ -27,8 +27,8 @@ type metrics struct {
 	results     *prometheus.CounterVec
 	deficit     prometheus.Histogram
 	usageRatio  prometheus.Histogram
-	stages      [3]times
-	work        [3]times // by stage
+	added       *timings // by stage of carry
+	work        *timings // by stage
 	now         func() int64
 }
 
@@ -40,11 +40,6 @@ const (
 	stageReply                // reads a piece of a reply
 	stageOutcome              // reads what a reply comes to
 )
-
-var workNames = [3]string{stagePrompt: "prompt", stageReply: "reply", stageOutcome: "outcome"}
-
-// stageNames are the labels of carry's stages, in their order.
-var stageNames = [3]string{carry.Dispatch: "dispatch", carry.FirstByte: "first_byte", carry.Flush: "chunk"}
 
 func newMetrics(now func() int64) *metrics {
 	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -64,15 +59,11 @@ func newMetrics(now func() int64) *metrics {
 		deficit:     histogram("prefix_deficit_blocks", "Blocks of its predecessor that a prompt lacks.", append([]float64{0}, prometheus.ExponentialBuckets(1, 2, 13)...)),
 		usageRatio:  histogram("usage_ratio", "Tokens of a prompt as counted here, to those that the API counts.", []float64{0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.5, 2}),
 	}
-	m.registry.MustRegister(m.requests, m.notRecorded, m.marks, m.kinds, m.results, m.deficit, m.usageRatio)
-	for k := range m.stages {
-		m.stages[k].describe("added_seconds", "What carrying adds: to the dispatch of a request, to the head of a reply, to a chunk of it.", stageNames[k])
-		m.registry.MustRegister(&m.stages[k])
-	}
-	for k := range m.work {
-		m.work[k].describe("worker_seconds", "What workers do: read a request, a piece of a reply, what a reply comes to.", workNames[k])
-		m.registry.MustRegister(&m.work[k])
-	}
+	m.added = newTimings("added_seconds", "What carrying adds: to the dispatch of a request, to the head of a reply, to a chunk of it.",
+		[3]string{carry.Dispatch: "dispatch", carry.FirstByte: "first_byte", carry.Flush: "chunk"})
+	m.work = newTimings("worker_seconds", "What workers do: read a request, a piece of a reply, what a reply comes to.",
+		[3]string{stagePrompt: "prompt", stageReply: "reply", stageOutcome: "outcome"})
+	m.registry.MustRegister(m.requests, m.notRecorded, m.marks, m.kinds, m.results, m.deficit, m.usageRatio, m.added, m.work)
 	return m
 }
 
@@ -89,7 +80,7 @@ func (m *metrics) left(why journal.Reason, n int) {
 func (m *metrics) timed(s stage, work func()) {
 	began := m.now()
 	work()
-	m.work[s].add(m.now() - began)
+	m.work.times[s].add(m.now() - began)
 }
 
 func (m *metrics) ended(f canon.Format, e journal.End) {
@@ -123,8 +114,9 @@ func (m *metrics) finished(r finish.Result, err error) {
 
 func (m *metrics) quantiles() map[string]Quantiles {
 	q := map[string]Quantiles{}
-	for k := range m.stages {
-		q[stageNames[k]] = Quantiles{m.stages[k].quantile(0.5), m.stages[k].quantile(0.99)}
+	for k, name := range m.added.names {
+		t := &m.added.times[k]
+		q[name] = Quantiles{t.quantile(0.5), t.quantile(0.99)}
 	}
 	return q
 }
@@ -133,7 +125,6 @@ func (m *metrics) quantiles() map[string]Quantiles {
 type times struct {
 	counts [64 * parts]atomic.Uint64
 	sum    atomic.Int64
-	desc   *prometheus.Desc
 }
 
 // parts is how many buckets lie between two powers of two.
@@ -180,28 +171,36 @@ func (t *times) quantile(q float64) float64 {
 	return 0
 }
 
-func (t *times) describe(name, help, stage string) {
-	t.desc = prometheus.NewDesc("agentx_capture_"+name, help, nil, prometheus.Labels{"stage": stage})
+// timings collects the times of stages as a histogram.
+type timings struct {
+	desc  *prometheus.Desc
+	names [3]string
+	times [3]times
 }
 
-// Describe and Collect make times a collector of one histogram.
-func (t *times) Describe(to chan<- *prometheus.Desc) { to <- t.desc }
+func newTimings(name, help string, names [3]string) *timings {
+	return &timings{desc: prometheus.NewDesc("agentx_capture_"+name, help, []string{"stage"}, nil), names: names}
+}
+
+func (t *timings) Describe(to chan<- *prometheus.Desc) { to <- t.desc }
 
 // bounds of the histogram, in seconds.
 var bounds = []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.1, 1}
 
-func (t *times) Collect(to chan<- prometheus.Metric) {
-	counts, n := map[float64]uint64{}, uint64(0)
-	for k := range t.counts {
-		c := t.counts[k].Load()
-		n += c
-		for _, bound := range bounds {
-			if float64(most(k)) <= bound*1e9 {
-				counts[bound] += c
+func (t *timings) Collect(to chan<- prometheus.Metric) {
+	for k, name := range t.names {
+		counts, n := map[float64]uint64{}, uint64(0)
+		for bucket := range t.times[k].counts {
+			c := t.times[k].counts[bucket].Load()
+			n += c
+			for _, bound := range bounds {
+				if float64(most(bucket)) <= bound*1e9 {
+					counts[bound] += c
+				}
 			}
 		}
+		to <- prometheus.MustNewConstHistogram(t.desc, n, float64(t.times[k].sum.Load())/1e9, counts, name)
 	}
-	to <- prometheus.MustNewConstHistogram(t.desc, n, float64(t.sum.Load())/1e9, counts)
 }
 
 // begin counts a recorder among those that are not over.
@@ -245,8 +244,15 @@ func (c *Capture) await(x *exchange, waits bool) {
 func (c *Capture) leave(why journal.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.total.NotRecorded[why]++
-	c.metrics.left(why, 1)
+	c.lose(why, 1)
+}
+
+// lose counts requests that are in no trace. The lock is held.
+func (c *Capture) lose(why journal.Reason, n int) {
+	if n > 0 {
+		c.total.NotRecorded[why] += n
+		c.metrics.left(why, n)
+	}
 }
 
 // unwritten counts the requests of a session without a journal.
@@ -258,8 +264,7 @@ func (c *Capture) unwritten(n int) {
 	defer c.mu.Unlock()
 	c.total.Sessions++
 	c.total.Incomplete++
-	c.total.NotRecorded[journal.HoleJournal] += n
-	c.metrics.left(journal.HoleJournal, n)
+	c.lose(journal.HoleJournal, n)
 }
 
 // unrecorded says that a session is not recorded, once a minute.
@@ -295,10 +300,7 @@ func (c *Capture) finished(trace string, requests int) {
 	if err != nil {
 		c.failed++
 	}
-	if lacking > 0 {
-		c.total.NotRecorded[journal.HoleJournal] += lacking
-		c.metrics.left(journal.HoleJournal, lacking)
-	}
+	c.lose(journal.HoleJournal, lacking)
 	c.metrics.finished(result, err)
 }
 

@@ -73,17 +73,19 @@ type lane struct {
 	tasks []func() // behind the one that has it
 }
 
-// runIn runs a task behind those before it, once its lane is free. It has the lane until free.
-func (p *pool) runIn(l *lane, task func()) {
+// run runs a task behind those before it, once its lane is free, which it has until free; a nil lane is none. The task must not panic.
+func (p *pool) run(l *lane, task func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.shut:
-	case l.taken:
+	case l != nil && l.taken:
 		l.tasks = append(l.tasks, task)
 	default:
-		l.taken = true
-		p.lanes++
+		if l != nil {
+			l.taken = true
+			p.lanes++
+		}
 		p.tasks = append(p.tasks, task)
 		p.more.Signal()
 	}
@@ -163,22 +165,11 @@ func (p *pool) used() int64 {
 	return p.bytes
 }
 
-// run runs a task behind those before it. The task must not panic.
-func (p *pool) run(task func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shut {
-		return
-	}
-	p.tasks = append(p.tasks, task)
-	p.more.Signal()
-}
-
 // call runs a task and waits for it. It reports false if the task has not ended when callers stop waiting; it may then still
 // run.
 func (p *pool) call(task func()) bool {
 	done := make(chan struct{})
-	p.run(func() {
+	p.run(nil, func() {
 		defer close(done)
 		task()
 	})

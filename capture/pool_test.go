@@ -24,9 +24,9 @@ func TestLanes(t *testing.T) {
 				ran += name
 			}
 		}
-		p.runIn(&l, note("a"))
-		p.runIn(&l, note("b"))
-		p.runIn(&l, note("c"))
+		p.run(&l, note("a"))
+		p.run(&l, note("b"))
+		p.run(&l, note("c"))
 		require.True(t, p.call(note("-"))) // behind those that can run
 		mu.Lock()
 		require.Equal(t, "a", strings.ReplaceAll(ran, "-", ""))

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/agentx/agentx/capture/agents"
 	"github.com/agentx/agentx/capture/canon"
 	"github.com/agentx/agentx/capture/chain"
 	"github.com/agentx/agentx/capture/journal"
@@ -33,7 +32,7 @@ type recorder struct {
 	ended    map[int]bool // requests whose exchange is over
 
 	journal  *journal.Writer // nil: the session is not recorded
-	tracker  agents.Tracker
+	tracker  tracker
 	models   map[string]int
 	requests map[int]*request
 	shared   []chain.Shared // of the request that is applied
@@ -285,7 +284,7 @@ func (r *recorder) finish() {
 	if r.tree != nil {
 		r.tree.Erase()
 	}
-	r.tracker.Erase()
+	r.tracker = tracker{}
 	r.requests, r.models, r.shared, r.replies = nil, nil, nil, nil
 	if r.journal == nil {
 		r.c.unwritten(n)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -164,7 +163,7 @@ type registry struct {
 	current  map[string]*session // by key: the one that requests join, or the last one
 	byID     map[string]*session // that are not forgotten
 	parents  map[string]string   // links of chains, with their sources
-	used     map[traceID]bool    // that a trace has
+	used     map[string]bool     // traces whose names no session gets
 	resting  list.List           // *Session, open and without requests in flight: that which is idle longest first
 	closing  map[*session]bool
 	open     int        // sessions
@@ -173,25 +172,19 @@ type registry struct {
 
 // newRegistry returns a registry without sessions. Those that it makes get none of the ids that are used.
 func newRegistry(o *Options, key [sha256.Size]byte, used []string, record, over func(*session)) *registry {
-	r := &registry{options: o, key: key, record: record, over: over, current: map[string]*session{}, byID: map[string]*session{}, parents: map[string]string{}, used: map[traceID]bool{}, closing: map[*session]bool{}}
+	r := &registry{options: o, key: key, record: record, over: over, current: map[string]*session{}, byID: map[string]*session{}, parents: map[string]string{}, used: map[string]bool{}, closing: map[*session]bool{}}
 	for _, trace := range used {
-		if id, err := hex.DecodeString(strings.TrimPrefix(trace, tracePrefix)); err == nil && len(id) == len(traceID{}) {
-			r.used[traceID(id)] = true
-		}
+		r.used[trace] = true
 	}
 	return r
 }
 
-// traceID is what of the name of a trace is drawn.
-type traceID [4]byte
-
-const tracePrefix = "cap-"
-
-// Join puts a request that arrived at an instant into its session, which is made if there is none that is open. a is what
+// Join puts a request into its session, which is made if there is none that is open. a is what
 // tells the client apart where the identity leads nowhere.
 //
 // Where sessions are linear it also takes the slot of the session. The error is errClosing or errBusy then, and nil otherwise.
-func (r *registry) Join(id identity, a *carry.Arrival, at int64) (t ticket, err error) {
+func (r *registry) Join(id identity, a *carry.Arrival) (t ticket, err error) {
+	at := a.At
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	asked := id
@@ -274,15 +267,16 @@ func (r *registry) full() bool {
 }
 
 // draw draws the name of a trace that none had before.
-func (r *registry) draw() (string, error) {
-	var id traceID
-	for drawn := false; !drawn || r.used[id]; drawn = true {
+func (r *registry) draw() (trace string, err error) {
+	for trace == "" || r.used[trace] {
+		var id [4]byte
 		if _, err := io.ReadFull(r.options.Random, id[:]); err != nil {
 			return "", fmt.Errorf("an id for a trace: %w", err)
 		}
+		trace = "cap-" + hex.EncodeToString(id[:])
 	}
-	r.used[id] = true
-	return tracePrefix + hex.EncodeToString(id[:]), nil
+	r.used[trace] = true
+	return trace, nil
 }
 
 // Leave ends a request.

@@ -29,7 +29,7 @@ func named(name string) identity { return identity{By: journal.ByURL, Session: n
 // join is Join without an error.
 func join(t *testing.T, r *registry, id identity, at int64) ticket {
 	t.Helper()
-	ticket, err := r.Join(id, &carry.Arrival{}, at)
+	ticket, err := r.Join(id, &carry.Arrival{At: at})
 	require.NoError(t, err)
 	return ticket
 }
@@ -44,7 +44,7 @@ func TestTracesHaveNewIDs(t *testing.T) {
 	r.Shutdown(true, 0)
 	r.Sweep(int64(2 * time.Hour))
 	require.Equal(t, "cap-00000003", join(t, r, named("a"), 0).Session.Trace)
-	_, err := r.Join(named("b"), &carry.Arrival{}, 0)
+	_, err := r.Join(named("b"), &carry.Arrival{At: 0})
 	require.ErrorContains(t, err, "an id for a trace")
 }
 
@@ -194,18 +194,18 @@ func TestTooManyAgents(t *testing.T) {
 func TestLinear(t *testing.T) {
 	r, _ := newTestRegistry(func(o *Options) { o.Linear = true })
 	first := join(t, r, named("a"), 0)
-	_, err := r.Join(named("a"), &carry.Arrival{}, 1)
+	_, err := r.Join(named("a"), &carry.Arrival{At: 1})
 	require.ErrorIs(t, err, errBusy)
 	other := join(t, r, named("b"), 1)
 	r.Leave(first.Session, 2)
 	again := join(t, r, named("a"), 3)
 	require.Equal(t, 1, again.Q)
 	r.Close(again.Session, journal.WhyFinal, 4)
-	_, err = r.Join(named("a"), &carry.Arrival{}, 5)
+	_, err = r.Join(named("a"), &carry.Arrival{At: 5})
 	require.ErrorIs(t, err, errClosing)
 	r.Leave(again.Session, 6)
 	require.Zero(t, join(t, r, named("a"), 7).Q, "a successor")
-	_, err = r.Join(named("b"), &carry.Arrival{}, 8)
+	_, err = r.Join(named("b"), &carry.Arrival{At: 8})
 	require.ErrorIs(t, err, errBusy, "what others leave is not its slot")
 	r.Leave(other.Session, 9)
 }
@@ -222,7 +222,7 @@ func TestManySessions(t *testing.T) {
 	for w := range workers {
 		all.Go(func() {
 			for k := range sessions * each {
-				ticket, err := r.Join(named(fmt.Sprint((k*7+w)%sessions)), &carry.Arrival{}, int64(k))
+				ticket, err := r.Join(named(fmt.Sprint((k*7+w)%sessions)), &carry.Arrival{At: int64(k)})
 				if err != nil {
 					t.Error(err)
 					return

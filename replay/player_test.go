@@ -164,7 +164,7 @@ func TestPlayerOfAStructure(t *testing.T) {
 		"limits: prefill 2: a player does not learn of first tokens": {Cache: c, Limits: Limits{Prefill: 2}},
 		"StopOnDeadlock: a player goes on with the next tree":        {Cache: c, StopOnDeadlock: true},
 		"none of 16 traces fits a context of 10 tokens":              {Cache: c, MaxContext: 10},
-		"17 lanes, but 16 distinct traces: ask for at most 16 lanes": {Cache: c, Concurrency: 17, Requests: 10},
+		"17 lanes, but 16 distinct traces, and without a marker no two lanes may play one trace": {Cache: c, Concurrency: 17, Requests: 10},
 		"have no recorded start":                                     {Cache: c, Arrivals: Arrivals{Mode: RecordedArrivals}},
 		"seed \"x\": want a decimal number":                          {Cache: c, Seed: "x"},
 	} {

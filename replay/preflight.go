@@ -235,6 +235,11 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		e.Reason = fmt.Sprintf("%s: %s", p.server, message)
 	case f.Code == 0:
 		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, message), connectionHint(message)
+		if strings.Contains(message, "does not look like a TLS handshake") {
+			e.Reason, e.Hint = fmt.Sprintf("%s: it does not speak TLS: %s", p.server, message), "--url "+strings.Replace(p.server, "https:", "http:", 1)
+		}
+	case f.Code == 400 && strings.Contains(message, "HTTPS"): // as Go and nginx answer HTTP without TLS
+		e.Reason, e.Hint = fmt.Sprintf("%s: it speaks TLS: %s", p.server, message), "--url "+strings.Replace(p.server, "http:", "https:", 1)
 	case f.Code == 401 || f.Code == 403:
 		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, message), keyHint
 		if p.Endpoint.API() == wire.MessagesAPI {
@@ -254,10 +259,19 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		}
 		fallthrough
 	default:
-		if f.Code == 404 && p.Endpoint.API() == wire.MessagesAPI && p.asked != askedModels {
-			e.Hint = "--payload chat, where the server has no Messages API"
+		asked := p.asked
+		switch {
+		case f.Code != 404 && f.Code != 405 || p.asked == askedModels:
+		case strings.Contains(strings.ToLower(f.Message), "model"):
+			e.Hint = "--model NAME, as the server calls what it serves"
+		default:
+			asked = "POST " + p.client.Address(p.encoder.Path())
+			e.Hint = "correct --url: the root of the server, such as http://HOST:8000, that of its API, http://HOST:8000/v1, or its whole endpoint, http://HOST:8000" + p.encoder.Path()
+			if p.Endpoint.API() == wire.MessagesAPI {
+				e.Hint = "--payload chat, where the server has no Messages API; else " + e.Hint
+			}
 		}
-		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, p.asked, message)
+		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, asked, message)
 	}
 	return e
 }
@@ -354,6 +368,21 @@ func clip(s string, n int) string {
 
 // askedModels is the request for the list of models.
 const askedModels = "GET /v1/models"
+
+// Models returns the models that the first server of some options lists, within a second; nil: it lists none. Nothing else of the options
+// need be complete.
+func Models(ctx context.Context, o Options) []string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c, err := wire.New(o.URLs[0], o.clientOptions())
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	p := &preflight{Options: o, client: c}
+	p.listModels(ctx)
+	return p.found.Models
+}
 
 // listModels asks for the models. A failure does not matter, because the probe decides: there are servers without a list,
 // some that break the connection over it, and gateways that refuse it.

@@ -341,3 +341,26 @@ func look(t *testing.T, o Options) (measure.Preflight, error) {
 	require.NoError(t, err)
 	return runPreflight(t.Context(), o, e)
 }
+
+// A server that speaks TLS where it was asked without, or the reverse, is told with the URL that was meant.
+func TestPreflightTellsTLSFromNone(t *testing.T) {
+	server := mock.New(mock.Config{})
+	plain, _ := serve(t, server)
+	secure := httptest.NewTLSServer(server)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer secure.Close()
+	for _, test := range []struct{ url, why, try string }{
+		{strings.Replace(plain, "http:", "https:", 1), ": it does not speak TLS: ", "--url " + plain},
+		{strings.Replace(secure.URL, "https:", "http:", 1), ": it speaks TLS: ", "--url " + secure.URL},
+		{plain + "/foo", "404: POST " + plain + "/foo/v1/completions: ", "correct --url: "},
+	} {
+		o := optionsFor(t, cachetest.Demo(t), test.url)
+		o.SkipPreflight = false
+		_, err := Run(t.Context(), o)
+		var refused *PreflightError
+		require.ErrorAs(t, err, &refused)
+		require.Contains(t, refused.Reason, test.why)
+		require.Contains(t, refused.Hint, test.try)
+	}
+	require.Equal(t, []string{"mock"}, Models(t.Context(), Options{URLs: []string{plain}}))
+}

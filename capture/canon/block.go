@@ -11,7 +11,7 @@ import (
 func (b *builder) block(i int32) journal.Kinds {
 	switch b.kind(i) {
 	case jsonlex.String:
-		b.segment(Text, i)
+		b.segment(Text, b.bytes(i))
 		return journal.Text
 	case jsonlex.Object:
 	default:
@@ -27,7 +27,7 @@ func (b *builder) block(i int32) journal.Kinds {
 		b.result(b.member(i, "tool_use_id"), b.member(i, "content"), b.isTrue(b.member(i, "is_error")))
 		return journal.ToolResult
 	case "thinking":
-		b.segment(Thinking, b.member(i, "thinking"))
+		b.segment(Thinking, b.bytes(b.member(i, "thinking")))
 		return journal.Thinking
 	case "redacted_thinking":
 		b.redacted(b.bytes(b.member(i, "data")))
@@ -70,20 +70,13 @@ func (b *builder) textOrOther(i int32) journal.Kinds {
 	if text == 0 {
 		return b.other(i)
 	}
-	b.segment(Text, text)
+	b.segment(Text, b.bytes(text))
 	return journal.Text
 }
 
-// segment writes a segment whose body is a string.
-func (b *builder) segment(kind uint32, text int32) {
+// segment writes a segment whose body is a text.
+func (b *builder) segment(kind uint32, text []byte) {
 	b.token(kind)
-	b.text(b.bytes(text))
-	b.token(End)
-}
-
-// textBlock writes a segment of text.
-func (b *builder) textBlock(text []byte) {
-	b.token(Text)
 	b.text(text)
 	b.token(End)
 }
@@ -163,9 +156,7 @@ func (b *builder) otherKinds(i int32) journal.Kinds {
 
 // otherWithout writes a value as JSON without cache_control and further members.
 func (b *builder) otherWithout(i int32, keys ...string) journal.Kinds {
-	b.token(Other)
-	b.text(b.compactWithout(i, append(keys, "cache_control")...))
-	b.token(End)
+	b.segment(Other, b.compactWithout(i, append(keys, "cache_control")...))
 	return b.otherKinds(i)
 }
 
@@ -194,12 +185,12 @@ func (b *builder) chatMessage(m int32) error {
 		return nil
 	}
 	if reasoning := b.member(m, "reasoning_content"); b.kind(reasoning) == jsonlex.String {
-		b.segment(Thinking, reasoning)
+		b.segment(Thinking, b.bytes(reasoning))
 		b.cut(journal.Thinking)
 	}
 	b.content(b.member(m, "content"))
 	if refusal := b.member(m, "refusal"); b.kind(refusal) == jsonlex.String {
-		b.segment(Text, refusal)
+		b.segment(Text, b.bytes(refusal))
 		b.cut(journal.Text)
 	}
 	if audio := b.member(m, "audio"); b.kind(audio) == jsonlex.Object {

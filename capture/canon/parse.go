@@ -99,9 +99,7 @@ func (b *builder) tools(list int32) error {
 	}
 	b.prompt.KnownTools = b.prompt.KnownTools || b.values[list].known
 	for i := b.values[list].first; i != 0; i = b.values[i].next {
-		b.token(Tool)
-		b.text(b.compactWithout(i, "cache_control"))
-		b.token(End)
+		b.segment(Tool, b.compactWithout(i, "cache_control"))
 		b.cut(0)
 	}
 	b.prompt.Tools = len(b.prompt.Segments)
@@ -120,17 +118,16 @@ func (b *builder) system(field int32, write func(block int32, index int) bool) e
 	}
 	b.beginMessage([]byte("system"))
 	blocks := len(b.prompt.Segments)
-	if b.kind(field) == jsonlex.String {
-		if write(field, 0) {
+	block, index := field, 0
+	if b.kind(field) == jsonlex.Array {
+		block = b.values[field].first
+	}
+	for ; block != 0; block, index = b.values[block].next, index+1 {
+		if write(block, index) {
 			b.cut(journal.Text)
 		}
-	} else {
-		index := 0
-		for i := b.values[field].first; i != 0; i = b.values[i].next {
-			if write(i, index) {
-				b.cut(journal.Text)
-			}
-			index++
+		if block == field {
+			break
 		}
 	}
 	if len(b.prompt.Segments) == blocks { // nothing is left: as without the field
@@ -167,7 +164,7 @@ func (b *builder) systemBlock(block int32, index int) bool {
 		if len(rest) == 0 {
 			return false
 		}
-		b.textBlock(rest)
+		b.segment(Text, rest)
 		return true
 	}
 	b.block(block)
@@ -190,14 +187,14 @@ func (b *builder) messages(list int32, write func(message int32) error) error {
 		return unhashable("there is no list of messages")
 	}
 	b.beginList(list)
-	for i, index := b.values[list].first, 0; i != 0; i, index = b.values[i].next, index+1 {
+	for i := b.values[list].first; i != 0; i = b.values[i].next {
 		if b.kind(i) != jsonlex.Object {
 			return unhashable("a message is no object")
 		}
 		if err := write(i); err != nil {
 			return err
 		}
-		b.endElement(list, index)
+		b.endElement(list, i)
 	}
 	return nil
 }
@@ -242,7 +239,7 @@ func (b *builder) onlyPrompt(l *jsonlex.Lexer) error {
 	if err != nil {
 		return malformed(err)
 	}
-	b.textBlock([]byte(text))
+	b.segment(Text, []byte(text))
 	b.cut(journal.Text)
 	return nil
 }
@@ -301,11 +298,11 @@ func (b *builder) items(list int32) error {
 	}
 	b.role = 0
 	b.beginList(list)
-	for i, index := b.values[list].first, 0; i != 0; i, index = b.values[i].next, index+1 {
+	for i := b.values[list].first; i != 0; i = b.values[i].next {
 		if err := b.item(i); err != nil {
 			return err
 		}
-		b.endElement(list, index)
+		b.endElement(list, i)
 	}
 	return nil
 }

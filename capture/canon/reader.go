@@ -76,7 +76,7 @@ func (r *reader) read(text []byte, at level) error {
 	}
 	r.lex = jsonlex.Lexer{Data: text, MaxDepth: maxDepth}
 	r.values, r.checked = r.values[:0], 0
-	r.list.begin()
+	r.list.begin(0, 0)
 	_, err := r.value(at, nil)
 	if err == nil {
 		err = r.lex.End()
@@ -269,29 +269,24 @@ type messageList struct {
 	memory Memory
 	value  int32 // of the list; if a body has two, of the last one
 	start  int   // behind its bracket; Prefix begins here
-	ends   []int
 	prefix Prefix
 	found  bool
 }
 
-// begin forgets the list of another body.
-func (l *messageList) begin() { l.value, l.ends, l.prefix, l.found = 0, l.ends[:0], Prefix{}, false }
+// begin begins with a list of messages, or none.
+func (l *messageList) begin(list int32, start int) {
+	l.value, l.start, l.prefix, l.found = list, start, Prefix{}, false
+	if list != 0 && l.memory != nil {
+		l.prefix, l.found = l.memory.Messages(start)
+	}
+}
 
 // readMessages reads the elements of the list of messages, but for those that the session has seen.
 func (r *reader) readMessages(list int32, element func() error) error {
 	l := &r.list
-	l.begin()
-	l.value, l.start = list, r.lex.Pos+1
-	read := func() error {
-		err := element()
-		l.ends = append(l.ends, r.lex.Pos-l.start)
-		return err
-	}
-	if l.memory != nil {
-		l.prefix, l.found = l.memory.Messages(l.start)
-	}
+	l.begin(list, r.lex.Pos+1)
 	if !l.found {
-		return r.lex.Array(read)
+		return r.lex.Array(element)
 	}
 	r.lex.Pos = l.start
 	if err := r.pass(l.prefix.Bytes); err != nil {
@@ -301,7 +296,7 @@ func (r *reader) readMessages(list int32, element func() error) error {
 	defer func() { r.lex.MaxDepth++ }()
 	for r.lex.Peek() == ',' {
 		r.lex.Pos++
-		if err := read(); err != nil {
+		if err := element(); err != nil {
 			return err
 		}
 	}
@@ -350,11 +345,11 @@ func (b *builder) beginList(list int32) {
 }
 
 // endElement notes the end of an element of a list.
-func (b *builder) endElement(list int32, index int) {
+func (b *builder) endElement(list, element int32) {
 	b.endMessage()
 	if l := &b.reader.list; list == l.value && l.name != "" {
 		b.prompt.Elements = append(b.prompt.Elements, Element{
-			End: l.ends[index], Segments: len(b.prompt.Segments), Role: b.role, Media: b.prompt.MediaTokens,
+			End: int(b.values[element].end) - l.start, Segments: len(b.prompt.Segments), Role: b.role, Media: b.prompt.MediaTokens,
 		})
 	}
 }

@@ -293,21 +293,17 @@ func (x *exchange) tunnel(client net.Conn, ahead io.Reader, server io.ReadWriteC
 	}
 	go pass(server, ahead)
 	go pass(client, server)
-	open := 2
-	select {
-	case err := <-ended:
-		if open--; err == nil {
-			select {
-			case <-ended:
-				open--
-			case <-x.p.running.Done():
+	aborted := x.p.running.Done()
+	for open := 2; open > 0; {
+		select {
+		case err := <-ended:
+			if open--; err == nil {
+				continue
 			}
+		case <-aborted:
+			aborted = nil
 		}
-	case <-x.p.running.Done():
-	}
-	client.Close()
-	server.Close()
-	for range open {
-		<-ended
+		client.Close()
+		server.Close()
 	}
 }

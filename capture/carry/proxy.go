@@ -31,24 +31,6 @@ func New(o Options) (*Proxy, error) {
 	if err := ValidateUpstreams(o.Upstreams); err != nil {
 		return nil, err
 	}
-	o.fill()
-	p := &Proxy{o: o, copies: &budget{limit: o.Copies}}
-	p.running, p.abort = context.WithCancel(context.Background())
-	p.short.New = func() any { return new(make([]byte, 4<<10)) }
-	p.long.New = func() any { return new(make([]byte, 32<<10)) }
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	p.transport = &http.Transport{
-		DialContext: p.o.dial, TLSHandshakeTimeout: tlsTime,
-		ResponseHeaderTimeout: o.HeaderTimeout, ExpectContinueTimeout: continueTime,
-		IdleConnTimeout: idleTime, MaxIdleConnsPerHost: 1 << 16,
-		DisableCompression: true, Protocols: protocols,
-	}
-	return p, nil
-}
-
-// fill puts the defaults in.
-func (o *Options) fill() {
 	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 600*time.Second)
 	o.RequestCopy = cmp.Or(o.RequestCopy, 64<<20)
 	o.ReplyCopy = cmp.Or(o.ReplyCopy, 16<<20)
@@ -64,6 +46,19 @@ func (o *Options) fill() {
 	if o.Added == nil {
 		o.Added = func(Stage, int64) {}
 	}
+	p := &Proxy{o: o, copies: &budget{limit: o.Copies}}
+	p.running, p.abort = context.WithCancel(context.Background())
+	p.short.New = func() any { return new(make([]byte, 4<<10)) }
+	p.long.New = func() any { return new(make([]byte, 32<<10)) }
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	p.transport = &http.Transport{
+		DialContext: p.o.dial, TLSHandshakeTimeout: tlsTime,
+		ResponseHeaderTimeout: o.HeaderTimeout, ExpectContinueTimeout: continueTime,
+		IdleConnTimeout: idleTime, MaxIdleConnsPerHost: 1 << 16,
+		DisableCompression: true, Protocols: protocols,
+	}
+	return p, nil
 }
 
 // dial opens a connection within its time.

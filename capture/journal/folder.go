@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -142,33 +141,26 @@ func (f *Folder) SyncDir(name string) error {
 
 // Traces lists the traces of which the folder has a file of any kind, some of them more than once.
 func (f *Folder) Traces() (traces []string, err error) {
-	for _, sub := range []string{journalDir, TracesDir, NotesDir} {
-		entries, err := os.ReadDir(filepath.Join(f.dir, sub))
-		if err != nil {
+	for _, dir := range []string{journalDir, TracesDir, NotesDir} {
+		if traces, err = f.list(traces, dir, ""); err != nil {
 			return nil, err
-		}
-		for _, e := range entries {
-			if trace := traceOf(e.Name()); trace != "" {
-				traces = append(traces, trace)
-			}
 		}
 	}
 	return traces, nil
 }
 
 // Unfinished lists the traces whose journals lie in the folder, sorted.
-func (f *Folder) Unfinished() (traces []string, err error) {
-	entries, err := os.ReadDir(filepath.Join(f.dir, journalDir))
-	if err != nil {
-		return nil, err
-	}
+func (f *Folder) Unfinished() ([]string, error) { return f.list(nil, journalDir, suffix) }
+
+// list appends the traces of the files of a directory: those whose names end with the suffix behind that of the trace, or all for "".
+func (f *Folder) list(traces []string, dir, suffix string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(f.dir, dir)) // sorted
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), suffix); ok && traceName.MatchString(name) {
-			traces = append(traces, name)
+		if trace := traceOf(e.Name()); trace != "" && (suffix == "" || e.Name() == trace+suffix) {
+			traces = append(traces, trace)
 		}
 	}
-	slices.Sort(traces)
-	return traces, nil
+	return traces, err
 }
 
 // Remove removes the journal of a trace, whose trace and note are on disk. It does nothing where there is none.

@@ -35,7 +35,9 @@ type Reader struct {
 
 	// Of a coded body: the decoder runs as a coroutine, which stops where it needs the next piece.
 	encoding string
-	pieces   *pieces
+	rest     []byte // of the piece
+	ended    bool   // no piece follows
+	damaged  bool   // the coding is
 	next     func() (struct{}, bool)
 	stop     func()
 }
@@ -65,8 +67,8 @@ func New(o Options) *Reader {
 	switch {
 	case coding.Identity(o.Encoding):
 	case coding.Known(o.Encoding):
-		r.encoding, r.pieces = o.Encoding, &pieces{}
-		r.next, r.stop = iter.Pull(func(yield func(struct{}) bool) { r.decode(o.Encoding, yield) })
+		r.encoding = o.Encoding
+		r.next, r.stop = iter.Pull(r.decode)
 	default:
 		r.answer.lost = journal.HoleEncoding
 	}
@@ -79,11 +81,11 @@ func (r *Reader) Write(p []byte, at int64) {
 		return
 	}
 	r.at = at
-	if r.pieces == nil {
+	if r.next == nil {
 		r.read(p)
 		return
 	}
-	r.pieces.rest = p
+	r.rest = p
 	r.next()
 }
 
@@ -102,12 +104,10 @@ func (r *Reader) read(p []byte) {
 
 // End returns what the reply says. Broken says that it ended before its end. The reader is of no use afterwards.
 func (r *Reader) End(broken bool) *Facts {
-	damaged := false
-	if r.pieces != nil {
-		r.pieces.ended = true
+	if r.next != nil {
+		r.ended = true
 		r.next()
 		r.stop()
-		damaged = r.pieces.damaged
 	}
 	a := &r.answer
 	switch {
@@ -121,7 +121,7 @@ func (r *Reader) End(broken bool) *Facts {
 	case broken: // nothing can be said of a part of an object
 	default:
 		a.terminals = 1
-		if damaged {
+		if r.damaged {
 			a.marks |= journal.MarkReplyJSON
 		}
 		a.parse(r.body, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return a.whole(a, l) })
@@ -143,42 +143,35 @@ func (r *Reader) Close() {
 	r.body = nil
 }
 
-// pieces are the coded bytes of a reply, as a reader that the decoder of the coding reads.
-type pieces struct {
-	rest    []byte
-	ended   bool
-	damaged bool // the coding is
-	yield   func(struct{}) bool
-}
-
 var errStopped = errors.New("reply: the reader was stopped")
 
-// Read returns what there is of the current piece. Where there is nothing it hands over to the writer, for the next one.
-func (p *pieces) Read(b []byte) (int, error) {
-	for len(p.rest) == 0 {
-		if p.ended {
-			return 0, io.EOF
-		}
-		if !p.yield(struct{}{}) {
-			return 0, errStopped
-		}
-	}
-	n := copy(b, p.rest)
-	p.rest = p.rest[n:]
-	return n, nil
-}
+// reading reads by a function.
+type reading func(b []byte) (int, error)
 
-// decode runs the decoder of a coding over the pieces.
-func (r *Reader) decode(name string, yield func(struct{}) bool) {
-	r.pieces.yield = yield
-	decoded, err := coding.NewReader(name, r.pieces)
+func (f reading) Read(b []byte) (int, error) { return f(b) }
+
+// decode runs the decoder of a coding over the pieces. Where there is nothing of one it hands over to the writer, for the next one.
+func (r *Reader) decode(yield func(struct{}) bool) {
+	decoded, err := coding.NewReader(r.encoding, reading(func(b []byte) (int, error) {
+		for len(r.rest) == 0 {
+			if r.ended {
+				return 0, io.EOF
+			}
+			if !yield(struct{}{}) {
+				return 0, errStopped
+			}
+		}
+		n := copy(b, r.rest)
+		r.rest = r.rest[n:]
+		return n, nil
+	}))
 	for buffer := make([]byte, 32<<10); err == nil; {
 		var n int
 		n, err = decoded.Read(buffer)
 		r.read(buffer[:n])
 	}
-	r.pieces.damaged = !errors.Is(err, io.EOF)
-	for !r.pieces.ended && yield(struct{}{}) { // what comes behind the end, or behind damage, is not read
-		r.pieces.rest = nil
+	r.damaged = !errors.Is(err, io.EOF)
+	for !r.ended && yield(struct{}{}) { // what comes behind the end, or behind damage, is not read
+		r.rest = nil
 	}
 }

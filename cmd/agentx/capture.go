@@ -277,6 +277,9 @@ func loop(listening net.Addr, upstreams []carry.Upstream) error {
 
 // tellVariables says how agents find the capture.
 func (f *captureFlags) tellVariables(w io.Writer, url string) {
+	for _, all := range []string{"[::]", "0.0.0.0"} { // no address to ask
+		url = strings.Replace(url, "://"+all+":", "://127.0.0.1:", 1)
+	}
 	serves := func(kind carry.Kind) bool {
 		return slices.ContainsFunc(f.options.Upstreams, func(u carry.Upstream) bool { return u.Kind == kind || u.Kind == carry.Any })
 	}
@@ -494,8 +497,12 @@ func (f *captureCheckFlags) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		all.add(c, f.asJSON)
-		if !f.asJSON {
+		all.Traces++
+		all.Bad += min(len(c.Problems), 1)
+		all.Alarmed += min(len(c.Alarms), 1)
+		if f.asJSON {
+			all.Files = append(all.Files, c)
+		} else {
 			c.print(terminal.Writer(w))
 		}
 		return nil
@@ -514,20 +521,6 @@ func (f *captureCheckFlags) run(cmd *cobra.Command, args []string) error {
 		return verdictError{fmt.Errorf("capture check: %d of %d traces are bad", all.Bad, all.Traces)}
 	}
 	return nil
-}
-
-// add counts a trace, and keeps it where all of them are printed at the end.
-func (a *checkedTraces) add(c checkedTrace, keep bool) {
-	a.Traces++
-	if len(c.Problems) > 0 {
-		a.Bad++
-	}
-	if len(c.Alarms) > 0 {
-		a.Alarmed++
-	}
-	if keep {
-		a.Files = append(a.Files, c)
-	}
 }
 
 // check checks the trace of a row.

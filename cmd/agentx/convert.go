@@ -194,7 +194,13 @@ command: each builds the files that no other builds, and all end with the same p
 			return nil, nil, err
 		}
 		wall, usage := time.Since(begin), measure.ReadProcessUsage()
-		return convertedJSON(r, wall, usage), func(w io.Writer) { printConverted(w, r, wall, usage) }, nil
+		return convertedJSON(r, wall, usage), func(w io.Writer) {
+			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
+				fmt.Fprintln(w, r.Path)
+				return
+			}
+			printConverted(w, r, wall, usage)
+		}, nil
 	})
 }
 

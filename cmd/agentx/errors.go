@@ -223,6 +223,12 @@ func hintReplay(err error) error {
 		return hintError{err, refused.Hint}
 	case errors.Is(err, replay.ErrResultsExist):
 		return hintError{usageError{fmt.Errorf("--out %w", err)}, "--overwrite removes them; or another --out"}
+	case errors.Is(err, syscall.ENOSPC):
+		where := ""
+		if at, file := errors.AsType[*fs.PathError](err); file {
+			where = filepath.Dir(at.Path) + ": "
+		}
+		return hintError{fmt.Errorf("results: %s%w", where, syscall.ENOSPC), "again with free space there, or with --out DIR on another file system; agentx report DIR shows what was written"}
 	case err != nil && strings.HasPrefix(err.Error(), "results: mkdir "):
 		return hintError{err, "--out DIR, a directory that can be made and that you may write in"}
 	}

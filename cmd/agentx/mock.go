@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,15 +108,18 @@ Kinds of --fault KIND:RATE, with a rate from 0 to 1:
 				defer log.Close()
 				config.Log = log
 			}
+			if _, err := strconv.Atoi(listen); err == nil {
+				listen = "127.0.0.1:" + listen
+			}
 			l, err := net.Listen("tcp", listen)
 			if err != nil {
-				return fmt.Errorf("mock: %w", err)
+				return hintError{fmt.Errorf("mock: --listen: %w", err), "--listen 127.0.0.1:0, which takes a free port"}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "listening http://%s\n", l.Addr())
 			return mock.New(config).Serve(cmd.Context(), l)
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address; port 0 takes a free one")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "HOST:PORT, or a port of this machine alone; port 0 takes a free one")
 	return cmd
 }

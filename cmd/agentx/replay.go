@@ -189,7 +189,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, parts *meetFlags, export *e
 	}
 	p.close()
 	err = leave(&o, err)
-	if s != nil { // there are measurements even after an error
+	if s != nil && (asJSON || !is[*replay.PreflightError](err)) { // there are measurements even after an error
 		err = errors.Join(err, printSummary(cmd, s, asJSON))
 	}
 	return export.afterReplay(cmd, s, judge(cmd, s, err))

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,10 +113,16 @@ func (f *replayFlags) options() {
 	if len(o.URLs) == 0 && !f.printConfig && !f.set.Refused("url") {
 		f.tell(errors.New("--url: say which server to send to"), "agentx mock serves one without a model")
 	}
-	if o.Model == "" && !f.printConfig {
-		f.add("--model: say which model to ask for")
-	}
 	f.applyKey(o)
+	if o.Model == "" && !f.printConfig {
+		hint := "--model NAME, as the server calls what it serves"
+		if len(o.URLs) > 0 && len(f.errs) == 0 {
+			if list := replay.Models(context.Background(), *o); len(list) > 0 {
+				hint = "--model " + strings.Join(list[:min(5, len(list))], ", or --model ")
+			}
+		}
+		f.tell(errors.New("--model: say which model to ask for"), hint)
+	}
 	if o.Scrape.Off && len(o.Scrape.Pages) > 0 {
 		f.add("%s: off, and a page: want one of the two", f.named("scrape"))
 	}
@@ -123,9 +131,8 @@ func (f *replayFlags) options() {
 	if err := f.listen.check(); err != nil {
 		f.add("%s: %w", f.named("listen"), err)
 	}
-	f.errs = append(f.errs, f.export.check(replayFormats)...)
-	levels, errs := f.slo.conditions()
-	o.SLO, f.errs = levels, append(f.errs, errs...)
+	f.export.check(&f.problems, replayFormats)
+	o.SLO = f.slo.conditions(&f.problems)
 	if err := o.TLS.Validate(); err != nil {
 		f.add("%s: %w", f.named("ca-file"), err)
 	}

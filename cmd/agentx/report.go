@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,16 +35,19 @@ import (
 
 // reportFlags say what to make of the results of runs.
 type reportFlags struct {
+	flags  *pflag.FlagSet
 	export exportFlags
+	slo    sloFlags
 	out    string
-	json   bool
 
-	compare compareFlags
-	gate    gateFlags
-	slo     sloFlags
+	json, partial   bool
+	compare, strict bool
+	gpus            int
 
-	partial bool
-	levels  []slo.Condition // of --slo
+	gates  []string
+	list   []gate.Gate // of gates
+	base   string      // directory of the run that relative gates compare with
+	unseen float64     // largest share of requests that no figure is over
 	problems
 }
 
@@ -66,11 +70,16 @@ func newReport() *cobra.Command {
 		RunE: f.run,
 	}
 	flags := cmd.Flags()
+	f.flags = flags
 	f.export.register(flags, "format", "files to make, with commas between: html, aiperf, json, csv, parquet, inferencex, markdown")
 	flags.StringVar(&f.out, "out", "", "directory of the files of --format (default: that of the run)")
-	f.gate.register(flags)
+	flags.StringArrayVar(&f.gates, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
+	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "share of requests in no figure (cut off at the end, over the context; of a latency also those that failed) above which a --gate fails")
+	flags.StringVar(&f.base, "base", "", "directory of the run that gates such as 'ttft.p95<+5%', and the differences of --format markdown, compare with")
 	f.slo.register(flags, "in the place of those of the run; summary.json stays")
-	f.compare.register(flags)
+	flags.BoolVar(&f.compare, "compare", false, "compare the runs with the first: a table, and compare.html, compare.json, compare.csv in --out")
+	flags.IntVar(&f.gpus, "gpus", 0, "with --compare: GPUs that served each run; throughput is then per GPU")
+	flags.BoolVar(&f.strict, "strict", false, "with --compare: status 3 if the runs differ in a setting that must be equal")
 	flags.BoolVar(&f.partial, "partial", false, "of a load whose parts are missing, were killed or are not of it: report the others, and say so")
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written; with --compare one object")
 	settings.New(flags, f.tell).Adopt("")
@@ -88,18 +97,18 @@ func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 
 // reports makes them, and tells verdicts at the end.
 func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
-	var errs []error
-	f.levels, errs = f.slo.conditions()
-	f.export.Levels, f.compare.levels, f.compare.partial = f.levels, f.levels, f.partial
-	errs = slices.Concat(f.errs, f.export.check(reportFormats), f.compare.check(f.export.Formats, f.gate.texts), f.gate.check(f.export.Has(export.Markdown)), errs)
+	f.export.check(&f.problems, reportFormats)
+	f.checkCompare()
+	f.checkGates()
+	f.export.Levels = f.slo.conditions(&f.problems)
 	if f.json && f.export.Has(export.Markdown) {
-		errs = append(errs, usageError{errors.New("--json and --format markdown: want one of the two")})
+		f.add("--json and --format markdown: want one of the two")
 	}
-	if f.out != "" && len(f.export.Formats) == 0 && !f.compare.on {
-		errs = append(errs, f.export.withoutFormats("--out "+f.out))
+	if f.out != "" && len(f.export.Formats) == 0 && !f.compare {
+		f.export.withoutFormats(&f.problems, "--out "+f.out)
 	}
-	if len(errs) > 0 {
-		return errorList(errs)
+	if err := f.err(); err != nil {
+		return err
 	}
 	if slices.Contains(dirs, "") {
 		return usageError{errors.New("DIR is empty: want the directory of a run")}
@@ -108,14 +117,20 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 	if err != nil {
 		return err
 	}
-	if f.compare.on {
-		return f.compare.run(cmd, runs, f.out, f.json)
+	if f.compare {
+		return f.runCompare(cmd, runs)
 	}
 	if err := f.checkOut(runs); err != nil {
 		return err
 	}
 	var verdicts []error
-	for _, dir := range runs {
+	for k, dir := range runs {
+		if len(runs) > 1 && !f.json && len(f.export.Formats) == 0 {
+			if k > 0 {
+				fmt.Fprintln(cmd.OutOrStdout())
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "== %s%s\n", terminal.Sanitize(dir), f.servedOf(runs, k))
+		}
 		no, err := f.report(cmd, dir, len(runs) > 1)
 		if err != nil {
 			return err
@@ -126,6 +141,19 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 		return errorList(verdicts)
 	}
 	return nil
+}
+
+// servedOf says which model and servers one of several runs asked, where they differ in that: " (MODEL at URL)".
+func (f *reportFlags) servedOf(runs []string, k int) string {
+	var texts []string
+	for _, dir := range runs {
+		info, _ := measure.ReadInfo(dir) // of files of AIPerf nothing is known
+		texts = append(texts, strings.TrimSpace(info.Model+" at "+strings.Join(info.URLs, ", ")))
+	}
+	if slices.Max(texts) == slices.Min(texts) || texts[k] == "at" {
+		return ""
+	}
+	return " (" + terminal.Sanitize(texts[k]) + ")"
 }
 
 // checkOut refuses runs whose files would replace one another.
@@ -143,9 +171,9 @@ func (f *reportFlags) checkOut(runs []string) error {
 
 // report makes the report of one directory. It returns the verdicts that are no.
 func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verdicts []error, err error) {
-	s := &subject{cmd, gate.Subject{Dir: dir, Levels: f.levels, Base: f.gate.base, Partial: f.partial}}
+	s := &subject{cmd, gate.Subject{Dir: dir, Levels: f.export.Levels, Base: f.base, Partial: f.partial}}
 	s.Warn = func(text string) { warn(cmd, []string{text}) }
-	s.Summarize = func() (*measure.Summary, []string, error) { return replay.Summarize(s.Opened, f.levels) }
+	s.Summarize = func() (*measure.Summary, []string, error) { return replay.Summarize(s.Opened, f.export.Levels) }
 	if !isRun(dir) {
 		return f.reportFiles(s)
 	}
@@ -160,7 +188,7 @@ func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verd
 		return nil, err
 	}
 	s.Results = e.Results
-	if e.Gates, err = s.Judge(s.cmd.Context(), f.gate.list, f.gate.unseen); err != nil {
+	if e.Gates, err = s.Judge(s.cmd.Context(), f.list, f.unseen); err != nil {
 		return nil, err
 	}
 	return gateErrors(dir, e.Gates), f.print(s, e)
@@ -180,13 +208,13 @@ func isRun(dir string) bool {
 // rebuild makes the summary of a run again and prints it. With --slo it is that of these service levels, and is not written.
 func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
 	summary, about, err := s.Rebuild()
-	if err == nil && f.levels == nil {
+	if err == nil && f.export.Levels == nil {
 		err = replay.WriteSummary(s.Dir, summary)
 	}
 	warn(s.cmd, about)
 	var gates []gate.Verdict
 	if err == nil {
-		gates, err = s.Judge(s.cmd.Context(), f.gate.list, f.gate.unseen)
+		gates, err = s.Judge(s.cmd.Context(), f.list, f.unseen)
 	}
 	switch {
 	case summary == nil:
@@ -245,19 +273,19 @@ func (f *reportFlags) reportFiles(s *subject) (verdicts []error, err error) {
 			return nil, fmt.Errorf("%s: there are no records of a run (%s): --format %s needs them", s.Dir, measure.RecordsFile, format)
 		}
 	}
-	if f.levels != nil {
+	if f.export.Levels != nil {
 		return nil, fmt.Errorf("%s: there are no records of a run (%s): --slo needs them", s.Dir, measure.RecordsFile)
 	}
 	d, err := aiperf.OpenDirectory(s.Dir)
 	if errors.Is(err, aiperf.ErrNoFiles) {
 		what := strings.TrimPrefix(err.Error(), s.Dir+": ")
-		return nil, fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", s.Dir, replay.RunFile, measure.RecordsFile, what)
+		return nil, hintError{fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", s.Dir, replay.RunFile, measure.RecordsFile, what), hintRuns(s.Dir)}
 	}
 	if d == nil {
 		return nil, err
 	}
 	s.Files = d
-	gates, gateErr := s.Judge(s.cmd.Context(), f.gate.list, f.gate.unseen)
+	gates, gateErr := s.Judge(s.cmd.Context(), f.list, f.unseen)
 	err = errors.Join(err, gateErr)
 	switch {
 	case len(f.export.Formats) == 0:
@@ -282,7 +310,11 @@ func runsIn(dirs []string) (runs []string, err error) {
 			err = fmt.Errorf("%s: no directory", dir)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: want the directory of a run, as agentx replay --out names it", err)
+			hint := hintRuns(dir)
+			if info != nil && !info.IsDir() {
+				hint = "agentx report " + filepath.Dir(dir) + ", which stands for all its runs"
+			}
+			return nil, hintError{fmt.Errorf("%w: want the directory of a run, as agentx replay --out names it", err), hint}
 		}
 		list, err := replay.ReadList(dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -303,6 +335,26 @@ func runsIn(dirs []string) (runs []string, err error) {
 		}
 	}
 	return runs, nil
+}
+
+// hintRuns names the latest run below a directory, or below the current one.
+func hintRuns(dir string) string {
+	var latest string
+	var when time.Time
+	for _, pattern := range []string{dir + "/*/", dir + "/agentx-results/*/", "agentx-results/*/", "*/"} {
+		for _, name := range []string{replay.RunFile, replay.ConcurrenciesFile} {
+			found, _ := filepath.Glob(pattern + name)
+			for _, path := range found {
+				if info, err := os.Stat(path); err == nil && info.ModTime().After(when) {
+					latest, when = filepath.Dir(path), info.ModTime()
+				}
+			}
+		}
+	}
+	if latest == "" {
+		return "agentx replay CACHE --url URL --model NAME --out DIR, which writes one"
+	}
+	return "agentx report " + latest
 }
 
 // reportHelp is the manual of report.
@@ -379,29 +431,28 @@ func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
 	durationVar(flags, &f.Slice, "slice-duration", 0, "length of the slices of time in the files of aiperf; 0: no slices")
 }
 
-// check returns what is wrong with the flags. Known are the formats that may be named.
-func (f *exportFlags) check(known []string) (errs []error) {
+// check adds what is wrong with the flags. Known are the formats that may be named.
+func (f *exportFlags) check(p *problems, known []string) {
 	for _, name := range f.Formats {
 		if !slices.Contains(known, name) {
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.Shown(f.flags.Lookup(f.name), name), wrongWord(name, either(known), known))})
+			p.add("%s: %w", settings.Shown(f.flags.Lookup(f.name), name), wrongWord(name, either(known), known))
 		}
 	}
 	check := func(flag string, o aiperf.Options) {
 		if err := o.Validate(); err != nil {
 			_, why, _ := strings.Cut(err.Error(), ": ") // of an option, which the flag is
-			errs = append(errs, usageError{fmt.Errorf("%s: %s", flag, why)})
+			p.add("%s: %s", flag, why)
 		} else if len(f.Formats) == 0 && o != (aiperf.Options{}) {
-			errs = append(errs, f.withoutFormats(flag))
+			f.withoutFormats(p, flag)
 		}
 	}
 	check(settings.Shown(f.flags.Lookup("prefix"), f.Prefix), aiperf.Options{Prefix: f.Prefix})
 	check(settings.Named(f.flags.Lookup("slice-duration")), aiperf.Options{Slice: f.Slice})
-	return errs
 }
 
 // withoutFormats refuses a flag that says how files are made where none is.
-func (f *exportFlags) withoutFormats(flag string) error {
-	return usageError{fmt.Errorf("%s: no files are made: add --%s aiperf, or leave it out", flag, f.name)}
+func (f *exportFlags) withoutFormats(p *problems, flag string) {
+	p.add("%s: no files are made: add --%s aiperf, or leave it out", flag, f.name)
 }
 
 // afterReplay makes the files of a run that has just ended, also of one that was interrupted. It returns the error of the run, and that
@@ -475,52 +526,35 @@ func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, a
 	return err
 }
 
-// gateFlags are the gates of a report.
-type gateFlags struct {
-	flags *pflag.FlagSet
-	texts []string
-	base  string // directory of the run that relative gates compare with
-
-	unseen float64 // largest share of requests that no figure is over
-
-	list []gate.Gate
-}
-
-func (f *gateFlags) register(flags *pflag.FlagSet) {
-	f.flags = flags
-	flags.StringArrayVar(&f.texts, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
-	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "share of requests in no figure (cut off at the end, over the context; of a latency also those that failed) above which a --gate fails")
-	flags.StringVar(&f.base, "base", "", "directory of the run that gates such as 'ttft.p95<+5%', and the differences of --format markdown, compare with")
-}
-
-// check reads the gates. It returns what is wrong with them; differences says that something else compares with the base.
-func (f *gateFlags) check(differences bool) (errs []error) {
-	for _, text := range f.texts {
+// checkGates reads the gates, and adds what is wrong with them.
+func (f *reportFlags) checkGates() {
+	before := len(f.errs)
+	for _, text := range f.gates {
 		g, err := gate.Parse(text)
 		if err == nil && g.Relative && f.base == "" {
 			err = errors.New("compared with which run? Add --base DIR")
 		}
 		if err != nil {
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.Shown(f.flags.Lookup("gate"), text), err)})
+			f.add("%s: %w", settings.Shown(f.flags.Lookup("gate"), text), err)
 			continue
 		}
 		f.list = append(f.list, g)
 	}
 	if !(f.unseen >= 0 && f.unseen <= 1) {
-		errs = append(errs, usageError{fmt.Errorf("%s: want a share from 0 to 1", settings.Shown(f.flags.Lookup("gate-unseen"), fmt.Sprint(f.unseen)))})
+		f.add("%s: want a share from 0 to 1", settings.Shown(f.flags.Lookup("gate-unseen"), fmt.Sprint(f.unseen)))
 	}
+	base := f.flags.Lookup("base")
 	if f.base == "" {
-		return errs
+		return
 	}
-	if !differences && !slices.ContainsFunc(f.list, func(g gate.Gate) bool { return g.Relative }) && len(errs) == 0 {
-		errs = append(errs, usageError{fmt.Errorf("%s: nothing is compared with it: add --gate 'ttft.p95<+5%%' or --format markdown, or leave it out", settings.Shown(f.flags.Lookup("base"), f.base))})
+	if !f.export.Has(export.Markdown) && !slices.ContainsFunc(f.list, func(g gate.Gate) bool { return g.Relative }) && len(f.errs) == before {
+		f.add("%s: nothing is compared with it: add --gate 'ttft.p95<+5%%' or --format markdown, or leave it out", settings.Shown(base, f.base))
 	}
 	if info, err := os.Stat(f.base); err != nil {
-		errs = append(errs, usageError{fmt.Errorf("%s: %w: want the directory of a run", settings.Named(f.flags.Lookup("base")), err)})
+		f.add("%s: %w: want the directory of a run", settings.Named(base), err)
 	} else if !info.IsDir() {
-		errs = append(errs, usageError{fmt.Errorf("%s: no directory: want that of a run", settings.Shown(f.flags.Lookup("base"), f.base))})
+		f.add("%s: no directory: want that of a run", settings.Shown(base, f.base))
 	}
-	return errs
 }
 
 // writePassed writes a line for each gate that holds. Those that do not are errors.
@@ -543,56 +577,38 @@ func gateErrors(dir string, verdicts []gate.Verdict) (errs []error) {
 	return errs
 }
 
-// compareFlags are those of report --compare.
-type compareFlags struct {
-	on       bool
-	gpus     int
-	gpusFlag *pflag.Flag
-	strict   bool
-
-	partial bool
-	levels  []slo.Condition // in the place of the runs' service levels; nil: those of the runs
-}
-
-func (f *compareFlags) register(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.on, "compare", false, "compare the runs with the first: a table, and compare.html, compare.json, compare.csv in --out")
-	flags.IntVar(&f.gpus, "gpus", 0, "with --compare: GPUs that served each run; throughput is then per GPU")
-	f.gpusFlag = flags.Lookup("gpus")
-	flags.BoolVar(&f.strict, "strict", false, "with --compare: status 3 if the runs differ in a setting that must be equal")
-}
-
-// check returns what is wrong with the flags beside others.
-func (f *compareFlags) check(formats, gates []string) (errs []error) {
-	if !f.on {
-		without := func(flag string, set bool) {
-			if set {
-				errs = append(errs, usageError{fmt.Errorf("%s: nothing is compared: add --compare, or leave it out", flag)})
-			}
+// checkCompare adds what is wrong with the flags of a comparison beside others.
+func (f *reportFlags) checkCompare() {
+	gpus := f.flags.Lookup("gpus").Changed
+	if !f.compare {
+		const alone = ": nothing is compared: add --compare, or leave it out"
+		if gpus {
+			f.add("--gpus" + alone)
 		}
-		without("--gpus", f.gpusFlag.Changed)
-		without("--strict", f.strict)
-		return errs
+		if f.strict {
+			f.add("--strict" + alone)
+		}
+		return
 	}
-	if f.gpusFlag.Changed && f.gpus < 1 {
-		errs = append(errs, usageError{fmt.Errorf("--gpus %d: want 1 or more", f.gpus)})
+	if gpus && f.gpus < 1 {
+		f.add("--gpus %d: want 1 or more", f.gpus)
 	}
-	if len(formats) > 0 {
-		errs = append(errs, usageError{errors.New("--compare and --format: a comparison makes files of its own: give one of them")})
+	if len(f.export.Formats) > 0 {
+		f.add("--compare and --format: a comparison makes files of its own: give one of them")
 	}
-	if len(gates) > 0 {
-		errs = append(errs, usageError{errors.New("--compare and --gate: a gate judges one run: give one of them")})
+	if len(f.gates) > 0 {
+		f.add("--compare and --gate: a gate judges one run: give one of them")
 	}
-	return errs
 }
 
-// run compares the runs of directories: it writes the files and prints the table, or with --json the object of compare.json.
-func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON bool) error {
+// runCompare compares the runs of directories: it writes the files and prints the table, or with --json the object of compare.json.
+func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
 	if len(dirs) < 2 {
 		return usageError{fmt.Errorf("--compare: %d run: want two or more, or the directory of a list of them", len(dirs))}
 	}
 	list := make([]compare.Source, len(dirs))
 	for k, dir := range dirs {
-		list[k].Dir, list[k].SLO, list[k].Group = dir, f.levels, listedGroup(dir)
+		list[k].Dir, list[k].SLO, list[k].Group = dir, f.export.Levels, listedGroup(dir)
 	}
 	if err := openSources(list, f.partial); err != nil {
 		return err
@@ -601,12 +617,12 @@ func (f *compareFlags) run(cmd *cobra.Command, dirs []string, out string, asJSON
 	if err != nil {
 		return err
 	}
-	out = cmp.Or(out, ".")
+	out := cmp.Or(f.out, ".")
 	names, err := c.Write(cmd.Context(), out)
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if f.json {
 		err = printJSON(cmd.OutOrStdout(), c)
 	} else {
 		printComparison(cmd.OutOrStdout(), c, out, names)
@@ -752,16 +768,16 @@ func (f *sloFlags) register(flags *pflag.FlagSet, usage string) {
 	flags.StringArrayVar(&f.texts, "slo", nil, "service level NAME<VALUE: 'ttft<2s' on every request, 'ttft.p95<2s' on the run (repeatable; the shell wants quotes); "+usage)
 }
 
-// conditions returns the service levels, and what is wrong with them. Two that are equal are one.
-func (f *sloFlags) conditions() (list []slo.Condition, errs []error) {
+// conditions returns the service levels, and adds what is wrong with them. Two that are equal are one.
+func (f *sloFlags) conditions(p *problems) (list []slo.Condition) {
 	for _, text := range f.texts {
 		c, err := measure.ParseCondition(text)
 		switch {
 		case err != nil:
-			errs = append(errs, usageError{fmt.Errorf("%s: %w", settings.Shown(f.flags.Lookup("slo"), text), err)})
+			p.add("%s: %w", settings.Shown(f.flags.Lookup("slo"), text), err)
 		case !slices.Contains(list, c):
 			list = append(list, c)
 		}
 	}
-	return list, errs
+	return list
 }

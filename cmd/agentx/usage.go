@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,19 @@ func refuseArgs(cmd *cobra.Command, args []string) error {
 	return unknownVerb(cmd, args[0])
 }
 
+// otherVerbs and otherFlags say what agentx has for words of other tools.
+var (
+	otherVerbs = map[string]string{
+		"run": "agentx replay", "bench": "agentx replay", "benchmark": "agentx replay", "play": "agentx replay", "compare": "agentx report DIR DIR --compare", "diff": "agentx report DIR DIR --compare",
+		"serve": "agentx mock", "record": "agentx capture", "download": "agentx fetch", "list": "agentx cache ls", "ls": "agentx cache ls", "prepare": "agentx convert", "show": "agentx inspect",
+	}
+	otherFlags = map[string]string{
+		"users": "concurrency", "num-users": "concurrency", "max-concurrency": "concurrency", "request-rate": "rate", "rps": "rate", "qps": "rate", "num-prompts": "requests", "num-requests": "requests",
+		"request-count": "requests", "max-requests": "requests", "max-seconds": "duration", "time": "duration", "benchmark-duration": "duration", "base-url": "url", "server": "url", "endpoint": "url", "target": "url",
+		"output": "out", "output-dir": "out", "goodput": "slo",
+	}
+)
+
 // unknownVerb returns an error about a verb that a command lacks. It suggests the most similar verb.
 func unknownVerb(cmd *cobra.Command, name string) error {
 	var names []string
@@ -34,6 +48,9 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 	err := usageError{fmt.Errorf("unknown verb %q: see %s", name, help)}
 	if instead := harnessVerbs[name]; instead != "" && !cmd.HasParent() {
 		return hintError{usageError{fmt.Errorf("%q is a verb of the AgentX harness, which agentx lacks: see %s", name, help)}, instead}
+	}
+	if instead := otherVerbs[name]; instead != "" && !cmd.HasParent() {
+		return hintError{err, instead}
 	}
 	if verb := suggest.Closest(name, names); verb != "" {
 		return hintError{err, cmd.CommandPath() + " " + verb}
@@ -47,6 +64,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if name := otherFlags[unknown.GetSpecifiedName()]; slices.Contains(names, name) {
+			return hintError{usageError{err}, "--" + name}
+		}
 		if name := suggest.Closest(unknown.GetSpecifiedName(), names); name != "" {
 			return hintError{usageError{err}, "--" + name}
 		}

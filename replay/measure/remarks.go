@@ -75,6 +75,7 @@ var remarkRules = []struct {
 	{"prompts", Note, (*evidence).prompts},
 	{"output", Note, (*evidence).output},
 	{"reuse", Note, (*evidence).reuse},
+	{"cached", Note, (*evidence).cached},
 	{"prefix_caching", Note, (*evidence).prefixCaching},
 	{"few", Note, (*evidence).few},
 	{"insecure", Note, (*evidence).insecure},
@@ -322,6 +323,15 @@ func (e *evidence) reuse() (string, []string) {
 		return "", nil
 	}
 	return fmt.Sprintf("%s of what was sent repeats an earlier prompt, %s of the recorded blocks: a prefix cache finds less than in the recording", FormatShare(r.Sent), FormatShare(r.Recorded)), nil
+}
+
+// cached says that servers report more cached tokens than this run can have left there.
+func (e *evidence) cached() (string, []string) {
+	r := e.Fidelity.PrefixReuse
+	if e.info == nil || !(r.Reported > r.Sent+tokenRatio) {
+		return "", nil
+	}
+	return fmt.Sprintf("the servers report %s of the prompts as cached, and %s of what was sent repeats an earlier prompt of the run: the rest was there before (--reset-cache empties it), or they count otherwise", FormatShare(r.Reported), FormatShare(r.Sent)), nil
 }
 
 func (e *evidence) few() (string, []string) {

@@ -193,6 +193,7 @@ func TestRemarks(t *testing.T) {
 			each(list, func(r *Record) { r.RecordedBlocks, r.RecordedHits = 10, 9 })
 			i.Facts.Prompts.Reused = 81
 		}},
+		{"cached", func(list []*Record, i *RunInfo) { i.Facts.Prompts.Reused = 35 }, func(list []*Record, i *RunInfo) { i.Facts.Prompts.Reused = 36 }},
 		{"prefix_caching", func(_ []*Record, i *RunInfo) { i.Servers[1].PrefixCaching = &no }, func(_ []*Record, i *RunInfo) { i.Servers[1].PrefixCaching, i.Facts.Prompts.Reused = &no, 10 }},
 		{"prefix_caching", func(list []*Record, _ *RunInfo) { each(list, func(r *Record) { r.CachedTokens = Tokens(0) }) }, func(list []*Record, _ *RunInfo) { each(list[1:], func(r *Record) { r.CachedTokens = Tokens(0) }) }},
 		{"few", func(list []*Record, _ *RunInfo) {

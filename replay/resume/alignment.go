@@ -112,7 +112,7 @@ func (p WrapPolicy) Check() (shared bool, err error) {
 	case p.Marked && p.MarkerPermitsWrap:
 		return true, nil
 	}
-	return false, fmt.Errorf("%d lanes, but %d distinct traces: ask for at most %[2]d lanes or %[2]d trees, play every trace once, or allow lanes to share traces (--allow-wrap)",
+	return false, fmt.Errorf("%d lanes, but %d distinct traces, and without a marker no two lanes may play one trace: give --concurrency %[2]d or less, --trees %[2]d or less, a --marker, or --allow-wrap, with which lanes find in the prefix cache what another has sent",
 		p.Lanes, p.Traces)
 }
 

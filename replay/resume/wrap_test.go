@@ -53,7 +53,7 @@ func TestWrapPolicyMatrix(t *testing.T) {
 		}
 	}
 	_, err := WrapPolicy{Lanes: 11, Traces: 10, Trees: 11}.Check()
-	require.EqualError(t, err, "11 lanes, but 10 distinct traces: ask for at most 10 lanes or 10 trees, play every trace once, or allow lanes to share traces (--allow-wrap)")
+	require.EqualError(t, err, "11 lanes, but 10 distinct traces, and without a marker no two lanes may play one trace: give --concurrency 10 or less, --trees 10 or less, a --marker, or --allow-wrap, with which lanes find in the prefix cache what another has sent")
 }
 
 // Covers T-16.

@@ -107,6 +107,17 @@ func (t *target) appendPath(b []byte, path string) []byte {
 	return append(b, t.query...)
 }
 
+// Address returns where the client sends requests with a path, without query.
+func (c *Client) Address(path string) string {
+	t := c.target
+	t.query = ""
+	scheme := "http://"
+	if t.tls {
+		scheme = "https://"
+	}
+	return scheme + t.hostHeader + string(t.appendPath(nil, path))
+}
+
 // appendBelowRoot appends a path below the root of the server, and the query.
 func (t *target) appendBelowRoot(b []byte, path string) []byte {
 	root := strings.TrimSuffix(t.apiRoot, "/v1")

@@ -64,21 +64,16 @@ func Make(ctx context.Context, run *merge.Run, out string, o Options) (*Made, er
 		out = run.Dir
 	}
 	m := &Made{Dir: run.Dir, opened: run, Out: out, Files: []string{}, Missing: []string{}, levels: o.Levels}
-	files := aiperf.Options{Out: out, Prefix: o.Prefix, Slice: o.Slice}
-	if !o.Has(AIPerf) && o.Has(JSON) {
-		files.Parts |= aiperf.AggregatePart
-	}
-	if !o.Has(AIPerf) && o.Has(CSV) {
-		files.Parts |= aiperf.TablePart
-	}
+	all := o.Has(AIPerf)
+	files := aiperf.Options{Out: out, Prefix: o.Prefix, Slice: o.Slice, JSON: !all && o.Has(JSON), CSV: !all && o.Has(CSV)}
 	for _, step := range []struct {
 		wanted bool
 		make   func() error
 	}{
-		{o.Has(AIPerf) || files.Parts != 0, func() error { return m.writeAIPerf(ctx, files) }},
+		{all || files.JSON || files.CSV, func() error { return m.writeAIPerf(ctx, files) }},
 		{o.Has(Parquet), func() error { return m.write(ctx, parquet.File, parquet.Write) }},
 		{o.Has(HTML), func() error { return m.write(ctx, html.File, m.writeHTML) }},
-		{o.Has(InferenceX), func() error { return m.computeInferenceX(ctx, o.Has(AIPerf) && o.Prefix == "") }},
+		{o.Has(InferenceX), func() error { return m.computeInferenceX(ctx, all && o.Prefix == "") }},
 	} {
 		if step.wanted {
 			if err := step.make(); err != nil {

@@ -14,17 +14,16 @@ import (
 
 // Aggregate is what the JSON file of a run says.
 type Aggregate struct {
-	Schema    string       // schema_version
-	Version   string       // aiperf_version
-	Start     string       // start_time as it stands there; "": there is none
-	End       string       // end_time
-	Cancelled bool         // was_cancelled
-	Headline  report.Table // every block at the top level, sorted by tag
-	Warmup    report.Table // of warmup_metrics
-	Cooldown  report.Table // of cooldown_metrics
-	Steady    report.Table // of steady_metrics
-	Valid     *bool        // metadata.submission_valid; nil: it does not say
-	Reasons   []string     // of both lists of reasons
+	Schema   string       // schema_version
+	Version  string       // aiperf_version
+	Start    string       // start_time as it stands there; "": there is none
+	End      string       // end_time
+	Headline report.Table // every block at the top level, sorted by tag
+	Warmup   report.Table // of warmup_metrics
+	Cooldown report.Table // of cooldown_metrics
+	Steady   report.Table // of steady_metrics
+	Valid    *bool        // metadata.submission_valid; nil: it does not say
+	Reasons  []string     // of both lists of reasons
 
 	top map[string]json.RawMessage
 }
@@ -42,7 +41,6 @@ func ReadAggregate(data []byte) (*Aggregate, error) {
 	a := &Aggregate{Headline: readTable(top), top: top}
 	text := func(key string) string { return strings.Trim(string(top[key]), `"`) }
 	a.Schema, a.Version, a.Start, a.End = text("schema_version"), text("aiperf_version"), text("start_time"), text("end_time")
-	a.Cancelled = text("was_cancelled") == "true"
 	var metadata struct {
 		Valid   *bool                      `json:"submission_valid"`
 		Reasons []string                   `json:"submission_invalid_reasons"`

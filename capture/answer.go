@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/agentx/agentx/capture/carry"
@@ -90,7 +91,7 @@ func (x *exchange) End(e carry.End) {
 	if e.Panicked {
 		x.lose(journal.HoleInternal)
 	} else if e.ReplyLost != nil && x.reader != nil && x.lost == "" {
-		x.lose(hole(e.ReplyLost))
+		x.lose(holes[e.ReplyLost])
 	}
 	x.ended = &e
 	joined, known := x.joined, !x.waits
@@ -109,22 +110,16 @@ func (x *exchange) End(e carry.End) {
 	if joined {
 		x.c.sessions.Leave(x.ticket.Session, e.At)
 	} else if known { // nothing will make it join any more
-		x.leave(unjoined(e))
+		why := cmp.Or(unjoined[e.Outcome], journal.ReasonTransport)
+		if e.Panicked {
+			why = journal.HoleInternal
+		}
+		x.leave(why)
 	}
 }
 
-// unjoined returns why a request is not recorded that ended before it could join a session.
-func unjoined(e carry.End) journal.Reason {
-	switch {
-	case e.Panicked:
-		return journal.HoleInternal
-	case e.Outcome == carry.Refused:
-		return journal.ReasonStatus
-	case e.Outcome == carry.Aborted:
-		return journal.HoleAborted
-	}
-	return journal.ReasonTransport
-}
+// unjoined has why a request is not recorded that ended so before it could join a session. Any other one is ReasonTransport.
+var unjoined = map[carry.Outcome]journal.Reason{carry.Refused: journal.ReasonStatus, carry.Aborted: journal.HoleAborted}
 
 // conclude finds out what the exchange came to. Nobody reads its reply any more.
 func (x *exchange) conclude(end *carry.End) {

@@ -109,20 +109,12 @@ func (x *exchange) RequestChunk(chunk *carry.Chunk) bool {
 	return true
 }
 
-// hole returns the reason for which a copy is not whole, "" where the client broke off, and no prompt was served.
-func hole(err error) journal.Reason {
-	switch {
-	case errors.Is(err, carry.ErrOversize):
-		return journal.HoleOversize
-	case errors.Is(err, carry.ErrBudget):
-		return journal.HoleBudget
-	}
-	return ""
-}
+// holes has the reason for which a copy is not whole. There is none where the client broke off, and no prompt was served.
+var holes = map[error]journal.Reason{carry.ErrOversize: journal.HoleOversize, carry.ErrBudget: journal.HoleBudget}
 
 func (x *exchange) RequestEnd(err error) {
 	x.mu.Lock()
-	switch why := hole(err); {
+	switch why := holes[err]; {
 	case why != "":
 		x.lose(why)
 	case err != nil:

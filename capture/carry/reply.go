@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -216,14 +217,10 @@ func (x *exchange) shape() Kind {
 
 // errorBody writes an error object of an API; the message is ASCII.
 func errorBody(shape Kind, status int, message string) string {
-	words := map[int]string{
-		http.StatusBadGateway: "api_error", http.StatusGatewayTimeout: "timeout_error", http.StatusNotFound: "not_found_error",
+	word := cmp.Or(map[int]string{
+		http.StatusGatewayTimeout: "timeout_error", http.StatusNotFound: "not_found_error",
 		http.StatusRequestEntityTooLarge: "request_too_large", http.StatusConflict: "conflict_error",
-	}
-	word, ok := words[status]
-	if !ok {
-		word = "api_error"
-	}
+	}[status], "api_error")
 	text := strconv.QuoteToASCII(message)
 	if shape == Anthropic {
 		return `{"type":"error","error":{"type":"` + word + `","message":` + text + `}}`

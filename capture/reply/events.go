@@ -56,15 +56,9 @@ func (e *events) write(p []byte) {
 
 // hold keeps the beginning of a line.
 func (e *events) hold(p []byte) {
-	if e.size+len(e.line)+len(p) > maxEvent {
-		e.over = true
-		e.line = e.line[:min(len(e.line), 1)] // it is no blank line
-		if len(e.line) == 0 && len(p) > 0 {
-			e.line = append(e.line, p[0])
-		}
-		return
+	if e.line = append(e.line, p...); e.size+len(e.line) > maxEvent {
+		e.over, e.line = true, e.line[:1] // it is no blank line
 	}
-	e.line = append(e.line, p...)
 }
 
 // endLine takes a whole line.

@@ -60,7 +60,7 @@ func TestSpecificationNamesEveryOption(t *testing.T) {
 		row := "| `" + s.Name + "` |"
 		if s.Group == settings.Switches {
 			for _, name := range preset.Names {
-				row += " " + inTable(s.Under[name]) + " |"
+				row += " " + inTable(s.Kind, s.Under[name]) + " |"
 			}
 		}
 		assert.True(t, s.Plain || strings.Contains(table, row), row)
@@ -68,12 +68,17 @@ func TestSpecificationNamesEveryOption(t *testing.T) {
 }
 
 // inTable is a value as the tables write it: words as code, durations with a blank.
-func inTable(v any) string {
-	switch text := (settings.Kind{}).Text(v); v.(type) {
+func inTable(k settings.Kind, v any) string {
+	switch text := k.Text(v); v.(type) {
 	case time.Duration:
 		return strings.TrimSuffix(text, "s") + " s"
 	case string:
 		if _, err := strconv.ParseFloat(text, 64); err != nil {
+			return "`" + text + "`"
+		}
+		return text
+	case bool:
+		if text != "true" && text != "false" {
 			return "`" + text + "`"
 		}
 		return text

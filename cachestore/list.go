@@ -164,19 +164,13 @@ func (l *lister) unnamed(name string) bool { return !l.opaque && !l.named[name] 
 
 // sortEntries sorts by age, and puts those without a date first.
 func sortEntries(list []Entry) {
-	slices.SortStableFunc(list, func(a, b Entry) int { return compareTimes(a.Created, b.Created) })
-}
-
-func compareTimes(a, b *time.Time) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
+	made := func(e Entry) (t time.Time) {
+		if e.Created != nil {
+			t = *e.Created
+		}
+		return t
 	}
-	return a.Compare(*b)
+	slices.SortStableFunc(list, func(a, b Entry) int { return made(a).Compare(made(b)) })
 }
 
 // addDatasetFields adds what only a dataset has: total size, shards, last use, pin. The manifest is nil where it cannot be read.

@@ -225,10 +225,7 @@ func (l *loop) handle(e event, now time.Duration) {
 
 // drainNotice says what an interrupt waits for.
 func drainNotice(requests int, longest time.Duration) string {
-	n := "1 running request"
-	if requests != 1 {
-		n = fmt.Sprintf("%d running requests", requests)
-	}
+	n := measure.Plural(requests, "running request", "running requests")
 	return fmt.Sprintf("interrupted: waiting for %s, %v at most; a second interrupt leaves at once", n, longest.Round(10*time.Millisecond))
 }
 

@@ -293,20 +293,15 @@ func (o Options) withDefaults() Options {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	if o.Warn == nil {
-		o.Warn = func(string) {}
+	for _, tell := range []*func(string){&o.Warn, &o.Notice, &o.Opened} {
+		if *tell == nil {
+			*tell = func(string) {}
+		}
 	}
-	if o.Notice == nil {
-		o.Notice = func(string) {}
-	}
-	if o.Progress == nil {
-		o.Progress = func(Progress) {}
-	}
-	if o.Opened == nil {
-		o.Opened = func(string) {}
-	}
-	if o.Period == nil {
-		o.Period = func(Progress) {}
+	for _, tell := range []*func(Progress){&o.Progress, &o.Period} {
+		if *tell == nil {
+			*tell = func(Progress) {}
+		}
 	}
 	if o.Phase == nil {
 		o.Phase = func(PhaseNews) {}

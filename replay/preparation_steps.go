@@ -164,11 +164,7 @@ func (p *preparation) refuse(step *measure.PreparationStep, e *PreflightError) *
 
 // tries says how many attempts a step took, and how long.
 func tries(s *measure.PreparationStep) string {
-	n := "1 attempt"
-	if s.Attempts != 1 {
-		n = fmt.Sprintf("%d attempts", s.Attempts)
-	}
-	return fmt.Sprintf("%s in %.1f s", n, s.Seconds)
+	return fmt.Sprintf("%s in %.1f s", measure.Plural(s.Attempts, "attempt", "attempts"), s.Seconds)
 }
 
 func (p *preparation) connect(url string, timeout time.Duration) (*wire.Client, error) {

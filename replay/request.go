@@ -354,16 +354,10 @@ func fillRecord(r *measure.Record, res *wire.Result) {
 	r.SendStart, r.SendEnd = measure.Since(x.SendStart), measure.Since(x.SendEnd)
 	r.FirstByte, r.LastByte = measure.Since(x.FirstByte), measure.Since(x.LastByte)
 	r.Contents, r.FinishReason = res.Contents, res.FinishReason
-	r.Status, r.Chunks, r.Reused = res.Status, res.Chunks, res.Reused
-	r.Address = res.Address
-	r.Resent, r.Redirected, r.SingleBody, r.EventsAs, r.Burst, r.Silent = res.Resent, res.Redirected, res.SingleBody, res.EventsAs, res.Burst, res.Silent
-	r.BytesSent, r.BytesReceived = res.BytesSent, res.BytesReceived
-	r.BodySent, r.BodyReceived, r.BodyReads = res.BodySent, res.BodyReceived, res.BodyReads
+	r.Status, r.Transfer, r.Address, r.EventsAs, r.Burst, r.Silent = res.Status, res.Transfer, res.Address, res.EventsAs, res.Burst, res.Silent
 	r.FirstChunkTokens = measure.Tokens(res.FirstChunkTokens)
 	r.PromptTokens, r.CachedTokens = measure.Tokens(res.Usage.Prompt), measure.Tokens(res.Usage.Cached)
 	r.OutputTokens, r.ReasoningTokens = measure.Tokens(res.Usage.Output()), measure.Tokens(res.Usage.Reasoning)
 	r.TotalTokens, r.CacheWriteTokens, r.CacheMissTokens = measure.Tokens(res.Usage.Total), measure.Tokens(res.Usage.CacheWrite), measure.Tokens(res.Usage.CacheMiss)
-	if res.Err != nil {
-		r.Error = &measure.Error{Category: res.Err.Category, Code: res.Err.Code, Message: res.Err.Message}
-	}
+	r.Error = res.Err
 }

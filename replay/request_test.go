@@ -52,9 +52,10 @@ func TestFillRecord(t *testing.T) {
 		Exchange: wire.Exchange{WaitEnd: 9 * time.Second, ConnectStart: 10 * time.Second, ConnectEnd: 11 * time.Second,
 			SendStart: 12 * time.Second, SendEnd: 13 * time.Second, FirstByte: 14 * time.Second, LastByte: 15 * time.Second},
 		Contents: contents, FinishReason: "stop",
-		Status: 200, Chunks: 5, FirstChunkTokens: 6, BytesSent: 7, BytesReceived: 8, BodySent: 31, BodyReceived: 32, BodyReads: 33,
-		Usage:   wire.Usage{Prompt: 9, Completion: 21, Reasoning: 10, Cached: 12, CacheWrite: 13, CacheMiss: 14, Total: 30},
-		Address: "10.0.0.1", Reused: true, Resent: true, Redirected: true, SingleBody: true, Burst: 34, Silent: 35, EventsAs: "text/plain",
+		Status: 200, FirstChunkTokens: 6,
+		Transfer: wire.Transfer{Chunks: 5, BytesSent: 7, BytesReceived: 8, BodySent: 31, BodyReceived: 32, BodyReads: 33, Reused: true, Resent: true, Redirected: true, SingleBody: true},
+		Usage:    wire.Usage{Prompt: 9, Completion: 21, Reasoning: 10, Cached: 12, CacheWrite: 13, CacheMiss: 14, Total: 30},
+		Address:  "10.0.0.1", Burst: 34, Silent: 35, EventsAs: "text/plain",
 		Err: &wire.Failure{Category: wire.Timeout, Code: 504, Message: "late"},
 	}
 	var got measure.Record

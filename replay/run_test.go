@@ -213,7 +213,7 @@ func absorb(r *http.Request) {
 
 func TestResentIsRecorded(t *testing.T) {
 	var r measure.Record
-	fillRecord(&r, &wire.Result{Resent: true})
+	fillRecord(&r, &wire.Result{Transfer: wire.Transfer{Resent: true}})
 	require.True(t, r.Resent)
 }
 

@@ -15,18 +15,13 @@ type flowStep struct {
 
 // flow returns how the output tokens of a request came, in the order of time: the first chunk, which has no rate before it, and what
 // came after it until the last step, whose rate is 0. It is empty where the number of tokens is not known. The steps are appended to a
-// buffer.
+// buffer. The tokens after the first chunk are spread over the gaps between content messages: as many as the message that ends a gap
+// brought, or evenly over the gaps where that is not known of every message. Messages of one instant are one.
 func flow(steps []flowStep, r *row, contents wire.Contents) []flowStep {
 	osl := r.OSL()
 	if r.failed || r.FirstToken == never || osl == unknown {
 		return steps
 	}
-	return chunkFlow(steps, r, contents, osl)
-}
-
-// chunkFlow spreads the tokens after the first chunk over the gaps between content messages: as many as the message that ends a gap
-// brought, or evenly over the gaps where that is not known of every message. Messages of one instant are one.
-func chunkFlow(steps []flowStep, r *row, contents wire.Contents, osl int64) []flowStep {
 	from := len(steps)
 	told := r.FirstChunk() != unknown
 	sum := int64(0)

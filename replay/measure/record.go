@@ -111,18 +111,7 @@ type Numbers struct {
 }
 
 // Transfer is what went over the connection.
-type Transfer struct {
-	Chunks        int   `json:"chunks"` // messages with content
-	BytesSent     int64 `json:"bytes_sent"`
-	BytesReceived int64 `json:"bytes_received"`
-	BodySent      int64 `json:"body_sent,omitempty"`     // of BytesSent: the body of the last attempt; 0: no answer came
-	BodyReceived  int64 `json:"body_received,omitempty"` // of BytesReceived: the body of the answer, without its framing
-	BodyReads     int   `json:"body_reads,omitempty"`    // reads of the connection that brought some of it
-	Reused        bool  `json:"reused"`                  // on a kept connection
-	Resent        bool  `json:"resent,omitempty"`        // a kept connection broke before the first byte of an answer, and the request was sent again
-	Redirected    bool  `json:"redirected,omitempty"`    // it was sent again to the location of a redirect
-	SingleBody    bool  `json:"whole,omitempty"`         // the answer was one JSON body, not a stream
-}
+type Transfer = wire.Transfer
 
 // The phases of a run. Summaries are over ProfilingPhase.
 const (
@@ -131,11 +120,7 @@ const (
 )
 
 // Error says why a request failed.
-type Error struct {
-	Category wire.Category `json:"category"`
-	Code     int           `json:"code,omitempty"` // HTTP status; 502 of an event named error; 0: no answer came
-	Message  string        `json:"message"`
-}
+type Error = wire.Failure
 
 // Time is an instant since the start of a phase, or a length of time, in nanoseconds. In files it is a number of seconds.
 type Time int64

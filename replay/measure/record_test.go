@@ -27,7 +27,7 @@ func example() Record {
 			PromptTokens: Tokens(998), CachedTokens: Tokens(0), OutputTokens: Tokens(8), ReasoningTokens: Tokens(3),
 			TotalTokens: Tokens(1009), CacheWriteTokens: Tokens(900), CacheMissTokens: Tokens(98)}, FinishReason: "length",
 		Transfer: Transfer{Chunks: 5, BytesSent: 4000, BytesReceived: 900, BodySent: 3900, BodyReceived: 700, BodyReads: 6, Reused: true, Resent: true, Redirected: true, SingleBody: true}, Silent: 70, Burst: 24, EventsAs: "text/plain", Bucket: Cooldown,
-		Error: &Error{"http_status", 500, "500 \"é\" <b>\n"},
+		Error: &Error{Category: "http_status", Code: 500, Message: "500 \"é\" <b>\n"},
 	}
 }
 

@@ -119,6 +119,14 @@ func (s *Summary) remarkRows(b *strings.Builder) {
 	}
 }
 
+// when returns the text of a remark that is made.
+func when(made bool, format string, args ...any) (string, []string) {
+	if !made {
+		return "", nil
+	}
+	return fmt.Sprintf(format, args...), nil
+}
+
 func (e *evidence) failed(above, upTo Number) (string, []string) {
 	if !(e.ErrorRate > above && e.ErrorRate <= upTo) {
 		return "", nil
@@ -202,39 +210,24 @@ func (e *evidence) invalid() (string, []string) {
 
 func (e *evidence) deadlocked() (string, []string) {
 	n := e.Deadlocked()
-	if n == 0 {
-		return "", nil
-	}
-	return Plural(n, "tree", "trees") + " could not be played to the end", nil
+	return when(n > 0, "%s could not be played to the end", Plural(n, "tree", "trees"))
 }
 
 func (e *evidence) partial() (string, []string) {
-	if e.Parts.Whole() {
-		return "", nil
-	}
 	return strings.Join(FirstOfParts(e.Parts.Problems()), "; "), nil
 }
 
 func (e *evidence) empty() (string, []string) {
-	if e.Measured > 0 {
-		return "", nil
-	}
-	return "no request of the headline ended well", nil
+	return when(e.Measured == 0, "no request of the headline ended well")
 }
 
 func (e *evidence) overflow() (string, []string) {
-	if !(e.OverflowRate > MaxOverflowRate) {
-		return "", nil
-	}
-	return fmt.Sprintf("%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", FormatShare(e.OverflowRate), e.Buckets.ContextOverflow), nil
+	return when(e.OverflowRate > MaxOverflowRate, "%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", FormatShare(e.OverflowRate), e.Buckets.ContextOverflow)
 }
 
 func (e *evidence) short() (string, []string) {
 	length, tree := Number(e.ending.all.last-e.ending.all.first), e.ending.medianTree()
-	if tree.IsMissing() || !(length < shortTrees*tree) {
-		return "", nil
-	}
-	return fmt.Sprintf("%s, less than three times its median tree (%s)", FormatSeconds(length), FormatSeconds(tree)), nil
+	return when(length < shortTrees*tree, "%s, less than three times its median tree (%s)", FormatSeconds(length), FormatSeconds(tree)) // false where tree is Missing
 }
 
 func (e *evidence) clientBound() (string, []string) {
@@ -268,18 +261,12 @@ var distortions = map[string]struct {
 func distorts(kind string) func(e *evidence) (string, []string) {
 	return func(e *evidence) (string, []string) {
 		n, x := e.Deviations[kind], distortions[kind]
-		if !(float64(n.Requests) > remarkShare*float64(e.Completed)) {
-			return "", nil
-		}
-		return fmt.Sprintf("%s %s, for %d of %d answers, typically %.0f %s", strings.Join(x.metrics, " and "), x.what, n.Requests, e.Completed, float64(n.Typical), x.unit), nil
+		return when(float64(n.Requests) > remarkShare*float64(e.Completed), "%s %s, for %d of %d answers, typically %.0f %s", strings.Join(x.metrics, " and "), x.what, n.Requests, e.Completed, float64(n.Typical), x.unit)
 	}
 }
 
 func (e *evidence) filtered() (string, []string) {
-	if !e.FinishReasons.allFiltered() {
-		return "", nil
-	}
-	return "a content filter of the server ended every answer: the numbers are those of what it let through", nil
+	return when(e.FinishReasons.allFiltered(), "a content filter of the server ended every answer: the numbers are those of what it let through")
 }
 
 func (e *evidence) calibration() (string, []string) {
@@ -303,26 +290,17 @@ func (e *evidence) idleLanes() (string, []string) {
 
 func (e *evidence) prompts() (string, []string) {
 	r := e.Fidelity.PromptTokens.Ratio
-	if e.info == nil || !(r < 1-tokenRatio || r > 1+tokenRatio) {
-		return "", nil
-	}
-	return fmt.Sprintf("the server counted %s of the recorded tokens", FormatShare(r)), nil
+	return when(e.info != nil && (r < 1-tokenRatio || r > 1+tokenRatio), "the server counted %s of the recorded tokens", FormatShare(r))
 }
 
 func (e *evidence) output() (string, []string) {
 	r := e.Fidelity.OutputTokens.Ratio
-	if e.info == nil || !(r < 1-tokenRatio || r > 1+tokenRatio) {
-		return "", nil
-	}
-	return fmt.Sprintf("the server gave %s of the tokens that were asked for", FormatShare(r)), nil
+	return when(e.info != nil && (r < 1-tokenRatio || r > 1+tokenRatio), "the server gave %s of the tokens that were asked for", FormatShare(r))
 }
 
 func (e *evidence) reuse() (string, []string) {
 	r := e.Fidelity.PrefixReuse
-	if e.info == nil || !(r.Sent < r.Recorded-reuseLoss) {
-		return "", nil
-	}
-	return fmt.Sprintf("%s of what was sent repeats an earlier prompt, %s of the recorded blocks: a prefix cache finds less than in the recording", FormatShare(r.Sent), FormatShare(r.Recorded)), nil
+	return when(e.info != nil && r.Sent < r.Recorded-reuseLoss, "%s of what was sent repeats an earlier prompt, %s of the recorded blocks: a prefix cache finds less than in the recording", FormatShare(r.Sent), FormatShare(r.Recorded))
 }
 
 // cached says that servers report more cached tokens than this run can have left there.
@@ -346,8 +324,5 @@ func (e *evidence) few() (string, []string) {
 }
 
 func (e *evidence) insecure() (string, []string) {
-	if !e.Run.isTrue("insecure") {
-		return "", nil
-	}
-	return "the certificates of the servers were not looked at: anybody may have answered", nil
+	return when(e.Run.isTrue("insecure"), "the certificates of the servers were not looked at: anybody may have answered")
 }

@@ -41,10 +41,7 @@ func (s *Summary) UnseenText() string {
 }
 
 func (e *evidence) leftOut() (string, []string) {
-	if !(e.Unseen.Share > MaxUnseen) {
-		return "", nil
-	}
-	return fmt.Sprintf("of %d requests %s", e.Requests, e.UnseenText()), nil
+	return when(e.Unseen.Share > MaxUnseen, "of %d requests %s", e.Requests, e.UnseenText())
 }
 
 // Doubt returns what stands behind a verdict that a run is valid: how much of it no number is over; "" up to MaxUnseen.

@@ -191,7 +191,7 @@ func TestStalledErrorBody(t *testing.T) {
 	c.errorWait = time.Millisecond
 	res := post(c)
 	close(over)
-	require.Equal(t, &Failure{HTTPStatus, "500 Oops: out of memory: the rest of the body did not come within 1ms", 500}, res.Err)
+	require.Equal(t, &Failure{HTTPStatus, 500, "500 Oops: out of memory: the rest of the body did not come within 1ms"}, res.Err)
 	require.Nil(t, c.idle.get("", c.now()), "it is not kept")
 }
 
@@ -457,7 +457,7 @@ func TestEarlyAnswer(t *testing.T) {
 		p.say(sized("HTTP/1.1 413 Content Too Large\r\n", `{"error":"too long for us"}`))
 	}), Options{})
 	res := c.Do(context.Background(), &Request{Path: "/", Body: zeros(256 << 20)})
-	require.Equal(t, &Failure{HTTPStatus, `413 Content Too Large: {"error":"too long for us"}`, 413}, res.Err)
+	require.Equal(t, &Failure{HTTPStatus, 413, `413 Content Too Large: {"error":"too long for us"}`}, res.Err)
 	require.Less(t, res.BytesSent, int64(256<<20))
 }
 
@@ -504,7 +504,7 @@ func TestCancel(t *testing.T) {
 			}), Options{})
 			res := c.Do(ctx, &Request{Path: "/", Body: body})
 			close(over)
-			require.Equal(t, &Failure{Cancelled, "the run is over", 0}, res.Err)
+			require.Equal(t, &Failure{Cancelled, 0, "the run is over"}, res.Err)
 			require.Nil(t, c.idle.get("", c.now()), "a cancelled connection is not kept")
 		})
 	}

@@ -43,9 +43,9 @@ func TestDocuments(t *testing.T) {
 		require.Equal(t, "a document", string(document))
 	}
 	for path, want := range map[string]Failure{
-		"/gone": {HTTPStatus, "410 Gone: no Bearer [API key]", 410},
-		"/busy": {Overload, "503 Service Unavailable", 503},
-		"/zip":  {HTTPStatus, "409 Conflict: compressed (Content-Encoding gzip), which was not asked for", 409},
+		"/gone": {HTTPStatus, 410, "410 Gone: no Bearer [API key]"},
+		"/busy": {Overload, 503, "503 Service Unavailable"},
+		"/zip":  {HTTPStatus, 409, "409 Conflict: compressed (Content-Encoding gzip), which was not asked for"},
 	} {
 		document, f = c.Post(t.Context(), path)
 		require.Nil(t, document)

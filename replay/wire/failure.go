@@ -40,9 +40,9 @@ const (
 
 // Failure says why a request did not end well.
 type Failure struct {
-	Category Category
-	Message  string // at most 4 KiB, with a mark where it was cut; API key, secret header fields and secret URL parameters never appear in it
-	Code     int    // the HTTP status; 502 for StreamEvent; 0 when no answer came
+	Category Category `json:"category"`
+	Code     int      `json:"code,omitempty"` // the HTTP status; 502 for StreamEvent; 0 when no answer came
+	Message  string   `json:"message"`        // at most 4 KiB, with a mark where it was cut; API key, secret header fields and secret URL parameters never appear in it
 }
 
 // Error returns category and message.

@@ -56,7 +56,7 @@ func TestEndlessAnswer(t *testing.T) {
 			res := newResult(c.now())
 			r := &Request{Path: "/", Stream: true, Body: textBody("{}")}
 			f, clean := (&call{Client: c, ctx: context.Background(), request: r, res: &res}).exchange(cn)
-			require.Equal(t, &Failure{Connection, errAnswerTooLong.Error(), 200}, f)
+			require.Equal(t, &Failure{Connection, 200, errAnswerTooLong.Error()}, f)
 			require.False(t, clean)
 			require.LessOrEqual(t, cn.in.received, c.maxAnswer+2*maxBuffer)
 			require.Equal(t, res.Chunks, res.Contents.Len())

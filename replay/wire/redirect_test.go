@@ -60,6 +60,6 @@ func TestRedirectOnce(t *testing.T) {
 		}
 	}), Options{})
 	res := post(c)
-	require.Equal(t, &Failure{HTTPStatus, "308 Permanent Redirect: redirected again, to /loop, which is not followed", 308}, res.Err)
+	require.Equal(t, &Failure{HTTPStatus, 308, "308 Permanent Redirect: redirected again, to /loop, which is not followed"}, res.Err)
 	require.True(t, res.Redirected)
 }

@@ -24,27 +24,32 @@ type Result struct {
 	Status           int      // HTTP status, 0 when no answer came
 	Silent           int      // percent of the tokens of the answer that no message shows, estimated; 0: few
 	Burst            int      // messages of a typical burst, where more than half of them came in bursts; else 0
-	Chunks           int      // messages with content, reasoning or a tool call
 	Usage            Usage    // of the last usage object that was not empty
 	FirstChunkTokens int64    // completion tokens of the usage object in the first content message; Unknown without one, or when it was not asked for
 	FinishReason     string   // finish reason of choice 0
 
-	BytesSent     int64         // written to connections, headers included; of both attempts, if resent
-	BytesReceived int64         // read from connections, headers and framing included
-	BodySent      int64         // bytes of the body of the request, of the last attempt; 0: no answer came
-	BodyReceived  int64         // bytes of the body of the answer, without its framing, of the last attempt
-	BodyReads     int           // reads of the connection that brought bytes of it
-	Reused        bool          // the connection had served a request before
-	Resent        bool          // a kept connection broke before the first byte of an answer, and the request was sent again on a new one
-	Redirected    bool          // the answer came from the location of a redirect
-	Address       string        // of the server that got it, of a request with a Route; "": there was no choice
-	RetryAfter    time.Duration // for how long the server asks not to be called, with status 429 or 503; 0: it does not
-	SingleBody    bool          // the answer was one body, not a stream of events
-	Limited       bool          // a limit of this machine, as of open files, is why it failed: another request may get through
+	Transfer
+	Address    string        // of the server that got it, of a request with a Route; "": there was no choice
+	RetryAfter time.Duration // for how long the server asks not to be called, with status 429 or 503; 0: it does not
+	Limited    bool          // a limit of this machine, as of open files, is why it failed: another request may get through
 
 	EventsAs string // content type of a stream of events that is named as something else; "": it is not
 
 	Err *Failure // nil when the request ended well
+}
+
+// Transfer is what went over the connection. Its keys are those of a record.
+type Transfer struct {
+	Chunks        int   `json:"chunks"`                  // messages with content, reasoning or a tool call
+	BytesSent     int64 `json:"bytes_sent"`              // written to connections, headers included; of both attempts, if resent
+	BytesReceived int64 `json:"bytes_received"`          // read from connections, headers and framing included
+	BodySent      int64 `json:"body_sent,omitempty"`     // of BytesSent: the body of the last attempt; 0: no answer came
+	BodyReceived  int64 `json:"body_received,omitempty"` // of BytesReceived: the body of the answer, without its framing, of the last attempt
+	BodyReads     int   `json:"body_reads,omitempty"`    // reads of the connection that brought some of it
+	Reused        bool  `json:"reused"`                  // the connection had served a request before
+	Resent        bool  `json:"resent,omitempty"`        // a kept connection broke before the first byte of an answer, and the request was sent again on a new one
+	Redirected    bool  `json:"redirected,omitempty"`    // the answer came from the location of a redirect
+	SingleBody    bool  `json:"whole,omitempty"`         // the answer was one JSON body, not a stream of events
 }
 
 func newResult(now time.Duration) Result {

@@ -61,18 +61,18 @@ func (m model) play(seed uint64, seconds float64) (list []measure.Record) {
 // stop looks every 30 s, as Watch does, and returns what is known at the look that ends the run. A run that does not end in time is a
 // failure of the model: one that outlasts it would be left out for being hard.
 func (m model) stop(seed uint64, target Target, rule interface{ Look(bool) bool }) measure.UntilTarget {
-	s := newSamples(measure.Rules{}, []Target{target})
+	s := interval.NewRun(measure.RunInfo{}, measure.Rules{})
 	records, looks := m.play(seed, m.seconds), 0
 	for at := Every.Seconds(); at <= m.seconds; at += Every.Seconds() {
 		for len(records) > 0 && records[0].End.Seconds() <= at {
-			s.add(&records[0])
+			s.Add(&records[0])
 			records = records[1:]
 		}
-		if s.trees() < interval.MinTrees {
+		if treesOf(s) < interval.MinTrees {
 			continue
 		}
 		looks++
-		found := s.find([]Target{target}, interval.Seed{byte(looks), byte(looks >> 8), byte(seed), byte(seed >> 8)})[0]
+		found := find(s, []Target{target}, interval.Seed{byte(looks), byte(looks >> 8), byte(seed), byte(seed >> 8)})[0]
 		if rule.Look(found.Within()) {
 			return found
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,8 @@ func (w *Watcher) Watch(ctx context.Context) (*measure.Until, error) {
 		case err != nil:
 			return w.found(s, interval.Seed{}, err), err
 		case r != nil:
-			s.add(r)
-		case !reached && ctx.Err() == nil && s.trees() >= interval.MinTrees:
+			s.Add(r)
+		case !reached && ctx.Err() == nil && treesOf(s) >= interval.MinTrees:
 			looks++
 			if reached = w.look(&rule, s, looks); reached {
 				w.End()
@@ -59,34 +60,34 @@ func (w *Watcher) Watch(ctx context.Context) (*measure.Until, error) {
 	return until, err
 }
 
-// samples returns those of the targets, without records. The rules are those of the run.
-func (w *Watcher) samples() (*samples, error) {
+// samples returns those of the run, without records. The rules are those of the run.
+func (w *Watcher) samples() (*interval.Run, error) {
 	info, err := measure.ReadInfo(w.Dir)
 	if err != nil {
-		return newSamples(measure.Rules{}, w.Targets), err
+		return interval.NewRun(info, measure.Rules{}), err
 	}
 	rules, err := measure.RulesOfRun(info.Run)
-	return newSamples(rules, w.Targets), err
+	return interval.NewRun(info, rules), err
 }
 
 // look looks at the intervals, and reports whether the run may end.
-func (w *Watcher) look(rule *Rule, s *samples, number int) bool {
+func (w *Watcher) look(rule *Rule, s *interval.Run, number int) bool {
 	var seed interval.Seed // each look draws anew
 	binary.LittleEndian.PutUint64(seed[:], uint64(number))
-	found, narrow := s.find(w.Targets, seed), true
+	found, narrow := find(s, w.Targets, seed), true
 	for k := range found {
 		narrow = narrow && found[k].Within()
 	}
 	may := rule.Look(narrow)
 	if w.Tell != nil {
-		w.Tell(Look{number, rule.narrow, s.trees(), found})
+		w.Tell(Look{number, rule.narrow, treesOf(s), found})
 	}
 	return may
 }
 
 // found returns what is known of the targets. A problem leaves them without intervals.
-func (w *Watcher) found(s *samples, seed interval.Seed, problem error) *measure.Until {
-	until := &measure.Until{Trees: s.trees(), Targets: s.find(w.Targets, seed)}
+func (w *Watcher) found(s *interval.Run, seed interval.Seed, problem error) *measure.Until {
+	until := &measure.Until{Trees: treesOf(s), Targets: find(s, w.Targets, seed)}
 	for k := range until.Targets {
 		if t := &until.Targets[k]; problem != nil {
 			t.Low, t.High, t.Margin, t.Why = measure.Missing, measure.Missing, measure.Missing, problem.Error()
@@ -132,49 +133,21 @@ func (r *Rule) Look(narrow bool) bool {
 	return r.narrow >= InARow
 }
 
-// samples are the values of the headline's requests, of each metric of some targets.
-type samples struct {
-	rules  measure.Rules
-	of     map[string]*interval.Sample // by metric
-	played map[int32]bool              // trees with a request
-}
-
-func newSamples(rules measure.Rules, targets []Target) *samples {
-	s := &samples{rules, map[string]*interval.Sample{}, map[int32]bool{}}
-	for _, t := range targets {
-		s.of[t.Name] = &interval.Sample{}
-	}
-	return s
-}
-
-// add adds a record, which it does not keep.
-func (s *samples) add(r *measure.Record) {
-	if r.Phase != measure.ProfilingPhase || r.Bucket != measure.Profiling || r.Error != nil {
-		return
-	}
-	tree := int32(r.Tree)
-	s.played[tree] = true
-	for name, sample := range s.of {
-		if v, ok := measure.MetricNamed(name).Of(&r.Numbers, s.rules); ok {
-			sample.Values, sample.Trees = append(sample.Values, v), append(sample.Trees, tree)
-		}
-	}
-}
-
-func (s *samples) trees() int { return len(s.played) }
+// treesOf returns how many trees have a request of the headline: each has a lateness.
+func treesOf(s *interval.Run) int { return s.Sample("lateness").TreeCount() }
 
 // find returns the values of the targets and their intervals.
-func (s *samples) find(targets []Target, seed interval.Seed) []measure.UntilTarget {
+func find(s *interval.Run, targets []Target, seed interval.Seed) []measure.UntilTarget {
 	list := make([]measure.UntilTarget, len(targets))
 	for k, t := range targets {
 		found := measure.UntilTarget{
 			Metric: t.String(), Unit: string(t.Unit), Share: measure.Number(t.Share),
 			Value: measure.Missing, Low: measure.Missing, High: measure.Missing, Margin: measure.Missing,
 		}
-		sample := s.of[t.Name]
-		stat := measure.NewStat(append([]float64{}, sample.Values...))
+		sample := s.Sample(t.Name)
+		stat := measure.NewStat(slices.DeleteFunc(slices.Clone(sample.Values), math.IsNaN))
 		found.Value = stat.Figure(t.Statistic)
-		between, err := interval.Of(*sample, []interval.Statistic{interval.Named(t.Statistic)}, seed)
+		between, err := interval.Of(sample, []interval.Statistic{interval.Named(t.Statistic)}, seed)
 		switch {
 		case err != nil:
 			found.Why = err.Error()

@@ -249,6 +249,11 @@ func serverRows(o *replay.Options) []Setting {
 
 // switchRows are the switches. Package preset has their names, words and values.
 func switchRows(to *preset.Switches) (rows []Setting) {
+	under := map[string][]preset.Switch{} // once for each: a list reads the tags of all
+	for _, p := range preset.Names {
+		s, _ := preset.Named(p)
+		under[p] = s.List()
+	}
 	for k, x := range to.List() {
 		row := Setting{Name: x.Name, Group: Switches, Brief: true, Help: x.About, Kind: Yes, To: x.To, Under: map[string]any{}}
 		seconds, isCap := x.To.(**preset.Seconds)
@@ -262,8 +267,7 @@ func switchRows(to *preset.Switches) (rows []Setting) {
 			}
 		}
 		for _, p := range preset.Names {
-			s, _ := preset.Named(p)
-			switch v := s.List()[k].To.(type) {
+			switch v := under[p][k].To.(type) {
 			case *preset.Choice:
 				row.Under[p] = string(*v)
 			case *bool:

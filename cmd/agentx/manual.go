@@ -33,7 +33,7 @@ func manualPage(root *cobra.Command) string {
 		}
 	}
 	b.WriteString(".SH EXIT STATUS\n" + paragraphs(exitHelp[strings.Index(exitHelp, "    0"):]))
-	b.WriteString(".SH ENVIRONMENT\n" + paragraphs("AGENTX_FLAG sets --flag, with _ for -. OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS are those of OpenTelemetry."))
+	b.WriteString(".SH ENVIRONMENT\n" + paragraphs("AGENTX_FLAG sets --flag, with _ for -. OTEL_EXPORTER_OTLP_HEADERS is that of OpenTelemetry: headers for the collector of --otlp."))
 	return b.String()
 }
 

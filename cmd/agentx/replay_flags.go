@@ -91,9 +91,9 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 			Help: "remove results that --out has already"},
 		settings.Setting{Name: "listen", Group: settings.Results, Plain: true, Kind: settings.AnyText, Default: "", To: &f.listen.address,
 			Help: "HOST:PORT on which to serve the page of the run while it is played, /metrics for Prometheus and /status; without a host for this machine alone; port 0: one that is free"},
-		settings.Setting{Name: "otlp", Group: settings.Results, Plain: true, Secret: true, Kind: collectorKind(), Default: "", Environ: collectorVariables,
+		settings.Setting{Name: "otlp", Group: settings.Results, Plain: true, Secret: true, Kind: collectorKind(), Default: "",
 			Shown: func(v any) any { return replay.RedactURL(v.(string)) },
-			Help:  "URL of an OpenTelemetry collector (OTLP/JSON over HTTP), which gets requests as spans and figures as metrics; off: none (default: that of OTEL_EXPORTER_OTLP_ENDPOINT)"},
+			Help:  "URL of an OpenTelemetry collector (OTLP/JSON over HTTP), which gets requests as spans and figures as metrics; off: none"},
 	)
 	f.set.Add(f.scenario.rows()...)
 	f.set.Add(f.part.rows()...)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -22,17 +21,6 @@ func collectorKind() settings.Kind {
 		return url, err == nil
 	}
 	return k
-}
-
-// collectorVariables gives --otlp what the environment says: its own variable, or else that of OpenTelemetry.
-func collectorVariables(give func(text, shown, at string)) error {
-	own := settings.Variable("otlp")
-	if url := os.Getenv(own); url != "" {
-		give(url, own, own)
-	} else if url := otlp.FromEnvironment(); url != "" {
-		give(url, otlp.EndpointVariable, otlp.EndpointVariable)
-	}
-	return nil
 }
 
 // newExporter returns the exporter that --otlp asks for, nil if it asks for none.

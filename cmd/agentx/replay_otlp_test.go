@@ -36,7 +36,8 @@ func TestOTLP(t *testing.T) {
 	}))
 	t.Cleanup(collector.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=hidden-header")
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", strings.Replace(collector.URL, "//", "//user:hidden-password@", 1))
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL) // not read: containers set it for other programs
+	t.Setenv("AGENTX_OTLP", strings.Replace(collector.URL, "//", "//user:hidden-password@", 1))
 	play := func(more ...string) (said, dir string) {
 		var out strings.Builder
 		dir = filepath.Join(t.TempDir(), "out")
@@ -71,6 +72,9 @@ func TestOTLP(t *testing.T) {
 	spans.Store(0)
 	status.Store(http.StatusOK)
 	said, _ = play("--otlp", "off")
-	require.Zero(t, spans.Load())
 	require.NotContains(t, said, "otlp")
+	require.NoError(t, os.Unsetenv("AGENTX_OTLP"))
+	said, _ = play()
+	require.NotContains(t, said, "otlp")
+	require.Zero(t, spans.Load())
 }

@@ -39,19 +39,9 @@ const (
 	patience     = 3 * time.Second // at the end of a run
 )
 
-// Variables that every exporter of OpenTelemetry reads.
-const (
-	EndpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
-	headersVariable  = "OTEL_EXPORTER_OTLP_HEADERS"
-)
-
-// FromEnvironment returns the collector that the environment names; "" if it names none, or one that is reached by gRPC.
-func FromEnvironment() string {
-	if os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL") == "grpc" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
-		return ""
-	}
-	return os.Getenv(EndpointVariable)
-}
+// headersVariable is what every exporter of OpenTelemetry reads. The variable of its endpoint is not read: containers set it for other
+// programs, and a run that exports costs its client more CPU, which must be asked for.
+const headersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
 
 // Endpoint returns the URL of a collector for a text, "" for none and off, or what is wrong with the text, or with the headers of the
 // environment. Errors show neither: both may hold a password.

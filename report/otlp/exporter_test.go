@@ -238,10 +238,6 @@ func TestEndpoint(t *testing.T) {
 	t.Setenv(headersVariable, "a=b,secret")
 	_, err := Endpoint("h:4318")
 	require.EqualError(t, err, "OTEL_EXPORTER_OTLP_HEADERS: entry 2: want NAME=VALUE, with commas between entries")
-	t.Setenv(EndpointVariable, "http://h:4317")
-	require.Equal(t, "http://h:4317", FromEnvironment())
-	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	require.Empty(t, FromEnvironment())
 	var none *Exporter
 	none.Begin("", time.Time{})
 	none.Add(nil)

@@ -1,7 +1,7 @@
 package replay
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"time"
 
@@ -18,39 +18,81 @@ func EstimateDuration(o Options) (time.Duration, error) {
 	if err := o.Validate(); err != nil {
 		return 0, fmt.Errorf("replay: %w", err)
 	}
-	o.Once, o.Duration, o.Requests, o.Trees, o.Part, o.MaxContext = true, 0, 0, 0, Part{}, max(0, o.MaxContext)
-	o.Start, o.Warmup, o.Limits.Prefill, o.StopOnDeadlock, o.Recycle, o.MaxLivePerTrace, o.Warn = Start{}, Warmup{}, 0, false, RecycleSampler, false, nil
-	p, err := NewPlayer(o)
-	if errors.Is(err, errUnplayable) {
-		return 0, nil
-	}
-	if err != nil {
+	o = o.withDefaults()
+	traces, err := selectTraces(o, 0)
+	if err != nil || len(traces) == 0 {
 		return 0, err
 	}
-	lanes := p.source.(*sampler)
-	return p.answered(func(lane int) *mmapcache.Plan { return lanes.lanes[lane].plan })
+	plan, err := planArrivals(&o, traces)
+	if err != nil {
+		return 0, fmt.Errorf("replay: %w", err)
+	}
+	e := &estimate{
+		cache: o.Cache, view: o.view(),
+		dealer: dealer{traces: plan.traces, order: o.Order, seed: o.Seed, once: true},
+		plans:  make([]*mmapcache.Plan, min(o.maxOpen(), len(plan.traces))),
+	}
+	limits := conductor.Limits{TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle}
+	c := conductor.New(len(e.plans), e, limits, e.send, nil)
+	if plan.schedule != nil {
+		c.OpenBy(plan.schedule)
+	} else {
+		c.Ramp(o.Arrivals.Ramp)
+	}
+	return e.play(c)
 }
 
-// answered plays to the end, with answers that take as long as recorded, and returns when the last has come. Of a run of centuries it
-// plays a part.
-func (p *Player) answered(plan func(lane int) *mmapcache.Plan) (now time.Duration, err error) {
-	var flying []flight
-	for now < 1<<62 && !p.Done() && err == nil {
-		for t, ok := p.Take(now); ok; t, ok = p.Take(now) {
-			of := plan(t.Lane)
-			ms := timeline.Duration(of.Turns[int(of.Sessions[t.Session].FirstTurn)+t.Turn].APITime)
-			heap.Push(&flying, flight{t.ID, t.Issued + lengthOf(ms)}, flight.before)
+// estimate plays traces in virtual time. It is the source of their trees, and the server.
+type estimate struct {
+	cache  *mmapcache.Cache
+	view   view
+	dealer dealer
+	plans  []*mmapcache.Plan // by lane: the one that it plays
+	flying []flight
+	err    error // the cache cannot be read
+}
+
+// Next opens the next trace that can be played.
+func (e *estimate) Next(lane int) (conductor.Assignment, bool) {
+	for {
+		trace, ok := e.dealer.deal()
+		if !ok {
+			return conductor.Assignment{}, false
 		}
-		at, ok := p.Next()
-		if len(flying) > 0 && (!ok || flying[0].end <= at) {
-			f := heap.Pop(&flying, flight.before)
-			now = f.end
-			err = p.Returned(f.id, now, conductor.OK)
-		} else {
-			now = max(now, at)
+		p, err := e.cache.Plan(trace)
+		if err != nil {
+			e.err = fmt.Errorf("replay: trace %d of the cache cannot be read: %w", trace, err)
+			return conductor.Assignment{}, false
+		}
+		if s, err := newSchedule(p, e.view, e.cache.Facts.Rules); err == nil {
+			e.plans[lane] = p
+			return conductor.Assignment{Tree: s.Tree}, true
 		}
 	}
-	return now, errors.Join(err, p.Err())
+}
+
+// send answers a request after its recorded duration.
+func (e *estimate) send(d conductor.Dispatch) error {
+	p := e.plans[d.Lane]
+	ms := timeline.Duration(p.Turns[int(p.Sessions[d.Session].FirstTurn)+d.Turn].APITime)
+	heap.Push(&e.flying, flight{d.ID, d.Issued + lengthOf(ms)}, flight.before)
+	return nil
+}
+
+// play returns when the last answer has come. Of a run of centuries it returns a part.
+func (e *estimate) play(c *conductor.Conductor) (now time.Duration, err error) {
+	for err = c.Start(0); cmp.Or(err, e.err) == nil && !c.Done() && now < 1<<62; {
+		at, ok := c.NextWake()
+		if len(e.flying) > 0 && (!ok || e.flying[0].end <= at) {
+			f := heap.Pop(&e.flying, flight.before)
+			now = f.end
+			err = c.Returned(f.id, now, now, conductor.OK)
+			continue
+		}
+		now = at
+		c.Wake(now)
+	}
+	return now, cmp.Or(err, e.err)
 }
 
 // flight is a request that is answered at an instant.

@@ -16,10 +16,10 @@ import (
 
 // durationOf estimates how long a plan is played on one lane.
 func durationOf(t *testing.T, p *mmapcache.Plan, o *Options) time.Duration {
+	e := &estimate{view: o.view(), plans: []*mmapcache.Plan{p}}
 	limits := conductor.Limits{TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle}
 	source := &given{first: []conductor.Assignment{{Tree: scheduleUnder(t, p, o).Tree}}}
-	one := newPlayer(Options{Concurrency: 1}, phase{source: treesOf{source}, limits: limits}, func(conductor.Dispatch) (trace, tree int) { return 0, 0 })
-	d, err := one.answered(func(int) *mmapcache.Plan { return p })
+	d, err := e.play(conductor.New(1, source, limits, e.send, nil))
 	require.NoError(t, err)
 	return d
 }

@@ -63,7 +63,7 @@ func (s *sampler) openLanes(o *Options, traces []int, starts startPolicy) ([]sta
 	case s.err != nil:
 		return nil, s.err
 	case opened == 0:
-		return nil, fmt.Errorf("replay: none of %d traces can be played: %w", len(traces), errUnplayable)
+		return nil, fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
 	case len(begun) == 0:
 		return nil, fmt.Errorf("replay: part %v: only %d lanes of the whole load have a trace to begin with, and none is of this part: see the warnings", s.part, opened)
 	case opened < lanes && !o.once():

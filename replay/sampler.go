@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -217,9 +216,6 @@ func (s *sampler) prefetchArrivals() {
 	s.loadAhead(s.dealer.upcoming(min(arrivalDepth+arrivalScan, len(s.dealer.traces))))
 }
 
-// errUnplayable is wrapped by the error that no trace can be played.
-var errUnplayable = errors.New("see the warnings")
-
 // readyArrivals is how many traces are loaded before the first arrives.
 const readyArrivals = 64
 
@@ -237,7 +233,7 @@ func (s *sampler) prepareArrivals(traces []int) error {
 		if s.err != nil {
 			return s.err
 		}
-		return fmt.Errorf("replay: none of %d traces can be played: %w", len(traces), errUnplayable)
+		return fmt.Errorf("replay: none of %d traces can be played: see the warnings", len(traces))
 	}
 	s.prefetchArrivals()
 	for _, trace := range s.dealer.upcoming(readyArrivals) {

@@ -51,7 +51,8 @@ func TestRecordGolden(t *testing.T) {
 
 // AppendJSON writes the bytes of encoding/json, and they read back as the same record.
 func TestRecordEncodesAsJSON(t *testing.T) {
-	number := rapid.Map(rapid.Int64Range(0, int64(100*24*time.Hour)), func(ns int64) Time { return Time(ns) })
+	number := rapid.Map(rapid.Int64Range(0, 1<<22*int64(time.Second)), // 48 days: later seconds in a float64 are too coarse for nanoseconds
+		func(ns int64) Time { return Time(ns) })
 	tokens := rapid.Map(rapid.Int64Range(Unknown, maxCount), Tokens)
 	rapid.Check(t, func(t *rapid.T) {
 		r := example()

@@ -209,9 +209,8 @@ func (f *simulateFlags) switchRows() (rows []settings.Setting) {
 	for _, name := range preset.List() {
 		row := settings.Setting{Name: strings.ReplaceAll(name, "_", "-"), Group: settings.Switches, Brief: true, Kind: settings.Word(preset.Choices(name)...), Under: map[string]any{},
 			Apply: func(v any) { _ = f.c.Switches.Set(name, v.(string)) }} // the kind has checked it
-		for _, p := range preset.Names {
-			s, _ := preset.Named(p)
-			row.Under[p] = s.Get(name)
+		for k, value := range preset.Values(name) {
+			row.Under[preset.Names[k]] = value
 		}
 		row.Default = row.Under[preset.Default]
 		rows = append(rows, row)

@@ -100,6 +100,12 @@ func List() (list []string) {
 	return list
 }
 
+// Values returns the value of a switch under each preset of Names.
+func Values(name string) []string {
+	_, tag := new(Switches).of(name)
+	return strings.Fields(tag.Get("under"))
+}
+
 // Choices returns the values of a switch, the default first; none for an unknown name.
 func Choices(name string) []string {
 	_, tag := new(Switches).of(name)
@@ -138,9 +144,8 @@ func Named(name string) (s Switches, ok bool) {
 	if k < 0 {
 		return s, false
 	}
-	for _, name := range List() {
-		to, tag := s.of(name)
-		*to = Choice(strings.Fields(tag.Get("under"))[k])
+	for f, v := range reflect.ValueOf(&s).Elem().Fields() {
+		v.SetString(strings.Fields(f.Tag.Get("under"))[k])
 	}
 	return s, true
 }

@@ -26,8 +26,9 @@ func (c *clientTimes) add(r *Record, rules Rules) {
 		t.connecting = float32(r.SendStart.Seconds() - r.Sent.Seconds())
 		t.sending = float32(max(0, r.SendEnd.Seconds()-r.SendStart.Seconds()))
 	}
-	if itl, ok := rules.ITL(&r.Numbers); ok && itl > 0 {
-		t.divisor = float32((r.LastToken.Seconds() - r.FirstToken.Seconds()) / itl)
+	if _, ok := rules.ITL(&r.Numbers); ok { // also of 0, where all tokens came at once
+		divisor, _ := rules.Divisor(&r.Numbers)
+		t.divisor = float32(divisor)
 	}
 	c.list = append(c.list, t)
 }

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,6 +89,32 @@ func TestClientStandsStill(t *testing.T) {
 		"latency: its p95 would be 1.00 s, not 1.10 s, without what the client cost: standstills of this process 100 ms",
 	}, judged(100, every(10, 0.95, 0.15), notes(10, 0.5, 1.1)).BoundBy)
 	require.Nil(t, judged(99, every(1, 0.45, 0.1), notes(1, 0.551, 1)).BoundBy)
+}
+
+// Answers whose tokens came at once have an inter-token latency of 0: the reasons name the percentiles of the table, which has them.
+func TestClientNamesThePercentilesOfTheTable(t *testing.T) {
+	stood := new(Standstills)
+	for k := range 100 {
+		stood.Add(Standstill{At: float64(k) + 0.95, Seconds: 0.15, InFlight: 1})
+	}
+	a := NewAggregate(Rules{})
+	for k := range 100 {
+		r := good(0, float64(k), 0, 0.5+float64(k)/250, 1.1, 6)
+		if k < 40 {
+			r.FirstToken = r.LastToken
+		}
+		a.Add(r)
+	}
+	s := a.Summary(RunInfo{Facts: &Facts{Standstills: stood}})
+	require.Equal(t, 100, s.ITL.N)
+	var said []string
+	for _, reason := range s.Client.BoundBy {
+		if strings.HasPrefix(reason, "itl: ") {
+			said = append(said, reason)
+		}
+	}
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "not "+FormatSeconds(s.ITL.P95)+", without")
 }
 
 // One long standstill is always said, and judged however few the requests are.

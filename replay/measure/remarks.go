@@ -227,7 +227,8 @@ func (e *evidence) overflow() (string, []string) {
 
 func (e *evidence) short() (string, []string) {
 	length, tree := Number(e.ending.all.last-e.ending.all.first), e.ending.medianTree()
-	return when(length < shortTrees*tree, "%s, less than three times its median tree (%s)", FormatSeconds(length), FormatSeconds(tree)) // false where tree is Missing
+	return when(e.Completed > 0 && length < shortTrees*tree, "from its first request to the end of its last it took %s, less than three times its median tree (%s)",
+		FormatSeconds(length), FormatSeconds(tree)) // false where tree is Missing
 }
 
 func (e *evidence) clientBound() (string, []string) {

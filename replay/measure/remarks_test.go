@@ -55,6 +55,22 @@ func detailOf(s *Summary, kind string) []string {
 	return nil
 }
 
+// A run that was short says by which clock it was. Where nothing completed, no tree has a length that says anything.
+func TestShortRun(t *testing.T) {
+	s := aggregated(good(0, 1, 0, 0.1, 0.4, 5)).Summary(RunInfo{})
+	require.Contains(t, s.RemarksOf(Warning), "short: from its first request to the end of its last it took 500 ms, less than three times its median tree (500 ms)")
+	s = aggregated(bad(Profiling, wire.Timeout)).Summary(RunInfo{})
+	require.NotContains(t, kindsOf(&s), "short")
+}
+
+func aggregated(list ...*Record) *Aggregate {
+	a := NewAggregate(Rules{})
+	for _, r := range list {
+		a.Add(r)
+	}
+	return a
+}
+
 // TestRemarks makes each remark, and takes it away again by one step. What broke a run stands first.
 //
 // Covers T-207.

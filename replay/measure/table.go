@@ -164,9 +164,12 @@ func (s *Summary) laneStart() string {
 
 // throughput writes the rates and the counts of tokens.
 func (s *Summary) throughput(b *strings.Builder) {
-	sure := s.ClockMargin(true)
-	row(b, "throughput", "%s requests/s%s, %s prompt tokens/s%s, %s output tokens/s%s over %s%s", FormatQuantity(s.RequestRate), sure,
-		FormatQuantity(s.PromptTokenRate), sure, FormatQuantity(s.OutputTokenRate), sure, FormatSeconds(s.ThroughputWindow.Seconds), s.ClockMargin(false))
+	if sure := s.ClockMargin(true); s.Completed == 0 {
+		row(b, "throughput", "none: no request completed")
+	} else {
+		row(b, "throughput", "%s requests/s%s, %s prompt tokens/s%s, %s output tokens/s%s over %s%s", FormatQuantity(s.RequestRate), sure,
+			FormatQuantity(s.PromptTokenRate), sure, FormatQuantity(s.OutputTokenRate), sure, FormatSeconds(s.ThroughputWindow.Seconds), s.ClockMargin(false))
+	}
 	cached := "cached not reported"
 	if !s.TokenHitRate.IsMissing() {
 		cached = fmt.Sprintf("%s of them cached (hit rate per token %.1f %%)", FormatQuantity(s.CachedTokens), 100*s.TokenHitRate)

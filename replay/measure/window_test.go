@@ -2,6 +2,7 @@ package measure
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,13 @@ func TestDeliveredRates(t *testing.T) {
 	facts.Deadline, facts.PhaseDuration = 30, 20
 	require.EqualValues(t, 20, a.Summary(RunInfo{Facts: facts}).ThroughputWindow.Seconds, "everything was played before the deadline")
 	require.True(t, a.Summary(RunInfo{Facts: facts}).Delivered.Seconds.IsMissing(), "records of an earlier version do not tell")
+}
+
+// A run in which nothing completed has no rates, and says so in words.
+func TestThroughputOfNothing(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, aggregated(bad(Profiling, wire.Timeout)).Summary(RunInfo{}).WriteTable(&b, 0))
+	require.Contains(t, b.String(), "\nthroughput  none: no request completed\n")
 }
 
 // Results without a version of the counting are read as they were meant.

@@ -167,8 +167,8 @@ func (s *Summary) throughput(b *strings.Builder) {
 	if sure := s.ClockMargin(true); s.Completed == 0 {
 		row(b, "throughput", "none: no request completed")
 	} else {
-		row(b, "throughput", "%s requests/s%s, %s prompt tokens/s%s, %s output tokens/s%s over %s%s", FormatQuantity(s.RequestRate), sure,
-			FormatQuantity(s.PromptTokenRate), sure, FormatQuantity(s.OutputTokenRate), sure, FormatSeconds(s.ThroughputWindow.Seconds), s.ClockMargin(false))
+		row(b, "throughput", "%s requests/s%s, %s prompt tokens/s%s, %s output tokens/s%s over %s%s%s", FormatQuantity(s.RequestRate), sure,
+			FormatQuantity(s.PromptTokenRate), sure, FormatQuantity(s.OutputTokenRate), sure, FormatSeconds(s.ThroughputWindow.Seconds), s.ClockMargin(false), s.inTime())
 	}
 	cached := "cached not reported"
 	if !s.TokenHitRate.IsMissing() {
@@ -178,6 +178,15 @@ func (s *Summary) throughput(b *strings.Builder) {
 	s.levels(b)
 	row(b, "tokens", "%s prompt, %s; %s output for %s asked; %s prompt recorded", FormatQuantity(s.PromptTokens), cached,
 		FormatQuantity(s.OutputTokens), FormatQuantity(s.RequestedOutputTokens), FormatQuantity(s.RecordedPromptTokens))
+}
+
+// inTime says how many requests the rate is of, where some completed after its window; else "".
+func (s *Summary) inTime() string {
+	w := &s.ThroughputWindow
+	if w.Kind != "delivered" || w.Seconds.IsMissing() || w.Requests == Number(s.Completed) {
+		return ""
+	}
+	return fmt.Sprintf(" up to the deadline, by which %.0f of the %d had completed", w.Requests, s.Completed)
 }
 
 // figure is one statistic of a distribution, a column of the latencies.

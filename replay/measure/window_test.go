@@ -83,6 +83,9 @@ func TestDeliveredRates(t *testing.T) {
 	require.EqualValues(t, 198/5.0, s.PromptTokenRate)
 	require.EqualValues(t, 10.5/5, s.OutputTokenRate)
 	require.EqualValues(t, 22, s.OutputTokens)
+	var b strings.Builder
+	require.NoError(t, s.WriteTable(&b, 0))
+	require.Contains(t, b.String(), "over 5.00 s up to the deadline, by which 1 of the 3 had completed\n")
 
 	facts.Deadline = 0
 	require.EqualValues(t, 50, a.Summary(RunInfo{Facts: facts}).ThroughputWindow.Seconds, "the last end, which is that of a failure")

@@ -63,4 +63,10 @@ func TestQueuedTrees(t *testing.T) {
 	require.NoError(t, s.WriteTable(&b, 0))
 	require.Contains(t, b.String(), "arrivals    2.50 trees/s, poisson\n")
 	require.Regexp(t, `(?m)^queued +1\.00+ s`, b.String())
+	require.NotContains(t, b.String(), "queued leaves out")
+
+	b.Reset()
+	s = a.Summary(RunInfo{Arrivals: &ArrivalPlan{}, Facts: &Facts{Arrivals: &ArrivalFacts{Arrived: 4, Opened: 2, Waiting: 2}}})
+	require.NoError(t, s.WriteTable(&b, 0))
+	require.Contains(t, b.String(), "\n            queued leaves out trees that never opened: 2\n")
 }

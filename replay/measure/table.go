@@ -243,6 +243,9 @@ func (s *Summary) latencies(b *strings.Builder, columns int) {
 	if few {
 		row(b, "", FewNote)
 	}
+	if s.Arrivals != nil && s.Arrivals.Waiting > 0 {
+		row(b, "", "queued leaves out trees that never opened: %.0f", s.Arrivals.Waiting)
+	}
 	b.WriteByte('\n')
 }
 

@@ -94,6 +94,24 @@ func TestGoodRequestsOfAPage(t *testing.T) {
 	require.NotContains(t, drawn(t, string(html)), "goodput")
 }
 
+// The line of trees that waited says that it leaves out those that never opened, and how many these are.
+func TestNameOfTreesThatWaited(t *testing.T) {
+	s := newSample(60)
+	dir, _ := s.write(t)
+	run, err := report.Open(dir)
+	require.NoError(t, err)
+	_, html, err := Make(run)
+	require.NoError(t, err)
+	e := pagetest.NewEngine(t, string(html))
+	for waiting, want := range map[string]string{
+		"null": "trees waiting that opened later", "0": "trees waiting that opened later",
+		"1": "trees waiting that opened later; 1 never opened is not drawn", "21": "trees waiting that opened later; 21 never opened are not drawn",
+	} {
+		require.Equal(t, want, e.Eval("waitingName({waiting: "+waiting+"})"))
+	}
+	require.Equal(t, "trees waiting that opened later", e.Eval("waitingName(null)"))
+}
+
 // Categories of failures of a file that somebody has edited may be many and long: the page says some of them, cut.
 func TestCategoriesOfAPageAreBounded(t *testing.T) {
 	s, a := newSample(60), measure.NewAggregate(measure.Rules{})

@@ -42,7 +42,7 @@ function drawLoad(charts, page, requests, range) {
   const { tracks } = requests, told = Boolean(page.tables.progress), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
   const line = (name, style) => new Line({ name, style, step: true });
   const marks = [line("requests in flight", 0), line(`sessions open${part}`, 1), line(`${page.head.summary.arrivals ? "trees open" : "lanes that play"}${told ? "" : part}`, 2)];
-  if (haveWaited(requests)) marks.push(line(`trees waiting${part}`, 3));
+  if (haveWaited(requests)) marks.push(line(`${waitingName(page.head.summary.arrivals)}${part}`, 3));
   const show = requests.remembered(() => {
     const lines = [inFlight(page, requests), countOpen(tracks.begin, tracks.end), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, tracks.treeEnd)];
     if (marks.length > 3) {
@@ -52,6 +52,12 @@ function drawLoad(charts, page, requests, range) {
     lines.forEach(({ x, y }, i) => marks[i].set(x, y));
   });
   new Chart(charts, { title: "Load", x: range, y: { zero: true }, marks, prepare: show });
+}
+
+// waitingName names the line of trees that waited: they are known by their first request, so those that never opened are not drawn.
+function waitingName(arrivals) {
+  const never = arrivals && arrivals.waiting || 0;
+  return `trees waiting that opened later${never > 0 ? `; ${groupDigits(String(never))} never opened ${never === 1 ? "is" : "are"} not drawn` : ""}`;
 }
 
 // haveWaited reports whether there is a tree that waited to be opened.

@@ -92,23 +92,12 @@ func scenarioName(s *measure.Scenario) string {
 	return s.Name
 }
 
-// advise adds what to try to the verdict of a run that trees arrived in faster than they were served, or whose servers went silent
-// before its end.
+// advise adds what to try to the verdict of a run.
 func advise(s *measure.Summary, verdict error) error {
-	if slices.Contains(s.Reasons, measure.BacklogGrew) {
-		slower := "a lower --rate"
-		if s.Arrivals.Mode == measure.RecordedArrivals {
-			slower = "a lower --speed"
-		}
-		if s.Arrivals.Cap > 0 {
-			slower += ", or a higher --concurrency"
-		}
-		return hintError{verdict, slower + ": trees arrived faster than they were served, so latencies depend on how long the run lasted; a run not longer than a few requests says nothing"}
+	if advice := s.Advice(); advice != "" {
+		return hintError{verdict, advice}
 	}
-	if !slices.Contains(s.Reasons, measure.InsufficientMetrics) {
-		return verdict
-	}
-	return hintError{verdict, fmt.Sprintf("the logs of the servers: their last answer that counts came after %.1f %% of the duration, and %.0f %% are wanted", 100*s.Coverage.Largest(), 100*measure.CoverageThreshold)}
+	return verdict
 }
 
 // mostFrequentError returns the most frequent message of the failed requests, as ": CATEGORY: MESSAGE", or "".

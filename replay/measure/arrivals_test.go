@@ -35,9 +35,13 @@ func TestBacklogThatGrew(t *testing.T) {
 		{Quarters{10, 20, 30, 40}, Quarters{3, 0, 0, 0}, true}, // nothing is answered, so nothing is sent
 	} {
 		require.Equal(t, c.want, backlogGrew(c.of, c.sent), "%v, %v", c.of, c.sent)
-		s := NewAggregate(Rules{}).Summary(RunInfo{Arrivals: &ArrivalPlan{}, Facts: &Facts{Arrivals: &ArrivalFacts{Backlog: c.of, SentRate: c.sent}}})
+		s := NewAggregate(Rules{}).Summary(RunInfo{Arrivals: &ArrivalPlan{Mode: RateArrivals}, Facts: &Facts{Arrivals: &ArrivalFacts{Backlog: c.of, SentRate: c.sent}}})
 		require.Equal(t, c.want, s.Valid != nil && !*s.Valid)
 		require.Equal(t, c.want, len(s.Reasons) == 1 && s.Reasons[0] == BacklogGrew)
+		if c.want {
+			require.Len(t, detailOf(&s, "invalid"), 1, "pages show what the last line of the console says")
+			require.Contains(t, detailOf(&s, "invalid")[0], "try: a lower --rate: trees arrived faster than they were served")
+		}
 	}
 }
 

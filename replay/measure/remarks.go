@@ -205,7 +205,11 @@ func (e *evidence) invalid() (string, []string) {
 	if e.Valid == nil || *e.Valid {
 		return "", nil
 	}
-	return strings.Join(e.Reasons, ", "), nil
+	var detail []string
+	if advice := e.Advice(); advice != "" {
+		detail = []string{"try: " + advice}
+	}
+	return strings.Join(e.Reasons, ", "), detail
 }
 
 func (e *evidence) deadlocked() (string, []string) {

@@ -1,5 +1,10 @@
 package measure
 
+import (
+	"fmt"
+	"slices"
+)
+
 // The reasons for which a run is not valid (doc/spec/replay.md 8.8).
 const (
 	UnsafeOverride      = "unsafe_override"                      // a conflict with the scenario was overridden
@@ -75,6 +80,25 @@ func (v *Verdict) Judge(info *RunInfo, rules Rules) (valid *bool, reasons []stri
 		valid = &is
 	}
 	return valid, reasons, coverage
+}
+
+// Advice says what to try after a run that trees arrived in faster than they were served, or whose servers went silent before its end;
+// "": nothing.
+func (s *Summary) Advice() string {
+	switch {
+	case slices.Contains(s.Reasons, BacklogGrew) && s.Arrivals != nil:
+		slower := "a lower --rate"
+		if s.Arrivals.Mode == RecordedArrivals {
+			slower = "a lower --speed"
+		}
+		if s.Arrivals.Cap > 0 {
+			slower += ", or a higher --concurrency"
+		}
+		return slower + ": trees arrived faster than they were served, so latencies depend on how long the run lasted; a run not longer than a few requests says nothing"
+	case slices.Contains(s.Reasons, InsufficientMetrics) && s.Coverage != nil:
+		return fmt.Sprintf("the logs of the servers: their last answer that counts came after %.1f %% of the duration, and %.0f %% are wanted", 100*s.Coverage.Largest(), 100*CoverageThreshold)
+	}
+	return ""
 }
 
 // CoverageThreshold is the least share of a phase that its answers must cover (doc/spec/replay.md 8.8).

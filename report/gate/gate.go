@@ -70,7 +70,8 @@ type Verdict struct {
 	Gate   string  `json:"gate"`
 	Limit  float64 `json:"limit"`
 	Passed bool    `json:"passed"`
-	Reason string  `json:"reason"` // why it passed, or did not
+	Reason string  `json:"reason"`          // why it passed, or did not
+	Doubt  string  `json:"doubt,omitempty"` // what makes a gate that passed worth little, and fails none: the run is not valid, or was stopped
 
 	Value    *measure.Number    `json:"value,omitempty"`    // of the run
 	Base     *measure.Number    `json:"base,omitempty"`     // of the other run
@@ -87,6 +88,29 @@ func (v *Verdict) String() string {
 		return fmt.Sprintf("%s=%v", ErrorRate, v.Limit)
 	}
 	return v.Gate
+}
+
+// Outcome says whether the gate passed, with the doubt about one that did.
+func (v *Verdict) Outcome() string {
+	switch {
+	case !v.Passed:
+		return "failed"
+	case v.Doubt != "":
+		return "passed, but " + v.Doubt
+	}
+	return "passed"
+}
+
+// doubt says why the figures of a run are worth little: it is not valid, or was stopped.
+func doubt(s *measure.Summary) string {
+	if s.Valid != nil && !*s.Valid {
+		return "the run is not valid: " + strings.Join(s.Reasons, ", ")
+	}
+	k := slices.IndexFunc(s.Remarks, func(r measure.Remark) bool { return r.Kind == "interrupted" || r.Kind == "deadlocked" })
+	if k < 0 {
+		return ""
+	}
+	return s.Remarks[k].Text
 }
 
 // Judge judges a figure of a run. One that is not known does not pass.
@@ -155,7 +179,9 @@ func (v *Verdict) Look(name string, s *measure.Summary, share float64) {
 		return
 	}
 	it, of := "it", ""
-	if name != "" {
+	if name == "" {
+		v.Doubt = doubt(s)
+	} else {
 		it, of = "that of "+name, " of "+name
 	}
 	if s.Few(v.figure) {

@@ -161,3 +161,24 @@ func TestGateOnWhatIsUnseen(t *testing.T) {
 		require.Equal(t, "ttft.p95 is 1.00 s", v.Reason)
 	}
 }
+
+// A gate that passes says that the run is not valid, or was stopped, and passes all the same.
+//
+//
+func TestGateOnRunThatIsNotValid(t *testing.T) {
+	stopped := "the run was stopped before its bound, 3 s after the start of the phase"
+	for want, s := range map[string]measure.Summary{
+		"passed": {Valid: new(true)},
+		"passed, but the run is not valid: backlog_grew": {Valid: new(false), Reasons: []string{measure.BacklogGrew}},
+		"passed, but " + stopped:                         {Remarks: []measure.Remark{{Kind: "interrupted", Text: stopped}}},
+	} {
+		v := parse(t, "request_rate<2").Judge(1)
+		v.Look("before", &measure.Summary{Valid: new(false)}, 0)
+		v.Look("", &s, 0)
+		require.True(t, v.Passed)
+		require.Equal(t, want, v.Outcome())
+		v = parse(t, "request_rate<2").Judge(3)
+		v.Look("", &s, 0)
+		require.Equal(t, "failed", v.Outcome())
+	}
+}

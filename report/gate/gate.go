@@ -168,7 +168,7 @@ func how(d *compare.Difference, v compare.Verdict) string {
 	if v.Trees > 0 {
 		over = fmt.Sprintf("%s, over %d trees", d.Method, v.Trees)
 	}
-	return fmt.Sprintf("its interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
+	return fmt.Sprintf("its 95 %% interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
 }
 
 // Look adds to a verdict how many requests of a run its figures are not over, and whether they are few. A figure with a statistic is over

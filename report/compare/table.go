@@ -160,7 +160,7 @@ func (c *Comparison) verdictLines(b *strings.Builder) {
 		fmt.Fprintln(b, measure.FewNote)
 	}
 	if signs {
-		fmt.Fprintf(b, "* differs by %g %% or more, and beyond its %s interval (%s); ~ does not\n", 100*leastDifference, DecidingLevel, DecidingNote)
+		fmt.Fprintf(b, "* differs by %g %% or more, and beyond its %s interval (%s); ~ does not; a figure without a mark decides nothing\n", 100*leastDifference, DecidingLevel, DecidingNote)
 	}
 }
 

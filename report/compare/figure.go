@@ -87,9 +87,18 @@ func (d *Difference) ShownText() string {
 	return fmt.Sprintf("%s to %s (%s)", FormatChange(i.Low), FormatChange(i.High), level)
 }
 
-// Change writes the difference as a share, and over which trees it is where these are not all.
-func (d *Difference) Change() string {
-	return FormatChange(float64(d.Ratio)) + d.over()
+// Change writes the difference of a figure in a unit as a share, and over which trees it is where these are not all.
+func (d *Difference) Change(unit slo.Unit) string {
+	return d.relative(unit) + d.over()
+}
+
+// relative writes the difference; of a figure that is a share itself it says that points are not meant.
+func (d *Difference) relative(unit slo.Unit) string {
+	text := FormatChange(float64(d.Ratio))
+	if unit == slo.Share && d.Ratio != 0 && strings.HasSuffix(text, "%") {
+		text += " relative"
+	}
+	return text
 }
 
 func (d *Difference) over() string {

@@ -147,11 +147,11 @@ func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
 		best = d.Interval.High
 	}
 	v.Passed = g.Sign.Holds(best, g.Limit)
-	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), compare.FormatChange(float64(d.Ratio)),
+	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), d.Change(g.Figure.Unit),
 		measure.FormatFigure(base.Value, g.Figure.Unit), how(d, c.Verdicts[0]))
 	if d.Trees > 0 { // the values are of all trees of the runs
 		v.Reason = fmt.Sprintf("%s is %s after %s, and %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit),
-			measure.FormatFigure(base.Value, g.Figure.Unit), d.Change(), how(d, c.Verdicts[0]))
+			measure.FormatFigure(base.Value, g.Figure.Unit), d.Change(g.Figure.Unit), how(d, c.Verdicts[0]))
 	}
 	return v
 }

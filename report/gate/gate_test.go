@@ -81,6 +81,7 @@ func TestJudgeAgainst(t *testing.T) {
 		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.06), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its 95 % interval goes from -30.0 % to -6.0 % (paired, over 43 trees)", false},
 		{"ttft.p95<+5%", 1, 1.04, nil, "ttft.p95 is 1.04 s, +4.0 % from 1.00 s; no interval: 12 trees: an interval needs 20", true},
 		{"ttft.p95<+5%", 1, 1.2, nil, "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; no interval: 12 trees: an interval needs 20", false},
+		{"token_hit_rate>-5%", 0.5, 0.6, nil, "token_hit_rate is 60.0 %, +20.0 % relative from 50.0 %; no interval: 12 trees: an interval needs 20", true},
 		{"error-rate<+5%", 0, 0.1, nil, "error-rate is 10.0 %, without bound from 0 %; no interval: 12 trees: an interval needs 20", false},
 	} {
 		g := parse(t, c.text)

@@ -121,7 +121,7 @@ func (d *Document) differences(b *strings.Builder) {
 		if f.Difference.Differs {
 			verdict = "**differs**"
 		}
-		t.row(name, marked(base.Figures[name], figure.Unit), marked(f, figure.Unit), f.Difference.Change(), f.Difference.ShownText(), verdict)
+		t.row(name, marked(base.Figures[name], figure.Unit), marked(f, figure.Unit), f.Difference.Change(figure.Unit), f.Difference.ShownText(), verdict)
 	}
 	t.end()
 	d.conclusion(b, d.Against.Verdicts[0])

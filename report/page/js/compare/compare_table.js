@@ -53,7 +53,7 @@ class FigureTable {
     const below = [];
     if (difference && isKnown(difference.ratio) && isKnown(cell.value)) {
       const sign = difference.judged ? difference.differs ? " ✱" : " ≈" : "";
-      below.push(element("div", { class: difference.differs ? "differs" : "below" }, formatChange(difference.ratio) + sign));
+      below.push(element("div", { class: difference.differs ? "differs" : "below" }, formatChange(difference.ratio) + (unit === "%" && difference.ratio && difference.ratio < 2 ? " relative" : "") + sign));
       if (difference.trees) below.push(element("div", { class: "below" }, `over ${formatCount(difference.trees, "common tree")}`));
       const shown = difference.deciding || difference.interval; // the one that decides the sign
       if (shown) below.push(element("div", { class: "below", title: `${difference.deciding ? this.page.head.level[0] : "95 %"} interval of the difference, ${difference.method}${difference.deciding ? `: ${this.page.head.level[1]}` : ""}` }, `${formatChange(shown.low)} to ${formatChange(shown.high)}`));

@@ -180,6 +180,9 @@ func findCaches(cmd *cobra.Command, names []string, find func(root, name string)
 	for _, name := range names {
 		var c cacheName
 		if c.root, c.kind, c.key, err = find(root, name); err != nil {
+			if errors.Is(err, mmapcache.ErrNoCache) {
+				err = hintError{err, "agentx cache ls"}
+			}
 			return nil, cmp.Or(rootErr, err)
 		}
 		if !slices.Contains(list, c) {

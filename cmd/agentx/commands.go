@@ -150,14 +150,19 @@ func countFlags(cmd *cobra.Command) (n int) {
 // newHelp replaces cobra's help, which for an unknown verb shows the help of the root and succeeds.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:               "help [VERB|settings]",
-		Short:             "Explain a verb, or list the settings of a replay",
+		Use:               "help [VERB|settings [NAME...]]",
+		Short:             "Explain a verb; agentx help settings lists the settings of a replay",
 		ValidArgsFunction: verbNames,
 		RunE: func(help *cobra.Command, args []string) error {
-			if slices.Equal(args, []string{"settings"}) {
+			if len(args) > 0 && args[0] == "settings" {
 				replay, _, err := root.Find([]string{"replay"})
+				for _, name := range args[1:] {
+					if replay.Flags().Lookup(name) == nil {
+						return flagError(replay, replay.Flags().Parse([]string{"--" + name}))
+					}
+				}
 				out := help.OutOrStdout()
-				fmt.Fprint(out, wrapHelp(settings.Table(replay.Flags()), helpColumns(out)))
+				fmt.Fprint(out, wrapHelp(settings.Table(replay.Flags(), args[1:]...), helpColumns(out)))
 				return err
 			}
 			if write := manuals[strings.Join(args, " ")]; write != nil {

@@ -164,6 +164,9 @@ func verbNames(cmd *cobra.Command, args []string, begun string) (names []string,
 	if err != nil || len(rest) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	if !at.HasParent() {
+		names = append(names, "settings\tAll settings of a replay")
+	}
 	for _, c := range at.Commands() {
 		if c.IsAvailableCommand() {
 			names = append(names, c.Name()+"\t"+c.Short)

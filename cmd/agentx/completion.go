@@ -55,6 +55,7 @@ fi
 func setCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})
+	completion.Args, completion.RunE = refuseArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for shell, script := range map[string]struct {
 		write    func(w io.Writer, described bool) error
 		old, new string

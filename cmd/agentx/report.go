@@ -561,7 +561,7 @@ func (f *reportFlags) checkGates() {
 func writePassed(w io.Writer, verdicts []gate.Verdict) {
 	for _, v := range verdicts {
 		if v.Passed {
-			fmt.Fprintf(w, "gate        %s passed: %s\n", &v, v.Reason)
+			fmt.Fprintf(w, "gate        %s %s: %s\n", &v, v.Outcome(), v.Reason)
 		}
 	}
 }

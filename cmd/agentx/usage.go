@@ -29,12 +29,13 @@ func refuseArgs(cmd *cobra.Command, args []string) error {
 var (
 	otherVerbs = map[string]string{
 		"run": "agentx replay", "bench": "agentx replay", "benchmark": "agentx replay", "play": "agentx replay", "compare": "agentx report DIR DIR --compare", "diff": "agentx report DIR DIR --compare",
-		"serve": "agentx mock", "record": "agentx capture", "download": "agentx fetch", "list": "agentx cache ls", "ls": "agentx cache ls", "prepare": "agentx convert", "show": "agentx inspect",
+		"serve": "agentx mock", "record": "agentx capture", "download": "agentx fetch", "list": "agentx cache ls", "ls": "agentx cache ls", "prepare": "agentx convert", "show": "agentx inspect", "settings": "agentx help settings", "options": "agentx help settings",
 	}
 	otherFlags = map[string]string{
 		"users": "concurrency", "num-users": "concurrency", "max-concurrency": "concurrency", "request-rate": "rate", "rps": "rate", "qps": "rate", "num-prompts": "requests", "num-requests": "requests",
 		"request-count": "requests", "max-requests": "requests", "max-seconds": "duration", "time": "duration", "benchmark-duration": "duration", "base-url": "url", "server": "url", "endpoint": "url", "target": "url",
 		"output": "out", "output-dir": "out", "goodput": "slo",
+		"stream": "", "streaming": "", // it has none like it
 	}
 )
 
@@ -46,6 +47,9 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 	}
 	help := "agentx help" + strings.TrimPrefix(cmd.CommandPath(), "agentx")
 	err := usageError{fmt.Errorf("unknown verb %q: see %s", name, help)}
+	if len(names) == 0 {
+		return usageError{fmt.Errorf("%s has no verbs, such as %q: see %s", cmd.CommandPath(), name, help)}
+	}
 	if instead := harnessVerbs[name]; instead != "" && !cmd.HasParent() {
 		return hintError{usageError{fmt.Errorf("%q is a verb of the AgentX harness, which agentx lacks: see %s", name, help)}, instead}
 	}
@@ -64,8 +68,10 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if name := otherFlags[unknown.GetSpecifiedName()]; slices.Contains(names, name) {
+		if name, known := otherFlags[unknown.GetSpecifiedName()]; slices.Contains(names, name) {
 			return hintError{usageError{err}, "--" + name}
+		} else if known && name == "" {
+			return usageError{fmt.Errorf("%w: every request asks for a stream, unless --extra-body has \"stream\": false", err)}
 		}
 		if name := suggest.Closest(unknown.GetSpecifiedName(), names); name != "" {
 			return hintError{usageError{err}, "--" + name}

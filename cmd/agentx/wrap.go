@@ -13,40 +13,42 @@ func helpColumns(w io.Writer) int {
 	return 80
 }
 
-// wrapHelp breaks the lines of help that are longer than some columns. Lines of a paragraph are joined first. A line that is indented goes on
-// below its second column, and a command as the shell takes it.
+// wrapHelp breaks the lines of help that are longer than some columns. Lines of a paragraph are joined first, and so are those of a second
+// column. A line that is indented goes on below its second column, and a command as the shell takes it.
 func wrapHelp(text string, columns int) string {
 	var b strings.Builder
-	paragraph := ""
+	var pending, more string // a paragraph, or a row
+	var indent, second, hang int
 	end := func() {
-		if paragraph != "" {
-			wrapLine(&b, paragraph, columns, "", "")
+		if pending != "" {
+			wrapLine(&b, pending, columns, strings.Repeat(" ", min(hang, max(columns-30, columns/2))), more)
 		}
-		paragraph = ""
+		pending, more, indent, second, hang = "", "", 0, 0, 0
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \n")
+		words := strings.TrimLeft(line, " \t")
+		depth, column := len(line)-len(words), secondColumn(line)
 		switch {
 		case line == "":
 			end()
 			b.WriteByte('\n')
-		case line[0] != ' ' && line[0] != '\t':
-			paragraph = strings.TrimSpace(paragraph + " " + line)
-			if strings.HasSuffix(line, ":") {
-				end()
-			}
+		case pending != "" && column == 0 && (depth == 0 && indent == 0 || second > 0 && depth > indent+4):
+			pending += " " + words
 		default:
 			end()
-			hang, more := secondColumn(line), ""
-			if hang == 0 {
-				if hang = len(line) - len(strings.TrimLeft(line, " ")); hang < 4 {
+			pending, indent, second, hang = line, depth, column, column
+			if depth > 0 && column == 0 {
+				if hang = depth; hang < 4 {
 					hang += 4
 				}
-				if strings.HasPrefix(strings.TrimLeft(line, " "), "agentx ") {
+				if strings.HasPrefix(words, "agentx ") {
 					hang, more = hang+2, ` \`
 				}
 			}
-			wrapLine(&b, line, columns, strings.Repeat(" ", min(hang, max(columns-30, columns/2))), more)
+		}
+		if depth == 0 && strings.HasSuffix(line, ":") {
+			end()
 		}
 	}
 	end()

@@ -37,7 +37,7 @@ func TestWrapHelp(t *testing.T) {
 Six.
 
   name     means one two
-           three
+           three four five
   agentx replay A --b c \
         --d e
 Flags:
@@ -47,6 +47,7 @@ Flags:
 three four five. Six.
 
   name     means one two three
+           four five
   agentx replay A --b c --d e
 Flags:
       --x    a word and another

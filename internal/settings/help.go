@@ -38,11 +38,11 @@ func Usages(flags *pflag.FlagSet) string {
 }
 
 // Table lists every setting by its group: its name, its default, what it is under each other preset, and what it means.
-func Table(flags *pflag.FlagSet) string {
+func Table(flags *pflag.FlagSet, named ...string) string {
 	rows := map[string][]*Setting{}
 	var presets []string
 	flags.VisitAll(func(f *pflag.Flag) {
-		if v, ok := f.Value.(flagValue); ok && v.row.Name != "set" {
+		if v, ok := f.Value.(flagValue); ok && v.row.Name != "set" && (len(named) == 0 || slices.Contains(named, v.row.Name)) {
 			rows[v.row.Group], presets = append(rows[v.row.Group], v.row), v.set.Presets
 		}
 	})

@@ -32,17 +32,17 @@ type Metric struct {
 var MetricList = []Metric{
 	{
 		Metric: ofEach("ttft", slo.Seconds), Title: "time to first token", Tag: "time_to_first_token", Live: "Seconds from sending a request to its first token.",
-		Compared: "p50 p95 p99", Decides: "mean p50 p95",
+		Compared: "mean p50 p95 p99", Decides: "mean p50 p95",
 		Of: lapse((*Numbers).TTFT), stat: func(m *Metrics) *Stat { return &m.TTFT },
 	},
 	{
 		Metric: ofEach("itl", slo.Seconds), Title: "inter-token latency", Tag: "inter_token_latency", Live: "Mean seconds between two tokens of a request.",
-		Compared: "p50 p95 p99", Decides: "mean p50 p95",
+		Compared: "mean p50 p95 p99", Decides: "mean p50 p95",
 		Of: func(n *Numbers, l Rules) (float64, bool) { return l.ITL(n) }, stat: func(m *Metrics) *Stat { return &m.ITL },
 	},
 	{
 		Metric: ofEach("latency", slo.Seconds), Title: "request latency", Tag: "request_latency", Live: "Seconds from sending a request to its last token.",
-		Compared: "p50 p95 p99", Decides: "mean p50 p95",
+		Compared: "mean p50 p95 p99", Decides: "mean p50 p95",
 		Of: lapse((*Numbers).Latency), stat: func(m *Metrics) *Stat { return &m.RequestLatency },
 	},
 	{

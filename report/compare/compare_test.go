@@ -23,6 +23,8 @@ func TestVerdicts(t *testing.T) {
 	text := c.tableText(t)
 	require.Contains(t, text, c.VerdictText(same))
 	require.NotContains(t, text, "NOT COMPARABLE")
+	require.Contains(t, text, "* differs by 1 % or more, and beyond its 99.5 % interval (95 % of all 11 figures that decide together); ~ does not; a figure without a mark decides nothing")
+	require.Subset(t, TableFigures, judged, "a figure that is named is a row")
 
 	other := c.Verdicts[1]
 	require.Subset(t, other.Figures, []string{"ttft.mean", "ttft.p50", "ttft.p95", "itl.mean", "itl.p50", "itl.p95", "latency.p50"})

@@ -66,9 +66,39 @@ func (d *Difference) Shown() *interval.Interval {
 	return d.Interval
 }
 
-// Change writes the difference as a share, and over which trees it is where these are not all.
-func (d *Difference) Change() string {
-	return FormatChange(float64(d.Ratio)) + d.over()
+// Levels of intervals. An interval, and a gate, have that of one figure; that which decides has, with those of the other judged figures together, the same.
+const oneLevel = "95 %"
+
+// DecidingLevel is the level of an interval that decides; DecidingNote says where it is from.
+var (
+	DecidingLevel = fmt.Sprintf("%.3g %%", 100*(1-0.05/float64(len(judged))))
+	DecidingNote  = fmt.Sprintf("%s of all %d figures that decide together", oneLevel, len(judged))
+)
+
+// ShownText writes Shown with its level; "": there is none.
+func (d *Difference) ShownText() string {
+	i, level := d.Shown(), oneLevel
+	if i == nil {
+		return ""
+	}
+	if d.Deciding != nil {
+		level = DecidingLevel
+	}
+	return fmt.Sprintf("%s to %s (%s)", FormatChange(i.Low), FormatChange(i.High), level)
+}
+
+// Change writes the difference of a figure in a unit as a share, and over which trees it is where these are not all.
+func (d *Difference) Change(unit slo.Unit) string {
+	return d.relative(unit) + d.over()
+}
+
+// relative writes the difference; of a figure that is a share itself it says that points are not meant.
+func (d *Difference) relative(unit slo.Unit) string {
+	text := FormatChange(float64(d.Ratio))
+	if unit == slo.Share && d.Ratio != 0 && strings.HasSuffix(text, "%") {
+		text += " relative"
+	}
+	return text
 }
 
 func (d *Difference) over() string {

@@ -20,6 +20,7 @@ type pageHead struct {
 	*Comparison
 	Order   []pageFigure `json:"order"` // of the table
 	Texts   []string     `json:"texts"` // of the verdicts
+	Level   [2]string    `json:"level"` // of the intervals that decide, and where it is from
 	Window  float64      `json:"window"`
 	Span    float64      `json:"span"`    // of the longest run, seconds
 	Before  float64      `json:"before"`  // seconds of the longest warmup, whole windows of them
@@ -53,7 +54,7 @@ func (c *Comparison) html() ([]byte, error) {
 		span, before = max(span, r.requests.span()), max(before, r.before())
 	}
 	a := newAxis(before, span)
-	head := pageHead{Comparison: c.withoutPlaces(), Texts: []string{}, Window: a.window, Span: span, Before: a.before, States: states}
+	head := pageHead{Comparison: c.withoutPlaces(), Texts: []string{}, Level: [2]string{DecidingLevel, DecidingNote}, Window: a.window, Span: span, Before: a.before, States: states}
 	for _, f := range figures {
 		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(TableFigures, f), measure.MetricNamed(f.Name).Ratio})
 	}

@@ -70,7 +70,8 @@ type Verdict struct {
 	Gate   string  `json:"gate"`
 	Limit  float64 `json:"limit"`
 	Passed bool    `json:"passed"`
-	Reason string  `json:"reason"` // why it passed, or did not
+	Reason string  `json:"reason"`          // why it passed, or did not
+	Doubt  string  `json:"doubt,omitempty"` // what makes a gate that passed worth little, and fails none: the run is not valid, or was stopped
 
 	Value    *measure.Number    `json:"value,omitempty"`    // of the run
 	Base     *measure.Number    `json:"base,omitempty"`     // of the other run
@@ -87,6 +88,29 @@ func (v *Verdict) String() string {
 		return fmt.Sprintf("%s=%v", ErrorRate, v.Limit)
 	}
 	return v.Gate
+}
+
+// Outcome says whether the gate passed, with the doubt about one that did.
+func (v *Verdict) Outcome() string {
+	switch {
+	case !v.Passed:
+		return "failed"
+	case v.Doubt != "":
+		return "passed, but " + v.Doubt
+	}
+	return "passed"
+}
+
+// doubt says why the figures of a run are worth little: it is not valid, or was stopped.
+func doubt(s *measure.Summary) string {
+	if s.Valid != nil && !*s.Valid {
+		return "the run is not valid: " + strings.Join(s.Reasons, ", ")
+	}
+	k := slices.IndexFunc(s.Remarks, func(r measure.Remark) bool { return r.Kind == "interrupted" || r.Kind == "deadlocked" })
+	if k < 0 {
+		return ""
+	}
+	return s.Remarks[k].Text
 }
 
 // Judge judges a figure of a run. One that is not known does not pass.
@@ -123,11 +147,11 @@ func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
 		best = d.Interval.High
 	}
 	v.Passed = g.Sign.Holds(best, g.Limit)
-	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), compare.FormatChange(float64(d.Ratio)),
+	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), d.Change(g.Figure.Unit),
 		measure.FormatFigure(base.Value, g.Figure.Unit), how(d, c.Verdicts[0]))
 	if d.Trees > 0 { // the values are of all trees of the runs
 		v.Reason = fmt.Sprintf("%s is %s after %s, and %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit),
-			measure.FormatFigure(base.Value, g.Figure.Unit), d.Change(), how(d, c.Verdicts[0]))
+			measure.FormatFigure(base.Value, g.Figure.Unit), d.Change(g.Figure.Unit), how(d, c.Verdicts[0]))
 	}
 	return v
 }
@@ -144,7 +168,7 @@ func how(d *compare.Difference, v compare.Verdict) string {
 	if v.Trees > 0 {
 		over = fmt.Sprintf("%s, over %d trees", d.Method, v.Trees)
 	}
-	return fmt.Sprintf("its interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
+	return fmt.Sprintf("its 95 %% interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
 }
 
 // Look adds to a verdict how many requests of a run its figures are not over, and whether they are few. A figure with a statistic is over
@@ -155,7 +179,9 @@ func (v *Verdict) Look(name string, s *measure.Summary, share float64) {
 		return
 	}
 	it, of := "it", ""
-	if name != "" {
+	if name == "" {
+		v.Doubt = doubt(s)
+	} else {
 		it, of = "that of "+name, " of "+name
 	}
 	if s.Few(v.figure) {

@@ -73,14 +73,15 @@ func TestJudgeAgainst(t *testing.T) {
 		reason      string
 		passed      bool
 	}{
-		{"ttft.p95<+5%", 1, 1.2, between(-0.02, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from -2.0 % to +42.0 % (paired, over 43 trees)", true},
-		{"ttft.p95<+5%", 1, 1.2, between(0.049, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +4.9 % to +42.0 % (paired, over 43 trees)", true},
-		{"ttft.p95<+5%", 1, 1.2, between(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +5.0 % to +42.0 % (paired, over 43 trees)", false},
-		{"ttft.p95<=+5%", 1, 1.2, between(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its interval goes from +5.0 % to +42.0 % (paired, over 43 trees)", true},
-		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.04), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its interval goes from -30.0 % to -4.0 % (paired, over 43 trees)", true},
-		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.06), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its interval goes from -30.0 % to -6.0 % (paired, over 43 trees)", false},
+		{"ttft.p95<+5%", 1, 1.2, between(-0.02, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its 95 % interval goes from -2.0 % to +42.0 % (paired, over 43 trees)", true},
+		{"ttft.p95<+5%", 1, 1.2, between(0.049, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its 95 % interval goes from +4.9 % to +42.0 % (paired, over 43 trees)", true},
+		{"ttft.p95<+5%", 1, 1.2, between(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its 95 % interval goes from +5.0 % to +42.0 % (paired, over 43 trees)", false},
+		{"ttft.p95<=+5%", 1, 1.2, between(0.05, 0.42), "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; its 95 % interval goes from +5.0 % to +42.0 % (paired, over 43 trees)", true},
+		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.04), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its 95 % interval goes from -30.0 % to -4.0 % (paired, over 43 trees)", true},
+		{"ttft.p95>-5%", 1, 0.8, between(-0.3, -0.06), "ttft.p95 is 800 ms, -20.0 % from 1.00 s; its 95 % interval goes from -30.0 % to -6.0 % (paired, over 43 trees)", false},
 		{"ttft.p95<+5%", 1, 1.04, nil, "ttft.p95 is 1.04 s, +4.0 % from 1.00 s; no interval: 12 trees: an interval needs 20", true},
 		{"ttft.p95<+5%", 1, 1.2, nil, "ttft.p95 is 1.20 s, +20.0 % from 1.00 s; no interval: 12 trees: an interval needs 20", false},
+		{"token_hit_rate>-5%", 0.5, 0.6, nil, "token_hit_rate is 60.0 %, +20.0 % relative from 50.0 %; no interval: 12 trees: an interval needs 20", true},
 		{"error-rate<+5%", 0, 0.1, nil, "error-rate is 10.0 %, without bound from 0 %; no interval: 12 trees: an interval needs 20", false},
 	} {
 		g := parse(t, c.text)
@@ -94,7 +95,7 @@ func TestJudgeAgainst(t *testing.T) {
 	g := parse(t, "ttft.p95<+5%")
 	some := comparison("ttft.p95", 1, 1.2, between(-0.02, 0.42), "")
 	some.Runs[1].Figures["ttft.p95"].Difference.Trees = 43
-	require.Equal(t, "ttft.p95 is 1.20 s after 1.00 s, and +20.0 % over 43 common trees; its interval goes from -2.0 % to +42.0 % (paired, over 43 trees)",
+	require.Equal(t, "ttft.p95 is 1.20 s after 1.00 s, and +20.0 % over 43 common trees; its 95 % interval goes from -2.0 % to +42.0 % (paired, over 43 trees)",
 		g.JudgeAgainst(some).Reason)
 	g = parse(t, "itl.p95<+5%")
 	missing := comparison("itl.p95", 1, math.NaN(), nil, "")
@@ -159,5 +160,26 @@ func TestGateOnWhatIsUnseen(t *testing.T) {
 		v.Look("", none, 0)
 		require.True(t, v.Passed)
 		require.Equal(t, "ttft.p95 is 1.00 s", v.Reason)
+	}
+}
+
+// A gate that passes says that the run is not valid, or was stopped, and passes all the same.
+//
+//
+func TestGateOnRunThatIsNotValid(t *testing.T) {
+	stopped := "the run was stopped before its bound, 3 s after the start of the phase"
+	for want, s := range map[string]measure.Summary{
+		"passed": {Valid: new(true)},
+		"passed, but the run is not valid: backlog_grew": {Valid: new(false), Reasons: []string{measure.BacklogGrew}},
+		"passed, but " + stopped:                         {Remarks: []measure.Remark{{Kind: "interrupted", Text: stopped}}},
+	} {
+		v := parse(t, "request_rate<2").Judge(1)
+		v.Look("before", &measure.Summary{Valid: new(false)}, 0)
+		v.Look("", &s, 0)
+		require.True(t, v.Passed)
+		require.Equal(t, want, v.Outcome())
+		v = parse(t, "request_rate<2").Judge(3)
+		v.Look("", &s, 0)
+		require.Equal(t, "failed", v.Outcome())
 	}
 }

@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -21,11 +22,17 @@ type About struct {
 	Intervals *Intervals // nil: none were computed
 }
 
+// Seconds are the options of a run whose numbers are seconds.
+var Seconds = strings.Fields(`back-off duration first-byte-timeout from gone-after grace interrupt-grace keep-alive lane-start-cap
+	max-gap primer-lead-max ramp reset-cache-timeout stall-timeout stats-interval system-idle-cap tcp-user-timeout timeout to trace-idle-cap
+	tree-idle-cap wait-ready wait-ready-interval warmup-grace`)
+
 // head is the part of a page that is no table: page.head of run.js.
 type head struct {
 	Summary any              `json:"summary"`
 	Server  string           `json:"server,omitempty"` // the servers, with what they tell of themselves; "": nothing
 	Notes   []string         `json:"notes"`
+	Seconds []string         `json:"seconds"` // options that are times
 	Metrics []pageMetric     `json:"metrics"` // of requests: the columns of these names
 	Ratios  ratios           `json:"ratios"`  // metrics of a run, by their names
 	Sums    sums             `json:"sums"`    // the columns of requests that are packed as what they have above the sum of others
@@ -59,7 +66,7 @@ func (b *Builder) Page(a *About) *page.Page {
 // head returns what the page says besides its tables.
 func (b *Builder) head(a *About) head {
 	h := head{
-		Summary: a.Summary, Server: a.Info.ServerText(), Notes: append([]string{}, a.Notes...), Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
+		Summary: a.Summary, Server: a.Info.ServerText(), Notes: append([]string{}, a.Notes...), Seconds: Seconds, Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
 		Intervals: a.Intervals, Zero: b.first, Ends: b.end, Stride: b.stride, Requests: [2]int{b.warmup, b.sent}, BinWidth: b.bins.width,
 	}
 	var known bool

@@ -28,6 +28,7 @@ func TestVerdictOfAPage(t *testing.T) {
 	info.Scenario, info.Facts.Valid, info.Facts.Cancelled = &measure.Scenario{Name: "s", Overridden: []string{"speed is 2"}}, &no, true
 	info.Facts.Until = &measure.Until{After: 90, Targets: []measure.UntilTarget{{Metric: "ttft.p95", Unit: "s", Share: 0.05}, {Metric: "goodput", Unit: "1/s", Share: 0.1, Value: 2, Margin: measure.Missing, Why: "3 trees"}}}
 	info.Facts.Until.Targets[0].SetInterval(1.84, 1.8, 1.9)
+	info.Options = []measure.Option{{Name: "max-gap", Value: []byte("0.3"), From: "flag"}, {Name: "rate", Value: []byte("3"), From: "flag"}, {Name: "grace", Value: []byte("30"), From: "default"}}
 	info.Preset, info.Model, info.Version, info.Commit = "aiperf-0.13", "m", "c0ffee", "c0ffee"
 	b := NewBuilder(measure.Rules{})
 	_, html, err := b.fit(&About{Info: info, Summary: a.Summary(info)})
@@ -36,10 +37,11 @@ func TestVerdictOfAPage(t *testing.T) {
 	for _, want := range []string{
 		"invalid: unsafe_override, run_cancelled.", "client_bound: the client", "interrupted: the run was stopped",
 		"ttft.p95: 1.84 s ± 3.26 %; ± 5 % was asked, after 90 s of sending.", "goodput: no interval: 3 trees",
-		"preset aiperf-0.13", "scenario s", "overridden speed is 2", "model m", "agentx c0ffee",
+		"preset aiperf-0.13", "differs from it in no switch; what else was set: see Settings", "scenario s", "overridden speed is 2", "model m", "agentx c0ffee",
 	} {
 		require.Contains(t, text, want)
 	}
+	require.Equal(t, "max-gap,0.3 s,flag,rate,3,flag", pagetest.NewEngine(t, string(html)).Eval("chosenOf(page.head).join()"))
 	require.NotContains(t, text, "c0ffee, c0ffee", "a version that is the commit is told once")
 
 	info.Facts.Cancelled, info.Scenario.Overridden, info.Part = false, nil, &measure.PartInfo{Number: 1, Of: 4}

@@ -134,7 +134,7 @@ func (d *Document) gates(b *strings.Builder) {
 	t := table{b: b}
 	t.head("gate", "", "reason")
 	for _, g := range d.Gates {
-		verdict := "passed"
+		verdict := Escape(g.Outcome())
 		if !g.Passed {
 			verdict = "**failed**"
 		}

@@ -110,21 +110,18 @@ func (d *Document) differences(b *strings.Builder) {
 		fmt.Fprintf(b, "**Not comparable**: the runs differ in %s.\n\n", Escape(d.Against.MismatchNames()))
 	}
 	t := table{b: b}
-	t.figures("", Escape(base.Name), Escape(run.Name), "difference", "95 % interval", "")
+	t.figures("", Escape(base.Name), Escape(run.Name), "difference", "interval of it", "")
 	for _, figure := range compare.TableFigures {
 		name := figure.String()
 		f := run.Figures[name]
 		if f.Difference == nil || figure.Statistic == "p99" && slices.Contains(compare.TableFigures, slo.Figure{Metric: figure.Metric, Statistic: "p95"}) {
 			continue
 		}
-		interval, verdict := "", ""
-		if i := f.Difference.Shown(); i != nil {
-			interval = compare.FormatChange(i.Low) + " to " + compare.FormatChange(i.High)
-		}
+		verdict := ""
 		if f.Difference.Differs {
 			verdict = "**differs**"
 		}
-		t.row(name, marked(base.Figures[name], figure.Unit), marked(f, figure.Unit), f.Difference.Change(), interval, verdict)
+		t.row(name, marked(base.Figures[name], figure.Unit), marked(f, figure.Unit), f.Difference.Change(figure.Unit), f.Difference.ShownText(), verdict)
 	}
 	t.end()
 	d.conclusion(b, d.Against.Verdicts[0])
@@ -148,5 +145,5 @@ func (d *Document) conclusion(b *strings.Builder, v compare.Verdict) {
 	if v.Why != "" {
 		how += ": " + Escape(v.Why)
 	}
-	fmt.Fprintf(b, " %s.\n\n", how)
+	fmt.Fprintf(b, " %s. An interval of %s is one that decides: it is %s. A gate judges one figure, by its 95 %% interval.\n\n", how, compare.DecidingLevel, compare.DecidingNote)
 }

@@ -80,8 +80,8 @@ func TestWrite(t *testing.T) {
 		"| share of failed requests | 1.96 % |",
 		"| ttft&#60;150ms | 25 of 50 requests |  |",
 		"| ttft.max&#60;100ms | 200 ms | **not met** |",
-		"| ttft.p50 | 150 ms | 150 ms | 0 % | 0 % to 0 % |  |",
-		"Nothing differs beyond chance. 25 trees that both runs played were resampled in pairs.",
+		"| ttft.p50 | 150 ms | 150 ms | 0 % | 0 % to 0 % (99.5 %) |  |",
+		"Nothing differs beyond chance. 25 trees that both runs played were resampled in pairs. An interval of 99.5 % is one that decides: it is 95 % of all 11 figures that decide together. A gate judges one figure, by its 95 % interval.",
 	} {
 		require.Contains(t, text, line)
 	}

@@ -5,7 +5,7 @@
 class FigureTable {
   constructor(page, runs, range, root) {
     Object.assign(this, { page, runs, range, all: false });
-    const parent = section(root, "Figures", "Differences are to the first run. ✱ differs by 1 % or more and beyond its interval, ≈ does not; other figures decide nothing. Below a value: its 95 % interval, or that of the difference. " + fewNote);
+    const parent = section(root, "Figures", `Differences are to the first run. ✱ differs by 1 % or more and beyond its interval, ≈ does not; other figures decide nothing. Below a value: its 95 % interval. Below a difference: its interval, of ${page.head.level[0]} where it has a sign (${page.head.level[1]}), else of 95 %. ` + fewNote);
     const button = element("button", { type: "button", onclick: () => {
       this.all = !this.all;
       button.textContent = this.all ? "Fewer figures" : "All figures";
@@ -53,10 +53,10 @@ class FigureTable {
     const below = [];
     if (difference && isKnown(difference.ratio) && isKnown(cell.value)) {
       const sign = difference.judged ? difference.differs ? " ✱" : " ≈" : "";
-      below.push(element("div", { class: difference.differs ? "differs" : "below" }, formatChange(difference.ratio) + sign));
+      below.push(element("div", { class: difference.differs ? "differs" : "below" }, formatChange(difference.ratio) + (unit === "%" && difference.ratio && difference.ratio < 2 ? " relative" : "") + sign));
       if (difference.trees) below.push(element("div", { class: "below" }, `over ${formatCount(difference.trees, "common tree")}`));
       const shown = difference.deciding || difference.interval; // the one that decides the sign
-      if (shown) below.push(element("div", { class: "below", title: `95 % interval of the difference, ${difference.method}${difference.deciding ? ", of all figures that decide together" : ""}` }, `${formatChange(shown.low)} to ${formatChange(shown.high)}`));
+      if (shown) below.push(element("div", { class: "below", title: `${difference.deciding ? this.page.head.level[0] : "95 %"} interval of the difference, ${difference.method}${difference.deciding ? `: ${this.page.head.level[1]}` : ""}` }, `${formatChange(shown.low)} to ${formatChange(shown.high)}`));
     } else if (interval) {
       below.push(element("div", { class: "below", title: "95 % interval" }, `${formatValue(interval.low, unit)} to ${formatValue(interval.high, unit)}`));
     }

@@ -67,7 +67,7 @@ function factsOf(head) {
   add("seed", optionOf(run, "seed"));
   add("lanes", head.summary.concurrency || "");
   add("preset", run.preset);
-  add("differs from it", Object.entries(run.switches || {}).map(([name, value]) => `${name}=${textOf(value)}`).sort().join(", ") || (run.preset ? "nothing" : ""));
+  add("differs from it", Object.entries(run.switches || {}).map(([name, value]) => `${name}=${textOf(value)}`).sort().join(", ") || (run.preset ? `in no switch${chosenOf(head).length ? "; what else was set: see Settings" : ""}` : ""));
   add("scenario", run.scenario && run.scenario.name);
   for (const conflict of (run.scenario && run.scenario.overridden) || []) add("overridden", conflict);
   add("begun", run.start && run.start.replace("T", " ").replace(/\.\d+Z$/, " UTC"));
@@ -85,8 +85,9 @@ function optionOf(run, name) {
 function textOf(value) { return typeof value === "string" ? value : JSON.stringify(value); }
 
 // chosenOf returns the options whose value somebody chose: [name, value, where].
-function chosenOf(run) {
-  return (run.options || []).filter((o) => o.from !== "default" && o.from !== "preset").map((o) => [o.name, textOf(o.value), o.from]);
+function chosenOf({ summary, seconds }) {
+  const unit = (o) => typeof o.value === "number" && seconds.includes(o.name) ? " s" : "";
+  return (summary.run.options || []).filter((o) => o.from !== "default" && o.from !== "preset").map((o) => [o.name, textOf(o.value) + unit(o), o.from]);
 }
 
 // drawVerdict puts the verdict, the notes and the facts into an element, in the place of those before.
@@ -104,7 +105,7 @@ function drawVerdict(root, page) {
 
 // drawSettings shows the options that were chosen.
 function drawSettings(root, page) {
-  const chosen = chosenOf(page.head.summary.run);
+  const chosen = chosenOf(page.head);
   if (!chosen.length) return;
   const part = section(root, "Settings", "Options that a flag, the environment, a file or the scenario set. All others have the values of the preset.");
   new Table(part, ["option", "value", "from"], "whole").show(chosen);

@@ -162,8 +162,8 @@ func phasesOf(run *measure.RunInfo) (map[string]span, error) {
 	return list, nil
 }
 
-// serverMetrics returns what every series did in a phase, by name. A series of which nothing is known there is left out. So are, under the
-// harness, summaries, and series of another type than the first of their name has.
+// serverMetrics returns what every series did in a phase, by name. It leaves out a series without a reading there, and,
+// under the harness, summaries and series of another type than the first of their name has.
 func (w *writer) serverMetrics(d *scrape.Data, phases map[string]span, phase string) map[string]*serverMetric {
 	list, next, length := map[string]*serverMetric{}, nextAfter(phases, phase), cmp.Or(w.Slice, w.serverSlice)
 	if length > 0 {

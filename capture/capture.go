@@ -54,7 +54,7 @@ type Capture struct {
 	turns    chan struct{} // of sessions that are finished, beside traffic as many as workers: takers wait while it is full
 
 	bytes     atomic.Int64
-	recovered atomic.Int64 // journals that were left, and of which nothing more is tried
+	recovered atomic.Int64 // journals of an earlier process that are finished, or given up
 
 	mu        sync.Mutex // held for as long as it takes to count
 	seen      int        // requests

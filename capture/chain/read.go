@@ -123,7 +123,7 @@ func (r *reading) see(format canon.Format, p *canon.Prompt, prepared *Prepared) 
 	case p.Tools > 0:
 		s.toolsText, s.toolsSize, s.toolsEnd = xxh3.Hash128Seed(p.ToolsText, t.raw), len(p.ToolsText), prepared.toolsEnd
 	}
-	from, first := p.Prefix.Bytes, len(p.Segments)-len(prepared.digests) // the first segment of which there is a digest
+	from, first := p.Prefix.Bytes, len(p.Segments)-len(prepared.digests) // the first segment that has a digest
 	for _, e := range p.Elements {
 		if p.Prefix.Bytes == 0 && e.Segments <= p.System {
 			continue

@@ -96,7 +96,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 
 var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
-// choice completes words, prefixes words of which some want more after them.
+// choice completes words. prefixes does too, and puts no blank behind a word, because some want more text after them.
 func choice(values ...string) cobra.CompletionFunc {
 	return listed(cobra.ShellCompDirectiveNoFileComp, func() []string { return slices.Clone(values) })
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/bytefmt"
@@ -130,7 +130,7 @@ func setRule(o *convert.Options, text string) error {
 	case name != "backend":
 		return o.Rules.Set(name, value)
 	}
-	if words := weka.Backends(); !slices.Contains(words, value) {
+	if words := rules.Backends(); !slices.Contains(words, value) {
 		return fmt.Errorf("--set %s: %w", text, wrongWord(value, either(words), words))
 	}
 	o.Placement.Backend = value
@@ -233,7 +233,7 @@ func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result
 	if os.Getenv("GOMEMLIMIT") == "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
 	}
-	if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
+	if o.Placement.Backend == rules.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
 		o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
 	}
 	if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error

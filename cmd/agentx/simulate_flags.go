@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/settings"
 	replaypreset "github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/simulate"
@@ -56,7 +56,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.flags, f.c = cmd.Flags(), simulate.Default()
 	f.set = settings.New(f.flags, f.tell)
 	f.set.Presets = preset.Names
-	f.set.Rules, f.set.Things, f.set.Missing = weka.RuleNames(), "switch, no setting of lanes and no rule of the reconstruction", missingInSimulations
+	f.set.Rules, f.set.Things, f.set.Missing = rules.Names(), "switch, no setting of lanes and no rule of the reconstruction", missingInSimulations
 	f.set.Add(f.fleetRows()...)
 	f.set.Add(f.loadRows()...)
 	f.set.Add(f.resultRows()...)

@@ -78,9 +78,9 @@ var imports = map[string][]string{
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
 	"replay/slo":         {"internal/suggest"},
-	"replay/meet":        {"replay/measure"},                                                                                                            // no player
+	"replay/meet":        {"replay/measure"},                                                                                                                                // no player
 	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire"}, // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
-	"replay/merge":       {"replay/measure", "replay/scrape"},                                                                                           // results alone: it plays nothing
+	"replay/merge":       {"replay/measure", "replay/scrape"},                                                                                                               // results alone: it plays nothing
 	"replay": {
 		"internal/durable", "internal/heap", "internal/pyrand", "internal/regular", "internal/suggest", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",

@@ -29,6 +29,8 @@ lint:
 	go tool -modfile=tools/go.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yml examples/github/*.yml
 docs: build
 	./agentx help manual >doc/agentx.1
+	./agentx help settings.md >doc/settings.md
+	./agentx help metrics.md >doc/metrics.md
 	./agentx help llms.txt >llms.txt
 
 test-race: # needs a C compiler

@@ -105,7 +105,7 @@ func TestPageOfJSON(t *testing.T) {
 		c.Open(file)
 		time.Sleep(time.Second)
 		require.Empty(t, c.Boundary(t.Context(), time.Second))
-		f := c.Close()
+		f, err := c.Close()
 		assert.Equal(t, 1, asked["http://h/metrics"])
 		assert.Equal(t, 1, asked["http://j/metrics"])
 		assert.Equal(t, "http://h/prometheus/metrics", f.Pages[0].URL)

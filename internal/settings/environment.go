@@ -28,6 +28,16 @@ func ReadEnvironment(flags *pflag.FlagSet) (errs []error) {
 	return errs
 }
 
+// HasRows reports whether flags are those of a Set, which reads the environment itself.
+func HasRows(flags *pflag.FlagSet) (has bool) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if _, row := f.Value.(flagValue); row {
+			has = true
+		}
+	})
+	return has
+}
+
 // Mistyped lists the variables of an environment whose names begin as those that set flags and that nothing reads, each with the closest
 // that something reads.
 func Mistyped(environ, read []string) (list []string) {

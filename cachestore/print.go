@@ -284,10 +284,12 @@ func (all *Verification) Write(w io.Writer, rebuilt, complete bool) {
 // Add verifies a directory, and then removes the parts that are damaged, if asked to. It notes a dataset as in use, so that GC does not
 // remove it meanwhile, but does not record a use. whole: nothing is wrong.
 func (all *Verification) Add(ctx context.Context, root, kind, key string, remove bool, o RemoveOptions) (whole bool, err error) {
+	end := func() {}
 	if kind == mmapcache.DatasetKind {
-		defer NoteDataset(ctx, root, key).Close()
+		end = NoteDataset(ctx, root, key).Close
 	}
 	v, err := mmapcache.VerifyPart(ctx, root, kind, key)
+	end() // before anything is removed
 	if v == nil {
 		return false, err
 	}

@@ -107,7 +107,6 @@ func (f *captureFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&o.Export.MinRequests, "min-requests", 1, "shorter traces are not written")
 	flags.BoolVar(&f.asJSON, "json", false, "print what it came to as JSON, at the end")
 	f.set = settings.New(flags, f.tell, f.rows()...)
-	f.set.Adopt("")
 }
 
 // rows are the settings that are more than numbers, times and names.

@@ -45,14 +45,8 @@ func (r *Result) Warnings(warn func(format string, args ...any)) {
 // stageNames are the stages of a conversion, in order.
 var stageNames = []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"}
 
-// Cost is what a conversion cost: time, processor time, and memory in bytes.
-type Cost struct {
-	Wall, CPU time.Duration
-	PeakRSS   int64
-}
-
-// Write writes the result of a conversion for people.
-func (r *Result) Write(w io.Writer, c Cost) {
+// Write writes the result of a conversion for people, and what it cost: time, processor time, and memory in bytes.
+func (r *Result) Write(w io.Writer, wall, cpu time.Duration, peak int64) {
 	what := "built"
 	if r.Hit {
 		what = "hit: prepared before, nothing built"
@@ -73,12 +67,12 @@ func (r *Result) Write(w io.Writer, c Cost) {
 		fmt.Fprintf(w, ", %s shards (%s found)", bytefmt.Digits(s.Total), bytefmt.Digits(s.Found))
 	}
 	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytefmt.Format(r.InputBytes), bytefmt.Format(r.Bytes))
-	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", bytefmt.Seconds(c.Wall), strings.Join(stages, ", "), bytefmt.Seconds(c.CPU), bytefmt.Format(c.PeakRSS))
+	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", bytefmt.Seconds(wall), strings.Join(stages, ", "), bytefmt.Seconds(cpu), bytefmt.Format(peak))
 	fmt.Fprintln(w, r.Path)
 }
 
-// JSON returns the result as an object of scripts.
-func (r *Result) JSON(c Cost) map[string]any {
+// JSON is Write for programs.
+func (r *Result) JSON(wall, cpu time.Duration, peak int64) map[string]any {
 	f, stages := r.Facts, map[string]float64{}
 	for _, name := range stageNames {
 		stages[name] = r.Stages[name].Seconds()
@@ -89,7 +83,7 @@ func (r *Result) JSON(c Cost) map[string]any {
 		"input_bytes": r.InputBytes, "bytes": r.Bytes, "passed_over": len(r.SkippedEntries),
 		"skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore,
 		"oddities": append([]mmapcache.Oddity{}, f.Oddities...), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
-		"stages": stages, "wall": c.Wall.Seconds(), "cpu": c.CPU.Seconds(), "peak_rss": c.PeakRSS, "parts": r.Parts,
+		"stages": stages, "wall": wall.Seconds(), "cpu": cpu.Seconds(), "peak_rss": peak, "parts": r.Parts,
 	}
 	if r.Shards != nil {
 		out["shards"] = r.Shards

@@ -49,9 +49,6 @@ Words that the help uses:
 		Args:          refuseArgs,
 		RunE:          helpOrVersion,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if settings.HasRows(cmd.Flags()) { // whose verb resolves them
-				return nil
-			}
 			var p problems
 			for _, err := range settings.ReadEnvironment(cmd.Flags()) {
 				p.tell(err, "")

@@ -192,14 +192,13 @@ command: each builds the files that no other builds, and all end with the same p
 		if err != nil {
 			return nil, nil, err
 		}
-		usage := measure.ReadProcessUsage()
-		cost := convert.Cost{Wall: time.Since(begin), CPU: usage.CPU, PeakRSS: usage.PeakRSS}
-		return r.JSON(cost), func(w io.Writer) {
+		wall, usage := time.Since(begin), measure.ReadProcessUsage()
+		return r.JSON(wall, usage.CPU, usage.PeakRSS), func(w io.Writer) {
 			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
 				fmt.Fprintln(w, r.Path)
 				return
 			}
-			r.Write(w, cost)
+			r.Write(w, wall, usage.CPU, usage.PeakRSS)
 		}, nil
 	})
 }
@@ -222,29 +221,22 @@ const convertMemory = 160 << 20
 
 // runConvert converts. Progress, waiting and warnings go to standard error.
 func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
-	err = withProgress(cmd, &o, func() error {
-		r, err = convertWithWarnings(cmd, o)
-		return err
-	})
-	return r, err
-}
-
-func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
 	}
-	if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
-		o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
-	}
-	if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error
-		o.Warn("%s; agentx corpus aiperf makes one that says it", warning)
-	}
-	r, err := convert.Convert(cmd.Context(), o)
-	if err != nil {
-		return nil, hintConvert(err)
-	}
-	r.Warnings(o.Warn)
-	return r, nil
+	err = withProgress(cmd, &o, func() (err error) {
+		if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
+			o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
+		}
+		if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error
+			o.Warn("%s; agentx corpus aiperf makes one that says it", warning)
+		}
+		if r, err = convert.Convert(cmd.Context(), o); err == nil {
+			r.Warnings(o.Warn)
+		}
+		return hintConvert(err)
+	})
+	return r, err
 }
 
 // builderFlag says where among the files of an input a builder begins, where several build it.

@@ -165,8 +165,20 @@ func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore
 
 // convertTables converts an input as far as its tables, or finds that done, and opens them.
 func (f *simulateFlags) convertTables(cmd *cobra.Command, name, root string) (*cachestore.Dataset, error) {
-	o, err := f.conversion(cmd, name, root)
-	if err == nil {
+	o := convert.Options{
+		Inputs: []string{name}, Root: root, Force: f.force, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version, Source: inputSources(cmd),
+		MooncakeBlock: f.TraceBlock,
+	}
+	if err := o.SetProfile(f.profile); err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", shown(cmd, "profile", f.profile), err)}
+	}
+	for _, rule := range f.Rules() {
+		if err := setRule(cmd, &o, rule); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	var err error
+	if o.Wait, err = f.limit(); err == nil {
 		err = checkInput(cmd, name, root)
 	}
 	if err != nil {
@@ -174,33 +186,13 @@ func (f *simulateFlags) convertTables(cmd *cobra.Command, name, root string) (*c
 	}
 	var r *convert.Result
 	err = withProgress(cmd, &o, func() (err error) {
-		if r, err = convert.Structure(cmd.Context(), o); err != nil {
-			return hintConvert(err)
+		if r, err = convert.Structure(cmd.Context(), o); err == nil {
+			r.Warnings(o.Warn)
 		}
-		r.Warnings(o.Warn)
-		return nil
+		return hintConvert(err)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return cachestore.OpenStructure(cmd.Context(), root, r.Key)
-}
-
-// conversion returns the options of a conversion.
-func (f *simulateFlags) conversion(cmd *cobra.Command, name, root string) (convert.Options, error) {
-	o := convert.Options{
-		Inputs: []string{name}, Root: root, Force: f.force, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version, Source: inputSources(cmd),
-		MooncakeBlock: f.TraceBlock,
-	}
-	if err := o.SetProfile(f.profile); err != nil {
-		return o, usageError{fmt.Errorf("%s: %w", shown(cmd, "profile", f.profile), err)}
-	}
-	for _, rule := range f.Rules() {
-		if err := setRule(cmd, &o, rule); err != nil {
-			return o, usageError{err}
-		}
-	}
-	var err error
-	o.Wait, err = f.limit()
-	return o, err
 }

@@ -16,8 +16,9 @@ import (
 // everything that is wrong.
 func ReadEnvironment(flags *pflag.FlagSet) (errs []error) {
 	flags.VisitAll(func(f *pflag.Flag) {
+		_, row := f.Value.(flagValue) // whose Set reads the environment itself
 		name := Variable(f.Name)
-		if v, ok := os.LookupEnv(name); ok && !f.Changed && f.Name != "version" {
+		if v, ok := os.LookupEnv(name); ok && !row && !f.Changed && f.Name != "version" {
 			if err := flags.Set(f.Name, v); err != nil {
 				errs = append(errs, fmt.Errorf("%s=%s: %w", name, v, Explain(err)))
 				return
@@ -26,16 +27,6 @@ func ReadEnvironment(flags *pflag.FlagSet) (errs []error) {
 		}
 	})
 	return errs
-}
-
-// HasRows reports whether flags are those of a Set, which reads the environment itself.
-func HasRows(flags *pflag.FlagSet) (has bool) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if _, row := f.Value.(flagValue); row {
-			has = true
-		}
-	})
-	return has
 }
 
 // Mistyped lists the variables of an environment whose names begin as those that set flags and that nothing reads, each with the closest

@@ -106,6 +106,7 @@ func TestNoSecretIsTold(t *testing.T) {
 	c.Open(file)
 	c.Ready(t.Context(), time.Minute)
 	f, err := c.Close()
+	require.NoError(t, err)
 	assert.Equal(t, 1, f.Pages[0].Failures)
 	text := file.String() + fmt.Sprint(told.list, f)
 	for _, secret := range []string{"me:", "hunter2", "s3cret", "tok3n"} {

@@ -106,6 +106,7 @@ func TestPageOfJSON(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Empty(t, c.Boundary(t.Context(), time.Second))
 		f, err := c.Close()
+		require.NoError(t, err)
 		assert.Equal(t, 1, asked["http://h/metrics"])
 		assert.Equal(t, 1, asked["http://j/metrics"])
 		assert.Equal(t, "http://h/prometheus/metrics", f.Pages[0].URL)

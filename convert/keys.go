@@ -156,7 +156,7 @@ func structureImageOf(rules rules.Rules, probe string, inputs *hfsource.Snapshot
 		image.Format, image.Starts = mmapcache.FormatStarts, ProbeStarts(rules)
 		image.Rules, image.Recordings = rules, recordings
 	}
-	if some, _ := haveRows(inputs, weka.FormatMooncake); some {
+	if some, _ := haveRows(inputs, mmapcache.FormatMooncake); some {
 		image.Mooncake = ProbeMooncake(rules)
 	}
 	return image

@@ -37,6 +37,7 @@ test-race: # needs a C compiler
 	go test -race -short -timeout 30m ./capture/... ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/... ./report
 test-long:
 	AGENTX_LONG=1 $(GO) test -run 'Long' -timeout 60m -v ./convert ./hfsource/hub ./report/until ./report/interval
+	AGENTX_LONG=1 $(GO) test -run '^Test(TooManyTreesWait|PartsBeginAsOneClient|PartsPlayEachTraceOnce)$$' -v ./replay
 	AGENTX_LONG=1 $(GO) test -run '^Test(RandomReplays|NothingOutlivesItsTree|WorkOfAnEventIsBounded|HourOf256Lanes|ArrivalsOnManyLanes)$$' -v ./replay/conductor
 test-mutants:
 	AGENTX_MUTANTS=1 go test -run '^TestMutants$$' -count=1 -timeout 60m -v ./replay

@@ -17,6 +17,11 @@ import (
 // What is wrong with a word, in the same words everywhere.
 var wrongWord, either = suggest.Wrong, suggest.Either[string]
 
+// shown returns a flag with a value as the user wrote them.
+func shown(cmd *cobra.Command, name, text string) string {
+	return settings.Shown(cmd.Flags().Lookup(name), text)
+}
+
 // refuseArgs refuses arguments of a command that has verbs: they name none of these.
 func refuseArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -65,7 +70,9 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 // flagError says what is wrong with a flag or its value. For an unknown flag it suggests the most similar one.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "" {
+		return hintError{usageError{err}, "agentx help " + strings.TrimPrefix(cmd.CommandPath(), "agentx ")}
+	} else if unknown != nil {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if name, known := otherFlags[unknown.GetSpecifiedName()]; slices.Contains(names, name) {
@@ -85,9 +92,9 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 // tellOldNames warns of names of before that a command line, a variable or a file has.
-func tellOldNames(cmd *cobra.Command, s *settings.Set) {
-	if len(s.OldNames) > 0 {
-		printError(cmd.ErrOrStderr(), "agentx: warning: old names, which the next release does not take: "+strings.Join(s.OldNames, ", "))
+func tellOldNames(cmd *cobra.Command, names []string) {
+	if len(names) > 0 {
+		printError(cmd.ErrOrStderr(), "agentx: warning: old names, which the next release does not take: "+strings.Join(names, ", "))
 	}
 }
 

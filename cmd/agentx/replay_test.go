@@ -248,7 +248,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 func TestReportNamesWhatIsWrong(t *testing.T) {
 	r := runLine("report", t.TempDir(), "--prefix", "p")
 	assert.Equal(t, "agentx: --prefix p: no files are made: add --format aiperf, or leave it out\n", r.problems)
-	assert.Contains(t, runLine("report", "replay_kind_test.go").problems, "replay_kind_test.go: no directory: want the directory of a run")
+	assert.Contains(t, runLine("report", "replay_test.go").problems, "replay_test.go: no directory: want the directory of a run")
 }
 
 // Session headers come from flags, the environment and a file. The variables that switch one header on add to that of the flag.

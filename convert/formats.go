@@ -32,7 +32,8 @@ type scanFunc func(row []byte, r rules.Rules, reserve trace.Reserve) (*trace.Tra
 // openFunc begins a file, which has a number from 0, and whose ids name blocks of a namespace. reserve is asked for what a row takes until the end.
 type openFunc func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader
 
-// fileReader takes the rows of one file. Their traces are known when all are read, and so are rows that turn out invalid.
+// fileReader takes the rows of one file. Their traces are known when all are read, with the rows that each is of (trace.Trace.Rows), and so are
+// rows that turn out invalid.
 type fileReader interface {
 	Add(row []byte) error
 	Traces() ([]*trace.Trace, error)

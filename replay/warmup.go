@@ -17,7 +17,7 @@ type Warmup struct {
 	Primers  bool          // the last request of each session before the start of its lane
 	Requests int           // then so many requests on each lane, without gaps; 0: none
 	Duration time.Duration // then requests without gaps for so long; 0: none
-	LeadMax  time.Duration // longest time from a primer to the end of the ramp; 0: DefaultPrimerLead unless Limits.SystemIdle is set; Off: no limit
+	LeadMax  time.Duration // longest time from a primer to the end of the ramp; 0: that of Defaults, or no limit under Limits.SystemIdle; Off: no limit
 	Grace    time.Duration // how long requests may go on after the last was sent; 0: no limit
 }
 

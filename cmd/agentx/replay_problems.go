@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/replay"
 )
 
 // problems are all errors of a command line, an environment and a file.
@@ -23,6 +26,15 @@ func (p *problems) tell(err error, hint string) {
 
 func (p *problems) add(format string, args ...any) {
 	p.errs = append(p.errs, usageError{fmt.Errorf(format, args...)})
+}
+
+// contradict adds what options of a replay have against each other, by the settings that have written them.
+func (p *problems) contradict(s *settings.Set, o *replay.Options) {
+	for _, c := range o.Contradictions() {
+		if text := s.Told(c); text != "" {
+			p.add("%s", text)
+		}
+	}
 }
 
 // addOnce adds an error unless one reads the same.
@@ -56,6 +68,9 @@ func (f *replayFlags) wrongFlags(cmd *cobra.Command, err error) error {
 	var unknown []error
 	for err != nil {
 		unknown = append(unknown, flagError(cmd, err))
+		if try, meant := errors.AsType[hintError](unknown[len(unknown)-1]); meant {
+			f.set.Refuse(strings.TrimPrefix(try.hint, "--"))
+		}
 		var named *pflag.NotExistError
 		if !errors.As(err, &named) {
 			break

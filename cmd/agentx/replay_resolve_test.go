@@ -79,7 +79,6 @@ payload: smoke
 		"agentx: run.yaml:7: concurrency: 0: want 1 to 65536, several with commas between, none twice, or auto:FROM-TO",
 		"agentx: run.yaml:8: tree-idle-cap: line 6 has this key already",
 		"agentx: run.yaml:10: payload: smoke: want chat, anthropic, ids or text",
-		"agentx: start-min-ratio=0.25 (default): more than --set start-max-ratio=0.1: want at most that",
 		"agentx: run.yaml:9: negative-duration: subtract: fixed when the cache is built, so a replay cannot change it: want zero, or nothing (--profile of agentx convert chooses it)",
 	}, configErrors(t, "--config", "run.yaml", "--concurency", "8", "--trees", "many", "--max-gap", "1", "--set", "max-gap=2", "--set", "TreIdleCap=10s",
 		"--set", "warmup=requests=2,duration=60s", "--set", "start-max-ratio=0.1", "--extra-body", "[]"))
@@ -225,7 +224,7 @@ func TestOffArrives(t *testing.T) {
 	o := optionsWith(t, "tree-idle-cap=off", "lane-start-cap=null", "back-off=off", "grace=0", "primer-lead-max=off", "max-gap=0")
 	require.Nil(t, o.Switches.TreeIdleCap)
 	require.Equal(t, []time.Duration{replay.Off, replay.Off, replay.Off, replay.Off, 0},
-		[]time.Duration{o.Limits.LaneStart, o.Backoff.First, o.Grace, o.Warmup.LeadMax, o.Pace.MaxGap})
+		[]time.Duration{o.Limits.LaneStart, o.Backoff.Max, o.Grace, o.Warmup.LeadMax, o.Pace.MaxGap})
 	require.Equal(t, replay.Off, optionsWith(t, "system-idle-cap=10s").Warmup.LeadMax, "the system cap bounds leads instead")
 	require.Equal(t, 10*time.Second, optionsWith(t).Warmup.LeadMax)
 }

@@ -105,7 +105,6 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.stderr = cmd.ErrOrStderr()
 	f.set.Resolve(nil)
 	tellOldNames(cmd, f.set)
-	checkStart(f.set, &f.problems, &f.c.Lanes.Options)
 	f.checkFleet()
 	f.base()
 	list := f.runs()
@@ -431,6 +430,9 @@ func (f *simulateFlags) disaggregated() bool { return len(f.prefillWorkers)+len(
 
 // checkFleet adds what does not go together.
 func (f *simulateFlags) checkFleet() {
+	lanes := f.c.Lanes.Options
+	lanes.Duration = 1 // the bounds of a simulation are others
+	f.contradict(f.set, &lanes)
 	workers := f.flags.Lookup("workers")
 	if f.disaggregated() && workers.Changed {
 		f.add("%s %s beside --prefill-workers and --decode-workers: want one kind of fleet", settings.Named(workers), f.workers)

@@ -21,9 +21,11 @@ test:
 	CGO_ENABLED=0 go test -timeout 30m ./...
 	cd examples/csv && CGO_ENABLED=0 go test ./...
 
-# The manual page and llms.txt, from the tables of the help.
+# The manual page, the references and llms.txt, from the tables of the code.
 docs: build
 	./agentx help manual >doc/agentx.1
+	./agentx help settings.md >doc/settings.md
+	./agentx help metrics.md >doc/metrics.md
 	./agentx help llms.txt >llms.txt
 
 # Wheels of agentx-replay for PyPI in DIST: contrib/python/wheels.py. WHEELS="linux/amd64 darwin/arm64" makes these alone; from nothing each takes three

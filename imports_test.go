@@ -79,9 +79,9 @@ var imports = map[string][]string{
 	"replay/preset":      {}, // conductor cannot name a switch
 	"replay/scenario":    {},
 	"replay/slo":         {"internal/suggest"},
-	"replay/meet":        {"replay/measure"},                                                                                                            // no player
-	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/preset", "replay/slo", "replay/wire"}, // preset for the rules of numbers, wire for the categories of failures
-	"replay/merge":       {"replay/measure", "replay/scrape"},                                                                                           // results alone: it plays nothing
+	"replay/meet":        {"replay/measure"},                                                                                                                                // no player
+	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire"}, // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
+	"replay/merge":       {"replay/measure", "replay/scrape"},                                                                                                               // results alone: it plays nothing
 	"replay": {
 		"internal/durable", "internal/heap", "internal/pyrand", "internal/regular", "internal/suggest", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
 		"github.com/google/uuid", "golang.org/x/sys",
@@ -107,10 +107,10 @@ var imports = map[string][]string{
 	"report/frontier":  {"replay/measure"},
 	"report/html":      {"internal/durable", "internal/regular", "internal/splitmix", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
 	"report/parquet":   {"internal/durable", "replay/measure", "report", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go"},
-	"replay/scrape":    {"internal/lines", "internal/regular", "internal/secrets", "github.com/prometheus/client_model", "github.com/prometheus/common"},
+	"replay/scrape":    {"internal/lines", "internal/regular", "internal/secrets", "replay/measure", "github.com/prometheus/client_model", "github.com/prometheus/common"},
 
 	"report/live": {
-		"internal/guard", "replay/measure", "replay/slo", "replay/wire", "report", "report/html", "report/page",
+		"internal/guard", "replay/measure", "replay/wire", "report", "report/html", "report/page",
 		"github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"report/otlp": {"replay/measure", "github.com/prometheus/client_model"},

@@ -228,13 +228,43 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	})
 }
 
-// TestDesignNamesEveryPackage compares the table of packages in doc/design.md with the table of imports.
-func TestDesignNamesEveryPackage(t *testing.T) {
-	text, err := os.ReadFile("doc/design.md")
+// The house of CONTRIBUTING.md has every package of the table of imports once, and files that exist. A package imports those of its own
+// floor and of floors below.
+func TestHouse(t *testing.T) {
+	text, err := os.ReadFile("CONTRIBUTING.md")
 	require.NoError(t, err)
-	for folder := range imports {
-		assert.True(t, strings.Contains(string(text), "`"+folder+"`"), "doc/design.md has no package %s", folder)
+	_, house, _ := strings.Cut(string(text), "\n## The house\n")
+	house, _, _ = strings.Cut(house, "\n## ")
+	floors, floor := map[string]int{}, 0
+	for line := range strings.Lines(house) {
+		if strings.HasPrefix(line, "| **") {
+			floor++
+		}
+		cells := strings.SplitN(line, " | ", 2)
+		if len(cells) < 2 {
+			continue
+		}
+		var folders []string
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[0], -1) {
+			assert.NotContains(t, floors, m[1])
+			floors[m[1]], folders = floor, append(folders, m[1])
+		}
+		for _, m := range regexp.MustCompile("`([a-z_*]+\\.go|js)`").FindAllStringSubmatch(cells[1], -1) {
+			assert.True(t, slices.ContainsFunc(folders, func(folder string) bool {
+				found, _ := filepath.Glob(filepath.Join(folder, m[1]))
+				return len(found) > 0
+			}), "%v have no %s", folders, m[1])
+		}
 	}
+	for folder, edges := range imports {
+		assert.Contains(t, floors, folder)
+		for _, to := range edges {
+			if at, ours := floors[to]; ours {
+				assert.LessOrEqual(t, at, floors[folder], "%s imports %s, which is on a higher floor", folder, to)
+			}
+		}
+	}
+	assert.Len(t, floors, len(imports))
 }
 
 // eachFile reads every file of the tree whose name ends so. Hidden directories hold caches.

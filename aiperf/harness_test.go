@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
@@ -89,7 +90,7 @@ func harnessRun(t testing.TB, change func(*measure.RunInfo), list ...measure.Rec
 			{Name: measure.WarmupPhase, Start: time.Unix(0, harnessStart-60*second).UTC(), Duration: 30},
 			{Name: measure.ProfilingPhase, Start: time.Unix(0, harnessStart).UTC(), Duration: 10},
 		},
-		Facts: &measure.Facts{PhaseDuration: 10, Deadline: 10, ExpectedDuration: 10, Branches: measure.BranchCounts{ChildrenResumed: 2, ChildrenSpawned: 1}},
+		Facts: &measure.Facts{PhaseDuration: 10, Deadline: 10, ExpectedDuration: 10, Branches: measure.BranchCounts{Branches: conductor.Branches{ChildrenResumed: 2, ChildrenSpawned: 1}}},
 	}
 	if change != nil {
 		change(&info)

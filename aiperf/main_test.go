@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report"
@@ -111,7 +112,7 @@ func newRun(t testing.TB, seed uint64, n int) *report.Run {
 		Phases: []measure.PhaseSpan{
 			{Name: measure.WarmupPhase, Start: time.Unix(0, start-60*second).UTC(), Duration: 30}, {Name: measure.ProfilingPhase, Start: time.Unix(0, start).UTC(), Duration: length},
 		},
-		Facts: &measure.Facts{PhaseDuration: length, Deadline: length - 1, Branches: measure.BranchCounts{TreesOpened: 3}},
+		Facts: &measure.Facts{PhaseDuration: length, Deadline: length - 1, Branches: measure.BranchCounts{Branches: conductor.Branches{TreesOpened: 3}}},
 	}
 	putJSON(t, filepath.Join(dir, "run.json"), info)
 	putJSON(t, filepath.Join(dir, "lanes.jsonl"), measure.LaneReport{Lane: 0, Trace: "trace-a", Requests: 3, TStar: measure.Missing, Finished: measure.Missing})

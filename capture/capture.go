@@ -143,6 +143,7 @@ func (c *Capture) carried(e carry.End) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flights--
+	c.pool.news.tell()
 }
 
 // Arrive decides what is observed of a request. It is the only call of the carrying side that takes the lock of the registry.

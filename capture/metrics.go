@@ -215,6 +215,7 @@ func (c *Capture) end(r *recorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.recorders, r)
+	c.pool.news.tell()
 }
 
 // alive returns the recorders that are not over.
@@ -302,6 +303,7 @@ func (c *Capture) finished(trace string, requests int) {
 	}
 	c.lose(journal.HoleJournal, lacking)
 	c.metrics.finished(result, err)
+	c.pool.news.tell()
 }
 
 func (c *Capture) finish(trace string) (r finish.Result, err error) {

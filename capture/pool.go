@@ -6,6 +6,7 @@ import "sync"
 // of requests, is bounded.
 type pool struct {
 	limit int64
+	news  news
 
 	mu       sync.Mutex
 	more     sync.Cond
@@ -20,11 +21,21 @@ type pool struct {
 	done     sync.WaitGroup
 }
 
+// news wakes the end of a capture, which waits, when something has got done.
+type news chan struct{}
+
+func (n news) tell() {
+	select {
+	case n <- struct{}{}:
+	default: // it is told
+	}
+}
+
 // overhead is what a chunk or a prompt counts besides its bytes.
 const overhead = 512
 
 func newPool(workers int, limit int64) *pool {
-	p := &pool{limit: limit, left: make(chan struct{})}
+	p := &pool{limit: limit, news: make(news, 1), left: make(chan struct{})}
 	p.more.L = &p.mu
 	for range workers {
 		p.done.Go(p.work)
@@ -65,6 +76,7 @@ func (p *pool) finish() {
 	defer p.mu.Unlock()
 	p.finished++
 	p.busy--
+	p.news.tell()
 }
 
 // lane lets one task at a time begin: those of a session, of which each then finds what the one before has read. The pool guards it.
@@ -95,6 +107,7 @@ func (p *pool) run(l *lane, task func()) {
 func (p *pool) free(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.news.tell()
 	if len(l.tasks) == 0 || p.dropped {
 		l.taken, l.tasks = false, nil
 		if p.lanes--; p.shut { // workers may have nothing left to do

@@ -56,6 +56,7 @@ func (c *Capture) recover(ctx context.Context) {
 			c.mu.Unlock()
 		}
 		c.recovered.Add(1)
+		c.pool.news.tell()
 		return err
 	})
 	if err != nil { // of the disk: traffic is carried all the same
@@ -102,7 +103,10 @@ func (c *Capture) land(server *http.Server) {
 	ended := server.Shutdown(drain) == nil
 	landed := func() bool { return c.carrying() == 0 }
 	for !landed() && drain.Err() == nil {
-		time.Sleep(time.Millisecond)
+		select {
+		case <-c.pool.news:
+		case <-drain.Done():
+		}
 	}
 	if !ended || !landed() {
 		c.proxy.Abort()
@@ -116,11 +120,17 @@ func (c *Capture) land(server *http.Server) {
 
 // wait waits until something is done, as long as workers get something done. It reports whether that happened.
 func (c *Capture) wait(done func() bool) bool {
-	for before, since := c.progress(), time.Now(); !done(); time.Sleep(time.Millisecond) {
-		if now := c.progress(); now != before {
-			before, since = now, time.Now()
-		} else if time.Since(since) > c.patience {
-			return false
+	late := time.NewTimer(c.patience)
+	defer late.Stop()
+	for before := c.progress(); !done(); {
+		select {
+		case <-c.pool.news:
+			if now := c.progress(); now != before {
+				before = now
+				late.Reset(c.patience)
+			}
+		case <-late.C:
+			return done()
 		}
 	}
 	return true

@@ -158,25 +158,26 @@ func newCalibrationID(tokens, n int64) string {
 	return fmt.Sprintf("%08d-0000-4000-8000-%012d", tokens, n)
 }
 
-// send sends the next turn of a lane and returns its result; the turns begin again after the last.
-func (c *calibration) send(l *calibrationLane) wire.Result {
+// send sends the next turn of a lane and returns its record; the turns begin again after the last.
+func (c *calibration) send(l *calibrationLane) *measure.Record {
 	d := l.turns[l.next%len(l.turns)]
 	l.next++
 	r := &request{dispatch: d, tree: l.tree}
 	r.record = c.sender.newRecord(r)
 	r.record.RequestID = newCalibrationID(r.record.MaxTokens, c.ids.Add(1))
-	return c.sender.do(r).Result
+	fillRecord(&r.record, &c.sender.do(r).Result)
+	return &r.record
 }
 
 // alone sends one request at a time until an instant, on one lane after the other. The error is that of a request.
 func (c *calibration) alone(until time.Time, result *measure.Calibration) error {
 	var ttft []float64
 	for n := 0; time.Now().Before(until) && c.sender.ctx.Err() == nil && (c.perLane == 0 || n < c.perLane*len(c.lanes)); n++ {
-		res := c.send(&c.lanes[n%len(c.lanes)])
-		if res.Err == nil {
-			ttft = append(ttft, (res.FirstToken - res.Sent).Seconds())
+		r := c.send(&c.lanes[n%len(c.lanes)])
+		if l, _ := r.TTFT(); r.Error == nil {
+			ttft = append(ttft, l.Seconds())
 		} else if c.sender.ctx.Err() == nil {
-			return fmt.Errorf("%s: %s", res.Err.Category, res.Err.Message)
+			return fmt.Errorf("%s: %s", r.Error.Category, r.Error.Message)
 		}
 	}
 	result.TTFT = measure.QuantilesOf(ttft)
@@ -202,13 +203,14 @@ func (c *calibration) together(result *measure.Calibration) {
 				if c.perLane > 0 && n == c.perLane {
 					return
 				}
-				res := c.send(&c.lanes[k])
-				if res.Err != nil {
+				r := c.send(&c.lanes[k])
+				if r.Error != nil {
 					return
 				}
+				l, _ := r.TTFT()
 				mu.Lock()
-				ttft = append(ttft, (res.FirstToken - res.Sent).Seconds())
-				sent += res.BytesSent
+				ttft = append(ttft, l.Seconds())
+				sent += r.BytesSent
 				mu.Unlock()
 			}
 		})

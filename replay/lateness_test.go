@@ -70,7 +70,7 @@ func BenchmarkLateness(b *testing.B) {
 			o.Progress = func(Progress) {}
 			timer := newWakeTimer()
 			source := newSpaced(100*time.Millisecond, length, o.Concurrency)
-			if err := newLoop(o, profiling(o, treesOf{source}, s), &realClock{epoch: s.epoch, timer: timer, events: s.events}, s).run(); err != nil {
+			if err := newLoop(o, measuredPhase(o, treesOf{source}, s), &realClock{epoch: s.epoch, timer: timer, events: s.events}, s).run(); err != nil {
 				b.Fatal(err)
 			}
 			timer.close()

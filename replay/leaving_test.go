@@ -20,7 +20,7 @@ func TestChildLeavesBehindItsParent(t *testing.T) {
 	grandchild := mmapcache.Session{ID: "grandchild", Parent: 1, Turns: 9}
 	tree := &activeTree{loadedTrace: &loadedTrace{plan: &mmapcache.Plan{Sessions: []mmapcache.Session{root, child, child, grandchild}}}}
 	order := func(session, turn int, due, issued time.Duration) (own, ahead *leaving) {
-		return tree.order(conductor.Dispatch{Session: session, Turn: turn, Due: due, Issued: issued})
+		return tree.leaveBehindParent(conductor.Dispatch{Session: session, Turn: turn, Due: due, Issued: issued})
 	}
 	first, ahead := order(0, 0, 1, 5)
 	require.Nil(t, ahead)
@@ -40,7 +40,7 @@ func TestChildLeavesBehindItsParent(t *testing.T) {
 	other.wasWritten()
 
 	alone := &activeTree{loadedTrace: &loadedTrace{plan: &mmapcache.Plan{Sessions: []mmapcache.Session{root}}}}
-	own, ahead := alone.order(conductor.Dispatch{})
+	own, ahead := alone.leaveBehindParent(conductor.Dispatch{})
 	require.Nil(t, own)
 	require.Nil(t, ahead)
 	own.wasWritten() // for those who cannot wait

@@ -88,7 +88,7 @@ func TestSilentReadersChangeNoDueTime(t *testing.T) {
 	followed := make(chan struct{})
 	o := optionsFor(t, cache, unreachable)
 	o.Progress = func(p Progress) {
-		state.Report(live.Progress{Phase: p.Phase, Elapsed: p.Elapsed, Sent: p.Requests, InFlight: p.InFlight})
+		state.Report(p)
 	}
 	var readers []*silent
 	v := play(o, func(v *virtualRun) {

@@ -118,7 +118,7 @@ func (s *simulation) loop(o Options, source conductor.Source) *loop {
 	if !ok {
 		trees = treesOf{source}
 	}
-	return newLoop(o, profiling(o, trees, s), s, s)
+	return newLoop(o, measuredPhase(o, trees, s), s, s)
 }
 
 // treesOf are trees that need nothing when they are over.

@@ -45,7 +45,7 @@ type phase struct {
 }
 
 // profiling returns the phase that is measured.
-func profiling(o Options, source treeSource, recorder recorder) phase {
+func measuredPhase(o Options, source treeSource, recorder recorder) phase {
 	return phase{
 		name: measure.ProfilingPhase, source: source, recorder: recorder,
 		limits: conductor.Limits{

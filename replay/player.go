@@ -66,7 +66,7 @@ func NewPlayer(o Options) (*Player, error) {
 	o = whole.ofPart()
 	s := newSampler(o, o.Warn)
 	s.plans = true
-	phase := profiling(o, s, nil)
+	phase := measuredPhase(o, s, nil)
 	if plan.schedule != nil {
 		phase.arrivals = plan.schedule
 		err = s.prepareArrivals(plan.traces)

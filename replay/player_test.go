@@ -135,7 +135,7 @@ func TestEventLogsOfAPlayer(t *testing.T) {
 			var want struct{ Sends [][]any }
 			require.NoError(t, json.Unmarshal(c.Want, &want))
 			o, source, script, _ := e.prepare(t, c.Preset, plans)
-			p := newPlayer(o, profiling(o, treesOf{source}, nil), func(d conductor.Dispatch) (int, int) { return 0, d.Tree })
+			p := newPlayer(o, measuredPhase(o, treesOf{source}, nil), func(d conductor.Dispatch) (int, int) { return 0, d.Tree })
 			turns, at := playedOn(t, p, func(u PlayedTurn) (time.Duration, conductor.Outcome) {
 				took, outcome := script(conductor.Dispatch{Tree: u.Tree, Session: u.Session, Turn: u.Turn})
 				return took, map[string]conductor.Outcome{"ok": conductor.OK, "error": conductor.Failed, "overflow": conductor.Overflow}[outcome]

@@ -9,25 +9,7 @@ import (
 )
 
 // Progress is how far a run has come.
-type Progress struct {
-	Phase        string // measure.WarmupPhase or measure.ProfilingPhase, from whose start the other fields count
-	Elapsed      time.Duration
-	Requests     int // sent
-	InFlight     int
-	Completed    int
-	Errors       int
-	Overflows    int // of the context
-	Cancelled    int
-	TreesOpened  int
-	TreesDrained int // played to their end
-	TreesOpen    int // that are played
-
-	Standstills *measure.Standstills // of this process in the measured phase, without a list; nil: none
-	Silent      time.Duration        // for how long nothing was received although requests are in flight, to a second; 0: none is
-
-	Arrivals     bool // trees arrive on their own
-	TreesWaiting int  // that have arrived and wait to be opened
-}
+type Progress = measure.Progress
 
 // reporter calls the callbacks of Options in a goroutine of its own, so that a slow one does not delay the loop. It
 // keeps the latest progress alone, and queues messages while there is room.

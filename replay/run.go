@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/scrape"
@@ -306,7 +305,7 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	}
 	before := measure.ReadProcessUsage()
 	r.sampler.renderLater()
-	p := profiling(r.Options, r.sampler, r.results)
+	p := measuredPhase(r.Options, r.sampler, r.results)
 	if r.arrival.schedule != nil {
 		p.arrivals = r.arrival.schedule
 	}
@@ -319,22 +318,12 @@ func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	facts.PhaseDuration, facts.Deadline = r.periods[len(r.periods)-1].length.Seconds(), l.cutoff.Deadline.Seconds()
 	facts.CPU, facts.PeakRSS, facts.Cores = used.CPU.Seconds(), used.PeakRSS, runtime.GOMAXPROCS(0)
 	facts.PrefillLimit, facts.Standstills = r.Limits.Prefill, r.standstills
-	facts.Load, facts.Arrivals = r.results.occupancy.load(), l.backlog.facts(l.conductor.Counts())
+	n := l.conductor.Counts()
+	facts.Load, facts.Arrivals = r.results.occupancy.load(), l.backlog.facts(n)
 	facts.Prompts, _ = r.results.prompts.reuse(r.Cache, r.Endpoint, r.Marker, r.sampler.played) // nil says that the cache cannot be read
-	facts.Branches, facts.Cancelled = branchCounts(l.conductor.Counts()), l.endedEarly()
+	facts.Branches, facts.Cancelled = measure.BranchCounts{Branches: n.Branches, IdleSkipped: n.IdleSkipped.Seconds()}, l.endedEarly()
 	watching.finish(r.results, facts)
 	return err
-}
-
-// branchCounts returns the counters of the conductor that a summary has.
-func branchCounts(n conductor.Counts) measure.BranchCounts {
-	return measure.BranchCounts{
-		ChildrenResumed: n.ChildrenResumed, ChildrenSpawned: n.ChildrenSpawned, ChildrenDelayed: n.ChildrenDelayed,
-		ChildrenCompleted: n.ChildrenCompleted, ChildrenErrored: n.ChildrenErrored, ChildrenTruncated: n.ChildrenTruncated,
-		ParentsSuspended: n.ParentsSuspended, ParentsResumed: n.ParentsResumed, JoinsSuppressed: n.JoinsSuppressed,
-		TreesOpened: n.TreesOpened, TreesDrained: n.TreesDrained, TreesReleased: n.TreesReleased, TreesDeadlocked: n.TreesDeadlocked,
-		IdleJumps: n.IdleJumps, IdleSkipped: n.IdleSkipped.Seconds(),
-	}
 }
 
 // close ends everything that the run has started.

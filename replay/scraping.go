@@ -195,17 +195,14 @@ func (s *scraping) end(ctx context.Context, tail bool) *measure.ServerMetrics {
 		s.collector.Boundary(context.Background(), lastWait)
 	}
 	f := s.collector.Close()
-	m := &measure.ServerMetrics{File: scrape.File, Full: f.Full, Pages: []measure.MetricsPage{}}
+	m := &measure.ServerMetrics{File: scrape.File, Full: f.Full, Pages: f.Pages}
 	if f.Err != nil {
 		s.warn(fmt.Sprintf("server metrics: %v: %s lacks what came later", f.Err, scrape.File))
 	}
 	for _, p := range f.Pages {
 		if p.Cut {
-			s.warn(fmt.Sprintf("server metrics: %s: %s", p.URL, p.LastErr))
+			s.warn(fmt.Sprintf("server metrics: %s: %s", p.URL, p.LastError))
 		}
-		m.Pages = append(m.Pages, measure.MetricsPage{
-			URL: p.URL, Default: p.Default, Fetches: p.Answers, Failures: p.Failures, Skipped: p.Skipped, LeftOut: p.LeftOut, OddLines: p.Odd, LastError: p.LastErr,
-		})
 	}
 	return m
 }

@@ -186,7 +186,7 @@ func TestPageThatTrickles(t *testing.T) {
 		s.open(t.Context(), filepath.Join(t.TempDir(), scrape.File))
 		m := s.end(t.Context(), true)
 		const why = "no whole answer within 1s, when the run ended"
-		assert.Equal(t, []measure.MetricsPage{{URL: "http://h/metrics", Default: true, Failures: 1, Skipped: 3, LastError: why}}, m.Pages)
+		assert.Equal(t, []measure.MetricsPage{{URL: "http://h/metrics", Default: true, Failures: 1, Skipped: 3, LastError: why, Cut: true}}, m.Pages)
 		assert.Equal(t, []string{"server metrics: http://h/metrics: " + why}, said)
 	})
 }

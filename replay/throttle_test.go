@@ -194,7 +194,7 @@ func TestTheEndEndsAWait(t *testing.T) {
 	require.True(t, ok)
 	require.Zero(t, state.Sessions[0].Turn)
 
-	p := profiling(Options{Concurrency: 2, Switches: withoutTreeIdle()}, treesOf{once{}}, s) // so does that of the last lane
+	p := measuredPhase(Options{Concurrency: 2, Switches: withoutTreeIdle()}, treesOf{once{}}, s) // so does that of the last lane
 	p.limits.LaneRequests = 1
 	s.records, s.pending, s.at = nil, nil, 0
 	s.script = func(d conductor.Dispatch) (time.Duration, time.Duration, wire.Category) {

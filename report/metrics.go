@@ -23,7 +23,7 @@ var requestMetrics = []metric{
 	{tag: interChunkLatency, name: "Inter Chunk Latency", unit: "ms"},
 	{"output_token_throughput_per_user", "Output Token Throughput Per User", perUser, reciprocal(took((*row).Decode))},
 	{"full_response_output_token_throughput_per_user", "Full Response Output Token Throughput Per User", perUser, reciprocal((*row).fullDecode)},
-	{"prefill_throughput_per_user", "Prefill Throughput Per User", perUser, ratePerUser(func(r *row) int64 { return r.PromptTokens.N() }, took((*row).TTFT))},
+	{"prefill_throughput_per_user", "Prefill Throughput Per User", perUser, prefillPerUser},
 	{"e2e_output_token_throughput", "E2E Output Token Throughput", perUser, ratePerUser((*row).OSL, took((*row).Latency))},
 	{"due_to_sent_latency", "Due to Sent Latency", "ms", span(func(r *row) (measure.Time, bool) { return r.Lateness(), true })},
 	{"credit_to_start_latency", "Credit-to-Start Latency", "ms", span(func(r *row) (measure.Time, bool) { return r.Sent - r.Admitted, true })},
@@ -136,6 +136,8 @@ func ratePerUser(n func(r *row) int64, of func(r *row) (ns measure.Time, ok bool
 		return Float(float64(count) * 1e9 / float64(ns)), true
 	}
 }
+
+var prefillPerUser = ratePerUser(func(r *row) int64 { return r.PromptTokens.N() }, took((*row).TTFT))
 
 func (r *row) fullDecode() (measure.Time, bool) { return r.done - r.FirstToken, r.FirstToken != never }
 

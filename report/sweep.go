@@ -125,8 +125,8 @@ func (s *sweeper) open(r *row) error {
 	}
 	if !r.failed && r.PromptTokens.N() != unknown {
 		q.tokens = float64(r.PromptTokens.N())
-		if r.FirstToken > r.Sent {
-			q.input = float64(r.PromptTokens.N()) * 1e9 / float64(r.FirstToken-r.Sent)
+		if rate, ok := prefillPerUser(r, s.rules); ok {
+			q.input = rate.Float64()
 		}
 	}
 	s.tokens.add(q.tokens)

@@ -77,7 +77,7 @@ func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 		return err
 	}
 	s := server.Stats()
-	fmt.Fprintf(w, `verified    the mock counted %s tokens in %s prompts with the tokenizer %s
+	fmt.Fprintf(w, `verified    the mock counted %s tokens in %s prompts, those before the run among them, with the tokenizer %s
 page        %s
 
 next: your traces   agentx convert TRACES: a file, a directory or hf://...; it prints CACHE

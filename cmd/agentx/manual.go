@@ -7,10 +7,51 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 )
 
 // manuals are what agentx help prints for other readers than people at a terminal, by the topic that asks for it: make docs writes the files.
-var manuals = map[string]func(root *cobra.Command) string{"manual": manualPage, "llms.txt": llmsText}
+var manuals = map[string]func(root *cobra.Command) string{"manual": manualPage, "llms.txt": llmsText, "settings.md": settingsPage, "metrics.md": metricsPage}
+
+// settingsPage returns doc/settings.md: what a replay and a simulation can be told.
+func settingsPage(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("# Settings\n\nThis page lists everything that `agentx replay` and `agentx simulate` can be told. Each row is a flag `--NAME`, a variable `AGENTX_NAME`, a key of `--config` and a name of `--set`:\n\n" +
+		"    agentx help settings max-gap\n    agentx replay --preset aiperf-0.13 --print-config\n\nWhere a preset has another default, it is named. `-` is off, or none. [spec/replay.md](spec/replay.md) 0.3 and [spec/simulate.md](spec/simulate.md) 0.3 have the rules.\n\n")
+	replay, _, _ := root.Find([]string{"replay"})
+	simulate, _, _ := root.Find([]string{"simulate"})
+	fmt.Fprintf(&b, "## agentx replay\n%s\n## agentx simulate\n\nIt has settings of a replay as well, such as `speed`: agentx help simulate lists all.\n%s\n",
+		settings.Reference(replay.Flags(), pflag.NewFlagSet("", 0)), settings.Reference(simulate.Flags(), replay.Flags()))
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// metricsPage returns doc/metrics.md: what a service level, a gate or a comparison can name.
+func metricsPage(*cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("# Metrics\n\nThis page lists the figures that service levels, gates, `--until` and comparisons name:\n\n    agentx report results --gate 'ttft.p95<2s' --gate 'error-rate<1%'\n\n" +
+		"A metric of each request has the statistics `.mean`, `.p50`, `.p75`, `.p90`, `.p95`, `.p99` and `.max`. [spec/replay.md](spec/replay.md) 8 defines them, [spec/results.md](spec/results.md) has all other keys.\n\n" +
+		"| name | what it is | unit | of | better | in files of AIPerf |\n|---|---|---|---|---|---|\n")
+	for _, m := range measure.MetricList {
+		of, better := "each request", "lower"
+		if !m.OfEach {
+			of = "the run"
+		}
+		if m.Unit == slo.Tokens {
+			better = "-"
+		} else if m.MoreIsBetter {
+			better = "higher"
+		}
+		what := m.Title
+		if m.Live != "" {
+			what += ": " + strings.ToLower(m.Live[:1]) + strings.TrimSuffix(m.Live[1:], ".")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Name, what, cmp.Or(string(m.Unit), "share"), of, better, cmp.Or(m.Tag, "-"))
+	}
+	return b.String()
+}
 
 // manualPage returns doc/agentx.1: the help of all verbs as a page for man.
 func manualPage(root *cobra.Command) string {
@@ -91,16 +132,19 @@ func roff(text string) string {
 // documents are those that llms.txt names, with what they answer.
 var documents = [][2]string{
 	{"README.md", "what agentx is for, installation, the first run"},
-	{"doc/replay.md", "recipes of a replay: servers, load, warmup, what is sent, results"},
+	{"doc/start.md", "the first run, step by step; words"},
+	{"doc/replay.md", "recipes of a replay: load, warmup, servers, what is sent, results"},
 	{"doc/report.md", "pages, comparisons, gates in a pipeline, capacity, OpenTelemetry, Grafana, MLflow, W&B"},
+	{"doc/settings.md", "every setting of a replay and of a simulation, with its defaults"},
+	{"doc/metrics.md", "every metric that service levels, gates and comparisons name"},
 	{"doc/traces.md", "formats of recordings, and how to write one"},
 	{"doc/tables.md", "the tables of a cache in pyarrow, pandas, polars, DuckDB"},
 	{"doc/aiperf.md", "command lines of AIPerf on agentx"},
-	{"doc/harness.md", "command lines of agentx-harness on agentx"},
+	{"doc/harness.md", "command lines of agentx-harness and of InferenceX on agentx"},
 	{"doc/simulate.md", "simulated engines and fleets"},
 	{"doc/capture.md", "recording live agents"},
-	{"doc/clusters.md", "one cache for many machines; Slurm, Kubernetes, Ray"},
-	{"doc/spec/cli.md", "every verb, flag and exit status"},
+	{"doc/clusters.md", "one cache for many machines, one load from many; Slurm, Kubernetes, Ray"},
+	{"doc/spec/cli.md", "verbs, machine-readable output, exit statuses"},
 	{"doc/spec/results.md", "files and fields of the results, definitions of all metrics"},
 }
 

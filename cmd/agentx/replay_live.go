@@ -80,10 +80,8 @@ func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Du
 
 // report notes the progress of the run.
 func (v *liveRun) report(now replay.Progress) {
-	v.state.Report(live.Progress{
-		Phase: now.Phase, Elapsed: now.Elapsed, Remaining: remaining(v.o, v.length, now), Sent: now.Requests, InFlight: now.InFlight, Silent: now.Silent,
-		OpenTrees: now.TreesOpen, Standstills: now.Standstills, Arrivals: now.Arrivals, WaitingTrees: now.TreesWaiting,
-	})
+	now.Remaining = remaining(v.o, v.length, now)
+	v.state.Report(now)
 	v.p.liveBlock(v.state.Status())
 }
 

@@ -142,9 +142,9 @@ func TestListUnderAScenario(t *testing.T) {
 // The command line of the documentation, and the file for --config that it names, are what InferenceX has, and the scenario
 // allows them.
 func TestConfigurationOfInferenceX(t *testing.T) {
-	text, err := os.ReadFile("../../doc/replay.md")
+	text, err := os.ReadFile("../../doc/harness.md")
 	require.NoError(t, err)
-	_, section, _ := strings.Cut(string(text), "\n## Scenario: InferenceX\n")
+	_, section, _ := strings.Cut(string(text), "\n## InferenceX\n")
 	_, command, _ := strings.Cut(section, "\n    agentx replay agentx-062126 ")
 	command, _, _ = strings.Cut(command, "\n\n")
 	words := strings.Fields(strings.ReplaceAll(command, "\\\n", " "))

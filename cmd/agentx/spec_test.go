@@ -19,9 +19,18 @@ import (
 	"github.com/agentx/agentx/replay/preset"
 )
 
-// TestSpecificationNamesEveryVerbAndFlag compares doc/spec/cli.md with the commands: each has what the other has.
+// TestSpecificationNamesEveryVerbAndFlag compares doc/spec/cli.md, and the tables of settings and switches that it refers to, with the commands:
+// each has what the other has.
 func TestSpecificationNamesEveryVerbAndFlag(t *testing.T) {
 	text := specification(t, "cli.md")
+	named := map[string]bool{"help": true}
+	for _, document := range []string{"replay.md", "simulate.md"} {
+		_, table, _ := strings.Cut(specification(t, document), "\n### 0.3 ")
+		table, _, _ = strings.Cut(table, "\n#")
+		for _, m := range regexp.MustCompile("(?m)^\\| `([a-z][a-z0-9-]*)` \\|").FindAllStringSubmatch(table, -1) {
+			named[m[1]] = true
+		}
+	}
 	flags, verbs := map[string]bool{"help": true}, map[string]bool{}
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
@@ -38,7 +47,6 @@ func TestSpecificationNamesEveryVerbAndFlag(t *testing.T) {
 		}
 	}
 	walk(newRoot())
-	named := map[string]bool{"help": true}
 	for _, m := range regexp.MustCompile(`--([a-z][a-z0-9-]*[a-z0-9])`).FindAllStringSubmatch(text, -1) {
 		named[m[1]] = true
 	}

@@ -14,7 +14,7 @@
 //
 // Rows of Mooncake files are requests, not traces. Mooncake gathers those of one file into traces.
 //
-// Files along the path: scan*.go and columns*.go (bytes to Trace), mooncake.go, format.go (names the format), times.go (all
+// A trace becomes turns in MakePlan (plan.go). Files along the path: scan*.go and columns*.go (bytes to Trace), mooncake.go, format.go (names the format), times.go (all
 // that is decided about recorded times), agents.go, chains.go and workers.go (which requests are one conversation),
 // branches.go (where children spawn and join), conversation.go and buffer.go (prompts of one conversation), blocks.go
 // (numbers blocks), prefixcache.go (theoretical hits), placement.go and placer.go.

@@ -49,13 +49,7 @@ func Durations(flags *pflag.FlagSet) (about string) {
 
 // Table lists every setting by its group: its name, its default, what it is under each other preset, and what it means.
 func Table(flags *pflag.FlagSet, named ...string) string {
-	rows := map[string][]*Setting{}
-	var presets []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if v, ok := f.Value.(flagValue); ok && v.row.Name != "set" && (len(named) == 0 || slices.Contains(named, v.row.Name)) {
-			rows[v.row.Group], presets = append(rows[v.row.Group], v.row), v.set.Presets
-		}
-	})
+	rows, presets := byGroup(flags, named)
 	var b strings.Builder
 	fmt.Fprintf(&b, "Every setting is a flag --NAME, a variable AGENTX_NAME, a key of --config and a name of --set. Its value under each preset:\n\n  %-20s", "NAME")
 	for _, p := range presets {
@@ -68,20 +62,60 @@ func Table(flags *pflag.FlagSet, named ...string) string {
 		for _, row := range rows[group] {
 			fmt.Fprintf(&b, "\n  %-20s", row.Name)
 			for _, p := range presets {
-				v, ok := row.Under[p]
-				if !ok {
-					v = row.Default
-				}
-				text := row.Kind.Text(v)
-				if v == nil && !row.Kind.off || text == "" {
-					text = "-"
-				}
-				fmt.Fprintf(&b, " %-18s", text)
+				fmt.Fprintf(&b, " %-18s", row.under(p))
 			}
 			fmt.Fprintf(&b, "\n      %s", row.Help)
 		}
 	}
 	return b.String() + "\n"
+}
+
+// Reference is Table in Markdown, without what another command has in the same words.
+func Reference(flags, other *pflag.FlagSet) string {
+	rows, presets := byGroup(flags, nil)
+	var b strings.Builder
+	for _, group := range groups {
+		rows[group] = slices.DeleteFunc(rows[group], func(row *Setting) bool {
+			f := other.Lookup(row.Name)
+			return f != nil && f.Usage == row.Help
+		})
+		if len(rows[group]) > 0 {
+			fmt.Fprintf(&b, "\n### %s\n\n| `--NAME` | default | meaning |\n|---|---|---|\n", group)
+		}
+		for _, row := range rows[group] {
+			value := row.under(presets[0])
+			for _, p := range presets[1:] {
+				if other := row.under(p); other != row.under(presets[0]) {
+					value += fmt.Sprintf("; %s: %s", p, other)
+				}
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.Name, value, strings.ReplaceAll(row.Help, "|", "\\|"))
+		}
+	}
+	return b.String()
+}
+
+// byGroup returns the settings among flags, of some the named ones alone, by group, and the presets.
+func byGroup(flags *pflag.FlagSet, named []string) (rows map[string][]*Setting, presets []string) {
+	rows = map[string][]*Setting{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(flagValue); ok && v.row.Name != "set" && (len(named) == 0 || slices.Contains(named, v.row.Name)) {
+			rows[v.row.Group], presets = append(rows[v.row.Group], v.row), v.set.Presets
+		}
+	})
+	return rows, presets
+}
+
+// under returns the value of a row under a preset as a text.
+func (row *Setting) under(preset string) string {
+	v, ok := row.Under[preset]
+	if !ok {
+		v = row.Default
+	}
+	if text := row.Kind.Text(v); text != "" && (v != nil || row.Kind.off) {
+		return text
+	}
+	return "-"
 }
 
 // Brief lists the flags that have only a line at the end of the help, each with its default; those that presets set with the values

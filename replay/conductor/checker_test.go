@@ -138,9 +138,9 @@ func (k *checker) end() {
 	if c.Sent != k.sent || c.InFlight != k.sent-k.back || len(k.c.inFlight) != c.InFlight {
 		k.fail("INV-9: sent %d and %d, returned %d, in flight %d and %d", c.Sent, k.sent, k.back, c.InFlight, len(k.c.inFlight))
 	}
-	for v, f := reflect.ValueOf(c), 0; f < v.NumField(); f++ {
-		if v.Field(f).Int() < 0 {
-			k.fail("INV-9: %s is %d", v.Type().Field(f).Name, v.Field(f).Int())
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(c)) {
+		if n := reflect.ValueOf(c).FieldByIndex(f.Index); !f.Anonymous && n.Int() < 0 {
+			k.fail("INV-9: %s is %d", f.Name, n.Int())
 		}
 	}
 	if c.TreesOpen > k.c.maxLanes || c.TreesOpen != len(k.trees) {

@@ -12,32 +12,36 @@ type Counts struct {
 	Sent     int
 	InFlight int
 
-	TreesOpened     int
-	TreesDrained    int
-	TreesReleased   int // open when the phase ended
-	TreesOpen       int
-	TreesDeadlocked int // of those drained
+	Branches
+	ChildrenLive  int
+	ParentsParked int
+	TreesOpen     int
 
 	TreesArrived   int // by OpenBy
 	TreesWaiting   int // for a lane
 	TreesSkipped   int // that could not be played
 	TreesAbandoned int // that waited when the arrivals ended
 
-	ChildrenResumed   int // live in start states
-	ChildrenSpawned   int
-	ChildrenDelayed   int // of those spawned: with an offset
-	ChildrenCompleted int
-	ChildrenErrored   int
-	ChildrenTruncated int
-	ChildrenLive      int
+	IdleSkipped time.Duration // by IdleJumps
+}
 
-	ParentsSuspended int // parkings
-	ParentsResumed   int // parkings that ended with a request
-	JoinsSuppressed  int // parkings that ended without
-	ParentsParked    int
+// Branches are those counts that the results of a run have, by their keys there.
+type Branches struct {
+	ChildrenResumed   int `json:"children_resumed"`   // child sessions that were live when their tree was taken up
+	ChildrenSpawned   int `json:"children_spawned"`   // child sessions that a turn spawned
+	ChildrenDelayed   int `json:"children_delayed"`   // of those spawned: with an offset
+	ChildrenCompleted int `json:"children_completed"` // their last turn was answered
+	ChildrenErrored   int `json:"children_errored"`   // their last turn failed
+	ChildrenTruncated int `json:"children_truncated"` // ended before their last turn
+	ParentsSuspended  int `json:"parents_suspended"`  // waits of a session for its branches
+	ParentsResumed    int `json:"parents_resumed"`    // waits that ended with a request
+	JoinsSuppressed   int `json:"joins_suppressed"`   // waits that ended without
+	TreesOpened       int `json:"trees_opened"`
+	TreesDrained      int `json:"trees_drained"`  // played to their end
+	TreesReleased     int `json:"trees_released"` // open when the phase ended
+	TreesDeadlocked   int `json:"trees_wedged"`   // of those drained: nothing could happen in them any more
 
-	IdleJumps   int           // of the cap on idle time of the system
-	IdleSkipped time.Duration // by those jumps
+	IdleJumps int `json:"idle_jumps"` // of the cap on idle time of the system
 }
 
 // endChild counts the end of a live child.

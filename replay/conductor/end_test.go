@@ -82,7 +82,7 @@ func TestNothingStartsAfterStop(t *testing.T) {
 	require.NoError(t, w.c.Returned(0, time.Second, time.Second, OK))
 	require.True(t, w.c.Done())
 	require.Len(t, w.sends, 1)
-	require.Equal(t, Counts{Sent: 1, TreesOpened: 1, TreesReleased: 1}, w.c.Counts())
+	require.Equal(t, Counts{Sent: 1, Branches: Branches{TreesOpened: 1, TreesReleased: 1}}, w.c.Counts())
 
 	w = newWorld(1, anyLane(root(0)), Limits{})
 	w.c.Stop(0)
@@ -123,12 +123,14 @@ func TestCountersAddUp(t *testing.T) {
 	}
 	w.playUntil(20*time.Second, never)
 	require.Equal(t, Counts{
-		Sent: 10, TreesOpened: 4, TreesDrained: 2, TreesReleased: 2, TreesDeadlocked: 1,
-		ChildrenResumed: 2, ChildrenSpawned: 6, ChildrenDelayed: 1,
-		ChildrenCompleted: 2, // 1 of the first tree, 1 of the third
-		ChildrenErrored:   1, // could not be played
-		ChildrenTruncated: 5, // overflow, refused, deadlocked, and two at the end
-		ParentsSuspended:  3, ParentsResumed: 1, JoinsSuppressed: 2,
+		Sent: 10, Branches: Branches{
+			TreesOpened: 4, TreesDrained: 2, TreesReleased: 2, TreesDeadlocked: 1,
+			ChildrenResumed: 2, ChildrenSpawned: 6, ChildrenDelayed: 1,
+			ChildrenCompleted: 2, // 1 of the first tree, 1 of the third
+			ChildrenErrored:   1, // could not be played
+			ChildrenTruncated: 5, // overflow, refused, deadlocked, and two at the end
+			ParentsSuspended:  3, ParentsResumed: 1, JoinsSuppressed: 2,
+		},
 	}, w.c.Counts(), fmt.Sprint(w.log()))
 	w.requireQuiet(t)
 }

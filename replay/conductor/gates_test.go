@@ -101,7 +101,7 @@ func TestOuterGateOpensAtItsOwnTurn(t *testing.T) {
 				func() { s.move(from, due) })
 		}
 		require.Panics(t, func() { w.c.schedule(s, 0) })
-		require.Panics(t, func() { w.c.admit(s, due) })
+		require.Panics(t, func() { w.c.queueOrRetain(s, due) })
 		require.Panics(t, func() { w.c.issue(s, 0) })
 		require.Panics(t, func() { w.c.park(s) })
 		require.Panics(t, func() { w.c.close(s, 0, Truncated) })
@@ -151,7 +151,7 @@ func TestRecordedOrderBetweenSessions(t *testing.T) {
 		w.start()
 		s := w.c.lanes[0].sessions[1]
 		require.Equal(t, retained, s.state)
-		require.Panics(t, func() { w.c.admit(s, due) })
+		require.Panics(t, func() { w.c.queueOrRetain(s, due) })
 	})
 }
 

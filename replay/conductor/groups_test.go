@@ -266,7 +266,7 @@ func playBarrier(t *testing.T, v vector) {
 				s = &session{tree: live, index: slices.Index(names, op.Key.name), turn: op.Key.turn, state: due, queueIndex: -1, watchIndex: -1}
 				keys[op.Key] = s
 			}
-			if panics(func() { w.c.admit(s, due) }) {
+			if panics(func() { w.c.queueOrRetain(s, due) }) {
 				result = "error"
 			} else {
 				result = map[state]string{queued: "sent", retained: "retained"}[s.state]

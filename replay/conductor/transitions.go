@@ -100,7 +100,7 @@ func (c *Conductor) fire(s *session, at time.Duration) {
 		s.move(due, queued)
 		c.prefill.enqueue(s)
 	default:
-		c.admit(s, due)
+		c.queueOrRetain(s, due)
 	}
 }
 
@@ -130,8 +130,8 @@ func (c *Conductor) sendAgain(s *session, at time.Duration) {
 	c.prefill.enqueue(s)
 }
 
-// admit queues a turn whose time has come, or retains it until its predecessors are done.
-func (c *Conductor) admit(s *session, from state) {
+// queueOrRetain queues a turn whose time has come, or retains it until its predecessors are done.
+func (c *Conductor) queueOrRetain(s *session, from state) {
 	s.predecessorsDone = 0
 	if s.tree.barrier.pass(s) {
 		s.due = max(s.due, s.unblockedAt)
@@ -162,7 +162,7 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 		c.counts.ParentsResumed++
 	}
 	added := c.spawn(s, now, true)
-	d := Dispatch{ID: s.id, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due, Queued: c.queued(s), Issued: now}
+	d := Dispatch{ID: s.id, Lane: t.lane, Tree: t.ordinal, Session: s.index, Turn: s.turn, Due: s.due, Queued: c.waitedForLane(s), Issued: now}
 	if err := c.launch(d); err != nil {
 		c.undoIssue(s, now, resumed, added, err)
 		return
@@ -180,8 +180,8 @@ func (c *Conductor) issue(s *session, now time.Duration) {
 	}
 }
 
-// queued returns how long a turn was due before its tree had a lane.
-func (c *Conductor) queued(s *session) time.Duration {
+// waitedForLane returns how long a turn was due before its tree had a lane.
+func (c *Conductor) waitedForLane(s *session) time.Duration {
 	if !c.openings.arriving {
 		return 0
 	}
@@ -298,12 +298,12 @@ func (c *Conductor) park(s *session) {
 	c.emit(Event{Kind: SessionParked, At: s.due, Lane: s.tree.lane, Tree: s.tree.ordinal, Session: s.index, Turn: s.turn})
 }
 
-// unpark admits a parked session if its branches are done and its deadline has passed; at is when the later of the two
+// unpark queues or retains a parked session if its branches are done and its deadline has passed; at is when the later of the two
 // happened.
 func (c *Conductor) unpark(s *session, at time.Duration) {
 	if s.timerIndex >= 0 || !c.passJoins(s) {
 		return
 	}
 	s.unblockedAt = max(s.unblockedAt, at)
-	c.admit(s, parked)
+	c.queueOrRetain(s, parked)
 }

@@ -16,9 +16,10 @@
 // [Aggregate.Rebuild] computes the same from the files of a run that was killed. A [Live] gathers what a run prints of itself
 // while it runs.
 //
-// A new metric is a row of [MetricList] (metric.go) with its formula over [Numbers] (record.go): summaries, live metrics, gates, intervals
-// and comparisons follow. doc/spec/results.md 3.9 has the same rows, which a test compares. A new number of a request is a field of Numbers
-// or of [Transfer]: its tag says how records.jsonl has it (record_json.go).
+// The time to the first token is [Numbers.TTFT] (record.go), from Sent to FirstToken, which the row ttft of [MetricList] (metric.go) names.
+// A new metric is such a row with its formula over [Numbers]: summaries, live metrics, gates, intervals, pages and comparisons follow.
+// doc/spec/results.md 3.9 has the same rows, which a test compares. A new number of a request is a field of Numbers or of [Transfer]: its
+// tag says how records.jsonl has it (record_json.go).
 //
 // Instants of a record are nanoseconds since the start of the phase; what a summary says is in seconds, sizes are bytes. A figure that is not known is [Missing], in JSON null.
 package measure

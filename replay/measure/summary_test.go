@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -245,7 +246,7 @@ func TestUsageUnknown(t *testing.T) {
 
 // A run is valid or not under a scenario alone. A deadlocked tree is a reason without one too.
 func TestVerdict(t *testing.T) {
-	deadlocked := BranchCounts{TreesDeadlocked: 1}
+	deadlocked := BranchCounts{Branches: conductor.Branches{TreesDeadlocked: 1}}
 	plain, overridden := &Scenario{Name: "s"}, &Scenario{Name: "s", Overridden: []string{"a conflict"}}
 	for _, c := range []struct {
 		scenario *Scenario
@@ -289,7 +290,7 @@ func TestTable(t *testing.T) {
 		Lanes: 72, Out: "runs/c0072", Context: &Context{Tokens: 200000, Traces: 600, LeftOut: 31, Server: 131072, From: "max_model_len", Above: 40},
 		Calibration: &Calibration{RequestRate: 12, SendRate: 3 << 20, TTFT: Quantiles{P50: 0.0012, P99: 0.003}},
 		Facts: &Facts{
-			Branches: BranchCounts{TreesDeadlocked: 1}, CPU: 0.75, PeakRSS: 90 << 20, Cancelled: true, PhaseDuration: 103, Cores: 2,
+			Branches: BranchCounts{Branches: conductor.Branches{TreesDeadlocked: 1}}, CPU: 0.75, PeakRSS: 90 << 20, Cancelled: true, PhaseDuration: 103, Cores: 2,
 			Load: &Load{Seconds: 100, Playing: 63.9, InFlight: 19.6, Requests: 19.9, MaxRequests: 41}, Prompts: &Prompts{Tokens: 1000, Reused: 417},
 		},
 	}

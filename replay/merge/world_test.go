@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/wire"
@@ -231,7 +232,7 @@ func (l load) info(number int, last map[string]int64) measure.RunInfo {
 		},
 		Facts: &measure.Facts{
 			PhaseDuration: float64(last[measure.ProfilingPhase]) / 1e9, Warmup: &measure.WarmupFacts{Duration: measure.Number(last[measure.WarmupPhase]) / 1e9, Primers: 2},
-			CPU: 1.5, PeakRSS: 1000, Cores: 4, Branches: measure.BranchCounts{TreesOpened: 3, IdleSkipped: 0.5}, Prompts: &measure.Prompts{Tokens: 100, Reused: 60},
+			CPU: 1.5, PeakRSS: 1000, Cores: 4, Branches: measure.BranchCounts{Branches: conductor.Branches{TreesOpened: 3}, IdleSkipped: 0.5}, Prompts: &measure.Prompts{Tokens: 100, Reused: 60},
 			Load: &measure.Load{Seconds: 1, Playing: 1, InFlight: 1, Requests: 1, MaxRequests: 1},
 		},
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // Collector reads pages of metrics until it is closed. Its methods may be called by several goroutines, and none but Ready, Boundary,
@@ -23,22 +25,9 @@ type Collector struct {
 
 // Facts are what became of the pages of a run.
 type Facts struct {
-	Pages []PageFacts
+	Pages []measure.MetricsPage
 	Full  bool  // the file has become too large: what came later is not in it
 	Err   error // the file could not be written
-}
-
-// PageFacts are what became of one page.
-type PageFacts struct {
-	URL      string // without user, password and query
-	Default  bool
-	Answers  int
-	Failures int
-	Skipped  int    // requests that were due while another ran
-	LeftOut  int    // series that were too large or too many, of the answer with the most of them
-	Odd      int    // lines that are not understood, of the answer with the most of them
-	LastErr  string // of the latest failure; "": there was none
-	Cut      bool   // the latest failure is a request that Close has ended
 }
 
 // Start begins to ask every page, at once and then at every Interval. The caller must call Close.
@@ -125,7 +114,7 @@ func (c *Collector) Boundary(ctx context.Context, atMost time.Duration) (silent 
 func (c *Collector) Linger(ctx context.Context, d time.Duration) {
 	answered := false
 	for _, p := range c.pages {
-		answered = answered || p.facts().Answers > 0
+		answered = answered || p.facts().Fetches > 0
 	}
 	if !answered {
 		return
@@ -164,7 +153,7 @@ type page struct {
 	isJSON  bool   // it is left alone
 
 	mu      sync.Mutex
-	seen    PageFacts
+	seen    measure.MetricsPage
 	waiting []chan bool // that the next request is over, and whether it was answered
 	giveUp  func()      // the request that runs, or ran last; nil: it is the first
 	over    bool        // no request comes any more
@@ -179,12 +168,12 @@ func newPage(number int, p Page, o Options, l *log) *page {
 	}
 	return &page{
 		number: number, fetcher: newFetcher(p, transport), log: l, now: o.Now, notice: o.Notice,
-		mark: make(chan struct{}, 1), series: map[string]*known{}, seen: PageFacts{URL: p.Name(), Default: p.Default},
+		mark: make(chan struct{}, 1), series: map[string]*known{}, seen: measure.MetricsPage{URL: p.Name(), Default: p.Default},
 		instead: p.Instead,
 	}
 }
 
-func (p *page) facts() PageFacts {
+func (p *page) facts() measure.MetricsPage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.seen
@@ -265,10 +254,10 @@ func (p *page) skip(tick *time.Ticker, start, begin time.Time) {
 	case <-tick.C:
 	default:
 	}
-	p.count(func(f *PageFacts) { f.Skipped += missed })
+	p.count(func(f *measure.MetricsPage) { f.Skipped += missed })
 }
 
-func (p *page) count(change func(*PageFacts)) {
+func (p *page) count(change func(*measure.MetricsPage)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(&p.seen)
@@ -292,7 +281,7 @@ func (p *page) fetch(ctx, request context.Context) (answered bool) {
 	text, err := p.fetcher.get(request)
 	took, at := time.Since(begin), p.now().UnixNano()
 	if ctx.Err() == nil && request.Err() != nil {
-		p.count(func(f *PageFacts) { f.Skipped++ })
+		p.count(func(f *measure.MetricsPage) { f.Skipped++ })
 		return false
 	}
 	if ctx.Err() != nil { // the run is over
@@ -317,16 +306,16 @@ func (p *page) fetch(ctx, request context.Context) (answered bool) {
 	}
 	p.last = max(p.last, at)
 	leftOut += p.log.addAnswer(p.number, p.last, took.Nanoseconds(), samples, p.series)
-	p.count(func(f *PageFacts) {
-		f.Answers++
+	p.count(func(f *measure.MetricsPage) {
+		f.Fetches++
 		if f.LeftOut == 0 && leftOut > 0 {
 			p.notice(fmt.Sprintf("server metrics: %s: %d series are too large, or too many, and left out", f.URL, leftOut))
 		}
 		f.LeftOut = max(f.LeftOut, leftOut)
-		if f.Odd == 0 && odd > 0 {
+		if f.OddLines == 0 && odd > 0 {
 			p.notice(fmt.Sprintf("server metrics: %s: lines that are not understood are left out: %d", f.URL, odd))
 		}
-		f.Odd = max(f.Odd, odd)
+		f.OddLines = max(f.OddLines, odd)
 	})
 	return true
 }
@@ -337,7 +326,7 @@ func (p *page) moveOn() {
 	p.instead = ""
 	p.fetcher.moveTo(other.URL)
 	p.log.addEndpoint(p.number, other)
-	p.count(func(f *PageFacts) {
+	p.count(func(f *measure.MetricsPage) {
 		p.notice(fmt.Sprintf("server metrics: %s is JSON, as TensorRT-LLM answers: %s is read instead", f.URL, other.Name()))
 		f.URL = other.Name()
 	})
@@ -346,26 +335,26 @@ func (p *page) moveOn() {
 // cut notes that Close has ended a request that ran for a time. That is a failure where the page has never answered, or has taken
 // longer than a run waits for it at its end: the samples lack more than the last moment.
 func (p *page) cut(took time.Duration) {
-	p.count(func(f *PageFacts) {
-		if f.Answers == 0 || took > Tail {
+	p.count(func(f *measure.MetricsPage) {
+		if f.Fetches == 0 || took > Tail {
 			f.Failures++
-			f.Cut, f.LastErr = true, fmt.Sprintf("no whole answer within %v, when the run ended", max(took.Round(time.Millisecond), time.Millisecond))
+			f.Cut, f.LastError = true, fmt.Sprintf("no whole answer within %v, when the run ended", max(took.Round(time.Millisecond), time.Millisecond))
 		}
 	})
 }
 
 // fail counts a failure. The first is told.
 func (p *page) fail(err error) {
-	p.count(func(f *PageFacts) {
+	p.count(func(f *measure.MetricsPage) {
 		if f.Failures++; f.Failures == 1 {
 			what := "the page is asked again"
 			if p.isJSON {
 				what = "it is left alone"
-			} else if f.Default && f.Answers == 0 {
+			} else if f.Default && f.Fetches == 0 {
 				what = "it is left alone (--scrape URL names another page, --scrape off none)"
 			}
 			p.notice(fmt.Sprintf("server metrics: %s: %v: %s", f.URL, err, what))
 		}
-		f.LastErr = err.Error()
+		f.LastError = err.Error()
 	})
 }

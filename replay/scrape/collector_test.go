@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/measure"
 	"go.uber.org/goleak"
 )
 
@@ -109,7 +111,7 @@ func TestEveryInterval(t *testing.T) {
 		require.NoError(t, err)
 		// The request of 333 ms is over at 1133; those of 666 and 999 ms are skipped.
 		assert.Equal(t, []int64{0, 100, 1133, 1133, 1332, 1665}, instantsOf(d, 0, start))
-		assert.Equal(t, PageFacts{URL: "http://h/metrics", Answers: 6, Skipped: 2}, f.Pages[0])
+		assert.Equal(t, measure.MetricsPage{URL: "http://h/metrics", Fetches: 6, Skipped: 2}, f.Pages[0])
 		assert.True(t, file.closed)
 	})
 }
@@ -132,7 +134,7 @@ func TestAtMostTenSeconds(t *testing.T) {
 		f := c.Close()
 		assert.Equal(t, 25*time.Second, time.Since(begin), "what runs is ended at once")
 		assert.Equal(t, []string{"server metrics: http://h/metrics: no answer within 10s: the page is asked again"}, told.list)
-		assert.Equal(t, PageFacts{URL: "http://h/metrics", Failures: 3, Skipped: 60, LastErr: "no whole answer within 4.354s, when the run ended", Cut: true}, f.Pages[0])
+		assert.Equal(t, measure.MetricsPage{URL: "http://h/metrics", Failures: 3, Skipped: 60, LastError: "no whole answer within 4.354s, when the run ended", Cut: true}, f.Pages[0])
 	})
 }
 
@@ -142,12 +144,12 @@ func TestRequestsThatTheEndCuts(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers int
 		length  time.Duration
-		want    PageFacts
+		want    measure.MetricsPage
 	}{
-		"never answered":   {0, time.Millisecond, PageFacts{Failures: 1, LastErr: "no whole answer within 1ms, when the run ended", Cut: true}},
-		"answers":          {2, 400 * time.Millisecond, PageFacts{Answers: 2}},
-		"late, not missed": {1, Interval + Tail, PageFacts{Answers: 1}},
-		"has gone silent":  {1, Interval + Tail + time.Millisecond, PageFacts{Answers: 1, Failures: 1, LastErr: "no whole answer within 2.001s, when the run ended", Cut: true}},
+		"never answered":   {0, time.Millisecond, measure.MetricsPage{Failures: 1, LastError: "no whole answer within 1ms, when the run ended", Cut: true}},
+		"answers":          {2, 400 * time.Millisecond, measure.MetricsPage{Fetches: 2}},
+		"late, not missed": {1, Interval + Tail, measure.MetricsPage{Fetches: 1}},
+		"has gone silent":  {1, Interval + Tail + time.Millisecond, measure.MetricsPage{Fetches: 1, Failures: 1, LastError: "no whole answer within 2.001s, when the run ended", Cut: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,7 +194,7 @@ func TestDefaultPageIsTriedOnce(t *testing.T) {
 		f := c.Close()
 		assert.Equal(t, 1, f.Pages[0].Failures)
 		assert.Equal(t, 9, f.Pages[1].Failures)
-		assert.Equal(t, 8, f.Pages[2].Answers)
+		assert.Equal(t, 8, f.Pages[2].Fetches)
 		assert.Equal(t, []string{
 			"server metrics: http://a/metrics: not the text format of Prometheus: line 1: it is left alone (--scrape URL names another page, --scrape off none)",
 			"server metrics: http://b/metrics: not the text format of Prometheus: line 1: the page is asked again",

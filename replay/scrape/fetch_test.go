@@ -112,5 +112,5 @@ func TestNoSecretIsTold(t *testing.T) {
 		assert.NotContains(t, text, secret)
 	}
 	assert.Contains(t, text, "http://h/metrics: proxy says")
-	assert.Less(t, len(f.Pages[0].LastErr), 400)
+	assert.Less(t, len(f.Pages[0].LastError), 400)
 }

@@ -110,7 +110,7 @@ func TestPageOfJSON(t *testing.T) {
 		assert.Equal(t, 1, asked["http://j/metrics"])
 		assert.Equal(t, "http://h/prometheus/metrics", f.Pages[0].URL)
 		assert.Zero(t, f.Pages[0].Failures)
-		assert.Equal(t, asked["http://h/prometheus/metrics"], f.Pages[0].Answers)
+		assert.Equal(t, asked["http://h/prometheus/metrics"], f.Pages[0].Fetches)
 		assert.Equal(t, 1, f.Pages[1].Failures)
 		assert.Contains(t, strings.Join(told.list, "\n"), "http://h/metrics is JSON, as TensorRT-LLM answers: http://h/prometheus/metrics is read instead")
 		assert.Contains(t, strings.Join(told.list, "\n"), "at /prometheus/metrics: it is left alone")

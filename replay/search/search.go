@@ -161,6 +161,9 @@ func probeOf(r measure.ListedRun, s *measure.Summary, err error) capacity.Probe 
 		reading := capacity.Reading{Name: l.Name(), Limit: l.Unit.Format(l.Limit), Text: "not known", Met: *l.Met}
 		if v := float64(l.Value); !l.Value.IsMissing() {
 			reading.Value, reading.Text = &v, l.Unit.Format(v)
+			if s.Few(l.Figure()) {
+				reading.Text += " of " + measure.Plural(measure.MetricNamed(l.Metric).Stat(&s.Metrics).N, "request", "requests")
+			}
 		}
 		if !reading.Met {
 			p.Verdict = capacity.Missed

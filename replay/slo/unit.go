@@ -19,6 +19,18 @@ const (
 	Share   Unit = "" // of 1
 )
 
+// Steps returns how many steps one of the unit has where values are kept as whole numbers: times have nanoseconds. What may be large has
+// few, so that all values fit.
+func (u Unit) Steps() float64 {
+	switch u {
+	case Tokens:
+		return 1
+	case Rate:
+		return 1e3
+	}
+	return 1e9
+}
+
 // parse reads a value of the unit: a duration with its unit, a number, or of a share also a number of per cent.
 func (u Unit) parse(text string) (float64, error) {
 	if u == Seconds {

@@ -72,14 +72,16 @@ func (x *call) keeper() func(name, value []byte) {
 
 // url returns the URL of the request, of a redirect that where it leads.
 func (x *call) url() *url.URL {
-	u := &url.URL{Scheme: "http", Host: x.target.hostHeader}
-	if x.target.tls {
-		u.Scheme = "https"
+	if u, err := url.Parse(x.address()); err == nil {
+		return u
 	}
-	path := x.redirectedTo
-	if path == "" {
-		path = string(x.target.appendPath(nil, x.request.Path))
+	return &url.URL{}
+}
+
+// address returns the text of that URL.
+func (x *call) address() string {
+	if x.redirectedTo != "" {
+		return x.target.origin() + x.redirectedTo
 	}
-	u.Path, _, _ = strings.Cut(path, "?")
-	return u
+	return x.target.origin() + string(x.target.appendPath(nil, x.request.Path))
 }

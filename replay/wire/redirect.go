@@ -32,15 +32,7 @@ func (x *call) followRedirect(h *responseHead) (text string) {
 
 // locate resolves the Location of an answer against the URL of the request.
 func (x *call) locate(location string) (*url.URL, error) {
-	scheme := "http://"
-	if x.target.tls {
-		scheme = "https://"
-	}
-	path := x.redirectedTo
-	if path == "" {
-		path = string(x.target.appendPath(nil, x.request.Path))
-	}
-	from, err := url.Parse(scheme + x.target.hostHeader + path)
+	from, err := url.Parse(x.address())
 	if err != nil {
 		return nil, err
 	}

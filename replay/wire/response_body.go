@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 )
 
 // responseBody reads the body of a response in the framing of its head: a length, chunks, or until the connection closes.
@@ -99,24 +100,9 @@ func badChunk(line []byte, err error) error {
 // parseChunkSize reads a hexadecimal size. It ignores an extension after it.
 func parseChunkSize(line []byte) (int64, error) {
 	size, _, _ := bytes.Cut(line, []byte(";"))
-	size = trim(size)
-	var n int64
-	for _, c := range size {
-		switch {
-		case c-'0' <= 9:
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, badChunk(line, nil)
-		}
-		if n > math.MaxInt64>>8 {
-			return 0, badChunk(line, nil)
-		}
-		n = n<<4 | int64(c)
-	}
-	if len(size) == 0 {
+	n, err := strconv.ParseUint(string(trim(size)), 16, 59)
+	if err != nil {
 		return 0, badChunk(line, nil)
 	}
-	return n, nil
+	return int64(n), nil
 }

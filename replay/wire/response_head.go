@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
+	"strconv"
 )
 
 // maxHead bounds the head of a response, bytes, with the informational responses before it. It bounds its trailers too.
@@ -178,14 +178,16 @@ func (h *responseHead) addField(name, value []byte) error {
 
 // addLength reads a Content-Length. Two that differ are an error: the body would end in two places.
 func (h *responseHead) addLength(value []byte) error {
-	n, err := parseLength(value)
-	if err != nil {
-		return err
-	}
-	if h.length >= 0 && h.length != n {
+	n, err := strconv.ParseUint(string(value), 10, 63)
+	switch {
+	case len(value) == 0:
+		return errors.New("response has an empty length")
+	case err != nil:
+		return fmt.Errorf("response has length %q", clip(string(value), 64))
+	case h.length >= 0 && h.length != int64(n):
 		return fmt.Errorf("response has two lengths, %d and %d", h.length, n)
 	}
-	h.length = n
+	h.length = int64(n)
 	return nil
 }
 
@@ -213,18 +215,4 @@ func (h *responseHead) addConnection(options []byte) {
 			h.keepAlive = true
 		}
 	}
-}
-
-func parseLength(value []byte) (int64, error) {
-	var n int64
-	for _, c := range value {
-		if c < '0' || c > '9' || n > math.MaxInt64/10-1 {
-			return 0, fmt.Errorf("response has length %q", clip(string(value), 64))
-		}
-		n = 10*n + int64(c-'0')
-	}
-	if len(value) == 0 {
-		return 0, errors.New("response has an empty length")
-	}
-	return n, nil
 }

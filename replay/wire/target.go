@@ -95,6 +95,14 @@ func (t *target) setPath(path string) {
 	}
 }
 
+// origin returns scheme, host and port.
+func (t *target) origin() string {
+	if t.tls {
+		return "https://" + t.hostHeader
+	}
+	return "http://" + t.hostHeader
+}
+
 // appendPath appends the path of a request, below the roots of the target, and the query.
 func (t *target) appendPath(b []byte, path string) []byte {
 	if rest, ok := strings.CutPrefix(path, "/v1/"); ok {
@@ -110,11 +118,7 @@ func (t *target) appendPath(b []byte, path string) []byte {
 func (c *Client) Address(path string) string {
 	t := c.target
 	t.query = ""
-	scheme := "http://"
-	if t.tls {
-		scheme = "https://"
-	}
-	return scheme + t.hostHeader + string(t.appendPath(nil, path))
+	return t.origin() + string(t.appendPath(nil, path))
 }
 
 // appendBelowRoot appends a path below the root of the server, and the query.
@@ -129,11 +133,7 @@ func PageURL(server, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	scheme := "http://"
-	if t.tls {
-		scheme = "https://"
-	}
-	return scheme + t.hostHeader + string(t.appendBelowRoot(nil, path)), nil
+	return t.origin() + string(t.appendBelowRoot(nil, path)), nil
 }
 
 // SameServer reports whether a URL has the scheme, host and port of a server, which then may get its credentials.

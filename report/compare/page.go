@@ -152,8 +152,8 @@ func (q *requests) thinned(n int) []int {
 	return list
 }
 
-// microseconds is how exact the starts of requests are on a page, nanoseconds their times.
-const microseconds, nanoseconds = 1e6, 1e9
+// microseconds is how exact the starts of requests are on a page.
+const microseconds = 1e6
 
 // table has the requests of a run for the figures of a selection.
 func (q *requests) table(name string, points []int) page.Table {
@@ -169,11 +169,7 @@ func (q *requests) table(name string, points []int) page.Table {
 	add("start", "s", microseconds, func(k int) float64 { return q.start[k] - origin })
 	add("state", "", 1, func(k int) float64 { return float64(q.state[k]) })
 	for _, m := range drawn {
-		scale := float64(nanoseconds)
-		if m.Unit == slo.Tokens {
-			scale = 1
-		}
-		add(m.Name, string(m.Unit), scale, func(k int) float64 { return q.values[m.Name][k] })
+		add(m.Name, string(m.Unit), m.Unit.Steps(), func(k int) float64 { return q.values[m.Name][k] })
 	}
 	return t
 }

@@ -36,10 +36,7 @@ func listMetrics() (each []pageMetric, one ratios) {
 		case m.Ratio[0] != "":
 			one[m.Name] = m.Ratio
 		case m.Of != nil:
-			p := pageMetric{Name: m.Name, Key: m.Key(), Label: strings.ToUpper(m.Title[:1]) + m.Title[1:], Unit: string(m.Unit), Scale: 1e9, of: m.Of}
-			if m.Unit == slo.Tokens {
-				p.Unit, p.Scale = "", 1
-			}
+			p := pageMetric{Name: m.Name, Key: m.Key(), Label: strings.ToUpper(m.Title[:1]) + m.Title[1:], Unit: strings.TrimPrefix(string(m.Unit), string(slo.Tokens)), Scale: m.Unit.Steps(), of: m.Of}
 			each = append(each, p)
 		}
 	}

@@ -37,7 +37,7 @@ func TestVerdictOfAPage(t *testing.T) {
 	for _, want := range []string{
 		"invalid: unsafe_override, run_cancelled.", "client_bound: the client", "interrupted: the run was stopped",
 		"ttft.p95: 1.84 s ± 3.26 %; ± 5 % was asked, after 90 s of sending.", "goodput: no interval: 3 trees",
-		"preset aiperf-0.13", "differs from it in no switch; what else was set: see Settings", "scenario s", "overridden speed is 2", "model m", "agentx c0ffee",
+		"preset aiperf-0.13", "differs from it in no switch", "set max-gap 0.3 s, rate 3", "scenario s", "overridden speed is 2", "model m", "agentx c0ffee",
 	} {
 		require.Contains(t, text, want)
 	}

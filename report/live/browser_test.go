@@ -50,7 +50,7 @@ func (p *played) play(seconds int) {
 			}
 		}
 		p.at += time.Second
-		p.state.Report(Progress{Phase: measure.ProfilingPhase, Elapsed: p.at, Remaining: 10*time.Minute - p.at, Sent: p.credit + 4, InFlight: 4, OpenTrees: 8})
+		p.state.Report(measure.Progress{Phase: measure.ProfilingPhase, Elapsed: p.at, Remaining: 10*time.Minute - p.at, Requests: p.credit + 4, InFlight: 4, TreesOpen: 8})
 		p.state.Look(time.Unix(1.7e9, 0).Add(p.at))
 	}
 	p.pages.Look()

@@ -96,8 +96,8 @@ func (c *cells) percentiles(unit float64, asked ...float64) []measure.Number {
 // highest bounds what is counted, in steps: of nanoseconds three hours.
 const highest = 1e13
 
-// nanosecond is the step of distributions of times; those of tokens have steps of 1.
-const nanosecond = 1e-9
+// stepOf returns the step of the distributions of a metric, in its unit.
+func stepOf(m *measure.Metric) float64 { return 1 / m.Unit.Steps() }
 
 // steps returns a value in whole steps.
 func steps(value, unit float64) int64 { return int64(min(max(math.Round(value/unit), 0), highest)) }

@@ -11,10 +11,10 @@ import (
 // Gain is what the state of a part of a load has gained since the last one: what part 0 adds to its own, so that this is of the whole
 // load. Counts are exact, distributions good to 1 %. It has the same size however many requests it counts.
 type Gain struct {
-	Progress  Progress    `json:"progress"`
-	Warmup    *totals     `json:"warmup,omitempty"` // nil: nothing
-	Profiling *totals     `json:"profiling,omitempty"`
-	Recent    *recentGain `json:"recent,omitempty"`
+	Progress  measure.Progress `json:"progress"`
+	Warmup    *totals          `json:"warmup,omitempty"` // nil: nothing
+	Profiling *totals          `json:"profiling,omitempty"`
+	Recent    *recentGain      `json:"recent,omitempty"`
 }
 
 // recentGain are requests that have ended well, of one phase.
@@ -37,7 +37,7 @@ func (s *State) TakeGain() *Gain {
 	g := s.gain
 	s.gain = new(Gain)
 	if g.Progress = s.progress; s.ended {
-		g.Progress.InFlight, g.Progress.OpenTrees, g.Progress.WaitingTrees = 0, 0, 0
+		g.Progress.InFlight, g.Progress.TreesOpen, g.Progress.TreesWaiting = 0, 0, 0
 	}
 	return g
 }
@@ -70,7 +70,7 @@ func (g *Gain) add(r *measure.Record, rules measure.Rules) {
 func (s *State) Share(parts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.others, s.parts = map[int]Progress{}, parts
+	s.others, s.parts = map[int]measure.Progress{}, parts
 }
 
 // shared reports whether the state is of a load with several parts.
@@ -104,7 +104,7 @@ func (s *State) Leave(part int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p, ok := s.others[part]; ok {
-		p.InFlight, p.OpenTrees, p.WaitingTrees, p.Remaining = 0, 0, 0, 0
+		p.InFlight, p.TreesOpen, p.TreesWaiting, p.Remaining = 0, 0, 0, 0
 		s.others[part] = p
 	}
 	s.left++
@@ -138,7 +138,7 @@ func (g *Gain) check() error {
 
 // whole returns the progress of the load: that of this part, with those of others in the same phase. What others have said is up
 // to a second old: the load ends when the last of them will.
-func (s *State) whole() Progress {
+func (s *State) whole() measure.Progress {
 	p := s.progress
 	known, end := p.Remaining >= 0, p.Elapsed+p.Remaining
 	for _, o := range s.others {
@@ -148,7 +148,7 @@ func (s *State) whole() Progress {
 		if o.InFlight > 0 && (p.InFlight == 0 || o.Silent < p.Silent) { // the load is as silent as its least silent part
 			p.Silent = o.Silent
 		}
-		p.Sent, p.InFlight, p.OpenTrees, p.WaitingTrees = p.Sent+o.Sent, p.InFlight+o.InFlight, p.OpenTrees+o.OpenTrees, p.WaitingTrees+o.WaitingTrees
+		p.Requests, p.InFlight, p.TreesOpen, p.TreesWaiting = p.Requests+o.Requests, p.InFlight+o.InFlight, p.TreesOpen+o.TreesOpen, p.TreesWaiting+o.TreesWaiting
 		p.Standstills, p.Elapsed = p.Standstills.With(o.Standstills), max(p.Elapsed, o.Elapsed)
 		known, end = known && o.Remaining >= 0, max(end, o.Elapsed+o.Remaining)
 	}

@@ -78,9 +78,9 @@ func TestGainsAddUpToTheWholeLoad(t *testing.T) {
 			return &measure.Standstills{N: n, Seconds: seconds, Longest: measure.Standstill{At: 3, Seconds: longest, InFlight: 2}}
 		}
 		for k, s := range parts {
-			s.Report(Progress{Standstills: stood(k+1, 1, float64(k)/2), Phase: phase, Elapsed: elapsed - time.Duration(2-k)*time.Millisecond, Remaining: time.Duration(k) * time.Minute, Sent: sums[k] + 10, InFlight: 10, OpenTrees: 4})
+			s.Report(measure.Progress{Standstills: stood(k+1, 1, float64(k)/2), Phase: phase, Elapsed: elapsed - time.Duration(2-k)*time.Millisecond, Remaining: time.Duration(k) * time.Minute, Requests: sums[k] + 10, InFlight: 10, TreesOpen: 4})
 		}
-		whole.Report(Progress{Standstills: stood(6, 3, 1), Phase: phase, Elapsed: elapsed, Remaining: 2 * time.Minute, Sent: sums[0] + sums[1] + sums[2] + 30, InFlight: 30, OpenTrees: 12})
+		whole.Report(measure.Progress{Standstills: stood(6, 3, 1), Phase: phase, Elapsed: elapsed, Remaining: 2 * time.Minute, Requests: sums[0] + sums[1] + sums[2] + 30, InFlight: 30, TreesOpen: 12})
 		for k, g := range guests {
 			require.NoError(t, host.AddGain(k+1, sent(t, g)))
 		}
@@ -136,7 +136,7 @@ func TestRemainingTimeOfTheWholeLoad(t *testing.T) {
 	host.Share(2)
 	guest.KeepGains()
 	report := func(s *State, elapsed, remaining time.Duration) {
-		s.Report(Progress{Phase: measure.ProfilingPhase, Elapsed: elapsed, Remaining: remaining})
+		s.Report(measure.Progress{Phase: measure.ProfilingPhase, Elapsed: elapsed, Remaining: remaining})
 	}
 	report(guest, 3*time.Second, 9*time.Second)
 	require.NoError(t, host.AddGain(1, sent(t, guest)))

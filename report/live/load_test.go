@@ -12,11 +12,11 @@ import (
 // However long a run is, its load has at most maxLoad points, evenly spread, the first and nearly the last report among them.
 func TestLoadIsBounded(t *testing.T) {
 	var l load
-	l.add(Progress{Phase: measure.WarmupPhase, Elapsed: time.Second})
+	l.add(measure.Progress{Phase: measure.WarmupPhase, Elapsed: time.Second})
 	require.Empty(t, l.at)
 	const seconds = 20 * maxLoad
 	for k := range seconds {
-		l.add(Progress{Phase: measure.ProfilingPhase, Elapsed: time.Duration(k) * time.Second, InFlight: k, OpenTrees: 2 * k})
+		l.add(measure.Progress{Phase: measure.ProfilingPhase, Elapsed: time.Duration(k) * time.Second, InFlight: k, TreesOpen: 2 * k})
 		require.Less(t, len(l.at), maxLoad)
 	}
 	require.GreaterOrEqual(t, len(l.at), maxLoad/2-1)

@@ -83,7 +83,7 @@ func TestMetricsEqualTheSummary(t *testing.T) {
 
 // A bucket of a histogram has what is not more than its bound.
 func TestHistogramBounds(t *testing.T) {
-	h := distribution{unit: nanosecond}
+	h := distribution{unit: 1e-9}
 	for _, v := range []float64{-1, 1e-5, 1.1e-5, 5000, 5001} {
 		h.add(v)
 	}

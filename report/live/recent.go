@@ -19,7 +19,7 @@ type recent struct {
 	now      Recent  // at the last look
 }
 
-// liveMetrics are those that a status has, in seconds.
+// liveMetrics are those that a status has.
 var liveMetrics = slices.DeleteFunc(slices.Clone(eachRequest), func(m measure.Metric) bool { return m.Live == "" })
 
 // section is what ended between two looks.
@@ -27,7 +27,7 @@ type section struct {
 	length    time.Duration
 	Completed int     `json:"completed"`
 	Tokens    tokens  `json:"tokens"`
-	Cells     []cells `json:"cells"` // of nanoseconds, in the order of liveMetrics
+	Cells     []cells `json:"cells"` // in the order of liveMetrics
 }
 
 func newSection() section { return section{Cells: make([]cells, len(liveMetrics))} }
@@ -38,7 +38,7 @@ func (s *section) add(r *measure.Record, rules measure.Rules) {
 	s.Tokens.add(tokensOf(r), 1)
 	for k := range liveMetrics {
 		if v, ok := liveMetrics[k].Of(&r.Numbers, rules); ok {
-			s.Cells[k].add(cellOf(steps(v, nanosecond)), 1)
+			s.Cells[k].add(cellOf(steps(v, stepOf(&liveMetrics[k]))), 1)
 		}
 	}
 }
@@ -86,21 +86,26 @@ func (r *recent) look(now time.Time) {
 func (r *recent) status() Recent {
 	seconds := r.sum.length.Seconds()
 	rate := func(n int64) measure.Number { return ratio(float64(n), seconds) }
-	of := map[string]Stat{}
-	for k, m := range liveMetrics {
-		of[m.Name] = r.sum.Cells[k].stat()
-	}
 	t := r.sum.Tokens
-	return Recent{
+	now := Recent{
 		Seconds: seconds, RequestRate: rate(int64(r.sum.Completed)), PromptTokenRate: rate(t.Prompt), OutputTokenRate: rate(t.Output),
-		TokenHitRate: ratio(float64(t.Cached), float64(t.Prompt)),
-		TTFT:         of["ttft"], ITL: of["itl"], RequestLatency: of["latency"], Lateness: of["lateness"],
+		TokenHitRate: ratio(float64(t.Cached), float64(t.Prompt)), Others: map[string]Stat{},
 	}
+	own := map[string]*Stat{"ttft": &now.TTFT, "itl": &now.ITL, "latency": &now.RequestLatency, "lateness": &now.Lateness}
+	for k := range liveMetrics {
+		m := &liveMetrics[k]
+		if stat := r.sum.Cells[k].stat(stepOf(m)); own[m.Name] != nil {
+			*own[m.Name] = stat
+		} else {
+			now.Others[m.Name] = stat
+		}
+	}
+	return now
 }
 
-// stat returns the percentiles of nanoseconds.
-func (c *cells) stat() Stat {
-	v := c.percentiles(nanosecond, 50, 75, 90, 95, 99)
+// stat returns the percentiles, in a unit.
+func (c *cells) stat(unit float64) Stat {
+	v := c.percentiles(unit, 50, 75, 90, 95, 99)
 	return Stat{c.n, v[0], v[1], v[2], v[3], v[4]}
 }
 

@@ -160,7 +160,7 @@ func TestReaderWhoDoesNotRead(t *testing.T) {
 		synctest.Wait() // their handlers wait for the readers
 		for range 60 {
 			state.Add(good(0, 0, 1, 0.1, 2))
-			state.Report(Progress{Phase: measure.ProfilingPhase})
+			state.Report(measure.Progress{Phase: measure.ProfilingPhase})
 			state.Look(time.Now())
 		}
 		other := ask("/status")

@@ -9,26 +9,9 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report/page"
 )
-
-// Progress is what the records of a run do not tell.
-type Progress struct {
-	Phase     string        // measure.WarmupPhase or measure.ProfilingPhase
-	Elapsed   time.Duration // since its start
-	Remaining time.Duration // until the bound that is nearest is reached; negative: not known
-	Sent      int           // requests, in the phase
-	InFlight  int
-	Silent    time.Duration // for how long nothing was received although requests are in flight; 0: none is
-	OpenTrees int           // that are played
-
-	Standstills *measure.Standstills // of the client in the measured phase, without a list; nil: none
-
-	Arrivals     bool // trees arrive on their own
-	WaitingTrees int  // that have arrived, and wait to be opened
-}
 
 // State is what a run is like now. Its methods may be called by many goroutines at once; none waits for anything but the others.
 type State struct {
@@ -36,16 +19,16 @@ type State struct {
 	lanes int
 
 	mu       sync.Mutex
-	progress Progress
+	progress measure.Progress
 	totals   map[string]*totals // by phase
 	load     load
 	recent   *recent // of the phase of the record added last
 	phase    string
 
-	gain   *Gain            // since the last TakeGain; nil: none is kept
-	others map[int]Progress // of a load, by part; nil: there are none
-	parts  int              // of the load
-	left   int              // parts that are over or lost
+	gain   *Gain                    // since the last TakeGain; nil: none is kept
+	others map[int]measure.Progress // of a load, by part; nil: there are none
+	parts  int                      // of the load
+	left   int                      // parts that are over or lost
 
 	ended bool
 	err   error // why records are not followed any more
@@ -54,7 +37,7 @@ type State struct {
 // NewState returns the state of a run before its first request. Lanes is how many it has; 0: trees arrive, without a cap.
 func NewState(rules measure.Rules, lanes int) *State {
 	return &State{
-		rules: rules, lanes: lanes, recent: newRecent(), progress: Progress{Remaining: -1},
+		rules: rules, lanes: lanes, recent: newRecent(), progress: measure.Progress{Remaining: -1},
 		totals: map[string]*totals{measure.WarmupPhase: newTotals(), measure.ProfilingPhase: newTotals()},
 	}
 }
@@ -79,7 +62,7 @@ func (s *State) Look(now time.Time) {
 }
 
 // Report replaces the progress.
-func (s *State) Report(p Progress) {
+func (s *State) Report(p measure.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress = p
@@ -112,7 +95,7 @@ func (s *State) Status() Status {
 	}
 	st := Status{
 		State: phase, Elapsed: progress.Elapsed.Seconds(), Remaining: measure.Missing, Lanes: s.lanes,
-		OpenTrees: progress.OpenTrees, InFlight: progress.InFlight, Silent: progress.Silent.Seconds(), Sent: max(progress.Sent, t.Requests),
+		OpenTrees: progress.TreesOpen, InFlight: progress.InFlight, Silent: progress.Silent.Seconds(), Sent: max(progress.Requests, t.Requests),
 		Completed: t.Completed, Errors: maps.Clone(t.Errors), Overflows: t.Buckets[measure.ContextOverflow], Cancelled: t.Buckets[measure.CancelledAtEnd],
 		Recent: s.recent.now, Standstills: progress.Standstills,
 	}
@@ -126,7 +109,7 @@ func (s *State) Status() Status {
 		st.Remaining = measure.Number(progress.Remaining.Seconds())
 	}
 	if progress.Arrivals {
-		waiting := progress.WaitingTrees
+		waiting := progress.TreesWaiting
 		st.WaitingTrees = &waiting
 	}
 	if s.parts > 0 {
@@ -171,11 +154,7 @@ var eachRequest = slices.DeleteFunc(slices.Clone(measure.MetricList), func(m mea
 func newTotals() *totals {
 	t := &totals{Errors: map[wire.Category]int{}, Buckets: map[measure.Bucket]int{}}
 	for _, m := range eachRequest {
-		unit := float64(nanosecond)
-		if m.Unit != slo.Seconds {
-			unit = 1
-		}
-		t.Distributions = append(t.Distributions, distribution{unit: unit})
+		t.Distributions = append(t.Distributions, distribution{unit: stepOf(&m)})
 	}
 	return t
 }
@@ -286,12 +265,12 @@ type load struct {
 // maxLoad is the most reports that are kept: then every second one is dropped, and no more are taken than that.
 const maxLoad = 2048
 
-func (l *load) add(p Progress) {
+func (l *load) add(p measure.Progress) {
 	n := len(l.at)
 	if p.Phase != measure.ProfilingPhase || n > 0 && p.Elapsed-time.Duration(l.at[n-1]) < l.every {
 		return
 	}
-	l.at, l.inFlight, l.openTrees = append(l.at, int64(p.Elapsed)), append(l.inFlight, int64(p.InFlight)), append(l.openTrees, int64(p.OpenTrees))
+	l.at, l.inFlight, l.openTrees = append(l.at, int64(p.Elapsed)), append(l.inFlight, int64(p.InFlight)), append(l.openTrees, int64(p.TreesOpen))
 	if len(l.at) < maxLoad {
 		return
 	}

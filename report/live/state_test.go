@@ -111,7 +111,7 @@ func TestPhases(t *testing.T) {
 		return s.Status()
 	}
 	look()
-	s.Report(Progress{Phase: measure.WarmupPhase, Elapsed: 5 * time.Second, Remaining: -1, Sent: 3, InFlight: 1, OpenTrees: 2})
+	s.Report(measure.Progress{Phase: measure.WarmupPhase, Elapsed: 5 * time.Second, Remaining: -1, Requests: 3, InFlight: 1, TreesOpen: 2})
 	for k := range 2 {
 		r := good(k, 0, 1, 0.1, 2)
 		r.Phase, r.Bucket = measure.WarmupPhase, measure.WarmupBucket
@@ -124,7 +124,7 @@ func TestPhases(t *testing.T) {
 	require.Equal(t, []any{measure.WarmupPhase, 5.0, 3, 2, map[wire.Category]int{wire.Timeout: 1}, 2.0},
 		[]any{now.State, now.Elapsed, now.Sent, now.Completed, now.Errors, float64(now.Recent.RequestRate)})
 	require.True(t, now.Remaining.IsMissing())
-	s.Report(Progress{Phase: measure.ProfilingPhase, Elapsed: time.Second, Remaining: 9 * time.Second, Arrivals: true, WaitingTrees: 4,
+	s.Report(measure.Progress{Phase: measure.ProfilingPhase, Elapsed: time.Second, Remaining: 9 * time.Second, Arrivals: true, TreesWaiting: 4,
 		Standstills: &measure.Standstills{N: 2, Seconds: 1.3, Longest: measure.Standstill{At: 0.5, Seconds: 1.1, InFlight: 7}}})
 	s.Add(good(0, 0.5, 1, 0.1, 2))
 	now = look()

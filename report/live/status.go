@@ -52,9 +52,11 @@ type Recent struct {
 	ITL             Stat           `json:"itl"`
 	RequestLatency  Stat           `json:"request_latency"`
 	Lateness        Stat           `json:"lateness"`
+
+	Others map[string]Stat `json:"other_metrics,omitempty"` // those of measure.MetricList that have no key of their own, by name
 }
 
-// Stat are percentiles, in seconds. Without samples they are Missing.
+// Stat are percentiles, in the unit of their metric. Without samples they are Missing.
 type Stat struct {
 	N   int64          `json:"n"`
 	P50 measure.Number `json:"p50"`

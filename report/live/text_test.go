@@ -93,21 +93,21 @@ func TestSilence(t *testing.T) {
 	require.Contains(t, s.Block(80)[1], "64 of 64 lanes  58 in flight, nothing received for 40 s  1170 completed")
 
 	for _, c := range []struct {
-		own, other Progress
+		own, other measure.Progress
 		want       float64
 	}{
-		{Progress{InFlight: 1, Silent: 40 * time.Second}, Progress{InFlight: 1, Silent: 20 * time.Second}, 20},
-		{Progress{InFlight: 1, Silent: 20 * time.Second}, Progress{InFlight: 1, Silent: 40 * time.Second}, 20},
-		{Progress{InFlight: 1, Silent: 40 * time.Second}, Progress{}, 40},
-		{Progress{}, Progress{InFlight: 1, Silent: 40 * time.Second}, 40},
+		{measure.Progress{InFlight: 1, Silent: 40 * time.Second}, measure.Progress{InFlight: 1, Silent: 20 * time.Second}, 20},
+		{measure.Progress{InFlight: 1, Silent: 20 * time.Second}, measure.Progress{InFlight: 1, Silent: 40 * time.Second}, 20},
+		{measure.Progress{InFlight: 1, Silent: 40 * time.Second}, measure.Progress{}, 40},
+		{measure.Progress{}, measure.Progress{InFlight: 1, Silent: 40 * time.Second}, 40},
 	} {
 		state := NewState(measure.Rules{}, 8)
 		state.Report(c.own)
-		state.others = map[int]Progress{1: c.other}
+		state.others = map[int]measure.Progress{1: c.other}
 		require.Equal(t, c.want, state.Status().Silent)
 	}
 	state := NewState(measure.Rules{}, 8)
-	state.Report(Progress{InFlight: 1, Silent: time.Minute})
+	state.Report(measure.Progress{InFlight: 1, Silent: time.Minute})
 	state.End(nil)
 	require.Zero(t, state.Status().Silent)
 }

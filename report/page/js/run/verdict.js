@@ -67,7 +67,8 @@ function factsOf(head) {
   add("seed", optionOf(run, "seed"));
   add("lanes", head.summary.concurrency || "");
   add("preset", run.preset);
-  add("differs from it", Object.entries(run.switches || {}).map(([name, value]) => `${name}=${textOf(value)}`).sort().join(", ") || (run.preset ? `in no switch${chosenOf(head).length ? "; what else was set: see Settings" : ""}` : ""));
+  add("differs from it", Object.entries(run.switches || {}).map(([name, value]) => `${name}=${textOf(value)}`).sort().join(", ") || (run.preset ? "in no switch" : ""));
+  add("set", shorten(chosenOf(head).map(([name, value]) => `${name} ${value}`).join(", "), 300));
   add("scenario", run.scenario && run.scenario.name);
   for (const conflict of (run.scenario && run.scenario.overridden) || []) add("overridden", conflict);
   add("begun", run.start && run.start.replace("T", " ").replace(/\.\d+Z$/, " UTC"));

@@ -340,9 +340,9 @@ func limits(l *capture.Limits) []limit {
 		}
 	}
 	return []limit{
-		{"request_copy", size{&l.RequestCopy}.Set}, {"reply_copy", size{&l.ReplyCopy}.Set}, {"copies", size{&l.Copies}.Set}, {"queue", size{&l.Queue}.Set},
+		{"request_copy", size(&l.RequestCopy).Set}, {"reply_copy", size(&l.ReplyCopy).Set}, {"copies", size(&l.Copies).Set}, {"queue", size(&l.Queue).Set},
 		{"sessions", count(&l.Sessions)}, {"blocks", count(&l.Blocks)}, {"nodes", count(&l.Nodes)},
-		{"header_timeout", duration{&l.HeaderTimeout}.Set}, {"stall", duration{&l.Stall}.Set}, {"disk_free", size{&l.DiskFree}.Set},
+		{"header_timeout", duration(&l.HeaderTimeout).Set}, {"stall", duration(&l.Stall).Set}, {"disk_free", size(&l.DiskFree).Set},
 	}
 }
 

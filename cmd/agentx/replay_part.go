@@ -56,14 +56,6 @@ func (v partValue) String() string {
 	return ""
 }
 
-func (v *partValue) Type() string { return "string" }
-
-// Set sets the value of a flag that is no setting.
-func (v *partValue) Set(text string) (err error) {
-	*v, err = parsePart(text)
-	return err
-}
-
 // parsePart reads I/N or auto. An empty text is no part.
 func parsePart(text string) (v partValue, err error) {
 	if text == "" || text == auto {

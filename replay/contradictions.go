@@ -66,10 +66,10 @@ func (o *Options) arrivalRules() []rule {
 		alone(recorded && o.Order != Sequential, "sampler-order", "have the recorded order"),
 		alone(recorded && a.Ramp > 0, "ramp", "begin at their recorded starts"),
 		alone(arrive && o.Scenario != nil, "scenario", "are not what a scenario plays"),
-		{a.Mode == RateArrivals && !rate, "{arrivals=}: --rate says how many trees per second"},
+		{a.Mode == RateArrivals && !rate, "{arrivals=}: {rate} says how many trees per second"},
 		{a.Mode != RateArrivals && rate, either("rate", "arrivals", "a rate is another way to open trees")},
-		{!rate && a.PerRequest, "{rate-of=}: goes with --rate"},
-		{!rate && (a.Law != 0 || a.Shape != 0), "{arrival=}: goes with --rate"},
+		{!rate && a.PerRequest, "{rate-of=}: goes with {rate}"},
+		{!rate && (a.Law != 0 || a.Shape != 0), "{arrival=}: goes with {rate}"},
 		{!recorded && a.From > 0, either("from", "arrivals", window)},
 		{!recorded && a.To > 0, either("to", "arrivals", window)},
 		{a.To > 0 && a.To <= a.From, "{to=}: at or before {from=}: want a later time"},
@@ -106,7 +106,7 @@ func (o *Options) partRules() []rule {
 		{p.IsSet() && o.UniqueOut, "{part=}: say --out, the directory that all parts share"},
 		few("concurrency", lanes), few("requests", o.Requests), few("trees", o.Trees),
 		{o.CacheReset.Enabled && p.several() && o.StartAt.IsZero() && o.Meeting == nil,
-			"{part=} and {reset-cache}: it could come when other parts play: want --meet, or --start-at, for which all parts wait"},
+			"{part=} and {reset-cache}: it could come when other parts play: want --meet, or {start-at}, for which all parts wait"},
 		{o.Meeting != nil && !o.StartAt.IsZero(), "{meet=} and {start-at=}: want one of the two"},
 	}
 }

@@ -115,16 +115,20 @@ func (f *replayFlags) applyStartAt(o *replay.Options, now time.Time) {
 		return
 	}
 	at, err := time.Parse(time.RFC3339Nano, f.part.startAt)
+	wrong := ""
 	switch in := at.Sub(now); {
 	case err != nil:
-		f.add("%s %s: want a time such as %s", f.named("start-at"), f.part.startAt, now.UTC().Add(time.Minute).Format(time.RFC3339))
+		wrong = "want a time such as " + now.UTC().Add(time.Minute).Format(time.RFC3339)
 	case in <= 0:
-		f.add("%s %s: %v ago by the clock of this machine: want a later time", f.named("start-at"), f.part.startAt, -in.Round(time.Millisecond))
+		wrong = fmt.Sprintf("%v ago by the clock of this machine: want a later time", -in.Round(time.Millisecond))
 	case in > replay.MaxStartIn:
-		f.add("%s %s: %v from now: want at most %v", f.named("start-at"), f.part.startAt, in.Round(time.Second), replay.MaxStartIn)
+		wrong = fmt.Sprintf("%v from now: want at most %v", in.Round(time.Second), replay.MaxStartIn)
 	case f.several() || f.repeat > 1:
-		f.add("%s %s: the runs of a list cannot all begin then: want one run", f.named("start-at"), f.part.startAt)
+		wrong = "the runs of a list cannot all begin then: want one run"
 	default:
 		o.StartAt = at
+		return
 	}
+	f.set.Refuse("start-at")
+	f.add("%s %s: %s", f.named("start-at"), f.part.startAt, wrong)
 }

@@ -75,6 +75,7 @@ func (f *replayFlags) wrongFlags(cmd *cobra.Command, err error) error {
 		if !errors.As(err, &named) {
 			break
 		}
+		f.set.Misspelled(named.GetSpecifiedName())
 		wrong := "--" + named.GetSpecifiedName()
 		k := slices.IndexFunc(args, func(a string) bool { return a == wrong || strings.HasPrefix(a, wrong+"=") })
 		if k < 0 { // such as -x

@@ -318,3 +318,24 @@ func TestCalibrationIsChosen(t *testing.T) {
 		"agentx: --no-calibrate true and --set Calibrate=true: both set no-calibrate: want one of the two",
 	}, configErrors(t, "--no-calibrate", "--set", "Calibrate=true"))
 }
+
+// One mistake is told in one line: nothing says of a setting with a wrong value, or by a wrong name, that it is missing, or what it
+// contradicts.
+func TestOneMistakeIsToldOnce(t *testing.T) {
+	configFile(t, "ulr: http://h\nmodel: m\n")
+	require.NoError(t, os.WriteFile("broken.yaml", []byte("url: [\n"), 0o600))
+	for _, args := range []string{
+		"--ur http://h --model m", "--url ftp://h --model m", "--url http://127.0.0.1:1 --mdel m", "--set ulr=http://h --model m",
+		"--config run.yaml", "--config broken.yaml", "--config no.yaml",
+		"--url http://127.0.0.1:1 --model m --rate x --arrival constant", "--url http://127.0.0.1:1 --model m --arrivals x --rate 1",
+		"--url http://127.0.0.1:1 --model m --concurrency auto --slo ttft", "--url http://127.0.0.1:1 --model m --concurrency auto:9-3 --drain 2s",
+		"--url http://127.0.0.1:1 --model m --part 3/2 --meet h:7", "--url http://127.0.0.1:1 --model m --scenario x --unsafe-override",
+		"--url http://127.0.0.1:1 --model m --part 0/2 --concurrency 4 --out o --reset-cache --start-at noon",
+		"--url http://127.0.0.1:1 --model m --start-min-ratio 2 --start-max-ratio 0.1",
+	} {
+		r := runLine(append([]string{"replay", "demo", "--cache", "c"}, strings.Fields(args)...)...)
+		require.Equal(t, exitUsage, r.status, args)
+		require.Equal(t, 1, strings.Count(r.problems, "agentx: "), "%s\n%s", args, r.problems)
+		require.LessOrEqual(t, strings.Count(r.problems, "try: "), 1, "%s\n%s", args, r.problems)
+	}
+}

@@ -168,8 +168,8 @@ func (s *Set) setText(text, shown string, from Origin) bool {
 // nearest names the three names that are most like a word. The first is the present one of a name of before in another spelling. That
 // which was meant is a refused one.
 func (s *Set) nearest(word string, names []string) string {
-	s.Refuse(suggest.Closest(word, names))
 	near := suggest.Nearest(word, names)
+	s.Refuse(near[0])
 	if k := slices.Index(near, preset.Meant(word)); k >= 0 {
 		near = slices.Concat(near[k:k+1], near[:k], near[k+1:])
 	}
@@ -221,6 +221,9 @@ func (s *Set) Settle() {
 		s.Ruled, s.RuledBy = append(s.Ruled, g.text), g.from
 	}
 }
+
+// Misspelled notes that a word was to be the name of a setting.
+func (s *Set) Misspelled(word string) { s.nearest(word, s.names()) }
 
 // Refuse notes that what was to be a value of a setting is told to be wrong, so that nothing says that it lacks one.
 func (s *Set) Refuse(name string) { s.refused[name] = true }

@@ -29,6 +29,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
@@ -332,7 +333,7 @@ func TestParquetOfDatasets(t *testing.T) {
 	}
 	rows := demoRows(t)
 	from, to := write(t, "in.jsonl", bytes.Join(rows, []byte("\n"))), filepath.Join(t.TempDir(), "out.parquet")
-	run := exec.CommandContext(t.Context(), python, filepath.Join("..", "contrib", "datasets-to-parquet.py"), from, to)
+	run := exec.CommandContext(t.Context(), python, filepath.Join("..", "contrib", "datasets", "to-parquet.py"), from, to)
 	run.Env = append(os.Environ(), "HF_HUB_OFFLINE=1")
 	out, err := run.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -658,7 +659,7 @@ func TestParquetWithoutRows(t *testing.T) {
 	}
 	o := options(t, dir)
 	r := o.convert(t)
-	assert.Equal(t, &ShardCount{Total: 2}, r.Shards)
+	assert.Equal(t, &cachestore.ShardCount{Total: 2}, r.Shards)
 	got := digests(t, o, r)
 	want, _ := digestsOf(t, write(t, "in.jsonl", append(bytes.Join(rows, []byte("\n")), '\n')))
 	assert.Equal(t, want, got)

@@ -254,10 +254,10 @@ func TestArrivalsAreValidated(t *testing.T) {
 	absolute := Arrivals{AbsoluteTurns: true}
 	for want, o := range map[string]Options{
 		"rate and arrivals: a rate is another way to open trees":                                  {Arrivals: Arrivals{Rate: 1}},
-		"arrival: goes with rate":                                                               {Arrivals: Arrivals{Mode: RecordedArrivals, Law: arrivals.Gamma}},
+		"arrival: goes with rate":                                                                 {Arrivals: Arrivals{Mode: RecordedArrivals, Law: arrivals.Gamma}},
 		"to and arrivals: a window is one of recorded arrivals":                                   {Arrivals: Arrivals{Mode: RateArrivals, Rate: 1, To: 1}},
 		"ramp and arrivals: trees that arrive on their own begin at their recorded starts":        {Arrivals: Arrivals{Mode: RecordedArrivals, Ramp: 1}},
-		"arrivals: rate says how many trees per second":                                         {Arrivals: Arrivals{Mode: RateArrivals}},
+		"arrivals: rate says how many trees per second":                                           {Arrivals: Arrivals{Mode: RateArrivals}},
 		"to: at or before from: want a later time":                                                {Arrivals: Arrivals{Mode: RecordedArrivals, From: 2, To: 1}},
 		"asap and arrivals: trees that arrive on their own keep their times: want one of the two": {Arrivals: recording, Pace: Pace{ASAP: true}},
 		"start and arrivals: ":                                                                    {Arrivals: rate, Start: Start{Sampled: true}},

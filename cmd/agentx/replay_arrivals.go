@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,12 +43,7 @@ func (f *replayFlags) needsLanes(o replay.Options) string {
 		return f.set.Show("concurrency")
 	}
 	o.Arrivals.Mode = replay.RecordedArrivals
-	for _, c := range o.Contradictions() {
-		if shown, other, ok := strings.Cut(f.set.Told(c), " and "); ok && strings.HasPrefix(other, f.set.Show("arrivals")) {
-			return shown
-		}
-	}
-	return ""
+	return f.set.Against("arrivals", &o)
 }
 
 // several reports whether --concurrency asks for several runs.

@@ -213,7 +213,7 @@ func (f *replayFlags) checkContradictions() {
 	if f.several() {
 		o.Concurrency = replay.MaxConcurrency // of each run
 	}
-	f.contradict(f.set, &o)
+	f.set.Contradict(&o)
 }
 
 // chooseMarker chooses the marker of a run without --marker, and warns where that is none.

@@ -8,9 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/agentx/agentx/internal/settings"
-	"github.com/agentx/agentx/replay"
 )
 
 // problems are all errors of a command line, an environment and a file.
@@ -26,22 +23,6 @@ func (p *problems) tell(err error, hint string) {
 
 func (p *problems) add(format string, args ...any) {
 	p.errs = append(p.errs, usageError{fmt.Errorf(format, args...)})
-}
-
-// contradict adds what options of a replay have against each other, by the settings that have written them.
-func (p *problems) contradict(s *settings.Set, o *replay.Options) {
-	for _, c := range o.Contradictions() {
-		if text := s.Told(c); text != "" {
-			p.add("%s", text)
-		}
-	}
-}
-
-// addOnce adds an error unless one reads the same.
-func (p *problems) addOnce(err error) {
-	if !slices.ContainsFunc(p.errs, func(other error) bool { return other.Error() == err.Error() }) {
-		p.add("%w", err)
-	}
 }
 
 // err returns everything that is wrong, nil for nothing.

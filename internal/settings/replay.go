@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -61,9 +62,37 @@ func (row *Setting) defaults(values []any) {
 	}
 }
 
-// InReplay reports whether a replay has a setting, by any of its names.
-func InReplay(name string) bool {
-	return slices.ContainsFunc(Replay(new(replay.Options)), func(row Setting) bool { return row.Name == preset.Renamed(name) })
+// Against returns a setting that contradicts another in some options, as the user wrote it; "" if none does.
+func (s *Set) Against(name string, o *replay.Options) string {
+	for _, c := range o.Contradictions() {
+		if shown, other, ok := strings.Cut(s.told(c), " and "); ok && strings.HasPrefix(other, s.Show(name)+":") {
+			return shown
+		}
+	}
+	return ""
+}
+
+// Contradict tells what options have against each other by the settings that have written them.
+func (s *Set) Contradict(o *replay.Options) {
+	for _, c := range o.Contradictions() {
+		if text := s.told(c); text != "" {
+			s.wrong(errors.New(text), "")
+		}
+	}
+}
+
+// MissingBeside says of a setting of a replay, by any of its names, that a simulation has none but some; "" of another name.
+func MissingBeside(some []string) func(name string) string {
+	return func(name string) (why string) {
+		now := preset.Renamed(name)
+		if !slices.ContainsFunc(Replay(new(replay.Options)), func(row Setting) bool { return row.Name == now }) {
+			return ""
+		}
+		if now != name {
+			why = name + " is " + now + ", "
+		}
+		return why + "a setting of a replay that a simulation does not have: it has " + strings.Join(some, ", ")
+	}
 }
 
 // InSeconds reports whether the results have a setting of a replay as a number of seconds.

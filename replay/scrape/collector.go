@@ -23,13 +23,6 @@ type Collector struct {
 	ended  sync.WaitGroup
 }
 
-// Facts are what became of the pages of a run.
-type Facts struct {
-	Pages []measure.MetricsPage
-	Full  bool  // the file has become too large: what came later is not in it
-	Err   error // the file could not be written
-}
-
 // Start begins to ask every page, at once and then at every Interval. The caller must call Close.
 func Start(o Options) (*Collector, error) {
 	if err := o.Validate(); err != nil {
@@ -127,16 +120,17 @@ func (c *Collector) Linger(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Close ends every request at once, closes the file, and says what became of the pages. It may be called again.
-func (c *Collector) Close() Facts {
+// Close ends every request at once, closes the file, and says what became of the pages. It may be called again. The error says that the file
+// could not be written.
+func (c *Collector) Close() (*measure.ServerMetrics, error) {
 	c.cancel()
 	c.ended.Wait()
 	c.log.close()
-	f := Facts{Full: c.log.full, Err: c.log.err}
+	m := &measure.ServerMetrics{File: File, Full: c.log.full}
 	for _, p := range c.pages {
-		f.Pages = append(f.Pages, p.facts())
+		m.Pages = append(m.Pages, p.facts())
 	}
-	return f
+	return m, c.log.err
 }
 
 // page asks for one page in a goroutine of its own.

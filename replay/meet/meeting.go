@@ -5,6 +5,7 @@
 package meet
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -119,9 +120,7 @@ func newMeeting(ctx context.Context, o Options) (*Meeting, error) {
 	case err != nil || port == "" || port == "0":
 		return nil, fmt.Errorf("meeting: %q: want HOST:PORT, those of part 0", o.Address)
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Now == nil {
 		o.Now = NewClock()
 	}

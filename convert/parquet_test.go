@@ -286,9 +286,9 @@ func requireSameForms(t testing.TB, rows [][]byte, files map[string][]byte) {
 // Parquet by any writer gives the same structure as JSON lines of the same traces.
 func TestParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	seconds(t)
-	rows := publicRows(t, 20)
+	rows := publicRows(t, 8)
 	requireSameForms(t, rows, map[string][]byte{
-		"parquet-go": libraryParquet(t, rows), "arrow": arrowParquet(t, rows, 7), "datasets": datasetsParquet(t, rows),
+		"parquet-go": libraryParquet(t, rows), "arrow": arrowParquet(t, rows, 3), "datasets": datasetsParquet(t, rows),
 	})
 }
 

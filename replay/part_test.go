@@ -86,15 +86,13 @@ func playedParts(t *testing.T, o Options, of int) (byLane map[int][]string, tree
 	return byLane, trees
 }
 
-// eachDivision calls f with the numbers of parts and lanes of D-7, in a short test with some of them.
+// eachDivision calls f with the numbers of parts and lanes of D-7: with all of them under make test-long, else with multiples of 8, with
+// one more, and, but for a short test, with all up to 16 lanes.
 func eachDivision(f func(of, lanes int)) {
-	step := 1
-	if testing.Short() {
-		step = 9
-	}
+	all := os.Getenv("AGENTX_LONG") != ""
 	for _, of := range []int{1, 2, 3, 7} {
-		for lanes := 1; lanes <= 64; lanes += step {
-			if lanes >= of {
+		for lanes := of; lanes <= 64; lanes++ {
+			if all || lanes <= 16 && !testing.Short() || lanes%8 <= 1 {
 				f(of, lanes)
 			}
 		}

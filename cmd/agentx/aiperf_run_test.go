@@ -76,7 +76,8 @@ func played(t *testing.T, dir string) (list []string) {
 
 // A command line of AIPerf runs, with its files and its exit status, and the printed command gives the same run.
 func TestAIPerfCommandRuns(t *testing.T) {
-	t.Setenv("AGENTX_CACHE", t.TempDir())
+	t.Setenv("AGENTX_CACHE", warmRoot(t))
+	t.Setenv("AGENTX_NO_CALIBRATE", "true")
 	dir := filepath.Join(t.TempDir(), "artifacts")
 	flags := strings.Fields("--model m --streaming --use-server-token-count --tokenizer builtin --input-file demo --num-conversations 3 --concurrency 2" +
 		" --ignore-trace-delays --random-seed 7 --no-gpu-telemetry --no-server-metrics --ui none --output-artifact-dir " + dir)
@@ -121,7 +122,8 @@ func TestAIPerfCommandRuns(t *testing.T) {
 
 // A result that only the scenario does not accept is done for AIPerf; agentx replay ends with status 3.
 func TestAIPerfEndsWellWithoutVerdict(t *testing.T) {
-	t.Setenv("AGENTX_CACHE", t.TempDir())
+	t.Setenv("AGENTX_CACHE", warmRoot(t))
+	t.Setenv("AGENTX_NO_CALIBRATE", "true")
 	traces := filepath.Join(t.TempDir(), "one.json")
 	const trace = `{"id":"a","models":["x"],"block_size":64,"hash_id_scope":"local","tool_tokens":0,"system_tokens":0,"requests":[` +
 		`{"t":0,"model":"x","type":"n","in":128,"out":4,"hash_ids":[1,2],"api_time":0.1,"think_time":0},{"t":0.3,"model":"x","type":"n","in":192,"out":4,"hash_ids":[1,2,3],"api_time":0.1,"think_time":0.1}]}`

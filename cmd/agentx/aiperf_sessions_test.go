@@ -173,7 +173,8 @@ func sessionsOf(t *testing.T, file string, tool func(flags []string)) (sent stri
 //
 // Covers T-231.
 func TestSessionRowsGoBehindAnswers(t *testing.T) {
-	t.Setenv("AGENTX_CACHE", t.TempDir())
+	t.Setenv("AGENTX_CACHE", warmRoot(t))
+	t.Setenv("AGENTX_NO_CALIBRATE", "true")
 	t.Setenv("AGENTX_NO_PREFLIGHT", "true")
 	for _, shape := range sessionShapes {
 		t.Run(shape.name, func(t *testing.T) {
@@ -204,7 +205,8 @@ func TestSessionRowsGoBehindAnswers(t *testing.T) {
 
 // What cannot be played behind answers is refused: rows with prompts of their own, another endpoint, and Mooncake rows beside other traces.
 func TestSessionRowsThatAreRefused(t *testing.T) {
-	t.Setenv("AGENTX_CACHE", t.TempDir())
+	t.Setenv("AGENTX_CACHE", warmRoot(t))
+	t.Setenv("AGENTX_NO_CALIBRATE", "true")
 	dir := t.TempDir()
 	fails := func(status int, rows string, flags ...string) string {
 		file := filepath.Join(dir, "rows.jsonl")

@@ -15,7 +15,7 @@ import (
 
 // cache verify reports damage of one cache although another one cannot be read, and damage decides the exit status.
 func TestVerifyOfSeveralCaches(t *testing.T) {
-	root := t.TempDir()
+	root := warmRoot(t)
 	caches := map[string]string{}
 	for _, name := range []string{"whole", "damaged", "newer"} {
 		input := filepath.Join(t.TempDir(), name+".jsonl")

@@ -89,6 +89,7 @@ var foreignFiles = []struct {
 //
 // Covers I-5.
 func TestFilesOfOtherProgramsAreNamed(t *testing.T) {
+	cache := warmRoot(t)
 	for _, f := range foreignFiles {
 		for _, again := range []int{1, 3} {
 			if again > 1 && (strings.ContainsAny(f.name, "[") || !strings.HasSuffix(f.name, ".jsonl") || !strings.HasPrefix(f.data, "{")) {
@@ -98,7 +99,7 @@ func TestFilesOfOtherProgramsAreNamed(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(strings.Repeat(f.data+"\n", again)), 0o666))
 			for _, flags := range [][]string{nil, {"--skip-invalid"}, {"--profile", "aiperf"}} {
 				var out, problems strings.Builder
-				assert.Equal(t, exitFailed, run(slices.Concat([]string{"convert", path, "--quiet", "--cache", t.TempDir()}, flags), nil, &out, &problems), f.name)
+				assert.Equal(t, exitFailed, run(slices.Concat([]string{"convert", path, "--quiet", "--cache", cache}, flags), nil, &out, &problems), f.name)
 				text := regexp.MustCompile(`(?m)^agentx: warning: .*\n`).ReplaceAllString(problems.String(), "")
 				assert.Regexp(t, `^agentx: .*`+regexp.QuoteMeta(path)+`(:1)?: .*`+f.want+`.*\ntry: `+f.try, text, "%s %v", f.name, flags)
 				assert.NotContains(t, text, "--skip-invalid")
@@ -119,7 +120,7 @@ func TestNamesOfInputsAreNoMatter(t *testing.T) {
 	require.NoError(t, err)
 	packed := w.EncodeAll(demo.JSONL(), nil)
 	var want string
-	cache, blank := t.TempDir(), ""
+	cache, blank := warmRoot(t), ""
 	for _, name := range []string{"a.jsonl", "a.ndjson", "a.jsonlines", "a.JSONL", "a.json", "a", "a.txt", "a.jsonl.gz"} {
 		blank += "\n" // no file is found prepared
 		for _, data := range [][]byte{append(demo.JSONL(), blank...), w.EncodeAll(append(demo.JSONL(), blank...), nil)} {

@@ -42,7 +42,7 @@ func (s *served) Write(p []byte) (int, error) {
 //
 //
 func TestListen(t *testing.T) {
-	t.Setenv("AGENTX_CACHE", t.TempDir())
+	t.Setenv("AGENTX_CACHE", warmRoot(t))
 	dir, stderr, ended := filepath.Join(t.TempDir(), "out"), &served{at: make(chan string, 1)}, make(chan int, 1)
 	at, server := stderr.at, mockServer(t, "status=500:0.1")
 	go func() {

@@ -22,7 +22,7 @@ import (
 //
 //
 func TestOTLP(t *testing.T) {
-	t.Setenv("AGENTX_CACHE", t.TempDir())
+	t.Setenv("AGENTX_CACHE", warmRoot(t))
 	var spans atomic.Int64
 	var status atomic.Int32
 	status.Store(http.StatusOK)

@@ -224,6 +224,7 @@ func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
 	case f.json:
 		err = errors.Join(err, printJSON(s.cmd.OutOrStdout(), judged{summary, gates}))
 	default:
+		summary.Out = s.Dir // as the user names it
 		err = errors.Join(err, printSummary(s.cmd, summary, false))
 		writePassed(s.cmd.OutOrStdout(), gates)
 	}
@@ -611,10 +612,7 @@ func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
 	}
 	list := make([]compare.Source, len(dirs))
 	for k, dir := range dirs {
-		list[k].Dir, list[k].SLO, list[k].Group = dir, f.export.Levels, listedGroup(dir)
-	}
-	if err := openSources(list, f.partial); err != nil {
-		return err
+		list[k] = compare.Source{Dir: dir, SLO: f.export.Levels, Group: listedGroup(dir), Partial: f.partial}
 	}
 	c, err := compare.Make(cmd.Context(), list, compare.Options{GPUs: f.gpus, InSeconds: settings.InSeconds})
 	if err != nil {
@@ -687,19 +685,6 @@ func appendStepSummary(path string, text []byte) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", stepSummary, err)
-	}
-	return nil
-}
-
-// openSources opens those of the runs to compare that are parts of a load: the others are opened one after the other when they are read.
-func openSources(list []compare.Source, partial bool) (err error) {
-	for k := range list {
-		if !merge.IsLoad(list[k].Dir) {
-			continue
-		}
-		if list[k].Files, err = merge.Open(list[k].Dir, merge.Options{Partial: partial}); err != nil {
-			return err
-		}
 	}
 	return nil
 }

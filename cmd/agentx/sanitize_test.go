@@ -15,7 +15,7 @@ import (
 
 // File names are sanitized in messages and tables; JSON has them as they are.
 func TestForeignNamesAreSanitized(t *testing.T) {
-	dir, cache := t.TempDir(), t.TempDir()
+	dir, cache := t.TempDir(), warmRoot(t)
 	good, bad := filepath.Join(dir, "a\u202elnosj.jsonl"), filepath.Join(dir, "b\x1b[2J.json")
 	require.NoError(t, os.WriteFile(good, demo.JSONL(), 0o666))
 	require.NoError(t, os.WriteFile(bad, []byte("{}"), 0o666))

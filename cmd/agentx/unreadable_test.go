@@ -68,7 +68,7 @@ func TestUnreadableFilesFailAlways(t *testing.T) {
 					inputs = inputs[1:] // the same
 				}
 				var out, problems strings.Builder
-				cache := t.TempDir()
+				cache := warmRoot(t)
 				assert.Equal(t, exitFailed, run(slices.Concat([]string{"convert", "--quiet", "--cache", cache}, inputs, flags), nil, &out, &problems))
 				assert.Empty(t, out.String())
 				assert.Regexp(t, `^agentx: `+strings.ReplaceAll(c.want, "PATH", regexp.QuoteMeta(path))+`.*\ntry: .*`+c.try, problems.String())
@@ -97,6 +97,7 @@ func TestFilesOfAnotherFormatGetHints(t *testing.T) {
 	}
 	nulls := strings.Replace(string(demo.JSONL()), `"requests":[`, `"tool_tokens":null,"requests":[`, -1)
 	require.NotEqual(t, string(demo.JSONL()), nulls)
+	warm := warmRoot(t)
 	for name, c := range map[string]struct {
 		data      []byte
 		want, try string
@@ -116,7 +117,7 @@ func TestFilesOfAnotherFormatGetHints(t *testing.T) {
 					flags = append(flags, "--set", "unknown_keys=reject") // else null is a field left out
 				}
 				var out, problems strings.Builder
-				assert.Equal(t, exitFailed, run(append([]string{"convert", path, "--quiet", "--cache", t.TempDir()}, flags...), nil, &out, &problems))
+				assert.Equal(t, exitFailed, run(append([]string{"convert", path, "--quiet", "--cache", warm}, flags...), nil, &out, &problems))
 				assert.Regexp(t, `^agentx: .*`+regexp.QuoteMeta(path)+`.*`+c.want+`.*\ntry: `+c.try, problems.String())
 				assert.NotContains(t, problems.String(), "--skip-invalid")
 			}

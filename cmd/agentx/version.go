@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -49,7 +50,7 @@ func helpOrVersion(cmd *cobra.Command, args []string) error {
 		return printVersion(cmd, args)
 	}
 	out := cmd.OutOrStdout()
-	_, err := io.WriteString(out, wrapHelp(cmd.Long, helpColumns(out)))
+	_, err := io.WriteString(out, terminal.Wrap(cmd.Long, helpColumns(out)))
 	return err
 }
 

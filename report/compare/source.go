@@ -17,8 +17,10 @@ type Source struct {
 	Dir   string          // of a run of agentx, or with files of AIPerf
 	Note  string          // what the caller says of it in a line, such as whether it kept the service levels; "": nothing
 	SLO   []slo.Condition // service levels in the place of those of the run; nil: those of the run
-	Files *merge.Run      // the results in Dir, if they are open already; nil: they are opened, and no part of a load may be missing
+	Files *merge.Run      // the results in Dir, if they are open already; nil: they are opened
 	Group string          // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
+
+	Partial bool // parts of a load may be missing
 }
 
 // Options say how runs are compared. The zero value compares them with the first.

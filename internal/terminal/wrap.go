@@ -1,21 +1,10 @@
-package main
+package terminal
 
-import (
-	"io"
-	"strings"
-)
+import "strings"
 
-// helpColumns returns how wide help is: as the terminal, at most 100; 80 for another writer.
-func helpColumns(w io.Writer) int {
-	if n := terminalWidth(w); n > 0 {
-		return min(n, 100)
-	}
-	return 80
-}
-
-// wrapHelp breaks the lines of help that are longer than some columns. Lines of a paragraph are joined first, and so are those of a second
+// Wrap breaks the lines of help that are longer than some columns. Lines of a paragraph are joined first, and so are those of a second
 // column. A line that is indented goes on below its second column, and a command as the shell takes it.
-func wrapHelp(text string, columns int) string {
+func Wrap(text string, columns int) string {
 	var b strings.Builder
 	var pending, more string // a paragraph, or a row
 	var indent, second, hang int

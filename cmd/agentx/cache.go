@@ -118,15 +118,6 @@ func findCaches(cmd *cobra.Command, names []string, kinds ...string) (list []cac
 	return list, nil
 }
 
-// findCache resolves the only CACHE argument of a command.
-func findCache(cmd *cobra.Command, name string) (c cachestore.Name, err error) {
-	list, err := findCaches(cmd, []string{name})
-	if err == nil {
-		c = list[0]
-	}
-	return c, err
-}
-
 func newCacheInfo() *cobra.Command {
 	var shards bool
 	cmd := &cobra.Command{
@@ -140,13 +131,13 @@ whole, missing or damaged, by manifests and sizes of files: agentx cache verify 
 	}
 	cmd.Flags().BoolVar(&shards, "shards", false, "list the shards")
 	return answering(cmd, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		c, err := findCache(cmd, args[0])
+		caches, err := findCaches(cmd, args)
 		if err != nil {
 			return nil, nil, err
 		}
-		info, err := cachestore.Describe(c.Root, c.Key)
+		info, err := cachestore.Describe(caches[0].Root, caches[0].Key)
 		if err == nil {
-			info.Shards, err = cachestore.LookAtShards(cmd.Context(), c.Root, info.Directories[0].Manifest)
+			info.Shards, err = cachestore.LookAtShards(cmd.Context(), caches[0].Root, info.Directories[0].Manifest)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -164,12 +155,12 @@ func newCachePath() *cobra.Command {
 		Short:   "Print the directory of a cache",
 		Example: "  agentx cache path $(agentx convert demo | tail -n 1)",
 	}, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		c, err := findCache(cmd, args[0])
+		caches, err := findCaches(cmd, args)
 		if err != nil {
 			return nil, nil, err
 		}
-		path := mmapcache.DatasetPath(c.Root, c.Key)
-		return map[string]string{"path": path, "key": c.Key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
+		path := mmapcache.DatasetPath(caches[0].Root, caches[0].Key)
+		return map[string]string{"path": path, "key": caches[0].Key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
 	})
 }
 

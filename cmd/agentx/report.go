@@ -623,24 +623,19 @@ func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
 	if err != nil {
 		return err
 	}
-	if f.json {
-		err = printJSON(cmd.OutOrStdout(), c)
+	if w := cmd.OutOrStdout(); f.json {
+		err = printJSON(w, c)
 	} else {
-		printComparison(cmd.OutOrStdout(), c, out, names)
+		_ = c.WriteTable(terminal.Writer(w), terminalWidth(w)) // names and settings are of files
+		fmt.Fprintln(w)
+		for _, name := range names {
+			fmt.Fprintln(w, filepath.Join(out, name))
+		}
 	}
 	if err == nil && f.strict && !c.Comparable {
 		err = verdictError{fmt.Errorf("--strict: the runs may not be compared: they differ in %s", c.MismatchNames())}
 	}
 	return err
-}
-
-// printComparison prints the table, and the paths of the files.
-func printComparison(w io.Writer, c *compare.Comparison, out string, names []string) {
-	_ = c.WriteTable(terminal.Writer(w), terminalWidth(w)) // names and settings are of files
-	fmt.Fprintln(w)
-	for _, name := range names {
-		fmt.Fprintln(w, filepath.Join(out, name))
-	}
 }
 
 // stepSummary is the variable that names the file of the summary of a job on GitHub.

@@ -29,6 +29,7 @@ import (
 	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
@@ -519,7 +520,7 @@ func (f *captureCheckFlags) check(row hfsource.Row) (checkedTrace, error) {
 	c.Problems, c.Alarms = append(c.Problems, found.Problems...), append(c.Alarms, found.Alarms...)
 	trace := found.Trace
 	if trace == nil && f.trie {
-		trace, _ = weka.Scan(row.Data, weka.Default()) // what is no good trace may have a shape
+		trace, _ = weka.Scan(row.Data, rules.Default()) // what is no good trace may have a shape
 	}
 	if trace != nil {
 		c.Trace = trace.ID

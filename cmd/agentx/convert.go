@@ -20,7 +20,7 @@ import (
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/settings"
@@ -98,7 +98,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		p.add("%s: %w", shown(cmd, "tokenizer", f.tokenizer), err)
 	}
 	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
-		p.add("%s%s", settings.Named(cmd.Flags().Lookup("corpus")), strings.TrimPrefix(err.Error(), "corpus"))
+		p.add("%s%s", strings.TrimSuffix(shown(cmd, "corpus", "_"), "_"), strings.TrimPrefix(err.Error(), "corpus "))
 	}
 	var err error
 	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {
@@ -129,7 +129,7 @@ func setRule(cmd *cobra.Command, o *convert.Options, text string) error {
 	case name != "backend":
 		return o.Rules.Set(name, value)
 	}
-	if words := weka.Backends(); !slices.Contains(words, value) {
+	if words := rules.Backends(); !slices.Contains(words, value) {
 		return fmt.Errorf("%s: %w", shown(cmd, "set", text), wrongWord(value, either(words), words))
 	}
 	o.Placement.Backend = value
@@ -225,7 +225,7 @@ func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err e
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
 	}
 	err = withProgress(cmd, &o, func() (err error) {
-		if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
+		if o.Placement.Backend == rules.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
 			o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
 		}
 		if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/settings"
 )
 
@@ -108,9 +108,9 @@ func seedOf(text, backend string) (int64, error) {
 	signed, signedErr := strconv.ParseInt(text, 10, 64)
 	unsigned, unsignedErr := strconv.ParseUint(text, 10, 64)
 	switch {
-	case backend == weka.SHA256MT && unsignedErr != nil:
+	case backend == rules.SHA256MT && unsignedErr != nil:
 		return 0, fmt.Errorf("want 0 to %d, as AIPerf takes it", uint64(math.MaxUint64))
-	case backend != weka.SHA256MT && signedErr != nil:
+	case backend != rules.SHA256MT && signedErr != nil:
 		return 0, fmt.Errorf("want %d to %d: only --profile aiperf takes more", math.MinInt64, math.MaxInt64)
 	case signedErr != nil:
 		return int64(unsigned), nil

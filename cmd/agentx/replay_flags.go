@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/payload"
@@ -59,7 +59,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	f.flags = cmd.Flags()
 	f.set = settings.New(f.flags, f.tell, settings.Replay(&f.o)...)
 	f.set.Presets, f.set.Canonical = preset.Names, preset.Canonical
-	f.set.Rules, f.set.Things = append(weka.RuleNames(), "backend"), "switch, option or rule of the reconstruction"
+	f.set.Rules, f.set.Things = append(rules.Names(), "backend"), "switch, option or rule of the reconstruction"
 	f.set.Add(
 		settings.Setting{Name: "preset", Group: settings.Presets, Kind: presetKind(), Default: preset.Default, To: &f.o.Preset,
 			Help: "values of all switches: default, faithful to the recording; aiperf-0.13, as AIPerf 0.13.0; agentx-1.0.12, as agentx-harness 1.0.12"},

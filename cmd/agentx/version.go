@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -64,8 +64,8 @@ func printVersion(cmd *cobra.Command, _ []string) error {
 	return printJSON(cmd.OutOrStdout(), map[string]any{
 		"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
 		"probe": map[string]convert.Probes{
-			"default": convert.Probe(weka.Default(), weka.Placement{Backend: weka.Exact, Seed: 42}),
-			"aiperf":  convert.Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}),
+			"default": convert.Probe(rules.Default(), rules.Placement{Backend: rules.Exact, Seed: 42}),
+			"aiperf":  convert.Probe(rules.AIPerf(), rules.Placement{Backend: rules.SHA256MT, Seed: 42, Stream: rules.CodingStream}),
 		},
 		"go": runtime.Version(),
 	})

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,14 +81,10 @@ var errEnded = errors.New("replay: the run has ended in its warmup")
 // phase returns a phase of the warmup.
 func (w *warmup) phase(source treeSource, limits conductor.Limits) phase {
 	limits.Prefill = w.Limits.Prefill
-	p := phase{
+	return phase{
 		name: measure.WarmupPhase, source: source, limits: limits, recorder: w, oneToken: true, fatal: w.fails,
-		deadlines: deadlines{grace: w.Warmup.Grace, lastSent: true},
+		deadlines: deadlines{grace: cmp.Or(w.Warmup.Grace, unlimited), lastSent: true},
 	}
-	if p.deadlines.grace == 0 {
-		p.deadlines.grace = unlimited
-	}
-	return p
 }
 
 // play plays a phase of the warmup. After an error no other phase begins.

@@ -99,7 +99,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		p.add("%s: %w", shown(cmd, "tokenizer", f.tokenizer), err)
 	}
 	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
-		p.add("%s%s", settings.Named(cmd.Flags().Lookup("corpus")), strings.TrimPrefix(err.Error(), "corpus"))
+		p.add("%s%s", strings.TrimSuffix(shown(cmd, "corpus", "_"), "_"), strings.TrimPrefix(err.Error(), "corpus "))
 	}
 	var err error
 	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {

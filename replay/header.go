@@ -12,8 +12,6 @@ import (
 
 // Names of header fields.
 const (
-	DefaultCorrelationHeader = "X-Correlation-ID"
-
 	requestHeader      = "X-Request-ID"
 	affinityHeader     = "X-Session-Affinity"
 	dynamoHeader       = "X-Dynamo-Session-ID"
@@ -23,7 +21,7 @@ const (
 // SessionHeader are the header fields by which requests tell their session, besides X-Session-Affinity. The zero value has
 // X-Correlation-ID alone.
 type SessionHeader struct {
-	// Correlation is the name of the field with the correlation id of the session; "": DefaultCorrelationHeader. A field of
+	// Correlation is the name of the field with the correlation id of the session. A field of
 	// Options.Header with this name replaces it.
 	Correlation string
 

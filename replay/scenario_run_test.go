@@ -57,7 +57,7 @@ func fetched(t *testing.T, repository string, traces ...string) (*mmapcache.Cach
 func underAgentX(t *testing.T, c *mmapcache.Cache, d measure.Dataset) Options {
 	t.Helper()
 	o := warming(t, c, preset.AgentX, Warmup{Primers: true, Requests: 10, Grace: 1800 * time.Second})
-	o.AllowWrap, o.Concurrency, o.Traces, o.Duration, o.Grace = false, 4, 393, 900*time.Second, DefaultGrace
+	o.AllowWrap, o.Concurrency, o.Traces, o.Duration, o.Grace = false, 4, 393, 900*time.Second, 30*time.Second
 	o.Start.Ratios = &resume.Ratios{Min: 0.25, Max: 0.75}
 	o.Limits, o.FailedRequestThreshold = Limits{LaneStart: Off, TraceIdle: 300 * time.Second, SystemIdle: 10 * time.Second}, 0.1
 	s := scenario.AgentX()

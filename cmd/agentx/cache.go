@@ -472,9 +472,9 @@ from the same root it waits for a minute, then fails and names that process.`,
 		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # everything that is neither pinned nor in use",
 	}
 	flags := cmd.Flags()
-	flags.Var(size{&maxBytes}, "max-bytes", "remove the least recently used datasets until all take no more, such as 20G or 500Mi")
-	ageVar(flags, &o.MaxAge, "max-age", "remove datasets that were not used for longer, such as 30d or 12h")
-	ageVar(flags, &keep, "keep", "keep what was used within this time (default: 7d in a root that other machines may read, else 0)")
+	flags.Var(size(&maxBytes), "max-bytes", "remove the least recently used datasets until all take no more, such as 20G or 500Mi")
+	flags.Var(age(&o.MaxAge), "max-age", "remove datasets that were not used for longer, such as 30d or 12h")
+	flags.Var(age(&keep), "keep", "keep what was used within this time (default: 7d in a root that other machines may read, else 0)")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return answering(cmd, cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, func(io.Writer), error) {
 		root, err := cacheRoot(cmd)

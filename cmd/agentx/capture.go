@@ -319,16 +319,16 @@ func (f *captureFlags) open(ctx context.Context) (traffic, admin net.Listener, e
 func limitsOf(l *capture.Limits) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.Var(size{&l.RequestCopy}, "request_copy", "")
-	flags.Var(size{&l.ReplyCopy}, "reply_copy", "")
-	flags.Var(size{&l.Copies}, "copies", "")
-	flags.Var(size{&l.Queue}, "queue", "")
+	flags.Var(size(&l.RequestCopy), "request_copy", "")
+	flags.Var(size(&l.ReplyCopy), "reply_copy", "")
+	flags.Var(size(&l.Copies), "copies", "")
+	flags.Var(size(&l.Queue), "queue", "")
 	flags.IntVar(&l.Sessions, "sessions", l.Sessions, "")
 	flags.IntVar(&l.Blocks, "blocks", l.Blocks, "")
 	flags.IntVar(&l.Nodes, "nodes", l.Nodes, "")
-	flags.Var(duration{&l.HeaderTimeout}, "header_timeout", "")
-	flags.Var(duration{&l.Stall}, "stall", "")
-	flags.Var(size{&l.DiskFree}, "disk_free", "")
+	flags.Var(duration(&l.HeaderTimeout), "header_timeout", "")
+	flags.Var(duration(&l.Stall), "stall", "")
+	flags.Var(size(&l.DiskFree), "disk_free", "")
 	return flags
 }
 

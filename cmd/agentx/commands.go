@@ -112,6 +112,7 @@ func setHelp(root *cobra.Command) {
 			}
 			text.WriteString(settings.Brief(cmd.Flags()))
 		}
+		text.WriteString(settings.Durations(cmd.Flags()))
 		fmt.Fprint(out, terminal.Wrap(text.String(), helpColumns(out)))
 	})
 }

@@ -48,7 +48,8 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.profile, "profile", convert.DefaultProfile, "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "tokenizer of the prompts: o200k_base, cl100k_base, the path of a tokenizer.json or its directory, PATTERN:FILE of tiktoken's ranks, or OWNER/NAME[@REVISION] of a model of the hub")
 	flags.StringVar(&f.corpus, "corpus", convert.DefaultCorpus, "text that prompts are cut from: code, prose or words, which agentx makes; FILE or DIR of UTF-8 text; aiperf-sonnet:FILE, a text cut as AIPerf does; or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
-	seedVar(flags, &f.seed, "seed", strconv.Itoa(convert.DefaultSeed), "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
+	f.seed = strconv.Itoa(convert.DefaultSeed)
+	flags.Var(seed(&f.seed), "seed", "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, one rule of the reconstruction, such as block_size=64 (repeatable); a wrong name lists them all")
 	flags.IntVar(&f.workers, "workers", 0, "traces converted at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build again what is prepared already")
@@ -98,7 +99,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		p.add("%s: %w", shown(cmd, "tokenizer", f.tokenizer), err)
 	}
 	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
-		p.add("%s%s", settings.Named(cmd.Flags().Lookup("corpus")), strings.TrimPrefix(err.Error(), "corpus"))
+		p.add("%s%s", strings.TrimSuffix(shown(cmd, "corpus", "_"), "_"), strings.TrimPrefix(err.Error(), "corpus "))
 	}
 	var err error
 	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {
@@ -243,7 +244,7 @@ func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err e
 type builderFlag struct{ value partValue }
 
 func (f *builderFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Var(&f.value, "part", "I/N: of N processes that convert the same input into one cache root, this one begins at file I/N of it; any of them builds any file that no other builds (default: all begin at the first); auto: as an array of Slurm, or what replay --part auto reads, says")
+	cmd.Flags().Var(value[partValue]{&f.value, "string", parsePart, partValue.String}, "part", "I/N: of N processes that convert the same input into one cache root, this one begins at file I/N of it; any of them builds any file that no other builds (default: all begin at the first); auto: as an array of Slurm, or what replay --part auto reads, says")
 }
 
 // builder returns the value of the flag. The error is about the environment that auto reads.

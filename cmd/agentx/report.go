@@ -743,6 +743,7 @@ func listedGroup(dir string) string {
 type sloFlags struct {
 	flags *pflag.FlagSet
 	texts []string
+	wrong bool // one of them is no level
 }
 
 // register adds --slo. usage ends its help.
@@ -757,6 +758,7 @@ func (f *sloFlags) conditions(p *problems) (list []slo.Condition) {
 		c, err := measure.ParseCondition(text)
 		switch {
 		case err != nil:
+			f.wrong = true
 			p.add("%s: %w", settings.Shown(f.flags.Lookup("slo"), text), err)
 		case !slices.Contains(list, c):
 			list = append(list, c)

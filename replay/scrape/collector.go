@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,11 +106,7 @@ func (c *Collector) Boundary(ctx context.Context, atMost time.Duration) (silent 
 
 // Linger waits for a time, or until ctx ends, while the pages are asked on. If no page has ever answered it does not wait.
 func (c *Collector) Linger(ctx context.Context, d time.Duration) {
-	answered := false
-	for _, p := range c.pages {
-		answered = answered || p.facts().Fetches > 0
-	}
-	if !answered {
+	if !slices.ContainsFunc(c.pages, func(p *page) bool { return p.facts().Fetches > 0 }) {
 		return
 	}
 	timer := time.NewTimer(d)

@@ -77,12 +77,9 @@ func namesOf(list []Source) []string {
 // sharesEnd reports whether another path, which is not the same, has the same last n parts.
 func sharesEnd(paths [][]string, k, n int) bool {
 	end := strings.Join(paths[k][len(paths[k])-n:], "/")
-	for _, path := range paths {
-		if !slices.Equal(path, paths[k]) && len(path) >= n && strings.Join(path[len(path)-n:], "/") == end {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(paths, func(path []string) bool {
+		return !slices.Equal(path, paths[k]) && len(path) >= n && strings.Join(path[len(path)-n:], "/") == end
+	})
 }
 
 // numbered adds a number to names that are there again: the same directory was given twice.

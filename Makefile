@@ -34,9 +34,9 @@ docs: build
 	./agentx help llms.txt >llms.txt
 
 test-race: # needs a C compiler
-	go test -race -short -timeout 30m ./capture/... ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/... ./report
+	go test -race -short -timeout 30m ./cmd/internal/capture/... ./convert ./hfsource/... ./internal/... ./mmapcache/... ./replay/... ./report ./cmd/internal/report/...
 test-long:
-	AGENTX_LONG=1 $(GO) test -run 'Long' -timeout 60m -v ./convert ./hfsource/hub ./report/until ./report/interval
+	AGENTX_LONG=1 $(GO) test -run 'Long' -timeout 60m -v ./convert ./hfsource/hub ./cmd/internal/report/until ./cmd/internal/report/interval
 	AGENTX_LONG=1 $(GO) test -run '^Test(TooManyTreesWait|PartsBeginAsOneClient|PartsPlayEachTraceOnce)$$' -v ./replay
 	AGENTX_LONG=1 $(GO) test -run '^Test(RandomReplays|NothingOutlivesItsTree|WorkOfAnEventIsBounded|HourOf256Lanes|ArrivalsOnManyLanes)$$' -v ./replay/conductor
 test-mutants:
@@ -48,7 +48,7 @@ test-parts:
 test-soak:
 	AGENTX_SOAK=$(or $(SOAK),30m) $(GO) test -run '^TestSoak$$' -count=1 -timeout 0 -v ./replay
 test-simulate:
-	AGENTX_SIMULATE=$(or $(SIMULATE),1h) $(GO) test -run '^TestRandom(Engines|Fleets)$$' -count=1 -timeout 0 -v ./simulate/engine ./simulate/fleet
+	AGENTX_SIMULATE=$(or $(SIMULATE),1h) $(GO) test -run '^TestRandom(Engines|Fleets)$$' -count=1 -timeout 0 -v ./cmd/internal/simulate/engine ./cmd/internal/simulate/fleet
 test-capture-day:
 	AGENTX_CAPTURE_DAY=$(or $(DAY),1h) $(GO) test -run '^TestCaptureDay$$' -count=1 -timeout 0 -v ./cmd/agentx
 test-scale:

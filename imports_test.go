@@ -27,134 +27,204 @@ const module = "github.com/agentx/agentx"
 // by their folder, modules of others by their path, and unsafe. A new edge is a new line here, for a reader to see and to
 // agree to; a line that nobody needs any more fails as well.
 var imports = map[string][]string{
-	"internal/durable":            {"golang.org/x/sys"},
-	"internal/bytefmt":            {},
-	"internal/endpoint":           {}, // data
-	"internal/suggest":            {},
-	"internal/heap":               {},
-	"internal/jsonobject":         {"internal/suggest"},
-	"internal/pyrand":             {},
-	"internal/splitmix":           {},
-	"internal/tokenizer":          {"github.com/klauspost/compress", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/heap", "internal/jsonlex"},
-	"internal/tokensource":        {"hfsource/hub", "internal/foreign", "internal/regular", "internal/suggest", "internal/tokenizer"},
-	"internal/jsonlex":            {},
-	"internal/mock":               {"internal/endpoint", "internal/jsonlex", "github.com/zeebo/xxh3"},
-	"fixtures":                    {},
-	"capture/canon":               {"capture/journal", "internal/endpoint", "internal/jsonlex"}, // pure: no session, no tokenizer; of journals it has the words
-	"capture/chain":               {"capture/canon", "capture/journal", "github.com/zeebo/xxh3"},
-	"manifest":                    {},
-	"timeline":                    {},
-	"internal/cachedir":           {"internal/durable", "manifest"}, // reads directories of a cache that other machines may replace
-	"internal/cachedir/faultdisk": {"internal/cachedir"},            // for tests
-	"mmapcache": {
-		"internal/cachedir", "internal/durable", "manifest", "timeline",
-		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "github.com/google/flatbuffers", "unsafe",
-	},
-	"cachestore":      {"internal/bytefmt", "internal/cachedir", "internal/durable", "internal/terminal", "manifest", "mmapcache", "golang.org/x/sync"},
-	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
-	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
-	"hfsource/hub": {
-		"internal/durable", "internal/regular", "internal/suggest",
-		"github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
-	},
-	"hfsource/hub/fakehub": {}, // for tests
-	"hfsource/parquet":     {"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4"},
-	"convert/corpus":       {"internal/splitmix"},
-	"convert/demo":         {},
-	"trace":                {}, // what every reader makes
-	"convert/rules":        {"mmapcache", "timeline", "trace"},
-	"convert/weka":         {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
-	"convert/reconstruct":  {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
-	"convert/synth":        {"convert/weka", "mmapcache", "trace"},
-	"convert": {
-		"cachestore", "convert/corpus", "convert/reconstruct", "convert/rules", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/bytefmt", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource",
-		"manifest", "mmapcache", "trace", "github.com/alitto/pond/v2",
-	},
-	"internal/cachetest": {"convert", "convert/demo", "convert/rules", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
-	"replay/payload":     {"internal/endpoint", "mmapcache", "replay/preset", "replay/wire"},
-	"replay/conductor":   {},
-	"replay/resume":      {"internal/pyrand", "replay/conductor"},
-	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
-	"replay/wire":        {"internal/endpoint", "internal/jsonlex", "internal/secrets"},
-	"replay/capacity":    {}, // plays nothing
-	"replay/search":      {"replay", "replay/capacity", "replay/measure", "replay/slo"},
-	"replay/preset":      {}, // conductor cannot name a switch
-	"replay/scenario":    {},
-	"replay/slo":         {"internal/suggest"},
-	"replay/meet":        {"replay/measure"},                                                                                                                                // no player
-	"replay/measure":     {"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire"}, // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
-	"replay/merge":       {"replay/measure", "replay/scrape"},                                                                                                               // results alone: it plays nothing
-	"replay": {
-		"internal/durable", "internal/heap", "internal/pyrand", "internal/regular", "internal/suggest", "mmapcache", "replay/arrivals", "replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape", "replay/slo", "replay/wire", "timeline",
-		"github.com/google/uuid", "golang.org/x/sys",
-	},
-	"internal/foreign":  {},
-	"internal/terminal": {"manifest", "golang.org/x/sys"},
-	"inspect":           {"internal/bytefmt", "internal/terminal", "mmapcache", "replay/measure", "replay/payload"},
-	"internal/settings": { // flags, files and the environment of a replay and a simulation
-		"internal/suggest", "replay", "replay/arrivals", "replay/payload", "replay/preset", "replay/resume", "replay/wire",
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3",
-	},
-	"internal/lines":   {},
-	"internal/regular": {},
-	"internal/secrets": {},
-	"internal/guard":   {},
-	"report":           {"internal/heap", "internal/regular", "replay/measure", "replay/merge", "replay/preset", "replay/wire"},
-	"report/interval":  {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
-	"report/until":     {"replay/measure", "replay/slo", "report/interval"},
-	"report/gate":      {"aiperf", "aiperf/inferencex", "replay/measure", "replay/merge", "replay/slo", "report", "report/compare", "report/interval"},
-	"report/export":    {"aiperf", "aiperf/inferencex", "replay/merge", "replay/slo", "report", "report/gate", "report/html", "report/parquet"},
-	"report/markdown":  {"replay/measure", "replay/slo", "report/compare", "report/gate"},
-	"report/compare":   {"aiperf", "internal/durable", "replay/measure", "replay/merge", "replay/slo", "report", "report/frontier", "report/interval", "report/page"},
-	"report/frontier":  {"replay/measure"},
-	"report/html":      {"internal/durable", "internal/regular", "internal/splitmix", "replay/measure", "replay/scrape", "replay/slo", "report", "report/interval", "report/page"},
-	"report/parquet":   {"internal/durable", "replay/measure", "report", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go"},
-	"replay/scrape":    {"internal/lines", "internal/regular", "internal/secrets", "replay/measure", "github.com/prometheus/client_model", "github.com/prometheus/common"},
+	// The tools: they know nothing of traces, caches or runs, and import one another alone.
+	"internal/bytefmt":    {},
+	"internal/demo":       {},
+	"internal/durable":    {"golang.org/x/sys"},
+	"internal/endpoint":   {}, // data
+	"internal/fakehub":    {}, // for tests
+	"internal/foreign":    {},
+	"internal/guard":      {},
+	"internal/heap":       {},
+	"internal/jsonlex":    {},
+	"internal/lines":      {},
+	"internal/pyrand":     {},
+	"internal/regular":    {},
+	"internal/scenario":   {},
+	"internal/secrets":    {},
+	"internal/splitmix":   {},
+	"internal/suggest":    {},
+	"internal/corpus":     {"internal/splitmix"},
+	"internal/jsonobject": {"internal/suggest"},
+	"internal/terminal":   {"internal/bytefmt", "internal/bytefmt", "golang.org/x/sys"},
+	"internal/tokenizer":  {"internal/heap", "internal/jsonlex", "github.com/klauspost/compress", "github.com/zeebo/xxh3", "golang.org/x/text"},
+	"internal/cachetest":  {"convert", "convert/rules", "hfsource", "internal/demo", "internal/tokenizer", "mmapcache"}, // for tests
 
-	"report/live": {
-		"internal/guard", "replay/measure", "replay/wire", "report", "report/html", "report/page",
+	// From rows to caches.
+	"fixtures":        {},
+	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
+	"timeline":        {},
+	"trace":           {}, // what every reader makes
+	"hfsource/hub": {
+		"internal/durable", "internal/regular", "internal/suggest", "github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync",
+		"golang.org/x/sys", "golang.org/x/text",
+	},
+	"hfsource/parquet": {
+		"hfsource/column", "github.com/andybalholm/brotli", "github.com/google/flatbuffers", "github.com/klauspost/compress",
+		"github.com/parquet-go/parquet-go", "github.com/pierrec/lz4/v4",
+	},
+	"manifest": {"internal/bytefmt"},
+	"hfsource": {
+		"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2",
+		"github.com/klauspost/compress",
+	},
+	"hfsource/tokensource":        {"hfsource/hub", "internal/foreign", "internal/regular", "internal/suggest", "internal/tokenizer"},
+	"mmapcache/internal/cachedir": {"internal/durable", "manifest"}, // reads directories of a cache that other machines may replace
+	"mmapcache": {
+		"internal/durable", "manifest", "mmapcache/internal/cachedir", "timeline", "github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go",
+		"github.com/google/flatbuffers", "unsafe",
+	},
+	"mmapcache/internal/cachedir/faultdisk": {"mmapcache/internal/cachedir"}, // for tests
+	"convert/rules":                         {"mmapcache", "timeline", "trace"},
+	"mmapcache/cachestore": {
+		"internal/bytefmt", "internal/durable", "internal/terminal", "manifest", "mmapcache", "mmapcache/internal/cachedir", "golang.org/x/sync",
+	},
+	"convert/reconstruct": {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
+	"convert/weka":        {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
+	"convert": {
+		"convert/reconstruct", "convert/rules", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "hfsource/tokensource",
+		"internal/bytefmt", "internal/corpus", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer",
+		"manifest", "mmapcache", "mmapcache/cachestore", "trace", "github.com/alitto/pond/v2",
+	},
+
+	// From caches to results.
+	"replay/capacity":  {}, // plays nothing
+	"replay/conductor": {},
+	"replay/preset":    {}, // conductor cannot name a switch
+	"mock":             {"internal/endpoint", "internal/jsonlex", "github.com/zeebo/xxh3"},
+	"replay/resume":    {"internal/pyrand", "replay/conductor"},
+	"replay/slo":       {"internal/suggest"},
+	"replay/wire":      {"internal/endpoint", "internal/jsonlex", "internal/secrets"},
+	"replay/arrivals":  {"internal/pyrand", "replay/resume"},
+	"replay/measure": { // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
+		"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire",
+	},
+	"replay/meet": {"replay/measure"}, // no player
+	"replay/scrape": {
+		"internal/lines", "internal/regular", "internal/secrets", "replay/measure", "github.com/prometheus/client_model", "github.com/prometheus/common",
+	},
+	"replay/merge":   {"replay/measure", "replay/scrape"}, // results alone: it plays nothing
+	"replay/payload": {"internal/endpoint", "mmapcache", "replay/preset", "replay/wire"},
+	"replay": {
+		"internal/durable", "internal/heap", "internal/pyrand", "internal/regular", "internal/suggest", "mmapcache", "replay/arrivals",
+		"replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape",
+		"replay/slo", "replay/wire", "timeline", "github.com/google/uuid", "golang.org/x/sys",
+	},
+	"report": {"internal/heap", "internal/regular", "replay/measure", "replay/merge", "replay/preset", "replay/wire"},
+
+	// The rooms of the command, which no other module can import.
+	"cmd/internal/aiperf": {
+		"internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/scrape", "replay/wire", "report",
+	},
+	"cmd/internal/aiperf/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
+	"cmd/internal/aiperf/profile": { // command lines: of a replay it knows the flags, endpoints, and the names of presets and scenarios
+		"convert", "hfsource/hub", "hfsource/tokensource", "internal/regular", "internal/scenario", "internal/suggest", "internal/terminal",
+		"internal/tokenizer", "replay/payload", "replay/preset", "go.yaml.in/yaml/v3",
+	},
+	"cmd/internal/capture": {
+		"cmd/internal/capture/canon", "cmd/internal/capture/carry", "cmd/internal/capture/chain", "cmd/internal/capture/coding",
+		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/capture/reply", "internal/guard",
+		"github.com/prometheus/client_golang", "golang.org/x/net",
+	},
+	"cmd/internal/capture/canon":  {"cmd/internal/capture/journal", "internal/endpoint", "internal/jsonlex"}, // pure: no session, no tokenizer; of journals it has the words
+	"cmd/internal/capture/carry":  {"internal/endpoint"},                                                     // which is data: it carries while everything of ours is stuck
+	"cmd/internal/capture/chain":  {"cmd/internal/capture/canon", "cmd/internal/capture/journal", "github.com/zeebo/xxh3"},
+	"cmd/internal/capture/coding": {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
+	"cmd/internal/capture/finish": {
+		"cmd/internal/capture/journal", "convert/reconstruct", "convert/rules", "convert/weka", "internal/durable", "internal/regular", "trace",
+		"golang.org/x/sync",
+	},
+	"cmd/internal/capture/journal": {"internal/durable"},
+	"cmd/internal/capture/reply":   {"cmd/internal/capture/canon", "cmd/internal/capture/coding", "cmd/internal/capture/journal", "internal/jsonlex"},
+	"cmd/internal/inspect":         {"internal/bytefmt", "internal/terminal", "mmapcache", "replay/measure", "replay/payload"},
+	"cmd/internal/report/compare": {
+		"cmd/internal/aiperf", "cmd/internal/report/frontier", "cmd/internal/report/interval", "cmd/internal/report/page", "internal/durable",
+		"replay/measure", "replay/merge", "replay/slo", "report",
+	},
+	"cmd/internal/report/export": {
+		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/report/gate", "cmd/internal/report/html", "cmd/internal/report/parquet",
+		"replay/merge", "replay/slo", "report",
+	},
+	"cmd/internal/report/frontier": {"replay/measure"},
+	"cmd/internal/report/gate": {
+		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/report/compare", "cmd/internal/report/interval", "replay/measure",
+		"replay/merge", "replay/slo", "report",
+	},
+	"cmd/internal/report/html": {
+		"cmd/internal/report/interval", "cmd/internal/report/page", "internal/durable", "internal/regular", "internal/splitmix", "replay/measure",
+		"replay/scrape", "replay/slo", "report",
+	},
+	"cmd/internal/report/interval": {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
+	"cmd/internal/report/live": {
+		"cmd/internal/report/html", "cmd/internal/report/page", "internal/guard", "replay/measure", "replay/wire", "report",
 		"github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
-	"report/otlp": {"replay/measure", "github.com/prometheus/client_model"},
-	"report/page": {}, // tables of numbers; what they mean is for who calls it
-	"report/page/pagetest": { // for tests
+	"cmd/internal/report/markdown": {"cmd/internal/report/compare", "cmd/internal/report/gate", "replay/measure", "replay/slo"},
+	"cmd/internal/report/otlp":     {"replay/measure", "github.com/prometheus/client_model"},
+	"cmd/internal/report/page":     {}, // tables of numbers; what they mean is for who calls it
+	"cmd/internal/report/page/pagetest": { // for tests
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/dop251/goja", "github.com/stretchr/testify",
 	},
-
-	"simulate/preset":   {},
-	"simulate/engine":   {"internal/jsonobject", "internal/regular", "simulate/preset"},
-	"simulate/workload": {"internal/heap", "internal/pyrand", "mmapcache", "replay", "replay/conductor", "simulate/engine", "simulate/preset"}, // trees are played by the player that drives servers
-	"simulate/fleet":    {"internal/heap", "simulate/engine", "simulate/preset", "simulate/workload"},
-	"simulate/router":   {"internal/heap", "internal/jsonobject", "internal/pyrand", "simulate/engine", "simulate/fleet", "simulate/preset"},
-	"simulate":          {"internal/durable", "internal/suggest", "internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo", "simulate/engine", "simulate/fleet", "simulate/hitcurve", "simulate/planner", "simulate/preset", "simulate/router", "simulate/workload"},
-	"simulate/runs":     {"internal/bytefmt", "internal/durable", "internal/terminal", "replay/measure", "replay/slo", "report/frontier", "report/page", "simulate", "simulate/fleet", "simulate/page", "simulate/planner", "simulate/preset"},
-	"simulate/hitcurve": {"internal/heap", "simulate/engine", "simulate/fleet", "simulate/preset", "simulate/workload"},
-	"simulate/page":     {"report/page", "simulate", "simulate/fleet", "simulate/planner", "simulate/preset"},
-	"simulate/planner":  {"internal/jsonobject", "simulate/engine", "simulate/preset"},
-	"capture/journal":   {"internal/durable"},
-	"capture":           {"capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
-	"capture/finish":    {"capture/journal", "convert/reconstruct", "convert/rules", "convert/weka", "internal/durable", "internal/regular", "trace", "golang.org/x/sync"},
-	"capture/coding":    {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
-	"capture/reply":     {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
-	"capture/carry":     {"internal/endpoint"}, // which is data: it carries while everything of ours is stuck
-
-	"simulate/setup": { // of a command line
-		"internal/jsonobject", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset",
-		"simulate/router", "simulate/runs", "simulate/workload", "trace", "github.com/spf13/pflag", "go.yaml.in/yaml/v3",
+	"cmd/internal/report/parquet": {
+		"internal/durable", "replay/measure", "report", "github.com/klauspost/compress", "github.com/parquet-go/parquet-go",
 	},
-	"simulate/hitcurve/chart": {"internal/bytefmt", "internal/durable", "replay/measure", "replay/slo", "report/page", "simulate", "simulate/hitcurve"},
-	"aiperf":                  {"internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/scrape", "replay/wire", "report"},
-	"aiperf/inferencex":       {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
-	"aiperf/profile": { // command lines: of a replay it knows the flags, endpoints, and the names of presets and scenarios
-		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "replay/payload", "replay/preset", "replay/scenario",
-		"go.yaml.in/yaml/v3",
+	"cmd/internal/report/until": {"cmd/internal/report/interval", "replay/measure", "replay/slo"},
+	"cmd/internal/search":       {"replay", "replay/capacity", "replay/measure", "replay/slo"},
+	"cmd/internal/settings": { // flags, files and the environment of a replay and a simulation
+		"internal/suggest", "replay", "replay/arrivals", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "github.com/spf13/cobra",
+		"github.com/spf13/pflag", "go.yaml.in/yaml/v3",
 	},
+	"cmd/internal/simulate": {
+		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/hitcurve", "cmd/internal/simulate/planner",
+		"cmd/internal/simulate/preset", "cmd/internal/simulate/router", "cmd/internal/simulate/workload", "internal/durable", "internal/suggest",
+		"internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo",
+	},
+	"cmd/internal/simulate/engine": {"cmd/internal/simulate/preset", "internal/jsonobject", "internal/regular"},
+	"cmd/internal/simulate/fleet":  {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap"},
+	"cmd/internal/simulate/hitcurve": {
+		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap",
+	},
+	"cmd/internal/simulate/hitcurve/chart": {
+		"cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/hitcurve", "internal/bytefmt", "internal/durable", "replay/measure",
+		"replay/slo",
+	},
+	"cmd/internal/simulate/page": {
+		"cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fleet", "cmd/internal/simulate/planner",
+		"cmd/internal/simulate/preset",
+	},
+	"cmd/internal/simulate/planner": {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "internal/jsonobject"},
+	"cmd/internal/simulate/preset":  {},
+	"cmd/internal/simulate/router": {
+		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/preset", "internal/heap", "internal/jsonobject",
+		"internal/pyrand",
+	},
+	"cmd/internal/simulate/runs": {
+		"cmd/internal/report/frontier", "cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fleet", "cmd/internal/simulate/page",
+		"cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "internal/bytefmt", "internal/durable", "internal/terminal", "replay/measure",
+		"replay/slo",
+	},
+	"cmd/internal/simulate/setup": { // of a command line
+		"cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/engine", "cmd/internal/simulate/hitcurve",
+		"cmd/internal/simulate/hitcurve/chart", "cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "cmd/internal/simulate/router",
+		"cmd/internal/simulate/runs", "cmd/internal/simulate/workload", "internal/jsonobject", "internal/regular", "internal/suggest",
+		"internal/terminal", "trace", "github.com/spf13/pflag", "go.yaml.in/yaml/v3",
+	},
+	"cmd/internal/simulate/workload": { // trees are played by the player that drives servers
+		"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "internal/heap", "internal/pyrand", "mmapcache", "replay", "replay/conductor",
+	},
+	"cmd/internal/synth": {"convert/weka", "mmapcache", "trace"},
+
+	// The command.
 	"cmd/agentx": {
-		"aiperf", "aiperf/inferencex", "aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/rules", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
-		"replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/scenario", "replay/search", "replay/slo", "replay/wire",
-		"report/compare", "report/export", "report/gate", "report/live", "report/markdown", "report/otlp", "report/until",
-		"simulate", "simulate/setup", "trace",
-		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
+		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/aiperf/profile", "cmd/internal/capture", "cmd/internal/capture/carry",
+		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/inspect", "cmd/internal/report/compare",
+		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
+		"cmd/internal/report/until", "cmd/internal/search", "cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/setup",
+		"cmd/internal/synth", "convert", "convert/rules", "convert/weka", "hfsource", "hfsource/hub", "hfsource/tokensource", "internal/bytefmt",
+		"internal/demo", "internal/durable", "internal/guard", "internal/scenario", "internal/suggest", "internal/terminal", "internal/tokenizer",
+		"manifest", "mmapcache", "mmapcache/cachestore", "mock", "replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge",
+		"replay/payload", "replay/preset", "replay/slo", "replay/wire", "trace", "github.com/klauspost/compress", "github.com/spf13/cobra",
+		"github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},
 }
 
@@ -162,14 +232,14 @@ var imports = map[string][]string{
 // uses them, and what tests are held against reaches no program.
 var never = [][2]string{
 	{"replay", "convert"}, {"replay", "hfsource"}, {"convert", "replay"},
-	{"mmapcache", "cachestore"}, {"replay", "cachestore"}, {"cachestore", "convert"}, {"cachestore", "replay"},
+	{"mmapcache", "mmapcache/cachestore"}, {"replay", "mmapcache/cachestore"}, {"mmapcache/cachestore", "convert"}, {"mmapcache/cachestore", "replay"},
 	{"mmapcache", "convert"}, {"mmapcache", "replay"}, {"mmapcache", "hfsource"},
 	{"hfsource", "mmapcache"}, {"hfsource", "convert"},
 	{"replay/conductor", "replay/preset"}, {"replay/conductor", "replay"}, // every switch is resolved before the conductor starts
 	{"report", "convert"}, {"report", "mmapcache"}, {"replay", "report"},
-	{"internal/mock", "mmapcache"}, {"internal/mock", "replay"},
-	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "internal/cachetest"}, {"cmd/agentx", "hfsource/hub/fakehub"}, {"cmd/agentx", "internal/cachedir/faultdisk"},
-	{"cmd/agentx", "report/page/pagetest"},
+	{"mock", "mmapcache"}, {"mock", "replay"},
+	{"cmd/agentx", "fixtures"}, {"cmd/agentx", "internal/cachetest"}, {"cmd/agentx", "internal/fakehub"}, {"cmd/agentx", "mmapcache/internal/cachedir/faultdisk"},
+	{"cmd/agentx", "cmd/internal/report/page/pagetest"},
 }
 
 func TestImports(t *testing.T) {
@@ -203,15 +273,37 @@ func TestWhatMustNeverMeet(t *testing.T) {
 }
 
 // commons are what a verb that could be a program of its own may import of ours.
-var commons = []string{"mmapcache", "manifest", "trace", "settings", "replay/measure", "replay/slo", "report/page"}
+var commons = []string{"mmapcache", "manifest", "trace", "cmd/internal/settings", "replay/measure", "replay/slo", "cmd/internal/report/page"}
 
 // doors are such verbs, with what they need besides.
 var doors = map[string][]string{
-	"simulate": {
+	"cmd/internal/simulate": {
 		"replay", "replay/conductor", // trees are played by the player that drives servers, so that both send alike
-		"report/frontier", // the rule of pages about which runs others dominate
+		"cmd/internal/report/frontier", // the rule of pages about which runs others dominate
 	},
-	"capture": {"convert/reconstruct", "convert/rules", "convert/weka"}, // a finished trace is checked by what converts it
+	"cmd/internal/capture": {"convert/reconstruct", "convert/rules", "convert/weka"}, // a finished trace is checked by what converts it
+}
+
+// room names the room that a package is in: its first folder, and that below cmd/internal.
+func room(folder string) string {
+	if name, command := strings.CutPrefix(folder, "cmd/internal/"); command {
+		name, _, _ = strings.Cut(name, "/")
+		return "cmd/internal/" + name
+	}
+	name, _, _ := strings.Cut(folder, "/")
+	return name
+}
+
+// Tools import tools alone; helpers of tests may import what they prepare.
+func TestToolsImportNothingAbove(t *testing.T) {
+	for from, edges := range imports {
+		if room(from) != "internal" || from == "internal/cachetest" {
+			continue
+		}
+		for _, to := range edges {
+			require.True(t, strings.Contains(to, ".") || room(to) == "internal", "%s imports %s", from, to)
+		}
+	}
 }
 
 // Nothing but the command imports what is below a door, and that imports little of ours.
@@ -221,8 +313,7 @@ func TestDoors(t *testing.T) {
 			if strings.Contains(to, ".") {
 				continue // of another module
 			}
-			at, _, _ := strings.Cut(from, "/")
-			top, _, _ := strings.Cut(to, "/")
+			at, top := room(from), room(to)
 			if besides, door := doors[at]; door && top != at && top != "internal" {
 				require.Contains(t, slices.Concat(commons, besides), to, "%s imports %s", from, to)
 			}
@@ -264,7 +355,7 @@ func TestConductorCannotNameASwitch(t *testing.T) {
 // The proxy that carries traffic imports nothing of ours but a list of endpoints, and of the standard library neither what parses, compresses or
 // hashes nor what opens files: rule zero of captures holds because carrying cannot name what observes.
 func TestCarryingCannotNameWhatObserves(t *testing.T) {
-	require.Equal(t, []string{"internal/endpoint"}, readImports(t)["capture/carry"])
+	require.Equal(t, []string{"internal/endpoint"}, readImports(t)["cmd/internal/capture/carry"])
 	files, err := filepath.Glob("capture/carry/*.go")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

@@ -1,5 +1,5 @@
-"""Writes report/interval/testdata/intervals.json: samples, and their intervals by numpy alone, against which the tests hold
-report/interval (doc/spec/report.md 5). Run it with numpy from the root of the repository; the same numpy gives the same file."""
+"""Writes cmd/internal/report/interval/testdata/intervals.json: samples, and their intervals by numpy alone, against which the tests hold
+cmd/internal/report/interval (doc/spec/report.md 5). Run it with numpy from the root of the repository; the same numpy gives the same file."""
 
 import hashlib
 import json
@@ -93,7 +93,7 @@ def main():
         "paired": differences(slower, samples["many"], seed, True),
         "unpaired": differences(slower, samples["few"], seed, False),
     }
-    with open("report/interval/testdata/intervals.json", "w") as f:
+    with open("cmd/internal/report/interval/testdata/intervals.json", "w") as f:
         json.dump(document, f, separators=(",", ":"))
         f.write("\n")
 

@@ -103,7 +103,7 @@ def tricky():
 
 def corpus():
     """What the small tokenizers are trained on: texts of this repository, and some of other scripts."""
-    files = sorted(glob.glob(os.path.join(ROOT, "convert/corpus/grammar/*.txt"))) + sorted(glob.glob(os.path.join(ROOT, "doc/*.md")))[:4]
+    files = sorted(glob.glob(os.path.join(ROOT, "internal/corpus/grammar/*.txt"))) + sorted(glob.glob(os.path.join(ROOT, "doc/*.md")))[:4]
     for path in files:
         with open(path, encoding="utf-8") as f:
             yield f.read()

@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // Result describes the dataset that Convert built or found.

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/rules"
+	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // demoLines returns the traces of the demo, one row each.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentx/agentx/convert/corpus"
+	"github.com/agentx/agentx/internal/corpus"
 	"github.com/agentx/agentx/internal/suggest"
 )
 

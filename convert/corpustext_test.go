@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/corpus"
 	"github.com/agentx/agentx/convert/rules"
+	"github.com/agentx/agentx/internal/corpus"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // Explanation says why a conversion would find or build a dataset.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // explainFullDisk makes an error of a disk without room one line, and removes the parts that the conversion has published: no dataset

@@ -13,15 +13,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/hfsource/tokensource"
+	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // tinyCorpus writes a corpus of n token ids, 0 to n-1. All token ids of one byte are among the first 256, so windows are

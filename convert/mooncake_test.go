@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // A file that has several readings is refused as a whole, at the row that shows it; no flag skips rows of it.

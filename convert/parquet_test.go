@@ -30,13 +30,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/reconstruct"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/internal/demo"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // Traces as structs for the writer of parquet-go. Every field is optional, as in files of other programs.

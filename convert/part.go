@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // fillFunc writes the files of a part.

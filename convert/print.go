@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // Warnings tells what a conversion left out or found odd.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // ShardsExplanation says which shards of an input exist. How many shards a file has is known once they exist.

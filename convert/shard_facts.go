@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // noteFacts sums up the facts of all shards, and refuses what the flags refuse.

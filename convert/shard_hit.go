@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // findShards completes the result from a dataset of shards that exists, if all its parts do. It reads no row.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // sharding finds or builds the dataset of an input that has several shards. Other processes may do the same at the same time:

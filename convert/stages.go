@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/reconstruct"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 	"github.com/agentx/agentx/trace"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/hfsource/hub"
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
+	"github.com/agentx/agentx/internal/fakehub"
 )
 
 const corpus = "semianalysisai/cc-traces-weka-062126"

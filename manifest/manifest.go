@@ -45,6 +45,8 @@ import (
 	"sort"
 	"strings"
 	"syscall"
+
+	"github.com/agentx/agentx/internal/bytefmt"
 )
 
 // Versions of the manifest file. A program that does not know a version cannot tell which parts such a dataset names, and so
@@ -286,17 +288,7 @@ func (m *Manifest) File(name string) (File, bool) {
 }
 
 // Clip shortens a long value for a manifest to about 400 bytes of its beginning and end.
-func Clip(value string) string { return ClipTo(value, 400) }
-
-// ClipTo shortens a value to about size bytes of its beginning and end, and says how many bytes it left out. A value up to
-// twice as long stays whole.
-func ClipTo(value string, size int) string {
-	if len(value) <= 2*size {
-		return value
-	}
-	head, tail := value[:size/2], value[len(value)-size/2:]
-	return fmt.Sprintf("%s ... %d bytes ... %s", strings.ToValidUTF8(head, ""), len(value)-len(head)-len(tail), strings.ToValidUTF8(tail, ""))
-}
+func Clip(value string) string { return bytefmt.ClipTo(value, 400) }
 
 // ErrDamaged is wrapped by errors about a manifest or file that is not what it was when it was written.
 var ErrDamaged = errors.New("damaged")

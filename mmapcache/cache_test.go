@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/internal/cachedir"
-	"github.com/agentx/agentx/internal/cachedir/faultdisk"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache/internal/cachedir"
+	"github.com/agentx/agentx/mmapcache/internal/cachedir/faultdisk"
 )
 
 func TestOpenOfMissingDatasetNamesThePath(t *testing.T) {

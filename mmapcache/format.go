@@ -1,8 +1,8 @@
 package mmapcache
 
 import (
-	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache/internal/cachedir"
 )
 
 // This file describes the files of a cache. It is normative: a program that follows it reads and writes the same bytes.

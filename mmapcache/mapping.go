@@ -14,8 +14,8 @@ import (
 
 	mmap "github.com/edsrzf/mmap-go"
 
-	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache/internal/cachedir"
 )
 
 // mapping is one mapped file.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache/internal/cachedir"
 )
 
 // shard is a structure and its starts, opened when a trace of it is first asked for.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/agentx/agentx/internal/cachedir"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache/internal/cachedir"
 )
 
 // Damage is one damaged or missing file.

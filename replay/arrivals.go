@@ -83,7 +83,7 @@ func (o Options) CheckArrivals() error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	traces, err := selectTraces(o, 0)
 	if err == nil {
 		_, err = planArrivals(&o, traces)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/arrivals"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
@@ -86,7 +86,7 @@ func TestMarkersOfTreesThatArrive(t *testing.T) {
 		o := arriving(t, c, Arrivals{Mode: RateArrivals, Rate: 1, Law: arrivals.Constant})
 		o.Duration = time.Minute
 		change(&o)
-		r := newRun(o.withDefaults())
+		r := newRun(o.WithDefaults())
 		defer r.close()
 		return r.chooseTraces()
 	}
@@ -172,7 +172,7 @@ func TestRateBeyondTheClient(t *testing.T) {
 
 // Traces are loaded before they arrive, as far as memory allows, so that no burst waits for the disk.
 func TestTracesAreLoadedBeforeTheyArrive(t *testing.T) {
-	o := arriving(t, mooncake(t, make([]float64, 1000)...), Arrivals{Mode: RecordedArrivals}).withDefaults()
+	o := arriving(t, mooncake(t, make([]float64, 1000)...), Arrivals{Mode: RecordedArrivals}).WithDefaults()
 	s := newSampler(o, o.Warn)
 	defer s.close()
 	traces, err := selectTraces(o, 0)
@@ -247,7 +247,7 @@ func TestCalibrationOfArrivals(t *testing.T) {
 	for _, marker := range []payload.MarkerTarget{payload.NoMarker, payload.FirstTurnPrefix} {
 		o := arriving(t, mooncake(t, make([]float64, 100)...), Arrivals{Mode: RecordedArrivals})
 		o.Marker, o.Calibrate = marker, true
-		r := newRun(o.withDefaults())
+		r := newRun(o.WithDefaults())
 		require.NoError(t, r.prepare(t.Context()))
 		r.calibrationTurns = 2
 		c := r.calibrateFor(t.Context(), 10*time.Second)

@@ -18,7 +18,7 @@ func EstimateDuration(o Options) (time.Duration, error) {
 	if err := o.Validate(); err != nil {
 		return 0, fmt.Errorf("replay: %w", err)
 	}
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	traces, err := selectTraces(o, 0)
 	if err != nil || len(traces) == 0 {
 		return 0, err

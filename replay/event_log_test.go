@@ -126,7 +126,7 @@ func (e *eventLog) options(name string) Options {
 	if e.LaneStart != nil {
 		o.Limits.LaneStart = ms(*e.LaneStart)
 	}
-	return o.withDefaults()
+	return o.WithDefaults()
 }
 
 // openings returns what the lanes play first, and how much of their waiting is skipped.

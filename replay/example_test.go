@@ -8,10 +8,10 @@ import (
 	"os"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/hfsource"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay"
 )
 

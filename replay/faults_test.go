@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
@@ -162,7 +162,7 @@ func TestFullDiskIsReportedBesideTheSummary(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Duration, o.Grace = 1000*time.Hour, time.Hour // the error ends it
-	r := newRun(o.withDefaults())
+	r := newRun(o.WithDefaults())
 	defer r.close()
 	require.NoError(t, r.prepare(t.Context()))
 	require.NoError(t, r.open(t.Context()))

@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"

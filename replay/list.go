@@ -49,7 +49,7 @@ func RunList(ctx context.Context, o Options, l List) (*measure.List, error) {
 	if err := l.validate(o); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	list := &measure.List{Preset: o.withDefaults().Preset, CacheKey: o.Cache.Manifest.Key, Repeat: l.Repeat}
+	list := &measure.List{Preset: o.WithDefaults().Preset, CacheKey: o.Cache.Manifest.Key, Repeat: l.Repeat}
 	if o.Out != "" {
 		dir := resultsDir{path: o.Out, unique: o.UniqueOut, overwrite: o.Overwrite}
 		if err := dir.make(); err != nil {

@@ -64,7 +64,7 @@ func TestPortsIn(t *testing.T) {
 func preparedRun(t *testing.T, o Options) *run {
 	o.Start, o.Calibrate = middle, true
 	require.NoError(t, o.Validate())
-	r := newRun(o.withDefaults())
+	r := newRun(o.WithDefaults())
 	t.Cleanup(r.close)
 	require.NoError(t, r.prepare(t.Context()))
 	return r

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/payload"

@@ -274,8 +274,8 @@ func presetNumber(name string) int {
 // DefaultSeed is what Options.Seed stands for where it is empty.
 const DefaultSeed = "42"
 
-// withDefaults returns the options with every default in its place, and without values that mean Off.
-func (o Options) withDefaults() Options {
+// WithDefaults returns the options with every default in its place, and without values that mean Off.
+func (o Options) WithDefaults() Options {
 	if name, alias := preset.Canonical(o.Preset); alias {
 		o.Preset, o.Provenance.PresetAlias = name, o.Preset
 	}

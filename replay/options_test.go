@@ -63,7 +63,7 @@ func TestOptionsAreValidated(t *testing.T) {
 }
 
 func TestZeroOptionsMeanTheDefaults(t *testing.T) {
-	o := required(cachetest.Demo(t)).withDefaults()
+	o := required(cachetest.Demo(t)).WithDefaults()
 	require.Equal(t, 1, o.Concurrency)
 	require.Equal(t, "42", o.Seed)
 	require.Equal(t, 30*time.Second, o.Grace)
@@ -74,13 +74,13 @@ func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 	require.Equal(t, &resume.Ratios{Min: 0.25, Max: 0.75}, o.Start.Ratios)
 	require.Equal(t, payload.FirstTurnPrefix, o.Marker)
 	require.Len(t, o.NewID(), 36)
-	require.Equal(t, o.Backoff, o.withDefaults().Backoff, "defaults stay")
+	require.Equal(t, o.Backoff, o.WithDefaults().Backoff, "defaults stay")
 }
 
 func TestOffTurnsDefaultsOff(t *testing.T) {
 	o := required(cachetest.Demo(t))
 	o.Grace, o.Limits, o.Backoff.First = Off, Limits{LaneStart: Off}, Off
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	require.Zero(t, o.Grace)
 	require.Equal(t, Limits{}, o.Limits)
 	require.Zero(t, o.Backoff.First)

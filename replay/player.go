@@ -48,7 +48,7 @@ func NewPlayer(o Options) (*Player, error) {
 		return nil, err
 	}
 	o.Marker = payload.NoMarker
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	traces, err := selectTraces(o, 0)
 	if err != nil {
 		return nil, err

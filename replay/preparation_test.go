@@ -15,7 +15,7 @@ import (
 
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/wire"
@@ -175,7 +175,7 @@ const (
 
 // preparationFor returns the preparation of a run, on a virtual clock, and what it says.
 func preparationFor(t *testing.T, o Options) (p *preparation, said *[]string) {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	e, _, err := payload.NewEncoder(o.Cache, payload.Options{Endpoint: o.Endpoint, Model: o.Model, Marker: o.Marker, Fields: o.Fields})
 	require.NoError(t, err)
 	said = new([]string)

@@ -19,8 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
@@ -66,7 +66,7 @@ func TestNothingIsAskedWithoutResults(t *testing.T) {
 func TestResultsThatAnotherRunReplaced(t *testing.T) {
 	_, url := mocked(t, mock.Config{})
 	o := optionsFor(t, cachetest.Demo(t), url)
-	first := newRun(o.withDefaults())
+	first := newRun(o.WithDefaults())
 	defer first.close()
 	require.NoError(t, first.open(t.Context()))
 	o.Requests, o.Overwrite = 3, true
@@ -115,7 +115,7 @@ func TestUniqueDirectories(t *testing.T) {
 	got := make([]string, 8)
 	for k := range got {
 		runs.Go(func() {
-			p := newRun(o.withDefaults())
+			p := newRun(o.WithDefaults())
 			defer p.close()
 			if err := p.results.open(); err != nil {
 				got[k] = err.Error()
@@ -143,7 +143,7 @@ func TestRunFileIsWrittenFirst(t *testing.T) {
 	o := optionsFor(t, c, url+"?key=very-secret")
 	o.Requests = 1
 	o.Provenance = measure.Run{Version: "1.2", Options: []measure.Option{{Name: "x", Value: []byte(`"<a>"`), From: "flag"}}}
-	p := newRun(o.withDefaults())
+	p := newRun(o.WithDefaults())
 	defer p.close()
 	require.NoError(t, p.prepare(t.Context()))
 	require.NoError(t, p.open(t.Context()))

@@ -25,7 +25,7 @@ func Run(ctx context.Context, o Options) (s *measure.Summary, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	r := newRun(o.withDefaults())
+	r := newRun(o.WithDefaults())
 	defer r.close()
 	defer func() { r.together.fail(err) }()
 	err = r.prepare(ctx)

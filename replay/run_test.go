@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
@@ -220,7 +220,7 @@ func TestResentIsRecorded(t *testing.T) {
 // A run in which no trace can be played ends before anything is made.
 func TestNoTraceCanBePlayed(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
-	r := newRun(o.withDefaults())
+	r := newRun(o.WithDefaults())
 	defer r.close()
 	for trace := range 16 {
 		r.sampler.skipped[trace] = true
@@ -310,7 +310,7 @@ func waitForEachOther(r *run) (name string, turn int) {
 // playDeadlocked plays a run in which two turns of a tree wait for each other. It returns the trace of the tree, and the turn of
 // its root.
 func playDeadlocked(t *testing.T, o Options) (s *measure.Summary, name string, turn int) {
-	r := newRun(o.withDefaults())
+	r := newRun(o.WithDefaults())
 	defer r.close()
 	require.NoError(t, r.prepare(t.Context()))
 	require.NoError(t, r.open(t.Context()))
@@ -408,7 +408,7 @@ func TestMoreLanesThanTraces(t *testing.T) {
 	require.NoDirExists(t, o.Out, "refused before anything was made")
 	var warned []string
 	o.Marker, o.Warn = payload.FirstTurnPrefix, func(about string) { warned = append(warned, about) }
-	r := newRun(o.withDefaults())
+	r := newRun(o.WithDefaults())
 	require.NoError(t, r.prepare(t.Context()))
 	r.close()
 	require.Equal(t, []string{"17 lanes share 16 traces: each tree has a cache-bust marker of its own"}, warned)

@@ -8,18 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
 	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/internal/fakehub"
+	"github.com/agentx/agentx/internal/scenario"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
-	"github.com/agentx/agentx/replay/scenario"
 	"github.com/agentx/agentx/replay/wire"
 )
 

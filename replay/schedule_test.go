@@ -19,7 +19,7 @@ import (
 
 // viewOf returns the view of a preset at a pace.
 func viewOf(name string, pace Pace) view {
-	o := Options{Preset: name, Pace: pace, Marker: payload.NoMarker}.withDefaults()
+	o := Options{Preset: name, Pace: pace, Marker: payload.NoMarker}.WithDefaults()
 	return o.view()
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/replay/wire"

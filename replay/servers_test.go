@@ -15,8 +15,8 @@ import (
 
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/arrivals"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/wire"

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
@@ -205,7 +205,7 @@ func TestPresetAndProfile(t *testing.T) {
 		var said []string
 		o := Options{Cache: &cache, URLs: []string{"http://host"}, Preset: c.preset, Warn: func(text string) { said = append(said, text) }}
 		o.Provenance.Dataset.Profile = c.profile
-		r := newRun(o.withDefaults())
+		r := newRun(o.WithDefaults())
 		r.warnOfProfile()
 		r.close()
 		if c.warning == "" {

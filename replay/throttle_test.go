@@ -217,7 +217,7 @@ func TestTheEndEndsAWait(t *testing.T) {
 // resolved returns options with their defaults, without a look at a cache.
 func resolved(o Options) Options {
 	o.Marker = payload.NoMarker
-	return o.withDefaults()
+	return o.WithDefaults()
 }
 
 // The default waits where every trace is played once. Presets that imitate other tools refuse both by name.

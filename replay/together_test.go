@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/meet"
 )
@@ -290,7 +290,7 @@ func TestDeadlockEndsAll(t *testing.T) {
 	p.options = p.options[:1]
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		r := newRun(wedged.withDefaults())
+		r := newRun(wedged.WithDefaults())
 		defer r.close()
 		require.NoError(t, errors.Join(r.prepare(t.Context()), r.open(t.Context()), r.start()))
 		name, _ := waitForEachOther(r)

@@ -24,7 +24,7 @@ func optionsUnder(name string, change func(*Options)) *Options {
 	if change != nil {
 		change(&o)
 	}
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	return &o
 }
 
@@ -234,14 +234,14 @@ func TestMarkersPermitLanesByPreset(t *testing.T) {
 		}
 		for _, marker := range []payload.MarkerTarget{payload.FirstTurnPrefix, payload.NoMarker} {
 			o.Marker = marker
-			r := newRun(o.withDefaults())
+			r := newRun(o.WithDefaults())
 			err := r.chooseTraces()
 			r.close()
 			require.Equal(t, permitted && marker != payload.NoMarker, err == nil, "%s: %v", name, err)
 			require.Equal(t, err == nil, r.shared)
 		}
 		o.AllowWrap = true
-		r := newRun(o.withDefaults())
+		r := newRun(o.WithDefaults())
 		require.NoError(t, r.chooseTraces())
 		r.close()
 	}

@@ -19,11 +19,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/cachetest"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
@@ -223,7 +223,7 @@ func TestMarkersDoNotDependOnTheOrderOfLanes(t *testing.T) {
 // virtualMarkers plays a run that writes no results.
 func virtualMarkers(t *testing.T, o Options, instants []float64) *virtualRun {
 	v := &virtualRun{t: t, script: second}
-	v.run = newRun(o.withDefaults())
+	v.run = newRun(o.WithDefaults())
 	defer v.run.close()
 	v.medium = v
 	require.NoError(t, v.prepare(t.Context()))

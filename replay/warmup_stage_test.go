@@ -388,7 +388,7 @@ func virtually(t *testing.T, o Options, script func(sentTurn) answerTo, prepare 
 		}
 	}
 	require.NoError(t, o.Validate())
-	v.run = newRun(o.withDefaults())
+	v.run = newRun(o.WithDefaults())
 	v.medium = v
 	require.NoError(t, v.prepare(t.Context()))
 	require.NoError(t, v.open(t.Context()))

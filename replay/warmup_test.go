@@ -26,7 +26,7 @@ func rampOf(name string, system *float64, leadMax time.Duration, burst bool) (o 
 	if system != nil {
 		o.Limits.SystemIdle = milliseconds(*system)
 	}
-	return o.withDefaults()
+	return o.WithDefaults()
 }
 
 // TestWarmupSpread plays the vectors of the ramp under each preset that they name.

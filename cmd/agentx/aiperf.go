@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/aiperf/profile"
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/aiperf/profile"
+	"github.com/agentx/agentx/cmd/internal/settings"
+	"github.com/agentx/agentx/internal/scenario"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
-	"github.com/agentx/agentx/replay/scenario"
 )
 
 // newAIPerf returns the verb for command lines of AIPerf.

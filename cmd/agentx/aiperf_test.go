@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/aiperf/profile"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/cmd/internal/aiperf/profile"
+	"github.com/agentx/agentx/mock"
 )
 
 // ran is what a command line did.

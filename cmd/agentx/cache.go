@@ -15,14 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 func newCache() *cobra.Command {

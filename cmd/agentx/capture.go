@@ -24,21 +24,21 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/agentx/agentx/capture"
-	"github.com/agentx/agentx/capture/carry"
-	"github.com/agentx/agentx/capture/finish"
-	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/cmd/internal/capture"
+	"github.com/agentx/agentx/cmd/internal/capture/carry"
+	"github.com/agentx/agentx/cmd/internal/capture/finish"
+	"github.com/agentx/agentx/cmd/internal/capture/journal"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/guard"
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/terminal"
-	"github.com/agentx/agentx/internal/tokensource"
 )
 
 // captureFlags say what is captured, and how.

@@ -32,11 +32,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/capture"
-	"github.com/agentx/agentx/capture/canon"
-	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/cmd/internal/capture"
+	"github.com/agentx/agentx/cmd/internal/capture/canon"
+	"github.com/agentx/agentx/cmd/internal/capture/journal"
 	"github.com/agentx/agentx/internal/bytefmt"
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mock"
 )
 
 // Of a day.

@@ -19,9 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/capture"
-	"github.com/agentx/agentx/capture/carry"
-	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/cmd/internal/capture"
+	"github.com/agentx/agentx/cmd/internal/capture/carry"
+	"github.com/agentx/agentx/cmd/internal/capture/journal"
 )
 
 // capturing is agentx capture while it runs.

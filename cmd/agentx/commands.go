@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/internal/guard"
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/terminal"
 )
 

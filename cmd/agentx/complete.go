@@ -8,16 +8,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/agentx/agentx/aiperf/profile"
-	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/cmd/internal/aiperf/profile"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource/hub"
-	"github.com/agentx/agentx/internal/mock"
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
+	"github.com/agentx/agentx/mock"
 )
 
 // Completions for shells: arguments by verb, values of flags by name. A flag has the same meaning in every verb.

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/internal/mock"
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/mock"
 )
 
 func newDemo() *cobra.Command {

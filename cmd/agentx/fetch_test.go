@@ -8,7 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
+	"github.com/agentx/agentx/internal/fakehub"
 )
 
 // hubs DIR [REVISION] serves a directory as the dataset of agentx-062126, its .jsonl files in LFS, from a hub of the

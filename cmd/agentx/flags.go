@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/internal/settings"
 )
 
 // value is a flag of a verb without settings: what a function reads in its text.

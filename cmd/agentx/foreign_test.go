@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/demo"
+	"github.com/agentx/agentx/internal/demo"
 )
 
 // inUTF16 returns a text in UTF-16, little-endian.

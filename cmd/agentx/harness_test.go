@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/aiperf"
+	"github.com/agentx/agentx/cmd/internal/aiperf"
 )
 
 // The exit statuses are those of the harness: an interrupted run with results is done, a run that is not valid by an override too, and

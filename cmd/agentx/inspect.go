@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/inspect"
+	"github.com/agentx/agentx/cmd/internal/inspect"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/mmapcache"
 )

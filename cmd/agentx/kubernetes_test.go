@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mock"
 )
 
 // kubernetesJob is what a test needs of an Indexed Job.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // On a terminal lists keep to its columns, and names are whole.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/internal/mock"
-	"github.com/agentx/agentx/internal/settings"
-	"github.com/agentx/agentx/internal/tokensource"
+	"github.com/agentx/agentx/hfsource/tokensource"
+	"github.com/agentx/agentx/mock"
 )
 
 // mockFlags say how the mock server behaves.

@@ -12,11 +12,11 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
+	"github.com/agentx/agentx/cmd/internal/report/live"
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/report/live"
 )
 
 // progress shows the progress of a command on standard error: a bar with rate and ETA on a terminal, else a line every

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/report/live"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/report/live"
 )
 
 // replayOf returns the flags of a replay under some scenarios.

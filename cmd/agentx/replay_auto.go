@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/capacity"
 	"github.com/agentx/agentx/replay/slo"

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/meet"
 	"github.com/agentx/agentx/replay/payload"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cmd/internal/report/live"
 	"github.com/agentx/agentx/internal/guard"
-	"github.com/agentx/agentx/report/live"
 )
 
 // listenFlag is --listen, and the server that it asks for.

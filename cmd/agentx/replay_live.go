@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cmd/internal/report/live"
+	"github.com/agentx/agentx/cmd/internal/report/otlp"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
-	"github.com/agentx/agentx/report/live"
-	"github.com/agentx/agentx/report/otlp"
 )
 
 // liveRun shows what a run is like while it is played: on the terminal, in the log, and on the server of --listen. What it knows it

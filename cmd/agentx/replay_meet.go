@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/report/live"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/meet"
 	"github.com/agentx/agentx/replay/merge"
-	"github.com/agentx/agentx/report/live"
 )
 
 // meetFlags say where the parts of a load meet.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/report/live"
+	"github.com/agentx/agentx/cmd/internal/report/otlp"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/replay"
-	"github.com/agentx/agentx/report/live"
-	"github.com/agentx/agentx/report/otlp"
 )
 
 // collectorKind is the URL of a collector; "": none.

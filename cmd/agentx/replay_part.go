@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/replay"
 )
 

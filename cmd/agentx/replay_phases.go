@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentx/agentx/cmd/internal/report/live"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/report/live"
 )
 
 // phaseLines returns what agentx-harness logs of a step of a period: doc/spec/report.md 7.3.

@@ -5,10 +5,10 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 )

@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/settings"
+	"github.com/agentx/agentx/internal/demo"
+	"github.com/agentx/agentx/internal/scenario"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
-	"github.com/agentx/agentx/replay/scenario"
 )
 
 // scenarios are what --scenario can name, and what a run under one is held against.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/internal/scenario"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
-	"github.com/agentx/agentx/replay/scenario"
 )
 
 const fewTraces = `{"id":"a","models":["m"],"block_size":64,"hash_id_scope":"local","requests":[{"t":0,"type":"n","model":"m","in":150,"out":2,"hash_ids":[1,2],"api_time":1},{"t":2,"type":"n","model":"m","in":300,"out":2,"hash_ids":[1,2,3,4],"api_time":1}]}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentx/agentx/cmd/internal/search"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/capacity"
 	"github.com/agentx/agentx/replay/measure"
-	"github.com/agentx/agentx/replay/search"
 )
 
 // runSearch plays a search: its probes, the page over them, and the answer in one line.

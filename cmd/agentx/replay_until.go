@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/report/until"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
-	"github.com/agentx/agentx/report/until"
 )
 
 // minUntilInterval is the shortest --until-interval: records reach their file every quarter of a second.

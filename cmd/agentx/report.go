@@ -19,18 +19,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/agentx/agentx/aiperf"
-	"github.com/agentx/agentx/aiperf/inferencex"
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/aiperf"
+	"github.com/agentx/agentx/cmd/internal/aiperf/inferencex"
+	"github.com/agentx/agentx/cmd/internal/report/compare"
+	"github.com/agentx/agentx/cmd/internal/report/export"
+	"github.com/agentx/agentx/cmd/internal/report/gate"
+	"github.com/agentx/agentx/cmd/internal/report/markdown"
+	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
-	"github.com/agentx/agentx/report/compare"
-	"github.com/agentx/agentx/report/export"
-	"github.com/agentx/agentx/report/gate"
-	"github.com/agentx/agentx/report/markdown"
 )
 
 // reportFlags say what to make of the results of runs.

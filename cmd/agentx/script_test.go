@@ -24,10 +24,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	textcorpus "github.com/agentx/agentx/convert/corpus"
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
-	"github.com/agentx/agentx/internal/mock"
+	textcorpus "github.com/agentx/agentx/internal/corpus"
+	"github.com/agentx/agentx/internal/fakehub"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/mock"
 )
 
 func TestMain(m *testing.M) {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/cachestore"
+	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/setup"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/mmapcache"
-	"github.com/agentx/agentx/simulate"
-	"github.com/agentx/agentx/simulate/setup"
+	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // simulateFlags say what is simulated, and how an INPUT is converted before.

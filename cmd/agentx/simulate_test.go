@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/simulate/preset"
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 )
 
 // The same runs, one at a time or all at once, give the same bytes in every file but for what they cost.

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/convert/synth"
+	"github.com/agentx/agentx/cmd/internal/synth"
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/capture/carry"
-	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/capture/carry"
+	"github.com/agentx/agentx/cmd/internal/settings"
+	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 )

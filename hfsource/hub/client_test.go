@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
+	"github.com/agentx/agentx/internal/fakehub"
 )
 
 func TestPacesBeforeRateLimit(t *testing.T) {

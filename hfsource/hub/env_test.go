@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
+	"github.com/agentx/agentx/internal/fakehub"
 )
 
 // The error about a missing network names the alternatives.

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
+	"github.com/agentx/agentx/internal/fakehub"
 )
 
 // Requests on which the tests switch faults on.

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/fakehub"
 )
 
 func TestMain(m *testing.M) {

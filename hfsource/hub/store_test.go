@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/hfsource/hub/fakehub"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/fakehub"
 )
 
 func TestTwoRepositoriesWithEqualBlobs(t *testing.T) {

@@ -1,9 +1,10 @@
-// Package bytefmt writes numbers, of bytes and of other things, for people.
+// Package bytefmt writes numbers, of bytes and of other things, and the ends of long texts for people.
 package bytefmt
 
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -42,4 +43,14 @@ func Seconds(d time.Duration) string {
 		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
 	}
 	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// ClipTo shortens a value to about size bytes of its beginning and end, and says how many bytes it left out. A value up to
+// twice as long stays whole.
+func ClipTo(value string, size int) string {
+	if len(value) <= 2*size {
+		return value
+	}
+	head, tail := value[:size/2], value[len(value)-size/2:]
+	return fmt.Sprintf("%s ... %d bytes ... %s", strings.ToValidUTF8(head, ""), len(value)-len(head)-len(tail), strings.ToValidUTF8(tail, ""))
 }

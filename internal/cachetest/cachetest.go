@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 )

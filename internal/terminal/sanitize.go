@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/internal/bytefmt"
 )
 
 // Sanitize makes a text from outside, such as a file name, safe for a terminal. It escapes control characters, characters
@@ -60,7 +60,7 @@ func (l sanitizer) Write(p []byte) (int, error) {
 }
 
 // Say writes a sanitized line to standard error. It leaves the middle of a very long line out.
-func Say(w io.Writer, line string) { fmt.Fprintln(w, Sanitize(manifest.ClipTo(line, maxLine))) }
+func Say(w io.Writer, line string) { fmt.Fprintln(w, Sanitize(bytefmt.ClipTo(line, maxLine))) }
 
 // maxLine bounds a line of standard error, in bytes: a name in the input may have megabytes.
 const maxLine = 4000

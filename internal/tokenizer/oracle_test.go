@@ -92,7 +92,7 @@ func oracleTexts(t *testing.T) (texts []string) {
 		}
 		texts = append(texts, assigned(string(text)))
 	}
-	for _, pattern := range []string{"*.go", "../*/*.go", "../../*/*.go", "../../doc/*.md", "../../doc/spec/*.md", "../../contrib/*", "../../contrib/*/*", "../../convert/corpus/grammar/*",
+	for _, pattern := range []string{"*.go", "../*/*.go", "../../*/*.go", "../../doc/*.md", "../../doc/spec/*.md", "../../contrib/*", "../../contrib/*/*", "../corpus/grammar/*",
 		filepath.Join(goRoot(t), "src/unicode/*.go"), filepath.Join(goRoot(t), "src/strconv/*.go"), filepath.Join(goRoot(t), "test/*.go")} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)

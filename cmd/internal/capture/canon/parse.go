@@ -1,0 +1,380 @@
+package canon
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+
+	"github.com/agentx/agentx/cmd/internal/capture/journal"
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// readers has readers with room for the values of a body.
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+// Parse returns the prompt of a request's body, after decompression. The error is an *Error.
+func Parse(format Format, body []byte) (*Prompt, error) { return ParseBehind(format, body, nil) }
+
+// ParseBehind is Parse for a body that repeats texts of earlier ones. Prefix, KnownTools and Elements of the prompt say what the memory has,
+// and where further messages end.
+func ParseBehind(format Format, body []byte, memory Memory) (*Prompt, error) {
+	d, l := format.dialect(), messageList{memory: memory}
+	if memory != nil {
+		l.name = d.list
+	}
+	p, err := build(body, ofBody, l, func(b *builder) error {
+		if b.values[0].kind != jsonlex.Object {
+			return errNoObject
+		}
+		b.options()
+		return d.read(b)
+	})
+	if err == nil && len(p.Segments) == 0 && p.Previous == "" && p.Prefix.Bytes == 0 && !p.KnownTools {
+		return nil, unhashable("the prompt is empty")
+	}
+	return p, err
+}
+
+// ParseOptions returns what a body says beside its prompt, and nothing of that. Its error is one that Parse has too.
+func ParseOptions(body []byte) (*Prompt, error) {
+	return build(body, ofOptions, messageList{}, func(b *builder) error {
+		if b.values[0].kind != jsonlex.Object {
+			return errNoObject
+		}
+		b.options()
+		return nil
+	})
+}
+
+// ParseOutput returns the segments that the output of a response of OpenAI's Responses adds to its prompt: a JSON list of
+// items. The prompt that names the response goes on behind them.
+func ParseOutput(output []byte) (*Prompt, error) {
+	return build(output, ofList, messageList{}, func(b *builder) error { return b.items(0) })
+}
+
+// build reads a text and makes a prompt of it.
+func build(text []byte, at level, l messageList, write func(b *builder) error) (*Prompt, error) {
+	r := readers.Get().(*reader)
+	defer func() {
+		r.lex, r.list.memory = jsonlex.Lexer{}, nil // the body is the caller's
+		readers.Put(r)
+	}()
+	r.list.name, r.list.memory = l.name, l.memory
+	b := &builder{reader: r, prompt: &Prompt{}}
+	err := r.read(text, at)
+	if err == nil {
+		err = write(b)
+	}
+	if err == nil {
+		err = b.finish()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.prompt, nil
+}
+
+// options reads what a body says beside the prompt.
+func (b *builder) options() {
+	p := b.prompt
+	p.Model = b.word(b.member(0, "model"))
+	p.Stream = b.isTrue(b.member(0, "stream"))
+	p.CacheKey = b.word(b.member(0, "prompt_cache_key"))
+	if metadata := b.member(0, "metadata"); metadata != 0 {
+		p.UserID = b.word(b.member(metadata, "user_id"))
+	}
+	if tools := b.member(0, "tools"); b.kind(tools) == jsonlex.Array && b.member(0, "functions") == 0 {
+		p.ToolsText = b.raw(tools)
+	}
+}
+
+// tools writes the definitions of tools: the head of a stream begins with them.
+func (b *builder) tools(list int32) error {
+	switch b.kind(list) {
+	case jsonlex.None:
+		return nil
+	case jsonlex.Array:
+	default:
+		return unhashable("the tools are no list")
+	}
+	b.prompt.KnownTools = b.prompt.KnownTools || b.values[list].known
+	for i := b.values[list].first; i != 0; i = b.values[i].next {
+		b.segment(Tool, b.compactWithout(i, "cache_control"))
+		b.cut(0)
+	}
+	b.prompt.Tools = len(b.prompt.Segments)
+	b.prompt.Head = b.prompt.Tools
+	return nil
+}
+
+// system writes a system prompt that is a field of the body: a text, or a list of blocks.
+func (b *builder) system(field int32, write func(block int32, index int) bool) error {
+	switch b.kind(field) {
+	case jsonlex.None:
+		return nil
+	case jsonlex.String, jsonlex.Array:
+	default:
+		return unhashable("the system prompt is neither text nor a list")
+	}
+	b.beginMessage([]byte("system"))
+	blocks := len(b.prompt.Segments)
+	block, index := field, 0
+	if b.kind(field) == jsonlex.Array {
+		block = b.values[field].first
+	}
+	for ; block != 0; block, index = b.values[block].next, index+1 {
+		if write(block, index) {
+			b.cut(journal.Text)
+		}
+		if block == field {
+			break
+		}
+	}
+	if len(b.prompt.Segments) == blocks { // nothing is left: as without the field
+		b.parts = b.parts[:b.start]
+	}
+	b.prompt.Head = len(b.prompt.Segments)
+	return nil
+}
+
+// anthropic writes the prompt of Anthropic's Messages.
+func (b *builder) anthropic() error {
+	if err := b.tools(b.member(0, "tools")); err != nil {
+		return err
+	}
+	if err := b.system(b.member(0, "system"), b.systemBlock); err != nil {
+		return err
+	}
+	return b.messages(b.member(0, "messages"), b.message)
+}
+
+// billing begins a block of the system prompt that a client writes for the accounts of the API. It changes with each
+// request and would change every block of the trace.
+var billing = []byte("x-anthropic-billing-header:")
+
+// systemBlock writes a block of an Anthropic system prompt, and returns false if nothing of it is left.
+func (b *builder) systemBlock(block int32, index int) bool {
+	text := block
+	if b.kind(block) == jsonlex.Object {
+		text = b.textOf(block)
+	}
+	if content := b.bytes(text); index < 2 && bytes.HasPrefix(content, billing) {
+		header, rest, _ := bytes.Cut(content, []byte("\n"))
+		b.prompt.Subagent = b.prompt.Subagent || bytes.Contains(header, []byte("cc_is_subagent=true"))
+		if len(rest) == 0 {
+			return false
+		}
+		b.segment(Text, rest)
+		return true
+	}
+	b.block(block)
+	return true
+}
+
+// chat writes the prompt of OpenAI's chat completions.
+func (b *builder) chat() error {
+	for _, n := range []string{"tools", "functions"} {
+		if err := b.tools(b.member(0, n)); err != nil {
+			return err
+		}
+	}
+	return b.messages(b.member(0, "messages"), b.chatMessage)
+}
+
+// messages writes the elements of a list of messages.
+func (b *builder) messages(list int32, write func(message int32) error) error {
+	if b.kind(list) != jsonlex.Array {
+		return unhashable("there is no list of messages")
+	}
+	b.beginList(list)
+	for i := b.values[list].first; i != 0; i = b.values[i].next {
+		if b.kind(i) != jsonlex.Object {
+			return unhashable("a message is no object")
+		}
+		if err := write(i); err != nil {
+			return err
+		}
+		b.endElement(list, i)
+	}
+	return nil
+}
+
+// idsOfSegment is how many token ids a segment has, so that a list that grows has most of its segments again.
+const idsOfSegment = 1024
+
+// completions writes the prompt of OpenAI's completions: a text, or token ids. A list of one prompt is that prompt.
+func (b *builder) completions() error {
+	prompt := b.member(0, "prompt")
+	if b.kind(prompt) == jsonlex.String {
+		b.content(prompt)
+		return nil
+	}
+	if b.kind(prompt) != jsonlex.Array {
+		return unhashable("the prompt is neither text nor a list")
+	}
+	l := jsonlex.Lexer{Data: b.raw(prompt), MaxDepth: maxDepth}
+	l.Pos++
+	switch l.Kind() {
+	case jsonlex.String, jsonlex.Array:
+		return b.onlyPrompt(&l)
+	}
+	l.Pos = 0
+	return b.ids(&l)
+}
+
+// onlyPrompt writes the prompt of a list of one. l is before the first element.
+func (b *builder) onlyPrompt(l *jsonlex.Lexer) error {
+	mark, isText := l.Mark(), l.Kind() == jsonlex.String
+	if err := l.Skip(); err != nil {
+		return malformed(err)
+	}
+	if l.Peek() != ']' {
+		return unhashable("there is more than one prompt")
+	}
+	l.Reset(mark)
+	if !isText {
+		return b.ids(l)
+	}
+	text, err := l.Text()
+	if err != nil {
+		return malformed(err)
+	}
+	b.segment(Text, []byte(text))
+	b.cut(journal.Text)
+	return nil
+}
+
+// ids writes a list of token ids as it is.
+func (b *builder) ids(l *jsonlex.Lexer) error {
+	var ids []uint32
+	err := l.Array(func() error {
+		id, err := l.Natural(uint64(Tool - 1))
+		ids = append(ids, uint32(id))
+		return err
+	})
+	if err != nil {
+		return unhashable("the prompt is no list of token ids")
+	}
+	for from := 0; from < len(ids); from += idsOfSegment {
+		b.parts = append(b.parts, Part{Kind: TokenIDs, IDs: ids[from:min(from+idsOfSegment, len(ids))]})
+		b.cut(journal.Text)
+	}
+	return nil
+}
+
+// responses writes the prompt of OpenAI's Responses, or what it adds to an earlier one.
+func (b *builder) responses() error {
+	if b.member(0, "conversation") != 0 || b.member(0, "prompt") != 0 {
+		return unhashable("the server has a part of the prompt")
+	}
+	if previous := b.member(0, "previous_response_id"); previous != 0 {
+		if b.prompt.Previous = b.word(previous); b.prompt.Previous == "" {
+			return unhashable("previous_response_id is no id")
+		}
+	}
+	if err := b.tools(b.member(0, "tools")); err != nil {
+		return err
+	}
+	plain := func(block int32, _ int) bool { b.block(block); return true }
+	if err := b.system(b.member(0, "instructions"), plain); err != nil {
+		return err
+	}
+	input := b.member(0, "input")
+	switch b.kind(input) {
+	case jsonlex.None:
+		return nil
+	case jsonlex.String:
+		b.beginMessage([]byte("user"))
+		b.content(input)
+		return nil
+	}
+	return b.items(input)
+}
+
+// items writes the items of a list.
+func (b *builder) items(list int32) error {
+	if b.values[list].kind != jsonlex.Array {
+		return unhashable("the input is neither text nor a list")
+	}
+	b.role = 0
+	b.beginList(list)
+	for i := b.values[list].first; i != 0; i = b.values[i].next {
+		if err := b.item(i); err != nil {
+			return err
+		}
+		b.endElement(list, i)
+	}
+	return nil
+}
+
+// item writes an item of the input or the output of Responses.
+func (b *builder) item(i int32) error {
+	if b.kind(i) != jsonlex.Object {
+		return unhashable("an item is no object")
+	}
+	switch kind := b.word(b.member(i, "type")); kind {
+	case "", "message":
+		return b.message(i)
+	case "item_reference":
+		return unhashable("the server has an item of the prompt")
+	case "function_call":
+		b.ofAssistant(func() journal.Kinds { b.call(i, "arguments"); return journal.ToolUse })
+	case "custom_tool_call":
+		b.ofAssistant(func() journal.Kinds { b.call(i, "input"); return journal.ToolUse })
+	case "reasoning":
+		b.ofAssistant(func() journal.Kinds { b.reasoning(i); return journal.Thinking })
+	case "function_call_output", "custom_tool_call_output":
+		b.beginMessage([]byte("tool"))
+		b.result(b.member(i, "call_id"), b.member(i, "output"), false)
+		b.cut(journal.ToolResult)
+	default:
+		b.otherItem(i, kind)
+	}
+	return nil
+}
+
+// otherItem writes an item that no rule knows. What is no output of a tool comes from the assistant.
+func (b *builder) otherItem(i int32, kind string) {
+	write := func() journal.Kinds { return b.otherWithout(i, "id", "status", "call_id") }
+	if strings.HasSuffix(kind, "_output") {
+		b.beginMessage([]byte("tool"))
+		b.cut(write())
+		return
+	}
+	b.ofAssistant(write)
+}
+
+// ofAssistant writes an item that needs no role behind another one of the assistant.
+func (b *builder) ofAssistant(write func() journal.Kinds) {
+	first := b.role == 0
+	if b.role == RoleAssistant {
+		b.endMessage()
+	} else {
+		b.beginMessage([]byte("assistant"))
+	}
+	b.cut(write())
+	b.prompt.Segments[len(b.prompt.Segments)-1].Follows = first
+}
+
+// reasoning writes an item of reasoning: what can be read of it, then what is encrypted.
+func (b *builder) reasoning(i int32) {
+	encrypted := b.bytes(b.member(i, "encrypted_content"))
+	texts := b.member(i, "summary")
+	if b.kind(texts) != jsonlex.Array || b.values[texts].first == 0 {
+		texts = b.member(i, "content")
+	}
+	if readable := b.kind(texts) == jsonlex.Array && b.values[texts].first != 0; readable || len(encrypted) == 0 {
+		b.token(Thinking)
+		if readable {
+			for i := b.values[texts].first; i != 0; i = b.values[i].next {
+				if b.kind(i) == jsonlex.Object {
+					b.text(b.bytes(b.member(i, "text")))
+				}
+			}
+		}
+		b.token(End)
+	}
+	if len(encrypted) > 0 {
+		b.redacted(encrypted)
+	}
+}

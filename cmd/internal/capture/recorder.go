@@ -1,0 +1,298 @@
+package capture
+
+import (
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/agentx/agentx/cmd/internal/capture/canon"
+	"github.com/agentx/agentx/cmd/internal/capture/chain"
+	"github.com/agentx/agentx/cmd/internal/capture/journal"
+)
+
+// maxRequests bounds the requests of a session: one more finishes it.
+const maxRequests = 1 << 15
+
+// recorder records one session. What it is told it does one after the other, in a goroutine that lives while there is something
+// to do: that goroutine owns everything but what mu guards, and is the only one that writes the journal.
+type recorder struct {
+	c       *Capture
+	session *session
+	trace   string
+	tree    *chain.Tree // nil: no key could be drawn
+
+	share share // of the queue
+	lane  lane  // of the prompts that are read
+
+	mu       sync.Mutex
+	inbox    []func()
+	running  bool
+	settling map[int]bool // requests that ended, and whose replies the recorder does not know yet
+	ended    map[int]bool // requests whose exchange is over
+
+	journal  *journal.Writer // nil: the session is not recorded
+	tracker  tracker
+	models   map[string]int
+	requests map[int]*request
+	shared   []chain.Shared // of the request that is applied
+	began    int            // requests of which the journal knows
+	applied  int            // requests whose prompts have been taken
+	leads    bool           // a prompt has the lane
+	leading  int            // the request that it is of; -1: of none that is known
+	replies  []int          // requests whose replies came, and are not concluded
+	done     int            // requests that are concluded
+	why      journal.Why    // the session is over, but for what is still on its way to the recorder
+	given    bool           // nothing more is on its way
+	over     bool           // the journal is finished
+	failed   bool           // the journal could not be written
+
+	incomplete atomic.Bool // a prompt is missing
+	blocks     atomic.Int64
+}
+
+// request is what a recorder knows of a request.
+type request struct {
+	ticket ticket
+	format canon.Format
+	after  map[int]bool // requests whose replies have to be known before
+	prompt *prompt      // until it is applied
+	reply  *replied
+	ids    bool // it has blocks
+	tokens int
+	place  journal.Place
+	end    int64 // milliseconds; -1 before it has ended
+}
+
+// record gives a session its recorder.
+func (c *Capture) record(s *session) {
+	r := &recorder{c: c, session: s, trace: s.Trace, models: map[string]int{}, requests: map[int]*request{}, settling: map[int]bool{}, ended: map[int]bool{}}
+	key, err := c.key()
+	if err == nil {
+		r.tree, err = chain.New(key, chain.Options{Tokenizer: c.options.Tokenizer, Name: c.options.TokenizerName, BlockSize: c.options.BlockSize})
+	}
+	clear(key[:])
+	c.begin(r)
+	s.recorder = r
+	r.tell(func() { r.open(err) })
+}
+
+// open creates the journal. Without one nothing of the session is recorded.
+func (r *recorder) open(err error) {
+	if err == nil {
+		err = r.c.unwritable()
+	}
+	if err == nil {
+		r.journal, err = r.c.folder.Create(journal.Head{
+			Trace: r.trace, BlockSize: r.c.options.BlockSize, Canon: canon.Version, Tokenizer: r.c.options.TokenizerName, By: r.session.By, Export: r.c.options.Export,
+		})
+	}
+	if err != nil {
+		r.journal = nil
+		r.incomplete.Store(true)
+		r.c.unrecorded(r.trace, err)
+	}
+}
+
+// tell puts something to do at the end of the inbox. It returns at once.
+func (r *recorder) tell(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inbox = append(r.inbox, f)
+	if !r.running {
+		r.running = true
+		go r.run()
+	}
+}
+
+func (r *recorder) run() {
+	for {
+		r.mu.Lock()
+		list := r.inbox
+		r.inbox = nil
+		if len(list) == 0 {
+			r.running = false
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		for _, f := range list {
+			r.guard(f)
+		}
+		r.guard(r.advance)
+	}
+}
+
+// guard does something. A panic ends the session, and what it lacks is counted.
+func (r *recorder) guard(f func()) {
+	defer func() {
+		if recover() != nil && !r.over {
+			r.c.options.Log.Error("a session ends early", "trace", r.trace, "reason", string(journal.HoleInternal))
+			r.c.sessions.Close(r.session, journal.WhyLimit, r.c.options.Now())
+			r.why = journal.WhyLimit
+			r.finish()
+		}
+	}()
+	f()
+}
+
+// arrive takes a request that has joined the session.
+func (r *recorder) arrive(t ticket, format canon.Format) {
+	r.mu.Lock()
+	after := maps.Clone(r.settling)
+	r.mu.Unlock()
+	r.tell(func() {
+		if r.over {
+			r.c.leave(journal.HoleAborted)
+			return
+		}
+		r.requests[t.Q] = &request{ticket: t, format: format, after: after, end: -1}
+	})
+}
+
+// ending says that an exchange is over, before anybody can tell how.
+func (r *recorder) ending(q int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settling[q], r.ended[q] = true, true
+}
+
+// prompted takes the prompt of a request. One that has the lane and is the next to be applied keeps it until then.
+func (r *recorder) prompted(q int, p *prompt) {
+	req := r.requests[q]
+	waits := req != nil && q >= r.applied
+	if p.lane != nil {
+		r.leads, r.leading = true, -1
+		if waits {
+			r.leading = q
+		}
+	}
+	if waits {
+		req.prompt = p
+		return
+	}
+	p.erase()
+}
+
+// replied takes the reply to a request.
+func (r *recorder) replied(q int, reply *replied) {
+	if req := r.requests[q]; req != nil {
+		req.reply = reply
+		r.replies = append(r.replies, q)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.settling, q)
+}
+
+// giveUp ends the session with what is known of it.
+func (r *recorder) giveUp() {
+	r.tell(func() { r.given = true })
+}
+
+// freeLane lets the next prompt be read, unless the one that has the lane is the next to be applied, and waits for replies alone. One behind
+// a prompt that is still on its way must not keep the lane, which that prompt needs.
+func (r *recorder) freeLane() {
+	if r.leads && (r.over || r.leading != r.applied) {
+		r.leads = false
+		r.c.pool.free(&r.lane)
+	}
+}
+
+// advance does what the order of the requests allows.
+func (r *recorder) advance() {
+	defer r.freeLane()
+	if r.over {
+		return
+	}
+	for req := r.requests[r.began]; req != nil; req = r.requests[r.began] {
+		r.write(journal.Begin{Q: r.began, T: millis(req.ticket.T), Place: req.ticket.Place})
+		r.began++
+	}
+	r.conclude()
+	for ; r.applied < r.began; r.applied++ {
+		req := r.requests[r.applied]
+		if r.givenUp(r.applied, req) {
+			continue
+		}
+		if !r.may(req) {
+			break
+		}
+		r.apply(r.applied, req)
+	}
+	if r.why != "" && r.settled() {
+		r.finish()
+	}
+}
+
+// givenUp reports whether a request will never have a prompt: the session is over, and its body is still on its way.
+func (r *recorder) givenUp(q int, req *request) bool {
+	if r.why == "" || req.prompt != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.given || !r.ended[q]
+}
+
+// may reports whether the prompt of a request can be taken: it is there, and so are the replies that came before it arrived.
+func (r *recorder) may(req *request) bool {
+	if req.prompt == nil {
+		return false
+	}
+	for q := range req.after {
+		if before := r.requests[q]; !r.given && (before == nil || before.end < 0) {
+			return false
+		}
+		delete(req.after, q)
+	}
+	req.after = nil
+	return true
+}
+
+// settled reports whether nothing more can come of the session but of requests that are given up.
+func (r *recorder) settled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.applied == len(r.requests) && (r.given || len(r.settling) == 0 && r.done == len(r.ended))
+}
+
+// write writes a line, if the session has a journal. The journal keeps its first error, and finish counts what it lacks.
+func (r *recorder) write(line journal.Entry) {
+	if r.journal == nil {
+		return
+	}
+	if err := r.journal.Write(line); err != nil && !r.failed {
+		r.failed = true
+		r.incomplete.Store(true)
+		r.c.unrecorded(r.trace, err)
+	}
+}
+
+func millis(ns int64) int64 { return max(0, ns) / 1e6 }
+
+// finish ends the journal, makes a trace of it and forgets the session.
+func (r *recorder) finish() {
+	r.over = true
+	defer r.c.end(r)
+	n := len(r.requests)
+	for _, req := range r.requests {
+		if req.prompt != nil {
+			req.prompt.erase()
+		}
+	}
+	if r.tree != nil {
+		r.tree.Erase()
+	}
+	r.tracker = tracker{}
+	r.requests, r.models, r.shared, r.replies = nil, nil, nil, nil
+	if r.journal == nil {
+		r.c.unwritten(n)
+		return
+	}
+	err := errors.Join(r.journal.Write(journal.Final{Why: r.why}), r.journal.Close())
+	if err != nil && !r.failed {
+		r.c.unrecorded(r.trace, err)
+	}
+	r.c.finished(r.trace, n)
+}

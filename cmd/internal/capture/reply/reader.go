@@ -1,0 +1,177 @@
+// Package reply reads what a model answered, as its bytes pass: how long it is, of what kind, why it ended and what its API
+// counted. It changes nothing, refuses nothing and keeps no text longer than a request lasts: what is wrong with a reply becomes
+// a mark. doc/spec/capture.md sections 4 and 6.3 have the rules.
+package reply
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"mime"
+	"strings"
+
+	"github.com/agentx/agentx/cmd/internal/capture/canon"
+	"github.com/agentx/agentx/cmd/internal/capture/coding"
+	"github.com/agentx/agentx/cmd/internal/capture/journal"
+	"github.com/agentx/agentx/internal/jsonlex"
+)
+
+// maxDepth of JSON in a reply: doc/spec/capture.md 6.3.
+const maxDepth = 1000
+
+// maxText bounds the output that is kept of a stream, to count it if the API does not.
+const maxText = 4 << 20
+
+// Reader reads one reply. It is not safe for concurrent use.
+type Reader struct {
+	stream bool
+	limit  int64 // of a body that is no stream
+	body   []byte
+	at     int64 // of the piece that is being read
+	got    int64 // bytes, decoded
+
+	events events
+	answer answer
+
+	// Of a coded body: the decoder runs as a coroutine, which stops where it needs the next piece.
+	encoding string
+	rest     []byte // of the piece
+	ended    bool   // no piece follows
+	damaged  bool   // the coding is
+	next     func() (struct{}, bool)
+	stop     func()
+}
+
+// Options say what a reader reads.
+type Options struct {
+	Format   canon.Format // of the request
+	Type     string       // value of Content-Type
+	Encoding string       // value of Content-Encoding
+	Limit    int64        // of a body that is no stream, in bytes; streams have no limit
+}
+
+// New returns a reader of the body of a reply with status 200.
+func New(o Options) *Reader {
+	r := &Reader{limit: o.Limit, answer: answer{dialect: dialects[o.Format], open: map[int]bool{}, first: -1, counts: counts{tokens: [4]int64{-1, -1, -1, -1}}}}
+	media, _, err := mime.ParseMediaType(o.Type)
+	if err != nil {
+		media, _, _ = strings.Cut(o.Type, ";")
+	}
+	r.stream = strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
+	r.answer.stream = r.stream
+	r.events.emit = func(data []byte) {
+		r.answer.at = r.at
+		r.answer.event(&r.answer, data)
+	}
+	r.events.tooLong = func() { r.answer.marks |= journal.MarkReplyStream }
+	switch {
+	case coding.Identity(o.Encoding):
+	case coding.Known(o.Encoding):
+		r.encoding = o.Encoding
+		r.next, r.stop = iter.Pull(r.decode)
+	default:
+		r.answer.lost = journal.HoleEncoding
+	}
+	return r
+}
+
+// Write reads the next piece, which arrived at an instant. It does not keep p.
+func (r *Reader) Write(p []byte, at int64) {
+	if r.answer.lost != "" || len(p) == 0 {
+		return
+	}
+	r.at = at
+	if r.next == nil {
+		r.read(p)
+		return
+	}
+	r.rest = p
+	r.next()
+}
+
+// read takes bytes that are not coded.
+func (r *Reader) read(p []byte) {
+	if r.got += int64(len(p)); r.stream {
+		r.events.write(p)
+		return
+	}
+	if r.got > r.limit {
+		r.answer.lost, r.body = journal.HoleOversize, nil
+		return
+	}
+	r.body = append(r.body, p...)
+}
+
+// End returns what the reply says. Broken says that it ended before its end. The reader is of no use afterwards.
+func (r *Reader) End(broken bool) *Facts {
+	if r.next != nil {
+		r.ended = true
+		r.next()
+		r.stop()
+	}
+	a := &r.answer
+	switch {
+	case a.lost != "":
+		return &Facts{First: -1, Prompt: -1, Out: -1, Lost: a.lost}
+	case r.stream:
+		r.events.finish()
+		if a.terminals != 1 && !broken || a.terminals > 1 {
+			a.marks |= journal.MarkReplyStream
+		}
+	case broken: // nothing can be said of a part of an object
+	default:
+		a.terminals = 1
+		if r.damaged {
+			a.marks |= journal.MarkReplyJSON
+		}
+		a.parse(r.body, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return a.whole(a, l) })
+	}
+	return a.facts()
+}
+
+// Held returns the bytes of memory that the reader keeps of the reply.
+func (r *Reader) Held() int64 {
+	room := cap(r.body) + cap(r.events.line) + cap(r.events.data) + r.answer.room + cap(r.answer.items)
+	return int64(room) + coding.Room(r.encoding, r.got)
+}
+
+// Close ends a reader that is not asked for the End. It may be called at any time.
+func (r *Reader) Close() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.body = nil
+}
+
+var errStopped = errors.New("reply: the reader was stopped")
+
+// reading reads by a function.
+type reading func(b []byte) (int, error)
+
+func (f reading) Read(b []byte) (int, error) { return f(b) }
+
+// decode runs the decoder of a coding over the pieces. Where there is nothing of one it hands over to the writer, for the next one.
+func (r *Reader) decode(yield func(struct{}) bool) {
+	decoded, err := coding.NewReader(r.encoding, reading(func(b []byte) (int, error) {
+		for len(r.rest) == 0 {
+			if r.ended {
+				return 0, io.EOF
+			}
+			if !yield(struct{}{}) {
+				return 0, errStopped
+			}
+		}
+		n := copy(b, r.rest)
+		r.rest = r.rest[n:]
+		return n, nil
+	}))
+	for buffer := make([]byte, 32<<10); err == nil; {
+		var n int
+		n, err = decoded.Read(buffer)
+		r.read(buffer[:n])
+	}
+	r.damaged = !errors.Is(err, io.EOF)
+	for !r.ended && yield(struct{}{}) { // what comes behind the end, or behind damage, is not read
+		r.rest = nil
+	}
+}

@@ -1,0 +1,208 @@
+// Package gate judges runs for a pipeline: by bounds on their figures, and by how much these may differ from those of another run.
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/cmd/internal/report/compare"
+	"github.com/agentx/agentx/cmd/internal/report/interval"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+)
+
+// ErrorRate is the name of the gate that decides by the rule of InferenceX, which package inferencex has.
+const ErrorRate = "error-rate"
+
+// Gate bounds a figure of a run, or its difference to another run's.
+type Gate struct {
+	Text     string // as it was written
+	Figure   slo.Figure
+	Sign     slo.Sign
+	Limit    float64
+	Errors   bool // Limit is of errors over completed requests, by the rule of InferenceX
+	Relative bool // Limit is of the difference, as part of the other run's figure: 0.05 in ttft.p95<+5%
+}
+
+// Parse reads a gate: ttft.p95<2s, goodput>3, error-rate<1%, error-rate=X, or against another run ttft.p95<+5%, output_token_rate>-3%.
+func Parse(text string) (Gate, error) {
+	if value, ok := strings.CutPrefix(text, ErrorRate+"="); ok {
+		limit, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(limit >= 0 && limit <= 1) {
+			return Gate{}, fmt.Errorf("want %s=X, X from 0 to 1", ErrorRate)
+		}
+		return Gate{Text: ErrorRate, Limit: limit, Errors: true}, nil
+	}
+	name, sign, value, err := slo.Cut(text)
+	if err != nil {
+		return Gate{}, errors.New("want NAME<VALUE or NAME>VALUE, such as 'ttft.p95<2s', against another run 'ttft.p95<+5%', or error-rate=X")
+	}
+	f, err := measure.ParseFigure(name)
+	if err != nil {
+		return Gate{}, err
+	}
+	g := Gate{Text: text, Figure: f, Sign: sign}
+	if g.Relative = strings.HasPrefix(value, "+") || strings.HasPrefix(value, "-"); g.Relative {
+		g.Limit, err = parseChange(value)
+		return g, err
+	}
+	c, err := measure.ParseCondition(text)
+	g.Limit = c.Limit
+	return g, err
+}
+
+// parseChange reads +5% or -3%.
+func parseChange(value string) (float64, error) {
+	number, percent := strings.CutSuffix(value, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !percent || math.IsInf(v, 0) || math.IsNaN(v) {
+		return 0, fmt.Errorf("%.40q: want a difference in per cent, such as +5%% or -3%%", value)
+	}
+	return v / 100, nil
+}
+
+// Verdict is what a gate says of a run.
+type Verdict struct {
+	Gate   string  `json:"gate"`
+	Limit  float64 `json:"limit"`
+	Passed bool    `json:"passed"`
+	Reason string  `json:"reason"`          // why it passed, or did not
+	Doubt  string  `json:"doubt,omitempty"` // what makes a gate that passed worth little, and fails none: the run is not valid, or was stopped
+
+	Value    *measure.Number    `json:"value,omitempty"`    // of the run
+	Base     *measure.Number    `json:"base,omitempty"`     // of the other run
+	Change   *measure.Number    `json:"change,omitempty"`   // (value - base) / base; of paired runs over the trees that both played
+	Interval *interval.Interval `json:"interval,omitempty"` // of Change
+	Method   compare.Method     `json:"method,omitempty"`   // of Interval
+
+	figure slo.Figure // what is judged; of error-rate=X none
+}
+
+// String returns the gate as it was written.
+func (v *Verdict) String() string {
+	if v.Gate == ErrorRate {
+		return fmt.Sprintf("%s=%v", ErrorRate, v.Limit)
+	}
+	return v.Gate
+}
+
+// Outcome says whether the gate passed, with the doubt about one that did.
+func (v *Verdict) Outcome() string {
+	switch {
+	case !v.Passed:
+		return "failed"
+	case v.Doubt != "":
+		return "passed, but " + v.Doubt
+	}
+	return "passed"
+}
+
+// doubt says why the figures of a run are worth little: it is not valid, or was stopped.
+func doubt(s *measure.Summary) string {
+	if s.Valid != nil && !*s.Valid {
+		return "the run is not valid: " + strings.Join(s.Reasons, ", ")
+	}
+	k := slices.IndexFunc(s.Remarks, func(r measure.Remark) bool { return r.Kind == "interrupted" || r.Kind == "deadlocked" })
+	if k < 0 {
+		return ""
+	}
+	return s.Remarks[k].Text
+}
+
+// Judge judges a figure of a run. One that is not known does not pass.
+func (g *Gate) Judge(value measure.Number) Verdict {
+	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &value, figure: g.Figure}
+	switch {
+	case value.IsMissing() && g.Figure.Name == "goodput":
+		v.Reason = "goodput is not known: the run has no service levels, which --slo gives it"
+	case value.IsMissing():
+		v.Reason = g.Figure.String() + " is not known of this run"
+	default:
+		v.Passed = g.Sign.Holds(float64(value), g.Limit)
+		v.Reason = fmt.Sprintf("%s is %s", g.Figure, measure.FormatFigure(value, g.Figure.Unit))
+	}
+	return v
+}
+
+// JudgeAgainst judges the second run of a comparison against the first. A difference passes if its interval has a value that does:
+// noise fails no build. Without an interval the difference itself decides.
+func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
+	name := g.Figure.String()
+	base, f := c.Runs[0].Figures[name], c.Runs[1].Figures[name]
+	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &f.Value, Base: &base.Value, figure: g.Figure}
+	d := f.Difference
+	if d == nil {
+		v.Reason = name + " is not known of both runs"
+		return v
+	}
+	v.Change, v.Interval, v.Method = &d.Ratio, d.Interval, d.Method
+	best := float64(d.Ratio)
+	if d.Interval != nil && g.Sign.Upper() {
+		best = d.Interval.Low
+	} else if d.Interval != nil {
+		best = d.Interval.High
+	}
+	v.Passed = g.Sign.Holds(best, g.Limit)
+	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), d.Change(g.Figure.Unit),
+		measure.FormatFigure(base.Value, g.Figure.Unit), how(d, c.Verdicts[0]))
+	if d.Trees > 0 { // the values are of all trees of the runs
+		v.Reason = fmt.Sprintf("%s is %s after %s, and %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit),
+			measure.FormatFigure(base.Value, g.Figure.Unit), d.Change(g.Figure.Unit), how(d, c.Verdicts[0]))
+	}
+	return v
+}
+
+// how says what decided about a difference.
+func how(d *compare.Difference, v compare.Verdict) string {
+	switch {
+	case d.Interval == nil && v.Why != "" && v.Method == compare.NoInterval:
+		return "no interval: " + v.Why
+	case d.Interval == nil:
+		return "no interval"
+	}
+	over := string(d.Method)
+	if v.Trees > 0 {
+		over = fmt.Sprintf("%s, over %d trees", d.Method, v.Trees)
+	}
+	return fmt.Sprintf("its 95 %% interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
+}
+
+// Look adds to a verdict how many requests of a run its figures are not over, and whether they are few. A figure with a statistic is over
+// values of requests, which those that failed do not have. Above a share of those sent the gate fails: what their figures
+// are nobody knows. name is that of another run than the one judged; nothing is known of a nil summary.
+func (v *Verdict) Look(name string, s *measure.Summary, share float64) {
+	if s == nil {
+		return
+	}
+	it, of := "it", ""
+	if name == "" {
+		v.Doubt = doubt(s)
+	} else {
+		it, of = "that of "+name, " of "+name
+	}
+	if s.Few(v.figure) {
+		v.Reason += fmt.Sprintf("; %s is of few samples, %d", it, s.Measured)
+	}
+	if slices.ContainsFunc(s.Remarks, func(r measure.Remark) bool { return r.Kind == "killed" }) {
+		v.Reason += fmt.Sprintf("; of requests%s that were in flight when the run was killed nothing is known", of)
+	}
+	n, why := s.Unseen.Requests, []string{}
+	if failed := s.Buckets.Profiling - s.Measured; v.figure.Statistic != "" && failed > 0 {
+		n, why = n+failed, append(why, fmt.Sprintf("%d failed and have none", failed))
+	}
+	if text := s.UnseenText(); text != "" {
+		why = append(why, text)
+	}
+	if len(why) == 0 {
+		return
+	}
+	v.Reason += fmt.Sprintf("; of %s%s %s", measure.Plural(s.Requests, "request", "requests"), of, strings.Join(why, ", "))
+	if float64(n) > share*float64(s.Requests) {
+		v.Passed = false
+		v.Reason += fmt.Sprintf(", more than the %s of --gate-unseen", measure.FormatShare(measure.Number(share)))
+	}
+}

@@ -1,0 +1,125 @@
+package html
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/cmd/internal/report/page/pagetest"
+)
+
+// plotOf returns the selector of the chart whose title begins so.
+func plotOf(t *testing.T, b *pagetest.Tab, title string) string {
+	id := "plot-" + fmt.Sprint(len(title))
+	found := pagetest.Eval[bool](b, fmt.Sprintf(`(() => {
+		const figure = [...document.querySelectorAll("figure")].find((f) => f.querySelector("h3").textContent.startsWith(%q));
+		if (figure) figure.querySelector(".plot").id = %q;
+		return Boolean(figure);
+	})()`, title, id))
+	require.True(t, found, "no chart %s", title)
+	return "#" + id
+}
+
+// redrawTimes are milliseconds from the selection of a part of the run until all is drawn that the window shows, and until the charts near
+// it are drawn too: the least and the median of nine times each.
+const redrawTimes = `(async () => {
+	const charts = [...document.querySelectorAll(".plot")].map((plot) => plot.chart), { time } = charts[0], { from, to } = time.whole, length = to - from;
+	const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+	const shown = [], all = [], rank = (times) => times.sort((a, b) => a - b) && [times[0], times[4]];
+	for (let i = 0; i < 9; i++) {
+		time.set(from + 0.4 * length, from + 0.45 * length);
+		for (let wait = 0; wait < 3; wait++) await frame();
+		const begun = performance.now();
+		time.set(from + %v * length, from + %v * length);
+		await frame();
+		shown.push(performance.now() - begun);
+		while (charts.some((chart) => chart.waiting)) await frame();
+		all.push(performance.now() - begun);
+	}
+	return [...rank(shown), ...rank(all)];
+})()`
+
+// topsOfFirstRow are the heights at which the texts of the first row of the first table begin.
+const topsOfFirstRow = `[...new Set([...document.querySelectorAll("tbody tr:first-child > *")].slice(0, 9).map((cell) => {
+	const text = document.createRange();
+	text.selectNode(cell.firstChild);
+	return Math.round(text.getBoundingClientRect().top);
+}))]`
+
+// A hand that drags over one chart of a run changes all the others and the numbers; a click shows a lane and a request.
+//
+// Covers R-11.
+func TestRunInABrowser(t *testing.T) {
+	dir, _ := newSample(2000).write(t)
+	html, _ := pageOf(t, dir)
+	b := pagetest.OpenHTML(t, html, 1280, 900)
+	b.Picture("run-light")
+	numbers := func() string { return pagetest.Eval[string](b, `document.querySelector("table").textContent`) }
+	before := numbers()
+	height := pagetest.Eval[float64](b, `document.querySelector("table").offsetHeight`)
+	load := plotOf(t, b, "Load")
+	b.Drag(load, 0.3, 0.6, 0)
+	require.NotEqual(t, before, numbers())
+	require.Contains(t, pagetest.Eval[string](b, `location.hash`), "#t=")
+	b.Picture("run-selected")
+	require.Equal(t, height, pagetest.Eval[float64](b, `document.querySelector("table").offsetHeight`), "what is below the table has moved")
+	require.Len(t, pagetest.Eval[[]float64](b, topsOfFirstRow), 1, "the numbers of a row are at one height")
+	b.Click(load, 0.5, 2)
+	require.Equal(t, before, numbers())
+
+	lanes := plotOf(t, b, "16 lanes")
+	b.Click(lanes, 0.5, 1)
+	assert.Contains(t, pagetest.Eval[string](b, `document.querySelector(".lanebar").textContent`), "Lane ")
+	b.Picture("run-lane")
+	b.Dark(true)
+	b.Picture("run-dark")
+	b.Resize(400, 900)
+	b.Picture("run-400-dark")
+	b.Dark(false)
+	b.Picture("run-400")
+	assert.LessOrEqual(t, pagetest.Eval[int64](b, `document.documentElement.scrollWidth`), int64(400))
+	const left = `Math.round(document.querySelector("tbody th").getBoundingClientRect().left)`
+	at := pagetest.Eval[int](b, left)
+	require.Positive(t, pagetest.Eval[float64](b, `(({parentElement: box}) => { box.scrollIntoView(); box.scrollLeft = 500; return box.scrollLeft; })(document.querySelector("table"))`))
+	assert.Equal(t, at, pagetest.Eval[int](b, left), "the names of a table stay where its numbers are scrolled")
+	b.Window("run-400-scrolled")
+	b.RequireQuiet()
+}
+
+// How long a large page takes to open, and a selection to be drawn: figures, no bounds. AGENTX_PAGE names other pages, as PATH does folders:
+// they take turns, so that what else the machine does is the same for all.
+func TestSpeedInABrowser(t *testing.T) {
+	paths := filepath.SplitList(os.Getenv("AGENTX_PAGE"))
+	if len(paths) == 0 {
+		dir, _ := newSample(41_400).write(t)
+		html, _ := pageOf(t, dir)
+		paths = []string{t.TempDir() + "/" + File}
+		require.NoError(t, os.WriteFile(paths[0], []byte(html), 0o600))
+	}
+	tabs := make([]*pagetest.Tab, len(paths))
+	for k, path := range paths {
+		b := pagetest.Open(t, "file://"+path, 1280, 900)
+		tabs[k] = b
+		t.Logf("page %d: open: %.0f ms to the end of the script, %.0f ms until it was parsed", k, pagetest.Eval[float64](b, `performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart`),
+			pagetest.Eval[float64](b, `performance.timing.domInteractive - performance.timing.navigationStart`))
+	}
+	for _, place := range []string{"0", "600", "1500", "document.body.scrollHeight"} {
+		for _, part := range [][2]float64{{0, 1}, {0.2, 0.8}, {0.3, 0.5}, {0.31, 0.32}} {
+			for k, b := range tabs {
+				pagetest.Eval[bool](b, fmt.Sprintf(`(scrollTo(0, %s), true)`, place))
+				b.Settle()
+				before := b.CPU()
+				ms := pagetest.Eval[[4]float64](b, fmt.Sprintf(redrawTimes, part[0], part[1]))
+				t.Logf("page %d scrolled to %s, %v of the run: %.0f ms (median %.0f) for the window, %.0f ms (%.0f) with what is near; %.0f ms of CPU for two selections",
+					k, place, part, ms[0], ms[1], ms[2], ms[3], float64((b.CPU()-before).Milliseconds())/9)
+			}
+		}
+	}
+	for _, b := range tabs {
+		b.RequireQuiet()
+	}
+}

@@ -1,0 +1,290 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/agentx/agentx/cmd/internal/report/page"
+	"github.com/agentx/agentx/internal/guard"
+)
+
+// Limits of a server. A reader who does not read keeps a connection for writeLimit, and what is written to it is shared by all readers.
+const (
+	maxConnections = 64
+	readLimit      = 5 * time.Second // of a request
+	writeLimit     = 10 * time.Second
+	idleLimit      = time.Minute
+	maxHeader      = 16 << 10 // bytes
+)
+
+// Address returns the address to listen on for HOST:PORT. Without a host it is one of this machine alone.
+func Address(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%q: want HOST:PORT, or :PORT for this machine alone", text)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "", fmt.Errorf("%q: port %q: want 0 to 65535; 0: one that is free", text, port)
+	}
+	host = cmp.Or(host, "127.0.0.1")
+	return net.JoinHostPort(host, port), nil
+}
+
+// Server serves what the run is like that is shown: / is the page, /data what the page adds to itself, /metrics the metrics for
+// Prometheus, and /status the Status as JSON. It answers GET alone, and only whom its guard lets through: else a web page that somebody
+// opens on this machine, or everybody on the network, could read the run.
+type Server struct {
+	Drawn string // the token, if Listen drew one: nobody knows it yet
+
+	listener net.Listener
+	http     http.Server
+	done     chan error
+	guard    *guard.Guard
+	shown    atomic.Pointer[View]
+	watchers watchers
+}
+
+// View is what a server shows of a run.
+type View struct {
+	State *State
+	Pages *Pages // nil: the results are not open yet
+}
+
+// Listen begins to serve on an address of Address, to those who have the token; "": one is drawn if the address is beyond this machine.
+// The caller must call Close.
+func Listen(address, token string) (*Server, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s: another program listens there: choose another port, or 0 for one that is free", address)
+	case err != nil:
+		return nil, err
+	}
+	token, drawn, err := guard.Token(l.Addr(), token, rand.Reader)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	s := Serve(l, token)
+	if drawn {
+		s.Drawn = token
+	}
+	return s, nil
+}
+
+// Serve begins to serve on a listener, with a token of package guard. The caller must call Close.
+func Serve(l net.Listener, token string) *Server {
+	s := &Server{
+		listener: l, done: make(chan error, 1), watchers: watchers{at: map[string]time.Time{}},
+		guard: guard.New("--listen", l.Addr(), token),
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", s.page)
+	mux.HandleFunc("/data", s.data)
+	mux.HandleFunc("/metrics", s.metrics)
+	mux.HandleFunc("/status", s.status)
+	s.http = http.Server{
+		Handler: s.check(mux), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
+	}
+	go func() { s.done <- s.http.Serve(&limitedListener{Listener: l, limit: maxConnections}) }()
+	return s
+}
+
+// URL returns the address of the page.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" }
+
+// Show replaces what is shown.
+func (s *Server) Show(v *View) { s.shown.Store(v) }
+
+// Close ends the serving. Those who watch the page may fetch the finished one, until ctx ends.
+func (s *Server) Close(ctx context.Context) error {
+	s.watchers.wait(ctx)
+	err := s.http.Close()
+	<-s.done // http.ErrServerClosed
+	return err
+}
+
+// policy is what the page may do: what a page on disk may, and fetch its data; and no other page may embed it.
+var policy = (&page.Page{Live: true}).Policy() + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// check refuses what is not to be answered, and sets the header of answers.
+func (s *Server) check(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		if r.Method != http.MethodGet {
+			h.Set("Allow", http.MethodGet)
+			http.Error(w, "GET alone", http.StatusMethodNotAllowed)
+			return
+		}
+		switch status, why := s.guard.Refuse(w, r); {
+		case status != 0:
+			http.Error(w, why, status)
+		case s.shown.Load() == nil:
+			http.Error(w, "the run has not begun", http.StatusServiceUnavailable)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
+	pages := s.shown.Load().Pages
+	if pages == nil {
+		w.Header().Set("Refresh", "1")
+		http.Error(w, "The run is being prepared.", http.StatusServiceUnavailable)
+		return
+	}
+	send(w, "text/html; charset=utf-8", nil, pages.HTML())
+}
+
+func (s *Server) data(w http.ResponseWriter, r *http.Request) {
+	pages := s.shown.Load().Pages
+	after, err := strconv.Atoi(r.URL.Query().Get("after"))
+	if err != nil || after < 0 {
+		http.Error(w, "after: want a number", http.StatusBadRequest)
+		return
+	}
+	if pages == nil {
+		http.Error(w, "the run is being prepared", http.StatusServiceUnavailable)
+		return
+	}
+	text, finished, err := pages.Data(after)
+	send(w, "application/json", err, text...)
+	if finished {
+		s.watchers.served(r.RemoteAddr)
+	} else {
+		s.watchers.saw(r.RemoteAddr)
+	}
+}
+
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+	text, err := s.shown.Load().State.Metrics()
+	send(w, "text/plain; version=0.0.4; charset=utf-8", err, text)
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	status := s.shown.Load().State.Status()
+	text, err := json.MarshalIndent(status, "", "  ")
+	send(w, "application/json", err, text, []byte{'\n'})
+}
+
+// send answers with a text in pieces. Nothing that a run needs is locked meanwhile.
+func send(w http.ResponseWriter, kind string, err error, text ...[]byte) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	length := 0
+	for _, piece := range text {
+		length += len(piece)
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(length))
+	for _, piece := range text {
+		if _, err := w.Write(piece); err != nil {
+			return // the reader is gone
+		}
+	}
+}
+
+// watchers are the connections of pages that are open in browsers.
+type watchers struct {
+	mu   sync.Mutex
+	at   map[string]time.Time // by remote address: when it last asked for data
+	left chan struct{}        // closed when all have the finished page; nil: Close does not wait
+}
+
+// watching is how long after its last question for data a page counts as open.
+const watching = 3 * time.Second
+
+func (w *watchers) saw(from string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for address, at := range w.at {
+		if now.Sub(at) > watching {
+			delete(w.at, address)
+		}
+	}
+	w.at[from] = now
+}
+
+// served notes that the finished page was sent.
+func (w *watchers) served(to string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.at, to)
+	if len(w.at) == 0 && w.left != nil {
+		close(w.left)
+		w.left = nil
+	}
+}
+
+// wait returns when all watchers have the finished page, and when ctx ends.
+func (w *watchers) wait(ctx context.Context) {
+	w.mu.Lock()
+	for address, at := range w.at {
+		if time.Since(at) > watching {
+			delete(w.at, address)
+		}
+	}
+	left := make(chan struct{})
+	if len(w.at) == 0 {
+		close(left)
+	} else {
+		w.left = left
+	}
+	w.mu.Unlock()
+	select {
+	case <-left:
+	case <-ctx.Done():
+	}
+}
+
+// limitedListener accepts as many connections at a time as its limit says, and closes those above at once: they may not wait for
+// others to end, nor keep the run busy.
+type limitedListener struct {
+	net.Listener
+	limit int64
+	open  atomic.Int64
+}
+
+// Accept returns the next connection that is within the limit.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.limit {
+			return &limitedConn{Conn: conn, release: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+		}
+		l.open.Add(-1)
+		_ = conn.Close()
+	}
+}
+
+// limitedConn is a connection that counts until it is closed.
+type limitedConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *limitedConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}

@@ -1,0 +1,288 @@
+package live
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/agentx/agentx/cmd/internal/report/page"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
+)
+
+// State is what a run is like now. Its methods may be called by many goroutines at once; none waits for anything but the others.
+type State struct {
+	rules measure.Rules
+	lanes int
+
+	mu       sync.Mutex
+	progress measure.Progress
+	totals   map[string]*totals // by phase
+	load     load
+	recent   *recent // of the phase of the record added last
+	phase    string
+
+	gain   *Gain                    // since the last TakeGain; nil: none is kept
+	others map[int]measure.Progress // of a load, by part; nil: there are none
+	parts  int                      // of the load
+	left   int                      // parts that are over or lost
+
+	ended bool
+	err   error // why records are not followed any more
+}
+
+// NewState returns the state of a run before its first request. Lanes is how many it has; 0: trees arrive, without a cap.
+func NewState(rules measure.Rules, lanes int) *State {
+	return &State{
+		rules: rules, lanes: lanes, recent: newRecent(), progress: measure.Progress{Remaining: -1},
+		totals: map[string]*totals{measure.WarmupPhase: newTotals(), measure.ProfilingPhase: newTotals()},
+	}
+}
+
+// Add adds a request that is over. It does not keep the record.
+func (s *State) Add(r *measure.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.totals[r.Phase].add(r, s.rules)
+	s.gain.add(r, s.rules)
+	if s.enter(r.Phase) && r.Error == nil {
+		s.recent.sections[s.recent.last].add(r, s.rules)
+	}
+}
+
+// Look ends a section of the time over which the latest rates and latencies are. It is called after the records of a look at the
+// file, with the instant of that look.
+func (s *State) Look(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent.look(now)
+}
+
+// Report replaces the progress.
+func (s *State) Report(p measure.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress = p
+	s.load.add(s.whole())
+}
+
+// progressTable returns what Report has said of the measured phase.
+func (s *State) progressTable() page.Table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.load.table()
+}
+
+// End says that the run is over. The error, if there is one, says why its records were not followed to the end.
+func (s *State) End(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended, s.err = true, err
+}
+
+// Status returns what the run is like now.
+func (s *State) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	progress := s.whole()
+	phase := progress.Phase
+	t := s.totals[phase]
+	if t == nil { // nothing has been reported yet
+		phase, t = s.phase, newTotals()
+	}
+	st := Status{
+		State: phase, Elapsed: progress.Elapsed.Seconds(), Remaining: measure.Missing, Lanes: s.lanes,
+		OpenTrees: progress.TreesOpen, InFlight: progress.InFlight, Silent: progress.Silent.Seconds(), Sent: max(progress.Requests, t.Requests),
+		Completed: t.Completed, Errors: maps.Clone(t.Errors), Overflows: t.Buckets[measure.ContextOverflow], Cancelled: t.Buckets[measure.CancelledAtEnd],
+		Recent: s.recent.now, Standstills: progress.Standstills,
+	}
+	switch {
+	case s.ended:
+		st.State, st.InFlight, st.Silent = Ended, 0, 0
+	case phase == "":
+		st.State = Preparing
+	}
+	if progress.Remaining >= 0 && !s.ended {
+		st.Remaining = measure.Number(progress.Remaining.Seconds())
+	}
+	if progress.Arrivals {
+		waiting := progress.TreesWaiting
+		st.WaitingTrees = &waiting
+	}
+	if s.parts > 0 {
+		st.Parts = &Parts{Of: s.parts, Playing: s.parts - s.left}
+	}
+	if s.err != nil {
+		st.Error = s.err.Error()
+	}
+	st.judge()
+	return st
+}
+
+// totals count the requests of a phase that are over, as its summary does.
+type totals struct {
+	Requests      int                    `json:"requests"`
+	Completed     int                    `json:"completed"`
+	Measured      int                    `json:"measured"` // that ended well, and are no cooldown
+	Errors        map[wire.Category]int  `json:"errors,omitempty"`
+	Buckets       map[measure.Bucket]int `json:"buckets"`
+	Tokens        tokens                 `json:"tokens"`        // of the measured requests
+	Blocks        int64                  `json:"blocks"`        // of their recording
+	Hits          int64                  `json:"hits"`          // of these
+	First         float64                `json:"first"`         // when the first was sent, if there is a measured one
+	Last          float64                `json:"last"`          // when the last token came
+	Distributions []distribution         `json:"distributions"` // of the measured requests, by the place of the metric in eachRequest
+}
+
+// tokens are counts of the server, 0 where there is none.
+type tokens struct{ Prompt, Cached, Output int64 }
+
+func tokensOf(r *measure.Record) tokens {
+	return tokens{max(0, r.PromptTokens.N()), max(0, r.CachedTokens.N()), max(0, r.OSL())}
+}
+
+func (t *tokens) add(o tokens, by int64) {
+	t.Prompt, t.Cached, t.Output = t.Prompt+by*o.Prompt, t.Cached+by*o.Cached, t.Output+by*o.Output
+}
+
+// eachRequest are the metrics of a request.
+var eachRequest = slices.DeleteFunc(slices.Clone(measure.MetricList), func(m measure.Metric) bool { return !m.OfEach })
+
+func newTotals() *totals {
+	t := &totals{Errors: map[wire.Category]int{}, Buckets: map[measure.Bucket]int{}}
+	for _, m := range eachRequest {
+		t.Distributions = append(t.Distributions, distribution{unit: stepOf(&m)})
+	}
+	return t
+}
+
+// named returns the distribution of a metric.
+func (t *totals) named(metric string) *distribution {
+	return &t.Distributions[slices.IndexFunc(eachRequest, func(m measure.Metric) bool { return m.Name == metric })]
+}
+
+func (t *totals) add(r *measure.Record, rules measure.Rules) {
+	t.Requests++
+	t.Buckets[r.Bucket]++
+	if r.Bucket == measure.CancelledAtEnd || r.Bucket == measure.ContextOverflow || r.Error != nil && overflowed(r.Error) {
+		return
+	}
+	if r.Error != nil {
+		t.Errors[r.Error.Category]++
+		return
+	}
+	t.Completed++
+	if r.Bucket == measure.Cooldown {
+		return
+	}
+	t.span(r.Sent.Seconds(), max(r.Sent, r.LastToken).Seconds())
+	t.Measured++
+	t.Blocks, t.Hits = t.Blocks+r.RecordedBlocks, t.Hits+min(max(0, r.RecordedHits), r.RecordedBlocks)
+	t.Tokens.add(tokensOf(r), 1)
+	for k := range eachRequest {
+		if v, ok := eachRequest[k].Of(&r.Numbers, rules); ok {
+			t.Distributions[k].add(v)
+		}
+	}
+}
+
+// span makes the time of the measured requests at least that from first to last.
+func (t *totals) span(first, last float64) {
+	if t.Measured == 0 {
+		t.First, t.Last = first, last
+	}
+	t.First, t.Last = min(t.First, first), max(t.Last, last)
+}
+
+// join adds the totals of other requests.
+func (t *totals) join(o *totals) {
+	if o.Measured > 0 {
+		t.span(o.First, o.Last)
+	}
+	t.Requests, t.Completed, t.Measured = t.Requests+o.Requests, t.Completed+o.Completed, t.Measured+o.Measured
+	for category, n := range o.Errors {
+		t.Errors[category] += n
+	}
+	for bucket, n := range o.Buckets {
+		t.Buckets[bucket] += n
+	}
+	t.Tokens.add(o.Tokens, 1)
+	t.Blocks, t.Hits = t.Blocks+o.Blocks, t.Hits+o.Hits
+	for k := range t.Distributions {
+		t.Distributions[k].join(&o.Distributions[k])
+	}
+}
+
+// overflowed reports whether a failure of the warmup, whose records are in one bucket, is none of the server.
+func overflowed(e *measure.Error) bool {
+	return e.Category == wire.Cancelled || e.Category == wire.ContextOverflow
+}
+
+// Follow adds the records in the directory of a run while they are written, to pages too, if they are not nil, and hands each to also, which
+// may be nil. At each tick it looks for new ones, and then calls looked. It returns when ctx ends, after all records that are written by then, and then the run is over
+// for the state.
+func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-chan time.Time, now func() time.Time, looked func(), also func(*measure.Record)) {
+	n := 0
+	for r, err := range measure.Follow(ctx, dir, tick) {
+		switch {
+		case err != nil:
+			s.End(err)
+			return
+		case r == nil:
+			s.Look(now())
+			if pages != nil {
+				pages.Look()
+			}
+			looked()
+		default:
+			s.Add(r)
+			if pages != nil {
+				pages.Add(r)
+			}
+			if also != nil {
+				also(r)
+			}
+			if n++; n%turn == 0 {
+				runtime.Gosched()
+			}
+		}
+	}
+	s.End(nil)
+}
+
+// turn is after how many records a follower lets others run: a third of a millisecond.
+const turn = 32
+
+// load is what the run reported of the measured phase: requests in flight and open trees, which records tell only when they end.
+type load struct {
+	at, inFlight, openTrees []int64 // ns of the phase; numbers
+	every                   time.Duration
+}
+
+// maxLoad is the most reports that are kept: then every second one is dropped, and no more are taken than that.
+const maxLoad = 2048
+
+func (l *load) add(p measure.Progress) {
+	n := len(l.at)
+	if p.Phase != measure.ProfilingPhase || n > 0 && p.Elapsed-time.Duration(l.at[n-1]) < l.every {
+		return
+	}
+	l.at, l.inFlight, l.openTrees = append(l.at, int64(p.Elapsed)), append(l.inFlight, int64(p.InFlight)), append(l.openTrees, int64(p.TreesOpen))
+	if len(l.at) < maxLoad {
+		return
+	}
+	for k := range maxLoad / 2 {
+		l.at[k], l.inFlight[k], l.openTrees[k] = l.at[2*k], l.inFlight[2*k], l.openTrees[2*k]
+	}
+	l.at, l.inFlight, l.openTrees = l.at[:maxLoad/2], l.inFlight[:maxLoad/2], l.openTrees[:maxLoad/2]
+	l.every = time.Duration(l.at[maxLoad/2-1]-l.at[0]) / (maxLoad / 2)
+}
+
+func (l *load) table() page.Table {
+	return page.Table{Name: "progress", Columns: []page.Column{
+		page.Ints("at", "ns", l.at), page.Ints("in_flight", "", l.inFlight), page.Ints("open_trees", "", l.openTrees),
+	}}
+}

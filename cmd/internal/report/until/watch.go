@@ -1,0 +1,162 @@
+package until
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/cmd/internal/report/interval"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Watcher follows the records of a run.
+type Watcher struct {
+	Dir     string // of the results
+	Targets []Target
+	Tick    <-chan time.Time // is received from before each look but the first
+
+	End  func()     // ends the run; called once at most
+	Tell func(Look) // gets every look; nil: the watcher tells none
+}
+
+// Look is what a look has found.
+type Look struct {
+	Number int // from 1
+	InARow int // looks up to this one at which all intervals were narrow enough
+	Trees  int
+	Found  []measure.UntilTarget // in the order of the targets
+}
+
+// Watch looks at the intervals until ctx ends, and ends the run when they are narrow enough. What it returns is over all records of
+// the headline, also after an error, which says that records cannot be read.
+func (w *Watcher) Watch(ctx context.Context) (*measure.Until, error) {
+	s, err := w.samples()
+	if err != nil {
+		return w.found(s, interval.Seed{}, err), err
+	}
+	var rule Rule
+	looks, reached := 0, false
+	for r, err := range measure.Follow(ctx, w.Dir, w.Tick) {
+		switch {
+		case err != nil:
+			return w.found(s, interval.Seed{}, err), err
+		case r != nil:
+			s.Add(r)
+		case !reached && ctx.Err() == nil && treesOf(s) >= interval.MinTrees:
+			looks++
+			if reached = w.look(&rule, s, looks); reached {
+				w.End()
+			}
+		}
+	}
+	seed, err := interval.SeedOf(filepath.Join(w.Dir, measure.RecordsFile))
+	until := w.found(s, seed, err)
+	until.Reached, until.Looks = reached, looks
+	return until, err
+}
+
+// samples returns those of the run, without records. The rules are those of the run.
+func (w *Watcher) samples() (*interval.Run, error) {
+	info, err := measure.ReadInfo(w.Dir)
+	if err != nil {
+		return interval.NewRun(info, measure.Rules{}), err
+	}
+	rules, err := measure.RulesOfRun(info.Run)
+	return interval.NewRun(info, rules), err
+}
+
+// look looks at the intervals, and reports whether the run may end.
+func (w *Watcher) look(rule *Rule, s *interval.Run, number int) bool {
+	var seed interval.Seed // each look draws anew
+	binary.LittleEndian.PutUint64(seed[:], uint64(number))
+	found, narrow := find(s, w.Targets, seed), true
+	for k := range found {
+		narrow = narrow && found[k].Within()
+	}
+	may := rule.Look(narrow)
+	if w.Tell != nil {
+		w.Tell(Look{number, rule.narrow, treesOf(s), found})
+	}
+	return may
+}
+
+// found returns what is known of the targets. A problem leaves them without intervals.
+func (w *Watcher) found(s *interval.Run, seed interval.Seed, problem error) *measure.Until {
+	until := &measure.Until{Trees: treesOf(s), Targets: find(s, w.Targets, seed)}
+	for k := range until.Targets {
+		if t := &until.Targets[k]; problem != nil {
+			t.Low, t.High, t.Margin, t.Why = measure.Missing, measure.Missing, measure.Missing, problem.Error()
+		}
+	}
+	return until
+}
+
+// String says in a line what the look has found, such as
+//
+//	ttft.p95 1.84 s ± 4.10 % (5 %), 43 trees; narrow enough at 1 of 3 looks
+func (l Look) String() string {
+	var parts []string
+	for k := range l.Found {
+		t := &l.Found[k]
+		parts = append(parts, fmt.Sprintf("%s (%s)", t, t.Wanted()))
+	}
+	text := fmt.Sprintf("%s, %d trees", strings.Join(parts, ", "), l.Trees)
+	if l.InARow > 0 {
+		text += fmt.Sprintf("; narrow enough at %d of %d looks", l.InARow, InARow)
+	}
+	return text
+}
+
+const (
+	// Every is how often the intervals are looked at.
+	Every = 30 * time.Second
+
+	// InARow is at how many looks, one after another, all intervals must be narrow enough. One look stops too early by luck: an
+	// interval is narrowest when the sample happens to have few large values.
+	InARow = 3
+)
+
+// Rule decides when a run may end. It counts the looks, one after another, at which all intervals were narrow enough.
+type Rule struct{ narrow int }
+
+// Look counts a look, and reports whether the run may end.
+func (r *Rule) Look(narrow bool) bool {
+	r.narrow++
+	if !narrow {
+		r.narrow = 0
+	}
+	return r.narrow >= InARow
+}
+
+// treesOf returns how many trees have a request of the headline: each has a lateness.
+func treesOf(s *interval.Run) int { return s.Sample("lateness").TreeCount() }
+
+// find returns the values of the targets and their intervals.
+func find(s *interval.Run, targets []Target, seed interval.Seed) []measure.UntilTarget {
+	list := make([]measure.UntilTarget, len(targets))
+	for k, t := range targets {
+		found := measure.UntilTarget{
+			Metric: t.String(), Unit: string(t.Unit), Share: measure.Number(t.Share),
+			Value: measure.Missing, Low: measure.Missing, High: measure.Missing, Margin: measure.Missing,
+		}
+		sample := s.Sample(t.Name)
+		stat := measure.NewStat(slices.DeleteFunc(slices.Clone(sample.Values), math.IsNaN))
+		found.Value = stat.Figure(t.Statistic)
+		between, err := interval.Of(sample, []interval.Statistic{interval.Named(t.Statistic)}, seed)
+		switch {
+		case err != nil:
+			found.Why = err.Error()
+		case !between[0].Known() || math.IsNaN(float64(found.Value)):
+			found.Why = "its interval is not known"
+		default:
+			found.SetInterval(float64(found.Value), between[0].Low, between[0].High)
+		}
+		list[k] = found
+	}
+	return list
+}

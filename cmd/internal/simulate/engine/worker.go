@@ -1,0 +1,208 @@
+package engine
+
+import "github.com/agentx/agentx/cmd/internal/simulate/preset"
+
+// Role says which parts of a pass take time.
+type Role uint8
+
+// The roles.
+const (
+	Aggregated Role = iota
+	Prefill         // of a disaggregated fleet: decode steps take no time
+	Decode          // of a disaggregated fleet: prompts take no time, but budget
+)
+
+// Options are what a worker is made of. Config must be valid.
+type Options struct {
+	Config   Config
+	Timing   Timing
+	Switches preset.Switches
+	Role     Role
+	Gaps     *Gaps       // counts the gaps between tokens; nil: the caller does not ask
+	Events   bool        // TakeEvents is called
+	Lookups  bool        // Cached is called
+	Observe  func(*Pass) // called for every pass that ends, in order; the pass is valid during the call; nil: the caller does not ask
+	Plain    bool        // play pass by pass, on a pool block by block: the oracle
+}
+
+// Counts are totals of a worker.
+type Counts struct {
+	Passes      int64 `json:"passes"`
+	Preemptions int64 `json:"preemptions"`
+	Evictions   int64 `json:"evictions"`
+	Output      int64 `json:"output_tokens"`
+}
+
+// Worker is one simulated engine. It belongs to one goroutine.
+type Worker struct {
+	rules   rules
+	timing  Timing
+	gaps    *Gaps
+	observe func(*Pass)
+	plain   bool
+
+	pool    pool
+	used    *usage // of the pool
+	waiting queue
+	running []*Request
+	pass    passState
+	record  Pass
+	stretch stretch
+
+	busy       bool
+	start, end int64
+	ended      int64 // when the last pass ended that is visible
+	completed  []*Request
+	firsts     []*Request
+	counts     Counts
+	stuck      *Request
+	idle       int       // passes without progress
+	ratioFell  int       // of SGLang: passes in which its ratio has fallen since it was at its first
+	hits       leases    // that the waiting head would get
+	lists      [][]piece // of leases, of requests that ended
+}
+
+// rules are a configuration and its switches, resolved to what the passes ask.
+type rules struct {
+	blockSize, blocks, maxSeqs, maxTokens, maxLength int
+	caching, chunked, fifo, reserveOutput            bool // reserveOutput: trtllm
+	gate, freeHit, partial, visibleAllocated, merge  bool
+	blockAtEmission, firstAtPrefill, uniqueKV        bool
+	deadEnd, sglang                                  bool
+	freeOnly                                         bool // a stretch evicts nothing
+	role                                             Role
+}
+
+// New returns an idle worker.
+func New(o Options) *Worker {
+	c, s := o.Config, o.Switches
+	w := &Worker{
+		timing: o.Timing, gaps: o.Gaps, observe: o.Observe, plain: o.Plain,
+		rules: rules{
+			blockSize: c.BlockSize, blocks: c.Blocks, maxSeqs: c.MaxSeqs, maxTokens: c.MaxBatchedTokens, maxLength: c.MaxModelLen,
+			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == FIFO, reserveOutput: c.Type == TRTLLM,
+			gate: s.Admission == preset.AdmitGate, freeHit: s.FullHit == preset.FullHitFree, partial: s.Alloc == preset.AllocPartial,
+			visibleAllocated: s.BlockVisible == preset.VisibleAllocated, merge: s.Duplicates == preset.DuplicatesMerge,
+			blockAtEmission: s.SampledBlock == preset.SampledAtEmission, firstAtPrefill: s.FirstToken == preset.FirstAtPrefill,
+			uniqueKV: s.DecodeKV == preset.KVUniqueBlocks, deadEnd: s.Impossible == preset.ImpossibleDeadEnd, role: o.Role,
+		},
+	}
+	if w.gaps == nil {
+		w.gaps = &Gaps{}
+	}
+	if w.pool = newExtents(c.Blocks); o.Plain {
+		w.pool = newPlainPool(c.Blocks)
+	}
+	if w.used = w.pool.state(); o.Events {
+		w.used.log = &eventLog{}
+	}
+	if c.Type == TRTLLM { // it reserves what a request can need, so that it never preempts
+		w.rules.reserveOutput, w.rules.gate, w.rules.partial, w.rules.blockAtEmission = true, true, false, false
+	}
+	if c.Type == SGLang { // it has an admission and a retraction of its own
+		w.rules.sglang, w.rules.partial, w.rules.blockAtEmission, w.rules.freeHit = true, false, false, false
+	}
+	w.rules.freeOnly = o.Lookups || w.rules.blockAtEmission // where requests end, their blocks are unused before later tokens take theirs
+	return w
+}
+
+// Submit hands a worker a request, which waits for a pass that starts at now or later; later, where begun says that passes that could
+// start at now have started. It cuts a stretch to the pass in flight.
+func (w *Worker) Submit(now int64, r *Request, begun bool) {
+	r.prepare(w.rules.maxLength)
+	if w.inStretch() {
+		w.Settle(now)
+		if w.waiting.len() == 0 && len(w.running) < w.rules.maxSeqs {
+			w.cut(now, begun)
+		} else {
+			w.requeue(now, begun)
+		}
+	}
+	w.waiting.push(r)
+}
+
+// HasWork reports whether a request waits or runs.
+func (w *Worker) HasWork() bool { return w.waiting.len()+len(w.running) > 0 }
+
+// Busy reports whether a pass is in flight.
+func (w *Worker) Busy() bool { return w.busy }
+
+// End returns when the pass in flight ends, or the last pass of a stretch.
+func (w *Worker) End() int64 { return w.end }
+
+// Start begins a pass of an idle worker that has work, or a stretch of them.
+func (w *Worker) Start(now int64) {
+	w.completed, w.firsts = w.completed[:0], w.firsts[:0]
+	w.busy, w.start = true, now
+	if w.plain || !w.planStretch(now) {
+		w.play(now)
+	}
+}
+
+// Finish ends the pass in flight, or the stretch, at End.
+func (w *Worker) Finish() {
+	if w.inStretch() {
+		w.commit(len(w.stretch.ends))
+		w.endStretch()
+	} else {
+		w.counts.Passes++
+		w.counts.Evictions = w.used.evictions
+		if w.observe != nil {
+			w.observe(&w.record)
+		}
+	}
+	w.busy, w.ended = false, w.end
+}
+
+// Completed returns the requests that ended in the pass that Finish ended, rejected ones included. It is valid until Start.
+func (w *Worker) Completed() []*Request { return w.completed }
+
+// Firsts returns the requests that emitted their first token in the pass that Finish ended. It is valid until Start.
+func (w *Worker) Firsts() []*Request { return w.firsts }
+
+// LastEnd returns when the last pass ended that Finish or Settle made visible; 0 before the first.
+func (w *Worker) LastEnd() int64 { return w.ended }
+
+// Progressed reports whether the pass that Start began computes a token for the first time, emits one, or ends a request.
+func (w *Worker) Progressed() bool { return w.inStretch() || w.pass.progress }
+
+// Cached returns how many prompt tokens of a request that comes now the worker would find in its pool.
+func (w *Worker) Cached(r *Request) int {
+	r.prepare(w.rules.maxLength)
+	cached := w.findHits(r)
+	w.hits.reset()
+	return cached
+}
+
+// TakeEvents returns the KV events since the last call, in their order. They are valid until Start. Those of a pass are there from
+// its Start on.
+func (w *Worker) TakeEvents() []KVEvent {
+	list := w.used.log.list
+	w.used.log.list = list[:0]
+	return list
+}
+
+// SettleEvents is TakeEvents for the passes of a stretch that have ended at now. Without a stretch there are none.
+func (w *Worker) SettleEvents(now int64) []KVEvent {
+	if !w.inStretch() {
+		return nil
+	}
+	w.Settle(now)
+	return w.TakeEvents()
+}
+
+// Stuck returns a request that can never end: the engine can never hold it, under rules that do not reject it, or requests preempt
+// one another in turn. It is nil without one.
+func (w *Worker) Stuck() *Request { return w.stuck }
+
+// Queued returns the requests that wait, and Batch those that run, in their order. Both are valid until the next call of a method.
+func (w *Worker) Queued() []*Request { return w.waiting.all() }
+
+// Batch returns the requests that run, in their order.
+func (w *Worker) Batch() []*Request { return w.running }
+
+// ActiveBlocks returns how many blocks of the pool are leased.
+func (w *Worker) ActiveBlocks() int { return w.used.active }
+
+// Counts returns the totals of the passes that have ended, or were settled.
+func (w *Worker) Counts() Counts { return w.counts }

@@ -1,0 +1,19 @@
+package fleet_test
+
+import (
+	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
+	"github.com/agentx/agentx/cmd/internal/simulate/router"
+)
+
+func init() {
+	fleet.NewKV = func(o fleet.Options, pool int, seed uint64) fleet.Router {
+		r, err := router.New(router.Options{
+			Config: router.Default(o.Switches.RouterCost), Switches: o.Switches, Engine: o.Pools[pool].Engine, Timing: o.Pools[pool].Timing,
+			Seed: seed, Decode: pool == 1,
+		})
+		if err != nil {
+			panic(err)
+		}
+		return r
+	}
+}

@@ -1,0 +1,169 @@
+package page
+
+import (
+	"math"
+	"slices"
+
+	charts "github.com/agentx/agentx/cmd/internal/report/page"
+	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
+)
+
+// drawn says which requests are on the page.
+type drawn struct {
+	Requests int `json:"requests"` // on the page
+	All      int `json:"all"`
+	Stride   int `json:"stride"` // one in so many, in the order of their arrival; the others are the extremes
+}
+
+const (
+	mostRequests = 3000
+	extremeParts = 500 // of the run, of each of which the greatest ttft is on the page
+)
+
+// chosenRequests returns the requests on the page, in the order of their arrival, and whether each is there as an extreme alone.
+func (b *builder) chosenRequests() (list []*fleet.Request, extra []int64, d drawn) {
+	all := b.result.Requests
+	d = drawn{All: len(all), Stride: 1}
+	for (len(all)+d.Stride-1)/d.Stride > mostRequests {
+		d.Stride *= 2
+	}
+	worst := map[int]int{} // by part of the run
+	for k, q := range all {
+		l, ok := simulate.LatencyOf(q)
+		if !ok || d.Stride == 1 {
+			continue
+		}
+		part := columnOf(q.Arrival, b.end, extremeParts)
+		if at, known := worst[part]; !known || l.TTFT > all[at].First-all[at].Arrival {
+			worst[part] = k
+		}
+	}
+	for k, q := range all {
+		at, known := worst[columnOf(q.Arrival, b.end, extremeParts)]
+		switch {
+		case k%d.Stride == 0:
+			list, extra = append(list, q), append(extra, 0)
+		case known && at == k:
+			list, extra = append(list, q), append(extra, 1)
+		}
+	}
+	d.Requests = len(list)
+	return list, extra, d
+}
+
+// requestTable returns the requests on the page.
+func (b *builder) requestTable() (charts.Table, drawn) {
+	list, extra, d := b.chosenRequests()
+	t := charts.Table{Name: "requests"}
+	add := func(name, unit string, of func(q *fleet.Request) int64) {
+		values := make([]int64, len(list))
+		for k, q := range list {
+			values[k] = of(q)
+		}
+		t.Columns = append(t.Columns, charts.Ints(name, unit, values))
+	}
+	itl := make([]float64, len(list))
+	ttft, latency := make([]int64, len(list)), make([]int64, len(list))
+	for k, q := range list {
+		itl[k], ttft[k], latency[k] = math.NaN(), charts.Missing, charts.Missing
+		if l, ok := simulate.LatencyOf(q); ok {
+			ttft[k], latency[k] = l.TTFT, l.E2E
+			if l.Tokens > 1 {
+				itl[k] = l.ITL
+			}
+		}
+	}
+	add("arrival", "ns", func(q *fleet.Request) int64 { return q.Arrival })
+	t.Columns = append(t.Columns, charts.Ints("ttft", "ns", ttft), charts.Ints("latency", "ns", latency), charts.Floats("itl", "ns", itl))
+	add("tokens", "tokens", func(q *fleet.Request) int64 { return int64(q.Tokens) })
+	add("asked", "tokens", func(q *fleet.Request) int64 { return int64(q.Output) })
+	add("prompt", "tokens", func(q *fleet.Request) int64 { return int64(q.Prompt) })
+	add("reused", "tokens", func(q *fleet.Request) int64 { return int64(q.Reused) })
+	add("session", "", func(q *fleet.Request) int64 { return int64(q.Session) })
+	add("turn", "", func(q *fleet.Request) int64 { return int64(q.Number) })
+	add("worker", "", func(q *fleet.Request) int64 { return workerOf(q) })
+	add("preemptions", "", func(q *fleet.Request) int64 { return int64(q.Preemptions) })
+	add("waited", "ns", func(q *fleet.Request) int64 {
+		if first := q.Front(); first.Admissions > 0 {
+			return first.Admitted - q.Arrival
+		}
+		return charts.Missing
+	})
+	if b.result.Config.Disaggregated() {
+		add("prefill_worker", "", func(q *fleet.Request) int64 { return workerOf(q.Front()) })
+	}
+	status := make([]string, len(list))
+	for k, q := range list {
+		status[k] = q.Status.String()
+	}
+	t.Columns = append(t.Columns, charts.Texts("status", status), charts.Ints("extra", "", extra))
+	return t, d
+}
+
+func workerOf(q *fleet.Request) int64 {
+	if q.Worker < 0 {
+		return charts.Missing
+	}
+	return int64(q.Worker)
+}
+
+// mostWindows bounds the windows of a run.
+const mostWindows = 200
+
+// windowLength returns the smallest of 1, 2 and 5 times a power of ten milliseconds that leaves at most mostWindows, in nanoseconds.
+func windowLength(end int64) int64 {
+	for length := int64(1e6); ; length *= 10 {
+		for _, digit := range []int64{1, 2, 5} {
+			if end/(digit*length) < mostWindows {
+				return digit * length
+			}
+		}
+	}
+}
+
+// window is the requests that arrived in a part of the run.
+type window struct {
+	arrived, ended int64
+	ttft, itl      []float64 // seconds
+}
+
+// windowTable returns counts and percentiles of all requests over time.
+func (b *builder) windowTable() charts.Table {
+	length := windowLength(b.end)
+	list := make([]window, b.end/length+1)
+	for _, q := range b.result.Requests {
+		w := &list[min(q.Arrival/length, int64(len(list)-1))]
+		w.arrived++
+		l, ok := simulate.LatencyOf(q)
+		if !ok {
+			continue
+		}
+		list[q.Last/length].ended++
+		w.ttft = append(w.ttft, float64(l.TTFT)/1e9)
+		if l.Tokens > 1 {
+			w.itl = append(w.itl, l.ITL/1e9)
+		}
+	}
+	var start, ttft50, ttft95, itl50, itl95 []float64
+	var arrived, ended []int64
+	for k := range list {
+		w := &list[k]
+		start, arrived, ended = append(start, float64(int64(k)*length)/1e9), append(arrived, w.arrived), append(ended, w.ended)
+		ttft50, ttft95 = append(ttft50, percentile(w.ttft, 50)), append(ttft95, percentile(w.ttft, 95))
+		itl50, itl95 = append(itl50, percentile(w.itl, 50)), append(itl95, percentile(w.itl, 95))
+	}
+	return charts.Table{Name: "windows", Columns: []charts.Column{
+		charts.Floats("start", "s", start), charts.Ints("arrived", "", arrived), charts.Ints("ended", "", ended),
+		charts.Floats("ttft.p50", "s", ttft50), charts.Floats("ttft.p95", "s", ttft95), charts.Floats("itl.p50", "s", itl50), charts.Floats("itl.p95", "s", itl95),
+	}}
+}
+
+// percentile returns a percentile by the rule of doc/spec/simulate.md 9.1, rounded to a microsecond; NaN without values. It sorts them.
+func percentile(list []float64, q float64) float64 {
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(list)
+	return math.Round(list[int(math.Floor(float64(len(list)-1)*q/100+0.5))]*1e6) / 1e6
+}

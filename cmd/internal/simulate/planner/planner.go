@@ -1,0 +1,222 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
+)
+
+// Options are what a planner is made of.
+type Options struct {
+	Config   Config
+	Switches preset.Switches
+	Engines  []Engine // of the pools, in their order
+}
+
+// Validate returns an error about the first option that cannot be used.
+func (o Options) Validate() error {
+	if err := o.Config.Validate(); err != nil {
+		return err
+	}
+	if err := o.Switches.Validate(); err != nil {
+		return err
+	}
+	pools := o.Config.Pools()
+	if len(o.Engines) != len(pools) {
+		return fmt.Errorf("planner: mode %s has %d pools, the fleet %d", o.Config.Mode, len(pools), len(o.Engines))
+	}
+	gpus := []int{}
+	for i, e := range o.Engines {
+		if e.Timing == nil || e.MaxBatchedTokens < 1 || e.MaxKV < 1 || e.ContextLength < 1 || e.GPUs < 0 {
+			return fmt.Errorf("planner: the engine of pool %s has no timing, or no sizes", pools[i])
+		}
+		gpus = append(gpus, e.GPUs)
+	}
+	if _, err := o.predictor(); err != nil {
+		return err
+	}
+	return o.Config.checkBudget(gpus)
+}
+
+// predictor returns the name of the predictor: that of the configuration, else that of the switches.
+func (o Options) predictor() (string, error) {
+	if o.Config.Predictor != "" {
+		return o.Config.Predictor, nil
+	}
+	if o.Switches.Predictor == preset.PredictARIMA {
+		return "", fmt.Errorf("planner: predictor %q is not built: set predictor to %s or %s", preset.PredictARIMA, Kalman, Constant)
+	}
+	return string(o.Switches.Predictor), nil
+}
+
+// Planner decides the sizes of the pools of a fleet. It belongs to one goroutine.
+type Planner struct {
+	config        Config
+	balance       preset.Choice
+	count         preset.Choice
+	discount      bool // cached prefixes are no work
+	consolidation bool
+	whileScaling  bool
+	engines       []Engine
+	gpus          []int
+
+	clock    *clock
+	models   []*model
+	records  []record            // since the last tick
+	states   []map[int]EngineNow // by worker
+	window   Window
+	forecast forecast
+	hit      float64 // that load discounts by
+	floors   []int
+	boot     Bootstrap
+	missed   []int // throughput ticks at which an engine of a pool could not keep its limit with one request
+	last     int64 // the tick before
+	hours    float64
+}
+
+// New returns a planner whose models know what the engines' own timing says. Where that says nothing they begin empty: Bootstrap
+// tells why.
+func New(o Options) (*Planner, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c, s := o.Config.Resolve(), o.Switches
+	p := &Planner{
+		config: c, balance: s.Balance, count: s.TrafficNumReq, discount: s.HitDiscount == preset.On, consolidation: s.Consolidation == preset.On,
+		whileScaling: s.ScaleWhileScaling == preset.On, engines: o.Engines, clock: newClock(c, s.TickTime), window: NewWindow(0, s.TrafficNumReq),
+	}
+	name, _ := o.predictor() // Validate has asked
+	for _, one := range []*predictor{&p.forecast.requests, &p.forecast.isl, &p.forecast.osl, &p.forecast.hit} {
+		one.kalman = name == Kalman
+	}
+	kinds := []kind{aggKind}
+	if c.Mode == Disaggregated {
+		kinds = []kind{prefillKind, decodeKind}
+	}
+	for i, k := range kinds {
+		p.models = append(p.models, newModel(k, c))
+		p.states = append(p.states, map[int]EngineNow{})
+		p.gpus = append(p.gpus, o.Engines[i].GPUs)
+		p.floors = append(p.floors, c.MinEndpoint)
+		p.missed = append(p.missed, 0)
+	}
+	if c.Target != TargetSLA {
+		return p, nil // fixed bounds need no model
+	}
+	return p, p.bootstrap()
+}
+
+// Bootstrap says what the models knew before the first tick.
+func (p *Planner) Bootstrap() Bootstrap { return p.boot }
+
+// Warnings returns what a user should know of the decisions, pool by pool.
+func (p *Planner) Warnings() (list []string) {
+	for i, m := range p.models {
+		if n := p.missed[i]; n > 0 {
+			list = append(list, fmt.Sprintf("%s: at %d of %d throughput ticks with traffic, one request of the predicted lengths misses %s on an engine of its own, which more engines do not mend: raise the limit, or choose a faster engine",
+				p.config.Pools()[i], n, p.forecast.requests.points, p.limits(m.kind)))
+		}
+	}
+	return list
+}
+
+// Next returns when the next tick is, in nanoseconds.
+func (p *Planner) Next() int64 { return p.clock.at() }
+
+// Arrived, Routed and Completed tell of the traffic.
+func (p *Planner) Arrived(prompt, output int) { p.window.Arrived(prompt, output) }
+
+// Routed tells how many blocks of a prompt its worker had, of how many.
+func (p *Planner) Routed(overlap, blocks int) { p.window.Routed(overlap, blocks) }
+
+// Completed tells of a request that has ended with output.
+func (p *Planner) Completed(c Completion) { p.window.Completed(c) }
+
+// Passed tells of a pass that has ended on a worker of a pool.
+func (p *Planner) Passed(pool, worker int, pass *engine.Pass) {
+	p.records = append(p.records, recordOf(pool, worker, pass))
+}
+
+// Window returns the traffic since the last throughput tick.
+func (p *Planner) Window() Window { return p.window }
+
+// Tick decides at Next. event is when something last happened in the fleet before it; pools are the workers as they are. The targets
+// are of workers that are active or starting.
+func (p *Planner) Tick(event int64, pools []Workers) (t *Tick, targets []int, err error) {
+	if len(pools) != len(p.models) {
+		return nil, nil, fmt.Errorf("planner: a tick of %d pools: it has %d", len(pools), len(p.models))
+	}
+	t = &Tick{At: p.clock.at()}
+	t.Load, t.Throughput = p.clock.due()
+	t.Now = p.clock.tick(event)
+	p.absorb()
+	p.look(t, pools)
+	var want []int
+	if t.Throughput { // before load, which sees the new floor
+		p.drain(t)
+		want = p.throughput(t)
+		want = p.afford(t, want)
+	}
+	if t.Load {
+		if result := p.load(t); result != nil {
+			want = result
+		}
+	}
+	p.note(t)
+	return t, t.targets(want), nil
+}
+
+// look notes the workers and their last passes, and forgets those that are no longer active.
+func (p *Planner) look(t *Tick, pools []Workers) {
+	hours := float64(t.At-p.last) / 3600e9
+	p.last = t.At
+	for i, w := range pools {
+		one := PoolTick{Name: p.config.Pools()[i], Active: len(w.Active), Starting: w.Starting, Draining: w.Draining}
+		one.Recommended = one.Active + one.Starting
+		for id := range p.states[i] {
+			if !slices.Contains(w.Active, id) {
+				delete(p.states[i], id)
+			}
+		}
+		for _, id := range w.Active {
+			if now, ok := p.states[i][id]; ok {
+				one.Engines = append(one.Engines, now)
+			}
+		}
+		p.hours += hours * float64((one.Active+one.Starting+one.Draining)*p.gpus[i])
+		t.Pools = append(t.Pools, one)
+	}
+	t.GPUHours = p.hours
+}
+
+// drain ends the traffic window with the tick, and begins the next.
+func (p *Planner) drain(t *Tick) {
+	w := p.window
+	w.End = t.Now
+	t.Window = &w
+	t.Observed = &Observed{Seconds: w.Seconds(), ISL: w.ISL(), OSL: w.OSL(), TTFTMS: w.TTFTMS(), ITLMS: w.ITLMS(), HitRate: w.HitRate()}
+	p.window = NewWindow(t.Now, p.count)
+}
+
+// afford cuts the targets of throughput to the budget.
+func (p *Planner) afford(t *Tick, want []int) []int {
+	if want == nil || p.config.LoadScaling {
+		return nil
+	}
+	for i := range want {
+		t.Pools[i].Recommended = want[i]
+	}
+	return withinBudget(want, p.gpus, p.config.MaxGPUBudget, p.config.MinEndpoint)
+}
+
+// note adds what the tick ends with.
+func (p *Planner) note(t *Tick) {
+	for i := range t.Pools {
+		t.Pools[i].Floor = p.floors[i]
+		if l := p.models[i].line(); l.Fitted {
+			t.Pools[i].Line = &l
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package planner
+
+import "github.com/agentx/agentx/cmd/internal/simulate/preset"
+
+// Window is the traffic between two throughput ticks: doc/spec/simulate.md 10. Each average has a denominator of its own.
+type Window struct {
+	offered bool  // what arrives is counted; else what completes
+	Begin   int64 `json:"begin_ns"`
+	End     int64 `json:"end_ns"`
+
+	Requests int   `json:"num_req"`
+	Prompt   int64 `json:"prompt_tokens"`
+	Output   int64 `json:"output_tokens"`
+
+	TTFTs int   `json:"ttft_count"`
+	TTFT  int64 `json:"ttft_sum_ns"`
+
+	ITLs int     `json:"itl_count"`
+	ITL  float64 `json:"itl_sum_ns"` // of the means of requests
+
+	Hits int     `json:"hit_rate_count"`
+	Hit  float64 `json:"hit_rate_sum"`
+}
+
+// NewWindow returns an empty window that begins at an instant.
+func NewWindow(begin int64, count preset.Choice) Window {
+	return Window{Begin: begin, End: begin, offered: count == preset.CountOffered}
+}
+
+// Completion is a request that has ended with output. First is 0 for one without a first token of its own.
+type Completion struct {
+	Arrival, First, Last int64 // nanoseconds
+	HasFirst             bool
+	Prompt, Tokens       int
+}
+
+// Arrived counts a request that arrives.
+func (w *Window) Arrived(prompt, output int) {
+	if w.offered {
+		w.count(prompt, output)
+	}
+}
+
+// Routed counts what a KV router knew of a request: how many blocks of its prompt the worker had.
+func (w *Window) Routed(overlap, blocks int) {
+	if blocks > 0 {
+		w.Hits++
+		w.Hit += float64(overlap) / float64(blocks)
+	}
+}
+
+// Completed counts a request that ends.
+func (w *Window) Completed(c Completion) {
+	if !w.offered {
+		w.count(c.Prompt, c.Tokens)
+	}
+	if c.HasFirst {
+		w.TTFTs++
+		w.TTFT += c.First - c.Arrival
+	}
+	if c.HasFirst && c.Tokens > 1 {
+		w.ITLs++
+		w.ITL += float64(c.Last-c.First) / float64(c.Tokens-1)
+	}
+}
+
+func (w *Window) count(prompt, output int) {
+	w.Requests++
+	w.Prompt += int64(prompt)
+	w.Output += int64(output)
+}
+
+// Seconds returns how long the window is.
+func (w *Window) Seconds() float64 { return float64(w.End-w.Begin) / 1e9 }
+
+// ISL returns the mean prompt length; nil without a request.
+func (w *Window) ISL() *float64 { return mean(float64(w.Prompt), w.Requests) }
+
+// OSL returns the mean output length; nil without a request.
+func (w *Window) OSL() *float64 { return mean(float64(w.Output), w.Requests) }
+
+// TTFTMS returns the mean time to the first token in milliseconds; nil where no request has one. A mean of 0 is one.
+func (w *Window) TTFTMS() *float64 { return mean(float64(w.TTFT)/1e6, w.TTFTs) }
+
+// ITLMS returns the mean of the mean gaps of requests in milliseconds; nil where no request has one.
+func (w *Window) ITLMS() *float64 { return mean(w.ITL/1e6, w.ITLs) }
+
+// HitRate returns the mean share of a prompt that its worker had; nil without a KV router.
+func (w *Window) HitRate() *float64 { return mean(w.Hit, w.Hits) }
+
+// mean returns an average, nil where nothing was counted.
+func mean(sum float64, count int) *float64 {
+	if count == 0 {
+		return nil
+	}
+	v := sum / float64(count)
+	return &v
+}

@@ -1,0 +1,165 @@
+package runs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/agentx/agentx/cmd/internal/report/frontier"
+	"github.com/agentx/agentx/cmd/internal/report/page"
+	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
+)
+
+// PageFile is the name of the page in a directory of results.
+const PageFile = "compare.html"
+
+// Options are runs and what is said of them.
+type Options struct {
+	Title string // of the page
+	Lead  []string
+	Runs  []*Run
+	Gates []simulate.Gate
+}
+
+// Write writes the page to a file, which appears whole and replaces an older one. Equal runs give equal bytes.
+func Write(path string, o Options) error {
+	text, err := html(&o)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(path, text)
+}
+
+// head is what the page has besides columns.
+type head struct {
+	Lead     []string          `json:"lead"`
+	Caveat   string            `json:"caveat"`
+	Runs     []pageRun         `json:"runs"`
+	Axes     []pageAxis        `json:"axes"`
+	Figures  []figure          `json:"figures"`
+	Gates    []simulate.Gate   `json:"gates"`
+	Frontier frontier.Frontier `json:"frontier"`
+	Along    string            `json:"along"` // the axis of the lines of the frontier
+	Differ   []setting         `json:"differ"`
+	Same     []setting         `json:"same"`
+}
+
+type pageRun struct {
+	Name    string   `json:"name"`
+	Exit    int      `json:"exit"`
+	Reasons []string `json:"reasons"`
+	Engine  string   `json:"engine"`
+	Values  []int    `json:"values"` // of the axes
+}
+
+type pageAxis struct {
+	axis
+	Lines []line `json:"lines"`
+}
+
+// html returns the text of the page.
+func html(o *Options) ([]byte, error) {
+	if len(o.Runs) == 0 {
+		return nil, errors.New("comparison: no run")
+	}
+	all := axesOf(o.Runs)
+	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []pageAxis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
+	for _, r := range o.Runs {
+		one := pageRun{Name: r.Name, Exit: r.Exit, Reasons: append([]string{}, r.Reasons...), Engine: r.Engine, Values: []int{}}
+		for _, a := range all {
+			one.Values = append(one.Values, a.of(&r.Config))
+		}
+		h.Runs = append(h.Runs, one)
+	}
+	for _, a := range all {
+		h.Axes = append(h.Axes, pageAxis{a, linesOf(o.Runs, a, all)})
+	}
+	h.Along, h.Frontier = frontierOf(o.Runs, all)
+	var err error
+	if h.Differ, h.Same, err = settingsOf(o.Runs); err != nil {
+		return nil, fmt.Errorf("comparison: %w", err)
+	}
+	var text bytes.Buffer
+	err = page.Write(&text, &page.Page{Kind: "simulate-compare", Title: o.Title, Head: h, Tables: append(samples(o.Runs), figureTable(o.Runs))})
+	return text.Bytes(), err
+}
+
+// frontierOf returns the frontier of the runs, per GPU, and the axis along which its lines go: concurrency where runs differ in it.
+func frontierOf(runs []*Run, all []axis) (along string, f frontier.Frontier) {
+	f = frontier.Frontier{Points: []frontier.Point{}, Lines: [][]int{}}
+	for k, r := range runs {
+		p := frontier.Point{Run: k, Concurrency: r.Config.Concurrency, Throughput: measure.Missing, At: map[string]frontier.Figures{}, Hollow: r.Exit != 0}
+		for _, name := range frontier.Statistics {
+			at := frontier.Figures{Interactivity: measure.Missing, TTFT: measure.Missing}
+			if s := r.Summary; s != nil {
+				p.Throughput = extra[0].of(s)
+				at.Interactivity = 1 / s.Figure(figureNamed("itl", name))
+				at.TTFT = s.Figure(figureNamed("ttft", name))
+			}
+			p.At[name] = at
+		}
+		f.Points = append(f.Points, p)
+	}
+	f.Judge()
+	if len(all) == 0 {
+		return "", f
+	}
+	best := all[0]
+	if k := slices.IndexFunc(all, func(a axis) bool { return a.moreIsBest }); k >= 0 {
+		best = all[k]
+	}
+	for _, l := range linesOf(runs, best, all) {
+		if len(l.Runs) > 1 {
+			f.Lines = append(f.Lines, l.Runs)
+		}
+	}
+	return best.Title, f
+}
+
+func figureNamed(metric, statistic string) slo.Figure {
+	return slo.Figure{Metric: slo.Metric{Name: metric}, Statistic: statistic}
+}
+
+// figureTable has a row a run and a column a figure.
+func figureTable(runs []*Run) page.Table {
+	t := page.Table{Name: "figures"}
+	for _, f := range figures() {
+		values := make([]float64, len(runs))
+		for k, r := range runs {
+			values[k] = math.NaN()
+			if r.Summary != nil {
+				values[k] = float64(f.of(r.Summary))
+			}
+		}
+		t.Columns = append(t.Columns, page.Floats(f.Name, string(f.Unit), values))
+	}
+	return t
+}
+
+// samples has a table of each run, in which metrics with fewer values end with values that are not known.
+func samples(runs []*Run) (list []page.Table) {
+	for k, r := range runs {
+		t := page.Table{Name: fmt.Sprintf("samples.%d", k)}
+		rows := 0
+		for _, values := range r.Samples {
+			rows = max(rows, len(values))
+		}
+		for _, metric := range []string{"ttft", "itl", "token_gap", "latency"} {
+			values := slices.Clone(r.Samples[metric])
+			for n := range values {
+				values[n] = math.Round(values[n]*1e9) / 1e9
+			}
+			for len(values) < rows {
+				values = append(values, math.NaN())
+			}
+			t.Columns = append(t.Columns, page.Floats(metric, "s", values))
+		}
+		list = append(list, t)
+	}
+	return list
+}

@@ -1,0 +1,224 @@
+package simulate
+
+import (
+	"io"
+	"maps"
+
+	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	"github.com/agentx/agentx/cmd/internal/simulate/planner"
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
+	"github.com/agentx/agentx/cmd/internal/simulate/router"
+	"github.com/agentx/agentx/internal/terminal"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Summary is what a run reports: the object of summary.json and of simulate --json, doc/spec/simulate.md 9.4. Times are seconds.
+type Summary struct {
+	Requests    int `json:"requests"` // released: the sum of the next three
+	Completed   int `json:"completed"`
+	Rejected    int `json:"rejected"`
+	KVExhausted int `json:"kv_exhausted"` // ended with the tokens that they had
+
+	Duration        measure.Number `json:"duration"`      // until the last token
+	InputTokens     int64          `json:"input_tokens"`  // prompts, without rejected ones
+	OutputTokens    int64          `json:"output_tokens"` // emitted
+	RequestRate     measure.Number `json:"request_rate"`  // completed ones
+	OutputTokenRate measure.Number `json:"output_token_rate"`
+
+	TTFT           Distribution `json:"ttft"`
+	TTST           Distribution `json:"ttst"`      // second token after the first
+	ITL            Distribution `json:"itl"`       // mean gap of each request
+	TokenGap       Distribution `json:"token_gap"` // every gap, pooled
+	RequestLatency Distribution `json:"request_latency"`
+
+	Reuse          measure.Number `json:"reuse"`           // prompt tokens found at the first admission, over input tokens
+	ReuseMax       measure.Number `json:"reuse_max"`       // the most found at any admission
+	ReuseUnlimited measure.Number `json:"reuse_unlimited"` // one cache without a limit
+	Preemptions    int64          `json:"preemptions"`
+	Recomputed     int64          `json:"recomputed_tokens"` // after preemptions
+	Evictions      int64          `json:"evictions"`
+	Passes         int64          `json:"passes"`
+
+	Goodput  *Goodput       `json:"goodput"` // null: no limits
+	GPUHours measure.Number `json:"gpu_hours"`
+
+	Planner *PlannerSummary `json:"planner"` // null: none
+
+	Switches preset.Switches `json:"switches"`
+	Run      RunInfo         `json:"run"`
+	Out      string          `json:"out"` // directory of the files; empty: none
+}
+
+// Goodput counts the requests that kept every limit.
+type Goodput struct {
+	Good        int            `json:"good"`
+	Ratio       measure.Number `json:"ratio"` // over all requests
+	RequestRate measure.Number `json:"request_rate"`
+	TTFT        *float64       `json:"ttft"` // the limits; null: none
+	ITL         *float64       `json:"itl"`
+	E2E         *float64       `json:"e2e"`
+}
+
+// PlannerSummary counts what a planner did, and says what it could not know.
+type PlannerSummary struct {
+	Ticks       int               `json:"ticks"`
+	Transitions int               `json:"transitions"` // changes of a pool's size between neighbouring ticks
+	Events      int               `json:"events"`      // decisions that changed a target
+	Bootstrap   planner.Bootstrap `json:"bootstrap"`
+	Warnings    []string          `json:"warnings"` // a failed bootstrap first
+}
+
+// RunInfo says what was simulated.
+type RunInfo struct {
+	Seed           uint64            `json:"seed"`
+	Workers        int               `json:"workers"`
+	PrefillWorkers int               `json:"prefill_workers"`
+	DecodeWorkers  int               `json:"decode_workers"`
+	Engine         *engine.Config    `json:"engine"` // null: the fleet is disaggregated
+	PrefillEngine  *engine.Config    `json:"prefill_engine"`
+	DecodeEngine   *engine.Config    `json:"decode_engine"`
+	Router         Router            `json:"router"`
+	RouterConfig   *router.Config    `json:"router_config"` // null: no KV router
+	Load           Load              `json:"load"`
+	Concurrency    int               `json:"concurrency"` // 0: load trace
+	Lanes          map[string]string `json:"lanes"`       // settings of a replay that the user has set; null: no lanes
+	ArrivalSpeedup float64           `json:"arrival_speedup"`
+	LimitTraces    int               `json:"limit_traces"`
+	LimitRequests  int               `json:"limit_requests"`
+	MaxSimTime     float64           `json:"max_sim_time"`
+	Caveat         string            `json:"caveat"`
+}
+
+// Caveat is what every report says of durations that no table gives.
+const Caveat = "the default polynomials belong to no model and no GPU: results compare policies, not hardware"
+
+// Summary computes the summary.
+func (r *Result) Summary() *Summary {
+	s := &Summary{Switches: r.Config.Switches, Run: r.Config.Info(), Duration: seconds(r.Duration)}
+	var ttft, ttst, e2e []int64
+	var itl []float64
+	var reused, reusedMax int64
+	good := 0
+	for _, q := range r.Requests {
+		s.count(q.Status)
+		if q.Status != engine.Rejected {
+			s.InputTokens += int64(q.Prompt)
+			reused += int64(q.Reused)
+			reusedMax += int64(q.ReusedMax)
+			s.Recomputed += int64(q.Recomputed)
+		}
+		s.OutputTokens += int64(q.Tokens)
+		l, ok := LatencyOf(q)
+		if !ok {
+			continue
+		}
+		ttft, e2e = append(ttft, l.TTFT), append(e2e, l.E2E)
+		if l.Tokens > 1 {
+			ttst, itl = append(ttst, l.TTST), append(itl, l.ITL)
+		}
+		if q.Status == engine.Done && r.Config.SLA.Good(l) {
+			good++
+		}
+	}
+	s.TTFT, s.TTST, s.ITL, s.RequestLatency = distributionOf(ttft), distributionOf(ttst), distributionOf(itl), distributionOf(e2e)
+	s.TokenGap = distributionOfGaps(r.Gaps)
+	s.RequestRate, s.OutputTokenRate = perSecond(int64(s.Completed), r.Duration), perSecond(s.OutputTokens, r.Duration)
+	s.Reuse, s.ReuseMax = ratio(reused, s.InputTokens), ratio(reusedMax, s.InputTokens)
+	s.ReuseUnlimited = ratio(hits(&r.Config, r.Requests), s.InputTokens)
+	total := r.Counts()
+	s.Passes, s.Preemptions, s.Evictions = total.Passes, total.Preemptions, total.Evictions
+	s.Goodput = r.goodput(good)
+	s.GPUHours = r.gpuHours()
+	if p := r.Planned; p != nil {
+		s.Planner = &PlannerSummary{
+			Ticks: len(p.Ticks), Transitions: planner.Transitions(p.Ticks), Events: p.Events, Bootstrap: p.Bootstrap, Warnings: p.warnings(),
+		}
+	}
+	return s
+}
+
+func (s *Summary) count(status engine.Status) {
+	s.Requests++
+	switch status {
+	case engine.Rejected:
+		s.Rejected++
+	case engine.KVExhausted:
+		s.KVExhausted++
+	default:
+		s.Completed++
+	}
+}
+
+// goodput returns nil without limits.
+func (r *Result) goodput(good int) *Goodput {
+	sla := r.Config.SLA
+	if sla == (SLA{}) {
+		return nil
+	}
+	limit := func(ns int64) *float64 {
+		if ns == 0 {
+			return nil
+		}
+		v := float64(ns) / 1e9
+		return &v
+	}
+	return &Goodput{
+		Good: good, Ratio: ratio(int64(good), int64(len(r.Requests))), RequestRate: perSecond(int64(good), r.Duration),
+		TTFT: limit(sla.TTFT), ITL: limit(sla.ITL), E2E: limit(sla.E2E),
+	}
+}
+
+// gpuHours returns the time that workers were there, each times its GPUs.
+func (r *Result) gpuHours() measure.Number {
+	ns := 0.0
+	engines := r.Config.Engines()
+	for k, pool := range r.Workers {
+		for _, w := range pool {
+			ns += float64(w.Gone-w.Ordered) * float64(engines[k].Config.GPUsPerWorker)
+		}
+	}
+	return measure.Number(ns / 1e9 / 3600)
+}
+
+// Info says what a configuration simulates.
+func (c *Config) Info() RunInfo {
+	i := RunInfo{
+		Seed: c.Seed, Workers: c.Workers, PrefillWorkers: c.PrefillWorkers, DecodeWorkers: c.DecodeWorkers, Router: c.Router, Load: c.LoadOf(),
+		Concurrency: c.Concurrency, ArrivalSpeedup: c.Speedup, LimitTraces: c.LimitTraces, LimitRequests: c.LimitRequests,
+		MaxSimTime: c.MaxTime.Seconds(), Caveat: Caveat,
+	}
+	if c.Disaggregated() {
+		i.PrefillEngine, i.DecodeEngine = &c.PrefillEngine.Config, &c.DecodeEngine.Config
+	} else {
+		i.Engine = &c.Engine.Config
+	}
+	if i.Load == LoadLanes {
+		i.Lanes = map[string]string{}
+		maps.Copy(i.Lanes, c.Lanes.Set)
+	}
+	if c.Router == KVRouter {
+		keys := c.RouterKeys()
+		i.RouterConfig = &keys
+	}
+	return i
+}
+
+// WriteJSON writes the summary as one line.
+func (s *Summary) WriteJSON(w io.Writer) error { return terminal.JSON(w, s) }
+
+func seconds(ns int64) measure.Number { return measure.Number(float64(ns) / 1e9) }
+
+// ratio is missing without a case.
+func ratio(part, whole int64) measure.Number {
+	if whole == 0 {
+		return measure.Missing
+	}
+	return measure.Number(float64(part) / float64(whole))
+}
+
+func perSecond(n, ns int64) measure.Number {
+	if ns == 0 {
+		return measure.Missing
+	}
+	return measure.Number(float64(n) / (float64(ns) / 1e9))
+}

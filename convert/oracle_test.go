@@ -77,7 +77,7 @@ func compareVerdicts(t *testing.T, rows []string, theirs, ours []verdict) {
 
 // ask runs AIPerf on traces. It also writes the prompt corpus of the seed.
 func ask(t *testing.T, python string, seed uint64, corpus string, rows []string) []verdict {
-	cmd := exec.CommandContext(t.Context(), python, "../contrib/check-aiperf.py", "--seed", strconv.FormatUint(seed, 10),
+	cmd := exec.CommandContext(t.Context(), python, "../contrib/aiperf/check.py", "--seed", strconv.FormatUint(seed, 10),
 		"--ranks", os.Getenv("ORACLE_RANKS"), "--corpus", corpus, "--warp", strconv.Itoa(warpCap))
 	cmd.Stdin = strings.NewReader(strings.Join(rows, "\n") + "\n")
 	var problems bytes.Buffer

@@ -332,7 +332,7 @@ func TestParquetOfDatasets(t *testing.T) {
 	}
 	rows := demoRows(t)
 	from, to := write(t, "in.jsonl", bytes.Join(rows, []byte("\n"))), filepath.Join(t.TempDir(), "out.parquet")
-	run := exec.CommandContext(t.Context(), python, filepath.Join("..", "contrib", "datasets-to-parquet.py"), from, to)
+	run := exec.CommandContext(t.Context(), python, filepath.Join("..", "contrib", "datasets", "to-parquet.py"), from, to)
 	run.Env = append(os.Environ(), "HF_HUB_OFFLINE=1")
 	out, err := run.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -64,7 +64,6 @@ Words that the help uses:
 	addCommonFlags(root)
 	root.AddCommand(newConvert(), newReplay(replayOf(knownScenarios())), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
 	setCompletion(root)
-	registerCompletions(root)
 	return root
 }
 

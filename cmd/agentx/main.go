@@ -33,7 +33,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &resultWriter{w: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
-	if len(args) == 0 || !strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		registerCompletions(root) // cobra keeps them for ever
+	} else {
 		warnOfVariables(root, stderr)
 	}
 	cmd, err := root.ExecuteContextC(context.WithValue(ctx, commandLine{}, args))

@@ -175,7 +175,7 @@ def round_trip(program, directory, traces):
 
 def read_by_aiperf(program, directory, traces, ranks, python):
     """AIPerf makes of the traces what conversion makes of them."""
-    corpus, reader = os.path.join(directory, "coding.u32le"), os.path.join(HERE, "..", "check-aiperf.py")
+    corpus, reader = os.path.join(directory, "coding.u32le"), os.path.join(HERE, "..", "aiperf", "check.py")
     lines = ""
     for path in sorted(glob.glob(os.path.join(traces, "*.json"))):
         with open(path, encoding="utf-8") as file:

@@ -236,7 +236,7 @@ func TestReferenceClient(t *testing.T) {
 	}
 	run := func(w *fixture, offline bool, args ...string) string {
 		w.t.Helper()
-		cmd := exec.Command(python, append([]string{filepath.Join("..", "..", "contrib", "check-hub-reference.py")}, args...)...)
+		cmd := exec.Command(python, append([]string{filepath.Join("..", "..", "contrib", "hub-reference", "check.py")}, args...)...)
 		cmd.Env = append(os.Environ(), "HF_HOME="+w.home, "HF_ENDPOINT="+w.hub.HubURL, "HF_HUB_DISABLE_TELEMETRY=1", "HF_HUB_DISABLE_PROGRESS_BARS=1", "HF_TOKEN=")
 		if offline {
 			cmd.Env = append(cmd.Env, "HF_HUB_OFFLINE=1")

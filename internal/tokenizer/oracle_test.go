@@ -34,7 +34,7 @@ func TestLibrariesAgree(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "ours.jsonl")
 			writeOurs(t, path, openVector(t, name), texts)
-			out, err := exec.Command(python, "../../contrib/check-tokenizers.py", filepath.Join(dir, name), path).CombinedOutput()
+			out, err := exec.Command(python, "../../contrib/tokenizers/check.py", filepath.Join(dir, name), path).CombinedOutput()
 			t.Logf("%s", out)
 			require.NoError(t, err)
 		})
@@ -92,7 +92,7 @@ func oracleTexts(t *testing.T) (texts []string) {
 		}
 		texts = append(texts, assigned(string(text)))
 	}
-	for _, pattern := range []string{"*.go", "../*/*.go", "../../*/*.go", "../../doc/*.md", "../../doc/spec/*.md", "../../contrib/*", "../../convert/corpus/grammar/*",
+	for _, pattern := range []string{"*.go", "../*/*.go", "../../*/*.go", "../../doc/*.md", "../../doc/spec/*.md", "../../contrib/*", "../../contrib/*/*", "../../convert/corpus/grammar/*",
 		filepath.Join(goRoot(t), "src/unicode/*.go"), filepath.Join(goRoot(t), "src/strconv/*.go"), filepath.Join(goRoot(t), "test/*.go")} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)

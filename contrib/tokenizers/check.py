@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds ids and bytes of agentx against the libraries `tokenizers` and `tiktoken`. TestLibrariesAgree of internal/tokenizer runs it.
 
-    check-tokenizers.py DIR OURS
+    check.py DIR OURS
 
 DIR has tokenizer.json, tiktoken.model or NAME.tiktoken; its name says which pattern the ranks have. A line of OURS is
 {"text", "ids", "bytes"}: the ids of a text, or random ids with an empty text, and their bytes in base64.
@@ -14,7 +14,7 @@ import os
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
-spec = importlib.util.spec_from_file_location("vectors", os.path.join(here, "tokenizer-vectors.py"))
+spec = importlib.util.spec_from_file_location("vectors", os.path.join(here, "..", "tokenizer-vectors.py"))
 vectors = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(vectors)
 

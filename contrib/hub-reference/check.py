@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the Python client of the hub makes of a cache and of a hub: make test-hub-reference runs it.
 
-    check-hub-reference.py snapshot|offline|scan|prune|behaves REPO FILE SHA256 [FILE SHA256]...
+    check.py snapshot|offline|scan|prune|behaves REPO FILE SHA256 [FILE SHA256]...
 """
 import hashlib
 import os

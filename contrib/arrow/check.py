@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Read the tables of a prepared cache with programs that know nothing of agentx.
 
-    python3 contrib/check-arrow.py $(agentx convert demo | tail -n 1)
+    python3 contrib/arrow/check.py $(agentx convert demo | tail -n 1)
 
 Every structure/KEY/*.arrow is opened with pyarrow through a memory map: all buffers must lie inside the map, and nothing
 may be allocated for them. Row counts and sums are held against agentx inspect --stats and agentx cache info; polars and
@@ -218,7 +218,7 @@ def check_structure(directory, manifest, stats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agentx", default="./agentx", help="the program to compare with")
-    parser.add_argument("--questions", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "doc" / "tables.md", help="the document whose questions are run")
+    parser.add_argument("--questions", type=pathlib.Path, default=pathlib.Path(__file__).parents[2] / "doc" / "tables.md", help="the document whose questions are run")
     parser.add_argument("cache", metavar="CACHE_DIR", type=pathlib.Path, help="the path that convert printed")
     args = parser.parse_args()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare what InferenceX's aggregation made of a run of agentx with the rows of that run, and what its gate decided.
 
-    python3 contrib/check-inferencex.py DIR LIMIT passed|refused
+    python3 contrib/inferencex/check.py DIR LIMIT passed|refused
 
 DIR is a result directory of InferenceX's launcher: result.json, aiperf_artifacts/ and launcher.log are in it. LIMIT is the share of
 failed requests that the gate lets pass.

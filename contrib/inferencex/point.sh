@@ -2,7 +2,7 @@
 # Runs the launcher of InferenceX (commit 843c6254) on agentx profile, by examples/inferencex: its own function builds the command and runs it, its own aggregation
 # and error-rate gate read the files. What it plays are traces of a directory, against agentx mock, for some seconds.
 #
-#   contrib/inferencex.sh CHECKOUT AGENTX TRACES DIR
+#   contrib/inferencex/point.sh CHECKOUT AGENTX TRACES DIR
 #
 # CHECKOUT is a checkout of SemiAnalysisAI/InferenceX, of which nothing is copied; AGENTX the program; the results go to DIR.
 set -u
@@ -31,7 +31,7 @@ point() {
 			AIPERF_SERVER_URL=$(sed -n 's/^listening //p' "$dir/$1/mock.log")
 			source "$lib"
 			AGENTX=$agentx
-			source "$here/../examples/inferencex/agentx.bash"
+			source "$here/../../examples/inferencex/agentx.bash"
 			TRACE_SOURCE_FLAG="--input-file $traces --custom-dataset-type weka_trace" # the public datasets are gigabytes
 			build_replay_cmd "$dir/$1" && run_agentic_replay_and_write_outputs "$dir/$1"
 		) >"$dir/$1/launcher.log" 2>&1
@@ -53,19 +53,19 @@ point good 4 15 "" 0.10
 expect good "the launcher ends well (status $status)" [ "$status" -eq 0 ]
 expect good "the gate passes" says 'Validated aiperf request error rate' good
 expect good "the metrics of the server are there" says "Validated required AIPerf server metrics prefix 'vllm:'" good
-expect good "its figures are those of the rows" python3 "$here/check-inferencex.py" "$dir/good" 0.10 passed
+expect good "its figures are those of the rows" python3 "$here/check.py" "$dir/good" 0.10 passed
 
 point few 4 15 status=500:0.03 0.10
 expect few "the launcher ends well (status $status)" [ "$status" -eq 0 ]
-expect few "its figures are those of the rows" python3 "$here/check-inferencex.py" "$dir/few" 0.10 passed
+expect few "its figures are those of the rows" python3 "$here/check.py" "$dir/few" 0.10 passed
 
 point many 1 15 status=500:0.3 1
 expect many "the gate refuses the result (status $status)" says 'produced invalid results' many
-expect many "its figures are those of the rows" python3 "$here/check-inferencex.py" "$dir/many" 0.10 refused
+expect many "its figures are those of the rows" python3 "$here/check.py" "$dir/many" 0.10 refused
 
 point stopped 1 15 status=500:0.3 0.10
 expect stopped "the run is ended (status $status)" says 'agentic trace replay exited with code 1' stopped
-expect stopped "its figures are those of the rows" python3 "$here/check-inferencex.py" "$dir/stopped" 0.10 refused
+expect stopped "its figures are those of the rows" python3 "$here/check.py" "$dir/stopped" 0.10 refused
 
 [ "$failed" -eq 0 ] || echo "inferencex: see the launcher.log of each point below $dir"
 exit "$failed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the traces of a JSON-lines file as Parquet, as the library datasets does, and with it the hub.
 
-    python3 contrib/datasets-to-parquet.py traces.jsonl traces.parquet
+    python3 contrib/datasets/to-parquet.py traces.jsonl traces.parquet
 
 `make test-datasets` converts both files and holds the digests of their traces against each other.
 """

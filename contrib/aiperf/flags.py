@@ -2,9 +2,9 @@
 """List the names of all flags of `aiperf profile` of an installed AIPerf, or harness of AgentX, which is a line of it.
 
     pip install aiperf==0.13.0           # in an environment of its own
-    python3 contrib/aiperf-flags.py > fixtures/aiperf-0.13.0-flags.txt
+    python3 contrib/aiperf/flags.py > fixtures/aiperf-0.13.0-flags.txt
     pip install agentx-harness==1.0.12   # in another
-    python3 contrib/aiperf-flags.py > fixtures/agentx-harness-1.0.12-flags.txt
+    python3 contrib/aiperf/flags.py > fixtures/agentx-harness-1.0.12-flags.txt
 """
 
 from aiperf.cli_commands.profile import app

@@ -6,7 +6,7 @@ each: the digests of `agentx inspect`, or {"refused": why}. With --warp SECONDS 
 times under AIPerf's cap on idle gaps, or "" where AIPerf refuses them.
 
     pip install aiperf==0.13.0
-    python3 contrib/check-aiperf.py --seed 42 < TRACES.jsonl
+    python3 contrib/aiperf/check.py --seed 42 < TRACES.jsonl
 
 The tokenizer is o200k_base; --ranks names the file of its ranks, which tiktoken would download otherwise. With --corpus the
 prompt corpus is written too, for `agentx convert --corpus`. `make test-oracle` runs all this.

@@ -49,7 +49,7 @@ var imports = map[string][]string{
 		"internal/cachedir", "internal/durable", "manifest", "timeline",
 		"github.com/apache/arrow-go/v18", "github.com/edsrzf/mmap-go", "github.com/google/flatbuffers", "unsafe",
 	},
-	"cachestore":      {"internal/bytefmt", "internal/cachedir", "internal/durable", "manifest", "mmapcache", "golang.org/x/sync"},
+	"cachestore":      {"internal/bytefmt", "internal/cachedir", "internal/durable", "internal/terminal", "manifest", "mmapcache", "golang.org/x/sync"},
 	"hfsource":        {"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2", "github.com/klauspost/compress"},
 	"hfsource/column": {}, // what a row of columns is: between hfsource, which has no idea of traces, and convert/weka
 	"hfsource/hub": {
@@ -64,7 +64,7 @@ var imports = map[string][]string{
 	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/heap", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
 	"convert/synth":        {"convert/weka", "mmapcache", "trace"},
 	"convert": {
-		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/durable", "internal/regular", "internal/suggest", "internal/tokenizer", "internal/tokensource",
+		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/bytefmt", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource",
 		"manifest", "mmapcache", "trace", "github.com/alitto/pond/v2",
 	},
 	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
@@ -135,6 +135,10 @@ var imports = map[string][]string{
 	"capture/reply":     {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
 	"capture/carry":     {}, // carries while everything of ours is stuck
 
+	"simulate/setup": { // of a command line
+		"internal/jsonobject", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset",
+		"simulate/router", "simulate/runs", "simulate/workload", "trace", "github.com/spf13/pflag", "go.yaml.in/yaml/v3",
+	},
 	"simulate/hitcurve/chart": {"internal/bytefmt", "internal/durable", "replay/measure", "replay/slo", "report/page", "simulate", "simulate/hitcurve"},
 	"aiperf":                  {"internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/scrape", "replay/wire", "report"},
 	"aiperf/inferencex":       {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
@@ -143,11 +147,11 @@ var imports = map[string][]string{
 		"go.yaml.in/yaml/v3",
 	},
 	"cmd/agentx": {
-		"aiperf", "aiperf/inferencex", "aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/jsonobject", "internal/mock", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"aiperf", "aiperf/inferencex", "aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/scenario", "replay/search", "replay/slo", "replay/wire",
 		"report/compare", "report/export", "report/gate", "report/live", "report/markdown", "report/otlp", "report/until",
-		"simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset", "simulate/router", "simulate/runs", "simulate/workload", "trace",
-		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "go.yaml.in/yaml/v3", "golang.org/x/term",
+		"simulate", "simulate/setup", "trace",
+		"github.com/klauspost/compress", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",
 	},
 }
 

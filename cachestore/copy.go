@@ -38,13 +38,13 @@ func (o CopyOptions) Validate() error {
 type CopyResult struct {
 	Key         string
 	Path        string
-	Bytes       int64                      // written
-	Directories map[string]CopiedDirectory // by kind; of a dataset of shards its arenas and itself
-	Shards      *ShardCount                // of a dataset of shards; nil for another
+	Bytes       int64              // written
+	Directories map[string]PartHit // by kind; of a dataset of shards its arenas and itself
+	Shards      *ShardCount        // of a dataset of shards; nil for another
 }
 
-// CopiedDirectory is one directory of a copied dataset.
-type CopiedDirectory struct {
+// PartHit says whether a directory of a dataset was found.
+type PartHit struct {
 	Key string `json:"key"`
 	Hit bool   `json:"hit"` // it existed before
 }
@@ -193,9 +193,9 @@ func (c *copier) missing(ctx context.Context, list []mmapcache.Reference) (missi
 // fillResult says of each directory whether it existed before.
 func (c *copier) fillResult(dataset *manifest.Manifest) error {
 	r := c.result
-	r.Directories = map[string]CopiedDirectory{mmapcache.DatasetKind: {dataset.Key, !c.copied[mmapcache.DatasetKind+"/"+dataset.Key]}}
+	r.Directories = map[string]PartHit{mmapcache.DatasetKind: {dataset.Key, !c.copied[mmapcache.DatasetKind+"/"+dataset.Key]}}
 	for kind, part := range dataset.Parts {
-		r.Directories[kind] = CopiedDirectory{part.Key, !c.copied[kind+"/"+part.Key]}
+		r.Directories[kind] = PartHit{part.Key, !c.copied[kind+"/"+part.Key]}
 	}
 	if !mmapcache.HasShards(dataset) {
 		return nil

@@ -115,7 +115,7 @@ func TestCopy(t *testing.T) {
 	require.NoError(t, err)
 	for _, d := range info.Directories {
 		all += d.Manifest.Size()
-		assert.Equal(t, CopiedDirectory{Key: d.Manifest.Key}, c.Directories[d.Manifest.Kind])
+		assert.Equal(t, PartHit{Key: d.Manifest.Key}, c.Directories[d.Manifest.Kind])
 	}
 	assert.Equal(t, []int64{all, all}, []int64{last, most})
 	assert.Equal(t, key, c.Key)

@@ -6,9 +6,9 @@
 //
 // Open opens a dataset and notes that this process uses it, so that no GC removes it meanwhile:
 //
-//	root, key, err := cachestore.Find("/data/agentx", "3f9c01d2") // 8 characters of a key, or a path
+//	cache, err := cachestore.Find("/data/agentx", "3f9c01d2") // 8 characters of a key, or a path
 //	...
-//	dataset, err := cachestore.Open(ctx, root, key)
+//	dataset, err := cachestore.Open(ctx, cache.Root, cache.Key)
 //	...
 //	defer dataset.Close()
 //	fmt.Println(dataset.Traces())

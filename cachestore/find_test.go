@@ -21,39 +21,38 @@ func TestFind(t *testing.T) {
 		key, key[:minPrefix], mmapcache.DatasetPath(root, key), mmapcache.DatasetPath(root, key) + "/",
 		filepath.Join("dataset", key), "./dataset/" + key + "/.",
 	} {
-		gotRoot, gotKey, err := Find(root, name)
+		got, err := Find(root, name)
 		require.NoError(t, err, name)
-		assert.Equal(t, root, gotRoot, name)
-		assert.Equal(t, key, gotKey, name)
+		assert.Equal(t, Name{root, mmapcache.DatasetKind, key}, got, name)
 	}
 	t.Chdir(mmapcache.DatasetPath(root, key))
-	_, gotKey, err := Find("elsewhere", ".")
+	got, err := Find("elsewhere", ".")
 	require.NoError(t, err)
-	assert.Equal(t, key, gotKey)
+	assert.Equal(t, key, got.Key)
 }
 
 func TestFindErrors(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
 	for _, name := range []string{"", "0123456789", key[:minPrefix-1], mmapcache.DatasetPath(root, "0123456789"), root, filepath.Join(root, "structure", key)} {
-		_, _, err := Find(root, name)
+		_, err := Find(root, name)
 		assert.ErrorIs(t, err, mmapcache.ErrNoCache, name)
 	}
-	_, _, err := Find(filepath.Join(root, "nothing"), key)
+	_, err := Find(filepath.Join(root, "nothing"), key)
 	assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 	stranger := mmapcache.DatasetPath(root, key[:minPrefix]+"-copy")
 	require.NoError(t, os.Mkdir(stranger, 0o777))
-	_, _, err = Find(root, stranger)
+	_, err = Find(root, stranger)
 	assert.ErrorIs(t, err, mmapcache.ErrNoCache, "a foreign directory")
-	_, _, err = Find(root, key[:minPrefix])
+	_, err = Find(root, key[:minPrefix])
 	assert.NoError(t, err)
 	require.NoError(t, os.Mkdir(mmapcache.DatasetPath(root, key[:minPrefix]+strings.Repeat("0", 64-minPrefix)), 0o777))
-	_, _, err = Find(root, key[:minPrefix])
+	_, err = Find(root, key[:minPrefix])
 	assert.ErrorContains(t, err, "more than one")
 }
 
-// FindAny finds parts by path and key, and VerifyPart verifies them alone.
-func TestFindAnyFindsParts(t *testing.T) {
+// Find finds parts by path and key, and VerifyPart verifies them alone.
+func TestFindFindsParts(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).build(t, root, "")
 	list, err := List(root)
@@ -63,10 +62,10 @@ func TestFindAnyFindsParts(t *testing.T) {
 	for _, e := range list {
 		whole += e.Bytes
 		for _, name := range []string{e.Path, e.Key, e.Key[:minPrefix]} {
-			foundRoot, kind, found, err := FindAny(root, name)
+			found, err := Find(root, name, mmapcache.Kinds()...)
 			require.NoError(t, err)
-			assert.Equal(t, []string{root, e.Kind, e.Key}, []string{foundRoot, kind, found})
-			_, _, err = Find(root, name)
+			assert.Equal(t, Name{root, e.Kind, e.Key}, found)
+			_, err = Find(root, name)
 			if e.Kind == mmapcache.DatasetKind {
 				require.NoError(t, err)
 			} else {
@@ -95,7 +94,7 @@ func TestFindAnyFindsParts(t *testing.T) {
 		_, err = mmapcache.VerifyPart(t.Context(), root, e.Kind, e.Key)
 		assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 	}
-	_, _, _, err = FindAny(root, key[:minPrefix-1])
+	_, err = Find(root, key[:minPrefix-1], mmapcache.Kinds()...)
 	assert.ErrorIs(t, err, mmapcache.ErrNoCache)
 }
 
@@ -113,9 +112,9 @@ func TestFindLooksPastRememberedMisses(t *testing.T) {
 			for _, path := range missing {
 				c.Missing[path] = true
 			}
-			_, found, err := disk{c.Disk()}.findDataset(root, name)
+			found, err := disk{c.Disk()}.find(root, name)
 			require.NoError(t, err, "%s", missing)
-			require.Equal(t, key, found)
+			require.Equal(t, key, found.Key)
 		}
 	}
 }

@@ -83,11 +83,11 @@ func TestUnreachableIsNotMissing(t *testing.T) {
 			assert.Empty(t, e.Damaged, cause)
 			assert.Contains(t, e.Unreadable, cause.Error())
 		}
-		_, _, err = d.findDataset(root, mmapcache.DatasetPath(root, key))
+		_, err = d.find(root, mmapcache.DatasetPath(root, key))
 		assert.ErrorIs(t, err, cause)
 		assert.NotErrorIs(t, err, mmapcache.ErrNoCache)
 		d.ReadDir = func(path string) ([]fs.DirEntry, error) { return nil, fault(path) }
-		_, _, err = d.findDataset(root, key)
+		_, err = d.find(root, key)
 		assert.ErrorIs(t, err, cause)
 		assert.NotErrorIs(t, err, mmapcache.ErrNoCache)
 		_, err = d.listRoot(root)

@@ -80,45 +80,40 @@ func (d disk) openDataset(ctx context.Context, root, key string, open func(root,
 // minPrefix is the shortest prefix of a key that names a dataset or part, in characters.
 const minPrefix = 8
 
-// Find returns root and key of the dataset that a user names: by the path of its directory, or by a unique prefix of its
-// key in a root. An error about a dataset that does not exist wraps mmapcache.ErrNoCache.
-func Find(root, name string) (foundRoot, key string, err error) {
-	return realDisk().findDataset(root, name)
+// Name is a directory of a cache root.
+type Name struct{ Root, Kind, Key string }
+
+// Find returns what a user names: by the path of its directory, or by a unique prefix of its key in a root. It finds datasets, or where
+// kinds are given directories of these. An error about one that does not exist wraps mmapcache.ErrNoCache.
+func Find(root, name string, kinds ...string) (Name, error) {
+	return realDisk().find(root, name, kinds...)
 }
 
-func (d disk) findDataset(root, name string) (foundRoot, key string, err error) {
-	foundRoot, _, key, err = d.find(root, name, mmapcache.DatasetKind)
-	return foundRoot, key, err
-}
-
-// FindAny is Find for datasets and parts, and also returns the kind.
-func FindAny(root, name string) (foundRoot, kind, key string, err error) {
-	return realDisk().find(root, name, mmapcache.Kinds()...)
-}
-
-// find finds a directory of one of the given kinds.
-func (d disk) find(root, name string, kinds ...string) (foundRoot, kind, key string, err error) {
+func (d disk) find(root, name string, kinds ...string) (Name, error) {
+	if len(kinds) == 0 {
+		kinds = []string{mmapcache.DatasetKind}
+	}
 	abs, err := filepath.Abs(name)
 	if err != nil {
-		return "", "", "", err
+		return Name{}, err
 	}
 	if kind := filepath.Base(filepath.Dir(abs)); slices.Contains(kinds, kind) && isKey(filepath.Base(abs)) {
 		info, err := d.Find(abs)
 		if err == nil && info.IsDir() {
-			return filepath.Dir(filepath.Dir(abs)), kind, filepath.Base(abs), nil
+			return Name{filepath.Dir(filepath.Dir(abs)), kind, filepath.Base(abs)}, nil
 		}
 		if err != nil && !cachedir.IsAbsent(err) {
-			return "", "", "", fmt.Errorf("cache %s: %w", name, err)
+			return Name{}, fmt.Errorf("cache %s: %w", name, err)
 		}
 		if strings.ContainsRune(name, filepath.Separator) {
-			return "", "", "", fmt.Errorf("cache %s: %w there", name, mmapcache.ErrNoCache)
+			return Name{}, fmt.Errorf("cache %s: %w there", name, mmapcache.ErrNoCache)
 		}
 	}
 	if len(name) < minPrefix || strings.ContainsRune(name, filepath.Separator) {
-		return "", "", "", fmt.Errorf("cache %s: %w: want the path that convert printed or %d characters or more of its key", name, mmapcache.ErrNoCache, minPrefix)
+		return Name{}, fmt.Errorf("cache %s: %w: want the path that convert printed or %d characters or more of its key", name, mmapcache.ErrNoCache, minPrefix)
 	}
-	kind, key, err = d.findPrefix(root, name, kinds)
-	return root, kind, key, err
+	kind, key, err := d.findPrefix(root, name, kinds)
+	return Name{root, kind, key}, err
 }
 
 // findPrefix finds the one directory of a root whose key begins with a prefix.

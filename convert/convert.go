@@ -25,15 +25,9 @@ type Result struct {
 	Sources        []mmapcache.Source // the input files, under their names of today: a dataset that was found has those of its first build
 	Bytes          int64              // of all parts, on disk
 	SkippedEntries []hfsource.SkippedEntry
-	Stages         map[string]time.Duration // resolve, plan, arenas, fill, publish; wait and verify if they happened
-	Parts          map[string]PartResult    // by kind, without the dataset itself; of a dataset of shards the arenas alone
-	Shards         *ShardCount              // of a dataset of shards; nil for another
-}
-
-// PartResult says whether one part was found.
-type PartResult struct {
-	Key string `json:"key"`
-	Hit bool   `json:"hit"`
+	Stages         map[string]time.Duration      // resolve, plan, arenas, fill, publish; wait and verify if they happened
+	Parts          map[string]cachestore.PartHit // by kind, without the dataset itself; of a dataset of shards the arenas alone
+	Shards         *cachestore.ShardCount        // of a dataset of shards; nil for another
 }
 
 // anyPart reports whether some part was found, or built.
@@ -117,7 +111,7 @@ func newConversion(o Options) *conversion {
 	c := &conversion{
 		options: o,
 		parts:   map[string]*manifest.Manifest{},
-		result:  &Result{Stages: map[string]time.Duration{}, Parts: map[string]PartResult{}},
+		result:  &Result{Stages: map[string]time.Duration{}, Parts: map[string]cachestore.PartHit{}},
 	}
 	c.edges = sync.OnceValue(c.readEdges)
 	return c

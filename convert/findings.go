@@ -53,11 +53,11 @@ func (c *conversion) locateSkipped(f *mmapcache.StructureFacts) {
 func refuseOddities(f mmapcache.StructureFacts) error {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(f.Unknown)) {
-		list = append(list, DescribeUnknownKey(f, name))
+		list = append(list, describeUnknownKey(f, name))
 	}
 	for _, o := range f.Oddities {
 		if o.Kind != weka.OddityAnswers {
-			list = append(list, DescribeOddity(o))
+			list = append(list, describeOddity(o))
 		}
 	}
 	if len(list) == 0 {
@@ -66,9 +66,9 @@ func refuseOddities(f mmapcache.StructureFacts) error {
 	return fmt.Errorf("--strict refuses what is otherwise warned of: %s", strings.Join(list, "; "))
 }
 
-// DescribeUnknownKey says in one line what an unknown key is, how often it occurs, and in which trace first. The name is a
+// describeUnknownKey says in one line what an unknown key is, how often it occurs, and in which trace first. The name is a
 // key of f.Unknown.
-func DescribeUnknownKey(f mmapcache.StructureFacts, name string) string {
+func describeUnknownKey(f mmapcache.StructureFacts, name string) string {
 	what := fmt.Sprintf("unknown key %q", name)
 	if kind, ok := strings.CutPrefix(name, "type "); ok { // already quoted by the scanner
 		what = "unknown request type " + kind
@@ -83,8 +83,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// DescribeOddity says in one line what an oddity is, how often it occurs, and where first.
-func DescribeOddity(o mmapcache.Oddity) string {
+// describeOddity says in one line what an oddity is, how often it occurs, and where first.
+func describeOddity(o mmapcache.Oddity) string {
 	first := ""
 	if o.Count != 1 {
 		first = "first "

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -37,7 +38,7 @@ type fileReader interface {
 
 // formats are tried in this order on the first row of each file. The last is that of all others, and the one that Parquet has.
 var formats = []format{
-	{name: weka.FormatMooncake, what: "Mooncake rows", is: weka.IsMooncake, open: func(number, namespace int, r weka.Rules, reserve trace.Reserve) fileReader {
+	{name: mmapcache.FormatMooncake, what: "Mooncake rows", is: weka.IsMooncake, open: func(number, namespace int, r weka.Rules, reserve trace.Reserve) fileReader {
 		m := weka.NewMooncake(number, r)
 		m.Namespace, m.Reserve = namespace, reserve
 		return m

@@ -144,10 +144,10 @@ func requireClean(t testing.TB, root string) {
 // requireSound verifies a dataset.
 func requireSound(t testing.TB, r *Result) {
 	t.Helper()
-	root, key, err := cachestore.Find("", r.Path)
+	found, err := cachestore.Find("", r.Path)
 	require.NoError(t, err)
-	require.Equal(t, r.Key, key)
-	v, err := mmapcache.Verify(t.Context(), root, key)
+	require.Equal(t, r.Key, found.Key)
+	v, err := mmapcache.Verify(t.Context(), found.Root, found.Key)
 	require.NoError(t, err)
 	require.Empty(t, v.Damages)
 	require.Empty(t, v.Notes)

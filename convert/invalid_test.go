@@ -303,7 +303,7 @@ func TestStrictRunRefusesOddities(t *testing.T) {
 	r := o.convert(t)
 	require.Len(t, r.Facts.Oddities, 3)
 	assert.Equal(t, mmapcache.Oddity{Kind: "block_size", Count: 2, Trace: "b", First: "block_size 100"}, r.Facts.Oddities[1])
-	assert.Equal(t, size, DescribeOddity(r.Facts.Oddities[1]))
+	assert.Equal(t, size, describeOddity(r.Facts.Oddities[1]))
 	o.Strict = true
 	_, again := Convert(t.Context(), o)
 	assert.EqualError(t, again, err.Error())

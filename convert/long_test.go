@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
-	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -181,7 +180,7 @@ func TestMooncakeSums(t *testing.T) {
 	require.Equal(t, 12_031, r.Facts.Turns)
 	require.EqualValues(t, 144_793_823, r.Facts.PromptTokens)
 	require.EqualValues(t, 4_122_048, r.Facts.OutputTokens)
-	require.Equal(t, map[string]int{weka.FormatMooncake: 12_031}, r.Facts.Generations)
+	require.Equal(t, map[string]int{mmapcache.FormatMooncake: 12_031}, r.Facts.Generations)
 	requireStartsOf(t, o.Inputs[0], c)
 	ids, hits, runs := 0, 0, c.Structure.Runs.Len()
 	var prompt mmapcache.Prompt

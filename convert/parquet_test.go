@@ -29,6 +29,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
@@ -658,7 +659,7 @@ func TestParquetWithoutRows(t *testing.T) {
 	}
 	o := options(t, dir)
 	r := o.convert(t)
-	assert.Equal(t, &ShardCount{Total: 2}, r.Shards)
+	assert.Equal(t, &cachestore.ShardCount{Total: 2}, r.Shards)
 	got := digests(t, o, r)
 	want, _ := digestsOf(t, write(t, "in.jsonl", append(bytes.Join(rows, []byte("\n")), '\n')))
 	assert.Equal(t, want, got)

@@ -136,7 +136,7 @@ func (c *conversion) claimOptions(kind string, rebuild bool) cachestore.ClaimOpt
 // notePart records a part in the result. It returns m, which may be nil.
 func (c *conversion) notePart(m *manifest.Manifest, hit bool) *manifest.Manifest {
 	if m != nil {
-		c.result.Parts[m.Kind] = PartResult{m.Key, hit}
+		c.result.Parts[m.Kind] = cachestore.PartHit{Key: m.Key, Hit: hit}
 		c.parts[m.Kind] = m
 	}
 	return m

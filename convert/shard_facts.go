@@ -5,14 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/mmapcache"
 )
-
-// ShardCount says how many shards a dataset has, and how many of them were found.
-type ShardCount struct {
-	Total int `json:"total"`
-	Found int `json:"found"`
-}
 
 // noteFacts sums up the facts of all shards, and refuses what the flags refuse.
 func (s *sharding) noteFacts() error {
@@ -23,7 +18,7 @@ func (s *sharding) noteFacts() error {
 	located.Skipped = slices.Clone(s.facts.Skipped)
 	s.locateSkipped(&located)
 	s.result.Facts = located
-	count := &ShardCount{}
+	count := &cachestore.ShardCount{}
 	for k, list := range s.shards {
 		count.Total += len(list)
 		count.Found += len(list) - s.built[k]

@@ -34,7 +34,7 @@ func (c *conversion) findShards(ctx context.Context, dataset *manifest.Manifest)
 		}
 	}
 	c.notePart(dataset, true)
-	c.result.Shards = &ShardCount{Total: len(facts.Shards), Found: len(facts.Shards)}
+	c.result.Shards = &cachestore.ShardCount{Total: len(facts.Shards), Found: len(facts.Shards)}
 	c.result.Facts = facts.StructureFacts
 	c.result.Facts.Skipped = slices.Clone(facts.Skipped)
 	c.locateSkipped(&c.result.Facts)

@@ -115,7 +115,7 @@ func TestShardsAreCutByContent(t *testing.T) {
 			again := o.convert(t)
 			assert.True(t, again.Hit)
 			assert.Equal(t, results[0].Facts, again.Facts)
-			assert.Equal(t, &ShardCount{Total: 3, Found: 3}, again.Shards)
+			assert.Equal(t, &cachestore.ShardCount{Total: 3, Found: 3}, again.Shards)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestOneMoreFileCostsOneMoreFile(t *testing.T) {
 	for k, name := range []string{"a.jsonl", "c.jsonl", "e.jsonl"} {
 		put(name, rows[11+3*k:14+3*k]...)
 		r := o.convert(t)
-		assert.Equal(t, &ShardCount{Total: 5, Found: 4}, r.Shards)
+		assert.Equal(t, &cachestore.ShardCount{Total: 5, Found: 4}, r.Shards)
 		after := shardsOf(t, o.Root, r)
 		assert.Subset(t, after.Shards, before.Shards)
 		assert.Equal(t, 14, after.Traces)
@@ -343,7 +343,7 @@ func TestDamagedShardsAreBuiltAlone(t *testing.T) {
 		again := o.convert(t)
 		assert.Equal(t, want, filesOf(t, o.Root), c.part)
 		assert.Equal(t, r.Key, again.Key)
-		assert.Equal(t, &ShardCount{Total: r.Shards.Total, Found: c.found}, again.Shards, c.part)
+		assert.Equal(t, &cachestore.ShardCount{Total: r.Shards.Total, Found: c.found}, again.Shards, c.part)
 	}
 }
 
@@ -420,7 +420,7 @@ func TestABuilderStoppedPastItsLease(t *testing.T) {
 	all.Wait()
 	assert.Equal(t, r.Path, late.Path)
 	assert.Equal(t, want, filesOf(t, o.Root))
-	assert.Equal(t, &ShardCount{Total: 3, Found: 3}, late.Shards)
+	assert.Equal(t, &cachestore.ShardCount{Total: 3, Found: 3}, late.Shards)
 	assert.True(t, slices.ContainsFunc(warned, func(s string) bool { return strings.Contains(s, "waiting for that process") }), "%q", warned)
 	requireSound(t, r)
 }

@@ -21,7 +21,7 @@ func TestStructureAlone(t *testing.T) {
 	alone, err := Structure(context.Background(), o)
 	require.NoError(t, err)
 	assert.False(t, alone.Hit)
-	assert.Equal(t, map[string]PartResult{mmapcache.StructureKind: {Key: alone.Key}}, alone.Parts)
+	assert.Equal(t, map[string]cachestore.PartHit{mmapcache.StructureKind: {Key: alone.Key}}, alone.Parts)
 	entries, err := os.ReadDir(o.Root)
 	require.NoError(t, err)
 	for _, e := range entries {
@@ -34,7 +34,7 @@ func TestStructureAlone(t *testing.T) {
 
 	o.Corpus = corpus
 	whole := o.convert(t)
-	assert.Equal(t, PartResult{alone.Key, true}, whole.Parts[mmapcache.StructureKind])
+	assert.Equal(t, cachestore.PartHit{Key: alone.Key, Hit: true}, whole.Parts[mmapcache.StructureKind])
 	requireSound(t, whole)
 
 	part, err := cachestore.OpenStructure(context.Background(), o.Root, alone.Key)

@@ -10,6 +10,9 @@ import (
 	"github.com/agentx/agentx/manifest"
 )
 
+// FormatMooncake is how Generations names traces that were made of Mooncake rows.
+const FormatMooncake = "mooncake"
+
 // StructureFacts is what the manifest of a structure says about it.
 type StructureFacts struct {
 	Traces        int               `json:"traces"`

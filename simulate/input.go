@@ -27,12 +27,9 @@ type numbering struct {
 	width preset.Choice
 }
 
-// mooncakeFormat is how a structure calls traces that were made of Mooncake rows.
-const mooncakeFormat = "mooncake"
-
 // NewInput returns the input of a cache, of which it reads the tables alone. It refuses one that mixes formats.
 func NewInput(c *mmapcache.Cache) (*Input, error) {
-	n := c.Facts.Generations[mooncakeFormat]
+	n := c.Facts.Generations[mmapcache.FormatMooncake]
 	switch traces := c.Traces(); {
 	case traces == 0:
 		return nil, errors.New("no trace: nothing to simulate")

@@ -49,7 +49,7 @@ func conversationOf(t testing.TB, n int) *Input {
 		require.NoError(t, err)
 		require.NoError(t, s.Append(p))
 	}
-	in, err := NewInput(mmapcache.CacheOf(s, mmapcache.StructureFacts{Generations: map[string]int{mooncakeFormat: len(traces)}}))
+	in, err := NewInput(mmapcache.CacheOf(s, mmapcache.StructureFacts{Generations: map[string]int{mmapcache.FormatMooncake: len(traces)}}))
 	require.NoError(t, err)
 	return in
 }

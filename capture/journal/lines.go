@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -170,6 +171,9 @@ const (
 	HolesDrop Holes = "drop" // it is not written
 	HolesKeep Holes = "keep" // everything known is written
 )
+
+// HolesOf returns what a word of a command line means: cut, drop or keep.
+func HolesOf(word string) Holes { return Holes(strings.TrimPrefix(word, "cut")) }
 
 // Model names the model of an index, before the first line that uses it.
 type Model struct {

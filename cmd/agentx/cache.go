@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,21 +10,17 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/settings"
-	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -80,72 +75,12 @@ shards: a structure and its starts each.
 		}
 		return map[string]any{"entries": shown}, func(w io.Writer) {
 			if len(all.Datasets)+all.Parts.Count > 0 {
-				printEntries(w, shown, all, parts, terminalWidth(w))
+				all.WriteTable(w, shown, parts, terminalWidth(w))
 			} else {
 				fmt.Fprintf(w, "%s holds nothing yet: agentx convert demo makes a first cache\n", root)
 			}
 		}, nil
 	})
-}
-
-// keyShown is how much of a key is shown, in characters: more than enough to name the cache.
-const keyShown = 12
-
-// printEntries prints a table of directories, and the size of all. With parts every size is that of a directory alone. There is a
-// column of shards where a dataset has some.
-func printEntries(w io.Writer, entries []cachestore.Entry, all *cachestore.Overview, parts bool, columns int) {
-	var table strings.Builder
-	t := tabwriter.NewWriter(terminal.Writer(&table), 0, 0, 2, ' ', 0)
-	sharded := slices.ContainsFunc(entries, func(e cachestore.Entry) bool { return e.Shards > 0 })
-	column := func(text string) string {
-		if !sharded {
-			return ""
-		}
-		return text + "\t"
-	}
-	fmt.Fprintf(t, "KIND\tKEY\tSIZE\t%sCREATED\tLAST USE\tHELD\tSOURCE\n", column("SHARDS"))
-	for _, e := range entries {
-		source := e.Source
-		if e.Unreadable != "" {
-			source = "cannot be read: " + e.Unreadable
-		}
-		if e.Damaged != "" {
-			source = "damaged: " + e.Damaged
-		}
-		size := e.TotalBytes
-		if parts {
-			size = e.Bytes
-		}
-		shards := "-"
-		if e.Shards > 0 {
-			shards = groupDigits(e.Shards)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\n", e.Kind, e.Key[:keyShown], bytefmt.Format(size), column(shards), dateText(e.Created), dateText(e.LastUse), heldText(e.Pinned, e.InUse), terminal.Sanitize(cmp.Or(source, "-")))
-	}
-	_ = t.Flush()
-	for line := range strings.Lines(table.String()) {
-		fmt.Fprintln(w, cutLine(strings.TrimSuffix(line, "\n"), columns)) // standard output remembers its errors
-	}
-	total := all.Parts.Bytes
-	for _, e := range all.Datasets {
-		total += e.Bytes
-	}
-	fmt.Fprintf(w, "%s, %s, %s\n", countText(len(all.Datasets), "dataset"), countText(all.Parts.Count, "part"), bytefmt.Format(total))
-	if n := all.Unnamed; n.Count > 0 {
-		fmt.Fprintf(w, "no dataset names %s of the parts, %s: they are being built, or agentx cache gc frees them\n", groupDigits(n.Count), bytefmt.Format(n.Bytes))
-	}
-}
-
-// heldText says in a word or two what keeps gc from a directory.
-func heldText(pinned bool, inUse string) string {
-	var held []string
-	if pinned {
-		held = append(held, "pinned")
-	}
-	if inUse != "" {
-		held = append(held, "in use")
-	}
-	return cmp.Or(strings.Join(held, ", "), "-")
 }
 
 // cacheRoot returns the cache root of a command: --cache, AGENTX_CACHE, or agentx in the user cache directory. It refuses a file.
@@ -165,21 +100,12 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// cacheName is a directory of a cache root.
-type cacheName struct{ root, kind, key string }
-
-// dataset finds a dataset, as cachestore.FindAny finds datasets and parts.
-func dataset(root, name string) (found, kind, key string, err error) {
-	found, key, err = cachestore.Find(root, name)
-	return found, mmapcache.DatasetKind, key, err
-}
-
 // findCaches resolves CACHE arguments of a command, without duplicates. A path needs no cache root.
-func findCaches(cmd *cobra.Command, names []string, find func(root, name string) (found, kind, key string, err error)) (list []cacheName, err error) {
+func findCaches(cmd *cobra.Command, names []string, kinds ...string) (list []cachestore.Name, err error) {
 	root, rootErr := cacheRoot(cmd)
 	for _, name := range names {
-		var c cacheName
-		if c.root, c.kind, c.key, err = find(root, name); err != nil {
+		c, err := cachestore.Find(root, name, kinds...)
+		if err != nil {
 			if errors.Is(err, mmapcache.ErrNoCache) {
 				err = hintError{err, "agentx cache ls"}
 			}
@@ -193,8 +119,8 @@ func findCaches(cmd *cobra.Command, names []string, find func(root, name string)
 }
 
 // findCache resolves the only CACHE argument of a command.
-func findCache(cmd *cobra.Command, name string) (c cacheName, err error) {
-	list, err := findCaches(cmd, []string{name}, dataset)
+func findCache(cmd *cobra.Command, name string) (c cachestore.Name, err error) {
+	list, err := findCaches(cmd, []string{name})
 	if err == nil {
 		c = list[0]
 	}
@@ -218,9 +144,9 @@ whole, missing or damaged, by manifests and sizes of files: agentx cache verify 
 		if err != nil {
 			return nil, nil, err
 		}
-		info, err := cachestore.Describe(c.root, c.key)
+		info, err := cachestore.Describe(c.Root, c.Key)
 		if err == nil {
-			info.Shards, err = cachestore.LookAtShards(cmd.Context(), c.root, info.Directories[0].Manifest)
+			info.Shards, err = cachestore.LookAtShards(cmd.Context(), c.Root, info.Directories[0].Manifest)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -228,107 +154,8 @@ whole, missing or damaged, by manifests and sizes of files: agentx cache verify 
 		if info.Shards != nil && !shards {
 			info.Shards.List = nil
 		}
-		return info, func(w io.Writer) { printInfo(terminal.Writer(w), info) }, nil
+		return info, info.Write, nil
 	})
-}
-
-// printInfo prints what is known of a dataset, then of each of its directories.
-func printInfo(w io.Writer, info *cachestore.Info) {
-	pin := "-"
-	if info.Pin != nil {
-		pin = "by " + info.Pin.String()
-	}
-	fmt.Fprintf(w, "last use   %s\npinned     %s\nin use     %s\n", dateText(info.LastUse), pin, cmp.Or(info.InUse, "-"))
-	for _, d := range info.Directories {
-		size, files, whose := d.Manifest.Size(), len(d.Manifest.Files), ""
-		if d.Manifest.Kind == mmapcache.DatasetKind { // which has no files of its own
-			whose = ", those of its parts"
-			for _, part := range info.Directories[1:] {
-				size, files = size+part.Manifest.Size(), files+len(part.Manifest.Files)
-			}
-			if s := info.Shards; s != nil {
-				size, files = size+s.Bytes, files+s.Files
-			}
-		}
-		fmt.Fprintf(w, "%s %s\n  path     %s\n  size     %s in %d files%s\n", d.Manifest.Kind, d.Manifest.Key, d.Path, bytefmt.Format(size), files, whose)
-		if d.Provenance != nil {
-			printProvenance(w, d.Provenance)
-		}
-		if d.Manifest.Kind == mmapcache.DatasetKind && info.Shards != nil {
-			printShardsInfo(w, info.Shards)
-		}
-		printStarts(w, d.Manifest)
-		fmt.Fprintf(w, "  made of  %s\n", shortInputs(d.Manifest.PreImage))
-		for _, f := range d.Manifest.Files {
-			fmt.Fprintf(w, "  %10s  %s\n", bytefmt.Format(f.Size), f.Name)
-		}
-	}
-}
-
-// printShardsInfo says how many shards of a dataset are there, what is wrong with the others, and of each what it holds if they are
-// listed.
-func printShardsInfo(w io.Writer, s *cachestore.Shards) {
-	fmt.Fprintf(w, "  shards   %s, %s whole", groupDigits(s.Total), groupDigits(s.Whole))
-	for _, n := range []struct {
-		count int
-		state string
-	}{{s.Missing, cachestore.ShardMissing}, {s.Damaged, cachestore.ShardDamaged}, {s.Unreadable, cachestore.ShardUnreadable}} {
-		if n.count > 0 {
-			fmt.Fprintf(w, ", %s %s", groupDigits(n.count), n.state)
-		}
-	}
-	fmt.Fprintln(w)
-	for k, shard := range s.List {
-		fmt.Fprintf(w, "  %6d   traces %d to %d, %s turns, %s, %s", k, shard.First, shard.First+shard.Traces-1, groupDigits(shard.Turns), bytefmt.Format(shard.Bytes), shard.State)
-		if shard.Why != "" {
-			fmt.Fprintf(w, ": %s", shard.Why)
-		}
-		fmt.Fprintln(w)
-	}
-}
-
-// printStarts says of a structure, or of a dataset of shards, how many of its traces have a recorded start.
-func printStarts(w io.Writer, m *manifest.Manifest) {
-	if m.Kind != mmapcache.StructureKind && !mmapcache.HasShards(m) {
-		return
-	}
-	f, err := mmapcache.StructureFactsOf(m)
-	switch {
-	case err != nil:
-		fmt.Fprintf(w, "  arrivals unknown: %v\n", err)
-	case f.Starts == 0 && f.Generations[weka.FormatMooncake] > 0:
-		fmt.Fprintln(w, "  arrivals missing: an older agentx made this structure; convert again")
-	case f.Starts == 0:
-		fmt.Fprintln(w, "  arrivals not recorded")
-	default:
-		fmt.Fprintf(w, "  arrivals recorded of %s of %s traces\n", groupDigits(f.Starts), groupDigits(f.Traces))
-	}
-}
-
-// shortInputs returns a pre-image with no more input files than are shown of a directory.
-func shortInputs(preImage []byte) []byte {
-	var members map[string]json.RawMessage
-	var inputs []any
-	if json.Unmarshal(preImage, &members) != nil || json.Unmarshal(members["inputs"], &inputs) != nil || len(inputs) <= sourcesShown {
-		return preImage
-	}
-	members["inputs"], _ = json.Marshal(append(inputs[:sourcesShown], fmt.Sprintf("and %d more", len(inputs)-sourcesShown))) // JSON that was read
-	short, _ := json.Marshal(members)
-	return short
-}
-
-// sourcesShown is how many input files are shown of a directory.
-const sourcesShown = 3
-
-func printProvenance(w io.Writer, p *mmapcache.Provenance) {
-	fmt.Fprintf(w, "  created  %s on %s by agentx %s\n", p.Created.Local().Format(time.DateTime), p.Host, p.Agentx)
-	for k, s := range p.Sources {
-		if k == sourcesShown {
-			fmt.Fprintf(w, "  source   and %d more\n", len(p.Sources)-k)
-			break
-		}
-		fmt.Fprintf(w, "  source   %s (%s, sha256 %s)\n", terminal.Sanitize(s.Path), bytefmt.Format(s.Size), s.SHA256)
-	}
 }
 
 func newCachePath() *cobra.Command {
@@ -341,8 +168,8 @@ func newCachePath() *cobra.Command {
 		if err != nil {
 			return nil, nil, err
 		}
-		path := mmapcache.DatasetPath(c.root, c.key)
-		return map[string]string{"path": path, "key": c.key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
+		path := mmapcache.DatasetPath(c.Root, c.Key)
+		return map[string]string{"path": path, "key": c.Key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
 	})
 }
 
@@ -369,7 +196,7 @@ part of it.`,
 		if err != nil {
 			return nil, nil, err
 		}
-		return e, func(w io.Writer) { printExplanation(w, e) }, nil
+		return e, e.Write, nil
 	})
 }
 
@@ -380,64 +207,6 @@ func explain(cmd *cobra.Command, o convert.Options) (e *convert.Explanation, err
 		return err
 	})
 	return e, err
-}
-
-func printExplanation(w io.Writer, e *convert.Explanation) {
-	w = terminal.Writer(w)
-	if e.Shards != nil {
-		printShards(w, e.Shards)
-	}
-	for _, p := range e.Parts {
-		what := "miss"
-		if p.Hit {
-			what = "hit"
-		}
-		fmt.Fprintf(w, "%-4s  %-9s  %s  %s\n", what, p.Kind, p.Key[:12], p.Why)
-		printNearest(w, p.Nearest)
-	}
-	switch {
-	case e.Refused != "":
-		fmt.Fprintf(w, "convert would be refused: %s\n", e.Refused)
-	case e.Hit:
-		fmt.Fprintf(w, "convert would hit: %s\n", e.Path)
-	default:
-		fmt.Fprintf(w, "convert would build: %s\n", e.Path)
-	}
-}
-
-func printNearest(w io.Writer, list []convert.SimilarPart) {
-	for _, n := range list {
-		fmt.Fprintf(w, "      nearest    %s  %s\n", n.Key[:12], n.Source)
-		for _, d := range n.Differences {
-			fmt.Fprintf(w, "        %-20s here %s, there %s\n", d.Field, d.Want, d.Have)
-		}
-	}
-}
-
-// maxMissing is how many files explain prints of which shards are missing.
-const maxMissing = 10
-
-// printShards prints which shards exist, and why the others do not.
-func printShards(w io.Writer, s *convert.ShardsExplanation) {
-	what := "miss"
-	if s.Complete == s.Files {
-		what = "hit"
-	}
-	exist := groupDigits(s.Found)
-	if s.Total > 0 {
-		exist += " of " + groupDigits(s.Total)
-	}
-	fmt.Fprintf(w, "%-4s  %-9s  %s shards exist; %s of %s files have all of theirs\n", what, "shards", exist, groupDigits(s.Complete), groupDigits(s.Files))
-	left := s.Files - s.Complete
-	for k, m := range s.Missing {
-		if k == maxMissing {
-			fmt.Fprintf(w, "      and %s more files: --json lists them\n", groupDigits(left))
-			break
-		}
-		left -= m.Files
-		fmt.Fprintf(w, "      %s, shard %d: %s\n", m.File, m.Found, m.Why)
-	}
-	printNearest(w, s.Nearest)
 }
 
 func newCacheVerify() *cobra.Command {
@@ -464,58 +233,32 @@ remember for that long that a file did not exist.`,
 	cmd.Flags().BoolVar(&remove, "remove", false, "remove the parts that are damaged, so that convert builds them alone")
 	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "build it a second time from its input, and compare")
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		caches, err := findCaches(cmd, args, cachestore.FindAny)
+		caches, err := findCaches(cmd, args, mmapcache.Kinds()...)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, c := range caches {
-			if rebuild && c.kind != mmapcache.DatasetKind {
-				return nil, nil, usageError{fmt.Errorf("--rebuild: %s is a part: name a dataset that has it", c.key)}
+			if rebuild && c.Kind != mmapcache.DatasetKind {
+				return nil, nil, usageError{fmt.Errorf("--rebuild: %s is a part: name a dataset that has it", c.Key)}
 			}
 		}
-		all := verification{Verification: mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}}
+		all := cachestore.Verification{Verification: mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}}
 		var failed error // what could not be read
 		for _, c := range caches {
-			failed = errors.Join(failed, verify(cmd, c, rebuild, remove, &all))
+			whole, err := all.Add(cmd.Context(), c.Root, c.Kind, c.Key, remove, cachestore.RemoveOptions{OnWait: reportRemovalWait(cmd)})
+			if whole && rebuild {
+				var differs []mmapcache.Damage
+				differs, err = verifyRebuild(cmd, c.Root, c.Key)
+				all.Damages = append(all.Damages, differs...)
+			}
+			failed = errors.Join(failed, err)
 		}
-		return all, func(w io.Writer) { printVerified(w, &all, rebuild, failed == nil) }, verdict(&all, remove, failed)
+		return all, func(w io.Writer) { all.Write(w, rebuild, failed == nil) }, verdict(&all, remove, failed)
 	})
 }
 
-// verification is what verify has found and removed.
-type verification struct {
-	mmapcache.Verification
-	Removed []cachestore.RemovedDirectory `json:"removed,omitempty"`
-	Kept    []cachestore.KeptDirectory    `json:"kept,omitempty"`
-}
-
-// printVerified prints what was found: damage and notes, a line each, or that all is whole.
-func printVerified(w io.Writer, all *verification, rebuilt, complete bool) {
-	w = terminal.Writer(w)
-	for _, d := range all.Damages {
-		fmt.Fprintf(w, "damaged %s: %s\n", d.File, d.Reason)
-	}
-	for _, r := range all.Removed {
-		fmt.Fprintf(w, "removed %s\n", r.Path)
-	}
-	for _, k := range all.Kept {
-		fmt.Fprintf(w, "kept %s: %s\n", k.Path, k.Why)
-	}
-	for _, n := range all.Notes {
-		fmt.Fprintf(w, "note: %s\n", n)
-	}
-	if len(all.Damages) > 0 || !complete {
-		return
-	}
-	fmt.Fprintf(w, "whole: %d files, %s", all.Files, bytefmt.Format(all.Bytes))
-	if rebuilt {
-		fmt.Fprint(w, "; built once more, it is the same")
-	}
-	fmt.Fprintln(w)
-}
-
 // verdict returns the error of verify: damage if there is any, else what could not be read.
-func verdict(all *verification, removed bool, failed error) error {
+func verdict(all *cachestore.Verification, removed bool, failed error) error {
 	n := len(all.Damages)
 	if n == 0 {
 		return failed
@@ -532,54 +275,6 @@ func verdict(all *verification, removed bool, failed error) error {
 		hint = "agentx convert INPUT, which builds what is missing"
 	}
 	return hintError{errors.Join(err, failed), hint}
-}
-
-// verify verifies one cache and adds what it finds.
-func verify(cmd *cobra.Command, c cacheName, rebuild, remove bool, all *verification) error {
-	v, err := verifyDigests(cmd.Context(), c)
-	if v != nil {
-		all.Files += v.Files
-		all.Bytes += v.Bytes
-		all.Damages = append(all.Damages, v.Damages...)
-		all.Notes = append(all.Notes, v.Notes...)
-	}
-	if remove && v != nil && len(v.Damages) > 0 {
-		return errors.Join(err, removeDamaged(cmd, c.root, v.Damages, all))
-	}
-	if err != nil || !rebuild || len(v.Damages) > 0 {
-		return err
-	}
-	damages, err := verifyRebuild(cmd, c.root, c.key)
-	all.Damages = append(all.Damages, damages...)
-	return err
-}
-
-// verifyDigests verifies one cache. It notes the cache as in use, so that gc does not remove it meanwhile, but does not record a
-// use.
-func verifyDigests(ctx context.Context, c cacheName) (*mmapcache.Verification, error) {
-	if c.kind != mmapcache.DatasetKind {
-		return mmapcache.VerifyPart(ctx, c.root, c.kind, c.key)
-	}
-	defer cachestore.NoteDataset(ctx, c.root, c.key).Close()
-	return mmapcache.Verify(ctx, c.root, c.key)
-}
-
-// removeDamaged removes the parts of a root that damaged files belong to.
-func removeDamaged(cmd *cobra.Command, root string, damages []mmapcache.Damage, all *verification) error {
-	var parts []mmapcache.Reference
-	for _, d := range damages {
-		below, err := filepath.Rel(root, d.File) // kind/key, and mostly a file
-		if err != nil {
-			return err
-		}
-		if names := strings.Split(below, string(filepath.Separator)); len(names) > 1 {
-			parts = append(parts, mmapcache.Reference{Kind: names[0], Part: manifest.Part{Key: names[1]}})
-		}
-	}
-	r, err := cachestore.RemoveDamaged(cmd.Context(), root, parts, cachestore.RemoveOptions{OnWait: reportRemovalWait(cmd)})
-	all.Removed = append(all.Removed, r.Removed...)
-	all.Kept = append(all.Kept, r.Kept...)
-	return err
 }
 
 // verifyRebuild builds a cache a second time and returns what differs.
@@ -625,12 +320,15 @@ group permissions of the shared root, whatever the umask. The last line printed 
 			return nil, nil, err
 		}
 		cachestore.MarkShared(to)
-		return s.answer(begin, fmt.Sprintf("nodes: agentx cache pull %s --from %s\n   or: agentx replay %s\n", s.Key, to, s.Path))
+		s.Wall = time.Since(begin).Seconds()
+		return s, func(w io.Writer) {
+			s.Write(w, fmt.Sprintf("nodes: agentx cache pull %s --from %s\n   or: agentx replay %s\n", s.Key, to, s.Path))
+		}, nil
 	})
 }
 
 // warm prepares a dataset in a root: by a copy if the cache root of this node has it, else by a build.
-func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*copyReport, error) {
+func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*cachestore.CopyReport, error) {
 	here, err := isPrepared(cmd, o, to)
 	if err != nil {
 		return nil, err
@@ -643,13 +341,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*co
 	if err != nil {
 		return nil, err
 	}
-	s := &copyReport{Path: r.Path, Key: r.Key, Hit: r.Hit, Built: !r.Hit, Bytes: r.Bytes, Parts: map[string]cachestore.CopiedDirectory{}}
-	for kind, p := range r.Parts {
-		s.Parts[kind] = cachestore.CopiedDirectory{Key: p.Key, Hit: p.Hit}
-	}
-	if r.Shards != nil {
-		s.Shards = &cachestore.ShardCount{Total: r.Shards.Total, Found: r.Shards.Found}
-	}
+	s := &cachestore.CopyReport{Path: r.Path, Key: r.Key, Hit: r.Hit, Built: !r.Hit, Bytes: r.Bytes, Parts: r.Parts, Shards: r.Shards}
 	unverified := true // a copy verifies what it copies
 	if here {
 		if s, err = runCopy(cmd, wait, local, to, r.Key); err != nil {
@@ -707,37 +399,25 @@ verified on arrival, and a cache appears whole or not at all. The last line prin
 		if err != nil {
 			return nil, nil, err
 		}
-		root, key, err := cachestore.Find(from, args[0])
+		found, err := cachestore.Find(from, args[0])
 		if err != nil {
 			return nil, nil, err
 		}
-		if !cachestore.SameDirectory(root, from) {
+		if !cachestore.SameDirectory(found.Root, from) {
 			return nil, nil, usageError{fmt.Errorf("%s does not lie in --from %s", args[0], from)}
 		}
 		begin := time.Now()
-		s, err := runCopy(cmd, wait, from, to, key)
+		s, err := runCopy(cmd, wait, from, to, found.Key)
 		if err != nil {
 			return nil, nil, err
 		}
-		return s.answer(begin, "")
+		s.Wall = time.Since(begin).Seconds()
+		return s, func(w io.Writer) { s.Write(w, "") }, nil
 	})
 }
 
-// copyReport is what warm or pull did.
-type copyReport struct {
-	Built  bool                                  `json:"built"`
-	Bytes  int64                                 `json:"bytes"` // on disk, all parts
-	Copied int64                                 `json:"bytes_copied"`
-	Hit    bool                                  `json:"hit"`
-	Key    string                                `json:"key"`
-	Parts  map[string]cachestore.CopiedDirectory `json:"parts"` // by kind; of shards see below
-	Path   string                                `json:"path"`
-	Shards *cachestore.ShardCount                `json:"shards,omitempty"` // nil for a dataset that is no list of shards
-	Wall   float64                               `json:"wall"`
-}
-
 // runCopy copies a dataset. Progress, waiting and warnings go to standard error.
-func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*copyReport, error) {
+func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*cachestore.CopyReport, error) {
 	p := newProgress(cmd)
 	defer p.close()
 	limit, err := wait.limit()
@@ -773,31 +453,9 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*copyRep
 	if err != nil {
 		return nil, err
 	}
-	s := &copyReport{Path: c.Path, Key: key, Hit: c.Hit(), Bytes: bytes, Copied: c.Bytes, Parts: c.Directories, Shards: c.Shards}
+	s := &cachestore.CopyReport{Path: c.Path, Key: key, Hit: c.Hit(), Bytes: bytes, Copied: c.Bytes, Parts: c.Directories, Shards: c.Shards}
 	delete(s.Parts, mmapcache.DatasetKind)
 	return s, nil
-}
-
-// answer returns the result, which began at an instant, with a hint in the form for people.
-func (s *copyReport) answer(begin time.Time, hint string) (any, func(io.Writer), error) {
-	wall := time.Since(begin)
-	s.Wall = wall.Seconds()
-	what := "copied and verified"
-	switch {
-	case s.Hit:
-		what = "hit: there before, nothing copied"
-	case s.Built:
-		what = "built and verified"
-	}
-	what += foundText(func(kind string) bool { return s.Parts[kind].Hit && !s.Hit })
-	if n := s.Shards; n != nil {
-		hint = fmt.Sprintf(", %s shards (%s found)\n%s\n%s", groupDigits(n.Total), groupDigits(n.Found), secondsText(wall), hint)
-	} else {
-		hint = fmt.Sprintf("\n%s\n%s", secondsText(wall), hint)
-	}
-	return s, func(w io.Writer) {
-		fmt.Fprintf(w, "%s\n%s on disk, %s copied%s%s\n", what, bytefmt.Format(s.Bytes), bytefmt.Format(s.Copied), hint, s.Path)
-	}, nil
 }
 
 func newCacheGC() *cobra.Command {
@@ -846,7 +504,7 @@ from the same root it waits for a minute, then fails and names that process.`,
 		if r == nil {
 			return nil, nil, err
 		}
-		return r, func(w io.Writer) { printGC(w, r, maxBytes) }, err
+		return r, func(w io.Writer) { r.Write(w, maxBytes) }, err
 	})
 }
 
@@ -861,66 +519,6 @@ func reportRemovalWait(cmd *cobra.Command) func(holder string, waited time.Durat
 	}
 }
 
-// printGC prints a report: a line for each thing, but one for all parts of a kind where there are many, then the sum.
-func printGC(w io.Writer, r *cachestore.GCReport, maxBytes int64) {
-	removed, swept, freed := "removed", "swept", "freed"
-	if r.DryRun {
-		removed, swept, freed = "would remove", "would sweep", "would free"
-	}
-	w = terminal.Writer(w)
-	for _, l := range r.Swept {
-		fmt.Fprintf(w, "%s  %s  %s, left by %s\n", swept, l.Path, bytefmt.Format(l.Bytes), l.Owner)
-	}
-	for _, g := range groupsOf(r.Removed, func(m cachestore.RemovedDirectory) [2]string { return [2]string{m.Kind, m.Why} }) {
-		bytes := int64(0)
-		for _, m := range g {
-			bytes += m.Bytes
-		}
-		fmt.Fprintf(w, "%s  %-9s  %-*s  %9s  %s\n", removed, g[0].Kind, keyShown, keysText(len(g), g[0].Key), bytefmt.Format(bytes), g[0].Why)
-	}
-	for _, g := range groupsOf(r.Kept, kindAndReason) {
-		fmt.Fprintf(w, "kept  %-9s  %-*s  %s\n", filepath.Base(filepath.Dir(g[0].Path)), keyShown, keysText(len(g), filepath.Base(g[0].Path)), g[0].Why)
-	}
-	fmt.Fprintf(w, "%s %s, %s stay\n", freed, bytefmt.Format(r.Freed), bytefmt.Format(r.BytesAfter))
-	if maxBytes >= 0 && r.BytesAfter > maxBytes {
-		fmt.Fprintf(w, "that is more than --max-bytes %s, but nothing else can be removed\n", bytefmt.Format(maxBytes))
-	}
-}
-
-// groupedAbove is how many directories that differ in their key alone get a line each.
-const groupedAbove = 10
-
-// groupsOf divides a list into groups of one, in its order. Those of one kind and reason, where they are many, are one group, in the
-// place of the first.
-func groupsOf[T any](list []T, kind func(T) [2]string) (groups [][]T) {
-	alike := map[[2]string][]T{}
-	for _, x := range list {
-		alike[kind(x)] = append(alike[kind(x)], x)
-	}
-	for k, x := range list {
-		switch all := alike[kind(x)]; {
-		case len(all) > groupedAbove:
-			groups = append(groups, all)
-			alike[kind(x)] = nil
-		case len(all) > 0:
-			groups = append(groups, list[k:k+1])
-		}
-	}
-	return groups
-}
-
-func kindAndReason(k cachestore.KeptDirectory) [2]string {
-	return [2]string{filepath.Dir(k.Path), k.Why}
-}
-
-// keysText names one directory by the beginning of its key, or says how many there are.
-func keysText(n int, key string) string {
-	if n == 1 {
-		return key[:keyShown]
-	}
-	return groupDigits(n) + " of them"
-}
-
 func newCachePin() *cobra.Command {
 	return pinning(&cobra.Command{
 		Use:   "pin CACHE...",
@@ -928,8 +526,8 @@ func newCachePin() *cobra.Command {
 		Long: `Keep caches from being removed by gc and rm, until agentx cache unpin. Their parts stay with them.
 agentx cache info says who pinned a cache.`,
 		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache gc --max-bytes 0             # keeps it",
-	}, "pinned", func(ctx context.Context, c cacheName) (bool, error) {
-		return true, cachestore.Pin(ctx, c.root, c.key, userName())
+	}, "pinned", func(ctx context.Context, c cachestore.Name) (bool, error) {
+		return true, cachestore.Pin(ctx, c.Root, c.Key, userName())
 	})
 }
 
@@ -938,16 +536,16 @@ func newCacheUnpin() *cobra.Command {
 		Use:     "unpin CACHE...",
 		Short:   "Let gc and rm remove pinned caches again, also those that other users pinned",
 		Example: "  agentx cache pin $(agentx convert demo | tail -n 1)\n  agentx cache unpin $(agentx convert demo | tail -n 1)",
-	}, "unpinned", func(_ context.Context, c cacheName) (bool, error) { return cachestore.Unpin(c.root, c.key) })
+	}, "unpinned", func(_ context.Context, c cachestore.Name) (bool, error) { return cachestore.Unpin(c.Root, c.Key) })
 }
 
 // pinning completes a verb that does something to each cache and prints the keys, under word in JSON.
-func pinning(cmd *cobra.Command, word string, do func(context.Context, cacheName) (bool, error)) *cobra.Command {
+func pinning(cmd *cobra.Command, word string, do func(context.Context, cachestore.Name) (bool, error)) *cobra.Command {
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		caches, err := findCaches(cmd, args, dataset)
+		caches, err := findCaches(cmd, args)
 		keys, lines, done := []string{}, "", false
 		for k := 0; k < len(caches) && err == nil; k++ {
-			key := caches[k].key
+			key := caches[k].Key
 			switch done, err = do(cmd.Context(), caches[k]); {
 			case err != nil:
 			case done:
@@ -988,14 +586,14 @@ too. It refuses a pinned cache until agentx cache unpin.`,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "remove caches although they are in use")
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		caches, err := findCaches(cmd, args, dataset)
+		caches, err := findCaches(cmd, args)
 		if err != nil {
 			return nil, nil, err
 		}
 		freed, shards := int64(0), 0
 		keys, kept := []string{}, []cachestore.KeptDirectory{}
 		for _, c := range caches {
-			r, err := cachestore.Remove(cmd.Context(), c.root, c.key, cachestore.RemoveOptions{Force: force, OnWait: reportRemovalWait(cmd)})
+			r, err := cachestore.Remove(cmd.Context(), c.Root, c.Key, cachestore.RemoveOptions{Force: force, OnWait: reportRemovalWait(cmd)})
 			freed += r.Freed
 			for _, d := range r.Removed {
 				if d.Kind == mmapcache.StructureKind {
@@ -1004,18 +602,12 @@ too. It refuses a pinned cache until agentx cache unpin.`,
 			}
 			kept = append(kept, r.Kept...)
 			if err != nil {
-				return nil, nil, hintRemove(err, c.key)
+				return nil, nil, hintRemove(err, c.Key)
 			}
-			keys = append(keys, c.key)
+			keys = append(keys, c.Key)
 		}
 		return map[string]any{"removed": keys, "shards": shards, "bytes": freed, "kept": kept}, func(w io.Writer) {
-			for _, g := range groupsOf(kept, kindAndReason) {
-				what := g[0].Path
-				if len(g) > 1 {
-					what = fmt.Sprintf("%s directories of %s", groupDigits(len(g)), filepath.Dir(g[0].Path))
-				}
-				fmt.Fprintf(terminal.Writer(w), "kept %s: %s\n", what, g[0].Why)
-			}
+			cachestore.WriteKept(w, kept)
 			with := ""
 			if shards > len(keys) {
 				with = fmt.Sprintf(" with %s shards", groupDigits(shards))

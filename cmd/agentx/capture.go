@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/capture"
 	"github.com/agentx/agentx/capture/carry"
@@ -41,18 +42,13 @@ import (
 
 // captureFlags say what is captured, and how.
 type captureFlags struct {
+	set                      *settings.Set
 	listen, admin, cert, key string
-	upstreams                []string
-	out                      string
 	tokenizer                string
-	record, unattributed     string
-	onDisconnect             string
-	masks                    []string
-	holes                    string
-	limits                   []string
 	asJSON                   bool
 	drawn                    bool // AdminToken was, so the user has not seen it yet
 	options                  capture.Options
+	problems
 }
 
 func newCapture() *cobra.Command {
@@ -87,7 +83,7 @@ DIR has traces, notes (what is to know of each) and journals of open sessions; a
   agentx capture --upstream http://127.0.0.1:8000 --out captured --record opted --idle 30m --mask models,tails
   agentx capture check captured/traces --trie`,
 		Args: refuseArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		RunE: f.run,
 	}
 	f.register(cmd)
 	cmd.AddCommand(newCaptureFinish(), newCaptureCheck())
@@ -96,97 +92,92 @@ DIR has traces, notes (what is to know of each) and journals of open sessions; a
 
 func (f *captureFlags) register(cmd *cobra.Command) {
 	flags, o := cmd.Flags(), &f.options
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "address for agents; port 0 takes a free one")
-	flags.StringVar(&f.admin, "admin", "127.0.0.1:0", "address for health, metrics and control")
 	flags.StringVar(&f.cert, "tls-cert", "", "certificate of --listen, a PEM file; with --tls-key")
 	flags.StringVar(&f.key, "tls-key", "", "its key, a PEM file")
-	flags.StringArrayVar(&f.upstreams, "upstream", nil, "[KIND=]URL of an API; KIND openai or anthropic takes the paths of that API, a bare URL the rest (repeatable)")
-	flags.StringVar(&f.out, "out", "", "directory of the capture; made where it is missing")
-	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "counts tokens, as agentx help tokenize names them")
+	flags.StringVar(&o.Dir, "out", "", "directory of the capture; made where it is missing")
 	flags.IntVar(&o.BlockSize, "block-size", 64, "tokens of a block")
-	flags.StringVar(&f.record, "record", "all", "all, or opted: with X-Agentx-Capture: on, or a session in the URL. X-Agentx-Capture: off always wins")
 	flags.StringVar(&o.SessionHeader, "session-header", "", "header that names the session of a request")
-	flags.StringVar(&f.unattributed, "unattributed", "client", "requests of which nothing names a session: client, or drop")
 	durationVar(flags, &o.Idle, "idle", 6*time.Hour, "a session that is idle so long is finished; 0: none is")
 	durationVar(flags, &o.Drain, "drain", 30*time.Second, "how long the end waits for running requests")
 	flags.BoolVar(&o.Linear, "linear", false, "one request of a session at a time; another one is refused with 409")
-	flags.StringVar(&f.onDisconnect, "on-disconnect", "cancel", "when a client leaves: cancel its request, or detach: read the reply to its end")
 	flags.IntVar(&o.Workers, "workers", max(1, runtime.NumCPU()-1), "that observe")
 	durationVar(flags, &o.Sync, "sync", time.Second, "how often journals are forced to disk; 0: every line")
 	durationVar(flags, &o.Export.Grid, "grid", journal.DefaultGrid, "times in traces are multiples of it")
 	durationVar(flags, &o.Export.MaxGap, "max-gap", 0, "longer idle gaps are cut to it; 0: none is")
-	flags.StringSliceVar(&f.masks, "mask", nil, "what traces hide: "+strings.Join(journal.MaskNames, ", ")+" (repeatable)")
-	flags.StringVar(&f.holes, "holes", "cut", "a trace that lacks a prompt: cut it before, drop it, or keep what is known")
 	flags.IntVar(&o.Export.MinRequests, "min-requests", 1, "shorter traces are not written")
-	flags.StringArrayVar(&f.limits, "limit", nil, "NAME=VALUE, see above (repeatable)")
 	flags.BoolVar(&f.asJSON, "json", false, "print what it came to as JSON, at the end")
+	f.set = settings.New(flags, f.tell, f.rows()...)
 }
 
-// oneOf returns whether a flag has the second of its two values.
-func oneOf(p *problems, name, value, first, second string) bool {
-	if value != first && value != second {
-		p.add("%s: want %s or %s", settings.FlagText(name, value), first, second)
-	}
-	return value == second
-}
-
-// check completes the options, and returns everything that is wrong with the flags.
-func (f *captureFlags) check() error {
-	var p problems
+// rows are the settings that are more than numbers, times and names.
+func (f *captureFlags) rows() []settings.Setting {
 	o := &f.options
-	for _, text := range f.upstreams {
+	address := settings.Checked(func(text string) error {
+		if _, _, err := net.SplitHostPort(text); err != nil {
+			return errors.New("want HOST:PORT")
+		}
+		return nil
+	})
+	upstreams := settings.List(func(text string) ([]carry.Upstream, error) {
 		u, err := carry.ParseUpstream(text)
-		if err != nil {
-			p.add("--upstream: %w", err)
-			continue
+		return []carry.Upstream{u}, err
+	})
+	limits := settings.List(func(text string) ([]string, error) { return []string{text}, setLimit(&capture.Limits{}, text) })
+	masks := settings.List(func(text string) (list []journal.Masks, err error) {
+		for name := range strings.SplitSeq(text, ",") {
+			if list = append(list, journal.MaskOf(name)); journal.MaskOf(name) == 0 {
+				err = fmt.Errorf("want one of %s", strings.Join(journal.MaskNames, ", "))
+			}
 		}
-		o.Upstreams = append(o.Upstreams, u)
+		return list, err
+	})
+	upstreams.Words, masks.Words, masks.Type = []string{"openai=", "anthropic=", "http://", "https://"}, journal.MaskNames, "stringSlice"
+	word := func(name, help string, apply func(v any), words ...string) settings.Setting {
+		first, _, _ := strings.Cut(words[0], "\t")
+		return settings.Setting{Name: name, Kind: settings.Word(words...), Default: first, Apply: apply, Help: help}
 	}
-	if len(f.upstreams) == 0 {
-		p.errs = append(p.errs, hintError{usageError{errors.New("--upstream: say which API to pass requests on to")}, "--upstream https://api.anthropic.com"})
+	return []settings.Setting{
+		{Name: "listen", Kind: address, Default: "127.0.0.1:0", To: &f.listen, Help: "address for agents; port 0 takes a free one"},
+		{Name: "admin", Kind: address, Default: "127.0.0.1:0", To: &f.admin, Help: "address for health, metrics and control"},
+		{Name: "upstream", Plain: true, Secret: true, Kind: upstreams, To: &o.Upstreams, Help: "[KIND=]URL of an API; KIND openai or anthropic takes the paths of that API, a bare URL the rest (repeatable)"},
+		{Name: "tokenizer", Kind: settings.Checked(tokensource.Check), Default: convert.DefaultTokenizer, To: &f.tokenizer, Help: "counts tokens, as agentx help tokenize names them"},
+		word("record", "all, or opted: with X-Agentx-Capture: on, or a session in the URL. X-Agentx-Capture: off always wins", func(v any) { o.Opted = v == "opted" }, "all", "opted\tthose that ask for it"),
+		word("unattributed", "requests of which nothing names a session: client, or drop", func(v any) { o.DropUnattributed = v == "drop" }, "client\tby address and credential", "drop"),
+		word("on-disconnect", "when a client leaves: cancel its request, or detach: read the reply to its end", func(v any) { o.Detach = v == "detach" }, "cancel", "detach\tread the reply to its end"),
+		word("holes", "a trace that lacks a prompt: cut it before, drop it, or keep what is known", func(v any) { o.Export.Holes = journal.HolesOf(v.(string)) }, "cut\tbefore the first", "drop\tthe trace", "keep\twhat is known"),
+		{Name: "mask", Plain: true, Kind: masks, Help: "what traces hide: " + strings.Join(journal.MaskNames, ", ") + " (repeatable)", Apply: func(v any) {
+			for _, m := range v.([]journal.Masks) {
+				o.Export.Masks |= m
+			}
+		}},
+		{Name: "limit", Plain: true, Kind: limits, Help: "NAME=VALUE, see above (repeatable)", Apply: func(v any) {
+			for _, text := range v.([]string) {
+				_ = setLimit(&o.Limits, text) // the kind has checked it
+			}
+		}},
 	}
-	for _, flag := range [][2]string{{"listen", f.listen}, {"admin", f.admin}} {
-		if _, _, err := net.SplitHostPort(flag[1]); err != nil {
-			p.add("%s: want HOST:PORT", settings.FlagText(flag[0], flag[1]))
-		}
+}
+
+// check resolves the flags, and returns everything that is wrong with them.
+func (f *captureFlags) check() error {
+	f.set.Resolve(nil)
+	o := &f.options
+	if len(o.Upstreams) == 0 && !f.set.Refused("upstream") {
+		f.tell(errors.New("--upstream: say which API to pass requests on to"), "--upstream https://api.anthropic.com")
 	}
-	if o.Dir = f.out; f.out == "" {
-		p.add("--out: say where traces go")
+	if o.Dir == "" {
+		f.add("--out: say where traces go")
 	}
 	if (f.cert == "") != (f.key == "") {
-		p.add("--tls-cert and --tls-key: want both or none")
-	}
-	if err := tokensource.Check(f.tokenizer); err != nil {
-		p.add("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err)
-	}
-	o.Opted = oneOf(&p, "record", f.record, "all", "opted")
-	o.DropUnattributed = oneOf(&p, "unattributed", f.unattributed, "client", "drop")
-	o.Detach = oneOf(&p, "on-disconnect", f.onDisconnect, "cancel", "detach")
-	for _, name := range f.masks {
-		bit := journal.MaskOf(name)
-		if bit == 0 {
-			p.add("%s: want one of %s", settings.FlagText("mask", name), strings.Join(journal.MaskNames, ", "))
-		}
-		o.Export.Masks |= bit
-	}
-	switch o.Export.Holes = journal.Holes(f.holes); f.holes {
-	case "cut":
-		o.Export.Holes = journal.HolesCut
-	case "":
-		p.add("%s: want cut, drop or keep", settings.FlagText("holes", f.holes))
-	}
-	for _, text := range f.limits {
-		if err := setLimit(&o.Limits, text); err != nil {
-			p.add("%s: %w", settings.FlagText("limit", text), err)
-		}
+		f.add("--tls-cert and --tls-key: want both or none")
 	}
 	if o.Export.Grid < time.Millisecond || o.Export.MinRequests < 1 { // of Export 0 is the default
-		p.add("--grid, --min-requests: want at least 1ms, and 1")
+		f.add("--grid, --min-requests: want at least 1ms, and 1")
 	}
-	return p.err()
+	return f.err()
 }
 
-func (f *captureFlags) run(cmd *cobra.Command) error {
+func (f *captureFlags) run(cmd *cobra.Command, _ []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -195,7 +186,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	signal.Ignore(syscall.SIGPIPE) // traffic goes on when the process that read the log has ended
 	source, err := tokensource.Resolve(ctx, f.tokenizer, hub.Options{})
 	if err != nil {
-		return hintHub(fmt.Errorf("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err))
+		return hintHub(fmt.Errorf("%s: %w", settings.Shown(cmd.Flags().Lookup("tokenizer"), f.tokenizer), err))
 	}
 	tok, err := source.Load()
 	if err != nil {
@@ -206,7 +197,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	o.Now = func() int64 { return int64(time.Since(began)) }
 	o.Wall = func() int64 { return time.Now().Round(0).UnixNano() }
 	o.Random = rand.Reader
-	o.Free = func() (int64, bool) { return durable.FreeBytes(f.out) }
+	o.Free = func() (int64, bool) { return durable.FreeBytes(o.Dir) }
 	o.Log = timelessLog(cmd.ErrOrStderr())
 	log.SetOutput(io.Discard) // net/http quotes there what an upstream says behind its reply
 	if err := o.Validate(); err != nil {
@@ -323,34 +314,26 @@ func (f *captureFlags) open(ctx context.Context) (traffic, admin net.Listener, e
 	return traffic, admin, nil
 }
 
-// limit is a limit of a capture by the name that --limit takes.
-type limit struct {
-	name string
-	set  func(text string) error
-}
-
-// limits lists the limits of a capture. Options.Validate says which values are good.
-func limits(l *capture.Limits) []limit {
-	count := func(to *int) func(string) error {
-		return func(text string) (err error) {
-			if *to, err = strconv.Atoi(text); err != nil {
-				err = errors.New("want a whole number")
-			}
-			return err
-		}
-	}
-	return []limit{
-		{"request_copy", size{&l.RequestCopy}.Set}, {"reply_copy", size{&l.ReplyCopy}.Set}, {"copies", size{&l.Copies}.Set}, {"queue", size{&l.Queue}.Set},
-		{"sessions", count(&l.Sessions)}, {"blocks", count(&l.Blocks)}, {"nodes", count(&l.Nodes)},
-		{"header_timeout", duration{&l.HeaderTimeout}.Set}, {"stall", duration{&l.Stall}.Set}, {"disk_free", size{&l.DiskFree}.Set},
-	}
+// limitsOf has a flag for each limit of a capture, by the name that --limit takes. Options.Validate says which values are good.
+func limitsOf(l *capture.Limits) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.Var(size{&l.RequestCopy}, "request_copy", "")
+	flags.Var(size{&l.ReplyCopy}, "reply_copy", "")
+	flags.Var(size{&l.Copies}, "copies", "")
+	flags.Var(size{&l.Queue}, "queue", "")
+	flags.IntVar(&l.Sessions, "sessions", l.Sessions, "")
+	flags.IntVar(&l.Blocks, "blocks", l.Blocks, "")
+	flags.IntVar(&l.Nodes, "nodes", l.Nodes, "")
+	flags.Var(duration{&l.HeaderTimeout}, "header_timeout", "")
+	flags.Var(duration{&l.Stall}, "stall", "")
+	flags.Var(size{&l.DiskFree}, "disk_free", "")
+	return flags
 }
 
 // limitNames returns the names that --limit takes.
 func limitNames() (names []string) {
-	for _, l := range limits(&capture.Limits{}) {
-		names = append(names, l.name)
-	}
+	limitsOf(&capture.Limits{}).VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
 }
 
@@ -360,10 +343,8 @@ func setLimit(to *capture.Limits, text string) error {
 	if !ok {
 		return errors.New("want NAME=VALUE")
 	}
-	list := limits(to)
-	k := slices.IndexFunc(list, func(l limit) bool { return l.name == name })
-	if k >= 0 {
-		return list[k].set(value)
+	if flags := limitsOf(to); flags.Lookup(name) != nil {
+		return settings.Explain(flags.Set(name, value))
 	}
 	if near := suggest.Closest(name, limitNames()); near != "" {
 		return fmt.Errorf("no limit has this name: %s?", near)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentx/agentx/aiperf/profile"
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/hub"
@@ -55,43 +54,37 @@ var pemFile = cobra.FixedCompletions([]string{"pem", "crt", "key"}, cobra.ShellC
 
 // completedFlags completes the values of flags. Numbers, times and sizes are not completed.
 var completedFlags = map[string]cobra.CompletionFunc{
-	"kind":          choice("coding\tanother text for each seed", "sonnet\tone text"),
-	"python":        cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // a file
-	"record":        choice("all", "opted\tthose that ask for it"),
-	"unattributed":  choice("client\tby address and credential", "drop"),
-	"on-disconnect": choice("cancel", "detach\tread the reply to its end"),
-	"holes":         choice("cut\tbefore the first", "drop\tthe trace", "keep\twhat is known"),
-	"mask":          choice(journal.MaskNames...),
-	"limit":         prefixes(limitNames()...),
-	"upstream":      prefixes("openai=", "anthropic=", "http://", "https://"),
-	"tls-cert":      pemFile,
-	"tls-key":       pemFile,
-	"profile":       choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
-	"tokenizer":     cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
-	"corpus":        cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
-	"set":           openWords(rules),
-	"as":            choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-1.0.12\tagentx-harness 1.0.12"),
-	"fault":         openWords(faults),
-	"trace":         traceIDs,
-	"session":       sessionIDs,
-	"api-key-env":   listed(cobra.ShellCompDirectiveNoFileComp, func() []string { return slices.Collect(maps.Keys(environment())) }),
-	"cache":         directories,
-	"from":          directories,
-	"to":            directories,
-	"dest":          directories,
-	"out":           directories,
-	"base":          directories,
-	"gate":          prefixes("error-rate=", "error-rate<", "ttft.p95<", "itl.p95<", "latency.p95<", "goodput>", "output_token_rate>"),
-	"slo":           prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
-	"format":        choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
-	"meet":          prefixes("none\teach part begins on its own"),
-	"until":         openWords(untilNames),
-	"otlp":          prefixes("http://", "https://"),
-	"part":          prefixes("auto\tas the engine says", "0/"),
-	"output":        cobra.FixedCompletions([]string{"jsonl", "zst"}, cobra.ShellCompDirectiveFilterFileExt),
-	"log":           cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt),
-	"synth from":    caches,
-	"report":        choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
+	"kind":        choice("coding\tanother text for each seed", "sonnet\tone text"),
+	"python":      cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // a file
+	"limit":       prefixes(limitNames()...),
+	"tls-cert":    pemFile,
+	"tls-key":     pemFile,
+	"profile":     choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
+	"tokenizer":   cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
+	"corpus":      cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
+	"set":         openWords(rules),
+	"as":          choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-1.0.12\tagentx-harness 1.0.12"),
+	"fault":       openWords(faults),
+	"trace":       traceIDs,
+	"session":     sessionIDs,
+	"api-key-env": listed(cobra.ShellCompDirectiveNoFileComp, func() []string { return slices.Collect(maps.Keys(environment())) }),
+	"cache":       directories,
+	"from":        directories,
+	"to":          directories,
+	"dest":        directories,
+	"out":         directories,
+	"base":        directories,
+	"gate":        prefixes("error-rate=", "error-rate<", "ttft.p95<", "itl.p95<", "latency.p95<", "goodput>", "output_token_rate>"),
+	"slo":         prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
+	"format":      choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
+	"meet":        prefixes("none\teach part begins on its own"),
+	"until":       openWords(untilNames),
+	"otlp":        prefixes("http://", "https://"),
+	"part":        prefixes("auto\tas the engine says", "0/"),
+	"output":      cobra.FixedCompletions([]string{"jsonl", "zst"}, cobra.ShellCompDirectiveFilterFileExt),
+	"log":         cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt),
+	"synth from":  caches,
+	"report":      choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
 }
 
 var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
@@ -229,7 +222,7 @@ func cacheKeys(root, begun string, kinds ...string) (values []string) {
 	}
 	for _, e := range entries {
 		if slices.Contains(kinds, e.Kind) && strings.HasPrefix(e.Key, begun) {
-			values = append(values, e.Key[:max(keyShown, len(begun))]+"\t"+terminal.Sanitize(strings.TrimSpace(e.Kind+" "+e.Source)))
+			values = append(values, e.Key[:max(cachestore.KeyShown, len(begun))]+"\t"+terminal.Sanitize(strings.TrimSpace(e.Kind+" "+e.Source)))
 		}
 	}
 	return values
@@ -252,11 +245,11 @@ func idsIn(cmd *cobra.Command, args []string, begun string, in func(s *mmapcache
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	root, key, err := cachestore.Find(rootOf(cmd), args[0])
+	found, err := cachestore.Find(rootOf(cmd), args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c, err := mmapcache.Open(root, key)
+	c, err := mmapcache.Open(found.Root, found.Key)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

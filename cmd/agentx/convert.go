@@ -23,7 +23,6 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
-	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/tokensource"
@@ -88,25 +87,25 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	}
 	var p problems
 	if err := o.SetProfile(f.profile); err != nil {
-		p.add("%s: %w", settings.FlagText("profile", f.profile), err)
+		p.add("%s: %w", shown(cmd, "profile", f.profile), err)
 	}
 	for _, s := range f.set {
-		if err := setRule(&o, s); err != nil {
+		if err := setRule(cmd, &o, s); err != nil {
 			p.errs = append(p.errs, usageError{err})
 		}
 	}
 	if err := tokensource.Check(f.tokenizer); err != nil && cmd.Flags().Changed("tokenizer") {
-		p.add("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err)
+		p.add("%s: %w", shown(cmd, "tokenizer", f.tokenizer), err)
 	}
 	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
-		p.add("--%w", err)
+		p.add("%s%s", settings.Named(cmd.Flags().Lookup("corpus")), strings.TrimPrefix(err.Error(), "corpus"))
 	}
 	var err error
 	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {
-		p.add("%w", err)
+		p.add("%s: %w", shown(cmd, "seed", f.seed), err)
 	}
 	if f.workers < 0 || f.workers > convert.MaxWorkers {
-		p.add("--workers %d: want 0 to %d", f.workers, convert.MaxWorkers)
+		p.add("%s: want 0 to %d", shown(cmd, "workers", strconv.Itoa(f.workers)), convert.MaxWorkers)
 	}
 	if _, err := o.CheckCorpusSeed(); err != nil {
 		p.errs = append(p.errs, hintCorpusSeed(cmd, err, &o))
@@ -122,16 +121,16 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 }
 
 // setRule sets a rule of the reconstruction: NAME=VALUE.
-func setRule(o *convert.Options, text string) error {
+func setRule(cmd *cobra.Command, o *convert.Options, text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	switch {
 	case !ok:
-		return fmt.Errorf("%s: want NAME=VALUE", settings.FlagText("set", text))
+		return fmt.Errorf("%s: want NAME=VALUE", shown(cmd, "set", text))
 	case name != "backend":
 		return o.Rules.Set(name, value)
 	}
 	if words := weka.Backends(); !slices.Contains(words, value) {
-		return fmt.Errorf("--set %s: %w", text, wrongWord(value, either(words), words))
+		return fmt.Errorf("%s: %w", shown(cmd, "set", text), wrongWord(value, either(words), words))
 	}
 	o.Placement.Backend = value
 	return nil
@@ -194,12 +193,12 @@ command: each builds the files that no other builds, and all end with the same p
 			return nil, nil, err
 		}
 		wall, usage := time.Since(begin), measure.ReadProcessUsage()
-		return convertedJSON(r, wall, usage), func(w io.Writer) {
+		return r.JSON(wall, usage.CPU, usage.PeakRSS), func(w io.Writer) {
 			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
 				fmt.Fprintln(w, r.Path)
 				return
 			}
-			printConverted(w, r, wall, usage)
+			r.Write(w, wall, usage.CPU, usage.PeakRSS)
 		}, nil
 	})
 }
@@ -216,121 +215,28 @@ func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error 
 	return f()
 }
 
-// runConvert converts. Progress, waiting and warnings go to standard error.
-func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
-	err = withProgress(cmd, &o, func() error {
-		r, err = convertWithWarnings(cmd, o)
-		return err
-	})
-	return r, err
-}
-
 // convertMemory is where the garbage collector begins to work harder during a conversion, in bytes. What a build of shards needs is
 // half of it; without the limit the heap grows to twice that before it is collected.
 const convertMemory = 160 << 20
 
-func convertWithWarnings(cmd *cobra.Command, o convert.Options) (*convert.Result, error) {
+// runConvert converts. Progress, waiting and warnings go to standard error.
+func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
 	}
-	if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
-		o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
-	}
-	if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error
-		o.Warn("%s; agentx corpus aiperf makes one that says it", warning)
-	}
-	r, err := convert.Convert(cmd.Context(), o)
-	if err != nil {
-		return nil, hintConvert(err)
-	}
-	warnConverted(o, r)
-	return r, nil
-}
-
-// warnConverted warns of what a conversion left out or found odd.
-func warnConverted(o convert.Options, r *convert.Result) {
-	if len(r.SkippedEntries) > 0 {
-		o.Warn("%s", hfsource.DescribeSkipped(r.SkippedEntries))
-	}
-	for k, s := range r.Facts.Skipped {
-		if k == 10 {
-			o.Warn("%d more skipped: --json lists the first %d", r.Facts.AllSkipped()-k, mmapcache.MaxListed)
-			break
+	err = withProgress(cmd, &o, func() (err error) {
+		if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
+			o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
 		}
-		o.Warn("skipped %s: %s", s.Where, s.Reason)
-	}
-	for k, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
-		if k == 100 {
-			o.Warn("%d more unknown keys: --json lists the first %d", len(r.Facts.Unknown)-k, mmapcache.MaxListed)
-			break
+		if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error
+			o.Warn("%s; agentx corpus aiperf makes one that says it", warning)
 		}
-		o.Warn("%s", convert.DescribeUnknownKey(r.Facts, name))
-	}
-	if n := r.Facts.UnknownMore; n > 0 {
-		o.Warn("other unknown keys, %d times", n)
-	}
-	for _, odd := range r.Facts.Oddities {
-		o.Warn("%s", convert.DescribeOddity(odd))
-	}
-}
-
-// stageNames are the stages of a conversion, in order.
-var stageNames = []string{"resolve", "plan", "arenas", "fill", "publish", "wait", "verify"}
-
-// printConverted prints the result of a conversion.
-func printConverted(w io.Writer, r *convert.Result, wall time.Duration, u measure.ProcessUsage) {
-	what := "built"
-	if r.Hit {
-		what = "hit: prepared before, nothing built"
-	}
-	found := func(kind string) bool { return r.Parts[kind].Hit && !r.Hit }
-	var stages []string
-	for _, name := range stageNames {
-		if d, ok := r.Stages[name]; ok {
-			stages = append(stages, name+" "+secondsText(d))
+		if r, err = convert.Convert(cmd.Context(), o); err == nil {
+			r.Warnings(o.Warn)
 		}
-	}
-	f := r.Facts
-	fmt.Fprintf(w, "%s%s\n", what, foundText(found))
-	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", groupDigits(f.Traces), groupDigits(f.Sessions), groupDigits(f.Turns), groupDigits(int(f.PromptTokens)), groupDigits(f.Blocks))
-	if n := f.AllSkipped(); n > 0 {
-		fmt.Fprintf(w, ", %s skipped", groupDigits(n))
-	}
-	if s := r.Shards; s != nil {
-		fmt.Fprintf(w, ", %s shards (%s found)", groupDigits(s.Total), groupDigits(s.Found))
-	}
-	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytefmt.Format(r.InputBytes), bytefmt.Format(r.Bytes))
-	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", secondsText(wall), strings.Join(stages, ", "), secondsText(u.CPU), bytefmt.Format(u.PeakRSS))
-	fmt.Fprintln(w, r.Path)
-}
-
-// convertedJSON returns what --json prints of a conversion.
-func convertedJSON(r *convert.Result, wall time.Duration, u measure.ProcessUsage) map[string]any {
-	f, stages := r.Facts, map[string]float64{}
-	for _, name := range stageNames {
-		stages[name] = r.Stages[name].Seconds()
-	}
-	out := map[string]any{
-		"path": r.Path, "key": r.Key, "hit": r.Hit, "traces": f.Traces, "sessions": f.Sessions, "turns": f.Turns,
-		"prompt_tokens": f.PromptTokens, "output_tokens": f.OutputTokens, "blocks": f.Blocks,
-		"input_bytes": r.InputBytes, "bytes": r.Bytes, "passed_over": len(r.SkippedEntries),
-		"skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore,
-		"oddities": append([]mmapcache.Oddity{}, f.Oddities...), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
-		"stages": stages, "wall": wall.Seconds(), "cpu": u.CPU.Seconds(), "peak_rss": u.PeakRSS, "parts": r.Parts,
-	}
-	if r.Shards != nil {
-		out["shards"] = r.Shards
-	}
-	return out
-}
-
-// foundText lists the kinds of directory that existed before, " (found: KIND, ...)", or returns "".
-func foundText(found func(kind string) bool) string {
-	kinds := slices.DeleteFunc(mmapcache.Kinds(), func(kind string) bool { return !found(kind) })
-	if len(kinds) == 0 {
-		return ""
-	}
-	return " (found: " + strings.Join(kinds, ", ") + ")"
+		return hintConvert(err)
+	})
+	return r, err
 }
 
 // builderFlag says where among the files of an input a builder begins, where several build it.
@@ -380,14 +286,14 @@ func builderOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, er
 // prepared reports whether the argument of a command is a prepared cache.
 func prepared(cmd *cobra.Command, name string) bool {
 	root, _ := cacheRoot(cmd) // a path needs none
-	_, _, err := cachestore.Find(root, name)
+	_, err := cachestore.Find(root, name)
 	return name != "" && err == nil
 }
 
 // openDataset opens the dataset that a CACHE argument names, or that an INPUT converts to.
 func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.Dataset, error) {
 	root, rootErr := cacheRoot(cmd)
-	found, key, err := cachestore.Find(root, name) // a path needs no cache root
+	found, err := cachestore.Find(root, name) // a path needs no cache root
 	if err == nil {
 		cmd.Flags().Visit(func(flag *pflag.Flag) {
 			typed := settings.OriginOf(flag).Kind == settings.FromFlag
@@ -396,7 +302,7 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 				fmt.Fprintf(cmd.ErrOrStderr(), "agentx: warning: --%s has no effect: %s is prepared already\n", flag.Name, name)
 			}
 		})
-		return cachestore.Open(cmd.Context(), found, key)
+		return cachestore.Open(cmd.Context(), found.Root, found.Key)
 	}
 	if err := maybeInput(name, rootErr, err); err != nil {
 		return nil, err
@@ -438,14 +344,14 @@ func checkInput(cmd *cobra.Command, name, root string) error {
 }
 
 // openPreparedTables opens the tables of a dataset or of a structure.
-func openPreparedTables(cmd *cobra.Command, name string, c cacheName) (*cachestore.Dataset, error) {
-	switch c.kind {
+func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (*cachestore.Dataset, error) {
+	switch c.Kind {
 	case mmapcache.DatasetKind:
-		return cachestore.OpenTables(cmd.Context(), c.root, c.key)
+		return cachestore.OpenTables(cmd.Context(), c.Root, c.Key)
 	case mmapcache.StructureKind:
-		return cachestore.OpenStructure(cmd.Context(), c.root, c.key)
+		return cachestore.OpenStructure(cmd.Context(), c.Root, c.Key)
 	}
-	return nil, fmt.Errorf("%s: a part of a cache of kind %s, which has no tables: want a dataset or a structure", name, c.kind)
+	return nil, fmt.Errorf("%s: a part of a cache of kind %s, which has no tables: want a dataset or a structure", name, c.Kind)
 }
 
 // waitFlags say how long to wait for another process that makes the same cache.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/internal/durable"
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 
@@ -80,16 +78,16 @@ func (f *corpusFlags) run(cmd *cobra.Command, file string) error {
 		p.add("%s: want a name that ends in .u32le: --corpus knows token ids by that", file)
 	}
 	if kinds := []string{convert.CodingCorpus, convert.SonnetCorpus}; !slices.Contains(kinds, f.kind) {
-		p.add("%s: %w", settings.FlagText("kind", f.kind), wrongWord(f.kind, either(kinds), kinds))
+		p.add("%s: %w", shown(cmd, "kind", f.kind), wrongWord(f.kind, either(kinds), kinds))
 	}
 	seed, err := strconv.ParseUint(f.seed, 10, 64)
 	if err != nil {
-		p.add("%s: want 0 to 2^64-1, as AIPerf takes it", settings.FlagText("seed", f.seed))
+		p.add("%s: want 0 to 2^64-1, as AIPerf takes it", shown(cmd, "seed", f.seed))
 	}
 	if err := p.err(); err != nil {
 		return err
 	}
-	ids, program, err := f.export(cmd.Context())
+	ids, program, err := f.export(cmd)
 	if err != nil {
 		return err
 	}
@@ -113,8 +111,8 @@ func (f *corpusFlags) run(cmd *cobra.Command, file string) error {
 }
 
 // export has an installed AIPerf make the ids, and returns them with the name of that program.
-func (f *corpusFlags) export(ctx context.Context) (ids []byte, program string, err error) {
-	python, err := f.interpreter()
+func (f *corpusFlags) export(cmd *cobra.Command) (ids []byte, program string, err error) {
+	python, err := f.interpreter(cmd)
 	if err != nil {
 		return nil, "", err
 	}
@@ -127,7 +125,7 @@ func (f *corpusFlags) export(ctx context.Context) (ids []byte, program string, e
 	if err := errors.Join(os.WriteFile(script, corpusProgram, 0o600), writeRanks(dir)); err != nil {
 		return nil, "", err
 	}
-	c := exec.CommandContext(ctx, python, script, f.kind, f.seed, f.tokenizer, out)
+	c := exec.CommandContext(cmd.Context(), python, script, f.kind, f.seed, f.tokenizer, out)
 	c.Env = append(os.Environ(), "TIKTOKEN_CACHE_DIR="+dir, "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "PYTHONDONTWRITEBYTECODE=1")
 	var said, trouble bytes.Buffer
 	c.Stdout, c.Stderr = &said, &trouble
@@ -157,7 +155,7 @@ func writeRanks(dir string) error {
 }
 
 // interpreter returns the Python that has AIPerf.
-func (f *corpusFlags) interpreter() (string, error) {
+func (f *corpusFlags) interpreter(cmd *cobra.Command) (string, error) {
 	for _, name := range []string{f.python, interpreterOf("aiperf"), "python3", "python"} {
 		if name == "" {
 			continue
@@ -167,7 +165,7 @@ func (f *corpusFlags) interpreter() (string, error) {
 			return path, nil
 		}
 		if name == f.python {
-			return "", usageError{fmt.Errorf("%s: %w", settings.FlagText("python", name), err)}
+			return "", usageError{fmt.Errorf("%s: %w", shown(cmd, "python", name), err)}
 		}
 	}
 	return "", hintError{errors.New("no Python: neither aiperf nor python3 is on the path"), "--python PYTHON, an interpreter that can import aiperf"}

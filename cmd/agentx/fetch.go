@@ -111,7 +111,7 @@ func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 func printNames(w io.Writer, columns int) {
 	if columns > 0 {
 		for _, n := range hub.NamedDatasets() {
-			fmt.Fprintf(w, "%s\n%s\n", n.Name, cutLine("    "+n.Description, columns))
+			fmt.Fprintf(w, "%s\n%s\n", n.Name, terminal.Cut("    "+n.Description, columns))
 		}
 		return
 	}

@@ -109,9 +109,9 @@ func seedOf(text, backend string) (int64, error) {
 	unsigned, unsignedErr := strconv.ParseUint(text, 10, 64)
 	switch {
 	case backend == weka.SHA256MT && unsignedErr != nil:
-		return 0, fmt.Errorf("--seed %s: want 0 to %d, as AIPerf takes it", text, uint64(math.MaxUint64))
+		return 0, fmt.Errorf("want 0 to %d, as AIPerf takes it", uint64(math.MaxUint64))
 	case backend != weka.SHA256MT && signedErr != nil:
-		return 0, fmt.Errorf("--seed %s: want %d to %d: only --profile aiperf takes more", text, math.MinInt64, math.MaxInt64)
+		return 0, fmt.Errorf("want %d to %d: only --profile aiperf takes more", math.MinInt64, math.MaxInt64)
 	case signedErr != nil:
 		return int64(unsigned), nil
 	}

@@ -19,7 +19,8 @@ func TestListsFitTheTerminal(t *testing.T) {
 		assert.Contains(t, names.String(), n.Name+"\n")
 	}
 	one := cachestore.Entry{Kind: "dataset", Key: strings.Repeat("0", 64), Source: strings.Repeat("/long", 40)}
-	printEntries(&entries, []cachestore.Entry{one}, &cachestore.Overview{Datasets: []cachestore.Entry{one}}, false, 80)
+	all := cachestore.Overview{Datasets: []cachestore.Entry{one}}
+	all.WriteTable(&entries, all.Datasets, false, 80)
 	for line := range strings.Lines(names.String() + entries.String()) {
 		assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
 	}

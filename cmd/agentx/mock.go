@@ -26,6 +26,10 @@ type mockFlags struct {
 
 func (f *mockFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	var names []string
+	for _, k := range mock.FaultKinds {
+		names = append(names, k.Name)
+	}
 	durationVar(flags, &f.TTFT, "ttft", 0, "time to the first token")
 	durationVar(flags, &f.ITL, "itl", 0, "time from one token to the next")
 	flags.Float64Var(&f.TokensPerSecond, "tokens-per-second", 0, "speed of one answer, instead of --itl; 0: no limit")
@@ -34,7 +38,7 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.DecodeSlots, "decode-slots", 0, "answers that get tokens at a time; others wait after their first token; 0: no limit")
 	durationVar(flags, &f.ITLGrowth, "itl-growth", 0, "what each further answer adds to the time from one token to the next")
 	flags.IntVar(&f.CacheBlocks, "cache-blocks", 0, fmt.Sprintf("blocks of %d tokens that the prefix cache holds; 0: %d; negative: no cache", mock.BlockTokens, mock.DefaultCacheBlocks))
-	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault and the share of requests that get it (repeatable); see above")
+	flags.StringArrayVar(&f.faults, "fault", nil, "KIND:RATE, a fault and the share of requests that get it (repeatable): "+strings.Join(names, ", "))
 	flags.Int64Var(&f.Seed, "seed", 0, "decides which requests get a fault")
 	flags.StringVar(&f.log, "log", "", "file that gets a line of JSON for each request that was answered: its X-Request-ID, when it arrived, when its first and last token were there, its tokens")
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "tokenizer of --verify-lengths, as agentx help tokenize names them")
@@ -47,13 +51,13 @@ func (f *mockFlags) config(cmd *cobra.Command) (mock.Config, error) {
 	for _, text := range f.faults {
 		fault, err := mock.ParseFault(text)
 		if err != nil {
-			return c, usageError{fmt.Errorf("--fault %w", err)}
+			return c, usageError{fmt.Errorf("%s %w", settings.Named(cmd.Flags().Lookup("fault")), err)}
 		}
 		c.Faults = append(c.Faults, fault)
 	}
 	if f.verifyLengths {
 		if err := tokensource.Check(f.tokenizer); err != nil {
-			return c, usageError{fmt.Errorf("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err)}
+			return c, usageError{fmt.Errorf("%s: %w", shown(cmd, "tokenizer", f.tokenizer), err)}
 		}
 		t, err := loadTokenizer(cmd, f.tokenizer)
 		if err != nil {

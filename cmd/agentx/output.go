@@ -2,10 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -68,37 +66,5 @@ func terminalWidth(w io.Writer) int {
 	return n
 }
 
-// cutLine shortens a line to the columns of a terminal; 0: there is none.
-func cutLine(line string, columns int) string {
-	if runes := []rune(line); columns > 0 && len(runes) > columns {
-		return string(runes[:columns-1]) + "…"
-	}
-	return line
-}
-
-// secondsText writes a duration for people.
-func secondsText(d time.Duration) string {
-	if d < time.Second {
-		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
-	}
-	return fmt.Sprintf("%.2f s", d.Seconds())
-}
-
 // groupDigits writes a number with a comma between groups of three digits.
 var groupDigits = bytefmt.Digits
-
-// countText writes how many things there are, such as "1 part" and "2,001 parts".
-func countText(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return groupDigits(n) + " " + thing
-}
-
-// dateText writes a time for people.
-func dateText(t *time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return t.Local().Format("2006-01-02 15:04")
-}

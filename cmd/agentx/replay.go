@@ -55,9 +55,8 @@ All need the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/aiperf.md).
 --preset sets all switches, which stand at the end of this help among further flags. --config FILE.yaml
 takes every flag by its name, --set NAME=VALUE too. --print-config shows every value and where it comes
 from: preset, scenario, file, environment, flag; a later one wins.`,
-		Example:           "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000\n  agentx replay conversation_trace.jsonl --url http://127.0.0.1:8000 --model m --speed 60\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --rate 2.5 --duration 10m --ramp 1m\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --duration 15m --report html --listen :9090\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency auto --slo 'ttft.p95<2s' --reset-cache",
-		Args:              f.checkArgs,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // resolve reads the environment
+		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000\n  agentx replay conversation_trace.jsonl --url http://127.0.0.1:8000 --model m --speed 60\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --rate 2.5 --duration 10m --ramp 1m\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --duration 15m --report html --listen :9090\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency auto --slo 'ttft.p95<2s' --reset-cache",
+		Args:    f.checkArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.play(cmd, args)
 		},
@@ -90,7 +89,7 @@ func (f *replayFlags) play(cmd *cobra.Command, args []string) error {
 	}
 	f.resolve(cmd, cmd.Flags().Arg(0))
 	if f.printConfig {
-		tellOldNames(cmd, f.set)
+		tellOldNames(cmd, f.set.OldNames)
 		return errors.Join(f.set.Print(cmd.OutOrStdout(), f.json), f.wrong())
 	}
 	return f.run(cmd, args[0])
@@ -98,7 +97,7 @@ func (f *replayFlags) play(cmd *cobra.Command, args []string) error {
 
 // run plays a cache, or an input, with what resolve has found.
 func (f *replayFlags) run(cmd *cobra.Command, name string) error {
-	tellOldNames(cmd, f.set)
+	tellOldNames(cmd, f.set.OldNames)
 	o := f.o
 	f.scenario.checkPrepared(cmd, name)
 	if err := f.wrong(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +16,7 @@ import (
 )
 
 // auto is the value of --concurrency that searches, alone or with a range.
-const (
-	auto        = "auto"
-	autoPattern = `auto(:[1-9][0-9]*-[1-9][0-9]*)?`
-)
+const auto = "auto"
 
 // What a search does unless it is told otherwise.
 const (
@@ -34,22 +30,10 @@ type autoRange struct {
 	text string // as the user wrote it
 }
 
-var autoText = regexp.MustCompile("^" + autoPattern + "$")
-
 // parseAuto reads auto or auto:FROM-TO, with numbers of lanes up to most; ok is false for a text that is neither.
 func parseAuto(text string, most int) (a *autoRange, ok bool) {
-	if !autoText.MatchString(text) {
-		return nil, false
-	}
-	a = &autoRange{capacity.Search{From: 1, To: most}, text}
-	if _, list, ranged := strings.Cut(text, ":"); ranged {
-		from, to, _ := strings.Cut(list, "-")
-		var errs [2]error
-		a.From, errs[0] = strconv.Atoi(from)
-		a.To, errs[1] = strconv.Atoi(to)
-		return a, errs[0] == nil && errs[1] == nil && a.From <= a.To && a.To <= most
-	}
-	return a, true
+	from, to, ok := settings.ParseAuto(text, most)
+	return &autoRange{capacity.Search{From: from, To: to}, text}, ok
 }
 
 // lanes is the value of --concurrency: numbers, or a search, which has the first number of its range.
@@ -83,7 +67,7 @@ func lanesKind() settings.Kind {
 	k := settings.Kind{Want: one.Want + ", several with commas between, none twice, or auto:FROM-TO", Type: "int", Commas: true, Tags: []string{settings.Int, settings.Text}}
 	k.Schema = map[string]any{"anyOf": []any{
 		one.Schema, map[string]any{"type": "array", "items": one.Schema, "minItems": 1, "uniqueItems": true},
-		map[string]any{"type": "string", "pattern": "^([1-9][0-9]*( *, *[1-9][0-9]*)*|" + autoPattern + ")$"},
+		map[string]any{"type": "string", "pattern": "^([1-9][0-9]*( *, *[1-9][0-9]*)*|" + settings.AutoPattern + ")$"},
 	}}
 	k.Read = func(text string) (any, bool) {
 		if a, ok := parseAuto(text, most); ok {

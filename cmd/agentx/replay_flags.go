@@ -203,7 +203,7 @@ func (f *replayFlags) checkSettings() {
 		s.Choose("primer-lead-max", nil)
 		o.Warmup.LeadMax = replay.Off
 	}
-	checkStart(s, &f.problems, o)
+	s.CheckStart(o)
 	if o.Warmup.Requests > 0 && o.Switches.StageByDuration {
 		f.add("%s: under %s the pressure stage has a duration: want duration=D", s.Show("warmup"), s.Show("warmup-stage"))
 	}
@@ -221,13 +221,6 @@ func (f *replayFlags) checkSettings() {
 	}
 	if text := map[payload.Endpoint]string{payload.Completions: "ids", payload.TextCompletions: "text"}[o.Endpoint]; text != "" && o.Parts {
 		f.add("%s: %s %s sends no messages: want chat or anthropic", s.Show("content-parts"), s.Named("payload"), text)
-	}
-}
-
-// checkStart adds that the part of a trace in which lanes begin ends before it begins.
-func checkStart(s *settings.Set, p *problems, o *replay.Options) {
-	if o.Start.Ratios.Min > o.Start.Ratios.Max {
-		p.add("%s: more than %s: want at most that", s.Show("start-min-ratio"), s.Show("start-max-ratio"))
 	}
 }
 

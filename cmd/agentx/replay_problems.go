@@ -25,13 +25,6 @@ func (p *problems) add(format string, args ...any) {
 	p.errs = append(p.errs, usageError{fmt.Errorf(format, args...)})
 }
 
-// addOnce adds an error unless one reads the same.
-func (p *problems) addOnce(err error) {
-	if !slices.ContainsFunc(p.errs, func(other error) bool { return other.Error() == err.Error() }) {
-		p.add("%w", err)
-	}
-}
-
 // err returns everything that is wrong, nil for nothing.
 func (p *problems) err() error {
 	if len(p.errs) == 0 {

@@ -119,8 +119,8 @@ func (f *scenarioFlags) checkPrepared(cmd *cobra.Command, name string) {
 		return
 	}
 	root, _ := cacheRoot(cmd) // a path needs none
-	if found, key, err := cachestore.Find(root, name); err == nil {
-		if d, err := datasetProvenance(found, key); err == nil {
+	if found, err := cachestore.Find(root, name); err == nil {
+		if d, err := datasetProvenance(found.Root, found.Key); err == nil {
 			f.checkDataset(d)
 		}
 	}

@@ -35,6 +35,7 @@ import (
 
 // reportFlags say what to make of the results of runs.
 type reportFlags struct {
+	set    *settings.Set
 	flags  *pflag.FlagSet
 	export exportFlags
 	slo    sloFlags
@@ -82,7 +83,8 @@ func newReport() *cobra.Command {
 	flags.BoolVar(&f.strict, "strict", false, "with --compare: status 3 if the runs differ in a setting that must be equal")
 	flags.BoolVar(&f.partial, "partial", false, "of a load whose parts are missing, were killed or are not of it: report the others, and say so")
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written; with --compare one object")
-	settings.New(flags, f.tell).Adopt("")
+	f.set = settings.New(flags, f.tell)
+	f.set.Adopt("")
 	return cmd
 }
 
@@ -97,6 +99,7 @@ func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 
 // reports makes them, and tells verdicts at the end.
 func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
+	f.set.Resolve(nil)
 	f.export.check(&f.problems, reportFormats)
 	f.checkCompare()
 	f.checkGates()

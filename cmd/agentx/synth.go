@@ -13,10 +13,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 
-	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/synth"
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // synthFlags say which traces to make, and where they go.
@@ -80,7 +80,7 @@ func (f *synthFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if f.from != "" {
-		found, err := findCaches(cmd, []string{f.from}, cachestore.FindAny)
+		found, err := findCaches(cmd, []string{f.from}, mmapcache.Kinds()...)
 		if err != nil {
 			return err
 		}

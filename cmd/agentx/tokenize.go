@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/internal/tokensource"
 )
@@ -60,10 +59,10 @@ A path that exists comes before a name of the hub. Byte-level BPE is known; what
 }
 
 // check returns everything that is wrong with the flags.
-func (f *tokenizeFlags) check(files []string) error {
+func (f *tokenizeFlags) check(cmd *cobra.Command, files []string) error {
 	var p problems
 	if err := tokensource.Check(f.tokenizer); err != nil {
-		p.add("%s: %w", settings.FlagText("tokenizer", f.tokenizer), err)
+		p.add("%s: %w", shown(cmd, "tokenizer", f.tokenizer), err)
 	}
 	if f.decode {
 		for name, on := range map[string]bool{"--count": f.count, "--ids": f.ids, "--lines": f.lines, "--json": f.asJSON} {
@@ -82,7 +81,7 @@ func (f *tokenizeFlags) check(files []string) error {
 }
 
 func (f *tokenizeFlags) run(cmd *cobra.Command, files []string) error {
-	if err := f.check(files); err != nil {
+	if err := f.check(cmd, files); err != nil {
 		return err
 	}
 	tok, err := loadTokenizer(cmd, f.tokenizer)

@@ -17,6 +17,11 @@ import (
 // What is wrong with a word, in the same words everywhere.
 var wrongWord, either = suggest.Wrong, suggest.Either[string]
 
+// shown returns a flag with a value as the user wrote them.
+func shown(cmd *cobra.Command, name, text string) string {
+	return settings.Shown(cmd.Flags().Lookup(name), text)
+}
+
 // refuseArgs refuses arguments of a command that has verbs: they name none of these.
 func refuseArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -85,9 +90,9 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 // tellOldNames warns of names of before that a command line, a variable or a file has.
-func tellOldNames(cmd *cobra.Command, s *settings.Set) {
-	if len(s.OldNames) > 0 {
-		printError(cmd.ErrOrStderr(), "agentx: warning: old names, which the next release does not take: "+strings.Join(s.OldNames, ", "))
+func tellOldNames(cmd *cobra.Command, names []string) {
+	if len(names) > 0 {
+		printError(cmd.ErrOrStderr(), "agentx: warning: old names, which the next release does not take: "+strings.Join(names, ", "))
 	}
 }
 

@@ -2,7 +2,7 @@ package weka
 
 import "github.com/agentx/agentx/trace"
 
-// Formats of public corpora: the generations of kv-cache-tester's, and Mooncake's. A format only names what a trace looks like.
+// Formats of public corpora: the generations of kv-cache-tester's. That of Mooncake is mmapcache.FormatMooncake. A format only names what a trace looks like.
 // What the trace means follows from its fields one by one.
 const (
 	FormatV1     = "v1"     // no hash_id_scope: ids name blocks of one context
@@ -11,8 +11,6 @@ const (
 	FormatAgentX = "agentx" // ids of the trace from 0 on, without totals
 	FormatNeon   = "neon"   // global ids, lists whose lengths do not follow from in
 	FormatLocal  = "local"  // ids of the trace, otherwise like none of the above
-
-	FormatMooncake = "mooncake" // one request a line
 )
 
 // formatOf names the generation that a trace looks like.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -80,7 +81,7 @@ func (m *Mooncake) add(data []byte) *trace.Error {
 	}
 	t, known := m.sessions[name]
 	if !known {
-		t = &trace.Trace{ID: m.prefix + name, Scope: trace.ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, Start: row.timestamp.Seconds, Format: FormatMooncake}
+		t = &trace.Trace{ID: m.prefix + name, Scope: trace.ScopeGlobal, Models: []string{"unknown"}, TailIDs: true, Start: row.timestamp.Seconds, Format: mmapcache.FormatMooncake}
 	}
 	if err := addRow(t, row, m.rows); err != nil {
 		return err

@@ -36,7 +36,7 @@ func TestMooncakeRows(t *testing.T) {
 
 	plan, notes, err := MakePlan(traces[1], Default())
 	require.NoError(t, err)
-	assert.Equal(t, FormatMooncake, notes.Format)
+	assert.Equal(t, mmapcache.FormatMooncake, notes.Format)
 	assert.EqualValues(t, 2048, plan.Turns[2].In, "a block per id where no length is given")
 	last := plan.Segments[plan.Turns[1].Last]
 	assert.Equal(t, mmapcache.Head, last.Flags&mmapcache.Head)

@@ -4,6 +4,7 @@ package bytefmt
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // Format writes n bytes in the largest decimal unit that gives at least 1: "512 B", "1.5 kB", "20.0 GB".
@@ -25,4 +26,20 @@ func Digits(n int) string {
 		s = s[:k] + "," + s[k:]
 	}
 	return s
+}
+
+// Count writes how many things there are, such as "1 part" and "2,001 parts".
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return Digits(n) + " " + thing
+}
+
+// Seconds writes a duration.
+func Seconds(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
 }

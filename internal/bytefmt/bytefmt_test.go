@@ -15,3 +15,9 @@ func TestFormat(t *testing.T) {
 		assert.Equal(t, want, Format(n), n)
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 parts", 1: "1 part", 999: "999 parts", 2001: "2,001 parts", 1234567: "1,234,567 parts"} {
+		assert.Equal(t, want, Count(n, "part"))
+	}
+}

@@ -16,8 +16,9 @@ import (
 // everything that is wrong.
 func ReadEnvironment(flags *pflag.FlagSet) (errs []error) {
 	flags.VisitAll(func(f *pflag.Flag) {
+		_, row := f.Value.(flagValue) // whose Set reads the environment itself
 		name := Variable(f.Name)
-		if v, ok := os.LookupEnv(name); ok && !f.Changed && f.Name != "version" {
+		if v, ok := os.LookupEnv(name); ok && !row && !f.Changed && f.Name != "version" {
 			if err := flags.Set(f.Name, v); err != nil {
 				errs = append(errs, fmt.Errorf("%s=%s: %w", name, v, Explain(err)))
 				return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,6 +207,26 @@ func Whole(least, most int) Kind {
 		return n, err == nil && n >= least && n <= most
 	}
 	return k
+}
+
+// AutoPattern is what ParseAuto reads.
+const AutoPattern = `auto(:[1-9][0-9]*-[1-9][0-9]*)?`
+
+var autoText = regexp.MustCompile("^" + AutoPattern + "$")
+
+// ParseAuto reads auto or auto:FROM-TO, with numbers up to most, which a search tries; ok is false for a text that is neither.
+func ParseAuto(text string, most int) (from, to int, ok bool) {
+	if !autoText.MatchString(text) {
+		return 0, 0, false
+	}
+	_, list, ranged := strings.Cut(text, ":")
+	if !ranged {
+		return 1, most, true
+	}
+	low, high, _ := strings.Cut(list, "-")
+	from, fromErr := strconv.Atoi(low)
+	to, toErr := strconv.Atoi(high)
+	return from, to, fromErr == nil && toErr == nil && from <= to && to <= most
 }
 
 // Count is a number of things.

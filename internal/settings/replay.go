@@ -26,9 +26,25 @@ func Replay(o *replay.Options) []Setting {
 	return slices.Concat(startRows(o), arrivalRows(o), paceRows(o), limitRows(o), timeoutRows(o), bodyRows(o), connectionRows(o), serverRows(o), switchRows(o.Switches))
 }
 
-// InReplay reports whether a replay has a setting, by any of its names.
-func InReplay(name string) bool {
-	return slices.ContainsFunc(Replay(new(replay.Options)), func(row Setting) bool { return row.Name == preset.Renamed(name) })
+// CheckStart tells where the ratios of a start contradict each other.
+func (s *Set) CheckStart(o *replay.Options) {
+	if o.Start.Ratios.Min > o.Start.Ratios.Max {
+		s.wrong(fmt.Errorf("%s: more than %s: want at most that", s.Show("start-min-ratio"), s.Show("start-max-ratio")), "")
+	}
+}
+
+// MissingBeside says of a setting of a replay, by any of its names, that a simulation has none but some; "" of another name.
+func MissingBeside(some []string) func(name string) string {
+	return func(name string) (why string) {
+		now := preset.Renamed(name)
+		if !slices.ContainsFunc(Replay(new(replay.Options)), func(row Setting) bool { return row.Name == now }) {
+			return ""
+		}
+		if now != name {
+			why = name + " is " + now + ", "
+		}
+		return why + "a setting of a replay that a simulation does not have: it has " + strings.Join(some, ", ")
+	}
 }
 
 // InSeconds reports whether the results have a setting of a replay as a number of seconds.

@@ -146,7 +146,7 @@ func (s *Set) Adopt(group string) {
 		}
 		if f.Changed {
 			now, _ := row.Kind.Read(v.String())
-			s.given = append(s.given, given{row, now, "", FlagText(f.Name, v.String()), Origin{FromFlag, "--" + f.Name}})
+			s.given = append(s.given, given{row, now, "", Shown(f, v.String()), OriginOf(f)})
 		}
 		s.add(row, f)
 	})

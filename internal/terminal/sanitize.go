@@ -77,3 +77,11 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	e.SetIndent("", indent)
 	return e.Encode(v)
 }
+
+// Cut shortens a line to the columns of a terminal; 0: there is none.
+func Cut(line string, columns int) string {
+	if runes := []rune(line); columns > 0 && len(runes) > columns {
+		return string(runes[:columns-1]) + "…"
+	}
+	return line
+}

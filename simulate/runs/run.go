@@ -1,7 +1,9 @@
 package runs
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
@@ -29,6 +31,25 @@ const (
 	Failed = 1
 	No     = 3 // it came to its end, or to a dead one, and does not keep its gates
 )
+
+// Judge returns the error of runs: that of the worst. no: it is a verdict.
+func Judge(list []*Run) (no bool, err error) {
+	var failed []string
+	for _, r := range list {
+		switch {
+		case r.Err == nil:
+			continue
+		case r.Name == "":
+			return r.Exit == No, r.Err
+		}
+		no = r.Exit == No && (no || len(failed) == 0)
+		failed = append(failed, fmt.Sprintf("%s: %s", r.Name, strings.ReplaceAll(r.Err.Error(), "\n", "; ")))
+	}
+	if len(failed) > 0 {
+		err = fmt.Errorf("%d of %d runs: %s", len(failed), len(list), strings.Join(failed, "; "))
+	}
+	return no, err
+}
 
 // mostSamples is how many values of each metric a page has of a run.
 const mostSamples = 501

@@ -1,8 +1,9 @@
-package main
+package setup
 
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -16,16 +17,16 @@ import (
 )
 
 // base completes what all runs of the command have in common. What is wrong is added to the problems.
-func (f *simulateFlags) base() {
-	c := &f.c
-	c.Lanes.Options.Warn, c.Lanes.Set = f.warnLane, map[string]string{}
+func (f *Flags) base() {
+	c := &f.Config
+	c.Lanes.Options.Warn, c.Lanes.Set = f.warn, map[string]string{}
 	for _, name := range f.lanesSet() {
 		c.Lanes.Set[name] = f.set.Text(name)
 	}
-	if f.synthetic != "" {
+	if f.Synthetic != "" {
 		var err error
-		if c.Synthetic, err = parseSynthetic(f.synthetic); err != nil {
-			f.addEach(f.shown("synthetic", f.synthetic), err, "synthetic: ")
+		if c.Synthetic, err = parseSynthetic(f.Synthetic); err != nil {
+			f.addEach(f.shown("synthetic", f.Synthetic), err, "synthetic: ")
 		}
 	}
 	if one, ok := objectOf(f, "router-config", f.routerConfig, "router: ", router.Config{}, func(data []byte, _ router.Config) (router.Config, error) {
@@ -40,12 +41,13 @@ func (f *simulateFlags) base() {
 	if one, ok := objectOf(f, "planner", f.planner, "planner: ", mode, planner.Parse); ok {
 		c.Planner = &one
 	}
+	f.Player.Files.Dynamo = f.format == "dynamo"
 	c.Sampling = f.sampling(c.Planner != nil)
-	if files := f.p.Files; files.Dir == "" && (files.PerRequest || f.format != "" || files.Overwrite) {
+	if files := f.Player.Files; files.Dir == "" && (files.PerRequest || f.format != "" || files.Overwrite) {
 		f.add("--per-request, --format, --overwrite: they concern files: add --out DIR")
 	}
-	if f.synthetic != "" && f.traceBlock != 0 {
-		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.traceBlock)
+	if f.Synthetic != "" && f.TraceBlock != 0 {
+		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.TraceBlock)
 	}
 }
 
@@ -54,7 +56,7 @@ const maxObject = 1 << 20
 
 // objectOf returns what the JSON object that a flag names, itself or the content of a file, makes of a base. It is the base, and false,
 // where the flag names none, or a wrong one.
-func objectOf[T any](f *simulateFlags, name, text, prefix string, base T, parse func(data []byte, base T) (T, error)) (T, bool) {
+func objectOf[T any](f *Flags, name, text, prefix string, base T, parse func(data []byte, base T) (T, error)) (T, bool) {
 	if text == "" {
 		return base, false
 	}
@@ -74,7 +76,7 @@ func objectOf[T any](f *simulateFlags, name, text, prefix string, base T, parse 
 }
 
 // engineOf returns the engine of a flag, based on another.
-func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.Config {
+func (f *Flags) engineOf(name, text string, base engine.Config) engine.Config {
 	c, _ := objectOf(f, name, text, "engine: ", base, func(data []byte, base engine.Config) (engine.Config, error) {
 		c, err := engine.Parse(data, base)
 		if err == nil {
@@ -86,14 +88,17 @@ func (f *simulateFlags) engineOf(name, text string, base engine.Config) engine.C
 }
 
 // shown returns a flag with a value as the user wrote them.
-func (f *simulateFlags) shown(name, text string) string {
-	return settings.Shown(f.flags.Lookup(name), text)
+func (f *Flags) shown(name, text string) string {
+	return settings.Shown(f.set.Flags.Lookup(name), text)
 }
 
+// isSet reports whether something sets a setting.
+func (f *Flags) isSet(name string) bool { return f.set.Flags.Lookup(name).Changed }
+
 // addEach adds the errors that were joined, each after the name of what is wrong, in place of the prefix that it may have.
-func (f *simulateFlags) addEach(name string, err error, prefix string) {
+func (f *Flags) addEach(name string, err error, prefix string) {
 	for _, one := range unjoin(err) {
-		f.addOnce(fmt.Errorf("%s: %w", name, withoutPrefix(one, prefix)))
+		f.add("%s: %w", name, withoutPrefix(one, prefix))
 	}
 }
 
@@ -107,38 +112,38 @@ func withoutPrefix(err error, prefix string) error {
 
 // parseSynthetic reads in=I,out=O,n=N and what may follow.
 func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
-	o := &workload.SyntheticOptions{}
-	counts := map[string]*int{"in": &o.In, "out": &o.Out, "n": &o.Sessions, "turns": &o.Turns, "groups": &o.Groups}
-	numbers := map[string]*float64{"every": &o.EveryMS, "rate": &o.Rate, "think": &o.ThinkMS, "shared": &o.Shared}
-	known := []string{"in", "out", "n", "every", "rate", "turns", "think", "shared", "groups"}
-	seen := map[string]bool{}
+	o, seen, known := &workload.SyntheticOptions{BlockSize: 1}, map[string]bool{}, strings.Fields("in out n every rate turns think shared groups")
+	members := map[string]any{
+		"in": &o.In, "out": &o.Out, "n": &o.Sessions, "turns": &o.Turns, "groups": &o.Groups, "every": &o.EveryMS, "rate": &o.Rate, "think": &o.ThinkMS, "shared": &o.Shared,
+	}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, ok := strings.Cut(part, "=")
 		var err error
+		switch to := members[name].(type) {
+		case *int:
+			*to, err = strconv.Atoi(value)
+		case *float64:
+			*to, err = strconv.ParseFloat(value, 64)
+		}
 		switch {
 		case !ok:
 			wrong("%q: want NAME=VALUE with commas between", part)
 		case seen[name]:
 			wrong("%s: twice", name)
-		case counts[name] != nil:
-			if *counts[name], err = strconv.Atoi(value); err == nil && *counts[name] == 0 && (name == "turns" || name == "groups") {
-				wrong("%s=0: want 1 or more", name)
-			}
-		case numbers[name] != nil:
-			if *numbers[name], err = strconv.ParseFloat(value, 64); err == nil && *numbers[name] == 0 && name == "rate" {
-				wrong("rate=0: want a number above 0")
-			}
-		default:
+		case members[name] == nil:
 			errs = append(errs, jsonobject.Unknown(name, known))
-		}
-		if err != nil {
+		case err != nil:
 			wrong("%s=%s: %w", name, value, settings.Explain(err))
+		case (name == "turns" || name == "groups") && reflect.ValueOf(members[name]).Elem().IsZero():
+			wrong("%s=0: want 1 or more", name)
+		case name == "rate" && o.Rate == 0:
+			wrong("rate=0: want a number above 0")
 		}
 		seen[name] = true
 	}
-	for _, name := range []string{"in", "out", "n"} {
+	for _, name := range known[:3] {
 		if !seen[name] {
 			wrong("no %s: want in=TOKENS,out=TOKENS,n=REQUESTS", name)
 		}
@@ -146,7 +151,5 @@ func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	checked := *o
-	checked.BlockSize = 1 // that of the engine is checked with it
-	return o, checked.Validate()
+	return o, o.Validate() // with the engine its block size is checked
 }

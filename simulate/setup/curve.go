@@ -1,0 +1,199 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/internal/regular"
+	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/terminal"
+	"github.com/agentx/agentx/simulate"
+	"github.com/agentx/agentx/simulate/hitcurve"
+	"github.com/agentx/agentx/simulate/hitcurve/chart"
+)
+
+// curveFlags say which caches --hit-curve compares.
+type curveFlags struct {
+	on          bool
+	policies    []string
+	sizes       []string
+	rates       []float64
+	order       string
+	modelConfig string
+	tokenBytes  int64
+	options     hitcurve.Options // of policies and sizes
+}
+
+// curveNames are the flags that concern --hit-curve alone.
+const curveNames = "hit-policy hit-sizes hit-order server-rates model-config kv-bytes-per-token"
+
+func (c *curveFlags) rows() []settings.Setting {
+	row := rowOf(settings.Curve)
+	lists := settings.List(func(text string) ([]string, error) { return strings.Split(text, ","), nil })
+	lists.Type = "stringSlice"
+	policies := lists
+	policies.Words = []string{"lru", "fifo", "optimal"}
+	bytes := settings.Kind{Want: fmt.Sprintf("1 to %d", int64(maxTokenBytes)), Type: "int64", Tags: []string{settings.Int}, Read: func(text string) (any, bool) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return n, err == nil && n >= 1 && n <= maxTokenBytes
+	}}
+	return []settings.Setting{
+		row("hit-curve", settings.Yes, false, &c.on, "print the prefix-cache hit rate against the size of the cache, instead of simulating engines; each of --workers is a cache"),
+		row("hit-policy", policies, []string{"lru"}, &c.policies, "which blocks a cache drops: lru, fifo, optimal; several with commas"),
+		row("hit-sizes", lists, nil, &c.sizes, "sizes of each cache: N blocks, Ntok tokens, NGiB; several with commas (default: powers of two)"),
+		row("hit-order", settings.Word("load\tas the load sends requests", "recorded\tas the input has their times"), "load", &c.order, "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)"),
+		row("server-rates", numbersKind("float64Slice", func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }), []float64{10000, 50}, &c.rates, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests"),
+		row("model-config", objectKind(), "", &c.modelConfig, "config.json of a model, which says what a token costs in its KV cache"),
+		row("kv-bytes-per-token", bytes, int64(0), &c.tokenBytes, "what a token costs in the KV cache of a worker, in place of --model-config"),
+	}
+}
+
+// checkCurve adds what is wrong with the flags of a curve, and what does not go with it.
+func (f *Flags) checkCurve() {
+	c := &f.curve
+	if !c.on {
+		for name := range strings.FieldsSeq(curveNames) {
+			if f.isSet(name) {
+				f.add("--%s: it concerns --hit-curve", name)
+			}
+		}
+		return
+	}
+	for _, name := range []string{"out", "per-request", "sample", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner"} {
+		if f.isSet(name) {
+			f.add("--%s beside --hit-curve, which simulates no engine", name)
+		}
+	}
+	if len(f.engines) > 1 || strings.HasPrefix(f.workers, "auto") {
+		f.add("--hit-curve: want one --engine, and numbers of --workers")
+	}
+	for _, p := range c.policies {
+		if c.options.Policies = append(c.options.Policies, hitcurve.Policy(p)); !slices.Contains(hitcurve.Policies, hitcurve.Policy(p)) {
+			f.add("%s: %w", f.shown("hit-policy", p), suggest.Wrong(p, "lru, fifo or optimal", []string{"lru", "fifo", "optimal"}))
+		}
+	}
+	f.checkOrder()
+	if len(c.rates) != 2 {
+		f.add(f.set.Named("server-rates")+": %d numbers: want PREFILL,DECODE", len(c.rates))
+	} else if err := c.serverRates().Validate(); err != nil {
+		f.add(f.set.Named("server-rates")+": %w", err)
+	}
+	f.checkTokenBytes(f.runs[0].Config.Engines()[0])
+	var err error
+	if c.options.Sizes, err = c.blocks(f.runs[0].Config.BlockSize()); err != nil {
+		f.add("--hit-sizes %w", err)
+	}
+}
+
+// checkOrder adds what is wrong with --hit-order.
+func (f *Flags) checkOrder() {
+	if f.curve.order == "recorded" {
+		if f.Config.Router == simulate.KVRouter {
+			f.add("--router kv_router beside --hit-order recorded: a router needs to know which requests are at work")
+		}
+		for _, name := range []string{"load", "concurrency", "arrival-speedup", "max-sim-time", "synthetic"} {
+			if f.isSet(name) {
+				f.add("--%s beside --hit-order recorded, which plays no load", name)
+			}
+		}
+		for _, name := range f.lanesSet() {
+			f.add("%s beside --hit-order recorded, which plays no load", f.set.Show(name))
+		}
+	}
+}
+
+// maxTokenBytes bounds what a token costs.
+const maxTokenBytes = 1 << 32
+
+// checkTokenBytes finds what a token costs; 0: nothing says it.
+func (f *Flags) checkTokenBytes(e simulate.Engine) {
+	c := &f.curve
+	switch {
+	case c.modelConfig != "" && c.tokenBytes != 0:
+		f.add("--model-config beside --kv-bytes-per-token: want one of them")
+	case c.modelConfig != "":
+		data, err := regular.Read(c.modelConfig, maxObject)
+		if err == nil {
+			c.tokenBytes, err = hitcurve.BytesPerToken(data)
+		}
+		if err != nil {
+			f.add("%s: %w", f.shown("model-config", c.modelConfig), err)
+		}
+	case c.tokenBytes == 0:
+		c.tokenBytes = int64(e.Config.KVBytesPerToken)
+	}
+}
+
+func (c *curveFlags) serverRates() hitcurve.Rates {
+	return hitcurve.Rates{Prefill: c.rates[0], Decode: c.rates[1]}
+}
+
+// blocks returns the sizes in blocks, rounded down.
+func (c *curveFlags) blocks(blockSize int) (list []int64, err error) {
+	for _, text := range c.sizes {
+		number, unit := text, float64(1)
+		switch {
+		case strings.HasSuffix(text, "tok"):
+			number, unit = strings.TrimSuffix(text, "tok"), 1/float64(blockSize)
+		case strings.HasSuffix(text, "GiB") && c.tokenBytes == 0:
+			return nil, fmt.Errorf("%s: what a token costs is not known: add --model-config or --kv-bytes-per-token", text)
+		case strings.HasSuffix(text, "GiB"):
+			number, unit = strings.TrimSuffix(text, "GiB"), (1<<30)/(float64(blockSize)*float64(c.tokenBytes))
+		}
+		v, err := strconv.ParseFloat(number, 64)
+		if size := math.Floor(v * unit); err == nil && size >= 0 && size < 1<<53 {
+			list = append(list, int64(size))
+			continue
+		}
+		return nil, fmt.Errorf("%s: want a number of blocks, such as 16384, of tokens, such as 1e6tok, or 80GiB", text)
+	}
+	return list, nil
+}
+
+// printCurves computes the curves and prints them.
+func (f *Flags) printCurves(ctx context.Context, w io.Writer) error {
+	o, page := f.curve.options, f.Player.HTML
+	if page != "" {
+		o.Fine = chart.Smooth
+	}
+	if page == simulate.PageFile { // the page of a curve has another name than that of a run
+		page = chart.PageFile
+	}
+	var curves []*chart.Result
+	recorded := f.curve.order == "recorded"
+	for _, r := range f.runs {
+		curve, err := r.Config.HitCurve(ctx, f.curve.serverRates(), recorded, o)
+		if err != nil {
+			return err
+		}
+		one := chart.New(curve, &r.Config, f.curve.serverRates(), recorded, f.curve.tokenBytes)
+		one.Name = r.Name
+		curves = append(curves, one)
+	}
+	if page != "" {
+		if err := chart.Write(page, "Hit-rate curve", curves); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.JSON && len(curves) == 1:
+		return terminal.JSON(w, curves[0])
+	case f.JSON:
+		return terminal.JSON(w, map[string]any{"curves": curves})
+	}
+	var texts []string
+	for _, c := range curves {
+		texts = append(texts, c.Text(o.Policies))
+	}
+	if page != "" {
+		texts = append(texts, fmt.Sprintf("page            %s\n", page))
+	}
+	_, err := io.WriteString(w, strings.Join(texts, "\n"))
+	return err
+}

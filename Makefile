@@ -20,8 +20,8 @@ build:
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o agentx ./cmd/agentx
 test:
 	@echo "about ten minutes the first time; a line for each package when it is done"
-	$(GO) test -timeout 30m ./...
-	cd examples/csv && $(GO) test ./...
+	$(GO) test -vet=off -ldflags="-s -w" -timeout 30m ./...
+	cd examples/csv && $(GO) test -vet=off -ldflags="-s -w" ./...
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
 	for system in "" windows darwin; do GOOS=$$system go vet ./... || exit 1; done
@@ -36,7 +36,9 @@ docs: build
 test-race: # needs a C compiler
 	go test -race -short -timeout 30m ./capture/... ./convert ./hfsource/... ./cachestore ./internal/... ./mmapcache ./replay/... ./report
 test-long:
-	AGENTX_LONG=1 $(GO) test -run 'Long|^TestRandomReplays$$' -timeout 60m -v ./convert ./hfsource/hub ./report/until ./report/interval ./replay/conductor
+	AGENTX_LONG=1 $(GO) test -run 'Long' -timeout 60m -v ./convert ./hfsource/hub ./report/until ./report/interval
+	AGENTX_LONG=1 $(GO) test -run '^Test(TooManyTreesWait|PartsBeginAsOneClient|PartsPlayEachTraceOnce)$$' -v ./replay
+	AGENTX_LONG=1 $(GO) test -run '^Test(RandomReplays|NothingOutlivesItsTree|WorkOfAnEventIsBounded|HourOf256Lanes|ArrivalsOnManyLanes)$$' -v ./replay/conductor
 test-mutants:
 	AGENTX_MUTANTS=1 go test -run '^TestMutants$$' -count=1 -timeout 60m -v ./replay
 test-load:

@@ -29,17 +29,18 @@ const module = "github.com/agentx/agentx"
 var imports = map[string][]string{
 	"internal/durable":            {"golang.org/x/sys"},
 	"internal/bytefmt":            {},
+	"internal/endpoint":           {}, // data
 	"internal/suggest":            {},
 	"internal/heap":               {},
 	"internal/jsonobject":         {"internal/suggest"},
 	"internal/pyrand":             {},
 	"internal/splitmix":           {},
-	"internal/tokenizer":          {"github.com/klauspost/compress", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/jsonlex"},
+	"internal/tokenizer":          {"github.com/klauspost/compress", "github.com/zeebo/xxh3", "golang.org/x/text", "internal/heap", "internal/jsonlex"},
 	"internal/tokensource":        {"hfsource/hub", "internal/foreign", "internal/regular", "internal/suggest", "internal/tokenizer"},
 	"internal/jsonlex":            {},
-	"internal/mock":               {"internal/jsonlex", "github.com/zeebo/xxh3"},
+	"internal/mock":               {"internal/endpoint", "internal/jsonlex", "github.com/zeebo/xxh3"},
 	"fixtures":                    {},
-	"capture/canon":               {"capture/journal", "internal/jsonlex"}, // pure: no session, no tokenizer; of journals it has the words
+	"capture/canon":               {"capture/journal", "internal/endpoint", "internal/jsonlex"}, // pure: no session, no tokenizer; of journals it has the words
 	"capture/chain":               {"capture/canon", "capture/journal", "github.com/zeebo/xxh3"},
 	"manifest":                    {},
 	"timeline":                    {},
@@ -61,18 +62,20 @@ var imports = map[string][]string{
 	"convert/corpus":       {"internal/splitmix"},
 	"convert/demo":         {},
 	"trace":                {}, // what every reader makes
-	"convert/weka":         {"hfsource/column", "internal/foreign", "internal/heap", "internal/jsonlex", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},
+	"convert/rules":        {"mmapcache", "timeline", "trace"},
+	"convert/weka":         {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
+	"convert/reconstruct":  {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
 	"convert/synth":        {"convert/weka", "mmapcache", "trace"},
 	"convert": {
-		"cachestore", "convert/corpus", "convert/weka", "hfsource", "hfsource/column", "internal/bytefmt", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource",
+		"cachestore", "convert/corpus", "convert/reconstruct", "convert/rules", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/bytefmt", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource",
 		"manifest", "mmapcache", "trace", "github.com/alitto/pond/v2",
 	},
-	"internal/cachetest": {"convert", "convert/demo", "convert/weka", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
-	"replay/payload":     {"mmapcache", "replay/wire"},
+	"internal/cachetest": {"convert", "convert/demo", "convert/rules", "hfsource", "internal/tokenizer", "mmapcache"}, // for tests
+	"replay/payload":     {"internal/endpoint", "mmapcache", "replay/preset", "replay/wire"},
 	"replay/conductor":   {},
 	"replay/resume":      {"internal/pyrand", "replay/conductor"},
 	"replay/arrivals":    {"internal/pyrand", "replay/resume"},
-	"replay/wire":        {"internal/jsonlex", "internal/secrets"},
+	"replay/wire":        {"internal/endpoint", "internal/jsonlex", "internal/secrets"},
 	"replay/capacity":    {}, // plays nothing
 	"replay/search":      {"replay", "replay/capacity", "replay/measure", "replay/slo"},
 	"replay/preset":      {}, // conductor cannot name a switch
@@ -130,10 +133,10 @@ var imports = map[string][]string{
 	"simulate/planner":  {"internal/jsonobject", "simulate/engine", "simulate/preset"},
 	"capture/journal":   {"internal/durable"},
 	"capture":           {"capture/canon", "capture/carry", "capture/chain", "capture/coding", "capture/finish", "capture/journal", "capture/reply", "internal/guard", "github.com/prometheus/client_golang", "golang.org/x/net"},
-	"capture/finish":    {"capture/journal", "convert/weka", "internal/durable", "internal/regular", "trace", "golang.org/x/sync"},
+	"capture/finish":    {"capture/journal", "convert/reconstruct", "convert/rules", "convert/weka", "internal/durable", "internal/regular", "trace", "golang.org/x/sync"},
 	"capture/coding":    {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"capture/reply":     {"capture/canon", "capture/coding", "capture/journal", "internal/jsonlex"},
-	"capture/carry":     {}, // carries while everything of ours is stuck
+	"capture/carry":     {"internal/endpoint"}, // which is data: it carries while everything of ours is stuck
 
 	"simulate/setup": { // of a command line
 		"internal/jsonobject", "internal/regular", "internal/settings", "internal/suggest", "internal/terminal", "simulate", "simulate/engine", "simulate/hitcurve", "simulate/hitcurve/chart", "simulate/planner", "simulate/preset",
@@ -142,12 +145,12 @@ var imports = map[string][]string{
 	"simulate/hitcurve/chart": {"internal/bytefmt", "internal/durable", "replay/measure", "replay/slo", "report/page", "simulate", "simulate/hitcurve"},
 	"aiperf":                  {"internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/scrape", "replay/wire", "report"},
 	"aiperf/inferencex":       {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
-	"aiperf/profile": { // command lines: of a replay it knows the flags, and the names of presets and scenarios
-		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "replay/preset", "replay/scenario",
+	"aiperf/profile": { // command lines: of a replay it knows the flags, endpoints, and the names of presets and scenarios
+		"convert", "hfsource/hub", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "replay/payload", "replay/preset", "replay/scenario",
 		"go.yaml.in/yaml/v3",
 	},
 	"cmd/agentx": {
-		"aiperf", "aiperf/inferencex", "aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
+		"aiperf", "aiperf/inferencex", "aiperf/profile", "cachestore", "capture", "capture/carry", "capture/finish", "capture/journal", "convert", "convert/demo", "convert/rules", "convert/synth", "convert/weka", "hfsource", "hfsource/hub", "inspect", "internal/bytefmt", "internal/durable", "internal/guard", "internal/mock", "internal/settings", "internal/suggest", "internal/terminal", "internal/tokenizer", "internal/tokensource", "manifest", "mmapcache",
 		"replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/scenario", "replay/search", "replay/slo", "replay/wire",
 		"report/compare", "report/export", "report/gate", "report/live", "report/markdown", "report/otlp", "report/until",
 		"simulate", "simulate/setup", "trace",
@@ -208,7 +211,7 @@ var doors = map[string][]string{
 		"replay", "replay/conductor", // trees are played by the player that drives servers, so that both send alike
 		"report/frontier", // the rule of pages about which runs others dominate
 	},
-	"capture": {"convert/weka"}, // a finished trace is checked by the reader that converts it
+	"capture": {"convert/reconstruct", "convert/rules", "convert/weka"}, // a finished trace is checked by what converts it
 }
 
 // Nothing but the command imports what is below a door, and that imports little of ours.
@@ -258,10 +261,10 @@ func TestConductorCannotNameASwitch(t *testing.T) {
 	}
 }
 
-// The proxy that carries traffic imports nothing of ours, and of the standard library neither what parses, compresses or
+// The proxy that carries traffic imports nothing of ours but a list of endpoints, and of the standard library neither what parses, compresses or
 // hashes nor what opens files: rule zero of captures holds because carrying cannot name what observes.
 func TestCarryingCannotNameWhatObserves(t *testing.T) {
-	require.Empty(t, readImports(t)["capture/carry"])
+	require.Equal(t, []string{"internal/endpoint"}, readImports(t)["capture/carry"])
 	files, err := filepath.Glob("capture/carry/*.go")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

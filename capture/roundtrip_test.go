@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert/demo"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/mock"
@@ -54,7 +55,7 @@ func requestsOf(trace *trace.Trace) (list []*trace.Request) {
 
 func scan(t *testing.T, text []byte) *trace.Trace {
 	t.Helper()
-	trace, err := weka.Scan(text, weka.Default())
+	trace, err := weka.Scan(text, rules.Default())
 	require.NoError(t, err)
 	return trace
 }

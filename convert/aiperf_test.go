@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -57,7 +57,7 @@ func verdicts(t *testing.T, o Options, rows []string) []verdict {
 }
 
 // warpedTimes is the digest of the times of a trace under the cap, "" where the rules refuse them.
-func warpedTimes(p *mmapcache.Plan, r weka.Rules) string {
+func warpedTimes(p *mmapcache.Plan, r rules.Rules) string {
 	times, err := p.Times(r.TimeRules(), mmapcache.View{Warped: true, TraceCap: warpCap})
 	if err != nil {
 		return ""
@@ -88,7 +88,7 @@ func warpedTimes(p *mmapcache.Plan, r weka.Rules) string {
 func TestReleaseCases(t *testing.T) {
 	names, rows, want := releaseCases(t)
 	o := options(t)
-	o.Rules, o.Placement = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
+	o.Rules, o.Placement = rules.AIPerf(), rules.Placement{Backend: rules.SHA256MT, Seed: 42, Stream: rules.CodingStream}
 	for k, got := range verdicts(t, o, rows) {
 		t.Run(names[k], func(t *testing.T) {
 			got.ID, got.Messages, want[k].Messages = "", "", ""

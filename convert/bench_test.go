@@ -16,6 +16,8 @@ import (
 
 	"github.com/agentx/agentx/convert/corpus"
 	"github.com/agentx/agentx/convert/demo"
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
@@ -55,7 +57,7 @@ func BenchmarkScan(b *testing.B) {
 	b.SetBytes(size)
 	for b.Loop() {
 		for _, row := range rows {
-			_, err := weka.Scan(row, weka.Default())
+			_, err := weka.Scan(row, rules.Default())
 			require.NoError(b, err)
 		}
 	}
@@ -65,21 +67,21 @@ func BenchmarkPlan(b *testing.B) {
 	rows, size := benchRows(b)
 	var traces []*trace.Trace
 	for _, row := range rows {
-		tr, err := weka.Scan(row, weka.Default())
+		tr, err := weka.Scan(row, rules.Default())
 		require.NoError(b, err)
 		traces = append(traces, tr)
 	}
 	b.SetBytes(size)
 	for b.Loop() {
 		for _, tr := range traces {
-			_, _, err := weka.MakePlan(tr, weka.Default())
+			_, _, err := reconstruct.MakePlan(tr, rules.Default())
 			require.NoError(b, err)
 		}
 	}
 }
 
 func BenchmarkFill(b *testing.B) {
-	for _, backend := range weka.Backends() {
+	for _, backend := range rules.Backends() {
 		b.Run(backend, func(b *testing.B) {
 			o := options(b, benchInput(b)).withDefaults()
 			o.Placement.Backend, o.Corpus = backend, DefaultCorpus
@@ -92,7 +94,7 @@ func BenchmarkFill(b *testing.B) {
 			ids := tok.Encode(string(corpus.Code()))
 			e, err := tok.Edges(ids, true)
 			require.NoError(b, err)
-			g := placing{structure: c.Structure, tokens: len(ids), edges: &weka.Edges{Starts: e.Starts, Ends: e.Ends}}
+			g := placing{structure: c.Structure, tokens: len(ids), edges: &reconstruct.Edges{Starts: e.Starts, Ends: e.Ends}}
 			for b.Loop() {
 				dir, err := mmapcache.NewBuilder(durable.WithOptions(b.Context(), o.disk), b.TempDir(), mmapcache.PlacementKind, "k")
 				require.NoError(b, err)
@@ -230,7 +232,7 @@ func scanAll(ctx context.Context, o Options) error {
 // BenchmarkBuild compares a build with scanAll in the same run. Both hash the input. The time of syncing (publish) is reported
 // separately. The arenas, which are built once per tokenizer and corpus, exist before.
 func BenchmarkBuild(b *testing.B) {
-	for _, backend := range []string{weka.XXH3, weka.SHA256MT} {
+	for _, backend := range []string{rules.XXH3, rules.SHA256MT} {
 		b.Run(backend, func(b *testing.B) {
 			base := options(b, benchInput(b)).withDefaults()
 			base.Placement.Backend = backend

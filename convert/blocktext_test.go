@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
@@ -26,7 +27,7 @@ func TestBlockTextVectors(t *testing.T) {
 	}
 	tok, err := tokenizer.Load("o200k_base")
 	require.NoError(t, err)
-	placer := weka.NewPlacer(weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}, len(corpus), nil)
+	placer := reconstruct.NewPlacer(rules.Placement{Backend: rules.SHA256MT, Seed: 42, Stream: rules.CodingStream}, len(corpus), nil)
 	list, err := fixtures.Weka("block_text")
 	require.NoError(t, err)
 	for _, v := range list {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/tokensource"
@@ -139,6 +139,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	o.Source.Texts = textFormats()
 	if c.snapshot, err = hfsource.Resolve(ctx, o.Inputs, o.Source); err != nil {
 		return err
 	}
@@ -150,8 +151,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if o.recordings != nil {
 		c.recordings = o.recordings
 	}
-	starts, alone := haveMooncake(c.recordings)
-	if o.MooncakeBlock > 0 && alone {
+	if _, all := haveRows(c.snapshot, mmapcache.FormatMooncake); all && o.MooncakeBlock > 0 {
 		o.Rules.BlockSize = o.MooncakeBlock
 	}
 	if c.tables {
@@ -163,7 +163,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	}
 	c.probes, c.keyed = Probe(o.Rules, o.Placement), c.prompts
 	c.wanted, err = wantedParts(o.Rules, o.Placement, c.probes, c.snapshot, c.recordings, c.prompts)
-	if err == nil && !starts {
+	if starts, _ := haveRecordings(c.recordings); err == nil && !starts {
 		arenas := c.wanted[mmapcache.ArenasKind].Key
 		c.sharded, err = manifest.New(mmapcache.DatasetKind, shardedImageOf(o.Rules, o.Placement, c.probes, c.snapshot, c.prompts, arenas, o.shardRows))
 	}
@@ -183,7 +183,7 @@ func (c *conversion) resolvePrompts(ctx context.Context) error {
 	if c.prompts, err = resolvePromptCorpus(o.Corpus, tok); err != nil {
 		return err
 	}
-	if o.Placement.Backend == weka.SHA256MT {
+	if o.Placement.Backend == rules.SHA256MT {
 		o.Placement.Stream = c.prompts.stream
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -31,9 +31,9 @@ func TestWorkersChangeNoByte(t *testing.T) {
 	one := o.convert(t)
 	requireSound(t, one)
 	files := filesOf(t, o.Root)
-	for _, backend := range []string{weka.XXH3, weka.SHA256MT, weka.Exact} {
+	for _, backend := range []string{rules.XXH3, rules.SHA256MT, rules.Exact} {
 		o.Placement.Backend, o.Workers, o.Root = backend, 1, t.TempDir()
-		if backend == weka.Exact {
+		if backend == rules.Exact {
 			o.Corpus = DefaultCorpus
 		}
 		one := o.convert(t)
@@ -42,7 +42,7 @@ func TestWorkersChangeNoByte(t *testing.T) {
 		seven := o.convert(t)
 		assert.Equal(t, one.Key, seven.Key)
 		assert.Equal(t, want, filesOf(t, o.Root))
-		if backend == weka.XXH3 {
+		if backend == rules.XXH3 {
 			assert.Equal(t, files, want)
 		}
 	}
@@ -137,7 +137,7 @@ func TestEveryPartHasItsOwnKey(t *testing.T) {
 		hits   string
 	}{
 		{func(o *Options) { o.Placement.Seed = 7 }, "arenas structure"},
-		{func(o *Options) { o.Placement.Backend = weka.SHA256MT }, "arenas structure"},
+		{func(o *Options) { o.Placement.Backend = rules.SHA256MT }, "arenas structure"},
 		{func(o *Options) { o.Corpus = tinyCorpus(t, 299) }, "structure"},
 		{func(o *Options) { o.Tokenizer = "o200k_base" }, "starts structure"},
 		{func(o *Options) { o.Inputs = append(o.Inputs, lines(t, traceText("a"))) }, "arenas"},

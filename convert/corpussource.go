@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/manifest"
 )
@@ -69,7 +69,7 @@ func (e *CorpusSeedError) Error() string {
 func (o Options) CheckCorpusSeed() (warning string, err error) {
 	o = o.withDefaults()
 	name, err := parseCorpusName(o.Corpus)
-	if err != nil || name.form != idsFile || name.sonnet || o.Placement.Backend != weka.SHA256MT {
+	if err != nil || name.form != idsFile || name.sonnet || o.Placement.Backend != rules.SHA256MT {
 		return "", nil
 	}
 	data, err := readCorpusFile(name.path)

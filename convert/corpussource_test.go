@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -42,7 +42,7 @@ func TestCorpusSeed(t *testing.T) {
 		"of this seed":       {corpus: file(ids, of(CodingCorpus, 7)), seed: 7},
 		"of another":         {corpus: file(ids, of(CodingCorpus, 7)), seed: 42, other: 7},
 		"of the largest":     {corpus: file(ids, of(CodingCorpus, 1<<64-1)), seed: -1},
-		"another draw":       {corpus: file(ids, of(CodingCorpus, 7)), seed: 42, backend: weka.Exact},
+		"another draw":       {corpus: file(ids, of(CodingCorpus, 7)), seed: 42, backend: rules.Exact},
 		"sonnet":             {corpus: "sonnet:" + file(ids, nil), seed: 42},
 		"sonnet by its file": {corpus: file(ids, of(SonnetCorpus, 42)), seed: 7},
 		"known content":      {corpus: file([]byte{3, 0, 0, 0}, nil), seed: 7, other: 42},
@@ -56,9 +56,9 @@ func TestCorpusSeed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.backend == "" {
-				c.backend = weka.SHA256MT
+				c.backend = rules.SHA256MT
 			}
-			warning, err := Options{Corpus: c.corpus, Placement: weka.Placement{Backend: c.backend, Seed: c.seed}}.CheckCorpusSeed()
+			warning, err := Options{Corpus: c.corpus, Placement: rules.Placement{Backend: c.backend, Seed: c.seed}}.CheckCorpusSeed()
 			if c.other != 0 {
 				assert.Equal(t, &CorpusSeedError{c.corpus, c.other, uint64(c.seed)}, err)
 			} else {

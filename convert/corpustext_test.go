@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/corpus"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 
@@ -147,7 +147,7 @@ func TestAIPerfSonnet(t *testing.T) {
 	o.Corpus = "aiperf-sonnet:" + aiperfText(t)
 	p, err := resolvePromptCorpus(o.Corpus, builtinTokenizer(t, o.Tokenizer))
 	require.NoError(t, err)
-	assert.Equal(t, weka.SonnetStream, p.stream)
+	assert.Equal(t, rules.SonnetStream, p.stream)
 	tok, err := tokenizer.Load(o.Tokenizer)
 	require.NoError(t, err)
 	var want []uint32

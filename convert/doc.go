@@ -16,10 +16,16 @@
 // consists of. The arenas hold the prompt corpus, as token ids and as JSON text. The placement has the corpus token at
 // which each block begins. keys.go lists the fields of each key.
 //
-// # Files
+// # From a row to turns
 //
-// pipeline.go turns rows into plans, with several goroutines: hfsource delivers a row, convert/weka scans it into a trace
-// and plans it. merge.go puts the plans together in the order of the input. place.go computes the placement.
-// promptcorpus.go builds the arenas. part.go finds a part, or builds and publishes it while other processes wait. To
-// add a trace format, begin at formats.go. mooncake.go collects rows that are traces together.
+//	bytes of a row     package hfsource: Snapshot.Rows streams the rows of all files
+//	its format         formats.go: a table, which names for each format its reader; recording.go collects rows that are traces together
+//	trace.Trace        the reader, such as package weka: a session as numbers, which Trace.Check (package trace) has to accept
+//	turns              package reconstruct: MakePlan, in plan.go, makes conversations of requests, and an mmapcache.Plan of them
+//	decisions          package rules: what each step asks, all of it in the keys
+//	tables             merge.go puts the plans into the order of the input, as one mmapcache.Structure
+//	places in the text place.go asks reconstruct.Placer where in the corpus each block begins; promptcorpus.go makes the corpus
+//
+// pipeline.go does this with several goroutines; stages.go puts the parts in order; part.go finds a part, or builds and publishes
+// it while other processes wait. A new trace format is a package that makes traces, and a row of formats.go.
 package convert

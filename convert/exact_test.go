@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mmapcache"
@@ -124,11 +124,11 @@ func TestTextsEncodeToTheirTokens(t *testing.T) {
 	o := Options{Root: t.TempDir(), Source: options(t).Source, Warn: func(format string, args ...any) { t.Errorf(format, args...) }}
 	for _, o.Tokenizer = range tokenizer.Names() {
 		for _, input := range inputs {
-			o.Inputs, o.Placement = []string{input}, weka.Placement{}
+			o.Inputs, o.Placement = []string{input}, rules.Placement{}
 			d := driftOf(t, o, o.convert(t).Key, 0)
 			assert.Greater(t, d.messages, 5)
 			assert.Equal(t, d.messages, d.equal, "%s: %q", input, d.first)
-			o.Placement = weka.Placement{Backend: weka.XXH3, Seed: 42}
+			o.Placement = rules.Placement{Backend: rules.XXH3, Seed: 42}
 			d = driftOf(t, o, o.convert(t).Key, 0)
 			assert.Less(t, d.equal, d.messages, "a test that cannot fail")
 		}
@@ -155,7 +155,7 @@ func TestConvertWarnsOfInexactWindows(t *testing.T) {
 		o.Corpus, o.Warn = corpus, func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 		plain := placementBytes(t, o, o.convert(t))
 		require.Empty(t, warnings)
-		o.Placement.Backend = weka.Exact
+		o.Placement.Backend = rules.Exact
 		first := o.convert(t)
 		assert.True(t, o.convert(t).Hit)
 		require.Len(t, warnings, 2)
@@ -174,7 +174,7 @@ func placementBytes(t *testing.T, o Options, r *Result) string {
 // Another seed, tokenizer or corpus changes the starts and leaves the structure.
 func TestStartsDependOnTheEdges(t *testing.T) {
 	o := options(t, "@demo")
-	o.Corpus, o.Placement = DefaultCorpus, weka.Placement{Seed: 1}
+	o.Corpus, o.Placement = DefaultCorpus, rules.Placement{Seed: 1}
 	before := o.convert(t)
 	for name, change := range map[string]func(*Options){
 		"seed": func(o *Options) { o.Placement.Seed = 2 }, "tokenizer": func(o *Options) { o.Tokenizer = "o200k_base" }, "corpus": func(o *Options) { o.Corpus = "words" },

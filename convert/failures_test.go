@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
@@ -27,7 +27,7 @@ import (
 // Each of the tests below that has a Covers line reproduces one failure of earlier caches: doc/spec/cache.md 2 lists them.
 
 // keysFor returns the keys of a conversion, by kind.
-func keysFor(t *testing.T, rules weka.Rules, draws weka.Placement, files []hfsource.File, p promptCorpus) map[string]string {
+func keysFor(t *testing.T, rules rules.Rules, draws rules.Placement, files []hfsource.File, p promptCorpus) map[string]string {
 	list, err := wantedParts(rules, draws, Probe(rules, draws), &hfsource.Snapshot{Files: files}, nil, p)
 	require.NoError(t, err)
 	keys := map[string]string{}
@@ -74,42 +74,42 @@ func changed(t *testing.T, v reflect.Value) reflect.Value {
 func TestEveryIngredientIsInTheKey(t *testing.T) {
 	p, err := resolvePromptCorpus("code", builtinTokenizer(t, "o200k_base"))
 	require.NoError(t, err)
-	rules, draws := weka.Default(), weka.Placement{Backend: weka.XXH3, Seed: 42}
+	r, draws := rules.Default(), rules.Placement{Backend: rules.XXH3, Seed: 42}
 	files := []hfsource.File{{Path: "a", SHA256: "aa"}, {Path: "b", SHA256: "bb", Format: hfsource.FileFormat{Lines: true}}}
-	base := keysFor(t, rules, draws, files, p)
+	base := keysFor(t, r, draws, files, p)
 	all := []string{mmapcache.StructureKind, mmapcache.PlacementKind, mmapcache.DatasetKind}
-	for k := range reflect.TypeFor[weka.Rules]().NumField() {
-		other := rules
+	for k := range reflect.TypeFor[rules.Rules]().NumField() {
+		other := r
 		f := reflect.ValueOf(&other).Elem().Field(k)
 		f.Set(changed(t, f))
-		name, found := reflect.TypeFor[weka.Rules]().Field(k).Name, differing(base, keysFor(t, other, draws, files, p))
-		if other.WithoutMooncake() != rules.WithoutMooncake() {
+		name, found := reflect.TypeFor[rules.Rules]().Field(k).Name, differing(base, keysFor(t, other, draws, files, p))
+		if other.WithoutMooncake() != r.WithoutMooncake() {
 			assert.Equal(t, all, found, name)
 			continue
 		}
 		assert.Empty(t, found, "%s counts for Mooncake rows alone", name)
 		assert.Equal(t, other, structureImageOf(other, "", &hfsource.Snapshot{}, []int{1}).Rules, name)
 	}
-	for k := range reflect.TypeFor[weka.Placement]().NumField() {
+	for k := range reflect.TypeFor[rules.Placement]().NumField() {
 		other := draws
 		f := reflect.ValueOf(&other).Elem().Field(k)
 		f.Set(changed(t, f))
-		assert.Equal(t, all[1:], differing(base, keysFor(t, rules, other, files, p)), reflect.TypeFor[weka.Placement]().Field(k).Name)
+		assert.Equal(t, all[1:], differing(base, keysFor(t, r, other, files, p)), reflect.TypeFor[rules.Placement]().Field(k).Name)
 	}
 	a, b := files[0], files[1]
 	for what, other := range map[string][]hfsource.File{
 		"content": {{SHA256: "ab"}, b}, "order": {b, a}, "more": {a, b, b}, "fewer": {a}, "form": {{SHA256: "aa", Format: hfsource.FileFormat{Lines: true}}, b},
 	} {
-		assert.Equal(t, all, differing(base, keysFor(t, rules, draws, other, p)), what)
+		assert.Equal(t, all, differing(base, keysFor(t, r, draws, other, p)), what)
 	}
 	renamed := []hfsource.File{{Path: "elsewhere/a", SHA256: "aa", Size: 5}, b}
-	assert.Empty(t, differing(base, keysFor(t, rules, draws, renamed, p)), "names and places are no part of a key")
+	assert.Empty(t, differing(base, keysFor(t, r, draws, renamed, p)), "names and places are no part of a key")
 	text, tokenizer, longer := p, p, p
 	text.image.Corpus.SHA256, tokenizer.image.Tokenizer = "other", "other"
 	longer.tokens++
-	assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, text)))
-	assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, tokenizer)))
-	assert.Equal(t, []string{mmapcache.PlacementKind, mmapcache.DatasetKind}, differing(base, keysFor(t, rules, draws, files, longer)))
+	assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, differing(base, keysFor(t, r, draws, files, text)))
+	assert.Equal(t, []string{mmapcache.ArenasKind, mmapcache.DatasetKind}, differing(base, keysFor(t, r, draws, files, tokenizer)))
+	assert.Equal(t, []string{mmapcache.PlacementKind, mmapcache.DatasetKind}, differing(base, keysFor(t, r, draws, files, longer)))
 }
 
 // The key of every part contains a probe, so a program that builds something else has other keys, whatever its version numbers
@@ -483,7 +483,7 @@ func TestPrettyPrintedJSON(t *testing.T) {
 func TestVerifyRebuild(t *testing.T) {
 	input := lines(t, traceText("a"))
 	o := options(t, input)
-	o.Rules.BlockSize, o.Placement.Seed, o.Placement.Backend = 8, -3, weka.SHA256MT
+	o.Rules.BlockSize, o.Placement.Seed, o.Placement.Backend = 8, -3, rules.SHA256MT
 	r := o.convert(t)
 	plain := Options{Source: o.Source, disk: o.disk}
 	require.NoError(t, VerifyRebuild(t.Context(), o.Root, r.Key, plain))

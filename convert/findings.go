@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/trace"
 )
 
 // enforceFlags returns an error if SkipInvalid or Strict refuses what the traces contain. It runs for hits and builds alike,
@@ -56,7 +56,7 @@ func refuseOddities(f mmapcache.StructureFacts) error {
 		list = append(list, describeUnknownKey(f, name))
 	}
 	for _, o := range f.Oddities {
-		if o.Kind != weka.OddityAnswers {
+		if o.Kind != trace.OddityAnswers {
 			list = append(list, describeOddity(o))
 		}
 	}
@@ -89,5 +89,5 @@ func describeOddity(o mmapcache.Oddity) string {
 	if o.Count != 1 {
 		first = "first "
 	}
-	return fmt.Sprintf("%s (%s, %sin trace %q: %s)", weka.OddityText(o.Kind), times(o.Count), first, o.Trace, o.First)
+	return fmt.Sprintf("%s (%s, %sin trace %q: %s)", trace.OddityText(o.Kind), times(o.Count), first, o.Trace, o.First)
 }

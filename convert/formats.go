@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"strings"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/mmapcache"
@@ -12,9 +13,11 @@ import (
 
 // format is a format of rows of text. The next one is a package that imports trace and a lexer, and a row of formats.
 type format struct {
-	name string // that its traces have as trace.Trace.Format
-	what string // for messages: what one of its traces is
-	is   func(first []byte) bool
+	name string                  // that its traces have as trace.Trace.Format
+	what string                  // for messages: what one of its traces is
+	is   func(first []byte) bool // the first row
+
+	suffix string // of files whose rows are lines of text that is no JSON, such as ".csv"; else ""
 
 	scan scanFunc // of a format whose rows are traces; else nil
 	open openFunc // of a format whose rows make traces when all of a file are read; else nil
@@ -24,12 +27,13 @@ type format struct {
 	sample string
 }
 
-type scanFunc func(row []byte, r weka.Rules, reserve trace.Reserve) (*trace.Trace, error)
+type scanFunc func(row []byte, r rules.Rules, reserve trace.Reserve) (*trace.Trace, error)
 
 // openFunc begins a file, which has a number from 0, and whose ids name blocks of a namespace. reserve is asked for what a row takes until the end.
-type openFunc func(number, namespace int, r weka.Rules, reserve trace.Reserve) fileReader
+type openFunc func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader
 
-// fileReader takes the rows of one file. Their traces are known when all are read, and so are rows that turn out invalid.
+// fileReader takes the rows of one file. Their traces are known when all are read, with the rows that each is of (trace.Trace.Rows), and so are
+// rows that turn out invalid.
 type fileReader interface {
 	Add(row []byte) error
 	Traces() ([]*trace.Trace, error)
@@ -38,12 +42,22 @@ type fileReader interface {
 
 // formats are tried in this order on the first row of each file. The last is that of all others, and the one that Parquet has.
 var formats = []format{
-	{name: mmapcache.FormatMooncake, what: "Mooncake rows", is: weka.IsMooncake, open: func(number, namespace int, r weka.Rules, reserve trace.Reserve) fileReader {
+	{name: mmapcache.FormatMooncake, what: "Mooncake rows", is: weka.IsMooncake, open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
 		m := weka.NewMooncake(number, r)
 		m.Namespace, m.Reserve = namespace, reserve
 		return m
 	}},
 	{name: "weka", what: "a Weka trace", is: func([]byte) bool { return true }, scan: weka.ScanWithin},
+}
+
+// textFormats returns the formats of files that hold no JSON.
+func textFormats() (list []hfsource.TextFormat) {
+	for _, f := range formats {
+		if f.suffix != "" {
+			list = append(list, hfsource.TextFormat{Suffix: f.suffix, Is: f.is})
+		}
+	}
+	return list
 }
 
 // formatNamed returns the format of a name, the last for others: traces of Weka have the names of its generations.
@@ -66,7 +80,7 @@ func formatOf(first []byte) *format {
 }
 
 // formatProbes returns, by name, the probes of the formats of files that have a sample.
-func formatProbes(s *hfsource.Snapshot, r weka.Rules) map[string]string {
+func formatProbes(s *hfsource.Snapshot, r rules.Rules) map[string]string {
 	probes := map[string]string{}
 	for _, file := range s.Files {
 		if f := formatNamed(file.Rows); f.sample != "" && probes[f.name] == "" {
@@ -77,7 +91,7 @@ func formatProbes(s *hfsource.Snapshot, r weka.Rules) map[string]string {
 }
 
 // probe returns the digest of what the sample becomes.
-func (f *format) probe(r weka.Rules) string {
+func (f *format) probe(r rules.Rules) string {
 	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
 	if f.open != nil {
 		p.addFile(f.sample, f.open(0, 0, r, nil))

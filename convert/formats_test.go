@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -17,7 +17,7 @@ import (
 var lengths = format{
 	name: "lengths", what: "a list of lengths", sample: `{"lengths":["p",5,9,14]}`,
 	is: func(first []byte) bool { return strings.HasPrefix(string(first), `{"lengths":`) },
-	scan: func(row []byte, _ weka.Rules, reserve trace.Reserve) (*trace.Trace, error) {
+	scan: func(row []byte, _ rules.Rules, reserve trace.Reserve) (*trace.Trace, error) {
 		t := &trace.Trace{BlockSize: 4, Scope: trace.ScopeLocal, Models: []string{"m"}, Format: "lengths", Budget: trace.NewBudget(reserve)}
 		words := strings.Split(strings.Trim(string(row), "{}\":[]lengths\n"), ",")
 		t.ID = strings.Trim(words[0], `"`)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
@@ -71,7 +71,7 @@ func options(t testing.TB, inputs ...string) Options {
 func plainOptions(root, corpus string, inputs ...string) Options {
 	return Options{
 		Root: root, Inputs: inputs, Source: hfsource.Options{Embedded: map[string][]byte{"@demo": demo.JSONL()}},
-		Rules: weka.Default(), Placement: weka.Placement{Backend: weka.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: corpus,
+		Rules: rules.Default(), Placement: rules.Placement{Backend: rules.XXH3, Seed: 42}, Tokenizer: "cl100k_base", Corpus: corpus,
 		disk:    durable.Options{Sync: func(*os.File) error { return nil }}, // builds are many here
 		Workers: 2, Version: "test", now: func() time.Time { return time.Unix(0, 0) },
 	}

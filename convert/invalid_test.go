@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/mmapcache"
@@ -371,8 +371,8 @@ func TestSessionsOfOneName(t *testing.T) {
 }
 
 // idsOfAIPerf are the default rules with the refusals of AIPerf, which takes any id.
-func idsOfAIPerf() weka.Rules {
-	r := weka.Default()
+func idsOfAIPerf() rules.Rules {
+	r := rules.Default()
 	r.Refusals = "error"
 	return r
 }

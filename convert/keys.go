@@ -3,6 +3,7 @@ package convert
 import (
 	"slices"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
@@ -31,10 +32,10 @@ type structureImage struct {
 	Columns    string       `json:"probe_columns,omitempty"`  // ProbeColumns, where an input file has columns
 	Starts     string       `json:"probe_starts,omitempty"`   // ProbeStarts, where a format of the input has recorded starts
 	Mooncake   string       `json:"probe_mooncake,omitempty"` // ProbeMooncake, where an input file has Mooncake rows
-	Rules      weka.Rules   `json:"rules"`
+	Rules      rules.Rules  `json:"rules"`
 	Inputs     []inputImage `json:"inputs"`
 	Formats    formatImage  `json:"probe_formats,omitempty"` // see format.sample
-	Recordings []int        `json:"recordings,omitempty"`    // by input the recording of its Mooncake rows, see recordingsOf; only where some have such
+	Recordings []int        `json:"recordings,omitempty"`    // by input the recording of its rows, see recordingsOf; only where some have one
 	Rows       *rowsImage   `json:"rows,omitempty"`          // of a shard of one file that may have several rows
 }
 
@@ -70,10 +71,10 @@ type corpusImage struct {
 // placementImage is the pre-image of the placement's key.
 type placementImage struct {
 	recipe
-	Structure string         `json:"structure"` // key
-	Placement weka.Placement `json:"draws"`
-	Tokens    int            `json:"corpus_tokens"`
-	Arenas    string         `json:"arenas,omitempty"` // key, where the placement depends on more than their length, or that is not known before they exist
+	Structure string          `json:"structure"` // key
+	Placement rules.Placement `json:"draws"`
+	Tokens    int             `json:"corpus_tokens"`
+	Arenas    string          `json:"arenas,omitempty"` // key, where the placement depends on more than their length, or that is not known before they exist
 }
 
 // datasetImage is the pre-image of a dataset's key: the keys of its parts.
@@ -86,21 +87,21 @@ type datasetImage struct {
 
 // shardedImage is the pre-image of the key of a dataset of shards: what decides them all, known before a row is read.
 type shardedImage struct {
-	recipe                     // its probe is that of the structures
-	Columns     string         `json:"probe_columns,omitempty"` // as in structureImage
-	Formats     formatImage    `json:"probe_formats,omitempty"` // likewise
-	ProbeStarts string         `json:"probe_draws"`
-	Rules       weka.Rules     `json:"rules"`
-	Inputs      []inputImage   `json:"inputs"`
-	Rows        int            `json:"shard_rows"` // most of a shard
-	Placement   weka.Placement `json:"draws"`
-	Tokens      int            `json:"corpus_tokens"`
-	Arenas      string         `json:"arenas"` // key
+	recipe                      // its probe is that of the structures
+	Columns     string          `json:"probe_columns,omitempty"` // as in structureImage
+	Formats     formatImage     `json:"probe_formats,omitempty"` // likewise
+	ProbeStarts string          `json:"probe_draws"`
+	Rules       rules.Rules     `json:"rules"`
+	Inputs      []inputImage    `json:"inputs"`
+	Rows        int             `json:"shard_rows"` // most of a shard
+	Placement   rules.Placement `json:"draws"`
+	Tokens      int             `json:"corpus_tokens"`
+	Arenas      string          `json:"arenas"` // key
 }
 
 // wantedParts returns, by kind, a manifest with the key and the pre-image of each part and of the dataset. recordings
-// says which inputs have Mooncake rows.
-func wantedParts(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, recordings []int, p promptCorpus) (map[string]*manifest.Manifest, error) {
+// says which inputs are of recordings.
+func wantedParts(rules rules.Rules, placement rules.Placement, probes Probes, inputs *hfsource.Snapshot, recordings []int, p promptCorpus) (map[string]*manifest.Manifest, error) {
 	wanted := map[string]*manifest.Manifest{}
 	var firstErr error
 	add := func(kind string, image any) (key string) {
@@ -122,16 +123,16 @@ func wantedParts(rules weka.Rules, placement weka.Placement, probes Probes, inpu
 }
 
 // placementImageOf returns the pre-image of the placement of a structure. structure and arenas are keys.
-func placementImageOf(placement weka.Placement, probes Probes, structure string, p promptCorpus, arenas string) placementImage {
+func placementImageOf(placement rules.Placement, probes Probes, structure string, p promptCorpus, arenas string) placementImage {
 	image := placementImage{recipe: recipeOf(probes.Placement), Structure: structure, Placement: placement, Tokens: p.tokens}
-	if p.tokens == 0 || placement.Backend == weka.Exact {
+	if p.tokens == 0 || placement.Backend == rules.Exact {
 		image.Arenas = arenas
 	}
 	return image
 }
 
 // shardedImageOf returns the pre-image of a dataset of shards of the inputs. arenas is a key, rows the most of a shard.
-func shardedImageOf(rules weka.Rules, placement weka.Placement, probes Probes, inputs *hfsource.Snapshot, p promptCorpus, arenas string, rows int) shardedImage {
+func shardedImageOf(rules rules.Rules, placement rules.Placement, probes Probes, inputs *hfsource.Snapshot, p promptCorpus, arenas string, rows int) shardedImage {
 	structure := structureImageOf(rules, probes.Structure, inputs, nil)
 	image := shardedImage{recipe: structure.recipe, Columns: structure.Columns, Formats: structure.Formats, ProbeStarts: probes.Placement, Rules: structure.Rules, Inputs: structure.Inputs,
 		Rows: rows, Placement: placement, Tokens: p.tokens, Arenas: arenas}
@@ -140,20 +141,23 @@ func shardedImageOf(rules weka.Rules, placement weka.Placement, probes Probes, i
 }
 
 // wantedStructure is wantedParts for the structure alone.
-func wantedStructure(rules weka.Rules, inputs *hfsource.Snapshot, recordings []int) (map[string]*manifest.Manifest, error) {
+func wantedStructure(rules rules.Rules, inputs *hfsource.Snapshot, recordings []int) (map[string]*manifest.Manifest, error) {
 	_, probe := probeStructure(rules, weka.Scan)
 	m, err := manifest.New(mmapcache.StructureKind, structureImageOf(rules, probe, inputs, recordings))
 	return map[string]*manifest.Manifest{mmapcache.StructureKind: m}, err
 }
 
-func structureImageOf(rules weka.Rules, probe string, inputs *hfsource.Snapshot, recordings []int) structureImage {
+func structureImageOf(rules rules.Rules, probe string, inputs *hfsource.Snapshot, recordings []int) structureImage {
 	image := structureImage{recipe: recipeOf(probe), Rules: rules.WithoutMooncake(), Inputs: inputImages(inputs), Formats: formatProbes(inputs, rules)}
 	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
 		image.Columns = ProbeColumns(rules)
 	}
-	if some, _ := haveMooncake(recordings); some { // without recorded starts, the files are those of the older format
+	if some, _ := haveRecordings(recordings); some { // without recorded starts, the files are those of the older format
 		image.Format, image.Starts = mmapcache.FormatStarts, ProbeStarts(rules)
-		image.Mooncake, image.Rules, image.Recordings = ProbeMooncake(rules), rules, recordings
+		image.Rules, image.Recordings = rules, recordings
+	}
+	if some, _ := haveRows(inputs, mmapcache.FormatMooncake); some {
+		image.Mooncake = ProbeMooncake(rules)
 	}
 	return image
 }

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
@@ -26,7 +27,7 @@ type merger struct {
 	stopped      bool
 	cancel       context.CancelCauseFunc // ends the conversion
 	memory       *hfsource.MemoryBudget
-	rules        weka.Rules
+	rules        rules.Rules
 	skipInvalid  bool
 	firstSkipped plannedTrace
 	refused      *InvalidTraceError // the first, while no valid trace is known
@@ -294,12 +295,12 @@ func (m *merger) checkFormat(p plannedTrace) {
 		m.first = f
 	}
 	if f != m.first {
-		addOddity(&m.facts, oddityIn(trace.Oddity{Kind: weka.OddityMixedFormats, Count: 1, First: f.what + ": " + p.position.String()}, p.plan.Trace.ID))
+		addOddity(&m.facts, oddityIn(trace.Oddity{Kind: trace.OddityMixedFormats, Count: 1, First: f.what + ": " + p.position.String()}, p.plan.Trace.ID))
 	}
 }
 
 // prefixCaches are the caches that traces of global scope share.
-type prefixCaches map[sharedBlocks]*weka.GlobalPrefixCache
+type prefixCaches map[sharedBlocks]*reconstruct.GlobalPrefixCache
 
 // sharedBlocks is what traces have in common that share blocks.
 type sharedBlocks struct {
@@ -308,16 +309,16 @@ type sharedBlocks struct {
 }
 
 // add adds the queries of a trace of global scope. firstTurn is the row of its first turn.
-func (c prefixCaches) add(plan *mmapcache.Plan, notes weka.Notes, firstTurn int) {
+func (c prefixCaches) add(plan *mmapcache.Plan, notes reconstruct.Notes, firstTurn int) {
 	shared := sharedBlocks{plan.Trace.BlockSize, notes.Namespace}
 	if c[shared] == nil {
-		c[shared] = &weka.GlobalPrefixCache{}
+		c[shared] = &reconstruct.GlobalPrefixCache{}
 	}
 	c[shared].Add(notes.Queries, firstTurn)
 }
 
 // sorted returns the caches by block size.
-func (c prefixCaches) sorted() (list []*weka.GlobalPrefixCache) {
+func (c prefixCaches) sorted() (list []*reconstruct.GlobalPrefixCache) {
 	for _, shared := range slices.SortedFunc(maps.Keys(c), func(a, b sharedBlocks) int {
 		return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.namespace, b.namespace))
 	}) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/tokensource"
@@ -31,10 +31,10 @@ type Options struct {
 	Inputs []string // files, directories, "-", hf://datasets/..., or names in Source.Embedded
 	Source hfsource.Options
 
-	Rules     weka.Rules     // how traces are reconstructed; the zero value is weka.Default()
-	Placement weka.Placement // how places in the corpus are computed; the zero value is that of DefaultProfile, with DefaultSeed
-	Tokenizer string         // a name of Tokenizers, a path, or OWNER/NAME of a model of the hub; "" is DefaultTokenizer
-	Corpus    string         // a name of Corpora, or a file or directory, see CheckCorpus; "" is DefaultCorpus
+	Rules     rules.Rules     // how traces are reconstructed; the zero value is rules.Default()
+	Placement rules.Placement // how places in the corpus are computed; the zero value is that of DefaultProfile, with DefaultSeed
+	Tokenizer string          // a name of Tokenizers, a path, or OWNER/NAME of a model of the hub; "" is DefaultTokenizer
+	Corpus    string          // a name of Corpora, or a file or directory, see CheckCorpus; "" is DefaultCorpus
 
 	MooncakeBlock int // tokens of a block of Mooncake rows; 0: as Rules say. An input with other rows is converted without it
 
@@ -76,9 +76,9 @@ func Profiles() []string { return []string{DefaultProfile, "aiperf"} }
 func (o *Options) SetProfile(name string) error {
 	switch name {
 	case DefaultProfile:
-		o.Rules, o.Placement = weka.Default(), weka.Placement{Backend: weka.Exact, Seed: DefaultSeed}
+		o.Rules, o.Placement = rules.Default(), rules.Placement{Backend: rules.Exact, Seed: DefaultSeed}
 	case "aiperf":
-		o.Rules, o.Placement = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: DefaultSeed}
+		o.Rules, o.Placement = rules.AIPerf(), rules.Placement{Backend: rules.SHA256MT, Seed: DefaultSeed}
 	default:
 		return fmt.Errorf("no such profile: want %s", strings.Join(Profiles(), " or "))
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 )
 
 // Options with only root and inputs give the same dataset as options with all defaults spelled out.
@@ -15,7 +15,7 @@ func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 	zero, err := Convert(t.Context(), Options{Root: t.TempDir(), Inputs: []string{input}})
 	require.NoError(t, err)
 	o := Options{
-		Root: t.TempDir(), Inputs: []string{input}, Rules: weka.Default(), Placement: weka.Placement{Backend: weka.Exact, Seed: 42},
+		Root: t.TempDir(), Inputs: []string{input}, Rules: rules.Default(), Placement: rules.Placement{Backend: rules.Exact, Seed: 42},
 		Tokenizer: "o200k_base", Corpus: "code", Workers: 1,
 	}
 	spelled, err := Convert(t.Context(), o)
@@ -25,7 +25,7 @@ func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 	again, err := Convert(t.Context(), o)
 	require.NoError(t, err)
 	assert.True(t, again.Hit, "the default backend has one name in keys")
-	o.Placement = weka.Placement{Backend: weka.Exact} // a seed of 0 that is meant
+	o.Placement = rules.Placement{Backend: rules.Exact} // a seed of 0 that is meant
 	other, err := Convert(t.Context(), o)
 	require.NoError(t, err)
 	assert.NotEqual(t, zero.Key, other.Key)
@@ -42,7 +42,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		`tokenizer x: want cl100k_base, o200k_base`:  func(o *Options) { o.Tokenizer = "x" },
 		"corpus sonnet:x: not a file of token ids":   func(o *Options) { o.Corpus = "sonnet:x" },
 		`corpus "aiperf-sonnet:": no file`:           func(o *Options) { o.Corpus = "aiperf-sonnet:" },
-		`length_rule "banana": want one of repaired`: func(o *Options) { o.Rules = weka.Default(); o.Rules.LengthRule = "banana" },
+		`length_rule "banana": want one of repaired`: func(o *Options) { o.Rules = rules.Default(); o.Rules.LengthRule = "banana" },
 		`backend "xxh4": want exact, xxh3`:           func(o *Options) { o.Placement.Backend = "xxh4" },
 	} {
 		o := Options{Root: t.TempDir() + "/root", Inputs: []string{lines(t, traceText("a"))}}

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 )
 
 // stricter lists the refusals of agentx where AIPerf accepts: numbers as strings, numbers too large to send, and names of two
@@ -40,7 +40,7 @@ func TestOracle(t *testing.T) {
 			}
 			o := options(t)
 			o.Corpus, o.Tokenizer = filepath.Join(t.TempDir(), "coding.u32le"), "o200k_base"
-			o.Rules, o.Placement = weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: int64(seed), Stream: weka.CodingStream}
+			o.Rules, o.Placement = rules.AIPerf(), rules.Placement{Backend: rules.SHA256MT, Seed: int64(seed), Stream: rules.CodingStream}
 			compareVerdicts(t, rows, ask(t, python, seed, o.Corpus, rows), verdicts(t, o, rows))
 		})
 		n /= 8

@@ -7,6 +7,8 @@ import (
 
 	"github.com/alitto/pond/v2"
 
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/mmapcache"
@@ -27,7 +29,7 @@ type pipeline struct {
 }
 
 // planInputs returns the structure of all traces of a snapshot, in the order of the input, and the facts about them. numbers
-// says which files have Mooncake rows.
+// says which files are of recordings.
 func planInputs(ctx context.Context, snapshot *hfsource.Snapshot, numbers []int, o Options, b bounds) (*mmapcache.Structure, mmapcache.StructureFacts, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -95,13 +97,13 @@ func errNoTrace(s *hfsource.Snapshot, skipped int, where string, first error) er
 	return fmt.Errorf("no trace in %s: nothing but blank lines", what)
 }
 
-// plannedTrace is the outcome of one row, or of one trace of a Mooncake file.
+// plannedTrace is the outcome of one row, or of one trace of a recording.
 type plannedTrace struct {
 	memory   *hfsource.Reservation // of the trace, until the plan is in the structure
 	location string                // path and line, for messages
 	position position
 	plan     *mmapcache.Plan
-	notes    weka.Notes
+	notes    reconstruct.Notes
 	err      error // why the trace is invalid
 	fatal    error // ends the conversion: how many traces an unreadable file has is unknown
 }
@@ -128,7 +130,7 @@ func (p position) unit() string {
 }
 
 // planRow scans and plans the trace of a row of a snapshot.
-func planRow(row hfsource.Row, s *hfsource.Snapshot, rules weka.Rules) plannedTrace {
+func planRow(row hfsource.Row, s *hfsource.Snapshot, rules rules.Rules) plannedTrace {
 	p := plannedTrace{
 		memory: row.TakeReservation(), location: row.Location(),
 		position: position{row.FileIndex, row.Line, row.Columns != nil}, fatal: row.Err,
@@ -150,7 +152,7 @@ func planRow(row hfsource.Row, s *hfsource.Snapshot, rules weka.Rules) plannedTr
 }
 
 // planTrace completes p with the plan of its trace.
-func planTrace(t *trace.Trace, p plannedTrace, rules weka.Rules) plannedTrace {
-	p.plan, p.notes, p.err = weka.MakePlan(t, rules)
+func planTrace(t *trace.Trace, p plannedTrace, rules rules.Rules) plannedTrace {
+	p.plan, p.notes, p.err = reconstruct.MakePlan(t, rules)
 	return p
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/alitto/pond/v2"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/reconstruct"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -15,11 +15,11 @@ import (
 type placing struct {
 	structure *mmapcache.Structure
 	table     *mmapcache.Placement
-	tokens    int         // of the corpus
-	edges     *weka.Edges // of weka.Exact; nil: none
+	tokens    int                // of the corpus
+	edges     *reconstruct.Edges // of rules.Exact; nil: none
 	progress  func(blocks int64)
 	windows   atomic.Int64
-	inexact   atomic.Int64 // of the windows, see weka.Placer
+	inexact   atomic.Int64 // of the windows, see reconstruct.Placer
 }
 
 // run computes where in the corpus every block and filler begins, several traces at a time.
@@ -28,7 +28,7 @@ func (g *placing) run(ctx context.Context, o Options) error {
 	defer pool.StopAndWait()
 	tasks := pool.NewGroupContext(ctx)
 	s, heads := g.structure, headsOf(g.structure)
-	placers := sync.Pool{New: func() any { return weka.NewPlacer(o.Placement, g.tokens, g.edges) }}
+	placers := sync.Pool{New: func() any { return reconstruct.NewPlacer(o.Placement, g.tokens, g.edges) }}
 	for i := range s.Traces.Len() {
 		if ctx.Err() != nil {
 			break
@@ -37,7 +37,7 @@ func (g *placing) run(ctx context.Context, o Options) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			placer := placers.Get().(*weka.Placer)
+			placer := placers.Get().(*reconstruct.Placer)
 			defer placers.Put(placer)
 			p := s.Plan(i)
 			g.progress(int64(p.Trace.Blocks))
@@ -51,7 +51,7 @@ func (g *placing) run(ctx context.Context, o Options) error {
 }
 
 // place writes the rows of one trace. Fillers follow the blocks of all traces in the table.
-func (g *placing) place(p *mmapcache.Plan, placer *weka.Placer, heads headLengths) error {
+func (g *placing) place(p *mmapcache.Plan, placer *reconstruct.Placer, heads headLengths) error {
 	placer.Windows, placer.Inexact = 0, 0
 	blocks, fillers := placementOf(p, placer, heads)
 	g.windows.Add(int64(placer.Windows))
@@ -63,7 +63,7 @@ func (g *placing) place(p *mmapcache.Plan, placer *weka.Placer, heads headLength
 }
 
 // placementOf returns the first token of each block of a trace, and of the filler of each turn.
-func placementOf(p *mmapcache.Plan, placer *weka.Placer, heads headLengths) (blocks, fillers []uint32) {
+func placementOf(p *mmapcache.Plan, placer *reconstruct.Placer, heads headLengths) (blocks, fillers []uint32) {
 	size := p.Trace.BlockSize
 	blocks = make([]uint32, p.Trace.Blocks)
 	for _, r := range p.Runs {

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -11,8 +12,11 @@ import (
 	"math"
 	"strings"
 
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/hfsource/parquet"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/trace"
 )
@@ -24,6 +28,8 @@ import (
 var (
 	//go:embed probe.jsonl
 	probeTraces []byte
+	//go:embed probe.parquet
+	probeParquet []byte // the same traces
 	//go:embed probe-mooncake.jsonl
 	probeMooncake string
 	//go:embed probe-mooncake-files.jsonl
@@ -41,15 +47,27 @@ type Probes struct {
 }
 
 // Probe returns the probes under some rules and with a placement.
-func Probe(r weka.Rules, d weka.Placement) Probes {
+func Probe(r rules.Rules, d rules.Placement) Probes {
 	plans, structure := probeStructure(r, weka.Scan)
 	return Probes{structure, probePlacement(plans, d), probeArenas()}
 }
 
-// ProbeColumns returns the probe of the structure with traces that are read as columns. It equals Probes.Structure unless
-// one of the two decoders has changed. Keys of what is built from Parquet contain it too.
-func ProbeColumns(r weka.Rules) string {
-	_, structure := probeStructure(r, scanAsColumns)
+// ProbeColumns returns the probe of the structure with traces that are read from Parquet. It equals Probes.Structure unless
+// one of the two readers has changed. Keys of what is built from Parquet contain it too.
+func ProbeColumns(r rules.Rules) string {
+	_, structure := probeRows(r, func(add func(*trace.Trace, error)) {
+		f, err := parquet.Open(bytes.NewReader(probeParquet), int64(len(probeParquet)))
+		if err == nil {
+			_, err = f.Rows(context.Background(), weka.ColumnPaths(), func(row *column.Row, free func()) error {
+				add(weka.ScanColumns(row, r))
+				free()
+				return nil
+			})
+		}
+		if err != nil {
+			panic(err) // the program contains the file
+		}
+	})
 	return structure
 }
 
@@ -64,17 +82,17 @@ const probeStarts = `{"timestamp":12.125,"output_length":1,"hash_ids":[0]}
 {"delay":0,"output_length":1,"hash_ids":[0]}`
 
 // ProbeStarts returns the probe of recorded starts. Keys of structures with recorded starts contain it.
-func ProbeStarts(r weka.Rules) string {
+func ProbeStarts(r rules.Rules) string {
 	h := sha256.New()
 	for _, trace := range tracesTogether(h, probeStarts, weka.NewMooncake(0, r.WithoutMooncake())) {
-		_, notes, err := weka.MakePlan(trace, r)
+		_, notes, err := reconstruct.MakePlan(trace, r)
 		fmt.Fprintf(h, "%s %016x %t\n", trace.ID, math.Float64bits(notes.Start), err == nil)
 	}
 	return hexSum(h)
 }
 
 // ProbeMooncake returns the probe of what decides what Mooncake rows mean. Keys of structures with Mooncake rows contain it, no others.
-func ProbeMooncake(r weka.Rules) string {
+func ProbeMooncake(r rules.Rules) string {
 	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
 	for k, text := range strings.Split(strings.TrimSpace(probeMooncakeFiles), "\n\n") {
 		m := weka.NewMooncake(k, r)
@@ -104,7 +122,7 @@ func tracesTogether(h hash.Hash, text string, m fileReader) []*trace.Trace {
 // addFile plans the traces of such a file.
 func (p *structureProbe) addFile(text string, m fileReader) {
 	for _, trace := range tracesTogether(p.hash, text, m) {
-		plan, notes, err := weka.MakePlan(trace, p.rules)
+		plan, notes, err := reconstruct.MakePlan(trace, p.rules)
 		if err != nil {
 			refuse(p.hash, err)
 			continue
@@ -117,31 +135,28 @@ func (p *structureProbe) addFile(text string, m fileReader) {
 	}
 }
 
-// scanAsColumns reads a JSON trace with the decoder of columns.
-func scanAsColumns(line []byte, r weka.Rules) (*trace.Trace, error) {
-	row, err := column.FromJSON(weka.ColumnPaths(), line)
-	if err != nil {
-		return nil, err
-	}
-	return weka.ScanColumns(row, r)
-}
-
 // structureProbe plans the traces of the probe and hashes everything about the plans, and which traces are refused.
 type structureProbe struct {
 	hash   hash.Hash
-	rules  weka.Rules
+	rules  rules.Rules
 	plans  []*mmapcache.Plan
 	turns  int // of all plans
 	caches prefixCaches
 }
 
 // probeStructure returns the plans of the probe's traces, which scan reads, and the digest of all about them.
-func probeStructure(r weka.Rules, scan func([]byte, weka.Rules) (*trace.Trace, error)) (plans []*mmapcache.Plan, digest string) {
+func probeStructure(r rules.Rules, scan func([]byte, rules.Rules) (*trace.Trace, error)) (plans []*mmapcache.Plan, digest string) {
+	return probeRows(r, func(add func(*trace.Trace, error)) {
+		for line := range bytes.SplitSeq(bytes.TrimSpace(probeTraces), []byte("\n")) {
+			add(scan(line, r))
+		}
+	})
+}
+
+// probeRows is probeStructure of the traces that rows reads.
+func probeRows(r rules.Rules, rows func(add func(*trace.Trace, error))) (plans []*mmapcache.Plan, digest string) {
 	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
-	for line := range bytes.SplitSeq(bytes.TrimSpace(probeTraces), []byte("\n")) {
-		trace, err := scan(line, r)
-		p.add(trace, err)
-	}
+	rows(p.add)
 	for _, trace := range tracesTogether(p.hash, probeMooncake, weka.NewMooncake(0, r.WithoutMooncake())) { // keys of all inputs contain this probe
 		p.add(trace, nil)
 	}
@@ -165,9 +180,9 @@ func (p *structureProbe) addRounded() {
 // add plans a trace that was scanned, or notes why it was not.
 func (p *structureProbe) add(t *trace.Trace, err error) {
 	var plan *mmapcache.Plan
-	var notes weka.Notes
+	var notes reconstruct.Notes
 	if err == nil {
-		plan, notes, err = weka.MakePlan(t, p.rules)
+		plan, notes, err = reconstruct.MakePlan(t, p.rules)
 	}
 	if err != nil {
 		refuse(p.hash, err)
@@ -196,13 +211,13 @@ func refuse(h hash.Hash, err error) {
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
 // probePlacement places the blocks and fillers of the plans.
-func probePlacement(plans []*mmapcache.Plan, d weka.Placement) string {
+func probePlacement(plans []*mmapcache.Plan, d rules.Placement) string {
 	h := sha256.New()
 	heads := headLengths{}
 	for _, p := range plans {
 		heads.add(p)
 	}
-	placer := weka.NewPlacer(d, probeTokens, probeEdges())
+	placer := reconstruct.NewPlacer(d, probeTokens, probeEdges())
 	for _, p := range plans {
 		blocks, fillers := placementOf(p, placer, heads)
 		fmt.Fprintf(h, "%v %v\n", blocks, fillers)
@@ -214,8 +229,8 @@ func probePlacement(plans []*mmapcache.Plan, d weka.Placement) string {
 }
 
 // probeEdges are made up: some windows of some lengths have places, others none.
-func probeEdges() *weka.Edges {
-	e := &weka.Edges{Flaws: []uint32{300, 301, 777}}
+func probeEdges() *reconstruct.Edges {
+	e := &reconstruct.Edges{Flaws: []uint32{300, 301, 777}}
 	for k := range uint64(probeTokens/64 + 1) {
 		e.Starts, e.Ends = append(e.Starts, 0x9e3779b97f4a7c15<<k), append(e.Ends, 0xd1342543de82ef95>>k)
 	}

@@ -9,7 +9,8 @@ import (
 	"sync"
 
 	"github.com/agentx/agentx/convert/corpus"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/internal/tokensource"
@@ -42,9 +43,9 @@ func resolvePromptCorpus(name string, tok *tokensource.Source) (p promptCorpus, 
 	if err != nil {
 		return p, err
 	}
-	p = promptCorpus{tokenizer: tok, loaded: sync.OnceValues(tok.Load), name: name, stream: weka.CodingStream, image: arenasImage{recipe: recipeOf(probeArenas()), Tokenizer: tok.Digest}}
+	p = promptCorpus{tokenizer: tok, loaded: sync.OnceValues(tok.Load), name: name, stream: rules.CodingStream, image: arenasImage{recipe: recipeOf(probeArenas()), Tokenizer: tok.Digest}}
 	if parsed.sonnet {
-		p.stream = weka.SonnetStream
+		p.stream = rules.SonnetStream
 	}
 	return p, p.resolve(parsed)
 }
@@ -166,7 +167,7 @@ func (p *promptCorpus) build(b *mmapcache.Builder) error {
 }
 
 // edges returns the edges of the corpus, whose tokens are in the arenas. why says why it has none.
-func (p *promptCorpus) edges(root, arenas string) (edges *weka.Edges, why, err error) {
+func (p *promptCorpus) edges(root, arenas string) (edges *reconstruct.Edges, why, err error) {
 	tok, err := p.loaded()
 	if err != nil {
 		return nil, nil, err
@@ -179,7 +180,7 @@ func (p *promptCorpus) edges(root, arenas string) (edges *weka.Edges, why, err e
 	if why != nil {
 		return nil, fmt.Errorf("corpus %s: %w", p.name, why), nil
 	}
-	return &weka.Edges{Starts: e.Starts, Ends: e.Ends, Flaws: e.Flaws}, nil, nil
+	return &reconstruct.Edges{Starts: e.Starts, Ends: e.Ends, Flaws: e.Flaws}, nil, nil
 }
 
 // encodedWhole reports whether the tokens of the corpus are what its text encodes to.

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
@@ -25,8 +25,8 @@ import (
 // release returns options with which traces are converted as by AIPerf 0.13.0.
 func release(t testing.TB, input string) Options {
 	o := options(t, input)
-	o.Rules, o.Tokenizer = weka.AIPerf(), "o200k_base"
-	o.Placement = weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}
+	o.Rules, o.Tokenizer = rules.AIPerf(), "o200k_base"
+	o.Placement = rules.Placement{Backend: rules.SHA256MT, Seed: 42, Stream: rules.CodingStream}
 	o.Corpus = shared(t, "corpus/aiperf-coding-42-o200k_base.u32le")
 	return o
 }
@@ -37,7 +37,7 @@ func TestSumsOfThePublicTraces(t *testing.T) {
 		t.Skip("reads 385 MB of JSON")
 	}
 	o := release(t, shared(t, "corpus/weka-v8-600.jsonl.zst"))
-	o.Placement = weka.Placement{Backend: weka.XXH3, Seed: 42} // for speed: only texts depend on it
+	o.Placement = rules.Placement{Backend: rules.XXH3, Seed: 42} // for speed: only texts depend on it
 	r := o.convert(t)
 	f := r.Facts
 	assert.Equal(t, 600, f.Traces)
@@ -151,7 +151,7 @@ func TestWorkedExampleByTokenIDs(t *testing.T) {
 	for k := range uint32(100_000) {
 		ids = binary.LittleEndian.AppendUint32(ids, k)
 	}
-	o.Placement.Backend, o.Corpus = weka.SHA256MT, write(t, "identity.u32le", ids)
+	o.Placement.Backend, o.Corpus = rules.SHA256MT, write(t, "identity.u32le", ids)
 	c := openResult(t, o, o.convert(t))
 	d, err := c.Digest(0, "test-model")
 	require.NoError(t, err)

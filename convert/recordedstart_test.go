@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -80,7 +80,7 @@ func TestKeysOfRecordedStarts(t *testing.T) {
 		o.Corpus = tinyCorpus(t, 3000)
 		image := structureOf(t, o)
 		assert.EqualValues(t, mmapcache.FormatStarts, image["format"])
-		assert.Equal(t, ProbeStarts(weka.Default()), image["probe_starts"])
+		assert.Equal(t, ProbeStarts(rules.Default()), image["probe_starts"])
 		assert.Contains(t, tables(t, o.Root)["traces.arrow"], "recorded_start_ms")
 	}
 }
@@ -101,11 +101,11 @@ func TestRecordedStartsTellCachesApart(t *testing.T) {
 
 // A change of this probe changes the keys of structures with recorded starts. Say in the commit what is stored differently.
 func TestProbeOfStartsIsPinned(t *testing.T) {
-	assert.Equal(t, "b2ba00bd51f22503c56b4452e53865e69dd4d44b1a5a1633322f5a5498c06e0b", ProbeStarts(weka.Default()))
-	assert.Equal(t, "b2ba00bd51f22503c56b4452e53865e69dd4d44b1a5a1633322f5a5498c06e0b", ProbeStarts(weka.AIPerf()))
-	r := weka.Default()
+	assert.Equal(t, "b2ba00bd51f22503c56b4452e53865e69dd4d44b1a5a1633322f5a5498c06e0b", ProbeStarts(rules.Default()))
+	assert.Equal(t, "b2ba00bd51f22503c56b4452e53865e69dd4d44b1a5a1633322f5a5498c06e0b", ProbeStarts(rules.AIPerf()))
+	r := rules.Default()
 	require.NoError(t, r.Set("start_offset", "1"))
-	assert.NotEqual(t, ProbeStarts(weka.Default()), ProbeStarts(r), "a filter that moves a start")
+	assert.NotEqual(t, ProbeStarts(rules.Default()), ProbeStarts(r), "a filter that moves a start")
 }
 
 // Explain names the format where a cache from before the column is the nearest, and no probe that follows from the input.

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
@@ -182,7 +182,7 @@ func TestOneMoreFileCostsOneMoreFile(t *testing.T) {
 // Covers D-3.
 func TestAShardIsADatasetOfItsRows(t *testing.T) {
 	rows := append(demoLines(), manyRows(4)...)
-	for _, backend := range weka.Backends() {
+	for _, backend := range rules.Backends() {
 		o := options(t, lines(t, rows...))
 		o.shardRows, o.Placement.Backend = 5, backend
 		sharded := contents(t, o.Root, shardsOf(t, o.Root, o.convert(t)))

@@ -6,7 +6,8 @@ import (
 	"fmt"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/trace"
@@ -143,7 +144,7 @@ func (c *conversion) buildPlacement(ctx context.Context, b *mmapcache.Builder, s
 // place computes a placement and writes it.
 func (c *conversion) place(ctx context.Context, b *mmapcache.Builder, g *placing) error {
 	facts := mmapcache.PlacementFacts{}
-	if c.options.Placement.Backend == weka.Exact {
+	if c.options.Placement.Backend == rules.Exact {
 		e := c.edges()
 		if e.err != nil {
 			return e.err
@@ -161,7 +162,7 @@ func (c *conversion) place(ctx context.Context, b *mmapcache.Builder, g *placing
 		table.Abort()
 		return err
 	}
-	if c.options.Placement.Backend == weka.Exact {
+	if c.options.Placement.Backend == rules.Exact {
 		facts.Windows, facts.Inexact = int(g.windows.Load()), int(g.inexact.Load())
 		if g.edges == nil {
 			facts.Inexact = facts.Windows
@@ -175,7 +176,7 @@ func (c *conversion) place(ctx context.Context, b *mmapcache.Builder, g *placing
 
 // corpusEdges are the edges of the prompt corpus.
 type corpusEdges struct {
-	edges    *weka.Edges
+	edges    *reconstruct.Edges
 	why, err error // why there are none; why that is unknown
 }
 

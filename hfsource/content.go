@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/agentx/agentx/internal/foreign"
 )
@@ -41,10 +42,20 @@ func compressionOf(head []byte) (name, suffix string) {
 	return "", ""
 }
 
-// checkText checks the beginning of a text after decompression.
-func checkText(r *bufio.Reader, path string) error {
+// isText reports whether a text begins as one of a format that is not JSON.
+func (f *File) isText(r *bufio.Reader) bool {
 	head, _ := r.Peek(foreign.HeadBytes) // an error comes again with the next read
-	if f := foreign.OfBytes(head, path); f != nil {
+	first, _, _ := bytes.Cut(head, []byte("\n"))
+	return slices.ContainsFunc(f.texts, func(t TextFormat) bool { return t.Is(first) })
+}
+
+// checkText checks the beginning of a text after decompression.
+func (f *File) checkText(r *bufio.Reader) error {
+	if f.isText(r) {
+		return nil
+	}
+	head, _ := r.Peek(foreign.HeadBytes)
+	if f := foreign.OfBytes(head, f.Path); f != nil {
 		return f
 	}
 	what, suffix := compressionOf(head)

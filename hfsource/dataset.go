@@ -40,7 +40,7 @@ func (s *Snapshot) addDataset(ctx context.Context, in string, o Options) error {
 	for k := range got.Files {
 		f := &got.Files[k]
 		d.Paths = append(d.Paths, f.Path)
-		format, _ := formatOf(f.Path) // detect decides
+		format, _ := o.formatOf(f.Path) // detect decides
 		s.Files = append(s.Files, File{Path: got.DisplayName(f.Path), Format: format, Size: f.Size, SHA256: f.SHA256, Split: split,
 			open: func() (io.ReadCloser, error) { return f.Open() },
 			changedErr: &mismatchError{fmt.Sprintf("the copy %s is not what the hub names, sha256 %s: agentx fetch %s downloads it again",

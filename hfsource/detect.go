@@ -37,6 +37,8 @@ func (f *File) detect(ctx context.Context) error {
 	}
 	defer done()
 	switch {
+	case f.isText(buffers.text):
+		f.Format.Lines = true
 	case f.Format.Lines:
 		f.Format.Lines = !isOneValue(buffers.text)
 	case f.SHA256 == "" && compression == "":

@@ -14,6 +14,7 @@ type Options struct {
 	Embedded map[string][]byte // JSON lines by name, for inputs of such a name that are not a path
 	Workers  int               // files that are hashed at a time; 0: one per CPU
 	Progress func(bytes int64) // called with the bytes hashed since the last call, by several goroutines; may be nil
+	Texts    []TextFormat      // whose files are read besides those of JSON and Parquet
 
 	Hub    hub.Options // for datasets of the hub; Resolve sets TrustCached from Verify
 	Verify bool        // read the files of datasets that are in the cache, and download damaged ones again

@@ -61,13 +61,13 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	case err != nil:
 		return fmt.Errorf("input %s: %w", in, err)
 	case info.IsDir():
-		return s.addDirectory(in)
+		return s.addDirectory(in, o)
 	case info.Mode()&os.ModeNamedPipe != 0 || strings.HasPrefix(in, "/dev/fd/"): // <(...) of a shell
 		return s.addStream(ctx, in, &pipe{path: in})
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("input %s: neither a file nor a directory", in)
 	}
-	format, _ := formatOf(in)
+	format, _ := o.formatOf(in)
 	s.addFile(in, format, info.Size())
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *Snapshot) addFile(path string, format FileFormat, size int64) {
 		open: func() (io.ReadCloser, error) { return os.Open(path) }})
 }
 
-func (s *Snapshot) addDirectory(dir string) error {
+func (s *Snapshot) addDirectory(dir string, o Options) error {
 	traces := filepath.Join(dir, "traces")
 	captured := isDir(traces) && (isDir(filepath.Join(dir, "journal")) || isDir(filepath.Join(dir, "notes"))) // doc/spec/capture.md 9
 	if captured {
@@ -90,7 +90,7 @@ func (s *Snapshot) addDirectory(dir string) error {
 	first, found := len(s.Skipped), 0
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		format, ok := formatOf(e.Name())
+		format, ok := o.formatOf(e.Name())
 		info, err := os.Stat(path) // follows links: the snapshots of the hub's cache are links
 		if reason := skipReason(e.Name(), info, ok); reason != "" {
 			s.Skipped = append(s.Skipped, SkippedEntry{path, reason})
@@ -194,6 +194,7 @@ func (s *Snapshot) hash(ctx context.Context, o Options) error {
 	group := pool.NewGroupContext(ctx)
 	for k := range s.Files {
 		f := &s.Files[k]
+		f.texts = o.Texts
 		group.SubmitErr(func() error {
 			if err := f.detect(ctx); err != nil || f.SHA256 != "" {
 				return err

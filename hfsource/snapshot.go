@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/hfsource/hub"
@@ -14,22 +15,31 @@ import (
 // FileFormat says how rows are stored in a file. The zero value is one JSON value in the file. Whether the file is compressed is
 // no part of it: its first bytes say that to each reader.
 type FileFormat struct {
-	Lines   bool // one JSON value per line
+	Lines   bool // one row per line
 	Parquet bool
+}
+
+// TextFormat is a format whose rows are lines of text that is no JSON.
+type TextFormat struct {
+	Suffix string                  // of names of its files, such as ".csv"
+	Is     func(first []byte) bool // recognizes the first line of a file, or its first bytes
 }
 
 // formatOf returns what the name of a file says of its format. known is false for a name that makes no file of a directory an
 // input. Where the content decides (detect), the name is not heard. It is where a file has one value on one line: keys of
 // caches contain Lines, and such a file is JSON lines under the name .jsonl alone.
-func formatOf(name string) (f FileFormat, known bool) {
+func (o Options) formatOf(name string) (f FileFormat, known bool) {
 	for _, packed := range []string{".gz", ".zst", ".zstd"} {
 		if short := len(name) - len(packed); short > 0 && strings.EqualFold(name[short:], packed) {
 			name = name[:short]
-			f, known = formatOf(name)
+			f, known = o.formatOf(name)
 			return FileFormat{Lines: f.Lines}, known && !f.Parquet
 		}
 	}
 	suffix := filepath.Ext(name)
+	if slices.ContainsFunc(o.Texts, func(t TextFormat) bool { return t.Suffix == suffix }) {
+		return FileFormat{Lines: true}, true
+	}
 	switch strings.ToLower(suffix) {
 	case ".jsonl", ".ndjson", ".jsonlines":
 		return FileFormat{Lines: suffix == ".jsonl"}, true
@@ -53,6 +63,7 @@ type File struct {
 	// Garbage is set by Rows: bytes behind the last member of a gzip file, which are left out as gzip(1) leaves them out.
 	Garbage bool
 
+	texts      []TextFormat
 	lines      *lineFinder // of a text that hash reads to find its format
 	open       func() (io.ReadCloser, error)
 	changedErr error // replaces ErrChanged for a file of the hub; else nil

@@ -72,7 +72,7 @@ func (f *File) unpack(buffers *readBuffers, o ...zstd.DOption) (done func(), err
 		text = &members{d, packed, f}
 	}
 	buffers.text.Reset(text)
-	if err := checkText(buffers.text, f.Path); err != nil {
+	if err := f.checkText(buffers.text); err != nil {
 		done()
 		return nil, err
 	}
@@ -135,7 +135,8 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		return 0, err
 	}
 	defer done()
-	for text := buffers.text; ; {
+	text, json := buffers.text, !r.isText(buffers.text)
+	for {
 		if r.Format.Lines {
 			line++
 		}
@@ -143,7 +144,7 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		row.Data, err = readRow(text, r.buffers.get(), r.Format.Lines, row.reservation)
 		row.own = int64(len(row.Data)) // without the newline, which Release gives back
 		blank := r.Format.Lines && len(bytes.TrimSpace(row.Data)) == 0
-		damage := damageOf(row.Data, err, r.Format.Lines)
+		damage := damageOf(row.Data, err, r.Format.Lines && json)
 		if damage != nil {
 			row.Free()
 			return line, damage

@@ -63,63 +63,6 @@ func (a *Arrivals) window(speed float64) arrivals.Window {
 	return arrivals.Window{From: a.From, To: a.To, Speed: speed}
 }
 
-// Validate returns an error that names the first field that cannot be used.
-func (a Arrivals) Validate() error {
-	switch {
-	case a.Mode != RateArrivals && (a.Rate != 0 || a.Law != 0 || a.Shape != 0 || a.PerRequest):
-		return fmt.Errorf("arrivals: a rate goes with mode %v, not with %v", RateArrivals, a.Mode)
-	case a.Mode != RecordedArrivals && (a.From != 0 || a.To != 0):
-		return fmt.Errorf("arrivals: from %v to %v: a window goes with mode %v, not with %v", a.From, a.To, RecordedArrivals, a.Mode)
-	case a.Mode == RecordedArrivals && a.Ramp != 0:
-		return fmt.Errorf("arrivals: ramp %v: recorded starts are played as they are", a.Ramp)
-	case a.Mode == RateArrivals && a.Rate == 0:
-		return errors.New("arrivals: a rate of 0: want a number above 0, arrivals per second")
-	case a.To > 0 && a.To <= a.From:
-		return fmt.Errorf("arrivals: from %v to %v: the end must lie behind the beginning", a.From, a.To)
-	}
-	return nil
-}
-
-// validateArrivals returns an error about an option that the arrivals exclude.
-func (o *Options) validateArrivals() error {
-	a := &o.Arrivals
-	if err := a.Validate(); err != nil {
-		return err
-	}
-	const moves = "it would move arrivals, which nothing does"
-	for _, c := range []struct {
-		is   bool
-		what string
-	}{
-		{a.arrive() && o.Pace.ASAP, "pace: ASAP with arrivals: recorded or drawn instants are played, or none"},
-		{a.arrive() && o.Start.Sampled, "start: sampled with arrivals: sessions begin with their first turn"},
-		{a.arrive() && o.Warmup.asked(), "warmup with arrivals: there are no lanes to warm up"},
-		{a.arrive() && o.Limits.SystemIdle > 0, "limits: system idle with arrivals: " + moves},
-		{a.arrive() && o.Recycle != RecycleSampler, "recycle with arrivals: no lane chooses a trace"},
-		{a.arrive() && o.MaxLivePerTrace, "max-live-per-trace with arrivals: no lane chooses a trace"},
-		{a.Mode == RecordedArrivals && o.Order != Sequential, "order with recorded arrivals: the recording has the order"},
-		{(a.arrive() || a.Ramp > 0 || a.AbsoluteTurns) && o.Scenario != nil, "scenario " + o.scenarioName() + " with arrivals, a ramp or absolute turns: it plays lanes and gaps"},
-		{a.Ramp > 0 && o.Warmup.asked(), "warmup with a ramp: the lanes begin before it"},
-		{a.AbsoluteTurns && o.Pace.ASAP, "pace: ASAP with absolute turns: recorded instants are played, or none"},
-		{a.AbsoluteTurns && o.Pace.MaxGap > 0, "pace: max gap with absolute turns: there are no gaps"},
-		{a.AbsoluteTurns && o.Pace.ThinkTimeOnly, "pace: think-time-only with absolute turns: there are no gaps"},
-		{a.AbsoluteTurns && o.Start.Sampled, "start: sampled with absolute turns: they count from the start of the trace"},
-		{a.AbsoluteTurns && o.Warmup.asked(), "warmup with absolute turns: they count from the start of the trace"},
-	} {
-		if c.is {
-			return errors.New(c.what)
-		}
-	}
-	return nil
-}
-
-func (o *Options) scenarioName() string {
-	if o.Scenario == nil {
-		return ""
-	}
-	return o.Scenario.Name
-}
-
 // maxOpen returns how many trees are played at a time at most.
 func (o *Options) maxOpen() int {
 	if o.Concurrency == 0 {

@@ -22,7 +22,7 @@ func downUntil(s *simulation, up time.Duration) {
 }
 
 // usual are the default pauses.
-var usual = Backoff{First: DefaultBackoffFirst, Max: DefaultBackoffMax}
+var usual = Backoff{First: time.Second, Max: 30 * time.Second}
 
 // Without recorded gaps, each lane tries a server that is down after pauses of 1, 2, 4, 8, 16, 30 and 30 s. Requests after a
 // pause are not late.

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"math"
 	"time"
 )
@@ -20,7 +19,7 @@ type deadlines struct {
 	lastSent bool // the grace counts from the last request sent, if no other can be sent before one returns
 	stopped  bool // the sending has ended
 
-	interruptGrace time.Duration // longest grace after an interrupt; 0: DefaultInterruptGrace; Off: none
+	interruptGrace time.Duration // longest grace after an interrupt
 
 	cancelAt time.Duration // when requests in flight are cancelled; 0: never, or done
 	giveUpAt time.Duration // when requests that were cancelled are given up; 0: never, or done
@@ -66,7 +65,7 @@ func (d *deadlines) abort(now time.Duration) {
 
 // interrupt ends the sending now, and shortens the grace to that of an interrupt.
 func (d *deadlines) interrupt(now time.Duration) {
-	grace := min(d.grace, max(0, cmp.Or(d.interruptGrace, DefaultInterruptGrace)))
+	grace := min(d.grace, d.interruptGrace)
 	switch {
 	case d.cancelAt > 0:
 		d.cancelAt = min(d.cancelAt, now+grace)

@@ -86,7 +86,7 @@ func TestInterruptCancelsWhatOutlastsTheGrace(t *testing.T) {
 
 func TestDeadlines(t *testing.T) {
 	s := time.Second
-	e := deadlines{duration: 10 * s, grace: 3 * s}
+	e := deadlines{duration: 10 * s, grace: 3 * s, interruptGrace: 30 * s}
 	require.False(t, e.reached(10*s-1))
 	require.True(t, e.reached(10*s))
 	require.False(t, e.reached(11*s), "it is reached once")
@@ -94,7 +94,7 @@ func TestDeadlines(t *testing.T) {
 	e.interrupt(12 * s)
 	require.Equal(t, 13*s, e.cancelAt, "an interrupt makes no grace longer")
 
-	e = deadlines{duration: 100 * s, grace: 50 * s}
+	e = deadlines{duration: 100 * s, grace: 50 * s, interruptGrace: 30 * s}
 	require.True(t, e.reached(100*s))
 	e.interrupt(105 * s)
 	require.Equal(t, 135*s, e.cancelAt, "but shorter")
@@ -108,7 +108,7 @@ func TestDeadlines(t *testing.T) {
 	require.True(t, e.reached(5*s))
 	require.Equal(t, 5*s+1, e.cancelAt, "0 would mean never")
 
-	e = deadlines{duration: 5 * s, grace: time.Hour}
+	e = deadlines{duration: 5 * s, grace: time.Hour, interruptGrace: 30 * s}
 	e.interrupt(1 * s)
 	require.Equal(t, 31*s, e.cancelAt, "an interrupt has a grace of half a minute at most")
 	require.False(t, e.reached(6*s), "it ended before")

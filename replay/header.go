@@ -12,8 +12,6 @@ import (
 
 // Names of header fields.
 const (
-	DefaultCorrelationHeader = "X-Correlation-ID"
-
 	requestHeader      = "X-Request-ID"
 	affinityHeader     = "X-Session-Affinity"
 	dynamoHeader       = "X-Dynamo-Session-ID"
@@ -23,7 +21,7 @@ const (
 // SessionHeader are the header fields by which requests tell their session, besides X-Session-Affinity. The zero value has
 // X-Correlation-ID alone.
 type SessionHeader struct {
-	// Correlation is the name of the field with the correlation id of the session; "": DefaultCorrelationHeader. A field of
+	// Correlation is the name of the field with the correlation id of the session. A field of
 	// Options.Header with this name replaces it.
 	Correlation string
 
@@ -60,12 +58,12 @@ func (h SessionHeader) Validate() error {
 func (s *requestSender) idsOf(r *measure.Record) (ids, session []wire.HeaderField) {
 	id := r.CorrelationID
 	fields := make([]wire.HeaderField, 0, 5)
-	fields = append(fields, wire.HeaderField{Name: requestHeader, Value: r.RequestID}, wire.HeaderField{Name: s.sessionHeader.Correlation, Value: id})
-	if s.affinity {
+	fields = append(fields, wire.HeaderField{Name: requestHeader, Value: r.RequestID}, wire.HeaderField{Name: s.SessionHeader.Correlation, Value: id})
+	if s.Switches.AffinityHeader {
 		fields = append(fields, wire.HeaderField{Name: affinityHeader, Value: id})
 	}
-	for _, name := range s.sessionHeader.More {
-		if s.affinity && strings.EqualFold(name, affinityHeader) {
+	for _, name := range s.SessionHeader.More {
+		if s.Switches.AffinityHeader && strings.EqualFold(name, affinityHeader) {
 			continue
 		}
 		fields = append(fields, wire.HeaderField{Name: name, Value: id})

@@ -12,7 +12,7 @@ import (
 // Start says where lanes begin in their first traces. The zero value is the first turn of each.
 type Start struct {
 	Sampled bool           // at an instant drawn from the seed, the trace and the lane
-	Ratios  *resume.Ratios // the part of the trace in which that instant lies; nil: DefaultMinRatio to DefaultMaxRatio
+	Ratios  *resume.Ratios // the part of the trace in which that instant lies; nil: that of Defaults
 	Burst   bool           // all lanes send at once; else they keep the distances of their instants
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // Limits bound what recorded times do to a run.
 type Limits struct {
-	LaneStart  time.Duration // longest time to the first request of a lane; 0: DefaultLaneStart; Off: none
+	LaneStart  time.Duration // longest time to the first request of a lane; Off: none
 	TraceIdle  time.Duration // longest idle time of a trace, which Switches.TraceCapAtLoad applies; 0: none
 	SystemIdle time.Duration // longest time in which no request is in flight; 0: none
 	Prefill    int           // requests without a first token; 0: none

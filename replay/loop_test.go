@@ -113,6 +113,7 @@ func (s *simulation) loop(o Options, source conductor.Source) *loop {
 	if o.Switches == nil {
 		o.Switches = withoutTreeIdle()
 	}
+	o.InterruptGrace = max(0, cmp.Or(o.InterruptGrace, 30*time.Second))
 	trees, ok := source.(treeSource)
 	if !ok {
 		trees = treesOf{source}

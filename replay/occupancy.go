@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -130,9 +131,7 @@ func (b *backlog) facts(n conductor.Counts) *measure.ArrivalFacts {
 
 // advance adds up to an instant.
 func (b *backlog) advance(to time.Duration) {
-	if b.step == 0 {
-		b.step = firstBacklogStep
-	}
+	b.step = cmp.Or(b.step, firstBacklogStep)
 	for to >= maxBacklogSteps*b.step {
 		b.widen()
 	}

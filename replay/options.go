@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,36 +24,17 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// What the zero values of Options mean. The command has the same defaults.
-const (
-	DefaultConcurrency    = 1
-	DefaultSeed           = "42"
-	DefaultGrace          = 30 * time.Second
-	DefaultInterruptGrace = 30 * time.Second
-	DefaultTimeout        = wire.DefaultTimeout
-	DefaultGoneAfter      = time.Minute
-	DefaultStallTimeout   = 5 * time.Minute
-	DefaultBackoffFirst   = time.Second
-	DefaultBackoffMax     = 30 * time.Second
-	DefaultLaneStart      = 300 * time.Second
-	DefaultPrimerLead     = 10 * time.Second
-	DefaultMinRatio       = 0.25
-	DefaultMaxRatio       = 0.75
-
-	DefaultFirstByteTimeout = 30 * time.Minute
-
-	DefaultStatsInterval = 30 * time.Second
-	MinStatsInterval     = 100 * time.Millisecond // a shorter one would hold up the run
-)
-
 // Off disables a duration whose zero value means a default.
 const Off time.Duration = -1
+
+// MinStatsInterval is the shortest StatsInterval: a shorter one would hold up the run.
+const MinStatsInterval = 100 * time.Millisecond
 
 // MaxConcurrency is the largest number of lanes: a machine has fewer ports to one server.
 const MaxConcurrency = 1 << 16
 
 // Options say what to play, how, and against which server. Cache, URLs and Model are required. The zero value of every other
-// field is the default of the command.
+// field is the default of the command under the same preset: what it stands for is 0, none or nil, unless Defaults has the field.
 type Options struct {
 	Cache    *mmapcache.Cache
 	URLs     []string // of the servers: the root of each, the root of its API (.../v1), or an endpoint; all requests of a tree go to one
@@ -62,7 +45,7 @@ type Options struct {
 	Marker   payload.MarkerTarget // position of the cache-bust marker that every tree has
 
 	// What lanes play.
-	Concurrency     int     // lanes: trees that are played at a time; 0: DefaultConcurrency; or the cap of Arrivals, 0: none
+	Concurrency     int     // lanes: trees that are played at a time; or the cap of Arrivals, 0: none
 	Traces          int     // how many traces to play, the first that fit MaxContext; 0: all
 	MaxContext      int     // tokens, or ServerContext; play only traces whose requests all fit, prompt and completion together; 0: all
 	Order           Order   // in which traces are dealt to lanes
@@ -75,7 +58,7 @@ type Options struct {
 	Part            Part   // of the load, which Concurrency, Requests, Trees and Arrivals are of, that is played; the results go to Part.Dir() in Out
 	Pace            Pace   // how recorded gaps are played
 	Limits          Limits // on what recorded times do
-	Seed            string // of everything that is drawn, a decimal number; "": DefaultSeed
+	Seed            string // of everything that is drawn, a decimal number
 
 	// Preset names the preset that the run starts from; "": preset.Default. Switches replace those of the preset; nil: they
 	// are those of the preset.
@@ -102,16 +85,16 @@ type Options struct {
 	// FailedRequestThreshold ends the run when a larger share of the ended requests has failed, from the one on whose number
 	// is Concurrency or 10, the larger; 0: no limit.
 	FailedRequestThreshold float64
-	Grace                  time.Duration // how long requests in flight may go on after the end; 0: DefaultGrace; Off: no grace
-	InterruptGrace         time.Duration // longest such time after an interrupt; 0: DefaultInterruptGrace; Off: none
+	Grace                  time.Duration // how long requests in flight may go on after the end; Off: no grace
+	InterruptGrace         time.Duration // longest such time after an interrupt; Off: none
 
-	Timeout          time.Duration    // of a request; 0: DefaultTimeout
-	StallTimeout     time.Duration    // how long a server may send nothing in the middle of an answer; 0: DefaultStallTimeout, under other presets than the default none; Off: for ever
-	FirstByteTimeout time.Duration    // and before its first byte; 0: DefaultFirstByteTimeout, or none; Off: for ever
-	GoneAfter        time.Duration    // how long every request may fail without a connection before the run ends; 0: DefaultGoneAfter, or none; Off: for ever
-	KeepAlive        time.Duration    // how long an unused connection is kept; 0: wire.DefaultKeepAlive; negative: not at all
+	Timeout          time.Duration    // of a request
+	StallTimeout     time.Duration    // how long a server may send nothing in the middle of an answer; Off: for ever
+	FirstByteTimeout time.Duration    // and before its first byte; Off: for ever
+	GoneAfter        time.Duration    // how long every request may fail without a connection before the run ends; Off: for ever
+	KeepAlive        time.Duration    // how long an unused connection is kept; negative: not at all
 	Reuse            wire.Reuse       // which requests may use a connection that was used before
-	TCPUserTimeout   time.Duration    // how long a server may leave bytes unacknowledged; 0: wire.DefaultUserTimeout; negative: as long as the system does
+	TCPUserTimeout   time.Duration    // how long a server may leave bytes unacknowledged; negative: as long as the system does
 	OverflowPatterns []*regexp.Regexp // tell a context overflow by the text of an error, beside those of known servers
 	Backoff          Backoff
 	RetryAfter       RetryAfter // what a request becomes whose server asks to send it later
@@ -142,7 +125,7 @@ type Options struct {
 
 	Period        func(Progress)  // gets the progress at the end of each period, all of them in order
 	Phase         func(PhaseNews) // gets the steps of each period, all of them in order
-	StatsInterval time.Duration   // length of a period; 0: DefaultStatsInterval; Off: there are none
+	StatsInterval time.Duration   // length of a period; Off: there are none
 
 	// Watch, if it is not nil, is called in a goroutine of its own when the measured phase begins. Its context ends when the phase
 	// is over and the records are in their file; the run waits for its result, which the summary has.
@@ -173,7 +156,7 @@ func (o Options) Validate() error {
 			return err
 		}
 	}
-	if err := (payload.Options{Endpoint: o.Endpoint, Marker: o.Marker, Fields: o.Fields}).Validate(); err != nil {
+	if err := o.body().Validate(); err != nil {
 		return err
 	}
 	return o.validatePlayed()
@@ -196,10 +179,8 @@ func (o Options) validatePlayed() error {
 	switch {
 	case o.Concurrency > MaxConcurrency:
 		return fmt.Errorf("concurrency %d: want at most %d", o.Concurrency, MaxConcurrency)
-	case o.Order == Random && o.once():
-		return errors.New("order random repeats traces, so it cannot play every trace once: choose shuffle")
-	case o.MaxContext == ServerContext && o.SkipPreflight:
-		return errors.New("max context: ServerContext beside SkipPreflight, which asks no server: want a number of tokens, or the preflight")
+	case o.RetryAfter > RetryIgnored:
+		return fmt.Errorf("retry after %d: want %d to %d", o.RetryAfter, RetryDefault, RetryIgnored)
 	}
 	if _, ok := new(big.Int).SetString(o.Seed, 10); !ok && o.Seed != "" {
 		return fmt.Errorf("seed %q: want a decimal number", o.Seed)
@@ -214,7 +195,7 @@ func (o Options) validatePlayed() error {
 
 // validateGroups validates the fields that have rules of their own.
 func (o Options) validateGroups() error {
-	if err := o.validatePart(); err != nil {
+	if err := o.Part.Validate(); err != nil {
 		return err
 	}
 	if _, ok := preset.Named(o.Preset); !ok && o.Preset != "" {
@@ -223,13 +204,10 @@ func (o Options) validateGroups() error {
 	if o.Scenario != nil && o.Scenario.Name == "" {
 		return errors.New("scenario: want a name")
 	}
-	if s := o.switches(); o.Warmup.Requests > 0 && s.StageByDuration {
-		return fmt.Errorf("warmup: requests %d: warmup-stage is duration: want a duration", o.Warmup.Requests)
+	if list := o.Contradictions(); len(list) > 0 {
+		return list[0]
 	}
-	if err := o.validateArrivals(); err != nil {
-		return err
-	}
-	if err := cmp.Or(o.validateCookies(), o.validateRetryAfter()); err != nil {
+	if err := o.validateCookies(); err != nil {
 		return err
 	}
 	for _, part := range []interface{ Validate() error }{o.SessionHeader, o.Scrape, o.TLS} {
@@ -254,41 +232,71 @@ func (o *Options) once() bool {
 	return o.Once || o.Duration == 0 && o.Requests == 0 && o.Trees == 0 || o.Arrivals.Mode == RecordedArrivals
 }
 
+// Defaults returns, by pointers to fields, what their zero values stand for under each of preset.Names: values, or pointers to these. The
+// settings of the command have their defaults from here.
+func (o *Options) Defaults() map[any][]any {
+	same := func(v any) []any { return []any{v, v, v} }
+	ordered, unordered := true, false
+	return map[any][]any{
+		&o.Preset:                    same(preset.Default),
+		&o.Concurrency:               same(1),
+		&o.Seed:                      same(DefaultSeed),
+		&o.Start.Ratios:              same(&resume.Ratios{Min: 0.25, Max: 0.75}),
+		&o.Pace.Speed:                same(1.0),
+		&o.Pace.KeepOrder:            {&ordered, &unordered, &ordered},
+		&o.Limits.LaneStart:          {300 * time.Second, 300 * time.Second, Off},
+		&o.Warmup.LeadMax:            same(10 * time.Second),
+		&o.Grace:                     same(30 * time.Second),
+		&o.InterruptGrace:            {30 * time.Second, 30 * time.Second, Off},
+		&o.Timeout:                   same(wire.DefaultTimeout),
+		&o.StallTimeout:              {5 * time.Minute, Off, Off},
+		&o.FirstByteTimeout:          {30 * time.Minute, Off, Off},
+		&o.GoneAfter:                 {time.Minute, Off, Off},
+		&o.KeepAlive:                 {wire.DefaultKeepAlive, 300 * time.Second, 300 * time.Second},
+		&o.TCPUserTimeout:            {wire.DefaultUserTimeout, wire.DefaultUserTimeout, 900 * time.Second}, // the last is that of the scenario agentx
+		&o.RetryAfter:                {RetryDefault, RetryIgnored, RetryIgnored},
+		&o.Backoff.First:             same(time.Second),
+		&o.Backoff.Max:               same(30 * time.Second),
+		&o.StatsInterval:             same(30 * time.Second),
+		&o.SessionHeader.Correlation: same("X-Correlation-ID"),
+		&o.Readiness.Interval:        same(5 * time.Second),
+		&o.CacheReset.Path:           same("reset_prefix_cache"),
+		&o.CacheReset.Timeout:        same(30 * time.Second),
+	}
+}
+
+// presetNumber returns the place of a preset in preset.Names; "" is the first.
+func presetNumber(name string) int {
+	name, _ = preset.Canonical(name)
+	return max(0, slices.Index(preset.Names, name))
+}
+
+// DefaultSeed is what Options.Seed stands for where it is empty.
+const DefaultSeed = "42"
+
 // withDefaults returns the options with every default in its place, and without values that mean Off.
 func (o Options) withDefaults() Options {
-	if !o.Arrivals.arrive() {
-		orDefault(&o.Concurrency, DefaultConcurrency)
-	}
-	orDefault(&o.Seed, DefaultSeed)
-	orDefault(&o.Timeout, DefaultTimeout)
-	orDefault(&o.Grace, DefaultGrace)
-	orDefault(&o.Limits.LaneStart, DefaultLaneStart)
-	orDefault(&o.StatsInterval, DefaultStatsInterval)
-	orDefault(&o.Backoff.First, DefaultBackoffFirst)
-	orDefault(&o.Backoff.Max, DefaultBackoffMax)
-	orDefault(&o.Readiness.Interval, DefaultReadyInterval)
-	orDefault(&o.CacheReset.Path, DefaultResetPath)
-	orDefault(&o.SessionHeader.Correlation, DefaultCorrelationHeader)
-	if o.Endpoint.API() == wire.MessagesAPI {
-		o.useMessagesHeader()
-	}
-	orDefault(&o.CacheReset.Timeout, DefaultResetTimeout)
-	orDefault(&o.Preset, preset.Default)
-	o.awaitServers()
-	for _, d := range []*time.Duration{&o.Grace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval, &o.StallTimeout, &o.FirstByteTimeout, &o.GoneAfter} {
-		*d = max(*d, 0) // Off
-	}
 	if name, alias := preset.Canonical(o.Preset); alias {
 		o.Preset, o.Provenance.PresetAlias = name, o.Preset
 	}
+	number := presetNumber(o.Preset)
+	if o.Limits.SystemIdle > 0 && o.Warmup.LeadMax == 0 { // which bounds leads instead
+		o.Warmup.LeadMax = Off
+	}
+	for to, values := range o.Defaults() {
+		if field := reflect.ValueOf(to).Elem(); field.IsZero() && !(to == any(&o.Concurrency) && o.Arrivals.arrive()) {
+			field.Set(reflect.ValueOf(values[number]))
+		}
+	}
+	o.RetryAfter = o.Throttling()
+	o.Backoff.First = min(o.Backoff.First, o.Backoff.Max)
+	for _, d := range []*time.Duration{&o.Grace, &o.InterruptGrace, &o.Limits.LaneStart, &o.Backoff.First, &o.StatsInterval, &o.StallTimeout, &o.FirstByteTimeout, &o.GoneAfter} {
+		*d = max(*d, 0) // Off
+	}
+	if o.Endpoint.API() == wire.MessagesAPI {
+		o.useMessagesHeader()
+	}
 	o.Switches = o.switches()
-	if o.Pace.KeepOrder == nil {
-		keep := o.Preset != preset.AIPerf
-		o.Pace.KeepOrder = &keep
-	}
-	if o.Start.Ratios == nil {
-		o.Start.Ratios = &resume.Ratios{Min: DefaultMinRatio, Max: DefaultMaxRatio}
-	}
 	o.Marker = o.Marker.Resolve(o.Cache)
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
@@ -307,12 +315,4 @@ func (o Options) withDefaults() Options {
 		o.Phase = func(PhaseNews) {}
 	}
 	return o
-}
-
-// orDefault replaces a zero value.
-func orDefault[T comparable](value *T, otherwise T) {
-	var zero T
-	if *value == zero {
-		*value = otherwise
-	}
 }

@@ -6,12 +6,12 @@ import (
 
 // Pace says how recorded gaps are played. The zero value plays them as recorded.
 type Pace struct {
-	Speed  float64       // gaps are divided by it; 0 means 1
+	Speed  float64       // gaps are divided by it
 	MaxGap time.Duration // longest gap that is played, after Speed; 0: no limit
 	ASAP   bool          // gaps are 0
 	// ThinkTimeOnly plays the recorded think time of a turn, where it has one, as the gap before it.
 	ThinkTimeOnly bool
-	// KeepOrder says whether ASAP keeps the recorded order between sessions; nil: yes, but not under preset.AIPerf.
+	// KeepOrder says whether ASAP keeps the recorded order between sessions.
 	KeepOrder *bool
 }
 

@@ -84,36 +84,6 @@ func (p Part) CheckOut(out string) error {
 	return nil
 }
 
-// validatePart returns an error about what cannot be divided.
-func (o *Options) validatePart() error {
-	p := o.Part
-	if err := p.Validate(); err != nil || !p.IsSet() {
-		return err
-	}
-	if o.UniqueOut {
-		return fmt.Errorf("part %v: UniqueOut: the parts of a load share a directory, so its name is not found by each", p)
-	}
-	concurrency := o.Concurrency
-	if !o.Arrivals.arrive() {
-		orDefault(&concurrency, DefaultConcurrency)
-	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"concurrency", concurrency}, {"requests", o.Requests}, {"trees", o.Trees}} {
-		if n.value > 0 && n.value < p.Of {
-			return fmt.Errorf("part %v: %s %d is that of the whole load, and leaves a part without any: want at least %d", p, n.name, n.value, p.Of)
-		}
-	}
-	if o.CacheReset.Enabled && p.several() && o.StartAt.IsZero() && o.Meeting == nil {
-		return fmt.Errorf("part %v: cache reset: it could come when other parts play: want a Meeting, or StartAt, which all parts wait for", p)
-	}
-	if o.Meeting != nil && !o.StartAt.IsZero() {
-		return fmt.Errorf("part %v: a Meeting and StartAt: want one of the two", p)
-	}
-	return nil
-}
-
 // ofPart returns the options of what the part of valid options with defaults plays.
 func (o Options) ofPart() Options {
 	if !o.Part.IsSet() {

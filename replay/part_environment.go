@@ -96,3 +96,28 @@ func checkSlurm(lookup func(string) (string, bool), p Part) error {
 	}
 	return nil
 }
+
+// arrayVariables say which task of an array of Slurm a process is.
+var arrayVariables = []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"}
+
+// BuilderOfEnvironment is PartOfEnvironment for a conversion, which also an array of Slurm may share out.
+func BuilderOfEnvironment(lookup func(string) (string, bool)) (p Part, err error) {
+	count, inArray := lookup("SLURM_ARRAY_TASK_COUNT")
+	if !inArray {
+		return PartOfEnvironment(lookup, strings.Join(arrayVariables[:2], ", ")+" and "+arrayVariables[2])
+	}
+	number := func(name string) (n int) {
+		text, _ := lookup(name)
+		n, wrong := strconv.Atoi(text)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("%s=%s with SLURM_ARRAY_TASK_COUNT=%s: want a number", name, text, count)
+		}
+		return n
+	}
+	id, first, of, step := number(arrayVariables[0]), number(arrayVariables[1]), number(arrayVariables[2]), 1
+	if _, stepped := lookup("SLURM_ARRAY_TASK_STEP"); stepped {
+		step = number("SLURM_ARRAY_TASK_STEP")
+	}
+	of, step = max(1, of), max(1, step)
+	return Part{Number: max(0, id-first) / step % of, Of: of}, err // an array with gaps has other ids
+}

@@ -86,15 +86,13 @@ func playedParts(t *testing.T, o Options, of int) (byLane map[int][]string, tree
 	return byLane, trees
 }
 
-// eachDivision calls f with the numbers of parts and lanes of D-7, in a short test with some of them.
+// eachDivision calls f with the numbers of parts and lanes of D-7: with all of them under make test-long, else with multiples of 8, with
+// one more, and, but for a short test, with all up to 16 lanes.
 func eachDivision(f func(of, lanes int)) {
-	step := 1
-	if testing.Short() {
-		step = 9
-	}
+	all := os.Getenv("AGENTX_LONG") != ""
 	for _, of := range []int{1, 2, 3, 7} {
-		for lanes := 1; lanes <= 64; lanes += step {
-			if lanes >= of {
+		for lanes := of; lanes <= 64; lanes++ {
+			if all || lanes <= 16 && !testing.Short() || lanes%8 <= 1 {
 				f(of, lanes)
 			}
 		}
@@ -268,15 +266,15 @@ func TestPartsMarkLanesOfTheLoad(t *testing.T) {
 func TestPartsRefuse(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for want, set := range map[string]func(*Options){
-		"number 3: want 0 to 2":     func(o *Options) { o.Part.Number = 3 },
-		"concurrency 2 is that":     func(o *Options) { o.Concurrency = 2 },
-		"requests 2 is that":        func(o *Options) { o.Requests = 2 },
-		"trees 1 is that":           func(o *Options) { o.Trees = 1 },
-		"UniqueOut":                 func(o *Options) { o.UniqueOut = true },
-		"cache reset":               func(o *Options) { o.CacheReset.Enabled = true },
-		"want at most 2 parts, or ": func(o *Options) { o.Traces = 2 },
-		"no part: want another":     func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, RunFile) },
-		"it holds part-00000-of-00002, and this is part 1/3": func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, "part-00000-of-00002/"+RunFile) },
+		"number 3: want 0 to 2":                               func(o *Options) { o.Part.Number = 3 },
+		"part and concurrency 2: that is of the whole load":   func(o *Options) { o.Concurrency = 2 },
+		"part and requests 2: that is":                        func(o *Options) { o.Requests = 2 },
+		"part and trees 1: that is":                           func(o *Options) { o.Trees = 1 },
+		"part: say --out, the directory that all parts share": func(o *Options) { o.UniqueOut = true },
+		"part and reset-cache: it could come":                 func(o *Options) { o.CacheReset.Enabled = true },
+		"want at most 2 parts, or ":                           func(o *Options) { o.Traces = 2 },
+		"no part: want another":                               func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, RunFile) },
+		"it holds part-00000-of-00002, and this is part 1/3":  func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, "part-00000-of-00002/"+RunFile) },
 	} {
 		o := optionsFor(t, cachetest.Demo(t), unreachable)
 		o.Part = Part{1, 3}

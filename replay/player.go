@@ -36,14 +36,9 @@ type Player struct {
 
 // PlayedTurn is a turn that a Player gives out.
 type PlayedTurn struct {
-	ID      int           // 0, 1, 2, ... in the order of giving
-	Lane    int           // of the whole load
-	Tree    int           // number of the tree, in the order in which lanes get them
-	Trace   int           // position in the cache
-	Session int           // in the trace
-	Turn    int           // in the session
-	Due     time.Duration // when it could be sent first
-	Issued  time.Duration // when it was due to be taken
+	conductor.Dispatch // its Lane is one of the whole load, its Tree the number of the tree in the order in which lanes get them
+
+	Trace int // position in the cache
 }
 
 // NewPlayer returns a player of what options play. It needs Cache alone, and ignores what Run does with servers and results. The error
@@ -110,9 +105,8 @@ func (o Options) ValidatePlayer() error {
 // launch keeps a turn until it is taken.
 func (p *Player) launch(d conductor.Dispatch) error {
 	trace, tree := p.played(d)
-	p.due = append(p.due, PlayedTurn{
-		ID: d.ID, Lane: p.part.whole(d.Lane), Tree: tree, Trace: trace, Session: d.Session, Turn: d.Turn, Due: d.Due, Issued: d.Issued,
-	})
+	d.Lane, d.Tree = p.part.whole(d.Lane), tree
+	p.due = append(p.due, PlayedTurn{d, trace})
 	return nil
 }
 

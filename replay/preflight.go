@@ -271,9 +271,18 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 				e.Hint = "--payload chat, where the server has no Messages API; else " + e.Hint
 			}
 		}
-		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, asked, message)
+		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, asked, withoutStatus(message, f.Code))
 	}
 	return e
+}
+
+// withoutStatus returns a message behind a status without that status, which the body of an answer often repeats.
+func withoutStatus(message string, code int) string {
+	status, body, _ := strings.Cut(message, ": ")
+	if phrase, ok := strings.CutPrefix(status, fmt.Sprintf("%d ", code)); ok && strings.Contains(strings.ToLower(body), strings.ToLower(phrase)) {
+		return strings.TrimPrefix(body, fmt.Sprintf("%d ", code))
+	}
+	return message
 }
 
 // unlisted reports whether the server lists models, but not that of the run.

@@ -4,18 +4,11 @@ import (
 	"time"
 )
 
-// What the zero values of Readiness and CacheReset mean.
-const (
-	DefaultReadyInterval = 5 * time.Second
-	DefaultResetPath     = "reset_prefix_cache"
-	DefaultResetTimeout  = 30 * time.Second
-)
-
 // Readiness says how a run waits until its servers serve its model. The zero value does not wait.
 type Readiness struct {
 	Timeout  time.Duration // no attempt starts later; 0: the run does not wait
 	Mode     ReadyMode
-	Interval time.Duration // from the end of an attempt to the next; 0: DefaultReadyInterval
+	Interval time.Duration // from the end of an attempt to the next
 }
 
 // ReadyMode is how a server shows that it serves a model.
@@ -31,6 +24,6 @@ const (
 // CacheReset says how a run empties the prefix caches of its servers. The zero value leaves them as they are.
 type CacheReset struct {
 	Enabled bool
-	Path    string        // below the root of a server, with or without a slash in front; "": DefaultResetPath
-	Timeout time.Duration // of one attempt; 0: DefaultResetTimeout
+	Path    string        // below the root of a server, with or without a slash in front
+	Timeout time.Duration // of one attempt
 }

@@ -62,7 +62,7 @@ func TestAttemptsAsInTheVectors(t *testing.T) {
 		var about patience
 		switch in.Step {
 		case "wait":
-			about = waitPatience(DefaultReadyInterval, inSeconds(in.TimeoutS))
+			about = waitPatience(5*time.Second, inSeconds(in.TimeoutS))
 		case "reset":
 			about = resetPatience(0)
 		default:

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
@@ -42,10 +42,10 @@ func shapedTraces(t *testing.T, scope string) *mmapcache.Cache {
 		}
 		fmt.Fprintf(&lines, `{"id":%q,"models":["m"],"block_size":64,"hash_id_scope":%q,"tool_tokens":0,"system_tokens":64,"requests":[%s]}`+"\n", id, scope, strings.Join(requests, ","))
 	}
-	rules := weka.Default()
-	rules.ToolShaped = true
+	shaped := rules.Default()
+	shaped.ToolShaped = true
 	r, err := convert.Convert(context.Background(), convert.Options{
-		Root: cachetest.Root(), Inputs: []string{"traces"}, Rules: rules, Placement: weka.Placement{Backend: weka.XXH3, Seed: 42},
+		Root: cachetest.Root(), Inputs: []string{"traces"}, Rules: shaped, Placement: rules.Placement{Backend: rules.XXH3, Seed: 42},
 		Tokenizer: "o200k_base", Corpus: "code", Source: hfsource.Options{Embedded: map[string][]byte{"traces": []byte(lines.String())}},
 	})
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ func TestRecordOfANestedSession(t *testing.T) {
 		Turns:    []mmapcache.Turn{{Inner: mmapcache.None}, {}, {}, {In: 50, Out: 7, HashIDs: 5, CacheHits: 3, Outer: 9, Inner: 4}},
 	}
 	ids := 0
-	s := &requestSender{phase: measure.ProfilingPhase, firstCredit: 10, recordsFrom: time.Minute, servers: servers{indexes: []int{0}}, newID: func() string {
+	s := &requestSender{run: &run{}, phase: measure.ProfilingPhase, firstCredit: 10, recordsFrom: time.Minute, servers: servers{indexes: []int{0}}, newID: func() string {
 		ids++
 		return strconv.Itoa(ids)
 	}}

@@ -4,20 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/mock"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 )
 
 // Results of another run are an error, or are replaced as a whole with Overwrite.
@@ -225,4 +231,202 @@ func jsonOf(t *testing.T, v any) []byte {
 	data, err := json.Marshal(v)
 	require.NoError(t, err)
 	return data
+}
+
+// A server that does not do what requests ask for is warned of once for each kind of deviation. A deviation that the fields
+// of the bodies ask for is only counted.
+func TestDeviationsAreReported(t *testing.T) {
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if !strings.HasPrefix(r.URL.Path, "/moved") {
+			http.Redirect(w, r, "/moved", http.StatusPermanentRedirect)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	}))
+	for name, c := range map[string]struct {
+		fields payload.Fields
+		said   []string
+	}{
+		"as asked":      {payload.Fields{}, []string{"answers shorter", "answers not streamed", "prompts whose token count differs", "requests sent twice"}},
+		"not as strict": {payload.Fields{OmitIgnoreEOS: true}, []string{"answers not streamed", "prompts whose token count differs", "requests sent twice"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var said []string
+			o := optionsFor(t, cachetest.Demo(t), url)
+			o.Requests, o.Fields = 20, c.fields
+			o.Warn = func(about string) { mu.Lock(); defer mu.Unlock(); said = append(said, about) }
+			p := play(t, t.Context(), o)
+			require.Equal(t, 20, p.Completed)
+			require.Equal(t, 20, p.Deviations["short_output"].Requests)
+			require.Equal(t, 20, p.Deviations["not_streamed"].Requests)
+			require.Equal(t, 20, p.Deviations["prompt_count"].Requests)
+			require.Equal(t, 20, p.Deviations["redirected"].Requests)
+			require.Equal(t, measure.Deviation{}, p.Deviations["no_usage"])
+			mu.Lock()
+			defer mu.Unlock()
+			require.Len(t, said, len(c.said), said)
+			for k, want := range c.said {
+				require.True(t, strings.HasPrefix(said[k], want), said[k])
+				require.Contains(t, said[k], "trace ")
+			}
+		})
+	}
+}
+
+// The bodies of the preflight and of the run have the fields that were chosen.
+func TestFieldsArrive(t *testing.T) {
+	var mu sync.Mutex
+	var bodies []map[string]any
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		if json.NewDecoder(r.Body).Decode(&body) == nil {
+			delete(body, "prompt")
+			mu.Lock()
+			bodies = append(bodies, body)
+			mu.Unlock()
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}))
+	o := optionsFor(t, cachetest.Demo(t), url)
+	o.Endpoint, o.Requests, o.SkipPreflight, o.Concurrency = payload.Completions, 3, false, 1 // one lane: bodies and records in one order
+	o.Fields = payload.Fields{Length: payload.MaxCompletionTokens, OmitIgnoreEOS: true, OmitStreamOptions: true, Extra: json.RawMessage(`{"top_k":1}`)}
+	p := play(t, t.Context(), o)
+	require.Equal(t, 3, p.Completed)
+	require.Len(t, bodies, 4)
+	for k, body := range bodies {
+		want := map[string]any{"model": o.Model, "stream": true, "top_k": 1.0, "max_completion_tokens": 1.0}
+		if k > 0 {
+			want["max_completion_tokens"] = float64(p.records[k-1].MaxTokens)
+		}
+		require.Equal(t, want, body)
+	}
+}
+
+// The token count of the first message is recorded if it was asked for.
+func TestUsageOfTheFirstMessage(t *testing.T) {
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"text\":\"abc\"}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n"+
+			"data: {\"choices\":[{\"text\":\"d\",\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4}}\n\ndata: [DONE]\n\n")
+	}))
+	for extra, want := range map[string]measure.Count{``: 0, `{"stream_options":{"continuous_usage_stats":false}}`: 0, `{"stream_options":{"continuous_usage_stats":true}}`: measure.Tokens(3)} {
+		o := optionsFor(t, cachetest.Demo(t), url)
+		o.Requests, o.Fields.Extra = 3, json.RawMessage(extra)
+		for _, r := range play(t, t.Context(), o).records {
+			require.Equal(t, want, r.FirstChunkTokens, extra)
+		}
+	}
+}
+
+// The means of an occupancy are those of counting what is busy in every second.
+func TestOccupancy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type span struct{ lane, from, to int }
+		const lanes = 3
+		o := newOccupancy(lanes)
+		var trees, requests []span
+		var events []conductor.Event
+		add := func(kind conductor.EventKind, at, lane int) {
+			events = append(events, conductor.Event{Kind: kind, At: time.Duration(at) * time.Second, Lane: lane})
+		}
+		for lane := range lanes {
+			from := rapid.IntRange(0, 5).Draw(t, "from")
+			to := from + rapid.IntRange(1, 20).Draw(t, "length")
+			trees = append(trees, span{lane, from, to})
+			add(conductor.TreeOpened, from, lane)
+			for range rapid.IntRange(1, 5).Draw(t, "requests") {
+				sent := rapid.IntRange(from, to-1).Draw(t, "sent")
+				end := rapid.IntRange(sent+1, to).Draw(t, "end")
+				requests = append(requests, span{lane, sent, end})
+				add(conductor.TurnSent, sent, lane)
+				add(conductor.TurnReturned, end, lane)
+			}
+			add(conductor.TreeDrained, to, lane)
+		}
+		slices.SortStableFunc(events, func(a, b conductor.Event) int { return int(a.At - b.At) })
+		last := 0
+		for _, e := range events {
+			o.onEvent(e)
+		}
+		for _, r := range requests {
+			last = max(last, r.from)
+		}
+		var sum [3]int
+		for at := range last {
+			in := func(s span) bool { return s.from <= at && at < s.to }
+			busy := map[int]bool{}
+			for _, s := range trees {
+				if in(s) {
+					sum[0]++
+				}
+			}
+			for _, r := range requests {
+				if in(r) {
+					sum[2]++
+					busy[r.lane] = true
+				}
+			}
+			sum[1] += len(busy)
+		}
+		got := o.load()
+		require.EqualValues(t, last, got.Seconds)
+		if last == 0 {
+			require.True(t, got.Playing.IsMissing() && got.InFlight.IsMissing() && got.Requests.IsMissing())
+			return
+		}
+		for k, n := range []measure.Number{got.Playing, got.InFlight, got.Requests} {
+			require.InDelta(t, float64(sum[k]), float64(n)*float64(last), 1e-6)
+		}
+	})
+}
+
+// Two lanes play one trace each, on virtual time: a request of a second, a gap of three, another request.
+func TestLoadOfARun(t *testing.T) {
+	c := recorded(t, recording("a", call{at: 0, took: 1}, call{at: 4, took: 1}), recording("b", call{at: 0, took: 1}, call{at: 4, took: 1}))
+	o := optionsFor(t, c, unreachable)
+	o.Concurrency, o.Pace = 2, Pace{}
+	v, err := virtually(t, o, second)
+	require.NoError(t, err)
+	require.Equal(t, &measure.Load{Seconds: 4, Playing: 2, InFlight: 0.5, Requests: 0.5, MaxRequests: 2}, v.results.info.Facts.Load)
+	require.Equal(t, measure.LaneUse{Configured: 2, Playing: 2, InFlight: 0.5}, v.summary.Fidelity.Lanes)
+	require.Positive(t, v.results.info.Facts.Cores)
+}
+
+// Sequences of windows share what they share token by token, however the windows are cut and in whatever order they come.
+func TestPrefixTrie(t *testing.T) {
+	const corpus = 12
+	rapid.Check(t, func(t *rapid.T) {
+		c := prefixCount{&prefixTrie{nodes: make([]prefixNode, 1), children: map[prefixKey]int32{}, corpusSize: corpus}, new(measure.Prompts)}
+		var ends []int32
+		var spelled [][]uint32
+		for range rapid.IntRange(1, 8).Draw(t, "prompts") {
+			var places []uint32
+			node := int32(0)
+			for range rapid.IntRange(0, 4).Draw(t, "windows") {
+				w := mmapcache.Window{Start: rapid.Uint32Range(0, 2).Draw(t, "start") * 5, Tokens: rapid.Uint32Range(0, corpus+3).Draw(t, "tokens")}
+				node = c.window(node, w)
+				for k := range w.Tokens {
+					places = append(places, (w.Start+k)%corpus)
+				}
+			}
+			ends, spelled = append(ends, node), append(spelled, places)
+		}
+		for k, end := range ends {
+			want := 0
+			for _, earlier := range spelled[:k] {
+				same := 0
+				for same < min(len(earlier), len(spelled[k])) && earlier[same] == spelled[k][same] {
+					same++
+				}
+				want = max(want, same)
+			}
+			require.EqualValues(t, len(spelled[k]), c.nodes[end].depth)
+			require.EqualValues(t, want, c.send(end, 1, false))
+		}
+	})
 }

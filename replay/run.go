@@ -113,8 +113,7 @@ func newRun(o Options) *run {
 // waits for the model, looks at the servers, and opens the first trees. It resets the caches last: the preflight sends a request.
 func (r *run) prepare(ctx context.Context) (err error) {
 	var conflicts []string
-	o := payload.Options{Endpoint: r.Endpoint, Parts: r.Parts, Model: r.Model, Marker: r.Marker, Fields: r.Fields}
-	if r.encoder, conflicts, err = payload.NewEncoder(r.Cache, o); err != nil {
+	if r.encoder, conflicts, err = payload.NewEncoder(r.Cache, r.body()); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	for _, c := range conflicts {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/hfsource/hub/fakehub"
@@ -36,7 +36,7 @@ func fetched(t *testing.T, repository string, traces ...string) (*mmapcache.Cach
 	h.Commit(repository, "main", map[string]fakehub.File{"train.jsonl": {Data: []byte(strings.Join(traces, "")), LFS: true}})
 	root := t.TempDir()
 	r, err := convert.Convert(t.Context(), convert.Options{
-		Root: root, Inputs: []string{"hf://datasets/" + repository}, Rules: weka.AIPerf(), Placement: weka.Placement{Backend: weka.XXH3, Seed: 42},
+		Root: root, Inputs: []string{"hf://datasets/" + repository}, Rules: rules.AIPerf(), Placement: rules.Placement{Backend: rules.XXH3, Seed: 42},
 		Tokenizer: "o200k_base", Corpus: "code", Source: hfsource.Options{Hub: o},
 	})
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func fetched(t *testing.T, repository string, traces ...string) (*mmapcache.Cach
 func underAgentX(t *testing.T, c *mmapcache.Cache, d measure.Dataset) Options {
 	t.Helper()
 	o := warming(t, c, preset.AgentX, Warmup{Primers: true, Requests: 10, Grace: 1800 * time.Second})
-	o.AllowWrap, o.Concurrency, o.Traces, o.Duration, o.Grace = false, 4, 393, 900*time.Second, DefaultGrace
+	o.AllowWrap, o.Concurrency, o.Traces, o.Duration, o.Grace = false, 4, 393, 900*time.Second, 30*time.Second
 	o.Start.Ratios = &resume.Ratios{Min: 0.25, Max: 0.75}
 	o.Limits, o.FailedRequestThreshold = Limits{LaneStart: Off, TraceIdle: 300 * time.Second, SystemIdle: 10 * time.Second}, 0.1
 	s := scenario.AgentX()

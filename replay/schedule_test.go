@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/payload"
@@ -192,4 +194,130 @@ func TestAcceleratedSchedule(t *testing.T) {
 		require.Equal(t, recorded.Sessions[n], c)
 	}
 	require.Equal(t, recorded.Branches, fast.Branches)
+}
+
+// durationOf estimates how long a plan is played on one lane.
+func durationOf(t *testing.T, p *mmapcache.Plan, o *Options) time.Duration {
+	e := &estimate{view: o.view(), plans: []*mmapcache.Plan{p}}
+	limits := conductor.Limits{TreeIdle: o.treeIdle(), SystemIdle: o.Limits.SystemIdle}
+	source := &given{first: []conductor.Assignment{{Tree: scheduleUnder(t, p, o).Tree}}}
+	d, err := e.play(conductor.New(1, source, limits, e.send, nil))
+	require.NoError(t, err)
+	return d
+}
+
+// longPauses is a plan of a root that runs from 10 to 12 s, 15 to 16 s, at 100 s for a time that is not known, and from 1000 to
+// 1005 s. Beside its first turn a side chain runs from 11 to 15 s.
+func longPauses() *mmapcache.Plan {
+	p := sideChain(4, 0, 11)
+	for k, u := range [][2]float64{{10, 2}, {15, 1}, {100, math.NaN()}, {1000, 5}, {11, 4}} {
+		p.Turns[k].T, p.Turns[k].APITime = u[0], u[1]
+	}
+	s := &p.Sessions[1]
+	s.SpawnFrom, s.SpawnOffset = timeline.SpawnOffset(10, 2, 11)
+	return p
+}
+
+func TestEstimateFollowsTheView(t *testing.T) {
+	off := func(o *Options) { o.Switches = withoutTreeIdle() }
+	second, half := time.Second, time.Second/2
+	for _, c := range []struct {
+		preset string
+		change func(*Options)
+		want   time.Duration
+	}{
+		{preset.Default, off, (6 + 84 + 900 + 5) * second},
+		{preset.Default, nil, (6 + 84 + 300 + 5) * second},
+		{preset.AIPerf, nil, (6 + 84 + 900 + 5) * second},
+		{preset.Default, func(o *Options) { off(o); o.Limits.SystemIdle = 10 * second }, (6 + 10 + 10 + 5) * second},
+		{preset.Default, func(o *Options) { o.Limits.TraceIdle = 60 * second }, (6 + 60 + 60 + 5) * second},
+		{preset.AIPerf, func(o *Options) { o.Limits.TraceIdle = 60 * second }, (5 + 59 + 1 + 60 + 5) * second}, // from start to start
+		{preset.Default, func(o *Options) { off(o); o.Pace.Speed = 2 }, (5+42+450+5)*second + half},            // the side chain from 0.5 to 4.5 s, then the second turn,
+		{preset.Default, func(o *Options) { off(o); o.Pace = Pace{Speed: 2, MaxGap: 9 * second} }, (5+9+9+5)*second + half},
+		{preset.Default, func(o *Options) { o.Pace.ASAP = true }, (4 + 1 + 5) * second}, // the second turn after the side chain
+		{preset.AIPerf, func(o *Options) { o.Pace.ASAP = true }, (2 + 1 + 5) * second},  // beside it
+	} {
+		require.Equal(t, c.want, durationOf(t, longPauses(), optionsUnder(c.preset, c.change)))
+	}
+	require.Equal(t, 901*second, durationOf(t, sideChain(1, 0.1, 900), optionsUnder(preset.Default, off)))
+	require.Equal(t, 1100*time.Millisecond, durationOf(t, sideChain(1, 0.1, 900), optionsUnder(preset.AIPerf, nil)))
+}
+
+// The lane that is free first takes the next trace.
+func TestEstimateDuration(t *testing.T) {
+	traces := cachetest.TraceLine("a", 64, 64, 64) + cachetest.TraceLine("b", 64) + cachetest.TraceLine("c", 64, 64) // 2.25, 0.25 and 1.25 s
+	c := cachetest.Prepare(t, traces, "code")
+	for lanes, want := range map[int]float64{1: 3.75, 2: 2.25, 3: 2.25, 7: 2.25} {
+		o := required(c)
+		o.Concurrency = lanes
+		got, err := EstimateDuration(o)
+		require.NoError(t, err)
+		require.InDelta(t, want, got.Seconds(), 1e-6, "%d lanes", lanes)
+	}
+	o := required(c)
+	o.Traces, o.Pace.ASAP = 2, true
+	got, err := EstimateDuration(o)
+	require.NoError(t, err)
+	require.InDelta(t, 1, got.Seconds(), 1e-6)
+}
+
+// Times beyond all measure are played for a time that a clock can hold.
+func TestEstimateOfEndlessTimes(t *testing.T) {
+	p := sideChain(400, 1e300, 1e300)
+	for k := range 400 {
+		p.Turns[k].T = float64(k) * 1e300
+	}
+	off := func(o *Options) { o.Switches, o.Pace.Speed = withoutTreeIdle(), 1e-300 }
+	require.GreaterOrEqual(t, durationOf(t, p, optionsUnder(preset.Default, off)), time.Duration(1<<62))
+}
+
+func TestSelectionVectors(t *testing.T) {
+	type in struct {
+		Traces []struct{ Top, Inner [][2]int }
+		MaxCtx *int `json:"max_context"`
+		Count  *int `json:"entries"`
+		MaxOSL *int `json:"max_osl"`
+	}
+	type want struct {
+		Peaks, Kept []int
+		Error       string
+	}
+	fixtures.EachWeka(t, "selection", func(t *testing.T, in in, want want) {
+		var peaks []int
+		for _, tr := range in.Traces {
+			peak := 0
+			for _, q := range tr.Top {
+				out := q[1]
+				if in.MaxOSL != nil {
+					out = min(out, *in.MaxOSL)
+				}
+				peak = max(peak, q[0]+max(1, out))
+			}
+			for _, q := range tr.Inner {
+				peak = max(peak, q[0]+max(1, q[1]))
+			}
+			peaks = append(peaks, peak)
+		}
+		limit, count := 0, 0
+		if in.MaxCtx != nil {
+			limit = *in.MaxCtx
+		}
+		if in.Count != nil {
+			count = *in.Count
+		}
+		kept := firstFitting(peaks, limit, count)
+		if want.Error != "" {
+			assert.Empty(t, kept)
+			return
+		}
+		assert.Equal(t, want.Peaks, peaks)
+		assert.Equal(t, want.Kept, kept)
+	})
+}
+
+// Turns that are what is new have those before and the answers to them in their prompts.
+func TestPromptTokensBehindAnswers(t *testing.T) {
+	p := &mmapcache.Plan{Sessions: []mmapcache.Session{{Turns: 1}, {FirstTurn: 1, Turns: 3}}, Turns: []mmapcache.Turn{{In: 100}, {In: 10, Out: 5}, {In: 7, Out: -1}, {In: 3, Out: 2}}}
+	require.Equal(t, []int{3, 20}, []int{promptTokens(p, 1, 2, mmapcache.TimeRules{}), peakTokens(&mmapcache.Plan{Sessions: p.Sessions[1:], Turns: p.Turns}, mmapcache.TimeRules{}, 5)})
+	require.Equal(t, []int{25, 32}, []int{promptTokens(p, 1, 2, mmapcache.TimeRules{LiveAnswers: true}), peakTokens(&mmapcache.Plan{Sessions: p.Sessions[1:], Turns: p.Turns}, mmapcache.TimeRules{LiveAnswers: true}, 5)})
 }

@@ -194,12 +194,11 @@ func (s *scraping) end(ctx context.Context, tail bool) *measure.ServerMetrics {
 	} else {
 		s.collector.Boundary(context.Background(), lastWait)
 	}
-	f := s.collector.Close()
-	m := &measure.ServerMetrics{File: scrape.File, Full: f.Full, Pages: f.Pages}
-	if f.Err != nil {
-		s.warn(fmt.Sprintf("server metrics: %v: %s lacks what came later", f.Err, scrape.File))
+	m, err := s.collector.Close()
+	if err != nil {
+		s.warn(fmt.Sprintf("server metrics: %v: %s lacks what came later", err, scrape.File))
 	}
-	for _, p := range f.Pages {
+	for _, p := range m.Pages {
 		if p.Cut {
 			s.warn(fmt.Sprintf("server metrics: %s: %s", p.URL, p.LastError))
 		}
@@ -210,6 +209,6 @@ func (s *scraping) end(ctx context.Context, tail bool) *measure.ServerMetrics {
 // close ends the reading of a run that was not played.
 func (s *scraping) close() {
 	if s != nil {
-		s.collector.Close()
+		_, _ = s.collector.Close()
 	}
 }

@@ -1,14 +1,11 @@
 package replay
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
-	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -29,39 +26,15 @@ const (
 	maxThrottled  = 30 * time.Minute // longest time that a turn waits in all
 )
 
-// validateRetryAfter returns an error for a value that the preset does not have.
-func (o Options) validateRetryAfter() error {
-	imitates := cmp.Or(o.Preset, preset.Default) != preset.Default
-	switch {
-	case o.RetryAfter > RetryIgnored:
-		return fmt.Errorf("retry after %d: want %d to %d", o.RetryAfter, RetryDefault, RetryIgnored)
-	case imitates && (o.RetryAfter == RetryWait || o.RetryAfter == RetryRecord):
-		return fmt.Errorf("retry after: the tool that preset %s imitates does not look at Retry-After: leave it out, or choose preset %s", o.Preset, preset.Default)
-	}
-	return nil
-}
-
-// Throttling returns what the field RetryAfter means for a run of these options.
+// Throttling returns what the field RetryAfter means for a run of these options, which have the value of their preset.
 func (o *Options) Throttling() RetryAfter {
 	switch {
 	case o.RetryAfter != RetryDefault:
 		return o.RetryAfter
-	case cmp.Or(o.Preset, preset.Default) != preset.Default:
-		return RetryIgnored
 	case o.once():
 		return RetryWait
 	}
 	return RetryRecord
-}
-
-// awaitServers resolves for how long servers are waited for: under the presets that imitate other tools, for ever.
-func (o *Options) awaitServers() {
-	o.RetryAfter = o.Throttling()
-	if o.Preset == preset.Default {
-		orDefault(&o.StallTimeout, DefaultStallTimeout)
-		orDefault(&o.FirstByteTimeout, DefaultFirstByteTimeout)
-		orDefault(&o.GoneAfter, DefaultGoneAfter)
-	}
 }
 
 // throttle keeps what servers have asked of a phase.
@@ -123,8 +96,8 @@ func (l *loop) endWaits(now time.Duration) {
 // Backoff bounds the pauses of a lane after requests that got no connection, for a limit of this machine too, or whose connection broke before any byte of
 // an answer. The first pause is First; each further one in a row is twice as long, up to Max.
 type Backoff struct {
-	First time.Duration // 0: DefaultBackoffFirst; negative: no pauses
-	Max   time.Duration // 0: DefaultBackoffMax
+	First time.Duration // at most Max
+	Max   time.Duration // Off: no pauses
 }
 
 // backoff keeps the pauses of lanes.

@@ -230,23 +230,24 @@ func TestRetryAfterOfARun(t *testing.T) {
 		{Options{Requests: 5}, RetryRecord}, {Options{RetryAfter: RetryRecord}, RetryRecord}, {Options{Duration: 1, RetryAfter: RetryWait}, RetryWait},
 		{Options{RetryAfter: RetryIgnored}, RetryIgnored}, {Options{Preset: preset.AIPerf}, RetryIgnored}, {Options{Preset: "agentx-v1.0.5"}, RetryIgnored},
 	} {
-		require.NoError(t, c.o.validateRetryAfter())
+		require.Empty(t, c.o.Contradictions())
 		require.Equal(t, c.want, resolved(c.o).RetryAfter, "%+v", c)
 	}
 	for _, name := range []string{preset.AIPerf, preset.AgentX, "agentx-v1.0.5"} {
 		for _, r := range []RetryAfter{RetryWait, RetryRecord} {
-			require.EqualError(t, Options{Preset: name, RetryAfter: r}.validateRetryAfter(),
-				"retry after: the tool that preset "+name+" imitates does not look at Retry-After: leave it out, or choose preset default")
+			o := Options{Preset: name, RetryAfter: r}
+			require.EqualError(t, o.Contradictions()[0], "retry-after: the tool that preset imitates does not look at Retry-After: leave it out, or choose preset default")
 		}
-		require.NoError(t, Options{Preset: name, RetryAfter: RetryIgnored}.validateRetryAfter())
-		o := resolved(Options{Preset: name})
+		o := Options{Preset: name, RetryAfter: RetryIgnored}
+		require.Empty(t, o.Contradictions())
+		o = resolved(Options{Preset: name})
 		require.Zero(t, o.StallTimeout+o.FirstByteTimeout)
 		require.Equal(t, time.Minute, resolved(Options{Preset: name, StallTimeout: time.Minute}).StallTimeout)
 	}
 	o := resolved(Options{})
 	require.Equal(t, []time.Duration{5 * time.Minute, 30 * time.Minute}, []time.Duration{o.StallTimeout, o.FirstByteTimeout})
 	require.Zero(t, resolved(Options{StallTimeout: Off}).StallTimeout)
-	require.Error(t, Options{RetryAfter: RetryIgnored + 1}.validateRetryAfter())
+	require.ErrorContains(t, Options{RetryAfter: RetryIgnored + 1}.validatePlayed(), "retry after 4: want 0 to 3")
 }
 
 // In a warmup a throttled request waits under either: a primer that fails would end the run. It has the ids, and the marker, of its tree.

@@ -8,8 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/agentx/agentx/replay/wire"
 )
 
 // TLS says which certificates the servers of https URLs may have. The zero value takes those that are for their names and signed by an
@@ -59,12 +57,4 @@ func (o Options) validateCookies() error {
 		}
 	}
 	return nil
-}
-
-// jar returns where the cookies of a tree are kept, nil: they are not.
-func (s *requestSender) jar(t *activeTree) *wire.Jar {
-	if !s.keepCookies {
-		return nil
-	}
-	return t.cookies
 }

@@ -112,7 +112,7 @@ func TestPartsPlayTogether(t *testing.T) {
 	s := mock.New(mock.Config{})
 	var resets, before atomic.Int64
 	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/"+DefaultResetPath {
+		if r.URL.Path == "/"+"reset_prefix_cache" {
 			resets.Add(1)
 			return
 		}

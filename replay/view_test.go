@@ -31,9 +31,9 @@ func optionsUnder(name string, change func(*Options)) *Options {
 func TestViewsOfPresets(t *testing.T) {
 	keep, drop := true, false
 	for name, want := range map[string]view{
-		preset.Default: {pace: Pace{KeepOrder: &keep}},
-		preset.AIPerf:  {pace: Pace{KeepOrder: &drop}, branchSpawns: true, immediateJoins: true, emittedClock: true, traceIdle: time.Minute},
-		preset.AgentX:  {pace: Pace{KeepOrder: &keep}, branchSpawns: true},
+		preset.Default: {pace: Pace{Speed: 1, KeepOrder: &keep}},
+		preset.AIPerf:  {pace: Pace{Speed: 1, KeepOrder: &drop}, branchSpawns: true, immediateJoins: true, emittedClock: true, traceIdle: time.Minute},
+		preset.AgentX:  {pace: Pace{Speed: 1, KeepOrder: &keep}, branchSpawns: true},
 	} {
 		o := optionsUnder(name, func(o *Options) { o.Limits.TraceIdle = time.Minute })
 		require.Equal(t, want, o.view())
@@ -185,16 +185,20 @@ func TestAnchorsOfPresets(t *testing.T) {
 	for name, want := range map[string]resume.Alignment{preset.Default: resume.Spread, preset.AIPerf: resume.AsDrawn, preset.AgentX: resume.Spread} {
 		spread := newStartPolicy(*optionsUnder(name, nil))
 		require.Equal(t, want, spread.alignment, name)
-		require.Equal(t, DefaultLaneStart, spread.limit, "under every preset")
+		limit := 300 * time.Second
+		if name == preset.AgentX {
+			limit = 0 // which has no lane-start-cap
+		}
+		require.Equal(t, limit, spread.limit, name)
 		burst := newStartPolicy(*optionsUnder(name, func(o *Options) { o.Start.Burst, o.Limits.TraceIdle = true, time.Second }))
 		require.Equal(t, resume.Burst, burst.alignment)
-		require.Equal(t, DefaultLaneStart, burst.limit)
+		require.Equal(t, limit, burst.limit)
 	}
-	for cap, want := range map[time.Duration]time.Duration{0: DefaultLaneStart, time.Minute: time.Minute, time.Hour: DefaultLaneStart} {
+	for cap, want := range map[time.Duration]time.Duration{0: 300 * time.Second, time.Minute: time.Minute, time.Hour: 300 * time.Second} {
 		p := newStartPolicy(*optionsUnder(preset.AIPerf, func(o *Options) { o.Limits.TraceIdle = cap }))
 		require.Equal(t, want, p.limit)
 		p = newStartPolicy(*optionsUnder(preset.AgentX, func(o *Options) { o.Limits.TraceIdle = cap }))
-		require.Equal(t, DefaultLaneStart, p.limit)
+		require.Zero(t, p.limit)
 	}
 	p := newStartPolicy(*optionsUnder(preset.AIPerf, func(o *Options) { o.Limits = Limits{LaneStart: Off, TraceIdle: 3 * time.Second} }))
 	require.Equal(t, 3*time.Second, p.limit)

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ type Warmup struct {
 	Primers  bool          // the last request of each session before the start of its lane
 	Requests int           // then so many requests on each lane, without gaps; 0: none
 	Duration time.Duration // then requests without gaps for so long; 0: none
-	LeadMax  time.Duration // longest time from a primer to the end of the ramp; 0: DefaultPrimerLead unless Limits.SystemIdle is set; Off: no limit
+	LeadMax  time.Duration // longest time from a primer to the end of the ramp; 0: that of Defaults, or no limit under Limits.SystemIdle; Off: no limit
 	Grace    time.Duration // how long requests may go on after the last was sent; 0: no limit
 }
 
@@ -80,14 +81,10 @@ var errEnded = errors.New("replay: the run has ended in its warmup")
 // phase returns a phase of the warmup.
 func (w *warmup) phase(source treeSource, limits conductor.Limits) phase {
 	limits.Prefill = w.Limits.Prefill
-	p := phase{
+	return phase{
 		name: measure.WarmupPhase, source: source, limits: limits, recorder: w, oneToken: true, fatal: w.fails,
-		deadlines: deadlines{grace: w.Warmup.Grace, lastSent: true},
+		deadlines: deadlines{grace: cmp.Or(w.Warmup.Grace, unlimited), lastSent: true},
 	}
-	if p.deadlines.grace == 0 {
-		p.deadlines.grace = unlimited
-	}
-	return p
 }
 
 // play plays a phase of the warmup. After an error no other phase begins.

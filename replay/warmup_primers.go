@@ -114,11 +114,7 @@ func (o *Options) ramp() resume.Ramp {
 		return r
 	}
 	r.Longest = o.Limits.SystemIdle
-	lead := o.Warmup.LeadMax
-	if lead == 0 && o.Limits.SystemIdle == 0 {
-		lead = DefaultPrimerLead
-	}
-	if lead > 0 && (r.Longest == 0 || lead < r.Longest) {
+	if lead := o.Warmup.LeadMax; lead > 0 && (r.Longest == 0 || lead < r.Longest) {
 		r.Longest = lead
 	}
 	return r

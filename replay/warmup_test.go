@@ -12,6 +12,7 @@ import (
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 	"github.com/agentx/agentx/replay/wire"
@@ -21,12 +22,11 @@ func milliseconds(n float64) time.Duration { return time.Duration(n * 1e6) }
 
 // rampOf returns the ramp that options come to.
 func rampOf(name string, system *float64, leadMax time.Duration, burst bool) (o Options) {
-	s, _ := preset.Named(name)
-	o = Options{Switches: &s, Start: Start{Burst: burst}, Warmup: Warmup{LeadMax: leadMax}}
+	o = Options{Preset: name, Start: Start{Burst: burst}, Warmup: Warmup{LeadMax: leadMax}, Marker: payload.NoMarker}
 	if system != nil {
 		o.Limits.SystemIdle = milliseconds(*system)
 	}
-	return o
+	return o.withDefaults()
 }
 
 // TestWarmupSpread plays the vectors of the ramp under each preset that they name.

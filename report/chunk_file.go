@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sort"
 
 	"github.com/agentx/agentx/internal/regular"
@@ -55,12 +56,7 @@ func openChunks(paths []string, damage error) (*chunkFile, error) {
 }
 
 func (c *chunkFile) known() bool {
-	for _, f := range c.files {
-		if f.file != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.files, func(f contentsFile) bool { return f.file != nil })
 }
 
 // another returns a reader of the same files, for another goroutine.

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,6 +94,14 @@ func TestMetricsFollowFromTheirTable(t *testing.T) {
 	for _, m := range measure.MetricList { // each is in the table of comparisons, or left out by its row
 		named := slices.ContainsFunc(compare.TableFigures, func(f slo.Figure) bool { return f.Name == m.Name })
 		require.Equal(t, !m.OfEach || m.Compared != "", named, m.Name)
+	}
+	s.Look(time.Now())
+	recent, err := json.Marshal(s.Status().Recent)
+	require.NoError(t, err)
+	for _, m := range measure.MetricList {
+		if m.Live != "" {
+			require.Contains(t, string(recent), `"`+m.Key()+`":{"n":3`)
+		}
 	}
 	metrics, err := s.Metrics()
 	require.NoError(t, err)

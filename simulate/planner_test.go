@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/simulate/planner"
@@ -33,7 +35,7 @@ func conversationOf(t testing.TB, n int) *Input {
 	z, err := zstd.NewReader(f)
 	require.NoError(t, err)
 	defer z.Close()
-	rules := weka.Default()
+	rules := rules.Default()
 	rules.BlockSize = 512
 	m := weka.NewMooncake(0, rules)
 	lines := bufio.NewScanner(z)
@@ -45,7 +47,7 @@ func conversationOf(t testing.TB, n int) *Input {
 	require.NoError(t, err)
 	s := mmapcache.NewStructure()
 	for _, trace := range traces {
-		p, _, err := weka.MakePlan(trace, rules)
+		p, _, err := reconstruct.MakePlan(trace, rules)
 		require.NoError(t, err)
 		require.NoError(t, s.Append(p))
 	}

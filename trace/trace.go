@@ -7,7 +7,7 @@
 //	if err := t.Check(); err != nil {
 //		return err
 //	}
-//	plan, notes, err := weka.MakePlan(t, weka.Default()) // package convert/weka
+//	plan, notes, err := reconstruct.MakePlan(t, rules.Default()) // packages convert/reconstruct and convert/rules
 //
 // Check is the one door: MakePlan calls it first, and its limits are stated nowhere else. A reader of another format is a package
 // that imports this one and a lexer; the folder examples has one. Readers report an *Error, too.
@@ -107,7 +107,7 @@ const (
 
 // Subagent is a subagent: an entry of type "subagent".
 type Subagent struct {
-	T            float64 // seconds; start or completion, as weka.Rules.MarkerTime decides
+	T            float64 // seconds; start or completion, as rules.Rules.MarkerTime decides
 	AgentID      string
 	Completed    bool // status is "completed"
 	HasDuration  bool // duration_ms is present
@@ -148,25 +148,4 @@ func (t *Trace) Requests() iter.Seq2[Place, *Request] {
 			}
 		}
 	}
-}
-
-// Oddity is valid input that is rarely intended.
-type Oddity struct {
-	Kind  string
-	Count int
-	First string // where the first is, and its value
-}
-
-// Oddities are the oddities of one trace, by kind.
-type Oddities []Oddity
-
-// Add counts an oddity. The text says where the first of its kind is, and its value.
-func (o *Oddities) Add(kind, format string, args ...any) {
-	for k := range *o {
-		if (*o)[k].Kind == kind {
-			(*o)[k].Count++
-			return
-		}
-	}
-	*o = append(*o, Oddity{Kind: kind, Count: 1, First: fmt.Sprintf(format, args...)})
 }

@@ -65,8 +65,8 @@ func (t *translation) sessionRows() {
 		t.set("set", "session_rows=whole")
 		return
 	}
-	if kind := oneSpelling(t.value("--endpoint-type")); kind != "" && kind != "chat" {
-		t.add("not supported: --endpoint-type %s with rows of sessions (--input-file %s): agentx keeps the answers that later turns have before them for chats alone: --endpoint-type chat", kind, t.Data)
+	if e := t.endpoint(); !e.LiveAnswers() {
+		t.add("not supported: --endpoint-type %s with rows of sessions (--input-file %s): agentx keeps the answers that later turns have before them for chats alone: --endpoint-type chat", e.AIPerf(), t.Data)
 	}
 	t.set("set", "session_rows=live")
 }
@@ -115,12 +115,8 @@ func (t *translation) directory() string {
 	if dir := t.value("--output-artifact-dir"); dir != "" {
 		return dir
 	}
-	endpoint := map[string]string{"messages": "anthropic-messages", "completions": "openai-completions"}[oneSpelling(t.value("--endpoint-type"))]
-	if endpoint == "" {
-		endpoint = "openai-chat"
-	}
 	model := strings.ReplaceAll(t.value("--model-names"), "/", "_")
-	return filepath.Join("artifacts", model+"-"+endpoint+"-"+t.load())
+	return filepath.Join("artifacts", model+"-"+t.endpoint().Provider()+"-"+t.endpoint().AIPerf()+"-"+t.load())
 }
 
 // load returns how AIPerf names a load: concurrency4, fixed_schedule, concurrency4-request_rate5.0.

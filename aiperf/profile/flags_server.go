@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/agentx/agentx/replay/payload"
 )
 
 // serverFlags say which servers are asked, and how a request looks.
@@ -20,11 +22,15 @@ var serverFlags = []flag{
 	mapped("--url-strategy", func(t *translation, g given) { t.word(g, "round_robin") }),
 	mapped("--custom-endpoint --endpoint", (*translation).checkEndpoint), // servers passes it on
 	mapped("--endpoint-type", func(t *translation, g given) {
-		switch t.word(g, "chat", "messages", "completions") {
-		case "messages":
-			t.set("payload", "anthropic")
-		case "completions":
-			t.set("payload", "text")
+		var words []string
+		for _, e := range payload.Endpoints() {
+			if e.AIPerf() != "" {
+				words = append(words, e.AIPerf())
+			}
+		}
+		t.word(g, words...)
+		if e := t.endpoint(); e != payload.ChatCompletions {
+			t.set("payload", e.String())
 		}
 	}),
 	mappedSwitch("--streaming", func(*translation, given) {}), // addDefaults refuses a run without it
@@ -69,8 +75,14 @@ var serverFlags = []flag{
 // keyVariable is the variable that stands for the value of --api-key in the printed command.
 const keyVariable = "AIPERF_API_KEY"
 
-// endpointPaths has the usual end of an endpoint's path, by the word of --endpoint-type.
-var endpointPaths = map[string]string{"chat": "/chat/completions", "completions": "/completions", "messages": "/messages"}
+// endpoint returns what --endpoint-type chooses, chats where it chooses nothing.
+func (t *translation) endpoint() payload.Endpoint {
+	list := payload.Endpoints()
+	k := slices.IndexFunc(list, func(e payload.Endpoint) bool {
+		return e.AIPerf() != "" && e.AIPerf() == oneSpelling(t.value("--endpoint-type"))
+	})
+	return list[max(k, 0)]
+}
 
 // serverURLs returns the values of --url, AIPerf's default where there are none.
 func (t *translation) serverURLs() (list []string) {
@@ -126,12 +138,8 @@ func (t *translation) atEndpoint(server string) string {
 
 // checkEndpoint refuses a path that agentx does not send to: it knows the usual names of endpoints, below any path.
 func (t *translation) checkEndpoint(g given) {
-	kind := "chat"
-	if text := t.value("--endpoint-type"); text != "" {
-		kind = oneSpelling(text)
-	}
-	usual, known := endpointPaths[kind]
-	if known && !strings.HasSuffix(strings.TrimRight(g.value(), "/"), strings.TrimPrefix(usual, "/")) {
+	usual := strings.TrimPrefix(t.endpoint().Path(), "/v1")
+	if !strings.HasSuffix(strings.TrimRight(g.value(), "/"), strings.TrimPrefix(usual, "/")) {
 		t.add("not supported: %s: agentx sends to a path that ends in %s", g.shown(), usual)
 	}
 }
@@ -140,7 +148,7 @@ func (t *translation) checkEndpoint(g given) {
 // none, as for AIPerf.
 func (t *translation) apiKey(g given) {
 	field := headerField{"Authorization", "Bearer "}
-	if oneSpelling(t.value("--endpoint-type")) == "messages" {
+	if t.endpoint() == payload.Messages {
 		field = headerField{"x-api-key", ""}
 	}
 	pairs, _ := pairsOf(t.given["--header"].values) // header tells what is wrong

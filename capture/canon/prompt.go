@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/internal/endpoint"
 	"github.com/agentx/agentx/internal/jsonlex"
 )
 
@@ -160,10 +161,10 @@ type dialect struct {
 // dialects are those of the formats.
 var dialects = [...]dialect{
 	{name: "none", read: func(*builder) error { return unhashable("the format has no canonical stream") }},
-	Chat:        {"chat", "/v1/chat/completions", "messages", (*builder).chat},
-	Messages:    {"messages", "/v1/messages", "messages", (*builder).anthropic},
-	Responses:   {"responses", "/v1/responses", "input", (*builder).responses},
-	Completions: {"completions", "/v1/completions", "", (*builder).completions},
+	Chat:        {"chat", endpoint.Chat.Path, endpoint.Chat.Prompt, (*builder).chat},
+	Messages:    {"messages", endpoint.Messages.Path, endpoint.Messages.Prompt, (*builder).anthropic},
+	Responses:   {"responses", endpoint.Responses.Path, endpoint.Responses.Prompt, (*builder).responses},
+	Completions: {"completions", endpoint.Completions.Path, "", (*builder).completions},
 }
 
 func (f Format) dialect() *dialect {

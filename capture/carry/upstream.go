@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/internal/endpoint"
 )
 
 // Kind is an API that an upstream speaks.
@@ -15,8 +17,8 @@ type Kind string
 // The kinds. An upstream of kind Any takes what no other takes.
 const (
 	Any       Kind = ""
-	OpenAI    Kind = "openai"
-	Anthropic Kind = "anthropic"
+	OpenAI    Kind = endpoint.OpenAI
+	Anthropic Kind = endpoint.Anthropic
 )
 
 // Upstream is a server to which requests are carried.
@@ -91,12 +93,9 @@ func (u Upstream) goodPort() bool {
 
 // KindOf returns the API to which a raw path belongs, Any for one of neither or of both.
 func KindOf(path string) Kind {
-	for _, p := range []struct {
-		part string
-		kind Kind
-	}{{"/v1/messages", Anthropic}, {"/v1/chat/completions", OpenAI}, {"/v1/responses", OpenAI}, {"/v1/completions", OpenAI}} {
-		if _, after, ok := strings.Cut(path, p.part); ok && (after == "" || after[0] == '/') {
-			return p.kind
+	for _, e := range endpoint.All {
+		if _, after, ok := strings.Cut(path, e.Path); ok && (after == "" || after[0] == '/') {
+			return Kind(e.API)
 		}
 	}
 	return Any

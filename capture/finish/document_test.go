@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -60,10 +62,10 @@ func TestConversionReadsSubagentsAsMeant(t *testing.T) {
 	assert.Contains(t, string(f.note), `"agents":[{"agent_id":"agent_001","parent":"main","tier":1},{"agent_id":"agent_002","parent":"main","tier":1},{"agent_id":"agent_003","parent":"agent_001","tier":2}]`)
 
 	assert.NotContains(t, string(f.note), "alarms")
-	for name, rules := range map[string]weka.Rules{"default": weka.Default(), "aiperf": weka.AIPerf()} {
-		tr, err := weka.Scan(f.trace, rules)
+	for name, r := range map[string]rules.Rules{"default": rules.Default(), "aiperf": rules.AIPerf()} {
+		tr, err := weka.Scan(f.trace, r)
 		require.NoError(t, err, name)
-		plan, _, err := weka.MakePlan(tr, rules)
+		plan, _, err := reconstruct.MakePlan(tr, r)
 		require.NoError(t, err, name)
 		starts := map[string][]float64{}
 		for _, session := range plan.Sessions {
@@ -73,7 +75,7 @@ func TestConversionReadsSubagentsAsMeant(t *testing.T) {
 		}
 		assert.Equal(t, map[string][]float64{"cap-3f9a1c20": {0, 0.03, 5.8, 8.5}, "cap-3f9a1c20::sa:agent_001": {2.1, 4.9},
 			"cap-3f9a1c20::sa:agent_002": {2.1, 8}, "cap-3f9a1c20::sa:agent_003": {4.2}}, starts, name)
-		times, err := plan.Times(rules.TimeRules(), mmapcache.View{})
+		times, err := plan.Times(r.TimeRules(), mmapcache.View{})
 		require.NoError(t, err, name)
 		ends := map[string]bool{} // whether the main agent waits for the session
 		for _, b := range times.Branches {

@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/regular"
@@ -182,9 +184,9 @@ func refusals(t *trace.Trace) (alarms []string) {
 	}
 	for _, profile := range []struct {
 		name  string
-		rules weka.Rules
-	}{{"default", weka.Default()}, {"aiperf", weka.AIPerf()}} {
-		if _, _, err := weka.MakePlan(t, profile.rules); err != nil {
+		rules rules.Rules
+	}{{"default", rules.Default()}, {"aiperf", rules.AIPerf()}} {
+		if _, _, err := reconstruct.MakePlan(t, profile.rules); err != nil {
 			alarms = append(alarms, fmt.Sprintf("convert --profile %s refuses it: %v", profile.name, err))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/capture/journal"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/trace"
 )
@@ -126,7 +127,7 @@ func (s *script) built() (*files, *trace.Trace) {
 	if f.trace == nil {
 		return f, nil
 	}
-	trace, err := weka.Scan(f.trace, weka.AIPerf())
+	trace, err := weka.Scan(f.trace, rules.AIPerf())
 	require.NoError(s.t, err)
 	return f, trace
 }

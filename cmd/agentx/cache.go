@@ -118,15 +118,6 @@ func findCaches(cmd *cobra.Command, names []string, kinds ...string) (list []cac
 	return list, nil
 }
 
-// findCache resolves the only CACHE argument of a command.
-func findCache(cmd *cobra.Command, name string) (c cachestore.Name, err error) {
-	list, err := findCaches(cmd, []string{name})
-	if err == nil {
-		c = list[0]
-	}
-	return c, err
-}
-
 func newCacheInfo() *cobra.Command {
 	var shards bool
 	cmd := &cobra.Command{
@@ -140,13 +131,13 @@ whole, missing or damaged, by manifests and sizes of files: agentx cache verify 
 	}
 	cmd.Flags().BoolVar(&shards, "shards", false, "list the shards")
 	return answering(cmd, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		c, err := findCache(cmd, args[0])
+		caches, err := findCaches(cmd, args)
 		if err != nil {
 			return nil, nil, err
 		}
-		info, err := cachestore.Describe(c.Root, c.Key)
+		info, err := cachestore.Describe(caches[0].Root, caches[0].Key)
 		if err == nil {
-			info.Shards, err = cachestore.LookAtShards(cmd.Context(), c.Root, info.Directories[0].Manifest)
+			info.Shards, err = cachestore.LookAtShards(cmd.Context(), caches[0].Root, info.Directories[0].Manifest)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -164,12 +155,12 @@ func newCachePath() *cobra.Command {
 		Short:   "Print the directory of a cache",
 		Example: "  agentx cache path $(agentx convert demo | tail -n 1)",
 	}, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		c, err := findCache(cmd, args[0])
+		caches, err := findCaches(cmd, args)
 		if err != nil {
 			return nil, nil, err
 		}
-		path := mmapcache.DatasetPath(c.Root, c.Key)
-		return map[string]string{"path": path, "key": c.Key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
+		path := mmapcache.DatasetPath(caches[0].Root, caches[0].Key)
+		return map[string]string{"path": path, "key": caches[0].Key}, func(w io.Writer) { fmt.Fprintln(w, path) }, nil
 	})
 }
 
@@ -481,9 +472,9 @@ from the same root it waits for a minute, then fails and names that process.`,
 		Example: "  agentx cache gc --max-bytes 20G --max-age 30d --dry-run\n  agentx cache gc --max-bytes 20G\n  agentx cache gc --max-bytes 0 --keep 0    # everything that is neither pinned nor in use",
 	}
 	flags := cmd.Flags()
-	flags.Var(size{&maxBytes}, "max-bytes", "remove the least recently used datasets until all take no more, such as 20G or 500Mi")
-	ageVar(flags, &o.MaxAge, "max-age", "remove datasets that were not used for longer, such as 30d or 12h")
-	ageVar(flags, &keep, "keep", "keep what was used within this time (default: 7d in a root that other machines may read, else 0)")
+	flags.Var(size(&maxBytes), "max-bytes", "remove the least recently used datasets until all take no more, such as 20G or 500Mi")
+	flags.Var(age(&o.MaxAge), "max-age", "remove datasets that were not used for longer, such as 30d or 12h")
+	flags.Var(age(&keep), "keep", "keep what was used within this time (default: 7d in a root that other machines may read, else 0)")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return answering(cmd, cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, func(io.Writer), error) {
 		root, err := cacheRoot(cmd)

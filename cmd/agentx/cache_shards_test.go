@@ -68,7 +68,7 @@ func sharded(t *testing.T, root string, ids ...string) string {
 // The verbs of a cache root speak of shards: a dataset of shards is one line of ls, info counts them, pull copies those that are
 // missing, rm keeps those that another dataset names.
 func TestCacheVerbsOfShards(t *testing.T) {
-	root, other := t.TempDir(), t.TempDir()
+	root, other := warmRoot(t), t.TempDir()
 	first, second := sharded(t, root, "a", "b", "c"), sharded(t, root, "a", "b", "d")
 	cache := func(args ...string) string {
 		return agentx(t, append([]string{"cache", args[0], "--cache", root}, args[1:]...)...)

@@ -29,6 +29,7 @@ import (
 	"github.com/agentx/agentx/capture/finish"
 	"github.com/agentx/agentx/capture/journal"
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
@@ -318,16 +319,16 @@ func (f *captureFlags) open(ctx context.Context) (traffic, admin net.Listener, e
 func limitsOf(l *capture.Limits) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.Var(size{&l.RequestCopy}, "request_copy", "")
-	flags.Var(size{&l.ReplyCopy}, "reply_copy", "")
-	flags.Var(size{&l.Copies}, "copies", "")
-	flags.Var(size{&l.Queue}, "queue", "")
+	flags.Var(size(&l.RequestCopy), "request_copy", "")
+	flags.Var(size(&l.ReplyCopy), "reply_copy", "")
+	flags.Var(size(&l.Copies), "copies", "")
+	flags.Var(size(&l.Queue), "queue", "")
 	flags.IntVar(&l.Sessions, "sessions", l.Sessions, "")
 	flags.IntVar(&l.Blocks, "blocks", l.Blocks, "")
 	flags.IntVar(&l.Nodes, "nodes", l.Nodes, "")
-	flags.Var(duration{&l.HeaderTimeout}, "header_timeout", "")
-	flags.Var(duration{&l.Stall}, "stall", "")
-	flags.Var(size{&l.DiskFree}, "disk_free", "")
+	flags.Var(duration(&l.HeaderTimeout), "header_timeout", "")
+	flags.Var(duration(&l.Stall), "stall", "")
+	flags.Var(size(&l.DiskFree), "disk_free", "")
 	return flags
 }
 
@@ -519,7 +520,7 @@ func (f *captureCheckFlags) check(row hfsource.Row) (checkedTrace, error) {
 	c.Problems, c.Alarms = append(c.Problems, found.Problems...), append(c.Alarms, found.Alarms...)
 	trace := found.Trace
 	if trace == nil && f.trie {
-		trace, _ = weka.Scan(row.Data, weka.Default()) // what is no good trace may have a shape
+		trace, _ = weka.Scan(row.Data, rules.Default()) // what is no good trace may have a shape
 	}
 	if trace != nil {
 		c.Trace = trace.ID

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/internal/settings"
+	"github.com/agentx/agentx/internal/terminal"
 )
 
 // newRoot returns the command tree.
@@ -111,7 +112,8 @@ func setHelp(root *cobra.Command) {
 			}
 			text.WriteString(settings.Brief(cmd.Flags()))
 		}
-		fmt.Fprint(out, wrapHelp(text.String(), helpColumns(out)))
+		text.WriteString(settings.Durations(cmd.Flags()))
+		fmt.Fprint(out, terminal.Wrap(text.String(), helpColumns(out)))
 	})
 }
 
@@ -161,7 +163,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 					}
 				}
 				out := help.OutOrStdout()
-				fmt.Fprint(out, wrapHelp(settings.Table(replay.Flags(), args[1:]...), helpColumns(out)))
+				fmt.Fprint(out, terminal.Wrap(settings.Table(replay.Flags(), args[1:]...), helpColumns(out)))
 				return err
 			}
 			if write := manuals[strings.Join(args, " ")]; write != nil {

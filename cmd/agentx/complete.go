@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/aiperf/profile"
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/mock"
 	"github.com/agentx/agentx/internal/settings"
@@ -62,7 +62,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"profile":     choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
 	"tokenizer":   cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
 	"corpus":      cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
-	"set":         openWords(rules),
+	"set":         openWords(ruleWords),
 	"as":          choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-1.0.12\tagentx-harness 1.0.12"),
 	"fault":       openWords(faults),
 	"trace":       traceIDs,
@@ -264,9 +264,9 @@ func idsIn(cmd *cobra.Command, args []string, begun string, in func(s *mmapcache
 	return withPrefix(ids, begun), cobra.ShellCompDirectiveNoFileComp
 }
 
-// rules are names for the --set of a conversion.
-func rules() (list []string) {
-	for _, name := range slices.Sorted(slices.Values(append(weka.RuleNames(), "backend"))) {
+// ruleWords are names for the --set of a conversion.
+func ruleWords() (list []string) {
+	for _, name := range slices.Sorted(slices.Values(append(rules.Names(), "backend"))) {
 		list = append(list, name+"=")
 	}
 	return list

@@ -20,7 +20,7 @@ import (
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/settings"
@@ -48,7 +48,8 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.profile, "profile", convert.DefaultProfile, "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "tokenizer of the prompts: o200k_base, cl100k_base, the path of a tokenizer.json or its directory, PATTERN:FILE of tiktoken's ranks, or OWNER/NAME[@REVISION] of a model of the hub")
 	flags.StringVar(&f.corpus, "corpus", convert.DefaultCorpus, "text that prompts are cut from: code, prose or words, which agentx makes; FILE or DIR of UTF-8 text; aiperf-sonnet:FILE, a text cut as AIPerf does; or FILE.u32le of token ids (sonnet:FILE.u32le for AIPerf's sonnet corpus)")
-	seedVar(flags, &f.seed, "seed", strconv.Itoa(convert.DefaultSeed), "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
+	f.seed = strconv.Itoa(convert.DefaultSeed)
+	flags.Var(seed(&f.seed), "seed", "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, one rule of the reconstruction, such as block_size=64 (repeatable); a wrong name lists them all")
 	flags.IntVar(&f.workers, "workers", 0, "traces converted at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build again what is prepared already")
@@ -98,7 +99,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		p.add("%s: %w", shown(cmd, "tokenizer", f.tokenizer), err)
 	}
 	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
-		p.add("%s%s", settings.Named(cmd.Flags().Lookup("corpus")), strings.TrimPrefix(err.Error(), "corpus"))
+		p.add("%s%s", strings.TrimSuffix(shown(cmd, "corpus", "_"), "_"), strings.TrimPrefix(err.Error(), "corpus "))
 	}
 	var err error
 	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {
@@ -129,7 +130,7 @@ func setRule(cmd *cobra.Command, o *convert.Options, text string) error {
 	case name != "backend":
 		return o.Rules.Set(name, value)
 	}
-	if words := weka.Backends(); !slices.Contains(words, value) {
+	if words := rules.Backends(); !slices.Contains(words, value) {
 		return fmt.Errorf("%s: %w", shown(cmd, "set", text), wrongWord(value, either(words), words))
 	}
 	o.Placement.Backend = value
@@ -225,7 +226,7 @@ func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err e
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
 	}
 	err = withProgress(cmd, &o, func() (err error) {
-		if o.Placement.Backend == weka.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
+		if o.Placement.Backend == rules.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
 			o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
 		}
 		if warning, _ := o.CheckCorpusSeed(); warning != "" { // options has told the error
@@ -243,7 +244,7 @@ func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err e
 type builderFlag struct{ value partValue }
 
 func (f *builderFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Var(&f.value, "part", "I/N: of N processes that convert the same input into one cache root, this one begins at file I/N of it; any of them builds any file that no other builds (default: all begin at the first); auto: as an array of Slurm, or what replay --part auto reads, says")
+	cmd.Flags().Var(value[partValue]{&f.value, "string", parsePart, partValue.String}, "part", "I/N: of N processes that convert the same input into one cache root, this one begins at file I/N of it; any of them builds any file that no other builds (default: all begin at the first); auto: as an array of Slurm, or what replay --part auto reads, says")
 }
 
 // builder returns the value of the flag. The error is about the environment that auto reads.
@@ -251,36 +252,11 @@ func (f *builderFlag) builder() (convert.Builder, error) {
 	p := f.value.Part
 	if f.value.auto {
 		var err error
-		if p, err = builderOfEnvironment(os.LookupEnv); err != nil {
+		if p, err = replay.BuilderOfEnvironment(os.LookupEnv); err != nil {
 			return convert.Builder{}, usageError{fmt.Errorf("--part auto: %w", err)}
 		}
 	}
 	return convert.Builder{Number: p.Number, Of: p.Of}, nil
-}
-
-// arrayVariables say which task of an array of Slurm a process is.
-var arrayVariables = []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"}
-
-// builderOfEnvironment returns the part that an array of Slurm says, else that of replay.PartOfEnvironment.
-func builderOfEnvironment(lookup func(string) (string, bool)) (p replay.Part, err error) {
-	count, inArray := lookup("SLURM_ARRAY_TASK_COUNT")
-	if !inArray {
-		return replay.PartOfEnvironment(lookup, strings.Join(arrayVariables[:2], ", ")+" and "+arrayVariables[2])
-	}
-	number := func(name string) (n int) {
-		text, _ := lookup(name)
-		n, wrong := strconv.Atoi(text)
-		if wrong != nil && err == nil {
-			err = fmt.Errorf("%s=%s with SLURM_ARRAY_TASK_COUNT=%s: want a number", name, text, count)
-		}
-		return n
-	}
-	id, first, of, step := number(arrayVariables[0]), number(arrayVariables[1]), number(arrayVariables[2]), 1
-	if _, stepped := lookup("SLURM_ARRAY_TASK_STEP"); stepped {
-		step = number("SLURM_ARRAY_TASK_STEP")
-	}
-	of, step = max(1, of), max(1, step)
-	return replay.Part{Number: max(0, id-first) / step % of, Of: of}, err // an array with gaps has other ids
 }
 
 // prepared reports whether the argument of a command is a prepared cache.

@@ -66,7 +66,8 @@ else python3.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "kind", convert.CodingCorpus, "coding; or sonnet, which is the same for all seeds and goes with --corpus sonnet:FILE.u32le")
-	seedVar(flags, &f.seed, "seed", strconv.Itoa(convert.DefaultSeed), "AIPerf's --random-seed, 0 to 2^64-1")
+	f.seed = strconv.Itoa(convert.DefaultSeed)
+	flags.Var(seed(&f.seed), "seed", "AIPerf's --random-seed, 0 to 2^64-1")
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "o200k_base, cl100k_base, or what AIPerf takes: OWNER/NAME or a path")
 	flags.StringVar(&f.python, "python", "", "Python interpreter that can import aiperf")
 	return cmd

@@ -68,3 +68,11 @@ func terminalWidth(w io.Writer) int {
 
 // groupDigits writes a number with a comma between groups of three digits.
 var groupDigits = bytefmt.Digits
+
+// helpColumns returns how wide help is: as the terminal, at most 100; 80 for another writer.
+func helpColumns(w io.Writer) int {
+	if n := terminalWidth(w); n > 0 {
+		return min(n, 100)
+	}
+	return 80
+}

@@ -155,6 +155,7 @@ func (f *replayFlags) resolve(cmd *cobra.Command, name string) {
 	f.o.Seed = f.convert.seed
 	f.resolveArrivals(&f.o)
 	f.checkPart(&f.o)
+	f.checkContradictions()
 	if !prepared(cmd, name) { // else nothing is converted
 		f.convert.check(cmd, &f.problems)
 	}

@@ -132,10 +132,8 @@ func (f *replayFlags) checkLevels(levels []slo.Condition) {
 	if f.auto.auto == nil {
 		return
 	}
-	for _, c := range levels {
-		if !c.OfEach {
-			return
-		}
+	if slices.ContainsFunc(levels, func(c slo.Condition) bool { return !c.OfEach }) || f.slo.wrong {
+		return
 	}
 	f.errs = append(f.errs, hintError{
 		usageError{fmt.Errorf("%s %s: no service level on the run to search by", f.named("concurrency"), f.auto.auto.text)},

@@ -12,9 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/meet"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
@@ -59,7 +60,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	f.flags = cmd.Flags()
 	f.set = settings.New(f.flags, f.tell, settings.Replay(&f.o)...)
 	f.set.Presets, f.set.Canonical = preset.Names, preset.Canonical
-	f.set.Rules, f.set.Things = append(weka.RuleNames(), "backend"), "switch, option or rule of the reconstruction"
+	f.set.Rules, f.set.Things = append(rules.Names(), "backend"), "switch, option or rule of the reconstruction"
 	f.set.Add(
 		settings.Setting{Name: "preset", Group: settings.Presets, Kind: presetKind(), Default: preset.Default, To: &f.o.Preset,
 			Help: "values of all switches: default, faithful to the recording; aiperf-0.13, as AIPerf 0.13.0; agentx-1.0.12, as agentx-harness 1.0.12"},
@@ -71,7 +72,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 			Help: "print the JSON schema of --config, and send nothing"},
 		settings.Setting{Name: "json", Group: settings.Results, Plain: true, Kind: settings.Yes, Default: false, To: &f.json,
 			Help: "one JSON object: the summary, or the configuration"},
-		settings.Setting{Name: "concurrency", Group: settings.Load, Plain: true, Kind: lanesKind(), Default: lanes{counts: []int{replay.DefaultConcurrency}}, To: &f.auto.lanes,
+		settings.Setting{Name: "concurrency", Group: settings.Load, Plain: true, Kind: lanesKind(), Default: lanes{counts: []int{f.o.Defaults()[&f.o.Concurrency][0].(int)}}, To: &f.auto.lanes,
 			Help: "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each; auto or auto:FROM-TO: search for the most that keep every --slo on the run"},
 		settings.Setting{Name: "drain", Group: settings.Load, Plain: true, Kind: settings.Span, Default: defaultDrain, To: &f.auto.drain,
 			Help: "with --concurrency auto: pause before every probe but the first, in which the servers drain"},
@@ -107,14 +108,12 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 func (f *replayFlags) options() {
 	o := &f.o
 	o.Concurrency = f.auto.counts[0]
-	if o.MaxContext == replay.ServerContext && o.SkipPreflight {
-		f.add("%s: the preflight asks the server for its context, and --no-preflight leaves that out: want one of the two, or a number of tokens", f.named("max-context"))
-	}
-	if len(o.URLs) == 0 && !f.printConfig && !f.set.Refused("url") {
+	lacks := func(name string) bool { return !f.printConfig && !f.set.Refused(name) && !f.set.Refused("config") }
+	if len(o.URLs) == 0 && lacks("url") {
 		f.tell(errors.New("--url: say which server to send to"), "agentx mock serves one without a model")
 	}
 	f.applyKey(o)
-	if o.Model == "" && !f.printConfig {
+	if o.Model == "" && lacks("model") {
 		hint := "--model NAME, as the server calls what it serves"
 		if len(o.URLs) > 0 && len(f.errs) == 0 {
 			if list := replay.Models(context.Background(), *o); len(list) > 0 {
@@ -122,9 +121,6 @@ func (f *replayFlags) options() {
 			}
 		}
 		f.tell(errors.New("--model: say which model to ask for"), hint)
-	}
-	if o.Scrape.Off && len(o.Scrape.Pages) > 0 {
-		f.add("%s: off, and a page: want one of the two", f.named("scrape"))
 	}
 	f.applyPart(o)
 	f.applyOut(o)
@@ -203,25 +199,21 @@ func (f *replayFlags) checkSettings() {
 		s.Choose("primer-lead-max", nil)
 		o.Warmup.LeadMax = replay.Off
 	}
-	s.CheckStart(o)
-	if o.Warmup.Requests > 0 && o.Switches.StageByDuration {
-		f.add("%s: under %s the pressure stage has a duration: want duration=D", s.Show("warmup"), s.Show("warmup-stage"))
-	}
 	if own, _ := preset.Named(o.Preset); o.Switches.SubtractNegative != own.SubtractNegative {
 		f.add("%s: fixed when the cache is built, so a replay cannot change it: want %v, or nothing (--profile of agentx convert chooses it)", s.Show("negative-duration"), map[bool]string{false: "zero", true: "subtract"}[own.SubtractNegative])
 	}
-	if o.Fields.PerChunkUsage && o.Fields.OmitStreamOptions {
-		f.add("%s and %s: stream_options asks for usage in every message: want one of the two", s.Show("per-chunk-usage"), s.Named("no-stream-options"))
+}
+
+// checkContradictions adds what settings have against each other.
+func (f *replayFlags) checkContradictions() {
+	o := f.o
+	if f.part.meet.address != "" {
+		o.Meeting = new(meet.Meeting) // it will be joined
 	}
-	if canonical, _ := preset.Canonical(o.Preset); canonical != preset.Default && s.Value("retry-after") != replay.RetryIgnored {
-		f.add("%s: the tool that preset %s imitates does not look at Retry-After: leave it out, or choose --preset default", s.Show("retry-after"), o.Preset)
+	if f.several() {
+		o.Concurrency = replay.MaxConcurrency // of each run
 	}
-	if length := s.Value("max-tokens-field"); o.Endpoint == payload.Messages && length != "" && length != "max_tokens" {
-		f.add("%s %s: %s anthropic wants max_tokens", s.Named("max-tokens-field"), length, s.Named("payload"))
-	}
-	if text := map[payload.Endpoint]string{payload.Completions: "ids", payload.TextCompletions: "text"}[o.Endpoint]; text != "" && o.Parts {
-		f.add("%s: %s %s sends no messages: want chat or anthropic", s.Show("content-parts"), s.Named("payload"), text)
-	}
+	f.set.Contradict(&o)
 }
 
 // chooseMarker chooses the marker of a run without --marker, and warns where that is none.

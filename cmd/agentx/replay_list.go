@@ -35,7 +35,7 @@ func (f *replayFlags) list(o *replay.Options) (l replay.List, several bool) {
 func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *exportFlags, asJSON bool) error {
 	list, err := playList(cmd, o, l, export)
 	if list != nil {
-		err = errors.Join(err, printList(cmd, list, asJSON), pageOfList(cmd, list, asJSON, nil))
+		err = errors.Join(err, printList(cmd, list, asJSON), pageOfList(cmd, list, asJSON, nil, unplayed(list, l)...))
 	}
 	switch {
 	case err != nil:
@@ -119,6 +119,18 @@ func pageOfList(cmd *cobra.Command, list *measure.List, asJSON bool, notes map[s
 	return c.WriteRepeats(cmd.OutOrStdout())
 }
 
+// unplayed says in a line which runs of a list have not begun, if there are any.
+func unplayed(list *measure.List, asked replay.List) []string {
+	var rest []string
+	for _, r := range asked.Runs()[len(list.Runs):] {
+		rest = append(rest, r.Name())
+	}
+	if rest == nil {
+		return nil
+	}
+	return []string{"not played: " + strings.Join(rest, ",")}
+}
+
 // worst are the exit statuses of a run from the worst on.
 var worst = []int{exitInterrupted, exitUsage, exitFailed, exitVerdict}
 
@@ -136,12 +148,8 @@ func judgeList(list *measure.List, asked replay.List) error {
 		return nil
 	}
 	err := fmt.Errorf("replay: %d of %d runs failed or are not valid: concurrency %s", len(failed), len(list.Runs), strings.Join(failed, ", "))
-	var rest []string
-	for _, r := range asked.Runs()[len(list.Runs):] {
-		rest = append(rest, r.Name())
-	}
-	if len(rest) > 0 {
-		err = fmt.Errorf("%w; not played: %s", err, strings.Join(rest, ","))
+	for _, text := range unplayed(list, asked) {
+		err = fmt.Errorf("%w; %s", err, text)
 	}
 	switch worst[at] {
 	case exitUsage:

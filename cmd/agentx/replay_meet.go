@@ -54,10 +54,8 @@ func (f *replayFlags) applyMeeting(o *replay.Options) {
 		}
 		m.address = address
 		return
-	case !o.Part.IsSet() && !f.part.value.auto:
+	case !o.Part.IsSet() && !f.part.value.auto && !f.set.Refused("part"):
 		f.add("%s %s: say --part, which part of the load this is", flag, m.address)
-	case f.part.startAt != "":
-		f.add("%s %s and %s %s: want one of the two", flag, m.address, f.named("start-at"), f.part.startAt)
 	}
 	host, port, err := net.SplitHostPort(m.address)
 	if n, portErr := strconv.Atoi(port); err != nil || portErr != nil || host == "" || n < 1 || n > 65535 {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
-	"github.com/agentx/agentx/replay/wire"
 	"github.com/agentx/agentx/report/live"
 	"github.com/agentx/agentx/report/otlp"
 )
@@ -30,13 +29,10 @@ func newExporter(cmd *cobra.Command, o *replay.Options, state *live.State) *otlp
 		return nil
 	}
 	about := otlp.Options{
-		Endpoint: endpoint, Version: version, Operation: "chat", Provider: "openai", Model: o.Model, URLs: o.URLs, Figures: state.Families,
+		Endpoint: endpoint, Version: version, Operation: "chat", Provider: o.Endpoint.Provider(), Model: o.Model, URLs: o.URLs, Figures: state.Families,
 	}
 	if !o.Endpoint.Roles() {
 		about.Operation = "text_completion"
-	}
-	if o.Endpoint.API() == wire.MessagesAPI {
-		about.Provider = "anthropic"
 	}
 	e, err := otlp.New(about)
 	if err != nil { // the settings have been checked

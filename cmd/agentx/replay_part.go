@@ -56,14 +56,6 @@ func (v partValue) String() string {
 	return ""
 }
 
-func (v *partValue) Type() string { return "string" }
-
-// Set sets the value of a flag that is no setting.
-func (v *partValue) Set(text string) (err error) {
-	*v, err = parsePart(text)
-	return err
-}
-
 // parsePart reads I/N or auto. An empty text is no part.
 func parsePart(text string) (v partValue, err error) {
 	if text == "" || text == auto {
@@ -95,17 +87,11 @@ func (f *replayFlags) checkPart(o *replay.Options) {
 	if f.repeat > 1 {
 		f.add("%s and %s %d: the parts play one load, once: want one of the two", shown, f.named("repeat"), f.repeat)
 	}
-	if o.UniqueOut {
-		f.add("%s: say --out, the directory that all parts share", shown)
-	} else if err := o.Part.CheckOut(o.Out); err != nil {
+	if err := o.Part.CheckOut(o.Out); err != nil && !o.UniqueOut {
 		f.add("%s: %w", shown, err)
 	}
-	f.checkShares(shown, o)
 	if o.Part.Of > 1 && f.drawsSeed() {
 		f.add("%s and %s: the scenario would draw another seed for each part: want --seed N, the same for all", shown, f.named("scenario"))
-	}
-	if o.CacheReset.Enabled && o.Part.Of > 1 && f.part.startAt == "" && f.part.meet.address == "" {
-		f.add("%s and --reset-cache: it could come when other parts play: want --meet, or --start-at, for which all parts wait", shown)
 	}
 }
 
@@ -123,35 +109,26 @@ func (f *replayFlags) applyPart(o *replay.Options) {
 	f.applyMeeting(o)
 }
 
-// checkShares adds the bounds of the load that leave a part without any.
-func (f *replayFlags) checkShares(shown string, o *replay.Options) {
-	for _, c := range []struct {
-		flag  string
-		value int
-	}{{"concurrency", o.Concurrency}, {"requests", o.Requests}, {"trees", o.Trees}} {
-		unset := c.flag == "concurrency" && !f.set.IsSet(c.flag) && o.Arrivals.Mode != replay.Lanes // trees arrive without a cap
-		if c.value > 0 && c.value < o.Part.Of && !unset && len(f.auto.counts) == 1 && f.auto.auto == nil {
-			f.add("%s and %s %d: that is of the whole load, and leaves a part without any: want at least %d", shown, f.named(c.flag), c.value, o.Part.Of)
-		}
-	}
-}
-
 // applyStartAt resolves --start-at.
 func (f *replayFlags) applyStartAt(o *replay.Options, now time.Time) {
 	if f.part.startAt == "" {
 		return
 	}
 	at, err := time.Parse(time.RFC3339Nano, f.part.startAt)
+	wrong := ""
 	switch in := at.Sub(now); {
 	case err != nil:
-		f.add("%s %s: want a time such as %s", f.named("start-at"), f.part.startAt, now.UTC().Add(time.Minute).Format(time.RFC3339))
+		wrong = "want a time such as " + now.UTC().Add(time.Minute).Format(time.RFC3339)
 	case in <= 0:
-		f.add("%s %s: %v ago by the clock of this machine: want a later time", f.named("start-at"), f.part.startAt, -in.Round(time.Millisecond))
+		wrong = fmt.Sprintf("%v ago by the clock of this machine: want a later time", -in.Round(time.Millisecond))
 	case in > replay.MaxStartIn:
-		f.add("%s %s: %v from now: want at most %v", f.named("start-at"), f.part.startAt, in.Round(time.Second), replay.MaxStartIn)
-	case f.auto.auto != nil || len(f.auto.counts) > 1 || f.repeat > 1:
-		f.add("%s %s: the runs of a list cannot all begin then: want one run", f.named("start-at"), f.part.startAt)
+		wrong = fmt.Sprintf("%v from now: want at most %v", in.Round(time.Second), replay.MaxStartIn)
+	case f.several() || f.repeat > 1:
+		wrong = "the runs of a list cannot all begin then: want one run"
 	default:
 		o.StartAt = at
+		return
 	}
+	f.set.Refuse("start-at")
+	f.add("%s %s: %s", f.named("start-at"), f.part.startAt, wrong)
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentx/agentx/replay"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay"
 )
 
 // The environment of an engine says which part a process is. What it lacks, and what contradicts, is named.
@@ -58,7 +59,7 @@ func TestBuilderOfTheEnvironment(t *testing.T) {
 		"JOB_COMPLETION_INDEX=1":                "JOB_COMPLETION_INDEX=1 without AGENTX_PARTS",
 		"":                                      "names no part: want SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_MIN and SLURM_ARRAY_TASK_COUNT, SLURM_PROCID and SLURM_NTASKS, ",
 	} {
-		p, err := builderOfEnvironment(environmentOf(environment))
+		p, err := replay.BuilderOfEnvironment(environmentOf(environment))
 		if err != nil {
 			require.ErrorContains(t, err, want, environment)
 			continue

@@ -49,10 +49,14 @@ func (f *replayFlags) wrongFlags(cmd *cobra.Command, err error) error {
 	var unknown []error
 	for err != nil {
 		unknown = append(unknown, flagError(cmd, err))
+		if try, meant := errors.AsType[hintError](unknown[len(unknown)-1]); meant {
+			f.set.Refuse(strings.TrimPrefix(try.hint, "--"))
+		}
 		var named *pflag.NotExistError
 		if !errors.As(err, &named) {
 			break
 		}
+		f.set.Misspelled(named.GetSpecifiedName())
 		wrong := "--" + named.GetSpecifiedName()
 		k := slices.IndexFunc(args, func(a string) bool { return a == wrong || strings.HasPrefix(a, wrong+"=") })
 		if k < 0 { // such as -x

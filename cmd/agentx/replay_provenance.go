@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/cachestore"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
@@ -66,15 +66,15 @@ func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 }
 
 // profileOf returns the profile that differs least from some rules of the reconstruction, and the rules that differ.
-func profileOf(rules json.RawMessage) (profile string, changed json.RawMessage) {
+func profileOf(recorded json.RawMessage) (profile string, changed json.RawMessage) {
 	best := -1
 	for _, name := range []string{"default", "aiperf"} {
-		own := weka.Default()
+		own := rules.Default()
 		if name == "aiperf" {
-			own = weka.AIPerf()
+			own = rules.AIPerf()
 		}
 		text, _ := json.Marshal(own) // names and numbers always marshal
-		if others := changedFields(rules, text); best < 0 || len(others) < best {
+		if others := changedFields(recorded, text); best < 0 || len(others) < best {
 			best, profile, changed = len(others), name, nil
 			if best > 0 {
 				changed, _ = json.Marshal(others)

@@ -79,7 +79,6 @@ payload: smoke
 		"agentx: run.yaml:7: concurrency: 0: want 1 to 65536, several with commas between, none twice, or auto:FROM-TO",
 		"agentx: run.yaml:8: tree-idle-cap: line 6 has this key already",
 		"agentx: run.yaml:10: payload: smoke: want chat, anthropic, ids or text",
-		"agentx: start-min-ratio=0.25 (default): more than --set start-max-ratio=0.1: want at most that",
 		"agentx: run.yaml:9: negative-duration: subtract: fixed when the cache is built, so a replay cannot change it: want zero, or nothing (--profile of agentx convert chooses it)",
 	}, configErrors(t, "--config", "run.yaml", "--concurency", "8", "--trees", "many", "--max-gap", "1", "--set", "max-gap=2", "--set", "TreIdleCap=10s",
 		"--set", "warmup=requests=2,duration=60s", "--set", "start-max-ratio=0.1", "--extra-body", "[]"))
@@ -225,7 +224,7 @@ func TestOffArrives(t *testing.T) {
 	o := optionsWith(t, "tree-idle-cap=off", "lane-start-cap=null", "back-off=off", "grace=0", "primer-lead-max=off", "max-gap=0")
 	require.Nil(t, o.Switches.TreeIdleCap)
 	require.Equal(t, []time.Duration{replay.Off, replay.Off, replay.Off, replay.Off, 0},
-		[]time.Duration{o.Limits.LaneStart, o.Backoff.First, o.Grace, o.Warmup.LeadMax, o.Pace.MaxGap})
+		[]time.Duration{o.Limits.LaneStart, o.Backoff.Max, o.Grace, o.Warmup.LeadMax, o.Pace.MaxGap})
 	require.Equal(t, replay.Off, optionsWith(t, "system-idle-cap=10s").Warmup.LeadMax, "the system cap bounds leads instead")
 	require.Equal(t, 10*time.Second, optionsWith(t).Warmup.LeadMax)
 }
@@ -318,4 +317,25 @@ func TestCalibrationIsChosen(t *testing.T) {
 		"agentx: warning: old names, which the next release does not take: Calibrate=true is no-calibrate=false",
 		"agentx: --no-calibrate true and --set Calibrate=true: both set no-calibrate: want one of the two",
 	}, configErrors(t, "--no-calibrate", "--set", "Calibrate=true"))
+}
+
+// One mistake is told in one line: nothing says of a setting with a wrong value, or by a wrong name, that it is missing, or what it
+// contradicts.
+func TestOneMistakeIsToldOnce(t *testing.T) {
+	configFile(t, "ulr: http://h\nmodel: m\n")
+	require.NoError(t, os.WriteFile("broken.yaml", []byte("url: [\n"), 0o600))
+	for _, args := range []string{
+		"--ur http://h --model m", "--url ftp://h --model m", "--url http://127.0.0.1:1 --mdel m", "--set ulr=http://h --model m",
+		"--config run.yaml", "--config broken.yaml", "--config no.yaml",
+		"--url http://127.0.0.1:1 --model m --rate x --arrival constant", "--url http://127.0.0.1:1 --model m --arrivals x --rate 1",
+		"--url http://127.0.0.1:1 --model m --concurrency auto --slo ttft", "--url http://127.0.0.1:1 --model m --concurrency auto:9-3 --drain 2s",
+		"--url http://127.0.0.1:1 --model m --part 3/2 --meet h:7", "--url http://127.0.0.1:1 --model m --scenario x --unsafe-override",
+		"--url http://127.0.0.1:1 --model m --part 0/2 --concurrency 4 --out o --reset-cache --start-at noon",
+		"--url http://127.0.0.1:1 --model m --start-min-ratio 2 --start-max-ratio 0.1",
+	} {
+		r := runLine(append([]string{"replay", "demo", "--cache", "c"}, strings.Fields(args)...)...)
+		require.Equal(t, exitUsage, r.status, args)
+		require.Equal(t, 1, strings.Count(r.problems, "agentx: "), "%s\n%s", args, r.problems)
+		require.LessOrEqual(t, strings.Count(r.problems, "try: "), 1, "%s\n%s", args, r.problems)
+	}
 }

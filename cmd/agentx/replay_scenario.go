@@ -91,7 +91,7 @@ func (f *replayFlags) readScenario() {
 	if name, _ := preset.Canonical(f.flags.Lookup("preset").Value.String()); name == preset.AgentX {
 		s.ByName = true
 	}
-	f.scenario.chosen = &s
+	f.scenario.chosen, f.o.Scenario = &s, &measure.Scenario{Name: s.Name}
 	from := settings.Origin{Kind: settings.FromScenario, At: settings.FromScenario + " " + s.Name}
 	for _, v := range values {
 		if v.Name != "slice-duration" || f.set.Given("report") { // else no file has slices

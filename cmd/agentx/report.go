@@ -224,6 +224,7 @@ func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
 	case f.json:
 		err = errors.Join(err, printJSON(s.cmd.OutOrStdout(), judged{summary, gates}))
 	default:
+		summary.Out = s.Dir // as the user names it
 		err = errors.Join(err, printSummary(s.cmd, summary, false))
 		writePassed(s.cmd.OutOrStdout(), gates)
 	}
@@ -611,10 +612,7 @@ func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
 	}
 	list := make([]compare.Source, len(dirs))
 	for k, dir := range dirs {
-		list[k].Dir, list[k].SLO, list[k].Group = dir, f.export.Levels, listedGroup(dir)
-	}
-	if err := openSources(list, f.partial); err != nil {
-		return err
+		list[k] = compare.Source{Dir: dir, SLO: f.export.Levels, Group: listedGroup(dir), Partial: f.partial}
 	}
 	c, err := compare.Make(cmd.Context(), list, compare.Options{GPUs: f.gpus, InSeconds: settings.InSeconds})
 	if err != nil {
@@ -625,24 +623,19 @@ func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
 	if err != nil {
 		return err
 	}
-	if f.json {
-		err = printJSON(cmd.OutOrStdout(), c)
+	if w := cmd.OutOrStdout(); f.json {
+		err = printJSON(w, c)
 	} else {
-		printComparison(cmd.OutOrStdout(), c, out, names)
+		_ = c.WriteTable(terminal.Writer(w), terminalWidth(w)) // names and settings are of files
+		fmt.Fprintln(w)
+		for _, name := range names {
+			fmt.Fprintln(w, filepath.Join(out, name))
+		}
 	}
 	if err == nil && f.strict && !c.Comparable {
 		err = verdictError{fmt.Errorf("--strict: the runs may not be compared: they differ in %s", c.MismatchNames())}
 	}
 	return err
-}
-
-// printComparison prints the table, and the paths of the files.
-func printComparison(w io.Writer, c *compare.Comparison, out string, names []string) {
-	_ = c.WriteTable(terminal.Writer(w), terminalWidth(w)) // names and settings are of files
-	fmt.Fprintln(w)
-	for _, name := range names {
-		fmt.Fprintln(w, filepath.Join(out, name))
-	}
 }
 
 // stepSummary is the variable that names the file of the summary of a job on GitHub.
@@ -687,19 +680,6 @@ func appendStepSummary(path string, text []byte) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", stepSummary, err)
-	}
-	return nil
-}
-
-// openSources opens those of the runs to compare that are parts of a load: the others are opened one after the other when they are read.
-func openSources(list []compare.Source, partial bool) (err error) {
-	for k := range list {
-		if !merge.IsLoad(list[k].Dir) {
-			continue
-		}
-		if list[k].Files, err = merge.Open(list[k].Dir, merge.Options{Partial: partial}); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -763,6 +743,7 @@ func listedGroup(dir string) string {
 type sloFlags struct {
 	flags *pflag.FlagSet
 	texts []string
+	wrong bool // one of them is no level
 }
 
 // register adds --slo. usage ends its help.
@@ -777,6 +758,7 @@ func (f *sloFlags) conditions(p *problems) (list []slo.Condition) {
 		c, err := measure.ParseCondition(text)
 		switch {
 		case err != nil:
+			f.wrong = true
 			p.add("%s: %w", settings.Shown(f.flags.Lookup("slo"), text), err)
 		case !slices.Contains(list, c):
 			list = append(list, c)

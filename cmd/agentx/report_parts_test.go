@@ -75,7 +75,7 @@ func TestPartsAgainstTheLogOfTheServer(t *testing.T) {
 		load = []string{"--concurrency", "16", "--trees", "160", "--seed", "7"}
 		server = mock.Config{TTFT: 40 * time.Millisecond, ITL: 4 * time.Millisecond, PrefillSlots: 6, DecodeSlots: 64}
 	}
-	cache := t.TempDir()
+	cache := warmRoot(t)
 	require.Zero(t, run([]string{"convert", "demo", "--quiet", "--cache", cache}, nil, new(strings.Builder), os.Stderr))
 	for _, parts := range []int{1, 2, 4} {
 		answers, load := partsOf(t, server, cache, parts, load...)

@@ -36,17 +36,49 @@ func TestMain(m *testing.M) {
 			ownVariables = append(ownVariables, name)
 		}
 	}
-	testscript.Main(m, map[string]func(){"agentx": main})
+	testscript.Main(cleaned{m}, map[string]func(){"agentx": main})
+}
+
+// cleaned runs the tests, and removes the cache root that they share.
+type cleaned struct{ *testing.M }
+
+func (c cleaned) Run() int {
+	defer func() { os.RemoveAll(preparedRoot) }()
+	return c.M.Run()
+}
+
+// prepareOnce makes a cache root with the demo, whose arenas take a second to make, once: preparedRoot.
+var (
+	preparedRoot string
+	prepareOnce  = sync.OnceValue(func() (err error) {
+		if preparedRoot, err = os.MkdirTemp("", "agentx-test"); err == nil && run([]string{"convert", "demo", "--quiet", "--cache", preparedRoot}, nil, new(strings.Builder), os.Stderr) != 0 {
+			err = errors.New("the demo cannot be converted")
+		}
+		return err
+	})
+)
+
+// arenasIn makes a cache root that holds only the arenas of the built-in corpus.
+func arenasIn(root string) error {
+	if err := prepareOnce(); err != nil {
+		return err
+	}
+	return os.CopyFS(filepath.Join(root, "arenas"), os.DirFS(filepath.Join(preparedRoot, "arenas")))
+}
+
+// warmRoot returns such a cache root.
+func warmRoot(t *testing.T) string {
+	root := t.TempDir()
+	require.NoError(t, arenasIn(root))
+	return root
 }
 
 // TestScripts runs the scripts of testdata, each in a directory of its own, with this program on the path and a cache
-// root, $AGENTX_CACHE, that holds only the arenas of the built-in corpus, which take a second to make.
+// root, $AGENTX_CACHE, that holds only the arenas of the built-in corpus.
 func TestScripts(t *testing.T) {
 	hangUps := make(chan os.Signal, 1) // programs of the scripts must not inherit that HUP is ignored, as under nohup
 	signal.Notify(hangUps, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangUps) })
-	prepared := t.TempDir()
-	require.Zero(t, run([]string{"convert", "demo", "--quiet", "--cache", prepared}, nil, new(strings.Builder), os.Stderr))
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -54,7 +86,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("AGENTX_NO_CALIBRATE", "true") // two seconds of each replay
 			e.Setenv("AGENTX_SCRAPE", "off")        // two seconds at the end of each replay
 			e.Values["servers"] = &scriptServers{}
-			return os.CopyFS(filepath.Join(e.WorkDir, "cache", "arenas"), os.DirFS(filepath.Join(prepared, "arenas")))
+			return arenasIn(filepath.Join(e.WorkDir, "cache"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "line": line, "keys": keys, "datasets": datasets, "damage": damage, "readonly": readonly, "tree": tree,
@@ -311,7 +343,7 @@ func agentx(t *testing.T, args ...string) string {
 
 // Hash ids of subagents that share a scope stand for the same text in all of them.
 func TestSiblingsWithSharedIDsShowTheSameText(t *testing.T) {
-	root := t.TempDir()
+	root := warmRoot(t)
 	path := strings.TrimSpace(agentx(t, "convert", "demo", "--quiet", "--cache", root))
 	path = path[strings.LastIndexByte(path, '\n')+1:]
 	type turn struct {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentx/agentx/cachestore"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/simulate"
 	"github.com/agentx/agentx/simulate/setup"
@@ -81,7 +81,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")
 	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning")
 	f.waitFlags.register(&own)
-	f.Register(cmd.Flags(), flags, weka.RuleNames(), f.tell)
+	f.Register(cmd.Flags(), flags, rules.Names(), f.tell)
 }
 
 // checkArgs checks the number of arguments.

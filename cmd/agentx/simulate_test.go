@@ -17,7 +17,7 @@ import (
 //
 // Covers S-02.
 func TestSimulateTwice(t *testing.T) {
-	cache := t.TempDir()
+	cache := warmRoot(t)
 	read := func(jobs string) map[string]string {
 		t.Chdir(t.TempDir())
 		var out, errs strings.Builder

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/settings"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/preset"
@@ -59,7 +59,7 @@ func TestSpecificationNamesEveryVerbAndFlag(t *testing.T) {
 // TestSpecificationNamesEveryOption compares the options that --set takes with the tables that describe them.
 func TestSpecificationNamesEveryOption(t *testing.T) {
 	_, table, _ := strings.Cut(specification(t, "reconstruction.md"), "\n## 11. ")
-	for _, name := range append(weka.RuleNames(), "backend") {
+	for _, name := range append(rules.Names(), "backend") {
 		assert.Contains(t, table, "`"+name+"`")
 	}
 	_, table, _ = strings.Cut(specification(t, "replay.md"), "\n### 0.3 ")

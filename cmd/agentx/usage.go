@@ -70,7 +70,9 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 // flagError says what is wrong with a flag or its value. For an unknown flag it suggests the most similar one.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "" {
+		return hintError{usageError{err}, "agentx help " + strings.TrimPrefix(cmd.CommandPath(), "agentx ")}
+	} else if unknown != nil {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if name, known := otherFlags[unknown.GetSpecifiedName()]; slices.Contains(names, name) {

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -49,7 +50,7 @@ func helpOrVersion(cmd *cobra.Command, args []string) error {
 		return printVersion(cmd, args)
 	}
 	out := cmd.OutOrStdout()
-	_, err := io.WriteString(out, wrapHelp(cmd.Long, helpColumns(out)))
+	_, err := io.WriteString(out, terminal.Wrap(cmd.Long, helpColumns(out)))
 	return err
 }
 
@@ -63,8 +64,8 @@ func printVersion(cmd *cobra.Command, _ []string) error {
 	return printJSON(cmd.OutOrStdout(), map[string]any{
 		"version": version, "commit": commit, "format": mmapcache.Format, "recipe": convert.Recipe,
 		"probe": map[string]convert.Probes{
-			"default": convert.Probe(weka.Default(), weka.Placement{Backend: weka.Exact, Seed: 42}),
-			"aiperf":  convert.Probe(weka.AIPerf(), weka.Placement{Backend: weka.SHA256MT, Seed: 42, Stream: weka.CodingStream}),
+			"default": convert.Probe(rules.Default(), rules.Placement{Backend: rules.Exact, Seed: 42}),
+			"aiperf":  convert.Probe(rules.AIPerf(), rules.Placement{Backend: rules.SHA256MT, Seed: 42, Stream: rules.CodingStream}),
 		},
 		"go": runtime.Version(),
 	})

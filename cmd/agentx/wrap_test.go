@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/internal/terminal"
 )
 
 // Help has no line that is longer than 80 columns where it goes to no terminal, but for words that are.
@@ -43,7 +45,7 @@ Six.
 Flags:
       --x    a word and
              another
-`, wrapHelp(`One two
+`, terminal.Wrap(`One two
 three four five. Six.
 
   name     means one two three
@@ -52,5 +54,5 @@ three four five. Six.
 Flags:
       --x    a word and another
 `, 26))
-	require.Equal(t, "  a-word-that-is-too-long\n      b\n", wrapHelp("  a-word-that-is-too-long b\n", 12))
+	require.Equal(t, "  a-word-that-is-too-long\n      b\n", terminal.Wrap("  a-word-that-is-too-long b\n", 12))
 }

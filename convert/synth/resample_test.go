@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
@@ -21,7 +22,7 @@ func TestResampledTraceKeepsWhatIsShared(t *testing.T) {
 	for _, k := range append(familiesOf(o, 3), 0, 1, 2) {
 		from := recordingOf(&o, k)
 		from.ID = "donor"
-		donor := cacheOf(t, string(from.AppendJSON(nil)), weka.Default())
+		donor := cacheOf(t, string(from.AppendJSON(nil)), rules.Default())
 		again := recordingOf(&Options{Seed: 9, From: donor}, 0)
 		a, b := requestsOf(from), requestsOf(again)
 		require.Len(t, b, len(a))

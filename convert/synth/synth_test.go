@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -34,13 +36,13 @@ func text(t *testing.T, o Options) string {
 }
 
 // cacheOf converts lines of traces as far as tables.
-func cacheOf(t *testing.T, lines string, rules weka.Rules) *mmapcache.Cache {
+func cacheOf(t *testing.T, lines string, rules rules.Rules) *mmapcache.Cache {
 	t.Helper()
 	s := mmapcache.NewStructure()
 	for line := range strings.Lines(lines) {
 		trace, err := weka.Scan([]byte(line), rules)
 		require.NoError(t, err)
-		plan, notes, err := weka.MakePlan(trace, rules)
+		plan, notes, err := reconstruct.MakePlan(trace, rules)
 		require.NoError(t, err)
 		require.Empty(t, notes.Unknown)
 		require.Empty(t, notes.Oddities)
@@ -69,8 +71,8 @@ func requireGood(t *testing.T, lines string) *mmapcache.Cache {
 		require.Empty(t, c.Problems)
 		require.Positive(t, c.Requests)
 	}
-	cacheOf(t, lines, weka.AIPerf())
-	return cacheOf(t, lines, weka.Default())
+	cacheOf(t, lines, rules.AIPerf())
+	return cacheOf(t, lines, rules.Default())
 }
 
 // familiesOf lists numbers of traces with subagents.
@@ -132,9 +134,9 @@ func TestRealTracesBecomeGoodOnes(t *testing.T) {
 	}
 	s := mmapcache.NewStructure()
 	for line := range strings.Lines(lines.String()) {
-		trace, err := weka.Scan([]byte(line), weka.Default())
+		trace, err := weka.Scan([]byte(line), rules.Default())
 		require.NoError(t, err)
-		plan, _, err := weka.MakePlan(trace, weka.Default())
+		plan, _, err := reconstruct.MakePlan(trace, rules.Default())
 		require.NoError(t, err)
 		require.NoError(t, s.Append(plan))
 	}
@@ -154,7 +156,7 @@ func TestBytesDependOnSeedAndNumberAlone(t *testing.T) {
 	}
 	require.True(t, all == parts, "parts differ from the whole")
 	require.False(t, all == text(t, Options{Traces: 21, Seed: 43}), "another seed gives the same")
-	from := cacheOf(t, all, weka.Default())
+	from := cacheOf(t, all, rules.Default())
 	drawn := text(t, Options{Traces: 10, Seed: 42, From: from, Workers: 1})
 	require.True(t, drawn == text(t, Options{Traces: 10, Seed: 42, From: from, Workers: 3}))
 	for k, want := range []struct{ text, digest string }{{all, "46b3e19d85be15c7"}, {drawn, "180a1e1c6b1cffcb"}} {

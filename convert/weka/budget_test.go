@@ -8,7 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -56,14 +57,14 @@ func TestTracesBeyondTheMemoryBudgetAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &purse{limit: c.limit}
-			tr, err := ScanWithin([]byte(c.text), Default(), p.take)
+			tr, err := ScanWithin([]byte(c.text), rules.Default(), p.take)
 			if c.inPlan {
 				require.NoError(t, err)
-				_, _, err = MakePlan(tr, Default())
+				_, _, err = reconstruct.MakePlan(tr, rules.Default())
 			}
 			if name == "a list it reads" {
 				require.NoError(t, err)
-				_, _, err = MakePlan(tr, Default())
+				_, _, err = reconstruct.MakePlan(tr, rules.Default())
 				require.NoError(t, err)
 				return
 			}
@@ -77,13 +78,13 @@ func TestTracesBeyondTheMemoryBudgetAreRefused(t *testing.T) {
 		})
 	}
 
-	row, err := column.FromJSON(ColumnPaths(), []byte(oneRequest(same)))
+	row, err := rowOf(ColumnPaths(), []byte(oneRequest(same)))
 	require.NoError(t, err)
 	p := &purse{limit: 3 << 20}
-	_, err = ScanColumnsWithin(row, Default(), p.take)
+	_, err = ScanColumnsWithin(row, rules.Default(), p.take)
 	require.EqualError(t, err, `trace "x": requests[0].hash_ids: the row takes too much`)
 
-	m := NewMooncake(0, Default())
+	m := NewMooncake(0, rules.Default())
 	p = &purse{limit: 3 << 20}
 	m.Reserve = p.take
 	require.NoError(t, m.Add([]byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1]}`)))

@@ -1,11 +1,14 @@
 package weka
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -23,27 +26,57 @@ const maxProblems = 20
 
 // Check checks a trace as capture writes it, which is stricter than what Scan reads: doc/spec/capture.md 10.
 func Check(data []byte) *Checked {
-	c := &checker{}
-	tr, err := Scan(data, AIPerf())
+	s := newScanner(rules.AIPerf(), nil)
+	s.values = map[string]any{}
+	s.read(data)
+	s.readTrace()
+	c := &checker{values: s.values}
+	tr, err := s.result()
+	if err == nil {
+		err = c.readTotals(tr)
+	}
 	if err != nil {
 		c.fail("", "%v", err)
 		return &c.Checked
 	}
-	file := &checkedTrace{} // Scan has refused the second names of in and out
-	if err := decodeStrictly(data, file); err != nil {
-		c.fail("", "%v", err)
-		return &c.Checked
-	}
 	c.Trace = tr
-	c.head(file)
-	c.sums(file, c.entries(file))
+	if !checkedID.MatchString(tr.ID) {
+		c.fail("id", "%q: want %s", trace.Clip([]byte(tr.ID)), checkedID)
+	}
+	c.count("tool_tokens", 0, false)
+	c.count("system_tokens", 0, false)
+	c.sums(c.entries())
 	c.blocks()
 	return &c.Checked
+}
+
+// readTotals reads the totals, and refuses the second names of in and out.
+func (c *checker) readTotals(tr *trace.Trace) error {
+	for at := range tr.Requests() {
+		for _, name := range []string{"input_length", "output_length"} {
+			if _, has := c.values[at.String()+"."+name]; has {
+				return fmt.Errorf("json: unknown field %q", name)
+			}
+		}
+	}
+	text, has := c.values["totals"].([]byte)
+	if !has {
+		return nil
+	}
+	c.totals = &Totals{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c.totals); err != nil {
+		return fmt.Errorf("totals: %w", err)
+	}
+	return nil
 }
 
 // checker collects what Check finds.
 type checker struct {
 	Checked
+	values  map[string]any  // see scanner
+	totals  *Totals         // nil: there are none
 	prompts []checkedPrompt // of all requests, in the order of the file
 }
 
@@ -52,7 +85,6 @@ type checkedPrompt struct {
 	where string
 	agent int // 0 the main one, then one for each subagent
 	*trace.Request
-	*checkedRequest
 }
 
 // fail notes a problem.
@@ -84,39 +116,29 @@ var (
 	subagentWords = []string{"Explore", "Plan", "custom", "general-purpose"}
 )
 
-func (c *checker) head(f *checkedTrace) {
-	if !checkedID.MatchString(c.Trace.ID) {
-		c.fail("id", "%q: want %s", trace.Clip([]byte(c.Trace.ID)), checkedID)
-	}
-	for _, n := range []struct {
-		name  string
-		value *int64
-	}{{"tool_tokens", f.ToolTokens}, {"system_tokens", f.SystemTokens}} {
-		c.count(n.name, n.value, 0)
-	}
-}
-
-// count checks a whole number that every trace has.
-func (c *checker) count(where string, v *int64, least int64) {
-	if v == nil {
+// count checks a whole number, which may be left out.
+func (c *checker) count(where string, least int64, optional bool) {
+	v, has := c.values[where].(int64)
+	if !has && !optional {
 		c.fail(where, "it is missing")
-	} else if *v < least {
-		c.fail(where, "%d: want at least %d", *v, least)
+	} else if has && v < least {
+		c.fail(where, "%d: want at least %d", v, least)
 	}
 }
 
 // entries checks the requests and subagents, one after the other. It returns how many subagents there are.
-func (c *checker) entries(f *checkedTrace) (subagents int) {
+func (c *checker) entries() (subagents int) {
 	last := int64(0)
-	for k := range f.Requests {
-		e, at := &f.Requests[k], fmt.Sprintf("requests[%d]", k)
-		entry := &c.Trace.Entries[k]
-		if last = c.time(at, e.T, last, "the entry before"); entry.Subagent == nil {
-			c.request(at, 0, &entry.Request, &e.checkedRequest)
+	for k := range c.Trace.Entries {
+		e, at := &c.Trace.Entries[k], fmt.Sprintf("requests[%d]", k)
+		if e.Subagent == nil {
+			last = c.time(at, e.T, last, "the entry before")
+			c.request(at, 0, &e.Request)
 			continue
 		}
 		subagents++
-		c.subagent(at, subagents, entry.Subagent, e)
+		last = c.time(at, e.Subagent.T, last, "the entry before")
+		c.subagent(at, subagents, e.Subagent)
 	}
 	names := map[string]int{}
 	for k, e := range c.Trace.Entries {
@@ -145,104 +167,108 @@ func (c *checker) time(at string, seconds float64, before int64, what string) in
 // inMillis returns seconds in whole milliseconds, as a trace has them.
 func inMillis(seconds float64) int64 { return int64(math.Round(seconds * 1000)) }
 
-func (c *checker) subagent(at string, agent int, s *trace.Subagent, e *checkedEntry) {
+func (c *checker) subagent(at string, agent int, s *trace.Subagent) {
 	if !checkedAgent.MatchString(s.AgentID) {
 		c.fail(at+".agent_id", "%q: want %s", trace.Clip([]byte(s.AgentID)), checkedAgent)
 	}
-	c.word(at+".subagent_type", e.SubagentType, subagentWords)
-	c.word(at+".status", e.Status, statusWords)
-	c.count(at+".tool_tokens", e.ToolTokens, 0)
-	c.count(at+".system_tokens", e.SystemTokens, 0)
-	for _, n := range []struct {
-		name  string
-		value *int64
-	}{{"duration_ms", e.DurationMS}, {"total_tokens", e.TotalTokens}, {"tool_use_count", e.ToolUseCount}} {
-		if n.value != nil {
-			c.count(at+"."+n.name, n.value, 0)
-		}
+	c.word(at+".subagent_type", subagentWords)
+	c.word(at+".status", statusWords)
+	for k, name := range []string{".tool_tokens", ".system_tokens", ".duration_ms", ".total_tokens", ".tool_use_count"} {
+		c.count(at+name, 0, k > 1)
 	}
-	last := inMillis(e.T)
+	last := inMillis(s.T)
 	for k := range s.Requests {
 		inner := fmt.Sprintf("%s.requests[%d]", at, k)
 		last = c.time(inner, s.Requests[k].T, last, map[bool]string{true: "the subagent", false: "the request before"}[k == 0])
-		c.request(inner, agent, &s.Requests[k], &e.Requests[k])
+		c.request(inner, agent, &s.Requests[k])
 	}
 	var models []string
 	for _, r := range s.Requests {
 		models = addName(models, c.Trace.Models[r.Model])
 	}
-	c.models(at+".models", e.Models, models)
+	c.models(at+".models", models)
 }
 
 // word checks a word against its list.
-func (c *checker) word(at string, word *string, list []string) {
-	if word == nil {
+func (c *checker) word(at string, list []string) {
+	if word, has := c.values[at].(string); !has {
 		c.fail(at, "it is missing")
-	} else if !slices.Contains(list, *word) {
-		c.fail(at, "%q: want one of %q", trace.Clip([]byte(*word)), list)
+	} else if !slices.Contains(list, word) {
+		c.fail(at, "%q: want one of %q", trace.Clip([]byte(word)), list)
 	}
 }
 
-// words checks a list of words: of their list, sorted, none twice.
-func (c *checker) words(at string, words *[]string, list []string) {
-	if words == nil {
-		c.fail(at, "it is missing")
-		return
+// texts returns a list of strings.
+func (c *checker) texts(at string) (list []string, has bool) {
+	n, has := c.values[at].(int)
+	for k := range n {
+		word, _ := c.values[fmt.Sprintf("%s[%d]", at, k)].(string)
+		list = append(list, word)
 	}
-	for k, w := range *words {
-		c.word(fmt.Sprintf("%s[%d]", at, k), &w, list)
-		if k > 0 && w <= (*words)[k-1] {
-			c.fail(at, "%q: want each once, and sorted", *words)
+	return list, has
+}
+
+// words checks a list of words: of their list, sorted, none twice.
+func (c *checker) words(at string, list []string) {
+	words, has := c.texts(at)
+	if !has {
+		c.fail(at, "it is missing")
+	}
+	for k, w := range words {
+		c.word(fmt.Sprintf("%s[%d]", at, k), list)
+		if k > 0 && w <= words[k-1] {
+			c.fail(at, "%q: want each once, and sorted", words)
 			return
 		}
 	}
 }
 
-func (c *checker) request(at string, agent int, r *trace.Request, f *checkedRequest) {
+func (c *checker) request(at string, agent int, r *trace.Request) {
 	c.Requests++
-	c.prompts = append(c.prompts, checkedPrompt{at, agent, r, f})
-	if !checkedModel.MatchString(f.Model) {
-		c.fail(at+".model", "%q: want %s", trace.Clip([]byte(f.Model)), checkedModel)
+	c.prompts = append(c.prompts, checkedPrompt{at, agent, r})
+	if model := c.Trace.Models[r.Model]; !checkedModel.MatchString(model) {
+		c.fail(at+".model", "%q: want %s", trace.Clip([]byte(model)), checkedModel)
 	}
-	c.count(at+".in", f.In, 1)
-	c.count(at+".out", f.Out, 0)
+	c.count(at+".in", 1, false)
+	c.count(at+".out", 0, false)
 	if want := r.In / c.Trace.BlockSize; int64(r.IDs.Len) != want {
 		c.fail(at+".hash_ids", "%d ids: want %d, for %d tokens in blocks of %d", r.IDs.Len, want, r.In, c.Trace.BlockSize)
 	}
-	c.words(at+".input_types", f.InputTypes, inputWords)
-	c.words(at+".output_types", f.OutputTypes, outputWords)
-	c.word(at+".stop", f.Stop, stopWords)
+	c.words(at+".input_types", inputWords)
+	c.words(at+".output_types", outputWords)
+	c.word(at+".stop", stopWords)
+	ttft, has := c.values[at+".ttft"].(float64)
 	switch {
-	case f.APITime == nil:
+	case !r.APITime.OK:
 		c.fail(at+".api_time", "it is missing")
-	case *f.APITime < 0:
-		c.fail(at+".api_time", "%v: want at least 0", *f.APITime)
-	case f.TTFT != nil && (*f.TTFT < 0 || inMillis(*f.TTFT) > inMillis(*f.APITime)):
-		c.fail(at+".ttft", "%v: want 0 to api_time, %v", *f.TTFT, *f.APITime)
+	case r.APITime.V < 0:
+		c.fail(at+".api_time", "%v: want at least 0", r.APITime.V)
+	case has && (ttft < 0 || inMillis(ttft) > inMillis(r.APITime.V)):
+		c.fail(at+".ttft", "%v: want 0 to api_time, %v", ttft, r.APITime.V)
 	}
 }
 
 // sums checks models and totals.
-func (c *checker) sums(f *checkedTrace, subagents int) {
-	c.models("models", f.Models, c.Trace.Models)
-	if f.Totals == nil {
+func (c *checker) sums(subagents int) {
+	c.models("models", c.Trace.Models)
+	if c.totals == nil {
 		c.fail("totals", "it is missing")
 		return
 	}
 	want := Totals{Count: subagents}
 	for at, r := range c.Trace.Requests() {
-		want.add(at.Inner != none, r.In, r.Out)
+		want.add(at.Inner != trace.None, r.In, r.Out)
 	}
-	c.total("parent_tokens", f.Totals.Parent, want.Parent)
-	c.total("subagent_tokens", f.Totals.Subagents, want.Subagents)
-	c.total("combined_tokens", f.Totals.Combined, want.Combined)
-	if f.Totals.Count != want.Count {
-		c.fail("totals.subagent_count", "%d: it has %d", f.Totals.Count, want.Count)
+	c.total("parent_tokens", c.totals.Parent, want.Parent)
+	c.total("subagent_tokens", c.totals.Subagents, want.Subagents)
+	c.total("combined_tokens", c.totals.Combined, want.Combined)
+	if c.totals.Count != want.Count {
+		c.fail("totals.subagent_count", "%d: it has %d", c.totals.Count, want.Count)
 	}
 }
 
-func (c *checker) models(where string, got, want []string) {
-	if !slices.Equal(got, want) {
+func (c *checker) models(where string, want []string) {
+	if got, _ := c.texts(where); !slices.Equal(got, want) {
 		c.fail(where, "%q: its requests have %q", got, want)
 	}
 }

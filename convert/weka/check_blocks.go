@@ -26,7 +26,7 @@ func (c *checker) blocks() {
 			if p.Index < 0 {
 				continue
 			}
-			if transitions++; p.Shared == prompts[p.Index].Request.IDs.Len-1 {
+			if transitions++; p.Shared == prompts[p.Index].IDs.Len-1 {
 				deficits++
 			}
 		}
@@ -45,28 +45,24 @@ func (c *checker) ofAgent(agent int, trie *Trie) (prompts []checkedPrompt, stays
 		if p.agent != agent {
 			continue
 		}
-		begin := inMillis(p.Request.T)
-		end := begin
-		if p.checkedRequest.APITime != nil {
-			end += inMillis(*p.checkedRequest.APITime)
-		}
-		prompts, stays = append(prompts, p), append(stays, Stay{begin, end, trie.ends[k].node})
+		begin := inMillis(p.T)
+		prompts, stays = append(prompts, p), append(stays, Stay{begin, begin + inMillis(p.APITime.V), trie.ends[k].node})
 	}
 	return prompts, stays
 }
 
 // think checks a think time against the gap behind the predecessor's end.
 func (c *checker) think(r *checkedPrompt, p Predecessor, stays []Stay) {
-	if r.checkedRequest.ThinkTime == nil {
+	if !r.ThinkTime.OK {
 		return
 	}
-	think := inMillis(*r.checkedRequest.ThinkTime)
+	think := inMillis(r.ThinkTime.V)
 	if p.Index < 0 {
-		c.fail(r.where+".think_time", "%v: it goes on from no request", *r.checkedRequest.ThinkTime)
+		c.fail(r.where+".think_time", "%v: it goes on from no request", r.ThinkTime.V)
 		return
 	}
-	if gap := inMillis(r.Request.T) - stays[p.Index].End; think < 0 || think > gap {
-		c.fail(r.where+".think_time", "%v: want 0 to the gap behind the request before, %v", *r.checkedRequest.ThinkTime, float64(gap)/1000)
+	if gap := inMillis(r.T) - stays[p.Index].End; think < 0 || think > gap {
+		c.fail(r.where+".think_time", "%v: want 0 to the gap behind the request before, %v", r.ThinkTime.V, float64(gap)/1000)
 	}
 }
 
@@ -76,7 +72,7 @@ func (c *checker) numbering() {
 	var before []int64 // per id, the id before it
 	for _, p := range c.prompts {
 		last, at := int64(-1), 0
-		for _, run := range p.Request.IDs.Runs {
+		for _, run := range p.IDs.Runs {
 			for k := range run.N {
 				id := run.First + int64(k)
 				switch {

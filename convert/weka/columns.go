@@ -3,6 +3,7 @@ package weka
 import (
 	"strings"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/trace"
 )
@@ -50,12 +51,12 @@ var columnPaths = func() []string {
 //   - A key cannot occur twice.
 //
 // The error is always an *Error.
-func ScanColumns(row *column.Row, r Rules) (*trace.Trace, error) {
+func ScanColumns(row *column.Row, r rules.Rules) (*trace.Trace, error) {
 	return ScanColumnsWithin(row, r, nil)
 }
 
 // ScanColumnsWithin is ScanColumns for a trace whose memory is limited, as ScanWithin is Scan.
-func ScanColumnsWithin(row *column.Row, r Rules, reserve trace.Reserve) (*trace.Trace, error) {
+func ScanColumnsWithin(row *column.Row, r rules.Rules, reserve trace.Reserve) (*trace.Trace, error) {
 	s := columnScanner{scanner: newScanner(r, reserve), row: row}
 	s.readTrace()
 	return s.result()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/trace"
@@ -73,8 +74,8 @@ func withoutNulls(t require.TestingT, text []byte) []byte {
 }
 
 // scanBoth reads a row as columns and as JSON. ok is false where columns cannot hold it.
-func scanBoth(t require.TestingT, text []byte, rules Rules) (fromColumns, fromJSON *trace.Trace, columnsErr, jsonErr error, ok bool) {
-	row, err := column.FromJSON(ColumnPaths(), text)
+func scanBoth(t require.TestingT, text []byte, rules rules.Rules) (fromColumns, fromJSON *trace.Trace, columnsErr, jsonErr error, ok bool) {
+	row, err := rowOf(ColumnPaths(), text)
 	if err != nil {
 		return nil, nil, nil, nil, false
 	}
@@ -144,7 +145,7 @@ func TestColumnsAgreeOnVectors(t *testing.T) {
 
 // columnsOf returns the columns of small with one change.
 func columnsOf(t *testing.T, change func(c map[string]*column.Column)) *column.Row {
-	row, err := column.FromJSON(ColumnPaths(), []byte(small))
+	row, err := rowOf(ColumnPaths(), []byte(small))
 	require.NoError(t, err)
 	byPath := map[string]*column.Column{}
 	for k := range row.Wanted {
@@ -209,7 +210,7 @@ func TestColumnsThatAreRefused(t *testing.T) {
 		`trace "trace": requests[1]: required field "type" is missing`:                func(c map[string]*column.Column) { c["requests[].type"].State[1] = column.Absent },
 		`trace "trace": hash_id_scope: hash_id_scope "odd": want "local" or "global"`: func(c map[string]*column.Column) { c["hash_id_scope"].Texts[0] = "odd" },
 	} {
-		_, err := ScanColumns(columnsOf(t, change), Default())
+		_, err := ScanColumns(columnsOf(t, change), rules.Default())
 		assert.EqualError(t, err, want)
 	}
 }
@@ -224,7 +225,7 @@ func texts(c *column.Column, values ...string) {
 func TestColumnsOfJSONTexts(t *testing.T) {
 	var tr map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(small), &tr))
-	want, err := Scan(withoutNulls(t, []byte(small)), Default())
+	want, err := Scan(withoutNulls(t, []byte(small)), rules.Default())
 	require.NoError(t, err)
 	for name, change := range map[string]func(c map[string]*column.Column){
 		"all requests": func(c map[string]*column.Column) { texts(c["requests[]"], string(tr["requests"])) },
@@ -253,7 +254,7 @@ func TestColumnsOfJSONTexts(t *testing.T) {
 			}
 		},
 	} {
-		got, err := ScanColumns(columnsOf(t, change), Default())
+		got, err := ScanColumns(columnsOf(t, change), rules.Default())
 		require.NoError(t, err, name)
 		assert.Equal(t, plainOf(want), plainOf(got), name)
 	}
@@ -261,7 +262,7 @@ func TestColumnsOfJSONTexts(t *testing.T) {
 
 // Columns of all number types are read, and a key that does not count may have a value of any type.
 func TestColumnsOfOtherTypes(t *testing.T) {
-	want, err := Scan(withoutNulls(t, []byte(small)), Default())
+	want, err := Scan(withoutNulls(t, []byte(small)), rules.Default())
 	require.NoError(t, err)
 	got, err := ScanColumns(columnsOf(t, func(c map[string]*column.Column) {
 		for _, path := range []string{"block_size", "requests[].in", "requests[].requests[].out", "requests[].hash_ids[]", "requests[].duration_ms"} {
@@ -274,7 +275,7 @@ func TestColumnsOfOtherTypes(t *testing.T) {
 		c["requests[].out"].Kind = column.Uint
 		c["requests[].ttft"].Kind, c["requests[].ttft"].Type = column.Other, "INT96"
 		c["requests[].output_types[]"].Kind = column.None // always empty
-	}), Default())
+	}), rules.Default())
 	require.NoError(t, err)
 	assert.Equal(t, plainOf(want), plainOf(got))
 }
@@ -282,7 +283,7 @@ func TestColumnsOfOtherTypes(t *testing.T) {
 // A request has no requests of its own: the column is unknown, and its values do not count.
 func TestRequestsOfARequestAreAnUnknownColumn(t *testing.T) {
 	text := strings.Replace(small, `"stop":""`, `"requests":[{"t":0,"type":"?","model":"other","in":1,"out":1,"odd":1}]`, 1)
-	got, want, err, wantErr, ok := scanBoth(t, []byte(text), Default())
+	got, want, err, wantErr, ok := scanBoth(t, []byte(text), rules.Default())
 	require.True(t, ok)
 	require.NoError(t, err)
 	require.NoError(t, wantErr)
@@ -292,9 +293,9 @@ func TestRequestsOfARequestAreAnUnknownColumn(t *testing.T) {
 }
 
 func TestColumnsOfMooncakeRowsAreNamedInTheError(t *testing.T) {
-	row, err := column.FromJSON(ColumnPaths(), []byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`))
+	row, err := rowOf(ColumnPaths(), []byte(`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`))
 	require.NoError(t, err)
-	_, err = ScanColumns(row, Default())
+	_, err = ScanColumns(row, rules.Default())
 	assert.ErrorContains(t, err, "Mooncake rows, which are read from JSON lines only")
 }
 
@@ -326,12 +327,12 @@ func TestRowsOfOtherFormatsAreNamedInTheError(t *testing.T) {
 		for mode, rules := range modes() {
 			_, err := Scan([]byte(text), rules)
 			assert.ErrorContains(t, err, want, mode)
-			row, err := column.FromJSON(ColumnPaths(), []byte(text))
+			row, err := rowOf(ColumnPaths(), []byte(text))
 			require.NoError(t, err)
 			_, err = ScanColumns(row, rules)
 			assert.ErrorContains(t, err, want, mode)
 		}
 	}
-	_, err := Scan([]byte(`{"messages":[],"block_size":64,"models":[],"requests":[]}`), Default())
+	_, err := Scan([]byte(`{"messages":[],"block_size":64,"models":[],"requests":[]}`), rules.Default())
 	assert.ErrorContains(t, err, `required field "id" is missing`)
 }

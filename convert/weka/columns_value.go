@@ -64,16 +64,16 @@ func (s *columnScanner) span(kind column.Kind, name string) (from, to int) {
 	}
 	from, to = c.Span(s.at)
 	fits := c.Kind == kind || kind == column.Int && (c.Kind == column.Uint || c.Kind == column.Float)
-	firstNull := none
+	firstNull := trace.None
 	if n := c.NullIn(from, to); n >= 0 {
 		firstNull = n - from
 	}
 	switch {
 	case from == to:
-	case !fits && (c.Kind != column.None || firstNull == none):
+	case !fits && (c.Kind != column.None || firstNull == trace.None):
 		s.path = append(s.path, step{index: 0})
 		s.wrongType(name, c)
-	case firstNull != none:
+	case firstNull != trace.None:
 		s.path = append(s.path, step{index: firstNull})
 		s.fail(trace.WrongType, "want %s, found null", name)
 	default:

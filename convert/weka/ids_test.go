@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -93,10 +95,10 @@ func TestSameBytes(t *testing.T) {
 // An id that readers of results would cut is refused, unless AIPerf decides what is refused.
 func TestTraceIDWithASeparator(t *testing.T) {
 	for id, refused := range map[string]bool{"a::b": true, "::": true, "a:b": false, "a:": false} {
-		for _, rules := range []Rules{Default(), AIPerf()} {
+		for _, rules := range []rules.Rules{rules.Default(), rules.AIPerf()} {
 			tr, err := Scan(fmt.Appendf(nil, `{"id":%q,"models":["m"],"block_size":4,"hash_id_scope":"local","requests":[{"t":0,"type":"n","model":"m","in":4,"out":1,"hash_ids":[1]}]}`, id), rules)
 			require.NoError(t, err)
-			_, _, err = MakePlan(tr, rules)
+			_, _, err = reconstruct.MakePlan(tr, rules)
 			if !refused || rules.Refusals == "error" {
 				require.NoError(t, err, id)
 				continue
@@ -107,4 +109,11 @@ func TestTraceIDWithASeparator(t *testing.T) {
 			require.EqualError(t, err, fmt.Sprintf(`trace %q: id: it has "::", which separates a trace from its subagents in the names of sessions`, id))
 		}
 	}
+}
+
+func idsOf(list []int64) (ids trace.IDs) {
+	for _, id := range list {
+		ids.Append(id)
+	}
+	return ids
 }

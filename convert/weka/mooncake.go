@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/internal/jsonlex"
 	"github.com/agentx/agentx/mmapcache"
@@ -30,7 +31,7 @@ type Mooncake struct {
 	Namespace int           // its ids name blocks that files of the same number share; 0: and other traces of global scope
 
 	prefix   string // of the names of its traces, where there are several files
-	rules    Rules
+	rules    rules.Rules
 	sessions map[string]*trace.Trace
 	order    []*trace.Trace
 	rows     int
@@ -44,7 +45,7 @@ type Mooncake struct {
 }
 
 // NewMooncake begins a file. Its number, from 0, goes into the names of its traces from the second file on.
-func NewMooncake(number int, r Rules) *Mooncake {
+func NewMooncake(number int, r rules.Rules) *Mooncake {
 	r = r.WithDefaults()
 	m := &Mooncake{rules: r, frozen: r == r.WithoutMooncake(), sessions: map[string]*trace.Trace{}, spoiled: map[string]bool{}}
 	if number > 0 {
@@ -106,10 +107,10 @@ func addRow(t *trace.Trace, row mooncakeRow, number int) *trace.Error {
 		return err
 	}
 	if backward {
-		t.Oddities.Add(oddBackward, "%s: timestamp %g, after one of %g", requestPath(len(t.Entries)), row.timestamp.V, before.T*1000)
+		t.Oddities.Add(trace.OddityBackward, "%s: timestamp %g, after one of %g", trace.Place{Outer: len(t.Entries), Inner: trace.None}, row.timestamp.V, before.T*1000)
 	}
 	if row.fraction {
-		t.Oddities.Add(oddFraction, "%s: timestamp %s", requestPath(len(t.Entries)), row.timestamp.text)
+		t.Oddities.Add(trace.OddityFraction, "%s: timestamp %s", trace.Place{Outer: len(t.Entries), Inner: trace.None}, row.timestamp.text)
 	}
 	r := row.request
 	r.T, r.ThinkTime = start, row.thinkTime(before)

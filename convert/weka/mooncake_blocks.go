@@ -66,7 +66,7 @@ func (m *Mooncake) settleBlocks() (rowBlock, *trace.Error) {
 	case m.frozen || m.misfit(b) == nil:
 		return b, nil
 	case m.declared != 0 || asked != 0:
-		if !m.rules.strict() && m.misfit(whole) == nil {
+		if !m.rules.Strict() && m.misfit(whole) == nil {
 			return whole, nil
 		}
 		return b, nil // rows with too few ids are refused one by one
@@ -104,7 +104,7 @@ func (m *Mooncake) guessBlock(usual rowBlock) (rowBlock, *trace.Error) {
 		}
 	}
 	if len(fit) == 1 {
-		m.order[0].Oddities.Add(oddGuessedBlock, "blocks of %v", fit[0])
+		m.order[0].Oddities.Add(trace.OddityGuessedBlock, "blocks of %v", fit[0])
 		return fit[0], nil
 	}
 	wrong := m.misfit(usual)

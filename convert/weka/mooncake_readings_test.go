@@ -12,13 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/trace"
 )
 
 // with returns the default rules with some set: NAME, VALUE and so on.
-func with(t *testing.T, set ...string) Rules {
-	r := Default()
+func with(t *testing.T, set ...string) rules.Rules {
+	r := rules.Default()
 	for k := 0; k < len(set); k += 2 {
 		require.NoError(t, r.Set(set[k], set[k+1]))
 	}
@@ -49,7 +51,7 @@ func TestUnitOfMooncakeTimestamps(t *testing.T) {
 		{"1753780607550000000", "ns", "nanoseconds"},
 	} {
 		var e *trace.Error
-		require.ErrorAs(t, NewMooncake(0, Default()).Add([]byte(oneRow(c.timestamp))), &e)
+		require.ErrorAs(t, NewMooncake(0, rules.Default()).Add([]byte(oneRow(c.timestamp))), &e)
 		assert.Equal(t, trace.Unclear, e.Kind)
 		assert.Equal(t, "timestamp: "+c.timestamp+", the first of the file, looks like "+c.name+" since 1970: timestamps of Mooncake rows are milliseconds", e.Error())
 		assert.Contains(t, e.Hint, "--set timestamps="+c.unit+" ")
@@ -57,10 +59,10 @@ func TestUnitOfMooncakeTimestamps(t *testing.T) {
 		assert.InDelta(t, 1.5e12, starts["row-000001"], 0.6e12, "milliseconds since 1970")
 	}
 	for _, timestamp := range []string{"0", "1753780607550", "1e12", "999999999", "2.1e9", "5000"} {
-		assert.NoError(t, NewMooncake(0, Default()).Add([]byte(oneRow(timestamp))), timestamp)
+		assert.NoError(t, NewMooncake(0, rules.Default()).Add([]byte(oneRow(timestamp))), timestamp)
 	}
-	assert.NoError(t, NewMooncake(0, AIPerf()).Add([]byte(`{"timestamp":1753780607.55,"input_length":64,"output_length":4,"hash_ids":[1]}`)), "AIPerf has milliseconds alone")
-	assert.Equal(t, map[string]float64{"row-000001": 0, "row-000002": 1753780607}, recordedStarts(t, Default(), oneRow("0"), oneRow("1753780607")), "the first decides")
+	assert.NoError(t, NewMooncake(0, rules.AIPerf()).Add([]byte(`{"timestamp":1753780607.55,"input_length":64,"output_length":4,"hash_ids":[1]}`)), "AIPerf has milliseconds alone")
+	assert.Equal(t, map[string]float64{"row-000001": 0, "row-000002": 1753780607}, recordedStarts(t, rules.Default(), oneRow("0"), oneRow("1753780607")), "the first decides")
 	assert.Equal(t, map[string]float64{"row-000001": 1753780607.5}, recordedStarts(t, with(t, "timestamps", "ms"), oneRow("1753780607.5")))
 }
 
@@ -77,14 +79,14 @@ func TestUnitOfMooncakeDelays(t *testing.T) {
 
 // Fractions alone are a warning, unless the unit was asked for.
 func TestFractionsOfMooncakeTimestamps(t *testing.T) {
-	odd := func(r Rules) trace.Oddities {
+	odd := func(r rules.Rules) trace.Oddities {
 		m := NewMooncake(0, r)
 		require.NoError(t, m.Add([]byte(oneRow("12.5"))))
-		_, notes, err := MakePlan(settled(t, m)[0], r)
+		_, notes, err := reconstruct.MakePlan(settled(t, m)[0], r)
 		require.NoError(t, err)
 		return notes.Oddities
 	}
-	assert.Equal(t, trace.Oddities{{Kind: oddFraction, Count: 1, First: "requests[0]: timestamp 12.5"}}, odd(Default()))
+	assert.Equal(t, trace.Oddities{{Kind: trace.OddityFraction, Count: 1, First: "requests[0]: timestamp 12.5"}}, odd(rules.Default()))
 	assert.Empty(t, odd(with(t, "timestamps", "ms")))
 }
 
@@ -94,16 +96,16 @@ func TestFormatsLikeMooncake(t *testing.T) {
 		`{"chat_id":55,"parent_chat_id":-1,"timestamp":61.114,"input_length":49,"output_length":12,"type":"text","turn":1,"hash_ids":[1089,1090,1091,6326]}`: "Bailian",
 	} {
 		var e *trace.Error
-		require.True(t, errors.As(NewMooncake(0, Default()).Add([]byte(row)), &e), row)
+		require.True(t, errors.As(NewMooncake(0, rules.Default()).Add([]byte(row)), &e), row)
 		assert.Contains(t, e.Error(), "this is "+name)
 		assert.NotEmpty(t, e.Hint)
 	}
-	_, err := Scan([]byte(`{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`), Default())
+	_, err := Scan([]byte(`{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`), rules.Default())
 	assert.EqualError(t, err, "this is agentic_mooncake of Dynamo, which agentx does not read: only plain Mooncake rows are read")
 }
 
 // rowsOf returns a file of rows.
-func rowsOf(t *testing.T, r Rules, rows ...string) *Mooncake {
+func rowsOf(t *testing.T, r rules.Rules, rows ...string) *Mooncake {
 	m := NewMooncake(0, r)
 	for _, row := range rows {
 		require.NoError(t, m.Add([]byte(row)), row)
@@ -124,34 +126,34 @@ func sized(in, ids int, fields string) string {
 // The block size of a file is what its rows say, else what was asked for, else 512, else what all lengths tell.
 func TestBlockSizeOfMooncakeRows(t *testing.T) {
 	for name, c := range map[string]struct {
-		rules Rules
+		rules rules.Rules
 		rows  []string
 		want  int64
 		odd   bool
 	}{
-		"in a row":                  {Default(), []string{sized(600, 10, `,"block_size":64`)}, 64, false},
-		"in one row of two":         {Default(), []string{sized(600, 10, ``), sized(64, 1, `,"block_size":64`)}, 64, false},
-		"null in a row":             {Default(), []string{sized(600, 2, `,"block_size":null`)}, 512, false},
+		"in a row":                  {rules.Default(), []string{sized(600, 10, `,"block_size":64`)}, 64, false},
+		"in one row of two":         {rules.Default(), []string{sized(600, 10, ``), sized(64, 1, `,"block_size":64`)}, 64, false},
+		"null in a row":             {rules.Default(), []string{sized(600, 2, `,"block_size":null`)}, 512, false},
 		"asked for":                 {with(t, "block_size", "64"), []string{sized(600, 10, ``)}, 64, false},
 		"asked for, and in a row":   {with(t, "block_size", "64"), []string{sized(600, 10, `,"block_size":64`)}, 64, false},
 		"asked for, whole blocks":   {with(t, "block_size", "64"), []string{sized(600, 9, ``), sized(64, 1, ``)}, 64, false},
-		"in a row, whole blocks":    {Default(), []string{sized(600, 9, `,"block_size":64`)}, 64, false},
+		"in a row, whole blocks":    {rules.Default(), []string{sized(600, 9, `,"block_size":64`)}, 64, false},
 		"asked for, more ids":       {with(t, "block_size", "512"), []string{sized(600, 10, ``)}, 512, false},
-		"the usual one":             {Default(), []string{sized(600, 2, ``), sized(512, 1, ``)}, 512, false},
-		"no lengths":                {Default(), []string{`{"timestamp":0,"output_length":4,"hash_ids":[1]}`}, 512, false},
-		"rounded up":                {Default(), []string{sized(600, 10, ``), sized(1000, 16, ``)}, 64, true},
-		"rounded down":              {Default(), []string{sized(600, 9, ``), sized(1000, 15, ``), sized(100, 1, ``)}, 64, true},
-		"whole blocks alone":        {Default(), []string{sized(640, 10, ``)}, 64, true},
-		"a short row tells nothing": {Default(), []string{sized(10, 0, ``), sized(600, 9, ``), sized(1000, 15, ``)}, 64, true},
+		"the usual one":             {rules.Default(), []string{sized(600, 2, ``), sized(512, 1, ``)}, 512, false},
+		"no lengths":                {rules.Default(), []string{`{"timestamp":0,"output_length":4,"hash_ids":[1]}`}, 512, false},
+		"rounded up":                {rules.Default(), []string{sized(600, 10, ``), sized(1000, 16, ``)}, 64, true},
+		"rounded down":              {rules.Default(), []string{sized(600, 9, ``), sized(1000, 15, ``), sized(100, 1, ``)}, 64, true},
+		"whole blocks alone":        {rules.Default(), []string{sized(640, 10, ``)}, 64, true},
+		"a short row tells nothing": {rules.Default(), []string{sized(10, 0, ``), sized(600, 9, ``), sized(1000, 15, ``)}, 64, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			traces := settled(t, rowsOf(t, c.rules, c.rows...))
 			for _, tr := range traces {
 				assert.Equal(t, c.want, tr.BlockSize)
 			}
-			_, notes, err := MakePlan(traces[0], c.rules)
+			_, notes, err := reconstruct.MakePlan(traces[0], c.rules)
 			require.NoError(t, err)
-			said := slices.ContainsFunc(notes.Oddities, func(o trace.Oddity) bool { return o.Kind == oddGuessedBlock })
+			said := slices.ContainsFunc(notes.Oddities, func(o trace.Oddity) bool { return o.Kind == trace.OddityGuessedBlock })
 			assert.Equal(t, c.odd, said, "%v", notes.Oddities)
 		})
 	}
@@ -160,14 +162,14 @@ func TestBlockSizeOfMooncakeRows(t *testing.T) {
 // A file whose block size is not settled is refused, with the sizes that fit.
 func TestUnclearBlockSizes(t *testing.T) {
 	for name, c := range map[string]struct {
-		rules Rules
+		rules rules.Rules
 		rows  []string
 		kind  trace.ErrorKind
 		want  string
 	}{
-		"several": {Default(), []string{sized(600, 2, ``), sized(600, 1, ``)}[1:], trace.Unclear,
+		"several": {rules.Default(), []string{sized(600, 2, ``), sized(600, 1, ``)}[1:], trace.Unclear,
 			"input_length 600 and 1 hash_ids do not fit blocks of 512 tokens, and several block sizes fit all rows of the file: 512 tokens, whole blocks alone; 1024 tokens, the partial last block included"},
-		"none": {Default(), []string{sized(600, 2, ``), sized(600, 10, ``), sized(600, 3, ``)}, trace.Unclear,
+		"none": {rules.Default(), []string{sized(600, 2, ``), sized(600, 10, ``), sized(600, 3, ``)}, trace.Unclear,
 			"input_length 600 and 10 hash_ids do not fit blocks of 512 tokens, and no block size fits all rows of the file: tried 16 32 64 128 256 512 1024, rounded up and down"},
 		"contradiction": {with(t, "block_size", "128"), []string{sized(600, 10, `,"block_size":64`)}, trace.Contradiction, "rows have block_size 64, and the rule block_size says 128"},
 	} {
@@ -178,10 +180,10 @@ func TestUnclearBlockSizes(t *testing.T) {
 		assert.EqualError(t, err, c.want, name)
 		assert.NotEmpty(t, e.Hint)
 	}
-	m := rowsOf(t, Default(), sized(600, 10, `,"block_size":64`))
+	m := rowsOf(t, rules.Default(), sized(600, 10, `,"block_size":64`))
 	assert.EqualError(t, m.Add([]byte(sized(600, 5, `,"block_size":128`))), "block_size 128: rows before it have 64")
-	assert.EqualError(t, NewMooncake(0, AIPerf()).Add([]byte(sized(600, 10, `,"block_size":64`))), `block_size: unknown key "block_size"`)
-	assert.ErrorContains(t, NewMooncake(0, Default()).Add([]byte(sized(600, 10, `,"block_size":0`))), "block size 0: want 1 to 1048576 tokens")
+	assert.EqualError(t, NewMooncake(0, rules.AIPerf()).Add([]byte(sized(600, 10, `,"block_size":64`))), `block_size: unknown key "block_size"`)
+	assert.ErrorContains(t, NewMooncake(0, rules.Default()).Add([]byte(sized(600, 10, `,"block_size":0`))), "block size 0: want 1 to 1048576 tokens")
 }
 
 // A row with too few ids is invalid where the block size is known, and its whole session is left out. So is the session of a row that
@@ -197,7 +199,7 @@ func TestInvalidRowsSpoilTheirSessions(t *testing.T) {
 	assert.Equal(t, 2, m.Invalid()[0].Row)
 	assert.EqualError(t, m.Invalid()[0], "input_length 1300 needs 3 blocks of 512 tokens, hash_ids has 2")
 
-	m = rowsOf(t, Default(), sized(600, 2, `,"session_id":"s"`), sized(600, 2, ``))
+	m = rowsOf(t, rules.Default(), sized(600, 2, `,"session_id":"s"`), sized(600, 2, ``))
 	require.Error(t, m.Add([]byte(`{"session_id":"s","delay":5,"input_length":1300,"output_length":4}`)))
 	require.NoError(t, m.Add([]byte(`{"session_id":"s","delay":5,"input_length":600,"output_length":4,"hash_ids":[0,1]}`)))
 	traces = settled(t, m)
@@ -218,7 +220,7 @@ var deltas = []string{
 
 // Rows of a session that share no first block with the row before have two readings, and somebody must say which is meant.
 func TestSessionRowsWithTwoReadings(t *testing.T) {
-	_, err := rowsOf(t, Default(), deltas...).Traces()
+	_, err := rowsOf(t, rules.Default(), deltas...).Traces()
 	var e *trace.Error
 	require.ErrorAs(t, err, &e)
 	assert.Equal(t, []any{trace.Unclear, 2}, []any{e.Kind, e.Row})
@@ -248,10 +250,10 @@ func TestSessionRowsThatContinueAreWhole(t *testing.T) {
 		{row("[1,2]", `,"timestamp":0`)},
 	} {
 		want := settled(t, rowsOf(t, with(t, "session_rows", "whole"), rows...))
-		assert.Equal(t, want, settled(t, rowsOf(t, Default(), rows...)))
+		assert.Equal(t, want, settled(t, rowsOf(t, rules.Default(), rows...)))
 		assert.Equal(t, want, settled(t, rowsOf(t, with(t, "session_rows", "new"), rows...)))
 	}
-	_, err := rowsOf(t, Default(), row("[1,2]", `,"timestamp":0`), row("[]", ``)).Traces()
+	_, err := rowsOf(t, rules.Default(), row("[1,2]", `,"timestamp":0`), row("[]", ``)).Traces()
 	assert.Error(t, err)
 }
 
@@ -272,10 +274,10 @@ func TestSessionRowsThatHoldWhatIsNew(t *testing.T) {
 		assert.Equal(t, 8, trace.CommonPrefix(before, traces[1-n].Entries[2].IDs), "4,190 tokens have 8 whole blocks")
 		assert.Equal(t, []float64{0, 0.1, 0.2}, []float64{tr.Entries[0].T, tr.Entries[1].T, tr.Entries[2].T})
 	}
-	plan, notes, err := MakePlan(traces[0], r)
+	plan, notes, err := reconstruct.MakePlan(traces[0], r)
 	require.NoError(t, err)
 	require.Len(t, plan.Sessions, 1)
-	assert.Equal(t, trace.Oddities{{Kind: OddityAnswers, Count: 2, First: "requests[1]: 4782 tokens stand before its 592"}}, notes.Oddities)
+	assert.Equal(t, trace.Oddities{{Kind: trace.OddityAnswers, Count: 2, First: "requests[1]: 4782 tokens stand before its 592"}}, notes.Oddities)
 
 	traces = settled(t, rowsOf(t, with(t, "session_rows", "new", "block_size", "64"), `{"session_id":"s","timestamp":0,"input_length":100,"output_length":-5,"hash_ids":[1]}`, `{"session_id":"s","input_length":30,"output_length":1,"hash_ids":[]}`))
 	assert.Equal(t, trace.IDs{Runs: []trace.Run{{First: 1, N: 1}}, Len: 1}, traces[0].Entries[0].IDs, "whole blocks alone")
@@ -294,12 +296,12 @@ func TestSessionRowsBehindAnswers(t *testing.T) {
 	row := func(in int, ids string) string {
 		return fmt.Sprintf(`{"session_id":"s1","timestamp":0,"input_length":%d,"output_length":4,"hash_ids":[%s]}`, in, ids)
 	}
-	for _, r := range []Rules{Default(), AIPerf()} {
+	for _, r := range []rules.Rules{rules.Default(), rules.AIPerf()} {
 		require.NoError(t, r.Set("session_rows", "live"))
 		require.NoError(t, r.Set("block_size", "512"))
 		for _, rows := range [][]string{deltas[:3], {row(1024, "1,2"), row(1536, "1,2,3"), row(1600, "1,2,3,4"), row(600, "1,9")}} {
 			tr := settled(t, rowsOf(t, r, rows...))[0]
-			plan, notes, err := MakePlan(tr, r)
+			plan, notes, err := reconstruct.MakePlan(tr, r)
 			require.NoError(t, err)
 			assert.True(t, notes.Live)
 			require.Len(t, plan.Sessions, 1)
@@ -326,7 +328,7 @@ func TestSessionRowsBehindAnswers(t *testing.T) {
 // AIPerf takes a row with any member, and sends what some of them say: agentx refuses these.
 func TestMembersOfRowsOfAIPerf(t *testing.T) {
 	row := func(member string) error {
-		return NewMooncake(0, AIPerf()).Add([]byte(`{"timestamp":0,"input_length":5,"output_length":4,"hash_ids":[1],` + member + `}`))
+		return NewMooncake(0, rules.AIPerf()).Add([]byte(`{"timestamp":0,"input_length":5,"output_length":4,"hash_ids":[1],` + member + `}`))
 	}
 	for _, taken := range []string{`"group_id":3`, `"type":"mooncake_trace"`, `"is_resume":true`, `"messages":null`, `"extra":null`} {
 		assert.NoError(t, row(taken))
@@ -340,7 +342,7 @@ func TestMembersOfRowsOfAIPerf(t *testing.T) {
 func TestIDsOfMooncakeRows(t *testing.T) {
 	row := func(ids string) string { return `{"timestamp":0,"output_length":4,"hash_ids":` + ids + `}` }
 	ids := func(list string) trace.IDs {
-		return settled(t, rowsOf(t, Default(), row(list)))[0].Entries[0].IDs
+		return settled(t, rowsOf(t, rules.Default(), row(list)))[0].Entries[0].IDs
 	}
 	assert.Equal(t, ids("[101,102]"), ids(`["101","102"]`))
 	assert.Equal(t, ids("[101, 102, 1000]"), ids(`[101,"102",1e3]`))
@@ -355,13 +357,13 @@ func TestIDsOfMooncakeRows(t *testing.T) {
 		`[-9223372036854775809]`:   "hash_ids[0]: -9223372036854775809 is outside -2^63 to 2^64 - 1",
 		`[null]`:                   "hash_ids[0]: want number, found null",
 	} {
-		assert.EqualError(t, NewMooncake(0, Default()).Add([]byte(row(list))), want)
+		assert.EqualError(t, NewMooncake(0, rules.Default()).Add([]byte(row(list))), want)
 	}
-	_, err := rowsOf(t, Default(), row("[-1]"), row("[9223372036854775808]")).Traces()
+	_, err := rowsOf(t, rules.Default(), row("[-1]"), row("[9223372036854775808]")).Traces()
 	assert.ErrorContains(t, err, "numbers from 2^63 on and negative ones")
 	for _, list := range []string{`["1"]`, `[9223372036854775808]`} {
-		assert.Error(t, NewMooncake(0, AIPerf()).Add([]byte(row(list))), list)
-		_, err := Scan([]byte(`{"id":"t","models":[],"block_size":64,"requests":[{"t":0,"type":"n","model":"m","in":64,"out":1,"hash_ids":`+list+`}]}`), Default())
+		assert.Error(t, NewMooncake(0, rules.AIPerf()).Add([]byte(row(list))), list)
+		_, err := Scan([]byte(`{"id":"t","models":[],"block_size":64,"requests":[{"t":0,"type":"n","model":"m","in":64,"out":1,"hash_ids":`+list+`}]}`), rules.Default())
 		assert.Error(t, err, "traces of other formats have int64: %s", list)
 	}
 }

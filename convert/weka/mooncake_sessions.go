@@ -79,7 +79,7 @@ func prependHistory(t *trace.Trace, b rowBlock) *trace.Error {
 		r := &t.Entries[k].Request
 		if total += r.In; k > 0 {
 			total += max(0, t.Entries[k-1].Out)
-			t.Oddities.Add(OddityAnswers, "requests[%d]: %d tokens stand before its %d", k, total-r.In, r.In)
+			t.Oddities.Add(trace.OddityAnswers, "requests[%d]: %d tokens stand before its %d", k, total-r.In, r.In)
 		}
 		if total > trace.MaxTokens {
 			return &trace.Error{Kind: trace.TooLarge, Row: t.Rows[k], Trace: t.ID, Problem: fmt.Sprintf("%d tokens with all rows and answers before: larger than %d", total, int64(trace.MaxTokens))}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/jsonlex"
 	"github.com/agentx/agentx/trace"
 )
@@ -17,10 +18,10 @@ const maxDepth = 512
 // Scan compares such a stretch as text and does not parse it. Tests compare it with encoding/json.
 //
 // The error is always an *Error.
-func Scan(data []byte, r Rules) (*trace.Trace, error) { return ScanWithin(data, r, nil) }
+func Scan(data []byte, r rules.Rules) (*trace.Trace, error) { return ScanWithin(data, r, nil) }
 
 // ScanWithin is Scan with limited memory: it calls reserve for the memory of the trace, and MakePlan later for its plan.
-func ScanWithin(data []byte, r Rules, reserve trace.Reserve) (*trace.Trace, error) {
+func ScanWithin(data []byte, r rules.Rules, reserve trace.Reserve) (*trace.Trace, error) {
 	s := newScanner(r, reserve)
 	s.read(data)
 	s.readTrace()
@@ -41,10 +42,19 @@ type scanner struct {
 
 	loose looseIDs
 	first bool // no row of the Mooncake file before this one has a timestamp
+
+	values map[string]any // for Check, by path: what was read as string, int64, float64, number of a list's strings, or text of an object; else nil
 }
 
-func newScanner(r Rules, reserve trace.Reserve) scanner {
-	return scanner{strict: r.WithDefaults().strict(), tr: &trace.Trace{Budget: trace.NewBudget(reserve)}}
+// keep notes a value for Check.
+func keep[T any](s *scanner, v T) {
+	if s.values != nil && s.err == nil {
+		s.values[s.where()] = v
+	}
+}
+
+func newScanner(r rules.Rules, reserve trace.Reserve) scanner {
+	return scanner{strict: r.WithDefaults().Strict(), tr: &trace.Trace{Budget: trace.NewBudget(reserve)}}
 }
 
 // read sets the text to be read.
@@ -155,5 +165,4 @@ const (
 	hintLines   = "write each trace on a line of its own: jq -c . does that, and jq -c '.[]' with an array, from jq 1.7 on, which leaves large numbers as they are"
 	hintNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
 	hintDefault = "--profile default, which reads ids that traces share"
-	hintTraceID = "another separator in the ids of traces, or --skip-invalid, which leaves such traces out"
 )

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/hfsource/column"
 	"github.com/agentx/agentx/internal/foreign"
@@ -20,10 +21,10 @@ import (
 )
 
 // modes are the rules of the two ways to read: tolerant and strict.
-func modes() map[string]Rules {
-	strict := Default()
+func modes() map[string]rules.Rules {
+	strict := rules.Default()
 	strict.UnknownKeys = "reject"
-	return map[string]Rules{"tolerant": Default(), "strict": strict}
+	return map[string]rules.Rules{"tolerant": rules.Default(), "strict": strict}
 }
 
 // compareScans compares Scan with the oracle.
@@ -39,7 +40,7 @@ func compareScans(t require.TestingT, data []byte) {
 		if odd != "" {
 			continue
 		}
-		want, slowErr := scanSlowly(data, rules.strict())
+		want, slowErr := scanSlowly(data, rules.Strict())
 		require.Equal(t, slowErr == nil, err == nil, "%s: Scan: %v; oracle: %v\n%s", mode, err, slowErr, data)
 		if err == nil {
 			require.Equal(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", plainOf(tr)), "%s\n%s", mode, data)
@@ -244,9 +245,9 @@ func TestScanAgreesWithTheOracle(t *testing.T) {
 		require.True(t, json.Valid([]byte(data)), data)
 		compareScans(t, []byte(data))
 		compareScans(t, indented(t, data))
-		if tr, err := Scan([]byte(data), Default()); err == nil {
+		if tr, err := Scan([]byte(data), rules.Default()); err == nil {
 			accepted++
-			again, err := Scan(indented(t, data), Default())
+			again, err := Scan(indented(t, data), rules.Default())
 			require.NoError(t, err)
 			require.Equal(t, plainOf(tr), plainOf(again))
 		}
@@ -328,7 +329,7 @@ func TestScanOfDeepNesting(t *testing.T) {
 	for _, depth := range []int{10, maxDepth - 1, maxDepth + 10, 200_000} {
 		nested := strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth)
 		for _, where := range []string{`"x":`, `"totals":`} {
-			_, err := Scan([]byte(strings.Replace(small, `"totals":`, where+nested+`,"totals":`, 1)), Default())
+			_, err := Scan([]byte(strings.Replace(small, `"totals":`, where+nested+`,"totals":`, 1)), rules.Default())
 			if depth < maxDepth && where == `"x":` {
 				assert.NoError(t, err)
 			} else {
@@ -359,7 +360,7 @@ func TestScanSaysWhere(t *testing.T) {
 	} {
 		old, now, _ := strings.Cut(change, ">")
 		require.Contains(t, small, old)
-		_, err := Scan([]byte(strings.Replace(small, old, now, 1)), Default())
+		_, err := Scan([]byte(strings.Replace(small, old, now, 1)), rules.Default())
 		assert.EqualError(t, err, want)
 	}
 }
@@ -370,7 +371,7 @@ func TestStrictRulesSayWhichScopeTheyTake(t *testing.T) {
 		"global": `trace "trace": hash_id_scope: hash_id_scope "global": strict rules (--profile aiperf, unknown_keys=reject) take "local" only`,
 		"odd":    `trace "trace": hash_id_scope: hash_id_scope "odd": want "local"`,
 	} {
-		_, err := Scan([]byte(strings.Replace(small, `"hash_id_scope":"local"`, `"hash_id_scope":"`+scope+`"`, 1)), AIPerf())
+		_, err := Scan([]byte(strings.Replace(small, `"hash_id_scope":"local"`, `"hash_id_scope":"`+scope+`"`, 1)), rules.AIPerf())
 		require.EqualError(t, err, want)
 		assert.Equal(t, scope == "global", err.(*trace.Error).Hint == hintDefault)
 	}
@@ -398,7 +399,7 @@ func TestRepeatedLists(t *testing.T) {
 		} {
 			data := `{"id":"t","models":[],"block_size":1,"requests":[` + requests + `]}`
 			want, slowErr := scanSlowly([]byte(data), false)
-			tr, err := Scan([]byte(data), Default())
+			tr, err := Scan([]byte(data), rules.Default())
 			require.Equal(t, slowErr == nil, err == nil, "%s: %v", data, err)
 			if err == nil {
 				require.Equal(t, want, plainOf(tr), data)
@@ -424,7 +425,7 @@ func TestLastValueOfAKeyCounts(t *testing.T) {
 		require.Equal(t, "key twice", oddity([]byte(data)), now)
 		want, err := scanSlowly([]byte(data), false)
 		require.NoError(t, err, now)
-		tr, err := Scan([]byte(data), Default())
+		tr, err := Scan([]byte(data), rules.Default())
 		require.NoError(t, err, now)
 		assert.Equal(t, want, plainOf(tr), now)
 	}
@@ -434,7 +435,7 @@ func TestInputTypes(t *testing.T) {
 	for list, want := range map[string]trace.InputTypes{
 		`[]`: trace.InputUnknown, `["text"]`: trace.InputUser, `["tool_result"]`: trace.InputTool, `["tool_result","text"]`: trace.InputTool, `["","tool_result"]`: trace.InputTool, `["Tool_Result"]`: trace.InputUser,
 	} {
-		tr, err := Scan([]byte(strings.Replace(small, `["text"]`, list, 1)), Default())
+		tr, err := Scan([]byte(strings.Replace(small, `["text"]`, list, 1)), rules.Default())
 		require.NoError(t, err)
 		assert.Equal(t, want, tr.Entries[0].Input, list)
 	}
@@ -445,7 +446,7 @@ func TestRequestsOfARequestAreAnUnknownKey(t *testing.T) {
 	for _, inner := range []string{`[{"t":0,"type":"n","model":"other","in":1,"out":1,"odd":1}]`, `[{"t":0,"type":"?","model":"other","in":1,"out":1},{}]`, `7`} {
 		data := strings.Replace(small, `"stop":""`, `"requests":`+inner, 1)
 		compareScans(t, []byte(data))
-		tr, err := Scan([]byte(data), Default())
+		tr, err := Scan([]byte(data), rules.Default())
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m", "n"}, tr.Models)
 		assert.Equal(t, map[string]int{"requests": 1}, tr.Unknown)
@@ -455,7 +456,7 @@ func TestRequestsOfARequestAreAnUnknownKey(t *testing.T) {
 // The result of Scan does not refer to its input, which callers reuse.
 func TestScanKeepsNothingOfItsInput(t *testing.T) {
 	data := []byte(small)
-	tr, err := Scan(data, Default())
+	tr, err := Scan(data, rules.Default())
 	require.NoError(t, err)
 	want := fmt.Sprintf("%+v", plainOf(tr))
 	for k := range data {
@@ -488,18 +489,18 @@ func TestNullsOfKeysOfAnotherType(t *testing.T) {
 	} {
 		require.Contains(t, small, was)
 		data := []byte(strings.Replace(small, was, now, 1))
-		tr, err := Scan(data, Default())
+		tr, err := Scan(data, rules.Default())
 		require.NoError(t, err, now)
 		assert.Empty(t, tr.Unknown, now)
 		if oddity(data) == "" {
 			compareScans(t, data)
 		}
-		r := Default()
+		r := rules.Default()
 		r.UnknownKeys = "reject"
 		_, err = Scan(data, r)
 		assert.ErrorContains(t, err, "unknown key", now)
 	}
-	tr, err := Scan([]byte(strings.Replace(small, `"stop":""`, `"stop":"","agent_id":null,"agent_id":"x","odd":null`, 1)), Default())
+	tr, err := Scan([]byte(strings.Replace(small, `"stop":""`, `"stop":"","agent_id":null,"agent_id":"x","odd":null`, 1)), rules.Default())
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"agent_id": 1, "odd": 1}, tr.Unknown)
 }
@@ -514,15 +515,15 @@ func TestNullCountsAsAFieldLeftOut(t *testing.T) {
 		given := `"` + field + `":` + value
 		require.Contains(t, small, given)
 		without := strings.Replace(strings.Replace(small, given+",", "", 1), ","+given, "", 1)
-		want, err := Scan([]byte(without), Default())
+		want, err := Scan([]byte(without), rules.Default())
 		require.NoError(t, err)
 		null := `"` + field + `":null`
 		for _, now := range []string{null, given + "," + null} {
-			got, err := Scan([]byte(strings.Replace(small, given, now, 1)), Default())
+			got, err := Scan([]byte(strings.Replace(small, given, now, 1)), rules.Default())
 			require.NoError(t, err, now)
 			assert.Equal(t, plainOf(want), plainOf(got), now)
 		}
-		_, err = Scan([]byte(strings.Replace(small, given, null, 1)), AIPerf())
+		_, err = Scan([]byte(strings.Replace(small, given, null, 1)), rules.AIPerf())
 		if slices.Contains([]string{"totals", "api_time", "ttft", "duration_ms"}, field) {
 			require.NoError(t, err, field)
 			continue
@@ -533,7 +534,7 @@ func TestNullCountsAsAFieldLeftOut(t *testing.T) {
 	for _, given := range []string{`"id":"tr\u0061ce"`, `"models":["m","n"]`, `"block_size":64`, `"model":"m"`, `"in":130`, `"agent_id":"a1"`} { // required
 		require.Contains(t, small, given)
 		key, _, _ := strings.Cut(given, ":")
-		_, err := Scan([]byte(strings.Replace(small, given, key+":null", 1)), AIPerf())
+		_, err := Scan([]byte(strings.Replace(small, given, key+":null", 1)), rules.AIPerf())
 		require.Error(t, err, given)
 		assert.Empty(t, err.(*trace.Error).Hint, given)
 	}
@@ -550,26 +551,26 @@ func TestErrorsOfTheWholeFileHaveHints(t *testing.T) {
 		strings.Replace(small, `"models":["m","n"],"block_size"`, `"block_size"`, 1): "",
 		`{"id":"x`: "",
 	} {
-		_, err := Scan([]byte(data), Default())
+		_, err := Scan([]byte(data), rules.Default())
 		var e *trace.Error
 		require.ErrorAs(t, err, &e, data)
 		assert.Equal(t, want, e.Hint, data)
 	}
-	m := NewMooncake(0, Default())
+	m := NewMooncake(0, rules.Default())
 	err := m.Add([]byte(`{"timestamp":1,"output_length":1,"hash_ids":[1],"wait_for":"x"}`))
 	assert.Equal(t, foreign.OfMember("wait_for").Hint(), err.(*trace.Error).Hint)
 	for text, want := range map[string]string{
 		`{"timestamp":1,"input_length":3,"output_length":4,"hash_ids":[1,2]}`: "write the rows as JSON lines",
 		`{"messages":[{"role":"user"}]}`:                                      hintCapture,
 	} {
-		row, err := column.FromJSON(ColumnPaths(), []byte(text))
+		row, err := rowOf(ColumnPaths(), []byte(text))
 		require.NoError(t, err)
-		_, err = ScanColumns(row, Default())
+		_, err = ScanColumns(row, rules.Default())
 		assert.Equal(t, want, err.(*trace.Error).Hint, text)
 	}
 	_, err = ScanColumns(columnsOf(t, func(c map[string]*column.Column) {
 		c["requests[].t"].Kind, c["requests[].t"].Type = column.Other, "INT64 (a duration in nanoseconds by its Arrow schema)"
-	}), Default())
+	}), rules.Default())
 	assert.EqualError(t, err, `trace "trace": requests[0].t: want number, found INT64 (a duration in nanoseconds by its Arrow schema)`)
 	assert.Equal(t, "write the column requests[].t again as plain numbers, times in seconds", err.(*trace.Error).Hint)
 }

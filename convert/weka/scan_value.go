@@ -58,7 +58,13 @@ func (s *scanner) optional() bool {
 
 func (s *scanner) skip() { s.checkSyntax(s.lex.Skip()) }
 
-func (s *scanner) null() bool { return s.lex.Null() }
+func (s *scanner) null() bool {
+	null := s.lex.Null()
+	if null {
+		keep[any](s, nil)
+	}
+	return null
+}
 
 // leftOut reads a null that counts as a field left out, and reports whether there was one. Strict rules have no such nulls.
 func (s *scanner) leftOut() bool { return !s.strict && s.null() }
@@ -69,6 +75,7 @@ func (s *scanner) text() string {
 	}
 	t, err := s.lex.Text()
 	s.checkSyntax(err)
+	keep(s, t)
 	return t
 }
 
@@ -78,13 +85,15 @@ func (s *scanner) texts(word string) (n int, found bool) {
 			n++
 			found = s.text() == word || found
 		})
+		keep(s, n)
 	}
 	return n, found
 }
 
 func (s *scanner) skipObject() {
-	if s.want(jsonlex.Object) {
+	if from := s.lex.Pos; s.want(jsonlex.Object) {
 		s.skip()
+		keep(s, s.lex.Data[from:s.lex.Pos])
 	}
 }
 
@@ -114,6 +123,7 @@ func (s *scanner) whole() int64 {
 	case err != nil:
 		s.fail(trace.IDRange, "%s is %v", trace.Clip(text), err)
 	}
+	keep(s, v)
 	return v
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/demo"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
@@ -44,7 +44,7 @@ func RemoveRoot() {
 func Prepare(t testing.TB, traces, corpus string) *mmapcache.Cache {
 	t.Helper()
 	r, err := convert.Convert(context.Background(), convert.Options{
-		Root: Root(), Inputs: []string{"traces"}, Rules: weka.Default(), Placement: weka.Placement{Backend: weka.XXH3, Seed: 42},
+		Root: Root(), Inputs: []string{"traces"}, Rules: rules.Default(), Placement: rules.Placement{Backend: rules.XXH3, Seed: 42},
 		Tokenizer: "o200k_base", Corpus: corpus, Source: hfsource.Options{Embedded: map[string][]byte{"traces": []byte(traces)}},
 	})
 	if err != nil {

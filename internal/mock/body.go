@@ -67,7 +67,7 @@ func (q *request) clear() {
 }
 
 // parse reads body, a request to an endpoint, into q, which must be clear. q.model is a slice of body.
-func (q *request) parse(body []byte, e *endpoint) error {
+func (q *request) parse(body []byte, e *served) error {
 	l := jsonlex.New(body)
 	err := l.Object(func(key []byte) error {
 		if err := q.parseField(l, e, key); err != nil {
@@ -82,7 +82,7 @@ func (q *request) parse(body []byte, e *endpoint) error {
 	case err != nil:
 		return err
 	case len(q.prompt.contents) == 0:
-		return fmt.Errorf("%s: missing or empty", e.promptKey)
+		return fmt.Errorf("%s: missing or empty", e.Prompt)
 	case e.needsLimit && q.maxTokens == 0:
 		return errors.New("max_tokens: missing")
 	}
@@ -90,11 +90,11 @@ func (q *request) parse(body []byte, e *endpoint) error {
 }
 
 // parseField reads the value of one key of a body.
-func (q *request) parseField(l *jsonlex.Lexer, e *endpoint, key []byte) (err error) {
+func (q *request) parseField(l *jsonlex.Lexer, e *served, key []byte) (err error) {
 	switch string(key) {
-	case e.promptKey:
+	case e.Prompt:
 		err = q.prompt.parse(l, e)
-	case cmp.Or(e.systemKey, e.promptKey):
+	case cmp.Or(e.System, e.Prompt):
 		err = q.prompt.parseSystem(l)
 	case "model":
 		if !l.Null() {
@@ -183,7 +183,7 @@ func forcedTool(l *jsonlex.Lexer) (name []byte, err error) {
 	return name, err
 }
 
-func (p *prompt) parse(l *jsonlex.Lexer, e *endpoint) error {
+func (p *prompt) parse(l *jsonlex.Lexer, e *served) error {
 	if l.Null() {
 		return nil
 	}

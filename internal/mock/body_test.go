@@ -243,10 +243,10 @@ func TestIDPromptReadsAsEncodingJSONReadsIt(t *testing.T) {
 
 // requireServedOnlyJSON requires that parse accepts nothing that encoding/json refuses.
 func requireServedOnlyJSON(t require.TestingT, body []byte) {
-	for _, e := range []*endpoint{&chatEndpoint, &textEndpoint, &messagesEndpoint, &responsesEndpoint} {
+	for _, e := range []*served{&chatEndpoint, &textEndpoint, &messagesEndpoint, &responsesEndpoint} {
 		var q request
 		if q.parse(body, e) == nil {
-			require.True(t, json.Valid(body), "%q is served as a %s", body, e.promptKey)
+			require.True(t, json.Valid(body), "%q is served as a %s", body, e.Prompt)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func FuzzBody(f *testing.F) {
 func TestBodiesThatAreNotServed(t *testing.T) {
 	const messages = `"messages":[{"role":"user","content":"x"}]`
 	for _, c := range []struct {
-		form *endpoint
+		form *served
 		body string
 		want string
 	}{

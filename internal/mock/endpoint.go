@@ -3,26 +3,26 @@ package mock
 import (
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/internal/endpoint"
 )
 
-// endpoint is one of the endpoints of inference: where its requests have the prompt, and how its answers are written.
-type endpoint struct {
+// served is one of the endpoints of inference, and how its answers are written.
+type served struct {
 	*api
-	path       string
-	promptKey  string // where a request has its prompt
-	systemKey  string // where it has a system prompt apart; "": nowhere
-	messages   bool   // the prompt is a list of messages
-	text       bool   // the prompt is one text
-	needsLimit bool   // of the tokens to generate
+	endpoint.Endpoint
+	messages   bool // the prompt is a list of messages
+	text       bool // the prompt is one text
+	needsLimit bool // of the tokens to generate
 }
 
 var (
-	chatEndpoint      = endpoint{path: "/v1/chat/completions", promptKey: "messages", messages: true, api: chats}
-	textEndpoint      = endpoint{path: "/v1/completions", promptKey: "prompt", text: true, api: texts}
-	messagesEndpoint  = endpoint{path: "/v1/messages", promptKey: "messages", systemKey: "system", messages: true, needsLimit: true, api: messages}
-	responsesEndpoint = endpoint{path: "/v1/responses", promptKey: "input", systemKey: "instructions", messages: true, text: true, api: responses}
+	chatEndpoint      = served{Endpoint: endpoint.Chat, messages: true, api: chats}
+	textEndpoint      = served{Endpoint: endpoint.Completions, text: true, api: texts}
+	messagesEndpoint  = served{Endpoint: endpoint.Messages, messages: true, needsLimit: true, api: messages}
+	responsesEndpoint = served{Endpoint: endpoint.Responses, messages: true, text: true, api: responses}
 
-	endpoints = []*endpoint{&chatEndpoint, &textEndpoint, &messagesEndpoint, &responsesEndpoint}
+	endpoints = []*served{&chatEndpoint, &textEndpoint, &messagesEndpoint, &responsesEndpoint}
 )
 
 // api has the answers of the endpoints of one API.

@@ -14,7 +14,7 @@ const writeSize = 256 << 10
 // exchange is one request to a completion endpoint and its answer. Exchanges are pooled, to reuse their buffers.
 type exchange struct {
 	server   *Server
-	endpoint *endpoint
+	endpoint *served
 	number   uint64 // 0 for the first request since New
 	fault    *plannedFault
 
@@ -48,7 +48,7 @@ type exchange struct {
 }
 
 // infer serves one request to a completion endpoint.
-func (s *Server) infer(w http.ResponseWriter, r *http.Request, e *endpoint) {
+func (s *Server) infer(w http.ResponseWriter, r *http.Request, e *served) {
 	arrived := s.clock.Now()
 	s.counters.arrive(r, arrived.Sub(s.started))
 	s.counters.openRequests.Add(1)

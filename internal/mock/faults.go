@@ -43,7 +43,7 @@ var FaultKinds = append([]FaultKind{
 	},
 		Doc: "HTTP status NNN with a line of text for a body"},
 	{Name: "overflow", answer: func(x *exchange) {
-		x.fail(http.StatusBadRequest, x.endpoint.overflow(x.request.prompt.tokens(), x.endpoint.promptKey))
+		x.fail(http.StatusBadRequest, x.endpoint.overflow(x.request.prompt.tokens(), x.endpoint.Prompt))
 	},
 		Doc: "HTTP status 400 with a JSON error whose code is context_length_exceeded"},
 	{Name: "stall", answer: (*exchange).stall,

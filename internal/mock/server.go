@@ -67,7 +67,7 @@ func New(config Config) *Server {
 
 func (s *Server) route() {
 	for _, e := range endpoints {
-		s.mux.HandleFunc("POST "+e.path, func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, e) })
+		s.mux.HandleFunc("POST "+e.Path, func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, e) })
 	}
 	s.mux.HandleFunc("GET /v1/models", s.serveModels)
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})

@@ -25,12 +25,14 @@ func (s *Set) readConfig() {
 	}
 	text, err := readFile(file)
 	if err != nil {
+		s.Refuse("config")
 		config := s.winner(s.named("config"))
 		s.wrong(fmt.Errorf("%s: %w", config.from.At, err), "")
 		return
 	}
 	entries, err := entriesOf(text)
 	if err != nil {
+		s.Refuse("config")
 		s.wrong(errors.New(yamlError(file, text, err)), "")
 		return
 	}
@@ -57,7 +59,7 @@ func (s *Set) readConfig() {
 		}
 		keys[name] = key
 		if row == nil || slices.Contains(commandLine, name) {
-			s.wrong(fmt.Errorf("%s: %s: no switch, option or flag of a file has this name: %s", at, key.Value, nearest(key.Value, s.names())), "")
+			s.wrong(fmt.Errorf("%s: %s: no switch, option or flag of a file has this name: %s", at, key.Value, s.nearest(key.Value, s.names())), "")
 			continue
 		}
 		s.readEntry(row, at, key, value, opposite)
@@ -105,6 +107,7 @@ func (s *Set) readEntry(row *Setting, at string, key, value *yaml.Node, opposite
 	}
 	texts, err := textsOf(row.Kind, value)
 	if err != nil {
+		s.Refuse(row.Name)
 		s.wrong(fmt.Errorf("%s: %w", at+": "+row.shown(shownYAML(key, value), key.Value), err), "")
 		return
 	}

@@ -37,6 +37,16 @@ func Usages(flags *pflag.FlagSet) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
+// Durations says how durations are written, "" if no flag takes one.
+func Durations(flags *pflag.FlagSet) (about string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == Span.Type {
+			about = "\nA duration is such as 90s, 10m or 1h30m. A number alone is seconds.\n"
+		}
+	})
+	return about
+}
+
 // Table lists every setting by its group: its name, its default, what it is under each other preset, and what it means.
 func Table(flags *pflag.FlagSet, named ...string) string {
 	rows, presets := byGroup(flags, named)

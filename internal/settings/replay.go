@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,17 +21,63 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Replay returns the settings that are options of a replay: doc/spec/replay.md 0.3. They write to these options.
+// Replay returns the settings that are options of a replay: doc/spec/replay.md 0.3. They write to these options. What the zero value of
+// an option stands for is the default of its row.
 func Replay(o *replay.Options) []Setting {
 	s, _ := preset.Named(preset.Default)
+	defaults := o.Defaults()
 	o.Start.Ratios, o.Switches = new(resume.Ratios), &s
-	return slices.Concat(startRows(o), arrivalRows(o), paceRows(o), limitRows(o), timeoutRows(o), bodyRows(o), connectionRows(o), serverRows(o), switchRows(o.Switches))
+	ratios := defaults[&o.Start.Ratios][0].(*resume.Ratios)
+	defaults[&o.Start.Ratios.Min], defaults[&o.Start.Ratios.Max] = []any{ratios.Min}, []any{ratios.Max}
+	rows := slices.Concat(startRows(o), arrivalRows(o), paceRows(o), limitRows(o), timeoutRows(o), bodyRows(o), connectionRows(o), serverRows(o), switchRows(o.Switches))
+	for k := range rows {
+		rows[k].defaults(defaults[rows[k].To])
+	}
+	return rows
 }
 
-// CheckStart tells where the ratios of a start contradict each other.
-func (s *Set) CheckStart(o *replay.Options) {
-	if o.Start.Ratios.Min > o.Start.Ratios.Max {
-		s.wrong(fmt.Errorf("%s: more than %s: want at most that", s.Show("start-min-ratio"), s.Show("start-max-ratio")), "")
+// defaults gives a row what the zero value of its option stands for, under each preset.
+func (row *Setting) defaults(values []any) {
+	for k, v := range values {
+		if pointer := reflect.ValueOf(v); pointer.Kind() == reflect.Pointer {
+			v = pointer.Elem().Interface()
+		}
+		if v == replay.Off {
+			if v = time.Duration(0); row.Kind.off {
+				v = nil
+			}
+		}
+		switch _, lasts := v.(time.Duration); {
+		case k == 0 && row.Default == nil:
+			row.Default = v
+			if lasts {
+				row.None = replay.Off
+			}
+		case k > 0 && v != row.Default && v != values[0]:
+			if row.Under == nil {
+				row.Under = map[string]any{}
+			}
+			row.Under[preset.Names[k]] = v
+		}
+	}
+}
+
+// Against returns a setting that contradicts another in some options, as the user wrote it; "" if none does.
+func (s *Set) Against(name string, o *replay.Options) string {
+	for _, c := range o.Contradictions() {
+		if shown, other, ok := strings.Cut(s.told(c), " and "); ok && strings.HasPrefix(other, s.Show(name)+":") {
+			return shown
+		}
+	}
+	return ""
+}
+
+// Contradict tells what options have against each other by the settings that have written them.
+func (s *Set) Contradict(o *replay.Options) {
+	for _, c := range o.Contradictions() {
+		if text := s.told(c); text != "" {
+			s.wrong(errors.New(text), "")
+		}
 	}
 }
 
@@ -57,9 +105,9 @@ func startRows(o *replay.Options) []Setting {
 	return []Setting{
 		{Name: "start", Group: Played, Kind: Word("zero\twith the first turn", "sampled\tsomewhere in the trace").Means(false, true), Default: false, To: &o.Start.Sampled,
 			Help: "where lanes begin in their first traces: zero, at the first turn; sampled, at an instant drawn from --seed, trace and lane"},
-		{Name: "start-min-ratio", Group: Played, Brief: true, Kind: Share, Default: replay.DefaultMinRatio, To: &o.Start.Ratios.Min,
+		{Name: "start-min-ratio", Group: Played, Brief: true, Kind: Share, To: &o.Start.Ratios.Min,
 			Help: "with --start sampled: where in a trace lanes begin at the earliest"},
-		{Name: "start-max-ratio", Group: Played, Brief: true, Kind: Share, Default: replay.DefaultMaxRatio, To: &o.Start.Ratios.Max,
+		{Name: "start-max-ratio", Group: Played, Brief: true, Kind: Share, To: &o.Start.Ratios.Max,
 			Help: "with --start sampled: where in a trace lanes begin at the latest"},
 		{Name: "burst-start", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.Start.Burst,
 			Help: "lanes, and primers, start all at once, not as far apart as drawn"},
@@ -77,7 +125,7 @@ func startRows(o *replay.Options) []Setting {
 			w, _ := parseWarmup(v.(string))
 			o.Warmup.Primers, o.Warmup.Requests, o.Warmup.Duration = w.Primers, w.Requests, w.Duration
 		}, Help: "what is sent before the measured phase: none; primers, the last request before the start of each session; requests=R (on each lane) or duration=D, primers and then requests without gaps"},
-		{Name: "primer-lead-max", Group: Played, Brief: true, Kind: Longer.OrOff(), Default: replay.DefaultPrimerLead, To: &o.Warmup.LeadMax, None: replay.Off,
+		{Name: "primer-lead-max", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Warmup.LeadMax,
 			Help: "longest time from a primer to the end of the ramp; off under a --system-idle-cap"},
 		{Name: "warmup-grace", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Warmup.Grace, Help: "how long warmup requests may go on after the last was sent"},
 		{Name: "limit-traces", Group: Played, Plain: true, Kind: Count, Default: 0, To: &o.Traces, Help: "play only this many traces, the first; 0: all"},
@@ -111,10 +159,10 @@ func arrivalRows(o *replay.Options) []Setting {
 // paceRows say what becomes of recorded times.
 func paceRows(o *replay.Options) []Setting {
 	return []Setting{
-		{Name: "speed", Group: Played, Kind: Factor, Default: 1.0, Hint: "--asap leaves out all gaps", To: &o.Pace.Speed, Help: "divide recorded gaps and starts by this"},
+		{Name: "speed", Group: Played, Kind: Factor, Hint: "--asap leaves out all gaps", To: &o.Pace.Speed, Help: "divide recorded gaps and starts by this"},
 		{Name: "max-gap", Group: Played, Kind: Span.OrZero(), To: &o.Pace.MaxGap, Help: "shorten gaps to this, after --speed; 0: no limit"},
 		{Name: "asap", Group: Played, Kind: Yes, Default: false, To: &o.Pace.ASAP, Help: "no gaps: send every turn as soon as the one before is answered"},
-		{Name: "asap-keeps-order", Group: Played, Brief: true, Kind: Yes, Default: true, Under: map[string]any{preset.AIPerf: false}, To: &o.Pace.KeepOrder,
+		{Name: "asap-keeps-order", Group: Played, Brief: true, Kind: Yes, To: &o.Pace.KeepOrder,
 			Help: "with --asap: the recorded order between sessions stays"},
 		{Name: "think-time-only", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.Pace.ThinkTimeOnly,
 			Help: "the gap before a turn is its recorded think time, where it has one"},
@@ -125,8 +173,7 @@ func paceRows(o *replay.Options) []Setting {
 				o.Limits.TraceIdle = time.Nanosecond // of a limit 0 is none
 			}
 		}, Help: "longest idle time of a trace, 0 for none at all; --trace-cap says how it acts"},
-		{Name: "lane-start-cap", Group: Played, Brief: true, Kind: Longer.OrOff(), Default: replay.DefaultLaneStart, Under: map[string]any{preset.AgentX: nil},
-			To: &o.Limits.LaneStart, None: replay.Off, Help: "longest time to the first request of a lane"},
+		{Name: "lane-start-cap", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Limits.LaneStart, Help: "longest time to the first request of a lane"},
 	}
 }
 
@@ -138,49 +185,44 @@ func limitRows(o *replay.Options) []Setting {
 		{Name: "trees", Group: Load, Plain: true, Kind: Count, Default: 0, To: &o.Trees, Help: "stop after this many trees"},
 		{Name: "once", Group: Load, Plain: true, Kind: Yes, Default: false, To: &o.Once, Help: "play every trace at most once (the default without another bound)"},
 		{Name: "prefill-limit", Group: Load, Brief: true, Kind: Whole(1, math.MaxInt).OrOff(), To: &o.Limits.Prefill, Help: "requests that may wait for their first token at a time"},
-		{Name: "grace", Group: Load, Kind: Span, Default: replay.DefaultGrace, To: &o.Grace, None: replay.Off,
-			Help: "how long requests in flight may go on after --duration or an interrupt"},
-		{Name: "interrupt-grace", Group: Load, Brief: true, Kind: Span, Default: replay.DefaultInterruptGrace, Under: map[string]any{preset.AgentX: time.Duration(0)},
-			To: &o.InterruptGrace, None: replay.Off, Help: "how long they may go on after an interrupt, at most"},
+		{Name: "grace", Group: Load, Kind: Span, To: &o.Grace, Help: "how long requests in flight may go on after --duration or an interrupt"},
+		{Name: "interrupt-grace", Group: Load, Brief: true, Kind: Span, To: &o.InterruptGrace, Help: "how long they may go on after an interrupt, at most"},
 		{Name: "retry-after", Group: Load, Kind: Word("wait\tsend the turn again then", "record\tit has failed, and its lane waits", "off\tit has failed").Means(replay.RetryWait, replay.RetryRecord, replay.RetryIgnored),
-			Default: replay.RetryRecord, Auto: true, Under: map[string]any{preset.AIPerf: replay.RetryIgnored, preset.AgentX: replay.RetryIgnored}, To: &o.RetryAfter,
+			Default: replay.RetryRecord, Auto: true, To: &o.RetryAfter,
 			Help: "after status 429 or 503 with Retry-After: wait, send the turn again then; record, it has failed, and its lane sends nothing before, a minute at most; off, it has failed (default: wait where every trace is played once, else record)"},
 		{Name: "max-error-rate", Group: Load, Kind: Share.OrZero(), To: &o.FailedRequestThreshold,
 			Help: "end the run when more than this share of requests has failed, 0 to 1, from the 10th ended request on, or one on each lane; 0: no limit"},
 		{Name: "stop-on-deadlock", Group: Load, Brief: true, Kind: Yes, Default: false, To: &o.StopOnDeadlock, Help: "end the run when a tree deadlocks"},
-		{Name: "back-off", Group: Load, Brief: true, Kind: Longer.OrOff(), Default: replay.DefaultBackoffMax, Apply: func(v any) {
-			o.Backoff = replay.Backoff{First: replay.Off}
-			if most, on := v.(time.Duration); on {
-				o.Backoff = replay.Backoff{First: min(replay.DefaultBackoffFirst, most), Max: most}
-			}
-		}, Help: "longest pause of a lane without connections; 1 s first, then twice as long"},
-		{Name: "stats-interval", Group: Results, Kind: Span.AtLeast(replay.MinStatsInterval).OrZero(), Default: replay.DefaultStatsInterval, To: &o.StatsInterval, None: replay.Off,
-			Help: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never"},
+		{Name: "back-off", Group: Load, Brief: true, Kind: Longer.OrOff(), To: &o.Backoff.Max, Help: "longest pause of a lane without connections; 1 s first, then twice as long"},
+		{Name: "stats-interval", Group: Results, Kind: Span.AtLeast(replay.MinStatsInterval).OrZero(), To: &o.StatsInterval, Help: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never"},
 	}
 }
 
 // timeoutRows bound requests.
 func timeoutRows(o *replay.Options) []Setting {
-	others := map[string]any{preset.AIPerf: nil, preset.AgentX: nil}
 	return []Setting{
-		{Name: "timeout", Group: Load, Kind: Longer, Default: replay.DefaultTimeout, To: &o.Timeout, Help: "longest time of one request"},
-		{Name: "stall-timeout", Group: Load, Kind: Span.OrZero(), Default: replay.DefaultStallTimeout, Under: others, To: &o.StallTimeout, None: replay.Off,
-			Help: "longest time without a byte in the middle of an answer; 0: no limit"},
-		{Name: "first-byte-timeout", Group: Load, Brief: true, Kind: Span.OrZero(), Default: replay.DefaultFirstByteTimeout, Under: others, To: &o.FirstByteTimeout, None: replay.Off,
-			Help: "longest time to the first byte of an answer; 0: no limit"},
-		{Name: "gone-after", Group: Load, Brief: true, Kind: Span.OrZero(), Default: replay.DefaultGoneAfter, Under: others, To: &o.GoneAfter, None: replay.Off,
-			Help: "end the run when for this time every request failed without a connection, five at least; 0: go on"},
+		{Name: "timeout", Group: Load, Kind: Longer, To: &o.Timeout, Help: "longest time of one request"},
+		{Name: "stall-timeout", Group: Load, Kind: Span.OrZero(), To: &o.StallTimeout, Help: "longest time without a byte in the middle of an answer; 0: no limit"},
+		{Name: "first-byte-timeout", Group: Load, Brief: true, Kind: Span.OrZero(), To: &o.FirstByteTimeout, Help: "longest time to the first byte of an answer; 0: no limit"},
+		{Name: "gone-after", Group: Load, Brief: true, Kind: Span.OrZero(), To: &o.GoneAfter, Help: "end the run when for this time every request failed without a connection, five at least; 0: go on"},
 	}
 }
 
-// endpoints are the words of the endpoints, and aboutEndpoints what they mean.
-var endpoints, aboutEndpoints = func() (Kind, string) {
-	var words, about []string
+// endpoints are the words of the endpoints, and aboutEndpoints what they mean; lengths are those of the fields that ask for a number of
+// tokens, and aboutLengths which of them is meant by none.
+var endpoints, aboutEndpoints, lengths, aboutLengths = func() (Kind, string, Kind, string) {
+	var words, about, fields, others []string
 	var values []any
 	for _, e := range payload.Endpoints() {
 		words, about, values = append(words, e.String()+"\t"+e.About()), append(about, e.String()+": "+e.About()), append(values, e)
+		if e.Length() != payload.MaxTokens {
+			others = append(others, string(e.Length())+" with --payload "+e.String())
+		}
 	}
-	return Word(words...).Means(values...), strings.Join(about, "; ")
+	for _, f := range payload.LengthFields {
+		fields = append(fields, string(f))
+	}
+	return Word(words...).Means(values...), strings.Join(about, "; "), Word(fields...), fmt.Sprintf("%s, else %s", strings.Join(others, ", "), payload.MaxTokens)
 }()
 
 // bodyRows say how requests are written.
@@ -191,8 +233,8 @@ func bodyRows(o *replay.Options) []Setting {
 			Help: aboutEndpoints},
 		{Name: "extra-body", Group: Bodies, Plain: true, Secret: true, Kind: Checked(func(text string) error { return payload.ValidateExtra([]byte(text)) }), Default: "", To: &o.Fields.Extra,
 			Help: "JSON object whose members go into every request body; fields that the recording needs win, with a warning"},
-		{Name: "max-tokens-field", Group: Bodies, Plain: true, Kind: Word("max_tokens", "max_completion_tokens", "none"), Default: "", To: &o.Fields.Length,
-			Help: "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: max_completion_tokens with --payload chat, else max_tokens)"},
+		{Name: "max-tokens-field", Group: Bodies, Plain: true, Kind: lengths, Default: "", To: &o.Fields.Length,
+			Help: "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: " + aboutLengths + ")"},
 		{Name: "no-ignore-eos", Group: Bodies, Plain: true, Kind: Yes, Default: false, To: &o.Fields.OmitIgnoreEOS,
 			Help: "leave ignore_eos out of the body: the model then ends its answers, shorter or longer than recorded"},
 		{Name: "no-stream-options", Group: Bodies, Plain: true, Kind: Yes, Default: false, To: &o.Fields.OmitStreamOptions,
@@ -202,28 +244,19 @@ func bodyRows(o *replay.Options) []Setting {
 			Help: "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)"},
 		{Name: "content-parts", Group: Bodies, Brief: true, Kind: Yes, Default: false, To: &o.Parts,
 			Help: "contents of messages are lists of one text part, not strings; the marker is a part of its own"},
-		{Name: "correlation-header", Group: Bodies, Brief: true, Kind: headerName, Default: replay.DefaultCorrelationHeader, To: &o.SessionHeader.Correlation,
-			Help: "header with the id of the session"},
+		{Name: "correlation-header", Group: Bodies, Brief: true, Kind: headerName, To: &o.SessionHeader.Correlation, Help: "header with the id of the session"},
 		{Name: "session-header", Group: Bodies, Kind: headerNames.OrOff(), Apply: func(v any) { o.SessionHeader.More = headerList(v) }, Environ: sessionVariables,
 			Help: "NAME, a further header with the id of the session, such as X-Session-ID, X-SMG-Routing-Key or X-Dynamo-Session-ID, which brings X-Dynamo-Parent-Session-ID (repeatable, or with commas)"},
 	}
 }
-
-// The KeepAlive of AIPerf, and the TCPUserTimeout of the harness under its scenario agentx.
-const (
-	aiperfKeepAlive    = 300 * time.Second
-	harnessUserTimeout = 900 * time.Second
-)
 
 // connectionRows say how requests share connections.
 func connectionRows(o *replay.Options) []Setting {
 	return []Setting{
 		{Name: "connection-reuse", Group: Bodies, Kind: Word("pooled\tby all requests", "sticky-user-sessions\tby those of the same session", "never").Means(wire.Pooled, wire.StickySessions, wire.NoReuse),
 			Default: wire.Pooled, To: &o.Reuse, Help: "which requests may use a connection again: pooled, all; sticky-user-sessions, those of the same session; never, none"},
-		{Name: "keep-alive", Group: Bodies, Kind: Span.OrZero(), Default: wire.DefaultKeepAlive, Under: map[string]any{preset.AIPerf: aiperfKeepAlive, preset.AgentX: aiperfKeepAlive},
-			To: &o.KeepAlive, None: replay.Off, Help: "how long an idle connection may be used again; 0: a connection for every request"},
-		{Name: "tcp-user-timeout", Group: Bodies, Brief: true, Kind: Longer.OrOff(), Default: wire.DefaultUserTimeout, Under: map[string]any{preset.AgentX: harnessUserTimeout},
-			To: &o.TCPUserTimeout, None: replay.Off, Help: "longest time without an acknowledgement of sent bytes"},
+		{Name: "keep-alive", Group: Bodies, Kind: Span.OrZero(), To: &o.KeepAlive, Help: "how long an idle connection may be used again; 0: a connection for every request"},
+		{Name: "tcp-user-timeout", Group: Bodies, Brief: true, Kind: Longer.OrOff(), To: &o.TCPUserTimeout, Help: "longest time without an acknowledgement of sent bytes"},
 		{Name: "keep-cookies", Group: Bodies, Kind: Yes, Default: false, To: &o.KeepCookies,
 			Help: "send Set-Cookie and x-session-token of an answer back on the later requests of its tree, as gateways with sticky sessions want"},
 		{Name: "ca-file", Group: Server, Kind: File("pem", "crt", "key").OrOff(), To: &o.TLS.CAFile,
@@ -246,18 +279,15 @@ func serverRows(o *replay.Options) []Setting {
 			Help: "wait until every server serves the model; no attempt starts after this time; 0: do not wait"},
 		{Name: "wait-ready-mode", Group: Server, Brief: true, Kind: Word("inference", "models", "both").Means(replay.ReadyByInference, replay.ReadyByModels, replay.ReadyByBoth),
 			Default: replay.ReadyByInference, To: &o.Readiness.Mode, Help: "what --wait-ready asks a server for"},
-		{Name: "wait-ready-interval", Group: Server, Brief: true, Kind: Longer, Default: replay.DefaultReadyInterval, To: &o.Readiness.Interval,
-			Help: "how long --wait-ready waits between two attempts"},
+		{Name: "wait-ready-interval", Group: Server, Brief: true, Kind: Longer, To: &o.Readiness.Interval, Help: "how long --wait-ready waits between two attempts"},
 		{Name: "no-preflight", Group: Server, Plain: true, Kind: Yes, Default: false, To: &o.SkipPreflight,
 			Help: "do not ask the server for its models, nor for one token, before the run"},
 		{Name: "no-calibrate", Group: Server, Kind: Yes, Default: false, Auto: true, Apply: func(v any) { o.Calibrate = v != true }, Opposite: "Calibrate",
 			Help: "do not measure for 2 s after the run what this machine reaches alone; unless it is set, runs of less than 20 s or 1,000 requests do without"},
 		{Name: "reset-cache", Group: Server, Kind: Yes, Default: false, To: &o.CacheReset.Enabled,
 			Help: "empty the prefix cache of every server before the run (POST /reset_prefix_cache)"},
-		{Name: "reset-cache-path", Group: Server, Brief: true, Kind: resetPath, Default: replay.DefaultResetPath, To: &o.CacheReset.Path,
-			Help: "path of --reset-cache, below the root of a server"},
-		{Name: "reset-cache-timeout", Group: Server, Brief: true, Kind: Longer, Default: replay.DefaultResetTimeout, To: &o.CacheReset.Timeout,
-			Help: "longest time of one attempt of --reset-cache"},
+		{Name: "reset-cache-path", Group: Server, Brief: true, Kind: resetPath, To: &o.CacheReset.Path, Help: "path of --reset-cache, below the root of a server"},
+		{Name: "reset-cache-timeout", Group: Server, Brief: true, Kind: Longer, To: &o.CacheReset.Timeout, Help: "longest time of one attempt of --reset-cache"},
 		{Name: "scrape", Group: Results, Plain: true, Secret: true, Kind: List(scrapePages), Apply: func(v any) { o.Scrape = scrapeOf(v) }, Shown: redactedURLs,
 			Help: "page of Prometheus metrics that is read beside the run (repeatable, or with commas); off: none (default: /metrics of each server, if it has one)"},
 	}

@@ -82,7 +82,7 @@ func (s *Set) give(row *Setting, text, shown string, from Origin) {
 	}
 	if err != nil {
 		s.wrong(fmt.Errorf("%s: %w", shown, err), row.Hint)
-		s.refused[row.Name] = true
+		s.Refuse(row.Name)
 		return
 	}
 	switch {
@@ -160,14 +160,16 @@ func (s *Set) setText(text, shown string, from Origin) bool {
 	case s.Missing != nil && s.Missing(name) != "":
 		s.wrong(fmt.Errorf("%s: %s", shown, s.Missing(name)), "")
 	default:
-		s.wrong(fmt.Errorf("%s: no %s has this name: %s", shown, s.Things, nearest(name, slices.Concat(s.Rules, s.names()))), "")
+		s.wrong(fmt.Errorf("%s: no %s has this name: %s", shown, s.Things, s.nearest(name, slices.Concat(s.Rules, s.names()))), "")
 	}
 	return true
 }
 
-// nearest names the three names that are most like a word. The first is the present one of a name of before in another spelling.
-func nearest(word string, names []string) string {
+// nearest names the three names that are most like a word. The first is the present one of a name of before in another spelling. That
+// which was meant is a refused one.
+func (s *Set) nearest(word string, names []string) string {
 	near := suggest.Nearest(word, names)
+	s.Refuse(near[0])
 	if k := slices.Index(near, preset.Meant(word)); k >= 0 {
 		near = slices.Concat(near[k:k+1], near[:k], near[k+1:])
 	}
@@ -220,6 +222,12 @@ func (s *Set) Settle() {
 	}
 }
 
+// Misspelled notes that a word was to be the name of a setting.
+func (s *Set) Misspelled(word string) { s.nearest(word, s.names()) }
+
+// Refuse notes that what was to be a value of a setting is told to be wrong, so that nothing says that it lacks one.
+func (s *Set) Refuse(name string) { s.refused[name] = true }
+
 // Refused reports whether a setting was given what is no value of it.
 func (s *Set) Refused(name string) bool { return s.refused[name] }
 
@@ -257,6 +265,28 @@ func (s *Set) Show(name string) string {
 		return v.shown
 	}
 	return fmt.Sprintf("%s=%s (%s)", name, s.named(name).Kind.Text(v.Value), v.From.At)
+}
+
+// Imply notes the value that another setting gives one, which is shown in its place.
+func (s *Set) Imply(name string, v any, by string) {
+	s.values[name] = Value{v, s.values[name].From, s.Show(by)}
+}
+
+// told returns a contradiction with its settings as the user wrote them: "" where another error says what is wrong, because one of them was
+// given what is no value, or has that of a scenario.
+func (s *Set) told(c preset.Contradiction) string {
+	other := false
+	text := c.Told(func(name string, valued bool) string {
+		other = other || s.refused[name] || s.From(name).Kind == FromScenario
+		if valued {
+			return s.Show(name)
+		}
+		return s.Named(name)
+	})
+	if other {
+		return ""
+	}
+	return text
 }
 
 // Named returns a setting as the user wrote it: --url, AGENTX_URL, or run.yaml:3: url.

@@ -1,6 +1,11 @@
 package tokenizer
 
-import "math"
+import (
+	"cmp"
+	"math"
+
+	"github.com/agentx/agentx/internal/heap"
+)
 
 // longPiece is the number of bytes above which a piece is merged with a heap: looking through a long piece for every merge would take
 // quadratic time.
@@ -21,8 +26,8 @@ type merger struct {
 	*model
 	parts []part
 	links links
-	queue []candidate
-	known []reach // by token: whether its bytes merge to it
+	queue []candidate // a heap
+	known []reach     // by token: whether its bytes merge to it
 	cache pieceCache
 }
 
@@ -177,7 +182,7 @@ func (m *merger) mergeLong(ids []uint32, piece string) []uint32 {
 		m.offer(int32(k))
 	}
 	for len(m.queue) > 0 {
-		c := m.pop()
+		c := heap.Pop(&m.queue, cmp.Less)
 		a := int32(c & 0xffffffff)
 		if m.parts[a].next.rank != uint32(c>>32) { // one that has changed since
 			continue
@@ -218,46 +223,11 @@ func (m *merger) refresh(piece string, k, n int32) {
 	}
 }
 
-// offer adds a part and the one behind it to the queue, if they merge. The queue is a heap.
+// offer adds a part and the one behind it to the queue, if they merge.
 func (m *merger) offer(k int32) {
-	if m.parts[k].next.rank == none {
-		return
+	if rank := m.parts[k].next.rank; rank != none {
+		heap.Push(&m.queue, candidateOf(rank, k), cmp.Less)
 	}
-	m.queue = append(m.queue, candidateOf(m.parts[k].next.rank, k))
-	q := m.queue
-	for at := len(q) - 1; at > 0; {
-		up := (at - 1) / 2
-		if q[up] <= q[at] {
-			break
-		}
-		q[up], q[at] = q[at], q[up]
-		at = up
-	}
-}
-
-// pop removes the lowest candidate.
-func (m *merger) pop() candidate {
-	q := m.queue
-	lowest := q[0]
-	last := len(q) - 1
-	q[0] = q[last]
-	q = q[:last]
-	m.queue = q
-	for at := 0; ; {
-		child := 2*at + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && q[child+1] < q[child] {
-			child++
-		}
-		if q[at] <= q[child] {
-			break
-		}
-		q[at], q[child] = q[child], q[at]
-		at = child
-	}
-	return lowest
 }
 
 // maxKeptParts is how many parts a merger keeps room for, between pieces.

@@ -2,8 +2,12 @@ package measure
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -247,5 +251,106 @@ func fill(t *testing.T, v reflect.Value) {
 		v.SetString("x")
 	default:
 		t.Fatalf("no value for a field of type %s", v.Type())
+	}
+}
+
+// otherCase finds characters that a key of another letter case has.
+var otherCase = regexp.MustCompile(`[A-ZſK]|\\u`)
+
+// parseRecord reads what encoding/json reads.
+func FuzzParseRecord(f *testing.F) {
+	for _, r := range []Record{example(), {}, *good(1, 2, 0, 1, 2, 3), *bad(CancelledAtEnd, "cancelled")} {
+		f.Add(r.AppendJSON(nil))
+	}
+	for _, text := range []string{
+		`{}`, ``, `null`, `[]`, `{"lane":1`, `{"lane":1}x`, ` { "lane" : 1 , "unknown" : [ { "lane" : 2 } ] } `, `{"lane":1.5}`, `{"lane":1e2}`,
+		`{"lane":99999999999999999999}`, `{"due":1e400}`, `{"due":"1"}`, `{"trace":5}`, `{"reused":1}`, `{"lane":null,"error":null,"trace":null}`,
+		`{"error":{}}`, `{"error":{"message":"\u00e9\ud800","code":500}}`, `{"error":5}`, `{"lane":1,"lane":2}`, `{"source_inner":0}`,
+		`{"error":{"code":1},"error":{"message":"m"}}`, `{"error":{"code":1},"error":null}`, `{"source_inner":1,"source_inner":null}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var got, want Record
+		err, wantErr := parseRecord(line, &got), json.Unmarshal(line, &want)
+		if strings.TrimSpace(string(line)) == "null" || otherCase.Match(line) {
+			return // which encoding/json takes for an empty record, or for the key of a field
+		}
+		require.Equal(t, wantErr == nil, err == nil, "%v, %v", wantErr, err)
+		if err == nil {
+			require.Equal(t, want, got)
+		}
+	})
+}
+
+// Every instant of a record is moved by whole nanoseconds, and nothing else; what did not happen stays so.
+func TestMoveMovesEveryInstant(t *testing.T) {
+	lengths := []string{"Queued", "BackOff", "Waited"}
+	var r Record
+	v := reflect.ValueOf(&r).Elem()
+	fields := reflect.VisibleFields(v.Type())
+	for _, f := range fields {
+		if f.Type == reflect.TypeFor[Time]() {
+			v.FieldByIndex(f.Index).SetInt(7_000_000_001)
+		}
+	}
+	r.Lane, r.MaxTokens = 3, 9
+	before := r
+	r.Move(0)
+	require.Equal(t, before, r)
+	r.Move(-1_000_000_001)
+	for _, f := range fields {
+		is := v.FieldByIndex(f.Index)
+		switch {
+		case f.Anonymous:
+		case f.Type != reflect.TypeFor[Time]() || slices.Contains(lengths, f.Name):
+			require.Equal(t, reflect.ValueOf(before).FieldByIndex(f.Index).Interface(), is.Interface(), f.Name)
+		default:
+			require.EqualValues(t, 6e9, is.Int(), f.Name)
+		}
+	}
+	none := Record{}
+	none.Move(5e8)
+	require.Equal(t, Record{Numbers: Numbers{Due: At(0.5), Admitted: At(0.5), Sent: At(0.5), End: At(0.5)}}, none)
+}
+
+func TestErrorSamples(t *testing.T) {
+	a := NewAggregate(Rules{})
+	add := func(bucket Bucket, category wire.Category, message string) {
+		a.Add(&Record{Bucket: bucket, Error: &Error{Category: category, Message: message}})
+	}
+	for range 3 {
+		add(Profiling, "http_status", "503 busy")
+	}
+	add(Profiling, "http_status", "500 busy")
+	for k := range 100 {
+		add(Cooldown, "connection", fmt.Sprintf("port %d reset", k))
+	}
+	for k := range 100 {
+		add(Profiling, "timeout", strings.Repeat("a", k))
+	}
+	add(Cooldown, "connection", "refused")
+	add(ContextOverflow, "context_overflow", "too\x1b[31m long\n\u202enow")
+	add(CancelledAtEnd, "cancelled", "by us")
+	s := a.Summary(RunInfo{}).ErrorSamples
+	require.Equal(t, ErrorSamples{
+		"http_status":      {{"503 busy", 3}, {"500 busy", 1}},
+		"connection":       {{"port 0 reset", 100}, {"refused", 1}},
+		"timeout":          {{"a", 1}, {"aa", 1}, {"aaa", 1}},
+		"context_overflow": {{"too [31m long now", 1}},
+	}, s)
+	add(Profiling, "http_status", "503 busy")
+	require.Equal(t, 3, s["http_status"][0].N, "a summary does not change")
+	require.Len(t, oneLine(strings.Repeat("é", 500)), maxMessage+3)
+	require.Equal(t, strings.Repeat("é", 150)+"...", oneLine(strings.Repeat("é", 500)))
+}
+
+func TestMessagesThatDifferInNumbers(t *testing.T) {
+	for _, yes := range [][2]string{{"", ""}, {"x1y", "x22y"}, {"500 a 1", "500 a 2"}, {"a9", "a10"}} {
+		require.True(t, differInNumbers(yes[0], yes[1]), yes)
+	}
+	for _, no := range [][2]string{{"", "a"}, {"500 a", "503 a"}, {"a1", "a"}, {"a", "a1"}, {"a1b", "a1c"}, {"x1", "xx"}, {"1", "2"}, {"ab", "a"}} {
+		require.False(t, differInNumbers(no[0], no[1]), no)
+		require.False(t, differInNumbers(no[1], no[0]), no)
 	}
 }

@@ -5,6 +5,7 @@
 package meet
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -119,9 +120,7 @@ func newMeeting(ctx context.Context, o Options) (*Meeting, error) {
 	case err != nil || port == "" || port == "0":
 		return nil, fmt.Errorf("meeting: %q: want HOST:PORT, those of part 0", o.Address)
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Now == nil {
 		o.Now = NewClock()
 	}
@@ -212,7 +211,7 @@ func (m *Meeting) Stopped() *Stop {
 func (m *Meeting) Lost() []measure.LostPart {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]measure.LostPart(nil), m.lost...)
+	return slices.Clone(m.lost)
 }
 
 // Stop ends the load for all parts, for a reason. It does not wait. The first stop of a load counts. A part that is over ends nothing,
@@ -289,11 +288,8 @@ func (m *Meeting) lose(k int, cause error) {
 // loseLocked notes a part that is lost while the load is played, and tells the others.
 func (m *Meeting) loseLocked(l measure.LostPart) {
 	m.parts[l.Number].lost = true
-	k := 0
-	for k < len(m.lost) && m.lost[k].Number < l.Number {
-		k++
-	}
-	m.lost = append(m.lost[:k], append([]measure.LostPart{l}, m.lost[k:]...)...)
+	k, _ := slices.BinarySearchFunc(m.lost, l.Number, func(o measure.LostPart, number int) int { return o.Number - number })
+	m.lost = slices.Insert(m.lost, k, l)
 	for _, p := range m.parts[1:] { // at part 0 alone others are linked
 		if p.link != nil {
 			p.link.send(&message{Kind: lost, Lost: &l})

@@ -2,6 +2,7 @@ package meet
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
@@ -197,12 +198,5 @@ func (m *Meeting) linger() {
 	m.notice("%v; part 0 stays %v at most, to tell %s, which would wait for it", m.stop, lingering, listParts(left))
 	ctx, cancel := context.WithTimeout(m.outer, lingering)
 	defer cancel()
-	_ = m.wait(ctx, func() bool {
-		for _, p := range m.parts {
-			if !p.told {
-				return false
-			}
-		}
-		return true
-	}, nil)
+	_ = m.wait(ctx, func() bool { return !slices.ContainsFunc(m.parts, func(p part) bool { return !p.told }) }, nil)
 }

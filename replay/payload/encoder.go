@@ -3,8 +3,11 @@ package payload
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Options say how the bodies of a run are written. The zero value is a chat request with the fields that vLLM and SGLang
@@ -12,7 +15,7 @@ import (
 type Options struct {
 	Endpoint Endpoint
 	Model    string // field "model"
-	Parts    bool   // contents are lists of one text part, else strings; of no use to an endpoint that takes no messages
+	Parts    bool   // contents are lists of one text part, else strings, of an endpoint that takes messages
 	Marker   MarkerTarget
 	Fields   Fields
 }
@@ -28,7 +31,31 @@ func (o Options) Validate() error {
 	if err := o.Fields.Validate(); err != nil {
 		return err
 	}
-	return o.Fields.checkEndpoint(o.Endpoint)
+	if list := o.Contradictions(); len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+// Contradictions returns what the options of bodies have against each other, and against what their endpoint takes.
+func (o Options) Contradictions() (list []preset.Contradiction) {
+	f, row := o.Fields, &endpointTable[o.Endpoint]
+	if f.PerChunkUsage && f.OmitStreamOptions {
+		list = append(list, "{per-chunk-usage=} and {no-stream-options}: stream_options asks for usage in every message: want one of the two")
+	}
+	if f.Length != LengthByEndpoint && !slices.Contains(row.lengths, f.Length) {
+		list = append(list, preset.Contradiction("{max-tokens-field=}: {payload=} wants "+row.lengths[0]))
+	}
+	if o.Parts && !o.Endpoint.Roles() {
+		var others []string
+		for _, e := range Endpoints() {
+			if e.Roles() {
+				others = append(others, e.String())
+			}
+		}
+		list = append(list, preset.Contradiction("{content-parts=}: {payload=} sends no messages: want "+strings.Join(others, " or ")))
+	}
+	return list
 }
 
 // Encoder writes the bodies of one run. Its methods may be called by several goroutines at a time.

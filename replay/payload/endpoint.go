@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"github.com/agentx/agentx/internal/endpoint"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -18,9 +19,10 @@ const (
 
 // endpointTable says all that differs between endpoints: a new one is a row, and a name above.
 var endpointTable = [...]struct {
-	name     string             // the word of --payload
-	prompts  string             // what they are, for people
-	path     string             // below the root of a server
+	name     string // the word of --payload
+	prompts  string // what they are, for people
+	at       endpoint.Endpoint
+	aiperf   string             // the word of AIPerf's --endpoint-type; "": it has none
 	encoding mmapcache.Encoding // of the prompt corpus in bodies
 	api      wire.API           // how answers are written
 
@@ -36,22 +38,22 @@ var endpointTable = [...]struct {
 	liveAnswers   bool          // answers of the server can stand in later prompts
 }{
 	ChatCompletions: {
-		name: "chat", prompts: "messages", path: "/v1/chat/completions", encoding: mmapcache.Text, api: wire.OpenAI,
+		name: "chat", prompts: "messages", at: endpoint.Chat, aiperf: "chat", encoding: mmapcache.Text, api: wire.OpenAI,
 		head: `"messages":[`, separator: `,`, end: `]`, opening: chatOpening, closing: chatClosing,
 		lengths: []LengthField{MaxCompletionTokens, MaxTokens, NoLength}, streamOptions: true, liveAnswers: true,
 	},
 	Completions: {
-		name: "ids", prompts: "token ids", path: "/v1/completions", encoding: mmapcache.IDs, api: wire.OpenAI,
+		name: "ids", prompts: "token ids", at: endpoint.Completions, encoding: mmapcache.IDs, api: wire.OpenAI,
 		head: `"prompt":[`, end: `]`, opening: nothing, closing: nothing, // every token id has a comma after it
 		lengths: []LengthField{MaxTokens, MaxCompletionTokens, NoLength}, streamOptions: true,
 	},
 	Messages: {
-		name: "anthropic", prompts: "messages", path: "/v1/messages", encoding: mmapcache.Text, api: wire.MessagesAPI,
+		name: "anthropic", prompts: "messages", at: endpoint.Messages, aiperf: "messages", encoding: mmapcache.Text, api: wire.MessagesAPI,
 		head: `"messages":[`, separator: `,`, end: `]`, apart: true, opening: messagesOpening, closing: messagesClosing,
 		lengths: []LengthField{MaxTokens},
 	},
 	TextCompletions: {
-		name: "text", prompts: "one text", path: "/v1/completions", encoding: mmapcache.Text, api: wire.OpenAI,
+		name: "text", prompts: "one text", at: endpoint.Completions, aiperf: "completions", encoding: mmapcache.Text, api: wire.OpenAI,
 		head: `"prompt":"`, separator: `\n`, end: `"`, opening: nothing, closing: nothing,
 		lengths: []LengthField{MaxTokens, MaxCompletionTokens, NoLength}, streamOptions: true,
 	},
@@ -69,10 +71,19 @@ func Endpoints() (all []Endpoint) {
 func (e Endpoint) String() string { return endpointTable[e].name }
 
 // About tells people in a few words what goes where.
-func (e Endpoint) About() string { return endpointTable[e].prompts + " to " + endpointTable[e].path }
+func (e Endpoint) About() string { return endpointTable[e].prompts + " to " + endpointTable[e].at.Path }
 
 // Path returns the path of the endpoint below the root of a server.
-func (e Endpoint) Path() string { return endpointTable[e].path }
+func (e Endpoint) Path() string { return endpointTable[e].at.Path }
+
+// Provider returns whose API it is: openai or anthropic.
+func (e Endpoint) Provider() string { return endpointTable[e].at.API }
+
+// AIPerf returns the word of AIPerf's --endpoint-type, "" where AIPerf has none.
+func (e Endpoint) AIPerf() string { return endpointTable[e].aiperf }
+
+// Length returns the field that asks for a number of tokens where nothing chooses one.
+func (e Endpoint) Length() LengthField { return endpointTable[e].lengths[0] }
 
 // Encoding returns the encoding of the prompt corpus in bodies for the endpoint.
 func (e Endpoint) Encoding() mmapcache.Encoding { return endpointTable[e].encoding }

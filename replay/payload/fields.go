@@ -1,8 +1,8 @@
 package payload
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,9 +28,12 @@ const (
 	NoLength            LengthField = "none"
 )
 
+// LengthFields are those that a user can choose.
+var LengthFields = []LengthField{MaxTokens, MaxCompletionTokens, NoLength}
+
 // Validate returns an error for a name that is no length field.
 func (l LengthField) Validate() error {
-	if slices.Contains([]LengthField{LengthByEndpoint, MaxTokens, MaxCompletionTokens, NoLength}, l) {
+	if l == LengthByEndpoint || slices.Contains(LengthFields, l) {
 		return nil
 	}
 	return fmt.Errorf("want %s, %s or %s", MaxTokens, MaxCompletionTokens, NoLength)
@@ -50,18 +53,7 @@ func (f Fields) Validate() error {
 	if err := ValidateExtra(f.Extra); err != nil {
 		return fmt.Errorf("fields: extra: %w", err)
 	}
-	if f.PerChunkUsage && f.OmitStreamOptions {
-		return errors.New("fields: usage in every message and no stream options: want one of the two")
-	}
 	return nil
-}
-
-// checkEndpoint returns an error about the first field that an endpoint does not have.
-func (f Fields) checkEndpoint(e Endpoint) error {
-	if f.Length == LengthByEndpoint || slices.Contains(endpointTable[e].lengths, f.Length) {
-		return nil
-	}
-	return fmt.Errorf("fields: length %q: %s wants %s", f.Length, e.Path(), endpointTable[e].lengths[0])
 }
 
 // IgnoresEOS reports whether the bodies ask the server to generate as many tokens as were recorded.
@@ -91,7 +83,7 @@ func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []str
 	if err != nil {
 		return t, nil, err
 	}
-	length := f.lengthField(endpoint)
+	length := cmp.Or(f.Length, endpoint.Length())
 	if !endpointTable[endpoint].streamOptions {
 		f.OmitStreamOptions, t.perChunkUsage = true, f.PerChunkUsage // its servers have usage where they please
 	}
@@ -144,14 +136,6 @@ func (f Fields) withOwn(extra []member) []member {
 		add(streamOptions, "{}")
 	}
 	return extra
-}
-
-// lengthField returns the field that asks for the number of tokens at an endpoint, or NoLength.
-func (f Fields) lengthField(endpoint Endpoint) LengthField {
-	if f.Length != LengthByEndpoint {
-		return f.Length
-	}
-	return endpointTable[endpoint].lengths[0]
 }
 
 // reserves reports whether the run writes the field of a member of Extra itself. conflict says why the member's value is

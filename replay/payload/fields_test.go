@@ -90,8 +90,8 @@ func TestFieldsOfAnEndpoint(t *testing.T) {
 	}{
 		{Messages, Fields{}, ""}, {Messages, Fields{Length: MaxTokens, OmitStreamOptions: true}, ""},
 		{ChatCompletions, Fields{Length: NoLength}, ""}, {TextCompletions, Fields{PerChunkUsage: true}, ""},
-		{Messages, Fields{Length: NoLength}, `fields: length "none": /v1/messages wants max_tokens`},
-		{Messages, Fields{Length: MaxCompletionTokens}, `fields: length "max_completion_tokens": /v1/messages wants max_tokens`},
+		{Messages, Fields{Length: NoLength}, "max-tokens-field: payload wants max_tokens"},
+		{Messages, Fields{Length: MaxCompletionTokens}, "max-tokens-field: payload wants max_tokens"},
 		{Messages, Fields{PerChunkUsage: true}, ""},
 		{TextCompletions + 1, Fields{}, "endpoint 4: want 0 to 3"},
 	} {

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -94,12 +95,7 @@ func (a *Answer) Add(payload []byte) {
 
 func (a *Answer) add(s *spoken) {
 	a.content = append(a.content, s.Content...)
-	if s.Content == "" {
-		s.Content = s.Thought
-	}
-	if s.Content == "" {
-		s.Content = s.Reasoning
-	}
+	s.Content = cmp.Or(s.Content, s.Thought, s.Reasoning)
 	a.text = append(a.text, s.Content...)
 	for k := range s.ToolCalls {
 		c := &s.ToolCalls[k]

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -70,10 +70,10 @@ func TestFormsOfPublicTraces(t *testing.T) {
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("%s: the public traces are not here", dir)
 	}
-	rules := weka.Default()
-	rules.ToolShaped = true
+	own := rules.Default()
+	own.ToolShaped = true
 	r, err := convert.Convert(t.Context(), convert.Options{
-		Root: cachetest.Root(), Inputs: []string{dir}, Rules: rules, Placement: weka.Placement{Backend: weka.XXH3, Seed: 42}, Tokenizer: "o200k_base", Corpus: "code",
+		Root: cachetest.Root(), Inputs: []string{dir}, Rules: own, Placement: rules.Placement{Backend: rules.XXH3, Seed: 42}, Tokenizer: "o200k_base", Corpus: "code",
 	})
 	require.NoError(t, err)
 	c := cachetest.Open(t, cachetest.Root(), r.Key)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
@@ -31,10 +31,10 @@ func shaped(t *testing.T) *mmapcache.Cache {
 			k, r.in, r.ids, r.kind))
 	}
 	line := fmt.Sprintf(`{"id":"shaped","models":["m"],"block_size":64,"hash_id_scope":"local","tool_tokens":0,"system_tokens":64,"requests":[%s]}`+"\n", strings.Join(requests, ","))
-	rules := weka.Default()
-	rules.ToolShaped = true
+	own := rules.Default()
+	own.ToolShaped = true
 	r, err := convert.Convert(context.Background(), convert.Options{
-		Root: cachetest.Root(), Inputs: []string{"traces"}, Rules: rules, Placement: weka.Placement{Backend: weka.XXH3, Seed: 42},
+		Root: cachetest.Root(), Inputs: []string{"traces"}, Rules: own, Placement: rules.Placement{Backend: rules.XXH3, Seed: 42},
 		Tokenizer: "o200k_base", Corpus: "code", Source: hfsource.Options{Embedded: map[string][]byte{"traces": []byte(line)}},
 	})
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,13 +22,6 @@ type Collector struct {
 	first  sync.WaitGroup // the first answers
 	ready  chan struct{}  // closed when every page has answered, or failed, once
 	ended  sync.WaitGroup
-}
-
-// Facts are what became of the pages of a run.
-type Facts struct {
-	Pages []measure.MetricsPage
-	Full  bool  // the file has become too large: what came later is not in it
-	Err   error // the file could not be written
 }
 
 // Start begins to ask every page, at once and then at every Interval. The caller must call Close.
@@ -112,11 +106,7 @@ func (c *Collector) Boundary(ctx context.Context, atMost time.Duration) (silent 
 
 // Linger waits for a time, or until ctx ends, while the pages are asked on. If no page has ever answered it does not wait.
 func (c *Collector) Linger(ctx context.Context, d time.Duration) {
-	answered := false
-	for _, p := range c.pages {
-		answered = answered || p.facts().Fetches > 0
-	}
-	if !answered {
+	if !slices.ContainsFunc(c.pages, func(p *page) bool { return p.facts().Fetches > 0 }) {
 		return
 	}
 	timer := time.NewTimer(d)
@@ -127,16 +117,17 @@ func (c *Collector) Linger(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Close ends every request at once, closes the file, and says what became of the pages. It may be called again.
-func (c *Collector) Close() Facts {
+// Close ends every request at once, closes the file, and says what became of the pages. It may be called again. The error says that the file
+// could not be written.
+func (c *Collector) Close() (*measure.ServerMetrics, error) {
 	c.cancel()
 	c.ended.Wait()
 	c.log.close()
-	f := Facts{Full: c.log.full, Err: c.log.err}
+	m := &measure.ServerMetrics{File: File, Full: c.log.full}
 	for _, p := range c.pages {
-		f.Pages = append(f.Pages, p.facts())
+		m.Pages = append(m.Pages, p.facts())
 	}
-	return f
+	return m, c.log.err
 }
 
 // page asks for one page in a goroutine of its own.

@@ -105,7 +105,8 @@ func TestNoSecretIsTold(t *testing.T) {
 	require.NoError(t, err)
 	c.Open(file)
 	c.Ready(t.Context(), time.Minute)
-	f := c.Close()
+	f, err := c.Close()
+	require.NoError(t, err)
 	assert.Equal(t, 1, f.Pages[0].Failures)
 	text := file.String() + fmt.Sprint(told.list, f)
 	for _, secret := range []string{"me:", "hunter2", "s3cret", "tok3n"} {

@@ -111,7 +111,8 @@ func (l *log) addAnswer(endpoint int, at, took int64, samples []sample, series m
 			}
 			series[s.key] = have
 			l.series++
-			head = appendSeries(head, have.id, endpoint, &s.series)
+			s.series.Endpoint = endpoint
+			head = appendSeries(head, have.id, s.series)
 		}
 		if have.seen { // the page has it twice: the first counts
 			continue
@@ -139,16 +140,11 @@ func gone(series map[string]*known) (list []int) {
 	return list
 }
 
-func appendSeries(b []byte, id, endpoint int, s *Series) []byte {
+func appendSeries(b []byte, id int, s Series) []byte {
 	text, _ := json.Marshal(struct { // texts always marshal
-		Series   int               `json:"series"`
-		Endpoint int               `json:"endpoint"`
-		Name     string            `json:"name"`
-		Type     Type              `json:"type"`
-		Labels   map[string]string `json:"labels"`
-		Bounds   []string          `json:"bounds,omitempty"`
-		Help     string            `json:"help,omitempty"`
-	}{id, endpoint, s.Name, s.Type, s.Labels, s.Bounds, s.Help})
+		Number int `json:"series"`
+		Series
+	}{id, s})
 	return append(append(b, text...), '\n')
 }
 

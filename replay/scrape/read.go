@@ -66,16 +66,11 @@ func Read(r io.Reader) (*Data, error) {
 
 // line is a line of any kind.
 type line struct {
-	Endpoint int     `json:"endpoint"`
-	URL      *string `json:"url"`
-	Default  bool    `json:"default"`
+	URL     *string `json:"url"`
+	Default bool    `json:"default"`
 
-	Series *int              `json:"series"`
-	Name   string            `json:"name"`
-	Type   Type              `json:"type"`
-	Labels map[string]string `json:"labels"`
-	Bounds []string          `json:"bounds"`
-	Help   string            `json:"help"`
+	Number *int `json:"series"`
+	Series
 
 	At     *int64      `json:"at"`
 	Took   int64       `json:"took"`
@@ -93,7 +88,7 @@ func (d *Data) addLine(text []byte) error {
 		return d.addEndpoint(&l)
 	case l.Endpoint < 0 || l.Endpoint >= len(d.Endpoints):
 		return fmt.Errorf("endpoint %d: want one of the %d before", l.Endpoint, len(d.Endpoints))
-	case l.Series != nil:
+	case l.Number != nil:
 		return d.addSeries(&l)
 	case l.At != nil:
 		return d.addAnswer(&l)
@@ -116,12 +111,11 @@ func (d *Data) addEndpoint(l *line) error {
 }
 
 func (d *Data) addSeries(l *line) error {
-	if *l.Series != len(d.Series) {
-		return fmt.Errorf("series %d: want %d", *l.Series, len(d.Series))
+	if *l.Number != len(d.Series) {
+		return fmt.Errorf("series %d: want %d", *l.Number, len(d.Series))
 	}
-	s := Series{Endpoint: l.Endpoint, Name: l.Name, Type: l.Type, Labels: l.Labels, Bounds: l.Bounds, Help: l.Help}
-	d.Series = append(d.Series, s)
-	return s.validate()
+	d.Series = append(d.Series, l.Series)
+	return l.Series.validate()
 }
 
 func (d *Data) addAnswer(l *line) error {

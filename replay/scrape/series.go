@@ -18,12 +18,12 @@ const (
 
 // Series is one series of an endpoint: a name with its labels, and the values that it had.
 type Series struct {
-	Endpoint int // position in Data.Endpoints
-	Name     string
-	Type     Type
-	Labels   map[string]string
-	Bounds   []string // upper bounds of the buckets of a histogram, the last is +Inf
-	Help     string   // what the server says that it is; "": nothing
+	Endpoint int               `json:"endpoint"` // position in Data.Endpoints
+	Name     string            `json:"name"`
+	Type     Type              `json:"type"`
+	Labels   map[string]string `json:"labels"`
+	Bounds   []string          `json:"bounds,omitempty"` // upper bounds of the buckets of a histogram, the last is +Inf
+	Help     string            `json:"help,omitempty"`   // what the server says that it is; "": nothing
 
 	answers []int32   // those in which the values changed, by their position at the endpoint
 	values  []float64 // width of them for each

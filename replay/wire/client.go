@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -81,9 +82,7 @@ func tlsConfig(base *tls.Config, host string) *tls.Config {
 	}
 	config := base.Clone()
 	config.NextProtos = []string{"http/1.1"}
-	if config.ServerName == "" {
-		config.ServerName = host
-	}
+	config.ServerName = cmp.Or(config.ServerName, host)
 	return config
 }
 

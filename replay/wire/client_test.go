@@ -859,3 +859,184 @@ func TestAllocations(t *testing.T) {
 	t.Logf("%v allocations per request, the server's included", n)
 	require.LessOrEqual(t, n, 8.0)
 }
+
+// requireOrder fails unless the instants happened, one after the other.
+func requireOrder(t *testing.T, instants ...time.Duration) {
+	t.Helper()
+	for i, at := range instants {
+		require.NotEqual(t, Never, at, "instant %d", i)
+		if i > 0 {
+			require.LessOrEqual(t, instants[i-1], at, "instant %d", i)
+		}
+	}
+}
+
+// A new connection is connected; a kept one is not. Both have all other steps, in their order.
+//
+// Covers T-56.
+func TestExchange(t *testing.T) {
+	c := newClient(t, echo(t), Options{})
+	for _, reused := range []bool{false, true} {
+		res := post(c)
+		require.Nil(t, res.Err)
+		require.Equal(t, reused, res.Reused)
+		x := res.Exchange
+		requireOrder(t, res.Sent, x.WaitEnd, x.SendStart, x.SendEnd, x.FirstByte, res.Acknowledged, res.FirstToken, x.LastByte, res.End)
+		if reused {
+			require.Equal(t, []time.Duration{Never, Never}, []time.Duration{x.ConnectStart, x.ConnectEnd})
+		} else {
+			requireOrder(t, x.WaitEnd, x.ConnectStart, x.ConnectEnd, x.SendStart)
+		}
+	}
+}
+
+// A request that failed has every step that it made, and no later one.
+//
+// Covers T-56.
+func TestExchangeOfFailure(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l.Close()
+	for name, test := range map[string]struct {
+		url              string
+		sent, heard, ack bool
+	}{
+		"refused":        {url: "http://" + l.Addr().String()},
+		"closed":         {url: serve(t, func(p *peer) { p.request() }), sent: true},
+		"half a head":    {url: serve(t, answer("HTTP/1.1 200 OK\r\nContent-")), sent: true, heard: true},
+		"status":         {url: serve(t, answer(sized("HTTP/1.1 500 Oops\r\n", "no"))), sent: true, heard: true, ack: true},
+		"broken answer":  {url: serve(t, answer(jsonHead, "Content-Length: 9\r\n\r\n{")), sent: true, heard: true, ack: true},
+		"malformed head": {url: serve(t, answer("220 smtp.example.org ESMTP\r\n")), sent: true, heard: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := post(newClient(t, test.url, Options{}))
+			require.NotNil(t, res.Err)
+			x := res.Exchange
+			happened := func(at ...time.Duration) (all bool) {
+				for _, a := range at {
+					require.Equal(t, at[0] != Never, a != Never)
+				}
+				return at[0] != Never
+			}
+			requireOrder(t, res.Sent, x.WaitEnd, x.ConnectStart, res.End)
+			require.Greater(t, res.End, res.Sent)
+			require.Equal(t, test.sent, happened(x.ConnectEnd, x.SendStart, x.SendEnd))
+			require.Equal(t, test.heard, happened(x.FirstByte, x.LastByte))
+			require.Equal(t, test.ack, happened(res.Acknowledged))
+		})
+	}
+}
+
+// Get and Post send the common header and no body, and read any answer whole. What the server says of a secret is not told.
+func TestDocuments(t *testing.T) {
+	var got []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, fmt.Sprint(r.Method, " ", r.URL, " ", r.ContentLength, " ", r.Header.Get("Authorization")))
+		switch r.URL.Path {
+		case "/api/gone":
+			http.Error(w, "no "+r.Header.Get("Authorization"), http.StatusGone)
+		case "/api/busy":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/api/zip":
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprint(w, "\x1f\x8b")
+		default:
+			fmt.Fprint(w, "a document")
+		}
+	}))
+	defer s.Close()
+	c, err := New(s.URL+"/api/v1?n=1", Options{APIKey: "hunter2"})
+	require.NoError(t, err)
+	defer c.Close()
+
+	document, f := c.Get(t.Context(), "/v1/models")
+	require.Nil(t, f)
+	require.Equal(t, "a document", string(document))
+	for _, ask := range []func(context.Context, string) ([]byte, *Failure){c.Post, c.GetBelowRoot} {
+		document, f = ask(t.Context(), "/reset")
+		require.Nil(t, f)
+		require.Equal(t, "a document", string(document))
+	}
+	for path, want := range map[string]Failure{
+		"/gone": {HTTPStatus, 410, "410 Gone: no Bearer [API key]"},
+		"/busy": {Overload, 503, "503 Service Unavailable"},
+		"/zip":  {HTTPStatus, 409, "409 Conflict: compressed (Content-Encoding gzip), which was not asked for"},
+	} {
+		document, f = c.Post(t.Context(), path)
+		require.Nil(t, document)
+		require.Equal(t, want, *f)
+	}
+	require.Equal(t, []string{"GET /api/v1/models?n=1 0 Bearer hunter2", "POST /api/reset?n=1 0 Bearer hunter2", "GET /api/reset?n=1 0 Bearer hunter2"}, got[:3])
+
+	s.Close()
+	_, f = c.Post(t.Context(), "/reset")
+	require.Equal(t, Connection, f.Category)
+	require.Zero(t, f.Code)
+}
+
+// A request without a body announces that.
+func TestPostAnnouncesNoBody(t *testing.T) {
+	head := make(chan string, 1)
+	url := serve(t, func(p *peer) {
+		h, _ := p.request()
+		head <- h
+		p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	})
+	_, f := newClient(t, url, Options{}).Post(t.Context(), "/reset")
+	require.Nil(t, f)
+	h := <-head
+	require.True(t, strings.HasPrefix(h, "POST /reset HTTP/1.1\r\n"), h)
+	require.Contains(t, h, "\r\nContent-Length: 0\r\n")
+}
+
+// An answer is one of bursts when more than half of its messages came eight or more within a millisecond.
+//
+// Covers T-202.
+func TestBurst(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		groups []int         // messages that come together, 50 ms apart
+		within time.Duration // from the first message of a group to its last
+		want   int
+	}{
+		"none":                       {nil, 0, 0},
+		"one by one":                 {[]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 0, 0},
+		"all in one read":            {[]int{100}, 0, 100},
+		"4 KiB at a time":            {[]int{23, 23, 23, 23, 8}, 0, 20},
+		"eight within a millisecond": {[]int{8, 1}, ms, 8},
+		"eight in more than one":     {[]int{8, 1}, ms + 7, 0},
+		"seven":                      {[]int{7, 7, 7}, 0, 0},
+		"half of them":               {[]int{8, 1, 1, 1, 1, 1, 1, 1, 1}, 0, 0},
+		"one more than half":         {[]int{9, 1, 1, 1, 1, 1, 1, 1, 1}, 0, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bursts
+			for k, n := range c.groups {
+				for i := range n {
+					at := time.Duration(k+1) * 50 * ms
+					if n > 1 {
+						at += c.within * time.Duration(i) / time.Duration(n-1)
+					}
+					b.add(at)
+				}
+			}
+			require.Equal(t, c.want, b.typical())
+		})
+	}
+}
+
+// The burst of a stream is in its result.
+//
+// Covers T-202.
+func TestBurstOfStream(t *testing.T) {
+	res, stream := newResult(0), ""
+	for range 100 {
+		stream += event1("x")
+	}
+	var d decoder
+	d.reset(responseState{res: &res, events: true})
+	require.NoError(t, d.feed([]byte(stream+doneEvent), time.Second))
+	d.finish()
+	require.Equal(t, 100, res.Burst)
+}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -84,23 +85,13 @@ func (o Options) withDefaults() Options {
 	if o.Epoch.IsZero() {
 		o.Epoch = time.Now()
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.DialTimeout == 0 {
-		o.DialTimeout = DefaultDialTimeout
-	}
-	if o.UserTimeout == 0 {
-		o.UserTimeout = DefaultUserTimeout
-	}
-	if o.KeepAlive == 0 {
-		o.KeepAlive = DefaultKeepAlive
-	}
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.DialTimeout = cmp.Or(o.DialTimeout, DefaultDialTimeout)
+	o.UserTimeout = cmp.Or(o.UserTimeout, DefaultUserTimeout)
+	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
 	if o.Reuse == NoReuse {
 		o.KeepAlive = -1
 	}
-	if o.UserAgent == "" {
-		o.UserAgent = DefaultUserAgent
-	}
+	o.UserAgent = cmp.Or(o.UserAgent, DefaultUserAgent)
 	return o
 }

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/internal/endpoint"
 )
 
 // target is the server of a client, out of its URL.
@@ -18,9 +20,6 @@ type target struct {
 	apiRoot    string // replaces the /v1 of a request's path
 	query      string // with its question mark
 }
-
-// endpointPaths are paths that people copy into a URL behind the root of the API.
-var endpointPaths = [...]string{"/chat/completions", "/completions", "/messages"}
 
 // parseTarget parses the URL of a server: scheme, host, port, a path that precedes the path of every request and a query that
 // follows it. Its errors do not repeat the URL, which may contain a secret.
@@ -85,8 +84,8 @@ func portOf(u *url.URL) (uint16, error) {
 // other path the API is at /v1. So all forms of URL that people write mean the same.
 func (t *target) setPath(path string) {
 	t.root, t.apiRoot = path, path+"/v1"
-	for _, e := range endpointPaths {
-		if api, ok := strings.CutSuffix(path, e); ok {
+	for _, e := range endpoint.All {
+		if api, ok := strings.CutSuffix(path, strings.TrimPrefix(e.Path, "/v1")); ok {
 			t.root, t.apiRoot = api, api
 			return
 		}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -56,15 +57,8 @@ func (r *run) readRows(path string) error {
 		if m.Phase != "" && m.Phase != measure.ProfilingPhase {
 			return nil
 		}
-		if origin == 0 {
-			origin = m.RequestStart
-		}
-		root := m.RootID
-		for _, other := range []string{m.CorrelationID, m.Conversation} {
-			if root == "" {
-				root = other
-			}
-		}
+		origin = cmp.Or(origin, m.RequestStart)
+		root := cmp.Or(m.RootID, m.CorrelationID, m.Conversation)
 		tree, ok := trees[root]
 		if !ok {
 			tree = int32(len(trees))

@@ -2,6 +2,8 @@ package compare
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/frontier"
@@ -111,15 +113,10 @@ func newRun(r *run) Run {
 	return n
 }
 
-// value returns a figure of the run; Missing where it has none.
 // Few reports whether a figure of the run is a percentile of few samples.
 func (r *Run) Few() bool {
-	for _, f := range r.Figures {
-		if f.Few {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.Figures)), func(f *Figure) bool { return f.Few })
 }
 
+// value returns a figure of the run; Missing where it has none.
 func (r *Run) value(name string) measure.Number { return r.Figures[name].Value }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -82,9 +83,7 @@ func (c *Comparison) compareRuns(first, other *run, k int) {
 	eachMetric(func(n int, metric string) { pairs[n] = pairOf(first, other, metric) })
 	for n, p := range pairs {
 		if p.Method == NoInterval {
-			if v.Why == "" {
-				v.Why = p.why
-			}
+			v.Why = cmp.Or(v.Why, p.why)
 			continue
 		}
 		v.Method, v.Trees, v.Why = p.Method, max(v.Trees, p.trees), p.why

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -133,15 +134,7 @@ func (q *requests) thinned(n int) []int {
 	for k := range order {
 		order[k] = k
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case q.start[a] < q.start[b]:
-			return -1
-		case q.start[a] > q.start[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(q.start[a], q.start[b]) })
 	if len(order) <= n {
 		return order
 	}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report/interval"
@@ -79,23 +80,15 @@ func (q *requests) n() int { return len(q.start) }
 
 // first returns when the first request was sent.
 func (q *requests) first() float64 {
-	first := math.Inf(1)
-	for _, at := range q.start {
-		first = min(first, at)
-	}
-	if math.IsInf(first, 1) {
+	if len(q.start) == 0 {
 		return 0
 	}
-	return first
+	return slices.Min(q.start)
 }
 
 // last returns when the last request was over.
 func (q *requests) last() float64 {
-	last := q.first()
-	for _, at := range q.end {
-		last = max(last, at)
-	}
-	return last
+	return slices.Max(append([]float64{q.first()}, q.end...))
 }
 
 // span returns the seconds from the first request to the end of the last one.

@@ -50,7 +50,7 @@ func readRun(s Source, name string) (*run, error) {
 func readOurs(s Source, name string) (*run, error) {
 	if s.Files == nil {
 		var err error
-		if s.Files, err = merge.Open(s.Dir, merge.Options{}); err != nil {
+		if s.Files, err = merge.Open(s.Dir, merge.Options{Partial: s.Partial}); err != nil {
 			return nil, err
 		}
 	}

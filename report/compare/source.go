@@ -17,8 +17,10 @@ type Source struct {
 	Dir   string          // of a run of agentx, or with files of AIPerf
 	Note  string          // what the caller says of it in a line, such as whether it kept the service levels; "": nothing
 	SLO   []slo.Condition // service levels in the place of those of the run; nil: those of the run
-	Files *merge.Run      // the results in Dir, if they are open already; nil: they are opened, and no part of a load may be missing
+	Files *merge.Run      // the results in Dir, if they are open already; nil: they are opened
 	Group string          // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
+
+	Partial bool // parts of a load may be missing
 }
 
 // Options say how runs are compared. The zero value compares them with the first.
@@ -75,12 +77,9 @@ func namesOf(list []Source) []string {
 // sharesEnd reports whether another path, which is not the same, has the same last n parts.
 func sharesEnd(paths [][]string, k, n int) bool {
 	end := strings.Join(paths[k][len(paths[k])-n:], "/")
-	for _, path := range paths {
-		if !slices.Equal(path, paths[k]) && len(path) >= n && strings.Join(path[len(path)-n:], "/") == end {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(paths, func(path []string) bool {
+		return !slices.Equal(path, paths[k]) && len(path) >= n && strings.Join(path[len(path)-n:], "/") == end
+	})
 }
 
 // numbered adds a number to names that are there again: the same directory was given twice.

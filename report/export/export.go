@@ -2,6 +2,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -60,9 +61,7 @@ type Made struct {
 
 // Make makes the files of a run in a directory, "" being that of the run. What it has made it returns also beside an error.
 func Make(ctx context.Context, run *merge.Run, out string, o Options) (*Made, error) {
-	if out == "" {
-		out = run.Dir
-	}
+	out = cmp.Or(out, run.Dir)
 	m := &Made{Dir: run.Dir, opened: run, Out: out, Files: []string{}, Missing: []string{}, levels: o.Levels}
 	all := o.Has(AIPerf)
 	files := aiperf.Options{Out: out, Prefix: o.Prefix, Slice: o.Slice, JSON: !all && o.Has(JSON), CSV: !all && o.Has(CSV)}

@@ -108,12 +108,16 @@ func TestParse(t *testing.T) {
 	require.Equal(t, slo.More, g.Sign)
 	require.Equal(t, -0.025, g.Limit)
 	require.True(t, g.Relative)
+	var names []string
+	for _, m := range measure.MetricNames() {
+		names = append(names, m.Name)
+	}
 	for text, want := range map[string]string{
 		"ttft<2s":            "ttft: want a statistic of it, such as ttft.p95",
 		"ttft.p95<+5":        `"+5": want a difference in per cent, such as +5% or -3%`,
 		"ttft.p95<+x%":       `"+x%": want a difference in per cent, such as +5% or -3%`,
 		"ttft.p95<5%":        `"5%": want a time with its unit, such as 2s or 50ms`,
-		"throughput>1":       `no metric "throughput": want one of ttft, itl, latency, tpot, lateness, prompt_tokens, output_tokens, request_rate, output_token_rate, prompt_token_rate, error-rate, goodput, token_hit_rate`,
+		"throughput>1":       `no metric "throughput": want one of ` + strings.Join(names, ", "),
 		"error-rate":         "want NAME<VALUE or NAME>VALUE, such as 'ttft.p95<2s', against another run 'ttft.p95<+5%', or error-rate=X",
 		"request_rate<+Inf%": `"+Inf%": want a difference in per cent, such as +5% or -3%`,
 	} {

@@ -145,14 +145,7 @@ func (s *Subject) Against(ctx context.Context) (*compare.Comparison, error) {
 	if s.comparison != nil {
 		return s.comparison, nil
 	}
-	sources := []compare.Source{{Dir: s.Base, SLO: s.Levels}, {Dir: s.Dir, SLO: s.Levels, Files: s.Opened}}
-	var err error
-	if merge.IsLoad(s.Base) {
-		if sources[0].Files, err = merge.Open(s.Base, merge.Options{Partial: s.Partial}); err != nil {
-			return nil, err
-		}
-	}
-	c, err := compare.Make(ctx, sources, compare.Options{})
+	c, err := compare.Make(ctx, []compare.Source{{Dir: s.Base, SLO: s.Levels, Partial: s.Partial}, {Dir: s.Dir, SLO: s.Levels, Files: s.Opened}}, compare.Options{})
 	if err != nil {
 		return nil, err
 	}

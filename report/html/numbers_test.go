@@ -86,10 +86,7 @@ func (c *recount) add(r *measure.Record) {
 			continue
 		}
 		if v, ok := m.Of(&r.Numbers, measure.Rules{}); ok {
-			if m.Unit == slo.Seconds { // the columns of a page have whole nanoseconds
-				v = math.Round(v*1e9) / 1e9
-			}
-			c.samples[m.Name] = append(c.samples[m.Name], v)
+			c.samples[m.Name] = append(c.samples[m.Name], math.Round(v*m.Unit.Steps())/m.Unit.Steps()) // the columns of a page have whole steps
 		}
 	}
 	c.prompt += max(0, r.PromptTokens.N())
@@ -126,8 +123,12 @@ func TestNumbersOfThePageAreThoseOfTheRecords(t *testing.T) {
 	for _, m := range measure.MetricList {
 		if m.Of != nil {
 			requireStat(t, measure.NewStat(all.samples[m.Name]), whole[m.Name], m.Name)
-			require.InDelta(t, float64(m.Stat(&summary.Metrics).P95), whole[m.Name]["p95"], 1e-9)
-			require.InDelta(t, float64(m.Stat(&summary.Metrics).Mean), whole[m.Name]["mean"], 1e-9)
+			off := 1e-9
+			if m.Unit == slo.Rate {
+				off = 1 / m.Unit.Steps()
+			}
+			require.InDelta(t, float64(m.Stat(&summary.Metrics).P95), whole[m.Name]["p95"], off)
+			require.InDelta(t, float64(m.Stat(&summary.Metrics).Mean), whole[m.Name]["mean"], off)
 		}
 	}
 	shown := e.Eval(`JSON.stringify(numbersOf(page, requests, range).map(({ metric, stat }) => [metric.name, stat.mean, stat.p99, stat.n]))`)

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
@@ -58,9 +59,7 @@ func (e *Exporter) span(of entry) object {
 	}
 	if u, err := url.Parse(e.o.URLs[number]); err == nil {
 		port, _ := strconv.ParseInt(u.Port(), 10, 64)
-		if port == 0 {
-			port = map[string]int64{"http": 80, "https": 443}[u.Scheme]
-		}
+		port = cmp.Or(port, map[string]int64{"http": 80, "https": 443}[u.Scheme])
 		attributes = append(attributes, text("server.address", u.Hostname()), whole("server.port", port))
 	}
 	for key, n := range map[string]int64{

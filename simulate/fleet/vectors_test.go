@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/convert/reconstruct"
+	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/mmapcache"
@@ -61,7 +63,7 @@ type engineWant struct {
 
 // structureOf converts Mooncake rows, and returns of each row its session and its number in it.
 func structureOf(t testing.TB, rows []json.RawMessage, block int) (*mmapcache.Structure, [][2]int) {
-	rules := weka.Default()
+	rules := rules.Default()
 	rules.BlockSize = block
 	m := weka.NewMooncake(0, rules)
 	places := make([][2]int, len(rows))
@@ -89,7 +91,7 @@ func structureOf(t testing.TB, rows []json.RawMessage, block int) (*mmapcache.St
 	require.NoError(t, err)
 	s := mmapcache.NewStructure()
 	for _, trace := range traces {
-		plan, _, err := weka.MakePlan(trace, rules)
+		plan, _, err := reconstruct.MakePlan(trace, rules)
 		require.NoError(t, err)
 		require.NoError(t, s.Append(plan))
 	}

@@ -63,17 +63,19 @@ func (b *builder) requestTable() (charts.Table, drawn) {
 		}
 		t.Columns = append(t.Columns, charts.Ints(name, unit, values))
 	}
-	latency := func(of func(q *fleet.Request) int64) func(q *fleet.Request) int64 {
-		return func(q *fleet.Request) int64 {
-			if _, ok := simulate.LatencyOf(q); !ok {
-				return charts.Missing
+	itl := make([]float64, len(list))
+	ttft, latency := make([]int64, len(list)), make([]int64, len(list))
+	for k, q := range list {
+		itl[k], ttft[k], latency[k] = math.NaN(), charts.Missing, charts.Missing
+		if l, ok := simulate.LatencyOf(q); ok {
+			ttft[k], latency[k] = l.TTFT, l.E2E
+			if l.Tokens > 1 {
+				itl[k] = l.ITL
 			}
-			return of(q)
 		}
 	}
 	add("arrival", "ns", func(q *fleet.Request) int64 { return q.Arrival })
-	add("ttft", "ns", latency(func(q *fleet.Request) int64 { return q.First - q.Arrival }))
-	add("decode", "ns", latency(func(q *fleet.Request) int64 { return q.Last - q.First }))
+	t.Columns = append(t.Columns, charts.Ints("ttft", "ns", ttft), charts.Ints("latency", "ns", latency), charts.Floats("itl", "ns", itl))
 	add("tokens", "tokens", func(q *fleet.Request) int64 { return int64(q.Tokens) })
 	add("asked", "tokens", func(q *fleet.Request) int64 { return int64(q.Output) })
 	add("prompt", "tokens", func(q *fleet.Request) int64 { return int64(q.Prompt) })

@@ -26,7 +26,9 @@ type interval struct{ from, to int }
 // Plan resolves the settings and makes the runs. It returns the names of before that were given.
 func (f *Flags) Plan() (oldNames []string) {
 	f.set.Resolve(nil)
-	f.set.CheckStart(&f.Config.Lanes.Options)
+	lanes := f.Config.Lanes.Options
+	lanes.Duration = 1 // the bounds of a simulation are others
+	f.set.Contradict(&lanes)
 	f.checkFleet()
 	f.base()
 	f.runs = f.combinations()

@@ -7,8 +7,6 @@ class SimulatedRequests {
     Object.assign(this, columns, { page, length: rows });
     this.time = columns.arrival.map((ns) => ns / 1e9);
     this.seconds = columns.ttft.map((ns) => ns / 1e9);
-    this.latency = columns.ttft.map((ns, i) => ns + columns.decode[i]);
-    this.itl = columns.decode.map((ns, i) => columns.tokens[i] > 1 ? ns / (columns.tokens[i] - 1) : NaN);
     this.even = columns.extra.map((extra) => 1 - extra); // the sample, without the extremes
     this.samples = {};
   }

@@ -250,6 +250,17 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	})
 }
 
+// A page begins with what it is for, and an example.
+func TestPagesBeginWithAnExample(t *testing.T) {
+	beginning := regexp.MustCompile(`^# [^\n]+\n\n[^\n#|]+\n(?s:.*?)\n    \S`)
+	eachFile(t, ".md", func(path, text string) {
+		if strings.HasPrefix(path, "doc"+string(filepath.Separator)) {
+			first, _, _ := strings.Cut(text, "\n## ")
+			assert.Regexp(t, beginning, first, path)
+		}
+	})
+}
+
 // The house of CONTRIBUTING.md has every package of the table of imports once, and files that exist. A package imports those of its own
 // floor and of floors below.
 func TestHouse(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"github.com/agentx/agentx/fixtures"
 )
 
-// catalogues has the document that declares the ids of each kind. An id is declared by a table row that begins with it,
-// such as "| T-14 | ...".
+// catalogues has the document that declares the ids of each kind, in one of its chapters. An id is declared by a table row that begins
+// with it, such as "| T-14 | ...".
 var catalogues = map[string]string{
 	"T-":   "doc/spec/replay.md",         // tests, 10
 	"A-":   "doc/spec/replay.md",         // cases of the harness, 10.1
@@ -74,10 +74,8 @@ func TestSpecificationIsCovered(t *testing.T) {
 
 // declare adds the ids of a kind that a document declares.
 func declare(t *testing.T, declared map[specID]bool, kind, document string) {
-	text, err := os.ReadFile(document)
-	require.NoError(t, err)
 	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(kind) + `([0-9]+) \|`)
-	found := row.FindAllStringSubmatch(string(text), -1)
+	found := row.FindAllStringSubmatch(whole(t, document), -1)
 	require.NotEmpty(t, found, "%s declares no %s", document, kind)
 	for _, m := range found {
 		number, _ := strconv.Atoi(m[1]) // digits
@@ -164,10 +162,9 @@ func TestCitationsOfTheSpecification(t *testing.T) {
 // TestHazardsAndInvariantsAreDeclared looks up the hazards and invariants that sources and mutants name in the replay's
 // specification.
 func TestHazardsAndInvariantsAreDeclared(t *testing.T) {
-	text, err := os.ReadFile("doc/spec/replay.md")
-	require.NoError(t, err)
+	text := whole(t, "doc/spec/replay.md")
 	lookUp := func(path, id string) {
-		assert.True(t, strings.Contains(string(text), "\n| "+id+" |"), "%s names %s: doc/spec/replay.md does not", path, id)
+		assert.True(t, strings.Contains(text, "\n| "+id+" |"), "%s names %s: doc/spec/replay.md does not", path, id)
 	}
 	names := regexp.MustCompile(`INV-[0-9]+|hazards? H[0-9]+(?:(?:,| and) H[0-9]+)*`)
 	eachFile(t, ".go", func(path, source string) {
@@ -184,15 +181,27 @@ func TestHazardsAndInvariantsAreDeclared(t *testing.T) {
 	})
 }
 
-// headings returns the numbers of a document's sections.
+// headings returns the numbers of a document's sections, each of which it has once.
 func headings(t *testing.T, document string) map[string]bool {
-	text, err := os.ReadFile(document)
-	require.NoError(t, err)
 	numbers := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^#{2,4} ([0-9]+[a-z]?(?:\.[0-9]+)*)\.? `).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^#{2,4} ([0-9]+[a-z]?(?:\.[0-9]+)*)\.? `).FindAllStringSubmatch(whole(t, document), -1) {
+		assert.False(t, numbers[m[1]], "%s has %s twice", document, m[1])
 		numbers[m[1]] = true
 	}
 	return numbers
+}
+
+// whole returns a document with its chapters, which lie in the folder of its name.
+func whole(t *testing.T, document string) string {
+	files, err := filepath.Glob(strings.TrimSuffix(document, ".md") + "/*.md")
+	require.NoError(t, err)
+	var b strings.Builder
+	for _, file := range append([]string{document}, files...) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		b.Write(text)
+	}
+	return b.String()
 }
 
 // TestVectorsOfTheSpecification looks up every group of vectors that the specification names: it exists, and a test reads it.
@@ -204,10 +213,8 @@ func TestVectorsOfTheSpecification(t *testing.T) {
 		"doc/spec/reconstruction.md": func(name string) error { _, err := fixtures.Weka(name); return err },
 	}
 	for document, find := range lookUp {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
 		named := 0
-		for _, list := range regexp.MustCompile("[Vv]ectors((?:,?\\s+`[a-z0-9_]+`)+)").FindAllStringSubmatch(string(text), -1) {
+		for _, list := range regexp.MustCompile("[Vv]ectors((?:,?\\s+`[a-z0-9_]+`)+)").FindAllStringSubmatch(whole(t, document), -1) {
 			for _, name := range regexp.MustCompile("[a-z0-9_]+").FindAllString(list[1], -1) {
 				named++
 				assert.NoError(t, find(name), document)
@@ -218,12 +225,38 @@ func TestVectorsOfTheSpecification(t *testing.T) {
 	}
 }
 
-// TestLinksOfTheDocuments looks up every relative link between documents.
+// TestLinksOfTheDocuments looks up every relative link between documents, and the headings that they point to.
 func TestLinksOfTheDocuments(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^):# ]+)(#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^):# ]*)(?:#([^)]*))?\)`)
+	anchors := map[string]map[string]bool{}
+	eachFile(t, ".md", func(path, text string) {
+		anchors[path] = map[string]bool{}
+		for _, m := range regexp.MustCompile("(?m)^#{1,4} (.*)$").FindAllStringSubmatch(text, -1) {
+			words := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+			anchors[path][strings.ReplaceAll(words, " ", "-")] = true
+		}
+	})
 	eachFile(t, ".md", func(path, text string) {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			assert.FileExists(t, filepath.Join(filepath.Dir(path), m[1]), path)
+			to := path
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(path), m[1])
+				assert.FileExists(t, to, path)
+			}
+			if of, is := anchors[to]; is && m[2] != "" {
+				assert.True(t, of[m[2]], "%s points to %s in %s, which has no such heading", path, m[2], to)
+			}
+		}
+	})
+}
+
+// A page begins with what it is for, and an example.
+func TestPagesBeginWithAnExample(t *testing.T) {
+	beginning := regexp.MustCompile(`^# [^\n]+\n\n[^\n#|]+\n(?s:.*?)\n    \S`)
+	eachFile(t, ".md", func(path, text string) {
+		if strings.HasPrefix(path, "doc"+string(filepath.Separator)) {
+			first, _, _ := strings.Cut(text, "\n## ")
+			assert.Regexp(t, beginning, first, path)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
-	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/mmapcache/cachestore"

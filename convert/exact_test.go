@@ -16,8 +16,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mmapcache"
 )
 

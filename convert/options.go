@@ -10,8 +10,8 @@ import (
 
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/hfsource"
-	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/tokensource"
 )
 
 // Defaults and limits of Options.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/agentx/agentx/convert/reconstruct"
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/corpus"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )

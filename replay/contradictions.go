@@ -43,7 +43,7 @@ func (o *Options) runRules() []rule {
 		{o.Order == Random && o.once(), "{sampler-order=} repeats traces, so it cannot play every trace once: choose shuffle"},
 		{o.MaxContext == ServerContext && o.SkipPreflight, "{max-context}: the preflight asks the server for its context, and {no-preflight} leaves that out: want one of the two, or a number of tokens"},
 		{(o.RetryAfter == RetryWait || o.RetryAfter == RetryRecord) && presetNumber(o.Preset) > 0,
-			"{retry-after=}: the tool that {preset=} imitates does not look at Retry-After: leave it out, or choose {preset} default"},
+			preset.Contradiction("{retry-after=}: the tool that preset " + o.Preset + " imitates does not look at Retry-After: leave it out, or choose {preset} default")},
 		{o.Scrape.Off && len(o.Scrape.Pages) > 0, "{scrape}: off, and a page: want one of the two"},
 	}
 }

@@ -34,11 +34,11 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
-	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/terminal"
+	"github.com/agentx/agentx/internal/tokensource"
 )
 
 // captureFlags say what is captured, and how.

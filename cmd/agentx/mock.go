@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/hfsource/tokensource"
+	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mock"
 )
 

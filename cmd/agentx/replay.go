@@ -50,7 +50,7 @@ A run that is compared with another tool plays and counts as that tool does:
   InferenceX      --config contrib/inferencex.yaml
   agentx-harness  --profile aiperf --preset agentx-1.0.12 --scenario agentx
 
-All want the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/replay.md).
+All need the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/aiperf.md).
 
 --preset sets all switches, which stand at the end of this help among further flags. --config FILE.yaml
 takes every flag by its name, --set NAME=VALUE too. --print-config shows every value and where it comes

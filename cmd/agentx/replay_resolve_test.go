@@ -275,7 +275,7 @@ func TestRetryAfterIsChosen(t *testing.T) {
 		require.Equal(t, want, [2]string{string(got.Value), got.From}, args)
 	}
 	require.Equal(t, []string{
-		"agentx: --retry-after wait: the tool that --preset aiperf-0.13 imitates does not look at Retry-After: leave it out, or choose --preset default",
+		"agentx: --retry-after wait: the tool that preset aiperf-0.13 imitates does not look at Retry-After: leave it out, or choose --preset default",
 	}, configErrors(t, "--preset", "aiperf-0.13", "--retry-after", "wait"))
 	for _, name := range []string{"stall-timeout", "first-byte-timeout"} {
 		require.Equal(t, "null", string(shownConfig(t, "--preset", "agentx-1.0.12")[name].Value))

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentx/agentx/convert"
-	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
 )
 
 // tokenizeFlags say what to do with texts.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/hfsource/hub"
-	"github.com/agentx/agentx/hfsource/tokensource"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
 )
 
 // chooseSource finds the recording: a file or directory, a public dataset by name, or a repository of Weka traces.

@@ -144,7 +144,7 @@ func (l *List) validate(o Options) error {
 	}
 	for k, n := range l.Concurrencies {
 		if slices.Contains(l.Concurrencies[:k], n) {
-			return fmt.Errorf("list: concurrency %d is there twice: its two runs would share a directory", n)
+			return fmt.Errorf("list: concurrency %d occurs twice: its two runs would share a directory", n)
 		}
 		o.Concurrency = n
 		if err := o.Validate(); err != nil {

@@ -296,7 +296,7 @@ func TestRunsLeavePartsAlone(t *testing.T) {
 	o.Overwrite = true
 	writeFile(t, o.Out, "part-00000-of-00002/"+RunFile)
 	_, err := Run(t.Context(), o)
-	require.EqualError(t, err, "results: "+o.Out+": it holds part-00000-of-00002, a part of a load: want another directory, or remove the parts")
+	require.EqualError(t, err, "results: "+o.Out+": it holds part-00000-of-00002, a part of a load: choose a different directory, or remove the parts")
 	_, err = RunList(t.Context(), o, List{Concurrencies: []int{4}})
 	require.ErrorContains(t, err, "it holds part-00000-of-00002, a part of a load")
 }

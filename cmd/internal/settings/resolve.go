@@ -95,7 +95,7 @@ func (s *Set) give(row *Setting, text, shown string, from Origin) {
 	}
 	for _, o := range s.given {
 		if o.row == row && o.from.Kind == from.Kind && (o.from.At != from.At || spelled(o.shown) != spelled(shown)) && !reflect.DeepEqual(o.value, v) {
-			s.wrong(fmt.Errorf("%s and %s: both set %s: want one of the two", o.shown, shown, row.Name), "")
+			s.wrong(fmt.Errorf("%s and %s both set %s: leave one of them out", o.shown, shown, row.Name), "")
 		}
 	}
 	s.given = append(s.given, given{row, v, text, shown, from})
@@ -156,7 +156,7 @@ func (s *Set) setText(text, shown string, from Origin) bool {
 	case row != nil && row.Name != "set" && !slices.Contains(commandLine, row.Name):
 		s.give(row, value, row.shown(shown, strings.TrimSuffix(shown, "="+value)), from)
 	case slices.Contains(commandLine, name):
-		s.wrong(fmt.Errorf("%s: --set sets what a file can: want --%s", shown, name), "")
+		s.wrong(fmt.Errorf("%s: --set accepts only keys of a file: use --%s", shown, name), "")
 	case s.Missing != nil && s.Missing(name) != "":
 		s.wrong(fmt.Errorf("%s: %s", shown, s.Missing(name)), "")
 	default:

@@ -18,7 +18,7 @@ var (
 	// ErrNoRequest is about a request that was not applied.
 	ErrNoRequest = errors.New("the request was not applied")
 
-	errOtherHead = errors.New("messages that are known stand behind another head, or somewhere else")
+	errOtherHead = errors.New("the request repeats known messages behind another head, or at another place")
 )
 
 // MaxBlockSize bounds the tokens of a block.

@@ -286,7 +286,7 @@ func TestArrivalsAreValidated(t *testing.T) {
 	o.Arrivals = Arrivals{Mode: RateArrivals, Rate: 1, PerRequest: true}
 	require.NoError(t, o.CheckArrivals())
 	o.Cache = cachetest.Demo(t)
-	require.ErrorContains(t, o.CheckArrivals(), `a rate of requests: trace "`)
+	require.ErrorContains(t, o.CheckArrivals(), `a rate of requests needs traces of one request each, and trace "`)
 	o.Arrivals = recording
 	require.False(t, o.HasRecordedStarts())
 	require.ErrorContains(t, o.CheckArrivals(), "16 of 16 traces have no recorded start, the first is ")

@@ -273,7 +273,7 @@ func TestPartsRefuse(t *testing.T) {
 		"part: say --out, the directory that all parts share": func(o *Options) { o.UniqueOut = true },
 		"part and reset-cache: it could come":                 func(o *Options) { o.CacheReset.Enabled = true },
 		"want at most 2 parts, or ":                           func(o *Options) { o.Traces = 2 },
-		"no part: want another":                               func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, RunFile) },
+		"the results of a whole run: choose":                  func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, RunFile) },
 		"it holds part-00000-of-00002, and this is part 1/3":  func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, "part-00000-of-00002/"+RunFile) },
 	} {
 		o := optionsFor(t, cachetest.Demo(t), unreachable)

@@ -57,6 +57,14 @@ func (e *Engine) Load(html string) {
 	e.Eval("var page = unpackPage(JSON.parse(a))", found[1])
 }
 
+// LoadHead puts the head of another page into the variable page, and unpacks none of its tables.
+func (e *Engine) LoadHead(html string) {
+	e.t.Helper()
+	found := data.FindStringSubmatch(html)
+	require.Len(e.t, found, 2, "the page has no data")
+	e.Eval("var page = { head: JSON.parse(a).head }", found[1])
+}
+
 // Eval returns the value of an expression, in which arguments are named a, b, c and so on.
 func (e *Engine) Eval(expression string, arguments ...any) any {
 	e.t.Helper()

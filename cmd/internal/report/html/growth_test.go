@@ -50,7 +50,7 @@ func TestGrowthIsThePage(t *testing.T) {
 	about := &About{Info: s.info(), Summary: measure.Summary{}}
 	b := NewBuilder(measure.Rules{})
 	b.Limit(80)
-	b.bins.width = 1_650_000 // they grow in length also while nothing is left out
+	b.bins.width = 3_000_000 // they grow in length also while nothing is left out
 	e := pagetest.NewEngine(t, script(t, &page.Page{Kind: "live"}))
 	e.Eval(rowsOf)
 	asked, wholes, parts := 0, 0, 0

@@ -111,7 +111,7 @@ func (l *List) Runs() (list []measure.ListedRun) {
 	return list
 }
 
-// play plays one run of a list, and adds what came of it.
+// play plays one run of a list, and adds its outcome to the list.
 func (l *List) play(ctx context.Context, o Options, dir string, r *measure.ListedRun) {
 	o.Concurrency, o.UniqueOut = r.Concurrency, false
 	if dir == "" {

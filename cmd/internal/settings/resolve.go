@@ -28,7 +28,7 @@ const (
 	FromFlag        = "flag"
 )
 
-// precedence lists the kinds of origins by who has the last word: a value replaces those of the kinds before.
+// precedence lists the kinds of origins from lowest to highest priority.
 var precedence = []string{FromDefault, FromPreset, FromScenario, FromFile, FromEnvironment, FromFlag}
 
 // Value is the value of a setting, and its origin.
@@ -179,7 +179,7 @@ func (s *Set) nearest(word string, names []string) string {
 // rank returns how late in precedence an origin is.
 func rank(from Origin) int { return slices.Index(precedence, from.Kind) }
 
-// winner returns what has the last word on a row so far, nil if nothing was said.
+// winner returns the value of highest priority that a row has so far, nil if it has none.
 func (s *Set) winner(row *Setting) (last *given) {
 	for k := range s.given {
 		if g := &s.given[k]; g.row == row && (last == nil || rank(g.from) >= rank(last.from)) {

@@ -163,8 +163,8 @@ func TestNamesThatAreClose(t *testing.T) {
 		"gap_cap=3s":     "--set gap_cap=3s: no switch, option or rule of the reconstruction has this name: the nearest are max-gap, ",
 		"config=x":       "--set config=x: --set accepts only keys of a file: use --config",
 		"max-gap=1e9h":   "--set max-gap=1e9h: want a duration such as 90s or 10m, up to 2562047h, or seconds below 1e+09",
-		"ramp=1001h":     "--set ramp=1001h: want a duration, no negative value, at most 1000h0m0s, or off",
-		"sampler_order=": "warning: old names, which the next release does not take: sampler_order is sampler-order",
+		"ramp=1001h":     "--set ramp=1001h: want a duration of 0 or more, at most 1000h0m0s, or off",
+		"sampler_order=": "warning: old names, which the next release will not accept: sampler_order is sampler-order",
 	} {
 		require.Contains(t, configErrors(t, "--set", set)[0], "agentx: "+want, set)
 	}

@@ -99,7 +99,7 @@ func (k Kind) AtLeast(least time.Duration) Kind {
 // AtMost refuses durations that are longer.
 func (k Kind) AtMost(most time.Duration) Kind {
 	read := k.Read
-	k.Want = fmt.Sprintf("a duration, no negative value, at most %v", most)
+	k.Want = fmt.Sprintf("a duration of 0 or more, at most %v", most)
 	k.Read = func(text string) (any, bool) {
 		v, ok := read(text)
 		d, _ := v.(time.Duration)
@@ -196,7 +196,7 @@ func List[T any](read func(text string) ([]T, error)) Kind {
 func Whole(least, most int) Kind {
 	k := Kind{Want: fmt.Sprintf("%d to %d", least, most), Type: "int", Tags: []string{Int}, Schema: map[string]any{"type": "integer", "minimum": least, "maximum": most}}
 	if most == math.MaxInt {
-		k.Want = "no negative value"
+		k.Want = "0 or more"
 		if least == 1 {
 			k.Want = "a number above 0"
 		}
@@ -289,7 +289,7 @@ func ParseDuration(text string) (time.Duration, error) {
 
 // Span is a duration of 0 or more.
 var Span = Kind{
-	Want: "a duration, no negative value", Type: "duration", Tags: []string{Int, Float, Text},
+	Want: "a duration of 0 or more", Type: "duration", Tags: []string{Int, Float, Text},
 	Schema: map[string]any{"anyOf": []any{
 		map[string]any{"type": "number", "minimum": 0, "exclusiveMaximum": int(maxSeconds)},
 		map[string]any{"type": "string", "pattern": durationPattern},

@@ -14,7 +14,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // metricsIn is the input of a vector of the group metrics.

@@ -62,8 +62,8 @@ func (t *totals) families() []*dto.MetricFamily {
 		labelled("errors", "Requests that failed, by category, without overflows and cancellations.", "category", t.Errors),
 		labelled("buckets", "Requests that are over, by bucket.", "bucket", t.Buckets),
 		counter("measured", "Requests that ended well and are no cooldown; the counts below are over these.", float64(t.Measured)),
-		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.Tokens.Prompt)),
-		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.Tokens.Cached)),
+		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.Tokens.prompt)),
+		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.Tokens.cached)),
 		counter("output_tokens", "Output tokens, as the server counted them, reasoning included.", float64(t.Tokens.Output)),
 	}
 	for k, m := range eachRequest {
@@ -117,7 +117,7 @@ func (d *distribution) family(name, help string) *dto.MetricFamily {
 func state(now string) *dto.MetricFamily {
 	var metrics []*dto.Metric
 	label := "state"
-	for _, name := range []string{Preparing, measure.WarmupPhase, measure.ProfilingPhase, Ended} {
+	for _, name := range []string{preparing, measure.WarmupPhase, measure.ProfilingPhase, ended} {
 		value := flag(name == now)
 		metrics = append(metrics, &dto.Metric{
 			Label: []*dto.LabelPair{{Name: &label, Value: &name}},

@@ -485,3 +485,21 @@ func tokensOf(v any) int64 {
 	}
 	return 0
 }
+
+// otherEndpoints says of every URL that ends in an endpoint to which no request goes where they go, and what to do.
+func (o *Options) otherEndpoints() (list []string) {
+	for _, raw := range o.URLs {
+		u, err := url.Parse(raw)
+		if err != nil {
+			continue // which Validate refuses
+		}
+		for _, e := range payload.Endpoints() {
+			if e.Path() != o.Endpoint.Path() && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), e.Path()) {
+				list = append(list, fmt.Sprintf("the URL of %s ends in %s, and requests of payload %s go to %s: choose the payload of that endpoint, or give the root of the server",
+					u.Host, e.Path(), o.Endpoint, o.Endpoint.Path()))
+				break
+			}
+		}
+	}
+	return list
+}

@@ -517,3 +517,11 @@ func TestContextThatIsNotTold(t *testing.T) {
 	require.Equal(t, "n_ctx", p.Preflight.ContextFrom)
 	require.Equal(t, 1, p.Context.LeftOut)
 }
+
+// A URL may end in the endpoint that requests go to. If it ends in another, a warning says where they go.
+func TestURLOfAnotherEndpoint(t *testing.T) {
+	o := Options{URLs: []string{"http://h:1/v1/chat/completions", "http://h:1/v1", "h:1", "http://u:secret@h:2/api/v1/completions/"}}
+	require.Equal(t, []string{
+		"the URL of h:2 ends in /v1/completions, and requests of payload chat go to /v1/chat/completions: choose the payload of that endpoint, or give the root of the server",
+	}, o.otherEndpoints())
+}

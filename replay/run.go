@@ -119,6 +119,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	for _, c := range conflicts {
 		r.reporter.warn(c)
 	}
+	for _, u := range r.otherEndpoints() {
+		r.reporter.warn(u)
+	}
 	r.warnOfProfile()
 	if err := r.chooseTraces(); err != nil {
 		return err

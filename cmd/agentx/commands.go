@@ -44,7 +44,8 @@ Words that the help uses:
   lane    plays one tree at a time; --concurrency says how many lanes there are
   CACHE   the path that convert printed, or 8 characters or more of its key
 
-"agentx help VERB" explains a verb, with examples. AGENTX_FLAG in the environment sets --flag.`,
+"agentx help VERB" explains a verb, with examples. AGENTX_FLAG in the environment sets --flag.
+Pages that the help names as doc/... are at https://github.com/agentx/agentx/tree/main/doc`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          refuseArgs,

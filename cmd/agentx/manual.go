@@ -32,7 +32,7 @@ func settingsPage(root *cobra.Command) string {
 func metricsPage(*cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nThis page lists the figures that service levels, gates, `--until` and comparisons name:\n\n    agentx report results --gate 'ttft.p95<2s' --gate 'error-rate<1%'\n\n" +
-		"A metric of each request has the statistics `.mean`, `.p50`, `.p75`, `.p90`, `.p95`, `.p99` and `.max`. [spec/replay.md](spec/replay/08-metrics.md) 8 defines them, [spec/results.md](spec/results.md) has all other keys.\n\n" +
+		"A metric of each request has the statistics `.mean`, `.p50`, `.p75`, `.p90`, `.p95`, `.p99` and `.max`. [spec/replay.md](spec/replay/08-metrics.md) 8 and [spec/results.md](spec/results.md) 3 define them; the latter has all other keys.\n\n" +
 		"| name | what it is | unit | of | better | in files of AIPerf |\n|---|---|---|---|---|---|\n")
 	for _, m := range measure.MetricList {
 		of, better := "each request", "lower"

@@ -216,8 +216,12 @@ func plannedLength(cmd *cobra.Command, o replay.Options, p *progress) (time.Dura
 	}
 	length, err := replay.EstimateDuration(o)
 	if err == nil {
-		p.println(fmt.Sprintf("agentx: every trace is played once, for about %s if the server answers as fast as the recorded one; --duration bounds it, --speed, --max-gap and --asap shorten gaps",
-			max(length.Round(time.Second), time.Second)))
+		shorter := ", --speed, --max-gap and --asap shorten gaps"
+		if o.Pace.ASAP {
+			shorter = "" // there are none
+		}
+		p.println(fmt.Sprintf("agentx: every trace is played once, for about %s if the server answers as fast as the recorded one; --duration bounds it%s",
+			max(length.Round(time.Second), time.Second), shorter))
 	}
 	return length, err
 }

@@ -118,6 +118,8 @@ def wheel(out, binary, platform, version, third):
 def main(out, version, commit, *platforms):
     os.makedirs(out, exist_ok=True)
     for platform in platforms or PLATFORMS:
+        if platform not in PLATFORMS:
+            sys.exit(f"wheels: {platform}: want one of {' '.join(PLATFORMS)}")
         binary = os.path.join(out, platform.replace("/", "-"))
         go(platform, "build", "-trimpath", "-ldflags", f"-s -w -X main.version={version.removeprefix('v')} -X main.commit={commit}",
            "-o", os.path.abspath(binary), "./cmd/agentx")

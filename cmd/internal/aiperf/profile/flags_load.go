@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	agentWarmup = "what agents are warmed up with are the last requests before the start of each session: --scenario, with --agentic-cache-warmup-duration for more"
+	agentWarmup = "sessions of agents are warmed up with the last requests before their start, under --scenario: leave it out, or choose a scenario, and --agentic-cache-warmup-duration for more"
 )
 
 // loadFlags say how much is played, and how long.

@@ -44,6 +44,8 @@ func (t *translation) windowEdge(g given) {
 	case !t.needSchedule(g):
 	case err != nil || ms < 0:
 		t.add("%s: want a whole number of milliseconds, none below 0", g.shown())
+	case rows.count == 0:
+		t.add("not supported: %s: no row of --input-file %s can be read: want lines of JSON, not compressed", g.shown(), t.Data)
 	case math.IsInf(rows.first, 1):
 		t.add("not supported: %s: --input-file %s has no timestamp to count from: want one file with timestamps", g.shown(), t.Data)
 	case rows.longest > 1:

@@ -88,6 +88,7 @@ func TestTranslateSchedulesOfAIPerfRefuses(t *testing.T) {
 		{timedRows, "--fixed-schedule-end-offset 5", "--fixed-schedule-end-offset: goes with --fixed-schedule"},
 		{timedRows, "--fixed-schedule --fixed-schedule-end-offset 5.5", "--fixed-schedule-end-offset 5.5: want a whole number of milliseconds, none below 0"},
 		{timedRows, "--fixed-schedule --fixed-schedule-end-offset 999", "--fixed-schedule-end-offset 999: the first row has the timestamp 1000: want that or more"},
+		{[]string{"\x28\xb5\x2f\xfd"}, "--fixed-schedule --fixed-schedule-end-offset 999", "can be read: want lines of JSON, not compressed"},
 		{plainRows, "--fixed-schedule --fixed-schedule-end-offset 999", "has no timestamp to count from: want one file with timestamps"},
 		{timedTurns, "--fixed-schedule --fixed-schedule-end-offset 999", "not supported: --fixed-schedule-end-offset 999: AIPerf cuts sessions at a window, agentx plays a session whole or not at all: leave it out"},
 		{mixedTurns, "", "some later turns of sessions have a timestamp, others a delay, and agentx plays all by one of the two"},

@@ -246,11 +246,6 @@ func (s *Set) Given(name string) bool { return s.winner(s.named(name)) != nil }
 // IsSet reports whether something sets a setting: not a preset, nor a default.
 func (s *Set) IsSet(name string) bool { return rank(s.From(name)) >= rank(Origin{Kind: FromScenario}) }
 
-// isDefault reports whether a setting has the value that it has of itself.
-func (s *Set) isDefault(name string) bool {
-	return reflect.DeepEqual(s.Value(name), s.named(name).Default)
-}
-
 // Choose notes the value that the run has found out for a setting, for the results.
 func (s *Set) Choose(name string, v any) {
 	chosen := s.values[name]

@@ -62,8 +62,8 @@ func (t *totals) families() []*dto.MetricFamily {
 		labelled("errors", "Requests that failed, by category, without overflows and cancellations.", "category", t.Errors),
 		labelled("buckets", "Requests that are over, by bucket.", "bucket", t.Buckets),
 		counter("measured", "Requests that ended well and are no cooldown; the counts below are over these.", float64(t.Measured)),
-		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.Tokens.prompt)),
-		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.Tokens.cached)),
+		counter("prompt_tokens", "Prompt tokens, as the server counted them.", float64(t.Tokens.Prompt)),
+		counter("cached_tokens", "Prompt tokens that were in the cache of the server.", float64(t.Tokens.Cached)),
 		counter("output_tokens", "Output tokens, as the server counted them, reasoning included.", float64(t.Tokens.Output)),
 	}
 	for k, m := range eachRequest {

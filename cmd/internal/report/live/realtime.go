@@ -47,11 +47,11 @@ func (r *Realtime) Block(elapsed time.Duration, servers Servers) []string {
 	lines := []string{
 		fmt.Sprintf("[realtime %s profiling]", clockText(elapsed)),
 		fmt.Sprintf("  rps=%s (avg %s)  tput_in=%s/s  tput_out=%s/s  done=%s ok=%s err=%s", tenths(rate), tenths(average),
-			whole(ratio(float64(t.Tokens.prompt), span)), whole(ratio(float64(t.Tokens.Output), span)), grouped(done), grouped(t.Measured), grouped(done-t.Measured)),
+			whole(ratio(float64(t.Tokens.Prompt), span)), whole(ratio(float64(t.Tokens.Output), span)), grouped(done), grouped(t.Measured), grouped(done-t.Measured)),
 	}
 	lines = append(lines, t.percentileRows()...)
 	if t.Measured > 0 {
-		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", grouped(int(t.Tokens.prompt)), grouped(int(t.Tokens.Output))))
+		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", grouped(int(t.Tokens.Prompt)), grouped(int(t.Tokens.Output))))
 	}
 	if t.Blocks > 0 {
 		lines = append(lines, fmt.Sprintf("  trace  theoretical_prefix_cache_hit=%.1f%%", 100*float64(t.Hits)/float64(t.Blocks)))

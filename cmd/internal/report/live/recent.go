@@ -88,8 +88,8 @@ func (r *recent) status() Recent {
 	rate := func(n int64) measure.Number { return ratio(float64(n), seconds) }
 	t := r.sum.Tokens
 	now := Recent{
-		Seconds: seconds, RequestRate: rate(int64(r.sum.Completed)), PromptTokenRate: rate(t.prompt), OutputTokenRate: rate(t.Output),
-		TokenHitRate: ratio(float64(t.cached), float64(t.prompt)), Others: map[string]Stat{},
+		Seconds: seconds, RequestRate: rate(int64(r.sum.Completed)), PromptTokenRate: rate(t.Prompt), OutputTokenRate: rate(t.Output),
+		TokenHitRate: ratio(float64(t.Cached), float64(t.Prompt)), Others: map[string]Stat{},
 	}
 	own := map[string]*Stat{"ttft": &now.TTFT, "itl": &now.ITL, "latency": &now.RequestLatency, "lateness": &now.Lateness}
 	for k := range liveMetrics {

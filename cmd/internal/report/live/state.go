@@ -138,14 +138,14 @@ type totals struct {
 }
 
 // tokens are counts of the server, 0 where there is none.
-type tokens struct{ prompt, cached, Output int64 }
+type tokens struct{ Prompt, Cached, Output int64 }
 
 func tokensOf(r *measure.Record) tokens {
 	return tokens{max(0, r.PromptTokens.N()), max(0, r.CachedTokens.N()), max(0, r.OSL())}
 }
 
 func (t *tokens) add(o tokens, by int64) {
-	t.prompt, t.cached, t.Output = t.prompt+by*o.prompt, t.cached+by*o.cached, t.Output+by*o.Output
+	t.Prompt, t.Cached, t.Output = t.Prompt+by*o.Prompt, t.Cached+by*o.Cached, t.Output+by*o.Output
 }
 
 // eachRequest are the metrics of a request.

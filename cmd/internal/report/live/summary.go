@@ -27,7 +27,7 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	if p := s.whole(); p.Phase == measure.ProfilingPhase {
 		m.Client.Standstills = p.Standstills
 		seconds := p.Elapsed.Seconds()
-		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.Measured), seconds), ratio(float64(t.Tokens.prompt), seconds), ratio(float64(t.Tokens.Output), seconds)
+		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.Measured), seconds), ratio(float64(t.Tokens.Prompt), seconds), ratio(float64(t.Tokens.Output), seconds)
 	}
 	m.AddRates()
 	if m.Client.Bound = measure.ClientBound(m.Lateness.N, [2]measure.Number{m.Lateness.P50, m.Lateness.P95}, [2]measure.Number{m.RequestLatency.P50, m.RequestLatency.P95}); m.Client.Bound {
@@ -47,9 +47,9 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 func (t *totals) metrics() measure.Metrics {
 	missing := measure.Missing
 	m := measure.Metrics{
-		Measured: t.Measured, PromptTokens: measure.Number(t.Tokens.prompt), CachedTokens: measure.Number(t.Tokens.cached), OutputTokens: measure.Number(t.Tokens.Output),
+		Measured: t.Measured, PromptTokens: measure.Number(t.Tokens.Prompt), CachedTokens: measure.Number(t.Tokens.Cached), OutputTokens: measure.Number(t.Tokens.Output),
 		Duration: missing, RequestRate: missing, PromptTokenRate: missing, OutputTokenRate: missing, RequestedOutputTokens: missing, RecordedPromptTokens: missing,
-		TokenHitRate: ratio(float64(t.Tokens.cached), float64(t.Tokens.prompt)), TheoreticalHitRate: ratio(float64(t.Hits), float64(t.Blocks)),
+		TokenHitRate: ratio(float64(t.Tokens.Cached), float64(t.Tokens.Prompt)), TheoreticalHitRate: ratio(float64(t.Hits), float64(t.Blocks)),
 	}
 	for k := range eachRequest {
 		*eachRequest[k].Stat(&m) = t.Distributions[k].stat()

@@ -289,7 +289,7 @@ func requireSameForms(t testing.TB, rows [][]byte, files map[string][]byte) {
 // Parquet by any writer gives the same structure as JSON lines of the same traces.
 func TestParquetAndJSONLinesAreOneStructure(t *testing.T) {
 	seconds(t)
-	rows := publicRows(t, 8)
+	rows := publicRows(t, 4)
 	requireSameForms(t, rows, map[string][]byte{
 		"parquet-go": libraryParquet(t, rows), "arrow": arrowParquet(t, rows, 3), "datasets": datasetsParquet(t, rows),
 	})
@@ -515,7 +515,7 @@ func mutations(data []byte, n int, each func(what string, damaged []byte)) {
 // A damaged file with checksums is an error, or gives the same traces as the original. One without gives traces or an error.
 func TestDamagedParquet(t *testing.T) {
 	seconds(t)
-	testDamagedParquet(t, 60)
+	testDamagedParquet(t, 20)
 }
 
 // Fifteen thousand damages of each file.

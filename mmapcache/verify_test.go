@@ -92,7 +92,7 @@ func TestVerifyFindsEveryDamage(t *testing.T) {
 		require.NoError(t, err)
 		stride := 1
 		if strings.HasSuffix(path, ".arrow") {
-			stride = 37
+			stride = 101
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		require.NoError(t, err)

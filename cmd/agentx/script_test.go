@@ -84,6 +84,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("AGENTX_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("AGENTX_NO_CALIBRATE", "true") // two seconds of each replay
+			e.Setenv("GOGC", "400")                 // programs that live for milliseconds
 			e.Setenv("AGENTX_SCRAPE", "off")        // two seconds at the end of each replay
 			e.Values["servers"] = &scriptServers{}
 			return arenasIn(filepath.Join(e.WorkDir, "cache"))

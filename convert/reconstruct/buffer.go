@@ -86,11 +86,11 @@ func (b *buffer) init(g promptShape, ids int, blocks []span, prefix prefixSizes,
 	if system > ids {
 		return &trace.Error{Kind: trace.PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", prefix.tool+prefix.system, system, ids)}
 	}
-	if system = min(system, g.covered); system > 0 {
+	if system = min(system, g.Covered); system > 0 {
 		b.push(mmapcache.System, sliceSpans(nil, blocks, 0, system), 0, ending{})
 	}
-	if rest := g.covered - system; rest > 0 || g.filler > 0 || len(b.messages) == 0 {
-		b.push(mmapcache.User, sliceSpans(nil, blocks, system, g.covered), g.filler, end)
+	if rest := g.Covered - system; rest > 0 || g.Filler > 0 || len(b.messages) == 0 {
+		b.push(mmapcache.User, sliceSpans(nil, blocks, system, g.Covered), g.Filler, end)
 	}
 	b.sent = len(b.messages)
 	return nil
@@ -109,20 +109,20 @@ type advanceStep struct {
 func (b *buffer) advance(g promptShape, blocks []span, st advanceStep) {
 	shared := st.common
 	if b.repaired {
-		shared = min(shared, b.blocks(), g.covered)
+		shared = min(shared, b.blocks(), g.Covered)
 	}
-	fresh := max(0, g.covered-shared)
+	fresh := max(0, g.Covered-shared)
 	window := b.sent // first message that this turn adds or changes
 	if b.truncate(shared) {
 		window = 0
 	}
 	b.turn++
-	assistant := b.assistantBlocks(st, fresh, g.filler)
+	assistant := b.assistantBlocks(st, fresh, g.Filler)
 	if assistant > 0 {
 		b.push(mmapcache.Assistant, sliceSpans(nil, blocks, shared, shared+assistant), 0, ending{})
 	}
-	if fresh > assistant || g.filler > 0 {
-		b.push(mmapcache.User, sliceSpans(nil, blocks, shared+assistant, g.covered), g.filler, st.end)
+	if fresh > assistant || g.Filler > 0 {
+		b.push(mmapcache.User, sliceSpans(nil, blocks, shared+assistant, g.Covered), g.Filler, st.end)
 		if k := len(b.messages) - 1; b.shaped && st.tool && k > window && b.messages[k-1].role == mmapcache.Assistant {
 			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.path[b.messages[k].node], Turn: b.turn})
 		}

@@ -14,12 +14,12 @@ func assistantCaps(common []int, shapes []promptShape, repaired bool) []int {
 		if k > 0 {
 			kept[k] = min(common[k], o.total)
 			if repaired {
-				kept[k] = min(kept[k], s.covered)
+				kept[k] = min(kept[k], s.Covered)
 			}
 		}
 		o.truncate(kept[k])
-		fresh := max(0, s.covered-kept[k])
-		if k > 0 && fresh == 0 && s.filler == 0 && kept[k] >= 1 {
+		fresh := max(0, s.Covered-kept[k])
+		if k > 0 && fresh == 0 && s.Filler == 0 && kept[k] >= 1 {
 			if owner := o.last(); owner != 0 {
 				lower(&caps[owner], kept[k]-1-kept[owner])
 			}

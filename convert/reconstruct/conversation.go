@@ -69,9 +69,9 @@ func (p *planner) planTurn(c *conversation, k int) *trace.Error {
 // planPrompt puts the prompt of turn k, which becomes the given row of the plan, into the buffer.
 func (p *planner) planPrompt(c *conversation, k, row int, input mmapcache.InputKind) *trace.Error {
 	t, shape := c.turns[k], c.shapes[k]
-	covered := sliceSpans(nil, c.blocks, 0, shape.covered)
+	covered := sliceSpans(nil, c.blocks, 0, shape.Covered)
 	end := ending{mmapcache.Filler, uint32(row)}
-	if n := shape.covered; p.tr.TailIDs && t.IDs.Len > n && shape.filler > 0 {
+	if n := shape.Covered; p.tr.TailIDs && t.IDs.Len > n && shape.Filler > 0 {
 		end = ending{mmapcache.Head, sliceSpans(nil, c.blocks, n, n+1)[0].first}
 	}
 	if p.tr.Live {

@@ -2,16 +2,16 @@ package reconstruct
 
 // promptShape is how a prompt divides into blocks and filler: doc/spec/reconstruction.md 3.1.
 type promptShape struct {
-	full    int // whole blocks in the prompt
-	covered int // of them, blocks that have a hash id
-	filler  int // tokens that no hash id covers
+	Full    int // whole blocks in the prompt
+	Covered int // of them, blocks that have a hash id
+	Filler  int // tokens that no hash id covers
 }
 
 // shapeOf divides a prompt of in tokens with n hash ids.
 func shapeOf(blockSize, n, in int) promptShape {
-	s := promptShape{full: in / blockSize}
-	s.covered = min(n, s.full)
-	s.filler = in - s.covered*blockSize
+	s := promptShape{Full: in / blockSize}
+	s.Covered = min(n, s.Full)
+	s.Filler = in - s.Covered*blockSize
 	return s
 }
 

@@ -348,7 +348,7 @@ func TestPromptShape(t *testing.T) {
 	fixtures.EachWeka(t, "geometry", func(t *testing.T, in in, want promptShape) {
 		assert.Equal(t, want, shapeOf(in.BlockSize, in.IDs, in.In))
 		row := mmapcache.Turn{In: uint32(in.In), HashIDs: uint32(in.IDs)}
-		assert.EqualValues(t, want.filler, row.FillerTokens(uint32(in.BlockSize)))
+		assert.EqualValues(t, want.Filler, row.FillerTokens(uint32(in.BlockSize)))
 	})
 }
 

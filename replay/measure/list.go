@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,7 +91,8 @@ var figureColumns = []struct {
 	{"itl p50", func(h *Figures) string { return FormatSeconds(h.ITL.P50) }},
 }
 
-// errors writes how many requests of each run failed, the rates by category, how many overflowed the context, and how many are in no figure.
+// errors writes how many requests of each run failed, the rates by category, how many overflowed the context, how many are in no figure, how
+// the run did by its service levels, and which remarks say that figures are not what they seem.
 func (l *List) errors(b *strings.Builder) {
 	for _, r := range l.Runs {
 		h := r.Headline
@@ -104,6 +106,34 @@ func (l *List) errors(b *strings.Builder) {
 		if h != nil && h.Unseen.Requests > 0 {
 			row(b, "left out", "concurrency %s: %d of %d requests (%s in no figure)", r.Name(), h.Unseen.Requests, h.Requests, FormatShare(h.Unseen.Share))
 		}
+		if r.Summary != nil {
+			r.Summary.listed(b, r.Name())
+		}
+	}
+}
+
+// listed writes goodput, the levels of the run, and the kinds of its warnings.
+func (s *Summary) listed(b *strings.Builder, name string) {
+	if g := s.Goodput; g != nil {
+		var parts []string
+		for k, c := range g.Conditions {
+			switch {
+			case c.OfEach && k == slices.IndexFunc(g.Conditions, func(c LevelResult) bool { return c.OfEach }):
+				parts = append(parts, fmt.Sprintf("%s good requests/s, %s of the requests", FormatQuantity(g.Rate), FormatShare(g.Share)))
+			case c.Met != nil:
+				parts = append(parts, c.Text+map[bool]string{true: " met", false: " not met"}[*c.Met])
+			}
+		}
+		row(b, "levels", "concurrency %s: %s", name, strings.Join(parts, "; "))
+	}
+	var kinds []string
+	for _, r := range s.Remarks {
+		if r.Level != Note {
+			kinds = append(kinds, r.Kind)
+		}
+	}
+	if len(kinds) > 0 {
+		row(b, "remarks", "concurrency %s: %s", name, strings.Join(kinds, ", "))
 	}
 }
 

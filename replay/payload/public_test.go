@@ -61,7 +61,7 @@ func textsOf(t *testing.T, body []byte) (list []said) {
 	return list
 }
 
-// Bodies of public traces hold the same texts in every form; a text prompt holds them joined.
+// Bodies of public traces hold the same texts in every form; a text prompt holds them joined. AGENTX_LONG=1 makes those of every turn.
 //
 // Covers T-40.
 func TestFormsOfPublicTraces(t *testing.T) {
@@ -77,9 +77,9 @@ func TestFormsOfPublicTraces(t *testing.T) {
 	})
 	require.NoError(t, err)
 	c := cachetest.Open(t, cachetest.Root(), r.Key)
-	every := 1
-	if testing.Short() {
-		every = 4
+	every := 4
+	if os.Getenv("AGENTX_LONG") != "" {
+		every = 1
 	}
 	bodies, n := 0, 0
 	encoders := map[string]*Encoder{}

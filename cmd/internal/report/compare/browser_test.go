@@ -13,6 +13,7 @@ import (
 //
 //
 func TestComparisonInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	before, after, wide := newModelled(60), newModelled(60), newModelled(60)
 	after.slower, after.seed, after.failed = 1.1, 2, 12
 	wide.info.Lanes, wide.info.Model = 16, "another-model"

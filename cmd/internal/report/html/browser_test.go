@@ -54,6 +54,7 @@ const topsOfFirstRow = `[...new Set([...document.querySelectorAll("tbody tr:firs
 //
 // Covers R-11.
 func TestRunInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	dir, _ := newSample(2000).write(t)
 	html, _ := pageOf(t, dir)
 	b := pagetest.OpenHTML(t, html, 1280, 900)
@@ -93,6 +94,7 @@ func TestRunInABrowser(t *testing.T) {
 // How long a large page takes to open, and a selection to be drawn: figures, no bounds. AGENTX_PAGE names other pages, as PATH does folders:
 // they take turns, so that what else the machine does is the same for all.
 func TestSpeedInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	paths := filepath.SplitList(os.Getenv("AGENTX_PAGE"))
 	if len(paths) == 0 {
 		dir, _ := newSample(41_400).write(t)

@@ -42,21 +42,21 @@ func script(t *testing.T, p *page.Page) string {
 //
 //
 func TestGrowthIsThePage(t *testing.T) {
-	s := newSample(900)
+	s := newSample(300)
 	draw := rand.New(rand.NewPCG(5, 6))
-	for some := range slices.Chunk(s.records, 60) {
+	for some := range slices.Chunk(s.records, 20) {
 		draw.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 	}
 	about := &About{Info: s.info(), Summary: measure.Summary{}}
 	b := NewBuilder(measure.Rules{})
-	b.Limit(240)
-	b.bins.width = 1_650_000 // they grow in length also while nothing is left out
+	b.Limit(80)
+	b.bins.width = 3_000_000 // they grow in length also while nothing is left out
 	e := pagetest.NewEngine(t, script(t, &page.Page{Kind: "live"}))
 	e.Eval(rowsOf)
 	asked, wholes, parts := 0, 0, 0
 	for k := range s.records {
 		require.NoError(t, b.Add(&s.records[k]))
-		if draw.IntN(15) > 0 {
+		if draw.IntN(5) > 0 {
 			continue
 		}
 		mark := b.Mark()

@@ -77,6 +77,7 @@ func (p *played) add(lane int, due float64) {
 //
 //
 func TestLiveInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	s, err := Listen("127.0.0.1:0", "")
 	require.NoError(t, err)
 	p := newPlayed(t)
@@ -144,6 +145,7 @@ func TestLiveInABrowser(t *testing.T) {
 
 // What a page that is open computes for each second of a run with as many requests as it may have: figures, no bounds.
 func TestLiveSpeedInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	s, err := Listen("127.0.0.1:0", "")
 	require.NoError(t, err)
 	p := newPlayed(t)

@@ -25,6 +25,7 @@ func shown(b *pagetest.Tab) string { return pagetest.Eval[string](b, `location.h
 //
 // Covers R-11.
 func TestHandsInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	b := pagetest.OpenHTML(t, sampleHTML(t, samplePage(2000)), 1280, 900)
 	ends := func() [2]float64 {
 		return pagetest.Eval[[2]float64](b, fmt.Sprintf(`(({from, to}) => [from, to])(document.querySelector(%q).chart.pen)`, secondPlot))
@@ -59,6 +60,7 @@ func TestHandsInABrowser(t *testing.T) {
 
 // Covers R-11.
 func TestKeysInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	b := pagetest.OpenHTML(t, sampleHTML(t, samplePage(2000)), 1280, 900)
 	b.Key(firstPlot, "+")
 	assert.Equal(t, "#t=62.5-227.5", shown(b))
@@ -77,6 +79,7 @@ func TestKeysInABrowser(t *testing.T) {
 
 // Covers R-11.
 func TestAddressesInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	b := pagetest.OpenHTML(t, sampleHTML(t, samplePage(2000)), 1280, 900)
 	requests := func() string {
 		return pagetest.Eval[string](b, `document.querySelector("tbody td:last-child").textContent`)
@@ -94,6 +97,7 @@ func TestAddressesInABrowser(t *testing.T) {
 
 // Covers R-11.
 func TestLooksInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	b := pagetest.OpenHTML(t, sampleHTML(t, samplePage(2000)), 1280, 900)
 	for _, width := range []int64{1280, 400} {
 		b.Resize(width, 900)
@@ -114,6 +118,7 @@ func TestLooksInABrowser(t *testing.T) {
 
 // Covers R-4, R-11.
 func TestHostileTextsInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	p := samplePage(20)
 	p.Title = strings.Join(hostile, " ")
 	p.Tables = append(p.Tables, Table{Name: "names", Columns: []Column{Texts("name", hostile)}})
@@ -129,6 +134,7 @@ func TestHostileTextsInABrowser(t *testing.T) {
 
 // The figures are reported, not asserted: they depend on the machine.
 func TestSpeedInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	b := pagetest.OpenHTML(t, sampleHTML(t, samplePage(41_400)), 1280, 900)
 	opened := pagetest.Eval[float64](b, `performance.getEntriesByType("navigation")[0].loadEventEnd`)
 	const times = 20

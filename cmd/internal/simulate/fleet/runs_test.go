@@ -86,13 +86,19 @@ type runWant struct {
 	HitRate     *float64 `json:"avg_kv_hit_rate"`
 }
 
+// The vectors of the first rows of a trace, and of the whole trace with 8 workers, blocks of 512 and the default router; AGENTX_LONG=1 plays
+// the other twelve whole traces, which take 20 s.
+//
 // Covers S-25, S-27, S-30.
 func TestWholeTraces(t *testing.T) {
 	fixtures.EachSimulate(t, "runs", fixtures.SimulateCounts{12, 12, 3}, func(t *testing.T, c fixtures.SimulateCase, in runIn, want runWant) {
 		if testing.Short() && c.Preset == "dynamo-2026-08" {
 			t.Skip("the rules of default")
 		}
-		n, _ := in.Rows.(float64)
+		n, limited := in.Rows.(float64)
+		if !limited && c.Name != "conversation-8w-512" && os.Getenv("AGENTX_LONG") == "" {
+			t.Skip("AGENTX_LONG=1 plays more than one whole trace (make test-long)")
+		}
 		o := optionsOf(t, in.engineIn, c.Preset, conversationOf(t, int(n)))
 		o.Gaps = &engine.Gaps{Exact: map[int64]int64{}}
 		got, err := Run(context.Background(), o)

@@ -34,6 +34,7 @@ const drawAll = `(document.querySelectorAll(".plot").forEach((p) => p.chart.draw
 //
 // Covers S-51.
 func TestSimulationsInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	for name, c := range map[string]simulate.Config{
 		"agg": plannedConfig(planner.Aggregated), "disagg": plannedConfig(planner.Disaggregated), "sampled": sampledConfig(8), "long": longConfig(),
 	} {

@@ -12,6 +12,7 @@ import (
 //
 // Covers S-54.
 func TestPageInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	runs, gates := play(t, []int{1, 2, 4, 8}, []int{2, 8, 32}, "ttft.p95<400ms")
 	b := pagetest.OpenHTML(t, text(t, Options{Title: "Simulated: 12 runs", Runs: runs, Gates: gates, Lead: answers(runs, gates)}), 1280, 900)
 	b.Picture("simulate-compare-light")

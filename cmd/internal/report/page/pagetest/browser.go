@@ -40,9 +40,9 @@ func OpenHTML(t testing.TB, html string, width, height int64) *Tab {
 	return Open(t, "file://"+file, width, height)
 }
 
-// Open opens an address in a browser without a window, and waits until a chart is drawn. The test is skipped unless AGENTX_BROWSER is
-// set, and where there is no browser. It fails at its end if the page has told its console of an error, or has drawn one.
-func Open(t testing.TB, address string, width, height int64) *Tab {
+// NeedBrowser skips the test unless AGENTX_BROWSER is set, and where there is no browser; it returns the path of one. A test whose page
+// takes long to make calls it first.
+func NeedBrowser(t testing.TB) string {
 	t.Helper()
 	if os.Getenv("AGENTX_BROWSER") == "" {
 		t.Skip("make test-browser runs the tests in a browser")
@@ -51,6 +51,14 @@ func Open(t testing.TB, address string, width, height int64) *Tab {
 	if binary == "" {
 		t.Skip("there is no chromium and no google-chrome: Debian's package chromium has one")
 	}
+	return binary
+}
+
+// Open opens an address in a browser without a window, and waits until a chart is drawn. The test is skipped where NeedBrowser skips it.
+// It fails at its end if the page has told its console of an error, or has drawn one.
+func Open(t testing.TB, address string, width, height int64) *Tab {
+	t.Helper()
+	binary := NeedBrowser(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.DisableGPU)
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)

@@ -5,6 +5,7 @@ package pagetest
 import (
 	"fmt"
 	"regexp"
+	"sync"
 	"testing"
 
 	"github.com/dop251/goja"
@@ -27,11 +28,25 @@ func NewEngine(t testing.TB, html string) *Engine {
 	t.Helper()
 	e := &Engine{t, goja.New()}
 	for i, script := range scripts.FindAllStringSubmatch(html, -1) {
-		_, err := e.vm.RunScript(fmt.Sprintf("script %d", i+1), script[1])
+		_, err := e.vm.RunProgram(compiled(t, fmt.Sprintf("script %d", i+1), script[1]))
 		require.NoError(t, err)
 	}
 	e.Load(html)
 	return e
+}
+
+// programs are the scripts that an engine has run, which are the same on most pages of a package.
+var programs sync.Map
+
+// compiled returns a script that an engine can run; any number of engines can run it at the same time.
+func compiled(t testing.TB, name, source string) *goja.Program {
+	if known, ok := programs.Load(source); ok {
+		return known.(*goja.Program)
+	}
+	p, err := goja.Compile(name, source, false)
+	require.NoError(t, err)
+	programs.Store(source, p)
+	return p
 }
 
 // Load unpacks the data of another page into the variable page.
@@ -40,6 +55,14 @@ func (e *Engine) Load(html string) {
 	found := data.FindStringSubmatch(html)
 	require.Len(e.t, found, 2, "the page has no data")
 	e.Eval("var page = unpackPage(JSON.parse(a))", found[1])
+}
+
+// LoadHead puts the head of another page into the variable page, and unpacks none of its tables.
+func (e *Engine) LoadHead(html string) {
+	e.t.Helper()
+	found := data.FindStringSubmatch(html)
+	require.Len(e.t, found, 2, "the page has no data")
+	e.Eval("var page = { head: JSON.parse(a).head }", found[1])
 }
 
 // Eval returns the value of an expression, in which arguments are named a, b, c and so on.

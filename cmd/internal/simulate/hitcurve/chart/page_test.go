@@ -126,6 +126,7 @@ var r0 = simulate.Default()
 //
 // Covers S-94.
 func TestPageInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	b := pagetest.OpenHTML(t, text(t, "Hit-rate curve: synthetic", curve(t, 1, simulate.RoundRobin, 131072)), 1280, 900)
 	b.Picture("hitcurve-light")
 	name := `document.querySelector(".plot").chart.x.name`
@@ -146,6 +147,7 @@ func TestPageInABrowser(t *testing.T) {
 //
 // Covers S-94.
 func TestSeveralInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
 	b := pagetest.OpenHTML(t, text(t, "Hit-rate curves", curve(t, 1, simulate.RoundRobin, 0), curve(t, 4, simulate.RoundRobin, 0), curve(t, 4, simulate.KVRouter, 0)), 1280, 900)
 	b.Picture("hitcurve-several")
 	pagetest.Eval[bool](b, `[...document.querySelectorAll("button")].find((e) => e.textContent === "all caches").click() === undefined`)

@@ -47,7 +47,7 @@ func parseCorpusName(name string) (corpusName, error) {
 	path, sonnet := strings.CutPrefix(name, "sonnet:")
 	switch {
 	case path == "" || strings.HasSuffix(name, ":"):
-		return corpusName{}, fmt.Errorf("corpus %q: no file: want %s", name, wantCorpus)
+		return corpusName{}, fmt.Errorf("corpus %q names no file: want %s", name, wantCorpus)
 	case strings.HasSuffix(path, ".u32le"):
 		return corpusName{form: idsFile, path: path, sonnet: sonnet}, nil
 	case sonnet:

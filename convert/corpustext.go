@@ -109,7 +109,7 @@ func (c *corpusText) readDirectory(root string) error {
 		case d.IsDir():
 			return nil
 		case !d.Type().IsRegular():
-			c.skipped.add("no regular file", path)
+			c.skipped.add("not a regular file", path)
 			return nil
 		}
 		return c.addFile(root, path)

@@ -58,7 +58,7 @@ func TestCorpusDirectoryWithLinks(t *testing.T) {
 	c, err := readCorpusText(filepath.Join(dir, "root"))
 	require.NoError(t, err)
 	assert.Equal(t, "alpha", string(c.text))
-	assert.Contains(t, c.skipped.String(), "no regular file: ")
+	assert.Contains(t, c.skipped.String(), "not a regular file: ")
 }
 
 func TestCorpusTextRefuses(t *testing.T) {

@@ -53,7 +53,7 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 	}{
 		"not JSON":                {inputs: []string{lines(t, good, "nonsense")}, want: []string{"in.jsonl:2: ", "not JSON"}},
 		"cut in the middle":       {inputs: []string{lines(t, traceText("b"), good[:200])}, want: []string{"in.jsonl:2: ", "cut off after 200 bytes"}},
-		"two values on a line":    {inputs: []string{lines(t, good+" "+good)}, want: []string{"in.jsonl:1: ", "more after the "}},
+		"two values on a line":    {inputs: []string{lines(t, good+" "+good)}, want: []string{"in.jsonl:1: ", "data after the "}},
 		"missing field":           {inputs: []string{lines(t, replace(`"in":9,`, ""))}, want: []string{"in.jsonl:1: ", `trace "a"`, "requests[1].requests[0]", `"in" is missing`}},
 		"negative in":             {inputs: []string{lines(t, replace(`"in":25`, `"in":-25`))}, want: []string{"in.jsonl:1: ", `trace "a"`, "requests[2]", "in = -25"}},
 		"absurd length":           {inputs: []string{lines(t, replace(`"in":25`, `"in":25000000000`))}, want: []string{"in.jsonl:1: ", "requests[2]", "25000000000"}},

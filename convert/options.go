@@ -80,7 +80,7 @@ func (o *Options) SetProfile(name string) error {
 	case "aiperf":
 		o.Rules, o.Placement = rules.AIPerf(), rules.Placement{Backend: rules.SHA256MT, Seed: DefaultSeed}
 	default:
-		return fmt.Errorf("no such profile: want %s", strings.Join(Profiles(), " or "))
+		return fmt.Errorf("unknown profile: want %s", strings.Join(Profiles(), " or "))
 	}
 	return nil
 }

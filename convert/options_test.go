@@ -41,7 +41,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"workers 2000: want 0":                       func(o *Options) { o.Workers = 2000 },
 		`tokenizer x: want cl100k_base, o200k_base`:  func(o *Options) { o.Tokenizer = "x" },
 		"corpus sonnet:x: not a file of token ids":   func(o *Options) { o.Corpus = "sonnet:x" },
-		`corpus "aiperf-sonnet:": no file`:           func(o *Options) { o.Corpus = "aiperf-sonnet:" },
+		`corpus "aiperf-sonnet:" names no file`:      func(o *Options) { o.Corpus = "aiperf-sonnet:" },
 		`length_rule "banana": want one of repaired`: func(o *Options) { o.Rules = rules.Default(); o.Rules.LengthRule = "banana" },
 		`backend "xxh4": want exact, xxh3`:           func(o *Options) { o.Placement.Backend = "xxh4" },
 	} {

@@ -134,7 +134,7 @@ func TestInvalidRecordedStarts(t *testing.T) {
 		`"timestamp":-1`:                `timestamp: -1 ms: want 0 or more`,
 		`"timestamp":-0.001`:            `timestamp: -0.001 ms: want 0 or more`,
 		`"timestamp":1e300`:             `timestamp: 1e300 milliseconds: beyond 1e+15`,
-		`"timestamp":1e999`:             `timestamp: 1e999 is no finite number`,
+		`"timestamp":1e999`:             `timestamp: 1e999 is not a finite number`,
 		`"timestamp":9.3e12`:            `timestamp: 9.3e+12 ms: beyond 9.2e+12 ms, which are 292 years`,
 		`"timestamp":1732312345678000`:  `timestamp: 1732312345678000 looks like microseconds since 1970: want milliseconds`,
 		`"timestamp":NaN`:               `not JSON`,

@@ -49,7 +49,7 @@ func decodeSlowly(raw []byte) string {
 	return text.String()
 }
 
-// Messages are the bytes of their tokens, joined and decoded once, in a text of many scripts: no byte is there twice or missing where
+// Messages are the bytes of their tokens, joined and decoded once, in a text of many scripts: no byte is doubled or missing where
 // windows are cut inside characters, as AIPerf cuts them. By default no window is.
 //
 // Covers F28.

@@ -97,7 +97,7 @@ func (s *Snapshot) addDirectory(dir string, o Options) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("input %s: its suffix is one that is read, and it cannot be opened; repair or remove it: %w", path, err)
+			return fmt.Errorf("input %s: the suffix says that it holds traces, but it cannot be opened: repair or remove it: %w", path, err)
 		}
 		s.addFile(path, format, info.Size())
 		found++

@@ -157,7 +157,7 @@ func refuseSeveralRequests(o *Options, traces []int) error {
 	return o.Cache.EachShard(func(first int, s *mmapcache.Structure) error {
 		for k := range s.Traces.Len() {
 			if t := s.Traces.At(k); selected[first+k] && t.Turns != 1 {
-				return fmt.Errorf("arrivals: a rate of requests: trace %q has %d requests, and a rate is of trees unless each has one", t.ID, t.Turns)
+				return fmt.Errorf("arrivals: a rate of requests needs traces of one request each, and trace %q has %d: give a rate of trees", t.ID, t.Turns)
 			}
 		}
 		return nil

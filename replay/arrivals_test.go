@@ -253,26 +253,26 @@ func TestArrivalsAreValidated(t *testing.T) {
 	recording, rate := Arrivals{Mode: RecordedArrivals}, Arrivals{Mode: RateArrivals, Rate: 1}
 	absolute := Arrivals{AbsoluteTurns: true}
 	for want, o := range map[string]Options{
-		"rate and arrivals: a rate is another way to open trees":                                  {Arrivals: Arrivals{Rate: 1}},
-		"arrival: goes with rate":                                                                 {Arrivals: Arrivals{Mode: RecordedArrivals, Law: arrivals.Gamma}},
-		"to and arrivals: a window is one of recorded arrivals":                                   {Arrivals: Arrivals{Mode: RateArrivals, Rate: 1, To: 1}},
-		"ramp and arrivals: trees that arrive on their own begin at their recorded starts":        {Arrivals: Arrivals{Mode: RecordedArrivals, Ramp: 1}},
-		"arrivals: rate says how many trees per second":                                           {Arrivals: Arrivals{Mode: RateArrivals}},
-		"to: at or before from: want a later time":                                                {Arrivals: Arrivals{Mode: RecordedArrivals, From: 2, To: 1}},
-		"asap and arrivals: trees that arrive on their own keep their times: want one of the two": {Arrivals: recording, Pace: Pace{ASAP: true}},
-		"start and arrivals: ":                                                                    {Arrivals: rate, Start: Start{Sampled: true}},
-		"warmup and arrivals: ":                                                                   {Arrivals: rate, Warmup: Warmup{Primers: true}},
-		"system-idle-cap and arrivals: ":                                                          {Arrivals: recording, Limits: Limits{SystemIdle: 1}},
-		"recycle and arrivals: ":                                                                  {Arrivals: rate, Recycle: RecycleFIFOGuarded},
-		"max-live-per-trace and arrivals: ":                                                       {Arrivals: rate, MaxLivePerTrace: true},
-		"sampler-order and arrivals: ":                                                            {Arrivals: recording, Order: Shuffle},
-		"turns and scenario: a scenario plays lanes and gaps":                                     {Arrivals: absolute, Scenario: &measure.Scenario{Name: "x"}},
-		"warmup and ramp: ":                                                                       {Arrivals: Arrivals{Ramp: 1}, Warmup: Warmup{Primers: true}},
-		"asap and turns: ":                                                                        {Arrivals: absolute, Pace: Pace{ASAP: true}},
-		"max-gap and turns: ":                                                                     {Arrivals: absolute, Pace: Pace{MaxGap: 1}},
-		"think-time-only and turns: ":                                                             {Arrivals: absolute, Pace: Pace{ThinkTimeOnly: true}},
-		"start and turns: ":                                                                       {Arrivals: absolute, Start: Start{Sampled: true}},
-		"warmup and turns: ":                                                                      {Arrivals: absolute, Warmup: Warmup{Primers: true}},
+		"rate and arrivals: a rate is another way to open trees":                                    {Arrivals: Arrivals{Rate: 1}},
+		"arrival: works only with rate":                                                             {Arrivals: Arrivals{Mode: RecordedArrivals, Law: arrivals.Gamma}},
+		"to and arrivals: a window is one of recorded arrivals":                                     {Arrivals: Arrivals{Mode: RateArrivals, Rate: 1, To: 1}},
+		"ramp and arrivals: trees that arrive on their own begin at their recorded starts":          {Arrivals: Arrivals{Mode: RecordedArrivals, Ramp: 1}},
+		"arrivals: rate says how many trees per second":                                             {Arrivals: Arrivals{Mode: RateArrivals}},
+		"to: at or before from: want a later time":                                                  {Arrivals: Arrivals{Mode: RecordedArrivals, From: 2, To: 1}},
+		"asap and arrivals: trees that arrive on their own keep their times: leave one of them out": {Arrivals: recording, Pace: Pace{ASAP: true}},
+		"start and arrivals: ":                                                                      {Arrivals: rate, Start: Start{Sampled: true}},
+		"warmup and arrivals: ":                                                                     {Arrivals: rate, Warmup: Warmup{Primers: true}},
+		"system-idle-cap and arrivals: ":                                                            {Arrivals: recording, Limits: Limits{SystemIdle: 1}},
+		"recycle and arrivals: ":                                                                    {Arrivals: rate, Recycle: RecycleFIFOGuarded},
+		"max-live-per-trace and arrivals: ":                                                         {Arrivals: rate, MaxLivePerTrace: true},
+		"sampler-order and arrivals: ":                                                              {Arrivals: recording, Order: Shuffle},
+		"turns and scenario: a scenario plays lanes and gaps":                                       {Arrivals: absolute, Scenario: &measure.Scenario{Name: "x"}},
+		"warmup and ramp: ":                                                                         {Arrivals: Arrivals{Ramp: 1}, Warmup: Warmup{Primers: true}},
+		"asap and turns: ":                                                                          {Arrivals: absolute, Pace: Pace{ASAP: true}},
+		"max-gap and turns: ":                                                                       {Arrivals: absolute, Pace: Pace{MaxGap: 1}},
+		"think-time-only and turns: ":                                                               {Arrivals: absolute, Pace: Pace{ThinkTimeOnly: true}},
+		"start and turns: ":                                                                         {Arrivals: absolute, Start: Start{Sampled: true}},
+		"warmup and turns: ":                                                                        {Arrivals: absolute, Warmup: Warmup{Primers: true}},
 	} {
 		o.Cache, o.URLs, o.Model = c, []string{unreachable}, "m"
 		require.ErrorContains(t, o.Validate(), want)
@@ -286,7 +286,7 @@ func TestArrivalsAreValidated(t *testing.T) {
 	o.Arrivals = Arrivals{Mode: RateArrivals, Rate: 1, PerRequest: true}
 	require.NoError(t, o.CheckArrivals())
 	o.Cache = cachetest.Demo(t)
-	require.ErrorContains(t, o.CheckArrivals(), `a rate of requests: trace "`)
+	require.ErrorContains(t, o.CheckArrivals(), `a rate of requests needs traces of one request each, and trace "`)
 	o.Arrivals = recording
 	require.False(t, o.HasRecordedStarts())
 	require.ErrorContains(t, o.CheckArrivals(), "16 of 16 traces have no recorded start, the first is ")

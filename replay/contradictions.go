@@ -32,7 +32,7 @@ func (o *Options) body() payload.Options {
 
 // either returns the contradiction of two settings of which a run has one, and why.
 func either(one, other, why string) preset.Contradiction {
-	return preset.Contradiction(fmt.Sprintf("{%s=} and {%s=}: %s: want one of the two", one, other, why))
+	return preset.Contradiction(fmt.Sprintf("{%s=} and {%s=}: %s: leave one of them out", one, other, why))
 }
 
 func (o *Options) runRules() []rule {
@@ -41,10 +41,10 @@ func (o *Options) runRules() []rule {
 		{ratios != nil && ratios.Min > ratios.Max, "{start-min-ratio=}: more than {start-max-ratio=}: want at most that"},
 		{o.Warmup.Requests > 0 && o.switches().StageByDuration, "{warmup=}: under {warmup-stage=} the pressure stage has a duration: want duration=D"},
 		{o.Order == Random && o.once(), "{sampler-order=} repeats traces, so it cannot play every trace once: choose shuffle"},
-		{o.MaxContext == ServerContext && o.SkipPreflight, "{max-context}: the preflight asks the server for its context, and {no-preflight} leaves that out: want one of the two, or a number of tokens"},
+		{o.MaxContext == ServerContext && o.SkipPreflight, "{max-context}: the preflight asks the server for its context, and {no-preflight} leaves that out: leave one of them out, or give a number of tokens"},
 		{(o.RetryAfter == RetryWait || o.RetryAfter == RetryRecord) && presetNumber(o.Preset) > 0,
 			preset.Contradiction("{retry-after=}: the tool that preset " + o.Preset + " imitates does not look at Retry-After: leave it out, or choose {preset} default")},
-		{o.Scrape.Off && len(o.Scrape.Pages) > 0, "{scrape}: off, and a page: want one of the two"},
+		{o.Scrape.Off && len(o.Scrape.Pages) > 0, "{scrape}: off and a page contradict each other: leave one of them out"},
 	}
 }
 
@@ -68,8 +68,8 @@ func (o *Options) arrivalRules() []rule {
 		alone(arrive && o.Scenario != nil, "scenario", "are not what a scenario plays"),
 		{a.Mode == RateArrivals && !rate, "{arrivals=}: {rate} says how many trees per second"},
 		{a.Mode != RateArrivals && rate, either("rate", "arrivals", "a rate is another way to open trees")},
-		{!rate && a.PerRequest, "{rate-of=}: goes with {rate}"},
-		{!rate && (a.Law != 0 || a.Shape != 0), "{arrival=}: goes with {rate}"},
+		{!rate && a.PerRequest, "{rate-of=}: works only with {rate}"},
+		{!rate && (a.Law != 0 || a.Shape != 0), "{arrival=}: works only with {rate}"},
 		{!recorded && a.From > 0, either("from", "arrivals", window)},
 		{!recorded && a.To > 0, either("to", "arrivals", window)},
 		{a.To > 0 && a.To <= a.From, "{to=}: at or before {from=}: want a later time"},
@@ -100,13 +100,13 @@ func (o *Options) partRules() []rule {
 		lanes = o.Defaults()[&o.Concurrency][0].(int)
 	}
 	few := func(name string, n int) rule {
-		return rule{n > 0 && n < p.Of, preset.Contradiction(fmt.Sprintf("{part=} and {%s} %d: that is of the whole load, and leaves a part without any: want at least %d", name, n, p.Of))}
+		return rule{n > 0 && n < p.Of, preset.Contradiction(fmt.Sprintf("{part=} and {%s} %d: this number is shared by all parts, and leaves some without any: want at least %d", name, n, p.Of))}
 	}
 	return []rule{
 		{p.IsSet() && o.UniqueOut, "{part=}: say --out, the directory that all parts share"},
 		few("concurrency", lanes), few("requests", o.Requests), few("trees", o.Trees),
 		{o.CacheReset.Enabled && p.several() && o.StartAt.IsZero() && o.Meeting == nil,
-			"{part=} and {reset-cache}: it could come when other parts play: want --meet, or {start-at}, for which all parts wait"},
-		{o.Meeting != nil && !o.StartAt.IsZero(), "{meet=} and {start-at=}: want one of the two"},
+			"{part=} and {reset-cache}: the reset could hit other parts while they play: add --meet or {start-at}, for which all parts wait"},
+		{o.Meeting != nil && !o.StartAt.IsZero(), "{meet=} and {start-at=}: both say when the parts begin: leave one of them out"},
 	}
 }

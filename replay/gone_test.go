@@ -25,7 +25,7 @@ func TestServersThatAreGoneEndTheRun(t *testing.T) {
 		return Run(t.Context(), o)
 	}
 	s, err := run(func(*Options) {})
-	require.ErrorContains(t, err, "replay: stopped: for 1ns no server took a connection: ")
+	require.ErrorContains(t, err, "replay: stopped: for 1ns no server accepted a connection: ")
 	require.Less(t, s.Requests, 40)
 	require.FileExists(t, s.Out+"/summary.json")
 	for name, change := range map[string]func(*Options){
@@ -57,7 +57,7 @@ func TestGoneWantsSilence(t *testing.T) {
 	for k := range 2 {
 		require.NoError(t, fails(float64(131+k), wire.Connection))
 	}
-	require.EqualError(t, fails(133, wire.Connection), "replay: stopped: for 1m0s no server took a connection: 5 requests in a row failed, the last: refused")
+	require.EqualError(t, fails(133, wire.Connection), "replay: stopped: for 1m0s no server accepted a connection: 5 requests in a row failed, the last: refused")
 	require.NoError(t, fails(134, wire.HTTPStatus), "an answer, too")
 	require.NoError(t, fails(135, wire.Connection))
 }

@@ -35,7 +35,7 @@ func (h SessionHeader) Validate() error {
 	names := h.More
 	if h.Correlation != "" {
 		if strings.EqualFold(h.Correlation, requestHeader) {
-			return fmt.Errorf("correlation header %s: that field has the id of the request", h.Correlation)
+			return fmt.Errorf("correlation header %s: agentx writes the id of the request there: choose another name", h.Correlation)
 		}
 		names = append([]string{h.Correlation}, names...)
 	}
@@ -49,7 +49,7 @@ func (h SessionHeader) Validate() error {
 		}
 	}
 	if slices.ContainsFunc(h.More, func(name string) bool { return strings.EqualFold(name, dynamoParentHeader) }) {
-		return errors.New("session header " + dynamoParentHeader + ": it has the id of the parent: want " + dynamoHeader + ", which brings both")
+		return errors.New("session header " + dynamoParentHeader + ": agentx writes the id of the parent there: use " + dynamoHeader + ", which sets both")
 	}
 	return nil
 }

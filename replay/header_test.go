@@ -162,12 +162,12 @@ func TestSessionHeaders(t *testing.T) {
 func TestSessionHeaderIsValidated(t *testing.T) {
 	for want, h := range map[string]SessionHeader{
 		"": {Correlation: "X-Session-ID", More: []string{"X-SMG-Routing-Key", "x-session-affinity"}},
-		"correlation header x-request-id: that field has the id of the request": {Correlation: "x-request-id"},
-		"header name \"a b\" has byte 0x20 at 1":                                {More: []string{"a b"}},
-		"header field without a name":                                           {More: []string{""}},
-		"header Content-Type is set by the client itself":                       {Correlation: "Content-Type"},
-		"session header x-A: named twice":                                       {Correlation: "X-a", More: []string{"x-A"}},
-		"session header X-Dynamo-Parent-Session-ID: it has the id of the parent: want X-Dynamo-Session-ID, which brings both": {More: []string{"x-dynamo-parent-session-id"}},
+		"correlation header x-request-id: agentx writes the id of the request there: choose another name": {Correlation: "x-request-id"},
+		"header name \"a b\" has byte 0x20 at 1":                                                          {More: []string{"a b"}},
+		"header field without a name":                                                                     {More: []string{""}},
+		"header Content-Type is set by the client itself":                                                 {Correlation: "Content-Type"},
+		"session header x-A: named twice":                                                                 {Correlation: "X-a", More: []string{"x-A"}},
+		"session header X-Dynamo-Parent-Session-ID: agentx writes the id of the parent there: use X-Dynamo-Session-ID, which sets both": {More: []string{"x-dynamo-parent-session-id"}},
 	} {
 		if err := h.Validate(); want == "" {
 			require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestTLSOptions(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, []byte("no"), 0o600))
 
 	for want, o := range map[string]TLS{
-		"beside Insecure, which looks at no certificate: want one of the two":            {CAFile: file, Insecure: true},
+		"contradicts Insecure, which checks no certificate: leave one of them out":       {CAFile: file, Insecure: true},
 		"open " + dir + "/none: no such file or directory":                               {CAFile: dir + "/none"},
 		empty + ": no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----": {CAFile: empty},
 	} {
@@ -265,7 +265,7 @@ func TestTLSOptions(t *testing.T) {
 func TestCookiesAreNotSentTwice(t *testing.T) {
 	header := []wire.HeaderField{{Name: "cookie", Value: "a=b"}}
 	require.NoError(t, Options{Header: header}.validateCookies())
-	require.EqualError(t, Options{Header: header, KeepCookies: true}.validateCookies(), "header cookie: keep-cookies sends what the server has set: want one of the two")
+	require.EqualError(t, Options{Header: header, KeepCookies: true}.validateCookies(), "header cookie and keep-cookies, which sends the cookies that the server set, contradict each other: leave one of them out")
 	require.Error(t, Options{Header: []wire.HeaderField{{Name: "X-Session-Token"}}, KeepCookies: true}.validateCookies())
 }
 

@@ -111,7 +111,7 @@ func (l *List) Runs() (list []measure.ListedRun) {
 	return list
 }
 
-// play plays one run of a list, and adds what came of it.
+// play plays one run of a list, and adds its outcome to the list.
 func (l *List) play(ctx context.Context, o Options, dir string, r *measure.ListedRun) {
 	o.Concurrency, o.UniqueOut = r.Concurrency, false
 	if dir == "" {
@@ -144,7 +144,7 @@ func (l *List) validate(o Options) error {
 	}
 	for k, n := range l.Concurrencies {
 		if slices.Contains(l.Concurrencies[:k], n) {
-			return fmt.Errorf("list: concurrency %d is there twice: its two runs would share a directory", n)
+			return fmt.Errorf("list: concurrency %d occurs twice: its two runs would share a directory", n)
 		}
 		o.Concurrency = n
 		if err := o.Validate(); err != nil {

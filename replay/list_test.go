@@ -324,8 +324,8 @@ func TestArrivalsAreRepeated(t *testing.T) {
 func TestListsThatCannotBePlayed(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), unreachable)
 	for text, list := range map[string][]int{
-		"no concurrency":               {},
-		"concurrency 8 is there twice": {8, 4, 8},
+		"no concurrency":             {},
+		"concurrency 8 occurs twice": {8, 4, 8},
 	} {
 		_, err := RunList(context.Background(), o, List{Concurrencies: list})
 		require.ErrorContains(t, err, text)

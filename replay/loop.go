@@ -284,7 +284,7 @@ func (l *loop) gone(next *measure.Record) error {
 	if l.goneAfter <= 0 || l.unheard < minGone || time.Duration(next.End-l.unheardSince) < l.goneAfter || len(l.inFlight) > 0 || l.deadlines.stopped {
 		return nil
 	}
-	return fmt.Errorf("replay: stopped: for %v no server took a connection: %d requests in a row failed, the last: %s", l.goneAfter, l.unheard, next.Error.Message)
+	return fmt.Errorf("replay: stopped: for %v no server accepted a connection: %d requests in a row failed, the last: %s", l.goneAfter, l.unheard, next.Error.Message)
 }
 
 // count counts a request that is over.

@@ -145,9 +145,9 @@ func (o Options) Validate() error {
 	case o.Cache.Manifest == nil:
 		return errors.New("cache: opened without prompts: want one of mmapcache.Open")
 	case o.Model == "":
-		return errors.New("model: want a name")
+		return errors.New("model is empty: give a name")
 	case len(o.URLs) == 0:
-		return errors.New("URLs: want that of a server")
+		return errors.New("URLs is empty: give the URL of a server")
 	case o.Cache.Facts.Rules.LiveAnswers && !o.Endpoint.LiveAnswers():
 		return errLiveAnswers
 	}
@@ -173,7 +173,7 @@ func (o Options) validatePlayed() error {
 		value int
 	}{{"concurrency", o.Concurrency}, {"traces", o.Traces}, {"requests", o.Requests}, {"trees", o.Trees}} {
 		if n.value < 0 {
-			return fmt.Errorf("%s %d: want no negative value", n.name, n.value)
+			return fmt.Errorf("%s %d: want 0 or more", n.name, n.value)
 		}
 	}
 	switch {
@@ -202,7 +202,7 @@ func (o Options) validateGroups() error {
 		return fmt.Errorf("preset %q: want one of %s", o.Preset, strings.Join(preset.Names, ", "))
 	}
 	if o.Scenario != nil && o.Scenario.Name == "" {
-		return errors.New("scenario: want a name")
+		return errors.New("scenario: the name is empty: give one")
 	}
 	if list := o.Contradictions(); len(list) > 0 {
 		return list[0]

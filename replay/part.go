@@ -66,7 +66,7 @@ func (p Part) CheckOut(out string) error {
 		return nil
 	}
 	if _, err := os.Lstat(filepath.Join(out, RunFile)); err == nil && p.IsSet() {
-		return fmt.Errorf("%s: it holds %s, the results of a run that is no part: want another directory", out, RunFile)
+		return fmt.Errorf("%s: it holds %s, the results of a whole run: choose a different directory", out, RunFile)
 	}
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && p.IsSet() { // a run that is no part makes the directory, or says why not
@@ -76,9 +76,9 @@ func (p Part) CheckOut(out string) error {
 		switch _, of, ok := measure.ParsePartDir(e.Name()); {
 		case !ok || of == p.Of:
 		case !p.IsSet():
-			return fmt.Errorf("%s: it holds %s, a part of a load: want another directory, or remove the parts", out, e.Name())
+			return fmt.Errorf("%s: it holds %s, a part of a load: choose a different directory, or remove the parts", out, e.Name())
 		default:
-			return fmt.Errorf("%s: it holds %s, and this is part %v: want another directory, or remove the parts of the other load", out, e.Name(), p)
+			return fmt.Errorf("%s: it holds %s, and this is part %v: choose a different directory, or remove the parts of the other load", out, e.Name(), p)
 		}
 	}
 	return nil

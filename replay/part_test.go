@@ -266,15 +266,15 @@ func TestPartsMarkLanesOfTheLoad(t *testing.T) {
 func TestPartsRefuse(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for want, set := range map[string]func(*Options){
-		"number 3: want 0 to 2":                               func(o *Options) { o.Part.Number = 3 },
-		"part and concurrency 2: that is of the whole load":   func(o *Options) { o.Concurrency = 2 },
-		"part and requests 2: that is":                        func(o *Options) { o.Requests = 2 },
-		"part and trees 1: that is":                           func(o *Options) { o.Trees = 1 },
-		"part: say --out, the directory that all parts share": func(o *Options) { o.UniqueOut = true },
-		"part and reset-cache: it could come":                 func(o *Options) { o.CacheReset.Enabled = true },
-		"want at most 2 parts, or ":                           func(o *Options) { o.Traces = 2 },
-		"no part: want another":                               func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, RunFile) },
-		"it holds part-00000-of-00002, and this is part 1/3":  func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, "part-00000-of-00002/"+RunFile) },
+		"number 3: want 0 to 2": func(o *Options) { o.Part.Number = 3 },
+		"part and concurrency 2: this number is shared by all parts": func(o *Options) { o.Concurrency = 2 },
+		"part and requests 2: this number is":                        func(o *Options) { o.Requests = 2 },
+		"part and trees 1: this number is":                           func(o *Options) { o.Trees = 1 },
+		"part: say --out, the directory that all parts share":        func(o *Options) { o.UniqueOut = true },
+		"part and reset-cache: the reset could hit":                  func(o *Options) { o.CacheReset.Enabled = true },
+		"want at most 2 parts, or ":                                  func(o *Options) { o.Traces = 2 },
+		"the results of a whole run: choose":                         func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, RunFile) },
+		"it holds part-00000-of-00002, and this is part 1/3":         func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, "part-00000-of-00002/"+RunFile) },
 	} {
 		o := optionsFor(t, cachetest.Demo(t), unreachable)
 		o.Part = Part{1, 3}
@@ -296,7 +296,7 @@ func TestRunsLeavePartsAlone(t *testing.T) {
 	o.Overwrite = true
 	writeFile(t, o.Out, "part-00000-of-00002/"+RunFile)
 	_, err := Run(t.Context(), o)
-	require.EqualError(t, err, "results: "+o.Out+": it holds part-00000-of-00002, a part of a load: want another directory, or remove the parts")
+	require.EqualError(t, err, "results: "+o.Out+": it holds part-00000-of-00002, a part of a load: choose a different directory, or remove the parts")
 	_, err = RunList(t.Context(), o, List{Concurrencies: []int{4}})
 	require.ErrorContains(t, err, "it holds part-00000-of-00002, a part of a load")
 }

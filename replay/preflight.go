@@ -88,7 +88,7 @@ func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (mea
 	}
 	if p.MaxContext == ServerContext && p.found.ContextTokens == nil {
 		return p.found, p.refuse(&PreflightError{
-			Reason: p.server + ": it does not tell how long its context is: no max_model_len in GET /v1/models, no n_ctx in GET /props", Hint: "--max-context TOKENS",
+			Reason: p.server + ": it does not say how long its context is: no max_model_len in GET /v1/models, no n_ctx in GET /props", Hint: "--max-context TOKENS",
 		})
 	}
 	return p.found, nil
@@ -412,7 +412,7 @@ func (p *preflight) findModel(ctx context.Context) *wire.Failure {
 		return f
 	}
 	if err := p.readModels(document); err != nil {
-		return &wire.Failure{Category: wire.HTTPStatus, Code: 200, Message: "no list of models: " + err.Error()}
+		return &wire.Failure{Category: wire.HTTPStatus, Code: 200, Message: "the answer is not a list of models: " + err.Error()}
 	}
 	if p.unlisted() || len(p.models) == 0 {
 		return &wire.Failure{Category: wire.HTTPStatus, Code: 404, Message: "it does not list the model " + p.Model}

@@ -502,7 +502,7 @@ func TestContextThatIsNotTold(t *testing.T) {
 	var refused *PreflightError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, PreflightError{
-		Reason: o.URLs[0] + ": it does not tell how long its context is: no max_model_len in GET /v1/models, no n_ctx in GET /props", Hint: "--max-context TOKENS",
+		Reason: o.URLs[0] + ": it does not say how long its context is: no max_model_len in GET /v1/models, no n_ctx in GET /props", Hint: "--max-context TOKENS",
 	}, *refused)
 	require.Zero(t, s.Requests)
 	require.Equal(t, refused.Reason, s.Preflight.Error)

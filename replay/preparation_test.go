@@ -270,7 +270,7 @@ func TestWaitForAListThatIsNone(t *testing.T) {
 	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Readiness = Readiness{Timeout: time.Minute, Mode: ReadyByModels}
 	p, _ := preparationFor(t, o)
-	require.ErrorContains(t, p.wait(t.Context()), ": 200: GET /v1/models: no list of models: want an object with data")
+	require.ErrorContains(t, p.wait(t.Context()), ": 200: GET /v1/models: the answer is not a list of models: want an object with data")
 	require.Equal(t, "refused", p.steps[0].Outcome)
 }
 

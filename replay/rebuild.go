@@ -28,7 +28,7 @@ func Summarize(run *merge.Run, levels []slo.Condition) (s *measure.Summary, miss
 	a := measure.NewAggregate(rules, info.SLO...)
 	records, err := run.Records()
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: no results of a run: %w", run.Dir, err)
+		return nil, nil, fmt.Errorf("%s: not the results of a run: %w", run.Dir, err)
 	}
 	defer records.Close()
 	if err := a.Rebuild(records); err != nil {

@@ -21,7 +21,7 @@ type TLS struct {
 // Validate returns an error about a file that cannot be used.
 func (t TLS) Validate() error {
 	if t.Insecure && t.CAFile != "" {
-		return errors.New("beside Insecure, which looks at no certificate: want one of the two")
+		return errors.New("contradicts Insecure, which checks no certificate: leave one of them out")
 	}
 	_, err := t.config()
 	return err
@@ -53,7 +53,7 @@ func (t TLS) config() (*tls.Config, error) {
 func (o Options) validateCookies() error {
 	for _, f := range o.Header {
 		if o.KeepCookies && slices.Contains([]string{"cookie", "x-session-token"}, strings.ToLower(f.Name)) {
-			return fmt.Errorf("header %s: keep-cookies sends what the server has set: want one of the two", f.Name)
+			return fmt.Errorf("header %s and keep-cookies, which sends the cookies that the server set, contradict each other: leave one of them out", f.Name)
 		}
 	}
 	return nil

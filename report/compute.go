@@ -38,7 +38,7 @@ func (run *Run) Compute() (*Results, error) {
 func (run *Run) collect() (*collection, error) {
 	reader, err := run.Files.Records()
 	if err != nil {
-		return nil, fmt.Errorf("%s: no results of a run: %w", run.Dir, err)
+		return nil, fmt.Errorf("%s: not the results of a run: %w", run.Dir, err)
 	}
 	defer reader.Close()
 	c := &collection{errors: errorGroups{}}

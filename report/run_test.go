@@ -45,7 +45,7 @@ func TestWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, lines+": line 1: ")
 	require.NoError(t, os.Remove(lines))
 	_, err = run.Compute()
-	require.ErrorContains(t, err, run.Dir+": no results of a run: ")
+	require.ErrorContains(t, err, run.Dir+": not the results of a run: ")
 	require.NoError(t, os.WriteFile(filepath.Join(run.Dir, measure.LanesFile), []byte("{}\n{\n"), 0o600))
 	_, err = Open(run.Dir)
 	require.ErrorContains(t, err, "no run writes this: restore the file, or remove it")

@@ -136,7 +136,7 @@ func CheckTime(v float64, text []byte, unit string) *Error {
 	}
 	err := &Error{Kind: TooLarge, Problem: fmt.Sprintf("%s %s: beyond %g", shown, unit, MaxSeconds)}
 	if math.IsInf(v, 0) || math.IsNaN(v) {
-		err.Kind, err.Problem = NotFinite, shown+" is no finite number"
+		err.Kind, err.Problem = NotFinite, shown+" is not a finite number"
 	} else if date := SinceEpoch(v); date != "" {
 		err.Problem = fmt.Sprintf("%s looks like %s since 1970: want %s", shown, date, unit)
 	}

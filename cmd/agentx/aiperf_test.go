@@ -433,6 +433,6 @@ func TestSessionRowsThatAreRefused(t *testing.T) {
 			"--custom-dataset-type", "mooncake_trace", "--random-seed", "42", "--output-artifact-dir", t.TempDir()}, flags), nil, io.Discard, &problems))
 		return problems.String()
 	}
-	assert.Contains(t, fails(exitFailed, `{"timestamp":0,"input_length":5,"output_length":4,"hash_ids":[1],"extra":{"a":"secret"}}`), ":1: extra: AIPerf sends what it says, and agentx the blocks of hash_ids")
+	assert.Contains(t, fails(exitFailed, `{"timestamp":0,"input_length":5,"output_length":4,"hash_ids":[1],"extra":{"a":"secret"}}`), ":1: extra: AIPerf sends the text of this key, and agentx makes prompts from hash_ids")
 	assert.Contains(t, fails(exitUsage, rowsOf("a 0 5 4", "a +5 5 4"), "--endpoint-type", "completions"), "--endpoint-type completions with rows of sessions")
 }

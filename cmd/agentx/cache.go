@@ -94,7 +94,7 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 		dir = filepath.Join(user, "agentx")
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		err := usageError{fmt.Errorf("%s: a file, or below one, and not a directory", settings.FlagText("cache", dir))}
+		err := usageError{fmt.Errorf("%s is a file, or lies below one: name a directory", settings.FlagText("cache", dir))}
 		return "", hintError{err, "--cache DIR, a directory, which agentx makes if it is missing"}
 	}
 	return filepath.Abs(dir)
@@ -230,7 +230,7 @@ remember for that long that a file did not exist.`,
 		}
 		for _, c := range caches {
 			if rebuild && c.Kind != mmapcache.DatasetKind {
-				return nil, nil, usageError{fmt.Errorf("--rebuild: %s is a part: name a dataset that has it", c.Key)}
+				return nil, nil, usageError{fmt.Errorf("--rebuild: %s is a part, and only whole datasets are rebuilt: name a dataset that uses it", c.Key)}
 			}
 		}
 		all := cachestore.Verification{Verification: mmapcache.Verification{Damages: []mmapcache.Damage{}, Notes: []string{}}}
@@ -297,7 +297,7 @@ group permissions of the shared root, whatever the umask. The last line printed 
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		o, err := f.options(cmd, args)
 		if err == nil && to == "" {
-			err = usageError{errors.New("--to: say which cache root to prepare them in")}
+			err = usageError{errors.New("--to is missing: name the cache root to prepare them in")}
 		}
 		if err == nil {
 			to, err = filepath.Abs(to)
@@ -384,7 +384,7 @@ verified on arrival, and a cache appears whole or not at all. The last line prin
 	wait.register(cmd)
 	return answering(cmd, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		if from == "" {
-			return nil, nil, usageError{errors.New("--from: say which cache root to copy from")}
+			return nil, nil, usageError{errors.New("--from is missing: name the cache root to copy from")}
 		}
 		to, err := cacheRoot(cmd)
 		if err != nil {

@@ -164,16 +164,16 @@ func (f *captureFlags) check() error {
 	f.set.Resolve(nil)
 	o := &f.options
 	if len(o.Upstreams) == 0 && !f.set.Refused("upstream") {
-		f.tell(errors.New("--upstream: say which API to pass requests on to"), "--upstream https://api.anthropic.com")
+		f.tell(errors.New("--upstream is missing: name the API to pass requests on to"), "--upstream https://api.anthropic.com")
 	}
 	if o.Dir == "" {
-		f.add("--out: say where traces go")
+		f.add("--out is missing: name the directory for traces")
 	}
 	if (f.cert == "") != (f.key == "") {
 		f.add("--tls-cert and --tls-key: want both or none")
 	}
 	if o.Export.Grid < time.Millisecond || o.Export.MinRequests < 1 { // of Export 0 is the default
-		f.add("--grid, --min-requests: want at least 1ms, and 1")
+		f.add("--grid must be at least 1ms, and --min-requests at least 1")
 	}
 	return f.err()
 }
@@ -348,9 +348,9 @@ func setLimit(to *capture.Limits, text string) error {
 		return settings.Explain(flags.Set(name, value))
 	}
 	if near := suggest.Closest(name, limitNames()); near != "" {
-		return fmt.Errorf("no limit has this name: %s?", near)
+		return fmt.Errorf("unknown limit: did you mean %s?", near)
 	}
-	return fmt.Errorf("no limit has this name: want one of %s", strings.Join(limitNames(), ", "))
+	return fmt.Errorf("unknown limit: want one of %s", strings.Join(limitNames(), ", "))
 }
 
 func newCaptureFinish() *cobra.Command {
@@ -378,7 +378,7 @@ type finished struct {
 func finishCapture(cmd *cobra.Command, args []string) (_ any, _ func(io.Writer), err error) {
 	dir := args[0]
 	if _, err := os.Stat(filepath.Join(dir, "journal")); err != nil {
-		return nil, nil, usageError{fmt.Errorf("capture finish: %s is no directory of a capture: %w", dir, err)}
+		return nil, nil, usageError{fmt.Errorf("capture finish: %s is not the directory of a capture: %w", dir, err)}
 	}
 	folder, err := journal.OpenFolder(cmd.Context(), dir, false)
 	if errors.Is(err, journal.ErrBusy) {
@@ -395,7 +395,7 @@ func finishCapture(cmd *cobra.Command, args []string) (_ any, _ func(io.Writer),
 	}
 	out := filepath.Join(dir, journal.TracesDir)
 	if err == nil && total.Bad > 0 {
-		err = verdictError{fmt.Errorf("capture finish: %d of %d sessions have no good trace: they are set aside as .bad", total.Bad, total.Sessions)}
+		err = verdictError{fmt.Errorf("capture finish: %d of %d sessions gave no valid trace: their journals are renamed to .bad", total.Bad, total.Sessions)}
 	}
 	return finished{total, out}, func(w io.Writer) { printFinished(w, list, total, out) }, err
 }
@@ -513,7 +513,7 @@ func (f *captureCheckFlags) check(row hfsource.Row) (checkedTrace, error) {
 		c.Problems = append(c.Problems, row.Err.Error())
 		return c, nil
 	case row.Columns != nil:
-		return c, usageError{fmt.Errorf("capture check: %s has columns: want traces in JSON", row.File)}
+		return c, usageError{fmt.Errorf("capture check: %s is a table of columns, and check reads JSON alone: name a file of traces in JSON", row.File)}
 	}
 	found := weka.Check(row.Data)
 	c.Requests, c.More = found.Requests, found.More
@@ -539,7 +539,7 @@ func (f *captureCheckFlags) check(row hfsource.Row) (checkedTrace, error) {
 // setAside renames the file of a bad trace, which is the only one in it.
 func (c *checkedTrace) setAside(row hfsource.Row) error {
 	if row.Line != 0 {
-		return usageError{fmt.Errorf("--set-aside: %s has many traces: it renames files of one", row.File)}
+		return usageError{fmt.Errorf("--set-aside: %s has several traces, and only files of one trace can be renamed: leave --set-aside out", row.File)}
 	}
 	c.SetAside = row.File + ".bad"
 	return os.Rename(row.File, c.SetAside)

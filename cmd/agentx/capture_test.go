@@ -195,8 +195,8 @@ func TestLimitsOfCapture(t *testing.T) {
 	}, l)
 	for text, want := range map[string]string{
 		"queue": "want NAME=VALUE", "queue=x": "want a size such as 500M, 20G or 1.5Gi", "blocks=1e3": "want a whole number",
-		"stall=x": "want a duration such as 90s or 10m, or seconds", "session=5": "no limit has this name: sessions?",
-		"x=5": "no limit has this name: want one of request_copy, reply_copy, copies, queue, sessions, blocks, nodes, header_timeout, stall, disk_free",
+		"stall=x": "want a duration such as 90s or 10m, or seconds", "session=5": "unknown limit: did you mean sessions?",
+		"x=5": "unknown limit: want one of request_copy, reply_copy, copies, queue, sessions, blocks, nodes, header_timeout, stall, disk_free",
 	} {
 		require.EqualError(t, setLimit(&l, text), want)
 	}

@@ -93,7 +93,7 @@ func warnOfVariables(root *cobra.Command, stderr io.Writer) {
 	}
 	collect(root)
 	if list := settings.Mistyped(os.Environ(), read); len(list) > 0 {
-		printError(stderr, "agentx: warning: in the environment, and not read: "+strings.Join(list, ", "))
+		printError(stderr, "agentx: warning: variables of the environment that agentx does not know: "+strings.Join(list, ", "))
 	}
 }
 

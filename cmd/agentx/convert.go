@@ -83,7 +83,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		Source: inputSources(cmd),
 	}
 	if k := slices.IndexFunc(inputs, cachestore.IsCachePath); k >= 0 {
-		err := fmt.Errorf("input %s: a directory of a prepared cache, which is not converted again", inputs[k])
+		err := fmt.Errorf("input %s: this directory is a prepared cache already: name the recording that it was made from, or play it as it is", inputs[k])
 		return o, hintError{err, "agentx inspect or agentx replay with the path that convert printed; or the traces themselves"}
 	}
 	var p problems
@@ -327,7 +327,7 @@ func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (*ca
 	case mmapcache.StructureKind:
 		return cachestore.OpenStructure(cmd.Context(), c.Root, c.Key)
 	}
-	return nil, fmt.Errorf("%s: a part of a cache of kind %s, which has no tables: want a dataset or a structure", name, c.Kind)
+	return nil, fmt.Errorf("%s is a part of kind %s, which has no tables: name a dataset or a structure", name, c.Kind)
 }
 
 // waitFlags say how long to wait for another process that makes the same cache.
@@ -345,7 +345,7 @@ func (f *waitFlags) register(cmd *cobra.Command) {
 func (f *waitFlags) limit() (time.Duration, error) {
 	switch {
 	case f.wait < 0:
-		return 0, usageError{fmt.Errorf("--wait %s: want no negative value", f.wait)}
+		return 0, usageError{fmt.Errorf("--wait %s: want 0 or more", f.wait)}
 	case f.noWait && f.wait > 0:
 		return 0, usageError{errors.New("--wait, --no-wait: choose one")}
 	case f.noWait:

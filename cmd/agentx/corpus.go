@@ -131,7 +131,7 @@ func (f *corpusFlags) export(cmd *cobra.Command) (ids []byte, program string, er
 	var said, trouble bytes.Buffer
 	c.Stdout, c.Stderr = &said, &trouble
 	if err := c.Run(); err != nil {
-		err = fmt.Errorf("%s: no corpus of AIPerf: %s", python, cmp.Or(finalLine(trouble.String()), err.Error()))
+		err = fmt.Errorf("%s: not a corpus of AIPerf: %s", python, cmp.Or(finalLine(trouble.String()), err.Error()))
 		return nil, "", hintError{err, "--python PYTHON, an interpreter of an environment with aiperf==0.13.0 or agentx-harness; each has its own: they are one module"}
 	}
 	if ids, err = os.ReadFile(out); err != nil {
@@ -169,7 +169,7 @@ func (f *corpusFlags) interpreter(cmd *cobra.Command) (string, error) {
 			return "", usageError{fmt.Errorf("%s: %w", shown(cmd, "python", name), err)}
 		}
 	}
-	return "", hintError{errors.New("no Python: neither aiperf nor python3 is on the path"), "--python PYTHON, an interpreter that can import aiperf"}
+	return "", hintError{errors.New("no Python found: neither aiperf nor python3 is on the PATH"), "--python PYTHON, an interpreter that can import aiperf"}
 }
 
 // interpreterOf returns the interpreter of a Python program on the path, which its first line names; "" where there is none.

@@ -48,11 +48,11 @@ func (f *inspectFlags) check() error {
 	case f.turn < mmapcache.None:
 		return usageError{fmt.Errorf("--turn %d: want 0 or more", f.turn)}
 	case f.model != "-" && !f.digest:
-		return usageError{fmt.Errorf("--model: goes with --digest")}
+		return usageError{fmt.Errorf("--model: works only with --digest")}
 	case f.digest && (f.messages || f.stats) || f.messages && f.stats:
 		return usageError{fmt.Errorf("--digest, --messages, --stats: choose one")}
 	case f.asJSON && !f.stats && (f.digest || f.messages || f.turns()):
-		return usageError{fmt.Errorf("--json: goes with the list of traces and with --stats")}
+		return usageError{fmt.Errorf("--json: works only with the list of traces and with --stats")}
 	}
 	return nil
 }

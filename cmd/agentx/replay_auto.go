@@ -113,7 +113,7 @@ type autoFlags struct {
 func (f *replayFlags) resolveSearch() {
 	if f.auto.auto == nil {
 		if f.set.IsSet("drain") && !f.set.Refused("concurrency") { // which is told already
-			f.add("%s: nothing is searched: it goes with --concurrency auto", f.named("drain"))
+			f.add("%s: works only with --concurrency auto", f.named("drain"))
 		}
 		return
 	}
@@ -136,7 +136,7 @@ func (f *replayFlags) checkLevels(levels []slo.Condition) {
 		return
 	}
 	f.errs = append(f.errs, hintError{
-		usageError{fmt.Errorf("%s %s: no service level on the run to search by", f.named("concurrency"), f.auto.auto.text)},
+		usageError{fmt.Errorf("%s %s: the search needs a service level of the run, and none is given", f.named("concurrency"), f.auto.auto.text)},
 		"--slo 'ttft.p95<2s', or another metric of the run with a limit",
 	})
 }

@@ -146,13 +146,13 @@ func TestOldNamesAreRead(t *testing.T) {
 	configFile(t, "GapCap: 90\nIgnoreDelays: true\n")
 	r := runLine("replay", "--print-config", "--config", "run.yaml", "--set", "SpawnOffset=branch", "--set", "StopOnWedge=true")
 	require.Zero(t, r.status, r.problems)
-	require.Equal(t, "agentx: warning: old names, which the next release does not take: SpawnOffset is spawn-offset, StopOnWedge is stop-on-deadlock, GapCap is max-gap, IgnoreDelays is asap\n", r.problems)
+	require.Equal(t, "agentx: warning: old names, which the next release will not accept: SpawnOffset is spawn-offset, StopOnWedge is stop-on-deadlock, GapCap is max-gap, IgnoreDelays is asap\n", r.problems)
 	for _, line := range []string{`max-gap: 90s +# run.yaml:1`, `asap: true +# run.yaml:2`, `spawn-offset: branch +# --set`, `stop-on-deadlock: true +# --set`} {
 		require.Regexp(t, `(?m)^`+line+`$`, r.stdout)
 	}
 	configFile(t, "GapCap: 90\nmax-gap: 90\n")
 	require.Contains(t, configErrors(t, "--config", "run.yaml"), "agentx: run.yaml:2: max-gap: line 1 has this key already, as GapCap")
-	require.Contains(t, configErrors(t, "--set", "max-gap=2s", "--set", "GapCap=3s"), "agentx: --set max-gap=2s and --set GapCap=3s: both set max-gap: want one of the two")
+	require.Contains(t, configErrors(t, "--set", "max-gap=2s", "--set", "GapCap=3s"), "agentx: --set max-gap=2s and --set GapCap=3s both set max-gap: leave one of them out")
 }
 
 // A name that nothing has is told with the one that was meant, in every spelling of one of before.
@@ -161,7 +161,7 @@ func TestNamesThatAreClose(t *testing.T) {
 	for set, want := range map[string]string{
 		"gapcap=3s":      "--set gapcap=3s: no switch, option or rule of the reconstruction has this name: the nearest are max-gap, ",
 		"gap_cap=3s":     "--set gap_cap=3s: no switch, option or rule of the reconstruction has this name: the nearest are max-gap, ",
-		"config=x":       "--set config=x: --set sets what a file can: want --config",
+		"config=x":       "--set config=x: --set accepts only keys of a file: use --config",
 		"max-gap=1e9h":   "--set max-gap=1e9h: want a duration such as 90s or 10m, up to 2562047h, or seconds below 1e+09",
 		"ramp=1001h":     "--set ramp=1001h: want a duration, no negative value, at most 1000h0m0s, or off",
 		"sampler_order=": "warning: old names, which the next release does not take: sampler_order is sampler-order",
@@ -180,7 +180,7 @@ func TestMistypedVariables(t *testing.T) {
 	t.Setenv("AGENTX_WORKERS", "2")
 	r := runLine("version", "--quiet")
 	require.Zero(t, r.status)
-	require.Equal(t, "agentx: warning: in the environment, and not read: AGENTX_GAP_CAP (the nearest that is: AGENTX_MAX_GAP), AGENTX_NO_SUCH (the nearest that is: AGENTX_NO_WAIT)\n", r.problems)
+	require.Equal(t, "agentx: warning: variables of the environment that agentx does not know: AGENTX_GAP_CAP (the nearest that is: AGENTX_MAX_GAP), AGENTX_NO_SUCH (the nearest that is: AGENTX_NO_WAIT)\n", r.problems)
 }
 
 // A value that is wrong is told with where it comes from: a flag, --set, a variable or a line of a file.

@@ -110,7 +110,7 @@ func (f *replayFlags) options() {
 	o.Concurrency = f.auto.counts[0]
 	lacks := func(name string) bool { return !f.printConfig && !f.set.Refused(name) && !f.set.Refused("config") }
 	if len(o.URLs) == 0 && lacks("url") {
-		f.tell(errors.New("--url: say which server to send to"), "agentx mock serves one without a model")
+		f.tell(errors.New("--url: name the server to send to, such as http://localhost:8000"), "agentx mock serves one without a model")
 	}
 	f.applyKey(o)
 	if o.Model == "" && lacks("model") {
@@ -120,7 +120,7 @@ func (f *replayFlags) options() {
 				hint = "--model " + strings.Join(list[:min(5, len(list))], ", or --model ")
 			}
 		}
-		f.tell(errors.New("--model: say which model to ask for"), hint)
+		f.tell(errors.New("--model: name the model to ask for"), hint)
 	}
 	f.applyPart(o)
 	f.applyOut(o)

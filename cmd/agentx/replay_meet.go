@@ -55,7 +55,7 @@ func (f *replayFlags) applyMeeting(o *replay.Options) {
 		m.address = address
 		return
 	case !o.Part.IsSet() && !f.part.value.auto && !f.set.Refused("part"):
-		f.add("%s %s: say --part, which part of the load this is", flag, m.address)
+		f.add("%s %s: --part is missing: say which part of the load this is", flag, m.address)
 	}
 	host, port, err := net.SplitHostPort(m.address)
 	if n, portErr := strconv.Atoi(port); err != nil || portErr != nil || host == "" || n < 1 || n > 65535 {

@@ -80,12 +80,12 @@ func (f *replayFlags) checkPart(o *replay.Options) {
 	}
 	switch {
 	case f.auto.auto != nil:
-		f.add("%s and %s %s: parts do not search: want one of the two", shown, f.named("concurrency"), f.auto.auto.text)
+		f.add("%s and %s %s: parts do not search: leave one of them out", shown, f.named("concurrency"), f.auto.auto.text)
 	case len(f.auto.counts) > 1:
 		f.add("%s and %s %s: the parts play one load: want one number of lanes", shown, f.named("concurrency"), f.auto.lanes)
 	}
 	if f.repeat > 1 {
-		f.add("%s and %s %d: the parts play one load, once: want one of the two", shown, f.named("repeat"), f.repeat)
+		f.add("%s and %s %d: the parts play one load, once: leave one of them out", shown, f.named("repeat"), f.repeat)
 	}
 	if err := o.Part.CheckOut(o.Out); err != nil && !o.UniqueOut {
 		f.add("%s: %w", shown, err)

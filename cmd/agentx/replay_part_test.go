@@ -89,16 +89,16 @@ func TestPartRefusesWhatItContradicts(t *testing.T) {
 		"--part 0/2 --out o --concurrency 2,4":                                                           "--part 0/2 and --concurrency 2,4: the parts play one load",
 		"--part 0/2 --out o --concurrency auto --slo ttft.p95<1s":                                        "--part 0/2 and --concurrency auto: parts do not search",
 		"--part 0/2 --out o --concurrency 2 --repeat 3":                                                  "--part 0/2 and --repeat 3: the parts play one load, once",
-		"--part 0/2 --out o":                                                                             "--part 0/2 and --concurrency 1: that is of the whole load, and leaves a part without any: want at least 2",
-		"--part 0/4 --out o --concurrency 8 --requests 3":                                                "--requests 3: that is of the whole load",
-		"--part 0/4 --out o --concurrency 8 --trees 3":                                                   "--trees 3: that is of the whole load",
-		"--part 0/2 --out o --concurrency 8 --reset-cache":                                               "want --meet, or --start-at",
+		"--part 0/2 --out o":                                                                             "--part 0/2 and --concurrency 1: this number is shared by all parts, and leaves some without any: want at least 2",
+		"--part 0/4 --out o --concurrency 8 --requests 3":                                                "--requests 3: this number is shared by all parts",
+		"--part 0/4 --out o --concurrency 8 --trees 3":                                                   "--trees 3: this number is shared by all parts",
+		"--part 0/2 --out o --concurrency 8 --reset-cache":                                               "add --meet or --start-at",
 		"--part 0/2 --out o --concurrency 8 --meet n0":                                                   "--meet n0: want HOST:PORT, as all parts reach part 0",
 		"--part 0/2 --out o --concurrency 8 --meet :7000":                                                "--meet :7000: want HOST:PORT",
 		"--part 0/2 --out o --concurrency 8 --meet n0:0":                                                 "--meet n0:0: want HOST:PORT",
 		"--part 0/2 --out o --concurrency 8 --meet n0:7000 --meet-timeout 0":                             "--meet-timeout 0: want a duration above 0",
-		"--meet n0:7000":                                                                                 "--meet n0:7000: say --part, which part of the load this is",
-		"--part 0/2 --out o --concurrency 8 --meet n0:7000 --start-at " + soon:                           "--meet n0:7000 and --start-at " + soon + ": want one of the two",
+		"--meet n0:7000":                                                                                 "--meet n0:7000: --part is missing: say which part of the load this is",
+		"--part 0/2 --out o --concurrency 8 --meet n0:7000 --start-at " + soon:                           "--meet n0:7000 and --start-at " + soon + ": both say when the parts begin: leave one of them out",
 		"--part 0/2 --out o --concurrency 8 --reset-cache --meet n0:7000":                                "",
 		"--part 0/2 --out o --concurrency 8 --meet none":                                                 "",
 		"--part 0/2 --out o --concurrency 8 --start-at noon":                                             "--start-at noon: want a time such as",
@@ -134,7 +134,7 @@ func TestOutWithPartsOfALoad(t *testing.T) {
 	}
 	problems, status := problemsOf("--print-config")
 	require.Equal(t, exitUsage, status)
-	require.Equal(t, "agentx: --out "+dir+": it holds part-00001-of-00003, a part of a load: want another directory, or remove the parts\n", problems)
+	require.Equal(t, "agentx: --out "+dir+": it holds part-00001-of-00003, a part of a load: choose a different directory, or remove the parts\n", problems)
 	problems, status = problemsOf("--print-config", "--part", "auto")
 	require.Zero(t, status, problems)
 	t.Setenv("RANK", "2")

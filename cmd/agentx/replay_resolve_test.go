@@ -33,9 +33,9 @@ func configErrors(t *testing.T, args ...string) []string {
 // A context is a number of tokens, or the server's, which the preflight asks for.
 func TestMaxContext(t *testing.T) {
 	t.Chdir(t.TempDir())
-	require.Equal(t, []string{"agentx: --max-context: the preflight asks the server for its context, and --no-preflight leaves that out: want one of the two, or a number of tokens"},
+	require.Equal(t, []string{"agentx: --max-context: the preflight asks the server for its context, and --no-preflight leaves that out: leave one of them out, or give a number of tokens"},
 		configErrors(t, "--max-context", "server", "--no-preflight"))
-	require.Equal(t, []string{"agentx: --max-context serv: want no negative value, or server"}, configErrors(t, "--max-context", "serv"))
+	require.Equal(t, []string{"agentx: --max-context serv: want 0 or more, or server"}, configErrors(t, "--max-context", "serv"))
 	for text, want := range map[string]string{"server": `"server"`, "131072": "131072", "0": "0"} {
 		var out strings.Builder
 		require.Zero(t, run([]string{"replay", "--print-config", "--json", "--max-context", text}, nil, &out, io.Discard))
@@ -65,14 +65,14 @@ payload: smoke
 		"agentx: unknown flag: --concurency",
 		"try: --concurrency",
 		"agentx: --trees many: want a whole number",
-		"agentx: --max-gap 1 and --set max-gap=2: both set max-gap: want one of the two",
+		"agentx: --max-gap 1 and --set max-gap=2 both set max-gap: leave one of them out",
 		"agentx: --set TreIdleCap=10s: no switch, option or rule of the reconstruction has this name: the nearest are tree-idle-cap, trace-idle-cap, trace-cap",
 		"agentx: --set warmup=requests=2,duration=60s: two bounds of the pressure stage: want requests=R or duration=D",
 		`agentx: --extra-body: want a JSON object`,
 		"agentx: AGENTX_GRACE=soon: want a duration, no negative value",
-		"agentx: AGENTX_REQUESTS=-1: want no negative value",
+		"agentx: AGENTX_REQUESTS=-1: want 0 or more",
 		"agentx: AGENTX_SET=burst-start=perhaps: want true or false",
-		"agentx: run.yaml:2: Spee: no switch, option or flag of a file has this name: the nearest are speed, seed, set",
+		"agentx: run.yaml:2: Spee: unknown key, neither a switch nor an option nor a flag: the nearest are speed, seed, set",
 		"agentx: run.yaml:3: speed: fast: want a number above 0",
 		"agentx: run.yaml:4: start-min-ratio: 2: want 0 to 1",
 		"agentx: run.yaml:5: max-gap: -1: want a duration, no negative value, or off",
@@ -98,7 +98,7 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		"warmup: {requests: 2, duration: 60}\n":            `run.yaml:1: warmup: requests=2,duration=60: two bounds of the pressure stage: want requests=R or duration=D`,
 		"warmup: {turns: 2}\n":                             `run.yaml:1: warmup: turns: want requests or duration`,
 		"preset: aiperf-0.13\nwarmup: {requests: 2}\n":     `run.yaml:2: warmup: requests=2: under warmup-stage=duration (preset aiperf-0.13) the pressure stage has a duration: want duration=D`,
-		"per-chunk-usage: true\nno-stream-options: true\n": `run.yaml:1: per-chunk-usage: true and run.yaml:2: no-stream-options: stream_options asks for usage in every message: want one of the two`,
+		"per-chunk-usage: true\nno-stream-options: true\n": `run.yaml:1: per-chunk-usage: true and run.yaml:2: no-stream-options: stream_options asks for usage in every message: leave one of them out`,
 		"extra-body: \"[]\"\n":                             `run.yaml:1: extra-body: want a JSON object`,
 		"\noverflow-pattern: (\n":                          `run.yaml:2: overflow-pattern: (: error parsing regexp`,
 		"header: X\n":                                      `run.yaml:1: header: a field without a colon: want NAME:VALUE`,
@@ -110,9 +110,9 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		"url: 7\n":                                         `run.yaml:1: url: want a text`,
 		"url: [http://a, 7]\n":                             `run.yaml:1: url: line 1: want a text`,
 		"model: [a]\n":                                     `run.yaml:1: model: want a text`,
-		"config: other.yaml\n":                             `run.yaml:1: config: no switch, option or flag of a file has this name: the nearest are once, ca-file, until`,
+		"config: other.yaml\n":                             `run.yaml:1: config: unknown key, neither a switch nor an option nor a flag: the nearest are once, ca-file, until`,
 		"set: [block_sise=64]\n":                           `run.yaml:1: set: block_sise=64: no switch, option or rule of the reconstruction has this name: the nearest are block_size, `,
-		"set: [speed=2]\nspeed: 3\n":                       `run.yaml:1: set: speed=2 and run.yaml:2: speed: 3: both set speed: want one of the two`,
+		"set: [speed=2]\nspeed: 3\n":                       `run.yaml:1: set: speed=2 and run.yaml:2: speed: 3 both set speed: leave one of them out`,
 		"preset: aiperf\n":                                 `run.yaml:1: preset: aiperf: want default, aiperf-0.13 or agentx-1.0.12`,
 	} {
 		configFile(t, document)
@@ -121,7 +121,7 @@ func TestWrongConfigurationFiles(t *testing.T) {
 		require.True(t, strings.HasPrefix(lines[0], "agentx: "+want), "%s\n%s", lines[0], want)
 	}
 	configFile(t, strings.Repeat("# a trace\n", (1<<20)/10+1))
-	require.Equal(t, []string{"agentx: --config: run.yaml has more than 1048576 bytes: want a configuration file"}, configErrors(t, "--config", "run.yaml"))
+	require.Equal(t, []string{"agentx: --config: run.yaml has more than 1048576 bytes, too many for a configuration file: is it the right file?"}, configErrors(t, "--config", "run.yaml"))
 	require.Equal(t, []string{"agentx: --config: open no.yaml: no such file or directory"}, configErrors(t, "--config", "no.yaml"))
 }
 
@@ -314,8 +314,8 @@ func TestCalibrationIsChosen(t *testing.T) {
 		require.Equal(t, c.from, got.From, "%+v", c)
 	}
 	require.Equal(t, []string{
-		"agentx: warning: old names, which the next release does not take: Calibrate=true is no-calibrate=false",
-		"agentx: --no-calibrate true and --set Calibrate=true: both set no-calibrate: want one of the two",
+		"agentx: warning: old names, which the next release will not accept: Calibrate=true is no-calibrate=false",
+		"agentx: --no-calibrate true and --set Calibrate=true both set no-calibrate: leave one of them out",
 	}, configErrors(t, "--no-calibrate", "--set", "Calibrate=true"))
 }
 

@@ -79,7 +79,7 @@ func (f *replayFlags) readScenario() {
 	s, ok := f.scenario.known.named(name)
 	if !ok {
 		if name == "" && f.flags.Lookup("unsafe-override").Value.String() == "true" && !f.set.Refused("scenario") {
-			f.add("%s: goes with --scenario", f.named("unsafe-override"))
+			f.add("%s: works only with --scenario", f.named("unsafe-override"))
 		}
 		return
 	}

@@ -57,11 +57,11 @@ func judgeSearch(ctx context.Context, failed bool, list *measure.List, err error
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case failed:
-		return errors.New("replay: --concurrency auto: a probe has no results, so there is no answer")
+		return errors.New("replay: --concurrency auto: a probe gave no results, so the search has no answer")
 	}
 	switch list.Capacity.Outcome {
 	case capacity.None:
-		return verdictError{errors.New("replay: --concurrency auto: the fewest lanes miss a service level")}
+		return verdictError{errors.New("replay: --concurrency auto: even the smallest concurrency violates a service level")}
 	case capacity.Unknown:
 		return verdictError{errors.New("replay: --concurrency auto: client-bound: this machine could not drive the servers, so their capacity is not known")}
 	}

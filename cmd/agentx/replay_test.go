@@ -61,7 +61,7 @@ func TestCAFileIsReadFirst(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("no.pem", nil, 0o600))
 	require.Equal(t, []string{"agentx: --ca-file: no.pem: no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----"}, configErrors(t, "--ca-file", "no.pem"))
-	require.Equal(t, []string{"agentx: --ca-file: beside Insecure, which looks at no certificate: want one of the two"}, configErrors(t, "--ca-file", certificateFile(t), "--insecure"))
+	require.Equal(t, []string{"agentx: --ca-file: contradicts Insecure, which checks no certificate: leave one of them out"}, configErrors(t, "--ca-file", certificateFile(t), "--insecure"))
 	require.Equal(t, []string{"agentx: --server-name a/b: want the name of a server, such as llm.example.org, or off"}, configErrors(t, "--server-name", "a/b"))
 }
 
@@ -165,8 +165,8 @@ func TestJudgeRun(t *testing.T) {
 		"valid":              {measure.Summary{Completed: 1, Run: scenario, Valid: new(true)}, 0, ""},
 		"not valid":          {measure.Summary{Completed: 1, Run: scenario, Valid: new(false), Reasons: invalid}, 3, "replay: not valid under the scenario s: unsafe_override"},
 		"silent servers":     {measure.Summary{Completed: 1, Run: scenario, Valid: new(false), Reasons: []string{"insufficient_profile_metric_coverage"}, Coverage: &measure.Coverage{}}, 3, "replay: not valid under the scenario s: insufficient_profile_metric_coverage"},
-		"nothing completed":  {measure.Summary{Requests: 2}, 1, "replay: not one of 2 requests completed"},
-		"nothing, not valid": {measure.Summary{Requests: 2, Run: scenario, Valid: new(false), Reasons: invalid}, 1, "replay: not one of 2 requests completed"},
+		"nothing completed":  {measure.Summary{Requests: 2}, 1, "replay: none of 2 requests completed"},
+		"nothing, not valid": {measure.Summary{Requests: 2, Run: scenario, Valid: new(false), Reasons: invalid}, 1, "replay: none of 2 requests completed"},
 		"deadlocked":         {measure.Summary{DeadlockedTrees: 2}, 3, "replay: 2 trees could not be played to their end"},
 		"broke":              {measure.Summary{Completed: 1, Remarks: broken}, 1, "replay: the run broke: failed: 20 %; gone: a: b (--allow-failures makes that no failure)"},
 		"broke, not valid":   {measure.Summary{Completed: 1, Remarks: broken, Run: scenario, Valid: new(false), Reasons: invalid}, 1, "replay: the run broke: failed: 20 %; gone: a: b; replay: not valid under the scenario s: unsafe_override (--allow-failures makes that no failure)"},
@@ -224,7 +224,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 		"--report", "csv", "--prefix", "../p", "--slice-duration", "1us", "--overflow-pattern", "x*", "--stats-interval", "1ms")
 	assert.Equal(t, 2, r.status)
 	assert.Equal(t, []string{
-		"agentx: --overflow-pattern x*: every text matches: want a pattern that only texts of overflows match",
+		"agentx: --overflow-pattern x*: the pattern matches every text: want one that only messages about overflows match",
 		"agentx: --stats-interval 1ms: want 0, or a duration of 100ms or more, or off",
 		"agentx: --prefix ../p: want the beginning of a name, without a directory",
 		"agentx: --slice-duration: want at least 1ms: every slice has all metrics",
@@ -248,7 +248,7 @@ func TestWrongValuesAreToldAtOnce(t *testing.T) {
 func TestReportNamesWhatIsWrong(t *testing.T) {
 	r := runLine("report", t.TempDir(), "--prefix", "p")
 	assert.Equal(t, "agentx: --prefix p: no files are made: add --format aiperf, or leave it out\n", r.problems)
-	assert.Contains(t, runLine("report", "replay_test.go").problems, "replay_test.go: no directory: want the directory of a run")
+	assert.Contains(t, runLine("report", "replay_test.go").problems, "replay_test.go: not a directory: want the directory of a run")
 }
 
 // Session headers come from flags, the environment and a file. The variables that switch one header on add to that of the flag.

@@ -74,7 +74,7 @@ func (f *replayFlags) applyUntil(o *replay.Options) {
 	targets := f.until.targets
 	for k, t := range targets {
 		if slices.ContainsFunc(targets[:k], func(other until.Target) bool { return other.String() == t.String() }) {
-			f.add("%s %s: %s is there twice", f.named("until"), targetLine(t), t)
+			f.add("%s %s: %s occurs twice", f.named("until"), targetLine(t), t)
 		}
 	}
 	if len(targets) == 0 {

@@ -77,7 +77,7 @@ func verdictOf(s *measure.Summary) error {
 		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", n)}
 	}
 	if s.Completed == 0 {
-		return fmt.Errorf("replay: not one of %d requests completed%s", s.Requests, mostFrequentError(s))
+		return fmt.Errorf("replay: none of %d requests completed%s", s.Requests, mostFrequentError(s))
 	}
 	if s.Valid != nil && !*s.Valid {
 		return advise(s, verdictError{invalidRun{scenarioName(s.Run.Scenario), s.Reasons}})

@@ -105,7 +105,7 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 	f.checkGates()
 	f.export.Levels = f.slo.conditions(&f.problems)
 	if f.json && f.export.Has(export.Markdown) {
-		f.add("--json and --format markdown: want one of the two")
+		f.add("--json and --format markdown contradict each other: leave one of them out")
 	}
 	if f.out != "" && len(f.export.Formats) == 0 && !f.compare {
 		f.export.withoutFormats(&f.problems, "--out "+f.out)
@@ -114,7 +114,7 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 		return err
 	}
 	if slices.Contains(dirs, "") {
-		return usageError{errors.New("DIR is empty: want the directory of a run")}
+		return usageError{errors.New("DIR is an empty text: name the directory of a run")}
 	}
 	runs, err := runsIn(dirs)
 	if err != nil {
@@ -283,7 +283,7 @@ func (f *reportFlags) reportFiles(s *subject) (verdicts []error, err error) {
 	d, err := aiperf.OpenDirectory(s.Dir)
 	if errors.Is(err, aiperf.ErrNoFiles) {
 		what := strings.TrimPrefix(err.Error(), s.Dir+": ")
-		return nil, hintError{fmt.Errorf("%s: no results of a run: neither %s nor %s, and %s", s.Dir, replay.RunFile, measure.RecordsFile, what), hintRuns(s.Dir)}
+		return nil, hintError{fmt.Errorf("%s: not the results of a run: neither %s nor %s, and %s", s.Dir, replay.RunFile, measure.RecordsFile, what), hintRuns(s.Dir)}
 	}
 	if d == nil {
 		return nil, err
@@ -311,7 +311,7 @@ func runsIn(dirs []string) (runs []string, err error) {
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s: no directory", dir)
+			err = fmt.Errorf("%s: not a directory", dir)
 		}
 		if err != nil {
 			hint := hintRuns(dir)
@@ -333,7 +333,7 @@ func runsIn(dirs []string) (runs []string, err error) {
 				continue
 			}
 			if !filepath.IsLocal(r.Dir) {
-				return nil, fmt.Errorf("%s: the directory %q of a run lies outside", filepath.Join(dir, replay.ConcurrenciesFile), r.Dir)
+				return nil, fmt.Errorf("%s: it names the directory %q of a run, which lies outside it", filepath.Join(dir, replay.ConcurrenciesFile), r.Dir)
 			}
 			runs = append(runs, filepath.Join(dir, r.Dir))
 		}
@@ -557,7 +557,7 @@ func (f *reportFlags) checkGates() {
 	if info, err := os.Stat(f.base); err != nil {
 		f.add("%s: %w: want the directory of a run", settings.Named(base), err)
 	} else if !info.IsDir() {
-		f.add("%s: no directory: want that of a run", settings.Shown(base, f.base))
+		f.add("%s: not a directory: name the directory of a run", settings.Shown(base, f.base))
 	}
 }
 
@@ -608,7 +608,7 @@ func (f *reportFlags) checkCompare() {
 // runCompare compares the runs of directories: it writes the files and prints the table, or with --json the object of compare.json.
 func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
 	if len(dirs) < 2 {
-		return usageError{fmt.Errorf("--compare: %d run: want two or more, or the directory of a list of them", len(dirs))}
+		return usageError{fmt.Errorf("--compare: %d run given: name two or more, or the directory of a list of runs", len(dirs))}
 	}
 	list := make([]compare.Source, len(dirs))
 	for k, dir := range dirs {
@@ -633,7 +633,7 @@ func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
 		}
 	}
 	if err == nil && f.strict && !c.Comparable {
-		err = verdictError{fmt.Errorf("--strict: the runs may not be compared: they differ in %s", c.MismatchNames())}
+		err = verdictError{fmt.Errorf("--strict: the runs cannot be compared, because they differ in %s", c.MismatchNames())}
 	}
 	return err
 }

@@ -99,7 +99,7 @@ func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 		case f.Player.HTML != "" && page >= 0:
 			err = usageError{fmt.Errorf("--html %s: want --html=%[1]s", args[page])}
 		case f.Synthetic != "":
-			err = usageError{fmt.Errorf("%s beside --synthetic: want one of them", args[0])}
+			err = usageError{fmt.Errorf("%s beside --synthetic: leave one of them out", args[0])}
 		}
 		return errorList(append(f.errs, err))
 	}

@@ -67,7 +67,7 @@ func (f *synthFlags) check() error {
 		}
 	}
 	if f.asJSON && f.output == "" {
-		p.add("--json: goes with --output, because the traces are on standard output")
+		p.add("--json: works only with --output, because the traces are on standard output")
 	}
 	if format, _ := f.suffixes(); format == ".json" && f.Traces > 1 {
 		p.add("--output %s: a .json file holds one trace, and these are %d: want a name in .jsonl, which has one a line", f.output, f.Traces)

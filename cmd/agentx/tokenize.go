@@ -69,7 +69,7 @@ func (f *tokenizeFlags) check(cmd *cobra.Command, files []string) error {
 		}
 	}
 	if f.count && f.IDs {
-		p.add("--count and --ids: want one of the two")
+		p.add("--count and --ids contradict each other: leave one of them out")
 	}
 	if len(files) > 0 && len(f.text) > 0 {
 		p.add("--text and %s: want texts or files", files[0])

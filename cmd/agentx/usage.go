@@ -56,7 +56,7 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 		return usageError{fmt.Errorf("%s has no verbs, such as %q: see %s", cmd.CommandPath(), name, help)}
 	}
 	if instead := harnessVerbs[name]; instead != "" && !cmd.HasParent() {
-		return hintError{usageError{fmt.Errorf("%q is a verb of the AgentX harness, which agentx lacks: see %s", name, help)}, instead}
+		return hintError{usageError{fmt.Errorf("%q is a verb of the AgentX harness that agentx does not have: see %s", name, help)}, instead}
 	}
 	if instead := otherVerbs[name]; instead != "" && !cmd.HasParent() {
 		return hintError{err, instead}
@@ -94,7 +94,7 @@ func flagError(cmd *cobra.Command, err error) error {
 // tellOldNames warns of names of before that a command line, a variable or a file has.
 func tellOldNames(cmd *cobra.Command, names []string) {
 	if len(names) > 0 {
-		printError(cmd.ErrOrStderr(), "agentx: warning: old names, which the next release does not take: "+strings.Join(names, ", "))
+		printError(cmd.ErrOrStderr(), "agentx: warning: old names, which the next release will not accept: "+strings.Join(names, ", "))
 	}
 }
 

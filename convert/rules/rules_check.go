@@ -75,7 +75,7 @@ func (r *Rules) Set(name, value string) error {
 		*r = changed
 		return nil
 	}
-	return fmt.Errorf("--set %s: no such option: choose from backend, %s", name, strings.Join(Names(), ", "))
+	return fmt.Errorf("--set %s: unknown option: choose from backend, %s", name, strings.Join(Names(), ", "))
 }
 
 func setField(f reflect.Value, value string) (err error) {

@@ -75,7 +75,7 @@ func TestSetChangesAFieldOrNothing(t *testing.T) {
 		assert.Equal(t, Default(), r)
 	}
 	r := Default()
-	assert.ErrorContains(t, r.Set("length", "1"), "--set length: no such option: choose from backend, aux_cross_model, ")
+	assert.ErrorContains(t, r.Set("length", "1"), "--set length: unknown option: choose from backend, aux_cross_model, ")
 }
 
 func TestValidateNamesTheFieldOfPlacement(t *testing.T) {

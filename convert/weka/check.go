@@ -21,7 +21,7 @@ type Checked struct {
 	Alarms   []string     // what makes its prompts doubtful; the trace is not bad
 }
 
-// maxProblems bounds how many problems of a trace are told.
+// maxProblems bounds how many problems of a trace are reported.
 const maxProblems = 20
 
 // Check checks a trace as capture writes it, which is stricter than what Scan reads: doc/spec/capture.md 10.

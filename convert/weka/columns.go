@@ -142,7 +142,7 @@ func (s *columnScanner) readJSON(text string, read func()) {
 	s.read([]byte(text))
 	s.lex.Peek()
 	if read(); s.err == nil && !s.lex.AtEnd() {
-		s.fail(trace.NotJSON, "not JSON: byte %d: more after the value", s.lex.Pos)
+		s.fail(trace.NotJSON, "not JSON: byte %d: data after the value", s.lex.Pos)
 	}
 }
 

@@ -167,14 +167,14 @@ func TestColumnsThatAreRefused(t *testing.T) {
 		return c.Floats
 	}
 	for want, change := range map[string]func(c map[string]*column.Column){
-		`trace "trace": requests[0].t: NaN is no finite number`:           func(c map[string]*column.Column) { c["requests[].t"].Floats[0] = math.NaN() },
-		`trace "trace": requests[3].t: -Inf is no finite number`:          func(c map[string]*column.Column) { c["requests[].t"].Floats[3] = math.Inf(-1) },
+		`trace "trace": requests[0].t: NaN is not a finite number`:        func(c map[string]*column.Column) { c["requests[].t"].Floats[0] = math.NaN() },
+		`trace "trace": requests[3].t: -Inf is not a finite number`:       func(c map[string]*column.Column) { c["requests[].t"].Floats[3] = math.Inf(-1) },
 		`trace "trace": requests[2].t: 1e+16 seconds: beyond 1e+15`:       func(c map[string]*column.Column) { c["requests[].t"].Floats[2] = 1e16 },
 		`trace "trace": requests[0].in: want a whole number, found 130.5`: func(c map[string]*column.Column) { floats(c["requests[].in"])[0] = 130.5 },
 		`trace "trace": requests[0].in: 9.007199254740994e+15 in a column of floating point numbers: beyond 2^53 they are not exact`: func(c map[string]*column.Column) {
 			floats(c["requests[].in"])[0] = 1<<53 + 2
 		},
-		`trace "trace": requests[0].in: NaN is no finite number`: func(c map[string]*column.Column) { floats(c["requests[].in"])[0] = math.NaN() },
+		`trace "trace": requests[0].in: NaN is not a finite number`: func(c map[string]*column.Column) { floats(c["requests[].in"])[0] = math.NaN() },
 		`trace "trace": requests[2].hash_ids[3]: 18446744073709551615 is outside the signed 64-bit range`: func(c map[string]*column.Column) {
 			c["requests[].hash_ids[]"].Kind = column.Uint
 			c["requests[].hash_ids[]"].Ints[7] = -1
@@ -202,7 +202,7 @@ func TestColumnsThatAreRefused(t *testing.T) {
 		`trace "trace": requests[0]: want object, found BYTE_ARRAY`: func(c map[string]*column.Column) {
 			c["requests[]"].Kind, c["requests[]"].Type = column.Text, "BYTE_ARRAY"
 		},
-		`trace "trace": requests[2].in: not JSON: byte 3: more after the value`:       func(c map[string]*column.Column) { texts(c["requests[].in"], "130", "", "130,1", "9", "9") },
+		`trace "trace": requests[2].in: not JSON: byte 3: data after the value`:       func(c map[string]*column.Column) { texts(c["requests[].in"], "130", "", "130,1", "9", "9") },
 		`trace "trace": requests[0].in: not JSON: byte 0: want a value, found 'x'`:    func(c map[string]*column.Column) { texts(c["requests[].in"], "x") },
 		`trace "trace": totals: want object, found INT64`:                             func(c map[string]*column.Column) { c["totals"].Kind, c["totals"].Type = column.Int, "INT64" },
 		`trace "trace": required field "models" is missing`:                           func(c map[string]*column.Column) { *c["models[]"] = column.Column{Path: "models[]"} },

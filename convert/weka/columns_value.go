@@ -134,7 +134,7 @@ func (s *columnScanner) wholeAt(k int) int64 {
 func (s *columnScanner) wholeFloat(k int) int64 {
 	switch v := s.c.Floats[k]; {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		s.fail(trace.NotFinite, "%s is no finite number", showNumber(s.c, k))
+		s.fail(trace.NotFinite, "%s is not a finite number", showNumber(s.c, k))
 	case v != math.Trunc(v):
 		s.fail(trace.NotInteger, "want a whole number, found %s", showNumber(s.c, k))
 	case math.Abs(v) > 1<<53:

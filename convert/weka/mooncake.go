@@ -221,7 +221,7 @@ func (s *scanner) readOtherRowMember(name string) {
 	}
 	if s.strict && slices.Contains(mooncakePrompts, name) {
 		if !s.null() {
-			s.fail(trace.UnknownKey, "AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played")
+			s.fail(trace.UnknownKey, "AIPerf sends the text of this key, and agentx makes prompts from hash_ids: rows with this key are not played")
 			s.err.Hint = "a file whose rows have input_length and hash_ids in place of it"
 		}
 		return

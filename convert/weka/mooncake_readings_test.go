@@ -334,7 +334,7 @@ func TestMembersOfRowsOfAIPerf(t *testing.T) {
 		assert.NoError(t, row(taken))
 	}
 	for _, name := range mooncakePrompts {
-		assert.ErrorContains(t, row(`"`+name+`":{"a":"secret"}`), ": AIPerf sends what it says, and agentx the blocks of hash_ids: such rows are not played")
+		assert.ErrorContains(t, row(`"`+name+`":{"a":"secret"}`), ": AIPerf sends the text of this key, and agentx makes prompts from hash_ids: rows with this key are not played")
 	}
 }
 

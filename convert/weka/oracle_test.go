@@ -101,7 +101,7 @@ func scanSlowly(data []byte, strict bool) (p plainTrace, err error) {
 		return p, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return p, fmt.Errorf("more after the trace")
+		return p, fmt.Errorf("data after the trace")
 	}
 	o := oracle{strict, map[string]int{}}
 	return o.trace(tree), nil

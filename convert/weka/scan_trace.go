@@ -144,7 +144,7 @@ func (s *scanner) requireTraceKeys(given map[string]bool) {
 // end fails unless the text ends here.
 func (s *scanner) end() {
 	if s.err == nil && !s.lex.AtEnd() {
-		s.fail(trace.NotJSON, "not JSON: byte %d: more after the value: a file has one, or one on each line", s.lex.Pos)
+		s.fail(trace.NotJSON, "not JSON: byte %d: data after the value: a file has one, or one on each line", s.lex.Pos)
 		s.err.Hint = hintLines
 	}
 }

@@ -121,7 +121,7 @@ func resolveSchema(elements []format.SchemaElement) (*node, []*leaf, error) {
 		return nil, nil, err
 	}
 	if b.next != len(elements) || root.leaf != nil {
-		return nil, nil, errors.New("schema: it is no record, or more than one")
+		return nil, nil, errors.New("schema: the root is not one record")
 	}
 	n := &node{}
 	n.fields, err = fields(root.children, nil, 0, 0)

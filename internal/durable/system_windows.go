@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// noFollow opens a link in the place of a file as itself, which is no regular file. No file waits like a pipe here.
+// noFollow opens a link in the place of a file as itself, which is not a regular file. No file waits like a pipe here.
 const noFollow = syscall.FILE_FLAG_OPEN_REPARSE_POINT
 
 // processEnded reports false: Windows names neither boots nor process namespaces, so a number says nothing. The claim of a

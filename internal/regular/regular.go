@@ -15,7 +15,7 @@ import (
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("no regular file (%s)", info.Mode().Type())}
+		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("not a regular file (%s)", info.Mode().Type())}
 	}
 	if err != nil {
 		return nil, err

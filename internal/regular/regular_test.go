@@ -22,5 +22,5 @@ func TestRead(t *testing.T) {
 	_, err = Read(filepath.Join(dir, "none"), 5)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = Open(dir)
-	require.EqualError(t, err, "open "+dir+": no regular file (d---------)")
+	require.EqualError(t, err, "open "+dir+": not a regular file (d---------)")
 }

@@ -19,8 +19,8 @@ func TestPipeAndDevice(t *testing.T) {
 	require.NoError(t, os.Symlink("/dev/zero", link))
 	for _, path := range []string{pipe, link} {
 		_, err := Open(path)
-		require.ErrorContains(t, err, "no regular file")
+		require.ErrorContains(t, err, "not a regular file")
 		_, err = Read(path, 5)
-		require.ErrorContains(t, err, "no regular file")
+		require.ErrorContains(t, err, "not a regular file")
 	}
 }

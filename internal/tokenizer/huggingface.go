@@ -84,14 +84,14 @@ func (f *jsonFile) read(l *jsonlex.Lexer) error {
 	})
 }
 
-// object reads an object with a function that reads the value of each key. It refuses a key that is there twice, and names the key in
+// object reads an object with a function that reads the value of each key. It refuses a key that occurs twice, and names the key in
 // errors.
 func object(l *jsonlex.Lexer, member func(key string) error) error {
 	seen := map[string]bool{}
 	return l.Object(func(key []byte) error {
 		k := string(key)
 		if seen[k] {
-			return fmt.Errorf("the key %q is there twice", cut(k))
+			return fmt.Errorf("the key %q occurs twice", cut(k))
 		}
 		if len(seen) == maxKeys {
 			return fmt.Errorf("more than %d keys", maxKeys)
@@ -175,7 +175,7 @@ func (f *jsonFile) readVocabulary(l *jsonlex.Lexer) error {
 			return fmt.Errorf("more than %d tokens", maxTokens)
 		}
 		if _, twice := f.vocabulary[token]; twice {
-			return fmt.Errorf("token %q is there twice", cut(token))
+			return fmt.Errorf("token %q occurs twice", cut(token))
 		}
 		f.vocabulary[token] = uint32(id)
 		return nil
@@ -342,9 +342,9 @@ func (f *jsonFile) tokenizer(name, digest string) (*Tokenizer, error) {
 	p := patternOf(f.expressions)
 	switch {
 	case f.vocabulary == nil:
-		return nil, errors.New("model: there is no vocab")
+		return nil, errors.New("model: vocab is missing")
 	case !f.byteLevel:
-		return nil, errors.New("pre_tokenizer: there is no ByteLevel: only byte-level BPE is known")
+		return nil, errors.New("pre_tokenizer: ByteLevel is missing: only byte-level BPE is known")
 	case p == nil:
 		return nil, errPattern(f.expressions)
 	}
@@ -394,7 +394,7 @@ func (f *jsonFile) numberAdded() error {
 	for k := range f.added {
 		a := &f.added[k]
 		if seen[a.content] {
-			return fmt.Errorf("added_tokens: token %d (%q) is there twice", k, cut(a.content))
+			return fmt.Errorf("added_tokens: token %d (%q) occurs twice", k, cut(a.content))
 		}
 		seen[a.content] = true
 		if id, ok := f.vocabulary[a.content]; ok {

@@ -114,7 +114,7 @@ func (c *content) readFile(path string) error {
 			return c.readConfigIn(filepath.Dir(path))
 		}
 	default:
-		return errors.New("it is neither a tokenizer.json nor a file of ranks (lines of base64 and a number); SentencePiece models are not read")
+		return errors.New("the file is neither a tokenizer.json nor a file of ranks (lines of base64 and a number); SentencePiece models are not read")
 	}
 	return nil
 }

@@ -159,7 +159,7 @@ func TestRefused(t *testing.T) {
 		dir + "/nothing":                      "neither a tokenizer.json",
 		dir + "/bad":                          `tokenizer_config.json: added_tokens_decoder: "9"`,
 		"cl100k:" + dir + "/a/tokenizer.json": "leave cl100k: out",
-		"cl100k:" + dir + "/a":                "no regular file",
+		"cl100k:" + dir + "/a":                "not a regular file",
 		big:                                   "67108865 bytes or more, want at most 67108864",
 	} {
 		_, err := Resolve(t.Context(), name, hub.Options{})

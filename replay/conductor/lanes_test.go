@@ -389,7 +389,7 @@ func TestTreesThatCannotBePlayed(t *testing.T) {
 		"branch 0: spawn turn 7 out of range [0,2) of session 0":          func(b *Branch) { b.Spawn = 7 },
 		"branch 0: session 2 out of range (0,2)":                          func(b *Branch) { b.Sessions = []int{2} },
 		"branch 0: session 1 is in it twice":                              func(b *Branch) { b.Sessions = []int{1, 1} },
-		"branch 0: session 1 counts from the issue, the branch does not":  func(b *Branch) { b.OnIssue = false },
+		"branch 0: session 1 and its branch use different time origins":   func(b *Branch) { b.OnIssue = false },
 		"session 0, turn 0: it spawns branch 0, which names another turn": func(b *Branch) { b.Spawn = 1 },
 	} {
 		tree := root(0, 0).child(0, 0, true, 0, 0)

@@ -93,7 +93,7 @@ func (t *Tree) validateBranches() error {
 			case seen[n]:
 				return fmt.Errorf("branch %d: session %d is in it twice", b, n)
 			case t.Sessions[n].OnIssue && !br.OnIssue:
-				return fmt.Errorf("branch %d: session %d counts from the issue, the branch does not", b, n)
+				return fmt.Errorf("branch %d: session %d and its branch use different time origins", b, n)
 			}
 			seen[n] = true
 		}

@@ -264,7 +264,7 @@ func (w *world) back(f flight) {
 	w.call(func() { w.check.must(w.c.Returned(f.ID, f.at, w.now, f.outcome)) })
 }
 
-// requestsOf counts the requests of a list: one that was sent again is there twice.
+// requestsOf counts the requests of a list: one that was sent again occurs twice.
 func requestsOf[T any](list []T, id func(T) int) int {
 	seen := map[int]bool{}
 	for _, x := range list {

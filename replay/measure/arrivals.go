@@ -64,7 +64,7 @@ type Arrivals struct {
 	Queued      Stat     `json:"queued"` // how long trees waited to be opened, of those that sent their first turn
 }
 
-// outcome returns what came of a plan; nil without one. facts is nil if the run has not ended.
+// outcome returns how a plan of arrivals ended; nil without a plan. facts is nil if the run has not ended.
 func (p *ArrivalPlan) outcome(queued []float64, facts *Facts) *Arrivals {
 	if p == nil {
 		return nil

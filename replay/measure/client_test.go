@@ -289,7 +289,7 @@ func TestReadClock(t *testing.T) {
 		"[]\n":         "line 1: ",
 		`{"unix_ns":1.5,` + `"offset_ns":0,"uncertainty_ns":0}` + "\n":                 "line 1: ",
 		`{"unix_ns":1,"offset_ns":0}` + "\n":                                           "line 1: want unix_ns, offset_ns and uncertainty_ns",
-		`{"unix_ns":-1,"offset_ns":0,"uncertainty_ns":0}` + "\n":                       "line 1: unix_ns: -1: want no negative value",
+		`{"unix_ns":-1,"offset_ns":0,"uncertainty_ns":0}` + "\n":                       "line 1: unix_ns: -1: want 0 or more",
 		`{"unix_ns":1,"offset_ns":0,"uncertainty_ns":-1}` + "\n":                       "line 1: uncertainty_ns: -1",
 		`{"unix_ns":1,"offset_ns":9223372036854775807,"uncertainty_ns":0}` + "\n":      "line 1: offset_ns: 9223372036854775807",
 		strings.Repeat(`{"unix_ns":1,"offset_ns":0,"uncertainty_ns":0}`+"\n", 2):       "line 2: unix_ns: 1: want a later instant",

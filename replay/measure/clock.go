@@ -111,7 +111,7 @@ func (c Clock) checkLast() error {
 	k := len(c) - 1
 	switch r := c[k]; {
 	case r.Unix < 0:
-		return fmt.Errorf("unix_ns: %d: want no negative value", r.Unix)
+		return fmt.Errorf("unix_ns: %d: want 0 or more", r.Unix)
 	case k > 0 && r.Unix <= c[k-1].Unix:
 		return fmt.Errorf("unix_ns: %d: want a later instant than that of the line before, %d", r.Unix, c[k-1].Unix)
 	case r.Offset < -maxClockApart || r.Offset > maxClockApart:

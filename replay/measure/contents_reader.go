@@ -31,7 +31,7 @@ func openContents(dir string, buffer int) contentsReader {
 	c := contentsReader{path: filepath.Join(dir, ContentsFile)}
 	if c.file, c.err = regular.Open(c.path); c.err != nil {
 		if errors.Is(c.err, fs.ErrNotExist) {
-			c.err = fmt.Errorf("%s: there is none", c.path)
+			c.err = fmt.Errorf("%s: there is no such file", c.path)
 		}
 		return c
 	}

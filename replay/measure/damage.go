@@ -94,7 +94,7 @@ func jsonError(text []byte, err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("line %d: %w", line(syntax.Offset), err)
 	case errors.As(err, &kind):
-		return fmt.Errorf("line %d: %s: %s cannot stand here", line(kind.Offset), kind.Field, kind.Value)
+		return fmt.Errorf("line %d: %s: %s is not allowed here", line(kind.Offset), kind.Field, kind.Value)
 	}
 	return err
 }

@@ -119,9 +119,9 @@ func TestDamagedInfo(t *testing.T) {
 // What is no JSON, or of another kind than a run writes, is named with its line.
 func TestInfoThatCannotBeRead(t *testing.T) {
 	_, err := readInfo(t, []byte("{\n \"facts\": {\n  \"cpu\": \"NaN\"\n}}"))
-	require.ErrorContains(t, err, RunFile+": line 3: facts.cpu: string cannot stand here; no run writes this: restore the file")
+	require.ErrorContains(t, err, RunFile+": line 3: facts.cpu: string is not allowed here; no run writes this: restore the file")
 	_, err = readInfo(t, []byte("{\n \"facts\": {\"phase_duration\": 1e999}}"))
-	require.ErrorContains(t, err, RunFile+": line 2: facts.phase_duration: number 1e999 cannot stand here")
+	require.ErrorContains(t, err, RunFile+": line 2: facts.phase_duration: number 1e999 is not allowed here")
 	_, err = readInfo(t, []byte("{\n \"facts\": {\n  \"cpu\": NaN}}"))
 	require.ErrorContains(t, err, RunFile+": line 3: invalid character 'N'")
 }
@@ -168,7 +168,7 @@ func TestRecordsOfTwoRunsAreRefused(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err := reader.Next()
-	require.ErrorContains(t, err, "records.jsonl: line 4: credit: 0: an earlier line of the phase profiling has it: records of two runs stand in one file")
+	require.ErrorContains(t, err, "records.jsonl: line 4: credit: 0: an earlier line of the phase profiling has it: the file mixes records of two runs")
 }
 
 // A scenario judges the whole load: a part says that it is one, and is not valid only for what makes the whole load not valid.

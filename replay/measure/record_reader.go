@@ -97,7 +97,7 @@ func (r *RecordReader) readLine() error {
 		r.line = append(r.line, part...)
 		switch {
 		case len(r.line) > maxLine:
-			return fmt.Errorf("longer than %d bytes: this is no record", maxLine)
+			return fmt.Errorf("longer than %d bytes: not a record", maxLine)
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return err
 		}
@@ -167,7 +167,7 @@ func (c *credits) add(r *Record) error {
 		set = &c[1]
 	}
 	if r.Credit < maxCredit && !set.add(r.Credit) {
-		return fmt.Errorf("credit: %d: an earlier line of the phase %s has it: records of two runs stand in one file", r.Credit, r.Phase)
+		return fmt.Errorf("credit: %d: an earlier line of the phase %s has it: the file mixes records of two runs", r.Credit, r.Phase)
 	}
 	return nil
 }

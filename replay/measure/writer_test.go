@@ -322,7 +322,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 		whole int // records before the damage
 		want  string
 	}{
-		{"none", func(path string, _ []byte) error { return os.Remove(path) }, 0, ": there is none"},
+		{"none", func(path string, _ []byte) error { return os.Remove(path) }, 0, ": there is no such file"},
 		{"empty", func(path string, _ []byte) error { return os.Truncate(path, 0) }, 0, ": byte 0: the file ends before the entry of a record"},
 		{"cut", func(path string, data []byte) error { return os.Truncate(path, int64(len(data)-1)) }, 3, "an entry of 4 bytes, where 3 are left: the file is cut off or damaged"},
 		{"huge", func(path string, data []byte) error {
@@ -391,7 +391,7 @@ func TestLinesThatCannotBeRead(t *testing.T) {
 	require.ErrorContains(t, err, path+": line 2: ")
 	require.Equal(t, 1, n)
 	_, n, err = read(lines[0] + strings.Repeat("x", maxLine) + "\n")
-	require.ErrorContains(t, err, path+": line 2: longer than 16777216 bytes: this is no record")
+	require.ErrorContains(t, err, path+": line 2: longer than 16777216 bytes: not a record")
 	require.Equal(t, 1, n)
 	in, n, err = read(string(data))
 	require.Equal(t, io.EOF, err)

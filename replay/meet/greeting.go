@@ -33,7 +33,7 @@ func newNonce() []byte {
 	return nonce
 }
 
-var errToken = errors.New("another AGENTX_MEET_TOKEN, or none where the other part has one")
+var errToken = errors.New("the parts have different values of AGENTX_MEET_TOKEN, or only one has it")
 
 // receive asks a connection for its hello. The caller has set a deadline. The error says why it is no part of this meeting.
 func (m *Meeting) receive(conn net.Conn) (*message, error) {

@@ -47,7 +47,7 @@ func (m *Meeting) reach() error {
 		}
 		var strange strangerError
 		if errors.As(err, &strange) {
-			return fmt.Errorf("meeting: %s is no part 0 of agentx: %w: --meet names another program", m.o.Address, err)
+			return fmt.Errorf("meeting: %s is not part 0 of an agentx run: %w: --meet names another program", m.o.Address, err)
 		}
 		if !told {
 			m.notice("part %d/%d waits for part 0 at %s, for %v at most: %v", m.o.Part, m.o.Of, m.o.Address, m.o.Timeout, err)

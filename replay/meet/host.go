@@ -109,7 +109,7 @@ func (m *Meeting) meetOther(busy error) error {
 	if _, _, err := m.greetOnce(); m.isStop(err) {
 		return err
 	}
-	return fmt.Errorf("meeting: part 0 cannot listen: %w: another program does: choose another port", busy)
+	return fmt.Errorf("meeting: part 0 cannot listen: %w: another program listens there: choose another port", busy)
 }
 
 func (m *Meeting) isStop(err error) bool {
@@ -175,7 +175,7 @@ func (m *Meeting) strayedFrom(from net.Addr, why error) {
 	m.strayed = text
 	m.mu.Unlock()
 	if n <= maxStrays {
-		m.warn("meeting: a connection that is no part, from %s", text)
+		m.warn("meeting: rejected a connection that is not a part of agentx, from %s", text)
 	}
 }
 

@@ -260,13 +260,13 @@ func TestWrongToken(t *testing.T) {
 			refused := w.join(w.t.Context(), list[1])[0]
 			s := stopOf(t, refused.err)
 			require.Equal(t, Unequal, s.How)
-			require.Equal(t, "meeting: part 0 at n0:7000 refuses this part: another AGENTX_MEET_TOKEN, or none where the other part has one: give all parts the same", s.Error())
+			require.Equal(t, "meeting: part 0 at n0:7000 refuses this part: the parts have different values of AGENTX_MEET_TOKEN, or only one has it: give all parts the same", s.Error())
 			require.Less(t, refused.after, time.Second)
 			list[1].Token = tokens[0]
 			right := w.join(w.t.Context(), list[1])[0]
 			require.NoError(t, right.err)
 			finish([]joined{<-host, right})
-			require.Contains(t, w.said, "0: warning: meeting: a connection that is no part, from pipe: another AGENTX_MEET_TOKEN, or none where the other part has one")
+			require.Contains(t, w.said, "0: warning: meeting: rejected a connection that is not a part of agentx, from pipe: the parts have different values of AGENTX_MEET_TOKEN, or only one has it")
 			require.Contains(t, carried.String(), `"hello"`)
 			for _, text := range append(w.said, carried.String()) {
 				require.NotContains(t, text, secret)
@@ -316,7 +316,7 @@ func TestImpostorOfPartZero(t *testing.T) {
 		o := w.options(1, 2)
 		o.Token = "secret"
 		j := w.join(w.t.Context(), o)[0]
-		require.Equal(t, "meeting: part 0 at n0:7000 cannot prove that it knows the token of part 1/2 (n1): another AGENTX_MEET_TOKEN, or none where the other part has one: give all parts the same", stopOf(t, j.err).Error())
+		require.Equal(t, "meeting: part 0 at n0:7000 cannot prove that it knows the token of part 1/2 (n1): the parts have different values of AGENTX_MEET_TOKEN, or only one has it: give all parts the same", stopOf(t, j.err).Error())
 		require.NoError(t, l.Close())
 	})
 }
@@ -429,7 +429,7 @@ func TestStrangersOnThePort(t *testing.T) {
 		finish([]joined{<-host, guest})
 		said := strings.Join(w.said, "\n")
 		require.Contains(t, said, `it sent "GET ", which is no message of agentx`)
-		require.Equal(t, maxStrays, strings.Count(said, "a connection that is no part"))
+		require.Equal(t, maxStrays, strings.Count(said, "a connection that is not a part"))
 	})
 }
 
@@ -438,8 +438,8 @@ func TestAnotherProgramIsNoPartZero(t *testing.T) {
 	inWorld(t, func(w *world) {
 		l := w.serve(func(conn net.Conn) { _, _ = conn.Write([]byte("SSH-2.0-OpenSSH\r\n")) })
 		parts := w.join(w.t.Context(), w.all(2)...)
-		require.ErrorContains(t, parts[1].err, `meeting: n0:7000 is no part 0 of agentx: it sent "SSH-", which is no message of agentx: --meet names another program`)
-		require.ErrorContains(t, parts[0].err, "meeting: part 0 cannot listen: bind: address already in use: another program does: choose another port")
+		require.ErrorContains(t, parts[1].err, `meeting: n0:7000 is not part 0 of an agentx run: it sent "SSH-", which is no message of agentx: --meet names another program`)
+		require.ErrorContains(t, parts[0].err, "meeting: part 0 cannot listen: bind: address already in use: another program listens there: choose another port")
 		require.NoError(t, l.Close())
 
 		l = w.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })

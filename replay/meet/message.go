@@ -98,7 +98,7 @@ func readMessage(r io.Reader, limit int) (*message, error) {
 	}
 	m := new(message)
 	if err := json.Unmarshal(text, m); err != nil {
-		return nil, strangerError("it sent a message that is no JSON of agentx: " + err.Error())
+		return nil, strangerError("it sent a message that agentx does not write: " + err.Error())
 	}
 	return m, nil
 }

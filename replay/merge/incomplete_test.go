@@ -43,10 +43,10 @@ func TestPartsThatAreNotWhole(t *testing.T) {
 		"empty": {func(t *testing.T, _, part string) {
 			require.NoError(t, os.RemoveAll(part))
 			require.NoError(t, os.Mkdir(part, 0o777))
-		}, "part 2 cannot be used: it has no run.json: of which load it is is not known", 3},
+		}, "part 2 cannot be used: it has no run.json, so its load is unknown", 3},
 		"no records": {func(t *testing.T, _, part string) {
 			require.NoError(t, os.Remove(filepath.Join(part, measure.RecordsFile)))
-		}, "part 2 cannot be used: no results of a run: ", 3},
+		}, "part 2 cannot be used: not the results of a run: ", 3},
 		"killed": {func(t *testing.T, _, part string) {
 			changeInfo(t, part, func(i *measure.RunInfo) { i.Facts, i.End, i.Phases = nil, nil, nil })
 		}, "part 2 is not whole: it was killed, or has not ended", 4},
@@ -68,8 +68,8 @@ func TestPartsThatAreNotWhole(t *testing.T) {
 		}, "lane: 5: it is of part 1, and this is part 2 of 4", 3},
 		"another number": {func(t *testing.T, dir, part string) {
 			changeInfo(t, part, func(i *measure.RunInfo) { i.Part.Number = 3 })
-		}, "part 2 cannot be used: its run.json is that of part 3 of 4", 3},
-		"no part": {func(t *testing.T, dir, part string) { changeInfo(t, part, func(i *measure.RunInfo) { i.Part = nil }) }, "part 2 cannot be used: its run.json is that of a run that is no part", 3},
+		}, "part 2 cannot be used: its run.json describes part 3 of 4", 3},
+		"no part": {func(t *testing.T, dir, part string) { changeInfo(t, part, func(i *measure.RunInfo) { i.Part = nil }) }, "part 2 cannot be used: its run.json describes a run that is no part", 3},
 		"meeting": {func(t *testing.T, dir, part string) {
 			changeInfo(t, part, func(i *measure.RunInfo) { i.Part.Meeting = "ffffffffffffffff" })
 			line := measure.ClockReading{}.AppendLine(nil)
@@ -95,7 +95,7 @@ func TestPartsThatAreNotWhole(t *testing.T) {
 		}, "part 2 cannot be used: DIR/part-00002-of-00004/clock.jsonl: line 1: ", 3},
 		"clock that is gone": {func(t *testing.T, dir, part string) {
 			changeInfo(t, part, func(i *measure.RunInfo) { i.Part.Meeting = "ffffffffffffffff" })
-		}, "part 2 cannot be used: it has no clock.jsonl, which a part that has met the others writes", 3},
+		}, "part 2 cannot be used: it has no clock.jsonl, which every part of a meeting writes", 3},
 		"no rule": {func(t *testing.T, dir, part string) { changeInfo(t, part, func(i *measure.RunInfo) { i.Preset = "x" }) }, "part 2 cannot be used: DIR/part-00002-of-00004/run.json: preset", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,9 +149,9 @@ func requirePartial(t *testing.T, run *merge.Run, w *world, used int) {
 func TestWhatIsNoLoad(t *testing.T) {
 	w := newWorld(6, 4)
 	for says, do := range map[string]func(dir string){
-		"are of loads that are divided into another number of parts": func(dir string) { require.NoError(t, os.Mkdir(filepath.Join(dir, "part-00000-of-00003"), 0o777)) },
-		"are both part 1: want one of them":                          func(dir string) { require.NoError(t, os.Mkdir(filepath.Join(dir, "part-000001-of-00002"), 0o777)) },
-		"there is no such part: want part 0 to N-1 of N":             func(dir string) { require.NoError(t, os.Mkdir(filepath.Join(dir, "part-00002-of-00002"), 0o777)) },
+		"belong to loads of different numbers of parts":  func(dir string) { require.NoError(t, os.Mkdir(filepath.Join(dir, "part-00000-of-00003"), 0o777)) },
+		"are both part 1: leave one of them out":         func(dir string) { require.NoError(t, os.Mkdir(filepath.Join(dir, "part-000001-of-00002"), 0o777)) },
+		"no load has this part: want part 0 to N-1 of N": func(dir string) { require.NoError(t, os.Mkdir(filepath.Join(dir, "part-00002-of-00002"), 0o777)) },
 		"this is not a whole load: part 0 cannot be used: it has no run.json": func(dir string) {
 			require.NoError(t, os.Remove(filepath.Join(dir, measure.PartDir(0, 2), measure.RunFile)))
 			require.NoError(t, os.Remove(filepath.Join(dir, measure.PartDir(1, 2), measure.RunFile)))

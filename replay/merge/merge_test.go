@@ -80,7 +80,7 @@ func TestPartsAreAsOneRun(t *testing.T) {
 		clear(trees)
 		each(t, parts, func(r *measure.Record) {
 			x, y := records[k], *r
-			require.False(t, credits[r.Phase][r.Credit], "credit %d of %s is there twice", r.Credit, r.Phase)
+			require.False(t, credits[r.Phase][r.Credit], "credit %d of %s occurs twice", r.Credit, r.Phase)
 			credits[r.Phase][r.Credit] = true
 			if tree, ok := trees[r.RootID]; ok {
 				require.Equal(t, tree, r.Tree)

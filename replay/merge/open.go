@@ -134,11 +134,11 @@ func newLoad(dir string) (*load, error) {
 		other, again := byNumber[number]
 		switch {
 		case l.of > 0 && of != l.of:
-			return nil, fmt.Errorf("%s: %s and %s are of loads that are divided into another number of parts: want one load", dir, names[0], name)
+			return nil, fmt.Errorf("%s: %s and %s belong to loads of different numbers of parts: name the parts of one load", dir, names[0], name)
 		case again:
-			return nil, fmt.Errorf("%s: %s and %s are both part %d: want one of them", dir, other, name, number)
+			return nil, fmt.Errorf("%s: %s and %s are both part %d: leave one of them out", dir, other, name, number)
 		case of < 1 || of > measure.MaxParts || number >= of:
-			return nil, fmt.Errorf("%s: %s: there is no such part: want part 0 to N-1 of N, at most %d", dir, name, measure.MaxParts)
+			return nil, fmt.Errorf("%s: %s: no load has this part: want part 0 to N-1 of N, at most %d", dir, name, measure.MaxParts)
 		}
 		l.of, byNumber[number] = of, name
 	}

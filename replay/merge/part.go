@@ -43,21 +43,21 @@ func (p *part) open() {
 	p.info, err = measure.ReadInfo(p.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		leave(fmt.Errorf("it has no %s: of which load it is is not known", measure.RunFile))
+		leave(fmt.Errorf("it has no %s, so its load is unknown", measure.RunFile))
 		return
 	case err != nil:
 		leave(err)
 		return
 	}
 	if q := p.info.Part; q == nil || q.Number != p.number || q.Of != p.of {
-		leave(fmt.Errorf("its %s is that of %s", measure.RunFile, describePart(p.info.Part)))
+		leave(fmt.Errorf("its %s describes %s", measure.RunFile, describePart(p.info.Part)))
 		return
 	}
 	if p.lanes, err = measure.ReadLanes(p.dir); err != nil {
 		leave(err)
 	}
 	if p.clock, err = measure.ReadClock(p.dir); errors.Is(err, fs.ErrNotExist) && p.info.Part.Meeting != "" {
-		leave(fmt.Errorf("it has no %s, which a part that has met the others writes: how its clock goes is not known", measure.ClockFile))
+		leave(fmt.Errorf("it has no %s, which every part of a meeting writes, so its clock cannot be compared", measure.ClockFile))
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		leave(err)
 	}

@@ -58,7 +58,7 @@ func (p *part) scan() error {
 	}
 	reader, err := measure.OpenLines(p.dir, smallBuffer)
 	if err != nil {
-		return fmt.Errorf("no results of a run: %w", err)
+		return fmt.Errorf("not the results of a run: %w", err)
 	}
 	defer reader.Close()
 	s := &scan{rules: rules, trees: map[int]tree{}, ends: map[string]int64{}}

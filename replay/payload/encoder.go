@@ -41,7 +41,7 @@ func (o Options) Validate() error {
 func (o Options) Contradictions() (list []preset.Contradiction) {
 	f, row := o.Fields, &endpointTable[o.Endpoint]
 	if f.PerChunkUsage && f.OmitStreamOptions {
-		list = append(list, "{per-chunk-usage=} and {no-stream-options}: stream_options asks for usage in every message: want one of the two")
+		list = append(list, "{per-chunk-usage=} and {no-stream-options}: stream_options asks for usage in every message: leave one of them out")
 	}
 	if f.Length != LengthByEndpoint && !slices.Contains(row.lengths, f.Length) {
 		list = append(list, preset.Contradiction("{max-tokens-field=}: {payload=} wants "+row.lengths[0]))

@@ -93,7 +93,7 @@ func (d *Data) addLine(text []byte) error {
 	case l.At != nil:
 		return d.addAnswer(&l)
 	}
-	return errors.New("neither an endpoint, a series nor an answer")
+	return errors.New("unknown kind of line")
 }
 
 // addEndpoint adds an endpoint, or takes another URL for one without answers.

@@ -134,7 +134,7 @@ var (
 	errAnswerTooLong  = fmt.Errorf("response is longer than %d bytes", maxAnswer)
 	errLineTooLong    = fmt.Errorf("response has a line of more than %d bytes", maxBuffer)
 	errHeadTooLong    = fmt.Errorf("response head is longer than %d bytes", maxHead)
-	errHTTP2          = errors.New("the server speaks HTTP/2 alone: want one that speaks HTTP/1.1")
+	errHTTP2          = errors.New("the server speaks only HTTP/2: use one that speaks HTTP/1.1")
 	errUnexpectedEOF  = errors.New("the server closed the connection before its answer ended")
 )
 

@@ -77,7 +77,7 @@ func speaksHTTP1(r *reader) error {
 		case len(b) >= frameHead && (b[3] == 4 || b[3] == 7) && string(b[5:frameHead]) == "\x00\x00\x00\x00": // SETTINGS, GOAWAY
 			return errHTTP2
 		case len(b) >= frameHead:
-			return fmt.Errorf("no HTTP/1.1 response: %q", b[:frameHead])
+			return fmt.Errorf("not an HTTP/1.1 response: %q", b[:frameHead])
 		}
 		if err := r.fill(); err != nil {
 			return err
@@ -126,16 +126,16 @@ func (h *responseHead) statusLine(line []byte) error {
 		return errHTTP2
 	}
 	if !ok || len(minor) != len("HTTP/1.1") || !bytes.HasPrefix(minor, []byte("HTTP/1.")) || len(rest) < 3 {
-		return fmt.Errorf("no HTTP/1.1 response: %q", clip(string(line), 64))
+		return fmt.Errorf("not an HTTP/1.1 response: %q", clip(string(line), 64))
 	}
 	for _, c := range rest[:3] {
 		if c < '0' || c > '9' {
-			return fmt.Errorf("no HTTP status: %q", clip(string(line), 64))
+			return fmt.Errorf("not an HTTP status: %q", clip(string(line), 64))
 		}
 		h.status = 10*h.status + int(c-'0')
 	}
 	if h.status < 100 || (len(rest) > 3 && rest[3] != ' ') {
-		return fmt.Errorf("no HTTP status: %q", clip(string(line), 64))
+		return fmt.Errorf("not an HTTP status: %q", clip(string(line), 64))
 	}
 	h.keepAlive = minor[7] != '0'
 	if h.status >= 300 {

@@ -30,7 +30,7 @@ func parseTarget(raw string) (target, error) {
 		if errors.As(err, &parse) {
 			err = parse.Err
 		}
-		return target{}, fmt.Errorf("target is no URL: %w", err)
+		return target{}, fmt.Errorf("target is not a URL: %w", err)
 	}
 	if err := checkURL(u); err != nil {
 		return target{}, err

@@ -18,7 +18,7 @@ type Options struct {
 func (o Options) Validate() error {
 	switch {
 	case o.Slice < 0:
-		return fmt.Errorf("slice %v: want no negative duration", o.Slice)
+		return fmt.Errorf("slice %v: want 0 or more", o.Slice)
 	case o.Slice > 0 && o.Slice < time.Millisecond:
 		return fmt.Errorf("slice %v: want at least 1ms: every slice has all metrics", o.Slice)
 	}

@@ -153,7 +153,7 @@ func TestNamesAndParts(t *testing.T) {
 func TestValidate(t *testing.T) {
 	require.NoError(t, Options{Prefix: "a b.c", Slice: time.Millisecond}.Validate())
 	for want, o := range map[string]Options{
-		"slice -1s: want no negative duration":                                                                            {Slice: -time.Second},
+		"slice -1s: want 0 or more":                                                                                       {Slice: -time.Second},
 		"slice 1µs: want at least 1ms: every slice has all metrics":                                                       {Slice: time.Microsecond},
 		`prefix "a/b": want the beginning of a name, without a directory`:                                                 {Prefix: "a/b"},
 		`prefix "..\\x": want the beginning of a name, without a directory`:                                               {Prefix: `..\x`},

@@ -277,13 +277,13 @@ var DefaultLimits = Limits{
 func (o *Options) Validate() error {
 	var errs []error
 	if o.Dir == "" {
-		errs = append(errs, errors.New("no directory for traces"))
+		errs = append(errs, errors.New("option Dir is empty: name the directory for traces"))
 	}
 	if o.Tokenizer == nil || o.Now == nil || o.Wall == nil || o.Random == nil || o.Log == nil {
-		errs = append(errs, errors.New("no tokenizer, clock, wall clock, source of random bytes or log"))
+		errs = append(errs, errors.New("one of the options Tokenizer, Now, Wall, Random and Log is nil: set all five"))
 	}
 	if o.SessionHeader != "" && !httpguts.ValidHeaderFieldName(o.SessionHeader) {
-		errs = append(errs, fmt.Errorf("session header %q: no header has such a name", o.SessionHeader))
+		errs = append(errs, fmt.Errorf("session header %q: not a valid name of a header", o.SessionHeader))
 	}
 	l := o.Limits
 	for _, c := range []struct {
@@ -293,9 +293,9 @@ func (o *Options) Validate() error {
 		want string
 	}{
 		{o.Workers >= 1, "workers", o.Workers, "at least 1"},
-		{o.Idle >= 0, "idle", o.Idle, "no negative time"}, {o.Drain >= 0, "drain", o.Drain, "no negative time"}, {o.Sync >= 0, "sync", o.Sync, "no negative time"},
+		{o.Idle >= 0, "idle", o.Idle, "0 or more"}, {o.Drain >= 0, "drain", o.Drain, "0 or more"}, {o.Sync >= 0, "sync", o.Sync, "0 or more"},
 		{l.Sessions >= 1, "limit sessions", l.Sessions, "at least 1"}, {l.Blocks >= 1, "limit blocks", l.Blocks, "at least 1"}, {l.Nodes >= 1, "limit nodes", l.Nodes, "at least 1"},
-		{l.HeaderTimeout > 0, "limit header_timeout", l.HeaderTimeout, "more than 0"}, {l.Stall >= 0, "limit stall", l.Stall, "no negative time"},
+		{l.HeaderTimeout > 0, "limit header_timeout", l.HeaderTimeout, "more than 0"}, {l.Stall >= 0, "limit stall", l.Stall, "0 or more"},
 	} {
 		if !c.good {
 			errs = append(errs, fmt.Errorf("%s %v: want %s", c.name, c.is, c.want))

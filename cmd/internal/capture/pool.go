@@ -136,7 +136,7 @@ func (s *share) whole() *share {
 }
 
 // hold takes room for bytes. It reports false where there is none, or the session would have more than three quarters of all: room for a
-// request of the largest size, which is there twice while a worker joins its pieces.
+// request of the largest size, which occurs twice while a worker joins its pieces.
 func (p *pool) hold(s *share, bytes int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

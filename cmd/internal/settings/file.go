@@ -59,7 +59,7 @@ func (s *Set) readConfig() {
 		}
 		keys[name] = key
 		if row == nil || slices.Contains(commandLine, name) {
-			s.wrong(fmt.Errorf("%s: %s: no switch, option or flag of a file has this name: %s", at, key.Value, s.nearest(key.Value, s.names())), "")
+			s.wrong(fmt.Errorf("%s: %s: unknown key, neither a switch nor an option nor a flag: %s", at, key.Value, s.nearest(key.Value, s.names())), "")
 			continue
 		}
 		s.readEntry(row, at, key, value, opposite)
@@ -74,7 +74,7 @@ func readFile(name string) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if len(text) > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes: want a configuration file", name, maxFile)
+		err = fmt.Errorf("%s has more than %d bytes, too many for a configuration file: is it the right file?", name, maxFile)
 	}
 	return text, err
 }

@@ -28,7 +28,7 @@ const (
 	FromFlag        = "flag"
 )
 
-// precedence lists the kinds of origins by who has the last word: a value replaces those of the kinds before.
+// precedence lists the kinds of origins from lowest to highest priority.
 var precedence = []string{FromDefault, fromPreset, FromScenario, FromFile, FromEnvironment, FromFlag}
 
 // value is the value of a setting, and its origin.
@@ -95,7 +95,7 @@ func (s *Set) give(row *Setting, text, shown string, from Origin) {
 	}
 	for _, o := range s.given {
 		if o.row == row && o.from.Kind == from.Kind && (o.from.At != from.At || spelled(o.shown) != spelled(shown)) && !reflect.DeepEqual(o.value, v) {
-			s.wrong(fmt.Errorf("%s and %s: both set %s: want one of the two", o.shown, shown, row.Name), "")
+			s.wrong(fmt.Errorf("%s and %s both set %s: leave one of them out", o.shown, shown, row.Name), "")
 		}
 	}
 	s.given = append(s.given, given{row, v, text, shown, from})
@@ -156,7 +156,7 @@ func (s *Set) setText(text, shown string, from Origin) bool {
 	case row != nil && row.Name != "set" && !slices.Contains(commandLine, row.Name):
 		s.give(row, value, row.shown(shown, strings.TrimSuffix(shown, "="+value)), from)
 	case slices.Contains(commandLine, name):
-		s.wrong(fmt.Errorf("%s: --set sets what a file can: want --%s", shown, name), "")
+		s.wrong(fmt.Errorf("%s: --set accepts only keys of a file: use --%s", shown, name), "")
 	case s.Missing != nil && s.Missing(name) != "":
 		s.wrong(fmt.Errorf("%s: %s", shown, s.Missing(name)), "")
 	default:
@@ -179,7 +179,7 @@ func (s *Set) nearest(word string, names []string) string {
 // rank returns how late in precedence an origin is.
 func rank(from Origin) int { return slices.Index(precedence, from.Kind) }
 
-// winner returns what has the last word on a row so far, nil if nothing was said.
+// winner returns the value of highest priority that a row has so far, nil if it has none.
 func (s *Set) winner(row *Setting) (last *given) {
 	for k := range s.given {
 		if g := &s.given[k]; g.row == row && (last == nil || rank(g.from) >= rank(last.from)) {

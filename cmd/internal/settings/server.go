@@ -95,7 +95,7 @@ func overflowPattern(text string) ([]*regexp.Regexp, error) {
 		return nil, own
 	}
 	if err == nil && pattern.MatchString("") {
-		err = errors.New("every text matches: want a pattern that only texts of overflows match")
+		err = errors.New("the pattern matches every text: want one that only messages about overflows match")
 	}
 	return []*regexp.Regexp{pattern}, err
 }

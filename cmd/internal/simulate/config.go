@@ -183,7 +183,7 @@ func (c *Config) validateFleet() error {
 			errs = append(errs, err)
 		}
 	case c.RouterConfig != nil:
-		wrong("a configuration of %s with router %s", KVRouter, c.Router)
+		wrong("a configuration of router %s contradicts router %s: leave the configuration out", KVRouter, c.Router)
 	}
 	return errors.Join(errs...)
 }
@@ -196,9 +196,9 @@ func (c *Config) validateLoad() error {
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch {
 	case c.Input == nil && c.Synthetic == nil:
-		wrong("neither an input nor a synthetic load")
+		wrong("neither an input nor a synthetic load is given: give one")
 	case c.Input != nil && c.Synthetic != nil:
-		wrong("an input and a synthetic load: want one of them")
+		wrong("an input and a synthetic load contradict each other: leave one of them out")
 	case c.Load != "" && !slices.Contains(loads, c.Load):
 		wrong("load %q: want %s", c.Load, suggest.Either(loads))
 	default:

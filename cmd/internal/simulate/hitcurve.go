@@ -51,7 +51,7 @@ func (c *Config) curve(ctx context.Context, r hitcurve.Rates, recorded bool, o h
 // recorded returns the turns of the input in the order of their recorded times.
 func (c *Config) recorded() (list []hitcurve.Access, err error) {
 	if c.Input == nil {
-		return nil, errors.New("no input: nothing is recorded")
+		return nil, errors.New("the recorded order needs an input, and none is given")
 	}
 	turns, err := workload.Recorded(c.Input.Cache(), c.LimitTraces, c.BlockSize(), c.Switches.IDWidth)
 	if c.LimitRequests > 0 {

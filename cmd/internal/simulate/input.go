@@ -32,7 +32,7 @@ func NewInput(c *mmapcache.Cache) (*Input, error) {
 	n := c.Facts.Generations[mmapcache.FormatMooncake]
 	switch traces := c.Traces(); {
 	case traces == 0:
-		return nil, errors.New("no trace: nothing to simulate")
+		return nil, errors.New("the input has no trace to simulate")
 	case c.Facts.Rules.LiveAnswers:
 		return nil, errors.New("the rows of its sessions go behind answers that only a replay gets (session_rows=live): want a cache with session_rows=new, which has filler in their place")
 	case n > 0 && n < traces:

@@ -8,7 +8,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
 )
 
-// Result is what came of a run.
+// Result is the outcome of a simulation.
 type Result struct {
 	fleet.Result
 	Config  Config

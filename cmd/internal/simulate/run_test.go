@@ -90,7 +90,7 @@ func TestValidate(t *testing.T) {
 			c.Workers, c.PrefillWorkers, c.DecodeWorkers, c.DecodeEngine.Config.Type = 0, 1, 1, engine.TRTLLM
 		}, `engine_type "trtllm" in a disaggregated fleet: want "vllm" or "sglang"`},
 		{func(c *Config) { c.Router = KVRouter }, "router kv_router with one worker: nothing to choose"},
-		{func(c *Config) { c.RouterConfig = &router.Config{} }, "a configuration of kv_router with router round_robin"},
+		{func(c *Config) { c.RouterConfig = &router.Config{} }, "a configuration of router kv_router contradicts router round_robin: leave the configuration out"},
 		{func(c *Config) { c.Workers, c.Router, c.RouterConfig = 2, KVRouter, &router.Config{} }, `router: router_queue_policy "": want fcfs`},
 		{func(c *Config) { c.Router = "random" }, `router "random": want round_robin or kv_router`},
 		{func(c *Config) { c.Speedup = 0 }, "arrival speed-up 0: want a finite number above 0"},
@@ -99,7 +99,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Load, c.Concurrency = LoadTrace, 4 }, "load trace with concurrency 4"},
 		{func(c *Config) { c.Load = LoadLanes }, "load lanes: it plays trees of sessions"},
 		{func(c *Config) { c.Load = "x" }, `load "x": want trace, concurrency or lanes`},
-		{func(c *Config) { c.Synthetic = nil }, "neither an input nor a synthetic load"},
+		{func(c *Config) { c.Synthetic = nil }, "neither an input nor a synthetic load is given: give one"},
 		{func(c *Config) { c.LimitRequests = -1 }, "limit of requests -1"},
 		{func(c *Config) { c.Switches.Alloc = "x" }, `switch alloc "x"`},
 		{func(c *Config) { c.Engine.Config.Blocks = 0 }, "engine: num_gpu_blocks 0"},

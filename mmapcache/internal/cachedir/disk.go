@@ -134,7 +134,7 @@ func (d Disk) ReadProvenance(dir string) (data []byte, size int64, err error) {
 	return data, size, err
 }
 
-// IsDamage reports whether an error says that a file is damaged, missing or no regular file. Other errors say that it could
+// IsDamage reports whether an error says that a file is damaged, missing or not a regular file. Other errors say that it could
 // not be reached.
 func IsDamage(err error) bool {
 	return errors.Is(err, manifest.ErrDamaged) || errors.Is(err, fs.ErrNotExist) ||

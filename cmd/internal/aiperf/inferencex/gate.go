@@ -23,7 +23,7 @@ func GateAggregate(data []byte, limit float64) (accepted string, no error) {
 	}
 	aggregate, ok := objectOf(data)
 	if !ok {
-		return "", fmt.Errorf("%s is no JSON object", aggregateFile)
+		return "", fmt.Errorf("%s is not a JSON object", aggregateFile)
 	}
 	var counts [3]float64
 	var has [3]bool

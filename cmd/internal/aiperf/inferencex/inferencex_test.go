@@ -81,7 +81,7 @@ func TestQueriesPerSecondOfAShortRun(t *testing.T) {
 // The gate says why it refuses.
 func TestGateReasons(t *testing.T) {
 	for aggregate, want := range map[string]string{
-		`[]`:                                    "profile_export_aiperf.json is no JSON object",
+		`[]`:                                    "profile_export_aiperf.json is not a JSON object",
 		`{}`:                                    "request_count.avg is missing",
 		`{"request_count":{"unit":"requests"}}`: "request_count.avg is missing",
 		`{"request_count":{"avg":5},"error_request_count":null}`:                                   "error_request_count is null: want an object",

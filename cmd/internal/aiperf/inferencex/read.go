@@ -149,7 +149,7 @@ type row struct {
 	metrics    object
 }
 
-// parseRow reads one line. A line that is no JSON object ends the aggregation, and so does null where an object belongs.
+// parseRow reads one line. A line that is not a JSON object ends the aggregation, and so does null where an object belongs.
 func parseRow(text []byte) (r row, err error) {
 	var line object
 	if err := json.Unmarshal(text, &line); err != nil {

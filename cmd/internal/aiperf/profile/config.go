@@ -206,7 +206,7 @@ func truth(values []string) ([]string, error) {
 func (c *configuration) say(place string, n *yaml.Node, name string, values []string) {
 	f := flagNamed(name)
 	if before, twice := c.said[f.names[0]]; twice && !slices.Equal(before.values, values) {
-		c.wrong(n, place, fmt.Errorf("%s, and %s elsewhere: want one of the two", values[0], before.value()))
+		c.wrong(n, place, fmt.Errorf("%s here and %s elsewhere contradict each other: leave one of them out", values[0], before.value()))
 	}
 	c.said[f.names[0]] = given{name, values}
 }
@@ -251,7 +251,7 @@ func (c *configuration) scalar(n *yaml.Node) (string, error) {
 		return "", errors.New("want a value, or a list of values")
 	}
 	if strings.Contains(n.Value, "{{") {
-		return "", errors.New("agentx fills in no templates: say the value")
+		return "", errors.New("agentx does not fill in templates: write the value")
 	}
 	var err error
 	text := variableText.ReplaceAllStringFunc(n.Value, func(text string) string {

@@ -19,7 +19,7 @@ func (t *translation) addDefaults() {
 		t.servers(given{name: "--url"})
 	}
 	if !t.has("--model-names") {
-		t.add("--model: say which model to ask for")
+		t.add("--model: name the model to ask for")
 	}
 	if _, given := t.given["--streaming"]; !t.has("--streaming") && (given || !t.Harness || !t.has("--scenario")) {
 		t.add("not supported: a run without --streaming: agentx reads answers as streams: add it")
@@ -28,7 +28,7 @@ func (t *translation) addDefaults() {
 		t.note("no --use-server-token-count: counts are the server's nonetheless; agentx encodes nothing while it measures")
 	}
 	if t.has("--per-chunk-usage") && !t.has("--use-server-token-count") {
-		t.add("%s: goes with --use-server-token-count", t.given["--per-chunk-usage"].name)
+		t.add("%s: works only with --use-server-token-count", t.given["--per-chunk-usage"].name)
 	}
 	t.defaultTokenizer()
 	t.addArrivals()

@@ -27,10 +27,10 @@ func (t *translation) requestRate(g given) {
 	case !t.single(g) || !t.positive(g):
 		return
 	case t.byRows:
-		t.add("%s and rows with timestamps: AIPerf sends those at their times: want one of the two: --no-fixed-schedule leaves the timestamps out", g.name)
+		t.add("%s and rows with timestamps: AIPerf sends those at their times: leave one of them out (--no-fixed-schedule ignores the timestamps)", g.name)
 		return
 	case t.has("--scenario"):
-		t.add("%s and --scenario: want one of the two", g.name)
+		t.add("%s and --scenario contradict each other: leave one of them out", g.name)
 		return
 	case !t.mooncake || t.rows().longest > 1:
 		t.add("not supported: %s: AIPerf counts the later turns of a session too, each of which waits for the rate; agentx has a rate of sessions (agentx replay --rate), the same where each is one request", g.shown())
@@ -68,7 +68,7 @@ func (t *translation) arrivalSmoothness(g given) {
 	law := oneSpelling(t.value("--arrival-pattern"))
 	switch {
 	case !t.has("--request-rate") || law != "" && law != "gamma":
-		t.add("%s: goes with --request-rate and --arrival-pattern gamma", g.name)
+		t.add("%s: works only with --request-rate and --arrival-pattern gamma", g.name)
 	case law == "":
 		t.gamma()
 	}
@@ -86,7 +86,7 @@ func (t *translation) gamma() {
 // rateRamp lets the rate grow.
 func (t *translation) rateRamp(g given) {
 	if !t.has("--request-rate") {
-		t.add("%s: goes with --request-rate", g.name)
+		t.add("%s: works only with --request-rate", g.name)
 		return
 	}
 	t.note("%s: the rate grows without steps, in AIPerf every 0.1 s", g.shown())

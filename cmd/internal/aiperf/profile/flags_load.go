@@ -42,7 +42,7 @@ var loadFlags = append([]flag{
 	}),
 	mapped("--benchmark-grace-period", func(t *translation, g given) {
 		if !t.has("--benchmark-duration") && !t.has("--scenario") {
-			t.add("%s: goes with --benchmark-duration", g.name)
+			t.add("%s: works only with --benchmark-duration", g.name)
 			return
 		}
 		if x, err := number(g.value()); err == nil && math.IsInf(x, 1) {
@@ -77,7 +77,7 @@ var loadFlags = append([]flag{
 		case t.has("--scenario"):
 			t.seconds(g, "warmup-grace")
 		default:
-			t.add("%s: goes with --scenario: %s", g.name, agentWarmup)
+			t.add("%s: works only with --scenario: %s", g.name, agentWarmup)
 		}
 	}),
 	{names: []string{"--use-dynamo-conv-aware-routing"}, takes: noValue, class: classMapped, pinned: true, apply: (*translation).dynamo},

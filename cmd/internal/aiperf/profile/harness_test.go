@@ -134,7 +134,7 @@ func TestHarnessRefuses(t *testing.T) {
 		"--concurency 4":         "--concurency: agentx-harness 1.0.12 does not have this flag",
 		"--gpu-telemetry pynvml": "not supported: --gpu-telemetry pynvml: agentx collects none: leave it out",
 		"--concurrency":          "--concurrency: want a value after it",
-		"--warmup-requests-per-lane 3 --agentic-cache-warmup-duration 5": "--agentic-cache-warmup-duration and --warmup-requests-per-lane: want one of the two",
+		"--warmup-requests-per-lane 3 --agentic-cache-warmup-duration 5": "--agentic-cache-warmup-duration and --warmup-requests-per-lane contradict each other: leave one of them out",
 	} {
 		assert.Contains(t, errorsOf(harnessTr(t, played+flags)), want, flags)
 	}

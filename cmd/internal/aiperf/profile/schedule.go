@@ -27,7 +27,7 @@ func (t *translation) fixedSchedule(g given) {
 // needSchedule reports whether rows go at their timestamps because a flag says so, as AIPerf wants it for these.
 func (t *translation) needSchedule(g given) bool {
 	if !t.has("--fixed-schedule") {
-		t.add("%s: goes with --fixed-schedule", g.name)
+		t.add("%s: works only with --fixed-schedule", g.name)
 	}
 	return t.has("--fixed-schedule") && t.mooncake
 }
@@ -43,7 +43,7 @@ func (t *translation) windowEdge(g given) {
 	switch {
 	case !t.needSchedule(g):
 	case err != nil || ms < 0:
-		t.add("%s: want a whole number of milliseconds, none below 0", g.shown())
+		t.add("%s: want a whole number of milliseconds, 0 or more", g.shown())
 	case rows.count == 0:
 		t.add("not supported: %s: no row of --input-file %s can be read: want lines of JSON, not compressed", g.shown(), t.Data)
 	case math.IsInf(rows.first, 1):

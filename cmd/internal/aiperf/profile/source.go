@@ -26,7 +26,7 @@ func (t *translation) chooseSource() {
 	case weka:
 		t.add("--public-dataset %s: say which: --hf-weka-dataset OWNER/NAME", public)
 	case repository != "":
-		t.add("--hf-weka-dataset and --public-dataset %s: want one of the two", public)
+		t.add("--hf-weka-dataset and --public-dataset %s both name a recording: leave one of them out", public)
 	case public != "":
 		t.Data = t.publicDataset(public)
 	case file != "":

@@ -161,7 +161,7 @@ func (t *translation) checkConflicts() {
 		}
 		for _, name := range f.against {
 			if other, ok := t.given[name]; ok && other.value() != "false" {
-				t.add("%s and %s: want one of the two", g.name, other.name)
+				t.add("%s and %s contradict each other: leave one of them out", g.name, other.name)
 			}
 		}
 	}

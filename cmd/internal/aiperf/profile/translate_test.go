@@ -168,9 +168,9 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 		"--inter-turn-delay-cap-seconds 0":                    "--inter-turn-delay-cap-seconds 0: want a number of seconds above 0",
 		"--concurrency 1 --concurrency 2":                     "--concurrency: given twice: want one value",
 		"--streaming=maybe":                                   "--streaming=maybe: want true or false",
-		"--ignore-trace-delays --use-think-time-only":         "--ignore-trace-delays and --use-think-time-only: want one of the two",
-		"--server-metrics a --no-server-metrics":              "--server-metrics and --no-server-metrics: want one of the two",
-		"--public-dataset semianalysis_cc_traces_weka_062126": "--input-file and --public-dataset: want one of the two",
+		"--ignore-trace-delays --use-think-time-only":         "--ignore-trace-delays and --use-think-time-only contradict each other: leave one of them out",
+		"--server-metrics a --no-server-metrics":              "--server-metrics and --no-server-metrics contradict each other: leave one of them out",
+		"--public-dataset semianalysis_cc_traces_weka_062126": "--input-file and --public-dataset contradict each other: leave one of them out",
 		"--warmup-requests-per-lane 1 --as aiperf-0.13":       "--warmup-requests-per-lane and --as aiperf-0.13: that release does not have this flag",
 		"--as aiperf":                                         "--as aiperf: want aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?",
 		"--endpoint-type message":                             "not supported: --endpoint-type message: want chat, messages or completions; did you mean messages?",
@@ -178,11 +178,11 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 		"--dataset-sampling-strategy sequental":               "not supported: --dataset-sampling-strategy sequental: want sequential, random or shuffle; did you mean sequential?",
 		"--as aiperf-0.14":                                    "--as aiperf-0.14: want aiperf-0.13 or agentx-1.0.12; did you mean aiperf-0.13?",
 		"--model a,b":                                         "not supported: --model: several models: the recorded models become one here: want one name",
-		"--request-timeout-seconds x":                         "--request-timeout-seconds x: want a number of seconds, none below 0",
+		"--request-timeout-seconds x":                         "--request-timeout-seconds x: want a number of seconds, 0 or more",
 		"--header Authorization=secret":                       "--header: want KEY:VALUE, with commas between, or a JSON object",
 		"--extra-inputs '{\"a\":'":                            "--extra-inputs: want a JSON object",
 		"--warmup-request-count 3":                            "not supported: --warmup-request-count 3: " + agentWarmup,
-		"--warmup-grace-period 3":                             "--warmup-grace-period: goes with --scenario: " + agentWarmup,
+		"--warmup-grace-period 3":                             "--warmup-grace-period: works only with --scenario: " + agentWarmup,
 	} {
 		t.Run(flags, func(t *testing.T) {
 			line := base + flags
@@ -198,7 +198,7 @@ func TestTranslateAIPerfRefuses(t *testing.T) {
 	assert.Contains(t, errorsOf(tr(t, "--model m --input-file x")), "not supported: a run without --streaming: agentx reads answers as streams: add it")
 	assert.Contains(t, errorsOf(tr(t, base, "AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES=1")),
 		"not supported: AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES=1: recorded answers are what makes runs comparable: set it to 0")
-	assert.Contains(t, errorsOf(tr(t, base+"--per-chunk-usage --use-server-token-count=false")), "--per-chunk-usage: goes with --use-server-token-count")
+	assert.Contains(t, errorsOf(tr(t, base+"--per-chunk-usage --use-server-token-count=false")), "--per-chunk-usage: works only with --use-server-token-count")
 }
 
 // --tokenizer is that of agentx: a model of the hub at its revision, a path, or what AGENTX_TOKENIZER says in its place.
@@ -314,7 +314,7 @@ func TestPublicDatasetsOfAIPerf(t *testing.T) {
 	for flags, want := range map[string]string{
 		"sharegpt": "not supported: --public-dataset sharegpt: no recording of agents has this name: want semianalysis_cc_traces_weka_061326, ",
 		"weka_hf":  "--public-dataset weka_hf: say which: --hf-weka-dataset OWNER/NAME",
-		"semianalysis_cc_traces_weka_062126 --hf-weka-dataset o/n": "--hf-weka-dataset and --public-dataset semianalysis_cc_traces_weka_062126: want one of the two",
+		"semianalysis_cc_traces_weka_062126 --hf-weka-dataset o/n": "--hf-weka-dataset and --public-dataset semianalysis_cc_traces_weka_062126 both name a recording: leave one of them out",
 	} {
 		assert.Contains(t, strings.Join(errorsOf(tr(t, line+flags)), "\n"), want)
 	}

@@ -29,7 +29,7 @@ func parts(values []string) (list []string) {
 func number(text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(x >= 0) {
-		return 0, errors.New("want a number, none below 0")
+		return 0, errors.New("want a number of 0 or more")
 	}
 	return x, nil
 }
@@ -38,7 +38,7 @@ func number(text string) (float64, error) {
 func secondsOf(text string) (string, error) {
 	x, err := number(text)
 	if err != nil || math.IsInf(x, 1) {
-		return "", errors.New("want a number of seconds, none below 0")
+		return "", errors.New("want a number of seconds, 0 or more")
 	}
 	return strconv.FormatFloat(x, 'f', -1, 64) + "s", nil
 }

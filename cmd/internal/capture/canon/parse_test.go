@@ -189,7 +189,7 @@ func TestErrorsNameTheReason(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"messages":[],}`:            "parse_request: the body is malformed JSON at byte 15",
 		`{"messages":[]} x`:           "parse_request: the body is malformed JSON at byte 16",
-		`[]`:                          "parse_request: the body is no JSON object",
+		`[]`:                          "parse_request: the body is not a JSON object",
 		``:                            "parse_request: the body is malformed JSON at byte 0",
 		"{\"secret\":\"\xff\"}":       "parse_request: the body is not UTF-8",
 		`{"a":` + deep(1000) + `}`:    "parse_request: the body is malformed JSON at byte 1004",

@@ -232,7 +232,7 @@ type Error struct {
 	Problem string
 }
 
-var errNoObject = &Error{journal.HoleParse, "the body is no JSON object"}
+var errNoObject = &Error{journal.HoleParse, "the body is not a JSON object"}
 
 func (e *Error) Error() string { return string(e.Reason) + ": " + e.Problem }
 

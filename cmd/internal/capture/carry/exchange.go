@@ -131,7 +131,7 @@ func (x *exchange) send() (*http.Response, error) {
 	x.last = x.p.o.Now()
 	if reply.StatusCode < 100 {
 		reply.Body.Close()
-		return nil, errors.New("a status that is none")
+		return nil, errors.New("the status of the answer is below 100, which HTTP does not have")
 	}
 	return reply, nil
 }
@@ -258,7 +258,7 @@ func (u *upload) Close() error {
 func (x *exchange) upgrade(reply *http.Response) {
 	server, ok := reply.Body.(io.ReadWriteCloser)
 	if !ok || !strings.EqualFold(protocol(reply.Header), protocol(x.r.Header)) {
-		x.unanswered(errors.New("a switch to a protocol for which the client did not ask"))
+		x.unanswered(errors.New("the upstream switched to a protocol that the client did not ask for"))
 		return
 	}
 	x.watch.head(x.last, reply.StatusCode, reply.Header)

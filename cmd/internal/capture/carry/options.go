@@ -38,7 +38,7 @@ const (
 	idleTime     = 4 * time.Second // of kept connections; servers with uvicorn close theirs after 5 s
 )
 
-// Stage is a step of which Options.Added is told.
+// Stage is a step whose duration is passed to Options.Added.
 type Stage int
 
 // The stages.

@@ -74,9 +74,9 @@ func (u Upstream) check() error {
 	case u.Host == "" || strings.HasPrefix(u.Host, ":"):
 		return errors.New("no host: give a URL such as http://localhost:8000")
 	case !u.goodPort():
-		return errors.New("the port is none: give one from 1 to 65535, or no colon")
+		return errors.New("the port is missing or invalid: give one from 1 to 65535, or leave the colon out")
 	case u.Base != "" && (!strings.HasPrefix(u.Base, "/") || strings.HasSuffix(u.Base, "/")):
-		return fmt.Errorf("base path %q: it begins with a slash and ends without one", u.Base)
+		return fmt.Errorf("base path %q: must begin with a slash and must not end with one", u.Base)
 	}
 	return nil
 }

@@ -85,10 +85,10 @@ func TestUpstreamsAreRead(t *testing.T) {
 		"http://me:wo rd@h:x":     `upstream "...@h:x": not a URL: give one such as http://localhost:8000`,
 		"http://h?a=b":            `upstream "http://h?a=b": a URL with a query or fragment: give scheme, host and path alone`,
 		"http://h#a":              `upstream "http://h#a": a URL with a query or fragment: give scheme, host and path alone`,
-		"http://127.0.0.1:":       `upstream "http://127.0.0.1:": the port is none: give one from 1 to 65535, or no colon`,
-		"http://[::1]:":           `upstream "http://[::1]:": the port is none: give one from 1 to 65535, or no colon`,
-		"http://h:0":              `upstream "http://h:0": the port is none: give one from 1 to 65535, or no colon`,
-		"http://h:65536":          `upstream "http://h:65536": the port is none: give one from 1 to 65535, or no colon`,
+		"http://127.0.0.1:":       `upstream "http://127.0.0.1:": the port is missing or invalid: give one from 1 to 65535, or leave the colon out`,
+		"http://[::1]:":           `upstream "http://[::1]:": the port is missing or invalid: give one from 1 to 65535, or leave the colon out`,
+		"http://h:0":              `upstream "http://h:0": the port is missing or invalid: give one from 1 to 65535, or leave the colon out`,
+		"http://h:65536":          `upstream "http://h:65536": the port is missing or invalid: give one from 1 to 65535, or leave the colon out`,
 		"openai=ftp://h":          `upstream "openai=ftp://h": scheme "ftp": use http or https`,
 		"http://h/\x7f":           "upstream \"http://h/\\x7f\": not a URL: give one such as http://localhost:8000",
 		"openai=anthropic=http:/": `upstream "openai=anthropic=http:/": not a URL: give one such as http://localhost:8000`,
@@ -108,6 +108,6 @@ func TestOptionsAreValidated(t *testing.T) {
 	require.EqualError(t, err, strings.Join([]string{
 		`two upstreams of kind "": give one of each kind, and one without`,
 		`upstream http://h: kind "x": use openai or anthropic`,
-		`upstream http://h: base path "a": it begins with a slash and ends without one`,
+		`upstream http://h: base path "a": must begin with a slash and must not end with one`,
 	}, "\n"))
 }

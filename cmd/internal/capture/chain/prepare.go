@@ -91,10 +91,10 @@ func (t *Tree) prepareFurther(c *cutter, start short, p *canon.Prompt) (*Prepare
 	known, found := t.responses[c.signer.response(p.Previous)]
 	t.mu.Unlock()
 	if !found {
-		return nil, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the session does not know the response from which the prompt goes on"}
+		return nil, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the prompt continues a response that this session has not seen"}
 	}
 	if known.head != head {
-		return nil, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the response from which the prompt goes on had other tools or instructions"}
+		return nil, &canon.Error{Reason: journal.HoleUnhashable, Problem: "the prompt continues a response that had other tools or instructions"}
 	}
 	return t.behind(c, known, p.Segments[p.Head:])
 }

@@ -18,7 +18,7 @@ var (
 	// errNoRequest is about a request that was not applied.
 	errNoRequest = errors.New("the request was not applied")
 
-	errOtherHead = errors.New("messages that are known stand behind another head, or somewhere else")
+	errOtherHead = errors.New("the request repeats known messages behind another head, or at another place")
 )
 
 // maxBlockSize bounds the tokens of a block.

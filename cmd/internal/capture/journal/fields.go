@@ -27,7 +27,7 @@ type fields struct {
 }
 
 // errOther is about a line with other members, in another order or spelling.
-var errOther = errors.New("no line that this version writes")
+var errOther = errors.New("not a line that this version writes")
 
 func (f *fields) fail(err error) {
 	if f.err == nil {
@@ -115,7 +115,7 @@ func word[S ~string](f *fields, name string, v *S, good func(string) bool, usual
 		return
 	}
 	if *v = S(text[1 : len(text)-1]); good != nil && !good(string(*v)) {
-		f.fail(fmt.Errorf("%s: not of its list", name))
+		f.fail(fmt.Errorf("%s: not in the list of its values", name))
 	}
 }
 

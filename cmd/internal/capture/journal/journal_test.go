@@ -114,31 +114,31 @@ func TestLinesThatBreakARule(t *testing.T) {
 		return string(seal([]byte(prefix + json + "\n")))
 	}
 	for _, c := range []struct{ line, why string }{
-		{`{"k":"begin","q":0,"t":9000,"a":0}`, "behind the final one"},
+		{`{"k":"begin","q":0,"t":9000,"a":0}`, "after the end-of-session line"},
 		{`{"k":"head","v":1,"trace":"cap-3f9a1c20","bs":4,"canon":"canon-1","tok":"o200k_base","by":"header"}`, "second head"},
-		{`{"k":"begin","q":2,"t":9000,"a":0}`, "before request 2"},
-		{`{"k":"begin","q":3,"t":1,"a":0}`, "before request 2"},
+		{`{"k":"begin","q":2,"t":9000,"a":0}`, "after those of request 2"},
+		{`{"k":"begin","q":3,"t":1,"a":0}`, "after those of request 2"},
 		{`{"k":"begin","q":3,"t":9000,"a":1,"pa":1,"via":1}`, "own parent"},
 		{`{"k":"begin","q":3,"t":9000,"a":1,"pa":0}`, "no evidence"},
-		{`{"k":"begin","q":3,"t":9000}`, "no line that this version writes"},
-		{`{"k":"begin", "q":3,"t":9000,"a":0}`, "no line that this version writes"},
-		{`{"k":"begin","q":3,"t":9000,"a":0,"z":1}`, "no line that this version writes"},
+		{`{"k":"begin","q":3,"t":9000}`, "not a line that this version writes"},
+		{`{"k":"begin", "q":3,"t":9000,"a":0}`, "not a line that this version writes"},
+		{`{"k":"begin","q":3,"t":9000,"a":0,"z":1}`, "not a line that this version writes"},
 		{`{"k":"begin","q":-3,"t":9000,"a":0}`, "q -3"},
-		{`{"k":"ids","q":9,"m":0,"s":0,"in":4,"tool":0,"sys":0,"base":-1,"keep":0,"new":1,"it":1}`, "did not begin"},
-		{`{"k":"ids","q":2,"m":0,"s":0,"in":4,"tool":0,"sys":0,"base":-1,"keep":0,"new":1,"it":1}`, "come after"},
-		{`{"k":"hole","q":2,"why":"queue"}`, "come after"},
-		{`{"k":"hole","q":2,"why":"retry"}`, "not of its list"},
-		{`{"k":"end","q":2,"t":9520,"first":-1,"x":"complete","status":200,"out":7,"ot":1,"stop":2}`, "ended before"},
-		{`{"k":"end","q":2,"t":9520,"first":-1,"x":"odd","status":200,"out":7,"ot":1,"stop":2}`, "not of its list"},
+		{`{"k":"ids","q":9,"m":0,"s":0,"in":4,"tool":0,"sys":0,"base":-1,"keep":0,"new":1,"it":1}`, "has not begun"},
+		{`{"k":"ids","q":2,"m":0,"s":0,"in":4,"tool":0,"sys":0,"base":-1,"keep":0,"new":1,"it":1}`, "must stand before those of request 2"},
+		{`{"k":"hole","q":2,"why":"queue"}`, "must stand before those of request 2"},
+		{`{"k":"hole","q":2,"why":"retry"}`, "not in the list of its values"},
+		{`{"k":"end","q":2,"t":9520,"first":-1,"x":"complete","status":200,"out":7,"ot":1,"stop":2}`, "has ended already"},
+		{`{"k":"end","q":2,"t":9520,"first":-1,"x":"odd","status":200,"out":7,"ot":1,"stop":2}`, "not in the list of its values"},
 		{`{"k":"model","i":7,"name":"m"}`, "model 7: want 2"},
-		{`{"k":"model","i":2,"name":"a b"}`, "name: not of its list"},
-		{`{"k":"agent","a":0}`, "no subagent"},
-		{`{"k":"final","why":"odd"}`, "not of its list"},
+		{`{"k":"model","i":2,"name":"a b"}`, "name: not in the list of its values"},
+		{`{"k":"agent","a":0}`, "not a subagent"},
+		{`{"k":"final","why":"odd"}`, "not in the list of its values"},
 		{`{"k":"odd"}`, `kind "odd"`},
 		{`{"k":7}`, "its JSON"},
 	} {
 		data := whole
-		if !strings.Contains(c.why, "behind") {
+		if !strings.Contains(c.why, "end-of-session") {
 			data = whole[:bytes.LastIndex(whole[:len(whole)-1], []byte("\n"))+1]
 		}
 		lines := bytes.Count(data, []byte("\n"))
@@ -153,14 +153,14 @@ func TestLinesThatBreakARule(t *testing.T) {
 		sum(`{"k":"ids","q":0,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":-1,"keep":0,"new":2,"it":1}`)
 	for _, c := range []struct{ line, why string }{
 		{`{"k":"ids","q":1,"m":1,"s":0,"in":9,"tool":0,"sys":0,"base":-1,"keep":0,"new":2,"it":1}`, "no name"},
-		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":3,"new":0,"it":1}`, "has no 3 blocks"},
-		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":0,"new":2,"it":1}`, "0 blocks of request 0"},
-		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":1,"new":2,"it":1}`, "1 and 2 blocks in 9 tokens"},
-		{`{"k":"ids","q":1,"m":0,"s":0,"in":0,"tool":0,"sys":0,"base":-1,"keep":0,"new":0,"it":1}`, "in 0 tokens"},
-		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":5,"sys":5,"base":-1,"keep":0,"new":2,"it":1}`, "5, 5 and 0 tokens in 9"},
-		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":1,"keep":1,"new":1,"it":1}`, "request 1 has no 1 blocks"},
-		{`{"k":"end","q":1,"t":5,"first":6,"x":"complete","status":200,"out":7,"ot":1,"stop":2}`, "first output 6"},
-		{`{"k":"agent","a":1,"result":9}`, "did not begin"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":3,"new":0,"it":1}`, "refers to 3 blocks of request 0"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":0,"new":2,"it":1}`, "shares 0 blocks with request 0"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":0,"keep":1,"new":2,"it":1}`, "1 shared and 2 new blocks do not fit 9 tokens"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":0,"tool":0,"sys":0,"base":-1,"keep":0,"new":0,"it":1}`, "do not fit 0 tokens"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":5,"sys":5,"base":-1,"keep":0,"new":2,"it":1}`, "5 tokens of tools, 5 of the system prompt and 0 of media exceed its 9"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":1,"keep":1,"new":1,"it":1}`, "request 1 refers to 1 blocks of request 1"},
+		{`{"k":"end","q":1,"t":5,"first":6,"x":"complete","status":200,"out":7,"ot":1,"stop":2}`, "first output at 6"},
+		{`{"k":"agent","a":1,"result":9}`, "has not begun"},
 	} {
 		s, err := Read([]byte(begun + sum(c.line)))
 		require.NoError(t, err)

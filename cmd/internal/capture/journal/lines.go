@@ -204,7 +204,7 @@ func place(f *fields, p *Place, usual ...int) {
 	number(f, "pa", &p.Parent, 0, maxAgents)
 	number(f, "via", &p.Via, 0, int64(TierLinkage), 0)
 	if f.reads && (p.Via < TierHeader || p.Agent == p.Parent) {
-		f.fail(fmt.Errorf("agent %d: no evidence, or its own parent", p.Agent))
+		f.fail(fmt.Errorf("agent %d: has no evidence, or is its own parent", p.Agent))
 	}
 }
 

@@ -75,7 +75,7 @@ func (v Model) apply(s *Session) error {
 
 func (v Begin) apply(s *Session) error {
 	if n := len(s.Requests); n > 0 && (v.Q <= s.Requests[n-1].Q || v.T < s.Requests[n-1].T) {
-		return fmt.Errorf("request %d at %d ms: before request %d", v.Q, v.T, s.Requests[n-1].Q)
+		return fmt.Errorf("request %d at %d ms: want a number and a time after those of request %d", v.Q, v.T, s.Requests[n-1].Q)
 	}
 	s.byQ[v.Q] = len(s.Requests)
 	s.Requests = append(s.Requests, Request{Begin: v, last: -1})
@@ -86,7 +86,7 @@ func (v Begin) apply(s *Session) error {
 func (s *Session) request(q int) (*Request, error) {
 	k, ok := s.byQ[q]
 	if !ok {
-		return nil, fmt.Errorf("request %d: it did not begin", q)
+		return nil, fmt.Errorf("request %d has not begun", q)
 	}
 	return &s.Requests[k], nil
 }
@@ -94,7 +94,7 @@ func (s *Session) request(q int) (*Request, error) {
 // next returns a request whose blocks, or the lack of them, may be told now: in the order of arrival, and once.
 func (s *Session) next(q int) (*Request, error) {
 	if q <= s.applied {
-		return nil, fmt.Errorf("request %d: its blocks come after those of %d", q, s.applied)
+		return nil, fmt.Errorf("request %d: its blocks must stand before those of request %d", q, s.applied)
 	}
 	return s.request(q)
 }
@@ -111,7 +111,7 @@ func (v IDs) apply(s *Session) error {
 		case err != nil:
 			return err
 		case base.IDs == nil || v.Keep > base.Blocks():
-			return fmt.Errorf("request %d: request %d has no %d blocks", v.Q, v.Base, v.Keep)
+			return fmt.Errorf("request %d refers to %d blocks of request %d, which has fewer", v.Q, v.Keep, v.Base)
 		}
 		last = base.last
 		for range base.Blocks() - v.Keep {
@@ -120,11 +120,11 @@ func (v IDs) apply(s *Session) error {
 	}
 	switch {
 	case (v.Base < 0) != (v.Keep == 0):
-		return fmt.Errorf("request %d: %d blocks of request %d", v.Q, v.Keep, v.Base)
+		return fmt.Errorf("request %d shares %d blocks with request %d: want both numbers or neither", v.Q, v.Keep, v.Base)
 	case v.In < 1 || v.In/s.BlockSize != v.Keep+v.New:
-		return fmt.Errorf("request %d: %d and %d blocks in %d tokens", v.Q, v.Keep, v.New, v.In)
+		return fmt.Errorf("request %d: %d shared and %d new blocks do not fit %d tokens", v.Q, v.Keep, v.New, v.In)
 	case v.Tools+v.System > v.In || v.Media > v.In:
-		return fmt.Errorf("request %d: %d, %d and %d tokens in %d", v.Q, v.Tools, v.System, v.Media, v.In)
+		return fmt.Errorf("request %d: %d tokens of tools, %d of the system prompt and %d of media exceed its %d", v.Q, v.Tools, v.System, v.Media, v.In)
 	case v.Model >= len(s.Models):
 		return fmt.Errorf("request %d: model %d has no name", v.Q, v.Model)
 	case len(s.parents)+v.New > maxBlocks:
@@ -147,9 +147,9 @@ func (v End) apply(s *Session) error {
 	case err != nil:
 		return err
 	case r.End != nil:
-		return fmt.Errorf("request %d: it ended before", v.Q)
+		return fmt.Errorf("request %d has ended already", v.Q)
 	case v.T < r.T || v.First >= 0 && (v.First < r.T || v.First > v.T):
-		return fmt.Errorf("request %d: it begins at %d, first output %d, end %d ms", v.Q, r.T, v.First, v.T)
+		return fmt.Errorf("request %d begins at %d, has its first output at %d and ends at %d ms: want rising times", v.Q, r.T, v.First, v.T)
 	}
 	r.End = &v
 	return nil
@@ -157,7 +157,7 @@ func (v End) apply(s *Session) error {
 
 func (v Agent) apply(s *Session) error {
 	if v.Agent == 0 {
-		return errors.New("agent 0 is no subagent")
+		return errors.New("agent 0 is the main agent, not a subagent")
 	}
 	known := s.Agents[v.Agent]
 	known.Agent = v.Agent
@@ -187,10 +187,10 @@ func (v Final) apply(s *Session) error {
 	return nil
 }
 
-func (Head) apply(*Session) error { return errors.New("a second head") }
+func (Head) apply(*Session) error { return errors.New("a second head line") }
 
 // ErrNoHead is wrapped by the error about a journal of which not even the first line is whole: nothing is known of its session.
-var ErrNoHead = errors.New("no whole first line")
+var ErrNoHead = errors.New("the first line is incomplete")
 
 // Read reads a journal up to the first line that is torn, fails its CRC or breaks a rule; Torn then says which. The session
 // keeps nothing of data.
@@ -198,7 +198,7 @@ func Read(data []byte) (*Session, error) {
 	s := &Session{Agents: map[int]Agent{}, byQ: map[int]int{}, applied: -1}
 	for number := 1; len(data) > 0; number++ {
 		end := bytes.IndexByte(data, '\n')
-		err := errors.New("it has no end")
+		err := errors.New("the line has no end")
 		if end >= 0 {
 			err = s.read(number, data[:end])
 		}
@@ -225,13 +225,13 @@ func (s *Session) read(number int, text []byte) error {
 	}
 	if number > 1 {
 		if s.Why != "" {
-			return errors.New("a line behind the final one")
+			return errors.New("data after the end-of-session line")
 		}
 		return e.apply(s)
 	}
 	head, ok := e.(Head)
 	if !ok {
-		return errors.New("it is no head")
+		return errors.New("the first line is not a head line")
 	}
 	s.Head = head
 	return nil

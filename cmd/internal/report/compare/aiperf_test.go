@@ -85,7 +85,7 @@ func TestDirectoryOfAIPerfInParts(t *testing.T) {
 	_, err := Make(t.Context(), []Source{{Dir: released}, {Dir: rows}}, Options{})
 	require.ErrorContains(t, err, "profile_export.jsonl: line 24: cut off after")
 	_, err = Make(t.Context(), []Source{{Dir: released}, {Dir: t.TempDir()}}, Options{})
-	require.ErrorContains(t, err, "no results of a run: neither records.jsonl nor files of AIPerf")
+	require.ErrorContains(t, err, "not the results of a run: neither records.jsonl nor files of AIPerf")
 	_, err = Make(t.Context(), []Source{{Dir: released}}, Options{})
 	require.ErrorContains(t, err, "one run: want two or more")
 }
@@ -120,7 +120,7 @@ func TestDamagedRun(t *testing.T) {
 	require.ErrorContains(t, err, path+": line 1: ")
 	require.NoError(t, os.Remove(path))
 	_, err = Make(t.Context(), []Source{{Dir: whole}, {Dir: cut}}, Options{})
-	require.ErrorContains(t, err, cut+": no results of a run: ")
+	require.ErrorContains(t, err, cut+": not the results of a run: ")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	c = compareDirs(t, whole, cut)
 	require.Contains(t, c.Runs[1].Marks, "empty: no request of the headline ended well")

@@ -41,7 +41,7 @@ func readRun(s Source, name string) (*run, error) {
 	}
 	r, err := readAIPerf(s, name)
 	if errors.Is(err, aiperf.ErrNoFiles) {
-		return nil, fmt.Errorf("%s: no results of a run: neither %s nor files of AIPerf", s.Dir, measure.RecordsFile)
+		return nil, fmt.Errorf("%s: not the results of a run: neither %s nor files of AIPerf", s.Dir, measure.RecordsFile)
 	}
 	return r, err
 }
@@ -92,7 +92,7 @@ func partsNote(s *measure.Summary) string {
 func (r *run) readRecords(rules measure.Rules, info measure.RunInfo) error {
 	reader, err := r.Files.Records()
 	if err != nil {
-		return fmt.Errorf("%s: no results of a run: %w", r.Dir, err)
+		return fmt.Errorf("%s: not the results of a run: %w", r.Dir, err)
 	}
 	defer reader.Close()
 	all := measure.NewAggregate(rules, info.SLO...)

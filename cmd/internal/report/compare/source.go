@@ -16,7 +16,7 @@ import (
 type Source struct {
 	Dir   string          // of a run of agentx, or with files of AIPerf
 	Note  string          // what the caller says of it in a line, such as whether it kept the service levels; "": nothing
-	SLO   []slo.Condition // service levels in the place of those of the run; nil: those of the run
+	SLO   []slo.Condition // service levels that override those of the run; nil: those of the run
 	Files *merge.Run      // the results in Dir, if they are open already; nil: they are opened
 	Group string          // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
 

@@ -36,7 +36,7 @@ type Options struct {
 	Formats []string
 	Prefix  string          // of the names of the files of aiperf
 	Slice   time.Duration   // length of their slices of time; 0: no slices
-	Levels  []slo.Condition // in the place of the run's service levels; nil: those of the run
+	Levels  []slo.Condition // they override the run's own service levels; nil: those of the run
 }
 
 // Has reports whether a format was named.

@@ -17,7 +17,7 @@ import (
 // Subject is a run that is judged and described. What is needed of it is computed once.
 type Subject struct {
 	Dir     string
-	Levels  []slo.Condition   // in the place of those of the run; nil: those of the run
+	Levels  []slo.Condition   // they override the run's own service levels; nil: those of the run
 	Base    string            // directory of the run that it is compared with; "": none
 	Partial bool              // the parts of Base that are there are enough
 	Warn    func(text string) // tells what a comparison is to be read with

@@ -16,7 +16,7 @@ const maxRequests = 100_000
 const maxTime float64 = 2e6
 
 // errTwoRuns is why a record is refused.
-var errTwoRuns = errors.New("records of two runs stand in one file")
+var errTwoRuns = errors.New("the file mixes records of two runs")
 
 // Builder collects what the page of a run shows. It keeps the numbers of at most maxRequests requests, and of their trees and
 // sessions. It is not safe for concurrent use.
@@ -61,7 +61,7 @@ func (b *Builder) Stride() int { return b.stride }
 // Add adds one record, which it does not keep. An error says why it cannot be of the same run as those before.
 func (b *Builder) Add(r *measure.Record) error {
 	if at := max(r.Due.Seconds(), r.End.Seconds(), r.Queued.Seconds()); at > maxTime {
-		return fmt.Errorf("an instant is %.0f s of the phase: a page has at most %.0f, which is 23 days", at, maxTime)
+		return fmt.Errorf("an instant lies %.0f s into its phase: a page shows at most %.0f s, which are 23 days", at, maxTime)
 	}
 	x := newRequest(r)
 	x.failure, x.good = b.failureOf(r), b.judge.Good(r)

@@ -125,13 +125,13 @@ func TestRecordsThatAreNotOneRun(t *testing.T) {
 	require.ErrorContains(t, refused(func(s *sample) { s.records[50].Lane = 99 }), "records.jsonl: line 51: tree: ")
 	err := refused(func(s *sample) { s.records[50].RootID = "other" })
 	require.ErrorContains(t, err, "line 51: tree: ")
-	require.ErrorContains(t, err, "records of two runs stand in one file")
-	require.ErrorContains(t, refused(func(s *sample) { s.records[50].End = measure.At(2e8) }), "line 51: an instant is 200000000 s of the phase")
+	require.ErrorContains(t, err, "the file mixes records of two runs")
+	require.ErrorContains(t, refused(func(s *sample) { s.records[50].End = measure.At(2e8) }), "line 51: an instant lies 200000000 s into its phase")
 	require.ErrorContains(t, refused(func(s *sample) { s.records[50].Bucket = "b" }), "line 51: bucket: ")
 
 	run, err := report.Open(t.TempDir())
 	require.NoError(t, err)
-	require.ErrorContains(t, Write(t.Context(), run, filepath.Join(t.TempDir(), File)), "no results of a run")
+	require.ErrorContains(t, Write(t.Context(), run, filepath.Join(t.TempDir(), File)), "not the results of a run")
 }
 
 // What servers, traces and file names say is text.

@@ -117,7 +117,7 @@ func read(run *report.Run) (*Builder, *About, error) {
 func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure.Record)) (*measure.Aggregate, error) {
 	records, err := run.Files.Records()
 	if err != nil {
-		return nil, fmt.Errorf("%s: no results of a run: %w", run.Dir, err)
+		return nil, fmt.Errorf("%s: not the results of a run: %w", run.Dir, err)
 	}
 	defer records.Close()
 	aggregate := measure.NewAggregate(run.Rules(), run.Info.SLO...)

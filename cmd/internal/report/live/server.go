@@ -127,7 +127,7 @@ func (s *Server) check(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		if r.Method != http.MethodGet {
 			h.Set("Allow", http.MethodGet)
-			http.Error(w, "GET alone", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET is allowed", http.StatusMethodNotAllowed)
 			return
 		}
 		switch status, why := s.guard.Refuse(w, r); {

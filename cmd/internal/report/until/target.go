@@ -33,7 +33,7 @@ func Parse(text string) (Target, error) {
 	case err != nil:
 		return Target{}, err
 	case !f.OfEach:
-		return Target{}, fmt.Errorf("%s is of a run alone, so trees say nothing about it: want a metric of each request, such as ttft.p95", f)
+		return Target{}, fmt.Errorf("%s is a figure of the whole run, so trees give no interval for it: want a metric of each request, such as ttft.p95", f)
 	case f.Statistic == "max":
 		return Target{}, fmt.Errorf("%s: a largest value has no interval: want mean or a percentile", f)
 	}

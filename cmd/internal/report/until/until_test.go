@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 		"ttfft.p95=5%":     `no metric "ttfft": did you mean ttft?`,
 		"ttft.p96=5%":      `no statistic "p96": want one of mean, p50`,
 		"ttft.max=5%":      "ttft.max: a largest value has no interval: want mean or a percentile",
-		"request_rate=5%":  "request_rate is of a run alone, so trees say nothing about it",
+		"request_rate=5%":  "request_rate is a figure of the whole run, so trees give no interval for it",
 		"ttft.p95=0":       `"0": want a share above 0, at most 1, such as 5% or 0.05`,
 		"ttft.p95=5":       `"5": want a share above 0`,
 		"ttft.p95=101%":    `"101%": want a share above 0`,

@@ -149,7 +149,7 @@ var arrayHeader = regexp.MustCompile(`'descr': *'([^']*)', *'fortran_order': *(T
 func readArray(data []byte) (values []float64, shape []int, err error) {
 	const magic = "\x93NUMPY"
 	if len(data) < 12 || string(data[:6]) != magic {
-		return nil, nil, fmt.Errorf("no array of numpy")
+		return nil, nil, fmt.Errorf("not a numpy array")
 	}
 	start, length := 10, int(binary.LittleEndian.Uint16(data[8:]))
 	if data[6] > 1 {
@@ -201,7 +201,7 @@ func readValues(data []byte, kind string) (values []float64, err error) {
 	}
 	size := int(kind[2] - '0')
 	if len(data)%size != 0 {
-		return nil, fmt.Errorf("%d bytes are no whole number of values of %d", len(data), size)
+		return nil, fmt.Errorf("%d bytes are not a whole number of values of %d bytes", len(data), size)
 	}
 	for ; len(data) > 0; data = data[size:] {
 		values = append(values, read(data))

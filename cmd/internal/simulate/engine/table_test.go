@@ -94,7 +94,7 @@ func TestTablesThatCannotBeUsed(t *testing.T) {
 		"prefill_isl: value 1 of [1,null] is null":  []byte(`{"prefill_isl":[1,null]}`),
 		"decode_itl: value 0 of [null] is null":     []byte(`{"decode_itl":[[1],[null]]}`),
 		"prefill_isl has no values":                 archive(t, nil),
-		"prefill_isl: no array of numpy":            archive(t, map[string][]byte{"prefill_isl.npy": []byte("text")}),
+		"prefill_isl: not a numpy array":            archive(t, map[string][]byte{"prefill_isl.npy": []byte("text")}),
 		`prefill_isl: type "|O"`:                    archive(t, map[string][]byte{"prefill_isl.npy": array("|O", "(1,)", []int64{1})}),
 		"prefill_isl: 1 values, shape (2,) wants 2": archive(t, map[string][]byte{"prefill_isl.npy": array("<i8", "(2,)", []int64{1})}),
 		"is too large":                              archive(t, map[string][]byte{"prefill_isl.npy": array("<i8", "(99999999999,)", []int64{1})}),

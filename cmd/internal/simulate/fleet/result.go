@@ -2,7 +2,7 @@ package fleet
 
 import "github.com/agentx/agentx/cmd/internal/simulate/engine"
 
-// Result is what came of a run.
+// Result is the outcome of a simulated run of a fleet.
 type Result struct {
 	Requests []*Request // in the order of their release
 	Gaps     *engine.Gaps

@@ -30,7 +30,7 @@ type run struct {
 const lastInstant = 1 << 61
 
 // ErrTooLong is the error of a run that goes on for too long, in virtual time.
-var ErrTooLong = fmt.Errorf("the run goes on behind %.3g simulated seconds, 73 years: want shorter gaps between arrivals, or faster engines", float64(lastInstant)/1e9)
+var ErrTooLong = fmt.Errorf("the run lasts longer than %.3g simulated seconds, which are 73 years: want shorter gaps between arrivals, or faster engines", float64(lastInstant)/1e9)
 
 // Run plays a load to its end. The error is that of a dead end, ErrTooLong, of a planner, or of the context.
 func Run(ctx context.Context, o Options) (*Result, error) {

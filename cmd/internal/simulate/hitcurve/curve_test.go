@@ -221,10 +221,10 @@ func TestBytesPerToken(t *testing.T) {
 		assert.Equal(t, want, got, config)
 	}
 	for config, want := range map[string]string{
-		`[]`:                       "no config.json of a model",
+		`[]`:                       "not the config.json of a model",
 		`{}`:                       "no num_hidden_layers",
 		`{"num_hidden_layers":1}`:  "neither num_key_value_heads",
-		`{"num_hidden_layers":-1}`: "a number of -1",
+		`{"num_hidden_layers":-1}`: "the number -1",
 		`{"num_hidden_layers":1,"kv_lora_rank":1,"torch_dtype":"int3"}`: `torch_dtype "int3"`,
 	} {
 		_, err := BytesPerToken([]byte(config))

@@ -29,7 +29,7 @@ const maxModelNumber = 1 << 20
 func BytesPerToken(config []byte) (int64, error) {
 	var m modelConfig
 	if err := json.Unmarshal(config, &m); err != nil {
-		return 0, fmt.Errorf("no config.json of a model: %w", err)
+		return 0, fmt.Errorf("not the config.json of a model: %w", err)
 	}
 	dtype := m.dtype()
 	if m.Layers == 0 && m.Text != nil {
@@ -66,7 +66,7 @@ func (m *modelConfig) dtype() string {
 func (m *modelConfig) width() (int64, error) {
 	for _, n := range []int{m.Layers, m.KVHeads, m.HeadDim, m.KVRank, m.RopeDim} {
 		if n < 0 || n > maxModelNumber {
-			return 0, fmt.Errorf("a number of %d in the config of the model: want 0 to %d", n, maxModelNumber)
+			return 0, fmt.Errorf("the config of the model has the number %d: want 0 to %d", n, maxModelNumber)
 		}
 	}
 	switch {

@@ -60,7 +60,7 @@ func (p *player) play(ctx context.Context) error {
 		case len(p.busy) > 0:
 			now = p.busy[0].at
 		case ok || p.load.Left() > 0:
-			return errors.New("the load waits for what no completion brings")
+			return errors.New("the load has turns left that wait for no request: this is a bug in agentx")
 		default:
 			return nil
 		}

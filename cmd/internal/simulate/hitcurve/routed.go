@@ -96,7 +96,7 @@ func (s *split) route(now int64, t workload.Turn) {
 	}
 }
 
-// release starts the requests that the router kept and lets go.
+// release starts the requests that the router kept and now releases.
 func (s *split) release(now int64) {
 	for r, worker := s.router.Next(now); r != nil; r, worker = s.router.Next(now) {
 		s.start(now, r, worker)

@@ -60,7 +60,7 @@ func (f *Flags) checkCurve() {
 	if !c.on {
 		for name := range strings.FieldsSeq(curveNames) {
 			if f.isSet(name) {
-				f.add("--%s: it concerns --hit-curve", name)
+				f.add("--%s works only with --hit-curve", name)
 			}
 		}
 		return
@@ -116,7 +116,7 @@ func (f *Flags) checkTokenBytes(e simulate.Engine) {
 	c := &f.curve
 	switch {
 	case c.modelConfig != "" && c.tokenBytes != 0:
-		f.add("--model-config beside --kv-bytes-per-token: want one of them")
+		f.add("--model-config beside --kv-bytes-per-token: leave one of them out")
 	case c.modelConfig != "":
 		data, err := regular.Read(c.modelConfig, maxObject)
 		if err == nil {
@@ -142,7 +142,7 @@ func (c *curveFlags) blocks(blockSize int) (list []int64, err error) {
 		case strings.HasSuffix(text, "tok"):
 			number, unit = strings.TrimSuffix(text, "tok"), 1/float64(blockSize)
 		case strings.HasSuffix(text, "GiB") && c.tokenBytes == 0:
-			return nil, fmt.Errorf("%s: what a token costs is not known: add --model-config or --kv-bytes-per-token", text)
+			return nil, fmt.Errorf("%s: the bytes per token are unknown: add --model-config or --kv-bytes-per-token", text)
 		case strings.HasSuffix(text, "GiB"):
 			number, unit = strings.TrimSuffix(text, "GiB"), (1<<30)/(float64(blockSize)*float64(c.tokenBytes))
 		}

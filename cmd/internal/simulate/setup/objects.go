@@ -44,7 +44,7 @@ func (f *Flags) base() {
 	f.Player.Files.Dynamo = f.format == "dynamo"
 	c.Sampling = f.sampling(c.Planner != nil)
 	if files := f.Player.Files; files.Dir == "" && (files.PerRequest || f.format != "" || files.Overwrite) {
-		f.add("--per-request, --format, --overwrite: they concern files: add --out DIR")
+		f.add("--per-request, --format, --overwrite: work only with files: add --out DIR")
 	}
 	if f.Synthetic != "" && f.TraceBlock != 0 {
 		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.TraceBlock)

@@ -72,7 +72,7 @@ func (f *Flags) readGates() *interval {
 	case len(f.concurrency) > 1 || len(f.engines) > 1:
 		f.add("%s with several values of --concurrency or --engine: want one of each", f.shown("workers", f.workers))
 	case f.planner != "":
-		f.add("%s beside --planner, which chooses the workers itself: want one of them", f.shown("workers", f.workers))
+		f.add("%s beside --planner, which chooses the workers itself: leave one of them out", f.shown("workers", f.workers))
 	}
 	return size
 }
@@ -384,7 +384,7 @@ func (f *Flags) sampling(planned bool) simulate.Sampling {
 	switch {
 	case f.sample == 0:
 	case f.Player.HTML == "":
-		f.add("%s: it concerns a page: add --html", f.shown("sample", f.sample.String()))
+		f.add("%s works only with a page: add --html", f.shown("sample", f.sample.String()))
 	case planned:
 		f.add("%s beside --planner: the page has the ticks of the planner", f.shown("sample", f.sample.String()))
 	}

@@ -51,7 +51,7 @@ func (o SyntheticOptions) Validate() error {
 		}
 	}
 	if o.EveryMS > 0 && o.Rate > 0 {
-		wrong("every %g ms and a rate of %g/s: want one of them", o.EveryMS, o.Rate)
+		wrong("every %g ms and a rate of %g/s contradict each other: leave one of them out", o.EveryMS, o.Rate)
 	}
 	return errors.Join(errs...)
 }

@@ -50,11 +50,11 @@ func TestSyntheticSessions(t *testing.T) {
 
 func TestSyntheticOptionsThatCannotBeUsed(t *testing.T) {
 	for want, o := range map[string]SyntheticOptions{
-		"synthetic: in 0: want 1 to 67108864":                                 {Out: 1, BlockSize: 1},
-		"synthetic: n -1: want 0 to 67108864":                                 {Sessions: -1, In: 1, Out: 1, BlockSize: 1},
-		"synthetic: shared NaN: want 0 to 1":                                  {In: 1, Out: 1, BlockSize: 1, Shared: math.NaN()},
-		"synthetic: every 5 ms and a rate of 3/s: want one of them":           {In: 1, Out: 1, BlockSize: 1, EveryMS: 5, Rate: 3},
-		"synthetic: 9000 sessions of 9000 turns: want at most 67108864 turns": {Sessions: 9000, Turns: 9000, In: 1, Out: 1, BlockSize: 1},
+		"synthetic: in 0: want 1 to 67108864":                                                  {Out: 1, BlockSize: 1},
+		"synthetic: n -1: want 0 to 67108864":                                                  {Sessions: -1, In: 1, Out: 1, BlockSize: 1},
+		"synthetic: shared NaN: want 0 to 1":                                                   {In: 1, Out: 1, BlockSize: 1, Shared: math.NaN()},
+		"synthetic: every 5 ms and a rate of 3/s contradict each other: leave one of them out": {In: 1, Out: 1, BlockSize: 1, EveryMS: 5, Rate: 3},
+		"synthetic: 9000 sessions of 9000 turns: want at most 67108864 turns":                  {Sessions: 9000, Turns: 9000, In: 1, Out: 1, BlockSize: 1},
 	} {
 		_, err := Synthetic(o)
 		require.EqualError(t, err, want)

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // catalogues has the document that declares the ids of each kind, in one of its chapters. An id is declared by a table row that begins

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 )
 
@@ -101,9 +101,7 @@ func TestReleaseCases(t *testing.T) {
 
 // releaseCases returns the traces of the fixtures, one a row, and AIPerf's results for them.
 func releaseCases(t *testing.T) (names, rows []string, want []verdict) {
-	data, err := fixtures.ReleaseCases()
-	require.NoError(t, err)
-	for all := bufio.NewScanner(bytes.NewReader(data)); all.Scan(); {
+	for all := bufio.NewScanner(bytes.NewReader(fixtures.ReleaseCases())); all.Scan(); {
 		c := decode[struct {
 			Name    string
 			Trace   json.RawMessage

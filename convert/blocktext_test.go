@@ -13,7 +13,7 @@ import (
 
 	"github.com/agentx/agentx/convert/reconstruct"
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/internal/tokenizer"
 )
 

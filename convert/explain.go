@@ -192,7 +192,7 @@ func probesOf(root string, m *manifest.Manifest) map[string]string {
 			return nil
 		}
 		r := tables.Rules
-		return map[string]string{"probe": Probe(r, rules.Placement{}).Structure, "probe_columns": ProbeColumns(r), "probe_starts": ProbeStarts(r), "probe_mooncake": ProbeMooncake(r)}
+		return map[string]string{"probe": Probe(r, rules.Placement{}).Structure, "probe_columns": probeColumns(r), "probe_starts": ProbeStarts(r), "probe_mooncake": ProbeMooncake(r)}
 	case mmapcache.PlacementKind:
 		if json.Unmarshal(m.PreImage, &starts) != nil {
 			return nil

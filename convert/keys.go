@@ -29,7 +29,7 @@ func recipeOf(probe string) recipe {
 // structureImage is the pre-image of a structure's key: everything that could change a byte of it.
 type structureImage struct {
 	recipe
-	Columns    string       `json:"probe_columns,omitempty"`  // ProbeColumns, where an input file has columns
+	Columns    string       `json:"probe_columns,omitempty"`  // probeColumns, where an input file has columns
 	Starts     string       `json:"probe_starts,omitempty"`   // ProbeStarts, where a format of the input has recorded starts
 	Mooncake   string       `json:"probe_mooncake,omitempty"` // ProbeMooncake, where an input file has Mooncake rows
 	Rules      rules.Rules  `json:"rules"`
@@ -150,7 +150,7 @@ func wantedStructure(rules rules.Rules, inputs *hfsource.Snapshot, recordings []
 func structureImageOf(rules rules.Rules, probe string, inputs *hfsource.Snapshot, recordings []int) structureImage {
 	image := structureImage{recipe: recipeOf(probe), Rules: rules.WithoutMooncake(), Inputs: inputImages(inputs), Formats: formatProbes(inputs, rules)}
 	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
-		image.Columns = ProbeColumns(rules)
+		image.Columns = probeColumns(rules)
 	}
 	if some, _ := haveRecordings(recordings); some { // without recorded starts, the files are those of the older format
 		image.Format, image.Starts = mmapcache.FormatStarts, ProbeStarts(rules)

@@ -52,9 +52,9 @@ func Probe(r rules.Rules, d rules.Placement) Probes {
 	return Probes{structure, probePlacement(plans, d), probeArenas()}
 }
 
-// ProbeColumns returns the probe of the structure with traces that are read from Parquet. It equals Probes.Structure unless
+// probeColumns returns the probe of the structure with traces that are read from Parquet. It equals Probes.Structure unless
 // one of the two readers has changed. Keys of what is built from Parquet contain it too.
-func ProbeColumns(r rules.Rules) string {
+func probeColumns(r rules.Rules) string {
 	_, structure := probeRows(r, func(add func(*trace.Trace, error)) {
 		f, err := parquet.Open(bytes.NewReader(probeParquet), int64(len(probeParquet)))
 		if err == nil {

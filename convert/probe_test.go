@@ -85,9 +85,9 @@ func TestProbeIsPlanned(t *testing.T) {
 // Both decoders give the same probe, under the rules of either profile and with any rule changed.
 func TestProbeOfColumnsIsThatOfJSON(t *testing.T) {
 	for name, r := range map[string]rules.Rules{"default": rules.Default(), "aiperf": rules.AIPerf()} {
-		assert.Equal(t, Probe(r, rules.Placement{Backend: rules.XXH3}).Structure, ProbeColumns(r), name)
+		assert.Equal(t, Probe(r, rules.Placement{Backend: rules.XXH3}).Structure, probeColumns(r), name)
 		r.BlockSize = 8
-		assert.Equal(t, Probe(r, rules.Placement{Backend: rules.XXH3}).Structure, ProbeColumns(r), name)
+		assert.Equal(t, Probe(r, rules.Placement{Backend: rules.XXH3}).Structure, probeColumns(r), name)
 	}
 	_, want := probeStructure(rules.Default(), weka.Scan)
 	_, other := probeStructure(rules.Default(), func(line []byte, r rules.Rules) (*trace.Trace, error) {
@@ -113,7 +113,7 @@ func TestKeysOfParquetHaveTheProbeOfColumns(t *testing.T) {
 		require.NoError(t, err)
 		return string(list[mmapcache.StructureKind].PreImage)
 	}
-	field := `"probe_columns":"` + ProbeColumns(rules.Default()) + `"`
+	field := `"probe_columns":"` + probeColumns(rules.Default()) + `"`
 	assert.NotContains(t, image(hfsource.FileFormat{Lines: true}), "probe_columns")
 	assert.Contains(t, image(hfsource.FileFormat{Parquet: true}), field)
 	assert.Contains(t, image(hfsource.FileFormat{Lines: true}, hfsource.FileFormat{Parquet: true}), field)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -96,9 +96,7 @@ func TestSumsOfThePublicTraces(t *testing.T) {
 
 // releaseDigests returns the digests of AIPerf 0.13.0 for the 600 traces.
 func releaseDigests(t *testing.T) (list []mmapcache.Digest) {
-	data, err := fixtures.ReleaseDigests()
-	require.NoError(t, err)
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+	for lines := bufio.NewScanner(bytes.NewReader(fixtures.ReleaseDigests())); lines.Scan(); {
 		list = append(list, decode[mmapcache.Digest](t, lines.Text()))
 	}
 	require.Len(t, list, 600)

@@ -94,8 +94,8 @@ func (r *Reservation) Grow(n int64) error {
 	return nil
 }
 
-// Shrink gives n bytes back.
-func (r *Reservation) Shrink(n int64) {
+// shrink gives n bytes back.
+func (r *Reservation) shrink(n int64) {
 	if r == nil {
 		return
 	}

@@ -39,7 +39,7 @@ func TestReservations(t *testing.T) {
 		go func() { done <- c.Grow(1) }()
 		synctest.Wait()
 		require.Empty(t, done)
-		b.Shrink(3)
+		b.shrink(3)
 		synctest.Wait()
 		require.NoError(t, <-done)
 		go func() { done <- c.Grow(5) }()

@@ -49,7 +49,7 @@ func (r *Row) Free() {
 		r.free()
 		r.free, r.Columns = nil, nil
 	}
-	if r.reservation.Shrink(r.own); !r.taken {
+	if r.reservation.shrink(r.own); !r.taken {
 		r.reservation.Release()
 	}
 	r.own = 0

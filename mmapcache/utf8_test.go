@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // startsCharacter reports whether some bytes complete b to one character: tried with bytes from every range of second

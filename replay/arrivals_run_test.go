@@ -206,7 +206,7 @@ func TestArrivalsAgainstAServer(t *testing.T) {
 	o.Concurrency, o.Trees, o.Marker = 5, 48, payload.FirstTurnPrefix
 	p := play(t, t.Context(), o)
 	require.Equal(t, 48, p.Trees)
-	schedule := o.Arrivals.process(DefaultSeed).Schedule()
+	schedule := o.Arrivals.process(defaultSeed).Schedule()
 	due := map[int]float64{}
 	for k := range 48 {
 		at, _ := schedule.Next()

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/arrivals"
 	"github.com/agentx/agentx/replay/conductor"

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"

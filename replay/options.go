@@ -240,7 +240,7 @@ func (o *Options) Defaults() map[any][]any {
 	return map[any][]any{
 		&o.Preset:                    same(preset.Default),
 		&o.Concurrency:               same(1),
-		&o.Seed:                      same(DefaultSeed),
+		&o.Seed:                      same(defaultSeed),
 		&o.Start.Ratios:              same(&resume.Ratios{Min: 0.25, Max: 0.75}),
 		&o.Pace.Speed:                same(1.0),
 		&o.Pace.KeepOrder:            {&ordered, &unordered, &ordered},
@@ -271,8 +271,8 @@ func presetNumber(name string) int {
 	return max(0, slices.Index(preset.Names, name))
 }
 
-// DefaultSeed is what Options.Seed stands for where it is empty.
-const DefaultSeed = "42"
+// defaultSeed is what Options.Seed stands for where it is empty.
+const defaultSeed = "42"
 
 // WithDefaults returns the options with every default in its place, and without values that mean Off.
 func (o Options) WithDefaults() Options {

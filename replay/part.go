@@ -19,8 +19,8 @@ type Part struct {
 	Of     int // parts of the load; 0: the load is not divided
 }
 
-// MaxParts is the largest number of parts of a load: each plays a lane.
-const MaxParts = MaxConcurrency
+// maxParts is the largest number of parts of a load: each plays a lane.
+const maxParts = MaxConcurrency
 
 // String returns a part as --part takes it.
 func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Of) }
@@ -30,8 +30,8 @@ func (p Part) Validate() error {
 	switch {
 	case p == Part{}:
 		return nil
-	case p.Of < 1 || p.Of > MaxParts:
-		return fmt.Errorf("part %v: %d parts: want 1 to %d", p, p.Of, MaxParts)
+	case p.Of < 1 || p.Of > maxParts:
+		return fmt.Errorf("part %v: %d parts: want 1 to %d", p, p.Of, maxParts)
 	case p.Number < 0 || p.Number >= p.Of:
 		return fmt.Errorf("part %v: number %d: want 0 to %d, the first part is 0", p, p.Number, p.Of-1)
 	}

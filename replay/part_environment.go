@@ -60,7 +60,7 @@ func PartOfEnvironment(lookup func(string) (string, bool), others ...string) (p 
 		shown := fmt.Sprintf("%s=%s and %s=%s", r.number, number, r.of, of)
 		q, err := ParsePart(number + "/" + of)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: want a number from 0, and one above it, at most %d", shown, MaxParts))
+			errs = append(errs, fmt.Errorf("%s: want a number from 0, and one above it, at most %d", shown, maxParts))
 			continue
 		}
 		if len(found) > 0 && q != p {

@@ -44,7 +44,7 @@ func TestPartsDivideNumbers(t *testing.T) {
 	}
 	require.Equal(t, 7, Part{}.Share(7))
 	require.Equal(t, "part-00003-of-00016", Part{3, 16}.Dir())
-	for _, p := range []Part{{1, 0}, {-1, 3}, {3, 3}, {0, -1}, {0, MaxParts + 1}} {
+	for _, p := range []Part{{1, 0}, {-1, 3}, {3, 3}, {0, -1}, {0, maxParts + 1}} {
 		require.Error(t, p.Validate(), "%v", p)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/payload"

@@ -206,7 +206,7 @@ func TestAnchorsOfPresets(t *testing.T) {
 	p = newStartPolicy(*optionsUnder(preset.AIPerf, func(o *Options) {
 		o.Start, o.Limits = Start{Sampled: true, Ratios: &ratios}, Limits{LaneStart: Off, TraceIdle: 3 * time.Second}
 	}))
-	require.Equal(t, startPolicy{true, ratios, resume.AsDrawn, 3 * time.Second, DefaultSeed}, p)
+	require.Equal(t, startPolicy{true, ratios, resume.AsDrawn, 3 * time.Second, defaultSeed}, p)
 	lane := func(ready ...time.Duration) *conductor.StartState {
 		s := &conductor.StartState{}
 		for _, at := range ready {

@@ -19,9 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/internal/demo"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay/measure"

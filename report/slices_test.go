@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
 )

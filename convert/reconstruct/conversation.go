@@ -61,7 +61,7 @@ func (p *planner) planTurn(c *conversation, k int) *trace.Error {
 		Outer: uint32(t.outer), Inner: int32(t.inner), Model: p.tr.Models[t.Model], Input: input,
 	})
 	p.queries = append(p.queries, CacheQuery{
-		Start: t.t, End: t.end(), Row: row, ids: t.IDs, blocks: c.blocks, order: [3]int{t.outer, c.number, k},
+		Start: t.t, end: t.end(), row: row, ids: t.IDs, blocks: c.blocks, order: [3]int{t.outer, c.number, k},
 	})
 	return nil
 }

@@ -218,7 +218,7 @@ func (p *planner) countHits() {
 		return
 	}
 	countHits(p.queries, p.blocks, p.rules.CacheMetric == "causal", func(q *CacheQuery, hits int) {
-		p.plan.Turns[q.Row].CacheHits = uint32(hits)
+		p.plan.Turns[q.row].CacheHits = uint32(hits)
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 // CacheQuery is the lookup of one turn in a theoretical prefix cache, which has no limit and which a scope shares:
 // doc/spec/reconstruction.md 8.
 type CacheQuery struct {
-	Row        int     // of the turn, in its trace
-	Start, End float64 // seconds on the root clock
+	row        int     // of the turn, in its trace
+	Start, end float64 // seconds on the root clock
 	order      [3]int  // outer index, session, turn: sorts equal starts
 	ids        trace.IDs
 	blocks     []span // the same as numbered blocks
@@ -74,7 +74,7 @@ func countCausal(queries []CacheQuery, blocks uint32, set func(q *CacheQuery, hi
 		}
 		for _, s := range q.blocks {
 			for b := s.first; b < s.first+s.n; b++ {
-				available[b] = min(available[b], q.End)
+				available[b] = min(available[b], q.end)
 			}
 		}
 		set(q, hits)
@@ -95,7 +95,7 @@ func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 		g.numbers = newNumbering("")
 	}
 	for _, q := range queries {
-		q.Row += firstRow
+		q.row += firstRow
 		q.blocks = g.numberBlocks(g.numbers, nil, q.ids, 0)
 		q.ids = trace.IDs{}
 		g.queries = append(g.queries, q)
@@ -104,7 +104,7 @@ func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 
 // Count calls set with the row and the hits, in blocks, of every turn that was added.
 func (g *GlobalPrefixCache) Count(r rules.Rules, set func(row, hits int)) {
-	countHits(g.queries, g.blocks, r.CacheMetric == "causal", func(q *CacheQuery, hits int) { set(q.Row, hits) })
+	countHits(g.queries, g.blocks, r.CacheMetric == "causal", func(q *CacheQuery, hits int) { set(q.row, hits) })
 }
 
 // leadingOnes returns how many bits from s.first on are set without a gap, at most s.n.

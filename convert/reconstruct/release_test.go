@@ -12,7 +12,7 @@ import (
 
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
 	"github.com/agentx/agentx/trace"
@@ -536,7 +536,7 @@ func TestCacheScopes(t *testing.T) {
 			if caches[q.Scope] == nil {
 				caches[q.Scope] = &GlobalPrefixCache{}
 			}
-			caches[q.Scope].Add([]CacheQuery{{Start: q.T, End: q.T, order: [3]int{q.Outer, 0, 0}, ids: idsOf(q.HashIDs)}}, k)
+			caches[q.Scope].Add([]CacheQuery{{Start: q.T, end: q.T, order: [3]int{q.Outer, 0, 0}, ids: idsOf(q.HashIDs)}}, k)
 		}
 		for _, c := range caches {
 			c.Count(rules.Default(), func(row, hits int) { got[row] = hits })
@@ -587,7 +587,7 @@ func TestTheoreticalCacheOfReplayVectors(t *testing.T) {
 			var cache GlobalPrefixCache
 			var queries []CacheQuery
 			for k, q := range v.In.Requests {
-				queries = append(queries, CacheQuery{Row: k, Start: q.Start, order: [3]int{q.Outer, q.Stream, q.Turn}, ids: idsOf(q.IDs)})
+				queries = append(queries, CacheQuery{row: k, Start: q.Start, order: [3]int{q.Outer, q.Stream, q.Turn}, ids: idsOf(q.IDs)})
 			}
 			cache.Add(queries, 0)
 			at := 0

@@ -21,7 +21,7 @@ import (
 
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/trace"
 )

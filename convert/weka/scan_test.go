@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/fixtures"
 	"github.com/agentx/agentx/hfsource/column"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/internal/foreign"
 	"github.com/agentx/agentx/trace"
 )

@@ -18,8 +18,8 @@ import (
 // Defaults of the settings that the environment can change.
 const (
 	DefaultEndpoint      = "https://huggingface.co" // HF_ENDPOINT
-	DefaultHeaderTimeout = 10 * time.Second         // HF_HUB_ETAG_TIMEOUT: from a request to the headers of its reply
-	DefaultIdleTimeout   = 30 * time.Second         // HF_HUB_DOWNLOAD_TIMEOUT: in which a body must deliver 64 KiB
+	defaultHeaderTimeout = 10 * time.Second         // HF_HUB_ETAG_TIMEOUT: from a request to the headers of its reply
+	defaultIdleTimeout   = 30 * time.Second         // HF_HUB_DOWNLOAD_TIMEOUT: in which a body must deliver 64 KiB
 )
 
 // LookupEnv looks up an environment variable, as os.LookupEnv does.
@@ -55,10 +55,10 @@ func (env LookupEnv) settings(k kind) (s settings, err error) {
 		}
 	}
 	s.offline = env.offline(k)
-	if s.headerTimeout, err = env.seconds("HF_HUB_ETAG_TIMEOUT", DefaultHeaderTimeout); err != nil {
+	if s.headerTimeout, err = env.seconds("HF_HUB_ETAG_TIMEOUT", defaultHeaderTimeout); err != nil {
 		return s, err
 	}
-	if s.idleTimeout, err = env.seconds("HF_HUB_DOWNLOAD_TIMEOUT", DefaultIdleTimeout); err != nil {
+	if s.idleTimeout, err = env.seconds("HF_HUB_DOWNLOAD_TIMEOUT", defaultIdleTimeout); err != nil {
 		return s, err
 	}
 	s.authorities, s.notes[0] = env.authorities()

@@ -18,13 +18,13 @@ type File struct {
 	opts Options
 }
 
-// ErrDirectory means that a directory stands where a file is to appear.
-var ErrDirectory = errors.New("a directory is in the way: remove it, or write to another directory (--out)")
+// errDirectory means that a directory stands where a file is to appear.
+var errDirectory = errors.New("a directory is in the way: remove it, or write to another directory (--out)")
 
-// CheckFile returns an error that wraps ErrDirectory if a directory keeps a file from appearing under path.
+// CheckFile returns an error that wraps errDirectory if a directory keeps a file from appearing under path.
 func CheckFile(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
-		return &fs.PathError{Op: "create", Path: path, Err: ErrDirectory}
+		return &fs.PathError{Op: "create", Path: path, Err: errDirectory}
 	}
 	return nil
 }

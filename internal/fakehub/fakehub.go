@@ -68,7 +68,7 @@ type Request struct {
 
 // Hub is a fake hub. Set its fields before the first request.
 type Hub struct {
-	HubURL, CDNURL, OtherURL string // set by ListenInMemory and Listen
+	HubURL, cdnURL, OtherURL string // set by ListenInMemory and Listen
 	Page                     int    // entries of a page of a listing
 	Token                    string // that requests must have; "": none
 

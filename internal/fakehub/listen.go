@@ -48,7 +48,7 @@ func (m *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 // ListenInMemory makes the hub reachable inside this process, and returns the transport that leads there. Inside a
 // synctest bubble the hub uses its clock. The addresses are https, but nothing is encrypted.
 func (h *Hub) ListenInMemory() *http.Transport {
-	h.HubURL, h.CDNURL, h.OtherURL = "https://hub.test", "https://cdn.test:8443", "https://hub.test:8444"
+	h.HubURL, h.cdnURL, h.OtherURL = "https://hub.test", "https://cdn.test:8443", "https://hub.test:8444"
 	listeners := map[string]*pipeListener{}
 	for _, l := range []struct {
 		addr, name string
@@ -75,7 +75,7 @@ func (h *Hub) Listen() error {
 		host, name string
 		url        *string
 		serve      http.HandlerFunc
-	}{{"127.0.0.1", "hub", &h.HubURL, h.serveHub}, {"localhost", "cdn", &h.CDNURL, h.serveCDN}, {"127.0.0.1", "other", &h.OtherURL, h.serveHub}} {
+	}{{"127.0.0.1", "hub", &h.HubURL, h.serveHub}, {"localhost", "cdn", &h.cdnURL, h.serveCDN}, {"127.0.0.1", "other", &h.OtherURL, h.serveHub}} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err

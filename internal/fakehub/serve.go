@@ -184,7 +184,7 @@ func (h *Hub) serveResolve(w http.ResponseWriter, r *http.Request, path string, 
 	signature := fmt.Sprintf("secret-%d", len(h.signed)+1)
 	h.signed[signature] = time.Now()
 	h.mu.Unlock()
-	to := h.CDNURL + "/repos/" + f.ETag() + "?X-Amz-Signature=" + signature + "&Expires=3600"
+	to := h.cdnURL + "/repos/" + f.ETag() + "?X-Amz-Signature=" + signature + "&Expires=3600"
 	w.Header().Set("X-Linked-Etag", `"`+f.ETag()+`"`)
 	w.Header().Set("X-Linked-Size", strconv.Itoa(len(f.Data)))
 	w.Header().Set("ETag", `"`+GitDigest(f.Data)+`"`)

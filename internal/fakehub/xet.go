@@ -27,10 +27,10 @@ func (h *Hub) nameXet(w http.ResponseWriter, name, commit string, f File) {
 
 // serveXetToken serves the address of the storage, and a token for it.
 func (h *Hub) serveXetToken(w http.ResponseWriter) {
-	w.Header().Set("X-Xet-Cas-Url", h.CDNURL)
+	w.Header().Set("X-Xet-Cas-Url", h.cdnURL)
 	w.Header().Set("X-Xet-Access-Token", "xet-token")
 	w.Header().Set("X-Xet-Token-Expiration", "4102444800")
-	reply(w, map[string]any{"casUrl": h.CDNURL, "accessToken": "xet-token", "exp": 4102444800})
+	reply(w, map[string]any{"casUrl": h.cdnURL, "accessToken": "xet-token", "exp": 4102444800})
 }
 
 // serveXet is the handler of the storage: the chunks of a file, and their bytes. It returns false for other requests.
@@ -69,7 +69,7 @@ func (h *Hub) reconstruct(w http.ResponseWriter, r *http.Request, hash string, s
 		"offset_into_first_range": first % xetChunk,
 		"terms":                   []any{map[string]any{"hash": hash, "unpacked_length": min(end*xetChunk, size) - begin*xetChunk, "range": chunks}},
 		"fetch_info": map[string]any{hash: []any{map[string]any{
-			"range": chunks, "url": h.CDNURL + "/xorbs/" + hash,
+			"range": chunks, "url": h.cdnURL + "/xorbs/" + hash,
 			"url_range": map[string]int{"start": begin * (xetChunk + 8), "end": min(end*(xetChunk+8), size+8*end) - 1},
 		}}},
 	})

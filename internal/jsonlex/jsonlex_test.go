@@ -25,7 +25,7 @@ func requireAgreement(t require.TestingT, text []byte) {
 		var syntax *SyntaxError
 		require.ErrorAs(t, err, &syntax)
 		require.LessOrEqual(t, syntax.Offset, len(text))
-		require.Equal(t, syntax.CutOff, strings.HasPrefix(err.Error(), "cut off after "))
+		require.Equal(t, syntax.cutOff, strings.HasPrefix(err.Error(), "cut off after "))
 	}
 	strict := New(text)
 	strict.Strict = true
@@ -284,7 +284,7 @@ func TestWhole(t *testing.T) {
 	}
 	for text, want := range map[string]error{
 		"1.5": ErrNotWhole, "1e-3": ErrNotWhole, "-0.1": ErrNotWhole, "1e-99999999999999999999": ErrNotWhole,
-		"9223372036854775808": ErrOutOfRange, "1e19": ErrOutOfRange, "1e99999999999999999999": ErrOutOfRange, "-9223372036854775809": ErrOutOfRange,
+		"9223372036854775808": errOutOfRange, "1e19": errOutOfRange, "1e99999999999999999999": errOutOfRange, "-9223372036854775809": errOutOfRange,
 	} {
 		_, err := Whole([]byte(text))
 		require.ErrorIs(t, err, want, text)
@@ -304,8 +304,8 @@ func TestRounded(t *testing.T) {
 		require.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]error{
-		"1.5": ErrNotWhole, "1e-3": ErrNotWhole, "9223372036854775296.0": ErrOutOfRange, "9223372036854775807.0": ErrOutOfRange, "-9223372036854775808.0": ErrOutOfRange,
-		"9223372036854775808": ErrOutOfRange, "1e19": ErrOutOfRange, "1e400": ErrOutOfRange,
+		"1.5": ErrNotWhole, "1e-3": ErrNotWhole, "9223372036854775296.0": errOutOfRange, "9223372036854775807.0": errOutOfRange, "-9223372036854775808.0": errOutOfRange,
+		"9223372036854775808": errOutOfRange, "1e19": errOutOfRange, "1e400": errOutOfRange,
 	} {
 		_, err := Rounded([]byte(text))
 		require.ErrorIs(t, err, want, text)

@@ -47,7 +47,7 @@ func (l *Lexer) Natural(limit uint64) (uint64, error) {
 }
 
 // Whole returns the value of the text of a JSON number that is whole: 12, 12.0 and 1.2e1 are. The error is ErrNotWhole or
-// ErrOutOfRange.
+// errOutOfRange.
 func Whole(text []byte) (int64, error) {
 	if v, ok := digitsValue(text); ok {
 		return v, nil
@@ -59,7 +59,7 @@ func Whole(text []byte) (int64, error) {
 }
 
 // Rounded returns the value of the text of a JSON number as a reader of doubles has it: 12.0 and 1.2e1 are the nearest double, which must be whole;
-// digits alone are read as Whole reads them. The error is ErrNotWhole or ErrOutOfRange.
+// digits alone are read as Whole reads them. The error is ErrNotWhole or errOutOfRange.
 func Rounded(text []byte) (int64, error) {
 	if v, ok := digitsValue(text); ok {
 		return v, nil
@@ -70,7 +70,7 @@ func Rounded(text []byte) (int64, error) {
 	v, err := strconv.ParseFloat(string(text), 64)
 	switch {
 	case err != nil || math.Abs(v) >= 1<<63:
-		return 0, ErrOutOfRange
+		return 0, errOutOfRange
 	case v != math.Trunc(v):
 		return 0, ErrNotWhole
 	}
@@ -108,11 +108,11 @@ func slowWhole(text string) (int64, error) {
 	case exponent < 0:
 		return 0, ErrNotWhole
 	case len(short)+exponent > 19:
-		return 0, ErrOutOfRange
+		return 0, errOutOfRange
 	}
 	v, err := strconv.ParseInt(sign+short+strings.Repeat("0", exponent), 10, 64)
 	if err != nil {
-		return 0, ErrOutOfRange
+		return 0, errOutOfRange
 	}
 	return v, nil
 }

@@ -85,7 +85,7 @@ func (l *Lexer) checkStrict(raw []byte, start int) error {
 // checkUTF8 refuses a string of a strict text that is not UTF-8. start is the offset of its first byte.
 func (l *Lexer) checkUTF8(raw []byte, start int) error {
 	if l.Strict && !utf8.Valid(raw) {
-		return &SyntaxError{Offset: start, Problem: "the string is not UTF-8"}
+		return &SyntaxError{Offset: start, problem: "the string is not UTF-8"}
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func Read[T any](of string, data []byte, into *T, translate func(key string, val
 	if err != nil {
 		return err
 	}
-	if err := Decode(data, into); err != nil {
+	if err := decode(data, into); err != nil {
 		return fmt.Errorf("%s: %w", of, err)
 	}
 	return nil

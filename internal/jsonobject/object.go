@@ -52,8 +52,8 @@ func notAnObject(err error) error {
 	return fmt.Errorf("want a JSON object: %w", err)
 }
 
-// Decode is json.Unmarshal, with errors about a value of the wrong kind in words.
-func Decode(data []byte, into any) error {
+// decode is json.Unmarshal, with errors about a value of the wrong kind in words.
+func decode(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) {

@@ -36,7 +36,7 @@ func TestDecode(t *testing.T) {
 		On    bool    `json:"on"`
 		Name  string  `json:"name"`
 	}
-	require.NoError(t, Decode([]byte(`{"count":3,"share":0.5,"on":true,"name":"x"}`), &into))
+	require.NoError(t, decode([]byte(`{"count":3,"share":0.5,"on":true,"name":"x"}`), &into))
 	for text, want := range map[string]string{
 		`{"count":1e3}`:  "count: want a whole number, not 1e3",
 		`{"count":"3"}`:  "count: want a whole number, not a text",
@@ -44,7 +44,7 @@ func TestDecode(t *testing.T) {
 		`{"on":1}`:       "on: want true or false, not a number",
 		`{"name":{}}`:    "name: want a text, not an object",
 	} {
-		require.EqualError(t, Decode([]byte(text), &into), want)
+		require.EqualError(t, decode([]byte(text), &into), want)
 	}
 	require.Equal(t, []string{"first", "second"}, Keys[struct {
 		A int `json:"first"`

@@ -9,8 +9,8 @@ import (
 	"iter"
 )
 
-// Limit is how many bytes a line may have: a row with the gaps between a million chunks has about 20 MB.
-const Limit = 64 << 20
+// limit is how many bytes a line may have: a row with the gaps between a million chunks has about 20 MB.
+const limit = 64 << 20
 
 // Line is a line without its end: LF or CRLF.
 type Line struct {
@@ -49,8 +49,8 @@ func read(in *bufio.Reader, long *[]byte) ([]byte, error) {
 		return text, err
 	}
 	for *long = (*long)[:0]; ; text, err = in.ReadSlice('\n') {
-		if len(*long)+len(text) > Limit {
-			return nil, fmt.Errorf("longer than %d bytes", Limit)
+		if len(*long)+len(text) > limit {
+			return nil, fmt.Errorf("longer than %d bytes", limit)
 		}
 		*long = append(*long, text...)
 		if !errors.Is(err, bufio.ErrBufferFull) {

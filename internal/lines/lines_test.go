@@ -40,6 +40,6 @@ func TestEachStopsAtAnError(t *testing.T) {
 	_, err := collect(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)))
 	require.ErrorIs(t, err, broken)
 	require.ErrorContains(t, err, "line 2: ")
-	_, err = collect(strings.NewReader("a\n" + strings.Repeat("y", Limit+2)))
+	_, err = collect(strings.NewReader("a\n" + strings.Repeat("y", limit+2)))
 	require.EqualError(t, err, "line 2: longer than 67108864 bytes")
 }

@@ -20,8 +20,8 @@ func (g *PCG64) Exponential() float64 {
 	}
 }
 
-// Normal returns a number of the normal law with mean 0 and variance 1, as numpy's standard_normal().
-func (g *PCG64) Normal() float64 {
+// normal returns a number of the normal law with mean 0 and variance 1, as numpy's standard_normal().
+func (g *PCG64) normal() float64 {
 	for {
 		word := g.Uint64()
 		strip, negative := int(word&0xff), word>>8&1 != 0
@@ -66,7 +66,7 @@ func (g *PCG64) Gamma(shape float64) float64 {
 	b := shape - 1./3
 	c := 1 / math.Sqrt(9*b)
 	for {
-		x := g.Normal()
+		x := g.normal()
 		v := 1 + float64(c*x)
 		if v <= 0 {
 			continue

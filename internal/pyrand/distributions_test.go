@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // drawOf returns the method that draws from a law.
@@ -20,7 +20,7 @@ func drawOf(t *testing.T, law string, shape float64) func(g *PCG64) float64 {
 	case "exponential":
 		return (*PCG64).Exponential
 	case "normal":
-		return (*PCG64).Normal
+		return (*PCG64).normal
 	case "gamma":
 		return func(g *PCG64) float64 { return g.Gamma(shape) }
 	}

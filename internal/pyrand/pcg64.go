@@ -32,9 +32,9 @@ func (g *PCG64) Uint64() uint64 {
 	return bits.RotateLeft64(g.state.hi^g.state.lo, -int(g.state.hi>>58))
 }
 
-// Uint32 returns 32 random bits: the low half of a 64-bit output, on the next call its high half. Float64 and Uint64 called
+// uint32 returns 32 random bits: the low half of a 64-bit output, on the next call its high half. Float64 and Uint64 called
 // in between leave the kept half in place.
-func (g *PCG64) Uint32() uint32 {
+func (g *PCG64) uint32() uint32 {
 	if g.hasHalf {
 		g.hasHalf = false
 		return g.half
@@ -57,11 +57,11 @@ func (g *PCG64) Bounded(n uint32) uint32 {
 	if n <= 1 {
 		return 0
 	}
-	product := uint64(g.Uint32()) * uint64(n)
+	product := uint64(g.uint32()) * uint64(n)
 	if uint32(product) < n {
 		// -n%n is 2^32 mod n. Products with a low half below it are rejected, so that all results are equally likely.
 		for excess := -n % n; uint32(product) < excess; {
-			product = uint64(g.Uint32()) * uint64(n)
+			product = uint64(g.uint32()) * uint64(n)
 		}
 	}
 	return uint32(product >> 32)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // seedOf is the seed of a vector.
@@ -85,7 +85,7 @@ func TestUint32KeepsTheHighHalf(t *testing.T) {
 			if draw == "double" {
 				require.Equal(t, want.Double, float(g.Float64()))
 			} else {
-				halves = append(halves, hex32(g.Uint32()))
+				halves = append(halves, hex32(g.uint32()))
 			}
 		}
 		require.Equal(t, want.U32, halves)
@@ -128,7 +128,7 @@ func TestBounded(t *testing.T) {
 		if want.Used != nil { // what comes next tells how many were taken
 			fresh := NewPCG64(in.Seed)
 			for range *want.Used {
-				fresh.Uint32()
+				fresh.uint32()
 			}
 			require.Equal(t, fresh, g)
 		}
@@ -140,9 +140,9 @@ func TestBoundedRejectsSurplusProducts(t *testing.T) {
 	for _, n := range []uint32{2, 3, 6, 7, 1 << 31, 1<<31 + 1, 3 << 30, math.MaxUint32} {
 		g, slow := NewPCG64(uint64(n)), NewPCG64(uint64(n))
 		for range 1000 {
-			product := uint64(slow.Uint32()) * uint64(n)
+			product := uint64(slow.uint32()) * uint64(n)
 			for product%(1<<32) < (1<<32)%uint64(n) {
-				product = uint64(slow.Uint32()) * uint64(n)
+				product = uint64(slow.uint32()) * uint64(n)
 			}
 			require.Equal(t, uint32(product/(1<<32)), g.Bounded(n), "below %d", n)
 		}

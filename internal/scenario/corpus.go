@@ -27,7 +27,7 @@ type Pin string
 
 // The pins.
 const (
-	Content Pin = "content" // of its files
+	content Pin = "content" // of its files
 	Name    Pin = "name"    // of the repository that they were fetched from: nobody has looked at their content
 )
 
@@ -36,7 +36,7 @@ const (
 func (s Scenario) Identify(d Dataset, table []Corpus) (Corpus, Pin) {
 	k := slices.IndexFunc(table, func(c Corpus) bool { return len(c.SHA256) > 0 && slices.Equal(c.SHA256, d.SHA256) })
 	if k >= 0 {
-		return table[k], Content
+		return table[k], content
 	}
 	k = slices.IndexFunc(table, func(c Corpus) bool { return c.Repository == d.Repository })
 	if s.ByName && k >= 0 {

@@ -31,7 +31,7 @@ func TestIdentify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			row, pin := AgentX().Identify(Dataset{SHA256: files(c.files), Repository: "owner/other"}, madeUp)
 			require.Equal(t, c.want, row.Repository)
-			require.Equal(t, map[bool]Pin{true: Content}[c.want != ""], pin)
+			require.Equal(t, map[bool]Pin{true: content}[c.want != ""], pin)
 		})
 	}
 }
@@ -46,7 +46,7 @@ func TestIdentifyByName(t *testing.T) {
 	require.Empty(t, pin)
 	row, pin = AgentX().Identify(Dataset{SHA256: files("1"), Repository: "owner/two"}, madeUp)
 	require.Equal(t, "owner/one", row.Repository)
-	require.Equal(t, Content, pin)
+	require.Equal(t, content, pin)
 	for _, other := range []string{"", "owner/three", "owner", "Owner/two"} {
 		_, pin = AgentX().Identify(Dataset{SHA256: files("9"), Repository: other}, madeUp)
 		require.Empty(t, pin, other)
@@ -106,7 +106,7 @@ func TestCorpora(t *testing.T) {
 			require.Regexp(t, "^[0-9a-f]{64}$", digest)
 		}
 		_, pin := InferenceXAgentX().Identify(Dataset{SHA256: c.SHA256}, table)
-		require.Equal(t, len(c.SHA256) > 0, pin == Content, c.Repository)
+		require.Equal(t, len(c.SHA256) > 0, pin == content, c.Repository)
 	}
 	slices.Sort(names)
 	require.Len(t, names, 14, "the names of AIPerf")

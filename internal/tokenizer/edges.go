@@ -40,7 +40,7 @@ func (t *Tokenizer) Edges(tokens []uint32, encoded bool) (*Edges, error) {
 			m.token(string(b))
 			continue
 		}
-		for piece := range t.Pieces(part.text) {
+		for piece := range t.pieces(part.text) {
 			m.piece(piece)
 		}
 	}

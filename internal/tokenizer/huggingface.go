@@ -167,12 +167,12 @@ func (f *jsonFile) readVocabulary(l *jsonlex.Lexer) error {
 	f.vocabulary = make(map[string]uint32, 1<<17)
 	return l.Object(func(key []byte) error {
 		token := string(key)
-		id, err := l.Natural(MaxTokens - 3)
+		id, err := l.Natural(maxTokens - 3)
 		if err != nil {
 			return fmt.Errorf("token %q: %w", cut(token), err)
 		}
-		if len(f.vocabulary) == MaxTokens {
-			return fmt.Errorf("more than %d tokens", MaxTokens)
+		if len(f.vocabulary) == maxTokens {
+			return fmt.Errorf("more than %d tokens", maxTokens)
 		}
 		if _, twice := f.vocabulary[token]; twice {
 			return fmt.Errorf("token %q occurs twice", cut(token))
@@ -186,8 +186,8 @@ func (f *jsonFile) readVocabulary(l *jsonlex.Lexer) error {
 func (f *jsonFile) readMerge(l *jsonlex.Lexer) error {
 	var merge [2]string
 	n := len(f.merges)
-	if n == MaxTokens {
-		return fmt.Errorf("more than %d merges", MaxTokens)
+	if n == maxTokens {
+		return fmt.Errorf("more than %d merges", maxTokens)
 	}
 	if l.Kind() == jsonlex.String {
 		text, err := l.Text()
@@ -219,14 +219,14 @@ func (f *jsonFile) readMerge(l *jsonlex.Lexer) error {
 
 func (f *jsonFile) readAdded(l *jsonlex.Lexer) error {
 	var t addedToken
-	id := uint64(MaxTokens)
-	if len(f.added) == MaxTokens {
-		return fmt.Errorf("more than %d tokens", MaxTokens)
+	id := uint64(maxTokens)
+	if len(f.added) == maxTokens {
+		return fmt.Errorf("more than %d tokens", maxTokens)
 	}
 	err := object(l, func(key string) (err error) {
 		switch key {
 		case "id":
-			id, err = l.Natural(MaxTokens - 3)
+			id, err = l.Natural(maxTokens - 3)
 		case "content":
 			t.content, err = l.Text()
 		case "normalized":
@@ -241,7 +241,7 @@ func (f *jsonFile) readAdded(l *jsonlex.Lexer) error {
 		}
 		return err
 	})
-	if err == nil && (t.content == "" || id == MaxTokens) {
+	if err == nil && (t.content == "" || id == maxTokens) {
 		err = errors.New("want id and content")
 	}
 	if err != nil {

@@ -54,7 +54,7 @@ func TestParseJSONRefuses(t *testing.T) {
 		"one without content":      {change(t, `"content":"<think>"`, `"content":""`), `added_tokens: token 2 (""): want id and content`},
 		"two of one content":       {change(t, `"content":"<think>"`, `"content":"<|end|>"`), `added_tokens: token 2 ("<|end|>") occurs twice`},
 		"an id below 0":            {change(t, `"!":0,`, `"!":-1,`), `model: vocab: token "!"`},
-		"an id too large":          {change(t, `"!":0,`, fmt.Sprintf(`"!":%d,`, MaxTokens)), `model: vocab: token "!"`},
+		"an id too large":          {change(t, `"!":0,`, fmt.Sprintf(`"!":%d,`, maxTokens)), `model: vocab: token "!"`},
 		"an id that is no number":  {change(t, `"!":0,`, `"!":"0",`), `model: vocab: token "!"`},
 		"an id with a fraction":    {change(t, `"!":0,`, `"!":0.5,`), `model: vocab: token "!"`},
 		"an id twice":              {change(t, `"!":0,`, `"!":1,`), `model: two tokens have id 1`},

@@ -57,7 +57,7 @@ func appendPart(list [][]rune, part []rune) [][]rune {
 }
 
 func (t *Tokenizer) piecesOf(text string) (list []string) {
-	for p := range t.Pieces(text) {
+	for p := range t.pieces(text) {
 		list = append(list, p)
 	}
 	return list

@@ -133,7 +133,7 @@ func RanksFile(name string) (file []byte, address string, err error) {
 // parseRanks reads a tiktoken file of size tokens; 0: any number. A line has the bytes of one token in base64, a space, and its id, which is
 // the number of the line from 0. The ids are the ranks, too.
 func parseRanks(file []byte, size int) (*model, error) {
-	v := newVocabulary(min(max(size, bytes.Count(file, []byte("\n"))), MaxTokens), len(file)*3/4)
+	v := newVocabulary(min(max(size, bytes.Count(file, []byte("\n"))), maxTokens), len(file)*3/4)
 	var want, token []byte
 	for line := range bytes.Lines(file) {
 		id := v.size()
@@ -300,8 +300,8 @@ func (m *model) addBehind(added map[uint32]string) error {
 		}
 	}
 	last := slices.Max(slices.Collect(maps.Keys(added)))
-	if first := slices.Min(slices.Collect(maps.Keys(added))); int(first) < m.vocabulary.size() || last >= MaxTokens-2 {
-		return fmt.Errorf("the special tokens have ids from %d to %d: want %d to %d", first, last, m.vocabulary.size(), MaxTokens-3)
+	if first := slices.Min(slices.Collect(maps.Keys(added))); int(first) < m.vocabulary.size() || last >= maxTokens-2 {
+		return fmt.Errorf("the special tokens have ids from %d to %d: want %d to %d", first, last, m.vocabulary.size(), maxTokens-3)
 	}
 	for id := uint32(m.vocabulary.size()); id <= last; id++ {
 		if err := m.vocabulary.add([]byte(added[id])); err != nil {

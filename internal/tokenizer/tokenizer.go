@@ -83,7 +83,7 @@ func (t *Tokenizer) AppendIDs(ids []uint32, text string) []uint32 {
 			continue
 		}
 		at := 0
-		for piece := range t.Pieces(part.text) {
+		for piece := range t.pieces(part.text) {
 			ids = m.append(ids, part.text, at, at+len(piece))
 			at += len(piece)
 		}
@@ -113,8 +113,8 @@ func (t *Tokenizer) parts(text string) func(yield func(textPart) bool) {
 	}
 }
 
-// Pieces yields the pieces of a text in turn, as the pattern cuts them. Tokens never cross their edges.
-func (t *Tokenizer) Pieces(text string) func(yield func(piece string) bool) {
+// pieces yields the pieces of a text in turn, as the pattern cuts them. Tokens never cross their edges.
+func (t *Tokenizer) pieces(text string) func(yield func(piece string) bool) {
 	return func(yield func(piece string) bool) {
 		s := newScanner(text)
 		for from := 0; from < len(text); {

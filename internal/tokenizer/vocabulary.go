@@ -8,8 +8,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// MaxTokens bounds the ids of a vocabulary. The largest in use have 262,144.
-const MaxTokens = 1 << idBits
+// maxTokens bounds the ids of a vocabulary. The largest in use have 262,144.
+const maxTokens = 1 << idBits
 
 // maxTokenBytes bounds the bytes of all tokens of a vocabulary.
 const maxTokenBytes = 64 << 20
@@ -28,8 +28,8 @@ const idBits = 20
 
 // add appends the token with the next id. Without bytes the id has no token.
 func (v *vocabulary) add(token []byte) error {
-	if len(v.offsets) > MaxTokens-2 {
-		return fmt.Errorf("more than %d tokens", MaxTokens-2)
+	if len(v.offsets) > maxTokens-2 {
+		return fmt.Errorf("more than %d tokens", maxTokens-2)
 	}
 	if len(v.text)+len(token) > maxTokenBytes {
 		return fmt.Errorf("tokens of more than %d bytes together", maxTokenBytes)

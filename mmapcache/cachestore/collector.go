@@ -93,7 +93,7 @@ func (c *collector) claim(ctx context.Context, wait time.Duration, onWait func(s
 	}
 	c.opts = durable.OptionsOf(ctx)
 	if wait == 0 {
-		wait = DefaultRemovalWait
+		wait = defaultRemovalWait
 	}
 	holder := ""
 	lease, err := durable.Acquire(ctx, c.root, removalLease, func() (bool, error) { return false, nil }, durable.Waiting{

@@ -33,7 +33,7 @@ func TestGCKeepsDatasetsThatComeIntoUseOnceMarked(t *testing.T) {
 		"pinned": func(t *testing.T, root, first string) {
 			require.NoError(t, os.WriteFile(usePath(root, first, pinSuffix), nil, 0o666))
 		},
-		"used and gone": func(t *testing.T, root, first string) { dateUse(t, root, first, now.Add(-DefaultSharedKeep+1)) },
+		"used and gone": func(t *testing.T, root, first string) { dateUse(t, root, first, now.Add(-defaultSharedKeep+1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -45,7 +45,7 @@ func TestGCKeepsDatasetsThatComeIntoUseOnceMarked(t *testing.T) {
 				whole(t, root, first)
 			})
 			dateUse(t, root, first, now.Add(-5000*time.Hour))
-			r := gcUnder(ctx, t, root, now, GCOptions{MaxBytes: new(totalOf(t, root) - 1), Keep: new(DefaultSharedKeep)})
+			r := gcUnder(ctx, t, root, now, GCOptions{MaxBytes: new(totalOf(t, root) - 1), Keep: new(defaultSharedKeep)})
 			whole(t, root, first)
 			assert.Empty(t, stagingOf(t, root))
 			require.Len(t, r.Kept, 1)

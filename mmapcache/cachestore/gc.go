@@ -10,22 +10,22 @@ import (
 
 // Defaults of the options.
 const (
-	// DefaultSharedKeep is for how long GC keeps a dataset after its last use in a root that other machines may read: a
+	// defaultSharedKeep is for how long GC keeps a dataset after its last use in a root that other machines may read: a
 	// reader on a read-only mount can leave no note.
-	DefaultSharedKeep = 7 * 24 * time.Hour
+	defaultSharedKeep = 7 * 24 * time.Hour
 
-	// DefaultRemovalWait is for how long GC and Remove wait for another process that removes from the same root.
-	DefaultRemovalWait = time.Minute
+	// defaultRemovalWait is for how long GC and Remove wait for another process that removes from the same root.
+	defaultRemovalWait = time.Minute
 )
 
 // GCOptions say what GC frees besides garbage. The zero value frees garbage alone.
 type GCOptions struct {
 	MaxBytes *int64         // free the least recently used datasets until all directories take no more bytes; nil: no limit
 	MaxAge   time.Duration  // free datasets whose last use is longer ago; 0: no limit
-	Keep     *time.Duration // keep what was used within this time; nil: DefaultSharedKeep in a root that other machines may read, else 0
+	Keep     *time.Duration // keep what was used within this time; nil: a week in a root that other machines may read, else 0
 	DryRun   bool           // report only
 
-	Wait   time.Duration                             // for another process that removes from the root; 0: DefaultRemovalWait; below 0: not at all
+	Wait   time.Duration                             // for another process that removes from the root; 0: a minute; below 0: not at all
 	OnWait func(holder string, waited time.Duration) // called about twice a second while GC waits; may be nil
 
 	now time.Time // of tests; zero: the time of the file system
@@ -129,7 +129,7 @@ func (c *collector) collect(ctx context.Context, o GCOptions) error {
 	case o.Keep != nil:
 		c.keep = *o.Keep
 	case isShared(c.root):
-		c.keep = DefaultSharedKeep
+		c.keep = defaultSharedKeep
 	}
 	c.addError(c.sweep())
 	err := c.claim(ctx, o.Wait, o.OnWait)

@@ -310,7 +310,7 @@ func (all *Verification) Add(ctx context.Context, root, kind, key string, remove
 			parts = append(parts, mmapcache.Reference{Kind: names[0], Part: manifest.Part{Key: names[1]}})
 		}
 	}
-	r, removeErr := RemoveDamaged(ctx, root, parts, o)
+	r, removeErr := removeDamaged(ctx, root, parts, o)
 	all.Removed = append(all.Removed, r.Removed...)
 	all.Kept = append(all.Kept, r.Kept...)
 	return false, errors.Join(err, removeErr)

@@ -13,7 +13,7 @@ import (
 type RemoveOptions struct {
 	Force bool // remove it although it is in use
 
-	Wait   time.Duration                             // for another process that removes from the root; 0: DefaultRemovalWait; below 0: not at all
+	Wait   time.Duration                             // for another process that removes from the root; 0: a minute; below 0: not at all
 	OnWait func(holder string, waited time.Duration) // called about twice a second while Remove waits; may be nil
 }
 
@@ -71,9 +71,9 @@ func RemoveUnnamed(ctx context.Context, root string, parts []mmapcache.Reference
 	return c.report, c.removeParts(ctx, parts, o, func(part *item) error { return c.free(part, "no dataset names it") })
 }
 
-// RemoveDamaged removes parts that are damaged, although datasets name them, so that a conversion builds these parts alone. It
+// removeDamaged removes parts that are damaged, although datasets name them, so that a conversion builds these parts alone. It
 // verifies each once more. It keeps what is whole and, also if forced, what a process uses; the report says so.
-func RemoveDamaged(ctx context.Context, root string, parts []mmapcache.Reference, o RemoveOptions) (*GCReport, error) {
+func removeDamaged(ctx context.Context, root string, parts []mmapcache.Reference, o RemoveOptions) (*GCReport, error) {
 	c := newCollector(root, false)
 	c.repair = true
 	return c.report, c.removeParts(ctx, parts, o, func(part *item) error { return c.removeDamaged(ctx, part) })

@@ -12,7 +12,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// RemoveDamaged removes damaged parts that a dataset names, but none that is whole or in use, and no dataset.
+// removeDamaged removes damaged parts that a dataset names, but none that is whole or in use, and no dataset.
 func TestRemoveDamaged(t *testing.T) {
 	root := t.TempDir()
 	key := plainToy(40).buildShards(t, root, "a", "b", "c")
@@ -32,7 +32,7 @@ func TestRemoveDamaged(t *testing.T) {
 	list = append(list, ref(mmapcache.StructureKind, keyOf(t, mmapcache.StructureKind, "c")), ref(mmapcache.DatasetKind, key), ref(mmapcache.PlacementKind, keyOf(t, mmapcache.PlacementKind, "none")))
 	u := NoteUse(contextOf(t), root, list[2].Name())
 	before := totalOf(t, root)
-	r, err := RemoveDamaged(t.Context(), root, list, RemoveOptions{Force: true})
+	r, err := removeDamaged(t.Context(), root, list, RemoveOptions{Force: true})
 	require.NoError(t, err)
 	require.Len(t, r.Removed, 1)
 	assert.Equal(t, filepath.Join(root, list[0].Name()), r.Removed[0].Path)
@@ -43,7 +43,7 @@ func TestRemoveDamaged(t *testing.T) {
 	assert.Equal(t, "it is whole", r.Kept[1].Why)
 	assert.Empty(t, stagingOf(t, root))
 	u.Close()
-	r, err = RemoveDamaged(t.Context(), root, list, RemoveOptions{})
+	r, err = removeDamaged(t.Context(), root, list, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Len(t, r.Removed, 1)
 	assert.True(t, exists(root, mmapcache.DatasetKind, key))

@@ -59,7 +59,7 @@ func TestCachesOfALowerLayer(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, v.Damages)
 	damaged := []mmapcache.Reference{{Kind: mmapcache.StructureKind, Part: manifest.Part{Key: keyOf(t, mmapcache.StructureKind, "b")}}}
-	r, err = RemoveDamaged(t.Context(), root, damaged, RemoveOptions{})
+	r, err = removeDamaged(t.Context(), root, damaged, RemoveOptions{})
 	require.NoError(t, err)
 	assert.Len(t, r.Removed, 1)
 	y.buildStructure(t, root, "b")

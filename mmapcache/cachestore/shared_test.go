@@ -37,7 +37,7 @@ func TestDirectoriesOfAnotherUserStay(t *testing.T) {
 	require.ErrorAs(t, err, &foreign)
 	assert.ErrorContains(t, err, "belongs to user alice, who alone may remove it")
 
-	r, err := RemoveDamaged(ctx, root, []mmapcache.Reference{part}, RemoveOptions{})
+	r, err := removeDamaged(ctx, root, []mmapcache.Reference{part}, RemoveOptions{})
 	require.ErrorAs(t, err, &foreign)
 	require.Len(t, r.Kept, 1)
 

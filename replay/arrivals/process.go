@@ -60,8 +60,8 @@ func ParseKind(text string) (k Kind, shape float64, err error) {
 // The limits of a process.
 const (
 	MaxRate  = 1e6              // a microsecond between arrivals: no client sends more
-	MinShape = 0.001            // with a smaller one nearly all gaps are below a nanosecond
-	MaxShape = 1e6              // with a larger one gaps differ by less than 0.1 %: constant
+	minShape = 0.001            // with a smaller one nearly all gaps are below a nanosecond
+	maxShape = 1e6              // with a larger one gaps differ by less than 0.1 %: constant
 	MaxRamp  = 1000 * time.Hour // longer than any run
 )
 
@@ -75,8 +75,8 @@ type Process struct {
 }
 
 func checkShape(shape float64) error {
-	if !(shape >= MinShape && shape <= MaxShape) {
-		return fmt.Errorf("arrivals: shape %g of gamma: want %g to %g", shape, MinShape, float64(MaxShape))
+	if !(shape >= minShape && shape <= maxShape) {
+		return fmt.Errorf("arrivals: shape %g of gamma: want %g to %g", shape, minShape, float64(maxShape))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/internal/pyrand"
 )
 
@@ -176,7 +176,7 @@ func TestInstantsAreMonotoneAndPure(t *testing.T) {
 			Seed: fmt.Sprint(rapid.Int64().Draw(r, "seed")),
 		}
 		if p.Kind == Gamma {
-			p.Shape = math.Exp(rapid.Float64Range(math.Log(MinShape), math.Log(MaxShape)).Draw(r, "log shape"))
+			p.Shape = math.Exp(rapid.Float64Range(math.Log(minShape), math.Log(maxShape)).Draw(r, "log shape"))
 		}
 		if rapid.Bool().Draw(r, "no ramp") {
 			p.Ramp = 0
@@ -203,7 +203,7 @@ func TestInstantsAreMonotoneAndPure(t *testing.T) {
 // Covers T-63.
 func TestSchedulesEndBeforeTheClockDoes(t *testing.T) {
 	for _, rate := range []float64{1e-7, 1e-9, 1e-300, math.SmallestNonzeroFloat64} {
-		for _, p := range []Process{{}, {Kind: Constant}, {Kind: Gamma, Shape: 0.5}, {Kind: Gamma, Shape: MinShape}, {Ramp: time.Hour}, {Ramp: 400 * time.Millisecond}, {Kind: Constant, Ramp: MaxRamp}} {
+		for _, p := range []Process{{}, {Kind: Constant}, {Kind: Gamma, Shape: 0.5}, {Kind: Gamma, Shape: minShape}, {Ramp: time.Hour}, {Ramp: 400 * time.Millisecond}, {Kind: Constant, Ramp: MaxRamp}} {
 			p.Rate, p.Seed = rate, "42"
 			s := p.Schedule()
 			last := time.Duration(-1)

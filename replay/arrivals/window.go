@@ -31,7 +31,7 @@ type Arrival struct {
 // Select returns the arrivals of a window, in order of their starts. Traces that start at the same instant keep the order of the
 // cache. The first arrives at 0.
 //
-// All starts must be known (else the error is a *MissingError) and one must lie in the window (else a *EmptyError). Starts that do
+// All starts must be known (else the error is a *MissingError) and one must lie in the window (else an *EmptyError). Starts that do
 // not ascend in the order of the cache are no error.
 func (w Window) Select(starts []Start) ([]Arrival, error) {
 	sorted, err := sortStarts(starts)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // A test whose comment ends with "Covers T-NN" is one of the catalogue in doc/spec/replay.md 10.

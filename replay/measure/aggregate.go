@@ -122,13 +122,13 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		},
 		ErrorSamples: a.samples.clone(), BackOff: a.backOff, Throttled: a.throttled, Resent: a.resent, Deviations: maps.Clone(a.deviations), FinishReasons: maps.Clone(a.finished),
 		Metrics: a.headline.metrics(&window), Cooldown: a.cooldown.metrics(&afterwards), Headline: a.rules.Headline(),
-		ThroughputWindow: window, Delivered: span.DeliveredWindow(), ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.divisor.Known, a.headline.divisor.Unusable},
+		ThroughputWindow: window, Delivered: span.deliveredWindow(), ITLDivisor: ITLDivisor{a.rules.DivisorRule(), a.headline.divisor.Known, a.headline.divisor.Unusable},
 		Concurrency: info.Lanes, Lanes: a.laneSummary(info.Lanes), Trees: a.trees.n,
 		DeadlockedTrees: Missing, PhaseDuration: Missing,
 		Out: info.Out, Records: info.Records, Preflight: info.Preflight, Context: info.Context, ServerMetrics: info.ServerMetrics, Part: info.Part, Parts: info.Parts, Run: info.Run,
 	}
 	if info.Counting == 0 { // its records do not tell which requests ended after the deadline
-		s.Delivered = Span{Deadline: Missing}.DeliveredWindow()
+		s.Delivered = Span{Deadline: Missing}.deliveredWindow()
 	}
 	s.Run.Servers = withAnswers(s.Run.Servers, &a.cachedAt)
 	s.Unseen = s.unseen()

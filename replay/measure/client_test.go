@@ -251,16 +251,16 @@ func TestLongStandstill(t *testing.T) {
 // Of many standstills the longest are kept, in their order.
 func TestStandstillsAreBounded(t *testing.T) {
 	s := new(Standstills)
-	for k := range 5 * MaxStandstills {
+	for k := range 5 * maxStandstills {
 		s.Add(Standstill{At: float64(k), Seconds: 0.011 + float64(k%5)/1000})
 	}
 	s.Cut()
-	require.Equal(t, 5*MaxStandstills, s.N)
-	require.Len(t, s.List, MaxStandstills)
+	require.Equal(t, 5*maxStandstills, s.N)
+	require.Len(t, s.List, maxStandstills)
 	for k, one := range s.List {
 		require.Equal(t, float64(5*k+4), one.At)
 	}
-	require.InDelta(t, 5*MaxStandstills*0.013, s.Seconds, 1e-6)
+	require.InDelta(t, 5*maxStandstills*0.013, s.Seconds, 1e-6)
 }
 
 func TestReadClock(t *testing.T) {

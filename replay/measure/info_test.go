@@ -254,6 +254,7 @@ func TestListTable(t *testing.T) {
 errors      concurrency 8: 1 of 2: timeout 50.0 %
 overflow    concurrency 8: 1 of 3 overflowed the context
 left out    concurrency 8: 1 of 3 requests (33.3 % in no figure)
+remarks     concurrency 8: failed, killed, overflow, left_out, short
 
 results     results
 `, b.String())
@@ -266,6 +267,7 @@ results     results
 errors      concurrency 8 r02: 1 of 2: timeout 50.0 %
 overflow    concurrency 8 r02: 1 of 3 overflowed the context
 left out    concurrency 8 r02: 1 of 3 requests (33.3 % in no figure)
+remarks     concurrency 8 r02: failed, killed, overflow, left_out, short
 `, b.String())
 	list = List{Runs: []ListedRun{{Concurrency: 8, Summary: &s}}}
 	require.Nil(t, list.WithoutSummaries().Runs[0].Summary)

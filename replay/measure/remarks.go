@@ -226,7 +226,7 @@ func (e *evidence) empty() (string, []string) {
 }
 
 func (e *evidence) overflow() (string, []string) {
-	return when(e.OverflowRate > MaxOverflowRate, "%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", FormatShare(e.OverflowRate), e.Buckets.ContextOverflow)
+	return when(e.OverflowRate > maxOverflowRate, "%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", FormatShare(e.OverflowRate), e.Buckets.ContextOverflow)
 }
 
 func (e *evidence) short() (string, []string) {

@@ -551,7 +551,7 @@ func TestPercentilesOfFewSamples(t *testing.T) {
 		s := NewStat(make([]float64, n))
 		var few []string
 		for _, f := range figures {
-			if s.Few(f.name) {
+			if s.few(f.name) {
 				few = append(few, f.name)
 			}
 		}

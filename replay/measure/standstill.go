@@ -20,13 +20,13 @@ type Standstills struct {
 	N       int          `json:"n"`
 	Seconds float64      `json:"seconds"` // all together
 	Longest Standstill   `json:"longest"`
-	List    []Standstill `json:"list,omitempty"` // by instant: the MaxStandstills longest ones; nil in a summary
+	List    []Standstill `json:"list,omitempty"` // by instant: the maxStandstills longest ones; nil in a summary
 }
 
-// StandstillFrom is the longest standstill that is not noted, MaxStandstills how many are kept.
+// StandstillFrom is the longest standstill that is not noted, maxStandstills how many are kept.
 const (
 	StandstillFrom = 10 * time.Millisecond
-	MaxStandstills = 1000
+	maxStandstills = 1000
 )
 
 const longStandstill = 1.0 // seconds: a longer one is always said
@@ -38,18 +38,18 @@ func (s *Standstills) Add(one Standstill) {
 	if one.Seconds > s.Longest.Seconds {
 		s.Longest = one
 	}
-	if s.List = append(s.List, one); len(s.List) == 2*MaxStandstills {
+	if s.List = append(s.List, one); len(s.List) == 2*maxStandstills {
 		s.Cut()
 	}
 }
 
 // Cut forgets all standstills of the list but the longest ones.
 func (s *Standstills) Cut() {
-	if len(s.List) <= MaxStandstills {
+	if len(s.List) <= maxStandstills {
 		return
 	}
 	slices.SortStableFunc(s.List, func(a, b Standstill) int { return cmp.Compare(b.Seconds, a.Seconds) })
-	s.List = s.List[:MaxStandstills]
+	s.List = s.List[:maxStandstills]
 	slices.SortFunc(s.List, func(a, b Standstill) int { return cmp.Compare(a.At, b.At) })
 }
 

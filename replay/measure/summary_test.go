@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"

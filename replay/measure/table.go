@@ -225,7 +225,7 @@ func (s *Summary) latencies(b *strings.Builder, columns int) {
 	few := false
 	line := func(label string, unit slo.Unit, stat *Stat) {
 		write(label, func(k int) string { return stat.marked(figures[k].name, unit) })
-		few = few || stat.Few("p99")
+		few = few || stat.few("p99")
 	}
 	for _, m := range MetricList {
 		if m.OfEach && !m.elsewhere {

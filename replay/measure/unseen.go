@@ -65,8 +65,8 @@ func (s *Summary) deliveredRow(b *strings.Builder) {
 // fewSamples are the samples below which a percentile is little more than the largest of them.
 var fewSamples = map[string]int{"p95": 20, "p99": 100}
 
-// Few reports whether a statistic is over too few samples to be what its name says.
-func (s *Stat) Few(statistic string) bool { return s.N > 0 && s.N < fewSamples[statistic] }
+// few reports whether a statistic is over too few samples to be what its name says.
+func (s *Stat) few(statistic string) bool { return s.N > 0 && s.N < fewSamples[statistic] }
 
 // FewMark stands behind a percentile of few samples, FewNote says what it means.
 const (
@@ -77,7 +77,7 @@ const (
 // marked formats a figure in its unit, with FewMark behind a percentile of few samples.
 func (s *Stat) marked(statistic string, unit slo.Unit) string {
 	text := FormatFigure(s.Figure(statistic), unit)
-	if s.Few(statistic) {
+	if s.few(statistic) {
 		text += FewMark
 	}
 	return text
@@ -86,5 +86,5 @@ func (s *Stat) marked(statistic string, unit slo.Unit) string {
 // Few reports whether a figure of the run is a percentile of too few samples.
 func (s *Summary) Few(f slo.Figure) bool {
 	m := MetricNamed(f.Name)
-	return m != nil && m.OfEach && m.Stat(&s.Metrics).Few(f.Statistic)
+	return m != nil && m.OfEach && m.Stat(&s.Metrics).few(f.Statistic)
 }

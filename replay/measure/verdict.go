@@ -8,16 +8,16 @@ import (
 // The reasons for which a run is not valid (doc/spec/replay.md 8.8).
 const (
 	UnsafeOverride      = "unsafe_override"                      // a conflict with the scenario was overridden
-	OverflowRate        = "context_overflow_rate_exceeded"       // Summary.OverflowRate above MaxOverflowRate
+	OverflowRate        = "context_overflow_rate_exceeded"       // Summary.OverflowRate above maxOverflowRate
 	RunCancelled        = "run_cancelled"                        // Facts.Cancelled
 	WedgedTree          = "wedged_tree"                          // a tree deadlocked; a reason also without a scenario
 	BacklogGrew         = "backlog_grew"                         // what waited and what was in flight grew to the end of the arrivals; also without a scenario
 	PartLost            = "part_lost"                            // Facts.LostParts; also without a scenario
-	InsufficientMetrics = "insufficient_profile_metric_coverage" // Summary.Coverage below CoverageThreshold
+	InsufficientMetrics = "insufficient_profile_metric_coverage" // Summary.Coverage below coverageThreshold
 )
 
-// MaxOverflowRate is the largest share of overflows of the context that a valid run has.
-const MaxOverflowRate = 0.01
+// maxOverflowRate is the largest share of overflows of the context that a valid run has.
+const maxOverflowRate = 0.01
 
 // Deadlocked returns how many trees of the run deadlocked, those of its warmup included.
 func (s *Summary) Deadlocked() int {
@@ -68,10 +68,10 @@ func (v *Verdict) Judge(info *RunInfo, rules Rules) (valid *bool, reasons []stri
 	}
 	coverage = v.latest.of(info, rules)
 	add(UnsafeOverride, sc != nil && len(sc.Overridden) > 0)
-	add(OverflowRate, whole && sc != nil && shareOf(v.overflows, v.ended+v.failed+v.overflows) > MaxOverflowRate)
+	add(OverflowRate, whole && sc != nil && shareOf(v.overflows, v.ended+v.failed+v.overflows) > maxOverflowRate)
 	add(RunCancelled, sc != nil && f.Cancelled)
 	add(WedgedTree, f.Branches.TreesDeadlocked > 0 || len(f.Deadlocks) > 0) // the reports are also of the warmup
-	add(InsufficientMetrics, coverage != nil && coverage.Largest() < CoverageThreshold)
+	add(InsufficientMetrics, coverage != nil && coverage.largest() < coverageThreshold)
 	grew := whole && f.Arrivals != nil && backlogGrew(f.Arrivals.Backlog, f.Arrivals.SentRate)
 	add(BacklogGrew, grew)
 	lost := len(f.LostParts) > 0
@@ -96,13 +96,13 @@ func (s *Summary) Advice() string {
 		}
 		return slower + ": trees arrived faster than they were served, so latencies depend on how long the run lasted; a run not longer than a few requests says nothing"
 	case slices.Contains(s.Reasons, InsufficientMetrics) && s.Coverage != nil:
-		return fmt.Sprintf("the logs of the servers: their last answer that counts came after %.1f %% of the duration, and %.0f %% are wanted", 100*s.Coverage.Largest(), 100*CoverageThreshold)
+		return fmt.Sprintf("the logs of the servers: their last answer that counts came after %.1f %% of the duration, and %.0f %% are wanted", 100*s.Coverage.largest(), 100*coverageThreshold)
 	}
 	return ""
 }
 
-// CoverageThreshold is the least share of a phase that its answers must cover (doc/spec/replay.md 8.8).
-const CoverageThreshold = 0.95
+// coverageThreshold is the least share of a phase that its answers must cover (doc/spec/replay.md 8.8).
+const coverageThreshold = 0.95
 
 // Coverage says how far into a phase the server answered: the latest instants of three kinds, as shares of the duration that the
 // phase was asked to last, 0 to 1.
@@ -115,8 +115,8 @@ type Coverage struct {
 	Required float64 `json:"required"`          // share that the largest of the three must reach
 }
 
-// Largest returns the share that decides.
-func (c *Coverage) Largest() float64 {
+// largest returns the share that decides.
+func (c *Coverage) largest() float64 {
 	largest := max(c.FirstToken, c.ITL)
 	if !c.Content.IsMissing() {
 		largest = max(largest, float64(c.Content))
@@ -148,7 +148,7 @@ func (l *latest) of(info *RunInfo, rules Rules) *Coverage {
 	}
 	expected := At(f.ExpectedDuration)
 	share := func(at Time) float64 { return min(max(0, float64(at)/float64(expected)), 1) }
-	c := &Coverage{share(l.firstToken), share(l.itl), Number(share(l.content)), expected.Seconds(), CoverageThreshold}
+	c := &Coverage{share(l.firstToken), share(l.itl), Number(share(l.content)), expected.Seconds(), coverageThreshold}
 	if rules.LatenciesOnly {
 		c.Content = Missing
 	}

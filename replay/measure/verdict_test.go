@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -67,7 +67,7 @@ func TestVectorsCoverage(t *testing.T) {
 		Passes bool
 	}
 	fixtures.EachCase(t, "coverage", fixtures.Counts{6, 0, 6}, func(t *testing.T, c fixtures.Case, in in, want want) {
-		require.Equal(t, in.Threshold, CoverageThreshold)
+		require.Equal(t, in.Threshold, coverageThreshold)
 		switches, ok := preset.Named(c.Preset)
 		require.True(t, ok)
 		since := func(at *int64) float64 {
@@ -192,9 +192,9 @@ func TestCoverageOfFailures(t *testing.T) {
 	r.Error = &Error{Category: wire.StreamTruncated}
 	l.add(r, Rules{})
 	require.Equal(t, &Coverage{Content: 0.95, Expected: 100, Required: 0.95}, of(100e9, Rules{}))
-	require.GreaterOrEqual(t, of(100e9, Rules{}).Largest(), CoverageThreshold)
-	require.Less(t, of(100e9+1, Rules{}).Largest(), CoverageThreshold)
-	require.Less(t, of(100e9, Rules{LatenciesOnly: true}).Largest(), CoverageThreshold)
+	require.GreaterOrEqual(t, of(100e9, Rules{}).largest(), coverageThreshold)
+	require.Less(t, of(100e9+1, Rules{}).largest(), coverageThreshold)
+	require.Less(t, of(100e9, Rules{LatenciesOnly: true}).largest(), coverageThreshold)
 	r.Error = nil
 	l.add(r, Rules{})
 	require.Equal(t, &Coverage{0.91, 0.951, 0.95, 100, 0.95}, of(100e9, Rules{}))

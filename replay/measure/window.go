@@ -31,15 +31,15 @@ type Span struct {
 func (l Rules) Window(s Span) ThroughputWindow {
 	switch {
 	case l.DeliveredOnly:
-		return s.DeliveredWindow()
+		return s.deliveredWindow()
 	case l.PhaseWindow && !s.Phase.IsMissing():
 		return s.window("phase", 0, s.Phase, s.Amount)
 	}
 	return s.window("benchmark", Number(s.First), Number(s.Last), s.Amount)
 }
 
-// DeliveredWindow returns the window from the start of the phase to its deadline.
-func (s Span) DeliveredWindow() ThroughputWindow {
+// deliveredWindow returns the window from the start of the phase to its deadline.
+func (s Span) deliveredWindow() ThroughputWindow {
 	return s.window("delivered", 0, s.Deadline, s.Delivered.amount())
 }
 

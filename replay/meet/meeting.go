@@ -29,7 +29,7 @@ type Options struct {
 	Token   string        // that all parts know; "": none
 	Timeout time.Duration // longest wait for all parts; 0: DefaultTimeout
 
-	// Now is the clock of the machine, which counts as that of a run does; nil: NewClock().
+	// Now is the clock of the machine, which counts as that of a run does; nil: that of this package.
 	Now func() time.Time
 
 	// Gain returns what the part has gained since the last call, for part 0; nil: nothing is sent. Gained gets that of another
@@ -46,8 +46,8 @@ type Options struct {
 	Dial   func(ctx context.Context, address string) (net.Conn, error) // nil: TCP
 }
 
-// NewClock returns a clock that counts from the wall clock now, and then by the monotonic clock, as the phases of a run do.
-func NewClock() func() time.Time {
+// newClock returns a clock that counts from the wall clock now, and then by the monotonic clock, as the phases of a run do.
+func newClock() func() time.Time {
 	base := time.Now()
 	return func() time.Time { return base.Add(time.Since(base)) }
 }
@@ -122,7 +122,7 @@ func newMeeting(ctx context.Context, o Options) (*Meeting, error) {
 	}
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Now == nil {
-		o.Now = NewClock()
+		o.Now = newClock()
 	}
 	if o.Notice == nil {
 		o.Notice = func(string) {}

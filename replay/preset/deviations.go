@@ -38,7 +38,7 @@ func (s Switches) Deviations(preset string) Deviations {
 func (s Switches) values() Deviations {
 	list := Deviations{}
 	for _, x := range s.List() {
-		list[x.Name], _ = json.Marshal(x.Value()) // words, numbers and truth values always marshal
+		list[x.Name], _ = json.Marshal(x.value()) // words, numbers and truth values always marshal
 	}
 	return list
 }

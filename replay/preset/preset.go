@@ -131,8 +131,8 @@ func (x *Switch) set(text string) {
 	}
 }
 
-// Value returns the value as JSON has it.
-func (x *Switch) Value() any {
+// value returns the value as JSON has it.
+func (x *Switch) value() any {
 	if to, is := x.To.(*bool); is && len(x.Words) == 2 {
 		return map[bool]string{false: x.Words[0], true: x.Words[1]}[*to]
 	}

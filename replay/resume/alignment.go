@@ -71,16 +71,16 @@ func advance(lane *conductor.StartState, by time.Duration) {
 // Ratios bound the part of a trace in which lanes begin, as shares of its duration, or of its turns if it has no times.
 type Ratios struct{ Min, Max float64 }
 
-// Between returns the first and last instant at which a lane may begin in a trace that lasts from first to last, all in
+// between returns the first and last instant at which a lane may begin in a trace that lasts from first to last, all in
 // milliseconds: doc/spec/replay.md 2.4, step 2. The conversions keep the compiler from fusing product and sum, which
 // would change the last bit.
-func (r Ratios) Between(first, last float64) (lo, hi float64) {
+func (r Ratios) between(first, last float64) (lo, hi float64) {
 	return first + float64(r.Min*(last-first)), first + float64(r.Max*(last-first))
 }
 
 // Instant draws t* for a trace that lasts from first to last, all in milliseconds: doc/spec/replay.md 2.4, step 2.
 func (r Ratios) Instant(first, last float64, seed uint64) float64 {
-	lo, hi := r.Between(first, last)
+	lo, hi := r.between(first, last)
 	if lo == hi {
 		return lo
 	}
@@ -116,10 +116,10 @@ func (p WrapPolicy) Check() (shared bool, err error) {
 		p.Lanes, p.Traces)
 }
 
-// Candidates returns the turns after which a lane may begin in a trace without times: doc/spec/replay.md 2.5. canOpen
+// candidates returns the turns after which a lane may begin in a trace without times: doc/spec/replay.md 2.5. canOpen
 // says of every turn of the root whether a session can begin with it. A candidate, which warmup sends, and the turn after
 // it, with which profiling goes on, can both open one.
-func (r Ratios) Candidates(canOpen []bool) []int {
+func (r Ratios) candidates(canOpen []bool) []int {
 	n := len(canOpen)
 	turn := func(ratio float64) int { return min(int(math.Floor(ratio*float64(n))), n-2) }
 	var list []int
@@ -134,7 +134,7 @@ func (r Ratios) Candidates(canOpen []bool) []int {
 // Split draws one of the candidates of a trace without times. Warmup sends that turn, and profiling goes on with the next.
 // ok is false if there is no candidate.
 func (r Ratios) Split(canOpen []bool, seed uint64) (turn int, ok bool) {
-	list := r.Candidates(canOpen)
+	list := r.candidates(canOpen)
 	if len(list) == 0 {
 		return 0, false
 	}

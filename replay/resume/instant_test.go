@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // Covers T-13.
@@ -27,7 +27,7 @@ func TestInstantVectors(t *testing.T) {
 	}
 	fixtures.EachCase(t, "t_star", fixtures.Counts{12, 12, 12}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		r := Ratios{in.Min, in.Max}
-		lo, hi := r.Between(in.First, in.Last)
+		lo, hi := r.between(in.First, in.Last)
 		require.Equal(t, want.Lo, lo)
 		require.Equal(t, want.Hi, hi)
 		got := r.Instant(in.First, in.Last, in.seed())

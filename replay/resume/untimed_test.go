@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/replay/conductor"
 )
 
@@ -27,7 +27,7 @@ func TestSplitVectors(t *testing.T) {
 	fixtures.EachCase(t, "legacy_start", fixtures.Counts{9, 9, 9}, func(t *testing.T, _ fixtures.Case, in in, want want) {
 		require.Len(t, in.CanOpen, in.Turns)
 		r := Ratios{in.Min, in.Max}
-		require.Equal(t, want.Candidates, append([]int{}, r.Candidates(in.CanOpen)...))
+		require.Equal(t, want.Candidates, append([]int{}, r.candidates(in.CanOpen)...))
 		k, ok := r.Split(in.CanOpen, in.seed())
 		require.Equal(t, want.Spawnable, ok)
 		if !ok {
@@ -66,9 +66,9 @@ func TestSplitCandidates(t *testing.T) {
 		for _, k := range c.empty {
 			canOpen[k] = false
 		}
-		require.Equal(t, c.want, Ratios{0.25, 0.75}.Candidates(canOpen), "%d turns, empty %v", c.turns, c.empty)
+		require.Equal(t, c.want, Ratios{0.25, 0.75}.candidates(canOpen), "%d turns, empty %v", c.turns, c.empty)
 	}
-	require.Equal(t, []int{0, 1}, Ratios{0, 1}.Candidates([]bool{true, true, true}))
+	require.Equal(t, []int{0, 1}, Ratios{0, 1}.candidates([]bool{true, true, true}))
 }
 
 // Covers T-15.

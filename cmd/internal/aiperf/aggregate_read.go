@@ -20,8 +20,8 @@ type Aggregate struct {
 	End      string       // end_time
 	Headline report.Table // every block at the top level, sorted by tag
 	Warmup   report.Table // of warmup_metrics
-	Cooldown report.Table // of cooldown_metrics
-	Steady   report.Table // of steady_metrics
+	cooldown report.Table // of cooldown_metrics
+	steady   report.Table // of steady_metrics
 	Valid    *bool        // metadata.submission_valid; nil: it does not say
 	Reasons  []string     // of both lists of reasons
 
@@ -47,7 +47,7 @@ func ReadAggregate(data []byte) (*Aggregate, error) {
 		Agentx  map[string]json.RawMessage `json:"agentx"` // has tables where they stand nowhere else
 	}
 	_ = json.Unmarshal(top["metadata"], &metadata) // absent in old files
-	for key, to := range map[string]*report.Table{"warmup_metrics": &a.Warmup, "cooldown_metrics": &a.Cooldown, "steady_metrics": &a.Steady} {
+	for key, to := range map[string]*report.Table{"warmup_metrics": &a.Warmup, "cooldown_metrics": &a.cooldown, "steady_metrics": &a.steady} {
 		for _, members := range []map[string]json.RawMessage{metadata.Agentx, top} {
 			var below map[string]json.RawMessage
 			if json.Unmarshal(members[key], &below) == nil {

@@ -62,7 +62,7 @@ func writeColumns(text *bytes.Buffer, rows [][]string) {
 }
 
 // writeConsole writes the console file.
-func (w *writer) writeConsole() error { return w.put(w.names.Console, w.console(w), nil) }
+func (w *writer) writeConsole() error { return w.put(w.names.console, w.console(w), nil) }
 
 // consoleText returns the text of the console file.
 func (w *writer) consoleText() []byte {
@@ -149,5 +149,5 @@ func (d *Directory) Text() []byte {
 		return nil
 	}
 	a := d.Aggregate
-	return consoleOf(nil, []section{{"Metrics", a.Headline}, {"Cooldown", a.Cooldown}, {"Steady state", a.Steady}, {"Warmup", a.Warmup}})
+	return consoleOf(nil, []section{{"Metrics", a.Headline}, {"Cooldown", a.cooldown}, {"Steady state", a.steady}, {"Warmup", a.Warmup}})
 }

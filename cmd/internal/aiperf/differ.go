@@ -14,15 +14,15 @@ func (d *Directory) compare() {
 		return
 	}
 	names := NamesOf("")
-	for k := range d.Table {
-		row := &d.Table[k]
+	for k := range d.table {
+		row := &d.table[k]
 		b := d.Aggregate.Headline.Find(tagOf(row.Name))
 		if b == nil {
 			continue
 		}
 		for _, s := range row.Stats {
 			if n, ok := b.Find(s.Name); ok && !sameCell(n, s.Value) {
-				d.differ("%s of %s is %s in %s and %s in %s", s.Name, b.Tag, text(n), names.Aggregate, text(s.Value), names.Table)
+				d.differ("%s of %s is %s in %s and %s in %s", s.Name, b.Tag, text(n), names.aggregate, text(s.Value), names.table)
 			}
 		}
 	}
@@ -32,7 +32,7 @@ func (d *Directory) compare() {
 	}{{"request_count", d.Rows.Succeeded}, {"error_request_count", d.Rows.Failed}} {
 		if b := d.Aggregate.Headline.Find(c.tag); b != nil && d.Rows.Succeeded+d.Rows.Failed > 0 {
 			if n, ok := b.Find("avg"); ok && n.Float64() != float64(c.rows) {
-				d.differ("%s is %s in %s, and %s has %d such rows", c.tag, text(n), names.Aggregate, names.Rows, c.rows)
+				d.differ("%s is %s in %s, and %s has %d such rows", c.tag, text(n), names.aggregate, names.Rows, c.rows)
 			}
 		}
 	}

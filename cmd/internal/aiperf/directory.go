@@ -17,7 +17,7 @@ import (
 type Directory struct {
 	Path      string // in which the files are
 	Aggregate *Aggregate
-	Table     report.Table // of the CSV: names with units, without tags
+	table     report.Table // of the CSV: names with units, without tags
 	Rows      RowCounts
 
 	// Lacks says, in one line each, what agentx would have written and is not there, or cannot be read as it stands. Differs says
@@ -49,9 +49,9 @@ func OpenDirectory(path string) (*Directory, error) {
 		if _, err := os.Stat(path); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: %w: neither %s nor %s nor %s", path, ErrNoFiles, names.Rows, names.Aggregate, names.Table)
+		return nil, fmt.Errorf("%s: %w: neither %s nor %s nor %s", path, ErrNoFiles, names.Rows, names.aggregate, names.table)
 	}
-	err := errors.Join(d.readAggregate(names.Aggregate), d.readTable(names.Table), d.readRows(names.Rows))
+	err := errors.Join(d.readAggregate(names.aggregate), d.readTable(names.table), d.readRows(names.Rows))
 	d.compare()
 	return d, err
 }
@@ -66,7 +66,7 @@ func findFiles(path string, names Names) string {
 		}
 		return false
 	}
-	if any(path, names.Rows, names.Aggregate, names.Table) {
+	if any(path, names.Rows, names.aggregate, names.table) {
 		return path
 	}
 	children, _ := os.ReadDir(path) // sorted; a missing directory has none
@@ -110,10 +110,10 @@ func (d *Directory) readAggregate(name string) error {
 			missing = append(missing, tag)
 		}
 	}
-	if a.Cooldown == nil {
+	if a.cooldown == nil {
 		missing = append(missing, "cooldown_metrics")
 	}
-	if a.Steady == nil {
+	if a.steady == nil {
 		missing = append(missing, "steady_metrics")
 	}
 	if len(missing) > 0 {
@@ -161,7 +161,7 @@ func (d *Directory) readTable(name string) error {
 		d.lack("there is no %s: the sweep collector of InferenceX counts the run as failed", name)
 		return nil
 	}
-	if d.Table, err = readCSV(data); err != nil {
+	if d.table, err = readCSV(data); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(d.Path, name), err)
 	}
 	return nil

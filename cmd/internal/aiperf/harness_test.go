@@ -235,7 +235,7 @@ func TestHarnessAggregate(t *testing.T) {
 	require.Equal(t, "9.9", metadata.Agentx.Run.Version)
 	a, err := ReadAggregate([]byte(text))
 	require.NoError(t, err)
-	require.NotEmpty(t, a.Steady, "the tables below metadata.agentx are read")
+	require.NotEmpty(t, a.steady, "the tables below metadata.agentx are read")
 }
 
 // Metrics about failures are there when something failed, and those about requests that ended well when one did.

@@ -10,14 +10,14 @@ import (
 // Names are the names of the files in their directory.
 type Names struct {
 	Rows              string // of the warmup and the headline
-	Excluded          string // rows of requests that are in no headline number
-	Aggregate         string // JSON
-	Table             string // CSV
-	Slices            string // JSON
-	SlicesCSV         string
-	Console           string
-	Ready             string // says that all others are there
-	Server, ServerCSV string // metrics of servers
+	excluded          string // rows of requests that are in no headline number
+	aggregate         string // JSON
+	table             string // CSV
+	slices            string // JSON
+	slicesCSV         string
+	console           string
+	ready             string // says that all others are there
+	server, serverCSV string // metrics of servers
 }
 
 // NamesOf returns the names of AIPerf, or those that it makes of a prefix.
@@ -34,7 +34,7 @@ func NamesOf(prefix string) Names {
 
 // all returns the names of all files that this package writes.
 func (n Names) all() []string {
-	return []string{n.Rows, n.Excluded, n.Aggregate, n.Table, n.Slices, n.SlicesCSV, n.Console, n.Ready, n.Server, n.ServerCSV}
+	return []string{n.Rows, n.excluded, n.aggregate, n.table, n.slices, n.slicesCSV, n.console, n.ready, n.server, n.serverCSV}
 }
 
 // maxPrefix bounds the length of a prefix: names have at most 255 bytes.

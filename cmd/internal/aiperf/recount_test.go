@@ -94,7 +94,7 @@ func TestRecount(t *testing.T) {
 			}
 		}
 		requireRecount(t, by["profiling"], a.Headline)
-		requireRecount(t, by["cooldown"], a.Cooldown)
+		requireRecount(t, by["cooldown"], a.cooldown)
 		requireRecount(t, by["warmup"], a.Warmup)
 		for tag, want := range map[string]int{
 			"request_count": len(by["profiling"]), "error_request_count": failed["profiling"],
@@ -267,7 +267,7 @@ func TestAggregate(t *testing.T) {
 	metadata = decode(t, []byte(files(t, run.Dir)[all[2]]))["metadata"].(map[string]any)
 	require.NotContains(t, metadata, "submission_valid", "the scenario judges the whole load")
 	require.Contains(t, metadata["agentx"], "part")
-	console := files(t, run.Dir)[NamesOf("").Console]
+	console := files(t, run.Dir)[NamesOf("").console]
 	require.True(t, strings.HasPrefix(console, "part 1 of 4, from 0: "), console)
 	require.Contains(t, console, "scenario s, which judges the whole load\n")
 

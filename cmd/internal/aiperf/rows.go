@@ -48,7 +48,7 @@ func (f *rowFile) publish() error {
 // writeRows reads the records once more and writes a row for each. The file of the excluded rows exists only when it has some.
 func (w *writer) writeRows(ctx context.Context) (err error) {
 	var files [2]rowFile // of the headline, and of what is excluded
-	names := []string{w.names.Rows, w.names.Excluded}
+	names := []string{w.names.Rows, w.names.excluded}
 	for k, name := range names {
 		if files[k].file, err = durable.NewFile(w.path(name), w.disk); err != nil {
 			return err

@@ -68,10 +68,10 @@ func (w *writer) writeServer() error {
 	}
 	metrics := w.serverMetrics(data, phases, measure.ProfilingPhase)
 	text, err := indented(w.serverObject(data, phases, id, metrics), "")
-	if err := w.put(w.names.Server, text, err); err != nil {
+	if err := w.put(w.names.server, text, err); err != nil {
 		return err
 	}
-	return w.put(w.names.ServerCSV, w.serverCSV(id, metrics), nil)
+	return w.put(w.names.serverCSV, w.serverCSV(id, metrics), nil)
 }
 
 // serverObject returns the object of the JSON file.

@@ -11,13 +11,13 @@ import (
 // writeSlices writes the two files of the slices of time, if slices were asked for.
 func (w *writer) writeSlices() error {
 	if w.Slice == 0 || w.slim && len(w.shown.Slices) == 0 {
-		return w.remove(w.names.Slices, w.names.SlicesCSV)
+		return w.remove(w.names.slices, w.names.slicesCSV)
 	}
 	text, err := indented(object{{"timeslices", sliceObjects(w.shown.Slices)}, {"input_config", w.input(w)}}, w.jsonEnd)
-	if err := w.put(w.names.Slices, text, err); err != nil {
+	if err := w.put(w.names.slices, text, err); err != nil {
 		return err
 	}
-	return w.put(w.names.SlicesCSV, w.slicesCSV(w.shown.Slices), nil)
+	return w.put(w.names.slicesCSV, w.slicesCSV(w.shown.Slices), nil)
 }
 
 // sliceObjects returns the slices as JSON has them.

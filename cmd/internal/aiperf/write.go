@@ -77,7 +77,7 @@ func (w *writer) write(ctx context.Context) error {
 		}
 		return err
 	}
-	if err := w.remove(w.names.Ready); err != nil {
+	if err := w.remove(w.names.ready); err != nil {
 		return err
 	}
 	names := w.names.all()
@@ -143,17 +143,17 @@ func (w *writer) remove(names ...string) error {
 
 func (w *writer) writeAggregate() error {
 	text, err := indented(w.whole(w), w.jsonEnd)
-	return w.put(w.names.Aggregate, text, err)
+	return w.put(w.names.aggregate, text, err)
 }
 
 func (w *writer) writeTable() error {
 	text, err := csvOf(w.csv(w.shown.Headline), w.lineEnd, w.slim)
-	return w.put(w.names.Table, text, err)
+	return w.put(w.names.table, text, err)
 }
 
 // writeReady says that all files are there.
 func (w *writer) writeReady() error {
 	f := w.run.Info.Facts
 	text, err := compact(object{{"ready", true}, {"was_cancelled", f != nil && f.Cancelled}, {"partial", f == nil || !w.run.Info.Parts.Whole()}})
-	return w.put(w.names.Ready, append(text, '\n'), err)
+	return w.put(w.names.ready, append(text, '\n'), err)
 }

@@ -32,16 +32,16 @@ func (c *Capture) admin(g *guard.Guard) http.Handler {
 		})
 	}
 	answers("POST /sessions", http.StatusCreated, func(*http.Request) (any, error) {
-		s, err := c.sessions.Create(c.options.Now())
+		s, err := c.sessions.create(c.options.Now())
 		if err != nil {
 			return nil, err
 		}
 		return map[string]string{"session_id": s.ID, "url": "/s/" + s.ID}, nil
 	})
-	answers("GET /sessions", http.StatusOK, func(*http.Request) (any, error) { return c.sessions.List(), nil })
-	answers("GET /sessions/{id}", http.StatusOK, func(r *http.Request) (any, error) { return c.sessions.Get(r.PathValue("id")) })
+	answers("GET /sessions", http.StatusOK, func(*http.Request) (any, error) { return c.sessions.list(), nil })
+	answers("GET /sessions/{id}", http.StatusOK, func(r *http.Request) (any, error) { return c.sessions.get(r.PathValue("id")) })
 	answers("DELETE /sessions/{id}", http.StatusAccepted, func(r *http.Request) (any, error) {
-		return nil, c.sessions.Delete(r.PathValue("id"), c.options.Now())
+		return nil, c.sessions.delete(r.PathValue("id"), c.options.Now())
 	})
 	return behind(g, mux)
 }
@@ -82,7 +82,7 @@ func (c *Capture) gauges() {
 	c.metrics.gauge("queue_bytes", "Bytes that wait for workers, or for the order of requests.", nil, func() float64 { return float64(c.pool.used()) })
 	c.metrics.gauge("copy_bytes", "Bytes of all copies.", nil, func() float64 { return float64(c.proxy.CopyBytes()) })
 	for state := stateOpen; state <= stateFinished; state++ {
-		c.metrics.gauge("sessions", "Sessions, by state.", prometheus.Labels{"state": state.String()}, func() float64 { return float64(c.sessions.Counts()[state]) })
+		c.metrics.gauge("sessions", "Sessions, by state.", prometheus.Labels{"state": state.String()}, func() float64 { return float64(c.sessions.counts()[state]) })
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 func TestAdminAnswersNoForeignPage(t *testing.T) {
 	r := start(t, newScripted(), func(o *Options) { o.Limits.Sessions = 20 })
 	r.do(chatPath, "whole", chatBody("an agent"), "X-Session-Affinity", "real")
-	require.Len(t, r.sessions.List(), 1)
-	real := r.sessions.List()[0].Trace
+	require.Len(t, r.sessions.list(), 1)
+	real := r.sessions.list()[0].Trace
 	for _, c := range []struct {
 		method string
 		header http.Header
@@ -50,7 +50,7 @@ func TestAdminAnswersNoForeignPage(t *testing.T) {
 			require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
 		}
 	}
-	require.Len(t, r.sessions.List(), 1, "the session of the agent is open")
+	require.Len(t, r.sessions.list(), 1, "the session of the agent is open")
 	r.end()
 }
 

@@ -96,7 +96,7 @@ func (x *exchange) End(e carry.End) {
 	x.ended = &e
 	joined, known := x.joined, !x.waits
 	if joined {
-		x.ticket.Session.recorder.ending(x.ticket.Q) // before anybody can tell how
+		x.ticket.session.recorder.ending(x.ticket.q) // before anybody can tell how
 	}
 	busy := x.reading
 	if !busy && x.reader != nil && x.lost == "" {
@@ -108,7 +108,7 @@ func (x *exchange) End(e carry.End) {
 		x.conclude(&e)
 	}
 	if joined {
-		x.c.sessions.Leave(x.ticket.Session, e.At)
+		x.c.sessions.leave(x.ticket.session, e.At)
 	} else if known { // nothing will make it join any more
 		why := cmp.Or(unjoined[e.Outcome], journal.ReasonTransport)
 		if e.Panicked {
@@ -144,7 +144,7 @@ func (x *exchange) replied() {
 		return
 	}
 	x.told = true
-	rec, q := x.ticket.Session.recorder, x.ticket.Q
+	rec, q := x.ticket.session.recorder, x.ticket.q
 	x.mu.Unlock()
 	rec.tell(func() { rec.replied(q, r) })
 }

@@ -72,7 +72,7 @@ func (r *recorder) number(q int, req *request, p *prompt) journal.Reason {
 	}
 	r.shared = r.tree.AppendShared(r.shared[:0], q)
 	place, learnt := r.tracker.put(asking{
-		q: q, place: req.ticket.Place, marked: req.ticket.Marked || p.canon.Subagent, blocks: blocks.Keep + blocks.New, shared: r.sharedWith, results: p.canon.Results,
+		q: q, place: req.ticket.place, marked: req.ticket.marked || p.canon.Subagent, blocks: blocks.Keep + blocks.New, shared: r.sharedWith, results: p.canon.Results,
 	})
 	req.ids, req.place, req.tokens = true, place, blocks.Tokens
 	predecessor := r.predecessor(req)
@@ -80,7 +80,7 @@ func (r *recorder) number(q int, req *request, p *prompt) journal.Reason {
 		Q: q, Model: r.model(p.canon.Model), Stream: p.canon.Stream, In: blocks.Tokens, Tools: blocks.Tools, System: blocks.System,
 		Base: blocks.Base, Keep: blocks.Keep, New: blocks.New, Media: p.canon.MediaTokens, Input: r.tree.InputKinds(q, predecessor, r.sharedWith(predecessor)),
 	}
-	if place != req.ticket.Place {
+	if place != req.ticket.place {
 		ids.Moved = &place
 	}
 	r.write(ids)

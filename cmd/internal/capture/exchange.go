@@ -128,7 +128,7 @@ func (x *exchange) RequestEnd(err error) {
 		p.held = int64(x.bodyRoom + overhead)
 	}
 	if !known && x.joined {
-		p.lane = &x.ticket.Session.recorder.lane
+		p.lane = &x.ticket.session.recorder.lane
 	}
 	x.waits = !x.c.options.Linear && x.unnamed
 	waits := x.waits
@@ -162,7 +162,7 @@ func (x *exchange) parse(p *prompt) {
 	p.lost, x.body = x.lost, nil
 	var tree *chain.Tree
 	if x.joined {
-		tree = x.ticket.Session.recorder.tree
+		tree = x.ticket.session.recorder.tree
 	}
 	x.mu.Unlock()
 	if p.unread = p.lost == ""; p.unread {
@@ -198,7 +198,7 @@ func (x *exchange) parsed(p *prompt) {
 
 // prompted takes the prompt to the recorder. A worker calls it, except for a prompt that is lost.
 func (x *exchange) prompted(p *prompt) {
-	rec, q := x.ticket.Session.recorder, x.ticket.Q
+	rec, q := x.ticket.session.recorder, x.ticket.q
 	if p.unread {
 		x.c.metrics.timed(stagePrompt, func() { p.read(x.format, rec.tree) })
 	}
@@ -243,7 +243,7 @@ func (x *exchange) join(id identity) error {
 		x.left(why)
 		return err
 	}
-	rec := ticket.Session.recorder
+	rec := ticket.session.recorder
 	x.c.pool.join(x.share, &rec.share)
 	rec.arrive(ticket, x.format)
 	x.mu.Lock()
@@ -251,7 +251,7 @@ func (x *exchange) join(id identity) error {
 	p, over := x.prompt, x.ended
 	x.prompt = nil
 	if over != nil { // it ended before it joined
-		rec.ending(ticket.Q)
+		rec.ending(ticket.q)
 	}
 	x.mu.Unlock()
 	switch {
@@ -263,10 +263,10 @@ func (x *exchange) join(id identity) error {
 	}
 	x.replied()
 	if over != nil {
-		x.c.sessions.Leave(ticket.Session, over.At)
+		x.c.sessions.leave(ticket.session, over.At)
 	}
-	if isFinal(x.head.Header) && ticket.Place.Agent == 0 { // a subagent's last request ends no session
-		x.c.sessions.Close(ticket.Session, journal.WhyFinal, x.head.At)
+	if isFinal(x.head.Header) && ticket.place.Agent == 0 { // a subagent's last request ends no session
+		x.c.sessions.Close(ticket.session, journal.WhyFinal, x.head.At)
 	}
 	return nil
 }

@@ -16,16 +16,16 @@ import (
 
 // identity is what a request says of the session and the agent that it belongs to. The ids are the client's own.
 type identity struct {
-	By      journal.By
-	Session string // with its source: ids of two sources are never equal
-	Agent   string // "": the main agent
-	Parent  string // of the agent; "": the main agent
-	Via     journal.Tier
-	Marked  bool // a mark says that a subagent asks, but not which
+	by      journal.By
+	session string // with its source: ids of two sources are never equal
+	agent   string // "": the main agent
+	parent  string // of the agent; "": the main agent
+	via     journal.Tier
+	marked  bool // a mark says that a subagent asks, but not which
 
-	// Chain: agents have ids, sessions have none. Agent and Parent are links of a chain that ends at the main agent, whose
+	// chain: agents have ids, sessions have none. Agent and Parent are links of a chain that ends at the main agent, whose
 	// id is that of the session. Session is the source alone.
-	Chain bool
+	chain bool
 }
 
 // maxID bounds an id that a client sends, in bytes. A longer one is none.
@@ -44,7 +44,7 @@ var sources = []struct{ source, session, agent, parent string }{
 // ofHead returns the identity that the head of a request gives: the prefix of the path, the header that the user names, then those of
 // sources. ok is false where the head has none.
 func ofHead(a *carry.Arrival, header string) (id identity, ok bool) {
-	defer func() { id.Marked = id.Agent == "" && codexSubagent(a.Header) }()
+	defer func() { id.marked = id.agent == "" && codexSubagent(a.Header) }()
 	get := func(name string) string {
 		if v := a.Header.Get(name); len(v) <= maxID {
 			return v
@@ -52,10 +52,10 @@ func ofHead(a *carry.Arrival, header string) (id identity, ok bool) {
 		return ""
 	}
 	if a.Session != "" {
-		return withAgent(identity{By: journal.ByURL, Session: "url " + a.Session}, a.Agent, ""), true
+		return withAgent(identity{by: journal.ByURL, session: "url " + a.Session}, a.Agent, ""), true
 	}
 	if v := get(header); v != "" {
-		return identity{By: journal.ByHeader, Session: "header " + v}, true
+		return identity{by: journal.ByHeader, session: "header " + v}, true
 	}
 	for _, s := range sources {
 		session, agent, parent := get(s.session), get(s.agent), get(s.parent)
@@ -64,7 +64,7 @@ func ofHead(a *carry.Arrival, header string) (id identity, ok bool) {
 			if s.source == "codex " && agent == session {
 				agent = ""
 			}
-			return withAgent(identity{By: journal.ByHeader, Session: s.source + session}, agent, parent), true
+			return withAgent(identity{by: journal.ByHeader, session: s.source + session}, agent, parent), true
 		case s.session == "" && (agent != "" || parent != ""):
 			return chained(journal.ByHeader, s.source, agent, parent), true
 		}
@@ -73,11 +73,11 @@ func ofHead(a *carry.Arrival, header string) (id identity, ok bool) {
 }
 
 func withAgent(id identity, agent, parent string) identity {
-	id.Agent = agent
+	id.agent = agent
 	if agent != "" {
-		id.Via = journal.TierHeader
+		id.via = journal.TierHeader
 		if parent != agent {
-			id.Parent = parent
+			id.parent = parent
 		}
 	}
 	return id
@@ -88,7 +88,7 @@ func chained(by journal.By, source, own, parent string) identity {
 	if own == "" {
 		own, parent = parent, ""
 	}
-	return identity{By: by, Session: source, Agent: own, Parent: parent, Via: journal.TierHeader, Chain: true}
+	return identity{by: by, session: source, agent: own, parent: parent, via: journal.TierHeader, chain: true}
 }
 
 // codexSubagent reports whether the header of Codex says that a subagent asks.
@@ -110,13 +110,13 @@ func ofBody(p *canon.Prompt) (id identity, ok bool) {
 	switch _, after, found := strings.Cut(user, "_session_"); {
 	case strings.HasPrefix(strings.TrimSpace(user), "{") && json.Unmarshal([]byte(user), &object) == nil && valid(object.Session):
 		id = chained(journal.ByBody, "user ", object.Session, object.Parent)
-		if id.Via = journal.TierMark; !valid(object.Parent) {
-			id.Parent = ""
+		if id.via = journal.TierMark; !valid(object.Parent) {
+			id.parent = ""
 		}
 	case found && valid(after):
-		id = identity{By: journal.ByBody, Session: "user text " + after}
+		id = identity{by: journal.ByBody, session: "user text " + after}
 	case valid(key):
-		id = identity{By: journal.ByBody, Session: "cache key " + key}
+		id = identity{by: journal.ByBody, session: "cache key " + key}
 	default:
 		return identity{}, false
 	}
@@ -137,5 +137,5 @@ func (r *registry) client(a *carry.Arrival) identity {
 		_ = binary.Write(mac, binary.LittleEndian, uint64(len(text))) // a hash takes everything
 		_, _ = mac.Write([]byte(text))
 	}
-	return identity{By: journal.ByClient, Session: "client " + string(mac.Sum(nil)), Marked: codexSubagent(a.Header)}
+	return identity{by: journal.ByClient, session: "client " + string(mac.Sum(nil)), marked: codexSubagent(a.Header)}
 }

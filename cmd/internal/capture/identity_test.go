@@ -28,17 +28,17 @@ func TestIdentityOfHeads(t *testing.T) {
 		pairs []string
 		want  identity
 	}{
-		{[]string{"X-My-Session", "mine"}, identity{By: journal.ByHeader, Session: "header mine"}},
+		{[]string{"X-My-Session", "mine"}, identity{by: journal.ByHeader, session: "header mine"}},
 		{[]string{"X-Claude-Code-Session-Id", "cc", "x-claude-code-agent-id", "a1", "x-claude-code-parent-agent-id", "a0"},
-			identity{By: journal.ByHeader, Session: "claude-code cc", Agent: "a1", Parent: "a0", Via: journal.TierHeader}},
+			identity{by: journal.ByHeader, session: "claude-code cc", agent: "a1", parent: "a0", via: journal.TierHeader}},
 		{[]string{"session-id", "cx", "thread-id", "th", "x-codex-parent-thread-id", "pt"},
-			identity{By: journal.ByHeader, Session: "codex cx", Agent: "th", Parent: "pt", Via: journal.TierHeader}},
-		{[]string{"session_id", "old", "thread-id", "old"}, identity{By: journal.ByHeader, Session: "codex old"}},
+			identity{by: journal.ByHeader, session: "codex cx", agent: "th", parent: "pt", via: journal.TierHeader}},
+		{[]string{"session_id", "old", "thread-id", "old"}, identity{by: journal.ByHeader, session: "codex old"}},
 		{[]string{"x-session-id", "child", "x-parent-session-id", "root"},
-			identity{By: journal.ByHeader, Session: "opencode ", Agent: "child", Parent: "root", Via: journal.TierHeader, Chain: true}},
+			identity{by: journal.ByHeader, session: "opencode ", agent: "child", parent: "root", via: journal.TierHeader, chain: true}},
 		{[]string{"X-Dynamo-Session-ID", "d1", "X-Dynamo-Parent-Session-ID", "d0"},
-			identity{By: journal.ByHeader, Session: "dynamo ", Agent: "d1", Parent: "d0", Via: journal.TierHeader, Chain: true}},
-		{[]string{"X-Session-Affinity", "af"}, identity{By: journal.ByHeader, Session: "affinity af"}},
+			identity{by: journal.ByHeader, session: "dynamo ", agent: "d1", parent: "d0", via: journal.TierHeader, chain: true}},
+		{[]string{"X-Session-Affinity", "af"}, identity{by: journal.ByHeader, session: "affinity af"}},
 	}
 	for k, row := range rows {
 		h := header(row.pairs...)
@@ -54,16 +54,16 @@ func TestIdentityOfHeads(t *testing.T) {
 		require.Equal(t, row.want, id)
 		id, ok = ofHead(&carry.Arrival{Session: "NAME", Agent: "sub", Header: h}, "x-my-session")
 		require.True(t, ok)
-		require.Equal(t, identity{By: journal.ByURL, Session: "url NAME", Agent: "sub", Via: journal.TierHeader}, id)
+		require.Equal(t, identity{by: journal.ByURL, session: "url NAME", agent: "sub", via: journal.TierHeader}, id)
 	}
 	_, ok := ofHead(&carry.Arrival{Header: header("Session-Id", string(make([]byte, maxID+1)))}, "")
 	require.False(t, ok, "an id that is too long")
 	id, _ := ofHead(&carry.Arrival{Header: header("session-id", "cx", "x-codex-turn-metadata", `{"turn_id":"x","thread_source":"subagent"}`)}, "")
-	require.True(t, id.Marked)
+	require.True(t, id.marked)
 	id, _ = ofHead(&carry.Arrival{Header: header("session-id", "cx", "x-codex-turn-metadata", `{"thread_source":"user"}`)}, "")
-	require.False(t, id.Marked)
+	require.False(t, id.marked)
 	id, _ = ofHead(&carry.Arrival{Header: header("X-Parent-Session-Id", "root")}, "")
-	require.Equal(t, identity{By: journal.ByHeader, Session: "opencode ", Agent: "root", Via: journal.TierHeader, Chain: true}, id)
+	require.Equal(t, identity{by: journal.ByHeader, session: "opencode ", agent: "root", via: journal.TierHeader, chain: true}, id)
 }
 
 // Covers C-18.
@@ -72,10 +72,10 @@ func TestIdentityOfBodies(t *testing.T) {
 		prompt canon.Prompt
 		want   identity
 	}{
-		{canon.Prompt{UserID: "user_ab_account__session_5b1c", CacheKey: "k"}, identity{By: journal.ByBody, Session: "user text 5b1c"}},
-		{canon.Prompt{UserID: `{"session_id":"s1"}`}, identity{By: journal.ByBody, Session: "user ", Agent: "s1", Via: journal.TierMark, Chain: true}},
-		{canon.Prompt{UserID: `{"session_id":"s1","parent_session_id":"s0"}`}, identity{By: journal.ByBody, Session: "user ", Agent: "s1", Parent: "s0", Via: journal.TierMark, Chain: true}},
-		{canon.Prompt{UserID: "someone", CacheKey: "k"}, identity{By: journal.ByBody, Session: "cache key k"}},
+		{canon.Prompt{UserID: "user_ab_account__session_5b1c", CacheKey: "k"}, identity{by: journal.ByBody, session: "user text 5b1c"}},
+		{canon.Prompt{UserID: `{"session_id":"s1"}`}, identity{by: journal.ByBody, session: "user ", agent: "s1", via: journal.TierMark, chain: true}},
+		{canon.Prompt{UserID: `{"session_id":"s1","parent_session_id":"s0"}`}, identity{by: journal.ByBody, session: "user ", agent: "s1", parent: "s0", via: journal.TierMark, chain: true}},
+		{canon.Prompt{UserID: "someone", CacheKey: "k"}, identity{by: journal.ByBody, session: "cache key k"}},
 	} {
 		id, ok := ofBody(&c.prompt)
 		require.True(t, ok)
@@ -91,14 +91,14 @@ func TestIdentityOfBodies(t *testing.T) {
 func TestIdentityOfClients(t *testing.T) {
 	c := registry{key: [32]byte{1}}
 	of := func(addr string, pairs ...string) string {
-		return c.client(&carry.Arrival{RemoteAddr: addr, Header: header(pairs...)}).Session
+		return c.client(&carry.Arrival{RemoteAddr: addr, Header: header(pairs...)}).session
 	}
 	one := of("10.0.0.1:1000", "Authorization", "Bearer a")
 	require.Equal(t, one, of("10.0.0.1:2000", "Authorization", "Bearer a", "User-Agent", "x"))
 	for _, other := range []string{
 		of("10.0.0.2:1000", "Authorization", "Bearer a"), of("10.0.0.1:1000", "Authorization", "Bearer b"), of("10.0.0.1:1000"),
 		of("10.0.0.1:1000", "X-Api-Key", "Bearer a"), of("[::1]:1000", "Authorization", "Bearer a"), of("a pipe", "Authorization", "Bearer a"),
-		(&registry{key: [32]byte{2}}).client(&carry.Arrival{RemoteAddr: "10.0.0.1:1000", Header: header("Authorization", "Bearer a")}).Session,
+		(&registry{key: [32]byte{2}}).client(&carry.Arrival{RemoteAddr: "10.0.0.1:1000", Header: header("Authorization", "Bearer a")}).session,
 	} {
 		require.NotEqual(t, one, other)
 	}

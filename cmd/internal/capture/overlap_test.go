@@ -104,7 +104,7 @@ func overlap(t *testing.T, n int, order []int, workers int, by string) string {
 
 // joined returns how many requests have joined sessions.
 func (r *running) joined() (n int) {
-	for _, s := range r.sessions.List() {
+	for _, s := range r.sessions.list() {
 		n += s.Requests
 	}
 	return n

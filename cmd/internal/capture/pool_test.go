@@ -81,7 +81,7 @@ func TestTurnsInARowAreTokenizedOnce(t *testing.T) {
 		messages += fmt.Sprintf(`,{"role":"user","content":"words of turn %d"}`, k)
 		r.do("/s/row"+chatPath, "whole", `{"model":"m","stream":true,"messages":[`+messages[1:]+`]}`)
 		if k == 0 {
-			r.sessions.byID[r.sessions.List()[0].Trace].recorder.tell(func() { <-held })
+			r.sessions.byID[r.sessions.list()[0].Trace].recorder.tell(func() { <-held })
 		}
 	}
 	close(held)

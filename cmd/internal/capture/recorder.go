@@ -84,7 +84,7 @@ func (r *recorder) open(err error) {
 	}
 	if err == nil {
 		r.journal, err = r.c.folder.Create(journal.Head{
-			Trace: r.trace, BlockSize: r.c.options.BlockSize, Canon: canon.Version, Tokenizer: r.c.options.TokenizerName, By: r.session.By, Export: r.c.options.Export,
+			Trace: r.trace, BlockSize: r.c.options.BlockSize, Canon: canon.Version, Tokenizer: r.c.options.TokenizerName, By: r.session.by, Export: r.c.options.Export,
 		})
 	}
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *recorder) arrive(t ticket, format canon.Format) {
 			r.c.leave(journal.HoleAborted)
 			return
 		}
-		r.requests[t.Q] = &request{ticket: t, format: format, after: after, end: -1}
+		r.requests[t.q] = &request{ticket: t, format: format, after: after, end: -1}
 	})
 }
 
@@ -206,7 +206,7 @@ func (r *recorder) advance() {
 		return
 	}
 	for req := r.requests[r.began]; req != nil; req = r.requests[r.began] {
-		r.write(journal.Begin{Q: r.began, T: millis(req.ticket.T), Place: req.ticket.Place})
+		r.write(journal.Begin{Q: r.began, T: millis(req.ticket.T), Place: req.ticket.place})
 		r.began++
 	}
 	r.conclude()

@@ -32,7 +32,7 @@ func (s state) String() string { return [...]string{"open", "closing", "finished
 type session struct {
 	ID       string // on the admin listener, and in the path of sessions that it made
 	Trace    string
-	By       journal.By
+	by       journal.By
 	recorder *recorder
 
 	key      string // in the registry
@@ -53,11 +53,11 @@ type session struct {
 
 // ticket is the place of a request in its session.
 type ticket struct {
-	Session *session
-	Q       int           // number of the request, in the order of arrival
+	session *session
+	q       int           // number of the request, in the order of arrival
 	T       int64         // nanoseconds since the first arrival of the session; it never falls from request to request
-	Place   journal.Place // its agent
-	Marked  bool          // a mark says that a subagent asks, but not which
+	place   journal.Place // its agent
+	marked  bool          // a mark says that a subagent asks, but not which
 }
 
 // sessionInfo is what the admin listener says of a session: nothing that a client sent.
@@ -108,17 +108,17 @@ const maxChain = 16
 // resolve returns the key of the session of an identity, and its agent there. It follows a chain of parents to the first agent
 // that names none; ok is false where the chain is too long or goes in a circle.
 func (r *registry) resolve(id identity) (key, agent, parent string, ok bool) {
-	if !id.Chain {
-		return id.Session, id.Agent, id.Parent, true
+	if !id.chain {
+		return id.session, id.agent, id.parent, true
 	}
-	root, above := id.Agent, id.Parent
+	root, above := id.agent, id.parent
 	for links := 0; above != "" && above != root; links++ {
-		if links == maxChain || above == id.Agent {
+		if links == maxChain || above == id.agent {
 			return "", "", "", false
 		}
-		root, above = above, r.parents[id.Session+above]
+		root, above = above, r.parents[id.session+above]
 	}
-	key, agent, parent = id.Session+root, id.Agent, id.Parent
+	key, agent, parent = id.session+root, id.agent, id.parent
 	if agent == root {
 		agent = ""
 	}
@@ -130,9 +130,9 @@ func (r *registry) resolve(id identity) (key, agent, parent string, ok bool) {
 
 // link remembers the parent of an agent. What an agent said first counts.
 func (r *registry) link(s *session, id identity) {
-	own := id.Session + id.Agent
+	own := id.session + id.agent
 	if _, known := r.parents[own]; !known {
-		r.parents[own] = id.Parent
+		r.parents[own] = id.parent
 		s.ids = append(s.ids, own)
 	}
 }
@@ -191,7 +191,7 @@ func (r *registry) Join(id identity, a *carry.Arrival) (t ticket, err error) {
 	key, agent, parent, ok := r.resolve(id)
 	if !ok {
 		id = r.client(a)
-		key, agent, parent = id.Session, "", ""
+		key, agent, parent = id.session, "", ""
 	}
 	s := r.current[key]
 	if r.options.Linear && s != nil && (s.state == stateClosing || s.held) {
@@ -204,18 +204,18 @@ func (r *registry) Join(id identity, a *carry.Arrival) (t ticket, err error) {
 		if s != nil {
 			r.close(s, journal.WhyLimit, at)
 		}
-		if s, err = r.begin(key, id.By, "", at); err != nil {
+		if s, err = r.begin(key, id.by, "", at); err != nil {
 			return t, err
 		}
 	}
-	if asked.Chain {
+	if asked.chain {
 		r.link(s, asked)
 	}
 	if !s.begun {
 		s.begun, s.start = true, at
 	}
 	s.arrived = max(s.arrived, at) // goroutines may come here in another order than that in which they read the clock
-	t = ticket{Session: s, Q: s.requests, T: max(0, s.arrived-s.start), Place: s.place(agent, parent, id.Via), Marked: id.Marked && agent == ""}
+	t = ticket{session: s, q: s.requests, T: max(0, s.arrived-s.start), place: s.place(agent, parent, id.via), marked: id.marked && agent == ""}
 	s.requests++
 	s.inFlight++
 	s.held = r.options.Linear
@@ -253,7 +253,7 @@ func (r *registry) begin(key string, by journal.By, id string, at int64) (*sessi
 	if err != nil {
 		return nil, err
 	}
-	s := &session{ID: cmp.Or(id, trace), Trace: trace, By: by, key: key, last: at}
+	s := &session{ID: cmp.Or(id, trace), Trace: trace, by: by, key: key, last: at}
 	r.record(s)
 	r.current[key], r.byID[s.ID], r.byID[s.Trace] = s, s, s
 	r.open++
@@ -279,8 +279,8 @@ func (r *registry) draw() (trace string, err error) {
 	return trace, nil
 }
 
-// Leave ends a request.
-func (r *registry) Leave(s *session, at int64) {
+// leave ends a request.
+func (r *registry) leave(s *session, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.inFlight--
@@ -341,9 +341,9 @@ func (r *registry) forget(n int) {
 	r.finished = slices.Delete(r.finished, 0, n)
 }
 
-// Sweep finishes sessions that have been idle too long, gives up requests of sessions that have been closing too long, and
+// sweep finishes sessions that have been idle too long, gives up requests of sessions that have been closing too long, and
 // forgets those that were finished an hour ago. It is called now and then.
-func (r *registry) Sweep(at int64) {
+func (r *registry) sweep(at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for s := r.idlest(); s != nil && r.options.Idle > 0 && at-s.last >= int64(r.options.Idle); s = r.idlest() {
@@ -361,8 +361,8 @@ func (r *registry) Sweep(at int64) {
 	r.forget(old)
 }
 
-// Shutdown closes all sessions. force gives up what is in flight.
-func (r *registry) Shutdown(force bool, at int64) {
+// shutdown closes all sessions. force gives up what is in flight.
+func (r *registry) shutdown(force bool, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.byID {
@@ -373,8 +373,8 @@ func (r *registry) Shutdown(force bool, at int64) {
 	}
 }
 
-// Create makes a session without requests, for the prefix of a path.
-func (r *registry) Create(at int64) (*session, error) {
+// create makes a session without requests, for the prefix of a path.
+func (r *registry) create(at int64) (*session, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.full() && r.idlest() == nil {
@@ -388,8 +388,8 @@ func (r *registry) Create(at int64) (*session, error) {
 	return r.begin("url "+id, journal.ByURL, id, at)
 }
 
-// Delete closes a session by its id.
-func (r *registry) Delete(id string, at int64) error {
+// delete closes a session by its id.
+func (r *registry) delete(id string, at int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.byID[id]
@@ -403,8 +403,8 @@ func (r *registry) Delete(id string, at int64) error {
 	return nil
 }
 
-// Get returns what a listener may say of a session, by its id.
-func (r *registry) Get(id string) (sessionInfo, error) {
+// get returns what a listener may say of a session, by its id.
+func (r *registry) get(id string) (sessionInfo, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.byID[id]
@@ -414,8 +414,8 @@ func (r *registry) Get(id string) (sessionInfo, error) {
 	return s.info(), nil
 }
 
-// List returns that of all sessions that are known, by their traces.
-func (r *registry) List() []sessionInfo {
+// list returns that of all sessions that are known, by their traces.
+func (r *registry) list() []sessionInfo {
 	r.mu.Lock()
 	list := []sessionInfo{}
 	for id, s := range r.byID {
@@ -432,8 +432,8 @@ func (s *session) info() sessionInfo {
 	return sessionInfo{s.Trace, s.state.String(), s.requests, s.inFlight, int(s.recorder.blocks.Load()), s.recorder.incomplete.Load()}
 }
 
-// Counts returns how many sessions there are in each state.
-func (r *registry) Counts() [3]int {
+// counts returns how many sessions there are in each state.
+func (r *registry) counts() [3]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return [3]int{stateOpen: r.open, stateClosing: len(r.closing), stateFinished: len(r.finished)}

@@ -72,7 +72,7 @@ func (c *Capture) shutDown(server *http.Server) error {
 		<-c.turns
 	}
 	settled := c.wait(c.pool.resting)
-	c.sessions.Shutdown(true, c.options.Now())
+	c.sessions.shutdown(true, c.options.Now())
 	over := func() bool { return len(c.alive()) == 0 }
 	if settled && c.wait(over) {
 		c.pool.close()
@@ -162,7 +162,7 @@ func (c *Capture) keep(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := c.options.Now()
-		c.sessions.Sweep(now)
+		c.sessions.sweep(now)
 		c.look()
 		if now-synced >= int64(c.options.Sync) {
 			c.folder.Sync()

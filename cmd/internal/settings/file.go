@@ -92,7 +92,7 @@ func entriesOf(text []byte) ([]*yaml.Node, error) {
 	switch {
 	case !errors.Is(d.Decode(&more), io.EOF):
 		return nil, fmt.Errorf("yaml: line %d: want one document", max(more.Line, 1))
-	case root.Kind == yaml.ScalarNode && root.Tag == Null:
+	case root.Kind == yaml.ScalarNode && root.Tag == null:
 		return nil, nil // comments alone
 	case root.Kind != yaml.MappingNode:
 		return nil, fmt.Errorf("yaml: line %d: want NAME: VALUE on each line", root.Line)
@@ -167,7 +167,7 @@ func (k Kind) scalar(n *yaml.Node) (string, error) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
 		return "", wrong
-	case tag == Null && (k.off || slices.Contains(k.Words, "off")):
+	case tag == null && (k.off || slices.Contains(k.Words, "off")):
 		return "off", nil
 	case tag == Float && slices.Contains(k.Tags, Int): // 1e6 is a whole number, too
 	case !slices.Contains(k.Tags, tag) && !(k.off && n.Value == "off"):

@@ -39,7 +39,7 @@ type Kind struct {
 
 // The YAML tags of scalars.
 const (
-	Int, Float, Text, Bool, Null = "!!int", "!!float", "!!str", "!!bool", "!!null"
+	Int, Float, Text, Bool, null = "!!int", "!!float", "!!str", "!!bool", "!!null"
 )
 
 // value returns what a text stands for.
@@ -63,16 +63,16 @@ func (k Kind) wrong(text string) error {
 	return suggest.Wrong(text, k.Want, k.Words)
 }
 
-// OrOff adds the value off.
-func (k Kind) OrOff() Kind {
+// orOff adds the value off.
+func (k Kind) orOff() Kind {
 	k.off = true
 	k.Want += ", or off"
 	k.Schema = map[string]any{"anyOf": []any{k.Schema, map[string]any{"enum": []any{nil, "off"}}}}
 	return k
 }
 
-// OrZero adds the value off, for which 0 is another word.
-func (k Kind) OrZero() Kind {
+// orZero adds the value off, for which 0 is another word.
+func (k Kind) orZero() Kind {
 	read := k.Read
 	k.Read = func(text string) (any, bool) {
 		v, ok := read(text)
@@ -81,7 +81,7 @@ func (k Kind) OrZero() Kind {
 		}
 		return v, ok
 	}
-	return k.OrOff()
+	return k.orOff()
 }
 
 // AtLeast refuses durations that are shorter, but for 0.
@@ -96,8 +96,8 @@ func (k Kind) AtLeast(least time.Duration) Kind {
 	return k
 }
 
-// AtMost refuses durations that are longer.
-func (k Kind) AtMost(most time.Duration) Kind {
+// atMost refuses durations that are longer.
+func (k Kind) atMost(most time.Duration) Kind {
 	read := k.Read
 	k.Want = fmt.Sprintf("a duration of 0 or more, at most %v", most)
 	k.Read = func(text string) (any, bool) {
@@ -253,14 +253,14 @@ func float(want string, schema map[string]any, is func(x float64) bool) Kind {
 	}}
 }
 
-// Share is a number from 0 to 1.
-var Share = float("0 to 1", map[string]any{"minimum": 0, "maximum": 1}, func(x float64) bool { return x >= 0 && x <= 1 })
+// share is a number from 0 to 1.
+var share = float("0 to 1", map[string]any{"minimum": 0, "maximum": 1}, func(x float64) bool { return x >= 0 && x <= 1 })
 
 // Factor is a number above 0.
 var Factor = float("a number above 0", map[string]any{"exclusiveMinimum": 0}, func(x float64) bool { return x > 0 && !math.IsInf(x, 1) })
 
-// Above0 is a number above 0 with a greatest.
-func Above0(most int) Kind {
+// above0 is a number above 0 with a greatest.
+func above0(most int) Kind {
 	return float(fmt.Sprintf("a number above 0, at most %d", most), map[string]any{"exclusiveMinimum": 0, "maximum": most},
 		func(x float64) bool { return x > 0 && x <= float64(most) })
 }

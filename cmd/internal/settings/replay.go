@@ -105,9 +105,9 @@ func startRows(o *replay.Options) []Setting {
 	return []Setting{
 		{Name: "start", Group: Played, Kind: Word("zero\twith the first turn", "sampled\tsomewhere in the trace").Means(false, true), Default: false, To: &o.Start.Sampled,
 			Help: "where lanes begin in their first traces: zero, at the first turn; sampled, at an instant drawn from --seed, trace and lane"},
-		{Name: "start-min-ratio", Group: Played, Brief: true, Kind: Share, To: &o.Start.Ratios.Min,
+		{Name: "start-min-ratio", Group: Played, Brief: true, Kind: share, To: &o.Start.Ratios.Min,
 			Help: "with --start sampled: where in a trace lanes begin at the earliest"},
-		{Name: "start-max-ratio", Group: Played, Brief: true, Kind: Share, To: &o.Start.Ratios.Max,
+		{Name: "start-max-ratio", Group: Played, Brief: true, Kind: share, To: &o.Start.Ratios.Max,
 			Help: "with --start sampled: where in a trace lanes begin at the latest"},
 		{Name: "burst-start", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.Start.Burst,
 			Help: "lanes, and primers, start all at once, not as far apart as drawn"},
@@ -125,9 +125,9 @@ func startRows(o *replay.Options) []Setting {
 			w, _ := parseWarmup(v.(string))
 			o.Warmup.Primers, o.Warmup.Requests, o.Warmup.Duration = w.Primers, w.Requests, w.Duration
 		}, Help: "what is sent before the measured phase: none; primers, the last request before the start of each session; requests=R (on each lane) or duration=D, primers and then requests without gaps"},
-		{Name: "primer-lead-max", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Warmup.LeadMax,
+		{Name: "primer-lead-max", Group: Played, Brief: true, Kind: Longer.orOff(), To: &o.Warmup.LeadMax,
 			Help: "longest time from a primer to the end of the ramp; off under a --system-idle-cap"},
-		{Name: "warmup-grace", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Warmup.Grace, Help: "how long warmup requests may go on after the last was sent"},
+		{Name: "warmup-grace", Group: Played, Brief: true, Kind: Longer.orOff(), To: &o.Warmup.Grace, Help: "how long warmup requests may go on after the last was sent"},
 		{Name: "limit-traces", Group: Played, Plain: true, Kind: Count, Default: 0, To: &o.Traces, Help: "play only this many traces, the first; 0: all"},
 		{Name: "max-context", Group: Played, Plain: true, Kind: contextKind(), Default: 0, To: &o.MaxContext,
 			Help: "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; server: of as many as the server tells (max_model_len, n_ctx); 0: all"},
@@ -141,16 +141,16 @@ func arrivalRows(o *replay.Options) []Setting {
 		{Name: "arrivals", Group: Arrivals, Kind: Word("lanes\twhen the tree before is over", "recorded\tat their recorded starts", "rate\tat --rate").Means(replay.Lanes, replay.RecordedArrivals, replay.RateArrivals),
 			Default: replay.Lanes, Auto: true, To: &a.Mode,
 			Help: "when trees open: lanes, when the tree before on the lane is over; recorded, at their recorded starts; rate, at --rate (default: rate with --rate; recorded where the input says when each trace began and no other option needs lanes; else lanes)"},
-		{Name: "rate", Group: Arrivals, Kind: Above0(int(arrivals.MaxRate)).OrOff(), To: &a.Rate,
+		{Name: "rate", Group: Arrivals, Kind: above0(int(arrivals.MaxRate)).orOff(), To: &a.Rate,
 			Help: "trees that open per second, however slow the answers are; --concurrency is then the most open trees, without it there is no cap"},
 		{Name: "rate-of", Group: Arrivals, Kind: Word("trees", "requests\tevery trace must have one").Means(false, true), Default: false, To: &a.PerRequest,
 			Help: "what --rate counts: trees, or requests, which every trace must have one of"},
 		{Name: "arrival", Group: Arrivals, Kind: processKind(), Default: "poisson", Apply: func(v any) { a.Law, a.Shape, _ = arrivals.ParseKind(v.(string)) },
 			Help: "gaps between the trees of --rate, drawn from --seed: poisson; constant; gamma:SHAPE, in bursts below a shape of 1, evener above it"},
-		{Name: "ramp", Group: Arrivals, Kind: Span.AtMost(arrivals.MaxRamp).OrZero(), To: &a.Ramp,
+		{Name: "ramp", Group: Arrivals, Kind: Span.atMost(arrivals.MaxRamp).orZero(), To: &a.Ramp,
 			Help: "time over which the rate grows from 0 to --rate, or the lanes open one after another; 0: at once"},
-		{Name: "from", Group: Arrivals, Kind: Span.OrZero(), To: &a.From, Help: "with recorded arrivals: play the traces that start this long after the first, or later"},
-		{Name: "to", Group: Arrivals, Kind: Span.OrZero(), To: &a.To, Help: "with recorded arrivals: play the traces that start before this; 0: all"},
+		{Name: "from", Group: Arrivals, Kind: Span.orZero(), To: &a.From, Help: "with recorded arrivals: play the traces that start this long after the first, or later"},
+		{Name: "to", Group: Arrivals, Kind: Span.orZero(), To: &a.To, Help: "with recorded arrivals: play the traces that start before this; 0: all"},
 		{Name: "turns", Group: Arrivals, Kind: Word("gaps\tafter the turn before", "absolute\tat their recorded instants").Means(false, true), Default: false, To: &a.AbsoluteTurns,
 			Help: "when later turns go: gaps, the recorded gap after the turn before; absolute, at their recorded instants since the tree opened, or when what they wait for is done if that is later"},
 	}
@@ -160,20 +160,20 @@ func arrivalRows(o *replay.Options) []Setting {
 func paceRows(o *replay.Options) []Setting {
 	return []Setting{
 		{Name: "speed", Group: Played, Kind: Factor, Hint: "--asap leaves out all gaps", To: &o.Pace.Speed, Help: "divide recorded gaps and starts by this"},
-		{Name: "max-gap", Group: Played, Kind: Span.OrZero(), To: &o.Pace.MaxGap, Help: "shorten gaps to this, after --speed; 0: no limit"},
+		{Name: "max-gap", Group: Played, Kind: Span.orZero(), To: &o.Pace.MaxGap, Help: "shorten gaps to this, after --speed; 0: no limit"},
 		{Name: "asap", Group: Played, Kind: Yes, Default: false, To: &o.Pace.ASAP, Help: "no gaps: send every turn as soon as the one before is answered"},
 		{Name: "asap-keeps-order", Group: Played, Brief: true, Kind: Yes, To: &o.Pace.KeepOrder,
 			Help: "with --asap: the recorded order between sessions stays"},
 		{Name: "think-time-only", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.Pace.ThinkTimeOnly,
 			Help: "the gap before a turn is its recorded think time, where it has one"},
-		{Name: "system-idle-cap", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Limits.SystemIdle, Help: "longest time that no request at all is in flight"},
-		{Name: "trace-idle-cap", Group: Played, Brief: true, Kind: Span.OrOff(), Apply: func(v any) {
+		{Name: "system-idle-cap", Group: Played, Brief: true, Kind: Longer.orOff(), To: &o.Limits.SystemIdle, Help: "longest time that no request at all is in flight"},
+		{Name: "trace-idle-cap", Group: Played, Brief: true, Kind: Span.orOff(), Apply: func(v any) {
 			d, on := v.(time.Duration)
 			if o.Limits.TraceIdle = d; on && d == 0 {
 				o.Limits.TraceIdle = time.Nanosecond // of a limit 0 is none
 			}
 		}, Help: "longest idle time of a trace, 0 for none at all; --trace-cap says how it acts"},
-		{Name: "lane-start-cap", Group: Played, Brief: true, Kind: Longer.OrOff(), To: &o.Limits.LaneStart, Help: "longest time to the first request of a lane"},
+		{Name: "lane-start-cap", Group: Played, Brief: true, Kind: Longer.orOff(), To: &o.Limits.LaneStart, Help: "longest time to the first request of a lane"},
 	}
 }
 
@@ -184,17 +184,17 @@ func limitRows(o *replay.Options) []Setting {
 		{Name: "requests", Group: Load, Plain: true, Kind: Count, Default: 0, To: &o.Requests, Help: "stop after this many requests"},
 		{Name: "trees", Group: Load, Plain: true, Kind: Count, Default: 0, To: &o.Trees, Help: "stop after this many trees"},
 		{Name: "once", Group: Load, Plain: true, Kind: Yes, Default: false, To: &o.Once, Help: "play every trace at most once (the default without another bound)"},
-		{Name: "prefill-limit", Group: Load, Brief: true, Kind: Whole(1, math.MaxInt).OrOff(), To: &o.Limits.Prefill, Help: "requests that may wait for their first token at a time"},
+		{Name: "prefill-limit", Group: Load, Brief: true, Kind: Whole(1, math.MaxInt).orOff(), To: &o.Limits.Prefill, Help: "requests that may wait for their first token at a time"},
 		{Name: "grace", Group: Load, Kind: Span, To: &o.Grace, Help: "how long requests in flight may go on after --duration or an interrupt"},
 		{Name: "interrupt-grace", Group: Load, Brief: true, Kind: Span, To: &o.InterruptGrace, Help: "how long they may go on after an interrupt, at most"},
 		{Name: "retry-after", Group: Load, Kind: Word("wait\tsend the turn again then", "record\tit has failed, and its lane waits", "off\tit has failed").Means(replay.RetryWait, replay.RetryRecord, replay.RetryIgnored),
 			Default: replay.RetryRecord, Auto: true, To: &o.RetryAfter,
 			Help: "after status 429 or 503 with Retry-After: wait, send the turn again then; record, it has failed, and its lane sends nothing before, a minute at most; off, it has failed (default: wait where every trace is played once, else record)"},
-		{Name: "max-error-rate", Group: Load, Kind: Share.OrZero(), To: &o.FailedRequestThreshold,
+		{Name: "max-error-rate", Group: Load, Kind: share.orZero(), To: &o.FailedRequestThreshold,
 			Help: "end the run when more than this share of requests has failed, 0 to 1, from the 10th ended request on, or one on each lane; 0: no limit"},
 		{Name: "stop-on-deadlock", Group: Load, Brief: true, Kind: Yes, Default: false, To: &o.StopOnDeadlock, Help: "end the run when a tree deadlocks"},
-		{Name: "back-off", Group: Load, Brief: true, Kind: Longer.OrOff(), To: &o.Backoff.Max, Help: "longest pause of a lane without connections; 1 s first, then twice as long"},
-		{Name: "stats-interval", Group: Results, Kind: Span.AtLeast(replay.MinStatsInterval).OrZero(), To: &o.StatsInterval, Help: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never"},
+		{Name: "back-off", Group: Load, Brief: true, Kind: Longer.orOff(), To: &o.Backoff.Max, Help: "longest pause of a lane without connections; 1 s first, then twice as long"},
+		{Name: "stats-interval", Group: Results, Kind: Span.AtLeast(replay.MinStatsInterval).orZero(), To: &o.StatsInterval, Help: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never"},
 	}
 }
 
@@ -202,9 +202,9 @@ func limitRows(o *replay.Options) []Setting {
 func timeoutRows(o *replay.Options) []Setting {
 	return []Setting{
 		{Name: "timeout", Group: Load, Kind: Longer, To: &o.Timeout, Help: "longest time of one request"},
-		{Name: "stall-timeout", Group: Load, Kind: Span.OrZero(), To: &o.StallTimeout, Help: "longest time without a byte in the middle of an answer; 0: no limit"},
-		{Name: "first-byte-timeout", Group: Load, Brief: true, Kind: Span.OrZero(), To: &o.FirstByteTimeout, Help: "longest time to the first byte of an answer; 0: no limit"},
-		{Name: "gone-after", Group: Load, Brief: true, Kind: Span.OrZero(), To: &o.GoneAfter, Help: "end the run when for this time every request failed without a connection, five at least; 0: go on"},
+		{Name: "stall-timeout", Group: Load, Kind: Span.orZero(), To: &o.StallTimeout, Help: "longest time without a byte in the middle of an answer; 0: no limit"},
+		{Name: "first-byte-timeout", Group: Load, Brief: true, Kind: Span.orZero(), To: &o.FirstByteTimeout, Help: "longest time to the first byte of an answer; 0: no limit"},
+		{Name: "gone-after", Group: Load, Brief: true, Kind: Span.orZero(), To: &o.GoneAfter, Help: "end the run when for this time every request failed without a connection, five at least; 0: go on"},
 	}
 }
 
@@ -228,24 +228,24 @@ var endpoints, aboutEndpoints, lengths, aboutLengths = func() (Kind, string, Kin
 // bodyRows say how requests are written.
 func bodyRows(o *replay.Options) []Setting {
 	return []Setting{
-		{Name: "payload", Group: Bodies, Plain: true, Kind: endpoints,
+		{Name: "payload", Group: bodies, Plain: true, Kind: endpoints,
 			Default: payload.ChatCompletions, To: &o.Endpoint,
 			Help: aboutEndpoints},
-		{Name: "extra-body", Group: Bodies, Plain: true, Secret: true, Kind: Checked(func(text string) error { return payload.ValidateExtra([]byte(text)) }), Default: "", To: &o.Fields.Extra,
+		{Name: "extra-body", Group: bodies, Plain: true, Secret: true, Kind: Checked(func(text string) error { return payload.ValidateExtra([]byte(text)) }), Default: "", To: &o.Fields.Extra,
 			Help: "JSON object whose members go into every request body; fields that the recording needs win, with a warning"},
-		{Name: "max-tokens-field", Group: Bodies, Plain: true, Kind: lengths, Default: "", To: &o.Fields.Length,
+		{Name: "max-tokens-field", Group: bodies, Plain: true, Kind: lengths, Default: "", To: &o.Fields.Length,
 			Help: "body field that says how many tokens to generate: max_tokens, max_completion_tokens, or none, which leaves out ignore_eos as well (default: " + aboutLengths + ")"},
-		{Name: "no-ignore-eos", Group: Bodies, Plain: true, Kind: Yes, Default: false, To: &o.Fields.OmitIgnoreEOS,
+		{Name: "no-ignore-eos", Group: bodies, Plain: true, Kind: Yes, Default: false, To: &o.Fields.OmitIgnoreEOS,
 			Help: "leave ignore_eos out of the body: the model then ends its answers, shorter or longer than recorded"},
-		{Name: "no-stream-options", Group: Bodies, Plain: true, Kind: Yes, Default: false, To: &o.Fields.OmitStreamOptions,
+		{Name: "no-stream-options", Group: bodies, Plain: true, Kind: Yes, Default: false, To: &o.Fields.OmitStreamOptions,
 			Help: "leave stream_options out of the body: most servers then report no token counts"},
-		{Name: "per-chunk-usage", Group: Bodies, Brief: true, Kind: Yes, Default: false, To: &o.Fields.PerChunkUsage, Help: "ask the server for token counts in every message of an answer"},
-		{Name: "overflow-pattern", Group: Bodies, Plain: true, Kind: List(overflowPattern), To: &o.OverflowPatterns, Shown: patternTexts,
+		{Name: "per-chunk-usage", Group: bodies, Brief: true, Kind: Yes, Default: false, To: &o.Fields.PerChunkUsage, Help: "ask the server for token counts in every message of an answer"},
+		{Name: "overflow-pattern", Group: bodies, Plain: true, Kind: List(overflowPattern), To: &o.OverflowPatterns, Shown: patternTexts,
 			Help: "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)"},
-		{Name: "content-parts", Group: Bodies, Brief: true, Kind: Yes, Default: false, To: &o.Parts,
+		{Name: "content-parts", Group: bodies, Brief: true, Kind: Yes, Default: false, To: &o.Parts,
 			Help: "contents of messages are lists of one text part, not strings; the marker is a part of its own"},
-		{Name: "correlation-header", Group: Bodies, Brief: true, Kind: headerName, To: &o.SessionHeader.Correlation, Help: "header with the id of the session"},
-		{Name: "session-header", Group: Bodies, Kind: headerNames.OrOff(), Apply: func(v any) { o.SessionHeader.More = headerList(v) }, Environ: sessionVariables,
+		{Name: "correlation-header", Group: bodies, Brief: true, Kind: headerName, To: &o.SessionHeader.Correlation, Help: "header with the id of the session"},
+		{Name: "session-header", Group: bodies, Kind: headerNames.orOff(), Apply: func(v any) { o.SessionHeader.More = headerList(v) }, Environ: sessionVariables,
 			Help: "NAME, a further header with the id of the session, such as X-Session-ID, X-SMG-Routing-Key or X-Dynamo-Session-ID, which brings X-Dynamo-Parent-Session-ID (repeatable, or with commas)"},
 	}
 }
@@ -253,15 +253,15 @@ func bodyRows(o *replay.Options) []Setting {
 // connectionRows say how requests share connections.
 func connectionRows(o *replay.Options) []Setting {
 	return []Setting{
-		{Name: "connection-reuse", Group: Bodies, Kind: Word("pooled\tby all requests", "sticky-user-sessions\tby those of the same session", "never").Means(wire.Pooled, wire.StickySessions, wire.NoReuse),
+		{Name: "connection-reuse", Group: bodies, Kind: Word("pooled\tby all requests", "sticky-user-sessions\tby those of the same session", "never").Means(wire.Pooled, wire.StickySessions, wire.NoReuse),
 			Default: wire.Pooled, To: &o.Reuse, Help: "which requests may use a connection again: pooled, all; sticky-user-sessions, those of the same session; never, none"},
-		{Name: "keep-alive", Group: Bodies, Kind: Span.OrZero(), To: &o.KeepAlive, Help: "how long an idle connection may be used again; 0: a connection for every request"},
-		{Name: "tcp-user-timeout", Group: Bodies, Brief: true, Kind: Longer.OrOff(), To: &o.TCPUserTimeout, Help: "longest time without an acknowledgement of sent bytes"},
-		{Name: "keep-cookies", Group: Bodies, Kind: Yes, Default: false, To: &o.KeepCookies,
+		{Name: "keep-alive", Group: bodies, Kind: Span.orZero(), To: &o.KeepAlive, Help: "how long an idle connection may be used again; 0: a connection for every request"},
+		{Name: "tcp-user-timeout", Group: bodies, Brief: true, Kind: Longer.orOff(), To: &o.TCPUserTimeout, Help: "longest time without an acknowledgement of sent bytes"},
+		{Name: "keep-cookies", Group: bodies, Kind: Yes, Default: false, To: &o.KeepCookies,
 			Help: "send Set-Cookie and x-session-token of an answer back on the later requests of its tree, as gateways with sticky sessions want"},
-		{Name: "ca-file", Group: Server, Kind: File("pem", "crt", "key").OrOff(), To: &o.TLS.CAFile,
+		{Name: "ca-file", Group: Server, Kind: File("pem", "crt", "key").orOff(), To: &o.TLS.CAFile,
 			Help: "FILE with the certificates of further authorities, PEM, that may have signed those of https servers"},
-		{Name: "server-name", Group: Server, Kind: pattern("the name of a server, such as llm.example.org", `^[0-9A-Za-z._:-]+$`).OrOff(), To: &o.TLS.ServerName,
+		{Name: "server-name", Group: Server, Kind: pattern("the name of a server, such as llm.example.org", `^[0-9A-Za-z._:-]+$`).orOff(), To: &o.TLS.ServerName,
 			Help: "NAME that the certificates of https servers are for, where it is not that of the URL"},
 		{Name: "insecure", Group: Server, Kind: Yes, Default: false, To: &o.TLS.Insecure, Help: "do not look at the certificates of https servers: anybody may be the server"},
 	}
@@ -275,7 +275,7 @@ func serverRows(o *replay.Options) []Setting {
 		{Name: "model", Group: Server, Plain: true, Kind: AnyText, Default: "", To: &o.Model, Help: "name of the model to ask for"},
 		{Name: "header", Group: Server, Plain: true, Secret: true, Kind: List(headerField), To: &o.Header, Shown: headerFieldNames, Masked: ", without their values",
 			Help: "NAME:VALUE, a header of every request (repeatable)"},
-		{Name: "wait-ready", Group: Server, Kind: Span.OrZero(), To: &o.Readiness.Timeout,
+		{Name: "wait-ready", Group: Server, Kind: Span.orZero(), To: &o.Readiness.Timeout,
 			Help: "wait until every server serves the model; no attempt starts after this time; 0: do not wait"},
 		{Name: "wait-ready-mode", Group: Server, Brief: true, Kind: Word("inference", "models", "both").Means(replay.ReadyByInference, replay.ReadyByModels, replay.ReadyByBoth),
 			Default: replay.ReadyByInference, To: &o.Readiness.Mode, Help: "what --wait-ready asks a server for"},
@@ -305,7 +305,7 @@ func switchRows(to *preset.Switches) (rows []Setting) {
 		seconds, isCap := x.To.(**preset.Seconds)
 		switch {
 		case isCap:
-			row.Kind, row.Apply = Longer.OrOff(), func(v any) { *seconds = secondsOf(v) }
+			row.Kind, row.Apply = Longer.orOff(), func(v any) { *seconds = secondsOf(v) }
 		case len(x.Words) > 0:
 			row.Kind = Word(x.Words...)
 			if _, is := x.To.(*bool); is {

@@ -21,7 +21,7 @@ type Origin struct{ Kind, At string }
 // The kinds of origins.
 const (
 	FromDefault     = "default"
-	FromPreset      = "preset"
+	fromPreset      = "preset"
 	FromScenario    = "scenario"
 	FromFile        = "file"
 	FromEnvironment = "environment"
@@ -29,10 +29,10 @@ const (
 )
 
 // precedence lists the kinds of origins from lowest to highest priority.
-var precedence = []string{FromDefault, FromPreset, FromScenario, FromFile, FromEnvironment, FromFlag}
+var precedence = []string{FromDefault, fromPreset, FromScenario, FromFile, FromEnvironment, FromFlag}
 
-// Value is the value of a setting, and its origin.
-type Value struct {
+// value is the value of a setting, and its origin.
+type value struct {
 	Value any
 	From  Origin
 	shown string // as the user wrote it; "": the user did not
@@ -202,12 +202,12 @@ func (s *Set) Settle() {
 		}
 	}
 	for _, row := range s.rows {
-		v := Value{row.Default, Origin{FromDefault, FromDefault}, ""}
+		v := value{row.Default, Origin{FromDefault, FromDefault}, ""}
 		if own, ok := row.Under[canonical]; ok {
-			v = Value{own, Origin{FromPreset, FromPreset + " " + s.Preset}, ""}
+			v = value{own, Origin{fromPreset, fromPreset + " " + s.Preset}, ""}
 		}
 		if g := s.winner(row); g != nil {
-			v = Value{g.value, g.from, g.shown}
+			v = value{g.value, g.from, g.shown}
 			s.Flags.Lookup(row.Name).Changed = true
 		}
 		s.values[row.Name] = v
@@ -246,11 +246,6 @@ func (s *Set) Given(name string) bool { return s.winner(s.named(name)) != nil }
 // IsSet reports whether something sets a setting: not a preset, nor a default.
 func (s *Set) IsSet(name string) bool { return rank(s.From(name)) >= rank(Origin{Kind: FromScenario}) }
 
-// IsDefault reports whether a setting has the value that it has of itself.
-func (s *Set) IsDefault(name string) bool {
-	return reflect.DeepEqual(s.Value(name), s.named(name).Default)
-}
-
 // Choose notes the value that the run has found out for a setting, for the results.
 func (s *Set) Choose(name string, v any) {
 	chosen := s.values[name]
@@ -269,7 +264,7 @@ func (s *Set) Show(name string) string {
 
 // Imply notes the value that another setting gives one, which is shown in its place.
 func (s *Set) Imply(name string, v any, by string) {
-	s.values[name] = Value{v, s.values[name].From, s.Show(by)}
+	s.values[name] = value{v, s.values[name].From, s.Show(by)}
 }
 
 // told returns a contradiction with its settings as the user wrote them: "" where another error says what is wrong, because one of them was

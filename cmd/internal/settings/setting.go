@@ -59,13 +59,13 @@ const (
 	Played      = "What is played, and when"
 	Arrivals    = "When trees open"
 	Presets     = "Presets and configuration"
-	Bodies      = "Bodies and connections"
+	bodies      = "Bodies and connections"
 	Switches    = "Switches"
 	otherFlags  = "Flags"
 	Conversions = "Flags for the conversion of an INPUT"
 )
 
-var groups = []string{Server, Fleet, Load, Lanes, Levels, Curve, Results, Played, Arrivals, Presets, Bodies, Switches, otherFlags, Conversions}
+var groups = []string{Server, Fleet, Load, Lanes, Levels, Curve, Results, Played, Arrivals, Presets, bodies, Switches, otherFlags, Conversions}
 
 // Set are the settings of a command.
 type Set struct {
@@ -86,12 +86,12 @@ type Set struct {
 	rows    []*Setting
 	given   []given
 	refused map[string]bool // by name: it was given what is no value
-	values  map[string]Value
+	values  map[string]value
 }
 
 // New registers rows as flags. It tells everything that is wrong, with what to try or "".
 func New(flags *pflag.FlagSet, wrong func(err error, hint string), rows ...Setting) *Set {
-	s := &Set{Flags: flags, wrong: wrong, values: map[string]Value{}, refused: map[string]bool{}}
+	s := &Set{Flags: flags, wrong: wrong, values: map[string]value{}, refused: map[string]bool{}}
 	s.Add(rows...)
 	return s
 }

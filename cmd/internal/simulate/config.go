@@ -79,8 +79,8 @@ const (
 	LoadLanes       Load = "lanes"
 )
 
-// Loads are the loads.
-var Loads = []Load{LoadTrace, LoadConcurrency, LoadLanes}
+// loads are the loads.
+var loads = []Load{LoadTrace, LoadConcurrency, LoadLanes}
 
 // Router chooses workers: doc/spec/simulate.md 7.2, 8.
 type Router string
@@ -91,8 +91,8 @@ const (
 	KVRouter   Router = "kv_router"
 )
 
-// Routers are the routers.
-var Routers = []Router{RoundRobin, KVRouter}
+// routers are the routers.
+var routers = []Router{RoundRobin, KVRouter}
 
 // SLA is what a good request keeps, in nanoseconds, inclusive. 0: no limit.
 type SLA struct {
@@ -172,14 +172,14 @@ func (c *Config) validateFleet() error {
 		wrong("engine_type %q in a disaggregated fleet: want %q or %q", engine.TRTLLM, engine.VLLM, engine.SGLang)
 	}
 	switch {
-	case !slices.Contains(Routers, c.Router):
-		wrong("router %q: want %s", c.Router, suggest.Either(Routers))
+	case !slices.Contains(routers, c.Router):
+		wrong("router %q: want %s", c.Router, suggest.Either(routers))
 	case c.Router == KVRouter && max(c.Workers, c.PrefillWorkers, c.DecodeWorkers) < 2:
 		wrong("router %s with one worker: nothing to choose; want 2 workers or more, or %s", KVRouter, RoundRobin)
 	}
 	switch {
 	case c.Router == KVRouter:
-		if err := c.RouterKeys().Validate(); err != nil {
+		if err := c.routerKeys().Validate(); err != nil {
 			errs = append(errs, err)
 		}
 	case c.RouterConfig != nil:
@@ -199,8 +199,8 @@ func (c *Config) validateLoad() error {
 		wrong("neither an input nor a synthetic load is given: give one")
 	case c.Input != nil && c.Synthetic != nil:
 		wrong("an input and a synthetic load contradict each other: leave one of them out")
-	case c.Load != "" && !slices.Contains(Loads, c.Load):
-		wrong("load %q: want %s", c.Load, suggest.Either(Loads))
+	case c.Load != "" && !slices.Contains(loads, c.Load):
+		wrong("load %q: want %s", c.Load, suggest.Either(loads))
 	default:
 		if err := c.fits(); err != nil {
 			errs = append(errs, err)

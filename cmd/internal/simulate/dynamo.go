@@ -7,9 +7,9 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// Dynamo returns the flat object that users of Dynamo's report read, in milliseconds: doc/spec/simulate.md 9.4. wall is how long
+// dynamo returns the flat object that users of Dynamo's report read, in milliseconds: doc/spec/simulate.md 9.4. wall is how long
 // the run took, in seconds.
-func (r *Result) Dynamo(s *Summary, wall float64) map[string]any {
+func (r *Result) dynamo(s *Summary, wall float64) map[string]any {
 	rate := func(tokens int64) measure.Number { return perSecond(tokens, r.Duration) }
 	o := map[string]any{
 		"num_requests": s.Requests, "completed_requests": s.Completed, "total_input_tokens": s.InputTokens, "total_output_tokens": s.OutputTokens,

@@ -12,12 +12,12 @@ import (
 	"github.com/agentx/agentx/internal/terminal"
 )
 
-// The files of a run: doc/spec/simulate.md 9.4. Equal runs give equal bytes in all but TimingFile and, for its wall time, DynamoFile.
+// The files of a run: doc/spec/simulate.md 9.4. Equal runs give equal bytes in all but timingFile and, for its wall time, dynamoFile.
 const (
-	SummaryFile  = "summary.json"
-	RequestsFile = "requests.jsonl"
-	TimingFile   = "timing.json"
-	DynamoFile   = "dynamo.json"
+	summaryFile  = "summary.json"
+	requestsFile = "requests.jsonl"
+	timingFile   = "timing.json"
+	dynamoFile   = "dynamo.json"
 	PageFile     = "simulate.html"
 	LogFile      = "simulate.log.jsonl.gz" // beside the page
 )
@@ -36,8 +36,8 @@ type Timing struct {
 // Files say which files of a run are written, and where.
 type Files struct {
 	Dir        string
-	PerRequest bool // RequestsFile
-	Dynamo     bool // DynamoFile
+	PerRequest bool // requestsFile
+	Dynamo     bool // dynamoFile
 	Overwrite  bool // replaces the files of another run
 	Made       []MadeFile
 }
@@ -49,7 +49,7 @@ type MadeFile struct {
 }
 
 // Check returns an error that wraps ErrResultsExist if the directory holds results that stay.
-func (f Files) Check() error { return f.CheckFile(SummaryFile) }
+func (f Files) Check() error { return f.CheckFile(summaryFile) }
 
 // CheckFile is Check for the results that a file says of.
 func (f Files) CheckFile(name string) error {
@@ -80,14 +80,14 @@ func (f Files) Write(r *Result, s *Summary, t Timing) error {
 	var errs []error
 	if f.PerRequest {
 		var lines bytes.Buffer
-		errs = append(errs, r.WriteRequests(&lines), f.write(RequestsFile, lines.Bytes()))
+		errs = append(errs, r.writeRequests(&lines), f.write(requestsFile, lines.Bytes()))
 	}
 	if f.Dynamo {
-		errs = append(errs, f.writeJSON(DynamoFile, r.Dynamo(s, t.Wall)))
+		errs = append(errs, f.writeJSON(dynamoFile, r.dynamo(s, t.Wall)))
 	}
 	errs = append(errs, WriteMade(f.Dir, f.Made))
 	var line bytes.Buffer
-	errs = append(errs, f.writeJSON(TimingFile, t), s.WriteJSON(&line), f.write(SummaryFile, line.Bytes()))
+	errs = append(errs, f.writeJSON(timingFile, t), s.WriteJSON(&line), f.write(summaryFile, line.Bytes()))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
@@ -105,7 +105,7 @@ func WriteMade(dir string, files []MadeFile) error {
 
 // remove removes the files of another run: readers would take those that are not written again for those of this one.
 func (f Files) remove() error {
-	for _, name := range []string{SummaryFile, RequestsFile, TimingFile, DynamoFile, PageFile, LogFile} {
+	for _, name := range []string{summaryFile, requestsFile, timingFile, dynamoFile, PageFile, LogFile} {
 		if err := os.Remove(filepath.Join(f.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -34,9 +34,9 @@ func TestFiles(t *testing.T) {
 		}
 		return list
 	}
-	assert.Equal(t, []string{DynamoFile, RequestsFile, SummaryFile, TimingFile}, names())
+	assert.Equal(t, []string{dynamoFile, requestsFile, summaryFile, timingFile}, names())
 	require.ErrorIs(t, f.Write(r, s, Timing{}), ErrResultsExist)
-	text, err := os.ReadFile(filepath.Join(f.Dir, SummaryFile))
+	text, err := os.ReadFile(filepath.Join(f.Dir, summaryFile))
 	require.NoError(t, err)
 	var line strings.Builder
 	require.NoError(t, s.WriteJSON(&line))
@@ -44,7 +44,7 @@ func TestFiles(t *testing.T) {
 
 	f = Files{Dir: f.Dir, Overwrite: true}
 	require.NoError(t, f.Write(r, s, Timing{}))
-	assert.Equal(t, []string{SummaryFile, TimingFile}, names())
+	assert.Equal(t, []string{summaryFile, timingFile}, names())
 }
 
 // Times are whole nanoseconds, null where nothing happened.
@@ -55,7 +55,7 @@ func TestRequestLines(t *testing.T) {
 		r, err := Run(context.Background(), c)
 		require.NoError(t, err)
 		var out strings.Builder
-		require.NoError(t, r.WriteRequests(&out))
+		require.NoError(t, r.writeRequests(&out))
 		return out.String()
 	}
 	assert.JSONEq(t, `{"session":0,"turn":0,"arrival":0,"admitted":0,"first_token":24198391,"second_token":null,"last_token":24198391,
@@ -74,7 +74,7 @@ func TestDynamo(t *testing.T) {
 	r, err := Run(context.Background(), c)
 	require.NoError(t, err)
 	s := r.Summary()
-	data, err := json.Marshal(r.Dynamo(s, 0.25))
+	data, err := json.Marshal(r.dynamo(s, 0.25))
 	require.NoError(t, err)
 	var keys map[string]float64
 	require.NoError(t, json.Unmarshal(data, &keys))

@@ -25,8 +25,8 @@ func LatencyOf(r *fleet.Request) (l Latency, ok bool) {
 	return l, true
 }
 
-// Good reports whether a latency keeps the limits that are set, inclusive. One token has no ITL and keeps that one.
-func (s SLA) Good(l Latency) bool {
+// good reports whether a latency keeps the limits that are set, inclusive. One token has no ITL and keeps that one.
+func (s SLA) good(l Latency) bool {
 	return (s.TTFT == 0 || l.TTFT <= s.TTFT) &&
 		(s.ITL == 0 || l.Tokens < 2 || l.ITL <= float64(s.ITL)) &&
 		(s.E2E == 0 || l.E2E <= s.E2E)

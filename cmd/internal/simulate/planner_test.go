@@ -74,7 +74,7 @@ func planned(mode string) Config {
 func TestPlannerOfAWholeTrace(t *testing.T) {
 	in := conversationOf(t, 2361)
 	for _, mode := range []string{planner.Aggregated, planner.Disaggregated} {
-		for _, router := range Routers {
+		for _, router := range routers {
 			c := planned(mode)
 			c.Input, c.Router = in, router
 			if c.Disaggregated() && router == KVRouter { // which one worker leaves nothing to choose

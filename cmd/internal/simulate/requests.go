@@ -50,8 +50,8 @@ func LineOf(q *fleet.Request) RequestLine {
 	return line
 }
 
-// WriteRequests writes a JSON line of each request, in the order of release.
-func (r *Result) WriteRequests(w io.Writer) error {
+// writeRequests writes a JSON line of each request, in the order of release.
+func (r *Result) writeRequests(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	e := json.NewEncoder(out)
 	for _, q := range r.Requests {

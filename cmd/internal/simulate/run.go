@@ -82,12 +82,12 @@ func (c *Config) router(e Engine, decode bool) (fleet.Router, error) {
 		return nil, nil
 	}
 	return router.New(router.Options{
-		Config: c.RouterKeys(), Switches: c.Switches, Engine: e.Config, Timing: e.Timing, Seed: c.Seed, Decode: decode,
+		Config: c.routerKeys(), Switches: c.Switches, Engine: e.Config, Timing: e.Timing, Seed: c.Seed, Decode: decode,
 	})
 }
 
-// RouterKeys returns the configuration of the KV router: the one that is set, or the default of the cost function.
-func (c *Config) RouterKeys() router.Config {
+// routerKeys returns the configuration of the KV router: the one that is set, or the default of the cost function.
+func (c *Config) routerKeys() router.Config {
 	if c.RouterConfig != nil {
 		return *c.RouterConfig
 	}

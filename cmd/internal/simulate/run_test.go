@@ -52,7 +52,7 @@ func TestKVRouter(t *testing.T) {
 	c.Workers = 4
 	c.Synthetic = &workload.SyntheticOptions{Sessions: 80, In: 2000, Out: 20, EveryMS: 100, Shared: 0.9, Groups: 4}
 	reuse := map[Router]int{}
-	for _, c.Router = range Routers {
+	for _, c.Router = range routers {
 		r, err := Run(context.Background(), c)
 		require.NoError(t, err)
 		for _, q := range r.Requests {
@@ -70,9 +70,9 @@ func TestKVRouter(t *testing.T) {
 		used[[2]int{0, q.Prefill.Worker}], used[[2]int{1, q.Worker}] = true, true
 	}
 	require.Len(t, used, 5)
-	require.Nil(t, c.RouterKeys().QueueThreshold)
+	require.Nil(t, c.routerKeys().QueueThreshold)
 	c.Switches.RouterCost = preset.CostWeight
-	require.Equal(t, 4.0, *c.RouterKeys().QueueThreshold)
+	require.Equal(t, 4.0, *c.routerKeys().QueueThreshold)
 }
 
 func TestValidate(t *testing.T) {

@@ -116,7 +116,7 @@ func (r *Result) Summary() *Summary {
 		if l.Tokens > 1 {
 			ttst, itl = append(ttst, l.TTST), append(itl, l.ITL)
 		}
-		if q.Status == engine.Done && r.Config.SLA.Good(l) {
+		if q.Status == engine.Done && r.Config.SLA.good(l) {
 			good++
 		}
 	}
@@ -197,7 +197,7 @@ func (c *Config) Info() RunInfo {
 		maps.Copy(i.Lanes, c.Lanes.Set)
 	}
 	if c.Router == KVRouter {
-		keys := c.RouterKeys()
+		keys := c.routerKeys()
 		i.RouterConfig = &keys
 	}
 	return i

@@ -14,7 +14,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // metricsIn is the input of a vector of the group metrics.
@@ -82,7 +82,7 @@ func TestMetricVectors(t *testing.T) {
 		if want.Good != nil {
 			var good []int
 			for k, q := range r.Requests {
-				if l, ok := LatencyOf(q); ok && r.Config.SLA.Good(l) {
+				if l, ok := LatencyOf(q); ok && r.Config.SLA.good(l) {
 					good = append(good, k)
 				}
 			}
@@ -119,7 +119,7 @@ func TestGood(t *testing.T) {
 		{SLA{}, true}, {SLA{TTFT: 200}, true}, {SLA{TTFT: 199}, false}, {SLA{E2E: 1000}, true}, {SLA{E2E: 999}, false},
 		{SLA{ITL: 16}, true}, {SLA{ITL: 15}, false}, {SLA{200, 16, 999}, false}, {SLA{200, 16, 1000}, true},
 	} {
-		assert.Equal(t, one.want, one.sla.Good(l), one.sla)
+		assert.Equal(t, one.want, one.sla.good(l), one.sla)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// MaxTraces bounds the numbers of traces.
-const MaxTraces = 1_000_000_000
+// maxTraces bounds the numbers of traces.
+const maxTraces = 1_000_000_000
 
 // Options say which traces to make. All but Workers decide the bytes.
 type Options struct {
@@ -27,11 +27,11 @@ type Options struct {
 // Validate returns what is wrong with the options.
 func (o *Options) Validate() error {
 	var wrong []error
-	if o.Traces < 1 || o.Traces > MaxTraces {
-		wrong = append(wrong, fmt.Errorf("traces %d: want 1 to %d", o.Traces, MaxTraces))
+	if o.Traces < 1 || o.Traces > maxTraces {
+		wrong = append(wrong, fmt.Errorf("traces %d: want 1 to %d", o.Traces, maxTraces))
 	}
-	if o.First < 0 || o.First > MaxTraces {
-		wrong = append(wrong, fmt.Errorf("first %d: want 0 to %d", o.First, MaxTraces))
+	if o.First < 0 || o.First > maxTraces {
+		wrong = append(wrong, fmt.Errorf("first %d: want 0 to %d", o.First, maxTraces))
 	}
 	if o.Workers < 0 || o.Workers > maxWorkers {
 		wrong = append(wrong, fmt.Errorf("workers %d: want 0 to %d", o.Workers, maxWorkers))
@@ -54,8 +54,8 @@ type Total struct {
 	Bytes        int64 `json:"bytes"`
 }
 
-// Make makes one trace. The error is about a cache that cannot be read.
-func (o *Options) Make(number int) (r *weka.Recording, err error) {
+// make makes one trace. The error is about a cache that cannot be read.
+func (o *Options) make(number int) (r *weka.Recording, err error) {
 	d := newDraws(o.Seed, uint64(number))
 	if o.From == nil {
 		r = madeUp(d)
@@ -123,7 +123,7 @@ type made struct {
 // line makes a trace, and writes its line over a text.
 func (o *Options) line(number int, text *[]byte) (m made) {
 	var r *weka.Recording
-	if r, m.err = o.Make(number); m.err != nil {
+	if r, m.err = o.make(number); m.err != nil {
 		return m
 	}
 	*text = r.AppendJSON((*text)[:0])

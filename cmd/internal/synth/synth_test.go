@@ -56,7 +56,7 @@ func cacheOf(t *testing.T, lines string, rules rules.Rules) *mmapcache.Cache {
 
 // recordingOf makes a trace of what can be read.
 func recordingOf(o *Options, number int) *weka.Recording {
-	r, err := o.Make(number)
+	r, err := o.make(number)
 	if err != nil {
 		panic(err)
 	}
@@ -190,12 +190,12 @@ func (b *brokenPipe) Write(p []byte) (int, error) {
 // A writer that fails, and a context that ends, end everything: no goroutine stays.
 func TestWriteEndsEarly(t *testing.T) {
 	pipe := brokenPipe(3)
-	total, err := Write(context.Background(), &pipe, Options{Traces: MaxTraces, Workers: 3})
+	total, err := Write(context.Background(), &pipe, Options{Traces: maxTraces, Workers: 3})
 	require.ErrorIs(t, err, errBroken)
 	require.Equal(t, 3, total.Traces)
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	_, err = Write(ctx, io.Discard, Options{Traces: MaxTraces, Workers: 3})
+	_, err = Write(ctx, io.Discard, Options{Traces: maxTraces, Workers: 3})
 	require.ErrorIs(t, err, context.Canceled)
 }
 

@@ -23,11 +23,11 @@ type Window struct {
 
 // Reasons of a window that is not valid.
 const (
-	NoWindow     = "profile_window_missing"          // the aggregate has not both times
+	noWindow     = "profile_window_missing"          // the aggregate has not both times
 	NoZone       = "profile_timezone_offset_missing" // a time has no zone, and agentx writes no side file with that of the host
-	NoTokens     = "incomplete_token_accounting"     // a row has no number of input or output tokens
-	EmptyWindow  = "profile_window_invalid"          // the end is not after the start
-	NoWindowTime = "profile_window_unreadable"       // a time is neither a number nor in ISO 8601
+	noTokens     = "incomplete_token_accounting"     // a row has no number of input or output tokens
+	emptyWindow  = "profile_window_invalid"          // the end is not after the start
+	noWindowTime = "profile_window_unreadable"       // a time is neither a number nor in ISO 8601
 )
 
 // power returns the power window of rows and their aggregate.
@@ -36,7 +36,7 @@ func (c *columns) power(aggregate object) *Power {
 	w := &Window{Completed: c.Profiled, Input: wholeSum(in), Output: wholeSum(out)}
 	reason := w.between(decode(aggregate["start_time"]), decode(aggregate["end_time"]))
 	if reason == "" && (len(in) < c.Profiled || len(out) < c.Profiled || w.Input <= 0 || w.Output <= 0) {
-		reason = NoTokens
+		reason = noTokens
 	}
 	if reason != "" {
 		return &Power{Reasons: []string{reason}}
@@ -55,13 +55,13 @@ func wholeSum(list []float64) (total int64) {
 // between sets the times of a window, and returns why it has none.
 func (w *Window) between(start, end any) (reason string) {
 	if !isTrue(start) || !isTrue(end) {
-		return NoWindow
+		return noWindow
 	}
 	if w.Start, reason = unixTime(start); reason == "" {
 		w.End, reason = unixTime(end)
 	}
 	if w.Duration = w.End - w.Start; reason == "" && w.Duration <= 0 {
-		return EmptyWindow
+		return emptyWindow
 	}
 	return reason
 }
@@ -79,5 +79,5 @@ func unixTime(v any) (s float64, reason string) {
 	if _, err := time.Parse("2006-01-02T15:04:05", text); err == nil {
 		return 0, NoZone
 	}
-	return 0, NoWindowTime
+	return 0, noWindowTime
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // files are the files of a directory in a vector.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // pinnedLine are the flags of the line of InferenceX that the release lacks.
@@ -18,7 +18,7 @@ var pinnedLine = []string{"--warmup-requests-per-lane", "--use-dynamo-conv-aware
 // The table has every name of every flag of AIPerf 0.13.0 once, and those of the pinned line.
 func TestAIPerfFlagsAreThoseOfTheRelease(t *testing.T) {
 	have := slices.Sorted(slices.Values(Flags()))
-	want := append(strings.Fields(fixtures.AIPerfFlags), pinnedLine...)
+	want := append(strings.Fields(fixtures.AIPerfFlags()), pinnedLine...)
 	slices.Sort(want)
 	require.Equal(t, want, have)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // harnessTr translates a command line of the harness.
@@ -21,8 +21,8 @@ func harnessTr(t *testing.T, line string, environ ...string) *Translation {
 
 // The harness has the flags of the table but for those that are said, and one more.
 func TestFlagsOfTheHarness(t *testing.T) {
-	require.Equal(t, strings.Fields(fixtures.HarnessFlags), slices.Sorted(slices.Values(HarnessFlags())))
-	aiperf := strings.Fields(fixtures.AIPerfFlags)
+	require.Equal(t, strings.Fields(fixtures.HarnessFlags()), slices.Sorted(slices.Values(HarnessFlags())))
+	aiperf := strings.Fields(fixtures.AIPerfFlags())
 	require.Len(t, slices.DeleteFunc(HarnessFlags(), func(name string) bool { return slices.Contains(aiperf, name) }), 1)
 	for _, name := range harnessLacks {
 		require.NotNil(t, flagNamed(name), name)

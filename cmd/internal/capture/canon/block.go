@@ -27,7 +27,7 @@ func (b *builder) block(i int32) journal.Kinds {
 		b.result(b.member(i, "tool_use_id"), b.member(i, "content"), b.isTrue(b.member(i, "is_error")))
 		return journal.ToolResult
 	case "thinking":
-		b.segment(Thinking, b.bytes(b.member(i, "thinking")))
+		b.segment(thinking, b.bytes(b.member(i, "thinking")))
 		return journal.Thinking
 	case "redacted_thinking":
 		b.redacted(b.bytes(b.member(i, "data")))
@@ -36,7 +36,7 @@ func (b *builder) block(i int32) journal.Kinds {
 		b.image(i)
 		return journal.Text
 	case "document", "file", "input_file":
-		b.bySize(Document, i)
+		b.bySize(document, i)
 		return journal.Text
 	case "audio", "input_audio":
 		b.bySize(Audio, i)
@@ -83,9 +83,9 @@ func (b *builder) segment(kind uint32, text []byte) {
 
 // call writes the call of a tool. Its arguments are a string, which is taken as it is, or JSON, which becomes compact.
 func (b *builder) call(i int32, arguments string) {
-	b.token(ToolCall)
+	b.token(toolCall)
 	b.text(b.bytes(b.member(i, "name")))
-	b.token(Sep)
+	b.token(sep)
 	switch a := b.member(i, arguments); b.kind(a) {
 	case jsonlex.None:
 	case jsonlex.String:
@@ -101,7 +101,7 @@ func (b *builder) result(call, content int32, failed bool) {
 	if id := b.word(call); id != "" {
 		b.prompt.Results = append(b.prompt.Results, id)
 	}
-	b.token(ToolResult)
+	b.token(toolResult)
 	switch b.kind(content) {
 	case jsonlex.None:
 	case jsonlex.String:
@@ -114,7 +114,7 @@ func (b *builder) result(call, content int32, failed bool) {
 		b.other(content)
 	}
 	if failed {
-		b.token(Sep)
+		b.token(sep)
 	}
 	b.token(End)
 }
@@ -156,7 +156,7 @@ func (b *builder) otherKinds(i int32) journal.Kinds {
 
 // otherWithout writes a value as JSON without cache_control and further members.
 func (b *builder) otherWithout(i int32, keys ...string) journal.Kinds {
-	b.segment(Other, b.compactWithout(i, append(keys, "cache_control")...))
+	b.segment(other, b.compactWithout(i, append(keys, "cache_control")...))
 	return b.otherKinds(i)
 }
 
@@ -185,7 +185,7 @@ func (b *builder) chatMessage(m int32) error {
 		return nil
 	}
 	if reasoning := b.member(m, "reasoning_content"); b.kind(reasoning) == jsonlex.String {
-		b.segment(Thinking, b.bytes(reasoning))
+		b.segment(thinking, b.bytes(reasoning))
 		b.cut(journal.Thinking)
 	}
 	b.content(b.member(m, "content"))

@@ -57,7 +57,7 @@ func (b *builder) bySize(kind uint32, i int32) {
 
 // redacted writes thinking that is only there encrypted.
 func (b *builder) redacted(text []byte) {
-	b.token(Thinking)
+	b.token(thinking)
 	if len(text) > 0 {
 		b.mediaPart(source{data: text}, ceil(3*uint64(len(text)), 16))
 	}

@@ -364,7 +364,7 @@ func (b *builder) reasoning(i int32) {
 		texts = b.member(i, "content")
 	}
 	if readable := b.kind(texts) == jsonlex.Array && b.values[texts].first != 0; readable || len(encrypted) == 0 {
-		b.token(Thinking)
+		b.token(thinking)
 		if readable {
 			for i := b.values[texts].first; i != 0; i = b.values[i].next {
 				if b.kind(i) == jsonlex.Object {

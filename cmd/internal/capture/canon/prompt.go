@@ -98,13 +98,13 @@ func (b *builder) beginMessage(name []byte) {
 	b.endMessage()
 	token, known := roles[string(name)]
 	if !known {
-		token = RoleOther
+		token = roleOther
 	}
 	b.role = token
 	b.token(token)
 	if !known {
 		b.text(name)
-		b.token(Sep)
+		b.token(sep)
 	}
 }
 
@@ -131,7 +131,7 @@ func (b *builder) finish() error {
 	}
 	p.List, p.ListStart = b.listText(), b.list.start
 	p.System = p.Head
-	for p.System < len(p.Segments) && (p.Segments[p.System].Role == RoleSystem || p.Segments[p.System].Role == RoleDeveloper) {
+	for p.System < len(p.Segments) && (p.Segments[p.System].Role == roleSystem || p.Segments[p.System].Role == roleDeveloper) {
 		p.System++
 	}
 	if p.MediaTokens > maxMediaTokens {
@@ -190,23 +190,23 @@ func FormatOf(method, path string) (Format, bool) {
 const (
 	Tool uint32 = 0xA0000001 // begins the definition of a tool
 
-	RoleSystem    uint32 = 0xA0000002
-	RoleDeveloper uint32 = 0xA0000003
+	roleSystem    uint32 = 0xA0000002
+	roleDeveloper uint32 = 0xA0000003
 	RoleUser      uint32 = 0xA0000004
 	RoleAssistant uint32 = 0xA0000005
-	RoleTool      uint32 = 0xA0000006
-	RoleOther     uint32 = 0xA0000007 // the name of the role and Sep follow
+	roleTool      uint32 = 0xA0000006
+	roleOther     uint32 = 0xA0000007 // the name of the role and Sep follow
 
 	Text       uint32 = 0xA0000010
-	ToolCall   uint32 = 0xA0000011
-	ToolResult uint32 = 0xA0000012
-	Thinking   uint32 = 0xA0000013
+	toolCall   uint32 = 0xA0000011
+	toolResult uint32 = 0xA0000012
+	thinking   uint32 = 0xA0000013
 	Image      uint32 = 0xA0000014
-	Document   uint32 = 0xA0000015
+	document   uint32 = 0xA0000015
 	Audio      uint32 = 0xA0000016
-	Other      uint32 = 0xA0000017
+	other      uint32 = 0xA0000017
 
-	Sep uint32 = 0xA000001E
+	sep uint32 = 0xA000001E
 	End uint32 = 0xA000001F
 
 	Media     uint32 = 0xB0000000 // with 28 bits of a digest below
@@ -215,7 +215,7 @@ const (
 
 // roles has the token of every role that has one of its own.
 var roles = map[string]uint32{
-	"system": RoleSystem, "developer": RoleDeveloper, "user": RoleUser, "assistant": RoleAssistant, "tool": RoleTool,
+	"system": roleSystem, "developer": roleDeveloper, "user": RoleUser, "assistant": RoleAssistant, "tool": roleTool,
 }
 
 // Bounds of a prompt.

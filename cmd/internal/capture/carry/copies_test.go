@@ -76,13 +76,13 @@ func TestCopiesStayWithinTheBudget(t *testing.T) {
 	})
 	n := w.carried(t, 1<<20, 5)
 	require.Equal(t, []error{ErrBudget}, n.upload)
-	require.True(t, n.arrival.Room)
+	require.True(t, n.arrival.room)
 	require.LessOrEqual(t, w.proxy.CopyBytes(), int64(limit))
 	require.Greater(t, w.proxy.CopyBytes(), int64(limit*9/10))
 	n = w.carried(t, 10, 5)
 	require.Equal(t, []error{ErrBudget}, n.upload)
 	require.Equal(t, ErrBudget, n.ends[0].ReplyLost)
-	require.False(t, n.arrival.Room)
+	require.False(t, n.arrival.room)
 	require.Equal(t, []string{"request end", "dispatch", "head", "end"}, n.calls)
 	for _, c := range chunks {
 		c.Release()
@@ -92,7 +92,7 @@ func TestCopiesStayWithinTheBudget(t *testing.T) {
 	n = w.carried(t, 10, 5)
 	require.Equal(t, []error{nil}, n.upload)
 	require.NoError(t, n.ends[0].ReplyLost)
-	require.True(t, n.arrival.Room)
+	require.True(t, n.arrival.room)
 	for _, c := range chunks {
 		c.Release()
 	}

@@ -62,7 +62,7 @@ func (p *Proxy) arrive(w http.ResponseWriter, r *http.Request) *exchange {
 	x.ctx, x.cancel = context.WithCancel(ctx)
 	x.untie = context.AfterFunc(p.running, x.cancel)
 	x.watch.budget, x.watch.limits = p.copies, &p.o
-	x.observe(&Arrival{At: now, Session: session, Agent: agent, Method: r.Method, Path: path, Header: r.Header, RemoteAddr: r.RemoteAddr, Room: p.copies.ample()})
+	x.observe(&Arrival{At: now, Session: session, Agent: agent, Method: r.Method, Path: path, Header: r.Header, RemoteAddr: r.RemoteAddr, room: p.copies.ample()})
 	x.body.of(x)
 	return x
 }
@@ -77,7 +77,7 @@ func (x *exchange) observe(a *Arrival) {
 	x.watch.deaf.Store(true)
 	course := x.p.o.Observer.Arrive(a)
 	x.hold = course.Hold
-	x.watch.begin(course, a.Room)
+	x.watch.begin(course, a.room)
 }
 
 // admit asks the observer whether the request may go on, with its body read before where that is wanted.
@@ -98,7 +98,7 @@ func (x *exchange) admit() bool {
 // readBody reads the whole body into memory.
 func (x *exchange) readBody() bool {
 	var held bytes.Buffer
-	limit := x.p.o.Held
+	limit := x.p.o.held
 	long := x.r.ContentLength > limit
 	if !long {
 		n, err := io.Copy(&held, io.LimitReader(&x.body, limit+1))

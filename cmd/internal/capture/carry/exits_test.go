@@ -72,10 +72,10 @@ var exits = []exit{
 		name: "status that is none", request: post, upstream: says("HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n"), client: gets("HTTP/1.1 502", "", false), outcome: Unreachable,
 	}, {
 		name: "upload aborted", request: "POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{\"a",
-		upstream: untilGone, client: func(_ *testing.T, c *net.TCPConn, _ *bufio.Reader) { c.Close() }, outcome: Left, upload: ErrUpload,
+		upstream: untilGone, client: func(_ *testing.T, c *net.TCPConn, _ *bufio.Reader) { c.Close() }, outcome: Left, upload: errUpload,
 	}, {
 		name: "upload in chunks that are none", request: "POST /v1/messages HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-		upstream: untilGone, client: untilClosed, outcome: Left, upload: ErrUpload,
+		upstream: untilGone, client: untilClosed, outcome: Left, upload: errUpload,
 	}, {
 		name: "client gone before the head", request: post,
 		upstream: untilGone, client: func(_ *testing.T, c *net.TCPConn, _ *bufio.Reader) { c.Close() }, outcome: Left,

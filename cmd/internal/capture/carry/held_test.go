@@ -80,7 +80,7 @@ func TestHeldRequestsHaveALimit(t *testing.T) {
 		"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000000\r\nExpect: 100-continue\r\n\r\n":    "HTTP/1.1 413",
 		"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5000000000000000\r\n\r\n": "HTTP/1.1 413",
 	} {
-		w := newWorld(t, raw(t, says(plain)), func(o *Options) { o.Held = 8 })
+		w := newWorld(t, raw(t, says(plain)), func(o *Options) { o.held = 8 })
 		w.notes.course.Hold = true
 		conn := w.dial(t)
 		_, _ = io.WriteString(conn, request)
@@ -99,7 +99,7 @@ func TestClientThatWritesFirstReadsThe413(t *testing.T) {
 	const limit, length = 1 << 20, 12 << 20 // what is too much fits no buffer of a socket
 	part := strings.Repeat("x", 1<<20)
 	for _, head := range []string{"Transfer-Encoding: chunked\r\n\r\n", "Content-Length: " + strconv.Itoa(length) + "\r\n\r\n"} {
-		w := newWorld(t, raw(t, says(plain)), func(o *Options) { o.Held = limit })
+		w := newWorld(t, raw(t, says(plain)), func(o *Options) { o.held = limit })
 		w.notes.course.Hold = true
 		conn := w.dial(t)
 		before, after, end := "", "", ""
@@ -137,5 +137,5 @@ func TestHeldUploadsThatBreakOff(t *testing.T) {
 	conn.Close()
 	n := w.notes.one(t)
 	require.Equal(t, Left, n.ends[0].Outcome)
-	require.Equal(t, []error{ErrUpload}, n.upload)
+	require.Equal(t, []error{errUpload}, n.upload)
 }

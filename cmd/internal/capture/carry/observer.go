@@ -20,7 +20,7 @@ type Arrival struct {
 	Path       string      // raw, without prefix and query
 	Header     http.Header // as received, X-Agentx-Capture included; must not be changed
 	RemoteAddr string
-	Room       bool // whether the budget of copies has room for this exchange: without it, no chunks come
+	room       bool // whether the budget of copies has room for this exchange: without it, no chunks come
 }
 
 // Course is what an observer wants of an exchange.
@@ -37,7 +37,7 @@ type Exchange interface {
 	// After false no more chunks come, of the request or of the reply.
 	RequestChunk(*Chunk) bool
 	// RequestEnd comes once, before End: nil after the whole body, else why its copy is not whole, as one of ErrOversize,
-	// ErrBudget and ErrUpload.
+	// ErrBudget and errUpload.
 	RequestEnd(error)
 	// Dispatch is asked before the upstream is contacted. A refusal is answered in place of the upstream.
 	Dispatch(at int64) *Refusal
@@ -53,7 +53,7 @@ type Exchange interface {
 var (
 	ErrOversize = errors.New("the body is longer than the limit of its copy")
 	ErrBudget   = errors.New("the budget of copies is used up")
-	ErrUpload   = errors.New("the exchange ended before the whole body was read")
+	errUpload   = errors.New("the exchange ended before the whole body was read")
 )
 
 // Refusal is an answer in place of the upstream's.

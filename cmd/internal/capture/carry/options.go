@@ -20,7 +20,7 @@ type Options struct {
 	RequestCopy int64 // bytes, 64 MiB: of one request's body
 	ReplyCopy   int64 // 16 MiB: of one reply's body that is no event stream
 	Copies      int64 // 1 GiB: of all copies that are alive
-	Held        int64 // 64 MiB: of a body that is read before dispatch
+	held        int64 // 64 MiB: of a body that is read before dispatch
 
 	// Dial opens connections to upstreams; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

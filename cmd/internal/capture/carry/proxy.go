@@ -35,7 +35,7 @@ func New(o Options) (*Proxy, error) {
 	o.RequestCopy = cmp.Or(o.RequestCopy, 64<<20)
 	o.ReplyCopy = cmp.Or(o.ReplyCopy, 16<<20)
 	o.Copies = cmp.Or(o.Copies, 1<<30)
-	o.Held = cmp.Or(o.Held, 64<<20)
+	o.held = cmp.Or(o.held, 64<<20)
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}

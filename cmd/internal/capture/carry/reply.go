@@ -206,7 +206,7 @@ func (x *exchange) answer(status int, message string, retryAfter int, stage stri
 
 // shape returns the API in whose shape an error is answered.
 func (x *exchange) shape() Kind {
-	if kind := KindOf(x.path); kind != Any {
+	if kind := kindOf(x.path); kind != Any {
 		return kind
 	}
 	if x.upstream.Kind == Anthropic || x.r.Header.Get("Anthropic-Version") != "" {

@@ -146,7 +146,7 @@ func TestContinueIsTheUpstreams(t *testing.T) {
 		require.Equal(t, "no", m.body)
 		require.Contains(t, <-head, "Connection: close") // else net/http asks for the body nevertheless, now and then in time
 		n := w.notes.one(t)
-		require.Equal(t, []error{ErrUpload}, n.upload)
+		require.Equal(t, []error{errUpload}, n.upload)
 		require.Equal(t, Whole, n.ends[0].Outcome)
 	})
 }

@@ -91,8 +91,8 @@ func (u Upstream) goodPort() bool {
 	return err == nil && port > 0
 }
 
-// KindOf returns the API to which a raw path belongs, Any for one of neither or of both.
-func KindOf(path string) Kind {
+// kindOf returns the API to which a raw path belongs, Any for one of neither or of both.
+func kindOf(path string) Kind {
 	for _, e := range endpoint.All {
 		if _, after, ok := strings.Cut(path, e.Path); ok && (after == "" || after[0] == '/') {
 			return Kind(e.API)
@@ -104,7 +104,7 @@ func KindOf(path string) Kind {
 // choose returns the upstream of a path: the one of its kind, else the one of kind Any, else the one whose API the headers
 // belong to, else the first.
 func choose(list []Upstream, path string, header http.Header) *Upstream {
-	kinds := [3]Kind{KindOf(path), Any, OpenAI}
+	kinds := [3]Kind{kindOf(path), Any, OpenAI}
 	if header.Get("Anthropic-Version") != "" {
 		kinds[2] = Anthropic
 	}

@@ -73,7 +73,7 @@ func (w *watch) uploaded(p []byte, at int64, err error) {
 	case errors.Is(err, io.EOF):
 		w.ended(nil)
 	default:
-		w.ended(ErrUpload)
+		w.ended(errUpload)
 	}
 }
 
@@ -155,7 +155,7 @@ func (w *watch) replied(p []byte, at int64) {
 
 // end tells the observer of the end, after that of the upload.
 func (w *watch) end(e End) {
-	w.endUpload(ErrUpload)
+	w.endUpload(errUpload)
 	if w.x == nil {
 		return
 	}

@@ -16,10 +16,10 @@ type Request struct {
 	Base    int // the request whose list begins the longest alike, the first of them; -1 for none
 	Keep    int
 	New     int
-	FirstID int // the first of the new ids
+	firstID int // the first of the new ids
 }
 
-// Apply numbers the blocks of request q that are new. The error is ErrOrder or ErrErased. p cannot be used again.
+// Apply numbers the blocks of request q that are new. The error is errOrder or ErrErased. p cannot be used again.
 func (t *Tree) Apply(q int, p *Prepared) (Request, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,12 +28,12 @@ func (t *Tree) Apply(q int, p *Prepared) (Request, error) {
 		return Request{}, ErrErased
 	}
 	if n := len(t.requests); q < 0 || n > 0 && q <= t.requests[n-1].q {
-		return Request{}, ErrOrder
+		return Request{}, errOrder
 	}
 	keep, base, loose := t.numbered(p.from)
 	r := request{
 		q: q, base: base, stand: p.stand,
-		Request: Request{Tokens: int(p.tokens), Tools: int(p.tools), System: int(p.systems), Base: -1, Keep: keep, FirstID: len(t.blocks.keys)},
+		Request: Request{Tokens: int(p.tokens), Tools: int(p.tools), System: int(p.systems), Base: -1, Keep: keep, firstID: len(t.blocks.keys)},
 	}
 	for _, key := range append(loose, p.keys...) {
 		if id, found := t.blocks.find(key); found {
@@ -139,7 +139,7 @@ func (t *Tree) appendIDs(ids []uint32, i int) []uint32 {
 		ids = t.appendIDs(ids, int(r.base))[:from+r.Keep]
 	}
 	for k := range r.New {
-		ids = append(ids, uint32(r.FirstID+k))
+		ids = append(ids, uint32(r.firstID+k))
 	}
 	return ids
 }

@@ -114,7 +114,7 @@ func (t *Tree) PrepareOutput(q int, output *canon.Prompt) (*Prepared, error) {
 	}
 	t.mu.Unlock()
 	if !found {
-		return nil, ErrNoRequest
+		return nil, errNoRequest
 	}
 	return t.behind(c, asked, output.Segments)
 }

@@ -13,16 +13,16 @@ import (
 var (
 	// ErrErased is about a tree that was erased.
 	ErrErased = errors.New("the session is over and its tree erased")
-	// ErrOrder is about requests that are not applied in the order of their numbers.
-	ErrOrder = errors.New("requests are applied out of order")
-	// ErrNoRequest is about a request that was not applied.
-	ErrNoRequest = errors.New("the request was not applied")
+	// errOrder is about requests that are not applied in the order of their numbers.
+	errOrder = errors.New("requests are applied out of order")
+	// errNoRequest is about a request that was not applied.
+	errNoRequest = errors.New("the request was not applied")
 
 	errOtherHead = errors.New("the request repeats known messages behind another head, or at another place")
 )
 
-// MaxBlockSize bounds the tokens of a block.
-const MaxBlockSize = 1 << 16
+// maxBlockSize bounds the tokens of a block.
+const maxBlockSize = 1 << 16
 
 // Tokenizer turns text into token ids. Several goroutines call it.
 type Tokenizer interface {
@@ -41,8 +41,8 @@ func (o Options) Validate() error {
 	if o.Tokenizer == nil || o.Name == "" {
 		return errors.New("a chain of blocks needs a tokenizer and its name")
 	}
-	if o.BlockSize < 1 || o.BlockSize > MaxBlockSize {
-		return fmt.Errorf("a block of %d tokens: want 1 to %d", o.BlockSize, MaxBlockSize)
+	if o.BlockSize < 1 || o.BlockSize > maxBlockSize {
+		return fmt.Errorf("a block of %d tokens: want 1 to %d", o.BlockSize, maxBlockSize)
 	}
 	return nil
 }

@@ -239,9 +239,9 @@ func TestTailsHaveNoBlock(t *testing.T) {
 		want   Request
 	}{
 		{counted(128), Request{Tokens: 128, Base: -1, New: 2}},
-		{append(counted(128), 7), Request{Tokens: 129, Base: 0, Keep: 2, FirstID: 2}},
-		{append(counted(128), slices.Repeat([]uint32{7}, 63)...), Request{Tokens: 191, Base: 0, Keep: 2, FirstID: 2}},
-		{append(counted(128), slices.Repeat([]uint32{7}, 64)...), Request{Tokens: 192, Base: 0, Keep: 2, New: 1, FirstID: 2}},
+		{append(counted(128), 7), Request{Tokens: 129, Base: 0, Keep: 2, firstID: 2}},
+		{append(counted(128), slices.Repeat([]uint32{7}, 63)...), Request{Tokens: 191, Base: 0, Keep: 2, firstID: 2}},
+		{append(counted(128), slices.Repeat([]uint32{7}, 64)...), Request{Tokens: 192, Base: 0, Keep: 2, New: 1, firstID: 2}},
 	} {
 		require.Equal(t, c.want, apply(t, tree, q, tokens(c.tokens...)))
 	}
@@ -276,12 +276,12 @@ func TestApplyingOutOfOrder(t *testing.T) {
 	apply(t, tree, 3, tokens(counted(9)...))
 	for _, q := range []int{-1, 0, 3} {
 		_, err := tree.Apply(q, prepare())
-		require.ErrorIs(t, err, ErrOrder)
+		require.ErrorIs(t, err, errOrder)
 	}
-	require.Equal(t, Request{Tokens: 9, Base: 3, Keep: 2, FirstID: 2}, apply(t, tree, 7, tokens(counted(9)...)))
+	require.Equal(t, Request{Tokens: 9, Base: 3, Keep: 2, firstID: 2}, apply(t, tree, 7, tokens(counted(9)...)))
 	require.Equal(t, 1+1, tree.Nodes())
 	_, err := tree.PrepareOutput(4, &canon.Prompt{})
-	require.ErrorIs(t, err, ErrNoRequest)
+	require.ErrorIs(t, err, errNoRequest)
 	late := prepare()
 	tree.Erase()
 	_, err = tree.Apply(8, late)
@@ -374,13 +374,13 @@ func TestManyPrepareAtOnce(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	valid := newTree(t, counting(), 64).options
 	for _, change := range []func(o *Options){
-		func(o *Options) { o.Tokenizer = nil }, func(o *Options) { o.Name = "" }, func(o *Options) { o.BlockSize = 0 }, func(o *Options) { o.BlockSize = MaxBlockSize + 1 },
+		func(o *Options) { o.Tokenizer = nil }, func(o *Options) { o.Name = "" }, func(o *Options) { o.BlockSize = 0 }, func(o *Options) { o.BlockSize = maxBlockSize + 1 },
 	} {
 		o := valid
 		change(&o)
 		_, err := New(counting(), o)
 		require.Error(t, err)
 	}
-	_, err := New(counting(), Options{Tokenizer: valid.Tokenizer, Name: "a", BlockSize: MaxBlockSize})
+	_, err := New(counting(), Options{Tokenizer: valid.Tokenizer, Name: "a", BlockSize: maxBlockSize})
 	require.NoError(t, err)
 }

@@ -129,10 +129,10 @@ func TestOrdinalsOfTheSpecification(t *testing.T) {
 		ids  []uint32
 	}{
 		{`{` + system + `"messages":[` + user + `]}`, Request{Tokens: 22, System: 9, Base: -1, New: 5}, counted(5)},
-		{second, Request{Tokens: 50, System: 9, Base: 0, Keep: 5, New: 7, FirstID: 5}, counted(12)},
-		{`{` + system + `"messages":[{"role":"user","content":"Find all callers of parse."}]}`, Request{Tokens: 18, System: 9, Base: 0, Keep: 2, New: 2, FirstID: 12}, []uint32{0, 1, 12, 13}},
-		{strings.Replace(second, "func parse() error {", "no such file", 1), Request{Tokens: 48, System: 9, Base: 1, Keep: 11, New: 1, FirstID: 14}, append(counted(11), 14)},
-		{second, Request{Tokens: 50, System: 9, Base: 1, Keep: 12, FirstID: 15}, counted(12)},
+		{second, Request{Tokens: 50, System: 9, Base: 0, Keep: 5, New: 7, firstID: 5}, counted(12)},
+		{`{` + system + `"messages":[{"role":"user","content":"Find all callers of parse."}]}`, Request{Tokens: 18, System: 9, Base: 0, Keep: 2, New: 2, firstID: 12}, []uint32{0, 1, 12, 13}},
+		{strings.Replace(second, "func parse() error {", "no such file", 1), Request{Tokens: 48, System: 9, Base: 1, Keep: 11, New: 1, firstID: 14}, append(counted(11), 14)},
+		{second, Request{Tokens: 50, System: 9, Base: 1, Keep: 12, firstID: 15}, counted(12)},
 	} {
 		require.Equal(t, c.want, apply(t, tree, q, parse(t, canon.Messages, c.body)), q)
 		require.Equal(t, c.ids, tree.AppendIDs(nil, q), q)

@@ -108,7 +108,7 @@ func (f *Folder) Create(h Head) (*Writer, error) {
 		err = w.Sync()
 	}
 	if err == nil {
-		err = f.SyncDir(journalDir)
+		err = f.syncDir(journalDir)
 	}
 	if err != nil { // nothing is recorded, so that nothing is left to be finished
 		return nil, errors.Join(err, file.Close(), os.Remove(path))
@@ -134,8 +134,8 @@ func (f *Folder) Sync() {
 	}
 }
 
-// SyncDir forces to disk which names a directory of the folder has.
-func (f *Folder) SyncDir(name string) error {
+// syncDir forces to disk which names a directory of the folder has.
+func (f *Folder) syncDir(name string) error {
 	return f.disk.SyncDir(filepath.Join(f.dir, name))
 }
 
@@ -172,5 +172,5 @@ func (f *Folder) Remove(trace string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return f.SyncDir(journalDir)
+	return f.syncDir(journalDir)
 }

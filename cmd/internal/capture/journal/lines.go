@@ -36,9 +36,9 @@ var kinds = map[string]Entry{
 
 // Bounds of the numbers of a line.
 const (
-	MaxRequests = 1 << 26 // of a session
+	maxRequests = 1 << 26 // of a session
 	MaxTokens   = 1 << 24 // of a prompt or an answer, as traces have it
-	MaxBlocks   = 1 << 26 // of a session
+	maxBlocks   = 1 << 26 // of a session
 	maxMillis   = 1 << 40 // 34 years
 	maxAgents   = 1 << 20
 	maxStatus   = 999
@@ -86,9 +86,9 @@ func (h Head) Validate() error {
 	case h.BlockSize < 1 || h.BlockSize > MaxTokens:
 		return fmt.Errorf("block size %d: want 1 to %d tokens", h.BlockSize, MaxTokens)
 	case !plainName.MatchString(h.Canon):
-		return fmt.Errorf("canon %.40q: want %s", h.Canon, NamePattern)
+		return fmt.Errorf("canon %.40q: want %s", h.Canon, namePattern)
 	case !plainName.MatchString(h.Tokenizer):
-		return fmt.Errorf("tokenizer %.40q: want %s", h.Tokenizer, NamePattern)
+		return fmt.Errorf("tokenizer %.40q: want %s", h.Tokenizer, namePattern)
 	case !slices.Contains(ways, h.By):
 		return fmt.Errorf("by %.40q: want one of %v", h.By, ways)
 	}
@@ -217,7 +217,7 @@ type Begin struct {
 
 func (v Begin) pass(f *fields) Entry {
 	f.begin("begin")
-	number(f, "q", &v.Q, 0, MaxRequests)
+	number(f, "q", &v.Q, 0, maxRequests)
 	number(f, "t", &v.T, 0, maxMillis)
 	place(f, &v.Place)
 	return v
@@ -246,13 +246,13 @@ func (v IDs) pass(f *fields) Entry {
 		stream = 1
 	}
 	f.begin("ids")
-	number(f, "q", &v.Q, 0, MaxRequests)
+	number(f, "q", &v.Q, 0, maxRequests)
 	number(f, "m", &v.Model, 0, maxAgents)
 	number(f, "s", &stream, 0, 1)
 	number(f, "in", &v.In, 0, MaxTokens)
 	number(f, "tool", &v.Tools, 0, MaxTokens)
 	number(f, "sys", &v.System, 0, MaxTokens)
-	number(f, "base", &v.Base, -1, MaxRequests)
+	number(f, "base", &v.Base, -1, maxRequests)
 	number(f, "keep", &v.Keep, 0, MaxTokens)
 	number(f, "new", &v.New, 0, MaxTokens)
 	number(f, "it", &v.Input, 0, allKinds)
@@ -276,7 +276,7 @@ type Hole struct {
 
 func (v Hole) pass(f *fields) Entry {
 	f.begin("hole")
-	number(f, "q", &v.Q, 0, MaxRequests)
+	number(f, "q", &v.Q, 0, maxRequests)
 	word(f, "why", &v.Reason, of(holes))
 	return v
 }
@@ -299,7 +299,7 @@ type End struct {
 
 func (v End) pass(f *fields) Entry {
 	f.begin("end")
-	number(f, "q", &v.Q, 0, MaxRequests)
+	number(f, "q", &v.Q, 0, maxRequests)
 	number(f, "t", &v.T, 0, maxMillis)
 	number(f, "first", &v.First, -1, maxMillis)
 	word(f, "x", &v.X, of(outcomes))
@@ -330,7 +330,7 @@ func (v Agent) pass(f *fields) Entry {
 	f.begin("agent")
 	number(f, "a", &v.Agent, 0, maxAgents)
 	word(f, "type", &v.Type, of(agentTypes), "")
-	number(f, "result", &v.Result, 0, MaxRequests, 0)
+	number(f, "result", &v.Result, 0, maxRequests, 0)
 	return v
 }
 

@@ -127,8 +127,8 @@ func (v IDs) apply(s *Session) error {
 		return fmt.Errorf("request %d: %d tokens of tools, %d of the system prompt and %d of media exceed its %d", v.Q, v.Tools, v.System, v.Media, v.In)
 	case v.Model >= len(s.Models):
 		return fmt.Errorf("request %d: model %d has no name", v.Q, v.Model)
-	case len(s.parents)+v.New > MaxBlocks:
-		return fmt.Errorf("request %d: more than %d blocks", v.Q, MaxBlocks)
+	case len(s.parents)+v.New > maxBlocks:
+		return fmt.Errorf("request %d: more than %d blocks", v.Q, maxBlocks)
 	}
 	for range v.New {
 		s.parents = append(s.parents, last)

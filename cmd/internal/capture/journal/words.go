@@ -186,11 +186,11 @@ func StopWord(word string) string {
 	return "other"
 }
 
-// NamePattern is what the name of a model or tokenizer, or the id of a trace, looks like.
-const NamePattern = `[A-Za-z0-9._:/@-]{1,128}`
+// namePattern is what the name of a model or tokenizer, or the id of a trace, looks like.
+const namePattern = `[A-Za-z0-9._:/@-]{1,128}`
 
 var (
-	plainName = regexp.MustCompile(`^` + NamePattern + `$`)
+	plainName = regexp.MustCompile(`^` + namePattern + `$`)
 	traceName = regexp.MustCompile(`^cap-[0-9a-f]{8}$`)
 )
 

@@ -19,9 +19,9 @@ func TestVerdicts(t *testing.T) {
 
 	same := c.Verdicts[0]
 	require.Equal(t, Verdict{Run: 1, Method: Paired, Trees: 40, Figures: []string{}}, same)
-	require.Equal(t, "again against before: nothing differs beyond its intervals (paired: 40 trees that both played)", c.VerdictText(same))
+	require.Equal(t, "again against before: nothing differs beyond its intervals (paired: 40 trees that both played)", c.verdictText(same))
 	text := c.tableText(t)
-	require.Contains(t, text, c.VerdictText(same))
+	require.Contains(t, text, c.verdictText(same))
 	require.NotContains(t, text, "NOT COMPARABLE")
 	require.Contains(t, text, "* differs by 1 % or more, and beyond its 99.5 % interval (95 % of all 11 figures that decide together); ~ does not; a figure without a mark decides nothing")
 	require.Subset(t, TableFigures, judged, "a figure that is named is a row")
@@ -48,9 +48,9 @@ func TestMethods(t *testing.T) {
 	b.set("concurrency", "16")
 	c := compareDirs(t, a.write(t, "a"), b.write(t, "b"), few.write(t, "few"))
 	require.Equal(t, Independent, c.Verdicts[0].Method)
-	require.Contains(t, c.VerdictText(c.Verdicts[0]), "(not paired: they had different numbers of lanes)")
+	require.Contains(t, c.verdictText(c.Verdicts[0]), "(not paired: they had different numbers of lanes)")
 	require.Equal(t, NoInterval, c.Verdicts[1].Method)
-	require.Contains(t, c.VerdictText(c.Verdicts[1]), "few against a: no interval of any difference: 19 trees: an interval needs 20")
+	require.Contains(t, c.verdictText(c.Verdicts[1]), "few against a: no interval of any difference: 19 trees: an interval needs 20")
 	require.Equal(t, "19 trees: an interval needs 20", c.Runs[2].Why)
 	require.Nil(t, c.Runs[2].Figures["ttft.p95"].Interval)
 	require.NotNil(t, c.Runs[2].Figures["ttft.p95"].Difference, "the difference is told without one")
@@ -71,11 +71,11 @@ func TestDifferenceOfCommonTrees(t *testing.T) {
 	require.Zero(t, c.Runs[1].Figures["request_rate"].Difference.Trees, "that of a whole run")
 	require.Less(t, d.Deciding.Low, d.Interval.Low)
 	require.Greater(t, d.Deciding.High, d.Interval.High)
-	require.Equal(t, d.Deciding, d.Shown())
+	require.Equal(t, d.Deciding, d.shown())
 	require.Equal(t, d.Differs, !d.Deciding.Has(0))
 	other := c.Runs[1].Figures["ttft.p99"].Difference
 	require.Nil(t, other.Deciding, "it decides nothing")
-	require.Equal(t, other.Interval, other.Shown())
+	require.Equal(t, other.Interval, other.shown())
 
 	same := newModelled(30)
 	c = compareDirs(t, part.write(t, "part again"), same.write(t, "same"))

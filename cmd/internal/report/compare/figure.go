@@ -58,8 +58,8 @@ type Difference struct {
 	Differs  bool               `json:"differs"`            // it does: by leastDifference, and Deciding does not have 0
 }
 
-// Shown is the interval that stands beside a difference: the one that decides whether it is marked. nil: there is none.
-func (d *Difference) Shown() *interval.Interval {
+// shown is the interval that stands beside a difference: the one that decides whether it is marked. nil: there is none.
+func (d *Difference) shown() *interval.Interval {
 	if d.Deciding != nil {
 		return d.Deciding
 	}
@@ -77,7 +77,7 @@ var (
 
 // ShownText writes Shown with its level; "": there is none.
 func (d *Difference) ShownText() string {
-	i, level := d.Shown(), oneLevel
+	i, level := d.shown(), oneLevel
 	if i == nil {
 		return ""
 	}

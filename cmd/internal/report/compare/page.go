@@ -60,7 +60,7 @@ func (c *Comparison) html() ([]byte, error) {
 		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(TableFigures, f), measure.MetricNamed(f.Name).Ratio})
 	}
 	for _, v := range c.Verdicts {
-		head.Texts = append(head.Texts, c.VerdictText(v))
+		head.Texts = append(head.Texts, c.verdictText(v))
 	}
 	p := &page.Page{Kind: "compare", Title: c.Title}
 	p.Tables = append(p.Tables, c.timeTable(a))

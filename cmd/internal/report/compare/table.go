@@ -153,7 +153,7 @@ func (d *Difference) sign() string {
 func (c *Comparison) verdictLines(b *strings.Builder) {
 	signs := false
 	for _, v := range c.Verdicts {
-		fmt.Fprintln(b, c.VerdictText(v))
+		fmt.Fprintln(b, c.verdictText(v))
 		signs = signs || v.Method != NoInterval
 	}
 	if slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Few() }) {
@@ -164,8 +164,8 @@ func (c *Comparison) verdictLines(b *strings.Builder) {
 	}
 }
 
-// VerdictText says in words whether a run differs from the first.
-func (c *Comparison) VerdictText(v Verdict) string {
+// verdictText says in words whether a run differs from the first.
+func (c *Comparison) verdictText(v Verdict) string {
 	name, first := c.Runs[v.Run].Name, c.Runs[0].Name
 	how := ""
 	switch v.Method {

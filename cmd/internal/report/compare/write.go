@@ -17,9 +17,9 @@ import (
 
 // Names of the files of a comparison.
 const (
-	PageFile = "compare.html"
-	JSONFile = "compare.json"
-	CSVFile  = "compare.csv"
+	pageFile = "compare.html"
+	jsonFile = "compare.json"
+	csvFile  = "compare.csv"
 )
 
 // Write writes the page, compare.json and compare.csv to a directory, which it makes if it is missing. Each appears whole by a rename,
@@ -31,7 +31,7 @@ func (c *Comparison) Write(ctx context.Context, dir string) (names []string, err
 	for _, file := range []struct {
 		name string
 		text func() ([]byte, error)
-	}{{CSVFile, c.csv}, {JSONFile, c.json}, {PageFile, c.html}} {
+	}{{csvFile, c.csv}, {jsonFile, c.json}, {pageFile, c.html}} {
 		if err := ctx.Err(); err != nil {
 			return names, err
 		}

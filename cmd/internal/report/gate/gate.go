@@ -21,9 +21,9 @@ const ErrorRate = "error-rate"
 // Gate bounds a figure of a run, or its difference to another run's.
 type Gate struct {
 	Text     string // as it was written
-	Figure   slo.Figure
-	Sign     slo.Sign
-	Limit    float64
+	figure   slo.Figure
+	sign     slo.Sign
+	limit    float64
 	Errors   bool // Limit is of errors over completed requests, by the rule of InferenceX
 	Relative bool // Limit is of the difference, as part of the other run's figure: 0.05 in ttft.p95<+5%
 }
@@ -35,7 +35,7 @@ func Parse(text string) (Gate, error) {
 		if err != nil || !(limit >= 0 && limit <= 1) {
 			return Gate{}, fmt.Errorf("want %s=X, X from 0 to 1", ErrorRate)
 		}
-		return Gate{Text: ErrorRate, Limit: limit, Errors: true}, nil
+		return Gate{Text: ErrorRate, limit: limit, Errors: true}, nil
 	}
 	name, sign, value, err := slo.Cut(text)
 	if err != nil {
@@ -45,13 +45,13 @@ func Parse(text string) (Gate, error) {
 	if err != nil {
 		return Gate{}, err
 	}
-	g := Gate{Text: text, Figure: f, Sign: sign}
+	g := Gate{Text: text, figure: f, sign: sign}
 	if g.Relative = strings.HasPrefix(value, "+") || strings.HasPrefix(value, "-"); g.Relative {
-		g.Limit, err = parseChange(value)
+		g.limit, err = parseChange(value)
 		return g, err
 	}
 	c, err := measure.ParseCondition(text)
-	g.Limit = c.Limit
+	g.limit = c.Limit
 	return g, err
 }
 
@@ -113,27 +113,27 @@ func doubt(s *measure.Summary) string {
 	return s.Remarks[k].Text
 }
 
-// Judge judges a figure of a run. One that is not known does not pass.
-func (g *Gate) Judge(value measure.Number) Verdict {
-	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &value, figure: g.Figure}
+// judge judges a figure of a run. One that is not known does not pass.
+func (g *Gate) judge(value measure.Number) Verdict {
+	v := Verdict{Gate: g.Text, Limit: g.limit, Value: &value, figure: g.figure}
 	switch {
-	case value.IsMissing() && g.Figure.Name == "goodput":
+	case value.IsMissing() && g.figure.Name == "goodput":
 		v.Reason = "goodput is not known: the run has no service levels, which --slo gives it"
 	case value.IsMissing():
-		v.Reason = g.Figure.String() + " is not known of this run"
+		v.Reason = g.figure.String() + " is not known of this run"
 	default:
-		v.Passed = g.Sign.Holds(float64(value), g.Limit)
-		v.Reason = fmt.Sprintf("%s is %s", g.Figure, measure.FormatFigure(value, g.Figure.Unit))
+		v.Passed = g.sign.Holds(float64(value), g.limit)
+		v.Reason = fmt.Sprintf("%s is %s", g.figure, measure.FormatFigure(value, g.figure.Unit))
 	}
 	return v
 }
 
-// JudgeAgainst judges the second run of a comparison against the first. A difference passes if its interval has a value that does:
+// judgeAgainst judges the second run of a comparison against the first. A difference passes if its interval has a value that does:
 // noise fails no build. Without an interval the difference itself decides.
-func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
-	name := g.Figure.String()
+func (g *Gate) judgeAgainst(c *compare.Comparison) Verdict {
+	name := g.figure.String()
 	base, f := c.Runs[0].Figures[name], c.Runs[1].Figures[name]
-	v := Verdict{Gate: g.Text, Limit: g.Limit, Value: &f.Value, Base: &base.Value, figure: g.Figure}
+	v := Verdict{Gate: g.Text, Limit: g.limit, Value: &f.Value, Base: &base.Value, figure: g.figure}
 	d := f.Difference
 	if d == nil {
 		v.Reason = name + " is not known of both runs"
@@ -141,17 +141,17 @@ func (g *Gate) JudgeAgainst(c *compare.Comparison) Verdict {
 	}
 	v.Change, v.Interval, v.Method = &d.Ratio, d.Interval, d.Method
 	best := float64(d.Ratio)
-	if d.Interval != nil && g.Sign.Upper() {
+	if d.Interval != nil && g.sign.Upper() {
 		best = d.Interval.Low
 	} else if d.Interval != nil {
 		best = d.Interval.High
 	}
-	v.Passed = g.Sign.Holds(best, g.Limit)
-	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit), d.Change(g.Figure.Unit),
-		measure.FormatFigure(base.Value, g.Figure.Unit), how(d, c.Verdicts[0]))
+	v.Passed = g.sign.Holds(best, g.limit)
+	v.Reason = fmt.Sprintf("%s is %s, %s from %s; %s", name, measure.FormatFigure(f.Value, g.figure.Unit), d.Change(g.figure.Unit),
+		measure.FormatFigure(base.Value, g.figure.Unit), how(d, c.Verdicts[0]))
 	if d.Trees > 0 { // the values are of all trees of the runs
-		v.Reason = fmt.Sprintf("%s is %s after %s, and %s; %s", name, measure.FormatFigure(f.Value, g.Figure.Unit),
-			measure.FormatFigure(base.Value, g.Figure.Unit), d.Change(g.Figure.Unit), how(d, c.Verdicts[0]))
+		v.Reason = fmt.Sprintf("%s is %s after %s, and %s; %s", name, measure.FormatFigure(f.Value, g.figure.Unit),
+			measure.FormatFigure(base.Value, g.figure.Unit), d.Change(g.figure.Unit), how(d, c.Verdicts[0]))
 	}
 	return v
 }
@@ -171,10 +171,10 @@ func how(d *compare.Difference, v compare.Verdict) string {
 	return fmt.Sprintf("its 95 %% interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
 }
 
-// Look adds to a verdict how many requests of a run its figures are not over, and whether they are few. A figure with a statistic is over
+// look adds to a verdict how many requests of a run its figures are not over, and whether they are few. A figure with a statistic is over
 // values of requests, which those that failed do not have. Above a share of those sent the gate fails: what their figures
 // are nobody knows. name is that of another run than the one judged; nothing is known of a nil summary.
-func (v *Verdict) Look(name string, s *measure.Summary, share float64) {
+func (v *Verdict) look(name string, s *measure.Summary, share float64) {
 	if s == nil {
 		return
 	}

@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 		{"goodput>3", measure.Missing, "goodput is not known: the run has no service levels, which --slo gives it", false},
 		{"itl.p50<1s", measure.Missing, "itl.p50 is not known of this run", false},
 	} {
-		v := parse(t, c.text).Judge(c.value)
+		v := parse(t, c.text).judge(c.value)
 		require.Equal(t, c.reason, v.Reason, c.text)
 		require.Equal(t, c.passed, v.Passed, c.text)
 		require.Equal(t, c.text, v.String())
@@ -85,8 +85,8 @@ func TestJudgeAgainst(t *testing.T) {
 		{"error-rate<+5%", 0, 0.1, nil, "error-rate is 10.0 %, without bound from 0 %; no interval: 12 trees: an interval needs 20", false},
 	} {
 		g := parse(t, c.text)
-		comparison := comparison(g.Figure.String(), c.base, c.value, c.interval, "12 trees: an interval needs 20")
-		v := g.JudgeAgainst(comparison)
+		comparison := comparison(g.figure.String(), c.base, c.value, c.interval, "12 trees: an interval needs 20")
+		v := g.judgeAgainst(comparison)
 		require.Equal(t, c.reason, v.Reason, c.text)
 		require.Equal(t, c.passed, v.Passed, c.text)
 		require.EqualValues(t, c.value, *v.Value)
@@ -96,17 +96,17 @@ func TestJudgeAgainst(t *testing.T) {
 	some := comparison("ttft.p95", 1, 1.2, between(-0.02, 0.42), "")
 	some.Runs[1].Figures["ttft.p95"].Difference.Trees = 43
 	require.Equal(t, "ttft.p95 is 1.20 s after 1.00 s, and +20.0 % over 43 common trees; its 95 % interval goes from -2.0 % to +42.0 % (paired, over 43 trees)",
-		g.JudgeAgainst(some).Reason)
+		g.judgeAgainst(some).Reason)
 	g = parse(t, "itl.p95<+5%")
 	missing := comparison("itl.p95", 1, math.NaN(), nil, "")
 	missing.Runs[1].Figures["itl.p95"].Difference = nil
-	require.Equal(t, "itl.p95 is not known of both runs", g.JudgeAgainst(missing).Reason)
+	require.Equal(t, "itl.p95 is not known of both runs", g.judgeAgainst(missing).Reason)
 }
 
 func TestParse(t *testing.T) {
 	g := parse(t, "output_token_rate>-2.5%")
-	require.Equal(t, slo.More, g.Sign)
-	require.Equal(t, -0.025, g.Limit)
+	require.Equal(t, slo.More, g.sign)
+	require.Equal(t, -0.025, g.limit)
 	require.True(t, g.Relative)
 	var names []string
 	for _, m := range measure.MetricNames() {
@@ -133,35 +133,35 @@ func TestGateOnWhatIsUnseen(t *testing.T) {
 	s := &measure.Summary{Requests: 40, Buckets: measure.Buckets{Profiling: 38, CancelledAtEnd: 2}, Unseen: measure.Unseen{Requests: 2, Share: 0.05}}
 	s.Measured = 38
 	for share, passed := range map[float64]bool{0.05: true, 0.049: false, 1: true, 0: false} {
-		v := parse(t, "ttft.p95<2s").Judge(1)
-		v.Look("", s, share)
+		v := parse(t, "ttft.p95<2s").judge(1)
+		v.look("", s, share)
 		require.Equal(t, passed, v.Passed, share)
 		require.Contains(t, v.Reason, "ttft.p95 is 1.00 s; of 40 requests 2 cut off at the end (5.00 % in no figure)")
-		v.Look("before", s, share)
+		v.look("before", s, share)
 		require.Contains(t, v.Reason, "; of 40 requests of before 2 cut off at the end (5.00 % in no figure)")
 	}
-	v := parse(t, "ttft.p95<2s").Judge(3)
-	v.Look("", s, 1)
+	v := parse(t, "ttft.p95<2s").judge(3)
+	v.look("", s, 1)
 	require.False(t, v.Passed, "the figure does not hold")
-	v.Look("", s, 0.04)
+	v.look("", s, 0.04)
 	require.Contains(t, v.Reason, ", more than the 4.00 % of --gate-unseen")
 	s.Measured = 37 // one failed: it has no latency, and the rate of errors is over it
 	for text, passed := range map[string]bool{"ttft.p95<2s": false, "error-rate<200%": true, "request_rate<2": true} {
-		v := parse(t, text).Judge(1)
-		v.Look("", s, 0.05)
+		v := parse(t, text).judge(1)
+		v.look("", s, 0.05)
 		require.Equal(t, passed, v.Passed, text)
 		require.Equal(t, !passed, strings.Contains(v.Reason, "; of 40 requests 1 failed and have none, 2 cut off at the end (5.00 % in no figure), more than the 5.00 % of --gate-unseen"), v.Reason)
 	}
-	v = parse(t, "ttft.p95<2s").Judge(1)
-	v.Look("", &measure.Summary{Requests: 19, Buckets: measure.Buckets{Profiling: 19}, Metrics: measure.Metrics{Measured: 19, TTFT: measure.Stat{N: 19}}}, 0)
+	v = parse(t, "ttft.p95<2s").judge(1)
+	v.look("", &measure.Summary{Requests: 19, Buckets: measure.Buckets{Profiling: 19}, Metrics: measure.Metrics{Measured: 19, TTFT: measure.Stat{N: 19}}}, 0)
 	require.True(t, v.Passed)
 	require.Equal(t, "ttft.p95 is 1.00 s; it is of few samples, 19", v.Reason)
-	v = parse(t, "request_rate<2").Judge(1)
-	v.Look("", &measure.Summary{Remarks: []measure.Remark{{Kind: "killed"}}}, 0)
+	v = parse(t, "request_rate<2").judge(1)
+	v.look("", &measure.Summary{Remarks: []measure.Remark{{Kind: "killed"}}}, 0)
 	require.Equal(t, "request_rate is 1/s; of requests that were in flight when the run was killed nothing is known", v.Reason)
 	for _, none := range []*measure.Summary{nil, {Requests: 40, Buckets: measure.Buckets{Profiling: 40}, Metrics: measure.Metrics{Measured: 40}}} {
-		v = parse(t, "ttft.p95<2s").Judge(1)
-		v.Look("", none, 0)
+		v = parse(t, "ttft.p95<2s").judge(1)
+		v.look("", none, 0)
 		require.True(t, v.Passed)
 		require.Equal(t, "ttft.p95 is 1.00 s", v.Reason)
 	}
@@ -177,13 +177,13 @@ func TestGateOnRunThatIsNotValid(t *testing.T) {
 		"passed, but the run is not valid: backlog_grew": {Valid: new(false), Reasons: []string{measure.BacklogGrew}},
 		"passed, but " + stopped:                         {Remarks: []measure.Remark{{Kind: "interrupted", Text: stopped}}},
 	} {
-		v := parse(t, "request_rate<2").Judge(1)
-		v.Look("before", &measure.Summary{Valid: new(false)}, 0)
-		v.Look("", &s, 0)
+		v := parse(t, "request_rate<2").judge(1)
+		v.look("before", &measure.Summary{Valid: new(false)}, 0)
+		v.look("", &s, 0)
 		require.True(t, v.Passed)
 		require.Equal(t, want, v.Outcome())
-		v = parse(t, "request_rate<2").Judge(3)
-		v.Look("", &s, 0)
+		v = parse(t, "request_rate<2").judge(3)
+		v.look("", &s, 0)
 		require.Equal(t, "failed", v.Outcome())
 	}
 }

@@ -45,9 +45,9 @@ func (s *Subject) Judge(ctx context.Context, gates []Gate, unseen float64) (verd
 			return nil, err
 		}
 		if g.Relative {
-			v.Look(s.Base, s.comparison.Summary(0), unseen)
+			v.look(s.Base, s.comparison.Summary(0), unseen)
 		}
-		v.Look("", summary, unseen)
+		v.look("", summary, unseen)
 		verdicts = append(verdicts, v)
 	}
 	return verdicts, nil
@@ -56,8 +56,8 @@ func (s *Subject) Judge(ctx context.Context, gates []Gate, unseen float64) (verd
 func (s *Subject) judge(ctx context.Context, g *Gate) (v Verdict, err error) {
 	switch {
 	case g.Errors:
-		v = Verdict{Gate: g.Text, Limit: g.Limit}
-		accepted, no, err := s.errors(g.Limit)
+		v = Verdict{Gate: g.Text, Limit: g.limit}
+		accepted, no, err := s.errors(g.limit)
 		if v.Reason = accepted; no != nil {
 			v.Reason = no.Error()
 		}
@@ -68,13 +68,13 @@ func (s *Subject) judge(ctx context.Context, g *Gate) (v Verdict, err error) {
 		if err != nil {
 			return v, err
 		}
-		return g.JudgeAgainst(c), nil
+		return g.judgeAgainst(c), nil
 	}
-	value, err := s.figure(g.Figure)
+	value, err := s.figure(g.figure)
 	if err != nil {
 		return v, err
 	}
-	return g.Judge(value), nil
+	return g.judge(value), nil
 }
 
 // errors judges the errors of the headline by the rule of InferenceX: the reason for which it accepts them, or refuses.

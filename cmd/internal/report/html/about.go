@@ -14,12 +14,12 @@ import (
 type About struct {
 	Info    measure.RunInfo
 	Summary any                  // of measure.Summary, or the JSON of one
-	Lanes   []measure.LaneReport // nil: not known
-	Servers *scrape.Data         // nil: nothing was scraped
+	lanes   []measure.LaneReport // nil: not known
+	servers *scrape.Data         // nil: nothing was scraped
 	Notes   []string             // what the page lacks, one line each
 	Live    bool                 // the run is not over
 
-	Intervals *Intervals // nil: none were computed
+	intervals *intervals // nil: none were computed
 }
 
 // Seconds are the options of a run whose numbers are seconds.
@@ -43,22 +43,22 @@ type head struct {
 	Ends    [2]int64         `json:"ends"`    // last end of the warmup, and of profiling, ns of the phase
 	Sending int64            `json:"sending"` // when the sending had to end, ns of profiling; 0: no bound
 
-	Intervals *Intervals `json:"intervals"`
+	Intervals *intervals `json:"intervals"`
 
 	Stride   int    `json:"stride"`    // of so many requests the page has one
 	Requests [2]int `json:"requests"`  // of the warmup, of profiling: all, also those that the page leaves out
 	BinWidth int64  `json:"bin_width"` // ns
 }
 
-// Page returns the page of the records that were added.
-func (b *Builder) Page(a *About) *page.Page {
+// page returns the page of the records that were added.
+func (b *Builder) page(a *About) *page.Page {
 	h := b.head(a)
 	p := &page.Page{Kind: "run", Title: title(&a.Info), Live: a.Live, Head: &h}
 	p.Tables, h.Common = b.tables()
-	p.Tables = append(p.Tables, laneTable(a.Lanes))
-	h.Notes = append(h.Notes, b.strangers(a.Lanes)...)
-	if a.Servers != nil {
-		p.Tables = append(p.Tables, serverTables(a.Servers, b.origin(&a.Info), b.end[1])...)
+	p.Tables = append(p.Tables, laneTable(a.lanes))
+	h.Notes = append(h.Notes, b.strangers(a.lanes)...)
+	if a.servers != nil {
+		p.Tables = append(p.Tables, serverTables(a.servers, b.origin(&a.Info), b.end[1])...)
 	}
 	return p
 }
@@ -67,7 +67,7 @@ func (b *Builder) Page(a *About) *page.Page {
 func (b *Builder) head(a *About) head {
 	h := head{
 		Summary: a.Summary, Server: a.Info.ServerText(), Notes: append([]string{}, a.Notes...), Seconds: Seconds, Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
-		Intervals: a.Intervals, Zero: b.first, Ends: b.end, Stride: b.stride, Requests: [2]int{b.warmup, b.sent}, BinWidth: b.bins.width,
+		Intervals: a.intervals, Zero: b.first, Ends: b.end, Stride: b.stride, Requests: [2]int{b.warmup, b.sent}, BinWidth: b.bins.width,
 	}
 	var known bool
 	if h.Shift, known = shift(&a.Info); !known && b.warmup > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// MaxRequests is the most requests that a page has. Of a run with more it has one in Stride.
-const MaxRequests = 100_000
+// maxRequests is the most requests that a page has. Of a run with more it has one in Stride.
+const maxRequests = 100_000
 
 // maxTime bounds the instants of a page, in seconds of their phase: its columns have whole nanoseconds.
 const maxTime float64 = 2e6
@@ -18,14 +18,14 @@ const maxTime float64 = 2e6
 // errTwoRuns is why a record is refused.
 var errTwoRuns = errors.New("the file mixes records of two runs")
 
-// Builder collects what the page of a run shows. It keeps the numbers of at most MaxRequests requests, and of their trees and
+// Builder collects what the page of a run shows. It keeps the numbers of at most maxRequests requests, and of their trees and
 // sessions. It is not safe for concurrent use.
 type Builder struct {
 	rules measure.Rules
 	judge *measure.Judge
 
 	requests []request
-	limit    int // of requests: MaxRequests
+	limit    int // of requests: maxRequests
 	stride   int // one request in so many is kept: see keeps
 	sent     int // requests of profiling that were added
 	warmup   int // of the warmup
@@ -48,11 +48,11 @@ type Builder struct {
 // NewBuilder returns an empty builder. rules and service levels are those of the run.
 func NewBuilder(rules measure.Rules, levels ...slo.Condition) *Builder {
 	return &Builder{
-		rules: rules, judge: measure.NewJudge(rules, levels), limit: MaxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: newBins(),
+		rules: rules, judge: measure.NewJudge(rules, levels), limit: maxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: newBins(),
 	}
 }
 
-// Limit makes the page have at most so many requests, from 1 to MaxRequests. It is called before the first record is added.
+// Limit makes the page have at most so many requests, from 1 to maxRequests. It is called before the first record is added.
 func (b *Builder) Limit(requests int) { b.limit = requests }
 
 // Stride returns how many requests of the run one of the page stands for: 1, 2, 4 and so on.

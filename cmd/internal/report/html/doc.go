@@ -1,6 +1,6 @@
 // Package html makes the page of one run: doc/spec/report.md 3.
 //
-// A Builder reads records one at a time and keeps, of at most MaxRequests of them, the numbers that the page draws. Page makes of
+// A Builder reads records one at a time and keeps, of at most maxRequests of them, the numbers that the page draws. Page makes of
 // these the tables of a page.Page:
 //
 //	trees     ordinal, lane, pass, trace; a row for each tree with a request on the page

@@ -71,7 +71,7 @@ func TestGrowthIsThePage(t *testing.T) {
 		e.Load(script(t, b.Since(asked, about)))
 		e.Eval(`growth.add(page)`)
 		asked = mark
-		e.Load(script(t, b.Page(about)))
+		e.Load(script(t, b.page(about)))
 		want, got := e.Eval(`rowsOfPage(page)`).([]any), e.Eval(`rowsOfPage(growth.page())`).([]any)
 		require.Len(t, got, len(want))
 		for i := range want {

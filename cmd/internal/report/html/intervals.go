@@ -9,8 +9,8 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
-// Intervals say how sure the numbers of the whole run are.
-type Intervals struct {
+// intervals say how sure the numbers of the whole run are.
+type intervals struct {
 	Why string `json:"why"` // there are none; "": there are
 
 	// By metric and statistic, such as ttft and p95: from and to. What has none is left out.
@@ -18,15 +18,15 @@ type Intervals struct {
 }
 
 // intervals returns those of the metrics that every request has.
-func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*Intervals, error) {
-	if n := b.sent + b.warmup; n > MaxRequests {
-		return &Intervals{Why: fmt.Sprintf("There are no intervals: they are computed of at most %d requests, and the run has %d.", MaxRequests, n)}, nil
+func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*intervals, error) {
+	if n := b.sent + b.warmup; n > maxRequests {
+		return &intervals{Why: fmt.Sprintf("There are no intervals: they are computed of at most %d requests, and the run has %d.", maxRequests, n)}, nil
 	}
 	var err error
 	if samples.Seed, err = interval.SeedOf(run.Files.RecordFiles()...); err != nil {
 		return nil, err
 	}
-	list := &Intervals{Of: map[string]map[string][2]float64{}}
+	list := &intervals{Of: map[string]map[string][2]float64{}}
 	for _, m := range measure.MetricList {
 		if m.Of == nil {
 			continue

@@ -27,7 +27,7 @@ func filled(t testing.TB, n int) (*Builder, *About) {
 //
 //
 func TestSizesOfPages(t *testing.T) {
-	for _, c := range []struct{ requests, limit int }{{0, 250_000}, {2000, 300_000}, {41_400, MaxBytes}} {
+	for _, c := range []struct{ requests, limit int }{{0, 250_000}, {2000, 300_000}, {41_400, maxBytes}} {
 		b, about := filled(t, c.requests)
 		_, first, err := b.fit(about)
 		require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestThinnedPages(t *testing.T) {
 	require.EqualValues(t, failed.Buckets.CancelledAtEnd+failed.Buckets.ContextOverflow+failed.Errors["timeout"]+failed.Errors["http_status"], sums)
 }
 
-// No page is larger than MaxBytes. AGENTX_LONG=1 makes a second one.
+// No page is larger than maxBytes. AGENTX_LONG=1 makes a second one.
 //
 //
 func TestLargeRunsFit(t *testing.T) {
@@ -91,7 +91,7 @@ func TestLargeRunsFit(t *testing.T) {
 		_, html, err := b.fit(about)
 		require.NoError(t, err)
 		t.Logf("%d requests: %d bytes, one in %d", n, len(html), b.Stride())
-		require.LessOrEqual(t, len(html), MaxBytes)
+		require.LessOrEqual(t, len(html), maxBytes)
 		require.Equal(t, 2, b.Stride())
 	}
 }

@@ -25,8 +25,8 @@ const File = "report.html"
 // summaryFile is what a run writes last: doc/spec/results.md 3.
 const summaryFile = "summary.json"
 
-// MaxBytes is the size of the largest page. Where all requests do not fit, fewer are on it.
-const MaxBytes = 4_000_000
+// maxBytes is the size of the largest page. Where all requests do not fit, fewer are on it.
+const maxBytes = 4_000_000
 
 // Write writes the page of a run to a file, which appears whole by a rename. ctx carries the options of package durable. It reads
 // the records once, and keeps what a Builder keeps; of a run without a summary also 100 bytes of each request.
@@ -55,15 +55,15 @@ func Make(run *report.Run) (*page.Page, []byte, error) {
 	return b.fit(about)
 }
 
-// fit returns the page and its file, with as many requests as fit MaxBytes.
+// fit returns the page and its file, with as many requests as fit maxBytes.
 func (b *Builder) fit(about *About) (*page.Page, []byte, error) {
 	for {
 		var out bytes.Buffer
-		p := b.Page(about)
+		p := b.page(about)
 		if err := page.Write(&out, p); err != nil {
 			return nil, nil, err
 		}
-		if out.Len() <= MaxBytes || len(b.requests) < 2 {
+		if out.Len() <= maxBytes || len(b.requests) < 2 {
 			return p, out.Bytes(), nil
 		}
 		b.thin()
@@ -73,7 +73,7 @@ func (b *Builder) fit(about *About) (*page.Page, []byte, error) {
 // read reads the files of a run.
 func read(run *report.Run) (*Builder, *About, error) {
 	b := NewBuilder(run.Rules(), run.Info.SLO...)
-	about := &About{Info: run.Info, Lanes: run.Lanes}
+	about := &About{Info: run.Info, lanes: run.Lanes}
 	written, err := readSummary(run)
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +83,7 @@ func read(run *report.Run) (*Builder, *About, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if about.Intervals, err = b.intervals(run, samples); err != nil {
+	if about.intervals, err = b.intervals(run, samples); err != nil {
 		return nil, nil, err
 	}
 	if written != nil && written.Requests != b.sent {
@@ -99,7 +99,7 @@ func read(run *report.Run) (*Builder, *About, error) {
 	} else {
 		about.Summary = written.text
 	}
-	if about.Servers, err = run.Files.Servers(); errors.Is(err, fs.ErrNotExist) {
+	if about.servers, err = run.Files.Servers(); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	} else if err != nil {
 		about.Notes = append(about.Notes, fmt.Sprintf("What the servers said of themselves is left out: %v", err))
@@ -112,7 +112,7 @@ func read(run *report.Run) (*Builder, *About, error) {
 	return b, about, nil
 }
 
-// readRecords adds the records of a run, the first MaxRequests of them to sample too. It returns their aggregate, nil if there are
+// readRecords adds the records of a run, the first maxRequests of them to sample too. It returns their aggregate, nil if there are
 // more and the run has a summary.
 func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure.Record)) (*measure.Aggregate, error) {
 	records, err := run.Files.Records()
@@ -133,10 +133,10 @@ func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure
 		if aggregate != nil {
 			aggregate.Add(r)
 		}
-		if sample != nil && n <= MaxRequests {
+		if sample != nil && n <= maxRequests {
 			sample(r)
 		}
-		if summed && n == MaxRequests {
+		if summed && n == maxRequests {
 			aggregate = nil
 		}
 	}

@@ -8,17 +8,17 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// Of returns the interval of each statistic of a sample. The error, if any, is a *FewTreesError.
+// Of returns the interval of each statistic of a sample. The error, if any, is a *fewTreesError.
 func Of(s Sample, stats []Statistic, seed Seed) ([]Interval, error) {
 	places := s.places()
 	if len(places) < MinTrees {
-		return nil, &FewTreesError{Trees: len(places)}
+		return nil, &fewTreesError{trees: len(places)}
 	}
 	p, g := s.prepare(places, stats), seed.generator()
 	weights := make([]uint32, len(places))
 	drawn := newDraws(stats)
 	figures := make([]float64, len(stats))
-	for range Resamples {
+	for range resamples {
 		draw(g, weights)
 		p.figures(weights, figures)
 		drawn.add(figures)
@@ -90,7 +90,7 @@ func (d *draws) add(figures []float64) {
 func (d *draws) intervals(stats []Statistic) []Interval {
 	list := make([]Interval, len(stats))
 	for k, stat := range stats {
-		list[k] = Unknown
+		list[k] = unknown
 		if stat != Max {
 			list[k] = middle(d.of[k])
 		}
@@ -101,9 +101,9 @@ func (d *draws) intervals(stats []Statistic) []Interval {
 // middle returns where the middle of figures lies; Unknown if one of them is not a number.
 func middle(figures []float64) Interval {
 	if slices.ContainsFunc(figures, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
-		return Unknown
+		return unknown
 	}
 	slices.Sort(figures)
-	rest := 100 * (1 - Level) / 2
+	rest := 100 * (1 - level) / 2
 	return Interval{measure.Percentile(figures, rest), measure.Percentile(figures, 100-rest)}
 }

@@ -26,7 +26,7 @@ func plain(s Sample, stats []Statistic, seed Seed) []Interval {
 	slices.Sort(trees)
 	g := seed.generator()
 	figures := make([][]float64, len(stats))
-	for range Resamples {
+	for range resamples {
 		var values []float64
 		for range trees {
 			values = append(values, byTree[trees[g.Bounded(uint32(len(trees)))]]...)

@@ -14,9 +14,9 @@ type Difference struct {
 	Relative Interval // of (A - B) / B; Unknown where a resample has a B of 0
 }
 
-// Paired compares two samples tree by tree: trees with the same number are a pair, and pairs are drawn. Trees that only one of
-// them has are left out. It returns the differences and the number of pairs. The error, if any, is a *FewTreesError.
-func Paired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, int, error) {
+// paired compares two samples tree by tree: trees with the same number are a pair, and pairs are drawn. Trees that only one of
+// them has are left out. It returns the differences and the number of pairs. The error, if any, is a *fewTreesError.
+func paired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, int, error) {
 	both, others := a.places(), b.places()
 	for t := range both {
 		if _, ok := others[t]; !ok {
@@ -24,7 +24,7 @@ func Paired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, int, error
 		}
 	}
 	if len(both) < MinTrees {
-		return nil, len(both), &FewTreesError{len(both), true}
+		return nil, len(both), &fewTreesError{len(both), true}
 	}
 	number(both)
 	pa, pb, g := a.prepare(both, stats), b.prepare(both, stats), seed.generator()
@@ -36,11 +36,11 @@ func Paired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, int, error
 }
 
 // Unpaired compares two samples whose trees have nothing in common: for each resample it draws the trees of a, then those of b.
-// The error, if any, is a *FewTreesError.
+// The error, if any, is a *fewTreesError.
 func Unpaired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, error) {
 	ta, tb := a.places(), b.places()
 	if n := min(len(ta), len(tb)); n < MinTrees {
-		return nil, &FewTreesError{Trees: n}
+		return nil, &fewTreesError{trees: n}
 	}
 	pa, pb, g := a.prepare(ta, stats), b.prepare(tb, stats), seed.generator()
 	wa, wb := make([]uint32, len(ta)), make([]uint32, len(tb))
@@ -56,7 +56,7 @@ func compare(a, b *sorted, stats []Statistic, draw func() (wa, wb []uint32)) []D
 	fa, fb := make([]float64, len(stats)), make([]float64, len(stats))
 	absolute, relative := newDraws(stats), newDraws(stats)
 	difference, share := make([]float64, len(stats)), make([]float64, len(stats))
-	for range Resamples {
+	for range resamples {
 		wa, wb := draw()
 		a.figures(wa, fa)
 		b.figures(wb, fb)
@@ -95,14 +95,14 @@ type Comparison struct {
 }
 
 // Compare compares statistics of a metric of two runs: tree by tree where both played the same ones. The error, if any, is a
-// *FewTreesError, of a comparison that says whether it would have been paired.
+// *fewTreesError, of a comparison that says whether it would have been paired.
 func Compare(a, b *Run, metric string, stats []Statistic) (Comparison, error) {
 	seed := a.Seed.With(b.Seed)
 	c := Comparison{Why: differentTrees(a.Info, b.Info)}
 	if c.Why == "" {
 		c.Paired = true
 		var err error
-		c.Differences, c.Trees, err = Paired(a.Sample(metric), b.aligned(a, metric), stats, seed)
+		c.Differences, c.Trees, err = paired(a.Sample(metric), b.aligned(a, metric), stats, seed)
 		return c, err
 	}
 	c.Trees = min(a.Trees(), b.Trees())
@@ -114,7 +114,7 @@ func Compare(a, b *Run, metric string, stats []Statistic) (Comparison, error) {
 // aligned returns the sample of a metric with the numbers that another run has for the same trees, and negative ones for trees that it
 // did not play.
 func (r *Run) aligned(other *Run, metric string) Sample {
-	numbers := map[TreeName]int32{}
+	numbers := map[treeName]int32{}
 	for n, name := range other.played {
 		numbers[name] = n
 	}

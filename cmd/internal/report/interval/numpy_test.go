@@ -78,7 +78,7 @@ func TestIntervalsAreThoseOfNumpy(t *testing.T) {
 //
 func TestDifferencesAreThoseOfNumpy(t *testing.T) {
 	r, seed, stats := readReference(t)
-	paired, trees, err := Paired(r.sample("slower"), r.sample("many"), stats, seed)
+	paired, trees, err := paired(r.sample("slower"), r.sample("many"), stats, seed)
 	require.NoError(t, err)
 	require.Equal(t, r.Paired.Trees, trees)
 	unpaired, err := Unpaired(r.sample("slower"), r.sample("few"), stats, seed)

@@ -20,18 +20,18 @@ type Run struct {
 	trees  []int32
 	values map[string][]float64
 	failed Sample             // 1 of a request that failed, 0 of one that ended well, those of the cooldown included
-	played map[int32]TreeName // by the number of the tree
+	played map[int32]treeName // by the number of the tree
 }
 
-// TreeName says which tree it was: of which trace, and how often that was opened before.
-type TreeName struct {
+// treeName says which tree it was: of which trace, and how often that was opened before.
+type treeName struct {
 	Trace string
 	Pass  int
 }
 
 // NewRun returns a run without records. The caller adds them, and sets Seed before it asks for intervals.
 func NewRun(info measure.RunInfo, rules measure.Rules) *Run {
-	return &Run{Info: info, rules: rules, values: map[string][]float64{}, played: map[int32]TreeName{}}
+	return &Run{Info: info, rules: rules, values: map[string][]float64{}, played: map[int32]treeName{}}
 }
 
 // Add adds a record, which it does not keep.
@@ -44,7 +44,7 @@ func (r *Run) Add(record *measure.Record) {
 		failed = 1
 	}
 	r.failed.Values, r.failed.Trees = append(r.failed.Values, failed), append(r.failed.Trees, tree)
-	r.played[tree] = TreeName{record.Trace, record.Pass}
+	r.played[tree] = treeName{record.Trace, record.Pass}
 	if record.Error != nil || record.Bucket != measure.Profiling {
 		return
 	}
@@ -76,7 +76,7 @@ func (r *Run) Sample(metric string) Sample {
 // Trees returns how many trees have a request.
 func (r *Run) Trees() int { return len(r.played) }
 
-// Of returns the intervals of statistics of a metric. The error, if any, is a *FewTreesError.
+// Of returns the intervals of statistics of a metric. The error, if any, is a *fewTreesError.
 func (r *Run) Of(metric string, stats []Statistic) ([]Interval, error) {
 	return Of(r.Sample(metric), stats, r.Seed)
 }

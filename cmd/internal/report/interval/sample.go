@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// Resamples is how often trees are drawn.
-	Resamples = 1000
+	// resamples is how often trees are drawn.
+	resamples = 1000
 	// MinTrees is the least number of trees that has an interval.
 	MinTrees = 20
-	// Level is the share of resamples that an interval holds.
-	Level = 0.95
+	// level is the share of resamples that an interval holds.
+	level = 0.95
 )
 
 // Sample is a value of many requests, and the tree of each. A NaN is a request without a value.
@@ -44,8 +44,8 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
-// Unknown is the interval of a figure that has none.
-var Unknown = Interval{math.NaN(), math.NaN()}
+// unknown is the interval of a figure that has none.
+var unknown = Interval{math.NaN(), math.NaN()}
 
 // Known reports whether there is an interval.
 func (i Interval) Known() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High) }
@@ -78,18 +78,18 @@ func Statistics() (list []Statistic) {
 	return list
 }
 
-// FewTreesError says that a sample has no interval.
-type FewTreesError struct {
-	Trees int
-	Pairs bool // the trees are those that two runs have in common
+// fewTreesError says that a sample has no interval.
+type fewTreesError struct {
+	trees int
+	pairs bool // the trees are those that two runs have in common
 }
 
-func (e *FewTreesError) Error() string {
+func (e *fewTreesError) Error() string {
 	of := ""
-	if e.Pairs {
+	if e.pairs {
 		of = " in common"
 	}
-	return measure.Plural(e.Trees, "tree", "trees") + of + ": an interval needs " + strconv.Itoa(MinTrees)
+	return measure.Plural(e.trees, "tree", "trees") + of + ": an interval needs " + strconv.Itoa(MinTrees)
 }
 
 // places numbers the trees that have a value, in the order of their numbers.

@@ -9,7 +9,7 @@ import (
 func Student(figures []float64) (mean float64, i Interval, err error) {
 	n := len(figures)
 	if n < 2 {
-		return math.NaN(), Unknown, fmt.Errorf("an interval over runs needs 2 runs, not %d", n)
+		return math.NaN(), unknown, fmt.Errorf("an interval over runs needs 2 runs, not %d", n)
 	}
 	for _, v := range figures {
 		mean += (v - figures[0]) / float64(n) // so that the mean of equal figures is that figure
@@ -26,12 +26,12 @@ func Student(figures []float64) (mean float64, i Interval, err error) {
 // quantile returns the t that a variable of Student's law stays below, in size, with probability Level.
 func quantile(freedom int) float64 {
 	low, high := 0.0, 1.0
-	for within(high, freedom) < Level {
+	for within(high, freedom) < level {
 		high *= 2
 	}
 	for range 200 {
 		t := (low + high) / 2
-		if within(t, freedom) < Level {
+		if within(t, freedom) < level {
 			low = t
 		} else {
 			high = t

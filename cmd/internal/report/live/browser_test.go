@@ -53,7 +53,7 @@ func (p *played) play(seconds int) {
 		p.state.Report(measure.Progress{Phase: measure.ProfilingPhase, Elapsed: p.at, Remaining: 10*time.Minute - p.at, Requests: p.credit + 4, InFlight: 4, TreesOpen: 8})
 		p.state.Look(time.Unix(1.7e9, 0).Add(p.at))
 	}
-	p.pages.Look()
+	p.pages.look()
 }
 
 func (p *played) add(lane int, due float64) {
@@ -130,7 +130,7 @@ func TestLiveInABrowser(t *testing.T) {
 	b.Resize(1280, 900)
 
 	require.NoError(t, p.writer.Close())
-	p.state.End(nil)
+	p.state.end(nil)
 	require.NoError(t, p.pages.Finish(p.dir))
 	require.NoError(t, s.Close(t.Context()), "it waits for the page")
 	over = true
@@ -198,7 +198,7 @@ func BenchmarkGrowth(b *testing.B) {
 
 func (p *played) pack(b *testing.B, after int) {
 	p.pages.packed, p.pages.rest = [2]packed{}, time.Time{}
-	text, _, err := p.pages.Data(after)
+	text, _, err := p.pages.data(after)
 	require.NoError(b, err)
 	b.ReportMetric(float64(len(text[2])), "B")
 }

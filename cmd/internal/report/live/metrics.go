@@ -117,7 +117,7 @@ func (d *distribution) family(name, help string) *dto.MetricFamily {
 func state(now string) *dto.MetricFamily {
 	var metrics []*dto.Metric
 	label := "state"
-	for _, name := range []string{Preparing, measure.WarmupPhase, measure.ProfilingPhase, Ended} {
+	for _, name := range []string{preparing, measure.WarmupPhase, measure.ProfilingPhase, ended} {
 		value := flag(name == now)
 		metrics = append(metrics, &dto.Metric{
 			Label: []*dto.LabelPair{{Name: &label, Value: &name}},

@@ -103,7 +103,7 @@ func TestMetricsOfNothing(t *testing.T) {
 	families := scraped(t, text)
 	require.NotContains(t, families, "agentx_errors")
 	for _, m := range families["agentx_state"].Metric {
-		require.Equal(t, m.Label[0].GetValue() == Preparing, m.Gauge.GetValue() == 1)
+		require.Equal(t, m.Label[0].GetValue() == preparing, m.Gauge.GetValue() == 1)
 	}
 }
 

@@ -68,8 +68,8 @@ func (p *Pages) Add(r *measure.Record) {
 	}
 }
 
-// Look ends what belongs to one position.
-func (p *Pages) Look() {
+// look ends what belongs to one position.
+func (p *Pages) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fresh {
@@ -99,8 +99,8 @@ func (p *Pages) Finish(dir string) error {
 	return nil
 }
 
-// HTML returns the page. While the run is played it has no data, and asks for them.
-func (p *Pages) HTML() []byte {
+// html returns the page. While the run is played it has no data, and asks for them.
+func (p *Pages) html() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.finished != nil {
@@ -109,8 +109,8 @@ func (p *Pages) HTML() []byte {
 	return p.shell
 }
 
-// Data returns what is new after a position, in pieces, and whether that is the finished page.
-func (p *Pages) Data(after int) (text [][]byte, over bool, err error) {
+// data returns what is new after a position, in pieces, and whether that is the finished page.
+func (p *Pages) data(after int) (text [][]byte, over bool, err error) {
 	now, over, err := p.since(after)
 	if err != nil {
 		return nil, false, err

@@ -7,13 +7,13 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// RecentLooks is over how many looks at the records, one a second, the latest rates and latencies are.
-const RecentLooks = 30
+// recentLooks is over how many looks at the records, one a second, the latest rates and latencies are.
+const recentLooks = 30
 
 // recent are the requests of the last looks that ended well. It counts in sections, one a look, and adds them up.
 type recent struct {
 	at       time.Time // of the last look; zero: there was none
-	sections [RecentLooks]section
+	sections [recentLooks]section
 	last     int     // the section that is filled
 	sum      section // of the others
 	now      Recent  // at the last look
@@ -77,7 +77,7 @@ func (r *recent) look(now time.Time) {
 	}
 	r.sum.join(ended, 1)
 	r.at, r.now = now, r.status()
-	r.last = (r.last + 1) % RecentLooks
+	r.last = (r.last + 1) % recentLooks
 	r.sum.join(&r.sections[r.last], -1)
 	r.sections[r.last] = newSection()
 }

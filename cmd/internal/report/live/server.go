@@ -75,15 +75,15 @@ func Listen(address, token string) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s := Serve(l, token)
+	s := serve(l, token)
 	if drawn {
 		s.Drawn = token
 	}
 	return s, nil
 }
 
-// Serve begins to serve on a listener, with a token of package guard. The caller must call Close.
-func Serve(l net.Listener, token string) *Server {
+// serve begins to serve on a listener, with a token of package guard. The caller must call Close.
+func serve(l net.Listener, token string) *Server {
 	s := &Server{
 		listener: l, done: make(chan error, 1), watchers: watchers{at: map[string]time.Time{}},
 		guard: guard.New("--listen", l.Addr(), token),
@@ -148,7 +148,7 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "The run is being prepared.", http.StatusServiceUnavailable)
 		return
 	}
-	send(w, "text/html; charset=utf-8", nil, pages.HTML())
+	send(w, "text/html; charset=utf-8", nil, pages.html())
 }
 
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +162,7 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the run is being prepared", http.StatusServiceUnavailable)
 		return
 	}
-	text, finished, err := pages.Data(after)
+	text, finished, err := pages.data(after)
 	send(w, "application/json", err, text...)
 	if finished {
 		s.watchers.served(r.RemoteAddr)

@@ -143,7 +143,7 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 func TestReaderWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipes{make(chan net.Conn), make(chan struct{})}
-		s, state := Serve(l, ""), someState()
+		s, state := serve(l, ""), someState()
 		s.Show(&View{State: state})
 		ask := func(path string) net.Conn {
 			mine, theirs := net.Pipe()

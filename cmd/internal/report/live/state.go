@@ -76,8 +76,8 @@ func (s *State) progressTable() page.Table {
 	return s.load.table()
 }
 
-// End says that the run is over. The error, if there is one, says why its records were not followed to the end.
-func (s *State) End(err error) {
+// end says that the run is over. The error, if there is one, says why its records were not followed to the end.
+func (s *State) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended, s.err = true, err
@@ -101,9 +101,9 @@ func (s *State) Status() Status {
 	}
 	switch {
 	case s.ended:
-		st.State, st.InFlight, st.Silent = Ended, 0, 0
+		st.State, st.InFlight, st.Silent = ended, 0, 0
 	case phase == "":
-		st.State = Preparing
+		st.State = preparing
 	}
 	if progress.Remaining >= 0 && !s.ended {
 		st.Remaining = measure.Number(progress.Remaining.Seconds())
@@ -229,12 +229,12 @@ func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-cha
 	for r, err := range measure.Follow(ctx, dir, tick) {
 		switch {
 		case err != nil:
-			s.End(err)
+			s.end(err)
 			return
 		case r == nil:
 			s.Look(now())
 			if pages != nil {
-				pages.Look()
+				pages.look()
 			}
 			looked()
 		default:
@@ -250,7 +250,7 @@ func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-cha
 			}
 		}
 	}
-	s.End(nil)
+	s.end(nil)
 }
 
 // turn is after how many records a follower lets others run: a third of a millisecond.

@@ -66,10 +66,10 @@ func TestRecent(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	var ttft, itl, lateness []float64
-	for look := range RecentLooks {
+	for look := range recentLooks {
 		at = at.Add(time.Second)
 		s.Look(at)
-		if look == RecentLooks-1 {
+		if look == recentLooks-1 {
 			break
 		}
 		for range 100 {
@@ -83,10 +83,10 @@ func TestRecent(t *testing.T) {
 	}
 	s.Look(at.Add(time.Second)) // the first section is gone now
 	now := s.Status().Recent
-	require.InDelta(t, RecentLooks, now.Seconds, 1e-9)
-	require.InDelta(t, 2900.0/RecentLooks, float64(now.RequestRate), 1e-9)
-	require.InDelta(t, 290_000.0/RecentLooks, float64(now.PromptTokenRate), 1e-9)
-	require.InDelta(t, 3*2900.0/RecentLooks, float64(now.OutputTokenRate), 1e-9)
+	require.InDelta(t, recentLooks, now.Seconds, 1e-9)
+	require.InDelta(t, 2900.0/recentLooks, float64(now.RequestRate), 1e-9)
+	require.InDelta(t, 290_000.0/recentLooks, float64(now.PromptTokenRate), 1e-9)
+	require.InDelta(t, 3*2900.0/recentLooks, float64(now.OutputTokenRate), 1e-9)
 	require.InDelta(t, 0.6, float64(now.TokenHitRate), 1e-12)
 	for _, of := range []struct {
 		got     Stat
@@ -104,7 +104,7 @@ func TestRecent(t *testing.T) {
 // Records of another phase begin anew; counts of the warmup and of the measured phase stand apart.
 func TestPhases(t *testing.T) {
 	s, at := NewState(measure.Rules{}, 8), time.Unix(1000, 0)
-	require.Equal(t, Preparing, s.Status().State)
+	require.Equal(t, preparing, s.Status().State)
 	look := func() Status {
 		at = at.Add(time.Second)
 		s.Look(at)
@@ -140,8 +140,8 @@ func TestPhases(t *testing.T) {
 	now = look()
 	require.True(t, now.ClientBound, "0.5 s late")
 	require.InEpsilon(t, 1.1, float64(now.Recent.RequestLatency.P50), 0.01)
-	s.End(nil)
-	require.Equal(t, Ended, s.Status().State)
+	s.end(nil)
+	require.Equal(t, ended, s.Status().State)
 }
 
 // BenchmarkSecond is what a second of 3,000 requests costs, but for reading their records.

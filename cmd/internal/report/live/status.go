@@ -7,8 +7,8 @@ import (
 
 // States of a run that are not the name of a phase.
 const (
-	Preparing = "preparing"
-	Ended     = "ended"
+	preparing = "preparing"
+	ended     = "ended"
 )
 
 // Status is what a run is like: the object of /status. Counts are those of the phase that is played. Keys that the summary of a run
@@ -66,13 +66,13 @@ type Stat struct {
 	P99 measure.Number `json:"p99"`
 }
 
-// Failed returns how many requests failed.
-func (s *Status) Failed() int { return measure.ErrorCounts(s.Errors).Failed() }
+// failed returns how many requests failed.
+func (s *Status) failed() int { return measure.ErrorCounts(s.Errors).Failed() }
 
 // judge adds what follows from the other fields.
 func (s *Status) judge() {
 	s.ErrorRate = 0
-	if failed := s.Failed(); failed > 0 {
+	if failed := s.failed(); failed > 0 {
 		s.ErrorRate = ratio(float64(failed), float64(s.Completed+failed))
 	}
 	late, latency := s.Recent.Lateness, s.Recent.RequestLatency

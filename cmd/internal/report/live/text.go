@@ -41,12 +41,12 @@ func fit(parts []part, columns int) string {
 
 const gap = "  " // between two parts
 
-// BlockLines is how many lines a block has.
-const BlockLines = 5
+// blockLines is how many lines a block has.
+const blockLines = 5
 
-// Block describes the run in BlockLines lines of at most so many columns.
-func (s *Status) Block(columns int) (lines [BlockLines]string) {
-	for k, parts := range [BlockLines][]part{s.clock(), s.counts(), s.rates(), s.latencies(), s.trouble()} {
+// Block describes the run in blockLines lines of at most so many columns.
+func (s *Status) Block(columns int) (lines [blockLines]string) {
+	for k, parts := range [blockLines][]part{s.clock(), s.counts(), s.rates(), s.latencies(), s.trouble()} {
 		lines[k] = fit(parts, columns)
 	}
 	return lines
@@ -146,7 +146,7 @@ func (s *Status) latencies() []part {
 
 // trouble is what failed, and what the client itself costs.
 func (s *Status) trouble() []part {
-	failed := s.Failed()
+	failed := s.failed()
 	parts := []part{{0, "0 failed"}, {2, ""}, {1, "lateness p99 " + measure.FormatSeconds(s.Recent.Lateness.P99)}}
 	if failed > 0 {
 		parts[0].text = fmt.Sprintf("%d failed (%s)", failed, measure.FormatShare(s.ErrorRate))

@@ -108,6 +108,6 @@ func TestSilence(t *testing.T) {
 	}
 	state := NewState(measure.Rules{}, 8)
 	state.Report(measure.Progress{InFlight: 1, Silent: time.Minute})
-	state.End(nil)
+	state.end(nil)
 	require.Zero(t, state.Status().Silent)
 }

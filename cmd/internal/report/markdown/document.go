@@ -27,7 +27,7 @@ type Document struct {
 // Write writes the document. Texts of the run are shown as they are, whatever they contain.
 func (d *Document) Write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## agentx: %s\n\n", Escape(d.Run.Name))
+	fmt.Fprintf(&b, "## agentx: %s\n\n", escape(d.Run.Name))
 	d.parts(&b)
 	d.verdict(&b)
 	d.gates(&b)
@@ -54,7 +54,7 @@ func (d *Document) parts(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "**%s**\n\n", text)
 		for _, problem := range measure.FirstOfParts(p.Problems()) {
-			fmt.Fprintf(b, "- %s\n", Escape(problem))
+			fmt.Fprintf(b, "- %s\n", escape(problem))
 		}
 		fmt.Fprintln(b)
 	}
@@ -63,21 +63,21 @@ func (d *Document) parts(b *strings.Builder) {
 // verdict writes whether the run is valid, what bound it, and how its requests ended.
 func (d *Document) verdict(b *strings.Builder) {
 	for _, mark := range d.Run.Marks {
-		fmt.Fprintf(b, "**%s**\n\n", Escape(mark))
+		fmt.Fprintf(b, "**%s**\n\n", escape(mark))
 	}
 	for _, lack := range d.Run.Lacks {
-		fmt.Fprintf(b, "Note: %s\n\n", Escape(lack))
+		fmt.Fprintf(b, "Note: %s\n\n", escape(lack))
 	}
 	s := d.Summary
 	if s == nil {
 		return
 	}
 	if s.Valid != nil && *s.Valid {
-		fmt.Fprintf(b, "**valid**%s\n\n", Escape(s.Doubt()))
+		fmt.Fprintf(b, "**valid**%s\n\n", escape(s.Doubt()))
 	}
 	fmt.Fprintf(b, "%s: %d completed", measure.Plural(s.Requests, "request", "requests"), s.Completed)
 	for _, c := range slices.Sorted(maps.Keys(s.Errors)) {
-		fmt.Fprintf(b, ", %d %s (%s)", s.Errors[c], Escape(string(c)), measure.FormatFigure(s.ErrorRates[c], slo.Share))
+		fmt.Fprintf(b, ", %d %s (%s)", s.Errors[c], escape(string(c)), measure.FormatFigure(s.ErrorRates[c], slo.Share))
 	}
 	if unseen := s.UnseenText(); unseen != "" {
 		fmt.Fprintf(b, "; %s", unseen)
@@ -102,7 +102,7 @@ func (d *Document) settings(b *strings.Builder) {
 	t.head("run", "")
 	add := func(name, value string) {
 		if value != "" {
-			t.row(name, Escape(value))
+			t.row(name, escape(value))
 		}
 	}
 	add("dataset", strings.TrimSpace(r.Dataset.Key+" "+r.Dataset.Profile))
@@ -134,11 +134,11 @@ func (d *Document) gates(b *strings.Builder) {
 	t := table{b: b}
 	t.head("gate", "", "reason")
 	for _, g := range d.Gates {
-		verdict := Escape(g.Outcome())
+		verdict := escape(g.Outcome())
 		if !g.Passed {
 			verdict = "**failed**"
 		}
-		t.row(Escape(g.String()), verdict, Escape(g.Reason))
+		t.row(escape(g.String()), verdict, escape(g.Reason))
 	}
 	t.end()
 }
@@ -173,8 +173,8 @@ const plain = " .,:;/-+%=()'?"
 // longest bounds a text of a run, in characters.
 const longest = 500
 
-// Escape returns a text as it is shown, whatever it contains: nothing of it becomes markup, a cell, or another direction of writing.
-func Escape(text string) string {
+// escape returns a text as it is shown, whatever it contains: nothing of it becomes markup, a cell, or another direction of writing.
+func escape(text string) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range text {

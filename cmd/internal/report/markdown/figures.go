@@ -26,10 +26,10 @@ func (d *Document) figures(b *strings.Builder) {
 	}
 	each.end()
 	if d.Run.Few() {
-		fmt.Fprintf(b, "%s.\n\n", Escape(measure.FewNote))
+		fmt.Fprintf(b, "%s.\n\n", escape(measure.FewNote))
 	}
 	if d.Run.Why != "" {
-		fmt.Fprintf(b, "No intervals: %s.\n\n", Escape(d.Run.Why))
+		fmt.Fprintf(b, "No intervals: %s.\n\n", escape(d.Run.Why))
 	} else {
 		fmt.Fprintf(b, "Below a figure: its 95 %% interval, by resampling %d trees.\n\n", d.Run.Trees)
 	}
@@ -94,7 +94,7 @@ func (d *Document) levels(b *strings.Builder) {
 				met += measure.FewMark
 			}
 		}
-		t.row(Escape(c.Text), met, verdict)
+		t.row(escape(c.Text), met, verdict)
 	}
 	t.end()
 }
@@ -105,12 +105,12 @@ func (d *Document) differences(b *strings.Builder) {
 		return
 	}
 	base, run := &d.Against.Runs[0], &d.Against.Runs[1]
-	fmt.Fprintf(b, "### Against %s\n\n", Escape(base.Name))
+	fmt.Fprintf(b, "### Against %s\n\n", escape(base.Name))
 	if !d.Against.Comparable {
-		fmt.Fprintf(b, "**Not comparable**: the runs differ in %s.\n\n", Escape(d.Against.MismatchNames()))
+		fmt.Fprintf(b, "**Not comparable**: the runs differ in %s.\n\n", escape(d.Against.MismatchNames()))
 	}
 	t := table{b: b}
-	t.figures("", Escape(base.Name), Escape(run.Name), "difference", "interval of it", "")
+	t.figures("", escape(base.Name), escape(run.Name), "difference", "interval of it", "")
 	for _, figure := range compare.TableFigures {
 		name := figure.String()
 		f := run.Figures[name]
@@ -131,10 +131,10 @@ func (d *Document) differences(b *strings.Builder) {
 func (d *Document) conclusion(b *strings.Builder, v compare.Verdict) {
 	switch {
 	case v.Method == compare.NoInterval:
-		fmt.Fprintf(b, "No intervals: %s.\n\n", Escape(v.Why))
+		fmt.Fprintf(b, "No intervals: %s.\n\n", escape(v.Why))
 		return
 	case len(v.Figures) > 0:
-		fmt.Fprintf(b, "Beyond chance: %s.", Escape(strings.Join(v.Figures, ", ")))
+		fmt.Fprintf(b, "Beyond chance: %s.", escape(strings.Join(v.Figures, ", ")))
 	default:
 		fmt.Fprint(b, "Nothing differs beyond chance.")
 	}
@@ -143,7 +143,7 @@ func (d *Document) conclusion(b *strings.Builder, v compare.Verdict) {
 		how = fmt.Sprintf("%d trees that both runs played were resampled in pairs", v.Trees)
 	}
 	if v.Why != "" {
-		how += ": " + Escape(v.Why)
+		how += ": " + escape(v.Why)
 	}
 	fmt.Fprintf(b, " %s. An interval of %s is one that decides: it is %s. A gate judges one figure, by its 95 %% interval.\n\n", how, compare.DecidingLevel, compare.DecidingNote)
 }

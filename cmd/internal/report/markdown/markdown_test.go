@@ -24,10 +24,10 @@ func TestEscape(t *testing.T) {
 		"a|b\n\u202ec":               "a&#124;b\ufffd\ufffdc",
 		"<b>&amp;":                   "&#60;b&#62;&#38;amp;",
 	} {
-		require.Equal(t, want, Escape(text))
+		require.Equal(t, want, escape(text))
 	}
-	require.NotRegexp(t, "[|<>`*_~\\[\\]\\\\@#\n\u2028\u202e]", strings.NewReplacer("&#", "").Replace(Escape(hostile)))
-	require.Equal(t, strings.Repeat("x", longest)+"...", Escape(strings.Repeat("x", 10_000)))
+	require.NotRegexp(t, "[|<>`*_~\\[\\]\\\\@#\n\u2028\u202e]", strings.NewReplacer("&#", "").Replace(escape(hostile)))
+	require.Equal(t, strings.Repeat("x", longest)+"...", escape(strings.Repeat("x", 10_000)))
 }
 
 // document returns the document of a run with hostile texts, against itself.

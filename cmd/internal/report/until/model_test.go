@@ -108,4 +108,4 @@ func (m model) hits(runs int, target Target, rule func() interface{ Look(bool) b
 	return int(good.Load())
 }
 
-func theRule() interface{ Look(bool) bool } { return new(Rule) }
+func theRule() interface{ Look(bool) bool } { return new(rule) }

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestRule(t *testing.T) {
-	var r Rule
+	var r rule
 	for k, c := range []struct{ narrow, end bool }{
 		{true, false}, {true, false}, {false, false}, {true, false}, {false, false}, {true, false}, {true, false}, {true, true}, {true, true}, {false, false}, {true, false},
 	} {

@@ -39,7 +39,7 @@ func (w *Watcher) Watch(ctx context.Context) (*measure.Until, error) {
 	if err != nil {
 		return w.found(s, interval.Seed{}, err), err
 	}
-	var rule Rule
+	var rule rule
 	looks, reached := 0, false
 	for r, err := range measure.Follow(ctx, w.Dir, w.Tick) {
 		switch {
@@ -71,7 +71,7 @@ func (w *Watcher) samples() (*interval.Run, error) {
 }
 
 // look looks at the intervals, and reports whether the run may end.
-func (w *Watcher) look(rule *Rule, s *interval.Run, number int) bool {
+func (w *Watcher) look(rule *rule, s *interval.Run, number int) bool {
 	var seed interval.Seed // each look draws anew
 	binary.LittleEndian.PutUint64(seed[:], uint64(number))
 	found, narrow := find(s, w.Targets, seed), true
@@ -107,7 +107,7 @@ func (l Look) String() string {
 	}
 	text := fmt.Sprintf("%s, %d trees", strings.Join(parts, ", "), l.Trees)
 	if l.InARow > 0 {
-		text += fmt.Sprintf("; narrow enough at %d of %d looks", l.InARow, InARow)
+		text += fmt.Sprintf("; narrow enough at %d of %d looks", l.InARow, inARow)
 	}
 	return text
 }
@@ -116,21 +116,21 @@ const (
 	// Every is how often the intervals are looked at.
 	Every = 30 * time.Second
 
-	// InARow is at how many looks, one after another, all intervals must be narrow enough. One look stops too early by luck: an
+	// inARow is at how many looks, one after another, all intervals must be narrow enough. One look stops too early by luck: an
 	// interval is narrowest when the sample happens to have few large values.
-	InARow = 3
+	inARow = 3
 )
 
-// Rule decides when a run may end. It counts the looks, one after another, at which all intervals were narrow enough.
-type Rule struct{ narrow int }
+// rule decides when a run may end. It counts the looks, one after another, at which all intervals were narrow enough.
+type rule struct{ narrow int }
 
 // Look counts a look, and reports whether the run may end.
-func (r *Rule) Look(narrow bool) bool {
+func (r *rule) Look(narrow bool) bool {
 	r.narrow++
 	if !narrow {
 		r.narrow = 0
 	}
-	return r.narrow >= InARow
+	return r.narrow >= inARow
 }
 
 // treesOf returns how many trees have a request of the headline: each has a lateness.

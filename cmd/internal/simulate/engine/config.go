@@ -39,9 +39,9 @@ const (
 	VLLM               = "vllm"
 	TRTLLM             = "trtllm"
 	SGLang             = "sglang"
-	LIFO               = "lifo"
-	FIFO               = "fifo"
-	FullPrompt         = "full_prompt"
+	lifo               = "lifo"
+	fifo               = "fifo"
+	fullPrompt         = "full_prompt"
 	DestinationMissing = "destination_missing"
 )
 
@@ -59,8 +59,8 @@ func (c Config) HandOff(tokens int) int64 {
 func Default() Config {
 	return Config{
 		Type: VLLM, Blocks: 16384, BlockSize: defaultBlockSize, MaxSeqs: 256, MaxBatchedTokens: 8192,
-		PrefixCaching: true, ChunkedPrefill: true, SpeedupRatio: 1, DecodeSpeedupRatio: 1, PreemptionMode: LIFO,
-		KVTransferTiming: FullPrompt, GPUsPerWorker: 1,
+		PrefixCaching: true, ChunkedPrefill: true, SpeedupRatio: 1, DecodeSpeedupRatio: 1, PreemptionMode: lifo,
+		KVTransferTiming: fullPrompt, GPUsPerWorker: 1,
 	}
 }
 
@@ -89,8 +89,8 @@ const (
 func (c Config) Validate() error {
 	k := jsonobject.Check{Of: "engine"}
 	k.Word("engine_type", c.Type, VLLM, TRTLLM, SGLang)
-	k.Word("preemption_mode", c.PreemptionMode, LIFO, FIFO)
-	k.Word("kv_transfer_timing", c.KVTransferTiming, FullPrompt, DestinationMissing)
+	k.Word("preemption_mode", c.PreemptionMode, lifo, fifo)
+	k.Word("kv_transfer_timing", c.KVTransferTiming, fullPrompt, DestinationMissing)
 	k.Count("num_gpu_blocks", c.Blocks, 1, maxCount)
 	k.Count("block_size", c.BlockSize, 1, maxCount)
 	k.Count("max_num_seqs", c.MaxSeqs, 1, maxCount)

@@ -18,7 +18,7 @@ func TestConfigsAreReadOverABase(t *testing.T) {
 	base.MaxSeqs = 7
 	c, err = Parse([]byte(`{"block_size":0,"num_gpu_blocks":10,"timing":{"table":"t.npz"},"preemption_mode":"fifo","max_model_len":null}`), base)
 	require.NoError(t, err)
-	require.Equal(t, []any{64, 10, 7, FIFO, Source{"t.npz"}}, []any{c.BlockSize, c.Blocks, c.MaxSeqs, c.PreemptionMode, c.Timing})
+	require.Equal(t, []any{64, 10, 7, fifo, Source{"t.npz"}}, []any{c.BlockSize, c.Blocks, c.MaxSeqs, c.PreemptionMode, c.Timing})
 	data, err := json.Marshal(c)
 	require.NoError(t, err)
 	again, err := Parse(data, Default())

@@ -17,7 +17,7 @@ func randomOptions(draw *rand.Rand) Options {
 	c.Blocks, c.BlockSize = 2+draw.IntN(40), []int{1, 2, 4, 16}[draw.IntN(4)]
 	c.MaxSeqs, c.MaxBatchedTokens = 1+draw.IntN(6), 1+draw.IntN(80)
 	c.PrefixCaching, c.ChunkedPrefill = draw.IntN(5) > 0, draw.IntN(5) > 0
-	c.PreemptionMode = []string{LIFO, FIFO}[draw.IntN(2)]
+	c.PreemptionMode = []string{lifo, fifo}[draw.IntN(2)]
 	c.Type = []string{VLLM, VLLM, VLLM, TRTLLM, SGLang}[draw.IntN(5)]
 	if c.Type == SGLang {
 		c.MaxBatchedTokens = max(c.MaxBatchedTokens, c.BlockSize)

@@ -19,8 +19,8 @@ func NewTiming(c Config, table *Table) Timing {
 	}
 }
 
-// PrefillMS returns the milliseconds in which so many prompt tokens are computed, unscaled.
-func (t *Timing) PrefillMS(tokens float64) float64 {
+// prefillMS returns the milliseconds in which so many prompt tokens are computed, unscaled.
+func (t *Timing) prefillMS(tokens float64) float64 {
 	if tokens <= 0 {
 		return 0
 	}
@@ -32,8 +32,8 @@ func (t *Timing) PrefillMS(tokens float64) float64 {
 	return max(square+linear+16.50142, 0)
 }
 
-// DecodeMS returns the milliseconds of one decode step that reads kv tokens, of requests with length tokens in all, unscaled.
-func (t *Timing) DecodeMS(kv, length, requests int) float64 {
+// decodeMS returns the milliseconds of one decode step that reads kv tokens, of requests with length tokens in all, unscaled.
+func (t *Timing) decodeMS(kv, length, requests int) float64 {
 	if requests == 0 {
 		return 0
 	}
@@ -58,12 +58,12 @@ const (
 
 // Prefill returns the nanoseconds in which so many prompt tokens are computed.
 func (t *Timing) Prefill(tokens int) int64 {
-	return int64(min(quantise(t.PrefillMS(float64(tokens)), t.prefill), longestPrefill))
+	return int64(min(quantise(t.prefillMS(float64(tokens)), t.prefill), longestPrefill))
 }
 
 // Decode returns the nanoseconds of one decode step.
 func (t *Timing) Decode(kv, length, requests int) int64 {
-	return int64(min(quantise(t.DecodeMS(kv, length, requests), t.decode), longestDecode))
+	return int64(min(quantise(t.decodeMS(kv, length, requests), t.decode), longestDecode))
 }
 
 // quantise rounds milliseconds to nanoseconds, and those at a speed again: doc/spec/simulate.md 4.3.

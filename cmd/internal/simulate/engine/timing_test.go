@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // Covers S-10, S-25.
@@ -47,7 +47,7 @@ func TestTimingVectors(t *testing.T) {
 			require.Equal(t, *want.Charged, charge(len(in.Chunks), chunks, prefixes))
 			return
 		case in.Tokens != nil:
-			ms, ns = timing.PrefillMS(float64(*in.Tokens)), timing.Prefill(*in.Tokens)
+			ms, ns = timing.prefillMS(float64(*in.Tokens)), timing.Prefill(*in.Tokens)
 		default:
 			ms, ns = decodePoly(*in.Utilisation), int64(quantise(decodePoly(*in.Utilisation), 1))
 		}
@@ -70,8 +70,8 @@ func TestPolynomialsRoundEveryProduct(t *testing.T) {
 		product := func(a, b float64) float64 { return math.FMA(a, b, 0) }
 		want := product(product(4.209989e-07, x), x)
 		want = math.FMA(1, want, product(1.518344e-02, x)) // fused with an exact product: a rounded sum
-		require.Equal(t, want+16.50142, timing.PrefillMS(x))
-		if math.FMA(1.518344e-02, x, product(product(4.209989e-07, x), x))+16.50142 != timing.PrefillMS(x) {
+		require.Equal(t, want+16.50142, timing.prefillMS(x))
+		if math.FMA(1.518344e-02, x, product(product(4.209989e-07, x), x))+16.50142 != timing.prefillMS(x) {
 			differ++
 		}
 	}

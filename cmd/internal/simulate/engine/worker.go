@@ -80,7 +80,7 @@ func New(o Options) *Worker {
 		timing: o.Timing, gaps: o.Gaps, observe: o.Observe, plain: o.Plain,
 		rules: rules{
 			blockSize: c.BlockSize, blocks: c.Blocks, maxSeqs: c.MaxSeqs, maxTokens: c.MaxBatchedTokens, maxLength: c.MaxModelLen,
-			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == FIFO, reserveOutput: c.Type == TRTLLM,
+			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == fifo, reserveOutput: c.Type == TRTLLM,
 			gate: s.Admission == preset.AdmitGate, freeHit: s.FullHit == preset.FullHitFree, partial: s.Alloc == preset.AllocPartial,
 			visibleAllocated: s.BlockVisible == preset.VisibleAllocated, merge: s.Duplicates == preset.DuplicatesMerge,
 			blockAtEmission: s.SampledBlock == preset.SampledAtEmission, firstAtPrefill: s.FirstToken == preset.FirstAtPrefill,

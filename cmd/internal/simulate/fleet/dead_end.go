@@ -10,18 +10,18 @@ import (
 // DeadEnd is the error of a run that has unfinished requests, and nothing that could happen next.
 type DeadEnd struct {
 	Now   int64 // nanoseconds
-	Stuck []Stuck
-	Left  int // turns that were never released
-	Whole int // max_num_batched_tokens of an engine without chunked prefill that a stuck prompt exceeds; 0: none
+	stuck []stuck
+	left  int // turns that were never released
+	whole int // max_num_batched_tokens of an engine without chunked prefill that a stuck prompt exceeds; 0: none
 }
 
-// Stuck is a request that a dead end leaves.
-type Stuck struct {
-	Session, Number int
-	Worker          int    // -1: none
-	Pool            string // of the worker: "prefill" or "decode"; "" in an aggregated fleet
-	Prompt          int
-	Status          engine.Status
+// stuck is a request that a dead end leaves.
+type stuck struct {
+	session, number int
+	worker          int    // -1: none
+	pool            string // of the worker: "prefill" or "decode"; "" in an aggregated fleet
+	prompt          int
+	status          engine.Status
 }
 
 // maxNamed is how many requests an error names.
@@ -30,32 +30,32 @@ const maxNamed = 8
 // Error names the stuck requests.
 func (e *DeadEnd) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "dead end at %.6f s: %d requests cannot end", float64(e.Now)/1e9, len(e.Stuck))
-	if e.Left > 0 {
-		fmt.Fprintf(&b, ", %d turns are not released", e.Left)
+	fmt.Fprintf(&b, "dead end at %.6f s: %d requests cannot end", float64(e.Now)/1e9, len(e.stuck))
+	if e.left > 0 {
+		fmt.Fprintf(&b, ", %d turns are not released", e.left)
 	}
-	for k, s := range e.Stuck {
+	for k, s := range e.stuck {
 		if k == maxNamed {
-			fmt.Fprintf(&b, "; and %d more", len(e.Stuck)-k)
+			fmt.Fprintf(&b, "; and %d more", len(e.stuck)-k)
 			break
 		}
-		fmt.Fprintf(&b, "; session %d turn %d %s: prompt of %d tokens, %s", s.Session, s.Number, s.place(), s.Prompt, s.Status)
+		fmt.Fprintf(&b, "; session %d turn %d %s: prompt of %d tokens, %s", s.session, s.number, s.place(), s.prompt, s.status)
 	}
-	if e.Whole > 0 {
-		fmt.Fprintf(&b, "; without chunked prefill no pass computes a prompt of more than max_num_batched_tokens %d", e.Whole)
+	if e.whole > 0 {
+		fmt.Fprintf(&b, "; without chunked prefill no pass computes a prompt of more than max_num_batched_tokens %d", e.whole)
 	}
 	return b.String()
 }
 
 // place says where a stuck request is.
-func (s Stuck) place() string {
+func (s stuck) place() string {
 	switch {
-	case s.Worker < 0:
+	case s.worker < 0:
 		return "on no worker"
-	case s.Pool == "":
-		return fmt.Sprintf("on worker %d", s.Worker)
+	case s.pool == "":
+		return fmt.Sprintf("on worker %d", s.worker)
 	default:
-		return fmt.Sprintf("on %s worker %d", s.Pool, s.Worker)
+		return fmt.Sprintf("on %s worker %d", s.pool, s.worker)
 	}
 }
 
@@ -64,11 +64,11 @@ func (r *run) deadEnd() error {
 	for _, p := range r.pools {
 		p.settle(r.now)
 	}
-	e := &DeadEnd{Now: r.now, Left: r.Load.Left()}
+	e := &DeadEnd{Now: r.now, left: r.Load.Left()}
 	for _, one := range r.result.Requests {
 		if r.open[one.ID] == one {
-			e.Stuck = append(e.Stuck, stuckOf(one, r.now))
-			e.Whole = max(e.Whole, r.tooLongInWhole(one.Prompt))
+			e.stuck = append(e.stuck, stuckOf(one, r.now))
+			e.whole = max(e.whole, r.tooLongInWhole(one.Prompt))
 		}
 	}
 	return e
@@ -84,18 +84,18 @@ func (r *run) tooLongInWhole(prompt int) int {
 	return 0
 }
 
-func stuckOf(one *Request, now int64) Stuck {
-	s := Stuck{Session: one.Session, Number: one.Number, Worker: one.Worker, Prompt: one.Prompt, Status: one.Status}
+func stuckOf(one *Request, now int64) stuck {
+	s := stuck{session: one.Session, number: one.Number, worker: one.Worker, prompt: one.Prompt, status: one.Status}
 	switch copied := one.Prefill; {
 	case copied == nil:
 	case one.Worker < 0 && copied.Last > 0 && copied.Last <= now: // handed off, and no worker is active
 	case one.Worker < 0:
-		s.Pool, s.Worker, s.Status = "prefill", copied.Worker, copied.Status
+		s.pool, s.worker, s.status = "prefill", copied.Worker, copied.Status
 	default:
-		s.Pool = "decode"
+		s.pool = "decode"
 	}
-	if s.Status.Ended() { // by the pass in flight
-		s.Status = engine.Running
+	if s.status.Ended() { // by the pass in flight
+		s.status = engine.Running
 	}
 	return s
 }

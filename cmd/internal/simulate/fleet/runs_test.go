@@ -19,7 +19,7 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/mmapcache"
 )
 

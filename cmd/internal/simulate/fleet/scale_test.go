@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // Covers S-24.

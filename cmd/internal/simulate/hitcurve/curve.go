@@ -85,7 +85,7 @@ type Curve struct {
 	Requests    int
 	InputTokens int64
 	Pools       int
-	Blocks      int64 // different ones, of the pool that has the most: no larger cache finds more
+	blocks      int64 // different ones, of the pool that has the most: no larger cache finds more
 	Enough      int64 // the least size at which LRU finds what caches without a limit find
 	Found       int64 // tokens that caches without a limit find
 	Points      []Point
@@ -129,13 +129,13 @@ func Compute(ctx context.Context, list []Access, o Options) (*Curve, error) {
 				different++
 			}
 		}
-		c.Blocks = max(c.Blocks, different)
+		c.blocks = max(c.blocks, different)
 	}
 	found.sum()
-	c.Found = found[c.Blocks] * int64(o.BlockSize)
-	enough, _ := slices.BinarySearch(found, found[c.Blocks]) // larger caches find no less
+	c.Found = found[c.blocks] * int64(o.BlockSize)
+	enough, _ := slices.BinarySearch(found, found[c.blocks]) // larger caches find no less
 	c.Enough = int64(enough)
-	at := func(size int64) int64 { return found[min(size, c.Blocks)] * int64(o.BlockSize) }
+	at := func(size int64) int64 { return found[min(size, c.blocks)] * int64(o.BlockSize) }
 	c.points(at, &o)
 	for _, size := range fineSizes(c.Enough, o.Fine) {
 		c.Fine = append(c.Fine, Fine{size, at(size)})

@@ -34,10 +34,10 @@ func (r Routed) Compute(ctx context.Context, o Options) (*Curve, error) {
 		for _, a := range pool {
 			c.InputTokens += int64(a.Prompt)
 		}
-		c.Blocks = max(c.Blocks, all.caches[k].used)
+		c.blocks = max(c.blocks, all.caches[k].used)
 		o.chains = max(o.chains, len(all.caches[k].owner))
 	}
-	c.Enough = c.Blocks // no cache evicts
+	c.Enough = c.blocks // no cache evicts
 	c.points(func(int64) int64 { return 0 }, &o)
 	return c, eachPoint(ctx, c.Points, func(p *Point) error { return r.point(ctx, p, &o) })
 }

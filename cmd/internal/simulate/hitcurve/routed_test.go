@@ -125,7 +125,7 @@ func TestRoutedInTurn(t *testing.T) {
 		got, err := Routed{load, inTurn, rates}.Compute(context.Background(), o)
 		require.NoError(t, err)
 		require.Equal(t, want.Points, got.Points, "seed %d", seed)
-		require.Equal(t, []any{want.Requests, want.InputTokens, want.Blocks, want.Found}, []any{got.Requests, got.InputTokens, got.Blocks, got.Found}, "seed %d", seed)
+		require.Equal(t, []any{want.Requests, want.InputTokens, want.blocks, want.Found}, []any{got.Requests, got.InputTokens, got.blocks, got.Found}, "seed %d", seed)
 		require.GreaterOrEqual(t, got.Enough, want.Enough)
 	}
 }

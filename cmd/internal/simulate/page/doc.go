@@ -10,5 +10,5 @@
 //	windows      counts and percentiles of all requests, by the window in which they arrived
 //
 // Instants are seconds of the run. Lines are thinned to the least and the greatest value of each of so many columns of time that the page
-// has at most [MaxBytes]; the page says so.
+// has at most [maxBytes]; the page says so.
 package page

@@ -11,9 +11,9 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate/planner"
 )
 
-// LogRecord is a line of the log: a tick of the planner, or without one a sample, and the requests that came since the line before.
+// logRecord is a line of the log: a tick of the planner, or without one a sample, and the requests that came since the line before.
 // The last line has the rest of the run.
-type LogRecord struct {
+type logRecord struct {
 	At       int64                  `json:"at_ns"`
 	Tick     *planner.Tick          `json:"tick,omitempty"`
 	Pools    [][]fleet.WorkerState  `json:"pools,omitempty"` // of a sample
@@ -46,16 +46,16 @@ type logWriter struct {
 }
 
 func (l *logWriter) records(r *simulate.Result) {
-	end := LogRecord{Lives: r.Workers}
+	end := logRecord{Lives: r.Workers}
 	switch {
 	case r.Planned != nil:
 		for _, t := range r.Planned.Ticks {
-			l.write(LogRecord{At: t.At, Tick: t}, t.At)
+			l.write(logRecord{At: t.At, Tick: t}, t.At)
 		}
 		end.Rest = &r.Planned.Rest
 	case r.Samples != nil:
 		for _, s := range r.Samples.List {
-			l.write(LogRecord{At: s.At, Pools: s.Pools}, s.At)
+			l.write(logRecord{At: s.At, Pools: s.Pools}, s.At)
 		}
 	}
 	end.At = endOf(r)
@@ -63,7 +63,7 @@ func (l *logWriter) records(r *simulate.Result) {
 }
 
 // write writes a record with the requests that came until an instant.
-func (l *logWriter) write(one LogRecord, until int64) {
+func (l *logWriter) write(one logRecord, until int64) {
 	one.Requests = []simulate.RequestLine{}
 	for len(l.requests) > 0 && l.requests[0].Arrival <= until {
 		one.Requests = append(one.Requests, simulate.LineOf(l.requests[0]))

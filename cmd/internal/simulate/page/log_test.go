@@ -15,7 +15,7 @@ import (
 )
 
 // logOf returns the lines of the log of a run, which is the same twice.
-func logOf(t *testing.T, r *simulate.Result) (list []LogRecord) {
+func logOf(t *testing.T, r *simulate.Result) (list []logRecord) {
 	var first, second bytes.Buffer
 	require.NoError(t, WriteLog(&first, r))
 	require.NoError(t, WriteLog(&second, r))
@@ -23,7 +23,7 @@ func logOf(t *testing.T, r *simulate.Result) (list []LogRecord) {
 	z, err := gzip.NewReader(&first)
 	require.NoError(t, err)
 	for d := json.NewDecoder(z); ; {
-		var one LogRecord
+		var one logRecord
 		err := d.Decode(&one)
 		if errors.Is(err, io.EOF) {
 			return list

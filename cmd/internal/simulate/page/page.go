@@ -7,8 +7,8 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate"
 )
 
-// MaxBytes is the size of the largest page.
-const MaxBytes = 2_000_000
+// maxBytes is the size of the largest page.
+const maxBytes = 2_000_000
 
 // Make returns the page of a run as one HTML file. s is the summary of r. Equal runs give equal bytes.
 func Make(r *simulate.Result, s *simulate.Summary) ([]byte, error) {
@@ -18,7 +18,7 @@ func Make(r *simulate.Result, s *simulate.Summary) ([]byte, error) {
 		if err := charts.Write(&out, b.page()); err != nil {
 			return nil, err
 		}
-		if out.Len() <= MaxBytes || !b.coarser() {
+		if out.Len() <= maxBytes || !b.coarser() {
 			return out.Bytes(), nil
 		}
 	}

@@ -64,7 +64,7 @@ func manyEngines(t testing.TB, ticks, engines, requests int) *simulate.Result {
 func TestSizesOfPages(t *testing.T) {
 	var e *pagetest.Engine
 	for _, c := range []struct{ ticks, engines, requests, limit int }{
-		{90, 8, 2361, 300_000}, {90, 8, 50_000, 300_000}, {0, 0, 0, 150_000}, {10_000, 8, 30_000, MaxBytes}, {600, 500, 10_000, MaxBytes}, {12, 20_000, 3000, MaxBytes}, {90_000, 2, 3000, MaxBytes},
+		{90, 8, 2361, 300_000}, {90, 8, 50_000, 300_000}, {0, 0, 0, 150_000}, {10_000, 8, 30_000, maxBytes}, {600, 500, 10_000, maxBytes}, {12, 20_000, 3000, maxBytes}, {90_000, 2, 3000, maxBytes},
 	} {
 		if testing.Short() && c.ticks*c.engines > 50_000 {
 			continue

@@ -50,7 +50,7 @@ func (p *Planner) bootstrap() error {
 				p.models[k] = newModel(p.models[k].kind, p.config)
 			}
 			if errors.Is(err, errBootstrap) {
-				p.boot.Failed, p.boot.Samples = fmt.Sprintf("%s: %v", p.config.Pools()[i], err), nil
+				p.boot.Failed, p.boot.Samples = fmt.Sprintf("%s: %v", p.config.pools()[i], err), nil
 				return nil
 			}
 			return err

@@ -17,14 +17,14 @@ const (
 // The optimization targets.
 const (
 	TargetSLA        = "sla"        // latencies below their limits
-	TargetThroughput = "throughput" // queues and KV use within fixed bounds
+	targetThroughput = "throughput" // queues and KV use within fixed bounds
 	TargetLatency    = "latency"    // the same, with tighter bounds
 )
 
 // The predictors.
 const (
-	Kalman   = "kalman"
-	Constant = "constant"
+	kalman   = "kalman"
+	constant = "constant"
 )
 
 // Config is what a user says of a planner: doc/spec/simulate.md 11.1. Default returns what holds of keys that the user leaves out.
@@ -63,8 +63,8 @@ func (c Config) Resolve() Config {
 	return c
 }
 
-// Pools returns the names of the pools of a mode, in their order.
-func (c Config) Pools() []string {
+// pools returns the names of the pools of a mode, in their order.
+func (c Config) pools() []string {
 	if c.Mode == Disaggregated {
 		return []string{"prefill", "decode"}
 	}
@@ -75,8 +75,8 @@ func (c Config) Pools() []string {
 func (c Config) Validate() error {
 	k := jsonobject.Check{Of: "planner"}
 	k.Word("mode", c.Mode, Aggregated, Disaggregated)
-	k.Word("optimization_target", c.Target, TargetSLA, TargetThroughput, TargetLatency)
-	k.Word("predictor", c.Predictor, Kalman, Constant, "")
+	k.Word("optimization_target", c.Target, TargetSLA, targetThroughput, TargetLatency)
+	k.Word("predictor", c.Predictor, kalman, constant, "")
 	k.Count("max_gpu_budget", c.MaxGPUBudget, math.MinInt32, maxCount)
 	k.Count("min_endpoint", c.MinEndpoint, 1, maxCount)
 	k.Count("min_observations", c.MinObservations, 2, maxCount)
@@ -113,7 +113,7 @@ func (c Config) checkBudget(gpus []int) error {
 		least += c.MinEndpoint * g
 	}
 	if c.MaxGPUBudget >= 0 && c.MaxGPUBudget < least {
-		return fmt.Errorf("planner: max_gpu_budget %d: min_endpoint %d of %s needs %d GPUs", c.MaxGPUBudget, c.MinEndpoint, strings.Join(c.Pools(), " and "), least)
+		return fmt.Errorf("planner: max_gpu_budget %d: min_endpoint %d of %s needs %d GPUs", c.MaxGPUBudget, c.MinEndpoint, strings.Join(c.pools(), " and "), least)
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func TestValidate(t *testing.T) {
 	c.Mode, c.MinEndpoint, c.TTFT, c.ITL = "x", 0, -5, 0
 	require.EqualError(t, c.Validate(), "planner: mode \"x\": want agg or disagg\nplanner: min_endpoint 0: want 1 to 1048576\n"+
 		"planner: ttft_ms -5: want a number above 0, at most 1e+12\nplanner: itl_ms 0: want a number above 0, at most 1e+12")
-	_, err := Parse([]byte(`{"itlms":1,"ttft":1,"ttft_ms":2}`), Default())
-	require.EqualError(t, err, "planner: unknown key \"itlms\"; did you mean \"itl_ms\"?\nplanner: ttft and ttft_ms are the same key")
+	_, err := Parse([]byte(`{"itlMS":1,"ttft":1,"ttft_ms":2}`), Default())
+	require.EqualError(t, err, "planner: unknown key \"itlMS\"; did you mean \"itl_ms\"?\nplanner: ttft and ttft_ms are the same key")
 	c = Default()
 	c.Target, c.ThroughputScaling = TargetLatency, true
 	require.Equal(t, []bool{true, false}, []bool{c.Resolve().LoadScaling, c.Resolve().ThroughputScaling})

@@ -12,7 +12,7 @@ func (p *Planner) byTTFT(m *model, e Engine, t *PoolTick) verdict {
 	t.TTFTMS = &worst
 	v := verdict{step: judge(list, p.config.TTFT, p.config.Sensitivity, p.config.MinEndpoint), defined: true}
 	if v.step < 0 && p.consolidation && slices.ContainsFunc(t.Engines, func(now EngineNow) bool { return p.queueTooLong(m, e, now, t.Active) }) {
-		return verdict{defined: true, reason: ScaleDownRefused}
+		return verdict{defined: true, reason: scaleDownRefused}
 	}
 	return v
 }
@@ -46,7 +46,7 @@ func (p *Planner) byITL(m *model, e Engine, t *PoolTick) verdict {
 	t.ITLMS = &worst
 	v := verdict{step: judge(list, p.config.ITL, p.config.Sensitivity, p.config.MinEndpoint), defined: true}
 	if v.step < 0 && p.consolidation && slices.ContainsFunc(t.Engines, func(now EngineNow) bool { return p.cacheTooFull(m, e, now, t.Active) }) {
-		return verdict{defined: true, reason: ScaleDownRefused}
+		return verdict{defined: true, reason: scaleDownRefused}
 	}
 	return v
 }

@@ -31,15 +31,15 @@ func (p *Planner) unready(t *Tick) Reason {
 	}
 	switch {
 	case !p.config.LoadScaling:
-		return Disabled
+		return disabled
 	case known == 0:
-		return NoPassData
+		return noPassData
 	case starting > 0 && (len(t.Pools) == 1 || !p.whileScaling):
-		return ScalingInProgress
+		return scalingInProgress
 	}
 	for _, one := range t.Pools {
 		if n := len(one.Engines); n > 0 && n != one.Active {
-			return WorkerCountMismatch
+			return workerCountMismatch
 		}
 	}
 	return ""
@@ -48,11 +48,11 @@ func (p *Planner) unready(t *Tick) Reason {
 func (p *Planner) verdict(pool int, t *PoolTick) verdict {
 	switch m := p.models[pool]; {
 	case len(t.Engines) == 0:
-		return verdict{reason: NoPassData}
+		return verdict{reason: noPassData}
 	case p.config.Target != TargetSLA:
 		return p.byUse(m.kind, p.engines[pool], t)
 	case !m.line().Fitted:
-		return verdict{reason: InsufficientData}
+		return verdict{reason: insufficientData}
 	case m.kind == prefillKind:
 		return p.byTTFT(m, p.engines[pool], t)
 	case m.kind == decodeKind:
@@ -69,9 +69,9 @@ func combine(prefill, decode verdict) verdict {
 		return verdict{step: 1, defined: true}
 	case decode.defined && decode.step < 0 && (prefill.step < 0 || !prefill.defined):
 		return verdict{step: -1, defined: true}
-	case prefill.reason == ScaleDownRefused && (decode.step < 0 || decode.reason == ScaleDownRefused),
-		decode.reason == ScaleDownRefused && (prefill.step < 0 || !prefill.defined):
-		return verdict{defined: true, reason: ScaleDownRefused}
+	case prefill.reason == scaleDownRefused && (decode.step < 0 || decode.reason == scaleDownRefused),
+		decode.reason == scaleDownRefused && (prefill.step < 0 || !prefill.defined):
+		return verdict{defined: true, reason: scaleDownRefused}
 	}
 	return verdict{defined: prefill.defined || decode.defined}
 }
@@ -126,13 +126,13 @@ func (p *Planner) settle(t *Tick, list []verdict) (want []int) {
 func reasonOf(active, want int, capped bool, telling Reason) Reason {
 	switch {
 	case want > active:
-		return ScaleUp
+		return scaleUp
 	case capped:
-		return ScaleDownCapped
+		return scaleDownCapped
 	case want < active:
-		return ScaleDown
+		return scaleDown
 	case telling != "":
 		return telling
 	}
-	return NoChange
+	return noChange
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // loadIn is the input of a vector of the group load.
@@ -61,7 +61,7 @@ func stepOf(r *Reason) verdict {
 	if r == nil {
 		return verdict{}
 	}
-	return verdict{defined: true, step: map[Reason]int{ScaleUp: 1, ScaleDown: -1}[*r]}
+	return verdict{defined: true, step: map[Reason]int{scaleUp: 1, scaleDown: -1}[*r]}
 }
 
 // Covers S-40, S-46.
@@ -90,11 +90,11 @@ func TestLoadVectors(t *testing.T) {
 			p.consolidation = false
 			tick, targets, err = tickOf(p, workers(in.Replicas))
 			require.NoError(t, err)
-			require.Equal(t, []any{want.Replicas - 1, ScaleDown}, []any{targets[0], tick.LoadReason})
+			require.Equal(t, []any{want.Replicas - 1, scaleDown}, []any{targets[0], tick.LoadReason})
 		case in.Mode != "":
 			combined(t, in, want)
 		default:
-			step := map[int]Reason{1: ScaleUp, 0: NoChange, -1: ScaleDown}[combine(stepOf(in.Prefill), stepOf(in.Decode)).step]
+			step := map[int]Reason{1: scaleUp, 0: noChange, -1: scaleDown}[combine(stepOf(in.Prefill), stepOf(in.Decode)).step]
 			require.Equal(t, want.Decision, step)
 		}
 	})
@@ -113,7 +113,7 @@ func tickOf(p *Planner, pools ...Workers) (*Tick, []int, error) {
 // combined plays a tick of both kinds: the load decision sees the new floor.
 func combined(t *testing.T, in loadIn, want loadWant) {
 	config := Default()
-	config.LoadScaling, config.Predictor, config.ITL, config.TTFT = true, Constant, in.SLA, 500
+	config.LoadScaling, config.Predictor, config.ITL, config.TTFT = true, constant, in.SLA, 500
 	config.ThroughputInterval, config.LoadInterval = 60, 59.8
 	p := flat(t, config, in.Mode, in.Tick.RPS)
 	p.floors[0] = in.OldFloor
@@ -148,7 +148,7 @@ func TestReasonVectors(t *testing.T) {
 		config.LoadScaling = true
 		p := flat(t, config, Disaggregated, 3.5)
 		pools := []Workers{workers(1), workers(1)}
-		if in.Early == ScalingInProgress {
+		if in.Early == scalingInProgress {
 			p.Passed(0, 0, passOf(0, 1, 0))
 			pools[1].Starting = 1
 		}
@@ -156,9 +156,9 @@ func TestReasonVectors(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, vectorWant{tick.LoadReason, tick.Pools[0].LoadReason, tick.Pools[1].LoadReason})
 	})
-	require.Equal(t, ScaleDownRefused, aggregate([]Reason{NoChange, ScaleDownRefused}))
-	require.Equal(t, ScaleDown, aggregate([]Reason{InsufficientData, ScaleDown}))
-	require.Equal(t, NoChange, aggregate([]Reason{NoChange, NoChange}))
+	require.Equal(t, scaleDownRefused, aggregate([]Reason{noChange, scaleDownRefused}))
+	require.Equal(t, scaleDown, aggregate([]Reason{insufficientData, scaleDown}))
+	require.Equal(t, noChange, aggregate([]Reason{noChange, noChange}))
 }
 
 // What keeps load from deciding, and what targets other than sla decide by.
@@ -175,16 +175,16 @@ func TestLoadReasons(t *testing.T) {
 		want    Reason
 		targets int
 	}{
-		{passes: nil, n: 2, want: NoPassData, targets: 2},
-		{passes: [][3]int{{}}, n: 2, want: WorkerCountMismatch, targets: 2},
-		{passes: [][3]int{{}, {}}, n: 2, more: 1, want: ScalingInProgress, targets: 3},
-		{passes: [][3]int{{}, {}}, n: 2, more: 1, set: []string{"scale_while_scaling", "on"}, want: ScalingInProgress, targets: 3}, // agg waits always
-		{target: TargetThroughput, passes: [][3]int{{0, 262144, 0}, {}}, n: 2, want: NoChange, targets: 2},
-		{target: TargetThroughput, passes: [][3]int{{1, 262144, 0}, {}}, n: 2, want: ScaleUp, targets: 3},
-		{target: TargetThroughput, passes: [][3]int{{0, 157286, 0}, {}}, n: 2, want: ScaleDown, targets: 1},
-		{target: TargetThroughput, passes: [][3]int{{0, 157286, 1}, {}}, n: 2, want: NoChange, targets: 2},
-		{target: TargetLatency, passes: [][3]int{{0, 104858, 0}, {}}, n: 2, want: ScaleUp, targets: 3},
-		{target: TargetLatency, passes: [][3]int{{0, 26214, 0}, {}}, n: 2, want: ScaleDown, targets: 1},
+		{passes: nil, n: 2, want: noPassData, targets: 2},
+		{passes: [][3]int{{}}, n: 2, want: workerCountMismatch, targets: 2},
+		{passes: [][3]int{{}, {}}, n: 2, more: 1, want: scalingInProgress, targets: 3},
+		{passes: [][3]int{{}, {}}, n: 2, more: 1, set: []string{"scale_while_scaling", "on"}, want: scalingInProgress, targets: 3}, // agg waits always
+		{target: targetThroughput, passes: [][3]int{{0, 262144, 0}, {}}, n: 2, want: noChange, targets: 2},
+		{target: targetThroughput, passes: [][3]int{{1, 262144, 0}, {}}, n: 2, want: scaleUp, targets: 3},
+		{target: targetThroughput, passes: [][3]int{{0, 157286, 0}, {}}, n: 2, want: scaleDown, targets: 1},
+		{target: targetThroughput, passes: [][3]int{{0, 157286, 1}, {}}, n: 2, want: noChange, targets: 2},
+		{target: TargetLatency, passes: [][3]int{{0, 104858, 0}, {}}, n: 2, want: scaleUp, targets: 3},
+		{target: TargetLatency, passes: [][3]int{{0, 26214, 0}, {}}, n: 2, want: scaleDown, targets: 1},
 	} {
 		config.Target = TargetSLA
 		if c.target != "" {

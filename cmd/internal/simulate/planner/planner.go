@@ -23,7 +23,7 @@ func (o Options) Validate() error {
 	if err := o.Switches.Validate(); err != nil {
 		return err
 	}
-	pools := o.Config.Pools()
+	pools := o.Config.pools()
 	if len(o.Engines) != len(pools) {
 		return fmt.Errorf("planner: mode %s has %d pools, the fleet %d", o.Config.Mode, len(pools), len(o.Engines))
 	}
@@ -46,7 +46,7 @@ func (o Options) predictor() (string, error) {
 		return o.Config.Predictor, nil
 	}
 	if o.Switches.Predictor == preset.PredictARIMA {
-		return "", fmt.Errorf("planner: predictor %q is not built: set predictor to %s or %s", preset.PredictARIMA, Kalman, Constant)
+		return "", fmt.Errorf("planner: predictor %q is not built: set predictor to %s or %s", preset.PredictARIMA, kalman, constant)
 	}
 	return string(o.Switches.Predictor), nil
 }
@@ -85,11 +85,11 @@ func New(o Options) (*Planner, error) {
 	c, s := o.Config.Resolve(), o.Switches
 	p := &Planner{
 		config: c, balance: s.Balance, count: s.TrafficNumReq, discount: s.HitDiscount == preset.On, consolidation: s.Consolidation == preset.On,
-		whileScaling: s.ScaleWhileScaling == preset.On, engines: o.Engines, clock: newClock(c, s.TickTime), window: NewWindow(0, s.TrafficNumReq),
+		whileScaling: s.ScaleWhileScaling == preset.On, engines: o.Engines, clock: newClock(c, s.TickTime), window: newWindow(0, s.TrafficNumReq),
 	}
 	name, _ := o.predictor() // Validate has asked
 	for _, one := range []*predictor{&p.forecast.requests, &p.forecast.isl, &p.forecast.osl, &p.forecast.hit} {
-		one.kalman = name == Kalman
+		one.kalman = name == kalman
 	}
 	kinds := []kind{aggKind}
 	if c.Mode == Disaggregated {
@@ -116,7 +116,7 @@ func (p *Planner) Warnings() (list []string) {
 	for i, m := range p.models {
 		if n := p.missed[i]; n > 0 {
 			list = append(list, fmt.Sprintf("%s: at %d of %d throughput ticks with traffic, one request of the predicted lengths misses %s on an engine of its own, which more engines do not mend: raise the limit, or choose a faster engine",
-				p.config.Pools()[i], n, p.forecast.requests.points, p.limits(m.kind)))
+				p.config.pools()[i], n, p.forecast.requests.points, p.limits(m.kind)))
 		}
 	}
 	return list
@@ -126,10 +126,10 @@ func (p *Planner) Warnings() (list []string) {
 func (p *Planner) Next() int64 { return p.clock.at() }
 
 // Arrived, Routed and Completed tell of the traffic.
-func (p *Planner) Arrived(prompt, output int) { p.window.Arrived(prompt, output) }
+func (p *Planner) Arrived(prompt, output int) { p.window.arrived(prompt, output) }
 
 // Routed tells how many blocks of a prompt its worker had, of how many.
-func (p *Planner) Routed(overlap, blocks int) { p.window.Routed(overlap, blocks) }
+func (p *Planner) Routed(overlap, blocks int) { p.window.routed(overlap, blocks) }
 
 // Completed tells of a request that has ended with output.
 func (p *Planner) Completed(c Completion) { p.window.Completed(c) }
@@ -173,7 +173,7 @@ func (p *Planner) look(t *Tick, pools []Workers) {
 	hours := float64(t.At-p.last) / 3600e9
 	p.last = t.At
 	for i, w := range pools {
-		one := PoolTick{Name: p.config.Pools()[i], Active: len(w.Active), Starting: w.Starting, Draining: w.Draining}
+		one := PoolTick{Name: p.config.pools()[i], Active: len(w.Active), Starting: w.Starting, Draining: w.Draining}
 		one.Recommended = one.Active + one.Starting
 		for id := range p.states[i] {
 			if !slices.Contains(w.Active, id) {
@@ -196,8 +196,8 @@ func (p *Planner) drain(t *Tick) {
 	w := p.window
 	w.End = t.Now
 	t.Window = &w
-	t.Observed = &Observed{Seconds: w.Seconds(), ISL: w.ISL(), OSL: w.OSL(), TTFTMS: w.TTFTMS(), ITLMS: w.ITLMS(), HitRate: w.HitRate()}
-	p.window = NewWindow(t.Now, p.count)
+	t.Observed = &Observed{Seconds: w.Seconds(), ISL: w.isl(), OSL: w.osl(), TTFTMS: w.ttftMS(), ITLMS: w.itlMS(), HitRate: w.hitRate()}
+	p.window = newWindow(t.Now, p.count)
 }
 
 // afford cuts the targets of throughput to the budget.

@@ -33,7 +33,7 @@ func flat(t testing.TB, config Config, mode string, rps float64, set ...string) 
 	for i := 0; i+1 < len(set); i += 2 {
 		require.NoError(t, switches.Set(set[i], set[i+1]))
 	}
-	p, err := New(Options{Config: config, Switches: switches, Engines: make1(e, len(config.Pools()))})
+	p, err := New(Options{Config: config, Switches: switches, Engines: make1(e, len(config.pools()))})
 	require.NoError(t, err)
 	for i, m := range p.models {
 		p.models[i] = modelOf(m.kind, step)

@@ -7,39 +7,39 @@ type Reason string
 
 // The reasons of load decisions. Disabled is one of both kinds.
 const (
-	ScaleUp             Reason = "scale_up"
-	ScaleDown           Reason = "scale_down"
-	ScaleDownCapped     Reason = "scale_down_capped_by_throughput"
-	ScaleDownRefused    Reason = "scale_down_refused_consolidation"
-	NoChange            Reason = "no_change"
-	Disabled            Reason = "disabled"
-	NoPassData          Reason = "no_fpm_data"
-	ScalingInProgress   Reason = "scaling_in_progress"
-	WorkerCountMismatch Reason = "worker_count_mismatch"
-	InsufficientData    Reason = "insufficient_data"
+	scaleUp             Reason = "scale_up"
+	scaleDown           Reason = "scale_down"
+	scaleDownCapped     Reason = "scale_down_capped_by_throughput"
+	scaleDownRefused    Reason = "scale_down_refused_consolidation"
+	noChange            Reason = "no_change"
+	disabled            Reason = "disabled"
+	noPassData          Reason = "no_fpm_data"
+	scalingInProgress   Reason = "scaling_in_progress"
+	workerCountMismatch Reason = "worker_count_mismatch"
+	insufficientData    Reason = "insufficient_data"
 )
 
 // The reasons of throughput decisions.
 const (
-	Scale           Reason = "scale"
-	SetLowerBound   Reason = "set_lower_bound"
-	NoTrafficData   Reason = "no_traffic_data"
-	PredictFailed   Reason = "predict_failed"
-	ModelNotReady   Reason = "model_not_ready"
-	PartnerNotReady Reason = "partner_not_ready"
+	scale           Reason = "scale"
+	setLowerBound   Reason = "set_lower_bound"
+	noTrafficData   Reason = "no_traffic_data"
+	predictFailed   Reason = "predict_failed"
+	modelNotReady   Reason = "model_not_ready"
+	partnerNotReady Reason = "partner_not_ready"
 )
 
 // LoadReasons and ThroughputReasons are all reasons of their kind.
 var (
 	LoadReasons = []Reason{
-		ScaleUp, ScaleDown, ScaleDownCapped, ScaleDownRefused, NoChange, Disabled, NoPassData, ScalingInProgress,
-		WorkerCountMismatch, InsufficientData,
+		scaleUp, scaleDown, scaleDownCapped, scaleDownRefused, noChange, disabled, noPassData, scalingInProgress,
+		workerCountMismatch, insufficientData,
 	}
-	ThroughputReasons = []Reason{Scale, SetLowerBound, Disabled, NoTrafficData, PredictFailed, ModelNotReady, PartnerNotReady}
+	ThroughputReasons = []Reason{scale, setLowerBound, disabled, noTrafficData, predictFailed, modelNotReady, partnerNotReady}
 )
 
 // moves are the reasons that an aggregate prefers, the first before the others.
-var moves = []Reason{ScaleUp, ScaleDownCapped, ScaleDown}
+var moves = []Reason{scaleUp, scaleDownCapped, scaleDown}
 
 // aggregate returns the reason of all pools: the first move that one has, else one that tells more than no_change.
 func aggregate(pools []Reason) Reason {
@@ -49,9 +49,9 @@ func aggregate(pools []Reason) Reason {
 		}
 	}
 	for _, r := range pools {
-		if r != NoChange {
+		if r != noChange {
 			return r
 		}
 	}
-	return NoChange
+	return noChange
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // Covers S-60.
@@ -52,7 +52,7 @@ func TestDecodeBatchesByCapabilities(t *testing.T) {
 func TestLoadSeesTheNewFloor(t *testing.T) {
 	in := loadIn{Mode: Aggregated, Replicas: 2, OldFloor: 1, SLA: 50}
 	in.Tick.Count, in.Tick.Window, in.Tick.RPS = 600, 60, 3.5
-	combined(t, in, loadWant{Replicas: 3, Floor: 3, LoadReason: ScaleUp, ThroughputReason: SetLowerBound})
+	combined(t, in, loadWant{Replicas: 3, Floor: 3, LoadReason: scaleUp, ThroughputReason: setLowerBound})
 }
 
 // Covers S-64.
@@ -63,12 +63,12 @@ func TestFloorActsWhereLoadIsContent(t *testing.T) {
 	p.floors = []int{3}
 	tick := poolsOf(2)
 	require.Equal(t, []int{3}, p.settle(tick, []verdict{{defined: true}}))
-	require.Equal(t, ScaleUp, tick.LoadReason)
+	require.Equal(t, scaleUp, tick.LoadReason)
 	p = flat(t, config, Disaggregated, 3.5)
 	p.floors = []int{1, 4}
 	tick = poolsOf(2, 2)
-	require.Equal(t, []int{2, 4}, p.settle(tick, []verdict{{defined: true}, {reason: InsufficientData}}))
-	require.Equal(t, []Reason{NoChange, ScaleUp, ScaleUp}, []Reason{tick.Pools[0].LoadReason, tick.Pools[1].LoadReason, tick.LoadReason})
+	require.Equal(t, []int{2, 4}, p.settle(tick, []verdict{{defined: true}, {reason: insufficientData}}))
+	require.Equal(t, []Reason{noChange, scaleUp, scaleUp}, []Reason{tick.Pools[0].LoadReason, tick.Pools[1].LoadReason, tick.LoadReason})
 }
 
 // Covers S-65.
@@ -93,19 +93,19 @@ func TestSignsOfCoefficients(t *testing.T) {
 // Covers S-66.
 func TestReasonsOfPools(t *testing.T) {
 	config := Default()
-	config.Predictor = Constant
-	for k, want := range [][]Reason{{ModelNotReady, PartnerNotReady}, {PartnerNotReady, ModelNotReady}} {
+	config.Predictor = constant
+	for k, want := range [][]Reason{{modelNotReady, partnerNotReady}, {partnerNotReady, modelNotReady}} {
 		p := flat(t, config, Disaggregated, 3)
 		p.models[k] = newModel(p.models[k].kind, config)
 		p.window = traffic(600, 60)
 		tick := throughputTickOf(t, p, workers(1), workers(1))
-		require.Equal(t, append(want, ModelNotReady), []Reason{tick.Pools[0].ThroughputReason, tick.Pools[1].ThroughputReason, tick.ThroughputReason})
+		require.Equal(t, append(want, modelNotReady), []Reason{tick.Pools[0].ThroughputReason, tick.Pools[1].ThroughputReason, tick.ThroughputReason})
 	}
 	config.LoadScaling = true
 	p := flat(t, config, Disaggregated, 3)
 	tick := poolsOf(2, 2)
 	p.settle(tick, []verdict{{step: -1, defined: true}, {step: 1, defined: true}})
-	require.Equal(t, []Reason{ScaleDown, ScaleUp, ScaleUp}, []Reason{tick.Pools[0].LoadReason, tick.Pools[1].LoadReason, tick.LoadReason})
+	require.Equal(t, []Reason{scaleDown, scaleUp, scaleUp}, []Reason{tick.Pools[0].LoadReason, tick.Pools[1].LoadReason, tick.LoadReason})
 }
 
 // Covers S-67.
@@ -113,7 +113,7 @@ func TestCappedByTheFloorAlone(t *testing.T) {
 	config := Default()
 	config.LoadScaling, config.MinEndpoint = true, 3
 	p := flat(t, config, Aggregated, 3.5)
-	for floor, want := range map[int]Reason{1: NoChange, 3: ScaleDownCapped} {
+	for floor, want := range map[int]Reason{1: noChange, 3: scaleDownCapped} {
 		p.floors[0] = floor
 		tick := poolsOf(3)
 		require.Nil(t, p.settle(tick, []verdict{{step: -1, defined: true}}))
@@ -123,16 +123,16 @@ func TestCappedByTheFloorAlone(t *testing.T) {
 
 // Covers S-68.
 func TestTTFTOfThoseThatHaveOne(t *testing.T) {
-	w := NewWindow(0, preset.CountOffered)
-	require.Nil(t, w.TTFTMS())
-	w.Arrived(100, 1)
-	w.Arrived(100, 1)
-	w.Arrived(100, 1)
+	w := newWindow(0, preset.CountOffered)
+	require.Nil(t, w.ttftMS())
+	w.arrived(100, 1)
+	w.arrived(100, 1)
+	w.arrived(100, 1)
 	w.Completed(Completion{Arrival: 5, First: 5, Last: 5, HasFirst: true, Tokens: 1})
-	require.Equal(t, 0.0, *w.TTFTMS())
+	require.Equal(t, 0.0, *w.ttftMS())
 	w.Completed(Completion{Arrival: 5, First: 2_000_005, Last: 2_000_005, HasFirst: true, Tokens: 1})
-	require.Equal(t, 1.0, *w.TTFTMS())
-	require.Nil(t, w.ITLMS())
+	require.Equal(t, 1.0, *w.ttftMS())
+	require.Nil(t, w.itlMS())
 }
 
 // Covers S-69.
@@ -214,7 +214,7 @@ func TestTrafficIsDrainedByThroughput(t *testing.T) {
 			require.Equal(t, 8, tick.Window.Requests)
 			require.Equal(t, 20.0, tick.Window.Seconds())
 		case 7:
-			require.Equal(t, NoTrafficData, tick.ThroughputReason)
+			require.Equal(t, noTrafficData, tick.ThroughputReason)
 		}
 	}
 	require.Equal(t, int64(45e9), p.Next())
@@ -231,7 +231,7 @@ func TestBootstrapThatFails(t *testing.T) {
 	require.Empty(t, p.models[0].samples.list)
 	p.Arrived(100, 10)
 	tick := throughputTickOf(t, p, workers(1))
-	require.Equal(t, ModelNotReady, tick.ThroughputReason)
+	require.Equal(t, modelNotReady, tick.ThroughputReason)
 	for _, change := range []func(e *Engine){func(e *Engine) { e.MaxBatchedTokens = 99 }, func(e *Engine) { e.MaxKV = 499 }} {
 		one := e
 		one.Timing = constantTiming(1e6)

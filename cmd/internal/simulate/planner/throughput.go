@@ -21,9 +21,9 @@ type forecast struct {
 // observe takes a window that had requests.
 func (f *forecast) observe(w *Window) {
 	f.requests.add(float64(w.Requests))
-	f.isl.add(*w.ISL())
-	f.osl.add(*w.OSL())
-	if hit := w.HitRate(); hit != nil {
+	f.isl.add(*w.isl())
+	f.osl.add(*w.osl())
+	if hit := w.hitRate(); hit != nil {
 		f.hit.add(*hit)
 	}
 }
@@ -54,13 +54,13 @@ func (p *Planner) throughput(t *Tick) (want []int) {
 	}
 	w := t.Window
 	if w.Requests == 0 || w.Seconds() <= 0 {
-		mirror(NoTrafficData)
+		mirror(noTrafficData)
 		return nil
 	}
 	p.forecast.observe(w)
 	next, ok := p.forecast.next()
 	if !ok {
-		mirror(PredictFailed)
+		mirror(predictFailed)
 		return nil
 	}
 	t.Predicted = &next
@@ -72,11 +72,11 @@ func (p *Planner) throughput(t *Tick) (want []int) {
 		return nil
 	}
 	if p.config.LoadScaling {
-		mirror(SetLowerBound)
+		mirror(setLowerBound)
 		copy(p.floors, want)
 		return nil
 	}
-	mirror(Scale)
+	mirror(scale)
 	return want
 }
 
@@ -86,18 +86,18 @@ func (p *Planner) demand(t *Tick, next Prediction, seconds float64) []int {
 	for i := range p.models {
 		c, ok := p.capacity(i, next)
 		if ready = ready && ok; !ok {
-			t.Pools[i].ThroughputReason = ModelNotReady
+			t.Pools[i].ThroughputReason = modelNotReady
 			continue
 		}
 		t.Pools[i].Capacity = &c
-		t.Pools[i].ThroughputReason = PartnerNotReady
+		t.Pools[i].ThroughputReason = partnerNotReady
 		want[i] = replicas(next.Requests, seconds, c.RPS, p.config.MinEndpoint)
 		if !c.Meets {
 			p.missed[i]++
 		}
 	}
 	if !ready {
-		t.ThroughputReason = ModelNotReady
+		t.ThroughputReason = modelNotReady
 		return nil
 	}
 	return want

@@ -11,7 +11,7 @@ type bounds struct {
 
 // useBounds has the bounds of a target, of prefill queues and of KV use.
 var useBounds = map[string][2]bounds{
-	TargetThroughput: {{up: 1, down: 0.1, atUp: true}, {up: 1, down: 0.6}},
+	targetThroughput: {{up: 1, down: 0.1, atUp: true}, {up: 1, down: 0.6}},
 	TargetLatency:    {{up: 0.1, down: 0, atUp: true, atDown: true}, {up: 0.4, down: 0.1}},
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
-	"github.com/agentx/agentx/fixtures"
+	"github.com/agentx/agentx/internal/fixtures"
 )
 
 // close compares a number with that of a vector; exact without a tolerance.
@@ -41,9 +41,9 @@ func TestTrafficVectors(t *testing.T) {
 		Offered []struct{ ISL, OSL int }
 	}
 	fixtures.EachSimulate(t, "traffic", fixtures.SimulateCounts{2, 2, 2}, func(t *testing.T, c fixtures.SimulateCase, in in, want map[string]*float64) {
-		w := NewWindow(0, switchesOf(t, c.Preset).TrafficNumReq)
+		w := newWindow(0, switchesOf(t, c.Preset).TrafficNumReq)
 		for _, r := range in.Offered {
-			w.Arrived(r.ISL, r.OSL)
+			w.arrived(r.ISL, r.OSL)
 		}
 		for _, r := range in.Completed {
 			one := Completion{Arrival: 1e9, Prompt: r.ISL, Tokens: r.OSL}
@@ -60,8 +60,8 @@ func TestTrafficVectors(t *testing.T) {
 		require.Equal(t, float64(in.Window), w.Seconds())
 		number := func(n int) *float64 { v := float64(n); return &v }
 		got := map[string]*float64{
-			"num_req": number(w.Requests), "avg_isl": w.ISL(), "avg_osl": w.OSL(), "avg_ttft_ms": w.TTFTMS(), "ttft_count": number(w.TTFTs),
-			"avg_itl_ms": w.ITLMS(), "itl_count": number(w.ITLs),
+			"num_req": number(w.Requests), "avg_isl": w.isl(), "avg_osl": w.osl(), "avg_ttft_ms": w.ttftMS(), "ttft_count": number(w.TTFTs),
+			"avg_itl_ms": w.itlMS(), "itl_count": number(w.ITLs),
 		}
 		for key, v := range want {
 			require.Equal(t, v, got[key], key)
@@ -254,14 +254,14 @@ func TestThroughputVectors(t *testing.T) {
 	}
 	fixtures.EachSimulate(t, "throughput", fixtures.SimulateCounts{5, 5, 5}, func(t *testing.T, c fixtures.SimulateCase, in in, want want) {
 		config := Default()
-		config.Predictor, config.LoadScaling = Constant, in.LoadScaling
+		config.Predictor, config.LoadScaling = constant, in.LoadScaling
 		if in.Mode == "disagg" {
 			p := flat(t, config, Disaggregated, 3)
 			p.models[0] = newModel(prefillKind, config)
 			p.window = traffic(in.Count, in.Window)
 			tick := throughputTickOf(t, p, Workers{Active: []int{0}}, Workers{Active: []int{0}})
 			require.Equal(t, []Reason{want.Prefill.Reason, want.Decode.Reason}, []Reason{tick.Pools[0].ThroughputReason, tick.Pools[1].ThroughputReason})
-			require.Equal(t, []any{ModelNotReady, 1, 1, false}, []any{tick.ThroughputReason, tick.Pools[0].Target, tick.Pools[1].Target, tick.Pools[1].Decided})
+			require.Equal(t, []any{modelNotReady, 1, 1, false}, []any{tick.ThroughputReason, tick.Pools[0].Target, tick.Pools[1].Target, tick.Pools[1].Decided})
 			return
 		}
 		config.MinEndpoint = in.Least
@@ -314,7 +314,7 @@ func TestPredictorVectors(t *testing.T) {
 		Series    []float64
 	}
 	fixtures.EachSimulate(t, "predictor", fixtures.SimulateCounts{3, 0, 0}, func(t *testing.T, c fixtures.SimulateCase, in in, want struct{ Next float64 }) {
-		k := predictor{kalman: in.Predictor == Kalman}
+		k := predictor{kalman: in.Predictor == kalman}
 		for _, v := range in.Series {
 			k.add(v)
 		}

@@ -22,8 +22,8 @@ type Window struct {
 	Hit  float64 `json:"hit_rate_sum"`
 }
 
-// NewWindow returns an empty window that begins at an instant.
-func NewWindow(begin int64, count preset.Choice) Window {
+// newWindow returns an empty window that begins at an instant.
+func newWindow(begin int64, count preset.Choice) Window {
 	return Window{Begin: begin, End: begin, offered: count == preset.CountOffered}
 }
 
@@ -34,15 +34,15 @@ type Completion struct {
 	Prompt, Tokens       int
 }
 
-// Arrived counts a request that arrives.
-func (w *Window) Arrived(prompt, output int) {
+// arrived counts a request that arrives.
+func (w *Window) arrived(prompt, output int) {
 	if w.offered {
 		w.count(prompt, output)
 	}
 }
 
-// Routed counts what a KV router knew of a request: how many blocks of its prompt the worker had.
-func (w *Window) Routed(overlap, blocks int) {
+// routed counts what a KV router knew of a request: how many blocks of its prompt the worker had.
+func (w *Window) routed(overlap, blocks int) {
 	if blocks > 0 {
 		w.Hits++
 		w.Hit += float64(overlap) / float64(blocks)
@@ -73,20 +73,20 @@ func (w *Window) count(prompt, output int) {
 // Seconds returns how long the window is.
 func (w *Window) Seconds() float64 { return float64(w.End-w.Begin) / 1e9 }
 
-// ISL returns the mean prompt length; nil without a request.
-func (w *Window) ISL() *float64 { return mean(float64(w.Prompt), w.Requests) }
+// isl returns the mean prompt length; nil without a request.
+func (w *Window) isl() *float64 { return mean(float64(w.Prompt), w.Requests) }
 
-// OSL returns the mean output length; nil without a request.
-func (w *Window) OSL() *float64 { return mean(float64(w.Output), w.Requests) }
+// osl returns the mean output length; nil without a request.
+func (w *Window) osl() *float64 { return mean(float64(w.Output), w.Requests) }
 
-// TTFTMS returns the mean time to the first token in milliseconds; nil where no request has one. A mean of 0 is one.
-func (w *Window) TTFTMS() *float64 { return mean(float64(w.TTFT)/1e6, w.TTFTs) }
+// ttftMS returns the mean time to the first token in milliseconds; nil where no request has one. A mean of 0 is one.
+func (w *Window) ttftMS() *float64 { return mean(float64(w.TTFT)/1e6, w.TTFTs) }
 
-// ITLMS returns the mean of the mean gaps of requests in milliseconds; nil where no request has one.
-func (w *Window) ITLMS() *float64 { return mean(w.ITL/1e6, w.ITLs) }
+// itlMS returns the mean of the mean gaps of requests in milliseconds; nil where no request has one.
+func (w *Window) itlMS() *float64 { return mean(w.ITL/1e6, w.ITLs) }
 
-// HitRate returns the mean share of a prompt that its worker had; nil without a KV router.
-func (w *Window) HitRate() *float64 { return mean(w.Hit, w.Hits) }
+// hitRate returns the mean share of a prompt that its worker had; nil without a KV router.
+func (w *Window) hitRate() *float64 { return mean(w.Hit, w.Hits) }
 
 // mean returns an average, nil where nothing was counted.
 func mean(sum float64, count int) *float64 {

@@ -24,11 +24,11 @@ type Config struct {
 
 // The policies of the queue and the models of prefill load.
 const (
-	FCFS       = "fcfs"   // first come, first served
-	LCFS       = "lcfs"   // last come, first served
-	WSPT       = "wspt"   // the fewest new tokens first
-	LoadNone   = "none"   // a prefill counts in full until its first token
-	LoadEngine = "engine" // the oldest prefill of a worker decays over the duration that the engine's timing gives
+	fcfs       = "fcfs"   // first come, first served
+	lcfs       = "lcfs"   // last come, first served
+	wspt       = "wspt"   // the fewest new tokens first
+	loadNone   = "none"   // a prefill counts in full until its first token
+	loadEngine = "engine" // the oldest prefill of a worker decays over the duration that the engine's timing gives
 )
 
 // costKeys are the keys that one cost function alone reads.
@@ -39,7 +39,7 @@ var costKeys = map[string]preset.Choice{
 
 // Default returns the configuration of a router of which nothing is said. With cost weight, requests wait in the router.
 func Default(cost preset.Choice) Config {
-	c := Config{PrefillLoadScale: 1, OverlapCredit: 1, OverlapWeight: 1, QueuePolicy: FCFS, PrefillLoadModel: LoadNone}
+	c := Config{PrefillLoadScale: 1, OverlapCredit: 1, OverlapWeight: 1, QueuePolicy: fcfs, PrefillLoadModel: loadNone}
 	if cost == preset.CostWeight {
 		threshold := 4.0
 		c.QueueThreshold = &threshold
@@ -77,8 +77,8 @@ func (c Config) Validate() error {
 	if c.QueueThreshold != nil {
 		number("router_queue_threshold", *c.QueueThreshold)
 	}
-	k.Word("router_queue_policy", c.QueuePolicy, FCFS, LCFS, WSPT)
-	k.Word("router_prefill_load_model", c.PrefillLoadModel, LoadNone, LoadEngine)
+	k.Word("router_queue_policy", c.QueuePolicy, fcfs, lcfs, wspt)
+	k.Word("router_prefill_load_model", c.PrefillLoadModel, loadNone, loadEngine)
 	return k.Err()
 }
 

@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	threshold := 2.0
 	want := Default(preset.CostCredit)
-	want.OverlapCredit, want.QueueThreshold, want.QueuePolicy = 0.5, &threshold, WSPT
+	want.OverlapCredit, want.QueueThreshold, want.QueuePolicy = 0.5, &threshold, wspt
 	require.Equal(t, want, c)
 	c, err = Parse([]byte(`{"router_queue_threshold":null}`), preset.CostWeight)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ type Options struct {
 	Config   Config
 	Switches preset.Switches
 	Engine   engine.Config // of the workers
-	Timing   engine.Timing // of the workers; asked only by LoadEngine
+	Timing   engine.Timing // of the workers; asked only by loadEngine
 	Seed     uint64
 	Decode   bool // the workers are those of a decode pool
 }
@@ -166,7 +166,7 @@ func (k *KV) dispatch(now int64, r *fleet.Request) (id int) {
 	if !k.costs.decode { // whose prompts take no time
 		f.prefill = max(r.Prompt-c.overlap*k.costs.blockSize, 0)
 	}
-	if k.config.PrefillLoadModel == LoadEngine {
+	if k.config.PrefillLoadModel == loadEngine {
 		f.expect = k.expect(f.prefill)
 	}
 	r.Overlap = c.overlap

@@ -136,7 +136,7 @@ func TestTheQueueWaitsForAnEvent(t *testing.T) {
 //
 // Covers S-20.
 func TestQueuePolicies(t *testing.T) {
-	for policy, want := range map[string][]int{FCFS: {0, 1, 2, 3, 4}, LCFS: {4, 3, 2, 1, 0}, WSPT: {2, 0, 3, 4, 1}} {
+	for policy, want := range map[string][]int{fcfs: {0, 1, 2, 3, 4}, lcfs: {4, 3, 2, 1, 0}, wspt: {2, 0, 3, 4, 1}} {
 		k := routerOf(t, 1, fmt.Sprintf(`{"router_queue_threshold":0.1,"router_queue_policy":%q}`, policy), false)
 		k.Events(0, []engine.KVEvent{{Run: engine.Run{First: 0, Count: 10}}})
 		k.Route(0, request(1000))

@@ -18,9 +18,9 @@ func (w waiting) before(other waiting) bool {
 // all are 0.
 func keyOf(policy string, order, tokens int) float64 {
 	switch policy {
-	case LCFS:
+	case lcfs:
 		return float64(order)
-	case WSPT:
+	case wspt:
 		return 1 / float64(max(tokens, 1))
 	}
 	return -float64(order)

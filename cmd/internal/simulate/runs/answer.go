@@ -9,9 +9,9 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate"
 )
 
-// Answers says where runs begin to keep the gates: for each line of runs that differ in their workers alone the fewest that do; where no
+// answers says where runs begin to keep the gates: for each line of runs that differ in their workers alone the fewest that do; where no
 // run differs in workers, the highest concurrency. Without a gate there is nothing to say.
-func Answers(runs []*Run, gates []simulate.Gate) (list []string) {
+func answers(runs []*Run, gates []simulate.Gate) (list []string) {
 	all := axesOf(runs)
 	if len(gates) == 0 || len(all) == 0 {
 		return nil

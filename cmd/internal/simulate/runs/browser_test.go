@@ -14,7 +14,7 @@ import (
 func TestPageInABrowser(t *testing.T) {
 	pagetest.NeedBrowser(t)
 	runs, gates := play(t, []int{1, 2, 4, 8}, []int{2, 8, 32}, "ttft.p95<400ms")
-	b := pagetest.OpenHTML(t, text(t, Options{Title: "Simulated: 12 runs", Runs: runs, Gates: gates, Lead: Answers(runs, gates)}), 1280, 900)
+	b := pagetest.OpenHTML(t, text(t, Options{Title: "Simulated: 12 runs", Runs: runs, Gates: gates, Lead: answers(runs, gates)}), 1280, 900)
 	b.Picture("simulate-compare-light")
 	title := func() string {
 		return pagetest.Eval[string](b, `[...document.querySelectorAll("section .charts")].find((e) => !e.hidden).querySelector("h3").textContent`)

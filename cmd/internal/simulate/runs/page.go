@@ -15,8 +15,8 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// PageFile is the name of the page in a directory of results.
-const PageFile = "compare.html"
+// pageFile is the name of the page in a directory of results.
+const pageFile = "compare.html"
 
 // Options are runs and what is said of them.
 type Options struct {

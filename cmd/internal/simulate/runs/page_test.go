@@ -35,7 +35,7 @@ func play(t *testing.T, workers, concurrency []int, gates ...string) (runs []*Ru
 			}
 			result, err := simulate.Run(context.Background(), c)
 			require.NoError(t, err)
-			r := &Run{Name: fmt.Sprintf("workers-%d_concurrency-%d", n, m), Config: c, Summary: result.Summary(), Samples: NewSamples(result)}
+			r := &Run{Name: fmt.Sprintf("workers-%d_concurrency-%d", n, m), Config: c, Summary: result.Summary(), Samples: newSamples(result)}
 			for _, g := range list {
 				if why := g.Judge(r.Summary); why != "" {
 					r.Exit, r.Reasons = 3, append(r.Reasons, why)
@@ -59,7 +59,7 @@ func text(t *testing.T, o Options) string {
 // Covers S-54.
 func TestPageHasTheFiguresOfTheRuns(t *testing.T) {
 	runs, gates := play(t, []int{4, 1, 2}, []int{2, 16}, "ttft.p95<400ms", "good>=99%")
-	page := text(t, Options{Title: "six", Runs: runs, Gates: gates, Lead: Answers(runs, gates)})
+	page := text(t, Options{Title: "six", Runs: runs, Gates: gates, Lead: answers(runs, gates)})
 	assert.Less(t, len(page), 300_000)
 	e := pagetest.NewEngine(t, page)
 	for k, r := range runs {
@@ -125,16 +125,16 @@ func TestAnswers(t *testing.T) {
 	runs := []*Run{run(8, 4, 0), run(2, 4, 3), run(4, 4, 0), run(8, 32, 3), run(2, 32, 3), run(4, 32, 3)}
 	require.Equal(t, []string{
 		"concurrency 4: 4 workers keep ttft.p95<2s; 2 do not", "concurrency 32: 8 workers do not keep ttft.p95<2s",
-	}, Answers(runs, gates))
-	require.Equal(t, []string{"4 workers keep ttft.p95<2s"}, Answers([]*Run{run(4, 4, 0), run(8, 4, 0)}, gates))
-	require.Equal(t, []string{"concurrency 8 keeps ttft.p95<2s; 16 does not"}, Answers([]*Run{run(1, 32, 3), run(1, 8, 0), run(1, 16, 3), run(1, 4, 0)}, gates))
-	require.Equal(t, []string{"1 worker keeps ttft.p95<2s; 2 do not"}, Answers([]*Run{run(1, 4, 0), run(2, 4, 3), run(4, 4, 0)}, gates))
-	require.Equal(t, []string{"2 workers keep ttft.p95<2s; 1 does not; 4, 16 do not"}, Answers([]*Run{run(1, 4, 3), run(2, 4, 0), run(4, 4, 3), run(8, 4, 0), run(16, 4, 3)}, gates))
-	require.Equal(t, []string{"concurrency 4 does not keep ttft.p95<2s"}, Answers([]*Run{run(1, 8, 3), run(1, 4, 3)}, gates))
-	require.Empty(t, Answers(runs, nil))
+	}, answers(runs, gates))
+	require.Equal(t, []string{"4 workers keep ttft.p95<2s"}, answers([]*Run{run(4, 4, 0), run(8, 4, 0)}, gates))
+	require.Equal(t, []string{"concurrency 8 keeps ttft.p95<2s; 16 does not"}, answers([]*Run{run(1, 32, 3), run(1, 8, 0), run(1, 16, 3), run(1, 4, 0)}, gates))
+	require.Equal(t, []string{"1 worker keeps ttft.p95<2s; 2 do not"}, answers([]*Run{run(1, 4, 0), run(2, 4, 3), run(4, 4, 0)}, gates))
+	require.Equal(t, []string{"2 workers keep ttft.p95<2s; 1 does not; 4, 16 do not"}, answers([]*Run{run(1, 4, 3), run(2, 4, 0), run(4, 4, 3), run(8, 4, 0), run(16, 4, 3)}, gates))
+	require.Equal(t, []string{"concurrency 4 does not keep ttft.p95<2s"}, answers([]*Run{run(1, 8, 3), run(1, 4, 3)}, gates))
+	require.Empty(t, answers(runs, nil))
 	small, large := run(2, 4, 3), run(2, 4, 0)
 	small.Engine, large.Engine = "small", "large"
-	require.Empty(t, Answers([]*Run{small, large}, gates), "engines have no order")
+	require.Empty(t, answers([]*Run{small, large}, gates), "engines have no order")
 }
 
 // What runs differ in, and what they share besides defaults, is told apart.
@@ -177,7 +177,7 @@ func TestPageBytesNamesAndDeadEnds(t *testing.T) {
 	require.True(t, math.IsNaN(e.Number("page.tables.figures.columns['ttft.p50'][1]")))
 	require.EqualValues(t, 0, e.Number("page.tables['samples.1'].columns.ttft.length"))
 
-	file := filepath.Join(t.TempDir(), PageFile)
+	file := filepath.Join(t.TempDir(), pageFile)
 	require.NoError(t, Write(file, Options{Title: hostile, Lead: []string{hostile}, Runs: runs, Gates: gates}))
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ func (p *Player) Play(ctx context.Context, list []*Run) {
 			defer func() { <-places }()
 			r.Reasons = []string{}
 			if r.Err = p.playOne(ctx, r); r.Err != nil && r.Exit == 0 {
-				r.Exit = Failed
+				r.Exit = failed
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Player) playOne(ctx context.Context, r *Run) error {
 	if p.HTML != "" {
 		r.Page = filepath.Join(files.Dir, p.HTML)
 		if r.Name != "" {
-			r.Samples = NewSamples(result)
+			r.Samples = newSamples(result)
 		}
 	}
 	for _, g := range p.Gates {
@@ -155,7 +155,7 @@ func (p *Player) Size(ctx context.Context, least, most int, base simulate.Config
 		r := Sized(n, base)
 		p.Play(ctx, []*Run{r})
 		tried, a.Tried = append(tried, r), append(a.Tried, n)
-		if r.Exit == Failed {
+		if r.Exit == failed {
 			err = fmt.Errorf("%s: %w", r.Name, r.Err)
 		}
 		return r.Exit == 0
@@ -187,10 +187,10 @@ func (p *Player) Size(ctx context.Context, least, most int, base simulate.Config
 }
 
 // path returns where the page of several runs is.
-func (p *Player) path() string { return filepath.Join(p.Files.Dir, PageFile) }
+func (p *Player) path() string { return filepath.Join(p.Files.Dir, pageFile) }
 
 // CheckPage returns an error that wraps simulate.ErrResultsExist if the page of several runs would replace another one.
-func (p *Player) CheckPage() error { return p.Files.CheckFile(PageFile) }
+func (p *Player) CheckPage() error { return p.Files.CheckFile(pageFile) }
 
 // writePage writes the page of several runs and returns where it is. Where no pages are wanted, it removes that of other runs.
 func (p *Player) writePage(list []*Run, lead []string) (path string, err error) {

@@ -26,7 +26,7 @@ func (p *Player) Print(w io.Writer, list []*Run, a *Answer, asJSON bool) error {
 			return write(w, summaryText(r.Summary)+pageText(r.Page))
 		}
 	}
-	answers := append([]string{}, Answers(list, p.Gates)...)
+	answers := append([]string{}, answers(list, p.Gates)...)
 	if a != nil {
 		answers = []string{a.Text}
 	}

@@ -28,7 +28,7 @@ type Run struct {
 
 // The exit statuses of runs besides 0.
 const (
-	Failed = 1
+	failed = 1
 	No     = 3 // it came to its end, or to a dead one, and does not keep its gates
 )
 
@@ -57,8 +57,8 @@ const mostSamples = 501
 // Samples are values of a run at evenly spaced ranks, sorted, in seconds: the least, the largest, and what lies between.
 type Samples map[string][]float64
 
-// NewSamples takes the values of a result.
-func NewSamples(r *simulate.Result) Samples {
+// newSamples takes the values of a result.
+func newSamples(r *simulate.Result) Samples {
 	var ttft, itl, latency []float64
 	for _, q := range r.Requests {
 		l, ok := simulate.LatencyOf(q)

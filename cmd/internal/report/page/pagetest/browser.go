@@ -72,7 +72,7 @@ func Open(t testing.TB, address string, width, height int64) *Tab {
 	call(b, log.Enable, cdp.Empty{})
 	call(b, runtime.Enable, cdp.Empty{})
 	b.Resize(width, height)
-	b.Do(chromedp.Navigate(address), chromedp.WaitReady("main *"))
+	b.do(chromedp.Navigate(address), chromedp.WaitReady("main *"))
 	b.Settle()
 	return b
 }
@@ -117,8 +117,8 @@ func (b *Tab) RequireQuiet() {
 	require.Empty(b.t, Eval[string](b, `(document.querySelector(".failure") || {textContent: ""}).textContent`))
 }
 
-// Do runs actions.
-func (b *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
+// do runs actions.
+func (b *Tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Do(b.ctx, actions...))
 }
@@ -161,7 +161,7 @@ func (b *Tab) CPU() time.Duration {
 // Resize gives the page another width and height, in pixels.
 func (b *Tab) Resize(width, height int64) {
 	b.t.Helper()
-	b.Do(chromedp.EmulateViewport(width, height))
+	b.do(chromedp.EmulateViewport(width, height))
 }
 
 // Dark makes the reader prefer dark, or light.

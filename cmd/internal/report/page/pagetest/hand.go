@@ -100,6 +100,6 @@ func (b *Tab) Click(selector string, at float64, times int64) {
 // Key presses keys on an element that has the focus then.
 func (b *Tab) Key(selector, keys string, options ...chromedp.KeyOption) {
 	b.t.Helper()
-	b.Do(chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent(keys, options...))
+	b.do(chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent(keys, options...))
 	b.Settle()
 }

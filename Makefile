@@ -34,7 +34,7 @@ docs: build
 	./agentx help llms.txt >llms.txt
 
 test-race: # needs a C compiler
-	go test -race -short -timeout 30m ./cmd/internal/capture/... ./convert ./hfsource/... ./internal/... ./mmapcache/... ./replay/... ./report ./cmd/internal/report/...
+	go test -race -short -timeout 30m ./cmd/internal/capture/... ./convert ./hfsource/... ./internal/... ./mmapcache/... ./replay/... ./report ./cmd/internal/report/live
 test-long:
 	AGENTX_LONG=1 $(GO) test -run 'Long' -timeout 60m -v ./convert ./hfsource/hub ./cmd/internal/report/until ./cmd/internal/report/interval
 	AGENTX_LONG=1 $(GO) test -run '^Test(TooManyTreesWait|PartsBeginAsOneClient|PartsPlayEachTraceOnce)$$' -v ./replay

@@ -58,7 +58,7 @@ func (c *checker) think(r *checkedPrompt, p Predecessor, stays []Stay) {
 	}
 	think := inMillis(r.ThinkTime.V)
 	if p.Index < 0 {
-		c.fail(r.where+".think_time", "%v: its request continues no other request, so nobody thought before it", r.ThinkTime.V)
+		c.fail(r.where+".think_time", "%v: its request continues no other request, so no think time stands before it", r.ThinkTime.V)
 		return
 	}
 	if gap := inMillis(r.T) - stays[p.Index].End; think < 0 || think > gap {

@@ -93,7 +93,7 @@ func TestCheckRefuses(t *testing.T) {
 		{`"api_time":2.9`, `"api_time":-2.9`, `requests[1].api_time: -2.9`},
 		{`"api_time":2.9,`, ``, `requests[1].api_time: it is missing`},
 		{`"think_time":3.1`, `"think_time":3.101`, `requests[1].think_time: 3.101: want 0 to the gap behind the request before, 3.1`},
-		{`"ttft":0.61`, `"ttft":0.61,"think_time":0`, `requests[0].think_time: 0: its request continues no other request, so nobody thought before it`},
+		{`"ttft":0.61`, `"ttft":0.61,"think_time":0`, `requests[0].think_time: 0: its request continues no other request, so no think time stands before it`},
 		{`"input_types":["tool_result"]`, `"input_types":["image"]`, `requests[1].input_types[0]: "image": want one of`},
 		{`"output_types":["text","tool_use"]`, `"output_types":["tool_use","text"]`, `requests[0].output_types: ["tool_use" "text"]: want each once, and sorted`},
 		{`"output_types":["text","tool_use"],`, ``, `requests[0].output_types: it is missing`},

@@ -53,6 +53,7 @@ func (d *decoder) files(to *[]File) bool {
 	})
 }
 
+// parts reads the member parts of a dataset: by kind, the digest and key of a directory.
 func (d *decoder) parts(to *map[string]Part) bool {
 	*to = map[string]Part{}
 	return d.object(1, func(kind string) bool {

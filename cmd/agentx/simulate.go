@@ -138,7 +138,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// openTables opens the tables of the CACHE that an argument names, or of an INPUT, which it converts as far as that.
+// openTables opens the recorded structure (sessions, turns, blocks) of a CACHE by its name. It converts an INPUT first, without making prompts.
 func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore.Dataset, *simulate.Input, error) {
 	root, rootErr := cacheRoot(cmd)
 	found, err := cachestore.Find(root, name, mmapcache.Kinds()...) // a path needs no cache root

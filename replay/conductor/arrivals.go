@@ -242,6 +242,7 @@ type fifo struct {
 	head  int // of those that have not been taken
 }
 
+// push adds an instant. It moves the rest to the front where that avoids growing.
 func (q *fifo) push(at time.Duration) {
 	if len(q.items) == cap(q.items) && q.head > len(q.items)/2 { // rather than grow
 		q.items = q.items[:copy(q.items, q.items[q.head:])]
@@ -250,6 +251,7 @@ func (q *fifo) push(at time.Duration) {
 	q.items = append(q.items, at)
 }
 
+// pop takes the oldest instant.
 func (q *fifo) pop() time.Duration {
 	at := q.items[q.head]
 	q.head++

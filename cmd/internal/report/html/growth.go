@@ -23,7 +23,8 @@ func (b *Builder) Mark() int {
 	return b.marked
 }
 
-// Has reports whether what the page had at a mark is still known, and still on the page.
+// Has reports whether a page that a reader got at a mark can be brought up to date: the builder still knows that mark, and has not thinned
+// out the page since.
 func (b *Builder) Has(number int) bool {
 	return number > 0 && number <= b.marked && number > b.marked-maxMarks && b.marks[(number-1)%maxMarks].stride == b.stride
 }
@@ -60,7 +61,7 @@ func (b *Builder) Since(number int, a *About) *page.Page {
 	return p
 }
 
-// touchedSince returns the first bin that has changed since a mark that is known.
+// touchedSince returns the position of the first bin of time that any record has changed since a mark that the builder still knows.
 func (b *Builder) touchedSince(number int) int {
 	first := b.bins.touched
 	for k := number; k < b.marked; k++ {
@@ -91,7 +92,7 @@ func (b *Builder) newSessions(first int) page.Table {
 	return t
 }
 
-// newRequests returns the requests from a position on, each with the position of its session.
+// newRequests returns the table of the requests from position first on, in the order in which they were added, each with the position of its session.
 func (b *Builder) newRequests(first int) page.Table {
 	list := b.requests[first:]
 	t := page.Table{Name: "requests"}

@@ -45,7 +45,7 @@ func (w *Worker) schedule(r *Request, before, want int) {
 	}
 }
 
-// publish makes the blocks of a request from first to before end visible.
+// publish puts the blocks of a request, from position first to before end, into the prefix cache, where later prompts find them.
 func (w *Worker) publish(r *Request, first, end int) {
 	i := 0
 	for _, run := range r.Chain {
@@ -56,7 +56,8 @@ func (w *Worker) publish(r *Request, first, end int) {
 	}
 }
 
-// publishRun makes blocks from first on visible. Where equal content merges, the request leases those that are there.
+// publishRun puts the blocks that a request has from position first on into the prefix cache, under consecutive numbers of content. In an
+// engine that merges equal content, the request gives up its own copy of a block that the cache has, and leases the cached one.
 func (w *Worker) publishRun(r *Request, first int, numbers Run) {
 	if !w.rules.merge {
 		w.pool.publish(&r.leases, first, numbers)
@@ -101,7 +102,7 @@ func (w *Worker) reserve(r *Request, before, want int) (int, bool) {
 	return want, true
 }
 
-// has reports whether the pool can give so many blocks beside the hits.
+// has reports whether the pool has room for so many new blocks while the blocks that the request found in the cache stay there.
 func (w *Worker) has(blocks int) bool {
 	room := w.rules.blocks - w.used.active - blocks
 	return room >= w.hits.blocks || room >= w.hits.blocks-w.pool.leased(&w.hits)
@@ -131,7 +132,7 @@ func (w *Worker) reservePartly(r *Request, before, want, target int) (int, bool)
 	return got, got > 0 || want == 0
 }
 
-// publishAllocated makes the newest block of a request visible, where blocks are from their allocation on.
+// publishAllocated puts the newest block of a request into the prefix cache, in an engine that does so as soon as a block is allocated.
 func (w *Worker) publishAllocated(r *Request) {
 	i := r.leases.blocks - 1
 	switch {
@@ -172,13 +173,15 @@ func (w *Worker) extend(r *Request) bool {
 	return true
 }
 
-// fill makes the last block of a request one that it finds again, and grow gives it one more, of tokens that it generates.
+// fill marks the last block of a request as full, in an engine that allocates a block when a token is emitted, so that the request finds it
+// again after a preemption.
 func (w *Worker) fill(r *Request) {
 	if w.rules.blockAtEmission && w.rules.caching {
 		w.pool.own(&r.leases, r.leases.blocks-1, r.leases.blocks)
 	}
 }
 
+// grow gives a request one more block, for the tokens that it generates next.
 func (w *Worker) grow(r *Request) {
 	w.fill(r)
 	w.pool.take(&r.leases, 1)
@@ -235,7 +238,8 @@ func (w *Worker) full(r *Request) int {
 	}
 }
 
-// drop ends the leases of a request, its last block first. Where it comes back, it remembers the blocks that only it can find.
+// drop ends the leases of a request, its last block first. back says that the request was preempted and will run again: then it notes which
+// blocks of generated tokens, that no other prompt can have, it may find again.
 func (w *Worker) drop(r *Request, back bool) {
 	if w.rules.visibleAllocated || w.rules.blockAtEmission { // else they are owned when they are full
 		w.pool.own(&r.leases, 0, min(w.full(r), r.leases.blocks))

@@ -127,6 +127,7 @@ func (t *Table) readArchive(data []byte) error {
 	return nil
 }
 
+// readMember reads one array of numbers in NumPy's format from an archive, as a flat list with its dimensions.
 func readMember(f *zip.File) (values []float64, shape []int, err error) {
 	r, err := f.Open()
 	if err != nil {

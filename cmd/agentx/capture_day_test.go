@@ -599,7 +599,7 @@ type dayAsk struct {
 	headers http.Header
 }
 
-// dayReply is what came of a request.
+// dayReply is the outcome of a request.
 type dayReply struct {
 	dayResult
 	body     []byte

@@ -37,7 +37,7 @@ func (f *replayFlags) resolveArrivals(o *replay.Options) {
 	}
 }
 
-// needsLanes returns a setting because of which traces do not open at their recorded starts.
+// needsLanes names the setting that keeps traces from opening at their recorded starts.
 func (f *replayFlags) needsLanes(o replay.Options) string {
 	if f.several() {
 		return f.set.Show("concurrency")

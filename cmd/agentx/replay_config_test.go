@@ -57,7 +57,7 @@ func TestPresetsAreThoseOfTheVectors(t *testing.T) {
 	require.Len(t, preset.Names, seen)
 }
 
-// texts are values of which every setting takes one that is not its default.
+// texts are values; every setting accepts at least one that is not its default.
 var texts = []string{"0.5", "7", "7s", "primers", "X-Other", "x/y", "/a", "http://h", "X-A: b", "ttft.p95=5%", `{"a":1}`, "true", "false", "off"}
 
 // another returns a text that is a value of a setting, and not its default; "" if there is none.
@@ -278,7 +278,7 @@ func configReader(t *testing.T) func(document string) bool {
 	}
 }
 
-// more are settings of which the command finds out more than a schema says.
+// more are settings that the command checks more closely than a schema can.
 var more = []string{"url", "otlp", "header", "scrape", "until", "overflow-pattern", "extra-body"}
 
 // The schema and the command agree on every key with values of every type.

@@ -106,7 +106,7 @@ func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// simulate resolves the configuration, simulates, and prints what came of it.
+// simulate resolves the configuration, simulates, and prints the results.
 func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.Stderr = cmd.ErrOrStderr()
 	f.Quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command

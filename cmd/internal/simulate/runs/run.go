@@ -10,7 +10,7 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// Run is one of the runs of a command: what is simulated, and what came of it.
+// Run is one of the runs of a command: what is simulated, and its results.
 type Run struct {
 	Name    string            `json:"name"`           // what tells it from the others; empty: there is one
 	Dir     string            `json:"dir"`            // of its files, below that of all; empty: none

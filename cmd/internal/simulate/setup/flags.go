@@ -2,7 +2,7 @@
 //
 // [Flags] have a row of package settings for each thing that can be said. Once these are resolved, [Flags.Plan] makes the runs of all
 // combinations, or the search for the fewest workers, [Flags.Check] and [Flags.Validate] tell everything that is wrong with them, and
-// [Flags.Play] simulates them and prints what came of it, or the curves of hit rates.
+// [Flags.Play] simulates them and prints the results, or the curves of hit rates.
 package setup
 
 import (

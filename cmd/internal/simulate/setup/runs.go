@@ -149,7 +149,7 @@ func (f *Flags) validate(check func(simulate.Config) error) {
 // endedEvery is how often it is told which of several runs has ended.
 const endedEvery = 5 * time.Second
 
-// Play simulates the runs, or computes the curves of hit rates, and prints what came of it. no: every run came to its end, and the verdict
+// Play simulates the runs, or computes the curves of hit rates, and prints the results. no: every run came to its end, and the verdict
 // is what the error says.
 func (f *Flags) Play(ctx context.Context, w io.Writer) (no bool, err error) {
 	if f.curve.on {

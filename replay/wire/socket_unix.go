@@ -3,9 +3,22 @@
 package wire
 
 import (
+	"errors"
 	"net"
 	"syscall"
 )
+
+var (
+	tooManyFiles      = []syscall.Errno{syscall.EMFILE}
+	tooManyFilesOfAll = []syscall.Errno{syscall.ENFILE}
+	noAddress         = []syscall.Errno{syscall.EADDRNOTAVAIL}
+	noBuffers         = []syscall.Errno{syscall.ENOBUFS, syscall.ENOMEM}
+)
+
+// peerClosed reports whether a write failed because the peer had closed or reset the connection.
+func peerClosed(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+}
 
 // alive reports whether a kept connection is open and silent: the peer has neither closed it nor sent unrequested bytes.
 func (cn *conn) alive() bool {

@@ -2,15 +2,113 @@ package aiperf
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
 )
+
+// columns are the statistics of the first table of the CSV.
+var columns = []string{"avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std"}
+
+// tablesOf returns the rows of the metrics with statistics, and those of scalars, each below their head.
+func tablesOf(t report.Table, stats []string, missing string) (metrics, scalars [][]string) {
+	metrics, scalars = [][]string{append([]string{"Metric"}, stats...)}, [][]string{{"Metric", "Value"}}
+	for k := range t {
+		b := &t[k]
+		cells := []string{rowName(b)}
+		if b.Kind == report.Scalar {
+			scalars = append(scalars, append(cells, cmp.Or(cell(b, "avg"), missing)))
+			continue
+		}
+		for _, stat := range stats {
+			cells = append(cells, cmp.Or(cell(b, stat), missing))
+		}
+		metrics = append(metrics, cells)
+	}
+	return metrics, scalars
+}
+
+// csvOf returns the two tables of a CSV: metrics with percentiles, then scalars. Lines have an end. Without a metric the first table
+// is its head, or is left out.
+func csvOf(t report.Table, end string, leaveOut bool) ([]byte, error) {
+	for k := range t {
+		if err := checkName(rowName(&t[k])); err != nil {
+			return nil, err
+		}
+	}
+	first, second := tablesOf(t, columns, "")
+	if first = append(first, nil); len(first) == 2 && leaveOut {
+		first = nil
+	}
+	var text bytes.Buffer
+	for _, cells := range append(first, second...) {
+		text.WriteString(strings.Join(cells, ",") + end)
+	}
+	return text.Bytes(), nil
+}
+
+// blockObject returns a block of a table as JSON has it: its unit, then its statistics.
+func blockObject(b *report.Block) object {
+	o := object{{"unit", b.Unit}}
+	for _, s := range b.Stats {
+		o.add(s.Name, s.Value)
+	}
+	return o
+}
+
+// addTable adds the blocks of a table, each under its tag.
+func (o *object) addTable(t report.Table) {
+	for k := range t {
+		o.add(t[k].Tag, blockObject(&t[k]))
+	}
+}
+
+// Blocks returns the blocks of a table as the aggregate has them: a JSON object by tag.
+func Blocks(t report.Table) json.Marshaler { return tableObject(t) }
+
+// tableObject returns the blocks of a table by tag.
+func tableObject(t report.Table) object {
+	o := object{}
+	o.addTable(t)
+	return o
+}
+
+// rowName is the name of a block in a table for people: with its unit in parentheses, unless that is a count or requests.
+func rowName(b *report.Block) string {
+	if b.Unit == "" || b.Unit == "count" || b.Unit == "requests" {
+		return b.Name
+	}
+	return fmt.Sprintf("%s (%s)", b.Name, b.Unit)
+}
+
+// cell is a statistic of a block in a table for people: an integer as it is, another number with two decimals. It is empty if the
+// block does not have the statistic.
+func cell(b *report.Block, stat string) string {
+	n, ok := b.Find(stat)
+	switch {
+	case !ok:
+		return ""
+	case n.IsInt():
+		return strconv.FormatInt(n.Int64(), 10)
+	}
+	return strconv.FormatFloat(n.Float64(), 'f', 2, 64)
+}
+
+// checkName returns an error for a name that a reader which splits lines at commas would misread.
+func checkName(name string) error {
+	if strings.ContainsAny(name, ",\"\r\n") {
+		return fmt.Errorf("metric %q: want a name without comma, quote or line end", name)
+	}
+	return nil
+}
 
 // section is one table of the console file, with a line above it.
 type section struct {
@@ -150,4 +248,48 @@ func (d *Directory) Text() []byte {
 	}
 	a := d.Aggregate
 	return consoleOf(nil, []section{{"Metrics", a.Headline}, {"Cooldown", a.cooldown}, {"Steady state", a.steady}, {"Warmup", a.Warmup}})
+}
+
+// writeSlices writes the two files of the slices of time, if slices were asked for.
+func (w *writer) writeSlices() error {
+	if w.Slice == 0 || w.slim && len(w.shown.Slices) == 0 {
+		return w.remove(w.names.slices, w.names.slicesCSV)
+	}
+	text, err := indented(object{{"timeslices", sliceObjects(w.shown.Slices)}, {"input_config", w.input(w)}}, w.jsonEnd)
+	if err := w.put(w.names.slices, text, err); err != nil {
+		return err
+	}
+	return w.put(w.names.slicesCSV, w.slicesCSV(w.shown.Slices), nil)
+}
+
+// sliceObjects returns the slices as JSON has them.
+func sliceObjects(slices []report.Slice) []object {
+	list := []object{}
+	for _, s := range slices {
+		o := object{{"start_ns", s.Start}, {"end_ns", s.End}}
+		if !s.Complete {
+			o.add("is_complete", false)
+		}
+		o.addTable(s.Table)
+		list = append(list, o)
+	}
+	return list
+}
+
+// slicesCSV returns the slices as a table with one row for each value.
+func (d *dialect) slicesCSV(list []report.Slice) []byte {
+	var text bytes.Buffer
+	text.WriteString("Timeslice,Start_NS,End_NS,Metric,Unit,Stat,Value" + d.lineEnd)
+	for n, s := range list {
+		at := []string{strconv.Itoa(n), strconv.FormatInt(s.Start, 10), strconv.FormatInt(s.End, 10)}
+		t := sorted(s.Table)
+		for k := range t {
+			b := &t[k]
+			for _, stat := range d.listed(b) {
+				row := append(at[:3:3], b.Name, b.Unit, stat, cell(b, stat))
+				text.WriteString(strings.Join(row, ",") + d.lineEnd)
+			}
+		}
+	}
+	return text.Bytes()
 }

@@ -50,7 +50,7 @@ func (f *File) isText(r *bufio.Reader) bool {
 }
 
 // checkText checks the beginning of a text after decompression.
-func (f *File) checkText(r *bufio.Reader) error {
+func (f *File) checkText(r *bufio.Reader, logs bool) error {
 	if f.isText(r) {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (f *File) checkText(r *bufio.Reader) error {
 		return &contentError{"what is compressed in it is " + what + ", not text", func(string) string {
 			return "unpack it once, to a name that ends in " + suffix
 		}}
-	case bytes.HasPrefix(head, []byte(byteOrderMark)):
+	case bytes.HasPrefix(head, []byte(byteOrderMark)) && !logs:
 		return &contentError{"it begins with a byte-order mark, which JSON does not have", func(string) string {
 			return "remove its first three bytes: tail -c +4"
 		}}

@@ -48,8 +48,9 @@ func (r *fileReader) readText(raw io.Reader) error {
 // yieldError marks an error of the caller, as opposed to one of the file.
 type yieldError struct{ error }
 
-// unpack lets buffers.text read the text of the file from buffers.packed, and checks its beginning. Call done at the end.
-func (f *File) unpack(buffers *readBuffers, o ...zstd.DOption) (done func(), err error) {
+// unpack lets buffers.text read the text of the file from buffers.packed, and checks its beginning, which may be a byte order mark in logs.
+// Call done at the end.
+func (f *File) unpack(buffers *readBuffers, logs bool, o ...zstd.DOption) (done func(), err error) {
 	packed, done := buffers.packed, func() {}
 	head, _ := packed.Peek(foreign.HeadBytes) // the next read returns the error again
 	if len(head) == 0 && strings.EqualFold(filepath.Ext(f.Path), ".gz") {
@@ -72,7 +73,7 @@ func (f *File) unpack(buffers *readBuffers, o ...zstd.DOption) (done func(), err
 		text = &members{d, packed, f}
 	}
 	buffers.text.Reset(text)
-	if err := f.checkText(buffers.text); err != nil {
+	if err := f.checkText(buffers.text, logs); err != nil {
 		done()
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 	buffers := textBuffers.Get().(*readBuffers)
 	defer buffers.release()
 	buffers.packed.Reset(raw)
-	done, err := r.unpack(buffers)
+	done, err := r.unpack(buffers, r.logs)
 	if err != nil {
 		return 0, err
 	}
@@ -143,8 +144,12 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		row := Row{File: r.Path, FileIndex: r.number, Line: line, buffers: r.buffers, reservation: r.memory.Reserve()}
 		row.Data, err = readRow(text, r.buffers.get(), r.Format.Lines, row.reservation)
 		row.own = int64(len(row.Data)) // without the newline, which Release gives back
+		if r.logs && line <= 1 {
+			row.Data, row.Marked = bytes.CutPrefix(row.Data, []byte(byteOrderMark))
+		}
+		row.Unended = r.logs && r.Format.Lines && err == io.EOF
 		blank := r.Format.Lines && len(bytes.TrimSpace(row.Data)) == 0
-		damage := damageOf(row.Data, err, r.Format.Lines && json)
+		damage := damageOf(row.Data, err, r.Format.Lines && json && !r.logs)
 		if damage != nil {
 			row.Free()
 			return line, damage

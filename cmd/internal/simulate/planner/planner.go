@@ -6,7 +6,7 @@
 //	p.Passed(pool, worker, pass)
 //	p.Completed(planner.Completion{...})
 //	if now == p.Next() {
-//		tick, err := p.Tick(now, event, []planner.Workers{{Active: ids}})
+//		tick, targets, err := p.Tick(event, []planner.Workers{{Active: ids}})
 //	}
 //
 // In mode agg there is one pool, in mode disagg there are two: prefill, then decode. [Tick] has all that a page draws.

@@ -17,10 +17,13 @@ import (
 )
 
 // Kinds lists the kinds of directory, parts first.
-func Kinds() []string { return append(PartKinds(), DatasetKind) }
+func Kinds() []string { return append(AllPartKinds(), DatasetKind) }
 
-// PartKinds lists the kinds of a dataset's parts.
-func PartKinds() []string { return []string{StructureKind, TextsKind, PlacementKind, ArenasKind} }
+// AllPartKinds lists the kinds of the parts of any dataset, in the order in which they are published.
+func AllPartKinds() []string { return []string{StructureKind, TextsKind, PlacementKind, ArenasKind} }
+
+// PartKinds lists the kinds of the parts of a dataset of traces.
+func PartKinds() []string { return []string{StructureKind, PlacementKind, ArenasKind} }
 
 // DatasetPath returns the directory of a dataset.
 func DatasetPath(root, key string) string { return filepath.Join(root, DatasetKind, key) }

@@ -59,7 +59,7 @@ func PartsOf(dataset *manifest.Manifest) (list []Reference, err error) {
 			list = append(list, Reference{StructureKind, s.Structure}, Reference{PlacementKind, s.Starts})
 		}
 	}
-	for _, kind := range PartKinds() {
+	for _, kind := range AllPartKinds() {
 		if part, ok := dataset.Parts[kind]; ok {
 			list = append(list, Reference{kind, part})
 		}
@@ -111,7 +111,7 @@ func namedKinds(m *manifest.Manifest) (kinds []string, facts DatasetFacts, err e
 	if HasTexts(m) {
 		return []string{StructureKind, TextsKind, ArenasKind}, facts, nil
 	}
-	return []string{StructureKind, PlacementKind, ArenasKind}, facts, nil
+	return PartKinds(), facts, nil
 }
 
 // HasTexts reports whether a dataset has recorded messages with their text, by the parts that its manifest names.

@@ -36,6 +36,7 @@ func (r Raw) IsString() bool { return len(r) > 0 && r[0] == '"' }
 func (r Raw) IsObject() bool { return len(r) > 0 && r[0] == '{' }
 func (r Raw) IsArray() bool  { return len(r) > 0 && r[0] == '[' }
 func (r Raw) IsTrue() bool   { return len(r) > 0 && r[0] == 't' }
+func (r Raw) IsNumber() bool { return len(r) > 0 && (r[0] == '-' || r[0]-'0' <= 9) }
 
 // Object calls member for each member of an object, in order. Another value has none.
 func (r Raw) Object(member func(key []byte, value Raw) error) error {
@@ -84,8 +85,11 @@ func (r Raw) String() string { return string(r.AppendString(nil)) }
 
 // Int returns a whole number, and false for another value.
 func (r Raw) Int() (int64, bool) {
+	if !r.IsNumber() {
+		return 0, false
+	}
 	n, err := jsonlex.Whole(r)
-	return n, err == nil && len(r) > 0
+	return n, err == nil
 }
 
 // Instant returns the instant of a string of ISO 8601 in milliseconds since 1970, rounded down. One without a zone is of UTC.

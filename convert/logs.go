@@ -11,6 +11,7 @@ import (
 	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/convert/text/content"
 	"github.com/agentx/agentx/convert/text/messages"
+	"github.com/agentx/agentx/convert/text/otel"
 	"github.com/agentx/agentx/hfsource"
 )
 
@@ -35,6 +36,7 @@ type LogOptions struct {
 // logFormats are tried in this order on the first object of each file.
 var logFormats = []logFormat{
 	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }},
+	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }},
 }
 
 // LogFormats lists the formats of logs.

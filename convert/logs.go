@@ -3,8 +3,10 @@ package convert
 import (
 	"bytes"
 	"context"
+	_ "embed" // of samples
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,18 +27,30 @@ type logFormat struct {
 	// growing: a program appends to these files, and links between rows show what is missing. A broken line is left out and counted. In
 	// other formats it is an error.
 	growing bool
+
+	sample string // rows that exercise the reader: keys contain a digest of what they become
 }
+
+// samples returns the rows of the sample.
+func (f *logFormat) samples() []string { return strings.Split(strings.TrimSpace(f.sample), "\n") }
 
 // LogOptions say how logs are read. The zero value reads all of each file, by the format that its first row shows.
 type LogOptions struct {
-	Format      string // a name of LogFormats; "" or "auto": each file's first object says it
-	SkipInvalid bool   // leave broken rows out, and count them
+	Format      string `json:"format,omitempty"`       // a name of LogFormats; "" or "auto": each file's first object says it
+	SkipInvalid bool   `json:"skip_invalid,omitempty"` // leave broken rows out, and count them
+	Redact      string `json:"redact,omitempty"`       // "none": texts as they were recorded; else secrets are replaced
 }
+
+//go:embed sample-messages.jsonl
+var sampleMessages string
+
+//go:embed sample-otel.jsonl
+var sampleOTel string
 
 // logFormats are tried in this order on the first object of each file.
 var logFormats = []logFormat{
-	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }},
-	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }},
+	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages},
+	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel},
 }
 
 // LogFormats lists the formats of logs.
@@ -45,6 +59,25 @@ func LogFormats() (names []string) {
 		names = append(names, f.name)
 	}
 	return names
+}
+
+// logFormatNamed returns the format of a name, nil for none.
+func logFormatNamed(name string) *logFormat {
+	if k := slices.Index(LogFormats(), name); k >= 0 {
+		return &logFormats[k]
+	}
+	return nil
+}
+
+// isLogSidecar reports whether a file says something of a log beside it, and has no rows.
+func isLogSidecar(path string) bool { return strings.HasSuffix(path, ".meta.json") }
+
+// agentOfFile returns what the name of a log says of the agent that wrote it.
+func agentOfFile(path string) string {
+	if name := filepath.Base(path); strings.HasPrefix(name, "agent-") {
+		return name
+	}
+	return ""
 }
 
 // logFormatOf returns the format of the first object of a file, nil for one that is no log with text.
@@ -148,8 +181,7 @@ func (l *logs) read(row hfsource.Row) error {
 // formatOf returns the format of a file by its first row, or the one that was asked for.
 func (l *logs) formatOf(first []byte) *logFormat {
 	if l.options.Format != "" && l.options.Format != "auto" {
-		k := slices.Index(LogFormats(), l.options.Format)
-		return &logFormats[k]
+		return logFormatNamed(l.options.Format)
 	}
 	return logFormatOf(first)
 }

@@ -150,6 +150,14 @@ func (s *Snapshot) FirstRow(ctx context.Context, k int) (data []byte, err error)
 	return data, err
 }
 
+// Head returns the beginning of the first row of file k, at most n bytes, as it stands; nil as FirstRow does.
+func (s *Snapshot) Head(ctx context.Context, k, n int) ([]byte, error) {
+	if f := &s.Files[k]; !f.Format.Parquet && !f.Format.Lines && f.Size > int64(n) {
+		return f.head(n)
+	}
+	return s.FirstRow(ctx, k)
+}
+
 // HasSeveralRows reports whether file k of a snapshot may have more than one row: any Parquet file may, and so may a file that
 // cannot be read behind its first row.
 func (s *Snapshot) HasSeveralRows(ctx context.Context, k int) (bool, error) {

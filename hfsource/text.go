@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,26 @@ func (f *File) unpack(buffers *readBuffers, logs bool, o ...zstd.DOption) (done 
 		return nil, err
 	}
 	return done, nil
+}
+
+// head returns the first n bytes of the text of a file, nil for a damaged one, which Rows reports.
+func (f *File) head(n int) ([]byte, error) {
+	raw, err := f.open()
+	if err != nil {
+		return nil, fmt.Errorf("input %s: %w", f.Path, err)
+	}
+	defer raw.Close()
+	buffers := textBuffers.Get().(*readBuffers)
+	defer buffers.release()
+	buffers.packed.Reset(raw)
+	done, err := f.unpack(buffers, true, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, nil
+	}
+	defer done()
+	head := make([]byte, n)
+	k, _ := io.ReadFull(buffers.text, head)
+	return head[:k], nil
 }
 
 // members reads the members of a gzip file. As gzip(1), it leaves out what stands behind the last one: zeros, or garbage, which

@@ -14,6 +14,11 @@ func (c *Cache) open(key string) error {
 	if err := c.openShards(key); err != nil {
 		return err
 	}
+	if HasTexts(c.Manifest) {
+		if err := c.checkTexts(); err != nil {
+			return err
+		}
+	}
 	return c.openArenas()
 }
 

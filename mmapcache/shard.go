@@ -95,7 +95,7 @@ func (c *Cache) openShard(s *shard) (*Structure, error) {
 	default:
 		c.setOnly(tables, facts)
 	}
-	if err != nil || !c.prompts || s.starts.packed != nil {
+	if err != nil || !c.prompts || s.starts.packed != nil || HasTexts(c.Manifest) {
 		return tables, err
 	}
 	if m, err = c.readPart(PlacementKind, s.Starts); err != nil {

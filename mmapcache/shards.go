@@ -101,7 +101,16 @@ func namedKinds(m *manifest.Manifest) (kinds []string, facts DatasetFacts, err e
 		facts, err = DatasetFactsOf(m)
 		return []string{ArenasKind}, facts, err
 	}
-	return PartKinds(), facts, nil
+	if HasTexts(m) {
+		return []string{StructureKind, TextsKind, ArenasKind}, facts, nil
+	}
+	return []string{StructureKind, PlacementKind, ArenasKind}, facts, nil
+}
+
+// HasTexts reports whether a dataset has recorded messages with their text, by the parts that its manifest names.
+func HasTexts(dataset *manifest.Manifest) bool {
+	_, ok := dataset.Parts[TextsKind]
+	return ok && dataset.Kind == DatasetKind
 }
 
 // SessionIDs returns the ids of the sessions of a structure, in order. It reads their table alone. Errors about damage wrap

@@ -95,6 +95,16 @@ func (v *verifier) dataset(ctx context.Context, key string) error {
 			return err
 		}
 	}
+	if HasTexts(dataset) {
+		if err := v.named(ctx, TextsKind, dataset.Parts[TextsKind]); err != nil {
+			return err
+		}
+		if whole && len(v.Damages) == damages {
+			if err := v.follow(c, c.checkTexts); err != nil {
+				return err
+			}
+		}
+	}
 	whole = whole && len(v.Damages) == damages
 	for _, s := range c.shards {
 		if err := v.shard(ctx, c, s, whole); err != nil {

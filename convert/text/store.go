@@ -21,6 +21,9 @@ type Store struct {
 	ends    []uint64 // of text k
 	known   map[xxh3.Uint128]Text
 	err     error // of the file
+
+	Redact   *Redactor      // replaces secrets before texts are kept; nil: they are kept as they are
+	Redacted map[string]int // secrets that were replaced, by class
 }
 
 // keptTexts is how many bytes of texts a Store keeps in memory, pendingTexts how many it writes at a time.
@@ -44,6 +47,28 @@ func (s *Store) Add(b []byte) (Text, error) {
 		return 0, nil
 	}
 	digest := xxh3.Hash128(b)
+	if t, ok := s.known[digest]; ok {
+		return t, nil
+	}
+	if s.Redact != nil {
+		if clean := s.Redact.Apply(b, s.countRedacted); len(clean) > 0 && &clean[0] != &b[0] {
+			t, err := s.keepText(xxh3.Hash128(clean), clean)
+			s.known[digest] = t
+			return t, err
+		}
+	}
+	return s.keepText(digest, b)
+}
+
+func (s *Store) countRedacted(class string) {
+	if s.Redacted == nil {
+		s.Redacted = map[string]int{}
+	}
+	s.Redacted[class]++
+}
+
+// keepText keeps a text of a digest, unless it is kept already.
+func (s *Store) keepText(digest xxh3.Uint128, b []byte) (Text, error) {
 	if t, ok := s.known[digest]; ok {
 		return t, nil
 	}

@@ -273,7 +273,11 @@ func (c *Cache) checkStarts(ctx context.Context, s *shard) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for _, encoding := range []Encoding{Text, IDs} {
+		encodings := []Encoding{Text, IDs}
+		if c.HasTexts() {
+			encodings = []Encoding{ChatMessages, AnthropicMessages}
+		}
+		for _, encoding := range encodings {
 			if _, err := c.render(s.firstTrace+i, encoding); err != nil {
 				return err
 			}

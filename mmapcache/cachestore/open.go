@@ -187,7 +187,7 @@ func (d disk) directories(root, key string) ([]Directory, error) {
 	list := []Directory{dataset}
 	for _, kind := range mmapcache.PartKinds() {
 		named, ok := dataset.Manifest.Parts[kind]
-		if !ok && mmapcache.HasShards(dataset.Manifest) {
+		if !ok && (mmapcache.HasShards(dataset.Manifest) || mmapcache.HasTexts(dataset.Manifest) || kind == mmapcache.TextsKind) {
 			continue
 		}
 		part, err := d.directory(root, kind, named)

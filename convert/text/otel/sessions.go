@@ -2,6 +2,7 @@ package otel
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/agentx/agentx/convert/text"
@@ -9,11 +10,22 @@ import (
 
 // End makes sessions of the requests.
 func (r *Reader) End() error {
-	for _, g := range r.groups(r.turns()) {
+	turns := r.turns()
+	if r.Data.NeedText {
+		all := len(turns)
+		turns = slices.DeleteFunc(turns, func(k int32) bool { return r.requests[r.spans[k].request].turn.NoContent })
+		if all > 0 && len(turns) == 0 {
+			return errNoContent
+		}
+	}
+	for _, g := range r.groups(turns) {
 		r.trace(g)
 	}
 	return r.Err()
 }
+
+var errNoContent = errors.New("no request of the spans has its messages: record them with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, " +
+	"which the programs that write the spans read")
 
 // turns counts what the spans were, and returns those that are turns.
 func (r *Reader) turns() (list []int32) {

@@ -162,8 +162,11 @@ func (w *walk) value() (p place, err error) {
 
 // span reads a span; another value is none.
 func (w *walk) span() error {
+	if w.Kind() != jsonlex.Object {
+		return w.Skip()
+	}
 	f := Span{row: w.Data}
-	err := w.members(func(key []byte) error { return w.member(&f, key) })
+	err := w.Object(func(key []byte) error { return w.member(&f, key) })
 	w.spans = append(w.spans, f)
 	return err
 }

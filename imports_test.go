@@ -81,8 +81,10 @@ var imports = map[string][]string{
 	"mmapcache/cachestore": {
 		"internal/bytefmt", "internal/durable", "internal/terminal", "manifest", "mmapcache", "mmapcache/internal/cachedir", "golang.org/x/sync",
 	},
-	"convert/reconstruct": {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
-	"convert/weka":        {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
+	"convert/reconstruct":     {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
+	"convert/weka":            {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
+	"convert/text/otel/spans": {"convert/text/content", "internal/jsonlex"},
+	"convert/text/otel":       {"convert/text", "convert/text/content", "convert/text/otel/spans", "github.com/zeebo/xxh3"},
 	"convert": {
 		"convert/reconstruct", "convert/rules", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/tokensource",
 		"internal/bytefmt", "internal/corpus", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer",
@@ -129,7 +131,7 @@ var imports = map[string][]string{
 		"github.com/prometheus/client_golang", "golang.org/x/net",
 	},
 	"cmd/internal/capture/canon":  {"cmd/internal/capture/journal", "internal/endpoint", "internal/jsonlex", "internal/media"}, // pure: no session, no tokenizer; of journals it has the words
-	"cmd/internal/capture/carry":  {"internal/endpoint"},                                                     // which is data: it carries while everything of ours is stuck
+	"cmd/internal/capture/carry":  {"internal/endpoint"},                                                                       // which is data: it carries while everything of ours is stuck
 	"cmd/internal/capture/chain":  {"cmd/internal/capture/canon", "cmd/internal/capture/journal", "github.com/zeebo/xxh3"},
 	"cmd/internal/capture/coding": {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"cmd/internal/capture/finish": {

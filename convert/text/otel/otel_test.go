@@ -349,7 +349,9 @@ func TestReplies(t *testing.T) {
 }
 
 func TestContent(t *testing.T) {
-	of := func(more attrs) string { return otlp(entry{id: "1", end: 9, attributes: chat(prompt("u hi"), messages("a ho"), more)}) }
+	of := func(more attrs) string {
+		return otlp(entry{id: "1", end: 9, attributes: chat(prompt("u hi"), messages("a ho"), more)})
+	}
 	for name, system := range map[string]any{"list": `[{"type":"text","content":"Be terse."}]`, "text": "Be terse.", "structured": []any{map[string]any{"type": "text", "content": "Be terse."}}, "of text": `["Be terse."]`} {
 		d, a := answer(t, of(attrs{"gen_ai.system_instructions": system}))
 		assert.Equal(t, "su", a.List[0].Turns[0].Roles, name)

@@ -1,5 +1,5 @@
-// Package spans finds spans of OpenTelemetry in rows of JSON: in what its collector writes, in lists of spans, and bare. It is the first half of
-// doc/spec/text.md 6.1.
+// Package spans finds spans of OpenTelemetry in rows of JSON: in what its collector writes, in lists of spans, and bare. It carries out
+// the first rule of doc/spec/text.md 6.
 //
 //	s := spans.Scanner{Wanted: map[string]int{"gen_ai.operation.name": 0}}
 //	counted, err := s.Scan([]byte(`{"span_id":"01","attributes":{"gen_ai.operation.name":"chat"}}`))

@@ -92,7 +92,7 @@ func TestPlainOfOddities(t *testing.T) {
 	for of, want := range map[string]string{
 		`{"arrayValue":{"values":[{"intValue":"x"},{"intValue":7},{"intValue":"007"},{"bytesValue":"AA=="},5,{"other":1},{"stringValue":"a","boolValue":true}]}}`: `["x",7,007,"AA==",null,null,true]`,
 		`{"arrayValue":null}`: `[]`, `{"arrayValue":{"values":7}}`: `[]`, `{"arrayValue":{"values":[],"values":[{"boolValue":true}]}}`: `[true]`,
-		`{"kvlistValue":{"values":[7,{},{"key":5,"value":{"intValue":1}},{"key":"a"}]}}`: `{"":null,"":null,"":1,"a":null}`,
+		`{"kvlistValue":{"values":[7,{},{"key":5,"value":{"intValue":1}},{"key":"a"}]}}`:                       `{"":null,"":null,"":1,"a":null}`,
 		`{"kvlistValue":{"values":[{"key":"a","value":{"intValue":"1"},"value":{"intValue":"2"},"key":"b"}]}}`: `{"b":2}`,
 	} {
 		s := Scanner{Wanted: map[string]int{"a": 0}}

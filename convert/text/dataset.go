@@ -160,7 +160,11 @@ func (d *Dataset) placeGap(t *Trace, s *Session, n int) {
 	end := s.Turns[turn.Before].End
 	if turn.Gap = turn.At - end; turn.Gap < 0 {
 		turn.Gap = 0
-		d.Warn("clock")
+		if turn.At >= s.Turns[turn.Before].At {
+			d.Warn("overlap")
+		} else {
+			d.Warn("clock")
+		}
 	}
 	if t.GapAlone {
 		return

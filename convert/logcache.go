@@ -163,7 +163,7 @@ type logPlans struct {
 
 // planLogs reads the logs, and writes their messages.
 func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, error) {
-	d, sizes, err := c.readSizedLogs(ctx)
+	d, sizes, err := c.readSizedLogs(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -225,13 +225,15 @@ func (p *logPlans) fillerTokens() (n int64) {
 	return n
 }
 
-// readSizedLogs reads the logs into a dataset, and counts what they do not say. The caller closes its store.
-func (c *conversion) readSizedLogs(ctx context.Context) (*text.Dataset, *text.Sizes, error) {
+// readSizedLogs reads the logs into a dataset, and counts what they do not say. The caller closes its store. needText leaves out turns of
+// which only sizes are there.
+func (c *conversion) readSizedLogs(ctx context.Context, needText bool) (*text.Dataset, *text.Sizes, error) {
 	tok, err := c.prompts.loaded()
 	if err != nil {
 		return nil, nil, err
 	}
 	d := text.NewDataset(text.NewStore(""))
+	d.NeedText = needText
 	if c.options.Logs.Redact != "none" {
 		d.Store.Redact = text.NewRedactor(c.options.Logs.Redact)
 	}
@@ -284,7 +286,7 @@ func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.An
 		if !c.logs {
 			return fmt.Errorf("input %s: it is no log with text, and only those are shown before they are built", c.options.Inputs[0])
 		}
-		d, sizes, err := c.readSizedLogs(ctx)
+		d, sizes, err := c.readSizedLogs(ctx, false)
 		if err != nil {
 			return err
 		}

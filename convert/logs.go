@@ -13,6 +13,7 @@ import (
 	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/convert/text/content"
 	"github.com/agentx/agentx/convert/text/messages"
+	"github.com/agentx/agentx/convert/text/otel"
 	"github.com/agentx/agentx/hfsource"
 )
 
@@ -43,9 +44,13 @@ type LogOptions struct {
 //go:embed sample-messages.jsonl
 var sampleMessages string
 
+//go:embed sample-otel.jsonl
+var sampleOTel string
+
 // logFormats are tried in this order on the first object of each file.
 var logFormats = []logFormat{
 	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages},
+	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel},
 }
 
 // LogFormats lists the formats of logs.

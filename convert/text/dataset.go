@@ -16,6 +16,7 @@ type Dataset struct {
 	Traces   []*Trace
 	Formats  []string       // of the input's files, each once, in the order of the input
 	Warnings map[string]int // what was left out or assumed, by name: doc/spec/text.md 10
+	NeedText bool           // readers leave turns out whose texts the log lacks, and refuse an input that has no other
 
 	messages map[xxh3.Uint128]int32
 	scratch  []byte

@@ -36,6 +36,7 @@ func (r Raw) IsString() bool { return len(r) > 0 && r[0] == '"' }
 func (r Raw) IsObject() bool { return len(r) > 0 && r[0] == '{' }
 func (r Raw) IsArray() bool  { return len(r) > 0 && r[0] == '[' }
 func (r Raw) IsTrue() bool   { return len(r) > 0 && r[0] == 't' }
+func (r Raw) IsNumber() bool { return len(r) > 0 && (r[0] == '-' || r[0]-'0' <= 9) }
 
 // Object calls member for each member of an object, in order. Another value has none.
 func (r Raw) Object(member func(key []byte, value Raw) error) error {
@@ -84,8 +85,11 @@ func (r Raw) String() string { return string(r.AppendString(nil)) }
 
 // Int returns a whole number, and false for another value.
 func (r Raw) Int() (int64, bool) {
+	if !r.IsNumber() {
+		return 0, false
+	}
 	n, err := jsonlex.Whole(r)
-	return n, err == nil && len(r) > 0
+	return n, err == nil
 }
 
 // Instant returns the instant of a string of ISO 8601 in milliseconds since 1970, rounded down. One without a zone is of UTC.
@@ -150,6 +154,9 @@ func (r *Reader) Text(v Raw) text.Text {
 	r.buf = v.AppendString(r.buf[:0])
 	return r.add(r.buf)
 }
+
+// Plain returns a part that is a text.
+func (r *Reader) Plain(b []byte) text.Part { return text.Part{Kind: text.Plain, Text: r.add(b)} }
 
 // JSON returns the number of the compact text of a value.
 func (r *Reader) JSON(v Raw) text.Text {
@@ -239,6 +246,11 @@ const (
 	kFileUrl                 // file_url
 	kFileId                  // file_id
 	kFileData                // file_data
+	kParts                   // parts
+	kResponse                // response
+	kResult                  // result
+	kModality                // modality
+	kMimeType                // mime_type
 	keys
 )
 
@@ -272,6 +284,12 @@ var keyNumbers = map[string]int{
 	"file_url":          kFileUrl,
 	"file_id":           kFileId,
 	"file_data":         kFileData,
+	"parts":             kParts,
+	"response":          kResponse,
+	"result":            kResult,
+	"modality":          kModality,
+	"mime_type":         kMimeType,
+	"uri":               kUrl,
 }
 
 func fieldsOf(v Raw) (f fields, err error) {
@@ -312,7 +330,7 @@ func (r *Reader) Message(v Raw) (m text.Message, err error) {
 		m.Parts = append(m.Parts, text.Part{Kind: text.Plain, Text: r.Text(v)})
 	}
 	if v := f[kAudio]; v.IsObject() {
-		m.Parts = append(m.Parts, r.bySize(text.Audio, v))
+		m.Parts = append(m.Parts, r.media(text.Audio, sourceOf(v)))
 	}
 	_ = f[kToolCalls].Array(func(c Raw) error {
 		m.Parts = append(m.Parts, r.chatCall(c))
@@ -379,11 +397,11 @@ func (r *Reader) Block(v Raw) text.Part {
 	case "redacted_thinking":
 		return r.Redacted(f[kData])
 	case "image", "image_url", "input_image":
-		return r.image(v)
+		return r.media(text.Image, sourceOf(v))
 	case "document", "file", "input_file":
-		return r.bySize(text.Document, v)
+		return r.media(text.Document, sourceOf(v))
 	case "audio", "input_audio":
-		return r.bySize(text.Audio, v)
+		return r.media(text.Audio, sourceOf(v))
 	}
 	return r.other(v, f[kType].String())
 }
@@ -448,14 +466,12 @@ func (r *Reader) result(id, content Raw, failed bool) text.Part {
 	return text.Part{Kind: text.Result, ID: r.Text(id), Failed: failed, Parts: r.Blocks(content)}
 }
 
-func (r *Reader) image(v Raw) text.Part {
-	s := sourceOf(v)
-	return text.Part{Kind: text.Image, Text: r.add(s.Data), Tokens: int32(s.ImageTokens())}
-}
-
-func (r *Reader) bySize(kind text.PartKind, v Raw) text.Part {
-	s := sourceOf(v)
-	return text.Part{Kind: kind, Text: r.add(s.Data), Tokens: int32(s.SizeTokens())}
+func (r *Reader) media(kind text.PartKind, s media.Source) text.Part {
+	p := text.Part{Kind: kind, Text: r.add(s.Data), Tokens: int32(s.SizeTokens())}
+	if kind == text.Image {
+		p.Tokens = int32(s.ImageTokens())
+	}
+	return p
 }
 
 // sourceOf returns where the media of a block are.

@@ -57,6 +57,7 @@ func (e *engine) out(j *job) int {
 	return j.out
 }
 
+// counts returns how many requests are read or answered, and how many wait for a slot.
 func (e *engine) counts() (running, waiting int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,6 +134,7 @@ type answerLog struct {
 	to *json.Encoder
 }
 
+// newAnswerLog returns a log that writes JSON lines; nil for no writer.
 func newAnswerLog(to io.Writer) *answerLog {
 	if to == nil {
 		return nil
@@ -275,6 +277,7 @@ func (c *capacity) counts() (running, waiting int) {
 	return len(c.reading) + len(c.batch), len(c.waiting) + len(c.queued)
 }
 
+// produce makes n more tokens available, and wakes the request that waits for them.
 func (j *job) produce(n int) {
 	j.out += n
 	select {

@@ -105,6 +105,7 @@ func New(config Config) *Server {
 	return s
 }
 
+// route says which function answers which path.
 func (s *Server) route() {
 	for _, e := range endpoints {
 		s.mux.HandleFunc("POST "+e.Path, func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, e) })
@@ -157,6 +158,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("mock: %s: %w", l.Addr(), err)
 }
 
+// serveModels lists one model, which is called "mock".
 func (s *Server) serveModels(w http.ResponseWriter, _ *http.Request) {
 	type model struct {
 		ID      string `json:"id"`

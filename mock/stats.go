@@ -52,6 +52,7 @@ type counters struct {
 	firstArrival map[string]time.Duration
 }
 
+// init makes the maps, with a counter for each fault of the plan.
 func (c *counters) init(p faultPlan) {
 	c.firstArrival = make(map[string]time.Duration)
 	c.faults = make(map[string]*atomic.Int64)
@@ -141,6 +142,7 @@ func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	writeBody(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", b.Bytes())
 }
 
+// cacheUsage returns which share of the prefix cache is filled.
 func (s *Server) cacheUsage(stats Stats) float64 {
 	if s.cache.capacity == 0 {
 		return 0
@@ -158,6 +160,7 @@ var latencyBounds = [...]float64{
 	0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560,
 }
 
+// observe counts a time.
 func (l *latencies) observe(d time.Duration) {
 	k, _ := slices.BinarySearch(latencyBounds[:], d.Seconds())
 	l.buckets[k].Add(1)

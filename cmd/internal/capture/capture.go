@@ -544,12 +544,14 @@ func behind(g *guard.Guard, mux *http.ServeMux) http.Handler {
 // refusal answers with the text of a status as an error, in the place of another body.
 type refusal struct{ http.ResponseWriter }
 
+// WriteHeader answers with the status and its text as the error of a JSON object.
 func (r refusal) WriteHeader(status int) {
 	answer(r.ResponseWriter, status, map[string]string{"error": strings.ToLower(http.StatusText(status))})
 }
 
 func (refusal) Write(p []byte) (int, error) { return len(p), nil }
 
+// gauges registers the gauges of /metrics, which read the state of the capture when they are asked for.
 func (c *Capture) gauges() {
 	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.carrying()) })
 	c.metrics.gauge("queue_bytes", "Bytes that wait for workers, or for the order of requests.", nil, func() float64 { return float64(c.pool.used()) })

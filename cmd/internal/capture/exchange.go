@@ -100,6 +100,7 @@ func (x *exchange) left(why journal.Reason) {
 	}
 }
 
+// RequestChunk keeps a piece of the body until the body is whole.
 func (x *exchange) RequestChunk(chunk *carry.Chunk) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -116,6 +117,8 @@ func (x *exchange) RequestChunk(chunk *carry.Chunk) bool {
 // holes has the reason for which a copy is not whole. There is none where the client broke off, and no prompt was served.
 var holes = map[error]journal.Reason{carry.ErrOversize: journal.HoleOversize, carry.ErrBudget: journal.HoleBudget}
 
+// RequestEnd lets a worker read the prompt, or notes why its copy is not whole. An exchange whose head names no session then joins one by
+// its body.
 func (x *exchange) RequestEnd(err error) {
 	x.mu.Lock()
 	switch why := holes[err]; {
@@ -317,6 +320,7 @@ func dropText(text []byte) {
 	}
 }
 
+// Head notes the status, and begins to read a reply of status 200.
 func (x *exchange) Head(_ int64, status int, header http.Header) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -328,6 +332,7 @@ func (x *exchange) Head(_ int64, status int, header http.Header) {
 	}
 }
 
+// ReplyChunk puts a piece of the reply into the queue of those that a worker reads. Without room there the reply is lost.
 func (x *exchange) ReplyChunk(chunk *carry.Chunk) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -41,6 +41,7 @@ const (
 	stageOutcome              // reads what a reply comes to
 )
 
+// newMetrics registers the metrics of a capture. now is its monotonic clock, in nanoseconds.
 func newMetrics(now func() int64) *metrics {
 	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "agentx_capture_" + name, Help: help}, labels)
@@ -72,6 +73,7 @@ func (m *metrics) gauge(name, help string, labels prometheus.Labels, read func()
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentx_capture_" + name, Help: help, ConstLabels: labels}, read))
 }
 
+// left counts requests that are in no trace.
 func (m *metrics) left(why journal.Reason, n int) {
 	m.notRecorded.WithLabelValues(string(why)).Add(float64(n))
 }
@@ -83,6 +85,7 @@ func (m *metrics) timed(s stage, work func()) {
 	m.work.times[s].add(m.now() - began)
 }
 
+// ended counts an exchange of a session by its format and how it ended, and its marks.
 func (m *metrics) ended(f canon.Format, e journal.End) {
 	m.requests.WithLabelValues(f.String(), string(e.X)).Inc()
 	for _, name := range e.Marks.Names() {
@@ -90,6 +93,7 @@ func (m *metrics) ended(f canon.Format, e journal.End) {
 	}
 }
 
+// numbered counts the blocks of a prompt: those it shares with an earlier one, and new ones.
 func (m *metrics) numbered(kept, made int) {
 	m.kinds.WithLabelValues("kept").Add(float64(kept))
 	m.kinds.WithLabelValues("new").Add(float64(made))
@@ -112,6 +116,7 @@ func (m *metrics) finished(r finish.Result, err error) {
 	m.results.WithLabelValues(result).Inc()
 }
 
+// quantiles returns how long carrying took by stage, for the summary.
 func (m *metrics) quantiles() map[string]Quantiles {
 	q := map[string]Quantiles{}
 	for k, name := range m.added.names {
@@ -149,6 +154,7 @@ func most(bucket int) int64 {
 	return (int64(parts+bucket%parts)+1)<<shift - 1
 }
 
+// add counts a time; a negative one as 0.
 func (t *times) add(ns int64) {
 	t.counts[bucket(ns)].Add(1)
 	t.sum.Add(max(0, ns))
@@ -187,6 +193,7 @@ func (t *timings) Describe(to chan<- *prometheus.Desc) { to <- t.desc }
 // bounds of the histogram, in seconds.
 var bounds = []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.1, 1}
 
+// Collect sends a histogram of each stage to Prometheus.
 func (t *timings) Collect(to chan<- prometheus.Metric) {
 	for k, name := range t.names {
 		counts, n := map[float64]uint64{}, uint64(0)
@@ -306,6 +313,7 @@ func (c *Capture) finished(trace string, requests int) {
 	c.pool.news.tell()
 }
 
+// finish makes a trace of a journal. A panic becomes an error.
 func (c *Capture) finish(trace string) (r finish.Result, err error) {
 	defer func() {
 		if recover() != nil {

@@ -24,6 +24,7 @@ type pool struct {
 // news wakes the end of a capture, which waits, when something has got done.
 type news chan struct{}
 
+// tell wakes whoever waits for news. It never blocks.
 func (n news) tell() {
 	select {
 	case n <- struct{}{}:
@@ -34,6 +35,7 @@ func (n news) tell() {
 // overhead is what a chunk or a prompt counts besides its bytes.
 const overhead = 512
 
+// newPool starts the workers of a pool, in which at most limit bytes may wait.
 func newPool(workers int, limit int64) *pool {
 	p := &pool{limit: limit, news: make(news, 1), left: make(chan struct{})}
 	p.more.L = &p.mu
@@ -43,6 +45,7 @@ func newPool(workers int, limit int64) *pool {
 	return p
 }
 
+// work is a worker: it runs tasks until the pool is closed and nothing is left.
 func (p *pool) work() {
 	for {
 		task := p.take()
@@ -71,6 +74,7 @@ func (p *pool) take() func() {
 	return task
 }
 
+// finish counts a task that has ended.
 func (p *pool) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

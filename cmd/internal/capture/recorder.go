@@ -108,6 +108,7 @@ func (r *recorder) tell(f func()) {
 	}
 }
 
+// run does what is in the inbox until that is empty.
 func (r *recorder) run() {
 	for {
 		r.mu.Lock()

@@ -227,6 +227,7 @@ func (r *registry) Join(id identity, a *carry.Arrival) (t ticket, err error) {
 // rest puts a session behind those that are idle longer, and wake takes it from among them.
 func (r *registry) rest(s *session) { s.resting = r.resting.PushBack(s) }
 
+// wake takes a session from among those that are idle.
 func (r *registry) wake(s *session) {
 	if s.resting != nil {
 		r.resting.Remove(s.resting)
@@ -302,6 +303,7 @@ func (r *registry) Close(s *session, why journal.Why, at int64) {
 	r.close(s, why, at)
 }
 
+// close is Close for callers that hold the lock.
 func (r *registry) close(s *session, why journal.Why, at int64) {
 	if s.state != stateOpen {
 		return
@@ -315,6 +317,7 @@ func (r *registry) close(s *session, why journal.Why, at int64) {
 	}
 }
 
+// finish ends a session, and keeps it as a tombstone. Its recorder is told.
 func (r *registry) finish(s *session, at int64) {
 	s.state, s.closed = stateFinished, at
 	delete(r.closing, s)
@@ -428,6 +431,7 @@ func (r *registry) list() []sessionInfo {
 	return list
 }
 
+// info returns what the admin listener says of the session.
 func (s *session) info() sessionInfo {
 	return sessionInfo{s.Trace, s.state.String(), s.requests, s.inFlight, int(s.recorder.blocks.Load()), s.recorder.incomplete.Load()}
 }

@@ -146,6 +146,7 @@ func (c Config) ValidateWithoutInput() error {
 	return errors.Join(c.Switches.Validate(), c.validateFleet(), c.validateSpeedup(), c.validateBounds(), c.validatePlanner(), c.Sampling.Validate())
 }
 
+// validateFleet returns what is wrong with workers, engines and router, joined.
 func (c *Config) validateFleet() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -191,6 +192,7 @@ func (c *Config) validateFleet() error {
 // maxWorkers bounds the workers of a pool.
 const maxWorkers = 1 << 16
 
+// validateLoad returns what is wrong with what is played, joined.
 func (c *Config) validateLoad() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -212,6 +214,7 @@ func (c *Config) validateLoad() error {
 	return errors.Join(errs...)
 }
 
+// validateSpeedup returns an error about a factor by which no time can be divided.
 func (c *Config) validateSpeedup() error {
 	if !(c.Speedup > 0) || math.IsInf(c.Speedup, 0) {
 		return fmt.Errorf("arrival speed-up %g: want a finite number above 0", c.Speedup)
@@ -249,6 +252,7 @@ func (c *Config) traces() int {
 	return n
 }
 
+// validateBounds returns an error about the first bound or limit below 0.
 func (c *Config) validateBounds() error {
 	switch {
 	case c.LimitTraces < 0:

@@ -39,7 +39,7 @@ func NewInput(c *mmapcache.Cache) (*Input, error) {
 	case c.Facts.Rules.LiveAnswers:
 		return nil, errors.New("the rows of its sessions go behind answers that only a replay gets (session_rows=live): want a cache with session_rows=new, which has filler in their place")
 	case n > 0 && n < traces:
-		return nil, fmt.Errorf("%d traces of Mooncake and %d of Weka: want one format", n, traces-n)
+		return nil, fmt.Errorf("the input mixes %d traces of Mooncake rows, which arrive at recorded times, with %d of another format, which are trees of sessions: simulate each format on its own", n, traces-n)
 	}
 	first, err := c.Trace(0)
 	if err != nil {
@@ -135,6 +135,7 @@ func bound(l workload.Load, requests int, until int64) workload.Load {
 
 const never = 1<<63 - 1
 
+// Next is that of the load, until the bounds are reached.
 func (b *bounded) Next() (int64, bool) {
 	at, ok := b.Load.Next()
 	if b.requests == 0 || at > b.until {
@@ -143,6 +144,7 @@ func (b *bounded) Next() (int64, bool) {
 	return at, ok
 }
 
+// Release is that of the load, until the bounds are reached, and counts what leaves.
 func (b *bounded) Release(now int64) (t workload.Turn, ok bool) {
 	if b.requests == 0 || now > b.until {
 		return t, false

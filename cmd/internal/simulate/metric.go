@@ -30,10 +30,12 @@ var metrics = []metric{
 	single("reuse_max", slo.Share, func(s *Summary) measure.Number { return s.ReuseMax }),
 }
 
+// spread is a metric of each request or gap, in seconds, with a distribution.
 func spread(name string, of func(*Summary) *Distribution) metric {
 	return metric{Metric: slo.Metric{Name: name, Unit: slo.Seconds, OfEach: true}, distribution: of}
 }
 
+// single is a metric that has one value in a run.
 func single(name string, unit slo.Unit, of func(*Summary) measure.Number) metric {
 	return metric{Metric: slo.Metric{Name: name, Unit: unit}, value: of}
 }

@@ -144,6 +144,7 @@ func (c *Config) plannerOptions() planner.Options {
 	return o
 }
 
+// validatePlanner returns an error about a planner that does not fit the fleet or the load.
 func (c *Config) validatePlanner() error {
 	switch {
 	case c.Planner == nil:
@@ -304,6 +305,7 @@ type sampler struct {
 	next   int64
 }
 
+// newSampler returns a sampler whose first sample is at 0.
 func newSampler(s Sampling) *sampler {
 	if s.Every > 0 {
 		return &sampler{Samples: Samples{Every: int64(s.Every)}, most: mostGiven}

@@ -141,6 +141,7 @@ func (r *Result) Summary() *Summary {
 	return s
 }
 
+// count counts a request by how it ended.
 func (s *Summary) count(status engine.Status) {
 	s.Requests++
 	switch status {
@@ -220,6 +221,7 @@ func ratio(part, whole int64) measure.Number {
 	return measure.Number(float64(part) / float64(whole))
 }
 
+// perSecond returns n over a time in nanoseconds; missing where that is 0.
 func perSecond(n, ns int64) measure.Number {
 	if ns == 0 {
 		return measure.Missing

@@ -12,6 +12,7 @@ func (b *builder) media(kind uint32, s media.Source, count int) {
 	b.token(End)
 }
 
+// mediaPart writes the part of a segment that stands for media, as so many tokens.
 func (b *builder) mediaPart(s media.Source, count int) {
 	b.prompt.MediaTokens += count
 	b.parts = append(b.parts, Part{Kind: MediaTokens, Data: s.Data, Base64: s.Base64, Count: count})

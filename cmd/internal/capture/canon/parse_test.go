@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/cmd/internal/capture/journal"
+	"github.com/agentx/agentx/internal/endpoint"
 )
 
 // requireOracle compares a body with the oracle, in every format.
@@ -279,6 +280,11 @@ func TestKindsOfSegments(t *testing.T) {
 }
 
 func TestFormatsByPath(t *testing.T) {
+	for _, e := range endpoint.All { // one without a format would pass unrecorded
+		f, ok := FormatOf("POST", "/base"+e.Path)
+		require.True(t, ok, e.Path)
+		require.Equal(t, e, dialects[f].Endpoint)
+	}
 	for path, want := range map[string]Format{
 		"/v1/chat/completions": Chat, "/x/v1/messages": Messages, "/v1/responses": Responses, "/v1/completions": Completions,
 		"/v1/messages/count_tokens": 0, "/v1/models": 0, "/v1/responses/r_1": 0,

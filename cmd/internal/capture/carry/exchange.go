@@ -229,6 +229,7 @@ type upload struct {
 
 var errClosed = errors.New("the exchange has ended")
 
+// of makes the body of a client's request the one that is read.
 func (u *upload) of(x *exchange) { u.x, u.source = x, x.r.Body }
 
 // Read reads of the client's connection. The transport may call it after the exchange ended.

@@ -190,6 +190,7 @@ func (w *watch) give(p []byte, at int64, reply bool) error {
 	return nil
 }
 
+// hand gives a chunk to the observer, of the request or of the reply. If the observer panics or wants no more, no further chunks follow.
 func (w *watch) hand(c *Chunk, reply bool) {
 	defer w.caught()
 	taken := false

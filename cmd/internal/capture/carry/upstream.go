@@ -65,6 +65,7 @@ func redacted(text string) string {
 	return text
 }
 
+// check returns the first thing that is wrong with an upstream.
 func (u Upstream) check() error {
 	switch {
 	case u.Kind != Any && u.Kind != OpenAI && u.Kind != Anthropic:

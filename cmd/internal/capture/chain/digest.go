@@ -26,6 +26,7 @@ type signer struct {
 	head         []byte // of a part that is written to the stream
 }
 
+// newSigner returns a signer with a key, which it copies.
 func newSigner(key [sha256.Size]byte) *signer {
 	s := &signer{inner: make([]byte, sha256.BlockSize, 1024), outer: make([]byte, sha256.BlockSize, sha256.BlockSize+sha256.Size), stream: sha256.New()}
 	copy(s.inner, key[:])
@@ -70,6 +71,7 @@ func (s *signer) begin() {
 	s.stream.Write(s.inner[:sha256.BlockSize])
 }
 
+// finish returns the digest of what was written to the stream since begin.
 func (s *signer) finish() digest {
 	s.stream.Sum(s.sum[:0])
 	return s.seal()
@@ -250,6 +252,7 @@ func (c *cutter) add(tokens []uint32) {
 	}
 }
 
+// token adds one token to the block that is being filled.
 func (c *cutter) token(t uint32) {
 	c.block = append(c.block, t)
 	c.tokens++

@@ -28,6 +28,7 @@ func (t *Tree) Read(format canon.Format, body []byte) (*canon.Prompt, *Prepared,
 	return prompt, prepared, err
 }
 
+// read parses a body behind the messages that are known, prepares the rest, and keeps both for the next body.
 func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepared, error) {
 	prompt, err := canon.ParseBehind(format, text, r)
 	if err != nil {

@@ -354,6 +354,7 @@ func (t *Tree) AppendIDs(ids []uint32, q int) []uint32 {
 	return ids
 }
 
+// appendIDs appends the ids of the request of an index: the first ones are those of its base.
 func (t *Tree) appendIDs(ids []uint32, i int) []uint32 {
 	r := &t.requests[i]
 	if r.base >= 0 {

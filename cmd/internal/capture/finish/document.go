@@ -31,6 +31,7 @@ type document struct {
 	nextBlock int64
 }
 
+// newDocument decides which requests of a session are in its trace, and computes their times, agents and think times.
 func newDocument(s *journal.Session) *document {
 	reasons, cut := judge(s)
 	d := &document{Session: s, reasons: reasons, cut: cut, times: timesOf(s, reasons), wheres: make([]string, len(s.Requests)), names: map[int]string{}, mask: masks{s.Export.Masks, s.Trace, map[string]string{}}}

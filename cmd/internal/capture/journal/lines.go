@@ -364,6 +364,7 @@ type fields struct {
 // errOther is about a line with other members, in another order or spelling.
 var errOther = errors.New("not a line that this version writes")
 
+// fail keeps the first error of a line.
 func (f *fields) fail(err error) {
 	if f.err == nil {
 		f.err = err

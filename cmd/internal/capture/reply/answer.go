@@ -134,6 +134,7 @@ type member struct {
 // rawText is the text of a JSON value as it stands.
 type rawText []byte
 
+// read reads the value of the member to where that goes.
 func (m member) read(l *jsonlex.Lexer) (err error) {
 	switch to := m.to.(type) {
 	case *[]byte:
@@ -383,6 +384,7 @@ var completions = dialect{(*answer).chunk, (*answer).completion, []string{"promp
 // partsOfChoice is how many keys of parts a choice has: its text, its thinking, and its calls.
 const partsOfChoice = 1 << 12
 
+// chunk reads an event of a stream of completions; [DONE] ends an answer that said why it ended.
 func (a *answer) chunk(data []byte) {
 	a.unasked = true
 	if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
@@ -575,6 +577,7 @@ func (a *answer) called(place int, id, name []byte) {
 // responses is how OpenAI's Responses API answers.
 var responses = dialect{(*answer).responsesEvent, (*answer).response, []string{"input_tokens", "output_tokens"}}
 
+// responsesEvent reads an event of a stream of the Responses API, whose last one has the whole response.
 func (a *answer) responsesEvent(data []byte) {
 	var kind string
 	var place int

@@ -303,9 +303,6 @@ func (x *request) uncached() int64 {
 	return max(0, x.PromptTokens.N()-max(0, x.CachedTokens.N()))
 }
 
-// hits returns the blocks of the recorded prompt that a cache without a limit holds.
-func (x *request) hits() int64 { return min(max(0, x.RecordedHits), x.RecordedBlocks) }
-
 // tail returns the time from the last token, or Sent without one, to the end.
 func (x *request) tail() int64 { return int64(x.End - max(x.Sent, x.LastToken)) }
 

@@ -184,6 +184,7 @@ func (w *Worker) head() *Request {
 	return nil
 }
 
+// admitted notes that a request has entered the batch at an instant, with so many of its prompt tokens cached.
 func (w *Worker) admitted(r *Request, now int64, cached int) {
 	if r.Admissions == 0 {
 		r.Admitted, r.Reused = now, cached
@@ -551,6 +552,7 @@ func (w *Worker) recordPass(now int64, charged, requests, length int) {
 	w.recordQueue()
 }
 
+// recordQueue fills the record with the requests that wait, for their first pass or after a preemption.
 func (w *Worker) recordQueue() {
 	waiting := w.waiting.all()
 	w.record.QueuedPrefill = w.group(waiting, func(r *Request) (int, bool) { return r.Prompt, r.Status == Waiting })

@@ -12,6 +12,7 @@ type stretch struct {
 // maxStretch bounds the memory of a plan.
 const maxStretch = 1 << 12
 
+// inStretch reports whether the passes in flight were planned at once.
 func (w *Worker) inStretch() bool { return len(w.stretch.ends) > 0 }
 
 // planStretch plans the passes from now on in which the batch cannot change. It returns false where the first may change it.

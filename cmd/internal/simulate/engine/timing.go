@@ -133,6 +133,7 @@ func (t *Table) Validate() error {
 	return nil
 }
 
+// checkAxis returns an error unless an axis has finite values that rise.
 func checkAxis(name string, values []float64) error {
 	if len(values) == 0 {
 		return fmt.Errorf("%s has no values", name)
@@ -148,6 +149,7 @@ func checkAxis(name string, values []float64) error {
 	return nil
 }
 
+// checkValues returns an error unless an array has a finite value for each value of its axis.
 func checkValues(name string, values []float64, want int, axis string) error {
 	if len(values) != want {
 		return fmt.Errorf("%s has %d values, %s %d", name, len(values), axis, want)
@@ -187,6 +189,7 @@ func place(axis []float64, x float64) (k int, share float64) {
 	return k, (x - axis[k]) / (axis[k+1] - axis[k])
 }
 
+// between returns the value a share of the way from value k to the next one.
 func between(values []float64, k int, share float64) float64 {
 	if len(values) == 1 {
 		return values[0]
@@ -360,6 +363,7 @@ func readArray(data []byte) (values []float64, shape []int, err error) {
 	return values, shape, err
 }
 
+// product returns how many values an array of this shape has.
 func product(shape []int) int {
 	n := 1
 	for _, side := range shape {

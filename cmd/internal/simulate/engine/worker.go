@@ -337,6 +337,7 @@ func (q *queue) first() *Request { return q.list[q.head] }
 func (q *queue) all() []*Request { return q.list[q.head:] }
 func (q *queue) push(r *Request) { q.list = append(q.list, r) }
 
+// pop takes the first request out.
 func (q *queue) pop() *Request {
 	r := q.list[q.head]
 	q.list[q.head] = nil
@@ -348,6 +349,7 @@ func (q *queue) pop() *Request {
 	return r
 }
 
+// pushFront puts a request before all others, in room that it makes there.
 func (q *queue) pushFront(r *Request) {
 	if q.head == 0 {
 		room := 8 + len(q.list)

@@ -39,6 +39,7 @@ type start struct {
 	ready int64
 }
 
+// newPool returns the pool of an index of Options.Pools, whose first workers are active at once.
 func (r *run) newPool(index int) *pool {
 	p := &pool{Pool: r.Pools[index], index: index, observer: r.Observer, early: r.Switches.KVEvents == preset.EventsPassStart}
 	p.router, p.events = p.Router, p.Router != nil
@@ -83,6 +84,7 @@ func (p *pool) begin(now int64) (changed bool) {
 	return changed
 }
 
+// newWorker returns an idle worker whose passes the observer hears of.
 func (p *pool) newWorker(id int) *worker {
 	o := p.engine
 	if p.observer != nil {
@@ -189,6 +191,7 @@ func (p *pool) retire(now int64) {
 	})
 }
 
+// state lists the workers by what they do, for a planner.
 func (p *pool) state() (s PoolState) {
 	for _, w := range p.workers {
 		if w.draining {
@@ -249,6 +252,7 @@ type roundRobin struct {
 
 func (r *roundRobin) Workers(_ int64, active []int) { r.active = active }
 
+// Route returns the next active worker in turn.
 func (r *roundRobin) Route(int64, *Request) (worker int, ok bool) {
 	worker = r.active[r.count%len(r.active)]
 	r.count++

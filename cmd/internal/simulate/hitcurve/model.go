@@ -55,6 +55,7 @@ func BytesPerToken(config []byte) (int64, error) {
 	return int64(m.Layers) * width * size, nil
 }
 
+// dtype returns the number format, under the newer or the older of its two keys.
 func (m *modelConfig) dtype() string {
 	if m.NewDType != "" {
 		return m.NewDType

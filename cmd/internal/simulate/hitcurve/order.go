@@ -56,6 +56,7 @@ func (r Rates) duration(t workload.Turn) int64 {
 	return nanoseconds(float64(float64(t.Prompt)/r.Prefill) + float64(float64(t.Output)/r.Decode))
 }
 
+// nanoseconds returns seconds as nanoseconds: at least 1, at most three years.
 func nanoseconds(seconds float64) int64 {
 	return int64(min(max(1, math.RoundToEven(seconds*1e9)), 1e17))
 }
@@ -118,6 +119,7 @@ func (p *player) play(ctx context.Context) error {
 	}
 }
 
+// end tells the listener of an event, and the load of the end of a request.
 func (p *player) end(e event, now int64) {
 	if p.happen != nil {
 		p.happen(e)

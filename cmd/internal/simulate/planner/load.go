@@ -47,6 +47,7 @@ func (p *Planner) unready(t *Tick) Reason {
 	return ""
 }
 
+// verdict judges a pool by the target: by latencies under sla, else by how full its engines are.
 func (p *Planner) verdict(pool int, t *PoolTick) verdict {
 	switch m := p.models[pool]; {
 	case len(t.Engines) == 0:

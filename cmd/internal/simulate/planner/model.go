@@ -21,6 +21,7 @@ type model struct {
 	seenKV  int     // the most KV tokens of a step
 }
 
+// newModel returns a model that has seen no pass.
 func newModel(k kind, c Config) *model {
 	m := &model{kind: k, least: c.MinObservations, samples: newSamples(c.MaxSamples, c.BucketCount, k.features())}
 	for _, a := range []*average{&m.prompt, &m.length, &m.prefill, &m.decodes} {
@@ -78,6 +79,7 @@ type average struct {
 
 func newAverage(window int) average { return average{ring: make([]float64, window)} }
 
+// add takes the next value, which replaces the oldest of a full window.
 func (a *average) add(v float64) {
 	if v == 0 && !a.some {
 		return
@@ -211,6 +213,7 @@ const (
 	aggKind                 // prefill tokens, KV tokens
 )
 
+// features returns how many features the line has.
 func (k kind) features() int {
 	if k == prefillKind {
 		return 1

@@ -169,6 +169,7 @@ const (
 
 const never = math.MaxInt64
 
+// newClock returns the clock of a configuration, whose first ticks are one interval after 0.
 func newClock(c Config, rule preset.Choice) *clock {
 	k := &clock{rule: rule, next: [2]int64{never, never}}
 	if c.LoadScaling {

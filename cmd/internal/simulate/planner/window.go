@@ -70,6 +70,7 @@ func (w *Window) Completed(c Completion) {
 	}
 }
 
+// count adds a request with the lengths of its prompt and output.
 func (w *Window) count(prompt, output int) {
 	w.Requests++
 	w.Prompt += int64(prompt)
@@ -111,6 +112,7 @@ type record struct {
 	prefill, kv, queuedPrefill, queued int
 }
 
+// recordOf returns what a planner keeps of a pass of a worker.
 func recordOf(pool, worker int, p *engine.Pass) record {
 	return record{
 		end: p.End, wall: p.End - p.Start, pool: int32(pool), worker: int32(worker),

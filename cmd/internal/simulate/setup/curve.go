@@ -33,6 +33,7 @@ type curveFlags struct {
 // curveNames are the flags that concern --hit-curve alone.
 const curveNames = "hit-policy hit-sizes hit-order server-rates model-config kv-bytes-per-token"
 
+// rows returns the settings of --hit-curve.
 func (c *curveFlags) rows() []settings.Setting {
 	row := rowOf(settings.Curve)
 	lists := settings.List(func(text string) ([]string, error) { return strings.Split(text, ","), nil })
@@ -130,6 +131,7 @@ func (f *Flags) checkTokenBytes(e simulate.Engine) {
 	}
 }
 
+// serverRates returns the rates as --server-rates has them. There are two.
 func (c *curveFlags) serverRates() hitcurve.Rates {
 	return hitcurve.Rates{Prefill: c.rates[0], Decode: c.rates[1]}
 }

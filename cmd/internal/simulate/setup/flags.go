@@ -147,6 +147,7 @@ func rowOf(group string) func(name string, k settings.Kind, value, to any, help 
 	}
 }
 
+// fleetRows returns the settings of workers, engines, router and planner.
 func (f *Flags) fleetRows() []settings.Setting {
 	counts, objects := numbersKind("intSlice", strconv.Atoi), textsKind()
 	objects.Files, objects.Object = objectKind().Files, objectKind().Object
@@ -164,6 +165,7 @@ func (f *Flags) fleetRows() []settings.Setting {
 	}
 }
 
+// loadRows returns the settings of what is played, and of what a good request keeps.
 func (f *Flags) loadRows() []settings.Setting {
 	row, level := rowOf(settings.Load), rowOf(settings.Levels)
 	block := settings.Whole(0, trace.MaxBlockSize).Numeric()
@@ -183,6 +185,7 @@ func (f *Flags) loadRows() []settings.Setting {
 	}
 }
 
+// resultRows returns the settings of files, output, seed and configuration.
 func (f *Flags) resultRows() []settings.Setting {
 	row := rowOf(settings.Results)
 	seed := settings.Kind{Want: "0 to 2^64-1", Type: "int", Tags: []string{settings.Int}, Read: func(text string) (any, bool) {

@@ -108,6 +108,7 @@ func (f *Flags) Check() {
 	}
 }
 
+// refuseOut tells an error about the directory of --out.
 func (f *Flags) refuseOut(err error) { f.add("%s: %w", f.shown("out", f.Player.Files.Dir), err) }
 
 // Validate tells what is wrong with the runs of an input, nil for a synthetic load, and makes the directory of the results.
@@ -230,6 +231,7 @@ func (f *Flags) combinations() []*runs.Run {
 	return list
 }
 
+// engineVariants returns a variant for each --engine, with the prefill and decode engines that are based on it.
 func (f *Flags) engineVariants() (list []variant) {
 	texts := f.engines
 	if len(texts) == 0 {
@@ -271,6 +273,7 @@ func engineName(text string, number int) string {
 	return name
 }
 
+// workerVariants returns a variant for each size of the fleet: numbers of --workers, or pairs of prefill and decode workers.
 func (f *Flags) workerVariants() (list []variant) {
 	if f.disaggregated() {
 		f.checkCounts("prefill-workers", f.prefillWorkers)
@@ -326,6 +329,7 @@ func orOne(list []int) []int {
 	return list
 }
 
+// concurrencyVariants returns a variant for each number of --concurrency.
 func (f *Flags) concurrencyVariants() (list []variant) {
 	f.checkCounts("concurrency", f.concurrency)
 	for _, n := range orOne(f.concurrency) {

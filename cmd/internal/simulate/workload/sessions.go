@@ -58,6 +58,7 @@ func (s *Sessions) begin(start float64) {
 	s.list = append(s.list, session{start: start, first: n, next: n})
 }
 
+// add adds a turn to the last session.
 func (s *Sessions) add(t turn) {
 	t.session = len(s.list) - 1
 	t.output = max(t.output, 1)
@@ -192,6 +193,7 @@ func (p *prompts) blocks(first, count uint32) {
 	}
 }
 
+// scope returns the number of a scope of ids by its name.
 func (p *prompts) scope(name string) uint32 {
 	n, known := p.scopes[name]
 	if !known {
@@ -365,6 +367,7 @@ const (
 	streamGroups
 )
 
+// stream returns the generator of a stream of draws, which no other option moves.
 func stream(seed uint64, number uint64) *pyrand.PCG64 { return pyrand.NewPCG64(seed + number<<48) }
 
 // Synthetic returns the sessions of a load without an input. Prompts are unique but for the blocks of their group.

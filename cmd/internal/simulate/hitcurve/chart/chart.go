@@ -71,6 +71,7 @@ func New(curve *hitcurve.Curve, c *simulate.Config, rates hitcurve.Rates, record
 	return r
 }
 
+// point returns a size with the tokens that each policy found, as shares, tokens and seconds.
 func (r *Result) point(size int64, found map[hitcurve.Policy]int64) Point {
 	p := Point{Blocks: size, Tokens: size * int64(r.BlockSize), Policies: map[hitcurve.Policy]Found{}}
 	if r.TokenBytes != nil {

@@ -76,7 +76,7 @@ var FaultKinds = append([]FaultKind{
 func ParseFault(text string) (Fault, error) {
 	kind, rate, ok := strings.Cut(text, ":")
 	if !ok {
-		return Fault{}, fmt.Errorf("fault %q: want KIND:RATE", text)
+		return Fault{}, fmt.Errorf("fault %q: want KIND:RATE, such as reset:0.1", text)
 	}
 	r, err := strconv.ParseFloat(rate, 64)
 	if err != nil {

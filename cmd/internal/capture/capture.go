@@ -78,7 +78,7 @@ type Capture struct {
 }
 
 var (
-	errDiskFull = errors.New("the disk has less free space than disk_free")
+	errDiskFull = errors.New("the disk has less free space than the limit disk_free: free some, or lower the limit")
 	errTaken    = errors.New("another process has taken the directory")
 )
 
@@ -292,7 +292,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, errors.New("one of the options Tokenizer, Now, Wall, Random and Log is nil: set all five"))
 	}
 	if o.SessionHeader != "" && !httpguts.ValidHeaderFieldName(o.SessionHeader) {
-		errs = append(errs, fmt.Errorf("session header %q: not a valid name of a header", o.SessionHeader))
+		errs = append(errs, fmt.Errorf("session header %q: not a valid name of a header: want letters, digits and hyphens", o.SessionHeader))
 	}
 	l := o.Limits
 	for _, c := range []struct {

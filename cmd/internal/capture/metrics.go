@@ -217,7 +217,7 @@ func (c *Capture) begin(r *recorder) {
 	c.recorders[r] = true
 }
 
-// end is begin's counterpart.
+// end removes a recorder that is over from those that are counted.
 func (c *Capture) end(r *recorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,7 +289,7 @@ func (c *Capture) unrecorded(trace string, err error) {
 	}
 }
 
-var errInternal = errors.New("a fault of agentx")
+var errInternal = errors.New("agentx panicked while it made the trace: this is a bug in agentx")
 
 // finished makes a trace of a journal that is complete. Requests that the journal lacks could not be written.
 func (c *Capture) finished(trace string, requests int) {

@@ -89,7 +89,8 @@ type lane struct {
 	tasks []func() // behind the one that has it
 }
 
-// run runs a task behind those before it, once its lane is free, which it has until free; a nil lane is none. The task must not panic.
+// run queues a task for a worker, once its lane is free; the task has the lane until free is called. A nil lane is none. The task must
+// not panic.
 func (p *pool) run(l *lane, task func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

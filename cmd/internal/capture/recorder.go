@@ -17,8 +17,8 @@ import (
 // maxRequests bounds the requests of a session: one more finishes it.
 const maxRequests = 1 << 15
 
-// recorder records one session. What it is told it does one after the other, in a goroutine that lives while there is something
-// to do: that goroutine owns everything but what mu guards, and is the only one that writes the journal.
+// recorder records one session. The functions that it is told run in order on one goroutine, which is started on demand: that
+// goroutine owns everything but what mu guards, and is the only one that writes the journal.
 type recorder struct {
 	c       *Capture
 	session *session
@@ -97,7 +97,7 @@ func (r *recorder) open(err error) {
 	}
 }
 
-// tell puts something to do at the end of the inbox. It returns at once.
+// tell puts a function that the recorder's goroutine will run at the end of the inbox. It returns at once.
 func (r *recorder) tell(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *recorder) run() {
 	}
 }
 
-// guard does something. A panic ends the session, and what it lacks is counted.
+// guard runs a function. If it panics, the session ends, and the requests that its journal lacks are counted.
 func (r *recorder) guard(f func()) {
 	defer func() {
 		if recover() != nil && !r.over {
@@ -154,7 +154,7 @@ func (r *recorder) arrive(t ticket, format canon.Format) {
 	})
 }
 
-// ending says that an exchange is over, before anybody can tell how.
+// ending notes that the exchange of request q is over. How it ended comes later, by replied.
 func (r *recorder) ending(q int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,7 +239,7 @@ func (r *recorder) givenUp(q int, req *request) bool {
 	return r.given || !r.ended[q]
 }
 
-// may reports whether the prompt of a request can be taken: it is there, and so are the replies that came before it arrived.
+// may reports whether the prompt of a request can be applied: it is there, and so are the replies that ended before it arrived.
 func (r *recorder) may(req *request) bool {
 	if req.prompt == nil {
 		return false

@@ -272,7 +272,7 @@ func (r *registry) draw() (trace string, err error) {
 	for trace == "" || r.used[trace] {
 		var id [4]byte
 		if _, err := io.ReadFull(r.options.Random, id[:]); err != nil {
-			return "", fmt.Errorf("an id for a trace: %w", err)
+			return "", fmt.Errorf("cannot draw an id for a trace: %w", err)
 		}
 		trace = "cap-" + hex.EncodeToString(id[:])
 	}
@@ -385,7 +385,7 @@ func (r *registry) create(at int64) (*session, error) {
 	}
 	name := make([]byte, 16)
 	if _, err := io.ReadFull(r.options.Random, name); err != nil {
-		return nil, fmt.Errorf("an id for a session: %w", err)
+		return nil, fmt.Errorf("cannot draw an id for a session: %w", err)
 	}
 	id := hex.EncodeToString(name)
 	return r.begin("url "+id, journal.ByURL, id, at)

@@ -37,7 +37,7 @@ func NewInput(c *mmapcache.Cache) (*Input, error) {
 	case traces == 0:
 		return nil, errors.New("the input has no trace to simulate")
 	case c.Facts.Rules.LiveAnswers:
-		return nil, errors.New("the rows of its sessions go behind answers that only a replay gets (session_rows=live): want a cache with session_rows=new, which has filler in their place")
+		return nil, errors.New("its prompts contain answers that only a replay gets (session_rows=live): convert the input with session_rows=new, which puts filler in their place")
 	case n > 0 && n < traces:
 		return nil, fmt.Errorf("the input mixes %d traces of Mooncake rows, which arrive at recorded times, with %d of another format, which are trees of sessions: simulate each format on its own", n, traces-n)
 	}
@@ -190,7 +190,7 @@ func (c *Config) lanes() (workload.Load, error) {
 // fitLanes returns an error about lanes that cannot play the input within its bounds.
 func (c *Config) fitLanes() error {
 	if (c.LimitRequests > 0 || c.MaxTime > 0) && c.Concurrency > c.traces() && !c.Lanes.Options.AllowWrap {
-		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and lanes that play one at a time would share its prefix; want at most %[2]d lanes, or no bound, under which every trace is played once, or --allow-wrap",
+		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and two lanes that play the same trace at a time share its prefix: use at most %[2]d lanes, or no bound, so that every trace is played once, or --allow-wrap",
 			c.Concurrency, c.traces())
 	}
 	if c.Concurrency > replay.MaxConcurrency {

@@ -195,7 +195,7 @@ func (p *Planned) warnings() []string {
 // Tick asks the planner what the fleet should be.
 func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 	if at := p.Next(); at != now {
-		return nil, fmt.Errorf("planner: a tick at %d ns: it is due at %d ns", now, at)
+		return nil, fmt.Errorf("planner: a tick at %d ns, but the next is due at %d ns: this is a bug in agentx", now, at)
 	}
 	var pools []planner.Workers
 	for _, one := range s.Pools {
@@ -369,7 +369,7 @@ func (c *Config) curve(ctx context.Context, r hitcurve.Rates, recorded bool, o h
 	var err error
 	switch {
 	case c.Router == KVRouter && recorded:
-		err = fmt.Errorf("router %s needs to know which requests are at work: want the order of the load, not the recorded one", c.Router)
+		err = fmt.Errorf("router %s needs to know which requests are at work, which the recorded order does not say: want the order of the load", c.Router)
 	case c.Router == KVRouter:
 		router := func() (fleet.Router, error) { return c.router(c.Engine, false) }
 		return hitcurve.Routed{Load: c.load, Router: router, Rates: r}.Compute(ctx, o)

@@ -53,7 +53,7 @@ func (o *Options) Validate() error {
 		wrong = append(wrong, fmt.Errorf("workers %d: want 0 to %d", o.Workers, maxWorkers))
 	}
 	if o.From != nil && o.From.Traces() == 0 {
-		wrong = append(wrong, errors.New("from: the cache has no trace"))
+		wrong = append(wrong, errors.New("the cache that traces are drawn from has no trace"))
 	}
 	return errors.Join(wrong...)
 }

@@ -95,7 +95,7 @@ func (b *builder) tools(list int32) error {
 		return nil
 	case jsonlex.Array:
 	default:
-		return unhashable("the tools are no list")
+		return unhashable("tools is not a list")
 	}
 	b.prompt.KnownTools = b.prompt.KnownTools || b.values[list].known
 	for i := b.values[list].first; i != 0; i = b.values[i].next {
@@ -184,12 +184,12 @@ func (b *builder) chat() error {
 // messages writes the elements of a list of messages.
 func (b *builder) messages(list int32, write func(message int32) error) error {
 	if b.kind(list) != jsonlex.Array {
-		return unhashable("there is no list of messages")
+		return unhashable("messages is missing, or not a list")
 	}
 	b.beginList(list)
 	for i := b.values[list].first; i != 0; i = b.values[i].next {
 		if b.kind(i) != jsonlex.Object {
-			return unhashable("a message is no object")
+			return unhashable("a message is not an object")
 		}
 		if err := write(i); err != nil {
 			return err
@@ -229,7 +229,7 @@ func (b *builder) onlyPrompt(l *jsonlex.Lexer) error {
 		return malformed(err)
 	}
 	if l.Peek() != ']' {
-		return unhashable("there is more than one prompt")
+		return unhashable("the request has more than one prompt")
 	}
 	l.Reset(mark)
 	if !isText {
@@ -253,7 +253,7 @@ func (b *builder) ids(l *jsonlex.Lexer) error {
 		return err
 	})
 	if err != nil {
-		return unhashable("the prompt is no list of token ids")
+		return unhashable("prompt is neither one text nor a list of token ids")
 	}
 	for from := 0; from < len(ids); from += idsOfSegment {
 		b.parts = append(b.parts, Part{Kind: TokenIDs, IDs: ids[from:min(from+idsOfSegment, len(ids))]})
@@ -265,11 +265,11 @@ func (b *builder) ids(l *jsonlex.Lexer) error {
 // responses writes the prompt of OpenAI's Responses, or what it adds to an earlier one.
 func (b *builder) responses() error {
 	if b.member(0, "conversation") != 0 || b.member(0, "prompt") != 0 {
-		return unhashable("the server has a part of the prompt")
+		return unhashable("a part of the prompt is on the server, to which conversation or prompt refers")
 	}
 	if previous := b.member(0, "previous_response_id"); previous != 0 {
 		if b.prompt.Previous = b.word(previous); b.prompt.Previous == "" {
-			return unhashable("previous_response_id is no id")
+			return unhashable("previous_response_id is empty, or not a text")
 		}
 	}
 	if err := b.tools(b.member(0, "tools")); err != nil {
@@ -310,13 +310,13 @@ func (b *builder) items(list int32) error {
 // item writes an item of the input or the output of Responses.
 func (b *builder) item(i int32) error {
 	if b.kind(i) != jsonlex.Object {
-		return unhashable("an item is no object")
+		return unhashable("an item of the input is not an object")
 	}
 	switch kind := b.word(b.member(i, "type")); kind {
 	case "", "message":
 		return b.message(i)
 	case "item_reference":
-		return unhashable("the server has an item of the prompt")
+		return unhashable("an item of the prompt is on the server, to which an item_reference refers")
 	case "function_call":
 		b.ofAssistant(func() journal.Kinds { b.call(i, "arguments"); return journal.ToolUse })
 	case "custom_tool_call":

@@ -133,8 +133,8 @@ func (t *Tree) behind(c *cutter, known stand, segments []canon.Segment) (*Prepar
 	return r, t.cut(c, r, known.node, c.signer.chain(before, segments), segments)
 }
 
-// following returns segments as they are behind a segment of the assistant, or of somebody else: a call behind one of the
-// assistant has no role.
+// following returns segments as they stand behind another segment: if that is the assistant's, a first segment that is a call of
+// the assistant has no role of its own.
 func following(segments []canon.Segment, assistant bool) []canon.Segment {
 	if !assistant || len(segments) == 0 || !segments[0].Follows {
 		return segments

@@ -20,7 +20,7 @@ import (
 const maxWindow = 8 << 20
 
 // ErrUnknown is about a coding that is none of ours, or several.
-var ErrUnknown = errors.New("coding: none of gzip, deflate, br, zstd")
+var ErrUnknown = errors.New("coding: unknown content coding, or several: want gzip, deflate, br or zstd")
 
 // ErrTooLong is about a body that is longer than its limit.
 var ErrTooLong = errors.New("coding: the decoded body is longer than its limit")

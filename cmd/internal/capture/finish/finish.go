@@ -49,7 +49,7 @@ func Finish(ctx context.Context, folder *journal.Folder, trace string) (Result, 
 	}
 	s, err := journal.Read(data)
 	if err == nil && s.Trace != trace {
-		err = fmt.Errorf("it is of the trace %q", s.Trace)
+		err = fmt.Errorf("its first line names trace %q, its file another one", s.Trace)
 	}
 	if err != nil {
 		return setAside(folder, trace, data, err)

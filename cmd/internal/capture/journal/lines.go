@@ -28,7 +28,7 @@ const version = 1
 
 // Entry is a line of the journal: a Head, Model, Begin, IDs, Hole, End, Agent or Final.
 type Entry interface {
-	// pass passes over the members of the line in their order, and returns the line with those that were read.
+	// pass writes the members of the line in their order, or reads them into the line that it returns.
 	pass(f *fields) Entry
 	// apply adds the line to a session. An error is about a line that breaks a rule; the session is as before.
 	apply(s *Session) error
@@ -200,7 +200,7 @@ type Place struct {
 	Via    Tier // the evidence; 0 for agent 0
 }
 
-// place passes over an agent. That without an id has no parent and needs no evidence.
+// place writes or reads an agent. That without an id has no parent and needs no evidence.
 func place(f *fields, p *Place, usual ...int) {
 	number(f, "a", &p.Agent, 0, maxAgents, usual...)
 	if p.Agent == 0 {
@@ -209,7 +209,7 @@ func place(f *fields, p *Place, usual ...int) {
 	number(f, "pa", &p.Parent, 0, maxAgents)
 	number(f, "via", &p.Via, 0, int64(TierLinkage), 0)
 	if f.reads && (p.Via < TierHeader || p.Agent == p.Parent) {
-		f.fail(fmt.Errorf("agent %d: has no evidence, or is its own parent", p.Agent))
+		f.fail(fmt.Errorf("agent %d: evidence %d and parent %d: want evidence of 1 to %d, and another agent as parent", p.Agent, p.Via, p.Parent, TierLinkage))
 	}
 }
 
@@ -362,7 +362,7 @@ type fields struct {
 }
 
 // errOther is about a line with other members, in another order or spelling.
-var errOther = errors.New("not a line that this version writes")
+var errOther = errors.New("its members, or their order or spelling, are not those that this version of agentx writes")
 
 // fail keeps the first error of a line.
 func (f *fields) fail(err error) {
@@ -378,8 +378,8 @@ func (f *fields) begin(kind string) {
 	}
 }
 
-// member passes over the key of a member. It reports false for one that is left out: it has a value that it usually has, the first of
-// which is read then.
+// member writes or reads the key of a member. It reports false for a member that is left out because its value is a usual one; a reader
+// then sets the first of these.
 func member[T comparable](f *fields, name string, v *T, usual []T) bool {
 	key := `,"` + name + `":`
 	if !f.reads {
@@ -401,7 +401,7 @@ func member[T comparable](f *fields, name string, v *T, usual []T) bool {
 	return false
 }
 
-// take takes what is to be read up to a byte of a set.
+// take takes the text up to the first byte that is one of until.
 func (f *fields) take(until string) []byte {
 	end := max(0, bytes.IndexAny(f.text, until))
 	value := f.text[:end]
@@ -409,7 +409,7 @@ func (f *fields) take(until string) []byte {
 	return value
 }
 
-// number passes over a number between two bounds.
+// number writes or reads a number. A reader refuses one that is not in least to most.
 func number[N ~int | ~int64 | ~uint8](f *fields, name string, v *N, least, most int64, usual ...N) {
 	if !member(f, name, v, usual) {
 		return
@@ -429,14 +429,14 @@ func number[N ~int | ~int64 | ~uint8](f *fields, name string, v *N, least, most 
 	}
 }
 
-// milliseconds passes over a duration, unless it is 0.
+// milliseconds writes or reads a duration. One of 0 is left out.
 func milliseconds(f *fields, name string, d *time.Duration) {
 	ms := d.Milliseconds()
 	number(f, name, &ms, 0, maxMillis, 0)
 	*d = time.Duration(ms) * time.Millisecond
 }
 
-// word passes over a word that is good; where good is nil, any is.
+// word writes or reads a word. A reader refuses one that is not good; a nil good takes any.
 func word[S ~string](f *fields, name string, v *S, good func(string) bool, usual ...S) {
 	if !member(f, name, v, usual) {
 		return
@@ -451,16 +451,16 @@ func word[S ~string](f *fields, name string, v *S, good func(string) bool, usual
 		return
 	}
 	if *v = S(text[1 : len(text)-1]); good != nil && !good(string(*v)) {
-		f.fail(fmt.Errorf("%s: not in the list of its values", name))
+		f.fail(fmt.Errorf("%s %.40q: not a value that this version of agentx writes", name, string(*v)))
 	}
 }
 
-// of returns what reports whether a word is of a list.
+// of returns a function that reports whether a word is in a list.
 func of[S ~string](list []S) func(string) bool {
 	return func(word string) bool { return slices.Contains(list, S(word)) }
 }
 
-// set passes over the words of a set, unless it is empty.
+// set writes or reads a set as the list of its words. An empty set is left out.
 func set[S ~uint8](f *fields, name string, v *S, all []string) {
 	if !member(f, name, v, []S{0}) {
 		return
@@ -513,16 +513,16 @@ func seal(line []byte) []byte {
 // parse reads a line without its LF. It takes no line but those that encode writes.
 func parse(line []byte) (Entry, error) {
 	if len(line) <= len(prefix) || !bytes.Equal(seal(append(slices.Clone(line), '\n'))[:len(prefix)], line[:len(prefix)]) {
-		return nil, errors.New("its CRC differs")
+		return nil, errors.New("its CRC does not fit its content")
 	}
 	text, found := bytes.CutPrefix(line[len(prefix):], []byte(`{"k":"`))
 	kind, text, ended := bytes.Cut(text, []byte(`"`))
 	if !found || !ended {
-		return nil, errors.New("its JSON has no kind")
+		return nil, errors.New(`its JSON does not begin with {"k":"KIND"`)
 	}
 	e := kinds[string(kind)]
 	if e == nil {
-		return nil, fmt.Errorf("kind %.40q", kind)
+		return nil, fmt.Errorf("unknown kind %.40q", kind)
 	}
 	f := fields{text: text, reads: true}
 	e = e.pass(&f)

@@ -68,7 +68,7 @@ func (s *Session) Parents() []int32 { return s.parents }
 // apply adds a model, whose index is the next one.
 func (v Model) apply(s *Session) error {
 	if v.Index != len(s.Models) {
-		return fmt.Errorf("model %d: want %d", v.Index, len(s.Models))
+		return fmt.Errorf("model %d: the next model has index %d", v.Index, len(s.Models))
 	}
 	s.Models = append(s.Models, v.Name)
 	return nil
@@ -96,7 +96,7 @@ func (s *Session) request(q int) (*Request, error) {
 // next returns a request whose blocks, or the lack of them, may be told now: in the order of arrival, and once.
 func (s *Session) next(q int) (*Request, error) {
 	if q <= s.applied {
-		return nil, fmt.Errorf("request %d: its blocks must stand before those of request %d", q, s.applied)
+		return nil, fmt.Errorf("the blocks of request %d stand behind those of request %d: want them in the order of the requests, and once", q, s.applied)
 	}
 	return s.request(q)
 }
@@ -197,7 +197,7 @@ func (v Final) apply(s *Session) error {
 func (Head) apply(*Session) error { return errors.New("a second head line") }
 
 // ErrNoHead is wrapped by the error about a journal of which not even the first line is whole: nothing is known of its session.
-var ErrNoHead = errors.New("the first line is incomplete")
+var ErrNoHead = errors.New("the journal has no readable first line, which names its session")
 
 // Read reads a journal up to the first line that is torn, fails its CRC or breaks a rule; Torn then says which. The session
 // keeps nothing of data.
@@ -210,7 +210,7 @@ func Read(data []byte) (*Session, error) {
 			err = s.read(number, data[:end])
 		}
 		if err != nil && number == 1 {
-			return nil, fmt.Errorf("line 1: %w: %w", ErrNoHead, err)
+			return nil, fmt.Errorf("%w: line 1: %w", ErrNoHead, err)
 		}
 		if err != nil {
 			s.Torn = &Torn{number, err.Error()}

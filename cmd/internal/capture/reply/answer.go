@@ -186,7 +186,7 @@ func list(l *jsonlex.Lexer, element func(k int) error) error {
 	return l.Array(func() error { k++; return element(k) })
 }
 
-// adds returns what reads a string and adds it to a part.
+// adds returns a function that reads a string and adds it to a part.
 func (a *answer) adds(key int, kind journal.Kinds) func(*jsonlex.Lexer) error {
 	return func(l *jsonlex.Lexer) error {
 		words, err := text(l)
@@ -680,7 +680,7 @@ func (a *answer) item(l *jsonlex.Lexer, place int) error {
 	return err
 }
 
-// content returns what reads the parts of a message, or the summary of some thinking.
+// content returns a function that reads the parts of a message, or the summary of some thinking.
 func (a *answer) content(place int, kind journal.Kinds) func(*jsonlex.Lexer) error {
 	words := a.adds(place, kind)
 	return func(l *jsonlex.Lexer) error {

@@ -69,7 +69,7 @@ func (w *Worker) headMustWait() bool {
 	return !fits
 }
 
-// held returns how many tokens of a request need a block after so many passes of pure decode.
+// held returns how many tokens of a request need blocks when it has taken part in so many more passes of pure decode.
 func (w *Worker) held(r *Request, passes int) int {
 	if w.rules.blockAtEmission {
 		return r.length() + passes

@@ -236,7 +236,7 @@ func (r *run) tick() (changed bool, err error) {
 		return false, nil
 	}
 	if len(targets) != len(r.pools) || slices.Min(targets) < 0 {
-		return false, fmt.Errorf("planner: targets %v for %d pools", targets, len(r.pools))
+		return false, fmt.Errorf("planner: targets %v: want a number of workers, 0 or more, for each of %d pools", targets, len(r.pools))
 	}
 	for k, p := range r.pools {
 		p.scale(r.now, targets[k])

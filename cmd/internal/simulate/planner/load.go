@@ -125,7 +125,7 @@ func (p *Planner) settle(t *Tick, list []verdict) (want []int) {
 	return want
 }
 
-// reasonOf says what became of a pool.
+// reasonOf says why a pool of so many active workers gets as many as want. capped: the throughput floor kept it from shrinking further.
 func reasonOf(active, want int, capped bool, telling Reason) Reason {
 	switch {
 	case want > active:

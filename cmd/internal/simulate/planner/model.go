@@ -355,25 +355,25 @@ func (p *Planner) sweep(m *model, e Engine) error {
 	var decodes []batch
 	if m.kind != decodeKind {
 		if prefills = prefillPoints(e.MaxBatchedTokens, p.config.BenchmarkGranularity); len(prefills) == 0 {
-			return fmt.Errorf("%w: max_num_batched_tokens %d is below %d, the least point of prefill", errBootstrap, e.MaxBatchedTokens, firstPrefill)
+			return fmt.Errorf("%w: max_num_batched_tokens %d is below %d, the shortest prompt that it times", errBootstrap, e.MaxBatchedTokens, firstPrefill)
 		}
 	}
 	if m.kind != prefillKind {
 		if decodes = decodePoints(e.MaxSeqs, e.MaxKV, p.config.BenchmarkGranularity); len(decodes) == 0 {
-			return fmt.Errorf("%w: the pool of %d tokens holds no request of %d, the least point of decode", errBootstrap, e.MaxKV, contexts[0])
+			return fmt.Errorf("%w: the pool of %d tokens is smaller than %d, the shortest request that it times", errBootstrap, e.MaxKV, contexts[0])
 		}
 	}
 	for _, tokens := range prefills {
 		wall := e.Timing.Prefill(tokens)
 		if wall <= 0 {
-			return fmt.Errorf("%w: the timing gives %d ns for a prefill of %d tokens", errBootstrap, wall, tokens)
+			return fmt.Errorf("%w: the timing gives %d ns for a prefill of %d tokens: want more than 0", errBootstrap, wall, tokens)
 		}
 		m.point(tokens, 0, 0, wall)
 	}
 	for _, b := range decodes {
 		wall := e.Timing.Decode(b.kv, b.kv, b.requests)
 		if wall <= 0 {
-			return fmt.Errorf("%w: the timing gives %d ns for a step of %d requests with %d tokens", errBootstrap, wall, b.requests, b.kv)
+			return fmt.Errorf("%w: the timing gives %d ns for a decode step of %d requests with %d tokens: want more than 0", errBootstrap, wall, b.requests, b.kv)
 		}
 		m.point(0, b.requests, b.kv, wall)
 	}

@@ -40,12 +40,12 @@ func (o Options) Validate() error {
 	}
 	pools := o.Config.pools()
 	if len(o.Engines) != len(pools) {
-		return fmt.Errorf("planner: mode %s has %d pools, the fleet %d", o.Config.Mode, len(pools), len(o.Engines))
+		return fmt.Errorf("planner: mode %s needs engines of %d pools, the fleet has %d", o.Config.Mode, len(pools), len(o.Engines))
 	}
 	gpus := []int{}
 	for i, e := range o.Engines {
 		if e.Timing == nil || e.MaxBatchedTokens < 1 || e.MaxKV < 1 || e.ContextLength < 1 || e.GPUs < 0 {
-			return fmt.Errorf("planner: the engine of pool %s has no timing, or no sizes", pools[i])
+			return fmt.Errorf("planner: the engine of pool %s lacks one of Timing, MaxBatchedTokens, MaxKV and ContextLength, or has less than 0 GPUs", pools[i])
 		}
 		gpus = append(gpus, e.GPUs)
 	}
@@ -61,7 +61,7 @@ func (o Options) predictor() (string, error) {
 		return o.Config.Predictor, nil
 	}
 	if o.Switches.Predictor == preset.PredictARIMA {
-		return "", fmt.Errorf("planner: predictor %q is not built: set predictor to %s or %s", preset.PredictARIMA, kalman, constant)
+		return "", fmt.Errorf("planner: predictor %q: agentx has none of this name: set predictor to %s or %s", preset.PredictARIMA, kalman, constant)
 	}
 	return string(o.Switches.Predictor), nil
 }
@@ -161,7 +161,7 @@ func (p *Planner) Window() Window { return p.window }
 // are of workers that are active or starting.
 func (p *Planner) Tick(event int64, pools []Workers) (t *Tick, targets []int, err error) {
 	if len(pools) != len(p.models) {
-		return nil, nil, fmt.Errorf("planner: a tick of %d pools: it has %d", len(pools), len(p.models))
+		return nil, nil, fmt.Errorf("planner: a tick got the workers of %d pools: want those of %d", len(pools), len(p.models))
 	}
 	t = &Tick{At: p.clock.at()}
 	t.Load, t.Throughput = p.clock.due()
@@ -226,7 +226,7 @@ func (p *Planner) afford(t *Tick, want []int) []int {
 	return withinBudget(want, p.gpus, p.config.MaxGPUBudget, p.config.MinEndpoint)
 }
 
-// note adds what the tick ends with.
+// note adds the floors and the fitted models of the pools to the tick.
 func (p *Planner) note(t *Tick) {
 	for i := range t.Pools {
 		t.Pools[i].Floor = p.floors[i]

@@ -159,7 +159,7 @@ type clock struct {
 	seen     int64 // planner time of the last tick
 }
 
-// merge is how much later the other deadline may be to be taken along.
+// merge is by how many nanoseconds the other deadline may be later, and its tick still be the same.
 const merge = 500_000_000
 
 const (

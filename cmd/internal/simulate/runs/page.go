@@ -71,7 +71,7 @@ type pageAxis struct {
 // html returns the text of the page.
 func html(o *Options) ([]byte, error) {
 	if len(o.Runs) == 0 {
-		return nil, errors.New("comparison: no run")
+		return nil, errors.New("comparison: a page needs at least one run")
 	}
 	all := axesOf(o.Runs)
 	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []pageAxis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}

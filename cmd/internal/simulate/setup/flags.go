@@ -133,7 +133,7 @@ func textsKind(words ...string) settings.Kind {
 	return k
 }
 
-// beginning is a text with what it may begin with.
+// beginning is the kind of a text that may begin with one of some words, which completions offer.
 func beginning(words ...string) settings.Kind {
 	k := settings.AnyText
 	k.Words, k.Tags = words, []string{settings.Int, settings.Text}

@@ -80,7 +80,7 @@ func (s *Sessions) align() {
 	}
 }
 
-// nanoseconds returns milliseconds as nanoseconds, divided by a speed-up. An instant that no run reaches is as good as a later one.
+// nanoseconds returns milliseconds as nanoseconds, divided by a speed-up. Times that no run reaches become unreached.
 func nanoseconds(ms, speedup float64) int64 {
 	return int64(min(math.RoundToEven(float64(ms/speedup)*1e6), unreached))
 }
@@ -125,7 +125,7 @@ func (p *prompts) checkBlocks(t *mmapcache.Trace) error {
 		p.tokens = int(t.BlockSize)
 	}
 	if int(t.BlockSize) != p.tokens {
-		return fmt.Errorf("trace %s: blocks of %d tokens, those before have %d", t.ID, t.BlockSize, p.tokens)
+		return fmt.Errorf("trace %s: blocks of %d tokens, those before have %d: simulate traces of one block size", t.ID, t.BlockSize, p.tokens)
 	}
 	return nil
 }

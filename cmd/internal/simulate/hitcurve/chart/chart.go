@@ -116,7 +116,7 @@ type head struct {
 // html returns the text of the page.
 func html(title string, curves []*Result) ([]byte, error) {
 	if len(curves) == 0 {
-		return nil, errors.New("hit curve: no curve")
+		return nil, errors.New("hit curve: a page needs at least one curve")
 	}
 	h := head{Curves: curves, Policies: []hitcurve.Policy{}}
 	for _, p := range hitcurve.Policies {

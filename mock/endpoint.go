@@ -79,7 +79,7 @@ type piece struct {
 // appender appends what a name stands for.
 type appender func(x *exchange, b []byte) []byte
 
-// parse returns a template. Its names are known.
+// parse returns the template of a text whose names are in values or conditions.
 func parse(text string) (t template) {
 	for condition := 0; text != ""; {
 		before, rest, _ := strings.Cut(text, "<")
@@ -95,7 +95,7 @@ func parse(text string) (t template) {
 	return t
 }
 
-// put appends a template.
+// put appends a template to the answer, with the values of the exchange.
 func (x *exchange) put(t template) {
 	b := x.out
 	for k := 0; k < len(t); k++ {
@@ -326,7 +326,7 @@ const (
 	callPlace    = `,"item_id":"fc_<number>","output_index":0`
 )
 
-// step is an event of a response.
+// step is an event of the Responses API, with the sequence number of its place in the stream.
 func step(name, members string) string {
 	return event("response."+name, `,"sequence_number":<event>`+members)
 }
@@ -355,7 +355,7 @@ func messagePart(text string) string {
 	return `{"type":"output_text","annotations":[],"logprobs":[],"text":"` + text + `"}`
 }
 
-// response is a response that is over.
+// response is a response that has ended, with its output and usage.
 func response(status, why, item string) string {
 	return responseObject(status, why, "<if tokens>"+item+"<end>", `{"input_tokens":<prompt>,"input_tokens_details":{"cached_tokens":<cached>},`+
 		`"output_tokens":<output>,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":<total>}`)

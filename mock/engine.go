@@ -42,7 +42,7 @@ func (e *engine) arrive(prefill time.Duration, tokens int) *job {
 	return j
 }
 
-// leave takes a request away.
+// leave takes a request away, whose client left or has its answer.
 func (e *engine) leave(j *job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,7 +64,7 @@ func (e *engine) counts() (running, waiting int) {
 	return e.capacity.counts()
 }
 
-// look makes the goroutine see what has changed.
+// look wakes the goroutine that drives the capacity, or starts it. The lock is held.
 func (e *engine) look() {
 	if !e.driven {
 		e.driven = true

@@ -553,7 +553,7 @@ func (c *Capture) count(texts []string) (n int) {
 	return n
 }
 
-// reasonOf returns why a prompt has no blocks.
+// reasonOf returns the reason for an error of canon or chain, for which a prompt has no blocks.
 func reasonOf(err error) journal.Reason {
 	var why *canon.Error
 	if errors.As(err, &why) {
@@ -595,14 +595,14 @@ func (p *prompt) guard() {
 	}
 }
 
-// lose forgets what was read.
+// lose forgets what was read of a prompt, which is lost for a reason.
 func (p *prompt) lose(why journal.Reason) {
 	p.lost = why
 	dropText(p.text)
 	p.unread, p.text, p.canon, p.prepared = false, nil, nil, nil
 }
 
-// rest keeps room for what the prompt has now.
+// rest gives back the room in the queue that the prompt no longer needs.
 func (p *prompt) rest() {
 	room := cap(p.text)
 	if p.prepared != nil {
@@ -645,7 +645,7 @@ func (p *prompt) decode(name string, limit int64) {
 	}
 }
 
-// identify reads what the body says beside the prompt.
+// identify reads the members of the body beside the prompt, by which an exchange joins a session.
 func (p *prompt) identify() {
 	defer p.guard()
 	var err error

@@ -78,7 +78,7 @@ func (m *metrics) left(why journal.Reason, n int) {
 	m.notRecorded.WithLabelValues(string(why)).Add(float64(n))
 }
 
-// timed does something, and takes how long it took.
+// timed runs work, and adds its duration to those of a stage.
 func (m *metrics) timed(s stage, work func()) {
 	began := m.now()
 	work()
@@ -99,7 +99,7 @@ func (m *metrics) numbered(kept, made int) {
 	m.kinds.WithLabelValues("new").Add(float64(made))
 }
 
-// finished counts the result of a session.
+// finished counts a session that was finished by its result, and the requests that are not in its trace.
 func (m *metrics) finished(r finish.Result, err error) {
 	for why, n := range r.NotRecorded {
 		m.left(why, n)
@@ -135,7 +135,7 @@ type times struct {
 // parts is how many buckets lie between two powers of two.
 const parts = 8
 
-// bucket returns the bucket of a time.
+// bucket returns the bucket in which a time of ns nanoseconds is counted.
 func bucket(ns int64) int {
 	n := uint64(max(0, ns))
 	if n < parts {

@@ -108,7 +108,7 @@ func (p *pool) run(l *lane, task func()) {
 	}
 }
 
-// free gives a lane to the next of its tasks.
+// free lets the next task of a lane run, whose last one has ended.
 func (p *pool) free(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +132,7 @@ type share struct {
 	of    *share // of its session, nil before it has one
 }
 
-// whole returns the share of the session, if there is one.
+// whole returns the share of the session, or that of the exchange while it has no session.
 func (s *share) whole() *share {
 	if s.of != nil {
 		return s.of
@@ -213,7 +213,7 @@ func (p *pool) resting() bool {
 	return p.busy == 0 && len(p.tasks) == 0 && p.lanes == 0
 }
 
-// end takes no more tasks.
+// end takes no more tasks, and wakes all workers and callers.
 func (p *pool) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

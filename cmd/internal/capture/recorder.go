@@ -140,7 +140,7 @@ func (r *recorder) guard(f func()) {
 	f()
 }
 
-// arrive takes a request that has joined the session.
+// arrive notes a request that has joined the session, and which earlier replies its prompt has to wait for.
 func (r *recorder) arrive(t ticket, format canon.Format) {
 	r.mu.Lock()
 	after := maps.Clone(r.settling)
@@ -178,7 +178,7 @@ func (r *recorder) prompted(q int, p *prompt) {
 	p.erase()
 }
 
-// replied takes the reply to a request.
+// replied notes how the exchange of request q ended, for conclude.
 func (r *recorder) replied(q int, reply *replied) {
 	if req := r.requests[q]; req != nil {
 		req.reply = reply
@@ -189,7 +189,7 @@ func (r *recorder) replied(q int, reply *replied) {
 	delete(r.settling, q)
 }
 
-// giveUp ends the session with what is known of it.
+// giveUp makes the session end with what is known of it: nothing more is waited for.
 func (r *recorder) giveUp() {
 	r.tell(func() { r.given = true })
 }
@@ -203,7 +203,7 @@ func (r *recorder) freeLane() {
 	}
 }
 
-// advance does what the order of the requests allows.
+// advance writes what the order of the requests allows: which began, how they ended, the blocks of their prompts, and the end.
 func (r *recorder) advance() {
 	defer r.freeLane()
 	if r.over {

@@ -280,7 +280,7 @@ func (r *registry) draw() (trace string, err error) {
 	return trace, nil
 }
 
-// leave ends a request.
+// leave counts a request that is over. The last one of a closing session finishes that.
 func (r *registry) leave(s *session, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -332,7 +332,7 @@ func (r *registry) finish(s *session, at int64) {
 	r.over(s)
 }
 
-// forget drops the oldest tombstones.
+// forget drops the n oldest of the sessions that are finished and still known.
 func (r *registry) forget(n int) {
 	for _, s := range r.finished[:n] {
 		delete(r.byID, s.ID)

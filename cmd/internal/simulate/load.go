@@ -118,7 +118,7 @@ type bounded struct {
 	until    int64 // nanoseconds
 }
 
-// bound returns a load within bounds; 0: none.
+// bound returns a load that ends after so many requests, or at a time in nanoseconds; 0: no bound.
 func bound(l workload.Load, requests int, until int64) workload.Load {
 	if requests == 0 && until == 0 {
 		return l

@@ -192,7 +192,7 @@ func (p *Planned) warnings() []string {
 	return append(list, p.Warnings...)
 }
 
-// Tick asks the planner what the fleet should be.
+// Tick asks the planner how many workers each pool should have; nil: it leaves them. It keeps the tick for the report.
 func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 	if at := p.Next(); at != now {
 		return nil, fmt.Errorf("planner: a tick at %d ns, but the next is due at %d ns: this is a bug in agentx", now, at)
@@ -221,7 +221,7 @@ func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 	return targets, nil
 }
 
-// Released, Pass and Completed tell the planner, and who else watches.
+// Released tells planner and observer of a request that has arrived.
 func (p *plan) Released(now int64, r *fleet.Request) {
 	p.Arrived(r.Prompt, r.Output)
 	if p.kv && r.Front().Worker < 0 {
@@ -241,7 +241,7 @@ func (p *plan) routed(r *fleet.Request) {
 	}
 }
 
-// Pass tells of a pass that has ended.
+// Pass tells planner and observer of a pass that has ended.
 func (p *plan) Pass(pool, worker int, pass *engine.Pass) {
 	p.Passed(pool, worker, pass)
 	if p.observer != nil {
@@ -330,7 +330,7 @@ func (s *sampler) Sample(at int64, pools [][]fleet.WorkerState) {
 	s.next = at - at%s.Every + s.Every
 }
 
-// halve doubles the distance of the samples.
+// halve doubles the distance of the samples, and drops those that no longer fit.
 func (s *sampler) halve() {
 	s.Every *= 2
 	kept := s.List[:0]

@@ -154,7 +154,7 @@ func (s *Summary) count(status engine.Status) {
 	}
 }
 
-// goodput returns nil without limits.
+// goodput returns the share and rate of good requests, and the limits; nil without limits.
 func (r *Result) goodput(good int) *Goodput {
 	sla := r.Config.SLA
 	if sla == (SLA{}) {
@@ -213,7 +213,7 @@ func (s *Summary) WriteJSON(w io.Writer) error { return terminal.JSON(w, s) }
 
 func seconds(ns int64) measure.Number { return measure.Number(float64(ns) / 1e9) }
 
-// ratio is missing without a case.
+// ratio returns part/whole; missing where whole is 0.
 func ratio(part, whole int64) measure.Number {
 	if whole == 0 {
 		return measure.Missing
@@ -283,7 +283,7 @@ func distributionOfGaps(g *engine.Gaps) Distribution {
 // rank returns the position of a percentile in n sorted values.
 func rank(n int, q float64) int { return int(math.Floor(float64(n-1)*q/100 + 0.5)) }
 
-// newDistribution takes nanoseconds.
+// newDistribution returns a distribution in seconds of figures in nanoseconds. at has the percentiles 50, 75, 90, 95 and 99.
 func newDistribution(n int64, mean, least, most, std float64, at [5]float64) Distribution {
 	seconds := func(ns float64) measure.Number {
 		if n == 0 {

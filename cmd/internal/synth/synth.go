@@ -136,7 +136,7 @@ type made struct {
 	err      error // it cannot be made
 }
 
-// line makes a trace, and writes its line over a text.
+// line makes the trace of a number, and writes its JSON line into the buffer text.
 func (o *Options) line(number int, text *[]byte) (m made) {
 	var r *weka.Recording
 	if r, m.err = o.make(number); m.err != nil {

@@ -244,7 +244,7 @@ func (b *builder) onlyPrompt(l *jsonlex.Lexer) error {
 	return nil
 }
 
-// ids writes a list of token ids as it is.
+// ids writes a list of token ids as segments of at most idsOfSegment ids.
 func (b *builder) ids(l *jsonlex.Lexer) error {
 	var ids []uint32
 	err := l.Array(func() error {
@@ -436,7 +436,7 @@ func (b *builder) textOf(i int32) int32 {
 	return 0
 }
 
-// textOrOther writes a block that says that it is text.
+// textOrOther writes a block whose type is text: as text if it has one, else as JSON.
 func (b *builder) textOrOther(i int32) journal.Kinds {
 	text := b.textOf(i)
 	if text == 0 {

@@ -99,10 +99,10 @@ type builder struct {
 	texts  []byte // texts that do not stand in the body as they are
 }
 
-// token writes a token of structure.
+// token appends a token of structure to the segment being written.
 func (b *builder) token(t uint32) { b.parts = append(b.parts, Part{Kind: Structure, Token: t}) }
 
-// text writes a text. An empty one has no tokens.
+// text appends a text to the segment being written. An empty one has no tokens.
 func (b *builder) text(text []byte) {
 	if len(text) > 0 {
 		b.parts = append(b.parts, Part{Kind: PlainText, Data: text})
@@ -131,7 +131,7 @@ func (b *builder) endMessage() {
 	}
 }
 
-// cut ends a segment.
+// cut ends the segment being written, which has content of these kinds.
 func (b *builder) cut(kinds journal.Kinds) {
 	b.prompt.Segments = append(b.prompt.Segments, Segment{Kinds: kinds, Role: b.role, from: b.start, to: len(b.parts)})
 	b.start = len(b.parts)

@@ -142,7 +142,7 @@ func (x *exchange) send() (*http.Response, error) {
 	return reply, nil
 }
 
-// request makes the request upstream.
+// request returns the client's request as it is sent upstream.
 func (x *exchange) request() *http.Request {
 	in := x.r
 	out := &http.Request{
@@ -183,7 +183,7 @@ func (x *exchange) request() *http.Request {
 	return out.WithContext(httptrace.WithClientTrace(x.ctx, x.trace()))
 }
 
-// trace times the dispatch and passes 1xx replies on.
+// trace returns hooks that time the dispatch and the first byte of the reply, and pass 1xx replies on.
 func (x *exchange) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		WroteHeaders: func() {

@@ -42,7 +42,7 @@ func (p *Prepared) Size() int {
 	return size
 }
 
-// erase overwrites what the tree has by now.
+// erase overwrites digests and tokens, which the tree has by now.
 func (p *Prepared) erase() {
 	clear(p.keys[:cap(p.keys)])
 	for i := range p.added {

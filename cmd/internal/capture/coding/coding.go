@@ -39,7 +39,7 @@ var decoders = map[string]func(io.Reader) (io.Reader, error){
 
 func identity(r io.Reader) (io.Reader, error) { return r, nil }
 
-// plain returns a name as decoders has it.
+// plain returns the value of a Content-Encoding header in lower case without white space, as decoders has it.
 func plain(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
 // Identity reports whether the value of a Content-Encoding header says that a body is not coded.

@@ -90,7 +90,7 @@ func (a *answer) add(key int, kind journal.Kinds, text []byte) {
 	}
 }
 
-// keep appends to the text of a part.
+// keep appends to the text of a part, and counts the memory that it takes.
 func (a *answer) keep(p *part, text []byte) {
 	a.room -= cap(p.text)
 	p.text = append(p.text, text...)
@@ -195,7 +195,7 @@ func (a *answer) adds(key int, kind journal.Kinds) func(*jsonlex.Lexer) error {
 	}
 }
 
-// reason reads why an answer ended.
+// reason reads the word with which the API says why an answer ended.
 func (a *answer) reason(l *jsonlex.Lexer) error {
 	word, err := text(l)
 	if len(word) > 0 {
@@ -204,7 +204,7 @@ func (a *answer) reason(l *jsonlex.Lexer) error {
 	return err
 }
 
-// failure reads an error that an API reports.
+// failure notes whether a member named error holds one.
 func (a *answer) failure(l *jsonlex.Lexer) error {
 	failed, err := set(l)
 	a.failed = a.failed || failed
@@ -467,7 +467,7 @@ func (a *answer) call(l *jsonlex.Lexer, key int) error {
 	return err
 }
 
-// function reads what is called, and with what.
+// function reads the name of the tool that is called, and its arguments, into the part of a key.
 func (a *answer) function(l *jsonlex.Lexer, key int, id []byte) error {
 	var name, arguments []byte
 	err := a.optional(l, []member{{"name", &name}, {"arguments", &arguments}, {"input", &arguments}})
@@ -563,7 +563,7 @@ func (a *answer) block(l *jsonlex.Lexer, place int) error {
 	return err
 }
 
-// called begins the call of a tool.
+// called names the tool of the call at a place, unless an earlier event has.
 func (a *answer) called(place int, id, name []byte) {
 	p := a.part(place, journal.ToolUse)
 	if p.call.Name == "" {

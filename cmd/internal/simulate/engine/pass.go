@@ -52,7 +52,7 @@ func (w *Worker) playVLLM(now int64) {
 	w.admit(now)
 }
 
-// watch notices that nothing can end any more.
+// watch names a request as stuck after so many passes without progress that none can be expected.
 func (w *Worker) watch() {
 	if w.idle++; w.pass.progress {
 		w.idle = 0
@@ -73,7 +73,7 @@ func (w *Worker) emitters() (requests, length int) {
 	return requests, length
 }
 
-// kvTokens returns how many tokens a decode step reads.
+// kvTokens returns how many tokens a decode step reads of requests with length tokens in all.
 func (w *Worker) kvTokens(length int) int {
 	if w.rules.uniqueKV {
 		return w.used.active * w.rules.blockSize
@@ -129,7 +129,7 @@ func (w *Worker) complete(i int) {
 	w.retire(r, Done)
 }
 
-// retire hands a request back to the caller.
+// retire ends a request with a status, and hands it back to the caller.
 func (w *Worker) retire(r *Request, s Status) {
 	w.pass.progress = true
 	r.Status = s
@@ -207,7 +207,7 @@ func (w *Worker) known(r *Request) int {
 	return blocksOf(r.length(), w.rules.blockSize)
 }
 
-// refuse ends a request that the pool can never hold.
+// refuse ends a request that the pool can never hold: rejected, or exhausted if it has emitted tokens.
 func (w *Worker) refuse(r *Request) {
 	if r.Tokens > 0 {
 		w.retire(r, KVExhausted)

@@ -50,7 +50,7 @@ type usage struct {
 
 func (u *usage) state() *usage { return u }
 
-// unused returns how many blocks hold nothing.
+// unused returns how many blocks are neither leased nor cached.
 func (u *usage) unused() int { return u.blocks - u.active - u.inactive }
 
 // leases is the blocks of a request in order, or those that it would find.
@@ -70,7 +70,7 @@ func (l *leases) add(p piece) {
 
 func (l *leases) reset() { l.list, l.blocks = l.list[:0], 0 }
 
-// cutTo drops all blocks but the first so many.
+// cutTo drops the last blocks until at most so many are left.
 func (l *leases) cutTo(blocks int) {
 	for l.blocks > blocks {
 		last := &l.list[len(l.list)-1]
@@ -122,7 +122,7 @@ func (l *eventLog) append(r Run, removed bool) {
 	l.list = append(l.list, KVEvent{Run: r, Removed: removed})
 }
 
-// addPrivate adds a private block.
+// addPrivate adds the event that a private block appeared, or was removed.
 func (l *eventLog) addPrivate(removed bool) {
 	if l == nil {
 		return
@@ -256,7 +256,7 @@ func (p *extents) locate(l *leases, i int) int {
 	return k
 }
 
-// end returns the last extent of a piece.
+// end returns the last of the extents that a piece spans.
 func (p *extents) end(q piece) int32 {
 	for n := p.list[q.at].count; n < q.count; n = p.list[q.at].count {
 		q = piece{p.list[q.at].rest, q.count - n}

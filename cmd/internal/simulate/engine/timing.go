@@ -372,7 +372,7 @@ func product(shape []int) int {
 	return n
 }
 
-// readValues reads numbers of a type of numpy.
+// readValues reads little-endian numbers of a type by numpy's name, such as <f8.
 func readValues(data []byte, kind string) (values []float64, err error) {
 	read := map[string]func([]byte) float64{
 		"<f8": func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) },

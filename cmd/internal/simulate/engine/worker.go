@@ -297,13 +297,13 @@ type taken struct {
 	reached, recomputed int // of the request before
 }
 
-// length is the number of known tokens.
+// length returns how many tokens are known: the prompt, and what was emitted.
 func (r *Request) length() int { return r.Prompt + r.Tokens }
 
 // blocksOf returns how many blocks so many tokens fill or begin.
 func blocksOf(tokens, size int) int { return (tokens + size - 1) / size }
 
-// prepare computes what a worker needs of a request.
+// prepare computes how many tokens a request may emit, and how many of its blocks have chain numbers.
 func (r *Request) prepare(maxLength int) {
 	r.limit = r.Output
 	if maxLength > r.Prompt {

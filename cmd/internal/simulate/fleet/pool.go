@@ -60,7 +60,7 @@ func (r *run) newPool(index int) *pool {
 	return p
 }
 
-// order begins the start-up of a worker.
+// order begins the start-up of a worker, which ends at ready.
 func (p *pool) order(now, ready int64) {
 	id := len(p.results) // ids rise and are never used again
 	p.results = append(p.results, WorkerResult{ID: id, Ordered: now, Ready: ready, Drained: never, Gone: never})
@@ -146,7 +146,7 @@ func (p *pool) settleEvents(now int64) {
 	}
 }
 
-// settle makes the passes visible that have ended.
+// settle makes the passes visible that the workers have ended at now.
 func (p *pool) settle(now int64) {
 	for _, w := range p.workers {
 		w.Settle(now)

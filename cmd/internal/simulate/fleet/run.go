@@ -253,7 +253,7 @@ func (r *run) dispatchKept(p *pool) (changed bool) {
 	}
 }
 
-// route sends a request to a worker of a pool.
+// route lets the router of a pool choose a worker for a request, or keeps the request while no worker is active.
 func (r *run) route(p *pool, one *Request) {
 	if p.draining == len(p.workers) {
 		p.unrouted = append(p.unrouted, one)
@@ -343,7 +343,7 @@ func (r *run) handOff(one *Request) {
 	heap.Push(&r.handoffs, handoff{r.now + prefill.HandOff(one.Prompt), one, nil}, handoff.before)
 }
 
-// endHandOffs hands requests to the decode pool.
+// endHandOffs hands requests to the decode pool whose blocks have arrived, or that its router kept.
 func (r *run) endHandOffs() (changed bool) {
 	if len(r.pools) == 1 {
 		return false

@@ -264,7 +264,7 @@ func (d distances) add(above, blocks int64) {
 	d[above+blocks+1]--
 }
 
-// sum turns them into the blocks that are found by size.
+// sum turns the differences into the blocks that are found by size, which are sums of sums of them.
 func (d distances) sum() {
 	for range 2 {
 		for n := 1; n < len(d); n++ {

@@ -80,7 +80,7 @@ type event struct {
 	request *fleet.Request
 }
 
-// begin takes an event that will be.
+// begin schedules an event.
 func (p *player) begin(e event) {
 	p.begun++
 	e.order = p.begun

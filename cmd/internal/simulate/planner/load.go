@@ -174,7 +174,7 @@ func (p *Planner) queueTooLong(m *model, e Engine, now EngineNow, n int) bool {
 	return caused >= (p.config.TTFT-own)*p.config.Sensitivity
 }
 
-// byITL judges a pool by the gaps between tokens.
+// byITL judges a pool by the estimated gaps between tokens of its engines.
 func (p *Planner) byITL(m *model, e Engine, t *PoolTick) verdict {
 	list := make([]float64, len(t.Engines))
 	for i, now := range t.Engines {

@@ -52,7 +52,7 @@ func (m *model) observe(r *record) {
 	m.point(r.prefill, int(r.requests), r.kv, r.wall)
 }
 
-// point keeps a pass that took time.
+// point keeps a pass of wall nanoseconds as a sample, unless it took no time.
 func (m *model) point(prefill, requests, kv int, wall int64) {
 	if wall <= 0 {
 		return
@@ -137,7 +137,7 @@ func newSamples(most, buckets, features int) samples {
 	return samples{most: most, axis: axis, counts: make([]int, all), low: [2]float64{inf, inf}, high: [2]float64{-inf, -inf}}
 }
 
-// add keeps a sample.
+// add keeps a sample, and drops an old one if there are too many.
 func (s *samples) add(v sample) {
 	s.changes++
 	if s.widen(v.x) {
@@ -168,7 +168,7 @@ func (s *samples) widen(x [2]float64) (grown bool) {
 	return grown
 }
 
-// place returns the bucket of a value.
+// place returns the bucket in which a sample with these features lies.
 func (s *samples) place(x [2]float64) (bucket int) {
 	for k, v := range x {
 		if s.high[k] > s.low[k] {
@@ -231,7 +231,7 @@ type Line struct {
 // leastSeconds is the shortest time that a model foretells.
 const leastSeconds = 1e-6
 
-// predict returns the seconds of a pass.
+// predict returns the seconds of a pass with features a and b, at least leastSeconds.
 func (l Line) predict(a, b float64) float64 {
 	return max(l.Intercept+float64(l.Coef[0]*a)+float64(l.Coef[1]*b), leastSeconds)
 }

@@ -16,6 +16,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -32,10 +33,7 @@ type Options struct {
 
 // Validate returns an error about the first option that cannot be used.
 func (o Options) Validate() error {
-	if err := o.Config.Validate(); err != nil {
-		return err
-	}
-	if err := o.Switches.Validate(); err != nil {
+	if err := cmp.Or(o.Config.Validate(), o.Switches.Validate()); err != nil {
 		return err
 	}
 	pools := o.Config.pools()
@@ -140,7 +138,7 @@ func (p *Planner) Warnings() (list []string) {
 // Next returns when the next tick is, in nanoseconds.
 func (p *Planner) Next() int64 { return p.clock.at() }
 
-// Arrived, Routed and Completed tell of the traffic.
+// Arrived tells of a request that arrives, by the tokens of its prompt and its output.
 func (p *Planner) Arrived(prompt, output int) { p.window.arrived(prompt, output) }
 
 // Routed tells how many blocks of a prompt its worker had, of how many.

@@ -21,7 +21,7 @@ type forecast struct {
 	requests, isl, osl, hit predictor
 }
 
-// observe takes a window that had requests.
+// observe gives the predictors the averages of a window, which has requests.
 func (f *forecast) observe(w *Window) {
 	f.requests.add(float64(w.Requests))
 	f.isl.add(*w.isl())
@@ -146,7 +146,7 @@ type Capacity struct {
 	Meets    bool    `json:"meets_sla"` // false: even one request misses
 }
 
-// chunksOf returns the passes of a prefill: full ones of mbt tokens, and the rest above 0, at most mbt.
+// chunksOf splits a prompt into passes: a number of full ones with mbt tokens, and the tokens of the last, above 0 and at most mbt.
 func chunksOf(tokens, mbt float64) (full, rest float64) {
 	if !(tokens > 0) {
 		return 0, 0
@@ -155,7 +155,7 @@ func chunksOf(tokens, mbt float64) (full, rest float64) {
 	return full, tokens - float64(full*mbt)
 }
 
-// prefillSeconds returns how long a prefill takes beside so many KV tokens. The line is never asked above the budget of a pass.
+// prefillSeconds returns how long a model says that a prompt takes in passes of at most mbt tokens, beside kv tokens that decode reads.
 func prefillSeconds(l Line, tokens, mbt, kv float64) float64 {
 	full, rest := chunksOf(tokens, mbt)
 	if rest == 0 {
@@ -210,7 +210,7 @@ func largest(most int, holds func(n int) bool) (n int, ok bool) {
 	return max(n, 1), n > 0
 }
 
-// balanced reports whether an engine of x decoding requests computes prompts as fast as it finishes requests.
+// balanced reports whether an engine that decodes x requests computes new prompts of isl tokens as fast as it finishes answers of osl.
 func balanced(rule preset.Choice, x int, isl, osl float64, mbt int) bool {
 	if rule == preset.BalancePR8280 {
 		return x < mbt && isl/float64(mbt-x) <= osl

@@ -189,7 +189,7 @@ func newClock(c Config, rule preset.Choice) *clock {
 // at returns when the next tick is.
 func (k *clock) at() int64 { return min(k.next[loadTick], k.next[throughputTick]) }
 
-// due returns what the next tick decides.
+// due reports whether the next tick decides by load, and whether by throughput.
 func (k *clock) due() (load, throughput bool) {
 	at := k.at()
 	within := func(i int) bool { return k.next[i]-at <= merge }

@@ -10,6 +10,7 @@
 package router
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -32,13 +33,7 @@ type Options struct {
 
 // Validate returns an error about the first option that cannot be used.
 func (o Options) Validate() error {
-	if err := o.Switches.Validate(); err != nil {
-		return err
-	}
-	if err := o.Engine.Validate(); err != nil {
-		return err
-	}
-	return o.Config.Validate()
+	return cmp.Or(o.Switches.Validate(), o.Engine.Validate(), o.Config.Validate())
 }
 
 // The streams of draws of the routers of a run, behind those of package workload.
@@ -109,7 +104,7 @@ func (k *KV) Route(now int64, r *fleet.Request) (id int, ok bool) {
 	return k.dispatch(now, r), true
 }
 
-// Next returns a request that was kept, and its worker.
+// Next returns a request that was kept and can leave now, with its worker; nil: none can.
 func (k *KV) Next(now int64) (r *fleet.Request, id int) {
 	if len(k.queue) == 0 || !k.look {
 		return nil, 0
@@ -268,7 +263,7 @@ func (w *worker) lead(r *fleet.Request) (blocks int) {
 	return blocks
 }
 
-// dispatch adds a flight.
+// dispatch adds a request that is sent to the worker.
 func (w *worker) dispatch(now int64, f *flight) {
 	w.active += f.private + chained(f.request) - w.lead(f.request)
 	w.flights = append(w.flights, f)
@@ -293,7 +288,7 @@ func (w *worker) firstToken(now int64, f *flight) {
 	}
 }
 
-// end removes a flight.
+// end removes a request that has ended.
 func (w *worker) end(now int64, f *flight) {
 	w.firstToken(now, f)
 	k := slices.Index(w.flights, f)

@@ -112,7 +112,7 @@ func (f *Flags) checkOrder() {
 // maxTokenBytes bounds what a token costs.
 const maxTokenBytes = 1 << 32
 
-// checkTokenBytes finds what a token costs; 0: nothing says it.
+// checkTokenBytes finds the bytes of a token in the KV cache, from a flag or the engine e; 0: nothing says it.
 func (f *Flags) checkTokenBytes(e simulate.Engine) {
 	c := &f.curve
 	switch {

@@ -94,7 +94,7 @@ func (f *Flags) Rules() []string { return f.set.Ruled }
 var laneSettings = strings.Fields("start start-min-ratio start-max-ratio burst-start sampler-order recycle max-live-per-trace allow-wrap " +
 	"speed max-gap asap asap-keeps-order think-time-only system-idle-cap trace-idle-cap lane-start-cap spawn-offset join-timing anchor tree-idle-cap trace-cap")
 
-// numbersKind is a list of numbers.
+// numbersKind is the kind of a list of numbers with commas between them, of a flag's type.
 func numbersKind[T any](typed string, parse func(text string) (T, error)) settings.Kind {
 	k := settings.List(func(text string) (list []T, err error) {
 		for part := range strings.SplitSeq(text, ",") {
@@ -126,7 +126,7 @@ func objectKind() settings.Kind {
 	return k
 }
 
-// textsKind is a list of texts.
+// textsKind is the kind of a flag that is repeated, with words that completions offer.
 func textsKind(words ...string) settings.Kind {
 	k := settings.List(func(text string) ([]string, error) { return []string{text}, nil })
 	k.Words = words
@@ -236,7 +236,7 @@ func (f *Flags) warn(text string) {
 	}
 }
 
-// first reports whether a text is told for the first time.
+// first reports whether a text was not told before, and notes it.
 func (f *Flags) first(text string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

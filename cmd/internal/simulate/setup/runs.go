@@ -297,7 +297,7 @@ func (f *Flags) workerVariants() (list []variant) {
 // disaggregated reports whether a flag asks for prefill and decode workers.
 func (f *Flags) disaggregated() bool { return len(f.prefillWorkers)+len(f.decodeWorkers) > 0 }
 
-// checkFleet adds what does not go together.
+// checkFleet tells which flags of aggregated and disaggregated fleets contradict each other.
 func (f *Flags) checkFleet() {
 	if f.disaggregated() && f.isSet("workers") {
 		f.add("%s %s beside --prefill-workers and --decode-workers: want one kind of fleet", f.set.Named("workers"), f.workers)

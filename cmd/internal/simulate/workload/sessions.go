@@ -69,7 +69,7 @@ func (s *Sessions) add(t turn) {
 // last reports whether a turn is the last of its session.
 func (s *Sessions) last(id int) bool { return id+1 == s.list[s.turns[id].session].next }
 
-// align moves the earliest first arrival to 0.
+// align shifts all sessions so that the earliest first arrival is at 0.
 func (s *Sessions) align() {
 	earliest := math.Inf(1)
 	for _, one := range s.list {
@@ -148,7 +148,7 @@ func (p *prompts) each(traces int, visit func(trace int, start float64)) error {
 	})
 }
 
-// open makes the trace of a plan the one whose ids are read.
+// open makes the trace of a plan the one that ids reads.
 func (p *prompts) open(plan *mmapcache.Plan) error {
 	p.plan = plan
 	p.scopeOf = p.scopeOf[:0]
@@ -180,7 +180,7 @@ func (p *prompts) ids(t mmapcache.Turn) []IDRun {
 	return p.list
 }
 
-// blocks appends the ids of blocks of the trace.
+// blocks appends the ids of count blocks of the trace, from block first on.
 func (p *prompts) blocks(first, count uint32) {
 	runs := p.plan.Runs
 	k := sort.Search(len(runs), func(k int) bool { return runs[k].First > first }) - 1

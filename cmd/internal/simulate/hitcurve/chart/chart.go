@@ -227,7 +227,7 @@ func (p *Point) row(policies []hitcurve.Policy, ideal int64) string {
 	return text + fmt.Sprintf(" %16s %14s\n", measure.FormatFigure(measure.Number(one.SavedPrefill), slo.Seconds), share(part))
 }
 
-// size says how large a cache is.
+// size returns the size of a cache in blocks, tokens and GiB as a text.
 func (p *Point) size() string {
 	text := fmt.Sprintf("%s blocks (%s tokens", bytefmt.Digits(int(p.Blocks)), bytefmt.Digits(int(p.Tokens)))
 	if p.GiB != nil {

@@ -4,7 +4,7 @@
 // between any two steps ends, after Recover, in the same files.
 //
 // Files: finish.go (journal to bytes, and these to files in an order that a crash cannot spoil), document.go (the trace, its subagents
-// and masks; which requests are not in it, and why), note.go. doc/spec/capture.md 8 and 9 have the rules.
+// and masks; which requests are not in it, and why; the note). doc/spec/capture.md 8 and 9 have the rules.
 package finish
 
 import (

@@ -68,11 +68,11 @@ func (f *Flags) checkCurve() {
 	}
 	for _, name := range []string{"out", "per-request", "sample", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner"} {
 		if f.isSet(name) {
-			f.add("--%s beside --hit-curve, which simulates no engine", name)
+			f.add("--%s beside --hit-curve, which simulates no engine: leave it out", name)
 		}
 	}
 	if len(f.engines) > 1 || strings.HasPrefix(f.workers, "auto") {
-		f.add("--hit-curve: want one --engine, and numbers of --workers")
+		f.add("--hit-curve: give one --engine, and numbers of --workers, not auto")
 	}
 	for _, p := range c.policies {
 		if c.options.Policies = append(c.options.Policies, hitcurve.Policy(p)); !slices.Contains(hitcurve.Policies, hitcurve.Policy(p)) {
@@ -100,11 +100,11 @@ func (f *Flags) checkOrder() {
 		}
 		for _, name := range []string{"load", "concurrency", "arrival-speedup", "max-sim-time", "synthetic"} {
 			if f.isSet(name) {
-				f.add("--%s beside --hit-order recorded, which plays no load", name)
+				f.add("--%s beside --hit-order recorded, which plays no load: leave it out", name)
 			}
 		}
 		for _, name := range f.lanesSet() {
-			f.add("%s beside --hit-order recorded, which plays no load", f.set.Show(name))
+			f.add("%s beside --hit-order recorded, which plays no load: leave it out", f.set.Show(name))
 		}
 	}
 }

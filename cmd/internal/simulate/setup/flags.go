@@ -286,7 +286,7 @@ func (f *Flags) base() {
 		f.add("--per-request, --format, --overwrite: work only with files: add --out DIR")
 	}
 	if f.Synthetic != "" && f.TraceBlock != 0 {
-		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.TraceBlock)
+		f.add("--trace-block-size %d beside --synthetic, which has no hash ids: leave one of them out", f.TraceBlock)
 	}
 }
 
@@ -370,7 +370,7 @@ func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
 		case !ok:
 			wrong("%q: want NAME=VALUE with commas between", part)
 		case seen[name]:
-			wrong("%s: twice", name)
+			wrong("%s is given twice", name)
 		case members[name] == nil:
 			errs = append(errs, jsonobject.Unknown(name, known))
 		case err != nil:

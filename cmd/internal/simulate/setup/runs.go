@@ -316,7 +316,7 @@ func (f *Flags) checkCounts(name string, list []int) {
 		case n < 1:
 			f.add("%s: %d: want at least 1", f.set.Named(name), n)
 		case slices.Contains(list[:k], n):
-			f.add("%s: %d twice", f.set.Named(name), n)
+			f.add("%s: %d is given twice", f.set.Named(name), n)
 		}
 	}
 }
@@ -370,7 +370,7 @@ func (f *Flags) fleetSizes() (list []int) {
 			return []int{1}
 		}
 		if slices.Contains(list, n) {
-			f.add("%s: %d twice", f.shown("workers", f.workers), n)
+			f.add("%s: %d is given twice", f.shown("workers", f.workers), n)
 		}
 		list = append(list, n)
 	}
@@ -390,7 +390,7 @@ func (f *Flags) sampling(planned bool) simulate.Sampling {
 	case f.Player.HTML == "":
 		f.add("%s works only with a page: add --html", f.shown("sample", f.sample.String()))
 	case planned:
-		f.add("%s beside --planner: the page has the ticks of the planner", f.shown("sample", f.sample.String()))
+		f.add("%s beside --planner: the page has the ticks of the planner instead of samples: leave it out", f.shown("sample", f.sample.String()))
 	}
 	if f.Player.HTML == "" {
 		return simulate.Sampling{}
@@ -401,7 +401,7 @@ func (f *Flags) sampling(planned bool) simulate.Sampling {
 	case f.Player.Files.Dir != "" && filepath.Base(f.Player.HTML) != f.Player.HTML:
 		f.add("%s beside --out: want a name without a directory, which --out is", f.shown("html", f.Player.HTML))
 	case f.Player.Files.Dir == "" && !isDirectory(filepath.Dir(f.Player.HTML)):
-		f.add("%s: there is no directory %s", f.shown("html", f.Player.HTML), filepath.Dir(f.Player.HTML))
+		f.add("%s: there is no directory %s: make it, or name another file", f.shown("html", f.Player.HTML), filepath.Dir(f.Player.HTML))
 	default:
 		for _, name := range []string{f.Player.HTML, runs.LogName(f.Player.HTML)} {
 			if path := filepath.Join(f.Player.Files.Dir, name); isDirectory(path) {

@@ -280,7 +280,7 @@ func (r *registry) draw() (trace string, err error) {
 	return trace, nil
 }
 
-// leave counts a request that is over. The last one of a closing session finishes that.
+// leave counts a request that is over. The last one of a closing session finishes the session.
 func (r *registry) leave(s *session, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -364,7 +364,7 @@ func (r *registry) sweep(at int64) {
 	r.forget(old)
 }
 
-// shutdown closes all sessions. force gives up what is in flight.
+// shutdown closes all sessions. With force, requests in flight are given up.
 func (r *registry) shutdown(force bool, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

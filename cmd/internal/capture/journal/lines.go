@@ -59,6 +59,7 @@ type Head struct {
 	Export    Export
 }
 
+// pass writes or reads a head line. A reader refuses another version.
 func (h Head) pass(f *fields) Entry {
 	v := version
 	f.begin("head")
@@ -186,6 +187,7 @@ type Model struct {
 	Name  string
 }
 
+// pass writes or reads a model line.
 func (v Model) pass(f *fields) Entry {
 	f.begin("model")
 	number(f, "i", &v.Index, 0, maxAgents)
@@ -220,6 +222,7 @@ type Begin struct {
 	Place
 }
 
+// pass writes or reads a begin line.
 func (v Begin) pass(f *fields) Entry {
 	f.begin("begin")
 	number(f, "q", &v.Q, 0, maxRequests)
@@ -245,6 +248,7 @@ type IDs struct {
 	Moved  *Place // the request's agent, where Begin named another; nil where it did not
 }
 
+// pass writes or reads an ids line. The place is left out unless the agent moved.
 func (v IDs) pass(f *fields) Entry {
 	var stream int
 	if v.Stream {
@@ -279,6 +283,7 @@ type Hole struct {
 	Reason Reason
 }
 
+// pass writes or reads a hole line.
 func (v Hole) pass(f *fields) Entry {
 	f.begin("hole")
 	number(f, "q", &v.Q, 0, maxRequests)
@@ -302,6 +307,7 @@ type End struct {
 	Lost     Reason // why nothing is known of the reply, where X is Aborted and the exchange itself went on; else ""
 }
 
+// pass writes or reads an end line. Members with the usual value are left out.
 func (v End) pass(f *fields) Entry {
 	f.begin("end")
 	number(f, "q", &v.Q, 0, maxRequests)
@@ -331,6 +337,7 @@ type Agent struct {
 	Result int       // request with the result of the call that made it; 0: not seen
 }
 
+// pass writes or reads an agent line.
 func (v Agent) pass(f *fields) Entry {
 	f.begin("agent")
 	number(f, "a", &v.Agent, 0, maxAgents)
@@ -342,6 +349,7 @@ func (v Agent) pass(f *fields) Entry {
 // Final says why the session was finished.
 type Final struct{ Why Why }
 
+// pass writes or reads a final line.
 func (v Final) pass(f *fields) Entry {
 	f.begin("final")
 	word(f, "why", &v.Why, of(whys))

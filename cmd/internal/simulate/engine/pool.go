@@ -206,7 +206,7 @@ func (p *extents) split(at, count int32) (rest int32) {
 	return rest
 }
 
-// cut makes two extents of one, and returns the second.
+// cut splits an extent behind its first count blocks, and returns the second part.
 func (p *extents) cut(at, count int32) (rest int32) {
 	second := p.list[at]
 	second.count -= count
@@ -314,7 +314,7 @@ func (p *extents) lease(l, hits *leases) {
 	hits.reset()
 }
 
-// refer adds a lease of an extent.
+// refer adds a lease to an extent, which becomes active with its first.
 func (p *extents) refer(at int32) {
 	e := &p.list[at]
 	if e.refs++; e.refs > 1 {

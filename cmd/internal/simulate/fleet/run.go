@@ -233,7 +233,7 @@ func (r *run) begin(one *Request) *Request {
 	return copied
 }
 
-// dispatchKept sends the requests to workers that waited for one to be active, or that the router kept until now.
+// dispatchKept routes the requests that waited for a worker to be active, and sends those that the router kept until now.
 func (r *run) dispatchKept(p *pool) (changed bool) {
 	if len(p.unrouted) > 0 && p.draining < len(p.workers) {
 		list := p.unrouted

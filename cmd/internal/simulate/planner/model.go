@@ -311,7 +311,8 @@ var contexts = []int{500, 2000, 4000, 8000}
 // batch is a point of a decode sweep.
 type batch struct{ requests, kv int }
 
-// prefillPoints returns the prompt tokens of the passes of a sweep, none above the budget of a pass.
+// prefillPoints returns the prompt lengths that a bootstrap times: about granularity of them, from firstPrefill to mbt, the budget of a
+// pass.
 func prefillPoints(mbt, granularity int) (list []int) {
 	for n := firstPrefill; n <= mbt; n += max(1, (mbt-firstPrefill)/granularity) {
 		list = append(list, n)
@@ -319,7 +320,8 @@ func prefillPoints(mbt, granularity int) (list []int) {
 	return list
 }
 
-// decodePoints returns the batches of a sweep, without those that the pool cannot hold.
+// decodePoints returns the decode batches that a bootstrap times: of up to seqs requests, without those that a pool of kv tokens cannot
+// hold.
 func decodePoints(seqs, kv, granularity int) (list []batch) {
 	for _, context := range contexts {
 		for n := 1; n <= seqs; n += max(1, seqs/granularity) {

@@ -80,7 +80,7 @@ func New(o Options) (*KV, error) {
 	}, nil
 }
 
-// Workers takes the workers that are active. What was known of others is forgotten.
+// Workers notes which workers are active. What was known of others is forgotten.
 func (k *KV) Workers(_ int64, active []int) {
 	known := k.byID
 	k.workers, k.byID = k.workers[:0], make(map[int]*worker, len(active))
@@ -118,7 +118,7 @@ func (k *KV) Next(now int64) (r *fleet.Request, id int) {
 	return r, k.dispatch(now, r)
 }
 
-// Events takes what a worker says of its blocks.
+// Events notes which blocks a worker has stored or evicted.
 func (k *KV) Events(id int, list []engine.KVEvent) {
 	w := k.byID[id]
 	if w == nil {
@@ -129,7 +129,7 @@ func (k *KV) Events(id int, list []engine.KVEvent) {
 	}
 }
 
-// FirstToken takes that the prompt of a request is computed.
+// FirstToken notes that the prompt of a request is computed.
 func (k *KV) FirstToken(now int64, r *fleet.Request) {
 	if f := k.flights[r]; f != nil {
 		f.worker.firstToken(now, f)
@@ -137,7 +137,7 @@ func (k *KV) FirstToken(now int64, r *fleet.Request) {
 	k.look = true
 }
 
-// Completed takes that a request has ended, however it did.
+// Completed notes that a request has ended, however it did.
 func (k *KV) Completed(now int64, r *fleet.Request) {
 	if f := k.flights[r]; f != nil {
 		delete(k.flights, r)
@@ -181,7 +181,7 @@ func (k *KV) dispatch(now int64, r *fleet.Request) (id int) {
 	return c.worker.id
 }
 
-// gather computes what the workers look like to a request, and its costs there.
+// gather computes the candidates of a request: what each worker has of its prompt and is busy with, and what the request costs there.
 func (k *KV) gather(now int64, r *fleet.Request) {
 	k.candidates = k.candidates[:0]
 	least := 0
@@ -423,7 +423,7 @@ func (p *picker) draw(list []candidate) int {
 	return len(list) - 1
 }
 
-// weigh computes the probabilities of candidates.
+// weigh computes with which probability each candidate is drawn, from its cost and the temperature.
 func (p *picker) weigh(list []candidate) {
 	low, high := list[0].cost, list[0].cost
 	for k := range list {

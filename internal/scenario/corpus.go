@@ -50,7 +50,7 @@ func (s Scenario) CheckDataset(d Dataset, table []Corpus) (list []Conflict) {
 	if _, pin := s.Identify(d, table); pin == "" && d.Synthetic == "" {
 		what, want, try := "the dataset is made of "+digests(d.SHA256), "the files of a pinned corpus", advice(table)
 		if s.ByName {
-			want, try = "a pinned corpus, fetched from its repository", "replay one, such as hf://datasets/"+generic
+			want, try = "a pinned corpus, fetched from its repository", "replay one, such as hf://datasets/"+Generic
 		}
 		if d.Repository != "" {
 			what += " of " + d.Repository

@@ -87,9 +87,6 @@ func (t *translation) addHarness() {
 	}
 }
 
-// wekaRepository is the only one that the harness plays under its scenarios by its generic loader.
-const wekaRepository = "semianalysisai/cc-traces-weka-062126"
-
 // timing is the conflict of flags that are not of a replay of agents.
 const timing scenario.Reason = "timing"
 
@@ -125,12 +122,12 @@ func (t *translation) findLocked() {
 		lock(scenario.Streaming, "streamed answers", "leave it out", "--streaming")
 	}
 	lock(scenario.InputTruncation, "every recorded request", "leave it out", "--synthesis-max-isl")
-	pinned := "the corpus of a name of --public-dataset, or --hf-weka-dataset " + wekaRepository
+	pinned := "the corpus of a name of --public-dataset, or --hf-weka-dataset " + scenario.Generic
 	switch g, weka := t.given["--hf-weka-dataset"], t.has("--hf-weka-dataset"); {
-	case weka && g.value() != wekaRepository:
-		t.locked = append(t.locked, scenario.Conflict{Reason: scenario.UnknownCorpus, What: g.shown(), Want: pinned, Try: "such as --public-dataset semianalysis_cc_traces_weka_062126"})
+	case weka && g.value() != scenario.Generic:
+		t.locked = append(t.locked, scenario.Conflict{Reason: scenario.UnknownCorpus, What: g.shown(), Want: pinned, Try: "such as --public-dataset " + scenario.GenericName})
 	case !weka && t.has("--input-file") && !t.has("--public-dataset"):
-		t.locked = append(t.locked, scenario.Conflict{Reason: scenario.UnknownCorpus, What: t.given["--input-file"].shown() + " is local", Want: pinned, Try: "such as --public-dataset semianalysis_cc_traces_weka_062126"})
+		t.locked = append(t.locked, scenario.Conflict{Reason: scenario.UnknownCorpus, What: t.given["--input-file"].shown() + " is local", Want: pinned, Try: "such as --public-dataset " + scenario.GenericName})
 	}
 }
 

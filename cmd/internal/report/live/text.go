@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/replay/measure"
 )
 
@@ -222,11 +223,11 @@ func (r *Realtime) Block(elapsed time.Duration, servers Servers) []string {
 	lines := []string{
 		fmt.Sprintf("[realtime %s profiling]", clockText(elapsed)),
 		fmt.Sprintf("  rps=%s (avg %s)  tput_in=%s/s  tput_out=%s/s  done=%s ok=%s err=%s", tenths(rate), tenths(average),
-			whole(ratio(float64(t.Tokens.Prompt), span)), whole(ratio(float64(t.Tokens.Output), span)), grouped(done), grouped(t.Measured), grouped(done-t.Measured)),
+			whole(ratio(float64(t.Tokens.Prompt), span)), whole(ratio(float64(t.Tokens.Output), span)), bytefmt.Digits(done), bytefmt.Digits(t.Measured), bytefmt.Digits(done-t.Measured)),
 	}
 	lines = append(lines, t.percentileRows()...)
 	if t.Measured > 0 {
-		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", grouped(int(t.Tokens.Prompt)), grouped(int(t.Tokens.Output))))
+		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", bytefmt.Digits(int(t.Tokens.Prompt)), bytefmt.Digits(int(t.Tokens.Output))))
 	}
 	if t.Blocks > 0 {
 		lines = append(lines, fmt.Sprintf("  trace  theoretical_prefix_cache_hit=%.1f%%", 100*float64(t.Hits)/float64(t.Blocks)))
@@ -379,14 +380,5 @@ func whole(v measure.Number) string {
 	if v.IsMissing() {
 		return "-"
 	}
-	return grouped(int(math.RoundToEven(float64(v))))
-}
-
-// grouped writes a number with a comma between groups of three digits.
-func grouped(n int) string {
-	text := fmt.Sprint(n)
-	for k := len(text) - 3; k > 0; k -= 3 {
-		text = text[:k] + "," + text[k:]
-	}
-	return text
+	return bytefmt.Digits(int(math.RoundToEven(float64(v))))
 }

@@ -292,7 +292,7 @@ func (f *captureFlags) tellDoors(w io.Writer, traffic net.Addr) {
 		printError(w, tokenLine("--admin", f.options.AdminToken))
 	}
 	if guard.Beyond(traffic) {
-		printError(w, fmt.Sprintf("agentx: everybody who can reach --listen %s may use it: agents bring their own keys, and %s protects --admin alone", traffic, guard.Variable))
+		printError(w, fmt.Sprintf("agentx: --listen %s serves everybody who can reach it: agents bring their own keys, and %s protects --admin alone", traffic, guard.Variable))
 	}
 }
 

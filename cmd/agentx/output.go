@@ -18,6 +18,7 @@ type resultWriter struct {
 	err error
 }
 
+// Write writes to standard output and keeps the first error.
 func (r *resultWriter) Write(p []byte) (int, error) {
 	n, err := r.w.Write(p)
 	if r.err == nil {
@@ -29,8 +30,8 @@ func (r *resultWriter) Write(p []byte) (int, error) {
 // printJSON prints a value as one line of JSON, printError a line to standard error.
 var printJSON, printError = terminal.JSON, terminal.Say
 
-// answering completes a verb whose run returns what it came to as a value for --json, and as a text for people: also beside an error, unless
-// the value is nil.
+// answering completes a verb whose run returns its result twice: a value for --json and a function that writes it for people. The result is
+// printed also beside an error, unless the value is nil.
 func answering(cmd *cobra.Command, args cobra.PositionalArgs, run func(*cobra.Command, []string) (any, func(io.Writer), error)) *cobra.Command {
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object")
 	cmd.Args = checkArgs(args)
@@ -69,7 +70,7 @@ func terminalWidth(w io.Writer) int {
 // groupDigits writes a number with a comma between groups of three digits.
 var groupDigits = bytefmt.Digits
 
-// helpColumns returns how wide help is: as the terminal, at most 100; 80 for another writer.
+// helpColumns returns the width of help: that of the terminal, at most 100; 80 for another writer.
 func helpColumns(w io.Writer) int {
 	if n := terminalWidth(w); n > 0 {
 		return min(n, 100)

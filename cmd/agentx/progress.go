@@ -19,8 +19,8 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// progress shows the progress of a command on standard error: a bar with rate and ETA on a terminal, else a line every
-// five seconds. With --quiet it shows nothing.
+// progress shows the progress of a command on standard error: a bar with rate and ETA on a terminal, else a line every five seconds. With
+// --quiet it shows none.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -36,8 +36,10 @@ type progress struct {
 	block *terminal.Block // shows it; nil: not on a terminal
 }
 
+// lineEvery is the time between two lines of progress.
 const lineEvery = 5 * time.Second
 
+// newProgress returns the progress of a command. The caller must call close.
 func newProgress(cmd *cobra.Command) *progress {
 	p := &progress{w: cmd.ErrOrStderr()}
 	p.quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
@@ -47,7 +49,7 @@ func newProgress(cmd *cobra.Command) *progress {
 	return p
 }
 
-// update adds n units of total to a stage.
+// update adds n bytes of total to a stage. A new stage replaces the one before.
 func (p *progress) update(stage string, n, total int64) {
 	if p.quiet {
 		return
@@ -77,7 +79,7 @@ func (p *progress) update(stage string, n, total int64) {
 	}
 }
 
-// waiting prints, at once and then every five seconds, which process the command waits for.
+// waiting prints, at once and then every five seconds, that the command waits for holder, the process that builds a part.
 func (p *progress) waiting(part, holder string, waited time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +96,7 @@ func (p *progress) say(line string) {
 	p.println(line)
 }
 
-// println does what say does, for those who hold the lock.
+// println does what say does. The caller holds the lock.
 func (p *progress) println(line string) {
 	switch {
 	case p.block != nil:
@@ -118,6 +120,7 @@ func (p *progress) finish() {
 	}
 }
 
+// close ends everything that is shown.
 func (p *progress) close() {
 	if p.live != nil {
 		p.live.close()
@@ -130,7 +133,7 @@ func (p *progress) close() {
 	}
 }
 
-// liveBlock shows what a replay is like in a few lines of a terminal, which stay in their place.
+// liveBlock draws the status of a replay as a block of lines that stays in its place on the terminal.
 func (p *progress) liveBlock(now live.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +145,7 @@ func (p *progress) liveBlock(now live.Status) {
 	}
 }
 
-// openBlock makes a block where standard error is a terminal.
+// openBlock prepares the block of liveBlock, if standard error is a terminal.
 func (p *progress) openBlock() {
 	if f, ok := p.w.(*os.File); ok && p.bars != nil {
 		p.block = &terminal.Block{W: f, Size: func() (columns, rows int) {
@@ -152,7 +155,7 @@ func (p *progress) openBlock() {
 	}
 }
 
-// logLines prints lines about a replay, unless a terminal shows it.
+// logLines prints lines about a replay, unless a terminal shows its block, or with --quiet.
 func (p *progress) logLines(lines []string) {
 	if p.quiet || p.bars != nil {
 		return
@@ -164,7 +167,7 @@ func (p *progress) logLines(lines []string) {
 	}
 }
 
-// remaining returns how long a run goes on until the bound that is nearest, at its pace so far; negative where that is not known.
+// remaining estimates how long a run goes on until its nearest bound, at its pace so far; negative: not known.
 func remaining(o replay.Options, length time.Duration, now replay.Progress) time.Duration {
 	far := fractionDone(o, length, now)
 	if far <= 0 {
@@ -173,8 +176,8 @@ func remaining(o replay.Options, length time.Duration, now replay.Progress) time
 	return time.Duration(float64(now.Elapsed) * (1 - far) / far)
 }
 
-// fractionDone returns how much of a run is done, 0 to 1, by the bound that is nearest; 0 where there is no bound, and in the
-// warmup, which the bounds do not count.
+// fractionDone returns the share of a run that is done, 0 to 1, by its nearest bound. It is 0 without a bound, and in the warmup, to which
+// bounds do not apply.
 func fractionDone(o replay.Options, length time.Duration, r replay.Progress) (far float64) {
 	if r.Phase == measure.WarmupPhase {
 		return 0

@@ -27,7 +27,7 @@ func Of(s Sample, stats []Statistic, seed Seed) ([]Interval, error) {
 	return drawn.intervals(stats), nil
 }
 
-// draw draws as many trees as there are weights, with replacement: a weight is how often the tree was drawn.
+// draw draws as many trees as there are, with replacement: weights gets how often each was drawn.
 func draw(g *pyrand.PCG64, weights []uint32) {
 	clear(weights)
 	for range weights {
@@ -35,7 +35,7 @@ func draw(g *pyrand.PCG64, weights []uint32) {
 	}
 }
 
-// figures computes the statistics of a sample in which each tree stands as often as its weight says.
+// figures computes the statistics of a sample in which each tree occurs as often as its weight says, into to.
 func (p *sorted) figures(weights []uint32, to []float64) {
 	n, sum := 0, 0.0
 	for t, w := range weights {
@@ -51,7 +51,7 @@ func (p *sorted) figures(weights []uint32, to []float64) {
 	}
 }
 
-// percentile returns a percentile of n weighted values, as measure.Percentile of the same values written out.
+// percentile returns a percentile of n values, in which each tree occurs as often as its weight says. It equals measure.Percentile of these.
 func (p *sorted) percentile(c *cut, n int, weights []uint32) float64 {
 	at, fraction := measure.Linear(int64(n), float64(c.stat))
 	below := int(at)
@@ -79,15 +79,17 @@ func (p *sorted) percentile(c *cut, n int, weights []uint32) float64 {
 // draws are the figures of all resamples.
 type draws struct{ of [][]float64 }
 
+// newDraws returns no draws, for some statistics.
 func newDraws(stats []Statistic) draws { return draws{make([][]float64, len(stats))} }
 
+// add adds the figures of one resample.
 func (d *draws) add(figures []float64) {
 	for k, v := range figures {
 		d.of[k] = append(d.of[k], v)
 	}
 }
 
-// intervals returns where the figures lie.
+// intervals returns the interval of each statistic over all resamples.
 func (d *draws) intervals(stats []Statistic) []Interval {
 	list := make([]Interval, len(stats))
 	for k, stat := range stats {
@@ -99,7 +101,7 @@ func (d *draws) intervals(stats []Statistic) []Interval {
 	return list
 }
 
-// middle returns where the middle of figures lies; Unknown if one of them is not a number.
+// middle returns the interval that has the middle 95 % of figures; unknown if one of them is no finite number.
 func middle(figures []float64) Interval {
 	if slices.ContainsFunc(figures, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 		return unknown
@@ -127,7 +129,7 @@ func Student(figures []float64) (mean float64, i Interval, err error) {
 	return mean, Interval{mean - half, mean + half}, nil
 }
 
-// quantile returns the t that a variable of Student's law stays below, in size, with probability Level.
+// quantile returns the t for which a variable of Student's law lies between -t and t with probability level.
 func quantile(freedom int) float64 {
 	low, high := 0.0, 1.0
 	for within(high, freedom) < level {

@@ -1,6 +1,6 @@
-// Package interval says how sure the numbers of a run are. Requests of one tree depend on each other, so it resamples trees, not
-// requests: 1,000 times, 95 %, by the percentile method. The generator is numpy's, with a seed made of the records: the same records
-// give the same intervals.
+// Package interval computes confidence intervals of the figures of a run. Requests of one tree depend on each other, so it resamples trees, not
+// requests: 1,000 times, 95 %, by the percentile method. The generator is numpy's, with a seed made of the records: the same records give the
+// same intervals.
 package interval
 
 import (
@@ -39,7 +39,7 @@ func (s Sample) TreeCount() int {
 	return len(trees)
 }
 
-// Interval is where a figure lies with a probability of Level, such as in the resamples but for the lowest and the highest 2.5 %.
+// Interval is where a figure lies with a probability of 95 %.
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
@@ -54,7 +54,7 @@ func (i Interval) Known() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High
 // Has reports whether a number lies in the interval.
 func (i Interval) Has(v float64) bool { return i.Low <= v && v <= i.High }
 
-// Statistic is how the values of a sample become one figure: Mean, or a percentile from 0 to 100.
+// Statistic says how the values of a sample become one figure: Mean, or a percentile from 0 to 100.
 type Statistic float64
 
 // Mean is the mean of the values. Max is their largest, which has no interval: no resample exceeds it.
@@ -71,7 +71,7 @@ func Named(name string) Statistic {
 	return Mean
 }
 
-// Statistics are those of slo.Statistics.
+// Statistics returns the statistics of slo.Statistics.
 func Statistics() (list []Statistic) {
 	for _, name := range slo.Statistics {
 		list = append(list, Named(name))
@@ -79,10 +79,10 @@ func Statistics() (list []Statistic) {
 	return list
 }
 
-// fewTreesError says that a sample has no interval.
+// fewTreesError says that a sample has too few trees for an interval.
 type fewTreesError struct {
 	trees int
-	pairs bool // the trees are those that two runs have in common
+	pairs bool // they are the trees that two runs have in common
 }
 
 func (e *fewTreesError) Error() string {
@@ -93,7 +93,7 @@ func (e *fewTreesError) Error() string {
 	return measure.Plural(e.trees, "tree", "trees") + of + ": an interval needs " + strconv.Itoa(MinTrees)
 }
 
-// places numbers the trees that have a value, in the order of their numbers.
+// places returns the place, from 0, of each tree that has a value, in the order of the trees' numbers.
 func (s Sample) places() map[int32]int32 {
 	places := map[int32]int32{}
 	for k, v := range s.Values {
@@ -104,7 +104,7 @@ func (s Sample) places() map[int32]int32 {
 	return number(places)
 }
 
-// number numbers trees in their order.
+// number sets the place of each tree, from 0, in the order of the trees' numbers.
 func number(trees map[int32]int32) map[int32]int32 {
 	list := make([]int32, 0, len(trees))
 	for t := range trees {
@@ -148,8 +148,8 @@ func (s Sample) prepare(places map[int32]int32, stats []Statistic) *sorted {
 	return p
 }
 
-// cut is where the search for a percentile begins: resamples have it behind that value, but for one in a million. The values before
-// are counted by tree and not walked over, which is most of the time that resampling would take.
+// cut is the value at which the search for a percentile begins: only one resample in a million has the percentile before it. Values before the
+// cut are counted by tree instead of walked over, which saves most of the time of resampling.
 type cut struct {
 	stat  Statistic
 	from  int     // the first value that is walked over
@@ -180,7 +180,7 @@ func (p *sorted) cut(stat Statistic) cut {
 	return c
 }
 
-// weigh returns how many weighted values stand before the cut.
+// weigh returns how many values are before the cut in a resample.
 func (c *cut) weigh(weights []uint32) (n int) {
 	for t, w := range weights {
 		n += int(w) * int(c.below[t])

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/convert/text/render"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -237,11 +239,7 @@ func (c *conversion) readSizedLogs(ctx context.Context, needText bool) (*text.Da
 	if c.options.Logs.Redact != "none" {
 		d.Store.Redact = text.NewRedactor(c.options.Logs.Redact)
 	}
-	err = readLogs(ctx, c.snapshot, d, c.options.Logs, c.options.stageProgress("plan", c.snapshot.Bytes()))
-	sizes := text.NewSizes(d, tok)
-	if err == nil {
-		err = sizes.Complete()
-	}
+	sizes, err := readLogsOf(ctx, c.snapshot, d, c.options, tok)
 	if err != nil {
 		d.Store.Close()
 		return nil, nil, err
@@ -295,6 +293,34 @@ func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.An
 		return err
 	})
 	return a, err
+}
+
+// ReadLogs reads the logs of the inputs, with their texts as they were recorded, and counts by a tokenizer what they do not say. Of Options
+// it takes Inputs, Source and Logs, and the callbacks. The caller closes the store of the dataset.
+func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, *text.Sizes, error) {
+	o = o.withDefaults()
+	o.Source.Texts = textFormats()
+	s, err := hfsource.Resolve(ctx, o.Inputs, o.Source)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := text.NewDataset(text.NewStore(""))
+	d.NeedText = true
+	sizes, err := readLogsOf(ctx, s, d, o, t)
+	if err = errors.Join(err, s.Close()); err != nil {
+		d.Store.Close()
+		return nil, nil, err
+	}
+	return d, sizes, nil
+}
+
+// readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say.
+func readLogsOf(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options, t text.Tokenizer) (*text.Sizes, error) {
+	if err := readLogs(ctx, s, d, o.Logs, o.stageProgress("plan", s.Bytes())); err != nil {
+		return nil, err
+	}
+	sizes := text.NewSizes(d, t)
+	return sizes, sizes.Complete()
 }
 
 // countingWriter numbers messages as a mmapcache.TextsWriter does, and keeps nothing.

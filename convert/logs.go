@@ -39,6 +39,8 @@ type LogOptions struct {
 	Format      string `json:"format,omitempty"`       // a name of LogFormats; "" or "auto": each file's first object says it
 	SkipInvalid bool   `json:"skip_invalid,omitempty"` // leave broken rows out, and count them
 	Redact      string `json:"redact,omitempty"`       // "none": texts as they were recorded; else secrets are replaced
+
+	Select text.Selection `json:"select,omitzero"`
 }
 
 //go:embed sample-messages.jsonl
@@ -93,6 +95,7 @@ func logFormatOf(first []byte) *logFormat {
 
 // readLogs reads the files of a snapshot into a dataset.
 func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogOptions, progress func(int64)) error {
+	d.Select = o.Select
 	l := &logs{snapshot: s, data: d, options: o, readers: map[*logFormat]text.Reader{}}
 	if err := s.LogRows(ctx, progress, l.row); err != nil {
 		return err

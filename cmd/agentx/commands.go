@@ -67,7 +67,7 @@ Pages that the help names as doc/... are at https://github.com/agentx/agentx/tre
 	setVersion(root)
 	root.SetFlagErrorFunc(flagError)
 	addCommonFlags(root)
-	root.AddCommand(newConvert(), newReplay(replayOf(knownScenarios())), newSimulate(), newCapture(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
+	root.AddCommand(newConvert(), newReplay(replayOf(knownScenarios())), newSimulate(), newCapture(), newImport(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
 	setCompletion(root)
 	return root
 }

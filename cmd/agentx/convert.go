@@ -170,6 +170,7 @@ func inputSources(cmd *cobra.Command) hfsource.Options {
 func newConvert() *cobra.Command {
 	var f convertFlags
 	var part builderFlag
+	var selected selectionFlags
 	var dryRun, ids bool
 	cmd := &cobra.Command{
 		Use:   "convert INPUT...",
@@ -198,10 +199,16 @@ with the same command: each builds the files that no other builds, and all end w
 	}
 	f.register(cmd)
 	part.register(cmd)
+	selected.register(cmd.Flags())
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
 	cmd.Flags().BoolVar(&ids, "ids", false, "with --dry-run: name sessions as the log does, instead of s1, s1/a1")
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		o, err := f.options(cmd, args)
+		if err == nil {
+			var p problems
+			o.Logs.Select = selected.selection(cmd, &p)
+			err = p.err()
+		}
 		if err == nil {
 			o.Builder, err = part.builder()
 		}

@@ -16,7 +16,8 @@ type Dataset struct {
 	Traces   []*Trace
 	Formats  []string       // of the input's files, each once, in the order of the input
 	Warnings map[string]int // what was left out or assumed, by name: doc/spec/text.md 10
-	NeedText bool           // readers leave turns out whose texts the log lacks, and refuse an input that has no other
+	Select   Selection
+	NeedText bool // readers leave turns out whose texts the log lacks, and refuse an input that has no other
 
 	messages map[xxh3.Uint128]int32
 	scratch  []byte
@@ -103,10 +104,11 @@ func NewTurn() Turn {
 }
 
 // Finish completes what follows from the rest: it drops sessions without a turn, places instants and gaps (rules T1 to T4), and orders
-// traces (T6). The error says that the input has no turn.
+// traces (T6), of which it keeps those that are selected. The error says that no turn is left.
 func (d *Dataset) Finish() error {
 	turns := 0
 	for _, t := range d.Traces {
+		d.Select.cut(t)
 		for k := range t.Sessions {
 			d.finishSession(t, k)
 			turns += len(t.Sessions[k].Turns)
@@ -119,6 +121,9 @@ func (d *Dataset) Finish() error {
 	}
 	d.Traces = slices.DeleteFunc(d.Traces, func(t *Trace) bool { return len(t.Sessions[0].Turns) == 0 })
 	slices.SortStableFunc(d.Traces, func(a, b *Trace) int { return cmp.Compare(a.Start, b.Start) })
+	if d.Traces = d.Select.apply(d.Traces); len(d.Traces) == 0 {
+		return ErrNoneSelected
+	}
 	return nil
 }
 

@@ -26,14 +26,24 @@ func (s *Sizes) Err() error { return s.err }
 // Text returns how many tokens a text has.
 func (s *Sizes) Text(t Text) int {
 	if s.counts[t] == 0 {
-		b, err := s.data.Store.Append(s.buf[:0], t)
-		if err != nil && s.err == nil {
-			s.err = err
-		}
-		s.buf = b
-		s.counts[t] = int32(len(s.tokenizer.Encode(string(b)))) + 1
+		s.counts[t] = int32(len(s.IDs(t))) + 1
 	}
 	return int(s.counts[t] - 1)
+}
+
+// IDs returns the tokens of a text, and counts them.
+func (s *Sizes) IDs(t Text) []uint32 {
+	if t == 0 {
+		return nil
+	}
+	b, err := s.data.Store.Append(s.buf[:0], t)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	s.buf = b
+	ids := s.tokenizer.Encode(string(b))
+	s.counts[t] = int32(len(ids)) + 1
+	return ids
 }
 
 // Message returns the length of a message in the canonical stream: doc/spec/capture.md 5.2.

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"maps"
-	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -411,24 +410,14 @@ func (r *recorder) model(name string) int {
 	return k
 }
 
-// predecessor returns the request that the one that is applied goes on from: of its agent, over before it arrived, with most blocks
-// shared, and of these the one that ended last; -1 for none.
+// predecessor returns the request that the one that is applied goes on from, of its agent and over before it arrived; -1 for none.
 func (r *recorder) predecessor(req *request) int {
-	best, most, last := -1, 0, int64(-1)
 	arrived := millis(req.ticket.T)
-	for _, s := range slices.Backward(r.shared) { // the latest has most of them, as a rule
-		if s.Blocks == 0 || s.Blocks < most {
-			continue
-		}
-		before := r.requests[s.Q]
-		if before.place.Agent != req.place.Agent || before.end < 0 || before.end > arrived || !before.reply.end.X.Recorded() {
-			continue
-		}
-		if s.Blocks > most || before.end > last {
-			best, most, last = s.Q, s.Blocks, before.end
-		}
-	}
-	return best
+	q, _ := chain.Predecessor(r.shared, func(q int) (end int64, ok bool) {
+		before := r.requests[q]
+		return before.end, before.place.Agent == req.place.Agent && before.end >= 0 && before.end <= arrived && before.reply.end.X.Recorded()
+	})
+	return q
 }
 
 // goOn takes what a reply means for later requests: subagents that it calls, and a response to go on from. Prompt and reply are

@@ -184,7 +184,7 @@ func (o *oracle) system(v json.RawMessage, anthropic bool) {
 		inner.bar()
 	}
 	if len(inner.words) > 0 {
-		o.token(roleSystem)
+		o.token(RoleSystem)
 		o.words = append(o.words, inner.words...)
 		o.open = false
 	}
@@ -208,9 +208,9 @@ func (o *oracle) begin(role string) {
 		o.token(token)
 		return
 	}
-	o.token(roleOther)
+	o.token(RoleOther)
 	o.text(role)
-	o.token(sep)
+	o.token(Sep)
 }
 
 func (o *oracle) messages(v json.RawMessage, write func(members)) {
@@ -255,7 +255,7 @@ func (o *oracle) chatMessage(m members) {
 		return
 	}
 	if kindOf(m["reasoning_content"]) == '"' {
-		o.segment(thinking, text(m["reasoning_content"]))
+		o.segment(Thinking, text(m["reasoning_content"]))
 		o.bar()
 	}
 	o.content(m["content"])
@@ -293,9 +293,9 @@ func (o *oracle) segment(kind uint32, s string) {
 }
 
 func (o *oracle) call(m members, arguments string) {
-	o.token(toolCall)
+	o.token(ToolCall)
 	o.text(text(m["name"]))
-	o.token(sep)
+	o.token(Sep)
 	switch kindOf(m[arguments]) {
 	case 0:
 	case '"':
@@ -309,7 +309,7 @@ func (o *oracle) call(m members, arguments string) {
 }
 
 func (o *oracle) result(v json.RawMessage, failed bool) {
-	o.token(toolResult)
+	o.token(ToolResult)
 	switch kindOf(v) {
 	case 0:
 	case '"':
@@ -326,7 +326,7 @@ func (o *oracle) result(v json.RawMessage, failed bool) {
 		o.other(v)
 	}
 	if failed {
-		o.token(sep)
+		o.token(Sep)
 	}
 	o.token(End)
 }
@@ -354,15 +354,15 @@ func (o *oracle) block(v json.RawMessage) {
 	case kind == "tool_result":
 		o.result(m["content"], string(m["is_error"]) == "true")
 	case kind == "thinking":
-		o.segment(thinking, text(m["thinking"]))
+		o.segment(Thinking, text(m["thinking"]))
 	case kind == "redacted_thinking":
-		o.token(thinking)
+		o.token(Thinking)
 		o.sealed(text(m["data"]))
 		o.token(End)
 	case slices.Contains([]string{"image", "image_url", "input_image"}, kind):
 		o.media(Image, v)
 	case slices.Contains([]string{"document", "file", "input_file"}, kind):
-		o.media(document, v)
+		o.media(Document, v)
 	case slices.Contains([]string{"audio", "input_audio"}, kind):
 		o.media(Audio, v)
 	default:
@@ -384,7 +384,7 @@ func (o *oracle) other(v json.RawMessage) {
 			keys = append(keys, "id", "tool_use_id", "call_id")
 		}
 	}
-	o.token(other)
+	o.token(Other)
 	o.text(without(v, keys...))
 	o.token(End)
 }
@@ -438,7 +438,7 @@ func (o *oracle) item(item json.RawMessage, m members) {
 	case "reasoning":
 		o.reasoning(m)
 	default:
-		o.token(other)
+		o.token(Other)
 		o.text(without(item, "id", "status", "call_id", "cache_control"))
 		o.token(End)
 	}
@@ -452,14 +452,14 @@ func (o *oracle) reasoning(m members) {
 		}
 	}
 	if encrypted := text(m["encrypted_content"]); len(texts) > 0 || encrypted == "" {
-		o.token(thinking)
+		o.token(Thinking)
 		for _, t := range texts {
 			o.text(text(object(t)["text"]))
 		}
 		o.token(End)
 	}
 	if encrypted := text(m["encrypted_content"]); encrypted != "" {
-		o.token(thinking)
+		o.token(Thinking)
 		o.sealed(encrypted)
 		o.token(End)
 	}

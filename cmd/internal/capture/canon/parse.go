@@ -365,7 +365,7 @@ func (b *builder) reasoning(i int32) {
 		texts = b.member(i, "content")
 	}
 	if readable := b.kind(texts) == jsonlex.Array && b.values[texts].first != 0; readable || len(encrypted) == 0 {
-		b.token(thinking)
+		b.token(Thinking)
 		if readable {
 			for i := b.values[texts].first; i != 0; i = b.values[i].next {
 				if b.kind(i) == jsonlex.Object {
@@ -400,7 +400,7 @@ func (b *builder) block(i int32) journal.Kinds {
 		b.result(b.member(i, "tool_use_id"), b.member(i, "content"), b.isTrue(b.member(i, "is_error")))
 		return journal.ToolResult
 	case "thinking":
-		b.segment(thinking, b.bytes(b.member(i, "thinking")))
+		b.segment(Thinking, b.bytes(b.member(i, "thinking")))
 		return journal.Thinking
 	case "redacted_thinking":
 		b.redacted(b.bytes(b.member(i, "data")))
@@ -409,7 +409,7 @@ func (b *builder) block(i int32) journal.Kinds {
 		b.image(i)
 		return journal.Text
 	case "document", "file", "input_file":
-		b.bySize(document, i)
+		b.bySize(Document, i)
 		return journal.Text
 	case "audio", "input_audio":
 		b.bySize(Audio, i)
@@ -456,9 +456,9 @@ func (b *builder) segment(kind uint32, text []byte) {
 
 // call writes the call of a tool. Its arguments are a string, which is taken as it is, or JSON, which becomes compact.
 func (b *builder) call(i int32, arguments string) {
-	b.token(toolCall)
+	b.token(ToolCall)
 	b.text(b.bytes(b.member(i, "name")))
-	b.token(sep)
+	b.token(Sep)
 	switch a := b.member(i, arguments); b.kind(a) {
 	case jsonlex.None:
 	case jsonlex.String:
@@ -474,7 +474,7 @@ func (b *builder) result(call, content int32, failed bool) {
 	if id := b.word(call); id != "" {
 		b.prompt.Results = append(b.prompt.Results, id)
 	}
-	b.token(toolResult)
+	b.token(ToolResult)
 	switch b.kind(content) {
 	case jsonlex.None:
 	case jsonlex.String:
@@ -487,7 +487,7 @@ func (b *builder) result(call, content int32, failed bool) {
 		b.other(content)
 	}
 	if failed {
-		b.token(sep)
+		b.token(Sep)
 	}
 	b.token(End)
 }
@@ -518,7 +518,12 @@ func (b *builder) otherKinds(i int32) journal.Kinds {
 	if b.kind(i) != jsonlex.Object {
 		return journal.Text
 	}
-	switch kind := b.word(b.member(i, "type")); {
+	return KindsOf(b.word(b.member(i, "type")))
+}
+
+// KindsOf returns the type of content that a block is which no rule knows, by the name of its type.
+func KindsOf(kind string) journal.Kinds {
+	switch {
 	case strings.HasSuffix(kind, "tool_use"), strings.HasSuffix(kind, "_call"):
 		return journal.ToolUse
 	case strings.HasSuffix(kind, "tool_result"), strings.HasSuffix(kind, "_call_output"):
@@ -529,7 +534,7 @@ func (b *builder) otherKinds(i int32) journal.Kinds {
 
 // otherWithout writes a value as JSON without cache_control and further members.
 func (b *builder) otherWithout(i int32, keys ...string) journal.Kinds {
-	b.segment(other, b.compactWithout(i, append(keys, "cache_control")...))
+	b.segment(Other, b.compactWithout(i, append(keys, "cache_control")...))
 	return b.otherKinds(i)
 }
 
@@ -558,7 +563,7 @@ func (b *builder) chatMessage(m int32) error {
 		return nil
 	}
 	if reasoning := b.member(m, "reasoning_content"); b.kind(reasoning) == jsonlex.String {
-		b.segment(thinking, b.bytes(reasoning))
+		b.segment(Thinking, b.bytes(reasoning))
 		b.cut(journal.Thinking)
 	}
 	b.content(b.member(m, "content"))
@@ -643,7 +648,7 @@ func (b *builder) bySize(kind uint32, i int32) {
 
 // redacted writes thinking that is only there encrypted.
 func (b *builder) redacted(text []byte) {
-	b.token(thinking)
+	b.token(Thinking)
 	if len(text) > 0 {
 		b.mediaPart(media.Source{Data: text}, media.RedactedTokens(len(text)))
 	}

@@ -114,13 +114,13 @@ func (b *builder) beginMessage(name []byte) {
 	b.endMessage()
 	token, known := roles[string(name)]
 	if !known {
-		token = roleOther
+		token = RoleOther
 	}
 	b.role = token
 	b.token(token)
 	if !known {
 		b.text(name)
-		b.token(sep)
+		b.token(Sep)
 	}
 }
 
@@ -147,7 +147,7 @@ func (b *builder) finish() error {
 	}
 	p.List, p.ListStart = b.listText(), b.list.start
 	p.System = p.Head
-	for p.System < len(p.Segments) && (p.Segments[p.System].Role == roleSystem || p.Segments[p.System].Role == roleDeveloper) {
+	for p.System < len(p.Segments) && (p.Segments[p.System].Role == RoleSystem || p.Segments[p.System].Role == RoleDeveloper) {
 		p.System++
 	}
 	if p.MediaTokens > maxMediaTokens {
@@ -208,23 +208,23 @@ func FormatOf(method, path string) (Format, bool) {
 const (
 	Tool uint32 = 0xA0000001 // begins the definition of a tool
 
-	roleSystem    uint32 = 0xA0000002
-	roleDeveloper uint32 = 0xA0000003
+	RoleSystem    uint32 = 0xA0000002
+	RoleDeveloper uint32 = 0xA0000003
 	RoleUser      uint32 = 0xA0000004
 	RoleAssistant uint32 = 0xA0000005
-	roleTool      uint32 = 0xA0000006
-	roleOther     uint32 = 0xA0000007 // the name of the role and Sep follow
+	RoleTool      uint32 = 0xA0000006
+	RoleOther     uint32 = 0xA0000007 // the name of the role and Sep follow
 
 	Text       uint32 = 0xA0000010
-	toolCall   uint32 = 0xA0000011
-	toolResult uint32 = 0xA0000012
-	thinking   uint32 = 0xA0000013
+	ToolCall   uint32 = 0xA0000011
+	ToolResult uint32 = 0xA0000012
+	Thinking   uint32 = 0xA0000013
 	Image      uint32 = 0xA0000014
-	document   uint32 = 0xA0000015
+	Document   uint32 = 0xA0000015
 	Audio      uint32 = 0xA0000016
-	other      uint32 = 0xA0000017
+	Other      uint32 = 0xA0000017
 
-	sep uint32 = 0xA000001E
+	Sep uint32 = 0xA000001E
 	End uint32 = 0xA000001F
 
 	Media     uint32 = 0xB0000000 // with 28 bits of a digest below
@@ -233,7 +233,7 @@ const (
 
 // roles has the token of every role that has one of its own.
 var roles = map[string]uint32{
-	"system": roleSystem, "developer": roleDeveloper, "user": RoleUser, "assistant": RoleAssistant, "tool": roleTool,
+	"system": RoleSystem, "developer": RoleDeveloper, "user": RoleUser, "assistant": RoleAssistant, "tool": RoleTool,
 }
 
 // Bounds of a prompt.

@@ -87,6 +87,30 @@ func (t *Tree) prepare(p *canon.Prompt, tools short) (*Prepared, error) {
 	return r, nil
 }
 
+// Place is the end of a segment behind others. The zero value is before all segments.
+type Place struct{ segment short }
+
+// PrepareBehind is Prepare for a prompt of which the first segments are those of one that was applied, up to a place of that: segments are
+// those behind it. It also returns the place of each segment, for prompts that begin with this one. The request that comes of it does not
+// say how many tokens are of tools and of the system prompt.
+func (t *Tree) PrepareBehind(at Place, segments []canon.Segment) (*Prepared, []Place, error) {
+	c, start, err := t.cutter(at.segment)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.erase()
+	digests := c.signer.chain(start.digest, segments)
+	r := &Prepared{}
+	if err := t.cut(c, r, start.node, digests, segments); err != nil {
+		return nil, nil, err
+	}
+	places := make([]Place, len(digests))
+	for k, d := range digests {
+		places[k].segment = d
+	}
+	return r, places, nil
+}
+
 // prepareFurther prepares a prompt that goes on behind a response.
 func (t *Tree) prepareFurther(c *cutter, start short, p *canon.Prompt) (*Prepared, error) {
 	head, _ := c.signer.headOf(start, p)

@@ -398,6 +398,21 @@ func (t *Tree) AppendShared(list []Shared, q int) []Shared {
 	return list
 }
 
+// Predecessor returns the request that another goes on from, by what that shares with each before it, and how many blocks both have: of
+// those that ended returns the end of, the one with most, and of these the one that ended last; -1 for none.
+func Predecessor(shared []Shared, ended func(q int) (end int64, ok bool)) (q, blocks int) {
+	q, last := -1, int64(-1)
+	for _, s := range slices.Backward(shared) { // the latest has most of them, as a rule
+		if s.Blocks == 0 || s.Blocks < blocks {
+			continue
+		}
+		if end, ok := ended(s.Q); ok && (s.Blocks > blocks || end > last) {
+			q, blocks, last = s.Q, s.Blocks, end
+		}
+	}
+	return q, blocks
+}
+
 // InputKinds returns the kinds of content that request q adds to its predecessor, -1 for none: of the segments behind those that
 // both have, without the first ones of the assistant, which repeat what it answered. It is all of q if less than half of the
 // predecessor's blocks are in q, which are as many as shared says.

@@ -51,7 +51,7 @@ const (
 
 // Head is the first line: of which session the journal is, and how its trace is to be written.
 type Head struct {
-	Trace     string // cap- and 8 hexadecimal digits
+	Trace     string // cap- of a capture, imp- of an import, and 8 hexadecimal digits
 	BlockSize int
 	Canon     string // canon-1
 	Tokenizer string
@@ -88,7 +88,7 @@ func (h Head) pass(f *fields) Entry {
 func (h Head) Validate() error {
 	switch {
 	case !traceName.MatchString(h.Trace):
-		return fmt.Errorf("trace %.40q: want cap- and 8 hexadecimal digits", h.Trace)
+		return fmt.Errorf("trace %.40q: want cap- or imp- and 8 hexadecimal digits", h.Trace)
 	case h.BlockSize < 1 || h.BlockSize > MaxTokens:
 		return fmt.Errorf("block size %d: want 1 to %d tokens", h.BlockSize, MaxTokens)
 	case !plainName.MatchString(h.Canon):

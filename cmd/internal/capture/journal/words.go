@@ -15,6 +15,7 @@ const (
 	ByHeader By = "header"
 	ByBody   By = "body"
 	ByClient By = "client"
+	ByLog    By = "log" // of an import: doc/spec/text.md 12
 )
 
 // Outcome is how an exchange ended: doc/spec/capture.md 6.1.
@@ -133,6 +134,17 @@ var stopNames = [stops]string{"", "tool_use", "end_turn"}
 
 func (s Stop) String() string { return stopNames[s] }
 
+// StopOf returns the stop of a trace for the word of an API.
+func StopOf(word string) Stop {
+	switch word {
+	case "tool_use", "tool_calls", "function_call":
+		return StopToolUse
+	case "end_turn", "stop_sequence", "stop", "completed":
+		return StopEndTurn
+	}
+	return StopNone
+}
+
 // Tier is the evidence for a subagent, from 1, the best: doc/spec/capture.md 8.1.
 type Tier uint8
 
@@ -165,7 +177,7 @@ func (m Mark) Names() []string { return namesOf(m, markNames) }
 
 // The closed lists.
 var (
-	ways       = []By{ByURL, ByHeader, ByBody, ByClient}
+	ways       = []By{ByURL, ByHeader, ByBody, ByClient, ByLog}
 	outcomes   = []Outcome{Complete, Partial, ClientGone, NoOutput, BadStatus, Transport, Aborted}
 	holes      = []Reason{HoleParse, HoleUnhashable, HoleEncoding, HoleOversize, HoleBudget, HoleQueue, HoleAborted, HoleInternal, HoleInvariant, HoleJournal}
 	whys       = []Why{WhyFinal, WhyDelete, WhyIdle, WhyLimit, WhyShutdown}
@@ -191,7 +203,7 @@ const namePattern = `[A-Za-z0-9._:/@-]{1,128}`
 
 var (
 	plainName = regexp.MustCompile(`^` + namePattern + `$`)
-	traceName = regexp.MustCompile(`^cap-[0-9a-f]{8}$`)
+	traceName = regexp.MustCompile(`^(cap|imp)-[0-9a-f]{8}$`)
 )
 
 // ModelName returns the name of the model of an index as a journal may hold it: model-N where it is none that it takes.

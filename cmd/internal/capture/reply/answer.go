@@ -255,7 +255,7 @@ func (a *answer) facts() *Facts {
 	if a.marks != 0 {
 		f.Prompt, f.Out = -1, -1 // counted by the observer
 	}
-	f.Stop = stopOf(f.Word)
+	f.Stop = journal.StopOf(f.Word)
 	if !f.Whole {
 		f.Stop, f.Word = journal.StopNone, ""
 	}
@@ -269,17 +269,6 @@ func (a *answer) facts() *Facts {
 		}
 	}
 	return f
-}
-
-// stopOf returns the stop of a trace for the word of an API.
-func stopOf(word string) journal.Stop {
-	switch word {
-	case "tool_use", "tool_calls", "function_call":
-		return journal.StopToolUse
-	case "end_turn", "stop_sequence", "stop", "completed":
-		return journal.StopEndTurn
-	}
-	return journal.StopNone
 }
 
 // subagentType returns which subagent a call asks for.

@@ -306,9 +306,6 @@ func (x *request) uncached() int64 {
 	return max(0, x.PromptTokens.N()-max(0, x.CachedTokens.N()))
 }
 
-// hits returns how many blocks of the recorded prompt an unlimited prefix cache would hold.
-func (x *request) hits() int64 { return min(max(0, x.RecordedHits), x.RecordedBlocks) }
-
 // tail returns the time from the last token to the end; without a token, from Sent on.
 func (x *request) tail() int64 { return int64(x.End - max(x.Sent, x.LastToken)) }
 

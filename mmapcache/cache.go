@@ -43,8 +43,8 @@ const (
 )
 
 func (e Encoding) validate() error {
-	if e > AnthropicMessages {
-		return fmt.Errorf("encoding %d: want %d (text) to %d (messages of Anthropic's form)", e, Text, AnthropicMessages)
+	if e > IDs {
+		return fmt.Errorf("encoding %d: want %d (text) or %d (ids)", e, Text, IDs)
 	}
 	return nil
 }

@@ -39,18 +39,19 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 	if !c.prompts {
 		return nil, errors.New("the cache was opened without prompts: want one of Open")
 	}
-	if err := encoding.validate(); err != nil {
-		return nil, err
+	form := ChatForm
+	if !c.HasTexts() {
+		if err := encoding.validate(); err != nil {
+			return nil, err
+		}
+	} else if encoding != ChatMessages && encoding != AnthropicMessages {
+		return nil, fmt.Errorf("encoding %d: want %d (messages of chat completions) or %d (of Anthropic's form) for recorded messages", encoding, ChatMessages, AnthropicMessages)
+	} else {
+		form, encoding = Form(encoding-ChatMessages), Text
 	}
 	shard, tables, k, err := c.tablesOf(i)
 	if err != nil {
 		return nil, err
-	}
-	form := ChatForm
-	if recorded := encoding >= ChatMessages; recorded != c.HasTexts() {
-		return nil, fmt.Errorf("encoding %d: recorded messages have those of messages, other prompts those of a corpus", encoding)
-	} else if recorded {
-		form, encoding = Form(encoding-ChatMessages), Text
 	}
 	p := tables.Plan(k)
 	windows := int(p.Trace.Blocks) + len(p.Turns)

@@ -9,7 +9,7 @@ import (
 )
 
 // chatMessage writes a message as chat completions have it. Results are messages of role tool of their own, in front of the rest.
-func (p *pieces) chatMessage(d *text.Dataset, m *text.Message, numbers []int) {
+func (p *pieces) chatMessage(m *text.Message, numbers []int) {
 	rest, wrote := false, false
 	for k := range m.Parts {
 		part := &m.Parts[k]
@@ -47,6 +47,11 @@ func (p *pieces) chatMessage(d *text.Dataset, m *text.Message, numbers []int) {
 		p.put(`}`)
 		return
 	}
+	p.chatAnswer(m, numbers)
+}
+
+// chatAnswer writes the members of a message of the assistant behind its role: its reasoning, content and calls.
+func (p *pieces) chatAnswer(m *text.Message, numbers []int) {
 	var plain []text.Part
 	thinking, calls := 0, 0
 	for k := range m.Parts {

@@ -242,7 +242,7 @@ func (r *Renderer) message(c *calls, node, parent int32, m *text.Message, apart 
 		c.waiting[node] = waiting
 	}
 	chat, anthropic := &pieces{r: r}, &pieces{r: r}
-	chat.chatMessage(r.data, m, numbers)
+	chat.chatMessage(m, numbers)
 	if apart {
 		anthropic.blocks(m, numbers, false)
 	} else {

@@ -50,7 +50,7 @@ type Builder struct {
 // NewBuilder returns an empty builder. rules and service levels are those of the run.
 func NewBuilder(rules measure.Rules, levels ...slo.Condition) *Builder {
 	return &Builder{
-		rules: rules, judge: measure.NewJudge(rules, levels), limit: maxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: newBins(),
+		rules: rules, judge: measure.NewJudge(rules, levels), limit: maxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: bins{width: firstBin},
 	}
 }
 
@@ -337,9 +337,6 @@ const (
 	maxBins  = 4096
 	firstBin = 100_000_000 // ns
 )
-
-// newBins returns no bins, which will be firstBin wide at first.
-func newBins() bins { return bins{width: firstBin} }
 
 // add adds a request of profiling.
 func (b *bins) add(x *request) {

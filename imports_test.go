@@ -143,12 +143,12 @@ var imports = map[string][]string{
 		"cmd/internal/capture/journal", "convert/reconstruct", "convert/rules", "convert/weka", "internal/durable", "internal/regular", "trace",
 		"golang.org/x/sync",
 	},
-	"cmd/internal/capture/journal": {"internal/durable"},
-	"cmd/internal/capture/reply":   {"cmd/internal/capture/canon", "cmd/internal/capture/coding", "cmd/internal/capture/journal", "internal/jsonlex"},
-	"cmd/internal/imports": { // an import is a capture that is over already
+	"cmd/internal/capture/imports": { // an import is a capture that is over already
 		"cmd/internal/capture/canon", "cmd/internal/capture/chain", "cmd/internal/capture/finish", "cmd/internal/capture/journal", "convert/text",
 		"convert/text/content", "golang.org/x/sync",
 	},
+	"cmd/internal/capture/journal": {"internal/durable"},
+	"cmd/internal/capture/reply":   {"cmd/internal/capture/canon", "cmd/internal/capture/coding", "cmd/internal/capture/journal", "internal/jsonlex"},
 	"cmd/internal/inspect":         {"internal/bytefmt", "internal/terminal", "mmapcache", "replay/measure", "replay/payload"},
 	"cmd/internal/report/compare": {
 		"cmd/internal/aiperf", "cmd/internal/report/frontier", "cmd/internal/report/interval", "cmd/internal/report/page", "internal/durable",
@@ -230,7 +230,7 @@ var imports = map[string][]string{
 	// The command.
 	"cmd/agentx": {
 		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/aiperf/profile", "cmd/internal/capture", "cmd/internal/capture/carry",
-		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/imports", "cmd/internal/inspect", "cmd/internal/report/compare",
+		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/capture/imports", "cmd/internal/inspect", "cmd/internal/report/compare",
 		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
 		"cmd/internal/report/until", "cmd/internal/search", "cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/setup",
 		"cmd/internal/synth", "convert", "convert/rules", "convert/text", "convert/weka", "hfsource", "hfsource/hub", "internal/tokensource", "internal/bytefmt",
@@ -294,7 +294,7 @@ var doors = map[string][]string{
 		"replay", "replay/conductor", // trees are played by the player that drives servers, so that both send alike
 		"cmd/internal/report/frontier", // the rule of pages about which runs others dominate
 	},
-	"cmd/internal/capture": {"convert/reconstruct", "convert/rules", "convert/weka"}, // a finished trace is checked by what converts it
+	"cmd/internal/capture": {"convert/reconstruct", "convert/rules", "convert/text", "convert/text/content", "convert/weka"}, // a finished trace is checked by what converts it; logs become the same traces
 }
 
 // room names the room that a package is in: its first folder, and that below cmd/internal.

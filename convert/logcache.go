@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -296,22 +297,49 @@ func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.An
 }
 
 // ReadLogs reads the logs of the inputs, with their texts as they were recorded, and counts by a tokenizer what they do not say. Of Options
-// it takes Inputs, Source and Logs, and the callbacks. The caller closes the store of the dataset.
+// it takes Inputs, Source and Logs, and the callbacks. The caller closes the store of the dataset. No error names a file or an input but by
+// its number.
 func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, *text.Sizes, error) {
 	o = o.withDefaults()
 	o.Source.Texts = textFormats()
 	s, err := hfsource.Resolve(ctx, o.Inputs, o.Source)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, cmp.Or(ctx.Err(), unread(err))
 	}
 	d := text.NewDataset(text.NewStore(""))
 	d.NeedText = true
 	sizes, err := readLogsOf(ctx, s, d, o, t)
 	if err = errors.Join(err, s.Close()); err != nil {
 		d.Store.Close()
-		return nil, nil, err
+		return nil, nil, cmp.Or(ctx.Err(), unnamed(err))
 	}
 	return d, sizes, nil
+}
+
+// ErrUnread is wrapped by the errors of ReadLogs about files that cannot be found or read.
+var ErrUnread = errors.New("a file of the input cannot be found or read")
+
+// unread returns an error about files without their names.
+func unread(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%w: %w", ErrUnread, e.Err)
+	}
+	return ErrUnread
+}
+
+// unnamed returns an error of reading logs without names of files.
+func unnamed(err error) error {
+	row, ofLog := errors.AsType[*LogError](err)
+	_, ofPath := errors.AsType[*fs.PathError](err)
+	switch {
+	case ofLog && row.unread || !ofLog && ofPath:
+		return unread(err)
+	case ofLog && row.Line == 0:
+		return fmt.Errorf("file %d: %w", row.File, row.Err)
+	case ofLog:
+		return fmt.Errorf("file %d, line %d: %w", row.File, row.Line, row.Err)
+	}
+	return err
 }
 
 // readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say.
@@ -348,26 +376,27 @@ func (w *countingWriter) Message(role mmapcache.Role, lead uint8, chat, anthropi
 
 // probeLogs returns the digest of what samples of all formats of logs become.
 func probeLogs() string {
-	w := &countingWriter{sum: sha256.New()}
+	sum := sha256.New()
 	for k := range logFormats {
+		w := &countingWriter{sum: sum} // messages of a renderer have numbers from 0
 		f := &logFormats[k]
 		d := text.NewDataset(text.NewStore(""))
 		d.Formats = []string{f.name}
 		r := f.open(d, LogOptions{})
 		for n, row := range f.samples() {
-			fmt.Fprintln(w.sum, r.Row([]byte(row), text.Place{Path: "sample.jsonl", Line: n + 1, Number: n + 1}))
+			fmt.Fprintln(sum, r.Row([]byte(row), text.Place{Path: "sample.jsonl", Line: n + 1, Number: n + 1}))
 		}
-		fmt.Fprintln(w.sum, r.End(), d.Finish())
+		fmt.Fprintln(sum, r.End(), d.Finish())
 		sizes := text.NewSizes(d, byteTokens{})
-		fmt.Fprintln(w.sum, sizes.Complete())
+		fmt.Fprintln(sum, sizes.Complete())
 		rendered := render.New(d, sizes, w, 0)
 		for _, t := range d.Traces {
 			plan, err := rendered.Plan(t, "s")
-			fmt.Fprintf(w.sum, "%+v %v\n", plan, err)
+			fmt.Fprintf(sum, "%+v %v\n", plan, err)
 		}
-		fmt.Fprintln(w.sum, d.Warnings) // a map prints in the order of its keys
+		fmt.Fprintln(sum, d.Warnings) // a map prints in the order of its keys
 	}
-	return hexSum(w.sum)
+	return hexSum(sum)
 }
 
 // byteTokens is a tokenizer whose tokens are bytes, so that a probe depends on no vocabulary.

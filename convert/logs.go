@@ -97,7 +97,16 @@ func logFormatOf(first []byte) *logFormat {
 func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogOptions, progress func(int64)) error {
 	d.Select = o.Select
 	l := &logs{snapshot: s, data: d, options: o, readers: map[*logFormat]text.Reader{}}
-	if err := s.LogRows(ctx, progress, l.row); err != nil {
+	err := s.LogRows(ctx, progress, func(row hfsource.Row) error {
+		file, line, where, unread := row.FileIndex+1, row.Line, row.Location(), row.Err != nil
+		if err := l.row(row); err != nil {
+			return &LogError{file, line, where, unread, err}
+		}
+		return nil
+	})
+	if e := (*LogError)(nil); err != nil && !errors.As(err, &e) && ctx.Err() == nil {
+		return &LogError{unread: true, Err: err}
+	} else if err != nil {
 		return err
 	}
 	for k := range logFormats { // in one order, whatever the files'
@@ -109,6 +118,23 @@ func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogO
 	}
 	return d.Finish()
 }
+
+// LogError is about a row of a log, or a file that cannot be read.
+type LogError struct {
+	File, Line int    // of the input, from 1; Line 0: the file is one value; File 0: it is not known
+	where      string // by its name
+	unread     bool   // Err is of the file, which it names
+	Err        error
+}
+
+func (e *LogError) Error() string {
+	if e.unread {
+		return e.Err.Error()
+	}
+	return e.where + ": " + e.Err.Error()
+}
+
+func (e *LogError) Unwrap() error { return e.Err }
 
 // logs reads the rows of a snapshot.
 type logs struct {
@@ -135,7 +161,7 @@ func (l *logs) row(row hfsource.Row) error {
 	}
 	if l.format == nil {
 		if l.format = l.formatOf(row.Data); l.format == nil {
-			return l.unknown(row)
+			return l.unknown()
 		}
 		if !slices.Contains(l.data.Formats, l.format.name) {
 			l.data.Formats = append(l.data.Formats, l.format.name)
@@ -155,7 +181,7 @@ func (l *logs) row(row hfsource.Row) error {
 		l.data.Warn("bad_line")
 		return nil
 	}
-	return fmt.Errorf("%s: %w", row.Location(), err)
+	return err
 }
 
 // read gives a row to the reader of its format, each element of a list as one.
@@ -190,6 +216,6 @@ func (l *logs) formatOf(first []byte) *logFormat {
 }
 
 // unknown returns the error about a file of no format of logs.
-func (l *logs) unknown(row hfsource.Row) error {
-	return fmt.Errorf("%s: it is no log of %s: choose one if it is", row.Location(), strings.Join(LogFormats(), ", "))
+func (l *logs) unknown() error {
+	return fmt.Errorf("it is no log of %s: choose one if it is", strings.Join(LogFormats(), ", "))
 }

@@ -29,6 +29,7 @@ import (
 var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx corpus aiperf":  once(idsFile),
 	"agentx convert":        inputs,
+	"agentx import":         inputs,
 	"agentx cache explain":  inputs,
 	"agentx cache warm":     inputs,
 	"agentx replay":         once(cachesAndInputs),

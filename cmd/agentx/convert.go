@@ -169,9 +169,7 @@ func inputSources(cmd *cobra.Command) hfsource.Options {
 
 func newConvert() *cobra.Command {
 	var f convertFlags
-	var part builderFlag
-	var selected selectionFlags
-	var dryRun, ids bool
+	var alone convertAlone
 	cmd := &cobra.Command{
 		Use:   "convert INPUT...",
 		Short: "Prepare traces as a cache, or find them prepared",
@@ -198,25 +196,17 @@ with the same command: each builds the files that no other builds, and all end w
 		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
 	}
 	f.register(cmd)
-	part.register(cmd)
-	selected.register(cmd.Flags())
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
-	cmd.Flags().BoolVar(&ids, "ids", false, "with --dry-run: name sessions as the log does, instead of s1, s1/a1")
+	alone.register(cmd)
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		o, err := f.options(cmd, args)
 		if err == nil {
-			var p problems
-			o.Logs.Select = selected.selection(cmd, &p)
-			err = p.err()
-		}
-		if err == nil {
-			o.Builder, err = part.builder()
+			err = alone.apply(cmd, &o)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if dryRun {
-			return dryConvert(cmd, o, ids)
+		if alone.dryRun {
+			return dryConvert(cmd, o, alone.ids)
 		}
 		begin := time.Now()
 		r, err := runConvert(cmd, o)
@@ -232,6 +222,30 @@ with the same command: each builds the files that no other builds, and all end w
 			r.Write(w, wall, usage.CPU, usage.PeakRSS)
 		}, nil
 	})
+}
+
+// convertAlone are the flags that convert has and verbs that convert an INPUT first have not.
+type convertAlone struct {
+	part        builderFlag
+	selected    selectionFlags
+	dryRun, ids bool
+}
+
+func (f *convertAlone) register(cmd *cobra.Command) {
+	f.part.register(cmd)
+	f.selected.register(cmd.Flags())
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
+	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: name sessions as the log does, instead of s1, s1/a1")
+}
+
+// apply adds to the options of a conversion what the flags say.
+func (f *convertAlone) apply(cmd *cobra.Command, o *convert.Options) (err error) {
+	var p problems
+	if o.Logs.Select = f.selected.selection(cmd, &p); p.err() != nil {
+		return p.err()
+	}
+	o.Builder, err = f.part.builder()
+	return err
 }
 
 // dryConvert says what logs would become.

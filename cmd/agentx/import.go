@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cmd/internal/capture/imports"
 	"github.com/agentx/agentx/cmd/internal/capture/journal"
-	"github.com/agentx/agentx/cmd/internal/imports"
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/text"
@@ -234,7 +234,9 @@ func (f *importFlags) make(cmd *cobra.Command, o convert.Options) (*imported, er
 		return nil, err
 	}
 	d, sizes, err := convert.ReadLogs(ctx, o, tok)
-	if err != nil {
+	if errors.Is(err, convert.ErrUnread) {
+		return nil, hintError{err, "agentx convert INPUT --dry-run, which names it"}
+	} else if err != nil {
 		return nil, err
 	}
 	defer d.Store.Close()

@@ -185,6 +185,7 @@ type fileReader struct {
 	yield    func(Row) error
 }
 
+// read yields the rows of the file.
 func (r *fileReader) read() error {
 	raw, err := r.open()
 	if err != nil {

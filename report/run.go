@@ -61,7 +61,7 @@ func Of(files *merge.Run) (*Run, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(run.Dir, measure.RunFile), err)
 	}
 	if run.Switches.FlowCurve != preset.FlowChunks {
-		run.miss("%s: its run was to spread tokens by flow-curve %s, which is gone: curves spread them over the gaps between chunks", run.Dir, run.Switches.FlowCurve)
+		run.miss("%s: the run set flow-curve %s, which no longer exists: curves spread tokens over the gaps between chunks", run.Dir, run.Switches.FlowCurve)
 		run.Switches.FlowCurve = preset.FlowChunks
 	}
 	run.rules = measure.RulesOf(&run.Switches)

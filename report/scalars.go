@@ -44,7 +44,7 @@ func (s *sums) add(r *row, rules *measure.Rules) {
 		t.sum.Add(t.n)
 	}
 	s.blocks += r.RecordedBlocks
-	s.hits += min(max(r.RecordedHits, 0), r.RecordedBlocks)
+	s.hits += r.HitBlocks()
 	if off := abs(r.OSL() - r.MaxTokens); r.OSL() != unknown && r.MaxTokens > 0 && off*100 > min(r.MaxTokens*mismatchPercent, mismatchTokens*100) {
 		s.mismatched++
 	}

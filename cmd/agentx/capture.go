@@ -175,7 +175,7 @@ func (f *captureFlags) check() error {
 		f.add("--tls-cert and --tls-key work only together: add the other one, or leave both out")
 	}
 	if o.Export.Grid < time.Millisecond || o.Export.MinRequests < 1 { // of Export 0 is the default
-		f.add("--grid must be at least 1ms, and --min-requests at least 1")
+		f.add("--grid %v and --min-requests %d: want 1ms or more, and 1 or more", o.Export.Grid, o.Export.MinRequests)
 	}
 	return f.err()
 }

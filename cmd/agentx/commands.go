@@ -132,7 +132,8 @@ func shortHelp(cmd *cobra.Command) string {
 	for _, name := range shortFlags {
 		flags.AddFlag(cmd.Flags().Lookup(name))
 	}
-	examples := strings.Join(strings.SplitN(cmd.Example, "\n", 5)[:4], "\n")
+	all, examples := 0, strings.Join(strings.SplitN(cmd.Example, "\n", 5)[:4], "\n")
+	cmd.Flags().VisitAll(func(*pflag.Flag) { all++ })
 	return fmt.Sprintf(`%s
 
 Usage:
@@ -144,13 +145,7 @@ Examples:
 Flags that most runs need:
 %s
 All %d flags: agentx help replay. All settings, with their defaults and the values of the presets: agentx help settings.
-`, what, cmd.UseLine(), examples, flags.FlagUsages(), countFlags(cmd))
-}
-
-// countFlags counts the flags of a command.
-func countFlags(cmd *cobra.Command) (n int) {
-	cmd.Flags().VisitAll(func(*pflag.Flag) { n++ })
-	return n
+`, what, cmd.UseLine(), examples, flags.FlagUsages(), all)
 }
 
 // newHelp replaces cobra's help, which for an unknown verb shows the help of the root and succeeds.

@@ -219,7 +219,7 @@ func closeExporter(e *otlp.Exporter, p *progress) {
 	case d.Dropped > 0:
 		p.say(fmt.Sprintf("agentx: warning: --otlp: %d of %d requests were dropped: %v", d.Dropped, d.Sent+d.Dropped, d.Err))
 	case d.Err != nil:
-		p.say(fmt.Sprintf("agentx: warning: --otlp: all %d requests were sent, not all metrics: %v", d.Sent, d.Err))
+		p.say(fmt.Sprintf("agentx: warning: --otlp: all %d requests were sent, but not all metrics: %v", d.Sent, d.Err))
 	case d.Sent > 0:
 		p.logLines([]string{fmt.Sprintf("--otlp: %d requests were sent as spans", d.Sent)})
 	}
@@ -229,7 +229,8 @@ func closeExporter(e *otlp.Exporter, p *progress) {
 func phaseLines(n *replay.PhaseNews, realtime *live.Realtime) []string {
 	switch {
 	case n.Step == replay.PhaseBegun:
-		return []string{joinFields(phaseTitle(n, "started"), phaseIndex(n), targetText(n.Target))}
+		index := flagged(n.Phase == measure.ProfilingPhase, "phase_index=0 | profiling_index=0")
+		return []string{joinFields(phaseTitle(n, "started"), index, targetText(n.Target))}
 	case n.Step == replay.PhaseSent:
 		return []string{joinFields(phaseTitle(n, "sending complete"),
 			fmt.Sprintf("sent=%s, completed=%s, in_flight=%s", groupDigits(n.Requests), groupDigits(returned(n)), groupDigits(n.InFlight)),
@@ -253,11 +254,6 @@ func phaseLines(n *replay.PhaseNews, realtime *live.Realtime) []string {
 // phaseTitle begins a line of phaseLines, such as "Phase warmup (warmup) started".
 func phaseTitle(n *replay.PhaseNews, what string) string {
 	return fmt.Sprintf("Phase %s (%s) %s", n.Phase, n.Phase, what)
-}
-
-// phaseIndex returns the index fields of the measured phase, "" for the warmup.
-func phaseIndex(n *replay.PhaseNews) string {
-	return flagged(n.Phase == measure.ProfilingPhase, "phase_index=0 | profiling_index=0")
 }
 
 // returned counts the requests that have ended, without cancelled ones.

@@ -158,7 +158,7 @@ func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore
 	case err != nil:
 		err = fmt.Errorf("%s: %w", name, err)
 	case f.TraceBlock != 0 && f.TraceBlock != input.BlockSize():
-		err = usageError{fmt.Errorf("--trace-block-size %d: the hash ids of %s stand for %d tokens", f.TraceBlock, name, input.BlockSize())}
+		err = usageError{fmt.Errorf("--trace-block-size %d: the hash ids of %s stand for %d tokens: leave the flag out", f.TraceBlock, name, input.BlockSize())}
 	default:
 		return dataset, input, nil
 	}

@@ -228,7 +228,7 @@ func ReadAggregate(data []byte) (*Aggregate, error) {
 		return nil, describeJSON(data, err)
 	}
 	if top == nil {
-		return nil, errors.New("null: want an object")
+		return nil, errors.New("the file has null: want a JSON object")
 	}
 	a := &Aggregate{Headline: readTable(top), top: top}
 	text := func(key string) string { return strings.Trim(string(top[key]), `"`) }

@@ -107,7 +107,7 @@ func withScheme(text string) string {
 func (t *translation) servers(g given) {
 	list := t.serverURLs()
 	if len(list) > 1 {
-		t.note("%s: %d servers: the requests of a tree all go to one of them, as its prefix cache wants it; AIPerf spreads requests", g.name, len(list))
+		t.note("%s: %d servers: all requests of a tree go to the same one, for its prefix cache; AIPerf spreads requests", g.name, len(list))
 	}
 	for k, server := range list {
 		t.url("url", t.atEndpoint(server), numbered("AIPERF_URL", k))

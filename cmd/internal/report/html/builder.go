@@ -50,7 +50,7 @@ type Builder struct {
 // NewBuilder returns an empty builder. rules and service levels are those of the run.
 func NewBuilder(rules measure.Rules, levels ...slo.Condition) *Builder {
 	return &Builder{
-		rules: rules, judge: measure.NewJudge(rules, levels), limit: maxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: newBins(),
+		rules: rules, judge: measure.NewJudge(rules, levels), limit: maxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: bins{width: firstBin},
 	}
 }
 
@@ -306,9 +306,6 @@ func (x *request) uncached() int64 {
 	return max(0, x.PromptTokens.N()-max(0, x.CachedTokens.N()))
 }
 
-// hits returns how many blocks of the recorded prompt an unlimited prefix cache would hold.
-func (x *request) hits() int64 { return min(max(0, x.RecordedHits), x.RecordedBlocks) }
-
 // tail returns the time from the last token to the end; without a token, from Sent on.
 func (x *request) tail() int64 { return int64(x.End - max(x.Sent, x.LastToken)) }
 
@@ -340,9 +337,6 @@ const (
 	maxBins  = 4096
 	firstBin = 100_000_000 // ns
 )
-
-// newBins returns no bins, which will be firstBin wide at first.
-func newBins() bins { return bins{width: firstBin} }
 
 // add adds a request of profiling.
 func (b *bins) add(x *request) {

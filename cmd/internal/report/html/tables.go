@@ -267,8 +267,8 @@ var numbersOfRequests = slices.Concat([]number{
 	{"asked", "tokens", func(x *request, _ measure.Rules) int64 { return x.MaxTokens }},
 	{"recorded", "tokens", func(x *request, _ measure.Rules) int64 { return x.RecordedISL }},
 	{"blocks", "blocks", func(x *request, _ measure.Rules) int64 { return x.RecordedBlocks }},
-	{"hits", "blocks", func(x *request, _ measure.Rules) int64 { return x.hits() }},
-	{"new_blocks", "blocks", func(x *request, _ measure.Rules) int64 { return x.RecordedBlocks - x.hits() }},
+	{"hits", "blocks", func(x *request, _ measure.Rules) int64 { return x.HitBlocks() }},
+	{"new_blocks", "blocks", func(x *request, _ measure.Rules) int64 { return x.RecordedBlocks - x.HitBlocks() }},
 	{"inner", "", func(x *request, _ measure.Rules) int64 {
 		if x.inner < 0 {
 			return measure.Unknown

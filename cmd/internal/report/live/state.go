@@ -189,7 +189,7 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	}
 	t.span(r.Sent.Seconds(), max(r.Sent, r.LastToken).Seconds())
 	t.Measured++
-	t.Blocks, t.Hits = t.Blocks+r.RecordedBlocks, t.Hits+min(max(0, r.RecordedHits), r.RecordedBlocks)
+	t.Blocks, t.Hits = t.Blocks+r.RecordedBlocks, t.Hits+r.HitBlocks()
 	t.Tokens.add(tokensOf(r), 1)
 	for k := range eachRequest {
 		if v, ok := eachRequest[k].Of(&r.Numbers, rules); ok {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // ledger gives every tree of a run a cache-bust marker of its own, which it keeps until it is over: doc/spec/replay.md 5,
@@ -45,6 +46,6 @@ func markerCost(c *mmapcache.Cache, t payload.MarkerTarget) (string, error) {
 	if err != nil || r.Hits == r.HitsWithMarker {
 		return "", err
 	}
-	return fmt.Sprintf("%d traces share blocks: the marker %s costs %.1f %% of the recorded prefix hits (of the blocks %.1f %% without it, %.1f %% with it): --marker off keeps them",
-		n, t, 100*r.LostToMarker(), 100*r.Rate(r.Hits), 100*r.Rate(r.HitsWithMarker)), nil
+	return preset.Text(fmt.Sprintf("%d traces share blocks: the marker %s costs %.1f %% of the recorded prefix hits (of the blocks %.1f %% without it, %.1f %% with it): {marker} off keeps them",
+		n, t, 100*r.LostToMarker(), 100*r.Rate(r.Hits), 100*r.Rate(r.HitsWithMarker))).String(), nil
 }

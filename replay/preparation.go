@@ -9,6 +9,7 @@ import (
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -58,7 +59,7 @@ func (p *preparation) wait(ctx context.Context) error {
 		}
 		err = p.waitFor(ctx, &preflight{
 			Options: p.Options, encoder: p.encoder, client: c, server: RedactURL(url),
-			hint: "again without --wait-ready, or with another --wait-ready-mode",
+			hint: preset.Text("again without {wait-ready}, or with another {wait-ready-mode}").String(),
 		}, until)
 		c.Close()
 		if err != nil {
@@ -97,9 +98,9 @@ func (p *preparation) waitFor(ctx context.Context, server *preflight, until time
 	e := server.explain(ctx, f)
 	switch {
 	case about.again(f) && f.Code == 0:
-		e.Hint = "start the server, correct --url, or a longer --wait-ready"
+		e.Hint = preset.Text("start the server, correct {url}, or a longer {wait-ready}").String()
 	case about.again(f):
-		e.Hint = "a longer --wait-ready; the log of the server says what it waits for"
+		e.Hint = preset.Text("a longer {wait-ready}; the log of the server says what it waits for").String()
 	}
 	return p.refuse(step, e)
 }
@@ -137,7 +138,7 @@ func (p *preparation) resetOne(ctx context.Context, c *wire.Client, server strin
 		p.notice(fmt.Sprintf("reset: %s has emptied its prefix cache: %s", server, tries(step)))
 		return nil
 	}
-	return p.refuse(step, &PreflightError{Reason: fmt.Sprintf("%s: %s", server, resetReason(f, path)), Hint: resetHint(f)})
+	return p.refuse(step, &PreflightError{Reason: fmt.Sprintf("%s: %s", server, resetReason(f, path)), Hint: resetHint(f).String()})
 }
 
 // resetReason says why a server has not reset its cache.
@@ -148,16 +149,16 @@ func resetReason(f *wire.Failure, path string) string {
 	return fmt.Sprintf("%d: POST %s: %s", f.Code, path, messageOf(f))
 }
 
-func resetHint(f *wire.Failure) string {
+func resetHint(f *wire.Failure) preset.Text {
 	switch {
 	case f.Code == 0:
-		return "start the server or correct --url"
+		return "start the server or correct {url}"
 	case f.Code == 401 || f.Code == 403:
 		return keyHint
 	case f.Code == 404 || f.Code == 405:
-		return "--reset-cache-path PATH (flush_cache of SGLang; vLLM has its path with VLLM_SERVER_DEV_MODE=1)"
+		return "{reset-cache-path} PATH (flush_cache of SGLang; vLLM has its path with VLLM_SERVER_DEV_MODE=1)"
 	}
-	return "again, or without --reset-cache"
+	return "again, or without {reset-cache}"
 }
 
 // run makes the attempts of a step at one server, and notes them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -52,7 +53,7 @@ func (r *run) warmUp(ctx context.Context) (ok bool, err error) {
 	w := &warmup{run: r, overflowed: map[int]bool{}, replaced: map[int]bool{}}
 	r.warmed = &w.facts
 	if !r.Start.Sampled {
-		r.reporter.warn("warmup: there are no primers, because every lane begins with the first turn of its trace: --start sampled begins in the middle")
+		r.reporter.warn("warmup: there are no primers, because every lane begins with the first turn of its trace: " + preset.Setting("start") + " sampled begins in the middle")
 	}
 	defer func() {
 		r.endPeriod()

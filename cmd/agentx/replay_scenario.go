@@ -136,7 +136,7 @@ func (f *scenarioFlags) errors() (list []error) {
 		return nil
 	}
 	for _, c := range f.conflicts {
-		list = append(list, usageError{fmt.Errorf("--scenario %s: %w", f.chosen.Name, c)})
+		list = append(list, usageError{fmt.Errorf("--scenario %s: %w", f.chosen.Name, preset.Text(c.Error()))})
 	}
 	if last := len(list) - 1; last >= 0 && overridable {
 		list[last] = hintError{list[last], "--unsafe-override starts such a run; its result is not valid"}
@@ -155,7 +155,7 @@ func (f *replayFlags) reportScenario(cmd *cobra.Command) {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --seed %s, drawn for this run by scenario %s", f.set.Value("seed"), f.scenario.chosen.Name))
 	}
 	for _, c := range f.scenario.conflicts {
-		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: the run is not valid under scenario %s: %v", f.scenario.chosen.Name, c))
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: the run is not valid under scenario %s: %v", f.scenario.chosen.Name, preset.Text(c.Error())))
 	}
 }
 
@@ -191,7 +191,7 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 	f.reportScenario(cmd)
 	s := &measure.Scenario{Name: f.scenario.chosen.Name, Corpus: f.scenario.corpus.Repository, PinnedBy: string(f.scenario.pin), MinDuration: f.scenario.chosen.MinDuration.Seconds()}
 	for _, c := range f.scenario.conflicts {
-		s.Overridden = append(s.Overridden, c.Error())
+		s.Overridden = append(s.Overridden, preset.Text(c.Error()).String())
 	}
 	return s, nil
 }

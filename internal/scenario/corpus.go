@@ -81,7 +81,7 @@ func (s Scenario) CheckDataset(d Dataset, table []Corpus) (list []Conflict) {
 		list = append(list, Conflict{UnknownCorpus, what, want, try})
 	}
 	if d.Synthetic != "" {
-		list = append(list, Conflict{SyntheticDataset, d.Synthetic + " was not recorded from agents", "a pinned corpus", "replay one (--unsafe-override does not help)"})
+		list = append(list, Conflict{SyntheticDataset, d.Synthetic + " was not recorded from agents", "a pinned corpus", "replay one ({unsafe-override} does not help)"})
 	}
 	for _, rule := range d.Truncated {
 		list = append(list, Conflict{InputTruncation, "the dataset was made with " + rule, "every recorded request", "convert without it"})

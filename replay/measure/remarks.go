@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Remark says what a reader of a run must know beside its figures. The console, pages, markdown and comparisons show the same list.
@@ -314,7 +316,8 @@ func (e *evidence) cached() (string, []string) {
 	if e.info == nil || !(r.Reported > r.Sent+tokenRatio) {
 		return "", nil
 	}
-	return fmt.Sprintf("the servers report %s of the prompts as cached, and %s of what was sent repeats an earlier prompt of the run: the rest was there before (--reset-cache empties it), or they count otherwise", FormatShare(r.Reported), FormatShare(r.Sent)), nil
+	return fmt.Sprintf("the servers report %s of the prompts as cached, and %s of what was sent repeats an earlier prompt of the run: the rest was there before (%s empties it), or they count otherwise",
+		FormatShare(r.Reported), FormatShare(r.Sent), preset.Setting("reset-cache")), nil
 }
 
 func (e *evidence) few() (string, []string) {

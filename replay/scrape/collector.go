@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Collector reads pages of metrics until it is closed. Its methods may be called by several goroutines, and none but Ready, Boundary,
@@ -365,7 +366,7 @@ func (p *page) fail(err error) {
 			if p.isJSON {
 				what = "it is left alone"
 			} else if f.Default && f.Fetches == 0 {
-				what = "it is left alone (--scrape URL names another page, --scrape off none)"
+				what = preset.Text("it is left alone ({scrape} URL names another page, {scrape} off none)").String()
 			}
 			p.notice(fmt.Sprintf("server metrics: %s: %v: %s", f.URL, err, what))
 		}

@@ -270,7 +270,7 @@ func (s *Set) Imply(name string, v any, by string) {
 
 // told returns a contradiction with its settings as the user wrote them: "" where another error says what is wrong, because one of them was
 // given what is no value, or has that of a scenario.
-func (s *Set) told(c preset.Contradiction) string {
+func (s *Set) told(c preset.Text) string {
 	other := false
 	text := c.Told(func(name string, valued bool) string {
 		other = other || s.refused[name] || s.From(name).Kind == FromScenario

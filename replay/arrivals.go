@@ -26,6 +26,7 @@ const (
 
 var arrivalModes = []string{Lanes: "lanes", RecordedArrivals: measure.RecordedArrivals, RateArrivals: measure.RateArrivals}
 
+// String returns the word by which a setting chooses the mode.
 func (m ArrivalMode) String() string {
 	if int(m) < len(arrivalModes) {
 		return arrivalModes[m]
@@ -256,6 +257,7 @@ type firstOf struct {
 	left int
 }
 
+// Next returns the next arrival while some of the first ones are left.
 func (f *firstOf) Next() (at time.Duration, ok bool) {
 	if f.left == 0 {
 		return 0, false

@@ -35,6 +35,7 @@ func either(one, other, why string) preset.Text {
 	return preset.Text(fmt.Sprintf("{%s=} and {%s=}: %s: leave one of them out", one, other, why))
 }
 
+// runRules are those of a whole run.
 func (o *Options) runRules() []rule {
 	ratios := o.Start.Ratios
 	return []rule{

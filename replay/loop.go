@@ -84,6 +84,7 @@ const (
 	interrupted                  // the caller ends the run
 )
 
+// newLoop returns the loop of a phase.
 func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 	p.deadlines.interruptGrace = o.InterruptGrace
 	l := &loop{
@@ -326,6 +327,7 @@ func (l *loop) nextWake(now time.Duration) time.Duration {
 	return wake
 }
 
+// reportProgress reports how far the phase has come, once a second.
 func (l *loop) reportProgress(now time.Duration) {
 	if now < l.progress.Elapsed+progressInterval {
 		return
@@ -335,6 +337,7 @@ func (l *loop) reportProgress(now time.Duration) {
 	l.report(l.progress)
 }
 
+// progressAt returns how far the phase has come.
 func (l *loop) progressAt(now time.Duration) Progress {
 	p, n := l.progress, l.conductor.Counts()
 	p.Elapsed, p.Requests, p.InFlight = now, n.Sent, n.InFlight

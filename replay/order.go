@@ -63,6 +63,7 @@ func (d *dealer) next(usable func(trace int) bool) (trace int, ok bool) {
 // ended does nothing: any number of lanes may play a trace.
 func (d *dealer) ended(int) {}
 
+// hold does nothing: any number of lanes may play a trace.
 func (d *dealer) hold(int, int) {}
 
 // queue returns the traces in the order of the first pass over them, those of the cache where draws repeat traces. If each is
@@ -170,6 +171,7 @@ func (l liveTraces) start(trace int, usable func(trace int) bool) bool {
 
 func (l liveTraces) ended(trace int) { l.hold(trace, -1) }
 
+// hold changes by how many lanes a trace is played.
 func (l liveTraces) hold(trace, by int) {
 	if l.now[trace] += by; l.now[trace] == 0 {
 		delete(l.now, trace)
@@ -184,6 +186,7 @@ type guardedQueue struct {
 	once  bool  // every trace is played once: nothing is appended
 }
 
+// ended puts a trace that is over at the end of the queue, unless each is played once.
 func (q *guardedQueue) ended(trace int) {
 	q.live.ended(trace)
 	if !q.once {
@@ -226,6 +229,7 @@ func (g *guardedDealer) ended(trace int) { g.live.ended(trace) }
 
 func (g *guardedDealer) hold(trace, by int) { g.live.hold(trace, by) }
 
+// next deals traces until one is usable that no more lanes play than at the start.
 func (g *guardedDealer) next(usable func(trace int) bool) (trace int, ok bool) {
 	for k, trace := range g.passedOver {
 		if g.live.start(trace, usable) {

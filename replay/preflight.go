@@ -145,6 +145,7 @@ func (p *preflight) probeOnce(ctx context.Context) *wire.Failure {
 	return res.Err
 }
 
+// send sends a body as the run sends its requests.
 func (p *preflight) send(ctx context.Context, body rawBody) wire.Result {
 	p.asked = "POST " + p.encoder.Path()
 	return p.client.Do(ctx, &wire.Request{
@@ -311,6 +312,7 @@ func (p *preflight) unlisted() bool {
 // maxNamedModels is how many models of a server an error names.
 const maxNamedModels = 5
 
+// explainModel says that the server has other models, and names some.
 func (p *preflight) explainModel(e *PreflightError, f *wire.Failure) {
 	var names []string
 	for _, m := range p.models[:min(maxNamedModels, len(p.models))] {
@@ -323,6 +325,7 @@ func (p *preflight) explainModel(e *PreflightError, f *wire.Failure) {
 	e.Hint = preset.Setting("model ") + p.models[0]
 }
 
+// fieldList names one field or several.
 func fieldList(fields []string) string {
 	if len(fields) == 1 {
 		return "the field " + fields[0]
@@ -341,6 +344,7 @@ func (p *preflight) fieldsHint(fields []string) string {
 	return strings.Join(list, " ")
 }
 
+// connectionHint returns what may help where no connection was made.
 func connectionHint(message string) preset.Text {
 	switch {
 	case strings.Contains(message, "x509") || strings.Contains(message, "certificate"):

@@ -124,6 +124,7 @@ func (p *preparation) reset(ctx context.Context) error {
 	return nil
 }
 
+// resetOne empties the prefix cache of one server.
 func (p *preparation) resetOne(ctx context.Context, c *wire.Client, server string) error {
 	path := "/" + strings.TrimLeft(p.CacheReset.Path, "/")
 	about := resetPatience(p.clock.now())
@@ -149,6 +150,7 @@ func resetReason(f *wire.Failure, path string) string {
 	return fmt.Sprintf("%d: POST %s: %s", f.Code, path, messageOf(f))
 }
 
+// resetHint returns what may help where a server does not reset its cache.
 func resetHint(f *wire.Failure) preset.Text {
 	switch {
 	case f.Code == 0:
@@ -193,6 +195,7 @@ func tries(s *measure.PreparationStep) string {
 	return fmt.Sprintf("%s in %.1f s", measure.Plural(s.Attempts, "attempt", "attempts"), s.Seconds)
 }
 
+// connect returns a client with a connection for each request, so that none is kept while the run waits.
 func (p *preparation) connect(url string, timeout time.Duration) (*wire.Client, error) {
 	w := p.clientOptions()
 	w.Timeout, w.DialTimeout, w.Reuse = timeout, modelsTimeout, wire.NoReuse

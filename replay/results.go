@@ -37,6 +37,7 @@ type results struct {
 	warn    func(string)
 }
 
+// newResults returns the results of a run that has not begun.
 func newResults(o Options, s *sampler, warn func(string)) *results {
 	r := &results{
 		dir: resultsDir{path: o.Out, unique: o.UniqueOut, overwrite: o.Overwrite, ofPart: o.Part.IsSet()}, info: newRunInfo(o, s.ledger.benchmark), aggregate: measure.NewAggregate(measure.RulesOf(o.Switches), o.SLO...),
@@ -105,6 +106,7 @@ func (r *results) recordWarmup(record *measure.Record) error {
 	return r.writeRecord(record)
 }
 
+// writeRecord notes the prompt of a request, and writes its record.
 func (r *results) writeRecord(record *measure.Record) error {
 	r.prompts.add(record)
 	if r.records == nil {
@@ -429,6 +431,7 @@ func (r *results) open() (err error) {
 	return nil
 }
 
+// closeRecords closes the file of the records, if there is one.
 func (r *results) closeRecords() error {
 	if r.records == nil {
 		return nil

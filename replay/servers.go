@@ -74,6 +74,7 @@ func (s *servers) indexOf(tree int) *int {
 	return &s.indexes[tree%len(s.indexes)]
 }
 
+// close closes the kept connections.
 func (s *servers) close() {
 	for _, c := range s.clients {
 		c.Close()

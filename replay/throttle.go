@@ -44,6 +44,7 @@ type throttle struct {
 	waiting map[int]*request      // by id: throttled, to be sent again
 }
 
+// newThrottle returns a throttle that holds no lane.
 func newThrottle(r RetryAfter) throttle {
 	return throttle{r, map[int]time.Duration{}, map[int]*request{}}
 }

@@ -146,6 +146,7 @@ func (w *warmup) fails(r *measure.Record) bool {
 // maxFailures is how many requests that failed a warmup are named.
 const maxFailures = 10
 
+// fail notes why a request has failed the warmup; of many it keeps the first.
 func (w *warmup) fail(r *measure.Record, reason string) {
 	if w.failed++; w.failed <= maxFailures {
 		w.failures = append(w.failures, fmt.Sprintf("lane %d, trace %q, session %q, turn %d: %s", r.Lane, r.Trace, r.Session, r.Turn, reason))

@@ -47,6 +47,7 @@ func (w *warmup) prime(ctx context.Context) (stuck bool, err error) {
 // primerSource gives every lane a tree of its primers, once.
 type primerSource []conductor.Assignment
 
+// Next gives a lane its primers, once.
 func (s primerSource) Next(lane int) (a conductor.Assignment, ok bool) {
 	a, s[lane] = s[lane], conductor.Assignment{}
 	return a, a.Tree != nil

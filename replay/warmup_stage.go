@@ -46,6 +46,7 @@ func (w *warmup) press(ctx context.Context) error {
 // acceleratedSource gives lanes their trees without gaps.
 type acceleratedSource struct{ *sampler }
 
+// Next gives a lane what the sampler does, without gaps.
 func (s acceleratedSource) Next(lane int) (conductor.Assignment, bool) {
 	a, ok := s.sampler.Next(lane)
 	if ok {

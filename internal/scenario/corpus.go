@@ -100,6 +100,7 @@ func digests(sha256 []string) string {
 	return fmt.Sprintf("%d files, the first sha256 %s", len(sha256), short(sha256[0]))
 }
 
+// short returns the first 12 digits of a digest, for errors.
 func short(sha256 string) string { return sha256[:min(12, len(sha256))] }
 
 // advice says which corpora the table knows by their files, and how many it knows by name alone.

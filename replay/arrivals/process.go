@@ -34,6 +34,7 @@ const (
 
 var kindNames = []string{Poisson: "poisson", Constant: "constant", Gamma: "gamma"}
 
+// String returns the word by which a setting chooses the kind.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -74,6 +75,7 @@ type Process struct {
 	Seed  string        // the operator's seed in decimal
 }
 
+// checkShape returns an error about a shape of gamma gaps that cannot be drawn.
 func checkShape(shape float64) error {
 	if !(shape >= minShape && shape <= maxShape) {
 		return fmt.Errorf("arrivals: shape %g of gamma: want %g to %g", shape, minShape, float64(maxShape))
@@ -108,6 +110,7 @@ type drawn struct {
 	last  time.Duration
 }
 
+// Next draws the gap to the next arrival and returns its instant; false when that is too far away for a duration.
 func (s *drawn) Next() (at time.Duration, ok bool) {
 	if s.count > 0 {
 		s.sum = s.advance()
@@ -157,6 +160,7 @@ func Recorded(instants []time.Duration) Schedule { return &recorded{instants} }
 
 type recorded struct{ rest []time.Duration }
 
+// Next returns the next recorded arrival.
 func (r *recorded) Next() (at time.Duration, ok bool) {
 	if len(r.rest) == 0 {
 		return 0, false

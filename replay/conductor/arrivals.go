@@ -116,6 +116,7 @@ type ramp struct {
 	length     time.Duration
 }
 
+// Next returns when the next lane takes its first tree.
 func (r *ramp) Next() (time.Duration, bool) {
 	k, n := time.Duration(r.lane), time.Duration(r.lanes)
 	r.lane += r.step
@@ -179,6 +180,7 @@ func (c *Conductor) arrive(at time.Duration) {
 	}
 }
 
+// countArrival counts a tree that has arrived, and reports it.
 func (c *Conductor) countArrival(at time.Duration) {
 	c.counts.TreesArrived++
 	c.emit(Event{Kind: TreeArrived, At: at, Lane: -1, Tree: -1})

@@ -126,6 +126,7 @@ func (t *Tree) validateTurn(session, turn int, spawned []int) error {
 	return nil
 }
 
+// inRange reports whether i is an index of n things.
 func inRange(i, n int) bool { return i >= 0 && i < n }
 
 // isDone reports whether a session sends nothing more once turnsDone of its turns are done.

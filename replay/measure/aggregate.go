@@ -158,6 +158,7 @@ func (s *Summary) addFacts(f *Facts) {
 	s.DeadlockedTrees, s.Until = Number(branches.TreesDeadlocked), f.Until
 }
 
+// laneSummary returns how many of n lanes have sent, and when the first and the last of them began.
 func (a *Aggregate) laneSummary(n int) Lanes {
 	l := Lanes{N: n, Started: len(a.lanes), FirstRequest: FirstRequest{Missing, Missing}}
 	if len(a.lanes) > 0 {

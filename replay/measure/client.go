@@ -95,6 +95,7 @@ func QuantilesOf(samples []float64) Quantiles {
 	return s.quantiles()
 }
 
+// quantiles returns the two figures of the distribution that tables of steps have.
 func (s *Stat) quantiles() Quantiles { return Quantiles{s.P50, s.P99} }
 
 // exchanges collects the steps of requests.
@@ -127,6 +128,7 @@ func (x *exchanges) add(r *Record) {
 	step(&x.receiving, r.FirstByte.Seconds(), r.LastByte.Seconds())
 }
 
+// summary returns the distributions of the steps.
 func (x *exchanges) summary() Connection {
 	return Connection{
 		QuantilesOf(x.blocked), QuantilesOf(x.connecting), QuantilesOf(x.sending), QuantilesOf(x.waiting), QuantilesOf(x.receiving),

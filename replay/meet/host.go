@@ -114,6 +114,7 @@ func (m *Meeting) meetOther(busy error) error {
 	return fmt.Errorf("meeting: part 0 cannot listen: %w: another program listens there: choose another port", busy)
 }
 
+// isStop reports whether an error is the end of the load.
 func (m *Meeting) isStop(err error) bool {
 	var s *Stop
 	return errors.As(err, &s)

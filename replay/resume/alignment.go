@@ -159,6 +159,7 @@ func LaneSeed(base, trace string, lane int) uint64 {
 	return hashSeed(base + ":" + trace + ":" + strconv.Itoa(lane))
 }
 
+// hashSeed returns the first 8 bytes of the SHA-256 of a text as a number.
 func hashSeed(text string) uint64 {
 	sum := sha256.Sum256([]byte(text))
 	return binary.BigEndian.Uint64(sum[:])

@@ -174,6 +174,7 @@ type page struct {
 	over    bool        // no request comes any more
 }
 
+// newPage returns a page that has not been read.
 func newPage(number int, p Page, o Options, l *log) *page {
 	var transport http.RoundTripper
 	if o.Transport != nil {
@@ -188,6 +189,7 @@ func newPage(number int, p Page, o Options, l *log) *page {
 	}
 }
 
+// facts returns what is known of the page so far.
 func (p *page) facts() measure.MetricsPage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,6 +274,7 @@ func (p *page) skip(tick *time.Ticker, start, begin time.Time) {
 	p.count(func(f *measure.MetricsPage) { f.Skipped += missed })
 }
 
+// count changes what is known of the page.
 func (p *page) count(change func(*measure.MetricsPage)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -177,6 +177,7 @@ func handshakeError(err error) error {
 // secretWords mark a header field or URL parameter as secret when its name contains one of them.
 var secretWords = [...]string{"auth", "key", "token", "secret", "password", "cookie", "credential", "signature"}
 
+// isSecret reports whether the value of a header field or URL parameter is a secret.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretWords[:], func(word string) bool { return strings.Contains(name, word) })

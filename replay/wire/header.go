@@ -72,6 +72,7 @@ func overlap(a, b []HeaderField) bool {
 	return slices.ContainsFunc(a, func(f HeaderField) bool { return named(f, b) })
 }
 
+// appendFields appends the lines of header fields.
 func appendFields(b []byte, fields []HeaderField) []byte {
 	for i := range fields {
 		b = append(b, fields[i].Name...)

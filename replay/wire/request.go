@@ -153,6 +153,7 @@ func (s *requestWriter) copy(b Body) (err error) {
 	return err
 }
 
+// panicError returns the error of a panic while a body wrote itself.
 func panicError(p any) error {
 	var fault interface {
 		runtime.Error
@@ -180,6 +181,7 @@ func (s *requestWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// write sends bytes of the body, behind the head where that has not been sent. n counts those of the body.
 func (s *requestWriter) write(p []byte) (int, error) {
 	if len(s.head) == 0 {
 		n, err := s.conn.Write(p)

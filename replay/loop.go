@@ -90,7 +90,7 @@ func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 	l := &loop{
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
 		cutoff:  measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
-		backoff: backoff{o.Backoff, map[int]pause{}}, throttle: newThrottle(o.RetryAfter),
+		backoff: backoff{o.Backoff, map[int]pause{}}, throttle: throttle{o.RetryAfter, map[int]time.Duration{}, map[int]*request{}},
 		stopOnDeadlock: o.StopOnDeadlock, together: &together{meeting: o.Meeting}, periods: newPeriods(o), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
 	l.conductor = p.conduct(o.maxOpen(), l.launch, l.onEvent)

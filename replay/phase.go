@@ -83,7 +83,8 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	}
 	origin := r.medium.now() // no send is late by what was waited for
 	if begins {
-		r.periods = append(r.periods, period{name: p.name, origin: origin, news: newPhaseNews(r.epoch.Add(origin), p.target, r.reporter.phase, r.scraping.said)})
+		news := &phaseNews{news: PhaseNews{Start: r.epoch.Add(origin), Target: p.target}, tell: r.reporter.phase, servers: r.scraping.said, lanes: map[int]*rootSession{}}
+		r.periods = append(r.periods, period{name: p.name, origin: origin, news: news})
 	}
 	current := &r.periods[len(r.periods)-1]
 	p.firstCredit, p.news = current.credits, current.news

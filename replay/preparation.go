@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,10 @@ func (p *preparation) wait(ctx context.Context) error {
 		return nil
 	}
 	until := p.clock.now() + p.Readiness.Timeout
-	for _, url := range distinct(p.URLs) {
+	for k, url := range p.URLs {
+		if slices.Contains(p.URLs[:k], url) {
+			continue
+		}
 		c, err := p.connect(url, preflightTimeout)
 		if err != nil {
 			return err
@@ -110,7 +114,10 @@ func (p *preparation) reset(ctx context.Context) error {
 	if !p.CacheReset.Enabled {
 		return nil
 	}
-	for _, url := range distinct(p.URLs) {
+	for k, url := range p.URLs {
+		if slices.Contains(p.URLs[:k], url) {
+			continue
+		}
 		c, err := p.connect(url, p.CacheReset.Timeout)
 		if err != nil {
 			return err
@@ -200,18 +207,6 @@ func (p *preparation) connect(url string, timeout time.Duration) (*wire.Client, 
 	w := p.clientOptions()
 	w.Timeout, w.DialTimeout, w.Reuse = timeout, modelsTimeout, wire.NoReuse
 	return wire.New(url, w)
-}
-
-// distinct returns the URLs without repetitions.
-func distinct(urls []string) (list []string) {
-	seen := map[string]bool{}
-	for _, url := range urls {
-		if !seen[url] {
-			list = append(list, url)
-		}
-		seen[url] = true
-	}
-	return list
 }
 
 // pauseClock tells the time of a preparation and waits.

@@ -145,11 +145,6 @@ type rootSession struct {
 	goesOn  bool // the first tree of the phase is the one that the lane has
 }
 
-// newPhaseNews returns the news of a period that begins at start.
-func newPhaseNews(start time.Time, target PhaseTarget, tell func(PhaseNews), servers func() scrape.Now) *phaseNews {
-	return &phaseNews{news: PhaseNews{Start: start, Target: target}, tell: tell, servers: servers, lanes: map[int]*rootSession{}}
-}
-
 // enter begins a phase of the period.
 func (n *phaseNews) enter(name string) {
 	if n == nil {

@@ -205,7 +205,8 @@ func (f *replayFlags) checkScenario() {
 	f.scenario.conflicts = f.scenario.chosen.Check(f.lockable())
 	for k := range f.scenario.conflicts {
 		what := &f.scenario.conflicts[k].What
-		name, _, _ := strings.Cut(strings.TrimPrefix(*what, "--"), " ")
+		*what = preset.Text(*what).String()
+		name, _, _ := strings.Cut(strings.TrimPrefix(*what, preset.Prefix), " ")
 		if from := f.set.From(name); from.Kind == settings.FromFile || from.Kind == settings.FromEnvironment {
 			*what += " (" + from.At + ")"
 		}

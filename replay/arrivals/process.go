@@ -52,7 +52,10 @@ func ParseKind(text string) (k Kind, shape float64, err error) {
 		return Constant, 0, nil
 	case name == "gamma" && shaped:
 		if shape, err = strconv.ParseFloat(number, 64); err == nil {
-			return Gamma, shape, checkShape(shape)
+			if !(shape >= minShape && shape <= maxShape) {
+				err = fmt.Errorf("arrivals: shape %g of gamma: want %g to %g", shape, minShape, float64(maxShape))
+			}
+			return Gamma, shape, err
 		}
 	}
 	return 0, 0, fmt.Errorf("arrivals: %q: want poisson, constant or gamma:SHAPE, such as gamma:0.5", text)
@@ -73,14 +76,6 @@ type Process struct {
 	Shape float64       // of Gamma: 1 is Poisson, less comes in bursts, more is more even; 0 for the others
 	Ramp  time.Duration // the rate grows from 0 for so long
 	Seed  string        // the operator's seed in decimal
-}
-
-// checkShape returns an error about a shape of gamma gaps that cannot be drawn.
-func checkShape(shape float64) error {
-	if !(shape >= minShape && shape <= maxShape) {
-		return fmt.Errorf("arrivals: shape %g of gamma: want %g to %g", shape, minShape, float64(maxShape))
-	}
-	return nil
 }
 
 // Schedule returns the arrivals of a valid process, without end until the 292 years that a Duration can hold are over.

@@ -302,7 +302,7 @@ func (m *Meeting) loseLocked(l measure.LostPart) {
 
 // connectLocked makes a connection that of a part, in two goroutines.
 func (m *Meeting) connectLocked(k int, host string, conn net.Conn, handle func(k int, l *link, r *message, at time.Time) error) {
-	l := newLink(conn, m.o.Now)
+	l := &link{conn: conn, clock: m.o.Now, out: make(chan *message, outbox)}
 	p := &m.parts[k]
 	p.link, p.host, p.here = l, host, true
 	m.work.Go(l.write)

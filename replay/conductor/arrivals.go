@@ -16,7 +16,7 @@ type Arrivals interface {
 }
 
 // ErrTooManyWaiting is the error of a phase in which more than maxWaiting trees have arrived and wait for a lane.
-var ErrTooManyWaiting = errors.New("too many trees have arrived and wait for a lane")
+var ErrTooManyWaiting = errors.New("too many trees have arrived and wait for a lane: let fewer arrive, or give them more lanes")
 
 const maxWaiting = 1 << 24
 
@@ -175,7 +175,7 @@ func (c *Conductor) arrive(at time.Duration) {
 	c.counts.TreesWaiting++
 	c.openings.waiting.push(at)
 	if most := c.openings.max; c.counts.TreesWaiting > most {
-		c.openings.err = fmt.Errorf("%w: more than %d at %v, with %d lanes", ErrTooManyWaiting, most, at, c.maxLanes)
+		c.openings.err = fmt.Errorf("more than %d trees at %v, with %d lanes: %w", most, at, c.maxLanes, ErrTooManyWaiting)
 		c.stop(at)
 	}
 }

@@ -64,10 +64,10 @@ func (r *Request) Validate() error {
 		return fmt.Errorf("request body has size %d", r.Body.Size())
 	}
 	if len(r.Path) == 0 || r.Path[0] != '/' {
-		return fmt.Errorf("request path %q does not start with a slash", r.Path)
+		return fmt.Errorf("request path %q: want one that starts with a slash", r.Path)
 	}
 	if i := badPathByte(r.Path); i >= 0 {
-		return fmt.Errorf("request path %q has byte %#x at %d", r.Path, r.Path[i], i)
+		return fmt.Errorf("request path %q has byte %#x at %d: want it percent-encoded", r.Path, r.Path[i], i)
 	}
 	for _, fields := range [2][]HeaderField{r.Header, r.Affinity} {
 		for i := range fields {

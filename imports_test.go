@@ -129,7 +129,7 @@ var imports = map[string][]string{
 		"github.com/prometheus/client_golang", "golang.org/x/net",
 	},
 	"cmd/internal/capture/canon":  {"cmd/internal/capture/journal", "internal/endpoint", "internal/jsonlex", "internal/media"}, // pure: no session, no tokenizer; of journals it has the words
-	"cmd/internal/capture/carry":  {"internal/endpoint"},                                                     // which is data: it carries while everything of ours is stuck
+	"cmd/internal/capture/carry":  {"internal/endpoint"},                                                                       // which is data: it carries while everything of ours is stuck
 	"cmd/internal/capture/chain":  {"cmd/internal/capture/canon", "cmd/internal/capture/journal", "github.com/zeebo/xxh3"},
 	"cmd/internal/capture/coding": {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"cmd/internal/capture/finish": {

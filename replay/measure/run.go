@@ -240,7 +240,7 @@ type ServerMetrics struct {
 // MetricsPage is one of these pages.
 type MetricsPage struct {
 	URL       string `json:"url"`     // without user, password and query
-	Default   bool   `json:"default"` // no --scrape names it: it is that of a server
+	Default   bool   `json:"default"` // the run was not told to read it: it is that of a server
 	Fetches   int    `json:"fetches"` // that were answered
 	Failures  int    `json:"failures"`
 	Skipped   int    `json:"skipped"`    // that were due while one ran

@@ -81,10 +81,17 @@ var imports = map[string][]string{
 	"mmapcache/cachestore": {
 		"internal/bytefmt", "internal/durable", "internal/terminal", "manifest", "mmapcache", "mmapcache/internal/cachedir", "golang.org/x/sync",
 	},
-	"convert/reconstruct": {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
-	"convert/weka":        {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
+	"convert/reconstruct":     {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
+	"convert/weka":            {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
+	"convert/text":            {"github.com/zeebo/xxh3"},                                                                                        // values: no bytes of a format, no tokens
+	"convert/text/content":    {"convert/text", "internal/jsonlex", "internal/media"},
+	"convert/text/messages":   {"convert/text", "convert/text/content", "github.com/zeebo/xxh3"},
+	"convert/text/otel":       {"convert/text", "convert/text/content", "convert/text/otel/spans", "github.com/zeebo/xxh3"},
+	"convert/text/otel/spans": {"convert/text/content", "internal/jsonlex"},
+	"convert/text/render":     {"convert/text", "convert/text/content", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"convert/reconstruct", "convert/rules", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/tokensource",
+		"convert/reconstruct", "convert/rules", "convert/text", "convert/text/content", "convert/text/messages", "convert/text/otel", "convert/text/render",
+		"convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/tokensource",
 		"internal/bytefmt", "internal/corpus", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "trace", "github.com/alitto/pond/v2",
 	},
@@ -222,7 +229,7 @@ var imports = map[string][]string{
 		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/inspect", "cmd/internal/report/compare",
 		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
 		"cmd/internal/report/until", "cmd/internal/search", "cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/setup",
-		"cmd/internal/synth", "convert", "convert/rules", "convert/weka", "hfsource", "hfsource/hub", "internal/tokensource", "internal/bytefmt",
+		"cmd/internal/synth", "convert", "convert/rules", "convert/text", "convert/weka", "hfsource", "hfsource/hub", "internal/tokensource", "internal/bytefmt",
 		"internal/demo", "internal/durable", "internal/guard", "internal/scenario", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "mock", "replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge",
 		"replay/payload", "replay/preset", "replay/slo", "replay/wire", "trace", "github.com/klauspost/compress", "github.com/spf13/cobra",

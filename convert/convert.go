@@ -24,9 +24,10 @@ type Result struct {
 	Key            string
 	Hit            bool // nothing was built
 	Facts          mmapcache.StructureFacts
-	InputBytes     int64              // of the input files, compressed as they are
-	Sources        []mmapcache.Source // the input files, under their names of today: a dataset that was found has those of its first build
-	Bytes          int64              // of all parts, on disk
+	Texts          mmapcache.TextFacts // of logs
+	InputBytes     int64               // of the input files, compressed as they are
+	Sources        []mmapcache.Source  // the input files, under their names of today: a dataset that was found has those of its first build
+	Bytes          int64               // of all parts, on disk
 	SkippedEntries []hfsource.SkippedEntry
 	Stages         map[string]time.Duration      // resolve, plan, arenas, fill, publish; wait and verify if they happened
 	Parts          map[string]cachestore.PartHit // by kind, without the dataset itself; of a dataset of shards the arenas alone
@@ -96,6 +97,7 @@ func verified(o Options, f func(Options) (*Result, error)) (*Result, error) {
 // conversion is one run of Convert, Structure, Explain or VerifyRebuild.
 type conversion struct {
 	tables     bool    // the structure alone
+	logs       bool    // the inputs are logs with text
 	options    Options // with defaults
 	result     *Result
 	snapshot   *hfsource.Snapshot
@@ -148,6 +150,18 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	}
 	c.result.InputBytes, c.result.Sources = c.snapshot.Bytes(), c.provenance(mmapcache.StructureKind).Sources
 	c.result.SkippedEntries = c.snapshot.Skipped
+	if c.logs, err = c.findLogs(ctx); err != nil {
+		return err
+	}
+	if c.logs && c.tables {
+		return fmt.Errorf("input %s: it is a log with text, whose blocks are those of a tokenizer: import it, and simulate the traces", o.Inputs[0])
+	}
+	if c.logs {
+		if c.wanted, err = c.wantedLogs(); err != nil {
+			return err
+		}
+		return c.tryTokenizer()
+	}
 	if c.recordings, err = recordingsOf(ctx, c.snapshot, o.Rules.Namespace); err != nil {
 		return err
 	}
@@ -227,6 +241,9 @@ func (c *conversion) noteUse(ctx context.Context) *cachestore.Use {
 
 // run finds or builds the dataset: that of one shard, or that of several. What the input holds decides which of them it is.
 func (c *conversion) run(ctx context.Context) error {
+	if c.logs {
+		return c.runLogs(ctx)
+	}
 	if c.sharded == nil {
 		return c.runOne(ctx)
 	}

@@ -71,7 +71,10 @@ func (c *conversion) explain(ctx context.Context) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := mmapcache.Kinds()
+	kinds := append(mmapcache.PartKinds(), mmapcache.DatasetKind)
+	if c.logs {
+		kinds = []string{mmapcache.StructureKind, mmapcache.TextsKind, mmapcache.ArenasKind, mmapcache.DatasetKind}
+	}
 	if units != nil {
 		c.wanted[mmapcache.DatasetKind] = c.sharded
 		kinds = []string{mmapcache.ArenasKind, mmapcache.DatasetKind}

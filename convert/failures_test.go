@@ -39,7 +39,7 @@ func keysFor(t *testing.T, rules rules.Rules, draws rules.Placement, files []hfs
 
 // differing lists the kinds whose keys differ.
 func differing(a, b map[string]string) (kinds []string) {
-	for _, kind := range mmapcache.Kinds() {
+	for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind) {
 		if a[kind] != b[kind] {
 			kinds = append(kinds, kind)
 		}
@@ -200,7 +200,7 @@ func TestConcurrentReadersReadWhatTheyAskFor(t *testing.T) {
 func TestAFinishedEntryIsReadWithoutALock(t *testing.T) {
 	o := options(t, lines(t, traceText("a")))
 	r := o.convert(t)
-	for _, kind := range mmapcache.Kinds() {
+	for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind) {
 		key := r.Key
 		if kind != mmapcache.DatasetKind {
 			key = r.Parts[kind].Key

@@ -36,6 +36,8 @@ type Options struct {
 	Tokenizer string          // a name of Tokenizers, a path, or OWNER/NAME of a model of the hub; "" is DefaultTokenizer
 	Corpus    string          // a name of Corpora, or a file or directory, see CheckCorpus; "" is DefaultCorpus
 
+	Logs LogOptions // how logs with text are read
+
 	MooncakeBlock int // tokens of a block of Mooncake rows; 0: as Rules say. An input with other rows is converted without it
 
 	Builder Builder // of several that build one corpus of shards together; each may be of this value

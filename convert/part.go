@@ -214,8 +214,12 @@ func (c *conversion) provenanceOf(kind string, files []hfsource.File) mmapcache.
 	p := mmapcache.Provenance{Created: c.options.now().UTC(), Host: host, Agentx: c.options.Version}
 	switch kind {
 	case mmapcache.StructureKind, mmapcache.DatasetKind:
-		for _, f := range files {
-			p.Sources = append(p.Sources, mmapcache.Source{Path: c.portablePath(f.Path), Size: f.Size, SHA256: f.SHA256})
+		for k, f := range files {
+			path := c.portablePath(f.Path)
+			if c.logs { // names of logs say what people work on
+				path = fmt.Sprintf("log %d", k+1)
+			}
+			p.Sources = append(p.Sources, mmapcache.Source{Path: path, Size: f.Size, SHA256: f.SHA256})
 		}
 		if len(c.snapshot.Datasets) > 0 {
 			p.Datasets, _ = json.Marshal(c.snapshot.Datasets) // strings and times always marshal

@@ -59,7 +59,16 @@ func (r *Result) Write(w io.Writer, wall, cpu time.Duration, peak int64) {
 	}
 	f := r.Facts
 	fmt.Fprintf(w, "%s%s\n", what, cachestore.FoundText(r.Parts, r.Hit))
-	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens in %s blocks", bytefmt.Digits(f.Traces), bytefmt.Digits(f.Sessions), bytefmt.Digits(f.Turns), bytefmt.Digits(int(f.PromptTokens)), bytefmt.Digits(f.Blocks))
+	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens", bytefmt.Digits(f.Traces), bytefmt.Digits(f.Sessions), bytefmt.Digits(f.Turns), bytefmt.Digits(int(f.PromptTokens)))
+	if t := r.Texts; t.Messages == 0 {
+		fmt.Fprintf(w, " in %s blocks", bytefmt.Digits(f.Blocks))
+	} else {
+		fmt.Fprintf(w, " in %s messages with their text; %.1f %% of the tokens are filler for what the log lacks\n", bytefmt.Digits(t.Messages), 100*float64(t.FillerTokens)/float64(max(1, f.PromptTokens)))
+		fmt.Fprintf(w, "%s: %s", strings.Join(t.Formats, ", "), countsText(t.Counts, "nothing left out or assumed"))
+		if len(t.Redacted) > 0 {
+			fmt.Fprintf(w, "; secrets replaced: %s", countsText(t.Redacted, ""))
+		}
+	}
 	if n := f.AllSkipped(); n > 0 {
 		fmt.Fprintf(w, ", %s skipped", bytefmt.Digits(n))
 	}
@@ -69,6 +78,18 @@ func (r *Result) Write(w io.Writer, wall, cpu time.Duration, peak int64) {
 	fmt.Fprintf(w, "\n%s read, %s on disk\n", bytefmt.Format(r.InputBytes), bytefmt.Format(r.Bytes))
 	fmt.Fprintf(w, "%s: %s; cpu %s, peak memory %s\n", bytefmt.Seconds(wall), strings.Join(stages, ", "), bytefmt.Seconds(cpu), bytefmt.Format(peak))
 	fmt.Fprintln(w, r.Path)
+}
+
+// countsText lists counts by name, or says that there are none.
+func countsText(counts map[string]int, none string) string {
+	if len(counts) == 0 {
+		return none
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, name+" "+bytefmt.Digits(counts[name]))
+	}
+	return strings.Join(list, ", ")
 }
 
 // JSON is Write for programs.
@@ -84,6 +105,9 @@ func (r *Result) JSON(wall, cpu time.Duration, peak int64) map[string]any {
 		"skipped": f.Skipped, "skipped_more": f.SkippedMore, "unknown": f.Unknown, "unknown_more": f.UnknownMore,
 		"oddities": append([]mmapcache.Oddity{}, f.Oddities...), "dropped_subagents": f.Dropped, "ambiguous_clocks": f.Ambiguous,
 		"stages": stages, "wall": wall.Seconds(), "cpu": cpu.Seconds(), "peak_rss": peak, "parts": r.Parts,
+	}
+	if r.Texts.Messages > 0 {
+		out["texts"] = r.Texts
 	}
 	if r.Shards != nil {
 		out["shards"] = r.Shards

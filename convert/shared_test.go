@@ -46,7 +46,7 @@ func TestWhatEverybodyMayWriteGivesNoHit(t *testing.T) {
 		want := filesOf(t, o.Root)
 		var warned []string
 		o.Warn = func(format string, args ...any) { warned = append(warned, format+" "+args[0].(error).Error()) }
-		for _, kind := range mmapcache.Kinds() {
+		for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind) {
 			keys, err := os.ReadDir(filepath.Join(o.Root, kind))
 			require.NoError(t, err)
 			dir := filepath.Join(o.Root, kind, keys[0].Name())

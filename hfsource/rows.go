@@ -26,6 +26,8 @@ type Row struct {
 	Data      []byte      // JSON; valid until Free
 	Columns   *column.Row // of a Parquet file, in place of Data; valid until Free
 	Err       error       // *UnreadableError: the rest of the file cannot be read, and there is no data
+	Unended   bool        // of LogRows: the last line of a file, which has no line end
+	Marked    bool        // of LogRows: a byte order mark stood before the row, and is left out
 
 	buffers     *rowBuffers // that Data goes back to
 	free        func()
@@ -106,6 +108,16 @@ func (b *rowBuffers) put(buf []byte) {
 //
 // Rows reserves the memory of every row in s.Memory, and waits while rows in flight take all of it.
 func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int64), yield func(Row) error) error {
+	return s.rows(ctx, columns, progress, yield, false)
+}
+
+// LogRows is Rows for logs, which other programs write while they run: a last line that is cut off is a row like another, and so is one
+// behind a byte order mark.
+func (s *Snapshot) LogRows(ctx context.Context, progress func(int64), yield func(Row) error) error {
+	return s.rows(ctx, nil, progress, yield, true)
+}
+
+func (s *Snapshot) rows(ctx context.Context, columns []string, progress func(int64), yield func(Row) error, logs bool) error {
 	memory := s.Memory
 	if memory == nil {
 		inner, cancel := context.WithCancel(ctx)
@@ -117,7 +129,7 @@ func (s *Snapshot) Rows(ctx context.Context, columns []string, progress func(int
 	}
 	buffers := &rowBuffers{}
 	for k := range s.Files {
-		r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, columns: columns, memory: memory, buffers: buffers, progress: progress, yield: yield}
+		r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, columns: columns, memory: memory, buffers: buffers, progress: progress, yield: yield, logs: logs}
 		if err := r.read(); err != nil {
 			return err
 		}
@@ -141,6 +153,14 @@ func (s *Snapshot) FirstRow(ctx context.Context, k int) (data []byte, err error)
 	return data, err
 }
 
+// Head returns the beginning of the first row of file k, at most n bytes, as it stands; nil as FirstRow does.
+func (s *Snapshot) Head(ctx context.Context, k, n int) ([]byte, error) {
+	if f := &s.Files[k]; !f.Format.Parquet && !f.Format.Lines && f.Size > int64(n) {
+		return f.head(n)
+	}
+	return s.FirstRow(ctx, k)
+}
+
 // HasSeveralRows reports whether file k of a snapshot may have more than one row: any Parquet file may, and so may a file that
 // cannot be read behind its first row.
 func (s *Snapshot) HasSeveralRows(ctx context.Context, k int) (bool, error) {
@@ -161,7 +181,7 @@ func (s *Snapshot) HasSeveralRows(ctx context.Context, k int) (bool, error) {
 func (s *Snapshot) someRows(ctx context.Context, k int, yield func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Files[k].Size), buffers: &rowBuffers{}, progress: func(int64) {}}
+	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Files[k].Size), buffers: &rowBuffers{}, progress: func(int64) {}, logs: true}
 	r.yield = func(row Row) error {
 		defer row.Free()
 		return yield(row)
@@ -183,6 +203,7 @@ type fileReader struct {
 	buffers  *rowBuffers
 	progress func(int64)
 	yield    func(Row) error
+	logs     bool // see LogRows
 }
 
 // read yields the rows of the file.

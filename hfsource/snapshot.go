@@ -142,7 +142,7 @@ func (f *File) detect(ctx context.Context) error {
 		return nil
 	}
 	compression, _ := compressionOf(head)
-	done, err := f.unpack(buffers, zstd.WithDecoderConcurrency(1)) // nothing is read ahead
+	done, err := f.unpack(buffers, false, zstd.WithDecoderConcurrency(1)) // nothing is read ahead
 	if err != nil {
 		return ctx.Err()
 	}

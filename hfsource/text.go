@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -50,8 +51,9 @@ func (r *fileReader) readText(raw io.Reader) error {
 // yieldError marks an error of the caller, as opposed to one of the file.
 type yieldError struct{ error }
 
-// unpack lets buffers.text read the text of the file from buffers.packed, and checks its beginning. Call done at the end.
-func (f *File) unpack(buffers *readBuffers, o ...zstd.DOption) (done func(), err error) {
+// unpack lets buffers.text read the text of the file from buffers.packed, and checks its beginning, which may be a byte order mark in logs.
+// Call done at the end.
+func (f *File) unpack(buffers *readBuffers, logs bool, o ...zstd.DOption) (done func(), err error) {
 	packed, done := buffers.packed, func() {}
 	head, _ := packed.Peek(foreign.HeadBytes) // the next read returns the error again
 	if len(head) == 0 && strings.EqualFold(filepath.Ext(f.Path), ".gz") {
@@ -74,11 +76,31 @@ func (f *File) unpack(buffers *readBuffers, o ...zstd.DOption) (done func(), err
 		text = &members{d, packed, f}
 	}
 	buffers.text.Reset(text)
-	if err := f.checkText(buffers.text); err != nil {
+	if err := f.checkText(buffers.text, logs); err != nil {
 		done()
 		return nil, err
 	}
 	return done, nil
+}
+
+// head returns the first n bytes of the text of a file, nil for a damaged one, which Rows reports.
+func (f *File) head(n int) ([]byte, error) {
+	raw, err := f.open()
+	if err != nil {
+		return nil, fmt.Errorf("input %s: %w", f.Path, err)
+	}
+	defer raw.Close()
+	buffers := textBuffers.Get().(*readBuffers)
+	defer buffers.release()
+	buffers.packed.Reset(raw)
+	done, err := f.unpack(buffers, true, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, nil
+	}
+	defer done()
+	head := make([]byte, n)
+	k, _ := io.ReadFull(buffers.text, head)
+	return head[:k], nil
 }
 
 // members reads the members of a gzip file. As gzip(1), it leaves out what stands behind the last one: zeros, or garbage, which
@@ -132,7 +154,7 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 	buffers := textBuffers.Get().(*readBuffers)
 	defer buffers.release()
 	buffers.packed.Reset(raw)
-	done, err := r.unpack(buffers)
+	done, err := r.unpack(buffers, r.logs)
 	if err != nil {
 		return 0, err
 	}
@@ -145,8 +167,12 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		row := Row{File: r.Path, FileIndex: r.number, Line: line, buffers: r.buffers, reservation: r.memory.Reserve()}
 		row.Data, err = readRow(text, r.buffers.get(), r.Format.Lines, row.reservation)
 		row.own = int64(len(row.Data)) // without the newline, which Release gives back
+		if r.logs && line <= 1 {
+			row.Data, row.Marked = bytes.CutPrefix(row.Data, []byte(byteOrderMark))
+		}
+		row.Unended = r.logs && r.Format.Lines && err == io.EOF
 		blank := r.Format.Lines && len(bytes.TrimSpace(row.Data)) == 0
-		damage := damageOf(row.Data, err, r.Format.Lines && json)
+		damage := damageOf(row.Data, err, r.Format.Lines && json && !r.logs)
 		if damage != nil {
 			row.Free()
 			return line, damage
@@ -256,7 +282,7 @@ func (f *File) isText(r *bufio.Reader) bool {
 }
 
 // checkText checks the beginning of a text after decompression.
-func (f *File) checkText(r *bufio.Reader) error {
+func (f *File) checkText(r *bufio.Reader, logs bool) error {
 	if f.isText(r) {
 		return nil
 	}
@@ -273,7 +299,7 @@ func (f *File) checkText(r *bufio.Reader) error {
 		return &contentError{"what is compressed in it is " + what + ", not text", func(string) string {
 			return "unpack it once, to a name that ends in " + suffix
 		}}
-	case bytes.HasPrefix(head, []byte(byteOrderMark)):
+	case bytes.HasPrefix(head, []byte(byteOrderMark)) && !logs:
 		return &contentError{"it begins with a byte-order mark, which JSON does not have", func(string) string {
 			return "remove its first three bytes: tail -c +4"
 		}}

@@ -65,7 +65,7 @@ func (c PromptCorpus) render() (*arenas, error) {
 		}
 		raw = append(raw, b...)
 		bounds = append(bounds, len(raw))
-		text.data = appendEscaped(text.data, b)
+		text.data = AppendEscaped(text.data, b)
 		ids.data = append(strconv.AppendUint(ids.data, uint64(id), 10), ',')
 		if len(text.data) > math.MaxUint32 || len(ids.data) > math.MaxUint32 {
 			return nil, fmt.Errorf("corpus of %d tokens: more than 4 GiB of text", len(c.Tokens))

@@ -24,7 +24,8 @@ type Cache struct {
 	shards  []*shard
 	prompts bool // starts and arenas are open, or to be opened
 	maps    maps
-	arenas  // views of the mapped files
+	arenas                 // views of the mapped files
+	texts   *recordedTexts // of a dataset of logs; else nil
 	splits  splitMap
 }
 
@@ -35,6 +36,10 @@ type Encoding uint8
 const (
 	Text Encoding = iota // text, escaped as in a JSON string
 	IDs                  // token ids in decimal, each followed by a comma
+
+	// Of datasets of logs: recorded messages in the form of an API.
+	ChatMessages
+	AnthropicMessages
 )
 
 func (e Encoding) validate() error {
@@ -42,6 +47,14 @@ func (e Encoding) validate() error {
 		return fmt.Errorf("encoding %d: want %d (text) or %d (ids)", e, Text, IDs)
 	}
 	return nil
+}
+
+// TextEncoding returns the encoding in which people read the prompts of the cache.
+func (c *Cache) TextEncoding() Encoding {
+	if c.HasTexts() {
+		return ChatMessages
+	}
+	return Text
 }
 
 // Open opens the dataset of a key below a cache root. It checks sizes, headers, the digests of the tables and every index
@@ -132,6 +145,11 @@ func (c *Cache) open(key string) error {
 	c.prompts = true
 	if err := c.openShards(key); err != nil {
 		return err
+	}
+	if HasTexts(c.Manifest) {
+		if err := c.checkTexts(); err != nil {
+			return err
+		}
 	}
 	return c.openArenas()
 }

@@ -166,7 +166,7 @@ func publish(t *testing.T, root, kind string, image any, files map[string]string
 // A cache in another format is not damaged: the error says what to do. One that names no format is accepted.
 func TestAnotherFormatIsNoDamage(t *testing.T) {
 	y := plainToy(40)
-	for format, shown := range map[string]string{`4`: "4", `0`: "0", `"1"`: `"1"`, `1`: "", `2`: "", `null`: "null", `{}`: "{}"} {
+	for format, shown := range map[string]string{`5`: "5", `0`: "0", `"1"`: `"1"`, `1`: "", `2`: "", `null`: "null", `{}`: "{}"} {
 		t.Run(format, func(t *testing.T) {
 			image := func(kind string) any {
 				return map[string]any{"another": []int{1}, "format": json.RawMessage(format), "kind": kind, "z": nil}
@@ -185,7 +185,7 @@ func TestAnotherFormatIsNoDamage(t *testing.T) {
 			for m, dir := range map[*manifest.Manifest]string{
 				odd: filepath.Join(root, DatasetKind, odd.Key), oddParts: filepath.Join(root, ArenasKind, oddPart.Key),
 			} {
-				want := fmt.Sprintf("%s: made in cache format %s: this agentx reads formats 1 to 3: convert again, or use the agentx that made it", dir, shown)
+				want := fmt.Sprintf("%s: made in cache format %s: this agentx reads formats 1 to 4: convert again, or use the agentx that made it", dir, shown)
 				check := func(err error) {
 					t.Helper()
 					if shown != "" {

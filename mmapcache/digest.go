@@ -33,7 +33,7 @@ type Digest struct {
 // Digest returns the digests of trace i. model is written as the model of every turn; "-" keeps the recorded models.
 func (c *Cache) Digest(i int, model string) (d Digest, err error) {
 	err = c.Guard(func() error {
-		t, err := c.render(i, Text)
+		t, err := c.render(i, c.TextEncoding())
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,10 @@ func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
 		return fields, nil
 	}
 	s.text = p.AppendContent(s.text[:0], k)
-	content, ok := appendUnescaped(s.text[:0], s.text) // in place: it never grows
+	content, ok := s.text, true
+	if !m.Recorded() {
+		content, ok = appendUnescaped(s.text[:0], s.text) // in place: it never grows
+	}
 	if !ok {
 		return nil, fmt.Errorf("%s: %w: message %d of trace %q ends inside an escape", filepath.Join(p.trace.cache.arenasPath(), textFile), manifest.ErrDamaged, k, p.trace.Trace.ID)
 	}

@@ -17,9 +17,12 @@ import (
 )
 
 // Kinds lists the kinds of directory, parts first.
-func Kinds() []string { return append(PartKinds(), DatasetKind) }
+func Kinds() []string { return append(AllPartKinds(), DatasetKind) }
 
-// PartKinds lists the kinds of a dataset's parts.
+// AllPartKinds lists the kinds of the parts of any dataset, in the order in which they are published.
+func AllPartKinds() []string { return []string{StructureKind, TextsKind, PlacementKind, ArenasKind} }
+
+// PartKinds lists the kinds of the parts of a dataset of traces.
 func PartKinds() []string { return []string{StructureKind, PlacementKind, ArenasKind} }
 
 // DatasetPath returns the directory of a dataset.
@@ -28,6 +31,7 @@ func DatasetPath(root, key string) string { return filepath.Join(root, DatasetKi
 // contents lists the files of a directory of each kind, without its manifest and provenance.
 var contents = map[string][]string{
 	StructureKind: {"blocks.arrow", "segments.arrow", "sessions.arrow", "tools.arrow", "traces.arrow", "turns.arrow"},
+	TextsKind:     {messagesFile, piecesFile, recordedTextFile},
 	PlacementKind: {placementFile},
 	ArenasKind:    {idOffsetsFile, idsFile, illFormedFile, splitsFile, textFile, textOffsetsFile, tokensFile},
 	DatasetKind:   {},
@@ -103,7 +107,7 @@ func (d disk) readManifest(root, kind, key, digest string) (*manifest.Manifest, 
 // CheckFormat refuses the directory of another format, which is not damage. It accepts a pre-image that names none.
 func CheckFormat(dir string, m *manifest.Manifest) error {
 	switch f := formatOf(m.PreImage); f {
-	case "", strconv.Itoa(FormatNoStarts), strconv.Itoa(FormatStarts), strconv.Itoa(FormatShards):
+	case "", strconv.Itoa(FormatNoStarts), strconv.Itoa(FormatStarts), strconv.Itoa(FormatShards), strconv.Itoa(FormatTexts):
 		return nil
 	default:
 		return fmt.Errorf("%s: made in cache format %s: this agentx reads formats %d to %d: convert again, or use the agentx that made it", dir, f, FormatNoStarts, Format)

@@ -14,7 +14,9 @@ import (
 //	ROOT/structure/KEY/   sessions, turns, segments, blocks of a set of traces: no seed, no tokenizer
 //	ROOT/starts/KEY/      the placement: where in the prompt corpus every block and filler begins; one seed, one corpus length
 //	ROOT/arenas/KEY/      the prompt corpus in three renderings: one text, one tokenizer
-//	ROOT/dataset/KEY/     a manifest that names one of each, or the arenas and a list of shards: a structure and its starts each
+//	ROOT/texts/KEY/       recorded messages with their text, of logs
+//	ROOT/dataset/KEY/     a manifest that names structure, starts and arenas, or the arenas and a list of shards: a structure and its starts each;
+//	                      of logs structure, texts and arenas
 //	ROOT/.staging/        what is being built, or what a crash left of it
 //
 // The traces of a dataset of shards are numbered through the list. What rows of tables say of other rows, and starts.bin of blocks and
@@ -57,6 +59,14 @@ import (
 //	splits.u32      SPLT  u32      token boundaries inside a character, ascending
 //	illformed.u32   ILLF  u32      tokens with bytes that are no UTF-8 where they stand, ascending
 //
+// The texts of logs have these files:
+//
+//	text.json              bytes of bodies, without a header: each distinct text once, escaped as in a JSON string, and raw JSON
+//	pieces.bin      PIEC  12 bytes  windows of text.json: u64 offset, u32 length
+//	messages.arrow         distinct messages: their role, and their pieces and bytes in the form of each API
+//
+// A segment of a structure of logs is one message, or a prefix of tokens of the corpus.
+//
 // A window (start, length) means tokens start, start+1, ..., taken modulo N. For example, starts.bin of one block that
 // begins at token 5 and a turn without filler:
 //
@@ -68,20 +78,22 @@ import (
 // The order of fields in provenance.json, and anything below .staging.
 //
 // History: Format 1, Recipe 1: the first. Format 2: traces.arrow may have recorded_start_ms. Format 3: a dataset of shards, whose
-// manifest has version 2.
+// manifest has version 2. Format 4: datasets of logs, whose prompts are recorded messages.
 
 // A Format is a version of the layout. The number changes when a file's layout does. This program reads all, and writes
 // the oldest one wherever its files are the same: a cache without recorded starts, or of one shard, keeps its key.
 const (
-	FormatNoStarts = 1            // of all directories but those below
-	FormatStarts   = 2            // of structures of recordings that have starts
-	FormatShards   = 3            // of datasets whose manifest lists shards
-	Format         = FormatShards // the newest that this program reads
+	FormatNoStarts = 1           // of all directories but those below
+	FormatStarts   = 2           // of structures of recordings that have starts
+	FormatShards   = 3           // of datasets whose manifest lists shards
+	FormatTexts    = 4           // of datasets of recorded messages, and their structures and texts
+	Format         = FormatTexts // the newest that this program reads
 )
 
-// Names of the four kinds of directory, in the order in which they are published.
+// Names of the five kinds of directory, in the order in which they are published.
 const (
 	StructureKind = "structure"
+	TextsKind     = "texts"
 	PlacementKind = "starts"
 	ArenasKind    = "arenas"
 	DatasetKind   = "dataset"

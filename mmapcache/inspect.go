@@ -122,7 +122,7 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 	var prompt Prompt
 	var text []byte
 	trace, session := "", ""
-	return c.EachTurn(ctx, sel, Text, func(t *RenderedTrace, n, turn int) error {
+	return c.EachTurn(ctx, sel, c.TextEncoding(), func(t *RenderedTrace, n, turn int) error {
 		if t.Trace.ID != trace {
 			trace, session = t.Trace.ID, ""
 			fmt.Fprintf(w, "trace %s  scope %s  block size %d%s\n", plain(trace), plain(t.Trace.Scope), t.Trace.BlockSize, t.startText())
@@ -141,7 +141,11 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 			if !content {
 				text = clipEscaped(text, 60)
 			}
-			if _, err := fmt.Fprintf(w, "  %s %s: \"%s\"\n", m.Role, prompt.describe(k), text); err != nil {
+			quote := `"`
+			if m.Recorded() {
+				quote = "" // JSON
+			}
+			if _, err := fmt.Fprintf(w, "  %s %s: %s%s%s\n", m.Role, prompt.describe(k), quote, text, quote); err != nil {
 				return err
 			}
 		}
@@ -161,6 +165,10 @@ func (p *Prompt) describe(k int) string {
 			parts = append(parts, fmt.Sprintf("filler %d", s.Count))
 		case s.Flags&Head != 0:
 			parts = append(parts, fmt.Sprintf("%d of block %d", s.Count, s.First))
+		case s.Flags&Recorded != 0:
+			parts = append(parts, fmt.Sprintf("message %d", s.First))
+		case s.Flags&Prefix != 0:
+			parts = append(parts, fmt.Sprintf("filler %d", s.Count))
 		default:
 			parts = append(parts, fmt.Sprintf("blocks %d+%d", s.First, s.Count))
 		}

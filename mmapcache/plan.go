@@ -14,9 +14,17 @@ const (
 	System Role = iota
 	User
 	Assistant
+
+	// Of recorded messages alone.
+	Developer
+	ToolRole  // answers to calls
+	OtherRole // one that no API has
+	Tools     // no message: the definitions of a session's tools
 )
 
-func (r Role) String() string { return nameOf("role", int(r), "system", "user", "assistant") }
+func (r Role) String() string {
+	return nameOf("role", int(r), "system", "user", "assistant", "developer", "tool", "other", "tools")
+}
 
 // nameOf returns the name of value k, with a fallback for the values of a damaged table.
 func nameOf(what string, k int, names ...string) string {
@@ -126,8 +134,8 @@ type Segment struct {
 	Parent int32        `column:"parent"` // None for the first of a prompt
 	Role   Role         `column:"role"`
 	Flags  SegmentFlags `column:"part"`
-	First  uint32       `column:"first"` // first block, or the turn whose filler it is; both within the trace
-	Count  uint32       `column:"count"` // blocks; tokens of a filler or head
+	First  uint32       `column:"first"` // first block, or the turn whose filler it is, both within the trace; a recorded message; the token of the corpus where a prefix begins
+	Count  uint32       `column:"count"` // blocks; tokens of a filler, head or prefix; of a recorded message about how many it has
 }
 
 // SegmentFlags say how a segment belongs to its message.
@@ -138,6 +146,8 @@ const (
 	Continues SegmentFlags = 1 << iota // belongs to the message of its parent; without it, it begins a message
 	Filler                             // all tokens of its turn that no hash id covers
 	Head                               // the first tokens of one block: the last id of a list covers less than a block
+	Recorded                           // a recorded message
+	Prefix                             // tokens of the corpus, for a prefix that the recording lacks
 )
 
 // BlockRun is one row of blocks.arrow: blocks First, First+1, ... of a trace stand for hash ids ID, ID+1, ... in Scope.
@@ -153,6 +163,9 @@ type Tool struct {
 	Segment int32  `column:"segment"` // that begins the message, within the trace
 	Turn    uint32 `column:"turn"`    // of the session, that brings the result: it names the call
 }
+
+// ScopeText is the scope of traces whose prompts are recorded messages.
+const ScopeText = "text"
 
 // FillerTokens returns how many tokens of a turn's prompt no hash id covers: doc/spec/reconstruction.md 3.1.
 func (t Turn) FillerTokens(blockSize uint32) uint32 {

@@ -25,6 +25,7 @@ type Message struct {
 	Size     int      // bytes of its content, in the encoding of the trace
 	ToolTurn int32    // turn that brings the result of the tool call that the message makes or answers; None: no call
 	path     [2]int32 // its segments are path[lo:hi] of the prompt
+	recorded uint32   // 1 + its number among recorded messages; 0: it is none
 }
 
 // MessageKind says what a message is to a tool call.
@@ -69,6 +70,12 @@ func (t *RenderedTrace) Prompt(turn int, p *Prompt) {
 		}
 		m := &p.Messages[len(p.Messages)-1]
 		m.path[1]++
+		if s.Flags&Recorded != 0 {
+			m.recorded = s.First + 1
+			_, _, size := t.cache.texts.messages[s.First].in(t.form)
+			m.Size, p.Tokens = int(size), p.Tokens+int(s.Count)
+			continue
+		}
 		m.Size += int(t.size(t.windows(s)))
 		p.Tokens += t.tokens(s)
 	}
@@ -76,6 +83,9 @@ func (t *RenderedTrace) Prompt(turn int, p *Prompt) {
 		return
 	}
 	for k := range p.Messages {
+		if p.Messages[k].Recorded() {
+			continue
+		}
 		p.Messages[k].Size += p.decodedGrowth(&p.Messages[k])
 	}
 }
@@ -118,7 +128,8 @@ func (p *Prompt) decodedGrowth(m *Message) int {
 type Cursor struct {
 	Message int
 	segment int32  // within the message
-	window  uint32 // within the segment
+	window  uint32 // within the segment; of a recorded message its piece
+	offset  uint32 // within the piece
 	run     []byte // windows that need decoding, passed and not yet appended
 }
 
@@ -133,6 +144,9 @@ func (p *Prompt) AppendContent(dst []byte, k int) []byte {
 // message, after which the cursor stands before the next one. If dst has room for limit bytes and one window more, it
 // allocates only to decode windows.
 func (p *Prompt) AppendUpTo(dst []byte, c *Cursor, limit int) (_ []byte, ended bool) {
+	if p.Messages[c.Message].Recorded() {
+		return p.appendRecorded(dst, c, limit, false)
+	}
 	t, m := p.trace, &p.Messages[c.Message]
 	r := &t.cache.renderings[t.encoding]
 	for path := p.segments(m); int(c.segment) < len(path); c.segment++ {
@@ -166,8 +180,11 @@ func (p *Prompt) AppendUpTo(dst []byte, c *Cursor, limit int) (_ []byte, ended b
 }
 
 // AppendText appends the content of message k as plain UTF-8, without the escapes of JSON. The encoding of the trace is
-// Text.
+// Text. Of a recorded message it appends the JSON.
 func (p *Prompt) AppendText(dst []byte, k int) []byte {
+	if p.Messages[k].Recorded() {
+		return p.AppendContent(dst, k)
+	}
 	dst, _ = appendUnescaped(dst, p.AppendContent(nil, k))
 	return dst
 }
@@ -185,8 +202,8 @@ func (p *Prompt) AppendTokenIDs(dst []uint32, k int) []uint32 {
 	return dst
 }
 
-// appendEscaped appends b as part of a JSON string: it escapes quotes, backslashes and control characters.
-func appendEscaped(dst, b []byte) []byte {
+// AppendEscaped appends b as part of a JSON string: it escapes quotes, backslashes and control characters.
+func AppendEscaped(dst, b []byte) []byte {
 	const hex = "0123456789abcdef"
 	for _, c := range b {
 		switch {
@@ -207,7 +224,7 @@ func appendEscaped(dst, b []byte) []byte {
 	return dst
 }
 
-// appendUnescaped appends text without the escapes of appendEscaped. dst may be the beginning of text. It is not ok where
+// appendUnescaped appends text without the escapes of AppendEscaped. dst may be the beginning of text. It is not ok where
 // text ends inside an escape.
 func appendUnescaped(dst, text []byte) (_ []byte, ok bool) {
 	for len(text) > 0 {

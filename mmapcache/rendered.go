@@ -16,8 +16,9 @@ type RenderedTrace struct {
 	*Plan
 	cache       *Cache
 	shard       *shard
-	start       float64 // of the trace in its recording, milliseconds; NaN: unknown
-	encoding    Encoding
+	start       float64              // of the trace in its recording, milliseconds; NaN: unknown
+	encoding    Encoding             // of the prompt corpus
+	form        Form                 // of recorded messages
 	starts      []uint32             // first byte of every window: of the blocks, then of the turns' fillers, then of heads
 	ends        []uint64             // bytes of the windows before window i; one more than windows
 	heads       map[[2]uint32]uint32 // number of the window of a head, by block and tokens
@@ -39,8 +40,15 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 	if !c.prompts {
 		return nil, errors.New("the cache was opened without prompts: want one of Open")
 	}
-	if err := encoding.validate(); err != nil {
-		return nil, err
+	form := ChatForm
+	if !c.HasTexts() {
+		if err := encoding.validate(); err != nil {
+			return nil, err
+		}
+	} else if encoding != ChatMessages && encoding != AnthropicMessages {
+		return nil, fmt.Errorf("encoding %d: want %d (messages of chat completions) or %d (of Anthropic's form) for recorded messages", encoding, ChatMessages, AnthropicMessages)
+	} else {
+		form, encoding = Form(encoding-ChatMessages), Text
 	}
 	shard, tables, k, err := c.tablesOf(i)
 	if err != nil {
@@ -49,7 +57,7 @@ func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 	p := tables.Plan(k)
 	windows := int(p.Trace.Blocks) + len(p.Turns)
 	t := &RenderedTrace{
-		Plan: p, cache: c, shard: shard, start: tables.Traces.late.at(k), encoding: encoding,
+		Plan: p, cache: c, shard: shard, start: tables.Traces.late.at(k), encoding: encoding, form: form,
 		starts: make([]uint32, 0, windows), ends: make([]uint64, 1, windows+1), heads: map[[2]uint32]uint32{},
 	}
 	for k, r := range p.Tools {
@@ -72,17 +80,24 @@ func (t *RenderedTrace) locateAll() error {
 		}
 	}
 	for k := range uint32(len(t.Turns)) {
+		if t.cache.HasTexts() {
+			break // turns of recorded messages have no filler
+		}
 		if err := t.locate(t.shard.fillerStart(&t.Trace, k), t.cache.fillerTokens(t.Plan, k)); err != nil {
 			return err
 		}
 	}
 	for _, s := range t.Segments {
 		head := [2]uint32{s.First, s.Count}
-		if _, known := t.heads[head]; known || s.Flags&Head == 0 {
+		if _, known := t.heads[head]; known || s.Flags&(Head|Prefix) == 0 {
 			continue
 		}
 		t.heads[head] = uint32(len(t.starts))
-		if err := t.locate(t.shard.blockStart(&t.Trace, s.First), s.Count); err != nil {
+		start := s.First
+		if s.Flags&Head != 0 {
+			start = t.shard.blockStart(&t.Trace, s.First)
+		}
+		if err := t.locate(start, s.Count); err != nil {
 			return err
 		}
 	}
@@ -114,7 +129,7 @@ func (t *RenderedTrace) windows(s *Segment) (first, n uint32) {
 	switch {
 	case s.Flags&Filler != 0:
 		return t.Trace.Blocks + s.First, 1
-	case s.Flags&Head != 0:
+	case s.Flags&(Head|Prefix) != 0:
 		return t.heads[[2]uint32{s.First, s.Count}], 1
 	}
 	return s.First, s.Count
@@ -128,7 +143,7 @@ func (t *RenderedTrace) tokens(s *Segment) int {
 	switch {
 	case s.Flags&Filler != 0:
 		return int(t.cache.fillerTokens(t.Plan, s.First))
-	case s.Flags&Head != 0:
+	case s.Flags&(Head|Prefix|Recorded) != 0:
 		return int(s.Count)
 	}
 	return int(s.Count) * int(t.Trace.BlockSize)
@@ -186,6 +201,9 @@ func (r *rendering) append(dst []byte, at, size uint64) []byte {
 // for.
 type Window struct{ Start, Tokens uint32 }
 
+// recordedWindow is the bit of Window.Start of a recorded message, whose number stands below it: no place in the corpus.
+const recordedWindow = 1 << 31
+
 // AppendWindows appends the windows of a segment of the plan of trace i, in the order of its tokens. It reads mapped files: Guard
 // makes an error of what cannot be read. A damaged cache may have windows that begin outside the corpus.
 func (c *Cache) AppendWindows(dst []Window, i int, p *Plan, segment int) ([]Window, error) {
@@ -203,6 +221,10 @@ func (c *Cache) appendWindows(dst []Window, shard *shard, p *Plan, s *Segment) [
 		return append(dst, Window{shard.fillerStart(&p.Trace, s.First), c.fillerTokens(p, s.First)})
 	case s.Flags&Head != 0:
 		return append(dst, Window{shard.blockStart(&p.Trace, s.First), s.Count})
+	case s.Flags&Prefix != 0:
+		return append(dst, Window{s.First, s.Count})
+	case s.Flags&Recorded != 0:
+		return append(dst, Window{recordedWindow | s.First, s.Count})
 	}
 	for k := range s.Count {
 		dst = append(dst, Window{shard.blockStart(&p.Trace, s.First+k), p.Trace.BlockSize})

@@ -131,7 +131,7 @@ func (w *reuse) turn(t sentTurn) {
 	for k, s := range w.path {
 		n := s.Count
 		switch {
-		case s.Flags&Filler != 0:
+		case s.Flags&(Filler|Recorded|Prefix) != 0:
 			continue
 		case s.Flags&Head != 0:
 			n = 1
@@ -160,7 +160,7 @@ func count(yes bool) int64 {
 
 // Sharing counts the distinct content of all traces. Equal hash ids of one scope are the same block in every trace.
 type Sharing struct {
-	Blocks int   // distinct
+	Blocks int   // distinct; of recorded messages these
 	Tokens int64 // of each distinct block the longest part that a prompt holds, and of every filler
 }
 
@@ -192,12 +192,16 @@ func (c *Cache) Sharing() (s Sharing, err error) {
 	err = c.EachShard(func(_ int, tables *Structure) error { // which share nothing
 		numbers, distinct := tables.numberBlocks()
 		held := make([]uint32, distinct) // tokens
+		recorded := map[Window]uint32{}
 		p := new(Plan)
 		for i := range tables.Traces.Len() {
 			tables.ReadPlan(i, p)
-			s.Tokens += c.hold(p, held, numbers[p.Trace.FirstBlock:])
+			s.Tokens += c.hold(p, held, recorded, numbers[p.Trace.FirstBlock:])
 		}
-		s.Blocks += distinct
+		s.Blocks += distinct + len(recorded)
+		for _, n := range recorded {
+			s.Tokens += int64(n)
+		}
 		for _, n := range held {
 			s.Tokens += int64(n)
 		}
@@ -206,8 +210,8 @@ func (c *Cache) Sharing() (s Sharing, err error) {
 	return s, err
 }
 
-// hold notes how many tokens of each block the prompts of a trace hold, and returns the tokens of their fillers.
-func (c *Cache) hold(p *Plan, held, numbers []uint32) (fillers int64) {
+// hold notes how many tokens of each block, and of each recorded message, the prompts of a trace hold, and returns the tokens of their fillers.
+func (c *Cache) hold(p *Plan, held []uint32, recorded map[Window]uint32, numbers []uint32) (fillers int64) {
 	filled := make([]bool, len(p.Turns))
 	for k, sent := range p.sent() {
 		s := &p.Segments[k]
@@ -217,6 +221,9 @@ func (c *Cache) hold(p *Plan, held, numbers []uint32) (fillers int64) {
 			filled[s.First] = true
 			fillers += int64(c.fillerTokens(p, s.First))
 		case s.Flags&Filler != 0:
+		case s.Flags&(Recorded|Prefix) != 0:
+			w := Window{Start: s.First, Tokens: uint32(s.Flags)} // a prefix is as long as its longest
+			recorded[w] = max(recorded[w], s.Count)
 		case s.Flags&Head != 0:
 			b := numbers[s.First]
 			held[b] = max(held[b], s.Count)

@@ -59,7 +59,7 @@ func PartsOf(dataset *manifest.Manifest) (list []Reference, err error) {
 			list = append(list, Reference{StructureKind, s.Structure}, Reference{PlacementKind, s.Starts})
 		}
 	}
-	for _, kind := range PartKinds() {
+	for _, kind := range AllPartKinds() {
 		if part, ok := dataset.Parts[kind]; ok {
 			list = append(list, Reference{kind, part})
 		}
@@ -108,7 +108,16 @@ func namedKinds(m *manifest.Manifest) (kinds []string, facts DatasetFacts, err e
 		facts, err = DatasetFactsOf(m)
 		return []string{ArenasKind}, facts, err
 	}
+	if HasTexts(m) {
+		return []string{StructureKind, TextsKind, ArenasKind}, facts, nil
+	}
 	return PartKinds(), facts, nil
+}
+
+// HasTexts reports whether a dataset has recorded messages with their text, by the parts that its manifest names.
+func HasTexts(dataset *manifest.Manifest) bool {
+	_, ok := dataset.Parts[TextsKind]
+	return ok && dataset.Kind == DatasetKind
 }
 
 // SessionIDs returns the ids of the sessions of a structure, in order. It reads their table alone. Errors about damage wrap
@@ -206,7 +215,7 @@ func (c *Cache) openShard(s *shard) (*Structure, error) {
 	default:
 		c.setOnly(tables, facts)
 	}
-	if err != nil || !c.prompts || s.starts.packed != nil {
+	if err != nil || !c.prompts || s.starts.packed != nil || HasTexts(c.Manifest) {
 		return tables, err
 	}
 	if m, err = c.readPart(PlacementKind, s.Starts); err != nil {

@@ -250,7 +250,7 @@ func (p *Plan) checkSegment(i int) error {
 	switch {
 	case s.Parent < None || int(s.Parent) >= i:
 		return fmt.Errorf("parent %d out of range [-1,%d)", s.Parent, i)
-	case s.Role > Assistant:
+	case s.Role > Tools || s.Role > Assistant && s.Flags&Recorded == 0:
 		return fmt.Errorf("role %d out of range [0,%d]", s.Role, Assistant)
 	case s.Flags&Continues != 0 && (s.Parent == None || p.Segments[s.Parent].Role != s.Role):
 		return fmt.Errorf("continues segment %d, which is no message of role %s", s.Parent, s.Role)
@@ -266,6 +266,10 @@ func (p *Plan) checkSegment(i int) error {
 	case part == Head && (s.Count == 0 || s.Count >= t.BlockSize):
 		return fmt.Errorf("head of block %d: %d tokens out of range [1,%d)", s.First, s.Count, t.BlockSize)
 	case part == Head:
+	case part == Recorded || part == Prefix: // checkTexts and locate look further
+		if t.Scope != ScopeText {
+			return fmt.Errorf("a recorded message in a trace of scope %q", t.Scope)
+		}
 	case part != 0:
 		return fmt.Errorf("part %d: want a sum of %d and one of %d and %d", s.Flags, Continues, Filler, Head)
 	case uint64(s.First)+uint64(s.Count) > uint64(t.Blocks):

@@ -96,6 +96,16 @@ func (v *verifier) dataset(ctx context.Context, key string) error {
 			return err
 		}
 	}
+	if HasTexts(dataset) {
+		if err := v.named(ctx, TextsKind, dataset.Parts[TextsKind]); err != nil {
+			return err
+		}
+		if whole && len(v.Damages) == damages {
+			if err := v.follow(c, c.checkTexts); err != nil {
+				return err
+			}
+		}
+	}
 	whole = whole && len(v.Damages) == damages
 	for _, s := range c.shards {
 		if err := v.shard(ctx, c, s, whole); err != nil {
@@ -264,7 +274,11 @@ func (c *Cache) checkStarts(ctx context.Context, s *shard) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for _, encoding := range []Encoding{Text, IDs} {
+		encodings := []Encoding{Text, IDs}
+		if c.HasTexts() {
+			encodings = []Encoding{ChatMessages, AnthropicMessages}
+		}
+		for _, encoding := range encodings {
 			if _, err := c.render(s.firstTrace+i, encoding); err != nil {
 				return err
 			}

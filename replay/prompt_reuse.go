@@ -38,8 +38,8 @@ func (l *promptLog) add(r *measure.Record) {
 // played has the trace of every tree. The error is one of the cache.
 func (l *promptLog) reuse(c *mmapcache.Cache, endpoint payload.Endpoint, target payload.MarkerTarget, played []int) (*measure.Prompts, error) {
 	all := slices.DeleteFunc(slices.Concat(l.warmup, l.profiling), func(p sentPrompt) bool { return !p.sent })
-	groups := map[int][]sentPrompt{} // by trace; traces that may share blocks are one group
-	shared := c.SharedTraces() > 0
+	groups := map[int][]sentPrompt{}               // by trace; traces that may share blocks are one group
+	shared := c.SharedTraces() > 0 || c.HasTexts() // sessions of logs share prefixes and system prompts
 	for _, p := range all {
 		group := played[p.tree]
 		if shared {

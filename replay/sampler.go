@@ -58,9 +58,10 @@ type sampler struct {
 
 // newSampler returns a sampler. Its dealer has no traces yet.
 func newSampler(o Options, warn func(string)) *sampler {
+	encoding, _ := o.Endpoint.EncodingOf(o.Cache) // the encoder of the run tells the error
 	s := &sampler{
 		traceLoader: traceLoader{
-			cache: o.Cache, view: o.view(), encoding: o.Endpoint.Encoding(), warn: warn,
+			cache: o.Cache, view: o.view(), encoding: encoding, warn: warn,
 			loaded: map[int]*loadedTrace{}, ahead: map[int]aheadTrace{}, skipped: map[int]bool{}, warned: map[int]bool{},
 		},
 		dealer: &dealer{order: o.Order, seed: o.Seed, once: o.once()}, recycle: o.Recycle, guarded: o.MaxLivePerTrace,

@@ -20,8 +20,10 @@ import (
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/rules"
+	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/tokensource"
@@ -39,6 +41,7 @@ type convertFlags struct {
 	workers                    int
 	force, skipInvalid, strict bool
 	verifyHit, trustRoot       bool
+	format, redact             string
 	sources                    []mmapcache.Source // of the INPUT that was converted
 	waitFlags
 }
@@ -52,6 +55,8 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	f.seed = strconv.Itoa(convert.DefaultSeed)
 	flags.Var(seed(&f.seed), "seed", "decides which part of the corpus a block shows; signed 64-bit, with --profile aiperf 0 to 2^64-1")
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, one rule of the reconstruction, such as block_size=64 (repeatable); a wrong name lists them all")
+	flags.StringVar(&f.format, "format", "auto", "of logs with text: "+strings.Join(convert.LogFormats(), ", ")+"; auto: the first object of each file says it")
+	flags.StringVar(&f.redact, "redact", "secrets", "of logs with text: secrets, replaces keys and passwords of known shapes by others of the same length; none, keeps texts as they were recorded")
 	flags.IntVar(&f.workers, "workers", 0, "traces converted at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build again what is prepared already")
 	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build a second time what is prepared already, and compare; exit 3 if the two differ")
@@ -101,6 +106,17 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	}
 	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
 		p.add("%s%s", strings.TrimSuffix(shown(cmd, "corpus", "_"), "_"), strings.TrimPrefix(err.Error(), "corpus "))
+	}
+	o.Logs = convert.LogOptions{SkipInvalid: f.skipInvalid}
+	if names := append([]string{"auto"}, convert.LogFormats()...); !slices.Contains(names, f.format) {
+		p.add("%s: %w", shown(cmd, "format", f.format), wrongWord(f.format, either(names), names))
+	} else if f.format != "auto" {
+		o.Logs.Format = f.format
+	}
+	if names := []string{"secrets", "none"}; !slices.Contains(names, f.redact) {
+		p.add("%s: %w", shown(cmd, "redact", f.redact), wrongWord(f.redact, either(names), names))
+	} else if f.redact == "none" {
+		o.Logs.Redact = "none"
 	}
 	var err error
 	if o.Placement.Seed, err = seedOf(f.seed, o.Placement.Backend); err != nil {
@@ -157,6 +173,7 @@ func inputSources(cmd *cobra.Command) hfsource.Options {
 func newConvert() *cobra.Command {
 	var f convertFlags
 	var part builderFlag
+	var dryRun, ids bool
 	cmd := &cobra.Command{
 		Use:   "convert INPUT...",
 		Short: "Prepare traces as a cache, or find them prepared",
@@ -184,6 +201,8 @@ with the same command: each builds the files that no other builds, and all end w
 	}
 	f.register(cmd)
 	part.register(cmd)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
+	cmd.Flags().BoolVar(&ids, "ids", false, "with --dry-run: name sessions as the log does, instead of s1, s1/a1")
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		o, err := f.options(cmd, args)
 		if err == nil {
@@ -191,6 +210,9 @@ with the same command: each builds the files that no other builds, and all end w
 		}
 		if err != nil {
 			return nil, nil, err
+		}
+		if dryRun {
+			return dryConvert(cmd, o, ids)
 		}
 		begin := time.Now()
 		r, err := runConvert(cmd, o)
@@ -206,6 +228,24 @@ with the same command: each builds the files that no other builds, and all end w
 			r.Write(w, wall, usage.CPU, usage.PeakRSS)
 		}, nil
 	})
+}
+
+// dryConvert says what logs would become.
+func dryConvert(cmd *cobra.Command, o convert.Options, ids bool) (any, func(io.Writer), error) {
+	var a *text.Answer
+	err := withProgress(cmd, &o, func() (err error) {
+		a, err = convert.DryRun(cmd.Context(), o, 64, ids)
+		return err
+	})
+	if err != nil {
+		return nil, nil, hintConvert(err)
+	}
+	return a, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s sessions, %s subagents, %s branches, %s turns; nothing was built\n", a.Format, bytefmt.Digits(a.Sessions), bytefmt.Digits(a.Subagents), bytefmt.Digits(a.Branches), bytefmt.Digits(a.Turns))
+		for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
+			fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
+		}
+	}, nil
 }
 
 // withProgress runs f with options under which progress, waiting and warnings go to standard error.

@@ -221,6 +221,16 @@ func (e *Edges) places(stretch uint64, lengths []int) uint64 {
 	return sound
 }
 
+// First returns the first token at which windows of all the lengths may begin; false if there is none.
+func (e *Edges) First(lengths ...int) (start uint32, ok bool) {
+	for stretch := range uint64(len(e.Starts)) {
+		if places := e.places(stretch, lengths); places != 0 {
+			return uint32(64*stretch) + uint32(bits.TrailingZeros64(places)), true
+		}
+	}
+	return 0, false
+}
+
 // placeList lists the places of windows of one length, for many draws.
 type placeList struct {
 	tokens    int // of a window

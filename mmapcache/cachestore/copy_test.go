@@ -31,7 +31,7 @@ import (
 // publishedIn reads every file of the directories of a cache root, by its path below the root.
 func publishedIn(t *testing.T, root string) map[string]string {
 	files := map[string]string{}
-	for _, kind := range mmapcache.Kinds() {
+	for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind) {
 		dir := filepath.Join(root, kind)
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -92,7 +92,7 @@ func copyAllUnder(ctx context.Context, t *testing.T, from, to, key string, o Cop
 }
 
 func hitsOf(c *CopyResult) (kinds []string) {
-	for _, kind := range mmapcache.Kinds() {
+	for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind) {
 		if c.Directories[kind].Hit {
 			kinds = append(kinds, kind)
 		}
@@ -659,7 +659,7 @@ func TestCopyKeepsOtherContent(t *testing.T) {
 	key := plainToy(40).build(t, from, "")
 	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
 	require.NoError(t, err)
-	for _, kind := range mmapcache.Kinds() {
+	for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind) {
 		to := t.TempDir()
 		of := m.Parts[kind].Key
 		if kind == mmapcache.DatasetKind {
@@ -684,7 +684,7 @@ func TestCopyFindsDirectoriesPublishedMeanwhile(t *testing.T) {
 	whole := publishedIn(t, from)
 	m, err := readManifest(from, mmapcache.DatasetKind, key, "")
 	require.NoError(t, err)
-	for _, kind := range mmapcache.Kinds() {
+	for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind) {
 		of := m.Parts[kind].Key
 		if kind == mmapcache.DatasetKind {
 			of = key
@@ -793,7 +793,7 @@ func TestCopyNotesWhatItUses(t *testing.T) {
 				kind, _, _ := strings.Cut(name, "/")
 				kinds[kind] = true
 			}
-			require.ElementsMatch(t, mmapcache.Kinds(), slices.Collect(maps.Keys(kinds)))
+			require.ElementsMatch(t, append(mmapcache.PartKinds(), mmapcache.DatasetKind), slices.Collect(maps.Keys(kinds)))
 		}
 		seen++
 	}})

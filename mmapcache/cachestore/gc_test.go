@@ -360,7 +360,7 @@ func TestGCRemovesFilesInThePlaceOfDirectories(t *testing.T) {
 		"pipe": func(path string) error { return mkfifo(t, path) },
 		"link": func(path string) error { return os.Symlink("nowhere", path) },
 	} {
-		for _, kind := range mmapcache.Kinds() {
+		for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind) {
 			t.Run(what+" "+kind, func(t *testing.T) {
 				root := t.TempDir()
 				path := filepath.Join(root, kind, key)
@@ -439,7 +439,7 @@ func TestGCGoesOnAfterAPinItCannotRead(t *testing.T) {
 
 // GC follows no link: a user who may write into a shared root must not make the GC of another user remove that one's files.
 func TestGCFollowsNoLinkedKindDirectory(t *testing.T) {
-	for _, name := range append(mmapcache.Kinds(), useDir, durable.StagingDir) {
+	for _, name := range append(mmapcache.PartKinds(), mmapcache.DatasetKind, useDir, durable.StagingDir) {
 		root, elsewhere := t.TempDir(), t.TempDir()
 		key := plainToy(40).build(t, root, "")
 		precious := filepath.Join(elsewhere, strings.Repeat("a", 64))

@@ -90,7 +90,7 @@ func (d disk) listRoot(root string) ([]Entry, error) {
 	if err := l.addDatasets(); err != nil {
 		return nil, err
 	}
-	for _, kind := range slices.Backward(mmapcache.PartKinds()) {
+	for _, kind := range slices.Backward(mmapcache.AllPartKinds()) {
 		from := len(l.list)
 		for _, key := range l.keys[kind] {
 			e, _, err := l.describe(kind, key)
@@ -129,7 +129,7 @@ func newLister(d disk, root string) *lister {
 
 // addDatasets lists the datasets. It first takes the sizes of all parts.
 func (l *lister) addDatasets() (err error) {
-	for _, kind := range mmapcache.PartKinds() {
+	for _, kind := range mmapcache.AllPartKinds() {
 		keys, err := l.keysOf(l.root, kind)
 		if err != nil {
 			return err

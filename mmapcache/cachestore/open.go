@@ -185,9 +185,9 @@ func (d disk) directories(root, key string) ([]Directory, error) {
 		return nil, err
 	}
 	list := []Directory{dataset}
-	for _, kind := range mmapcache.PartKinds() {
+	for _, kind := range mmapcache.AllPartKinds() {
 		named, ok := dataset.Manifest.Parts[kind]
-		if !ok && mmapcache.HasShards(dataset.Manifest) {
+		if !ok && (mmapcache.HasShards(dataset.Manifest) || mmapcache.HasTexts(dataset.Manifest) || kind == mmapcache.TextsKind) {
 			continue
 		}
 		part, err := d.directory(root, kind, named)

@@ -75,7 +75,7 @@ func TestCachesOfALowerLayer(t *testing.T) {
 	report := gc(t, root, time.Now().Add(48*time.Hour), GCOptions{MaxAge: time.Hour})
 	assert.Len(t, report.Removed, 8)
 	assert.Len(t, report.Swept, 1)
-	for _, kind := range append(mmapcache.Kinds(), ".staging") {
+	for _, kind := range append(mmapcache.PartKinds(), mmapcache.DatasetKind, ".staging") {
 		left, err := os.ReadDir(filepath.Join(root, kind))
 		require.NoError(t, err)
 		assert.Empty(t, left, kind)

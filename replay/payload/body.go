@@ -15,9 +15,10 @@ const chunk = 64 << 10
 type Body struct {
 	form     form
 	prompt   mmapcache.Prompt
-	lead     int    // messages that stand apart: 1 where the Messages API has a system prompt
+	lead     int    // messages that stand apart: the tools of recorded messages, and the system prompt of the Messages API
 	marker   []byte // as it is written; empty: none
 	markerAt int    // the message that the marker stands at, -1: none
+	texts    bool   // the prompt has recorded messages
 	after    bool   // the marker follows the content of that message, else it precedes it
 	before   []byte // messages before those of the prompt, with a comma after each; see Behind
 	tail     []byte // what follows the prompt
@@ -35,11 +36,23 @@ func (b *Body) fill(e *Encoder, t *mmapcache.RenderedTrace, turn int, m Marker, 
 	messages := b.prompt.Messages
 	b.form, b.marker, b.markerAt, b.after = e.form, b.marker[:0], e.marker.index(messages), e.marker.Place().After
 	b.lead, b.before = 0, nil
-	if endpointTable[e.form.endpoint].apart && len(messages) > 0 && messages[0].Role == mmapcache.System {
+	b.texts = e.cache.HasTexts()
+	if b.texts && len(messages) > 0 && messages[0].Role == mmapcache.Tools {
 		b.lead = 1
+	}
+	for apart := endpointTable[e.form.endpoint].apart; apart && b.lead < len(messages) && messages[b.lead].Role == mmapcache.System && (b.texts || b.lead == 0); {
+		b.lead++
 	}
 	switch {
 	case b.markerAt < 0:
+	case messages[b.markerAt].Recorded() && !b.prompt.HasLead(b.markerAt) && b.markerAt >= b.lead: // a message of its own
+		b.marker = append(b.marker, openings[0][mmapcache.User]...)
+		b.marker = m.appendText(b.marker, b.after, "")
+		b.marker = append(append(b.marker, closings[0]...), ',')
+	case messages[b.markerAt].Recorded() && !b.prompt.HasLead(b.markerAt): // a block of its own
+		b.marker = append(append(m.appendText(append(b.marker, partOpening...), b.after, ""), partClosing...), ',')
+	case messages[b.markerAt].Recorded():
+		b.marker = m.appendText(b.marker, b.after, newlines)
 	case e.form.endpoint.Encoding() == mmapcache.IDs:
 		b.marker = m.appendIDs(b.marker, &e.cache.Arenas.Marker, b.after)
 	case e.form.parts && b.markerAt >= b.lead: // a part of its own; the system prompt that stands apart is edited
@@ -65,8 +78,8 @@ func (b *Body) promptSize() int64 {
 		return int64(len(`{`)+len(e.head)) + max(0, n-1) // without the last comma
 	}
 	n += int64(len(`{`) + len(e.head))
-	if b.lead > 0 {
-		opening, closing := b.form.system()
+	for k := range b.lead {
+		opening, closing := b.around(k)
 		n += int64(len(opening) + len(closing))
 	}
 	for k := b.lead; k < len(b.prompt.Messages); k++ {
@@ -78,6 +91,26 @@ func (b *Body) promptSize() int64 {
 	}
 	return n
 }
+
+// around returns what stands around message k, which stands apart.
+func (b *Body) around(k int) (opening, closing string) {
+	messages := b.prompt.Messages
+	if !b.texts {
+		return b.form.system()
+	}
+	if messages[k].Role == mmapcache.Tools {
+		return `"tools":`, `,`
+	}
+	first, last := k == 0 || messages[k-1].Role != mmapcache.System, k+1 == b.lead
+	return systemBlocks[index(messages[k].Recorded())][index(first)], systemBlockEnds[index(messages[k].Recorded())][index(last)]
+}
+
+// systemBlocks and systemBlockEnds stand around a message of the system prompt that is a list of blocks, by whether the message is
+// recorded, and by whether it is the first, or the last. A recorded one is blocks already.
+var (
+	systemBlocks    = [2][2]string{{partOpening, `"system":[` + partOpening}, {``, `"system":[`}}
+	systemBlockEnds = [2][2]string{{partClosing + `,`, partClosing + `],`}, {`,`, `],`}}
+)
 
 // Size returns the number of bytes that WriteTo writes.
 func (b *Body) Size() int64 { return b.size }
@@ -99,8 +132,8 @@ func (b *Body) writeTo(w io.Writer, limit int) (n int64, err error) {
 	out := sink{w: w, buf: (*buf)[:0], limit: limit}
 	out.text(`{`)
 	var c mmapcache.Cursor
-	if b.lead > 0 {
-		opening, closing := b.form.system()
+	for k := range b.lead {
+		opening, closing := b.around(k)
 		out.text(opening)
 		b.writeContent(&out, &c)
 		out.text(closing)
@@ -143,6 +176,9 @@ func (b *Body) writeIDs(out *sink, c *mmapcache.Cursor) {
 func (b *Body) writeContent(out *sink, c *mmapcache.Cursor) {
 	message := c.Message
 	if message == b.markerAt && !b.after {
+		if b.prompt.HasLead(message) {
+			out.buf = b.prompt.AppendLead(out.buf, c)
+		}
 		out.put(b.marker)
 	}
 	for ended := false; !ended && out.err == nil; {

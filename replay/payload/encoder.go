@@ -86,6 +86,12 @@ func NewEncoder(c *mmapcache.Cache, o Options) (e *Encoder, conflicts []string, 
 	if err := o.Validate(); err != nil {
 		return nil, nil, err
 	}
+	if _, err := o.Endpoint.EncodingOf(c); err != nil {
+		return nil, nil, err
+	}
+	if target := o.Marker.Resolve(c); c.HasTexts() && target != NoMarker && target.Place().After {
+		return nil, nil, fmt.Errorf("marker %s: a marker stands before a recorded message, not behind it: want %s, %s or %s", target, FirstTurnPrefix, SystemPrefix, NoMarker)
+	}
 	e = &Encoder{cache: c, form: form{o.Endpoint, o.Parts}, marker: o.Marker.Resolve(c)}
 	e.tail, conflicts, err = newTail(o.Endpoint, o.Model, o.Fields)
 	return e, conflicts, err

@@ -1,6 +1,8 @@
 package payload
 
 import (
+	"fmt"
+
 	"github.com/agentx/agentx/internal/endpoint"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/wire"
@@ -24,6 +26,7 @@ var endpointTable = [...]struct {
 	at       endpoint.Endpoint
 	aiperf   string             // the word of AIPerf's --endpoint-type; "": it has none
 	encoding mmapcache.Encoding // of the prompt corpus in bodies
+	recorded mmapcache.Encoding // of recorded messages; 0: it takes none
 	api      wire.API           // how answers are written
 
 	head      string // behind the brace of the body, before the first message that does not stand apart
@@ -38,7 +41,7 @@ var endpointTable = [...]struct {
 	liveAnswers   bool          // answers of the server can stand in later prompts
 }{
 	ChatCompletions: {
-		name: "chat", prompts: "messages", at: endpoint.Chat, aiperf: "chat", encoding: mmapcache.Text, api: wire.OpenAI,
+		name: "chat", prompts: "messages", at: endpoint.Chat, aiperf: "chat", encoding: mmapcache.Text, recorded: mmapcache.ChatMessages, api: wire.OpenAI,
 		head: `"messages":[`, separator: `,`, end: `]`, opening: chatOpening, closing: chatClosing,
 		lengths: []LengthField{MaxCompletionTokens, MaxTokens, NoLength}, streamOptions: true, liveAnswers: true,
 	},
@@ -48,7 +51,7 @@ var endpointTable = [...]struct {
 		lengths: []LengthField{MaxTokens, MaxCompletionTokens, NoLength}, streamOptions: true,
 	},
 	Messages: {
-		name: "anthropic", prompts: "messages", at: endpoint.Messages, aiperf: "messages", encoding: mmapcache.Text, api: wire.MessagesAPI,
+		name: "anthropic", prompts: "messages", at: endpoint.Messages, aiperf: "messages", encoding: mmapcache.Text, recorded: mmapcache.AnthropicMessages, api: wire.MessagesAPI,
 		head: `"messages":[`, separator: `,`, end: `]`, apart: true, opening: messagesOpening, closing: messagesClosing,
 		lengths: []LengthField{MaxTokens},
 	},
@@ -87,6 +90,19 @@ func (e Endpoint) Length() LengthField { return endpointTable[e].lengths[0] }
 
 // Encoding returns the encoding of the prompt corpus in bodies for the endpoint.
 func (e Endpoint) Encoding() mmapcache.Encoding { return endpointTable[e].encoding }
+
+// EncodingOf returns the encoding of the prompts of a cache in bodies for the endpoint. The error says that the endpoint takes no recorded
+// messages.
+func (e Endpoint) EncodingOf(c *mmapcache.Cache) (mmapcache.Encoding, error) {
+	row := &endpointTable[e]
+	switch {
+	case !c.HasTexts():
+		return row.encoding, nil
+	case row.recorded == 0:
+		return 0, fmt.Errorf("the prompts of %s are recorded messages, and the payload %s has %s: want %s or %s", c.Path(), e, row.prompts, ChatCompletions, Messages)
+	}
+	return row.recorded, nil
+}
 
 // API returns how servers write their answers at the endpoint.
 func (e Endpoint) API() wire.API { return endpointTable[e].api }

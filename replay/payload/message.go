@@ -51,11 +51,17 @@ const (
 
 // opening and closing return what stands before and after the content of a message.
 func (f form) opening(m *mmapcache.Message) string {
+	if m.Recorded() {
+		return "" // it is all of the message
+	}
 	return endpointTable[f.endpoint].opening(m, f.parts)
 }
 
 // closing returns what follows the text of a message.
 func (f form) closing(m *mmapcache.Message) string {
+	if m.Recorded() {
+		return ""
+	}
 	return endpointTable[f.endpoint].closing(m, f.parts)
 }
 
@@ -115,9 +121,13 @@ func (f form) system() (opening, closing string) {
 // separated by commas.
 func AppendMessages(b []byte, p *mmapcache.Prompt) []byte {
 	var chat form
-	for k := range p.Messages {
+	first := 0
+	if len(p.Messages) > 0 && p.Messages[0].Role == mmapcache.Tools {
+		first = 1 // a member of its own
+	}
+	for k := first; k < len(p.Messages); k++ {
 		m := &p.Messages[k]
-		if k > 0 {
+		if k > first {
 			b = append(b, endpointTable[ChatCompletions].separator...)
 		}
 		b = append(b, chat.opening(m)...)

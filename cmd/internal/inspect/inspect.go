@@ -47,7 +47,7 @@ func WriteDigests(ctx context.Context, w io.Writer, c *mmapcache.Cache, trace, m
 func WriteMessages(ctx context.Context, w *bufio.Writer, c *mmapcache.Cache, sel mmapcache.Selection) error {
 	var prompt mmapcache.Prompt
 	var line []byte
-	return c.EachTurn(ctx, sel, mmapcache.Text, func(t *mmapcache.RenderedTrace, n, turn int) error {
+	return c.EachTurn(ctx, sel, c.TextEncoding(), func(t *mmapcache.RenderedTrace, n, turn int) error {
 		s := t.Sessions[n]
 		t.Prompt(turn, &prompt)
 		line = append(line[:0], `{"trace":`...)

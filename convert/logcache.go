@@ -1,0 +1,350 @@
+package convert
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+
+	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/convert/text/render"
+	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// textRecipe is the version of what this program builds from logs. Raise it when the content of a part changes.
+const textRecipe = 1
+
+// textImage is the pre-image of the keys of texts, and of their structure: everything that could change a byte of either.
+type textImage struct {
+	recipe
+	Inputs  []logImage `json:"inputs"`
+	Options LogOptions `json:"options"`
+	Arenas  string     `json:"arenas"` // key: fillers are of their corpus, and lengths of their tokenizer
+}
+
+// logImage is one file of a log. Its name counts as far as it says which agent wrote it.
+type logImage struct {
+	inputImage
+	Agent string `json:"agent,omitempty"`
+}
+
+// textDatasetImage is the pre-image of the key of a dataset of logs: the keys of its parts.
+type textDatasetImage struct {
+	Format    int    `json:"format"`
+	Structure string `json:"structure"`
+	Texts     string `json:"texts"`
+	Arenas    string `json:"arenas"`
+}
+
+// findLogs notes which files of a snapshot are logs, and reports whether all are. The error is about an input that has others, too.
+func (c *conversion) findLogs(ctx context.Context) (bool, error) {
+	logs, other := 0, ""
+	for k := range c.snapshot.Files {
+		f := &c.snapshot.Files[k]
+		if isLogSidecar(f.Path) {
+			logs++
+			continue
+		}
+		head, err := c.snapshot.Head(ctx, k, logHead)
+		if err != nil {
+			return false, err
+		}
+		format := logFormatOf(head)
+		if o := c.options.Logs.Format; o != "" && o != "auto" {
+			format = logFormatNamed(o)
+		}
+		if format == nil {
+			other = cmp.Or(other, f.Path)
+			continue
+		}
+		f.Rows = format.name
+		logs++
+	}
+	if logs > 0 && other != "" {
+		return false, fmt.Errorf("input %s: it is no log with text as the other files are: convert traces and logs apart", other)
+	}
+	return logs > 0, nil
+}
+
+// logHead is how many bytes of a file show its format.
+const logHead = 1 << 20
+
+// wantedLogs returns, by kind, a manifest with the key and the pre-image of each part of a dataset of logs.
+func (c *conversion) wantedLogs() (map[string]*manifest.Manifest, error) {
+	arenas, err := manifest.New(mmapcache.ArenasKind, c.prompts.image)
+	if err != nil {
+		return nil, err
+	}
+	image := textImage{recipe: recipe{mmapcache.FormatTexts, textRecipe, probeLogs()}, Options: c.options.Logs, Arenas: arenas.Key}
+	for _, f := range c.snapshot.Files {
+		image.Inputs = append(image.Inputs, logImage{inputImage{Lines: f.Format.Lines, SHA256: f.SHA256}, agentOfFile(f.Path)})
+	}
+	wanted := map[string]*manifest.Manifest{mmapcache.ArenasKind: arenas}
+	for _, kind := range []string{mmapcache.StructureKind, mmapcache.TextsKind} {
+		if wanted[kind], err = manifest.New(kind, image); err != nil {
+			return nil, err
+		}
+	}
+	wanted[mmapcache.DatasetKind], err = manifest.New(mmapcache.DatasetKind,
+		textDatasetImage{mmapcache.FormatTexts, wanted[mmapcache.StructureKind].Key, wanted[mmapcache.TextsKind].Key, arenas.Key})
+	return wanted, err
+}
+
+// runLogs finds or builds the parts of a dataset of logs, and the dataset last.
+func (c *conversion) runLogs(ctx context.Context) error {
+	var built *logPlans
+	plans := func(ctx context.Context, w render.Writer) (*logPlans, error) {
+		var err error
+		if built == nil {
+			built, err = c.planLogs(ctx, w)
+		}
+		return built, err
+	}
+	if err := c.logArenas(ctx); err != nil {
+		return err
+	}
+	m, err := c.part(ctx, mmapcache.TextsKind, c.options.Force, func(ctx context.Context, b *mmapcache.Builder) error {
+		return c.stage("plan", func() error {
+			if err := b.MakePrivate(); err != nil {
+				return err
+			}
+			w, err := b.NewTexts()
+			if err != nil {
+				return err
+			}
+			p, err := plans(ctx, w)
+			if err != nil {
+				w.Abort()
+				return err
+			}
+			return w.Close(p.texts)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if c.result.Texts, err = mmapcache.TextFactsOf(m); err != nil {
+		return err
+	}
+	m, err = c.part(ctx, mmapcache.StructureKind, c.options.Force, func(ctx context.Context, b *mmapcache.Builder) error {
+		return c.stage("plan", func() error {
+			if err := b.MakePrivate(); err != nil {
+				return err
+			}
+			p, err := plans(ctx, &countingWriter{})
+			if err != nil {
+				return err
+			}
+			return b.BuildStructure(p.structure, p.facts)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if c.result.Facts, err = mmapcache.StructureFactsOf(m); err != nil {
+		return err
+	}
+	return c.dataset(ctx)
+}
+
+// logArenas finds or builds the prompt corpus, of which fillers are.
+func (c *conversion) logArenas(ctx context.Context) error { return c.arenas(ctx) }
+
+// logPlans is what a log becomes besides its texts.
+type logPlans struct {
+	structure *mmapcache.Structure
+	facts     mmapcache.StructureFacts
+	texts     mmapcache.TextFacts
+}
+
+// planLogs reads the logs, and writes their messages.
+func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, error) {
+	d, sizes, err := c.readSizedLogs(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Store.Close()
+	start, inexact, err := c.fillerStart(d)
+	if err != nil {
+		return nil, err
+	}
+	if inexact > 0 {
+		c.options.Warn("%d lengths of the prefix that the log lacks have no exact place in corpus %s: a server may count a few tokens more or fewer", inexact, c.options.Corpus)
+	}
+	p := &logPlans{structure: mmapcache.NewStructure(), facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{},
+		Generations: map[string]int{}, Rules: c.options.Rules.WithDefaults().TimeRules(), MaxBlockSize: 1}}
+	r := render.New(d, sizes, w, start)
+	for k, t := range d.Traces {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		plan, err := r.Plan(t, fmt.Sprintf("s%d", k+1))
+		if err == nil {
+			err = p.structure.Append(plan)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range plan.Turns {
+			p.facts.PromptTokens += int64(u.In)
+			p.facts.OutputTokens += int64(u.Out)
+		}
+	}
+	s := p.structure
+	p.facts.Traces, p.facts.Sessions, p.facts.Turns = s.Traces.Len(), s.Sessions.Len(), s.Turns.Len()
+	p.facts.Generations[d.Formats[0]] = s.Traces.Len()
+	p.facts.MaxBlockTrace = "s1"
+	p.texts = mmapcache.TextFacts{Counts: d.Warnings, Formats: d.Formats, FillerTokens: p.fillerTokens(), Redacted: d.Store.Redacted}
+	return p, nil
+}
+
+// fillerTokens returns how many tokens of all prompts are filler.
+func (p *logPlans) fillerTokens() (n int64) {
+	plan := new(mmapcache.Plan)
+	for i := range p.structure.Traces.Len() {
+		p.structure.ReadPlan(i, plan)
+		filler := make([]int64, len(plan.Segments))
+		for k, s := range plan.Segments {
+			if s.Parent != mmapcache.None {
+				filler[k] = filler[s.Parent]
+			}
+			if s.Flags&mmapcache.Prefix != 0 {
+				filler[k] += int64(s.Count)
+			}
+		}
+		for _, u := range plan.Turns {
+			if u.Last != mmapcache.None {
+				n += filler[u.Last]
+			}
+		}
+	}
+	return n
+}
+
+// readSizedLogs reads the logs into a dataset, and counts what they do not say. The caller closes its store. needText leaves out turns of
+// which only sizes are there.
+func (c *conversion) readSizedLogs(ctx context.Context, needText bool) (*text.Dataset, *text.Sizes, error) {
+	tok, err := c.prompts.loaded()
+	if err != nil {
+		return nil, nil, err
+	}
+	d := text.NewDataset(text.NewStore(""))
+	d.NeedText = needText
+	if c.options.Logs.Redact != "none" {
+		d.Store.Redact = text.NewRedactor(c.options.Logs.Redact)
+	}
+	err = readLogs(ctx, c.snapshot, d, c.options.Logs, c.options.stageProgress("plan", c.snapshot.Bytes()))
+	sizes := text.NewSizes(d, tok)
+	if err == nil {
+		err = sizes.Complete()
+	}
+	if err != nil {
+		d.Store.Close()
+		return nil, nil, err
+	}
+	return d, sizes, nil
+}
+
+// fillerStart returns the token of the corpus at which fillers of all lengths begin, so that they are the tokens that they were cut from,
+// and how many lengths have no such place there. Agents whose prefixes are of equal length share theirs, others the shorter one.
+func (c *conversion) fillerStart(d *text.Dataset) (start uint32, inexact int, err error) {
+	counts := map[int]int{}
+	for _, t := range d.Traces {
+		for k := range t.Sessions {
+			if n := int(t.Sessions[k].Filler); n > 0 && len(t.Sessions[k].Turns) > 0 {
+				counts[n]++
+			}
+		}
+	}
+	lengths := slices.SortedFunc(maps.Keys(counts), func(a, b int) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	if len(lengths) == 0 {
+		return 0, 0, nil
+	}
+	e := c.edges()
+	if e.err != nil || e.edges == nil {
+		return 0, len(lengths), e.err
+	}
+	for n := len(lengths); n > 0; n-- {
+		if start, ok := e.edges.First(lengths[:n]...); ok {
+			return start, len(lengths) - n, nil
+		}
+	}
+	return 0, len(lengths), nil
+}
+
+// DryRun says what the logs of the inputs would become, without their text. ids names sessions as the input does.
+func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.Answer, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c := newConversion(o.withDefaults())
+	err = c.withInput(ctx, func(ctx context.Context) error {
+		if !c.logs {
+			return fmt.Errorf("input %s: it is no log with text, and only those are shown before they are built", c.options.Inputs[0])
+		}
+		d, sizes, err := c.readSizedLogs(ctx, false)
+		if err != nil {
+			return err
+		}
+		defer d.Store.Close()
+		a, err = sizes.Answer(blockSize, ids)
+		return err
+	})
+	return a, err
+}
+
+// countingWriter numbers messages as a mmapcache.TextsWriter does, and keeps nothing.
+type countingWriter struct {
+	size, messages uint64
+	sum            hash.Hash // of what is written; nil: none
+}
+
+func (w *countingWriter) Write(b []byte) (mmapcache.Piece, error) {
+	p := mmapcache.Piece{At: w.size, N: uint32(len(b))}
+	w.size += uint64(len(b))
+	if w.sum != nil {
+		w.sum.Write(b)
+	}
+	return p, nil
+}
+
+func (w *countingWriter) Message(role mmapcache.Role, lead uint8, chat, anthropic []mmapcache.Piece) (uint32, error) {
+	w.messages++
+	if w.sum != nil {
+		fmt.Fprintln(w.sum, role, lead, chat, anthropic)
+	}
+	return uint32(w.messages - 1), nil
+}
+
+// probeLogs returns the digest of what samples of all formats of logs become.
+func probeLogs() string {
+	w := &countingWriter{sum: sha256.New()}
+	for k := range logFormats {
+		f := &logFormats[k]
+		d := text.NewDataset(text.NewStore(""))
+		d.Formats = []string{f.name}
+		r := f.open(d, LogOptions{})
+		for n, row := range f.samples() {
+			fmt.Fprintln(w.sum, r.Row([]byte(row), text.Place{Path: "sample.jsonl", Line: n + 1, Number: n + 1}))
+		}
+		fmt.Fprintln(w.sum, r.End(), d.Finish())
+		sizes := text.NewSizes(d, byteTokens{})
+		fmt.Fprintln(w.sum, sizes.Complete())
+		rendered := render.New(d, sizes, w, 0)
+		for _, t := range d.Traces {
+			plan, err := rendered.Plan(t, "s")
+			fmt.Fprintf(w.sum, "%+v %v\n", plan, err)
+		}
+		fmt.Fprintln(w.sum, d.Warnings) // a map prints in the order of its keys
+	}
+	return hexSum(w.sum)
+}
+
+// byteTokens is a tokenizer whose tokens are bytes, so that a probe depends on no vocabulary.
+type byteTokens struct{}
+
+func (byteTokens) Encode(s string) []uint32 { return make([]uint32, len(s)) }

@@ -1,0 +1,192 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // of samples
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/convert/text/content"
+	"github.com/agentx/agentx/convert/text/messages"
+	"github.com/agentx/agentx/convert/text/otel"
+	"github.com/agentx/agentx/hfsource"
+)
+
+// logFormat is a format of logs that have the text of their sessions. The next one is a package that imports convert/text, and a row of
+// logFormats.
+type logFormat struct {
+	name string
+	is   func(first content.Raw) bool // the first object of a file
+	open func(d *text.Dataset, o LogOptions) text.Reader
+
+	// growing: a program appends to these files, and links between rows show what is missing. A broken line is left out and counted. In
+	// other formats it is an error.
+	growing bool
+
+	sample string // rows that exercise the reader: keys contain a digest of what they become
+}
+
+// samples returns the rows of the sample.
+func (f *logFormat) samples() []string { return strings.Split(strings.TrimSpace(f.sample), "\n") }
+
+// LogOptions say how logs are read. The zero value reads all of each file, by the format that its first row shows.
+type LogOptions struct {
+	Format      string `json:"format,omitempty"`       // a name of LogFormats; "" or "auto": each file's first object says it
+	SkipInvalid bool   `json:"skip_invalid,omitempty"` // leave broken rows out, and count them
+	Redact      string `json:"redact,omitempty"`       // "none": texts as they were recorded; else secrets are replaced
+}
+
+//go:embed sample-messages.jsonl
+var sampleMessages string
+
+//go:embed sample-otel.jsonl
+var sampleOTel string
+
+// logFormats are tried in this order on the first object of each file.
+var logFormats = []logFormat{
+	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages},
+	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel},
+}
+
+// LogFormats lists the formats of logs.
+func LogFormats() (names []string) {
+	for _, f := range logFormats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// logFormatNamed returns the format of a name, nil for none.
+func logFormatNamed(name string) *logFormat {
+	if k := slices.Index(LogFormats(), name); k >= 0 {
+		return &logFormats[k]
+	}
+	return nil
+}
+
+// isLogSidecar reports whether a file says something of a log beside it, and has no rows.
+func isLogSidecar(path string) bool { return strings.HasSuffix(path, ".meta.json") }
+
+// agentOfFile returns what the name of a log says of the agent that wrote it.
+func agentOfFile(path string) string {
+	if name := filepath.Base(path); strings.HasPrefix(name, "agent-") {
+		return name
+	}
+	return ""
+}
+
+// logFormatOf returns the format of the first object of a file, nil for one that is no log with text.
+func logFormatOf(first []byte) *logFormat {
+	first = bytes.TrimLeft(bytes.TrimPrefix(first, []byte("\xef\xbb\xbf")), " \t\r\n[") // the first of a list, too
+	for k := range logFormats {
+		if logFormats[k].is(first) {
+			return &logFormats[k]
+		}
+	}
+	return nil
+}
+
+// readLogs reads the files of a snapshot into a dataset.
+func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogOptions, progress func(int64)) error {
+	l := &logs{snapshot: s, data: d, options: o, readers: map[*logFormat]text.Reader{}}
+	if err := s.LogRows(ctx, progress, l.row); err != nil {
+		return err
+	}
+	for k := range logFormats { // in one order, whatever the files'
+		if r := l.readers[&logFormats[k]]; r != nil {
+			if err := r.End(); err != nil {
+				return err
+			}
+		}
+	}
+	return d.Finish()
+}
+
+// logs reads the rows of a snapshot.
+type logs struct {
+	snapshot *hfsource.Snapshot
+	data     *text.Dataset
+	options  LogOptions
+	readers  map[*logFormat]text.Reader
+	file     int // from 1, of the row before
+	format   *logFormat
+	number   int // of rows
+}
+
+// row reads a row of a file: an object, or a list of them.
+func (l *logs) row(row hfsource.Row) error {
+	defer row.Free()
+	if row.Err != nil {
+		return row.Err
+	}
+	if l.file != row.FileIndex+1 {
+		l.file, l.format = row.FileIndex+1, nil
+		if row.Marked {
+			l.data.Warn("bom")
+		}
+	}
+	if l.format == nil {
+		if l.format = l.formatOf(row.Data); l.format == nil {
+			return l.unknown(row)
+		}
+		if !slices.Contains(l.data.Formats, l.format.name) {
+			l.data.Formats = append(l.data.Formats, l.format.name)
+		}
+		if l.readers[l.format] == nil {
+			l.readers[l.format] = l.format.open(l.data, l.options)
+		}
+	}
+	err := l.read(row)
+	switch broken := errors.Is(err, content.ErrMalformed); {
+	case err == nil:
+		return nil
+	case broken && row.Unended:
+		l.data.Warn("truncated_last_line")
+		return nil
+	case broken && l.format.growing, l.options.SkipInvalid:
+		l.data.Warn("bad_line")
+		return nil
+	}
+	return fmt.Errorf("%s: %w", row.Location(), err)
+}
+
+// read gives a row to the reader of its format, each element of a list as one.
+func (l *logs) read(row hfsource.Row) error {
+	at := text.Place{File: row.FileIndex, Path: row.File, Line: row.Line}
+	if data := bytes.TrimLeft(row.Data, " \t\r\n"); len(data) == 0 || data[0] != '[' || row.Line > 0 {
+		l.number++
+		at.Number = l.number
+		return l.readers[l.format].Row(row.Data, at)
+	}
+	list, err := content.Value(row.Data)
+	if err != nil {
+		return err
+	}
+	return list.Array(func(v content.Raw) error {
+		l.number++
+		at.Line++
+		at.Number = l.number
+		if err := l.readers[l.format].Row(v, at); err != nil {
+			return fmt.Errorf("row %d: %w", at.Line, err)
+		}
+		return nil
+	})
+}
+
+// formatOf returns the format of a file by its first row, or the one that was asked for.
+func (l *logs) formatOf(first []byte) *logFormat {
+	if l.options.Format != "" && l.options.Format != "auto" {
+		return logFormatNamed(l.options.Format)
+	}
+	return logFormatOf(first)
+}
+
+// unknown returns the error about a file of no format of logs.
+func (l *logs) unknown(row hfsource.Row) error {
+	return fmt.Errorf("%s: it is no log of %s: choose one if it is", row.Location(), strings.Join(LogFormats(), ", "))
+}

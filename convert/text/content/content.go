@@ -1,0 +1,520 @@
+// Package content reads messages of the inference APIs into those of package text: blocks of Anthropic's Messages, messages of OpenAI's
+// chat completions, items of Responses. What a block becomes is doc/spec/capture.md 5.2, so that a log and a capture of the same session
+// have the same parts.
+//
+//	r := content.Reader{Data: dataset}
+//	m, err := r.Message([]byte(`{"role":"user","content":"hi"}`))
+//
+// Values are read where they lie: a Raw is the text of one value. Errors name a byte or a key of the API, never what a message says.
+package content
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/internal/media"
+)
+
+// MaxDepth is how deep JSON of a log may be.
+const MaxDepth = 1000
+
+// Raw is the text of one JSON value, nil for none.
+type Raw []byte
+
+// IsNull reports whether there is no value, or null.
+func (r Raw) IsNull() bool { return len(r) == 0 || r[0] == 'n' }
+
+// IsString, IsObject and IsArray report the kind of a value.
+func (r Raw) IsString() bool { return len(r) > 0 && r[0] == '"' }
+func (r Raw) IsObject() bool { return len(r) > 0 && r[0] == '{' }
+func (r Raw) IsArray() bool  { return len(r) > 0 && r[0] == '[' }
+func (r Raw) IsTrue() bool   { return len(r) > 0 && r[0] == 't' }
+func (r Raw) IsNumber() bool { return len(r) > 0 && (r[0] == '-' || r[0]-'0' <= 9) }
+
+// Object calls member for each member of an object, in order. Another value has none.
+func (r Raw) Object(member func(key []byte, value Raw) error) error {
+	if !r.IsObject() {
+		return nil
+	}
+	l := jsonlex.Lexer{Data: r, MaxDepth: MaxDepth}
+	return l.Object(func(key []byte) error {
+		l.Peek()
+		from := l.Pos
+		if err := l.Skip(); err != nil {
+			return err
+		}
+		return member(key, r[from:l.Pos:l.Pos])
+	})
+}
+
+// Array calls element for each element of a list. Another value has none.
+func (r Raw) Array(element func(value Raw) error) error {
+	if !r.IsArray() {
+		return nil
+	}
+	l := jsonlex.Lexer{Data: r, MaxDepth: MaxDepth}
+	return l.Array(func() error {
+		l.Peek()
+		from := l.Pos
+		if err := l.Skip(); err != nil {
+			return err
+		}
+		return element(r[from:l.Pos:l.Pos])
+	})
+}
+
+// AppendString appends what a string means; of another value nothing. Halves of surrogate pairs are U+FFFD.
+func (r Raw) AppendString(dst []byte) []byte {
+	if !r.IsString() {
+		return dst
+	}
+	l := jsonlex.Lexer{Data: r, MaxDepth: 1}
+	dst, _ = l.AppendString(dst) // it was read before
+	return dst
+}
+
+// String returns what a string means, "" for another value.
+func (r Raw) String() string { return string(r.AppendString(nil)) }
+
+// Int returns a whole number, and false for another value.
+func (r Raw) Int() (int64, bool) {
+	if !r.IsNumber() {
+		return 0, false
+	}
+	n, err := jsonlex.Whole(r)
+	return n, err == nil
+}
+
+// Instant returns the instant of a string of ISO 8601 in milliseconds since 1970, rounded down. One without a zone is of UTC.
+func Instant(v Raw) (int64, bool) {
+	s := v.String()
+	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"} {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1900 && t.Year() < 2200 {
+			return t.UnixMilli(), true
+		}
+	}
+	return 0, false
+}
+
+// Value reads a row: one JSON value and nothing behind it. A byte order mark is the caller's to skip.
+func Value(row []byte) (Raw, error) {
+	l := jsonlex.Lexer{Data: row, MaxDepth: MaxDepth}
+	l.Peek()
+	from := l.Pos
+	err := l.Skip()
+	to := l.Pos
+	if err == nil {
+		err = l.End()
+	}
+	if err != nil {
+		return nil, Malformed(err)
+	}
+	return row[from:to:to], nil
+}
+
+// ErrMalformed is wrapped by the errors about a text that is no JSON.
+var ErrMalformed = errors.New("malformed JSON")
+
+// Malformed returns the error about a text that is no JSON, without what the text says.
+func Malformed(err error) error {
+	if syntax := (*jsonlex.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Errorf("%w at byte %d", ErrMalformed, syntax.Offset+1)
+	}
+	return ErrMalformed
+}
+
+// Reader reads messages into a dataset. After an error of the store, which Err returns, it makes no sense of anything.
+type Reader struct {
+	Data *text.Dataset
+	err  error
+	buf  []byte
+}
+
+// Err returns the first error of the store.
+func (r *Reader) Err() error { return r.err }
+
+// add returns the number of a text.
+func (r *Reader) add(b []byte) text.Text {
+	t, err := r.Data.Store.Add(b)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return t
+}
+
+// Text returns the number of what a string means, of the empty text for another value.
+func (r *Reader) Text(v Raw) text.Text {
+	r.buf = v.AppendString(r.buf[:0])
+	return r.add(r.buf)
+}
+
+// Plain returns a part that is a text.
+func (r *Reader) Plain(b []byte) text.Part { return text.Part{Kind: text.Plain, Text: r.add(b)} }
+
+// JSON returns the number of the compact text of a value.
+func (r *Reader) JSON(v Raw) text.Text {
+	b := bytes.NewBuffer(r.buf[:0])
+	_ = json.Compact(b, v) // it was read before
+	r.buf = b.Bytes()
+	return r.add(r.buf)
+}
+
+// without returns the compact text of an object without members of some keys.
+func (r *Reader) without(v Raw, keys ...string) text.Text {
+	if !v.IsObject() {
+		return r.JSON(v)
+	}
+	b := bytes.NewBuffer(r.buf[:0])
+	b.WriteByte('{')
+	l := jsonlex.Lexer{Data: v, MaxDepth: MaxDepth}
+	behind := 1 // the brace or comma before the key
+	_ = l.Object(func(key []byte) error {
+		raw := v[behind:l.Pos]
+		l.Peek()
+		from := l.Pos
+		err := l.Skip()
+		value := v[from:l.Pos]
+		l.Peek()
+		behind = l.Pos + 1
+		if slices.Contains(keys, string(key)) {
+			return err
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.Write(raw[bytes.IndexByte(raw, '"') : bytes.LastIndexByte(raw, '"')+1])
+		b.WriteByte(':')
+		return json.Compact(b, value)
+	})
+	b.WriteByte('}')
+	r.buf = b.Bytes()
+	return r.add(r.buf)
+}
+
+// Tool returns the definition of a tool.
+func (r *Reader) Tool(v Raw) text.Text { return r.without(v, "cache_control") }
+
+// Tools returns the definitions of a list of tools.
+func (r *Reader) Tools(v Raw) (list []text.Text, err error) {
+	err = v.Array(func(tool Raw) error {
+		list = append(list, r.Tool(tool))
+		return nil
+	})
+	return list, err
+}
+
+// ErrNoRole is about a message without a role.
+var ErrNoRole = errors.New("a message without role")
+
+// fields are the members of a message or a block that decide about it, by key. The last of a key counts, and null is none.
+type fields [keys]Raw
+
+// The keys of fields.
+const (
+	kRole             = iota // role
+	kContent                 // content
+	kReasoningContent        // reasoning_content
+	kRefusal                 // refusal
+	kAudio                   // audio
+	kToolCalls               // tool_calls
+	kFunctionCall            // function_call
+	kToolCallId              // tool_call_id
+	kName                    // name
+	kType                    // type
+	kText                    // text
+	kThinking                // thinking
+	kData                    // data
+	kId                      // id
+	kInput                   // input
+	kToolUseId               // tool_use_id
+	kIsError                 // is_error
+	kSource                  // source
+	kImageUrl                // image_url
+	kFile                    // file
+	kInputAudio              // input_audio
+	kFunction                // function
+	kCustom                  // custom
+	kArguments               // arguments
+	kUrl                     // url
+	kFileUrl                 // file_url
+	kFileId                  // file_id
+	kFileData                // file_data
+	kParts                   // parts
+	kResponse                // response
+	kResult                  // result
+	kModality                // modality
+	kMimeType                // mime_type
+	keys
+)
+
+// keyNumbers has them by their names.
+var keyNumbers = map[string]int{
+	"role":              kRole,
+	"content":           kContent,
+	"reasoning_content": kReasoningContent,
+	"refusal":           kRefusal,
+	"audio":             kAudio,
+	"tool_calls":        kToolCalls,
+	"function_call":     kFunctionCall,
+	"tool_call_id":      kToolCallId,
+	"name":              kName,
+	"type":              kType,
+	"text":              kText,
+	"thinking":          kThinking,
+	"data":              kData,
+	"id":                kId,
+	"input":             kInput,
+	"tool_use_id":       kToolUseId,
+	"is_error":          kIsError,
+	"source":            kSource,
+	"image_url":         kImageUrl,
+	"file":              kFile,
+	"input_audio":       kInputAudio,
+	"function":          kFunction,
+	"custom":            kCustom,
+	"arguments":         kArguments,
+	"url":               kUrl,
+	"file_url":          kFileUrl,
+	"file_id":           kFileId,
+	"file_data":         kFileData,
+	"parts":             kParts,
+	"response":          kResponse,
+	"result":            kResult,
+	"modality":          kModality,
+	"mime_type":         kMimeType,
+	"uri":               kUrl,
+}
+
+func fieldsOf(v Raw) (f fields, err error) {
+	err = v.Object(func(key []byte, value Raw) error {
+		if k, ok := keyNumbers[string(key)]; ok {
+			if value.IsNull() {
+				value = nil
+			}
+			f[k] = value
+		}
+		return nil
+	})
+	return f, err
+}
+
+// Message reads a message of chat completions or of Anthropic's Messages.
+func (r *Reader) Message(v Raw) (m text.Message, err error) {
+	f, err := fieldsOf(v)
+	if err != nil {
+		return m, Malformed(err)
+	}
+	if !f[kRole].IsString() {
+		return m, ErrNoRole
+	}
+	name := f[kRole].AppendString(nil)
+	if m.Role = text.RoleOf(name); m.Role == text.OtherRole {
+		m.Name = r.add(name)
+	}
+	if m.Role == text.Tool {
+		m.Parts = append(m.Parts, r.result(f[kToolCallId], f[kContent], false))
+		return m, r.err
+	}
+	if v := f[kReasoningContent]; v.IsString() {
+		m.Parts = append(m.Parts, text.Part{Kind: text.Thinking, Text: r.Text(v)})
+	}
+	m.Parts = append(m.Parts, r.Blocks(f[kContent])...)
+	if v := f[kRefusal]; v.IsString() {
+		m.Parts = append(m.Parts, text.Part{Kind: text.Plain, Text: r.Text(v)})
+	}
+	if v := f[kAudio]; v.IsObject() {
+		m.Parts = append(m.Parts, r.media(text.Audio, sourceOf(v)))
+	}
+	_ = f[kToolCalls].Array(func(c Raw) error {
+		m.Parts = append(m.Parts, r.chatCall(c))
+		return nil
+	})
+	if v := f[kFunctionCall]; v.IsObject() {
+		g, _ := fieldsOf(v)
+		m.Parts = append(m.Parts, r.call(nil, g[kName], g[kArguments]))
+	}
+	return m, r.err
+}
+
+// billing begins a block of the system prompt that a client writes for the accounts of the API. It changes with each request.
+var billing = []byte("x-anthropic-billing-header:")
+
+// System reads the system prompt that is a field of the body: a text, or a list of blocks. It is false where nothing is there.
+func (r *Reader) System(v Raw) (m text.Message, ok bool) {
+	m = text.Message{Role: text.System, Parts: r.Blocks(v)}
+	for k := 0; k < min(2, len(m.Parts)); k++ {
+		p := &m.Parts[k]
+		if b, err := r.Data.Store.Append(nil, p.Text); p.Kind == text.Plain && err == nil && bytes.HasPrefix(b, billing) {
+			_, rest, _ := bytes.Cut(b, []byte("\n"))
+			if p.Text = r.add(rest); len(rest) == 0 {
+				m.Parts = append(m.Parts[:k:k], m.Parts[k+1:]...)
+				k--
+			}
+		}
+	}
+	return m, len(m.Parts) > 0
+}
+
+// Blocks reads the content of a message: a string, a block or a list of blocks.
+func (r *Reader) Blocks(v Raw) (parts []text.Part) {
+	switch {
+	case v.IsNull():
+	case v.IsArray():
+		_ = v.Array(func(block Raw) error {
+			parts = append(parts, r.Block(block))
+			return nil
+		})
+	default:
+		parts = append(parts, r.Block(v))
+	}
+	return parts
+}
+
+// Block reads a block of content.
+func (r *Reader) Block(v Raw) text.Part {
+	if v.IsString() {
+		return text.Part{Kind: text.Plain, Text: r.Text(v)}
+	}
+	f, _ := fieldsOf(v) // it was read before
+	switch kind := f[kType].String(); kind {
+	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text":
+		if v := textOf(kind, &f); v != nil {
+			return text.Part{Kind: text.Plain, Text: r.Text(v)}
+		}
+	case "tool_use":
+		return r.call(f[kId], f[kName], f[kInput])
+	case "tool_result":
+		return r.result(f[kToolUseId], f[kContent], f[kIsError].IsTrue())
+	case "thinking":
+		return text.Part{Kind: text.Thinking, Text: r.Text(f[kThinking])}
+	case "redacted_thinking":
+		return r.Redacted(f[kData])
+	case "image", "image_url", "input_image":
+		return r.media(text.Image, sourceOf(v))
+	case "document", "file", "input_file":
+		return r.media(text.Document, sourceOf(v))
+	case "audio", "input_audio":
+		return r.media(text.Audio, sourceOf(v))
+	}
+	return r.other(v, f[kType].String())
+}
+
+// textOf returns the text of a block that says that it is text, nil where it has none.
+func textOf(kind string, f *fields) Raw {
+	at := kText
+	if kind == "refusal" {
+		at = kRefusal
+	}
+	if v := f[at]; v.IsString() {
+		return v
+	}
+	return nil
+}
+
+// other reads what no rule knows, as JSON. The ids that link calls and results go.
+func (r *Reader) other(v Raw, kind string) text.Part {
+	keys := []string{"cache_control"}
+	for _, suffix := range [...]string{"tool_use", "_call", "tool_result", "_call_output"} {
+		if strings.HasSuffix(kind, suffix) {
+			keys = append(keys, "id", "tool_use_id", "call_id")
+			break
+		}
+	}
+	return text.Part{Kind: text.Other, Text: r.without(v, keys...)}
+}
+
+// Redacted reads thinking that is there encrypted alone.
+func (r *Reader) Redacted(v Raw) text.Part {
+	t := r.Text(v)
+	return text.Part{Kind: text.Redacted, Text: t, Tokens: int32(media.RedactedTokens(r.Data.Store.Len(t)))}
+}
+
+// chatCall reads an element of tool_calls.
+func (r *Reader) chatCall(v Raw) text.Part {
+	f, _ := fieldsOf(v)
+	if g, _ := fieldsOf(f[kFunction]); f[kFunction].IsObject() {
+		return r.call(f[kId], g[kName], g[kArguments])
+	}
+	if g, _ := fieldsOf(f[kCustom]); f[kCustom].IsObject() {
+		return r.call(f[kId], g[kName], g[kInput])
+	}
+	return r.other(v, f[kType].String())
+}
+
+// call reads a call of a tool. Its arguments are a string, which is taken as it is, or JSON, which becomes compact.
+func (r *Reader) call(id, name, arguments Raw) text.Part {
+	p := text.Part{Kind: text.Call, ID: r.Text(id), Name: r.Text(name)}
+	switch {
+	case arguments.IsNull():
+	case arguments.IsString():
+		p.Text = r.Text(arguments)
+	default:
+		p.Text = r.JSON(arguments)
+	}
+	return p
+}
+
+// result reads the result of a call.
+func (r *Reader) result(id, content Raw, failed bool) text.Part {
+	return text.Part{Kind: text.Result, ID: r.Text(id), Failed: failed, Parts: r.Blocks(content)}
+}
+
+func (r *Reader) media(kind text.PartKind, s media.Source) text.Part {
+	p := text.Part{Kind: kind, Text: r.add(s.Data), Tokens: int32(s.SizeTokens())}
+	if kind == text.Image {
+		p.Tokens = int32(s.ImageTokens())
+	}
+	return p
+}
+
+// sourceOf returns where the media of a block are.
+func sourceOf(v Raw) media.Source {
+	f, _ := fieldsOf(v)
+	for _, n := range [...]int{kSource, kImageUrl, kFile, kInputAudio} {
+		switch v := f[n]; {
+		case v.IsObject():
+			g, _ := fieldsOf(v)
+			return sourceIn(&g)
+		case v.IsString():
+			return media.DataURL(v.AppendString(nil))
+		}
+	}
+	return sourceIn(&f)
+}
+
+// sourceIn returns where the media are that an object describes.
+func sourceIn(f *fields) media.Source {
+	if v := f[kData]; v.IsString() {
+		return media.Source{Data: v.AppendString(nil), Base64: f[kType].String() != "text", Inside: true}
+	}
+	if v := f[kContent]; v.IsString() {
+		return media.Source{Data: v.AppendString(nil), Inside: true}
+	} else if v != nil {
+		var b bytes.Buffer
+		_ = json.Compact(&b, v)
+		return media.Source{Data: b.Bytes(), Inside: true}
+	}
+	if v := f[kFileData]; v.IsString() {
+		data := v.AppendString(nil)
+		if s := media.DataURL(data); s.Inside {
+			return s
+		}
+		return media.Source{Data: data, Base64: true, Inside: true}
+	}
+	for _, n := range [...]int{kUrl, kFileUrl} {
+		if v := f[n]; v.IsString() {
+			return media.DataURL(v.AppendString(nil))
+		}
+	}
+	if v := f[kFileId]; v != nil {
+		return media.Source{Data: v.AppendString(nil)}
+	}
+	return media.Source{Data: f[kId].AppendString(nil)}
+}

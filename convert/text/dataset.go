@@ -1,0 +1,177 @@
+package text
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Dataset is what an input holds: traces, and the distinct messages that their prompts and answers are made of.
+type Dataset struct {
+	Store    *Store
+	Messages []Message
+	Traces   []*Trace
+	Formats  []string       // of the input's files, each once, in the order of the input
+	Warnings map[string]int // what was left out or assumed, by name: doc/spec/text.md 10
+	NeedText bool           // readers leave turns out whose texts the log lacks, and refuse an input that has no other
+
+	messages map[xxh3.Uint128]int32
+	scratch  []byte
+}
+
+// NewDataset returns an empty dataset that keeps texts in a store.
+func NewDataset(s *Store) *Dataset {
+	return &Dataset{Store: s, Warnings: map[string]int{}, messages: map[xxh3.Uint128]int32{}}
+}
+
+// Warn counts something that was left out or assumed.
+func (d *Dataset) Warn(name string) { d.Warnings[name]++ }
+
+// Message returns the number of a message in Messages, where it stands once.
+func (d *Dataset) Message(m Message) int32 {
+	b := append(d.scratch[:0], byte(m.Role), boolByte(m.Continues))
+	b = binary.LittleEndian.AppendUint32(b, uint32(m.Name))
+	b = appendParts(b, m.Parts)
+	d.scratch = b
+	key := xxh3.Hash128(b)
+	n, known := d.messages[key]
+	if !known {
+		n = int32(len(d.Messages))
+		d.Messages = append(d.Messages, m)
+		d.messages[key] = n
+	}
+	return n
+}
+
+// appendParts appends what tells parts apart. Texts stand once in their store, so their numbers do.
+func appendParts(b []byte, parts []Part) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(parts)))
+	for k := range parts {
+		p := &parts[k]
+		b = append(b, byte(p.Kind), boolByte(p.Failed))
+		for _, n := range [...]uint32{uint32(p.Tokens), uint32(p.ID), uint32(p.Name), uint32(p.Text)} {
+			b = binary.LittleEndian.AppendUint32(b, n)
+		}
+		b = appendParts(b, p.Parts)
+	}
+	return b
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// NewTrace appends a trace with its root session.
+func (d *Dataset) NewTrace(id string) *Trace {
+	t := &Trace{Start: NoTime, Sessions: []Session{{ID: id, Parent: None, SpawnTurn: None, JoinTurn: None, Filler: None}}, last: map[Node]int32{}}
+	d.Traces = append(d.Traces, t)
+	return t
+}
+
+// Child returns the node of a message behind another, None for the first of a prompt. Prompts that begin with the same messages have the
+// same nodes.
+func (t *Trace) Child(parent, message int32) int32 {
+	n := Node{parent, message}
+	if k, known := t.last[n]; known {
+		return k
+	}
+	k := int32(len(t.Nodes))
+	t.Nodes = append(t.Nodes, n)
+	t.last[n] = k
+	return k
+}
+
+// Path returns the nodes of a prompt that ends with a node, in their order.
+func (t *Trace) Path(dst []int32, last int32) []int32 {
+	from := len(dst)
+	for n := last; n != None; n = t.Nodes[n].Parent {
+		dst = append(dst, n)
+	}
+	slices.Reverse(dst[from:])
+	return dst
+}
+
+// NewTurn returns a turn of which nothing is known.
+func NewTurn() Turn {
+	return Turn{Last: None, At: NoTime, End: NoTime, First: NoTime, LastResult: NoTime, Before: None, Gap: None, ToolTime: None, ThinkTime: None, In: None, Cached: None, Out: None}
+}
+
+// Finish completes what follows from the rest: it drops sessions without a turn, places instants and gaps (rules T1 to T4), and orders
+// traces (T6). The error says that the input has no turn.
+func (d *Dataset) Finish() error {
+	turns := 0
+	for _, t := range d.Traces {
+		for k := range t.Sessions {
+			d.finishSession(t, k)
+			turns += len(t.Sessions[k].Turns)
+		}
+		t.last = nil
+	}
+	d.messages = nil
+	if turns == 0 {
+		return fmt.Errorf("no turn in the input: no answer of a model is recorded")
+	}
+	d.Traces = slices.DeleteFunc(d.Traces, func(t *Trace) bool { return len(t.Sessions[0].Turns) == 0 })
+	slices.SortStableFunc(d.Traces, func(a, b *Trace) int { return cmp.Compare(a.Start, b.Start) })
+	return nil
+}
+
+// finishSession places the turns of a session: End is not before At, and Gap is from the end of the turn before.
+func (d *Dataset) finishSession(t *Trace, k int) {
+	s := &t.Sessions[k]
+	for n := range s.Turns {
+		turn := &s.Turns[n]
+		if turn.At == NoTime {
+			continue
+		}
+		if t.Start == NoTime || turn.At < t.Start {
+			t.Start = turn.At
+		}
+		if turn.End != NoTime && turn.End < turn.At {
+			turn.End = turn.At
+			d.Warn("clock")
+		}
+	}
+	for n := range s.Turns {
+		d.placeGap(t, s, n)
+	}
+}
+
+// placeGap sets Gap, ToolTime and ThinkTime of a turn that has times and a predecessor.
+func (d *Dataset) placeGap(t *Trace, s *Session, n int) {
+	turn := &s.Turns[n]
+	onPath := turn.Before != None
+	if !onPath { // behind a compaction: the reply that ended last
+		for k := range s.Turns[:n] {
+			if b := &s.Turns[k]; b.End != NoTime && turn.At != NoTime && b.End <= turn.At && (turn.Before == None || b.End > s.Turns[turn.Before].End) {
+				turn.Before = int32(k)
+			}
+		}
+	}
+	if turn.Before == None || turn.At == NoTime || s.Turns[turn.Before].End == NoTime {
+		return
+	}
+	end := s.Turns[turn.Before].End
+	if turn.Gap = turn.At - end; turn.Gap < 0 {
+		turn.Gap = 0
+		if turn.At >= s.Turns[turn.Before].At {
+			d.Warn("overlap")
+		} else {
+			d.Warn("clock")
+		}
+	}
+	if t.GapAlone {
+		return
+	}
+	turn.ToolTime = 0
+	if onPath && turn.LastResult != NoTime {
+		turn.ToolTime = min(max(turn.LastResult-end, 0), turn.Gap)
+	}
+	turn.ThinkTime = turn.Gap - turn.ToolTime
+}

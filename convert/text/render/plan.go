@@ -1,0 +1,291 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/timeline"
+)
+
+// planner makes the plan of one trace.
+type planner struct {
+	*Renderer
+	trace    *text.Trace
+	plan     *mmapcache.Plan
+	calls    calls
+	messages map[[2]int32]int64 // number and role of the message of a node, by node and whether it stands apart; plus 1
+	segments map[segmentKey]int32
+	perByte  float64 // tokens of a byte of a body; 0: each message is counted
+}
+
+type segmentKey struct {
+	parent int32
+	flags  mmapcache.SegmentFlags
+	first  uint32
+	count  uint32
+}
+
+// Plan writes the messages of a trace that prompts have, and returns its plan. The name of the trace is of this dataset, not of the log.
+func (r *Renderer) Plan(t *text.Trace, name string) (*mmapcache.Plan, error) {
+	p := &planner{Renderer: r, trace: t, plan: &mmapcache.Plan{Trace: mmapcache.Trace{ID: name, Scope: mmapcache.ScopeText, BlockSize: 1}},
+		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, messages: map[[2]int32]int64{}, segments: map[segmentKey]int32{}}
+	for k := range t.Sessions {
+		p.session(k)
+	}
+	p.countTokens()
+	p.countHits()
+	if r.err == nil {
+		r.err = r.sizes.Err()
+	}
+	return p.plan, r.err
+}
+
+// session plans a session.
+func (p *planner) session(k int) {
+	s := &p.trace.Sessions[k]
+	e := mmapcache.Session{ID: p.plan.Trace.ID, Parent: mmapcache.None, SpawnTurn: mmapcache.None, JoinTurn: mmapcache.None,
+		FirstTurn: uint32(len(p.plan.Turns)), Turns: uint32(len(s.Turns)), Start: math.NaN(), End: math.NaN()}
+	if k > 0 {
+		e.Agent = fmt.Sprintf("agent_%03d", k)
+		e.ID += "::" + e.Agent
+		e.Kind = mmapcache.Subagent
+		if s.Kind == text.Branch {
+			e.Kind = mmapcache.Flat
+		}
+	}
+	start := p.start(s)
+	for n := range s.Turns {
+		p.turn(k, &s.Turns[n], start)
+	}
+	if k > 0 {
+		p.place(&e, s)
+	}
+	p.plan.Sessions = append(p.plan.Sessions, e)
+}
+
+// place says when a session begins, and which turn of the root waits for it. That of a subagent of a subagent is a child of the root.
+func (p *planner) place(e *mmapcache.Session, s *text.Session) {
+	root := &p.trace.Sessions[0]
+	turns := p.plan.Turns[e.FirstTurn:]
+	end := math.Inf(-1)
+	for _, u := range turns {
+		end = max(end, u.T+timeline.Duration(u.APITime)/1000)
+	}
+	e.Parent, e.SpawnTurn, e.JoinTurn = 0, s.SpawnTurn, s.JoinTurn
+	if s.Parent != 0 {
+		e.SpawnTurn, e.JoinTurn = text.None, text.None
+	}
+	if len(turns) > 0 {
+		e.Start, e.End = turns[0].T, end
+	}
+	if e.SpawnTurn == text.None { // the last turn of the root that had begun
+		e.SpawnTurn = 0
+		for n := range root.Turns {
+			if p.plan.Turns[n].T <= e.Start {
+				e.SpawnTurn = int32(n)
+			}
+		}
+	}
+	if e.JoinTurn != text.None && e.JoinTurn <= e.SpawnTurn {
+		e.JoinTurn = text.None
+	}
+	e.Clock = "log/start"
+	e.Outer = uint32(len(root.Turns))
+	if at := p.plan.Turns[e.SpawnTurn]; len(turns) > 0 {
+		e.Outer = at.Outer
+		e.SpawnFrom, e.SpawnOffset = timeline.SpawnOffset(at.T, at.APITime, e.Start)
+	}
+}
+
+// turn plans a turn of session k, whose prompts begin with the segment start.
+func (p *planner) turn(k int, turn *text.Turn, start int32) {
+	u := mmapcache.Turn{APITime: math.NaN(), ThinkTime: math.NaN(), Out: max(0, turn.Out), Last: start, Outer: uint32(len(p.plan.Turns)), Inner: mmapcache.None}
+	if k > 0 {
+		u.Inner = int32(len(p.plan.Turns))
+	}
+	if turn.At != text.NoTime {
+		u.T = float64(turn.At-p.trace.Start) / 1000
+	}
+	if turn.At != text.NoTime && turn.End != text.NoTime {
+		u.APITime = float64(turn.End-turn.At) / 1000
+	}
+	if turn.Gap != text.None {
+		u.ThinkTime = float64(turn.Gap) / 1000
+	}
+	u.Model = p.data.Store.String(turn.Model)
+	u.In = uint32(max(0, turn.In))
+	path := p.trace.Path(nil, turn.Last)
+	apart := true // the system prompt is what stands before the first other message
+	for _, node := range path {
+		m := &p.data.Messages[p.trace.Nodes[node].Message]
+		apart = apart && m.Role == text.System
+		number, role := p.numberOf(node, m, apart)
+		u.Last = p.segment(u.Last, mmapcache.Segment{Role: role, Flags: mmapcache.Recorded, First: number})
+		u.Input = mmapcache.UserInput
+		if role == mmapcache.ToolRole {
+			u.Input = mmapcache.ToolResult
+		}
+	}
+	p.plan.Turns = append(p.plan.Turns, u)
+}
+
+// start returns the segment of the tools and of the filler of a session, None if it has neither.
+func (p *planner) start(s *text.Session) int32 {
+	last := int32(mmapcache.None)
+	if len(s.Tools) > 0 {
+		chat, anthropic := p.tools(s.Tools)
+		last = p.segment(last, mmapcache.Segment{Role: mmapcache.Tools, Flags: mmapcache.Recorded, First: p.number(mmapcache.Tools, chat, anthropic)})
+	}
+	if s.Filler > 0 {
+		last = p.segment(last, mmapcache.Segment{Role: mmapcache.System, Flags: mmapcache.Prefix, First: p.filler, Count: uint32(s.Filler)})
+	}
+	return last
+}
+
+// numberOf returns number and role of the message of a node.
+func (p *planner) numberOf(node int32, m *text.Message, apart bool) (uint32, mmapcache.Role) {
+	key := [2]int32{node, 0}
+	if apart {
+		key[1] = 1
+	}
+	if p.messages[key] == 0 {
+		n := p.message(&p.calls, node, p.trace.Nodes[node].Parent, m, apart)
+		p.messages[key] = int64(n)<<8 | int64(roleOf(m))<<1 | 1
+	}
+	v := p.messages[key]
+	return uint32(v >> 8), mmapcache.Role(v >> 1 & 0x7f)
+}
+
+// segment returns a segment behind another. Prompts that begin alike share it.
+func (p *planner) segment(parent int32, s mmapcache.Segment) int32 {
+	s.Parent = parent
+	key := segmentKey{parent, s.Flags, s.First, s.Count}
+	n, ok := p.segments[key]
+	if !ok {
+		n = int32(len(p.plan.Segments))
+		p.plan.Segments = append(p.plan.Segments, s)
+		p.segments[key] = n
+	}
+	return n
+}
+
+// countTokens sets how many tokens each recorded message has: so many for each byte as the recorded lengths of prompts say, where all are
+// recorded, else by the tokenizer. The second sets In of turns without one.
+func (p *planner) countTokens() {
+	plan := p.plan
+	sizes := make([]int64, len(plan.Segments)) // bytes of recorded messages from the first to this
+	fixed := make([]int64, len(plan.Segments)) // tokens of fillers
+	for k := range plan.Segments {
+		s := &plan.Segments[k]
+		if s.Parent != mmapcache.None {
+			sizes[k], fixed[k] = sizes[s.Parent], fixed[s.Parent]
+		}
+		if s.Flags&mmapcache.Recorded != 0 {
+			sizes[k] += int64(p.bytes[s.First])
+		} else {
+			fixed[k] += int64(s.Count)
+		}
+	}
+	recorded, tokens, bytes := true, int64(0), int64(0)
+	for _, u := range plan.Turns {
+		if recorded = recorded && u.In > 0; u.Last != mmapcache.None {
+			tokens, bytes = tokens+max(0, int64(u.In)-fixed[u.Last]), bytes+sizes[u.Last]
+		}
+	}
+	perByte := float64(tokens) / float64(max(1, bytes))
+	counted := p.counted(recorded)
+	for k := range plan.Segments {
+		s := &plan.Segments[k]
+		switch {
+		case s.Flags&mmapcache.Recorded == 0:
+		case recorded:
+			s.Count = uint32(math.Round(perByte * float64(p.bytes[s.First])))
+		default:
+			s.Count = counted[int32(k)]
+		}
+	}
+	for k := range plan.Turns {
+		u := &plan.Turns[k]
+		for s := u.Last; s != mmapcache.None; s = plan.Segments[s].Parent {
+			u.HashIDs += plan.Segments[s].Count
+		}
+		if u.In == 0 {
+			u.In = u.HashIDs
+		}
+	}
+}
+
+// counted returns the tokens of each segment by the tokenizer; none where the recorded lengths say them.
+func (p *planner) counted(recorded bool) map[int32]uint32 {
+	if recorded {
+		return nil
+	}
+	counts := map[int32]uint32{}
+	for k := range p.trace.Sessions {
+		s := &p.trace.Sessions[k]
+		last := int32(mmapcache.None)
+		if len(s.Tools) > 0 {
+			last = p.start(s)
+			for plan := p.plan; plan.Segments[last].Parent != mmapcache.None; {
+				last = plan.Segments[last].Parent
+			}
+			counts[last] = uint32(p.sizes.Tools(s.Tools))
+		}
+		first := int(p.plan.Sessions[k].FirstTurn)
+		for n := range s.Turns {
+			path := p.trace.Path(nil, s.Turns[n].Last)
+			at := p.plan.Turns[first+n].Last
+			for _, node := range slices.Backward(path) {
+				counts[at] = uint32(p.sizes.Message(p.trace.Nodes[node].Message))
+				at = p.plan.Segments[at].Parent
+			}
+		}
+	}
+	return counts
+}
+
+// countHits sets how many tokens of each prompt an unlimited prefix cache would have held, in the order in which turns began, those of
+// earlier traces before.
+func (p *planner) countHits() {
+	order := make([]int, len(p.plan.Turns))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch x, y := p.plan.Turns[a].T, p.plan.Turns[b].T; {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	var path []int32
+	for _, k := range order {
+		u := &p.plan.Turns[k]
+		path = path[:0]
+		for s := u.Last; s != mmapcache.None; s = p.plan.Segments[s].Parent {
+			path = append(path, s)
+		}
+		node, hit := int32(0), true
+		for _, s := range slices.Backward(path) {
+			e := &p.plan.Segments[s]
+			key := seenKey{node, e.Flags, e.First, 0}
+			if e.Flags&mmapcache.Prefix != 0 {
+				key.count = e.Count
+			}
+			next, seen := p.trie[key]
+			if hit = hit && seen; hit {
+				u.CacheHits += e.Count
+			}
+			if !seen {
+				next = int32(len(p.trie) + 1)
+				p.trie[key] = next
+			}
+			node = next
+		}
+	}
+}

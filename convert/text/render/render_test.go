@@ -1,0 +1,295 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+// memory is a Writer in memory.
+type memory struct {
+	data     []byte
+	messages []mmapcache.RecordedMessage
+	pieces   [2][][]mmapcache.Piece
+}
+
+func (m *memory) Write(b []byte) (mmapcache.Piece, error) {
+	p := mmapcache.Piece{At: uint64(len(m.data)), N: uint32(len(b))}
+	m.data = append(m.data, b...)
+	return p, nil
+}
+
+func (m *memory) Message(role mmapcache.Role, lead uint8, chat, anthropic []mmapcache.Piece) (uint32, error) {
+	m.messages = append(m.messages, mmapcache.RecordedMessage{Role: role, Lead: lead})
+	m.pieces[0], m.pieces[1] = append(m.pieces[0], chat), append(m.pieces[1], anthropic)
+	return uint32(len(m.messages) - 1), nil
+}
+
+func (m *memory) text(form int, message uint32) (s string) {
+	for _, p := range m.pieces[form][message] {
+		s += string(m.data[p.At : p.At+uint64(p.N)])
+	}
+	return s
+}
+
+type byteTokens struct{}
+
+func (byteTokens) Encode(s string) []uint32 { return make([]uint32, len(s)) }
+
+// drawn is a dataset of one session whose messages are drawn: calls and results in any order, odd texts, every role and part.
+func drawn(t *rapid.T) (*text.Dataset, *text.Trace) {
+	d := text.NewDataset(text.NewStore(""))
+	add := func(s string) text.Text {
+		id, err := d.Store.Add([]byte(s))
+		require.NoError(t, err)
+		return id
+	}
+	words := rapid.SampledFrom([]string{"", "a", "two words", "\"quoted\" \\ \n\t\x01", "é😀\u2028", `{"a": [1, "b"]}`, "{not json"})
+	ids := rapid.SampledFrom([]string{"", "x", "y", "z"})
+	var part func(kinds []text.PartKind) text.Part
+	part = func(kinds []text.PartKind) text.Part {
+		p := text.Part{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Text: add(words.Draw(t, "text"))}
+		switch p.Kind {
+		case text.Call:
+			p.ID, p.Name = add(ids.Draw(t, "id")), add("tool")
+		case text.Result:
+			p.ID, p.Failed, p.Text = add(ids.Draw(t, "id")), rapid.Bool().Draw(t, "failed"), 0
+			for range rapid.IntRange(0, 2).Draw(t, "results") {
+				p.Parts = append(p.Parts, part([]text.PartKind{text.Plain, text.Image}))
+			}
+		case text.Image, text.Redacted:
+			p.Tokens = 3
+		}
+		return p
+	}
+	tr := d.NewTrace("t")
+	last := int32(text.None)
+	for n := range rapid.IntRange(1, 8).Draw(t, "messages") {
+		m := text.Message{Role: text.Role(rapid.IntRange(0, int(text.OtherRole)).Draw(t, "role"))}
+		kinds := []text.PartKind{text.Plain, text.Other, text.Image, text.Result}
+		switch m.Role {
+		case text.Assistant:
+			kinds = []text.PartKind{text.Plain, text.Thinking, text.Redacted, text.Call, text.Call}
+		case text.OtherRole:
+			m.Name = add("critic")
+		case text.System, text.Developer:
+			kinds = kinds[:1]
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "parts") {
+			m.Parts = append(m.Parts, part(kinds))
+		}
+		last = tr.Child(last, d.Message(m))
+		turn := text.NewTurn()
+		turn.Last, turn.At, turn.End = last, int64(n)*1000, int64(n)*1000
+		tr.Sessions[0].Turns = append(tr.Sessions[0].Turns, turn)
+	}
+	require.NoError(t, d.Finish())
+	return d, tr
+}
+
+// What is written of a prompt, decoded as JSON, is what a plain reading of the model gives, in both forms; calls and results pair in it.
+func TestPlainReading(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, tr := drawn(t)
+		w := &memory{}
+		plan, err := New(d, text.NewSizes(d, byteTokens{}), w, 0).Plan(tr, "s1")
+		require.NoError(t, err)
+		for k, u := range plan.Turns {
+			path := tr.Path(nil, tr.Sessions[0].Turns[k].Last)
+			for form := range 2 {
+				var system, messages []string
+				for s := u.Last; s != mmapcache.None; s = plan.Segments[s].Parent {
+					messages = append(messages, w.text(form, plan.Segments[s].First))
+				}
+				slices.Reverse(messages)
+				leading := 0
+				for ; form == 1 && leading < len(path) && d.Messages[tr.Nodes[path[leading]].Message].Role == text.System; leading++ {
+					system = append(system, messages[leading])
+				}
+				got := fmt.Sprintf(`{"system":[%s],"messages":[%s]}`, strings.Join(system, ","), strings.Join(messages[leading:], ","))
+				require.True(t, json.Valid([]byte(got)), got)
+				require.JSONEq(t, plainBody(d, tr, path, form), got)
+			}
+		}
+	})
+}
+
+type object = map[string]any
+
+// plainBody is the plain reading of a prompt.
+func plainBody(d *text.Dataset, tr *text.Trace, path []int32, form int) string {
+	p := plainReader{d: d, numbers: map[text.Text]int{}}
+	system, messages := []any{}, []any{}
+	leading := true
+	for _, node := range path {
+		m := &d.Messages[tr.Nodes[node].Message]
+		numbers := p.number(m)
+		if leading = leading && m.Role == text.System; leading && form == 1 {
+			system = append(system, p.blocks(m, numbers, false)...)
+			continue
+		}
+		if form == 1 {
+			messages = append(messages, p.anthropic(m, numbers))
+		} else {
+			messages = append(messages, p.chat(m, numbers)...)
+		}
+	}
+	b, _ := json.Marshal(object{"system": system, "messages": messages})
+	return string(b)
+}
+
+type plainReader struct {
+	d       *text.Dataset
+	numbers map[text.Text]int
+	last    int
+	waiting []int
+}
+
+func (p *plainReader) number(m *text.Message) []int {
+	numbers := make([]int, len(m.Parts))
+	for k, part := range m.Parts {
+		switch part.Kind {
+		case text.Call:
+			n, known := p.numbers[part.ID]
+			if !known || part.ID == 0 {
+				p.last++
+				n = p.last
+				p.numbers[part.ID] = n
+			}
+			numbers[k] = n
+			p.waiting = append(p.waiting, n)
+		case text.Result:
+			for i, n := range p.waiting {
+				if part.ID == 0 || n == p.numbers[part.ID] {
+					numbers[k] = n
+					p.waiting = append(slices.Clone(p.waiting[:i]), p.waiting[i+1:]...)
+					break
+				}
+			}
+		}
+	}
+	return numbers
+}
+
+func (p *plainReader) says(part text.Part) (s string) {
+	switch part.Kind {
+	case text.Image:
+		return strings.Repeat(" image", int(part.Tokens))
+	case text.Result:
+		for _, inner := range part.Parts {
+			s += p.says(inner)
+		}
+		return s
+	}
+	return p.d.Store.String(part.Text)
+}
+
+func (p *plainReader) content(parts []text.Part) any {
+	if len(parts) == 0 {
+		return ""
+	}
+	if len(parts) == 1 && parts[0].Kind == text.Plain {
+		return p.says(parts[0])
+	}
+	list := []any{}
+	for _, part := range parts {
+		list = append(list, object{"type": "text", "text": p.says(part)})
+	}
+	return list
+}
+
+func (p *plainReader) chat(m *text.Message, numbers []int) (list []any) {
+	var rest []text.Part
+	reasoning, calls := "", []any{}
+	thinks, others := false, false
+	for k, part := range m.Parts {
+		switch {
+		case part.Kind == text.Result && numbers[k] > 0:
+			list = append(list, object{"role": "tool", "tool_call_id": fmt.Sprint("call_", numbers[k]), "content": p.content(part.Parts)})
+			continue
+		case part.Kind == text.Redacted:
+			continue
+		case part.Kind == text.Thinking:
+			thinks, reasoning = true, reasoning+p.says(part)
+		case part.Kind == text.Call:
+			calls = append(calls, object{"id": fmt.Sprint("call_", numbers[k]), "type": "function",
+				"function": object{"name": p.d.Store.String(part.Name), "arguments": p.d.Store.String(part.Text)}})
+		case part.Kind == text.Result:
+			rest = append(rest, part.Parts...)
+		default:
+			rest = append(rest, part)
+		}
+		others = true
+	}
+	if len(list) > 0 && !others {
+		return list
+	}
+	role := m.Role.String()
+	switch m.Role {
+	case text.Tool:
+		role = "user"
+	case text.OtherRole:
+		role = p.d.Store.String(m.Name)
+	}
+	o := object{"role": role, "content": p.content(rest)}
+	if thinks {
+		o["reasoning_content"] = reasoning
+	}
+	if len(calls) > 0 {
+		o["tool_calls"] = calls
+		if len(rest) == 0 {
+			o["content"] = nil
+		}
+	}
+	return append(list, o)
+}
+
+func (p *plainReader) anthropic(m *text.Message, numbers []int) any {
+	role := "user"
+	if m.Role == text.Assistant {
+		role = "assistant"
+	}
+	if len(m.Parts) == 1 && m.Parts[0].Kind == text.Plain {
+		return object{"role": role, "content": p.says(m.Parts[0])}
+	}
+	return object{"role": role, "content": p.blocks(m, numbers, true)}
+}
+
+func (p *plainReader) blocks(m *text.Message, numbers []int, calls bool) (list []any) {
+	for k, part := range m.Parts {
+		switch {
+		case part.Kind == text.Redacted:
+		case calls && part.Kind == text.Thinking:
+			list = append(list, object{"type": "thinking", "thinking": p.says(part), "signature": ""})
+		case calls && part.Kind == text.Call:
+			var input any = object{"arguments": p.d.Store.String(part.Text)}
+			var decoded object
+			if json.Unmarshal([]byte(p.d.Store.String(part.Text)), &decoded) == nil && decoded != nil {
+				input = decoded
+			} else if part.Text == 0 {
+				input = object{}
+			}
+			list = append(list, object{"type": "tool_use", "id": fmt.Sprint("call_", numbers[k]), "name": p.d.Store.String(part.Name), "input": input})
+		case calls && part.Kind == text.Result && numbers[k] > 0:
+			o := object{"type": "tool_result", "tool_use_id": fmt.Sprint("call_", numbers[k]), "content": p.content(part.Parts)}
+			if part.Failed {
+				o["is_error"] = true
+			}
+			list = append(list, o)
+		default:
+			list = append(list, object{"type": "text", "text": p.says(part)})
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, object{"type": "text", "text": ""})
+	}
+	return list
+}

@@ -39,6 +39,7 @@ var imports = map[string][]string{
 	"internal/heap":       {},
 	"internal/jsonlex":    {},
 	"internal/lines":      {},
+	"internal/media":      {},
 	"internal/pyrand":     {},
 	"internal/regular":    {},
 	"internal/scenario":   {},
@@ -127,8 +128,8 @@ var imports = map[string][]string{
 		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/capture/reply", "internal/guard",
 		"github.com/prometheus/client_golang", "golang.org/x/net",
 	},
-	"cmd/internal/capture/canon":  {"cmd/internal/capture/journal", "internal/endpoint", "internal/jsonlex"}, // pure: no session, no tokenizer; of journals it has the words
-	"cmd/internal/capture/carry":  {"internal/endpoint"},                                                     // which is data: it carries while everything of ours is stuck
+	"cmd/internal/capture/canon":  {"cmd/internal/capture/journal", "internal/endpoint", "internal/jsonlex", "internal/media"}, // pure: no session, no tokenizer; of journals it has the words
+	"cmd/internal/capture/carry":  {"internal/endpoint"},                                                                       // which is data: it carries while everything of ours is stuck
 	"cmd/internal/capture/chain":  {"cmd/internal/capture/canon", "cmd/internal/capture/journal", "github.com/zeebo/xxh3"},
 	"cmd/internal/capture/coding": {"github.com/andybalholm/brotli", "github.com/klauspost/compress"},
 	"cmd/internal/capture/finish": {

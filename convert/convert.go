@@ -3,6 +3,9 @@ package convert
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -292,4 +295,58 @@ func (c *conversion) runOne(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Structure prepares the tables of the inputs alone, or finds them prepared: sessions, turns, and which blocks each prompt
+// consists of. It opens neither tokenizer nor corpus, and computes no placement. Convert of the same inputs finds the part.
+//
+// Path and Key of the result are those of the structure, which no dataset names: agentx cache gc removes it once no process
+// uses it. Options that decide other parts, and VerifyHit, change nothing.
+func Structure(ctx context.Context, o Options) (*Result, error) {
+	return makeResult(ctx, o, true, func(ctx context.Context, c *conversion) error {
+		if err := c.structure(ctx); err != nil {
+			return err
+		}
+		m, r := c.parts[mmapcache.StructureKind], c.result
+		r.Key, r.Path, r.Hit, r.Bytes = m.Key, filepath.Join(o.Root, m.Kind, m.Key), r.Parts[m.Kind].Hit, m.Size()
+		return nil
+	})
+}
+
+// Errors that callers match with errors.Is. They match InvalidTraceError and RebuildMismatchError with errors.As.
+var (
+	// ErrBusy: another process has been building the same part for longer than Options.Wait.
+	ErrBusy = cachestore.ErrBusy
+
+	// ErrDamaged: a file of the cache has changed since it was written. Convert builds damaged parts again; VerifyRebuild
+	// does not.
+	ErrDamaged = mmapcache.ErrDamaged
+
+	// ErrChanged: an input file has changed since it was hashed.
+	ErrChanged = hfsource.ErrChanged
+)
+
+// InvalidTraceError is a trace that cannot be converted.
+type InvalidTraceError struct {
+	Where  string // file, and line or row
+	Err    error
+	Others bool // the input is known to have valid traces beside it
+}
+
+func (e *InvalidTraceError) Error() string { return e.Where + ": " + e.Err.Error() }
+
+func (e *InvalidTraceError) Unwrap() error { return e.Err }
+
+// RebuildMismatchError reports a dataset that differs from a new build of the same input.
+type RebuildMismatchError struct {
+	Path  string // of the dataset
+	Found []mmapcache.Damage
+}
+
+func (e *RebuildMismatchError) Error() string {
+	var all []string
+	for _, d := range e.Found {
+		all = append(all, d.File+": "+d.Reason)
+	}
+	return fmt.Sprintf("%s differs from a new build of the same input: %s", e.Path, strings.Join(all, "; "))
 }

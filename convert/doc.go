@@ -19,12 +19,12 @@
 // # From a row to turns
 //
 //	bytes of a row     package hfsource: Snapshot.Rows streams the rows of all files
-//	its format         formats.go: a table, which names for each format its reader; recording.go collects rows that are traces together
+//	its format         formats.go: a table, which names for each format its reader; a recording in pipeline.go collects rows that are traces together
 //	trace.Trace        the reader, such as package weka: a session as numbers, which Trace.Check (package trace) has to accept
 //	turns              package reconstruct: MakePlan, in plan.go, makes conversations of requests, and an mmapcache.Plan of them
 //	decisions          package rules: what each step asks, all of it in the keys
 //	tables             merge.go puts the plans into the order of the input, as one mmapcache.Structure
-//	places in the text place.go asks reconstruct.Placer where in the corpus each block begins; promptcorpus.go makes the corpus
+//	places in the text place.go asks reconstruct.Placer where in the corpus each block begins; corpus.go makes the corpus
 //
 // pipeline.go does this with several goroutines; stages.go puts the parts in order; part.go finds a part, or builds and publishes
 // it while other processes wait. A new trace format is a package that makes traces, and a row of formats.go.

@@ -2,12 +2,17 @@ package convert
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/mmapcache/cachestore"
@@ -189,4 +194,75 @@ func (c *conversion) checkExists(part *manifest.Manifest) error {
 		return nil
 	}
 	return fmt.Errorf("part %s: %w: run convert again", filepath.Join(c.options.Root, part.Kind, part.Key), err)
+}
+
+// provenance returns when, where and from what a part was built.
+func (c *conversion) provenance(kind string) mmapcache.Provenance {
+	return c.provenanceOf(kind, c.snapshot.Files)
+}
+
+// provenanceOf is provenance for a part that was built from some files of the input.
+func (c *conversion) provenanceOf(kind string, files []hfsource.File) mmapcache.Provenance {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	p := mmapcache.Provenance{Created: c.options.now().UTC(), Host: host, Agentx: c.options.Version}
+	switch kind {
+	case mmapcache.StructureKind, mmapcache.DatasetKind:
+		for _, f := range files {
+			p.Sources = append(p.Sources, mmapcache.Source{Path: c.portablePath(f.Path), Size: f.Size, SHA256: f.SHA256})
+		}
+		if len(c.snapshot.Datasets) > 0 {
+			p.Datasets, _ = json.Marshal(c.snapshot.Datasets) // strings and times always marshal
+		}
+	case mmapcache.ArenasKind:
+		parsed, _ := parseCorpusName(c.options.Corpus) // it was parsed before
+		p.Corpus, p.Tokenizer = parsed.portable(c.options.Corpus), c.prompts.tokenizer.Portable
+	}
+	return p
+}
+
+// portablePath returns a name of an input file that does not depend on the working directory. Files of the hub, which the
+// snapshot names by a short form of their commit, are named by the whole commit.
+func (c *conversion) portablePath(path string) string {
+	for _, d := range c.snapshot.Datasets {
+		if rest, ok := strings.CutPrefix(path, "hf://datasets/"+d.Repo+"@"+d.Commit[:12]+"/"); ok {
+			return "hf://datasets/" + d.Repo + "@" + d.Commit + "/" + rest
+		}
+	}
+	if hfsource.IsStream(path) || c.options.Source.Embedded[path] != nil {
+		return path
+	}
+	return absolutePath(path)
+}
+
+// absolutePath makes a path absolute. It returns the path unchanged if the working directory is unknown.
+func absolutePath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// explainFullDisk makes an error of a disk without room one line, and removes the parts that the conversion has published: no dataset
+// names them yet, and they take the room that people look for. Shards stay, because the next run begins there. It returns any other
+// error as it is.
+func (c *conversion) explainFullDisk(ctx context.Context, err error) error {
+	if !durable.IsDiskFull(err) {
+		return err
+	}
+	var built []mmapcache.Reference
+	for kind, p := range c.result.Parts {
+		if !p.Hit {
+			built = append(built, mmapcache.Reference{Kind: kind, Part: manifest.Part{Key: p.Key}})
+		}
+	}
+	slices.SortFunc(built, func(a, b mmapcache.Reference) int {
+		return slices.Index(mmapcache.Kinds(), a.Kind) - slices.Index(mmapcache.Kinds(), b.Kind)
+	})
+	if len(built) > 0 {
+		_, _ = cachestore.RemoveUnnamed(ctx, c.options.Root, built, cachestore.RemoveOptions{Wait: -1}) // what stays, agentx cache gc frees
+	}
+	return cachestore.ExplainFullDisk(c.options.Root, err)
 }

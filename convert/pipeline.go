@@ -2,7 +2,10 @@ package convert
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/alitto/pond/v2"
@@ -155,4 +158,157 @@ func planRow(row hfsource.Row, s *hfsource.Snapshot, rules rules.Rules) plannedT
 func planTrace(t *trace.Trace, p plannedTrace, rules rules.Rules) plannedTrace {
 	p.plan, p.notes, p.err = reconstruct.MakePlan(t, rules)
 	return p
+}
+
+// maxSingleRow is the size of the largest file of one value that is looked at for a Mooncake row, in bytes: a trace is not read
+// twice for that.
+const maxSingleRow = 64 << 10
+
+// shardName is the name of a file that is one of several with the rest of its name.
+var shardName = regexp.MustCompile(`^(.*)-\d{5}(-of-\d{5}(?:\.[^/\\]*)?)$`)
+
+// wholeOf names that of which a file is a shard: the split of a dataset of the hub, or what its name says. Others are whole.
+func wholeOf(f hfsource.File) string {
+	if f.Split != "" {
+		return f.Split
+	}
+	if m := shardName.FindStringSubmatch(f.Path); m != nil {
+		return m[1] + m[2]
+	}
+	return ""
+}
+
+// recordingsOf notes the formats of the files of a snapshot, which the first row of each decides. It returns by file the number, from 1, of the
+// recording to which its rows belong; 0 where each is a trace. A recording is a file, or, unless the namespace is "file", all shards of one.
+func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) ([]int, error) {
+	numbers, last, known := make([]int, len(s.Files)), 0, map[string]int{}
+	for k, f := range s.Files {
+		if f.Format.Parquet || !f.Format.Lines && f.Size > maxSingleRow {
+			continue
+		}
+		first, err := s.FirstRow(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		format := formatOf(first)
+		if s.Files[k].Rows = format.name; format.open == nil {
+			continue
+		}
+		whole := wholeOf(f)
+		if numbers[k] = known[whole]; numbers[k] > 0 && whole != "" && namespace != "file" {
+			continue
+		}
+		last++
+		numbers[k], known[whole] = last, last
+	}
+	return numbers, nil
+}
+
+// recording is what a file has whose rows make traces together, such as Mooncake's, or all shards of one. What rows mean and which traces they
+// make is known when all have been read. So their traces stand behind those of other files.
+type recording struct {
+	fileReader
+	rows     []rowPlace
+	memory   *hfsource.Reservation // of the row that is added
+	retained int64                 // bytes of it
+}
+
+// rowPlace is where a row stands.
+type rowPlace struct{ file, line int32 }
+
+// take adds a row to its recording. It returns false for a row of another file.
+func (p *pipeline) take(row hfsource.Row) bool {
+	number := p.numbers[row.FileIndex]
+	if number == 0 || row.Err != nil {
+		return false
+	}
+	r := p.recordings[number]
+	if r == nil {
+		r = &recording{}
+		r.fileReader = formatNamed(p.snapshot.Files[row.FileIndex].Rows).open(number-1, p.namespace(number-1), p.options.Rules, func(n int64) error {
+			r.retained += n
+			return r.memory.Grow(n)
+		})
+		p.recordings[number] = r
+	}
+	if out := p.add(r, row); out.err != nil || out.fatal != nil {
+		p.submit(func() plannedTrace { return out })
+	}
+	return true
+}
+
+// namespace returns the number of the namespace of the k-th recording. The first has that of a lone one, unless there are traces of other
+// files, which may share blocks by themselves.
+func (p *pipeline) namespace(k int) int {
+	switch _, alone := haveRecordings(p.numbers); {
+	case p.options.Rules.Namespace == "input":
+		return 0
+	case alone:
+		return k
+	}
+	return k + 1
+}
+
+// add adds a row to a recording. Memory that is retained stays reserved until the end of the conversion.
+func (p *pipeline) add(r *recording, row hfsource.Row) plannedTrace {
+	r.retained, r.memory = 0, row.TakeReservation()
+	r.rows = append(r.rows, rowPlace{int32(row.FileIndex), int32(row.Line)})
+	out := p.at(r, len(r.rows), r.Add(row.Data))
+	if out.err == nil && out.fatal == nil {
+		out.fatal = p.snapshot.Memory.Retain(r.retained)
+	}
+	row.Free()
+	r.memory.Release()
+	return out
+}
+
+// at returns the place of a row of a recording, with an error of the row, or of all of the recording.
+func (p *pipeline) at(r *recording, row int, err error) plannedTrace {
+	place := r.rows[row-1]
+	at := hfsource.Row{File: p.snapshot.Files[place.file].Path, Line: int(place.line)}
+	out := plannedTrace{location: at.Location(), position: position{file: int(place.file), line: int(place.line)}, err: err}
+	var e *trace.Error
+	if errors.As(err, &e) && (e.Kind == trace.Unclear || e.Kind == trace.Contradiction) {
+		out.err, out.fatal = nil, fmt.Errorf("%s: %w", out.location, err)
+	}
+	return out
+}
+
+// end submits the traces of all recordings, and which of their rows turned out invalid.
+func (p *pipeline) end() {
+	for _, number := range slices.Sorted(maps.Keys(p.recordings)) {
+		r := p.recordings[number]
+		traces, err := r.Traces()
+		var whole *trace.Error
+		if errors.As(err, &whole) {
+			out := p.at(r, max(whole.Row, 1), whole)
+			p.submit(func() plannedTrace { return out })
+			return
+		}
+		for _, e := range r.Invalid() {
+			out := p.at(r, e.Row, e)
+			p.submit(func() plannedTrace { return out })
+		}
+		for _, t := range traces {
+			out := p.at(r, t.Rows[0], nil)
+			out.memory = p.snapshot.Memory.Reserve()
+			t.Budget = trace.NewBudget(out.memory.Grow)
+			p.submit(func() plannedTrace { return planTrace(t, out, p.options.Rules) })
+		}
+	}
+	p.recordings = nil
+}
+
+// haveRecordings reports whether some file is of a recording, and whether all are.
+func haveRecordings(numbers []int) (some, all bool) {
+	return slices.ContainsFunc(numbers, func(n int) bool { return n > 0 }), !slices.Contains(numbers, 0)
+}
+
+// haveRows reports whether some file has rows of a format, and whether all have.
+func haveRows(s *hfsource.Snapshot, format string) (some, all bool) {
+	all = true
+	for _, f := range s.Files {
+		some, all = some || f.Rows == format, all && f.Rows == format
+	}
+	return some, all
 }

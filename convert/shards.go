@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"sync"
 
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/mmapcache/cachestore"
@@ -351,3 +354,154 @@ func (s *sharding) nameShards(ctx context.Context, b *mmapcache.Builder) error {
 	}
 	return errors.Join(b.NameShards(facts), s.nameParts(b)) // the arenas are a part
 }
+
+// shardRows is the most rows of a shard. Keys contain it.
+const shardRows = 1024
+
+// unit is what one builder reads: a file that may have several rows, or a run of files of one row each that make one shard.
+type unit struct {
+	from, to int  // files of the snapshot
+	several  bool // rows: its shards follow each other through the file
+}
+
+// files returns the files of a unit, numbered from 0.
+func (u unit) files(s *hfsource.Snapshot) *hfsource.Snapshot { return s.Slice(u.from, u.to) }
+
+// describe names the files of a unit for messages.
+func (u unit) describe(s *hfsource.Snapshot) string {
+	if n := u.to - u.from; n > 1 {
+		return fmt.Sprintf("%s and %d more files", s.Files[u.from].Path, n-1)
+	}
+	return s.Files[u.from].Path
+}
+
+// unitsOf cuts the files of a snapshot into units. A run of files of one row is cut after as many as a shard has rows.
+func unitsOf(ctx context.Context, s *hfsource.Snapshot, rows int) (list []unit, err error) {
+	for k := range s.Files {
+		several, err := s.HasSeveralRows(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		last := len(list) - 1
+		if !several && last >= 0 && !list[last].several && list[last].to-list[last].from < rows {
+			list[last].to++
+			continue
+		}
+		list = append(list, unit{k, k + 1, several})
+	}
+	return list, nil
+}
+
+// findShards completes the result from a dataset of shards that exists, if all its parts do. It reads no row.
+func (c *conversion) findShards(ctx context.Context, dataset *manifest.Manifest) (found bool, err error) {
+	facts, err := mmapcache.DatasetFactsOf(dataset)
+	if err != nil {
+		return false, nil // it is published again
+	}
+	parts, err := mmapcache.PartsOf(dataset)
+	if err != nil {
+		return false, err
+	}
+	defer cachestore.NoteDataset(ctx, c.options.Root, dataset.Key).Close()
+	for _, p := range parts {
+		m, err := c.find(p.Kind, p.Key)
+		if err != nil && !errors.Is(err, manifest.ErrDamaged) {
+			return false, err
+		}
+		if m == nil || m.Digest != p.Digest {
+			return false, nil // the shards are looked up one by one, and the missing ones built
+		}
+		if p.Kind == mmapcache.ArenasKind {
+			c.notePart(m, true)
+		}
+	}
+	c.notePart(dataset, true)
+	c.result.Shards = &cachestore.ShardCount{Total: len(facts.Shards), Found: len(facts.Shards)}
+	c.result.Facts = facts.StructureFacts
+	c.result.Facts.Skipped = slices.Clone(facts.Skipped)
+	c.locateSkipped(&c.result.Facts)
+	if err := c.enforceFlags(c.result.Facts); err != nil {
+		return false, err
+	}
+	c.warnWithoutChecksum()
+	return true, c.complete(dataset, false)
+}
+
+// shardPlace is a shard of a unit.
+type shardPlace struct{ unit, shard int }
+
+// checkSessions refuses two sessions of one name in different shards, as merger.registerSessions does within one. Of each name it
+// keeps a hash and the number of its shard; where two are equal, it reads the rows again to compare and to name them.
+func (s *sharding) checkSessions(ctx context.Context) error {
+	first, seed := map[uint64]uint32{}, maphash.MakeSeed()
+	var places []shardPlace
+	for u, list := range s.shards {
+		for k, sh := range list {
+			ids, err := mmapcache.SessionIDs(s.options.Root, sh.structure)
+			if err != nil {
+				return err
+			}
+			here := uint32(len(places))
+			places = append(places, shardPlace{u, k})
+			for _, id := range ids {
+				hash := maphash.String(seed, id)
+				if at, taken := first[hash]; taken && at != here {
+					if err := s.refuseSame(ctx, id, places[at], places[here]); err != nil {
+						return err
+					}
+				}
+				first[hash] = here
+			}
+		}
+	}
+	return nil
+}
+
+// refuseSame returns an error where the first of two shards has a session of a name that the second has too.
+func (s *sharding) refuseSame(ctx context.Context, id string, first, second shardPlace) error {
+	ids, err := mmapcache.SessionIDs(s.options.Root, s.shards[first.unit][first.shard].structure)
+	if err != nil || !slices.Contains(ids, id) {
+		return err
+	}
+	if s.options.SkipInvalid {
+		return errCoupled // which of them is left out, only one structure of all rows knows
+	}
+	there, err := s.locate(ctx, id, first)
+	if err != nil {
+		return err
+	}
+	here, err := s.locate(ctx, id, second)
+	if err != nil {
+		return err
+	}
+	return &InvalidTraceError{here.location, secondSession(here.plan.Trace.ID, id, there.position.String()), true}
+}
+
+// locate reads the file of a shard again, and returns the row that has a session of a name. The file of its position is that of the
+// whole input.
+func (s *sharding) locate(ctx context.Context, id string, at shardPlace) (found plannedTrace, err error) {
+	u, most, rows := s.units[at.unit], s.options.shardRows, 0
+	files := u.files(s.snapshot)
+	err = files.Rows(ctx, weka.ColumnPaths(), nil, func(row hfsource.Row) error {
+		rows++
+		if (rows-1)/most != at.shard {
+			row.Free()
+			return ctx.Err()
+		}
+		p := planRow(row, files, s.options.Rules)
+		p.memory.Release()
+		if p.plan != nil && slices.ContainsFunc(p.plan.Sessions, func(s mmapcache.Session) bool { return s.ID == id }) {
+			p.position.file += u.from
+			found = p
+			return errStop
+		}
+		return ctx.Err()
+	})
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return found, err
+}
+
+// errStop ends the reading of a file.
+var errStop = errors.New("the row is known")

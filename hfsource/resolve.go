@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"time"
 
 	"github.com/alitto/pond/v2"
 
@@ -247,4 +249,137 @@ func (p progressReader) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
 	p.progress(int64(n))
 	return n, err
+}
+
+// Options configure Resolve. The zero value works, for inputs other than standard input.
+type Options struct {
+	Stdin    io.Reader         // for the input "-"; nil: that input is refused
+	Embedded map[string][]byte // JSON lines by name, for inputs of such a name that are not a path
+	Workers  int               // files that are hashed at a time; 0: one per CPU
+	Progress func(bytes int64) // called with the bytes hashed since the last call, by several goroutines; may be nil
+	Texts    []TextFormat      // whose files are read besides those of JSON and Parquet
+
+	Hub    hub.Options // for datasets of the hub; Resolve sets TrustCached from Verify
+	Verify bool        // read the files of datasets that are in the cache, and download damaged ones again
+}
+
+// Validate reports the first option that Resolve refuses.
+func (o Options) Validate() error {
+	if o.Workers < 0 {
+		return fmt.Errorf("option Workers: %d: want 0 (one per CPU) or more", o.Workers)
+	}
+	if err := o.Hub.Validate(); err != nil {
+		return fmt.Errorf("option Hub: %w", err)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Progress == nil {
+		o.Progress = func(int64) {}
+	}
+	o.Hub.TrustCached = !o.Verify
+	return o
+}
+
+// Dataset is a dataset of the hub, at a commit, from which files of a snapshot come.
+type Dataset struct {
+	Repo       string         `json:"repo"`                 // OWNER/NAME as asked for
+	RenamedTo  string         `json:"renamed_to,omitempty"` // OWNER/NAME as the hub calls it now, if that differs
+	Revision   string         `json:"revision"`             // as asked for; "main" by default
+	Commit     string         `json:"commit"`               // 40 hex digits
+	Paths      []string       `json:"paths"`                // of the files, in order
+	ResolvedAt time.Time      `json:"resolved_at"`          // when the hub named the commit, or when the local reference was written
+	Resolution hub.Resolution `json:"resolved"`             // how Revision led to Commit
+}
+
+// addDataset adds the data files of a dataset, or the one file that the reference names. Without o.Verify, LFS files in the
+// cache are not read here: Rows compares their content with the digest that the hub names.
+func (s *Snapshot) addDataset(ctx context.Context, in string, o Options) error {
+	ref, err := hub.Parse(in)
+	if err != nil {
+		return err
+	}
+	got, err := hub.Fetch(ctx, ref, o.Hub)
+	if err != nil {
+		return err
+	}
+	s.hubSnapshots = append(s.hubSnapshots, got)
+	d := Dataset{Repo: got.Repo, RenamedTo: got.RenamedTo, Revision: got.Revision, Commit: got.Commit, ResolvedAt: got.ResolvedAt, Resolution: got.Resolution}
+	split := ""
+	if len(got.Files) > 1 {
+		split = in
+	}
+	for k := range got.Files {
+		f := &got.Files[k]
+		d.Paths = append(d.Paths, f.Path)
+		format, _ := o.formatOf(f.Path) // detect decides
+		s.Files = append(s.Files, File{Path: got.DisplayName(f.Path), Format: format, Size: f.Size, SHA256: f.SHA256, Split: split,
+			open: func() (io.ReadCloser, error) { return f.Open() },
+			changedErr: &mismatchError{fmt.Sprintf("the copy %s is not what the hub names, sha256 %s: agentx fetch %s downloads it again",
+				f.LocalPath, f.SHA256, hub.Ref{Repo: got.Repo, Revision: got.Commit, Path: f.Path})}})
+	}
+	s.Datasets = append(s.Datasets, d)
+	return nil
+}
+
+// SkippedEntry is an entry of a directory that is not read.
+type SkippedEntry struct{ Path, Reason string }
+
+// Reasons to skip an entry.
+const (
+	notATrace  = "not a trace format"
+	notAFile   = "not a file"
+	aDirectory = "a directory: name it as an input"
+	hidden     = "hidden"
+)
+
+// skipReason returns why an entry of a directory is not read, "" if it is. info is nil if the entry cannot be examined.
+func skipReason(name string, info os.FileInfo, knownFormat bool) string {
+	switch {
+	case strings.HasPrefix(name, "."):
+		return hidden
+	case info != nil && info.IsDir():
+		return aDirectory
+	case !knownFormat:
+		return notATrace
+	case info != nil && !info.Mode().IsRegular():
+		return notAFile
+	}
+	return ""
+}
+
+// maxNamed is how many skipped entries DescribeSkipped names.
+const maxNamed = 10
+
+// DescribeSkipped returns one line that names skipped entries, at most ten, by reason.
+func DescribeSkipped(list []SkippedEntry) string {
+	named := list[:min(len(list), maxNamed)]
+	var groups []string
+	for _, reason := range []string{notATrace, notAFile, aDirectory, hidden} {
+		var names []string
+		for _, e := range named {
+			if e.Reason == reason {
+				names = append(names, e.name(list[0]))
+			}
+		}
+		if names != nil {
+			groups = append(groups, fmt.Sprintf("%s (%s)", strings.Join(names, ", "), reason))
+		}
+	}
+	if n := len(list) - len(named); n > 0 {
+		groups = append(groups, fmt.Sprintf("and %d more", n))
+	}
+	return fmt.Sprintf("skipped %d: %s", len(list), strings.Join(groups, ", "))
+}
+
+// name returns the name of an entry, or its path if it is not in the directory of the first.
+func (e SkippedEntry) name(first SkippedEntry) string {
+	if filepath.Dir(e.Path) == filepath.Dir(first.Path) {
+		return filepath.Base(e.Path)
+	}
+	return e.Path
 }

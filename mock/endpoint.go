@@ -1,6 +1,9 @@
 package mock
 
 import (
+	"cmp"
+	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -170,3 +173,202 @@ func (x *exchange) appendWords(b []byte) []byte {
 	}
 	return b
 }
+
+// OpenAI's API of completions, of chats and of texts.
+var (
+	chats = completions(`{"id":"chatcmpl-<number>","object":"chat.completion`, ".chunk", chunk(`"delta":{"role":"assistant","content":""}`, "null"),
+		`"delta":{"content":"<word>"}`, `"delta":{}`, `"message":{"role":"assistant","content":"<words>"}`)
+	texts = completions(`{"id":"cmpl-<number>","object":"text_completion`, "", "", `"text":"<word>"`, `"text":""`, `"text":"<words>"`)
+)
+
+const (
+	completionsBody  = `","created":<created>,"model":<model>,"choices":[`
+	completionsUsage = `,"usage":{"prompt_tokens":<prompt>,"completion_tokens":<output>,"total_tokens":<total>,"prompt_tokens_details":{"cached_tokens":<cached>}}`
+	completionsCall  = `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_<number>","type":"function","function":{"name":<tool>,"arguments":"`
+	completionsEnd   = "<if usage><head>]" + completionsUsage + eventEnd + "<end>data: [DONE]\n\n"
+)
+
+// choice is the only choice of an answer, and the end of the list of choices. reason is JSON.
+func choice(content, reason string) string {
+	return `{"index":0,` + content + `,"logprobs":null,"finish_reason":` + reason + `}]`
+}
+
+// chunk is an event of a stream.
+func chunk(content, reason string) string {
+	return "<head>" + choice(content, reason) + "<if continuous>" + completionsUsage + "<end>" + eventEnd
+}
+
+// completions is one of the two APIs: what an answer begins with, what its object has more in a stream, the first chunk, and the contents
+// of the choices of a token, of the last chunk and of an answer that is not streamed.
+func completions(open, inStream, first, token, last, whole string) *api {
+	body := open + completionsBody
+	return &api{
+		head: parse("data: " + open + inStream + completionsBody),
+		words: answers{
+			begin: parse(first),
+			token: parse(chunk(token, "null")), same: true,
+			end:   parse(chunk(last, "<reason>") + completionsEnd),
+			whole: parse(body + choice(whole, "<reason>") + completionsUsage + "}"),
+		},
+		call: answers{
+			begin: parse(chunk(`"delta":`+completionsCall+`"}}]}`, "null")),
+			token: parse(chunk(`"delta":{"tool_calls":[{"index":0,"function":{"arguments":"<argument>"}}]}`, "null")),
+			end:   parse(chunk(last, `"tool_calls"`) + completionsEnd),
+			whole: parse(body + choice(`"message":`+completionsCall+allArguments+`"}}]}`, `"tool_calls"`) + completionsUsage + "}"),
+		},
+		nothing:     parse("<head>]"),
+		promptCount: "prompt_tokens", outputCount: "completion_tokens",
+		failure: openaiFailure, overflow: openaiOverflow,
+		errorEvent:   "event: error\n: " + faultMessage + "\ndata: {\"message\":\"" + faultMessage + "\"}\n\n",
+		errorPayload: "data: " + string(openaiFailure(0, faultError)) + "\n\ndata: [DONE]\n\n",
+	}
+}
+
+// finishReason returns, as JSON, why the answer to q ends: its length, unless q sets none and lets the model stop.
+func (q *request) finishReason() string {
+	if q.limit() == 0 && !q.ignoreEOS {
+		return `"stop"`
+	}
+	return `"length"`
+}
+
+// openaiFailure is an error of OpenAI's APIs.
+func openaiFailure(_ int, e apiError) []byte { return mustJSON(map[string]apiError{"error": e}) }
+
+func openaiOverflow(tokens int, promptKey string) apiError {
+	code := "context_length_exceeded"
+	return apiError{
+		Message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt has %d tokens.", max(0, tokens-1), tokens),
+		Type:    "invalid_request_error",
+		Param:   &promptKey,
+		Code:    &code,
+	}
+}
+
+const (
+	messageOpen  = `{"id":"msg_<number>","type":"message","role":"assistant","model":<model>,"content":[`
+	messageUsage = `"usage":{"input_tokens":<input>,"cache_creation_input_tokens":<written>,"cache_read_input_tokens":<cached>,"output_tokens":`
+	toolUse      = `{"type":"tool_use","id":"toolu_<number>","name":<tool>,"input":{`
+)
+
+var messageStop = event("message_stop", "")
+
+// messages is Anthropic's Messages API.
+var messages = &api{
+	words:       messageAnswers(`{"type":"text","text":""}`, `{"type":"text_delta","text":"<word>"}`, "max_tokens", `<if tokens>{"type":"text","text":"<words>"}<end>`),
+	call:        messageAnswers(toolUse+"}}", `{"type":"input_json_delta","partial_json":"<argument>"}`, "tool_use", toolUse+`"text":"<words>"}}`),
+	nothing:     parse("event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{}"),
+	promptCount: "input_tokens", outputCount: "output_tokens",
+	failure: messagesFailure,
+	overflow: func(tokens int, _ string) apiError {
+		return apiError{Message: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, max(0, tokens-1))}
+	},
+	errorEvent:   fmt.Sprintf("event: error\ndata: %s\n\n", messagesFailure(529, faultError)),
+	errorPayload: fmt.Sprintf("data: %s\n\n%s", messagesFailure(http.StatusInternalServerError, faultError), messageStop), // without the name of the event
+}
+
+// messageAnswers are those with one block: how it begins, what a token adds to it, why it ends, and the block as a whole. The usage behind
+// the last token has the output alone, as Anthropic's.
+func messageAnswers(block, delta, reason, whole string) answers {
+	return answers{
+		begin: parse(event("message_start", `,"message":`+messageOpen+`],"stop_reason":null,"stop_sequence":null,`+messageUsage+`<first>}}`) +
+			event("content_block_start", `,"index":0,"content_block":`+block) + event("ping", "")),
+		token: parse(event("content_block_delta", `,"index":0,"delta":`+delta)), same: strings.Contains(delta, "<word>"),
+		end: parse(event("content_block_stop", `,"index":0`) +
+			event("message_delta", `,"delta":{"stop_reason":"`+reason+`","stop_sequence":null},"usage":{"output_tokens":<output>}`) + messageStop),
+		whole: parse(messageOpen + whole + `],"stop_reason":"` + reason + `","stop_sequence":null,` + messageUsage + `<output>}}`),
+	}
+}
+
+// messagesErrors are the types of errors by status; others are api_error.
+var messagesErrors = map[int]string{
+	400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+	413: "request_too_large", 429: "rate_limit_error", 529: "overloaded_error",
+}
+
+func messagesFailure(status int, e apiError) []byte {
+	kind := cmp.Or(messagesErrors[status], "api_error")
+	return mustJSON(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": e.Message}})
+}
+
+// responses is OpenAI's Responses API.
+var responses = &api{
+	words: answers{
+		begin: parse(responseBegin(messageItem("in_progress", "")) + step("content_part.added", messagePlace+`,"part":`+messagePart("")) + "<end>"),
+		token: parse(step("output_text.delta", messagePlace+`,"logprobs":[],"delta":"<word>"`)),
+		end: parse("<if tokens>" + step("output_text.done", messagePlace+`,"logprobs":[],"text":"<words>"`) +
+			step("content_part.done", messagePlace+`,"part":`+messagePart("<words>")) +
+			responseEnd("<status>", "<why>", messageItem("completed", messagePart("<words>")), messageItem("<status>", messagePart("<words>")))),
+		whole: parse(response("<status>", "<why>", messageItem("<status>", messagePart("<words>")))),
+	},
+	call: answers{
+		begin: parse(responseBegin(callItem("in_progress", "")) + "<end>"),
+		token: parse(step("function_call_arguments.delta", callPlace+`,"delta":"<argument>"`)),
+		end: parse("<if tokens>" + step("function_call_arguments.done", callPlace+`,"name":<tool>,"arguments":"`+allArguments+`"`) +
+			responseEnd("completed", "null", callItem("completed", allArguments), callItem("completed", allArguments))),
+		whole: parse(response("completed", "null", callItem("completed", allArguments))),
+	},
+	nothing:     parse("event: response.in_progress\ndata: {\"type\":\"response.in_progress\",\"sequence_number\":<event>"),
+	promptCount: "input_tokens", outputCount: "output_tokens",
+	failure: openaiFailure, overflow: openaiOverflow,
+	errorEvent: event("error", fmt.Sprintf(`,"code":"server_error","message":%q,"param":null`, faultMessage)),
+	errorPayload: event("response.failed",
+		fmt.Sprintf(`,"response":{"object":"response","status":"failed","error":{"code":"server_error","message":%q}}`, faultMessage)),
+}
+
+// Which item of the output an event is of, and which part of a message.
+const (
+	messagePlace = `,"item_id":"msg_<number>","output_index":0,"content_index":0`
+	callPlace    = `,"item_id":"fc_<number>","output_index":0`
+)
+
+// step is an event of a response.
+func step(name, members string) string {
+	return event("response."+name, `,"sequence_number":<event>`+members)
+}
+
+// responseBegin are the events before the first token, the last of which are left out where there is none.
+func responseBegin(item string) string {
+	created := `,"response":` + responseObject("in_progress", "null", "", "null")
+	return step("created", created) + step("in_progress", created) + "<if tokens>" + step("output_item.added", `,"output_index":0,"item":`+item)
+}
+
+// responseEnd are the events that repeat what the deltas have said: the item, and the response with it.
+func responseEnd(status, why, item, inResponse string) string {
+	return step("output_item.done", `,"output_index":0,"item":`+item) + "<end>" + step(status, `,"response":`+response(status, why, inResponse))
+}
+
+// messageItem and callItem are the only item of the output, and messagePart the only part of a message.
+func messageItem(status, content string) string {
+	return `{"id":"msg_<number>","status":"` + status + `","type":"message","role":"assistant","content":[` + content + `]}`
+}
+
+func callItem(status, arguments string) string {
+	return `{"id":"fc_<number>","status":"` + status + `","type":"function_call","call_id":"call_<number>","name":<tool>,"arguments":"` + arguments + `"}`
+}
+
+func messagePart(text string) string {
+	return `{"type":"output_text","annotations":[],"logprobs":[],"text":"` + text + `"}`
+}
+
+// response is a response that is over.
+func response(status, why, item string) string {
+	return responseObject(status, why, "<if tokens>"+item+"<end>", `{"input_tokens":<prompt>,"input_tokens_details":{"cached_tokens":<cached>},`+
+		`"output_tokens":<output>,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":<total>}`)
+}
+
+func responseObject(status, why, output, usage string) string {
+	return `{"id":"resp_<number>","object":"response","created_at":<created>,"status":"` + status + `","error":null,"incomplete_details":` + why +
+		`,"instructions":null,"metadata":{},"parallel_tool_calls":true,"temperature":1,"tool_choice":"auto","tools":[],"top_p":1,"model":<model>,"output":[` +
+		output + `],"usage":` + usage + `}`
+}
+
+// status says how the answer to q ends.
+func (q *request) status() string {
+	if q.limit() != 0 {
+		return "incomplete"
+	}
+	return "completed"
+}
+
+var incompleteDetails = map[string]string{"incomplete": `{"reason":"max_output_tokens"}`, "completed": "null"}

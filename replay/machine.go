@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // filesBesideLanes is how many files a run has open beside a connection for each lane: results, pages of metrics, the cache, and those who
@@ -72,5 +74,26 @@ func busiestHost(urls []string) (host string, share int) {
 func (r *run) warnOfLimits() {
 	for _, text := range thisMachine(r.Concurrency).shortfalls(&r.Options, &r.whole) {
 		r.reporter.warn(text)
+	}
+}
+
+// aiperfProfile is the profile of the reconstruction that the presets of AIPerf go with.
+const aiperfProfile = "aiperf"
+
+// warnOfProfile warns of prompts and times that follow different tools, and of a switch that only a cache can have.
+func (r *run) warnOfProfile() {
+	what := ""
+	if profile := r.Provenance.Dataset.Profile; profile != "" && (profile == aiperfProfile) != (r.Preset != preset.Default) {
+		what = fmt.Sprintf("the cache has the profile %s: times follow the preset, prompts follow the profile", profile)
+	}
+	if inCache := r.Cache.Facts.Rules.SubtractNegative; inCache != r.Switches.SubtractNegative {
+		if what != "" {
+			what += ", and "
+		}
+		word := map[bool]string{false: "zero", true: "subtract"}
+		what += fmt.Sprintf("the cache was built with negative-duration %s, which stays in force instead of %s", word[inCache], word[!inCache])
+	}
+	if what != "" {
+		r.reporter.warn(fmt.Sprintf("preset %s: %s", r.Preset, what))
 	}
 }

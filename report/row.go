@@ -1,6 +1,14 @@
 package report
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sort"
+
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/wire"
 )
@@ -64,4 +72,81 @@ func each(sets []*rows, visit func(r *row)) {
 			}
 		}
 	}
+}
+
+// chunkFile reads the instants of the content messages of requests, a request at a time: of a run from one file, of a load from one of
+// each part, which count as one behind the other. It keeps nothing of them: what was read a moment ago is in the memory of the system.
+type chunkFile struct {
+	files  []contentsFile
+	buffer []byte
+}
+
+// contentsFile is a file of instants.
+type contentsFile struct {
+	path string
+	file *os.File // nil: there is none
+	from int64    // bytes of the files before
+}
+
+// openChunks opens the instants of content messages of a run. damage is why they are not known, nil if they are.
+func openChunks(paths []string, damage error) (*chunkFile, error) {
+	c := &chunkFile{}
+	if damage != nil {
+		return c, nil
+	}
+	from := int64(0)
+	for _, path := range paths {
+		one := contentsFile{path: path, from: from}
+		file, err := regular.Open(path)
+		if errors.Is(err, fs.ErrNotExist) { // no record has content messages
+			c.files = append(c.files, one)
+			continue
+		}
+		var info fs.FileInfo
+		if err == nil {
+			one.file = file
+			c.files = append(c.files, one)
+			info, err = file.Stat()
+		}
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		from += info.Size()
+	}
+	return c, nil
+}
+
+func (c *chunkFile) known() bool {
+	return slices.ContainsFunc(c.files, func(f contentsFile) bool { return f.file != nil })
+}
+
+// another returns a reader of the same files, for another goroutine.
+func (c *chunkFile) another() *chunkFile { return &chunkFile{files: c.files} }
+
+func (c *chunkFile) close() {
+	for _, f := range c.files {
+		if f.file != nil {
+			f.file.Close()
+		}
+	}
+}
+
+// of returns the content messages of a request: none where they are not known. They are valid until the next call.
+func (c *chunkFile) of(r *row) (contents wire.Contents, err error) {
+	if !c.known() || r.packed == 0 {
+		return contents, nil
+	}
+	if cap(c.buffer) < int(r.packed) {
+		c.buffer = make([]byte, r.packed)
+	}
+	c.buffer = c.buffer[:r.packed]
+	f := &c.files[sort.Search(len(c.files), func(k int) bool { return c.files[k].from > r.contents })-1]
+	if _, err = f.file.ReadAt(c.buffer, r.contents-f.from); err == nil {
+		contents, err = wire.UnpackContents(c.buffer)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: byte %d: %w", f.path, r.contents-f.from, err)
+	}
+	return contents, err
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -150,4 +151,183 @@ func (t *tableBuilder) buckets(n Counts) {
 func (t *tableBuilder) sorted() Table {
 	slices.SortFunc(t.table, func(x, y Block) int { return strings.Compare(x.Tag, y.Tag) })
 	return t.table
+}
+
+// slicer cuts the requests of the headline into slices of time. A request belongs to the slice in which it started; curves are cut at
+// the bounds of slices.
+type slicer struct {
+	headline *tableBuilder
+	length   measure.Time
+	list     []*row       // by start
+	from, to measure.Time // first start, last end
+}
+
+// slices returns the slices of the headline that have requests.
+func (run *Run) slices(headline *tableBuilder) ([]Slice, error) {
+	s := &slicer{headline: headline, length: measure.Time(run.Slice), list: sortedBySent(headline.samples)}
+	if len(s.list) == 0 {
+		return nil, nil
+	}
+	s.from = s.list[0].Sent
+	for _, r := range s.list {
+		s.to = max(s.to, r.End)
+	}
+	tables, err := s.tables()
+	if err == nil {
+		err = s.curves(tables)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Slice, len(tables))
+	for k, t := range tables {
+		list[k] = Slice{Start: t.origin + int64(t.from), End: t.origin + int64(t.to), Complete: t.to-t.from == s.length, Table: t.sorted()}
+	}
+	return list, nil
+}
+
+// tables returns a builder for each slice, with the metrics of its requests.
+func (s *slicer) tables() (list []*tableBuilder, err error) {
+	for first := 0; first < len(s.list); {
+		from := s.from + (s.list[first].Sent-s.from)/s.length*s.length
+		of := &rows{}
+		for ; first < len(s.list) && s.list[first].Sent < from+s.length; first++ {
+			of.add(*s.list[first])
+		}
+		t := s.headline.run.newTable(s.headline.chunks, measure.ProfilingPhase, of)
+		t.chunks = s.headline.chunks // they are built one after another
+		t.from, t.to = from, min(from+s.length, s.to)
+		t.count()
+		t.distributions()
+		t.harness()
+		t.counts()
+		t.totals()
+		t.sliceRates()
+		if err := t.gaps(); err != nil {
+			return nil, err
+		}
+		t.samples, t.present = nil, nil // the numbers are in the table
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// sliceRates adds the durations and throughputs of a slice, which divide by its length.
+func (t *tableBuilder) sliceRates() {
+	if t.sums.n == 0 || t.to <= t.from {
+		return
+	}
+	t.times()
+	s := &t.sums
+	t.rates(measure.Number(float64(t.to-t.from)/1e9), Int(int64(s.n)), Int(int64(s.good)), Int(s.prompt.Sum), Int(s.osl.Sum))
+}
+
+// curves adds the curves to the tables of the slices, in one sweep.
+func (s *slicer) curves(tables []*tableBuilder) error {
+	h := s.headline
+	stats := h.newCurveStats(math.MaxInt)
+	end := func(t *tableBuilder) {
+		for _, c := range stats {
+			c.endPass()
+			t.table = append(t.table, c.blocks()...)
+		}
+		stats = h.newCurveStats(math.MaxInt)
+	}
+	k := 0
+	err := sweep(s.list, &h.run.rules, h.chunks, s.from, s.to, func(from, to measure.Time, at *levels) {
+		for k < len(tables) && from < to {
+			t := tables[k]
+			if cut := min(to, t.to); max(from, t.from) < cut {
+				for _, c := range stats {
+					c.add(max(from, t.from), cut, at)
+				}
+			}
+			if to < t.to {
+				return
+			}
+			end(t)
+			k++
+		}
+	})
+	for ; k < len(tables); k++ { // of no width
+		end(tables[k])
+	}
+	return err
+}
+
+// newSteady returns the builder of what lay between the end of the warmup and the deadline. A request counts in its latencies if it
+// was sent in that time and ended, be it in the grace; its interval and its tokens count as far as they lie in that time.
+func (run *Run) newSteady(chunks *chunkFile, c *collection) *tableBuilder {
+	t := run.newTable(chunks, measure.ProfilingPhase, &c.headline)
+	t.samples = []*rows{&c.headline, &c.cooldown}
+	t.present = []*rows{&c.headline, &c.cooldown, &c.rest}
+	t.steady, t.from, t.to = true, 0, 0
+	if f := run.Info.Facts; f != nil && f.Deadline > 0 {
+		t.to = measure.At(min(f.Deadline, f.PhaseDuration))
+		return t
+	}
+	each(t.present, func(r *row) { t.to = max(t.to, r.End) })
+	return t
+}
+
+// steadyRates adds the rates of what lay in the window. Of a request that lay in it in part, that share counts as a request.
+func (t *tableBuilder) steadyRates() error {
+	seconds := measure.Number(float64(t.to-t.from) / 1e9)
+	if !(seconds > 0) {
+		return nil
+	}
+	t.scalar("phase_duration", "Phase Duration", "sec", Float(float64(seconds)))
+	var requests, good, input, output float64
+	var err error
+	t.each(func(r *row) {
+		if r.failed || err != nil {
+			return
+		}
+		var n float64
+		share := t.within(r.Sent, r.End)
+		requests += share
+		if r.good {
+			good += share
+		}
+		input += float64(max(0, r.PromptTokens.N())) * t.within(r.Sent, max(r.FirstToken, r.Sent))
+		n, err = t.outputWithin(r)
+		output += n
+	})
+	if err != nil {
+		return err
+	}
+	t.rates(seconds, Float(requests), Float(good), Float(input), Float(output))
+	return nil
+}
+
+// within returns the share of an interval that lies in the window; of an instant, whether it does.
+func (t *tableBuilder) within(from, to measure.Time) float64 {
+	if to <= from {
+		if from >= t.from && from < t.to {
+			return 1
+		}
+		return 0
+	}
+	return float64(max(0, min(to, t.to)-max(from, t.from))) / float64(to-from)
+}
+
+// outputWithin returns the output tokens that a request got in the window.
+func (t *tableBuilder) outputWithin(r *row) (float64, error) {
+	if r.OSL() == unknown || r.End <= t.to {
+		return float64(max(0, r.OSL())), nil
+	}
+	contents, err := t.chunks.of(r)
+	if err != nil {
+		return 0, err
+	}
+	steps := flow(nil, r, contents)
+	if len(steps) == 0 {
+		return 0, nil
+	}
+	n := steps[0].tokens * t.within(steps[0].at, steps[0].at)
+	for k := range steps[1:] {
+		from, to := steps[k].at, steps[k+1].at
+		n += steps[k].rate * float64(to-from) * t.within(from, to)
+	}
+	return n, nil
 }

@@ -1,8 +1,22 @@
+// Package timeline turns the recorded times of a trace into the times at which a replay plays it: delays, spawn offsets,
+// joins, predecessors, and the views that change them without another cache. Its functions are pure. The conversion and the
+// replay both import them, so that neither has a copy.
+//
+// View.TurnTimes returns the times of the turns of one session. SpawnTurn, JoinTurn and SpawnOffset place a session among the
+// turns of the main one. Predecessors finds which turns of other sessions must have completed before a turn is sent. A
+// Warp cuts idle gaps of a whole trace.
+//
+// Inputs are seconds as recorded, NaN where a value is missing. Outputs are milliseconds. The order of the arithmetic is
+// that of doc/spec/reconstruction.md 6, so that results compare bit for bit.
 package timeline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"sort"
+	"strings"
 )
 
 // Missing stands for a time that was not recorded, or is not played.
@@ -139,4 +153,195 @@ func BranchSpawnOffset(turnStart, turnAPI, branchStart, childStart float64) (Ori
 		return FromReturn, max(0, childStart*1000-branchStart*1000)
 	}
 	return FromIssue, max(0, childStart*1000-turnStart*1000)
+}
+
+// tolerance is the difference up to which two recorded times count as equal, in seconds.
+const tolerance = 1e-6
+
+// None is the index of no turn.
+const None = -1
+
+// MainTurn is a turn of the main session.
+type MainTurn struct {
+	Outer int     // index in the requests of the trace
+	Start float64 // seconds
+}
+
+// SpawnTurn returns the last main turn before an outer index, None if there is none: doc/spec/reconstruction.md 5.7.
+func SpawnTurn(main []MainTurn, outer int) int {
+	at := None
+	for k, t := range main {
+		if t.Outer < outer {
+			at = k
+		}
+	}
+	return at
+}
+
+// JoinTurn returns the main turn that waits for a session, None if no turn does. outer is the index of the session in the
+// requests of the trace, spawn the turn that spawned it, and end its end in seconds. The join turn is the first turn after
+// outer, in document order, that starts no earlier than end. A turn that is not after spawn cannot join: with refuse it is
+// an error, otherwise JoinTurn skips it.
+func JoinTurn(main []MainTurn, outer int, end float64, spawn int, refuse bool) (int, error) {
+	behind := make([]int, 0, len(main))
+	for k, t := range main {
+		if t.Outer > outer {
+			behind = append(behind, k)
+		}
+	}
+	sort.Slice(behind, func(i, j int) bool { return main[behind[i]].Outer < main[behind[j]].Outer })
+	for _, k := range behind {
+		if main[k].Start+tolerance < end {
+			continue
+		}
+		if k > spawn {
+			return k, nil
+		}
+		if refuse {
+			return None, fmt.Errorf("spawn turn %d: the join turn would be %d, want a later one", spawn, k)
+		}
+	}
+	return None, nil
+}
+
+// Interval is when a recorded request ran, milliseconds.
+type Interval struct{ Start, End float64 }
+
+// Stream is the requests of one session, in order.
+type Stream struct {
+	ID        string
+	Intervals []Interval
+}
+
+// TurnRef names a turn by the number of its stream and its place there.
+type TurnRef struct{ Stream, Turn int }
+
+// Predecessors returns, for every turn of every stream, the turns of other streams that had completed when it began. It
+// leaves out those that another of them implies: doc/spec/reconstruction.md 6.5. Lists are sorted by (stream id, turn).
+// Each turn costs one binary search in every other stream.
+func Predecessors(streams []Stream) [][][]TurnRef {
+	f := finder{streams: streams, ended: make([][]int, len(streams))}
+	for y, s := range streams {
+		f.ended[y] = byEnd(s.Intervals)
+	}
+	after := make([][][]TurnRef, len(streams))
+	for x, s := range streams {
+		after[x] = make([][]TurnRef, len(s.Intervals))
+		for k, target := range s.Intervals {
+			if finite(target.Start) {
+				after[x][k] = f.predecessors(x, target.Start)
+			}
+		}
+	}
+	return after
+}
+
+// finder looks for predecessors among streams.
+type finder struct {
+	streams   []Stream
+	ended     [][]int   // by stream: byEnd
+	completed []TurnRef // the last turn of each other stream
+}
+
+// predecessors returns those of a turn of stream x that begins at an instant.
+func (f *finder) predecessors(x int, instant float64) (list []TurnRef) {
+	f.completed = f.completed[:0]
+	last := math.Inf(-1) // the latest start of the completed turns
+	for y := range f.streams {
+		if y == x {
+			continue
+		}
+		if c, ok := latest(f.streams[y].Intervals, f.ended[y], instant); ok {
+			last = max(last, f.streams[y].Intervals[c].Start)
+			f.completed = append(f.completed, TurnRef{y, c})
+		}
+	}
+	for _, c := range f.completed {
+		ran := f.streams[c.Stream].Intervals[c.Turn]
+		if implied := ran.Start < last && ran.End <= last; !implied {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b TurnRef) int {
+		return cmp.Or(strings.Compare(f.streams[a.Stream].ID, f.streams[b.Stream].ID), a.Turn-b.Turn)
+	})
+	return list
+}
+
+// byEnd returns the requests of a stream ordered by end, start and place. It leaves out those without a finite start or
+// end, which neither precede nor follow anything.
+func byEnd(list []Interval) []int {
+	order := make([]int, 0, len(list))
+	for k, c := range list {
+		if finite(c.Start) && finite(c.End) {
+			order = append(order, k)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(list[a].End, list[b].End), cmp.Compare(list[a].Start, list[b].Start), a-b)
+	})
+	return order
+}
+
+// latest returns the last request, by end, start and place, that had begun before an instant and ended by it.
+func latest(list []Interval, ended []int, instant float64) (at int, ok bool) {
+	n := sort.Search(len(ended), func(k int) bool { return !(list[ended[k]].End <= instant) })
+	for n--; n >= 0; n-- { // a request of width 0 that starts at the instant has not begun before it
+		if c := ended[n]; list[c].Start < instant {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// Warp cuts long idle gaps of a whole trace: doc/spec/reconstruction.md 6.3. Where no request starts for longer than a cap,
+// everything after the gap moves earlier by the excess. A nil Warp changes nothing.
+type Warp struct {
+	cap  float64 // seconds
+	gaps []gap
+}
+
+// gap is a period without a request start that the warp cuts, in seconds.
+type gap struct {
+	from, to float64
+	before   float64 // what earlier gaps cut
+	excess   float64 // what this one cuts
+}
+
+// NewWarp returns the warp of a trace whose requests start at the given seconds, in any order. limit is the cap in seconds.
+func NewWarp(starts []float64, limit float64) *Warp {
+	sorted := append([]float64(nil), starts...)
+	sort.Float64s(sorted)
+	w := &Warp{cap: limit}
+	shift := 0.0
+	for k := 1; k < len(sorted); k++ {
+		a, b := sorted[k-1], sorted[k]
+		if b-a > limit {
+			excess := b - a - limit
+			w.gaps = append(w.gaps, gap{a, b, shift, excess})
+			shift += excess
+		}
+	}
+	return w
+}
+
+// Map returns the time to which the warp moves t, in seconds.
+func (w *Warp) Map(t float64) float64 {
+	if w == nil {
+		return t
+	}
+	shift := 0.0
+	for _, g := range w.gaps {
+		if t < g.from {
+			return t - g.before
+		}
+		if t < g.to {
+			if t-g.from <= w.cap {
+				return t - g.before
+			}
+			return g.from - g.before + w.cap
+		}
+		shift = g.before + g.excess
+	}
+	return t - shift
 }

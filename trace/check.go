@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Limits of a trace. What is beyond them is damage, or another unit.
@@ -160,4 +161,140 @@ func SinceEpoch(v float64) string {
 func (e *Error) at(where string) *Error {
 	e.Where = where
 	return e
+}
+
+// Error says what is wrong with a trace, and where in it. Readers and MakePlan return no other type.
+type Error struct {
+	Kind    ErrorKind
+	Trace   string // its id, "" where that is not known yet
+	Where   string // path of the field, such as requests[12].in, or the session
+	Row     int    // of what only all rows of a file show: the number of a row, from 1; else 0
+	Problem string
+	Hint    string // what the user can do, if other traces of the file probably have the same problem; may be empty
+}
+
+func (e *Error) Error() string {
+	s := e.Problem
+	if e.Where != "" {
+		s = e.Where + ": " + s
+	}
+	if e.Trace != "" {
+		s = fmt.Sprintf("trace %q: %s", e.Trace, s)
+	}
+	return s
+}
+
+// ErrorKind is a kind of invalid input.
+type ErrorKind string
+
+// Kinds that readers report.
+const (
+	NotJSON        ErrorKind = "not-json"      // the text is not JSON, or a string is not UTF-8
+	UnknownKey     ErrorKind = "unknown-key"   // a key that strict rules do not allow, or that tells another format
+	MissingField   ErrorKind = "missing-field" // a required key is missing or null
+	WrongType      ErrorKind = "wrong-type"    // a string where a number belongs, and the like
+	NotInteger     ErrorKind = "not-integer"   // a fraction where a whole number belongs
+	IDRange        ErrorKind = "id-range"      // a whole number beyond 64 bits
+	BadType        ErrorKind = "request-type"  // a type that strict rules do not have
+	NestedSubagent ErrorKind = "nested-marker" // a subagent inside a subagent
+	Unclear        ErrorKind = "unclear"       // a file whose rows have several readings: no row of it is read
+	Contradiction  ErrorKind = "contradiction" // what a file of rows says, and a rule or a row says otherwise
+)
+
+// Kinds that Check reports, and readers too.
+const (
+	NotFinite    ErrorKind = "not-finite"  // a time beyond float64
+	NegativeIn   ErrorKind = "negative-in" // a prompt of negative length
+	BadBlockSize ErrorKind = "block-size"  // outside 1 to MaxBlockSize
+	BadScope     ErrorKind = "scope"       // a hash_id_scope that does not exist, or that the rules do not have
+	Conflict     ErrorKind = "conflict"    // two fields that contradict each other
+	TooLarge     ErrorKind = "too-large"   // beyond MaxTokens, MaxSeconds or the memory
+)
+
+// Kinds that MakePlan reports, beside TooLarge and those of Check.
+const (
+	DuplicateID      ErrorKind = "duplicate-agent"       // two subagents with one agent_id
+	PrefixTooLong    ErrorKind = "prefix"                // the declared prefix is longer than the first list
+	JoinBeforeSpawn  ErrorKind = "join_before_spawn"     // a child would be joined before it is spawned (Refusals: "error")
+	NegativeBranch   ErrorKind = "negative_branch_start" // a branch starts before time 0 (Refusals: "error")
+	DuplicateSession ErrorKind = "duplicate_session"     // two sessions with one name
+	BadTraceID       ErrorKind = "trace-id"              // an id with "::"
+)
+
+// maxShownValue bounds the bytes of a value that an error shows.
+const maxShownValue = 40
+
+// Clip shortens a value for an error.
+func Clip(b []byte) string {
+	if len(b) > maxShownValue {
+		return strings.ToValidUTF8(string(b[:maxShownValue]), "") + "..."
+	}
+	return string(b)
+}
+
+// Oddity is valid input that is rarely intended.
+type Oddity struct {
+	Kind  string
+	Count int
+	First string // where the first is, and its value
+}
+
+// Oddities are the oddities of one trace, by kind.
+type Oddities []Oddity
+
+// Add counts an oddity. The text says where the first of its kind is, and its value.
+func (o *Oddities) Add(kind, format string, args ...any) {
+	for k := range *o {
+		if (*o)[k].Kind == kind {
+			(*o)[k].Count++
+			return
+		}
+	}
+	*o = append(*o, Oddity{Kind: kind, Count: 1, First: fmt.Sprintf(format, args...)})
+}
+
+// Kinds of oddities. The other kinds in oddityTexts begin with "negative_".
+const (
+	OddityShortIDs     = "short_hash_ids"
+	OddityLongIDs      = "long_hash_ids"
+	OddityBlockSize    = "block_size"
+	OddityBackward     = "backward_t"
+	OddityEpoch        = "t_since_1970"
+	OddityGuessedBlock = "guessed_block_size"
+	OddityFraction     = "fractional_timestamp"
+	OddityNoRequests   = "no_requests"
+	OddityEmptyAgent   = "empty_subagent"
+	OddityDropped      = "dropped_subagent"
+
+	OddityAnswers      = "answers_as_filler" // asked for, so --strict does not refuse it
+	OddityMixedFormats = "mixed_forms"       // Weka traces and Mooncake rows in one input; convert notices it
+)
+
+// oddityTexts says what each kind means, and what happens to it.
+var oddityTexts = map[string]string{
+	OddityShortIDs:        "hash_ids cover fewer blocks than the prompt has: filler takes their place",
+	OddityLongIDs:         "hash_ids name more blocks than the prompt has: the others are not sent",
+	OddityBlockSize:       "block_size is not a power of two up to 4096",
+	OddityBackward:        "a request starts before the one above it",
+	OddityEpoch:           "t looks like milliseconds since 1970, and is taken for seconds",
+	OddityGuessedBlock:    "no row says the block size: it follows from input_length and the number of hash_ids of all rows",
+	OddityFraction:        "a timestamp has a fraction, as seconds have, and is taken for milliseconds",
+	OddityNoRequests:      "the trace has no requests",
+	OddityEmptyAgent:      "a subagent has no requests",
+	OddityDropped:         "a subagent stands above every request of its trace: it is left out",
+	OddityAnswers:         "rows have what is new, as session_rows=new says: before it stand the rows before, and filler for each answer",
+	OddityMixedFormats:    "Weka traces and Mooncake rows become one dataset",
+	"negative_t":          "t is negative",
+	"negative_out":        "out is negative: 1 token is asked for",
+	"negative_api_time":   "api_time is negative",
+	"negative_think_time": "think_time is negative",
+	"negative_duration":   "duration_ms is negative",
+}
+
+// OddityText says what a kind of oddity means. It returns an unknown kind, of a later program, unchanged.
+func OddityText(kind string) string {
+	if text := oddityTexts[kind]; text != "" {
+		return text
+	}
+	return kind
 }

@@ -149,3 +149,119 @@ func (t *Trace) Requests() iter.Seq2[Place, *Request] {
 		}
 	}
 }
+
+// Run is a stretch of a hash_ids list: First, First+1, ... of length N. Runs of a list are as long as possible.
+type Run struct {
+	First int64
+	N     int
+}
+
+// IDs is a hash_ids list as runs. Recorded lists have thousands of ids in three or four runs.
+type IDs struct {
+	Runs []Run
+	Len  int // ids in all
+}
+
+// Append appends an id to the list.
+func (l *IDs) Append(id int64) {
+	l.Len++
+	if k := len(l.Runs) - 1; k >= 0 {
+		if r := &l.Runs[k]; id == r.First+int64(r.N) {
+			r.N++
+			return
+		}
+	}
+	l.Runs = append(l.Runs, Run{id, 1})
+}
+
+// Head returns the first n ids of the list.
+func (l IDs) Head(n int) (h IDs) {
+	for _, r := range l.Runs {
+		if r.N = min(r.N, n-h.Len); r.N == 0 {
+			break
+		}
+		h.Runs, h.Len = append(h.Runs, r), h.Len+r.N
+	}
+	return h
+}
+
+// CommonPrefix returns the length of the longest common prefix of two lists, in ids. Equal lists have equal runs, so the first
+// run that differs decides.
+func CommonPrefix(a, b IDs) int {
+	n := 0
+	for i := range min(len(a.Runs), len(b.Runs)) {
+		x, y := a.Runs[i], b.Runs[i]
+		if x.First != y.First {
+			return n
+		}
+		n += min(x.N, y.N)
+		if x.N != y.N {
+			return n
+		}
+	}
+	return n
+}
+
+// Reserve requests memory, in bytes, before it is allocated. An error refuses it: the current trace needs too much.
+type Reserve func(bytes int64) error
+
+// Budget reserves memory, a MiB at a time, before it is allocated: a few bytes of JSON can need far more memory. A nil Budget
+// has no limit.
+type Budget struct {
+	reserve Reserve
+	pending int64 // bytes to reserve with the next call of reserve
+	err     error // of reserve; nothing is granted after it
+}
+
+// reserveStep is how many pending bytes make a budget call reserve.
+const reserveStep = 1 << 20
+
+// Bytes that the parts of a trace take, with room to grow.
+const (
+	RequestBytes  = 512 // a request, and its turn
+	SubagentBytes = 1024
+	NameBytes     = 64 // besides the bytes of the name
+	RunBytes      = 16
+)
+
+// NewBudget returns a budget that asks reserve; nil where that is nil.
+func NewBudget(reserve Reserve) *Budget {
+	if reserve == nil {
+		return nil
+	}
+	return &Budget{reserve: reserve}
+}
+
+// Need requests n bytes and reports whether they are granted.
+func (b *Budget) Need(n int) bool {
+	if b == nil {
+		return true
+	}
+	if b.pending += int64(n); b.pending < reserveStep {
+		return b.err == nil
+	}
+	return b.Flush()
+}
+
+// Flush reserves the pending bytes and reports whether they are granted.
+func (b *Budget) Flush() bool {
+	if b == nil {
+		return true
+	}
+	if b.err == nil {
+		b.err = b.reserve(b.pending)
+	}
+	b.pending = 0
+	return b.err == nil
+}
+
+// Exceeded reports whether memory was refused.
+func (b *Budget) Exceeded() bool { return b != nil && b.err != nil }
+
+// Refused returns the error about a trace whose memory was refused, nil where none was.
+func (b *Budget) Refused() *Error {
+	if !b.Exceeded() {
+		return nil
+	}
+	return &Error{Kind: TooLarge, Problem: b.err.Error(), Hint: "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"}
+}

@@ -112,3 +112,26 @@ func number(text string) (float64, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil && strings.Trim(text, "0123456789.") == ""
 }
+
+// problems are all errors of a command line, an environment and a file.
+type problems struct{ errs []error }
+
+// tell adds an error of the command line, with what to try or "".
+func (p *problems) tell(err error, hint string) {
+	if err = (usageError{err}); hint != "" {
+		err = hintError{err, hint}
+	}
+	p.errs = append(p.errs, err)
+}
+
+func (p *problems) add(format string, args ...any) {
+	p.errs = append(p.errs, usageError{fmt.Errorf(format, args...)})
+}
+
+// err returns everything that is wrong, nil for nothing.
+func (p *problems) err() error {
+	if len(p.errs) == 0 {
+		return nil
+	}
+	return errorList(p.errs)
+}

@@ -3,6 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +17,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/wire"
 )
 
 // replayOf returns the flags of a replay under some scenarios.
@@ -231,4 +236,131 @@ func printSummary(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {
 		return s.WriteJSON(cmd.OutOrStdout())
 	}
 	return s.WriteTable(cmd.OutOrStdout(), terminalWidth(cmd.OutOrStdout()))
+}
+
+// judge returns what a run and its error mean for the command.
+func judge(cmd *cobra.Command, s *measure.Summary, err error) error {
+	allowed, _ := cmd.Flags().GetBool(allowFailures)
+	switch {
+	case err != nil:
+		return hintReplay(err)
+	case cmd.Context().Err() != nil:
+		return cancelledRun{cmd.Context().Err(), s.Completed > 0}
+	}
+	return judgeRun(s, allowed)
+}
+
+// allowFailures is the flag with which a run that broke is done.
+const allowFailures = "allow-failures"
+
+// brokenRun says how a run broke.
+type brokenRun struct {
+	how     []string
+	verdict error // what else is to be said of it; nil: nothing
+}
+
+func (b brokenRun) Error() string {
+	text := "replay: the run broke: " + strings.Join(b.how, "; ")
+	if b.verdict != nil {
+		text += "; " + b.verdict.Error()
+	}
+	return text + " (--" + allowFailures + " makes that no failure)"
+}
+
+// cancelledRun says that a run was interrupted, and that its results are written.
+type cancelledRun struct {
+	error
+	measured bool // a request of the measured phase completed
+}
+
+func (c cancelledRun) Unwrap() error { return c.error }
+
+// invalidRun says that a run is not valid, and why.
+type invalidRun struct {
+	scenario string // "": none
+	reasons  []string
+}
+
+func (i invalidRun) Error() string {
+	if i.scenario == "" {
+		return "replay: not valid: " + strings.Join(i.reasons, ", ")
+	}
+	return fmt.Sprintf("replay: not valid under the scenario %s: %s", i.scenario, strings.Join(i.reasons, ", "))
+}
+
+// judgeRun returns the error of a run that came to its end: nil, a failure, or a verdict.
+func judgeRun(s *measure.Summary, allowed bool) error {
+	err := verdictOf(s)
+	if how := s.RemarksOf(measure.Broken); len(how) > 0 && !allowed && s.Completed > 0 {
+		return failedError{brokenRun{how, err}}
+	}
+	return err
+}
+
+// verdictOf judges a run, whether it broke or not.
+func verdictOf(s *measure.Summary) error {
+	if n := s.Deadlocked(); n > 0 {
+		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", n)}
+	}
+	if s.Completed == 0 {
+		return fmt.Errorf("replay: none of %d requests completed%s", s.Requests, mostFrequentError(s))
+	}
+	if s.Valid != nil && !*s.Valid {
+		return advise(s, verdictError{invalidRun{scenarioName(s.Run.Scenario), s.Reasons}})
+	}
+	return nil
+}
+
+func scenarioName(s *measure.Scenario) string {
+	if s == nil {
+		return ""
+	}
+	return s.Name
+}
+
+// advise adds what to try to the verdict of a run.
+func advise(s *measure.Summary, verdict error) error {
+	if advice := s.Advice(); advice != "" {
+		return hintError{verdict, advice}
+	}
+	return verdict
+}
+
+// mostFrequentError returns the most frequent message of the failed requests, as ": CATEGORY: MESSAGE", or "".
+func mostFrequentError(s *measure.Summary) string {
+	best, of := measure.ErrorSample{}, wire.Category("")
+	for _, category := range slices.Sorted(maps.Keys(s.ErrorSamples)) {
+		for _, m := range s.ErrorSamples[category] {
+			if m.N > best.N {
+				best, of = m, category
+			}
+		}
+	}
+	if best.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %s: %s", of, best.Message)
+}
+
+// unusedProxy returns a warning where the environment names a proxy for a server, which a replay does not use, and else "".
+// The warning does not name the proxy: it may have a password in it.
+func unusedProxy(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return ""
+	}
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); proxy == nil && err == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s_PROXY is not used: a replay measures the server, so it connects to %s itself (NO_PROXY=%s says the same and ends this warning)",
+		strings.ToUpper(u.Scheme), u.Host, u.Hostname())
+}
+
+// warnOfProxies warns of proxies that a replay does not use.
+func warnOfProxies(cmd *cobra.Command, servers []string) {
+	for _, server := range servers {
+		if about := unusedProxy(server); about != "" {
+			printError(cmd.ErrOrStderr(), "agentx: warning: "+about)
+		}
+	}
 }

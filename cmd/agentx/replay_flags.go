@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentx/agentx/cmd/internal/report/until"
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/meet"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -225,5 +229,218 @@ func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
 	f.set.Choose("marker", o.Marker) // which the results list
 	if quiet, _ := cmd.Flags().GetBool("quiet"); o.Marker == payload.NoMarker && !quiet {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: no cache-bust marker: %s traces share blocks, and a marker would end that (--marker sets one)", groupDigits(o.Cache.SharedTraces())))
+	}
+}
+
+// wrong returns everything that is wrong with a command line, conflicts with its scenario included; nil for nothing.
+func (f *replayFlags) wrong() error {
+	if list := slices.Concat(f.errs, f.scenario.errors()); len(list) > 0 {
+		return errorList(list)
+	}
+	return nil
+}
+
+// wrongFlags returns everything that is wrong with a command line that has a flag that does not exist: it reads the rest
+// without that flag.
+func (f *replayFlags) wrongFlags(cmd *cobra.Command, err error) error {
+	args, _ := cmd.Context().Value(commandLine{}).([]string)
+	args = slices.Clone(args)
+	var unknown []error
+	for err != nil {
+		unknown = append(unknown, flagError(cmd, err))
+		if try, meant := errors.AsType[hintError](unknown[len(unknown)-1]); meant {
+			f.set.Refuse(strings.TrimPrefix(try.hint, "--"))
+		}
+		var named *pflag.NotExistError
+		if !errors.As(err, &named) {
+			break
+		}
+		f.set.Misspelled(named.GetSpecifiedName())
+		wrong := "--" + named.GetSpecifiedName()
+		k := slices.IndexFunc(args, func(a string) bool { return a == wrong || strings.HasPrefix(a, wrong+"=") })
+		if k < 0 { // such as -x
+			break
+		}
+		args = slices.Delete(args, k, k+1)
+		f.errs, f.convert.set = nil, nil // they are read once more
+		f.set.Forget()
+		err = cmd.Flags().Parse(args)
+	}
+	f.resolve(cmd, cmd.Flags().Arg(0))
+	return errorList(slices.Concat(unknown, f.errs, f.scenario.errors()))
+}
+
+// arrivalChoice is what is known of the arrivals before the dataset is.
+type arrivalChoice struct {
+	given bool   // the command line says how trees arrive
+	lanes string // a setting that needs lanes, as the user wrote it; "": none does
+}
+
+// resolveArrivals finds out how trees arrive, as far as the command line says.
+func (f *replayFlags) resolveArrivals(o *replay.Options) {
+	a := &o.Arrivals
+	imply := func(applies bool, mode replay.ArrivalMode, by string) {
+		if applies && !f.arrivals.given {
+			a.Mode, f.arrivals.given = mode, true
+			f.set.Imply("arrivals", mode, by)
+		}
+	}
+	f.arrivals.given = f.set.IsSet("arrivals")
+	imply(a.Rate > 0, replay.RateArrivals, "rate")
+	imply(a.From > 0, replay.RecordedArrivals, "from")
+	imply(a.To > 0, replay.RecordedArrivals, "to")
+	if !f.arrivals.given {
+		f.arrivals.lanes = f.needsLanes(*o)
+	} else if a.Mode != replay.Lanes {
+		if f.several() {
+			f.add("%s and %s: trees that arrive on their own have one cap: want one number of lanes", f.set.Show("concurrency"), f.set.Show("arrivals"))
+		}
+		f.settleArrivals(o)
+	}
+}
+
+// needsLanes names the setting that keeps traces from opening at their recorded starts.
+func (f *replayFlags) needsLanes(o replay.Options) string {
+	if f.several() {
+		return f.set.Show("concurrency")
+	}
+	o.Arrivals.Mode = replay.RecordedArrivals
+	return f.set.Against("arrivals", &o)
+}
+
+// several reports whether --concurrency asks for several runs.
+func (f *replayFlags) several() bool { return f.auto.auto != nil || len(f.auto.counts) > 1 }
+
+// settleArrivals sets what follows from the mode: without --concurrency there is no cap.
+func (f *replayFlags) settleArrivals(o *replay.Options) {
+	if !f.set.IsSet("concurrency") {
+		o.Concurrency = 0
+	}
+	f.set.Choose("arrivals", o.Arrivals.Mode) // which the results list
+}
+
+// chooseArrivals chooses how trees arrive in a run whose command line does not say it, and says so where the dataset has recorded
+// starts. Then it looks whether the dataset has what the arrivals need.
+func (f *replayFlags) chooseArrivals(cmd *cobra.Command, o *replay.Options) error {
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	tell := func(format string, args ...any) {
+		if !quiet {
+			printError(cmd.ErrOrStderr(), "agentx: "+fmt.Sprintf(format, args...))
+		}
+	}
+	switch {
+	case f.arrivals.given || !o.HasRecordedStarts():
+	case f.arrivals.lanes != "":
+		tell("traces are played in lanes, not at their recorded starts: %s needs lanes", f.arrivals.lanes)
+	default:
+		o.Arrivals.Mode = replay.RecordedArrivals
+		f.settleArrivals(o)
+		limit := ""
+		if o.Concurrency > 0 {
+			limit = fmt.Sprintf(", at most %d at a time", o.Concurrency)
+		}
+		tell("every trace opens at its recorded start%s, because the input says when it began (--arrivals lanes plays --concurrency at a time)", limit)
+	}
+	if o.Arrivals.Mode == replay.Lanes {
+		return nil
+	}
+	if err := o.CheckArrivals(); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// minUntilInterval is the shortest --until-interval: records reach their file every quarter of a second.
+const minUntilInterval = 100 * time.Millisecond
+
+// untilFlags say which metrics a run is to know, and how well.
+type untilFlags struct {
+	targets []until.Target
+	every   time.Duration
+}
+
+func (f *untilFlags) rows() []settings.Setting {
+	return []settings.Setting{
+		{Name: "until-interval", Group: settings.Load, Brief: true, Kind: settings.Span.AtLeast(minUntilInterval), Default: until.Every, To: &f.every,
+			Help: "how often --until looks at the intervals"},
+		{Name: "until", Group: settings.Load, Plain: true, Kind: settings.List(readTargets), To: &f.targets, Shown: targetTexts, Help: "METRIC=SHARE, such as ttft.p95=5%: end the run when the interval of 95 % of this figure lies within this share of it, at three looks 30 s apart, from the 20th tree on (repeatable, or with commas); the other bounds stay"},
+	}
+}
+
+// readTargets reads METRIC=SHARE, several with commas between.
+func readTargets(texts string) (list []until.Target, err error) {
+	if texts == "" { // an empty variable is none
+		return nil, nil
+	}
+	for text := range strings.SplitSeq(texts, ",") {
+		t, err := until.Parse(strings.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// targetTexts returns targets as they are given.
+func targetTexts(v any) any {
+	var texts []string
+	for _, t := range v.([]until.Target) {
+		texts = append(texts, targetLine(t))
+	}
+	return texts
+}
+
+func targetLine(t until.Target) string { return fmt.Sprintf("%s=%g%%", t, 100*t.Share) }
+
+// untilNames are the names of figures that --until takes.
+func untilNames() (list []string) {
+	for _, m := range measure.MetricNames() {
+		for _, statistic := range slo.Statistics {
+			if f := (slo.Figure{Metric: m, Statistic: statistic}); m.OfEach && statistic != "max" {
+				list = append(list, f.String()+"=")
+			}
+		}
+	}
+	return list
+}
+
+// applyUntil makes a run end when it knows what --until names. What is wrong is added to the problems.
+func (f *replayFlags) applyUntil(o *replay.Options) {
+	targets := f.until.targets
+	for k, t := range targets {
+		if slices.ContainsFunc(targets[:k], func(other until.Target) bool { return other.String() == t.String() }) {
+			f.add("%s %s: %s occurs twice", f.named("until"), targetLine(t), t)
+		}
+	}
+	if len(targets) == 0 {
+		return
+	}
+	o.Watch = func(ctx context.Context, w replay.Watched) *measure.Until {
+		tick := time.NewTicker(f.until.every)
+		defer tick.Stop()
+		watcher := until.Watcher{Dir: w.Dir, Targets: targets, Tick: tick.C, End: w.End}
+		if quiet, _ := f.flags.GetBool("quiet"); !quiet {
+			watcher.Tell = untilLines(w.Notice)
+		}
+		found, err := watcher.Watch(ctx)
+		if err != nil {
+			w.Warn("--until: " + err.Error())
+		}
+		return found
+	}
+}
+
+// untilLineEvery is at how many looks without a change a line is printed.
+const untilLineEvery = 10
+
+// untilLines returns a function that prints what a look has found: the first, each that changes the looks in a row, and some between.
+func untilLines(notice func(string)) func(until.Look) {
+	inARow := 0
+	return func(l until.Look) {
+		changed := l.InARow != inARow
+		if inARow = l.InARow; l.Number == 1 || changed || l.Number%untilLineEvery == 0 {
+			notice("until: " + l.String())
+		}
 	}
 }

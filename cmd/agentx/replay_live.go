@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -9,6 +12,8 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/report/live"
 	"github.com/agentx/agentx/cmd/internal/report/otlp"
+	"github.com/agentx/agentx/cmd/internal/settings"
+	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/preset"
@@ -114,4 +119,182 @@ func (v *liveRun) close() {
 			v.p.say("agentx: warning: --listen: there is no finished page: " + err.Error())
 		}
 	}
+}
+
+// listenFlag is --listen, and the server that it asks for.
+type listenFlag struct {
+	address string       // "": there is none
+	server  *live.Server // nil before open
+}
+
+// check completes the address.
+func (l *listenFlag) check() (err error) {
+	if l.address != "" {
+		l.address, err = live.Address(l.address)
+	}
+	return err
+}
+
+// open begins to serve. The caller must call close.
+func (l *listenFlag) open(cmd *cobra.Command) (err error) {
+	if l.address == "" {
+		return nil
+	}
+	if l.server, err = live.Listen(l.address, os.Getenv(guard.Variable)); err != nil {
+		return usageError{fmt.Errorf("--listen: %w", err)}
+	}
+	cmd.SetContext(context.WithValue(cmd.Context(), liveServer{}, l.server))
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	if !quiet || strings.HasSuffix(l.address, ":0") { // the user cannot know the port otherwise
+		printError(cmd.ErrOrStderr(), "agentx: the run is served at "+l.server.URL()+" (also metrics, status)")
+	}
+	if l.server.Drawn != "" {
+		printError(cmd.ErrOrStderr(), tokenLine("--listen", l.server.Drawn))
+	}
+	return nil
+}
+
+// tokenLine tells a token that was drawn, which nobody could know otherwise.
+func tokenLine(flag, token string) string {
+	return fmt.Sprintf("agentx: %s is reached from other machines, so it wants this token: %s (Authorization: Bearer TOKEN; in a browser the password; %s gives another)", flag, token, guard.Variable)
+}
+
+// browsersWait is how long a command waits at its end for pages that are open in browsers, which fetch the finished one.
+const browsersWait = 3 * time.Second
+
+func (l *listenFlag) close() {
+	if l.server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), browsersWait)
+	defer cancel()
+	_ = l.server.Close(ctx) // the command ends, whatever Close says
+}
+
+// liveServer is the key of the server of a command in its context.
+type liveServer struct{}
+
+// serverOf returns the server of a command, nil if it has none.
+func serverOf(cmd *cobra.Command) *live.Server {
+	server, _ := cmd.Context().Value(liveServer{}).(*live.Server)
+	return server
+}
+
+// collectorKind is the URL of a collector; "": none.
+func collectorKind() settings.Kind {
+	k := settings.Checked(func(text string) error { _, err := otlp.Endpoint(text); return err })
+	k.Schema = map[string]any{"type": "string", "pattern": `^(off|(https?://)?[^ /?#]+(/[^ ]*)?)?$`}
+	k.Read = func(text string) (any, bool) {
+		url, err := otlp.Endpoint(text)
+		return url, err == nil
+	}
+	return k
+}
+
+// newExporter returns the exporter that --otlp asks for, nil if it asks for none.
+func newExporter(cmd *cobra.Command, o *replay.Options, state *live.State) *otlp.Exporter {
+	endpoint, _ := cmd.Flags().GetString("otlp")
+	if endpoint == "" {
+		return nil
+	}
+	about := otlp.Options{
+		Endpoint: endpoint, Version: version, Operation: "chat", Provider: o.Endpoint.Provider(), Model: o.Model, URLs: o.URLs, Figures: state.Families,
+	}
+	if !o.Endpoint.Roles() {
+		about.Operation = "text_completion"
+	}
+	e, err := otlp.New(about)
+	if err != nil { // the settings have been checked
+		panic(err)
+	}
+	return e
+}
+
+// closeExporter ends an exporter, and says what it could not send.
+func closeExporter(e *otlp.Exporter, p *progress) {
+	d := e.Close()
+	switch {
+	case d.Dropped > 0:
+		p.say(fmt.Sprintf("agentx: warning: --otlp: %d of %d requests were dropped: %v", d.Dropped, d.Sent+d.Dropped, d.Err))
+	case d.Err != nil:
+		p.say(fmt.Sprintf("agentx: warning: --otlp: all %d requests were sent, not all metrics: %v", d.Sent, d.Err))
+	case d.Sent > 0:
+		p.logLines([]string{fmt.Sprintf("--otlp: %d requests were sent as spans", d.Sent)})
+	}
+}
+
+// phaseLines returns what agentx-harness logs of a step of a period: doc/spec/report.md 7.3.
+func phaseLines(n *replay.PhaseNews, realtime *live.Realtime) []string {
+	switch {
+	case n.Step == replay.PhaseBegun:
+		return []string{joinFields(phaseTitle(n, "started"), phaseIndex(n), targetText(n.Target))}
+	case n.Step == replay.PhaseSent:
+		return []string{joinFields(phaseTitle(n, "sending complete"),
+			fmt.Sprintf("sent=%s, completed=%s, in_flight=%s", groupDigits(n.Requests), groupDigits(returned(n)), groupDigits(n.InFlight)),
+			sessionsText(n, "sent", n.Sessions.Sent, "completed", n.Sessions.Completed), flagged(n.TimedOut, "timeout_triggered=True"))}
+	case n.Step == replay.PhaseOver:
+		return []string{joinFields(phaseTitle(n, "complete"),
+			fmt.Sprintf("completed=%s, cancelled=%s, errors=%s", groupDigits(returned(n)), groupDigits(n.Cancelled), groupDigits(n.Errors+n.Overflows)),
+			sessionsText(n, "completed", n.Sessions.Completed, "cancelled", n.Sessions.Cancelled), fmt.Sprintf("elapsed=%.2fs", n.Elapsed.Seconds()),
+			flagged(n.TimedOut, "grace_period_timeout=True"), flagged(n.Ended, "was_cancelled=True"))}
+	case n.Phase == measure.ProfilingPhase:
+		return realtime.Block(n.Elapsed, live.Servers{Counters: n.Servers.Counters, Gauges: n.Servers.Gauges})
+	}
+	of := groupDigits(returned(n) + n.Cancelled)
+	if n.Target.Requests > 0 {
+		of += "/" + groupDigits(n.Target.Requests)
+	}
+	return []string{joinFields("Phase "+n.Phase+" progress", "returned="+of, "sent="+groupDigits(n.Requests), "in_flight="+groupDigits(n.InFlight),
+		"errors="+groupDigits(n.Errors+n.Overflows), fmt.Sprintf("elapsed=%.1fs", n.Elapsed.Seconds()))}
+}
+
+func phaseTitle(n *replay.PhaseNews, what string) string {
+	return fmt.Sprintf("Phase %s (%s) %s", n.Phase, n.Phase, what)
+}
+
+// phaseIndex numbers the measured period, of which a run has one.
+func phaseIndex(n *replay.PhaseNews) string {
+	return flagged(n.Phase == measure.ProfilingPhase, "phase_index=0 | profiling_index=0")
+}
+
+// returned counts the requests that have ended, but for those that were cancelled.
+func returned(n *replay.PhaseNews) int { return n.Completed + n.Errors + n.Overflows }
+
+// targetText names what bounds a period, "" where nothing does.
+func targetText(t replay.PhaseTarget) string {
+	var list []string
+	if t.Requests > 0 {
+		list = append(list, groupDigits(t.Requests)+" requests")
+	}
+	if t.Duration > 0 {
+		list = append(list, fmt.Sprintf("%.1fs duration", t.Duration.Seconds()))
+	}
+	if t.Trees > 0 {
+		list = append(list, groupDigits(t.Trees)+" sessions")
+	}
+	return flagged(len(list) > 0, "target: "+strings.Join(list, ", "))
+}
+
+// sessionsText counts root sessions in two ways, "" where none was sent.
+func sessionsText(n *replay.PhaseNews, first string, a int, second string, b int) string {
+	return flagged(n.Sessions.Sent > 0, fmt.Sprintf("sessions: %s=%s, %s=%s", first, groupDigits(a), second, groupDigits(b)))
+}
+
+// flagged returns a text if it applies.
+func flagged(applies bool, text string) string {
+	if applies {
+		return text
+	}
+	return ""
+}
+
+// joinFields joins the fields of a line that are not empty.
+func joinFields(fields ...string) string {
+	var list []string
+	for _, f := range fields {
+		if f != "" {
+			list = append(list, f)
+		}
+	}
+	return strings.Join(list, " | ")
 }

@@ -1,12 +1,24 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/agentx/agentx/cmd/internal/report/live"
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/meet"
+	"github.com/agentx/agentx/replay/merge"
 )
 
 // partFlags say which part of a load that several clients play is played, and when it begins.
@@ -131,4 +143,138 @@ func (f *replayFlags) applyStartAt(o *replay.Options, now time.Time) {
 	}
 	f.set.Refuse("start-at")
 	f.add("%s %s: %s", f.named("start-at"), f.part.startAt, wrong)
+}
+
+// meetFlags say where the parts of a load meet.
+type meetFlags struct {
+	address string // "": the environment of --part auto may say it; none: nowhere
+	timeout time.Duration
+}
+
+func (f *meetFlags) rows() []settings.Setting {
+	return []settings.Setting{
+		{Name: "meet", Group: settings.Load, Plain: true, Kind: settings.AnyText, Default: "", To: &f.address, Help: "HOST:PORT of part 0, the same for all parts: there they meet, begin each phase and end together, and part 0 shows the whole load; none: each begins on its own (default with --part auto: as Slurm or torchrun say it; the token is AGENTX_MEET_TOKEN)"},
+		{Name: "meet-timeout", Group: settings.Load, Plain: true, Kind: settings.Longer, Default: meet.DefaultTimeout, To: &f.timeout, Help: "longest wait for all parts to meet"},
+	}
+}
+
+// tokenVariable holds the token that all parts of a load know.
+const tokenVariable = "AGENTX_MEET_TOKEN"
+
+// applyMeeting finds the address of the meeting, and adds what contradicts it.
+func (f *replayFlags) applyMeeting(o *replay.Options) {
+	m := &f.part.meet
+	flag := f.named("meet")
+	switch {
+	case m.address == "none" || f.printConfig && m.address == "":
+		m.address = ""
+		return
+	case m.address == "" && (!f.part.value.auto || o.Part.Of < 2 || f.part.startAt != ""):
+		return
+	case m.address == "":
+		address, err := meet.AddressOfEnvironment(os.LookupEnv)
+		if err != nil {
+			f.add("%s %v: %w", f.named("part"), &f.part.value, err)
+		}
+		m.address = address
+		return
+	case !o.Part.IsSet() && !f.part.value.auto && !f.set.Refused("part"):
+		f.add("%s %s: --part is missing: say which part of the load this is", flag, m.address)
+	}
+	host, port, err := net.SplitHostPort(m.address)
+	if n, portErr := strconv.Atoi(port); err != nil || portErr != nil || host == "" || n < 1 || n > 65535 {
+		f.add("%s %s: want HOST:PORT, as all parts reach part 0, with a port from 1 to 65535", flag, m.address)
+	}
+}
+
+// warnOfNoMeeting warns of parts of which each begins on its own.
+func (f *replayFlags) warnOfNoMeeting(cmd *cobra.Command, o *replay.Options) {
+	if o.Part.Of > 1 && f.part.meet.address == "" && o.StartAt.IsZero() {
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: part %v begins on its own, and so do the others: --meet HOST:PORT lets all begin and end together, --start-at TIME begin", o.Part))
+	}
+}
+
+// join lets the run of a part meet the others, and returns the context of what they play together. What they have played is in the state
+// of part 0. Without a meeting it does nothing. The caller calls leave, which may be called without a meeting.
+func (m *meetFlags) join(cmd *cobra.Command, o *replay.Options, p *progress, state *live.State) (context.Context, error) {
+	if m.address == "" {
+		return cmd.Context(), nil
+	}
+	about := meet.Options{
+		Address: m.address, Token: os.Getenv(tokenVariable), Timeout: m.timeout, Member: memberOf(o),
+		Notice: func(text string) { p.say("agentx: " + text) },
+		Warn:   func(text string) { p.say("agentx: warning: " + text) },
+	}
+	if o.Part.Number > 0 {
+		state.KeepGains()
+		about.Gain = func() json.RawMessage {
+			text, _ := json.Marshal(state.TakeGain()) // numbers and words
+			return text
+		}
+	} else {
+		state.Share(o.Part.Of)
+		about.Gained = func(part int, text json.RawMessage) error {
+			g := new(live.Gain)
+			if err := json.Unmarshal(text, g); err != nil {
+				return err
+			}
+			return state.AddGain(part, g)
+		}
+		about.Left = state.Leave
+	}
+	meeting, err := meet.Join(cmd.Context(), about)
+	if err != nil {
+		return nil, endedElsewhere(err)
+	}
+	o.Meeting = meeting
+	return meeting.Context(), nil
+}
+
+// memberOf returns what a part says of itself to the others.
+func memberOf(o *replay.Options) meet.Member {
+	m := meet.Member{
+		Part: o.Part.Number, Of: o.Part.Of, Host: "unknown", Version: fmt.Sprintf("%s (commit %s)", o.Provenance.Version, o.Provenance.Commit), Dataset: o.Cache.Manifest.Key,
+	}
+	if host, err := os.Hostname(); err == nil {
+		m.Host = host
+	}
+	for _, option := range o.Provenance.Options {
+		if !slices.Contains(merge.LocalOptions, option.Name) {
+			m.Options = append(m.Options, meet.Option{Name: option.Name, Value: string(option.Value)})
+		}
+	}
+	return m
+}
+
+// leave ends the part of a run in a meeting. The error is that of the run, which the other parts are told, or, where another part has
+// ended the load, says so.
+func leave(o *replay.Options, err error) error {
+	if o.Meeting == nil {
+		return err
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		o.Meeting.Stop(meet.Failed, strings.TrimPrefix(err.Error(), "replay: "))
+	}
+	o.Meeting.Close()
+	if s := o.Meeting.Stopped(); s != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return endedElsewhere(s)
+	}
+	return err
+}
+
+// endedElsewhere gives an error of a meeting the exit status of the part that has ended the load.
+func endedElsewhere(err error) error {
+	var s *meet.Stop
+	if !errors.As(err, &s) {
+		return err
+	}
+	switch s.How {
+	case meet.Unequal:
+		return usageError{err}
+	case meet.Wedged:
+		return verdictError{err}
+	case meet.Interrupted:
+		return interruptedError{err}
+	}
+	return err
 }

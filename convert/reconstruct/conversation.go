@@ -2,8 +2,10 @@ package reconstruct
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/timeline"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -101,3 +103,150 @@ func inputKind(turns []turn, k int) mmapcache.InputKind {
 	}
 	return mmapcache.UserInput
 }
+
+// prefixSizes are the sizes that a trace or subagent declares for its prefix, in tokens.
+type prefixSizes struct{ tool, system int64 }
+
+// planSubagents plans the sessions of all subagents, in document order.
+func (p *planner) planSubagents() *trace.Error {
+	p.agents = map[string]bool{}
+	for k := range p.tr.Entries {
+		if m := p.tr.Entries[k].Subagent; m != nil {
+			if err := p.planSubagent(m, k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// planSubagent plans the sessions of one subagent: doc/spec/reconstruction.md 5.5 to 5.7 and 6.7.
+func (p *planner) planSubagent(m *trace.Subagent, outer int) *trace.Error {
+	spawn := timeline.SpawnTurn(p.mainTurns, outer)
+	if spawn == none {
+		p.notes.Dropped = append(p.notes.Dropped, m.AgentID)
+		p.oddities.Add(trace.OddityDropped, "%s: agent_id %q", requestPath(outer), m.AgentID)
+		return nil
+	}
+	if p.agents[m.AgentID] {
+		return &trace.Error{Kind: trace.DuplicateID, Where: requestPath(outer), Problem: fmt.Sprintf("a second subagent with agent_id %q", m.AgentID)}
+	}
+	p.agents[m.AgentID] = true
+	times := agent{m}.times(p.rules)
+	if times.guessed {
+		p.notes.Ambiguous++
+	}
+	list := make([]turn, len(m.Requests))
+	for k := range m.Requests {
+		list[k] = turn{&m.Requests[k], times.requests[k], outer, k}
+	}
+	a := splitAgents(list, false, p.rules)
+	p.noteSplit(a)
+	join, err := p.joinTurn(outer, times.end, spawn)
+	if err != nil {
+		return err
+	}
+	s := mmapcache.Session{
+		ID: p.tr.ID + "::sa:" + m.AgentID, Agent: m.AgentID, Kind: mmapcache.Subagent, Outer: uint32(outer),
+		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: times.start, End: times.end,
+		Clock: times.basis + "/" + times.meaning,
+	}
+	return p.planSubagentSessions(s, m, a, list)
+}
+
+// planSubagentSessions plans the session of a subagent's agent, s, and those of its side chains.
+func (p *planner) planSubagentSessions(s mmapcache.Session, m *trace.Subagent, a agents, list []turn) *trace.Error {
+	scope := p.tr.Scope.Context(p.tr.ID, m.AgentID, p.blockSize)
+	own := prefixSizes{m.ToolTokens, m.SystemTokens}
+	if err := p.planChild(s, scope, pick(list, a.main), own); err != nil {
+		return err
+	}
+	base := firstIDs(list, a.main, a.preamble)
+	for _, w := range a.workers {
+		worker := s
+		worker.ID += ":" + w.suffix
+		inherited := own.inherit(p.blockSize, base, firstIDs(list, w.requests, none))
+		if err := p.planChild(worker, scope, pick(list, w.requests), inherited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planSideChains plans the sessions of the side chains of the trace's own list.
+func (p *planner) planSideChains(a agents, top []turn, scope string) *trace.Error {
+	base := firstIDs(top, a.main, a.preamble)
+	own := prefixSizes{p.tr.ToolTokens, p.tr.SystemTokens}
+	for _, w := range a.workers {
+		inherited := own.inherit(p.blockSize, base, top[w.requests[0]].IDs)
+		if err := p.planSideChain(pick(top, w.requests), w.suffix, scope, inherited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *planner) planSideChain(turns []turn, suffix, scope string, prefix prefixSizes) *trace.Error {
+	outer := turns[0].outer
+	spawn := max(0, timeline.SpawnTurn(p.mainTurns, outer))
+	end := math.Inf(-1)
+	for _, t := range turns {
+		end = max(end, t.end())
+	}
+	join, err := p.joinTurn(outer, end, spawn)
+	if err != nil {
+		return err
+	}
+	s := mmapcache.Session{
+		ID: p.tr.ID + "::" + suffix, Kind: mmapcache.Flat, Outer: uint32(outer),
+		SpawnTurn: int32(spawn), JoinTurn: int32(join), Start: turns[0].t, End: end,
+	}
+	return p.planChild(s, scope, turns, prefix)
+}
+
+// planChild plans a session that a turn of the main conversation spawns.
+func (p *planner) planChild(s mmapcache.Session, scope string, turns []turn, prefix prefixSizes) *trace.Error {
+	if len(turns) > 0 {
+		at := p.main[s.SpawnTurn]
+		s.SpawnFrom, s.SpawnOffset = timeline.SpawnOffset(at.t, orMissing(at.APITime), turns[0].t)
+	}
+	return p.planSession(s, scope, turns, prefix)
+}
+
+// joinTurn returns the main turn that waits for a child, or none. outer is the child's index in the trace's list, end its
+// end, and spawn the turn that spawns it.
+func (p *planner) joinTurn(outer int, end float64, spawn int) (int, *trace.Error) {
+	join, err := timeline.JoinTurn(p.mainTurns, outer, end, spawn, p.rules.Refusals == "error")
+	if err != nil {
+		return none, &trace.Error{Kind: trace.JoinBeforeSpawn, Where: requestPath(outer), Problem: err.Error()}
+	}
+	return join, nil
+}
+
+// inherit returns the declared sizes that a side chain has at its turn 0: those of the main chain where both begin with the
+// declared prefix, proven by their ids, else none. base and first are the first lists of the two.
+func (d prefixSizes) inherit(blockSize int, base, first trace.IDs) prefixSizes {
+	n := d.blocks(blockSize)
+	if n == 0 || n > base.Len || n > first.Len || trace.CommonPrefix(base, first) < n {
+		return prefixSizes{}
+	}
+	return d
+}
+
+// blocks returns how many blocks the declared prefix takes, the last one possibly in part.
+func (d prefixSizes) blocks(blockSize int) int {
+	sum, size := d.tool+d.system, int64(blockSize)
+	return int(max(0, (sum+size-1)/size))
+}
+
+// firstIDs returns the first list of ids among some positions that is not empty. It ignores position except.
+func firstIDs(list []turn, positions []int, except int) trace.IDs {
+	for _, at := range positions {
+		if at != except && list[at].IDs.Len > 0 {
+			return list[at].IDs
+		}
+	}
+	return trace.IDs{}
+}
+
+func requestPath(outer int) string { return trace.Place{Outer: outer, Inner: none}.String() }

@@ -7,7 +7,7 @@
 //
 // Package rules has the decisions. All of it is deterministic: the same trace and rules give the same plan.
 //
-// Files along the path: plan.go, times.go (all that is decided about recorded times), agents.go, chains.go and workers.go (which
-// requests are one conversation), branches.go (where children spawn and join), conversation.go and buffer.go (prompts of one
-// conversation), blocks.go (numbers blocks), prefixcache.go (theoretical hits), placer.go.
+// Files along the path: plan.go, times.go (all that is decided about recorded times), agents.go (which requests are one
+// conversation), conversation.go (its turns, and where children spawn and join), buffer.go (its prompts), blocks.go (numbers of
+// blocks, and theoretical cache hits), placer.go (where blocks begin in the corpus).
 package reconstruct

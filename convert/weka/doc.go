@@ -4,6 +4,6 @@
 //
 // Rows of Mooncake files are requests, not traces. Mooncake gathers those of one file into traces.
 //
-// Files: scan*.go and columns*.go (Weka's rows), mooncake*.go (Mooncake's, by the same scanner), times.go (units of times), format.go
-// (names the generation of a trace), recording.go (writes a trace), check.go (what a trace of a capture has to be).
+// Files: scan.go, scan_element.go, scan_ids.go and columns.go (Weka's rows), mooncake.go (Mooncake's, by the same scanner), times.go
+// (units of times), recording.go (writes a trace), check.go (what a trace of a capture has to be), trie.go (its blocks as a tree).
 package weka

@@ -20,16 +20,15 @@
 //
 // The source, in the order of a fetch:
 //
-//	ref.go, suggest.go             references; short names, suggestions for wrong references
-//	options.go, env.go             options, environment variables
-//	fetch.go                       the steps: commit, listing, selection, files, record in the cache
-//	api.go, contents.go            what the hub says: commits and where a file is; listings
-//	paths.go                       which names are accepted from a server
-//	select.go, card.go             which files are the data
-//	obtain.go                      one file: from a cache, or downloaded under a lease
-//	download.go, receive.go        one download: the partial file, the requests that fill it
-//	store.go, record.go            the cache on disk
-//	snapshot.go, export.go         the result, copies of it
-//	client.go, retry.go, redirect.go   HTTP, within the limits of rates
-//	errors.go                      errors, and what they must not show
+//	ref.go        references, short names, suggestions; which names are accepted from a server
+//	options.go    options, environment variables
+//	fetch.go      the steps: commit, listing, selection, files, record in the cache
+//	api.go        what the hub says: commits, listings, where a file is
+//	select.go     which files are the data, by the dataset's card or by their names
+//	obtain.go     one file: from a cache, or downloaded under a lease
+//	download.go   one download: the partial file, the requests that fill it
+//	store.go      the cache on disk
+//	snapshot.go   the result, copies of it
+//	client.go     HTTP: retries, redirects, limits of rates
+//	errors.go     errors, and what they must not show
 package hub

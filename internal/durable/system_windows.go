@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/windows"
 )
 
 // noFollow opens a link in the place of a file as itself, which is not a regular file. No file waits like a pipe here.
@@ -59,4 +61,23 @@ func move(from, to string) (err error) {
 // IsDiskFull reports whether an error says that there is no room left on a disk.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, diskFull) || errors.Is(err, handleDiskFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// foreignOwner returns "": who may do what is not told from owners there.
+func foreignOwner(string) string { return "" }
+
+func mayTakeAway(string) bool { return true }
+
+// IsOpen reports false: modes do not say who may write there.
+func IsOpen(fs.FileInfo) bool { return false }
+
+// FreeBytes returns the free space of the disk of a directory, in bytes; ok is false if it is unknown.
+func FreeBytes(dir string) (n int64, ok bool) {
+	name, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, false
+	}
+	var free uint64
+	err = windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
+	return int64(min(free, 1<<62)), err == nil
 }

@@ -133,3 +133,135 @@ func seconds(d time.Duration) string {
 	}
 	return strconv.FormatFloat(d.Seconds(), 'g', -1, 64) + "s"
 }
+
+// Settings are the values of a run that a scenario may lock, after every layer. A duration of 0 is off.
+type Settings struct {
+	ASAP          bool
+	Speed         float64
+	MaxGap        time.Duration
+	TraceIdleCap  time.Duration
+	TraceCap      string // how TraceIdleCap acts: run or load
+	SystemIdleCap time.Duration
+	Marker        string
+
+	// Unstreamed and EndsEarly say what asks for answers in one piece, and what lets the model end them, each such as
+	// "--no-ignore-eos".
+	Unstreamed, EndsEarly []string
+
+	Duration        time.Duration
+	Requests, Trees int // bounds; 0: none
+	Once, Until     bool
+	CoverageGate    bool   // the coverage of the run is looked at
+	Sweep           string // what asks for several loads, such as "--concurrency 1,2"; "": nothing
+}
+
+// Check returns all conflicts between the scenario and the settings of a run.
+func (s Scenario) Check(p Settings) []Conflict {
+	return slices.Concat(s.checkTiming(p), s.checkBodies(p), s.checkLength(p))
+}
+
+// checkTiming checks what changes recorded times.
+func (s Scenario) checkTiming(p Settings) (list []Conflict) {
+	if p.ASAP {
+		list = append(list, Conflict{IgnoreDelays, "--asap is true", "false", "leave out --asap"})
+	}
+	if p.Speed != 1 {
+		list = append(list, Conflict{Speed, "--speed is " + strconv.FormatFloat(p.Speed, 'g', -1, 64), "1", "leave out --speed"})
+	}
+	if p.MaxGap != 0 {
+		list = append(list, Conflict{GapCap, "--max-gap is " + seconds(p.MaxGap), "off", "leave out --max-gap; --tree-idle-cap may be set"})
+	}
+	if p.TraceIdleCap != 0 && p.TraceCap == "load" && !s.Harness { // with --trace-cap run it is the --tree-idle-cap
+		what := fmt.Sprintf("--trace-idle-cap is %s, and --trace-cap is load", seconds(p.TraceIdleCap))
+		list = append(list, Conflict{TraceIdleCap, what, "off", "leave out --trace-idle-cap; --tree-idle-cap may be set"})
+	}
+	if p.SystemIdleCap != s.SystemIdle {
+		list = append(list, Conflict{SystemIdleCap, "--system-idle-cap is " + seconds(p.SystemIdleCap), seconds(s.SystemIdle), "leave out --system-idle-cap"})
+	}
+	return list
+}
+
+// checkBodies checks what changes requests and their answers.
+func (s Scenario) checkBodies(p Settings) (list []Conflict) {
+	if p.Marker != s.Marker {
+		list = append(list, Conflict{Marker, "--marker is " + p.Marker, s.Marker, "leave out --marker"})
+	}
+	for _, by := range p.Unstreamed {
+		list = append(list, Conflict{Streaming, by, "streamed answers", "leave it out"})
+	}
+	for _, by := range p.EndsEarly {
+		list = append(list, Conflict{IgnoreEOS, by, "ignore_eos true and a length in every body", "leave it out"})
+	}
+	return list
+}
+
+// checkLength checks what ends a run.
+func (s Scenario) checkLength(p Settings) (list []Conflict) {
+	if p.Duration < s.MinDuration {
+		what := "--duration is " + seconds(p.Duration)
+		list = append(list, Conflict{ShortDuration, what, "at least " + seconds(s.MinDuration), "leave out --duration, for " + seconds(s.Duration)})
+	}
+	if s.Harness {
+		return append(list, s.checkHarness(p)...)
+	}
+	for _, bound := range []struct {
+		flag string
+		set  bool
+	}{{"requests", p.Requests > 0}, {"trees", p.Trees > 0}, {"once", p.Once}, {"until", p.Until}} {
+		if bound.set {
+			list = append(list, Conflict{EarlyBound, "--" + bound.flag + " may end the run before its duration", "no bound beside --duration", "leave it out"})
+		}
+	}
+	return list
+}
+
+// checkHarness checks what the harness has a lock on and another scenario has not.
+func (s Scenario) checkHarness(p Settings) (list []Conflict) {
+	if !p.CoverageGate {
+		list = append(list, Conflict{CoverageGate, "--coverage-gate is false", "true", "leave out --coverage-gate"})
+	}
+	if p.Sweep != "" {
+		list = append(list, Conflict{Sweep, p.Sweep + " is several runs", "one run", "give one number of lanes"})
+	}
+	return list
+}
+
+// Reason is the word for a kind of conflict: doc/spec/replay.md 8.7.
+type Reason string
+
+// The reasons.
+const (
+	IgnoreDelays     Reason = "ignore_delays"     // recorded gaps are left out
+	Speed            Reason = "speed"             // recorded gaps are divided
+	GapCap           Reason = "gap_cap"           // recorded gaps are cut
+	TraceIdleCap     Reason = "trace_idle_cap"    // recorded times are compressed
+	SystemIdleCap    Reason = "system_idle_cap"   // is not that of the scenario
+	Marker           Reason = "marker"            // is not that of the scenario
+	Streaming        Reason = "streaming"         // answers are not streamed
+	IgnoreEOS        Reason = "ignore_eos"        // answers may end before their recorded length
+	ShortDuration    Reason = "duration"          // is below the least of the scenario
+	EarlyBound       Reason = "early_bound"       // the run may end before its duration
+	CoverageGate     Reason = "coverage_gate"     // nothing would judge a run that ends before its duration
+	Sweep            Reason = "sweep"             // several loads, one run each
+	InputTruncation  Reason = "input_truncation"  // recorded requests are left out
+	UnknownCorpus    Reason = "unknown_corpus"    // the dataset is not made of the files of a pinned corpus
+	SyntheticDataset Reason = "synthetic_dataset" // the dataset was not recorded: no override helps
+)
+
+// Conflict is a setting of a run that its scenario does not allow.
+type Conflict struct {
+	Reason Reason
+	What   string // the setting and its value, such as "--system-idle-cap is 5s"
+	Want   string // what the scenario allows, such as "10s"
+	Try    string // what to do
+}
+
+// Error returns the conflict as one line.
+func (c Conflict) Error() string {
+	return fmt.Sprintf("%s: %s: want %s: %s", c.Reason, c.What, c.Want, c.Try)
+}
+
+// Overridable reports whether a run with these conflicts may start as an invalid one.
+func Overridable(conflicts []Conflict) bool {
+	return !slices.ContainsFunc(conflicts, func(c Conflict) bool { return c.Reason == SyntheticDataset })
+}

@@ -2,7 +2,13 @@ package tokenizer
 
 import (
 	"cmp"
+	"fmt"
+	"io"
 	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/agentx/agentx/internal/heap"
 )
@@ -238,4 +244,182 @@ func (m *merger) forget() {
 	if cap(m.parts) > maxKeptParts {
 		m.parts, m.links, m.queue = nil, links{}, nil
 	}
+}
+
+// pieceCache keeps the tokens of pieces that were met before, the last of those that share a place. Most of the pieces of a text are
+// words, blanks and signs that it has met.
+type pieceCache struct {
+	short [shortPieces]shortPiece
+	long  [longPieces]longerPiece
+}
+
+const (
+	shortPieces = 1 << 13
+	longPieces  = 1 << 11
+)
+
+// shortPiece is a piece of up to 15 bytes, in the two words that they make, with its length in the last byte.
+type shortPiece struct {
+	low, high uint64
+	ids       [3]uint32
+	count     uint32 // 0: none is here
+}
+
+// longerPiece is a piece that is too long for a shortPiece, or has too many tokens.
+type longerPiece struct {
+	ids   [10]uint32
+	text  [30]byte
+	size  uint8
+	count uint8
+}
+
+// word returns up to 8 bytes of a text, from a byte on.
+func word(text string, at int) (w uint64) {
+	if at+8 <= len(text) {
+		t := text[at : at+8]
+		return uint64(t[0]) | uint64(t[1])<<8 | uint64(t[2])<<16 | uint64(t[3])<<24 | uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
+	}
+	for k := at; k < len(text); k++ {
+		w |= uint64(text[k]) << (8 * (k - at))
+	}
+	return w
+}
+
+// place returns the words of a piece of up to 15 bytes, which is text[from:to], and its place.
+func (c *pieceCache) place(text string, from, to int) (p *shortPiece, low, high uint64) {
+	n := to - from
+	low = word(text, from)
+	if n < 8 {
+		low &= 1<<(8*n) - 1
+	} else if n > 8 {
+		high = word(text, from+8) & (1<<(8*(n-8)) - 1)
+	}
+	high |= uint64(n) << 56
+	over, under := bits.Mul64(low^0x9e3779b97f4a7c15, high^0xbf58476d1ce4e5b9)
+	return &c.short[(over^under)%shortPieces], low, high
+}
+
+// placeLonger returns the place of a piece; nil: it is too long.
+func (c *pieceCache) placeLonger(piece string) *longerPiece {
+	if len(piece) > len(longerPiece{}.text) {
+		return nil
+	}
+	hash := uint32(2166136261)
+	for i := range len(piece) {
+		hash = (hash ^ uint32(piece[i])) * 16777619
+	}
+	return &c.long[(hash^hash>>15)%longPieces]
+}
+
+// set keeps a piece, if its tokens fit. It reports whether they do.
+func (p *shortPiece) set(low, high uint64, ids []uint32) bool {
+	if len(ids) > len(p.ids) {
+		return false
+	}
+	p.low, p.high, p.count = low, high, uint32(copy(p.ids[:], ids))
+	return true
+}
+
+func (p *longerPiece) piece() string { return string(p.text[:p.size]) }
+
+// set keeps a piece, if its tokens fit.
+func (p *longerPiece) set(piece string, ids []uint32) {
+	if len(ids) > len(p.ids) {
+		return
+	}
+	p.size, p.count = uint8(copy(p.text[:], piece)), uint8(copy(p.ids[:], ids))
+}
+
+const (
+	streamBuffer = 1 << 20 // bytes that EncodeReader reads at a time
+	maxStretch   = 8 << 20 // bytes without a place to cut: to encode them takes ninety times their memory
+)
+
+// EncodeReader encodes a text of any length, and calls each with the ids of its parts in turn. Joined they are those that Encode returns
+// for the whole text. It holds a part of the text at a time: about a megabyte, or more where the text has no blank and no line break.
+// The ids are valid until each returns. size is the number of bytes of the text.
+func (t *Tokenizer) EncodeReader(r io.Reader, each func(ids []uint32) error) (size int64, err error) {
+	return t.encodeReader(r, streamBuffer, each)
+}
+
+func (t *Tokenizer) encodeReader(r io.Reader, step int, each func(ids []uint32) error) (size int64, err error) {
+	var text []byte
+	var ids []uint32
+	for end := false; !end; {
+		if len(text) > maxStretch {
+			return size, fmt.Errorf("tokenizer: %d bytes from byte %d on without a blank or a line break: they are too long to be encoded", len(text), size-int64(len(text)))
+		}
+		from := len(text)
+		text = append(text, make([]byte, max(step, from))...) // twice as much where it could not be cut
+		n, err := io.ReadFull(r, text[from:])
+		text = text[:from+n]
+		size += int64(n)
+		end = err == io.EOF || err == io.ErrUnexpectedEOF
+		if err != nil && !end {
+			return size, err
+		}
+		cut := len(text)
+		if !end {
+			cut = t.lastCut(text)
+		}
+		if cut == 0 {
+			continue
+		}
+		ids = t.AppendIDs(ids[:0], string(text[:cut]))
+		if err := each(ids); err != nil {
+			return size, err
+		}
+		text = append(text[:0], text[cut:]...)
+	}
+	return size, nil
+}
+
+// lastCut returns the last place where a text can be cut, so that its parts have the ids of the whole, whatever follows it; 0: there is
+// none. It is before a blank behind a character that is no white space, or behind a line break before a letter: a piece begins there
+// under every pattern. No added token may lie across it.
+func (t *Tokenizer) lastCut(text []byte) int {
+	if f := t.added.normalized; f != nil && t.nfc && slices.ContainsFunc(f.tokens, func(a addedToken) bool { return strings.ContainsAny(a.content, " \n") }) {
+		return 0 // such a token may be found in a text that differs from it
+	}
+	for cut := len(text) - utf8.UTFMax - t.added.longest(); cut > 0; cut-- {
+		if isCut(text, cut) && !t.added.across(string(text[max(0, cut-t.added.longest()):min(len(text), cut+t.added.longest())]), min(cut, t.added.longest())) {
+			return cut
+		}
+	}
+	return 0
+}
+
+func isCut(text []byte, at int) bool {
+	if text[at-1] == '\n' {
+		return text[at]|0x20 >= 'a' && text[at]|0x20 <= 'z'
+	}
+	if text[at] != ' ' {
+		return false
+	}
+	before, _ := utf8.DecodeLastRune(text[:at])
+	return classes()[before]&space == 0
+}
+
+// longest returns the number of bytes of the longest added token.
+func (a *addedTokens) longest() (n int) {
+	for _, f := range []*tokenFinder{a.raw, a.normalized} {
+		if f != nil {
+			n = max(n, f.longest)
+		}
+	}
+	return n
+}
+
+// across reports whether an added token lies across a place in a text.
+func (a *addedTokens) across(text string, at int) bool {
+	for _, f := range []*tokenFinder{a.raw, a.normalized} {
+		for from := 0; f != nil && from < at; from++ {
+			if f.first[text[from]] {
+				if _, length := f.at(text[from:]); from+length > at {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }

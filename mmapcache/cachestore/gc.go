@@ -2,10 +2,18 @@ package cachestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/internal/cachedir"
 )
 
 // Defaults of the options.
@@ -224,4 +232,183 @@ func leftovers(list []durable.Leftover) (report []Leftover) {
 		report = append(report, Leftover(l))
 	}
 	return report
+}
+
+// RemoveOptions say how to remove a dataset. The zero value refuses a dataset that is in use.
+type RemoveOptions struct {
+	Force bool // remove it although it is in use
+
+	Wait   time.Duration                             // for another process that removes from the root; 0: a minute; below 0: not at all
+	OnWait func(holder string, waited time.Duration) // called about twice a second while Remove waits; may be nil
+}
+
+// Remove removes a dataset, and then those of its parts that no other dataset names and no process uses. It refuses a
+// pinned dataset with an error that wraps ErrPinned, and, unless forced, one in use with an error that wraps ErrInUse.
+func Remove(ctx context.Context, root, key string, o RemoveOptions) (*GCReport, error) {
+	c := newCollector(root, false)
+	c.force, c.requested = o.Force, true
+	if err := checkExists(root, key); err != nil {
+		return c.report, err
+	}
+	return c.report, c.removing(ctx, o, func() error { return c.removeDataset(ctx, key) })
+}
+
+// removing scans the root and calls remove, while no other process removes any directory.
+func (c *collector) removing(ctx context.Context, o RemoveOptions, remove func() error) error {
+	if err := checkNoLinks(c.root); err != nil {
+		return err
+	}
+	if err := c.setNow(); err != nil {
+		return err
+	}
+	if err := c.claim(ctx, o.Wait, o.OnWait); err != nil {
+		return err
+	}
+	err := c.scan()
+	if err == nil {
+		err = remove()
+		c.finish()
+	}
+	c.release()
+	c.report.sum()
+	return c.joined(err)
+}
+
+// removeDataset removes a dataset and its parts.
+func (c *collector) removeDataset(ctx context.Context, key string) error {
+	if _, err := c.partsOf(key); err != nil && !cachedir.IsDamage(err) {
+		return err
+	}
+	it := c.byName[mmapcache.DatasetKind+"/"+key]
+	if it == nil {
+		return nil // removed since
+	}
+	if err := c.rename(it); err != nil {
+		return fmt.Errorf("dataset %s: %w", mmapcache.DatasetPath(c.root, key), err)
+	}
+	c.addRenamed(it, "asked for")
+	return c.freeParts(ctx, it)
+}
+
+// RemoveUnnamed removes parts that no dataset names and no process uses, such as those of a build that has failed. It keeps the others.
+func RemoveUnnamed(ctx context.Context, root string, parts []mmapcache.Reference, o RemoveOptions) (*GCReport, error) {
+	c := newCollector(root, false)
+	return c.report, c.removeParts(ctx, parts, o, func(part *item) error { return c.free(part, "no dataset names it") })
+}
+
+// removeDamaged removes parts that are damaged, although datasets name them, so that a conversion builds these parts alone. It
+// verifies each once more. It keeps what is whole and, also if forced, what a process uses; the report says so.
+func removeDamaged(ctx context.Context, root string, parts []mmapcache.Reference, o RemoveOptions) (*GCReport, error) {
+	c := newCollector(root, false)
+	c.repair = true
+	return c.report, c.removeParts(ctx, parts, o, func(part *item) error { return c.removeDamaged(ctx, part) })
+}
+
+// removeParts calls remove for those of some parts that exist.
+func (c *collector) removeParts(ctx context.Context, parts []mmapcache.Reference, o RemoveOptions, remove func(*item) error) error {
+	return c.removing(ctx, o, func() error {
+		for _, part := range parts {
+			if err := c.stopped(ctx); err != nil {
+				return err
+			}
+			if it := c.byName[part.Name()]; it != nil && part.Kind != mmapcache.DatasetKind && !it.freed && !it.link {
+				c.addError(remove(it))
+			}
+		}
+		return nil
+	})
+}
+
+func (c *collector) removeDamaged(ctx context.Context, part *item) error {
+	v, err := mmapcache.VerifyPart(ctx, c.root, part.kind, part.key)
+	switch {
+	case err != nil:
+		return err
+	case len(v.Damages) == 0:
+		c.keepItem(part, "it is whole")
+		return nil
+	}
+	return c.free(part, "damaged: "+v.Damages[0].Reason)
+}
+
+// sweep removes what killed processes have left, and the last uses and pins of datasets that do not exist any more.
+func (c *collector) sweep() error {
+	staged, err := durable.Sweep(c.root, c.now, c.dryRun)
+	c.report.Swept = append(c.report.Swept, leftovers(staged)...)
+	notes, useErr := c.notes.Read(c.now)
+	records, listErr := c.orphanedRecords()
+	errs := []error{err, useErr, listErr}
+	for _, l := range append(leftovers(notes), records...) {
+		if !c.dryRun {
+			if err := os.Remove(l.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		c.report.Swept = append(c.report.Swept, l)
+	}
+	return errors.Join(errs...)
+}
+
+// orphanedRecords lists last uses and pins, older than minAge, that are of no dataset or half written.
+func (c *collector) orphanedRecords() (list []Leftover, err error) {
+	entries, err := os.ReadDir(useDirOf(c.root))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		key, whole := keyOfRecord(e.Name())
+		if err != nil || key == "" || c.now.Sub(info.ModTime()) < minAge {
+			continue
+		}
+		owner := "an unfinished pin"
+		if whole {
+			if _, err := os.Lstat(mmapcache.DatasetPath(c.root, key)); !errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			owner = "dataset " + key + ", which does not exist any more"
+		}
+		list = append(list, Leftover{Path: filepath.Join(useDirOf(c.root), e.Name()), Bytes: info.Size(), Owner: owner})
+	}
+	return list, nil
+}
+
+// keyOfRecord returns the dataset key in the name of a record of last use or of a pin, and whether the file is whole.
+// Other names give "".
+func keyOfRecord(name string) (key string, whole bool) {
+	for _, suffix := range []string{usedSuffix, pinSuffix} {
+		if key, ok := strings.CutSuffix(name, suffix); ok && isKey(key) {
+			return key, true
+		}
+	}
+	// the temporary name that durable.WriteFile gives it
+	if key, _, ok := strings.Cut(strings.TrimPrefix(name, "."), pinSuffix+"."); ok && isKey(key) && name[0] == '.' {
+		return key, false
+	}
+	return "", false
+}
+
+// holdsCache reports whether a directory holds anything that is named like the contents of a cache root. GC changes no
+// other directory.
+func holdsCache(root string) (bool, error) {
+	for _, kind := range mmapcache.Kinds() {
+		if keys, err := realDisk().keysOf(root, kind); err != nil || len(keys) > 0 {
+			return err == nil, err
+		}
+	}
+	late := time.Now().AddDate(100, 0, 0) // when everything of a cache counts as left behind
+	staged, err := durable.Sweep(root, late, true)
+	if err != nil || len(staged) > 0 {
+		return err == nil, err
+	}
+	notes, err := durable.NewNotes(useDirOf(root)).Read(late)
+	if err != nil || len(notes) > 0 {
+		return err == nil, err
+	}
+	entries, err := os.ReadDir(useDirOf(root))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { key, _ := keyOfRecord(e.Name()); return key != "" }), err
 }

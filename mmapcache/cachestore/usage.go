@@ -2,13 +2,21 @@ package cachestore
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/mmapcache/internal/cachedir"
 )
 
 // Directories of a cache never change. What changes about them lies beside them, in ROOT/.use:
@@ -115,4 +123,173 @@ func readNotes(root string) *durable.Notes {
 	notes := durable.NewNotes(useDirOf(root))
 	_, _ = notes.Read(time.Now())
 	return notes
+}
+
+// PinInfo says who pinned a dataset.
+type PinInfo struct {
+	Who  string    `json:"who"`
+	Host string    `json:"host"`
+	When time.Time `json:"when"`
+}
+
+// String writes a pin for people: "NAME on HOST at TIME", in UTC.
+func (p PinInfo) String() string {
+	s := p.Who
+	if p.Host != "" {
+		s += " on " + p.Host
+	}
+	if !p.When.IsZero() {
+		s += " at " + p.When.UTC().Format(time.DateTime)
+	}
+	return s
+}
+
+// Pin keeps a dataset from GC and Remove until Unpin. It first writes the pin, then waits for a process that is about to
+// remove the dataset, and then checks that the dataset exists: by then that process has seen the pin or has finished.
+func Pin(ctx context.Context, root, key, who string) error {
+	if !isKey(key) {
+		return fmt.Errorf("cache %s: %w", key, mmapcache.ErrNoCache)
+	}
+	err := writePin(root, key, who)
+	if err == nil {
+		err = awaitRemoval(ctx, root, mmapcache.DatasetKind+"/"+key)
+	}
+	if err != nil {
+		return fmt.Errorf("pin %s: %w", mmapcache.DatasetPath(root, key), err)
+	}
+	err = checkExists(root, key)
+	if errors.Is(err, mmapcache.ErrNoCache) {
+		_, unpinned := Unpin(root, key)
+		err = errors.Join(err, unpinned)
+	}
+	return err
+}
+
+func writePin(root, key, who string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	data, err := json.Marshal(PinInfo{Who: who, Host: host, When: time.Now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return err
+	}
+	if err := durable.MkdirShared(root, useDirOf(root)); err != nil {
+		return err
+	}
+	return durable.WriteShared(usePath(root, key, pinSuffix), append(data, '\n'))
+}
+
+// Unpin removes the pin of a dataset and reports whether there was one.
+func Unpin(root, key string) (bool, error) {
+	err := os.Remove(usePath(root, key, pinSuffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// checkExists returns an error unless a dataset exists; a dangling symbolic link counts as a dataset.
+func checkExists(root, key string) error {
+	if !isKey(key) {
+		return fmt.Errorf("cache %s: %w", key, mmapcache.ErrNoCache)
+	}
+	path := mmapcache.DatasetPath(root, key)
+	_, err := realDisk().Find(path)
+	if err != nil {
+		if _, linkErr := os.Lstat(path); linkErr == nil {
+			return nil
+		}
+	}
+	if cachedir.IsAbsent(err) {
+		return fmt.Errorf("cache %s: %w in %s", key, mmapcache.ErrNoCache, root)
+	}
+	return err
+}
+
+// maxPin is how large a pin may be, in bytes.
+const maxPin = 1 << 20
+
+// readPin returns the pin of a dataset, nil if it has none. A pin that cannot be read or decoded counts as one.
+func readPin(root, key string) (*PinInfo, error) {
+	path := usePath(root, key, pinSuffix)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	pin := &PinInfo{}
+	var data []byte
+	if f, size, err := openPlain(path); err == nil {
+		if size <= maxPin {
+			data, _ = io.ReadAll(io.LimitReader(f, maxPin)) // an incomplete pin counts
+		}
+		_ = f.Close()
+	}
+	if json.Unmarshal(data, pin) != nil || pin.Who == "" {
+		pin.Who = "somebody"
+	}
+	return pin, nil
+}
+
+// ClaimOptions say how to claim a directory. The zero value waits without limit for another process that makes
+// the same directory.
+type ClaimOptions struct {
+	Rebuild bool          // make the directory although it exists
+	Trust   bool          // take a directory although everybody may write it, which counts as damaged otherwise
+	Wait    time.Duration // for another process that makes the same; 0: as long as it takes; below 0: not at all
+
+	// OnWait is called about twice a second while Claim waits, with the process that makes the directory. It may be nil.
+	OnWait func(holder string, waited time.Duration)
+}
+
+// Lease is the right of this process to make one directory of a root.
+type Lease struct{ lease *durable.Lease }
+
+// Context ends when the context given to Claim does, or when another process has taken the lease over: its cause then
+// wraps ErrLost. A mmapcache.NewBuilder under this context can publish only while the lease is held.
+func (l *Lease) Context() context.Context { return l.lease.Context() }
+
+// Release ends the lease and removes unpublished files. After an error other processes wait until the lease expires.
+func (l *Lease) Release() error { return l.lease.Release() }
+
+// Claim returns a lease to make a directory, or the manifest of the directory if it exists and its files have their full
+// size. Another process may have made it while Claim waited. A damaged directory counts as missing, unless another user alone may
+// replace it: then Claim fails. kind is one of mmapcache.Kinds, and key is one name of a directory.
+func Claim(ctx context.Context, root, kind, key string, o ClaimOptions) (*Lease, *manifest.Manifest, error) {
+	if !slices.Contains(mmapcache.Kinds(), kind) || key == "" || key != filepath.Base(key) || key[0] == '.' {
+		return nil, nil, fmt.Errorf("cachestore: claim %q of kind %q: want the name of a directory, and a kind of %s", key, kind, strings.Join(mmapcache.Kinds(), ", "))
+	}
+	var found *manifest.Manifest
+	lease, err := claimName(ctx, root, kind+"-"+key, func() (_ bool, err error) {
+		if o.Rebuild {
+			return false, nil
+		}
+		found, err = mmapcache.LookupGuarded(root, kind, key, o.Trust)
+		if errors.Is(err, manifest.ErrDamaged) {
+			return false, nil
+		}
+		return found != nil, err
+	}, o)
+	return lease, found, err
+}
+
+// ShardsKind begins the name of a lease to make shards. No directory has this kind.
+const ShardsKind = "shards"
+
+// ClaimShards returns a lease to make the shards of some files, or nil where made reports that all exist. It calls made before
+// each look at the lease, which is named by the key of the first structure. Another process may have made them while it
+// waited; o.Wait below 0 gives an error that wraps ErrBusy while another process holds the lease. Under the lease any
+// directory can be published.
+func ClaimShards(ctx context.Context, root, key string, made func() (bool, error), o ClaimOptions) (*Lease, error) {
+	return claimName(ctx, root, ShardsKind+"-"+key, made, o)
+}
+
+func claimName(ctx context.Context, root, name string, made func() (bool, error), o ClaimOptions) (*Lease, error) {
+	lease, err := durable.Acquire(ctx, root, name, made, durable.Waiting{Limit: o.Wait, Report: o.OnWait})
+	if lease == nil {
+		return nil, err
+	}
+	writeReadme(root)
+	return &Lease{lease}, err
 }

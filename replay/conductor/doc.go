@@ -48,7 +48,7 @@
 //
 // Stop closes all that is not in flight. [Conductor.Pause] keeps it, and so does the last lane that has sent
 // Limits.LaneRequests: when the requests in flight have returned, [Conductor.Handoff] gives the tree of each lane to the
-// conductor of the next phase, which takes it up as a [StartState] (handoff.go).
+// conductor of the next phase, which takes it up as a [StartState] (pause.go).
 //
 // # Invariants
 //

@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/agentx/agentx/internal/bytefmt"
 )
@@ -141,4 +142,15 @@ func (c *Connection) row(b *strings.Builder) {
 	text := func(q Quantiles) string { return FormatSeconds(q.P50) + "/" + FormatSeconds(q.P99) }
 	row(b, "connection", "p50/p99: blocked %s, connecting %s, sending %s, waiting %s, receiving %s; %.1f %% reused",
 		text(c.Blocked), text(c.Connecting), text(c.Sending), text(c.Waiting), text(c.Receiving), 100*c.Reused)
+}
+
+// ProcessUsage is what this process has used so far. Fields that the system does not report are 0.
+type ProcessUsage struct {
+	CPU     time.Duration // user and system time of all threads
+	PeakRSS int64         // largest resident memory, mapped files included, bytes
+}
+
+// Since returns the usage since an earlier reading. The peak is that of the whole process.
+func (p ProcessUsage) Since(earlier ProcessUsage) ProcessUsage {
+	return ProcessUsage{CPU: p.CPU - earlier.CPU, PeakRSS: p.PeakRSS}
 }

@@ -9,12 +9,18 @@
 package preset
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Names are the presets, the default first.
@@ -161,4 +167,110 @@ func Named(name string) (s Switches, ok bool) {
 		x.set(x.under[k])
 	}
 	return s, true
+}
+
+// Contradiction says what settings have against each other. Their names stand in braces: {speed}, or {speed=} for one with its value.
+type Contradiction string
+
+var named = regexp.MustCompile(`\{([a-z-]+)(=?)\}`)
+
+// Error returns the text with the names of the settings.
+func (c Contradiction) Error() string { return named.ReplaceAllString(string(c), "$1") }
+
+// Told returns the text with settings as a function shows them.
+func (c Contradiction) Told(show func(name string, valued bool) string) string {
+	return named.ReplaceAllStringFunc(string(c), func(text string) string {
+		part := named.FindStringSubmatch(text)
+		return show(part[1], part[2] != "")
+	})
+}
+
+// renamed are the settings of a replay whose names of before are not those of now in another spelling.
+var renamed = map[string]string{
+	"GapCap": "max-gap", "IgnoreDelays": "asap", "IgnoreDelaysKeepsOrder": "asap-keeps-order", "RequestTimeout": "timeout", "FailedRequestThreshold": "max-error-rate",
+	"ArrivalProcess": "arrival", "WindowFrom": "from", "WindowTo": "to", "SessionHeaders": "session-header", "StopOnWedge": "stop-on-deadlock",
+}
+
+// Meant returns the name of now of a setting that a name of before stands for, in any spelling, such as gap_cap; "" if there is none.
+func Meant(name string) string {
+	for before, now := range renamed {
+		if strings.EqualFold(before, strings.NewReplacer("-", "", "_", "").Replace(name)) {
+			return now
+		}
+	}
+	return ""
+}
+
+// Renamed returns the name of a switch or another setting by the one that results before November 2026 have, such as SpawnOffset. Another
+// name stays as it is.
+func Renamed(name string) string {
+	if n, ok := renamed[name]; ok {
+		return n
+	}
+	if name == "" || !unicode.IsUpper(rune(name[0])) {
+		return name
+	}
+	var b strings.Builder
+	for k, c := range name {
+		if k > 0 && unicode.IsUpper(c) && (unicode.IsLower(rune(name[k-1])) || k+1 < len(name) && unicode.IsLower(rune(name[k+1]))) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
+// Deviations are switches that differ from a preset, as JSON by name. They are read by the names of before, too.
+type Deviations map[string]json.RawMessage
+
+// UnmarshalJSON reads them as results have them.
+func (d *Deviations) UnmarshalJSON(text []byte) error {
+	var list map[string]json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil || list == nil {
+		return err
+	}
+	*d = Deviations{}
+	for name, value := range list {
+		(*d)[Renamed(name)] = value
+	}
+	return nil
+}
+
+// Deviations returns the switches whose values differ from those of a preset. It is never nil.
+func (s Switches) Deviations(preset string) Deviations {
+	base, _ := Named(preset) // an unknown one has no values
+	same, list := base.values(), s.values()
+	maps.DeleteFunc(list, func(name string, value json.RawMessage) bool { return bytes.Equal(value, same[name]) })
+	return list
+}
+
+// values returns all switches as JSON by name.
+func (s Switches) values() Deviations {
+	list := Deviations{}
+	for _, x := range s.List() {
+		list[x.Name], _ = json.Marshal(x.value()) // words, numbers and truth values always marshal
+	}
+	return list
+}
+
+// MarshalJSON returns all switches by name.
+func (s Switches) MarshalJSON() ([]byte, error) { return json.Marshal(s.values()) }
+
+// Recorded returns the switches of a preset with deviations, as Deviations gave them. "" is the preset default.
+func Recorded(preset string, deviations Deviations) (s Switches, err error) {
+	s, ok := Named(cmp.Or(preset, Default))
+	if !ok {
+		return s, fmt.Errorf("preset %q: want one of %s", preset, strings.Join(Names, ", "))
+	}
+	all := s.List()
+	for _, name := range slices.Sorted(maps.Keys(deviations)) {
+		k := slices.IndexFunc(all, func(x Switch) bool { return x.Name == name })
+		if err = fmt.Errorf("json: unknown field %q", name); k >= 0 {
+			err = all[k].UnmarshalJSON(deviations[name])
+		}
+		if err != nil {
+			return s, fmt.Errorf("switches of preset %s: %w", cmp.Or(preset, Default), err)
+		}
+	}
+	return s, nil
 }

@@ -1,3 +1,17 @@
+// Package resume decides where lanes begin in their first traces: doc/spec/replay.md 2.1 to 2.5 and 4.1. It computes with
+// numbers, has no clock and reads no files. Its results are what package conductor takes:
+//
+//	seed := resume.LaneSeed("42", "trace-1", lane)
+//	first, last, ok := trace.Bounds()
+//	tStar := resume.Ratios{Min: 0.25, Max: 0.75}.Instant(first, last, seed)
+//	state := trace.At(tStar) // *conductor.StartState
+//	skipped := resume.Spread.Align(states, false, limit)
+//
+// alignment.go decides whether a run may have more lanes than traces, gives each lane its random numbers, draws t* with them, and
+// moves the lanes of a run to the start of the phase; it also draws where a trace without times begins. state.go finds the sessions
+// of a trace that are live at t*.
+//
+// Recorded times are milliseconds on the clock of the recording. A time that is not finite is not known.
 package resume
 
 import (
@@ -7,6 +21,8 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 )
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // Trace is a tree and the recorded times of its requests, in milliseconds on the clock of the recording. A time that is
 // not finite is not known.
@@ -151,4 +167,63 @@ func (t *Trace) finish(state *conductor.StartState, done []int) {
 			state.TurnsDone[n] = len(t.Sessions[n].Turns)
 		}
 	}
+}
+
+// Handoff says when the sessions of a tree that the pressure stage leaves unfinished go on: doc/spec/replay.md 3.6.
+type Handoff struct {
+	// SinceReturn counts the recorded delay of a turn from the return before it, without the time that has passed since. Else a
+	// turn is due at its recorded time, which counts from Origin.
+	SinceReturn bool
+
+	Origin  float64       // t* of the tree, or the start of its first turn, in milliseconds; NaN: not known
+	End     time.Duration // of the stage; without SinceReturn not used
+	Longest time.Duration // until a turn is due, with SinceReturn; 0: no limit
+}
+
+// Resume returns the state in which the next phase takes up a tree: with every session that is not finished. Due times count
+// from the start of that phase.
+func (h Handoff) Resume(t *Trace, s conductor.LaneState) *conductor.StartState {
+	state := &conductor.StartState{TurnsDone: s.TurnsDone}
+	for _, session := range s.Sessions {
+		l := conductor.LiveSession{Session: session.Session, Turn: session.Turn, Parked: session.Parked}
+		switch {
+		case session.Parked && t.ImmediateJoins:
+		case h.SinceReturn:
+			l.Due = h.afterReturn(t, session)
+		default:
+			l.Due = h.asRecorded(t, session)
+		}
+		state.Live = append(state.Live, l)
+	}
+	return state
+}
+
+// asRecorded returns when a turn is due by its recorded time: without one after its recorded delay.
+func (h Handoff) asRecorded(t *Trace, s conductor.HandedSession) time.Duration {
+	after := t.Starts[s.Session][s.Turn] - h.Origin
+	if !finite(after) {
+		return delay(t, s)
+	}
+	return t.played(after)
+}
+
+// afterReturn returns when a turn is due by its delay. A session that returned nothing in the stage did so before it.
+func (h Handoff) afterReturn(t *Trace, s conductor.HandedSession) time.Duration {
+	if s.Retained {
+		return 0
+	}
+	due := max(0, delay(t, s)-(h.End-max(0, s.ReturnedAt)))
+	if h.Longest > 0 {
+		due = min(due, h.Longest)
+	}
+	return due
+}
+
+// delay returns the recorded delay of the next turn of a session.
+func delay(t *Trace, s conductor.HandedSession) time.Duration {
+	turn := t.Sessions[s.Session].Turns[s.Turn]
+	if s.Parked {
+		return turn.JoinDelay
+	}
+	return turn.Delay
 }

@@ -1,14 +1,19 @@
 package aiperf
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/internal/lines"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/report"
 )
@@ -195,4 +200,367 @@ func (d *Directory) readRows(name string) error {
 		d.lack("%s: %d failed rows end when they start: they have no width in time", name, n)
 	}
 	return err
+}
+
+// Aggregate is what the JSON file of a run says.
+type Aggregate struct {
+	Schema   string       // schema_version
+	Version  string       // aiperf_version
+	Start    string       // start_time as it stands there; "": there is none
+	End      string       // end_time
+	Headline report.Table // every block at the top level, sorted by tag
+	Warmup   report.Table // of warmup_metrics
+	cooldown report.Table // of cooldown_metrics
+	steady   report.Table // of steady_metrics
+	Valid    *bool        // metadata.submission_valid; nil: it does not say
+	Reasons  []string     // of both lists of reasons
+
+	top map[string]json.RawMessage
+}
+
+// ReadAggregate reads the JSON file of a run of agentx or of AIPerf. What is no block of a metric, and no key that it knows, it
+// leaves out.
+func ReadAggregate(data []byte) (*Aggregate, error) {
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(data, &top); err != nil {
+		return nil, describeJSON(data, err)
+	}
+	if top == nil {
+		return nil, errors.New("null: want an object")
+	}
+	a := &Aggregate{Headline: readTable(top), top: top}
+	text := func(key string) string { return strings.Trim(string(top[key]), `"`) }
+	a.Schema, a.Version, a.Start, a.End = text("schema_version"), text("aiperf_version"), text("start_time"), text("end_time")
+	var metadata struct {
+		Valid   *bool                      `json:"submission_valid"`
+		Reasons []string                   `json:"submission_invalid_reasons"`
+		Agentx  map[string]json.RawMessage `json:"agentx"` // has tables where they stand nowhere else
+	}
+	_ = json.Unmarshal(top["metadata"], &metadata) // absent in old files
+	for key, to := range map[string]*report.Table{"warmup_metrics": &a.Warmup, "cooldown_metrics": &a.cooldown, "steady_metrics": &a.steady} {
+		for _, members := range []map[string]json.RawMessage{metadata.Agentx, top} {
+			var below map[string]json.RawMessage
+			if json.Unmarshal(members[key], &below) == nil {
+				*to = readTable(below)
+			}
+		}
+	}
+	var others []string
+	_ = json.Unmarshal(top["runtime_submission_invalid_reasons"], &others)
+	a.Valid, a.Reasons = metadata.Valid, metadata.Reasons
+	for _, reason := range others {
+		if !slices.Contains(a.Reasons, reason) {
+			a.Reasons = append(a.Reasons, reason)
+		}
+	}
+	return a, nil
+}
+
+// Setting returns a value below the top of the file by the keys, or places in lists, that lead to it: a text as it is, another value as
+// JSON, "" where there is none.
+func (a *Aggregate) Setting(path ...string) string {
+	var value any = map[string]any{}
+	if len(path) == 0 || json.Unmarshal(a.top[path[0]], &value) != nil {
+		return ""
+	}
+	for _, key := range path[1:] {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[key]
+		case []any:
+			k, err := strconv.Atoi(key)
+			if err != nil || k < 0 || k >= len(v) {
+				return ""
+			}
+			value = v[k]
+		default:
+			return ""
+		}
+	}
+	if text, ok := value.(string); ok || value == nil {
+		return text
+	}
+	text, _ := json.Marshal(value) // which was JSON before
+	return string(text)
+}
+
+// describeJSON says at which line a JSON text ends to be one.
+func describeJSON(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte{'\n'})
+	if int(syntax.Offset) >= len(bytes.TrimSpace(data)) {
+		return fmt.Errorf("line %d: cut off after %d bytes: %w", line, len(data), err)
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+// readTable returns the members that are blocks of metrics, sorted by tag.
+func readTable(members map[string]json.RawMessage) (t report.Table) {
+	for tag, text := range members {
+		if b, ok := readBlockJSON(tag, text); ok {
+			t = append(t, b)
+		}
+	}
+	slices.SortFunc(t, func(x, y report.Block) int { return strings.Compare(x.Tag, y.Tag) })
+	return t
+}
+
+// stats are the statistics that a block may have, in the order of files.
+var stats = []string{"avg", "min", "max", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std", "count", "sum"}
+
+// readBlockJSON reads a block: an object with a unit and numbers. It is false for any other value.
+func readBlockJSON(tag string, text json.RawMessage) (b report.Block, ok bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil {
+		return b, false
+	}
+	b = report.Block{Tag: tag, Name: tag, Unit: strings.Trim(string(members["unit"]), `"`)}
+	for _, name := range stats {
+		v, ok := members[name]
+		if !ok || string(v) == "null" {
+			continue
+		}
+		n, err := report.ParseNumber(string(v))
+		if err != nil {
+			return b, false
+		}
+		b.Stats = append(b.Stats, report.Stat{Name: name, Value: n})
+	}
+	if _, percentiles := b.Find("p50"); percentiles {
+		b.Kind = report.Distribution
+	}
+	return b, len(b.Stats) > 0
+}
+
+// readCSV reads the two tables of a CSV as it was written by agentx or by AIPerf: lines that end with LF or CRLF, counts as 39 or
+// 39.00. It stops at the header of a third table. Blocks have no tags, and their units stand in their names. The error names the
+// line.
+func readCSV(data []byte) (t report.Table, err error) {
+	var header []string
+	blank := false // the line before was
+	for line, err := range lines.Each(bytes.NewReader(data)) {
+		if err != nil {
+			return nil, err
+		}
+		after := blank
+		blank = len(bytes.TrimSpace(line.Text)) == 0
+		cells := strings.Split(string(line.Text), ",")
+		switch {
+		case blank:
+			continue
+		case cells[0] == "Metric":
+			header = cells
+			continue
+		case after && len(header) == 2: // of a third table, such as that of GPUs
+			return t, nil
+		case len(cells) != len(header):
+			return nil, fmt.Errorf("line %d: %d cells: want %d, as in the header", line.Number, len(cells), len(header))
+		}
+		b, err := readBlock(header, cells)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line.Number, err)
+		}
+		t = append(t, b)
+	}
+	if header == nil {
+		return nil, fmt.Errorf("there is no header: want a line that begins with Metric")
+	}
+	return t, nil
+}
+
+// readBlock reads one line of a table. A table of two columns has scalars.
+func readBlock(header, cells []string) (report.Block, error) {
+	b := report.Block{Name: cells[0], Kind: report.Scalar}
+	if len(header) > 2 {
+		b.Kind = report.Distribution
+	}
+	for k, text := range cells[1:] {
+		if text == "" {
+			continue
+		}
+		n, err := report.ParseNumber(text)
+		if err != nil {
+			return b, fmt.Errorf("%s: %w", cells[0], err)
+		}
+		name := header[k+1]
+		if name == "Value" {
+			name = "avg"
+		}
+		b.Stats = append(b.Stats, report.Stat{Name: name, Value: n})
+	}
+	return b, nil
+}
+
+// ParseRow reads a line of a row file of agentx or of AIPerf, which also writes defaults, and further keys. A metric is an object
+// with a value and a unit, or a bare number. Null in the place of metadata or metrics is an error.
+func ParseRow(line []byte) (Row, error) {
+	var text struct {
+		Metadata json.RawMessage
+		Metrics  json.RawMessage
+		Error    json.RawMessage
+		Agentx   *Agentx
+	}
+	var row Row
+	if err := json.Unmarshal(line, &text); err != nil {
+		return row, err
+	}
+	for _, part := range []struct {
+		name string
+		text json.RawMessage
+	}{{"metadata", text.Metadata}, {"metrics", text.Metrics}} {
+		if len(part.text) == 0 || part.text[0] != '{' {
+			return row, fmt.Errorf("%s is %.20q: want an object", part.name, part.text)
+		}
+	}
+	if err := json.Unmarshal(text.Metadata, &row.Metadata); err != nil {
+		return row, fmt.Errorf("metadata: %w", err)
+	}
+	row.Agentx = text.Agentx
+	if err := row.readError(text.Error); err != nil {
+		return row, fmt.Errorf("error: %w", err)
+	}
+	return row, row.readMetrics(text.Metrics)
+}
+
+// readError reads an error: an object, or a text. Null and an empty object are none.
+func (row *Row) readError(text json.RawMessage) error {
+	if s := string(bytes.Join(bytes.Fields(text), nil)); s == "" || s == "null" || s == "{}" {
+		return nil
+	}
+	row.Error = &Error{}
+	if text[0] == '"' {
+		return json.Unmarshal(text, &row.Error.Message)
+	}
+	return json.Unmarshal(text, row.Error)
+}
+
+// readMetrics reads the metrics in their order.
+func (row *Row) readMetrics(text json.RawMessage) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	_, err := d.Token()
+	for err == nil && d.More() {
+		var tag json.Token
+		if tag, err = d.Token(); err != nil {
+			break
+		}
+		var value json.RawMessage
+		if err = d.Decode(&value); err != nil {
+			break
+		}
+		m := report.RowMetric{Tag: tag.(string)} // keys are texts
+		if err = readMetric(&m, value); err != nil {
+			return fmt.Errorf("metrics: %s: %w", m.Tag, err)
+		}
+		row.Metrics = append(row.Metrics, m)
+	}
+	return err
+}
+
+// readMetric reads a number, an object, or a list in an object.
+func readMetric(m *report.RowMetric, text json.RawMessage) error {
+	if text[0] != '{' {
+		return json.Unmarshal(text, &m.Value)
+	}
+	var o struct {
+		Value json.RawMessage
+		Unit  string
+	}
+	if err := json.Unmarshal(text, &o); err != nil {
+		return err
+	}
+	m.Unit = o.Unit
+	switch {
+	case len(o.Value) == 0:
+		return errors.New("there is no value")
+	case o.Value[0] == '[':
+		m.List = []report.Number{}
+		return json.Unmarshal(o.Value, &m.List)
+	}
+	return json.Unmarshal(o.Value, &m.Value)
+}
+
+// EachRow calls use with every row of a row file, and stops at its first error. Blank lines are skipped. An error names the file and
+// the line.
+func EachRow(path string, use func(*Row) error) error {
+	file, err := regular.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for line, err := range lines.Each(file) {
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if len(bytes.TrimSpace(line.Text)) == 0 {
+			continue
+		}
+		row, err := ParseRow(line.Text)
+		if err != nil && !line.Whole {
+			err = fmt.Errorf("cut off after %d bytes: %w", len(line.Text), err)
+		}
+		if err == nil {
+			err = use(&row)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: line %d: %w", path, line.Number, err)
+		}
+	}
+	return nil
+}
+
+// compare looks for numbers that are not the same in two files.
+func (d *Directory) compare() {
+	if d.Aggregate == nil {
+		return
+	}
+	names := NamesOf("")
+	for k := range d.table {
+		row := &d.table[k]
+		b := d.Aggregate.Headline.Find(tagOf(row.Name))
+		if b == nil {
+			continue
+		}
+		for _, s := range row.Stats {
+			if n, ok := b.Find(s.Name); ok && !sameCell(n, s.Value) {
+				d.differ("%s of %s is %s in %s and %s in %s", s.Name, b.Tag, text(n), names.aggregate, text(s.Value), names.table)
+			}
+		}
+	}
+	for _, c := range []struct {
+		tag  string
+		rows int
+	}{{"request_count", d.Rows.Succeeded}, {"error_request_count", d.Rows.Failed}} {
+		if b := d.Aggregate.Headline.Find(c.tag); b != nil && d.Rows.Succeeded+d.Rows.Failed > 0 {
+			if n, ok := b.Find("avg"); ok && n.Float64() != float64(c.rows) {
+				d.differ("%s is %s in %s, and %s has %d such rows", c.tag, text(n), names.aggregate, names.Rows, c.rows)
+			}
+		}
+	}
+}
+
+func (d *Directory) differ(format string, args ...any) {
+	d.Differs = append(d.Differs, fmt.Sprintf(format, args...))
+}
+
+// text is a number as JSON has it.
+func text(n report.Number) string { return string(n.Append(nil)) }
+
+// tagOf makes the tag of a metric from its name in a CSV, which ends with the unit in parentheses.
+func tagOf(name string) string {
+	if k := strings.LastIndex(name, " ("); k >= 0 {
+		name = name[:k]
+	}
+	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name))
+}
+
+// sameCell reports whether a cell with two decimals, or an integer, is the number.
+func sameCell(n, cell report.Number) bool {
+	if n.IsInt() && cell.IsInt() {
+		return n.Int64() == cell.Int64()
+	}
+	x, y := n.Float64(), cell.Float64()
+	return math.Abs(x-y) <= 0.005+1e-9*math.Abs(x)
 }

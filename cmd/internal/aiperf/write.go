@@ -1,3 +1,10 @@
+// Package aiperf writes the results of a run as the files of AIPerf, and reads such files, from agentx or from AIPerf.
+//
+//	written, err := aiperf.Write(ctx, run, aiperf.Options{Out: "results/aiperf_artifacts"})
+//
+// Every file appears whole by a rename, the one that says that all are there last. One table of results (package report) feeds
+// JSON, CSV and console; rows are written as they are read, so that memory does not grow with their number.
+// doc/spec/results.md 15 has the keys.
 package aiperf
 
 import (
@@ -8,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/report"
@@ -156,4 +165,77 @@ func (w *writer) writeReady() error {
 	f := w.run.Info.Facts
 	text, err := compact(object{{"ready", true}, {"was_cancelled", f != nil && f.Cancelled}, {"partial", f == nil || !w.run.Info.Parts.Whole()}})
 	return w.put(w.names.ready, append(text, '\n'), err)
+}
+
+// Names are the names of the files in their directory.
+type Names struct {
+	Rows              string // of the warmup and the headline
+	excluded          string // rows of requests that are in no headline number
+	aggregate         string // JSON
+	table             string // CSV
+	slices            string // JSON
+	slicesCSV         string
+	console           string
+	ready             string // says that all others are there
+	server, serverCSV string // metrics of servers
+}
+
+// NamesOf returns the names of AIPerf, or those that it makes of a prefix.
+func NamesOf(prefix string) Names {
+	rows, whole, ready, server := "profile_export", "profile_export_aiperf", "aiperf", "server_metrics_export"
+	if prefix != "" {
+		rows, whole, ready, server = prefix, prefix, prefix, prefix+"_server_metrics"
+	}
+	return Names{
+		rows + ".jsonl", rows + "_excluded.jsonl", whole + ".json", whole + ".csv", whole + "_timeslices.json", whole + "_timeslices.csv",
+		rows + "_console.txt", "." + ready + "_results_ready.json", server + ".json", server + ".csv",
+	}
+}
+
+// all returns the names of all files that this package writes.
+func (n Names) all() []string {
+	return []string{n.Rows, n.excluded, n.aggregate, n.table, n.slices, n.slicesCSV, n.console, n.ready, n.server, n.serverCSV}
+}
+
+// maxPrefix bounds the length of a prefix: names have at most 255 bytes.
+const maxPrefix = 200
+
+// runFiles are the names of the JSON files that a run, or a list of runs, writes to the same directory, without their suffixes.
+var runFiles = []string{"concurrencies", "lanes", "records", "run", "server_metrics", "summary"}
+
+// checkPrefix returns an error if names with the prefix would be none of files in the directory.
+func checkPrefix(prefix string) error {
+	switch {
+	case len(prefix) > maxPrefix:
+		return fmt.Errorf("prefix: %d bytes: want at most %d", len(prefix), maxPrefix)
+	case strings.ContainsAny(prefix, `/\`):
+		return fmt.Errorf("prefix %q: want the beginning of a name, without a directory", prefix)
+	case strings.HasPrefix(prefix, "."):
+		return fmt.Errorf("prefix %q: want a name that does not begin with a dot", prefix)
+	case strings.ContainsFunc(prefix, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return errors.New("prefix: want no control characters")
+	case slices.Contains(runFiles, strings.ToLower(prefix)):
+		return fmt.Errorf("prefix %q: the files of a run have this name, and would be overwritten: want another, such as %q", prefix, prefix+"1")
+	}
+	return nil
+}
+
+// Options say which files Write writes, and where. The zero value writes all of them to the directory of the run.
+type Options struct {
+	Out    string        // directory, which is made if it is missing; "": that of the run
+	Prefix string        // of the names of all files; "": those of AIPerf
+	Slice  time.Duration // length of the slices of time; 0: none
+	JSON   bool          // the aggregate alone, or beside the table
+	CSV    bool          // the table alone, or beside the aggregate
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (o Options) Validate() error {
+	switch {
+	case o.Slice < 0:
+		return fmt.Errorf("slice %v: want 0 or more", o.Slice)
+	case o.Slice > 0 && o.Slice < time.Millisecond:
+		return fmt.Errorf("slice %v: want at least 1ms: every slice has all metrics", o.Slice)
+	}
+	return checkPrefix(o.Prefix)
 }

@@ -17,18 +17,26 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
+	"maps"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/agentx/agentx/cmd/internal/capture/canon"
@@ -36,6 +44,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/capture/chain"
 	"github.com/agentx/agentx/cmd/internal/capture/finish"
 	"github.com/agentx/agentx/cmd/internal/capture/journal"
+	"github.com/agentx/agentx/internal/guard"
 )
 
 // Capture is a capture that runs.
@@ -303,4 +312,260 @@ func (o *Options) Validate() error {
 	}
 	errs = append(errs, carry.ValidateUpstreams(o.Upstreams), o.Export.Validate(), chain.Options{Tokenizer: o.Tokenizer, Name: o.TokenizerName, BlockSize: o.BlockSize}.Validate())
 	return errors.Join(errs...)
+}
+
+// Serve carries what comes in on traffic, and answers on admin, until ctx ends. Then it takes no more requests, waits for those
+// that run, as long as options say, and finishes all sessions.
+func (c *Capture) Serve(ctx context.Context, traffic, admin net.Listener) error {
+	tick, stop := context.WithCancel(c.ctx)
+	var ticking sync.WaitGroup
+	ticking.Go(func() { c.keep(tick) })
+	ticking.Go(func() { c.recover(tick) })
+	server := c.proxy.Server()
+	control := &http.Server{Handler: c.admin(guard.New("--admin", admin.Addr(), c.options.AdminToken)), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(traffic) }()
+	go func() { failed <- control.Serve(admin) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	err = errors.Join(err, c.shutDown(server), control.Close())
+	c.wait(func() bool { return int(c.recovered.Load()) == len(c.left) })
+	stop()
+	ticking.Wait()
+	return errors.Join(err, c.unfinished(), c.folder.Close())
+}
+
+// recover finishes the journals that a crash left, until ctx ends.
+func (c *Capture) recover(ctx context.Context) {
+	err := finish.Each(ctx, c.folder, c.left, func(k int) error {
+		c.turns <- struct{}{}
+		r, err := c.finish(c.left[k])
+		<-c.turns
+		if err == nil {
+			c.options.Log.Info("finished a journal that was left", "trace", r.Trace, "recorded", r.Recorded)
+		} else {
+			c.mu.Lock()
+			c.failed++
+			c.mu.Unlock()
+		}
+		c.recovered.Add(1)
+		c.pool.news.tell()
+		return err
+	})
+	if err != nil { // of the disk: traffic is carried all the same
+		c.options.Log.Error("journals that were left could not be finished: agentx capture finish does it later", "error", err)
+	}
+}
+
+// shutDown ends the traffic, then the sessions, then the workers. Workers that are stuck do not hold it up: what is known of the
+// sessions is written.
+func (c *Capture) shutDown(server *http.Server) error {
+	c.land(server)
+	for range cap(c.turns) - c.options.Workers {
+		<-c.turns
+	}
+	settled := c.wait(c.pool.resting)
+	c.sessions.shutdown(true, c.options.Now())
+	over := func() bool { return len(c.alive()) == 0 }
+	if settled && c.wait(over) {
+		c.pool.close()
+		return nil
+	}
+	list := c.alive()
+	c.options.Log.Error("workers are stuck: sessions end with what is known of them", "sessions", len(list))
+	c.pool.giveUp()
+	c.mu.Lock()
+	waiting := slices.Collect(maps.Keys(c.waiting))
+	c.mu.Unlock()
+	for _, x := range waiting {
+		x.leave(journal.HoleAborted)
+	}
+	for _, r := range list {
+		r.giveUp()
+	}
+	if !c.wait(over) {
+		return fmt.Errorf("%d sessions could not be written: agentx capture finish %s does it later", len(c.alive()), c.options.Dir)
+	}
+	return nil
+}
+
+// land waits for the exchanges that run, as long as options say, and aborts the others.
+func (c *Capture) land(server *http.Server) {
+	drain, stop := context.WithTimeout(context.WithoutCancel(c.ctx), c.options.Drain)
+	defer stop()
+	ended := server.Shutdown(drain) == nil
+	landed := func() bool { return c.carrying() == 0 }
+	for !landed() && drain.Err() == nil {
+		select {
+		case <-c.pool.news:
+		case <-drain.Done():
+		}
+	}
+	if !ended || !landed() {
+		c.proxy.Abort()
+		_ = server.Close()
+	}
+	c.mu.Lock()
+	c.landed = true
+	c.mu.Unlock()
+	c.wait(landed)
+}
+
+// wait waits until something is done, as long as workers get something done. It reports whether that happened.
+func (c *Capture) wait(done func() bool) bool {
+	late := time.NewTimer(c.patience)
+	defer late.Stop()
+	for before := c.progress(); !done(); {
+		select {
+		case <-c.pool.news:
+			if now := c.progress(); now != before {
+				before = now
+				late.Reset(c.patience)
+			}
+		case <-late.C:
+			return done()
+		}
+	}
+	return true
+}
+
+// progress grows while something gets done.
+func (c *Capture) progress() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pool.progress() + c.total.Sessions + int(c.recovered.Load())
+}
+
+// keep syncs journals, sweeps sessions and looks at the disk, until ctx ends.
+func (c *Capture) keep(ctx context.Context) {
+	every := time.Second
+	if c.options.Sync > 0 {
+		every = min(every, c.options.Sync)
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	taken := c.folder.Context().Done()
+	for synced := c.options.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-taken:
+			taken = nil
+			c.options.Log.Error("nothing is recorded any more: another process has taken the directory", "error", context.Cause(c.folder.Context()))
+		case <-ticker.C:
+		}
+		now := c.options.Now()
+		c.sessions.sweep(now)
+		c.look()
+		if now-synced >= int64(c.options.Sync) {
+			c.folder.Sync()
+			synced = now
+		}
+	}
+}
+
+// look looks whether the disk is full.
+func (c *Capture) look() {
+	if c.options.Free != nil {
+		free, known := c.options.Free()
+		c.full.Store(known && free < c.options.Limits.DiskFree)
+	}
+}
+
+// unwritable returns why no journal is begun; nil where one can be.
+func (c *Capture) unwritable() error {
+	switch {
+	case c.folder.Context().Err() != nil:
+		return errTaken
+	case c.full.Load():
+		return errDiskFull
+	}
+	return nil
+}
+
+// admin returns what the admin listener answers with, behind its guard.
+func (c *Capture) admin(g *guard.Guard) http.Handler {
+	c.gauges()
+	mux := http.NewServeMux()
+	mux.Handle("GET /health", carry.Health())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{}))
+	answers := func(pattern string, status int, what func(r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			switch v, err := what(r); {
+			case err != nil:
+				answer(w, cmp.Or(refusals[err], http.StatusInternalServerError), map[string]string{"error": err.Error()})
+			case v == nil:
+				w.WriteHeader(status)
+			default:
+				answer(w, status, v)
+			}
+		})
+	}
+	answers("POST /sessions", http.StatusCreated, func(*http.Request) (any, error) {
+		s, err := c.sessions.create(c.options.Now())
+		if err != nil {
+			return nil, err
+		}
+		return map[string]string{"session_id": s.ID, "url": "/s/" + s.ID}, nil
+	})
+	answers("GET /sessions", http.StatusOK, func(*http.Request) (any, error) { return c.sessions.list(), nil })
+	answers("GET /sessions/{id}", http.StatusOK, func(r *http.Request) (any, error) { return c.sessions.get(r.PathValue("id")) })
+	answers("DELETE /sessions/{id}", http.StatusAccepted, func(r *http.Request) (any, error) {
+		return nil, c.sessions.delete(r.PathValue("id"), c.options.Now())
+	})
+	return behind(g, mux)
+}
+
+// refusals has the status of each error of the registry.
+var refusals = map[error]int{errNotFound: http.StatusNotFound, errClosing: http.StatusNotFound, errBusy: http.StatusConflict, errTooMany: http.StatusTooManyRequests}
+
+// behind puts a guard before what answers.
+func behind(g *guard.Guard, mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, why := g.Refuse(w, r)
+		_, pattern := mux.Handler(r)
+		switch {
+		case status != 0:
+			answer(w, status, map[string]string{"error": why})
+			return
+		case pattern == "": // 404 or 405
+			w = refusal{w}
+		case r.Method != http.MethodGet && r.Method != http.MethodHead && guard.Plain(r):
+			answer(w, http.StatusUnsupportedMediaType, map[string]string{"error": r.Method + ": send Content-Type: application/json or " + guard.Header + ": 1, which a page of another origin may not"})
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// refusal answers with the text of a status as an error, in the place of another body.
+type refusal struct{ http.ResponseWriter }
+
+func (r refusal) WriteHeader(status int) {
+	answer(r.ResponseWriter, status, map[string]string{"error": strings.ToLower(http.StatusText(status))})
+}
+
+func (refusal) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c *Capture) gauges() {
+	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.carrying()) })
+	c.metrics.gauge("queue_bytes", "Bytes that wait for workers, or for the order of requests.", nil, func() float64 { return float64(c.pool.used()) })
+	c.metrics.gauge("copy_bytes", "Bytes of all copies.", nil, func() float64 { return float64(c.proxy.CopyBytes()) })
+	for state := stateOpen; state <= stateFinished; state++ {
+		c.metrics.gauge("sessions", "Sessions, by state.", prometheus.Labels{"state": state.String()}, func() float64 { return float64(c.sessions.counts()[state]) })
+	}
+}
+
+// answer writes a JSON object.
+func answer(w http.ResponseWriter, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		status, text = http.StatusInternalServerError, []byte(`{"error":"no answer"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // a client that has left does not matter
 }

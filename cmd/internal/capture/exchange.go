@@ -1,9 +1,13 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
+	"math"
 	"math/bits"
+	"net/http"
 	"sync"
+	"time"
 
 	"github.com/agentx/agentx/cmd/internal/capture/canon"
 	"github.com/agentx/agentx/cmd/internal/capture/carry"
@@ -311,4 +315,373 @@ func dropText(text []byte) {
 		text = text[:0]
 		pool.Put(&text)
 	}
+}
+
+func (x *exchange) Head(_ int64, status int, header http.Header) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.status = status
+	if status == http.StatusOK && x.lost == "" {
+		x.reader = reply.New(reply.Options{
+			Format: x.format, Type: header.Get("Content-Type"), Encoding: header.Get("Content-Encoding"), Limit: x.c.options.Limits.ReplyCopy,
+		})
+	}
+}
+
+func (x *exchange) ReplyChunk(chunk *carry.Chunk) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.lost != "" || x.reader == nil {
+		chunk.Release()
+		return x.lost == ""
+	}
+	if !x.c.pool.hold(x.share, int64(chunk.Size()+overhead)) {
+		x.lose(journal.HoleQueue)
+		chunk.Release()
+		return false
+	}
+	x.replies = append(x.replies, chunk)
+	if !x.reading {
+		x.reading = true
+		x.c.pool.run(nil, x.read)
+	}
+	return true
+}
+
+// read reads the pieces of the reply that have come, and what they say when it is over. One worker at a time runs it.
+func (x *exchange) read() {
+	for {
+		x.mu.Lock()
+		chunks, end := x.replies, x.ended
+		x.replies = nil
+		if len(chunks) == 0 {
+			x.reading = false
+			x.mu.Unlock()
+			if end != nil {
+				x.conclude(end)
+			}
+			return
+		}
+		x.mu.Unlock()
+		for _, c := range chunks {
+			x.c.metrics.timed(stageReply, func() { x.piece(c) })
+		}
+	}
+}
+
+// piece reads a piece of the reply. A panic of an observer ends its exchange alone.
+func (x *exchange) piece(c *carry.Chunk) {
+	defer func() {
+		failed := recover() != nil
+		x.c.pool.release(x.share, int64(c.Size()+overhead))
+		c.Release()
+		if failed {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.lose(journal.HoleInternal)
+		}
+	}()
+	x.reader.Write(c.Bytes(), c.At)
+	if more := x.reader.Held() - x.kept; more <= 0 || x.c.pool.hold(x.share, more) {
+		x.c.pool.release(x.share, max(0, -more))
+		x.kept += more
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lose(journal.HoleQueue)
+}
+
+// End ends the exchange. What it came to is known at once where no reply has to be read for it, and no worker does.
+func (x *exchange) End(e carry.End) {
+	x.c.carried(e)
+	x.mu.Lock()
+	if e.Panicked {
+		x.lose(journal.HoleInternal)
+	} else if e.ReplyLost != nil && x.reader != nil && x.lost == "" {
+		x.lose(holes[e.ReplyLost])
+	}
+	x.ended = &e
+	joined, known := x.joined, !x.waits
+	if joined {
+		x.ticket.session.recorder.ending(x.ticket.q) // before anybody can tell how
+	}
+	busy := x.reading
+	if !busy && x.reader != nil && x.lost == "" {
+		busy, x.reading = true, true
+		x.c.pool.run(nil, x.read)
+	}
+	x.mu.Unlock()
+	if !busy {
+		x.conclude(&e)
+	}
+	if joined {
+		x.c.sessions.leave(x.ticket.session, e.At)
+	} else if known { // nothing will make it join any more
+		why := cmp.Or(unjoined[e.Outcome], journal.ReasonTransport)
+		if e.Panicked {
+			why = journal.HoleInternal
+		}
+		x.leave(why)
+	}
+}
+
+// unjoined has why a request is not recorded that ended so before it could join a session. Any other one is ReasonTransport.
+var unjoined = map[carry.Outcome]journal.Reason{carry.Refused: journal.ReasonStatus, carry.Aborted: journal.HoleAborted}
+
+// conclude finds out what the exchange came to. Nobody reads its reply any more.
+func (x *exchange) conclude(end *carry.End) {
+	x.mu.Lock()
+	lost := x.lost
+	x.mu.Unlock()
+	var r *replied
+	x.c.metrics.timed(stageOutcome, func() { r = x.outcome(end, lost) })
+	x.c.pool.release(x.share, x.kept)
+	x.mu.Lock()
+	x.reply, x.reader, x.kept = r, nil, 0
+	x.mu.Unlock()
+	x.replied()
+}
+
+// replied takes to the recorder what the exchange came to, when both are known.
+func (x *exchange) replied() {
+	x.mu.Lock()
+	r := x.reply
+	if !x.joined || x.told || r == nil {
+		x.mu.Unlock()
+		return
+	}
+	x.told = true
+	rec, q := x.ticket.session.recorder, x.ticket.q
+	x.mu.Unlock()
+	rec.tell(func() { rec.replied(q, r) })
+}
+
+// replied is how an exchange ended, and what its reply says.
+type replied struct {
+	end   journal.End // without Q; T and First are nanoseconds of the monotonic clock
+	calls []reply.Call
+	id    string // of a response to go on from
+	items []byte
+}
+
+// suspended is how far wall clock and monotonic clock may part before an exchange is marked.
+const suspended = int64(5 * time.Second)
+
+// outcome reads what an exchange came to. A worker calls it when everything has passed.
+func (x *exchange) outcome(e *carry.End, lost journal.Reason) (r *replied) {
+	r = &replied{end: journal.End{T: e.At, First: -1, X: journal.Transport, Status: x.status}}
+	defer func() {
+		if recover() != nil {
+			r.end = journal.End{T: e.At, First: -1, X: journal.Aborted, Status: x.status, Lost: journal.HoleInternal}
+			r.calls, r.id, r.items = nil, "", nil
+		}
+	}()
+	if x.reader != nil {
+		defer x.reader.Close()
+	}
+	if drift := x.c.suspense() - x.suspense; drift > suspended || drift < -suspended {
+		r.end.Marks |= journal.MarkClock
+	}
+	switch {
+	case e.Outcome == carry.Aborted:
+		r.end.X = journal.Aborted
+		return r
+	case x.status == 0:
+		return r
+	case x.status != http.StatusOK:
+		r.end.X = journal.BadStatus
+		return r
+	case lost != "" || x.reader == nil:
+		r.end.X, r.end.Lost = journal.Aborted, lost
+		return r
+	}
+	f := x.reader.End(e.Outcome != carry.Whole)
+	if f.Lost != "" {
+		r.end.X, r.end.Lost = journal.Aborted, f.Lost
+		return r
+	}
+	x.judge(r, e, f)
+	return r
+}
+
+// judge completes the end of an exchange by what its reply says.
+func (x *exchange) judge(r *replied, e *carry.End, f *reply.Facts) {
+	end := &r.end
+	switch {
+	case f.Whole && !(f.Failed && !f.HasOutput):
+		end.X = journal.Complete
+		if e.ClientGone {
+			end.X = journal.ClientGone
+			end.Marks |= journal.MarkClientGone
+		}
+	case f.HasOutput:
+		end.X = journal.Partial
+		end.Marks |= journal.MarkPartial
+	default:
+		end.X = journal.NoOutput
+		return
+	}
+	end.First, end.Output, end.Stop, end.Word = f.First, f.Output, f.Stop, f.Word
+	end.Marks |= f.Marks
+	end.Calls = len(f.Calls)
+	if f.Prompt > 0 && f.Prompt <= math.MaxInt32 {
+		end.API = int(f.Prompt)
+	}
+	if end.Out = int(f.Out); f.Out < 0 || f.Out > journal.MaxTokens { // no answer is that long
+		end.Out = x.c.count(f.Texts)
+		end.Marks |= journal.MarkOutCounted
+	}
+	if f.HasOutput {
+		end.Out = max(1, end.Out)
+	}
+	r.calls, r.id, r.items = f.Calls, f.ID, f.Items
+}
+
+// count returns how many tokens the output has.
+func (c *Capture) count(texts []string) (n int) {
+	var ids []uint32
+	for _, text := range texts {
+		ids = c.options.Tokenizer.AppendIDs(ids[:0], text)
+		n += len(ids)
+	}
+	return n
+}
+
+// reasonOf returns why a prompt has no blocks.
+func reasonOf(err error) journal.Reason {
+	var why *canon.Error
+	if errors.As(err, &why) {
+		return why.Reason
+	}
+	return journal.HoleInvariant
+}
+
+// prompt is what was read of a request, or why it was not. One goroutine has it at a time.
+type prompt struct {
+	lost     journal.Reason // "" without a prompt: the client broke off, and none was served
+	options  *canon.Prompt  // without the prompt itself, where the session was not known
+	canon    *canon.Prompt
+	unread   bool
+	text     []byte // the body, until it is tokenized: canon refers to it
+	prepared *chain.Prepared
+
+	pool  *pool
+	share *share // of its exchange
+	held  int64  // bytes of it
+	lane  *lane  // that it has until it is applied; nil: none
+}
+
+// hold says how many bytes the prompt takes now. It reports false where there is no room.
+func (p *prompt) hold(bytes int64) bool {
+	if more := bytes - p.held; more > 0 && !p.pool.hold(p.share, more) {
+		return false
+	} else if more < 0 {
+		p.pool.release(p.share, -more)
+	}
+	p.held = bytes
+	return true
+}
+
+// guard is deferred where a prompt is read: a panic loses it.
+func (p *prompt) guard() {
+	if recover() != nil {
+		p.lose(journal.HoleInternal)
+	}
+}
+
+// lose forgets what was read.
+func (p *prompt) lose(why journal.Reason) {
+	p.lost = why
+	dropText(p.text)
+	p.unread, p.text, p.canon, p.prepared = false, nil, nil, nil
+}
+
+// rest keeps room for what the prompt has now.
+func (p *prompt) rest() {
+	room := cap(p.text)
+	if p.prepared != nil {
+		room += p.prepared.Size()
+	}
+	p.hold(min(p.held, int64(room)+overhead))
+}
+
+// join makes one text of the pieces in which the body came, and drops these.
+func (p *prompt) join(pieces []*carry.Chunk, size int) {
+	if p.hold(p.held + int64(textRoom(size))) {
+		p.text = newText(size)
+	} else {
+		p.lose(journal.HoleQueue)
+	}
+	for _, c := range pieces {
+		if p.unread {
+			p.text = append(p.text, c.Bytes()...)
+		}
+		c.Release()
+	}
+	p.rest()
+}
+
+// decode undoes the coding of the body.
+func (p *prompt) decode(name string, limit int64) {
+	defer p.guard()
+	decoded, err := coding.Decode(name, p.text, limit)
+	dropText(p.text)
+	p.text = decoded
+	switch {
+	case errors.Is(err, coding.ErrTooLong):
+		p.lose(journal.HoleOversize)
+	case errors.Is(err, coding.ErrUnknown):
+		p.lose(journal.HoleEncoding)
+	case err != nil:
+		p.lose(journal.HoleParse)
+	case !p.hold(int64(cap(p.text)) + overhead):
+		p.lose(journal.HoleQueue)
+	}
+}
+
+// identify reads what the body says beside the prompt.
+func (p *prompt) identify() {
+	defer p.guard()
+	var err error
+	if p.options, err = canon.ParseOptions(p.text); err != nil {
+		p.lose(reasonOf(err))
+	}
+}
+
+// read parses the body, and tokenizes what is new to its session. It leaves that where the prompt goes on behind a response.
+func (p *prompt) read(format canon.Format, tree *chain.Tree) {
+	defer p.guard()
+	p.unread = false
+	var err error
+	p.canon, p.prepared, err = tree.Read(format, p.text)
+	p.settle(err)
+}
+
+// prepare tokenizes what is new to a session, where read has left that.
+func (p *prompt) prepare(t *chain.Tree) {
+	defer p.guard()
+	var err error
+	p.prepared, err = t.Prepare(p.canon)
+	p.settle(err)
+}
+
+// settle loses a prompt that has an error, and forgets the text of one that is tokenized.
+func (p *prompt) settle(err error) {
+	switch {
+	case err != nil:
+		p.lose(reasonOf(err))
+	case p.prepared != nil && p.prepared.Tokens() > journal.MaxTokens:
+		p.lose(journal.HoleOversize)
+	case p.prepared != nil:
+		dropText(p.text)
+		p.text, p.canon.Segments, p.canon.Elements, p.canon.List, p.canon.ToolsText = nil, nil, nil, nil, nil
+	}
+	p.rest()
+}
+
+// erase forgets the prompt, and gives its room back.
+func (p *prompt) erase() {
+	p.lose(p.lost)
+	p.hold(0)
 }

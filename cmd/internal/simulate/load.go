@@ -1,6 +1,80 @@
 package simulate
 
-import "github.com/agentx/agentx/cmd/internal/simulate/workload"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
+	"github.com/agentx/agentx/cmd/internal/simulate/workload"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay"
+)
+
+// Input is the structure of a cache: lengths, times and ids of prompts, without their text. Several runs may use it at a
+// time.
+type Input struct {
+	cache    *mmapcache.Cache
+	mooncake bool
+	block    int // tokens that an id of the first trace stands for
+
+	mu       sync.Mutex
+	sessions map[numbering]*workload.Sessions // made once for each
+}
+
+// numbering is what the chain numbers of prompts depend on.
+type numbering struct {
+	block int
+	width preset.Choice
+}
+
+// NewInput returns the input of a cache, of which it reads the tables alone. It refuses one that mixes formats.
+func NewInput(c *mmapcache.Cache) (*Input, error) {
+	n := c.Facts.Generations[mmapcache.FormatMooncake]
+	switch traces := c.Traces(); {
+	case traces == 0:
+		return nil, errors.New("the input has no trace to simulate")
+	case c.Facts.Rules.LiveAnswers:
+		return nil, errors.New("the rows of its sessions go behind answers that only a replay gets (session_rows=live): want a cache with session_rows=new, which has filler in their place")
+	case n > 0 && n < traces:
+		return nil, fmt.Errorf("%d traces of Mooncake and %d of Weka: want one format", n, traces-n)
+	}
+	first, err := c.Trace(0)
+	if err != nil {
+		return nil, err
+	}
+	return &Input{cache: c, mooncake: n > 0, block: int(first.BlockSize), sessions: map[numbering]*workload.Sessions{}}, nil
+}
+
+// Mooncake reports whether the traces were made of Mooncake rows. Others are trees of sessions.
+func (in *Input) Mooncake() bool { return in.mooncake }
+
+// Cache returns the cache, of which only the tables may be open.
+func (in *Input) Cache() *mmapcache.Cache { return in.cache }
+
+// BlockSize returns the tokens that a hash id of the first trace stands for.
+func (in *Input) BlockSize() int { return in.block }
+
+// sessionsOf returns the sessions of Mooncake rows, or the roots of trees, with blocks numbered for an engine.
+func (in *Input) sessionsOf(block int, width preset.Choice) (*workload.Sessions, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	key := numbering{block, width}
+	if s := in.sessions[key]; s != nil {
+		return s, nil
+	}
+	number := workload.Roots
+	if in.mooncake {
+		number = workload.Mooncake
+	}
+	s, err := number(in.cache, block, width)
+	if err == nil {
+		in.sessions[key] = s
+	}
+	return s, err
+}
 
 // load returns the load of a run, within its bounds.
 func (c *Config) load() (load workload.Load, err error) {
@@ -81,3 +155,47 @@ func (b *bounded) Release(now int64) (t workload.Turn, ok bool) {
 
 // Left returns 0: turns beyond the bounds are not missed.
 func (b *bounded) Left() int { return 0 }
+
+// Lanes say how the lanes of LoadLanes play trees: doc/spec/simulate.md 3.4. The zero value plays them as a replay does of which nothing
+// is said.
+type Lanes struct {
+	// Options are those of a replay. Of them count where lanes begin, which trace comes next, gaps and limits: Start, Order, Recycle,
+	// MaxLivePerTrace, AllowWrap, Pace, Limits, Preset and Switches. The run itself says what is played, on how many lanes and how long.
+	Options replay.Options
+	Set     map[string]string // what the user has set, by its name in a replay; the report has it
+}
+
+// lanesOf returns the options of a replay that plays what the run does.
+func (c *Config) lanesOf() replay.Options {
+	o := replay.Options{
+		Start: c.Lanes.Options.Start, Order: c.Lanes.Options.Order, Recycle: c.Lanes.Options.Recycle, MaxLivePerTrace: c.Lanes.Options.MaxLivePerTrace,
+		AllowWrap: c.Lanes.Options.AllowWrap, Pace: c.Lanes.Options.Pace, Limits: c.Lanes.Options.Limits, Preset: c.Lanes.Options.Preset,
+		Switches: c.Lanes.Options.Switches, Warn: c.Lanes.Options.Warn,
+	}
+	o.Cache, o.Concurrency, o.Seed = c.Input.Cache(), c.Concurrency, strconv.FormatUint(c.Seed, 10)
+	o.Traces, o.Requests, o.Duration = c.LimitTraces, c.LimitRequests, c.MaxTime
+	if o.Duration > 0 && o.Duration < math.MaxInt64 {
+		o.Duration++ // what is due at the bound still leaves
+	}
+	return o
+}
+
+// lanes returns the load of trees. The bounds are those of the player: without one it plays every tree once, else again and again.
+func (c *Config) lanes() (workload.Load, error) {
+	return workload.Lanes(workload.LanesOptions{Replay: c.lanesOf(), BlockSize: c.BlockSize(), IDWidth: c.Switches.IDWidth})
+}
+
+// fitLanes returns an error about lanes that cannot play the input within its bounds.
+func (c *Config) fitLanes() error {
+	if (c.LimitRequests > 0 || c.MaxTime > 0) && c.Concurrency > c.traces() && !c.Lanes.Options.AllowWrap {
+		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and lanes that play one at a time would share its prefix; want at most %[2]d lanes, or no bound, under which every trace is played once, or --allow-wrap",
+			c.Concurrency, c.traces())
+	}
+	if c.Concurrency > replay.MaxConcurrency {
+		return fmt.Errorf("load %s: concurrency %d: want 1 to %d", LoadLanes, c.Concurrency, replay.MaxConcurrency)
+	}
+	if err := c.lanesOf().ValidatePlayer(); err != nil {
+		return fmt.Errorf("load %s: %w", LoadLanes, err)
+	}
+	return nil
+}

@@ -1,10 +1,14 @@
 package simulate
 
 import (
+	"fmt"
 	"io"
 	"maps"
+	"math"
+	"slices"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/planner"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/cmd/internal/simulate/router"
@@ -221,4 +225,161 @@ func perSecond(n, ns int64) measure.Number {
 		return measure.Missing
 	}
 	return measure.Number(float64(n) / (float64(ns) / 1e9))
+}
+
+// Distribution is that of durations, in seconds. Without a case every figure is missing.
+type Distribution struct {
+	Mean measure.Number `json:"mean"`
+	Min  measure.Number `json:"min"`
+	P50  measure.Number `json:"p50"`
+	P75  measure.Number `json:"p75"`
+	P90  measure.Number `json:"p90"`
+	P95  measure.Number `json:"p95"`
+	P99  measure.Number `json:"p99"`
+	Max  measure.Number `json:"max"`
+	Std  measure.Number `json:"std"` // of the population
+	N    int64          `json:"n"`
+}
+
+// percentiles are those of a distribution.
+var percentiles = [...]float64{50, 75, 90, 95, 99}
+
+// distributionOf returns the exact distribution of nanoseconds, which it sorts: doc/spec/simulate.md 9.1.
+func distributionOf[T int64 | float64](list []T) Distribution {
+	if len(list) == 0 {
+		return newDistribution(0, math.NaN(), math.NaN(), math.NaN(), math.NaN(), [5]float64{})
+	}
+	slices.Sort(list)
+	sum := 0.0
+	for _, v := range list {
+		sum += float64(v)
+	}
+	mean := sum / float64(len(list))
+	squares := 0.0
+	for _, v := range list {
+		squares += float64((float64(v) - mean) * (float64(v) - mean))
+	}
+	var at [5]float64
+	for k, q := range percentiles {
+		at[k] = float64(list[rank(len(list), q)])
+	}
+	return newDistribution(int64(len(list)), mean, float64(list[0]), float64(list[len(list)-1]), math.Sqrt(squares/float64(len(list))), at)
+}
+
+// distributionOfGaps returns the distribution of gaps: count, mean and deviation are exact, percentiles within a thousandth.
+func distributionOfGaps(g *engine.Gaps) Distribution {
+	if g.Count() == 0 {
+		return distributionOf[int64](nil)
+	}
+	var at [5]float64
+	for k, q := range percentiles {
+		at[k] = g.Percentile(q)
+	}
+	return newDistribution(g.Count(), g.Mean(), float64(g.Min()), float64(g.Max()), g.Deviation(), at)
+}
+
+// rank returns the position of a percentile in n sorted values.
+func rank(n int, q float64) int { return int(math.Floor(float64(n-1)*q/100 + 0.5)) }
+
+// newDistribution takes nanoseconds.
+func newDistribution(n int64, mean, least, most, std float64, at [5]float64) Distribution {
+	seconds := func(ns float64) measure.Number {
+		if n == 0 {
+			return measure.Missing
+		}
+		return measure.Number(ns / 1e9)
+	}
+	return Distribution{
+		Mean: seconds(mean), Min: seconds(least), Max: seconds(most), Std: seconds(std),
+		P50: seconds(at[0]), P75: seconds(at[1]), P90: seconds(at[2]), P95: seconds(at[3]), P99: seconds(at[4]), N: n,
+	}
+}
+
+// Latency is what a request that emitted tokens took, in nanoseconds: doc/spec/simulate.md 9.1.
+type Latency struct {
+	TTFT, TTST, E2E int64
+	ITL             float64 // mean of its gaps
+	Tokens          int     // without 2, neither TTST nor ITL
+}
+
+// LatencyOf returns the latency of a request. ok is false for one without tokens, such as a rejected one.
+func LatencyOf(r *fleet.Request) (l Latency, ok bool) {
+	if r.Tokens == 0 || r.Status == engine.Rejected {
+		return l, false
+	}
+	l = Latency{TTFT: r.First - r.Arrival, E2E: r.Last - r.Arrival, Tokens: r.Tokens}
+	if r.Tokens > 1 {
+		l.TTST = r.Second - r.First
+		l.ITL = float64(r.Last-r.First) / float64(r.Tokens-1)
+	}
+	return l, true
+}
+
+// good reports whether a latency keeps the limits that are set, inclusive. One token has no ITL and keeps that one.
+func (s SLA) good(l Latency) bool {
+	return (s.TTFT == 0 || l.TTFT <= s.TTFT) &&
+		(s.ITL == 0 || l.Tokens < 2 || l.ITL <= float64(s.ITL)) &&
+		(s.E2E == 0 || l.E2E <= s.E2E)
+}
+
+// hits returns the prompt tokens that one cache without a limit, of the whole fleet, gives to the requests that were not rejected: each
+// finds the full blocks of all that were released before it.
+func hits(c *Config, list []*fleet.Request) (reused int64) {
+	if !slices.ContainsFunc(c.Engines(), func(e Engine) bool { return e.Config.PrefixCaching }) {
+		return 0
+	}
+	var seen router.Index
+	size := c.BlockSize()
+	for _, r := range list {
+		if r.Status == engine.Rejected {
+			continue
+		}
+		most := r.Prompt
+		if c.Switches.FullHit != preset.FullHitFree {
+			most = (r.Prompt - 1) / size * size
+		}
+		reused += int64(min(seen.Leading(r.Chain)*size, most))
+		for _, run := range r.Chain {
+			seen.Apply(engine.KVEvent{Run: run})
+		}
+	}
+	return reused
+}
+
+// Warnings returns what a user should know of a run beside its numbers.
+func (r *Result) Warnings() (list []string) {
+	if why := r.rejections(); why != "" {
+		list = append(list, why)
+	}
+	if p := r.Planned; p != nil {
+		for _, text := range p.warnings() {
+			list = append(list, "planner: "+text)
+		}
+	}
+	return list
+}
+
+// rejections says why requests were rejected; "" where none was.
+func (r *Result) rejections() string {
+	n, prompt := 0, 0
+	for _, q := range r.Requests {
+		if q.Status == engine.Rejected {
+			n++
+			prompt = max(prompt, q.Prompt)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	e := r.Config.Engines()[0].Config // the pool that sees a prompt first
+	for _, other := range r.Config.Engines()[1:] {
+		if other.Config.Blocks < e.Blocks {
+			e = other.Config
+		}
+	}
+	limits := fmt.Sprintf("a worker holds %d (num_gpu_blocks %d, block_size %d)", e.Blocks*e.BlockSize, e.Blocks, e.BlockSize)
+	if e.MaxModelLen > 0 {
+		limits += fmt.Sprintf(", and max_model_len is %d", e.MaxModelLen)
+	}
+	return fmt.Sprintf("%d of %d requests are rejected, the largest with a prompt of %d tokens: %s", n, len(r.Requests), prompt, limits)
 }

@@ -1,6 +1,21 @@
 package profile
 
-import "github.com/agentx/agentx/internal/scenario"
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/scenario"
+	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/internal/tokensource"
+)
 
 // inputFlags say what is played, and when its turns go.
 var inputFlags = []flag{
@@ -70,4 +85,113 @@ func publicDatasets() map[string]string {
 		}
 	}
 	return repositories
+}
+
+// chooseSource finds the recording: a file or directory, a public dataset by name, or a repository of Weka traces.
+func (t *translation) chooseSource() {
+	file, public, repository := t.value("--input-file"), t.value("--public-dataset"), t.value("--hf-weka-dataset")
+	weka := oneSpelling(public) == "weka_hf"
+	switch {
+	case repository != "" && (public == "" || weka):
+		t.Data = t.atRevision(repository)
+	case weka:
+		t.add("--public-dataset %s: say which: --hf-weka-dataset OWNER/NAME", public)
+	case repository != "":
+		t.add("--hf-weka-dataset and --public-dataset %s both name a recording: leave one of them out", public)
+	case public != "":
+		t.Data = t.publicDataset(public)
+	case file != "":
+		t.Data = file
+		if _, err := os.Stat(file); t.Harness && errors.Is(err, fs.ErrNotExist) {
+			t.add("--input-file %s: there is no such file or directory", file)
+		}
+	default:
+		t.addProblem(Problem{errNoRecording, "--input-file FILE, --public-dataset NAME or --hf-weka-dataset OWNER/NAME"})
+	}
+	t.checkDatasetType(file)
+}
+
+// publicDataset returns the repository of a public dataset. The name may have - for _, and -256-k at its end as AIPerf's help
+// has it.
+func (t *translation) publicDataset(name string) string {
+	word := oneSpelling(name)
+	if short, ok := strings.CutSuffix(word, "_256_k"); ok {
+		word = short + "_256k"
+	}
+	repositories := publicDatasets()
+	repository, known := repositories[word]
+	if !known {
+		list := slices.Sorted(maps.Keys(repositories))
+		t.add("not supported: --public-dataset %s: no recording of agents has this name: %w", name, suggest.Wrong(word, suggest.Either(list), list))
+		return ""
+	}
+	return t.atRevision(repository)
+}
+
+// atRevision returns the reference of a dataset, at the revision that the environment pins.
+func (t *translation) atRevision(repository string) string {
+	return hub.Ref{Repo: repository, Revision: t.Environ["AGENTX_DATASET_REVISION"]}.String()
+}
+
+// checkDatasetType refuses files that are no recording of agents, and finds out whether AIPerf plays rows at their timestamps.
+func (t *translation) checkDatasetType(file string) {
+	text, row := t.value("--custom-dataset-type"), firstRow(file)
+	switch kind := oneSpelling(text); {
+	case text == "" && row.InputLength == nil:
+	case text != "" && kind != "weka_trace" && kind != "mooncake_trace":
+		words := []string{"weka_trace", "mooncake_trace"}
+		t.add("not supported: --custom-dataset-type %s: %w", text, suggest.Wrong(kind, suggest.Either(words), words))
+	case file == "":
+		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
+	case kind == "weka_trace":
+	default:
+		t.mooncake = true
+		if row.Timestamp != nil && !t.has("--no-fixed-schedule") && !t.has("--fixed-schedule") && !t.has("--scenario") {
+			t.scheduleByRows(text)
+		}
+	}
+}
+
+// tokenizer passes on --tokenizer, at the revision of --tokenizer-revision. AGENTX_TOKENIZER takes the place of one that is not inside
+// agentx.
+func (t *translation) tokenizer(g given) {
+	name := g.value()
+	switch instead := t.Environ["AGENTX_TOKENIZER"]; {
+	case name == "builtin":
+		t.set("tokenizer", "o200k_base")
+		return
+	case slices.Contains(tokenizer.Names(), name):
+	case instead != "":
+		t.note("%s: the prompts are made with %s, as AGENTX_TOKENIZER says: the server may count other lengths", g.shown(), instead)
+		name = instead
+	case tokensource.FromHub(name):
+		name = t.tokenizerAtRevision(name)
+	}
+	if err := tokensource.Check(name); err != nil {
+		t.add("--tokenizer %s: %w; in place of it AGENTX_TOKENIZER=%s in the environment of a script plays with that one", name, err, convert.DefaultTokenizer)
+		return
+	}
+	t.set("tokenizer", name)
+}
+
+// tokenizerAtRevision returns a model of the hub at the revision of --tokenizer-revision, which is main by default.
+func (t *translation) tokenizerAtRevision(name string) string {
+	if revision := t.value("--tokenizer-revision"); revision != "" && revision != "main" {
+		return hub.Ref{Model: true, Repo: name, Revision: revision}.Name()
+	}
+	return name
+}
+
+// tokenizerRevision notes where --tokenizer-revision changes nothing. tokenizer has passed it on otherwise.
+func (t *translation) tokenizerRevision(g given) {
+	if t.Environ["AGENTX_TOKENIZER"] != "" || !tokensource.FromHub(t.value("--tokenizer")) {
+		t.note("%s: the tokenizer is not one of the hub", g.shown())
+	}
+}
+
+// defaultTokenizer tells which vocabulary plays where none was asked for: AIPerf would take that of the model.
+func (t *translation) defaultTokenizer() {
+	if !t.has("--tokenizer") && t.has("--model-names") {
+		t.note("no --tokenizer: the prompts are made with %s; AIPerf takes the tokenizer of the model", cmp.Or(t.Environ["AGENTX_TOKENIZER"], convert.DefaultTokenizer))
+	}
 }

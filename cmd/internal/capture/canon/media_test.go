@@ -26,8 +26,8 @@ func pictures(t *testing.T, width, height int) map[string][]byte {
 	return map[string][]byte{"png": p.Bytes(), "jpeg": j.Bytes(), "jpeg behind a preview and a fill byte": exif, "gif": g.Bytes(), "header of a png": p.Bytes()[:24], "header of a gif": g.Bytes()[:10]}
 }
 
-// media returns the only part of a prompt that is media.
-func media(t *testing.T, f Format, body string) Part {
+// onlyMedia returns the only part of a prompt that is media.
+func onlyMedia(t *testing.T, f Format, body string) Part {
 	var found []Part
 	p := parse(t, f, body)
 	for _, s := range p.Segments {
@@ -51,7 +51,7 @@ func TestImagesCountByTheirPixels(t *testing.T) {
 				Chat:      `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.ReplaceAll(text, "/", `\/`) + `"}}]}]}`,
 				Responses: `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + strings.TrimRight(text, "=") + `"}]}]}`,
 			} {
-				part := media(t, format, body)
+				part := onlyMedia(t, format, body)
 				require.Equal(t, want, part.Count, "%s %v %s", name, size, format)
 				require.Equal(t, data, part.Bytes(), "%s %v %s", name, size, format)
 			}
@@ -64,7 +64,7 @@ func TestMediaWithoutASize(t *testing.T) {
 	frame := bytes.IndexByte(whole, 0xc0)
 	for _, data := range [][]byte{nil, whole[:2], whole[:frame], whole[:frame+4], []byte("\xff\xd8\xff\xe0\x00\x01\xff\xc0"), []byte("\xff\xd8\xff\xda\x00\x08"), []byte("BM")} {
 		body := `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","data":"` + base64.StdEncoding.EncodeToString(data) + `"}}]}]}`
-		require.Equal(t, 1000, media(t, Messages, body).Count, "%x", data)
+		require.Equal(t, 1000, onlyMedia(t, Messages, body).Count, "%x", data)
 	}
 	for block, want := range map[string]string{
 		`{"type":"image","source":{"type":"url","url":"https://a"}}`:                            "M1000 https://a",
@@ -82,10 +82,10 @@ func TestMediaWithoutASize(t *testing.T) {
 		`{"type":"redacted_thinking","data":"0123456789abcdefg"}`:                               "M4 0123456789abcdefg",
 		`{"type":"document","source":{"type":"text","data":"` + strings.Repeat("a", 65) + `"}}`: "M2 " + strings.Repeat("a", 65),
 	} {
-		part := media(t, Chat, `{"messages":[{"role":"user","content":[`+block+`]}]}`)
+		part := onlyMedia(t, Chat, `{"messages":[{"role":"user","content":[`+block+`]}]}`)
 		require.Equal(t, want, fmt.Sprintf("M%d %s", part.Count, part.Bytes()), block)
 	}
-	require.Equal(t, maxDocument, media(t, Chat, `{"messages":[{"role":"user","content":[{"type":"input_file","file_data":"`+strings.Repeat("AAAA", 1500000)+`"}]}]}`).Count)
+	require.Equal(t, 1<<16, onlyMedia(t, Chat, `{"messages":[{"role":"user","content":[{"type":"input_file","file_data":"`+strings.Repeat("AAAA", 1500000)+`"}]}]}`).Count)
 }
 
 // The output of a response is what the next prompt says of it, if the client sends the prompt itself.

@@ -3,8 +3,8 @@
 // What a journal becomes is a function of its bytes alone: its head says how the trace is to be written. So a crash
 // between any two steps ends, after Recover, in the same files.
 //
-// Files: finish.go (journal to bytes, and these to files in an order that a crash cannot spoil), verdict.go (which requests are
-// in the trace, and why not), document.go (the trace, its subagents and masks), note.go. doc/spec/capture.md 8 and 9 have the rules.
+// Files: finish.go (journal to bytes, and these to files in an order that a crash cannot spoil), document.go (the trace, its subagents
+// and masks; which requests are not in it, and why), note.go. doc/spec/capture.md 8 and 9 have the rules.
 package finish
 
 import (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/cmd/internal/capture/canon"
@@ -374,4 +375,312 @@ func (c *counts) total() (prompt int64, ok bool) {
 		return -1, false
 	}
 	return c.tokens[0] + max(0, c.tokens[2]) + max(0, c.tokens[3]), true
+}
+
+// completions is how OpenAI's chats and completions answer.
+var completions = dialect{(*answer).chunk, (*answer).completion, []string{"prompt_tokens", "completion_tokens"}}
+
+// partsOfChoice is how many keys of parts a choice has: its text, its thinking, and its calls.
+const partsOfChoice = 1 << 12
+
+func (a *answer) chunk(data []byte) {
+	a.unasked = true
+	if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
+		if a.word != "" { // some servers say [DONE] behind an error
+			a.terminals++
+		}
+		return
+	}
+	a.parse(data, journal.MarkReplyStream, a.completion)
+}
+
+// completion reads an answer, or a chunk of one.
+func (a *answer) completion(l *jsonlex.Lexer) error {
+	choices := 0
+	err := a.object(l, []member{
+		{"choices", func(l *jsonlex.Lexer) error {
+			return list(l, func(k int) error { choices++; return a.choice(l, k) })
+		}},
+		{"usage", a.used}, {"error", a.failure},
+	})
+	if choices == 0 && !a.stream {
+		a.marks |= journal.MarkReplyShape
+	}
+	return err
+}
+
+// choice reads one of the answers of a request. In a chunk it may name its place.
+func (a *answer) choice(l *jsonlex.Lexer, place int) error {
+	message := false
+	var content rawText // what comes before the place is known
+	var words []byte
+	inside := func(l *jsonlex.Lexer) (err error) {
+		message = l.Kind() == jsonlex.Object
+		content, err = raw(l)
+		return err
+	}
+	err := a.object(l, []member{
+		{"index", &place}, {"message", inside}, {"delta", inside}, {"finish_reason", a.reason},
+		{"text", func(l *jsonlex.Lexer) (err error) {
+			message = true
+			words, err = text(l)
+			return err
+		}},
+	})
+	if !message && !a.stream {
+		a.marks |= journal.MarkReplyShape
+	}
+	key := place * partsOfChoice
+	a.add(key, journal.Text, words)
+	if message && len(content) > 0 {
+		a.parse(content, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return a.chatMessage(l, key) })
+	}
+	return err
+}
+
+// message reads the message of a choice, or what is added to it.
+func (a *answer) chatMessage(l *jsonlex.Lexer, key int) error {
+	words, thought := a.adds(key, journal.Text), a.adds(key, journal.Thinking)
+	return a.object(l, []member{
+		{"content", words}, {"refusal", words}, {"reasoning_content", thought}, {"reasoning", thought},
+		{"tool_calls", func(l *jsonlex.Lexer) error {
+			return list(l, func(k int) error { return a.call(l, key+1+k) })
+		}},
+		{"function_call", func(l *jsonlex.Lexer) error { return a.function(l, key+1, nil) }},
+	})
+}
+
+// call reads the call of a tool. In a chunk it names its place.
+func (a *answer) call(l *jsonlex.Lexer, key int) error {
+	place := -1
+	var id []byte
+	var function rawText
+	err := a.object(l, []member{{"index", &place}, {"id", &id}, {"function", &function}, {"custom", &function}})
+	if place >= 0 {
+		key = key/partsOfChoice*partsOfChoice + 1 + place%(partsOfChoice-1)
+	}
+	if len(function) > 0 {
+		a.parse(function, journal.MarkReplyJSON, func(l *jsonlex.Lexer) error { return a.function(l, key, id) })
+	}
+	return err
+}
+
+// function reads what is called, and with what.
+func (a *answer) function(l *jsonlex.Lexer, key int, id []byte) error {
+	var name, arguments []byte
+	err := a.optional(l, []member{{"name", &name}, {"arguments", &arguments}, {"input", &arguments}})
+	if len(name) > 0 {
+		a.called(key, id, name)
+		a.begin()
+	}
+	a.add(key, journal.ToolUse, arguments)
+	return err
+}
+
+// messages is how Anthropic's Messages API answers.
+var messages = dialect{
+	(*answer).messagesEvent, (*answer).message, []string{"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"},
+}
+
+// messagesEvent reads an event, which has its name in its data, too.
+func (a *answer) messagesEvent(data []byte) {
+	var kind string
+	var place int
+	var block, delta rawText
+	a.parse(data, journal.MarkReplyStream, func(l *jsonlex.Lexer) error {
+		return a.object(l, []member{
+			{"type", &kind}, {"index", &place}, {"content_block", &block}, {"delta", &delta}, {"message", a.message},
+			{"usage", func(l *jsonlex.Lexer) error {
+				a.early = false
+				return a.used(l)
+			}},
+		})
+	})
+	switch kind {
+	case "content_block_start":
+		a.open[place] = true
+		a.parse(block, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return a.block(l, place) })
+	case "content_block_delta":
+		if !a.open[place] {
+			a.marks |= journal.MarkReplyStream
+		}
+		a.begin()
+		a.parse(delta, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return a.block(l, place) })
+	case "content_block_stop":
+		delete(a.open, place)
+	case "message_delta":
+		a.parse(delta, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return a.optional(l, []member{{"stop_reason", a.reason}}) })
+	case "message_stop":
+		a.terminals++
+	case "error":
+		a.failed = true
+	}
+}
+
+// message reads a message, which at the beginning of a stream is empty.
+func (a *answer) message(l *jsonlex.Lexer) error {
+	content := false
+	err := a.object(l, []member{
+		{"stop_reason", a.reason}, {"error", a.failure},
+		{"content", func(l *jsonlex.Lexer) error {
+			content = l.Kind() == jsonlex.Array
+			return list(l, func(k int) error { return a.block(l, k) })
+		}},
+		{"usage", func(l *jsonlex.Lexer) error {
+			a.early = a.stream
+			return a.used(l)
+		}},
+	})
+	if !content && !a.stream {
+		a.marks |= journal.MarkReplyShape
+	}
+	return err
+}
+
+// block reads a block of content, or what is added to one.
+func (a *answer) block(l *jsonlex.Lexer, place int) error {
+	var kind, id, name, words, thought, arguments []byte
+	err := a.object(l, []member{
+		{"type", &kind}, {"id", &id}, {"name", &name}, {"text", &words}, {"thinking", &thought}, {"partial_json", &arguments},
+		{"input", func(l *jsonlex.Lexer) (err error) {
+			if arguments, err = raw(l); string(arguments) == "{}" {
+				arguments = nil // of a call that begins; the input follows
+			}
+			return err
+		}},
+	})
+	a.add(place, journal.Text, words)
+	a.add(place, journal.Thinking, thought)
+	if len(name) > 0 {
+		a.called(place, id, name)
+	}
+	a.add(place, journal.ToolUse, arguments)
+	if string(kind) == "redacted_thinking" {
+		a.outputs(journal.Thinking)
+	}
+	return err
+}
+
+// called begins the call of a tool.
+func (a *answer) called(place int, id, name []byte) {
+	p := a.part(place, journal.ToolUse)
+	if p.call.Name == "" {
+		p.call = Call{ID: string(id), Name: string(name)}
+		a.room += len(id) + len(name)
+		a.keep(p, name)
+	}
+	a.output |= journal.ToolUse
+}
+
+// responses is how OpenAI's Responses API answers.
+var responses = dialect{(*answer).responsesEvent, (*answer).response, []string{"input_tokens", "output_tokens"}}
+
+func (a *answer) responsesEvent(data []byte) {
+	var kind string
+	var place int
+	var item, response rawText
+	var delta []byte
+	a.parse(data, journal.MarkReplyStream, func(l *jsonlex.Lexer) error {
+		return a.object(l, []member{{"type", &kind}, {"output_index", &place}, {"item", &item}, {"response", &response}, {"delta", &delta}})
+	})
+	switch kind {
+	case "response.output_item.added":
+		a.open[place] = true
+		a.parse(item, journal.MarkReplyStream, func(l *jsonlex.Lexer) error { return a.item(l, place) })
+	case "response.completed", "response.incomplete", "response.failed":
+		a.terminals++
+		a.failed = a.failed || kind == "response.failed"
+		a.parts, a.texts, a.room = nil, 0, 0 // the whole response follows, and repeats the output so far
+		a.parse(response, journal.MarkReplyStream, a.response)
+		if a.word == "" {
+			a.word = strings.TrimPrefix(kind, "response.")
+		}
+	case "error":
+		a.failed = true
+	default:
+		a.added(kind, place, delta)
+	}
+}
+
+// added adds the delta of an event, if it has one.
+func (a *answer) added(kind string, place int, delta []byte) {
+	if !strings.HasSuffix(kind, ".delta") {
+		return
+	}
+	if !a.open[place] {
+		a.marks |= journal.MarkReplyStream
+	}
+	a.begin()
+	switch {
+	case strings.Contains(kind, "reasoning"):
+		a.add(place, journal.Thinking, delta)
+	case strings.Contains(kind, "arguments"), strings.Contains(kind, "_call_"):
+		a.add(place, journal.ToolUse, delta)
+	default:
+		a.add(place, journal.Text, delta)
+	}
+}
+
+// response reads a whole response.
+func (a *answer) response(l *jsonlex.Lexer) error {
+	output := false
+	var status, why string
+	err := a.object(l, []member{
+		{"id", &a.id}, {"status", &status}, {"error", a.failure},
+		{"incomplete_details", func(l *jsonlex.Lexer) error { return a.optional(l, []member{{"reason", &why}}) }},
+		{"output", func(l *jsonlex.Lexer) error {
+			output = l.Kind() == jsonlex.Array
+			value, err := raw(l)
+			if err == nil && output {
+				a.items = bytes.Clone(value)
+				a.parse(value, journal.MarkReplyShape, func(l *jsonlex.Lexer) error {
+					return list(l, func(k int) error { return a.item(l, k) })
+				})
+			}
+			return err
+		}},
+		{"usage", a.used},
+	})
+	if !output {
+		a.marks |= journal.MarkReplyShape
+	}
+	a.word = status
+	if why != "" {
+		a.word = why
+	}
+	if status == "completed" && a.output&journal.ToolUse != 0 {
+		a.word = "function_call"
+	}
+	return err
+}
+
+// item reads an item of the output.
+func (a *answer) item(l *jsonlex.Lexer, place int) error {
+	var kind, id, call, name, arguments []byte
+	err := a.object(l, []member{
+		{"type", &kind}, {"id", &id}, {"call_id", &call}, {"name", &name}, {"arguments", &arguments}, {"input", &arguments},
+		{"content", a.content(place, journal.Text)}, {"summary", a.content(place, journal.Thinking)},
+	})
+	switch {
+	case string(kind) == "reasoning":
+		a.output |= journal.Thinking
+	case strings.HasSuffix(string(kind), "_call"):
+		if len(call) == 0 {
+			call = id
+		}
+		if len(name) == 0 {
+			name = kind
+		}
+		a.called(place, call, name)
+		a.add(place, journal.ToolUse, arguments)
+	}
+	return err
+}
+
+// content returns what reads the parts of a message, or the summary of some thinking.
+func (a *answer) content(place int, kind journal.Kinds) func(*jsonlex.Lexer) error {
+	words := a.adds(place, kind)
+	return func(l *jsonlex.Lexer) error {
+		return list(l, func(int) error { return a.object(l, []member{{"text", words}, {"refusal", words}}) })
+	}
 }

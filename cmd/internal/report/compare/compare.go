@@ -1,12 +1,33 @@
+// Package compare compares runs: which of their figures differ beyond chance, and whether they may be compared at all.
+//
+//	c, err := compare.Make(ctx, []compare.Source{{Dir: "before"}, {Dir: "after"}}, compare.Options{})
+//	files, err := c.Write(ctx, ".")
+//	err = c.WriteTable(os.Stdout, 100)
+//
+// Every run is compared with the first. It reads directories of agentx and those of AIPerf 0.13.0, and knows no player.
+// doc/spec/report.md 4 has the rules, and the keys of compare.json.
 package compare
 
 import (
+	"bytes"
 	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/report/frontier"
+	"github.com/agentx/agentx/cmd/internal/report/interval"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
+	"github.com/agentx/agentx/replay/slo"
 )
 
 // Comparison is what was found of several runs: the object of compare.json.
@@ -120,3 +141,189 @@ func (r *Run) Few() bool {
 
 // value returns a figure of the run; Missing where it has none.
 func (r *Run) value(name string) measure.Number { return r.Figures[name].Value }
+
+// Source is a run that is compared.
+type Source struct {
+	Dir   string          // of a run of agentx, or with files of AIPerf
+	Note  string          // what the caller says of it in a line, such as whether it kept the service levels; "": nothing
+	SLO   []slo.Condition // service levels that override those of the run; nil: those of the run
+	Files *merge.Run      // the results in Dir, if they are open already; nil: they are opened
+	Group string          // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
+
+	Partial bool // parts of a load may be missing
+}
+
+// Options say how runs are compared. The zero value compares them with the first.
+type Options struct {
+	GPUs int      // that served each run: throughput is per GPU; 0: not known
+	Lead []string // lines of the caller above the tables, such as the capacity that a search found
+
+	InSeconds func(name string) bool // reports whether a setting is a number of seconds; nil: numbers are shown without units
+}
+
+// Validate returns an error that names the first field that cannot be used.
+func (o Options) Validate() error {
+	if o.GPUs < 0 {
+		return fmt.Errorf("gpus %d: want 1 or more", o.GPUs)
+	}
+	return nil
+}
+
+// maxRuns bounds the runs of one comparison: a page has a colour for eight, and a table no room for more than these.
+const maxRuns = 64
+
+func checkSources(list []Source) error {
+	if len(list) < 2 {
+		return errors.New("compare: one run: want two or more")
+	}
+	if len(list) > maxRuns {
+		return fmt.Errorf("compare: %d runs: want at most %d", len(list), maxRuns)
+	}
+	return nil
+}
+
+// namesOf returns short names of directories, none twice: their last part, with the parts before it where that is not enough.
+func namesOf(list []Source) []string {
+	paths := make([][]string, len(list))
+	for k, s := range list {
+		path := s.Dir
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs
+		}
+		paths[k] = strings.Split(filepath.ToSlash(path), "/")
+	}
+	names := make([]string, len(list))
+	for k, path := range paths {
+		for n := 1; n <= len(path); n++ {
+			names[k] = strings.Join(path[len(path)-n:], "/")
+			if !sharesEnd(paths, k, n) {
+				break
+			}
+		}
+	}
+	return numbered(names)
+}
+
+// sharesEnd reports whether another path, which is not the same, has the same last n parts.
+func sharesEnd(paths [][]string, k, n int) bool {
+	end := strings.Join(paths[k][len(paths[k])-n:], "/")
+	return slices.ContainsFunc(paths, func(path []string) bool {
+		return !slices.Equal(path, paths[k]) && len(path) >= n && strings.Join(path[len(path)-n:], "/") == end
+	})
+}
+
+// numbered adds a number to names that are there again: the same directory was given twice.
+func numbered(names []string) []string {
+	seen := map[string]int{}
+	for k, name := range names {
+		seen[name]++
+		if n := seen[name]; n > 1 {
+			names[k] = fmt.Sprintf("%s (%d)", name, n)
+		}
+	}
+	return names
+}
+
+// exists reports whether a directory has a file.
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// Names of the files of a comparison.
+const (
+	pageFile = "compare.html"
+	jsonFile = "compare.json"
+	csvFile  = "compare.csv"
+)
+
+// Write writes the page, compare.json and compare.csv to a directory, which it makes if it is missing. Each appears whole by a rename,
+// and replaces an older one. It returns their names.
+func (c *Comparison) Write(ctx context.Context, dir string) (names []string, err error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	for _, file := range []struct {
+		name string
+		text func() ([]byte, error)
+	}{{csvFile, c.csv}, {jsonFile, c.json}, {pageFile, c.html}} {
+		if err := ctx.Err(); err != nil {
+			return names, err
+		}
+		data, err := file.text()
+		if err == nil {
+			err = durable.WriteFile(filepath.Join(dir, file.name), data)
+		}
+		if err != nil {
+			return names, fmt.Errorf("%s: %w", filepath.Join(dir, file.name), err)
+		}
+		names = append(names, file.name)
+	}
+	return names, nil
+}
+
+// json returns the text of compare.json.
+func (c *Comparison) json() ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(c)
+	return text.Bytes(), err
+}
+
+// csvHeader are the columns of compare.csv: a line for each figure of each run.
+var csvHeader = []string{
+	"run", "metric", "unit", "value", "low", "high", "difference", "difference_percent", "difference_percent_low",
+	"difference_percent_high", "method", "overlap", "beyond", "differs", "marks",
+}
+
+// csv returns the text of compare.csv.
+func (c *Comparison) csv() ([]byte, error) {
+	var text bytes.Buffer
+	w := csv.NewWriter(&text)
+	_ = w.Write(csvHeader) // a buffer always takes it
+	for k := range c.Runs {
+		r := &c.Runs[k]
+		for _, f := range figures {
+			x := r.Figures[f.String()]
+			if x.Value.IsMissing() {
+				continue
+			}
+			line := []string{r.Name, f.String(), string(f.Unit), exact(x.Value)}
+			line = append(line, cellsOf(x.Interval, 1)...)
+			line = append(line, x.Difference.cells()...)
+			_ = w.Write(append(line, joined(r.Marks)))
+		}
+	}
+	w.Flush()
+	return text.Bytes(), w.Error()
+}
+
+// cellsOf returns an interval, multiplied, as two cells; empty ones where there is none.
+func cellsOf(i *interval.Interval, by float64) []string {
+	if i == nil {
+		return []string{"", ""}
+	}
+	return []string{exact(measure.Number(by * i.Low)), exact(measure.Number(by * i.High))}
+}
+
+func (d *Difference) cells() []string {
+	if d == nil {
+		return []string{"", "", "", "", "", "", "", ""}
+	}
+	overlap := ""
+	if d.Overlap != nil {
+		overlap = strconv.FormatBool(*d.Overlap)
+	}
+	list := append([]string{exact(d.Absolute), exact(100 * d.Ratio)}, cellsOf(d.Interval, 100)...)
+	return append(list, string(d.Method), overlap, strconv.FormatBool(d.Beyond), strconv.FormatBool(d.Differs))
+}
+
+// exact writes a number in the shortest form that reads back as the same; "" where it is missing.
+func exact(v measure.Number) string {
+	if v.IsMissing() {
+		return ""
+	}
+	return strconv.FormatFloat(float64(v), 'g', -1, 64)
+}

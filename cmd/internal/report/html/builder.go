@@ -3,6 +3,8 @@ package html
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/internal/splitmix"
 	"github.com/agentx/agentx/replay/measure"
@@ -150,4 +152,285 @@ func (b *Builder) failureOf(r *measure.Record) int32 {
 		b.failures = append(b.failures, f)
 	}
 	return k
+}
+
+// tree is a tree of the run with a request on the page.
+type tree struct {
+	ordinal int
+	lane    int
+	pass    int
+	trace   string // cut to maxName
+	root    string // correlation id, which no two trees share
+}
+
+// treeOf returns the tree of a record. An error says that an earlier record has another tree of the same number.
+func (b *Builder) treeOf(r *measure.Record) (*tree, error) {
+	t := b.trees[r.Tree]
+	if t == nil {
+		t = &tree{ordinal: r.Tree, lane: r.Lane, pass: r.Pass, trace: cut(r.Trace), root: strings.Clone(r.RootID)}
+		b.trees[r.Tree] = t
+		return t, nil
+	}
+	if t.root != r.RootID || t.lane != r.Lane {
+		return nil, fmt.Errorf("tree: %d: it is trace %q on lane %d, and in an earlier line trace %q on lane %d: %w", r.Tree, cut(r.Trace), r.Lane, t.trace, t.lane, errTwoRuns)
+	}
+	return t, nil
+}
+
+// session is a session with a request on the page.
+type session struct {
+	id     sessionName
+	label  string // what follows the name of the trace, or with whole the name; cut to maxName
+	whole  bool
+	parent string // name; "": a root
+	depth  int32
+	number int32 // of numbers
+	above  int32 // that of the parent; -1: a root
+}
+
+// sessionName identifies a session of the run.
+type sessionName struct {
+	tree int // ordinal
+	name string
+}
+
+// sessionOf returns the position of the session of a record.
+func (b *Builder) sessionOf(r *measure.Record) int32 {
+	number := b.numbers.of(sessionName{r.Tree, r.Session})
+	if k := b.numbers.position[number]; k >= 0 {
+		return k
+	}
+	label, own := strings.CutPrefix(r.Session, r.Trace)
+	return b.addSession(session{
+		id: sessionName{r.Tree, strings.Clone(r.Session)}, label: cut(label), whole: !own, parent: strings.Clone(r.Parent), depth: clip(r.Depth),
+	})
+}
+
+// addSession adds a session that is not there yet, and returns its position.
+func (b *Builder) addSession(s session) int32 {
+	k := int32(len(b.sessions))
+	s.number, s.above = b.numbers.of(s.id), -1
+	if s.parent != "" {
+		s.above = b.numbers.of(sessionName{s.id.tree, s.parent})
+	}
+	b.numbers.position[s.number] = k
+	b.sessions = append(b.sessions, s)
+	return k
+}
+
+// numbers are those of sessions, and of their parents, which may have no request on the page yet.
+type numbers struct {
+	byName   map[sessionName]int32
+	position []int32 // in Builder.sessions, by number; -1: it is not there
+}
+
+// of returns the number of a session, which it gets here if it has none.
+func (n *numbers) of(s sessionName) int32 {
+	k, ok := n.byName[s]
+	if !ok {
+		k = int32(len(n.position))
+		s.name = strings.Clone(s.name)
+		n.byName[s] = k
+		n.position = append(n.position, -1)
+	}
+	return k
+}
+
+// maxName is how many characters of a name or a message the page has.
+const maxName = 300
+
+// cut returns at most maxName characters of a text, and says that there were more.
+func cut(text string) string {
+	if len(text) <= maxName {
+		return strings.Clone(text)
+	}
+	runes := 0
+	for k := range text {
+		if runes++; runes > maxName {
+			return text[:k] + "…"
+		}
+	}
+	return strings.Clone(text)
+}
+
+// request is what the page knows of one record. Instants and times are nanoseconds.
+type request struct {
+	credit  int
+	session int32 // position in Builder.sessions
+	turn    int32
+	outer   int32 // place in the recording
+	inner   int32 // -1: none
+	server  int32 // position in the URLs of the run
+
+	bucket  uint8 // position in buckets
+	failure int32 // position in Builder.failures plus 1; 0: it ended well
+	good    bool  // it meets the service levels
+
+	measure.Numbers
+}
+
+// buckets are the values of the column bucket.
+var buckets = []measure.Bucket{measure.Profiling, measure.Cooldown, measure.CancelledAtEnd, measure.ContextOverflow, measure.WarmupBucket}
+
+// newRequest returns the numbers of a record. The caller sets session and failure.
+func newRequest(r *measure.Record) request {
+	x := request{credit: r.Credit, turn: clip(r.Turn), outer: clip(r.SourceOuter), inner: -1, Numbers: r.Numbers}
+	for k, b := range buckets {
+		if b == r.Bucket {
+			x.bucket = uint8(k)
+		}
+	}
+	if r.SourceInner != nil {
+		x.inner = clip(*r.SourceInner)
+	}
+	if r.URL != nil {
+		x.server = clip(*r.URL)
+	}
+	return x
+}
+
+// judged reports whether the headline, or its failures, have the request, measured whether the headline is over it, and ended whether the
+// error rate is.
+func (x *request) judged() bool   { return buckets[x.bucket] == measure.Profiling }
+func (x *request) measured() bool { return x.judged() && x.failure == 0 }
+func (x *request) ended() bool    { return x.judged() || buckets[x.bucket] == measure.Cooldown }
+
+// uncached returns the prompt tokens that the server did not find in its cache, as far as it tells.
+func (x *request) uncached() int64 {
+	if x.PromptTokens == 0 {
+		return measure.Unknown
+	}
+	return max(0, x.PromptTokens.N()-max(0, x.CachedTokens.N()))
+}
+
+// hits returns the blocks of the recorded prompt that a cache without a limit holds.
+func (x *request) hits() int64 { return min(max(0, x.RecordedHits), x.RecordedBlocks) }
+
+// tail returns the time from the last token, or Sent without one, to the end.
+func (x *request) tail() int64 { return int64(x.End - max(x.Sent, x.LastToken)) }
+
+// warmup reports whether the request is of the warmup.
+func (x *request) warmup() bool { return buckets[x.bucket] == measure.WarmupBucket }
+
+// clip returns a number of a record as a column of small numbers has it.
+func clip(n int) int32 { return int32(min(n, 1<<31-1)) }
+
+// bins are sums over slices of the profiling phase, all as long as one another: what a page shows of the requests that it leaves
+// out. They grow in length as the run does, so that there are never more than maxBins.
+type bins struct {
+	width int64 // ns
+	list  []bin
+	flow  []float64 // change of the output tokens per ns at the start of a bin; integrated when it is needed
+
+	touched int // the first bin that has changed since the last Mark
+}
+
+// bin has the sums of one slice.
+type bin struct {
+	sent, ended  int64 // requests
+	cached, miss int64 // prompt tokens of the requests whose first token came: those that the server found in its cache, and the others
+	output       float64
+	failed       map[int32]int64 // requests that ended so, by the position of their failure
+}
+
+const (
+	maxBins  = 4096
+	firstBin = 100_000_000 // ns
+)
+
+func newBins() bins { return bins{width: firstBin} }
+
+// add adds a request of profiling.
+func (b *bins) add(x *request) {
+	sent, last := int64(x.Sent), int64(x.End)
+	b.reach(last)
+	b.touched = min(b.touched, int(sent/b.width))
+	b.at(sent).sent++
+	end := b.at(last)
+	end.ended++
+	if x.failure > 0 {
+		if end.failed == nil {
+			end.failed = map[int32]int64{}
+		}
+		end.failed[x.failure]++
+	}
+	if x.FirstToken == 0 {
+		return
+	}
+	if n := x.PromptTokens.N(); n > 0 {
+		first, cached := b.at(int64(x.FirstToken)), max(0, x.CachedTokens.N())
+		first.cached += cached
+		first.miss += n - cached
+	}
+	if n := x.tokens(); n > 0 {
+		b.spread(float64(n), int64(x.FirstToken), int64(x.LastToken))
+	}
+}
+
+// tokens returns the output tokens of a request, reasoning included.
+func (x *request) tokens() int64 { return max(0, x.OutputTokens.N()) + max(0, x.ReasoningTokens.N()) }
+
+func (b *bins) at(instant int64) *bin { return &b.list[instant/b.width] }
+
+// reach makes room for an instant.
+func (b *bins) reach(instant int64) {
+	for instant/b.width >= maxBins {
+		b.double()
+	}
+	for n := int(instant / b.width); n >= len(b.list); {
+		b.list, b.flow = append(b.list, bin{}), append(b.flow, 0)
+	}
+}
+
+// spread adds tokens that came evenly from one instant to another.
+func (b *bins) spread(tokens float64, from, to int64) {
+	i, j := from/b.width, to/b.width
+	if i == j {
+		b.list[i].output += tokens
+		return
+	}
+	rate := tokens / float64(to-from)
+	b.list[i].output += rate * float64((i+1)*b.width-from)
+	b.list[j].output += rate * float64(to-j*b.width)
+	b.flow[i+1] += rate
+	b.flow[j] -= rate
+}
+
+// integrate adds what flows through whole bins to their sums.
+func (b *bins) integrate() {
+	rate := 0.0
+	for k := range b.list {
+		rate += b.flow[k]
+		b.list[k].output += rate * float64(b.width)
+		b.flow[k] = 0
+	}
+}
+
+// double makes every bin twice as long.
+func (b *bins) double() {
+	b.integrate()
+	for k := 0; k < len(b.list); k += 2 {
+		one := b.list[k]
+		if k+1 < len(b.list) {
+			one.add(&b.list[k+1])
+		}
+		b.list[k/2] = one
+	}
+	n := (len(b.list) + 1) / 2
+	b.touched = 0
+	b.list, b.flow, b.width = slices.Clip(b.list[:n]), b.flow[:n], 2*b.width
+}
+
+func (b *bin) add(other *bin) {
+	b.sent += other.sent
+	b.ended += other.ended
+	b.cached += other.cached
+	b.miss += other.miss
+	b.output += other.output
+	for k, n := range other.failed {
+		if b.failed == nil {
+			b.failed = map[int32]int64{}
+		}
+		b.failed[k] += n
+	}
 }

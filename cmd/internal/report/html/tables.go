@@ -2,10 +2,19 @@ package html
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"math"
+	"runtime"
 	"slices"
+	"strings"
 
+	"github.com/agentx/agentx/cmd/internal/report/interval"
 	"github.com/agentx/agentx/cmd/internal/report/page"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
+	"github.com/agentx/agentx/replay/slo"
+	"github.com/agentx/agentx/report"
 )
 
 // tables returns the tables of the records that were added, and the values that sparse columns leave out.
@@ -197,4 +206,392 @@ func mode(values []int64) (value int64, n int) {
 		i = j
 	}
 	return value, n
+}
+
+// pageMetric is a metric of measure.MetricList as the page has it.
+type pageMetric struct {
+	Name  string  `json:"name"`
+	Key   string  `json:"key"` // in the summary
+	Label string  `json:"label"`
+	Unit  string  `json:"unit"`
+	Scale float64 `json:"scale"` // numbers of its column are divided by it
+
+	of func(*measure.Numbers, measure.Rules) (float64, bool)
+}
+
+type (
+	ratios map[string][2]string
+	sums   map[string][]string
+)
+
+// metrics are those that every request has. ratiosOfRun are those that a run has as the ratio of two columns.
+var metrics, ratiosOfRun = listMetrics()
+
+func listMetrics() (each []pageMetric, one ratios) {
+	one = ratios{}
+	for _, m := range measure.MetricList {
+		switch {
+		case m.Ratio[0] != "":
+			one[m.Name] = m.Ratio
+		case m.Of != nil:
+			p := pageMetric{Name: m.Name, Key: m.Key(), Label: strings.ToUpper(m.Title[:1]) + m.Title[1:], Unit: strings.TrimPrefix(string(m.Unit), string(slo.Tokens)), Scale: m.Unit.Steps(), of: m.Of}
+			each = append(each, p)
+		}
+	}
+	return each, one
+}
+
+// sumsOfColumns are the columns that are packed as what they have above the sum of others: mostly nothing.
+var sumsOfColumns = sums{"latency": {"ttft", "decode"}, "tpot": {"itl"}, "asked": {"output_tokens"}, "prompt_tokens": {"uncached", "cached"}, "recorded": {"uncached", "cached"}, "blocks": {"hits", "new_blocks"}}
+
+// number is a column of requests that needs no other request.
+type number struct {
+	name, unit string
+	value      func(x *request, rules measure.Rules) int64 // measure.Unknown: it has none
+}
+
+// numbersOfRequests are the columns that charts need, and the metrics.
+var numbersOfRequests = slices.Concat([]number{
+	{"sent", "ns", func(x *request, _ measure.Rules) int64 { return int64(x.Sent) }},
+	{"queued", "ns", func(x *request, _ measure.Rules) int64 { return int64(x.Queued) }},
+	{"decode", "ns", func(x *request, _ measure.Rules) int64 {
+		if l, ok := x.Decode(); ok {
+			return int64(l.To - l.From)
+		}
+		return measure.Unknown
+	}},
+	{"tail", "ns", func(x *request, _ measure.Rules) int64 { return x.tail() }},
+	{"cached", "tokens", func(x *request, _ measure.Rules) int64 { return x.CachedTokens.N() }},
+	{"uncached", "tokens", func(x *request, _ measure.Rules) int64 { return x.uncached() }},
+	{"asked", "tokens", func(x *request, _ measure.Rules) int64 { return x.MaxTokens }},
+	{"recorded", "tokens", func(x *request, _ measure.Rules) int64 { return x.RecordedISL }},
+	{"blocks", "blocks", func(x *request, _ measure.Rules) int64 { return x.RecordedBlocks }},
+	{"hits", "blocks", func(x *request, _ measure.Rules) int64 { return x.hits() }},
+	{"new_blocks", "blocks", func(x *request, _ measure.Rules) int64 { return x.RecordedBlocks - x.hits() }},
+	{"inner", "", func(x *request, _ measure.Rules) int64 {
+		if x.inner < 0 {
+			return measure.Unknown
+		}
+		return int64(x.inner)
+	}},
+	{"server", "", func(x *request, _ measure.Rules) int64 { return int64(x.server) }},
+	{"bucket", "", func(x *request, _ measure.Rules) int64 { return int64(x.bucket) }},
+	{"failure", "", func(x *request, _ measure.Rules) int64 { return int64(x.failure) }},
+	{"judged", "", func(x *request, _ measure.Rules) int64 { return flag(x.judged()) }},
+	{"measured", "", func(x *request, _ measure.Rules) int64 { return flag(x.measured()) }},
+	{"failed", "", func(x *request, _ measure.Rules) int64 { return flag(x.ended() && x.failure > 0) }},
+	{"ended", "", func(x *request, _ measure.Rules) int64 { return flag(x.ended()) }},
+	{"good", "", func(x *request, _ measure.Rules) int64 { return flag(x.measured() && x.good) }},
+}, numbersOfMetrics())
+
+func numbersOfMetrics() (list []number) {
+	for _, m := range metrics {
+		list = append(list, number{m.Name, m.Unit, func(x *request, rules measure.Rules) int64 {
+			v, ok := m.of(&x.Numbers, rules)
+			if !ok {
+				return measure.Unknown
+			}
+			return int64(math.Round(v * m.Scale))
+		}})
+	}
+	return list
+}
+
+// packed returns the values of a column as they are packed.
+func (b *Builder) packed(of number) func(x *request) int64 {
+	var others []number
+	for _, name := range sumsOfColumns[of.name] {
+		others = append(others, numbersOfRequests[slices.IndexFunc(numbersOfRequests, func(n number) bool { return n.name == name })])
+	}
+	return func(x *request) int64 {
+		v := of.value(x, b.rules)
+		if v == measure.Unknown {
+			return page.Missing
+		}
+		for _, other := range others {
+			if o := other.value(x, b.rules); o != measure.Unknown {
+				v -= o
+			}
+		}
+		return v
+	}
+}
+
+// flag returns 1 for true.
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// serverMetrics are what a page shows of a server, with the names that servers give them. Of each the first counts that a server has: a
+// worker of Dynamo shows those of its engine beside its own. vLLM under Ray has its names with another prefix.
+var serverMetrics = []serverMetric{
+	{"kv", "%", []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization",
+		"dynamo_component_gpu_cache_usage_percent", "dynamo_component_kvstats_gpu_cache_usage_percent"}, true, false},
+	{"running", "", []string{"vllm:num_requests_running", "sglang:num_running_reqs", "trtllm_num_requests_running", "dynamo_frontend_inflight_requests", "dynamo_component_inflight_requests"}, false, false},
+	{"waiting", "", []string{"vllm:num_requests_waiting", "sglang:num_queue_reqs", "trtllm_num_requests_waiting", "dynamo_frontend_queued_requests"}, false, false},
+	{"hit_rate", "%", []string{"sglang:cache_hit_rate", "trtllm_kv_cache_hit_rate", "dynamo_component_kvstats_gpu_prefix_cache_hit_rate", "lmcache:retrieve_hit_rate"}, true, false},
+	{"hits", "tokens", []string{"vllm:prefix_cache_hits", "vllm:gpu_prefix_cache_hits", "lmcache:num_hit_tokens"}, false, true},
+	{"queries", "tokens", []string{"vllm:prefix_cache_queries", "vllm:gpu_prefix_cache_queries", "lmcache:num_requested_tokens"}, false, true},
+}
+
+type serverMetric struct {
+	column, unit string
+	names        []string
+	share        bool // of several series of a server, such as its engines, the mean counts, else the sum
+	counter      bool // it grows, and begins again with the server
+}
+
+const (
+	maxAnswers = 2000 // of one server on the page
+	maxServers = 8    // on the page
+)
+
+// serverTables returns a table for each server that answered, and the list of these. Instants are ns since origin, the wall clock of
+// the start of profiling; those after the end are left out.
+func serverTables(d *scrape.Data, origin, end int64) (tables []page.Table) {
+	var urls []string
+	for k := range d.Endpoints {
+		columns := serverColumns(d, k, origin, end)
+		if len(columns) < 2 { // the instants alone
+			continue
+		}
+		if len(urls) < maxServers {
+			tables = append(tables, page.Table{Name: fmt.Sprintf("server.%d", len(urls)), Columns: columns})
+		}
+		urls = append(urls, cut(d.Endpoints[k].URL))
+	}
+	return append(tables, page.Table{Name: "servers", Columns: []page.Column{page.Texts("url", urls)}})
+}
+
+// serverColumns returns the instants of the answers of a server, and what it said then.
+func serverColumns(d *scrape.Data, endpoint int, origin, end int64) []page.Column {
+	answers := d.Endpoints[endpoint].Answers
+	var kept []int
+	var at []int64
+	step := (len(answers) + maxAnswers - 1) / maxAnswers
+	for k := 0; k < len(answers); k += step {
+		if t := answers[k].At - origin; t <= end {
+			kept, at = append(kept, k), append(at, t)
+		}
+	}
+	list := []page.Column{page.Ints("at", "ns", at)}
+	for _, m := range serverMetrics {
+		all := m.of(d, endpoint)
+		if all == nil || len(kept) == 0 {
+			continue
+		}
+		values := make([]float64, len(kept))
+		for i, k := range kept {
+			values[i] = all[k]
+		}
+		list = append(list, page.Floats(m.column, m.unit, values))
+	}
+	return list
+}
+
+// of returns the metric at each answer of a server, nil where the server does not have it.
+func (m *serverMetric) of(d *scrape.Data, endpoint int) []float64 {
+	for _, name := range m.names {
+		total, n := make([]float64, len(d.Endpoints[endpoint].Answers)), 0
+		for s := range d.Series {
+			if one := &d.Series[s]; one.Endpoint == endpoint && vllmName(one.Name) == name {
+				addSeries(total, one, m.counter)
+				n++
+			}
+		}
+		for k := range total {
+			if m.share && n > 0 {
+				total[k] /= float64(n)
+			}
+		}
+		if n > 0 {
+			return total
+		}
+	}
+	return nil
+}
+
+// vllmName returns a name of vLLM without the prefix of Ray, another name as it is.
+func vllmName(name string) string {
+	if rest, ok := strings.CutPrefix(name, "ray_vllm_"); ok {
+		return "vllm:" + rest
+	}
+	return name
+}
+
+// addSeries adds to total the value that a series has at each answer of its server. It is 0 where the server does not show the
+// series. A counter that falls has begun again at 0: it grows on.
+func addSeries(total []float64, s *scrape.Series, counter bool) {
+	next, value, base := 0, 0.0, 0.0
+	for k := range total {
+		for next < s.Len() {
+			at, values := s.Change(next)
+			if at > k {
+				break
+			}
+			now := 0.0
+			if len(values) > 0 && !math.IsInf(values[0], 0) {
+				now = values[0]
+			}
+			if counter && now < value {
+				base += value
+			}
+			value = now
+			next++
+		}
+		total[k] += base + value
+	}
+}
+
+// intervals say how sure the numbers of the whole run are.
+type intervals struct {
+	Why string `json:"why"` // there are none; "": there are
+
+	// By metric and statistic, such as ttft and p95: from and to. What has none is left out.
+	Of map[string]map[string][2]float64 `json:"of"`
+}
+
+// intervals returns those of the metrics that every request has.
+func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*intervals, error) {
+	if n := b.sent + b.warmup; n > maxRequests {
+		return &intervals{Why: fmt.Sprintf("There are no intervals: they are computed of at most %d requests, and the run has %d.", maxRequests, n)}, nil
+	}
+	var err error
+	if samples.Seed, err = interval.SeedOf(run.Files.RecordFiles()...); err != nil {
+		return nil, err
+	}
+	list := &intervals{Of: map[string]map[string][2]float64{}}
+	for _, m := range measure.MetricList {
+		if m.Of == nil {
+			continue
+		}
+		found, err := samples.Of(m.Name, interval.Statistics())
+		if err != nil {
+			list.Why = "There are no intervals: " + err.Error() + "."
+			continue
+		}
+		of := map[string][2]float64{}
+		for k, i := range found {
+			if i.Known() {
+				of[slo.Statistics[k]] = [2]float64{i.Low, i.High}
+			}
+		}
+		list.Of[m.Name] = of
+	}
+	return list, nil
+}
+
+// mark is what a page had at an instant of a run that is played.
+type mark struct {
+	stride, requests, sessions, failures int
+	touched                              int // the first bin that has changed since the mark before
+}
+
+// maxMarks is how many marks are known: a page that has not asked for two minutes gets everything anew.
+const maxMarks = 128
+
+// Mark remembers what the page has now, and returns the number of the mark: 1, 2 and so on.
+func (b *Builder) Mark() int {
+	b.marks[b.marked%maxMarks] = mark{b.stride, len(b.requests), len(b.sessions), len(b.failures), b.bins.touched}
+	b.bins.touched = len(b.bins.list)
+	b.marked++
+	return b.marked
+}
+
+// Has reports whether a page that a reader got at a mark can be brought up to date: the builder still knows that mark, and has not thinned
+// out the page since.
+func (b *Builder) Has(number int) bool {
+	return number > 0 && number <= b.marked && number > b.marked-maxMarks && b.marks[(number-1)%maxMarks].stride == b.stride
+}
+
+// growth is the head of a page that adds rows to those of an earlier one.
+type growth struct {
+	head
+	From from `json:"from"`
+}
+
+// from is how many rows of the earlier page stay; those that follow are replaced. Tables that it does not name are replaced whole.
+type from struct {
+	Whole    bool `json:"whole"` // there is no earlier page
+	Requests int  `json:"requests"`
+	Sessions int  `json:"sessions"`
+	Failures int  `json:"failures"`
+	Bins     int  `json:"bins"`
+}
+
+// Since returns what a page adds that has what there was at a mark; all of it, if Has does not know that. Its rows stand in the order in
+// which records were added, not in that of Page. Packing lets others run after each column.
+func (b *Builder) Since(number int, a *About) *page.Page {
+	g := growth{head: b.head(a), From: from{Whole: !b.Has(number)}}
+	if !g.From.Whole {
+		m := &b.marks[(number-1)%maxMarks]
+		g.From.Requests, g.From.Sessions, g.From.Failures, g.From.Bins = m.requests, m.sessions, m.failures, b.touchedSince(number)
+	}
+	p := &page.Page{Kind: "live", Title: title(&a.Info), Live: true, Head: &g, Tables: []page.Table{
+		b.newSessions(g.From.Sessions), b.newRequests(g.From.Requests), b.failureTable(g.From.Failures),
+	}}
+	if b.stride > 1 {
+		p.Tables = append(p.Tables, b.bins.table(g.From.Bins), b.bins.failureTable(g.From.Bins))
+	}
+	return p
+}
+
+// touchedSince returns the position of the first bin of time that any record has changed since a mark that the builder still knows.
+func (b *Builder) touchedSince(number int) int {
+	first := b.bins.touched
+	for k := number; k < b.marked; k++ {
+		first = min(first, b.marks[k%maxMarks].touched)
+	}
+	return min(first, len(b.bins.list))
+}
+
+// newSessions returns the sessions from a position on, with their trees. A parent is known by its number, as it may come later.
+func (b *Builder) newSessions(first int) page.Table {
+	list := b.sessions[first:]
+	t := page.Table{Name: "sessions"}
+	column := func(name string, of func(*session) int64) {
+		t.Columns = append(t.Columns, page.Ints(name, "", b.valuesOf(len(list), func(k int) int64 { return of(&list[k]) })))
+	}
+	column("tree", func(s *session) int64 { return int64(s.id.tree) })
+	column("lane", func(s *session) int64 { return int64(b.trees[s.id.tree].lane) })
+	column("pass", func(s *session) int64 { return int64(b.trees[s.id.tree].pass) })
+	column("number", func(s *session) int64 { return int64(s.number) })
+	column("parent", func(s *session) int64 { return int64(s.above) })
+	column("depth", func(s *session) int64 { return int64(s.depth) })
+	column("whole", func(s *session) int64 { return flag(s.whole) })
+	labels, traces := make([]string, len(list)), make([]string, len(list))
+	for k := range list {
+		labels[k], traces[k] = list[k].label, b.trees[list[k].id.tree].trace
+	}
+	t.Columns = append(t.Columns, page.Texts("label", labels), page.Texts("trace", traces))
+	return t
+}
+
+// newRequests returns the table of the requests from position first on, in the order in which they were added, each with the position of its session.
+func (b *Builder) newRequests(first int) page.Table {
+	list := b.requests[first:]
+	t := page.Table{Name: "requests"}
+	column := func(name, unit string, of func(*request) int64) {
+		t.Columns = append(t.Columns, page.Ints(name, unit, b.valuesOf(len(list), func(k int) int64 { return of(&list[k]) })))
+	}
+	for _, of := range numbersOfRequests {
+		column(of.name, of.unit, b.packed(of))
+	}
+	column("session", "", func(x *request) int64 { return int64(x.session) })
+	column("turn", "", func(x *request) int64 { return int64(x.turn) })
+	column("outer", "", func(x *request) int64 { return int64(x.outer) })
+	return t
+}
+
+// valuesOf returns n values, valid until the next call, after others have run.
+func (b *Builder) valuesOf(n int, of func(k int) int64) []int64 {
+	runtime.Gosched()
+	b.values = b.values[:0]
+	for k := range n {
+		b.values = append(b.values, of(k))
+	}
+	return b.values
 }

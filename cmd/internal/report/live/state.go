@@ -1,7 +1,13 @@
+// Package live says what a run is like while it is played: the block on a terminal, the lines of a log, and a server with the page, with
+// metrics for Prometheus, and with a status (doc/spec/report.md 7).
+//
+// A State gathers it from the records, which it gets from measure.Follow, and from the progress that the run reports. A run never waits
+// for a State, nor for who reads it.
 package live
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -285,4 +291,157 @@ func (l *load) table() page.Table {
 	return page.Table{Name: "progress", Columns: []page.Column{
 		page.Ints("at", "ns", l.at), page.Ints("in_flight", "", l.inFlight), page.Ints("open_trees", "", l.openTrees),
 	}}
+}
+
+// summary returns what a summary of the run would say by now. Its counts are exact, its percentiles good to 1 %; a figure that is known
+// only at the end is missing.
+func (s *State) summary(info *measure.RunInfo) *measure.Summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, missing := s.totals[measure.ProfilingPhase], measure.Missing
+	m := &measure.Summary{
+		Requests: t.Requests, Completed: t.Completed, Errors: maps.Clone(t.Errors),
+		Buckets: measure.Buckets{
+			Profiling: t.Buckets[measure.Profiling], Cooldown: t.Buckets[measure.Cooldown],
+			CancelledAtEnd: t.Buckets[measure.CancelledAtEnd], ContextOverflow: t.Buckets[measure.ContextOverflow],
+		},
+		Metrics: t.metrics(), Concurrency: s.lanes, Run: info.Run, Out: info.Out, DeadlockedTrees: missing, PhaseDuration: missing,
+		Client: measure.Client{CPU: missing, CPUShare: missing, Cores: missing, PeakRSS: missing},
+	}
+	if p := s.whole(); p.Phase == measure.ProfilingPhase {
+		m.Client.Standstills = p.Standstills
+		seconds := p.Elapsed.Seconds()
+		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.Measured), seconds), ratio(float64(t.Tokens.Prompt), seconds), ratio(float64(t.Tokens.Output), seconds)
+	}
+	m.AddRates()
+	if m.Client.Bound = measure.ClientBound(m.Lateness.N, [2]measure.Number{m.Lateness.P50, m.Lateness.P95}, [2]measure.Number{m.RequestLatency.P50, m.RequestLatency.P95}); m.Client.Bound {
+		m.Client.BoundBy = []string{"lateness p95 " + measure.FormatSeconds(m.Lateness.P95)}
+	}
+	if failed := t.Errors[wire.Internal]; failed > 0 {
+		m.Client.Bound, m.Client.BoundBy = true, append(m.Client.BoundBy, fmt.Sprintf("limits of this machine: %d requests", failed))
+	}
+	if info.Arrivals != nil {
+		m.Arrivals = new(measure.Arrivals)
+	}
+	m.AddRemarks(new(measure.Ending), nil)
+	return m
+}
+
+// metrics returns the numbers of the measured requests, without the rates.
+func (t *totals) metrics() measure.Metrics {
+	missing := measure.Missing
+	m := measure.Metrics{
+		Measured: t.Measured, PromptTokens: measure.Number(t.Tokens.Prompt), CachedTokens: measure.Number(t.Tokens.Cached), OutputTokens: measure.Number(t.Tokens.Output),
+		Duration: missing, RequestRate: missing, PromptTokenRate: missing, OutputTokenRate: missing, RequestedOutputTokens: missing, RecordedPromptTokens: missing,
+		TokenHitRate: ratio(float64(t.Tokens.Cached), float64(t.Tokens.Prompt)), TheoreticalHitRate: ratio(float64(t.Hits), float64(t.Blocks)),
+	}
+	for k := range eachRequest {
+		*eachRequest[k].Stat(&m) = t.Distributions[k].stat()
+	}
+	return m
+}
+
+// distribution is of all values of a metric since the start of a phase.
+type distribution struct {
+	Cells  cells      `json:"cells"`  // of its steps
+	Bounds [28]uint64 `json:"bounds"` // values by the first of Bounds that is not less; the last: more than all
+	Sum    float64    `json:"sum"`
+	unit   float64    // a step
+}
+
+func (d *distribution) add(value float64) {
+	d.Cells.add(cellOf(steps(value, d.unit)), 1)
+	bound, _ := slices.BinarySearch(Bounds, value)
+	d.Bounds[bound]++
+	d.Sum += value
+}
+
+func (d *distribution) join(o *distribution) {
+	d.Cells.join(&o.Cells, 1)
+	for k, n := range o.Bounds {
+		d.Bounds[k] += n
+	}
+	d.Sum += o.Sum
+}
+
+// at returns a percentile, of 100; Missing without a value.
+func (d *distribution) at(p float64) measure.Number { return d.Cells.percentiles(d.unit, p)[0] }
+
+func (d *distribution) stat() measure.Stat {
+	v, n := d.Cells.percentiles(d.unit, 50, 75, 90, 95, 99, 100), d.Cells.n
+	return measure.Stat{Mean: ratio(d.Sum, float64(n)), P50: v[0], P75: v[1], P90: v[2], P95: v[3], P99: v[4], Max: v[5], Std: measure.Missing, N: int(n)}
+}
+
+// States of a run that are not the name of a phase.
+const (
+	preparing = "preparing"
+	ended     = "ended"
+)
+
+// Status is what a run is like: the object of /status. Counts are those of the phase that is played. Keys that the summary of a run
+// has mean the same here.
+type Status struct {
+	State        string                `json:"state"`         // Preparing, a phase, or Ended
+	Elapsed      float64               `json:"elapsed"`       // seconds since the start of the phase
+	Remaining    measure.Number        `json:"remaining"`     // seconds until the nearest bound, at the pace so far
+	Lanes        int                   `json:"lanes"`         // 0: trees arrive, without a cap
+	OpenTrees    int                   `json:"open_trees"`    // that are played: one on each busy lane
+	WaitingTrees *int                  `json:"waiting_trees"` // nil: trees do not arrive on their own
+	InFlight     int                   `json:"in_flight"`
+	Silent       float64               `json:"silent"`          // seconds for which nothing was received although requests are in flight; 0: none is
+	Parts        *Parts                `json:"parts,omitempty"` // nil: the load has one part, or this is another than part 0
+	Sent         int                   `json:"sent"`
+	Completed    int                   `json:"completed"`
+	Errors       map[wire.Category]int `json:"errors"` // without overflows and cancellations
+	ErrorRate    measure.Number        `json:"error_rate"`
+	Overflows    int                   `json:"overflows"`
+	Cancelled    int                   `json:"cancelled"`
+	Recent       Recent                `json:"recent"`
+	ClientBound  bool                  `json:"client_bound"`    // the lateness of Recent says that the client, or a limit set on it, holds up requests
+	Standstills  *measure.Standstills  `json:"standstills"`     // of the client in the measured phase; nil: none
+	Error        string                `json:"error,omitempty"` // why the records were not followed to the end
+}
+
+// Parts are those of a load whose numbers are in the status of part 0.
+type Parts struct {
+	Of      int `json:"of"`
+	Playing int `json:"playing"` // not over, and not lost
+}
+
+// Recent are the requests of the last 30 seconds that ended well. Latencies are good to 1 %.
+type Recent struct {
+	Seconds         float64        `json:"seconds"`
+	RequestRate     measure.Number `json:"request_rate"` // 1/s
+	PromptTokenRate measure.Number `json:"prompt_token_rate"`
+	OutputTokenRate measure.Number `json:"output_token_rate"`
+	TokenHitRate    measure.Number `json:"token_hit_rate"`
+	TTFT            Stat           `json:"ttft"`
+	ITL             Stat           `json:"itl"`
+	RequestLatency  Stat           `json:"request_latency"`
+	Lateness        Stat           `json:"lateness"`
+
+	Others map[string]Stat `json:"other_metrics,omitempty"` // those of measure.MetricList that have no key of their own, by name
+}
+
+// Stat are percentiles, in the unit of their metric. Without samples they are Missing.
+type Stat struct {
+	N   int64          `json:"n"`
+	P50 measure.Number `json:"p50"`
+	P75 measure.Number `json:"p75"`
+	P90 measure.Number `json:"p90"`
+	P95 measure.Number `json:"p95"`
+	P99 measure.Number `json:"p99"`
+}
+
+// failed returns how many requests failed.
+func (s *Status) failed() int { return measure.ErrorCounts(s.Errors).Failed() }
+
+// judge adds what follows from the other fields.
+func (s *Status) judge() {
+	s.ErrorRate = 0
+	if failed := s.failed(); failed > 0 {
+		s.ErrorRate = ratio(float64(failed), float64(s.Completed+failed))
+	}
+	late, latency := s.Recent.Lateness, s.Recent.RequestLatency
+	s.ClientBound = measure.ClientBound(int(late.N), [2]measure.Number{late.P50, late.P95}, [2]measure.Number{latency.P50, latency.P95}) || s.Errors[wire.Internal] > 0
 }

@@ -2,6 +2,8 @@ package live
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -181,4 +183,210 @@ func count(n int, of string) string {
 // round formats seconds without a fraction.
 func round(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+}
+
+// Realtime writes the blocks that agentx-harness logs while it measures: doc/spec/report.md 7.3.
+type Realtime struct {
+	state *State
+
+	done    int // in the block before
+	elapsed time.Duration
+	servers Servers
+	begun   bool // there was one
+}
+
+// Servers are what servers say of themselves: counters since the measured phase began, and gauges, by name.
+type Servers struct{ Counters, Gauges map[string]float64 }
+
+// NewRealtime returns a writer of blocks about a run that has written none.
+func NewRealtime(s *State) *Realtime { return &Realtime{state: s} }
+
+// Block returns the lines of the block so long after the start of the measured phase; none if no request is over, or if nothing has
+// changed since the block before.
+func (r *Realtime) Block(elapsed time.Duration, servers Servers) []string {
+	r.state.mu.Lock()
+	defer r.state.mu.Unlock()
+	t := r.state.totals[measure.ProfilingPhase]
+	done := t.Requests - t.Buckets[measure.CancelledAtEnd]
+	same := done == r.done && maps.Equal(servers.Counters, r.servers.Counters) && maps.Equal(servers.Gauges, r.servers.Gauges)
+	if done == 0 || same {
+		return nil
+	}
+	span := t.Last - t.First
+	average := ratio(float64(t.Measured), span)
+	rate := average
+	if r.begun {
+		rate = ratio(float64(done-r.done), (elapsed - r.elapsed).Seconds())
+	}
+	r.done, r.elapsed, r.servers, r.begun = done, elapsed, servers, true
+	lines := []string{
+		fmt.Sprintf("[realtime %s profiling]", clockText(elapsed)),
+		fmt.Sprintf("  rps=%s (avg %s)  tput_in=%s/s  tput_out=%s/s  done=%s ok=%s err=%s", tenths(rate), tenths(average),
+			whole(ratio(float64(t.Tokens.Prompt), span)), whole(ratio(float64(t.Tokens.Output), span)), grouped(done), grouped(t.Measured), grouped(done-t.Measured)),
+	}
+	lines = append(lines, t.percentileRows()...)
+	if t.Measured > 0 {
+		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", grouped(int(t.Tokens.Prompt)), grouped(int(t.Tokens.Output))))
+	}
+	if t.Blocks > 0 {
+		lines = append(lines, fmt.Sprintf("  trace  theoretical_prefix_cache_hit=%.1f%%", 100*float64(t.Hits)/float64(t.Blocks)))
+	}
+	if parts := servers.parts(elapsed); len(parts) > 0 {
+		lines = append(lines, "  srv    "+strings.Join(parts, " "))
+	}
+	return lines
+}
+
+// percentileRows returns a row for each distribution, whose columns are aligned.
+func (t *totals) percentileRows() (lines []string) {
+	middle, tokens := []float64{50, 75, 95, 99}, []float64{50, 75, 90, 99}
+	rows := []struct {
+		label  string
+		of     *distribution
+		at     []float64
+		format func(measure.Number) string
+		unit   string
+		always bool // also without a value
+		values [4]string
+	}{
+		{label: "ttft", of: t.named("ttft"), at: middle, format: milliseconds, always: true},
+		{label: "itl", of: t.named("itl"), at: middle, format: milliseconds, always: true},
+		{label: "e2e", of: t.named("latency"), at: middle, format: milliseconds, always: true},
+		{label: "intvty", of: t.named("itl"), at: middle, format: whole, unit: "  (1/tpot tok/s)", always: true},
+		{label: "isl", of: t.named("prompt_tokens"), at: tokens, format: whole, unit: "  (tokens)"},
+		{label: "osl", of: t.named("output_tokens"), at: tokens, format: whole, unit: "  (tokens)"},
+	}
+	var widths [4]int
+	for k := range rows {
+		r := &rows[k]
+		for c, p := range r.at {
+			v := r.of.at(p)
+			if r.label == "intvty" {
+				v = ratio(1, float64(r.of.at(100-p)))
+			}
+			r.values[c] = r.format(v)
+			widths[c] = max(widths[c], len(r.values[c]))
+		}
+	}
+	for _, r := range rows {
+		if r.of.Cells.n == 0 && !r.always {
+			continue
+		}
+		var cells []string
+		for c, p := range r.at {
+			cells = append(cells, fmt.Sprintf("p%.0f=%*s", p, widths[c], r.values[c]))
+		}
+		lines = append(lines, fmt.Sprintf("  %-6s  %s%s", r.label, strings.Join(cells, "  "), r.unit))
+	}
+	return lines
+}
+
+// parts returns what servers say, for the row of them.
+func (s *Servers) parts(elapsed time.Duration) (list []string) {
+	add := func(ok bool, format string, values ...any) {
+		if ok {
+			list = append(list, fmt.Sprintf(format, values...))
+		}
+	}
+	hits, queries, known := s.prefixHits()
+	rate, rated := s.gauge("sglang:cache_hit_rate")
+	if known {
+		rate, rated = min(hits, queries)/queries, true
+	}
+	add(rated, "prefix_cache_hit=%.1f%%", percent(rate))
+	add(known, "unique_in_srv=%s", whole(measure.Number(max(queries-hits, 0))))
+	hits, queries, known = s.pair("vllm:external_prefix_cache_hits", "vllm:external_prefix_cache_queries")
+	add(known, "ext_cache_hit=%.1f%%", 100*min(hits, queries)/queries)
+	used, known := s.gauge("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
+	add(known, "kv_usage=%.1f%%", percent(used))
+	used, known = s.gauge("vllm:cpu_cache_usage_perc")
+	add(known, "cpu_kv_usage=%.1f%%", percent(used))
+	running, some := s.gauge("vllm:num_requests_running", "sglang:num_running_reqs")
+	waiting, more := s.gauge("vllm:num_requests_waiting", "sglang:num_queue_reqs")
+	add(some || more, "queue=%dr/%dw", int(running), int(waiting))
+	tokens, known := firstOf(s.Counters, "vllm:prompt_tokens", "sglang:prompt_tokens")
+	add(known, "tput_in_srv=%s/s", whole(ratio(tokens, elapsed.Seconds())))
+	tokens, known = firstOf(s.Counters, "vllm:generation_tokens", "sglang:generation_tokens")
+	add(known, "tput_out_srv=%s/s", whole(ratio(tokens, elapsed.Seconds())))
+	return list
+}
+
+// prefixHits returns the hits and the queries of the prefix cache.
+func (s *Servers) prefixHits() (hits, queries float64, ok bool) {
+	if hits, queries, ok = s.pair("vllm:prefix_cache_hits", "vllm:prefix_cache_queries"); !ok {
+		hits, queries, ok = s.pair("sglang:cached_tokens", "sglang:prompt_tokens")
+	}
+	return hits, queries, ok
+}
+
+// pair returns two counters, of which the second is not 0.
+func (s *Servers) pair(first, second string) (a, b float64, ok bool) {
+	a, ok = s.Counters[first]
+	b = s.Counters[second]
+	return a, b, ok && b > 0
+}
+
+func (s *Servers) gauge(names ...string) (float64, bool) { return firstOf(s.Gauges, names...) }
+
+// firstOf returns the value of the first name that has one.
+func firstOf(values map[string]float64, names ...string) (float64, bool) {
+	for _, name := range names {
+		if v, ok := values[name]; ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// percent returns a share of 100. Servers give it from 0 to 1, some from 0 to 100.
+func percent(v float64) float64 {
+	if v <= 1 {
+		return 100 * v
+	}
+	return v
+}
+
+// clockText writes MM:SS, from an hour on H:MM:SS.
+func clockText(d time.Duration) string {
+	s := int(d.Seconds())
+	if s < 3600 {
+		return fmt.Sprintf("%02d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+func tenths(v measure.Number) string {
+	if v.IsMissing() {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", float64(v))
+}
+
+// milliseconds writes seconds in whole milliseconds.
+func milliseconds(v measure.Number) string {
+	switch ms := 1000 * v; {
+	case v.IsMissing():
+		return "-"
+	case ms < 1:
+		return "<1ms"
+	default:
+		return whole(ms) + "ms"
+	}
+}
+
+// whole writes a rounded number with commas. Halves go to the even one, as in Python.
+func whole(v measure.Number) string {
+	if v.IsMissing() {
+		return "-"
+	}
+	return grouped(int(math.RoundToEven(float64(v))))
+}
+
+// grouped writes a number with a comma between groups of three digits.
+func grouped(n int) string {
+	text := fmt.Sprint(n)
+	for k := len(text) - 3; k > 0; k -= 3 {
+		text = text[:k] + "," + text[k:]
+	}
+	return text
 }

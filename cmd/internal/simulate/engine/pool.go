@@ -1,5 +1,7 @@
 package engine
 
+import "math/bits"
+
 // none is no block, and no extent.
 const none = -1
 
@@ -83,4 +85,581 @@ func (l *leases) cutTo(blocks int) {
 type saved struct {
 	index, at  int32
 	generation uint32
+}
+
+// KVEvent says that the blocks of a range of chain numbers became visible on a worker, or that none of their copies is left. A
+// private one says the same of Count blocks that only their own requests find.
+type KVEvent struct {
+	Run
+	Removed, Private bool
+}
+
+// eventLog collects the events of a pass in their order, neighbours as ranges.
+type eventLog struct{ list []KVEvent }
+
+// add adds blocks with consecutive chain numbers, if anybody asks.
+func (l *eventLog) add(chain uint32, count int, removed bool) {
+	if l != nil {
+		l.append(Run{chain, uint32(count)}, removed)
+	}
+}
+
+func (l *eventLog) append(r Run, removed bool) {
+	if n := len(l.list); n > 0 {
+		e := &l.list[n-1]
+		switch {
+		case e.Removed != removed || e.Private:
+		case e.First+e.Count == r.First:
+			e.Count += r.Count
+			return
+		case removed && r.First+r.Count == e.First: // a sequence is evicted from its end
+			e.First, e.Count = r.First, e.Count+r.Count
+			return
+		}
+	}
+	l.list = append(l.list, KVEvent{Run: r, Removed: removed})
+}
+
+// addPrivate adds a private block.
+func (l *eventLog) addPrivate(removed bool) {
+	if l == nil {
+		return
+	}
+	if n := len(l.list); n > 0 && l.list[n-1].Private && l.list[n-1].Removed == removed {
+		l.list[n-1].Count++
+		return
+	}
+	l.list = append(l.list, KVEvent{Run: Run{Count: 1}, Removed: removed, Private: true})
+}
+
+// extents is a pool in runs of blocks. An extent is blocks that are alike: their chain numbers are consecutive, or they have no content
+// or are one private block, and the same requests lease them, one after another. Of those it holds, an inactive extent is evicted from
+// its end, the order in which a request releases them.
+//
+// A chain number stands for a whole prefix, so that it follows only one number: who walks along a chain never enters an extent in its
+// middle. Copies of an extent have the same numbers as it.
+type extents struct {
+	usage
+	list           []extent
+	spare          []int32 // places in list
+	oldest, newest int32   // inactive
+	index          index   // of the oldest copies
+	order          []int32
+}
+
+// extent is some blocks of a pool.
+type extent struct {
+	key        uint32 // chain number of the first + 1, private, or 0: no content that anybody finds
+	generation uint32 // counts what stood at its place
+	count      int32
+	refs       int32 // leases
+	rest       int32 // the blocks that followed when these were leased as one extent
+	prev, next int32 // neighbours among the inactive ones
+	newer      int32 // the next younger copy, if key is a chain number
+}
+
+func newExtents(blocks int) *extents {
+	return &extents{usage: usage{blocks: blocks}, oldest: none, newest: none}
+}
+
+// newExtent returns a place for an extent. Pointers into the list end.
+func (p *extents) newExtent(e extent) (at int32) {
+	if n := len(p.spare); n > 0 {
+		at, p.spare = p.spare[n-1], p.spare[:n-1]
+		e.generation = p.list[at].generation
+		p.list[at] = e
+		return at
+	}
+	p.list = append(p.list, e)
+	return int32(len(p.list) - 1)
+}
+
+// free gives the place of an extent back.
+func (p *extents) free(at int32) {
+	p.list[at] = extent{generation: p.list[at].generation + 1}
+	p.spare = append(p.spare, at)
+}
+
+// visible reports whether an extent has chain numbers.
+func (e *extent) visible() bool { return e.key != 0 && e.key != private }
+
+// split makes two extents of one and each of its copies, and returns the second of it.
+func (p *extents) split(at, count int32) (rest int32) {
+	if !p.list[at].visible() {
+		return p.cut(at, count)
+	}
+	chain, before := p.list[at].key-1, int32(none)
+	for c := p.index.find(chain); c != none; c = p.list[c].newer {
+		r := p.cut(c, count)
+		if before == none {
+			p.index.put(chain+uint32(count), r)
+		} else {
+			p.list[before].newer = r
+		}
+		if before = r; c == at {
+			rest = r
+		}
+	}
+	return rest
+}
+
+// cut makes two extents of one, and returns the second.
+func (p *extents) cut(at, count int32) (rest int32) {
+	second := p.list[at]
+	second.count -= count
+	if second.visible() {
+		second.key += uint32(count)
+	}
+	rest = p.newExtent(second)
+	first := &p.list[at]
+	first.count, first.rest = count, rest
+	if first.refs == 0 { // the end was released first
+		p.list[rest].next = at
+		if first.prev == none {
+			p.oldest = rest
+		} else {
+			p.list[first.prev].next = rest
+		}
+		first.prev = rest
+	}
+	return rest
+}
+
+// exact makes a piece of leases one extent of at most so many blocks. What is left of it is the next piece.
+func (p *extents) exact(l *leases, k int, most int32) {
+	q := l.list[k]
+	if p.list[q.at].count > most {
+		p.split(q.at, most)
+	}
+	if n := p.list[q.at].count; n < q.count {
+		l.list = append(l.list, piece{})
+		copy(l.list[k+2:], l.list[k+1:])
+		l.list[k].count = n
+		l.list[k+1] = piece{p.list[q.at].rest, q.count - n}
+	}
+}
+
+// locate returns the piece that begins with block i of leases, and makes one begin there.
+func (p *extents) locate(l *leases, i int) int {
+	k, at := len(l.list), l.blocks
+	for at > i {
+		k--
+		at -= int(l.list[k].count)
+	}
+	for ; at < i; k++ {
+		p.exact(l, k, int32(i-at))
+		at += int(l.list[k].count)
+	}
+	return k
+}
+
+// end returns the last extent of a piece.
+func (p *extents) end(q piece) int32 {
+	for n := p.list[q.at].count; n < q.count; n = p.list[q.at].count {
+		q = piece{p.list[q.at].rest, q.count - n}
+	}
+	return q.at
+}
+
+func (p *extents) find(hits *leases, chain []Run, most int) {
+	at, next := int32(none), uint32(0) // the extent of the hits so far has a block of this number next
+	used := int32(0)                   // blocks of it
+	for _, run := range chain {
+		for c, left := run.First, int32(min(int(run.Count), most-hits.blocks)); left > 0; {
+			if at == none || used == p.list[at].count || c != next {
+				if at, used = p.index.find(c), 0; at == none {
+					return
+				}
+				hits.add(piece{at, 0})
+			}
+			n := min(p.list[at].count-used, left)
+			hits.list[len(hits.list)-1].count += n
+			hits.blocks += int(n)
+			used, left, c = used+n, left-n, c+uint32(n)
+			next = c
+		}
+		if hits.blocks == most {
+			return
+		}
+	}
+}
+
+func (p *extents) holds(s saved) bool {
+	e := &p.list[s.at]
+	return e.key == private && e.generation == s.generation
+}
+
+func (p *extents) leased(hits *leases) (active int) {
+	for _, q := range hits.list {
+		if p.list[q.at].refs > 0 {
+			active += int(q.count)
+		}
+	}
+	return active
+}
+
+func (p *extents) lease(l, hits *leases) {
+	for _, q := range hits.list {
+		if q.count < p.list[q.at].count {
+			p.split(q.at, q.count)
+		}
+		p.refer(q.at)
+		l.add(q)
+	}
+	hits.reset()
+}
+
+// refer adds a lease of an extent.
+func (p *extents) refer(at int32) {
+	e := &p.list[at]
+	if e.refs++; e.refs > 1 {
+		return
+	}
+	p.unlink(at)
+	p.inactive -= int(e.count)
+	p.active += int(e.count)
+}
+
+// unlink takes an extent out of the inactive ones.
+func (p *extents) unlink(at int32) {
+	e := &p.list[at]
+	if e.prev == none {
+		p.oldest = e.next
+	} else {
+		p.list[e.prev].next = e.next
+	}
+	if e.next == none {
+		p.newest = e.prev
+	} else {
+		p.list[e.next].prev = e.prev
+	}
+}
+
+func (p *extents) take(l *leases, count int) {
+	p.evict(count - p.unused())
+	p.active += count
+	if n := len(l.list); n > 0 {
+		if at := p.end(l.list[n-1]); p.list[at].key == 0 {
+			p.list[at].count += int32(count)
+			l.list[n-1].count += int32(count)
+			l.blocks += count
+			return
+		}
+	}
+	l.add(piece{p.newExtent(extent{count: int32(count), refs: 1}), int32(count)})
+}
+
+// evict drops so many of the blocks that were released longest ago.
+func (p *extents) evict(count int) {
+	for count > 0 {
+		at := p.oldest
+		e := &p.list[at]
+		n := min(int(e.count), count)
+		count -= n
+		p.inactive -= n
+		p.evictions += int64(n)
+		switch {
+		case e.key == private:
+			p.unlink(at)
+			p.free(at)
+			p.log.addPrivate(true)
+		case n < int(e.count) && p.alone(at):
+			e.count -= int32(n)
+			p.log.add(e.key-1+uint32(e.count), n, true)
+		default:
+			if n < int(e.count) {
+				at = p.split(at, e.count-int32(n))
+			}
+			p.unlink(at)
+			p.forget(at)
+		}
+	}
+}
+
+// alone reports whether a visible extent has no copy.
+func (p *extents) alone(at int32) bool {
+	e := &p.list[at]
+	return e.newer == none && p.index.find(e.key-1) == at
+}
+
+// forget removes an extent from the copies of its chain numbers.
+func (p *extents) forget(at int32) {
+	e := &p.list[at]
+	chain := e.key - 1
+	switch c := p.index.find(chain); {
+	case c != at:
+		for p.list[c].newer != at {
+			c = p.list[c].newer
+		}
+		p.list[c].newer = e.newer
+	case e.newer == none:
+		p.index.remove(chain)
+		p.log.add(chain, int(e.count), true)
+	default:
+		p.index.put(chain, e.newer)
+	}
+	p.free(at)
+}
+
+func (p *extents) release(l *leases) {
+	for k := len(l.list) - 1; k >= 0; k-- {
+		p.order = p.order[:0]
+		for at, left := l.list[k].at, l.list[k].count; left > 0; at = p.list[at].rest {
+			p.order = append(p.order, at)
+			left -= p.list[at].count
+		}
+		for i := len(p.order) - 1; i >= 0; i-- {
+			p.endLease(p.order[i])
+		}
+	}
+	l.reset()
+}
+
+// endLease ends a lease of an extent.
+func (p *extents) endLease(at int32) {
+	e := &p.list[at]
+	if e.refs--; e.refs > 0 {
+		return
+	}
+	p.active -= int(e.count)
+	if e.key == 0 {
+		p.free(at)
+		return
+	}
+	p.inactive += int(e.count)
+	e.prev, e.next = p.newest, none
+	if p.newest == none {
+		p.oldest = at
+	} else {
+		p.list[p.newest].next = at
+	}
+	p.newest = at
+}
+
+func (p *extents) publish(l *leases, first int, numbers Run) {
+	chain, left := numbers.First, int32(numbers.Count)
+	for k := p.locate(l, first); left > 0; k++ {
+		p.exact(l, k, left)
+		if p.list[l.list[k].at].key == 0 {
+			p.register(l, k, chain)
+		}
+		n := l.list[k].count
+		chain, left = chain+uint32(n), left-n
+		if p.join(l, k) {
+			k--
+		}
+	}
+}
+
+// register makes the first blocks of a piece visible from a chain number on: those that have no copy, or those that have the same one.
+func (p *extents) register(l *leases, k int, chain uint32) {
+	count := l.list[k].count
+	there := p.index.find(chain)
+	if there == none {
+		p.exact(l, k, int32(p.index.next(chain+1, chain+uint32(count))-chain))
+	} else {
+		if p.list[there].count > count {
+			p.split(there, count)
+		}
+		p.exact(l, k, p.list[there].count)
+	}
+	at := l.list[k].at
+	e := &p.list[at]
+	e.key, e.newer = chain+1, none
+	if there == none {
+		p.index.put(chain, at)
+		p.log.add(chain, int(e.count), false)
+		return
+	}
+	for p.list[there].newer != none {
+		there = p.list[there].newer
+	}
+	p.list[there].newer = at
+}
+
+// join makes one extent of a piece and the extent before it, where they are alike.
+func (p *extents) join(l *leases, k int) bool {
+	if k == 0 {
+		return false
+	}
+	last := l.list[k]
+	before := p.end(l.list[k-1])
+	a, b := &p.list[before], &p.list[last.at]
+	if !a.visible() || a.key+uint32(a.count) != b.key || a.refs > 1 || b.refs > 1 || !p.alone(before) || !p.alone(last.at) {
+		return false
+	}
+	p.index.remove(b.key - 1)
+	a.count += b.count
+	p.free(last.at)
+	l.list[k-1].count += last.count
+	l.list = append(l.list[:k], l.list[k+1:]...)
+	return true
+}
+
+func (p *extents) own(l *leases, first, end int) {
+	if first >= end {
+		return
+	}
+	for k := p.locate(l, first); first < end; k++ {
+		if p.list[l.list[k].at].key == 0 {
+			p.exact(l, k, 1)
+			p.list[l.list[k].at].key = private
+			p.log.addPrivate(false)
+		}
+		first += int(l.list[k].count)
+	}
+}
+
+func (p *extents) privates(list []saved, l *leases) []saved {
+	i := int32(0)
+	for _, q := range l.list {
+		if e := &p.list[q.at]; e.key == private {
+			list = append(list, saved{index: i, at: q.at, generation: e.generation})
+		}
+		i += q.count
+	}
+	return list
+}
+
+// single returns an extent of one block: the oldest visible one of a chain number, or none.
+func (p *extents) single(chain uint32) int32 {
+	least := chain - min(chain, uint32(p.blocks))
+	first, ok := p.index.before(least, chain)
+	if !ok {
+		return none
+	}
+	at := p.index.find(first)
+	skip := int32(chain - first)
+	if skip >= p.list[at].count {
+		return none
+	}
+	if skip > 0 {
+		at = p.split(at, skip)
+	}
+	if p.list[at].count > 1 {
+		p.split(at, 1)
+	}
+	return at
+}
+
+func (p *extents) share(l *leases, chain uint32) bool {
+	at := p.single(chain)
+	if at == none {
+		return false
+	}
+	p.refer(at)
+	l.add(piece{at, 1})
+	return true
+}
+
+func (p *extents) merge(l *leases, i int, chain uint32) bool {
+	there := p.single(chain)
+	if there == none {
+		return false
+	}
+	k := p.locate(l, i)
+	p.exact(l, k, 1)
+	p.refer(there)
+	p.endLease(l.list[k].at)
+	l.list[k].at = there
+	return true
+}
+
+// index finds extents by the chain number that they begin with. Chain numbers come in runs, so the table is in pages of consecutive
+// numbers, which exist while an extent begins in them: its size follows the pool, not the load.
+type index struct {
+	pages  []int32 // of each pageSize chain numbers: the page + 1; 0: none
+	list   []indexPage
+	unused []int32
+}
+
+// indexPage is the extents that begin in a page, and which numbers have one.
+type indexPage struct {
+	begins  uint64
+	extents [pageSize]int32
+}
+
+const (
+	pageBits = 6
+	pageSize = 1 << pageBits
+)
+
+// find returns the extent that begins with a chain number, or none.
+func (x *index) find(chain uint32) int32 {
+	p := chain >> pageBits
+	if int(p) >= len(x.pages) || x.pages[p] == 0 {
+		return none
+	}
+	page := &x.list[x.pages[p]-1]
+	if page.begins>>(chain%pageSize)&1 == 0 {
+		return none
+	}
+	return page.extents[chain%pageSize]
+}
+
+// put stores the extent that begins with a chain number. Another one that did is forgotten.
+func (x *index) put(chain uint32, extent int32) {
+	p := chain >> pageBits
+	if int(p) >= len(x.pages) {
+		x.pages = append(x.pages, make([]int32, int(p)+1-len(x.pages))...)
+	}
+	if x.pages[p] == 0 {
+		x.pages[p] = x.newPage() + 1
+	}
+	page := &x.list[x.pages[p]-1]
+	page.begins |= 1 << (chain % pageSize)
+	page.extents[chain%pageSize] = extent
+}
+
+// remove forgets the extent that begins with a chain number.
+func (x *index) remove(chain uint32) {
+	p := chain >> pageBits
+	page := &x.list[x.pages[p]-1]
+	if page.begins &^= 1 << (chain % pageSize); page.begins == 0 {
+		x.unused = append(x.unused, x.pages[p]-1)
+		x.pages[p] = 0
+	}
+}
+
+// newPage returns an empty page.
+func (x *index) newPage() int32 {
+	if n := len(x.unused); n > 0 {
+		page := x.unused[n-1]
+		x.unused = x.unused[:n-1]
+		return page
+	}
+	x.list = append(x.list, indexPage{})
+	return int32(len(x.list) - 1)
+}
+
+// next returns the first chain number from first on, before end, with which an extent begins; end without one.
+func (x *index) next(first, end uint32) uint32 {
+	for first < end {
+		p := first >> pageBits
+		if int(p) >= len(x.pages) {
+			return end
+		}
+		if x.pages[p] > 0 {
+			if begins := x.list[x.pages[p]-1].begins >> (first % pageSize); begins != 0 {
+				return min(first+uint32(bits.TrailingZeros64(begins)), end)
+			}
+		}
+		first = (p + 1) << pageBits
+	}
+	return end
+}
+
+// before returns the last chain number from first on, at most last, with which an extent begins; false without one.
+func (x *index) before(first, last uint32) (uint32, bool) {
+	for at := int64(last); at >= int64(first); at = at>>pageBits<<pageBits - 1 {
+		p := at >> pageBits
+		if int(p) >= len(x.pages) || x.pages[p] == 0 {
+			continue
+		}
+		if begins := x.list[x.pages[p]-1].begins << (pageSize - 1 - at%pageSize); begins != 0 {
+			at -= int64(bits.LeadingZeros64(begins))
+			return uint32(at), at >= int64(first)
+		}
+	}
+	return 0, false
 }

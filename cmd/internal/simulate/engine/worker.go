@@ -1,3 +1,33 @@
+// Package engine simulates an inference engine: one [Worker] computes prompts in chunks and emits tokens, in virtual time,
+// by the rules of doc/spec/simulate.md 2, 4, 5 and 6. All times are integer nanoseconds.
+//
+// A worker lives in passes. [Worker.Start] evaluates a pass whole at its start, [Worker.End] says when it ends, and
+// [Worker.Finish] ends it:
+//
+//	w := engine.New(engine.Options{Config: config, Timing: timing, Switches: switches})
+//	w.Submit(0, &engine.Request{Prompt: 8844, Output: 173, Chain: chain}, false)
+//	for now := int64(0); w.HasWork(); now = w.End() {
+//		w.Start(now)
+//		w.Finish()
+//		for _, r := range w.Completed() { ... }
+//	}
+//
+// # Skip-ahead
+//
+// While a batch cannot change, Start plans a stretch of passes of pure decode at once, and End is the end of the last. The
+// caller must then say what it does in the middle of a stretch: [Worker.Submit] cuts the stretch to the pass in flight,
+// [Worker.Settle] makes the passes that have ended visible.
+//
+// # Pool
+//
+// The blocks of a worker are held in extents: runs of blocks that are alike. What a request leases, publishes, releases or evicts is
+// moved extent by extent, whatever the length of its prompt. [Options.Plain] plays pass by pass on a pool block by block with a Go map:
+// the oracle of both in tests.
+//
+// # Identity of blocks
+//
+// Of a prompt the worker knows its length and the chain numbers of its first full blocks. Two requests share their first k
+// blocks exactly when their first k chain numbers are the same (package simulate/workload makes them).
 package engine
 
 import "github.com/agentx/agentx/cmd/internal/simulate/preset"
@@ -206,3 +236,125 @@ func (w *Worker) ActiveBlocks() int { return w.used.active }
 
 // Counts returns the totals of the passes that have ended, or were settled.
 func (w *Worker) Counts() Counts { return w.counts }
+
+// Run is a range of chain numbers: First, First+1, ... A chain is a list of them.
+type Run struct {
+	First, Count uint32
+}
+
+// Status says how far a request has come.
+type Status uint8
+
+// The statuses.
+const (
+	Waiting     Status = iota // no pass has taken it yet
+	Running                   // a pass has; it has not ended
+	Preempted                 // it lost its blocks and waits
+	Done                      // it emitted all its tokens
+	Rejected                  // the engine can never hold its prompt
+	KVExhausted               // it outgrew the pool, and ended with the tokens that it had
+)
+
+// String returns the word of a status that files have.
+func (s Status) String() string {
+	return [...]string{"waiting", "running", "preempted", "done", "rejected", "kv_exhausted"}[s]
+}
+
+// Ended reports whether nothing more can happen to a request.
+func (s Status) Ended() bool { return s >= Done }
+
+// Request is a request, what a worker knows of it, and what came of it. The caller fills the first fields; a worker owns a
+// request from Submit until it is in Completed.
+type Request struct {
+	ID     int // the caller's
+	Prompt int // tokens, more than 0
+	Output int // tokens to emit, more than 0
+	Chain  []Run
+
+	Admitted, First, Second, Last int64 // start of its first pass; ends of the passes with its first, second, last token
+	Tokens                        int   // emitted
+	Reused                        int   // prompt tokens found at the first admission
+	ReusedMax                     int   // the most found at any admission
+	Recomputed                    int   // tokens computed again after preemptions
+	Preemptions, Admissions       int
+	Status                        Status
+
+	limit    int // tokens that it may emit
+	reached  int // known tokens that were computed at some time
+	farthest int // the same, those included whose pass was undone
+	shared   int // blocks that its chain numbers
+	computed int // known tokens whose KV is in its blocks
+	leases   leases
+	private  []saved // blocks of its own that it lost in a preemption
+	used     taken   // by this pass
+}
+
+// taken is what a request took of a pass; a preemption gives it back.
+type taken struct {
+	pass                int64
+	tokens              int // budget
+	chunk, prefix       int // of the prompt
+	reached, recomputed int // of the request before
+}
+
+// length is the number of known tokens.
+func (r *Request) length() int { return r.Prompt + r.Tokens }
+
+// blocksOf returns how many blocks so many tokens fill or begin.
+func blocksOf(tokens, size int) int { return (tokens + size - 1) / size }
+
+// prepare computes what a worker needs of a request.
+func (r *Request) prepare(maxLength int) {
+	r.limit = r.Output
+	if maxLength > r.Prompt {
+		r.limit = min(r.limit, maxLength-r.Prompt)
+	}
+	r.shared = 0
+	for _, run := range r.Chain {
+		r.shared += int(run.Count)
+	}
+}
+
+// chainOf returns the chain number of block i, which is below shared.
+func (r *Request) chainOf(i int) uint32 {
+	for _, run := range r.Chain {
+		if i < int(run.Count) {
+			return run.First + uint32(i)
+		}
+		i -= int(run.Count)
+	}
+	panic("engine: a block that no chain number names")
+}
+
+// queue is the requests that wait, first come first, with those that were preempted in front.
+type queue struct {
+	list []*Request
+	head int
+}
+
+func (q *queue) len() int        { return len(q.list) - q.head }
+func (q *queue) first() *Request { return q.list[q.head] }
+func (q *queue) all() []*Request { return q.list[q.head:] }
+func (q *queue) push(r *Request) { q.list = append(q.list, r) }
+
+func (q *queue) pop() *Request {
+	r := q.list[q.head]
+	q.list[q.head] = nil
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	} else if q.head > 64 && q.head > len(q.list)/2 { // the memory follows those that wait, not those that came
+		q.list, q.head = append(q.list[:0], q.list[q.head:]...), 0
+	}
+	return r
+}
+
+func (q *queue) pushFront(r *Request) {
+	if q.head == 0 {
+		room := 8 + len(q.list)
+		list := make([]*Request, room+len(q.list), 2*room+len(q.list))
+		copy(list[room:], q.list)
+		q.list, q.head = list, room
+	}
+	q.head--
+	q.list[q.head] = r
+}

@@ -1,12 +1,23 @@
+// Package fleet runs simulated engines on one virtual clock: doc/spec/simulate.md 7. It takes turns from a load, gives each to a
+// worker, and moves the clock to the next event until all turns have ended.
+//
+//	pool := fleet.Pool{Workers: 8, Engine: config, Timing: engine.NewTiming(config, nil)}
+//	result, err := fleet.Run(ctx, fleet.Options{Pools: []fleet.Pool{pool}, Switches: switches, Load: load})
+//
+// One pool is an aggregated fleet; two are one in which the first computes prompts and the second generates. A [Router] chooses the
+// workers of a pool, without one it goes round robin. A [Planner] changes how many there are. Everything is decided in one
+// goroutine: the same options give the same result.
 package fleet
 
 import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
+	"github.com/agentx/agentx/internal/heap"
 )
 
 // never is later than every event.
@@ -297,4 +308,212 @@ func (r *run) finish() *Result {
 		r.result.Workers = append(r.result.Workers, p.results)
 	}
 	return r.result
+}
+
+// handoff is a request on its way from the prefill pool to the decode pool: doc/spec/simulate.md 7.3.
+type handoff struct {
+	at      int64
+	request *Request
+	worker  *worker // of the decode pool, where the way depends on it
+}
+
+// before is the order of hand-offs: of their ends, and at one instant of the releases of their requests.
+func (h handoff) before(other handoff) bool {
+	return h.at < other.at || h.at == other.at && h.request.released < other.request.released
+}
+
+// nextHandOff returns when the next hand-off ends; never without one.
+func (r *run) nextHandOff() int64 {
+	if len(r.handoffs) == 0 {
+		return never
+	}
+	return r.handoffs[0].at
+}
+
+// handOff sends a request to the decode pool, whose copy the prefill pool has computed.
+func (r *run) handOff(one *Request) {
+	prefill := r.pools[0].Engine
+	if prefill.KVTransferTiming == engine.DestinationMissing {
+		heap.Push(&r.handoffs, handoff{r.now, one, nil}, handoff.before) // routed at once, and then charged
+		return
+	}
+	heap.Push(&r.handoffs, handoff{r.now + prefill.HandOff(one.Prompt), one, nil}, handoff.before)
+}
+
+// endHandOffs hands requests to the decode pool.
+func (r *run) endHandOffs() (changed bool) {
+	if len(r.pools) == 1 {
+		return false
+	}
+	decode := r.pools[1]
+	decode.settleEvents(r.now)
+	changed = r.dispatchKept(decode)
+	for r.nextHandOff() <= r.now {
+		h := heap.Pop(&r.handoffs, handoff.before)
+		changed = true
+		if h.worker != nil {
+			h.worker.expected--
+			h.worker.Submit(r.now, &h.request.Request, r.begun)
+			continue
+		}
+		r.route(decode, h.request)
+	}
+	return changed
+}
+
+// arrive hands a routed request to its worker, or first the blocks that its worker lacks.
+func (r *run) arrive(p *pool, one *Request, id int) {
+	one.Worker = id
+	w := p.worker(id)
+	if config := r.pools[0].Engine; p.index == 1 && config.KVTransferTiming == engine.DestinationMissing {
+		w.Settle(r.now)
+		if way := config.HandOff(one.Prompt - w.Cached(&one.Request)); way > 0 {
+			w.expected++
+			heap.Push(&r.handoffs, handoff{r.now + way, one, w}, handoff.before)
+			return
+		}
+	}
+	w.Submit(r.now, &one.Request, r.begun)
+}
+
+// Sampler looks at the workers of a fleet between its events. What it sees changes nothing.
+type Sampler interface {
+	// Next returns when it looks next, later than the last time; math.MaxInt64 for never. Looks end with the work.
+	Next() int64
+	// Sample gets the workers of each pool, by ascending id, as they are after everything that happens at an instant. The lists are
+	// valid during the call.
+	Sample(at int64, pools [][]WorkerState)
+}
+
+// WorkerState is a worker at an instant. A pass in flight counts as the scheduler has left it: its requests run until it ends, the
+// blocks of those that it completes are released.
+type WorkerState struct {
+	ID       int `json:"worker"`
+	Running  int `json:"running"` // requests
+	Waiting  int `json:"waiting"`
+	KVBlocks int `json:"kv_blocks"` // leased
+	engine.Counts
+}
+
+// sample lets the sampler look at all its instants before the next event.
+func (r *run) sample(before int64) {
+	if r.Sampler == nil {
+		return
+	}
+	for at := r.Sampler.Next(); at < before; at = r.Sampler.Next() {
+		list := make([][]WorkerState, len(r.pools))
+		for k, p := range r.pools {
+			p.settle(at)
+			for _, w := range p.workers {
+				list[k] = append(list[k], w.state())
+			}
+		}
+		r.Sampler.Sample(at, list)
+	}
+}
+
+func (w *worker) state() WorkerState {
+	s := WorkerState{ID: w.id, Running: len(w.Batch()), Waiting: len(w.Queued()), KVBlocks: w.ActiveBlocks(), Counts: w.Counts()}
+	if !w.Busy() {
+		return s
+	}
+	for _, q := range w.Completed() {
+		if q.Status == engine.Done {
+			s.Running++
+		}
+	}
+	return s
+}
+
+// DeadEnd is the error of a run that has unfinished requests, and nothing that could happen next.
+type DeadEnd struct {
+	Now   int64 // nanoseconds
+	stuck []stuck
+	left  int // turns that were never released
+	whole int // max_num_batched_tokens of an engine without chunked prefill that a stuck prompt exceeds; 0: none
+}
+
+// stuck is a request that a dead end leaves.
+type stuck struct {
+	session, number int
+	worker          int    // -1: none
+	pool            string // of the worker: "prefill" or "decode"; "" in an aggregated fleet
+	prompt          int
+	status          engine.Status
+}
+
+// maxNamed is how many requests an error names.
+const maxNamed = 8
+
+// Error names the stuck requests.
+func (e *DeadEnd) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "dead end at %.6f s: %d requests cannot end", float64(e.Now)/1e9, len(e.stuck))
+	if e.left > 0 {
+		fmt.Fprintf(&b, ", %d turns are not released", e.left)
+	}
+	for k, s := range e.stuck {
+		if k == maxNamed {
+			fmt.Fprintf(&b, "; and %d more", len(e.stuck)-k)
+			break
+		}
+		fmt.Fprintf(&b, "; session %d turn %d %s: prompt of %d tokens, %s", s.session, s.number, s.place(), s.prompt, s.status)
+	}
+	if e.whole > 0 {
+		fmt.Fprintf(&b, "; without chunked prefill no pass computes a prompt of more than max_num_batched_tokens %d", e.whole)
+	}
+	return b.String()
+}
+
+// place says where a stuck request is.
+func (s stuck) place() string {
+	switch {
+	case s.worker < 0:
+		return "on no worker"
+	case s.pool == "":
+		return fmt.Sprintf("on worker %d", s.worker)
+	default:
+		return fmt.Sprintf("on %s worker %d", s.pool, s.worker)
+	}
+}
+
+// deadEnd returns the error about the requests in flight, in the order of their release.
+func (r *run) deadEnd() error {
+	for _, p := range r.pools {
+		p.settle(r.now)
+	}
+	e := &DeadEnd{Now: r.now, left: r.Load.Left()}
+	for _, one := range r.result.Requests {
+		if r.open[one.ID] == one {
+			e.stuck = append(e.stuck, stuckOf(one, r.now))
+			e.whole = max(e.whole, r.tooLongInWhole(one.Prompt))
+		}
+	}
+	return e
+}
+
+// tooLongInWhole returns max_num_batched_tokens of an engine that computes prompts whole and can never compute this one; 0 without one.
+func (r *run) tooLongInWhole(prompt int) int {
+	for _, p := range r.Pools {
+		if c := p.Engine; !c.ChunkedPrefill && c.Type != engine.SGLang && prompt > c.MaxBatchedTokens {
+			return c.MaxBatchedTokens
+		}
+	}
+	return 0
+}
+
+func stuckOf(one *Request, now int64) stuck {
+	s := stuck{session: one.Session, number: one.Number, worker: one.Worker, prompt: one.Prompt, status: one.Status}
+	switch copied := one.Prefill; {
+	case copied == nil:
+	case one.Worker < 0 && copied.Last > 0 && copied.Last <= now: // handed off, and no worker is active
+	case one.Worker < 0:
+		s.pool, s.worker, s.status = "prefill", copied.Worker, copied.Status
+	default:
+		s.pool = "decode"
+	}
+	if s.status.Ended() { // by the pass in flight
+		s.status = engine.Running
+	}
+	return s
 }

@@ -1,3 +1,8 @@
+// Package hitcurve says which share of prompt tokens a prefix cache would hold, by its size: doc/spec/simulate.md 16.
+//
+// Order plays a load against a server of given rates and returns the prompts in the order in which they leave. Compute
+// gives the curve of that order: for LRU from stack distances, which one pass finds for all sizes; for the optimal policy from the
+// pieces of prompts that are used next by the same request; for FIFO block by block.
 package hitcurve
 
 import (
@@ -11,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
+	"github.com/agentx/agentx/internal/heap"
 )
 
 // Policy says which blocks a cache drops.
@@ -246,4 +252,205 @@ func other(p *Point, pools [][]Access, uses []*pieces, o *Options) {
 			p.Found[Optimal] += optimal(pool, uses[k], o, p.Size) * int64(o.BlockSize)
 		}
 	}
+}
+
+// distances count, for each size of a cache, the blocks that LRU finds in it and not in one that is a block smaller. Until sum they
+// are the differences of neighbouring counts.
+type distances []int64
+
+// add counts blocks at neighbouring distances, of which the first has so many blocks above it.
+func (d distances) add(above, blocks int64) {
+	d[above+1]++
+	d[above+blocks+1]--
+}
+
+// sum turns them into the blocks that are found by size.
+func (d distances) sum() {
+	for range 2 {
+		for n := 1; n < len(d); n++ {
+			d[n] += d[n-1]
+		}
+	}
+}
+
+// lru counts the blocks of one pool by stack distance: the size at which LRU finds them. A prompt leaves its blocks with its first one
+// as the most recent, so those that no later prompt has used are the end of it, and stand together in the stack.
+func lru(list []Access, uses *pieces, o *Options, found distances) {
+	held := newSums(len(list)) // by access: blocks that it was the last to use
+	for k, a := range list {
+		total, left := int64(0), int64(o.most(a))
+		for _, p := range uses.of(k) {
+			count := int64(p.count)
+			if n := min(count, left-total); p.other >= 0 && n > 0 {
+				found.add(held.total-held.upTo(int(p.other)), n)
+			}
+			total += count
+		}
+		for _, p := range uses.of(k) {
+			if p.other >= 0 {
+				held.add(int(p.other), -int64(p.count))
+			}
+		}
+		held.add(k, total)
+	}
+}
+
+// sums are the sums of the beginnings of a list of numbers (a Fenwick tree).
+type sums struct {
+	tree  []int64
+	total int64
+}
+
+func newSums(n int) *sums { return &sums{tree: make([]int64, n+1)} }
+
+func (s *sums) add(at int, n int64) {
+	s.total += n
+	for at++; at < len(s.tree); at += at & -at {
+		s.tree[at] += n
+	}
+}
+
+// upTo returns the sum of the numbers 0 to at.
+func (s *sums) upTo(at int) (sum int64) {
+	for at++; at > 0; at -= at & -at {
+		sum += s.tree[at]
+	}
+	return sum
+}
+
+// fifo returns the blocks that FIFO finds in one pool with a cache of size blocks. Blocks leave in the order in which they came, of one
+// prompt the last first; one that is there keeps its place. came has an entry of 0 for each chain number, and is overwritten.
+func fifo(list []Access, came []int64, o *Options, size int64) (found int64) {
+	count := size // blocks that have come, from the first that a lookup takes for one that is there
+	for _, a := range list {
+		gone := count - size // what came up to here is not there
+		leading, missed := 0, false
+		for _, run := range a.Chain {
+			for _, at := range came[run.First : run.First+run.Count] {
+				if missed = missed || at <= gone; missed {
+					break
+				}
+				leading++
+			}
+		}
+		found += int64(min(leading, o.most(a)))
+		for r := len(a.Chain) - 1; r >= 0; r-- {
+			part := came[a.Chain[r].First : a.Chain[r].First+a.Chain[r].Count]
+			for i := len(part) - 1; i >= 0; i-- {
+				if part[i] <= gone {
+					count++
+					part[i] = count
+				}
+			}
+		}
+	}
+	return found
+}
+
+// optimal returns the blocks that the optimal policy finds in one pool with a cache of size blocks: of the blocks that it holds and
+// those of the prompt it keeps the ones whose next use is nearest, and of two that are used next by the same prompt the one closer to
+// its beginning. So what it holds for a prompt is a beginning of that, and a number says it.
+func optimal(list []Access, uses *pieces, o *Options, size int64) (found int64) {
+	held := make([]int64, len(list)) // by access: blocks that are kept for it
+	var far []int32                  // a heap: accesses for which blocks are kept, and some for which they no longer are
+	total := int64(0)
+	for k, a := range list {
+		found += min(held[k], int64(o.most(a)))
+		total -= held[k]
+		held[k] = 0
+		for _, p := range uses.of(k) {
+			if p.other < 0 {
+				continue // never used again
+			}
+			if held[p.other] == 0 {
+				heap.Push(&far, p.other, later)
+			}
+			held[p.other] += int64(p.count)
+			total += int64(p.count)
+		}
+		for total > size {
+			last := far[0]
+			n := min(total-size, held[last])
+			held[last] -= n
+			total -= n
+			if held[last] == 0 {
+				heap.Pop(&far, later)
+			}
+		}
+	}
+	return found
+}
+
+func later(a, b int32) bool { return a > b }
+
+// piece is a part of a prompt: so many blocks that the same other prompt used last, or uses next.
+type piece struct {
+	other int32 // position of that prompt; -1: none
+	count int32 // blocks
+}
+
+// pieces cuts every prompt by who has used its blocks last (or, in reverse, who uses them next). A prompt uses the beginning
+// of every chain that it shares, so pieces of one prompt that stand closer to its beginning have a nearer neighbour.
+type pieces struct {
+	list  []piece
+	first []int32 // by access: its first piece; one more entry at the end
+}
+
+// of returns the pieces of an access, from the beginning of its prompt.
+func (p *pieces) of(k int) []piece { return p.list[p.first[k]:p.first[k+1]] }
+
+// cut returns the pieces of the accesses of one pool. owner has an entry of 0 for each chain number, and is overwritten.
+func cut(list []Access, owner []int32, reverse bool) *pieces {
+	p := &pieces{first: make([]int32, len(list)+1)}
+	for n := range list {
+		k := n
+		if reverse {
+			k = len(list) - 1 - n
+		}
+		p.first[k] = int32(len(p.list)) // where they begin; the end follows below
+		p.cutOne(list[k], int32(k), owner)
+	}
+	p.first[len(list)] = int32(len(p.list))
+	if reverse {
+		p.turn()
+	}
+	return p
+}
+
+// cutOne appends the pieces of an access, and makes it the owner of its blocks.
+func (p *pieces) cutOne(a Access, k int32, owner []int32) {
+	last, count := int32(0), int32(0)
+	for _, run := range a.Chain {
+		part := owner[run.First : run.First+run.Count]
+		for i, o := range part {
+			if o != last {
+				if count > 0 {
+					p.list = append(p.list, piece{last - 1, count})
+				}
+				last, count = o, 0
+			}
+			count++
+			part[i] = k + 1
+		}
+	}
+	if count > 0 {
+		p.list = append(p.list, piece{last - 1, count})
+	}
+}
+
+// turn puts pieces that were cut from the last access to the first into the order of the accesses.
+func (p *pieces) turn() {
+	ordered := make([]piece, 0, len(p.list))
+	n := len(p.first) - 1
+	end := int32(len(p.list))
+	starts := slices.Clone(p.first[:n])
+	for k := range n {
+		next := end
+		if k > 0 {
+			next = starts[k-1]
+		}
+		p.first[k] = int32(len(ordered))
+		ordered = append(ordered, p.list[starts[k]:next]...)
+	}
+	p.list = ordered
 }

@@ -1,10 +1,31 @@
+// Package page makes the page of a simulated run, and the log of all that it draws: doc/spec/simulate.md 12. [Make] makes of a
+// [simulate.Result] the tables of a page of cmd/internal/report/page, whose kind simulate draws them; [WriteLog] writes the log.
+//
+//	pool.K       the workers of pool K by state, where it changes
+//	NAME         a figure of the planner's ticks, at those that have it: rate.observed, floor.K, capacity.K and so on
+//	load.K       why load decided as it did for pool K, throughput.K why traffic did
+//	lines        a row for each worker: its pool, its id, how many rows of points it has
+//	points       what each worker had, by tick or by sample
+//	requests     a row for each request on the page, in the order of arrival
+//	windows      counts and percentiles of all requests, by the window in which they arrived
+//
+// Instants are seconds of the run. Lines are thinned to the least and the greatest value of each of so many columns of time that the page
+// has at most [maxBytes]; the page says so.
 package page
 
 import (
+	"bufio"
 	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"slices"
 
 	charts "github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
+	"github.com/agentx/agentx/cmd/internal/simulate/planner"
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 )
 
 // maxBytes is the size of the largest page.
@@ -98,4 +119,168 @@ func seconds(ns []int64) []float64 {
 		list[k] = float64(v) / 1e9
 	}
 	return list
+}
+
+// head is what the page has besides tables.
+type head struct {
+	Summary  *simulate.Summary `json:"summary"`
+	End      float64           `json:"end"` // of the axis, seconds
+	Pools    []pool            `json:"pools"`
+	Planner  *planned          `json:"planner"`
+	TTFT     *float64          `json:"ttft_limit"` // seconds; null: none
+	ITL      *float64          `json:"itl_limit"`
+	Switches []deviation       `json:"switches"` // those that differ from the default
+	Every    float64           `json:"every"`    // seconds between samples; 0: none
+	Columns  int               `json:"columns"`
+	Thinned  bool              `json:"thinned"` // lines do not have all their points
+	Lines    int               `json:"lines"`   // workers that are drawn
+	Workers  int               `json:"workers"` // workers that could be
+	Drawn    drawn             `json:"drawn"`
+	Lacks    string            `json:"lacks"` // what is not in the model
+}
+
+// pool is a pool of workers.
+type pool struct {
+	Name      string  `json:"name"`
+	Blocks    int     `json:"blocks"`
+	BlockSize int     `json:"block_size"`
+	GPUs      int     `json:"gpus"`
+	Startup   float64 `json:"startup"`
+}
+
+// planned is what the header says of a planner.
+type planned struct {
+	Config      planner.Config    `json:"config"`
+	Bootstrap   planner.Bootstrap `json:"bootstrap"`
+	Warnings    []string          `json:"warnings"`
+	Ticks       int               `json:"ticks"`
+	Transitions int               `json:"transitions"`
+	Windows     int               `json:"windows"` // throughput ticks
+}
+
+// deviation is a switch that differs from the default.
+type deviation struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+	Default string `json:"default"`
+}
+
+// lacks is what a simulation leaves out: doc/spec/simulate.md 15.
+const lacks = "Not in the model: frontend, network and tokenizer time; contention of links; memory tiers below the GPU; speculative decoding; attention data parallelism."
+
+func (b *builder) head() head {
+	c, s := &b.result.Config, *b.summary
+	s.Out = "" // where files are is no part of the run
+	h := head{Summary: &s, End: float64(b.end) / 1e9, Pools: pools(c), Switches: deviations(c.Switches), Columns: b.columns, Lacks: lacks}
+	h.Lines, h.Workers = min(len(b.lines), b.most), len(b.lines)
+	if b.result.Samples != nil && b.result.Planned == nil {
+		h.Every = float64(b.result.Samples.Every) / 1e9
+	}
+	h.TTFT, h.ITL = limit(float64(c.SLA.TTFT)/1e9), limit(float64(c.SLA.ITL)/1e9)
+	if p := b.result.Planned; p != nil {
+		h.Planner = &planned{Config: p.Config, Bootstrap: p.Bootstrap, Warnings: append([]string{}, p.Warnings...), Ticks: len(p.Ticks), Transitions: planner.Transitions(p.Ticks)}
+		for _, t := range p.Ticks {
+			if t.Throughput {
+				h.Planner.Windows++
+			}
+		}
+		if p.Config.Target == planner.TargetSLA {
+			h.TTFT, h.ITL = limit(p.Config.TTFT/1e3), limit(p.Config.ITL/1e3)
+		}
+	}
+	return h
+}
+
+// limit returns nil for 0.
+func limit(seconds float64) *float64 {
+	if seconds == 0 {
+		return nil
+	}
+	return &seconds
+}
+
+func pools(c *simulate.Config) (list []pool) {
+	names := []string{"workers"}
+	if c.Disaggregated() {
+		names = []string{"prefill", "decode"}
+	}
+	for k, e := range c.Engines() {
+		one := e.Config
+		list = append(list, pool{Name: names[k], Blocks: one.Blocks, BlockSize: one.BlockSize, GPUs: one.GPUsPerWorker, Startup: one.StartupTime})
+	}
+	return list
+}
+
+func deviations(s preset.Switches) []deviation {
+	list := []deviation{}
+	base, _ := preset.Named(preset.Default)
+	for _, name := range slices.Sorted(slices.Values(preset.List())) {
+		if value, usual := s.Get(name), base.Get(name); value != usual {
+			list = append(list, deviation{name, value, usual})
+		}
+	}
+	return list
+}
+
+// logRecord is a line of the log: a tick of the planner, or without one a sample, and the requests that came since the line before.
+// The last line has the rest of the run.
+type logRecord struct {
+	At       int64                  `json:"at_ns"`
+	Tick     *planner.Tick          `json:"tick,omitempty"`
+	Pools    [][]fleet.WorkerState  `json:"pools,omitempty"` // of a sample
+	Requests []simulate.RequestLine `json:"requests"`
+
+	Lives [][]fleet.WorkerResult `json:"lives,omitempty"` // of the last line: of the workers of each pool
+	Rest  *planner.Window        `json:"rest,omitempty"`  // of the last line: the traffic after the last throughput tick
+}
+
+// WriteLog writes everything that the page of a run draws, unthinned, as gzipped JSON lines. Equal runs give equal bytes.
+func WriteLog(w io.Writer, r *simulate.Result) error {
+	z := gzip.NewWriter(w)
+	out := bufio.NewWriterSize(z, 1<<16)
+	l := &logWriter{e: json.NewEncoder(out), requests: r.Requests}
+	l.records(r)
+	if l.err == nil {
+		l.err = out.Flush()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	return z.Close()
+}
+
+// logWriter writes records in the order of time.
+type logWriter struct {
+	e        *json.Encoder
+	requests []*fleet.Request // that are not written yet
+	err      error
+}
+
+func (l *logWriter) records(r *simulate.Result) {
+	end := logRecord{Lives: r.Workers}
+	switch {
+	case r.Planned != nil:
+		for _, t := range r.Planned.Ticks {
+			l.write(logRecord{At: t.At, Tick: t}, t.At)
+		}
+		end.Rest = &r.Planned.Rest
+	case r.Samples != nil:
+		for _, s := range r.Samples.List {
+			l.write(logRecord{At: s.At, Pools: s.Pools}, s.At)
+		}
+	}
+	end.At = endOf(r)
+	l.write(end, end.At)
+}
+
+// write writes a record with the requests that came until an instant.
+func (l *logWriter) write(one logRecord, until int64) {
+	one.Requests = []simulate.RequestLine{}
+	for len(l.requests) > 0 && l.requests[0].Arrival <= until {
+		one.Requests = append(one.Requests, simulate.LineOf(l.requests[0]))
+		l.requests = l.requests[1:]
+	}
+	if l.err == nil {
+		l.err = l.e.Encode(one)
+	}
 }

@@ -1,5 +1,7 @@
 package planner
 
+import "slices"
+
 // verdict is what load says of a pool, or of one side of an aggregated engine: a worker more, one less, or neither.
 type verdict struct {
 	step    int
@@ -135,4 +137,144 @@ func reasonOf(active, want int, capped bool, telling Reason) Reason {
 		return telling
 	}
 	return noChange
+}
+
+// byTTFT judges a pool by the first tokens of its next requests.
+func (p *Planner) byTTFT(m *model, e Engine, t *PoolTick) verdict {
+	list := make([]float64, len(t.Engines))
+	for i, now := range t.Engines {
+		list[i] = p.ttftMS(m, e, now.QueuedPrefill, now.KV)
+	}
+	worst := slices.Max(list)
+	t.TTFTMS = &worst
+	v := verdict{step: judge(list, p.config.TTFT, p.config.Sensitivity, p.config.MinEndpoint), defined: true}
+	if v.step < 0 && p.consolidation && slices.ContainsFunc(t.Engines, func(now EngineNow) bool { return p.queueTooLong(m, e, now, t.Active) }) {
+		return verdict{defined: true, reason: scaleDownRefused}
+	}
+	return v
+}
+
+// ttftMS estimates a first token behind a queue; the KV tokens count where an engine decodes beside it.
+func (p *Planner) ttftMS(m *model, e Engine, queued, kv int) float64 {
+	if m.kind == prefillKind {
+		kv = 0
+	}
+	return m.ttft(float64(queued), p.hit, e.MaxBatchedTokens, kv) * 1e3
+}
+
+// survivor returns what one engine of n has of a load when it has to share that of another.
+func survivor(load, n int) int { return load * n / (n - 1) }
+
+// queueTooLong reports whether the queue of an engine that remains would take more than the share of the limit that its own prefill leaves.
+func (p *Planner) queueTooLong(m *model, e Engine, now EngineNow, n int) bool {
+	kv := survivor(now.KV, n)
+	own := p.ttftMS(m, e, 0, kv)
+	caused := p.ttftMS(m, e, survivor(now.QueuedPrefill, n), kv) - own
+	return caused >= (p.config.TTFT-own)*p.config.Sensitivity
+}
+
+// byITL judges a pool by the gaps between tokens.
+func (p *Planner) byITL(m *model, e Engine, t *PoolTick) verdict {
+	list := make([]float64, len(t.Engines))
+	for i, now := range t.Engines {
+		list[i] = m.itl(float64(now.KV+now.QueuedKV)) * 1e3
+	}
+	worst := slices.Max(list)
+	t.ITLMS = &worst
+	v := verdict{step: judge(list, p.config.ITL, p.config.Sensitivity, p.config.MinEndpoint), defined: true}
+	if v.step < 0 && p.consolidation && slices.ContainsFunc(t.Engines, func(now EngineNow) bool { return p.cacheTooFull(m, e, now, t.Active) }) {
+		return verdict{defined: true, reason: scaleDownRefused}
+	}
+	return v
+}
+
+// cacheTooFull reports whether an engine that remains could not hold its KV tokens, or would decode too slowly.
+func (p *Planner) cacheTooFull(m *model, e Engine, now EngineNow, n int) bool {
+	kv := survivor(held(m.kind, now), n)
+	return e.MaxKV > 0 && kv >= e.MaxKV || m.itl(float64(kv))*1e3 >= p.config.ITL*p.config.Sensitivity
+}
+
+// held returns the KV tokens that an engine has to hold. The prompts that wait for an aggregated one become some.
+func held(k kind, now EngineNow) int {
+	if k == aggKind {
+		return now.KV + now.QueuedKV + now.QueuedPrefill
+	}
+	return now.KV + now.QueuedKV
+}
+
+// bounds are the shares of what an engine can hold at which a pool grows and shrinks, of targets other than sla.
+type bounds struct {
+	up, down float64
+	atUp     bool // up includes its bound
+	atDown   bool // down does
+}
+
+// useBounds has the bounds of a target, of prefill queues and of KV use.
+var useBounds = map[string][2]bounds{
+	targetThroughput: {{up: 1, down: 0.1, atUp: true}, {up: 1, down: 0.6}},
+	TargetLatency:    {{up: 0.1, down: 0, atUp: true, atDown: true}, {up: 0.4, down: 0.1}},
+}
+
+// byUse judges a pool by how full its engines are: up if any is too full, down if all are nearly empty.
+func (p *Planner) byUse(k kind, e Engine, t *PoolTick) verdict {
+	b := useBounds[p.config.Target][1]
+	if k == prefillKind {
+		b = useBounds[p.config.Target][0]
+	}
+	use := func(now EngineNow) float64 {
+		if k == prefillKind {
+			return float64(now.QueuedPrefill) / float64(e.ContextLength)
+		}
+		return float64(held(k, now)) / float64(e.MaxKV)
+	}
+	full := func(now EngineNow) bool { u := use(now); return u > b.up || b.atUp && u == b.up }
+	busy := func(now EngineNow) bool { u := use(now); return u > b.down || !b.atDown && u == b.down }
+	switch {
+	case slices.ContainsFunc(t.Engines, full):
+		return verdict{step: 1, defined: true}
+	case t.Active > p.config.MinEndpoint && !slices.ContainsFunc(t.Engines, busy):
+		return verdict{step: -1, defined: true}
+	}
+	return verdict{defined: true}
+}
+
+// maxHit is the largest hit rate that discounts work.
+const maxHit = 0.95
+
+// clampHit returns a hit rate that work may be discounted by.
+func clampHit(hit float64) float64 { return max(0, min(hit, maxHit)) }
+
+// ttft estimates the seconds to the first token of the next request of an engine: doc/spec/simulate.md 11.6.
+func (m *model) ttft(queued, hit float64, mbt, kv int) float64 {
+	return prefillSeconds(m.line(), (queued+m.prompt.value())*(1-clampHit(hit)), float64(mbt), float64(kv))
+}
+
+// itl estimates the seconds of a decode step with the next request.
+func (m *model) itl(kv float64) float64 {
+	kv += m.length.value()
+	if m.kind == decodeKind {
+		return m.line().predict(m.decodes.value()+1, kv)
+	}
+	return m.line().predict(m.prefill.value(), kv)
+}
+
+// withinBudget returns the workers of each pool that a number of GPUs allows: doc/spec/simulate.md 11.8. Below the least fleet it is none.
+func withinBudget(want, gpus []int, budget, least int) []int {
+	total, minimum := 0, 0
+	for i, g := range gpus {
+		total, minimum = total+want[i]*g, minimum+least*g
+	}
+	switch {
+	case budget < 0 || total <= budget:
+		return want
+	case budget < minimum:
+		return make([]int, len(want))
+	case len(want) == 1:
+		return []int{max(least, budget/gpus[0])}
+	}
+	p := max(least, min((budget-least*gpus[1])/max(gpus[0], 1), want[0]*budget/total))
+	if gpus[1] == 0 {
+		return []int{p, want[1]}
+	}
+	return []int{p, max(least, (budget-p*gpus[0])/gpus[1])}
 }

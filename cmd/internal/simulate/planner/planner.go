@@ -1,3 +1,18 @@
+// Package planner decides how many workers a simulated fleet has: doc/spec/simulate.md 10 and 11. It moves no clock and owns no worker.
+// A fleet tells it what arrives, what ends and what passes were, asks when it ticks next, and gets decisions:
+//
+//	p, err := planner.New(planner.Options{Config: config, Switches: switches, Engines: []planner.Engine{planner.EngineOf(c, &timing)}})
+//	p.Arrived(prompt, output)
+//	p.Passed(pool, worker, pass)
+//	p.Completed(planner.Completion{...})
+//	if now == p.Next() {
+//		tick, targets, err := p.Tick(event, []planner.Workers{{Active: ids}})
+//	}
+//
+// In mode agg there is one pool, in mode disagg there are two: prefill, then decode. [Tick] has all that a page draws.
+//
+// A tick looks at the models ([model]: what a pass costs), at the traffic ([Window]) and at the last pass of every worker. Throughput decides
+// before load, so that load sees the new floor.
 package planner
 
 import (
@@ -219,4 +234,30 @@ func (p *Planner) note(t *Tick) {
 			t.Pools[i].Line = &l
 		}
 	}
+}
+
+// Engine is what a planner knows of the engines of a pool.
+type Engine struct {
+	MaxBatchedTokens int // MBT: the budget of a pass
+	MaxSeqs          int // 0: unknown
+	MaxKV            int // tokens of the pool; 0: unknown
+	ContextLength    int // of the longest request
+	GPUs             int // of a worker
+	Timing           Timing
+}
+
+// Timing says what the parts of a pass take, in nanoseconds. An engine.Timing does.
+type Timing interface {
+	Prefill(tokens int) int64
+	Decode(kv, length, requests int) int64
+}
+
+// EngineOf returns what a planner knows of an engine.
+func EngineOf(c engine.Config, t *engine.Timing) Engine {
+	kv := c.Blocks * c.BlockSize
+	e := Engine{MaxBatchedTokens: c.MaxBatchedTokens, MaxSeqs: c.MaxSeqs, MaxKV: kv, ContextLength: kv, GPUs: c.GPUsPerWorker, Timing: t}
+	if c.MaxModelLen > 0 {
+		e.ContextLength = min(e.ContextLength, c.MaxModelLen)
+	}
+	return e
 }

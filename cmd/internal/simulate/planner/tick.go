@@ -1,5 +1,12 @@
 package planner
 
+import (
+	"math"
+	"slices"
+
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
+)
+
 // Tick is what a planner saw and decided at one instant. It has all that a page draws of it.
 type Tick struct {
 	At         int64       `json:"at_ns"`
@@ -88,4 +95,126 @@ func (t *Tick) targets(want []int) []int {
 		list[i] = one.Target
 	}
 	return list
+}
+
+// Reason says why a decision is what it is: doc/spec/simulate.md 11.9. "" where nothing was decided.
+type Reason string
+
+// The reasons of load decisions. Disabled is one of both kinds.
+const (
+	scaleUp             Reason = "scale_up"
+	scaleDown           Reason = "scale_down"
+	scaleDownCapped     Reason = "scale_down_capped_by_throughput"
+	scaleDownRefused    Reason = "scale_down_refused_consolidation"
+	noChange            Reason = "no_change"
+	disabled            Reason = "disabled"
+	noPassData          Reason = "no_fpm_data"
+	scalingInProgress   Reason = "scaling_in_progress"
+	workerCountMismatch Reason = "worker_count_mismatch"
+	insufficientData    Reason = "insufficient_data"
+)
+
+// The reasons of throughput decisions.
+const (
+	scale           Reason = "scale"
+	setLowerBound   Reason = "set_lower_bound"
+	noTrafficData   Reason = "no_traffic_data"
+	predictFailed   Reason = "predict_failed"
+	modelNotReady   Reason = "model_not_ready"
+	partnerNotReady Reason = "partner_not_ready"
+)
+
+// LoadReasons and ThroughputReasons are all reasons of their kind.
+var (
+	LoadReasons = []Reason{
+		scaleUp, scaleDown, scaleDownCapped, scaleDownRefused, noChange, disabled, noPassData, scalingInProgress,
+		workerCountMismatch, insufficientData,
+	}
+	ThroughputReasons = []Reason{scale, setLowerBound, disabled, noTrafficData, predictFailed, modelNotReady, partnerNotReady}
+)
+
+// moves are the reasons that an aggregate prefers, the first before the others.
+var moves = []Reason{scaleUp, scaleDownCapped, scaleDown}
+
+// aggregate returns the reason of all pools: the first move that one has, else one that tells more than no_change.
+func aggregate(pools []Reason) Reason {
+	for _, move := range moves {
+		if slices.Contains(pools, move) {
+			return move
+		}
+	}
+	for _, r := range pools {
+		if r != noChange {
+			return r
+		}
+	}
+	return noChange
+}
+
+// clock says when a planner ticks: doc/spec/simulate.md 11.2. Times are nanoseconds.
+type clock struct {
+	rule     preset.Choice
+	interval [2]int64 // of load, of throughput; 0: never
+	next     [2]int64
+	seen     int64 // planner time of the last tick
+}
+
+// merge is how much later the other deadline may be to be taken along.
+const merge = 500_000_000
+
+const (
+	loadTick = iota
+	throughputTick
+)
+
+const never = math.MaxInt64
+
+func newClock(c Config, rule preset.Choice) *clock {
+	k := &clock{rule: rule, next: [2]int64{never, never}}
+	if c.LoadScaling {
+		k.interval[loadTick] = int64(math.RoundToEven(c.LoadInterval * 1e9))
+	}
+	if c.ThroughputScaling {
+		k.interval[throughputTick] = int64(math.RoundToEven(c.ThroughputInterval * 1e9))
+	}
+	for i, d := range k.interval {
+		if d > 0 {
+			k.next[i] = d
+		}
+	}
+	return k
+}
+
+// at returns when the next tick is.
+func (k *clock) at() int64 { return min(k.next[loadTick], k.next[throughputTick]) }
+
+// due returns what the next tick decides.
+func (k *clock) due() (load, throughput bool) {
+	at := k.at()
+	within := func(i int) bool { return k.next[i]-at <= merge }
+	return within(loadTick), within(throughputTick)
+}
+
+// tick moves the deadlines that are due, and returns the planner's time. event is when something last happened before it.
+func (k *clock) tick(event int64) (now int64) {
+	load, throughput := k.due()
+	at := k.at()
+	now = at
+	if k.rule != preset.TickNominal && event > k.seen {
+		now = min(event, at)
+	}
+	k.seen = now
+	for i, is := range []bool{load, throughput} {
+		switch {
+		case k.rule == preset.TickNominal && is:
+			k.next[i] += k.interval[i]
+		case k.rule == preset.TickLastEvent && is:
+			k.next[i] = now + k.interval[i]
+		case k.rule == preset.TickLastEventShared && is:
+			k.next[i] += k.interval[i] - (at - now)
+		case k.rule == preset.TickLastEventShared && k.next[i] != never:
+			k.next[i] = max(k.next[i]-(at-now), at+1)
+		}
+	}
+	return now
 }

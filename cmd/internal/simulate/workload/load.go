@@ -1,6 +1,26 @@
+// Package workload says which requests a simulated fleet gets, and when: doc/spec/simulate.md 3. No prompt is text here. What counts
+// are lengths, times and which blocks of two prompts are the same.
+//
+// [Chains] numbers the blocks of prompts. [Sessions] are the turns of an input, from the structure of a cache ([Mooncake]) or from
+// numbers ([Synthetic]). A [Load] plays them: it says when the next turn is ready and is told when a turn has completed.
+// [Sessions.Trace] is the open loop, [Sessions.Concurrency] the closed one. [Lanes] plays trees of sessions with the player that
+// drives servers, package replay.
 package workload
 
-import "github.com/agentx/agentx/cmd/internal/simulate/engine"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
+	"github.com/agentx/agentx/internal/heap"
+	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/conductor"
+)
 
 // Turn is a request as a load releases it.
 type Turn struct {
@@ -27,4 +47,278 @@ type Load interface {
 // Refuser is a load whose sessions do not go on after a turn that no worker can hold. It is told by Refused instead of Completed.
 type Refuser interface {
 	Refused(id int, now int64)
+}
+
+// ready is a turn and when it is ready.
+type ready struct {
+	at int64
+	id int
+}
+
+// order is the order in which turns leave: by time, then session, then turn, which is that of the table.
+func (a ready) order(b ready) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) }
+
+func (a ready) before(b ready) bool { return a.order(b) < 0 }
+
+// traceLoad is the open loop: first turns at their recorded arrivals.
+type traceLoad struct {
+	sessions *Sessions
+	speedup  float64
+	firsts   []ready // sorted
+	follow   []ready // a heap
+	left     int
+}
+
+// Trace returns the load in which first turns arrive as recorded, and later ones after their delays; both times are divided by
+// speedup, which is finite and positive.
+func (s *Sessions) Trace(speedup float64) (Load, error) {
+	if !(speedup > 0) || math.IsInf(speedup, 0) {
+		return nil, fmt.Errorf("arrival speed-up %g: want a finite number above 0", speedup)
+	}
+	l := &traceLoad{sessions: s, speedup: speedup, left: len(s.turns)}
+	for _, one := range s.list {
+		if one.first < one.next {
+			l.firsts = append(l.firsts, ready{nanoseconds(one.start, speedup), one.first})
+		}
+	}
+	slices.SortFunc(l.firsts, ready.order)
+	return l, nil
+}
+
+func (l *traceLoad) Next() (int64, bool) {
+	switch {
+	case len(l.firsts) == 0 && len(l.follow) == 0:
+		return 0, false
+	case l.followsFirst():
+		return l.follow[0].at, true
+	default:
+		return l.firsts[0].at, true
+	}
+}
+
+func (l *traceLoad) followsFirst() bool {
+	return len(l.follow) > 0 && (len(l.firsts) == 0 || l.follow[0].order(l.firsts[0]) < 0)
+}
+
+func (l *traceLoad) Release(now int64) (t Turn, ok bool) {
+	if at, ok := l.Next(); !ok || at > now {
+		return t, false
+	}
+	l.left--
+	if l.followsFirst() {
+		return l.sessions.Turn(heap.Pop(&l.follow, ready.before).id), true
+	}
+	t = l.sessions.Turn(l.firsts[0].id)
+	l.firsts = l.firsts[1:]
+	return t, true
+}
+
+func (l *traceLoad) Completed(id int, now int64) {
+	if !l.sessions.last(id) {
+		heap.Push(&l.follow, ready{now + nanoseconds(l.sessions.turns[id+1].delay, l.speedup), id + 1}, ready.before)
+	}
+}
+
+func (l *traceLoad) Left() int { return l.left }
+
+// concurrencyLoad is the closed loop: a place for each of n sessions, or of n requests.
+type concurrencyLoad struct {
+	sessions *Sessions
+	places   int
+	requests bool    // a place is for a request
+	taken    int     // places
+	freed    int64   // when the last one was freed
+	next     int     // session
+	follow   []ready // a heap
+	left     int
+}
+
+// Concurrency returns the load in which n sessions are open, in file order, or n requests in flight, as the unit says. Recorded
+// arrivals are ignored; delays are kept.
+func (s *Sessions) Concurrency(n int, unit preset.Choice) (Load, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("concurrency %d: want at least 1", n)
+	}
+	return &concurrencyLoad{sessions: s, places: n, requests: unit == preset.UnitRequests, left: len(s.turns)}, nil
+}
+
+func (l *concurrencyLoad) Next() (int64, bool) {
+	free := l.taken < l.places
+	follow := len(l.follow) > 0 && (free || !l.requests)
+	begin := free && l.next < len(l.sessions.list)
+	switch {
+	case follow && l.requests:
+		if at := max(l.follow[0].at, l.freed); !begin || at <= l.freed {
+			return at, true
+		}
+		return l.freed, true
+	case begin:
+		return l.freed, true
+	case follow:
+		return l.follow[0].at, true
+	default:
+		return 0, false
+	}
+}
+
+func (l *concurrencyLoad) Release(now int64) (t Turn, ok bool) {
+	free := l.taken < l.places
+	switch {
+	case len(l.follow) > 0 && l.follow[0].at <= now && (free || !l.requests):
+		t = l.sessions.Turn(heap.Pop(&l.follow, ready.before).id)
+		if l.requests {
+			l.taken++
+		}
+	case free && l.next < len(l.sessions.list):
+		t = l.sessions.Turn(l.sessions.list[l.next].first)
+		l.next++
+		l.taken++
+	default:
+		return t, false
+	}
+	l.left--
+	return t, true
+}
+
+func (l *concurrencyLoad) Completed(id int, now int64) {
+	last := l.sessions.last(id)
+	if !last {
+		heap.Push(&l.follow, ready{now + nanoseconds(l.sessions.turns[id+1].delay, 1), id + 1}, ready.before)
+	}
+	if last || l.requests {
+		l.taken--
+		l.freed = now
+	}
+}
+
+func (l *concurrencyLoad) Left() int { return l.left }
+
+// LanesOptions say what the load of lanes plays, and how.
+type LanesOptions struct {
+	// Replay is what replay.NewPlayer takes: a cache and how its trees are played. Concurrency is the number of lanes. Recorded
+	// response times play no part, but in the gaps that were measured from them.
+	Replay replay.Options
+
+	BlockSize int // of the engine, tokens
+	IDWidth   preset.Choice
+}
+
+// LanesLoad is the load in which lanes play trees of sessions: doc/spec/simulate.md 3.2. The player that drives servers decides what is
+// sent, in which order and when; here the fleet is the server. It numbers blocks when a trace is first played.
+type LanesLoad struct {
+	player  *replay.Player
+	cache   *mmapcache.Cache
+	traces  []lanesTrace // by position in the cache
+	reader  *prompts
+	numbers *Chains
+	err     error // the cache cannot be read
+}
+
+// lanesTrace are the turns of a trace as the fleet gets them.
+type lanesTrace struct {
+	session  int      // number of its first session
+	firsts   []uint32 // by session: its first turn
+	requests []request
+}
+
+// request is the part of a turn that does not depend on when it is played.
+type request struct {
+	prompt, output int32
+	chain          []engine.Run
+}
+
+// Lanes returns the load of lanes. Options.Validate of Replay does not hold for it: a model and servers are not needed.
+func Lanes(o LanesOptions) (*LanesLoad, error) {
+	if o.BlockSize < 1 {
+		return nil, fmt.Errorf("lanes: blocks of %d tokens: want at least 1", o.BlockSize)
+	}
+	player, err := replay.NewPlayer(o.Replay)
+	if err != nil {
+		return nil, fmt.Errorf("lanes: %w", err)
+	}
+	c := o.Replay.Cache
+	reader, err := newPrompts(c, o.IDWidth)
+	if err != nil {
+		return nil, fmt.Errorf("lanes: %w", err)
+	}
+	return &LanesLoad{player: player, cache: c, traces: make([]lanesTrace, c.Traces()), reader: reader, numbers: NewChains(reader.tokens, o.BlockSize)}, nil
+}
+
+// Next returns when the next turn is due if none completes before.
+func (l *LanesLoad) Next() (int64, bool) {
+	at, ok := l.player.Next()
+	return int64(at), ok && l.err == nil
+}
+
+// Release takes the next turn that is due.
+func (l *LanesLoad) Release(now int64) (t Turn, ok bool) {
+	p, ok := l.player.Take(time.Duration(now))
+	if !ok {
+		return t, false
+	}
+	trace, err := l.trace(p.Trace)
+	if err != nil {
+		l.err = err
+		return t, false
+	}
+	r := &trace.requests[int(trace.firsts[p.Session])+p.Turn]
+	return Turn{
+		ID: p.ID, Session: trace.session + p.Session, Number: p.Turn, Prompt: int(r.prompt), Output: int(r.output), Chain: r.chain,
+	}, true
+}
+
+// Completed says that a turn has ended.
+func (l *LanesLoad) Completed(id int, now int64) { l.returned(id, now, conductor.OK) }
+
+// Refused says that a turn has ended because its prompt can fit no worker. It ends the session, whose later prompts are longer.
+func (l *LanesLoad) Refused(id int, now int64) { l.returned(id, now, conductor.Overflow) }
+
+func (l *LanesLoad) returned(id int, now int64, outcome conductor.Outcome) {
+	if err := l.player.Returned(id, time.Duration(now), outcome); err != nil {
+		panic(err) // the fleet completes each turn once
+	}
+}
+
+// Left returns 0 when nothing is left to release or to complete, else how many trees are open, at least 1: how many turns that makes is
+// not known before they are played.
+func (l *LanesLoad) Left() int {
+	if l.player.Done() || l.err != nil {
+		return 0
+	}
+	return max(1, l.player.Counts().TreesOpen)
+}
+
+// Err returns what ended the play before its bounds.
+func (l *LanesLoad) Err() error {
+	if err := cmp.Or(l.player.Err(), l.err); err != nil {
+		return fmt.Errorf("lanes: %w", err)
+	}
+	return nil
+}
+
+// trace returns the turns of a trace, whose blocks it numbers the first time.
+func (l *LanesLoad) trace(k int) (t *lanesTrace, err error) {
+	if t = &l.traces[k]; t.requests != nil {
+		return t, nil
+	}
+	plan, err := l.cache.Plan(k)
+	if err != nil {
+		return nil, err
+	}
+	if t.session, err = l.cache.FirstSession(k); err != nil {
+		return nil, err
+	}
+	for n := range plan.Sessions {
+		t.firsts = append(t.firsts, plan.Sessions[n].FirstTurn)
+	}
+	if err := l.reader.open(plan); err != nil {
+		return nil, err
+	}
+	t.requests = make([]request, len(plan.Turns))
+	for n, turn := range plan.Turns {
+		t.requests[n] = request{
+			prompt: int32(max(turn.In, 1)), output: int32(max(turn.MaxTokens(), 1)), chain: l.numbers.Add(l.reader.ids(turn), int(turn.In)),
+		}
+	}
+	return t, nil
 }

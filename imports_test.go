@@ -158,7 +158,7 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/report/interval": {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"cmd/internal/report/live": {
-		"cmd/internal/report/html", "cmd/internal/report/page", "internal/guard", "replay/measure", "replay/wire", "report",
+		"cmd/internal/report/html", "cmd/internal/report/page", "internal/bytefmt", "internal/guard", "replay/measure", "replay/wire", "report",
 		"github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"cmd/internal/report/markdown": {"cmd/internal/report/compare", "cmd/internal/report/gate", "replay/measure", "replay/slo"},

@@ -147,6 +147,7 @@ func outputLimit(l *jsonlex.Lexer) (int, error) {
 	return int(n), err
 }
 
+// parseStreamOptions reads whether a stream has a usage, at its end or in each chunk.
 func (q *request) parseStreamOptions(l *jsonlex.Lexer) error {
 	if l.Null() {
 		return nil
@@ -183,6 +184,7 @@ func forcedTool(l *jsonlex.Lexer) (name []byte, err error) {
 	return name, err
 }
 
+// parse reads the prompt in the form of its endpoint: messages, a text, or token ids.
 func (p *prompt) parse(l *jsonlex.Lexer, e *served) error {
 	if l.Null() {
 		return nil

@@ -57,6 +57,7 @@ func event(name, members string) string {
 	return "event: " + name + "\ndata: {\"type\":\"" + name + `"` + members + eventEnd
 }
 
+// answers returns the templates of the answer: a call where the request names a tool, else words.
 func (x *exchange) answers() *answers {
 	if x.request.tool != nil {
 		return &x.endpoint.call
@@ -78,7 +79,7 @@ type piece struct {
 // appender appends what a name stands for.
 type appender func(x *exchange, b []byte) []byte
 
-// parse returns a template. Its names are known.
+// parse returns the template of a text whose names are in values or conditions.
 func parse(text string) (t template) {
 	for condition := 0; text != ""; {
 		before, rest, _ := strings.Cut(text, "<")
@@ -94,7 +95,7 @@ func parse(text string) (t template) {
 	return t
 }
 
-// put appends a template.
+// put appends a template to the answer, with the values of the exchange.
 func (x *exchange) put(t template) {
 	b := x.out
 	for k := 0; k < len(t); k++ {
@@ -137,6 +138,7 @@ var conditions = map[string]func(*exchange) bool{
 	"if continuous": func(x *exchange) bool { return x.request.continuousUsage },
 }
 
+// number returns the appender of a number.
 func number(of func(*exchange) int) appender {
 	return func(x *exchange, b []byte) []byte { return strconv.AppendInt(b, int64(of(x)), 10) }
 }
@@ -235,6 +237,7 @@ func (q *request) finishReason() string {
 // openaiFailure is an error of OpenAI's APIs.
 func openaiFailure(_ int, e apiError) []byte { return mustJSON(map[string]apiError{"error": e}) }
 
+// openaiOverflow is OpenAI's error about a prompt that is too long for the model.
 func openaiOverflow(tokens int, promptKey string) apiError {
 	code := "context_length_exceeded"
 	return apiError{
@@ -286,6 +289,7 @@ var messagesErrors = map[int]string{
 	413: "request_too_large", 429: "rate_limit_error", 529: "overloaded_error",
 }
 
+// messagesFailure is an error of Anthropic's API, whose type depends on the status.
 func messagesFailure(status int, e apiError) []byte {
 	kind := cmp.Or(messagesErrors[status], "api_error")
 	return mustJSON(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": e.Message}})
@@ -322,7 +326,7 @@ const (
 	callPlace    = `,"item_id":"fc_<number>","output_index":0`
 )
 
-// step is an event of a response.
+// step is an event of the Responses API, with the sequence number of its place in the stream.
 func step(name, members string) string {
 	return event("response."+name, `,"sequence_number":<event>`+members)
 }
@@ -351,12 +355,13 @@ func messagePart(text string) string {
 	return `{"type":"output_text","annotations":[],"logprobs":[],"text":"` + text + `"}`
 }
 
-// response is a response that is over.
+// response is a response that has ended, with its output and usage.
 func response(status, why, item string) string {
 	return responseObject(status, why, "<if tokens>"+item+"<end>", `{"input_tokens":<prompt>,"input_tokens_details":{"cached_tokens":<cached>},`+
 		`"output_tokens":<output>,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":<total>}`)
 }
 
+// responseObject is a response in any state, with its output and usage as JSON.
 func responseObject(status, why, output, usage string) string {
 	return `{"id":"resp_<number>","object":"response","created_at":<created>,"status":"` + status + `","error":null,"incomplete_details":` + why +
 		`,"instructions":null,"metadata":{},"parallel_tool_calls":true,"temperature":1,"tool_choice":"auto","tools":[],"top_p":1,"model":<model>,"output":[` +

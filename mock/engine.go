@@ -42,7 +42,7 @@ func (e *engine) arrive(prefill time.Duration, tokens int) *job {
 	return j
 }
 
-// leave takes a request away.
+// leave takes a request away, whose client left or has its answer.
 func (e *engine) leave(j *job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -57,13 +57,14 @@ func (e *engine) out(j *job) int {
 	return j.out
 }
 
+// counts returns how many requests are read or answered, and how many wait for a slot.
 func (e *engine) counts() (running, waiting int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.capacity.counts()
 }
 
-// look makes the goroutine see what has changed.
+// look wakes the goroutine that drives the capacity, or starts it. The lock is held.
 func (e *engine) look() {
 	if !e.driven {
 		e.driven = true
@@ -133,6 +134,7 @@ type answerLog struct {
 	to *json.Encoder
 }
 
+// newAnswerLog returns a log that writes JSON lines; nil for no writer.
 func newAnswerLog(to io.Writer) *answerLog {
 	if to == nil {
 		return nil
@@ -275,6 +277,7 @@ func (c *capacity) counts() (running, waiting int) {
 	return len(c.reading) + len(c.batch), len(c.waiting) + len(c.queued)
 }
 
+// produce makes n more tokens available, and wakes the request that waits for them.
 func (j *job) produce(n int) {
 	j.out += n
 	select {

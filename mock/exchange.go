@@ -68,6 +68,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, e *served) {
 	s.log.add(x, r, arrived)
 }
 
+// serve reads the body and answers it, or lets the request's fault do so.
 func (x *exchange) serve(r *http.Request) {
 	if hook := x.fault.kind.onArrival; hook != nil {
 		x.inject(hook)
@@ -99,6 +100,7 @@ func (x *exchange) serve(r *http.Request) {
 	x.answer(x.request.outputTokens())
 }
 
+// reject answers a request that cannot be served with the reason.
 func (x *exchange) reject(status int, err error) {
 	x.server.counters.rejected.Add(1)
 	x.fail(status, apiError{Message: err.Error(), Type: "invalid_request_error"})

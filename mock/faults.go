@@ -76,7 +76,7 @@ var FaultKinds = append([]FaultKind{
 func ParseFault(text string) (Fault, error) {
 	kind, rate, ok := strings.Cut(text, ":")
 	if !ok {
-		return Fault{}, fmt.Errorf("fault %q: want KIND:RATE", text)
+		return Fault{}, fmt.Errorf("fault %q: want KIND:RATE, such as reset:0.1", text)
 	}
 	r, err := strconv.ParseFloat(rate, 64)
 	if err != nil {
@@ -185,6 +185,7 @@ func (x *exchange) hijack() net.Conn {
 	return conn
 }
 
+// reset closes the connection with a TCP RST.
 func (x *exchange) reset() {
 	conn := x.hijack()
 	if tcp, ok := conn.(*net.TCPConn); ok {
@@ -193,12 +194,14 @@ func (x *exchange) reset() {
 	_ = conn.Close()
 }
 
+// cutChunk closes the connection inside an HTTP chunk.
 func (x *exchange) cutChunk() {
 	conn := x.hijack()
 	_, _ = conn.Write([]byte("1000\r\ndata: {\"id\":\""))
 	_ = conn.Close()
 }
 
+// stall sends the headers, then nothing until the client goes away.
 func (x *exchange) stall() {
 	if x.w.Header().Get("Content-Type") == "" {
 		x.w.Header().Set("Content-Type", x.contentType())
@@ -208,6 +211,7 @@ func (x *exchange) stall() {
 	}
 }
 
+// contentType returns that of an answer to the request.
 func (x *exchange) contentType() string {
 	if x.request.stream {
 		return "text/event-stream"
@@ -215,6 +219,7 @@ func (x *exchange) contentType() string {
 	return "application/json"
 }
 
+// answerGarbage answers with malformed events, or half of an object.
 func (x *exchange) answerGarbage() {
 	x.w.Header().Set("Content-Type", x.contentType())
 	if !x.request.stream {
@@ -263,6 +268,7 @@ func (x *exchange) rest() {
 	}
 }
 
+// flood sends tokens of a stream without an end.
 func (x *exchange) flood() {
 	if !x.request.stream {
 		return
@@ -275,6 +281,7 @@ func (x *exchange) flood() {
 	}
 }
 
+// floodWhole sends an answer in one body whose text has no end.
 func (x *exchange) floodWhole() {
 	x.w.Header().Set("Content-Type", "application/json")
 	_, err := x.w.Write([]byte(`{"choices":[{"message":{"role":"assistant","content":"`))
@@ -283,6 +290,7 @@ func (x *exchange) floodWhole() {
 	}
 }
 
+// keepAlive sends comments, or blanks, until the client goes away.
 func (x *exchange) keepAlive() {
 	nothing := " "
 	if x.request.stream {
@@ -296,12 +304,14 @@ func (x *exchange) keepAlive() {
 	}
 }
 
+// trickle sends the rest of a stream a few bytes at a time.
 func (x *exchange) trickle() {
 	x.rest()
 	x.end()
 	x.drip()
 }
 
+// trickleWhole sends an answer in one body a few bytes at a time.
 func (x *exchange) trickleWhole() {
 	x.w.Header().Set("Content-Type", "application/json")
 	x.whole()
@@ -320,6 +330,7 @@ func (x *exchange) drip() {
 	}
 }
 
+// halveEvents sends the rest of a stream with every other event cut in two.
 func (x *exchange) halveEvents() {
 	if !x.request.stream {
 		return
@@ -334,6 +345,7 @@ func (x *exchange) halveEvents() {
 	_ = x.send()
 }
 
+// exaggerate ends a stream with ten times the tokens in its usage.
 func (x *exchange) exaggerate() {
 	x.rest()
 	x.promptTokens, x.produced = 10*x.promptTokens, 10*x.produced
@@ -341,6 +353,7 @@ func (x *exchange) exaggerate() {
 	_ = x.send()
 }
 
+// countOddly ends a stream with usages that are NaN, negative and a fraction.
 func (x *exchange) countOddly() {
 	x.rest()
 	x.usage("NaN", "Infinity")
@@ -350,6 +363,7 @@ func (x *exchange) countOddly() {
 	_ = x.send()
 }
 
+// countTwice ends a stream with a wrong usage before the right one.
 func (x *exchange) countTwice() {
 	x.rest()
 	x.usage(1, 1)

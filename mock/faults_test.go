@@ -273,7 +273,7 @@ func TestParseFault(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Fault{"status=503", 0.25}, f)
 	for text, want := range map[string]string{
-		"reset":           `fault "reset": want KIND:RATE`,
+		"reset":           `fault "reset": want KIND:RATE, such as reset:0.1`,
 		"reset:":          `fault "reset:": want a rate from 0 to 1, not ""`,
 		"reset:1.5":       `fault "reset:1.5": want a rate from 0 to 1, not "1.5"`,
 		"reset:-1":        `fault "reset:-1": want a rate from 0 to 1, not "-1"`,

@@ -49,6 +49,7 @@ func newPrefixCache(blocks int) *prefixCache {
 	return c
 }
 
+// reset empties the cache.
 func (c *prefixCache) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,12 +127,14 @@ func (c *prefixCache) find(name uint64) int32 {
 	return slot
 }
 
+// chain puts a block at the beginning of the chain of its name.
 func (c *prefixCache) chain(slot int32) {
 	first := c.chainOf(c.blocks[slot].name)
 	c.blocks[slot].next = *first
 	*first = slot
 }
 
+// unchain takes a block out of the chain of its name.
 func (c *prefixCache) unchain(slot int32) {
 	link := c.chainOf(c.blocks[slot].name)
 	for *link != slot {
@@ -140,12 +143,14 @@ func (c *prefixCache) unchain(slot int32) {
 	*link = c.blocks[slot].next
 }
 
+// unlink takes a block out of the order of use.
 func (c *prefixCache) unlink(slot int32) {
 	b := c.blocks[slot]
 	c.blocks[b.newer].older = b.older
 	c.blocks[b.older].newer = b.newer
 }
 
+// linkNewest puts a block into the order of use as the newest.
 func (c *prefixCache) linkNewest(slot int32) {
 	newest := c.blocks[0].older
 	c.blocks[slot].newer, c.blocks[slot].older = 0, newest

@@ -10,17 +10,17 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// curve is one of the curves of a sweep with its blocks: over the whole time, and over the time in which another curve is above 0.
+// curve says which blocks a table has of a curve: one over the whole time, and maybe one over the time in which another curve is above 0.
 type curve struct {
-	of        int // which curve
+	of        int // the curve, such as prefillRate
 	tag, name string
 	unit      string
 	needs     needs
 	second    string // tag of the second block; "": there is none
-	while     int    // which curve is above 0; while it is not, this one is 0
+	while     int    // the other curve of the second block; while it is 0, this one is 0
 }
 
-// needs says which numbers of tokens a curve is made of.
+// needs says which counts of tokens the requests must have for a curve.
 type needs struct{ prompt, output bool }
 
 // curveBlocks are the curves that have blocks (doc/spec/replay.md 8.5).
@@ -47,7 +47,8 @@ type curveStats struct {
 	more          bool // another pass is needed
 }
 
-// newCurveStats returns the statistics of those curves whose numbers of tokens are known. Many stretches are ranked in several passes.
+// newCurveStats returns empty statistics for each curve whose counts of tokens are known. room is how many different values a curve may have
+// until its percentiles take more than one pass.
 func (t *tableBuilder) newCurveStats(room int) (list []*curveStats) {
 	for _, c := range curveBlocks {
 		switch {
@@ -60,7 +61,7 @@ func (t *tableBuilder) newCurveStats(room int) (list []*curveStats) {
 	return list
 }
 
-// add adds a stretch of time.
+// add adds a stretch of time, from one instant to another, in which the curves have the values at.
 func (c *curveStats) add(from, to measure.Time, at *levels) {
 	if !c.more {
 		return
@@ -100,7 +101,7 @@ func (c *curveStats) endPass() {
 	})
 }
 
-// share returns q percent of a number, rounded up.
+// share returns q percent of total, rounded up, without overflow.
 func share(total, q int64) int64 { return total/100*q + (total%100*q+99)/100 }
 
 // blocks returns the blocks of the curve. There is none without a stretch of time.
@@ -119,7 +120,7 @@ func (c *curveStats) blocks() (list []Block) {
 	return list
 }
 
-// stats returns statistics with the percentiles that stand from a place on among those found.
+// stats returns the statistics of a block. Its percentiles begin at place from of those that the ranking found.
 func (c *curveStats) stats(m *moments, from int) []Stat {
 	stats := []Stat{{"avg", Float(m.mean)}, {"min", Float(m.min)}, {"max", Float(m.max)}}
 	for n, q := range curvePercentiles {
@@ -170,8 +171,8 @@ const (
 // levels are the values of the curves at one time.
 type levels [curveCount]float64
 
-// sweep goes through the requests in the order of time and calls visit for every stretch, from one instant up to the next, in which
-// no curve changes. It holds the requests in flight alone. Stretches cover the time from `from` to `to`.
+// sweep cuts the time from `from` to `to` into stretches in which no curve changes, and calls visit for each in order. list has the requests
+// in the order in which they were sent; memory holds those in flight alone.
 func sweep(list []*row, rules *measure.Rules, chunks *chunkFile, from, to measure.Time, visit func(from, to measure.Time, at *levels)) error {
 	s := sweeper{rules: rules, chunks: chunks}
 	now := from
@@ -235,6 +236,7 @@ type openRequest struct {
 	tokens float64 // that it holds
 }
 
+// before orders the heap by the instant of the next step.
 func (q *openRequest) before(other *openRequest) bool { return q.at < other.at }
 
 // stage says what a request in flight waits for.
@@ -246,7 +248,7 @@ const (
 	ending // of a failed request, with Rules.AIPerfCurves
 )
 
-// open begins a request.
+// open adds a request that is sent now to those in flight.
 func (s *sweeper) open(r *row) error {
 	q := &openRequest{}
 	if n := len(s.free); n > 0 {
@@ -280,7 +282,7 @@ func (s *sweeper) open(r *row) error {
 	return nil
 }
 
-// schedule finds the instant of the next step.
+// schedule sets at to the instant of the next step: the first token, a change of the rate, or the end.
 func (q *openRequest) schedule() {
 	q.at = q.row.End
 	if q.stage == prefilling && q.row.FirstToken != never {
@@ -319,7 +321,7 @@ func (s *sweeper) step() {
 	heap.Sink(s.heap, (*openRequest).before)
 }
 
-// close ends the request at the top of the heap.
+// close takes q, which is at the top of the heap, out of those in flight.
 func (s *sweeper) close(q *openRequest) {
 	s.inFlight--
 	switch q.stage {
@@ -335,6 +337,7 @@ func (s *sweeper) close(q *openRequest) {
 	s.free = append(s.free, heap.Pop(&s.heap, (*openRequest).before))
 }
 
+// levels returns the values of all curves now.
 func (s *sweeper) levels() levels {
 	prefill, decode := s.prefill.value(s.prefilling), s.decode.value(s.decoding)
 	total := prefill + decode
@@ -349,7 +352,7 @@ func (s *sweeper) levels() levels {
 	}
 }
 
-// evenRate returns the rate at which the tokens after the first come, if they come evenly from then on until the end.
+// evenRate returns the tokens per second after the first token, if they came evenly until the end.
 func evenRate(r *row) float64 {
 	if r.failed || r.OSL() == unknown || r.End <= r.FirstToken {
 		return 0
@@ -357,6 +360,7 @@ func evenRate(r *row) float64 {
 	return float64(max(0, r.OSL()-1)) * 1e9 / float64(r.End-r.FirstToken)
 }
 
+// perRequest divides a rate by n requests; 0 if there are none.
 func perRequest(rate float64, n int) float64 {
 	if n == 0 {
 		return 0
@@ -364,9 +368,10 @@ func perRequest(rate float64, n int) float64 {
 	return rate / float64(n)
 }
 
-// sum adds up numbers, and takes them away again, with the rounding errors kept apart (Neumaier).
+// sum is a sum to which numbers are added and from which they are subtracted again. It keeps rounding errors apart (Neumaier).
 type sum struct{ sum, lost, peak float64 }
 
+// add adds a number, which may be negative.
 func (s *sum) add(x float64) {
 	t := s.sum + x
 	if max(s.sum, -s.sum) >= max(x, -x) {
@@ -378,10 +383,10 @@ func (s *sum) add(x float64) {
 	s.peak = max(s.peak, t)
 }
 
-// rest is the share of its peak below which a sum is what rounding has left of terms that are gone.
+// rest is the share of its peak below which a sum counts as 0: that much is rounding error.
 const rest = 1e-12
 
-// value returns the sum, which is 0 when nothing is left that n counts.
+// value returns the sum. n counts the terms that have not been subtracted yet: without any the sum is exactly 0.
 func (s *sum) value(n int) float64 {
 	if n == 0 {
 		return 0
@@ -392,18 +397,16 @@ func (s *sum) value(n int) float64 {
 	return 0
 }
 
-// flowStep is an instant at which the tokens of a request change their flow: from then on it gets rate tokens per nanosecond, and
-// holds that many tokens more.
+// flowStep is an instant at which a request gets some tokens at once, and from which on it gets rate tokens per nanosecond.
 type flowStep struct {
 	at     measure.Time
 	rate   float64
 	tokens float64
 }
 
-// flow returns how the output tokens of a request came, in the order of time: the first chunk, which has no rate before it, and what
-// came after it until the last step, whose rate is 0. It is empty where the number of tokens is not known. The steps are appended to a
-// buffer. The tokens after the first chunk are spread over the gaps between content messages: as many as the message that ends a gap
-// brought, or evenly over the gaps where that is not known of every message. Messages of one instant are one.
+// flow appends to steps how the output tokens of a request came, in the order of time. The tokens after the first chunk are spread over the
+// gaps between content messages: a gap gets as many as the message that ends it brought, or all gaps the same number if that is not known of
+// every message. Messages at one instant count as one. It appends nothing if the number of tokens is not known.
 func flow(steps []flowStep, r *row, contents wire.Contents) []flowStep {
 	osl := r.OSL()
 	if r.failed || r.FirstToken == never || osl == unknown {
@@ -437,7 +440,7 @@ func flow(steps []flowStep, r *row, contents wire.Contents) []flowStep {
 	return steps
 }
 
-// spread gives the first of the messages its tokens, and the others the same number each.
+// spread gives the first message the tokens of the first chunk, and each other message the same share of the rest of osl.
 func spread(list []flowStep, r *row, osl int64) {
 	first := r.FirstChunk()
 	switch {

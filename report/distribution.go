@@ -22,8 +22,10 @@ type samples struct {
 	floats bool  // not all are integers
 }
 
+// reset removes all values and keeps the memory.
 func (s *samples) reset() { *s = samples{values: s.values[:0]} }
 
+// add adds a value.
 func (s *samples) add(n Number) {
 	s.values = append(s.values, n.Float64())
 	if n.IsInt() {
@@ -33,7 +35,7 @@ func (s *samples) add(n Number) {
 	}
 }
 
-// number returns a value that is one of the samples, or the sum of some.
+// number returns a sample, or a sum of samples, as an integer if all samples are integers.
 func (s *samples) number(v float64) Number {
 	if s.floats {
 		return Float(v)
@@ -41,7 +43,7 @@ func (s *samples) number(v float64) Number {
 	return Int(int64(v))
 }
 
-// distribution sorts at least one sample and returns their statistics.
+// distribution sorts the samples and returns their statistics. There must be one sample or more.
 func (s *samples) distribution() []Stat {
 	slices.Sort(s.values)
 	mean, std := measure.MeanAndStd(s.values)
@@ -57,8 +59,8 @@ func (s *samples) distribution() []Stat {
 	return append(stats, Stat{"std", Float(std)}, Stat{"count", Int(int64(n))}, Stat{"sum", sum})
 }
 
-// adjusted returns the statistics of sorted samples and an infinite one of each failure: those that are finite. A percentile is the
-// sample nearest to its position.
+// adjusted returns the statistics of sorted samples with a further, infinite sample for each failure. Statistics that would be infinite are
+// left out. A percentile is the sample nearest to its position.
 func (s *samples) adjusted(failures int) []Stat {
 	n := len(s.values) + failures
 	stats := []Stat{{"min", s.number(s.values[0])}}
@@ -105,7 +107,7 @@ func (t *tableBuilder) distributions() {
 	}
 }
 
-// gaps adds the block of the times between the content messages of all requests that ended well, in one pool.
+// gaps adds the block inter_chunk_latency: the times between content messages, of all requests that ended well together.
 func (t *tableBuilder) gaps() error {
 	if !t.chunks.known() {
 		return nil
@@ -137,7 +139,7 @@ func (t *tableBuilder) gaps() error {
 	return nil
 }
 
-// eachGap calls visit for every gap, in nanoseconds.
+// eachGap calls visit with the time between each two content messages of a request, in nanoseconds.
 func (t *tableBuilder) eachGap(visit func(gap int64)) (err error) {
 	t.each(func(r *row) {
 		if r.failed || r.packed == 0 || err != nil {
@@ -170,9 +172,9 @@ func neighbours(n int64) (ranks []int64) {
 	return ranks
 }
 
-// ranking finds, among many keys with weights, those at given ranks: the smallest key up to which the weights add up to a rank. It is
-// exact and of bounded size. A few different keys are sorted; of many, each pass over all of them finds 16 more bits of the answers,
-// until few are left that share these.
+// ranking finds the keys at given ranks among many keys with weights: the smallest key up to which the weights add up to a rank. It is exact,
+// and its size is bounded. A few different keys are sorted. With many, each pass over all keys finds 16 more bits of each answer, until only
+// few keys share the bits found.
 //
 //	for more := true; more; more = k.endPass(ranks) {
 //		for every key and its weight { k.add(key, weight) }
@@ -181,21 +183,21 @@ func neighbours(n int64) (ranks []int64) {
 type ranking struct {
 	total int64 // of the weights
 
-	groups []*group // that have the answers which are not found yet
+	groups []*group // each has the keys among which some answers are
 	pass   int      // number of the pass, from 0
 
-	room int // of a group, after the first pass
+	room int // different keys that a group may have after the first pass
 
-	ranks []int64 // of the answers, from 1, among the keys of their group; 0: found
-	found []uint64
+	ranks []int64  // of the answers, from 1, among the keys of their group; 0: found
+	found []uint64 // the answers, or the bits of them that are found
 }
 
 // group has the keys that share their first bits.
 type group struct {
 	prefix  uint64
-	few     []weighted // while there are few different ones
-	room    int        // for how many
-	weights []int64    // of many keys: by their next digit
+	few     []weighted // the keys, while there are at most room different ones
+	room    int
+	weights []int64 // of more keys: by their next digit
 }
 
 // weighted is a key and its weight.
@@ -208,8 +210,8 @@ const (
 	digitBits = 16
 	digits    = 64 / digitBits
 
-	fewKeys    = 1 << 16 // of all, that are sorted
-	fewOfGroup = 1 << 12 // of a group, once there are many
+	fewKeys    = 1 << 16 // different keys that are sorted, in the first pass
+	fewOfGroup = 1 << 12 // different keys of a group that are sorted, in later passes
 )
 
 // newRanking returns a ranking that sorts up to a number of different keys.
@@ -217,6 +219,7 @@ func newRanking(room int) ranking {
 	return ranking{groups: []*group{{room: room}}, room: min(room, fewOfGroup)}
 }
 
+// add adds a key with a weight. Every pass must add the same keys.
 func (k *ranking) add(key uint64, weight int64) {
 	if k.pass == 0 {
 		k.total += weight
@@ -230,6 +233,7 @@ func (k *ranking) add(key uint64, weight int64) {
 	}
 }
 
+// add adds a key whose next digit begins at bit shift.
 func (g *group) add(key uint64, weight int64, shift int) {
 	if g.weights != nil {
 		g.weights[key>>shift&(1<<digitBits-1)] += weight
@@ -251,7 +255,7 @@ func (g *group) add(key uint64, weight int64, shift int) {
 	}
 }
 
-// merge sorts few keys and makes one of equal ones.
+// merge sorts the keys in few and adds up the weights of equal ones.
 func (g *group) merge() {
 	slices.SortFunc(g.few, func(x, y weighted) int { return cmp.Compare(x.key, y.key) })
 	n := 0
@@ -266,7 +270,8 @@ func (g *group) merge() {
 	g.few = g.few[:n]
 }
 
-// endPass ends a pass. It reports whether another one is needed. After the first, ranks returns what is asked for.
+// endPass ends a pass over all keys and reports whether another one is needed. After the first pass it calls ranks with the sum of all
+// weights: ranks returns the ranks that are wanted.
 func (k *ranking) endPass(ranks func(total int64) []int64) (more bool) {
 	if k.pass == 0 {
 		k.ranks = ranks(k.total)
@@ -290,7 +295,7 @@ func (k *ranking) endPass(ranks func(total int64) []int64) (more bool) {
 	return len(k.groups) > 0 && k.pass < digits
 }
 
-// narrow finds an answer among few keys, its next digit among many.
+// narrow finds answer n if its group has few keys, else the next digit of it.
 func (k *ranking) narrow(n int) {
 	g := k.groups[slices.IndexFunc(k.groups, func(g *group) bool { return g.prefix == k.found[n] })]
 	if g.weights == nil {
@@ -310,12 +315,13 @@ func (k *ranking) narrow(n int) {
 	k.found[n] = k.found[n]<<digitBits | digit
 }
 
-// moments are the mean, the extremes and the standard deviation of values with weights.
+// moments are the mean, the extremes and the standard deviation of weighted values.
 type moments struct {
 	weight, mean, squares float64 // squares: weighted sum of the squared distances from the mean
 	min, max              float64
 }
 
+// add adds a value with a weight.
 func (m *moments) add(v, weight float64) {
 	if m.weight == 0 {
 		m.min, m.max = v, v

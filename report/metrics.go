@@ -102,6 +102,7 @@ func tokens(of func(r *row) int64) valueOf {
 	}
 }
 
+// kilobytes returns a metric that is a number of bytes in KB.
 func kilobytes(of func(r *row) int64) valueOf {
 	return func(r *row, _ *measure.Rules) (Number, bool) { return Float(float64(of(r)) / 1024), true }
 }
@@ -144,9 +145,10 @@ func ratePerUser(n func(r *row) int64, of func(r *row) (ns measure.Time, ok bool
 
 var prefillPerUser = ratePerUser(func(r *row) int64 { return r.PromptTokens.N() }, took((*row).TTFT))
 
+// fullDecode is the time from the first token until the client was done with the request.
 func (r *row) fullDecode() (measure.Time, bool) { return r.done - r.FirstToken, r.FirstToken != never }
 
-// connecting is 0 on a kept connection, which was connected before.
+// connecting is the time that it took to connect: 0 on a connection that was used before.
 func (r *row) connecting() (measure.Time, bool) {
 	if r.ConnectStart == never {
 		return 0, r.SendStart != never
@@ -154,7 +156,7 @@ func (r *row) connecting() (measure.Time, bool) {
 	return r.ConnectEnd - r.ConnectStart, r.ConnectEnd != never
 }
 
-// counted returns a metric that is a number of reads or writes, of which there is at least one.
+// counted returns a metric that is a number of reads or writes; a request without any does not have it.
 func counted(of func(r *row) int64) valueOf {
 	return func(r *row, _ *measure.Rules) (Number, bool) { return Int(of(r)), of(r) > 0 }
 }
@@ -171,6 +173,7 @@ func (r *row) exchanged() (measure.Time, bool) {
 	return r.LastByte - r.SendStart + ns, ok && r.SendStart != never && r.LastByte != never
 }
 
+// reused is 1 on a connection that was used before, else 0.
 func reused(r *row, _ *measure.Rules) (Number, bool) {
 	if r.Reused {
 		return Int(1), true
@@ -178,11 +181,12 @@ func reused(r *row, _ *measure.Rules) (Number, bool) {
 	return Int(0), true
 }
 
-// firstChunkTokens are told where a divisor can leave them out.
+// firstChunkTokens are the tokens of the first chunk, which some divisors leave out.
 func firstChunkTokens(r *row, _ *measure.Rules) (Number, bool) {
 	return Int(r.FirstChunk()), r.FirstChunk() != unknown
 }
 
+// mismatch is by how many percent of the tokens asked for the answer is longer.
 func mismatch(r *row, _ *measure.Rules) (Number, bool) {
 	if r.MaxTokens <= 0 || r.OSL() == unknown {
 		return Number{}, false
@@ -202,7 +206,7 @@ var harnessMetrics = slices.Concat(slices.DeleteFunc(slices.Clone(requestMetrics
 	{"http_req_data_received", "HTTP Data Received", "KB", kilobytes(func(r *row) int64 { return cmp.Or(r.BodyReceived, r.BytesReceived) })},
 })
 
-// asHarness gives the numbers of a record the end that the harness has for a request: its last message. One that failed keeps its width.
+// asHarness sets the end of a request to the one that the harness has: its last message. A failed request keeps its own end.
 func (r *row) asHarness(of *measure.Record) {
 	r.rowEnd = rowEnd(of)
 	if of.LastMessage > 0 {
@@ -227,10 +231,11 @@ func (t *tableBuilder) between(from, to measure.Time) float64 {
 	return float64(t.origin+int64(to)) - float64(t.origin+int64(from))
 }
 
-// OfRows is what stands behind the tag of a metric that the harness computes otherwise: from the instants of its rows.
+// OfRows ends the tag of a metric in the form that the harness computes from the instants of its rows.
 const OfRows = "_of_rows"
 
-// fromRows adds what the harness computes from the instants of its rows: the times from the order of a request on, of failed ones too.
+// fromRows adds the metrics that the harness computes from the instants of its rows: times since a request was admitted, of failed requests
+// too.
 func (t *tableBuilder) fromRows() {
 	for _, m := range []struct {
 		tag, name string
@@ -251,7 +256,7 @@ func (t *tableBuilder) fromRows() {
 	}
 }
 
-// metrics returns the metrics of a request.
+// metrics returns the metrics of a request by the run's preset.
 func (run *Run) metrics() []metric {
 	if run.Harness() {
 		return harnessMetrics
@@ -259,7 +264,7 @@ func (run *Run) metrics() []metric {
 	return requestMetrics
 }
 
-// harness adds what only the harness has: the prompts of answers without content.
+// harness adds the blocks that only a run played as the harness has.
 func (t *tableBuilder) harness() {
 	if !t.run.Harness() {
 		return

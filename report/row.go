@@ -46,7 +46,7 @@ func newRow(r *measure.Record) row {
 	return x
 }
 
-// rows are the numbers of many records. They grow without a copy.
+// rows are the numbers of many records, in blocks, so that growing copies none.
 type rows struct {
 	blocks [][]row
 	n      int
@@ -54,6 +54,7 @@ type rows struct {
 
 const rowsOfBlock = 4096
 
+// add adds the numbers of a record.
 func (r *rows) add(x row) {
 	if r.n%rowsOfBlock == 0 {
 		r.blocks = append(r.blocks, make([]row, 0, rowsOfBlock))
@@ -74,8 +75,8 @@ func each(sets []*rows, visit func(r *row)) {
 	}
 }
 
-// chunkFile reads the instants of the content messages of requests, a request at a time: of a run from one file, of a load from one of
-// each part, which count as one behind the other. It keeps nothing of them: what was read a moment ago is in the memory of the system.
+// chunkFile reads the instants of the content messages of one request at a time. A run has one file of them, a load one for each part,
+// which count as one file. It keeps nothing: the system caches what was read a moment ago.
 type chunkFile struct {
 	files  []contentsFile
 	buffer []byte
@@ -85,7 +86,7 @@ type chunkFile struct {
 type contentsFile struct {
 	path string
 	file *os.File // nil: there is none
-	from int64    // bytes of the files before
+	from int64    // bytes of all files before this one
 }
 
 // openChunks opens the instants of content messages of a run. damage is why they are not known, nil if they are.
@@ -117,6 +118,7 @@ func openChunks(paths []string, damage error) (*chunkFile, error) {
 	return c, nil
 }
 
+// known reports whether any instants are known.
 func (c *chunkFile) known() bool {
 	return slices.ContainsFunc(c.files, func(f contentsFile) bool { return f.file != nil })
 }
@@ -124,6 +126,7 @@ func (c *chunkFile) known() bool {
 // another returns a reader of the same files, for another goroutine.
 func (c *chunkFile) another() *chunkFile { return &chunkFile{files: c.files} }
 
+// close closes the files.
 func (c *chunkFile) close() {
 	for _, f := range c.files {
 		if f.file != nil {
@@ -132,7 +135,7 @@ func (c *chunkFile) close() {
 	}
 }
 
-// of returns the content messages of a request: none where they are not known. They are valid until the next call.
+// of returns the content messages of a request, none if they are not known. They are valid until the next call.
 func (c *chunkFile) of(r *row) (contents wire.Contents, err error) {
 	if !c.known() || r.packed == 0 {
 		return contents, nil

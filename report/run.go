@@ -46,7 +46,7 @@ func Open(dir string) (*Run, error) {
 	return Of(files)
 }
 
-// Of returns the run of results that are open.
+// Of returns the run of results that package merge has opened.
 func Of(files *merge.Run) (*Run, error) {
 	run := &Run{Dir: files.Dir, Info: files.Info, Files: files}
 	run.Missing = append(run.Missing, files.Missing...)
@@ -61,7 +61,7 @@ func Of(files *merge.Run) (*Run, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(run.Dir, measure.RunFile), err)
 	}
 	if run.Switches.FlowCurve != preset.FlowChunks {
-		run.miss("%s: its run was to spread tokens by flow-curve %s, which is gone: curves spread them over the gaps between chunks", run.Dir, run.Switches.FlowCurve)
+		run.miss("%s: the run set flow-curve %s, which no longer exists: curves spread tokens over the gaps between chunks", run.Dir, run.Switches.FlowCurve)
 		run.Switches.FlowCurve = preset.FlowChunks
 	}
 	run.rules = measure.RulesOf(&run.Switches)
@@ -80,6 +80,7 @@ func (run *Run) Harness() bool {
 // Rules returns the rules by which records become numbers.
 func (run *Run) Rules() measure.Rules { return run.rules }
 
+// miss notes something that is not known of the run.
 func (run *Run) miss(format string, args ...any) {
 	run.Missing = append(run.Missing, fmt.Sprintf(format, args...))
 }
@@ -196,7 +197,7 @@ func (run *Run) collect() (*collection, error) {
 	return c, nil
 }
 
-// add adds a record and its numbers.
+// add counts a record, and adds its numbers, x, to those of its bucket.
 func (c *collection) add(r *measure.Record, x row) {
 	if r.Phase == measure.WarmupPhase {
 		c.warmup.add(x)
@@ -225,7 +226,7 @@ func (c *collection) add(r *measure.Record, x row) {
 	}
 }
 
-// results computes the tables.
+// results computes the results from what collect has kept, and from the instants of content messages.
 func (run *Run) results(c *collection, chunks *chunkFile) (*Results, error) {
 	c.counts.Wedged = -1
 	if f := run.Info.Facts; f != nil {
@@ -288,7 +289,7 @@ func (run *Run) phaseLength(name string) measure.Number {
 	return measure.Missing
 }
 
-// wholePhase returns the seconds of a phase that came to its end, Missing of another: of a run that was cancelled, the last.
+// wholePhase returns the seconds of a phase that came to its end, else Missing: a cancelled run did not complete its last phase.
 func (run *Run) wholePhase(name string) measure.Number {
 	list := run.Info.Phases
 	if last := len(list) - 1; name == measure.ProfilingPhase || last >= 0 && list[last].Name == name {
@@ -299,7 +300,7 @@ func (run *Run) wholePhase(name string) measure.Number {
 	return run.phaseLength(name)
 }
 
-// deliveredEnd returns the end of what a phase delivered, of whose requests there are sets.
+// deliveredEnd returns the instant up to which what a phase delivered counts. sets are its requests.
 func (run *Run) deliveredEnd(phase string, sets []*rows) measure.Number {
 	var last, late measure.Time
 	each(sets, func(r *row) { last, late = max(last, r.done), max(late, r.Deadline) })
@@ -310,8 +311,8 @@ func (run *Run) deliveredEnd(phase string, sets []*rows) measure.Number {
 	return measure.DeliveredEnd(facts, last.Seconds(), late.Seconds())
 }
 
-// headlineEnd returns when the headline ends, on the clock of the phase: at the deadline, or with the last of its requests where the
-// grace belongs to it, where there is no deadline, and where the phase was over before.
+// headlineEnd returns when the headline ends, on the clock of the phase: at the deadline, or with the last of its requests if there is no
+// deadline, if the grace belongs to the headline, or if the phase was over before.
 func (run *Run) headlineEnd(headline *rows) measure.Time {
 	last := measure.Time(0)
 	each([]*rows{headline}, func(r *row) { last = max(last, r.End) })

@@ -44,7 +44,7 @@ func (s *sums) add(r *row, rules *measure.Rules) {
 		t.sum.Add(t.n)
 	}
 	s.blocks += r.RecordedBlocks
-	s.hits += min(max(r.RecordedHits, 0), r.RecordedBlocks)
+	s.hits += r.HitBlocks()
 	if off := abs(r.OSL() - r.MaxTokens); r.OSL() != unknown && r.MaxTokens > 0 && off*100 > min(r.MaxTokens*mismatchPercent, mismatchTokens*100) {
 		s.mismatched++
 	}
@@ -54,9 +54,10 @@ func (s *sums) add(r *row, rules *measure.Rules) {
 	s.divisor.Add(&r.Numbers, *rules)
 }
 
+// abs returns a number without its sign.
 func abs(n int64) int64 { return max(n, -n) }
 
-// window returns what the rates are of and divide by. The length of the phase is Missing if it did not come to its end.
+// window returns the amounts that rates are made of, and the seconds that they divide by. phase is Missing if it did not come to its end.
 func (s *sums) window(rules *measure.Rules, phase, deadline measure.Number) measure.ThroughputWindow {
 	return rules.Window(measure.Span{
 		Ended: s.n, First: float64(s.first) / 1e9, Last: float64(s.last) / 1e9, Phase: phase, Deadline: deadline, Delivered: s.delivered,
@@ -69,6 +70,7 @@ func (t *tableBuilder) scalar(tag, name, unit string, n Number) {
 	t.add(Block{tag, name, unit, Scalar, []Stat{{"avg", n}}})
 }
 
+// counts adds the numbers of requests, and the shares made of them.
 func (t *tableBuilder) counts() {
 	succeeded, failed := int64(t.sums.n), int64(t.failures)
 	t.scalar("request_count", "Request Count", "requests", Int(succeeded))

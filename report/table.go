@@ -190,6 +190,7 @@ const (
 	otherMessages  = "other messages"
 )
 
+// add counts a failure.
 func (g errorGroups) add(e *measure.Error) {
 	key := *e
 	if _, ok := g[key]; !ok && len(g) >= maxErrorGroups {

@@ -48,8 +48,9 @@ func (run *Run) newTable(chunks *chunkFile, phase string, of *rows) *tableBuilde
 	return t
 }
 
-// newPhaseTable returns the builder for all requests of a phase that count. Where the rates divide by the phase, or by what of it is before
-// the deadline, the curves are over it, too; one that did not come to its end is over with its last response.
+// newPhaseTable returns the builder for the requests of a phase that count. beside are its other requests, which may have brought tokens by
+// the deadline. If rates divide by the phase, or by its time up to the deadline, the curves are over the same time. A phase that did not come
+// to its end is over with its last response.
 func (run *Run) newPhaseTable(chunks *chunkFile, phase string, of *rows, beside ...*rows) *tableBuilder {
 	t := run.newTable(chunks, phase, of)
 	t.beside, t.deadline = beside, run.deliveredEnd(phase, append(beside, of))
@@ -67,6 +68,7 @@ func (run *Run) newPhaseTable(chunks *chunkFile, phase string, of *rows, beside 
 	return t
 }
 
+// add adds a block.
 func (t *tableBuilder) add(b Block) { t.table = append(t.table, b) }
 
 // build computes every block.
@@ -136,7 +138,7 @@ func (t *tableBuilder) throughputs() error {
 	return nil
 }
 
-// buckets adds the numbers of requests that are in no other number.
+// buckets adds the counts of requests that no other block counts.
 func (t *tableBuilder) buckets(n Counts) {
 	t.scalar("context_overflow_count", "Context Overflow Count", "requests", Int(int64(n.ContextOverflow)))
 	t.scalar("skipped_context_overflow_count", "Skipped Context Overflow Count", "requests", Int(int64(n.ContextOverflow)))
@@ -186,7 +188,7 @@ func (run *Run) slices(headline *tableBuilder) ([]Slice, error) {
 	return list, nil
 }
 
-// tables returns a builder for each slice, with the metrics of its requests.
+// tables returns a builder for each slice that has requests, with all blocks but the curves.
 func (s *slicer) tables() (list []*tableBuilder, err error) {
 	for first := 0; first < len(s.list); {
 		from := s.from + (s.list[first].Sent-s.from)/s.length*s.length
@@ -255,8 +257,8 @@ func (s *slicer) curves(tables []*tableBuilder) error {
 	return err
 }
 
-// newSteady returns the builder of what lay between the end of the warmup and the deadline. A request counts in its latencies if it
-// was sent in that time and ended, be it in the grace; its interval and its tokens count as far as they lie in that time.
+// newSteady returns the builder of the steady state: the time from the end of the warmup to the deadline. Latencies are of requests that were
+// sent in that time and ended, also in the grace. Rates count the part of each request, and the tokens, that lie in that time.
 func (run *Run) newSteady(chunks *chunkFile, c *collection) *tableBuilder {
 	t := run.newTable(chunks, measure.ProfilingPhase, &c.headline)
 	t.samples = []*rows{&c.headline, &c.cooldown}
@@ -270,7 +272,7 @@ func (run *Run) newSteady(chunks *chunkFile, c *collection) *tableBuilder {
 	return t
 }
 
-// steadyRates adds the rates of what lay in the window. Of a request that lay in it in part, that share counts as a request.
+// steadyRates adds the rates of the steady state. A request that lies in it in part counts as that share of a request.
 func (t *tableBuilder) steadyRates() error {
 	seconds := measure.Number(float64(t.to-t.from) / 1e9)
 	if !(seconds > 0) {

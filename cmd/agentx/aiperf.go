@@ -30,6 +30,7 @@ func newAIPerf() *cobra.Command {
 	return cmd
 }
 
+// newAIPerfProfile returns the verb aiperf profile.
 func newAIPerfProfile() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "profile FLAGS OF AIPERF",
@@ -56,7 +57,7 @@ of InferenceX has, choose that one.`,
 	return cmd
 }
 
-// runProfile runs a command line of AIPerf, or of the harness: its translation has the settings of a replay.
+// runProfile translates a command line of AIPerf, or of the harness, into settings of a replay, prints them as a command and plays it.
 func runProfile(cmd *cobra.Command, args []string, harness bool) error {
 	f := replayOf(knownScenarios())
 	verb := newReplay(f)
@@ -91,7 +92,7 @@ func runProfile(cmd *cobra.Command, args []string, harness bool) error {
 	return aiperfStatus(cmd, hintRoot(verb, f.run(verb, t.Data)))
 }
 
-// problemErrors returns what is wrong with a command line as errors.
+// problemErrors turns the problems of a translation into usage errors, with hints.
 func problemErrors(problems []profile.Problem) (list errorList) {
 	for _, p := range problems {
 		var err error = usageError{p}
@@ -103,7 +104,7 @@ func problemErrors(problems []profile.Problem) (list errorList) {
 	return list
 }
 
-// refused takes the settings of a replay, and returns what it refuses of them, without playing.
+// refused gives a replay some settings and its CACHE or INPUT, data, and returns the errors of them. It plays nothing.
 func (f *replayFlags) refused(verb *cobra.Command, data string, list []profile.Setting) (refused []profile.Problem) {
 	verb.InheritedFlags() // makes those flags its own
 	for _, s := range list {
@@ -129,7 +130,7 @@ func environment() map[string]string {
 	return list
 }
 
-// runCommand runs a command line of agentx with the streams and the signals of a command.
+// runCommand runs another command line of agentx, with the streams and the context of cmd.
 func runCommand(cmd *cobra.Command, args []string) error {
 	root := newRoot()
 	root.SetArgs(args)
@@ -140,8 +141,8 @@ func runCommand(cmd *cobra.Command, args []string) error {
 	return hintRoot(ran, err)
 }
 
-// withoutBreak returns what else is to be said of a run that broke, and warns of the break: the tools that these commands imitate end such
-// a run as any other.
+// withoutBreak turns the break of a run into a warning, and returns the rest of its error: the imitated tools end a broken run like any
+// other. It returns another error as it is.
 func withoutBreak(cmd *cobra.Command, err error) error {
 	broken, ok := errors.AsType[brokenRun](err)
 	if !ok {
@@ -151,11 +152,11 @@ func withoutBreak(cmd *cobra.Command, err error) error {
 	return broken.verdict
 }
 
-// aiperfPasses are reasons for which a result is not valid while AIPerf ends with status 0.
+// aiperfPasses are the reasons of invalid results with which AIPerf still ends with status 0.
 var aiperfPasses = []string{measure.UnsafeOverride, measure.OverflowRate}
 
-// aiperfStatus gives the error of a replay the exit status of AIPerf, which has no verdicts: a run that only its scenario does
-// not accept is done, which a warning tells; any other failed.
+// aiperfStatus turns the error of a replay into one with AIPerf's exit status. AIPerf has no verdicts: a run that is not valid for the reasons
+// of aiperfPasses alone becomes a warning, any other verdict a failure.
 func aiperfStatus(cmd *cobra.Command, err error) error {
 	err = withoutBreak(cmd, err)
 	if !is[verdictError](err) {
@@ -179,14 +180,13 @@ run; requests, their times and the files are those of the harness.
 
 Without --scenario or --config the scenario is agentx: an hour after a warmup of 10 requests a lane,
 the first 393 traces, seed 42, lanes that begin at 25 to 75 % of their traces, no more than 10 s in
-which nothing runs, at most 10 % of failures. A flag takes the place of such a value. A result counts
-if the run keeps what the scenario locks: a public corpus by its name, 900 s or more, recorded times.
-Everything that conflicts is told before anything is sent; --unsafe-override runs nonetheless, and
-the result is then not valid.
+which nothing runs, at most 10 % of failures. A flag overrides such a value. A result counts if the run
+keeps what the scenario locks: a public corpus by its name, 900 s or more, recorded times. All conflicts
+are reported before anything is sent; --unsafe-override runs nonetheless, and the result is then not valid.
 
---config FILE.yaml takes the settings of the harness by their keys, without values of the scenario
-but its locks; flags take precedence. --dry-run prints the command of agentx alone. doc/aiperf.md has
-a table of the flags, doc/harness.md says what differs. Exit status:
+--config FILE.yaml has settings of the harness by their keys. The scenario then gives no values, but its
+locks hold; flags take precedence. --dry-run prints the command of agentx alone. doc/aiperf.md has a
+table of the flags, doc/harness.md says what differs. Exit status:
 
     0  done, also when interrupted once the run has results, or not valid by --unsafe-override
     1  a wrong command line, a conflict, a failed run, or one that --failed-request-threshold or a
@@ -204,8 +204,8 @@ a table of the flags, doc/harness.md says what differs. Exit status:
 	return cmd
 }
 
-// harnessStatus gives an error the exit status of the harness: a run that was interrupted and has results is done, and whatever else is
-// wrong has failed, also an interrupt before there was one.
+// harnessStatus turns an error into one with the exit status of the harness: 0 for an interrupted run that has results, else 1, also for an
+// interrupt before the first result.
 func harnessStatus(cmd *cobra.Command, err error) error {
 	err = withoutBreak(cmd, err)
 	var cancelled cancelledRun
@@ -217,12 +217,12 @@ func harnessStatus(cmd *cobra.Command, err error) error {
 		return nil
 	}
 	if cmd.Context().Err() != nil {
-		return endError{failedError{fmt.Errorf("interrupted, and no measured request completed: %w", err)}}
+		return endError{failedError{fmt.Errorf("interrupted before a measured request completed, so there is no result: %w", err)}}
 	}
 	return failedError{err}
 }
 
-// harnessVerbs are the verbs of the harness that agentx lacks, with what to use in their place.
+// harnessVerbs are the verbs of the harness that agentx lacks, with what to use instead.
 var harnessVerbs = map[string]string{
 	"analyze":            "agentx report DIR, for the numbers of a run; agentx report DIR --format html, for its page",
 	"analyze-trace":      "agentx inspect TRACES",
@@ -256,11 +256,11 @@ func profileFlags(flags func() []string) cobra.CompletionFunc {
 	}
 }
 
-// launch is the key of the arguments that withLaunch keeps.
+// launch is the key of a context for the arguments of withLaunch.
 type launch struct{}
 
-// withLaunch returns a context in which a replay records that it stands in for a command of another tool: its arguments, with the
-// subcommand first, such as profile --model m, without secrets.
+// withLaunch returns a context in which a replay records the command of another tool that it stands in for. args are its arguments without
+// secrets, the subcommand first, such as profile --model m.
 func withLaunch(ctx context.Context, args []string) context.Context {
 	return context.WithValue(ctx, launch{}, args)
 }

@@ -100,7 +100,7 @@ func cacheRoot(cmd *cobra.Command) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// findCaches resolves CACHE arguments of a command, without duplicates. A path needs no cache root.
+// findCaches finds the caches that the arguments of a command name, without duplicates. A path needs no cache root.
 func findCaches(cmd *cobra.Command, names []string, kinds ...string) (list []cachestore.Name, err error) {
 	root, rootErr := cacheRoot(cmd)
 	for _, name := range names {
@@ -191,7 +191,7 @@ part of it.`,
 	})
 }
 
-// explain says why a conversion would hit or miss.
+// explain looks up why a conversion would find its cache prepared, or not.
 func explain(cmd *cobra.Command, o convert.Options) (e *convert.Explanation, err error) {
 	err = withProgress(cmd, &o, func() (err error) {
 		e, err = convert.Explain(cmd.Context(), o)
@@ -209,7 +209,7 @@ func newCacheVerify() *cobra.Command {
 also be a part (agentx cache ls --parts), of which it recomputes the digests.
 
 Exit 0: everything is whole. 3: damage, a line for each file. 1: something could not be read, and
-the rest is whole. Verifying does not count as a use. After damage it goes on.
+the rest is whole. Verifying does not count as a use. It goes on after damage.
 
 --remove also removes the parts that are damaged, unless a process uses them. agentx convert then
 builds these alone, such as two shards of a thousand. The exit status stays 3.
@@ -248,7 +248,7 @@ remember for that long that a file did not exist.`,
 	})
 }
 
-// verdict returns the error of verify: damage if there is any, else what could not be read.
+// verdict returns the error of verify: damage if there is any, else failed, which is about files that could not be read.
 func verdict(all *cachestore.Verification, removed bool, failed error) error {
 	n := len(all.Damages)
 	if n == 0 {
@@ -268,7 +268,7 @@ func verdict(all *cachestore.Verification, removed bool, failed error) error {
 	return hintError{errors.Join(err, failed), hint}
 }
 
-// verifyRebuild builds a cache a second time and returns what differs.
+// verifyRebuild builds a cache a second time and returns the files that differ.
 func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, error) {
 	o := convert.Options{Version: version, Source: inputSources(cmd)}
 	err := withProgress(cmd, &o, func() error { return convert.VerifyRebuild(cmd.Context(), root, key, o) })
@@ -374,10 +374,10 @@ func newCachePull() *cobra.Command {
 		Short: "Copy a cache from a shared root to this node, verified",
 		Long: `Copy a cache, with the parts that it names, from another cache root into the one of this node.
 
-CACHE is a path in that root, or 8 characters or more of a key. It copies only what this node lacks:
-of a cache with shards those that are missing, several at once. An interrupted pull goes on where it
-was. If many jobs on a node pull the same cache, one copies it and the others wait. Every file is
-verified on arrival, and a cache appears whole or not at all. The last line printed is the path.`,
+CACHE is a path in that root, or 8 characters or more of a key. It copies only what this node lacks; of a
+cache with shards it copies several missing ones at once. An interrupted pull goes on where it was. If
+many jobs on a node pull the same cache, one copies it and the others wait. Every file is verified on
+arrival, and a cache appears whole or not at all. The last line printed is the path.`,
 		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache pull KEY --from /shared/agentx\n  CACHE=$(agentx cache pull KEY --from /shared/agentx | tail -n 1)",
 	}
 	cmd.Flags().StringVar(&from, "from", "", "cache root to copy from, such as a shared mount; it may be read-only")
@@ -530,7 +530,7 @@ func newCacheUnpin() *cobra.Command {
 	}, "unpinned", func(_ context.Context, c cachestore.Name) (bool, error) { return cachestore.Unpin(c.Root, c.Key) })
 }
 
-// pinning completes a verb that does something to each cache and prints the keys, under word in JSON.
+// pinning completes the verbs pin and unpin: do handles one cache and reports whether that changed something. word names the change.
 func pinning(cmd *cobra.Command, word string, do func(context.Context, cachestore.Name) (bool, error)) *cobra.Command {
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		caches, err := findCaches(cmd, args)
@@ -555,7 +555,7 @@ func pinning(cmd *cobra.Command, word string, do func(context.Context, cachestor
 	})
 }
 
-// userName names who runs the command.
+// userName returns the name of the user who runs the command.
 func userName() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username

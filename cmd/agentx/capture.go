@@ -47,7 +47,7 @@ type captureFlags struct {
 	listen, admin, cert, key string
 	tokenizer                string
 	asJSON                   bool
-	drawn                    bool // AdminToken was, so the user has not seen it yet
+	drawn                    bool // AdminToken was drawn, so the user must be told
 	options                  capture.Options
 	problems
 }
@@ -66,18 +66,19 @@ digest reaches the disk. It runs until a signal, and may run for weeks.
   agentx convert captured
 
 Claude Code, Codex, OpenCode and agents of Dynamo name their sessions in headers. Others name them in the
-base URL: http://HOST/s/NAME/v1 for openai, http://HOST/s/NAME for anthropic. Where nothing names a session,
-the address and the credential of a client tell it apart.
+base URL: http://HOST/s/NAME/v1 for openai, http://HOST/s/NAME for anthropic. A request without such a name
+belongs to the session of its client, which address and credential tell apart.
 
-What contributors should know: sizes, rhythm, models and the shape of tool loops stay visible, and who holds
-a transcript can confirm it by its sizes. --grid, --max-gap and --mask make that harder.
+What contributors should know: sizes, rhythm, models and the shape of tool loops stay visible, and whoever
+has a transcript can recognize it by its sizes. --grid, --max-gap and --mask make that harder.
 
 The first lines on standard output are "listening URL" and "admin URL". The admin listener answers
 GET /health, GET /metrics (Prometheus), GET and POST /sessions, GET and DELETE /sessions/ID; POST and
-DELETE with the header X-Agentx-Admin: 1. Where other machines reach it, or AGENTX_ADMIN_TOKEN is set, it
-wants a token: that of AGENTX_ADMIN_TOKEN, else one that is drawn and printed.
-DIR has traces, notes (what is to know of each) and journals of open sessions; after a crash
-"agentx capture finish DIR", or the next capture, makes traces of these.
+DELETE with the header X-Agentx-Admin: 1. If other machines can reach it, or AGENTX_ADMIN_TOKEN is set, it
+requires a token: the one of AGENTX_ADMIN_TOKEN, else one that it draws and prints.
+
+DIR gets traces, a note about each, and journals of open sessions. After a crash
+"agentx capture finish DIR", or the next capture, makes traces of the journals.
 
 --limit NAME=VALUE: ` + strings.Join(limitNames(), ", ") + `.`,
 		Example: `  agentx capture --upstream openai=https://api.openai.com --upstream anthropic=https://api.anthropic.com --out captured
@@ -91,26 +92,27 @@ DIR has traces, notes (what is to know of each) and journals of open sessions; a
 	return cmd
 }
 
+// register adds the flags to a command.
 func (f *captureFlags) register(cmd *cobra.Command) {
 	flags, o := cmd.Flags(), &f.options
-	flags.StringVar(&f.cert, "tls-cert", "", "certificate of --listen, a PEM file; with --tls-key")
-	flags.StringVar(&f.key, "tls-key", "", "its key, a PEM file")
+	flags.StringVar(&f.cert, "tls-cert", "", "certificate of --listen, a PEM file; needs --tls-key")
+	flags.StringVar(&f.key, "tls-key", "", "key of --tls-cert, a PEM file")
 	flags.StringVar(&o.Dir, "out", "", "directory of the capture; made where it is missing")
 	flags.IntVar(&o.BlockSize, "block-size", 64, "tokens of a block")
 	flags.StringVar(&o.SessionHeader, "session-header", "", "header that names the session of a request")
-	durationVar(flags, &o.Idle, "idle", 6*time.Hour, "a session that is idle so long is finished; 0: none is")
-	durationVar(flags, &o.Drain, "drain", 30*time.Second, "how long the end waits for running requests")
-	flags.BoolVar(&o.Linear, "linear", false, "one request of a session at a time; another one is refused with 409")
-	flags.IntVar(&o.Workers, "workers", max(1, runtime.NumCPU()-1), "that observe")
+	durationVar(flags, &o.Idle, "idle", 6*time.Hour, "finish a session that has been idle for this long; 0: never")
+	durationVar(flags, &o.Drain, "drain", 30*time.Second, "how long to wait for running requests at the end")
+	flags.BoolVar(&o.Linear, "linear", false, "allow one request of a session at a time; refuse another one with status 409")
+	flags.IntVar(&o.Workers, "workers", max(1, runtime.NumCPU()-1), "goroutines that make traces of the traffic")
 	durationVar(flags, &o.Sync, "sync", time.Second, "how often journals are forced to disk; 0: every line")
-	durationVar(flags, &o.Export.Grid, "grid", journal.DefaultGrid, "times in traces are multiples of it")
-	durationVar(flags, &o.Export.MaxGap, "max-gap", 0, "longer idle gaps are cut to it; 0: none is")
-	flags.IntVar(&o.Export.MinRequests, "min-requests", 1, "shorter traces are not written")
-	flags.BoolVar(&f.asJSON, "json", false, "print what it came to as JSON, at the end")
+	durationVar(flags, &o.Export.Grid, "grid", journal.DefaultGrid, "round times in traces to multiples of this")
+	durationVar(flags, &o.Export.MaxGap, "max-gap", 0, "cut longer idle gaps to this; 0: cut none")
+	flags.IntVar(&o.Export.MinRequests, "min-requests", 1, "write no trace that has fewer requests")
+	flags.BoolVar(&f.asJSON, "json", false, "at the end print the totals as one JSON object")
 	f.set = settings.New(flags, f.tell, f.rows()...)
 }
 
-// rows are the settings that are more than numbers, times and names.
+// rows are the flags that need a check of their own.
 func (f *captureFlags) rows() []settings.Setting {
 	o := &f.options
 	address := settings.Checked(func(text string) error {
@@ -141,11 +143,11 @@ func (f *captureFlags) rows() []settings.Setting {
 		{Name: "listen", Kind: address, Default: "127.0.0.1:0", To: &f.listen, Help: "address for agents; port 0 takes a free one"},
 		{Name: "admin", Kind: address, Default: "127.0.0.1:0", To: &f.admin, Help: "address for health, metrics and control"},
 		{Name: "upstream", Plain: true, Secret: true, Kind: upstreams, To: &o.Upstreams, Help: "[KIND=]URL of an API; KIND openai or anthropic takes the paths of that API, a bare URL the rest (repeatable)"},
-		{Name: "tokenizer", Kind: settings.Checked(tokensource.Check), Default: convert.DefaultTokenizer, To: &f.tokenizer, Help: "counts tokens, as agentx help tokenize names them"},
-		word("record", "all, or opted: with X-Agentx-Capture: on, or a session in the URL. X-Agentx-Capture: off always wins", func(v any) { o.Opted = v == "opted" }, "all", "opted\tthose that ask for it"),
-		word("unattributed", "requests of which nothing names a session: client, or drop", func(v any) { o.DropUnattributed = v == "drop" }, "client\tby address and credential", "drop"),
+		{Name: "tokenizer", Kind: settings.Checked(tokensource.Check), Default: convert.DefaultTokenizer, To: &f.tokenizer, Help: "tokenizer that counts tokens, as agentx help tokenize names it"},
+		word("record", "which requests to record: all, or opted: those with X-Agentx-Capture: on, or a session in the URL. X-Agentx-Capture: off always wins", func(v any) { o.Opted = v == "opted" }, "all", "opted\tthose that ask for it"),
+		word("unattributed", "requests that name no session: client, tell sessions apart by the client; drop, do not record them", func(v any) { o.DropUnattributed = v == "drop" }, "client\tby address and credential", "drop"),
 		word("on-disconnect", "when a client leaves: cancel its request, or detach: read the reply to its end", func(v any) { o.Detach = v == "detach" }, "cancel", "detach\tread the reply to its end"),
-		word("holes", "a trace that lacks a prompt: cut it before, drop it, or keep what is known", func(v any) { o.Export.Holes = journal.HolesOf(v.(string)) }, "cut\tbefore the first", "drop\tthe trace", "keep\twhat is known"),
+		word("holes", "what to do with a trace that lacks a prompt: cut it before that, drop it, or keep what is known", func(v any) { o.Export.Holes = journal.HolesOf(v.(string)) }, "cut\tbefore the first", "drop\tthe trace", "keep\twhat is known"),
 		{Name: "mask", Plain: true, Kind: masks, Help: "what traces hide: " + strings.Join(journal.MaskNames, ", ") + " (repeatable)", Apply: func(v any) {
 			for _, m := range v.([]journal.Masks) {
 				o.Export.Masks |= m
@@ -159,7 +161,7 @@ func (f *captureFlags) rows() []settings.Setting {
 	}
 }
 
-// check resolves the flags, and returns everything that is wrong with them.
+// check resolves the flags, and returns all errors of them.
 func (f *captureFlags) check() error {
 	f.set.Resolve(nil)
 	o := &f.options
@@ -170,14 +172,15 @@ func (f *captureFlags) check() error {
 		f.add("--out is missing: name the directory for traces")
 	}
 	if (f.cert == "") != (f.key == "") {
-		f.add("--tls-cert and --tls-key: want both or none")
+		f.add("--tls-cert and --tls-key work only together: add the other one, or leave both out")
 	}
 	if o.Export.Grid < time.Millisecond || o.Export.MinRequests < 1 { // of Export 0 is the default
-		f.add("--grid must be at least 1ms, and --min-requests at least 1")
+		f.add("--grid %v and --min-requests %d: want 1ms or more, and 1 or more", o.Export.Grid, o.Export.MinRequests)
 	}
 	return f.err()
 }
 
+// run captures until a signal.
 func (f *captureFlags) run(cmd *cobra.Command, _ []string) error {
 	if err := f.check(); err != nil {
 		return err
@@ -237,7 +240,7 @@ func (f *captureFlags) run(cmd *cobra.Command, _ []string) error {
 	return err
 }
 
-// timelessLog returns a log without the time of day: it would say when somebody worked.
+// timelessLog returns a log without the time of day, which would tell when people worked.
 func timelessLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {
@@ -247,7 +250,7 @@ func timelessLog(w io.Writer) *slog.Logger {
 	}}))
 }
 
-// loop returns an error about an upstream that is the capture itself: a request would go around until there are no descriptors.
+// loop returns an error if an upstream is the capture itself: a request would then go around until the process runs out of file descriptors.
 func loop(listening net.Addr, upstreams []carry.Upstream) error {
 	at, ok := listening.(*net.TCPAddr)
 	if !ok {
@@ -261,15 +264,15 @@ func loop(listening net.Addr, upstreams []carry.Upstream) error {
 		ip := net.ParseIP(host)
 		here := host == "localhost" || ip.IsLoopback()
 		if ip.Equal(at.IP) || here && at.IP.IsUnspecified() || host == "localhost" && at.IP.IsLoopback() {
-			return usageError{fmt.Errorf("--upstream %s://%s: the capture itself listens there", u.Scheme, u.Host)}
+			return usageError{fmt.Errorf("--upstream %s://%s: the capture itself listens there: name the API instead", u.Scheme, u.Host)}
 		}
 	}
 	return nil
 }
 
-// tellVariables says how agents find the capture.
+// tellVariables prints the variables that send agents to the capture.
 func (f *captureFlags) tellVariables(w io.Writer, url string) {
-	for _, all := range []string{"[::]", "0.0.0.0"} { // no address to ask
+	for _, all := range []string{"[::]", "0.0.0.0"} { // clients cannot connect to these
 		url = strings.Replace(url, "://"+all+":", "://127.0.0.1:", 1)
 	}
 	serves := func(kind carry.Kind) bool {
@@ -283,13 +286,13 @@ func (f *captureFlags) tellVariables(w io.Writer, url string) {
 	}
 }
 
-// tellDoors says who is let in where other machines reach a listener.
+// tellDoors says who may use the listeners that other machines can reach.
 func (f *captureFlags) tellDoors(w io.Writer, traffic net.Addr) {
 	if f.drawn {
 		printError(w, tokenLine("--admin", f.options.AdminToken))
 	}
 	if guard.Beyond(traffic) {
-		printError(w, fmt.Sprintf("agentx: --listen %s is open to everybody who reaches it: agents bring their own keys, and %s is of --admin alone", traffic, guard.Variable))
+		printError(w, fmt.Sprintf("agentx: --listen %s serves everybody who can reach it: agents bring their own keys, and %s protects --admin alone", traffic, guard.Variable))
 	}
 }
 
@@ -315,7 +318,7 @@ func (f *captureFlags) open(ctx context.Context) (traffic, admin net.Listener, e
 	return traffic, admin, nil
 }
 
-// limitsOf has a flag for each limit of a capture, by the name that --limit takes. Options.Validate says which values are good.
+// limitsOf returns a flag for each limit of a capture, by the name that --limit takes. Options.Validate checks the values.
 func limitsOf(l *capture.Limits) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
@@ -361,8 +364,8 @@ func newCaptureFinish() *cobra.Command {
 the directory does the same.
 
 A journal is read up to the first line that is not whole. The same journal gives the same bytes, however
-often finish itself is interrupted. How a trace is written (its grid, its masks, what becomes of holes)
-stands in its journal. A trace that fails its check is set aside as TRACE.json.bad: exit 3.
+often finish itself is interrupted. The journal says how its trace is written: grid, masks, holes. A
+trace that fails its check is set aside as TRACE.json.bad: exit 3.
 
 The last line is the folder of the traces.`,
 		Example: "  agentx convert $(agentx capture finish DIR | tail -n 1)",
@@ -375,6 +378,7 @@ type finished struct {
 	Out string `json:"out"`
 }
 
+// finishCapture makes traces of the journals in the directory of a capture.
 func finishCapture(cmd *cobra.Command, args []string) (_ any, _ func(io.Writer), err error) {
 	dir := args[0]
 	if _, err := os.Stat(filepath.Join(dir, "journal")); err != nil {
@@ -415,7 +419,7 @@ func printFinished(w io.Writer, list []finish.Result, total *finish.Total, out s
 	fmt.Fprintln(w, out)
 }
 
-// captureCheckFlags say what capture check does besides checking.
+// captureCheckFlags are the flags of capture check.
 type captureCheckFlags struct {
 	trie, setAside, asJSON bool
 }
@@ -429,8 +433,8 @@ func newCaptureCheck() *cobra.Command {
 numbered by first sight, times, sums. A line tells what is wrong, and where. An INPUT is a file or a
 directory of traces in JSON, as convert takes them; the directory of a capture stands for its traces.
 
-Alarms are doubts that make no trace bad: prompts that lack the last block of the one before, or begin
-anew too often, so that something which changes is hashed with them.
+Alarms do not make a trace bad. They are about prompts that lack the last block of the prompt before, or
+that begin anew too often: something that changes was probably hashed with them.
 
 --trie prints the digest of each trace's trie of blocks, and its nodes: the shape of the trace, whatever
 the numbers of blocks and the order of requests. Two captures of one thing have equal digests.`,
@@ -444,7 +448,7 @@ the numbers of blocks and the order of requests. Two captures of one thing have 
 	return cmd
 }
 
-// checkedTraces is what capture check found.
+// checkedTraces is the JSON of capture check.
 type checkedTraces struct {
 	Traces  int            `json:"traces"`
 	Bad     int            `json:"bad"`
@@ -452,7 +456,7 @@ type checkedTraces struct {
 	Files   []checkedTrace `json:"files"`
 }
 
-// checkedTrace is what it found of one trace.
+// checkedTrace is the result of checking one trace.
 type checkedTrace struct {
 	Where    string   `json:"where"`
 	Trace    string   `json:"trace,omitempty"`
@@ -465,6 +469,7 @@ type checkedTrace struct {
 	SetAside string   `json:"set_aside,omitempty"`
 }
 
+// run checks all traces of some inputs.
 func (f *captureCheckFlags) run(cmd *cobra.Command, args []string) error {
 	snapshot, err := hfsource.Resolve(cmd.Context(), args, inputSources(cmd))
 	if err != nil {
@@ -536,7 +541,7 @@ func (f *captureCheckFlags) check(row hfsource.Row) (checkedTrace, error) {
 	return c, nil
 }
 
-// setAside renames the file of a bad trace, which is the only one in it.
+// setAside renames the file of a bad trace to FILE.bad. The file must have no other trace.
 func (c *checkedTrace) setAside(row hfsource.Row) error {
 	if row.Line != 0 {
 		return usageError{fmt.Errorf("--set-aside: %s has several traces, and only files of one trace can be renamed: leave --set-aside out", row.File)}

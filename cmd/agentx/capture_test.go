@@ -121,7 +121,7 @@ func TestDoorsOfCapture(t *testing.T) {
 		require.NoError(t, c.end())
 		said := c.stderr.String()
 		require.Contains(t, said, "agentx: --listen [::]:")
-		require.Contains(t, said, " is open to everybody who reaches it")
+		require.Contains(t, said, " serves everybody who can reach it")
 		drawn := regexp.MustCompile(`this token: ([0-9a-f]{32}) `).FindAllStringSubmatch(said, -1)
 		require.Equal(t, given == "", len(drawn) == 1, said)
 		require.NotContains(t, said, "s3cret")
@@ -181,7 +181,7 @@ func TestCaptureOfItself(t *testing.T) {
 	defer stop()
 	root := newRoot()
 	root.SetArgs([]string{"capture", "--out", t.TempDir(), "--listen", address, "--upstream", "http://" + address})
-	require.EqualError(t, root.ExecuteContext(ctx), fmt.Sprintf("--upstream http://%s: the capture itself listens there", address))
+	require.EqualError(t, root.ExecuteContext(ctx), fmt.Sprintf("--upstream http://%s: the capture itself listens there: name the API instead", address))
 }
 
 // Limits take sizes and durations as all flags do.

@@ -79,10 +79,10 @@ func addCommonFlags(root *cobra.Command) {
 	root.PersistentFlags().Bool("no-color", false, "no colour (accepted for scripts: agentx prints none)")
 }
 
-// ownVariables are those that are read besides the ones of flags.
+// ownVariables are the variables that agentx reads besides those of flags.
 var ownVariables = []string{guard.Variable, tokenVariable, "AGENTX_MEET_PORT", "AGENTX_PARTS", "AGENTX_DATASET_REVISION"}
 
-// warnOfVariables warns of variables that look as if they set a flag, and set none.
+// warnOfVariables warns of variables AGENTX_... of the environment that no flag reads.
 func warnOfVariables(root *cobra.Command, stderr io.Writer) {
 	read := slices.Clone(ownVariables)
 	var collect func(cmd *cobra.Command)
@@ -100,7 +100,7 @@ func warnOfVariables(root *cobra.Command, stderr io.Writer) {
 	}
 }
 
-// setHelp makes the help of some commands end with what their flags do not say, and help fit the terminal.
+// setHelp makes help fit the terminal, and adds the exit statuses, the flags in brief and the form of durations at its end.
 func setHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -132,7 +132,8 @@ func shortHelp(cmd *cobra.Command) string {
 	for _, name := range shortFlags {
 		flags.AddFlag(cmd.Flags().Lookup(name))
 	}
-	examples := strings.Join(strings.SplitN(cmd.Example, "\n", 5)[:4], "\n")
+	all, examples := 0, strings.Join(strings.SplitN(cmd.Example, "\n", 5)[:4], "\n")
+	cmd.Flags().VisitAll(func(*pflag.Flag) { all++ })
 	return fmt.Sprintf(`%s
 
 Usage:
@@ -144,12 +145,7 @@ Examples:
 Flags that most runs need:
 %s
 All %d flags: agentx help replay. All settings, with their defaults and the values of the presets: agentx help settings.
-`, what, cmd.UseLine(), examples, flags.FlagUsages(), countFlags(cmd))
-}
-
-func countFlags(cmd *cobra.Command) (n int) {
-	cmd.Flags().VisitAll(func(*pflag.Flag) { n++ })
-	return n
+`, what, cmd.UseLine(), examples, flags.FlagUsages(), all)
 }
 
 // newHelp replaces cobra's help, which for an unknown verb shows the help of the root and succeeds.
@@ -203,15 +199,17 @@ func setUsage(root *cobra.Command) {
 const exitHelp = `
 Exit status:
     0  done
-    1  failed: the message says what; nothing is left half-written. Also a replay in which no
-       request completed, that broke, or that --max-error-rate ended: its results are written
+    1  failed: the message says why; nothing is left half-written. Also a replay
+       that broke, that --max-error-rate ended, or in which no request
+       completed: its results are written
     2  the command line, the environment or a configuration file is wrong
-    3  the command ran to its end and its verdict is no: damage was found, a second build differs,
-       a tree of a replay deadlocked, a replay is not valid under its scenario
+    3  the command ran to its end and its verdict is no: damage was found, a
+       second build differs, a tree of a replay deadlocked, a replay is not
+       valid under its scenario
   130  interrupted: a replay writes what it had measured
 `
 
-// What is wrong with a word, in the same words everywhere.
+// wrongWord is the error of a word that is none of some words, either lists words with or before the last.
 var wrongWord, either = suggest.Wrong, suggest.Either[string]
 
 // shown returns a flag with a value as the user wrote them.
@@ -219,7 +217,7 @@ func shown(cmd *cobra.Command, name, text string) string {
 	return settings.Shown(cmd.Flags().Lookup(name), text)
 }
 
-// refuseArgs refuses arguments of a command that has verbs: they name none of these.
+// refuseArgs returns an error for arguments of a command that has verbs: cobra has found no verb of that name.
 func refuseArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -227,7 +225,7 @@ func refuseArgs(cmd *cobra.Command, args []string) error {
 	return unknownVerb(cmd, args[0])
 }
 
-// otherVerbs and otherFlags say what agentx has for words of other tools.
+// otherVerbs and otherFlags map verbs and flags of other tools to those of agentx.
 var (
 	otherVerbs = map[string]string{
 		"run": "agentx replay", "bench": "agentx replay", "benchmark": "agentx replay", "play": "agentx replay", "compare": "agentx report DIR DIR --compare", "diff": "agentx report DIR DIR --compare",
@@ -264,7 +262,7 @@ func unknownVerb(cmd *cobra.Command, name string) error {
 	return err
 }
 
-// flagError says what is wrong with a flag or its value. For an unknown flag it suggests the most similar one.
+// flagError turns pflag's error about a flag into a usage error. For an unknown flag it suggests the most similar one.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "" {
@@ -288,7 +286,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// tellOldNames warns of names of before that a command line, a variable or a file has.
+// tellOldNames warns of old names of settings that a command line, a variable or a file has.
 func tellOldNames(cmd *cobra.Command, names []string) {
 	if len(names) > 0 {
 		printError(cmd.ErrOrStderr(), "agentx: warning: old names, which the next release will not accept: "+strings.Join(names, ", "))

@@ -66,7 +66,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"tokenizer":   cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
 	"corpus":      cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
 	"set":         openWords(ruleWords),
-	"as":          choice("aiperf-0.13\tAIPerf 0.13.0", "agentx-1.0.12\tagentx-harness 1.0.12"),
+	"as":          choice(presetWords[1:]...),
 	"fault":       openWords(faults),
 	"trace":       traceIDs,
 	"session":     sessionIDs,
@@ -79,7 +79,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"base":        directories,
 	"gate":        prefixes("error-rate=", "error-rate<", "ttft.p95<", "itl.p95<", "latency.p95<", "goodput>", "output_token_rate>"),
 	"slo":         prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
-	"format":      choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords", "inferencex\tnumbers of InferenceX", "markdown\tfor GitHub"),
+	"format":      choice(formatWords...),
 	"meet":        prefixes("none\teach part begins on its own"),
 	"until":       openWords(untilNames),
 	"otlp":        prefixes("http://", "https://"),
@@ -87,25 +87,27 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"output":      cobra.FixedCompletions([]string{"jsonl", "zst"}, cobra.ShellCompDirectiveFilterFileExt),
 	"log":         cobra.FixedCompletions([]string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt),
 	"synth from":  caches,
-	"report":      choice("html\tpage of the run", "aiperf\tfiles of AIPerf", "json\tresults", "csv\tresults", "parquet\trecords"),
+	"report":      choice(formatWords[:len(replayFormats)]...),
 }
 
 var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
-// choice completes words. prefixes does too, and puts no blank behind a word, because some want more text after them.
+// choice completes one of some words.
 func choice(values ...string) cobra.CompletionFunc {
 	return listed(cobra.ShellCompDirectiveNoFileComp, func() []string { return slices.Clone(values) })
 }
 
+// prefixes completes words that want more after them.
 func prefixes(values ...string) cobra.CompletionFunc {
 	return openWords(func() []string { return slices.Clone(values) })
 }
 
-// openWords completes words that want more after them.
+// openWords is prefixes with words that a function lists: the shell puts no blank behind them.
 func openWords(list func() []string) cobra.CompletionFunc {
 	return listed(cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace, list)
 }
 
+// listed completes the words of a list that begin with what the user has typed. A tab in a word begins its description.
 func listed(directive cobra.ShellCompDirective, list func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		return withPrefix(list(), begun), directive
@@ -175,6 +177,7 @@ var inputs = listed(cobra.ShellCompDirectiveDefault, func() []string { // or a f
 	return append([]string{"demo\tthe corpus inside agentx"}, datasetNames()...)
 })
 
+// datasetNames are the short names of datasets of the hub, described.
 func datasetNames() (names []string) {
 	for _, n := range hub.NamedDatasets() {
 		names = append(names, n.Name+"\t"+n.Description)
@@ -191,6 +194,7 @@ func cachesOf(kinds ...string) cobra.CompletionFunc {
 
 var caches = cachesOf(mmapcache.DatasetKind)
 
+// cachesAndInputs completes a CACHE or an INPUT.
 func cachesAndInputs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	values, directive := inputs(cmd, args, begun)
 	return append(cacheKeys(rootOf(cmd), begun, mmapcache.DatasetKind), values...), directive
@@ -231,6 +235,7 @@ func cacheKeys(root, begun string, kinds ...string) (values []string) {
 	return values
 }
 
+// traceIDs completes the ids of traces in the cache of the first argument, and sessionIDs those of sessions.
 func traceIDs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return idsIn(cmd, args, begun, func(s *mmapcache.Structure) (int, func(int) string) {
 		return s.Traces.Len(), func(i int) string { return s.Traces.At(i).ID }
@@ -287,8 +292,8 @@ func faults() (values []string) {
 	return values
 }
 
-// bashWords replaces what the script for bash asks of the package bash-completion: without it, the words of the line up to the cursor, of
-// which bash has cut those with = and : into several.
+// bashWords replaces a call of the package bash-completion in cobra's script for bash. If that package is missing, it computes the words of
+// the line up to the cursor, because bash has cut words at = and :.
 const bashWords = `    COMPREPLY=()
     if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         _get_comp_words_by_ref "$@" cur prev words cword
@@ -316,7 +321,8 @@ const bashWords = `    COMPREPLY=()
     fi
 `
 
-// zshRegister replaces the registration of the script for zsh, which wants compinit to have run: else it waits for the first prompt.
+// zshRegister replaces the registration in cobra's script for zsh, which fails before compinit. If compinit has not run yet, it registers at
+// the first prompt.
 const zshRegister = `if (( $+functions[compdef] )); then
     compdef _agentx agentx
 else
@@ -329,7 +335,7 @@ else
 fi
 `
 
-// setCompletion makes cobra's verb completion write scripts that need neither bash-completion nor a compinit before them.
+// setCompletion changes cobra's verb completion: its scripts for bash and zsh then need neither the package bash-completion nor compinit.
 func setCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})

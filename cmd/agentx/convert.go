@@ -43,6 +43,7 @@ type convertFlags struct {
 	waitFlags
 }
 
+// register adds the flags to a command.
 func (f *convertFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.profile, "profile", convert.DefaultProfile, "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0, for comparable results)")
@@ -53,28 +54,28 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.set, "set", nil, "NAME=VALUE, one rule of the reconstruction, such as block_size=64 (repeatable); a wrong name lists them all")
 	flags.IntVar(&f.workers, "workers", 0, "traces converted at a time (default: one per core)")
 	flags.BoolVar(&f.force, "force", false, "build again what is prepared already")
-	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build a second time what is found prepared, and compare; exit 3 if it differs")
-	flags.BoolVar(&f.trustRoot, "trust-root", false, "use what every user of this machine may write in the cache root, instead of building it again")
+	flags.BoolVar(&f.verifyHit, "verify-hit", false, "build a second time what is prepared already, and compare; exit 3 if the two differ")
+	flags.BoolVar(&f.trustRoot, "trust-root", false, "use directories of the cache root that every user of this machine may write to, instead of building them again")
 	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
 	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as keys that no trace has or negative times")
 }
 
-// registerForInput registers the flags for a verb that converts an INPUT first. Usage lists them in a group of their own.
+// registerForInput adds the flags to a verb that converts an INPUT first. Flags that the verb has already stay.
 func (f *convertFlags) registerForInput(cmd *cobra.Command) {
 	var own cobra.Command
 	f.register(&own)
 	cmd.Flags().AddFlagSet(own.Flags())
 }
 
-// has reports whether a flag belongs to a conversion.
+// has reports whether a conversion has a flag of this name.
 func (convertFlags) has(name string) bool {
 	var own cobra.Command
 	new(convertFlags).register(&own)
 	return own.Flags().Lookup(name) != nil
 }
 
-// options resolves the flags. The error is everything that is wrong with them.
+// options makes the options of a conversion of inputs. The error has everything that is wrong with the flags.
 func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
 	o := convert.Options{
 		Inputs:    inputs,
@@ -137,7 +138,7 @@ func setRule(cmd *cobra.Command, o *convert.Options, text string) error {
 	return nil
 }
 
-// check adds everything that is wrong with the flags to the problems.
+// check adds all errors of the flags to the problems.
 func (f *convertFlags) check(cmd *cobra.Command, p *problems) {
 	var wrong errorList
 	if _, err := f.options(cmd, nil); errors.As(err, &wrong) {
@@ -145,7 +146,7 @@ func (f *convertFlags) check(cmd *cobra.Command, p *problems) {
 	}
 }
 
-// inputSources returns where input may come from besides files: standard input, and the demo traces.
+// inputSources returns the sources of input besides files: standard input, and the demo traces.
 func inputSources(cmd *cobra.Command) hfsource.Options {
 	return hfsource.Options{Stdin: cmd.InOrStdin(), Embedded: map[string][]byte{"demo": demo.JSONL()}}
 }
@@ -173,9 +174,9 @@ show equal text, so a server's prefix cache hits where the recording says.
 The same content and flags give the same cache, whatever the files are called, wherever they lie and
 however many workers convert them.
 
-An input of many files, or of more than 1024 traces, is cut into shards: one more file costs one more
-file. Several processes may convert one input into one shared root at the same time, with the same
-command: each builds the files that no other builds, and all end with the same path.`,
+An input of many files, or of more than 1024 traces, is cut into shards. When a file is added, only
+that file is converted. Several processes may convert one input into one shared root at the same time,
+with the same command: each builds the files that no other builds, and all end with the same path.`,
 		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
 	}
 	f.register(cmd)
@@ -216,8 +217,8 @@ func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error 
 	return f()
 }
 
-// convertMemory is where the garbage collector begins to work harder during a conversion, in bytes. What a build of shards needs is
-// half of it; without the limit the heap grows to twice that before it is collected.
+// convertMemory is the soft memory limit of a conversion, in bytes. A build of shards needs half of it; without the limit the heap would
+// grow to twice what is needed before it is collected.
 const convertMemory = 160 << 20
 
 // runConvert converts. Progress, waiting and warnings go to standard error.
@@ -240,14 +241,14 @@ func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err e
 	return r, err
 }
 
-// builderFlag says where among the files of an input a builder begins, where several build it.
+// builderFlag is --part of convert: where among the files of an input this process begins, when several convert it.
 type builderFlag struct{ value partValue }
 
 func (f *builderFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Var(value[partValue]{&f.value, "string", parsePart, partValue.String}, "part", "I/N: of N processes that convert the same input into one cache root, this one begins at file I/N of it; any of them builds any file that no other builds (default: all begin at the first); auto: as an array of Slurm, or what replay --part auto reads, says")
+	cmd.Flags().Var(value[partValue]{&f.value, "string", parsePart, partValue.String}, "part", "I/N: N processes convert the same input into one cache root, and this one begins at file I/N of it; each builds any file that no other builds (default: all begin at the first file); auto: take I and N from an array of Slurm, or from what replay --part auto reads")
 }
 
-// builder returns the value of the flag. The error is about the environment that auto reads.
+// builder returns the number of this process and of all, from the environment with auto.
 func (f *builderFlag) builder() (convert.Builder, error) {
 	p := f.value.Part
 	if f.value.auto {
@@ -298,7 +299,7 @@ func openDataset(cmd *cobra.Command, f *convertFlags, name string) (*cachestore.
 	return cachestore.Open(cmd.Context(), o.Root, r.Key)
 }
 
-// maybeInput returns the error of finding the cache that an argument names, nil where that may be an input: there is no such cache.
+// maybeInput returns nil if an argument that names no cache may be an input, else the error of looking for the cache.
 func maybeInput(name string, rootErr, err error) error {
 	switch {
 	case rootErr != nil:
@@ -309,7 +310,7 @@ func maybeInput(name string, rootErr, err error) error {
 	return err // such as more than one cache
 }
 
-// checkInput returns an error about a name that is neither a cache nor an input.
+// checkInput returns an error if a name that is no cache is no input either.
 func checkInput(cmd *cobra.Command, name, root string) error {
 	embedded := inputSources(cmd).Embedded
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || hub.IsRef(name) {
@@ -319,7 +320,7 @@ func checkInput(cmd *cobra.Command, name, root string) error {
 	return hintError{err, cmp.Or(hub.Suggest(name), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
 }
 
-// openPreparedTables opens the tables of a dataset or of a structure.
+// openPreparedTables opens the tables of a found cache, which must be a dataset or a structure. name is what the user called it.
 func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (*cachestore.Dataset, error) {
 	switch c.Kind {
 	case mmapcache.DatasetKind:
@@ -341,7 +342,7 @@ func (f *waitFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail at once when another process makes the same cache")
 }
 
-// limit returns how long to wait: 0 is without limit, below 0 not at all. Errors are usage errors.
+// limit returns how long to wait: 0 without limit, below 0 not at all. Its errors are usage errors.
 func (f *waitFlags) limit() (time.Duration, error) {
 	switch {
 	case f.wait < 0:

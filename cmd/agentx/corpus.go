@@ -73,6 +73,7 @@ else python3.`,
 	return cmd
 }
 
+// run exports a corpus to a file of token ids, and a description of it beside that.
 func (f *corpusFlags) run(cmd *cobra.Command, file string) error {
 	var p problems
 	if !strings.HasSuffix(file, ".u32le") {
@@ -111,7 +112,7 @@ func (f *corpusFlags) run(cmd *cobra.Command, file string) error {
 	return err
 }
 
-// export has an installed AIPerf make the ids, and returns them with the name of that program.
+// export lets an installed AIPerf make the ids, and returns them with the name and version of that program.
 func (f *corpusFlags) export(cmd *cobra.Command) (ids []byte, program string, err error) {
 	python, err := f.interpreter(cmd)
 	if err != nil {

@@ -39,6 +39,7 @@ recorded ones, so that some seconds have a few hundred requests.`,
 // third of that, so that no remark is due.
 const demoTTFT, demoITL, demoSpeed = 20 * time.Millisecond, 500 * time.Microsecond, 20
 
+// runDemo converts the demo traces, serves a mock and replays against it, and prints each command before it runs.
 func runDemo(cmd *cobra.Command, duration time.Duration) (err error) {
 	w := cmd.OutOrStdout()
 	show := func(args ...string) error {

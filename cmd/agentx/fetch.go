@@ -22,9 +22,10 @@ type fetchFlags struct {
 	waitFlags
 }
 
+// register adds the flags to a command.
 func (f *fetchFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.list, "list", false, "list the datasets with short names")
-	cmd.Flags().StringVar(&f.dest, "dest", "", "also copy the files below this directory, under their paths; another file of such a name there is replaced")
+	cmd.Flags().StringVar(&f.dest, "dest", "", "also copy the files below this directory, under their paths; files that are there already are replaced")
 	f.waitFlags.register(cmd)
 }
 
@@ -43,8 +44,7 @@ the dataset says which files are its data.
 
 HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_DISABLE_IMPLICIT_TOKEN, HF_ENDPOINT,
 HF_HUB_OFFLINE, HF_HUB_ETAG_TIMEOUT, HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_DISABLE_PROGRESS_BARS mean
-what they mean to the Python tools. HF_DATASETS_OFFLINE, where it is set, counts in place of
-HF_HUB_OFFLINE.`,
+what they mean to the Python tools. HF_DATASETS_OFFLINE overrides HF_HUB_OFFLINE.`,
 		Example: "  agentx fetch --list\n  agentx fetch agentx-062126-256k\n  agentx fetch hf://datasets/semianalysisai/cc-traces-weka-062126@main --dest traces",
 	}
 	f.register(cmd)
@@ -95,8 +95,7 @@ func (f *fetchFlags) run(cmd *cobra.Command, args []string) (any, func(io.Writer
 	return fetchedJSON(s, exported), func(w io.Writer) { printFetched(w, s, exported) }, nil
 }
 
-// hubOptions returns how to fetch datasets of the hub: with progress, warnings and what a name was resolved to on standard
-// error. The cache root may be "".
+// hubOptions returns the options of a download from the hub. Progress, warnings and the resolved commit go to standard error. root may be "".
 func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 	return hub.Options{
 		CacheRoot: root, Version: version, Wait: wait,
@@ -107,7 +106,7 @@ func hubOptions(p *progress, root string, wait time.Duration) hub.Options {
 	}
 }
 
-// printNames prints the datasets with short names: as a table, or for a terminal a name and, below it, as much about it as its columns hold.
+// printNames prints the datasets with short names: as a table, or on a terminal each name with its description below it, cut to columns.
 func printNames(w io.Writer, columns int) {
 	if columns > 0 {
 		for _, n := range hub.NamedDatasets() {
@@ -139,7 +138,7 @@ func fetchedJSON(s *hub.Snapshot, exported []string) map[string]any {
 	return out
 }
 
-// printFetched prints what was fetched: a line for each file, then the path of each.
+// printFetched prints a line about each file that was fetched, then the path of each.
 func printFetched(w io.Writer, s *hub.Snapshot, exported []string) {
 	for _, f := range s.Files {
 		fmt.Fprintf(terminal.Writer(w), "%s: %s, %s, sha256 %s\n", f.Path, bytefmt.Format(f.Size), f.Source, f.SHA256)

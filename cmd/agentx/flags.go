@@ -13,7 +13,7 @@ import (
 	"github.com/agentx/agentx/convert/rules"
 )
 
-// value is a flag of a verb without settings: what a function reads in its text.
+// value is a flag whose text a function reads.
 type value[T any] struct {
 	to    *T
 	typed string
@@ -25,6 +25,7 @@ func (v value[T]) Type() string { return v.typed }
 
 func (v value[T]) String() string { return v.show(*v.to) }
 
+// Set reads the text of the flag.
 func (v value[T]) Set(text string) error {
 	got, err := v.read(text)
 	if err == nil {
@@ -33,11 +34,12 @@ func (v value[T]) Set(text string) error {
 	return err
 }
 
-// duration is Go's form (90s, 10m) or a plain number of seconds.
+// duration is a flag that takes a duration in Go's form (90s, 10m) or a plain number of seconds.
 func duration(to *time.Duration) value[time.Duration] {
 	return value[time.Duration]{to, "duration", settings.ParseDuration, time.Duration.String}
 }
 
+// durationVar adds a flag of a duration to flags, with the default d.
 func durationVar(flags *pflag.FlagSet, to *time.Duration, name string, d time.Duration, usage string) {
 	*to = d
 	flags.Var(duration(to), name, usage)
@@ -46,11 +48,12 @@ func durationVar(flags *pflag.FlagSet, to *time.Duration, name string, d time.Du
 	}
 }
 
-// age is a duration, or a number of days (7d).
+// age is a flag that takes a duration, or a number of days (7d).
 func age(to *time.Duration) value[time.Duration] {
 	return value[time.Duration]{to, "age", readAge, func(d time.Duration) string { return strings.TrimPrefix(d.String(), "0s") }}
 }
 
+// readAge reads a duration or a number of days, 0 or more.
 func readAge(text string) (time.Duration, error) {
 	d, err := settings.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
@@ -65,7 +68,7 @@ func readAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// seed is a whole number of 64 bits, signed or not.
+// seed is a flag that takes a whole number of 64 bits, signed or not. seedOf checks its range.
 func seed(to *string) value[string] {
 	return value[string]{to, "int", func(text string) (string, error) {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -76,7 +79,7 @@ func seed(to *string) value[string] {
 	}, func(text string) string { return text }}
 }
 
-// seedOf returns the bits of a seed, if the back-end takes it.
+// seedOf returns a seed as 64 bits. Which range is allowed depends on the backend of the reconstruction.
 func seedOf(text, backend string) (int64, error) {
 	signed, signedErr := strconv.ParseInt(text, 10, 64)
 	unsigned, unsignedErr := strconv.ParseUint(text, 10, 64)
@@ -91,7 +94,8 @@ func seedOf(text, backend string) (int64, error) {
 	return signed, nil
 }
 
-// size is a number of bytes, with k, M, G or T for powers of 1000, Ki, Mi, Gi or Ti for powers of 1024; a negative one is none.
+// size is a flag that takes a number of bytes, with k, M, G or T for powers of 1000, Ki, Mi, Gi or Ti for powers of 1024. A negative default
+// is none.
 func size(to *int64) value[int64] {
 	return value[int64]{to, "size", func(text string) (int64, error) {
 		digits := strings.TrimRight(text, "BikKMGT")
@@ -113,10 +117,10 @@ func number(text string) (float64, bool) {
 	return n, err == nil && strings.Trim(text, "0123456789.") == ""
 }
 
-// problems are all errors of a command line, an environment and a file.
+// problems collect all errors of a command line, the environment and a file, so that a user sees them at once.
 type problems struct{ errs []error }
 
-// tell adds an error of the command line, with what to try or "".
+// tell adds a usage error, with a hint or "".
 func (p *problems) tell(err error, hint string) {
 	if err = (usageError{err}); hint != "" {
 		err = hintError{err, hint}
@@ -124,11 +128,12 @@ func (p *problems) tell(err error, hint string) {
 	p.errs = append(p.errs, err)
 }
 
+// add adds a usage error.
 func (p *problems) add(format string, args ...any) {
 	p.errs = append(p.errs, usageError{fmt.Errorf(format, args...)})
 }
 
-// err returns everything that is wrong, nil for nothing.
+// err returns all errors as one, nil if there are none.
 func (p *problems) err() error {
 	if len(p.errs) == 0 {
 		return nil

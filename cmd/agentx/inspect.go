@@ -21,6 +21,7 @@ type inspectFlags struct {
 	model                                string
 }
 
+// register adds the flags to a command.
 func (f *inspectFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.sel.Trace, "trace", "", "only this trace")

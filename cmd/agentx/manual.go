@@ -13,13 +13,13 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// manuals are what agentx help prints for other readers than people at a terminal, by the topic that asks for it: make docs writes the files.
+// manuals are topics of agentx help that print files of the documentation: make docs writes these.
 var manuals = map[string]func(root *cobra.Command) string{"manual": manualPage, "llms.txt": llmsText, "settings.md": settingsPage, "metrics.md": metricsPage}
 
-// settingsPage returns doc/settings.md: what a replay and a simulation can be told.
+// settingsPage returns doc/settings.md: the settings of a replay and of a simulation.
 func settingsPage(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("# Settings\n\nThis page lists everything that `agentx replay` and `agentx simulate` can be told. Each row is a flag `--NAME`, a variable `AGENTX_NAME`, a key of `--config` and a name of `--set`:\n\n" +
+	b.WriteString("# Settings\n\nThis page lists all settings of `agentx replay` and `agentx simulate`. Each row is a flag `--NAME`, a variable `AGENTX_NAME`, a key of `--config` and a name of `--set`:\n\n" +
 		"    agentx help settings max-gap\n    agentx replay --preset aiperf-0.13 --print-config\n\nWhere a preset has another default, it is named. `-` is off, or none. [spec/replay.md](spec/replay.md) 0.3 and [spec/simulate.md](spec/simulate.md) 0.3 have the rules.\n\n")
 	replay, _, _ := root.Find([]string{"replay"})
 	simulate, _, _ := root.Find([]string{"simulate"})
@@ -28,7 +28,7 @@ func settingsPage(root *cobra.Command) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// metricsPage returns doc/metrics.md: what a service level, a gate or a comparison can name.
+// metricsPage returns doc/metrics.md: the metrics that service levels, gates and comparisons name.
 func metricsPage(*cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nThis page lists the figures that service levels, gates, `--until` and comparisons name:\n\n    agentx report results --gate 'ttft.p95<2s' --gate 'error-rate<1%'\n\n" +
@@ -78,7 +78,7 @@ func manualPage(root *cobra.Command) string {
 	return b.String()
 }
 
-// verbsOf lists the verbs that the help has, each before those that are below it.
+// verbsOf lists the verbs below a command, each before its own verbs.
 func verbsOf(cmd *cobra.Command) (list []*cobra.Command) {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() && c.Name() != "completion" && c.Name() != "help" {
@@ -88,7 +88,7 @@ func verbsOf(cmd *cobra.Command) (list []*cobra.Command) {
 	return list
 }
 
-// optionsOf lists flags with what they mean.
+// optionsOf writes flags with their help for man.
 func optionsOf(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -104,7 +104,7 @@ func optionsOf(flags *pflag.FlagSet) string {
 	return b.String()
 }
 
-// paragraphs returns a text of the help: what is indented stays as it is, other lines are filled.
+// paragraphs writes a text of the help for man: indented blocks stay as they are, other lines are filled.
 func paragraphs(text string) string {
 	var b strings.Builder
 	for block := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
@@ -117,7 +117,7 @@ func paragraphs(text string) string {
 	return b.String()
 }
 
-// roff returns a text without what means something to man.
+// roff escapes a text for man.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")
@@ -129,7 +129,7 @@ func roff(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// documents are those that llms.txt names, with what they answer.
+// documents are the documents that llms.txt names, with the topics of each.
 var documents = [][2]string{
 	{"README.md", "what agentx is for, installation, the first run"},
 	{"doc/start.md", "the first run, step by step; words"},
@@ -148,7 +148,7 @@ var documents = [][2]string{
 	{"doc/spec/results.md", "files and fields of the results, definitions of all metrics"},
 }
 
-// llmsText returns llms.txt: what agentx can do, for a model that is to use it.
+// llmsText returns llms.txt, which tells a language model how to use agentx.
 func llmsText(root *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# agentx\n\n> %s.\n\n", root.Short)

@@ -24,6 +24,7 @@ type mockFlags struct {
 	log           string
 }
 
+// register adds the flags to a command.
 func (f *mockFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	var names []string
@@ -45,7 +46,7 @@ func (f *mockFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.verifyLengths, "verify-lengths", false, "encode every text prompt again: usage is exact, and GET /stats shows the drift (slow)")
 }
 
-// config returns the configuration that the flags say.
+// config makes the configuration of a mock of the flags.
 func (f *mockFlags) config(cmd *cobra.Command) (mock.Config, error) {
 	c := f.Config
 	for _, text := range f.faults {

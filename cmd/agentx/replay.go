@@ -20,12 +20,12 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// replayOf returns the flags of a replay under some scenarios.
+// replayOf returns the flags of a replay that knows some scenarios.
 func replayOf(known scenarios) *replayFlags {
 	return &replayFlags{scenario: scenarioFlags{known: known}}
 }
 
-// newReplay returns the verb of flags.
+// newReplay returns the verb replay, which reads its command line into f.
 func newReplay(f *replayFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay CACHE|INPUT",
@@ -40,8 +40,8 @@ has them. When a tree is done its lane takes the next trace. Without a bound (--
 second exits at once.
 
 Lanes are a closed loop: a slow server gets less load. With --rate R, or --arrivals recorded, trees
-open at instants of their own, however slow the answers are; inside, they keep their gaps. Then
---concurrency is the most that are open at a time, and the wait for that is reported as queued.
+open at instants of their own, however slow the answers are; inside a tree the gaps stay. Then
+--concurrency bounds how many are open at a time; a tree that waits for its turn is reported as queued.
 Recorded starts are the default for an INPUT that has them (Mooncake).
 
 It prints TTFT, ITL, latency, throughput and how late it sent. The directory of --out gets the
@@ -49,16 +49,16 @@ summary and a record for every request, with --report html also a page of the ru
 compares runs. --concurrency auto looks for the most lanes with which a server keeps every --slo on
 the run.
 
-A run that is compared with another tool plays and counts as that tool does:
+To compare a run with one of another tool, let agentx play and count as that tool does:
 
   AIPerf 0.13.0   --profile aiperf --preset aiperf-0.13 --scenario inferencex-agentx-mvp
   InferenceX      --config contrib/inferencex.yaml
   agentx-harness  --profile aiperf --preset agentx-1.0.12 --scenario agentx
 
-All need the text of AIPerf's prompts, too: --corpus FILE.u32le (doc/aiperf.md).
+All three also need the text of AIPerf's prompts: --corpus FILE.u32le (doc/aiperf.md).
 
 --preset sets all switches, which stand at the end of this help among further flags. --config FILE.yaml
-takes every flag by its name, --set NAME=VALUE too. --print-config shows every value and where it comes
+and --set NAME=VALUE take every flag by its name. --print-config shows every value and where it comes
 from: preset, scenario, file, environment, flag; a later one wins.`,
 		Example: "  agentx replay demo --url http://127.0.0.1:8000 --model m --concurrency 8 --duration 30s\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency 64 --asap --requests 1000\n  agentx replay conversation_trace.jsonl --url http://127.0.0.1:8000 --model m --speed 60\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --rate 2.5 --duration 10m --ramp 1m\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --duration 15m --report html --listen :9090\n  agentx replay CACHE --url http://127.0.0.1:8000 --model m --concurrency auto --slo 'ttft.p95<2s' --reset-cache",
 		Args:    f.checkArgs,
@@ -75,7 +75,7 @@ from: preset, scenario, file, environment, flag; a later one wins.`,
 	return cmd
 }
 
-// checkArgs checks the number of arguments. What only shows a configuration needs none.
+// checkArgs checks the number of arguments. A replay that only prints its configuration needs none.
 func (f *replayFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	check := cobra.ExactArgs(1)
 	if f.printConfig || f.configSchema {
@@ -100,7 +100,7 @@ func (f *replayFlags) play(cmd *cobra.Command, args []string) error {
 	return f.run(cmd, args[0])
 }
 
-// run plays a cache, or an input, with what resolve has found.
+// run plays a cache or an input by the options that resolve has made.
 func (f *replayFlags) run(cmd *cobra.Command, name string) error {
 	tellOldNames(cmd, f.set.OldNames)
 	o := f.o
@@ -149,7 +149,7 @@ func (f *replayFlags) run(cmd *cobra.Command, name string) error {
 	return runReplay(cmd, o, &f.part.meet, &f.export, f.json)
 }
 
-// resolve finds the values of all settings, and the options of the run that they make. What is wrong is added to the problems.
+// resolve finds the values of all settings, makes the options of the run of them, and adds all errors to the problems.
 func (f *replayFlags) resolve(cmd *cobra.Command, name string) {
 	f.set.Resolve(f.readScenario)
 	f.convert.set = f.set.Ruled
@@ -189,7 +189,7 @@ func runReplay(cmd *cobra.Command, o replay.Options, parts *meetFlags, export *e
 		return err
 	}
 	var s *measure.Summary
-	if err = watchState(cmd, &o, p, state); err == nil {
+	if err = watch(cmd, &o, p, state); err == nil {
 		s, err = replay.Run(ctx, o)
 	}
 	p.close()
@@ -200,13 +200,8 @@ func runReplay(cmd *cobra.Command, o replay.Options, parts *meetFlags, export *e
 	return export.afterReplay(cmd, s, judge(cmd, s, err))
 }
 
-// watch makes a run show its progress and what it says. The error is one of the cache.
-func watch(cmd *cobra.Command, o *replay.Options, p *progress) error {
-	return watchState(cmd, o, p, newLiveState(o, false))
-}
-
-// watchState does what watch does, with what the run is like in a state.
-func watchState(cmd *cobra.Command, o *replay.Options, p *progress, state *live.State) error {
+// watch makes a run show its progress, from a state, and its warnings. The error is about the cache.
+func watch(cmd *cobra.Command, o *replay.Options, p *progress, state *live.State) error {
 	length, err := plannedLength(cmd, *o, p)
 	p.live = showLive(cmd, o, p, length, state)
 	o.Warn = func(about string) { p.say("agentx: warning: " + about) }
@@ -214,7 +209,7 @@ func watchState(cmd *cobra.Command, o *replay.Options, p *progress, state *live.
 	return err
 }
 
-// plannedLength estimates how long a run without a bound may last, and prints that. For other runs it returns 0.
+// plannedLength estimates how long a run without a bound lasts, and prints that. It returns 0 for a run with a bound.
 func plannedLength(cmd *cobra.Command, o replay.Options, p *progress) (time.Duration, error) {
 	if p.quiet || o.Duration > 0 || o.Requests > 0 || o.Trees > 0 {
 		return 0, nil
@@ -231,6 +226,7 @@ func plannedLength(cmd *cobra.Command, o replay.Options, p *progress) (time.Dura
 	return length, err
 }
 
+// printSummary prints the summary of a run as a table, or as JSON.
 func printSummary(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {
 	if asJSON {
 		return s.WriteJSON(cmd.OutOrStdout())
@@ -238,7 +234,7 @@ func printSummary(cmd *cobra.Command, s *measure.Summary, asJSON bool) error {
 	return s.WriteTable(cmd.OutOrStdout(), terminalWidth(cmd.OutOrStdout()))
 }
 
-// judge returns what a run and its error mean for the command.
+// judge returns the error with which the command ends after a run: the run's own error, an interrupt, or a verdict.
 func judge(cmd *cobra.Command, s *measure.Summary, err error) error {
 	allowed, _ := cmd.Flags().GetBool(allowFailures)
 	switch {
@@ -250,13 +246,13 @@ func judge(cmd *cobra.Command, s *measure.Summary, err error) error {
 	return judgeRun(s, allowed)
 }
 
-// allowFailures is the flag with which a run that broke is done.
+// allowFailures is the flag that makes a broken run end with status 0.
 const allowFailures = "allow-failures"
 
-// brokenRun says how a run broke.
+// brokenRun is the error of a run that broke: too many requests failed, a server went away, or none answered.
 type brokenRun struct {
 	how     []string
-	verdict error // what else is to be said of it; nil: nothing
+	verdict error // of the run apart from the break; nil: it is good
 }
 
 func (b brokenRun) Error() string {
@@ -267,7 +263,7 @@ func (b brokenRun) Error() string {
 	return text + " (--" + allowFailures + " makes that no failure)"
 }
 
-// cancelledRun says that a run was interrupted, and that its results are written.
+// cancelledRun is the error of a run that was interrupted. Its results are written.
 type cancelledRun struct {
 	error
 	measured bool // a request of the measured phase completed
@@ -275,7 +271,7 @@ type cancelledRun struct {
 
 func (c cancelledRun) Unwrap() error { return c.error }
 
-// invalidRun says that a run is not valid, and why.
+// invalidRun is the error of a run that is not valid under its scenario, with the reasons.
 type invalidRun struct {
 	scenario string // "": none
 	reasons  []string
@@ -288,7 +284,7 @@ func (i invalidRun) Error() string {
 	return fmt.Sprintf("replay: not valid under the scenario %s: %s", i.scenario, strings.Join(i.reasons, ", "))
 }
 
-// judgeRun returns the error of a run that came to its end: nil, a failure, or a verdict.
+// judgeRun returns the error of a run that came to its end, nil if it is good. allowed: a break is no failure.
 func judgeRun(s *measure.Summary, allowed bool) error {
 	err := verdictOf(s)
 	if how := s.RemarksOf(measure.Broken); len(how) > 0 && !allowed && s.Completed > 0 {
@@ -297,7 +293,7 @@ func judgeRun(s *measure.Summary, allowed bool) error {
 	return err
 }
 
-// verdictOf judges a run, whether it broke or not.
+// verdictOf returns the error of a run apart from a break: deadlocked trees, no completed request, or not valid.
 func verdictOf(s *measure.Summary) error {
 	if n := s.Deadlocked(); n > 0 {
 		return verdictError{fmt.Errorf("replay: %d trees could not be played to their end", n)}
@@ -305,25 +301,17 @@ func verdictOf(s *measure.Summary) error {
 	if s.Completed == 0 {
 		return fmt.Errorf("replay: none of %d requests completed%s", s.Requests, mostFrequentError(s))
 	}
-	if s.Valid != nil && !*s.Valid {
-		return advise(s, verdictError{invalidRun{scenarioName(s.Run.Scenario), s.Reasons}})
+	if s.Valid == nil || *s.Valid {
+		return nil
 	}
-	return nil
-}
-
-func scenarioName(s *measure.Scenario) string {
-	if s == nil {
-		return ""
+	invalid := invalidRun{reasons: s.Reasons}
+	if s.Run.Scenario != nil {
+		invalid.scenario = s.Run.Scenario.Name
 	}
-	return s.Name
-}
-
-// advise adds what to try to the verdict of a run.
-func advise(s *measure.Summary, verdict error) error {
 	if advice := s.Advice(); advice != "" {
-		return hintError{verdict, advice}
+		return hintError{verdictError{invalid}, advice}
 	}
-	return verdict
+	return verdictError{invalid}
 }
 
 // mostFrequentError returns the most frequent message of the failed requests, as ": CATEGORY: MESSAGE", or "".
@@ -342,25 +330,17 @@ func mostFrequentError(s *measure.Summary) string {
 	return fmt.Sprintf(": %s: %s", of, best.Message)
 }
 
-// unusedProxy returns a warning where the environment names a proxy for a server, which a replay does not use, and else "".
-// The warning does not name the proxy: it may have a password in it.
-func unusedProxy(server string) string {
-	u, err := url.Parse(server)
-	if err != nil {
-		return ""
-	}
-	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); proxy == nil && err == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s_PROXY is not used: a replay measures the server, so it connects to %s itself (NO_PROXY=%s says the same and ends this warning)",
-		strings.ToUpper(u.Scheme), u.Host, u.Hostname())
-}
-
-// warnOfProxies warns of proxies that a replay does not use.
+// warnOfProxies warns if the environment names a proxy for a server: a replay does not use it. The warning leaves out the URL of the proxy,
+// which may have a password.
 func warnOfProxies(cmd *cobra.Command, servers []string) {
 	for _, server := range servers {
-		if about := unusedProxy(server); about != "" {
-			printError(cmd.ErrOrStderr(), "agentx: warning: "+about)
+		u, err := url.Parse(server)
+		if err != nil {
+			continue
+		}
+		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); proxy != nil || err != nil {
+			printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: %s_PROXY is not used: a replay measures the server, so it connects to %s itself (NO_PROXY=%s says the same and ends this warning)",
+				strings.ToUpper(u.Scheme), u.Host, u.Hostname()))
 		}
 	}
 }

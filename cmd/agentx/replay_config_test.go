@@ -196,7 +196,7 @@ func TestWrongValuesAreToldWithTheirOrigin(t *testing.T) {
 	}
 	expect(append(simulation, "--config", "run.yaml"), "run.yaml:1: workers: x: want a number", `run.yaml:2: engine: {"a":1}: unknown key`, "run.yaml:3: gate: y: want NAME<VALUE")
 	expect(append(simulation, "--set", "workers=auto"), "--set workers=auto: nothing to keep")
-	expect(append(simulation, "--workers", "2,2"), "--workers 2,2: 2 twice")
+	expect(append(simulation, "--workers", "2,2"), "--workers 2,2: 2 is given twice")
 	configFile(t, "engine: {a: 1, a: 2}\n")
 	expect(append(simulation, "--config", "run.yaml"), `run.yaml:1: engine: line 1: mapping key "a" already defined`)
 	for name, text := range map[string]string{"WORKERS": "x", "GATE": "y", "SLO": "z", "REPORT": "pdf"} {

@@ -50,9 +50,12 @@ type replayFlags struct {
 	problems
 }
 
-// presetKind is the name of a preset, also one of those that it had before.
+// presetWords are the presets, with what each is behind a tab.
+var presetWords = []string{preset.Default + "\tfaithful to the recording", preset.AIPerf + "\tas AIPerf 0.13.0", preset.AgentX + "\tas agentx-harness 1.0.12"}
+
+// presetKind is the kind of the name of a preset, old names included.
 func presetKind() settings.Kind {
-	k := settings.Word("default\tfaithful to the recording", "aiperf-0.13\tas AIPerf 0.13.0", "agentx-1.0.12\tas agentx-harness 1.0.12")
+	k := settings.Word(presetWords...)
 	k.Read = func(text string) (any, bool) {
 		_, ok := preset.Named(text)
 		return text, ok
@@ -60,6 +63,7 @@ func presetKind() settings.Kind {
 	return k
 }
 
+// register adds the settings of a replay to a command, as flags.
 func (f *replayFlags) register(cmd *cobra.Command) {
 	f.flags = cmd.Flags()
 	f.set = settings.New(f.flags, f.tell, settings.Replay(&f.o)...)
@@ -67,7 +71,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	f.set.Rules, f.set.Things = append(rules.Names(), "backend"), "switch, option or rule of the reconstruction"
 	f.set.Add(
 		settings.Setting{Name: "preset", Group: settings.Presets, Kind: presetKind(), Default: preset.Default, To: &f.o.Preset,
-			Help: "values of all switches: default, faithful to the recording; aiperf-0.13, as AIPerf 0.13.0; agentx-1.0.12, as agentx-harness 1.0.12"},
+			Help: "values of all switches: " + strings.ReplaceAll(strings.Join(presetWords, "; "), "\t", ", ")},
 		settings.Setting{Name: "config", Group: settings.Presets, Plain: true, Kind: settings.File("yaml", "yml"), Default: "", To: &f.config,
 			Help: "YAML file with settings by the names of their flags (doc/replay.md)"},
 		settings.Setting{Name: "print-config", Group: settings.Presets, Plain: true, Kind: settings.Yes, Default: false, To: &f.printConfig,
@@ -77,13 +81,13 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 		settings.Setting{Name: "json", Group: settings.Results, Plain: true, Kind: settings.Yes, Default: false, To: &f.json,
 			Help: "one JSON object: the summary, or the configuration"},
 		settings.Setting{Name: "concurrency", Group: settings.Load, Plain: true, Kind: lanesKind(), Default: lanes{counts: []int{f.o.Defaults()[&f.o.Concurrency][0].(int)}}, To: &f.auto.lanes,
-			Help: "lanes: trees played at a time, or with --arrivals recorded or rate the most that are open at a time; several numbers with commas between: one run each; auto or auto:FROM-TO: search for the most that keep every --slo on the run"},
+			Help: "lanes: how many trees are played at a time, or with --arrivals recorded or rate how many may be open at a time; several numbers with commas between: one run each; auto or auto:FROM-TO: search for the most lanes that keep every --slo on the run"},
 		settings.Setting{Name: "drain", Group: settings.Load, Plain: true, Kind: settings.Span, Default: defaultDrain, To: &f.auto.drain,
 			Help: "with --concurrency auto: pause before every probe but the first, in which the servers drain"},
 		settings.Setting{Name: "allow-failures", Group: settings.Load, Plain: true, Kind: settings.Yes, Default: false, To: &f.allowFailures,
-			Help: "a run that broke ends with status 0: over 10 % of its requests failed, a server went away, or none answered in the last minute"},
+			Help: "end with status 0 although the run broke: over 10 % of its requests failed, a server went away, or none answered in the last minute"},
 		settings.Setting{Name: "stop-on-failure", Group: settings.Load, Plain: true, Kind: settings.Yes, Default: false, To: &f.stopOnFailure,
-			Help: "with several numbers of --concurrency, or --repeat: a run that fails or is not valid ends the list"},
+			Help: "with several numbers of --concurrency, or --repeat: start no further run after one that fails or is not valid"},
 		settings.Setting{Name: "repeat", Group: settings.Load, Plain: true, Kind: settings.Whole(1, replay.MaxRepeat).Numeric(), Default: 1, To: &f.repeat,
 			Help: "play the same this many times, with a directory for each, and print the mean of each figure with its interval over the runs"},
 		settings.Setting{Name: "api-key-env", Group: settings.Server, Plain: true, Kind: settings.AnyText, Default: "", To: &f.apiKeyEnv,
@@ -93,9 +97,9 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 		settings.Setting{Name: "out", Group: settings.Results, Plain: true, Kind: settings.AnyText, Default: "", To: &f.o.Out,
 			Help: "directory for the results (default: agentx-results/TIME, with a number if that exists)"},
 		settings.Setting{Name: "overwrite", Group: settings.Results, Plain: true, Kind: settings.Yes, Default: false, To: &f.o.Overwrite,
-			Help: "remove results that --out has already"},
+			Help: "remove the results that --out has already"},
 		settings.Setting{Name: "listen", Group: settings.Results, Plain: true, Kind: settings.AnyText, Default: "", To: &f.listen.address,
-			Help: "HOST:PORT on which to serve the page of the run while it is played, /metrics for Prometheus and /status; without a host for this machine alone; port 0: one that is free"},
+			Help: "HOST:PORT on which agentx serves the page of the run while it is played, /metrics for Prometheus and /status; without HOST for this machine alone; port 0: a free one"},
 		settings.Setting{Name: "otlp", Group: settings.Results, Plain: true, Secret: true, Kind: collectorKind(), Default: "",
 			Shown: func(v any) any { return replay.RedactURL(v.(string)) },
 			Help:  "URL of an OpenTelemetry collector (OTLP/JSON over HTTP), which gets requests as spans and figures as metrics; off: none"},
@@ -104,11 +108,11 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	f.set.Add(f.part.rows()...)
 	f.set.Add(f.until.rows()...)
 	f.slo.register(f.flags, "the summary says how much meets them (doc/report.md)")
-	f.export.register(f.flags, "report", "files to write beside the results at the end, with commas between: html, aiperf, json, csv, parquet (agentx help report)")
+	f.export.register(f.flags, "report", "files to write beside the results at the end, with commas between: "+strings.Join(replayFormats, ", ")+" (agentx help report)")
 	f.set.Adopt(settings.Results)
 }
 
-// options makes the rest of the options of a run; the caller opens the cache. What is wrong is added to the problems.
+// options completes the options of a run, but for the cache, which the caller opens. It adds what is wrong to the problems.
 func (f *replayFlags) options() {
 	o := &f.o
 	o.Concurrency = f.auto.counts[0]
@@ -144,23 +148,23 @@ func (f *replayFlags) options() {
 	f.chooseRetryAfter(o)
 }
 
-// A run that is known to be shorter is not calibrated, unless that is asked for.
+// A run with a shorter duration, or fewer requests, is calibrated only if --no-calibrate=false is given.
 const (
 	calibratedFrom         = 20 * time.Second
 	calibratedFromRequests = 1000
 )
 
-// chooseRetryAfter notes for the results what a throttled request becomes, where nothing says so.
+// chooseRetryAfter notes for the results the default of --retry-after, which depends on the other options.
 func (f *replayFlags) chooseRetryAfter(o *replay.Options) {
 	if f.set.From("retry-after").Kind == settings.FromDefault {
 		f.set.Choose("retry-after", o.Throttling())
 	}
 }
 
-// named returns a flag as the user wrote it.
+// named returns a setting as the user wrote it: --url, AGENTX_URL, or run.yaml:3: url.
 func (f *replayFlags) named(flag string) string { return f.set.Named(flag) }
 
-// applyKey resolves --api-key-env.
+// applyKey takes the API key from the variable that --api-key-env names.
 func (f *replayFlags) applyKey(o *replay.Options) {
 	if f.apiKeyEnv == "" {
 		return
@@ -172,7 +176,7 @@ func (f *replayFlags) applyKey(o *replay.Options) {
 	}
 }
 
-// applyOut resolves --out. Without it the results go to a new directory named by the time.
+// applyOut checks the directory of --out. Without --out the results go to a new directory named by the time.
 func (f *replayFlags) applyOut(o *replay.Options) {
 	if o.Out == "" {
 		o.Out, o.UniqueOut = filepath.Join("agentx-results", time.Now().Format("20060102-150405")), true
@@ -196,7 +200,7 @@ func (f *replayFlags) applyOut(o *replay.Options) {
 	}
 }
 
-// checkSettings adds what is wrong with values that are good one by one.
+// checkSettings adds errors of values that are right by themselves but not beside others, and settles what depends on others.
 func (f *replayFlags) checkSettings() {
 	s, o := f.set, &f.o
 	if s.From("primer-lead-max").Kind == settings.FromDefault && o.Limits.SystemIdle > 0 { // which bounds leads instead
@@ -208,7 +212,7 @@ func (f *replayFlags) checkSettings() {
 	}
 }
 
-// checkContradictions adds what settings have against each other.
+// checkContradictions adds an error for each contradiction between settings.
 func (f *replayFlags) checkContradictions() {
 	o := f.o
 	if f.part.meet.address != "" {
@@ -220,7 +224,7 @@ func (f *replayFlags) checkContradictions() {
 	f.set.Contradict(&o)
 }
 
-// chooseMarker chooses the marker of a run without --marker, and warns where that is none.
+// chooseMarker chooses the marker of a run without --marker, by its cache, and says so if that is none.
 func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
 	if f.set.From("marker").Kind != settings.FromDefault {
 		return
@@ -232,7 +236,7 @@ func (f *replayFlags) chooseMarker(cmd *cobra.Command, o *replay.Options) {
 	}
 }
 
-// wrong returns everything that is wrong with a command line, conflicts with its scenario included; nil for nothing.
+// wrong returns all errors of a command line, conflicts with its scenario included; nil if there are none.
 func (f *replayFlags) wrong() error {
 	if list := slices.Concat(f.errs, f.scenario.errors()); len(list) > 0 {
 		return errorList(list)
@@ -240,8 +244,8 @@ func (f *replayFlags) wrong() error {
 	return nil
 }
 
-// wrongFlags returns everything that is wrong with a command line that has a flag that does not exist: it reads the rest
-// without that flag.
+// wrongFlags returns all errors of a command line that has unknown flags. pflag stops at the first of these, so wrongFlags takes it out
+// and parses the rest again.
 func (f *replayFlags) wrongFlags(cmd *cobra.Command, err error) error {
 	args, _ := cmd.Context().Value(commandLine{}).([]string)
 	args = slices.Clone(args)
@@ -270,13 +274,13 @@ func (f *replayFlags) wrongFlags(cmd *cobra.Command, err error) error {
 	return errorList(slices.Concat(unknown, f.errs, f.scenario.errors()))
 }
 
-// arrivalChoice is what is known of the arrivals before the dataset is.
+// arrivalChoice is what the command line says of arrivals. The dataset decides the rest.
 type arrivalChoice struct {
 	given bool   // the command line says how trees arrive
-	lanes string // a setting that needs lanes, as the user wrote it; "": none does
+	lanes string // setting that excludes recorded starts, as the user wrote it; "": there is none
 }
 
-// resolveArrivals finds out how trees arrive, as far as the command line says.
+// resolveArrivals chooses how trees arrive if --arrivals, or a setting that implies it, says so.
 func (f *replayFlags) resolveArrivals(o *replay.Options) {
 	a := &o.Arrivals
 	imply := func(applies bool, mode replay.ArrivalMode, by string) {
@@ -299,7 +303,7 @@ func (f *replayFlags) resolveArrivals(o *replay.Options) {
 	}
 }
 
-// needsLanes names the setting that keeps traces from opening at their recorded starts.
+// needsLanes names a setting that excludes recorded starts, as the user wrote it; "" if there is none.
 func (f *replayFlags) needsLanes(o replay.Options) string {
 	if f.several() {
 		return f.set.Show("concurrency")
@@ -311,7 +315,7 @@ func (f *replayFlags) needsLanes(o replay.Options) string {
 // several reports whether --concurrency asks for several runs.
 func (f *replayFlags) several() bool { return f.auto.auto != nil || len(f.auto.counts) > 1 }
 
-// settleArrivals sets what follows from the mode: without --concurrency there is no cap.
+// settleArrivals sets what follows when trees arrive on their own: without --concurrency any number may be open.
 func (f *replayFlags) settleArrivals(o *replay.Options) {
 	if !f.set.IsSet("concurrency") {
 		o.Concurrency = 0
@@ -319,8 +323,8 @@ func (f *replayFlags) settleArrivals(o *replay.Options) {
 	f.set.Choose("arrivals", o.Arrivals.Mode) // which the results list
 }
 
-// chooseArrivals chooses how trees arrive in a run whose command line does not say it, and says so where the dataset has recorded
-// starts. Then it looks whether the dataset has what the arrivals need.
+// chooseArrivals plays recorded starts if the dataset has them and the command line does not exclude them, and says so. Then it checks that
+// the dataset has what the chosen arrivals need.
 func (f *replayFlags) chooseArrivals(cmd *cobra.Command, o *replay.Options) error {
 	quiet, _ := cmd.Flags().GetBool("quiet")
 	tell := func(format string, args ...any) {
@@ -359,11 +363,12 @@ type untilFlags struct {
 	every   time.Duration
 }
 
+// rows are the settings --until and --until-interval.
 func (f *untilFlags) rows() []settings.Setting {
 	return []settings.Setting{
 		{Name: "until-interval", Group: settings.Load, Brief: true, Kind: settings.Span.AtLeast(minUntilInterval), Default: until.Every, To: &f.every,
 			Help: "how often --until looks at the intervals"},
-		{Name: "until", Group: settings.Load, Plain: true, Kind: settings.List(readTargets), To: &f.targets, Shown: targetTexts, Help: "METRIC=SHARE, such as ttft.p95=5%: end the run when the interval of 95 % of this figure lies within this share of it, at three looks 30 s apart, from the 20th tree on (repeatable, or with commas); the other bounds stay"},
+		{Name: "until", Group: settings.Load, Plain: true, Kind: settings.List(readTargets), To: &f.targets, Shown: targetTexts, Help: "METRIC=SHARE, such as ttft.p95=5%: end the run when the 95 % interval of this figure lies within this share of it, at three looks 30 s apart, from the 20th tree on (repeatable, or with commas); the other bounds stay"},
 	}
 }
 
@@ -382,7 +387,7 @@ func readTargets(texts string) (list []until.Target, err error) {
 	return list, nil
 }
 
-// targetTexts returns targets as they are given.
+// targetTexts returns the values of --until as texts for the results.
 func targetTexts(v any) any {
 	var texts []string
 	for _, t := range v.([]until.Target) {
@@ -391,9 +396,10 @@ func targetTexts(v any) any {
 	return texts
 }
 
+// targetLine writes a target as --until takes it: ttft.p95=5%.
 func targetLine(t until.Target) string { return fmt.Sprintf("%s=%g%%", t, 100*t.Share) }
 
-// untilNames are the names of figures that --until takes.
+// untilNames lists the figures that --until takes, each with = behind it, for completions.
 func untilNames() (list []string) {
 	for _, m := range measure.MetricNames() {
 		for _, statistic := range slo.Statistics {
@@ -405,7 +411,7 @@ func untilNames() (list []string) {
 	return list
 }
 
-// applyUntil makes a run end when it knows what --until names. What is wrong is added to the problems.
+// applyUntil sets Options.Watch so that a run ends when the figures of --until are known well enough.
 func (f *replayFlags) applyUntil(o *replay.Options) {
 	targets := f.until.targets
 	for k, t := range targets {
@@ -431,10 +437,10 @@ func (f *replayFlags) applyUntil(o *replay.Options) {
 	}
 }
 
-// untilLineEvery is at how many looks without a change a line is printed.
+// untilLineEvery is how many looks without a change pass until a line is printed anyway.
 const untilLineEvery = 10
 
-// untilLines returns a function that prints what a look has found: the first, each that changes the looks in a row, and some between.
+// untilLines returns a function that prints the first look, each that changes the count of looks in a row, and every tenth.
 func untilLines(notice func(string)) func(until.Look) {
 	inARow := 0
 	return func(l until.Look) {

@@ -21,7 +21,8 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// list returns the runs of several concurrencies, or of several times the same; several is false if there is one run alone.
+// list returns the runs that the command line asks for: one for each number of --concurrency and each of --repeat, or the probes of a search.
+// several is false if that is one run alone.
 func (f *replayFlags) list(o *replay.Options) (l replay.List, several bool) {
 	l = replay.List{Concurrencies: f.auto.counts, StopOnFailure: f.stopOnFailure}
 	if len(l.Concurrencies) == 1 {
@@ -37,7 +38,7 @@ func (f *replayFlags) list(o *replay.Options) (l replay.List, several bool) {
 	return l, l.Repeat > 0 || len(l.Concurrencies) > 1
 }
 
-// runList plays the runs of a list and prints a table of them.
+// runList plays the runs of a list, prints a table of them and writes their comparison.
 func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *exportFlags, asJSON bool) error {
 	list, err := playList(cmd, o, l, export)
 	if list != nil {
@@ -52,7 +53,7 @@ func runList(cmd *cobra.Command, o replay.Options, l replay.List, export *export
 	return judgeList(list, l)
 }
 
-// playList plays the runs of a list, and makes the files of --report of each. A run that fails says so at once.
+// playList plays the runs of a list, and makes the files of --report of each. It prints the error of a run when that run has ended.
 func playList(cmd *cobra.Command, o replay.Options, l replay.List, export *exportFlags) (*measure.List, error) {
 	var p *progress
 	begin, end := l.Begin, l.End
@@ -61,7 +62,7 @@ func playList(cmd *cobra.Command, o replay.Options, l replay.List, export *expor
 		if !p.quiet {
 			p.println("agentx: " + runName(r))
 		}
-		_ = watch(cmd, o, p) // the run finds the same
+		_ = watch(cmd, o, p, newLiveState(o, false)) // the run returns the same error
 		nameConcurrency(o)
 		if begin != nil {
 			begin(o, r)
@@ -82,7 +83,7 @@ func playList(cmd *cobra.Command, o replay.Options, l replay.List, export *expor
 // runName names a run of a list.
 func runName(r measure.ListedRun) string { return "concurrency " + r.Name() }
 
-// nameConcurrency makes the options in the results of a run those of the run.
+// nameConcurrency sets the option concurrency in the results of a run to the run's own number of lanes.
 func nameConcurrency(o *replay.Options) {
 	o.Provenance.Options = slices.Clone(o.Provenance.Options)
 	for k, option := range o.Provenance.Options {
@@ -92,7 +93,7 @@ func nameConcurrency(o *replay.Options) {
 	}
 }
 
-// endListed tells why a run of a list failed, and returns its exit status.
+// endListed prints why a run of a list failed, and returns the exit status that this means.
 func endListed(ctx context.Context, stderr io.Writer, r measure.ListedRun, err error) int {
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %w", runName(r), err)
@@ -102,6 +103,7 @@ func endListed(ctx context.Context, stderr io.Writer, r measure.ListedRun, err e
 	return reportError(ctx, stderr, err)
 }
 
+// printList prints the table of a list of runs, or the list as JSON.
 func printList(cmd *cobra.Command, list *measure.List, asJSON bool) error {
 	if asJSON {
 		return printJSON(cmd.OutOrStdout(), list)
@@ -109,8 +111,8 @@ func printList(cmd *cobra.Command, list *measure.List, asJSON bool) error {
 	return list.WriteTable(cmd.OutOrStdout(), terminalWidth(cmd.OutOrStdout()))
 }
 
-// pageOfList makes the comparison of the runs of a list, also of one that was interrupted, with the notes and the lines in front that
-// comparePage takes, and prints the means of runs that repeat one.
+// pageOfList writes the comparison of the runs of a list, also of an interrupted one, with notes and lead of comparePage. It prints the means
+// of runs that repeat each other.
 func pageOfList(cmd *cobra.Command, list *measure.List, asJSON bool, notes map[string]string, lead ...string) error {
 	c, names, err := comparePage(context.WithoutCancel(cmd.Context()), list, notes, lead...)
 	if err != nil {
@@ -125,7 +127,7 @@ func pageOfList(cmd *cobra.Command, list *measure.List, asJSON bool, notes map[s
 	return c.WriteRepeats(cmd.OutOrStdout())
 }
 
-// unplayed says in a line which runs of a list have not begun, if there are any.
+// unplayed returns a line that names the runs of a list that have not begun, or nothing if all have.
 func unplayed(list *measure.List, asked replay.List) []string {
 	var rest []string
 	for _, r := range asked.Runs()[len(list.Runs):] {
@@ -137,10 +139,10 @@ func unplayed(list *measure.List, asked replay.List) []string {
 	return []string{"not played: " + strings.Join(rest, ",")}
 }
 
-// worst are the exit statuses of a run from the worst on.
+// worst are the exit statuses of runs, the worst first.
 var worst = []int{exitInterrupted, exitUsage, exitFailed, exitVerdict}
 
-// judgeList returns the error of a list that came to its end: that of the worst run.
+// judgeList returns the error of a list that came to its end, with the exit status of its worst run; nil if all runs are good.
 func judgeList(list *measure.List, asked replay.List) error {
 	var failed []string
 	at := len(worst)
@@ -169,13 +171,13 @@ func judgeList(list *measure.List, asked replay.List) error {
 // auto is the value of --concurrency that searches, alone or with a range.
 const auto = "auto"
 
-// What a search does unless it is told otherwise.
+// Defaults of a search: how long a probe lasts, and the pause before each but the first.
 const (
 	defaultProbe = 120 * time.Second
 	defaultDrain = 5 * time.Second
 )
 
-// autoRange is the range of a search; a nil one does not search.
+// autoRange is the range of lanes that a search tries.
 type autoRange struct {
 	capacity.Search
 	text string // as the user wrote it
@@ -187,7 +189,7 @@ func parseAuto(text string, most int) (a *autoRange, ok bool) {
 	return &autoRange{capacity.Search{From: from, To: to}, text}, ok
 }
 
-// lanes is the value of --concurrency: numbers, or a search, which has the first number of its range.
+// lanes is the value of --concurrency: some numbers, or a search. With a search, counts has the first number of the range.
 type lanes struct {
 	counts []int
 	auto   *autoRange // nil: there is no search
@@ -200,7 +202,7 @@ func (l lanes) String() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(l.counts), " ", ","), "[]")
 }
 
-// MarshalJSON returns one number as such.
+// MarshalJSON returns one number, several as a list, or a search as its text.
 func (l lanes) MarshalJSON() ([]byte, error) {
 	switch {
 	case l.auto != nil:
@@ -211,7 +213,7 @@ func (l lanes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(l.counts)
 }
 
-// lanesKind is one number of lanes, several with commas between, none twice, or a search.
+// lanesKind is the kind of --concurrency: one number of lanes, several different ones with commas between, or a search.
 func lanesKind() settings.Kind {
 	const most = replay.MaxConcurrency
 	one := settings.Whole(1, most)
@@ -243,6 +245,7 @@ func lanesKind() settings.Kind {
 	return k
 }
 
+// readCounts reads whole numbers with commas between.
 func readCounts(text string) (list []int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
@@ -254,13 +257,13 @@ func readCounts(text string) (list []int, err error) {
 	return list, nil
 }
 
-// autoFlags are --concurrency, and those of a search.
+// autoFlags are --concurrency and --drain.
 type autoFlags struct {
 	lanes
 	drain time.Duration
 }
 
-// resolveSearch sets how long a probe lasts where nothing does, and adds what a search cannot do.
+// resolveSearch gives probes without a bound their default length, and adds errors of settings that a search excludes or needs.
 func (f *replayFlags) resolveSearch() {
 	if f.auto.auto == nil {
 		if f.set.IsSet("drain") && !f.set.Refused("concurrency") { // which is told already
@@ -278,7 +281,7 @@ func (f *replayFlags) resolveSearch() {
 	}
 }
 
-// checkLevels adds what is wrong with the service levels of a search.
+// checkLevels adds an error if a search has no service level on the run.
 func (f *replayFlags) checkLevels(levels []slo.Condition) {
 	if f.auto.auto == nil {
 		return
@@ -292,7 +295,7 @@ func (f *replayFlags) checkLevels(levels []slo.Condition) {
 	})
 }
 
-// runSearch plays a search: its probes, the page over them, and the answer in one line.
+// runSearch plays the probes of a search, writes their comparison and prints the answer in one line.
 func runSearch(cmd *cobra.Command, o replay.Options, f *autoFlags, export *exportFlags, asJSON bool) error {
 	s := &search.Search{Search: f.auto.Search, Drain: f.drain, Tell: func(p capacity.Probe) {
 		if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet {
@@ -306,7 +309,7 @@ func runSearch(cmd *cobra.Command, o replay.Options, f *autoFlags, export *expor
 	return judgeSearch(cmd.Context(), s.Failed, list, err)
 }
 
-// printSearch makes the page over the probes, and prints their table and the answer.
+// printSearch writes the comparison of the probes, and prints their table and the answer.
 func printSearch(cmd *cobra.Command, list *measure.List, o replay.Options, asJSON bool) error {
 	lead, notes := []string{list.Capacity.String()}, map[string]string{}
 	if !o.CacheReset.Enabled && len(list.Capacity.Probes) > 1 {
@@ -323,10 +326,10 @@ func printSearch(cmd *cobra.Command, list *measure.List, o replay.Options, asJSO
 	return err
 }
 
-// warmCache says what the probes of a search share.
+// warmCache is a remark on a search without --reset-cache.
 const warmCache = "Later probes found a warm KV cache: --reset-cache empties it before each"
 
-// judgeSearch returns the error of a search that came to its end: nil where it has found a capacity.
+// judgeSearch returns the error of a search that came to its end, nil if it has found a capacity. err is that of its list.
 func judgeSearch(ctx context.Context, failed bool, list *measure.List, err error) error {
 	switch {
 	case err != nil:

@@ -19,12 +19,12 @@ import (
 	"github.com/agentx/agentx/replay/preset"
 )
 
-// liveRun shows what a run is like while it is played: on the terminal, in the log, and on the server of --listen. What it knows it
-// reads from the records as they are written, so the run does not wait for it.
+// liveRun shows a run while it is played: on the terminal, in the log, and on the server of --listen. It reads the records as they are
+// written, so the run never waits for it.
 type liveRun struct {
 	p      *progress
 	state  *live.State
-	length time.Duration // of a run without a bound; 0: not known
+	length time.Duration // estimated, of a run without a bound; 0: not known
 	o      replay.Options
 
 	exporter *otlp.Exporter // nil: there is none
@@ -38,10 +38,10 @@ type liveRun struct {
 	following sync.WaitGroup
 }
 
-// lookEvery is how often the records are looked at.
+// lookEvery is the time between two looks for new records.
 const lookEvery = time.Second
 
-// newLiveState returns what a run is like before its first request. In a meeting part 0 has the lanes of the whole load.
+// newLiveState returns the state of a run before its first request. In a meeting part 0 shows the lanes of the whole load.
 func newLiveState(o *replay.Options, meets bool) *live.State {
 	lanes := o.Concurrency
 	if !meets || o.Part.Number > 0 {
@@ -50,8 +50,8 @@ func newLiveState(o *replay.Options, meets bool) *live.State {
 	return live.NewState(measure.RulesOf(o.Switches), lanes)
 }
 
-// showLive makes a run tell what it is like, in a state. length is how long it may last without a bound; 0: not known. The caller must
-// call close.
+// showLive sets the callbacks of a run's options so that the run is shown, from a state. length estimates a run without a bound; 0: not
+// known. The caller must call close.
 func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Duration, state *live.State) *liveRun {
 	v := &liveRun{p: p, length: length, o: *o, state: state}
 	v.o.Requests, v.o.Trees = o.Part.Share(o.Requests), o.Part.Share(o.Trees)
@@ -83,14 +83,14 @@ func showLive(cmd *cobra.Command, o *replay.Options, p *progress, length time.Du
 	return v
 }
 
-// report notes the progress of the run.
+// report takes the progress of the run into the state and shows it.
 func (v *liveRun) report(now replay.Progress) {
 	now.Remaining = remaining(v.o, v.length, now)
 	v.state.Report(now)
 	v.p.liveBlock(v.state.Status())
 }
 
-// open shows the pages of a run whose results are open.
+// open makes the server of --listen, if there is one, show the page of the run, whose results are now open in a directory.
 func (v *liveRun) open(dir string) {
 	v.dir = dir
 	if v.server == nil {
@@ -103,13 +103,14 @@ func (v *liveRun) open(dir string) {
 	v.server.Show(&live.View{State: v.state, Pages: v.pages})
 }
 
+// follow reads records as they are written, and shows what changes, until the run is over.
 func (v *liveRun) follow() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	v.state.Follow(v.ctx, v.dir, v.pages, tick.C, time.Now, func() { v.p.liveBlock(v.state.Status()) }, v.exporter.Add)
 }
 
-// close ends the following, after the last record, and makes the finished page.
+// close waits until all records are read, then makes the finished page.
 func (v *liveRun) close() {
 	v.end()
 	v.following.Wait()
@@ -121,13 +122,13 @@ func (v *liveRun) close() {
 	}
 }
 
-// listenFlag is --listen, and the server that it asks for.
+// listenFlag is --listen, and its server.
 type listenFlag struct {
 	address string       // "": there is none
 	server  *live.Server // nil before open
 }
 
-// check completes the address.
+// check completes the address, or returns what is wrong with it.
 func (l *listenFlag) check() (err error) {
 	if l.address != "" {
 		l.address, err = live.Address(l.address)
@@ -135,7 +136,7 @@ func (l *listenFlag) check() (err error) {
 	return err
 }
 
-// open begins to serve. The caller must call close.
+// open starts the server of --listen and prints its URL. The caller must call close.
 func (l *listenFlag) open(cmd *cobra.Command) (err error) {
 	if l.address == "" {
 		return nil
@@ -154,14 +155,15 @@ func (l *listenFlag) open(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// tokenLine tells a token that was drawn, which nobody could know otherwise.
+// tokenLine is the line that tells the user a token which agentx has drawn for a listener.
 func tokenLine(flag, token string) string {
-	return fmt.Sprintf("agentx: %s is reached from other machines, so it wants this token: %s (Authorization: Bearer TOKEN; in a browser the password; %s gives another)", flag, token, guard.Variable)
+	return fmt.Sprintf("agentx: %s can be reached from other machines, so it requires this token: %s (Authorization: Bearer TOKEN; in a browser the password; %s sets another)", flag, token, guard.Variable)
 }
 
-// browsersWait is how long a command waits at its end for pages that are open in browsers, which fetch the finished one.
+// browsersWait is how long a command waits at its end for browsers that show the page, so that they can fetch the finished one.
 const browsersWait = 3 * time.Second
 
+// close ends the server, after browsers have got the finished page.
 func (l *listenFlag) close() {
 	if l.server == nil {
 		return
@@ -180,7 +182,7 @@ func serverOf(cmd *cobra.Command) *live.Server {
 	return server
 }
 
-// collectorKind is the URL of a collector; "": none.
+// collectorKind is the kind of --otlp: the URL of a collector, or off.
 func collectorKind() settings.Kind {
 	k := settings.Checked(func(text string) error { _, err := otlp.Endpoint(text); return err })
 	k.Schema = map[string]any{"type": "string", "pattern": `^(off|(https?://)?[^ /?#]+(/[^ ]*)?)?$`}
@@ -191,7 +193,7 @@ func collectorKind() settings.Kind {
 	return k
 }
 
-// newExporter returns the exporter that --otlp asks for, nil if it asks for none.
+// newExporter returns the exporter to the collector of --otlp, nil without one.
 func newExporter(cmd *cobra.Command, o *replay.Options, state *live.State) *otlp.Exporter {
 	endpoint, _ := cmd.Flags().GetString("otlp")
 	if endpoint == "" {
@@ -210,24 +212,25 @@ func newExporter(cmd *cobra.Command, o *replay.Options, state *live.State) *otlp
 	return e
 }
 
-// closeExporter ends an exporter, and says what it could not send.
+// closeExporter waits for an exporter to end, and prints how many requests it has sent and dropped.
 func closeExporter(e *otlp.Exporter, p *progress) {
 	d := e.Close()
 	switch {
 	case d.Dropped > 0:
 		p.say(fmt.Sprintf("agentx: warning: --otlp: %d of %d requests were dropped: %v", d.Dropped, d.Sent+d.Dropped, d.Err))
 	case d.Err != nil:
-		p.say(fmt.Sprintf("agentx: warning: --otlp: all %d requests were sent, not all metrics: %v", d.Sent, d.Err))
+		p.say(fmt.Sprintf("agentx: warning: --otlp: all %d requests were sent, but not all metrics: %v", d.Sent, d.Err))
 	case d.Sent > 0:
 		p.logLines([]string{fmt.Sprintf("--otlp: %d requests were sent as spans", d.Sent)})
 	}
 }
 
-// phaseLines returns what agentx-harness logs of a step of a period: doc/spec/report.md 7.3.
+// phaseLines returns the lines that agentx-harness logs at a step of a phase: doc/spec/report.md 7.3.
 func phaseLines(n *replay.PhaseNews, realtime *live.Realtime) []string {
 	switch {
 	case n.Step == replay.PhaseBegun:
-		return []string{joinFields(phaseTitle(n, "started"), phaseIndex(n), targetText(n.Target))}
+		index := flagged(n.Phase == measure.ProfilingPhase, "phase_index=0 | profiling_index=0")
+		return []string{joinFields(phaseTitle(n, "started"), index, targetText(n.Target))}
 	case n.Step == replay.PhaseSent:
 		return []string{joinFields(phaseTitle(n, "sending complete"),
 			fmt.Sprintf("sent=%s, completed=%s, in_flight=%s", groupDigits(n.Requests), groupDigits(returned(n)), groupDigits(n.InFlight)),
@@ -248,19 +251,15 @@ func phaseLines(n *replay.PhaseNews, realtime *live.Realtime) []string {
 		"errors="+groupDigits(n.Errors+n.Overflows), fmt.Sprintf("elapsed=%.1fs", n.Elapsed.Seconds()))}
 }
 
+// phaseTitle begins a line of phaseLines, such as "Phase warmup (warmup) started".
 func phaseTitle(n *replay.PhaseNews, what string) string {
 	return fmt.Sprintf("Phase %s (%s) %s", n.Phase, n.Phase, what)
 }
 
-// phaseIndex numbers the measured period, of which a run has one.
-func phaseIndex(n *replay.PhaseNews) string {
-	return flagged(n.Phase == measure.ProfilingPhase, "phase_index=0 | profiling_index=0")
-}
-
-// returned counts the requests that have ended, but for those that were cancelled.
+// returned counts the requests that have ended, without cancelled ones.
 func returned(n *replay.PhaseNews) int { return n.Completed + n.Errors + n.Overflows }
 
-// targetText names what bounds a period, "" where nothing does.
+// targetText names the bounds of a phase; "" if it has none.
 func targetText(t replay.PhaseTarget) string {
 	var list []string
 	if t.Requests > 0 {
@@ -275,12 +274,12 @@ func targetText(t replay.PhaseTarget) string {
 	return flagged(len(list) > 0, "target: "+strings.Join(list, ", "))
 }
 
-// sessionsText counts root sessions in two ways, "" where none was sent.
+// sessionsText writes two counts of root sessions, a named first and b named second; "" if no session was sent.
 func sessionsText(n *replay.PhaseNews, first string, a int, second string, b int) string {
 	return flagged(n.Sessions.Sent > 0, fmt.Sprintf("sessions: %s=%s, %s=%s", first, groupDigits(a), second, groupDigits(b)))
 }
 
-// flagged returns a text if it applies.
+// flagged returns the text if it applies, else "".
 func flagged(applies bool, text string) string {
 	if applies {
 		return text

@@ -21,16 +21,17 @@ import (
 	"github.com/agentx/agentx/replay/merge"
 )
 
-// partFlags say which part of a load that several clients play is played, and when it begins.
+// partFlags are --part, --start-at and the flags of a meeting: which part of a load this client plays, and when it begins.
 type partFlags struct {
 	value   partValue
 	startAt string
 	meet    meetFlags
 }
 
+// rows are the settings of parts and of their meeting.
 func (f *partFlags) rows() []settings.Setting {
 	return append([]settings.Setting{
-		{Name: "part", Group: settings.Load, Plain: true, Kind: partKind, Default: partValue{}, To: &f.value, Help: "I/N: play part I (0 to N-1) of a load that N clients play together: lanes I, I+N, ... of --concurrency, and that share of --requests, --trees and --rate; the results go to part-0000I-of-0000N in --out; auto: I and N as Slurm, an Indexed Job with AGENTX_PARTS, Open MPI or torchrun say them (doc/spec/cluster.md)"},
+		{Name: "part", Group: settings.Load, Plain: true, Kind: partKind, Default: partValue{}, To: &f.value, Help: "I/N: play part I (0 to N-1) of a load that N clients play together: lanes I, I+N, ... of --concurrency, and that share of --requests, --trees and --rate; the results go to part-0000I-of-0000N in --out; auto: take I and N from Slurm, an Indexed Job with AGENTX_PARTS, Open MPI or torchrun (doc/spec/cluster.md)"},
 		{Name: "start-at", Group: settings.Load, Plain: true, Kind: settings.AnyText, Default: "", To: &f.startAt, Help: "time of the machine's clock at which the first phase begins, such as 2026-11-23T08:30:00Z; at most 24 h ahead"},
 	}, f.meet.rows()...)
 }
@@ -38,13 +39,13 @@ func (f *partFlags) rows() []settings.Setting {
 // partValue is the value of --part.
 type partValue struct {
 	replay.Part
-	auto bool // the environment says it
+	auto bool // the environment says which part
 }
 
 // partPattern matches values of --part.
 const partPattern = "^([0-9]+/[1-9][0-9]*|auto)$"
 
-// partKind is the kind of --part.
+// partKind is the kind of --part: I/N or auto.
 var partKind = settings.Kind{
 	Want: "I/N, a part from 0 to N-1 and the number of parts, or auto", Words: []string{auto, "0/"}, Type: "string", Tags: []string{settings.Text},
 	Schema: map[string]any{"type": "string", "pattern": partPattern},
@@ -68,7 +69,7 @@ func (v partValue) String() string {
 	return ""
 }
 
-// parsePart reads I/N or auto. An empty text is no part.
+// parsePart reads I/N or auto. The empty text means that the load has no parts.
 func parsePart(text string) (v partValue, err error) {
 	if text == "" || text == auto {
 		return partValue{auto: text == auto}, nil
@@ -80,7 +81,7 @@ func parsePart(text string) (v partValue, err error) {
 	return partValue{Part: p}, nil
 }
 
-// checkPart adds what contradicts the part that is played.
+// checkPart adds errors of settings that contradict --part.
 func (f *replayFlags) checkPart(o *replay.Options) {
 	if !o.Part.IsSet() {
 		return
@@ -107,7 +108,7 @@ func (f *replayFlags) checkPart(o *replay.Options) {
 	}
 }
 
-// applyPart sets the part that is played, and when.
+// applyPart resolves --part, --start-at and --meet, from the environment with --part auto.
 func (f *replayFlags) applyPart(o *replay.Options) {
 	f.applyStartAt(o, time.Now())
 	o.Part = f.part.value.Part
@@ -121,7 +122,7 @@ func (f *replayFlags) applyPart(o *replay.Options) {
 	f.applyMeeting(o)
 }
 
-// applyStartAt resolves --start-at.
+// applyStartAt reads the time of --start-at, which must lie in the next 24 hours.
 func (f *replayFlags) applyStartAt(o *replay.Options, now time.Time) {
 	if f.part.startAt == "" {
 		return
@@ -145,15 +146,16 @@ func (f *replayFlags) applyStartAt(o *replay.Options, now time.Time) {
 	f.add("%s %s: %s", f.named("start-at"), f.part.startAt, wrong)
 }
 
-// meetFlags say where the parts of a load meet.
+// meetFlags are --meet and --meet-timeout: where the parts of a load meet, and how long they wait for each other.
 type meetFlags struct {
-	address string // "": the environment of --part auto may say it; none: nowhere
+	address string // "": with --part auto from the environment, else there is no meeting; none: no meeting
 	timeout time.Duration
 }
 
+// rows are the settings --meet and --meet-timeout.
 func (f *meetFlags) rows() []settings.Setting {
 	return []settings.Setting{
-		{Name: "meet", Group: settings.Load, Plain: true, Kind: settings.AnyText, Default: "", To: &f.address, Help: "HOST:PORT of part 0, the same for all parts: there they meet, begin each phase and end together, and part 0 shows the whole load; none: each begins on its own (default with --part auto: as Slurm or torchrun say it; the token is AGENTX_MEET_TOKEN)"},
+		{Name: "meet", Group: settings.Load, Plain: true, Kind: settings.AnyText, Default: "", To: &f.address, Help: "HOST:PORT of part 0, the same for all parts: there they meet, begin each phase and end together, and part 0 shows the whole load; none: each part begins on its own (default with --part auto: the address that Slurm or torchrun give; AGENTX_MEET_TOKEN has the token)"},
 		{Name: "meet-timeout", Group: settings.Load, Plain: true, Kind: settings.Longer, Default: meet.DefaultTimeout, To: &f.timeout, Help: "longest wait for all parts to meet"},
 	}
 }
@@ -161,7 +163,7 @@ func (f *meetFlags) rows() []settings.Setting {
 // tokenVariable holds the token that all parts of a load know.
 const tokenVariable = "AGENTX_MEET_TOKEN"
 
-// applyMeeting finds the address of the meeting, and adds what contradicts it.
+// applyMeeting finds the address of the meeting, from the environment with --part auto, and adds errors of it.
 func (f *replayFlags) applyMeeting(o *replay.Options) {
 	m := &f.part.meet
 	flag := f.named("meet")
@@ -187,15 +189,15 @@ func (f *replayFlags) applyMeeting(o *replay.Options) {
 	}
 }
 
-// warnOfNoMeeting warns of parts of which each begins on its own.
+// warnOfNoMeeting warns if this part begins on its own, because it has neither a meeting nor a start time.
 func (f *replayFlags) warnOfNoMeeting(cmd *cobra.Command, o *replay.Options) {
 	if o.Part.Of > 1 && f.part.meet.address == "" && o.StartAt.IsZero() {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: part %v begins on its own, and so do the others: --meet HOST:PORT lets all begin and end together, --start-at TIME begin", o.Part))
 	}
 }
 
-// join lets the run of a part meet the others, and returns the context of what they play together. What they have played is in the state
-// of part 0. Without a meeting it does nothing. The caller calls leave, which may be called without a meeting.
+// join waits until all parts have met, and returns a context that ends with the load. The state of part 0 then gets the figures of all
+// parts. Without --meet it returns the context of the command. The caller must call leave.
 func (m *meetFlags) join(cmd *cobra.Command, o *replay.Options, p *progress, state *live.State) (context.Context, error) {
 	if m.address == "" {
 		return cmd.Context(), nil
@@ -230,7 +232,7 @@ func (m *meetFlags) join(cmd *cobra.Command, o *replay.Options, p *progress, sta
 	return meeting.Context(), nil
 }
 
-// memberOf returns what a part says of itself to the others.
+// memberOf returns what a part tells the others, which check that all parts have the same dataset and options.
 func memberOf(o *replay.Options) meet.Member {
 	m := meet.Member{
 		Part: o.Part.Number, Of: o.Part.Of, Host: "unknown", Version: fmt.Sprintf("%s (commit %s)", o.Provenance.Version, o.Provenance.Commit), Dataset: o.Cache.Manifest.Key,
@@ -246,8 +248,8 @@ func memberOf(o *replay.Options) meet.Member {
 	return m
 }
 
-// leave ends the part of a run in a meeting. The error is that of the run, which the other parts are told, or, where another part has
-// ended the load, says so.
+// leave ends a part's run in its meeting, if it has one, and tells the other parts the error of the run. It returns that error, or if another
+// part has ended the load, an error that says so.
 func leave(o *replay.Options, err error) error {
 	if o.Meeting == nil {
 		return err
@@ -262,7 +264,7 @@ func leave(o *replay.Options, err error) error {
 	return err
 }
 
-// endedElsewhere gives an error of a meeting the exit status of the part that has ended the load.
+// endedElsewhere returns an error of a meeting with the exit status of the part that has ended the load.
 func endedElsewhere(err error) error {
 	var s *meet.Stop
 	if !errors.As(err, &s) {

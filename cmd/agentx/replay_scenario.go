@@ -25,7 +25,7 @@ import (
 	"github.com/agentx/agentx/replay/preset"
 )
 
-// scenarios are what --scenario can name, and what a run under one is held against.
+// scenarios are the scenarios that --scenario can name, the corpora that they pin, and the source of drawn seeds.
 type scenarios struct {
 	list    []scenario.Scenario
 	corpora []scenario.Corpus
@@ -37,7 +37,7 @@ func knownScenarios() scenarios {
 	return scenarios{scenario.All(), scenario.Corpora(), rand.Reader}
 }
 
-// named returns a scenario; ok is false for a name that none has.
+// named returns the scenario with a name; ok is false if there is none.
 func (s scenarios) named(name string) (one scenario.Scenario, ok bool) {
 	k := slices.IndexFunc(s.list, func(one scenario.Scenario) bool { return one.Name == name })
 	if k < 0 {
@@ -46,7 +46,7 @@ func (s scenarios) named(name string) (one scenario.Scenario, ok bool) {
 	return s.list[k], true
 }
 
-// kind is the name of a scenario.
+// kind is the kind of --scenario.
 func (s scenarios) kind() settings.Kind {
 	var names []string
 	for _, one := range s.list {
@@ -55,7 +55,7 @@ func (s scenarios) kind() settings.Kind {
 	return settings.Word(names...)
 }
 
-// scenarioFlags are the flags of scenarios, and the scenario that a run has.
+// scenarioFlags are --scenario and --unsafe-override, the scenario chosen, and its conflicts with the run.
 type scenarioFlags struct {
 	name   string
 	unsafe bool
@@ -63,10 +63,11 @@ type scenarioFlags struct {
 
 	chosen    *scenario.Scenario // nil: none
 	conflicts []scenario.Conflict
-	corpus    scenario.Corpus // that the dataset is
-	pin       scenario.Pin    // by what; "": it is none
+	corpus    scenario.Corpus // the pinned corpus that the dataset is
+	pin       scenario.Pin    // what identified it; "": the dataset is no pinned corpus
 }
 
+// rows are the settings --scenario and --unsafe-override.
 func (f *scenarioFlags) rows() []settings.Setting {
 	return []settings.Setting{
 		{Name: "scenario", Group: settings.Presets, Plain: true, Kind: f.known.kind(), Default: "", To: &f.name,
@@ -76,7 +77,7 @@ func (f *scenarioFlags) rows() []settings.Setting {
 	}
 }
 
-// readScenario gives settings the values of the scenario.
+// readScenario gives settings the values that the scenario of --scenario has for them.
 func (f *replayFlags) readScenario() {
 	name := f.flags.Lookup("scenario").Value.String()
 	s, ok := f.scenario.known.named(name)
@@ -103,7 +104,7 @@ func (f *replayFlags) readScenario() {
 	}
 }
 
-// checkDataset looks for conflicts between the scenario and a dataset.
+// checkDataset adds conflicts between the scenario and a dataset, and identifies the corpus that the dataset is.
 func (f *scenarioFlags) checkDataset(d measure.Dataset) {
 	var digests []string
 	for _, in := range d.Inputs {
@@ -115,8 +116,8 @@ func (f *scenarioFlags) checkDataset(d measure.Dataset) {
 	f.corpus, f.pin = f.chosen.Identify(about, f.known.corpora)
 }
 
-// checkPrepared looks for conflicts with a dataset that is prepared, so that they are told with those of the settings. Others
-// are looked at when they are converted.
+// checkPrepared adds conflicts with a prepared dataset if the settings have conflicts already, so that all are told at once. scenarioOf
+// checks every other dataset later.
 func (f *scenarioFlags) checkPrepared(cmd *cobra.Command, name string) {
 	if f.errors() == nil {
 		return
@@ -129,7 +130,7 @@ func (f *scenarioFlags) checkPrepared(cmd *cobra.Command, name string) {
 	}
 }
 
-// errors returns the conflicts that keep the run from starting, the last with what else to try.
+// errors returns the conflicts that keep the run from starting. The last has the hint to override them, if that is possible.
 func (f *scenarioFlags) errors() (list []error) {
 	overridable := scenario.Overridable(f.conflicts)
 	if f.unsafe && overridable {
@@ -149,7 +150,7 @@ func (f *replayFlags) drawsSeed() bool {
 	return f.scenario.chosen != nil && f.scenario.chosen.Seed == "" && f.set.From("seed").Kind == settings.FromScenario
 }
 
-// reportScenario prints the seed that was drawn, and the conflicts that are overridden.
+// reportScenario prints the seed that the scenario has drawn, and a warning for each overridden conflict.
 func (f *replayFlags) reportScenario(cmd *cobra.Command) {
 	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet && f.drawsSeed() {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --seed %s, drawn for this run by scenario %s", f.set.Value("seed"), f.scenario.chosen.Name))
@@ -159,7 +160,7 @@ func (f *replayFlags) reportScenario(cmd *cobra.Command) {
 	}
 }
 
-// syntheticInput returns the name of the embedded traces if they are one of the files with these digests.
+// syntheticInput returns "demo" if the traces inside agentx are among the files with these digests, else "".
 func syntheticInput(digests []string) string {
 	if slices.Contains(digests, manifest.Sum(demo.JSONL())) {
 		return "demo"
@@ -167,7 +168,7 @@ func syntheticInput(digests []string) string {
 	return ""
 }
 
-// truncation returns the rules of the reconstruction that leave out recorded requests, of those that differ from a profile.
+// truncation returns, as NAME=VALUE, those changed rules of the reconstruction that leave out recorded requests.
 func truncation(changed json.RawMessage) (list []string) {
 	var rules map[string]json.RawMessage
 	_ = json.Unmarshal(changed, &rules) // null: none
@@ -179,7 +180,7 @@ func truncation(changed json.RawMessage) (list []string) {
 	return list
 }
 
-// scenarioOf returns what the results say of the scenario, nil without one. The error is that of conflicts with the dataset.
+// scenarioOf checks the dataset against the scenario and returns what the results record of the scenario, nil without one.
 func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measure.Scenario, error) {
 	if f.scenario.chosen == nil {
 		return nil, nil
@@ -196,8 +197,7 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 	return s, nil
 }
 
-// checkScenario looks for conflicts between the scenario and the settings of a run. Those of a file and of the environment
-// have their place.
+// checkScenario finds conflicts between the scenario and the settings of a run. A conflict with a file or the environment names its place.
 func (f *replayFlags) checkScenario() {
 	if f.scenario.chosen == nil {
 		return
@@ -212,7 +212,7 @@ func (f *replayFlags) checkScenario() {
 	}
 }
 
-// lockable returns the values of a run that scenarios may lock.
+// lockable returns the settings of a run that scenarios may lock.
 func (f *replayFlags) lockable() scenario.Settings {
 	o := &f.o
 	p := scenario.Settings{
@@ -228,7 +228,7 @@ func (f *replayFlags) lockable() scenario.Settings {
 	return p
 }
 
-// contradictions returns what asks for answers in one piece, and what lets the model end answers early.
+// contradictions returns the flags that ask for answers in one piece, and those that let the model end answers early.
 func contradictions(fields payload.Fields) (unstreamed, endsEarly []string) {
 	if fields.OmitIgnoreEOS {
 		endsEarly = append(endsEarly, "--no-ignore-eos")
@@ -255,9 +255,9 @@ func scenarioNames() (names []string) {
 	return names
 }
 
-// runProvenance returns what the results say of a run besides its measurements: the program, what the dataset was made
-// from, and every option with its origin. A dataset that was built of local files, and found when a hub was asked for the same ones
-// now, has the names of the hub: sources are the files of the INPUT, if one was converted.
+// runProvenance returns what the results record besides measurements: the program, the inputs of the dataset, and every option with its
+// origin. sources are the files of the INPUT, if one was converted: a dataset that was built from local files, and is now found for files of
+// a hub, gets the names of the hub.
 func runProvenance(o *replay.Options, set *settings.Set, sources []mmapcache.Source) (measure.Run, error) {
 	dataset, err := datasetProvenance(o.Cache.Root, o.Cache.Manifest.Key)
 	for k := range dataset.Inputs {
@@ -272,8 +272,7 @@ func runProvenance(o *replay.Options, set *settings.Set, sources []mmapcache.Sou
 	return r, err
 }
 
-// datasetProvenance returns what a dataset was made from: by its manifests, with names from its provenance. Of a dataset of shards
-// its own manifest says what those of structure and starts say of another.
+// datasetProvenance reads what a dataset was made from out of its manifests, and the names of files out of its provenance.
 func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 	info, err := cachestore.Describe(root, key)
 	if err != nil {
@@ -307,7 +306,7 @@ func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 	return d, nil
 }
 
-// profileOf returns the profile that differs least from some rules of the reconstruction, and the rules that differ.
+// profileOf returns the profile whose rules differ least from recorded ones, and the rules that differ.
 func profileOf(recorded json.RawMessage) (profile string, changed json.RawMessage) {
 	best := -1
 	for _, name := range []string{"default", "aiperf"} {
@@ -326,7 +325,7 @@ func profileOf(recorded json.RawMessage) (profile string, changed json.RawMessag
 	return profile, changed
 }
 
-// changedFields returns the fields of a JSON object that another object lacks or has with another value.
+// changedFields returns the fields of a JSON object that another object lacks, or has with another value.
 func changedFields(object, other json.RawMessage) map[string]any {
 	var a, b map[string]any
 	_, _ = json.Unmarshal(object, &a), json.Unmarshal(other, &b) // other JSON has no fields

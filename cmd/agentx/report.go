@@ -52,8 +52,17 @@ type reportFlags struct {
 	problems
 }
 
-// reportFormats are the formats of --format.
-var reportFormats = append(slices.Clone(replayFormats), export.InferenceX, export.Markdown)
+// formatWords are the formats of --format, with what each is behind a tab. The last two print, and are none of replay --report.
+var formatWords = []string{
+	export.HTML + "\tpage of the run", export.AIPerf + "\tfiles of AIPerf", export.JSON + "\tresults", export.CSV + "\tresults",
+	export.Parquet + "\trecords", export.InferenceX + "\tnumbers of InferenceX", export.Markdown + "\tfor GitHub",
+}
+
+// reportFormats are the names of formatWords, replayFormats those of replay --report.
+var (
+	reportFormats = settings.Word(formatWords...).Words
+	replayFormats = reportFormats[:len(reportFormats)-2]
+)
 
 func newReport() *cobra.Command {
 	var f reportFlags
@@ -72,16 +81,16 @@ func newReport() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.flags = flags
-	f.export.register(flags, "format", "files to make, with commas between: html, aiperf, json, csv, parquet, inferencex, markdown")
+	f.export.register(flags, "format", "files to make, with commas between: "+strings.Join(reportFormats, ", "))
 	flags.StringVar(&f.out, "out", "", "directory of the files of --format (default: that of the run)")
-	flags.StringArrayVar(&f.gates, "gate", nil, "status 3 unless it holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
-	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "share of requests in no figure (cut off at the end, over the context; of a latency also those that failed) above which a --gate fails")
+	flags.StringArrayVar(&f.gates, "gate", nil, "end with status 3 unless this holds: 'ttft.p95<2s', 'goodput>3', 'error-rate<1%'; against --base 'ttft.p95<+5%'; error-rate=X, by the rule of InferenceX (repeatable; the shell wants quotes)")
+	flags.Float64Var(&f.unseen, "gate-unseen", measure.MaxUnseen, "a --gate fails if more than this share of the requests is in no figure: cut off at the end, or over the context; of a latency also those that failed")
 	flags.StringVar(&f.base, "base", "", "directory of the run that gates such as 'ttft.p95<+5%', and the differences of --format markdown, compare with")
-	f.slo.register(flags, "in the place of those of the run; summary.json stays")
+	f.slo.register(flags, "overrides the run's own service levels; summary.json is not rewritten")
 	flags.BoolVar(&f.compare, "compare", false, "compare the runs with the first: a table, and compare.html, compare.json, compare.csv in --out")
 	flags.IntVar(&f.gpus, "gpus", 0, "with --compare: GPUs that served each run; throughput is then per GPU")
 	flags.BoolVar(&f.strict, "strict", false, "with --compare: status 3 if the runs differ in a setting that must be equal")
-	flags.BoolVar(&f.partial, "partial", false, "of a load whose parts are missing, were killed or are not of it: report the others, and say so")
+	flags.BoolVar(&f.partial, "partial", false, "report a load although parts are missing, were killed or belong to another load, and say so")
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written; with --compare one object")
 	f.set = settings.New(flags, f.tell)
 	f.set.Adopt("")
@@ -97,7 +106,7 @@ func (f *reportFlags) run(cmd *cobra.Command, dirs []string) error {
 	return err
 }
 
-// reports makes them, and tells verdicts at the end.
+// reports checks the flags, makes the reports, and returns the verdicts of all gates that failed.
 func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 	f.set.Resolve(nil)
 	f.export.check(&f.problems, reportFormats)
@@ -146,7 +155,7 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 	return nil
 }
 
-// servedOf says which model and servers one of several runs asked, where they differ in that: " (MODEL at URL)".
+// servedOf returns " (MODEL at URL)" of one of several runs if they differ in that, else "".
 func (f *reportFlags) servedOf(runs []string, k int) string {
 	var texts []string
 	for _, dir := range runs {
@@ -159,7 +168,7 @@ func (f *reportFlags) servedOf(runs []string, k int) string {
 	return " (" + terminal.Sanitize(texts[k]) + ")"
 }
 
-// checkOut refuses runs whose files would replace one another.
+// checkOut returns an error if the files of two runs would go to the same directory.
 func (f *reportFlags) checkOut(runs []string) error {
 	seen := map[string]string{}
 	for _, dir := range runs {
@@ -172,7 +181,7 @@ func (f *reportFlags) checkOut(runs []string) error {
 	return nil
 }
 
-// report makes the report of one directory. It returns the verdicts that are no.
+// report makes the report of one directory. verdicts are the gates that failed.
 func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verdicts []error, err error) {
 	s := &subject{cmd, gate.Subject{Dir: dir, Levels: f.export.Levels, Base: f.base, Partial: f.partial}}
 	s.Warn = func(text string) { warn(cmd, []string{text}) }
@@ -197,7 +206,7 @@ func (f *reportFlags) report(cmd *cobra.Command, dir string, several bool) (verd
 	return gateErrors(dir, e.Gates), f.print(s, e)
 }
 
-// isRun reports whether a directory has the records of a run, or those of parts of a load, or is none at all.
+// isRun reports whether a directory has the records of a run or of parts of a load. A missing directory counts, so that its error is about a run.
 func isRun(dir string) bool {
 	for _, name := range []string{measure.RecordsFile, replay.RunFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -208,7 +217,7 @@ func isRun(dir string) bool {
 	return errors.Is(err, fs.ErrNotExist) || merge.IsLoad(dir)
 }
 
-// rebuild makes the summary of a run again and prints it. With --slo it is that of these service levels, and is not written.
+// rebuild computes the summary of a run from its records, writes it and prints it. With --slo it is judged by these levels and not written.
 func (f *reportFlags) rebuild(s *subject) (verdicts []error, err error) {
 	summary, about, err := s.Rebuild()
 	if err == nil && f.export.Levels == nil {
@@ -237,7 +246,7 @@ type judged struct {
 	Gates []gate.Verdict `json:"gates,omitempty"`
 }
 
-// print tells what was made of a run. Numbers and Markdown have standard output for themselves.
+// print tells which files were made of a run. If numbers or Markdown go to standard output, the paths go to standard error.
 func (f *reportFlags) print(s *subject, e *export.Made) error {
 	out := s.cmd.OutOrStdout()
 	if f.json {
@@ -263,14 +272,14 @@ func (f *reportFlags) print(s *subject, e *export.Made) error {
 	return nil
 }
 
-// warn prints what is not known of a run.
+// warn prints warnings to standard error.
 func warn(cmd *cobra.Command, about []string) {
 	for _, text := range about {
 		printError(cmd.ErrOrStderr(), "agentx: warning: "+text)
 	}
 }
 
-// reportFiles tells what is in a directory with files of AIPerf, and no records.
+// reportFiles makes the report of a directory that has files of AIPerf, and no records.
 func (f *reportFlags) reportFiles(s *subject) (verdicts []error, err error) {
 	for _, format := range f.export.Formats {
 		if format != export.InferenceX && format != export.Markdown {
@@ -306,7 +315,7 @@ func (f *reportFlags) reportFiles(s *subject) (verdicts []error, err error) {
 	return gateErrors(s.Dir, gates), err
 }
 
-// runsIn returns the directories of runs, with those of its runs in the place of a list.
+// runsIn returns the directories of runs. The directory of a list of runs stands for those of its runs.
 func runsIn(dirs []string) (runs []string, err error) {
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
@@ -341,7 +350,7 @@ func runsIn(dirs []string) (runs []string, err error) {
 	return runs, nil
 }
 
-// hintRuns names the latest run below a directory, or below the current one.
+// hintRuns returns the command that reports the latest run below a directory, or below the current one.
 func hintRuns(dir string) string {
 	var latest string
 	var when time.Time
@@ -362,11 +371,11 @@ func hintRuns(dir string) string {
 }
 
 // reportHelp is the manual of report.
-const reportHelp = `Show what runs measured, from their records. DIR is a directory of replay --out; that of a list of
-runs stands for those of its runs. That of a load which several clients played (replay --part) stands
-for all its parts, as one run: instants are moved to the clock of part 0, percentiles are over all
-requests, and behind rates stands what the clocks of the parts leave open. A part that is missing, was
-killed or is of another load is an error; --partial reports the others, and says so above everything.
+const reportHelp = `Show what runs measured, from their records. DIR is a directory of replay --out. The directory of a
+list of runs stands for all its runs. The directory of a load that several clients played (replay --part)
+stands for all its parts as one run: times are moved to the clock of part 0, percentiles are over all
+requests, and each rate has the error that the clocks of the parts leave. A part that is missing, was
+killed or belongs to another load is an error; --partial reports the others, and says so above everything.
 DIR/part-00001-of-00004 is one part.
 
   What happened?                        agentx report DIR --format html
@@ -401,14 +410,14 @@ scenario, model, payload, marker and others) are named first; --strict then ends
 Files go to DIR, or to --out; of several runs to a directory below it for each. Every file appears
 whole or not at all, and replaces an older one. The paths are printed, one a line.
 
---gate fails with status 3, and says why, unless what it says holds. The files are written all the same.
+A --gate that does not hold ends the command with status 3 and says why. The files are written all the same.
 
   --gate 'ttft.p95<2s' --gate 'goodput>3' --gate 'error-rate<1%'    a figure of the run
   --gate 'ttft.p95<+5%' --base DIR    its difference to the run of DIR, unless it may be noise: the
               interval of the difference decides
   --gate error-rate=0.1    failed over completed requests, by the rule of InferenceX
 
---slo 'ttft<2s' judges the run by these service levels, in the place of its own.
+--slo 'ttft<2s' judges the run by these service levels instead of its own.
 
 Figures are ttft, itl, latency, tpot, lateness, prompt_tokens and output_tokens, each with .mean, .p50,
 .p75, .p90, .p95, .p99 or .max; request_rate, output_token_rate, prompt_token_rate, error-rate, goodput
@@ -416,9 +425,6 @@ and token_hit_rate.
 
 DIR may also hold files that AIPerf wrote: then report prints their numbers, says what they lack and
 where two of them differ, and --gate and --format inferencex read them.`
-
-// replayFormats are the formats of replay --report.
-var replayFormats = []string{export.HTML, export.AIPerf, export.JSON, export.CSV, export.Parquet}
 
 // exportFlags say which files are made of the records of a run, and how.
 type exportFlags struct {
@@ -435,7 +441,7 @@ func (f *exportFlags) register(flags *pflag.FlagSet, name, usage string) {
 	durationVar(flags, &f.Slice, "slice-duration", 0, "length of the slices of time in the files of aiperf; 0: no slices")
 }
 
-// check adds what is wrong with the flags. Known are the formats that may be named.
+// check adds errors of the flags to the problems. known are the formats that may be named.
 func (f *exportFlags) check(p *problems, known []string) {
 	for _, name := range f.Formats {
 		if !slices.Contains(known, name) {
@@ -454,12 +460,12 @@ func (f *exportFlags) check(p *problems, known []string) {
 	check(settings.Named(f.flags.Lookup("slice-duration")), aiperf.Options{Slice: f.Slice})
 }
 
-// withoutFormats refuses a flag that says how files are made where none is.
+// withoutFormats adds the error of a flag that is about files when no files are made.
 func (f *exportFlags) withoutFormats(p *problems, flag string) {
 	p.add("%s: no files are made: add --%s aiperf, or leave it out", flag, f.name)
 }
 
-// afterReplay makes the files of a run that has just ended, also of one that was interrupted. It returns the error of the run, and that
+// afterReplay makes the files of a run that has just ended, also of an interrupted one. It returns the run's error, ended, joined with that
 // of the files.
 func (f *exportFlags) afterReplay(cmd *cobra.Command, s *measure.Summary, ended error) error {
 	if len(f.Formats) == 0 || s == nil || s.Out == "" {
@@ -482,7 +488,7 @@ func (f *exportFlags) afterReplay(cmd *cobra.Command, s *measure.Summary, ended 
 	return errorList{ended, fmt.Errorf("--report: %w", err)}
 }
 
-// outOf returns the directory of the files of a run: below --out, by the name of its own directory, if there are several runs.
+// outOf returns the directory for the files of a run: --out, or of several runs --out with the name of the run's directory.
 func outOf(out, dir string, several bool) string {
 	if out == "" || !several {
 		return out
@@ -493,7 +499,7 @@ func outOf(out, dir string, several bool) string {
 	return filepath.Join(out, filepath.Base(dir))
 }
 
-// filesReport is what report says of files that it did not write.
+// filesReport is what report says of files of AIPerf.
 type filesReport struct {
 	Dir     string           `json:"dir"`
 	Version string           `json:"aiperf_version"`
@@ -507,7 +513,7 @@ type filesReport struct {
 	Gates   []gate.Verdict   `json:"gates,omitempty"`
 }
 
-// printFiles prints the numbers of files of AIPerf, what they lack, and where they differ.
+// printFiles prints the numbers in files of AIPerf, what the files lack, and which numbers differ between two of them.
 func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, asJSON bool) error {
 	r := filesReport{Dir: d.Path, Rows: d.Rows, Lacks: d.Lacks, Differs: d.Differs, Gates: gates}
 	if a := d.Aggregate; a != nil {
@@ -530,7 +536,7 @@ func printFiles(cmd *cobra.Command, d *aiperf.Directory, gates []gate.Verdict, a
 	return err
 }
 
-// checkGates reads the gates, and adds what is wrong with them.
+// checkGates parses the gates, and adds errors of --gate, --gate-unseen and --base to the problems.
 func (f *reportFlags) checkGates() {
 	before := len(f.errs)
 	for _, text := range f.gates {
@@ -561,7 +567,7 @@ func (f *reportFlags) checkGates() {
 	}
 }
 
-// writePassed writes a line for each gate that holds. Those that do not are errors.
+// writePassed writes a line for each gate that holds. gateErrors has the others.
 func writePassed(w io.Writer, verdicts []gate.Verdict) {
 	for _, v := range verdicts {
 		if v.Passed {
@@ -570,7 +576,7 @@ func writePassed(w io.Writer, verdicts []gate.Verdict) {
 	}
 }
 
-// gateErrors returns the verdicts that are no, as errors.
+// gateErrors returns an error for each gate that does not hold.
 func gateErrors(dir string, verdicts []gate.Verdict) (errs []error) {
 	for _, v := range verdicts {
 		if v.Passed {
@@ -581,7 +587,7 @@ func gateErrors(dir string, verdicts []gate.Verdict) (errs []error) {
 	return errs
 }
 
-// checkCompare adds what is wrong with the flags of a comparison beside others.
+// checkCompare adds errors of flags that need --compare, or that contradict it.
 func (f *reportFlags) checkCompare() {
 	gpus := f.flags.Lookup("gpus").Changed
 	if !f.compare {
@@ -641,7 +647,7 @@ func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
 // stepSummary is the variable that names the file of the summary of a job on GitHub.
 const stepSummary = "GITHUB_STEP_SUMMARY"
 
-// printMarkdown prints what a run measured as Markdown, and appends it to the summary of the job.
+// printMarkdown prints what a run measured as Markdown, and appends it to the job summary of GitHub if there is one.
 func (f *reportFlags) printMarkdown(s *subject, verdicts []gate.Verdict) error {
 	d := markdown.Document{Gates: verdicts}
 	var err error
@@ -667,7 +673,7 @@ func (f *reportFlags) printMarkdown(s *subject, verdicts []gate.Verdict) error {
 	return appendStepSummary(os.Getenv(stepSummary), text.Bytes())
 }
 
-// appendStepSummary appends to the file; "": there is none.
+// appendStepSummary appends a text to the file at path; "": there is none.
 func appendStepSummary(path string, text []byte) error {
 	if path == "" {
 		return nil
@@ -690,9 +696,8 @@ type subject struct {
 	gate.Subject
 }
 
-// comparePage makes the page over the runs of a list, in the order of their concurrencies, beside its index. Notes say what is
-// known of a run besides, by its directory. Runs that repeat one are a group. It returns the comparison and the names of the files: none of a
-// list with fewer than two results.
+// comparePage compares the runs of a list, in the order of their concurrencies, and writes the comparison into the list's directory. notes
+// has a line about a run by its directory; lead are lines above the tables. It returns nothing if fewer than two runs have results.
 func comparePage(ctx context.Context, list *measure.List, notes map[string]string, lead ...string) (*compare.Comparison, []string, error) {
 	var sources []compare.Source
 	runs := slices.Clone(list.Runs)
@@ -714,7 +719,7 @@ func comparePage(ctx context.Context, list *measure.List, notes map[string]strin
 	return c, names, err
 }
 
-// groupOf names the runs of a list that a run repeats; "": it repeats none.
+// groupOf names the group of runs that repeat the same as r; "" if r repeats none.
 func groupOf(r measure.ListedRun) string {
 	if r.Repeat == 0 {
 		return ""
@@ -722,7 +727,7 @@ func groupOf(r measure.ListedRun) string {
 	return fmt.Sprintf("concurrency %d", r.Concurrency)
 }
 
-// listedGroup names the runs that the run in a directory repeats, as the index of its list says; "": there is none.
+// listedGroup is groupOf the run in a directory, by the index of the list that it belongs to; "" if it belongs to none.
 func listedGroup(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -752,7 +757,7 @@ func (f *sloFlags) register(flags *pflag.FlagSet, usage string) {
 	flags.StringArrayVar(&f.texts, "slo", nil, "service level NAME<VALUE: 'ttft<2s' on every request, 'ttft.p95<2s' on the run (repeatable; the shell wants quotes); "+usage)
 }
 
-// conditions returns the service levels, and adds what is wrong with them. Two that are equal are one.
+// conditions parses the service levels, without duplicates, and adds their errors to the problems.
 func (f *sloFlags) conditions(p *problems) (list []slo.Condition) {
 	for _, text := range f.texts {
 		c, err := measure.ParseCondition(text)

@@ -30,7 +30,7 @@ func newSimulate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate CACHE|INPUT",
 		Short: "Play a cache against simulated engines, in virtual time",
-		Long: `Play a prepared cache, or an INPUT, against a fleet of simulated inference engines. Time is virtual:
+		Long: `Play a prepared cache, or an INPUT, against a fleet of simulated inference engines. Time is virtual, so
 an hour of traffic takes a second. Of the cache it reads ids, lengths and times; an INPUT is converted as
 far as that, without a tokenizer.
 
@@ -39,7 +39,8 @@ open at a time. Weka traces are played by the conductor of agentx replay: --conc
 with a tree of sessions at a time. --synthetic needs no input.
 
 An engine schedules passes as vLLM does: a token budget, prompts in chunks, a pool of blocks with a prefix
-cache, preemption; with "engine_type":"sglang" or "trtllm" as those do. --engine '{"num_gpu_blocks":8192,"block_size":16}' or a file of such JSON changes it;
+cache, preemption; with "engine_type":"sglang" or "trtllm" as those do.
+--engine '{"num_gpu_blocks":8192,"block_size":16}', or a file of such JSON, changes it;
 doc/spec/simulate.md 2 lists the keys. Durations come from polynomials, or from a table of yours.
 
 Several values of --concurrency, --workers, --prefill-workers, --decode-workers or --engine simulate every
@@ -53,8 +54,8 @@ would hold, as --workers caches see the load, played against a server of --serve
 chooses the cache. Several values of --workers or --concurrency give a curve each.
 
 What is not in the model: frontend, network and tokenizer time; contention of links; memory tiers below
-the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and no GPU:
-results compare policies, not hardware.
+the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and
+no GPU, so results compare policies, not hardware.
 
 --start, --recycle, --speed, --max-gap and --asap change how lanes play trees, as in a replay.
 
@@ -73,6 +74,7 @@ dynamo.request.trace are refused.`,
 	return cmd
 }
 
+// register adds the flags to a command.
 func (f *simulateFlags) register(cmd *cobra.Command) {
 	var own cobra.Command
 	flags := own.Flags()
@@ -84,7 +86,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.Register(cmd.Flags(), flags, rules.Names(), f.tell)
 }
 
-// checkArgs checks the number of arguments.
+// checkArgs checks the number of arguments: none with --synthetic, else one.
 func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	check := cobra.ExactArgs(1)
 	switch {
@@ -138,7 +140,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// openTables opens the recorded structure (sessions, turns, blocks) of a CACHE by its name. It converts an INPUT first, without making prompts.
+// openTables opens the tables (sessions, turns, blocks) of a CACHE. It converts an INPUT first, without making prompts.
 func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore.Dataset, *simulate.Input, error) {
 	root, rootErr := cacheRoot(cmd)
 	found, err := cachestore.Find(root, name, mmapcache.Kinds()...) // a path needs no cache root
@@ -156,7 +158,7 @@ func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore
 	case err != nil:
 		err = fmt.Errorf("%s: %w", name, err)
 	case f.TraceBlock != 0 && f.TraceBlock != input.BlockSize():
-		err = usageError{fmt.Errorf("--trace-block-size %d: the hash ids of %s stand for %d tokens", f.TraceBlock, name, input.BlockSize())}
+		err = usageError{fmt.Errorf("--trace-block-size %d: the hash ids of %s stand for %d tokens: leave the flag out", f.TraceBlock, name, input.BlockSize())}
 	default:
 		return dataset, input, nil
 	}

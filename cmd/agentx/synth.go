@@ -49,7 +49,7 @@ A trace has 0.6 MB of JSON on average. FILE.zst and FILE.gz are compressed; a FI
 	flags := cmd.Flags()
 	flags.IntVar(&f.Traces, "traces", 0, "how many traces (required)")
 	flags.IntVar(&f.First, "first", 0, "number of the first trace")
-	flags.Uint64Var(&f.Seed, "seed", 42, "of all draws")
+	flags.Uint64Var(&f.Seed, "seed", 42, "seed of all draws")
 	flags.StringVar(&f.from, "from", "", "draw the traces of this CACHE, and change them")
 	flags.StringVarP(&f.output, "output", "o", "", "write to this FILE, which appears whole or not at all; .zst and .gz compress it")
 	flags.IntVar(&f.Workers, "workers", 0, "traces made at a time; changes no byte (default: one per core)")
@@ -57,7 +57,7 @@ A trace has 0.6 MB of JSON on average. FILE.zst and FILE.gz are compressed; a FI
 	return cmd
 }
 
-// check returns everything that is wrong with the flags.
+// check returns all errors of the flags.
 func (f *synthFlags) check() error {
 	var p problems
 	var several interface{ Unwrap() []error }
@@ -75,6 +75,7 @@ func (f *synthFlags) check() error {
 	return p.err()
 }
 
+// run makes the traces, and prints how many there are.
 func (f *synthFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.check(); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (f *synthFlags) run(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// write writes the traces to where they go.
+// write writes the traces to standard output, or to the file of --output.
 func (f *synthFlags) write(cmd *cobra.Command) (total synth.Total, err error) {
 	if f.output == "" {
 		return synth.Write(cmd.Context(), cmd.OutOrStdout(), f.Options)
@@ -146,7 +147,7 @@ func (f *synthFlags) writeFile(ctx context.Context, file io.Writer) (total synth
 	return total, errors.Join(err, packed.Close())
 }
 
-// suffixes returns those of the file in small letters: of the format, and of the compression, "" for none.
+// suffixes returns the suffixes of the file of --output in small letters: that of the format, and that of the compression or "".
 func (f *synthFlags) suffixes() (format, packing string) {
 	name := strings.ToLower(f.output)
 	if format = filepath.Ext(name); slices.Contains([]string{".zst", ".zstd", ".gz"}, format) {

@@ -37,7 +37,7 @@ of any length: about a megabyte of it is in memory at a time. No token is added 
   PATH                      a tokenizer.json, a directory with one, or with tiktoken.model
   PATTERN:PATH              a file of tiktoken's ranks, and how text is cut (` + strings.Join(tokenizer.Patterns(), ", ") + `)
   OWNER/NAME[@REVISION]     a model of the Hugging Face hub: its tokenizer alone is downloaded, once
-A path that exists comes before a name of the hub. Byte-level BPE is known; what else is refused.`,
+A path that exists comes before a name of the hub. Only byte-level BPE is supported.`,
 		Example: `  agentx tokenize --text 'How many tokens is this?'
   agentx tokenize README.md doc/*.md --tokenizer Qwen/Qwen3-0.6B
   git diff | agentx tokenize --ids | agentx tokenize --decode`,
@@ -45,8 +45,8 @@ A path that exists comes before a name of the hub. Byte-level BPE is known; what
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.name, "tokenizer", convert.DefaultTokenizer, "see above")
-	flags.StringArrayVar(&f.text, "text", nil, "a text, in place of a file (repeatable)")
+	flags.StringVar(&f.name, "tokenizer", convert.DefaultTokenizer, "name or path of the tokenizer, see above")
+	flags.StringArrayVar(&f.text, "text", nil, "a text instead of a file (repeatable)")
 	flags.BoolVar(&f.count, "count", false, "print the number of tokens (the default)")
 	flags.BoolVar(&f.IDs, "ids", false, "print the ids, with blanks between them, a line for each text")
 	flags.BoolVar(&f.Decode, "decode", false, "read ids, with blanks, commas or line breaks between them, and write their text")
@@ -55,7 +55,7 @@ A path that exists comes before a name of the hub. Byte-level BPE is known; what
 	return cmd
 }
 
-// check returns everything that is wrong with the flags.
+// check returns all errors of the flags.
 func (f *tokenizeFlags) check(cmd *cobra.Command, files []string) error {
 	var p problems
 	if err := tokensource.Check(f.name); err != nil {
@@ -64,7 +64,7 @@ func (f *tokenizeFlags) check(cmd *cobra.Command, files []string) error {
 	if f.Decode {
 		for name, on := range map[string]bool{"--count": f.count, "--ids": f.IDs, "--lines": f.Lines, "--json": f.JSON} {
 			if on {
-				p.add("--decode writes text: %s makes no sense with it", name)
+				p.add("--decode and %s contradict each other: leave one of them out", name)
 			}
 		}
 	}
@@ -72,11 +72,12 @@ func (f *tokenizeFlags) check(cmd *cobra.Command, files []string) error {
 		p.add("--count and --ids contradict each other: leave one of them out")
 	}
 	if len(files) > 0 && len(f.text) > 0 {
-		p.add("--text and %s: want texts or files", files[0])
+		p.add("--text and the file %s contradict each other: leave one of them out", files[0])
 	}
 	return p.err()
 }
 
+// run prints the tokens of the texts of --text, then of the files; without either, of standard input.
 func (f *tokenizeFlags) run(cmd *cobra.Command, files []string) error {
 	if err := f.check(cmd, files); err != nil {
 		return err
@@ -98,6 +99,7 @@ func (f *tokenizeFlags) run(cmd *cobra.Command, files []string) error {
 	return errors.Join(err, f.Out.Flush())
 }
 
+// file prints the tokens of a file; - is standard input.
 func (f *tokenizeFlags) file(name string, stdin io.Reader) error {
 	if name == "-" {
 		return f.Print(name, stdin)

@@ -44,7 +44,7 @@ func setVersion(root *cobra.Command) {
 	root.Flags().Bool("json", false, "with --version: one JSON object")
 }
 
-// helpOrVersion is what agentx does without a verb.
+// helpOrVersion runs agentx without a verb: it prints the version with --version, else the help.
 func helpOrVersion(cmd *cobra.Command, args []string) error {
 	if asked, _ := cmd.Flags().GetBool("version"); asked {
 		return printVersion(cmd, args)

@@ -50,6 +50,7 @@ func read(r io.Reader) (list []*trace.Trace, err error) {
 	return list, nil
 }
 
+// request reads the time, the lengths and the block ids of a request from the columns of a line.
 func request(fields []string) (q trace.Request, err error) {
 	_, err = fmt.Sscan(strings.Join(fields[1:4], " "), &q.T, &q.In, &q.Out)
 	for id := range strings.FieldsSeq(fields[4]) {

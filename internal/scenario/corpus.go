@@ -6,8 +6,12 @@ import (
 	"strings"
 )
 
-// generic is the repository that the generic loader of AIPerf and of agentx-harness may read.
-const generic = "semianalysisai/cc-traces-weka-062126"
+// Generic is the repository that the generic loader of AIPerf and of agentx-harness may read under their scenarios, GenericName its name as a
+// public dataset.
+const (
+	Generic     = "semianalysisai/cc-traces-weka-062126"
+	GenericName = "semianalysis_cc_traces_weka_062126"
+)
 
 // corpora are the corpora that InferenceX pins: those of 14 names of public datasets, as AIPerf 0.13.0 and agentx-harness 1.0.12
 // have them. To fill in the files of one, convert it and run the command of doc/spec/replay.md 8.7.
@@ -22,8 +26,8 @@ var corpora = []Corpus{
 	{"semianalysisai/cc-traces-weka-061326-256k", []string{"semianalysis_cc_traces_weka_061326_256k"}, nil},
 	{"semianalysisai/cc-traces-weka-061526", []string{"semianalysis_cc_traces_weka_061526"}, nil},
 	{"semianalysisai/cc-traces-weka-061526-256k", []string{"semianalysis_cc_traces_weka_061526_256k"}, nil},
-	{generic, []string{"semianalysis_cc_traces_weka_062126", "semianalysis_cc_traces_weka_with_subagents"}, nil},
-	{generic + "-256k", []string{"semianalysis_cc_traces_weka_062126_256k", "semianalysis_cc_traces_weka_with_subagents_256k"}, nil},
+	{Generic, []string{GenericName, "semianalysis_cc_traces_weka_with_subagents"}, nil},
+	{Generic + "-256k", []string{GenericName + "_256k", "semianalysis_cc_traces_weka_with_subagents_256k"}, nil},
 }
 
 // Corpora returns the table of the pinned corpora. A row without files matches no dataset.
@@ -73,7 +77,7 @@ func (s Scenario) CheckDataset(d Dataset, table []Corpus) (list []Conflict) {
 	if _, pin := s.Identify(d, table); pin == "" && d.Synthetic == "" {
 		what, want, try := "the dataset is made of "+digests(d.SHA256), "the files of a pinned corpus", advice(table)
 		if s.ByName {
-			want, try = "a pinned corpus, fetched from its repository", "replay one, such as hf://datasets/"+generic
+			want, try = "a pinned corpus, fetched from its repository", "replay one, such as hf://datasets/"+Generic
 		}
 		if d.Repository != "" {
 			what += " of " + d.Repository

@@ -41,7 +41,7 @@ func (o *observations) add(r *Record, rules Rules) {
 	o.times.add(r, rules)
 	o.exchange.add(r)
 	o.recordedBlocks += r.RecordedBlocks
-	o.recordedHits += min(max(0, r.RecordedHits), r.RecordedBlocks)
+	o.recordedHits += r.HitBlocks()
 	if r.PromptTokens != 0 {
 		o.recordedCounted += r.RecordedISL
 	}

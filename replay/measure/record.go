@@ -110,6 +110,10 @@ type Numbers struct {
 	CacheMissTokens  Count `json:"cache_miss_tokens,omitempty"`
 }
 
+// HitBlocks returns the blocks of the recorded prompt that a prefix cache without a limit holds. A record that somebody wrote by hand may
+// have more hits than blocks, or fewer than none: then it is all of them, or none.
+func (n *Numbers) HitBlocks() int64 { return min(max(0, n.RecordedHits), n.RecordedBlocks) }
+
 // Transfer is what went over the connection.
 type Transfer = wire.Transfer
 

@@ -15,7 +15,7 @@ import (
 // timeFormat is RFC 3339 to the microsecond, in UTC.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
-// aggregate returns the object of the aggregate.
+// aggregate returns the JSON file of the whole run as agentx writes it.
 func (w *writer) aggregate() object {
 	run, res := w.run, w.results
 	f := run.Info.Facts
@@ -54,13 +54,13 @@ func (w *writer) aggregate() object {
 	return o
 }
 
-// aiperfVersion stands where AIPerf has its version.
+// aiperfVersion is the value of aiperf_version, in which AIPerf has its own version.
 func aiperfVersion(run *report.Run) string { return "agentx/" + run.Info.Version }
 
 // wallText writes nanoseconds since 1970.
 func wallText(ns int64) string { return time.Unix(0, ns).UTC().Format(timeFormat) }
 
-// incomplete says why a run did not come to its end, or is not of all parts of a load; "" if it did.
+// incomplete says why a run did not come to its end, or lacks parts of its load; "" if it is complete.
 func incomplete(info *measure.RunInfo) string {
 	switch f := info.Facts; {
 	case !info.Parts.Whole():
@@ -73,7 +73,7 @@ func incomplete(info *measure.RunInfo) string {
 	return ""
 }
 
-// errorSummary lists failures with their messages.
+// errorSummary lists failures with their counts. fail writes one as the dialect of the files has it.
 func errorSummary(groups []report.ErrorGroup, fail func(*measure.Error) *Error) []object {
 	list := []object{}
 	for k := range groups {
@@ -82,7 +82,7 @@ func errorSummary(groups []report.ErrorGroup, fail func(*measure.Error) *Error) 
 	return list
 }
 
-// inputConfig has every option of the run by its name.
+// inputConfig returns every option of the run by its name.
 func inputConfig(run *report.Run) object {
 	o := object{{"model", run.Info.Model}, {"urls", run.Info.URLs}, {"preset", run.Info.Preset}}
 	seen := map[string]bool{"model": true, "urls": true, "preset": true}
@@ -95,7 +95,7 @@ func inputConfig(run *report.Run) object {
 	return o
 }
 
-// option returns the value of an option, nil if the run does not tell it.
+// option returns the value of an option as JSON, nil if the results do not have it.
 func option(run *report.Run, name string) json.RawMessage {
 	for _, opt := range run.Info.Options {
 		if opt.Name == name {
@@ -123,7 +123,7 @@ func runInfo(run *report.Run) object {
 	return o
 }
 
-// commandLine makes the command line from the cache and the options that were given as flags, which tell no secret.
+// commandLine writes the command of a run from its cache and the options that were flags. Options in results have no secrets.
 func commandLine(run *report.Run) string {
 	words := []string{"agentx", "replay", terminal.Word(run.Info.Dataset.Path)}
 	for _, opt := range run.Info.Options {
@@ -142,7 +142,7 @@ func commandLine(run *report.Run) string {
 	return strings.Join(words, " ")
 }
 
-// optionText is the value of an option as it stands on a command line.
+// optionText returns the JSON value of an option as text for a command line.
 func optionText(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil {
@@ -161,7 +161,7 @@ func (w *writer) metadata() object {
 	return o
 }
 
-// addVerdict adds what the scenario of a run says.
+// addVerdict adds whether the run is valid under its scenario, and the reasons why it is not.
 func (o *object) addVerdict(run *report.Run) {
 	reasons := invalidReasons(run)
 	if s := run.Info.Scenario; s != nil {
@@ -178,7 +178,7 @@ func (o *object) addVerdict(run *report.Run) {
 // isPart reports whether other parts of the load were played elsewhere.
 func isPart(run *report.Run) bool { return run.Info.Part != nil && run.Info.Part.Of > 1 }
 
-// invalidReasons are those of the run. A run with a scenario that did not end is a cancelled one.
+// invalidReasons are the reasons why the run is not valid. A run with a scenario that did not come to its end counts as cancelled.
 func invalidReasons(run *report.Run) []string {
 	if f := run.Info.Facts; f != nil {
 		return f.Reasons
@@ -189,7 +189,7 @@ func invalidReasons(run *report.Run) []string {
 	return nil
 }
 
-// datasetObject says what was played. InferenceX publishes it as it stands.
+// datasetObject says what was played. InferenceX publishes it unchanged.
 func datasetObject(run *report.Run) object {
 	d := run.Info.Dataset
 	o := object{{"source_type", "file"}, {"loader", "agentx"}}
@@ -225,7 +225,7 @@ func splitOf(file string) string {
 	return ""
 }
 
-// agentx returns what AIPerf's metadata does not have.
+// agentx returns what agentx tells of a run beyond AIPerf's metadata.
 func (w *writer) agentx() object {
 	run, res := w.run, w.results
 	o := object{{"version", run.Info.Version}, {"preset", run.Info.Preset}}

@@ -10,8 +10,8 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
-// dialect is how files are written: which metrics they have, what these are called, and what stands around them. That of a run
-// follows its preset.
+// dialect is how files are written: which metrics they have, how these are called, and what surrounds them. The preset of a run decides which
+// dialect its files have.
 type dialect struct {
 	metrics []tag    // in the order of objects; nil: all that there are, as they are
 	stats   []string // of a block, in their order; nil: as they are
@@ -19,8 +19,8 @@ type dialect struct {
 	lineEnd string   // of CSV
 	jsonEnd string   // of JSON
 
-	slim        bool          // there are no files of rows that the harness does not write, and none of slices where there are none
-	serverSlice time.Duration // of the slices of server metrics where none was asked for; 0: they have none
+	slim        bool          // leave out rows that the harness does not write, and files of slices if there are no slices
+	serverSlice time.Duration // length of the slices of server metrics by default; 0: no slices
 	fail        func(*measure.Error) *Error
 	whole       func(*writer) object // the aggregate
 	csv         func(report.Table) report.Table
@@ -30,7 +30,7 @@ type dialect struct {
 	adjust      func(*Metadata, *measure.Record)
 }
 
-// dialects are those of the runs that were played as the harness plays, and of all others.
+// dialects has the dialect of runs that were played as the harness plays under true, that of all others under false.
 var dialects = map[bool]*dialect{
 	false: {
 		lineEnd: "\n", jsonEnd: "\n", serverSlice: time.Second, fail: ownError, whole: (*writer).aggregate,
@@ -44,10 +44,10 @@ var dialects = map[bool]*dialect{
 	},
 }
 
-// scope says where metrics stand.
+// scope says in which files a metric is.
 type scope uint8
 
-// The scopes.
+// The scopes, which are added up.
 const (
 	inRows scope = 1 << iota
 	inWhole
@@ -57,20 +57,20 @@ const (
 // tag is a metric of a dialect.
 type tag struct {
 	tag  string
-	from string // tag of what was computed; "": the same
+	from string // tag of the block that it is made of; "": the same tag
 	in   scope
-	head bool // it stands before what is no metric in the aggregate
+	head bool // the aggregate has it before everything that is no metric
 
-	name string                  // "": as ours
-	unit string                  // of a metric that is 0 where it was not computed
-	when func(report.Table) bool // nil: wherever it was computed
-	zero func(report.Table) bool // where it was not computed and is 0; nil: nowhere
+	name string                  // "": that of the block
+	unit string                  // of a block of zero
+	when func(report.Table) bool // whether a table has it; nil: if its block was computed
+	zero func(report.Table) bool // whether a table without the block has it as 0; nil: never
 
 	group group // of the console file
 	order int   // in its group
 }
 
-// table returns a table as the dialect has it.
+// table returns the blocks of a table that the dialect has in a scope, in its order.
 func (d *dialect) table(t report.Table, in scope) report.Table {
 	if d.metrics == nil {
 		return t
@@ -88,7 +88,7 @@ func (d *dialect) table(t report.Table, in scope) report.Table {
 	return list
 }
 
-// block returns the block of the metric, nil if there is none.
+// block returns the block of the metric in a table, nil if the table does not have the metric.
 func (m *tag) block(t report.Table) *report.Block {
 	b := t.Find(cmp.Or(m.from, m.tag))
 	if b == nil {
@@ -103,7 +103,7 @@ func (m *tag) block(t report.Table) *report.Block {
 	return b
 }
 
-// block returns a block as the dialect has it.
+// block returns a block with the name and the statistics that the dialect has for metric m.
 func (d *dialect) block(b *report.Block, m *tag) report.Block {
 	out := report.Block{Tag: m.tag, Name: b.Name, Unit: b.Unit, Kind: b.Kind}
 	if m.name != "" {
@@ -146,7 +146,7 @@ func sorted(t report.Table) report.Table {
 	return t
 }
 
-// show makes the tables as the dialect has them.
+// show sets w.shown: the results with the tables of the dialect.
 func (w *writer) show() {
 	w.shown = *w.results
 	w.shown.Headline = w.table(w.results.Headline, inWhole)
@@ -159,7 +159,7 @@ func (w *writer) show() {
 	}
 }
 
-// listed returns the names of the statistics of a block in the CSV of slices.
+// listed returns the names of the statistics that the CSV of slices has of a block.
 func (d *dialect) listed(b *report.Block) (list []string) {
 	if d.stats == nil {
 		for _, s := range b.Stats {

@@ -25,8 +25,8 @@ type Directory struct {
 	table     report.Table // of the CSV: names with units, without tags
 	Rows      RowCounts
 
-	// Lacks says, in one line each, what agentx would have written and is not there, or cannot be read as it stands. Differs says
-	// which numbers are not the same in two files.
+	// Lacks says, in one line each, what is missing of the files that agentx would have written, or what readers misread. Differs says which
+	// numbers differ between two files.
 	Lacks, Differs []string
 }
 
@@ -83,6 +83,7 @@ func findFiles(path string, names Names) string {
 	return ""
 }
 
+// lack adds a line to Lacks.
 func (d *Directory) lack(format string, args ...any) {
 	d.Lacks = append(d.Lacks, fmt.Sprintf(format, args...))
 }
@@ -96,6 +97,7 @@ func (d *Directory) read(name string) ([]byte, error) {
 	return data, err
 }
 
+// readAggregate reads the JSON file of the whole run, and notes what it lacks.
 func (d *Directory) readAggregate(name string) error {
 	data, err := d.read(name)
 	if err != nil {
@@ -136,7 +138,7 @@ func (d *Directory) readAggregate(name string) error {
 	return nil
 }
 
-// findFaults notes what releases of agentx-harness before 1.0.12 count wrong.
+// findFaults notes what releases of agentx-harness before 1.0.12 count wrongly.
 func (d *Directory) findFaults(name, version string) {
 	patch, ok := strings.CutPrefix(version, "1.0.")
 	n, err := strconv.Atoi(patch)
@@ -157,6 +159,7 @@ var expected = []string{
 	"output_sequence_length", "request_count", "error_request_count", "context_overflow_count", "theoretical_prefix_cache_hit",
 }
 
+// readTable reads the CSV.
 func (d *Directory) readTable(name string) error {
 	data, err := d.read(name)
 	if err != nil {
@@ -172,7 +175,7 @@ func (d *Directory) readTable(name string) error {
 	return nil
 }
 
-// readRows counts the rows.
+// readRows counts the rows by phase and outcome.
 func (d *Directory) readRows(name string) error {
 	path := filepath.Join(d.Path, name)
 	err := EachRow(path, func(row *Row) error {
@@ -218,15 +221,14 @@ type Aggregate struct {
 	top map[string]json.RawMessage
 }
 
-// ReadAggregate reads the JSON file of a run of agentx or of AIPerf. What is no block of a metric, and no key that it knows, it
-// leaves out.
+// ReadAggregate reads the JSON file of a run of agentx or of AIPerf. It leaves out members that are neither blocks of metrics nor known keys.
 func ReadAggregate(data []byte) (*Aggregate, error) {
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(data, &top); err != nil {
 		return nil, describeJSON(data, err)
 	}
 	if top == nil {
-		return nil, errors.New("null: want an object")
+		return nil, errors.New("the file has null: want a JSON object")
 	}
 	a := &Aggregate{Headline: readTable(top), top: top}
 	text := func(key string) string { return strings.Trim(string(top[key]), `"`) }
@@ -256,8 +258,8 @@ func ReadAggregate(data []byte) (*Aggregate, error) {
 	return a, nil
 }
 
-// Setting returns a value below the top of the file by the keys, or places in lists, that lead to it: a text as it is, another value as
-// JSON, "" where there is none.
+// Setting returns a value of the file by the path of keys, or places in lists, that leads to it: a text as it is, another value as JSON, ""
+// if there is none.
 func (a *Aggregate) Setting(path ...string) string {
 	var value any = map[string]any{}
 	if len(path) == 0 || json.Unmarshal(a.top[path[0]], &value) != nil {
@@ -284,7 +286,7 @@ func (a *Aggregate) Setting(path ...string) string {
 	return string(text)
 }
 
-// describeJSON says at which line a JSON text ends to be one.
+// describeJSON adds to a syntax error the line at which the text stops being JSON.
 func describeJSON(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -335,9 +337,8 @@ func readBlockJSON(tag string, text json.RawMessage) (b report.Block, ok bool) {
 	return b, len(b.Stats) > 0
 }
 
-// readCSV reads the two tables of a CSV as it was written by agentx or by AIPerf: lines that end with LF or CRLF, counts as 39 or
-// 39.00. It stops at the header of a third table. Blocks have no tags, and their units stand in their names. The error names the
-// line.
+// readCSV reads the first two tables of a CSV that agentx or AIPerf has written: lines that end with LF or CRLF, counts as 39 or 39.00. Its
+// blocks have no tags, and units are in their names. Errors name the line.
 func readCSV(data []byte) (t report.Table, err error) {
 	var header []string
 	blank := false // the line before was
@@ -394,8 +395,8 @@ func readBlock(header, cells []string) (report.Block, error) {
 	return b, nil
 }
 
-// ParseRow reads a line of a row file of agentx or of AIPerf, which also writes defaults, and further keys. A metric is an object
-// with a value and a unit, or a bare number. Null in the place of metadata or metrics is an error.
+// ParseRow reads a line of a row file of agentx or of AIPerf, which also writes defaults and further keys. A metric is an object with a value
+// and a unit, or a bare number. Metadata and metrics must be objects.
 func ParseRow(line []byte) (Row, error) {
 	var text struct {
 		Metadata json.RawMessage
@@ -511,7 +512,7 @@ func EachRow(path string, use func(*Row) error) error {
 	return nil
 }
 
-// compare looks for numbers that are not the same in two files.
+// compare adds a line to Differs for each number that two files have differently.
 func (d *Directory) compare() {
 	if d.Aggregate == nil {
 		return
@@ -541,6 +542,7 @@ func (d *Directory) compare() {
 	}
 }
 
+// differ adds a line to Differs.
 func (d *Directory) differ(format string, args ...any) {
 	d.Differs = append(d.Differs, fmt.Sprintf(format, args...))
 }
@@ -556,7 +558,7 @@ func tagOf(name string) string {
 	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name))
 }
 
-// sameCell reports whether a cell with two decimals, or an integer, is the number.
+// sameCell reports whether a cell of a CSV, an integer or with two decimals, can be the number.
 func sameCell(n, cell report.Number) bool {
 	if n.IsInt() && cell.IsInt() {
 		return n.Int64() == cell.Int64()

@@ -26,9 +26,10 @@ func harnessMetadata(m *Metadata, r *measure.Record) {
 	}
 }
 
+// isErrorStatus reports whether a server answered, with another HTTP status than 2xx.
 func isErrorStatus(status int) bool { return status != 0 && status/100 != 2 }
 
-// rowless reports whether a request has no row under the harness: it did not fit the context, or the run cancelled it.
+// rowless reports whether the harness writes no row for a request: it did not fit the context, or the run cancelled it.
 func rowless(r *measure.Record) bool {
 	return excluded(r) || r.Error != nil && (r.Error.Category == wire.ContextOverflow || r.Error.Category == wire.Cancelled)
 }
@@ -44,7 +45,7 @@ func harnessCSV(t report.Table) report.Table {
 	return t
 }
 
-// harnessAggregate returns the object of the aggregate as the harness has it.
+// harnessAggregate returns the JSON file of the whole run as the harness writes it.
 func (w *writer) harnessAggregate() object {
 	run, f := w.run, w.run.Info.Facts
 	o := object{
@@ -72,7 +73,7 @@ func (w *writer) harnessAggregate() object {
 	return o
 }
 
-// addMetrics adds the metrics that stand at the head of the aggregate, or the others.
+// addMetrics adds the metrics of a table that the aggregate has at its head, or without head the others.
 func (w *writer) addMetrics(o *object, t report.Table, head bool) {
 	for _, m := range harnessTags {
 		if b := t.Find(m.tag); b != nil && m.head == head {
@@ -81,8 +82,8 @@ func (w *writer) addMetrics(o *object, t report.Table, head bool) {
 	}
 }
 
-// harnessBranches are the counters of the harness, for which a child that was live when its tree was taken up is one that a turn
-// spawned.
+// harnessBranches returns the counters of children under the names of the harness. It counts a child that was live when its tree was resumed
+// as spawned.
 func harnessBranches(b *measure.BranchCounts) object {
 	return object{
 		{"children_spawned", b.ChildrenSpawned + b.ChildrenResumed}, {"children_completed", b.ChildrenCompleted},
@@ -92,7 +93,7 @@ func harnessBranches(b *measure.BranchCounts) object {
 	}
 }
 
-// harnessMetadata returns the object metadata: what the harness has, and below agentx what it has not.
+// harnessMetadata returns the object metadata of the harness, with everything else that agentx knows below the key agentx.
 func (w *writer) harnessMetadata() object {
 	run, o := w.run, object{}
 	if d := publicDataset(run); d != nil {
@@ -110,7 +111,7 @@ func (w *writer) harnessMetadata() object {
 	return o
 }
 
-// beyond returns what the harness does not have.
+// beyond returns what agentx tells of a run and the harness does not.
 func (w *writer) beyond() object {
 	run, o := w.run, w.agentx()
 	reason := incomplete(&run.Info)
@@ -137,7 +138,7 @@ func (w *writer) beyond() object {
 	return o
 }
 
-// inOrder returns failures in the order in which the first of each came.
+// inOrder returns groups of failures in the order of their first failures.
 func inOrder(groups []report.ErrorGroup) []report.ErrorGroup {
 	return slices.SortedStableFunc(slices.Values(groups), func(x, y report.ErrorGroup) int { return cmp.Compare(x.First, y.First) })
 }
@@ -145,7 +146,7 @@ func inOrder(groups []report.ErrorGroup) []report.ErrorGroup {
 // harnessStats are the statistics of a block in the order of the harness.
 var harnessStats = []string{"avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "min", "max", "std", "count", "sum"}
 
-// group is a table of the console file.
+// group is a table of metrics in the console file.
 type group uint8
 
 // The groups, in the order of their tables.
@@ -157,14 +158,14 @@ const (
 	general
 )
 
-// Where metrics stand.
+// The scopes of most metrics.
 const (
 	everywhere = inRows | inWhole | inSlices
 	overTime   = inWhole | inSlices
 )
 
-// harnessTags are the metrics of agentx-harness 1.0.12. The harness writes those that do not stand at the head of an aggregate, and
-// those of rows and slices, in an order that differs from run to run; here it is always this one.
+// harnessTags are the metrics of agentx-harness 1.0.12, in the order of the files. The harness itself has a fixed order only for those at the
+// head of an aggregate; the order of the others differs from run to run.
 var harnessTags = []tag{
 	{tag: "request_throughput", in: overTime, head: true, group: general, order: 900},
 	{tag: "request_latency", in: everywhere, head: true, group: general, order: 300},
@@ -260,12 +261,12 @@ var harnessTags = []tag{
 	{tag: "theoretical_prefix_cache_hit", in: inWhole, group: general, order: 6000},
 }
 
-// has returns whether a table has a metric.
+// has returns a function that reports whether a table has a metric.
 func has(tag string) func(report.Table) bool {
 	return func(t report.Table) bool { return t.Find(tag) != nil }
 }
 
-// above returns whether a metric of a table is above 0.
+// above returns a function that reports whether a metric of a table is above 0.
 func above(tag string) func(report.Table) bool {
 	return func(t report.Table) bool {
 		b := t.Find(tag)
@@ -277,14 +278,14 @@ func above(tag string) func(report.Table) bool {
 	}
 }
 
-// What a table is about: requests that ended well, requests that failed, both, failures or overflows.
+// These report whether a table has requests that ended well, failed ones, both, or failed or overflowed ones.
 var (
 	succeeded, failed  = above("request_count"), above("error_request_count")
 	mixed              = func(t report.Table) bool { return succeeded(t) && failed(t) }
 	failedOrOverflowed = func(t report.Table) bool { return failed(t) || above("context_overflow_count")(t) }
 )
 
-// zeros returns the block of a metric that is 0: of a curve all statistics.
+// zeros returns the block of a metric that is 0: an average, or of a curve all statistics.
 func zeros(m *tag) *report.Block {
 	b := report.Block{Tag: m.tag, Name: m.name, Unit: m.unit, Kind: report.Scalar, Stats: []report.Stat{{Name: "avg"}}}
 	if m.group == active {
@@ -296,20 +297,20 @@ func zeros(m *tag) *report.Block {
 	return &b
 }
 
-// failure is a kind of failure as the harness has it: the name of the exception, and those of its causes.
+// failure maps a kind of failure to the exception that the harness tells of it.
 type failure struct {
 	category wire.Category
-	answered bool     // of Connection: a head of an answer had come
-	begins   string   // what our message begins with
-	code     int      // 0: none
-	chain    []string // the first is the type
-	text     string   // of the first cause; "": our message
+	answered bool     // of Connection: the head of an answer had come
+	begins   string   // how our message begins
+	code     int      // of the exception; 0: none
+	chain    []string // names of the exception and of its causes
+	text     string   // text of the first cause; "": our message
 }
 
-// brokenChunk is what Python's aiohttp says of a body that ends inside a chunk.
+// brokenChunk is the message of Python's aiohttp about a body that ends inside a chunk.
 const brokenChunk = `<TransferEncodingError: 400, message='Not enough data to satisfy transfer length header.'>`
 
-// failures are the kinds of failures without an error status; the first that fits decides.
+// failures are the kinds of failures without an error status. The first that fits a failure decides.
 var failures = []failure{
 	{category: wire.NoContent, chain: []string{"InvalidInferenceResultError"}},
 	{category: wire.StreamPayload, chain: []string{"InvalidInferenceResultError"}},
@@ -329,11 +330,11 @@ var failures = []failure{
 	{category: wire.Connection, chain: []string{"ClientOSError", "ConnectionResetError"}},
 }
 
-// statusErrors are the categories that tell an error status.
+// statusErrors are the categories of answers with an error status.
 var statusErrors = map[wire.Category]bool{wire.HTTPStatus: true, wire.Overload: true, wire.ContextOverflow: true}
 
-// harnessError returns a failure as the harness has it. The message of an error status is the body of the answer; that of another
-// failure is ours, where the harness has the text of an exception.
+// harnessError returns a failure as the harness writes it. The message of an error status is the body of the answer. The message of another
+// failure is ours; the harness has the text of an exception.
 func harnessError(e *measure.Error) *Error {
 	if statusErrors[e.Category] && isErrorStatus(e.Code) {
 		phrase, body, _ := strings.Cut(strings.TrimPrefix(e.Message, strconv.Itoa(e.Code)+" "), ": ")

@@ -12,7 +12,7 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
-// settings reads the options of a run.
+// settings reads the options of a run for input_config. A method returns nil for an option that the harness would leave out.
 type settings struct{ run *report.Run }
 
 // number returns an option that is a number, or a duration in seconds, as a float; nil if it is off or 0.
@@ -23,6 +23,7 @@ func (s settings) number(name string) any {
 	return nil
 }
 
+// float returns an option that is a number; ok is false if it is off or no number.
 func (s settings) float(name string) (f float64, ok bool) {
 	v := option(s.run, name)
 	return f, v != nil && string(v) != "null" && json.Unmarshal(v, &f) == nil
@@ -36,13 +37,13 @@ func (s settings) count(name string) any {
 	return nil
 }
 
-// text returns an option that is a text; "" if it is none.
+// text returns an option that is a text, "" for another.
 func (s settings) text(name string) (text string) {
 	_ = json.Unmarshal(option(s.run, name), &text) // another value is none
 	return text
 }
 
-// list returns an option that is a list of texts.
+// list returns an option that is a list of texts, nil for another.
 func (s settings) list(name string) (list []string) {
 	_ = json.Unmarshal(option(s.run, name), &list) // another value is none
 	return list
@@ -56,7 +57,7 @@ func (s settings) yes(name string) any {
 	return nil
 }
 
-// isSet reports whether a person set the option.
+// isSet reports whether the user has set the option.
 func (s settings) isSet(name string) bool {
 	for _, o := range s.run.Info.Options {
 		if o.Name == name {
@@ -66,7 +67,7 @@ func (s settings) isSet(name string) bool {
 	return false
 }
 
-// only returns a value if a condition holds, else nil.
+// only returns v if a condition holds, else nil.
 func only(holds bool, v any) any {
 	if !holds {
 		return nil
@@ -113,7 +114,7 @@ func (w *writer) harnessInput() object {
 	return o
 }
 
-// filled reports whether the scenario fills in what no flag gives.
+// filled reports whether the run is under the scenario that has values for everything that no flag gives.
 func (s settings) filled() bool {
 	return s.run.Info.Scenario != nil && s.run.Info.Scenario.Name == scenarioOfHarness
 }
@@ -124,6 +125,7 @@ const scenarioOfHarness = "agentx"
 // redacted stands where a secret was.
 const redacted = "<redacted>"
 
+// endpoint returns the section endpoint: servers and requests.
 func (s settings) endpoint() object {
 	o := object{{"urls", s.run.Info.URLs}}
 	o.set("type", only(s.filled() || len(s.run.Info.Launch) == 0 || s.launched("--endpoint-type") != "", s.text("payload")))
@@ -146,6 +148,7 @@ func (s settings) endpoint() object {
 	return o
 }
 
+// dataset returns the only entry of the section datasets.
 func (s settings) dataset() object {
 	o := object{{"name", "main"}}
 	loader, repository := s.loader()
@@ -179,7 +182,7 @@ func (s settings) seed() any {
 // genericLoader is the harness's loader for any repository of the hub.
 const genericLoader = "weka_hf"
 
-// loader returns the harness's name of the public dataset that was played, and its repository; "" if it was none.
+// loader returns the harness's name of the public dataset that was played, and its repository; "" if the dataset is not public.
 func (s settings) loader() (name, repository string) {
 	repository, _, _ = s.run.Info.Dataset.Hub()
 	if repository == "" && s.run.Info.Scenario != nil {
@@ -195,7 +198,7 @@ func (s settings) loader() (name, repository string) {
 	return "semianalysis_" + strings.ReplaceAll(base, "-", "_"), repository
 }
 
-// input returns the path of the input: as it was given, else its file, or the directory of its files.
+// input returns the path of the input: as the command line has it, else that of its only file, or of the directory of its files.
 func (s settings) input() string {
 	if path := s.launched("--input-file"); path != "" {
 		return path
@@ -210,7 +213,7 @@ func (s settings) input() string {
 	return filepath.Dir(inputs[0].Name)
 }
 
-// tokenizer returns the name of the tokenizer: as it was given, else that of the prompts, of which the harness calls one builtin.
+// tokenizer returns the name of the tokenizer: as the command line has it, else that of the prompts. The harness calls o200k_base builtin.
 func (s settings) tokenizer() string {
 	if name := s.launched("--tokenizer"); name != "" {
 		return name
@@ -221,6 +224,7 @@ func (s settings) tokenizer() string {
 	return "builtin"
 }
 
+// phase returns the only entry of the section phases: load and bounds.
 func (s settings) phase() object {
 	o := object{{"name", measure.ProfilingPhase}, {"kind", measure.ProfilingPhase}, {"type", "concurrency"}}
 	o.set("requests", s.count("requests"))
@@ -244,7 +248,7 @@ func (s settings) phase() object {
 	return o
 }
 
-// addWarmup adds what the pressure stage of the warmup is bound by.
+// addWarmup adds the bound of the warmup's pressure stage, from a value of --warmup.
 func (o *object) addWarmup(warmup string) {
 	kind, value, _ := strings.Cut(warmup, "=")
 	switch kind {
@@ -263,7 +267,7 @@ func (o *object) addWarmup(warmup string) {
 	}
 }
 
-// levelTags are the metrics of service levels that the harness knows, and what a second is there.
+// levelTags are the metrics of service levels that the harness knows, by their names here.
 var levelTags = map[string]string{"ttft": "time_to_first_token", "itl": "inter_token_latency", "latency": "request_latency"}
 
 // levels returns the service levels on requests, in ms; nil if there are none.
@@ -277,6 +281,7 @@ func (s settings) levels() any {
 	return only(len(o) > 0, o)
 }
 
+// scrape returns the section server_metrics.
 func (s settings) scrape() object {
 	urls := s.list("scrape")
 	if slices.Contains(urls, "off") {
@@ -285,7 +290,7 @@ func (s settings) scrape() object {
 	return object{{"enabled", true}, {"urls", append([]string{}, urls...)}, {"formats", []string{"json", "csv"}}}
 }
 
-// launched returns the value of a flag on the command line that stands in for the harness's, "" if it is not there.
+// launched returns the value of a flag on the command line of the harness that the run stands in for, "" if that does not have it.
 func (s settings) launched(name string) string {
 	words := s.run.Info.Launch
 	for k, word := range words {
@@ -299,7 +304,7 @@ func (s settings) launched(name string) string {
 	return ""
 }
 
-// launchInfo says how a run with an id was started, as AIPerf does.
+// launchInfo returns the members of run_info that AIPerf has: id, seed, trial and command.
 func launchInfo(run *report.Run, id string) object {
 	o := object{{"benchmark_id", id}}
 	o.set("random_seed", settings{run}.seed())
@@ -314,8 +319,8 @@ func harnessID(id string) string {
 	return hex[:min(12, len(hex))]
 }
 
-// launchText returns the command line as the harness writes it: words that are no flags and no numbers in single quotes. A run that
-// was not started in its place has ours.
+// launchText returns the command line of the harness that the run stands in for, as the harness writes it: with quotes around words that are
+// neither flags nor numbers. Another run has its own command line.
 func launchText(run *report.Run) string {
 	if len(run.Info.Launch) == 0 {
 		return commandLine(run)
@@ -331,7 +336,7 @@ func launchText(run *report.Run) string {
 	return strings.Join(words, " ")
 }
 
-// publicDataset says which public dataset was played; nil if it was none.
+// publicDataset describes the public dataset that was played; nil if the dataset is not public.
 func publicDataset(run *report.Run) object {
 	loader, repository := settings{run}.loader()
 	if loader == "" {

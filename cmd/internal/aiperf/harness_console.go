@@ -29,7 +29,7 @@ var groupTitles = []struct {
 // harnessColumns are the statistics of a table of metrics.
 var harnessColumns = []string{"avg", "min", "max", "p99", "p90", "p50", "std"}
 
-// harnessConsole returns the text of the console file: the failures, the metrics by group, and what to know of them.
+// harnessConsole returns the text of the console file: failures, metrics by group, and notes.
 func (w *writer) harnessConsole() []byte {
 	var text bytes.Buffer
 	if errors := w.results.Errors; len(errors) > 0 {
@@ -48,7 +48,7 @@ func (w *writer) harnessConsole() []byte {
 	return text.Bytes()
 }
 
-// harnessNotes says what a reader of the numbers should know.
+// harnessNotes returns remarks on the numbers: wrong lengths of answers, and missing counts of cached tokens.
 func (w *writer) harnessNotes() (list []string) {
 	t := w.shown.Headline
 	avg := func(tag string) float64 {
@@ -137,7 +137,7 @@ func grouped(f float64) string {
 	return sign + text
 }
 
-// wrap breaks a text into lines of a width, between words where it can.
+// wrap breaks a text into lines of at most width characters, between words if possible.
 func wrap(text string, width int) string {
 	var lines []string
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\r", ""), "\n") {
@@ -155,14 +155,14 @@ func wrap(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// grid is a table with borders. Its cells may have several lines, and are aligned to the right but for one column.
+// grid is a table with borders. Its cells may have several lines. All columns but one are aligned to the right.
 type grid struct {
 	title string
 	left  int        // column that is aligned to the left; 0: none
 	rows  [][]string // the first is the head
 }
 
-// measure returns the widths of the columns, and that of the table.
+// measure returns the width of each column, and of the whole table.
 func (g *grid) measure() (widths []int, width int) {
 	widths, width = make([]int, len(g.rows[0])), 1
 	for _, cells := range g.rows {

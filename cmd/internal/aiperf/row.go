@@ -22,8 +22,7 @@ type Row struct {
 	Agentx   *Agentx            // nil: agentx did not write the row
 }
 
-// Metadata says which request it was, and when, in the order of AIPerf. Instants are nanoseconds since 1970; 0 and what is empty are left
-// out where a member says so.
+// Metadata says which request it was, and when, in the order of AIPerf. Instants are nanoseconds since 1970.
 type Metadata struct {
 	SessionNum       int64  `json:"session_num"` // number of the request in its phase
 	RequestID        string `json:"x_request_id,omitempty"`
@@ -64,7 +63,7 @@ type Error struct {
 	CauseChain []string `json:"cause_chain,omitempty"`
 }
 
-// Agentx is what AIPerf's rows do not have.
+// Agentx has what agentx adds to AIPerf's rows.
 type Agentx struct {
 	Bucket   string    `json:"bucket"`
 	Lane     int       `json:"lane"`
@@ -79,16 +78,16 @@ type Observed struct {
 	Bytes        int64 `json:"bytes"`
 }
 
-// worker stands where AIPerf has the names of its processes.
+// worker is the value of members in which AIPerf names its processes.
 const worker = "agentx"
 
-// Names of phases in rows: of those of the bucket cooldown, and of a warmup, which AIPerf makes for agents.
+// Names of phases in rows: that of the bucket cooldown, and AIPerf's name of a warmup for agents.
 const (
 	cooldown      = "cooldown"
 	agenticWarmup = "agentic.warmup"
 )
 
-// row returns the row of a record. origin is when its phase started, in nanoseconds since 1970.
+// row returns the row of a record as the dialect has it. origin is the start of its phase, in nanoseconds since 1970.
 func (d *dialect) row(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
 	row := newRow(r, origin, d.rowMetrics(metrics))
 	d.adjust(&row.Metadata, r)
@@ -137,12 +136,12 @@ func newRow(r *measure.Record, origin int64, metrics []report.RowMetric) Row {
 	return row
 }
 
-// ownError returns a failure as agentx has it.
+// ownError returns a failure as agentx writes it.
 func ownError(e *measure.Error) *Error {
 	return &Error{Type: string(e.Category), Code: e.Code, Message: e.Message}
 }
 
-// fail says what a request that failed saw before.
+// fail adds to a row what a failed request saw before it failed. wall turns an instant of a record into nanoseconds since 1970.
 func (row *Row) fail(r *measure.Record, wall func(measure.Time) int64) {
 	row.Agentx.Observed = &Observed{Contents: r.Chunks, Bytes: r.BytesReceived}
 	if r.FirstToken > 0 {
@@ -153,7 +152,7 @@ func (row *Row) fail(r *measure.Record, wall func(measure.Time) int64) {
 	}
 }
 
-// excluded reports whether a request is in no headline number, and its row in the file of those.
+// excluded reports whether no headline number counts a request: its row is then in the file of excluded rows.
 func excluded(r *measure.Record) bool {
 	return r.Bucket != measure.WarmupBucket && r.Bucket != measure.Profiling
 }
@@ -244,6 +243,7 @@ func (f *rowFile) add(row *Row) error {
 	return f.flush()
 }
 
+// flush writes the rows that are kept.
 func (f *rowFile) flush() error {
 	_, err := f.text.WriteTo(f.file)
 	return err

@@ -27,7 +27,7 @@ const (
 	serverCSVSchema = "1.0"
 )
 
-// serverMetric is what all series of one name did in a phase.
+// serverMetric has the statistics of all series of one name in a phase.
 type serverMetric struct {
 	Type        scrape.Type `json:"type"`
 	Description string      `json:"description"`
@@ -43,8 +43,8 @@ type series struct {
 	Slices   []object          `json:"timeslices,omitempty"`
 }
 
-// writeServer writes the metrics of the servers. A run in which no page answered has none, and neither has one whose phases are not known
-// because it was killed, which is told.
+// writeServer writes the metrics of the servers, if a page of metrics answered. Of a killed run, whose phases are not known, it writes none and
+// notes that.
 func (w *writer) writeServer() error {
 	data, err := w.run.Files.Servers()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,8 +122,8 @@ func localText(ns int64) string {
 	return at.Format("2006-01-02T15:04:05.000000")
 }
 
-// endpointInfo says how a page answered over the whole run. An update is an answer in which a value differs from the one before; the first
-// answer is one.
+// endpointInfo returns statistics of the answers of a page over the whole run. An update is an answer in which a value differs from the answer
+// before; the first answer is one.
 func endpointInfo(e *scrape.Endpoint) object {
 	first, last := e.Answers[0], e.Answers[len(e.Answers)-1]
 	latency, update := 0.0, first.At
@@ -154,7 +154,7 @@ func endpointInfo(e *scrape.Endpoint) object {
 // maxSlices bounds the slices of a phase.
 const maxSlices = 1 << 20
 
-// phasesOf returns the phases of a run by name. The error names one that cannot be cut into slices.
+// phasesOf returns the phases of a run by name, or an error about one that is too long to be cut into slices.
 func phasesOf(run *measure.RunInfo) (map[string]span, error) {
 	list := map[string]span{}
 	for _, p := range run.Phases {
@@ -167,8 +167,8 @@ func phasesOf(run *measure.RunInfo) (map[string]span, error) {
 	return list, nil
 }
 
-// serverMetrics returns what every series did in a phase, by name. It leaves out a series without a reading there, and,
-// under the harness, summaries and series of another type than the first of their name has.
+// serverMetrics returns the statistics of every series in a phase, by name. It leaves out a series without a reading there, and in files of the
+// harness also summaries and series of another type than the first of their name.
 func (w *writer) serverMetrics(d *scrape.Data, phases map[string]span, phase string) map[string]*serverMetric {
 	list, next, length := map[string]*serverMetric{}, nextAfter(phases, phase), cmp.Or(w.Slice, w.serverSlice)
 	if length > 0 {
@@ -220,7 +220,7 @@ func nextAfter(phases map[string]span, name string) int64 {
 	return next
 }
 
-// labelText returns labels as one text, name=value with semicolons between, in the order of the names.
+// labelText writes labels as NAME=VALUE;NAME=VALUE, sorted by name.
 func labelText(labels map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -244,13 +244,12 @@ type csvRow struct {
 	*series
 }
 
-// isInfo reports whether the labels of the series say what the server is, instead of which of its parts is meant.
+// isInfo reports whether the labels of the series describe the server, instead of naming a part of it.
 func (r csvRow) isInfo() bool {
 	return r.metric.Type == scrape.Gauge && strings.HasSuffix(r.name, "_info")
 }
 
-// serverCSV returns the text of the CSV: comments, then a table for each type, with a column for each label, then what servers say of
-// themselves.
+// serverCSV returns the text of the CSV: comments, a table for each type with a column for each label, then the labels of info series.
 func (w *writer) serverCSV(id string, metrics map[string]*serverMetric) []byte {
 	text := bytes.NewBufferString(fmt.Sprintf("# AIPerf Server Metrics Export (CSV)\n# aiperf_version: %s\n# schema_version: %s\n# benchmark_id: %s\n", w.version(w.run), serverCSVSchema, id))
 	text.WriteString("# Note: Same benchmark_id and version appear in JSON and Parquet exports\n#\n")
@@ -320,7 +319,7 @@ func writeTable(w *csv.Writer, t scrape.Type, rows []csvRow) {
 	}
 }
 
-// writeInfos writes a line for each label of what servers say of themselves.
+// writeInfos writes a line for each label of info series.
 func writeInfos(w *csv.Writer, rows []csvRow) {
 	_ = w.Write([]string{"Endpoint", "Metric", "Key", "Value", "Description"}) // to memory, as below
 	for _, r := range rows {
@@ -330,7 +329,8 @@ func writeInfos(w *csv.Writer, rows []csvRow) {
 	}
 }
 
-// labelColumns returns the labels of rows: those that occur together stand together, and of these the ones of a single row come first.
+// labelColumns returns the labels of rows in the order of AIPerf: labels that occur in one row are neighbours, and among these the ones of a
+// single row come first.
 func labelColumns(rows []csvRow) (list []string) {
 	family, uses := map[string]string{}, map[string]int{}
 	root := func(label string) string {
@@ -362,7 +362,7 @@ func labelColumns(rows []csvRow) (list []string) {
 	return list
 }
 
-// endpointText is the URL of a page without its scheme and the name of the page.
+// endpointText returns the URL of a page without scheme and without /metrics.
 func endpointText(page string) string {
 	u, err := url.Parse(page)
 	if err != nil || u.Host == "" {

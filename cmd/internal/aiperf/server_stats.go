@@ -31,8 +31,8 @@ func (o *object) addFloat(key string, x float64) {
 	}
 }
 
-// over returns what a series did in a span: of a gauge, whose span has its end in it if closed is set, mean, smallest and largest value, of
-// another by how much each of its values grew. ok is false if nothing is known of it there.
+// over returns mean, smallest and largest value of a gauge in a span, or of another series by how much each of its values grew there. closed: a
+// gauge's value at the end of the span counts. ok is false if nothing is known of the series there.
 func (s *samples) over(t scrape.Type, in span, closed bool) (values []float64, ok bool) {
 	if t != scrape.Gauge {
 		return s.growth(in.Start, in.End)
@@ -45,8 +45,8 @@ func (s *samples) over(t scrape.Type, in span, closed bool) (values []float64, o
 	return []float64{mean, slices.Min(inside), slices.Max(inside)}, !math.IsInf(mean, 0)
 }
 
-// slicesOf cuts a phase into slices of a length, the last of which may be shorter, and returns those in which something is known of
-// the series, and of a counter the rates in the whole ones. Slices of no length are none.
+// slicesOf cuts a phase into slices of a length in nanoseconds, the last maybe shorter, and returns those in which the series is known. rates are
+// those of a counter in whole slices. Length 0 makes no slices.
 func (s *samples) slicesOf(t scrape.Type, bounds []string, phase span, length int64) (list []object, rates []float64) {
 	for start := phase.Start; length > 0 && start < phase.End; start += length {
 		in := span{start, min(start+length, phase.End)}
@@ -96,12 +96,13 @@ func bucketsOf(bounds []string, grown []float64, as func(float64) report.Number)
 	return o
 }
 
+// wholeNumber returns a number without its fraction, as an integer.
 func wholeNumber(x float64) report.Number { return report.Int(int64(x)) }
 
 // maxExact is the largest whole number up to which a float64 has all of them.
 const maxExact = 1 << 53
 
-// numberOf returns a number, as an integer where it is one.
+// numberOf returns a number, as an integer if it is whole.
 func numberOf(x float64) report.Number {
 	if x == math.Trunc(x) && math.Abs(x) <= maxExact {
 		return report.Int(int64(x))
@@ -109,7 +110,7 @@ func numberOf(x float64) report.Number {
 	return report.Float(x)
 }
 
-// statsOf returns the statistics of a series in a phase, of which the numbers over it and the rates in its slices are known.
+// statsOf returns the statistics of a series in a phase. over is what samples.over returned for the phase, rates what slicesOf did.
 func (s *samples) statsOf(of *scrape.Series, over, rates []float64, phase span, e *scrape.Endpoint) (list object) {
 	switch of.Type {
 	case scrape.Counter:
@@ -141,7 +142,7 @@ func (s *samples) statsOf(of *scrape.Series, over, rates []float64, phase span, 
 	return list
 }
 
-// inside returns the values of a gauge in a phase, both ends included; without one, that before it, if there is one.
+// inside returns the values of a gauge in a phase, both ends included. If there is none, it returns the last value before the phase.
 func (s *samples) inside(phase span) []float64 {
 	list := s.between(phase, true)
 	if end := s.last(phase.End) + 1; len(list) == 0 && end > 0 {
@@ -166,8 +167,8 @@ func spread(prefix string, values []float64) (list object) {
 	return list
 }
 
-// perSecond divides a growth by the time between the answers that it is between: the last before the phase, or the first, and the last
-// in it, that of its end too. It is 0 of no time.
+// perSecond divides a growth by the time between two answers: the last one before the phase, or else the first, and the last one in the phase.
+// It returns 0 if that time is 0.
 func perSecond(total float64, phase span, e *scrape.Endpoint) float64 {
 	first, last := int64(0), int64(0)
 	for k, a := range e.Answers {
@@ -184,8 +185,8 @@ func perSecond(total float64, phase span, e *scrape.Endpoint) float64 {
 	return total / (span{first, last}).seconds()
 }
 
-// quantile estimates a quantile from cumulative counts, as if the values of a bucket lay evenly in it. Of the last bucket, which has no
-// upper bound, it is the lower one.
+// quantile estimates a quantile from cumulative counts, as if the values of a bucket were spread evenly. In the last bucket, which has no upper
+// bound, it is the lower bound.
 func quantile(bounds []string, counts []float64, q float64) float64 {
 	lower, before := 0.0, 0.0
 	for k, bound := range bounds {
@@ -201,28 +202,27 @@ func quantile(bounds []string, counts []float64, q float64) float64 {
 	return lower
 }
 
-// span is a time from start to end, nanoseconds since 1970.
+// span is the time from start to end, both in nanoseconds since 1970.
 type span struct {
 	Start int64 `json:"start_ns"`
 	End   int64 `json:"end_ns"`
 }
 
+// seconds returns the length of the span.
 func (s span) seconds() float64 { return float64(s.End-s.Start) / 1e9 }
 
-// samples are the values of one series over time, in the order of the instants. The values of a counter stand behind one another
-// in values, width of them for each instant.
+// samples are the values of one series over time. A histogram or summary has width values at each instant, which follow each other in values.
 type samples struct {
 	at     []int64 // nanoseconds since 1970
 	values []float64
 	width  int
 
-	// born: the server answered before the first sample, and did not show the series then. Its value was 0 there.
+	// born: the server answered before the first sample without showing the series, so the series began at 0.
 	born bool
 }
 
-// samplesOf returns the samples of a series. A counter has one where its value changed, which is enough: its value holds until the
-// next. A gauge has one for every answer that shows it, so that an average weighs a value by how long it held, and so that a gauge
-// that never changes has statistics at all.
+// samplesOf returns the samples of a series. A counter has one for each change, because its value holds until the next. A gauge has one for every
+// answer that shows it, so that an average weighs a value by how long it held.
 func samplesOf(d *scrape.Data, s *scrape.Series) samples {
 	answers := d.Endpoints[s.Endpoint].Answers
 	list := samples{}
@@ -263,6 +263,7 @@ func closing(answers []scrape.Answer, phase span, next int64) int64 {
 	return phase.End
 }
 
+// row returns the values of the series at sample k.
 func (s *samples) row(k int) []float64 { return s.values[k*s.width : (k+1)*s.width] }
 
 // last returns the position of the last sample at or before an instant, -1 if there is none.
@@ -270,10 +271,9 @@ func (s *samples) last(at int64) int {
 	return sort.Search(len(s.at), func(k int) bool { return s.at[k] > at }) - 1
 }
 
-// growth returns by how much each value grew from one instant to another. The value at an instant is that of the last sample at
-// or before it. A drop of the first value is a restart of the server: the growth across it is what the series has then. ok is
-// false if the series has no sample until the end. What was there before the first sample of a server is not known, and not
-// counted.
+// growth returns by how much each value grew between two instants. The value at an instant is that of the last sample at or before it. If the
+// first value drops, the server has restarted, and the growth goes on from 0. Growth before the first sample is not known and not counted. ok is
+// false if there is no sample up to the end.
 func (s *samples) growth(from, to int64) (grown []float64, ok bool) {
 	first, end := s.last(from), s.last(to)
 	if end < 0 {
@@ -311,7 +311,7 @@ func (s *samples) between(in span, closed bool) []float64 {
 	return s.values[s.last(in.Start-1)+1 : s.last(end)+1]
 }
 
-// units are those of AIPerf by the end of a name. The longest end that fits decides.
+// units are AIPerf's units by the ending of a metric's name. The longest ending that fits decides.
 var units = map[string]string{
 	"_seconds": "seconds", "_milliseconds": "milliseconds", "_ms": "milliseconds", "_nanoseconds": "nanoseconds", "_ns": "nanoseconds",
 	"_bytes": "bytes", "_kilobytes": "kilobytes", "_megabytes": "megabytes", "_gigabytes": "gigabytes",
@@ -320,7 +320,7 @@ var units = map[string]string{
 	"_ratio": "ratio", "_percent": "percent", "_perc": "percent", "_celsius": "celsius", "_joules": "joule", "_watts": "watt",
 }
 
-// told are units that a description tells, the first that fits.
+// told are units that descriptions name. The first that fits decides.
 var told = []struct {
 	says *regexp.Regexp
 	unit string

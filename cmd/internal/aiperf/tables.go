@@ -15,7 +15,7 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
-// columns are the statistics of the first table of the CSV.
+// columns are the statistics of metrics in the CSV.
 var columns = []string{"avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std"}
 
 // tablesOf returns the rows of the metrics with statistics, and those of scalars, each below their head.
@@ -36,8 +36,8 @@ func tablesOf(t report.Table, stats []string, missing string) (metrics, scalars 
 	return metrics, scalars
 }
 
-// csvOf returns the two tables of a CSV: metrics with percentiles, then scalars. Lines have an end. Without a metric the first table
-// is its head, or is left out.
+// csvOf returns a CSV of two tables: metrics with statistics, then scalars. end ends each line. Without metrics the first table is only its head,
+// or is left out.
 func csvOf(t report.Table, end string, leaveOut bool) ([]byte, error) {
 	for k := range t {
 		if err := checkName(rowName(&t[k])); err != nil {
@@ -81,7 +81,7 @@ func tableObject(t report.Table) object {
 	return o
 }
 
-// rowName is the name of a block in a table for people: with its unit in parentheses, unless that is a count or requests.
+// rowName is the name of a block in CSV and console: with its unit in parentheses, unless that is count or requests.
 func rowName(b *report.Block) string {
 	if b.Unit == "" || b.Unit == "count" || b.Unit == "requests" {
 		return b.Name
@@ -89,8 +89,7 @@ func rowName(b *report.Block) string {
 	return fmt.Sprintf("%s (%s)", b.Name, b.Unit)
 }
 
-// cell is a statistic of a block in a table for people: an integer as it is, another number with two decimals. It is empty if the
-// block does not have the statistic.
+// cell is a statistic of a block in CSV and console: an integer, or a number with two decimals; "" if the block does not have it.
 func cell(b *report.Block, stat string) string {
 	n, ok := b.Find(stat)
 	switch {
@@ -102,7 +101,7 @@ func cell(b *report.Block, stat string) string {
 	return strconv.FormatFloat(n.Float64(), 'f', 2, 64)
 }
 
-// checkName returns an error for a name that a reader which splits lines at commas would misread.
+// checkName returns an error for a name that readers misread, because they split lines at commas.
 func checkName(name string) error {
 	if strings.ContainsAny(name, ",\"\r\n") {
 		return fmt.Errorf("metric %q: want a name without comma, quote or line end", name)
@@ -119,8 +118,7 @@ type section struct {
 // consoleColumns are the statistics that the console file shows.
 var consoleColumns = []string{"avg", "min", "p50", "p75", "p90", "p95", "p99", "max", "std"}
 
-// consoleOf returns the text of the console file: what was run, and the tables with the numbers of the CSV. Cells are two or more
-// blanks apart.
+// consoleOf returns the text of the console file: the lines of head, then the tables. Cells are at least two blanks apart.
 func consoleOf(head []string, sections []section) []byte {
 	var text bytes.Buffer
 	for _, line := range head {
@@ -173,6 +171,7 @@ func (w *writer) consoleText() []byte {
 	})
 }
 
+// headlineText says which requests the headline has.
 func headlineText(res *report.Results) string {
 	if res.HeadlineRule == "deadline" {
 		return "requests that ended by the deadline"
@@ -216,7 +215,7 @@ func (w *writer) consoleHead() []string {
 	return append(lines, errorLine(res))
 }
 
-// loadOf says how many trees were played at a time.
+// loadOf describes the load: the number of lanes, or arrivals.
 func loadOf(info *measure.RunInfo) string {
 	if info.Lanes == 0 {
 		return "trees as they arrive"

@@ -118,6 +118,7 @@ func (w *writer) removeOthers() error {
 	return w.remove(slices.DeleteFunc(w.names.all(), func(name string) bool { return name == w.names.Rows })...)
 }
 
+// path returns the path of a file by its name.
 func (w *writer) path(name string) string { return filepath.Join(w.Out, name) }
 
 // put writes a file, if its text could be made.
@@ -150,11 +151,13 @@ func (w *writer) remove(names ...string) error {
 	return errors.Join(errs...)
 }
 
+// writeAggregate writes the JSON file of the whole run.
 func (w *writer) writeAggregate() error {
 	text, err := indented(w.whole(w), w.jsonEnd)
 	return w.put(w.names.aggregate, text, err)
 }
 
+// writeTable writes the CSV of the whole run.
 func (w *writer) writeTable() error {
 	text, err := csvOf(w.csv(w.shown.Headline), w.lineEnd, w.slim)
 	return w.put(w.names.table, text, err)
@@ -203,7 +206,7 @@ const maxPrefix = 200
 // runFiles are the names of the JSON files that a run, or a list of runs, writes to the same directory, without their suffixes.
 var runFiles = []string{"concurrencies", "lanes", "records", "run", "server_metrics", "summary"}
 
-// checkPrefix returns an error if names with the prefix would be none of files in the directory.
+// checkPrefix returns an error for a prefix with which names would leave the directory, be hidden, or be those of the run's own files.
 func checkPrefix(prefix string) error {
 	switch {
 	case len(prefix) > maxPrefix:

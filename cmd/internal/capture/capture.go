@@ -78,7 +78,7 @@ type Capture struct {
 }
 
 var (
-	errDiskFull = errors.New("the disk has less free space than disk_free")
+	errDiskFull = errors.New("the disk has less free space than the limit disk_free: free some, or lower the limit")
 	errTaken    = errors.New("another process has taken the directory")
 )
 
@@ -124,7 +124,7 @@ func New(ctx context.Context, o Options) (*Capture, error) {
 	return c, nil
 }
 
-// key draws a key. The registry makes one session at a time.
+// key draws a random key. The registry makes one session at a time, so that no two calls read at once.
 func (c *Capture) key() (key [sha256.Size]byte, err error) {
 	_, err = io.ReadFull(c.options.Random, key[:])
 	return key, err
@@ -146,7 +146,7 @@ func (passing) Head(int64, int, http.Header)     {}
 func (passing) ReplyChunk(c *carry.Chunk) bool   { c.Release(); return false }
 func (p passing) End(e carry.End)                { p.c.carried(e) }
 
-// carried counts what has passed.
+// carried counts the bytes of an exchange that has ended, and that it is carried no more.
 func (c *Capture) carried(e carry.End) {
 	c.bytes.Add(e.RequestBytes + e.ReplyBytes)
 	c.mu.Lock()
@@ -292,7 +292,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, errors.New("one of the options Tokenizer, Now, Wall, Random and Log is nil: set all five"))
 	}
 	if o.SessionHeader != "" && !httpguts.ValidHeaderFieldName(o.SessionHeader) {
-		errs = append(errs, fmt.Errorf("session header %q: not a valid name of a header", o.SessionHeader))
+		errs = append(errs, fmt.Errorf("session header %q: not a valid name of a header: want letters, digits and hyphens", o.SessionHeader))
 	}
 	l := o.Limits
 	for _, c := range []struct {
@@ -432,7 +432,7 @@ func (c *Capture) wait(done func() bool) bool {
 	return true
 }
 
-// progress grows while something gets done.
+// progress returns a number that grows with each task, session and recovered journal.
 func (c *Capture) progress() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -467,7 +467,7 @@ func (c *Capture) keep(ctx context.Context) {
 	}
 }
 
-// look looks whether the disk is full.
+// look notes whether the disk has less free space than it must have.
 func (c *Capture) look() {
 	if c.options.Free != nil {
 		free, known := c.options.Free()
@@ -522,7 +522,7 @@ func (c *Capture) admin(g *guard.Guard) http.Handler {
 // refusals has the status of each error of the registry.
 var refusals = map[error]int{errNotFound: http.StatusNotFound, errClosing: http.StatusNotFound, errBusy: http.StatusConflict, errTooMany: http.StatusTooManyRequests}
 
-// behind puts a guard before what answers.
+// behind returns a handler that asks a guard before mux, and whose errors are JSON.
 func behind(g *guard.Guard, mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, why := g.Refuse(w, r)
@@ -544,12 +544,14 @@ func behind(g *guard.Guard, mux *http.ServeMux) http.Handler {
 // refusal answers with the text of a status as an error, in the place of another body.
 type refusal struct{ http.ResponseWriter }
 
+// WriteHeader answers with the status and its text as the error of a JSON object.
 func (r refusal) WriteHeader(status int) {
 	answer(r.ResponseWriter, status, map[string]string{"error": strings.ToLower(http.StatusText(status))})
 }
 
 func (refusal) Write(p []byte) (int, error) { return len(p), nil }
 
+// gauges registers the gauges of /metrics, which read the state of the capture when they are asked for.
 func (c *Capture) gauges() {
 	c.metrics.gauge("inflight", "Requests that are carried now.", nil, func() float64 { return float64(c.carrying()) })
 	c.metrics.gauge("queue_bytes", "Bytes that wait for workers, or for the order of requests.", nil, func() float64 { return float64(c.pool.used()) })
@@ -559,7 +561,7 @@ func (c *Capture) gauges() {
 	}
 }
 
-// answer writes a JSON object.
+// answer answers with a status and a value as JSON.
 func answer(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -100,6 +100,7 @@ func (x *exchange) left(why journal.Reason) {
 	}
 }
 
+// RequestChunk keeps a piece of the body until the body is whole.
 func (x *exchange) RequestChunk(chunk *carry.Chunk) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -116,6 +117,8 @@ func (x *exchange) RequestChunk(chunk *carry.Chunk) bool {
 // holes has the reason for which a copy is not whole. There is none where the client broke off, and no prompt was served.
 var holes = map[error]journal.Reason{carry.ErrOversize: journal.HoleOversize, carry.ErrBudget: journal.HoleBudget}
 
+// RequestEnd lets a worker read the prompt, or notes why its copy is not whole. An exchange whose head names no session then joins one by
+// its body.
 func (x *exchange) RequestEnd(err error) {
 	x.mu.Lock()
 	switch why := holes[err]; {
@@ -317,6 +320,7 @@ func dropText(text []byte) {
 	}
 }
 
+// Head notes the status, and begins to read a reply of status 200.
 func (x *exchange) Head(_ int64, status int, header http.Header) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -328,6 +332,7 @@ func (x *exchange) Head(_ int64, status int, header http.Header) {
 	}
 }
 
+// ReplyChunk puts a piece of the reply into the queue of those that a worker reads. Without room there the reply is lost.
 func (x *exchange) ReplyChunk(chunk *carry.Chunk) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -548,7 +553,7 @@ func (c *Capture) count(texts []string) (n int) {
 	return n
 }
 
-// reasonOf returns why a prompt has no blocks.
+// reasonOf returns the reason for an error of canon or chain, for which a prompt has no blocks.
 func reasonOf(err error) journal.Reason {
 	var why *canon.Error
 	if errors.As(err, &why) {
@@ -590,14 +595,14 @@ func (p *prompt) guard() {
 	}
 }
 
-// lose forgets what was read.
+// lose forgets what was read of a prompt, which is lost for a reason.
 func (p *prompt) lose(why journal.Reason) {
 	p.lost = why
 	dropText(p.text)
 	p.unread, p.text, p.canon, p.prepared = false, nil, nil, nil
 }
 
-// rest keeps room for what the prompt has now.
+// rest gives back the room in the queue that the prompt no longer needs.
 func (p *prompt) rest() {
 	room := cap(p.text)
 	if p.prepared != nil {
@@ -640,7 +645,7 @@ func (p *prompt) decode(name string, limit int64) {
 	}
 }
 
-// identify reads what the body says beside the prompt.
+// identify reads the members of the body beside the prompt, by which an exchange joins a session.
 func (p *prompt) identify() {
 	defer p.guard()
 	var err error

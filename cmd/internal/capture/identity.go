@@ -72,6 +72,7 @@ func ofHead(a *carry.Arrival, header string) (id identity, ok bool) {
 	return identity{}, false
 }
 
+// withAgent adds the agent that a header names, and its parent, to the identity of a session.
 func withAgent(id identity, agent, parent string) identity {
 	id.agent = agent
 	if agent != "" {

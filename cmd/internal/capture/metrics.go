@@ -41,6 +41,7 @@ const (
 	stageOutcome              // reads what a reply comes to
 )
 
+// newMetrics registers the metrics of a capture. now is its monotonic clock, in nanoseconds.
 func newMetrics(now func() int64) *metrics {
 	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "agentx_capture_" + name, Help: help}, labels)
@@ -72,17 +73,19 @@ func (m *metrics) gauge(name, help string, labels prometheus.Labels, read func()
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentx_capture_" + name, Help: help, ConstLabels: labels}, read))
 }
 
+// left counts requests that are in no trace.
 func (m *metrics) left(why journal.Reason, n int) {
 	m.notRecorded.WithLabelValues(string(why)).Add(float64(n))
 }
 
-// timed does something, and takes how long it took.
+// timed runs work, and adds its duration to those of a stage.
 func (m *metrics) timed(s stage, work func()) {
 	began := m.now()
 	work()
 	m.work.times[s].add(m.now() - began)
 }
 
+// ended counts an exchange of a session by its format and how it ended, and its marks.
 func (m *metrics) ended(f canon.Format, e journal.End) {
 	m.requests.WithLabelValues(f.String(), string(e.X)).Inc()
 	for _, name := range e.Marks.Names() {
@@ -90,12 +93,13 @@ func (m *metrics) ended(f canon.Format, e journal.End) {
 	}
 }
 
+// numbered counts the blocks of a prompt: those it shares with an earlier one, and new ones.
 func (m *metrics) numbered(kept, made int) {
 	m.kinds.WithLabelValues("kept").Add(float64(kept))
 	m.kinds.WithLabelValues("new").Add(float64(made))
 }
 
-// finished counts the result of a session.
+// finished counts a session that was finished by its result, and the requests that are not in its trace.
 func (m *metrics) finished(r finish.Result, err error) {
 	for why, n := range r.NotRecorded {
 		m.left(why, n)
@@ -112,6 +116,7 @@ func (m *metrics) finished(r finish.Result, err error) {
 	m.results.WithLabelValues(result).Inc()
 }
 
+// quantiles returns how long carrying took by stage, for the summary.
 func (m *metrics) quantiles() map[string]Quantiles {
 	q := map[string]Quantiles{}
 	for k, name := range m.added.names {
@@ -130,7 +135,7 @@ type times struct {
 // parts is how many buckets lie between two powers of two.
 const parts = 8
 
-// bucket returns the bucket of a time.
+// bucket returns the bucket in which a time of ns nanoseconds is counted.
 func bucket(ns int64) int {
 	n := uint64(max(0, ns))
 	if n < parts {
@@ -149,6 +154,7 @@ func most(bucket int) int64 {
 	return (int64(parts+bucket%parts)+1)<<shift - 1
 }
 
+// add counts a time; a negative one as 0.
 func (t *times) add(ns int64) {
 	t.counts[bucket(ns)].Add(1)
 	t.sum.Add(max(0, ns))
@@ -187,6 +193,7 @@ func (t *timings) Describe(to chan<- *prometheus.Desc) { to <- t.desc }
 // bounds of the histogram, in seconds.
 var bounds = []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.1, 1}
 
+// Collect sends a histogram of each stage to Prometheus.
 func (t *timings) Collect(to chan<- prometheus.Metric) {
 	for k, name := range t.names {
 		counts, n := map[float64]uint64{}, uint64(0)
@@ -210,7 +217,7 @@ func (c *Capture) begin(r *recorder) {
 	c.recorders[r] = true
 }
 
-// end is begin's counterpart.
+// end removes a recorder that is over from those that are counted.
 func (c *Capture) end(r *recorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -282,7 +289,7 @@ func (c *Capture) unrecorded(trace string, err error) {
 	}
 }
 
-var errInternal = errors.New("a fault of agentx")
+var errInternal = errors.New("agentx panicked while it made the trace: this is a bug in agentx")
 
 // finished makes a trace of a journal that is complete. Requests that the journal lacks could not be written.
 func (c *Capture) finished(trace string, requests int) {
@@ -306,6 +313,7 @@ func (c *Capture) finished(trace string, requests int) {
 	c.pool.news.tell()
 }
 
+// finish makes a trace of a journal. A panic becomes an error.
 func (c *Capture) finish(trace string) (r finish.Result, err error) {
 	defer func() {
 		if recover() != nil {

@@ -24,6 +24,7 @@ type pool struct {
 // news wakes the end of a capture, which waits, when something has got done.
 type news chan struct{}
 
+// tell wakes whoever waits for news. It never blocks.
 func (n news) tell() {
 	select {
 	case n <- struct{}{}:
@@ -34,6 +35,7 @@ func (n news) tell() {
 // overhead is what a chunk or a prompt counts besides its bytes.
 const overhead = 512
 
+// newPool starts the workers of a pool, in which at most limit bytes may wait.
 func newPool(workers int, limit int64) *pool {
 	p := &pool{limit: limit, news: make(news, 1), left: make(chan struct{})}
 	p.more.L = &p.mu
@@ -43,6 +45,7 @@ func newPool(workers int, limit int64) *pool {
 	return p
 }
 
+// work is a worker: it runs tasks until the pool is closed and nothing is left.
 func (p *pool) work() {
 	for {
 		task := p.take()
@@ -71,6 +74,7 @@ func (p *pool) take() func() {
 	return task
 }
 
+// finish counts a task that has ended.
 func (p *pool) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +89,8 @@ type lane struct {
 	tasks []func() // behind the one that has it
 }
 
-// run runs a task behind those before it, once its lane is free, which it has until free; a nil lane is none. The task must not panic.
+// run queues a task for a worker, once its lane is free; the task has the lane until free is called. A nil lane is none. The task must
+// not panic.
 func (p *pool) run(l *lane, task func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +108,7 @@ func (p *pool) run(l *lane, task func()) {
 	}
 }
 
-// free gives a lane to the next of its tasks.
+// free lets the next task of a lane run, whose last one has ended.
 func (p *pool) free(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +132,7 @@ type share struct {
 	of    *share // of its session, nil before it has one
 }
 
-// whole returns the share of the session, if there is one.
+// whole returns the share of the session, or that of the exchange while it has no session.
 func (s *share) whole() *share {
 	if s.of != nil {
 		return s.of
@@ -208,7 +213,7 @@ func (p *pool) resting() bool {
 	return p.busy == 0 && len(p.tasks) == 0 && p.lanes == 0
 }
 
-// end takes no more tasks.
+// end takes no more tasks, and wakes all workers and callers.
 func (p *pool) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

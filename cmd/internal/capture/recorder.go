@@ -17,8 +17,8 @@ import (
 // maxRequests bounds the requests of a session: one more finishes it.
 const maxRequests = 1 << 15
 
-// recorder records one session. What it is told it does one after the other, in a goroutine that lives while there is something
-// to do: that goroutine owns everything but what mu guards, and is the only one that writes the journal.
+// recorder records one session. The functions that it is told run in order on one goroutine, which is started on demand: that
+// goroutine owns everything but what mu guards, and is the only one that writes the journal.
 type recorder struct {
 	c       *Capture
 	session *session
@@ -97,7 +97,7 @@ func (r *recorder) open(err error) {
 	}
 }
 
-// tell puts something to do at the end of the inbox. It returns at once.
+// tell puts a function that the recorder's goroutine will run at the end of the inbox. It returns at once.
 func (r *recorder) tell(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,6 +108,7 @@ func (r *recorder) tell(f func()) {
 	}
 }
 
+// run does what is in the inbox until that is empty.
 func (r *recorder) run() {
 	for {
 		r.mu.Lock()
@@ -126,7 +127,7 @@ func (r *recorder) run() {
 	}
 }
 
-// guard does something. A panic ends the session, and what it lacks is counted.
+// guard runs a function. If it panics, the session ends, and the requests that its journal lacks are counted.
 func (r *recorder) guard(f func()) {
 	defer func() {
 		if recover() != nil && !r.over {
@@ -139,7 +140,7 @@ func (r *recorder) guard(f func()) {
 	f()
 }
 
-// arrive takes a request that has joined the session.
+// arrive notes a request that has joined the session, and which earlier replies its prompt has to wait for.
 func (r *recorder) arrive(t ticket, format canon.Format) {
 	r.mu.Lock()
 	after := maps.Clone(r.settling)
@@ -153,7 +154,7 @@ func (r *recorder) arrive(t ticket, format canon.Format) {
 	})
 }
 
-// ending says that an exchange is over, before anybody can tell how.
+// ending notes that the exchange of request q is over. How it ended comes later, by replied.
 func (r *recorder) ending(q int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +178,7 @@ func (r *recorder) prompted(q int, p *prompt) {
 	p.erase()
 }
 
-// replied takes the reply to a request.
+// replied notes how the exchange of request q ended, for conclude.
 func (r *recorder) replied(q int, reply *replied) {
 	if req := r.requests[q]; req != nil {
 		req.reply = reply
@@ -188,7 +189,7 @@ func (r *recorder) replied(q int, reply *replied) {
 	delete(r.settling, q)
 }
 
-// giveUp ends the session with what is known of it.
+// giveUp makes the session end with what is known of it: nothing more is waited for.
 func (r *recorder) giveUp() {
 	r.tell(func() { r.given = true })
 }
@@ -202,7 +203,7 @@ func (r *recorder) freeLane() {
 	}
 }
 
-// advance does what the order of the requests allows.
+// advance writes what the order of the requests allows: which began, how they ended, the blocks of their prompts, and the end.
 func (r *recorder) advance() {
 	defer r.freeLane()
 	if r.over {
@@ -238,7 +239,7 @@ func (r *recorder) givenUp(q int, req *request) bool {
 	return r.given || !r.ended[q]
 }
 
-// may reports whether the prompt of a request can be taken: it is there, and so are the replies that came before it arrived.
+// may reports whether the prompt of a request can be applied: it is there, and so are the replies that ended before it arrived.
 func (r *recorder) may(req *request) bool {
 	if req.prompt == nil {
 		return false

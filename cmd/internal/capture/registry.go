@@ -227,6 +227,7 @@ func (r *registry) Join(id identity, a *carry.Arrival) (t ticket, err error) {
 // rest puts a session behind those that are idle longer, and wake takes it from among them.
 func (r *registry) rest(s *session) { s.resting = r.resting.PushBack(s) }
 
+// wake takes a session from among those that are idle.
 func (r *registry) wake(s *session) {
 	if s.resting != nil {
 		r.resting.Remove(s.resting)
@@ -271,7 +272,7 @@ func (r *registry) draw() (trace string, err error) {
 	for trace == "" || r.used[trace] {
 		var id [4]byte
 		if _, err := io.ReadFull(r.options.Random, id[:]); err != nil {
-			return "", fmt.Errorf("an id for a trace: %w", err)
+			return "", fmt.Errorf("cannot draw an id for a trace: %w", err)
 		}
 		trace = "cap-" + hex.EncodeToString(id[:])
 	}
@@ -279,7 +280,7 @@ func (r *registry) draw() (trace string, err error) {
 	return trace, nil
 }
 
-// leave ends a request.
+// leave counts a request that is over. The last one of a closing session finishes the session.
 func (r *registry) leave(s *session, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -302,6 +303,7 @@ func (r *registry) Close(s *session, why journal.Why, at int64) {
 	r.close(s, why, at)
 }
 
+// close is Close for callers that hold the lock.
 func (r *registry) close(s *session, why journal.Why, at int64) {
 	if s.state != stateOpen {
 		return
@@ -315,6 +317,7 @@ func (r *registry) close(s *session, why journal.Why, at int64) {
 	}
 }
 
+// finish ends a session, and keeps it as a tombstone. Its recorder is told.
 func (r *registry) finish(s *session, at int64) {
 	s.state, s.closed = stateFinished, at
 	delete(r.closing, s)
@@ -329,7 +332,7 @@ func (r *registry) finish(s *session, at int64) {
 	r.over(s)
 }
 
-// forget drops the oldest tombstones.
+// forget drops the n oldest of the sessions that are finished and still known.
 func (r *registry) forget(n int) {
 	for _, s := range r.finished[:n] {
 		delete(r.byID, s.ID)
@@ -361,7 +364,7 @@ func (r *registry) sweep(at int64) {
 	r.forget(old)
 }
 
-// shutdown closes all sessions. force gives up what is in flight.
+// shutdown closes all sessions. With force, requests in flight are given up.
 func (r *registry) shutdown(force bool, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -382,7 +385,7 @@ func (r *registry) create(at int64) (*session, error) {
 	}
 	name := make([]byte, 16)
 	if _, err := io.ReadFull(r.options.Random, name); err != nil {
-		return nil, fmt.Errorf("an id for a session: %w", err)
+		return nil, fmt.Errorf("cannot draw an id for a session: %w", err)
 	}
 	id := hex.EncodeToString(name)
 	return r.begin("url "+id, journal.ByURL, id, at)
@@ -428,6 +431,7 @@ func (r *registry) list() []sessionInfo {
 	return list
 }
 
+// info returns what the admin listener says of the session.
 func (s *session) info() sessionInfo {
 	return sessionInfo{s.Trace, s.state.String(), s.requests, s.inFlight, int(s.recorder.blocks.Load()), s.recorder.incomplete.Load()}
 }

@@ -1,4 +1,4 @@
-// Package inspect tells what a prepared cache holds and sends: its traces, statistics of them, their digests, their messages.
+// Package inspect prints what a prepared cache holds and sends: its traces, their statistics, digests and messages.
 package inspect
 
 import (
@@ -92,6 +92,7 @@ func traceRows(c *mmapcache.Cache) (list []traceRow, err error) {
 	return list, err
 }
 
+// rowOf adds up the turns of a trace.
 func rowOf(s *mmapcache.Structure, t mmapcache.Trace) traceRow {
 	r := traceRow{ID: t.ID, Sessions: int(t.Sessions), Turns: int(t.Turns)}
 	begin, end := 0.0, 0.0
@@ -146,8 +147,7 @@ func startText(ms *float64) string {
 
 const year = 365.25 * 24 * 3600 // seconds
 
-// spanText writes a span of recorded time, in seconds, for people. Damaged times give spans of centuries, which a
-// time.Duration does not hold.
+// spanText writes a span of recorded seconds for people. Damaged times give spans of centuries, which a time.Duration cannot hold.
 func spanText(seconds float64) string {
 	if seconds > 100*year {
 		return fmt.Sprintf("%.0f years", seconds/year)
@@ -191,6 +191,7 @@ type corpusStats struct {
 	Oddities []mmapcache.Oddity `json:"oddities"`
 }
 
+// statsOf computes the statistics of all traces of a cache.
 func statsOf(c *mmapcache.Cache) (st corpusStats, err error) {
 	st = corpusStats{Traces: c.Traces(), Turns: c.Facts.Turns, Sessions: map[string]int{}, Scopes: map[string]int{},
 		Generations: c.Facts.Generations, RecordedStarts: c.Facts.Starts, Seams: c.Facts.Seams, ChainBreaks: c.Facts.ChainBreaks,

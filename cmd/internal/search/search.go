@@ -1,5 +1,5 @@
-// Package search plays the search for the most lanes with which a server keeps its service levels: a list of runs, each a probe, which ends
-// early where a level is lost. Package capacity says which probe is next.
+// Package search plays the search for the most lanes with which a server keeps its service levels, as a list of runs. A run is a probe, which ends
+// early if a level can no longer be kept. Package capacity chooses the next probe.
 package search
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// mostErrors is the share of failed requests from which on a probe does not meet its conditions, whatever the others show.
+// mostErrors is the share of failed requests above which a probe misses its conditions, whatever its figures are.
 const mostErrors = 0.01
 
 // Search plays the probes of a search, and judges them.
 type Search struct {
 	capacity.Search
-	Drain  time.Duration        // before every probe but the first
-	Tell   func(capacity.Probe) // is told of each
-	Failed bool                 // a probe has no results: there is no other
+	Drain  time.Duration        // pause before every probe but the first
+	Tell   func(capacity.Probe) // is called with every probe that has ended
+	Failed bool                 // a probe has no results, which ends the search
 
 	probes []capacity.Probe
-	lost   atomic.Int64 // nanoseconds of the probe that is played at which a condition could no longer be met; 0: it has not come to that
+	lost   atomic.Int64 // nanoseconds into the current probe at which a condition could no longer be met; 0: all can still be met
 }
 
-// List returns the probes as a list of runs, whose index gets the answer.
+// List returns the probes as a list of runs. The index of the list gets the answer of the search.
 func (s *Search) List(ctx context.Context) replay.List {
 	return replay.List{
 		Concurrencies: []int{s.From},
@@ -62,7 +62,7 @@ func (s *Search) next(ctx context.Context) int {
 	}
 }
 
-// begin makes a probe end when a condition can no longer be met.
+// begin sets Options.Watch so that a probe ends when a condition can no longer be met.
 func (s *Search) begin(o *replay.Options) {
 	s.lost.Store(0)
 	before, levels, rules := o.Watch, o.SLO, measure.RulesOf(o.Switches)
@@ -83,7 +83,7 @@ func (s *Search) begin(o *replay.Options) {
 	}
 }
 
-// watch follows a probe until it is over, and ends it when one of the conditions is lost.
+// watch follows the records of a probe, and ends the probe when one of the conditions can no longer be met.
 func (s *Search) watch(ctx context.Context, w replay.Watched, outlooks []*outlook, tick <-chan time.Time) {
 	begun := time.Now()
 	for r, err := range measure.Follow(ctx, w.Dir, tick) {
@@ -102,14 +102,14 @@ func (s *Search) watch(ctx context.Context, w replay.Watched, outlooks []*outloo
 	}
 }
 
-// outlook is that of one condition.
+// outlook tells whether a probe can still meet one condition.
 type outlook struct {
 	capacity.Outlook
 	of    *measure.Metric
 	rules measure.Rules
 }
 
-// outlooksOf returns those of the conditions that bound a statistic of all requests from above. The others wait for the end.
+// outlooksOf returns outlooks of the conditions that bound a statistic of requests from above. Other conditions are judged at the end.
 func outlooksOf(levels []slo.Condition, rules measure.Rules, bounds capacity.Bounds) (list []*outlook) {
 	for _, c := range levels {
 		m := measure.MetricNamed(c.Metric)
@@ -125,7 +125,7 @@ func outlooksOf(levels []slo.Condition, rules measure.Rules, bounds capacity.Bou
 	return list
 }
 
-// add tells the outlook of a record.
+// add adds a record to the outlook.
 func (o *outlook) add(r *measure.Record) {
 	if r.Phase == measure.WarmupPhase || r.Bucket != measure.Profiling {
 		return
@@ -137,7 +137,7 @@ func (o *outlook) add(r *measure.Record) {
 	o.Add(time.Duration(int64(r.End)), value, known)
 }
 
-// end judges a probe, and says what it has shown.
+// end judges a probe that has ended, and tells its result.
 func (s *Search) end(ctx context.Context, r measure.ListedRun, summary *measure.Summary, err error) {
 	if summary == nil || summary.Requests == 0 || ctx.Err() != nil {
 		s.Failed = true
@@ -151,7 +151,7 @@ func (s *Search) end(ctx context.Context, r measure.ListedRun, summary *measure.
 	s.Tell(p)
 }
 
-// probeOf judges a run. err is what else is said of it.
+// probeOf returns the result of a run as a probe. err is the error that the run ended with.
 func probeOf(r measure.ListedRun, s *measure.Summary, err error) capacity.Probe {
 	p := capacity.Probe{Lanes: r.Concurrency, Dir: r.Dir, Verdict: capacity.Met, Conditions: []capacity.Reading{}, Reasons: []string{}, Length: float64(s.PhaseDuration)}
 	for _, l := range s.Goodput.Conditions {

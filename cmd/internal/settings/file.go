@@ -69,6 +69,7 @@ func (s *Set) readConfig() {
 	}
 }
 
+// readFile reads a file of at most maxFile bytes.
 func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -103,7 +104,7 @@ func entriesOf(text []byte) ([]*yaml.Node, error) {
 	return root.Content, nil
 }
 
-// readEntry gives a row the value of a key.
+// readEntry gives a row the value of a key of the file. at is FILE:LINE; opposite: the key is an old name that says the opposite.
 func (s *Set) readEntry(row *Setting, at string, key, value *yaml.Node, opposite bool) {
 	if value.Kind == yaml.AliasNode {
 		value = value.Alias
@@ -126,7 +127,7 @@ func (s *Set) readEntry(row *Setting, at string, key, value *yaml.Node, opposite
 	}
 }
 
-// textsOf returns a value of a file as a flag takes it: several texts for one that is repeated. Its types must be those of the kind.
+// textsOf returns a YAML value as texts that a flag takes: several for a flag that is repeated. Scalars must have a type of the kind.
 func textsOf(k Kind, n *yaml.Node) (texts []string, err error) {
 	switch {
 	case n.Kind == yaml.MappingNode && k.Object != nil:
@@ -157,7 +158,7 @@ func textsOf(k Kind, n *yaml.Node) (texts []string, err error) {
 	return texts, nil
 }
 
-// scalar returns a scalar as a flag takes it. Its type must be one of the kind.
+// scalar returns a YAML scalar as the text that a flag takes. Its type must be one that the kind has in Tags.
 func (k Kind) scalar(n *yaml.Node) (string, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -190,7 +191,7 @@ func (k Kind) scalar(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// decimal returns a number as a flag takes it: decimal, without an exponent.
+// decimal returns a YAML number in decimal digits without an exponent, as flags take it.
 func decimal(n *yaml.Node) (text string, ok bool) {
 	var i int64
 	var u uint64
@@ -266,7 +267,7 @@ func (s *Set) printed() []Option {
 	return list
 }
 
-// maxColumn is the last column in which comments begin that are aligned.
+// maxColumn bounds the column at which --print-config aligns comments.
 const maxColumn = 48
 
 // Print prints every value with its origin: YAML that --config takes, or one JSON object.

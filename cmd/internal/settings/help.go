@@ -12,7 +12,7 @@ import (
 // groupNote is the annotation of a flag that usage lists in a group of its own; its value is the heading of the group.
 const groupNote = "group"
 
-// Usages lists flags for people, by their groups. Those in brief are left to Brief.
+// Usages lists flags for people, by their groups. It leaves out those that Brief lists.
 func Usages(flags *pflag.FlagSet) string {
 	sets := map[string]*pflag.FlagSet{}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -70,7 +70,7 @@ func Table(flags *pflag.FlagSet, named ...string) string {
 	return b.String() + "\n"
 }
 
-// Reference is Table in Markdown, without what another command has in the same words.
+// Reference is Table in Markdown. It leaves out settings that another command, which has the flags other, has with the same help.
 func Reference(flags, other *pflag.FlagSet) string {
 	rows, presets := byGroup(flags, nil)
 	var b strings.Builder
@@ -95,7 +95,7 @@ func Reference(flags, other *pflag.FlagSet) string {
 	return b.String()
 }
 
-// byGroup returns the settings among flags, of some the named ones alone, by group, and the presets.
+// byGroup returns the settings among flags by group, and the presets. named restricts them to some names; empty: all.
 func byGroup(flags *pflag.FlagSet, named []string) (rows map[string][]*Setting, presets []string) {
 	rows = map[string][]*Setting{}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -106,7 +106,7 @@ func byGroup(flags *pflag.FlagSet, named []string) (rows map[string][]*Setting, 
 	return rows, presets
 }
 
-// under returns the value of a row under a preset as a text.
+// under returns the value of a row under a preset as a text; "-" is off, or none.
 func (row *Setting) under(preset string) string {
 	v, ok := row.Under[preset]
 	if !ok {
@@ -118,8 +118,8 @@ func (row *Setting) under(preset string) string {
 	return "-"
 }
 
-// Brief lists the flags that have only a line at the end of the help, each with its default; those that presets set with the values
-// there. It is "" where there are none.
+// Brief lists the flags that have only a line at the end of the help, each with its default, and switches with their values under all
+// presets. It is "" if there are none.
 func Brief(flags *pflag.FlagSet) string {
 	var rows []*Setting
 	var s *Set
@@ -160,7 +160,7 @@ func (row *Setting) brief(presets []string) string {
 	}
 	text := fmt.Sprintf("%s%s (default %s", row.Help, choices, row.Kind.Text(row.Default))
 	for _, name := range presets {
-		if v, ok := row.Under[name]; ok {
+		if v, ok := row.Under[name]; ok && v != row.Default {
 			text += fmt.Sprintf("; %s: %s", name, row.Kind.Text(v))
 		}
 	}
@@ -185,7 +185,7 @@ func Complete(f *pflag.Flag) cobra.CompletionFunc {
 	}
 }
 
-// words completes the words of a row, each behind the same beginning.
+// words completes the words of a row, each with front before it.
 func (row *Setting) words(front, begun string) (list []string, directive cobra.ShellCompDirective) {
 	directive = cobra.ShellCompDirectiveNoFileComp
 	words := row.Kind.Words

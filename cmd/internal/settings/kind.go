@@ -16,14 +16,14 @@ import (
 	"github.com/agentx/agentx/internal/suggest"
 )
 
-// Kind is a type of values: what a text stands for, and what is wrong with one that stands for nothing.
+// Kind is a type of values. It turns a text into a value, and says what is wrong with a text that is none.
 type Kind struct {
 	Want   string                             // what a value must be, for errors
 	Type   string                             // of the flag, for the help
 	Words  []string                           // the values, if they are words, or how they begin; for completions and help
 	Read   func(text string) (v any, ok bool) // the value of a text; nil: off
-	Why    func(text string) error            // says what is wrong with a text; nil: it is not what is wanted, and none of the words
-	Tags   []string                           // those of the YAML scalars that may be values
+	Why    func(text string) error            // says what is wrong with a text; nil: an error quotes Want and Words
+	Tags   []string                           // YAML tags that scalars of a file may have
 	Schema map[string]any                     // of the values in a file
 	Files  []string                           // values are names of files, that end so, for completions
 
@@ -32,8 +32,8 @@ type Kind struct {
 	Joins  bool                                        // with Commas: a flag that is repeated adds to the list
 	Many   bool                                        // a flag is repeated, a file has a list: the value is a list
 
-	about []string // of the words
-	means []any    // by the words
+	about []string // what each of Words means
+	means []any    // the value of each of Words
 	off   bool     // off and null are values
 }
 
@@ -42,7 +42,7 @@ const (
 	Int, Float, Text, Bool, null = "!!int", "!!float", "!!str", "!!bool", "!!null"
 )
 
-// value returns what a text stands for.
+// value reads a text as a value of the kind.
 func (k Kind) value(text string) (any, error) {
 	if k.off && (text == "off" || text == "null") {
 		return nil, nil
@@ -53,7 +53,7 @@ func (k Kind) value(text string) (any, error) {
 	return nil, k.wrong(text)
 }
 
-// wrong says what is wrong with a text that is no value.
+// wrong returns the error of a text that is no value of the kind.
 func (k Kind) wrong(text string) error {
 	if k.Why != nil {
 		if err := k.Why(text); err != nil {
@@ -63,7 +63,7 @@ func (k Kind) wrong(text string) error {
 	return suggest.Wrong(text, k.Want, k.Words)
 }
 
-// orOff adds the value off.
+// orOff returns the kind with off as a further value: nil.
 func (k Kind) orOff() Kind {
 	k.off = true
 	k.Want += ", or off"
@@ -71,7 +71,7 @@ func (k Kind) orOff() Kind {
 	return k
 }
 
-// orZero adds the value off, for which 0 is another word.
+// orZero returns the kind with off as a further value, which 0 means, too.
 func (k Kind) orZero() Kind {
 	read := k.Read
 	k.Read = func(text string) (any, bool) {
@@ -84,7 +84,7 @@ func (k Kind) orZero() Kind {
 	return k.orOff()
 }
 
-// AtLeast refuses durations that are shorter, but for 0.
+// AtLeast returns the kind without durations between 0 and least.
 func (k Kind) AtLeast(least time.Duration) Kind {
 	read := k.Read
 	k.Want = fmt.Sprintf("0, or a duration of %v or more", least)
@@ -96,7 +96,7 @@ func (k Kind) AtLeast(least time.Duration) Kind {
 	return k
 }
 
-// atMost refuses durations that are longer.
+// atMost returns the kind without durations above most.
 func (k Kind) atMost(most time.Duration) Kind {
 	read := k.Read
 	k.Want = fmt.Sprintf("a duration of 0 or more, at most %v", most)
@@ -108,7 +108,7 @@ func (k Kind) atMost(most time.Duration) Kind {
 	return k
 }
 
-// Word is one of several words. What is behind a tab says what a word means, for completions.
+// Word is the kind of several words. A text behind a tab says what a word means, for completions.
 func Word(words ...string) Kind {
 	k := Kind{Type: "string", Tags: []string{Text}}
 	values := []any{}
@@ -127,7 +127,7 @@ func Word(words ...string) Kind {
 	return k
 }
 
-// Means gives words their values.
+// Means gives each word of the kind its value.
 func (k Kind) Means(values ...any) Kind {
 	k.means = values
 	k.Read = func(text string) (any, bool) {
@@ -160,7 +160,7 @@ var AnyText = Kind{
 	Read: func(text string) (any, bool) { return text, true },
 }
 
-// File is the name of a file that ends so. Without an ending it is any file.
+// File is the name of a file. Completions offer files with one of the endings; without endings, all.
 func File(endings ...string) Kind {
 	k := AnyText
 	k.Want, k.Files = "the name of a file", append([]string{}, endings...)
@@ -169,7 +169,7 @@ func File(endings ...string) Kind {
 	return k
 }
 
-// Checked is a text that a function finds good.
+// Checked is a text for which a function returns no error.
 func Checked(check func(text string) error) Kind {
 	k := AnyText
 	k.Read = func(text string) (any, bool) { return text, check(text) == nil }
@@ -232,7 +232,7 @@ func ParseAuto(text string, most int) (from, to int, ok bool) {
 // Count is a number of things.
 var Count = Whole(0, math.MaxInt).Numeric()
 
-// Numeric makes errors of a text that is no number say so.
+// Numeric returns the kind with errors that tell a text that is no number from a number out of range.
 func (k Kind) Numeric() Kind {
 	want := k.Want
 	k.Why = func(text string) error {
@@ -244,7 +244,7 @@ func (k Kind) Numeric() Kind {
 	return k
 }
 
-// float is a number of which a function says whether it is one of the kind.
+// float is a number for which a function reports true.
 func float(want string, schema map[string]any, is func(x float64) bool) Kind {
 	schema["type"] = "number"
 	return Kind{Want: want, Type: "float64", Tags: []string{Int, Float}, Schema: schema, Read: func(text string) (any, bool) {
@@ -301,7 +301,7 @@ var Span = Kind{
 	Why: longest,
 }
 
-// longest says how long durations can be, of a text that begins as one.
+// longest returns the error of ParseDuration for a text that begins with a digit and is no duration, which may be too long.
 func longest(text string) error {
 	if _, err := ParseDuration(text); err != nil && strings.Trim(text[:min(1, len(text))], "0123456789.") == "" {
 		return err
@@ -322,7 +322,7 @@ var Longer = Kind{
 	},
 }
 
-// word returns the word of a value that one means.
+// word returns the word that means a value; false if none does.
 func (k Kind) word(v any) (string, bool) {
 	n := slices.IndexFunc(k.means, func(m any) bool { return reflect.DeepEqual(m, v) })
 	if n < 0 {

@@ -39,7 +39,7 @@ func Replay(o *replay.Options) []Setting {
 	return rows
 }
 
-// defaults gives a row what the zero value of its option stands for, under each preset.
+// defaults sets Default and Under of a row: values has what the zero value of its option means, under each preset.
 func (row *Setting) defaults(values []any) {
 	for k, v := range values {
 		if pointer := reflect.ValueOf(v); pointer.Kind() == reflect.Pointer {
@@ -65,7 +65,7 @@ func (row *Setting) defaults(values []any) {
 	}
 }
 
-// Against returns a setting that contradicts another in some options, as the user wrote it; "" if none does.
+// Against returns a setting that contradicts the named one in some options, as the user wrote it; "" if none does.
 func (s *Set) Against(name string, o *replay.Options) string {
 	for _, c := range o.Contradictions() {
 		if shown, other, ok := strings.Cut(s.told(c), " and "); ok && strings.HasPrefix(other, s.Show(name)+":") {
@@ -75,7 +75,7 @@ func (s *Set) Against(name string, o *replay.Options) string {
 	return ""
 }
 
-// Contradict tells what options have against each other by the settings that have written them.
+// Contradict tells an error for every contradiction between options, in terms of the settings that have written them.
 func (s *Set) Contradict(o *replay.Options) {
 	for _, c := range o.Contradictions() {
 		if text := s.told(c); text != "" {
@@ -84,7 +84,8 @@ func (s *Set) Contradict(o *replay.Options) {
 	}
 }
 
-// MissingBeside says of a setting of a replay, by any of its names, that a simulation has none but some; "" of another name.
+// MissingBeside returns a function that says of a name of a replay's setting, old or present, that a simulation does not have it but only
+// some; "" for another name.
 func MissingBeside(some []string) func(name string) string {
 	return func(name string) (why string) {
 		now := preset.Renamed(name)
@@ -113,7 +114,7 @@ func startRows(o *replay.Options) []Setting {
 		{Name: "start-max-ratio", Group: Played, Brief: true, Kind: share, To: &o.Start.Ratios.Max,
 			Help: "with --start sampled: where in a trace lanes begin at the latest"},
 		{Name: "burst-start", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.Start.Burst,
-			Help: "lanes, and primers, start all at once, not as far apart as drawn"},
+			Help: "start all lanes and primers at once, not as far apart as drawn"},
 		{Name: "sampler-order", Group: Played, Brief: true, Kind: Word("sequential", "shuffle", "random").Means(replay.Sequential, replay.Shuffle, replay.Random), Default: replay.Sequential,
 			To: &o.Order, Help: "order in which lanes get traces"},
 		{Name: "recycle", Group: Played, Kind: Word("sampler\tthe next of --sampler-order", "fifo-guarded\tthe one that ended first").Means(replay.RecycleSampler, replay.RecycleFIFOGuarded),
@@ -133,7 +134,7 @@ func startRows(o *replay.Options) []Setting {
 		{Name: "warmup-grace", Group: Played, Brief: true, Kind: Longer.orOff(), To: &o.Warmup.Grace, Help: "how long warmup requests may go on after the last was sent"},
 		{Name: "limit-traces", Group: Played, Plain: true, Kind: Count, Default: 0, To: &o.Traces, Help: "play only this many traces, the first; 0: all"},
 		{Name: "max-context", Group: Played, Plain: true, Kind: contextKind(), Default: 0, To: &o.MaxContext,
-			Help: "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; server: of as many as the server tells (max_model_len, n_ctx); 0: all"},
+			Help: "play only traces whose requests all fit a context of this many tokens: prompt, completion, marker, and the chat template of one message; server: take the number from the server (max_model_len, n_ctx); 0: all"},
 	}
 }
 
@@ -145,28 +146,28 @@ func arrivalRows(o *replay.Options) []Setting {
 			Default: replay.Lanes, Auto: true, To: &a.Mode,
 			Help: "when trees open: lanes, when the tree before on the lane is over; recorded, at their recorded starts; rate, at --rate (default: rate with --rate; recorded where the input says when each trace began and no other option needs lanes; else lanes)"},
 		{Name: "rate", Group: Arrivals, Kind: above0(int(arrivals.MaxRate)).orOff(), To: &a.Rate,
-			Help: "trees that open per second, however slow the answers are; --concurrency is then the most open trees, without it there is no cap"},
+			Help: "trees that open per second, however slow the answers are; --concurrency then caps the open trees, without it there is no cap"},
 		{Name: "rate-of", Group: Arrivals, Kind: Word("trees", "requests\tevery trace must have one").Means(false, true), Default: false, To: &a.PerRequest,
-			Help: "what --rate counts: trees, or requests, which every trace must have one of"},
+			Help: "what --rate counts: trees, or requests, if every trace has exactly one"},
 		{Name: "arrival", Group: Arrivals, Kind: processKind(), Default: "poisson", Apply: func(v any) { a.Law, a.Shape, _ = arrivals.ParseKind(v.(string)) },
-			Help: "gaps between the trees of --rate, drawn from --seed: poisson; constant; gamma:SHAPE, in bursts below a shape of 1, evener above it"},
+			Help: "gaps between the trees of --rate, drawn from --seed: poisson; constant; gamma:SHAPE, in bursts below a shape of 1, more even above it"},
 		{Name: "ramp", Group: Arrivals, Kind: Span.atMost(arrivals.MaxRamp).orZero(), To: &a.Ramp,
 			Help: "time over which the rate grows from 0 to --rate, or the lanes open one after another; 0: at once"},
 		{Name: "from", Group: Arrivals, Kind: Span.orZero(), To: &a.From, Help: "with recorded arrivals: play the traces that start this long after the first, or later"},
 		{Name: "to", Group: Arrivals, Kind: Span.orZero(), To: &a.To, Help: "with recorded arrivals: play the traces that start before this; 0: all"},
-		{Name: "turns", Group: Arrivals, Kind: Word("gaps\tafter the turn before", "absolute\tat their recorded instants").Means(false, true), Default: false, To: &a.AbsoluteTurns,
-			Help: "when later turns go: gaps, the recorded gap after the turn before; absolute, at their recorded instants since the tree opened, or when what they wait for is done if that is later"},
+		{Name: "turns", Group: Arrivals, Kind: Word("gaps\tafter the turn before", "absolute\tat their recorded times").Means(false, true), Default: false, To: &a.AbsoluteTurns,
+			Help: "when later turns are sent: gaps, the recorded gap after the turn before; absolute, at their recorded times since the tree opened, or when what they wait for is done if that is later"},
 	}
 }
 
-// paceRows say what becomes of recorded times.
+// paceRows say how recorded times are played.
 func paceRows(o *replay.Options) []Setting {
 	return []Setting{
 		{Name: "speed", Group: Played, Kind: Factor, Hint: "--asap leaves out all gaps", To: &o.Pace.Speed, Help: "divide recorded gaps and starts by this"},
 		{Name: "max-gap", Group: Played, Kind: Span.orZero(), To: &o.Pace.MaxGap, Help: "shorten gaps to this, after --speed; 0: no limit"},
 		{Name: "asap", Group: Played, Kind: Yes, Default: false, To: &o.Pace.ASAP, Help: "no gaps: send every turn as soon as the one before is answered"},
 		{Name: "asap-keeps-order", Group: Played, Brief: true, Kind: Yes, To: &o.Pace.KeepOrder,
-			Help: "with --asap: the recorded order between sessions stays"},
+			Help: "with --asap: keep the recorded order between sessions"},
 		{Name: "think-time-only", Group: Played, Brief: true, Kind: Yes, Default: false, To: &o.Pace.ThinkTimeOnly,
 			Help: "the gap before a turn is its recorded think time, where it has one"},
 		{Name: "system-idle-cap", Group: Played, Brief: true, Kind: Longer.orOff(), To: &o.Limits.SystemIdle, Help: "longest time that no request at all is in flight"},
@@ -187,16 +188,16 @@ func limitRows(o *replay.Options) []Setting {
 		{Name: "requests", Group: Load, Plain: true, Kind: Count, Default: 0, To: &o.Requests, Help: "stop after this many requests"},
 		{Name: "trees", Group: Load, Plain: true, Kind: Count, Default: 0, To: &o.Trees, Help: "stop after this many trees"},
 		{Name: "once", Group: Load, Plain: true, Kind: Yes, Default: false, To: &o.Once, Help: "play every trace at most once (the default without another bound)"},
-		{Name: "prefill-limit", Group: Load, Brief: true, Kind: Whole(1, math.MaxInt).orOff(), To: &o.Limits.Prefill, Help: "requests that may wait for their first token at a time"},
+		{Name: "prefill-limit", Group: Load, Brief: true, Kind: Whole(1, math.MaxInt).orOff(), To: &o.Limits.Prefill, Help: "how many requests may wait for their first token at a time"},
 		{Name: "grace", Group: Load, Kind: Span, To: &o.Grace, Help: "how long requests in flight may go on after --duration or an interrupt"},
-		{Name: "interrupt-grace", Group: Load, Brief: true, Kind: Span, To: &o.InterruptGrace, Help: "how long they may go on after an interrupt, at most"},
+		{Name: "interrupt-grace", Group: Load, Brief: true, Kind: Span, To: &o.InterruptGrace, Help: "longest time that requests in flight may go on after an interrupt"},
 		{Name: "retry-after", Group: Load, Kind: Word("wait\tsend the turn again then", "record\tit has failed, and its lane waits", "off\tit has failed").Means(replay.RetryWait, replay.RetryRecord, replay.RetryIgnored),
 			Default: replay.RetryRecord, Auto: true, To: &o.RetryAfter,
-			Help: "after status 429 or 503 with Retry-After: wait, send the turn again then; record, it has failed, and its lane sends nothing before, a minute at most; off, it has failed (default: wait where every trace is played once, else record)"},
+			Help: "after status 429 or 503 with Retry-After: wait, send the turn again at that time; record, count it as failed and let its lane send nothing until then, for a minute at most; off, count it as failed (default: wait where every trace is played once, else record)"},
 		{Name: "max-error-rate", Group: Load, Kind: share.orZero(), To: &o.FailedRequestThreshold,
-			Help: "end the run when more than this share of requests has failed, 0 to 1, from the 10th ended request on, or one on each lane; 0: no limit"},
+			Help: "end the run when more than this share of the ended requests has failed, 0 to 1; checked from the 10th of them on, or from as many as there are lanes; 0: no limit"},
 		{Name: "stop-on-deadlock", Group: Load, Brief: true, Kind: Yes, Default: false, To: &o.StopOnDeadlock, Help: "end the run when a tree deadlocks"},
-		{Name: "back-off", Group: Load, Brief: true, Kind: Longer.orOff(), To: &o.Backoff.Max, Help: "longest pause of a lane without connections; 1 s first, then twice as long"},
+		{Name: "back-off", Group: Load, Brief: true, Kind: Longer.orOff(), To: &o.Backoff.Max, Help: "longest pause of a lane that gets no connection; the first is 1 s, each further one twice as long"},
 		{Name: "stats-interval", Group: Results, Kind: Span.AtLeast(replay.MinStatsInterval).orZero(), To: &o.StatsInterval, Help: "how often a run without a terminal prints its rates, latencies and failures so far; 0: never"},
 	}
 }
@@ -207,7 +208,7 @@ func timeoutRows(o *replay.Options) []Setting {
 		{Name: "timeout", Group: Load, Kind: Longer, To: &o.Timeout, Help: "longest time of one request"},
 		{Name: "stall-timeout", Group: Load, Kind: Span.orZero(), To: &o.StallTimeout, Help: "longest time without a byte in the middle of an answer; 0: no limit"},
 		{Name: "first-byte-timeout", Group: Load, Brief: true, Kind: Span.orZero(), To: &o.FirstByteTimeout, Help: "longest time to the first byte of an answer; 0: no limit"},
-		{Name: "gone-after", Group: Load, Brief: true, Kind: Span.orZero(), To: &o.GoneAfter, Help: "end the run when for this time every request failed without a connection, five at least; 0: go on"},
+		{Name: "gone-after", Group: Load, Brief: true, Kind: Span.orZero(), To: &o.GoneAfter, Help: "end the run when every request of this time, five at least, failed without a connection; 0: go on"},
 	}
 }
 
@@ -246,7 +247,7 @@ func bodyRows(o *replay.Options) []Setting {
 		{Name: "overflow-pattern", Group: bodies, Plain: true, Kind: List(overflowPattern), To: &o.OverflowPatterns, Shown: patternTexts,
 			Help: "regular expression, in any letter case, for error texts that mean a context overflow, besides those of known servers (repeatable)"},
 		{Name: "content-parts", Group: bodies, Brief: true, Kind: Yes, Default: false, To: &o.Parts,
-			Help: "contents of messages are lists of one text part, not strings; the marker is a part of its own"},
+			Help: "send contents of messages as lists of one text part, not as strings; the marker is a part of its own"},
 		{Name: "correlation-header", Group: bodies, Brief: true, Kind: headerName, To: &o.SessionHeader.Correlation, Help: "header with the id of the session"},
 		{Name: "session-header", Group: bodies, Kind: headerNames.orOff(), Apply: func(v any) { o.SessionHeader.More = headerList(v) }, Environ: sessionVariables,
 			Help: "NAME, a further header with the id of the session, such as X-Session-ID, X-SMG-Routing-Key or X-Dynamo-Session-ID, which brings X-Dynamo-Parent-Session-ID (repeatable, or with commas)"},
@@ -263,10 +264,10 @@ func connectionRows(o *replay.Options) []Setting {
 		{Name: "keep-cookies", Group: bodies, Kind: Yes, Default: false, To: &o.KeepCookies,
 			Help: "send Set-Cookie and x-session-token of an answer back on the later requests of its tree, as gateways with sticky sessions want"},
 		{Name: "ca-file", Group: Server, Kind: File("pem", "crt", "key").orOff(), To: &o.TLS.CAFile,
-			Help: "FILE with the certificates of further authorities, PEM, that may have signed those of https servers"},
+			Help: "FILE (PEM) with certificates of further authorities to trust for https servers"},
 		{Name: "server-name", Group: Server, Kind: pattern("the name of a server, such as llm.example.org", `^[0-9A-Za-z._:-]+$`).orOff(), To: &o.TLS.ServerName,
-			Help: "NAME that the certificates of https servers are for, where it is not that of the URL"},
-		{Name: "insecure", Group: Server, Kind: Yes, Default: false, To: &o.TLS.Insecure, Help: "do not look at the certificates of https servers: anybody may be the server"},
+			Help: "NAME that the certificates of https servers must have, if it is not the host of the URL"},
+		{Name: "insecure", Group: Server, Kind: Yes, Default: false, To: &o.TLS.Insecure, Help: "do not check the certificates of https servers: anybody may be the server"},
 	}
 }
 
@@ -284,9 +285,9 @@ func serverRows(o *replay.Options) []Setting {
 			Default: replay.ReadyByInference, To: &o.Readiness.Mode, Help: "what --wait-ready asks a server for"},
 		{Name: "wait-ready-interval", Group: Server, Brief: true, Kind: Longer, To: &o.Readiness.Interval, Help: "how long --wait-ready waits between two attempts"},
 		{Name: "no-preflight", Group: Server, Plain: true, Kind: Yes, Default: false, To: &o.SkipPreflight,
-			Help: "do not ask the server for its models, nor for one token, before the run"},
+			Help: "before the run, ask the server neither for its models nor for one token"},
 		{Name: "no-calibrate", Group: Server, Kind: Yes, Default: false, Auto: true, Apply: func(v any) { o.Calibrate = v != true }, Opposite: "Calibrate",
-			Help: "do not measure for 2 s after the run what this machine reaches alone; unless it is set, runs of less than 20 s or 1,000 requests do without"},
+			Help: "skip the 2 s after the run in which agentx measures what this machine reaches alone; unless it is set, runs of less than 20 s or 1,000 requests skip them"},
 		{Name: "reset-cache", Group: Server, Kind: Yes, Default: false, To: &o.CacheReset.Enabled,
 			Help: "empty the prefix cache of every server before the run (POST /reset_prefix_cache)"},
 		{Name: "reset-cache-path", Group: Server, Brief: true, Kind: resetPath, To: &o.CacheReset.Path, Help: "path of --reset-cache, below the root of a server"},
@@ -331,7 +332,7 @@ func switchRows(to *preset.Switches) (rows []Setting) {
 	return rows
 }
 
-// secondsOf and spanOf make a cap of a value, and the reverse; nil is off.
+// secondsOf and spanOf turn a value of a row into the cap of a switch, and the reverse; nil is off.
 func secondsOf(v any) *preset.Seconds {
 	d, on := v.(time.Duration)
 	if !on {
@@ -367,7 +368,7 @@ var resetPath = func() Kind {
 	return k
 }()
 
-// markerKind is the name of a marker target. An error gives the reason for names of AIPerf that are refused.
+// markerKind is the kind of the name of a marker target. Its errors say why some names of AIPerf are refused.
 func markerKind() Kind {
 	about := map[payload.MarkerTarget]string{
 		payload.FirstTurnPrefix: "\tbefore the first user message", payload.FirstTurnSuffix: "\tafter it", payload.SystemPrefix: "\tbefore the system prompt", payload.SystemSuffix: "\tafter it",
@@ -385,7 +386,7 @@ func markerKind() Kind {
 	return k
 }
 
-// contextKind is a number of tokens, or the word server.
+// contextKind is the kind of --max-context: a number of tokens, or the word server.
 func contextKind() Kind {
 	const server = "server"
 	k := Kind{Want: Count.Want + ", or " + server, Type: "string", Tags: []string{Int, Text}, Words: []string{server}, about: []string{"as long as the server tells"}, means: []any{replay.ServerContext}}
@@ -399,7 +400,7 @@ func contextKind() Kind {
 	return k
 }
 
-// processKind is how gaps between arrivals are drawn.
+// processKind is the kind of --arrival: the law of the gaps between trees.
 func processKind() Kind {
 	k := Checked(func(text string) error { _, _, err := arrivals.ParseKind(text); return err })
 	k.Want, k.Words, k.about = "poisson, constant or gamma:SHAPE", []string{"poisson", "constant", "gamma:"}, []string{"", "", "SHAPE: in bursts below 1, more even above"}
@@ -521,6 +522,7 @@ func scrapePages(text string) (list []string, err error) {
 	return list, replay.Scrape{Pages: scrapeOf(list).Pages}.Validate()
 }
 
+// scrapeOf turns a value of --scrape, pages or off, into the option of a replay.
 func scrapeOf(v any) (s replay.Scrape) {
 	list, _ := v.([]string)
 	s.Off = slices.Contains(list, "off")
@@ -538,6 +540,7 @@ func headerField(text string) ([]wire.HeaderField, error) {
 	return []wire.HeaderField{field}, field.Validate()
 }
 
+// headerFieldNames returns the names of header fields, whose values may be secrets.
 func headerFieldNames(v any) any {
 	var names []string
 	for _, field := range v.([]wire.HeaderField) {
@@ -558,6 +561,7 @@ func overflowPattern(text string) ([]*regexp.Regexp, error) {
 	return []*regexp.Regexp{pattern}, err
 }
 
+// patternTexts returns regular expressions as the user wrote them.
 func patternTexts(v any) any {
 	var texts []string
 	for _, pattern := range v.([]*regexp.Regexp) {
@@ -569,7 +573,7 @@ func patternTexts(v any) any {
 // headerPattern is the name of a header.
 const headerPattern = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 
-// headerName is the name of a header that has the id of a session.
+// headerName is the kind of the name of a header that gets the id of a session.
 var headerName = Kind{
 	Want: "the name of a header that requests do not have already", Type: "string", Tags: []string{Text},
 	Schema: map[string]any{"type": "string", "pattern": "^" + headerPattern + "$"},
@@ -578,7 +582,7 @@ var headerName = Kind{
 	},
 }
 
-// headerNames are names of headers with commas between them.
+// headerNames is the kind of several such names with commas between them.
 var headerNames = Kind{
 	Want: "names of headers with commas between, none twice and none that requests have already", Type: "strings", Commas: true, Joins: true, Tags: []string{Text},
 	Schema: map[string]any{"anyOf": []any{
@@ -603,14 +607,14 @@ func headerList(v any) (list []string) {
 	return list
 }
 
-// switching are variables of the environment that switch a header on. They are those of AIPerf but for the first word.
+// switching are variables of the environment that switch a header on. They have the names of AIPerf's variables but for the first word.
 var switching = []struct{ variable, header string }{
 	{"AGENTX_HTTP_X_SESSION_ID_FROM_CORRELATION_ID", "X-Session-ID"},
 	{"AGENTX_HTTP_X_SMG_ROUTING_KEY_FROM_CORRELATION_ID", "X-SMG-Routing-Key"},
 	{"AGENTX_HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID", "X-Dynamo-Session-ID"},
 }
 
-// sessionVariables gives --session-header what the environment says: its own variable, and those that switch one header on.
+// sessionVariables gives --session-header its value from the environment: from its own variable, and from those that switch one header on.
 func sessionVariables(give func(text, shown, at string)) (wrong error) {
 	var names, from, shown []string
 	own := Variable("session-header")

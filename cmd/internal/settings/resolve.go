@@ -48,10 +48,10 @@ type given struct {
 	from  Origin
 }
 
-// Forget forgets what the command line has said, which is read once more.
+// Forget drops all values that were given, because the command line is parsed once more.
 func (s *Set) Forget() { s.given = nil }
 
-// Resolve finds the value of every row and writes it to what the row points to. Last, before the defaults, is what a scenario gives.
+// Resolve reads the environment and the configuration file, lets scenario give its values, and settles all rows.
 func (s *Set) Resolve(scenario func()) {
 	s.Adopt(otherFlags)
 	s.readEnvironment() // first: it may name the configuration file
@@ -62,7 +62,7 @@ func (s *Set) Resolve(scenario func()) {
 	s.Settle()
 }
 
-// Give gives a setting a value, or a word that stands for one, unless a file, the environment or the command line does.
+// Give gives a setting a value from an origin, or a word that stands for a value. Origins of higher priority override it.
 func (s *Set) Give(name string, value any, from Origin) {
 	row := s.named(name)
 	if word, ok := value.(string); ok {
@@ -71,7 +71,7 @@ func (s *Set) Give(name string, value any, from Origin) {
 	s.given = append(s.given, given{row, value, "", fmt.Sprintf("%s=%s (%s)", name, row.Kind.Text(value), from.At), from})
 }
 
-// give adds a value of a row, if a text is one.
+// give reads a text as a value of a row and adds it. A wrong text is an error, which quotes it as shown.
 func (s *Set) give(row *Setting, text, shown string, from Origin) {
 	k := slices.IndexFunc(s.given, func(g given) bool { return g.row == row && g.from == from })
 	if k >= 0 && row.Kind.Joins && s.given[k].text != "" {
@@ -108,7 +108,7 @@ func spelled(shown string) string {
 	return name
 }
 
-// lookup returns the row with a name, also by a name of before, which a warning tells; opposite: what that said is the opposite.
+// lookup returns the row with a name or an old name, and notes an old one for a warning. opposite: the old name said the opposite.
 func (s *Set) lookup(name string) (row *Setting, opposite bool) {
 	if row = s.named(name); row != nil {
 		return row, false
@@ -130,7 +130,7 @@ func (s *Set) lookup(name string) (row *Setting, opposite bool) {
 	return row, opposite
 }
 
-// inverted returns the text of a truth value as that of its opposite.
+// inverted returns false for the text of true, and the reverse; another text as it is.
 func inverted(text string) string {
 	if v, ok := Yes.Read(text); ok {
 		return strconv.FormatBool(v != true)
@@ -138,7 +138,7 @@ func inverted(text string) string {
 	return text
 }
 
-// setText adds a value of --set: of a setting, or a rule of the conversion. It returns true.
+// setText adds NAME=VALUE of --set: a setting, or a rule of the conversion. It returns true, so that an expression can call it.
 func (s *Set) setText(text, shown string, from Origin) bool {
 	name, value, ok := strings.Cut(text, "=")
 	switch {
@@ -166,8 +166,8 @@ func (s *Set) setText(text, shown string, from Origin) bool {
 	return true
 }
 
-// nearest names the three names that are most like a word. The first is the present one of a name of before in another spelling. That
-// which was meant is a refused one.
+// nearest names the three names that are most like a word, and notes the first as refused: it was probably meant. A word that is an old
+// name in another spelling gets the present name first.
 func (s *Set) nearest(word string, names []string) string {
 	near := suggest.Nearest(word, names)
 	s.Refuse(near[0])
@@ -180,7 +180,7 @@ func (s *Set) nearest(word string, names []string) string {
 // rank returns how late in precedence an origin is.
 func rank(from Origin) int { return slices.Index(precedence, from.Kind) }
 
-// winner returns the value of highest priority that a row has so far, nil if it has none.
+// winner returns the value with the highest priority that was given to a row so far, nil if none was.
 func (s *Set) winner(row *Setting) (last *given) {
 	for k := range s.given {
 		if g := &s.given[k]; g.row == row && (last == nil || rank(g.from) >= rank(last.from)) {
@@ -190,10 +190,10 @@ func (s *Set) winner(row *Setting) (last *given) {
 	return last
 }
 
-// text returns what was given a row so far, or its default, as a text; "" if there is no such row.
+// text returns the value that a row has so far as a text: what was given, else the default; "" if there is no such row.
 func (s *Set) text(name string) string { return flagValue{s, s.named(name)}.String() }
 
-// Settle chooses the value of every row and writes it, without a look at files and the environment.
+// Settle chooses the value of every row by precedence and writes it. It reads neither files nor the environment.
 func (s *Set) Settle() {
 	canonical := ""
 	if len(s.Presets) > 0 {
@@ -212,7 +212,7 @@ func (s *Set) Settle() {
 			s.Flags.Lookup(row.Name).Changed = true
 		}
 		s.values[row.Name] = v
-		if v.From.Kind != FromDefault || !row.Auto && (!row.Plain || row.To != nil) {
+		if v.From.Kind != FromDefault || !row.Auto && (row.To != nil || v.Value != nil) {
 			row.write(v.Value)
 		}
 	}
@@ -223,13 +223,13 @@ func (s *Set) Settle() {
 	}
 }
 
-// Misspelled notes that a word was to be the name of a setting.
+// Misspelled notes that a word is a wrong name of a setting: nothing then says that the setting meant is missing.
 func (s *Set) Misspelled(word string) { s.nearest(word, s.names()) }
 
-// Refuse notes that what was to be a value of a setting is told to be wrong, so that nothing says that it lacks one.
+// Refuse notes that an error has told of a wrong value of a setting, so that no further error says that the value is missing.
 func (s *Set) Refuse(name string) { s.refused[name] = true }
 
-// Refused reports whether a setting was given what is no value of it.
+// Refused reports whether an error has told of a wrong value of a setting.
 func (s *Set) Refused(name string) bool { return s.refused[name] }
 
 // Value returns the value of a setting.
@@ -241,20 +241,20 @@ func (s *Set) Text(name string) string { return s.named(name).Kind.Text(s.Value(
 // From returns where the value of a setting comes from.
 func (s *Set) From(name string) Origin { return s.values[name].From }
 
-// Given reports whether something has given a setting a value, before it is settled.
+// Given reports whether something has given a setting a value so far. It may be called before Settle.
 func (s *Set) Given(name string) bool { return s.winner(s.named(name)) != nil }
 
-// IsSet reports whether something sets a setting: not a preset, nor a default.
+// IsSet reports whether a setting has a value that is neither its default nor that of a preset.
 func (s *Set) IsSet(name string) bool { return rank(s.From(name)) >= rank(Origin{Kind: FromScenario}) }
 
-// Choose notes the value that the run has found out for a setting, for the results.
+// Choose replaces the value of a setting that the results show, with one that the run has found out.
 func (s *Set) Choose(name string, v any) {
 	chosen := s.values[name]
 	chosen.Value = v
 	s.values[name] = chosen
 }
 
-// Show names a setting with its value and who gave it.
+// Show names a setting with its value as the user wrote them; of a value that no user wrote it adds the origin.
 func (s *Set) Show(name string) string {
 	v := s.values[name]
 	if v.shown != "" {
@@ -263,13 +263,13 @@ func (s *Set) Show(name string) string {
 	return fmt.Sprintf("%s=%s (%s)", name, s.named(name).Kind.Text(v.Value), v.From.At)
 }
 
-// Imply notes the value that another setting gives one, which is shown in its place.
+// Imply notes a value that follows from another setting, by, which errors then show instead.
 func (s *Set) Imply(name string, v any, by string) {
 	s.values[name] = value{v, s.values[name].From, s.Show(by)}
 }
 
-// told returns a contradiction with its settings as the user wrote them: "" where another error says what is wrong, because one of them was
-// given what is no value, or has that of a scenario.
+// told returns the text of a contradiction with its settings as the user wrote them. It is "" if one of them has a wrong value, or that of a
+// scenario: another error tells of those.
 func (s *Set) told(c preset.Contradiction) string {
 	other := false
 	text := c.Told(func(name string, valued bool) string {
@@ -361,8 +361,8 @@ func Explain(err error) error {
 	return errors.New("want a whole number")
 }
 
-// ReadEnvironment sets flags that are no settings from AGENTX_FLAG in the environment, unless the command line sets them. It returns
-// everything that is wrong.
+// ReadEnvironment sets flags that have no row from AGENTX_FLAG in the environment, unless the command line sets them. It returns all
+// errors of values.
 func ReadEnvironment(flags *pflag.FlagSet) (errs []error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		_, row := f.Value.(flagValue) // whose Set reads the environment itself
@@ -378,8 +378,8 @@ func ReadEnvironment(flags *pflag.FlagSet) (errs []error) {
 	return errs
 }
 
-// Mistyped lists the variables of an environment whose names begin as those that set flags and that nothing reads, each with the closest
-// that something reads.
+// Mistyped lists the variables of an environment that begin with AGENTX_ and are not among those that are read, each with the closest
+// that is.
 func Mistyped(environ, read []string) (list []string) {
 	const front = "AGENTX_"
 	for _, v := range switching {

@@ -1,6 +1,6 @@
-// Package settings is what a command can be told. A [Setting] is one row of a table; every door follows from the row: the flag, its
-// variable in the environment, a key of a configuration file and its schema, --set, --print-config, help, completions, and the options
-// among the results.
+// Package settings makes the settings of a command from one table. A [Setting] is a row of it, and everything else follows from the row:
+// the flag, its variable in the environment, a key of a configuration file and its schema, --set, --print-config, help, completions, and
+// the options among the results.
 //
 // A command makes its rows, each with a pointer to what the value is written to, and registers them:
 //
@@ -8,8 +8,8 @@
 //	...
 //	s.Resolve(nil) // from here on what the rows point to has its values
 //
-// A row gets a text at one place, [Set.give], which reads it as a value of its kind, or says what is wrong with it. Values of several
-// origins are settled by [Set.settle].
+// [Set.give] alone gives a row a text: it reads the text as a value of the row's kind, or says what is wrong with it. [Set.Settle]
+// chooses between values of several origins.
 package settings
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Setting is one thing that a command can be told.
+// Setting is a row: one setting of a command.
 type Setting struct {
 	Name    string // of the flag, in kebab case; AGENTX_NAME is its variable
-	Group   string // one of Groups
+	Group   string // heading in the help, one of groups
 	Help    string // a sentence
 	Brief   bool   // the help has it in a line at the end
 	Hint    string // what to try instead of a wrong value; "": nothing
@@ -33,15 +33,15 @@ type Setting struct {
 	Default any            // nil: off, or none
 	Under   map[string]any // defaults that differ, by preset
 	Auto    bool           // the default is not applied: the run finds out what it means
-	Plain   bool           // --print-config shows it only where something sets it
+	Plain   bool           // of one run alone: --print-config leaves it out, and the variable is not read, unless nothing else sets it
 	Secret  bool           // errors do not show its value
 
 	To    any         // points to what the value is written to
-	None  any         // what is written there where the value is off, or 0; nil: the zero value
-	Apply func(v any) // in place of To
+	None  any         // what is written there if the value is off, or 0; nil: the zero value
+	Apply func(v any) // writes the value, instead of To
 
-	Shown  func(v any) any // the value without its secrets, for results and --print-config; nil: as it is
-	Masked string          // why --print-config has it only in a comment, ", " in front; "": it does not
+	Shown  func(v any) any // removes secrets from the value, for results and --print-config; nil: it has none
+	Masked string          // why --print-config has it only in a comment, with ", " in front; "": it is no comment
 
 	Opposite string                                        // old name that said the opposite; "": none
 	Environ  func(give func(text, shown, at string)) error // reads more variables than its own, which it gives as well
@@ -71,8 +71,8 @@ var groups = []string{Server, Fleet, Load, Lanes, Levels, Curve, Results, Played
 type Set struct {
 	Flags   *pflag.FlagSet
 	Rules   []string                 // other names that --set takes: those of the conversion
-	Missing func(name string) string // says why --set has no such name; nil: nothing
-	Things  string                   // what --set sets, for errors
+	Missing func(name string) string // says why --set does not have a name; nil: nothing does
+	Things  string                   // what --set can set, for errors
 
 	Presets   []string                         // the default first; nil: there are none
 	Canonical func(name string) (string, bool) // name of a preset by another of its names; nil: they have none
@@ -85,11 +85,11 @@ type Set struct {
 	wrong   func(err error, hint string)
 	rows    []*Setting
 	given   []given
-	refused map[string]bool // by name: it was given what is no value
+	refused map[string]bool // names of settings with a wrong value, which an error has told
 	values  map[string]value
 }
 
-// New registers rows as flags. It tells everything that is wrong, with what to try or "".
+// New registers rows as flags. The set calls wrong with every error of a value, and with what to try or "".
 func New(flags *pflag.FlagSet, wrong func(err error, hint string), rows ...Setting) *Set {
 	s := &Set{Flags: flags, wrong: wrong, values: map[string]value{}, refused: map[string]bool{}}
 	s.Add(rows...)
@@ -129,7 +129,7 @@ func (s *Set) add(row *Setting, f *pflag.Flag) {
 	}
 }
 
-// Adopt makes rows of the flags that are none yet: they stay what they are, and go through the doors of the others.
+// Adopt makes a row of every flag that has none yet, so that files, --set and the rest know it. The flag keeps its own value.
 func (s *Set) Adopt(group string) {
 	s.Flags.VisitAll(func(f *pflag.Flag) {
 		if _, is := f.Value.(flagValue); is {
@@ -186,7 +186,7 @@ func kindOf(v pflag.Value) Kind {
 	return k
 }
 
-// number is a whole number of any size, which the results have as such.
+// number is a whole number of any size as text. Its JSON is a number, not a string.
 type number string
 
 func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
@@ -197,14 +197,14 @@ type flagValue struct {
 	row *Setting
 }
 
-// Set gives the row a text. It returns no error, so that everything that is wrong with a command line is told.
+// Set gives the row a text. It returns no error: the set collects all errors of a command line, where pflag would stop at the first.
 func (v flagValue) Set(text string) error {
 	if v.row.Auto && text == "" || v.row.Name == "set" && v.set.setText(text, FlagText("set", text), Origin{FromFlag, "--set"}) {
 		return nil
 	}
 	v.set.give(v.row, text, v.row.shown(FlagText(v.row.Name, text), "--"+v.row.Name), Origin{FromFlag, "--" + v.row.Name})
 	if g := v.set.winner(v.row); g != nil {
-		v.row.write(g.value) // what checks arguments looks at it
+		v.row.write(g.value) // the check of arguments reads it before Resolve
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (v flagValue) String() string {
 		return row.Kind.Text(v.set.winner(row).value)
 	case row.Auto, row.Kind.Commas && row.Kind.Joins:
 		return ""
-	case row.Default == nil && !row.Plain, row.Default == false, row.Default == time.Duration(0):
+	case row.Default == nil && !row.Kind.Many, row.Default == false, row.Default == time.Duration(0):
 		return "0"
 	case row.Default == nil:
 		return ""
@@ -240,12 +240,12 @@ func (v flagValue) String() string {
 	}
 }
 
-// empty reports whether the default is no text, which is a value, too.
+// empty reports whether the default is the empty text, which is then a value, too.
 func (row *Setting) empty() bool {
 	return row.Default != nil && !row.Kind.Many && row.Kind.Text(row.Default) == ""
 }
 
-// write writes a value to what the row points to.
+// write writes a value to where To points, or hands it to Apply.
 func (row *Setting) write(v any) {
 	if row.Apply != nil {
 		row.Apply(v)
@@ -269,7 +269,7 @@ func (row *Setting) write(v any) {
 	to.Set(reflect.ValueOf(v).Convert(to.Type()))
 }
 
-// named returns the row with a name, also one of before; nil if there is none.
+// named returns the row with a name, nil if there is none.
 func (s *Set) named(name string) *Setting {
 	k := slices.IndexFunc(s.rows, func(row *Setting) bool { return row.Name == name })
 	if k < 0 {
@@ -278,7 +278,7 @@ func (s *Set) named(name string) *Setting {
 	return s.rows[k]
 }
 
-// names lists the names of rows, but for those of the command line alone.
+// names lists the names of the rows that files and --set may have.
 func (s *Set) names() (list []string) {
 	for _, row := range s.rows {
 		if !slices.Contains(commandLine, row.Name) {
@@ -288,7 +288,7 @@ func (s *Set) names() (list []string) {
 	return list
 }
 
-// commandLine are the names that only a command line has.
+// commandLine are the names of flags that neither files nor --set may have.
 var commandLine = []string{"config", "config-schema", "print-config", "help"}
 
 // Variable returns the name of the variable that sets a flag.

@@ -18,7 +18,7 @@ import (
 	"github.com/agentx/agentx/internal/suggest"
 )
 
-// Config is all that decides a run. Default returns the one of which nothing is said but the load.
+// Config is all that decides a run. Default returns one without a load.
 type Config struct {
 	Switches preset.Switches
 	Seed     uint64
@@ -146,6 +146,7 @@ func (c Config) ValidateWithoutInput() error {
 	return errors.Join(c.Switches.Validate(), c.validateFleet(), c.validateSpeedup(), c.validateBounds(), c.validatePlanner(), c.Sampling.Validate())
 }
 
+// validateFleet returns what is wrong with workers, engines and router, joined.
 func (c *Config) validateFleet() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -191,6 +192,7 @@ func (c *Config) validateFleet() error {
 // maxWorkers bounds the workers of a pool.
 const maxWorkers = 1 << 16
 
+// validateLoad returns what is wrong with what is played, joined.
 func (c *Config) validateLoad() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -207,11 +209,12 @@ func (c *Config) validateLoad() error {
 		}
 	}
 	if c.validateSpeedup() == nil && c.Speedup != 1 && c.LoadOf() != LoadTrace {
-		wrong("arrival speed-up %g with load %s: it divides the arrivals of load %s alone", c.Speedup, c.LoadOf(), LoadTrace)
+		wrong("arrival speed-up %g with load %s: only load %s has arrivals that it divides: leave it out", c.Speedup, c.LoadOf(), LoadTrace)
 	}
 	return errors.Join(errs...)
 }
 
+// validateSpeedup returns an error about a factor by which no time can be divided.
 func (c *Config) validateSpeedup() error {
 	if !(c.Speedup > 0) || math.IsInf(c.Speedup, 0) {
 		return fmt.Errorf("arrival speed-up %g: want a finite number above 0", c.Speedup)
@@ -225,13 +228,13 @@ func (c *Config) fits() error {
 	weka := c.Input != nil && !c.Input.Mooncake()
 	switch {
 	case load == LoadLanes && !weka:
-		return fmt.Errorf("load %s: it plays trees of sessions, which neither Mooncake nor a synthetic load has", load)
+		return fmt.Errorf("load %s: it plays trees of sessions, which neither Mooncake nor a synthetic load has: want %s or %s", load, LoadTrace, LoadConcurrency)
 	case load == LoadTrace && weka:
 		return fmt.Errorf("load %s: only Mooncake and synthetic loads have arrivals; want %s", load, LoadLanes)
 	case load != LoadTrace && c.Concurrency < 1:
 		return fmt.Errorf("load %s with concurrency %d: want at least 1", load, c.Concurrency)
 	case load == LoadTrace && c.Concurrency != 0:
-		return fmt.Errorf("load %s with concurrency %d: its requests leave as recorded", load, c.Concurrency)
+		return fmt.Errorf("load %s with concurrency %d: its requests leave as recorded: leave the concurrency out", load, c.Concurrency)
 	case load == LoadLanes:
 		return c.fitLanes()
 	case len(c.Lanes.Set) > 0:
@@ -249,6 +252,7 @@ func (c *Config) traces() int {
 	return n
 }
 
+// validateBounds returns an error about the first bound or limit below 0.
 func (c *Config) validateBounds() error {
 	switch {
 	case c.LimitTraces < 0:
@@ -258,7 +262,7 @@ func (c *Config) validateBounds() error {
 	case c.MaxTime < 0:
 		return fmt.Errorf("limit of time %s: want 0 (none) or more", c.MaxTime)
 	case c.SLA.TTFT < 0 || c.SLA.ITL < 0 || c.SLA.E2E < 0:
-		return fmt.Errorf("SLA %d, %d, %d ns: want 0 (none) or more", c.SLA.TTFT, c.SLA.ITL, c.SLA.E2E)
+		return fmt.Errorf("limits of TTFT, ITL and latency of %d, %d and %d ns: want 0 (none) or more", c.SLA.TTFT, c.SLA.ITL, c.SLA.E2E)
 	}
 	return nil
 }

@@ -120,6 +120,7 @@ func (f Files) remove() error {
 	return nil
 }
 
+// writeJSON writes a value as indented JSON to a file of the directory.
 func (f Files) writeJSON(name string, v any) error {
 	var text bytes.Buffer
 	if err := terminal.IndentedJSON(&text, v); err != nil {

@@ -37,9 +37,9 @@ func NewInput(c *mmapcache.Cache) (*Input, error) {
 	case traces == 0:
 		return nil, errors.New("the input has no trace to simulate")
 	case c.Facts.Rules.LiveAnswers:
-		return nil, errors.New("the rows of its sessions go behind answers that only a replay gets (session_rows=live): want a cache with session_rows=new, which has filler in their place")
+		return nil, errors.New("its prompts contain answers that only a replay gets (session_rows=live): convert the input with session_rows=new, which puts filler in their place")
 	case n > 0 && n < traces:
-		return nil, fmt.Errorf("%d traces of Mooncake and %d of Weka: want one format", n, traces-n)
+		return nil, fmt.Errorf("the input mixes %d traces of Mooncake rows, which arrive at recorded times, with %d of another format, which are trees of sessions: simulate each format on its own", n, traces-n)
 	}
 	first, err := c.Trace(0)
 	if err != nil {
@@ -118,7 +118,7 @@ type bounded struct {
 	until    int64 // nanoseconds
 }
 
-// bound returns a load within bounds; 0: none.
+// bound returns a load that ends after so many requests, or at a time in nanoseconds; 0: no bound.
 func bound(l workload.Load, requests int, until int64) workload.Load {
 	if requests == 0 && until == 0 {
 		return l
@@ -135,6 +135,7 @@ func bound(l workload.Load, requests int, until int64) workload.Load {
 
 const never = 1<<63 - 1
 
+// Next is that of the load, until the bounds are reached.
 func (b *bounded) Next() (int64, bool) {
 	at, ok := b.Load.Next()
 	if b.requests == 0 || at > b.until {
@@ -143,6 +144,7 @@ func (b *bounded) Next() (int64, bool) {
 	return at, ok
 }
 
+// Release is that of the load, until the bounds are reached, and counts what leaves.
 func (b *bounded) Release(now int64) (t workload.Turn, ok bool) {
 	if b.requests == 0 || now > b.until {
 		return t, false
@@ -188,7 +190,7 @@ func (c *Config) lanes() (workload.Load, error) {
 // fitLanes returns an error about lanes that cannot play the input within its bounds.
 func (c *Config) fitLanes() error {
 	if (c.LimitRequests > 0 || c.MaxTime > 0) && c.Concurrency > c.traces() && !c.Lanes.Options.AllowWrap {
-		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and lanes that play one at a time would share its prefix; want at most %[2]d lanes, or no bound, under which every trace is played once, or --allow-wrap",
+		return fmt.Errorf("%d lanes, but %d traces: within a bound of requests or time traces are played again and again, and two lanes that play the same trace at a time share its prefix: use at most %[2]d lanes, or no bound, so that every trace is played once, or --allow-wrap",
 			c.Concurrency, c.traces())
 	}
 	if c.Concurrency > replay.MaxConcurrency {

@@ -248,7 +248,7 @@ func TestSummaryOfAFailedBootstrap(t *testing.T) {
 	require.Equal(t, []string{}, summary().Warnings, "null is no list")
 	c.Planner.ITL, c.Engine.Config.MaxBatchedTokens = 1, 99
 	s = summary()
-	const why = "agg: no bootstrap: max_num_batched_tokens 99 is below 100, the least point of prefill"
+	const why = "agg: no bootstrap: max_num_batched_tokens 99 is below 100, the shortest prompt that it times"
 	require.Equal(t, planner.Bootstrap{Failed: why}, s.Bootstrap)
 	require.Equal(t, []string{"its models begin empty, and decide nothing before passes have fed them: " + why, missed}, s.Warnings)
 }
@@ -266,8 +266,8 @@ func TestPlannersThatDoNotFit(t *testing.T) {
 		require.Error(t, err)
 	}
 	wrong(`planner: mode "disagg" does not fit the fleet`, func(c *Config) { c.Planner.Mode = planner.Disaggregated })
-	wrong("planner: max_gpu_budget 3: min_endpoint 4 of agg needs 4 GPUs", func(c *Config) { c.Planner.MaxGPUBudget, c.Planner.MinEndpoint = 3, 4 })
-	wrong(`planner: predictor "arima" is not built: set predictor to kalman or constant`, func(c *Config) { c.Switches.Predictor = preset.PredictARIMA })
+	wrong("planner: max_gpu_budget 3: min_endpoint 4, the least workers of agg, needs 4 GPUs", func(c *Config) { c.Planner.MaxGPUBudget, c.Planner.MinEndpoint = 3, 4 })
+	wrong(`planner: predictor "arima": agentx has none of this name: set predictor to kalman or constant`, func(c *Config) { c.Switches.Predictor = preset.PredictARIMA })
 	wrong("planner: load lanes has no arrivals", func(c *Config) { c.Load = LoadLanes })
 	for _, n := range []int{1, 10_000} { // one request; many at one instant
 		c.Synthetic = &workload.SyntheticOptions{Sessions: n, In: 100, Out: 20}

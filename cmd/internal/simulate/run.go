@@ -144,6 +144,7 @@ func (c *Config) plannerOptions() planner.Options {
 	return o
 }
 
+// validatePlanner returns an error about a planner that does not fit the fleet or the load.
 func (c *Config) validatePlanner() error {
 	switch {
 	case c.Planner == nil:
@@ -191,10 +192,10 @@ func (p *Planned) warnings() []string {
 	return append(list, p.Warnings...)
 }
 
-// Tick asks the planner what the fleet should be.
+// Tick asks the planner how many workers each pool should have; nil: it leaves them. It keeps the tick for the report.
 func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 	if at := p.Next(); at != now {
-		return nil, fmt.Errorf("planner: a tick at %d ns: it is due at %d ns", now, at)
+		return nil, fmt.Errorf("planner: a tick at %d ns, but the next is due at %d ns: this is a bug in agentx", now, at)
 	}
 	var pools []planner.Workers
 	for _, one := range s.Pools {
@@ -220,7 +221,7 @@ func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 	return targets, nil
 }
 
-// Released, Pass and Completed tell the planner, and who else watches.
+// Released tells planner and observer of a request that has arrived.
 func (p *plan) Released(now int64, r *fleet.Request) {
 	p.Arrived(r.Prompt, r.Output)
 	if p.kv && r.Front().Worker < 0 {
@@ -240,7 +241,7 @@ func (p *plan) routed(r *fleet.Request) {
 	}
 }
 
-// Pass tells of a pass that has ended.
+// Pass tells planner and observer of a pass that has ended.
 func (p *plan) Pass(pool, worker int, pass *engine.Pass) {
 	p.Passed(pool, worker, pass)
 	if p.observer != nil {
@@ -304,6 +305,7 @@ type sampler struct {
 	next   int64
 }
 
+// newSampler returns a sampler whose first sample is at 0.
 func newSampler(s Sampling) *sampler {
 	if s.Every > 0 {
 		return &sampler{Samples: Samples{Every: int64(s.Every)}, most: mostGiven}
@@ -328,7 +330,7 @@ func (s *sampler) Sample(at int64, pools [][]fleet.WorkerState) {
 	s.next = at - at%s.Every + s.Every
 }
 
-// halve doubles the distance of the samples.
+// halve doubles the distance of the samples, and drops those that no longer fit.
 func (s *sampler) halve() {
 	s.Every *= 2
 	kept := s.List[:0]
@@ -367,7 +369,7 @@ func (c *Config) curve(ctx context.Context, r hitcurve.Rates, recorded bool, o h
 	var err error
 	switch {
 	case c.Router == KVRouter && recorded:
-		err = fmt.Errorf("router %s needs to know which requests are at work: want the order of the load, not the recorded one", c.Router)
+		err = fmt.Errorf("router %s needs to know which requests are at work, which the recorded order does not say: want the order of the load", c.Router)
 	case c.Router == KVRouter:
 		router := func() (fleet.Router, error) { return c.router(c.Engine, false) }
 		return hitcurve.Routed{Load: c.load, Router: router, Rates: r}.Compute(ctx, o)

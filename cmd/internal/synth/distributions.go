@@ -10,6 +10,7 @@ import (
 // draws is the chance of one trace. It computes with sums, products and square roots alone, which are the same on every machine.
 type draws struct{ source *rand.ChaCha8 }
 
+// newDraws returns the chance of a trace, which depends on the seed and the trace's number alone.
 func newDraws(seed, trace uint64) *draws {
 	var key [32]byte
 	copy(key[:], "agentx synth 1")

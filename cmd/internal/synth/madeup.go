@@ -153,7 +153,7 @@ func (l *lane) change() {
 	}
 }
 
-// grow appends new blocks to the prompt.
+// grow appends n new blocks to the prompt.
 func (l *lane) grow(n int) {
 	if n <= 0 {
 		return

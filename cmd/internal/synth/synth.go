@@ -53,7 +53,7 @@ func (o *Options) Validate() error {
 		wrong = append(wrong, fmt.Errorf("workers %d: want 0 to %d", o.Workers, maxWorkers))
 	}
 	if o.From != nil && o.From.Traces() == 0 {
-		wrong = append(wrong, errors.New("from: the cache has no trace"))
+		wrong = append(wrong, errors.New("the cache that traces are drawn from has no trace"))
 	}
 	return errors.Join(wrong...)
 }
@@ -136,7 +136,7 @@ type made struct {
 	err      error // it cannot be made
 }
 
-// line makes a trace, and writes its line over a text.
+// line makes the trace of a number, and writes its JSON line into the buffer text.
 func (o *Options) line(number int, text *[]byte) (m made) {
 	var r *weka.Recording
 	if r, m.err = o.make(number); m.err != nil {

@@ -169,7 +169,7 @@ func TestBytesDependOnSeedAndNumberAlone(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	var b bytes.Buffer
 	_, err := Write(context.Background(), &b, Options{Traces: 0, First: -1, Workers: -1, From: mmapcache.CacheOf(mmapcache.NewStructure(), mmapcache.StructureFacts{})})
-	for _, want := range []string{"traces 0: want 1 to", "first -1: want 0 to", "workers -1: want 0 to 1024", "the cache has no trace"} {
+	for _, want := range []string{"traces 0: want 1 to", "first -1: want 0 to", "workers -1: want 0 to 1024", "the cache that traces are drawn from has no trace"} {
 		assert.ErrorContains(t, err, want)
 	}
 	assert.Empty(t, b.String())

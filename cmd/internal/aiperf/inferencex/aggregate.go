@@ -61,7 +61,7 @@ const (
 // divisors are what their values are divided by.
 var divisors = map[string]float64{ttftTag: 1000, latencyTag: 1000, itlTag: 1000, fullITLTag: 1000, inputTag: 1, outputTag: 1}
 
-// columns are the numbers of the rows.
+// columns are the counts and numbers that the aggregation keeps of the rows.
 type columns struct {
 	Accounting
 	starts, ends []int64              // nanoseconds since 1970
@@ -101,7 +101,7 @@ func (c *columns) add(r *row) {
 	}
 }
 
-// result computes the statistics.
+// result computes the statistics of all rows.
 func (c *columns) result() *Result {
 	itl := c.samples[itlTag]
 	return &Result{
@@ -223,8 +223,8 @@ func ratesOf(samples []float64) Stats {
 	return s
 }
 
-// percentile interpolates linearly between the neighbours of a position. It is not that of package measure, by which the files were
-// made: this package checks them.
+// percentile interpolates linearly between the neighbours of a position. It does not use package measure, which made the files that this package
+// checks.
 func percentile(sorted []float64, q float64) float64 {
 	position := q / 100 * float64(len(sorted)-1)
 	below := int(position)
@@ -243,6 +243,7 @@ func moments(samples []float64) (mean, std float64) {
 	return mean, math.Sqrt(std / float64(len(samples)))
 }
 
+// sum adds up samples in their order, as the aggregation does.
 func sum(samples []float64) (total float64) {
 	for _, x := range samples {
 		total += x
@@ -254,6 +255,7 @@ func sum(samples []float64) (total float64) {
 // least 1.
 type Figure float64
 
+// figure returns a pointer to a figure, for fields that may be null.
 func figure(x float64) *Figure { f := Figure(x); return &f }
 
 // MarshalJSON returns the figure; a figure that is not finite is null.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Gate is the error-rate gate: it says why it accepts the aggregate of a directory, or as an error why it does not. Errors over completed
-// requests above the limit are refused; the limit itself passes.
+// Gate is the error-rate gate. It returns why it accepts the aggregate of a directory, or as the error no why it does not: the share of failed
+// among completed requests is above the limit.
 func Gate(dir string, limit float64) (accepted string, no error) {
 	data, err := readSmall(dir, aggregateFile)
 	if err != nil {
@@ -59,7 +59,7 @@ func GateAggregate(data []byte, limit float64) (accepted string, no error) {
 	return verdict, nil
 }
 
-// gateCount returns the average of a block; false if the block, or its average, is missing.
+// gateCount returns the average of the block of a tag; has is false if the block or its average is missing.
 func gateCount(aggregate object, tag string) (n float64, has bool, err error) {
 	v, ok := aggregate[tag]
 	if !ok {
@@ -127,6 +127,7 @@ func SweepTable(data []byte) *SweepPoint {
 	return sweepPoint(func(metric, column string) Figure { return Figure(cells[metric][column]) })
 }
 
+// sweepPoint fills a point from the cells of a table.
 func sweepPoint(cell func(metric, column string) Figure) *SweepPoint {
 	const (
 		ttft, itl, latency = "Time to First Token (ms)", "Inter Token Latency (ms)", "Request Latency (ms)"
@@ -188,7 +189,7 @@ func wholeSum(list []float64) (total int64) {
 	return total
 }
 
-// between sets the times of a window, and returns why it has none.
+// between sets the times of a window, or returns the reason why it has none.
 func (w *Window) between(start, end any) (reason string) {
 	if !isTrue(start) || !isTrue(end) {
 		return noWindow

@@ -245,7 +245,7 @@ func integer(text json.RawMessage) int64 {
 	return int64(f)
 }
 
-// isTrue reports whether Python takes a value for true: null, false, 0 and what is empty are not.
+// isTrue reports whether a value is true to Python: null, false, 0 and empty values are not.
 func isTrue(v any) bool {
 	switch v := v.(type) {
 	case bool:
@@ -261,7 +261,7 @@ func isTrue(v any) bool {
 	return ok && f != 0
 }
 
-// word returns a value as Python writes it as text.
+// word returns a value as text, as Python's str does.
 func word(v any) string {
 	switch v := v.(type) {
 	case string:

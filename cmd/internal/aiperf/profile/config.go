@@ -18,8 +18,8 @@ import (
 // maxConfig bounds how much of a file of settings is read, in bytes.
 const maxConfig = 1 << 20
 
-// configFlags are the flags that the keys of a file stand for, by their place in it. A key without a flag changes nothing here; with ! its
-// flag is the opposite; with = it must have one of some values.
+// configFlags maps the keys of a file, as paths, to flags. "" is a key that changes nothing here; !FLAG is a key with the opposite meaning; =WORDS
+// is a key that must have one of these values.
 var configFlags = map[string]string{
 	"schema_version": "", "random_seed": "--random-seed", "scenario": "--scenario", "unsafe_override": "--unsafe-override",
 	"models": "--model-names", "models.items": "--model-names", "models.items.name": "--model-names", "models.strategy": "--model-selection-strategy",
@@ -63,12 +63,12 @@ var configFlags = map[string]string{
 type configuration struct {
 	*translation
 	file string
-	said map[string]given // flags that the file has said, by their first names
+	said map[string]given // flags that the file has given, by their first names
 
-	inside bool // benchmark was seen
+	inside bool // the key benchmark was seen
 }
 
-// readConfig reads the file of --config, and reports whether it could, or there is none. Flags of the command line have precedence.
+// readConfig reads the file of --config, if there is one. Flags of the command line have precedence. It returns false if it could not read it.
 func (t *translation) readConfig() bool {
 	g, ok := t.given["--config"]
 	if !ok {
@@ -94,7 +94,7 @@ func (t *translation) readConfig() bool {
 	return true
 }
 
-// override gives the flags of a file, but those that the command line gives, or excludes.
+// override adds the flags of a file, without those that the command line gives or excludes.
 func (t *translation) override(said map[string]given) {
 	typed := t.given
 	t.given = said
@@ -110,7 +110,7 @@ func (t *translation) override(said map[string]given) {
 
 var capital = regexp.MustCompile(`[A-Z]`)
 
-// walk reads a node of the file.
+// walk reads the node of the file at a path of keys.
 func (c *configuration) walk(place string, n *yaml.Node) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -133,7 +133,7 @@ func (c *configuration) walk(place string, n *yaml.Node) {
 	}
 }
 
-// hasKeys reports whether a place is a mapping of known keys.
+// hasKeys reports whether the path of keys is a mapping with known keys.
 func hasKeys(place string) bool {
 	for key := range configFlags {
 		if place == "" || strings.HasPrefix(key, place+".") {
@@ -143,7 +143,7 @@ func hasKeys(place string) bool {
 	return false
 }
 
-// walkMapping reads the keys of a mapping. The settings lie below benchmark, or, as in the files of results, at the top.
+// walkMapping reads the keys of a mapping. Settings are below the key benchmark, or, as in files of results, at the top.
 func (c *configuration) walkMapping(place string, n *yaml.Node) {
 	seen := map[string]bool{}
 	for k := 0; k+1 < len(n.Content); k += 2 {
@@ -162,7 +162,7 @@ func (c *configuration) walkMapping(place string, n *yaml.Node) {
 	}
 }
 
-// read gives the flag of a key its values.
+// read gives the flag of a key the values of its node.
 func (c *configuration) read(place string, n *yaml.Node) {
 	values, err := c.values(place, n)
 	name := configFlags[place]
@@ -184,13 +184,13 @@ func (c *configuration) read(place string, n *yaml.Node) {
 	}
 }
 
-// isSwitch reports whether a flag, or what stands for one in configFlags, is true or false.
+// isSwitch reports whether an entry of configFlags takes true or false.
 func isSwitch(name string) bool {
 	f := flagNamed(strings.TrimPrefix(name, "!"))
 	return name == "=false" || f != nil && f.takes == noValue
 }
 
-// truth returns true or false for a value that the harness takes for it: a file may say yes or 0.
+// truth returns true or false for a value that means it to the harness, such as yes or 0.
 func truth(values []string) ([]string, error) {
 	if len(values) == 1 {
 		switch word := strings.ToLower(values[0]); {
@@ -203,7 +203,7 @@ func truth(values []string) ([]string, error) {
 	return nil, errors.New("want true or false")
 }
 
-// say gives a flag its values. One flag may stand for two keys, which then say the same.
+// say gives a flag its values. Two keys may map to the same flag, if their values are equal.
 func (c *configuration) say(place string, n *yaml.Node, name string, values []string) {
 	f := flagNamed(name)
 	if before, twice := c.said[f.names[0]]; twice && !slices.Equal(before.values, values) {
@@ -212,7 +212,7 @@ func (c *configuration) say(place string, n *yaml.Node, name string, values []st
 	c.said[f.names[0]] = given{name, values}
 }
 
-// wrong adds what is wrong with a key.
+// wrong adds an error about a key, with file and line.
 func (c *configuration) wrong(n *yaml.Node, place string, err error) {
 	c.add("%s:%d: %s: %w", c.file, n.Line, place, err)
 }
@@ -301,7 +301,7 @@ func (c *configuration) object(n *yaml.Node) (string, error) {
 	return "{" + strings.TrimPrefix(b.String(), ",") + "}", nil
 }
 
-// environmentReaders are the variables of AIPerf that agentx reads, with what they mean.
+// environmentReaders are the variables of AIPerf that agentx reads, with functions that translate them.
 var environmentReaders = map[string]func(t *translation, name, value string){
 	"AIPERF_DATASET_WEKA_LIVE_ASSISTANT_RESPONSES": func(t *translation, name, value string) {
 		if isTrue(value) {
@@ -350,7 +350,7 @@ var environmentReaders = map[string]func(t *translation, name, value string){
 // Variables lists the variables of AIPerf that agentx reads.
 func Variables() []string { return slices.Sorted(maps.Keys(environmentReaders)) }
 
-// sessionHeader returns what a variable does that switches on a header with the id of a session.
+// sessionHeader returns a function for a variable that switches on a header with the id of a session.
 func sessionHeader(header string) func(t *translation, name, value string) {
 	return func(t *translation, _, value string) {
 		if isTrue(value) && !slices.Contains(t.sessionHeaders, header) {
@@ -359,17 +359,17 @@ func sessionHeader(header string) func(t *translation, name, value string) {
 	}
 }
 
-// quickly notes a timeout of something that takes AIPerf minutes.
+// quickly notes that a timeout is not needed here: what it bounds takes minutes only in AIPerf.
 func quickly(t *translation, name, value string) {
-	t.note("%s=%s: nothing here takes that long", name, value)
+	t.note("%s=%s: not needed: nothing in agentx takes that long", name, value)
 }
 
-// isTrue reports whether AIPerf takes the value of a variable for true.
+// isTrue reports whether the value of a variable means true to AIPerf.
 func isTrue(value string) bool {
 	return slices.Contains([]string{"1", "true", "yes", "on", "t", "y"}, strings.ToLower(value))
 }
 
-// readEnvironment reads the variables of AIPerf. Those that mean nothing here are named in one note.
+// readEnvironment translates the variables of AIPerf. One note names those that agentx does not read.
 func (t *translation) readEnvironment() {
 	var others []string
 	for _, name := range slices.Sorted(maps.Keys(t.Environ)) {

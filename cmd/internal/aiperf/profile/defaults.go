@@ -13,7 +13,7 @@ import (
 
 var errNoRecording = errors.New("no recording: without one AIPerf makes synthetic prompts, and agentx plays recordings")
 
-// addDefaults adds what AIPerf does where a flag is not given, and agentx replay does not.
+// addDefaults adds settings for what AIPerf does without a flag and agentx replay does not.
 func (t *translation) addDefaults() {
 	if !t.has("--url") {
 		t.servers(given{name: "--url"})
@@ -59,7 +59,7 @@ func (t *translation) addDefaults() {
 	t.set("report", "aiperf")
 }
 
-// sessionRows says what rows of sessions hold. AIPerf sends the rows before and the answers to them in front of each.
+// sessionRows sets how rows of a session become prompts. AIPerf sends earlier rows and the answers to them before each row.
 func (t *translation) sessionRows() {
 	if t.Harness {
 		t.set("set", "session_rows=whole")
@@ -71,7 +71,7 @@ func (t *translation) sessionRows() {
 	t.set("set", "session_rows=live")
 }
 
-// addBody passes on the extra inputs. Without a scenario AIPerf sends no ignore_eos of its own, and no marker.
+// addBody passes on the extra inputs. Without a scenario AIPerf adds neither ignore_eos nor a marker.
 func (t *translation) addBody() {
 	asksForLength := slices.ContainsFunc(t.extra, func(p pair) bool { return p.name == "ignore_eos" })
 	if len(t.extra) > 0 {
@@ -91,7 +91,7 @@ func (t *translation) addBody() {
 // defaultRequests is how many requests AIPerf sends when nothing else ends a run.
 const defaultRequests = "10"
 
-// addBounds ends a run without a bound as AIPerf does.
+// addBounds bounds a run without a bound as AIPerf does.
 func (t *translation) addBounds() {
 	if !t.has("--request-count") && !t.has("--benchmark-duration") && !t.has("--conversation-num") {
 		t.note("no --request-count, --benchmark-duration or --num-conversations: %s requests, as AIPerf", defaultRequests)
@@ -99,7 +99,7 @@ func (t *translation) addBounds() {
 	}
 }
 
-// drawSeed draws a seed, so that the printed command gives the same run again.
+// drawSeed draws a seed, so that the printed command repeats the same run.
 func (t *translation) drawSeed() {
 	seed, err := scenario.DrawSeed(t.Random)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *translation) drawSeed() {
 	t.set("seed", seed)
 }
 
-// directory returns where the results go: as asked, or below artifacts as AIPerf names it.
+// directory returns the directory of the results: the one asked for, or one below artifacts with the name that AIPerf makes.
 func (t *translation) directory() string {
 	if dir := t.value("--output-artifact-dir"); dir != "" {
 		return dir
@@ -119,7 +119,7 @@ func (t *translation) directory() string {
 	return filepath.Join("artifacts", model+"-"+t.endpoint().Provider()+"-"+t.endpoint().AIPerf()+"-"+t.load())
 }
 
-// load returns how AIPerf names a load: concurrency4, fixed_schedule, concurrency4-request_rate5.0.
+// load names the load in AIPerf's way: concurrency4, fixed_schedule, concurrency4-request_rate5.0.
 func (t *translation) load() string {
 	lanes := t.value("--concurrency")
 	if rate, err := number(t.value("--request-rate")); err == nil {

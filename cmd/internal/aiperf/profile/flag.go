@@ -36,17 +36,17 @@ const (
 
 // flag is a flag of `aiperf profile`, as release 0.13.0 has it, or one of the line that InferenceX pins.
 type flag struct {
-	names   []string // all of them; the first is that of errors and notes
+	names   []string // all of them; errors and notes use the first
 	takes   arity
 	class   class
 	about   string                             // of a meaningless flag why nothing is lost; of a refused one why, and what to do
 	against []string                           // flags that it cannot be given with
-	apply   func(t *translation, g given)      // of a mapped flag
-	unless  func(t *translation, g given) bool // of a refused or meaningless flag: the value is none that needs words
+	apply   func(t *translation, g given)      // translates a mapped flag
+	unless  func(t *translation, g given) bool // reports whether a value of a refused or meaningless flag is silently accepted
 	pinned  bool                               // only agentx-harness has it
 }
 
-// given is a flag of a command line with its values. The form --no-X of a switch has the value false.
+// given is a flag of a command line with its values: --no-X of a switch is the value false.
 type given struct {
 	name   string // as it was written
 	values []string
@@ -58,7 +58,7 @@ func (g given) value() string { return g.values[len(g.values)-1] }
 // on reports whether a switch is on.
 func (g given) on() bool { return g.value() == "true" }
 
-// shown returns the flag as it was written, with its values. Values that may be secrets stay out.
+// shown returns the flag as it was written with its values, but without values that may be secrets.
 func (g given) shown() string {
 	if slices.Contains([]string{"--api-key", "--header", "-H", "--url", "-u"}, g.name) {
 		return g.name
@@ -69,10 +69,10 @@ func (g given) shown() string {
 	return strings.Join(append([]string{g.name}, g.values...), " ")
 }
 
-// allFlags are all flags, in the order in which agentx replay gets what they mean.
+// allFlags are all flags, in the order in which they are translated.
 var allFlags = slices.Concat(serverFlags, inputFlags, loadFlags, resultFlags, otherFlags, syntheticFlags, searchFlags)
 
-// Flags returns the names of all flags, those of one beside each other.
+// Flags returns all names of all flags.
 func Flags() (names []string) {
 	for _, f := range allFlags {
 		names = append(names, f.names...)
@@ -100,7 +100,7 @@ func mappedSwitch(list string, apply func(*translation, given)) flag {
 	return flag{names: strings.Fields(list), takes: noValue, class: classMapped, apply: apply}
 }
 
-// whenOn gives a setting a value where a switch is on.
+// whenOn returns a function that gives a setting a value if a switch is on.
 func whenOn(setting string, value any) func(*translation, given) {
 	return func(t *translation, g given) {
 		if g.on() {
@@ -114,7 +114,7 @@ func mappedList(list string, apply func(*translation, given)) flag {
 	return flag{names: strings.Fields(list), takes: severalValues, class: classMapped, apply: apply}
 }
 
-// conflict makes a mapped flag one that cannot be given with some others.
+// conflict returns a mapped flag as one that cannot be given with some others.
 func (f flag) conflict(with ...string) flag {
 	f.class, f.against = classConflict, with
 	return f
@@ -125,7 +125,7 @@ func meaningless(list string, takes arity, about string) flag {
 	return flag{names: strings.Fields(list), takes: takes, class: classMeaningless, about: about}
 }
 
-// refused returns flags that agentx does not have. Each of the lists has the names of one.
+// refused returns flags that agentx does not have. Each list has the names of one flag.
 func refused(takes arity, about string, lists ...string) (flags []flag) {
 	for _, list := range lists {
 		flags = append(flags, flag{names: strings.Fields(list), takes: takes, class: classRefused, about: about})
@@ -133,8 +133,8 @@ func refused(takes arity, about string, lists ...string) (flags []flag) {
 	return flags
 }
 
-// parse reads a command line as AIPerf spells it: --flag value, --flag=value, several values after one flag, and --no-X for a
-// switch that is off. The flags of the table go to t.given, in the order in which they first occur.
+// parse reads a command line in AIPerf's form into t.given: --flag value, --flag=value, several values after one flag, and --no-X for a switch
+// that is off.
 func (t *translation) parse(args []string) {
 	after := "profile"
 	for len(args) > 0 {
@@ -170,7 +170,7 @@ func (t *translation) parse(args []string) {
 	}
 }
 
-// cut returns the flag of an argument and the value that is joined to it: --flag=value, or -fvalue.
+// cut splits an argument into a flag and the value that is joined to it: --flag=value, or -fvalue.
 func cut(arg string) (name, value string, joined bool) {
 	name, value, joined = strings.Cut(arg, "=")
 	if len(name) > 2 && name[1] != '-' && flagNamed(name) == nil {
@@ -181,12 +181,12 @@ func cut(arg string) (name, value string, joined bool) {
 	return name, value, joined
 }
 
-// isFlag reports whether an argument is a flag and no value, such as a negative number.
+// isFlag reports whether an argument is a flag. A negative number is a value.
 func isFlag(text string) bool {
 	return len(text) > 1 && text[0] == '-' && (text[1] < '0' || text[1] > '9') && text[1] != '.'
 }
 
-// upToFlag returns the values up to the next flag, and what follows.
+// upToFlag returns the values up to the next flag, and the rest of the arguments.
 func upToFlag(args []string) (values, rest []string) {
 	k := slices.IndexFunc(args, isFlag)
 	if k < 0 {
@@ -195,8 +195,7 @@ func upToFlag(args []string) (values, rest []string) {
 	return args[:k], args[k:]
 }
 
-// switchValue returns true or false for a switch, which may also be given as --switch=true. --no-X turns X off where X is a
-// name of the same flag.
+// switchValue returns true or false for a switch, which may also have the form --switch=true. --no-X is false if X is a name of the same flag.
 func (t *translation) switchValue(f *flag, name, value string, joined bool) string {
 	off := len(f.names) > 1 && name != f.names[0] && strings.Contains(name, "no-")
 	if joined && value != "true" && value != "false" {
@@ -226,7 +225,7 @@ func (t *translation) unknown(name string) {
 	t.addProblem(Problem{fmt.Errorf("%s: %s this flag", name, tool), suggest.Nearest(name, known)[0]})
 }
 
-// word returns the value of a flag that takes one of some words. AIPerf takes - for _ in them, and any letter case.
+// word returns the value of a flag, which must be one of some words. As in AIPerf, - counts as _, and letter case does not count.
 func (t *translation) word(g given, words ...string) string {
 	text := oneSpelling(g.value())
 	if !slices.Contains(words, text) {
@@ -235,7 +234,7 @@ func (t *translation) word(g given, words ...string) string {
 	return text
 }
 
-// positive refuses a value that is no number above 0.
+// positive reports whether the value is a number above 0, and adds an error if it is not.
 func (t *translation) positive(g given) bool {
 	x, err := number(g.value())
 	if err != nil || x == 0 || math.IsInf(x, 1) {
@@ -245,7 +244,7 @@ func (t *translation) positive(g given) bool {
 	return true
 }
 
-// positiveSeconds gives a setting a number of seconds above 0: for agentx replay 0 is none.
+// positiveSeconds gives a setting a number of seconds above 0. To agentx replay 0 would mean no limit.
 func (t *translation) positiveSeconds(g given, setting string) {
 	if x, err := number(g.value()); err == nil && x == 0 {
 		t.add("%s: want a number of seconds above 0", g.shown())
@@ -273,14 +272,14 @@ func (t *translation) count(g given, setting string) {
 	t.set(setting, g.value())
 }
 
-// limitTraces adds a limit of the traces, which AIPerf has none of for a Mooncake file.
+// limitTraces limits the traces, except for a Mooncake file, which AIPerf plays whole.
 func (t *translation) limitTraces(g given) {
 	if !t.mooncake {
 		t.count(g, "limit-traces")
 	}
 }
 
-// numbered returns the name of the variable number k: NAME, NAME_2.
+// numbered returns the name of variable k, from 0: NAME, NAME_2.
 func numbered(name string, k int) string {
 	if k == 0 {
 		return name
@@ -288,7 +287,7 @@ func numbered(name string, k int) string {
 	return name + "_" + strconv.Itoa(k+1)
 }
 
-// variableName returns a text as a part of the name of a shell variable.
+// variableName turns a text into a part of the name of a shell variable.
 func variableName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -32,7 +32,7 @@ var arrivalFlags = slices.Concat([]flag{
 	refused(oneValue, "prefill-limit holds from the start: leave it out", "--prefill-concurrency-ramp-duration"),
 )
 
-// requestRate opens trees at a rate. AIPerf counts requests, so each trace must be one.
+// requestRate opens trees at a rate. AIPerf's rate counts requests, so each trace must have exactly one.
 func (t *translation) requestRate(g given) {
 	switch {
 	case !t.single(g) || !t.positive(g):
@@ -59,7 +59,7 @@ func (t *translation) requestRate(g given) {
 	}
 }
 
-// arrivalPattern passes on the law of the gaps. AIPerf reads it with a rate alone.
+// arrivalPattern passes on the law of the gaps, which AIPerf reads only with a rate.
 func (t *translation) arrivalPattern(g given) {
 	law := t.word(g, "poisson", "gamma", "constant", "concurrency_burst")
 	switch {
@@ -74,7 +74,7 @@ func (t *translation) arrivalPattern(g given) {
 	}
 }
 
-// arrivalSmoothness chooses gamma where no pattern is given.
+// arrivalSmoothness chooses gamma gaps if no pattern is given.
 func (t *translation) arrivalSmoothness(g given) {
 	law := oneSpelling(t.value("--arrival-pattern"))
 	switch {
@@ -85,7 +85,7 @@ func (t *translation) arrivalSmoothness(g given) {
 	}
 }
 
-// gamma draws gamma gaps, of shape 1 where no smoothness is given.
+// gamma sets gamma gaps, of shape 1 if no smoothness is given.
 func (t *translation) gamma() {
 	shape := "1"
 	if g, ok := t.given["--arrival-smoothness"]; ok && t.single(g) && t.positive(g) {
@@ -94,7 +94,7 @@ func (t *translation) gamma() {
 	t.set("arrival", "gamma:"+shape)
 }
 
-// rateRamp lets the rate grow.
+// rateRamp passes on the time over which the rate grows.
 func (t *translation) rateRamp(g given) {
 	if !t.has("--request-rate") {
 		t.add("%s: works only with --request-rate", g.name)
@@ -123,7 +123,7 @@ func (t *translation) lanesRamp(g given) {
 	}
 }
 
-// scheduleByRows notes that AIPerf chooses a fixed schedule on its own: the first row has a timestamp, and the kind of the file is given.
+// scheduleByRows chooses a fixed schedule, as AIPerf does if the first row has a timestamp and the kind of the file is given.
 func (t *translation) scheduleByRows(kind string) {
 	if kind == "" {
 		t.note("no --custom-dataset-type: AIPerf does not look at the timestamps of the rows then; --fixed-schedule sends the rows at them")
@@ -132,17 +132,17 @@ func (t *translation) scheduleByRows(kind string) {
 	t.byRows = true
 }
 
-// scheduled reports whether the rows go at their timestamps.
+// scheduled reports whether rows are sent at their timestamps.
 func (t *translation) scheduled() bool { return t.mooncake && (t.byRows || t.has("--fixed-schedule")) }
 
-// fixedSchedule refuses inputs that do not say when a session began.
+// fixedSchedule refuses inputs without recorded starts.
 func (t *translation) fixedSchedule(g given) {
 	if g.on() && !t.mooncake {
 		t.add("not supported: %s: the rows of Mooncake files say when each began, other recordings do not: leave it out", g.name)
 	}
 }
 
-// needSchedule reports whether rows go at their timestamps because a flag says so, as AIPerf wants it for these.
+// needSchedule reports whether --fixed-schedule is given, which AIPerf requires for flag g, and adds an error if it is not.
 func (t *translation) needSchedule(g given) bool {
 	if !t.has("--fixed-schedule") {
 		t.add("%s: works only with --fixed-schedule", g.name)
@@ -150,11 +150,11 @@ func (t *translation) needSchedule(g given) bool {
 	return t.has("--fixed-schedule") && t.mooncake
 }
 
-// nanosecond is one, in milliseconds.
+// nanosecond is a nanosecond in milliseconds.
 const nanosecond = 1e-6
 
-// windowEdge plays rows from a timestamp, or up to one with those that have it. AIPerf counts milliseconds of the clock of the
-// file, agentx from its first row on.
+// windowEdge plays rows from a timestamp on, or up to and including one. AIPerf counts milliseconds on the clock of the file, agentx from the
+// first row on.
 func (t *translation) windowEdge(g given) {
 	ms, err := strconv.ParseInt(g.value(), 10, 64)
 	rows := t.rows()
@@ -181,7 +181,7 @@ func (t *translation) windowEdge(g given) {
 	}
 }
 
-// addArrivals says when sessions begin, where the rows have timestamps that agentx would go by.
+// addArrivals sets how sessions begin if the rows have timestamps, which agentx replay would follow by default.
 func (t *translation) addArrivals() {
 	switch {
 	case !t.mooncake || t.has("--request-rate"):
@@ -199,8 +199,7 @@ func (t *translation) addArrivals() {
 	}
 }
 
-// addTurns says when the later turns of sessions go: AIPerf sends a row with a timestamp at that, and one with a delay after the
-// answer before.
+// addTurns sets when later turns of sessions are sent: AIPerf sends a row with a timestamp at that, and a row with a delay after the answer before.
 func (t *translation) addTurns() {
 	switch rows := t.rows(); {
 	case rows.laterTimes && rows.laterDelays:
@@ -210,7 +209,7 @@ func (t *translation) addTurns() {
 	}
 }
 
-// noteZero tells what AIPerf waits for before the first request, and agentx does not.
+// noteZero notes that AIPerf, unlike agentx, waits before the first request.
 func (t *translation) noteZero() {
 	first := t.rows().first
 	zero, given := first, ""
@@ -221,11 +220,11 @@ func (t *translation) noteZero() {
 		zero, given = 0, g.name+"=false"
 	}
 	if zero != first && !math.IsInf(first, 1) {
-		t.note("%s: the first request goes at once; AIPerf waits from this timestamp to that of its row. the others keep their distance from it", given)
+		t.note("%s: the first request goes at once; AIPerf waits from this timestamp to that of its row. The other requests keep their distance from it", given)
 	}
 }
 
-// wholeNumber returns the only number of a list, 0 for another list.
+// wholeNumber returns the number of a list with one entry, 0 for another list.
 func wholeNumber(list []string) int {
 	if len(list) != 1 {
 		return 0
@@ -240,7 +239,7 @@ func numberText(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 // maxFirstRow bounds how much of a file is read to look at a row, in bytes.
 const maxFirstRow = 16 << 20
 
-// rowHead is what tells a row of Mooncake, and when AIPerf sends it.
+// rowHead has the members by which a row of Mooncake is recognized, and by which AIPerf times it.
 type rowHead struct {
 	Timestamp   *float64
 	Delay       *float64
@@ -248,7 +247,7 @@ type rowHead struct {
 	InputLength *json.Number `json:"input_length"`
 }
 
-// firstRow returns the first row of a file with JSON lines. What cannot be read has none: the conversion tells.
+// firstRow returns the first row of a file with JSON lines; an empty one if there is none, about which the conversion will say more.
 func firstRow(name string) (first rowHead) {
 	eachRow(name, func(row rowHead) bool {
 		first = row
@@ -257,7 +256,7 @@ func firstRow(name string) (first rowHead) {
 	return first
 }
 
-// eachRow hands over the rows of a file with JSON lines, up to one that is none, or until there is enough.
+// eachRow calls more with the rows of a file with JSON lines, until more returns false or a line is no row.
 func eachRow(name string, more func(row rowHead) bool) {
 	f, err := regular.Open(name)
 	if err != nil {
@@ -284,7 +283,7 @@ func eachRow(name string, more func(row rowHead) bool) {
 	}
 }
 
-// rowTimes is what a file of Mooncake rows says about times.
+// rowTimes summarizes the times of a file of Mooncake rows.
 type rowTimes struct {
 	count                   int
 	longest                 int     // rows of a session at most
@@ -293,7 +292,7 @@ type rowTimes struct {
 	laterTimes, laterDelays bool    // rows within a session have a timestamp, a delay
 }
 
-// rows returns what the rows of the input say, which are read once.
+// rows summarizes the times of the rows of the input, which it reads once.
 func (t *translation) rows() *rowTimes {
 	if t.readRows != nil {
 		return t.readRows

@@ -76,7 +76,7 @@ var inputFlags = []flag{
 	meaningless("--apply-chat-template", noValue, "agentx reports the counts of the server, which have its chat template in them"),
 }
 
-// publicDatasets are the names of public datasets that are recordings of agents, with their repositories.
+// publicDatasets maps the names of public datasets that are recordings of agents to their repositories.
 func publicDatasets() map[string]string {
 	repositories := map[string]string{}
 	for _, c := range scenario.Corpora() {
@@ -111,8 +111,7 @@ func (t *translation) chooseSource() {
 	t.checkDatasetType(file)
 }
 
-// publicDataset returns the repository of a public dataset. The name may have - for _, and -256-k at its end as AIPerf's help
-// has it.
+// publicDataset returns the repository of a public dataset. The name may have - for _, and -256-k at its end, as in AIPerf's help.
 func (t *translation) publicDataset(name string) string {
 	word := oneSpelling(name)
 	if short, ok := strings.CutSuffix(word, "_256_k"); ok {
@@ -128,12 +127,12 @@ func (t *translation) publicDataset(name string) string {
 	return t.atRevision(repository)
 }
 
-// atRevision returns the reference of a dataset, at the revision that the environment pins.
+// atRevision returns the reference of a dataset, at the revision that AGENTX_DATASET_REVISION pins.
 func (t *translation) atRevision(repository string) string {
 	return hub.Ref{Repo: repository, Revision: t.Environ["AGENTX_DATASET_REVISION"]}.String()
 }
 
-// checkDatasetType refuses files that are no recording of agents, and finds out whether AIPerf plays rows at their timestamps.
+// checkDatasetType refuses kinds of files that are no recordings of agents, and finds out whether AIPerf would play rows at their timestamps.
 func (t *translation) checkDatasetType(file string) {
 	text, row := t.value("--custom-dataset-type"), firstRow(file)
 	switch kind := oneSpelling(text); {
@@ -152,8 +151,7 @@ func (t *translation) checkDatasetType(file string) {
 	}
 }
 
-// tokenizer passes on --tokenizer, at the revision of --tokenizer-revision. AGENTX_TOKENIZER takes the place of one that is not inside
-// agentx.
+// tokenizer passes on --tokenizer, at the revision of --tokenizer-revision. AGENTX_TOKENIZER overrides a tokenizer that is not inside agentx.
 func (t *translation) tokenizer(g given) {
 	name := g.value()
 	switch instead := t.Environ["AGENTX_TOKENIZER"]; {
@@ -174,7 +172,7 @@ func (t *translation) tokenizer(g given) {
 	t.set("tokenizer", name)
 }
 
-// tokenizerAtRevision returns a model of the hub at the revision of --tokenizer-revision, which is main by default.
+// tokenizerAtRevision returns the name of a model of the hub with the revision of --tokenizer-revision, which is main by default.
 func (t *translation) tokenizerAtRevision(name string) string {
 	if revision := t.value("--tokenizer-revision"); revision != "" && revision != "main" {
 		return hub.Ref{Model: true, Repo: name, Revision: revision}.Name()
@@ -182,14 +180,14 @@ func (t *translation) tokenizerAtRevision(name string) string {
 	return name
 }
 
-// tokenizerRevision notes where --tokenizer-revision changes nothing. tokenizer has passed it on otherwise.
+// tokenizerRevision notes if --tokenizer-revision changes nothing. Otherwise tokenizer has passed it on.
 func (t *translation) tokenizerRevision(g given) {
 	if t.Environ["AGENTX_TOKENIZER"] != "" || !tokensource.FromHub(t.value("--tokenizer")) {
 		t.note("%s: the tokenizer is not one of the hub", g.shown())
 	}
 }
 
-// defaultTokenizer tells which vocabulary plays where none was asked for: AIPerf would take that of the model.
+// defaultTokenizer notes which tokenizer is used if none is given: AIPerf would take that of the model.
 func (t *translation) defaultTokenizer() {
 	if !t.has("--tokenizer") && t.has("--model-names") {
 		t.note("no --tokenizer: the prompts are made with %s; AIPerf takes the tokenizer of the model", cmp.Or(t.Environ["AGENTX_TOKENIZER"], convert.DefaultTokenizer))

@@ -94,7 +94,7 @@ var loadFlags = append([]flag{
 		"--warmup-prefill-concurrency-ramp-duration", "--warmup-request-rate-ramp-duration")...)...,
 )
 
-// sampled begins lanes at drawn instants of their traces, once, with a setting of these.
+// sampled makes lanes begin at drawn instants of their traces, and gives a setting of such starts a value.
 func (t *translation) sampled(setting string, value any) {
 	if !t.starts {
 		t.starts = true
@@ -103,7 +103,7 @@ func (t *translation) sampled(setting string, value any) {
 	t.set(setting, value)
 }
 
-// single refuses a list of values, which AIPerf plays one after the other.
+// single reports whether a flag has one value. It adds an error for a list, which AIPerf plays one after the other.
 func (t *translation) single(g given) bool {
 	if len(parts(g.values)) > 1 {
 		t.add("not supported: %s: agentx plays a list of --concurrency alone: want one value", g.shown())
@@ -112,7 +112,7 @@ func (t *translation) single(g given) bool {
 	return true
 }
 
-// dynamo sends the header by which Dynamo knows a session.
+// dynamo adds the header by which Dynamo identifies a session.
 func (t *translation) dynamo(g given) {
 	if g.on() {
 		t.note("%s: sessions are told by X-Dynamo-Session-ID; nothing is written into bodies", g.name)

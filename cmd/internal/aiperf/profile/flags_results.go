@@ -57,7 +57,7 @@ var resultFlags = []flag{
 	meaningless("--zmq-dual-bind", noValue, "there are no processes to connect"),
 }
 
-// scrape passes on the pages of metrics. AIPerf reads those of the servers as well.
+// scrape passes on the pages of metrics, with the pages of the servers themselves, which AIPerf reads as well.
 func (t *translation) scrape(g given) {
 	var pages []string
 	for _, server := range t.serverURLs() {
@@ -71,7 +71,7 @@ func (t *translation) scrape(g given) {
 	}
 }
 
-// quiet leaves out progress and notes, once.
+// quiet switches progress and notes off. Several flags may ask for it.
 func (t *translation) quiet() {
 	if !t.silent {
 		t.silent = true
@@ -79,16 +79,16 @@ func (t *translation) quiet() {
 	}
 }
 
-// maxSeconds is what flags of agentx replay take less than.
+// maxSeconds bounds the seconds that a flag of agentx replay takes.
 const maxSeconds = 1e9
 
-// levels are the metrics of AIPerf that --goodput may name, in ms, by their names there and here.
+// levels maps the metrics that --goodput may name, in ms, to their names in agentx.
 var levels = map[string]string{
 	"time_to_first_token": "ttft", "inter_token_latency": "itl", "request_latency": "latency",
 	"ttft": "ttft", "itl": "itl", "latency": "latency",
 }
 
-// goodput translates --goodput "NAME:MS NAME:MS". AIPerf lets a value that equals its limit pass.
+// goodput translates --goodput "NAME:MS NAME:MS" into service levels. In AIPerf a value that equals its limit is good.
 func (t *translation) goodput(g given) {
 	pairs := strings.Fields(g.value())
 	if len(pairs) == 0 {

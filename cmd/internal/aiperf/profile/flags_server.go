@@ -75,7 +75,7 @@ var serverFlags = []flag{
 // keyVariable is the variable that stands for the value of --api-key in the printed command.
 const keyVariable = "AIPERF_API_KEY"
 
-// endpoint returns what --endpoint-type chooses, chats where it chooses nothing.
+// endpoint returns the endpoint that --endpoint-type chooses; chats by default.
 func (t *translation) endpoint() payload.Endpoint {
 	list := payload.Endpoints()
 	k := slices.IndexFunc(list, func(e payload.Endpoint) bool {
@@ -84,7 +84,7 @@ func (t *translation) endpoint() payload.Endpoint {
 	return list[max(k, 0)]
 }
 
-// serverURLs returns the values of --url, AIPerf's default where there are none.
+// serverURLs returns the values of --url, or AIPerf's default.
 func (t *translation) serverURLs() (list []string) {
 	for _, text := range parts(t.given["--url"].values) {
 		list = append(list, withScheme(text))
@@ -107,14 +107,14 @@ func withScheme(text string) string {
 func (t *translation) servers(g given) {
 	list := t.serverURLs()
 	if len(list) > 1 {
-		t.note("%s: %d servers: the requests of a tree all go to one of them, as its prefix cache wants it; AIPerf spreads requests", g.name, len(list))
+		t.note("%s: %d servers: all requests of a tree go to the same one, for its prefix cache; AIPerf spreads requests", g.name, len(list))
 	}
 	for k, server := range list {
 		t.url("url", t.atEndpoint(server), numbered("AIPERF_URL", k))
 	}
 }
 
-// url adds a URL. A variable stands for one that may have a secret in it.
+// url gives a setting a URL. The printed command has a variable instead of a URL that may have a secret.
 func (t *translation) url(setting, text, variable string) {
 	if u, err := url.Parse(text); err == nil && u.User == nil && u.RawQuery == "" {
 		t.set(setting, text)
@@ -136,7 +136,7 @@ func (t *translation) atEndpoint(server string) string {
 	return server + path
 }
 
-// checkEndpoint refuses a path that agentx does not send to: it knows the usual names of endpoints, below any path.
+// checkEndpoint refuses a path that agentx cannot send to: the path must end as that of the endpoint usually does.
 func (t *translation) checkEndpoint(g given) {
 	usual := strings.TrimPrefix(t.endpoint().Path(), "/v1")
 	if !strings.HasSuffix(strings.TrimRight(g.value(), "/"), strings.TrimPrefix(usual, "/")) {
@@ -144,8 +144,8 @@ func (t *translation) checkEndpoint(g given) {
 	}
 }
 
-// apiKey passes on --api-key in the header field of the endpoint, unless --header has that: doc/spec/replay.md 9.1. An empty key is
-// none, as for AIPerf.
+// apiKey passes on --api-key in the header field of the endpoint, unless --header has that field: doc/spec/replay.md 9.1. As in AIPerf, an empty
+// key is none.
 func (t *translation) apiKey(g given) {
 	field := headerField{"Authorization", "Bearer "}
 	if t.endpoint() == payload.Messages {
@@ -161,7 +161,7 @@ func (t *translation) apiKey(g given) {
 	}
 }
 
-// headerField is the header field that has the key, and what precedes the key in its value.
+// headerField is the name of a header field for a key, and what precedes the key in its value.
 type headerField struct{ name, scheme string }
 
 // header passes on --header. The values may be secrets.
@@ -178,7 +178,7 @@ func (t *translation) header(g given) {
 	}
 }
 
-// reset empties prefix caches, once.
+// reset lets the run empty prefix caches. Several flags may ask for it.
 func (t *translation) reset(g given) {
 	if g.value() != "false" && !t.resets {
 		t.resets = true

@@ -11,7 +11,7 @@ import (
 	"github.com/agentx/agentx/internal/scenario"
 )
 
-// The harness of AgentX is a line of AIPerf with a command of its own, `agentx profile`. What is said here is only in what the two differ.
+// The harness of AgentX is a fork of AIPerf with a command of its own, `agentx profile`. This file has only what differs from AIPerf.
 
 // harnessLacks are flags of the table that agentx-harness 1.0.12 does not have.
 var harnessLacks = strings.Fields(`--per-chunk-usage --random-corpus-style --random-range-ratio --reset-kv-cache --reset-kv-cache-path
@@ -31,10 +31,10 @@ func (t *translation) flagNamed(name string) *flag {
 	return flagNamed(name)
 }
 
-// harnessScenario is the scenario that the harness takes for a command line that names neither one nor a file.
+// harnessScenario is the scenario of a command line of the harness that has neither --scenario nor --config.
 var harnessScenario = scenario.AgentX()
 
-// takeScenario gives a command line of the harness its scenario. As the harness does, it looks at words up to --, whatever they are.
+// takeScenario adds the scenario of the harness if the command line names none. As the harness does, it looks at all words up to --.
 func (t *translation) takeScenario() {
 	words := t.Args
 	if k := slices.Index(words, "--"); k >= 0 {
@@ -48,7 +48,7 @@ func (t *translation) takeScenario() {
 	}
 }
 
-// dropOverride takes --unsafe-override out where there is no scenario: the harness overrides nothing then.
+// dropOverride removes --unsafe-override from a command line without a scenario, as the harness does.
 func (t *translation) dropOverride() {
 	if !t.has("--scenario") && t.has("--unsafe-override") {
 		delete(t.given, "--unsafe-override")
@@ -56,17 +56,17 @@ func (t *translation) dropOverride() {
 	}
 }
 
-// given1 is a flag with one value.
+// given1 returns a flag with one value.
 func given1(name, value string) given { return given{name, []string{value}} }
 
-// presumed reports whether the values of the harness's scenario count as if they were given. Those beside a file do not.
+// presumed reports whether the values of the harness's scenario count as if they were given: not beside a file.
 func (t *translation) presumed() bool { return t.inAgentX() && !t.has("--config") }
 
 // inAgentX reports whether the run is under the scenario of the harness.
 func (t *translation) inAgentX() bool { return t.value("--scenario") == harnessScenario.Name }
 
-// addHarness adds what the harness does differently from agentx replay: it sends nothing before a run. Beside a file it presumes nothing
-// but what its scenario locks, a duration and ratios.
+// addHarness adds what the harness does differently from agentx replay: it sends nothing before a run. Beside a file its scenario gives only a
+// duration, ratios and what it locks, so other values of the scenario are switched off.
 func (t *translation) addHarness() {
 	t.set("no-preflight", true)
 	t.set("no-calibrate", true)
@@ -87,21 +87,18 @@ func (t *translation) addHarness() {
 	}
 }
 
-// wekaRepository is the only one that the harness plays under its scenarios by its generic loader.
-const wekaRepository = "semianalysisai/cc-traces-weka-062126"
-
-// timing is the conflict of flags that are not of a replay of agents.
+// timing is the conflict of flags that would send requests at other times than the recorded ones.
 const timing scenario.Reason = "timing"
 
-// otherTimings are flags by which requests do not go as a scenario sends them, and those that go with them.
+// otherTimings are such flags, and flags that only work with them.
 var otherTimings = [][]string{
 	{"--request-rate", "--request-rate-series", "--user-centric-rate", "--fixed-schedule"},
 	{"--arrival-pattern", "--arrival-smoothness", "--request-rate-ramp-duration", "--num-users", "--fixed-schedule-auto-offset",
 		"--fixed-schedule-start-offset", "--fixed-schedule-end-offset"},
 }
 
-// findLocked takes flags out that the harness has a lock on and agentx replay cannot know of, or finds only when the input is
-// converted. With --unsafe-override there are none.
+// findLocked removes flags that the harness locks, if agentx replay cannot know of them, or only when the input is converted. It notes their
+// conflicts in t.locked. With --unsafe-override nothing is locked.
 func (t *translation) findLocked() {
 	known := slices.ContainsFunc(scenario.All(), func(s scenario.Scenario) bool { return s.Name == t.value("--scenario") })
 	if !known || t.has("--unsafe-override") {
@@ -125,16 +122,16 @@ func (t *translation) findLocked() {
 		lock(scenario.Streaming, "streamed answers", "leave it out", "--streaming")
 	}
 	lock(scenario.InputTruncation, "every recorded request", "leave it out", "--synthesis-max-isl")
-	pinned := "the corpus of a name of --public-dataset, or --hf-weka-dataset " + wekaRepository
+	pinned := "the corpus of a name of --public-dataset, or --hf-weka-dataset " + scenario.Generic
 	switch g, weka := t.given["--hf-weka-dataset"], t.has("--hf-weka-dataset"); {
-	case weka && g.value() != wekaRepository:
-		t.locked = append(t.locked, scenario.Conflict{Reason: scenario.UnknownCorpus, What: g.shown(), Want: pinned, Try: "such as --public-dataset semianalysis_cc_traces_weka_062126"})
+	case weka && g.value() != scenario.Generic:
+		t.locked = append(t.locked, scenario.Conflict{Reason: scenario.UnknownCorpus, What: g.shown(), Want: pinned, Try: "such as --public-dataset " + scenario.GenericName})
 	case !weka && t.has("--input-file") && !t.has("--public-dataset"):
-		t.locked = append(t.locked, scenario.Conflict{Reason: scenario.UnknownCorpus, What: t.given["--input-file"].shown() + " is local", Want: pinned, Try: "such as --public-dataset semianalysis_cc_traces_weka_062126"})
+		t.locked = append(t.locked, scenario.Conflict{Reason: scenario.UnknownCorpus, What: t.given["--input-file"].shown() + " is local", Want: pinned, Try: "such as --public-dataset " + scenario.GenericName})
 	}
 }
 
-// tryOverride is what else to do about conflicts with a scenario.
+// tryOverride is the hint beside conflicts with a scenario.
 const tryOverride = "--unsafe-override starts such a run; its result is not valid"
 
 // addLocked adds the conflicts that findLocked found.
@@ -144,7 +141,7 @@ func (t *translation) addLocked() {
 	}
 }
 
-// overflowTexts replaces the texts by which the harness knows an overflow with those that the variable lists.
+// overflowTexts replaces the texts by which an overflow is recognized with those that the variable lists.
 func overflowTexts(t *translation, name, value string) {
 	var texts []string
 	if err := json.Unmarshal([]byte(value), &texts); err != nil {
@@ -159,7 +156,7 @@ func overflowTexts(t *translation, name, value string) {
 	}
 }
 
-// overflowLimit refuses another limit than that by which agentx judges a run.
+// overflowLimit refuses a limit of overflows that differs from agentx's own.
 func overflowLimit(t *translation, name, value string) {
 	if x, err := number(value); err != nil || x != 0.01 {
 		t.add("not supported: %s=%s: a run with more overflows than 0.01 of its requests is not valid: leave it out", name, value)

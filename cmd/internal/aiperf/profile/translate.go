@@ -17,7 +17,7 @@ import (
 	"github.com/agentx/agentx/replay/preset"
 )
 
-// Source is what is translated, and what the translation is made with.
+// Source is a command line, and what its translation depends on.
 type Source struct {
 	Args    []string          // of `profile`
 	Environ map[string]string // variables
@@ -47,10 +47,10 @@ type Translation struct {
 	Data     string // CACHE or INPUT
 	Settings []Setting
 
-	typed []string // what was given
+	typed []string // the arguments as they were given
 }
 
-// translation is a command line of AIPerf as it becomes a replay.
+// translation is the state of translating a command line.
 type translation struct {
 	Translation
 	Source
@@ -60,7 +60,7 @@ type translation struct {
 	given                  map[string]given // by the first name of the flag
 	extra                  []pair           // of --extra-inputs
 	sessionHeaders         []string         // further headers with the id of a session
-	resets, starts, silent bool             // reset-cache, start sampled, quiet are among the settings
+	resets, starts, silent bool             // the settings have reset-cache, start sampled, quiet
 	mooncake               bool             // the rows are Mooncake's
 	byRows                 bool             // AIPerf chooses a fixed schedule, because the first row has a timestamp
 	readRows               *rowTimes        // of the input; nil: not read yet
@@ -109,7 +109,7 @@ func Translate(source Source) *Translation {
 	return &t.Translation
 }
 
-// cutOwn reads what agentx adds to the flags of a command line, and returns the others.
+// cutOwn reads the flags that only agentx has, and returns the other arguments.
 func (t *translation) cutOwn(args []string) (rest []string) {
 	for k := 0; k < len(args); k++ {
 		name, value, joined := strings.Cut(args[k], "=")
@@ -264,10 +264,10 @@ func (t *Translation) Variables() (list []string) {
 	return list
 }
 
-// redacted stands for a secret among the arguments that the results have.
+// redacted replaces a secret in the arguments that the results have.
 const redacted = "<redacted>"
 
-// Launch returns the arguments of the command as they were given, profile first, without the values of flags that are not printed.
+// Launch returns the arguments of the command as they were given, profile first, without values that may be secrets.
 func (t *Translation) Launch() []string {
 	words, flag := []string{"profile"}, ""
 	for _, word := range t.typed {
@@ -287,7 +287,7 @@ func (t *Translation) Launch() []string {
 	return words
 }
 
-// withoutSecret returns a value of a flag without what may be a secret: a key, the values of headers, a URL with a user or a query.
+// withoutSecret returns a value of a flag with its secrets redacted: a key, the values of headers, a URL with a user or a query.
 func withoutSecret(flag, value string) string {
 	switch flag {
 	case "--api-key":
@@ -321,8 +321,8 @@ func joinParts[T any](list []T, text func(T) string) string {
 	return strings.Join(texts, ",")
 }
 
-// check adds what agentx replay refuses of the command, so that no command is printed that does not run. Errors name the
-// flags of AIPerf. Of a command that lacks something only those are told.
+// check adds the errors of agentx replay about the settings, so that no command is printed that does not run. Errors name the flags of AIPerf. If
+// the command line has errors already, it adds only errors that name such flags.
 func (t *translation) check() {
 	complete := len(t.Problems) == 0
 	t.addLocked()
@@ -338,7 +338,7 @@ func (t *translation) check() {
 	}
 }
 
-// oneTry leaves what to try at the last of the problems that it is for.
+// oneTry removes a hint from all problems but the last that has it.
 func (t *translation) oneTry() {
 	seen := map[string]bool{}
 	for k := len(t.Problems) - 1; k >= 0; k-- {
@@ -352,7 +352,7 @@ func (t *translation) oneTry() {
 
 var replayFlag = regexp.MustCompile(`--[a-z][a-z-]*`)
 
-// inOriginalNames returns an error of agentx replay with the flags of AIPerf that its settings stand for, and whether it names any.
+// inOriginalNames replaces settings in an error of agentx replay by the flags of AIPerf that they come from, and reports whether there were any.
 func (t *translation) inOriginalNames(text string) (_ string, translated bool) {
 	flags := map[string]string{}
 	var values [][2]string

@@ -134,8 +134,8 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 		"--tokenizer deepseek-ai/DeepSeek-V4-Pro: the prompts are made with o200k_base, as AGENTX_TOKENIZER says: the server may count other lengths",
 		"--tokenizer-trust-remote-code: agentx runs no code of a repository",
 		"--no-gpu-telemetry: agentx collects none",
-		"AIPERF_DATASET_CONFIGURATION_TIMEOUT=1800: nothing here takes that long",
-		"AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT=1800: nothing here takes that long",
+		"AIPERF_DATASET_CONFIGURATION_TIMEOUT=1800: not needed: nothing in agentx takes that long",
+		"AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT=1800: not needed: nothing in agentx takes that long",
 		"not read: AIPERF_WARMUP_REQUESTS_PER_LANE",
 	}, tn.Notes)
 }

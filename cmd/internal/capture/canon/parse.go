@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/capture/journal"
 	"github.com/agentx/agentx/internal/jsonlex"
+	"github.com/agentx/agentx/internal/media"
 )
 
 // readers has readers with room for the values of a body.
@@ -95,7 +96,7 @@ func (b *builder) tools(list int32) error {
 		return nil
 	case jsonlex.Array:
 	default:
-		return unhashable("the tools are no list")
+		return unhashable("tools is not a list")
 	}
 	b.prompt.KnownTools = b.prompt.KnownTools || b.values[list].known
 	for i := b.values[list].first; i != 0; i = b.values[i].next {
@@ -184,12 +185,12 @@ func (b *builder) chat() error {
 // messages writes the elements of a list of messages.
 func (b *builder) messages(list int32, write func(message int32) error) error {
 	if b.kind(list) != jsonlex.Array {
-		return unhashable("there is no list of messages")
+		return unhashable("messages is missing, or not a list")
 	}
 	b.beginList(list)
 	for i := b.values[list].first; i != 0; i = b.values[i].next {
 		if b.kind(i) != jsonlex.Object {
-			return unhashable("a message is no object")
+			return unhashable("a message is not an object")
 		}
 		if err := write(i); err != nil {
 			return err
@@ -229,7 +230,7 @@ func (b *builder) onlyPrompt(l *jsonlex.Lexer) error {
 		return malformed(err)
 	}
 	if l.Peek() != ']' {
-		return unhashable("there is more than one prompt")
+		return unhashable("the request has more than one prompt")
 	}
 	l.Reset(mark)
 	if !isText {
@@ -244,7 +245,7 @@ func (b *builder) onlyPrompt(l *jsonlex.Lexer) error {
 	return nil
 }
 
-// ids writes a list of token ids as it is.
+// ids writes a list of token ids as segments of at most idsOfSegment ids.
 func (b *builder) ids(l *jsonlex.Lexer) error {
 	var ids []uint32
 	err := l.Array(func() error {
@@ -253,7 +254,7 @@ func (b *builder) ids(l *jsonlex.Lexer) error {
 		return err
 	})
 	if err != nil {
-		return unhashable("the prompt is no list of token ids")
+		return unhashable("prompt is neither one text nor a list of token ids")
 	}
 	for from := 0; from < len(ids); from += idsOfSegment {
 		b.parts = append(b.parts, Part{Kind: TokenIDs, IDs: ids[from:min(from+idsOfSegment, len(ids))]})
@@ -265,11 +266,11 @@ func (b *builder) ids(l *jsonlex.Lexer) error {
 // responses writes the prompt of OpenAI's Responses, or what it adds to an earlier one.
 func (b *builder) responses() error {
 	if b.member(0, "conversation") != 0 || b.member(0, "prompt") != 0 {
-		return unhashable("the server has a part of the prompt")
+		return unhashable("a part of the prompt is on the server, to which conversation or prompt refers")
 	}
 	if previous := b.member(0, "previous_response_id"); previous != 0 {
 		if b.prompt.Previous = b.word(previous); b.prompt.Previous == "" {
-			return unhashable("previous_response_id is no id")
+			return unhashable("previous_response_id is empty, or not a text")
 		}
 	}
 	if err := b.tools(b.member(0, "tools")); err != nil {
@@ -310,13 +311,13 @@ func (b *builder) items(list int32) error {
 // item writes an item of the input or the output of Responses.
 func (b *builder) item(i int32) error {
 	if b.kind(i) != jsonlex.Object {
-		return unhashable("an item is no object")
+		return unhashable("an item of the input is not an object")
 	}
 	switch kind := b.word(b.member(i, "type")); kind {
 	case "", "message":
 		return b.message(i)
 	case "item_reference":
-		return unhashable("the server has an item of the prompt")
+		return unhashable("an item of the prompt is on the server, to which an item_reference refers")
 	case "function_call":
 		b.ofAssistant(func() journal.Kinds { b.call(i, "arguments"); return journal.ToolUse })
 	case "custom_tool_call":
@@ -436,7 +437,7 @@ func (b *builder) textOf(i int32) int32 {
 	return 0
 }
 
-// textOrOther writes a block that says that it is text.
+// textOrOther writes a block whose type is text: as text if it has one, else as JSON.
 func (b *builder) textOrOther(i int32) journal.Kinds {
 	text := b.textOf(i)
 	if text == 0 {
@@ -613,4 +614,91 @@ func (b *builder) content(i int32) {
 	default:
 		b.cut(b.block(i))
 	}
+}
+
+// media writes a segment of media.
+func (b *builder) media(kind uint32, s media.Source, count int) {
+	b.token(kind)
+	b.mediaPart(s, count)
+	b.token(End)
+}
+
+// mediaPart writes the part of a segment that stands for media, as so many tokens.
+func (b *builder) mediaPart(s media.Source, count int) {
+	b.prompt.MediaTokens += count
+	b.parts = append(b.parts, Part{Kind: MediaTokens, Data: s.Data, Base64: s.Base64, Count: count})
+}
+
+// image writes an image.
+func (b *builder) image(i int32) {
+	s := b.sourceOf(i)
+	b.media(Image, s, s.ImageTokens())
+}
+
+// bySize writes media that count by their bytes: a document, or speech and other sound.
+func (b *builder) bySize(kind uint32, i int32) {
+	s := b.sourceOf(i)
+	b.media(kind, s, s.SizeTokens())
+}
+
+// redacted writes thinking that is only there encrypted.
+func (b *builder) redacted(text []byte) {
+	b.token(thinking)
+	if len(text) > 0 {
+		b.mediaPart(media.Source{Data: text}, media.RedactedTokens(len(text)))
+	}
+	b.token(End)
+}
+
+// sourceOf returns where the media of a block are.
+func (b *builder) sourceOf(i int32) media.Source {
+	for _, n := range [...]string{"source", "image_url", "file", "input_audio"} {
+		switch v := b.member(i, n); b.kind(v) {
+		case jsonlex.Object:
+			return b.sourceIn(v)
+		case jsonlex.String:
+			return media.DataURL(b.bytes(v))
+		}
+	}
+	return b.sourceIn(i)
+}
+
+// sourceIn returns where the media are that an object describes.
+func (b *builder) sourceIn(i int32) media.Source {
+	if data := b.member(i, "data"); b.kind(data) == jsonlex.String {
+		return media.Source{Data: b.bytes(data), Base64: b.word(b.member(i, "type")) != "text", Inside: true}
+	}
+	if content := b.member(i, "content"); b.kind(content) == jsonlex.String {
+		return media.Source{Data: b.bytes(content), Inside: true}
+	} else if content != 0 {
+		return media.Source{Data: b.compact(content), Inside: true}
+	}
+	if data := b.member(i, "file_data"); b.kind(data) == jsonlex.String {
+		if s := media.DataURL(b.bytes(data)); s.Inside {
+			return s
+		}
+		return media.Source{Data: b.bytes(data), Base64: true, Inside: true}
+	}
+	for _, n := range [...]string{"url", "file_url"} {
+		if url := b.member(i, n); b.kind(url) == jsonlex.String {
+			return media.DataURL(b.bytes(url))
+		}
+	}
+	if id := b.member(i, "file_id"); id != 0 {
+		return media.Source{Data: b.bytes(id)}
+	}
+	return media.Source{Data: b.bytes(b.member(i, "id"))}
+}
+
+// Bytes returns the bytes of media of which their tokens are a digest: what the base64 text means, or the text itself, if
+// it is none.
+func (p Part) Bytes() []byte {
+	if !p.Base64 {
+		return p.Data
+	}
+	decoded, err := media.Decode(p.Data)
+	if err != nil {
+		return p.Data
+	}
+	return decoded
 }

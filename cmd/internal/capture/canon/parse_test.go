@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentx/agentx/cmd/internal/capture/journal"
+	"github.com/agentx/agentx/internal/endpoint"
 )
 
 // requireOracle compares a body with the oracle, in every format.
@@ -193,11 +194,11 @@ func TestErrorsNameTheReason(t *testing.T) {
 		``:                            "parse_request: the body is malformed JSON at byte 0",
 		"{\"secret\":\"\xff\"}":       "parse_request: the body is not UTF-8",
 		`{"a":` + deep(1000) + `}`:    "parse_request: the body is malformed JSON at byte 1004",
-		`{"messages":"secret"}`:       "unhashable: there is no list of messages",
+		`{"messages":"secret"}`:       "unhashable: messages is missing, or not a list",
 		`{"messages":[]}`:             "unhashable: the prompt is empty",
-		`{"messages":["secret"]}`:     "unhashable: a message is no object",
+		`{"messages":["secret"]}`:     "unhashable: a message is not an object",
 		`{"messages":[{}]}`:           "unhashable: a message has no role",
-		`{"messages":[],"tools":"a"}`: "unhashable: the tools are no list",
+		`{"messages":[],"tools":"a"}`: "unhashable: tools is not a list",
 		`{"messages":[` + strings.Repeat(`{"role":"user","content":[{}]},`, maxValues/4+1) + `{}]}`:                       "oversize: the body has more than 1048576 values",
 		`{"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"image"},`, maxMediaTokens/1000+1) + `""]}]}`: "oversize: the prompt has more than 16777216 tokens of media",
 	} {
@@ -207,12 +208,12 @@ func TestErrorsNameTheReason(t *testing.T) {
 	_, err := Parse(Chat, []byte(`{"a":`+deep(999)+`,"messages":[{"role":"user"}]}`))
 	require.NoError(t, err)
 	for body, want := range map[string]string{
-		`{"input":"a","conversation":{"id":"c"}}`:        "unhashable: the server has a part of the prompt",
-		`{"input":"a","prompt":{"id":"p"}}`:              "unhashable: the server has a part of the prompt",
-		`{"input":[{"type":"item_reference","id":"i"}]}`: "unhashable: the server has an item of the prompt",
+		`{"input":"a","conversation":{"id":"c"}}`:        "unhashable: a part of the prompt is on the server, to which conversation or prompt refers",
+		`{"input":"a","prompt":{"id":"p"}}`:              "unhashable: a part of the prompt is on the server, to which conversation or prompt refers",
+		`{"input":[{"type":"item_reference","id":"i"}]}`: "unhashable: an item of the prompt is on the server, to which an item_reference refers",
 		`{"input":7}`:                            "unhashable: the input is neither text nor a list",
-		`{"input":[7]}`:                          "unhashable: an item is no object",
-		`{"input":"a","previous_response_id":7}`: "unhashable: previous_response_id is no id",
+		`{"input":[7]}`:                          "unhashable: an item of the input is not an object",
+		`{"input":"a","previous_response_id":7}`: "unhashable: previous_response_id is empty, or not a text",
 		`{"input":"a","instructions":7}`:         "unhashable: the system prompt is neither text nor a list",
 		`{"conversation":null,"prompt":null,"instructions":null}`: "unhashable: the prompt is empty",
 	} {
@@ -222,10 +223,10 @@ func TestErrorsNameTheReason(t *testing.T) {
 	for body, want := range map[string]string{
 		`{}`:                      "unhashable: the prompt is neither text nor a list",
 		`{"prompt":[]}`:           "unhashable: the prompt is empty",
-		`{"prompt":["a","b"]}`:    "unhashable: there is more than one prompt",
-		`{"prompt":[[1],[2]]}`:    "unhashable: there is more than one prompt",
-		`{"prompt":[1,"secret"]}`: "unhashable: the prompt is no list of token ids",
-		`{"prompt":[2684354561]}`: "unhashable: the prompt is no list of token ids", // would be structure
+		`{"prompt":["a","b"]}`:    "unhashable: the request has more than one prompt",
+		`{"prompt":[[1],[2]]}`:    "unhashable: the request has more than one prompt",
+		`{"prompt":[1,"secret"]}`: "unhashable: prompt is neither one text nor a list of token ids",
+		`{"prompt":[2684354561]}`: "unhashable: prompt is neither one text nor a list of token ids", // would be structure
 	} {
 		_, err := Parse(Completions, []byte(body))
 		require.EqualError(t, err, want)
@@ -279,6 +280,11 @@ func TestKindsOfSegments(t *testing.T) {
 }
 
 func TestFormatsByPath(t *testing.T) {
+	for _, e := range endpoint.All { // one without a format would pass unrecorded
+		f, ok := FormatOf("POST", "/base"+e.Path)
+		require.True(t, ok, e.Path)
+		require.Equal(t, e, dialects[f].Endpoint)
+	}
 	for path, want := range map[string]Format{
 		"/v1/chat/completions": Chat, "/x/v1/messages": Messages, "/v1/responses": Responses, "/v1/completions": Completions,
 		"/v1/messages/count_tokens": 0, "/v1/models": 0, "/v1/responses/r_1": 0,

@@ -99,10 +99,10 @@ type builder struct {
 	texts  []byte // texts that do not stand in the body as they are
 }
 
-// token writes a token of structure.
+// token appends a token of structure to the segment being written.
 func (b *builder) token(t uint32) { b.parts = append(b.parts, Part{Kind: Structure, Token: t}) }
 
-// text writes a text. An empty one has no tokens.
+// text appends a text to the segment being written. An empty one has no tokens.
 func (b *builder) text(text []byte) {
 	if len(text) > 0 {
 		b.parts = append(b.parts, Part{Kind: PlainText, Data: text})
@@ -131,7 +131,7 @@ func (b *builder) endMessage() {
 	}
 }
 
-// cut ends a segment.
+// cut ends the segment being written, which has content of these kinds.
 func (b *builder) cut(kinds journal.Kinds) {
 	b.prompt.Segments = append(b.prompt.Segments, Segment{Kinds: kinds, Role: b.role, from: b.start, to: len(b.parts)})
 	b.start = len(b.parts)
@@ -156,10 +156,10 @@ func (b *builder) finish() error {
 	return nil
 }
 
-// Format is a kind of request body.
+// Format is a kind of request body: that of an endpoint that is recorded. 0 is none.
 type Format uint8
 
-// The formats that have canonical streams.
+// The formats, in the order of dialects.
 const (
 	Chat        Format = iota + 1 // OpenAI chat completions
 	Messages                      // Anthropic Messages
@@ -167,24 +167,26 @@ const (
 	Completions                   // OpenAI completions
 )
 
-// dialect is what tells formats apart.
+// dialect is how the requests of an endpoint are read.
 type dialect struct {
-	name, path string               // path: the end of that of a request
-	list       string               // of messages; "": there is none
-	read       func(*builder) error // writes the prompt
+	endpoint.Endpoint
+	name string               // as metrics have it
+	list string               // member with the list of messages; "": a prompt is no such list
+	read func(*builder) error // writes the prompt
 }
 
-// dialects are those of the formats.
+// dialects are those of the formats. A test says that each endpoint of internal/endpoint has one.
 var dialects = [...]dialect{
 	{name: "none", read: func(*builder) error { return unhashable("the format has no canonical stream") }},
-	Chat:        {"chat", endpoint.Chat.Path, endpoint.Chat.Prompt, (*builder).chat},
-	Messages:    {"messages", endpoint.Messages.Path, endpoint.Messages.Prompt, (*builder).anthropic},
-	Responses:   {"responses", endpoint.Responses.Path, endpoint.Responses.Prompt, (*builder).responses},
-	Completions: {"completions", endpoint.Completions.Path, "", (*builder).completions},
+	Chat:        {endpoint.Chat, "chat", endpoint.Chat.Prompt, (*builder).chat},
+	Messages:    {endpoint.Messages, "messages", endpoint.Messages.Prompt, (*builder).anthropic},
+	Responses:   {endpoint.Responses, "responses", endpoint.Responses.Prompt, (*builder).responses},
+	Completions: {endpoint.Completions, "completions", "", (*builder).completions},
 }
 
+// dialect returns how the format is read. A number that is no format is read as none, with an error.
 func (f Format) dialect() *dialect {
-	if f > Completions {
+	if int(f) >= len(dialects) {
 		f = 0
 	}
 	return &dialects[f]
@@ -194,9 +196,9 @@ func (f Format) String() string { return f.dialect().name }
 
 // FormatOf returns the format of a request by its method and path, and false for requests that are never recorded.
 func FormatOf(method, path string) (Format, bool) {
-	for f := Chat; f <= Completions && method == http.MethodPost; f++ {
-		if strings.HasSuffix(path, dialects[f].path) {
-			return f, true
+	for f, d := range dialects {
+		if f > 0 && method == http.MethodPost && strings.HasSuffix(path, d.Path) {
+			return Format(f), true
 		}
 	}
 	return 0, false
@@ -252,10 +254,12 @@ var errNoObject = &Error{journal.HoleParse, "the body is not a JSON object"}
 
 func (e *Error) Error() string { return string(e.Reason) + ": " + e.Problem }
 
+// oversize returns the error about a prompt that exceeds a bound.
 func oversize(format string, args ...any) error {
 	return &Error{journal.HoleOversize, fmt.Sprintf(format, args...)}
 }
 
+// unhashable returns the error about a prompt that has no canonical stream.
 func unhashable(format string, args ...any) error {
 	return &Error{journal.HoleUnhashable, fmt.Sprintf(format, args...)}
 }

@@ -122,7 +122,7 @@ func (r *reader) value(at level, k *key) (int32, error) {
 	return i, err
 }
 
-// str reads a string.
+// str reads a string, and notes where its text stands between the quotes.
 func (r *reader) str(i int32) error {
 	text, escaped, err := r.lex.RawString()
 	v := &r.values[i]
@@ -230,7 +230,7 @@ func (b *builder) bytes(i int32) []byte {
 	return b.texts[from:len(b.texts):len(b.texts)]
 }
 
-// word returns a string as a string.
+// word returns what a string means as a Go string; "" for values of other kinds.
 func (b *builder) word(i int32) string { return string(b.bytes(i)) }
 
 // reserve makes room for a text. Texts that were written before stay where they are.
@@ -275,7 +275,7 @@ type messageList struct {
 	found  bool
 }
 
-// begin begins with a list of messages, or none.
+// begin resets what is known, for a list whose first element stands behind start. List 0 is none.
 func (l *messageList) begin(list int32, start int) {
 	l.value, l.start, l.prefix, l.found = list, start, Prefix{}, false
 	if list != 0 && l.memory != nil {
@@ -321,7 +321,7 @@ func (r *reader) tools() (known bool, err error) {
 	return true, r.pass(size)
 }
 
-// pass passes a text that the session has seen.
+// pass skips size bytes, a text that the session has seen and that is UTF-8.
 func (r *reader) pass(size int) error {
 	err := r.checkUTF8()
 	r.lex.Pos += size
@@ -329,7 +329,7 @@ func (r *reader) pass(size int) error {
 	return err
 }
 
-// checkUTF8 checks what was read behind what was passed.
+// checkUTF8 returns an error unless what was read since the last pass is UTF-8.
 func (r *reader) checkUTF8() error {
 	if !utf8.Valid(r.lex.Data[r.checked:r.lex.Pos]) {
 		return &Error{journal.HoleParse, "the body is not UTF-8"}
@@ -337,7 +337,7 @@ func (r *reader) checkUTF8() error {
 	return nil
 }
 
-// beginList begins with what is known of a list.
+// beginList takes role, media and prefix from the elements of a list that the session has seen.
 func (b *builder) beginList(list int32) {
 	if l := &b.reader.list; list == l.value && l.found {
 		b.role = l.prefix.Role
@@ -346,7 +346,7 @@ func (b *builder) beginList(list int32) {
 	}
 }
 
-// endElement notes the end of an element of a list.
+// endElement notes where an element of the list of messages ends, and what the prompt is up to there.
 func (b *builder) endElement(list, element int32) {
 	b.endMessage()
 	if l := &b.reader.list; list == l.value && l.name != "" {

@@ -142,7 +142,7 @@ func (x *exchange) send() (*http.Response, error) {
 	return reply, nil
 }
 
-// request makes the request upstream.
+// request returns the client's request as it is sent upstream.
 func (x *exchange) request() *http.Request {
 	in := x.r
 	out := &http.Request{
@@ -183,7 +183,7 @@ func (x *exchange) request() *http.Request {
 	return out.WithContext(httptrace.WithClientTrace(x.ctx, x.trace()))
 }
 
-// trace times the dispatch and passes 1xx replies on.
+// trace returns hooks that time the dispatch and the first byte of the reply, and pass 1xx replies on.
 func (x *exchange) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		WroteHeaders: func() {
@@ -229,6 +229,7 @@ type upload struct {
 
 var errClosed = errors.New("the exchange has ended")
 
+// of makes the body of a client's request the one that is read.
 func (u *upload) of(x *exchange) { u.x, u.source = x, x.r.Body }
 
 // Read reads of the client's connection. The transport may call it after the exchange ended.

@@ -111,7 +111,7 @@ type watch struct {
 	replyLost               error
 }
 
-// begin makes the watch of an exchange that arrived.
+// begin starts to watch as the observer wants it. Without room in the budget (ample) nothing is copied.
 func (w *watch) begin(course Course, ample bool) {
 	w.x = course.Exchange
 	w.replyLimit = w.limits.ReplyCopy
@@ -132,7 +132,7 @@ func (w *watch) tell(call func()) {
 	call()
 }
 
-// caught is deferred around every call of an observer.
+// caught is deferred around every call of an observer: one that panics is called no more, but for End.
 func (w *watch) caught() {
 	if recover() != nil {
 		w.failed.Store(true)
@@ -190,6 +190,7 @@ func (w *watch) give(p []byte, at int64, reply bool) error {
 	return nil
 }
 
+// hand gives a chunk to the observer, of the request or of the reply. If the observer panics or wants no more, no further chunks follow.
 func (w *watch) hand(c *Chunk, reply bool) {
 	defer w.caught()
 	taken := false
@@ -224,7 +225,7 @@ func (w *watch) head(at int64, status int, header http.Header) {
 	w.tell(func() { w.x.Head(at, status, header) })
 }
 
-// replied takes bytes of the reply's body.
+// replied counts bytes of the reply's body, and hands copies of them to the observer.
 func (w *watch) replied(p []byte, at int64) {
 	w.replyBytes += int64(len(p))
 	if w.deaf.Load() || w.replyLost != nil {

@@ -82,7 +82,7 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// dial opens a connection within its time.
+// dial opens a connection within connectTime.
 func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()

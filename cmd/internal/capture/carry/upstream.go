@@ -57,7 +57,7 @@ func ParseUpstream(text string) (Upstream, error) {
 	return up, nil
 }
 
-// redacted cuts what may hold a password off a text that is no good URL.
+// redacted returns a text that is no good URL without what stands before its last @, which may be a password.
 func redacted(text string) string {
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
 		return "..." + text[at:]
@@ -65,6 +65,7 @@ func redacted(text string) string {
 	return text
 }
 
+// check returns the first thing that is wrong with an upstream.
 func (u Upstream) check() error {
 	switch {
 	case u.Kind != Any && u.Kind != OpenAI && u.Kind != Anthropic:

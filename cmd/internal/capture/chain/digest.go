@@ -26,6 +26,7 @@ type signer struct {
 	head         []byte // of a part that is written to the stream
 }
 
+// newSigner returns a signer with a key, which it copies.
 func newSigner(key [sha256.Size]byte) *signer {
 	s := &signer{inner: make([]byte, sha256.BlockSize, 1024), outer: make([]byte, sha256.BlockSize, sha256.BlockSize+sha256.Size), stream: sha256.New()}
 	copy(s.inner, key[:])
@@ -37,7 +38,7 @@ func newSigner(key [sha256.Size]byte) *signer {
 	return s
 }
 
-// clone returns a signer for another goroutine.
+// clone returns a copy of the signer, for another goroutine.
 func (s *signer) clone() *signer {
 	c := &signer{inner: make([]byte, len(s.inner), cap(s.inner)), outer: make([]byte, len(s.outer), cap(s.outer)), stream: sha256.New()}
 	copy(c.inner, s.inner)
@@ -57,7 +58,7 @@ func (s *signer) erase() {
 // message returns the buffer of a message, behind the inner key.
 func (s *signer) message() []byte { return s.inner[:sha256.BlockSize] }
 
-// sign returns the digest of what was appended to message.
+// sign returns the HMAC of a message that was appended to what s.message returned.
 func (s *signer) sign(message []byte) digest {
 	s.inner = message
 	s.sum = sha256.Sum256(message)
@@ -70,15 +71,16 @@ func (s *signer) begin() {
 	s.stream.Write(s.inner[:sha256.BlockSize])
 }
 
+// finish returns the digest of what was written to the stream since begin.
 func (s *signer) finish() digest {
 	s.stream.Sum(s.sum[:0])
 	return s.seal()
 }
 
-// seal is the outer half of an HMAC.
+// seal returns an HMAC, whose inner half is in s.sum.
 func (s *signer) seal() digest { return sha256.Sum256(append(s.outer[:sha256.BlockSize], s.sum[:]...)) }
 
-// root returns what is before the first block.
+// root returns the digest that stands before the first block of each stream: of the rules, the tokenizer and the block size.
 func (s *signer) root(tokenizer string, blockSize int) digest {
 	m := append(s.message(), "root"...)
 	for _, text := range [...]string{canon.Version, tokenizer} {
@@ -88,7 +90,7 @@ func (s *signer) root(tokenizer string, blockSize int) digest {
 	return s.sign(binary.LittleEndian.AppendUint32(m, uint32(blockSize)))
 }
 
-// raw returns the key of the digests of bytes.
+// raw returns a key, derived from the signer's, for fast digests of the bytes of bodies.
 func (s *signer) raw() uint64 {
 	d := s.sign(append(s.message(), "raw"...))
 	return binary.LittleEndian.Uint64(d[:])
@@ -113,7 +115,7 @@ func (s *signer) media(data []byte) digest {
 	return s.finish()
 }
 
-// mediaToken returns token j of media.
+// mediaToken returns token j of media whose digest is m: 28 of its bits.
 func mediaToken(m digest, j int) uint32 {
 	return canon.Media | binary.LittleEndian.Uint32(m[4*(j%8):])&canon.MediaBits
 }
@@ -220,7 +222,7 @@ func (c *cutter) segments(r *Prepared, segments []canon.Segment) {
 	r.keys, r.tokens = c.keys, c.tokens
 }
 
-// part adds the tokens of a part.
+// part tokenizes a part of a segment and adds the tokens.
 func (c *cutter) part(p *canon.Part) {
 	switch p.Kind {
 	case canon.Structure:
@@ -239,7 +241,7 @@ func (c *cutter) part(p *canon.Part) {
 	}
 }
 
-// add adds tokens.
+// add adds tokens to the block being filled, and seals each block that becomes whole.
 func (c *cutter) add(tokens []uint32) {
 	for len(tokens) > 0 {
 		n := min(len(tokens), cap(c.block)-len(c.block))
@@ -250,13 +252,14 @@ func (c *cutter) add(tokens []uint32) {
 	}
 }
 
+// token adds one token to the block that is being filled.
 func (c *cutter) token(t uint32) {
 	c.block = append(c.block, t)
 	c.tokens++
 	c.seal()
 }
 
-// seal ends the block if it is whole.
+// seal ends the block being filled if it is whole: its digest becomes a key.
 func (c *cutter) seal() {
 	if len(c.block) == cap(c.block) {
 		c.last = c.signer.block(c.last, c.block)

@@ -1,7 +1,10 @@
 package chain
 
 import (
+	"slices"
 	"sort"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/agentx/agentx/cmd/internal/capture/canon"
 	"github.com/agentx/agentx/cmd/internal/capture/journal"
@@ -42,7 +45,7 @@ func (p *Prepared) Size() int {
 	return size
 }
 
-// erase overwrites what the tree has by now.
+// erase overwrites digests and tokens, which the tree has by now.
 func (p *Prepared) erase() {
 	clear(p.keys[:cap(p.keys)])
 	for i := range p.added {
@@ -133,8 +136,8 @@ func (t *Tree) behind(c *cutter, known stand, segments []canon.Segment) (*Prepar
 	return r, t.cut(c, r, known.node, c.signer.chain(before, segments), segments)
 }
 
-// following returns segments as they are behind a segment of the assistant, or of somebody else: a call behind one of the
-// assistant has no role.
+// following returns segments as they stand behind another segment: if that is the assistant's, a first segment that is a call of
+// the assistant has no role of its own.
 func following(segments []canon.Segment, assistant bool) []canon.Segment {
 	if !assistant || len(segments) == 0 || !segments[0].Follows {
 		return segments
@@ -215,4 +218,246 @@ func (s *signer) chain(before short, segments []canon.Segment) []short {
 		digests = append(digests, before)
 	}
 	return digests
+}
+
+// reading is a body that is read, and what is known of it.
+type reading struct {
+	tree *Tree
+	repeated
+	like *outside // of a body with the same tools
+}
+
+// Read is canon.Parse and Prepare of a body. Messages and tools that the session has had with the same bytes are not parsed again, so that a
+// body costs what it adds. The prompt lacks what is not parsed: segments, and ids of results. One that names a response is parsed as a whole
+// and not prepared: the response may become known before its turn comes.
+func (t *Tree) Read(format canon.Format, body []byte) (*canon.Prompt, *Prepared, error) {
+	r := &reading{tree: t, repeated: t.recognize(format, body)}
+	prompt, prepared, err := r.read(format, body)
+	if err != nil && r.before != nil {
+		r.repeated = repeated{} // its messages stand somewhere else, or behind another head
+		return r.read(format, body)
+	}
+	return prompt, prepared, err
+}
+
+// read parses a body behind the messages that are known, prepares the rest, and keeps both for the next body.
+func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepared, error) {
+	prompt, err := canon.ParseBehind(format, text, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if prompt.Previous != "" {
+		if r.before != nil {
+			return nil, nil, errOtherHead
+		}
+		prompt, err = canon.Parse(format, text)
+		return prompt, nil, err
+	}
+	var tools short
+	if prompt.KnownTools {
+		tools = r.like.toolsEnd
+	}
+	var prepared *Prepared
+	if r.before != nil {
+		prepared, err = r.prepareBehind(prompt, tools)
+	} else {
+		prepared, err = r.tree.prepare(prompt, tools)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r.see(format, prompt, prepared)
+	return prompt, prepared, nil
+}
+
+// Messages returns what the session has had behind the bracket of a list of messages.
+func (r *reading) Messages(start int) (canon.Prefix, bool) {
+	if r.before == nil || start != r.start {
+		return canon.Prefix{}, false
+	}
+	return canon.Prefix{Bytes: r.last.end, Role: r.last.role, Media: r.last.media}, true
+}
+
+// Tools returns the length of a list of tools that the session has had.
+func (r *reading) Tools(text []byte) int {
+	t := r.tree
+	t.marks.RLock()
+	defer t.marks.RUnlock()
+	size := 0
+	var digest rawDigest
+	for _, s := range t.latest() {
+		if s.toolsSize == 0 || s.toolsSize > len(text) {
+			continue
+		}
+		if s.toolsSize != size {
+			size = s.toolsSize
+			digest = xxh3.Hash128Seed(text[:size], t.raw)
+		}
+		if digest == s.toolsText && t.has(s.toolsEnd) {
+			r.like = new(s.outside)
+			return size
+		}
+	}
+	return 0
+}
+
+// prepareBehind prepares a prompt whose first messages are known. The error is errOtherHead if these had another head, or stand
+// somewhere else.
+func (r *reading) prepareBehind(p *canon.Prompt, tools short) (*Prepared, error) {
+	t := r.tree
+	c, start, err := t.cutter(tools)
+	if err != nil {
+		return nil, err
+	}
+	defer c.erase()
+	head, toolsEnd := c.signer.headOf(start.digest, p)
+	t.mu.Lock()
+	at, found := t.segments.find(r.last.segment)
+	t.mu.Unlock()
+	if !found || head != r.head || p.Prefix.Bytes == 0 {
+		return nil, errOtherHead
+	}
+	segments := p.Segments[p.Head:]
+	prepared := &Prepared{stand: stand{head: head, tools: r.tools, systems: r.systems}, toolsEnd: toolsEnd}
+	return prepared, t.cut(c, prepared, at, c.signer.chain(r.last.segment, segments), segments)
+}
+
+// see keeps the messages and the tools of a prompt, to recognize them in the next one. Messages up to the system prompt's last come with
+// the first that is none of it.
+func (r *reading) see(format canon.Format, p *canon.Prompt, prepared *Prepared) {
+	t := r.tree
+	t.marks.RLock()
+	defer t.marks.RUnlock()
+	s := &seen{marks: r.known, outside: outside{format: format, start: p.ListStart, stand: prepared.stand}}
+	switch {
+	case p.ToolsText == nil:
+	case p.KnownTools:
+		s.toolsText, s.toolsSize, s.toolsEnd = r.like.toolsText, r.like.toolsSize, r.like.toolsEnd
+	case p.Tools > 0:
+		s.toolsText, s.toolsSize, s.toolsEnd = xxh3.Hash128Seed(p.ToolsText, t.raw), len(p.ToolsText), prepared.toolsEnd
+	}
+	from, first := p.Prefix.Bytes, len(p.Segments)-len(prepared.digests) // the first segment that has a digest
+	for _, e := range p.Elements {
+		if p.Prefix.Bytes == 0 && e.Segments <= p.System {
+			continue
+		}
+		s.marks = append(s.marks, mark{
+			digest: xxh3.Hash128Seed(p.List[from:e.End], t.raw), segment: prepared.digests[e.Segments-1-first],
+			end: e.End, media: e.Media, role: e.Role,
+		})
+		from = e.End
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.erased || len(s.marks) == 0 {
+		return
+	}
+	// The body that it continues is not needed any more, except for a rewind far back.
+	if r.before != nil && 2*len(r.known) >= len(r.before.marks) {
+		t.seen = slices.DeleteFunc(t.seen, func(other *seen) bool { return other == r.before })
+	}
+	t.seen = slices.Insert(t.seen, 0, s)
+	t.seen = t.seen[:min(len(t.seen), maxSeen)]
+}
+
+// maxSeen bounds the bodies whose messages a tree recognizes: those of as many agents that take turns.
+const maxSeen = 8
+
+// seen is a body that the session has had: where its messages end, and its tools. It does not change.
+type seen struct {
+	outside
+	marks []mark
+}
+
+// outside is what is known of a body beside its messages.
+type outside struct {
+	format    canon.Format
+	start     int // of the list of messages, behind its bracket
+	stand         // of its head; its node is of no use
+	toolsText rawDigest
+	toolsSize int // of the text of the tools, 0 for none that can be recognized
+	toolsEnd  short
+}
+
+// mark is the end of a message.
+type mark struct {
+	digest  rawDigest // of the bytes from the mark before
+	segment short     // of the segments up to here
+	end     int       // behind the bracket of the list
+	media   int
+	role    uint32
+}
+
+// rawDigest is a digest of bytes of a body, by a key that is drawn for the tree.
+type rawDigest = xxh3.Uint128
+
+// repeated is the beginning of the messages of a body that a session has had before.
+type repeated struct {
+	outside       // of the body that has it
+	before  *seen // that body; nil if nothing is repeated
+	known   []mark
+	last    mark // of them
+}
+
+// recognize returns the longest beginning of the messages of a body that the session has had.
+func (t *Tree) recognize(format canon.Format, text []byte) (r repeated) {
+	t.marks.RLock()
+	defer t.marks.RUnlock()
+	for _, s := range t.latest() {
+		if s.format == format {
+			if marks := s.match(&r, text, t.raw); len(marks) > len(r.known) {
+				r.before, r.known = s, marks
+			}
+		}
+	}
+	// A request that was dropped, or is not applied yet, has no segments in the tree.
+	for len(r.known) > 0 && !t.has(r.known[len(r.known)-1].segment) {
+		r.known = r.known[:len(r.known)-1]
+	}
+	if len(r.known) == 0 {
+		return repeated{}
+	}
+	r.known = slices.Clip(r.known)
+	r.outside, r.last = r.before.outside, r.known[len(r.known)-1]
+	return r
+}
+
+// latest returns the bodies that are kept, the latest first.
+func (t *Tree) latest() []*seen {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.seen)
+}
+
+// has reports whether the tree has a segment.
+func (t *Tree) has(segment short) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, found := t.segments.find(segment)
+	return found
+}
+
+// match returns the first marks of a body that a text has, or none if these are surely not more than the best so far.
+func (s *seen) match(best *repeated, text []byte, key uint64) []mark {
+	same := 0
+	if best.before != nil && best.before.start == s.start {
+		for same < min(len(s.marks), len(best.known)) && s.marks[same].digest == best.known[same].digest && s.marks[same].end == best.known[same].end {
+			same++
+		}
+		if same < len(best.known) { // the text has another message here
+			return nil
+		}
+	}
+	from := s.start
+	if same > 0 {
+		from += s.marks[same-1].end
+	}
+	for i := same; i < len(s.marks); i++ {
+		m := &s.marks[i]
+		if s.start+m.end > len(text) || xxh3.Hash128Seed(text[from:s.start+m.end], key) != m.digest {
+			return s.marks[:i:i]
+		}
+		from = s.start + m.end
+	}
+	return s.marks
 }

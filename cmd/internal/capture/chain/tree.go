@@ -30,9 +30,9 @@ var (
 	// ErrErased is about a tree that was erased.
 	ErrErased = errors.New("the session is over and its tree erased")
 	// errOrder is about requests that are not applied in the order of their numbers.
-	errOrder = errors.New("requests are applied out of order")
+	errOrder = errors.New("the blocks of an earlier request are numbered after those of a later one: this is a bug in agentx")
 	// errNoRequest is about a request that was not applied.
-	errNoRequest = errors.New("the request was not applied")
+	errNoRequest = errors.New("the blocks of the request are not numbered yet: this is a bug in agentx")
 
 	errOtherHead = errors.New("the request repeats known messages behind another head, or at another place")
 )
@@ -296,7 +296,7 @@ func (t *Tree) numbered(at uint32) (blocks int, base int32, loose []short) {
 	return blocks, base, loose
 }
 
-// number says of a node of an output that a prompt has it now.
+// number marks a node of an output as one that a prompt has, whose blocks get numbers.
 func (t *Tree) number(n uint32) {
 	clear(t.loose[n])
 	delete(t.loose, n)
@@ -354,6 +354,7 @@ func (t *Tree) AppendIDs(ids []uint32, q int) []uint32 {
 	return ids
 }
 
+// appendIDs appends the ids of the request of an index: the first ones are those of its base.
 func (t *Tree) appendIDs(ids []uint32, i int) []uint32 {
 	r := &t.requests[i]
 	if r.base >= 0 {

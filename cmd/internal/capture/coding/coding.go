@@ -20,7 +20,7 @@ import (
 const maxWindow = 8 << 20
 
 // ErrUnknown is about a coding that is none of ours, or several.
-var ErrUnknown = errors.New("coding: none of gzip, deflate, br, zstd")
+var ErrUnknown = errors.New("coding: unknown content coding, or several: want gzip, deflate, br or zstd")
 
 // ErrTooLong is about a body that is longer than its limit.
 var ErrTooLong = errors.New("coding: the decoded body is longer than its limit")
@@ -39,7 +39,7 @@ var decoders = map[string]func(io.Reader) (io.Reader, error){
 
 func identity(r io.Reader) (io.Reader, error) { return r, nil }
 
-// plain returns a name as decoders has it.
+// plain returns the value of a Content-Encoding header in lower case without white space, as decoders has it.
 func plain(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
 // Identity reports whether the value of a Content-Encoding header says that a body is not coded.

@@ -286,7 +286,7 @@ func TestJournalsOfNothing(t *testing.T) {
 	}
 	assert.Equal(t, 4, total.Incomplete)
 	assert.Equal(t, 2, total.Bad)
-	assert.Contains(t, list[3].Problems[0], `it is of the trace "cap-3f9a1c20"`)
+	assert.Contains(t, list[3].Problems[0], `its first line names trace "cap-3f9a1c20", its file another one`)
 	got := filesOf(t, folder.Dir())
 	assert.Len(t, got, 2)
 	assert.Contains(t, got, "journal/cap-00000003.jnl.bad")

@@ -4,7 +4,7 @@
 // between any two steps ends, after Recover, in the same files.
 //
 // Files: finish.go (journal to bytes, and these to files in an order that a crash cannot spoil), document.go (the trace, its subagents
-// and masks; which requests are not in it, and why), note.go. doc/spec/capture.md 8 and 9 have the rules.
+// and masks; which requests are not in it, and why; the note). doc/spec/capture.md 8 and 9 have the rules.
 package finish
 
 import (
@@ -49,7 +49,7 @@ func Finish(ctx context.Context, folder *journal.Folder, trace string) (Result, 
 	}
 	s, err := journal.Read(data)
 	if err == nil && s.Trace != trace {
-		err = fmt.Errorf("it is of the trace %q", s.Trace)
+		err = fmt.Errorf("its first line names trace %q, its file another one", s.Trace)
 	}
 	if err != nil {
 		return setAside(folder, trace, data, err)

@@ -223,6 +223,7 @@ func (w *Writer) Sync() error {
 	return w.err
 }
 
+// sync forces the file to disk. The lock is held.
 func (w *Writer) sync() error {
 	if err := w.folder.step("sync", w.path); err != nil {
 		return err

@@ -28,7 +28,7 @@ const version = 1
 
 // Entry is a line of the journal: a Head, Model, Begin, IDs, Hole, End, Agent or Final.
 type Entry interface {
-	// pass passes over the members of the line in their order, and returns the line with those that were read.
+	// pass writes the members of the line in their order, or reads them into the line that it returns.
 	pass(f *fields) Entry
 	// apply adds the line to a session. An error is about a line that breaks a rule; the session is as before.
 	apply(s *Session) error
@@ -59,6 +59,7 @@ type Head struct {
 	Export    Export
 }
 
+// pass writes or reads a head line. A reader refuses another version.
 func (h Head) pass(f *fields) Entry {
 	v := version
 	f.begin("head")
@@ -186,6 +187,7 @@ type Model struct {
 	Name  string
 }
 
+// pass writes or reads a model line.
 func (v Model) pass(f *fields) Entry {
 	f.begin("model")
 	number(f, "i", &v.Index, 0, maxAgents)
@@ -200,7 +202,7 @@ type Place struct {
 	Via    Tier // the evidence; 0 for agent 0
 }
 
-// place passes over an agent. That without an id has no parent and needs no evidence.
+// place writes or reads an agent. That without an id has no parent and needs no evidence.
 func place(f *fields, p *Place, usual ...int) {
 	number(f, "a", &p.Agent, 0, maxAgents, usual...)
 	if p.Agent == 0 {
@@ -209,7 +211,7 @@ func place(f *fields, p *Place, usual ...int) {
 	number(f, "pa", &p.Parent, 0, maxAgents)
 	number(f, "via", &p.Via, 0, int64(TierLinkage), 0)
 	if f.reads && (p.Via < TierHeader || p.Agent == p.Parent) {
-		f.fail(fmt.Errorf("agent %d: has no evidence, or is its own parent", p.Agent))
+		f.fail(fmt.Errorf("agent %d: evidence %d and parent %d: want evidence of 1 to %d, and another agent as parent", p.Agent, p.Via, p.Parent, TierLinkage))
 	}
 }
 
@@ -220,6 +222,7 @@ type Begin struct {
 	Place
 }
 
+// pass writes or reads a begin line.
 func (v Begin) pass(f *fields) Entry {
 	f.begin("begin")
 	number(f, "q", &v.Q, 0, maxRequests)
@@ -245,6 +248,7 @@ type IDs struct {
 	Moved  *Place // the request's agent, where Begin named another; nil where it did not
 }
 
+// pass writes or reads an ids line. The place is left out unless the agent moved.
 func (v IDs) pass(f *fields) Entry {
 	var stream int
 	if v.Stream {
@@ -279,6 +283,7 @@ type Hole struct {
 	Reason Reason
 }
 
+// pass writes or reads a hole line.
 func (v Hole) pass(f *fields) Entry {
 	f.begin("hole")
 	number(f, "q", &v.Q, 0, maxRequests)
@@ -302,6 +307,7 @@ type End struct {
 	Lost     Reason // why nothing is known of the reply, where X is Aborted and the exchange itself went on; else ""
 }
 
+// pass writes or reads an end line. Members with the usual value are left out.
 func (v End) pass(f *fields) Entry {
 	f.begin("end")
 	number(f, "q", &v.Q, 0, maxRequests)
@@ -331,6 +337,7 @@ type Agent struct {
 	Result int       // request with the result of the call that made it; 0: not seen
 }
 
+// pass writes or reads an agent line.
 func (v Agent) pass(f *fields) Entry {
 	f.begin("agent")
 	number(f, "a", &v.Agent, 0, maxAgents)
@@ -342,6 +349,7 @@ func (v Agent) pass(f *fields) Entry {
 // Final says why the session was finished.
 type Final struct{ Why Why }
 
+// pass writes or reads a final line.
 func (v Final) pass(f *fields) Entry {
 	f.begin("final")
 	word(f, "why", &v.Why, of(whys))
@@ -362,8 +370,9 @@ type fields struct {
 }
 
 // errOther is about a line with other members, in another order or spelling.
-var errOther = errors.New("not a line that this version writes")
+var errOther = errors.New("its members, or their order or spelling, are not those that this version of agentx writes")
 
+// fail keeps the first error of a line.
 func (f *fields) fail(err error) {
 	if f.err == nil {
 		f.err = err
@@ -377,8 +386,8 @@ func (f *fields) begin(kind string) {
 	}
 }
 
-// member passes over the key of a member. It reports false for one that is left out: it has a value that it usually has, the first of
-// which is read then.
+// member writes or reads the key of a member. It reports false for a member that is left out because its value is a usual one; a reader
+// then sets the first of these.
 func member[T comparable](f *fields, name string, v *T, usual []T) bool {
 	key := `,"` + name + `":`
 	if !f.reads {
@@ -400,7 +409,7 @@ func member[T comparable](f *fields, name string, v *T, usual []T) bool {
 	return false
 }
 
-// take takes what is to be read up to a byte of a set.
+// take takes the text up to the first byte that is one of until.
 func (f *fields) take(until string) []byte {
 	end := max(0, bytes.IndexAny(f.text, until))
 	value := f.text[:end]
@@ -408,7 +417,7 @@ func (f *fields) take(until string) []byte {
 	return value
 }
 
-// number passes over a number between two bounds.
+// number writes or reads a number. A reader refuses one that is not in least to most.
 func number[N ~int | ~int64 | ~uint8](f *fields, name string, v *N, least, most int64, usual ...N) {
 	if !member(f, name, v, usual) {
 		return
@@ -428,14 +437,14 @@ func number[N ~int | ~int64 | ~uint8](f *fields, name string, v *N, least, most 
 	}
 }
 
-// milliseconds passes over a duration, unless it is 0.
+// milliseconds writes or reads a duration. One of 0 is left out.
 func milliseconds(f *fields, name string, d *time.Duration) {
 	ms := d.Milliseconds()
 	number(f, name, &ms, 0, maxMillis, 0)
 	*d = time.Duration(ms) * time.Millisecond
 }
 
-// word passes over a word that is good; where good is nil, any is.
+// word writes or reads a word. A reader refuses one that is not good; a nil good takes any.
 func word[S ~string](f *fields, name string, v *S, good func(string) bool, usual ...S) {
 	if !member(f, name, v, usual) {
 		return
@@ -450,16 +459,16 @@ func word[S ~string](f *fields, name string, v *S, good func(string) bool, usual
 		return
 	}
 	if *v = S(text[1 : len(text)-1]); good != nil && !good(string(*v)) {
-		f.fail(fmt.Errorf("%s: not in the list of its values", name))
+		f.fail(fmt.Errorf("%s %.40q: not a value that this version of agentx writes", name, string(*v)))
 	}
 }
 
-// of returns what reports whether a word is of a list.
+// of returns a function that reports whether a word is in a list.
 func of[S ~string](list []S) func(string) bool {
 	return func(word string) bool { return slices.Contains(list, S(word)) }
 }
 
-// set passes over the words of a set, unless it is empty.
+// set writes or reads a set as the list of its words. An empty set is left out.
 func set[S ~uint8](f *fields, name string, v *S, all []string) {
 	if !member(f, name, v, []S{0}) {
 		return
@@ -512,16 +521,16 @@ func seal(line []byte) []byte {
 // parse reads a line without its LF. It takes no line but those that encode writes.
 func parse(line []byte) (Entry, error) {
 	if len(line) <= len(prefix) || !bytes.Equal(seal(append(slices.Clone(line), '\n'))[:len(prefix)], line[:len(prefix)]) {
-		return nil, errors.New("its CRC differs")
+		return nil, errors.New("its CRC does not fit its content")
 	}
 	text, found := bytes.CutPrefix(line[len(prefix):], []byte(`{"k":"`))
 	kind, text, ended := bytes.Cut(text, []byte(`"`))
 	if !found || !ended {
-		return nil, errors.New("its JSON has no kind")
+		return nil, errors.New(`its JSON does not begin with {"k":"KIND"`)
 	}
 	e := kinds[string(kind)]
 	if e == nil {
-		return nil, fmt.Errorf("kind %.40q", kind)
+		return nil, fmt.Errorf("unknown kind %.40q", kind)
 	}
 	f := fields{text: text, reads: true}
 	e = e.pass(&f)

@@ -65,14 +65,16 @@ func (s *Session) LastBlock(r *Request) int32 { return r.last }
 // Parents returns for each block the block before it in every prompt that has it, -1 for a first one. It must not be changed.
 func (s *Session) Parents() []int32 { return s.parents }
 
+// apply adds a model, whose index is the next one.
 func (v Model) apply(s *Session) error {
 	if v.Index != len(s.Models) {
-		return fmt.Errorf("model %d: want %d", v.Index, len(s.Models))
+		return fmt.Errorf("model %d: the next model has index %d", v.Index, len(s.Models))
 	}
 	s.Models = append(s.Models, v.Name)
 	return nil
 }
 
+// apply adds a request, whose number and time are not before those of the last one.
 func (v Begin) apply(s *Session) error {
 	if n := len(s.Requests); n > 0 && (v.Q <= s.Requests[n-1].Q || v.T < s.Requests[n-1].T) {
 		return fmt.Errorf("request %d at %d ms: want a number and a time after those of request %d", v.Q, v.T, s.Requests[n-1].Q)
@@ -94,11 +96,12 @@ func (s *Session) request(q int) (*Request, error) {
 // next returns a request whose blocks, or the lack of them, may be told now: in the order of arrival, and once.
 func (s *Session) next(q int) (*Request, error) {
 	if q <= s.applied {
-		return nil, fmt.Errorf("request %d: its blocks must stand before those of request %d", q, s.applied)
+		return nil, fmt.Errorf("the blocks of request %d stand behind those of request %d: want them in the order of the requests, and once", q, s.applied)
 	}
 	return s.request(q)
 }
 
+// apply gives a request its blocks: some that it shares with an earlier request, then new ones. Their number fits the tokens.
 func (v IDs) apply(s *Session) error {
 	r, err := s.next(v.Q)
 	if err != nil {
@@ -141,6 +144,7 @@ func (v IDs) apply(s *Session) error {
 	return nil
 }
 
+// apply ends a request that has not ended, at a time that is not before its beginning.
 func (v End) apply(s *Session) error {
 	r, err := s.request(v.Q)
 	switch {
@@ -155,6 +159,7 @@ func (v End) apply(s *Session) error {
 	return nil
 }
 
+// apply adds what is learnt of a subagent to what is known of it.
 func (v Agent) apply(s *Session) error {
 	if v.Agent == 0 {
 		return errors.New("agent 0 is the main agent, not a subagent")
@@ -174,6 +179,7 @@ func (v Agent) apply(s *Session) error {
 	return nil
 }
 
+// apply says that the blocks of a request are not known, and why.
 func (v Hole) apply(s *Session) error {
 	r, err := s.next(v.Q)
 	if err == nil {
@@ -182,6 +188,7 @@ func (v Hole) apply(s *Session) error {
 	return err
 }
 
+// apply ends the session: no line follows.
 func (v Final) apply(s *Session) error {
 	s.Why = v.Why
 	return nil
@@ -190,7 +197,7 @@ func (v Final) apply(s *Session) error {
 func (Head) apply(*Session) error { return errors.New("a second head line") }
 
 // ErrNoHead is wrapped by the error about a journal of which not even the first line is whole: nothing is known of its session.
-var ErrNoHead = errors.New("the first line is incomplete")
+var ErrNoHead = errors.New("the journal has no readable first line, which names its session")
 
 // Read reads a journal up to the first line that is torn, fails its CRC or breaks a rule; Torn then says which. The session
 // keeps nothing of data.
@@ -203,7 +210,7 @@ func Read(data []byte) (*Session, error) {
 			err = s.read(number, data[:end])
 		}
 		if err != nil && number == 1 {
-			return nil, fmt.Errorf("line 1: %w: %w", ErrNoHead, err)
+			return nil, fmt.Errorf("%w: line 1: %w", ErrNoHead, err)
 		}
 		if err != nil {
 			s.Torn = &Torn{number, err.Error()}

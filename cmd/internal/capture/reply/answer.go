@@ -90,7 +90,7 @@ func (a *answer) add(key int, kind journal.Kinds, text []byte) {
 	}
 }
 
-// keep appends to the text of a part.
+// keep appends to the text of a part, and counts the memory that it takes.
 func (a *answer) keep(p *part, text []byte) {
 	a.room -= cap(p.text)
 	p.text = append(p.text, text...)
@@ -134,6 +134,7 @@ type member struct {
 // rawText is the text of a JSON value as it stands.
 type rawText []byte
 
+// read reads the value of the member to where that goes.
 func (m member) read(l *jsonlex.Lexer) (err error) {
 	switch to := m.to.(type) {
 	case *[]byte:
@@ -185,7 +186,7 @@ func list(l *jsonlex.Lexer, element func(k int) error) error {
 	return l.Array(func() error { k++; return element(k) })
 }
 
-// adds returns what reads a string and adds it to a part.
+// adds returns a function that reads a string and adds it to a part.
 func (a *answer) adds(key int, kind journal.Kinds) func(*jsonlex.Lexer) error {
 	return func(l *jsonlex.Lexer) error {
 		words, err := text(l)
@@ -194,7 +195,7 @@ func (a *answer) adds(key int, kind journal.Kinds) func(*jsonlex.Lexer) error {
 	}
 }
 
-// reason reads why an answer ended.
+// reason reads the word with which the API says why an answer ended.
 func (a *answer) reason(l *jsonlex.Lexer) error {
 	word, err := text(l)
 	if len(word) > 0 {
@@ -203,7 +204,7 @@ func (a *answer) reason(l *jsonlex.Lexer) error {
 	return err
 }
 
-// failure reads an error that an API reports.
+// failure notes whether a member named error holds one.
 func (a *answer) failure(l *jsonlex.Lexer) error {
 	failed, err := set(l)
 	a.failed = a.failed || failed
@@ -383,6 +384,7 @@ var completions = dialect{(*answer).chunk, (*answer).completion, []string{"promp
 // partsOfChoice is how many keys of parts a choice has: its text, its thinking, and its calls.
 const partsOfChoice = 1 << 12
 
+// chunk reads an event of a stream of completions; [DONE] ends an answer that said why it ended.
 func (a *answer) chunk(data []byte) {
 	a.unasked = true
 	if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
@@ -465,7 +467,7 @@ func (a *answer) call(l *jsonlex.Lexer, key int) error {
 	return err
 }
 
-// function reads what is called, and with what.
+// function reads the name of the tool that is called, and its arguments, into the part of a key.
 func (a *answer) function(l *jsonlex.Lexer, key int, id []byte) error {
 	var name, arguments []byte
 	err := a.optional(l, []member{{"name", &name}, {"arguments", &arguments}, {"input", &arguments}})
@@ -561,7 +563,7 @@ func (a *answer) block(l *jsonlex.Lexer, place int) error {
 	return err
 }
 
-// called begins the call of a tool.
+// called names the tool of the call at a place, unless an earlier event has.
 func (a *answer) called(place int, id, name []byte) {
 	p := a.part(place, journal.ToolUse)
 	if p.call.Name == "" {
@@ -575,6 +577,7 @@ func (a *answer) called(place int, id, name []byte) {
 // responses is how OpenAI's Responses API answers.
 var responses = dialect{(*answer).responsesEvent, (*answer).response, []string{"input_tokens", "output_tokens"}}
 
+// responsesEvent reads an event of a stream of the Responses API, whose last one has the whole response.
 func (a *answer) responsesEvent(data []byte) {
 	var kind string
 	var place int
@@ -677,7 +680,7 @@ func (a *answer) item(l *jsonlex.Lexer, place int) error {
 	return err
 }
 
-// content returns what reads the parts of a message, or the summary of some thinking.
+// content returns a function that reads the parts of a message, or the summary of some thinking.
 func (a *answer) content(place int, kind journal.Kinds) func(*jsonlex.Lexer) error {
 	words := a.adds(place, kind)
 	return func(l *jsonlex.Lexer) error {

@@ -90,7 +90,7 @@ func (r *Reader) Write(p []byte, at int64) {
 	r.next()
 }
 
-// read takes bytes that are not coded.
+// read takes decoded bytes: those of a stream are split into events, those of another body kept up to its limit.
 func (r *Reader) read(p []byte) {
 	if r.got += int64(len(p)); r.stream {
 		r.events.write(p)
@@ -229,14 +229,14 @@ func (e *events) write(p []byte) {
 	}
 }
 
-// hold keeps the beginning of a line.
+// hold keeps the beginning of a line until the rest arrives.
 func (e *events) hold(p []byte) {
 	if e.line = append(e.line, p...); e.size+len(e.line) > maxEvent {
 		e.over, e.line = true, e.line[:1] // it is no blank line
 	}
 }
 
-// endLine takes a whole line.
+// endLine takes a whole line of a stream: a field of the event, or its end.
 func (e *events) endLine(line []byte) {
 	if !e.begun {
 		e.begun = true
@@ -263,7 +263,7 @@ func (e *events) endLine(line []byte) {
 	}
 }
 
-// dispatch ends an event. One without data is none.
+// dispatch emits the event that a blank line ends. One without data is none.
 func (e *events) dispatch() {
 	switch {
 	case e.over:

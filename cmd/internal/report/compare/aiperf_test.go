@@ -87,7 +87,7 @@ func TestDirectoryOfAIPerfInParts(t *testing.T) {
 	_, err = Make(t.Context(), []Source{{Dir: released}, {Dir: t.TempDir()}}, Options{})
 	require.ErrorContains(t, err, "not the results of a run: neither records.jsonl nor files of AIPerf")
 	_, err = Make(t.Context(), []Source{{Dir: released}}, Options{})
-	require.ErrorContains(t, err, "one run: want two or more")
+	require.ErrorContains(t, err, "fewer than two runs: name two or more")
 }
 
 // A run of agentx whose records are damaged is refused with file and line; one that is cut in the middle of a line is compared, and

@@ -30,7 +30,7 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// Comparison is what was found of several runs: the object of compare.json.
+// Comparison is the comparison of several runs with the first: the object of compare.json.
 type Comparison struct {
 	Title      string            `json:"title"`
 	Lead       []string          `json:"lead"` // lines of the caller
@@ -119,7 +119,7 @@ func Read(s Source) (*Run, error) {
 	return &n, nil
 }
 
-// newRun returns the figures of a run.
+// newRun returns the figures of a run with their intervals.
 func newRun(r *run) Run {
 	n := Run{
 		Name: r.name, Note: r.Note, Group: r.Group, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: append([]string{}, r.lacks...),
@@ -172,17 +172,18 @@ func (o Options) Validate() error {
 // maxRuns bounds the runs of one comparison: a page has a colour for eight, and a table no room for more than these.
 const maxRuns = 64
 
+// checkSources returns an error for fewer than two runs, or more than maxRuns.
 func checkSources(list []Source) error {
 	if len(list) < 2 {
-		return errors.New("compare: one run: want two or more")
+		return errors.New("compare: fewer than two runs: name two or more")
 	}
 	if len(list) > maxRuns {
-		return fmt.Errorf("compare: %d runs: want at most %d", len(list), maxRuns)
+		return fmt.Errorf("compare: %d runs: name at most %d", len(list), maxRuns)
 	}
 	return nil
 }
 
-// namesOf returns short names of directories, none twice: their last part, with the parts before it where that is not enough.
+// namesOf returns short names of directories, all different: the last part of the path, with as many parts before it as are needed.
 func namesOf(list []Source) []string {
 	paths := make([][]string, len(list))
 	for k, s := range list {
@@ -212,7 +213,7 @@ func sharesEnd(paths [][]string, k, n int) bool {
 	})
 }
 
-// numbered adds a number to names that are there again: the same directory was given twice.
+// numbered adds a number to names that occur again, because the same directory was given twice.
 func numbered(names []string) []string {
 	seen := map[string]int{}
 	for k, name := range names {
@@ -300,7 +301,7 @@ func (c *Comparison) csv() ([]byte, error) {
 	return text.Bytes(), w.Error()
 }
 
-// cellsOf returns an interval, multiplied, as two cells; empty ones where there is none.
+// cellsOf returns the ends of an interval, multiplied by a factor, as two cells; empty cells without an interval.
 func cellsOf(i *interval.Interval, by float64) []string {
 	if i == nil {
 		return []string{"", ""}
@@ -308,6 +309,7 @@ func cellsOf(i *interval.Interval, by float64) []string {
 	return []string{exact(measure.Number(by * i.Low)), exact(measure.Number(by * i.High))}
 }
 
+// cells returns the columns of compare.csv from difference to differs.
 func (d *Difference) cells() []string {
 	if d == nil {
 		return []string{"", "", "", "", "", "", "", ""}

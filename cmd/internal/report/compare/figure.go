@@ -14,21 +14,22 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// eachRequest are the metrics that every request has, drawn those of them that charts and selections need.
+// eachRequest are the metrics that every request has, drawn those of them that charts and selections show.
 var (
 	eachRequest = slices.DeleteFunc(slices.Clone(measure.MetricList), func(m measure.Metric) bool { return !m.OfEach })
 	drawn       = slices.DeleteFunc(slices.Clone(eachRequest), func(m measure.Metric) bool { return m.Decides == "" })
 )
 
-// figures are the rows of a comparison in their order: every statistic of the metrics that requests have, then those of a run. TableFigures
-// are those that tables show: compare.json and compare.csv have all. judged decide whether runs differ: those a server is chosen by, and two
-// that say whether the runs had the same work. The others are shown with their intervals, and decide nothing.
+// figures are the rows of compare.json and compare.csv in their order: every statistic of the metrics of requests, then the metrics of a run.
+// TableFigures are those that tables show. judged are those that decide whether runs differ: figures by which people choose a server, and two
+// that tell whether the runs had the same work. All others are shown with their intervals and decide nothing.
 var (
 	figures      = figuresOf(measure.MetricList, func(*measure.Metric) string { return strings.Join(slo.Statistics, " ") })
 	TableFigures = figuresOf(measure.MetricList, func(m *measure.Metric) string { return m.Compared })
 	judged       = figuresOf(eachRequest, func(m *measure.Metric) string { return m.Decides })
 )
 
+// figuresOf lists the figures of metrics. statistics names those of a metric, with blanks between.
 func figuresOf(metrics []measure.Metric, statistics func(*measure.Metric) string) (list []slo.Figure) {
 	for k := range metrics {
 		list = append(list, metrics[k].Figures(statistics(&metrics[k]))...)
@@ -36,6 +37,7 @@ func figuresOf(metrics []measure.Metric, statistics func(*measure.Metric) string
 	return list
 }
 
+// isJudged reports whether a figure decides whether runs differ.
 func isJudged(f slo.Figure) bool { return slices.Contains(judged, f) }
 
 // Figure is one number of one run.
@@ -60,7 +62,7 @@ type Difference struct {
 	Differs  bool               `json:"differs"`            // it does: by leastDifference, and Deciding does not have 0
 }
 
-// shown is the interval that stands beside a difference: the one that decides whether it is marked. nil: there is none.
+// shown returns the interval that is shown beside a difference: the one that decides whether the figure is marked. nil: there is none.
 func (d *Difference) shown() *interval.Interval {
 	if d.Deciding != nil {
 		return d.Deciding
@@ -68,16 +70,16 @@ func (d *Difference) shown() *interval.Interval {
 	return d.Interval
 }
 
-// Levels of intervals. An interval, and a gate, have that of one figure; that which decides has, with those of the other judged figures together, the same.
+// oneLevel is the level of the interval of one figure, and of a gate.
 const oneLevel = "95 %"
 
-// DecidingLevel is the level of an interval that decides; DecidingNote says where it is from.
+// DecidingLevel is the level of an interval that decides: higher, so that all of these together have oneLevel. DecidingNote says so.
 var (
 	DecidingLevel = fmt.Sprintf("%.3g %%", 100*(1-0.05/float64(len(judged))))
 	DecidingNote  = fmt.Sprintf("%s of all %d figures that decide together", oneLevel, len(judged))
 )
 
-// ShownText writes Shown with its level; "": there is none.
+// ShownText writes the interval beside a difference with its level; "" if there is none.
 func (d *Difference) ShownText() string {
 	i, level := d.shown(), oneLevel
 	if i == nil {
@@ -89,12 +91,12 @@ func (d *Difference) ShownText() string {
 	return fmt.Sprintf("%s to %s (%s)", FormatChange(i.Low), FormatChange(i.High), level)
 }
 
-// Change writes the difference of a figure in a unit as a share, and over which trees it is where these are not all.
+// Change writes the relative difference of a figure that has a unit, and over how many trees it is if these are not all.
 func (d *Difference) Change(unit slo.Unit) string {
 	return d.relative(unit) + d.over()
 }
 
-// relative writes the difference; of a figure that is a share itself it says that points are not meant.
+// relative writes the relative difference. For a figure that is itself a share it adds "relative": percentage points are not meant.
 func (d *Difference) relative(unit slo.Unit) string {
 	text := FormatChange(float64(d.Ratio))
 	if unit == slo.Share && d.Ratio != 0 && strings.HasSuffix(text, "%") {
@@ -103,6 +105,7 @@ func (d *Difference) relative(unit slo.Unit) string {
 	return text
 }
 
+// over says over how many trees the difference is, if these are not all.
 func (d *Difference) over() string {
 	if d.Trees == 0 {
 		return ""
@@ -110,8 +113,8 @@ func (d *Difference) over() string {
 	return fmt.Sprintf(" over %s", measure.Plural(d.Trees, "common tree", "common trees"))
 }
 
-// leastDifference is the part of a figure below which a difference is not named, however narrow its interval: two runs of one
-// configuration differ by so much through the state of machines and networks, which resampling the trees of one run cannot see.
+// leastDifference is the relative difference below which a figure does not count as different, however narrow the interval is: two runs of one
+// configuration differ by that much because of machines and networks, which resampling the trees of a run cannot see.
 const leastDifference = 0.01
 
 // Method says how the interval of a difference came about.
@@ -124,10 +127,10 @@ const (
 	NoInterval  Method = "none"
 )
 
-// share writes a part of 1 in per cent.
+// share writes a number from 0 to 1 in per cent.
 func share(v float64) string { return measure.FormatFigure(measure.Number(v), slo.Share) }
 
-// FormatChange writes a difference in per cent, with its sign; of three times as much and more, the factor.
+// FormatChange writes a relative difference in per cent with its sign; from three times as much on it writes the factor.
 func FormatChange(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "without bound"
@@ -150,6 +153,7 @@ func FormatChange(v float64) string {
 	return text + " %"
 }
 
+// joined joins texts with commas.
 func joined(list []string) string { return strings.Join(list, ", ") }
 
 // statistics are those that a metric of requests has.
@@ -158,7 +162,7 @@ var statistics = interval.Statistics()
 // sampled are the metrics whose figures are statistics of requests. That of the error rate is the mean, of 1 and 0.
 var sampled = append(slices.Clone(eachRequest), *measure.MetricNamed("error-rate"))
 
-// sampledFigure returns the figure that is a statistic of a metric, by its place in statistics; false: there is none.
+// sampledFigure returns the figure of a metric at place k of statistics; false if the metric has no such figure.
 func sampledFigure(m *measure.Metric, k int) (slo.Figure, bool) {
 	if !m.OfEach {
 		return slo.Figure{Metric: m.Metric}, statistics[k] == interval.Mean
@@ -166,7 +170,7 @@ func sampledFigure(m *measure.Metric, k int) (slo.Figure, bool) {
 	return slo.Figure{Metric: m.Metric, Statistic: slo.Statistics[k]}, true
 }
 
-// addIntervals adds the intervals of the figures of one run. It returns why no figure has one; nil: some do.
+// addIntervals adds the intervals of the figures of one run. If no figure gets one, it returns why.
 func addIntervals(r *run, to map[string]*Figure) (why error) {
 	lists, errs := make([][]interval.Interval, len(sampled)), make([]error, len(sampled))
 	eachMetric(func(n int, metric string) {
@@ -191,7 +195,7 @@ func addIntervals(r *run, to map[string]*Figure) (why error) {
 	return why
 }
 
-// eachMetric calls a function for every metric that is resampled, each in a goroutine of its own: resampling takes seconds.
+// eachMetric calls do for every metric that is resampled, each in a goroutine of its own, because resampling takes seconds.
 func eachMetric(do func(n int, metric string)) {
 	var all sync.WaitGroup
 	for n, m := range sampled {
@@ -200,7 +204,7 @@ func eachMetric(do func(n int, metric string)) {
 	all.Wait()
 }
 
-// compareRuns adds the differences of a run to the first.
+// compareRuns adds to the figures of run k, other, their differences from the first run, and its verdict.
 func (c *Comparison) compareRuns(first, other *run, k int) {
 	a, b := c.Runs[0].Figures, c.Runs[k].Figures
 	for _, f := range figures {
@@ -233,7 +237,7 @@ func (c *Comparison) compareRuns(first, other *run, k int) {
 	c.Verdicts = append(c.Verdicts, v)
 }
 
-// judge adds the intervals of the differences of one metric. It returns the figures that differ.
+// judge adds the intervals of the differences to figures of one metric, and returns the names of those that differ.
 func (p *pair) judge(metric *measure.Metric, to map[string]*Figure) (differ []string) {
 	for k, d := range p.list {
 		f, ok := sampledFigure(metric, k)
@@ -248,7 +252,8 @@ func (p *pair) judge(metric *measure.Metric, to map[string]*Figure) (differ []st
 	return differ
 }
 
-// judge adds what resampling says of a difference. Of paired runs it is that of the trees that both played.
+// judge adds the interval that resampling found, and decides whether the figure differs. The difference of paired runs is over the trees that
+// both played.
 func (d *Difference) judge(r interval.Difference, method Method, f slo.Figure) {
 	d.Method, d.Interval = method, &r.Relative
 	if method == Paired && r.B != 0 {
@@ -262,19 +267,20 @@ func (d *Difference) judge(r interval.Difference, method Method, f slo.Figure) {
 	}
 }
 
-// widened returns the interval with its distances from a value multiplied.
+// widened returns an interval with the distances of its ends from a value multiplied by a factor.
 func widened(i *interval.Interval, about, by float64) interval.Interval {
 	return interval.Interval{Low: about - by*(about-i.Low), High: about + by*(i.High-about)}
 }
 
-// widening is how much wider the interval of one of the judged figures must be, so that together they hold their values with a
-// probability of 95 %: the ratio of two quantiles of the normal distribution, at 0.05 divided by their number (Bonferroni) and at 0.05.
-// Without it one comparison in three of equal runs would name a difference.
+// widening is how much wider the interval of a judged figure must be so that all of these hold their values together with a probability of
+// 95 %: the ratio of two quantiles of the normal distribution, at 0.05 divided by their number (Bonferroni) and at 0.05. Without it every third
+// comparison of equal runs would name a difference.
 var widening = normalQuantile(1-0.025/float64(len(judged))) / normalQuantile(1-0.025)
 
+// normalQuantile returns the quantile of the normal distribution for a probability.
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// pair is a metric of two runs, compared.
+// pair is the comparison of one metric of two runs.
 type pair struct {
 	Method
 	trees  int
@@ -324,7 +330,7 @@ type RepeatFigure struct {
 	Interval *interval.Interval `json:"interval"` // of the mean, by Student's law, 95 %
 }
 
-// repeats returns the groups of two and more runs, in the order of their first runs.
+// repeats returns the groups of two or more runs that repeat one, with the mean of each figure.
 func (c *Comparison) repeats() []Repeat {
 	list := []Repeat{}
 	for k := range c.Runs {
@@ -363,7 +369,7 @@ func (c *Comparison) repeat(r *Repeat, name string) {
 	}
 }
 
-// text writes the mean and half of the width of its interval.
+// text writes the mean and, behind ±, half the width of its interval.
 func (x RepeatFigure) text(f slo.Figure) string {
 	half := (x.Interval.High - x.Interval.Low) / 2
 	text := measure.FormatFigure(measure.Number(x.Mean), f.Unit) + " ± " + measure.FormatFigure(measure.Number(half), f.Unit)

@@ -15,10 +15,10 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// mostPoints is how many requests a page has of all runs together, for the figures of a selection.
+// mostPoints bounds the requests of all runs on a page, from which it computes the figures of a selection.
 const mostPoints = 100_000
 
-// pageHead is what the page has besides columns.
+// pageHead is the part of the page that is no table: page.head of the drawing code.
 type pageHead struct {
 	*Comparison
 	Order   []pageFigure `json:"order"` // of the table
@@ -96,7 +96,7 @@ func (c *Comparison) titleOf() string {
 	return "Comparison: " + strings.Join(names, ", ")
 }
 
-// timeTable has the figures of every run over time: a row a window.
+// timeTable returns the figures of every run over time, with a row for each window.
 func (c *Comparison) timeTable(a axis) page.Table {
 	start := make([]int64, a.n)
 	for k := range start {
@@ -121,7 +121,7 @@ func (c *Comparison) timeTable(a axis) page.Table {
 	return t
 }
 
-// rounded returns values with so many steps in a unit: a chart shows no more, and the page stays small.
+// rounded rounds values to multiples of 1/scale: a chart shows no more digits, and the page stays small.
 func rounded(values []float64, scale float64) []float64 {
 	list := make([]float64, len(values))
 	for k, v := range values {
@@ -130,7 +130,7 @@ func rounded(values []float64, scale float64) []float64 {
 	return list
 }
 
-// thinned returns at most n requests in the order of their starts: all, or every so-many-th.
+// thinned returns the places of at most n requests in the order of their starts, evenly chosen.
 func (q *requests) thinned(n int) []int {
 	order := make([]int, q.n())
 	for k := range order {
@@ -147,10 +147,10 @@ func (q *requests) thinned(n int) []int {
 	return list
 }
 
-// microseconds is how exact the starts of requests are on a page.
+// microseconds is the scale to which the starts of requests are rounded.
 const microseconds = 1e6
 
-// table has the requests of a run for the figures of a selection.
+// table returns the requests at some places, for the figures of a selection.
 func (q *requests) table(name string, points []int) page.Table {
 	t := page.Table{Name: name}
 	origin := q.first()
@@ -169,12 +169,12 @@ func (q *requests) table(name string, points []int) page.Table {
 	return t
 }
 
-// windows are the lengths of a window of time, in seconds; a page takes the smallest that leaves at most mostWindows.
+// windows are possible lengths of a window of time, in seconds. A page has the smallest that makes at most mostWindows windows.
 var windows = []float64{1, 2, 5, 10, 30, 60, 120, 300}
 
 const mostWindows = 400
 
-// windowOf returns the length of the windows of a span. A span that the longest does not cut into few enough gets a multiple of it.
+// windowOf returns the length of the windows for a span of seconds: one of windows, or for a very long span a multiple of the longest.
 func windowOf(span float64) float64 {
 	for _, w := range windows {
 		if span <= w*mostWindows {
@@ -200,20 +200,20 @@ var (
 	percentileNames   = []string{"p50", "p95"}
 )
 
-// axis is that of charts over time: n windows, of which the first begins so many seconds before the first request of profiling.
+// axis is the time axis of charts: n windows. The first begins before seconds ahead of the first request of profiling.
 type axis struct {
 	before, window float64
 	n              int
 }
 
-// newAxis returns the axis from an instant before 0 to one after it, both multiples of its windows.
+// newAxis returns the axis that covers some seconds before and after the first request of profiling, in whole windows.
 func newAxis(before, after float64) axis {
 	w := windowOf(before + after)
 	early := math.Ceil(before / w)
 	return axis{early * w, w, max(1, int(early)+int(math.Ceil(after/w)))}
 }
 
-// newSeries computes the figures of a run on an axis. What the warmup took and gave belongs to them, its latencies do not.
+// newSeries computes the figures of a run on an axis. They count the requests in flight and the tokens of the warmup, but not its latencies.
 func newSeries(r *run, a axis) *series {
 	s := &series{make([]float64, a.n), make([]float64, a.n), make([]float64, a.n), make([]float64, a.n), map[string][]float64{}}
 	q, zero := &r.requests, r.requests.first()-a.before // where the axis begins
@@ -244,7 +244,7 @@ func newSeries(r *run, a axis) *series {
 	return s
 }
 
-// addFlow adds what requests took and gave, on an axis that begins at an instant.
+// addFlow adds requests in flight, tokens and failures of some requests. The axis begins at the instant zero.
 func (s *series) addFlow(q *requests, zero, window float64) {
 	for k := range q.start {
 		start, end, first := q.start[k]-zero, q.end[k]-zero, q.firstToken[k]-zero
@@ -259,6 +259,7 @@ func (s *series) addFlow(q *requests, zero, window float64) {
 	}
 }
 
+// known returns a value, 0 for NaN.
 func known(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -278,7 +279,7 @@ func spread(to []float64, from, end, amount, window float64) {
 	}
 }
 
-// percentiles computes those of each window.
+// percentiles computes the percentiles of each window from its values by metric.
 func (s *series) percentiles(values []map[string][]float64) {
 	for _, m := range seriesMetrics {
 		for p, q := range seriesPercentiles {
@@ -295,7 +296,7 @@ func (s *series) percentiles(values []map[string][]float64) {
 	}
 }
 
-// keep leaves out the windows before the start and after the end of the run, which is shorter than another.
+// keep makes the windows before the start and after the end of the run empty: another run may be longer.
 func (s *series) keep(from, to, window float64) {
 	for k := range s.inFlight {
 		if begin := float64(k) * window; begin >= to || begin+window <= from {
@@ -306,6 +307,7 @@ func (s *series) keep(from, to, window float64) {
 	}
 }
 
+// frontierOf returns the points of all runs, throughput per GPU against speed per user, and the lines between them.
 func frontierOf(runs []*run, gpus int) frontier.Frontier {
 	f := frontier.Frontier{GPUs: gpus, Points: []frontier.Point{}, Lines: linesOf(runs)}
 	for k, r := range runs {
@@ -320,7 +322,7 @@ func frontierOf(runs []*run, gpus int) frontier.Frontier {
 	return f
 }
 
-// delivered returns the output tokens a second that a run delivered by its deadline; those of its throughput where that is not known.
+// delivered returns the output tokens per second that a run delivered by its deadline, or if that is not known its output_token_rate.
 func (r *run) delivered() measure.Number {
 	d := &r.summary.Delivered
 	if rate := d.Rate(d.OutputTokens); !rate.IsMissing() && d.Kind != "" {
@@ -329,7 +331,7 @@ func (r *run) delivered() measure.Number {
 	return r.summary.OutputTokenRate
 }
 
-// linesOf returns the runs that differ in concurrency alone, two or more of them, by concurrency; of runs with the same, the first.
+// linesOf returns groups of two or more runs that differ in concurrency alone, sorted by it; of runs with the same concurrency only the first.
 func linesOf(runs []*run) [][]int {
 	lines := [][]int{}
 	in := make([]bool, len(runs))

@@ -98,6 +98,7 @@ func partsNote(s *measure.Summary) string {
 	return text
 }
 
+// readRecords reads the requests of a run of agentx, and computes its summary.
 func (r *run) readRecords(rules measure.Rules, info measure.RunInfo) error {
 	reader, err := r.Files.Records()
 	if err != nil {
@@ -125,8 +126,8 @@ func (r *run) readRecords(rules measure.Rules, info measure.RunInfo) error {
 	return nil
 }
 
-// warmupOf returns the seconds from the start of the warmup to that of profiling: where the run does not tell them, to the last answer
-// of the warmup.
+// warmupOf returns the seconds from the start of the warmup to the start of profiling, or if the run does not tell that, to the last answer of
+// the warmup.
 func warmupOf(info *measure.RunInfo, warmup *requests) float64 {
 	for _, p := range info.Phases {
 		if p.Name == measure.ProfilingPhase {
@@ -136,7 +137,7 @@ func warmupOf(info *measure.RunInfo, warmup *requests) float64 {
 	return warmup.last()
 }
 
-// before returns how many seconds before its first request of profiling the run has sent one.
+// before returns the seconds from the first request of the warmup to the first of profiling; 0 without a warmup.
 func (r *run) before() float64 {
 	if r.warmup.n() == 0 {
 		return 0
@@ -160,7 +161,7 @@ func (r *run) seed() interval.Seed {
 	return r.rowsSeed
 }
 
-// marks are the reasons for which the figures of a run are not what they seem: it is marked in every table and hollow in every chart.
+// marks are the remarks that put the figures of a run in doubt: tables mark the run, and charts draw it hollow.
 func (r *run) marks() []string {
 	return append([]string{}, r.summary.RemarksOf(measure.Broken, measure.Warning)...)
 }
@@ -174,7 +175,7 @@ func (r *run) figure(f slo.Figure) measure.Number {
 	return v
 }
 
-// per returns what a value of a metric of a request is divided by in files of AIPerf, to have it in our unit.
+// per returns by what a value of a metric in files of AIPerf is divided to have our unit.
 func per(m *measure.Metric) float64 {
 	if m.Unit == slo.Seconds {
 		return 1e3
@@ -182,7 +183,7 @@ func per(m *measure.Metric) float64 {
 	return 1
 }
 
-// readAIPerf reads files of AIPerf. What they lack stays empty.
+// readAIPerf reads a run from files of AIPerf. What these lack stays empty.
 func readAIPerf(s Source, name string) (*run, error) {
 	d, err := aiperf.OpenDirectory(s.Dir)
 	if err != nil {
@@ -208,7 +209,7 @@ func readAIPerf(s Source, name string) (*run, error) {
 	return r, nil
 }
 
-// readRows reads the requests: those of the phase profiling, as the release's own numbers are over them.
+// readRows reads the requests of the phase profiling, because AIPerf's own numbers are over these.
 func (r *run) readRows(path string) error {
 	trees := map[string]int32{}
 	origin := int64(0)
@@ -248,7 +249,7 @@ func (r *run) readRows(path string) error {
 	})
 }
 
-// summarize makes the figures of the run: from its rows, and from the aggregate what rows do not tell or where there are none.
+// summarize computes the figures of the run from its rows, and takes from the aggregate what the rows do not tell.
 func (r *run) summarize(d *aiperf.Directory) {
 	s := &r.summary
 	s.DeadlockedTrees, s.PhaseDuration = measure.Missing, measure.Missing
@@ -308,7 +309,7 @@ func statOf(b *report.Block, per float64) measure.Stat {
 	return stat
 }
 
-// aiperfSettings returns what the aggregate says of the run.
+// aiperfSettings returns the settings of the run that the aggregate tells.
 func aiperfSettings(a *aiperf.Aggregate) settings {
 	s := settings{}
 	for name, paths := range map[string][][]string{
@@ -330,17 +331,17 @@ func aiperfSettings(a *aiperf.Aggregate) settings {
 	return s
 }
 
-// settings are those of one run: texts by name. What is not there is not known.
+// settings are the settings of one run as texts by name. A missing one is not known.
 type settings map[string]string
 
-// mustEqual are the settings that two runs must share to be compared, with what they are called, in the order of the banner.
-// Deviations from the preset follow: those are options.
+// mustEqual are the settings that runs must share to be comparable, with titles, in the order of the banner. All options that are neither in
+// mayDiffer nor in notPlayed must be equal, too.
 var mustEqual = []struct{ name, title string }{
 	{"dataset", "dataset key"}, {"profile", "profile"}, {"seed", "seed"}, {"preset", "preset"}, {"scenario", "scenario"},
 	{"model", "model"}, {"payload", "payload"}, {"marker", "marker"}, {"throughput", "definition of throughput"},
 }
 
-// mayDiffer are settings of which it says nothing whether two runs can be compared that they differ: the load, the server, and who ran it.
+// mayDiffer are settings in which comparable runs may differ: the load, the server, and who ran it.
 var mayDiffer = []string{
 	"concurrency", "server", "version", "commit", "host",
 	"duration", "requests", "trees", "once", "header", "slo", "until", "prefault",
@@ -348,7 +349,7 @@ var mayDiffer = []string{
 	"wait-ready-interval", "no-calibrate", "until-interval", "reset-cache-path", "reset-cache-timeout", "stats-interval", "correlation-header", "session-header",
 }
 
-// notPlayed are settings that say nothing of what is sent, or stand here under another name.
+// notPlayed are options that do not change what is sent, or that settings have under another name.
 var notPlayed = strings.Fields(`url api-key-env preset scenario unsafe-override set config cache quiet no-color profile tokenizer corpus workers force verify-hit
 	trust-root wait no-wait skip-invalid strict out overwrite json report prefix slice-duration scrape listen otlp no-preflight calibrate allow-failures
 	stop-on-failure repeat drain part meet meet-timeout start-at`)
@@ -403,7 +404,7 @@ func definition(info *measure.RunInfo, rules measure.Rules) string {
 	return fmt.Sprintf("%s; %s; inter-token latency over %s", window, of, rules.DivisorRule())
 }
 
-// changes are the rules of a reconstruction that are not the profile's, as the end of a line.
+// changes returns ", changed: RULES" for the rules of a reconstruction that differ from the profile's, else "".
 func changes(changed json.RawMessage) string {
 	if text := plainText(changed); text != "" && text != "off" && text != "{}" {
 		return ", changed: " + text
@@ -411,13 +412,14 @@ func changes(changed json.RawMessage) string {
 	return ""
 }
 
+// drawsSeed returns the seed of a dataset from the JSON of its draws.
 func drawsSeed(draws json.RawMessage) string {
 	var d struct{ Seed json.RawMessage }
 	_ = json.Unmarshal(draws, &d)
 	return plainText(d.Seed)
 }
 
-// plainText returns a JSON value for people: texts without quotes, with commas between, "off" for null and for none.
+// plainText writes a JSON value for people: texts without quotes, lists with commas, "off" for null and for the empty list.
 func plainText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil && len(value) > 0 && value[0] == '"' {
@@ -437,8 +439,8 @@ func plainText(value json.RawMessage) string {
 	return compact.String()
 }
 
-// requests are those of the profiling phase of a run, a column for each number, in the order of its records. Instants are seconds
-// of the phase; NaN stands for what a request does not have.
+// requests are the requests of a phase of a run, as a column for each number, in the order of its records. Instants are seconds since the start
+// of the phase. NaN is a value that a request does not have.
 type requests struct {
 	tree  []int32
 	state []state
@@ -448,7 +450,7 @@ type requests struct {
 	values map[string][]float64 // by the name of a metric, of requests that ended well: of the metrics that are drawn, or of all
 }
 
-// state says in which numbers a request is.
+// state says which numbers count a request.
 type state uint8
 
 const (
@@ -458,9 +460,10 @@ const (
 	apart // the end of the run cancelled it, or it did not fit the context: it is in no number, also not in the error rate
 )
 
-// states are those of the requests that are measured, that failed, and that ended, as ratios of metrics name them.
+// states are the states that a ratio of a metric counts under a name.
 var states = map[string][]int{"measured": {int(headline)}, "failed": {int(failed)}, "ended": {int(headline), int(late), int(failed)}}
 
+// stateOf returns the state of a record.
 func stateOf(r *measure.Record) state {
 	switch {
 	case r.Bucket != measure.Profiling && r.Bucket != measure.Cooldown:
@@ -505,6 +508,7 @@ func (q *requests) addValue(metric string, v float64, ok bool) {
 	q.values[metric] = append(q.values[metric], v)
 }
 
+// n returns how many requests there are.
 func (q *requests) n() int { return len(q.start) }
 
 // first returns when the first request was sent.
@@ -523,7 +527,7 @@ func (q *requests) last() float64 {
 // span returns the seconds from the first request to the end of the last one.
 func (q *requests) span() float64 { return q.last() - q.first() }
 
-// shift moves all instants.
+// shift adds seconds to all instants.
 func (q *requests) shift(by float64) {
 	for _, list := range [][]float64{q.start, q.firstToken, q.end} {
 		for k := range list {

@@ -12,8 +12,8 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// WriteTable writes the comparison for a terminal: what keeps the runs from being compared, a column a run, what differs, and the
-// settings. No line of the table is longer than a number of columns, where a run needs no more; 0 is no limit.
+// WriteTable writes the comparison for a terminal: settings that make the runs incomparable, a table with a column for each run, verdicts, and
+// further settings that differ. The table is cut into several if it is wider than columns; 0: no limit.
 func (c *Comparison) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
 	c.banner(&b)
@@ -42,13 +42,14 @@ func (c *Comparison) WriteRepeats(w io.Writer) error {
 	return err
 }
 
+// allRepeatLines writes the means of all groups of runs.
 func (c *Comparison) allRepeatLines(b *strings.Builder) {
 	for _, r := range c.Repeats {
 		c.repeatLines(b, r)
 	}
 }
 
-// banner writes what keeps the runs from being compared.
+// banner writes the settings that must be equal and are not.
 func (c *Comparison) banner(b *strings.Builder) {
 	if c.Comparable {
 		return
@@ -60,6 +61,7 @@ func (c *Comparison) banner(b *strings.Builder) {
 	fmt.Fprintln(b)
 }
 
+// names returns the names of the runs.
 func (c *Comparison) names() (list []string) {
 	for k := range c.Runs {
 		list = append(list, c.Runs[k].Name)
@@ -73,7 +75,7 @@ const (
 	cellWidth = 25 // 82.4 %  +12.3 % relative
 )
 
-// columnsThatFit returns the end of the runs that stand beside each other from one on.
+// columnsThatFit returns the end of the runs that fit beside each other, from run from on.
 func (c *Comparison) columnsThatFit(from, columns int) int {
 	if columns == 0 {
 		return len(c.Runs)
@@ -81,7 +83,7 @@ func (c *Comparison) columnsThatFit(from, columns int) int {
 	return min(len(c.Runs), from+max(1, (columns-nameWidth)/c.width()))
 }
 
-// width returns the width of a cell: wider where some difference is not over all trees.
+// width returns the width of a cell, which is wider if some difference is not over all trees.
 func (c *Comparison) width() int {
 	extra := 0
 	for k := range c.Runs {
@@ -94,7 +96,7 @@ func (c *Comparison) width() int {
 	return cellWidth + extra
 }
 
-// table writes the runs from one to another, with the differences to the first of all.
+// table writes the runs from one place to another, with their differences from the first of all runs.
 func (c *Comparison) table(b *strings.Builder, from, to int) {
 	width := c.width()
 	row := func(name string, cell func(r *Run) string) {
@@ -187,7 +189,7 @@ func (c *Comparison) verdictText(v Verdict) string {
 		measure.Plural(len(v.Figures), "figure differs", "figures differ"), how, strings.Join(parts, ", ")) + c.rateText(v)
 }
 
-// rateText tells the rate of output tokens where it is another: a run has one such number, hence no interval.
+// rateText tells the difference of output_token_rate if it is large enough. A run has one such number, hence no interval.
 func (c *Comparison) rateText(v Verdict) string {
 	d := c.Runs[v.Run].Figures["output_token_rate"].Difference
 	if d == nil || math.Abs(float64(d.Ratio)) < leastDifference {
@@ -196,6 +198,7 @@ func (c *Comparison) rateText(v Verdict) string {
 	return fmt.Sprintf("; output_token_rate %s, which has no interval", FormatChange(float64(d.Ratio)))
 }
 
+// orUnknown returns a reason, or that a run has no requests.
 func orUnknown(why string) string {
 	if why == "" {
 		return "one has no requests"
@@ -213,7 +216,7 @@ func (c *Comparison) repeatLines(b *strings.Builder, r Repeat) {
 	}
 }
 
-// settingLines write the settings that differ and may.
+// settingLines write the settings in which the runs differ and may.
 func (c *Comparison) settingLines(b *strings.Builder) {
 	for k := range c.Settings {
 		if k == 0 {
@@ -244,7 +247,7 @@ type Setting struct {
 	Values []string `json:"values"` // of each run; "": not known
 }
 
-// text names the setting with the value of every run, a run that has the same as one before left out.
+// text names the setting with each of its values and the runs that have it.
 func (s *Setting) text(names []string) string {
 	var parts []string
 	for k, value := range s.Values {
@@ -262,7 +265,7 @@ func (s *Setting) text(names []string) string {
 	return s.Title + ": " + strings.Join(parts, "; ")
 }
 
-// shown returns a value for people: of a key its beginning.
+// shown returns a value for people. It cuts a key of 64 digits.
 func shown(value string) string {
 	switch {
 	case value == "":
@@ -273,7 +276,7 @@ func shown(value string) string {
 	return value
 }
 
-// differ returns the setting where the runs do not have one value. What no run knows does not differ.
+// differ returns a setting with its value in each run, and whether the values differ.
 func differ(name, title string, runs []*run) (Setting, bool) {
 	s := Setting{Name: name, Title: title}
 	for _, r := range runs {
@@ -311,6 +314,7 @@ func deviations(runs []*run) (list []string) {
 	return list
 }
 
+// isDeviation reports whether an option must be equal although mustEqual does not name it.
 func isDeviation(name string) bool {
 	return !slices.Contains(mayDiffer, name) && !slices.ContainsFunc(mustEqual, func(m struct{ name, title string }) bool { return m.name == name })
 }
@@ -326,7 +330,7 @@ func otherSettings(runs []*run) []Setting {
 	return list
 }
 
-// isIdentity reports whether a setting says what a run was, which is told although another run does not know its own.
+// isIdentity reports whether a setting identifies a run. Its difference is told also if one run does not know its value.
 func isIdentity(name string) bool {
 	return slices.Index(mayDiffer, name) < slices.Index(mayDiffer, "duration")
 }

@@ -83,7 +83,7 @@ func Make(ctx context.Context, run *merge.Run, out string, o Options) (*Made, er
 	return m, nil
 }
 
-// open opens the run, with the service levels that take the place of its own.
+// open opens the run, with the levels that override its own service levels.
 func (m *Made) open() (*report.Run, error) {
 	run, err := report.Of(m.opened)
 	if err == nil && m.levels != nil {
@@ -123,7 +123,7 @@ func (m *Made) write(ctx context.Context, name string, write func(context.Contex
 	return nil
 }
 
-// writeHTML writes the page of the run, which says what is not known of it.
+// writeHTML writes the page of the run, and adds what is not known of the run to Missing.
 func (m *Made) writeHTML(ctx context.Context, run *report.Run, path string) error {
 	if err := html.Write(ctx, run, path); err != nil {
 		return err
@@ -136,8 +136,7 @@ func (m *Made) writeHTML(ctx context.Context, run *report.Run, path string) erro
 	return nil
 }
 
-// computeInferenceX computes the numbers of InferenceX from the files of AIPerf: those that were written, or others that are removed
-// again.
+// computeInferenceX computes the numbers of InferenceX from the files of AIPerf: from those written before, or from temporary ones.
 func (m *Made) computeInferenceX(ctx context.Context, written bool) (err error) {
 	out := m.Out
 	if !written {

@@ -1,12 +1,12 @@
-// Package frontier holds what servers give to all beside what they give to each: points of runs, and which of them other runs dominate.
+// Package frontier compares runs by throughput against speed per user: each run is a point, and other runs may dominate it.
 package frontier
 
 import "github.com/agentx/agentx/replay/measure"
 
-// Statistics are those that a reader may choose from.
+// Statistics are the statistics of speed that a reader may choose from.
 var Statistics = []string{"p50", "p90", "p95"}
 
-// Point is a run on the frontier: what it gives to all beside what it gives to each.
+// Point is a run: its throughput, and its speed per user at each statistic.
 type Point struct {
 	Run         int                `json:"run"`         // its place in the comparison
 	Concurrency int                `json:"concurrency"` // 0: no cap, or not known
@@ -15,8 +15,8 @@ type Point struct {
 	Hollow      bool               `json:"hollow"`      // the run is marked
 }
 
-// Figures are the figures of a point at one statistic. A point is dominated where another run has as much of both, and more of
-// one; runs that are marked dominate none.
+// Figures are the figures of a point at one statistic. A point is dominated if another run has as much of both figures, and more of one. Marked
+// runs dominate no point.
 type Figures struct {
 	Interactivity   measure.Number `json:"interactivity"` // output tokens per second that one reader gets: 1 / inter-token latency
 	TTFT            measure.Number `json:"ttft"`
@@ -42,8 +42,8 @@ func (f *Frontier) Judge() {
 	}
 }
 
-// dominated reports whether a run that is not marked is as good as a point in throughput and in a second figure, of which more is
-// better, and better in one.
+// dominated reports whether an unmarked run is as good as point k in throughput and in a second figure, of which more is better, and better in
+// one of them.
 func (f *Frontier) dominated(k int, second func(*Point) measure.Number) bool {
 	p := &f.Points[k]
 	for j := range f.Points {

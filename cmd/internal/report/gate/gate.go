@@ -119,7 +119,7 @@ func doubt(s *measure.Summary) string {
 	return s.Remarks[k].Text
 }
 
-// judge judges a figure of a run. One that is not known does not pass.
+// judge judges a figure of a run by its bound. A figure that is not known does not pass.
 func (g *Gate) judge(value measure.Number) Verdict {
 	v := Verdict{Gate: g.Text, Limit: g.limit, Value: &value, figure: g.figure}
 	switch {
@@ -134,7 +134,7 @@ func (g *Gate) judge(value measure.Number) Verdict {
 	return v
 }
 
-// judgeAgainst judges the second run of a comparison against the first. A difference passes if its interval has a value that does:
+// judgeAgainst judges how the second run of a comparison differs from the first. The gate passes if any value of the interval passes, so that
 // noise fails no build. Without an interval the difference itself decides.
 func (g *Gate) judgeAgainst(c *compare.Comparison) Verdict {
 	name := g.figure.String()
@@ -162,7 +162,7 @@ func (g *Gate) judgeAgainst(c *compare.Comparison) Verdict {
 	return v
 }
 
-// how says what decided about a difference.
+// how says what decided about a difference: its interval, or why there is none.
 func how(d *compare.Difference, v compare.Verdict) string {
 	switch {
 	case d.Interval == nil && v.Why != "" && v.Method == compare.NoInterval:
@@ -177,9 +177,9 @@ func how(d *compare.Difference, v compare.Verdict) string {
 	return fmt.Sprintf("its 95 %% interval goes from %s to %s (%s)", compare.FormatChange(d.Interval.Low), compare.FormatChange(d.Interval.High), over)
 }
 
-// look adds to a verdict how many requests of a run its figures are not over, and whether they are few. A figure with a statistic is over
-// values of requests, which those that failed do not have. Above a share of those sent the gate fails: what their figures
-// are nobody knows. name is that of another run than the one judged; nothing is known of a nil summary.
+// look adds to a verdict how many requests of a run are in none of its figures, and whether the figure has few samples. Failed requests have no
+// values for figures with a statistic. If more than a share of the requests is missing, the gate fails, because their values are unknown. name is
+// "" for the run that is judged, else that of the other run; s is nil if nothing is known of it.
 func (v *Verdict) look(name string, s *measure.Summary, share float64) {
 	if s == nil {
 		return
@@ -213,13 +213,13 @@ func (v *Verdict) look(name string, s *measure.Summary, share float64) {
 	}
 }
 
-// Subject is a run that is judged and described. What is needed of it is computed once.
+// Subject is a run that is judged and described. It computes each of its results once, when it is needed.
 type Subject struct {
 	Dir     string
 	Levels  []slo.Condition   // they override the run's own service levels; nil: those of the run
 	Base    string            // directory of the run that it is compared with; "": none
 	Partial bool              // the parts of Base that are there are enough
-	Warn    func(text string) // tells what a comparison is to be read with
+	Warn    func(text string) // is called if the run and Base may not be compared
 
 	Summarize func() (_ *measure.Summary, about []string, err error) // computes the summary of Opened, and what is not known of it
 
@@ -252,6 +252,7 @@ func (s *Subject) Judge(ctx context.Context, gates []Gate, unseen float64) (verd
 	return verdicts, nil
 }
 
+// judge judges the run by one gate.
 func (s *Subject) judge(ctx context.Context, g *Gate) (v Verdict, err error) {
 	switch {
 	case g.Errors:
@@ -276,7 +277,7 @@ func (s *Subject) judge(ctx context.Context, g *Gate) (v Verdict, err error) {
 	return g.judge(value), nil
 }
 
-// errors judges the errors of the headline by the rule of InferenceX: the reason for which it accepts them, or refuses.
+// errors judges the failures of the headline by the rule of InferenceX. It returns why they are accepted, or as the error no why not.
 func (s *Subject) errors(limit float64) (accepted string, no, err error) {
 	if s.Files != nil {
 		accepted, no = inferencex.Gate(s.Files.Path, limit)

@@ -11,13 +11,13 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// maxRequests is the most requests that a page has. Of a run with more it has one in Stride.
+// maxRequests bounds the requests of a page. Of a run with more requests it has one in Stride.
 const maxRequests = 100_000
 
 // maxTime bounds the instants of a page, in seconds of their phase: its columns have whole nanoseconds.
 const maxTime float64 = 2e6
 
-// errTwoRuns is why a record is refused.
+// errTwoRuns says that the records are not all of one run.
 var errTwoRuns = errors.New("the file mixes records of two runs")
 
 // Builder collects what the page of a run shows. It keeps the numbers of at most maxRequests requests, and of their trees and
@@ -27,10 +27,10 @@ type Builder struct {
 	judge *measure.Judge
 
 	requests []request
-	limit    int // of requests: maxRequests
-	stride   int // one request in so many is kept: see keeps
+	limit    int // most requests
+	stride   int // of stride requests one is kept: see keeps
 	sent     int // requests of profiling that were added
-	warmup   int // of the warmup
+	warmup   int // requests of the warmup that were added
 
 	trees    map[int]*tree // by ordinal
 	sessions []session
@@ -50,7 +50,7 @@ type Builder struct {
 // NewBuilder returns an empty builder. rules and service levels are those of the run.
 func NewBuilder(rules measure.Rules, levels ...slo.Condition) *Builder {
 	return &Builder{
-		rules: rules, judge: measure.NewJudge(rules, levels), limit: maxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: newBins(),
+		rules: rules, judge: measure.NewJudge(rules, levels), limit: maxRequests, stride: 1, trees: map[int]*tree{}, numbers: numbers{byName: map[sessionName]int32{}}, byError: map[failure]int32{}, bins: bins{width: firstBin},
 	}
 }
 
@@ -60,7 +60,7 @@ func (b *Builder) Limit(requests int) { b.limit = requests }
 // Stride returns how many requests of the run one of the page stands for: 1, 2, 4 and so on.
 func (b *Builder) Stride() int { return b.stride }
 
-// Add adds one record, which it does not keep. An error says why it cannot be of the same run as those before.
+// Add adds one record, which it does not keep. An error says why the record cannot be of the same run as those before.
 func (b *Builder) Add(r *measure.Record) error {
 	if at := max(r.Due.Seconds(), r.End.Seconds(), r.Queued.Seconds()); at > maxTime {
 		return fmt.Errorf("an instant lies %.0f s into its phase: a page shows at most %.0f s, which are 23 days", at, maxTime)
@@ -81,7 +81,7 @@ func (b *Builder) Add(r *measure.Record) error {
 	return nil
 }
 
-// count counts what the page knows of every request.
+// count takes a request into everything that the page has of all requests, kept or not.
 func (b *Builder) count(x *request) {
 	phase := 0
 	if x.warmup() {
@@ -97,14 +97,14 @@ func (b *Builder) count(x *request) {
 	b.end[phase] = max(b.end[phase], int64(x.End))
 }
 
-// keeps reports whether a request is on the page: a hash of its credit decides, because lanes that take turns have every k-th credit. What
-// a stride keeps, half of it has kept too.
+// keeps reports whether a request is on the page. A hash of its credit decides, because lanes that take turns have every k-th credit. A request
+// that a stride keeps is kept by half that stride, too.
 func (b *Builder) keeps(x *request) bool {
 	hash := splitmix.Rand(x.credit)
 	return hash.Next()&uint64(b.stride-1) == 0
 }
 
-// thin doubles the stride. It drops the requests that this leaves out, and the sessions and trees that then have none.
+// thin doubles the stride, and drops the requests that are no longer kept, with the sessions and trees that have no request left.
 func (b *Builder) thin() {
 	b.stride *= 2
 	kept, sessions, trees := b.requests[:0], b.sessions, b.trees
@@ -133,10 +133,10 @@ type failure struct {
 	message  string
 }
 
-// maxFailures bounds the messages that a page tells apart; the others of a category are one.
+// maxFailures bounds the different messages of a page; the further ones of a category count as one.
 const maxFailures = 1000
 
-// failureOf returns the position of the failure of a record plus 1; 0: it ended well.
+// failureOf returns 1 plus the position of a record's failure in b.failures, which it adds if it is new; 0: the request ended well.
 func (b *Builder) failureOf(r *measure.Record) int32 {
 	if r.Error == nil {
 		return 0
@@ -163,7 +163,7 @@ type tree struct {
 	root    string // correlation id, which no two trees share
 }
 
-// treeOf returns the tree of a record. An error says that an earlier record has another tree of the same number.
+// treeOf returns the tree of a record, which it adds if it is new. An error says that another tree has the same number.
 func (b *Builder) treeOf(r *measure.Record) (*tree, error) {
 	t := b.trees[r.Tree]
 	if t == nil {
@@ -180,12 +180,12 @@ func (b *Builder) treeOf(r *measure.Record) (*tree, error) {
 // session is a session with a request on the page.
 type session struct {
 	id     sessionName
-	label  string // what follows the name of the trace, or with whole the name; cut to maxName
-	whole  bool
+	label  string // the name without that of the trace in front, cut to maxName
+	whole  bool   // the name does not begin with that of the trace: label is all of it
 	parent string // name; "": a root
 	depth  int32
-	number int32 // of numbers
-	above  int32 // that of the parent; -1: a root
+	number int32 // in numbers
+	above  int32 // number of the parent; -1: a root
 }
 
 // sessionName identifies a session of the run.
@@ -194,7 +194,7 @@ type sessionName struct {
 	name string
 }
 
-// sessionOf returns the position of the session of a record.
+// sessionOf returns the position of the session of a record, which it adds if it is new.
 func (b *Builder) sessionOf(r *measure.Record) int32 {
 	number := b.numbers.of(sessionName{r.Tree, r.Session})
 	if k := b.numbers.position[number]; k >= 0 {
@@ -206,7 +206,7 @@ func (b *Builder) sessionOf(r *measure.Record) int32 {
 	})
 }
 
-// addSession adds a session that is not there yet, and returns its position.
+// addSession adds a new session, and returns its position.
 func (b *Builder) addSession(s session) int32 {
 	k := int32(len(b.sessions))
 	s.number, s.above = b.numbers.of(s.id), -1
@@ -218,13 +218,13 @@ func (b *Builder) addSession(s session) int32 {
 	return k
 }
 
-// numbers are those of sessions, and of their parents, which may have no request on the page yet.
+// numbers gives a number to each session, also to parents that have no request on the page yet.
 type numbers struct {
 	byName   map[sessionName]int32
 	position []int32 // in Builder.sessions, by number; -1: it is not there
 }
 
-// of returns the number of a session, which it gets here if it has none.
+// of returns the number of a session. A new session gets the next number.
 func (n *numbers) of(s sessionName) int32 {
 	k, ok := n.byName[s]
 	if !ok {
@@ -236,10 +236,10 @@ func (n *numbers) of(s sessionName) int32 {
 	return k
 }
 
-// maxName is how many characters of a name or a message the page has.
+// maxName bounds the characters of a name or a message on the page.
 const maxName = 300
 
-// cut returns at most maxName characters of a text, and says that there were more.
+// cut returns at most maxName characters of a text, with … for the rest.
 func cut(text string) string {
 	if len(text) <= maxName {
 		return strings.Clone(text)
@@ -289,11 +289,14 @@ func newRequest(r *measure.Record) request {
 	return x
 }
 
-// judged reports whether the headline, or its failures, have the request, measured whether the headline is over it, and ended whether the
-// error rate is.
-func (x *request) judged() bool   { return buckets[x.bucket] == measure.Profiling }
+// judged reports whether the headline counts the request, as measured or failed.
+func (x *request) judged() bool { return buckets[x.bucket] == measure.Profiling }
+
+// measured reports whether the latencies of the headline count the request.
 func (x *request) measured() bool { return x.judged() && x.failure == 0 }
-func (x *request) ended() bool    { return x.judged() || buckets[x.bucket] == measure.Cooldown }
+
+// ended reports whether the error rate counts the request.
+func (x *request) ended() bool { return x.judged() || buckets[x.bucket] == measure.Cooldown }
 
 // uncached returns the prompt tokens that the server did not find in its cache, as far as it tells.
 func (x *request) uncached() int64 {
@@ -303,20 +306,17 @@ func (x *request) uncached() int64 {
 	return max(0, x.PromptTokens.N()-max(0, x.CachedTokens.N()))
 }
 
-// hits returns the blocks of the recorded prompt that a cache without a limit holds.
-func (x *request) hits() int64 { return min(max(0, x.RecordedHits), x.RecordedBlocks) }
-
-// tail returns the time from the last token, or Sent without one, to the end.
+// tail returns the time from the last token to the end; without a token, from Sent on.
 func (x *request) tail() int64 { return int64(x.End - max(x.Sent, x.LastToken)) }
 
 // warmup reports whether the request is of the warmup.
 func (x *request) warmup() bool { return buckets[x.bucket] == measure.WarmupBucket }
 
-// clip returns a number of a record as a column of small numbers has it.
+// clip returns a number of a record as 32 bits, bounded.
 func clip(n int) int32 { return int32(min(n, 1<<31-1)) }
 
-// bins are sums over slices of the profiling phase, all as long as one another: what a page shows of the requests that it leaves
-// out. They grow in length as the run does, so that there are never more than maxBins.
+// bins are sums over equal slices of the profiling phase: what a page shows of the requests that it leaves out. When a run gets longer, slices
+// are joined in pairs, so that there are never more than maxBins.
 type bins struct {
 	width int64 // ns
 	list  []bin
@@ -337,8 +337,6 @@ const (
 	maxBins  = 4096
 	firstBin = 100_000_000 // ns
 )
-
-func newBins() bins { return bins{width: firstBin} }
 
 // add adds a request of profiling.
 func (b *bins) add(x *request) {
@@ -370,9 +368,10 @@ func (b *bins) add(x *request) {
 // tokens returns the output tokens of a request, reasoning included.
 func (x *request) tokens() int64 { return max(0, x.OutputTokens.N()) + max(0, x.ReasoningTokens.N()) }
 
+// at returns the bin of an instant, which reach has made.
 func (b *bins) at(instant int64) *bin { return &b.list[instant/b.width] }
 
-// reach makes room for an instant.
+// reach makes bins up to an instant.
 func (b *bins) reach(instant int64) {
 	for instant/b.width >= maxBins {
 		b.double()
@@ -382,7 +381,7 @@ func (b *bins) reach(instant int64) {
 	}
 }
 
-// spread adds tokens that came evenly from one instant to another.
+// spread adds tokens that came evenly between two instants: to the sums of the first and the last bin, and to flow for the bins between.
 func (b *bins) spread(tokens float64, from, to int64) {
 	i, j := from/b.width, to/b.width
 	if i == j {
@@ -396,7 +395,7 @@ func (b *bins) spread(tokens float64, from, to int64) {
 	b.flow[j] -= rate
 }
 
-// integrate adds what flows through whole bins to their sums.
+// integrate adds the tokens that flow has for whole bins to their sums, and clears flow.
 func (b *bins) integrate() {
 	rate := 0.0
 	for k := range b.list {
@@ -421,6 +420,7 @@ func (b *bins) double() {
 	b.list, b.flow, b.width = slices.Clip(b.list[:n]), b.flow[:n], 2*b.width
 }
 
+// add adds the sums of another bin.
 func (b *bin) add(other *bin) {
 	b.sent += other.sent
 	b.ended += other.ended

@@ -58,7 +58,7 @@ func (b *Builder) treeTable() (page.Table, map[int]int64) {
 	}}, rows
 }
 
-// sessionTable returns the sessions by tree, each tree's in the order in which they began, and the row of each.
+// sessionTable returns the sessions by tree, by depth and by their first requests, and the row of each.
 func (b *Builder) sessionTable(treeRow map[int]int64) (page.Table, []int32) {
 	first, requests := make([]int64, len(b.sessions)), make([]int64, len(b.sessions))
 	for k := range b.requests {
@@ -97,7 +97,7 @@ func (b *Builder) sessionTable(treeRow map[int]int64) (page.Table, []int32) {
 	}}, rows
 }
 
-// requestColumns returns the columns of requests. Those that usually follow from others are packed as what they have above these.
+// requestColumns returns the columns of requests. A column of sumsOfColumns is packed as its excess over the sum of others.
 func (b *Builder) requestColumns(list []request) *columns {
 	c := &columns{}
 	for _, of := range numbersOfRequests {
@@ -112,7 +112,7 @@ func (b *Builder) requestColumns(list []request) *columns {
 	return c
 }
 
-// steps returns by how much a number of each request differs from that of the one before in its session, and from -1 of the first.
+// steps returns by how much a number of each request differs from that of the request before in its session; of the first, from -1.
 func steps(list []request, of func(*request) int32) []int64 {
 	values := make([]int64, len(list))
 	for k := range list {
@@ -125,7 +125,7 @@ func steps(list []request, of func(*request) int32) []int64 {
 	return values
 }
 
-// failureTable returns why requests failed, from a position on; the column failure of a request is its position plus 1.
+// failureTable returns the failures from a position on. The column failure of a request is the position plus 1.
 func (b *Builder) failureTable(first int) page.Table {
 	var code []int64
 	var category, message []string
@@ -135,7 +135,7 @@ func (b *Builder) failureTable(first int) page.Table {
 	return page.Table{Name: "failures", Columns: []page.Column{page.Texts("category", category), page.Ints("code", "", code), page.Texts("message", message)}}
 }
 
-// table returns the bins from a position on; they follow one another from the start of the phase.
+// table returns the bins from a position on. Bin 0 begins at the start of the phase.
 func (b *bins) table(first int) page.Table {
 	b.integrate()
 	var sent, ended, cached, miss []int64
@@ -151,7 +151,7 @@ func (b *bins) table(first int) page.Table {
 	}}
 }
 
-// failureTable returns how many requests ended in a bin, from a position on, by a failure, with a row for each pair that has any.
+// failureTable returns how many requests failed in each bin, from a position on, with a row for each bin and failure.
 func (b *bins) failureTable(first int) page.Table {
 	var at, failure, n []int64
 	for k := first; k < len(b.list); k++ {
@@ -162,7 +162,7 @@ func (b *bins) failureTable(first int) page.Table {
 	return page.Table{Name: "bins.failures", Columns: []page.Column{page.Ints("bin", "", at), page.Ints("failure", "", failure), page.Ints("n", "", n)}}
 }
 
-// columns are those of the table of requests. A column most of whose rows have one value has only the others, in a table of its own.
+// columns are the columns of requests. If three quarters of the rows have the same value, a column is sparse: a table with the other rows.
 type columns struct {
 	dense  []page.Column
 	sparse []page.Table
@@ -191,7 +191,7 @@ func (c *columns) add(name, unit string, values []int64) {
 	c.sparse = append(c.sparse, page.Table{Name: "requests." + name, Columns: []page.Column{page.Ints("row", "", rows), page.Ints("value", unit, others)}})
 }
 
-// mode returns the most frequent value, and how often it is there.
+// mode returns the most frequent value, and how often it occurs.
 func mode(values []int64) (value int64, n int) {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
@@ -227,6 +227,7 @@ type (
 // metrics are those that every request has. ratiosOfRun are those that a run has as the ratio of two columns.
 var metrics, ratiosOfRun = listMetrics()
 
+// listMetrics returns the metrics of requests, and the ratios of a run.
 func listMetrics() (each []pageMetric, one ratios) {
 	one = ratios{}
 	for _, m := range measure.MetricList {
@@ -241,16 +242,16 @@ func listMetrics() (each []pageMetric, one ratios) {
 	return each, one
 }
 
-// sumsOfColumns are the columns that are packed as what they have above the sum of others: mostly nothing.
+// sumsOfColumns are columns that are packed as their excess over the sum of others, which is mostly 0.
 var sumsOfColumns = sums{"latency": {"ttft", "decode"}, "tpot": {"itl"}, "asked": {"output_tokens"}, "prompt_tokens": {"uncached", "cached"}, "recorded": {"uncached", "cached"}, "blocks": {"hits", "new_blocks"}}
 
-// number is a column of requests that needs no other request.
+// number is a column whose values each follow from one request.
 type number struct {
 	name, unit string
 	value      func(x *request, rules measure.Rules) int64 // measure.Unknown: it has none
 }
 
-// numbersOfRequests are the columns that charts need, and the metrics.
+// numbersOfRequests are the columns of the table of requests: what charts need, and the metrics.
 var numbersOfRequests = slices.Concat([]number{
 	{"sent", "ns", func(x *request, _ measure.Rules) int64 { return int64(x.Sent) }},
 	{"queued", "ns", func(x *request, _ measure.Rules) int64 { return int64(x.Queued) }},
@@ -266,8 +267,8 @@ var numbersOfRequests = slices.Concat([]number{
 	{"asked", "tokens", func(x *request, _ measure.Rules) int64 { return x.MaxTokens }},
 	{"recorded", "tokens", func(x *request, _ measure.Rules) int64 { return x.RecordedISL }},
 	{"blocks", "blocks", func(x *request, _ measure.Rules) int64 { return x.RecordedBlocks }},
-	{"hits", "blocks", func(x *request, _ measure.Rules) int64 { return x.hits() }},
-	{"new_blocks", "blocks", func(x *request, _ measure.Rules) int64 { return x.RecordedBlocks - x.hits() }},
+	{"hits", "blocks", func(x *request, _ measure.Rules) int64 { return x.HitBlocks() }},
+	{"new_blocks", "blocks", func(x *request, _ measure.Rules) int64 { return x.RecordedBlocks - x.HitBlocks() }},
 	{"inner", "", func(x *request, _ measure.Rules) int64 {
 		if x.inner < 0 {
 			return measure.Unknown
@@ -284,6 +285,7 @@ var numbersOfRequests = slices.Concat([]number{
 	{"good", "", func(x *request, _ measure.Rules) int64 { return flag(x.measured() && x.good) }},
 }, numbersOfMetrics())
 
+// numbersOfMetrics returns a column for each metric of requests.
 func numbersOfMetrics() (list []number) {
 	for _, m := range metrics {
 		list = append(list, number{m.Name, m.Unit, func(x *request, rules measure.Rules) int64 {
@@ -297,7 +299,7 @@ func numbersOfMetrics() (list []number) {
 	return list
 }
 
-// packed returns the values of a column as they are packed.
+// packed returns a function for the values of a column as the page has them: without the sum of the columns in sumsOfColumns.
 func (b *Builder) packed(of number) func(x *request) int64 {
 	var others []number
 	for _, name := range sumsOfColumns[of.name] {
@@ -325,8 +327,8 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// serverMetrics are what a page shows of a server, with the names that servers give them. Of each the first counts that a server has: a
-// worker of Dynamo shows those of its engine beside its own. vLLM under Ray has its names with another prefix.
+// serverMetrics are the metrics that a page shows of a server, with the names that servers give them. The first name that a server has counts,
+// because a worker of Dynamo shows the metrics of its engine beside its own. vLLM under Ray has another prefix.
 var serverMetrics = []serverMetric{
 	{"kv", "%", []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization",
 		"dynamo_component_gpu_cache_usage_percent", "dynamo_component_kvstats_gpu_cache_usage_percent"}, true, false},
@@ -340,8 +342,8 @@ var serverMetrics = []serverMetric{
 type serverMetric struct {
 	column, unit string
 	names        []string
-	share        bool // of several series of a server, such as its engines, the mean counts, else the sum
-	counter      bool // it grows, and begins again with the server
+	share        bool // several series of a server, such as those of its engines, are averaged, else added up
+	counter      bool // it only grows, from 0 when the server starts
 }
 
 const (
@@ -349,8 +351,8 @@ const (
 	maxServers = 8    // on the page
 )
 
-// serverTables returns a table for each server that answered, and the list of these. Instants are ns since origin, the wall clock of
-// the start of profiling; those after the end are left out.
+// serverTables returns a table for each server that answered, and the list of their URLs. Instants are ns since origin, the start of profiling in
+// ns since 1970; later ones than end are left out.
 func serverTables(d *scrape.Data, origin, end int64) (tables []page.Table) {
 	var urls []string
 	for k := range d.Endpoints {
@@ -366,7 +368,7 @@ func serverTables(d *scrape.Data, origin, end int64) (tables []page.Table) {
 	return append(tables, page.Table{Name: "servers", Columns: []page.Column{page.Texts("url", urls)}})
 }
 
-// serverColumns returns the instants of the answers of a server, and what it said then.
+// serverColumns returns the instants of at most maxAnswers answers of a server, and the metrics then.
 func serverColumns(d *scrape.Data, endpoint int, origin, end int64) []page.Column {
 	answers := d.Endpoints[endpoint].Answers
 	var kept []int
@@ -392,7 +394,7 @@ func serverColumns(d *scrape.Data, endpoint int, origin, end int64) []page.Colum
 	return list
 }
 
-// of returns the metric at each answer of a server, nil where the server does not have it.
+// of returns the metric at each answer of a server, nil if the server does not have it.
 func (m *serverMetric) of(d *scrape.Data, endpoint int) []float64 {
 	for _, name := range m.names {
 		total, n := make([]float64, len(d.Endpoints[endpoint].Answers)), 0
@@ -422,8 +424,8 @@ func vllmName(name string) string {
 	return name
 }
 
-// addSeries adds to total the value that a series has at each answer of its server. It is 0 where the server does not show the
-// series. A counter that falls has begun again at 0: it grows on.
+// addSeries adds to total the value of a series at each answer of its server, 0 where the server does not show the series. A counter that falls
+// has begun again at 0: its growth is added up.
 func addSeries(total []float64, s *scrape.Series, counter bool) {
 	next, value, base := 0, 0.0, 0.0
 	for k := range total {
@@ -446,15 +448,15 @@ func addSeries(total []float64, s *scrape.Series, counter bool) {
 	}
 }
 
-// intervals say how sure the numbers of the whole run are.
+// intervals are the intervals of the figures of the whole run.
 type intervals struct {
-	Why string `json:"why"` // there are none; "": there are
+	Why string `json:"why"` // why there are none; "": there are some
 
 	// By metric and statistic, such as ttft and p95: from and to. What has none is left out.
 	Of map[string]map[string][2]float64 `json:"of"`
 }
 
-// intervals returns those of the metrics that every request has.
+// intervals computes the intervals of the metrics of requests.
 func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*intervals, error) {
 	if n := b.sent + b.warmup; n > maxRequests {
 		return &intervals{Why: fmt.Sprintf("There are no intervals: they are computed of at most %d requests, and the run has %d.", maxRequests, n)}, nil
@@ -484,16 +486,16 @@ func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*intervals,
 	return list, nil
 }
 
-// mark is what a page had at an instant of a run that is played.
+// mark is how much a page had at one look at a run that is played.
 type mark struct {
 	stride, requests, sessions, failures int
 	touched                              int // the first bin that has changed since the mark before
 }
 
-// maxMarks is how many marks are known: a page that has not asked for two minutes gets everything anew.
+// maxMarks is how many marks are kept: a page that has not asked for two minutes gets everything anew.
 const maxMarks = 128
 
-// Mark remembers what the page has now, and returns the number of the mark: 1, 2 and so on.
+// Mark remembers how much the page has now, and returns the number of the mark: 1, 2 and so on.
 func (b *Builder) Mark() int {
 	b.marks[b.marked%maxMarks] = mark{b.stride, len(b.requests), len(b.sessions), len(b.failures), b.bins.touched}
 	b.bins.touched = len(b.bins.list)
@@ -501,8 +503,8 @@ func (b *Builder) Mark() int {
 	return b.marked
 }
 
-// Has reports whether a page that a reader got at a mark can be brought up to date: the builder still knows that mark, and has not thinned
-// out the page since.
+// Has reports whether Since can bring a page up to date that a reader got at a mark: the builder still knows the mark, and has not thinned the
+// page since.
 func (b *Builder) Has(number int) bool {
 	return number > 0 && number <= b.marked && number > b.marked-maxMarks && b.marks[(number-1)%maxMarks].stride == b.stride
 }
@@ -513,7 +515,7 @@ type growth struct {
 	From from `json:"from"`
 }
 
-// from is how many rows of the earlier page stay; those that follow are replaced. Tables that it does not name are replaced whole.
+// from is how many rows of each table of the earlier page stay; later rows are replaced, and so are tables that it does not name.
 type from struct {
 	Whole    bool `json:"whole"` // there is no earlier page
 	Requests int  `json:"requests"`
@@ -522,8 +524,8 @@ type from struct {
 	Bins     int  `json:"bins"`
 }
 
-// Since returns what a page adds that has what there was at a mark; all of it, if Has does not know that. Its rows stand in the order in
-// which records were added, not in that of Page. Packing lets others run after each column.
+// Since returns what is new since a mark, or a whole page if Has is false. Its rows are in the order in which records were added, unlike those of
+// the finished page. It lets other goroutines run after each column.
 func (b *Builder) Since(number int, a *About) *page.Page {
 	g := growth{head: b.head(a), From: from{Whole: !b.Has(number)}}
 	if !g.From.Whole {
@@ -539,7 +541,7 @@ func (b *Builder) Since(number int, a *About) *page.Page {
 	return p
 }
 
-// touchedSince returns the position of the first bin of time that any record has changed since a mark that the builder still knows.
+// touchedSince returns the position of the first bin that has changed since a mark that the builder still knows.
 func (b *Builder) touchedSince(number int) int {
 	first := b.bins.touched
 	for k := number; k < b.marked; k++ {
@@ -548,7 +550,7 @@ func (b *Builder) touchedSince(number int) int {
 	return min(first, len(b.bins.list))
 }
 
-// newSessions returns the sessions from a position on, with their trees. A parent is known by its number, as it may come later.
+// newSessions returns the sessions from a position on, with their trees. It names a parent by number, because the parent may come later.
 func (b *Builder) newSessions(first int) page.Table {
 	list := b.sessions[first:]
 	t := page.Table{Name: "sessions"}
@@ -586,7 +588,7 @@ func (b *Builder) newRequests(first int) page.Table {
 	return t
 }
 
-// valuesOf returns n values, valid until the next call, after others have run.
+// valuesOf returns n values, which are valid until the next call, after it has let other goroutines run.
 func (b *Builder) valuesOf(n int, of func(k int) int64) []int64 {
 	runtime.Gosched()
 	b.values = b.values[:0]

@@ -40,7 +40,7 @@ const File = "report.html"
 // summaryFile is what a run writes last: doc/spec/results.md 3.
 const summaryFile = "summary.json"
 
-// maxBytes is the size of the largest page. Where all requests do not fit, fewer are on it.
+// maxBytes bounds the size of a page: if it would be larger, it gets fewer requests.
 const maxBytes = 4_000_000
 
 // Write writes the page of a run to a file, which appears whole by a rename. ctx carries the options of package durable. It reads
@@ -70,7 +70,7 @@ func Make(run *report.Run) (*page.Page, []byte, error) {
 	return b.fit(about)
 }
 
-// fit returns the page and its file, with as many requests as fit maxBytes.
+// fit returns the page and its file, and thins the requests until the file has at most maxBytes.
 func (b *Builder) fit(about *About) (*page.Page, []byte, error) {
 	for {
 		var out bytes.Buffer
@@ -85,7 +85,7 @@ func (b *Builder) fit(about *About) (*page.Page, []byte, error) {
 	}
 }
 
-// read reads the files of a run.
+// read reads the files of a run into a builder, and what else the page shows.
 func read(run *report.Run) (*Builder, *About, error) {
 	b := NewBuilder(run.Rules(), run.Info.SLO...)
 	about := &About{Info: run.Info, lanes: run.Lanes}
@@ -127,8 +127,8 @@ func read(run *report.Run) (*Builder, *About, error) {
 	return b, about, nil
 }
 
-// readRecords adds the records of a run, the first maxRequests of them to sample too. It returns their aggregate, nil if there are
-// more and the run has a summary.
+// readRecords adds the records of a run, and calls sample with the first maxRequests of them. It returns their aggregate; nil if there are more
+// and the run has a summary, summed.
 func (b *Builder) readRecords(run *report.Run, summed bool, sample func(*measure.Record)) (*measure.Aggregate, error) {
 	records, err := run.Files.Records()
 	if err != nil {
@@ -171,7 +171,7 @@ type writtenSummary struct {
 // maxSummary bounds the size of a summary: reports of deadlocked trees are its longest part.
 const maxSummary = 64 << 20
 
-// readSummary reads the summary of a run, nil if there is none with its service levels.
+// readSummary reads the summary of a run; nil if there is none, or if it was made with other service levels.
 func readSummary(run *report.Run) (*writtenSummary, error) {
 	path := filepath.Join(run.Dir, summaryFile)
 	if run.Info.Parts != nil { // it may be of other parts
@@ -240,7 +240,7 @@ type head struct {
 	BinWidth int64  `json:"bin_width"` // ns
 }
 
-// page returns the page of the records that were added.
+// page returns the page with everything that was added.
 func (b *Builder) page(a *About) *page.Page {
 	h := b.head(a)
 	p := &page.Page{Kind: "run", Title: title(&a.Info), Live: a.Live, Head: &h}
@@ -253,7 +253,7 @@ func (b *Builder) page(a *About) *page.Page {
 	return p
 }
 
-// head returns what the page says besides its tables.
+// head returns the part of the page that is no table.
 func (b *Builder) head(a *About) head {
 	h := head{
 		Summary: a.Summary, Server: a.Info.ServerText(), Notes: append([]string{}, a.Notes...), Seconds: Seconds, Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
@@ -282,7 +282,7 @@ func title(info *measure.RunInfo) string {
 	return name
 }
 
-// shift returns the time from the start of the warmup to that of profiling; false if it is not known.
+// shift returns the nanoseconds from the start of the warmup to that of profiling; false if they are not known.
 func shift(info *measure.RunInfo) (ns int64, known bool) {
 	for _, p := range info.Phases {
 		if p.Name == measure.ProfilingPhase {
@@ -292,7 +292,7 @@ func shift(info *measure.RunInfo) (ns int64, known bool) {
 	return 0, false
 }
 
-// origin returns when profiling began, nanoseconds since 1970; of a run whose phases are not known when the run began.
+// origin returns when profiling began, in nanoseconds since 1970. If the phases are not known, it assumes the last answer of the warmup.
 func (b *Builder) origin(info *measure.RunInfo) int64 {
 	for _, p := range info.Phases {
 		if p.Name == measure.ProfilingPhase {
@@ -302,7 +302,7 @@ func (b *Builder) origin(info *measure.RunInfo) int64 {
 	return info.Start.Add(time.Duration(b.end[0])).UnixNano()
 }
 
-// laneTable returns what is known of the lanes besides their requests.
+// laneTable returns the reports of the lanes.
 func laneTable(lanes []measure.LaneReport) page.Table {
 	var lane []int64
 	var tStar, finished, skipped []float64
@@ -316,7 +316,7 @@ func laneTable(lanes []measure.LaneReport) page.Table {
 	}}
 }
 
-// strangers says which lanes have records but no line in the file of lanes.
+// strangers returns a note if lanes have records but no line in the file of lanes.
 func (b *Builder) strangers(lanes []measure.LaneReport) []string {
 	if lanes == nil {
 		return nil

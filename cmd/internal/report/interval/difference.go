@@ -20,8 +20,8 @@ type Difference struct {
 	Relative Interval // of (A - B) / B; Unknown where a resample has a B of 0
 }
 
-// paired compares two samples tree by tree: trees with the same number are a pair, and pairs are drawn. Trees that only one of
-// them has are left out. It returns the differences and the number of pairs. The error, if any, is a *fewTreesError.
+// paired compares two samples tree by tree: trees with the same number are a pair, and resamples draw pairs. It leaves out trees that only one
+// sample has. It returns the differences and the number of pairs. The error, if any, is a *fewTreesError.
 func paired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, int, error) {
 	both, others := a.places(), b.places()
 	for t := range both {
@@ -57,7 +57,7 @@ func Unpaired(a, b Sample, stats []Statistic, seed Seed) ([]Difference, error) {
 	}), nil
 }
 
-// compare computes the differences of the samples, and those of the resamples that draw gives.
+// compare computes the differences of two samples, with intervals from resamples whose weights draw returns.
 func compare(a, b *sorted, stats []Statistic, draw func() (wa, wb []uint32)) []Difference {
 	fa, fb := make([]float64, len(stats)), make([]float64, len(stats))
 	absolute, relative := newDraws(stats), newDraws(stats)
@@ -83,7 +83,7 @@ func compare(a, b *sorted, stats []Statistic, draw func() (wa, wb []uint32)) []D
 	return list
 }
 
-// ones are the weights of a sample as it is.
+// ones returns n weights of 1, which leave a sample as it is.
 func ones(n int) []uint32 {
 	list := make([]uint32, n)
 	for k := range list {
@@ -100,8 +100,8 @@ type Comparison struct {
 	Differences []Difference
 }
 
-// Compare compares statistics of a metric of two runs: tree by tree where both played the same ones. The error, if any, is a
-// *fewTreesError, of a comparison that says whether it would have been paired.
+// Compare compares statistics of a metric of two runs: tree by tree if both played the same ones. The error, if any, is a *fewTreesError; the
+// comparison then still says whether it would have been paired.
 func Compare(a, b *Run, metric string, stats []Statistic) (Comparison, error) {
 	seed := a.Seed.With(b.Seed)
 	c := Comparison{Why: differentTrees(a.Info, b.Info)}
@@ -117,8 +117,7 @@ func Compare(a, b *Run, metric string, stats []Statistic) (Comparison, error) {
 	return c, err
 }
 
-// aligned returns the sample of a metric with the numbers that another run has for the same trees, and negative ones for trees that it
-// did not play.
+// aligned returns the sample of a metric with trees numbered as in another run. A tree that the other run did not play has a negative number.
 func (r *Run) aligned(other *Run, metric string) Sample {
 	numbers := map[treeName]int32{}
 	for n, name := range other.played {
@@ -140,7 +139,7 @@ func (r *Run) aligned(other *Run, metric string) Sample {
 	return Sample{s.Values, trees}
 }
 
-// differentTrees says why two runs did not play the same trees; "": they did.
+// differentTrees says why two runs did not play the same trees; "" if they did.
 func differentTrees(a, b measure.RunInfo) string {
 	switch {
 	case a.Dataset.Key == "" || a.Dataset.Key != b.Dataset.Key:
@@ -175,7 +174,7 @@ type Run struct {
 	played map[int32]treeName // by the number of the tree
 }
 
-// treeName says which tree it was: of which trace, and how often that was opened before.
+// treeName identifies a tree: its trace, and how often the run had opened that before.
 type treeName struct {
 	Trace string
 	Pass  int

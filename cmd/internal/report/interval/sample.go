@@ -1,14 +1,16 @@
-// Package interval says how sure the numbers of a run are. Requests of one tree depend on each other, so it resamples trees, not
-// requests: 1,000 times, 95 %, by the percentile method. The generator is numpy's, with a seed made of the records: the same records
-// give the same intervals.
+// Package interval computes confidence intervals of the figures of a run. Requests of one tree depend on each other, so it resamples trees, not
+// requests: 1,000 times, 95 %, by the percentile method. The generator is numpy's, with a seed made of the records: the same records give the
+// same intervals.
 package interval
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 
+	"github.com/agentx/agentx/internal/pyrand"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 )
@@ -39,7 +41,7 @@ func (s Sample) TreeCount() int {
 	return len(trees)
 }
 
-// Interval is where a figure lies with a probability of Level, such as in the resamples but for the lowest and the highest 2.5 %.
+// Interval is where a figure lies with a probability of 95 %.
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
@@ -54,7 +56,7 @@ func (i Interval) Known() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High
 // Has reports whether a number lies in the interval.
 func (i Interval) Has(v float64) bool { return i.Low <= v && v <= i.High }
 
-// Statistic is how the values of a sample become one figure: Mean, or a percentile from 0 to 100.
+// Statistic says how the values of a sample become one figure: Mean, or a percentile from 0 to 100.
 type Statistic float64
 
 // Mean is the mean of the values. Max is their largest, which has no interval: no resample exceeds it.
@@ -71,7 +73,7 @@ func Named(name string) Statistic {
 	return Mean
 }
 
-// Statistics are those of slo.Statistics.
+// Statistics returns the statistics of slo.Statistics.
 func Statistics() (list []Statistic) {
 	for _, name := range slo.Statistics {
 		list = append(list, Named(name))
@@ -79,10 +81,10 @@ func Statistics() (list []Statistic) {
 	return list
 }
 
-// fewTreesError says that a sample has no interval.
+// fewTreesError says that a sample has too few trees for an interval.
 type fewTreesError struct {
 	trees int
-	pairs bool // the trees are those that two runs have in common
+	pairs bool // they are the trees that two runs have in common
 }
 
 func (e *fewTreesError) Error() string {
@@ -93,7 +95,7 @@ func (e *fewTreesError) Error() string {
 	return measure.Plural(e.trees, "tree", "trees") + of + ": an interval needs " + strconv.Itoa(MinTrees)
 }
 
-// places numbers the trees that have a value, in the order of their numbers.
+// places returns the place, from 0, of each tree that has a value, in the order of the trees' numbers.
 func (s Sample) places() map[int32]int32 {
 	places := map[int32]int32{}
 	for k, v := range s.Values {
@@ -104,7 +106,7 @@ func (s Sample) places() map[int32]int32 {
 	return number(places)
 }
 
-// number numbers trees in their order.
+// number sets the place of each tree, from 0, in the order of the trees' numbers.
 func number(trees map[int32]int32) map[int32]int32 {
 	list := make([]int32, 0, len(trees))
 	for t := range trees {
@@ -148,8 +150,8 @@ func (s Sample) prepare(places map[int32]int32, stats []Statistic) *sorted {
 	return p
 }
 
-// cut is where the search for a percentile begins: resamples have it behind that value, but for one in a million. The values before
-// are counted by tree and not walked over, which is most of the time that resampling would take.
+// cut is the value at which the search for a percentile begins: only one resample in a million has the percentile before it. Values before the
+// cut are counted by tree instead of walked over, which saves most of the time of resampling.
 type cut struct {
 	stat  Statistic
 	from  int     // the first value that is walked over
@@ -180,10 +182,168 @@ func (p *sorted) cut(stat Statistic) cut {
 	return c
 }
 
-// weigh returns how many weighted values stand before the cut.
+// weigh returns how many values are before the cut in a resample.
 func (c *cut) weigh(weights []uint32) (n int) {
 	for t, w := range weights {
 		n += int(w) * int(c.below[t])
 	}
 	return n
+}
+
+// Of returns the interval of each statistic of a sample. The error, if any, is a *fewTreesError.
+func Of(s Sample, stats []Statistic, seed Seed) ([]Interval, error) {
+	places := s.places()
+	if len(places) < MinTrees {
+		return nil, &fewTreesError{trees: len(places)}
+	}
+	p, g := s.prepare(places, stats), seed.generator()
+	weights := make([]uint32, len(places))
+	drawn := newDraws(stats)
+	figures := make([]float64, len(stats))
+	for range resamples {
+		draw(g, weights)
+		p.figures(weights, figures)
+		drawn.add(figures)
+	}
+	return drawn.intervals(stats), nil
+}
+
+// draw draws as many trees as there are, with replacement: weights gets how often each was drawn.
+func draw(g *pyrand.PCG64, weights []uint32) {
+	clear(weights)
+	for range weights {
+		weights[g.Bounded(uint32(len(weights)))]++
+	}
+}
+
+// figures computes the statistics of a sample in which each tree occurs as often as its weight says, into to.
+func (p *sorted) figures(weights []uint32, to []float64) {
+	n, sum := 0, 0.0
+	for t, w := range weights {
+		n += int(w) * p.count[t]
+		sum += float64(w) * p.sum[t]
+	}
+	for k, c := range p.cuts {
+		if c.stat == Mean {
+			to[k] = sum / float64(n)
+		} else {
+			to[k] = p.percentile(&c, n, weights)
+		}
+	}
+}
+
+// percentile returns a percentile of n values, in which each tree occurs as often as its weight says. It equals measure.Percentile of these.
+func (p *sorted) percentile(c *cut, n int, weights []uint32) float64 {
+	at, fraction := measure.Linear(int64(n), float64(c.stat))
+	below := int(at)
+	k, passed := c.from, c.weigh(weights) // values before k, weighted
+	if passed > below {
+		k, passed = 0, 0
+	}
+	for ; k < len(p.values); k++ {
+		if passed += int(weights[p.tree[k]]); passed > below {
+			break
+		}
+	}
+	low, high := p.values[min(k, len(p.values)-1)], 0.0
+	if below >= n-1 {
+		return low
+	}
+	if high = low; passed == below+1 { // the next value has another weight
+		for k++; weights[p.tree[k]] == 0; k++ {
+		}
+		high = p.values[k]
+	}
+	return low + fraction*(high-low)
+}
+
+// draws are the figures of all resamples.
+type draws struct{ of [][]float64 }
+
+// newDraws returns no draws, for some statistics.
+func newDraws(stats []Statistic) draws { return draws{make([][]float64, len(stats))} }
+
+// add adds the figures of one resample.
+func (d *draws) add(figures []float64) {
+	for k, v := range figures {
+		d.of[k] = append(d.of[k], v)
+	}
+}
+
+// intervals returns the interval of each statistic over all resamples.
+func (d *draws) intervals(stats []Statistic) []Interval {
+	list := make([]Interval, len(stats))
+	for k, stat := range stats {
+		list[k] = unknown
+		if stat != Max {
+			list[k] = middle(d.of[k])
+		}
+	}
+	return list
+}
+
+// middle returns the interval that has the middle 95 % of figures; unknown if one of them is no finite number.
+func middle(figures []float64) Interval {
+	if slices.ContainsFunc(figures, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+		return unknown
+	}
+	slices.Sort(figures)
+	rest := 100 * (1 - level) / 2
+	return Interval{measure.Percentile(figures, rest), measure.Percentile(figures, 100-rest)}
+}
+
+// Student returns the mean of a figure over runs, and its interval by Student's law. It needs two runs.
+func Student(figures []float64) (mean float64, i Interval, err error) {
+	n := len(figures)
+	if n < 2 {
+		return math.NaN(), unknown, fmt.Errorf("an interval over runs needs 2 runs, not %d", n)
+	}
+	for _, v := range figures {
+		mean += (v - figures[0]) / float64(n) // so that the mean of equal figures is that figure
+	}
+	mean += figures[0]
+	square := 0.0
+	for _, v := range figures {
+		square += (v - mean) * (v - mean)
+	}
+	half := quantile(n-1) * math.Sqrt(square/float64(n-1)/float64(n))
+	return mean, Interval{mean - half, mean + half}, nil
+}
+
+// quantile returns the t for which a variable of Student's law lies between -t and t with probability level.
+func quantile(freedom int) float64 {
+	low, high := 0.0, 1.0
+	for within(high, freedom) < level {
+		high *= 2
+	}
+	for range 200 {
+		t := (low + high) / 2
+		if within(t, freedom) < level {
+			low = t
+		} else {
+			high = t
+		}
+	}
+	return high
+}
+
+// within returns the probability that a variable of Student's law lies between -t and t: the finite sums of Abramowitz and Stegun
+// 26.7.3 and 26.7.4.
+func within(t float64, freedom int) float64 {
+	angle := math.Atan2(t, math.Sqrt(float64(freedom)))
+	sin, cos := math.Sincos(angle)
+	term, sum := 1.0, 0.0
+	if freedom%2 == 0 {
+		for k := 0; k <= freedom-2; k += 2 {
+			sum += term
+			term *= cos * cos * float64(k+1) / float64(k+2)
+		}
+		return sin * sum
+	}
+	term = cos
+	for k := 1; k <= freedom-2; k += 2 {
+		sum += term
+		term *= cos * cos * float64(k+1) / float64(k+2)
+	}
+	return 2 / math.Pi * (angle + sin*sum)
 }

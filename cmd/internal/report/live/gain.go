@@ -8,8 +8,8 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// Gain is what the state of a part of a load has gained since the last one: what part 0 adds to its own, so that this is of the whole
-// load. Counts are exact, distributions good to 1 %. It has the same size however many requests it counts.
+// Gain is what the state of a part of a load has gained since the last gain. Part 0 adds the gains of all parts to its own state, which is then
+// that of the whole load. Counts are exact, distributions good to 1 %. Its size does not depend on how many requests it counts.
 type Gain struct {
 	Progress  measure.Progress `json:"progress"`
 	Warmup    *totals          `json:"warmup,omitempty"` // nil: nothing
@@ -17,7 +17,7 @@ type Gain struct {
 	Recent    *recentGain      `json:"recent,omitempty"`
 }
 
-// recentGain are requests that have ended well, of one phase.
+// recentGain are requests of one phase that have ended well.
 type recentGain struct {
 	Phase string `json:"phase"`
 	section
@@ -42,12 +42,12 @@ func (s *State) TakeGain() *Gain {
 	return g
 }
 
-// phases are the totals of a gain by the phase that they are of.
+// phases returns the totals of a gain by phase.
 func (g *Gain) phases() map[string]**totals {
 	return map[string]**totals{measure.WarmupPhase: &g.Warmup, measure.ProfilingPhase: &g.Profiling}
 }
 
-// add adds a request that is over. Its recent values count if it ended well.
+// add adds a request that is over; nothing on nil.
 func (g *Gain) add(r *measure.Record, rules measure.Rules) {
 	if g == nil {
 		return
@@ -66,7 +66,7 @@ func (g *Gain) add(r *measure.Record, rules measure.Rules) {
 	g.Recent.add(r, rules)
 }
 
-// Share makes a state, that of part 0, one of a load with so many parts.
+// Share makes the state of part 0 that of a whole load with some number of parts.
 func (s *State) Share(parts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *State) shared() bool {
 	return s.parts > 0
 }
 
-// AddGain adds what another part has gained. The error says that no part gains such a thing; then nothing is added.
+// AddGain adds what another part has gained. It adds nothing and returns an error if no agentx sends such a gain.
 func (s *State) AddGain(part int, g *Gain) error {
 	if err := g.check(); err != nil {
 		return fmt.Errorf("its gain: %w", err)
@@ -99,7 +99,7 @@ func (s *State) AddGain(part int, g *Gain) error {
 	return nil
 }
 
-// Leave says that another part is over, or lost: it has nothing in flight any more. What it has gained stays.
+// Leave takes another part that is over or lost out of the requests in flight. What it has gained stays.
 func (s *State) Leave(part int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *State) Leave(part int) {
 	s.left++
 }
 
-// check returns an error about what no part gains; cells and bounds have checked themselves.
+// check returns an error about counts that no part gains. Cells have checked themselves when they were read.
 func (g *Gain) check() error {
 	if g.Recent != nil {
 		if n := len(g.Recent.Cells); n != len(liveMetrics) {
@@ -136,8 +136,8 @@ func (g *Gain) check() error {
 	return nil
 }
 
-// whole returns the progress of the load: that of this part, with those of others in the same phase. What others have said is up
-// to a second old: the load ends when the last of them will.
+// whole returns the progress of the load: that of this part with those of the other parts in the same phase, which are up to a second old. The
+// load ends when its last part does.
 func (s *State) whole() measure.Progress {
 	p := s.progress
 	known, end := p.Remaining >= 0, p.Elapsed+p.Remaining
@@ -159,7 +159,7 @@ func (s *State) whole() measure.Progress {
 	return p
 }
 
-// enter makes a phase the one of the latest requests. It is false for one that is over.
+// enter makes a phase the current one of recent requests. It returns false for a phase that is over.
 func (s *State) enter(phase string) bool {
 	if phase == s.phase {
 		return true

@@ -12,14 +12,14 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// Bounds of the histograms of /metrics, in seconds: 1, 2 and 5 times each power of ten, from 10 us, which a lateness can be, to the
+// Bounds are the bounds of the histograms of /metrics, in seconds: 1, 2 and 5 times each power of ten, from 10 us, a small lateness, to the
 // longest time of a request.
 var Bounds = []float64{
 	1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000,
 }
 
-// Families returns the state of a run as metrics. The counts are those of the profiling phase, over the requests that are over; at the
-// end they are those of the summary.
+// Families returns the state of a run as metrics. Counts are of requests of the profiling phase that are over; at the end they equal those of the
+// summary.
 func (s *State) Families() []*dto.MetricFamily {
 	status := s.Status()
 	s.mu.Lock()
@@ -54,7 +54,7 @@ func (s *State) Metrics() ([]byte, error) {
 // metricsBytes is more than the metrics of most runs take.
 const metricsBytes = 16 << 10
 
-// families returns the metrics that have the names of keys of the summary.
+// families returns the metrics of totals. Their names are keys of the summary.
 func (t *totals) families() []*dto.MetricFamily {
 	list := []*dto.MetricFamily{
 		counter("requests", "Requests that are over, however they ended.", float64(t.Requests)),
@@ -74,22 +74,23 @@ func (t *totals) families() []*dto.MetricFamily {
 	return list
 }
 
-// The functions below make one family each. Its name is that of a key of the summary, with the prefix agentx_.
-
+// family returns a metric family named agentx_NAME.
 func family(name, help string, kind dto.MetricType, metrics ...*dto.Metric) *dto.MetricFamily {
 	name = "agentx_" + name
 	return &dto.MetricFamily{Name: &name, Help: &help, Type: &kind, Metric: metrics}
 }
 
+// counter returns a family of one counter.
 func counter(name, help string, value float64) *dto.MetricFamily {
 	return family(name, help, dto.MetricType_COUNTER, &dto.Metric{Counter: &dto.Counter{Value: &value}})
 }
 
+// gauge returns a family of one gauge.
 func gauge(name, help string, value float64) *dto.MetricFamily {
 	return family(name, help, dto.MetricType_GAUGE, &dto.Metric{Gauge: &dto.Gauge{Value: &value}})
 }
 
-// labelled returns a counter for each value of a label.
+// labelled returns a family with a counter for each value of a label.
 func labelled[K interface{ wire.Category | measure.Bucket }](name, help, label string, counts map[K]int) *dto.MetricFamily {
 	var metrics []*dto.Metric
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
@@ -102,6 +103,7 @@ func labelled[K interface{ wire.Category | measure.Bucket }](name, help, label s
 	return family(name, help, dto.MetricType_COUNTER, metrics...)
 }
 
+// family returns a distribution as a histogram.
 func (d *distribution) family(name, help string) *dto.MetricFamily {
 	n, sum, cumulative := uint64(d.Cells.n), d.Sum, uint64(0)
 	p := &dto.Histogram{SampleCount: &n, SampleSum: &sum}
@@ -113,7 +115,7 @@ func (d *distribution) family(name, help string) *dto.MetricFamily {
 	return family(name, help, dto.MetricType_HISTOGRAM, &dto.Metric{Histogram: p})
 }
 
-// state returns a gauge that is 1 at the state of the run.
+// state returns a family with a gauge for each state, which is 1 for the state of the run.
 func state(now string) *dto.MetricFamily {
 	var metrics []*dto.Metric
 	label := "state"
@@ -127,6 +129,7 @@ func state(now string) *dto.MetricFamily {
 	return family("state", "1 at the state of the run.", dto.MetricType_GAUGE, metrics...)
 }
 
+// flag returns 1 for true.
 func flag(yes bool) float64 {
 	if yes {
 		return 1

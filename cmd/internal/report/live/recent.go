@@ -11,22 +11,22 @@ import (
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// recentLooks is over how many looks at the records, one a second, the latest rates and latencies are.
+// recentLooks is how many looks at the records, one a second, recent rates and latencies are over.
 const recentLooks = 30
 
-// recent are the requests of the last looks that ended well. It counts in sections, one a look, and adds them up.
+// recent counts the requests of the last looks that ended well, in one section for each look.
 type recent struct {
 	at       time.Time // of the last look; zero: there was none
 	sections [recentLooks]section
-	last     int     // the section that is filled
-	sum      section // of the others
-	now      Recent  // at the last look
+	last     int     // the section that is being filled
+	sum      section // of all other sections
+	now      Recent  // rates and latencies at the last look
 }
 
-// liveMetrics are those that a status has.
+// liveMetrics are the metrics that a status has.
 var liveMetrics = slices.DeleteFunc(slices.Clone(eachRequest), func(m measure.Metric) bool { return m.Live == "" })
 
-// section is what ended between two looks.
+// section counts the requests that ended between two looks.
 type section struct {
 	length    time.Duration
 	Completed int     `json:"completed"`
@@ -34,6 +34,7 @@ type section struct {
 	Cells     []cells `json:"cells"` // in the order of liveMetrics
 }
 
+// newSection returns a section without requests.
 func newSection() section { return section{Cells: make([]cells, len(liveMetrics))} }
 
 // add adds a request that ended well.
@@ -47,7 +48,7 @@ func (s *section) add(r *measure.Record, rules measure.Rules) {
 	}
 }
 
-// join adds another section, or takes it away where by is -1.
+// join adds another section, by is 1, or takes it away, by is -1.
 func (s *section) join(o *section, by int) {
 	s.length, s.Completed = s.length+time.Duration(by)*o.length, s.Completed+by*o.Completed
 	s.Tokens.add(o.Tokens, int64(by))
@@ -56,6 +57,7 @@ func (s *section) join(o *section, by int) {
 	}
 }
 
+// newRecent returns a recent without requests.
 func newRecent() *recent {
 	r := new(recent)
 	r.reset()
@@ -71,7 +73,7 @@ func (r *recent) reset() {
 	r.now = r.status()
 }
 
-// look ends a section. The first one has no known length, so it counts for no rate.
+// look ends a section and begins the next. The length of the first section is not known, so no rate counts it.
 func (r *recent) look(now time.Time) {
 	ended := &r.sections[r.last]
 	if !r.at.IsZero() {
@@ -86,7 +88,7 @@ func (r *recent) look(now time.Time) {
 	r.sections[r.last] = newSection()
 }
 
-// status returns the rates and latencies of all sections.
+// status returns the rates and latencies of the sections in sum.
 func (r *recent) status() Recent {
 	seconds := r.sum.length.Seconds()
 	rate := func(n int64) measure.Number { return ratio(float64(n), seconds) }
@@ -107,13 +109,13 @@ func (r *recent) status() Recent {
 	return now
 }
 
-// stat returns the percentiles, in a unit.
+// stat returns the percentiles, each multiplied by a unit.
 func (c *cells) stat(unit float64) Stat {
 	v := c.percentiles(unit, 50, 75, 90, 95, 99)
 	return Stat{c.n, v[0], v[1], v[2], v[3], v[4]}
 }
 
-// ratio divides; Missing where it cannot.
+// ratio divides part by whole; Missing if whole is not above 0.
 func ratio(part, whole float64) measure.Number {
 	if whole <= 0 {
 		return measure.Missing
@@ -121,20 +123,21 @@ func ratio(part, whole float64) measure.Number {
 	return measure.Number(part / whole)
 }
 
-// cells counts whole numbers from 0 to math.MaxInt64, by cells that are at most 1/128 as wide as the numbers in them. Counts add up, and can
-// be taken away again, so that a look costs what is new and what is old, not all that was counted. The zero value is ready to use.
+// cells is a histogram of whole numbers from 0 to math.MaxInt64. A cell is at most 1/128 as wide as the numbers in it. Counts can be added and
+// taken away, so that a look costs only the newest and the oldest section. The zero value is ready to use.
 type cells struct {
 	counts []int32 // of every cell; nil: all are 0
 	n      int64
 }
 
-// cellBits are the bits that tell apart the cells of one power of two, cellCount is how many cells there are.
+// cellBits are the bits that tell the cells of one power of two apart, cellCount is how many cells there are.
 const (
 	cellBits  = 7
 	cellCount = (64 - cellBits) << cellBits
 )
 
-// cellOf returns the cell of a number: small numbers have one each, others share one with those of the same first cellBits+1 bits.
+// cellOf returns the cell of a number. Small numbers have a cell each; larger ones share a cell with all that have the same first cellBits+1
+// bits.
 func cellOf(v int64) uint16 {
 	shift := max(0, bits.Len64(uint64(v))-cellBits-1)
 	return uint16(shift<<cellBits + int(v>>shift))
@@ -147,6 +150,7 @@ func middleOf(cell int) int64 {
 	return least + int64(1)<<shift/2
 }
 
+// add adds n numbers to a cell; a negative n takes some away.
 func (c *cells) add(cell uint16, n int32) {
 	if c.counts == nil {
 		c.counts = make([]int32, cellCount)
@@ -155,7 +159,7 @@ func (c *cells) add(cell uint16, n int32) {
 	c.n += int64(n)
 }
 
-// join adds other counts so many times.
+// join adds other counts, multiplied by a factor.
 func (c *cells) join(o *cells, by int32) {
 	for cell, n := range o.counts {
 		if n != 0 {
@@ -178,7 +182,7 @@ func (c cells) MarshalJSON() ([]byte, error) {
 // maxGain is the most values of a cell: more requests than a part can end between two gains.
 const maxGain = 1 << 20
 
-// UnmarshalJSON reads counts. The error says that no part sends them.
+// UnmarshalJSON reads counts, or returns an error for some that no part sends.
 func (c *cells) UnmarshalJSON(text []byte) error {
 	var some map[uint16]int32
 	err := json.Unmarshal(text, &some)
@@ -191,7 +195,8 @@ func (c *cells) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// percentiles returns the nearest-rank percentiles, asked for in ascending order, of 100, in a unit; Missing ones without a number.
+// percentiles returns the nearest-rank percentiles that are asked for in ascending order, each multiplied by a unit; Missing if nothing is
+// counted.
 func (c *cells) percentiles(unit float64, asked ...float64) []measure.Number {
 	values := slices.Repeat([]measure.Number{measure.Missing}, len(asked))
 	below, next := int64(0), 0
@@ -204,11 +209,11 @@ func (c *cells) percentiles(unit float64, asked ...float64) []measure.Number {
 	return values
 }
 
-// highest bounds what is counted, in steps: of nanoseconds three hours.
+// highest bounds the numbers that are counted: if they are nanoseconds, three hours.
 const highest = 1e13
 
-// stepOf returns the step of the distributions of a metric, in its unit.
+// stepOf returns what one step of the distributions of a metric is, in the unit of the metric.
 func stepOf(m *measure.Metric) float64 { return 1 / m.Unit.Steps() }
 
-// steps returns a value in whole steps.
+// steps returns a value as a whole number of steps, each a unit.
 func steps(value, unit float64) int64 { return int64(min(max(math.Round(value/unit), 0), highest)) }

@@ -23,7 +23,7 @@ import (
 	"github.com/agentx/agentx/report"
 )
 
-// Limits of a server. A reader who does not read keeps a connection for writeLimit, and what is written to it is shared by all readers.
+// Limits of a server. A reader that does not read keeps its connection for writeLimit; the text for it is shared by all readers.
 const (
 	maxConnections = 64
 	readLimit      = 5 * time.Second // of a request
@@ -32,7 +32,7 @@ const (
 	maxHeader      = 16 << 10 // bytes
 )
 
-// Address returns the address to listen on for HOST:PORT. Without a host it is one of this machine alone.
+// Address returns the address to listen on for HOST:PORT. Without a host only this machine can reach it.
 func Address(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -45,11 +45,11 @@ func Address(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Server serves what the run is like that is shown: / is the page, /data what the page adds to itself, /metrics the metrics for
-// Prometheus, and /status the Status as JSON. It answers GET alone, and only whom its guard lets through: else a web page that somebody
-// opens on this machine, or everybody on the network, could read the run.
+// Server serves the run that is shown: / is the page, /data what the page adds to itself, /metrics the metrics for Prometheus, and /status the
+// Status as JSON. It answers only GET, and only those whom its guard lets through: otherwise any web page that is open on this machine, or
+// everybody on the network, could read the run.
 type Server struct {
-	Drawn string // the token, if Listen drew one: nobody knows it yet
+	Drawn string // the token, if Listen drew one, which the user must be told
 
 	listener net.Listener
 	http     http.Server
@@ -118,10 +118,10 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// policy is what the page may do: what a page on disk may, and fetch its data; and no other page may embed it.
+// policy lets the page do what a page on disk may do, and fetch its data. No other page may embed it.
 var policy = (&page.Page{Live: true}).Policy() + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// check refuses what is not to be answered, and sets the header of answers.
+// check sets the header of every answer, and refuses requests with another method than GET, without permission, or before the run begins.
 func (s *Server) check(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -145,6 +145,7 @@ func (s *Server) check(next http.Handler) http.Handler {
 	})
 }
 
+// page answers with the page of the run.
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	pages := s.shown.Load().Pages
 	if pages == nil {
@@ -155,11 +156,12 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	send(w, "text/html; charset=utf-8", nil, pages.html())
 }
 
+// data answers with what is new on the page after a position.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	pages := s.shown.Load().Pages
 	after, err := strconv.Atoi(r.URL.Query().Get("after"))
 	if err != nil || after < 0 {
-		http.Error(w, "after: want a number", http.StatusBadRequest)
+		http.Error(w, "after: want a whole number, 0 or more", http.StatusBadRequest)
 		return
 	}
 	if pages == nil {
@@ -175,18 +177,20 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// metrics answers with the metrics for Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	text, err := s.shown.Load().State.Metrics()
 	send(w, "text/plain; version=0.0.4; charset=utf-8", err, text)
 }
 
+// status answers with the status as JSON.
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	status := s.shown.Load().State.Status()
 	text, err := json.MarshalIndent(status, "", "  ")
 	send(w, "application/json", err, text, []byte{'\n'})
 }
 
-// send answers with a text in pieces. Nothing that a run needs is locked meanwhile.
+// send answers with a text in pieces, or with err. It holds no lock that a run needs.
 func send(w http.ResponseWriter, kind string, err error, text ...[]byte) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -212,9 +216,10 @@ type watchers struct {
 	left chan struct{}        // closed when all have the finished page; nil: Close does not wait
 }
 
-// watching is how long after its last question for data a page counts as open.
+// watching is how long after it has asked for data a page counts as open.
 const watching = 3 * time.Second
 
+// saw notes that a page asked for data.
 func (w *watchers) saw(from string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,8 +264,7 @@ func (w *watchers) wait(ctx context.Context) {
 	}
 }
 
-// limitedListener accepts as many connections at a time as its limit says, and closes those above at once: they may not wait for
-// others to end, nor keep the run busy.
+// limitedListener accepts at most limit connections at a time and closes further ones at once, so that none waits or keeps the run busy.
 type limitedListener struct {
 	net.Listener
 	limit int64
@@ -308,12 +312,12 @@ type Pages struct {
 	position int       // grows where there was something new
 	fresh    bool      // there were records since the last look
 	rest     time.Time // until then nothing is packed
-	packed   [2]packed // a whole page, and the last growth
+	packed   [2]packed // the last whole page, and the last growth
 	finished *finished // nil: the run is not over
 	broken   []string  // why records are not on the page
 }
 
-// packed is what a page adds that has what there was after a position. At position 0 it is a whole page.
+// packed is the packed data that brings a page from the position after to position; after 0 it is a whole page.
 type packed struct {
 	after, position int
 	data            []byte // nil: nothing
@@ -348,7 +352,7 @@ func (p *Pages) Add(r *measure.Record) {
 	}
 }
 
-// look ends what belongs to one position.
+// look begins a new position if there were records since the last look.
 func (p *Pages) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -379,7 +383,7 @@ func (p *Pages) Finish(dir string) error {
 	return nil
 }
 
-// html returns the page. While the run is played it has no data, and asks for them.
+// html returns the page. While the run is played it is a shell that asks for its data.
 func (p *Pages) html() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -407,11 +411,11 @@ func (p *Pages) data(after int) (text [][]byte, over bool, err error) {
 	return [][]byte{bytes.TrimSuffix(about, []byte("}")), []byte(`,"page":`), now.data, []byte("}")}, over, err
 }
 
-// rests is for how many times as long as packing took nothing is packed: on a busy machine there is less of it.
+// rests is how many times as long as packing took nothing more is packed, so that a busy machine packs less.
 const rests = 20
 
-// since returns what is new after a position. What several ask for is packed once. While packing rests, those who have nothing get the
-// last whole page, and others nothing.
+// since returns what is new after a position. What several pages ask for is packed once. While packing rests, a page that has nothing gets the
+// last whole page, and others get nothing.
 func (p *Pages) since(after int) (now packed, over bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -444,8 +448,7 @@ func (p *Pages) since(after int) (now packed, over bool, err error) {
 	return *last, false, err
 }
 
-// pack packs what is new after a position, which will be about as large as is said; at 0 everything, and the facts of the run, which do
-// not change.
+// pack packs what is new after a position, at 0 everything and the facts of the run, which do not change. size estimates the bytes.
 func (p *Pages) pack(after, size int) (packed, error) {
 	about := p.about
 	summary := p.state.summary(&about.Info)

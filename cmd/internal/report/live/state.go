@@ -1,5 +1,5 @@
-// Package live says what a run is like while it is played: the block on a terminal, the lines of a log, and a server with the page, with
-// metrics for Prometheus, and with a status (doc/spec/report.md 7).
+// Package live shows a run while it is played: as a block on a terminal, as lines of a log, and by a server with the page, metrics for Prometheus
+// and a status (doc/spec/report.md 7).
 //
 // A State gathers it from the records, which it gets from measure.Follow, and from the progress that the run reports. A run never waits
 // for a State, nor for who reads it.
@@ -19,7 +19,7 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
-// State is what a run is like now. Its methods may be called by many goroutines at once; none waits for anything but the others.
+// State is the state of a run now. Many goroutines may call its methods at once.
 type State struct {
 	rules measure.Rules
 	lanes int
@@ -40,7 +40,7 @@ type State struct {
 	err   error // why records are not followed any more
 }
 
-// NewState returns the state of a run before its first request. Lanes is how many it has; 0: trees arrive, without a cap.
+// NewState returns the state of a run with some number of lanes before its first request; 0 lanes: trees arrive, without a cap.
 func NewState(rules measure.Rules, lanes int) *State {
 	return &State{
 		rules: rules, lanes: lanes, recent: newRecent(), progress: measure.Progress{Remaining: -1},
@@ -59,8 +59,7 @@ func (s *State) Add(r *measure.Record) {
 	}
 }
 
-// Look ends a section of the time over which the latest rates and latencies are. It is called after the records of a look at the
-// file, with the instant of that look.
+// Look ends a section of the recent rates and latencies. It is called with the instant of a look at the file, after the records of that look.
 func (s *State) Look(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,21 +74,21 @@ func (s *State) Report(p measure.Progress) {
 	s.load.add(s.whole())
 }
 
-// progressTable returns what Report has said of the measured phase.
+// progressTable returns the progress of the measured phase as a table of the page.
 func (s *State) progressTable() page.Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.load.table()
 }
 
-// end says that the run is over. The error, if there is one, says why its records were not followed to the end.
+// end marks the run as over. A non-nil error says why its records could not be followed to the end.
 func (s *State) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended, s.err = true, err
 }
 
-// Status returns what the run is like now.
+// Status returns the status of the run now.
 func (s *State) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,10 +145,12 @@ type totals struct {
 // tokens are counts of the server, 0 where there is none.
 type tokens struct{ Prompt, Cached, Output int64 }
 
+// tokensOf returns the token counts of a record.
 func tokensOf(r *measure.Record) tokens {
 	return tokens{max(0, r.PromptTokens.N()), max(0, r.CachedTokens.N()), max(0, r.OSL())}
 }
 
+// add adds other counts, multiplied by a factor.
 func (t *tokens) add(o tokens, by int64) {
 	t.Prompt, t.Cached, t.Output = t.Prompt+by*o.Prompt, t.Cached+by*o.Cached, t.Output+by*o.Output
 }
@@ -157,6 +158,7 @@ func (t *tokens) add(o tokens, by int64) {
 // eachRequest are the metrics of a request.
 var eachRequest = slices.DeleteFunc(slices.Clone(measure.MetricList), func(m measure.Metric) bool { return !m.OfEach })
 
+// newTotals returns totals without requests.
 func newTotals() *totals {
 	t := &totals{Errors: map[wire.Category]int{}, Buckets: map[measure.Bucket]int{}}
 	for _, m := range eachRequest {
@@ -170,6 +172,7 @@ func (t *totals) named(metric string) *distribution {
 	return &t.Distributions[slices.IndexFunc(eachRequest, func(m measure.Metric) bool { return m.Name == metric })]
 }
 
+// add adds a request that is over.
 func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	t.Requests++
 	t.Buckets[r.Bucket]++
@@ -186,7 +189,7 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	}
 	t.span(r.Sent.Seconds(), max(r.Sent, r.LastToken).Seconds())
 	t.Measured++
-	t.Blocks, t.Hits = t.Blocks+r.RecordedBlocks, t.Hits+min(max(0, r.RecordedHits), r.RecordedBlocks)
+	t.Blocks, t.Hits = t.Blocks+r.RecordedBlocks, t.Hits+r.HitBlocks()
 	t.Tokens.add(tokensOf(r), 1)
 	for k := range eachRequest {
 		if v, ok := eachRequest[k].Of(&r.Numbers, rules); ok {
@@ -195,7 +198,7 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	}
 }
 
-// span makes the time of the measured requests at least that from first to last.
+// span extends the time of the measured requests to that from first to last.
 func (t *totals) span(first, last float64) {
 	if t.Measured == 0 {
 		t.First, t.Last = first, last
@@ -222,14 +225,14 @@ func (t *totals) join(o *totals) {
 	}
 }
 
-// overflowed reports whether a failure of the warmup, whose records are in one bucket, is none of the server.
+// overflowed reports whether a failure is an overflow or a cancellation, which the bucket of a warmup's record does not tell.
 func overflowed(e *measure.Error) bool {
 	return e.Category == wire.Cancelled || e.Category == wire.ContextOverflow
 }
 
-// Follow adds the records in the directory of a run while they are written, to pages too, if they are not nil, and hands each to also, which
-// may be nil. At each tick it looks for new ones, and then calls looked. It returns when ctx ends, after all records that are written by then, and then the run is over
-// for the state.
+// Follow adds the records in the directory of a run while they are written, to pages too if they are not nil, and calls also, which may be nil,
+// with each. At each tick it looks for new records and then calls looked. When ctx ends it adds what is written by then, marks the run as over,
+// and returns.
 func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-chan time.Time, now func() time.Time, looked func(), also func(*measure.Record)) {
 	n := 0
 	for r, err := range measure.Follow(ctx, dir, tick) {
@@ -259,18 +262,19 @@ func (s *State) Follow(ctx context.Context, dir string, pages *Pages, tick <-cha
 	s.end(nil)
 }
 
-// turn is after how many records a follower lets others run: a third of a millisecond.
+// turn is the number of records, a third of a millisecond of work, after which a follower lets other goroutines run.
 const turn = 32
 
-// load is what the run reported of the measured phase: requests in flight and open trees, which records tell only when they end.
+// load keeps the reports of the measured phase: requests in flight and open trees, which records tell only at their end.
 type load struct {
-	at, inFlight, openTrees []int64 // ns of the phase; numbers
-	every                   time.Duration
+	at, inFlight, openTrees []int64       // ns of the phase; numbers
+	every                   time.Duration // least time between two reports that are kept
 }
 
-// maxLoad is the most reports that are kept: then every second one is dropped, and no more are taken than that.
+// maxLoad bounds the reports that are kept: at that number every second one is dropped, and every doubles.
 const maxLoad = 2048
 
+// add adds a report, unless the last one is younger than every.
 func (l *load) add(p measure.Progress) {
 	n := len(l.at)
 	if p.Phase != measure.ProfilingPhase || n > 0 && p.Elapsed-time.Duration(l.at[n-1]) < l.every {
@@ -287,14 +291,15 @@ func (l *load) add(p measure.Progress) {
 	l.every = time.Duration(l.at[maxLoad/2-1]-l.at[0]) / (maxLoad / 2)
 }
 
+// table returns the reports as a table of the page.
 func (l *load) table() page.Table {
 	return page.Table{Name: "progress", Columns: []page.Column{
 		page.Ints("at", "ns", l.at), page.Ints("in_flight", "", l.inFlight), page.Ints("open_trees", "", l.openTrees),
 	}}
 }
 
-// summary returns what a summary of the run would say by now. Its counts are exact, its percentiles good to 1 %; a figure that is known
-// only at the end is missing.
+// summary returns a summary of the run so far. Its counts are exact, its percentiles good to 1 %; figures that are known only at the end are
+// missing.
 func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,7 +332,7 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 	return m
 }
 
-// metrics returns the numbers of the measured requests, without the rates.
+// metrics returns the metrics of the measured requests, without rates.
 func (t *totals) metrics() measure.Metrics {
 	missing := measure.Missing
 	m := measure.Metrics{
@@ -341,7 +346,7 @@ func (t *totals) metrics() measure.Metrics {
 	return m
 }
 
-// distribution is of all values of a metric since the start of a phase.
+// distribution has all values of a metric since the start of a phase.
 type distribution struct {
 	Cells  cells      `json:"cells"`  // of its steps
 	Bounds [28]uint64 `json:"bounds"` // values by the first of Bounds that is not less; the last: more than all
@@ -349,6 +354,7 @@ type distribution struct {
 	unit   float64    // a step
 }
 
+// add adds a value, in the unit of its metric.
 func (d *distribution) add(value float64) {
 	d.Cells.add(cellOf(steps(value, d.unit)), 1)
 	bound, _ := slices.BinarySearch(Bounds, value)
@@ -356,6 +362,7 @@ func (d *distribution) add(value float64) {
 	d.Sum += value
 }
 
+// join adds the values of another distribution.
 func (d *distribution) join(o *distribution) {
 	d.Cells.join(&o.Cells, 1)
 	for k, n := range o.Bounds {
@@ -367,6 +374,7 @@ func (d *distribution) join(o *distribution) {
 // at returns a percentile, of 100; Missing without a value.
 func (d *distribution) at(p float64) measure.Number { return d.Cells.percentiles(d.unit, p)[0] }
 
+// stat returns the statistics of all values, good to 1 %.
 func (d *distribution) stat() measure.Stat {
 	v, n := d.Cells.percentiles(d.unit, 50, 75, 90, 95, 99, 100), d.Cells.n
 	return measure.Stat{Mean: ratio(d.Sum, float64(n)), P50: v[0], P75: v[1], P90: v[2], P95: v[3], P99: v[4], Max: v[5], Std: measure.Missing, N: int(n)}
@@ -378,8 +386,7 @@ const (
 	ended     = "ended"
 )
 
-// Status is what a run is like: the object of /status. Counts are those of the phase that is played. Keys that the summary of a run
-// has mean the same here.
+// Status is the status of a run: the object of /status. Counts are of the phase that is played. Keys of the summary of a run mean the same here.
 type Status struct {
 	State        string                `json:"state"`         // Preparing, a phase, or Ended
 	Elapsed      float64               `json:"elapsed"`       // seconds since the start of the phase
@@ -402,7 +409,7 @@ type Status struct {
 	Error        string                `json:"error,omitempty"` // why the records were not followed to the end
 }
 
-// Parts are those of a load whose numbers are in the status of part 0.
+// Parts says how many parts a load has, and how many of them play.
 type Parts struct {
 	Of      int `json:"of"`
 	Playing int `json:"playing"` // not over, and not lost
@@ -436,7 +443,7 @@ type Stat struct {
 // failed returns how many requests failed.
 func (s *Status) failed() int { return measure.ErrorCounts(s.Errors).Failed() }
 
-// judge adds what follows from the other fields.
+// judge sets ErrorRate and ClientBound from the other fields.
 func (s *Status) judge() {
 	s.ErrorRate = 0
 	if failed := s.failed(); failed > 0 {

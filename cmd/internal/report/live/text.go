@@ -9,10 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/replay/measure"
 )
 
-// part is a piece of a line. Where a line is too narrow for all, those of the highest rank are left out.
+// part is a piece of a line. If the line is too narrow for all parts, those of the highest rank are left out.
 type part struct {
 	rank int
 	text string
@@ -46,7 +47,7 @@ const gap = "  " // between two parts
 // blockLines is how many lines a block has.
 const blockLines = 5
 
-// Block describes the run in blockLines lines of at most so many columns.
+// Block describes the run in blockLines lines of at most some columns.
 func (s *Status) Block(columns int) (lines [blockLines]string) {
 	for k, parts := range [blockLines][]part{s.clock(), s.counts(), s.rates(), s.latencies(), s.trouble()} {
 		lines[k] = fit(parts, columns)
@@ -84,7 +85,7 @@ func (s *Status) label() string {
 	return "replay"
 }
 
-// clock is how far the run has come.
+// clock tells how far the run has come.
 func (s *Status) clock() []part {
 	parts := []part{{0, s.label()}}
 	bar, percent, left := "", "", ""
@@ -106,10 +107,10 @@ func (s *Status) partsText() string {
 	return fmt.Sprintf("%d of %d parts", s.Parts.Playing, s.Parts.Of)
 }
 
-// saidSilent is from how many seconds without a byte on that is said.
+// saidSilent is after how many seconds without a received byte the block says so.
 const saidSilent = 10
 
-// counts are those of requests and trees.
+// counts tells the numbers of requests and trees.
 func (s *Status) counts() []part {
 	busy := fmt.Sprintf("%d of %d lanes", s.OpenTrees, s.Lanes)
 	if s.WaitingTrees != nil {
@@ -125,7 +126,7 @@ func (s *Status) counts() []part {
 	}
 }
 
-// rates are those of the last seconds.
+// rates tells the rates of the last 30 seconds.
 func (s *Status) rates() []part {
 	r := s.Recent
 	cached := ""
@@ -138,7 +139,7 @@ func (s *Status) rates() []part {
 	}
 }
 
-// latencies are those of the last seconds.
+// latencies tells the latencies of the last 30 seconds.
 func (s *Status) latencies() []part {
 	pair := func(name string, of Stat) string {
 		return name + " " + measure.FormatSeconds(of.P50) + " / " + measure.FormatSeconds(of.P95)
@@ -146,7 +147,7 @@ func (s *Status) latencies() []part {
 	return []part{{0, pair("ttft", s.Recent.TTFT)}, {1, pair("itl", s.Recent.ITL)}, {2, "(p50 / p95, last 30 s)"}}
 }
 
-// trouble is what failed, and what the client itself costs.
+// trouble tells failures, lateness, and whether this machine holds requests up.
 func (s *Status) trouble() []part {
 	failed := s.failed()
 	parts := []part{{0, "0 failed"}, {2, ""}, {1, "lateness p99 " + measure.FormatSeconds(s.Recent.Lateness.P99)}}
@@ -195,14 +196,14 @@ type Realtime struct {
 	begun   bool // there was one
 }
 
-// Servers are what servers say of themselves: counters since the measured phase began, and gauges, by name.
+// Servers are metrics of the servers by name: counters since the measured phase began, and gauges.
 type Servers struct{ Counters, Gauges map[string]float64 }
 
-// NewRealtime returns a writer of blocks about a run that has written none.
+// NewRealtime returns a writer of blocks about a run.
 func NewRealtime(s *State) *Realtime { return &Realtime{state: s} }
 
-// Block returns the lines of the block so long after the start of the measured phase; none if no request is over, or if nothing has
-// changed since the block before.
+// Block returns the lines of a block at some time after the start of the measured phase; none if no request is over, or if nothing has changed
+// since the last block.
 func (r *Realtime) Block(elapsed time.Duration, servers Servers) []string {
 	r.state.mu.Lock()
 	defer r.state.mu.Unlock()
@@ -222,11 +223,11 @@ func (r *Realtime) Block(elapsed time.Duration, servers Servers) []string {
 	lines := []string{
 		fmt.Sprintf("[realtime %s profiling]", clockText(elapsed)),
 		fmt.Sprintf("  rps=%s (avg %s)  tput_in=%s/s  tput_out=%s/s  done=%s ok=%s err=%s", tenths(rate), tenths(average),
-			whole(ratio(float64(t.Tokens.Prompt), span)), whole(ratio(float64(t.Tokens.Output), span)), grouped(done), grouped(t.Measured), grouped(done-t.Measured)),
+			whole(ratio(float64(t.Tokens.Prompt), span)), whole(ratio(float64(t.Tokens.Output), span)), bytefmt.Digits(done), bytefmt.Digits(t.Measured), bytefmt.Digits(done-t.Measured)),
 	}
 	lines = append(lines, t.percentileRows()...)
 	if t.Measured > 0 {
-		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", grouped(int(t.Tokens.Prompt)), grouped(int(t.Tokens.Output))))
+		lines = append(lines, fmt.Sprintf("  tot     in=%s  out=%s", bytefmt.Digits(int(t.Tokens.Prompt)), bytefmt.Digits(int(t.Tokens.Output))))
 	}
 	if t.Blocks > 0 {
 		lines = append(lines, fmt.Sprintf("  trace  theoretical_prefix_cache_hit=%.1f%%", 100*float64(t.Hits)/float64(t.Blocks)))
@@ -281,7 +282,7 @@ func (t *totals) percentileRows() (lines []string) {
 	return lines
 }
 
-// parts returns what servers say, for the row of them.
+// parts returns the fields of the row of the servers.
 func (s *Servers) parts(elapsed time.Duration) (list []string) {
 	add := func(ok bool, format string, values ...any) {
 		if ok {
@@ -319,13 +320,14 @@ func (s *Servers) prefixHits() (hits, queries float64, ok bool) {
 	return hits, queries, ok
 }
 
-// pair returns two counters, of which the second is not 0.
+// pair returns two counters; ok is false if one is missing or the second is 0.
 func (s *Servers) pair(first, second string) (a, b float64, ok bool) {
 	a, ok = s.Counters[first]
 	b = s.Counters[second]
 	return a, b, ok && b > 0
 }
 
+// gauge returns the first gauge of some names that the servers have.
 func (s *Servers) gauge(names ...string) (float64, bool) { return firstOf(s.Gauges, names...) }
 
 // firstOf returns the value of the first name that has one.
@@ -338,7 +340,7 @@ func firstOf(values map[string]float64, names ...string) (float64, bool) {
 	return 0, false
 }
 
-// percent returns a share of 100. Servers give it from 0 to 1, some from 0 to 100.
+// percent returns a share in per cent. Most servers give it from 0 to 1, some from 0 to 100.
 func percent(v float64) float64 {
 	if v <= 1 {
 		return 100 * v
@@ -355,6 +357,7 @@ func clockText(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
+// tenths writes a number with one decimal.
 func tenths(v measure.Number) string {
 	if v.IsMissing() {
 		return "-"
@@ -374,19 +377,10 @@ func milliseconds(v measure.Number) string {
 	}
 }
 
-// whole writes a rounded number with commas. Halves go to the even one, as in Python.
+// whole writes a rounded number with commas. It rounds halves to even, as Python does.
 func whole(v measure.Number) string {
 	if v.IsMissing() {
 		return "-"
 	}
-	return grouped(int(math.RoundToEven(float64(v))))
-}
-
-// grouped writes a number with a comma between groups of three digits.
-func grouped(n int) string {
-	text := fmt.Sprint(n)
-	for k := len(text) - 3; k > 0; k -= 3 {
-		text = text[:k] + "," + text[k:]
-	}
-	return text
+	return bytefmt.Digits(int(math.RoundToEven(float64(v))))
 }

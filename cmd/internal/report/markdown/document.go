@@ -39,7 +39,7 @@ func (d *Document) Write(w io.Writer) error {
 	return err
 }
 
-// parts writes whether the run is a part of a load, or which parts of one it has.
+// parts writes which part of a load the run is, or which parts it has.
 func (d *Document) parts(b *strings.Builder) {
 	if d.Summary == nil {
 		return
@@ -143,7 +143,7 @@ func (d *Document) gates(b *strings.Builder) {
 	t.end()
 }
 
-// table writes a table. Its first column is text, and so are the others but for figures.
+// table writes the rows of a table.
 type table struct{ b *strings.Builder }
 
 // head writes the header of a table of texts.
@@ -158,6 +158,7 @@ func (t *table) figures(cells ...string) {
 	t.b.WriteString("|---" + strings.Repeat("|---:", len(cells)-1) + "|\n")
 }
 
+// row writes a row.
 func (t *table) row(cells ...string) {
 	for _, c := range cells {
 		fmt.Fprintf(t.b, "| %s ", c)
@@ -165,15 +166,16 @@ func (t *table) row(cells ...string) {
 	t.b.WriteString("|\n")
 }
 
+// end writes the empty line after a table.
 func (t *table) end() { t.b.WriteString("\n") }
 
-// plain are the characters besides letters and digits that mean nothing in Markdown, nor in HTML.
+// plain are the characters besides letters and digits that have no meaning in Markdown and HTML.
 const plain = " .,:;/-+%=()'?"
 
-// longest bounds a text of a run, in characters.
+// longest bounds the characters of a text of a run.
 const longest = 500
 
-// escape returns a text as it is shown, whatever it contains: nothing of it becomes markup, a cell, or another direction of writing.
+// escape returns a text so that Markdown shows it unchanged: nothing of it becomes markup, a cell, or another direction of writing.
 func escape(text string) string {
 	var b strings.Builder
 	n := 0
@@ -194,7 +196,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// figures writes the table of the metrics that every request has, then the others.
+// figures writes a table of the metrics of requests, then one of the metrics of the run.
 func (d *Document) figures(b *strings.Builder) {
 	each, one := table{b: b}, table{b: b}
 	each.figures(append([]string{"of each request"}, slo.Statistics...)...)
@@ -226,7 +228,7 @@ func (d *Document) figures(b *strings.Builder) {
 	one.end()
 }
 
-// margin returns what the clocks of parts leave open of a figure in a unit.
+// margin returns the error that the clocks of parts leave in a rate, "" for another unit.
 func (d *Document) margin(unit slo.Unit) string {
 	if d.Summary == nil || unit != slo.Rate {
 		return ""
@@ -234,6 +236,7 @@ func (d *Document) margin(unit slo.Unit) string {
 	return d.Summary.ClockMargin(true)
 }
 
+// value returns a figure of the run by its name.
 func (d *Document) value(name string) measure.Number { return d.Run.Figures[name].Value }
 
 // figure formats a figure with its interval below.
@@ -246,7 +249,7 @@ func (d *Document) figure(name string, unit slo.Unit) string {
 	return text
 }
 
-// marked formats a figure, with a mark behind a percentile of few samples.
+// marked formats a figure, with a mark if it is a percentile of few samples.
 func marked(f *compare.Figure, unit slo.Unit) string {
 	if f.Few {
 		return measure.FormatFigure(f.Value, unit) + measure.FewMark
@@ -311,7 +314,7 @@ func (d *Document) differences(b *strings.Builder) {
 	d.conclusion(b, d.Against.Verdicts[0])
 }
 
-// conclusion says what of the differences is more than noise.
+// conclusion writes which differences are more than noise.
 func (d *Document) conclusion(b *strings.Builder, v compare.Verdict) {
 	switch {
 	case v.Method == compare.NoInterval:

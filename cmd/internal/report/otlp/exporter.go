@@ -1,8 +1,8 @@
 // Package otlp sends the requests of a run as spans, and its figures as metrics, to a collector of OpenTelemetry: OTLP/JSON over HTTP, with
 // the names of the conventions for generative AI. doc/spec/report.md 7.4 has the rules.
 //
-// The run never waits for it: it is given records that are written already, queues a bounded number of them, and drops others.
-// It is written by hand: the SDK of OpenTelemetry with its two exporters adds 8.1 MB to a program of 28.3.
+// A run never waits for an exporter, which gets records that are written already, queues a bounded number of them, and drops others.
+// It uses no SDK: that of OpenTelemetry with its two exporters would add 8.1 MB to a program of 28.3.
 package otlp
 
 import (
@@ -42,12 +42,12 @@ const (
 	patience     = 3 * time.Second // at the end of a run
 )
 
-// headersVariable is what every exporter of OpenTelemetry reads. The variable of its endpoint is not read: containers set it for other
-// programs, and a run that exports costs its client more CPU, which must be asked for.
+// headersVariable is the variable with headers that every exporter of OpenTelemetry reads. The variable of the endpoint is not read: containers
+// set it for other programs, and exporting costs CPU of the client, so the user must ask for it.
 const headersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
 
-// Endpoint returns the URL of a collector for a text, "" for none and off, or what is wrong with the text, or with the headers of the
-// environment. Errors show neither: both may hold a password.
+// Endpoint returns the URL of a collector for a text, "" for an empty text and off. It also checks the headers of the environment. Errors quote
+// neither, because both may hold a password.
 func Endpoint(text string) (string, error) {
 	if text == "" || text == "off" {
 		return "", nil
@@ -64,7 +64,7 @@ func Endpoint(text string) (string, error) {
 	return u.String(), err
 }
 
-// headers returns those of headersVariable: NAME=VALUE,NAME=VALUE, percent-encoded.
+// headers reads the headers in headersVariable: NAME=VALUE,NAME=VALUE, percent-encoded.
 func headers() (http.Header, error) {
 	h := http.Header{"Content-Type": {"application/json"}}
 	for k, pair := range strings.Split(os.Getenv(headersVariable), ",") {
@@ -91,13 +91,13 @@ type Options struct {
 	URLs      []string // of the servers
 	Figures   func() []*dto.MetricFamily
 
-	// What tests choose; 0: the constants above.
+	// Tests set these; 0: the constants above.
 	clock          <-chan time.Time // when metrics are sent
 	wait, patience time.Duration
 	queue          int
 }
 
-// Exporter sends what it is given in a goroutine of its own. The caller must call Close. Its methods do nothing on nil.
+// Exporter sends requests and metrics in a goroutine of its own. The caller must call Close. Its methods do nothing on nil.
 type Exporter struct {
 	o        Options
 	endpoint *url.URL
@@ -116,7 +116,7 @@ type Exporter struct {
 	delivered Delivery
 }
 
-// Delivery says what became of the requests.
+// Delivery counts the requests that were sent and dropped.
 type Delivery struct {
 	Sent, Dropped int
 	Err           error // the last failure; nil: there was none
@@ -128,7 +128,7 @@ type entry struct {
 	start  time.Time // of its phase
 }
 
-// New returns an exporter that has begun.
+// New starts an exporter.
 func New(o Options) (*Exporter, error) {
 	endpoint, err := url.Parse(o.Endpoint)
 	if err != nil {
@@ -156,7 +156,7 @@ func New(o Options) (*Exporter, error) {
 	return e, nil
 }
 
-// Begin says when a phase began. It comes before the records of the phase.
+// Begin notes when a phase began. The caller calls it before it adds records of the phase.
 func (e *Exporter) Begin(phase string, start time.Time) {
 	if e == nil {
 		return
@@ -174,7 +174,7 @@ func (e *Exporter) Add(r *measure.Record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	start, ok := e.phases[r.Phase]
-	if !ok { // Begin is late
+	if !ok { // Begin was not called yet
 		start = time.Now().Add(-time.Duration(r.End))
 	}
 	select {
@@ -185,7 +185,7 @@ func (e *Exporter) Add(r *measure.Record) {
 	}
 }
 
-// Close sends what is queued, for patience at most, and says what became of everything.
+// Close sends what is queued, for at most Options.patience, and returns how many requests were sent and dropped.
 func (e *Exporter) Close() Delivery {
 	if e == nil {
 		return Delivery{}
@@ -223,7 +223,7 @@ func (e *Exporter) run() {
 	}
 }
 
-// sendSpans sends a request and those that wait behind it.
+// sendSpans sends a request and those that are queued, at most batch.
 func (e *Exporter) sendSpans(first entry) {
 	spans := []object{e.span(first)}
 	for len(e.queue) > 0 && len(spans) < batch {
@@ -236,13 +236,13 @@ func (e *Exporter) sendSpans(first entry) {
 	e.note(Delivery{len(spans) - rejected, rejected, err})
 }
 
-// sendMetrics sends what the figures of the run are now.
+// sendMetrics sends the figures of the run now.
 func (e *Exporter) sendMetrics() {
 	_, err := e.deliver(metricsPath, e.message("Metrics", e.metrics(time.Now())))
 	e.note(Delivery{Err: err})
 }
 
-// note adds what became of a message.
+// note adds the result of sending a message.
 func (e *Exporter) note(d Delivery) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -253,7 +253,7 @@ func (e *Exporter) note(d Delivery) {
 	}
 }
 
-// deliver sends a message, again after a failure that may pass. When the exporter closes it tries once more.
+// deliver sends a message, again and again after failures that may pass. When the exporter closes it tries once more.
 func (e *Exporter) deliver(path string, message any) (rejected int, err error) {
 	body, err := json.Marshal(message)
 	if err != nil {
@@ -277,10 +277,10 @@ func (e *Exporter) deliver(path string, message any) (rejected int, err error) {
 	}
 }
 
-// passing are answers after which another attempt may do.
+// passing are the statuses after which another attempt may succeed.
 var passing = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
-// post sends a message once. Rejected is how many of its parts the collector did not take; again: another attempt may do.
+// post sends a message once. rejected counts the spans that the collector refused; again: another attempt may succeed.
 func (e *Exporter) post(path string, body []byte) (rejected int, again bool, err error) {
 	request, err := http.NewRequestWithContext(e.ctx, http.MethodPost, e.endpoint.JoinPath(path).String(), bytes.NewReader(body))
 	if err != nil {
@@ -320,6 +320,7 @@ type attribute struct {
 	Value object `json:"value"`
 }
 
+// text returns an attribute that is a text, whole one that is an integer, and seconds one that is a duration.
 func text(key, value string) attribute { return attribute{key, object{"stringValue": value}} }
 
 func whole(key string, n int64) attribute {
@@ -330,7 +331,7 @@ func seconds(key string, s measure.Lapse) attribute {
 	return attribute{key, object{"doubleValue": s.Seconds()}}
 }
 
-// message returns a message of spans or metrics: kind is Spans or Metrics.
+// message returns a message of a list of spans or metrics: kind is Spans or Metrics.
 func (e *Exporter) message(kind string, list []object) object {
 	return object{"resource" + kind: []object{{
 		"resource":     object{"attributes": e.resource},
@@ -388,7 +389,7 @@ func (e *Exporter) span(of entry) object {
 	}
 }
 
-// identify returns the last bytes of a UUID in hexadecimal digits; of another text, those of its hash.
+// identify returns the last size bytes of a UUID in hexadecimal digits; of another text, of its hash.
 func identify(id string, size int) string {
 	digits := strings.ReplaceAll(id, "-", "")
 	if b, err := hex.DecodeString(digits); err != nil || len(b) != 16 {
@@ -398,14 +399,15 @@ func identify(id string, size int) string {
 	return digits[len(digits)-2*size:]
 }
 
+// unixNano writes a time as nanoseconds since 1970.
 func unixNano(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// conventional are the metrics that the conventions for generative AI have as well, by their names in /metrics.
+// conventional are the names that the conventions for generative AI have for metrics, by their names in /metrics.
 var conventional = map[string]string{
 	"agentx_ttft": "gen_ai.client.operation.time_to_first_chunk", "agentx_request_latency": "gen_ai.client.operation.duration",
 }
 
-// metrics returns the figures of the run: those of /metrics, agentx_ttft as agentx.ttft, and the conventional ones.
+// metrics returns the metrics of /metrics, agentx_ttft as agentx.ttft, and some again under their conventional names.
 func (e *Exporter) metrics(now time.Time) (list []object) {
 	for _, f := range e.o.Figures() {
 		if len(f.Metric) == 0 { // no value of the label yet
@@ -419,7 +421,7 @@ func (e *Exporter) metrics(now time.Time) (list []object) {
 	return list
 }
 
-// converted returns a family of /metrics as a metric.
+// converted returns a family of /metrics as a metric of OTLP. start and now are nanoseconds since 1970.
 func converted(name string, f *dto.MetricFamily, start, now string, attributes []attribute) object {
 	var points []object
 	for _, of := range f.GetMetric() {

@@ -1,8 +1,8 @@
 // Package page writes a page of charts as one HTML file that opens from disk, without a network. It knows tables of numbers and
 // texts, not requests: who calls it says what they mean.
 //
-// A [Page] has a kind, a head and tables. [Write] packs the columns, and adds the style and the drawing code without the lines of its comments: the
-// files of js, and those of its folders that the kind needs. Equal pages give equal bytes.
+// A [Page] has a kind, a head and tables. [Write] packs the columns, and adds the style and the drawing code, without comments: the files of js,
+// and of those of its folders that the kind needs. Equal pages give equal bytes.
 //
 // The drawing code is plain JavaScript, one noun a file, each file an element script of its own: what one declares, all see. A kind of
 // page is a function that a file puts into the object pages: pages.run draws a Page whose kind is run. It gets the page with its columns
@@ -81,7 +81,7 @@ func Write(w io.Writer, p *Page) error {
 	return out.Flush()
 }
 
-// folders are those of js whose files a kind of page needs, besides the files of js itself, which are for all.
+// folders are the folders of js that a kind of page needs. The files of js itself are on every page.
 var folders = map[string][]string{"run": {"run"}, "compare": {"compare"}, "live": {"run", "live"}, "simulate": {"simulate"}, "simulate-compare": {"compare", "simulate-compare"}, "hitcurve": {"hitcurve"}}
 
 // writeSources writes the style, and the drawing code of a kind, a script a file.
@@ -107,8 +107,8 @@ func writeSources(out *bufio.Writer, kind string) error {
 	return nil
 }
 
-// withoutComments leaves out the lines that are a comment alone, a fifth of the code. No such line is in a text of several lines:
-// page_test.go.
+// withoutComments leaves out lines that are only a comment, a fifth of the code. page_test.go checks that no string of several lines has such a
+// line.
 func withoutComments(code []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(code) {
@@ -145,13 +145,13 @@ func (p *Page) AppendJSON(to []byte) ([]byte, error) {
 	return append(to, "]}"...), nil
 }
 
-// appendText appends a text as JSON. No text can end the script that it stands in.
+// appendText appends a text as JSON, in which <, > and & are escaped, so that it cannot end the script around it.
 func appendText(to []byte, text string) []byte {
 	quoted, _ := json.Marshal(text) // of a text there is no error
 	return append(to, quoted...)
 }
 
-// check reports every table that cannot be drawn.
+// check returns the errors of all tables that cannot be drawn.
 func (p *Page) check() error {
 	var errs []error
 	tables := map[string]bool{}
@@ -165,7 +165,7 @@ func (p *Page) check() error {
 	return errors.Join(errs...)
 }
 
-// check reports columns of different lengths or of one name, and values that cannot be packed.
+// check returns errors about columns of different lengths, columns of the same name, and values that cannot be packed.
 func (t *Table) check() error {
 	var errs []error
 	columns := map[string]bool{}
@@ -183,6 +183,7 @@ func (t *Table) check() error {
 	return errors.Join(errs...)
 }
 
+// appendJSON appends the table with its packed columns.
 func (t *Table) appendJSON(to []byte) []byte {
 	rows := 0
 	if len(t.Columns) > 0 {
@@ -200,10 +201,10 @@ func (t *Table) appendJSON(to []byte) []byte {
 	return append(to, "]}"...)
 }
 
-// Missing is the whole number that is not known. It is NaN in the drawing code.
+// Missing stands for a whole number that is not known. The drawing code gets NaN.
 const Missing int64 = math.MinInt64
 
-// maxWhole is the largest whole number of a column: four times it, the zigzag form of a difference, is one that JavaScript holds exactly.
+// maxWhole is the largest whole number of a column. Four times it, the largest zigzag form of a difference, is exact in JavaScript.
 const maxWhole = 1 << 51
 
 // Column is a packed column of a table. Make one by [Floats], [Ints] or [Texts].
@@ -223,15 +224,14 @@ type encoding string
 const (
 	doubles encoding = "doubles" // 8 bytes each, little-endian
 	varints encoding = "varints" // LEB128 of 0 for a missing number, else of its zigzag form plus 1
-	deltas  encoding = "deltas"  // the same of the difference to the known number before, at first 0
+	deltas  encoding = "deltas"  // as varints, of the difference to the known number before, at first to 0
 )
 
-// scales are the divisors by which Floats tries to make whole numbers of its values: of counts, milliseconds, microseconds and
-// nanoseconds in seconds.
+// scales are the factors by which Floats tries to make whole numbers of its values: counts, milliseconds, microseconds or nanoseconds in seconds.
 var scales = [...]float64{1, 1e3, 1e6, 1e9}
 
-// Floats packs numbers exactly: as whole numbers with a divisor where that is shorter and gives the same bits, which it does for
-// seconds made of nanoseconds. NaN is a number that is not known.
+// Floats packs numbers exactly: as whole numbers with a divisor if that is shorter and gives the same bits, as it does for seconds made of
+// nanoseconds. NaN is a number that is not known.
 func Floats(name, unit string, values []float64) Column {
 	c := Column{name: name, unit: unit, rows: len(values)}
 	for _, scale := range scales {
@@ -254,7 +254,7 @@ func Floats(name, unit string, values []float64) Column {
 	return c
 }
 
-// wholeOf returns the values times a scale where dividing again gives their bits. Negative zero has no whole number.
+// wholeOf returns the values times a scale as whole numbers; false if dividing by the scale does not give the same bits, as of negative zero.
 func wholeOf(values []float64, scale float64) ([]int64, bool) {
 	whole := make([]int64, len(values))
 	for i, v := range values {
@@ -305,7 +305,7 @@ func Ints(name, unit string, values []int64) Column {
 	return c
 }
 
-// varintBytes returns how many bytes a number takes, of which each has 7 bits of it.
+// varintBytes returns how many bytes a number takes in LEB128.
 func varintBytes(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 // zigzag maps 0, -1, 1, -2 to 0, 1, 2, 3.
@@ -329,7 +329,7 @@ func Texts(name string, values []string) Column {
 	return c
 }
 
-// appendJSON appends the column as column.js unpacks it.
+// appendJSON appends the column in the form that column.js unpacks.
 func (c *Column) appendJSON(to []byte) []byte {
 	to = appendText(append(to, `{"name":`...), c.name)
 	if c.unit != "" {

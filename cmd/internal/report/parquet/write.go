@@ -66,7 +66,7 @@ func writeRows(ctx context.Context, run *report.Run, reader measure.Records, to 
 	return err
 }
 
-// column is one field of a record, or of its error, as a column.
+// column maps a field of a record, or of its error, to a column.
 type column struct {
 	name     string
 	index    []int // of the field in a record
@@ -77,7 +77,7 @@ type column struct {
 // columns are the fields of a record by their keys in records.jsonl, in that order. The error has a column for each of its keys.
 var columns = columnsOf(reflect.TypeFor[measure.Record](), "", nil)
 
-// columnsOf returns the columns of a struct.
+// columnsOf returns the columns of the fields of a struct. prefix begins their names, above is the index of the struct in a record.
 func columnsOf(t reflect.Type, prefix string, above []int) (list []column) {
 	for f := range t.Fields() {
 		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -126,7 +126,7 @@ var rowType = func() reflect.Type {
 	return reflect.StructOf(fields)
 }()
 
-// plain returns the type of the values of a column: a bool, an integer of 64 bits, a float64 or a text.
+// plain returns the type that a column has for a field: bool, int64, float64 or string.
 func plain(t reflect.Type) reflect.Type {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -181,8 +181,8 @@ func newRow(r *measure.Record, origin int64) any {
 // groupBytes is how many bytes of values a group has at most, but for its last row.
 const groupBytes = 64 << 20
 
-// tableWriter writes rows as a Parquet file: in each group a column is one page of plain values. The library's own writer would make
-// agentx 3 MB larger, for what this table lacks.
+// tableWriter writes rows as a Parquet file: in each group a column is one page of plain values. The writer of the library would make agentx 3 MB
+// larger for features that this table does not need.
 type tableWriter struct {
 	to     io.Writer
 	zstd   *zstd.Encoder
@@ -198,7 +198,7 @@ type chunk struct {
 	path              []string
 	kind              format.Type
 	optional, list    bool
-	defined, repeated bits // levels: the value is not null, and the list not empty; the value goes on with the list of the one before
+	defined, repeated bits // levels of each value: see level
 	bools             bits
 	values            []byte
 	n, nulls          int32
@@ -210,6 +210,7 @@ type bits struct {
 	n      int
 }
 
+// add adds a bit.
 func (b *bits) add(bit bool) {
 	if b.n%8 == 0 {
 		b.packed = append(b.packed, 0)
@@ -220,7 +221,7 @@ func (b *bits) add(bit bool) {
 	b.n++
 }
 
-// appendLevels appends levels of one bit as one run, behind its length.
+// appendLevels appends the levels as one run, with its length before it.
 func (b *bits) appendLevels(to []byte) []byte {
 	run := append(binary.AppendUvarint(nil, uint64(len(b.packed))<<1|1), b.packed...)
 	return append(binary.LittleEndian.AppendUint32(to, uint32(len(run))), run...)
@@ -269,13 +270,14 @@ func newWriter(to io.Writer) (*tableWriter, error) {
 	return w, w.write([]byte("PAR1"))
 }
 
+// write writes bytes of the file and counts them.
 func (w *tableWriter) write(b []byte) error {
 	n, err := w.to.Write(b)
 	w.at += int64(n)
 	return err
 }
 
-// add adds a row, of which it has a pointer.
+// add adds a row, given as a pointer to a rowType.
 func (w *tableWriter) add(row any) error {
 	for k, c := range w.chunks {
 		before := len(c.values)
@@ -288,6 +290,7 @@ func (w *tableWriter) add(row any) error {
 	return w.flush()
 }
 
+// add adds the value of one row: a scalar, a pointer that may be nil, or a list.
 func (c *chunk) add(v reflect.Value) {
 	switch {
 	case c.list:
@@ -309,6 +312,7 @@ func (c *chunk) add(v reflect.Value) {
 	}
 }
 
+// level adds the levels of one value: defined if it is not null, repeated if it continues the list of the value before.
 func (c *chunk) level(defined, repeated bool) {
 	c.n++
 	if !defined {
@@ -318,6 +322,7 @@ func (c *chunk) level(defined, repeated bool) {
 	c.repeated.add(repeated)
 }
 
+// value adds a value that is not null.
 func (c *chunk) value(v reflect.Value) {
 	switch c.kind {
 	case format.Boolean:

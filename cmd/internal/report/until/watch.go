@@ -23,22 +23,22 @@ import (
 type Watcher struct {
 	Dir     string // of the results
 	Targets []Target
-	Tick    <-chan time.Time // is received from before each look but the first
+	Tick    <-chan time.Time // starts each look
 
 	End  func()     // ends the run; called once at most
 	Tell func(Look) // gets every look; nil: the watcher tells none
 }
 
-// Look is what a look has found.
+// Look is the result of one look at the intervals.
 type Look struct {
 	Number int // from 1
-	InARow int // looks up to this one at which all intervals were narrow enough
+	InARow int // consecutive looks, this one included, at which all intervals were narrow enough
 	Trees  int
 	Found  []measure.UntilTarget // in the order of the targets
 }
 
-// Watch looks at the intervals until ctx ends, and ends the run when they are narrow enough. What it returns is over all records of
-// the headline, also after an error, which says that records cannot be read.
+// Watch looks at the intervals until ctx ends, and ends the run when they are narrow enough. It returns the targets over all records of the
+// headline, also beside an error about records that cannot be read.
 func (w *Watcher) Watch(ctx context.Context) (*measure.Until, error) {
 	s, err := w.samples()
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *Watcher) Watch(ctx context.Context) (*measure.Until, error) {
 	return until, err
 }
 
-// samples returns those of the run, without records. The rules are those of the run.
+// samples returns empty samples with the rules of the run.
 func (w *Watcher) samples() (*interval.Run, error) {
 	info, err := measure.ReadInfo(w.Dir)
 	if err != nil {
@@ -90,7 +90,7 @@ func (w *Watcher) look(rule *rule, s *interval.Run, number int) bool {
 	return may
 }
 
-// found returns what is known of the targets. A problem leaves them without intervals.
+// found returns the targets with their intervals, or without if there is a problem.
 func (w *Watcher) found(s *interval.Run, seed interval.Seed, problem error) *measure.Until {
 	until := &measure.Until{Trees: treesOf(s), Targets: find(s, w.Targets, seed)}
 	for k := range until.Targets {
@@ -126,7 +126,7 @@ const (
 	inARow = 3
 )
 
-// rule decides when a run may end. It counts the looks, one after another, at which all intervals were narrow enough.
+// rule decides when a run may end. It counts the consecutive looks at which all intervals were narrow enough.
 type rule struct{ narrow int }
 
 // Look counts a look, and reports whether the run may end.
@@ -141,7 +141,7 @@ func (r *rule) Look(narrow bool) bool {
 // treesOf returns how many trees have a request of the headline: each has a lateness.
 func treesOf(s *interval.Run) int { return s.Sample("lateness").TreeCount() }
 
-// find returns the values of the targets and their intervals.
+// find computes the values of the targets and their intervals.
 func find(s *interval.Run, targets []Target, seed interval.Seed) []measure.UntilTarget {
 	list := make([]measure.UntilTarget, len(targets))
 	for k, t := range targets {
@@ -166,13 +166,13 @@ func find(s *interval.Run, targets []Target, seed interval.Seed) []measure.Until
 	return list
 }
 
-// Target is a metric that a run is to know, and how well.
+// Target is a figure that a run measures until its interval is narrow enough.
 type Target struct {
 	slo.Figure
-	Share float64 // of the value, that its margin is to be within; above 0, at most 1
+	Share float64 // of the figure, within which its interval must lie; above 0, at most 1
 }
 
-// errShare says how a share is written.
+// errShare is the error of a share that cannot be read.
 var errShare = errors.New("want a share above 0, at most 1, such as 5% or 0.05")
 
 // Parse reads a target such as ttft.p95=5%.

@@ -55,7 +55,7 @@ func (c Config) HandOff(tokens int) int64 {
 	return int64(min(math.RoundToEven(float64(tokens)*c.KVBytesPerToken/c.KVTransferGBPerS), 1<<60))
 }
 
-// Default returns the configuration of an engine of which nothing is said.
+// Default returns the default configuration of an engine.
 func Default() Config {
 	return Config{
 		Type: VLLM, Blocks: 16384, BlockSize: defaultBlockSize, MaxSeqs: 256, MaxBatchedTokens: 8192,
@@ -98,7 +98,7 @@ func (c Config) Validate() error {
 	k.Count("max_model_len", c.MaxModelLen, 0, maxCount)
 	k.Count("gpus_per_worker", c.GPUsPerWorker, 0, maxCount)
 	if c.Type == SGLang && c.ChunkedPrefill && c.MaxBatchedTokens < c.BlockSize {
-		k.Wrong("max_num_batched_tokens %d: %s computes whole blocks of %d tokens", c.MaxBatchedTokens, SGLang, c.BlockSize)
+		k.Wrong("max_num_batched_tokens %d: engine_type %s computes whole blocks: want at least block_size %d", c.MaxBatchedTokens, SGLang, c.BlockSize)
 	}
 	number := func(key string, v, least, most float64) {
 		k.Number(key, v, v >= least && v <= most, "a number from %g to %g", least, most)

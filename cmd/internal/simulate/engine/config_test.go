@@ -40,14 +40,14 @@ func TestConfigsThatCannotBeUsed(t *testing.T) {
 		require.ErrorContains(t, err, want, text)
 	}
 	for want, change := range map[string]func(*Config){
-		`engine: max_num_batched_tokens 63: sglang computes whole blocks of 64 tokens`: func(c *Config) { c.Type, c.MaxBatchedTokens = SGLang, 63 },
-		`engine: engine_type "vlm": want vllm or trtllm or sglang`:                     func(c *Config) { c.Type = "vlm" },
-		`engine: preemption_mode "": want lifo or fifo`:                                func(c *Config) { c.PreemptionMode = "" },
-		`engine: num_gpu_blocks 0: want 1 to 1073741824`:                               func(c *Config) { c.Blocks = 0 },
-		`engine: block_size -1: want 1 to 1073741824`:                                  func(c *Config) { c.BlockSize = -1 },
-		`engine: speedup_ratio NaN: want a number from -1e+15 to 1e+15`:                func(c *Config) { c.SpeedupRatio = math.NaN() },
-		`engine: startup_time -1: want a number from 0 to 1e+07`:                       func(c *Config) { c.StartupTime = -1 },
-		`engine: kv_transfer_timing "": want full_prompt or destination_missing`:       func(c *Config) { c.KVTransferTiming = "" },
+		`engine: max_num_batched_tokens 63: engine_type sglang computes whole blocks: want at least block_size 64`: func(c *Config) { c.Type, c.MaxBatchedTokens = SGLang, 63 },
+		`engine: engine_type "vlm": want vllm or trtllm or sglang`:                                                 func(c *Config) { c.Type = "vlm" },
+		`engine: preemption_mode "": want lifo or fifo`:                                                            func(c *Config) { c.PreemptionMode = "" },
+		`engine: num_gpu_blocks 0: want 1 to 1073741824`:                                                           func(c *Config) { c.Blocks = 0 },
+		`engine: block_size -1: want 1 to 1073741824`:                                                              func(c *Config) { c.BlockSize = -1 },
+		`engine: speedup_ratio NaN: want a number from -1e+15 to 1e+15`:                                            func(c *Config) { c.SpeedupRatio = math.NaN() },
+		`engine: startup_time -1: want a number from 0 to 1e+07`:                                                   func(c *Config) { c.StartupTime = -1 },
+		`engine: kv_transfer_timing "": want full_prompt or destination_missing`:                                   func(c *Config) { c.KVTransferTiming = "" },
 	} {
 		c := Default()
 		change(&c)

@@ -63,6 +63,7 @@ func (g *Gaps) Add(ns, n int64) {
 	}
 }
 
+// grow makes room for the counts up to a bucket.
 func (g *Gaps) grow(bucket int) {
 	counts := make([]int64, (bucket>>mantissaBits+1)<<mantissaBits)
 	copy(counts, g.counts)

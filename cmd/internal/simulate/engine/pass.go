@@ -52,7 +52,7 @@ func (w *Worker) playVLLM(now int64) {
 	w.admit(now)
 }
 
-// watch notices that nothing can end any more.
+// watch names a request as stuck after so many passes without progress that none can be expected.
 func (w *Worker) watch() {
 	if w.idle++; w.pass.progress {
 		w.idle = 0
@@ -73,7 +73,7 @@ func (w *Worker) emitters() (requests, length int) {
 	return requests, length
 }
 
-// kvTokens returns how many tokens a decode step reads.
+// kvTokens returns how many tokens a decode step reads of requests with length tokens in all.
 func (w *Worker) kvTokens(length int) int {
 	if w.rules.uniqueKV {
 		return w.used.active * w.rules.blockSize
@@ -129,7 +129,7 @@ func (w *Worker) complete(i int) {
 	w.retire(r, Done)
 }
 
-// retire hands a request back to the caller.
+// retire ends a request with a status, and hands it back to the caller.
 func (w *Worker) retire(r *Request, s Status) {
 	w.pass.progress = true
 	r.Status = s
@@ -184,6 +184,7 @@ func (w *Worker) head() *Request {
 	return nil
 }
 
+// admitted notes that a request has entered the batch at an instant, with so many of its prompt tokens cached.
 func (w *Worker) admitted(r *Request, now int64, cached int) {
 	if r.Admissions == 0 {
 		r.Admitted, r.Reused = now, cached
@@ -206,7 +207,7 @@ func (w *Worker) known(r *Request) int {
 	return blocksOf(r.length(), w.rules.blockSize)
 }
 
-// refuse ends a request that the pool can never hold.
+// refuse ends a request that the pool can never hold: rejected, or exhausted if it has emitted tokens.
 func (w *Worker) refuse(r *Request) {
 	if r.Tokens > 0 {
 		w.retire(r, KVExhausted)
@@ -222,8 +223,8 @@ func (w *Worker) fits(r *Request) bool {
 	return need <= room || need-w.pool.leased(&w.hits) <= room
 }
 
-// advance computes tokens of a request in this pass: doc/spec/simulate.md 5.3. cached are those that its hits hold. It returns
-// false when the request is blocked, or was preempted itself.
+// advance computes as many tokens of a request in this pass as budget and pool allow: doc/spec/simulate.md 5.3. Its first cached tokens are
+// in blocks that were found. It returns false when the request must wait, or was preempted itself.
 func (w *Worker) advance(r *Request, cached int) bool {
 	before := r.computed + cached
 	left := r.length() - before
@@ -238,7 +239,7 @@ func (w *Worker) advance(r *Request, cached int) bool {
 	return true
 }
 
-// schedule counts the tokens from before on as computed, and makes blocks visible that they fill.
+// schedule counts want tokens of a request behind its first before ones as computed, and makes the blocks visible that they fill.
 func (w *Worker) schedule(r *Request, before, want int) {
 	after := before + want
 	chunk := max(min(r.Prompt, after)-before, 0)
@@ -290,8 +291,8 @@ func (w *Worker) publishRun(r *Request, first int, numbers Run) {
 	}
 }
 
-// reserve leases the blocks of the tokens before and want. It preempts requests where the pool has none, and returns how many
-// tokens may be computed; false when the request is blocked, or was preempted itself.
+// reserve leases the blocks of the first before+want tokens of a request. It preempts requests where the pool has none left, and returns
+// how many of the want tokens may be computed; false when the request must wait, or was preempted itself.
 func (w *Worker) reserve(r *Request, before, want int) (int, bool) {
 	if r.leases.list == nil {
 		if n := len(w.lists); n > 0 {
@@ -328,7 +329,7 @@ func (w *Worker) has(blocks int) bool {
 	return room >= w.hits.blocks || room >= w.hits.blocks-w.pool.leased(&w.hits)
 }
 
-// reservePartly leases block by block, and keeps what it got when there is no request left to preempt.
+// reservePartly is reserve block by block, for a target of so many blocks. It keeps what it got when no request is left to preempt.
 func (w *Worker) reservePartly(r *Request, before, want, target int) (int, bool) {
 	w.pool.lease(&r.leases, &w.hits)
 	for r.leases.blocks < target {
@@ -364,7 +365,8 @@ func (w *Worker) publishAllocated(r *Request) {
 	}
 }
 
-// duplicate leases the block with the content of the next block of a request, where equal content merges. It reports false without one.
+// duplicate leases a block of the cache that equals the next block of a request, in an engine that merges equal content. It reports false
+// where there is none.
 func (w *Worker) duplicate(r *Request) bool {
 	i := r.leases.blocks
 	if !w.rules.merge || !w.rules.caching || (i+1)*w.rules.blockSize > r.length() {
@@ -551,6 +553,7 @@ func (w *Worker) recordPass(now int64, charged, requests, length int) {
 	w.recordQueue()
 }
 
+// recordQueue fills the record with the requests that wait, for their first pass or after a preemption.
 func (w *Worker) recordQueue() {
 	waiting := w.waiting.all()
 	w.record.QueuedPrefill = w.group(waiting, func(r *Request) (int, bool) { return r.Prompt, r.Status == Waiting })

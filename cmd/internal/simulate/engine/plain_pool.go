@@ -18,6 +18,7 @@ type slot struct {
 	generation uint32 // counts the blocks that the slot has held
 }
 
+// newPlainPool returns a pool of so many unused blocks.
 func newPlainPool(blocks int) *plainPool {
 	p := &plainPool{usage: usage{blocks: blocks}, slots: make([]slot, blocks), copies: map[uint32]int32{}, oldest: none, newest: none}
 	for s := blocks - 1; s >= 0; s-- {
@@ -26,6 +27,7 @@ func newPlainPool(blocks int) *plainPool {
 	return p
 }
 
+// find looks up block after block, until one has no visible copy.
 func (p *plainPool) find(hits *leases, chain []Run, most int) {
 	for _, run := range chain {
 		for c := run.First; c < run.First+run.Count; c++ {
@@ -52,6 +54,7 @@ func (p *plainPool) leased(hits *leases) (active int) {
 	return active
 }
 
+// lease adds a lease to each block of hits. A block without one becomes active.
 func (p *plainPool) lease(l, hits *leases) {
 	for _, q := range hits.list {
 		b := &p.slots[q.at]
@@ -65,6 +68,7 @@ func (p *plainPool) lease(l, hits *leases) {
 	hits.reset()
 }
 
+// take leases empty slots; where there are none it evicts a block first.
 func (p *plainPool) take(l *leases, count int) {
 	for range count {
 		if len(p.empty) == 0 {
@@ -125,6 +129,7 @@ func (p *plainPool) unlink(b *slot) {
 	}
 }
 
+// share leases the oldest visible copy of a chain number.
 func (p *plainPool) share(l *leases, chain uint32) bool {
 	s, ok := p.copies[chain]
 	if ok {
@@ -133,6 +138,7 @@ func (p *plainPool) share(l *leases, chain uint32) bool {
 	return ok
 }
 
+// release ends the leases from the last block to the first.
 func (p *plainPool) release(l *leases) {
 	for i := len(l.list) - 1; i >= 0; i-- {
 		p.endLease(l.list[i].at)
@@ -161,6 +167,7 @@ func (p *plainPool) endLease(s int32) {
 	p.newest = s
 }
 
+// publish gives blocks without content chain numbers. A number that has copies gets its block as the youngest of them.
 func (p *plainPool) publish(l *leases, first int, numbers Run) {
 	for k := range numbers.Count {
 		s, chain := l.list[first+int(k)].at, numbers.First+k
@@ -182,6 +189,7 @@ func (p *plainPool) publish(l *leases, first int, numbers Run) {
 	}
 }
 
+// merge ends the lease of block i and leases the visible copy of a chain number instead.
 func (p *plainPool) merge(l *leases, i int, chain uint32) bool {
 	var there leases
 	if !p.share(&there, chain) {
@@ -192,6 +200,7 @@ func (p *plainPool) merge(l *leases, i int, chain uint32) bool {
 	return true
 }
 
+// own marks blocks without content as private: only their own request finds them.
 func (p *plainPool) own(l *leases, first, end int) {
 	for i := first; i < end; i++ {
 		if b := &p.slots[l.list[i].at]; b.key == 0 {
@@ -201,6 +210,7 @@ func (p *plainPool) own(l *leases, first, end int) {
 	}
 }
 
+// privates appends the private blocks among leases, with their positions.
 func (p *plainPool) privates(list []saved, l *leases) []saved {
 	for i, q := range l.list {
 		if b := &p.slots[q.at]; b.key == private {

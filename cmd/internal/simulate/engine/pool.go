@@ -50,7 +50,7 @@ type usage struct {
 
 func (u *usage) state() *usage { return u }
 
-// unused returns how many blocks hold nothing.
+// unused returns how many blocks are neither leased nor cached.
 func (u *usage) unused() int { return u.blocks - u.active - u.inactive }
 
 // leases is the blocks of a request in order, or those that it would find.
@@ -62,6 +62,7 @@ type leases struct {
 // piece is some blocks of a pool. What at names is the pool's.
 type piece struct{ at, count int32 }
 
+// add appends a piece.
 func (l *leases) add(p piece) {
 	l.list = append(l.list, p)
 	l.blocks += int(p.count)
@@ -69,7 +70,7 @@ func (l *leases) add(p piece) {
 
 func (l *leases) reset() { l.list, l.blocks = l.list[:0], 0 }
 
-// cutTo drops all blocks but the first so many.
+// cutTo drops the last blocks until at most so many are left.
 func (l *leases) cutTo(blocks int) {
 	for l.blocks > blocks {
 		last := &l.list[len(l.list)-1]
@@ -104,6 +105,7 @@ func (l *eventLog) add(chain uint32, count int, removed bool) {
 	}
 }
 
+// append adds a range of numbers, and joins it with the last event where both are neighbours.
 func (l *eventLog) append(r Run, removed bool) {
 	if n := len(l.list); n > 0 {
 		e := &l.list[n-1]
@@ -120,7 +122,7 @@ func (l *eventLog) append(r Run, removed bool) {
 	l.list = append(l.list, KVEvent{Run: r, Removed: removed})
 }
 
-// addPrivate adds a private block.
+// addPrivate adds the event that a private block appeared, or was removed.
 func (l *eventLog) addPrivate(removed bool) {
 	if l == nil {
 		return
@@ -158,6 +160,7 @@ type extent struct {
 	newer      int32 // the next younger copy, if key is a chain number
 }
 
+// newExtents returns a pool of so many unused blocks.
 func newExtents(blocks int) *extents {
 	return &extents{usage: usage{blocks: blocks}, oldest: none, newest: none}
 }
@@ -203,7 +206,7 @@ func (p *extents) split(at, count int32) (rest int32) {
 	return rest
 }
 
-// cut makes two extents of one, and returns the second.
+// cut splits an extent behind its first count blocks, and returns the second part.
 func (p *extents) cut(at, count int32) (rest int32) {
 	second := p.list[at]
 	second.count -= count
@@ -253,7 +256,7 @@ func (p *extents) locate(l *leases, i int) int {
 	return k
 }
 
-// end returns the last extent of a piece.
+// end returns the last of the extents that a piece spans.
 func (p *extents) end(q piece) int32 {
 	for n := p.list[q.at].count; n < q.count; n = p.list[q.at].count {
 		q = piece{p.list[q.at].rest, q.count - n}
@@ -261,6 +264,7 @@ func (p *extents) end(q piece) int32 {
 	return q.at
 }
 
+// find walks along a chain extent by extent. Hits may end within an extent.
 func (p *extents) find(hits *leases, chain []Run, most int) {
 	at, next := int32(none), uint32(0) // the extent of the hits so far has a block of this number next
 	used := int32(0)                   // blocks of it
@@ -298,6 +302,7 @@ func (p *extents) leased(hits *leases) (active int) {
 	return active
 }
 
+// lease splits the last extent of hits where they end in it, and adds a lease to each.
 func (p *extents) lease(l, hits *leases) {
 	for _, q := range hits.list {
 		if q.count < p.list[q.at].count {
@@ -309,7 +314,7 @@ func (p *extents) lease(l, hits *leases) {
 	hits.reset()
 }
 
-// refer adds a lease of an extent.
+// refer adds a lease to an extent, which becomes active with its first.
 func (p *extents) refer(at int32) {
 	e := &p.list[at]
 	if e.refs++; e.refs > 1 {
@@ -335,6 +340,7 @@ func (p *extents) unlink(at int32) {
 	}
 }
 
+// take leases blocks without content. Those behind others without content become part of their extent.
 func (p *extents) take(l *leases, count int) {
 	p.evict(count - p.unused())
 	p.active += count
@@ -401,6 +407,7 @@ func (p *extents) forget(at int32) {
 	p.free(at)
 }
 
+// release ends the leases from the last extent to the first: blocks are evicted in this order.
 func (p *extents) release(l *leases) {
 	for k := len(l.list) - 1; k >= 0; k-- {
 		p.order = p.order[:0]
@@ -436,6 +443,7 @@ func (p *extents) endLease(at int32) {
 	p.newest = at
 }
 
+// publish registers chain numbers piece by piece. A piece is cut where blocks differ, and joined with the one before where they are alike.
 func (p *extents) publish(l *leases, first int, numbers Run) {
 	chain, left := numbers.First, int32(numbers.Count)
 	for k := p.locate(l, first); left > 0; k++ {
@@ -496,6 +504,7 @@ func (p *extents) join(l *leases, k int) bool {
 	return true
 }
 
+// own marks blocks without content as private, each as an extent of its own.
 func (p *extents) own(l *leases, first, end int) {
 	if first >= end {
 		return
@@ -510,6 +519,7 @@ func (p *extents) own(l *leases, first, end int) {
 	}
 }
 
+// privates appends the private blocks among leases, with their positions.
 func (p *extents) privates(list []saved, l *leases) []saved {
 	i := int32(0)
 	for _, q := range l.list {
@@ -542,6 +552,7 @@ func (p *extents) single(chain uint32) int32 {
 	return at
 }
 
+// share leases the visible block of a chain number, cut out of its extent.
 func (p *extents) share(l *leases, chain uint32) bool {
 	at := p.single(chain)
 	if at == none {
@@ -552,6 +563,7 @@ func (p *extents) share(l *leases, chain uint32) bool {
 	return true
 }
 
+// merge ends the lease of block i and leases the visible block of a chain number instead.
 func (p *extents) merge(l *leases, i int, chain uint32) bool {
 	there := p.single(chain)
 	if there == none {

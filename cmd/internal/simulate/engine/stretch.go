@@ -1,5 +1,7 @@
 package engine
 
+import "sort"
+
 // stretch is passes of pure decode that were planned at once: doc/spec/simulate.md 6. Only the known lengths move in it, by one token a
 // request and pass, and free blocks are taken. What a pass does to requests and pool is done when it is committed.
 type stretch struct {
@@ -12,6 +14,7 @@ type stretch struct {
 // maxStretch bounds the memory of a plan.
 const maxStretch = 1 << 12
 
+// inStretch reports whether the passes in flight were planned at once.
 func (w *Worker) inStretch() bool { return len(w.stretch.ends) > 0 }
 
 // planStretch plans the passes from now on in which the batch cannot change. It returns false where the first may change it.
@@ -68,7 +71,7 @@ func (w *Worker) headMustWait() bool {
 	return !fits
 }
 
-// held returns how many tokens of a request need a block after so many passes of pure decode.
+// held returns how many tokens of a request need blocks when it has taken part in so many more passes of pure decode.
 func (w *Worker) held(r *Request, passes int) int {
 	if w.rules.blockAtEmission {
 		return r.length() + passes
@@ -90,18 +93,10 @@ func (w *Worker) passesWithin(passes int) int {
 	if w.rules.freeOnly {
 		room = w.used.unused()
 	}
-	if w.missing(passes) <= room {
+	if w.missing(passes) <= room { // as a rule
 		return passes
 	}
-	low, high := 0, passes // of low there are enough, of high not
-	for high-low > 1 {
-		if mid := (low + high) / 2; w.missing(mid) <= room {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return low
+	return sort.Search(passes, func(n int) bool { return w.missing(n+1) > room })
 }
 
 // planLengths computes the ends of passes that read the known lengths.

@@ -76,31 +76,31 @@ func TestTableFiles(t *testing.T) {
 // Covers S-08.
 func TestTablesThatCannotBeUsed(t *testing.T) {
 	for want, change := range map[string]func(*Table){
-		"prefill_isl has no values":                                  func(t *Table) { t.PrefillISL = nil },
-		"prefill_isl[2] is 200 after 200: want rising values":        func(t *Table) { t.PrefillISL[2] = 200 },
-		"prefill_ttft_ms has 2 values, prefill_isl 3":                func(t *Table) { t.PrefillTTFT = t.PrefillTTFT[:2] },
-		"decode_itl has 2 rows, decode_active_kv_tokens 3 values":    func(t *Table) { t.DecodeITL = t.DecodeITL[:2] },
-		"decode_itl[1] has 1 values, decode_context_length 2":        func(t *Table) { t.DecodeITL[1] = t.DecodeITL[1][:1] },
-		"decode_context_length[1] is 5 after 10: want rising values": func(t *Table) { t.DecodeContext[1] = 5 },
-		"decode_itl[2][1] is NaN: want a finite number":              func(t *Table) { t.DecodeITL[2][1] = nan() },
-		"decode_active_kv_tokens[0] is NaN: want a finite number":    func(t *Table) { t.DecodeKV[0] = nan() },
+		"prefill_isl has no values":                                                 func(t *Table) { t.PrefillISL = nil },
+		"prefill_isl[2] is 200 after 200: want rising values":                       func(t *Table) { t.PrefillISL[2] = 200 },
+		"prefill_ttft_ms has 2 values, and prefill_isl 3: want as many":             func(t *Table) { t.PrefillTTFT = t.PrefillTTFT[:2] },
+		"decode_itl has 2 rows, and decode_active_kv_tokens 3 values: want as many": func(t *Table) { t.DecodeITL = t.DecodeITL[:2] },
+		"decode_itl[1] has 1 values, and decode_context_length 2: want as many":     func(t *Table) { t.DecodeITL[1] = t.DecodeITL[1][:1] },
+		"decode_context_length[1] is 5 after 10: want rising values":                func(t *Table) { t.DecodeContext[1] = 5 },
+		"decode_itl[2][1] is NaN: want a finite number":                             func(t *Table) { t.DecodeITL[2][1] = nan() },
+		"decode_active_kv_tokens[0] is NaN: want a finite number":                   func(t *Table) { t.DecodeKV[0] = nan() },
 	} {
 		table := exampleTable()
 		change(table)
 		require.EqualError(t, table.Validate(), want)
 	}
 	for want, data := range map[string][]byte{
-		`unknown key "prefil_isl"; did you mean`:    []byte(`{"prefil_isl":[1]}`),
-		"prefill_isl: value 1 of [1,null] is null":  []byte(`{"prefill_isl":[1,null]}`),
-		"decode_itl: value 0 of [null] is null":     []byte(`{"decode_itl":[[1],[null]]}`),
-		"prefill_isl has no values":                 archive(t, nil),
-		"prefill_isl: not a numpy array":            archive(t, map[string][]byte{"prefill_isl.npy": []byte("text")}),
-		`prefill_isl: type "|O"`:                    archive(t, map[string][]byte{"prefill_isl.npy": array("|O", "(1,)", []int64{1})}),
-		"prefill_isl: 1 values, shape (2,) wants 2": archive(t, map[string][]byte{"prefill_isl.npy": array("<i8", "(2,)", []int64{1})}),
-		"is too large":                              archive(t, map[string][]byte{"prefill_isl.npy": array("<i8", "(99999999999,)", []int64{1})}),
-		"decode_itl has 1 dimensions":               archive(t, map[string][]byte{"decode_itl.npy": array("<i8", "(1,)", []int64{1})}),
-		"want an array in C order":                  archive(t, map[string][]byte{"decode_itl.npy": bytes.Replace(array("<i8", "(1,)", []int64{1}), []byte("False"), []byte("True "), 1)}),
-		"not a valid zip file":                      []byte("PK"),
+		`unknown key "prefil_isl"; did you mean`:                    []byte(`{"prefil_isl":[1]}`),
+		"prefill_isl: value 1 of [1,null] is null":                  []byte(`{"prefill_isl":[1,null]}`),
+		"decode_itl: value 0 of [null] is null":                     []byte(`{"decode_itl":[[1],[null]]}`),
+		"prefill_isl has no values":                                 archive(t, nil),
+		"prefill_isl: not an array in numpy's format .npy":          archive(t, map[string][]byte{"prefill_isl.npy": []byte("text")}),
+		`prefill_isl: type "|O"`:                                    archive(t, map[string][]byte{"prefill_isl.npy": array("|O", "(1,)", []int64{1})}),
+		"prefill_isl: the array has 1 values, and its shape (2,) 2": archive(t, map[string][]byte{"prefill_isl.npy": array("<i8", "(2,)", []int64{1})}),
+		"shape (99999999999,) is not one of at most 67108864 bytes": archive(t, map[string][]byte{"prefill_isl.npy": array("<i8", "(99999999999,)", []int64{1})}),
+		"decode_itl has 1 dimensions":                               archive(t, map[string][]byte{"decode_itl.npy": array("<i8", "(1,)", []int64{1})}),
+		"want an array in C order":                                  archive(t, map[string][]byte{"decode_itl.npy": bytes.Replace(array("<i8", "(1,)", []int64{1}), []byte("False"), []byte("True "), 1)}),
+		"not a valid zip file":                                      []byte("PK"),
 	} {
 		path := filepath.Join(t.TempDir(), "table")
 		require.NoError(t, os.WriteFile(path, data, 0o600))

@@ -123,7 +123,7 @@ func (t *Table) Validate() error {
 		return err
 	}
 	if len(t.DecodeITL) != len(t.DecodeKV) {
-		return fmt.Errorf("decode_itl has %d rows, decode_active_kv_tokens %d values", len(t.DecodeITL), len(t.DecodeKV))
+		return fmt.Errorf("decode_itl has %d rows, and decode_active_kv_tokens %d values: want as many", len(t.DecodeITL), len(t.DecodeKV))
 	}
 	for k, row := range t.DecodeITL {
 		if err := checkValues(fmt.Sprintf("decode_itl[%d]", k), row, len(t.DecodeContext), "decode_context_length"); err != nil {
@@ -133,6 +133,7 @@ func (t *Table) Validate() error {
 	return nil
 }
 
+// checkAxis returns an error unless an axis has finite values that rise.
 func checkAxis(name string, values []float64) error {
 	if len(values) == 0 {
 		return fmt.Errorf("%s has no values", name)
@@ -148,9 +149,10 @@ func checkAxis(name string, values []float64) error {
 	return nil
 }
 
+// checkValues returns an error unless an array has a finite value for each value of its axis.
 func checkValues(name string, values []float64, want int, axis string) error {
 	if len(values) != want {
-		return fmt.Errorf("%s has %d values, %s %d", name, len(values), axis, want)
+		return fmt.Errorf("%s has %d values, and %s %d: want as many", name, len(values), axis, want)
 	}
 	for k, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -187,6 +189,7 @@ func place(axis []float64, x float64) (k int, share float64) {
 	return k, (x - axis[k]) / (axis[k+1] - axis[k])
 }
 
+// between returns the value a share of the way from value k to the next one.
 func between(values []float64, k int, share float64) float64 {
 	if len(values) == 1 {
 		return values[0]
@@ -300,7 +303,7 @@ func (t *Table) readArchive(data []byte) error {
 				t.DecodeITL = append(t.DecodeITL, values[:shape[1]])
 			}
 		default:
-			return fmt.Errorf("%s has %d dimensions", name, len(shape))
+			return fmt.Errorf("%s has %d dimensions: want 2 of decode_itl, 1 of the others", name, len(shape))
 		}
 	}
 	return nil
@@ -329,14 +332,14 @@ var arrayHeader = regexp.MustCompile(`'descr': *'([^']*)', *'fortran_order': *(T
 func readArray(data []byte) (values []float64, shape []int, err error) {
 	const magic = "\x93NUMPY"
 	if len(data) < 12 || string(data[:6]) != magic {
-		return nil, nil, fmt.Errorf("not a numpy array")
+		return nil, nil, fmt.Errorf("not an array in numpy's format .npy")
 	}
 	start, length := 10, int(binary.LittleEndian.Uint16(data[8:]))
 	if data[6] > 1 {
 		start, length = 12, int(binary.LittleEndian.Uint32(data[8:]))
 	}
 	if length > len(data)-start {
-		return nil, nil, fmt.Errorf("the header is cut off")
+		return nil, nil, fmt.Errorf("the header of the array is cut off")
 	}
 	m := arrayHeader.FindSubmatch(data[start : start+length])
 	if m == nil || string(m[2]) == "True" {
@@ -349,17 +352,18 @@ func readArray(data []byte) (values []float64, shape []int, err error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n > maxTable/count {
-			return nil, nil, fmt.Errorf("shape (%s) is too large", m[3])
+			return nil, nil, fmt.Errorf("shape (%s) is not one of at most %d bytes", m[3], maxTable)
 		}
 		shape, count = append(shape, n), max(count*n, 1)
 	}
 	values, err = readValues(data[start+length:], string(m[1]))
 	if total := product(shape); err == nil && len(values) != total {
-		err = fmt.Errorf("%d values, shape (%s) wants %d", len(values), m[3], total)
+		err = fmt.Errorf("the array has %d values, and its shape (%s) %d", len(values), m[3], total)
 	}
 	return values, shape, err
 }
 
+// product returns how many values an array of this shape has.
 func product(shape []int) int {
 	n := 1
 	for _, side := range shape {
@@ -368,7 +372,7 @@ func product(shape []int) int {
 	return n
 }
 
-// readValues reads numbers of a type of numpy.
+// readValues reads little-endian numbers of a type by numpy's name, such as <f8.
 func readValues(data []byte, kind string) (values []float64, err error) {
 	read := map[string]func([]byte) float64{
 		"<f8": func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) },

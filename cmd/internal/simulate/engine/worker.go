@@ -297,13 +297,13 @@ type taken struct {
 	reached, recomputed int // of the request before
 }
 
-// length is the number of known tokens.
+// length returns how many tokens are known: the prompt, and what was emitted.
 func (r *Request) length() int { return r.Prompt + r.Tokens }
 
 // blocksOf returns how many blocks so many tokens fill or begin.
 func blocksOf(tokens, size int) int { return (tokens + size - 1) / size }
 
-// prepare computes what a worker needs of a request.
+// prepare computes how many tokens a request may emit, and how many of its blocks have chain numbers.
 func (r *Request) prepare(maxLength int) {
 	r.limit = r.Output
 	if maxLength > r.Prompt {
@@ -337,6 +337,7 @@ func (q *queue) first() *Request { return q.list[q.head] }
 func (q *queue) all() []*Request { return q.list[q.head:] }
 func (q *queue) push(r *Request) { q.list = append(q.list, r) }
 
+// pop takes the first request out.
 func (q *queue) pop() *Request {
 	r := q.list[q.head]
 	q.list[q.head] = nil
@@ -348,6 +349,7 @@ func (q *queue) pop() *Request {
 	return r
 }
 
+// pushFront puts a request before all others, in room that it makes there.
 func (q *queue) pushFront(r *Request) {
 	if q.head == 0 {
 		room := 8 + len(q.list)

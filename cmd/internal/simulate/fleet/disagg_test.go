@@ -116,7 +116,7 @@ func TestPoolsThatCannotBeUsed(t *testing.T) {
 		`engine_type "trtllm" in a disaggregated fleet: want vllm or sglang`:          func(o *Options) { o.Pools[0].Engine.Type = engine.TRTLLM },
 		"block_size 64 of the prefill engine, 16 of the decode engine: want the same": func(o *Options) { o.Pools[1].Engine.BlockSize = 16 },
 		"engine: max_num_seqs 0: want 1 to 1073741824":                                func(o *Options) { o.Pools[1].Engine.MaxSeqs = 0 },
-		"a fleet needs a load":                                                        func(o *Options) { o.Load = nil },
+		"a fleet needs a load: option Load is nil":                                    func(o *Options) { o.Load = nil },
 	} {
 		o := disaggOf(t, `{}`, row(0, 1000, 5, 0))
 		change(&o)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
@@ -48,7 +49,7 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.Load == nil {
-		return fmt.Errorf("a fleet needs a load")
+		return errors.New("a fleet needs a load: option Load is nil")
 	}
 	return o.Switches.Validate()
 }

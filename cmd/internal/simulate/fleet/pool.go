@@ -39,6 +39,7 @@ type start struct {
 	ready int64
 }
 
+// newPool returns the pool of an index of Options.Pools, whose first workers are active at once.
 func (r *run) newPool(index int) *pool {
 	p := &pool{Pool: r.Pools[index], index: index, observer: r.Observer, early: r.Switches.KVEvents == preset.EventsPassStart}
 	p.router, p.events = p.Router, p.Router != nil
@@ -59,7 +60,7 @@ func (r *run) newPool(index int) *pool {
 	return p
 }
 
-// order begins the start-up of a worker.
+// order begins the start-up of a worker, which ends at ready.
 func (p *pool) order(now, ready int64) {
 	id := len(p.results) // ids rise and are never used again
 	p.results = append(p.results, WorkerResult{ID: id, Ordered: now, Ready: ready, Drained: never, Gone: never})
@@ -83,6 +84,7 @@ func (p *pool) begin(now int64) (changed bool) {
 	return changed
 }
 
+// newWorker returns an idle worker whose passes the observer hears of.
 func (p *pool) newWorker(id int) *worker {
 	o := p.engine
 	if p.observer != nil {
@@ -144,7 +146,7 @@ func (p *pool) settleEvents(now int64) {
 	}
 }
 
-// settle makes the passes visible that have ended.
+// settle makes the passes visible that the workers have ended at now.
 func (p *pool) settle(now int64) {
 	for _, w := range p.workers {
 		w.Settle(now)
@@ -189,6 +191,7 @@ func (p *pool) retire(now int64) {
 	})
 }
 
+// state lists the workers by what they do, for a planner.
 func (p *pool) state() (s PoolState) {
 	for _, w := range p.workers {
 		if w.draining {
@@ -233,7 +236,7 @@ func (r *run) tick() (changed bool, err error) {
 		return false, nil
 	}
 	if len(targets) != len(r.pools) || slices.Min(targets) < 0 {
-		return false, fmt.Errorf("planner: targets %v for %d pools", targets, len(r.pools))
+		return false, fmt.Errorf("planner: targets %v: want a number of workers, 0 or more, for each of %d pools", targets, len(r.pools))
 	}
 	for k, p := range r.pools {
 		p.scale(r.now, targets[k])
@@ -249,6 +252,7 @@ type roundRobin struct {
 
 func (r *roundRobin) Workers(_ int64, active []int) { r.active = active }
 
+// Route returns the next active worker in turn.
 func (r *roundRobin) Route(int64, *Request) (worker int, ok bool) {
 	worker = r.active[r.count%len(r.active)]
 	r.count++

@@ -72,6 +72,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return r.finish(), nil
 }
 
+// newRun returns a run before its first instant.
 func newRun(o Options) *run {
 	r := &run{Options: o, open: map[int]*Request{}, result: &Result{Gaps: o.Gaps}}
 	if r.result.Gaps == nil {
@@ -148,6 +149,7 @@ func (r *run) endPasses() (changed bool) {
 	return changed
 }
 
+// endPass ends the pass of a worker: it tells the router, completes requests, and sends those of a prefill pool on.
 func (r *run) endPass(p *pool, w *worker) {
 	w.Finish()
 	if p.events && !p.early {
@@ -231,7 +233,7 @@ func (r *run) begin(one *Request) *Request {
 	return copied
 }
 
-// dispatchKept sends the requests away that waited for a worker to be active, or for their router.
+// dispatchKept routes the requests that waited for a worker to be active, and sends those that the router kept until now.
 func (r *run) dispatchKept(p *pool) (changed bool) {
 	if len(p.unrouted) > 0 && p.draining < len(p.workers) {
 		list := p.unrouted
@@ -251,7 +253,7 @@ func (r *run) dispatchKept(p *pool) (changed bool) {
 	}
 }
 
-// route sends a request to a worker of a pool.
+// route lets the router of a pool choose a worker for a request, or keeps the request while no worker is active.
 func (r *run) route(p *pool, one *Request) {
 	if p.draining == len(p.workers) {
 		p.unrouted = append(p.unrouted, one)
@@ -295,6 +297,7 @@ func (r *run) startPasses() (started bool, err error) {
 	return started, nil
 }
 
+// finish returns the result, with what each worker did and when it was there.
 func (r *run) finish() *Result {
 	for _, p := range r.pools {
 		for _, w := range p.workers {
@@ -340,7 +343,7 @@ func (r *run) handOff(one *Request) {
 	heap.Push(&r.handoffs, handoff{r.now + prefill.HandOff(one.Prompt), one, nil}, handoff.before)
 }
 
-// endHandOffs hands requests to the decode pool.
+// endHandOffs hands requests to the decode pool whose blocks have arrived, or that its router kept.
 func (r *run) endHandOffs() (changed bool) {
 	if len(r.pools) == 1 {
 		return false
@@ -412,6 +415,7 @@ func (r *run) sample(before int64) {
 	}
 }
 
+// state describes the worker for a sampler.
 func (w *worker) state() WorkerState {
 	s := WorkerState{ID: w.id, Running: len(w.Batch()), Waiting: len(w.Queued()), KVBlocks: w.ActiveBlocks(), Counts: w.Counts()}
 	if !w.Busy() {
@@ -502,6 +506,7 @@ func (r *run) tooLongInWhole(prompt int) int {
 	return 0
 }
 
+// stuckOf describes a request of a dead end: in which pool it is, on which worker, and in which state.
 func stuckOf(one *Request, now int64) stuck {
 	s := stuck{session: one.Session, number: one.Number, worker: one.Worker, prompt: one.Prompt, status: one.Status}
 	switch copied := one.Prefill; {

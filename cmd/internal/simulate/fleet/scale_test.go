@@ -178,10 +178,10 @@ func TestDrainingWaitsForHandOffs(t *testing.T) {
 
 func TestPlannersThatCannotBeUsed(t *testing.T) {
 	for message, p := range map[string]*plan{
-		"planner: targets [1 1] for 1 pools":                                       {at: []int64{5e6}, targets: [][]int{{1, 1}}},
-		"planner: targets [-1] for 1 pools":                                        {at: []int64{5e6}, targets: [][]int{{-1}}},
-		"planner: the next tick is at 5000000 ns, not after the one at 5000000 ns": {at: []int64{5e6, 5e6}, targets: [][]int{nil, nil}},
-		"planner: the next tick is at 1000000 ns, not after the one at 5000000 ns": {at: []int64{5e6, 1e6}, targets: [][]int{nil, nil}},
+		"planner: targets [1 1]: want a number of workers, 0 or more, for each of 1 pools": {at: []int64{5e6}, targets: [][]int{{1, 1}}},
+		"planner: targets [-1]: want a number of workers, 0 or more, for each of 1 pools":  {at: []int64{5e6}, targets: [][]int{{-1}}},
+		"planner: the next tick is at 5000000 ns, not after the one at 5000000 ns":         {at: []int64{5e6, 5e6}, targets: [][]int{nil, nil}},
+		"planner: the next tick is at 1000000 ns, not after the one at 5000000 ns":         {at: []int64{5e6, 1e6}, targets: [][]int{nil, nil}},
 	} {
 		_, err := runScaled(t, 0, p)
 		require.EqualError(t, err, message)

@@ -264,7 +264,7 @@ func (d distances) add(above, blocks int64) {
 	d[above+blocks+1]--
 }
 
-// sum turns them into the blocks that are found by size.
+// sum turns the differences into the blocks that are found by size, which are sums of sums of them.
 func (d distances) sum() {
 	for range 2 {
 		for n := 1; n < len(d); n++ {
@@ -303,6 +303,7 @@ type sums struct {
 
 func newSums(n int) *sums { return &sums{tree: make([]int64, n+1)} }
 
+// add adds n to the number at an index.
 func (s *sums) add(at int, n int64) {
 	s.total += n
 	for at++; at < len(s.tree); at += at & -at {
@@ -381,6 +382,7 @@ func optimal(list []Access, uses *pieces, o *Options, size int64) (found int64) 
 	return found
 }
 
+// later orders a heap by descending access.
 func later(a, b int32) bool { return a > b }
 
 // piece is a part of a prompt: so many blocks that the same other prompt used last, or uses next.

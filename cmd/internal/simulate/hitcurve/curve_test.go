@@ -224,7 +224,7 @@ func TestBytesPerToken(t *testing.T) {
 		`[]`:                       "not the config.json of a model",
 		`{}`:                       "no num_hidden_layers",
 		`{"num_hidden_layers":1}`:  "neither num_key_value_heads",
-		`{"num_hidden_layers":-1}`: "the number -1",
+		`{"num_hidden_layers":-1}`: "num_hidden_layers -1: want 0 to 1048576",
 		`{"num_hidden_layers":1,"kv_lora_rank":1,"torch_dtype":"int3"}`: `torch_dtype "int3"`,
 	} {
 		_, err := BytesPerToken([]byte(config))

@@ -55,6 +55,7 @@ func BytesPerToken(config []byte) (int64, error) {
 	return int64(m.Layers) * width * size, nil
 }
 
+// dtype returns the number format, under the newer or the older of its two keys.
 func (m *modelConfig) dtype() string {
 	if m.NewDType != "" {
 		return m.NewDType
@@ -64,9 +65,9 @@ func (m *modelConfig) dtype() string {
 
 // width returns the numbers that a token has in each layer.
 func (m *modelConfig) width() (int64, error) {
-	for _, n := range []int{m.Layers, m.KVHeads, m.HeadDim, m.KVRank, m.RopeDim} {
+	for name, n := range map[string]int{"num_hidden_layers": m.Layers, "num_key_value_heads": m.KVHeads, "head_dim": m.HeadDim, "kv_lora_rank": m.KVRank, "qk_rope_head_dim": m.RopeDim} {
 		if n < 0 || n > maxModelNumber {
-			return 0, fmt.Errorf("the config of the model has the number %d: want 0 to %d", n, maxModelNumber)
+			return 0, fmt.Errorf("%s %d: want 0 to %d", name, n, maxModelNumber)
 		}
 	}
 	switch {

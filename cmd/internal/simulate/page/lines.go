@@ -35,6 +35,7 @@ type lineSet struct {
 	byWorker map[workerKey]*line
 }
 
+// add appends the values of a worker at an instant to its line.
 func (s *lineSet) add(pool, worker int, at int64, values ...float64) {
 	key := workerKey{pool, worker}
 	one, ok := s.byWorker[key]

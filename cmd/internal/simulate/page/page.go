@@ -63,6 +63,7 @@ const (
 	mostPoints   = 150_000 // of all lines, before a page is tried
 )
 
+// newBuilder collects the lines of a run, and makes them as coarse as the number of their points requires.
 func newBuilder(r *simulate.Result, s *simulate.Summary) *builder {
 	b := &builder{result: r, summary: s, end: endOf(r), columns: mostColumns, most: mostLines}
 	if r.Planned != nil {
@@ -168,6 +169,7 @@ type deviation struct {
 // lacks is what a simulation leaves out: doc/spec/simulate.md 15.
 const lacks = "Not in the model: frontend, network and tokenizer time; contention of links; memory tiers below the GPU; speculative decoding; attention data parallelism."
 
+// head returns what the page has besides tables: summary, pools, planner, limits and switches.
 func (b *builder) head() head {
 	c, s := &b.result.Config, *b.summary
 	s.Out = "" // where files are is no part of the run
@@ -199,6 +201,7 @@ func limit(seconds float64) *float64 {
 	return &seconds
 }
 
+// pools describes the pools of a fleet, prefill first.
 func pools(c *simulate.Config) (list []pool) {
 	names := []string{"workers"}
 	if c.Disaggregated() {
@@ -211,6 +214,7 @@ func pools(c *simulate.Config) (list []pool) {
 	return list
 }
 
+// deviations lists the switches that differ from the default, by name.
 func deviations(s preset.Switches) []deviation {
 	list := []deviation{}
 	base, _ := preset.Named(preset.Default)
@@ -256,6 +260,7 @@ type logWriter struct {
 	err      error
 }
 
+// records writes a record for each tick or sample, and a last one with the rest of the run.
 func (l *logWriter) records(r *simulate.Result) {
 	end := logRecord{Lives: r.Workers}
 	switch {

@@ -101,6 +101,7 @@ func (b *builder) requestTable() (charts.Table, drawn) {
 	return t, d
 }
 
+// workerOf returns the worker of a request; Missing where it was on none.
 func workerOf(q *fleet.Request) int64 {
 	if q.Worker < 0 {
 		return charts.Missing

@@ -32,6 +32,7 @@ type reasons struct {
 	words []string
 }
 
+// add adds the reason that a pool was told at an instant, if it was told one.
 func (r *reasons) add(at int64, why planner.Reason) {
 	if why != "" {
 		r.at, r.words = append(r.at, at), append(r.words, string(why))
@@ -105,6 +106,7 @@ type tickReader struct {
 	why     []reasons
 }
 
+// figure returns the series of a name, a new one where there is none.
 func (t *tickReader) figure(name, unit string) *series {
 	for k := range t.figures {
 		if t.figures[k].name == name {
@@ -115,6 +117,7 @@ func (t *tickReader) figure(name, unit string) *series {
 	return &t.figures[len(t.figures)-1]
 }
 
+// reason returns the reasons under a name, new ones where there are none.
 func (t *tickReader) reason(name string) *reasons {
 	for k := range t.why {
 		if t.why[k].name == name {

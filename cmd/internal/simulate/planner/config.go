@@ -30,7 +30,7 @@ const (
 	constant = "constant"
 )
 
-// Config is what a user says of a planner: doc/spec/simulate.md 11.1. Default returns what holds of keys that the user leaves out.
+// Config is the configuration of a planner: doc/spec/simulate.md 11.1. Default has the values of keys that the user leaves out.
 type Config struct {
 	Mode                 string  `json:"mode"`
 	Target               string  `json:"optimization_target"`
@@ -50,7 +50,7 @@ type Config struct {
 	Predictor            string  `json:"predictor"` // "": that of the preset
 }
 
-// Default returns the configuration of a planner of which nothing is said.
+// Default returns the default configuration of a planner.
 func Default() Config {
 	return Config{
 		Mode: Aggregated, Target: TargetSLA, TTFT: 500, ITL: 50, ThroughputScaling: true, ThroughputInterval: 180, LoadInterval: 5,
@@ -96,12 +96,12 @@ func (c Config) Validate() error {
 	number("load_interval", c.LoadInterval, 1e8)
 	switch {
 	case c.LoadInterval > 0 && c.LoadInterval < 0.001:
-		k.Wrong("load_interval %g s: want at least 0.001", c.LoadInterval)
+		k.Wrong("load_interval %g s: want 0.001 or more", c.LoadInterval)
 	case c.LoadInterval > 0 && c.LoadInterval >= c.ThroughputInterval && c.ThroughputInterval > 0:
-		k.Wrong("load_interval %g s is not shorter than throughput_interval %g s", c.LoadInterval, c.ThroughputInterval)
+		k.Wrong("load_interval %g s: want a shorter time than throughput_interval %g s", c.LoadInterval, c.ThroughputInterval)
 	}
 	if r := c.Resolve(); !r.LoadScaling && !r.ThroughputScaling {
-		k.Wrong("enable_load_scaling and enable_throughput_scaling are both false: it could never decide")
+		k.Wrong("enable_load_scaling and enable_throughput_scaling are both false: set one of them to true, or the planner never decides")
 	}
 	return k.Err()
 }
@@ -116,7 +116,7 @@ func (c Config) checkBudget(gpus []int) error {
 		least += c.MinEndpoint * g
 	}
 	if c.MaxGPUBudget >= 0 && c.MaxGPUBudget < least {
-		return fmt.Errorf("planner: max_gpu_budget %d: min_endpoint %d of %s needs %d GPUs", c.MaxGPUBudget, c.MinEndpoint, strings.Join(c.pools(), " and "), least)
+		return fmt.Errorf("planner: max_gpu_budget %d: min_endpoint %d, the least workers of %s, needs %d GPUs", c.MaxGPUBudget, c.MinEndpoint, strings.Join(c.pools(), " and "), least)
 	}
 	return nil
 }

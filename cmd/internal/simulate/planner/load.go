@@ -47,6 +47,7 @@ func (p *Planner) unready(t *Tick) Reason {
 	return ""
 }
 
+// verdict judges a pool by the target: by latencies under sla, else by how full its engines are.
 func (p *Planner) verdict(pool int, t *PoolTick) verdict {
 	switch m := p.models[pool]; {
 	case len(t.Engines) == 0:
@@ -124,7 +125,7 @@ func (p *Planner) settle(t *Tick, list []verdict) (want []int) {
 	return want
 }
 
-// reasonOf says what became of a pool.
+// reasonOf says why a pool of so many active workers gets as many as want. capped: the throughput floor kept it from shrinking further.
 func reasonOf(active, want int, capped bool, telling Reason) Reason {
 	switch {
 	case want > active:
@@ -173,7 +174,7 @@ func (p *Planner) queueTooLong(m *model, e Engine, now EngineNow, n int) bool {
 	return caused >= (p.config.TTFT-own)*p.config.Sensitivity
 }
 
-// byITL judges a pool by the gaps between tokens.
+// byITL judges a pool by the estimated gaps between tokens of its engines.
 func (p *Planner) byITL(m *model, e Engine, t *PoolTick) verdict {
 	list := make([]float64, len(t.Engines))
 	for i, now := range t.Engines {

@@ -21,6 +21,7 @@ type model struct {
 	seenKV  int     // the most KV tokens of a step
 }
 
+// newModel returns a model that has seen no pass.
 func newModel(k kind, c Config) *model {
 	m := &model{kind: k, least: c.MinObservations, samples: newSamples(c.MaxSamples, c.BucketCount, k.features())}
 	for _, a := range []*average{&m.prompt, &m.length, &m.prefill, &m.decodes} {
@@ -51,7 +52,7 @@ func (m *model) observe(r *record) {
 	m.point(r.prefill, int(r.requests), r.kv, r.wall)
 }
 
-// point keeps a pass that took time.
+// point keeps a pass of wall nanoseconds as a sample, unless it took no time.
 func (m *model) point(prefill, requests, kv int, wall int64) {
 	if wall <= 0 {
 		return
@@ -78,6 +79,7 @@ type average struct {
 
 func newAverage(window int) average { return average{ring: make([]float64, window)} }
 
+// add takes the next value, which replaces the oldest of a full window.
 func (a *average) add(v float64) {
 	if v == 0 && !a.some {
 		return
@@ -135,7 +137,7 @@ func newSamples(most, buckets, features int) samples {
 	return samples{most: most, axis: axis, counts: make([]int, all), low: [2]float64{inf, inf}, high: [2]float64{-inf, -inf}}
 }
 
-// add keeps a sample.
+// add keeps a sample, and drops an old one if there are too many.
 func (s *samples) add(v sample) {
 	s.changes++
 	if s.widen(v.x) {
@@ -166,7 +168,7 @@ func (s *samples) widen(x [2]float64) (grown bool) {
 	return grown
 }
 
-// place returns the bucket of a value.
+// place returns the bucket in which a sample with these features lies.
 func (s *samples) place(x [2]float64) (bucket int) {
 	for k, v := range x {
 		if s.high[k] > s.low[k] {
@@ -211,6 +213,7 @@ const (
 	aggKind                 // prefill tokens, KV tokens
 )
 
+// features returns how many features the line has.
 func (k kind) features() int {
 	if k == prefillKind {
 		return 1
@@ -228,7 +231,7 @@ type Line struct {
 // leastSeconds is the shortest time that a model foretells.
 const leastSeconds = 1e-6
 
-// predict returns the seconds of a pass.
+// predict returns the seconds of a pass with features a and b, at least leastSeconds.
 func (l Line) predict(a, b float64) float64 {
 	return max(l.Intercept+float64(l.Coef[0]*a)+float64(l.Coef[1]*b), leastSeconds)
 }
@@ -308,7 +311,8 @@ var contexts = []int{500, 2000, 4000, 8000}
 // batch is a point of a decode sweep.
 type batch struct{ requests, kv int }
 
-// prefillPoints returns the prompt tokens of the passes of a sweep, none above the budget of a pass.
+// prefillPoints returns the prompt lengths that a bootstrap times: about granularity of them, from firstPrefill to mbt, the budget of a
+// pass.
 func prefillPoints(mbt, granularity int) (list []int) {
 	for n := firstPrefill; n <= mbt; n += max(1, (mbt-firstPrefill)/granularity) {
 		list = append(list, n)
@@ -316,7 +320,8 @@ func prefillPoints(mbt, granularity int) (list []int) {
 	return list
 }
 
-// decodePoints returns the batches of a sweep, without those that the pool cannot hold.
+// decodePoints returns the decode batches that a bootstrap times: of up to seqs requests, without those that a pool of kv tokens cannot
+// hold.
 func decodePoints(seqs, kv, granularity int) (list []batch) {
 	for _, context := range contexts {
 		for n := 1; n <= seqs; n += max(1, seqs/granularity) {
@@ -352,25 +357,25 @@ func (p *Planner) sweep(m *model, e Engine) error {
 	var decodes []batch
 	if m.kind != decodeKind {
 		if prefills = prefillPoints(e.MaxBatchedTokens, p.config.BenchmarkGranularity); len(prefills) == 0 {
-			return fmt.Errorf("%w: max_num_batched_tokens %d is below %d, the least point of prefill", errBootstrap, e.MaxBatchedTokens, firstPrefill)
+			return fmt.Errorf("%w: max_num_batched_tokens %d is below %d, the shortest prompt that it times", errBootstrap, e.MaxBatchedTokens, firstPrefill)
 		}
 	}
 	if m.kind != prefillKind {
 		if decodes = decodePoints(e.MaxSeqs, e.MaxKV, p.config.BenchmarkGranularity); len(decodes) == 0 {
-			return fmt.Errorf("%w: the pool of %d tokens holds no request of %d, the least point of decode", errBootstrap, e.MaxKV, contexts[0])
+			return fmt.Errorf("%w: the pool of %d tokens is smaller than %d, the shortest request that it times", errBootstrap, e.MaxKV, contexts[0])
 		}
 	}
 	for _, tokens := range prefills {
 		wall := e.Timing.Prefill(tokens)
 		if wall <= 0 {
-			return fmt.Errorf("%w: the timing gives %d ns for a prefill of %d tokens", errBootstrap, wall, tokens)
+			return fmt.Errorf("%w: the timing gives %d ns for a prefill of %d tokens: want more than 0", errBootstrap, wall, tokens)
 		}
 		m.point(tokens, 0, 0, wall)
 	}
 	for _, b := range decodes {
 		wall := e.Timing.Decode(b.kv, b.kv, b.requests)
 		if wall <= 0 {
-			return fmt.Errorf("%w: the timing gives %d ns for a step of %d requests with %d tokens", errBootstrap, wall, b.requests, b.kv)
+			return fmt.Errorf("%w: the timing gives %d ns for a decode step of %d requests with %d tokens: want more than 0", errBootstrap, wall, b.requests, b.kv)
 		}
 		m.point(0, b.requests, b.kv, wall)
 	}

@@ -16,6 +16,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -32,20 +33,17 @@ type Options struct {
 
 // Validate returns an error about the first option that cannot be used.
 func (o Options) Validate() error {
-	if err := o.Config.Validate(); err != nil {
-		return err
-	}
-	if err := o.Switches.Validate(); err != nil {
+	if err := cmp.Or(o.Config.Validate(), o.Switches.Validate()); err != nil {
 		return err
 	}
 	pools := o.Config.pools()
 	if len(o.Engines) != len(pools) {
-		return fmt.Errorf("planner: mode %s has %d pools, the fleet %d", o.Config.Mode, len(pools), len(o.Engines))
+		return fmt.Errorf("planner: mode %s needs engines of %d pools, the fleet has %d", o.Config.Mode, len(pools), len(o.Engines))
 	}
 	gpus := []int{}
 	for i, e := range o.Engines {
 		if e.Timing == nil || e.MaxBatchedTokens < 1 || e.MaxKV < 1 || e.ContextLength < 1 || e.GPUs < 0 {
-			return fmt.Errorf("planner: the engine of pool %s has no timing, or no sizes", pools[i])
+			return fmt.Errorf("planner: the engine of pool %s lacks one of Timing, MaxBatchedTokens, MaxKV and ContextLength, or has less than 0 GPUs", pools[i])
 		}
 		gpus = append(gpus, e.GPUs)
 	}
@@ -61,7 +59,7 @@ func (o Options) predictor() (string, error) {
 		return o.Config.Predictor, nil
 	}
 	if o.Switches.Predictor == preset.PredictARIMA {
-		return "", fmt.Errorf("planner: predictor %q is not built: set predictor to %s or %s", preset.PredictARIMA, kalman, constant)
+		return "", fmt.Errorf("planner: predictor %q: agentx has none of this name: set predictor to %s or %s", preset.PredictARIMA, kalman, constant)
 	}
 	return string(o.Switches.Predictor), nil
 }
@@ -140,7 +138,7 @@ func (p *Planner) Warnings() (list []string) {
 // Next returns when the next tick is, in nanoseconds.
 func (p *Planner) Next() int64 { return p.clock.at() }
 
-// Arrived, Routed and Completed tell of the traffic.
+// Arrived tells of a request that arrives, by the tokens of its prompt and its output.
 func (p *Planner) Arrived(prompt, output int) { p.window.arrived(prompt, output) }
 
 // Routed tells how many blocks of a prompt its worker had, of how many.
@@ -161,7 +159,7 @@ func (p *Planner) Window() Window { return p.window }
 // are of workers that are active or starting.
 func (p *Planner) Tick(event int64, pools []Workers) (t *Tick, targets []int, err error) {
 	if len(pools) != len(p.models) {
-		return nil, nil, fmt.Errorf("planner: a tick of %d pools: it has %d", len(pools), len(p.models))
+		return nil, nil, fmt.Errorf("planner: a tick got the workers of %d pools: want those of %d", len(pools), len(p.models))
 	}
 	t = &Tick{At: p.clock.at()}
 	t.Load, t.Throughput = p.clock.due()
@@ -226,7 +224,7 @@ func (p *Planner) afford(t *Tick, want []int) []int {
 	return withinBudget(want, p.gpus, p.config.MaxGPUBudget, p.config.MinEndpoint)
 }
 
-// note adds what the tick ends with.
+// note adds the floors and the fitted models of the pools to the tick.
 func (p *Planner) note(t *Tick) {
 	for i := range t.Pools {
 		t.Pools[i].Floor = p.floors[i]

@@ -227,7 +227,7 @@ func TestBootstrapThatFails(t *testing.T) {
 	options := Options{Config: config, Switches: switchesOf(t, preset.Default), Engines: []Engine{e}}
 	p, err := New(options)
 	require.NoError(t, err)
-	require.Equal(t, Bootstrap{Failed: "agg: no bootstrap: the timing gives 0 ns for a prefill of 100 tokens"}, p.Bootstrap())
+	require.Equal(t, Bootstrap{Failed: "agg: no bootstrap: the timing gives 0 ns for a prefill of 100 tokens: want more than 0"}, p.Bootstrap())
 	require.Empty(t, p.models[0].samples.list)
 	p.Arrived(100, 10)
 	tick := throughputTickOf(t, p, workers(1))
@@ -242,7 +242,7 @@ func TestBootstrapThatFails(t *testing.T) {
 	}
 	options.Engines[0].Timing = nil
 	_, err = New(options)
-	require.EqualError(t, err, "planner: the engine of pool agg has no timing, or no sizes")
+	require.EqualError(t, err, "planner: the engine of pool agg lacks one of Timing, MaxBatchedTokens, MaxKV and ContextLength, or has less than 0 GPUs")
 	_, _, err = p.Tick(0, nil)
-	require.EqualError(t, err, "planner: a tick of 0 pools: it has 1")
+	require.EqualError(t, err, "planner: a tick got the workers of 0 pools: want those of 1")
 }

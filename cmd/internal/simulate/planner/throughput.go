@@ -21,7 +21,7 @@ type forecast struct {
 	requests, isl, osl, hit predictor
 }
 
-// observe takes a window that had requests.
+// observe gives the predictors the averages of a window, which has requests.
 func (f *forecast) observe(w *Window) {
 	f.requests.add(float64(w.Requests))
 	f.isl.add(*w.isl())
@@ -146,7 +146,7 @@ type Capacity struct {
 	Meets    bool    `json:"meets_sla"` // false: even one request misses
 }
 
-// chunksOf returns the passes of a prefill: full ones of mbt tokens, and the rest above 0, at most mbt.
+// chunksOf splits a prompt into passes: a number of full ones with mbt tokens, and the tokens of the last, above 0 and at most mbt.
 func chunksOf(tokens, mbt float64) (full, rest float64) {
 	if !(tokens > 0) {
 		return 0, 0
@@ -155,7 +155,7 @@ func chunksOf(tokens, mbt float64) (full, rest float64) {
 	return full, tokens - float64(full*mbt)
 }
 
-// prefillSeconds returns how long a prefill takes beside so many KV tokens. The line is never asked above the budget of a pass.
+// prefillSeconds returns how long a model says that a prompt takes in passes of at most mbt tokens, beside kv tokens that decode reads.
 func prefillSeconds(l Line, tokens, mbt, kv float64) float64 {
 	full, rest := chunksOf(tokens, mbt)
 	if rest == 0 {
@@ -164,6 +164,8 @@ func prefillSeconds(l Line, tokens, mbt, kv float64) float64 {
 	return float64(full*l.predict(mbt, kv)) + l.predict(rest, kv)
 }
 
+// prefillCapacity returns how many prompts of isl tokens a second a prefill engine computes, one after another, and whether each keeps ttft
+// seconds.
 func prefillCapacity(l Line, isl float64, e Engine, ttft float64) Capacity {
 	s := prefillSeconds(l, isl, float64(e.MaxBatchedTokens), 0)
 	if !(s > 0) {
@@ -191,6 +193,7 @@ func heldBatch(e Engine, seenKV int, context float64) int {
 	return max(held, 1)
 }
 
+// decodeCapacity returns how many answers of osl tokens a second a decode engine gives with the largest batch whose steps keep itl seconds.
 func decodeCapacity(l Line, isl, osl float64, e Engine, seenKV int, itl float64) Capacity {
 	context := isl + osl/2
 	c := Capacity{MaxBatch: heldBatch(e, seenKV, context)}
@@ -207,7 +210,7 @@ func largest(most int, holds func(n int) bool) (n int, ok bool) {
 	return max(n, 1), n > 0
 }
 
-// balanced reports whether an engine of x decoding requests computes prompts as fast as it finishes requests.
+// balanced reports whether an engine that decodes x requests computes new prompts of isl tokens as fast as it finishes answers of osl.
 func balanced(rule preset.Choice, x int, isl, osl float64, mbt int) bool {
 	if rule == preset.BalancePR8280 {
 		return x < mbt && isl/float64(mbt-x) <= osl
@@ -222,6 +225,8 @@ type aggInput struct {
 	balance                    preset.Choice
 }
 
+// aggCapacity returns how many requests a second an engine serves that computes prompts beside decoding, with the largest batch that keeps
+// both limits.
 func aggCapacity(l Line, in aggInput) (c Capacity) {
 	e, context := in.engine, in.isl+in.osl/2
 	most := min(max(1, int(float64(e.MaxKV)/context)), e.MaxSeqs, e.MaxBatchedTokens-1)
@@ -239,10 +244,12 @@ func aggPrefill(in aggInput, n int) float64 {
 	return min(float64(float64(n)*in.fresh)/in.osl, float64(in.engine.MaxBatchedTokens))
 }
 
+// aggStep returns the seconds of a step of n requests of context tokens, the prompt tokens that it computes included.
 func aggStep(l Line, in aggInput, context float64, n int) float64 {
 	return l.predict(aggPrefill(in, n), float64(float64(n)*context))
 }
 
+// aggTTFT returns the seconds to the first token of a prompt that arrives at an engine with n requests of context tokens.
 func aggTTFT(l Line, in aggInput, context float64, n int) float64 {
 	queued, kv := math.Floor(aggPrefill(in, n)), math.Floor(float64(float64(n)*context))
 	return prefillSeconds(l, queued+in.fresh, float64(in.engine.MaxBatchedTokens), kv)

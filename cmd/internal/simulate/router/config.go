@@ -37,7 +37,7 @@ var costKeys = map[string]preset.Choice{
 	"decode_active_request_weight": preset.CostCredit, "overlap_score_weight": preset.CostWeight,
 }
 
-// Default returns the configuration of a router of which nothing is said. With cost weight, requests wait in the router.
+// Default returns the default configuration of a router. With cost weight, requests wait in the router.
 func Default(cost preset.Choice) Config {
 	c := Config{PrefillLoadScale: 1, OverlapCredit: 1, OverlapWeight: 1, QueuePolicy: fcfs, PrefillLoadModel: loadNone}
 	if cost == preset.CostWeight {
@@ -53,7 +53,7 @@ func Parse(data []byte, cost preset.Choice) (Config, error) {
 	c := Default(cost)
 	err := jsonobject.Read("router", data, &c, func(key string, value json.RawMessage) (string, json.RawMessage, error) {
 		if of := costKeys[key]; of != "" && of != cost {
-			return key, value, fmt.Errorf("%s belongs to router-cost %s; router-cost is %s", key, of, cost)
+			return key, value, fmt.Errorf("%s is a key of router-cost %s, and router-cost is %s: leave the key out, or change router-cost", key, of, cost)
 		}
 		return key, value, nil
 	})

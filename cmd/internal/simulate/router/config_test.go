@@ -32,7 +32,7 @@ func TestParseRefuses(t *testing.T) {
 		`[]`:                               "router: want a JSON object, not []",
 		`{"overlap_score_credits":1}`:      `router: unknown key "overlap_score_credits"; did you mean "overlap_score_credit"?`,
 		`{"zzz":1}`:                        `router: unknown key "zzz"; the keys are prefill_load_scale, `,
-		`{"overlap_score_weight":1}`:       "router: overlap_score_weight belongs to router-cost weight; router-cost is credit",
+		`{"overlap_score_weight":1}`:       "router: overlap_score_weight is a key of router-cost weight, and router-cost is credit: leave the key out, or change router-cost",
 		`{"router_temperature":-1}`:        "router: router_temperature -1: want 0 to 1e+09",
 		`{"router_queue_threshold":-1}`:    "router: router_queue_threshold -1: want 0 to 1e+09",
 		`{"router_temperature":"hot"}`:     "router: router_temperature: want a number, not a text",

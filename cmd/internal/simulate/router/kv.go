@@ -10,7 +10,9 @@
 package router
 
 import (
+	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
@@ -32,13 +34,7 @@ type Options struct {
 
 // Validate returns an error about the first option that cannot be used.
 func (o Options) Validate() error {
-	if err := o.Switches.Validate(); err != nil {
-		return err
-	}
-	if err := o.Engine.Validate(); err != nil {
-		return err
-	}
-	return o.Config.Validate()
+	return cmp.Or(o.Switches.Validate(), o.Engine.Validate(), o.Config.Validate())
 }
 
 // The streams of draws of the routers of a run, behind those of package workload.
@@ -84,7 +80,7 @@ func New(o Options) (*KV, error) {
 	}, nil
 }
 
-// Workers takes the workers that are active. What was known of others is forgotten.
+// Workers notes which workers are active. What was known of others is forgotten.
 func (k *KV) Workers(_ int64, active []int) {
 	known := k.byID
 	k.workers, k.byID = k.workers[:0], make(map[int]*worker, len(active))
@@ -109,7 +105,7 @@ func (k *KV) Route(now int64, r *fleet.Request) (id int, ok bool) {
 	return k.dispatch(now, r), true
 }
 
-// Next returns a request that was kept, and its worker.
+// Next returns a request that was kept and can leave now, with its worker; nil: none can.
 func (k *KV) Next(now int64) (r *fleet.Request, id int) {
 	if len(k.queue) == 0 || !k.look {
 		return nil, 0
@@ -122,7 +118,7 @@ func (k *KV) Next(now int64) (r *fleet.Request, id int) {
 	return r, k.dispatch(now, r)
 }
 
-// Events takes what a worker says of its blocks.
+// Events notes which blocks a worker has stored or evicted.
 func (k *KV) Events(id int, list []engine.KVEvent) {
 	w := k.byID[id]
 	if w == nil {
@@ -133,7 +129,7 @@ func (k *KV) Events(id int, list []engine.KVEvent) {
 	}
 }
 
-// FirstToken takes that the prompt of a request is computed.
+// FirstToken notes that the prompt of a request is computed.
 func (k *KV) FirstToken(now int64, r *fleet.Request) {
 	if f := k.flights[r]; f != nil {
 		f.worker.firstToken(now, f)
@@ -141,7 +137,7 @@ func (k *KV) FirstToken(now int64, r *fleet.Request) {
 	k.look = true
 }
 
-// Completed takes that a request has ended, however it did.
+// Completed notes that a request has ended, however it did.
 func (k *KV) Completed(now int64, r *fleet.Request) {
 	if f := k.flights[r]; f != nil {
 		delete(k.flights, r)
@@ -185,7 +181,7 @@ func (k *KV) dispatch(now int64, r *fleet.Request) (id int) {
 	return c.worker.id
 }
 
-// gather computes what the workers look like to a request, and its costs there.
+// gather computes the candidates of a request: what each worker has of its prompt and is busy with, and what the request costs there.
 func (k *KV) gather(now int64, r *fleet.Request) {
 	k.candidates = k.candidates[:0]
 	least := 0
@@ -268,7 +264,7 @@ func (w *worker) lead(r *fleet.Request) (blocks int) {
 	return blocks
 }
 
-// dispatch adds a flight.
+// dispatch adds a request that is sent to the worker.
 func (w *worker) dispatch(now int64, f *flight) {
 	w.active += f.private + chained(f.request) - w.lead(f.request)
 	w.flights = append(w.flights, f)
@@ -293,7 +289,7 @@ func (w *worker) firstToken(now int64, f *flight) {
 	}
 }
 
-// end removes a flight.
+// end removes a request that has ended.
 func (w *worker) end(now int64, f *flight) {
 	w.firstToken(now, f)
 	k := slices.Index(w.flights, f)
@@ -325,6 +321,201 @@ func remaining(tokens int, elapsed, expect int64) int {
 func chained(r *fleet.Request) (blocks int) {
 	for _, run := range r.Chain {
 		blocks += int(run.Count)
+	}
+	return blocks
+}
+
+// candidate is a worker as a request sees it.
+type candidate struct {
+	worker        *worker
+	prefillTokens int     // of the prefills in flight
+	excess        float64 // blocks of them above those of the worker that has the fewest
+	overlap       int     // blocks of the request that are visible there
+	active        int     // prompt blocks in flight
+	lead          int     // blocks of the request that are among them
+	requests      int     // in flight
+	index         int     // visible blocks
+	dispatched    int     // requests so far
+	cost          float64
+}
+
+// costs is a cost function: doc/spec/simulate.md 8.2. Every product is converted, so that no machine fuses it with a sum.
+type costs struct {
+	Config
+	kind      preset.Choice
+	decode    bool // of a decode pool
+	blockSize int
+}
+
+// of returns the cost of a prompt on a worker, in blocks.
+func (k *costs) of(c *candidate, prompt int) float64 {
+	size := float64(k.blockSize)
+	blocks := blocksOf(prompt, k.blockSize)
+	decode := float64(c.active + blocks - c.lead)
+	switch {
+	case k.decode:
+		requests := 0.0
+		if k.kind == preset.CostCredit {
+			requests = float64(k.ActiveRequestWeight * float64(c.requests))
+		}
+		return max(decode-float64(k.DecodeOverlapCredit*float64(c.overlap)), 0) + requests
+	case k.kind == preset.CostWeight:
+		return float64(k.OverlapWeight*(float64(c.prefillTokens+max(prompt-c.overlap*k.blockSize, 0))/size)) + decode
+	}
+	decay := 1 / (1 + float64(k.OverlapCreditDecay*(c.excess/float64(blocks))))
+	load := float64(c.prefillTokens+prompt)/size - float64(float64(k.OverlapCredit*decay)*float64(c.overlap))
+	return float64(k.PrefillLoadScale*max(load, 0)) + decode + float64(k.ActiveRequestWeight*float64(c.requests))
+}
+
+// blocksOf returns how many blocks so many tokens fill or begin.
+func blocksOf(tokens, size int) int { return (tokens + size - 1) / size }
+
+// picker chooses among candidates that have a cost.
+type picker struct {
+	temperature float64
+	randomTies  bool
+	stream      *pyrand.PCG64
+	weights     []float64
+	ties        []int
+}
+
+// pick returns the number of the candidate that gets the request.
+func (p *picker) pick(list []candidate) int {
+	if p.temperature > 0 {
+		return p.draw(list)
+	}
+	best := 0
+	p.ties = append(p.ties[:0], 0)
+	for k := 1; k < len(list); k++ {
+		switch a, b := &list[k], &list[best]; {
+		case a.cost < b.cost:
+			best, p.ties = k, append(p.ties[:0], k)
+		case a.cost == b.cost:
+			p.ties = append(p.ties, k)
+			if a.before(b) {
+				best = k
+			}
+		}
+	}
+	if p.randomTies {
+		return p.ties[p.stream.Bounded(uint32(len(p.ties)))]
+	}
+	return best
+}
+
+// before reports whether a candidate goes before one of the same cost with a lower id.
+func (c *candidate) before(other *candidate) bool {
+	if c.index != other.index {
+		return c.index < other.index
+	}
+	return c.dispatched < other.dispatched
+}
+
+// draw returns a candidate at random, a cheap one more often than others.
+func (p *picker) draw(list []candidate) int {
+	p.weigh(list)
+	u := p.stream.Float64()
+	for k, w := range p.weights {
+		if u -= w; u < 0 {
+			return k
+		}
+	}
+	return len(list) - 1
+}
+
+// weigh computes with which probability each candidate is drawn, from its cost and the temperature.
+func (p *picker) weigh(list []candidate) {
+	low, high := list[0].cost, list[0].cost
+	for k := range list {
+		low, high = min(low, list[k].cost), max(high, list[k].cost)
+	}
+	p.weights = p.weights[:0]
+	sum := 0.0
+	for k := range list {
+		w := 1.0
+		if high > low {
+			w = math.Exp((low - list[k].cost) / float64((high-low)*p.temperature))
+		}
+		p.weights = append(p.weights, w)
+		sum += w
+	}
+	for k := range p.weights {
+		p.weights[k] /= sum
+	}
+}
+
+// Index is the set of chain numbers of which a worker has a visible block, one bit a number.
+type Index struct {
+	words []uint64
+	size  int // numbers in the set, and private blocks
+}
+
+// Apply adds the numbers of an event, or removes them.
+func (x *Index) Apply(e engine.KVEvent) {
+	if e.Private {
+		if x.size += int(e.Count); e.Removed {
+			x.size -= 2 * int(e.Count)
+		}
+		return
+	}
+	first, end := int(e.First), int(e.First)+int(e.Count)
+	if n := (end + 63) / 64; n > len(x.words) && !e.Removed {
+		x.words = append(x.words, make([]uint64, n-len(x.words))...)
+	}
+	end = min(end, 64*len(x.words))
+	for at := first; at < end; {
+		w, n := at/64, min(64-at%64, end-at)
+		mask := ^uint64(0) >> (64 - n) << (at % 64)
+		before := x.words[w]
+		if e.Removed {
+			x.words[w] &^= mask
+		} else {
+			x.words[w] |= mask
+		}
+		x.size += bits.OnesCount64(x.words[w]) - bits.OnesCount64(before)
+		at += n
+	}
+}
+
+// Leading returns how many blocks at the beginning of a chain are in the set.
+func (x *Index) Leading(chain []engine.Run) (blocks int) {
+	for _, run := range chain {
+		n := x.leadingOf(int(run.First), int(run.Count))
+		if blocks += n; n < int(run.Count) {
+			break
+		}
+	}
+	return blocks
+}
+
+// leadingOf returns how many of the numbers first, first+1, ... are in the set, at most count, until the first that is not.
+func (x *Index) leadingOf(first, count int) int {
+	for n := 0; n < count; {
+		at := first + n
+		if at/64 >= len(x.words) {
+			return n
+		}
+		there := bits.TrailingZeros64(^(x.words[at/64] >> (at % 64))) // the bits shifted in are zeros, which end the row
+		if there = min(there, 64-at%64); there < 64-at%64 {
+			return min(n+there, count)
+		}
+		n += there
+	}
+	return count
+}
+
+// shared returns how many blocks at their beginnings two chains have in common.
+func shared(a, b []engine.Run) (blocks int) {
+	i, j, usedA, usedB := 0, 0, uint32(0), uint32(0)
+	for i < len(a) && j < len(b) && a[i].First+usedA == b[j].First+usedB {
+		n := min(a[i].Count-usedA, b[j].Count-usedB)
+		blocks += int(n)
+		if usedA += n; usedA == a[i].Count {
+			i, usedA = i+1, 0
+		}
+		if usedB += n; usedB == b[j].Count {
+			j, usedB = j+1, 0
+		}
 	}
 	return blocks
 }

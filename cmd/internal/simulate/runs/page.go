@@ -71,7 +71,7 @@ type pageAxis struct {
 // html returns the text of the page.
 func html(o *Options) ([]byte, error) {
 	if len(o.Runs) == 0 {
-		return nil, errors.New("comparison: no run")
+		return nil, errors.New("comparison: a page needs at least one run")
 	}
 	all := axesOf(o.Runs)
 	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []pageAxis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
@@ -127,6 +127,7 @@ func frontierOf(runs []*Run, all []axis) (along string, f frontier.Frontier) {
 	return best.Title, f
 }
 
+// figureNamed names a statistic of a metric, as Summary.Figure takes it.
 func figureNamed(metric, statistic string) slo.Figure {
 	return slo.Figure{Metric: slo.Metric{Name: metric}, Statistic: statistic}
 }
@@ -309,6 +310,7 @@ func limits(s simulate.SLA) map[string]string {
 	return list
 }
 
+// flatten adds the values of a tree of JSON under names such as engine.block_size, without nulls and empty texts.
 func flatten(list map[string]string, name string, v any) {
 	switch v := v.(type) {
 	case nil:

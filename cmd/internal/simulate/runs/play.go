@@ -138,7 +138,7 @@ type Answer struct {
 	Text    string   `json:"text"`
 }
 
-// Sized returns a probe of a search.
+// Sized returns the run of a search for the fewest workers that has so many.
 func Sized(workers int, base simulate.Config) *Run {
 	base.Workers = workers
 	return &Run{Name: "workers-" + strconv.Itoa(workers), Config: base}

@@ -33,6 +33,7 @@ type curveFlags struct {
 // curveNames are the flags that concern --hit-curve alone.
 const curveNames = "hit-policy hit-sizes hit-order server-rates model-config kv-bytes-per-token"
 
+// rows returns the settings of --hit-curve.
 func (c *curveFlags) rows() []settings.Setting {
 	row := rowOf(settings.Curve)
 	lists := settings.List(func(text string) ([]string, error) { return strings.Split(text, ","), nil })
@@ -67,11 +68,11 @@ func (f *Flags) checkCurve() {
 	}
 	for _, name := range []string{"out", "per-request", "sample", "format", "overwrite", "gate", "sla-ttft", "sla-itl", "sla-e2e", "prefill-workers", "decode-workers", "planner"} {
 		if f.isSet(name) {
-			f.add("--%s beside --hit-curve, which simulates no engine", name)
+			f.add("--%s beside --hit-curve, which simulates no engine: leave it out", name)
 		}
 	}
 	if len(f.engines) > 1 || strings.HasPrefix(f.workers, "auto") {
-		f.add("--hit-curve: want one --engine, and numbers of --workers")
+		f.add("--hit-curve: give one --engine, and numbers of --workers, not auto")
 	}
 	for _, p := range c.policies {
 		if c.options.Policies = append(c.options.Policies, hitcurve.Policy(p)); !slices.Contains(hitcurve.Policies, hitcurve.Policy(p)) {
@@ -99,11 +100,11 @@ func (f *Flags) checkOrder() {
 		}
 		for _, name := range []string{"load", "concurrency", "arrival-speedup", "max-sim-time", "synthetic"} {
 			if f.isSet(name) {
-				f.add("--%s beside --hit-order recorded, which plays no load", name)
+				f.add("--%s beside --hit-order recorded, which plays no load: leave it out", name)
 			}
 		}
 		for _, name := range f.lanesSet() {
-			f.add("%s beside --hit-order recorded, which plays no load", f.set.Show(name))
+			f.add("%s beside --hit-order recorded, which plays no load: leave it out", f.set.Show(name))
 		}
 	}
 }
@@ -111,7 +112,7 @@ func (f *Flags) checkOrder() {
 // maxTokenBytes bounds what a token costs.
 const maxTokenBytes = 1 << 32
 
-// checkTokenBytes finds what a token costs; 0: nothing says it.
+// checkTokenBytes finds the bytes of a token in the KV cache, from a flag or the engine e; 0: nothing says it.
 func (f *Flags) checkTokenBytes(e simulate.Engine) {
 	c := &f.curve
 	switch {
@@ -130,6 +131,7 @@ func (f *Flags) checkTokenBytes(e simulate.Engine) {
 	}
 }
 
+// serverRates returns the rates as --server-rates has them. There are two.
 func (c *curveFlags) serverRates() hitcurve.Rates {
 	return hitcurve.Rates{Prefill: c.rates[0], Decode: c.rates[1]}
 }

@@ -94,7 +94,7 @@ func (f *Flags) Rules() []string { return f.set.Ruled }
 var laneSettings = strings.Fields("start start-min-ratio start-max-ratio burst-start sampler-order recycle max-live-per-trace allow-wrap " +
 	"speed max-gap asap asap-keeps-order think-time-only system-idle-cap trace-idle-cap lane-start-cap spawn-offset join-timing anchor tree-idle-cap trace-cap")
 
-// numbersKind is a list of numbers.
+// numbersKind is the kind of a list of numbers with commas between them, of a flag's type.
 func numbersKind[T any](typed string, parse func(text string) (T, error)) settings.Kind {
 	k := settings.List(func(text string) (list []T, err error) {
 		for part := range strings.SplitSeq(text, ",") {
@@ -126,14 +126,14 @@ func objectKind() settings.Kind {
 	return k
 }
 
-// textsKind is a list of texts.
+// textsKind is the kind of a flag that is repeated, with words that completions offer.
 func textsKind(words ...string) settings.Kind {
 	k := settings.List(func(text string) ([]string, error) { return []string{text}, nil })
 	k.Words = words
 	return k
 }
 
-// beginning is a text with what it may begin with.
+// beginning is the kind of a text that may begin with one of some words, which completions offer.
 func beginning(words ...string) settings.Kind {
 	k := settings.AnyText
 	k.Words, k.Tags = words, []string{settings.Int, settings.Text}
@@ -147,6 +147,7 @@ func rowOf(group string) func(name string, k settings.Kind, value, to any, help 
 	}
 }
 
+// fleetRows returns the settings of workers, engines, router and planner.
 func (f *Flags) fleetRows() []settings.Setting {
 	counts, objects := numbersKind("intSlice", strconv.Atoi), textsKind()
 	objects.Files, objects.Object = objectKind().Files, objectKind().Object
@@ -164,6 +165,7 @@ func (f *Flags) fleetRows() []settings.Setting {
 	}
 }
 
+// loadRows returns the settings of what is played, and of what a good request keeps.
 func (f *Flags) loadRows() []settings.Setting {
 	row, level := rowOf(settings.Load), rowOf(settings.Levels)
 	block := settings.Whole(0, trace.MaxBlockSize).Numeric()
@@ -183,6 +185,7 @@ func (f *Flags) loadRows() []settings.Setting {
 	}
 }
 
+// resultRows returns the settings of files, output, seed and configuration.
 func (f *Flags) resultRows() []settings.Setting {
 	row := rowOf(settings.Results)
 	seed := settings.Kind{Want: "0 to 2^64-1", Type: "int", Tags: []string{settings.Int}, Read: func(text string) (any, bool) {
@@ -233,7 +236,7 @@ func (f *Flags) warn(text string) {
 	}
 }
 
-// first reports whether a text is told for the first time.
+// first reports whether a text was not told before, and notes it.
 func (f *Flags) first(text string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -283,7 +286,7 @@ func (f *Flags) base() {
 		f.add("--per-request, --format, --overwrite: work only with files: add --out DIR")
 	}
 	if f.Synthetic != "" && f.TraceBlock != 0 {
-		f.add("--trace-block-size %d beside --synthetic, which has no hash ids", f.TraceBlock)
+		f.add("--trace-block-size %d beside --synthetic, which has no hash ids: leave one of them out", f.TraceBlock)
 	}
 }
 
@@ -367,7 +370,7 @@ func parseSynthetic(text string) (*workload.SyntheticOptions, error) {
 		case !ok:
 			wrong("%q: want NAME=VALUE with commas between", part)
 		case seen[name]:
-			wrong("%s: twice", name)
+			wrong("%s is given twice", name)
 		case members[name] == nil:
 			errs = append(errs, jsonobject.Unknown(name, known))
 		case err != nil:

@@ -108,6 +108,7 @@ func (f *Flags) Check() {
 	}
 }
 
+// refuseOut tells an error about the directory of --out.
 func (f *Flags) refuseOut(err error) { f.add("%s: %w", f.shown("out", f.Player.Files.Dir), err) }
 
 // Validate tells what is wrong with the runs of an input, nil for a synthetic load, and makes the directory of the results.
@@ -230,6 +231,7 @@ func (f *Flags) combinations() []*runs.Run {
 	return list
 }
 
+// engineVariants returns a variant for each --engine, with the prefill and decode engines that are based on it.
 func (f *Flags) engineVariants() (list []variant) {
 	texts := f.engines
 	if len(texts) == 0 {
@@ -271,6 +273,7 @@ func engineName(text string, number int) string {
 	return name
 }
 
+// workerVariants returns a variant for each size of the fleet: numbers of --workers, or pairs of prefill and decode workers.
 func (f *Flags) workerVariants() (list []variant) {
 	if f.disaggregated() {
 		f.checkCounts("prefill-workers", f.prefillWorkers)
@@ -294,7 +297,7 @@ func (f *Flags) workerVariants() (list []variant) {
 // disaggregated reports whether a flag asks for prefill and decode workers.
 func (f *Flags) disaggregated() bool { return len(f.prefillWorkers)+len(f.decodeWorkers) > 0 }
 
-// checkFleet adds what does not go together.
+// checkFleet tells which flags of aggregated and disaggregated fleets contradict each other.
 func (f *Flags) checkFleet() {
 	if f.disaggregated() && f.isSet("workers") {
 		f.add("%s %s beside --prefill-workers and --decode-workers: want one kind of fleet", f.set.Named("workers"), f.workers)
@@ -313,7 +316,7 @@ func (f *Flags) checkCounts(name string, list []int) {
 		case n < 1:
 			f.add("%s: %d: want at least 1", f.set.Named(name), n)
 		case slices.Contains(list[:k], n):
-			f.add("%s: %d twice", f.set.Named(name), n)
+			f.add("%s: %d is given twice", f.set.Named(name), n)
 		}
 	}
 }
@@ -326,6 +329,7 @@ func orOne(list []int) []int {
 	return list
 }
 
+// concurrencyVariants returns a variant for each number of --concurrency.
 func (f *Flags) concurrencyVariants() (list []variant) {
 	f.checkCounts("concurrency", f.concurrency)
 	for _, n := range orOne(f.concurrency) {
@@ -366,7 +370,7 @@ func (f *Flags) fleetSizes() (list []int) {
 			return []int{1}
 		}
 		if slices.Contains(list, n) {
-			f.add("%s: %d twice", f.shown("workers", f.workers), n)
+			f.add("%s: %d is given twice", f.shown("workers", f.workers), n)
 		}
 		list = append(list, n)
 	}
@@ -386,7 +390,7 @@ func (f *Flags) sampling(planned bool) simulate.Sampling {
 	case f.Player.HTML == "":
 		f.add("%s works only with a page: add --html", f.shown("sample", f.sample.String()))
 	case planned:
-		f.add("%s beside --planner: the page has the ticks of the planner", f.shown("sample", f.sample.String()))
+		f.add("%s beside --planner: the page has the ticks of the planner instead of samples: leave it out", f.shown("sample", f.sample.String()))
 	}
 	if f.Player.HTML == "" {
 		return simulate.Sampling{}
@@ -397,7 +401,7 @@ func (f *Flags) sampling(planned bool) simulate.Sampling {
 	case f.Player.Files.Dir != "" && filepath.Base(f.Player.HTML) != f.Player.HTML:
 		f.add("%s beside --out: want a name without a directory, which --out is", f.shown("html", f.Player.HTML))
 	case f.Player.Files.Dir == "" && !isDirectory(filepath.Dir(f.Player.HTML)):
-		f.add("%s: there is no directory %s", f.shown("html", f.Player.HTML), filepath.Dir(f.Player.HTML))
+		f.add("%s: there is no directory %s: make it, or name another file", f.shown("html", f.Player.HTML), filepath.Dir(f.Player.HTML))
 	default:
 		for _, name := range []string{f.Player.HTML, runs.LogName(f.Player.HTML)} {
 			if path := filepath.Join(f.Player.Files.Dir, name); isDirectory(path) {

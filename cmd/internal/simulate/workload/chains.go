@@ -81,7 +81,7 @@ func (c *Chains) Add(ids []IDRun, tokens int) []engine.Run {
 	return c.keep()
 }
 
-// child returns the node that a key leads to; 0: none.
+// child returns the node that follows key.node with the id of the key; 0: none.
 func (c *Chains) child(key child) int32 {
 	n := &c.nodes[key.node]
 	if n.lastAt == 0 || n.last != key {
@@ -90,7 +90,7 @@ func (c *Chains) child(key child) int32 {
 	return n.lastAt
 }
 
-// push appends numbers to the chain of the prompt.
+// push appends the numbers first, first+1, ... of so many blocks to the chain of the prompt.
 func (c *Chains) push(first uint32, blocks int) {
 	switch n := len(c.chain); {
 	case blocks == 0:
@@ -113,7 +113,7 @@ func (c *Chains) keep() []engine.Run {
 	return kept
 }
 
-// grow adds a leaf with the rest of a list.
+// grow adds a leaf with the ids of list, of a prompt of total ids of which depth stand above it.
 func (c *Chains) grow(key child, list cursor, depth, total int) int32 {
 	n := node{ids: list.rest(), before: depth, count: total - depth, first: c.next}
 	c.next += uint32(c.covered(total) - c.covered(depth))

@@ -85,6 +85,7 @@ func (s *Sessions) Trace(speedup float64) (Load, error) {
 	return l, nil
 }
 
+// Next returns the earlier of the next first turn and the next turn that follows one.
 func (l *traceLoad) Next() (int64, bool) {
 	switch {
 	case len(l.firsts) == 0 && len(l.follow) == 0:
@@ -96,10 +97,12 @@ func (l *traceLoad) Next() (int64, bool) {
 	}
 }
 
+// followsFirst reports whether a turn that follows another one leaves before the next first turn.
 func (l *traceLoad) followsFirst() bool {
 	return len(l.follow) > 0 && (len(l.firsts) == 0 || l.follow[0].order(l.firsts[0]) < 0)
 }
 
+// Release takes the next turn, if its time has come.
 func (l *traceLoad) Release(now int64) (t Turn, ok bool) {
 	if at, ok := l.Next(); !ok || at > now {
 		return t, false
@@ -113,6 +116,7 @@ func (l *traceLoad) Release(now int64) (t Turn, ok bool) {
 	return t, true
 }
 
+// Completed makes the next turn of the session ready, after its delay.
 func (l *traceLoad) Completed(id int, now int64) {
 	if !l.sessions.last(id) {
 		heap.Push(&l.follow, ready{now + nanoseconds(l.sessions.turns[id+1].delay, l.speedup), id + 1}, ready.before)
@@ -142,6 +146,8 @@ func (s *Sessions) Concurrency(n int, unit preset.Choice) (Load, error) {
 	return &concurrencyLoad{sessions: s, places: n, requests: unit == preset.UnitRequests, left: len(s.turns)}, nil
 }
 
+// Next returns when a turn can leave: a session begins when a place is free, a later turn leaves after its delay. Where places are for
+// requests it needs one too.
 func (l *concurrencyLoad) Next() (int64, bool) {
 	free := l.taken < l.places
 	follow := len(l.follow) > 0 && (free || !l.requests)
@@ -161,6 +167,7 @@ func (l *concurrencyLoad) Next() (int64, bool) {
 	}
 }
 
+// Release takes a turn that follows another one, else the first of the next session if a place is free.
 func (l *concurrencyLoad) Release(now int64) (t Turn, ok bool) {
 	free := l.taken < l.places
 	switch {
@@ -180,6 +187,7 @@ func (l *concurrencyLoad) Release(now int64) (t Turn, ok bool) {
 	return t, true
 }
 
+// Completed makes the next turn of the session ready after its delay, or frees the place.
 func (l *concurrencyLoad) Completed(id int, now int64) {
 	last := l.sessions.last(id)
 	if !last {
@@ -230,7 +238,7 @@ type request struct {
 // Lanes returns the load of lanes. Options.Validate of Replay does not hold for it: a model and servers are not needed.
 func Lanes(o LanesOptions) (*LanesLoad, error) {
 	if o.BlockSize < 1 {
-		return nil, fmt.Errorf("lanes: blocks of %d tokens: want at least 1", o.BlockSize)
+		return nil, fmt.Errorf("lanes: block size of %d tokens: want at least 1", o.BlockSize)
 	}
 	player, err := replay.NewPlayer(o.Replay)
 	if err != nil {
@@ -273,6 +281,7 @@ func (l *LanesLoad) Completed(id int, now int64) { l.returned(id, now, conductor
 // Refused says that a turn has ended because its prompt can fit no worker. It ends the session, whose later prompts are longer.
 func (l *LanesLoad) Refused(id int, now int64) { l.returned(id, now, conductor.Overflow) }
 
+// returned tells the player how a turn ended.
 func (l *LanesLoad) returned(id int, now int64, outcome conductor.Outcome) {
 	if err := l.player.Returned(id, time.Duration(now), outcome); err != nil {
 		panic(err) // the fleet completes each turn once

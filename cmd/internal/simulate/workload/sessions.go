@@ -58,6 +58,7 @@ func (s *Sessions) begin(start float64) {
 	s.list = append(s.list, session{start: start, first: n, next: n})
 }
 
+// add adds a turn to the last session.
 func (s *Sessions) add(t turn) {
 	t.session = len(s.list) - 1
 	t.output = max(t.output, 1)
@@ -68,7 +69,7 @@ func (s *Sessions) add(t turn) {
 // last reports whether a turn is the last of its session.
 func (s *Sessions) last(id int) bool { return id+1 == s.list[s.turns[id].session].next }
 
-// align moves the earliest first arrival to 0.
+// align shifts all sessions so that the earliest first arrival is at 0.
 func (s *Sessions) align() {
 	earliest := math.Inf(1)
 	for _, one := range s.list {
@@ -79,7 +80,7 @@ func (s *Sessions) align() {
 	}
 }
 
-// nanoseconds returns milliseconds as nanoseconds, divided by a speed-up. An instant that no run reaches is as good as a later one.
+// nanoseconds returns milliseconds as nanoseconds, divided by a speed-up. Times that no run reaches become unreached.
 func nanoseconds(ms, speedup float64) int64 {
 	return int64(min(math.RoundToEven(float64(ms/speedup)*1e6), unreached))
 }
@@ -124,7 +125,7 @@ func (p *prompts) checkBlocks(t *mmapcache.Trace) error {
 		p.tokens = int(t.BlockSize)
 	}
 	if int(t.BlockSize) != p.tokens {
-		return fmt.Errorf("trace %s: blocks of %d tokens, those before have %d", t.ID, t.BlockSize, p.tokens)
+		return fmt.Errorf("trace %s: blocks of %d tokens, those before have %d: simulate traces of one block size", t.ID, t.BlockSize, p.tokens)
 	}
 	return nil
 }
@@ -147,7 +148,7 @@ func (p *prompts) each(traces int, visit func(trace int, start float64)) error {
 	})
 }
 
-// open makes the trace of a plan the one whose ids are read.
+// open makes the trace of a plan the one that ids reads.
 func (p *prompts) open(plan *mmapcache.Plan) error {
 	p.plan = plan
 	p.scopeOf = p.scopeOf[:0]
@@ -179,7 +180,7 @@ func (p *prompts) ids(t mmapcache.Turn) []IDRun {
 	return p.list
 }
 
-// blocks appends the ids of blocks of the trace.
+// blocks appends the ids of count blocks of the trace, from block first on.
 func (p *prompts) blocks(first, count uint32) {
 	runs := p.plan.Runs
 	k := sort.Search(len(runs), func(k int) bool { return runs[k].First > first }) - 1
@@ -192,6 +193,7 @@ func (p *prompts) blocks(first, count uint32) {
 	}
 }
 
+// scope returns the number of a scope of ids by its name.
 func (p *prompts) scope(name string) uint32 {
 	n, known := p.scopes[name]
 	if !known {
@@ -365,6 +367,7 @@ const (
 	streamGroups
 )
 
+// stream returns the generator of a stream of draws, which no other option moves.
 func stream(seed uint64, number uint64) *pyrand.PCG64 { return pyrand.NewPCG64(seed + number<<48) }
 
 // Synthetic returns the sessions of a load without an input. Prompts are unique but for the blocks of their group.

@@ -105,7 +105,7 @@ func (b *Tab) listen(event any) {
 	}
 }
 
-// heard returns what the page has told its console. It does not keep the lock: while listen waits for it, no answer of the browser arrives.
+// heard returns what the page has told its console. It holds the lock only to copy: while listen waits for it, no answer of the browser arrives.
 func (b *Tab) heard() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +125,7 @@ func (b *Tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	require.NoError(b.t, chromedp.Do(b.ctx, actions...))
 }
 
-// call calls the browser.
+// call sends a command to the browser and returns its answer.
 func call[P, R any](b *Tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
 	result, err := chromedp.Call(b.ctx, command, params)
@@ -206,8 +206,8 @@ func (b *Tab) Window(name string) {
 // Shift is the modifier of the key of that name.
 const Shift = 8
 
-// place returns where in the window a share of the width of an element's drawing is, from its left axis at 0 to its right end at 1, half
-// way down. The element is scrolled into view.
+// place scrolls an element into view and returns a point of the window in its drawing: half way down, at a share of the width from the left axis,
+// 0, to the right end, 1.
 func (b *Tab) place(selector string, share float64) (x, y float64) {
 	b.t.Helper()
 	at := Eval[[2]float64](b, fmt.Sprintf(`(() => {
@@ -220,7 +220,7 @@ func (b *Tab) place(selector string, share float64) (x, y float64) {
 	return at[0], at[1]
 }
 
-// mouse sends an event of the mouse.
+// mouse sends an event of the mouse at a point, after change has completed it.
 func (b *Tab) mouse(kind input.DispatchMouseEventType, x, y float64, change func(p *input.DispatchMouseEventParams)) {
 	b.t.Helper()
 	p := input.DispatchMouseEventParams{Type: kind, X: x, Y: y}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Engine is a JavaScript engine that has run the scripts of a page, but has no document: what is pure of them can be called.
+// Engine is a JavaScript engine that has run the scripts of a page. It has no document, so only pure functions can be called.
 type Engine struct {
 	t  testing.TB
 	vm *goja.Runtime
@@ -24,7 +24,7 @@ var (
 	data    = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
 )
 
-// NewEngine runs the scripts of a page of HTML, but for the last, which draws it. Its data is the variable page, unpacked.
+// NewEngine runs the scripts of a page of HTML except the last, which draws it. The variable page has its unpacked data.
 func NewEngine(t testing.TB, html string) *Engine {
 	t.Helper()
 	e := &Engine{t, goja.New()}
@@ -94,8 +94,7 @@ func (e *Engine) Number(expression string, arguments ...any) float64 {
 //go:embed document.js
 var documentCode string
 
-// Document gives the engine a document, and draws the page into it as a browser would: without pixels. Its root is the variable root,
-// its charts the list charts.
+// Document gives the engine a document without pixels, and draws the page into it. The variable root has its root, charts the list of its charts.
 func (e *Engine) Document() {
 	e.t.Helper()
 	_, err := e.vm.RunScript("document.js", documentCode)

@@ -71,6 +71,7 @@ func New(curve *hitcurve.Curve, c *simulate.Config, rates hitcurve.Rates, record
 	return r
 }
 
+// point returns a size with the tokens that each policy found, as shares, tokens and seconds.
 func (r *Result) point(size int64, found map[hitcurve.Policy]int64) Point {
 	p := Point{Blocks: size, Tokens: size * int64(r.BlockSize), Policies: map[hitcurve.Policy]Found{}}
 	if r.TokenBytes != nil {
@@ -115,7 +116,7 @@ type head struct {
 // html returns the text of the page.
 func html(title string, curves []*Result) ([]byte, error) {
 	if len(curves) == 0 {
-		return nil, errors.New("hit curve: no curve")
+		return nil, errors.New("hit curve: a page needs at least one curve")
 	}
 	h := head{Curves: curves, Policies: []hitcurve.Policy{}}
 	for _, p := range hitcurve.Policies {
@@ -226,7 +227,7 @@ func (p *Point) row(policies []hitcurve.Policy, ideal int64) string {
 	return text + fmt.Sprintf(" %16s %14s\n", measure.FormatFigure(measure.Number(one.SavedPrefill), slo.Seconds), share(part))
 }
 
-// size says how large a cache is.
+// size returns the size of a cache in blocks, tokens and GiB as a text.
 func (p *Point) size() string {
 	text := fmt.Sprintf("%s blocks (%s tokens", bytefmt.Digits(int(p.Blocks)), bytefmt.Digits(int(p.Tokens)))
 	if p.GiB != nil {

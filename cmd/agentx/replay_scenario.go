@@ -297,6 +297,16 @@ func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 				}
 			}
 		}
+		if part.Manifest.Kind == mmapcache.TextsKind {
+			if d.Texts, err = textsOf(info, part.Manifest); err != nil {
+				return d, err
+			}
+			if d.Inputs = image.Inputs; part.Provenance != nil {
+				for k := range min(len(d.Inputs), len(part.Provenance.Sources)) {
+					d.Inputs[k].Name = part.Provenance.Sources[k].Path
+				}
+			}
+		}
 		if image.Draws != nil {
 			d.Draws = image.Draws
 		}
@@ -305,6 +315,25 @@ func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 		}
 	}
 	return d, nil
+}
+
+// textsOf says what the prompts of a dataset of logs are made of.
+func textsOf(info *cachestore.Info, texts *manifest.Manifest) (*measure.Texts, error) {
+	f, err := mmapcache.TextFactsOf(texts)
+	if err != nil {
+		return nil, err
+	}
+	t := &measure.Texts{Formats: f.Formats}
+	for _, part := range info.Directories {
+		if part.Manifest.Kind == mmapcache.StructureKind {
+			s, err := mmapcache.StructureFactsOf(part.Manifest)
+			if err != nil {
+				return nil, err
+			}
+			t.Filler = float64(f.FillerTokens) / float64(max(1, s.PromptTokens))
+		}
+	}
+	return t, nil
 }
 
 // profileOf returns the profile whose rules differ least from recorded ones, and the rules that differ.

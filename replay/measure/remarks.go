@@ -72,6 +72,7 @@ var remarkRules = []struct {
 	{"content_filter", Warning, (*evidence).filtered},
 	{"long_traces", Note, func(e *evidence) (string, []string) { return e.Context.Played(), nil }},
 	{"left_out_traces", Note, func(e *evidence) (string, []string) { return e.Context.Skipped(), nil }},
+	{"filler", Note, (*evidence).filler},
 	{"calibration", Note, (*evidence).calibration},
 	{"lanes", Note, (*evidence).idleLanes},
 	{"prompts", Note, (*evidence).prompts},

@@ -1,6 +1,6 @@
 # agentx: two commands for a newcomer, the rest for its developers, which CONTRIBUTING.md lists.
 #   make demo    build, convert the embedded corpus, serve the mock, replay, print a summary and what to do next
-#   make test    every test that needs nothing but Go: ten minutes
+#   make test    every test that needs nothing but Go: fifteen minutes of CPU the first time, half of them building
 VERSION ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null || echo dev))
 COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
@@ -19,7 +19,7 @@ build:
 	@test -e agentx || echo "building agentx: about three minutes of CPU the first time, then seconds"
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o agentx ./cmd/agentx
 test:
-	@echo "about ten minutes the first time; a line for each package when it is done"
+	@echo "about fifteen minutes of CPU the first time, half of them building; a line for each package when it is done"
 	$(GO) test -vet=off -ldflags="-s -w" -timeout 30m ./...
 	cd examples/csv && $(GO) test -vet=off -ldflags="-s -w" ./...
 lint:

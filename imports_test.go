@@ -101,16 +101,16 @@ var imports = map[string][]string{
 	"replay/conductor": {},
 	"replay/preset":    {}, // conductor cannot name a switch
 	"mock":             {"internal/endpoint", "internal/jsonlex", "github.com/zeebo/xxh3"},
-	"replay/resume":    {"internal/pyrand", "replay/conductor"},
+	"replay/resume":    {"internal/pyrand", "replay/conductor", "replay/preset"},
 	"replay/slo":       {"internal/suggest"},
-	"replay/wire":      {"internal/endpoint", "internal/jsonlex", "internal/secrets"},
+	"replay/wire":      {"internal/endpoint", "internal/jsonlex", "internal/secrets", "replay/preset"},
 	"replay/arrivals":  {"internal/pyrand", "replay/resume"},
 	"replay/measure": { // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
 		"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire",
 	},
-	"replay/meet": {"replay/measure"}, // no player
+	"replay/meet": {"replay/measure", "replay/preset"}, // no player
 	"replay/scrape": {
-		"internal/lines", "internal/regular", "internal/secrets", "replay/measure", "github.com/prometheus/client_model", "github.com/prometheus/common",
+		"internal/lines", "internal/regular", "internal/secrets", "replay/measure", "replay/preset", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"replay/merge":   {"replay/measure", "replay/scrape"}, // results alone: it plays nothing
 	"replay/payload": {"internal/endpoint", "mmapcache", "replay/preset", "replay/wire"},

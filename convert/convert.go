@@ -341,6 +341,12 @@ var (
 
 	// ErrChanged: an input file has changed since it was hashed.
 	ErrChanged = hfsource.ErrChanged
+
+	// ErrStrict: Options.Strict refuses oddities or unknown keys, which the error lists.
+	ErrStrict = errors.New("a strict conversion refuses what another warns of")
+
+	// ErrStream: VerifyRebuild cannot build a dataset again that was made from standard input.
+	ErrStream = errors.New("it was made from standard input, which cannot be read again")
 )
 
 // InvalidTraceError is a trace that cannot be converted.

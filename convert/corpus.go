@@ -51,6 +51,7 @@ type corpusName struct {
 	sonnet bool   // the draws are those that AIPerf makes in its sonnet corpus
 }
 
+// parseCorpusName reads a value of Options.Corpus. It looks at no file.
 func parseCorpusName(name string) (corpusName, error) {
 	if name == "words" {
 		return corpusName{form: builtinWords}, nil
@@ -232,7 +233,7 @@ func readCorpusFile(path string) ([]byte, error) {
 func (p *promptCorpus) tokensOf(tok *tokenizer.Tokenizer) ([]uint32, error) {
 	ids, err := p.encode(tok)
 	if err == nil && len(ids) == 0 {
-		err = errors.New("no tokens")
+		err = errors.New("its text encodes to no tokens: name a corpus with more text")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: tokenizer %s: %w", p.name, p.tokenizer.Name, err)
@@ -303,6 +304,7 @@ type corpusSkip struct {
 	first  string // path
 }
 
+// add counts a file that is left out of the corpus, by the reason.
 func (s *corpusSkips) add(reason, path string) {
 	for k := range *s {
 		if (*s)[k].reason == reason {
@@ -491,7 +493,7 @@ const (
 // CorpusSourcePath.
 type CorpusSource struct {
 	Corpus    string `json:"corpus"`
-	Seed      uint64 `json:"seed"` // AIPerf's --random-seed
+	Seed      uint64 `json:"seed"` // AIPerf's random seed
 	Tokenizer string `json:"tokenizer"`
 	Tokens    int    `json:"tokens"`
 	SHA256    string `json:"sha256"`  // of FILE.u32le

@@ -65,6 +65,7 @@ func Explain(ctx context.Context, o Options) (*Explanation, error) {
 	return e, err
 }
 
+// explain explains a dataset of one shard or of several, whichever Convert would make.
 func (c *conversion) explain(ctx context.Context) (*Explanation, error) {
 	units, err := c.shardedUnits(ctx)
 	if err != nil {
@@ -122,6 +123,7 @@ func (c *conversion) explainRefusal() (string, error) {
 	return "", nil
 }
 
+// explainPart says whether the part of a kind exists, and otherwise which existing parts are most like it.
 func (c *conversion) explainPart(kind string) (PartExplanation, error) {
 	p := PartExplanation{Kind: kind, Key: c.wanted[kind].Key, Nearest: []SimilarPart{}}
 	found, err := c.lookup(kind)
@@ -134,7 +136,7 @@ func (c *conversion) explainPart(kind string) (PartExplanation, error) {
 	case err != nil:
 		return p, err
 	case found != nil && c.options.Force:
-		p.Why = "it exists, and --force builds it again"
+		p.Why = "it exists, and a forced conversion builds it again"
 	case found != nil:
 		p.Why, p.Hit = "it exists", true
 	default:
@@ -298,7 +300,7 @@ func (c *conversion) firstRowShares(ctx context.Context, units []unit) (bool, er
 		if err != nil {
 			return false, err
 		}
-		t, err := formatNamed(c.snapshot.Files[u.from].Rows).scan(data, c.options.Rules, nil)
+		t, err := formatNamed(c.snapshot.Files[u.from].Rows).read(data, c.options.Rules, nil)
 		if err != nil {
 			continue // no row, or an invalid one
 		}

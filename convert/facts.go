@@ -35,7 +35,7 @@ func (c *conversion) enforceFlags(f mmapcache.StructureFacts) error {
 // refuseLongBlocks fails if a block is longer than the prompt corpus, once that is known.
 func (c *conversion) refuseLongBlocks(f mmapcache.StructureFacts) error {
 	if tokens := c.prompts.tokens; tokens != 0 && f.MaxBlockSize > tokens {
-		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer --corpus", f.MaxBlockTrace, f.MaxBlockSize, c.options.Corpus, tokens)
+		return fmt.Errorf("trace %q: block_size %d is larger than the corpus %s of %d tokens: use a longer corpus", f.MaxBlockTrace, f.MaxBlockSize, c.options.Corpus, tokens)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func refuseOddities(f mmapcache.StructureFacts) error {
 	if len(list) == 0 {
 		return nil
 	}
-	return fmt.Errorf("--strict refuses what is otherwise warned of: %s", strings.Join(list, "; "))
+	return fmt.Errorf("%w: %s", ErrStrict, strings.Join(list, "; "))
 }
 
 // describeUnknownKey says in one line what an unknown key is, how often it occurs, and in which trace first. The name is a
@@ -183,6 +183,7 @@ func addFacts(sum *mmapcache.StructureFacts, f mmapcache.StructureFacts, firstFi
 	addUnknown(sum, f)
 }
 
+// addSkipped adds the list of skipped traces, up to MaxListed, and counts the others. firstFile is as in addFacts.
 func addSkipped(sum *mmapcache.StructureFacts, f mmapcache.StructureFacts, firstFile int) {
 	room := min(len(f.Skipped), mmapcache.MaxListed-len(sum.Skipped))
 	for _, skipped := range f.Skipped[:room] {
@@ -192,6 +193,7 @@ func addSkipped(sum *mmapcache.StructureFacts, f mmapcache.StructureFacts, first
 	sum.SkippedMore += f.SkippedMore + len(f.Skipped) - room
 }
 
+// addUnknown adds how often unknown keys and types occur, by name.
 func addUnknown(sum *mmapcache.StructureFacts, f mmapcache.StructureFacts) {
 	sum.UnknownMore += f.UnknownMore
 	for _, name := range slices.Sorted(maps.Keys(f.Unknown)) {

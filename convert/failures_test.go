@@ -572,7 +572,7 @@ func TestExplain(t *testing.T) {
 	e, err = Explain(t.Context(), o)
 	require.NoError(t, err)
 	assert.False(t, e.Hit)
-	assert.Contains(t, e.Parts[0].Why, "--force")
+	assert.Contains(t, e.Parts[0].Why, "forced")
 	o.Force = false
 	require.NoError(t, os.Truncate(filepath.Join(o.Root, mmapcache.StructureKind, r.Parts[mmapcache.StructureKind].Key, "turns.arrow"), 3))
 	e, err = Explain(t.Context(), o)

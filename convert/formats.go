@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"strings"
 
@@ -79,6 +80,15 @@ func formatOf(first []byte) *format {
 	return &formats[k]
 }
 
+// read scans a row, and names the format of its trace where the reader does not.
+func (f *format) read(row []byte, r rules.Rules, reserve trace.Reserve) (*trace.Trace, error) {
+	t, err := f.scan(row, r, reserve)
+	if err == nil {
+		t.Format = cmp.Or(t.Format, f.name)
+	}
+	return t, err
+}
+
 // formatProbes returns, by name, the probes of the formats of files that have a sample.
 func formatProbes(s *hfsource.Snapshot, r rules.Rules) map[string]string {
 	probes := map[string]string{}
@@ -98,7 +108,7 @@ func (f *format) probe(r rules.Rules) string {
 		return hexSum(p.hash)
 	}
 	for row := range strings.Lines(f.sample) {
-		p.add(f.scan([]byte(row), r, nil))
+		p.add(f.read([]byte(row), r, nil))
 	}
 	return hexSum(p.hash)
 }

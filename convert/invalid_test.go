@@ -68,7 +68,7 @@ func TestInvalidInputIsNamedAndLeavesNothing(t *testing.T) {
 		"cut zst":                 {inputs: []string{write(t, "in.jsonl.zst", packed[:len(packed)/2])}, want: []string{"in.jsonl.zst:", "unexpected EOF"}},
 		"empty .json":             {inputs: []string{write(t, "in.json", nil)}, want: []string{"in.json: ", "it is empty"}},
 		"empty .jsonl":            {inputs: []string{write(t, "in.jsonl", nil)}, want: []string{"no trace in ", "in.jsonl: empty: fetch or copy it again"}},
-		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl: nothing but blank lines"}},
+		"blank lines":             {inputs: []string{write(t, "in.jsonl", []byte("\n\r\n  \n"))}, want: []string{"no trace in ", "in.jsonl: no line of it holds one"}},
 		"empty directory":         {inputs: []string{t.TempDir()}, want: []string{"the directory has no"}},
 		"missing path":            {inputs: []string{"nowhere"}, want: []string{"input nowhere: there is no such file"}},
 		"no input":                {want: []string{"inputs: none"}},
@@ -275,7 +275,7 @@ func TestStrictRunRefusesUnknownKeys(t *testing.T) {
 	o := options(t, in)
 	o.Strict = true
 	_, err := Convert(t.Context(), o)
-	assert.ErrorContains(t, err, `--strict refuses what is otherwise warned of: unknown key "extra", once, first in a`)
+	assert.ErrorContains(t, err, `a strict conversion refuses what another warns of: unknown key "extra", once, first in a`)
 	requireClean(t, o.Root)
 	o.Strict = false
 	r := o.convert(t)
@@ -296,7 +296,7 @@ func TestStrictRunRefusesOddities(t *testing.T) {
 	o.Strict = true
 	_, err := Convert(t.Context(), o)
 	const size = `block_size is not a power of two up to 4096 (2 times, first in trace "b": block_size 100)`
-	assert.EqualError(t, err, `--strict refuses what is otherwise warned of: a request starts before the one above it (once, in trace "c": requests[1]: t = 0, below t = 9); `+
+	assert.EqualError(t, err, `a strict conversion refuses what another warns of: a request starts before the one above it (once, in trace "c": requests[1]: t = 0, below t = 9); `+
 		size+`; hash_ids cover fewer blocks than the prompt has: filler takes their place (once, in trace "c": requests[0]: 1 hash_ids for in = 500, which has 5 blocks of 100)`)
 	requireClean(t, o.Root)
 	o.Strict = false
@@ -330,7 +330,7 @@ func TestMixedFormsAreOdd(t *testing.T) {
 		assert.Equal(t, []mmapcache.Oddity{c.want}, r.Facts.Oddities)
 		o.Strict = true
 		_, err := Convert(t.Context(), o)
-		assert.ErrorContains(t, err, "Weka traces and Mooncake rows become one dataset")
+		assert.ErrorContains(t, err, "traces of several formats become one dataset")
 	}
 	for _, input := range []string{weka, mooncake} {
 		o := options(t, input)

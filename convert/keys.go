@@ -147,6 +147,7 @@ func wantedStructure(rules rules.Rules, inputs *hfsource.Snapshot, recordings []
 	return map[string]*manifest.Manifest{mmapcache.StructureKind: m}, err
 }
 
+// structureImageOf returns the pre-image of the structure of some inputs. recordings is what recordingsOf returns; nil: none.
 func structureImageOf(rules rules.Rules, probe string, inputs *hfsource.Snapshot, recordings []int) structureImage {
 	image := structureImage{recipe: recipeOf(probe), Rules: rules.WithoutMooncake(), Inputs: inputImages(inputs), Formats: formatProbes(inputs, rules)}
 	if slices.ContainsFunc(inputs.Files, func(f hfsource.File) bool { return f.Format.Parquet }) {
@@ -162,6 +163,7 @@ func structureImageOf(rules rules.Rules, probe string, inputs *hfsource.Snapshot
 	return image
 }
 
+// inputImages lists the digests and forms of the input files, without their names.
 func inputImages(s *hfsource.Snapshot) []inputImage {
 	list := []inputImage{}
 	for _, f := range s.Files {

@@ -92,6 +92,7 @@ func (c *conversion) checkPart(m *manifest.Manifest) error {
 	return err
 }
 
+// checkStructure returns an error where the facts name an input file that the input does not have.
 func (c *conversion) checkStructure(m *manifest.Manifest) error {
 	facts, err := mmapcache.StructureFactsOf(m)
 	if err != nil {
@@ -108,6 +109,7 @@ func (c *conversion) checkStructure(m *manifest.Manifest) error {
 	return nil
 }
 
+// checkArenas returns an error where the arenas have another number of tokens than the corpus.
 func (c *conversion) checkArenas(m *manifest.Manifest) error {
 	facts, err := mmapcache.ArenaFactsOf(m)
 	if err == nil && c.prompts.tokens != 0 && facts.Tokens != c.prompts.tokens {
@@ -116,6 +118,7 @@ func (c *conversion) checkArenas(m *manifest.Manifest) error {
 	return err
 }
 
+// checkDataset returns an error where the dataset names other content than the parts that this conversion has found.
 func (c *conversion) checkDataset(m *manifest.Manifest) error {
 	for kind, part := range c.parts {
 		if m.Parts[kind].Digest != part.Digest {
@@ -169,6 +172,7 @@ func (c *conversion) build(lease *cachestore.Lease, kind string, replace bool, f
 	return c.publish(ctx, kind, b)
 }
 
+// publish gives a finished part its name in the cache, with its provenance.
 func (c *conversion) publish(ctx context.Context, kind string, b *mmapcache.Builder) (m *manifest.Manifest, err error) {
 	err = c.stage("publish", func() (err error) {
 		m, err = b.Publish(ctx, c.provenance(kind))

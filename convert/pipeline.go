@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func errNoTrace(s *hfsource.Snapshot, skipped int, where string, first error) er
 	case s.Bytes() == 0:
 		return fmt.Errorf("no trace in %s: empty: fetch or copy it again, or check the program that writes it", what)
 	}
-	return fmt.Errorf("no trace in %s: nothing but blank lines", what)
+	return fmt.Errorf("no trace in %s: no line of it holds one: check the program that writes it", what)
 }
 
 // plannedTrace is the outcome of one row, or of one trace of a recording.
@@ -145,7 +146,7 @@ func planRow(row hfsource.Row, s *hfsource.Snapshot, rules rules.Rules) plannedT
 	if row.Columns != nil {
 		t, p.err = weka.ScanColumnsWithin(row.Columns, rules, p.memory.Grow)
 	} else {
-		t, p.err = formatNamed(s.Files[row.FileIndex].Rows).scan(row.Data, rules, p.memory.Grow)
+		t, p.err = formatNamed(s.Files[row.FileIndex].Rows).read(row.Data, rules, p.memory.Grow)
 	}
 	row.Free()
 	if p.err != nil {
@@ -290,7 +291,11 @@ func (p *pipeline) end() {
 			p.submit(func() plannedTrace { return out })
 		}
 		for _, t := range traces {
+			if len(t.Rows) == 0 {
+				t.Rows = []int{1}
+			}
 			out := p.at(r, t.Rows[0], nil)
+			t.Format = cmp.Or(t.Format, formatNamed(p.snapshot.Files[r.rows[0].file].Rows).name)
 			out.memory = p.snapshot.Memory.Reserve()
 			t.Budget = trace.NewBudget(out.memory.Grow)
 			p.submit(func() plannedTrace { return planTrace(t, out, p.options.Rules) })

@@ -22,14 +22,14 @@ func (r *Result) Warnings(warn func(format string, args ...any)) {
 	}
 	for k, s := range r.Facts.Skipped {
 		if k == 10 {
-			warn("%d more skipped: --json lists the first %d", r.Facts.AllSkipped()-k, mmapcache.MaxListed)
+			warn("%d more skipped: the JSON output lists the first %d", r.Facts.AllSkipped()-k, mmapcache.MaxListed)
 			break
 		}
 		warn("skipped %s: %s", s.Where, s.Reason)
 	}
 	for k, name := range slices.Sorted(maps.Keys(r.Facts.Unknown)) {
 		if k == 100 {
-			warn("%d more unknown keys: --json lists the first %d", len(r.Facts.Unknown)-k, mmapcache.MaxListed)
+			warn("%d more unknown keys: the JSON output lists the first %d", len(r.Facts.Unknown)-k, mmapcache.MaxListed)
 			break
 		}
 		warn("%s", describeUnknownKey(r.Facts, name))
@@ -139,6 +139,7 @@ func (e *Explanation) Write(w io.Writer) {
 	}
 }
 
+// writeNearest writes similar parts for people, with the fields in which their keys differ.
 func writeNearest(w io.Writer, list []SimilarPart) {
 	for _, n := range list {
 		fmt.Fprintf(w, "      nearest    %s  %s\n", n.Key[:cachestore.KeyShown], n.Source)
@@ -165,7 +166,7 @@ func (s *ShardsExplanation) write(w io.Writer) {
 	left := s.Files - s.Complete
 	for k, m := range s.Missing {
 		if k == maxMissing {
-			fmt.Fprintf(w, "      and %s more files: --json lists them\n", bytefmt.Digits(left))
+			fmt.Fprintf(w, "      and %s more files, which the JSON output lists\n", bytefmt.Digits(left))
 			break
 		}
 		left -= m.Files

@@ -28,7 +28,7 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 		return err
 	}
 	if slices.ContainsFunc(o.Inputs, hfsource.IsStream) {
-		return fmt.Errorf("%s was made from standard input, which cannot be read again: agentx convert --verify-hit compares with the same input", mmapcache.DatasetPath(root, key))
+		return fmt.Errorf("%s: %w", mmapcache.DatasetPath(root, key), ErrStream)
 	}
 	if err := o.Validate(); err != nil {
 		return err
@@ -82,6 +82,7 @@ func (o *Options) setShards(d cachestore.Directory) error {
 	return o.setInputs(d)
 }
 
+// setStructure sets the rules and inputs that a structure was built with.
 func (o *Options) setStructure(d cachestore.Directory) error {
 	var image structureImage
 	if err := readPreImage(d, &image); err != nil {
@@ -102,6 +103,7 @@ func (o *Options) setInputs(d cachestore.Directory) error {
 	return nil
 }
 
+// setArenas sets the corpus and tokenizer that arenas were built with.
 func (o *Options) setArenas(d cachestore.Directory) error {
 	if d.Provenance == nil || d.Provenance.Corpus == "" {
 		return errNoSource(d)
@@ -110,6 +112,7 @@ func (o *Options) setArenas(d cachestore.Directory) error {
 	return nil
 }
 
+// readPreImage decodes the pre-image of a directory's key. Its error wraps ErrDamaged.
 func readPreImage(d cachestore.Directory, image any) error {
 	if err := json.Unmarshal(d.Manifest.PreImage, image); err != nil {
 		return fmt.Errorf("%s: %w: pre-image: %v", d.Path, manifest.ErrDamaged, err)

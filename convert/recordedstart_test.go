@@ -178,7 +178,7 @@ func TestFirstRowDecidesTheFormat(t *testing.T) {
 	}
 	o := options(t, write(t, "in.jsonl", bytes.Repeat([]byte("\n"), 3)))
 	_, err := Convert(t.Context(), o)
-	assert.ErrorContains(t, err, "nothing but blank lines")
+	assert.ErrorContains(t, err, "no line of it holds one")
 	o = options(t, write(t, "in.json", []byte(row))) // a file of one row
 	o.Corpus = tinyCorpus(t, 3000)
 	assert.Equal(t, map[string]string{"row-000001": "5"}, startsOf(openResult(t, o, o.convert(t))))

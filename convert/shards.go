@@ -224,6 +224,7 @@ func (s *sharding) noteShards(ctx context.Context, list []shard) {
 	s.noteNames(ctx, names)
 }
 
+// noteNames notes that this process uses directories, each "kind/key".
 func (s *sharding) noteNames(ctx context.Context, names []string) {
 	switch {
 	case len(names) == 0:

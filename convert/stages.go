@@ -74,6 +74,7 @@ func (c *conversion) warnGarbage() {
 	}
 }
 
+// buildStructure reads the inputs and writes the tables of their traces.
 func (c *conversion) buildStructure(ctx context.Context, b *mmapcache.Builder) error {
 	s, facts, err := planInputs(ctx, c.snapshot, c.recordings, c.options, c.bounds)
 	if err != nil {
@@ -112,7 +113,9 @@ func (c *conversion) placement(ctx context.Context) error {
 			return err
 		}
 		defer structure.Close()
-		return c.stage("fill", func() error { return c.buildPlacement(ctx, b, structure.Structure) })
+		s := structure.Structure
+		g := &placing{structure: s, tokens: c.prompts.tokens, progress: c.options.stageProgress("fill", int64(s.Blocks()))}
+		return c.stage("fill", func() error { return c.place(ctx, b, g) })
 	})
 	if err != nil {
 		return err
@@ -134,11 +137,6 @@ func (c *conversion) warnInexact(f mmapcache.PlacementFacts) {
 		why = fmt.Sprintf("corpus %s has too few places for windows of their lengths", c.options.Corpus)
 	}
 	c.options.Warn("%d of %d windows of the prompts may encode to other tokens than they were cut from: %s", f.Inexact, f.Windows, why)
-}
-
-func (c *conversion) buildPlacement(ctx context.Context, b *mmapcache.Builder, s *mmapcache.Structure) error {
-	g := &placing{structure: s, tokens: c.prompts.tokens, progress: c.options.stageProgress("fill", int64(s.Blocks()))}
-	return c.place(ctx, b, g)
 }
 
 // place computes a placement and writes it.

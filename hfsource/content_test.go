@@ -130,7 +130,7 @@ func TestContentThatIsNotRead(t *testing.T) {
 			assert.Regexp(t, "(^|/)"+regexp.QuoteMeta(c.name)+": .*it cannot be read: "+c.want, bad.Error())
 			assert.Contains(t, bad.Hint(), c.try)
 			bad.fromHub = true
-			assert.Regexp(t, "^(agentx fetch with --dest DIR, and there )?.*"+regexp.QuoteMeta(c.try), bad.Hint())
+			assert.Regexp(t, "^(copy it out of the hub's cache, and there )?.*"+regexp.QuoteMeta(c.try), bad.Hint())
 		})
 	}
 	// A first line that is damaged is a row.

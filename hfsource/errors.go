@@ -64,13 +64,13 @@ func (e *UnreadableError) Hint() string {
 	var format *foreign.Format
 	switch {
 	case errors.As(e.Err, &format) && e.fromHub && strings.Contains(format.Hint(), e.File):
-		return "agentx fetch with --dest DIR, and there " + format.Hint()
+		return "copy it out of the hub's cache, and there " + format.Hint()
 	case errors.As(e.Err, &format):
 		return format.Hint()
 	case errors.As(e.Err, &unsupported):
 		return unsupported.Hint
 	case errors.As(e.Err, &content) && e.fromHub:
-		return "agentx fetch with --dest DIR, and there " + content.hint(e.File)
+		return "copy it out of the hub's cache, and there " + content.hint(e.File)
 	case errors.As(e.Err, &content):
 		return content.hint(e.File)
 	case errors.Is(e.Err, errLongRow) && e.Unit == "":

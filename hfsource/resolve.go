@@ -41,6 +41,7 @@ func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error)
 	return s, nil
 }
 
+// add adds the files of one input, whatever it is.
 func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	if in == "-" || in == "/dev/stdin" {
 		if o.Stdin == nil {
@@ -79,6 +80,7 @@ func (s *Snapshot) addFile(path string, format FileFormat, size int64) {
 		open: func() (io.ReadCloser, error) { return os.Open(path) }})
 }
 
+// addDirectory adds the files of a directory whose names tell a format, and notes the entries that it skips.
 func (s *Snapshot) addDirectory(dir string, o Options) error {
 	traces := filepath.Join(dir, "traces")
 	captured := isDir(traces) && (isDir(filepath.Join(dir, "journal")) || isDir(filepath.Join(dir, "notes"))) // doc/spec/capture.md 9
@@ -210,6 +212,7 @@ func (s *Snapshot) hash(ctx context.Context, o Options) error {
 	return ctx.Err()
 }
 
+// hash computes size and digest of a file and, where detect has asked for it, whether it has several lines.
 func (f *File) hash(ctx context.Context, progress func(int64)) error {
 	r, err := f.open()
 	if err != nil {

@@ -206,6 +206,7 @@ type fileReader struct {
 	logs     bool // see LogRows
 }
 
+// read yields the rows of the file.
 func (r *fileReader) read() error {
 	raw, err := r.open()
 	if err != nil {

@@ -169,6 +169,7 @@ type lineFinder struct {
 	ended, found bool // that line; a second value
 }
 
+// Write looks at the next piece of the text.
 func (l *lineFinder) Write(text []byte) (int, error) {
 	rest := text
 	for !l.ended && len(rest) > 0 {

@@ -37,6 +37,7 @@ func (m *Manifest) decode(data []byte) bool {
 	return ok
 }
 
+// files reads the list of files, which is sorted by name.
 func (d *decoder) files(to *[]File) bool {
 	if d.take("null") {
 		return true
@@ -64,6 +65,7 @@ func (d *decoder) parts(to *map[string]Part) bool {
 	}) && len(*to) > 0
 }
 
+// take passes the given text.
 func (d *decoder) take(text string) bool {
 	if end := d.at + len(text); end <= len(d.data) && string(d.data[d.at:end]) == text {
 		d.at = end

@@ -69,6 +69,7 @@ type comparison struct {
 	quiet bool // count only
 }
 
+// compare parses two pre-images and collects their differences.
 func compare(want, have json.RawMessage) (*comparison, error) {
 	c := &comparison{list: []Difference{}}
 	a, err := parse(want)
@@ -94,6 +95,7 @@ func (c *comparison) add(n int, field, want, have string) {
 	}
 }
 
+// values compares two values of a field.
 func (c *comparison) values(field string, want, have any) {
 	switch a := want.(type) {
 	case map[string]any:
@@ -112,6 +114,7 @@ func (c *comparison) values(field string, want, have any) {
 	}
 }
 
+// objects compares two objects member by member, in the order of their names.
 func (c *comparison) objects(field string, want, have map[string]any) {
 	names := slices.Collect(maps.Keys(want))
 	for name := range have {
@@ -138,6 +141,7 @@ func (c *comparison) objects(field string, want, have map[string]any) {
 	}
 }
 
+// lists compares two lists element by element, and counts without listing them those beyond maxElements.
 func (c *comparison) lists(field string, want, have []any) {
 	if a, b := len(want), len(have); a != b {
 		c.add(max(a, b)-min(a, b), field, elements(a), elements(b))

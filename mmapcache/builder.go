@@ -78,6 +78,7 @@ func (b *Builder) writeFiles(files []file) error {
 	return nil
 }
 
+// writeFile writes one file of the directory and lists it in the manifest.
 func (b *Builder) writeFile(name string, write func(io.Writer) error) error {
 	f, err := b.dir.Create(name)
 	if err != nil {
@@ -163,7 +164,7 @@ func (b *Builder) existing(ctx context.Context) (*manifest.Manifest, error) {
 	case old.Digest != m.Digest && b.replace:
 		return nil, nil
 	case old.Digest != m.Digest:
-		return nil, fmt.Errorf("%s: it exists with other content: a program with the same recipe and other results made it: agentx convert --force replaces it", filepath.Join(root, m.Kind, m.Key))
+		return nil, fmt.Errorf("%s: %w: a program with the same recipe and other results made it", filepath.Join(root, m.Kind, m.Key), ErrDiffers)
 	}
 	v := newVerifier(realDisk(), root)
 	if err := v.directory(ctx, old); err != nil || len(v.Damages) > 0 {

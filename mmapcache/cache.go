@@ -231,6 +231,7 @@ func (c *Cache) mapFiles(m *manifest.Manifest) (map[string]*mapping, error) {
 	return files, nil
 }
 
+// openPlacement maps the starts of a shard.
 func (c *Cache) openPlacement(m *manifest.Manifest) (t placementTable, err error) {
 	files, err := c.mapFiles(m)
 	if err != nil {
@@ -255,6 +256,7 @@ func (c *Cache) openArenas() error {
 	return err
 }
 
+// mapArenas maps the arenas and reads where their text can be cut.
 func (c *Cache) mapArenas(m *manifest.Manifest) error {
 	if err := decodeFacts(m, &c.Arenas); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(c.Root, m.Kind, m.Key, manifest.FileName), err)

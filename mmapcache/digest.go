@@ -43,6 +43,7 @@ func (c *Cache) Digest(i int, model string) (d Digest, err error) {
 	return d, err
 }
 
+// digest writes the texts of the trace and returns their digests.
 func (t *RenderedTrace) digest(model string) (Digest, error) {
 	times, err := t.Times(t.cache.Facts.Rules, View{})
 	if err != nil {
@@ -164,6 +165,7 @@ type messageSums struct {
 	text  []byte
 }
 
+// of returns the fields of message k of a prompt: role, length and digest of its content, and its tool call.
 func (s *messageSums) of(p *Prompt, k int) ([]string, error) {
 	m := &p.Messages[k]
 	last := p.path[m.path[1]-1]

@@ -202,5 +202,5 @@ func (d disk) lookup(root, kind, key string, trust bool) (*manifest.Manifest, er
 
 // openError says that everybody may write a directory or file.
 func openError(path string, info fs.FileInfo) error {
-	return fmt.Errorf("%s: %w: every user of this machine may write it (mode %04o; --trust-root takes it)", path, manifest.ErrDamaged, info.Mode().Perm())
+	return fmt.Errorf("%s: %w: every user of this machine may write it (mode %04o; only a trusted root may hold it)", path, manifest.ErrDamaged, info.Mode().Perm())
 }

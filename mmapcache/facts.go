@@ -123,6 +123,7 @@ func ArenaFactsOf(m *manifest.Manifest) (f ArenaFacts, err error) {
 	return f, err
 }
 
+// decodeFacts decodes the facts of a manifest. Errors wrap ErrDamaged.
 func decodeFacts(m *manifest.Manifest, to any) error {
 	if string(m.Facts) == "null" {
 		return fmt.Errorf("%s %s: %w: no facts", m.Kind, m.Key, manifest.ErrDamaged)

@@ -1,6 +1,8 @@
 package mmapcache
 
 import (
+	"errors"
+
 	"github.com/agentx/agentx/manifest"
 	"github.com/agentx/agentx/mmapcache/internal/cachedir"
 )
@@ -117,4 +119,7 @@ var (
 
 	// ErrNoCache is wrapped by errors about a dataset or part that does not exist.
 	ErrNoCache = cachedir.ErrNoCache
+
+	// ErrDiffers is wrapped by the error of a Publish that would replace a directory: see Builder.Replace.
+	ErrDiffers = errors.New("it exists with other content")
 )

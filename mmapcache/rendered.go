@@ -35,6 +35,7 @@ func (c *Cache) Render(i int, encoding Encoding) (t *RenderedTrace, err error) {
 	return t, err
 }
 
+// render is Render without a guard against files that are cut.
 func (c *Cache) render(i int, encoding Encoding) (*RenderedTrace, error) {
 	if !c.prompts {
 		return nil, errors.New("the cache was opened without prompts: want one of Open")
@@ -213,6 +214,7 @@ func (c *Cache) AppendWindows(dst []Window, i int, p *Plan, segment int) ([]Wind
 	return c.appendWindows(dst, shard, p, &p.Segments[segment]), nil
 }
 
+// appendWindows is AppendWindows for a plan of a shard that is open.
 func (c *Cache) appendWindows(dst []Window, shard *shard, p *Plan, s *Segment) []Window {
 	switch {
 	case s.Flags&Filler != 0:

@@ -150,6 +150,7 @@ func (w *reuse) turn(t sentTurn) {
 	}
 }
 
+// count returns 1 for yes and 0 for no.
 func count(yes bool) int64 {
 	if yes {
 		return 1

@@ -139,6 +139,7 @@ type rows struct {
 	inTable  int // all of them
 }
 
+// rows returns which rows of each table belong to a trace.
 func (s *Structure) rows(t *Trace) [5]rows {
 	return [...]rows{
 		{s.Sessions.file, t.FirstSession, t.Sessions, s.Sessions.Len()},
@@ -213,6 +214,7 @@ func (p *Plan) checkSessions() error {
 	return nil
 }
 
+// checkSession checks kind, parent, spawn and join of session i.
 func (p *Plan) checkSession(i int) error {
 	s := &p.Sessions[i]
 	root := i == 0
@@ -242,6 +244,7 @@ func (p *Plan) checkSession(i int) error {
 	return nil
 }
 
+// checkSegment checks parent, role, flags and range of segment i.
 func (p *Plan) checkSegment(i int) error {
 	s, t := &p.Segments[i], &p.Trace
 	switch {

@@ -52,6 +52,7 @@ func newTable[R any](file string) Table[R] {
 	return t
 }
 
+// newColumn returns the column that holds a field of the row.
 func newColumn[R any](name, form string, f reflect.StructField) column[R] {
 	switch kind := f.Type.Kind(); {
 	case form == "word":
@@ -197,6 +198,7 @@ func (c *late[R]) set(row int, v float64) {
 	c.values[row] = v
 }
 
+// pad gives the rows up to a number the value NaN.
 func (c *late[R]) pad(rows int) {
 	for len(c.values) < rows {
 		c.values = append(c.values, math.NaN())

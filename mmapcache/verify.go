@@ -38,6 +38,7 @@ func VerifyPart(ctx context.Context, root, kind, key string) (*Verification, err
 	return realDisk().verifyDirectory(ctx, root, kind, key)
 }
 
+// verifyDirectory verifies a directory, and looks again while another process may be replacing it.
 func (d disk) verifyDirectory(ctx context.Context, root, kind, key string) (*Verification, error) {
 	var v *verifier
 	good := map[string]bool{}

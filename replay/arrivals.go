@@ -10,6 +10,7 @@ import (
 	"github.com/agentx/agentx/replay/arrivals"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -25,6 +26,7 @@ const (
 
 var arrivalModes = []string{Lanes: "lanes", RecordedArrivals: measure.RecordedArrivals, RateArrivals: measure.RateArrivals}
 
+// String returns the word by which a setting chooses the mode.
 func (m ArrivalMode) String() string {
 	if int(m) < len(arrivalModes) {
 		return arrivalModes[m]
@@ -146,7 +148,7 @@ func (p *arrivalPlan) checkWrap(o *Options) (shared bool, err error) {
 		policy.Trees = p.most
 	}
 	if shared, err = policy.Check(); err != nil && o.Arrivals.arrive() {
-		err = fmt.Errorf("trees arrive again and again from %d distinct traces and have no marker, so two trees of one trace would share its prefix: ask for at most %[1]d open trees (--concurrency) or %[1]d trees (--trees), play every trace once, set a marker, or allow it (--allow-wrap)", len(p.traces))
+		err = preset.Text(fmt.Sprintf("trees arrive again and again from %d distinct traces and have no marker, so two trees of one trace would share its prefix: ask for at most %[1]d open trees ({concurrency}) or %[1]d trees ({trees}), play every trace once, set a marker, or allow it ({allow-wrap})", len(p.traces)))
 	}
 	return shared, err
 }
@@ -203,8 +205,8 @@ func recordedPlan(o *Options, traces []int) (p arrivalPlan, err error) {
 		if err != nil {
 			return p, err
 		}
-		return p, fmt.Errorf("arrivals: %d of %d traces have no recorded start, the first is %q: its format has none, or its cache was made before agentx kept them (agentx convert --force makes it again)",
-			missing.Missing, missing.Traces, t.ID)
+		return p, fmt.Errorf("arrivals: %d of %d traces have no recorded start, the first is %q: its format has none, or its cache was made before agentx kept them (agentx convert %s makes it again)",
+			missing.Missing, missing.Traces, t.ID, preset.Setting("force"))
 	}
 	if err != nil {
 		return p, err
@@ -255,6 +257,7 @@ type firstOf struct {
 	left int
 }
 
+// Next returns the next arrival while some of the first ones are left.
 func (f *firstOf) Next() (at time.Duration, ok bool) {
 	if f.left == 0 {
 		return 0, false

@@ -154,6 +154,7 @@ func turnsToSend(lane int, t *activeTree, start *conductor.StartState) (list []c
 // newID returns an id as long as a UUID. writeTo of the sink reads its first digits, which send sets.
 func (c *calibration) newID() string { return newCalibrationID(0, c.ids.Add(1)) }
 
+// newCalibrationID returns the id of a calibrating request, by which the sink knows how many tokens to answer. It looks like a UUID.
 func newCalibrationID(tokens, n int64) string {
 	return fmt.Sprintf("%08d-0000-4000-8000-%012d", tokens, n)
 }
@@ -257,6 +258,7 @@ func newSink(path string) (*sink, error) {
 	return s, nil
 }
 
+// url returns the URL of the sink.
 func (s *sink) url() string { return "http://" + s.listener.Addr().String() }
 
 // close ends all connections, and returns when nothing is served any more.

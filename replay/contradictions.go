@@ -10,11 +10,11 @@ import (
 // rule is a contradiction, and whether it applies.
 type rule struct {
 	applies bool
-	text    preset.Contradiction
+	text    preset.Text
 }
 
 // Contradictions returns everything that options have against each other.
-func (o *Options) Contradictions() (list []preset.Contradiction) {
+func (o *Options) Contradictions() (list []preset.Text) {
 	for _, rules := range [][]rule{o.runRules(), o.arrivalRules(), o.turnRules(), o.partRules()} {
 		for _, r := range rules {
 			if r.applies {
@@ -31,10 +31,11 @@ func (o *Options) body() payload.Options {
 }
 
 // either returns the contradiction of two settings of which a run has one, and why.
-func either(one, other, why string) preset.Contradiction {
-	return preset.Contradiction(fmt.Sprintf("{%s=} and {%s=}: %s: leave one of them out", one, other, why))
+func either(one, other, why string) preset.Text {
+	return preset.Text(fmt.Sprintf("{%s=} and {%s=}: %s: leave one of them out", one, other, why))
 }
 
+// runRules are those of a whole run.
 func (o *Options) runRules() []rule {
 	ratios := o.Start.Ratios
 	return []rule{
@@ -43,7 +44,7 @@ func (o *Options) runRules() []rule {
 		{o.Order == Random && o.once(), "{sampler-order=} repeats traces, so it cannot play every trace once: choose shuffle"},
 		{o.MaxContext == ServerContext && o.SkipPreflight, "{max-context}: the preflight asks the server for its context, and {no-preflight} leaves that out: leave one of them out, or give a number of tokens"},
 		{(o.RetryAfter == RetryWait || o.RetryAfter == RetryRecord) && presetNumber(o.Preset) > 0,
-			preset.Contradiction("{retry-after=}: the tool that preset " + o.Preset + " imitates does not look at Retry-After: leave it out, or choose {preset} default")},
+			preset.Text("{retry-after=}: the tool that preset " + o.Preset + " imitates does not look at Retry-After: leave it out, or choose {preset} default")},
 		{o.Scrape.Off && len(o.Scrape.Pages) > 0, "{scrape}: off and a page contradict each other: leave one of them out"},
 	}
 }
@@ -100,13 +101,13 @@ func (o *Options) partRules() []rule {
 		lanes = o.Defaults()[&o.Concurrency][0].(int)
 	}
 	few := func(name string, n int) rule {
-		return rule{n > 0 && n < p.Of, preset.Contradiction(fmt.Sprintf("{part=} and {%s} %d: this number is shared by all parts, and leaves some without any: want at least %d", name, n, p.Of))}
+		return rule{n > 0 && n < p.Of, preset.Text(fmt.Sprintf("{part=} and {%s} %d: this number is shared by all parts, and leaves some without any: want at least %d", name, n, p.Of))}
 	}
 	return []rule{
-		{p.IsSet() && o.UniqueOut, "{part=}: say --out, the directory that all parts share"},
+		{p.IsSet() && o.UniqueOut, "{part=}: say {out}, the directory that all parts share"},
 		few("concurrency", lanes), few("requests", o.Requests), few("trees", o.Trees),
 		{o.CacheReset.Enabled && p.several() && o.StartAt.IsZero() && o.Meeting == nil,
-			"{part=} and {reset-cache}: the reset could hit other parts while they play: add --meet or {start-at}, for which all parts wait"},
+			"{part=} and {reset-cache}: the reset could hit other parts while they play: add {meet} or {start-at}, for which all parts wait"},
 		{o.Meeting != nil && !o.StartAt.IsZero(), "{meet=} and {start-at=}: both say when the parts begin: leave one of them out"},
 	}
 }

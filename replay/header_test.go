@@ -162,11 +162,11 @@ func TestSessionHeaders(t *testing.T) {
 func TestSessionHeaderIsValidated(t *testing.T) {
 	for want, h := range map[string]SessionHeader{
 		"": {Correlation: "X-Session-ID", More: []string{"X-SMG-Routing-Key", "x-session-affinity"}},
-		"correlation header x-request-id: agentx writes the id of the request there: choose another name": {Correlation: "x-request-id"},
-		"header name \"a b\" has byte 0x20 at 1":                                                          {More: []string{"a b"}},
-		"header field without a name":                                                                     {More: []string{""}},
-		"header Content-Type is set by the client itself":                                                 {Correlation: "Content-Type"},
-		"session header x-A: named twice":                                                                 {Correlation: "X-a", More: []string{"x-A"}},
+		"correlation header x-request-id: agentx writes the id of the request there: choose another name":                               {Correlation: "x-request-id"},
+		"header name \"a b\" has byte 0x20 at 1: want letters, digits and marks such as - and _":                                        {More: []string{"a b"}},
+		"header field without a name: give one":                                                                                         {More: []string{""}},
+		"header Content-Type is set by the client itself":                                                                               {Correlation: "Content-Type"},
+		"session header x-A: named twice":                                                                                               {Correlation: "X-a", More: []string{"x-A"}},
 		"session header X-Dynamo-Parent-Session-ID: agentx writes the id of the parent there: use X-Dynamo-Session-ID, which sets both": {More: []string{"x-dynamo-parent-session-id"}},
 	} {
 		if err := h.Validate(); want == "" {

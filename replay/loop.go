@@ -84,12 +84,13 @@ const (
 	interrupted                  // the caller ends the run
 )
 
+// newLoop returns the loop of a phase.
 func newLoop(o Options, p phase, clock clock, transport transport) *loop {
 	p.deadlines.interruptGrace = o.InterruptGrace
 	l := &loop{
 		phase: p, clock: clock, transport: transport, inFlight: map[int]*request{},
 		cutoff:  measure.Cutoff{Deadline: p.deadlines.duration, CountGrace: o.Switches.CountGrace},
-		backoff: backoff{o.Backoff, map[int]pause{}}, throttle: newThrottle(o.RetryAfter),
+		backoff: backoff{o.Backoff, map[int]pause{}}, throttle: throttle{o.RetryAfter, map[int]time.Duration{}, map[int]*request{}},
 		stopOnDeadlock: o.StopOnDeadlock, together: &together{meeting: o.Meeting}, periods: newPeriods(o), progress: Progress{Phase: p.name}, report: o.Progress, notice: o.Notice,
 	}
 	l.conductor = p.conduct(o.maxOpen(), l.launch, l.onEvent)
@@ -326,6 +327,7 @@ func (l *loop) nextWake(now time.Duration) time.Duration {
 	return wake
 }
 
+// reportProgress reports how far the phase has come, once a second.
 func (l *loop) reportProgress(now time.Duration) {
 	if now < l.progress.Elapsed+progressInterval {
 		return
@@ -335,6 +337,7 @@ func (l *loop) reportProgress(now time.Duration) {
 	l.report(l.progress)
 }
 
+// progressAt returns how far the phase has come.
 func (l *loop) progressAt(now time.Duration) Progress {
 	p, n := l.progress, l.conductor.Counts()
 	p.Elapsed, p.Requests, p.InFlight = now, n.Sent, n.InFlight

@@ -47,7 +47,7 @@ func (m machine) shortfalls(part, whole *Options) (list []string) {
 		return list
 	}
 	host, share := busiestHost(part.URLs)
-	advice := "widen net.ipv4.ip_local_port_range, give more --url, or play parts on machines of their own"
+	advice := "widen net.ipv4.ip_local_port_range, give more " + preset.Setting("url") + ", or play parts on machines of their own"
 	switch own, all := (part.Concurrency*share+len(part.URLs)-1)/len(part.URLs), (whole.Concurrency*share+len(part.URLs)-1)/len(part.URLs); {
 	case own > m.ports:
 		list = append(list, fmt.Sprintf("%d lanes want a connection each to %s, and this machine has %d ports for one address: requests will fail on this machine; %s", own, host, m.ports, advice))

@@ -30,6 +30,9 @@ import (
 	"github.com/agentx/agentx/replay/wire"
 )
 
+// The command names settings so.
+func init() { preset.Prefix = "--" }
+
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
 		cachetest.RemoveRoot()

@@ -91,6 +91,7 @@ type backlogSum struct {
 	sent   float64 // requests
 }
 
+// plus adds a share of another sum.
 func (a backlogSum) plus(b backlogSum, share float64) backlogSum {
 	return backlogSum{a.waited + share*b.waited, a.sent + share*b.sent}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/replay/arrivals"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Part says which part of a load a run plays, where several clients play it together: lanes, arrivals, requests and trees Number,
@@ -238,7 +239,7 @@ func PartOfEnvironment(lookup func(string) (string, bool), others ...string) (p 
 			continue
 		}
 		if len(found) > 0 && q != p {
-			errs = append(errs, fmt.Errorf("%s contradict %s: --part I/N says which part this is", shown, found[0]))
+			errs = append(errs, fmt.Errorf("%s contradict %s: %s I/N says which part this is", shown, found[0], preset.Setting("part")))
 		}
 		if r.number == "SLURM_PROCID" {
 			errs = append(errs, checkSlurm(lookup, q))
@@ -264,9 +265,9 @@ func checkSlurm(lookup func(string) (string, bool), p Part) error {
 	case p.Of > 1 && job && !step:
 		return fmt.Errorf("SLURM_NTASKS=%d without SLURM_STEP_ID: a batch script is one process, and srun starts the parts: want srun before the command", p.Of)
 	case counted && inStep != strconv.Itoa(p.Of):
-		return fmt.Errorf("SLURM_NTASKS=%d contradicts SLURM_STEP_NUM_TASKS=%s: --part I/N says which part this is", p.Of, inStep)
+		return fmt.Errorf("SLURM_NTASKS=%d contradicts SLURM_STEP_NUM_TASKS=%s: %s I/N says which part this is", p.Of, inStep, preset.Setting("part"))
 	case p.Of == 1 && inArray && array != "1":
-		return fmt.Errorf("SLURM_NTASKS=1 in an array of %s (SLURM_ARRAY_TASK_COUNT): each of its jobs would play the whole load; want one job whose srun starts the parts, or no --part for a load each", array)
+		return fmt.Errorf("SLURM_NTASKS=1 in an array of %s (SLURM_ARRAY_TASK_COUNT): each of its jobs would play the whole load; want one job whose srun starts the parts, or no %s for a load each", array, preset.Setting("part"))
 	}
 	return nil
 }

@@ -267,14 +267,14 @@ func TestPartsRefuse(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for want, set := range map[string]func(*Options){
 		"number 3: want 0 to 2": func(o *Options) { o.Part.Number = 3 },
-		"part and concurrency 2: this number is shared by all parts": func(o *Options) { o.Concurrency = 2 },
-		"part and requests 2: this number is":                        func(o *Options) { o.Requests = 2 },
-		"part and trees 1: this number is":                           func(o *Options) { o.Trees = 1 },
-		"part: say --out, the directory that all parts share":        func(o *Options) { o.UniqueOut = true },
-		"part and reset-cache: the reset could hit":                  func(o *Options) { o.CacheReset.Enabled = true },
-		"want at most 2 parts, or ":                                  func(o *Options) { o.Traces = 2 },
-		"the results of a whole run: choose":                         func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, RunFile) },
-		"it holds part-00000-of-00002, and this is part 1/3":         func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, "part-00000-of-00002/"+RunFile) },
+		"--part and --concurrency 2: this number is shared by all parts": func(o *Options) { o.Concurrency = 2 },
+		"--part and --requests 2: this number is":                        func(o *Options) { o.Requests = 2 },
+		"--part and --trees 1: this number is":                           func(o *Options) { o.Trees = 1 },
+		"--part: say --out, the directory that all parts share":          func(o *Options) { o.UniqueOut = true },
+		"--part and --reset-cache: the reset could hit":                  func(o *Options) { o.CacheReset.Enabled = true },
+		"want at most 2 parts, or ":                                      func(o *Options) { o.Traces = 2 },
+		"the results of a whole run: choose":                             func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, RunFile) },
+		"it holds part-00000-of-00002, and this is part 1/3":             func(o *Options) { o.Overwrite = true; writeFile(t, o.Out, "part-00000-of-00002/"+RunFile) },
 	} {
 		o := optionsFor(t, cachetest.Demo(t), unreachable)
 		o.Part = Part{1, 3}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/agentx/agentx/replay/conductor"
@@ -82,7 +83,8 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	}
 	origin := r.medium.now() // no send is late by what was waited for
 	if begins {
-		r.periods = append(r.periods, period{name: p.name, origin: origin, news: newPhaseNews(r.epoch.Add(origin), p.target, r.reporter.phase, r.scraping.said)})
+		news := &phaseNews{news: PhaseNews{Start: r.epoch.Add(origin), Target: p.target}, tell: r.reporter.phase, servers: r.scraping.said, lanes: map[int]*rootSession{}}
+		r.periods = append(r.periods, period{name: p.name, origin: origin, news: news})
 	}
 	current := &r.periods[len(r.periods)-1]
 	p.firstCredit, p.news = current.credits, current.news
@@ -159,4 +161,168 @@ func (r *run) phaseSpans() (list []measure.PhaseSpan) {
 		})
 	}
 	return list
+}
+
+// cancelDrain is the longest wait for the return of requests that were cancelled.
+const cancelDrain = 10 * time.Second
+
+// unlimited is a grace that is never over.
+const unlimited time.Duration = 1 << 60
+
+// deadlines says when a phase ends, in three steps: at its duration the sending ends, after the grace the requests in
+// flight are cancelled, and those that have not returned after the drain are given up. doc/spec/replay.md 4.9.
+type deadlines struct {
+	duration time.Duration // of the sending; 0: no bound
+	grace    time.Duration
+	lastSent bool // the grace counts from the last request sent, if no other can be sent before one returns
+	stopped  bool // the sending has ended
+
+	interruptGrace time.Duration // longest grace after an interrupt
+
+	cancelAt time.Duration // when requests in flight are cancelled; 0: never, or done
+	giveUpAt time.Duration // when requests that were cancelled are given up; 0: never, or done
+}
+
+// end makes now the end of the duration. It is false after the end of the sending.
+func (d *deadlines) end(now time.Duration) bool {
+	if d.stopped || d.duration > 0 && now >= d.duration {
+		return false
+	}
+	d.duration = max(now, 1)
+	return true
+}
+
+// reached reports, once, that the duration is over.
+func (d *deadlines) reached(now time.Duration) bool {
+	if d.stopped || d.duration == 0 || now < d.duration {
+		return false
+	}
+	d.stopped = true
+	d.cancelAt = d.duration + max(d.grace, 1)
+	return true
+}
+
+// sent tells when the last request was sent, and whether another is due without the return of one.
+func (d *deadlines) sent(last time.Duration, another bool) {
+	switch {
+	case !d.lastSent || d.stopped:
+	case another:
+		d.cancelAt = 0
+	default:
+		d.cancelAt = last + max(d.grace, 1)
+	}
+}
+
+// abort ends the sending now, without a grace.
+func (d *deadlines) abort(now time.Duration) {
+	d.interrupt(now)
+	if d.cancelAt > 0 {
+		d.cancelAt = max(now, 1)
+	}
+}
+
+// interrupt ends the sending now, and shortens the grace to that of an interrupt.
+func (d *deadlines) interrupt(now time.Duration) {
+	grace := min(d.grace, d.interruptGrace)
+	switch {
+	case d.cancelAt > 0:
+		d.cancelAt = min(d.cancelAt, now+grace)
+	case !d.stopped:
+		d.cancelAt = now + max(grace, 1)
+	}
+	d.stopped = true
+}
+
+// cancelDue reports, once, that the grace is over.
+func (d *deadlines) cancelDue(now time.Duration) bool {
+	if d.cancelAt == 0 || now < d.cancelAt {
+		return false
+	}
+	d.stopped, d.cancelAt, d.giveUpAt = true, 0, now+cancelDrain
+	return true
+}
+
+// giveUpDue reports, once, that the drain is over.
+func (d *deadlines) giveUpDue(now time.Duration) bool {
+	if d.giveUpAt == 0 || now < d.giveUpAt {
+		return false
+	}
+	d.giveUpAt = 0
+	return true
+}
+
+// next returns the earliest of the instants that are to come.
+func (d *deadlines) next() time.Duration {
+	next := time.Duration(math.MaxInt64)
+	if !d.stopped && d.duration > 0 {
+		next = d.duration
+	}
+	for _, at := range []time.Duration{d.cancelAt, d.giveUpAt} {
+		if at > 0 {
+			next = min(next, at)
+		}
+	}
+	return next
+}
+
+// Watched is the measured phase of a run while it is played.
+type Watched struct {
+	Dir string // of the results, where the records grow; "": none are written
+
+	Warn   func(string) // tells something as Options.Warn and Options.Notice do; it does not wait
+	Notice func(string)
+
+	end chan<- struct{}
+}
+
+// End ends the sending now, as Options.Duration does at its instant: nothing new is sent, and the requests in flight have the grace.
+// It does not wait. After the end of the sending, and the second time, it does nothing.
+func (w Watched) End() {
+	select {
+	case w.end <- struct{}{}:
+	default: // it has been called
+	}
+}
+
+// watching is a call of Options.Watch. A nil one watches nothing.
+type watching struct {
+	end    chan struct{} // has what Watched.End sends
+	over   context.CancelFunc
+	result chan *measure.Until
+}
+
+// watch begins to watch the phase that is measured.
+func (r *run) watch(ctx context.Context) *watching {
+	if r.Watch == nil {
+		return nil
+	}
+	w := &watching{end: make(chan struct{}, 1), result: make(chan *measure.Until, 1)}
+	ctx, w.over = context.WithCancel(context.WithoutCancel(ctx)) // an interrupted phase is watched to its end
+	go func() {
+		w.result <- r.Watch(ctx, Watched{r.results.dir.path, r.reporter.warn, r.reporter.notice, w.end})
+	}()
+	return w
+}
+
+// ending returns the channel that ends the sending, nil where nothing can.
+func (w *watching) ending() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.end
+}
+
+// finish ends the watching of a phase that is over, and adds what it has found to the facts. All records are in their file before.
+func (w *watching) finish(r *results, facts *measure.Facts) {
+	if w == nil {
+		return
+	}
+	_ = r.closeRecords() // whose error write tells
+	w.over()
+	if facts.Until = <-w.result; facts.Until != nil {
+		facts.Until.After = facts.PhaseDuration
+		if facts.Deadline > 0 {
+			facts.Until.After = min(facts.Deadline, facts.PhaseDuration)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -29,7 +30,7 @@ var (
 type PreflightError struct {
 	Step   string // that found it: measure.PreparationWait, measure.PreparationReset; "": the preflight
 	Reason string // in one line
-	Hint   string // what may help: flags of the command, or an action
+	Hint   string // what may help: a setting, or an action
 }
 
 func (e *PreflightError) Error() string { return cmp.Or(e.Step, "preflight") + ": " + e.Reason }
@@ -82,7 +83,7 @@ func runPreflight(ctx context.Context, o Options, e *payload.Encoder) (found mea
 
 // lookAt lists the models of a server, and probes it.
 func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (measure.Preflight, error) {
-	p := &preflight{Options: o, encoder: e, server: RedactURL(url), hint: "--no-preflight starts without a look at the server"}
+	p := &preflight{Options: o, encoder: e, server: RedactURL(url), hint: preset.Text("{no-preflight} starts without a look at the server").String()}
 	var err error
 	w := o.clientOptions()
 	w.Timeout, w.DialTimeout, w.LenientStreams = preflightTimeout, modelsTimeout, o.Switches.LenientStreams
@@ -105,7 +106,7 @@ func lookAt(ctx context.Context, o Options, e *payload.Encoder, url string) (mea
 	}
 	if p.MaxContext == ServerContext && p.found.ContextTokens == nil {
 		return p.found, p.refuse(&PreflightError{
-			Reason: p.server + ": it does not say how long its context is: no max_model_len in GET /v1/models, no n_ctx in GET /props", Hint: "--max-context TOKENS",
+			Reason: p.server + ": it does not say how long its context is: no max_model_len in GET /v1/models, no n_ctx in GET /props", Hint: preset.Setting("max-context TOKENS"),
 		})
 	}
 	return p.found, nil
@@ -144,6 +145,7 @@ func (p *preflight) probeOnce(ctx context.Context) *wire.Failure {
 	return res.Err
 }
 
+// send sends a body as the run sends its requests.
 func (p *preflight) send(ctx context.Context, body rawBody) wire.Result {
 	p.asked = "POST " + p.encoder.Path()
 	return p.client.Do(ctx, &wire.Request{
@@ -236,10 +238,10 @@ func RedactURL(raw string) string {
 }
 
 // keyHint is what may help where a server wants a key.
-const keyHint = "--api-key-env NAME, or --header NAME:VALUE"
+const keyHint preset.Text = "{api-key-env} NAME, or {header} NAME:VALUE"
 
 // messagesKeyHint is that for the Messages API, whose keys stand in x-api-key. Some servers want them in Authorization all the same.
-const messagesKeyHint = "--api-key-env NAME, which sends x-api-key; where the server wants Authorization, --header 'Authorization:Bearer KEY'"
+const messagesKeyHint preset.Text = "{api-key-env} NAME, which sends x-api-key; where the server wants Authorization, {header} 'Authorization:Bearer KEY'"
 
 // explain turns the failure of the probe into one line that says what is wrong, and a hint.
 func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightError {
@@ -251,16 +253,16 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 	case f.Category == wire.Internal: // a limit of this machine: the message says what to do
 		e.Reason = fmt.Sprintf("%s: %s", p.server, message)
 	case f.Code == 0:
-		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, message), connectionHint(message)
+		e.Reason, e.Hint = fmt.Sprintf("%s: %s", p.server, message), connectionHint(message).String()
 		if strings.Contains(message, "does not look like a TLS handshake") {
-			e.Reason, e.Hint = fmt.Sprintf("%s: it does not speak TLS: %s", p.server, message), "--url "+strings.Replace(p.server, "https:", "http:", 1)
+			e.Reason, e.Hint = fmt.Sprintf("%s: it does not speak TLS: %s", p.server, message), preset.Setting("url ")+strings.Replace(p.server, "https:", "http:", 1)
 		}
 	case f.Code == 400 && strings.Contains(message, "HTTPS"): // as Go and nginx answer HTTP without TLS
-		e.Reason, e.Hint = fmt.Sprintf("%s: it speaks TLS: %s", p.server, message), "--url "+strings.Replace(p.server, "http:", "https:", 1)
+		e.Reason, e.Hint = fmt.Sprintf("%s: it speaks TLS: %s", p.server, message), preset.Setting("url ")+strings.Replace(p.server, "http:", "https:", 1)
 	case f.Code == 401 || f.Code == 403:
-		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, message), keyHint
+		e.Reason, e.Hint = fmt.Sprintf("%s: %d: %s", p.server, f.Code, message), keyHint.String()
 		if p.Endpoint.API() == wire.MessagesAPI {
-			e.Hint = messagesKeyHint
+			e.Hint = messagesKeyHint.String()
 		}
 	case f.Code == 404 && p.unlisted():
 		p.explainModel(e, f)
@@ -280,12 +282,12 @@ func (p *preflight) explain(ctx context.Context, f *wire.Failure) *PreflightErro
 		switch {
 		case f.Code != 404 && f.Code != 405 || p.asked == askedModels:
 		case strings.Contains(strings.ToLower(f.Message), "model"):
-			e.Hint = "--model NAME, as the server calls what it serves"
+			e.Hint = preset.Setting("model NAME, as the server calls what it serves")
 		default:
 			asked = "POST " + p.client.Address(p.encoder.Path())
-			e.Hint = "correct --url: the root of the server, such as http://HOST:8000, that of its API, http://HOST:8000/v1, or its whole endpoint, http://HOST:8000" + p.encoder.Path()
+			e.Hint = fmt.Sprintf("correct %s: the root of the server, such as http://HOST:8000, that of its API, http://HOST:8000/v1, or its whole endpoint, http://HOST:8000%s", preset.Setting("url"), p.encoder.Path())
 			if p.Endpoint.API() == wire.MessagesAPI {
-				e.Hint = "--payload chat, where the server has no Messages API; else " + e.Hint
+				e.Hint = preset.Setting("payload chat, where the server has no Messages API; else ") + e.Hint
 			}
 		}
 		e.Reason = fmt.Sprintf("%s: %d: %s: %s", p.server, f.Code, asked, withoutStatus(message, f.Code))
@@ -310,6 +312,7 @@ func (p *preflight) unlisted() bool {
 // maxNamedModels is how many models of a server an error names.
 const maxNamedModels = 5
 
+// explainModel says that the server has other models, and names some.
 func (p *preflight) explainModel(e *PreflightError, f *wire.Failure) {
 	var names []string
 	for _, m := range p.models[:min(maxNamedModels, len(p.models))] {
@@ -319,9 +322,10 @@ func (p *preflight) explainModel(e *PreflightError, f *wire.Failure) {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	e.Reason = fmt.Sprintf("%s: %d: model %q is not served here: it has %s", p.server, f.Code, p.Model, strings.Join(names, ", "))
-	e.Hint = "--model " + p.models[0]
+	e.Hint = preset.Setting("model ") + p.models[0]
 }
 
+// fieldList names one field or several.
 func fieldList(fields []string) string {
 	if len(fields) == 1 {
 		return "the field " + fields[0]
@@ -329,27 +333,28 @@ func fieldList(fields []string) string {
 	return "the fields " + strings.Join(fields, ", ")
 }
 
-// fieldsHint names the flags that leave fields out.
+// fieldsHint names the settings that leave fields out.
 func (p *preflight) fieldsHint(fields []string) string {
-	var flags []string
+	var list []string
 	for _, name := range fields {
-		if flag := p.Fields.FlagFor(p.Endpoint, name); flag != "" {
-			flags = append(flags, flag)
+		if setting := p.Fields.SettingFor(p.Endpoint, name); setting != "" {
+			list = append(list, setting)
 		}
 	}
-	return strings.Join(flags, " ")
+	return strings.Join(list, " ")
 }
 
-func connectionHint(message string) string {
+// connectionHint returns what may help where no connection was made.
+func connectionHint(message string) preset.Text {
 	switch {
 	case strings.Contains(message, "x509") || strings.Contains(message, "certificate"):
 		return "SSL_CERT_FILE=FILE with the certificate of the authority that signed the server's"
 	case strings.Contains(message, "lookup"):
-		return "--url with a host that this machine can resolve"
+		return "{url} with a host that this machine can resolve"
 	case strings.Contains(message, "HTTP"):
-		return "--url with https:// where the server speaks TLS, with the port of its API"
+		return "{url} with https:// where the server speaks TLS, with the port of its API"
 	}
-	return "start the server or correct --url; --no-preflight starts without a look at it"
+	return "start the server or correct {url}; {no-preflight} starts without a look at it"
 }
 
 // messageOf returns the message of a failure in one line. Of a JSON answer that is the message in it.

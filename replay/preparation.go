@@ -3,12 +3,14 @@ package replay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -51,14 +53,17 @@ func (p *preparation) wait(ctx context.Context) error {
 		return nil
 	}
 	until := p.clock.now() + p.Readiness.Timeout
-	for _, url := range distinct(p.URLs) {
+	for k, url := range p.URLs {
+		if slices.Contains(p.URLs[:k], url) {
+			continue
+		}
 		c, err := p.connect(url, preflightTimeout)
 		if err != nil {
 			return err
 		}
 		err = p.waitFor(ctx, &preflight{
 			Options: p.Options, encoder: p.encoder, client: c, server: RedactURL(url),
-			hint: "again without --wait-ready, or with another --wait-ready-mode",
+			hint: preset.Text("again without {wait-ready}, or with another {wait-ready-mode}").String(),
 		}, until)
 		c.Close()
 		if err != nil {
@@ -97,9 +102,9 @@ func (p *preparation) waitFor(ctx context.Context, server *preflight, until time
 	e := server.explain(ctx, f)
 	switch {
 	case about.again(f) && f.Code == 0:
-		e.Hint = "start the server, correct --url, or a longer --wait-ready"
+		e.Hint = preset.Text("start the server, correct {url}, or a longer {wait-ready}").String()
 	case about.again(f):
-		e.Hint = "a longer --wait-ready; the log of the server says what it waits for"
+		e.Hint = preset.Text("a longer {wait-ready}; the log of the server says what it waits for").String()
 	}
 	return p.refuse(step, e)
 }
@@ -109,7 +114,10 @@ func (p *preparation) reset(ctx context.Context) error {
 	if !p.CacheReset.Enabled {
 		return nil
 	}
-	for _, url := range distinct(p.URLs) {
+	for k, url := range p.URLs {
+		if slices.Contains(p.URLs[:k], url) {
+			continue
+		}
 		c, err := p.connect(url, p.CacheReset.Timeout)
 		if err != nil {
 			return err
@@ -123,6 +131,7 @@ func (p *preparation) reset(ctx context.Context) error {
 	return nil
 }
 
+// resetOne empties the prefix cache of one server.
 func (p *preparation) resetOne(ctx context.Context, c *wire.Client, server string) error {
 	path := "/" + strings.TrimLeft(p.CacheReset.Path, "/")
 	about := resetPatience(p.clock.now())
@@ -137,7 +146,7 @@ func (p *preparation) resetOne(ctx context.Context, c *wire.Client, server strin
 		p.notice(fmt.Sprintf("reset: %s has emptied its prefix cache: %s", server, tries(step)))
 		return nil
 	}
-	return p.refuse(step, &PreflightError{Reason: fmt.Sprintf("%s: %s", server, resetReason(f, path)), Hint: resetHint(f)})
+	return p.refuse(step, &PreflightError{Reason: fmt.Sprintf("%s: %s", server, resetReason(f, path)), Hint: resetHint(f).String()})
 }
 
 // resetReason says why a server has not reset its cache.
@@ -148,16 +157,17 @@ func resetReason(f *wire.Failure, path string) string {
 	return fmt.Sprintf("%d: POST %s: %s", f.Code, path, messageOf(f))
 }
 
-func resetHint(f *wire.Failure) string {
+// resetHint returns what may help where a server does not reset its cache.
+func resetHint(f *wire.Failure) preset.Text {
 	switch {
 	case f.Code == 0:
-		return "start the server or correct --url"
+		return "start the server or correct {url}"
 	case f.Code == 401 || f.Code == 403:
 		return keyHint
 	case f.Code == 404 || f.Code == 405:
-		return "--reset-cache-path PATH (flush_cache of SGLang; vLLM has its path with VLLM_SERVER_DEV_MODE=1)"
+		return "{reset-cache-path} PATH (flush_cache of SGLang; vLLM has its path with VLLM_SERVER_DEV_MODE=1)"
 	}
-	return "again, or without --reset-cache"
+	return "again, or without {reset-cache}"
 }
 
 // run makes the attempts of a step at one server, and notes them.
@@ -192,22 +202,11 @@ func tries(s *measure.PreparationStep) string {
 	return fmt.Sprintf("%s in %.1f s", measure.Plural(s.Attempts, "attempt", "attempts"), s.Seconds)
 }
 
+// connect returns a client with a connection for each request, so that none is kept while the run waits.
 func (p *preparation) connect(url string, timeout time.Duration) (*wire.Client, error) {
 	w := p.clientOptions()
 	w.Timeout, w.DialTimeout, w.Reuse = timeout, modelsTimeout, wire.NoReuse
 	return wire.New(url, w)
-}
-
-// distinct returns the URLs without repetitions.
-func distinct(urls []string) (list []string) {
-	seen := map[string]bool{}
-	for _, url := range urls {
-		if !seen[url] {
-			list = append(list, url)
-		}
-		seen[url] = true
-	}
-	return list
 }
 
 // pauseClock tells the time of a preparation and waits.

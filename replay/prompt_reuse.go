@@ -159,6 +159,7 @@ type prefixKey struct {
 
 const markerKey = -1
 
+// newPrefixTrie returns a trie of no prompt.
 func newPrefixTrie(c *mmapcache.Cache, endpoint payload.Endpoint, target payload.MarkerTarget) *prefixTrie {
 	t := &prefixTrie{
 		cache: c, place: target.Place(), endpoint: endpoint, nodes: make([]prefixNode, 1), children: map[prefixKey]int32{}, corpusSize: uint32(c.CorpusTokens()),

@@ -38,6 +38,7 @@ func newReporter(o Options) *reporter {
 	return r
 }
 
+// run calls the callbacks until close.
 func (r *reporter) run() {
 	defer close(r.done)
 	for {
@@ -77,6 +78,7 @@ func (r *reporter) period(p Progress) { r.enqueue(func() { r.callbacks.Period(p)
 
 func (r *reporter) phase(n PhaseNews) { r.enqueue(func() { r.callbacks.Phase(n) }) }
 
+// enqueue queues a message, or counts it where there is no room.
 func (r *reporter) enqueue(say func()) {
 	select {
 	case r.messages <- say:
@@ -141,10 +143,6 @@ type phaseNews struct {
 type rootSession struct {
 	counted bool // as sent
 	goesOn  bool // the first tree of the phase is the one that the lane has
-}
-
-func newPhaseNews(start time.Time, target PhaseTarget, tell func(PhaseNews), servers func() scrape.Now) *phaseNews {
-	return &phaseNews{news: PhaseNews{Start: start, Target: target}, tell: tell, servers: servers, lanes: map[int]*rootSession{}}
 }
 
 // enter begins a phase of the period.

@@ -291,6 +291,7 @@ func (s *requestSender) cacheFailure(r *request, err error) *answer {
 	return &answer{Result: failedResult(now, now, wire.Internal, err.Error()), cacheErr: cacheError(r, err)}
 }
 
+// cacheError says of which request the prompt cannot be read.
 func cacheError(r *request, err error) error {
 	return fmt.Errorf("lane %d, trace %q, session %q, turn %d: the cache cannot be read any more: %w",
 		r.record.Lane, r.record.Trace, r.record.Session, r.record.Turn, err)

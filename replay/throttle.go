@@ -44,10 +44,6 @@ type throttle struct {
 	waiting map[int]*request      // by id: throttled, to be sent again
 }
 
-func newThrottle(r RetryAfter) throttle {
-	return throttle{r, map[int]time.Duration{}, map[int]*request{}}
-}
-
 // throttled holds the lane of a request that its server did not take, as long as the server asks for. It reports whether the turn is sent
 // again: then the request has no record yet. After the end of the sending it does nothing.
 func (l *loop) throttled(r *request, a *answer, now time.Duration) (again bool) {

@@ -236,7 +236,7 @@ func TestRetryAfterOfARun(t *testing.T) {
 	for _, name := range []string{preset.AIPerf, preset.AgentX, "agentx-v1.0.5"} {
 		for _, r := range []RetryAfter{RetryWait, RetryRecord} {
 			o := Options{Preset: name, RetryAfter: r}
-			require.EqualError(t, o.Contradictions()[0], "retry-after: the tool that preset "+name+" imitates does not look at Retry-After: leave it out, or choose preset default")
+			require.EqualError(t, o.Contradictions()[0], "--retry-after: the tool that preset "+name+" imitates does not look at Retry-After: leave it out, or choose --preset default")
 		}
 		o := Options{Preset: name, RetryAfter: RetryIgnored}
 		require.Empty(t, o.Contradictions())

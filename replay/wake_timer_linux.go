@@ -42,6 +42,7 @@ func (t *fileTimer) read() {
 	}
 }
 
+// fire sends an expiry, unless one waits to be received.
 func (t *fileTimer) fire() {
 	select {
 	case t.c <- time.Time{}:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -52,7 +53,7 @@ func (r *run) warmUp(ctx context.Context) (ok bool, err error) {
 	w := &warmup{run: r, overflowed: map[int]bool{}, replaced: map[int]bool{}}
 	r.warmed = &w.facts
 	if !r.Start.Sampled {
-		r.reporter.warn("warmup: there are no primers, because every lane begins with the first turn of its trace: --start sampled begins in the middle")
+		r.reporter.warn("warmup: there are no primers, because every lane begins with the first turn of its trace: " + preset.Setting("start") + " sampled begins in the middle")
 	}
 	defer func() {
 		r.endPeriod()
@@ -145,6 +146,7 @@ func (w *warmup) fails(r *measure.Record) bool {
 // maxFailures is how many requests that failed a warmup are named.
 const maxFailures = 10
 
+// fail notes why a request has failed the warmup; of many it keeps the first.
 func (w *warmup) fail(r *measure.Record, reason string) {
 	if w.failed++; w.failed <= maxFailures {
 		w.failures = append(w.failures, fmt.Sprintf("lane %d, trace %q, session %q, turn %d: %s", r.Lane, r.Trace, r.Session, r.Turn, reason))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentx/agentx/replay/conductor"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
 )
 
@@ -46,6 +47,7 @@ func (w *warmup) prime(ctx context.Context) (stuck bool, err error) {
 // primerSource gives every lane a tree of its primers, once.
 type primerSource []conductor.Assignment
 
+// Next gives a lane its primers, once.
 func (s primerSource) Next(lane int) (a conductor.Assignment, ok bool) {
 	a, s[lane] = s[lane], conductor.Assignment{}
 	return a, a.Tree != nil
@@ -89,8 +91,8 @@ const longRamp = time.Minute
 // warnOfRamp warns of primers that take long to be sent.
 func (w *warmup) warnOfRamp(at []time.Duration) {
 	if length := rampLength(at, w.Limits.SystemIdle); length > longRamp {
-		w.reporter.warn(fmt.Sprintf("warmup: the primers take about %v to send, because they are spread as recorded: --system-idle-cap cuts the gaps between them, --warmup-lead-cap system with --primer-lead-max the whole",
-			length.Round(time.Second)))
+		w.reporter.warn(preset.Text(fmt.Sprintf("warmup: the primers take about %v to send, because they are spread as recorded: {system-idle-cap} cuts the gaps between them, {warmup-lead-cap} system with {primer-lead-max} the whole",
+			length.Round(time.Second))).String())
 	}
 }
 

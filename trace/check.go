@@ -25,6 +25,7 @@ func (t *Trace) Check() error {
 	return nil
 }
 
+// check is Check without the name of the trace in the error.
 func (t *Trace) check() *Error {
 	if err := CheckBlockSize(t.BlockSize); err != nil {
 		return err.at("block_size")
@@ -98,6 +99,7 @@ func (l IDs) whole() bool {
 	return n == l.Len
 }
 
+// checkPrefix refuses a declared size that is too large. where is the path before the names of the fields.
 func checkPrefix(where string, tool, system int64) *Error {
 	for k, n := range []int64{tool, system} {
 		if n > MaxTokens || n < -MaxTokens { // sums must not overflow
@@ -266,8 +268,8 @@ const (
 	OddityEmptyAgent   = "empty_subagent"
 	OddityDropped      = "dropped_subagent"
 
-	OddityAnswers      = "answers_as_filler" // asked for, so --strict does not refuse it
-	OddityMixedFormats = "mixed_forms"       // Weka traces and Mooncake rows in one input; convert notices it
+	OddityAnswers      = "answers_as_filler" // asked for, so a strict conversion accepts it
+	OddityMixedFormats = "mixed_forms"       // traces of several formats in one input; convert notices it
 )
 
 // oddityTexts says what each kind means, and what happens to it.
@@ -283,7 +285,7 @@ var oddityTexts = map[string]string{
 	OddityEmptyAgent:      "a subagent has no requests",
 	OddityDropped:         "a subagent stands above every request of its trace: it is left out",
 	OddityAnswers:         "rows have what is new, as session_rows=new says: before it stand the rows before, and filler for each answer",
-	OddityMixedFormats:    "Weka traces and Mooncake rows become one dataset",
+	OddityMixedFormats:    "traces of several formats become one dataset",
 	"negative_t":          "t is negative",
 	"negative_out":        "out is negative: 1 token is asked for",
 	"negative_api_time":   "api_time is negative",

@@ -263,5 +263,5 @@ func (b *Budget) Refused() *Error {
 	if !b.Exceeded() {
 		return nil
 	}
-	return &Error{Kind: TooLarge, Problem: b.err.Error(), Hint: "split the trace into several of fewer requests, or --skip-invalid, which leaves it out"}
+	return &Error{Kind: TooLarge, Problem: b.err.Error(), Hint: "split the trace into several of fewer requests, or skip invalid traces"}
 }

@@ -276,7 +276,7 @@ func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, er
 	if errors.As(err, &differs) {
 		return differs.Found, nil
 	}
-	return nil, err
+	return nil, hintConvert(err)
 }
 
 func newCacheWarm() *cobra.Command {

@@ -145,7 +145,10 @@ func setRule(cmd *cobra.Command, o *convert.Options, text string) error {
 	case !ok:
 		return fmt.Errorf("%s: want NAME=VALUE", shown(cmd, "set", text))
 	case name != "backend":
-		return o.Rules.Set(name, value)
+		if err := o.Rules.Set(name, value); err != nil {
+			return fmt.Errorf("--set %w", err)
+		}
+		return nil
 	}
 	if words := rules.Backends(); !slices.Contains(words, value) {
 		return fmt.Errorf("%s: %w", shown(cmd, "set", text), wrongWord(value, either(words), words))
@@ -378,7 +381,7 @@ func checkInput(cmd *cobra.Command, name, root string) error {
 		return nil
 	}
 	err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
-	return hintError{err, cmp.Or(hub.Suggest(name), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
+	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
 }
 
 // openPreparedTables opens the tables of a found cache, which must be a dataset or a structure. name is what the user called it.

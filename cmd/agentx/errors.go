@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/manifest"
+	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/mmapcache/cachestore"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/trace"
@@ -126,9 +128,9 @@ func hintConvert(err error) error {
 	full, noRoom := errors.AsType[*durable.FullError](err)
 	switch {
 	case faulty && fault.Kind == trace.Contradiction:
-		return hintError{usageError{err}, fault.Hint}
+		return hintError{usageError{err}, withFlags(fault.Hint)}
 	case faulty && fault.Hint != "":
-		return hintError{err, fault.Hint}
+		return hintError{err, withFlags(fault.Hint)}
 	case bad && !invalid.Others:
 		return hintError{err, "another file: doc/traces.md says what a trace looks like, and agentx fetch --list names public ones"}
 	case bad:
@@ -140,7 +142,13 @@ func hintConvert(err error) error {
 	case is[*durable.ForeignError](err):
 		return hintError{err, hintForeign}
 	case noRoom:
-		return hintError{err, full.Hint}
+		return hintError{err, cmp.Or(full.Hint, "--cache DIR (of cache warm --to DIR), on a disk with more room; or agentx cache gc --max-bytes SIZE, which frees some here")}
+	case errors.Is(err, convert.ErrStrict):
+		return hintError{err, "leave out --strict, which makes errors of these warnings"}
+	case errors.Is(err, convert.ErrStream):
+		return hintError{err, "agentx convert --verify-hit compares with the same input"}
+	case errors.Is(err, mmapcache.ErrDiffers):
+		return hintError{err, "agentx convert --force replaces it"}
 	case errors.Is(err, cachestore.ErrBusy):
 		return hintError{err, "again without --no-wait, or with a longer --wait"}
 	}
@@ -207,13 +215,28 @@ func hintHub(err error) error {
 		Hint() string
 	}
 	if errors.As(err, &of) {
-		return hintError{err, of.Hint()}
+		return hintError{err, withFlags(of.Hint())}
 	}
 	if try := hub.Hint(err); try != "" {
-		return hintError{err, try}
+		return hintError{err, withFlags(try)}
 	}
 	return err
 }
+
+// withFlags replaces the words of the libraries' hints for which the command has a flag.
+var withFlags = strings.NewReplacer(
+	"the rule ", "--set ",
+	"the profile default", "--profile default",
+	"skip invalid traces", "--skip-invalid, which leaves such traces out",
+	"copy it out of the hub's cache", "agentx fetch with --dest DIR",
+	"choose a different directory", "choose a different --dest",
+	"wait longer for that process", "wait for that one: without --no-wait, or with a longer --wait",
+	"another cache root", "--cache DIR",
+	"a name that agentx fetch lists", "a name of agentx fetch --list",
+	"agentx fetch lists all names", "agentx fetch --list has all names",
+	"agentx fetch lists", "agentx fetch --list names",
+	"agentx report, which compares", "agentx report DIR --compare, which reads",
+).Replace
 
 // hintReplay adds what to try to an error of a replay.
 func hintReplay(err error) error {

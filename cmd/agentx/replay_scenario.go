@@ -137,7 +137,7 @@ func (f *scenarioFlags) errors() (list []error) {
 		return nil
 	}
 	for _, c := range f.conflicts {
-		list = append(list, usageError{fmt.Errorf("--scenario %s: %w", f.chosen.Name, c)})
+		list = append(list, usageError{fmt.Errorf("--scenario %s: %w", f.chosen.Name, preset.Text(c.Error()))})
 	}
 	if last := len(list) - 1; last >= 0 && overridable {
 		list[last] = hintError{list[last], "--unsafe-override starts such a run; its result is not valid"}
@@ -156,7 +156,7 @@ func (f *replayFlags) reportScenario(cmd *cobra.Command) {
 		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --seed %s, drawn for this run by scenario %s", f.set.Value("seed"), f.scenario.chosen.Name))
 	}
 	for _, c := range f.scenario.conflicts {
-		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: the run is not valid under scenario %s: %v", f.scenario.chosen.Name, c))
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: warning: the run is not valid under scenario %s: %v", f.scenario.chosen.Name, preset.Text(c.Error())))
 	}
 }
 
@@ -192,7 +192,7 @@ func (f *replayFlags) scenarioOf(cmd *cobra.Command, d measure.Dataset) (*measur
 	f.reportScenario(cmd)
 	s := &measure.Scenario{Name: f.scenario.chosen.Name, Corpus: f.scenario.corpus.Repository, PinnedBy: string(f.scenario.pin), MinDuration: f.scenario.chosen.MinDuration.Seconds()}
 	for _, c := range f.scenario.conflicts {
-		s.Overridden = append(s.Overridden, c.Error())
+		s.Overridden = append(s.Overridden, preset.Text(c.Error()).String())
 	}
 	return s, nil
 }
@@ -205,7 +205,8 @@ func (f *replayFlags) checkScenario() {
 	f.scenario.conflicts = f.scenario.chosen.Check(f.lockable())
 	for k := range f.scenario.conflicts {
 		what := &f.scenario.conflicts[k].What
-		name, _, _ := strings.Cut(strings.TrimPrefix(*what, "--"), " ")
+		*what = preset.Text(*what).String()
+		name, _, _ := strings.Cut(strings.TrimPrefix(*what, preset.Prefix), " ")
 		if from := f.set.From(name); from.Kind == settings.FromFile || from.Kind == settings.FromEnvironment {
 			*what += " (" + from.At + ")"
 		}
@@ -296,6 +297,16 @@ func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 				}
 			}
 		}
+		if part.Manifest.Kind == mmapcache.TextsKind {
+			if d.Texts, err = textsOf(info, part.Manifest); err != nil {
+				return d, err
+			}
+			if d.Inputs = image.Inputs; part.Provenance != nil {
+				for k := range min(len(d.Inputs), len(part.Provenance.Sources)) {
+					d.Inputs[k].Name = part.Provenance.Sources[k].Path
+				}
+			}
+		}
 		if image.Draws != nil {
 			d.Draws = image.Draws
 		}
@@ -304,6 +315,25 @@ func datasetProvenance(root, key string) (d measure.Dataset, err error) {
 		}
 	}
 	return d, nil
+}
+
+// textsOf says what the prompts of a dataset of logs are made of.
+func textsOf(info *cachestore.Info, texts *manifest.Manifest) (*measure.Texts, error) {
+	f, err := mmapcache.TextFactsOf(texts)
+	if err != nil {
+		return nil, err
+	}
+	t := &measure.Texts{Formats: f.Formats}
+	for _, part := range info.Directories {
+		if part.Manifest.Kind == mmapcache.StructureKind {
+			s, err := mmapcache.StructureFactsOf(part.Manifest)
+			if err != nil {
+				return nil, err
+			}
+			t.Filler = float64(f.FillerTokens) / float64(max(1, s.PromptTokens))
+		}
+	}
+	return t, nil
 }
 
 // profileOf returns the profile whose rules differ least from recorded ones, and the rules that differ.

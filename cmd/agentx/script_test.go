@@ -92,9 +92,20 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "line": line, "keys": keys, "datasets": datasets, "damage": damage, "readonly": readonly, "tree": tree,
 			"server": server, "arrived": arrived, "asked": asked, "serving": serving, "count": count, "corpus": corpus, "hub": hubs, "model": model, "tokenizers": tokenizers,
-			"instants": instants, "freeport": freeport,
+			"instants": instants, "freeport": freeport, "prepared": preparedDemo,
 		},
 	})
+}
+
+// preparedDemo puts the converted demo into the cache root, for scripts whose subject is not its conversion.
+func preparedDemo(ts *testscript.TestScript, neg bool, args []string) {
+	parts, err := os.ReadDir(preparedRoot)
+	ts.Check(err)
+	for _, part := range parts {
+		if part.IsDir() && part.Name() != "arenas" { // which are there
+			ts.Check(os.CopyFS(filepath.Join(ts.Getenv("AGENTX_CACHE"), part.Name()), os.DirFS(filepath.Join(preparedRoot, part.Name()))))
+		}
+	}
 }
 
 // exits STATUS PROGRAM ARGS... runs a program that ends with the given status, or one of several with bars between.

@@ -21,9 +21,14 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/capture/carry"
 	"github.com/agentx/agentx/cmd/internal/settings"
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/demo"
+	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/trace"
 )
 
 // The nearest bound decides how much of a run is done.
@@ -217,5 +222,25 @@ func TestEveryFlagHasAGroup(t *testing.T) {
 	for _, cmd := range []string{"replay", "simulate"} {
 		verb, _, _ := newRoot().Find([]string{cmd})
 		verb.Flags().VisitAll(func(f *pflag.Flag) { assert.NotEmpty(t, f.Annotations["group"], "--%s", f.Name) })
+	}
+}
+
+// The libraries say in words what to try; the command names its flags.
+func TestHintsNameFlags(t *testing.T) {
+	for want, err := range map[string]error{
+		"--cache DIR (of cache warm --to DIR)":  &durable.FullError{Text: "no space"},
+		"--skip-invalid, which leaves":          &trace.Error{Hint: "use another separator, or skip invalid traces"},
+		"--set block_size=N, the tokens":        &trace.Error{Hint: "the rule block_size=N, the tokens of a block"},
+		"--profile default, which takes":        &trace.Error{Hint: "the profile default, which takes null"},
+		"leave out --strict":                    convert.ErrStrict,
+		"--verify-hit compares":                 convert.ErrStream,
+		"--force replaces it":                   mmapcache.ErrDiffers,
+		"without --no-wait, or with a longer":   &hub.Error{Hint: "wait longer for that process"},
+		"agentx fetch --list names recorded":    &hub.Error{Hint: "agentx fetch lists recorded traces"},
+		"HF_HUB_CACHE=DIR, or --cache DIR: a d": &hub.Error{Hint: "HF_HUB_CACHE=DIR, or another cache root: a directory"},
+	} {
+		try, ok := errors.AsType[hintError](hintConvert(err))
+		assert.True(t, ok, err)
+		assert.Contains(t, try.hint, want)
 	}
 }

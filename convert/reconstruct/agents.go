@@ -250,6 +250,7 @@ type match struct {
 	anyTail bool
 }
 
+// match compares the ids of a request with the last list of each chain.
 func (d *detection) match(r turn) match {
 	m := match{extends: none, parent: none}
 	longest, parentLen := 0, 0
@@ -462,6 +463,7 @@ func (d *detection) siblings(workers []int) [][]lifetime {
 	return lists
 }
 
+// lifetime returns when chain c, which has a number among the workers, was active.
 func (d *detection) lifetime(worker, c int) lifetime {
 	l := lifetime{worker: worker, begin: d.first(c).t, end: math.Inf(-1), first: d.chains[c].requests[0]}
 	for _, k := range d.chains[c].requests {

@@ -42,6 +42,7 @@ func (n *numbering) slots(id int64) []uint32 {
 	return n.page[id&(1<<pageBits-1):]
 }
 
+// numbering returns the numbers of the hash ids of a scope, and begins them where the scope is new.
 func (p *planner) numbering(scope string) *numbering {
 	n := p.numbers[scope]
 	if n == nil {
@@ -274,6 +275,7 @@ func leadingOnes(set []uint64, s span) int {
 	return int(s.n)
 }
 
+// setOnes adds the blocks of a span to a set of bits.
 func setOnes(set []uint64, s span) {
 	for at, end := s.first, s.first+s.n; at < end; {
 		n := min(64-at%64, end-at)

@@ -145,6 +145,7 @@ func (b *buffer) assistantBlocks(st advanceStep, fresh, filler int) int {
 	return n
 }
 
+// hasUser reports whether the prompt has a message of the user.
 func (b *buffer) hasUser() bool {
 	for _, s := range b.messages {
 		if s.role == mmapcache.User {
@@ -257,6 +258,7 @@ type owners struct {
 // ownedBlocks are n blocks in a row that a turn created.
 type ownedBlocks struct{ turn, n int }
 
+// push appends n blocks that a turn created.
 func (o *owners) push(turn, n int) {
 	if n > 0 {
 		o.list = append(o.list, ownedBlocks{turn, n})

@@ -186,6 +186,7 @@ func (p *planner) planSideChains(a agents, top []turn, scope string) *trace.Erro
 	return nil
 }
 
+// planSideChain plans the session of one side chain, with the main turns that spawn and join it.
 func (p *planner) planSideChain(turns []turn, suffix, scope string, prefix prefixSizes) *trace.Error {
 	outer := turns[0].outer
 	spawn := max(0, timeline.SpawnTurn(p.mainTurns, outer))

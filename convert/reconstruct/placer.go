@@ -125,6 +125,7 @@ func (w *Placer) mtBlocks(dst []uint32, scope string, id int64) {
 	}
 }
 
+// blockSeed returns AIPerf's seed of the draw for a block: doc/spec/reconstruction.md 2.2.
 func (w *Placer) blockSeed(scope string, id int64) uint64 {
 	w.buf = append(append(w.buf[:0], w.base...), ':')
 	w.buf = append(append(w.buf, scope...), ':')
@@ -141,6 +142,7 @@ func (w *Placer) Filler(session string, k, n int) uint32 {
 	return w.filler(w.buf, n)
 }
 
+// filler returns where a filler of n tokens begins, by the hash of its name.
 func (w *Placer) filler(seed []byte, n int) uint32 {
 	if w.placement.Backend != rules.SHA256MT {
 		return w.place(xxh3.HashSeed(seed, uint64(w.placement.Seed)), n)

@@ -67,7 +67,7 @@ func checkTraceID(id string, r rules.Rules) *trace.Error {
 	if r.Refusals == "error" || !strings.Contains(id, "::") {
 		return nil
 	}
-	return &trace.Error{Kind: trace.BadTraceID, Where: "id", Problem: `it has "::", which separates a trace from its subagents in the names of sessions`, Hint: "another separator in the ids of traces, or --skip-invalid, which leaves such traces out"}
+	return &trace.Error{Kind: trace.BadTraceID, Where: "id", Problem: `it has "::", which separates a trace from its subagents in the names of sessions`, Hint: "use another separator in the ids of traces, or skip invalid traces"}
 }
 
 // planner builds the plan of one trace.
@@ -257,6 +257,7 @@ func odditiesOf(t *trace.Trace) trace.Oddities {
 	return o
 }
 
+// addSubagent adds the oddities of a subagent and of its requests.
 func addSubagent(o *trace.Oddities, m *trace.Subagent, where trace.Place, blockSize int64) {
 	addTime(o, where, m.T)
 	if m.HasDuration && m.DurationMS < 0 {

@@ -21,8 +21,7 @@ import (
 // of decisions, doc/spec/reconstruction.md 0.4.
 //
 // The zero value means Default(). Otherwise every field counts as it is, so begin with Default() or AIPerf() and change
-// fields. The JSON names are those of `--set NAME=VALUE`, the words what
-// a value may be.
+// fields. The JSON names are those that Set takes, the words what a value may be.
 type Rules struct {
 	BlockSize        int    `json:"block_size"`                                              // tokens of a block; 0 takes what each trace declares (D1)
 	LengthRule       string `json:"length_rule" words:"repaired upstream"`                   // "repaired": a prompt has exactly `in` tokens; "upstream": as published (D2)
@@ -162,7 +161,7 @@ func checkField(f reflect.StructField, v reflect.Value) error {
 	return nil
 }
 
-// Set changes one field by its JSON name, as `--set NAME=VALUE` does. The value none makes an optional field nil.
+// Set changes one field by its JSON name. The value none makes an optional field nil.
 func (r *Rules) Set(name, value string) error {
 	changed := *r
 	v := reflect.ValueOf(&changed).Elem()
@@ -175,14 +174,15 @@ func (r *Rules) Set(name, value string) error {
 			err = checkField(f, v.FieldByIndex(f.Index))
 		}
 		if err != nil {
-			return fmt.Errorf("--set %s=%s: %w", name, value, err)
+			return fmt.Errorf("%s=%s: %w", name, value, err)
 		}
 		*r = changed
 		return nil
 	}
-	return fmt.Errorf("--set %s: unknown option: choose from backend, %s", name, strings.Join(Names(), ", "))
+	return fmt.Errorf("%s: unknown option: choose from backend, %s", name, strings.Join(Names(), ", "))
 }
 
+// setField parses a value for a field by the type of the field.
 func setField(f reflect.Value, value string) (err error) {
 	var want string
 	switch f.Kind() {

@@ -56,14 +56,14 @@ func TestZeroRulesAreTheDefault(t *testing.T) {
 func TestSetChangesAFieldOrNothing(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"length_rule", "upstream", ""},
-		{"length_rule", "banana", "--set length_rule=banana: want one of repaired, upstream"},
-		{"block_size", "-1", "--set block_size=-1: want 0 (as declared) to 1048576"},
-		{"block_size", "x", "--set block_size=x: want a whole number"},
-		{"aux_isl_ratio", "NaN", "--set aux_isl_ratio=NaN: want a number"},
-		{"split_agents", "perhaps", "--set split_agents=perhaps: want true or false"},
+		{"length_rule", "banana", "length_rule=banana: want one of repaired, upstream"},
+		{"block_size", "-1", "block_size=-1: want 0 (as declared) to 1048576"},
+		{"block_size", "x", "block_size=x: want a whole number"},
+		{"aux_isl_ratio", "NaN", "aux_isl_ratio=NaN: want a number"},
+		{"split_agents", "perhaps", "split_agents=perhaps: want true or false"},
 		{"max_isl", "none", ""},
 		{"max_isl", "5", ""},
-		{"max_isl", "many", "--set max_isl=many: want a whole number"},
+		{"max_isl", "many", "max_isl=many: want a whole number"},
 	} {
 		r := Default()
 		err := r.Set(c.name, c.value)
@@ -75,7 +75,7 @@ func TestSetChangesAFieldOrNothing(t *testing.T) {
 		assert.Equal(t, Default(), r)
 	}
 	r := Default()
-	assert.ErrorContains(t, r.Set("length", "1"), "--set length: unknown option: choose from backend, aux_cross_model, ")
+	assert.ErrorContains(t, r.Set("length", "1"), "length: unknown option: choose from backend, aux_cross_model, ")
 }
 
 func TestValidateNamesTheFieldOfPlacement(t *testing.T) {

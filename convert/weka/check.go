@@ -167,6 +167,7 @@ func (c *checker) time(at string, seconds float64, before int64, what string) in
 // inMillis returns seconds in whole milliseconds, as a trace has them.
 func inMillis(seconds float64) int64 { return int64(math.Round(seconds * 1000)) }
 
+// subagent checks a subagent at a path, whose number among the agents is given, and its requests.
 func (c *checker) subagent(at string, agent int, s *trace.Subagent) {
 	if !checkedAgent.MatchString(s.AgentID) {
 		c.fail(at+".agent_id", "%q: want %s", trace.Clip([]byte(s.AgentID)), checkedAgent)
@@ -223,6 +224,7 @@ func (c *checker) words(at string, list []string) {
 	}
 }
 
+// request checks a request at a path, which an agent of a number has sent: 0 is the main one.
 func (c *checker) request(at string, agent int, r *trace.Request) {
 	c.Requests++
 	c.prompts = append(c.prompts, checkedPrompt{at, agent, r})
@@ -267,12 +269,14 @@ func (c *checker) sums(subagents int) {
 	}
 }
 
+// models compares a list of models with those of its requests.
 func (c *checker) models(where string, want []string) {
 	if got, _ := c.texts(where); !slices.Equal(got, want) {
 		c.fail(where, "%q: its requests have %q", got, want)
 	}
 }
 
+// total compares a sum of the totals with what the requests add up to.
 func (c *checker) total(name string, got, want TokenTotals) {
 	if got != want {
 		c.fail("totals."+name, "input %d, output %d: its requests have %d and %d", got.Input, got.Output, want.Input, want.Output)

@@ -257,6 +257,7 @@ func (s *columnScanner) text() string {
 	return s.checkUTF8(s.c.Texts[s.at])
 }
 
+// checkUTF8 returns a text, and fails where it is not UTF-8.
 func (s *columnScanner) checkUTF8(t string) string {
 	if !utf8.ValidString(t) {
 		s.fail(trace.NotJSON, "a string that is not UTF-8: %q", trace.Clip([]byte(t)))
@@ -264,6 +265,7 @@ func (s *columnScanner) checkUTF8(t string) string {
 	return t
 }
 
+// texts reads a list of strings: how many they are, and whether word is one of them.
 func (s *columnScanner) texts(word string) (n int, found bool) {
 	from, to := s.span(column.Text, "string")
 	for k := from; k < to && s.err == nil; k++ {
@@ -310,6 +312,7 @@ func showNumber(c *column.Column, k int) string {
 	return strconv.FormatInt(c.Ints[k], 10)
 }
 
+// time reads a time in the unit of its column, and refuses one beyond the limits.
 func (s *columnScanner) time() (v float64) {
 	c := s.c
 	switch c.Kind {
@@ -348,6 +351,7 @@ func (s *columnScanner) wholeAt(k int) int64 {
 	return 0
 }
 
+// wholeFloat reads value k of a column of floating point numbers, which must be whole and exact.
 func (s *columnScanner) wholeFloat(k int) int64 {
 	switch v := s.c.Floats[k]; {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -362,6 +366,7 @@ func (s *columnScanner) wholeFloat(k int) int64 {
 	return 0
 }
 
+// ids reads a list of hash ids as runs.
 func (s *columnScanner) ids() (ids trace.IDs) {
 	from, to := s.span(column.Int, "number")
 	if s.err != nil || from == to {

@@ -74,6 +74,7 @@ func (m *Mooncake) Add(data []byte) error {
 	return err
 }
 
+// add reads a row and appends it to its session, which it begins where the row is the first.
 func (m *Mooncake) add(data []byte) *trace.Error {
 	row, unknown, err := m.scan(data)
 	if err != nil {
@@ -137,6 +138,7 @@ func sessionOf(data []byte) (name string, ok bool) {
 	return name, ok
 }
 
+// countUnknown adds how often a row has unknown keys, by name.
 func countUnknown(t *trace.Trace, names map[string]int) {
 	if t.Unknown == nil && len(names) > 0 {
 		t.Unknown = map[string]int{}
@@ -376,7 +378,7 @@ func (m *Mooncake) guessBlock(usual rowBlock) (rowBlock, *trace.Error) {
 		return fit[0], nil
 	}
 	wrong := m.misfit(usual)
-	e := &trace.Error{Kind: trace.Unclear, Row: wrong.row, Hint: "--set block_size=N, the tokens of a block",
+	e := &trace.Error{Kind: trace.Unclear, Row: wrong.row, Hint: "the rule block_size=N, the tokens of a block",
 		Problem: fmt.Sprintf("input_length %d and %d hash_ids do not fit blocks of %d tokens, and ", wrong.In, wrong.IDs.Len, usual.size)}
 	if len(fit) == 0 {
 		e.Problem += fmt.Sprintf("no block size fits all rows of the file: tried %s, rounded up and down", strings.Trim(fmt.Sprint(guessedBlocks), "[]"))
@@ -471,6 +473,7 @@ func breaksOff(t *trace.Trace) (at int) {
 // shownRows bounds the rows of a session whose lengths an error shows.
 const shownRows = 4
 
+// unclearRows is the error about a session whose ids do not say whether a row, that of entry at, holds a whole prompt or what is new.
 func unclearRows(t *trace.Trace, at int) *trace.Error {
 	var whole, longer []string
 	total := int64(0)
@@ -485,7 +488,7 @@ func unclearRows(t *trace.Trace, at int) *trace.Error {
 		Kind: trace.Unclear, Row: t.Rows[at], Trace: t.ID,
 		Problem: fmt.Sprintf("rows of this session share no first block with the row before: either each has its whole prompt (%s tokens), or what is new in it, behind all before and the answers (%s tokens)",
 			strings.Join(whole, ", "), strings.Join(longer, ", ")),
-		Hint: "--set session_rows=whole where rows have whole prompts; --set session_rows=new where they have what is new",
+		Hint: "the rule session_rows=whole where rows have whole prompts; the rule session_rows=new where they have what is new",
 	}
 }
 
@@ -504,7 +507,7 @@ func prependHistory(t *trace.Trace, b rowBlock) *trace.Error {
 			t.Oddities.Add(trace.OddityAnswers, "requests[%d]: %d tokens stand before its %d", k, total-r.In, r.In)
 		}
 		if total > trace.MaxTokens {
-			return &trace.Error{Kind: trace.TooLarge, Row: t.Rows[k], Trace: t.ID, Problem: fmt.Sprintf("%d tokens with all rows and answers before: larger than %d", total, int64(trace.MaxTokens))}
+			return &trace.Error{Kind: trace.TooLarge, Row: t.Rows[k], Trace: t.ID, Problem: fmt.Sprintf("the prompt of this row has %d tokens with all rows and answers before it: more than %d: split the session", total, int64(trace.MaxTokens))}
 		}
 		r.In, r.IDs = total, trace.IDs{Runs: append([]trace.Run(nil), kept.Runs...), Len: kept.Len}
 		if n := int(b.need(total)) - kept.Len; n > 0 {

@@ -54,7 +54,7 @@ func TestUnitOfMooncakeTimestamps(t *testing.T) {
 		require.ErrorAs(t, NewMooncake(0, rules.Default()).Add([]byte(oneRow(c.timestamp))), &e)
 		assert.Equal(t, trace.Unclear, e.Kind)
 		assert.Equal(t, "timestamp: "+c.timestamp+", the first of the file, looks like "+c.name+" since 1970: timestamps of Mooncake rows are milliseconds", e.Error())
-		assert.Contains(t, e.Hint, "--set timestamps="+c.unit+" ")
+		assert.Contains(t, e.Hint, "the rule timestamps="+c.unit+" ")
 		starts := recordedStarts(t, with(t, "timestamps", c.unit), oneRow(c.timestamp))
 		assert.InDelta(t, 1.5e12, starts["row-000001"], 0.6e12, "milliseconds since 1970")
 	}
@@ -226,7 +226,7 @@ func TestSessionRowsWithTwoReadings(t *testing.T) {
 	assert.Equal(t, []any{trace.Unclear, 2}, []any{e.Kind, e.Row})
 	assert.EqualError(t, e, `trace "s1": rows of this session share no first block with the row before: either each has its whole prompt (4190, 592, 300 tokens), `+
 		`or what is new in it, behind all before and the answers (4190, 5374, 5690 tokens)`)
-	assert.Contains(t, e.Hint, "--set session_rows=new")
+	assert.Contains(t, e.Hint, "the rule session_rows=new")
 	for rule, want := range map[string][]int64{"whole": {4190, 592, 300}, "new": {4190, 5374, 5690}} {
 		var in []int64
 		for _, r := range settled(t, rowsOf(t, with(t, "session_rows", rule), deltas...))[0].Entries {
@@ -288,7 +288,7 @@ func TestSessionRowsThatHoldWhatIsNew(t *testing.T) {
 	left, err := m.Traces()
 	require.NoError(t, err)
 	assert.Empty(t, left)
-	assert.EqualError(t, m.Invalid()[0], `trace "s": 18000000 tokens with all rows and answers before: larger than 16777216`)
+	assert.EqualError(t, m.Invalid()[0], `trace "s": the prompt of this row has 18000000 tokens with all rows and answers before it: more than 16777216: split the session`)
 }
 
 // Rows that a replay puts behind answers are messages of their own, whether their ids go on or not, in one session.

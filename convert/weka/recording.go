@@ -106,6 +106,7 @@ func (s *RecordedSubagent) Models() (names []string) {
 	return names
 }
 
+// addName appends a name, unless the list has it.
 func addName(names []string, name string) []string {
 	if slices.Contains(names, name) {
 		return names
@@ -168,6 +169,7 @@ func (w *recordingWriter) separate(k int) {
 	}
 }
 
+// key writes the name of a member of the open object.
 func (w *recordingWriter) key(name string) {
 	if w.text[len(w.text)-1] != '{' {
 		w.text = append(w.text, ',')
@@ -206,6 +208,7 @@ func (w *recordingWriter) seconds(name string, v Millis) {
 	}
 }
 
+// ids writes the member hash_ids, with its runs spelled out.
 func (w *recordingWriter) ids(list trace.IDs) {
 	w.key("hash_ids")
 	w.text = append(w.text, '[')
@@ -238,6 +241,7 @@ func (w *recordingWriter) run(r trace.Run) {
 	w.text = append(w.text, w.digits[begin:begin+textLen(r)]...)
 }
 
+// request writes a request as a JSON object.
 func (w *recordingWriter) request(r *RecordedRequest) {
 	w.text = append(w.text, '{')
 	w.seconds("t", r.T)
@@ -259,6 +263,7 @@ func (w *recordingWriter) request(r *RecordedRequest) {
 	w.text = append(w.text, '}')
 }
 
+// subagent writes a subagent with its requests as a JSON object.
 func (w *recordingWriter) subagent(s *RecordedSubagent) {
 	w.text = append(w.text, '{')
 	w.seconds("t", s.T)

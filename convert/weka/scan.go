@@ -167,8 +167,8 @@ func (s *scanner) need(n int) {
 const (
 	hintForm    = "another file: a trace has id, models, block_size and requests"
 	hintLines   = "write each trace on a line of its own: jq -c . does that, and jq -c '.[]' with an array, from jq 1.7 on, which leaves large numbers as they are"
-	hintNull    = "--profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
-	hintDefault = "--profile default, which reads ids that traces share"
+	hintNull    = "the profile default, which takes null for a field left out; or leave such keys out: jq -c 'walk(if type == \"object\" then with_entries(select(.value != null)) else . end)', from jq 1.7 on, which leaves large numbers as they are"
+	hintDefault = "the profile default, which reads ids that traces share"
 )
 
 // Keys of a trace, and those of them that no rules let a writer leave out: doc/spec/reconstruction.md 1.1.
@@ -330,6 +330,7 @@ func (s *scanner) assignScope(from source) {
 	}
 }
 
+// setScope sets the scope of the trace, and refuses a word that the rules do not have.
 func (s *scanner) setScope(name string) {
 	switch {
 	case s.err != nil:
@@ -338,7 +339,7 @@ func (s *scanner) setScope(name string) {
 	case name == "global" && !s.strict:
 		s.tr.Scope = trace.ScopeGlobal
 	case name == "global":
-		s.fail(trace.BadScope, "hash_id_scope \"global\": strict rules (--profile aiperf, unknown_keys=reject) take \"local\" only")
+		s.fail(trace.BadScope, "hash_id_scope \"global\": strict rules (profile aiperf, unknown_keys=reject) take \"local\" only")
 		s.err.Hint = hintDefault
 	case s.strict:
 		s.fail(trace.BadScope, "hash_id_scope %q: want \"local\"", trace.Clip([]byte(name)))
@@ -397,6 +398,7 @@ func (s *scanner) optional() bool {
 
 func (s *scanner) skip() { s.checkSyntax(s.lex.Skip()) }
 
+// null reads a null, and reports whether there was one.
 func (s *scanner) null() bool {
 	null := s.lex.Null()
 	if null {
@@ -418,6 +420,7 @@ func (s *scanner) text() string {
 	return t
 }
 
+// texts reads a list of strings: how many they are, and whether word is one of them.
 func (s *scanner) texts(word string) (n int, found bool) {
 	if s.want(jsonlex.Array) {
 		s.array(func() {
@@ -429,6 +432,7 @@ func (s *scanner) texts(word string) (n int, found bool) {
 	return n, found
 }
 
+// skipObject passes over an object, and fails on any other value.
 func (s *scanner) skipObject() {
 	if from := s.lex.Pos; s.want(jsonlex.Object) {
 		s.skip()
@@ -446,6 +450,7 @@ func (s *scanner) number() (text []byte, ok bool) {
 	return text, s.err == nil
 }
 
+// whole reads a number without a fraction. Strict rules read it as a double first, as AIPerf does.
 func (s *scanner) whole() int64 {
 	text, ok := s.number()
 	if !ok {
@@ -466,6 +471,7 @@ func (s *scanner) whole() int64 {
 	return v
 }
 
+// elements reads a list of requests and subagents, and passes each to add.
 func (s *scanner) elements(nested bool, add func(trace.Entry)) {
 	if !s.want(jsonlex.Array) {
 		return
@@ -486,6 +492,7 @@ func (s *scanner) unknown(name string) {
 	s.countUnknown(name)
 }
 
+// countUnknown counts a key or type that the schema does not have.
 func (s *scanner) countUnknown(name string) {
 	if s.tr.Unknown == nil {
 		s.tr.Unknown = map[string]int{}

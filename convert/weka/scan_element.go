@@ -207,6 +207,7 @@ func inputOf(n int, tool bool) trace.InputTypes {
 	return trace.InputUnknown
 }
 
+// stopOf returns what a stop reason says: that a tool was called, another word, or nothing.
 func stopOf(word string) trace.StopReason {
 	switch word {
 	case "":
@@ -263,6 +264,7 @@ func (s *scanner) absent(e *element, k key) {
 	s.missing(keyNames[k])
 }
 
+// finishSubagent checks the keys of a subagent and makes it the entry.
 func (s *scanner) finishSubagent(e *element) {
 	required := subagentRequires
 	if s.strict {
@@ -275,6 +277,7 @@ func (s *scanner) finishSubagent(e *element) {
 	e.Entry = trace.Entry{Subagent: &m}
 }
 
+// finishRequest checks the type and the keys of a request and completes the entry.
 func (s *scanner) finishRequest(e *element) {
 	s.dropRequests(e)
 	s.need(trace.RequestBytes)
@@ -379,6 +382,7 @@ func nameOf(name []byte) string {
 // keys is a set of keys.
 type keys uint32
 
+// setOf returns the set of some keys.
 func setOf(list ...key) (s keys) {
 	for _, k := range list {
 		s |= 1 << k

@@ -368,7 +368,7 @@ func TestScanSaysWhere(t *testing.T) {
 // AIPerf reads one scope only. The error about another says so, and which rules read it.
 func TestStrictRulesSayWhichScopeTheyTake(t *testing.T) {
 	for scope, want := range map[string]string{
-		"global": `trace "trace": hash_id_scope: hash_id_scope "global": strict rules (--profile aiperf, unknown_keys=reject) take "local" only`,
+		"global": `trace "trace": hash_id_scope: hash_id_scope "global": strict rules (profile aiperf, unknown_keys=reject) take "local" only`,
 		"odd":    `trace "trace": hash_id_scope: hash_id_scope "odd": want "local"`,
 	} {
 		_, err := Scan([]byte(strings.Replace(small, `"hash_id_scope":"local"`, `"hash_id_scope":"`+scope+`"`, 1)), rules.AIPerf())

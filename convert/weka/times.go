@@ -19,6 +19,7 @@ func optionalTime(from source) trace.Seconds {
 	return trace.Seconds{V: from.time(), OK: true}
 }
 
+// time reads a time in seconds, and refuses one beyond the limits.
 func (s *scanner) time() float64 {
 	v, text := s.float()
 	s.refuse(trace.CheckTime(v, text, "seconds"))
@@ -79,7 +80,7 @@ func (s *scanner) refuseUnit(v float64, shown string) {
 	}{{"s", "seconds", 1}, {"us", "microseconds", 1e6}, {"ns", "nanoseconds", 1e9}} {
 		if at := v / u.per; at >= first && at < last && s.err == nil {
 			s.fail(trace.Unclear, "%s, the first of the file, looks like %s since 1970: timestamps of Mooncake rows are milliseconds", shown, u.name)
-			s.err.Hint = fmt.Sprintf("--set timestamps=%s where they are %s; --set timestamps=ms where they are milliseconds", u.unit, u.name)
+			s.err.Hint = fmt.Sprintf("the rule timestamps=%s where they are %s; the rule timestamps=ms where they are milliseconds", u.unit, u.name)
 		}
 	}
 }

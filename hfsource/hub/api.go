@@ -49,6 +49,7 @@ func (c *client) getJSON(ctx context.Context, at *url.URL, into any) (r *reply, 
 	}
 }
 
+// getJSONOnce is getJSON with one attempt. The error about a truncated body wraps errTruncated.
 func (c *client) getJSONOnce(ctx context.Context, at *url.URL, into any) (*reply, error) {
 	r, _, err := c.follow(ctx, request{method: http.MethodGet, url: at, budget: apiBudget})
 	if err != nil {
@@ -396,6 +397,7 @@ func longListing() error {
 	return &Error{Class: ClassInvalid, Text: errLongListing.Error(), Hint: "download the files another way, and give the path of the local copy"}
 }
 
+// UnmarshalJSON adds the entries of a page of the listing.
 func (l *pages) UnmarshalJSON(page []byte) error {
 	if l.bytes += len(page); l.bytes > maxListing {
 		return errLongListing
@@ -414,6 +416,7 @@ func (l *pages) UnmarshalJSON(page []byte) error {
 	return err
 }
 
+// add adds the entry of a file, and passes over a directory.
 func (l *pages) add(f pageEntry) error {
 	if f.Type == "directory" {
 		return nil
@@ -459,6 +462,7 @@ func (e entry) etag() string { return cmp.Or(e.SHA256, e.BlobID) }
 // maxFile limits the size of one file, in bytes, so that sums of sizes do not overflow.
 const maxFile = 1 << 50
 
+// check refuses a size or digest that no file has; the error completes "the listing gives it ...".
 func (e entry) check() error {
 	switch {
 	case e.Size < 0 || e.Size > maxFile:

@@ -41,6 +41,7 @@ type client struct {
 // minFlow is the number of bytes that a body must deliver within settings.idleTimeout.
 const minFlow = 64 << 10
 
+// newClient returns a client for repositories of a kind.
 func newClient(s settings, k kind, o Options) *client {
 	c := &client{settings: s, kind: k, rand: o.rand, logf: o.Logf, limits: rateLimiter{next: map[budget]time.Time{}}, warned: map[string]bool{}}
 	c.userAgent = "agentx/" + o.Version
@@ -169,6 +170,7 @@ func (c *client) once(ctx context.Context, rq request) (*reply, error) {
 	return &reply{status: r.StatusCode(), header: r.RawResponse.Header, url: rq.url, body: guard(ctx, cancel, r.RawBody(), c.idleTimeout)}, nil
 }
 
+// newCall returns a request with its headers. Only one to the hub itself has the token.
 func (c *client) newCall(ctx context.Context, rq request) *resty.Request {
 	via := c.cdn
 	if !rq.cdn {
@@ -198,6 +200,7 @@ type guardedBody struct {
 	got    int           // bytes in the current window
 }
 
+// guard returns a body that fails when it delivers less than minFlow bytes within idle.
 func guard(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) *guardedBody {
 	b := &guardedBody{ctx: ctx, cancel: cancel, body: body, idle: idle, left: idle}
 	b.timer = time.AfterFunc(time.Hour, func() { cancel(errIdleTimeout) })
@@ -364,6 +367,7 @@ func networkHint(err error) string {
 	return "check the network; or without it: HF_ENDPOINT=URL of a mirror, HF_HUB_OFFLINE=1 for what the cache has, or the path of a local copy"
 }
 
+// statusText writes an HTTP status for messages, in words where it has some.
 func statusText(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return strings.ToLower(text)

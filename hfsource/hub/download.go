@@ -400,6 +400,7 @@ func (d *download) receive(ctx context.Context, r *reply) error {
 	}
 }
 
+// countReceived counts bytes from the network for the snapshot; those of the card do not count.
 func (d *download) countReceived(n int64) {
 	if d.isCard {
 		return
@@ -439,6 +440,7 @@ type digests struct {
 	git    hash.Hash // nil for an LFS file
 }
 
+// newDigests begins the digests of a file that the listing describes.
 func newDigests(e entry) digests {
 	d := digests{sha256: sha256.New()}
 	if e.SHA256 == "" {

@@ -179,7 +179,7 @@ func TestExportDirIsChecked(t *testing.T) {
 			_, err = Fetch(w.context(), r, o)
 			assert.Equal(t, ClassLocalDisk, classOf(err))
 			assert.ErrorContains(t, err, strings.ReplaceAll(strings.TrimSuffix(want, ", too"), "DEST", dest))
-			assert.Contains(t, Hint(err), "choose a different --dest")
+			assert.Contains(t, Hint(err), "choose a different directory")
 			w.checkCalls(c.calls[0], c.calls[1], c.calls[2])
 		})
 	}

@@ -165,6 +165,7 @@ func (j *job) resolveCommit(ctx context.Context) error {
 	return err
 }
 
+// noteRename notes the name that the hub has for the repository now, if it differs from the one asked for.
 func (j *job) noteRename(repo string) {
 	if repo != "" && repo != j.ref.Repo {
 		j.snapshot.RenamedTo = repo
@@ -274,7 +275,7 @@ func (j *job) explain(err error, file string) error {
 		}
 		e = &Error{Class: ClassLocalDisk, Text: "it cannot be fetched", Err: err}
 		if errors.Is(err, ErrBusy) {
-			e.Text, e.Hint = "another process is downloading it", "wait for that one: without --no-wait, or with a longer --wait"
+			e.Text, e.Hint = "another process is downloading it", "wait longer for that process"
 		}
 	}
 	c := *e
@@ -288,6 +289,7 @@ func (j *job) explain(err error, file string) error {
 	return &c
 }
 
+// explainRepo adds the repository and its revision to an error, and that the fetch was offline.
 func (j *job) explainRepo(e *Error) {
 	s := j.snapshot
 	e.kind = j.ref.kind().word

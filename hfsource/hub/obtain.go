@@ -49,6 +49,7 @@ func (j *job) obtain(ctx context.Context, path string, isCard bool) (*File, erro
 	return nil, &Error{Class: ClassMismatch, Text: "other processes download it, and their files have another digest than the hub's, " + e.etag(), Hint: "again, when no other process downloads it"}
 }
 
+// notFoundInCache is the error where the file cannot be downloaded and the caches have no intact copy.
 func (f *fileJob) notFoundInCache() error {
 	text := notCached
 	if len(f.damaged) > 0 {

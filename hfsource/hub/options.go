@@ -112,6 +112,7 @@ type settings struct {
 	offline       string // the variable that forbids the network; "": it is allowed
 }
 
+// settings reads all variables that count for repositories of a kind.
 func (env LookupEnv) settings(k kind) (s settings, err error) {
 	if s.endpoint, err = env.endpoint(); err != nil {
 		return s, err
@@ -169,6 +170,7 @@ func (env LookupEnv) dir(names ...string) string {
 	return v
 }
 
+// endpoint returns the address of the hub or of its mirror.
 func (env LookupEnv) endpoint() (*url.URL, error) {
 	text := cmp.Or(strings.TrimRight(env.get("HF_ENDPOINT"), "/"), DefaultEndpoint)
 	u, err := url.Parse(text)
@@ -218,6 +220,7 @@ const (
 	maxSeconds = 1e6
 )
 
+// seconds returns a variable that holds a number of seconds, or value where it is not set.
 func (env LookupEnv) seconds(name string, value time.Duration) (time.Duration, error) {
 	text := env.get(name)
 	if text == "" {

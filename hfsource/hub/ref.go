@@ -52,11 +52,12 @@ func Parse(input string) (Ref, error) {
 	r, err := parse(full)
 	if err != nil {
 		return Ref{}, &Error{Class: ClassInvalid, Text: fmt.Sprintf("%s: %v", input, err),
-			Hint: cmp.Or(Suggest(input), "hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of agentx fetch --list")}
+			Hint: cmp.Or(Suggest(input), "hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name that agentx fetch lists")}
 	}
 	return r, nil
 }
 
+// parse parses a reference to a dataset with its scheme. It knows no short names.
 func parse(input string) (r Ref, err error) {
 	if !strings.HasPrefix(input, prefix) {
 		return r, fmt.Errorf("not a dataset of the hub")
@@ -92,6 +93,7 @@ func (r Ref) Validate() error {
 	return nil
 }
 
+// check returns why a field of the reference is refused.
 func (r Ref) check() error {
 	if err := checkRepo(r.Repo); err != nil {
 		return err
@@ -150,6 +152,7 @@ func (r Ref) String() string {
 // Name returns the reference as a short name without the scheme: OWNER/NAME[@REVISION] for a model.
 func (r Ref) Name() string { return strings.TrimPrefix(r.String(), r.kind().scheme) }
 
+// escapeRevision percent-encodes a revision where cutRevision would end it too early.
 func escapeRevision(revision string) string {
 	if _, tail := cutRevision(revision); tail == "" {
 		return strings.ReplaceAll(revision, "%", "%25")
@@ -201,7 +204,7 @@ func Suggest(input string) string {
 		return fromPage(m[1], false)
 	}
 	if short, _ := cutName(input); strings.HasPrefix(strings.ToLower(short), shortPrefix) && !strings.ContainsAny(input, "./") { // else it names a file
-		return "agentx fetch --list has all names; the nearest are " + strings.Join(nearest(short, 3), ", ")
+		return "agentx fetch lists all names; the nearest are " + strings.Join(nearest(short, 3), ", ")
 	}
 	return fromRepo(input)
 }

@@ -152,9 +152,9 @@ func TestSuggest(t *testing.T) {
 		"HF://datasets/o/n@main":                                                                    "hf://datasets/o/n@main",
 		"Hf://DataSets/O/n/x":                                                                       "hf://datasets/O/n/x",
 		"hf://o/n":                                                                                  "hf://datasets/o/n",
-		"agentx-062123":                                                                             "agentx fetch --list has all names; the nearest are agentx-062126, ",
-		"AGENTX-062126-256K":                                                                        "agentx fetch --list has all names; the nearest are agentx-062126-256k, ",
-		"agentx-999":                                                                                "agentx fetch --list has all names; the nearest are agentx-",
+		"agentx-062123":                                                                             "agentx fetch lists all names; the nearest are agentx-062126, ",
+		"AGENTX-062126-256K":                                                                        "agentx fetch lists all names; the nearest are agentx-062126-256k, ",
+		"agentx-999":                                                                                "agentx fetch lists all names; the nearest are agentx-",
 	} {
 		got := Suggest(input)
 		if strings.HasPrefix(want, "hf:") {

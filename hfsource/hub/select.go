@@ -103,7 +103,7 @@ func selectParquet(c contents) ([]string, error) {
 	}
 	name, err := pickConfig(configs)
 	if err != nil {
-		return nil, &Error{Class: ClassInvalid, Text: err.Error(), Hint: "name a file of the config you want"}
+		return nil, &Error{Class: ClassInvalid, Text: err.Error(), Hint: nameFileHint}
 	}
 	if list := configs[name]; len(list) > 0 {
 		return list, nil
@@ -111,7 +111,7 @@ func selectParquet(c contents) ([]string, error) {
 	if partial {
 		return nil, &Error{Class: ClassInvalid, Text: "the hub converted only a part of it to Parquet", Hint: "leave @" + parquetRevision + " out for the files as they were uploaded"}
 	}
-	return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("no file matches %s/%s/*.parquet", name, split), Hint: "name the file"}
+	return nil, &Error{Class: ClassInvalid, Text: fmt.Sprintf("config %s has no file that matches %s/%s/*.parquet", name, name, split), Hint: nameFileHint}
 }
 
 // pickConfig returns the config default, or the only one.
@@ -151,6 +151,7 @@ func selectByCard(ctx context.Context, c contents) ([]string, error) {
 	return selectByName(c)
 }
 
+// selectByName returns the data files by split and suffix, for a repository whose card names none.
 func selectByName(c contents) ([]string, error) {
 	t, ok := c.complete()
 	if !ok {
@@ -220,6 +221,7 @@ func expand(ctx context.Context, patterns []string, c contents) (list []string, 
 	return list, nil
 }
 
+// matchGlob returns the paths that a pattern matches, in their order.
 func matchGlob(ctx context.Context, pattern string, paths []string) (matches []string, err error) {
 	form := compileGlob(pattern)
 	for _, path := range paths {
@@ -343,6 +345,7 @@ func ParseModel(input string) (Ref, error) {
 	return r, nil
 }
 
+// parseModel is ParseModel with errors that do not name the input.
 func parseModel(input string) (Ref, error) {
 	r, err := parseRepo(input, models)
 	if err == nil && r.Path != "" {

@@ -104,6 +104,7 @@ func (s *Snapshot) Summary() string {
 	return fmt.Sprintf("%s %s @ %s -> %s (%s)", s.ref().kind().word, name, s.Revision, s.Commit[:12], how)
 }
 
+// formatAge writes a duration for people, in its largest unit.
 func formatAge(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -173,6 +174,7 @@ type exporter struct {
 	swept    map[string]bool // directories
 }
 
+// export copies one file, unless the directory has it with the same content.
 func (e *exporter) export(f *File) error {
 	if err := e.ctx.Err(); err != nil {
 		return err
@@ -275,7 +277,7 @@ func (e *exporter) sweep(dir string) {
 // It accepts "" and a directory that does not exist.
 func checkExportDir(dir string, paths []string) error {
 	fail := func(text string, err error) error {
-		return &Error{Class: ClassLocalDisk, Text: text, Err: err, Hint: "choose a different --dest"}
+		return &Error{Class: ClassLocalDisk, Text: text, Err: err, Hint: "choose a different directory"}
 	}
 	switch info, err := os.Stat(dir); {
 	case dir == "" || errors.Is(err, fs.ErrNotExist):
@@ -283,7 +285,7 @@ func checkExportDir(dir string, paths []string) error {
 	case err != nil:
 		return fail("the directory to copy to", err)
 	case !info.IsDir():
-		return &Error{Class: ClassLocalDisk, Text: dir + ", the directory to copy to, is a file", Hint: "choose a different --dest: a directory, or one that is to be made"}
+		return &Error{Class: ClassLocalDisk, Text: dir + ", the directory to copy to, is a file", Hint: "choose a different directory: one that exists, or one that is to be made"}
 	}
 	if err := checkWritable(dir); err != nil {
 		return fail("in "+dir+" nothing can be written", err)
@@ -304,7 +306,7 @@ func checkExportDir(dir string, paths []string) error {
 // checkExportPath refuses a path that is a directory, or that has a file for a directory.
 func checkExportPath(root *os.Root, dir, p string) error {
 	refuse := func(what, path, text string) error {
-		return &Error{Class: ClassLocalDisk, Text: fmt.Sprintf("%s is a %s, and in the way of %s", filepath.Join(dir, path), what, text), Hint: "choose a different --dest, or remove that " + what}
+		return &Error{Class: ClassLocalDisk, Text: fmt.Sprintf("%s is a %s, and in the way of %s", filepath.Join(dir, path), what, text), Hint: "choose a different directory, or remove that " + what}
 	}
 	if info, err := root.Lstat(p); err == nil && info.IsDir() {
 		return refuse("directory", p, "the file "+p)

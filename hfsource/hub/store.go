@@ -297,6 +297,7 @@ func (s *store) mkdir(dir string) error {
 	return s.syncDir(path.Dir(dir))
 }
 
+// syncDir forces to disk which names a directory of the cache has.
 func (s *store) syncDir(dir string) error {
 	if err := s.step("sync", dir); err != nil {
 		return err
@@ -308,6 +309,7 @@ func (s *store) syncDir(dir string) error {
 	return errors.Join(s.syncFile(f), f.Close())
 }
 
+// syncFile forces an open file to disk, by the function of tests where there is one.
 func (s *store) syncFile(f *os.File) error {
 	if s.opts.Sync != nil {
 		return s.opts.Sync(f)
@@ -459,7 +461,7 @@ func (j *job) writable() (*store, error) {
 			break
 		}
 	}
-	return nil, &Error{Class: ClassLocalDisk, Text: "no cache for the download", Err: errors.Join(errs...), Hint: "HF_HUB_CACHE=DIR, or --cache DIR, of a directory that you may write to"}
+	return nil, &Error{Class: ClassLocalDisk, Text: "no cache for the download", Err: errors.Join(errs...), Hint: "HF_HUB_CACHE=DIR, or another cache root: a directory that you may write to"}
 }
 
 // recordCommit writes the reference, the snapshot directory and the listing, in this order and before the first file:

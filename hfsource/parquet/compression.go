@@ -20,6 +20,7 @@ type decompressor struct {
 	brotli *brotli.Reader
 }
 
+// canDecompress reports whether decompress knows a codec.
 func canDecompress(codec format.CompressionCodec) bool {
 	switch codec {
 	case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd, format.Brotli, format.Lz4Raw:
@@ -50,6 +51,7 @@ func (d *decompressor) decompress(codec format.CompressionCodec, page, buffer []
 	return out, nil
 }
 
+// decode decompresses a page of size bytes into buffer, or into more memory where that is too small.
 func (d *decompressor) decode(codec format.CompressionCodec, page, buffer []byte, size int) ([]byte, error) {
 	switch codec {
 	case format.Snappy:

@@ -193,6 +193,7 @@ func (l *leaf) checkChunk(c *format.ColumnChunk, group int, end int64) (at byteR
 	return byteRange{from, from + m.TotalCompressedSize}, nil
 }
 
+// checkOverlaps refuses two columns that share bytes of the file.
 func checkOverlaps(ranges []byteRange) error {
 	slices.SortFunc(ranges, func(a, b byteRange) int { return cmp.Compare(a.from, b.from) })
 	for k := 1; k < len(ranges); k++ {

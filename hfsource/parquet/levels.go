@@ -151,6 +151,7 @@ func (l *levels) run() (level, n int, err error) {
 	return int(v), n, l.check(v)
 }
 
+// check refuses a level above the largest.
 func (l *levels) check(v uint32) error {
 	if int(v) > l.max {
 		return errLevels

@@ -27,6 +27,7 @@ type sharedList struct{ a, b, depth int }
 // listSource says which projection reads a list from the file, and at which depth of its path.
 type listSource struct{ projection, depth int }
 
+// newReader opens a cursor for each leaf that the paths need.
 func newReader(f *File, paths []string) *reader {
 	r := &reader{file: f, requested: len(paths)}
 	for _, p := range paths {
@@ -72,6 +73,7 @@ func (r *reader) addCursors(sources map[*node]listSource, elementsOnly bool) {
 	}
 }
 
+// newRow returns an empty row with the path and type of each column.
 func (r *reader) newRow() any {
 	row := &column.Row{Wanted: make([]column.Column, r.requested), Others: make([]column.Column, len(r.projections)-r.requested)}
 	for k, w := range r.projections {
@@ -253,6 +255,7 @@ type cursor struct {
 	presence column.Column // where the leaf is not the first one of a record: what it says about the record
 }
 
+// newCursor returns the cursor of one leaf of a projection.
 func newCursor(f *File, w projection, l *leaf) *cursor {
 	c := &cursor{want: w, chunk: chunk{file: f, leaf: l}}
 	c.wanted = !w.elementsOnly && len(w.leaves) == 1 && w.kind == l.kind

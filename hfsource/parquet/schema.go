@@ -106,6 +106,7 @@ func (l *leaf) setType(e *format.SchemaElement) error {
 	return nil
 }
 
+// repetition says whether a field is required, optional or repeated; the default is required.
 func repetition(e *format.SchemaElement) format.FieldRepetitionType {
 	if e.RepetitionType.Valid {
 		return e.RepetitionType.V
@@ -204,6 +205,7 @@ func (e element) listElement(list *node) (*node, error) {
 	return itemOf(repeated, path, list.rep, list.inner)
 }
 
+// isList reports whether an element is annotated as a list.
 func isList(e element) bool {
 	if _, ok := e.LogicalType.Value.(*format.ListType); ok {
 		return true
@@ -215,6 +217,7 @@ func isList(e element) bool {
 var convertedNames = [...]string{"UTF8", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS", "TIMESTAMP_MILLIS",
 	"TIMESTAMP_MICROS", "UINT_8", "UINT_16", "UINT_32", "UINT_64", "INT_8", "INT_16", "INT_32", "INT_64", "JSON", "BSON", "INTERVAL"}
 
+// convertedName returns the name of a converted type, for messages.
 func convertedName(c deprecated.ConvertedType) string {
 	if c < 0 || int(c) >= len(convertedNames) {
 		return fmt.Sprintf("converted type %d", c)
@@ -277,6 +280,7 @@ func logicalKind(logical format.LogicalTypeValue, physical format.Type) (column.
 	return column.Other, fmt.Sprintf(" (%v)", logical)
 }
 
+// physicalKind returns the kind of values that have no logical type.
 func physicalKind(t format.Type) column.Kind {
 	switch t {
 	case format.Int32, format.Int64:
@@ -387,6 +391,7 @@ func presence(at *node, w projection) projection {
 	return w
 }
 
+// leavesOf appends all leaves at or below a node.
 func leavesOf(n *node, list []*leaf) []*leaf {
 	switch {
 	case n.leaf != nil:
@@ -422,6 +427,7 @@ type unrequestedFields struct {
 	found   []projection
 }
 
+// visit collects the fields of a record that no path names. prefix is its path, lists those on the way to it.
 func (u *unrequestedFields) visit(n *node, prefix string, lists []*node) {
 	for _, f := range n.fields {
 		path := join(prefix, f.name)
@@ -439,6 +445,7 @@ func (u *unrequestedFields) visit(n *node, prefix string, lists []*node) {
 	}
 }
 
+// join appends a name to a path.
 func join(prefix, name string) string {
 	if prefix == "" {
 		return name

@@ -39,6 +39,7 @@ type thrift struct {
 	err      error
 }
 
+// fail records that the metadata is damaged, and ends the reading.
 func (t *thrift) fail() {
 	if t.err == nil {
 		t.err = errThrift
@@ -46,6 +47,7 @@ func (t *thrift) fail() {
 	t.i = len(t.b)
 }
 
+// skipBytes passes over n bytes, and fails where fewer are left.
 func (t *thrift) skipBytes(n uint64) {
 	if n > uint64(len(t.b)-t.i) {
 		t.fail()
@@ -148,6 +150,7 @@ func (t *thrift) skip(kind byte, depth int, element bool) {
 	}
 }
 
+// elementsOf skips n elements of a list, set or map; kinds are the types of one element.
 func (t *thrift) elementsOf(n uint64, depth int, kinds ...byte) {
 	if n > uint64(maxThriftElements-t.elements) || depth > maxThriftDepth {
 		t.fail()

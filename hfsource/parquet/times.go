@@ -76,6 +76,7 @@ func markSpark(n *node, schema any) bool {
 	return true
 }
 
+// markArrow reads Arrow's schema, in base64, and marks the columns that are durations by it.
 func markArrow(root *node, value string) (err error) {
 	defer func() {
 		if recover() != nil { // a position outside the message

@@ -60,6 +60,7 @@ func (v *values) open(data []byte, encoding format.Encoding, n int, dict *dictio
 	return &UnsupportedError{fmt.Sprintf("encoding %v of %v", encoding, v.leaf.physical), hintEncoding}
 }
 
+// openIndices begins a page of indices into the dictionary.
 func (v *values) openIndices(data []byte) error {
 	if v.dict == nil {
 		return errors.New("a page refers to a dictionary, and there is none")
@@ -190,6 +191,7 @@ func grow[T any](s []T, n int) []T {
 	return append(s, make([]T, n)...)
 }
 
+// readInts reads the next numbers, from wherever the values of the page come.
 func (v *values) readInts(to []int64) error {
 	switch v.source {
 	case fromDictionary:
@@ -200,6 +202,7 @@ func (v *values) readInts(to []int64) error {
 	return v.readPlainInts(to)
 }
 
+// readPlainInts reads numbers of 32 or 64 bits that stand one after the other.
 func (v *values) readPlainInts(to []int64) error {
 	if v.leaf.physical == format.Int64 {
 		if len(v.data) < 8*len(to) {
@@ -234,6 +237,7 @@ func copyInts(to []int64, b []byte) []byte {
 	return b[8*len(to):]
 }
 
+// readFloats reads the next floating point numbers, of 32 or 64 bits.
 func (v *values) readFloats(to []float64) error {
 	switch v.source {
 	case fromDictionary:
@@ -256,6 +260,7 @@ func (v *values) readFloats(to []float64) error {
 	return nil
 }
 
+// readTexts reads the next texts. In a plain page each stands behind its length.
 func (v *values) readTexts(to []string) error {
 	switch v.source {
 	case fromDictionary:

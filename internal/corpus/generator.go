@@ -169,6 +169,7 @@ var timeLayouts = map[string]string{
 	"date": "2006-01-02",
 }
 
+// atoi returns the number that an argument of a grammar file is.
 func atoi(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

@@ -103,6 +103,7 @@ func (g grammar) link() {
 	}
 }
 
+// parseTemplate splits an alternative into literal text and the parts in angle quotes.
 func parseTemplate(text string) (template, error) {
 	var t template
 	indent := ""
@@ -132,6 +133,7 @@ func parseTemplate(text string) (template, error) {
 	return t, nil
 }
 
+// parsePart parses what stands in angle quotes.
 func parsePart(inside string) (p part, err error) {
 	if bind, name, ok := strings.Cut(inside, ":="); ok {
 		p.bind, inside = bind, name
@@ -248,6 +250,7 @@ func consonantY(s string) bool {
 	return len(s) > 1 && s[len(s)-1] == 'y' && !strings.ContainsRune("aeiou", rune(s[len(s)-2]))
 }
 
+// endsIn reports whether a word has one of the endings.
 func endsIn(s string, endings ...string) bool {
 	for _, e := range endings {
 		if strings.HasSuffix(s, e) {

@@ -231,6 +231,7 @@ func (g *generator) diff() {
 	g.write("\n")
 }
 
+// lines writes lines of a diff, each with a sign and an indentation in front.
 func (g *generator) lines(sign, indent string, lines []string) {
 	for _, line := range lines {
 		if line != "" {

@@ -20,7 +20,7 @@ type File struct {
 }
 
 // errDirectory means that a directory stands where a file is to appear.
-var errDirectory = errors.New("a directory is in the way: remove it, or write to another directory (--out)")
+var errDirectory = errors.New("a directory is in the way: remove it, or write to another directory")
 
 // CheckFile returns an error that wraps errDirectory if a directory keeps a file from appearing under path.
 func CheckFile(path string) error {
@@ -240,6 +240,7 @@ func matchMode(above, path string) { setMode(above, path, ModeBelow) }
 // shareMode is matchMode for a directory in which all users of a root have entries.
 func shareMode(root, path string) { setMode(root, path, sharedMode) }
 
+// setMode gives a path the mode that wanted derives from that of the directory above and from its own.
 func setMode(above, path string, wanted func(above, mode fs.FileMode) fs.FileMode) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
@@ -252,6 +253,7 @@ func setMode(above, path string, wanted func(above, mode fs.FileMode) fs.FileMod
 // matchFileMode is matchMode for an open file.
 func matchFileMode(above string, f *os.File) { setFileMode(above, f, ModeBelow) }
 
+// setFileMode is setMode for an open file.
 func setFileMode(above string, f *os.File, wanted func(above, mode fs.FileMode) fs.FileMode) {
 	like, err := os.Stat(above)
 	if err != nil {

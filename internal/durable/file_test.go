@@ -54,7 +54,7 @@ func TestDirectoryInTheWay(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	require.NoError(t, os.Mkdir(path, 0o700))
-	require.EqualError(t, WriteFile(path, nil), "create "+path+": a directory is in the way: remove it, or write to another directory (--out)")
+	require.EqualError(t, WriteFile(path, nil), "create "+path+": a directory is in the way: remove it, or write to another directory")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)

@@ -176,10 +176,11 @@ var (
 	ErrBusy = errors.New("being made by another process")
 )
 
-// FullError says in one line that a disk has no room left, and what to try.
+// FullError says in one line that a disk has no room left.
 type FullError struct {
-	Text, Hint string
-	Err        error
+	Text string
+	Hint string // what to try; "" where it is the disk of a cache root
+	Err  error
 }
 
 func (e *FullError) Error() string { return e.Text }
@@ -400,6 +401,7 @@ func (a *acquisition) claim(generation int) error {
 	return nil
 }
 
+// writeFirstHeartbeat creates the file of the holder that heartbeats rename.
 func (a *acquisition) writeFirstHeartbeat(dir string) error {
 	beat := heartbeatPath(dir, 0)
 	if err := a.opts.step("create", beat); err != nil {

@@ -36,6 +36,7 @@ func OptionsOf(ctx context.Context) Options {
 	return o
 }
 
+// step calls the hook of tests before a step that changes the disk.
 func (o Options) step(name, path string) error {
 	if o.Step == nil {
 		return nil
@@ -87,6 +88,7 @@ func (o Options) mkdirShared(root, path string) error {
 	return err
 }
 
+// mkdirAll is MkdirAll that lets match set the mode of each directory it makes below root.
 func (o Options) mkdirAll(root, path string, match func(above, dir string)) error {
 	if err := o.step("mkdir", path); err != nil {
 		return err

@@ -44,6 +44,7 @@ var thisProcess = sync.OnceValue(func() owner {
 	return o
 })
 
+// newOwner returns this process as the owner of one thing that it makes.
 func newOwner() owner {
 	o := thisProcess()
 	var random [8]byte
@@ -65,6 +66,7 @@ func (o owner) describe() string {
 	return fmt.Sprintf("process %d on %s", o.pid, o.host)
 }
 
+// parseOwner reads what fileName writes.
 func parseOwner(name string) (o owner, ok bool) {
 	parts := strings.Split(name, "_")
 	if len(parts) != 5 {

@@ -155,6 +155,7 @@ func isMarked(root, lease string, marks map[string]bool) (found bool, err error)
 	return true, nil
 }
 
+// findMarks looks for the markers once. moved says that something disappeared while it read.
 func findMarks(root, lease string, marks map[string]bool) (found, moved bool, err error) {
 	staging := filepath.Join(root, StagingDir)
 	entries, err := os.ReadDir(staging)

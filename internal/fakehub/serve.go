@@ -15,6 +15,7 @@ import (
 	"time"
 )
 
+// fail answers with an error as the hub does: a status, X-Error-Code and X-Error-Message.
 func fail(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("X-Error-Code", code)
 	w.Header().Set("X-Error-Message", message)
@@ -99,6 +100,7 @@ func (h *Hub) lookup(name, revision string) (commit string, files map[string]Fil
 	return commit, files, ""
 }
 
+// reply answers with a value as JSON.
 func reply(w http.ResponseWriter, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -109,6 +111,7 @@ func reply(w http.ResponseWriter, v any) {
 	_, _ = w.Write(data)
 }
 
+// serveInfo answers what a revision is: the commit and its files.
 func (h *Hub) serveInfo(w http.ResponseWriter, name, commit string, files map[string]File) {
 	var siblings []map[string]any
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -132,6 +135,7 @@ func item(path string, f File) map[string]any {
 	return m
 }
 
+// serveTree answers with a page of the listing of a commit.
 func (h *Hub) serveTree(w http.ResponseWriter, r *http.Request, files map[string]File) {
 	list := []map[string]any{}
 	folders := map[string]bool{}
@@ -153,6 +157,7 @@ func (h *Hub) serveTree(w http.ResponseWriter, r *http.Request, files map[string
 	reply(w, list[start:end])
 }
 
+// servePaths answers with the entries of the paths that a request names.
 func (h *Hub) servePaths(w http.ResponseWriter, r *http.Request, files map[string]File) {
 	var ask struct {
 		Paths []string `json:"paths"`
@@ -171,6 +176,7 @@ func (h *Hub) servePaths(w http.ResponseWriter, r *http.Request, files map[strin
 	reply(w, list)
 }
 
+// serveResolve answers for a file: with its content, or with a redirect to the CDN.
 func (h *Hub) serveResolve(w http.ResponseWriter, r *http.Request, path string, files map[string]File) {
 	f, ok := files[path]
 	if !ok {

@@ -7,7 +7,7 @@ const (
 	unpack  = "unpack it, and give the files or their directory"
 	decode  = "unpack it (gzip and zstd are read as they are): "
 	capture = "agentx capture, which records a trace from the requests of a client that sends this to a server"
-	noTrace = "none of agentx: it says neither which prompts share what nor what they hold; agentx fetch --list names recorded traces"
+	noTrace = "another file: this one says neither which prompts share what nor what they hold; agentx fetch lists recorded traces"
 	results = "the traces that this benchmark sent, not its results"
 	plain   = "a file of plain Mooncake rows, without additions, or of traces"
 )
@@ -55,12 +55,12 @@ var table = []*Format{
 		rows: []string{"schema=dynamo.request.trace", "schema event_type", "event=request"}, among: []string{"event", "event_type"},
 	},
 	{
-		name: "a Mooncake row without hash_ids: its lengths do not say which prompts share what", try: "a file whose rows have hash_ids: agentx fetch --list names public ones",
+		name: "a Mooncake row without hash_ids: its lengths do not say which prompts share what", try: "a file whose rows have hash_ids: agentx fetch lists public ones",
 		rows: []string{"input_length output_length", "input_tokens output_tokens", "input_length output_tokens", "input_tokens output_length"},
 	},
 
 	// Results, which other verbs read or none.
-	{name: "a record of a run of AIPerf", try: "agentx report DIR --compare, which reads the directory of that run; to convert: " + results, rows: []string{"metadata metrics", "metadata payload responses", "input_config request_throughput", "aiperf_version"}},
+	{name: "a record of a run of AIPerf", try: "agentx report, which compares the directory of that run; to convert: " + results, rows: []string{"metadata metrics", "metadata payload responses", "input_config request_throughput", "aiperf_version"}},
 	{name: "a result of genai-bench", try: results, rows: []string{"aggregated_metrics", "experiment_folder_name"}},
 	{name: "a result of GuideLLM", try: results, rows: []string{"benchmarks"}},
 	{name: "a result of genai-perf", try: results, rows: []string{"experiments version", "experiments service_kind"}},

@@ -374,6 +374,7 @@ func numberEnd(b []byte, i int) int {
 	return i
 }
 
+// digitsEnd returns the first index behind the digits that begin at i, and ^i where there are none.
 func digitsEnd(b []byte, i int) int {
 	start := i
 	for i < len(b) && b[i]-'0' <= 9 {
@@ -385,6 +386,7 @@ func digitsEnd(b []byte, i int) int {
 	return i
 }
 
+// spaceEnd returns the first index from i on that holds no white space.
 func spaceEnd(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++

@@ -59,6 +59,7 @@ func read(in *bufio.Reader, long *[]byte) ([]byte, error) {
 	}
 }
 
+// trimEnd removes the end of a line, LF or CR LF.
 func trimEnd(text []byte) []byte {
 	if n := len(text); n > 0 && text[n-1] == '\n' {
 		text = text[:n-1]

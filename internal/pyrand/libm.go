@@ -28,6 +28,7 @@ type (
 
 var powLogTable, expTable, logTable = readLibm(libmTables)
 
+// readLibm reads the tables of pow, exp and log from their bytes.
 func readLibm(words []byte) (p [128]powLogEntry, e [128]expEntry, l [128]logEntry) {
 	bits := func(k int) uint64 { return binary.LittleEndian.Uint64(words[8*k:]) }
 	float := func(k int) float64 { return math.Float64frombits(bits(k)) }

@@ -85,7 +85,7 @@ func (s Scenario) CheckDataset(d Dataset, table []Corpus) (list []Conflict) {
 		list = append(list, Conflict{UnknownCorpus, what, want, try})
 	}
 	if d.Synthetic != "" {
-		list = append(list, Conflict{SyntheticDataset, d.Synthetic + " was not recorded from agents", "a pinned corpus", "replay one (--unsafe-override does not help)"})
+		list = append(list, Conflict{SyntheticDataset, d.Synthetic + " was not recorded from agents", "a pinned corpus", "replay one ({unsafe-override} does not help)"})
 	}
 	for _, rule := range d.Truncated {
 		list = append(list, Conflict{InputTruncation, "the dataset was made with " + rule, "every recorded request", "convert without it"})
@@ -104,6 +104,7 @@ func digests(sha256 []string) string {
 	return fmt.Sprintf("%d files, the first sha256 %s", len(sha256), short(sha256[0]))
 }
 
+// short returns the first 12 digits of a digest, for errors.
 func short(sha256 string) string { return sha256[:min(12, len(sha256))] }
 
 // advice says which corpora the table knows by their files, and how many it knows by name alone.

@@ -86,7 +86,7 @@ func TestCheckDataset(t *testing.T) {
 			"input_truncation: the dataset was made with end_offset=1: want every recorded request: convert without it",
 		}, true},
 		"demo": {Dataset{SHA256: files("9"), Synthetic: "demo"}, madeUp, []string{
-			"synthetic_dataset: demo was not recorded from agents: want a pinned corpus: replay one (--unsafe-override does not help)",
+			"synthetic_dataset: demo was not recorded from agents: want a pinned corpus: replay one ({unsafe-override} does not help)",
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

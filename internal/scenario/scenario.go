@@ -27,12 +27,12 @@ type Scenario struct {
 	Name        string
 	Duration    time.Duration // of the profiling phase, by default
 	MinDuration time.Duration // shortest duration that is allowed
-	SystemIdle  time.Duration // the only --system-idle-cap that is allowed
-	Marker      string        // the only --marker that is allowed
+	SystemIdle  time.Duration // the only system-idle-cap that is allowed
+	Marker      string        // the only marker that is allowed
 	Seed        string        // by default; "": one is drawn for every run
 
 	// Harness makes the locks those of agentx-harness 1.0.12. It refuses several loads in one run. It has no lock on the
-	// --trace-idle-cap, nor on bounds beside the duration: the coverage judges a run that one of them ends, so there the coverage
+	// trace-idle-cap, nor on bounds beside the duration: the coverage judges a run that one of them ends, so there the coverage
 	// must be looked at.
 	Harness bool
 
@@ -145,83 +145,48 @@ type Settings struct {
 	Marker        string
 
 	// Unstreamed and EndsEarly say what asks for answers in one piece, and what lets the model end them, each such as
-	// "--no-ignore-eos".
+	// "{no-ignore-eos}".
 	Unstreamed, EndsEarly []string
 
 	Duration        time.Duration
 	Requests, Trees int // bounds; 0: none
 	Once, Until     bool
 	CoverageGate    bool   // the coverage of the run is looked at
-	Sweep           string // what asks for several loads, such as "--concurrency 1,2"; "": nothing
+	Sweep           string // what asks for several loads, such as "{concurrency} 1,2"; "": nothing
 }
 
-// Check returns all conflicts between the scenario and the settings of a run.
-func (s Scenario) Check(p Settings) []Conflict {
-	return slices.Concat(s.checkTiming(p), s.checkBodies(p), s.checkLength(p))
-}
-
-// checkTiming checks what changes recorded times.
-func (s Scenario) checkTiming(p Settings) (list []Conflict) {
-	if p.ASAP {
-		list = append(list, Conflict{IgnoreDelays, "--asap is true", "false", "leave out --asap"})
-	}
-	if p.Speed != 1 {
-		list = append(list, Conflict{Speed, "--speed is " + strconv.FormatFloat(p.Speed, 'g', -1, 64), "1", "leave out --speed"})
-	}
-	if p.MaxGap != 0 {
-		list = append(list, Conflict{GapCap, "--max-gap is " + seconds(p.MaxGap), "off", "leave out --max-gap; --tree-idle-cap may be set"})
-	}
-	if p.TraceIdleCap != 0 && p.TraceCap == "load" && !s.Harness { // with --trace-cap run it is the --tree-idle-cap
-		what := fmt.Sprintf("--trace-idle-cap is %s, and --trace-cap is load", seconds(p.TraceIdleCap))
-		list = append(list, Conflict{TraceIdleCap, what, "off", "leave out --trace-idle-cap; --tree-idle-cap may be set"})
-	}
-	if p.SystemIdleCap != s.SystemIdle {
-		list = append(list, Conflict{SystemIdleCap, "--system-idle-cap is " + seconds(p.SystemIdleCap), seconds(s.SystemIdle), "leave out --system-idle-cap"})
-	}
-	return list
-}
-
-// checkBodies checks what changes requests and their answers.
-func (s Scenario) checkBodies(p Settings) (list []Conflict) {
-	if p.Marker != s.Marker {
-		list = append(list, Conflict{Marker, "--marker is " + p.Marker, s.Marker, "leave out --marker"})
-	}
-	for _, by := range p.Unstreamed {
-		list = append(list, Conflict{Streaming, by, "streamed answers", "leave it out"})
-	}
-	for _, by := range p.EndsEarly {
-		list = append(list, Conflict{IgnoreEOS, by, "ignore_eos true and a length in every body", "leave it out"})
-	}
-	return list
-}
-
-// checkLength checks what ends a run.
-func (s Scenario) checkLength(p Settings) (list []Conflict) {
-	if p.Duration < s.MinDuration {
-		what := "--duration is " + seconds(p.Duration)
-		list = append(list, Conflict{ShortDuration, what, "at least " + seconds(s.MinDuration), "leave out --duration, for " + seconds(s.Duration)})
-	}
-	if s.Harness {
-		return append(list, s.checkHarness(p)...)
-	}
-	for _, bound := range []struct {
-		flag string
-		set  bool
-	}{{"requests", p.Requests > 0}, {"trees", p.Trees > 0}, {"once", p.Once}, {"until", p.Until}} {
-		if bound.set {
-			list = append(list, Conflict{EarlyBound, "--" + bound.flag + " may end the run before its duration", "no bound beside --duration", "leave it out"})
+// Check returns all conflicts between the scenario and the settings of a run: those about recorded times first, then about requests and
+// their answers, then about what ends a run.
+func (s Scenario) Check(p Settings) (list []Conflict) {
+	add := func(found bool, c Conflict) {
+		if found {
+			list = append(list, c)
 		}
 	}
-	return list
-}
-
-// checkHarness checks what the harness has a lock on and another scenario has not.
-func (s Scenario) checkHarness(p Settings) (list []Conflict) {
-	if !p.CoverageGate {
-		list = append(list, Conflict{CoverageGate, "--coverage-gate is false", "true", "leave out --coverage-gate"})
+	add(p.ASAP, Conflict{IgnoreDelays, "{asap} is true", "false", "leave out {asap}"})
+	add(p.Speed != 1, Conflict{Speed, "{speed} is " + strconv.FormatFloat(p.Speed, 'g', -1, 64), "1", "leave out {speed}"})
+	add(p.MaxGap != 0, Conflict{GapCap, "{max-gap} is " + seconds(p.MaxGap), "off", "leave out {max-gap}; {tree-idle-cap} may be set"})
+	add(p.TraceIdleCap != 0 && p.TraceCap == "load" && !s.Harness, // with trace-cap run it is the tree-idle-cap
+		Conflict{TraceIdleCap, "{trace-idle-cap} is " + seconds(p.TraceIdleCap) + ", and {trace-cap} is load", "off", "leave out {trace-idle-cap}; {tree-idle-cap} may be set"})
+	add(p.SystemIdleCap != s.SystemIdle, Conflict{SystemIdleCap, "{system-idle-cap} is " + seconds(p.SystemIdleCap), seconds(s.SystemIdle), "leave out {system-idle-cap}"})
+	add(p.Marker != s.Marker, Conflict{Marker, "{marker} is " + p.Marker, s.Marker, "leave out {marker}"})
+	for _, by := range p.Unstreamed {
+		add(true, Conflict{Streaming, by, "streamed answers", "leave it out"})
 	}
-	if p.Sweep != "" {
-		list = append(list, Conflict{Sweep, p.Sweep + " is several runs", "one run", "give one number of lanes"})
+	for _, by := range p.EndsEarly {
+		add(true, Conflict{IgnoreEOS, by, "ignore_eos true and a length in every body", "leave it out"})
+	}
+	add(p.Duration < s.MinDuration, Conflict{ShortDuration, "{duration} is " + seconds(p.Duration), "at least " + seconds(s.MinDuration), "leave out {duration}, for " + seconds(s.Duration)})
+	if s.Harness {
+		add(!p.CoverageGate, Conflict{CoverageGate, "{coverage-gate} is false", "true", "leave out {coverage-gate}"})
+		add(p.Sweep != "", Conflict{Sweep, p.Sweep + " is several runs", "one run", "give one number of lanes"})
+		return list
+	}
+	for _, bound := range []struct {
+		setting string
+		set     bool
+	}{{"requests", p.Requests > 0}, {"trees", p.Trees > 0}, {"once", p.Once}, {"until", p.Until}} {
+		add(bound.set, Conflict{EarlyBound, "{" + bound.setting + "} may end the run before its duration", "no bound beside {duration}", "leave it out"})
 	}
 	return list
 }
@@ -248,15 +213,15 @@ const (
 	SyntheticDataset Reason = "synthetic_dataset" // the dataset was not recorded: no override helps
 )
 
-// Conflict is a setting of a run that its scenario does not allow.
+// Conflict is a setting of a run that its scenario does not allow. Settings stand in braces in its texts.
 type Conflict struct {
 	Reason Reason
-	What   string // the setting and its value, such as "--system-idle-cap is 5s"
+	What   string // the setting and its value, such as "{system-idle-cap} is 5s"
 	Want   string // what the scenario allows, such as "10s"
 	Try    string // what to do
 }
 
-// Error returns the conflict as one line.
+// Error returns the conflict as one line, in which settings stand in braces.
 func (c Conflict) Error() string {
 	return fmt.Sprintf("%s: %s: want %s: %s", c.Reason, c.What, c.Want, c.Try)
 }

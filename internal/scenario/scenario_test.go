@@ -48,18 +48,18 @@ func TestCheckOfTheHarness(t *testing.T) {
 	require.Empty(t, AgentX().Check(free))
 	worst := free
 	worst.ASAP, worst.Speed, worst.MaxGap, worst.SystemIdleCap, worst.Marker, worst.Duration = true, 2, time.Second, 0, "off", 899*time.Second
-	worst.Unstreamed, worst.EndsEarly, worst.CoverageGate, worst.Sweep = []string{"a"}, []string{"b"}, false, "--concurrency 1,2"
+	worst.Unstreamed, worst.EndsEarly, worst.CoverageGate, worst.Sweep = []string{"a"}, []string{"b"}, false, "{concurrency} 1,2"
 	require.Equal(t, []string{
-		"ignore_delays: --asap is true: want false: leave out --asap",
-		"speed: --speed is 2: want 1: leave out --speed",
-		"gap_cap: --max-gap is 1s: want off: leave out --max-gap; --tree-idle-cap may be set",
-		"system_idle_cap: --system-idle-cap is off: want 10s: leave out --system-idle-cap",
-		"marker: --marker is off: want first_turn_prefix: leave out --marker",
+		"ignore_delays: {asap} is true: want false: leave out {asap}",
+		"speed: {speed} is 2: want 1: leave out {speed}",
+		"gap_cap: {max-gap} is 1s: want off: leave out {max-gap}; {tree-idle-cap} may be set",
+		"system_idle_cap: {system-idle-cap} is off: want 10s: leave out {system-idle-cap}",
+		"marker: {marker} is off: want first_turn_prefix: leave out {marker}",
 		"streaming: a: want streamed answers: leave it out",
 		"ignore_eos: b: want ignore_eos true and a length in every body: leave it out",
-		"duration: --duration is 899s: want at least 900s: leave out --duration, for 3600s",
-		"coverage_gate: --coverage-gate is false: want true: leave out --coverage-gate",
-		"sweep: --concurrency 1,2 is several runs: want one run: give one number of lanes",
+		"duration: {duration} is 899s: want at least 900s: leave out {duration}, for 3600s",
+		"coverage_gate: {coverage-gate} is false: want true: leave out {coverage-gate}",
+		"sweep: {concurrency} 1,2 is several runs: want one run: give one number of lanes",
 	}, lines(AgentX().Check(worst)))
 }
 
@@ -101,26 +101,26 @@ func TestCheck(t *testing.T) {
 		"the least duration": {func(p *Settings) { p.Duration = 900 * time.Second }, nil},
 		"a cap of trees":     {func(p *Settings) { p.TraceIdleCap, p.TraceCap = 300*time.Second, "run" }, nil},
 
-		"no delays":          {func(p *Settings) { p.ASAP = true }, []string{"ignore_delays: --asap is true: want false: leave out --asap"}},
-		"fast":               {func(p *Settings) { p.Speed = 7.5 }, []string{"speed: --speed is 7.5: want 1: leave out --speed"}},
-		"slow":               {func(p *Settings) { p.Speed = .5 }, []string{"speed: --speed is 0.5: want 1: leave out --speed"}},
-		"short gaps":         {func(p *Settings) { p.MaxGap = time.Minute }, []string{"gap_cap: --max-gap is 60s: want off: leave out --max-gap; --tree-idle-cap may be set"}},
-		"compressed traces":  {func(p *Settings) { p.TraceIdleCap = time.Minute }, []string{"trace_idle_cap: --trace-idle-cap is 60s, and --trace-cap is load: want off: leave out --trace-idle-cap; --tree-idle-cap may be set"}},
-		"another system cap": {func(p *Settings) { p.SystemIdleCap = 11 * time.Second }, []string{"system_idle_cap: --system-idle-cap is 11s: want 10s: leave out --system-idle-cap"}},
-		"no system cap":      {func(p *Settings) { p.SystemIdleCap = 0 }, []string{"system_idle_cap: --system-idle-cap is off: want 10s: leave out --system-idle-cap"}},
-		"another marker":     {func(p *Settings) { p.Marker = "system_prefix" }, []string{"marker: --marker is system_prefix: want first_turn_prefix: leave out --marker"}},
-		"no marker":          {func(p *Settings) { p.Marker = "off" }, []string{"marker: --marker is off: want first_turn_prefix: leave out --marker"}},
-		"no stream":          {func(p *Settings) { p.Unstreamed = []string{`--extra-body has "stream":false`} }, []string{`streaming: --extra-body has "stream":false: want streamed answers: leave it out`}},
-		"answers may end": {func(p *Settings) { p.EndsEarly = []string{"--no-ignore-eos", "--max-tokens-field none"} }, []string{
-			"ignore_eos: --no-ignore-eos: want ignore_eos true and a length in every body: leave it out",
-			"ignore_eos: --max-tokens-field none: want ignore_eos true and a length in every body: leave it out",
+		"no delays":          {func(p *Settings) { p.ASAP = true }, []string{"ignore_delays: {asap} is true: want false: leave out {asap}"}},
+		"fast":               {func(p *Settings) { p.Speed = 7.5 }, []string{"speed: {speed} is 7.5: want 1: leave out {speed}"}},
+		"slow":               {func(p *Settings) { p.Speed = .5 }, []string{"speed: {speed} is 0.5: want 1: leave out {speed}"}},
+		"short gaps":         {func(p *Settings) { p.MaxGap = time.Minute }, []string{"gap_cap: {max-gap} is 60s: want off: leave out {max-gap}; {tree-idle-cap} may be set"}},
+		"compressed traces":  {func(p *Settings) { p.TraceIdleCap = time.Minute }, []string{"trace_idle_cap: {trace-idle-cap} is 60s, and {trace-cap} is load: want off: leave out {trace-idle-cap}; {tree-idle-cap} may be set"}},
+		"another system cap": {func(p *Settings) { p.SystemIdleCap = 11 * time.Second }, []string{"system_idle_cap: {system-idle-cap} is 11s: want 10s: leave out {system-idle-cap}"}},
+		"no system cap":      {func(p *Settings) { p.SystemIdleCap = 0 }, []string{"system_idle_cap: {system-idle-cap} is off: want 10s: leave out {system-idle-cap}"}},
+		"another marker":     {func(p *Settings) { p.Marker = "system_prefix" }, []string{"marker: {marker} is system_prefix: want first_turn_prefix: leave out {marker}"}},
+		"no marker":          {func(p *Settings) { p.Marker = "off" }, []string{"marker: {marker} is off: want first_turn_prefix: leave out {marker}"}},
+		"no stream":          {func(p *Settings) { p.Unstreamed = []string{`{extra-body} has "stream":false`} }, []string{`streaming: {extra-body} has "stream":false: want streamed answers: leave it out`}},
+		"answers may end": {func(p *Settings) { p.EndsEarly = []string{"{no-ignore-eos}", "{max-tokens-field} none"} }, []string{
+			"ignore_eos: {no-ignore-eos}: want ignore_eos true and a length in every body: leave it out",
+			"ignore_eos: {max-tokens-field} none: want ignore_eos true and a length in every body: leave it out",
 		}},
-		"short":       {func(p *Settings) { p.Duration = 899500 * time.Millisecond }, []string{"duration: --duration is 899.5s: want at least 900s: leave out --duration, for 1800s"}},
-		"no duration": {func(p *Settings) { p.Duration = 0 }, []string{"duration: --duration is off: want at least 900s: leave out --duration, for 1800s"}},
-		"requests":    {func(p *Settings) { p.Requests = 1 << 30 }, []string{"early_bound: --requests may end the run before its duration: want no bound beside --duration: leave it out"}},
-		"trees":       {func(p *Settings) { p.Trees = 1 }, []string{"early_bound: --trees may end the run before its duration: want no bound beside --duration: leave it out"}},
-		"until":       {func(p *Settings) { p.Until = true }, []string{"early_bound: --until may end the run before its duration: want no bound beside --duration: leave it out"}},
-		"once":        {func(p *Settings) { p.Once = true }, []string{"early_bound: --once may end the run before its duration: want no bound beside --duration: leave it out"}},
+		"short":       {func(p *Settings) { p.Duration = 899500 * time.Millisecond }, []string{"duration: {duration} is 899.5s: want at least 900s: leave out {duration}, for 1800s"}},
+		"no duration": {func(p *Settings) { p.Duration = 0 }, []string{"duration: {duration} is off: want at least 900s: leave out {duration}, for 1800s"}},
+		"requests":    {func(p *Settings) { p.Requests = 1 << 30 }, []string{"early_bound: {requests} may end the run before its duration: want no bound beside {duration}: leave it out"}},
+		"trees":       {func(p *Settings) { p.Trees = 1 }, []string{"early_bound: {trees} may end the run before its duration: want no bound beside {duration}: leave it out"}},
+		"until":       {func(p *Settings) { p.Until = true }, []string{"early_bound: {until} may end the run before its duration: want no bound beside {duration}: leave it out"}},
+		"once":        {func(p *Settings) { p.Once = true }, []string{"early_bound: {once} may end the run before its duration: want no bound beside {duration}: leave it out"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := played()

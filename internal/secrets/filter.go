@@ -57,6 +57,7 @@ func (f *Filter) Add(secret, label string) {
 	slices.SortStableFunc(f.words, func(a, b word) int { return len(b.text) - len(a.text) }) // one may be a part of another
 }
 
+// add adds one spelling of a secret, with the label that stands in place of the secret.
 func (f *Filter) add(form string, label uint8) {
 	text := fold([]byte(form))
 	if len(text) < Run {

@@ -72,6 +72,7 @@ func JSON(w io.Writer, v any) error { return writeJSON(w, v, "") }
 // IndentedJSON writes a value as JSON for people.
 func IndentedJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
 
+// writeJSON writes a value as JSON without escapes for HTML.
 func writeJSON(w io.Writer, v any, indent string) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

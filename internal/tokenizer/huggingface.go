@@ -163,6 +163,7 @@ func (f *jsonFile) readUnused(l *jsonlex.Lexer, key string) error {
 	return errors.New("it is set: want null")
 }
 
+// readVocabulary reads the object from tokens to ids.
 func (f *jsonFile) readVocabulary(l *jsonlex.Lexer) error {
 	f.vocabulary = make(map[string]uint32, 1<<17)
 	return l.Object(func(key []byte) error {
@@ -217,6 +218,7 @@ func (f *jsonFile) readMerge(l *jsonlex.Lexer) error {
 	return err
 }
 
+// readAdded reads one added token, such as that which ends a text.
 func (f *jsonFile) readAdded(l *jsonlex.Lexer) error {
 	var t addedToken
 	id := uint64(maxTokens)

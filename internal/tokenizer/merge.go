@@ -389,6 +389,7 @@ func (t *Tokenizer) lastCut(text []byte) int {
 	return 0
 }
 
+// isCut reports whether encodeReader may cut the text at a position, so that both sides encode as they do together.
 func isCut(text []byte, at int) bool {
 	if text[at-1] == '\n' {
 		return text[at]|0x20 >= 'a' && text[at]|0x20 <= 'z'

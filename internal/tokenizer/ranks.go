@@ -64,6 +64,7 @@ func Digest(name string) (string, error) {
 	return b.sha256, nil
 }
 
+// find returns the vocabulary inside the binary that has a name.
 func find(name string) (*builtin, error) {
 	for i := range builtins {
 		if builtins[i].name == name {

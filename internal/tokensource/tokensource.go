@@ -102,6 +102,7 @@ func FromHub(name string) bool {
 	return pattern == "" && err == nil && !exists(path) && !isPath(path)
 }
 
+// errUnknown is the error about a name that no tokenizer has.
 func errUnknown(name string) error {
 	text := "want " + strings.Join(tokenizer.Names(), ", ") + ", the path of a tokenizer.json or of its directory, or OWNER/NAME of a model of the hub"
 	if closest := suggest.Closest(name, tokenizer.Names()); closest != "" {

@@ -128,6 +128,7 @@ func (c *collector) stopped(ctx context.Context) error {
 	return context.Cause(c.opts.Lease.Context())
 }
 
+// addError keeps an error of one directory, up to maxErrors. The run goes on.
 func (c *collector) addError(err error) {
 	switch {
 	case err == nil:
@@ -201,6 +202,7 @@ func (c *collector) scan() error {
 	return nil
 }
 
+// addItem notes size, age and last use of a directory.
 func (c *collector) addItem(kind, key string, info fs.FileInfo) {
 	it := &item{kind: kind, key: key, number: len(c.items), bytes: sizeOf(c.root, kind, key), made: info.ModTime(), link: info.Mode()&fs.ModeSymlink != 0}
 	it.used = it.made
@@ -367,6 +369,7 @@ func (c *collector) checkUnneeded(it *item, read view) error {
 	return c.checkAge(it)
 }
 
+// checkPin returns a neededError for a pinned dataset.
 func (c *collector) checkPin(dataset *item) error {
 	pin, err := readPin(c.root, dataset.key)
 	if err == nil && pin != nil {
@@ -375,6 +378,7 @@ func (c *collector) checkPin(dataset *item) error {
 	return err
 }
 
+// checkUsers returns a neededError for a directory that a process uses.
 func (c *collector) checkUsers(it *item, read view) error {
 	if read == fresh || !c.noted {
 		if _, err := c.notes.Read(c.now); err != nil {
@@ -400,6 +404,7 @@ func (c *collector) checkAge(dataset *item) error {
 	return nil
 }
 
+// checkPart returns a neededError for a part that a process uses or a dataset names.
 func (c *collector) checkPart(part *item, read view) error {
 	if err := c.checkUsers(part, read); err != nil || c.repair {
 		return err

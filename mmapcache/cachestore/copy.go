@@ -88,6 +88,7 @@ func sourceDisk() disk {
 	return disk{cachedir.Disk{Open: openPlain, Stat: os.Stat, ReadDir: os.ReadDir}}
 }
 
+// copy is Copy from a source that is read through d.
 func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*CopyResult, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -510,6 +511,7 @@ func (c *directoryCopy) write(ctx context.Context, d *durable.Dir, path string, 
 	return nil
 }
 
+// syncFile forces a file to disk, by the function of tests where the context has one.
 func syncFile(ctx context.Context, f *os.File) error {
 	if sync := durable.OptionsOf(ctx).Sync; sync != nil {
 		return sync(f)

@@ -188,6 +188,7 @@ func (c *collector) each(ctx context.Context, list []*item, free func(*item) err
 // names them.
 const minAge = time.Hour
 
+// freeDamaged frees a dataset that cannot be opened, unless it is too young to count as garbage.
 func (c *collector) freeDamaged(dataset *item) error {
 	if !dataset.damaged {
 		return nil
@@ -199,6 +200,7 @@ func (c *collector) freeDamaged(dataset *item) error {
 	return c.free(dataset, "damaged: it cannot be opened")
 }
 
+// freeUnnamed frees a part that no dataset names, unless it is too young to count as garbage.
 func (c *collector) freeUnnamed(part *item) error {
 	switch named, maybe, err := c.namedBy(part, known); {
 	case err != nil || named:
@@ -319,6 +321,7 @@ func (c *collector) removeParts(ctx context.Context, parts []mmapcache.Reference
 	})
 }
 
+// removeDamaged removes one part, if it is found damaged.
 func (c *collector) removeDamaged(ctx context.Context, part *item) error {
 	v, err := mmapcache.VerifyPart(ctx, c.root, part.kind, part.key)
 	switch {

@@ -199,6 +199,7 @@ func (d disk) directories(root, key string) ([]Directory, error) {
 	return list, nil
 }
 
+// directory reads the manifest and, if it can, the provenance of a directory.
 func (d disk) directory(root, kind string, part manifest.Part) (Directory, error) {
 	m, err := d.readManifest(root, kind, part.Key, part.Digest)
 	if err != nil {

@@ -202,7 +202,7 @@ func (r *GCReport) Write(w io.Writer, maxBytes int64) {
 	}
 	fmt.Fprintf(w, "%s %s, %s stay\n", freed, bytefmt.Format(r.Freed), bytefmt.Format(r.BytesAfter))
 	if maxBytes >= 0 && r.BytesAfter > maxBytes {
-		fmt.Fprintf(w, "that is more than --max-bytes %s, but nothing else can be removed\n", bytefmt.Format(maxBytes))
+		fmt.Fprintf(w, "that is more than the limit of %s, but nothing else can be removed\n", bytefmt.Format(maxBytes))
 	}
 }
 

@@ -25,7 +25,7 @@ func CheckRoot(root string) error {
 	}
 	for dir := path; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if outer := outerRoot(dir); outer != "" {
-			return fmt.Errorf("cache root %s lies inside the cache %s: use another --cache", root, outer)
+			return fmt.Errorf("cache root %s lies inside the cache %s: use another directory", root, outer)
 		}
 	}
 	return nil
@@ -182,7 +182,7 @@ func ExplainFullDisk(root string, err error) error {
 	if free, ok := durable.FreeBytes(root); ok {
 		text += fmt.Sprintf(" for what is to be written: %s are free", bytefmt.Format(free))
 	}
-	return &durable.FullError{Text: text, Hint: "--cache DIR (of cache warm --to DIR), on a disk with more room; or agentx cache gc --max-bytes SIZE, which frees some here", Err: err}
+	return &durable.FullError{Text: text, Err: err}
 }
 
 // isKey reports whether a name has the form of a key: a SHA-256 in lower-case hex. cachestore leaves every other name

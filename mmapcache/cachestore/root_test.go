@@ -54,7 +54,7 @@ func TestCheckRoot(t *testing.T) {
 		filepath.Join(damaged, "x"): filepath.Join(base, "damaged"),
 	} {
 		err := CheckRoot(path)
-		assert.EqualError(t, err, fmt.Sprintf("cache root %s lies inside the cache %s: use another --cache", path, outer))
+		assert.EqualError(t, err, fmt.Sprintf("cache root %s lies inside the cache %s: use another directory", path, outer))
 	}
 	for _, path := range []string{
 		root, ".", "", filepath.Join(root, "mine"), filepath.Join(root, "mine", mmapcache.DatasetKind), filepath.Join(base, "not", "there"), "/",

@@ -165,6 +165,7 @@ func Pin(ctx context.Context, root, key, who string) error {
 	return err
 }
 
+// writePin writes the pin of a dataset: who asked for it, on this host and now.
 func writePin(root, key, who string) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -285,6 +286,7 @@ func ClaimShards(ctx context.Context, root, key string, made func() (bool, error
 	return claimName(ctx, root, ShardsKind+"-"+key, made, o)
 }
 
+// claimName acquires the lease of a name, and writes the README of a root that has none.
 func claimName(ctx context.Context, root, name string, made func() (bool, error), o ClaimOptions) (*Lease, error) {
 	lease, err := durable.Acquire(ctx, root, name, made, durable.Waiting{Limit: o.Wait, Report: o.OnWait})
 	if lease == nil {

@@ -34,6 +34,7 @@ const (
 
 var kindNames = []string{Poisson: "poisson", Constant: "constant", Gamma: "gamma"}
 
+// String returns the word by which a setting chooses the kind.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -51,7 +52,10 @@ func ParseKind(text string) (k Kind, shape float64, err error) {
 		return Constant, 0, nil
 	case name == "gamma" && shaped:
 		if shape, err = strconv.ParseFloat(number, 64); err == nil {
-			return Gamma, shape, checkShape(shape)
+			if !(shape >= minShape && shape <= maxShape) {
+				err = fmt.Errorf("arrivals: shape %g of gamma: want %g to %g", shape, minShape, float64(maxShape))
+			}
+			return Gamma, shape, err
 		}
 	}
 	return 0, 0, fmt.Errorf("arrivals: %q: want poisson, constant or gamma:SHAPE, such as gamma:0.5", text)
@@ -72,13 +76,6 @@ type Process struct {
 	Shape float64       // of Gamma: 1 is Poisson, less comes in bursts, more is more even; 0 for the others
 	Ramp  time.Duration // the rate grows from 0 for so long
 	Seed  string        // the operator's seed in decimal
-}
-
-func checkShape(shape float64) error {
-	if !(shape >= minShape && shape <= maxShape) {
-		return fmt.Errorf("arrivals: shape %g of gamma: want %g to %g", shape, minShape, float64(maxShape))
-	}
-	return nil
 }
 
 // Schedule returns the arrivals of a valid process, without end until the 292 years that a Duration can hold are over.
@@ -108,6 +105,7 @@ type drawn struct {
 	last  time.Duration
 }
 
+// Next draws the gap to the next arrival and returns its instant; false when that is too far away for a duration.
 func (s *drawn) Next() (at time.Duration, ok bool) {
 	if s.count > 0 {
 		s.sum = s.advance()
@@ -157,6 +155,7 @@ func Recorded(instants []time.Duration) Schedule { return &recorded{instants} }
 
 type recorded struct{ rest []time.Duration }
 
+// Next returns the next recorded arrival.
 func (r *recorded) Next() (at time.Duration, ok bool) {
 	if len(r.rest) == 0 {
 		return 0, false

@@ -113,6 +113,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("arrivals: %d of %d traces have no recorded start, the first is trace %d", e.Missing, e.Traces, e.First)
 }
 
+// missing returns a *MissingError if a trace has no recorded start.
 func missing(starts []Start) error {
 	e := &MissingError{Traces: len(starts)}
 	for _, s := range starts {
@@ -137,6 +138,7 @@ type EmptyError struct {
 	Traces int
 }
 
+// empty returns the error of a window in which no trace starts.
 func (w Window) empty(sorted []Start) error {
 	e := &EmptyError{Window: w, Traces: len(sorted)}
 	if n := len(sorted); n > 0 {

@@ -213,6 +213,7 @@ func (p *Probe) String() string {
 	return text
 }
 
+// count names a number of lanes.
 func count(lanes int) string {
 	if lanes == 1 {
 		return "1 lane"

@@ -16,7 +16,7 @@ type Arrivals interface {
 }
 
 // ErrTooManyWaiting is the error of a phase in which more than maxWaiting trees have arrived and wait for a lane.
-var ErrTooManyWaiting = errors.New("too many trees have arrived and wait for a lane")
+var ErrTooManyWaiting = errors.New("too many trees have arrived and wait for a lane: let fewer arrive, or give them more lanes")
 
 const maxWaiting = 1 << 24
 
@@ -116,6 +116,7 @@ type ramp struct {
 	length     time.Duration
 }
 
+// Next returns when the next lane takes its first tree.
 func (r *ramp) Next() (time.Duration, bool) {
 	k, n := time.Duration(r.lane), time.Duration(r.lanes)
 	r.lane += r.step
@@ -174,11 +175,12 @@ func (c *Conductor) arrive(at time.Duration) {
 	c.counts.TreesWaiting++
 	c.openings.waiting.push(at)
 	if most := c.openings.max; c.counts.TreesWaiting > most {
-		c.openings.err = fmt.Errorf("%w: more than %d at %v, with %d lanes", ErrTooManyWaiting, most, at, c.maxLanes)
+		c.openings.err = fmt.Errorf("more than %d trees at %v, with %d lanes: %w", most, at, c.maxLanes, ErrTooManyWaiting)
 		c.stop(at)
 	}
 }
 
+// countArrival counts a tree that has arrived, and reports it.
 func (c *Conductor) countArrival(at time.Duration) {
 	c.counts.TreesArrived++
 	c.emit(Event{Kind: TreeArrived, At: at, Lane: -1, Tree: -1})

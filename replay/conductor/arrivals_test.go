@@ -197,7 +197,7 @@ func TestTooManyTreesWait(t *testing.T) {
 	w.c.openings.max = 10
 	w.play().requireQuiet(t)
 	require.ErrorIs(t, w.c.Err(), ErrTooManyWaiting)
-	require.EqualError(t, w.c.Err(), "too many trees have arrived and wait for a lane: more than 10 at 12s, with 2 lanes")
+	require.EqualError(t, w.c.Err(), "more than 10 trees at 12s, with 2 lanes: too many trees have arrived and wait for a lane: let fewer arrive, or give them more lanes")
 	require.True(t, w.c.Stopped())
 	require.Equal(t, 1001*time.Second, w.ended, "what is in flight returns")
 	require.Equal(t, 11, w.c.Counts().TreesAbandoned)

@@ -44,6 +44,7 @@ func (b *barrier) pass(s *session) bool {
 	return false
 }
 
+// isDone reports whether a turn is done, however it ended.
 func (b *barrier) isDone(r TurnRef) bool {
 	b.work.entries++
 	return r.Turn < b.turnsDone[r.Session]

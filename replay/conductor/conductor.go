@@ -192,6 +192,7 @@ func (c *Conductor) Stop(now time.Duration) {
 	c.settle(now)
 }
 
+// stop is Stop without the sending of what is due.
 func (c *Conductor) stop(now time.Duration) {
 	if c.stopped {
 		return
@@ -301,6 +302,7 @@ func (c *Conductor) touch(t *tree) {
 	}
 }
 
+// emit reports an event to the observer, if there is one.
 func (c *Conductor) emit(e Event) {
 	if c.observe != nil {
 		c.observe(e)

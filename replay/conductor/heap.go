@@ -10,6 +10,7 @@ type heap[T any] struct {
 
 func (h *heap[T]) len() int { return len(h.items) }
 
+// count counts items that were read or written.
 func (h *heap[T]) count(n int) {
 	if h.work != nil {
 		*h.work += n
@@ -25,6 +26,7 @@ func (h *heap[T]) put(item T, at int) {
 	h.count(1)
 }
 
+// push adds an item.
 func (h *heap[T]) push(item T) {
 	h.items = append(h.items, item)
 	h.siftUp(item, len(h.items)-1)

@@ -1,13 +1,13 @@
 package conductor
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
 
 // ErrEmptyTrees is the error of a lane that has finished because maxEmptyTrees trees in a row sent nothing.
-var ErrEmptyTrees = errors.New("too many trees in a row sent nothing")
+var ErrEmptyTrees = fmt.Errorf("%d trees in a row sent nothing, so the lane takes no other", maxEmptyTrees)
 
 // maxEmptyTrees is how many trees in a row a lane opens that end without a request. Such trees end at the instant at which
 // they are opened: with an endless source the lane would never stop opening them.

@@ -380,17 +380,17 @@ func TestTreesThatCannotBePlayed(t *testing.T) {
 	require.EqualError(t, twice.Validate(), "session 0, turn 1: it spawns branch 0, which names another turn")
 	twice.Sessions[0].Turns[1].Spawns = nil
 	twice.Sessions[0].Turns[0].Spawns = []int{0, 0}
-	require.EqualError(t, twice.Validate(), "branch 0 is spawned by 2 turns, want 1")
+	require.EqualError(t, twice.Validate(), "branch 0 is spawned by 2 turns: want one")
 	lost := root(0)
 	lost.Sessions = append(lost.Sessions, Session{Turns: turns(0)})
-	require.EqualError(t, lost.Validate(), "session 1 is in no branch")
+	require.EqualError(t, lost.Validate(), "session 1 is in no branch: every session but the root needs one")
 	for want, change := range map[string]func(*Branch){
-		"branch 0: parent session 7 out of range [0,2)":                   func(b *Branch) { b.Parent = 7 },
-		"branch 0: spawn turn 7 out of range [0,2) of session 0":          func(b *Branch) { b.Spawn = 7 },
-		"branch 0: session 2 out of range (0,2)":                          func(b *Branch) { b.Sessions = []int{2} },
-		"branch 0: session 1 is in it twice":                              func(b *Branch) { b.Sessions = []int{1, 1} },
-		"branch 0: session 1 and its branch use different time origins":   func(b *Branch) { b.OnIssue = false },
-		"session 0, turn 0: it spawns branch 0, which names another turn": func(b *Branch) { b.Spawn = 1 },
+		"branch 0: its parent is session 7: want one of the 2 sessions, from 0":                                                      func(b *Branch) { b.Parent = 7 },
+		"branch 0: turn 7 of session 0 spawns it: want one of its 2 turns, from 0":                                                   func(b *Branch) { b.Spawn = 7 },
+		"branch 0: its child is session 2: want one from 1 to 1, behind its parent":                                                  func(b *Branch) { b.Sessions = []int{2} },
+		"branch 0: session 1 is in it twice: list it once":                                                                           func(b *Branch) { b.Sessions = []int{1, 1} },
+		"branch 0: session 1 counts from the issue of its spawning turn, its branch from the return: set OnIssue of the branch, too": func(b *Branch) { b.OnIssue = false },
+		"session 0, turn 0: it spawns branch 0, which names another turn":                                                            func(b *Branch) { b.Spawn = 1 },
 	} {
 		tree := root(0, 0).child(0, 0, true, 0, 0)
 		change(&tree.Branches[0])

@@ -18,6 +18,7 @@ func (c *Conductor) Pause(now time.Duration) {
 	c.settle(now)
 }
 
+// pause is Pause without the sending of what is due.
 func (c *Conductor) pause() {
 	c.paused = true
 	c.endArrivals()

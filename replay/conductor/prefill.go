@@ -12,6 +12,7 @@ type prefillLimiter struct {
 	trees   heap[*tree] // with a session that waits
 }
 
+// newPrefillLimiter returns a limiter with so many slots, 0 for no limit.
 func newPrefillLimiter(limit int, inOrder bool) *prefillLimiter {
 	return &prefillLimiter{limit: limit, inOrder: inOrder, trees: heap[*tree]{
 		less: func(a, b *tree) bool {

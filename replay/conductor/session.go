@@ -20,6 +20,7 @@ const (
 	closed
 )
 
+// String names the state, for panics.
 func (s state) String() string {
 	return [...]string{"fresh", "due", "retained", "queued", "deferred", "in flight", "deciding", "parked", "closed"}[s]
 }
@@ -119,16 +120,19 @@ type branchState struct {
 	end     time.Duration // latest end of one
 }
 
+// session returns a live session by its index; nil: it is not live.
 func (t *sessionTable) session(n int) *session {
 	t.work.entries++
 	return t.sessions[n]
 }
 
+// branch returns the state of a branch.
 func (t *sessionTable) branch(n int) *branchState {
 	t.work.entries++
 	return &t.branches[n]
 }
 
+// add adds a session to the live ones.
 func (t *sessionTable) add(s *session) {
 	t.work.entries += 2
 	t.sessions[s.index] = s
@@ -136,6 +140,7 @@ func (t *sessionTable) add(s *session) {
 	t.alive = append(t.alive, s)
 }
 
+// remove removes a closed session from the live ones.
 func (t *sessionTable) remove(s *session) {
 	t.work.entries += 3
 	t.sessions[s.index] = nil

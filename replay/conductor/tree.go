@@ -68,7 +68,7 @@ func (t *Tree) Validate() error {
 	}
 	for b, times := range spawned {
 		if times != 1 {
-			return fmt.Errorf("branch %d is spawned by %d turns, want 1", b, times)
+			return fmt.Errorf("branch %d is spawned by %d turns: want one", b, times)
 		}
 	}
 	return nil
@@ -79,27 +79,27 @@ func (t *Tree) validateBranches() error {
 	seen := make([]bool, len(t.Sessions))
 	for b, br := range t.Branches {
 		if !inRange(br.Parent, len(t.Sessions)) {
-			return fmt.Errorf("branch %d: parent session %d out of range [0,%d)", b, br.Parent, len(t.Sessions))
+			return fmt.Errorf("branch %d: its parent is session %d: want one of the %d sessions, from 0", b, br.Parent, len(t.Sessions))
 		}
 		if turns := len(t.Sessions[br.Parent].Turns); !inRange(br.Spawn, turns) {
-			return fmt.Errorf("branch %d: spawn turn %d out of range [0,%d) of session %d", b, br.Spawn, turns, br.Parent)
+			return fmt.Errorf("branch %d: turn %d of session %d spawns it: want one of its %d turns, from 0", b, br.Spawn, br.Parent, turns)
 		}
 		for _, n := range br.Sessions {
 			switch {
 			case n <= br.Parent || n >= len(t.Sessions):
-				return fmt.Errorf("branch %d: session %d out of range (%d,%d)", b, n, br.Parent, len(t.Sessions))
+				return fmt.Errorf("branch %d: its child is session %d: want one from %d to %d, behind its parent", b, n, br.Parent+1, len(t.Sessions)-1)
 			case t.Sessions[n].Branch != b:
-				return fmt.Errorf("branch %d: session %d belongs to branch %d", b, n, t.Sessions[n].Branch)
+				return fmt.Errorf("branch %d: session %d is in it, but names branch %d as its own", b, n, t.Sessions[n].Branch)
 			case seen[n]:
-				return fmt.Errorf("branch %d: session %d is in it twice", b, n)
+				return fmt.Errorf("branch %d: session %d is in it twice: list it once", b, n)
 			case t.Sessions[n].OnIssue && !br.OnIssue:
-				return fmt.Errorf("branch %d: session %d and its branch use different time origins", b, n)
+				return fmt.Errorf("branch %d: session %d counts from the issue of its spawning turn, its branch from the return: set OnIssue of the branch, too", b, n)
 			}
 			seen[n] = true
 		}
 	}
 	if n := slices.Index(seen[1:], false); n >= 0 {
-		return fmt.Errorf("session %d is in no branch", n+1)
+		return fmt.Errorf("session %d is in no branch: every session but the root needs one", n+1)
 	}
 	return nil
 }
@@ -126,6 +126,7 @@ func (t *Tree) validateTurn(session, turn int, spawned []int) error {
 	return nil
 }
 
+// inRange reports whether i is an index of n things.
 func inRange(i, n int) bool { return i >= 0 && i < n }
 
 // isDone reports whether a session sends nothing more once turnsDone of its turns are done.

@@ -43,7 +43,7 @@ type Aggregate struct {
 // NewAggregate returns an empty aggregate of a run with service levels, maybe none.
 func NewAggregate(rules Rules, levels ...slo.Condition) *Aggregate {
 	return &Aggregate{
-		rules: rules, goodput: newGoodput(rules, levels),
+		rules: rules, goodput: goodput{Judge: NewJudge(rules, levels), met: make([]int, len(levels))},
 		errors: map[wire.Category]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
 		deviations: newDeviations(), finished: FinishReasons{}, headline: newObservations(), cooldown: newObservations(),
 		warmup: warmupCounts{errors: map[wire.Category]int{}},
@@ -158,6 +158,7 @@ func (s *Summary) addFacts(f *Facts) {
 	s.DeadlockedTrees, s.Until = Number(branches.TreesDeadlocked), f.Until
 }
 
+// laneSummary returns how many of n lanes have sent, and when the first and the last of them began.
 func (a *Aggregate) laneSummary(n int) Lanes {
 	l := Lanes{N: n, Started: len(a.lanes), FirstRequest: FirstRequest{Missing, Missing}}
 	if len(a.lanes) > 0 {

@@ -65,6 +65,7 @@ func findNumber(v reflect.Value, maxInt int64) (path, problem string) {
 	return "", ""
 }
 
+// checkSeconds returns an error about a time that no run writes, in seconds.
 func checkSeconds(x float64) error {
 	if x < 0 || x > maxSeconds {
 		return fmt.Errorf("%v: want 0 to %.0e", x, maxSeconds)
@@ -72,6 +73,7 @@ func checkSeconds(x float64) error {
 	return nil
 }
 
+// checkInt returns an error about a number that no run writes.
 func checkInt(n, most int64) error {
 	if n < 0 || n > most {
 		return fmt.Errorf("%d: want 0 to %d", n, most)

@@ -95,6 +95,7 @@ func outputText(r *Record) string {
 // deviationCounts are deviations by kind.
 type deviationCounts map[string]Deviation
 
+// newDeviations returns counts with all kinds, each 0.
 func newDeviations() deviationCounts {
 	c := deviationCounts{}
 	for _, d := range deviations {

@@ -163,6 +163,7 @@ const (
 	maxReason  = 40 // bytes
 )
 
+// add counts a finish reason, cut to maxReason; beyond maxReasons different ones it counts as "other".
 func (f FinishReasons) add(reason string) {
 	if reason = oneLine(reason); reason == "" {
 		reason = "none"

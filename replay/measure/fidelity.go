@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -115,7 +116,7 @@ func timeShare(s *Summary) Number {
 func (s *Summary) fidelity(b *strings.Builder) {
 	f, label := &s.Fidelity, "fidelity"
 	write := func(parts ...string) {
-		parts = present(parts)
+		parts = slices.DeleteFunc(parts, isEmpty)
 		if len(parts) > 0 {
 			row(b, label, "%s", strings.Join(parts, "; "))
 			label = ""
@@ -128,9 +129,9 @@ func (s *Summary) fidelity(b *strings.Builder) {
 		return fmt.Sprintf(format, 100*n)
 	}
 	write(part(f.PromptTokens.Ratio, "prompts %.1f %% of the recorded tokens"), part(f.OutputTokens.Ratio, "output %.1f %% of what was asked"))
-	reuse := present([]string{
+	reuse := slices.DeleteFunc([]string{
 		part(f.PrefixReuse.Recorded, "%.1f %% recorded"), part(f.PrefixReuse.Sent, "%.1f %% sent"), part(f.PrefixReuse.Reported, "%.1f %% reported by the server"),
-	})
+	}, isEmpty)
 	if len(reuse) > 0 {
 		write("prefix reuse " + strings.Join(reuse, ", "))
 	}
@@ -143,14 +144,4 @@ func (s *Summary) fidelity(b *strings.Builder) {
 			f.Lanes.Playing, f.Lanes.InFlight, of, f.RequestsInFlight.Mean, s.ClockMargin(true), f.RequestsInFlight.Max))
 	}
 	write(part(f.Gaps.Kept, "%.1f %% of requests sent within 10 ms of their time"), part(f.Client.Time, "client %.2f %% of the time"), part(f.Client.CPU, "%.0f %% of the CPU"))
-}
-
-// present returns the texts that are not empty.
-func present(parts []string) (list []string) {
-	for _, p := range parts {
-		if p != "" {
-			list = append(list, p)
-		}
-	}
-	return list
 }

@@ -73,10 +73,6 @@ type goodput struct {
 	trees, bad, cut           ordinalSet
 }
 
-func newGoodput(rules Rules, levels []slo.Condition) goodput {
-	return goodput{Judge: NewJudge(rules, levels), met: make([]int, len(levels))}
-}
-
 // add judges a request of the profiling phase, and returns whether it is good.
 func (g *goodput) add(r *Record) bool {
 	if len(g.levels) == 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/internal/regular"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // maxLaneLine bounds a line of LanesFile, bytes.
@@ -64,7 +65,7 @@ func (l *LaneReport) DescribeSilence() string {
 	}
 	due := ""
 	if l.FirstDue > 0 {
-		due = fmt.Sprintf(", and its first request is due after %.3g s (--lane-start-cap bounds that)", l.FirstDue)
+		due = fmt.Sprintf(", and its first request is due after %.3g s (%s bounds that)", l.FirstDue, preset.Setting("lane-start-cap"))
 	}
 	return fmt.Sprintf("lane %d sent nothing: it played trace %q%s%s", l.Lane, l.Trace, where, due)
 }

@@ -73,10 +73,12 @@ var MetricList = []Metric{
 	{Metric: ofRun("token_hit_rate", slo.Share, true), Title: "share of prompt tokens that were cached", elsewhere: true, Ratio: [2]string{"cached", "prompt_tokens"}, Value: func(s *Summary) Number { return s.TokenHitRate }},
 }
 
+// ofEach returns a metric that each request has.
 func ofEach(name string, unit slo.Unit) slo.Metric {
 	return slo.Metric{Name: name, Unit: unit, OfEach: true}
 }
 
+// ofRun returns a metric that a run has once.
 func ofRun(name string, unit slo.Unit, more bool) slo.Metric {
 	return slo.Metric{Name: name, Unit: unit, MoreIsBetter: more}
 }

@@ -22,10 +22,12 @@ type observations struct {
 	divisor ITLDivisor
 }
 
+// newObservations returns observations of no request.
 func newObservations() observations {
 	return observations{samples: make([][]float64, len(MetricList)), first: math.Inf(1), last: math.Inf(-1)}
 }
 
+// add adds a request that ended well.
 func (o *observations) add(r *Record, rules Rules) {
 	o.n++
 	for k := range MetricList {
@@ -146,6 +148,7 @@ func (o *ordinalSet) without(a, b *ordinalSet) (n int) {
 	return n
 }
 
+// word returns the k-th 64 bits of the set.
 func (o *ordinalSet) word(k int) uint64 {
 	if k < len(o.bits) {
 		return o.bits[k]

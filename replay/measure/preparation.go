@@ -1,6 +1,10 @@
 package measure
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/agentx/agentx/replay/preset"
+)
 
 // PreparationStep is what a run did at one server before its first request: it waited for the model, or reset the cache. Its
 // requests have no records.
@@ -60,8 +64,8 @@ func (c *Context) Played() string {
 	if c == nil || c.Above == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d traces have requests above the server's %d tokens (%s), prompt and output together: --max-context server leaves them out",
-		c.Above, c.Traces-c.LeftOut, c.Server, c.From)
+	return fmt.Sprintf("%d of %d traces have requests above the server's %d tokens (%s), prompt and output together: %s server leaves them out",
+		c.Above, c.Traces-c.LeftOut, c.Server, c.From, preset.Setting("max-context"))
 }
 
 // Skipped says how many traces were left out; "": none.

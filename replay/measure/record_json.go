@@ -39,6 +39,7 @@ const (
 
 var recordFields = fieldsOf(reflect.TypeFor[Record]())
 
+// fieldsOf makes the table of a struct from its tags.
 func fieldsOf(t reflect.Type) (list []field) {
 	for f := range t.Fields() {
 		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -78,6 +79,7 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	return append(appendFields(append(b, '{'), reflect.ValueOf(r).Elem(), recordFields), '}')
 }
 
+// appendFields appends the fields of a struct, each behind its key.
 func appendFields(b []byte, v reflect.Value, fields []field) []byte {
 	for k := range fields {
 		f, x := &fields[k], v.Field(fields[k].place)
@@ -140,6 +142,7 @@ func appendText(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
+// appendAny appends a value as encoding/json writes it.
 func appendAny(b []byte, v any) []byte {
 	j, err := json.Marshal(v)
 	if err != nil { // NaN or infinity
@@ -167,6 +170,7 @@ type placed struct {
 // recordPlaces are the fields of a Record by their keys, errorPlaces those of an Error.
 var recordPlaces, errorPlaces = placesOf(recordFields, nil), placesOf(fieldsOf(reflect.TypeFor[Error]()), nil)
 
+// placesOf returns fields by their keys, with those of groups. above is where their struct lies in the one that is read.
 func placesOf(fields []field, above []int) map[string]placed {
 	places := map[string]placed{}
 	for k := range fields {

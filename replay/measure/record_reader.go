@@ -271,6 +271,7 @@ func (c *contentsReader) problem() error {
 	return c.err
 }
 
+// read reads the next entry. The error says how it does not fit the record, which has a number of messages.
 func (c *contentsReader) read(messages int) (none wire.Contents, err error) {
 	length, err := binary.ReadUvarint(c)
 	switch {

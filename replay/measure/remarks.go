@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Remark says what a reader of a run must know beside its figures. The console, pages, markdown and comparisons show the same list.
@@ -70,6 +72,7 @@ var remarkRules = []struct {
 	{"content_filter", Warning, (*evidence).filtered},
 	{"long_traces", Note, func(e *evidence) (string, []string) { return e.Context.Played(), nil }},
 	{"left_out_traces", Note, func(e *evidence) (string, []string) { return e.Context.Skipped(), nil }},
+	{"filler", Note, (*evidence).filler},
 	{"calibration", Note, (*evidence).calibration},
 	{"lanes", Note, (*evidence).idleLanes},
 	{"prompts", Note, (*evidence).prompts},
@@ -127,6 +130,7 @@ func when(made bool, format string, args ...any) (string, []string) {
 	return fmt.Sprintf(format, args...), nil
 }
 
+// failed says that more than a share of the requests failed, up to another share.
 func (e *evidence) failed(above, upTo Number) (string, []string) {
 	if !(e.ErrorRate > above && e.ErrorRate <= upTo) {
 		return "", nil
@@ -142,6 +146,7 @@ func (e *evidence) failed(above, upTo Number) (string, []string) {
 	return fmt.Sprintf("%s of the requests failed%s", FormatShare(e.ErrorRate), of), nil
 }
 
+// gone names the servers that answered, and then stopped.
 func (e *evidence) gone() (string, []string) {
 	gone := e.ending.gone()
 	if len(gone) == 0 {
@@ -164,6 +169,7 @@ func (e *evidence) gone() (string, []string) {
 	return fmt.Sprintf("%s stopped answering before the end of the run", Plural(len(gone), "server", "servers")), detail
 }
 
+// silentEnd says that nothing came for silentEnd seconds at the end, while requests waited.
 func (e *evidence) silentEnd() (string, []string) {
 	if e.info == nil || e.info.Facts == nil {
 		return "", nil
@@ -179,6 +185,7 @@ func (e *evidence) silentEnd() (string, []string) {
 	return fmt.Sprintf("no byte came from any server in the last %s of the phase, while requests waited; before, there were answers", duration(silence)), nil
 }
 
+// killed says that the run has no end.
 func (e *evidence) killed() (string, []string) {
 	if e.info == nil || e.info.Facts != nil {
 		return "", nil
@@ -190,6 +197,7 @@ func (e *evidence) killed() (string, []string) {
 	return text, nil
 }
 
+// interrupted says when a run was stopped before its bound.
 func (e *evidence) interrupted() (string, []string) {
 	if e.info == nil || e.info.Facts == nil || !e.info.Facts.Cancelled {
 		return "", nil
@@ -201,6 +209,7 @@ func (e *evidence) interrupted() (string, []string) {
 	return fmt.Sprintf("the run was stopped before its bound, %s after the start of the phase", duration(at)), nil
 }
 
+// invalid gives the reasons for which a run is not valid, and what to try.
 func (e *evidence) invalid() (string, []string) {
 	if e.Valid == nil || *e.Valid {
 		return "", nil
@@ -212,29 +221,35 @@ func (e *evidence) invalid() (string, []string) {
 	return strings.Join(e.Reasons, ", "), detail
 }
 
+// deadlocked counts the trees in which nothing could happen any more.
 func (e *evidence) deadlocked() (string, []string) {
 	n := e.Deadlocked()
 	return when(n > 0, "%s could not be played to the end", Plural(n, "tree", "trees"))
 }
 
+// partial names the parts of a load that are left out or were lost.
 func (e *evidence) partial() (string, []string) {
 	return strings.Join(FirstOfParts(e.Parts.Problems()), "; "), nil
 }
 
+// empty says that the headline has no request.
 func (e *evidence) empty() (string, []string) {
 	return when(e.Measured == 0, "no request of the headline ended well")
 }
 
+// overflow says that too many prompts did not fit the context.
 func (e *evidence) overflow() (string, []string) {
 	return when(e.OverflowRate > maxOverflowRate, "%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", FormatShare(e.OverflowRate), e.Buckets.ContextOverflow)
 }
 
+// short says that a run lasted less than shortTrees median trees.
 func (e *evidence) short() (string, []string) {
 	length, tree := Number(e.ending.all.last-e.ending.all.first), e.ending.medianTree()
 	return when(e.Completed > 0 && length < shortTrees*tree, "from its first request to the end of its last it took %s, less than three times its median tree (%s)",
 		FormatSeconds(length), FormatSeconds(tree)) // false where tree is Missing
 }
 
+// clientBound says what bound the client.
 func (e *evidence) clientBound() (string, []string) {
 	if !e.Client.Bound {
 		return "", nil
@@ -242,6 +257,7 @@ func (e *evidence) clientBound() (string, []string) {
 	return "the client, or a limit set on it, was a bottleneck: part of these numbers is its own", e.Client.BoundBy
 }
 
+// standstill says when this process stood still for long.
 func (e *evidence) standstill() (string, []string) {
 	s := e.Client.Standstills
 	if !s.Long() {
@@ -270,10 +286,12 @@ func distorts(kind string) func(e *evidence) (string, []string) {
 	}
 }
 
+// filtered says that a content filter ended every answer.
 func (e *evidence) filtered() (string, []string) {
 	return when(e.FinishReasons.allFiltered(), "a content filter of the server ended every answer: the numbers are those of what it let through")
 }
 
+// calibration says which figures are near what this machine reaches alone.
 func (e *evidence) calibration() (string, []string) {
 	if e.Calibration == nil || e.Calibration.Near == nil {
 		return "", nil
@@ -281,6 +299,7 @@ func (e *evidence) calibration() (string, []string) {
 	return "the client is part of what was measured", e.Calibration.Near
 }
 
+// idleLanes says that lanes sent nothing, or that fewer than busyLanes of them played.
 func (e *evidence) idleLanes() (string, []string) {
 	asked, playing := e.Lanes.N, e.Fidelity.Lanes.Playing
 	switch {
@@ -293,16 +312,19 @@ func (e *evidence) idleLanes() (string, []string) {
 	return "", nil
 }
 
+// prompts says that prompts were shorter or longer than recorded.
 func (e *evidence) prompts() (string, []string) {
 	r := e.Fidelity.PromptTokens.Ratio
 	return when(e.info != nil && (r < 1-tokenRatio || r > 1+tokenRatio), "the server counted %s of the recorded tokens", FormatShare(r))
 }
 
+// output says that answers were shorter or longer than asked for.
 func (e *evidence) output() (string, []string) {
 	r := e.Fidelity.OutputTokens.Ratio
 	return when(e.info != nil && (r < 1-tokenRatio || r > 1+tokenRatio), "the server gave %s of the tokens that were asked for", FormatShare(r))
 }
 
+// reuse says that prompts repeat less of earlier ones than in the recording.
 func (e *evidence) reuse() (string, []string) {
 	r := e.Fidelity.PrefixReuse
 	return when(e.info != nil && r.Sent < r.Recorded-reuseLoss, "%s of what was sent repeats an earlier prompt, %s of the recorded blocks: a prefix cache finds less than in the recording", FormatShare(r.Sent), FormatShare(r.Recorded))
@@ -314,9 +336,11 @@ func (e *evidence) cached() (string, []string) {
 	if e.info == nil || !(r.Reported > r.Sent+tokenRatio) {
 		return "", nil
 	}
-	return fmt.Sprintf("the servers report %s of the prompts as cached, and %s of what was sent repeats an earlier prompt of the run: the rest was there before (--reset-cache empties it), or they count otherwise", FormatShare(r.Reported), FormatShare(r.Sent)), nil
+	return fmt.Sprintf("the servers report %s of the prompts as cached, and %s of what was sent repeats an earlier prompt of the run: the rest was there before (%s empties it), or they count otherwise",
+		FormatShare(r.Reported), FormatShare(r.Sent), preset.Setting("reset-cache")), nil
 }
 
+// few says that high percentiles are those of single requests.
 func (e *evidence) few() (string, []string) {
 	switch n := e.Measured; {
 	case n == 0 || n >= 100:
@@ -328,6 +352,7 @@ func (e *evidence) few() (string, []string) {
 	}
 }
 
+// insecure says that nothing proved who the servers are.
 func (e *evidence) insecure() (string, []string) {
 	return when(e.Run.isTrue("insecure"), "the certificates of the servers were not looked at: anybody may have answered")
 }

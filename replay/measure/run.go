@@ -61,6 +61,23 @@ type Dataset struct {
 	Traces    int             `json:"traces,omitempty"` // in the dataset
 	Corpus    string          `json:"corpus"`           // of the prompts; "": not known any more
 	Tokenizer string          `json:"tokenizer"`        // "": not known any more
+	Texts     *Texts          `json:"texts,omitempty"`  // of a dataset of logs: prompts are recorded messages; nil for another
+}
+
+// Texts says what prompts that are recorded messages are made of.
+type Texts struct {
+	Formats []string `json:"formats"`      // of the logs
+	Filler  float64  `json:"filler_share"` // of the prompt tokens of the dataset: text of the corpus, for what the logs lack
+}
+
+// filler says which share of the recorded prompts is no recorded text.
+func (e *evidence) filler() (string, []string) {
+	if e.info == nil || e.info.Dataset.Texts == nil {
+		return "", nil
+	}
+	t := e.info.Dataset.Texts
+	return when(t.Filler > 0, "%s of the dataset's prompt tokens are text of agentx, in the places and lengths of what the logs (%s) lack, such as system prompts and tools: the others are recorded text",
+		FormatShare(Number(t.Filler)), strings.Join(t.Formats, ", "))
 }
 
 // Hub returns the repository and commit of the hub that every input was fetched from, and the path of the first one; "" if they
@@ -240,7 +257,7 @@ type ServerMetrics struct {
 // MetricsPage is one of these pages.
 type MetricsPage struct {
 	URL       string `json:"url"`     // without user, password and query
-	Default   bool   `json:"default"` // no --scrape names it: it is that of a server
+	Default   bool   `json:"default"` // the run was not told to read it: it is that of a server
 	Fetches   int    `json:"fetches"` // that were answered
 	Failures  int    `json:"failures"`
 	Skipped   int    `json:"skipped"`    // that were due while one ran

@@ -39,7 +39,7 @@ func (s *Server) text() string {
 	case parts[0] != "":
 		parts = append(parts, "prefix caching unknown")
 	}
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
+	return strings.Join(slices.DeleteFunc(parts, isEmpty), ", ")
 }
 
 // ServerText names the servers of a run, each with what is known of it; those of which the same is known together. It is "" where nothing is.

@@ -8,6 +8,9 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
+// isEmpty reports whether a part of a line has nothing to say.
+func isEmpty(part string) bool { return part == "" }
+
 // Plural formats a count with its noun.
 func Plural(n int, one, many string) string {
 	if n == 1 {

@@ -17,6 +17,7 @@ type Unseen struct {
 // MaxUnseen is the share of unseen requests above which the numbers of a run are not those of its load.
 const MaxUnseen = 0.05
 
+// unseen counts the requests that are not of the headline.
 func (s *Summary) unseen() Unseen {
 	n := s.Requests - s.Buckets.Profiling
 	return Unseen{n, shareOf(n, s.Requests)}
@@ -40,6 +41,7 @@ func (s *Summary) UnseenText() string {
 	return fmt.Sprintf("%s (%s in no figure)", strings.Join(why, ", "), FormatShare(s.Unseen.Share))
 }
 
+// leftOut says that more than MaxUnseen of the requests are in no figure.
 func (e *evidence) leftOut() (string, []string) {
 	return when(e.Unseen.Share > MaxUnseen, "of %d requests %s", e.Requests, e.UnseenText())
 }

@@ -3,6 +3,8 @@ package measure
 import (
 	"fmt"
 	"slices"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // The reasons for which a run is not valid (doc/spec/replay.md 8.8).
@@ -87,14 +89,14 @@ func (v *Verdict) Judge(info *RunInfo, rules Rules) (valid *bool, reasons []stri
 func (s *Summary) Advice() string {
 	switch {
 	case slices.Contains(s.Reasons, BacklogGrew) && s.Arrivals != nil:
-		slower := "a lower --rate"
+		slower := preset.Text("a lower {rate}")
 		if s.Arrivals.Mode == RecordedArrivals {
-			slower = "a lower --speed"
+			slower = "a lower {speed}"
 		}
 		if s.Arrivals.Cap > 0 {
-			slower += ", or a higher --concurrency"
+			slower += ", or a higher {concurrency}"
 		}
-		return slower + ": trees arrived faster than they were served, so latencies depend on how long the run lasted; a run not longer than a few requests says nothing"
+		return slower.String() + ": trees arrived faster than they were served, so latencies depend on how long the run lasted; a run not longer than a few requests says nothing"
 	case slices.Contains(s.Reasons, InsufficientMetrics) && s.Coverage != nil:
 		return fmt.Sprintf("the logs of the servers: their last answer that counts came after %.1f %% of the duration, and %.0f %% are wanted", 100*s.Coverage.largest(), 100*coverageThreshold)
 	}

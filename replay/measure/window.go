@@ -81,6 +81,7 @@ func (s Span) deliveredWindow() ThroughputWindow {
 	return s.window("delivered", 0, s.Deadline, s.Delivered.amount())
 }
 
+// window returns a window of a kind; Missing where it has no length, or no request ended well.
 func (s Span) window(kind string, from, to Number, of Amount) ThroughputWindow {
 	w := ThroughputWindow{kind, from, to, to - from, of}
 	if !(w.Seconds > 0) || w.Seconds.IsMissing() || s.Ended == 0 {
@@ -134,6 +135,7 @@ func (d *DeliveredTotal) Add(n *Numbers, good bool) {
 	}
 }
 
+// amount returns what was delivered.
 func (d *DeliveredTotal) amount() Amount {
 	return Amount{Number(d.Requests), d.prompt.over(d.all), d.output.over(d.all) + Number(d.part)}
 }

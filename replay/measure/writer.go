@@ -59,6 +59,7 @@ func Create(dir string) (*Writer, error) {
 	return NewWriter(lines, contents), nil
 }
 
+// create makes a file that does not exist yet.
 func create(dir, name string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -155,6 +156,7 @@ func (w *Writer) flush(full buffers) error {
 	return err
 }
 
+// failed reports whether something could not be written.
 func (w *Writer) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // AddressOfEnvironment returns where the parts of a load meet, as the engine that has started them says it; "": it does not. The error
@@ -22,7 +24,7 @@ func AddressOfEnvironment(lookup func(string) (string, bool)) (string, error) {
 		}
 	}
 	if port < 1 || port > 65535 {
-		return "", fmt.Errorf("MASTER_ADDR=%s without a MASTER_PORT from 1 to 65534: want AGENTX_MEET_PORT, or --meet HOST:PORT, or none", host)
+		return "", fmt.Errorf("MASTER_ADDR=%s without a MASTER_PORT from 1 to 65534: want AGENTX_MEET_PORT, or %s HOST:PORT, or none", host, preset.Setting("meet"))
 	}
 	return net.JoinHostPort(host, strconv.Itoa(port)), nil
 }

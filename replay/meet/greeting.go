@@ -27,6 +27,7 @@ func prove(token, side string, ofHost, ofGuest []byte) []byte {
 	return h.Sum(nil)
 }
 
+// newNonce returns random bytes, with which the other side must prove that it has the token.
 func newNonce() []byte {
 	nonce := make([]byte, nonceBytes)
 	_, _ = rand.Read(nonce) // never fails

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // dialEvery is how long a part that does not reach part 0 waits before it tries again.
@@ -47,7 +49,7 @@ func (m *Meeting) reach() error {
 		}
 		var strange strangerError
 		if errors.As(err, &strange) {
-			return fmt.Errorf("meeting: %s is not part 0 of an agentx run: %w: --meet names another program", m.o.Address, err)
+			return fmt.Errorf("meeting: %s is not part 0 of an agentx run: %w: %s names another program", m.o.Address, err, preset.Setting("meet"))
 		}
 		if !told {
 			m.notice("part %d/%d waits for part 0 at %s, for %v at most: %v", m.o.Part, m.o.Of, m.o.Address, m.o.Timeout, err)
@@ -56,7 +58,7 @@ func (m *Meeting) reach() error {
 			if m.ctx.Err() != nil {
 				return context.Cause(m.ctx)
 			}
-			return fmt.Errorf("meeting: part 0 did not come to %s within %v: %w: start it, with the same --meet, or choose a longer --meet-timeout", m.o.Address, m.o.Timeout, err)
+			return fmt.Errorf("meeting: part 0 did not come to %s within %v: %w: %s", m.o.Address, m.o.Timeout, err, preset.Text("start it, with the same {meet}, or choose a longer {meet-timeout}"))
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // maxGreetings is how many connections may be about to say who they are at a time.
@@ -85,7 +87,7 @@ func (m *Meeting) tooLate() error {
 	}
 	m.mu.Unlock()
 	m.Stop(Failed, why)
-	return fmt.Errorf("meeting: %s: start them, with the same --meet, or choose a longer --meet-timeout", why)
+	return fmt.Errorf("meeting: %s: %s", why, preset.Text("start them, with the same {meet}, or choose a longer {meet-timeout}"))
 }
 
 // findItself looks whether the address of the meeting is that of this part 0. Another part 0 there ends both.
@@ -112,6 +114,7 @@ func (m *Meeting) meetOther(busy error) error {
 	return fmt.Errorf("meeting: part 0 cannot listen: %w: another program listens there: choose another port", busy)
 }
 
+// isStop reports whether an error is the end of the load.
 func (m *Meeting) isStop(err error) bool {
 	var s *Stop
 	return errors.As(err, &s)

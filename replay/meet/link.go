@@ -33,10 +33,6 @@ type link struct {
 	closed bool // nothing more is sent
 }
 
-func newLink(conn net.Conn, clock func() time.Time) *link {
-	return &link{conn: conn, clock: clock, out: make(chan *message, outbox)}
-}
-
 // send queues a message. A part that does not read, so that messages pile up, loses the connection.
 func (l *link) send(m *message) {
 	l.mu.Lock()

@@ -113,6 +113,7 @@ func Join(ctx context.Context, o Options) (*Meeting, error) {
 	return m, nil
 }
 
+// newMeeting checks options and returns a meeting without connections.
 func newMeeting(ctx context.Context, o Options) (*Meeting, error) {
 	switch _, port, err := net.SplitHostPort(o.Address); {
 	case o.Part < 0 || o.Part >= o.Of:
@@ -225,6 +226,7 @@ func (m *Meeting) Stop(how How, reason string) {
 	}
 }
 
+// interrupt ends the load because the caller of this part ends it.
 func (m *Meeting) interrupt() { m.Stop(Interrupted, "interrupted") }
 
 // end ends the load, as a part has said it.
@@ -300,7 +302,7 @@ func (m *Meeting) loseLocked(l measure.LostPart) {
 
 // connectLocked makes a connection that of a part, in two goroutines.
 func (m *Meeting) connectLocked(k int, host string, conn net.Conn, handle func(k int, l *link, r *message, at time.Time) error) {
-	l := newLink(conn, m.o.Now)
+	l := &link{conn: conn, clock: m.o.Now, out: make(chan *message, outbox)}
 	p := &m.parts[k]
 	p.link, p.host, p.here = l, host, true
 	m.work.Go(l.write)
@@ -385,6 +387,7 @@ type Option struct {
 // name returns the part and its machine.
 func (m *Member) name() string { return nameOf(m.Part, m.Of, m.Host) }
 
+// nameOf names a part with its machine.
 func nameOf(part, of int, host string) string { return fmt.Sprintf("part %d/%d (%s)", part, of, host) }
 
 // differs returns the first difference between two parts of one load, "" if there is none: what, and the values of both.

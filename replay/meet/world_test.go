@@ -17,7 +17,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/agentx/agentx/replay/preset"
 )
+
+// The command names settings so.
+func init() { preset.Prefix = "--" }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -66,6 +66,7 @@ func (p *part) open() {
 	}
 }
 
+// describePart says which part a run says it is.
 func describePart(q *measure.PartInfo) string {
 	if q == nil {
 		return "a run that is no part"

@@ -50,6 +50,7 @@ func (r *Run) RecordFiles() []string { return r.files(measure.RecordsFile) }
 // ContentsFiles returns the paths of the files of the instants of content messages, by the numbers of their parts. Some may not exist.
 func (r *Run) ContentsFiles() []string { return r.files(measure.ContentsFile) }
 
+// files returns the paths of a file of results, of every part.
 func (r *Run) files(name string) (paths []string) {
 	if r.parts == nil {
 		return []string{filepath.Join(r.Dir, name)}

@@ -122,6 +122,7 @@ func (p *part) findLoss() {
 // flights are the times from the sending of requests to their ends, in nanoseconds of a phase.
 type flights struct{ sent, ended []int64 }
 
+// add adds a request that was sent and ended at instants, in nanoseconds.
 func (f *flights) add(sent, ended int64) {
 	f.sent, f.ended = append(f.sent, sent), append(f.ended, ended)
 }

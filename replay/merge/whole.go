@@ -58,6 +58,7 @@ func capOf(a *measure.ArrivalPlan) int {
 	return a.Cap
 }
 
+// sum adds up a number of all parts that are used.
 func (l *load) sum(of func(p *part) int) (n int) {
 	for _, p := range l.used() {
 		n += of(p)
@@ -150,6 +151,7 @@ func (l *load) calibration() *measure.Calibration {
 	return sum
 }
 
+// slower returns the higher of two figures each.
 func slower(a, b measure.Quantiles) measure.Quantiles {
 	return measure.Quantiles{P50: max(a.P50, b.P50), P99: max(a.P99, b.P99)}
 }

@@ -52,13 +52,13 @@ func (o Options) Validate() error {
 }
 
 // Contradictions returns what the options of bodies have against each other, and against what their endpoint takes.
-func (o Options) Contradictions() (list []preset.Contradiction) {
+func (o Options) Contradictions() (list []preset.Text) {
 	f, row := o.Fields, &endpointTable[o.Endpoint]
 	if f.PerChunkUsage && f.OmitStreamOptions {
 		list = append(list, "{per-chunk-usage=} and {no-stream-options}: stream_options asks for usage in every message: leave one of them out")
 	}
 	if f.Length != LengthByEndpoint && !slices.Contains(row.lengths, f.Length) {
-		list = append(list, preset.Contradiction("{max-tokens-field=}: {payload=} wants "+row.lengths[0]))
+		list = append(list, preset.Text("{max-tokens-field=}: {payload=} wants "+row.lengths[0]))
 	}
 	if o.Parts && !o.Endpoint.Roles() {
 		var others []string
@@ -67,7 +67,7 @@ func (o Options) Contradictions() (list []preset.Contradiction) {
 				others = append(others, e.String())
 			}
 		}
-		list = append(list, preset.Contradiction("{content-parts=}: {payload=} sends no messages: want "+strings.Join(others, " or ")))
+		list = append(list, preset.Text("{content-parts=}: {payload=} sends no messages: want "+strings.Join(others, " or ")))
 	}
 	return list
 }

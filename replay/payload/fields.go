@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Fields are the fields of a body beside prompt, model and stream. The zero value is what vLLM and SGLang take.
@@ -101,7 +103,7 @@ func newTail(endpoint Endpoint, model string, f Fields) (t tail, conflicts []str
 	for _, m := range f.withOwn(extra) {
 		reserved, conflict := f.reserves(m, endpoint, length)
 		if conflict != "" {
-			conflicts = append(conflicts, fmt.Sprintf("--extra-body: %s is not sent: %s", quote(m.name), conflict))
+			conflicts = append(conflicts, fmt.Sprintf("%s: %s is not sent: %s", preset.Setting("extra-body"), quote(m.name), conflict))
 		}
 		switch {
 		case !reserved:
@@ -140,7 +142,7 @@ func (f Fields) withOwn(extra []member) []member {
 
 // reserves reports whether the run writes the field of a member of Extra itself. conflict says why the member's value is
 // not sent, where it differs.
-func (f Fields) reserves(m member, endpoint Endpoint, length LengthField) (reserved bool, conflict string) {
+func (f Fields) reserves(m member, endpoint Endpoint, length LengthField) (reserved bool, conflict preset.Text) {
 	switch m.name {
 	case "system":
 		if !endpointTable[endpoint].apart {
@@ -150,7 +152,7 @@ func (f Fields) reserves(m member, endpoint Endpoint, length LengthField) (reser
 	case "messages", "prompt":
 		return true, "the recording has the prompt"
 	case "model":
-		return true, "--model names the model"
+		return true, "{model} names the model"
 	case "stream":
 		if string(m.value) != "true" {
 			conflict = "times of tokens need a stream"
@@ -160,12 +162,12 @@ func (f Fields) reserves(m member, endpoint Endpoint, length LengthField) (reser
 		return !f.OmitStreamOptions, "" // merged
 	case ignoreEOS:
 		if f.IgnoresEOS() && string(m.value) != "true" {
-			conflict = "answers of the recorded length need it: see --no-ignore-eos"
+			conflict = "answers of the recorded length need it: see {no-ignore-eos}"
 		}
 		return f.IgnoresEOS(), conflict
 	case string(MaxTokens), string(MaxCompletionTokens):
 		if length != NoLength {
-			conflict = fmt.Sprintf("%s has the recorded length: see --max-tokens-field", length)
+			conflict = preset.Text(length) + " has the recorded length: see {max-tokens-field}"
 		}
 		return length != NoLength, conflict
 	}
@@ -191,20 +193,20 @@ func (f Fields) streamOptions(extra []member) (options []member, err error) {
 	return options, nil
 }
 
-// FlagFor returns the flag of the command that leaves a field out of the bodies for an endpoint or renames it, "" if there is none.
-func (f Fields) FlagFor(e Endpoint, field string) string {
+// SettingFor returns the setting that leaves a field out of the bodies for an endpoint or renames it, "" if there is none.
+func (f Fields) SettingFor(e Endpoint, field string) string {
 	row, choice := &endpointTable[e], f.Length != NoLength && len(endpointTable[e].lengths) > 1
 	switch extra, _ := membersOf(f.Extra); {
 	case field == ignoreEOS && f.IgnoresEOS():
-		return "--no-ignore-eos"
+		return preset.Setting("no-ignore-eos")
 	case field == streamOptions && !f.OmitStreamOptions && row.streamOptions:
-		return "--no-stream-options"
+		return preset.Setting("no-stream-options")
 	case field == string(MaxTokens) && choice:
-		return "--max-tokens-field max_completion_tokens"
+		return preset.Setting("max-tokens-field max_completion_tokens")
 	case field == string(MaxCompletionTokens) && choice:
-		return "--max-tokens-field max_tokens"
+		return preset.Setting("max-tokens-field max_tokens")
 	case slices.ContainsFunc(extra, func(m member) bool { return m.name == field }):
-		return "--extra-body without " + field
+		return preset.Setting("extra-body without " + field)
 	}
 	return ""
 }

@@ -90,8 +90,8 @@ func TestFieldsOfAnEndpoint(t *testing.T) {
 	}{
 		{Messages, Fields{}, ""}, {Messages, Fields{Length: MaxTokens, OmitStreamOptions: true}, ""},
 		{ChatCompletions, Fields{Length: NoLength}, ""}, {TextCompletions, Fields{PerChunkUsage: true}, ""},
-		{Messages, Fields{Length: NoLength}, "max-tokens-field: payload wants max_tokens"},
-		{Messages, Fields{Length: MaxCompletionTokens}, "max-tokens-field: payload wants max_tokens"},
+		{Messages, Fields{Length: NoLength}, "--max-tokens-field: --payload wants max_tokens"},
+		{Messages, Fields{Length: MaxCompletionTokens}, "--max-tokens-field: --payload wants max_tokens"},
 		{Messages, Fields{PerChunkUsage: true}, ""},
 		{TextCompletions + 1, Fields{}, "endpoint 4: want 0 to 3"},
 	} {
@@ -104,12 +104,12 @@ func TestFieldsOfAnEndpoint(t *testing.T) {
 	}
 }
 
-// The flag that FlagFor names removes or renames its field.
+// The setting that SettingFor names removes or renames its field.
 func TestEveryOptionalFieldHasAFlag(t *testing.T) {
 	for _, endpoint := range endpoints {
 		f := Fields{Extra: json.RawMessage(`{"top_k":1}`)}
 		for _, field := range fieldsOf(t, endpoint, f) {
-			flag := f.FlagFor(endpoint, field)
+			flag := f.SettingFor(endpoint, field)
 			if field == "model" || field == "stream" || field == "max_tokens" && endpoint == Messages {
 				require.Empty(t, flag)
 				continue

@@ -56,6 +56,8 @@ func (f form) opening(m *mmapcache.Message) string {
 	}
 	return endpointTable[f.endpoint].opening(m, f.parts)
 }
+
+// closing returns what follows the text of a message.
 func (f form) closing(m *mmapcache.Message) string {
 	if m.Recorded() {
 		return ""
@@ -63,6 +65,7 @@ func (f form) closing(m *mmapcache.Message) string {
 	return endpointTable[f.endpoint].closing(m, f.parts)
 }
 
+// index returns the column of the tables below: 1 where contents are lists of parts.
 func index(parts bool) int {
 	if parts {
 		return 1

@@ -169,17 +169,28 @@ func Named(name string) (s Switches, ok bool) {
 	return s, true
 }
 
-// Contradiction says what settings have against each other. Their names stand in braces: {speed}, or {speed=} for one with its value.
-type Contradiction string
+// Prefix stands before the names of settings in all errors, hints and remarks of package replay and of those below it. A command whose
+// settings are flags sets it to "--", before it calls them.
+var Prefix string
+
+// Setting returns the name of a setting for an error, a hint or a remark.
+func Setting(name string) string { return Prefix + name }
+
+// Text is an error, a hint or a remark in which the names of settings stand in braces: {speed}, or {speed=} for one that Told shows with its
+// value.
+type Text string
 
 var named = regexp.MustCompile(`\{([a-z-]+)(=?)\}`)
 
-// Error returns the text with the names of the settings.
-func (c Contradiction) Error() string { return named.ReplaceAllString(string(c), "$1") }
+// String returns the text with the names of the settings, each behind the Prefix.
+func (t Text) String() string { return named.ReplaceAllString(string(t), Prefix+"$1") }
+
+// Error returns String.
+func (t Text) Error() string { return t.String() }
 
 // Told returns the text with settings as a function shows them.
-func (c Contradiction) Told(show func(name string, valued bool) string) string {
-	return named.ReplaceAllStringFunc(string(c), func(text string) string {
+func (t Text) Told(show func(name string, valued bool) string) string {
+	return named.ReplaceAllStringFunc(string(t), func(text string) string {
 		part := named.FindStringSubmatch(text)
 		return show(part[1], part[2] != "")
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentx/agentx/internal/pyrand"
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Alignment says which instant of a lane becomes the start of the phase: doc/spec/replay.md 4.1.
@@ -112,8 +113,8 @@ func (p WrapPolicy) Check() (shared bool, err error) {
 	case p.Marked && p.MarkerPermitsWrap:
 		return true, nil
 	}
-	return false, fmt.Errorf("%d lanes, but %d distinct traces, and without a marker no two lanes may play one trace: give --concurrency %[2]d or less, --trees %[2]d or less, a --marker, or --allow-wrap, with which lanes find in the prefix cache what another has sent",
-		p.Lanes, p.Traces)
+	return false, preset.Text(fmt.Sprintf("%d lanes, but %d distinct traces, and without a marker no two lanes may play one trace: give {concurrency} %[2]d or less, {trees} %[2]d or less, a {marker}, or {allow-wrap}, with which lanes find in the prefix cache what another has sent",
+		p.Lanes, p.Traces))
 }
 
 // candidates returns the turns after which a lane may begin in a trace without times: doc/spec/replay.md 2.5. canOpen
@@ -158,6 +159,7 @@ func LaneSeed(base, trace string, lane int) uint64 {
 	return hashSeed(base + ":" + trace + ":" + strconv.Itoa(lane))
 }
 
+// hashSeed returns the first 8 bytes of the SHA-256 of a text as a number.
 func hashSeed(text string) uint64 {
 	sum := sha256.Sum256([]byte(text))
 	return binary.BigEndian.Uint64(sum[:])

@@ -9,7 +9,11 @@ import (
 
 	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/replay/conductor"
+	"github.com/agentx/agentx/replay/preset"
 )
+
+// The command names settings so.
+func init() { preset.Prefix = "--" }
 
 const second = time.Second
 

@@ -50,6 +50,7 @@ func (r Ramp) Times(leads []time.Duration) []time.Duration {
 	return at
 }
 
+// cut bounds the time of a primer before the start of the phase.
 func (r Ramp) cut(lead time.Duration) time.Duration {
 	if r.Longest > 0 {
 		return min(lead, r.Longest)

@@ -22,6 +22,7 @@ import (
 	"github.com/agentx/agentx/replay/conductor"
 )
 
+// finite reports whether a time is known.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // Trace is a tree and the recorded times of its requests, in milliseconds on the clock of the recording. A time that is
@@ -99,6 +100,7 @@ func (t *Trace) started(session int, tStar float64) int {
 	return len(t.Starts[session])
 }
 
+// unfinished reports whether a session has turns that are not done.
 func (t *Trace) unfinished(session int, done []int) bool {
 	return session < len(t.Sessions) && done[session] < len(t.Sessions[session].Turns)
 }

@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Collector reads pages of metrics until it is closed. Its methods may be called by several goroutines, and none but Ready, Boundary,
@@ -173,6 +174,7 @@ type page struct {
 	over    bool        // no request comes any more
 }
 
+// newPage returns a page that has not been read.
 func newPage(number int, p Page, o Options, l *log) *page {
 	var transport http.RoundTripper
 	if o.Transport != nil {
@@ -187,6 +189,7 @@ func newPage(number int, p Page, o Options, l *log) *page {
 	}
 }
 
+// facts returns what is known of the page so far.
 func (p *page) facts() measure.MetricsPage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -271,6 +274,7 @@ func (p *page) skip(tick *time.Ticker, start, begin time.Time) {
 	p.count(func(f *measure.MetricsPage) { f.Skipped += missed })
 }
 
+// count changes what is known of the page.
 func (p *page) count(change func(*measure.MetricsPage)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -365,7 +369,7 @@ func (p *page) fail(err error) {
 			if p.isJSON {
 				what = "it is left alone"
 			} else if f.Default && f.Fetches == 0 {
-				what = "it is left alone (--scrape URL names another page, --scrape off none)"
+				what = preset.Text("it is left alone ({scrape} URL names another page, {scrape} off none)").String()
 			}
 			p.notice(fmt.Sprintf("server metrics: %s: %v: %s", f.URL, err, what))
 		}

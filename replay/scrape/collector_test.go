@@ -16,9 +16,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/replay/measure"
 	"go.uber.org/goleak"
+
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/preset"
 )
+
+// The command names settings so.
+func init() { preset.Prefix = "--" }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

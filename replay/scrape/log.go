@@ -56,6 +56,7 @@ func (l *log) flush() {
 	l.buf = l.buf[:0]
 }
 
+// close writes what is left and closes the file.
 func (l *log) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,6 +141,7 @@ func gone(series map[string]*known) (list []int) {
 	return list
 }
 
+// appendSeries appends the line of a series that is new.
 func appendSeries(b []byte, id int, s Series) []byte {
 	text, _ := json.Marshal(struct { // texts always marshal
 		Number int `json:"series"`
@@ -157,6 +159,7 @@ func appendValues(b []byte, id int, values []float64) []byte {
 	return append(b, ']', ',')
 }
 
+// appendAnswer appends the line of an answer: its instant and how long it took, in nanoseconds, the changed values, and the series that are gone.
 func appendAnswer(b []byte, endpoint int, at, took int64, changes []byte, gone []int) []byte {
 	b = strconv.AppendInt(append(b, `{"endpoint":`...), int64(endpoint), 10)
 	b = strconv.AppendInt(append(b, `,"at":`...), at, 10)

@@ -78,6 +78,7 @@ type line struct {
 	Gone   []int       `json:"gone"`
 }
 
+// addLine adds what a line says. The error says what no run writes.
 func (d *Data) addLine(text []byte) error {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -110,6 +111,7 @@ func (d *Data) addEndpoint(l *line) error {
 	return nil
 }
 
+// addSeries adds a series, whose number must be the next.
 func (d *Data) addSeries(l *line) error {
 	if *l.Number != len(d.Series) {
 		return fmt.Errorf("series %d: want %d", *l.Number, len(d.Series))
@@ -118,6 +120,7 @@ func (d *Data) addSeries(l *line) error {
 	return l.Series.validate()
 }
 
+// addAnswer adds an answer, which must not be earlier than the one before.
 func (d *Data) addAnswer(l *line) error {
 	e := &d.Endpoints[l.Endpoint]
 	n := len(e.Answers)

@@ -54,6 +54,7 @@ func familiesOf(text []byte) (families map[string]*dto.MetricFamily, odd int, er
 	return families, t.odd, nil
 }
 
+// parseText parses a page by the parser of Prometheus.
 func parseText(text []byte) (map[string]*dto.MetricFamily, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	return parser.TextToMetricFamilies(bytes.NewReader(text))
@@ -76,6 +77,7 @@ func (t *tidier) add(line []byte) {
 	t.clean = append(t.clean, '\n')
 }
 
+// leaveOut counts a line that is left out, and notes the number of the first that is no comment.
 func (t *tidier) leaveOut(number int, isComment bool) {
 	t.odd++
 	if isComment {

@@ -171,6 +171,7 @@ func parseName(text string, known []Metric) (Figure, error) {
 	return f, nil
 }
 
+// names returns the names of metrics.
 func names(known []Metric) (list []string) {
 	for _, m := range known {
 		list = append(list, m.Name)

@@ -182,15 +182,15 @@ func (o Options) Validate() error {
 		return fmt.Errorf("epoch %v has no monotonic reading: want a value of time.Now", o.Epoch)
 	}
 	if i := badValueByte(o.UserAgent); i >= 0 {
-		return fmt.Errorf("user agent %q has byte %#x at %d", o.UserAgent, o.UserAgent[i], i)
+		return fmt.Errorf("user agent %q has byte %#x at %d: leave control characters out", o.UserAgent, o.UserAgent[i], i)
 	}
 	for i, r := range o.OverflowRegexps {
 		if r == nil {
-			return fmt.Errorf("overflow regexp %d is nil", i)
+			return fmt.Errorf("overflow regexp %d is nil: leave it out", i)
 		}
 	}
 	if badValueByte(o.APIKey) >= 0 {
-		return errors.New("the API key has a control character in it")
+		return errors.New("the API key has a control character in it: is there a line feed at its end?")
 	}
 	for i := range o.Header {
 		if err := o.Header[i].Validate(); err != nil {

@@ -687,10 +687,10 @@ func TestOptionsValidate(t *testing.T) {
 	require.NoError(t, Options{Epoch: time.Now(), Timeout: -1, DialTimeout: 1, KeepAlive: -1}.Validate())
 	for want, o := range map[string]Options{
 		"epoch 1970-01-01 00:00:01 +0000 UTC has no monotonic reading: want a value of time.Now": {Epoch: time.Unix(1, 0).UTC()},
-		"overflow regexp 1 is nil":                          {OverflowRegexps: []*regexp.Regexp{regexp.MustCompile("x"), nil}},
-		"the API key has a control character in it":         {APIKey: "k\n"},
-		"header name \"a b\" has byte 0x20 at 1":            {Header: []HeaderField{{"a b", ""}}},
-		"header Content-Length is set by the client itself": {Header: []HeaderField{{"Content-Length", "1"}}},
+		"overflow regexp 1 is nil: leave it out":                                                 {OverflowRegexps: []*regexp.Regexp{regexp.MustCompile("x"), nil}},
+		"the API key has a control character in it: is there a line feed at its end?":            {APIKey: "k\n"},
+		"header name \"a b\" has byte 0x20 at 1: want letters, digits and marks such as - and _": {Header: []HeaderField{{"a b", ""}}},
+		"header Content-Length is set by the client itself":                                      {Header: []HeaderField{{"Content-Length", "1"}}},
 	} {
 		require.EqualError(t, o.Validate(), want)
 		_, err := New("http://host", o)

@@ -125,6 +125,7 @@ func (p *pool) get(session string, now time.Duration) *conn {
 	}
 }
 
+// pop takes the newest idle connection of a session, whatever its age; nil: there is none.
 func (p *pool) pop(session string) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

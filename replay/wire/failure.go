@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/internal/secrets"
+	"github.com/agentx/agentx/replay/preset"
 )
 
 // Category is why a request failed, in one word. Records and summaries have it as it stands.
@@ -156,17 +157,17 @@ func handshakeError(err error) error {
 		for _, ip := range name.Certificate.IPAddresses {
 			names = append(names, ip.String())
 		}
-		return fmt.Errorf("tls: the certificate of the server is for %s, not for %s: want a URL with a name that it has, or --server-name NAME",
-			cmp.Or(clip(strings.Join(names, ", "), 256), "no name"), clip(name.Host, 256))
+		return fmt.Errorf("tls: the certificate of the server is for %s, not for %s: want a URL with a name that it has, or %s NAME",
+			cmp.Or(clip(strings.Join(names, ", "), 256), "no name"), clip(name.Host, 256), preset.Setting("server-name"))
 	case errors.As(err, &authority):
 		issuer := ""
 		if authority.Cert != nil {
 			issuer = " (" + clip(authority.Cert.Issuer.String(), 256) + ")"
 		}
-		return fmt.Errorf("tls: the certificate of the server is signed by an authority that this machine does not know%s: --ca-file FILE names its certificate", issuer)
+		return fmt.Errorf("tls: the certificate of the server is signed by an authority that this machine does not know%s: %s FILE names its certificate", issuer, preset.Setting("ca-file"))
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
-		return fmt.Errorf("tls: the certificate of the server is valid from %s to %s, by the clock of this machine not now: renew it, or set the clock; --insecure connects all the same",
-			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339))
+		return fmt.Errorf("tls: the certificate of the server is valid from %s to %s, by the clock of this machine not now: renew it, or set the clock; %s connects all the same",
+			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339), preset.Setting("insecure"))
 	case strings.HasPrefix(err.Error(), "tls: "):
 		return err
 	}
@@ -176,6 +177,7 @@ func handshakeError(err error) error {
 // secretWords mark a header field or URL parameter as secret when its name contains one of them.
 var secretWords = [...]string{"auth", "key", "token", "secret", "password", "cookie", "credential", "signature"}
 
+// isSecret reports whether the value of a header field or URL parameter is a secret.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretWords[:], func(word string) bool { return strings.Contains(name, word) })

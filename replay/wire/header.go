@@ -18,11 +18,11 @@ type HeaderField struct{ Name, Value string }
 // a control character. The error names the field but never its value, which may be a secret.
 func (f *HeaderField) Validate() error {
 	if f.Name == "" {
-		return errors.New("header field without a name")
+		return errors.New("header field without a name: give one")
 	}
 	for i := range len(f.Name) {
 		if !isToken[f.Name[i]] {
-			return fmt.Errorf("header name %q has byte %#x at %d", f.Name, f.Name[i], i)
+			return fmt.Errorf("header name %q has byte %#x at %d: want letters, digits and marks such as - and _", f.Name, f.Name[i], i)
 		}
 	}
 	for _, name := range reservedFields {
@@ -31,7 +31,7 @@ func (f *HeaderField) Validate() error {
 		}
 	}
 	if i := badValueByte(f.Value); i >= 0 {
-		return fmt.Errorf("value of header %s has byte %#x at %d", f.Name, f.Value[i], i)
+		return fmt.Errorf("value of header %s has byte %#x at %d: leave control characters out", f.Name, f.Value[i], i)
 	}
 	return nil
 }
@@ -72,6 +72,7 @@ func overlap(a, b []HeaderField) bool {
 	return slices.ContainsFunc(a, func(f HeaderField) bool { return named(f, b) })
 }
 
+// appendFields appends the lines of header fields.
 func appendFields(b []byte, fields []HeaderField) []byte {
 	for i := range fields {
 		b = append(b, fields[i].Name...)

@@ -66,6 +66,7 @@ func (c *Client) isOverflow(text string) bool {
 	return i >= 0 && c.matchesOverflow(errorMessage(text[i:]))
 }
 
+// matchesOverflow reports whether a text itself matches an overflow pattern.
 func (c *Client) matchesOverflow(text string) bool {
 	low := strings.ToLower(text)
 	return slices.ContainsFunc(c.overflowTexts, func(t string) bool { return strings.Contains(low, t) }) ||

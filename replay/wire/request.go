@@ -64,10 +64,10 @@ func (r *Request) Validate() error {
 		return fmt.Errorf("request body has size %d", r.Body.Size())
 	}
 	if len(r.Path) == 0 || r.Path[0] != '/' {
-		return fmt.Errorf("request path %q does not start with a slash", r.Path)
+		return fmt.Errorf("request path %q: want one that starts with a slash", r.Path)
 	}
 	if i := badPathByte(r.Path); i >= 0 {
-		return fmt.Errorf("request path %q has byte %#x at %d", r.Path, r.Path[i], i)
+		return fmt.Errorf("request path %q has byte %#x at %d: want it percent-encoded", r.Path, r.Path[i], i)
 	}
 	for _, fields := range [2][]HeaderField{r.Header, r.Affinity} {
 		for i := range fields {
@@ -153,6 +153,7 @@ func (s *requestWriter) copy(b Body) (err error) {
 	return err
 }
 
+// panicError returns the error of a panic while a body wrote itself.
 func panicError(p any) error {
 	var fault interface {
 		runtime.Error
@@ -180,6 +181,7 @@ func (s *requestWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// write sends bytes of the body, behind the head where that has not been sent. n counts those of the body.
 func (s *requestWriter) write(p []byte) (int, error) {
 	if len(s.head) == 0 {
 		n, err := s.conn.Write(p)

@@ -301,6 +301,7 @@ func (b *responseBody) nextChunk() error {
 	}
 }
 
+// badChunk returns the error of a line that should end or begin a chunk; err is that of reading it.
 func badChunk(line []byte, err error) error {
 	if err != nil {
 		return err

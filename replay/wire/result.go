@@ -52,6 +52,7 @@ type Transfer struct {
 	SingleBody    bool  `json:"whole,omitempty"`         // the answer was one JSON body, not a stream of events
 }
 
+// newResult returns the result of a request that is about to be sent.
 func newResult(now time.Duration) Result {
 	return Result{
 		Sent: now, FirstToken: Never, SecondToken: Never,

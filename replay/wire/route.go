@@ -102,6 +102,7 @@ type resolver struct {
 // addressLife is how long an answer of the name server is used.
 const addressLife = 300 * time.Second
 
+// newResolver returns a resolver of a host, which may be an address.
 func newResolver(host string) *resolver {
 	r := &resolver{host: host, lookup: net.DefaultResolver.LookupNetIP, token: make(chan struct{}, 1)}
 	r.token <- struct{}{}

@@ -17,7 +17,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/agentx/agentx/replay/preset"
 )
+
+// The command names settings so.
+func init() { preset.Prefix = "--" }
 
 // peer is the server's end of one connection, driven by a script.
 type peer struct {

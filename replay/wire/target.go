@@ -52,14 +52,14 @@ func checkURL(u *url.URL) error {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("target has scheme %q: want http or https", u.Scheme)
 	case u.Hostname() == "":
-		return errors.New("target has no host")
+		return errors.New("target has no host: want http://HOST:PORT")
 	case u.User != nil:
 		return errors.New("target has a user in it: pass credentials as an API key or a header")
 	case u.Fragment != "":
-		return errors.New("target has a fragment")
+		return errors.New("target has a fragment: leave out the # and what follows it")
 	}
 	if i := badPathByte(u.Host); i >= 0 {
-		return fmt.Errorf("target host has byte %#x in it", u.Host[i])
+		return fmt.Errorf("target host has byte %#x in it: want a name or an address", u.Host[i])
 	}
 	return nil
 }

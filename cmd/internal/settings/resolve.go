@@ -270,7 +270,7 @@ func (s *Set) Imply(name string, v any, by string) {
 
 // told returns the text of a contradiction with its settings as the user wrote them. It is "" if one of them has a wrong value, or that of a
 // scenario: another error tells of those.
-func (s *Set) told(c preset.Contradiction) string {
+func (s *Set) told(c preset.Text) string {
 	other := false
 	text := c.Told(func(name string, valued bool) string {
 		other = other || s.refused[name] || s.From(name).Kind == FromScenario

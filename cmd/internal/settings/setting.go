@@ -20,7 +20,12 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/agentx/agentx/replay/preset"
 )
+
+// The libraries' errors, hints and remarks name a setting as a flag.
+func init() { preset.Prefix = "--" }
 
 // Setting is a row: one setting of a command.
 type Setting struct {

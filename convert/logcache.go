@@ -322,8 +322,9 @@ func (w *countingWriter) Message(role mmapcache.Role, lead uint8, chat, anthropi
 
 // probeLogs returns the digest of what samples of all formats of logs become.
 func probeLogs() string {
-	w := &countingWriter{sum: sha256.New()}
+	sum := sha256.New()
 	for k := range logFormats {
+		w := &countingWriter{sum: sum}
 		f := &logFormats[k]
 		d := text.NewDataset(text.NewStore(""))
 		d.Formats = []string{f.name}
@@ -341,7 +342,7 @@ func probeLogs() string {
 		}
 		fmt.Fprintln(w.sum, d.Warnings) // a map prints in the order of its keys
 	}
-	return hexSum(w.sum)
+	return hexSum(sum)
 }
 
 // byteTokens is a tokenizer whose tokens are bytes, so that a probe depends on no vocabulary.

@@ -153,6 +153,9 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if c.logs, err = c.findLogs(ctx); err != nil {
 		return err
 	}
+	if c.logs && o.RefuseText {
+		return fmt.Errorf("input %s: %w", o.Inputs[0], cachestore.ErrText)
+	}
 	if c.logs && c.tables {
 		return fmt.Errorf("input %s: it is a log with text, whose blocks are those of a tokenizer: import it, and simulate the traces", o.Inputs[0])
 	}

@@ -116,7 +116,14 @@ func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogO
 			}
 		}
 	}
-	return d.Finish()
+	if err := d.Finish(); err != nil {
+		what := s.Files[0].Path
+		if n := len(s.Files); n > 1 {
+			what = fmt.Sprintf("%d files", n)
+		}
+		return fmt.Errorf("%s: %w: choose files of whole sessions", what, err)
+	}
+	return nil
 }
 
 // LogError is about a row of a log, or a file that cannot be read.

@@ -36,7 +36,8 @@ type Options struct {
 	Tokenizer string          // a name of Tokenizers, a path, or OWNER/NAME of a model of the hub; "" is DefaultTokenizer
 	Corpus    string          // a name of Corpora, or a file or directory, see CheckCorpus; "" is DefaultCorpus
 
-	Logs LogOptions // how logs with text are read
+	Logs       LogOptions // how logs with text are read
+	RefuseText bool       // refuse logs with text, which become caches that only their owner may read: cachestore.ErrText
 
 	MooncakeBlock int // tokens of a block of Mooncake rows; 0: as Rules say. An input with other rows is converted without it
 

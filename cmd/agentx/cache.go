@@ -282,6 +282,7 @@ func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, er
 func newCacheWarm() *cobra.Command {
 	var f convertFlags
 	var to string
+	var text bool
 	cmd := &cobra.Command{
 		Use:   "warm INPUT... --to DIR",
 		Short: "Prepare traces in a shared cache root, for many nodes to read or to pull from",
@@ -294,6 +295,7 @@ group permissions of the shared root, whatever the umask. The last line printed 
 	}
 	f.registerForInput(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "cache root to prepare the traces in, such as a shared mount")
+	withText(cmd, &text)
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		o, err := f.options(cmd, args)
 		if err == nil && to == "" {
@@ -306,6 +308,7 @@ group permissions of the shared root, whatever the umask. The last line printed 
 			return nil, nil, err
 		}
 		begin := time.Now()
+		o.RefuseText = !text
 		s, err := warm(cmd, f.waitFlags, o, to)
 		if err != nil {
 			return nil, nil, err
@@ -335,7 +338,7 @@ func warm(cmd *cobra.Command, wait waitFlags, o convert.Options, to string) (*ca
 	s := &cachestore.CopyReport{Path: r.Path, Key: r.Key, Hit: r.Hit, Built: !r.Hit, Bytes: r.Bytes, Parts: r.Parts, Shards: r.Shards}
 	unverified := true // a copy verifies what it copies
 	if here {
-		if s, err = runCopy(cmd, wait, local, to, r.Key); err != nil {
+		if s, err = runCopy(cmd, wait, local, to, r.Key, !o.RefuseText); err != nil {
 			return nil, err
 		}
 		unverified = s.Hit
@@ -369,6 +372,7 @@ func isPrepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) 
 func newCachePull() *cobra.Command {
 	var from string
 	var wait waitFlags
+	var text bool
 	cmd := &cobra.Command{
 		Use:   "pull CACHE --from DIR",
 		Short: "Copy a cache from a shared root to this node, verified",
@@ -382,6 +386,7 @@ arrival, and a cache appears whole or not at all. The last line printed is the p
 	}
 	cmd.Flags().StringVar(&from, "from", "", "cache root to copy from, such as a shared mount; it may be read-only")
 	wait.register(cmd)
+	withText(cmd, &text)
 	return answering(cmd, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		if from == "" {
 			return nil, nil, usageError{errors.New("--from is missing: name the cache root to copy from")}
@@ -398,7 +403,7 @@ arrival, and a cache appears whole or not at all. The last line printed is the p
 			return nil, nil, usageError{fmt.Errorf("%s does not lie in --from %s", args[0], from)}
 		}
 		begin := time.Now()
-		s, err := runCopy(cmd, wait, from, to, found.Key)
+		s, err := runCopy(cmd, wait, from, to, found.Key, text)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -407,8 +412,13 @@ arrival, and a cache appears whole or not at all. The last line printed is the p
 	})
 }
 
+// withText registers the flag without which recorded text stays where it is.
+func withText(cmd *cobra.Command, text *bool) {
+	cmd.Flags().BoolVar(text, "with-text", false, "copy a text cache, too: the recorded messages of logs, which only you can read there as well")
+}
+
 // runCopy copies a dataset. Progress, waiting and warnings go to standard error.
-func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*cachestore.CopyReport, error) {
+func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string, text bool) (*cachestore.CopyReport, error) {
 	p := newProgress(cmd)
 	defer p.close()
 	limit, err := wait.limit()
@@ -417,7 +427,7 @@ func runCopy(cmd *cobra.Command, wait waitFlags, from, to, key string) (*cachest
 	}
 	last, waited := int64(0), false
 	c, err := cachestore.Copy(cmd.Context(), from, to, key, cachestore.CopyOptions{
-		Wait: limit,
+		Wait: limit, Text: text,
 		OnWait: func(holder string, since time.Duration) {
 			if since > 0 || !waited { // of thousands of parts that are waited for the first one is told at once
 				waited = true

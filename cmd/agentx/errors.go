@@ -143,6 +143,8 @@ func hintConvert(err error) error {
 		return hintError{err, hintForeign}
 	case noRoom:
 		return hintError{err, cmp.Or(full.Hint, "--cache DIR (of cache warm --to DIR), on a disk with more room; or agentx cache gc --max-bytes SIZE, which frees some here")}
+	case errors.Is(err, cachestore.ErrText):
+		return hintError{err, "--with-text, where that cache root may have it"}
 	case errors.Is(err, convert.ErrStrict):
 		return hintError{err, "leave out --strict, which makes errors of these warnings"}
 	case errors.Is(err, convert.ErrStream):

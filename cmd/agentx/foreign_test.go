@@ -76,14 +76,8 @@ var foreignFiles = []struct {
 	{"rollout-old.jsonl", `{"id":"x","timestamp":"2025-07-01T00:00:00Z","instructions":null,"git":{}}`, "this is a log of Codex", "agentx capture, "},
 	{"a.traj", `{"environment":"swe_main","trajectory":[{"action":"ls"}],"history":[],"info":{}}`, "this is a trajectory of SWE-agent", "agentx capture, "},
 	{"mini.traj.json", `{"info":{},"messages":[],"trajectory_format":"mini-swe-agent-1"}`, "this is a trajectory of SWE-agent", "agentx capture, "},
-	{"batch.jsonl", `{"custom_id":"request-1","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[]}}`, "this is a batch of requests to OpenAI's API", "agentx capture, "},
-	{"batch_output.jsonl", `{"id":"b","custom_id":"request-1","response":{"status_code":200},"error":null}`, "this is a batch of requests to OpenAI's API", "agentx capture, "},
-	{"otlp.json", `{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}`, "this is OTLP of OpenTelemetry", "agentx capture, "},
-	{"sharegpt.json", `[{"id":"a","conversations":[{"from":"human","value":"hi"}]}]`, "this is ShareGPT", "agentx capture, "},
-	{"sharegpt.jsonl", `{"id":"a","conversations":[{"from":"human","value":"hi"}]}`, "this is ShareGPT", "agentx capture, "},
+	{"batch_output.jsonl", `{"id":"b","custom_id":"request-1","response":{"status_code":200},"error":null}`, "this is answers to a batch of OpenAI's API", "the file of its requests"},
 	{"text_input.jsonl", `{"timestamp":0,"text_input":"hi","output_length":5,"session_id":"a"}`, "this is a row with text_input, as AIPerf takes it", "agentx capture, "},
-	{"payload.jsonl", `{"timestamp":0,"payload":{"messages":[]},"session_id":"a"}`, "this is a row with a raw payload, as AIPerf takes it", "agentx capture, "},
-	{"chat.jsonl", `{"messages":[{"role":"user","content":"hi"}]}`, "this is a row of a chat dataset", "agentx capture, "},
 }
 
 // A file of another program is called by its name, and the way out is said. None of them is hinted at --skip-invalid, which would
@@ -234,7 +228,6 @@ func TestFilesOfAnotherFormatGetHints(t *testing.T) {
 		"mooncake.parquet": {written(t, mooncake{1, 2, 3, []int64{4}}), `these look like Mooncake rows`, "write the rows as JSON lines"},
 		"table.parquet":    {table(t, 3, &parquet.Snappy), `"models" is missing`, "another file: a trace has"},
 		"array.json":       {[]byte("[{},{}]"), `want object, found \[`, "write each trace on a line of its own"},
-		"chats.jsonl":      {[]byte("{\"messages\":[]}\n"), `this is a row of a chat dataset`, "agentx capture, which records"},
 		"nulls.jsonl":      {[]byte(nulls), `tool_tokens: want number, found null`, "--profile default, which takes null"},
 	} {
 		t.Run(name, func(t *testing.T) {

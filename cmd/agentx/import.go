@@ -91,7 +91,7 @@ func readDate(s string) (ms int64, day bool, err error) {
 // importFlags say what is imported, and how.
 type importFlags struct {
 	selectionFlags
-	format, tokenizer, in, scope, seedFile string
+	format, tokenizer, in, seedFile string
 	skipInvalid, strict, add               bool
 	options                                imports.Options
 }

@@ -75,7 +75,7 @@ var table = []*Format{
 		rows: []string{"type=session_meta payload", "type=response_item payload", "type=event_msg payload", "type=turn_context payload", "instructions git", "type=thread.started thread_id"},
 	},
 	{name: "a trajectory of SWE-agent, whose texts say nothing of blocks", try: capture, rows: []string{"trajectory info", "trajectory history", "trajectory_format", "instance_id trajectory", "trajectory environment"}},
-	{name: "a batch of requests to OpenAI's API, without times", try: capture, rows: []string{"custom_id method url body", "custom_id response"}},
+	{name: "answers to a batch of OpenAI's API, without the requests", try: "the file of its requests", rows: []string{"custom_id response"}},
 	{name: "OTLP of OpenTelemetry, whose spans say nothing of blocks", try: capture, rows: []string{"resourceSpans", "resourceLogs", "resourceMetrics", "resource_spans", "resource_logs", "resource_metrics"}},
 	{name: "ShareGPT: conversations without times and blocks, and no recorded trace", try: capture, rows: []string{"conversations"}},
 	{name: "a row with text_input, as AIPerf takes it, without blocks, which agentx does not play", try: capture, rows: []string{"text_input"}},

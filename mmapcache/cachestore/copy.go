@@ -24,6 +24,7 @@ import (
 // CopyOptions say how to copy. The zero value waits without limit for other processes.
 type CopyOptions struct {
 	Wait    time.Duration // for each directory that another process makes; 0: as long as it takes; below 0: not at all
+	Text    bool          // copy recorded messages, too; else a dataset of them is refused: ErrText
 	Workers int           // how many parts are copied at once; 0: 8 of a dataset of shards, 1 of another
 
 	// Copy calls one of these at a time. Each may be nil.
@@ -31,6 +32,9 @@ type CopyOptions struct {
 	Progress func(done, total int64)                   // in bytes, after every chunk, without what other processes make meanwhile
 	Warn     func(format string, args ...any)
 }
+
+// ErrText is wrapped by the error about a dataset of recorded messages that is not to leave its cache root.
+var ErrText = errors.New("its prompts are recorded text: a copy is as private as the log that they are of")
 
 // Validate reports the option that is out of range.
 func (o CopyOptions) Validate() error {
@@ -101,6 +105,11 @@ func (d disk) copy(ctx context.Context, from, to, key string, o CopyOptions) (*C
 	}
 	if err := checkExists(from, key); err != nil {
 		return nil, err
+	}
+	if !o.Text {
+		if m, err := mmapcache.Lookup(from, mmapcache.DatasetKind, key); err == nil && m != nil && mmapcache.HasTexts(m) {
+			return nil, fmt.Errorf("%s: %w", mmapcache.DatasetPath(from, key), ErrText)
+		}
 	}
 	defer NoteDataset(ctx, from, key).Close()
 	Touch(from, key)
@@ -319,7 +328,12 @@ func (c *directoryCopy) copyUnder(lease *Lease, m *manifest.Manifest) (err error
 	if err != nil {
 		return fmt.Errorf("cache root %s: %w", c.to, err)
 	}
-	err = c.copyFiles(ctx, d, m)
+	if c.o.Text && m.Kind != mmapcache.ArenasKind {
+		err = os.Chmod(d.Path(""), 0o700) // as Builder.MakePrivate
+	}
+	if err == nil {
+		err = c.copyFiles(ctx, d, m)
+	}
 	if err == nil {
 		err = c.publish(ctx, d, m)
 	}

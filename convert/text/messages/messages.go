@@ -18,7 +18,7 @@ import (
 
 // Is reports whether a row has messages: bare, below request, body or payload, or of ShareGPT.
 func Is(row content.Raw) bool {
-	found, lengths := false, false
+	found, other := false, false
 	_ = row.Object(func(key []byte, v content.Raw) error {
 		switch string(key) {
 		case "messages", "conversations":
@@ -28,12 +28,12 @@ func Is(row content.Raw) bool {
 				found = found || string(key) == "messages" && v.IsArray()
 				return nil
 			})
-		case "input_length":
-			lengths = true
+		case "input_length", "trajectory_format": // Mooncake's rows, trajectories of SWE-agent
+			other = true
 		}
 		return nil
 	})
-	return found && !lengths
+	return found && !other
 }
 
 // IsShareGPT reports whether a row has messages of ShareGPT.

@@ -238,7 +238,7 @@ type request struct {
 // Lanes returns the load of lanes. Options.Validate of Replay does not hold for it: a model and servers are not needed.
 func Lanes(o LanesOptions) (*LanesLoad, error) {
 	if o.BlockSize < 1 {
-		return nil, fmt.Errorf("lanes: block size of %d tokens: want at least 1", o.BlockSize)
+		return nil, fmt.Errorf("lanes: blocks of %d tokens: want at least 1", o.BlockSize)
 	}
 	player, err := replay.NewPlayer(o.Replay)
 	if err != nil {

@@ -48,7 +48,7 @@ var imports = map[string][]string{
 	"internal/suggest":    {},
 	"internal/corpus":     {"internal/splitmix"},
 	"internal/jsonobject": {"internal/suggest"},
-	"internal/terminal":   {"internal/bytefmt", "internal/bytefmt", "golang.org/x/sys"},
+	"internal/terminal":   {"internal/bytefmt", "golang.org/x/sys"},
 	"internal/tokenizer":  {"internal/heap", "internal/jsonlex", "github.com/klauspost/compress", "github.com/zeebo/xxh3", "golang.org/x/text"},
 	"internal/cachetest":  {"convert", "convert/rules", "hfsource", "internal/demo", "internal/tokenizer", "mmapcache"}, // for tests
 

@@ -44,7 +44,8 @@ func CheckContents(root string, m *manifest.Manifest) error {
 	return err
 }
 
-// checkContents is CheckContents that returns the facts of a dataset of shards, which it has read.
+// checkContents checks the files and parts that a manifest lists, as CheckContents does, and returns the facts of a dataset of shards,
+// which it has read; the facts of other kinds are empty.
 func checkContents(root string, m *manifest.Manifest) (facts DatasetFacts, err error) {
 	dir := filepath.Join(root, m.Kind, m.Key)
 	wanted := contents[m.Kind]

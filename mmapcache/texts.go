@@ -213,7 +213,8 @@ func (w *TextsWriter) flush() {
 	w.buf = w.buf[:0]
 }
 
-// Message appends a message and returns its number. chat and anthropic are its pieces in the two forms.
+// Message appends a message and returns its number, from 0. chat and anthropic are its pieces in the two forms; bit f of lead is set where
+// in form f (0 chat, 1 anthropic) its first piece is what stands before its first text: Prompt.AppendLead.
 func (w *TextsWriter) Message(role Role, lead uint8, chat, anthropic []Piece) (number uint32, err error) {
 	m := RecordedMessage{Role: role, Lead: lead}
 	for _, form := range [...]struct {

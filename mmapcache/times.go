@@ -142,7 +142,9 @@ func (p *Plan) spawns(r TimeRules, v View, warp *timeline.Warp) ([]Spawn, error)
 	return spawns, nil
 }
 
-// branches groups the sessions, those of subagents first: doc/spec/reconstruction.md 5.7.
+// branches returns the sessions but the root in groups that one turn spawns and one turn joins, those of subagents before side chains
+// (doc/spec/reconstruction.md 5.7). A group that begins before time 0 is moved to 0. spawns are by session; warp maps recorded times, and
+// may be nil.
 func (p *Plan) branches(spawns []Spawn, warp *timeline.Warp) []Branch {
 	list := p.group(nil, Subagent, spawns, warp)
 	list = p.group(list, Flat, spawns, warp)

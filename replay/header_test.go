@@ -237,7 +237,7 @@ func TestTLSOptions(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, []byte("no"), 0o600))
 
 	for want, o := range map[string]TLS{
-		"contradicts Insecure, which checks no certificate: leave one of them out":       {CAFile: file, Insecure: true},
+		"contradicts insecure, which checks no certificate: leave one of them out":       {CAFile: file, Insecure: true},
 		"open " + dir + "/none: no such file or directory":                               {CAFile: dir + "/none"},
 		empty + ": no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----": {CAFile: empty},
 	} {

@@ -170,7 +170,7 @@ type TLS struct {
 // Validate returns an error about a file that cannot be used.
 func (t TLS) Validate() error {
 	if t.Insecure && t.CAFile != "" {
-		return errors.New("contradicts Insecure, which checks no certificate: leave one of them out")
+		return errors.New("contradicts insecure, which checks no certificate: leave one of them out")
 	}
 	_, err := t.config()
 	return err

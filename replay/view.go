@@ -18,7 +18,7 @@ type view struct {
 	traceIdle      time.Duration // with emittedClock: longest gap that is left between two starts of a trace; 0: gaps are not cut
 }
 
-// view returns the view of options with defaults.
+// view returns how recorded times are played under options whose defaults are set.
 func (o *Options) view() view {
 	s := o.Switches
 	v := view{pace: o.Pace, branchSpawns: s.BranchSpawns, immediateJoins: s.ImmediateJoins, absolute: o.Arrivals.AbsoluteTurns}

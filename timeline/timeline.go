@@ -75,7 +75,7 @@ func (v View) TurnTimes(r Rules, turns []Recorded, child bool, warp *Warp) ([]Tu
 		}
 		d := v.delay(r, before, t, width, warp)
 		if d < 0 && child && r.RefuseNegative {
-			return nil, fmt.Errorf("turn %d: negative delay of %g ms", k, d)
+			return nil, fmt.Errorf("turn %d: negative delay of %g ms, which the rule refusals=error refuses: convert with refusals=repair, which plays it as 0", k, d)
 		}
 		if finite(d) {
 			p.Delay = max(0, d)

@@ -61,7 +61,7 @@ func TestCAFileIsReadFirst(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("no.pem", nil, 0o600))
 	require.Equal(t, []string{"agentx: --ca-file: no.pem: no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----"}, configErrors(t, "--ca-file", "no.pem"))
-	require.Equal(t, []string{"agentx: --ca-file: contradicts Insecure, which checks no certificate: leave one of them out"}, configErrors(t, "--ca-file", certificateFile(t), "--insecure"))
+	require.Equal(t, []string{"agentx: --ca-file: contradicts insecure, which checks no certificate: leave one of them out"}, configErrors(t, "--ca-file", certificateFile(t), "--insecure"))
 	require.Equal(t, []string{"agentx: --server-name a/b: want the name of a server, such as llm.example.org, or off"}, configErrors(t, "--server-name", "a/b"))
 }
 

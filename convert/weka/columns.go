@@ -230,6 +230,7 @@ func (s *columnScanner) readMember(e *element, k key, c *column.Column, slot int
 // null reports false: nulls of columns are not read, for they are keys that are not given.
 func (s *columnScanner) null() bool { return false }
 
+// skip does nothing: every value of a column has a slot of its own, and nothing stands before the next one.
 func (s *columnScanner) skip() {}
 
 func (s *columnScanner) skipObject() {

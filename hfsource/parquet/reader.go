@@ -446,7 +446,7 @@ type budget struct {
 // reserveStep is how many bytes of a row are reserved at a time.
 const reserveStep = 1 << 20
 
-// reserveTaken reserves what was taken since the last call.
+// reserveTaken passes to reserve how many bytes were taken since the last call. The error is that of reserve.
 func (b *budget) reserveTaken() error {
 	n := b.unreserved
 	if b.unreserved = 0; b.reserve == nil || n == 0 {

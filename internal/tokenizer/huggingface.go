@@ -321,7 +321,7 @@ func (f *jsonFile) readPreTokenizer(l *jsonlex.Lexer) error {
 	return f.readParts(l, "pretokenizers", func(p step) error {
 		switch {
 		case f.byteLevel:
-			return fmt.Errorf("%q behind ByteLevel is not known", cut(p.kind))
+			return fmt.Errorf("%q behind ByteLevel is not known: want ByteLevel as the last one", cut(p.kind))
 		case p.kind == "Split" && !p.exact && p.behavior == "Isolated" && !p.invert:
 			f.expressions = append(f.expressions, p.expression)
 		case p.kind == "ByteLevel" && !p.prefixSpace && !p.useRegex:

@@ -85,7 +85,8 @@ func (c *collector) setNow() (err error) {
 }
 
 // claim makes this process the only one that removes from the root, until release. On a full disk, which has no room for a
-// lease, it goes on without.
+// lease, it goes on without. It waits for another process at most so long, 0: defaultRemovalWait, tells onWait, which may be nil, of whom it
+// waits for and how long it has, and fails with ErrRemoving where that goes on. A dry run claims nothing.
 func (c *collector) claim(ctx context.Context, wait time.Duration, onWait func(string, time.Duration)) error {
 	defer func() { c.removal = c.opts.Removal(c.root) }()
 	if c.dryRun {

@@ -48,7 +48,7 @@ func (c *Conductor) play(next Assignment, lane int, from, at time.Duration) *tre
 	return t
 }
 
-// newTree returns a tree without a session.
+// newTree returns a tree without a session, which a lane opens at one instant and whose times count from another.
 func (c *Conductor) newTree(plan *Tree, lane int, from, at time.Duration) *tree {
 	sessions := len(plan.Sessions)
 	t := &tree{

@@ -373,8 +373,9 @@ func TestTreesThatCannotBePlayed(t *testing.T) {
 	joins := "session 0, turn 1: it joins branch 0, which no turn before it spawns: it could never be sent"
 	require.EqualError(t, root(0, 0).child(0, 1, false, 0, 0).join(0, 1, 1).Validate(), joins)
 	require.ErrorContains(t, root(0).child(0, 0, false, 0, 0).child(1, 0, false, 0, 0).join(0, 0, 2).Validate(), "it could never be sent")
-	require.EqualError(t, root(0).after(0, 0, 0, 0).Validate(), "session 0, turn 0: it comes after turn 0 of session 0, which is no turn of another session")
-	require.ErrorContains(t, root(0).after(0, 0, 1, 0).Validate(), "turn 0 of session 1, which is no turn of another session")
+	require.EqualError(t, root(0).after(0, 0, 0, 0).Validate(), "session 0, turn 0: it comes after turn 0 of its own session: want a turn of another one")
+	require.EqualError(t, root(0).after(0, 0, 1, 0).Validate(), "session 0, turn 0: it comes after a turn of session 1: want one of the 1 sessions, from 0")
+	require.EqualError(t, root(0).child(0, 0, false, 0, 0).after(0, 0, 1, 1).Validate(), "session 0, turn 0: it comes after turn 1 of session 1: want one of its 1 turns, from 0")
 	twice := root(0, 0).child(0, 0, false, 0, 0)
 	twice.Sessions[0].Turns[1].Spawns = []int{0}
 	require.EqualError(t, twice.Validate(), "session 0, turn 1: it spawns branch 0, which names another turn")

@@ -119,8 +119,13 @@ func (t *Tree) validateTurn(session, turn int, spawned []int) error {
 		}
 	}
 	for _, r := range u.After {
-		if r.Session == session || !inRange(r.Session, len(t.Sessions)) || !inRange(r.Turn, len(t.Sessions[r.Session].Turns)) {
-			return fmt.Errorf("it comes after turn %d of session %d, which is no turn of another session", r.Turn, r.Session)
+		switch {
+		case r.Session == session:
+			return fmt.Errorf("it comes after turn %d of its own session: want a turn of another one", r.Turn)
+		case !inRange(r.Session, len(t.Sessions)):
+			return fmt.Errorf("it comes after a turn of session %d: want one of the %d sessions, from 0", r.Session, len(t.Sessions))
+		case !inRange(r.Turn, len(t.Sessions[r.Session].Turns)):
+			return fmt.Errorf("it comes after turn %d of session %d: want one of its %d turns, from 0", r.Turn, r.Session, len(t.Sessions[r.Session].Turns))
 		}
 	}
 	return nil

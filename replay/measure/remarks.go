@@ -123,7 +123,7 @@ func (s *Summary) remarkRows(b *strings.Builder) {
 }
 
 // when returns the text of a remark that is made.
-func when(made bool, format string, args ...any) (string, []string) {
+func when(made bool, format string, args ...any) (text string, detail []string) {
 	if !made {
 		return "", nil
 	}
@@ -131,7 +131,7 @@ func when(made bool, format string, args ...any) (string, []string) {
 }
 
 // failed says that more than a share of the requests failed, up to another share.
-func (e *evidence) failed(above, upTo Number) (string, []string) {
+func (e *evidence) failed(above, upTo Number) (text string, detail []string) {
 	if !(e.ErrorRate > above && e.ErrorRate <= upTo) {
 		return "", nil
 	}
@@ -147,12 +147,11 @@ func (e *evidence) failed(above, upTo Number) (string, []string) {
 }
 
 // gone names the servers that answered, and then stopped.
-func (e *evidence) gone() (string, []string) {
+func (e *evidence) gone() (text string, detail []string) {
 	gone := e.ending.gone()
 	if len(gone) == 0 {
 		return "", nil
 	}
-	var detail []string
 	for _, at := range gone {
 		name := e.Run.URL
 		if at.url < len(e.Run.URLs) {
@@ -170,7 +169,7 @@ func (e *evidence) gone() (string, []string) {
 }
 
 // silentEnd says that nothing came for silentEnd seconds at the end, while requests waited.
-func (e *evidence) silentEnd() (string, []string) {
+func (e *evidence) silentEnd() (text string, detail []string) {
 	if e.info == nil || e.info.Facts == nil {
 		return "", nil
 	}
@@ -186,11 +185,11 @@ func (e *evidence) silentEnd() (string, []string) {
 }
 
 // killed says that the run has no end.
-func (e *evidence) killed() (string, []string) {
+func (e *evidence) killed() (text string, detail []string) {
 	if e.info == nil || e.info.Facts != nil {
 		return "", nil
 	}
-	text := "the run did not come to its end, or has not yet: its records are those that it had written"
+	text = "the run did not come to its end, or has not yet: its records are those that it had written"
 	if more := e.ending.numbers - e.ending.records; more > 0 && e.Parts == nil && e.Part == nil {
 		text += fmt.Sprintf(", and at least %s of it no figure knows", Plural(more, "request", "requests"))
 	}
@@ -198,7 +197,7 @@ func (e *evidence) killed() (string, []string) {
 }
 
 // interrupted says when a run was stopped before its bound.
-func (e *evidence) interrupted() (string, []string) {
+func (e *evidence) interrupted() (text string, detail []string) {
 	if e.info == nil || e.info.Facts == nil || !e.info.Facts.Cancelled {
 		return "", nil
 	}
@@ -210,11 +209,10 @@ func (e *evidence) interrupted() (string, []string) {
 }
 
 // invalid gives the reasons for which a run is not valid, and what to try.
-func (e *evidence) invalid() (string, []string) {
+func (e *evidence) invalid() (text string, detail []string) {
 	if e.Valid == nil || *e.Valid {
 		return "", nil
 	}
-	var detail []string
 	if advice := e.Advice(); advice != "" {
 		detail = []string{"try: " + advice}
 	}
@@ -222,35 +220,35 @@ func (e *evidence) invalid() (string, []string) {
 }
 
 // deadlocked counts the trees in which nothing could happen any more.
-func (e *evidence) deadlocked() (string, []string) {
+func (e *evidence) deadlocked() (text string, detail []string) {
 	n := e.Deadlocked()
 	return when(n > 0, "%s could not be played to the end", Plural(n, "tree", "trees"))
 }
 
 // partial names the parts of a load that are left out or were lost.
-func (e *evidence) partial() (string, []string) {
+func (e *evidence) partial() (text string, detail []string) {
 	return strings.Join(FirstOfParts(e.Parts.Problems()), "; "), nil
 }
 
 // empty says that the headline has no request.
-func (e *evidence) empty() (string, []string) {
+func (e *evidence) empty() (text string, detail []string) {
 	return when(e.Measured == 0, "no request of the headline ended well")
 }
 
 // overflow says that too many prompts did not fit the context.
-func (e *evidence) overflow() (string, []string) {
+func (e *evidence) overflow() (text string, detail []string) {
 	return when(e.OverflowRate > maxOverflowRate, "%s of the requests did not fit the context of the server (%d): the figures leave out the longest prompts", FormatShare(e.OverflowRate), e.Buckets.ContextOverflow)
 }
 
 // short says that a run lasted less than shortTrees median trees.
-func (e *evidence) short() (string, []string) {
+func (e *evidence) short() (text string, detail []string) {
 	length, tree := Number(e.ending.all.last-e.ending.all.first), e.ending.medianTree()
 	return when(e.Completed > 0 && length < shortTrees*tree, "from its first request to the end of its last it took %s, less than three times its median tree (%s)",
 		FormatSeconds(length), FormatSeconds(tree)) // false where tree is Missing
 }
 
 // clientBound says what bound the client.
-func (e *evidence) clientBound() (string, []string) {
+func (e *evidence) clientBound() (text string, detail []string) {
 	if !e.Client.Bound {
 		return "", nil
 	}
@@ -258,7 +256,7 @@ func (e *evidence) clientBound() (string, []string) {
 }
 
 // standstill says when this process stood still for long.
-func (e *evidence) standstill() (string, []string) {
+func (e *evidence) standstill() (text string, detail []string) {
 	s := e.Client.Standstills
 	if !s.Long() {
 		return "", nil
@@ -287,12 +285,12 @@ func distorts(kind string) func(e *evidence) (string, []string) {
 }
 
 // filtered says that a content filter ended every answer.
-func (e *evidence) filtered() (string, []string) {
+func (e *evidence) filtered() (text string, detail []string) {
 	return when(e.FinishReasons.allFiltered(), "a content filter of the server ended every answer: the numbers are those of what it let through")
 }
 
 // calibration says which figures are near what this machine reaches alone.
-func (e *evidence) calibration() (string, []string) {
+func (e *evidence) calibration() (text string, detail []string) {
 	if e.Calibration == nil || e.Calibration.Near == nil {
 		return "", nil
 	}
@@ -300,7 +298,7 @@ func (e *evidence) calibration() (string, []string) {
 }
 
 // idleLanes says that lanes sent nothing, or that fewer than busyLanes of them played.
-func (e *evidence) idleLanes() (string, []string) {
+func (e *evidence) idleLanes() (text string, detail []string) {
 	asked, playing := e.Lanes.N, e.Fidelity.Lanes.Playing
 	switch {
 	case e.Arrivals != nil: // they are the most trees at a time
@@ -313,25 +311,25 @@ func (e *evidence) idleLanes() (string, []string) {
 }
 
 // prompts says that prompts were shorter or longer than recorded.
-func (e *evidence) prompts() (string, []string) {
+func (e *evidence) prompts() (text string, detail []string) {
 	r := e.Fidelity.PromptTokens.Ratio
 	return when(e.info != nil && (r < 1-tokenRatio || r > 1+tokenRatio), "the server counted %s of the recorded tokens", FormatShare(r))
 }
 
 // output says that answers were shorter or longer than asked for.
-func (e *evidence) output() (string, []string) {
+func (e *evidence) output() (text string, detail []string) {
 	r := e.Fidelity.OutputTokens.Ratio
 	return when(e.info != nil && (r < 1-tokenRatio || r > 1+tokenRatio), "the server gave %s of the tokens that were asked for", FormatShare(r))
 }
 
 // reuse says that prompts repeat less of earlier ones than in the recording.
-func (e *evidence) reuse() (string, []string) {
+func (e *evidence) reuse() (text string, detail []string) {
 	r := e.Fidelity.PrefixReuse
 	return when(e.info != nil && r.Sent < r.Recorded-reuseLoss, "%s of what was sent repeats an earlier prompt, %s of the recorded blocks: a prefix cache finds less than in the recording", FormatShare(r.Sent), FormatShare(r.Recorded))
 }
 
 // cached says that servers report more cached tokens than this run can have left there.
-func (e *evidence) cached() (string, []string) {
+func (e *evidence) cached() (text string, detail []string) {
 	r := e.Fidelity.PrefixReuse
 	if e.info == nil || !(r.Reported > r.Sent+tokenRatio) {
 		return "", nil
@@ -341,7 +339,7 @@ func (e *evidence) cached() (string, []string) {
 }
 
 // few says that high percentiles are those of single requests.
-func (e *evidence) few() (string, []string) {
+func (e *evidence) few() (text string, detail []string) {
 	switch n := e.Measured; {
 	case n == 0 || n >= 100:
 		return "", nil
@@ -353,6 +351,6 @@ func (e *evidence) few() (string, []string) {
 }
 
 // insecure says that nothing proved who the servers are.
-func (e *evidence) insecure() (string, []string) {
+func (e *evidence) insecure() (text string, detail []string) {
 	return when(e.Run.isTrue("insecure"), "the certificates of the servers were not looked at: anybody may have answered")
 }

@@ -192,7 +192,7 @@ func TestFilesOfOthers(t *testing.T) {
 		head + "{\"endpoint\":0,\"at\":1,\"values\":[[0.5,1]]}\n":                      "line 3: series 0.5 of endpoint 0: it has no such series",
 		head + "{\"endpoint\":0,\"at\":1,\"gone\":[-1]}\n":                             "line 3: series -1 of endpoint 0: it has no such series",
 		head + "{\"endpoint\":0,\"at\":2}\n{\"endpoint\":0,\"at\":1}\n":                "line 4: answer at 1: want one after that at 2",
-		head + "{\"endpoint\":0}\n":                                                    "line 3: unknown kind of line",
+		head + "{\"endpoint\":0}\n":                                                    "line 3: it is none of the lines that a run writes: want one with url, series or at",
 		head + "\n":                                                                    "line 3: unexpected end of JSON input",
 	} {
 		_, err := Read(strings.NewReader(text))

@@ -94,7 +94,7 @@ func (d *Data) addLine(text []byte) error {
 	case l.At != nil:
 		return d.addAnswer(&l)
 	}
-	return errors.New("unknown kind of line")
+	return errors.New("it is none of the lines that a run writes: want one with url, series or at")
 }
 
 // addEndpoint adds an endpoint, or takes another URL for one without answers.

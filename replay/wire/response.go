@@ -183,11 +183,11 @@ func (h *responseHead) addLength(value []byte) error {
 	n, err := strconv.ParseUint(string(value), 10, 63)
 	switch {
 	case len(value) == 0:
-		return errors.New("response has an empty length")
+		return errors.New("response has an empty Content-Length")
 	case err != nil:
-		return fmt.Errorf("response has length %q", clip(string(value), 64))
+		return fmt.Errorf("response has Content-Length %q: want a whole number", clip(string(value), 64))
 	case h.length >= 0 && h.length != int64(n):
-		return fmt.Errorf("response has two lengths, %d and %d", h.length, n)
+		return fmt.Errorf("response has two values of Content-Length, %d and %d", h.length, n)
 	}
 	h.length = int64(n)
 	return nil

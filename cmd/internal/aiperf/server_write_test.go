@@ -179,7 +179,7 @@ func TestNothingScraped(t *testing.T) {
 // TestServersRefuse names what cannot be used: the file and the line, the phase.
 func TestServersRefuse(t *testing.T) {
 	for text, want := range map[string]string{
-		"{\"endpoint\":0,\"url\":\"\"}\n{}\n": "server_metrics.jsonl: line 2: unknown kind of line",
+		"{\"endpoint\":0,\"url\":\"\"}\n{}\n": "server_metrics.jsonl: line 2: it is none of the lines that a run writes: want one with url, series or at",
 		"nonsense\n":                          "server_metrics.jsonl: line 1: ",
 	} {
 		require.ErrorContains(t, ofServers(writeScraped(t, text), runOf(), false, 0).writeServer(), want)

@@ -111,7 +111,8 @@ type watch struct {
 	replyLost               error
 }
 
-// begin starts to watch as the observer wants it. Without room in the budget (ample) nothing is copied.
+// begin starts to watch an exchange in the way that its observer answered (course). Bodies are copied only if the budget of copies has
+// room for that, which ample says: otherwise the copies of both are marked as lost.
 func (w *watch) begin(course Course, ample bool) {
 	w.x = course.Exchange
 	w.replyLimit = w.limits.ReplyCopy

@@ -150,7 +150,8 @@ func (q *requests) thinned(n int) []int {
 // microseconds is the scale to which the starts of requests are rounded.
 const microseconds = 1e6
 
-// table returns the requests at some places, for the figures of a selection.
+// table returns the requests with the indices points, from which the page computes the figures of a selection: their starts in seconds
+// since the first request, their states, and the metrics that are drawn. name is that of the table.
 func (q *requests) table(name string, points []int) page.Table {
 	t := page.Table{Name: name}
 	origin := q.first()

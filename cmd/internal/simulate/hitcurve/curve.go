@@ -350,7 +350,8 @@ func fifo(list []Access, came []int64, o *Options, size int64) (found int64) {
 
 // optimal returns the blocks that the optimal policy finds in one pool with a cache of size blocks: of the blocks that it holds and
 // those of the prompt it keeps the ones whose next use is nearest, and of two that are used next by the same prompt the one closer to
-// its beginning. So what it holds for a prompt is a beginning of that, and a number says it.
+// its beginning. So what it holds for a prompt is a beginning of that, and a number says it. list has the prompts of the pool in their order,
+// and uses the pieces of each by the prompt that uses them next.
 func optimal(list []Access, uses *pieces, o *Options, size int64) (found int64) {
 	held := make([]int64, len(list)) // by access: blocks that are kept for it
 	var far []int32                  // a heap: accesses for which blocks are kept, and some for which they no longer are

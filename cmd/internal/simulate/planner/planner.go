@@ -17,6 +17,7 @@ package planner
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,8 +43,8 @@ func (o Options) Validate() error {
 	}
 	gpus := []int{}
 	for i, e := range o.Engines {
-		if e.Timing == nil || e.MaxBatchedTokens < 1 || e.MaxKV < 1 || e.ContextLength < 1 || e.GPUs < 0 {
-			return fmt.Errorf("planner: the engine of pool %s lacks one of Timing, MaxBatchedTokens, MaxKV and ContextLength, or has less than 0 GPUs", pools[i])
+		if err := e.validate(); err != nil {
+			return fmt.Errorf("planner: the engine of pool %s: %w", pools[i], err)
 		}
 		gpus = append(gpus, e.GPUs)
 	}
@@ -242,6 +243,22 @@ type Engine struct {
 	ContextLength    int // of the longest request
 	GPUs             int // of a worker
 	Timing           Timing
+}
+
+// validate returns an error about the first field that cannot be used.
+func (e Engine) validate() error {
+	if e.Timing == nil {
+		return errors.New("it has no Timing")
+	}
+	for _, n := range []struct {
+		name         string
+		value, least int
+	}{{"MaxBatchedTokens", e.MaxBatchedTokens, 1}, {"MaxKV", e.MaxKV, 1}, {"ContextLength", e.ContextLength, 1}, {"GPUs", e.GPUs, 0}} {
+		if n.value < n.least {
+			return fmt.Errorf("%s %d: want at least %d", n.name, n.value, n.least)
+		}
+	}
+	return nil
 }
 
 // Timing says what the parts of a pass take, in nanoseconds. An engine.Timing does.

@@ -242,7 +242,10 @@ func TestBootstrapThatFails(t *testing.T) {
 	}
 	options.Engines[0].Timing = nil
 	_, err = New(options)
-	require.EqualError(t, err, "planner: the engine of pool agg lacks one of Timing, MaxBatchedTokens, MaxKV and ContextLength, or has less than 0 GPUs")
+	require.EqualError(t, err, "planner: the engine of pool agg: it has no Timing")
+	options.Engines[0].Timing, options.Engines[0].MaxKV = e.Timing, 0
+	_, err = New(options)
+	require.EqualError(t, err, "planner: the engine of pool agg: MaxKV 0: want at least 1")
 	_, _, err = p.Tick(0, nil)
 	require.EqualError(t, err, "planner: a tick got the workers of 0 pools: want those of 1")
 }

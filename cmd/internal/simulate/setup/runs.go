@@ -278,8 +278,8 @@ func (f *Flags) workerVariants() (list []variant) {
 	if f.disaggregated() {
 		f.checkCounts("prefill-workers", f.prefillWorkers)
 		f.checkCounts("decode-workers", f.decodeWorkers)
-		for _, p := range orOne(f.prefillWorkers) {
-			for _, d := range orOne(f.decodeWorkers) {
+		for _, p := range orZero(f.prefillWorkers) {
+			for _, d := range orZero(f.decodeWorkers) {
 				list = append(list, variant{fmt.Sprintf("prefill-%d_decode-%d", p, d), func(r *runs.Run) {
 					c := &r.Config
 					c.Workers, c.PrefillWorkers, c.DecodeWorkers = 0, max(p, min(1, len(f.prefillWorkers))), max(d, min(1, len(f.decodeWorkers))) // checkCounts tells of others
@@ -321,8 +321,8 @@ func (f *Flags) checkCounts(name string, list []int) {
 	}
 }
 
-// orOne returns the numbers of a flag; 0 where it is not given, which is refused with the other of its pair.
-func orOne(list []int) []int {
+// orZero returns the numbers of a flag, and one 0 where it is not given: a number that no flag can give.
+func orZero(list []int) []int {
 	if len(list) == 0 {
 		return []int{0}
 	}
@@ -332,7 +332,7 @@ func orOne(list []int) []int {
 // concurrencyVariants returns a variant for each number of --concurrency.
 func (f *Flags) concurrencyVariants() (list []variant) {
 	f.checkCounts("concurrency", f.concurrency)
-	for _, n := range orOne(f.concurrency) {
+	for _, n := range orZero(f.concurrency) {
 		list = append(list, variant{"concurrency-" + strconv.Itoa(n), func(r *runs.Run) { r.Config.Concurrency = n }})
 	}
 	return list

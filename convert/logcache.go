@@ -334,6 +334,8 @@ func unnamed(err error) error {
 	switch {
 	case ofLog && row.unread || !ofLog && ofPath:
 		return unread(err)
+	case ofLog && row.File == 0:
+		return row.Err
 	case ofLog && row.Line == 0:
 		return fmt.Errorf("file %d: %w", row.File, row.Err)
 	case ofLog:

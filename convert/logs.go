@@ -121,14 +121,17 @@ func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogO
 		if n := len(s.Files); n > 1 {
 			what = fmt.Sprintf("%d files", n)
 		}
-		return fmt.Errorf("%s: %w: choose files of whole sessions", what, err)
+		if !errors.Is(err, text.ErrNoneSelected) {
+			err = fmt.Errorf("%w: choose files of whole sessions", err)
+		}
+		return &LogError{where: what, Err: err}
 	}
 	return nil
 }
 
-// LogError is about a row of a log, or a file that cannot be read.
+// LogError is about a row of a log, a file that cannot be read, or all files.
 type LogError struct {
-	File, Line int    // of the input, from 1; Line 0: the file is one value; File 0: it is not known
+	File, Line int    // of the input, from 1; Line 0: the file is one value; File 0: it is not known, or all are meant
 	where      string // by its name
 	unread     bool   // Err is of the file, which it names
 	Err        error

@@ -92,8 +92,8 @@ func readDate(s string) (ms int64, day bool, err error) {
 type importFlags struct {
 	selectionFlags
 	format, tokenizer, in, seedFile string
-	skipInvalid, strict, add               bool
-	options                                imports.Options
+	skipInvalid, strict, add        bool
+	options                         imports.Options
 }
 
 func newImport() *cobra.Command {

@@ -1,0 +1,299 @@
+package imports
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/cmd/internal/capture/canon"
+	"github.com/agentx/agentx/cmd/internal/capture/chain"
+	"github.com/agentx/agentx/cmd/internal/capture/journal"
+	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/convert/text/render"
+	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/mmapcache"
+)
+
+var o200k = func() *tokenizer.Tokenizer {
+	tok, err := tokenizer.Load("o200k_base")
+	if err != nil {
+		panic(err)
+	}
+	return tok
+}
+
+// samples calls test for each sample of a format of logs, with its files. They lie beside the checkout; without them the test is skipped.
+func samples(t *testing.T, test func(t *testing.T, format string, files []string)) {
+	root, err := filepath.Abs("../../../../../shared/text-samples")
+	require.NoError(t, err)
+	if _, err := os.Stat(root); err != nil {
+		t.Skip("no samples of logs beside the checkout")
+	}
+	for _, format := range convert.LogFormats() {
+		cases, err := os.ReadDir(filepath.Join(root, format))
+		require.NoError(t, err)
+		for _, c := range cases {
+			t.Run(format+"/"+c.Name(), func(t *testing.T) {
+				var files []string
+				require.NoError(t, filepath.WalkDir(filepath.Join(root, format, c.Name()), func(path string, e fs.DirEntry, err error) error {
+					if err == nil && !e.IsDir() && e.Name() != "ANSWER.json" {
+						files = append(files, path)
+					}
+					return err
+				}))
+				test(t, format, files)
+			})
+		}
+	}
+}
+
+// read reads the logs of files, nil where they are refused.
+func read(t *testing.T, tok *tokenizer.Tokenizer, files []string) (*text.Dataset, *text.Sizes) {
+	d, sizes, err := convert.ReadLogs(t.Context(), convert.Options{Inputs: files}, tok)
+	if err != nil {
+		t.Logf("refused: %v", err)
+		return nil, nil
+	}
+	t.Cleanup(func() { require.NoError(t, d.Store.Close()) })
+	return d, sizes
+}
+
+// Every sample becomes traces that the check finds good, without an alarm, and that both profiles of convert take: finish tells in its note
+// of one that is refused. One seed makes equal files.
+//
+// Covers X-9.
+func TestSamplesBecomeGoodTraces(t *testing.T) {
+	tok := o200k()
+	samples(t, func(t *testing.T, _ string, files []string) {
+		d, sizes := read(t, tok, files)
+		if d == nil {
+			return
+		}
+		for _, recorded := range []bool{false, true} {
+			var first map[string]string
+			for range 2 {
+				dir := t.TempDir()
+				r, err := Write(t.Context(), d, sizes, Options{Dir: dir, Tokenizer: tok, Name: tok.Name(), BlockSize: 16, Recorded: recorded,
+					Random: mathrand.NewChaCha8(sha256.Sum256([]byte("seed")))})
+				require.NoError(t, err)
+				require.Equal(t, len(d.Traces), r.Total.Traces)
+				require.Zero(t, r.Bad)
+				require.Zero(t, r.Incomplete)
+				require.Empty(t, r.Worst())
+				written := filesOf(t, dir)
+				if first == nil {
+					first = written
+				}
+				require.Equal(t, first, written)
+			}
+			for name, data := range first {
+				if strings.Contains(name, "traces") {
+					checked := weka.Check([]byte(data))
+					require.Empty(t, checked.Problems, data)
+					if !recorded {
+						require.Empty(t, checked.Alarms)
+					}
+				} else if !recorded {
+					require.NotContains(t, data, "alarms")
+				}
+			}
+		}
+	})
+}
+
+// filesOf returns the files of a directory.
+func filesOf(t *testing.T, dir string) map[string]string {
+	files := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[strings.TrimPrefix(path, dir)] = string(data)
+		return err
+	}))
+	return files
+}
+
+// pages is a render.Writer in memory.
+type pages struct {
+	data   []byte
+	pieces [2][][]mmapcache.Piece
+}
+
+func (p *pages) Write(b []byte) (mmapcache.Piece, error) {
+	at := mmapcache.Piece{At: uint64(len(p.data)), N: uint32(len(b))}
+	p.data = append(p.data, b...)
+	return at, nil
+}
+
+func (p *pages) Message(_ mmapcache.Role, _ uint8, chat, anthropic []mmapcache.Piece) (uint32, error) {
+	p.pieces[0], p.pieces[1] = append(p.pieces[0], chat), append(p.pieces[1], anthropic)
+	return uint32(len(p.pieces[0]) - 1), nil
+}
+
+func (p *pages) text(form int, message uint32) (s string) {
+	for _, at := range p.pieces[form][message] {
+		s += string(p.data[at.At : at.At+uint64(at.N)])
+	}
+	return s
+}
+
+// body returns the body of a turn whose prompt ends with a segment.
+func (p *pages) body(form int, plan *mmapcache.Plan, last int32) []byte {
+	var path []mmapcache.Segment
+	for ; last != mmapcache.None; last = plan.Segments[last].Parent {
+		path = append(path, plan.Segments[last])
+	}
+	var system, messages []string
+	tools := ""
+	for _, s := range slices.Backward(path) {
+		switch written := p.text(form, s.First); {
+		case s.Role == mmapcache.Tools:
+			tools = `,"tools":` + written
+		case form == 1 && s.Role == mmapcache.System && len(messages) == 0:
+			system = append(system, written)
+		default:
+			messages = append(messages, written)
+		}
+	}
+	b := `{"model":"m"` + tools
+	if len(system) > 0 {
+		b += `,"system":[` + strings.Join(system, ",") + `]`
+	}
+	return []byte(b + `,"messages":[` + strings.Join(messages, ",") + `]}`)
+}
+
+// lines is a journal in memory.
+type lines struct{ ids []journal.IDs }
+
+func (l *lines) Write(e journal.Entry) error {
+	if ids, ok := e.(journal.IDs); ok {
+		l.ids = append(l.ids, ids)
+	}
+	return nil
+}
+
+// What a capture makes of the bodies that a text cache sends is what an import makes of the same log, block for block: without fillers, in
+// the API in which the log was recorded, and for what its form has: not encrypted reasoning and media, of which a text cache sends other
+// things.
+//
+// Covers X-5.
+func TestBlocksAreThoseOfTheTextCache(t *testing.T) {
+	tok, compared := o200k(), map[string]int{}
+	samples(t, func(t *testing.T, format string, files []string) {
+		d, sizes := read(t, tok, files)
+		if d == nil {
+			return
+		}
+		form, parsed := 0, canon.Chat
+		if format == "claude" {
+			form, parsed = 1, canon.Messages
+		}
+		for _, trace := range d.Traces {
+			for k := range trace.Sessions {
+				if trace.Sessions[k].Filler = text.None; format == "otel" {
+					trace.Sessions[k].Tools = nil // in no API's form
+				}
+			}
+			p := &pages{}
+			plan, err := render.New(d, sizes, p, 0).Plan(trace, "s")
+			require.NoError(t, err)
+			options := chain.Options{Tokenizer: tok, Name: tok.Name(), BlockSize: 4}
+			key := [32]byte{1}
+			own, err := chain.New(key, options)
+			require.NoError(t, err)
+			captured, err := chain.New(key, options)
+			require.NoError(t, err)
+			j := &lines{}
+			r := &recorder{stream: stream{data: d, sizes: sizes}, trace: trace, tree: own, journal: j}
+			r.prepare()
+			require.NoError(t, r.record(context.Background()))
+			for q, at := range r.requests {
+				turn := &trace.Sessions[at.session].Turns[at.turn]
+				if !sentAsRecorded(d, trace, turn, form) {
+					break // what follows goes on from it
+				}
+				body := p.body(form, plan, plan.Turns[int(plan.Sessions[at.session].FirstTurn)+at.turn].Last)
+				require.True(t, json.Valid(body), "%s", body)
+				_, prepared, err := captured.Read(parsed, body)
+				require.NoError(t, err)
+				want, err := captured.Apply(q, prepared)
+				require.NoError(t, err)
+				got := j.ids[q]
+				require.Equal(t, []int{want.Tokens, want.Tools, want.System, want.Base, want.Keep, want.New},
+					[]int{got.In, got.Tools, got.System, got.Base, got.Keep, got.New}, "%s", body)
+				require.Equal(t, captured.AppendIDs(nil, q), own.AppendIDs(nil, q))
+				compared[format]++
+			}
+		}
+	})
+	t.Logf("%v prompts", compared)
+}
+
+// sentAsRecorded reports whether a form has all of a prompt as it was recorded.
+func sentAsRecorded(d *text.Dataset, t *text.Trace, turn *text.Turn, form int) bool {
+	called := map[text.Text]bool{}
+	for n, node := range t.Path(nil, turn.Last) {
+		m := &d.Messages[t.Nodes[node].Message]
+		if m.Role == text.OtherRole || form == 1 && (m.Role == text.Developer || m.Role == text.Tool || m.Role == text.System && n > 0) || len(m.Parts) == 0 || m.Continues {
+			return false
+		}
+		for k := range m.Parts {
+			p := &m.Parts[k]
+			plain := !slices.ContainsFunc(p.Parts, func(p text.Part) bool { return p.Kind != text.Plain })
+			switch p.Kind {
+			case text.Plain:
+			case text.Thinking:
+				if form == 0 && k > 0 {
+					return false
+				}
+			case text.Call:
+				called[p.ID] = true
+				if b, _ := d.Store.Append(nil, p.Text); form == 1 && (!bytes.HasPrefix(b, []byte("{")) || !json.Valid(b)) {
+					return false
+				}
+			case text.Result:
+				if !called[p.ID] || !plain || form == 0 && (m.Role != text.Tool || p.Failed) {
+					return false
+				}
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A directory with traces is refused; names that are drawn twice are drawn again.
+func TestDirectories(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, Check(dir))
+	require.NoError(t, Check(filepath.Join(dir, "none")))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, journal.TracesDir), 0o755))
+	require.NoError(t, Check(dir))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, journal.TracesDir, "imp-00000000.json"), nil, 0o644))
+	require.ErrorIs(t, Check(dir), ErrNotEmpty)
+
+	random := append(make([]byte, 36), bytes.Repeat([]byte{1}, 36)...)
+	w := &writer{Options: Options{Random: bytes.NewReader(random)}, used: map[string]bool{"imp-00000000": true}}
+	name, key, err := w.draw()
+	require.NoError(t, err)
+	require.Equal(t, "imp-01010101", name)
+	require.Equal(t, byte(1), key[0])
+	_, _, err = w.draw()
+	require.Error(t, err, fmt.Sprint(random))
+}

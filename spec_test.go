@@ -38,6 +38,7 @@ var catalogues = map[string]string{
 	"R-":   "doc/spec/report.md",         // tests, 8
 	"C-":   "doc/spec/capture.md",        // tests, 14
 	"D-":   "doc/spec/cluster.md",        // tests, 5
+	"X-":   "doc/spec/text.md",           // tests, 16
 }
 
 // specID is an id of the specification, such as T-14 or F3.

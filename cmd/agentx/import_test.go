@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"crypto/md5"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+
+	"github.com/agentx/agentx/convert"
+)
+
+// canaries replace strings of a log. Equal strings have equal ones.
+type canaries struct {
+	all  bool // also words of closed lists and times: nothing is left of the format
+	list []string
+	of   map[string]string
+}
+
+// word is in every canary. The blank keeps it from being the name of a model.
+const word = "cAnArY Bird"
+
+func (c *canaries) replace(s string) string {
+	if c.of[s] == "" {
+		c.of[s] = fmt.Sprintf("%s %d", word, len(c.list))
+		c.list = append(c.list, c.of[s])
+	}
+	return c.of[s]
+}
+
+// kept are keys whose values are words of closed lists, times, or what tells formats apart.
+var kept = []string{"type", "role", "timestamp", "created_at", "start_time", "end_time", "startTimeUnixNano", "endTimeUnixNano", "start_time_unix_nano", "end_time_unix_nano",
+	"subtype", "stop_reason", "finish_reason", "from", "kind", "record_type", "status", "intValue", "key"}
+
+// value replaces strings below a value; of objects that people fill, the keys too.
+func (c *canaries) value(v any, keep, keys bool) any {
+	switch v := v.(type) {
+	case string:
+		if keep && !c.all {
+			return v
+		}
+		return c.replace(v)
+	case []any:
+		for k := range v {
+			v[k] = c.value(v[k], keep, keys)
+		}
+	case map[string]any:
+		named, isName := v["key"].(string) // an attribute of OTLP
+		for key, of := range v {
+			delete(v, key)
+			if keys {
+				key = c.replace(key)
+			}
+			free := key == "input" || key == "arguments" || key == "toolUseResult"
+			v[key] = c.value(of, !keys && (slices.Contains(kept, key) || isName && key == "value" && strings.Contains(named, "operation.name") || keep && isName), keys || free && !isName)
+		}
+	}
+	return v
+}
+
+// file replaces strings of a file of JSON.
+func (c *canaries) file(data []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(data) {
+		var v any
+		d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))))
+		d.UseNumber()
+		if d.Decode(&v) != nil {
+			out.Reset()
+			break
+		}
+		b, _ := json.Marshal(c.value(v, false, false))
+		out.Write(append(b, '\n'))
+	}
+	if out.Len() > 0 {
+		return out.Bytes()
+	}
+	var v any
+	if json.Unmarshal(data, &v) == nil {
+		b, _ := json.Marshal(c.value(v, false, false))
+		return b
+	}
+	return []byte(strings.NewReplacer("content", c.replace("content"), "text", c.replace("text")).Replace(string(data))) // broken: some of it
+}
+
+// forms are what a canary must not be found as.
+func (c *canaries) forms() (list []string) {
+	reversed := []rune(word)
+	slices.Reverse(reversed)
+	list = append(list, "canary", strings.ToLower(string(reversed)), hex.EncodeToString([]byte(word)))
+	var wide []byte
+	for _, u := range utf16.Encode([]rune(word)) {
+		wide = append(wide, byte(u), byte(u>>8))
+	}
+	list = append(list, string(bytes.ToLower(wide)), string(bytes.ToLower(wide[1:])))
+	for shift := range 3 {
+		encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + word))
+		list = append(list, strings.ToLower(encoded[4:len(encoded)-4]))
+	}
+	for _, s := range c.list {
+		sha, md := sha256.Sum256([]byte(s)), md5.Sum([]byte(s))
+		wide := xxh3.HashString128(s).Bytes()
+		list = append(list, hex.EncodeToString(sha[:8]), hex.EncodeToString(md[:8]), fmt.Sprintf("%016x", xxh3.HashString(s)), hex.EncodeToString(wide[:8]))
+	}
+	return list
+}
+
+// silent requires that a text has no canary in any form.
+func (c *canaries) silent(t *testing.T, forms []string, where, s string) {
+	t.Helper()
+	lower := strings.ToLower(s)
+	for _, form := range forms {
+		require.False(t, strings.Contains(lower, form), "%s has %q: %.400q", where, form, s)
+	}
+}
+
+// What import writes and prints has nothing of what a log says: no string of it, no key of what people fill, no name of a file or directory,
+// at every exit.
+//
+//
+func TestCanariesOfImport(t *testing.T) {
+	root, err := filepath.Abs("../../../shared/text-samples")
+	require.NoError(t, err)
+	if _, err := os.Stat(root); err != nil {
+		t.Skip("no samples of logs beside the checkout")
+	}
+	made := 0
+	for _, format := range convert.LogFormats() {
+		cases, err := os.ReadDir(filepath.Join(root, format))
+		require.NoError(t, err)
+		for _, one := range cases {
+			for _, all := range []bool{false, true} {
+				t.Run(fmt.Sprint(format, "/", one.Name(), "/", all), func(t *testing.T) {
+					c := &canaries{all: all, of: map[string]string{}}
+					made += c.importSample(t, filepath.Join(root, format, one.Name()))
+				})
+			}
+		}
+	}
+	require.Greater(t, made, 5, "samples that became traces")
+}
+
+// importSample imports a sample with canaries in every way, and returns 1 if traces came of it.
+func (c *canaries) importSample(t *testing.T, sample string) (made int) {
+	in, out := filepath.Join(t.TempDir(), word), t.TempDir()
+	require.NoError(t, filepath.WalkDir(sample, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() == "ANSWER.json" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		to := filepath.Join(in, word+strings.TrimPrefix(path, sample)[1:])
+		if dir, name := filepath.Split(path); strings.HasPrefix(name, "agent-") {
+			to = filepath.Join(in, strings.TrimPrefix(dir, sample), name)
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		require.NoError(t, os.WriteFile(to, c.file(data), 0o644))
+		return err
+	}))
+	t.Setenv("HOME", in)
+	forms := c.forms()
+	for k, flags := range [][]string{nil, {"--json"}, {"--strict"}, {"--skip-invalid", "--in", "recorded"}, {"--sessions", "none"}, {"--format", "messages"}, {"--max-gap", "1s"}} {
+		var printed bytes.Buffer
+		dir := filepath.Join(out, fmt.Sprint(k))
+		status := run(append([]string{"import", in, "--out", dir, "--block-size", "4"}, flags...), nil, &printed, &printed)
+		if status == 0 {
+			made = 1
+		}
+		c.silent(t, forms, fmt.Sprint("output of ", flags, status), printed.String())
+		if status == 0 {
+			printed.Reset()
+			require.Equal(t, exitUsage, run([]string{"import", in, "--out", dir}, nil, &printed, &printed))
+			c.silent(t, forms, "a refusal", printed.String())
+		}
+	}
+	require.NoError(t, filepath.WalkDir(out, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		c.silent(t, forms, "a file", path[len(out):]+string(data))
+		return err
+	}))
+	c.cut(t, forms, in)
+	return made
+}
+
+// cut requires silence of the errors about files that end anywhere.
+func (c *canaries) cut(t *testing.T, forms []string, in string) {
+	entries, err := os.ReadDir(in)
+	require.NoError(t, err)
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(in, e.Name()))
+		if err != nil {
+			continue
+		}
+		dir := t.TempDir()
+		file := filepath.Join(dir, e.Name())
+		step := max(1, len(data)/200)
+		for n := 0; n < len(data); n += step {
+			require.NoError(t, os.WriteFile(file, append(data[:n:n], '\n'), 0o644))
+			d, _, err := convert.ReadLogs(t.Context(), convert.Options{Inputs: []string{file}}, lengths{})
+			if err != nil {
+				c.silent(t, forms, "an error", err.Error())
+				continue
+			}
+			for name := range d.Warnings {
+				c.silent(t, forms, "a count", name)
+			}
+			require.NoError(t, d.Store.Close())
+		}
+	}
+}
+
+// lengths is a tokenizer whose tokens are bytes.
+type lengths struct{}
+
+func (lengths) Encode(s string) []uint32 { return make([]uint32, len(s)) }

@@ -177,6 +177,7 @@ type imported struct {
 	Branches int            `json:"branches"`
 	Turns    int            `json:"turns"`
 	Warnings map[string]int `json:"warnings"`
+	Fit      text.Fit       `json:"fidelity"`
 	*imports.Result
 	Dir string `json:"dir"`
 }
@@ -256,6 +257,11 @@ func (f *importFlags) make(cmd *cobra.Command, o convert.Options) (*imported, er
 	if errors.Is(err, journal.ErrBusy) {
 		err = hintError{err, "another --out, or end that process"}
 	}
+	if err == nil {
+		var stretches []text.Stretch
+		stretches, err = sizes.Stretches(f.options.BlockSize)
+		r.Fit = text.FitOf(stretches)
+	}
 	if err == nil && r.Bad > 0 {
 		err = verdictError{fmt.Errorf("import: %d of %d sessions gave no valid trace: they are set aside as .bad", r.Bad, r.Sessions)}
 	}
@@ -286,6 +292,7 @@ func (r *imported) print(w io.Writer) {
 	if r.Filler > 0 {
 		fmt.Fprintf(safe, "filler: %.1f %% of %s prompt tokens stand for a prefix that the log lacks\n", 100*float64(r.Filler)/float64(max(r.Counted, 1)), bytefmt.Digits(int(r.Counted)))
 	}
+	printFit(safe, &r.Fit)
 	for _, one := range r.Worst() {
 		for _, problem := range one.Problems {
 			fmt.Fprintf(safe, "bad %s: %s\n", one.Trace, problem)
@@ -296,4 +303,22 @@ func (r *imported) print(w io.Writer) {
 	}
 	fmt.Fprintf(safe, "%d sessions: %d traces, %d of %d requests\n", r.Sessions, r.Total.Traces, r.Recorded, r.Requests)
 	fmt.Fprintln(w, r.Dir)
+}
+
+// printFit prints how well the lengths of prompts fit those that were recorded.
+func printFit(w io.Writer, f *text.Fit) {
+	if f.Stretches == 0 {
+		fmt.Fprintln(w, "fidelity: unknown: no 8 turns of a session in a row have recorded lengths")
+		return
+	}
+	fmt.Fprintf(w, "fidelity: recorded lengths are %.2f times the counted ones; residual p50 %.2f %%, p99 %.1f %%, over %s stretches; prefix %s tokens\n", f.Ratio, 100*f.P50, 100*f.P99, bytefmt.Digits(f.Stretches), bytefmt.Digits(f.Filler))
+	if f.Cached > 0 {
+		fmt.Fprintf(w, "shared blocks: %.1f %% of a prompt; recorded as read from the cache: %.1f %%; median difference %.2f %%\n", 100*f.Reuse, 100*f.Cached, 100*f.Apart)
+	}
+	if f.Shrunk > 0 {
+		fmt.Fprintf(w, "left out: %s stretches in which a recorded length fell though the prompt grew\n", bytefmt.Digits(f.Shrunk))
+	}
+	if f.P99 > text.WorstResidual {
+		fmt.Fprintf(w, "attention: %s stretches have a residual above %.0f %% at p99: prompts of this log are not what was sent\n", bytefmt.Digits(f.Above), 100*text.WorstResidual)
+	}
 }

@@ -64,6 +64,9 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"tls-cert":    pemFile,
 	"tls-key":     pemFile,
 	"profile":     choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
+	"in":          choice("counted\tmessages and filler", "recorded\tthat of the log where it is longer"),
+	"seed-file":   cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // a file
+	"redact":      choice("secrets\tkeys and passwords of known shapes", "none\ttexts as they were recorded"),
 	"tokenizer":   cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file
 	"corpus":      cobra.FixedCompletions(convert.Corpora(), cobra.ShellCompDirectiveDefault), // or a file
 	"set":         openWords(ruleWords),
@@ -80,7 +83,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"base":        directories,
 	"gate":        prefixes("error-rate=", "error-rate<", "ttft.p95<", "itl.p95<", "latency.p95<", "goodput>", "output_token_rate>"),
 	"slo":         prefixes("ttft<", "itl<", "latency<", "ttft.p95<", "itl.p95<", "latency.p95<"),
-	"format":      choice(formatWords...),
+	"format":      formatOf,
 	"meet":        prefixes("none\teach part begins on its own"),
 	"until":       openWords(untilNames),
 	"otlp":        prefixes("http://", "https://"),
@@ -366,4 +369,12 @@ func setCompletion(root *cobra.Command) {
 			return err
 		}
 	}
+}
+
+// formatOf completes the format of a report, or of the logs of other verbs.
+func formatOf(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if cmd.Name() == "report" {
+		return choice(formatWords...)(cmd, args, typed)
+	}
+	return choice(append([]string{"auto"}, convert.LogFormats()...)...)(cmd, args, typed)
 }

@@ -112,9 +112,8 @@ tokens as the first recorded prompt says. The summary says how well the lengths 
 were recorded.
 
 What readers of the traces should know: lengths, rhythm and how prompts share their beginnings stay
-visible, and whoever has a transcript can recognize it by its lengths. A block has a number, drawn with a
-key that is forgotten; with --scope dataset all sessions have one key, so that what they share is visible,
-too.
+visible, and whoever has a transcript can recognize it by its lengths. Blocks have numbers within a trace:
+equal numbers in two traces mean nothing.
 
 The last line printed is the directory.`,
 		Example: "  agentx import claude.jsonl --out traces\n  agentx import logs/ --out traces --since 2026-03-01 --max-gap 10m\n  agentx convert $(agentx import otel.jsonl --out traces | tail -n 1)",

@@ -88,9 +88,11 @@ func Write(ctx context.Context, d *text.Dataset, s *text.Sizes, o Options) (r *R
 	for _, name := range names {
 		w.used[name] = true
 	}
+	w.before = len(w.used)
 	if err := w.traces(ctx); err != nil {
 		return nil, err
 	}
+	w.result.Traces = slices.DeleteFunc(w.result.Traces, func(one finish.Result) bool { return one.Trace == "" })
 	for _, one := range w.result.Traces {
 		w.result.Add(one)
 	}
@@ -104,6 +106,7 @@ type writer struct {
 	data   *text.Dataset
 	sizes  *text.Sizes
 	used   map[string]bool // names of traces
+	before int             // how many there were
 	result *Result
 }
 
@@ -119,6 +122,9 @@ func (w *writer) traces(ctx context.Context) error {
 		if name, err = w.journal(inner, k); failed(err) {
 			break
 		}
+		if name == "" {
+			continue
+		}
 		group.Go(func() error {
 			result, err := finish.Finish(inner, w.folder, name)
 			mu.Lock()
@@ -127,11 +133,18 @@ func (w *writer) traces(ctx context.Context) error {
 			return err
 		})
 	}
-	return errors.Join(err, group.Wait(), ctx.Err())
+	if err = errors.Join(err, group.Wait(), ctx.Err()); err == nil && len(w.used) == w.before {
+		return errors.New("no turn of the input has a prompt with a message")
+	}
+	return err
 }
 
-// journal writes the journal of a trace, and returns the name of that.
+// journal writes the journal of a trace, and returns the name of that; "" where no prompt has a message.
 func (w *writer) journal(ctx context.Context, k int) (name string, err error) {
+	r := &recorder{stream: stream{data: w.data, sizes: w.sizes}, trace: w.data.Traces[k], recorded: w.Recorded}
+	if r.prepare(); len(r.requests) == 0 {
+		return "", nil
+	}
 	name, key, err := w.draw()
 	if err != nil {
 		return "", err
@@ -146,8 +159,7 @@ func (w *writer) journal(ctx context.Context, k int) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r := &recorder{stream: stream{data: w.data, sizes: w.sizes}, trace: w.data.Traces[k], tree: tree, journal: j, recorded: w.Recorded, blockSize: w.BlockSize}
-	r.prepare()
+	r.tree, r.journal = tree, j
 	if err = errors.Join(r.record(ctx), j.Close()); err != nil {
 		return "", errors.Join(err, w.folder.Remove(name))
 	}
@@ -163,7 +175,8 @@ func (w *writer) count(r *recorder) {
 		w.result.Counted += int64(q.counted)
 		w.result.Filler += int64(fillerOf(&r.trace.Sessions[q.session]))
 	}
-	w.result.Subagents += len(agents) - 1
+	delete(agents, 0)
+	w.result.Subagents += len(agents)
 	if w.Progress != nil {
 		w.Progress(len(r.requests))
 	}

@@ -16,11 +16,10 @@ import (
 // recorder writes the journal of a trace: what a capture in front of its agents would have written.
 type recorder struct {
 	stream
-	trace     *text.Trace
-	tree      *chain.Tree
-	journal   interface{ Write(journal.Entry) error }
-	recorded  bool // prompts are as long as the log says
-	blockSize int
+	trace    *text.Trace
+	tree     *chain.Tree
+	journal  interface{ Write(journal.Entry) error }
+	recorded bool // prompts are as long as the log says
 
 	requests []request
 	heads    []*text.Session // sessions with tools and a filler that none before has

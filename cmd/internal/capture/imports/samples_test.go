@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	mathrand "math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,8 +23,10 @@ import (
 	"github.com/agentx/agentx/cmd/internal/capture/journal"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/convert/text/content"
 	"github.com/agentx/agentx/convert/text/render"
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/tokenizer"
 	"github.com/agentx/agentx/mmapcache"
 )
@@ -71,7 +75,7 @@ func read(t *testing.T, tok *tokenizer.Tokenizer, files []string) (*text.Dataset
 	return d, sizes
 }
 
-// Every sample becomes traces that the check finds good, without an alarm, and that both profiles of convert take: finish tells in its note
+// Every sample becomes traces that the check finds good, and that both profiles of convert take: finish tells in its note
 // of one that is refused. One seed makes equal files.
 //
 // Covers X-9.
@@ -103,12 +107,11 @@ func TestSamplesBecomeGoodTraces(t *testing.T) {
 				if strings.Contains(name, "traces") {
 					checked := weka.Check([]byte(data))
 					require.Empty(t, checked.Problems, data)
-					if !recorded {
+					if !recorded && d.Warnings["rewind"] == 0 { // a short one lacks the last block of the prompt before
 						require.Empty(t, checked.Alarms)
 					}
-				} else if !recorded {
-					require.NotContains(t, data, "alarms")
 				}
+				require.NotContains(t, data, "convert --profile", "it is refused")
 			}
 		}
 	})
@@ -296,4 +299,52 @@ func TestDirectories(t *testing.T) {
 	require.Equal(t, byte(1), key[0])
 	_, _, err = w.draw()
 	require.Error(t, err, fmt.Sprint(random))
+}
+
+// A disk that fails at any step leaves whole traces alone, or a journal, of which the next import makes one. Errors say nothing of the log.
+func TestEveryStepOfTheDiskFails(t *testing.T) {
+	d := text.NewDataset(text.NewStore(""))
+	reader := content.Reader{Data: d}
+	for k := range 2 {
+		trace := d.NewTrace(fmt.Sprint("secret", k))
+		node := int32(text.None)
+		for n := range 2 {
+			m, err := reader.Message(fmt.Appendf(nil, `{"role":"user","content":"secret number %d of %d"}`, n, k))
+			require.NoError(t, err)
+			node = trace.Child(node, d.Message(m))
+			turn := text.NewTurn()
+			turn.Last = node
+			trace.Sessions[0].Turns = append(trace.Sessions[0].Turns, turn)
+		}
+	}
+	require.NoError(t, d.Finish())
+	sizes := text.NewSizes(d, bytewise{})
+	failed := 0
+	for at := 1; ; at++ {
+		options := Options{Dir: t.TempDir(), Tokenizer: bytewise{}, Name: "bytes", BlockSize: 4, Random: mathrand.NewChaCha8([32]byte{byte(at)})}
+		var steps atomic.Int64
+		_, err := Write(durable.WithOptions(t.Context(), durable.Options{Step: func(name, path string) error {
+			if steps.Add(1) == int64(at) {
+				return errors.New("a failing disk")
+			}
+			return nil
+		}}), d, sizes, options)
+		if err != nil {
+			failed++
+			require.NotContains(t, err.Error(), "secret")
+			_, err = Write(t.Context(), d, sizes, options)
+		}
+		require.NoError(t, err)
+		for name, data := range filesOf(t, options.Dir) {
+			require.NotContains(t, data, "secret", name)
+			require.NotContains(t, name, ".jnl")
+			if strings.Contains(name, "/traces/") {
+				require.Empty(t, weka.Check([]byte(data)).Problems, name)
+			}
+		}
+		if steps.Load() < int64(at) {
+			break
+		}
+	}
+	require.Greater(t, failed, 10)
 }

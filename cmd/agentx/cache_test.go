@@ -87,7 +87,13 @@ var flagHeads = map[string]struct {
 	"skip-invalid": {"true", ""},
 	"strict":       {"true", ""},
 	"format":       {"auto", ""}, // of logs alone
-	"redact":       {"none", ""}, // of logs alone
+	"redact":       {"none", ""}, // of logs alone, as those that select sessions
+	"max-gap":      {"1s", ""},
+	"max-sessions": {"2", ""},
+	"min-turns":    {"2", ""},
+	"sessions":     {"x*", ""},
+	"since":        {"2026-01-01", ""},
+	"until":        {"2026-01-01", ""},
 	"json":         {"true", ""},
 	"cache":        {"", ""}, // another root
 	"quiet":        {"true", ""},

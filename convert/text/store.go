@@ -83,7 +83,10 @@ func (s *Store) keepText(digest xxh3.Uint128, b []byte) (Text, error) {
 	t := Text(len(s.ends))
 	s.known[digest] = t
 	s.ends = append(s.ends, s.ends[t-1]+uint64(len(b)))
-	if s.file == nil && len(s.memory)+len(b) <= s.keep {
+	if s.file == nil && len(s.pending) == 0 && len(s.memory)+len(b) <= s.keep {
+		if len(s.memory)+len(b) > cap(s.memory) && len(s.memory) > pendingTexts {
+			s.memory = append(make([]byte, 0, s.keep), s.memory...) // at once: what is not written to takes no memory
+		}
 		s.memory = append(s.memory, b...)
 		return t, nil
 	}

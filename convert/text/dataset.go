@@ -130,6 +130,19 @@ func (d *Dataset) Finish() error {
 // finishSession places the turns of a session: End is not before At, and Gap is from the end of the turn before.
 func (d *Dataset) finishSession(t *Trace, k int) {
 	s := &t.Sessions[k]
+	if !t.RecordedEnds {
+		d.placeEnds(t, s)
+	}
+	for n := range s.Turns {
+		d.placeGap(t, s, n)
+	}
+	if t.RecordedEnds {
+		d.placeEnds(t, s)
+	}
+}
+
+// placeEnds finds the first instant of a trace, and moves ends that are before their beginning.
+func (d *Dataset) placeEnds(t *Trace, s *Session) {
 	for n := range s.Turns {
 		turn := &s.Turns[n]
 		if turn.At == NoTime {
@@ -142,9 +155,6 @@ func (d *Dataset) finishSession(t *Trace, k int) {
 			turn.End = turn.At
 			d.Warn("clock")
 		}
-	}
-	for n := range s.Turns {
-		d.placeGap(t, s, n)
 	}
 }
 

@@ -119,6 +119,7 @@ type Trace struct {
 
 	HiddenPrefix bool // the log lacks the beginning of prompts: system prompt, or tools
 	GapAlone     bool // nothing says which part of a gap is of tools
+	RecordedEnds bool // gaps count from an end as it was recorded, also where that is before the beginning: the clock has gone back
 
 	last map[Node]int32
 }

@@ -10,7 +10,6 @@ package content
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -160,14 +159,30 @@ func (r *Reader) Plain(b []byte) text.Part { return text.Part{Kind: text.Plain, 
 
 // JSON returns the number of the compact text of a value.
 func (r *Reader) JSON(v Raw) text.Text {
-	b := bytes.NewBuffer(r.buf[:0])
-	_ = json.Compact(b, v) // it was read before
-	r.buf = b.Bytes()
+	r.buf = appendCompact(r.buf[:0], v)
 	return r.add(r.buf)
 }
 
-// without returns the compact text of an object without members of some keys.
-func (r *Reader) without(v Raw, keys ...string) text.Text {
+// appendCompact appends a value without the white space between its tokens.
+func appendCompact(dst []byte, v Raw) []byte {
+	for from := 0; from < len(v); {
+		at := from
+		for at < len(v) && v[at] > ' ' {
+			if v[at] != '"' {
+				at++
+			} else if at, _ = jsonlex.StringEnd(v, at); at < 0 { // it was read before
+				return dst
+			}
+		}
+		dst = append(dst, v[from:at]...)
+		for from = at; from < len(v) && v[from] <= ' '; from++ {
+		}
+	}
+	return dst
+}
+
+// Without returns the compact text of an object without members of some keys.
+func (r *Reader) Without(v Raw, keys ...string) text.Text {
 	if !v.IsObject() {
 		return r.JSON(v)
 	}
@@ -191,7 +206,8 @@ func (r *Reader) without(v Raw, keys ...string) text.Text {
 		}
 		b.Write(raw[bytes.IndexByte(raw, '"') : bytes.LastIndexByte(raw, '"')+1])
 		b.WriteByte(':')
-		return json.Compact(b, value)
+		b.Write(appendCompact(b.AvailableBuffer(), value))
+		return err
 	})
 	b.WriteByte('}')
 	r.buf = b.Bytes()
@@ -199,7 +215,7 @@ func (r *Reader) without(v Raw, keys ...string) text.Text {
 }
 
 // Tool returns the definition of a tool.
-func (r *Reader) Tool(v Raw) text.Text { return r.without(v, "cache_control") }
+func (r *Reader) Tool(v Raw) text.Text { return r.Without(v, "cache_control") }
 
 // Tools returns the definitions of a list of tools.
 func (r *Reader) Tools(v Raw) (list []text.Text, err error) {
@@ -293,16 +309,25 @@ var keyNumbers = map[string]int{
 }
 
 func fieldsOf(v Raw) (f fields, err error) {
-	err = v.Object(func(key []byte, value Raw) error {
-		if k, ok := keyNumbers[string(key)]; ok {
-			if value.IsNull() {
-				value = nil
-			}
-			f[k] = value
+	if v.IsObject() {
+		err = f.read(&jsonlex.Lexer{Data: v, MaxDepth: MaxDepth})
+	}
+	return f, err
+}
+
+// read reads an object.
+func (f *fields) read(l *jsonlex.Lexer) error {
+	return l.Object(func(key []byte) error {
+		k, ok := keyNumbers[string(key)]
+		from := l.Pos
+		if err := l.Skip(); err != nil || !ok {
+			return err
+		}
+		if f[k] = l.Data[from:l.Pos:l.Pos]; f[k].IsNull() {
+			f[k] = nil
 		}
 		return nil
 	})
-	return f, err
 }
 
 // Message reads a message of chat completions or of Anthropic's Messages.
@@ -367,9 +392,18 @@ func (r *Reader) Blocks(v Raw) (parts []text.Part) {
 	switch {
 	case v.IsNull():
 	case v.IsArray():
-		_ = v.Array(func(block Raw) error {
-			parts = append(parts, r.Block(block))
-			return nil
+		l := jsonlex.Lexer{Data: v, MaxDepth: MaxDepth}
+		_ = l.Array(func() error {
+			var f fields
+			l.Peek()
+			from, object, err := l.Pos, l.Kind() == jsonlex.Object, error(nil)
+			if object {
+				err = f.read(&l)
+			} else {
+				err = l.Skip()
+			}
+			parts = append(parts, r.block(v[from:l.Pos:l.Pos], &f))
+			return err
 		})
 	default:
 		parts = append(parts, r.Block(v))
@@ -379,13 +413,18 @@ func (r *Reader) Blocks(v Raw) (parts []text.Part) {
 
 // Block reads a block of content.
 func (r *Reader) Block(v Raw) text.Part {
+	f, _ := fieldsOf(v) // it was read before
+	return r.block(v, &f)
+}
+
+// block reads a block whose fields are known.
+func (r *Reader) block(v Raw, f *fields) text.Part {
 	if v.IsString() {
 		return text.Part{Kind: text.Plain, Text: r.Text(v)}
 	}
-	f, _ := fieldsOf(v) // it was read before
 	switch kind := f[kType].String(); kind {
 	case "text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text":
-		if v := textOf(kind, &f); v != nil {
+		if v := textOf(kind, f); v != nil {
 			return text.Part{Kind: text.Plain, Text: r.Text(v)}
 		}
 	case "tool_use":
@@ -427,7 +466,7 @@ func (r *Reader) other(v Raw, kind string) text.Part {
 			break
 		}
 	}
-	return text.Part{Kind: text.Other, Text: r.without(v, keys...)}
+	return text.Part{Kind: text.Other, Text: r.Without(v, keys...)}
 }
 
 // Redacted reads thinking that is there encrypted alone.
@@ -497,9 +536,7 @@ func sourceIn(f *fields) media.Source {
 	if v := f[kContent]; v.IsString() {
 		return media.Source{Data: v.AppendString(nil), Inside: true}
 	} else if v != nil {
-		var b bytes.Buffer
-		_ = json.Compact(&b, v)
-		return media.Source{Data: b.Bytes(), Inside: true}
+		return media.Source{Data: appendCompact(nil, v), Inside: true}
 	}
 	if v := f[kFileData]; v.IsString() {
 		data := v.AppendString(nil)

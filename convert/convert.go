@@ -145,7 +145,12 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 		}
 	}
 	o.Source.Texts = textFormats()
-	if c.snapshot, err = hfsource.Resolve(ctx, o.Inputs, o.Source); err != nil {
+	files, formats, err := LogFiles(o.Inputs)
+	if err != nil {
+		return err
+	}
+	o.Logs.Formats = formats
+	if c.snapshot, err = hfsource.Resolve(ctx, files, o.Source); err != nil {
 		return err
 	}
 	c.result.InputBytes, c.result.Sources = c.snapshot.Bytes(), c.provenance(mmapcache.StructureKind).Sources

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -33,7 +32,8 @@ type textImage struct {
 // logImage is one file of a log. Its name counts as far as it says which agent wrote it.
 type logImage struct {
 	inputImage
-	Agent string `json:"agent,omitempty"`
+	Format string `json:"format"`
+	Agent  string `json:"agent,omitempty"`
 }
 
 // textDatasetImage is the pre-image of the key of a dataset of logs: the keys of its parts.
@@ -52,11 +52,7 @@ func (c *conversion) findLogs(ctx context.Context) (bool, error) {
 			return false, context.Cause(ctx)
 		}
 		f := &c.snapshot.Files[k]
-		if isLogSidecar(f.Path) {
-			logs++
-			continue
-		}
-		format, err := c.logFormat(k)
+		format, err := c.options.Logs.fileFormat(c.snapshot, k)
 		if err != nil {
 			return false, err
 		}
@@ -73,28 +69,6 @@ func (c *conversion) findLogs(ctx context.Context) (bool, error) {
 	return logs > 0, nil
 }
 
-// How many bytes of a file show that it has traces, and which format of logs it has where its first object is longer.
-const (
-	traceHead = 8 << 10
-	logHead   = 1 << 20
-)
-
-// logFormat returns the format of file k of the input, nil where it is no log with text.
-func (c *conversion) logFormat(k int) (*logFormat, error) {
-	if o := c.options.Logs.Format; o != "" && o != "auto" {
-		return logFormatNamed(o), nil
-	}
-	head, err := c.snapshot.Head(k, traceHead)
-	if err != nil || bytes.Contains(head, []byte(`"requests"`)) || bytes.Contains(head, []byte(`"hash_ids"`)) { // keys: in a text quotes are escaped
-		return nil, err
-	}
-	if f := logFormatOf(head); f != nil || len(head) < traceHead/2 {
-		return f, nil
-	}
-	head, err = c.snapshot.Head(k, logHead)
-	return logFormatOf(head), err
-}
-
 // wantedLogs returns, by kind, a manifest with the key and the pre-image of each part of a dataset of logs.
 func (c *conversion) wantedLogs() (map[string]*manifest.Manifest, error) {
 	arenas, err := manifest.New(mmapcache.ArenasKind, c.prompts.image)
@@ -103,7 +77,7 @@ func (c *conversion) wantedLogs() (map[string]*manifest.Manifest, error) {
 	}
 	image := textImage{recipe: recipe{mmapcache.FormatTexts, textRecipe, probeLogs()}, Options: c.options.Logs, Arenas: arenas.Key}
 	for _, f := range c.snapshot.Files {
-		image.Inputs = append(image.Inputs, logImage{inputImage{Lines: f.Format.Lines, SHA256: f.SHA256}, agentOfFile(f.Path)})
+		image.Inputs = append(image.Inputs, logImage{inputImage{Lines: f.Format.Lines, SHA256: f.SHA256}, f.Rows, agentOfFile(f.Path)})
 	}
 	wanted := map[string]*manifest.Manifest{mmapcache.ArenasKind: arenas}
 	for _, kind := range []string{mmapcache.StructureKind, mmapcache.TextsKind} {

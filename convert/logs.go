@@ -6,11 +6,13 @@ import (
 	_ "embed" // of samples
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/convert/text/claude"
 	"github.com/agentx/agentx/convert/text/content"
 	"github.com/agentx/agentx/convert/text/messages"
 	"github.com/agentx/agentx/convert/text/otel"
@@ -22,6 +24,7 @@ import (
 type logFormat struct {
 	name string
 	is   func(first content.Raw) bool // the first object of a file
+	file func(path string) bool       // a file of another kind that belongs to the format; nil for none
 	open func(d *text.Dataset, o LogOptions) text.Reader
 
 	// growing: a program appends to these files, and links between rows show what is missing. A broken line is left out and counted. In
@@ -41,7 +44,29 @@ type LogOptions struct {
 	Redact      string `json:"redact,omitempty"`       // "none": texts as they were recorded; else secrets are replaced
 
 	Select text.Selection `json:"select,omitzero"`
+
+	Claude claude.Options `json:"claude,omitzero"`
+
+	// Formats has the formats of files whose rows may not show one, by path: LogFiles.
+	Formats map[string]string `json:"-"`
 }
+
+// Set sets an option of a format: claude.meta and claude.thinking are keep or drop.
+func (o *LogOptions) Set(name, value string) error {
+	options := map[string]*bool{"claude.meta": &o.Claude.DropMeta, "claude.thinking": &o.Claude.DropThinking}
+	drop, known := options[name]
+	switch {
+	case !known:
+		return fmt.Errorf("%s: want one of %s", name, strings.Join(slices.Sorted(maps.Keys(options)), ", "))
+	case value != "keep" && value != "drop":
+		return fmt.Errorf("%s=%s: want keep or drop", name, value)
+	}
+	*drop = value == "drop"
+	return nil
+}
+
+//go:embed sample-claude.jsonl
+var sampleClaude string
 
 //go:embed sample-messages.jsonl
 var sampleMessages string
@@ -51,6 +76,8 @@ var sampleOTel string
 
 // logFormats are tried in this order on the first object of each file.
 var logFormats = []logFormat{
+	{name: "claude", is: claude.Is, file: claude.IsAgent, growing: true,
+		open: func(d *text.Dataset, o LogOptions) text.Reader { return claude.New(d, o.Claude) }, sample: sampleClaude},
 	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages},
 	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel},
 }
@@ -71,9 +98,6 @@ func logFormatNamed(name string) *logFormat {
 	return nil
 }
 
-// isLogSidecar reports whether a file says something of a log beside it, and has no rows.
-func isLogSidecar(path string) bool { return strings.HasSuffix(path, ".meta.json") }
-
 // agentOfFile returns what the name of a log says of the agent that wrote it.
 func agentOfFile(path string) string {
 	if name := filepath.Base(path); strings.HasPrefix(name, "agent-") {
@@ -88,6 +112,71 @@ func logFormatOf(first []byte) *logFormat {
 	for k := range logFormats {
 		if logFormats[k].is(first) {
 			return &logFormats[k]
+		}
+	}
+	return nil
+}
+
+// How many bytes of a file show that it has traces, and which format of logs it has; and how many rows may stand before the first that
+// shows one.
+const (
+	traceHead   = 8 << 10
+	logHead     = 1 << 20
+	logHeadRows = 100
+)
+
+// fileFormat returns the format of file k of a snapshot: the one that was asked for, that of its first row, one that clients append to of one
+// of its first rows, or that of its directory; nil where it is no log with text.
+func (o LogOptions) fileFormat(s *hfsource.Snapshot, k int) (*logFormat, error) {
+	if o.Format != "" && o.Format != "auto" {
+		return logFormatNamed(o.Format), nil
+	}
+	f := &s.Files[k]
+	for k := range logFormats {
+		if is := logFormats[k].file; is != nil && is(f.Path) {
+			return &logFormats[k], nil
+		}
+	}
+	if f.Format.Parquet {
+		return nil, nil
+	}
+	for _, size := range [...]int{traceHead, logHead} {
+		head, err := s.Beginning(k, size)
+		if err != nil {
+			return nil, err
+		}
+		if found := growingFormatOf(head); found != nil && f.Format.Lines {
+			return found, nil
+		}
+		if size == traceHead && (bytes.Contains(head, []byte(`"requests"`)) || bytes.Contains(head, []byte(`"hash_ids"`))) { // keys: in a text quotes are escaped
+			break
+		}
+		first := head
+		if f.Format.Lines {
+			first, _, _ = bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
+		}
+		if found := logFormatOf(first); found != nil {
+			return found, nil
+		}
+		if len(head) < size/2 {
+			break
+		}
+	}
+	return logFormatNamed(o.Formats[f.Path]), nil
+}
+
+// growingFormatOf returns the format of the first of some rows that shows one that clients append to; nil for none.
+func growingFormatOf(rows []byte) *logFormat {
+	n := 0
+	for row := range bytes.Lines(rows) {
+		if f := logFormatOf(row); f != nil {
+			if !f.growing {
+				return nil
+			}
+			return f
+		}
+		if n++; n == logHeadRows {
+			return nil
 		}
 	}
 	return nil
@@ -164,20 +253,8 @@ func (l *logs) row(row hfsource.Row) error {
 		return row.Err
 	}
 	if l.file != row.FileIndex+1 {
-		l.file, l.format = row.FileIndex+1, nil
-		if row.Marked {
-			l.data.Warn("bom")
-		}
-	}
-	if l.format == nil {
-		if l.format = l.formatOf(row.Data); l.format == nil {
-			return l.unknown()
-		}
-		if !slices.Contains(l.data.Formats, l.format.name) {
-			l.data.Formats = append(l.data.Formats, l.format.name)
-		}
-		if l.readers[l.format] == nil {
-			l.readers[l.format] = l.format.open(l.data, l.options)
+		if err := l.enter(row); err != nil {
+			return err
 		}
 	}
 	err := l.read(row)
@@ -192,6 +269,30 @@ func (l *logs) row(row hfsource.Row) error {
 		return nil
 	}
 	return err
+}
+
+// enter begins a file with its first row.
+func (l *logs) enter(row hfsource.Row) (err error) {
+	l.file = row.FileIndex + 1
+	if row.Marked {
+		l.data.Warn("bom")
+	}
+	if l.format = logFormatNamed(l.snapshot.Files[row.FileIndex].Rows); l.format == nil {
+		l.format, err = l.options.fileFormat(l.snapshot, row.FileIndex)
+	}
+	switch {
+	case err != nil:
+		return err
+	case l.format == nil:
+		return fmt.Errorf("it is no log of %s: choose one if it is", strings.Join(LogFormats(), ", "))
+	}
+	if !slices.Contains(l.data.Formats, l.format.name) {
+		l.data.Formats = append(l.data.Formats, l.format.name)
+	}
+	if l.readers[l.format] == nil {
+		l.readers[l.format] = l.format.open(l.data, l.options)
+	}
+	return nil
 }
 
 // read gives a row to the reader of its format, each element of a list as one.
@@ -215,17 +316,4 @@ func (l *logs) read(row hfsource.Row) error {
 		}
 		return nil
 	})
-}
-
-// formatOf returns the format of a file by its first row, or the one that was asked for.
-func (l *logs) formatOf(first []byte) *logFormat {
-	if l.options.Format != "" && l.options.Format != "auto" {
-		return logFormatNamed(l.options.Format)
-	}
-	return logFormatOf(first)
-}
-
-// unknown returns the error about a file of no format of logs.
-func (l *logs) unknown() error {
-	return fmt.Errorf("it is no log of %s: choose one if it is", strings.Join(LogFormats(), ", "))
 }

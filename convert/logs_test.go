@@ -44,12 +44,16 @@ func TestLogSamples(t *testing.T) {
 
 func answerOf(t *testing.T, dir string, tok *tokenizer.Tokenizer) ([]byte, error) {
 	ctx := context.Background()
-	entries, err := os.ReadDir(dir)
+	files, formats, err := LogFiles([]string{dir})
 	require.NoError(t, err)
-	var files []string
-	for _, e := range entries {
-		if e.Name() != "ANSWER.json" {
-			files = append(files, filepath.Join(dir, e.Name()))
+	if len(formats) == 0 {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		files = nil
+		for _, e := range entries {
+			if e.Name() != "ANSWER.json" {
+				files = append(files, filepath.Join(dir, e.Name()))
+			}
 		}
 	}
 	s, err := hfsource.Resolve(ctx, files, hfsource.Options{})
@@ -59,7 +63,7 @@ func answerOf(t *testing.T, dir string, tok *tokenizer.Tokenizer) ([]byte, error
 	defer s.Close()
 	d := text.NewDataset(text.NewStore(t.TempDir()))
 	defer d.Store.Close()
-	if err := readLogs(ctx, s, d, LogOptions{}, nil); err != nil {
+	if err := readLogs(ctx, s, d, LogOptions{Formats: formats}, nil); err != nil {
 		return nil, err
 	}
 	sizes := text.NewSizes(d, tok)

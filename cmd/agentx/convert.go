@@ -86,7 +86,7 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 		Inputs:    inputs,
 		Tokenizer: f.tokenizer, Corpus: f.corpus, Workers: f.workers, Force: f.force,
 		VerifyHit: f.verifyHit, TrustRoot: f.trustRoot, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version,
-		Source: inputSources(cmd),
+		Source: inputSources(cmd), Logs: convert.LogOptions{SkipInvalid: f.skipInvalid},
 	}
 	if k := slices.IndexFunc(inputs, cachestore.IsCachePath); k >= 0 {
 		err := fmt.Errorf("input %s: this directory is a prepared cache already: name the recording that it was made from, or play it as it is", inputs[k])
@@ -107,7 +107,6 @@ func (f *convertFlags) options(cmd *cobra.Command, inputs []string) (convert.Opt
 	if err := convert.CheckCorpus(f.corpus); err != nil && cmd.Flags().Changed("corpus") {
 		p.add("%s%s", strings.TrimSuffix(shown(cmd, "corpus", "_"), "_"), strings.TrimPrefix(err.Error(), "corpus "))
 	}
-	o.Logs = convert.LogOptions{SkipInvalid: f.skipInvalid}
 	if names := append([]string{"auto"}, convert.LogFormats()...); !slices.Contains(names, f.format) {
 		p.add("%s: %w", shown(cmd, "format", f.format), wrongWord(f.format, either(names), names))
 	} else if f.format != "auto" {
@@ -144,6 +143,11 @@ func setRule(cmd *cobra.Command, o *convert.Options, text string) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("%s: want NAME=VALUE", shown(cmd, "set", text))
+	case strings.HasPrefix(name, "claude."):
+		if err := o.Logs.Set(name, value); err != nil {
+			return fmt.Errorf("--set %w", err)
+		}
+		return nil
 	case name != "backend":
 		if err := o.Rules.Set(name, value); err != nil {
 			return fmt.Errorf("--set %w", err)

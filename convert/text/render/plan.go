@@ -18,7 +18,6 @@ type planner struct {
 	calls    calls
 	messages map[[2]int32]int64 // number and role of the message of a node, by node and whether it stands apart; plus 1
 	segments map[segmentKey]int32
-	perByte  float64 // tokens of a byte of a body; 0: each message is counted
 }
 
 type segmentKey struct {

@@ -88,6 +88,9 @@ func (t *Trace) Child(parent, message int32) int32 {
 	return k
 }
 
+// Done gives up what finds nodes: the trace has all of them.
+func (t *Trace) Done() { t.last = nil }
+
 // Path returns the nodes of a prompt that ends with a node, in their order.
 func (t *Trace) Path(dst []int32, last int32) []int32 {
 	from := len(dst)
@@ -113,7 +116,7 @@ func (d *Dataset) Finish() error {
 			d.finishSession(t, k)
 			turns += len(t.Sessions[k].Turns)
 		}
-		t.last = nil
+		t.Done()
 	}
 	d.messages = nil
 	if turns == 0 {

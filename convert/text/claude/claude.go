@@ -50,6 +50,7 @@ func (r *Reader) End() error {
 			f.readReplies(n)
 		}
 	}
+	f.told, f.wanted = nil, nil
 	for _, s := range f.Sessions {
 		f.trace(s)
 	}

@@ -51,6 +51,9 @@ func (f *forest) trace(s links.Session) {
 			f.attach(a, &a.trace.Sessions[a.place])
 		}
 	}
+	for _, n := range chains {
+		f.agents[n].trace.Done()
+	}
 }
 
 // attach links a subagent to the turns of its parent.

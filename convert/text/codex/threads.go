@@ -82,7 +82,7 @@ func (r *Reader) history(t *thread) *history {
 			r.Data.Warn("no_usage")
 		}
 	}
-	h.trace.Sessions[0].Turns = h.turns
+	h.trace.Sessions[0].Turns, h.list = h.turns, nil
 	if len(h.turns) == 0 {
 		r.Data.Warn("no_turn")
 		return nil

@@ -295,7 +295,12 @@ func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.An
 func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, *text.Sizes, error) {
 	o = o.withDefaults()
 	o.Source.Texts = textFormats()
-	s, err := hfsource.Resolve(ctx, o.Inputs, o.Source)
+	files, formats, err := LogFiles(o.Inputs)
+	if err != nil {
+		return nil, nil, unread(err)
+	}
+	o.Logs.Formats = formats
+	s, err := hfsource.Resolve(ctx, files, o.Source)
 	if err != nil {
 		return nil, nil, cmp.Or(ctx.Err(), unread(err))
 	}

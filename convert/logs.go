@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/convert/text/claude"
+	"github.com/agentx/agentx/convert/text/codex"
 	"github.com/agentx/agentx/convert/text/content"
 	"github.com/agentx/agentx/convert/text/messages"
 	"github.com/agentx/agentx/convert/text/otel"
@@ -68,6 +69,9 @@ func (o *LogOptions) Set(name, value string) error {
 //go:embed sample-claude.jsonl
 var sampleClaude string
 
+//go:embed sample-codex.jsonl
+var sampleCodex string
+
 //go:embed sample-messages.jsonl
 var sampleMessages string
 
@@ -78,6 +82,7 @@ var sampleOTel string
 var logFormats = []logFormat{
 	{name: "claude", is: claude.Is, file: claude.IsAgent, growing: true,
 		open: func(d *text.Dataset, o LogOptions) text.Reader { return claude.New(d, o.Claude) }, sample: sampleClaude},
+	{name: "codex", is: codex.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return codex.New(d) }, growing: true, sample: sampleCodex},
 	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages},
 	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel},
 }

@@ -64,7 +64,7 @@ func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 		for k := range t.Sessions {
 			session := &t.Sessions[k]
 			switch {
-			case ids && k > 0 && session.Kind == Subagent:
+			case ids && k > 0 && session.Kind == Subagent && !t.OwnIDs:
 				names[k] = t.Sessions[0].ID + "/" + session.ID
 			case ids:
 				names[k] = session.ID

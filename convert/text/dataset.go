@@ -136,8 +136,17 @@ func (d *Dataset) finishSession(t *Trace, k int) {
 	if !t.RecordedEnds {
 		d.placeEnds(t, s)
 	}
+	var ends []ended
 	for n := range s.Turns {
-		d.placeGap(t, s, n)
+		turn := &s.Turns[n]
+		onPath := turn.Before != None
+		if !onPath { // behind a compaction
+			turn.Before = lastEnded(ends, turn.At)
+		}
+		d.placeGap(t, s, turn, onPath)
+		if k, known := slices.BinarySearchFunc(ends, turn.End, ended.compare); !known && turn.End != NoTime {
+			ends = slices.Insert(ends, k, ended{turn.End, int32(n)}) // mostly behind the last
+		}
 	}
 	if t.RecordedEnds {
 		d.placeEnds(t, s)
@@ -161,17 +170,28 @@ func (d *Dataset) placeEnds(t *Trace, s *Session) {
 	}
 }
 
-// placeGap sets Gap, ToolTime and ThinkTime of a turn that has times and a predecessor.
-func (d *Dataset) placeGap(t *Trace, s *Session, n int) {
-	turn := &s.Turns[n]
-	onPath := turn.Before != None
-	if !onPath { // behind a compaction: the reply that ended last
-		for k := range s.Turns[:n] {
-			if b := &s.Turns[k]; b.End != NoTime && turn.At != NoTime && b.End <= turn.At && (turn.Before == None || b.End > s.Turns[turn.Before].End) {
-				turn.Before = int32(k)
-			}
-		}
+// ended is when a turn ended, the first of those that ended then.
+type ended struct {
+	at   int64
+	turn int32
+}
+
+func (e ended) compare(at int64) int { return cmp.Compare(e.at, at) }
+
+// lastEnded returns the turn that ended last before an instant, None for none.
+func lastEnded(ends []ended, at int64) int32 {
+	k, known := slices.BinarySearchFunc(ends, at, ended.compare)
+	switch {
+	case known:
+		return ends[k].turn
+	case k == 0:
+		return None
 	}
+	return ends[k-1].turn
+}
+
+// placeGap sets Gap, ToolTime and ThinkTime of a turn that has times and a predecessor, whose reply is on its path or not.
+func (d *Dataset) placeGap(t *Trace, s *Session, turn *Turn, onPath bool) {
 	if turn.Before == None || turn.At == NoTime || s.Turns[turn.Before].End == NoTime {
 		return
 	}

@@ -119,6 +119,7 @@ type Trace struct {
 
 	HiddenPrefix bool // the log lacks the beginning of prompts: system prompt, or tools
 	GapAlone     bool // nothing says which part of a gap is of tools
+	OwnIDs       bool // the id of a subagent stands for itself, without that of the root
 	RecordedEnds bool // gaps count from an end as it was recorded, also where that is before the beginning: the clock has gone back
 
 	last map[Node]int32
@@ -160,6 +161,8 @@ type Counting uint8
 // What is counted.
 const (
 	AsRecorded    Counting = iota
+	Whole                  // the answer as the next prompt has it, where Out is missing
+	WholeRequest           // that, and the prompt where In is missing
 	WithStructure          // the answer as the next prompt has it: doc/spec/capture.md 5.2, without its role
 	Texts                  // texts, names and arguments; where Out is missing, or so small that it is a placeholder
 )

@@ -144,6 +144,9 @@ func (s *Sizes) Complete() error {
 			for n := range session.Turns {
 				turn := &session.Turns[n]
 				s.countOutput(turn)
+				if turn.Counted == WholeRequest && turn.In == None && !turn.NoContent {
+					turn.In = int32(s.Prompt(t, k, n))
+				}
 				if t.HiddenPrefix && session.Filler == None && turn.In != None && !turn.NoContent {
 					session.Filler = max(0, turn.In-int32(s.Prompt(t, k, n)))
 				}
@@ -156,6 +159,14 @@ func (s *Sizes) Complete() error {
 func (s *Sizes) countOutput(turn *Turn) {
 	switch {
 	case turn.Counted == AsRecorded || len(turn.Output) == 0:
+	case turn.Counted == Whole || turn.Counted == WholeRequest:
+		if turn.Out == None {
+			turn.Out = 0
+			for _, m := range turn.Output {
+				turn.Out += int32(s.Message(m))
+			}
+			s.data.Warn("out_counted")
+		}
 	case turn.Counted == WithStructure:
 		turn.Out = 0
 		for _, m := range turn.Output {

@@ -93,6 +93,9 @@ func (r Raw) Int() (int64, bool) {
 
 // Instant returns the instant of a string of ISO 8601 in milliseconds since 1970, rounded down. One without a zone is of UTC.
 func Instant(v Raw) (int64, bool) {
+	if at, ok := plainInstant(v); ok {
+		return at, true
+	}
 	s := v.String()
 	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"} {
 		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1900 && t.Year() < 2200 {
@@ -100,6 +103,29 @@ func Instant(v Raw) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// plainInstant reads an instant as most logs have it. It is false for all others.
+func plainInstant(v Raw) (int64, bool) {
+	const layout = `"0000-00-00T00:00:00.000Z"`
+	if len(v) != len(layout) {
+		return 0, false
+	}
+	var n [8]int
+	field := 0
+	for k := range layout {
+		switch c := v[k]; {
+		case layout[k] == '0' && c-'0' <= 9:
+			n[field] = n[field]*10 + int(c-'0')
+		case c != layout[k]:
+			return 0, false
+		case k > 0:
+			field = min(field+1, len(n)-1)
+		}
+	}
+	t := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1e6, time.UTC)
+	known := n[0] > 1900 && n[0] < 2200 && int(t.Month()) == n[1] && t.Day() == n[2] && n[3] < 24 && n[4] < 60 && n[5] < 60
+	return t.UnixMilli(), known
 }
 
 // Value reads a row: one JSON value and nothing behind it. A byte order mark is the caller's to skip.
@@ -150,6 +176,9 @@ func (r *Reader) add(b []byte) text.Text {
 
 // Text returns the number of what a string means, of the empty text for another value.
 func (r *Reader) Text(v Raw) text.Text {
+	if v.IsString() && bytes.IndexByte(v, '\\') < 0 {
+		return r.add(v[1 : len(v)-1])
+	}
 	r.buf = v.AppendString(r.buf[:0])
 	return r.add(r.buf)
 }

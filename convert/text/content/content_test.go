@@ -1,10 +1,32 @@
 package content
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
+
+// The fast way to read an instant is that of package time.
+func TestInstant(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := func(name string, to int) int { return rapid.IntRange(0, to).Draw(t, name) }
+		s := fmt.Sprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", 1890+n("year", 320), n("month", 13), n("day", 32), n("hour", 25), n("minute", 61), n("second", 61), n("ms", 999))
+		at, ok := Instant(Raw(`"` + s + `"`))
+		want, err := time.Parse(time.RFC3339Nano, s)
+		require.Equal(t, err == nil && want.Year() > 1900 && want.Year() < 2200, ok, s)
+		if ok {
+			require.Equal(t, want.UnixMilli(), at, s)
+		}
+	})
+	for _, s := range []string{`"2026-01-02T15:00:00.000X"`, `"2026x01-02T15:00:00.000Z"`, `"0000-00-00T00:00:00.000Z"`, `2026`, ``, `null`} {
+		_, ok := Instant(Raw(s))
+		assert.False(t, ok, s)
+	}
+}
 
 // A count may be any value in a log.
 func TestInt(t *testing.T) {

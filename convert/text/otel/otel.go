@@ -272,9 +272,7 @@ func (r *Reader) content(f *spans.Span, q *request) error {
 	if v, list := r.scanner.Said(f, outputMessages); list {
 		r.output(v, q)
 	}
-	if q.turn.Out == text.None {
-		q.turn.Counted = text.Texts
-	}
+	q.turn.Counted = text.WholeRequest
 	return r.Err()
 }
 

@@ -414,7 +414,7 @@ func TestNumbers(t *testing.T) {
 	assert.Equal(t, []any{int32(8), int32(3), int32(6), "stop", "asked"}, []any{*u.In, *u.Cached, *u.Out, u.Stop, u.Model})
 	assert.Empty(t, w)
 	u, w = turn(attrs{"gen_ai.usage.input_tokens": "canary", "gen_ai.usage.output_tokens": 1.5, "gen_ai.response.time_to_first_chunk": "x", "gen_ai.response.finish_reasons": `["stop"]`}, nil)
-	assert.Equal(t, []any{(*int32)(nil), int32(12), (*int64)(nil), "stop"}, []any{u.In, *u.Out, u.First, u.Stop})
+	assert.Equal(t, []any{int32(1 + 2 + 2), int32(1 + 2 + 12), (*int64)(nil), "stop"}, []any{*u.In, *u.Out, u.First, u.Stop})
 	assert.Equal(t, map[string]int{"no_usage": 1, "out_counted": 1}, w)
 	u, _ = turn(attrs{"gen_ai.usage.input_tokens": 1 << 40, "gen_ai.usage.output_tokens": -4}, nil)
 	assert.Equal(t, []any{int32(1 << 24), int32(0)}, []any{*u.In, *u.Out})

@@ -24,8 +24,7 @@ func (r *Reader) End() error {
 	return r.Err()
 }
 
-var errNoContent = errors.New("no request of the spans has its messages: record them with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, " +
-	"which the programs that write the spans read")
+var errNoContent = errors.New("no request of the spans has its messages: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT in the programs that write them")
 
 // turns counts what the spans were, and returns those that are turns.
 func (r *Reader) turns() (list []int32) {

@@ -69,11 +69,6 @@ var foreignFiles = []struct {
 	{"benchmarks.json", `{"metadata":{"version":1},"args":{},"benchmarks":[]}`, "this is a result of GuideLLM", "the traces that this benchmark sent"},
 	{"genai-perf.json", `{"version":"0.1","service_kind":"openai","experiments":[]}`, "this is a result of genai-perf", "the traces that this benchmark sent"},
 
-	{"claude.jsonl", `{"parentUuid":null,"isSidechain":false,"userType":"external","cwd":"/","sessionId":"s","version":"2.0","type":"user","message":{"role":"user","content":"hi"},"uuid":"u","timestamp":"2026-01-01T00:00:00Z"}`, "this is a log of Claude Code", "agentx capture, "},
-	{"summary.jsonl", `{"type":"summary","summary":"x","leafUuid":"u"}`, "this is a log of Claude Code", "agentx capture, "},
-	{"snapshot.jsonl", `{"type":"file-history-snapshot","messageId":"m","snapshot":{},"isSnapshotUpdate":false}`, "this is a log of Claude Code", "agentx capture, "},
-	{"rollout.jsonl", `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"x"}}`, "this is a log of Codex", "agentx capture, "},
-	{"rollout-old.jsonl", `{"id":"x","timestamp":"2025-07-01T00:00:00Z","instructions":null,"git":{}}`, "this is a log of Codex", "agentx capture, "},
 	{"a.traj", `{"environment":"swe_main","trajectory":[{"action":"ls"}],"history":[],"info":{}}`, "this is a trajectory of SWE-agent", "agentx capture, "},
 	{"mini.traj.json", `{"info":{},"messages":[],"trajectory_format":"mini-swe-agent-1"}`, "this is a trajectory of SWE-agent", "agentx capture, "},
 	{"batch_output.jsonl", `{"id":"b","custom_id":"request-1","response":{"status_code":200},"error":null}`, "this is answers to a batch of OpenAI's API", "the file of its requests"},

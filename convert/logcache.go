@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"sort"
 
 	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/convert/text/render"
@@ -93,14 +94,7 @@ func (c *conversion) wantedLogs() (map[string]*manifest.Manifest, error) {
 // runLogs finds or builds the parts of a dataset of logs, and the dataset last.
 func (c *conversion) runLogs(ctx context.Context) error {
 	var built *logPlans
-	plans := func(ctx context.Context, w render.Writer) (*logPlans, error) {
-		var err error
-		if built == nil {
-			built, err = c.planLogs(ctx, w)
-		}
-		return built, err
-	}
-	if err := c.logArenas(ctx); err != nil {
+	if err := c.arenas(ctx); err != nil {
 		return err
 	}
 	m, err := c.part(ctx, mmapcache.TextsKind, c.options.Force, func(ctx context.Context, b *mmapcache.Builder) error {
@@ -112,12 +106,11 @@ func (c *conversion) runLogs(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			p, err := plans(ctx, w)
-			if err != nil {
+			if built, err = c.planLogs(ctx, w); err != nil { // again after a lost lease: each directory has all texts
 				w.Abort()
 				return err
 			}
-			return w.Close(p.texts)
+			return w.Close(built.texts)
 		})
 	})
 	if err != nil {
@@ -131,11 +124,13 @@ func (c *conversion) runLogs(ctx context.Context) error {
 			if err := b.MakePrivate(); err != nil {
 				return err
 			}
-			p, err := plans(ctx, &countingWriter{})
-			if err != nil {
-				return err
+			if built == nil { // the texts were found
+				var err error
+				if built, err = c.planLogs(ctx, &countingWriter{}); err != nil {
+					return err
+				}
 			}
-			return b.BuildStructure(p.structure, p.facts)
+			return b.BuildStructure(built.structure, built.facts)
 		})
 	})
 	if err != nil {
@@ -146,9 +141,6 @@ func (c *conversion) runLogs(ctx context.Context) error {
 	}
 	return c.dataset(ctx)
 }
-
-// logArenas finds or builds the prompt corpus, of which fillers are.
-func (c *conversion) logArenas(ctx context.Context) error { return c.arenas(ctx) }
 
 // logPlans is what a log becomes besides its texts.
 type logPlans struct {
@@ -185,6 +177,9 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 		if err != nil {
 			return nil, err
 		}
+		for i := range t.Sessions { // each prompt of a session begins with its filler
+			p.texts.FillerTokens += int64(max(0, t.Sessions[i].Filler)) * int64(len(t.Sessions[i].Turns))
+		}
 		for _, u := range plan.Turns {
 			p.facts.PromptTokens += int64(u.In)
 			p.facts.OutputTokens += int64(u.Out)
@@ -194,31 +189,8 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 	p.facts.Traces, p.facts.Sessions, p.facts.Turns = s.Traces.Len(), s.Sessions.Len(), s.Turns.Len()
 	p.facts.Generations[d.Formats[0]] = s.Traces.Len()
 	p.facts.MaxBlockTrace = "s1"
-	p.texts = mmapcache.TextFacts{Counts: d.Warnings, Formats: d.Formats, FillerTokens: p.fillerTokens(), Redacted: d.Store.Redacted}
+	p.texts.Counts, p.texts.Formats, p.texts.Redacted = d.Warnings, d.Formats, d.Store.Redacted
 	return p, nil
-}
-
-// fillerTokens returns how many tokens of all prompts are filler.
-func (p *logPlans) fillerTokens() (n int64) {
-	plan := new(mmapcache.Plan)
-	for i := range p.structure.Traces.Len() {
-		p.structure.ReadPlan(i, plan)
-		filler := make([]int64, len(plan.Segments))
-		for k, s := range plan.Segments {
-			if s.Parent != mmapcache.None {
-				filler[k] = filler[s.Parent]
-			}
-			if s.Flags&mmapcache.Prefix != 0 {
-				filler[k] += int64(s.Count)
-			}
-		}
-		for _, u := range plan.Turns {
-			if u.Last != mmapcache.None {
-				n += filler[u.Last]
-			}
-		}
-	}
-	return n
 }
 
 // readSizedLogs reads the logs into a dataset, and counts what they do not say. The caller closes its store. needText leaves out turns of
@@ -231,7 +203,7 @@ func (c *conversion) readSizedLogs(ctx context.Context, needText bool) (*text.Da
 	d := text.NewDataset(text.NewStore(""))
 	d.NeedText = needText
 	if c.options.Logs.Redact != "none" {
-		d.Store.Redact = text.NewRedactor(c.options.Logs.Redact)
+		d.Store.Redact = text.NewRedactor()
 	}
 	sizes, err := readLogsOf(ctx, c.snapshot, d, c.options, tok)
 	if err != nil {
@@ -260,12 +232,14 @@ func (c *conversion) fillerStart(d *text.Dataset) (start uint32, inexact int, er
 	if e.err != nil || e.edges == nil {
 		return 0, len(lengths), e.err
 	}
-	for n := len(lengths); n > 0; n-- {
-		if start, ok := e.edges.First(lengths[:n]...); ok {
-			return start, len(lengths) - n, nil
-		}
+	fit := sort.Search(len(lengths), func(n int) bool { // of fewer lengths there are more places
+		_, ok := e.edges.First(lengths[:n+1]...)
+		return !ok
+	})
+	if fit > 0 {
+		start, _ = e.edges.First(lengths[:fit]...)
 	}
-	return 0, len(lengths), nil
+	return start, len(lengths) - fit, nil
 }
 
 // DryRun says what the logs of the inputs would become, without their text. ids names sessions as the input does.

@@ -10,6 +10,8 @@ import (
 	"math"
 	"os"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/agentx/agentx/manifest"
 )
 
@@ -106,7 +108,7 @@ func (c *Cache) openTexts(m *manifest.Manifest) error {
 	t := &recordedTexts{messages: table.Range(nil, 0, uint32(table.Len())), data: files[recordedTextFile].data}
 	body, err := flatBody(files[piecesFile].data, kindPieces, 4*pieceWords)
 	if err == nil {
-		t.pieces = wordsOf(body)
+		t.pieces = arrow.GetData[uint32](body)
 		err = t.check()
 	}
 	if err != nil {
@@ -114,15 +116,6 @@ func (c *Cache) openTexts(m *manifest.Manifest) error {
 	}
 	c.texts = t
 	return nil
-}
-
-// wordsOf returns numbers of 32 bits, little-endian.
-func wordsOf(b []byte) []uint32 {
-	words := make([]uint32, len(b)/4)
-	for k := range words {
-		words[k] = binary.LittleEndian.Uint32(b[4*k:])
-	}
-	return words
 }
 
 func (t *recordedTexts) check() error {

@@ -267,7 +267,7 @@ func (f *importFlags) make(cmd *cobra.Command, o convert.Options) (*imported, er
 	return r, err
 }
 
-// losses are the names under which is counted what a log lacks, or nobody could read.
+// losses are the names by which an import counts what a log lacks, or what it could not read.
 var losses = []string{"bad_line", "missing_parent", "compaction_rebuilt", "no_content", "unknown_item"}
 
 // lossesOf lists what means a loss, with its count.

@@ -35,7 +35,7 @@ func (d *Dataset) Warn(name string) { d.Warnings[name]++ }
 func (d *Dataset) Message(m Message) int32 {
 	b := append(d.scratch[:0], byte(m.Role), boolByte(m.Continues))
 	b = binary.LittleEndian.AppendUint32(b, uint32(m.Name))
-	b = appendParts(b, m.Parts)
+	b = PackParts(b, m.Parts) // texts stand once in their store, so their numbers tell parts apart
 	d.scratch = b
 	key := xxh3.Hash128(b)
 	n, known := d.messages[key]
@@ -45,20 +45,6 @@ func (d *Dataset) Message(m Message) int32 {
 		d.messages[key] = n
 	}
 	return n
-}
-
-// appendParts appends what tells parts apart. Texts stand once in their store, so their numbers do.
-func appendParts(b []byte, parts []Part) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(parts)))
-	for k := range parts {
-		p := &parts[k]
-		b = append(b, byte(p.Kind), boolByte(p.Failed))
-		for _, n := range [...]uint32{uint32(p.Tokens), uint32(p.ID), uint32(p.Name), uint32(p.Text)} {
-			b = binary.LittleEndian.AppendUint32(b, n)
-		}
-		b = appendParts(b, p.Parts)
-	}
-	return b
 }
 
 func boolByte(b bool) byte {

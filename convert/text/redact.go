@@ -39,8 +39,8 @@ var secretRules = []redaction{
 	{"url_password", []string{"://"}, true, regexp.MustCompile(`^://[^\s/:@"']{1,200}:([^\s/@"']{3,200})@`)},
 }
 
-// NewRedactor returns a redactor of a class of rules: "secrets", or "" for the same.
-func NewRedactor(string) *Redactor { return &Redactor{rules: secretRules} }
+// NewRedactor returns a redactor of all classes.
+func NewRedactor() *Redactor { return &Redactor{rules: secretRules} }
 
 // span is a secret in a text.
 type span struct {

@@ -131,29 +131,18 @@ func (s *Store) Append(dst []byte, t Text) ([]byte, error) {
 	if to <= uint64(len(s.memory)) {
 		return append(dst, s.memory[from:to]...), nil
 	}
+	if s.err != nil { // what was to be written is gone
+		return dst, s.err
+	}
 	at := int64(from) - int64(len(s.memory))
 	if at >= s.written {
 		at -= s.written
 		return append(dst, s.pending[at:at+int64(to-from)]...), nil
 	}
-	if s.err == nil {
-		s.err = s.flushIfBehind(at + int64(to-from))
-	}
-	if s.err != nil {
-		return dst, s.err
-	}
 	n := len(dst)
 	dst = append(dst, make([]byte, to-from)...)
 	_, err := io.ReadFull(io.NewSectionReader(s.file, at, int64(to-from)), dst[n:])
 	return dst, err
-}
-
-// flushIfBehind writes what is pending where a text that begins in the file ends behind it.
-func (s *Store) flushIfBehind(end int64) error {
-	if end <= s.written {
-		return nil
-	}
-	return s.flush()
 }
 
 // String returns a text. It is for names and messages of tests: an error is an empty text.

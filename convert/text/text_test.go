@@ -56,7 +56,7 @@ func TestStoreLeavesNothing(t *testing.T) {
 func TestRedact(t *testing.T) {
 	s := NewStore(t.TempDir())
 	defer s.Close()
-	s.Redact = NewRedactor("")
+	s.Redact = NewRedactor()
 	secrets := map[string]string{
 		"anthropic_or_openai_key": "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789",
 		"github_token":            "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
@@ -148,4 +148,19 @@ func TestNoTurn(t *testing.T) {
 	d := NewDataset(NewStore(t.TempDir()))
 	d.NewTrace("a")
 	require.EqualError(t, d.Finish(), "no turn in the input: no answer of a model is recorded")
+}
+
+// After the file of a store has failed, no text behind its memory is read, and the error is that of the file.
+func TestStoreThatCannotWrite(t *testing.T) {
+	s := NewStore(t.TempDir() + "/nowhere")
+	s.keep = 0
+	small, err := s.Add([]byte("small"))
+	require.NoError(t, err)
+	large, err := s.Add([]byte(strings.Repeat("x", pendingTexts)))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	for _, id := range []Text{small, large} {
+		_, err = s.Append(nil, id)
+		require.ErrorIs(t, err, os.ErrNotExist)
+	}
+	require.NoError(t, s.Close())
 }

@@ -541,7 +541,7 @@ func behind(g *guard.Guard, mux *http.ServeMux) http.Handler {
 	})
 }
 
-// refusal answers with the text of a status as an error, in the place of another body.
+// refusal answers with a status and its text as an error body.
 type refusal struct{ http.ResponseWriter }
 
 // WriteHeader answers with the status and its text as the error of a JSON object.

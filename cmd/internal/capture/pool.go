@@ -24,7 +24,7 @@ type pool struct {
 // news wakes the end of a capture, which waits, when something has got done.
 type news chan struct{}
 
-// tell wakes whoever waits for news. It never blocks.
+// tell wakes the goroutine that waits for news. It never blocks.
 func (n news) tell() {
 	select {
 	case n <- struct{}{}:

@@ -23,7 +23,7 @@ type prompt struct {
 	seen    []int32
 	mark    int32 // in seen: the row is on the path; 1 more: it is taken
 	cleared map[text.Text]bool
-	notice  text.Text // in the place of what was cleared
+	notice  text.Text // stands for what the client cleared
 }
 
 // maxNear is how many rows may stand between two replies before the path is walked to its end.

@@ -20,13 +20,6 @@ type planner struct {
 	segments map[segmentKey]int32
 }
 
-type segmentKey struct {
-	parent int32
-	flags  mmapcache.SegmentFlags
-	first  uint32
-	count  uint32
-}
-
 // Plan writes the messages of a trace that prompts have, and returns its plan. The name of the trace is of this dataset, not of the log.
 func (r *Renderer) Plan(t *text.Trace, name string) (*mmapcache.Plan, error) {
 	p := &planner{Renderer: r, trace: t, plan: &mmapcache.Plan{Trace: mmapcache.Trace{ID: name, Scope: mmapcache.ScopeText, BlockSize: 1}},
@@ -272,7 +265,7 @@ func (p *planner) countHits() {
 		node, hit := int32(0), true
 		for _, s := range slices.Backward(path) {
 			e := &p.plan.Segments[s]
-			key := seenKey{node, e.Flags, e.First, 0}
+			key := segmentKey{node, e.Flags, e.First, 0} // the count of a message is that of its trace
 			if e.Flags&mmapcache.Prefix != 0 {
 				key.count = e.Count
 			}

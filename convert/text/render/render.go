@@ -41,13 +41,13 @@ type Renderer struct {
 	stretch map[string]mmapcache.Piece    // stretches between texts
 	known   map[xxh3.Uint128]uint32       // messages, by their pieces
 	bytes   []uint32                      // of a message in the form of chat
-	trie    map[seenKey]int32             // of prompts of all traces, for the hits of an unlimited prefix cache
+	trie    map[segmentKey]int32          // of prompts of all traces, for the hits of an unlimited prefix cache
 	buf     []byte
 	err     error
 }
 
-// seenKey finds a node of the trie below its parent.
-type seenKey struct {
+// segmentKey finds a segment, or a node of the trie, behind its parent.
+type segmentKey struct {
 	parent int32
 	flags  mmapcache.SegmentFlags
 	first  uint32
@@ -57,7 +57,7 @@ type seenKey struct {
 // New returns a renderer. Fillers begin at a token of the prompt corpus.
 func New(d *text.Dataset, s *text.Sizes, w Writer, filler uint32) *Renderer {
 	return &Renderer{data: d, sizes: s, w: w, filler: filler, escaped: make([]mmapcache.Piece, d.Store.Count()), raw: map[text.Text]mmapcache.Piece{},
-		stretch: map[string]mmapcache.Piece{}, known: map[xxh3.Uint128]uint32{}, trie: map[seenKey]int32{}}
+		stretch: map[string]mmapcache.Piece{}, known: map[xxh3.Uint128]uint32{}, trie: map[segmentKey]int32{}}
 }
 
 // pieces collects a message in one form.

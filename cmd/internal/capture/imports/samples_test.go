@@ -301,7 +301,7 @@ func TestDirectories(t *testing.T) {
 	require.Error(t, err, fmt.Sprint(random))
 }
 
-// A disk that fails at any step leaves whole traces alone, or a journal, of which the next import makes one. Errors say nothing of the log.
+// A disk that fails at any step leaves whole traces, or a journal from which the next import makes one. Errors say nothing of the log.
 func TestEveryStepOfTheDiskFails(t *testing.T) {
 	d := text.NewDataset(text.NewStore(""))
 	reader := content.Reader{Data: d}

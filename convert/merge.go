@@ -234,8 +234,8 @@ func (m *merger) noteFilesWithoutChecksum(files []hfsource.File) {
 	for _, p := range m.sessions {
 		used[p.file] = true
 	}
-	for k, f := range files {
-		if f.LacksChecksums && used[k] {
+	for k := range files {
+		if files[k].LacksChecksums() && used[k] {
 			m.facts.FilesWithoutChecksum = append(m.facts.FilesWithoutChecksum, k+1)
 		}
 	}

@@ -68,7 +68,7 @@ func (c *conversion) warnWithoutChecksum() {
 // warnGarbage warns of files that were read and end in something else.
 func (c *conversion) warnGarbage() {
 	for _, f := range c.snapshot.Files {
-		if f.Garbage {
+		if f.HasGarbage() {
 			c.options.Warn("%s: what stands behind its last gzip member is no gzip, and is left out, as gzip does", f.Path)
 		}
 	}

@@ -151,7 +151,7 @@ func TestEndOfGzip(t *testing.T) {
 	for tail, garbage := range map[string]bool{"": false, "\x00": false, strings.Repeat("\x00", 100_000): false, "garbage": true, "\x00\x00x": true, "\x1f": true} {
 		s := resolve(t, Options{}, write(t, "in.jsonl.gz", append(bytes.Clone(two), tail...)))
 		assert.Len(t, rows(t, s), 2, "%.10q", tail)
-		assert.Equal(t, garbage, s.Files[0].Garbage, "%.10q", tail)
+		assert.Equal(t, garbage, s.Files[0].HasGarbage(), "%.10q", tail)
 	}
 	for _, tail := range []string{"\x1f\x8b", string(two[:len(two)-9]), "\x1f\x8b\x09"} { // a member that is damaged
 		_, bad := read(t, "in.jsonl.gz", append(bytes.Clone(two), tail...))

@@ -60,7 +60,7 @@ func TestParquetRows(t *testing.T) {
 		assert.EqualValues(t, k, n)
 		assert.Equal(t, fmt.Sprintf("%s:%d", path, k+1), where[k])
 	}
-	assert.False(t, s.Files[0].LacksChecksums)
+	assert.False(t, s.Files[0].LacksChecksums())
 	n := 0
 	require.NoError(t, s.Rows(t.Context(), nil, nil, func(r Row) error { // no columns are requested
 		n++

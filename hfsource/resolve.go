@@ -35,6 +35,9 @@ func Resolve(ctx context.Context, inputs []string, o Options) (*Snapshot, error)
 			return nil, errors.Join(err, s.Close())
 		}
 	}
+	for k := range s.Files {
+		s.Files[k].found = &findings{}
+	}
 	if err := s.hash(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -178,7 +178,7 @@ func (s *Snapshot) Beginning(k, n int) ([]byte, error) {
 
 // BeginningOf returns the first bytes of a file on disk, unpacked, at most n, without a byte order mark; nil of one that cannot be read.
 func BeginningOf(path string, n int) []byte {
-	f := File{Path: path, open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	f := File{Path: path, found: &findings{}, open: func() (io.ReadCloser, error) { return os.Open(path) }}
 	head, _ := f.head(n)
 	return bytes.TrimPrefix(head, []byte(byteOrderMark))
 }
@@ -329,6 +329,6 @@ func (r *fileReader) parquetRows(at io.ReaderAt, progress func(int64)) (last int
 		next.reservation, next.own = r.memory.Reserve(), 0
 		return r.yield(row)
 	})
-	r.LacksChecksums = p.LacksChecksums()
+	r.found.unchecked.Store(p.LacksChecksums())
 	return next.Line, err
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -62,18 +63,22 @@ type File struct {
 	Rows   string // for the caller: what its rows are
 	Split  string // of a dataset of the hub that was asked for as a whole: the same for all its files; else ""
 
-	// LacksChecksums is set by Rows: a part of the file has no checksum in the file, so that damage from before it was
-	// hashed can go unnoticed.
-	LacksChecksums bool
-
-	// Garbage is set by Rows: bytes behind the last member of a gzip file, which are left out as gzip(1) leaves them out.
-	Garbage bool
-
 	texts      []TextFormat
 	lines      *lineFinder // of a text that hash reads to find its format
 	open       func() (io.ReadCloser, error)
 	changedErr error // replaces ErrChanged for a file of the hub; else nil
+	found      *findings
 }
+
+// findings are what Rows finds in a file. Others may copy the File meanwhile: a shard is written while the next one is read.
+type findings struct{ unchecked, garbage atomic.Bool }
+
+// LacksChecksums reports whether Rows met a part of the file that has no checksum, so that damage from before it was hashed can go
+// unnoticed.
+func (f *File) LacksChecksums() bool { return f.found != nil && f.found.unchecked.Load() }
+
+// HasGarbage reports whether Rows met bytes behind the last member of a gzip file. It leaves them out, as gzip(1) does.
+func (f *File) HasGarbage() bool { return f.found != nil && f.found.garbage.Load() }
 
 // FromHub reports whether the file belongs to a dataset of the hub, so that SHA256 is the digest that the hub names.
 func (f *File) FromHub() bool { return f.changedErr != nil }

@@ -130,7 +130,9 @@ func (m *members) Read(p []byte) (n int, err error) {
 // leaveOut reads what stands behind the last member to its end.
 func (m *members) leaveOut(head []byte, err error) error {
 	for ; err == nil || len(head) > 0; head, err = m.packed.Peek(1) {
-		m.file.Garbage = m.file.Garbage || len(bytes.Trim(head, "\x00")) > 0
+		if len(bytes.Trim(head, "\x00")) > 0 {
+			m.file.found.garbage.Store(true)
+		}
 		_, _ = m.packed.Discard(len(head)) // it is buffered
 	}
 	return err

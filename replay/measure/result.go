@@ -85,9 +85,9 @@ func (s *Summary) speeds() (list []ResultFigure) {
 func (s *Summary) tokensInCache() []ResultFigure {
 	f := ResultFigure{Title: "prompt cached", Name: "token_hit_rate", Value: s.TokenHitRate, Unit: slo.Share}
 	switch ideal := s.Fidelity.PrefixReuse.Sent; {
-	case !ideal.IsMissing():
+	case ideal > 0: // not of a run that goes on
 		f.Note = "ideal " + FormatShare(ideal)
-	case !s.TheoreticalHitRate.IsMissing():
+	case s.TheoreticalHitRate > 0:
 		f.Note = "in the recording " + FormatShare(s.TheoreticalHitRate)
 	}
 	return []ResultFigure{f}

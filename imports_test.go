@@ -68,7 +68,7 @@ var imports = map[string][]string{
 	"manifest": {"internal/bytefmt"},
 	"hfsource": {
 		"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2",
-		"github.com/klauspost/compress",
+		"github.com/klauspost/compress", "github.com/zeebo/xxh3",
 	},
 	"internal/tokensource":        {"hfsource/hub", "internal/foreign", "internal/regular", "internal/suggest", "internal/tokenizer"},
 	"mmapcache/internal/cachedir": {"internal/durable", "manifest"}, // reads directories of a cache that other machines may replace

@@ -11,8 +11,8 @@ import (
 // Redactor replaces secrets in texts by others of the same class and length. One secret has one replacement in a dataset.
 type Redactor struct {
 	rules []redaction
-	begin []beginning
-	pairs [1 << 16 / 64]uint64 // bit b[0] + 256 b[1]: two bytes b of which a beginning has rare ones
+	pairs [1 << 16]uint8 // in begin, by two bytes
+	begin [][]beginning  // those with two such bytes; the first list is empty
 }
 
 // redaction is a class of secrets: what they begin with, and the pattern that they match from there. Group 1 of the pattern is what is
@@ -24,10 +24,10 @@ type redaction struct {
 	pattern *regexp.Regexp
 }
 
-// beginning is what secrets of a rule begin with. Three bytes from rare on are looked for: most texts have few of them.
+// beginning is what secrets of a rule begin with.
 type beginning struct {
-	text       string
-	rule, rare int
+	text     string
+	rule, at int // at: place of the two bytes in it
 }
 
 // secretRules recognize keys of known shapes.
@@ -46,19 +46,21 @@ var secretRules = []redaction{
 	{"url_password", []string{"://"}, true, regexp.MustCompile(`^://[^\s/:@"']{1,200}:([^\s/@"']{3,200})@`)},
 }
 
-// rareBytes has where the rare bytes of a beginning are that does not begin with them.
-var rareBytes = map[string]int{"github_pat_": 5, "-----BEGIN ": 5, "uthorization": 7, "UTHORIZATION": 7}
+// rareBytes has the place of three bytes in a beginning that are rare in texts; the first three, where it is not here.
+var rareBytes = map[string]int{"ghp_": 1, "github_pat_": 5, "npm_": 1, "-----BEGIN ": 5, "uthorization": 7, "UTHORIZATION": 7}
 
 // NewRedactor returns a redactor of all classes.
 func NewRedactor() *Redactor {
-	r := &Redactor{rules: secretRules}
+	r := &Redactor{rules: secretRules, begin: make([][]beginning, 1)}
 	for n := range r.rules {
 		for _, begin := range r.rules[n].begin {
-			rare := rareBytes[begin]
-			r.begin = append(r.begin, beginning{begin, n, rare})
-			for k := rare; k < rare+2; k++ {
-				pair := int(begin[k]) | int(begin[k+1])<<8
-				r.pairs[pair/64] |= 1 << (pair % 64)
+			for at := rareBytes[begin]; at < rareBytes[begin]+2; at++ {
+				list := &r.pairs[int(begin[at])|int(begin[at+1])<<8]
+				if *list == 0 {
+					*list = uint8(len(r.begin))
+					r.begin = append(r.begin, nil)
+				}
+				r.begin[*list] = append(r.begin[*list], beginning{begin, n, at})
 			}
 		}
 	}
@@ -72,16 +74,13 @@ type span struct{ from, to, rule int }
 // place is looked at: a search for each beginning alone took ten times as long.
 func (r *Redactor) find(b []byte) (found []span) {
 	for i := 0; i+1 < len(b); i += 2 {
-		pair := int(b[i]) | int(b[i+1])<<8
-		if r.pairs[pair/64]>>(pair%64)&1 == 0 {
+		list := r.pairs[int(b[i])|int(b[i+1])<<8]
+		if list == 0 {
 			continue
 		}
-		for k := range r.begin {
-			begin := &r.begin[k]
-			for from := max(0, i-begin.rare-1); from <= i-begin.rare; from++ {
-				if len(b)-from >= len(begin.text) && string(b[from:from+len(begin.text)]) == begin.text {
-					found = r.rules[begin.rule].match(found, b, from, begin.rule)
-				}
+		for _, begin := range r.begin[list] {
+			if from := i - begin.at; from >= 0 && string(b[from:min(len(b), from+len(begin.text))]) == begin.text {
+				found = r.rules[begin.rule].match(found, b, from, begin.rule)
 			}
 		}
 	}

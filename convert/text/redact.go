@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // Redactor replaces secrets in texts by others of the same class and length. One secret has one replacement in a dataset.
@@ -21,7 +23,7 @@ type redaction struct {
 	class   string
 	begin   []string // of three bytes and more
 	inWord  bool     // the secret may begin inside a word
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp
 }
 
 // beginning is what secrets of a rule begin with.
@@ -32,18 +34,18 @@ type beginning struct {
 
 // secretRules recognize keys of known shapes.
 var secretRules = []redaction{
-	{"anthropic_or_openai_key", []string{"sk-"}, false, regexp.MustCompile(`^sk-[A-Za-z0-9_-]{20,}`)},
-	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, false, regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`)},
-	{"slack_token", []string{"xox"}, false, regexp.MustCompile(`^xox[abposr]-[A-Za-z0-9-]{10,}`)},
-	{"aws_key", []string{"AKIA", "ASIA"}, false, regexp.MustCompile(`^(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
-	{"google_key", []string{"AIza"}, false, regexp.MustCompile(`^AIza[A-Za-z0-9_-]{35}`)},
-	{"gitlab_token", []string{"glpat-"}, false, regexp.MustCompile(`^glpat-[A-Za-z0-9_-]{20,}`)},
-	{"npm_token", []string{"npm_"}, false, regexp.MustCompile(`^npm_[A-Za-z0-9]{36}`)},
-	{"hugging_face_token", []string{"hf_"}, false, regexp.MustCompile(`^hf_[A-Za-z0-9]{20,}`)},
-	{"jwt", []string{"eyJ"}, false, regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
-	{"private_key", []string{"-----BEGIN "}, true, regexp.MustCompile(`^-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----([\s\S]*?)-----END [A-Z ]{0,20}PRIVATE KEY-----`)},
-	{"authorization", []string{"uthorization", "UTHORIZATION"}, true, regexp.MustCompile(`(?i)^uthorization["']?\s{0,4}[:=]\s{0,4}["']?(?:bearer|basic|token)\s{1,4}([A-Za-z0-9._~+/=-]{8,})`)},
-	{"url_password", []string{"://"}, true, regexp.MustCompile(`^://[^\s/:@"']{1,200}:([^\s/@"']{3,200})@`)},
+	{"anthropic_or_openai_key", []string{"sk-"}, false, lazyregexp.New(`^sk-[A-Za-z0-9_-]{20,}`)},
+	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, false, lazyregexp.New(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`)},
+	{"slack_token", []string{"xox"}, false, lazyregexp.New(`^xox[abposr]-[A-Za-z0-9-]{10,}`)},
+	{"aws_key", []string{"AKIA", "ASIA"}, false, lazyregexp.New(`^(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
+	{"google_key", []string{"AIza"}, false, lazyregexp.New(`^AIza[A-Za-z0-9_-]{35}`)},
+	{"gitlab_token", []string{"glpat-"}, false, lazyregexp.New(`^glpat-[A-Za-z0-9_-]{20,}`)},
+	{"npm_token", []string{"npm_"}, false, lazyregexp.New(`^npm_[A-Za-z0-9]{36}`)},
+	{"hugging_face_token", []string{"hf_"}, false, lazyregexp.New(`^hf_[A-Za-z0-9]{20,}`)},
+	{"jwt", []string{"eyJ"}, false, lazyregexp.New(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
+	{"private_key", []string{"-----BEGIN "}, true, lazyregexp.New(`^-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----([\s\S]*?)-----END [A-Z ]{0,20}PRIVATE KEY-----`)},
+	{"authorization", []string{"uthorization", "UTHORIZATION"}, true, lazyregexp.New(`(?i)^uthorization["']?\s{0,4}[:=]\s{0,4}["']?(?:bearer|basic|token)\s{1,4}([A-Za-z0-9._~+/=-]{8,})`)},
+	{"url_password", []string{"://"}, true, lazyregexp.New(`^://[^\s/:@"']{1,200}:([^\s/@"']{3,200})@`)},
 }
 
 // rareBytes has the place of three bytes in a beginning that are rare in texts; the first three, where it is not here.
@@ -93,7 +95,7 @@ func (r *redaction) match(found []span, b []byte, at, rule int) []span {
 	if !r.inWord && at > 0 && isWord(b[at-1]) {
 		return found
 	}
-	m := r.pattern.FindSubmatchIndex(b[at:])
+	m := r.pattern().FindSubmatchIndex(b[at:])
 	if m == nil {
 		return found
 	}

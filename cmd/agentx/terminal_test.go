@@ -244,3 +244,24 @@ func TestHintsNameFlags(t *testing.T) {
 		assert.Contains(t, try.hint, want)
 	}
 }
+
+// A command line that begins with a verb registers the flags of that verb alone, and says the same as with all verbs.
+func TestOneVerbSaysTheSame(t *testing.T) {
+	require.Len(t, rootFor([]string{"help"}).Commands(), len(newRoot().Commands()))
+	for name := range verbs() {
+		said := func(root *cobra.Command) string {
+			var out strings.Builder
+			root.SetOut(&out)
+			root.SetErr(&out)
+			for _, args := range [][]string{{name, "--help"}, {name, "--no-such-flag"}, {"help", name}} {
+				root.SetArgs(args)
+				_ = root.Execute()
+			}
+			return out.String()
+		}
+		one := rootFor([]string{name})
+		require.Less(t, len(one.Commands()), 4, name)
+		require.Contains(t, said(one), "Usage", name)
+		require.Equal(t, said(newRoot()), said(rootFor([]string{name})), name)
+	}
+}

@@ -65,7 +65,7 @@ func TestConclusion(t *testing.T) {
 	}
 	require.Contains(t, s.Conclusion(), "; text 0; text 1; see also k3, k4.")
 	empty := NewAggregate(Rules{}).Summary(RunInfo{})
-	require.Equal(t, "No request of the headline ended well; the run did not come to its end, or has not yet: its records are those that it had written.", empty.Conclusion())
+	require.Equal(t, "No request of the headline ended well; the run was killed, or is not over: its figures are of what it had written.", empty.Conclusion())
 }
 
 // The figures of the result are those of the summary, with the intervals that are known, per GPU where their number is.

@@ -14,7 +14,7 @@ class FigureTable {
     this.body = element("tbody", {});
     const names = runs.map((run) => element("th", { scope: "col" }, swatch({ style: run.style, swatch: "line" }), element("div", {}, run.name), run.marked ? element("div", { class: "mark" }, "see remarks") : null));
     parent.append(scrolledTable(["figure", ...names], this.body, "figures"),
-      button, " ", copyButton(() => toCSV(this.csv())));
+      button, " ", ...copyButtons(() => this.csv()));
     range.watch((what) => { if (what === "range") this.show(); });
     this.show();
   }

@@ -129,8 +129,11 @@ func sendLogs(t *testing.T, files []string, payload, cache string) {
 	}
 	printed.Reset()
 	require.Zero(t, run([]string{"replay", lines[len(lines)-1], "--cache", cache, "--url", server.URL, "--model", model, "--payload", payload, "--once", "--asap", "--no-preflight",
-		"--marker", "off", "--concurrency", "2", "--quiet", "--out", filepath.Join(t.TempDir(), "out")}, nil, &printed, &problems), "%s%s", &printed, &problems)
+		"--marker", "off", "--concurrency", "2", "--quiet", "--json", "--out", filepath.Join(t.TempDir(), "out")}, nil, &printed, &problems), "%s%s", &printed, &problems)
 	require.Equal(t, want, got)
+	var summary struct{ Requests, Completed int }
+	require.NoError(t, json.Unmarshal(printed.Bytes(), &summary), "%s", &printed)
+	require.Equal(t, summary.Requests, summary.Completed, "%s", &printed)
 }
 
 // runs collects the texts of a prompt: those that the model said apart from those that it was given, without regard to the order in a run,
@@ -182,8 +185,10 @@ func arguments(s string) string {
 // modelRuns returns the texts of the prompt of a turn, by the model.
 func modelRuns(d *text.Dataset, t *text.Trace, s *text.Session, n int) string {
 	var r runs
+	alone := true
 	for _, node := range t.Path(nil, s.Turns[n].Last) {
 		m := &d.Messages[t.Nodes[node].Message]
+		alone = alone && m.Role == text.System
 		for k := range m.Parts {
 			p := &m.Parts[k]
 			said, body := m.Role == text.Assistant, d.Store.String(p.Text)
@@ -207,6 +212,9 @@ func modelRuns(d *text.Dataset, t *text.Trace, s *text.Session, n int) string {
 				r.add(said, body)
 			}
 		}
+	}
+	if alone {
+		r.add(false, "continue")
 	}
 	return r.String()
 }

@@ -21,10 +21,10 @@ type planner struct {
 	origins  []origin // of segments
 }
 
-// origin is what a segment was made from: messages of the log up to a node, results that no log has, or definitions of tools.
+// origin is what a segment was made from: messages of the log up to a node, short ones that no log has, or definitions of tools.
 type origin struct {
 	last, nodes int32
-	aborted     int
+	short       int
 	tools       []text.Text
 }
 
@@ -146,11 +146,22 @@ func (p *planner) prompt(start int32, path []int32) int32 {
 			last = p.abort(last, before)
 		}
 		last = p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number},
-			origin{last: node, nodes: int32(to - from), aborted: e.aborted})
+			origin{last: node, nodes: int32(to - from), short: e.aborted})
 		before = node
+	}
+	if apart {
+		e, known := p.messages[alone]
+		if !known {
+			e = p.user()
+			p.messages[alone] = e
+		}
+		return p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, short: 1})
 	}
 	return p.abort(last, before)
 }
+
+// alone is the key of the message behind a system prompt that has none.
+const alone = math.MinInt32
 
 // abort returns a segment behind another with results of all calls that wait behind a node, or that other where none does.
 func (p *planner) abort(last, node int32) int32 {
@@ -163,7 +174,7 @@ func (p *planner) abort(last, node int32) int32 {
 		e = p.aborted(waiting)
 		p.messages[^node] = e
 	}
-	return p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, aborted: e.aborted})
+	return p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, short: e.aborted})
 }
 
 // joins reports whether APIs want the messages of two nodes as one: the second goes on with one of the assistant, or both have results.
@@ -263,7 +274,7 @@ func (p *planner) countTokens() {
 
 // counted returns how many tokens a segment has by the tokenizer.
 func (p *planner) counted(from *origin) uint32 {
-	n := p.sizes.Tools(from.tools) + from.aborted*abortedTokens
+	n := p.sizes.Tools(from.tools) + from.short*shortTokens
 	for at := from.last; from.nodes > 0; from.nodes-- {
 		n += p.sizes.Message(p.trace.Nodes[at].Message)
 		at = p.trace.Nodes[at].Parent

@@ -208,10 +208,10 @@ type calls struct {
 // callName is how calls and results name each other.
 func callName(n int) string { return "call_" + strconv.Itoa(n) }
 
-// abortedResult stands for the result of a call that has none, abortedTokens is how many tokens such a result has about.
+// abortedResult stands for the result of a call that has none. shortTokens is about how many tokens such a message has.
 const (
 	abortedResult = "aborted"
-	abortedTokens = 5
+	shortTokens   = 5
 )
 
 // entry is a message in the texts of a cache.
@@ -281,6 +281,19 @@ func (r *Renderer) aborted(calls []int) entry {
 	chat.chatMessage(m, nil, calls)
 	anthropic.anthropicMessage(m, nil, calls)
 	return entry{number: r.number(mmapcache.ToolRole, chat, anthropic), role: mmapcache.ToolRole, aborted: len(calls)}
+}
+
+// user writes the message of a user who said nothing.
+func (r *Renderer) user() entry {
+	var forms [2]*pieces
+	for k := range forms {
+		p := &pieces{r: r}
+		p.put(`{"role":"user","content":"`)
+		p.leads()
+		p.put(`continue"}`)
+		forms[k] = p
+	}
+	return entry{number: r.number(mmapcache.User, forms[0], forms[1]), role: mmapcache.User}
 }
 
 func (r *Renderer) countAborted(calls []int) {

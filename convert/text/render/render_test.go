@@ -176,6 +176,9 @@ func plainBody(d *text.Dataset, tr *text.Trace, path []int32, form int) string {
 	if aborted, own := p.aborted(); len(own) > 0 {
 		add(&text.Message{Role: text.Tool, Parts: aborted}, own)
 	}
+	if leading {
+		messages = append(messages, object{"role": "user", "content": "continue"})
+	}
 	b, _ := json.Marshal(object{"system": system, "messages": messages})
 	return string(b)
 }

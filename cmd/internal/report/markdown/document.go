@@ -28,6 +28,7 @@ type Document struct {
 func (d *Document) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## agentx: %s\n\n", escape(d.Run.Name))
+	d.result(&b)
 	d.parts(&b)
 	d.verdict(&b)
 	d.gates(&b)
@@ -37,6 +38,39 @@ func (d *Document) Write(w io.Writer) error {
 	d.differences(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// result writes the conclusion, and the figures that say how fast the run was.
+func (d *Document) result(b *strings.Builder) {
+	if d.Summary == nil {
+		return
+	}
+	r := d.Summary.Result(func(name string) (low, high measure.Number) {
+		if f := d.Run.Figures[name]; f != nil && f.Interval != nil {
+			return measure.Number(f.Interval.Low), measure.Number(f.Interval.High)
+		}
+		return measure.Missing, measure.Missing
+	})
+	fmt.Fprintf(b, "**%s**\n\n", escape(r.Conclusion))
+	t := table{b: b}
+	t.head("result", "", "interval", "")
+	for k := range r.Figures {
+		f := &r.Figures[k]
+		note := escape(f.Note)
+		if f.Met != nil {
+			note = metText(*f.Met)
+		}
+		t.row(escape(f.Title), f.Text(), f.Range(), note)
+	}
+	t.end()
+}
+
+// metText says whether a service level is met.
+func metText(met bool) string {
+	if met {
+		return "met"
+	}
+	return "**not met**"
 }
 
 // parts writes which part of a load the run is, or which parts it has.
@@ -273,10 +307,7 @@ func (d *Document) levels(b *strings.Builder) {
 	for _, c := range g.Conditions {
 		met, verdict := fmt.Sprintf("%d of %d requests", c.Requests, d.Summary.Measured), ""
 		if c.Met != nil {
-			met, verdict = measure.FormatFigure(c.Value, c.Unit)+d.margin(c.Unit), "**not met**"
-			if *c.Met {
-				verdict = "met"
-			}
+			met, verdict = measure.FormatFigure(c.Value, c.Unit)+d.margin(c.Unit), metText(*c.Met)
 			if d.Summary.Few(c.Figure()) {
 				met += measure.FewMark
 			}

@@ -73,6 +73,8 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, d.Write(&b))
 	text := b.String()
 	for _, line := range []string{
+		"**Missed ttft.max&#60;100ms (200 ms, 100 % over); 1.96 % of the requests failed: 1 http&#95;status",
+		"| TTFT p50 | 150 ms | 150 ms to 150 ms |  |", "| failed | 1 of 51 |  |  |", "| ttft.max&#60;100ms | 200 ms |  | **not met** |",
 		"51 requests: 50 completed, 1 http&#95;status (1.96 %). 25 trees, a phase of 60.0 s; rates are over 25.0 s (benchmark).",
 		"| error-rate=0.1 | passed |  |",
 		"| time to first token | 150 ms<br><sub>150 ms to 150 ms</sub> | 150 ms<br><sub>150 ms to 150 ms</sub> |",

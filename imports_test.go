@@ -34,10 +34,11 @@ var imports = map[string][]string{
 	"internal/endpoint":   {},           // data
 	"internal/fakehub":    {},           // for tests
 	"internal/fixtures":   {"fixtures"}, // for tests
-	"internal/foreign":    {},
+	"internal/foreign":    {"internal/lazyregexp"},
 	"internal/guard":      {},
 	"internal/heap":       {},
 	"internal/jsonlex":    {},
+	"internal/lazyregexp": {},
 	"internal/lines":      {},
 	"internal/media":      {},
 	"internal/pyrand":     {},
@@ -48,7 +49,7 @@ var imports = map[string][]string{
 	"internal/suggest":    {},
 	"internal/corpus":     {"internal/splitmix"},
 	"internal/jsonobject": {"internal/suggest"},
-	"internal/terminal":   {"internal/bytefmt", "golang.org/x/sys"},
+	"internal/terminal":   {"internal/lazyregexp", "internal/bytefmt", "golang.org/x/sys"},
 	"internal/tokenizer":  {"internal/heap", "internal/jsonlex", "github.com/klauspost/compress", "github.com/zeebo/xxh3", "golang.org/x/text"},
 	"internal/cachetest":  {"convert", "convert/rules", "hfsource", "internal/demo", "internal/tokenizer", "mmapcache"}, // for tests
 
@@ -58,7 +59,7 @@ var imports = map[string][]string{
 	"timeline":        {},
 	"trace":           {}, // what every reader makes
 	"hfsource/hub": {
-		"internal/durable", "internal/regular", "internal/suggest", "github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync",
+		"internal/lazyregexp", "internal/durable", "internal/regular", "internal/suggest", "github.com/go-resty/resty/v2", "go.yaml.in/yaml/v3", "golang.org/x/sync",
 		"golang.org/x/sys", "golang.org/x/text",
 	},
 	"hfsource/parquet": {
@@ -68,7 +69,7 @@ var imports = map[string][]string{
 	"manifest": {"internal/bytefmt"},
 	"hfsource": {
 		"hfsource/column", "hfsource/hub", "hfsource/parquet", "internal/durable", "internal/foreign", "github.com/alitto/pond/v2",
-		"github.com/klauspost/compress",
+		"github.com/klauspost/compress", "github.com/zeebo/xxh3",
 	},
 	"internal/tokensource":        {"hfsource/hub", "internal/foreign", "internal/regular", "internal/suggest", "internal/tokenizer"},
 	"mmapcache/internal/cachedir": {"internal/durable", "manifest"}, // reads directories of a cache that other machines may replace
@@ -81,9 +82,9 @@ var imports = map[string][]string{
 	"mmapcache/cachestore": {
 		"internal/bytefmt", "internal/durable", "internal/terminal", "manifest", "mmapcache", "mmapcache/internal/cachedir", "golang.org/x/sync",
 	},
-	"convert/reconstruct":       {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"}, // from a trace of any format
-	"convert/weka":              {"convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"},               // to a trace
-	"convert/text":              {"github.com/zeebo/xxh3"},                                                                                        // values: no bytes of a format, no tokens
+	"convert/reconstruct":       {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},          // from a trace of any format
+	"convert/weka":              {"internal/lazyregexp", "convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"}, // to a trace
+	"convert/text":              {"internal/lazyregexp", "github.com/zeebo/xxh3"},                                                                          // values: no bytes of a format, no tokens
 	"convert/text/claude":       {"convert/text", "convert/text/content", "convert/text/claude/rows", "convert/text/claude/links"},
 	"convert/text/claude/links": {"convert/text", "convert/text/claude/rows", "github.com/zeebo/xxh3"},
 	"convert/text/claude/rows":  {"convert/text", "convert/text/content", "github.com/zeebo/xxh3"},
@@ -94,7 +95,7 @@ var imports = map[string][]string{
 	"convert/text/otel/spans":   {"convert/text/content", "internal/jsonlex"},
 	"convert/text/render":       {"convert/text", "convert/text/content", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"convert/reconstruct", "convert/rules", "convert/text", "convert/text/claude", "convert/text/codex", "convert/text/content", "convert/text/messages",
+		"internal/lazyregexp", "convert/reconstruct", "convert/rules", "convert/text", "convert/text/claude", "convert/text/codex", "convert/text/content", "convert/text/messages",
 		"convert/text/otel", "convert/text/render", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/tokensource",
 		"internal/bytefmt", "internal/corpus", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "trace", "github.com/alitto/pond/v2",
@@ -103,23 +104,23 @@ var imports = map[string][]string{
 	// From caches to results.
 	"replay/capacity":  {}, // plays nothing
 	"replay/conductor": {},
-	"replay/preset":    {}, // conductor cannot name a switch
+	"replay/preset":    {"internal/lazyregexp"}, // conductor cannot name a switch
 	"mock":             {"internal/endpoint", "internal/jsonlex", "github.com/zeebo/xxh3"},
 	"replay/resume":    {"internal/pyrand", "replay/conductor", "replay/preset"},
 	"replay/slo":       {"internal/suggest"},
 	"replay/wire":      {"internal/endpoint", "internal/jsonlex", "internal/secrets", "replay/preset"},
 	"replay/arrivals":  {"internal/pyrand", "replay/resume"},
-	"replay/measure": { // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
+	"replay/measure": {"internal/lazyregexp", // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
 		"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire",
 	},
-	"replay/meet": {"replay/measure", "replay/preset"}, // no player
+	"replay/meet": {"internal/lazyregexp", "replay/measure", "replay/preset"}, // no player
 	"replay/scrape": {
 		"internal/lines", "internal/regular", "internal/secrets", "replay/measure", "replay/preset", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"replay/merge":   {"replay/measure", "replay/scrape"}, // results alone: it plays nothing
 	"replay/payload": {"internal/endpoint", "mmapcache", "replay/preset", "replay/wire"},
 	"replay": {
-		"internal/durable", "internal/heap", "internal/pyrand", "internal/regular", "internal/suggest", "mmapcache", "replay/arrivals",
+		"internal/lazyregexp", "internal/durable", "internal/heap", "internal/pyrand", "internal/regular", "internal/suggest", "mmapcache", "replay/arrivals",
 		"replay/conductor", "replay/measure", "replay/meet", "replay/merge", "replay/payload", "replay/preset", "replay/resume", "replay/scrape",
 		"replay/slo", "replay/wire", "timeline", "github.com/google/uuid", "golang.org/x/sys",
 	},
@@ -127,10 +128,10 @@ var imports = map[string][]string{
 
 	// The rooms of the command, which no other module can import.
 	"cmd/internal/aiperf": {
-		"internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/scrape", "replay/wire", "report",
+		"internal/lazyregexp", "internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/scrape", "replay/wire", "report",
 	},
 	"cmd/internal/aiperf/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
-	"cmd/internal/aiperf/profile": { // command lines: of a replay it knows the flags, endpoints, and the names of presets and scenarios
+	"cmd/internal/aiperf/profile": {"internal/lazyregexp", // command lines: of a replay it knows the flags, endpoints, and the names of presets and scenarios
 		"convert", "hfsource/hub", "internal/tokensource", "internal/regular", "internal/scenario", "internal/suggest", "internal/terminal",
 		"internal/tokenizer", "replay/payload", "replay/preset", "go.yaml.in/yaml/v3",
 	},
@@ -151,7 +152,7 @@ var imports = map[string][]string{
 		"cmd/internal/capture/canon", "cmd/internal/capture/chain", "cmd/internal/capture/finish", "cmd/internal/capture/journal", "convert/text",
 		"convert/text/content", "golang.org/x/sync",
 	},
-	"cmd/internal/capture/journal": {"internal/durable"},
+	"cmd/internal/capture/journal": {"internal/lazyregexp", "internal/durable"},
 	"cmd/internal/capture/reply":   {"cmd/internal/capture/canon", "cmd/internal/capture/coding", "cmd/internal/capture/journal", "internal/jsonlex"},
 	"cmd/internal/inspect":         {"internal/bytefmt", "internal/terminal", "mmapcache", "replay/measure", "replay/payload"},
 	"cmd/internal/report/compare": {
@@ -187,7 +188,7 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/report/until": {"cmd/internal/report/interval", "replay/measure", "replay/slo"},
 	"cmd/internal/search":       {"replay", "replay/capacity", "replay/measure", "replay/slo"},
-	"cmd/internal/settings": { // flags, files and the environment of a replay and a simulation
+	"cmd/internal/settings": {"internal/lazyregexp", // flags, files and the environment of a replay and a simulation
 		"internal/suggest", "replay", "replay/arrivals", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "github.com/spf13/cobra",
 		"github.com/spf13/pflag", "go.yaml.in/yaml/v3",
 	},
@@ -196,7 +197,7 @@ var imports = map[string][]string{
 		"cmd/internal/simulate/preset", "cmd/internal/simulate/router", "cmd/internal/simulate/workload", "internal/durable", "internal/suggest",
 		"internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo",
 	},
-	"cmd/internal/simulate/engine": {"cmd/internal/simulate/preset", "internal/jsonobject", "internal/regular"},
+	"cmd/internal/simulate/engine": {"internal/lazyregexp", "cmd/internal/simulate/preset", "internal/jsonobject", "internal/regular"},
 	"cmd/internal/simulate/fleet":  {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap"},
 	"cmd/internal/simulate/hitcurve": {
 		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap",
@@ -229,7 +230,7 @@ var imports = map[string][]string{
 	"cmd/internal/simulate/workload": { // trees are played by the player that drives servers
 		"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "internal/heap", "internal/pyrand", "mmapcache", "replay", "replay/conductor",
 	},
-	"cmd/internal/synth": {"convert/weka", "mmapcache", "trace"},
+	"cmd/internal/synth": {"internal/lazyregexp", "convert/weka", "mmapcache", "trace"},
 
 	// The command.
 	"cmd/agentx": {
@@ -238,7 +239,7 @@ var imports = map[string][]string{
 		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
 		"cmd/internal/report/until", "cmd/internal/search", "cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/setup",
 		"cmd/internal/synth", "convert", "convert/rules", "convert/text", "convert/weka", "hfsource", "hfsource/hub", "internal/tokensource", "internal/bytefmt",
-		"internal/demo", "internal/durable", "internal/guard", "internal/scenario", "internal/suggest", "internal/terminal", "internal/tokenizer",
+		"internal/demo", "internal/durable", "internal/guard", "internal/regular", "internal/scenario", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "mock", "replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge",
 		"replay/payload", "replay/preset", "replay/slo", "replay/wire", "trace", "github.com/klauspost/compress", "github.com/spf13/cobra",
 		"github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",

@@ -3,7 +3,9 @@ package convert
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	_ "embed" // of samples
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,11 +47,25 @@ type LogOptions struct {
 	Redact      string `json:"redact,omitempty"`       // "none": texts as they were recorded; else secrets are replaced
 
 	Select text.Selection `json:"select,omitzero"`
+	Prefix text.Prefix    `json:"prefix,omitzero"`
 
 	Claude claude.Options `json:"claude,omitzero"`
 
 	// Formats has the formats of files whose rows may not show one, by path: LogFiles.
 	Formats map[string]string `json:"-"`
+}
+
+// SetPrefix sets what stands in front of prompts whose beginning a log lacks: a body with tools and a system prompt, or the text of a
+// system prompt. The error says what is wrong with it, without its text.
+func (o *LogOptions) SetPrefix(body []byte) error {
+	d := text.NewDataset(text.NewStore(""))
+	defer d.Store.Close()
+	if _, _, err := messages.Head(d, body); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	o.Prefix = text.Prefix{SHA256: hex.EncodeToString(sum[:]), Text: body}
+	return nil
 }
 
 // Set sets an option of a format: claude.meta and claude.thinking are keep or drop.
@@ -189,7 +205,15 @@ func growingFormatOf(rows []byte) *logFormat {
 
 // readLogs reads the files of a snapshot into a dataset.
 func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogOptions, progress func(int64)) error {
-	d.Select = o.Select
+	d.Select, d.Prefix = o.Select, o.Prefix
+	var tools []text.Text
+	var front []int32
+	if o.Prefix.Text != nil {
+		var err error
+		if tools, front, err = messages.Head(d, o.Prefix.Text); err != nil {
+			return err
+		}
+	}
 	l := &logs{snapshot: s, data: d, options: o, readers: map[*logFormat]text.Reader{}}
 	err := s.LogRows(ctx, progress, func(row hfsource.Row) error {
 		file, line, where, unread := row.FileIndex+1, row.Line, row.Location(), row.Err != nil
@@ -220,6 +244,7 @@ func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogO
 		}
 		return &LogError{where: what, Err: err}
 	}
+	d.Give(tools, front)
 	return nil
 }
 

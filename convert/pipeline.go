@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/alitto/pond/v2"
@@ -15,6 +14,7 @@ import (
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/trace"
 )
@@ -166,14 +166,14 @@ func planTrace(t *trace.Trace, p plannedTrace, rules rules.Rules) plannedTrace {
 const maxSingleRow = 64 << 10
 
 // shardName is the name of a file that is one of several with the rest of its name.
-var shardName = regexp.MustCompile(`^(.*)-\d{5}(-of-\d{5}(?:\.[^/\\]*)?)$`)
+var shardName = lazyregexp.New(`^(.*)-\d{5}(-of-\d{5}(?:\.[^/\\]*)?)$`)
 
 // wholeOf names that of which a file is a shard: the split of a dataset of the hub, or what its name says. Others are whole.
 func wholeOf(f hfsource.File) string {
 	if f.Split != "" {
 		return f.Split
 	}
-	if m := shardName.FindStringSubmatch(f.Path); m != nil {
+	if m := shardName().FindStringSubmatch(f.Path); m != nil {
 		return m[1] + m[2]
 	}
 	return ""

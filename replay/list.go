@@ -10,10 +10,10 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay/measure"
@@ -172,7 +172,7 @@ func (l *List) CheckDir(dir string) error {
 			return err
 		}
 		for _, e := range entries {
-			if listedDir.MatchString(e.Name()) {
+			if listedDir().MatchString(e.Name()) {
 				names = append(names, e.Name())
 			}
 		}
@@ -186,7 +186,7 @@ func (l *List) CheckDir(dir string) error {
 }
 
 // listedDir matches what runDir returns.
-var listedDir = regexp.MustCompile(`^c[0-9]{4,}$`)
+var listedDir = lazyregexp.New(`^c[0-9]{4,}$`)
 
 // maxListIndex bounds ConcurrenciesFile, bytes.
 const maxListIndex = 64 << 20

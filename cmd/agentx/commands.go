@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -19,7 +20,35 @@ import (
 )
 
 // newRoot returns the command tree.
-func newRoot() *cobra.Command {
+func newRoot() *cobra.Command { return newRootWith(slices.Collect(maps.Values(verbs()))...) }
+
+// verbs returns what makes each verb, by name.
+func verbs() map[string]func() *cobra.Command {
+	return map[string]func() *cobra.Command{
+		"convert": newConvert, "replay": func() *cobra.Command { return newReplay(replayOf(knownScenarios())) }, "simulate": newSimulate,
+		"capture": newCapture, "import": newImport, "synth": newSynth, "fetch": newFetch, "inspect": newInspect, "cache": newCache,
+		"report": newReport, "profile": newProfile, "aiperf": newAIPerf, "corpus": newCorpus, "tokenize": newTokenize, "mock": newMock,
+		"demo": newDemo, "version": newVersion,
+	}
+}
+
+// rootFor returns the command with the verbs that a command line may need: the one that it begins with, or all of them. Registering the
+// flags of all takes a third of the time of agentx --version.
+func rootFor(args []string) *cobra.Command {
+	ours := func(variable string) bool { return strings.HasPrefix(variable, "AGENTX_") } // warnOfVariables needs to know all flags
+	if len(args) == 0 || slices.ContainsFunc(os.Environ(), ours) {
+		return newRoot()
+	}
+	if len(args) == 1 && args[0] == "--version" {
+		return newRootWith(newVersion)
+	}
+	if verb := verbs()[args[0]]; verb != nil {
+		return newRootWith(verb)
+	}
+	return newRoot()
+}
+
+func newRootWith(verbs ...func() *cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "agentx",
 		Short: "Prepare recorded AI-agent traces once, replay them against an inference server many times",
@@ -67,7 +96,9 @@ Pages that the help names as doc/... are at https://github.com/agentx/agentx/tre
 	setVersion(root)
 	root.SetFlagErrorFunc(flagError)
 	addCommonFlags(root)
-	root.AddCommand(newConvert(), newReplay(replayOf(knownScenarios())), newSimulate(), newCapture(), newImport(), newSynth(), newFetch(), newInspect(), newCache(), newReport(), newProfile(), newAIPerf(), newCorpus(), newTokenize(), newMock(), newDemo(), newVersion())
+	for _, verb := range verbs {
+		root.AddCommand(verb())
+	}
 	setCompletion(root)
 	return root
 }

@@ -66,6 +66,30 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as keys that no trace has or negative times")
 }
 
+// inputFlags are the flags of verbs whose arguments are inputs alone.
+type inputFlags struct {
+	convertFlags
+	logs logFlags
+}
+
+func (f *inputFlags) register(cmd *cobra.Command) {
+	f.convertFlags.register(cmd)
+	f.logs.register(cmd.Flags())
+}
+
+func (f *inputFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
+	var p problems
+	o, err := f.convertFlags.options(cmd, inputs)
+	f.logs.apply(cmd, &o.Logs, &p)
+	var wrong errorList
+	if errors.As(err, &wrong) {
+		p.errs = append(wrong, p.errs...)
+	} else if err != nil {
+		return o, err
+	}
+	return o, p.err()
+}
+
 // registerForInput adds the flags to a verb that converts an INPUT first. Flags that the verb has already stay.
 func (f *convertFlags) registerForInput(cmd *cobra.Command) {
 	var own cobra.Command
@@ -175,7 +199,7 @@ func inputSources(cmd *cobra.Command) hfsource.Options {
 }
 
 func newConvert() *cobra.Command {
-	var f convertFlags
+	var f inputFlags
 	var alone convertAlone
 	cmd := &cobra.Command{
 		Use:   "convert INPUT...",
@@ -207,7 +231,7 @@ with the same command: each builds the files that no other builds, and all end w
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		o, err := f.options(cmd, args)
 		if err == nil {
-			err = alone.apply(cmd, &o)
+			o.Builder, err = alone.part.builder()
 		}
 		if err != nil {
 			return nil, nil, err
@@ -234,25 +258,13 @@ with the same command: each builds the files that no other builds, and all end w
 // convertAlone are the flags that convert has and verbs that convert an INPUT first have not.
 type convertAlone struct {
 	part        builderFlag
-	selected    selectionFlags
 	dryRun, ids bool
 }
 
 func (f *convertAlone) register(cmd *cobra.Command) {
 	f.part.register(cmd)
-	f.selected.register(cmd.Flags())
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
 	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: name sessions as the log does, instead of s1, s1/a1")
-}
-
-// apply adds to the options of a conversion what the flags say.
-func (f *convertAlone) apply(cmd *cobra.Command, o *convert.Options) (err error) {
-	var p problems
-	if o.Logs.Select = f.selected.selection(cmd, &p); p.err() != nil {
-		return p.err()
-	}
-	o.Builder, err = f.part.builder()
-	return err
 }
 
 // dryConvert says what logs would become.

@@ -100,7 +100,9 @@ func sendLogs(t *testing.T, files []string, payload, cache string) {
 	if address := os.Getenv("AGENTX_SERVER"); address != "" {
 		u, err := url.Parse(address)
 		require.NoError(t, err)
-		upstream = httputil.NewSingleHostReverseProxy(u)
+		proxy := httputil.NewSingleHostReverseProxy(u)
+		proxy.Transport = &http.Transport{DisableKeepAlives: true} // llama.cpp's server closes connections and does not say so
+		upstream = proxy
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/") {

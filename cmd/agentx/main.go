@@ -30,7 +30,7 @@ type commandLine struct{}
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := interruptible()
 	defer stop()
-	root := newRoot()
+	root := rootFor(args)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	out := &resultWriter{w: stdout}

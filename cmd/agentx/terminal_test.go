@@ -93,7 +93,7 @@ func TestWatchSignals(t *testing.T) {
 }
 
 // freeText lists flags whose values cannot be completed.
-var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "otlp", "extra-body", "overflow-pattern", "prefix", "scrape", "server-name", "start-at", "text", "sessions", "since"}
+var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "otlp", "extra-body", "overflow-pattern", "scrape", "server-name", "start-at", "text", "sessions", "since", "label", "note", "engine", "gpu"}
 
 // Every flag that takes words is in completedFlags or in freeText, and every verb that takes arguments in
 // completedArguments.
@@ -242,5 +242,26 @@ func TestHintsNameFlags(t *testing.T) {
 		try, ok := errors.AsType[hintError](hintConvert(err))
 		assert.True(t, ok, err)
 		assert.Contains(t, try.hint, want)
+	}
+}
+
+// A command line that begins with a verb registers the flags of that verb alone, and says the same as with all verbs.
+func TestOneVerbSaysTheSame(t *testing.T) {
+	require.Len(t, rootFor([]string{"help"}).Commands(), len(newRoot().Commands()))
+	for name := range verbs() {
+		said := func(root *cobra.Command) string {
+			var out strings.Builder
+			root.SetOut(&out)
+			root.SetErr(&out)
+			for _, args := range [][]string{{name, "--help"}, {name, "--no-such-flag"}, {"help", name}} {
+				root.SetArgs(args)
+				_ = root.Execute()
+			}
+			return out.String()
+		}
+		one := rootFor([]string{name})
+		require.Less(t, len(one.Commands()), 4, name)
+		require.Contains(t, said(one), "Usage", name)
+		require.Equal(t, said(newRoot()), said(rootFor([]string{name})), name)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -119,19 +120,18 @@ func (s *Sizes) answerTurn(t *Trace, session, n, blockSize int) AnswerTurn {
 	if turn.NoContent {
 		return a
 	}
-	var messages []int32
+	messages := slices.Clone(t.Sessions[session].Front)
 	for _, node := range t.Path(nil, turn.Last) {
 		messages = append(messages, t.Nodes[node].Message)
 	}
 	canonical, texts := s.Prompt(t, session, n), s.Texts(messages)
 	blocks := canonical / blockSize
 	a.Canonical, a.Blocks, a.Texts = &canonical, &blocks, &texts
-	if filler := t.Sessions[session].Filler; filler != None {
-		a.Filler = &filler
-		if turn.In != None {
-			drift := turn.In - filler - int32(canonical)
-			a.Drift = &drift
-		}
+	of := &t.Sessions[session]
+	a.Filler = known(of.Filler)
+	if of.Lacks != None && turn.In != None {
+		drift := turn.In - of.Lacks - int32(canonical)
+		a.Drift = &drift
 	}
 	a.Roles, a.Kinds = s.data.shape(messages)
 	_, a.Output = s.data.shape(turn.Output)

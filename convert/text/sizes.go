@@ -100,9 +100,19 @@ func (s *Sizes) Tools(list []Text) (n int) {
 	return n
 }
 
-// Prompt returns the length of the canonical stream of a turn's prompt, tools included, without a filler.
+// Head returns the length of what stands in front of all prompts of a session in the canonical stream: tools and system messages, without
+// the filler.
+func (s *Sizes) Head(session *Session) int {
+	n := s.Tools(session.Tools)
+	for _, m := range session.Front {
+		n += s.Message(m)
+	}
+	return n
+}
+
+// Prompt returns the length of the canonical stream of a turn's prompt, without a filler.
 func (s *Sizes) Prompt(t *Trace, session, turn int) int {
-	n := s.Tools(t.Sessions[session].Tools)
+	n := s.Head(&t.Sessions[session])
 	for k := t.Sessions[session].Turns[turn].Last; k != None; k = t.Nodes[k].Parent {
 		n += s.Message(t.Nodes[k].Message)
 	}
@@ -147,8 +157,10 @@ func (s *Sizes) Complete() error {
 				if turn.Counted == WholeRequest && turn.In == None && !turn.NoContent {
 					turn.In = int32(s.Prompt(t, k, n))
 				}
-				if t.HiddenPrefix && session.Filler == None && turn.In != None && !turn.NoContent {
-					session.Filler = max(0, turn.In-int32(s.Prompt(t, k, n)))
+				if t.HiddenPrefix && session.Lacks == None && turn.In != None && !turn.NoContent {
+					if session.Lacks = max(0, turn.In-int32(s.Prompt(t, k, n))); !s.data.Prefix.None {
+						session.Filler = session.Lacks
+					}
 				}
 			}
 		}

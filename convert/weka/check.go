@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 
 	"github.com/agentx/agentx/convert/rules"
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -40,8 +40,8 @@ func Check(data []byte) *Checked {
 		return &c.Checked
 	}
 	c.Trace = tr
-	if !checkedID.MatchString(tr.ID) {
-		c.fail("id", "%q: want %s", trace.Clip([]byte(tr.ID)), checkedID)
+	if !checkedID().MatchString(tr.ID) {
+		c.fail("id", "%q: want %s", trace.Clip([]byte(tr.ID)), checkedID())
 	}
 	c.count("tool_tokens", 0, false)
 	c.count("system_tokens", 0, false)
@@ -102,9 +102,9 @@ func (c *checker) fail(where, format string, args ...any) {
 
 // Patterns of the names in a trace.
 var (
-	checkedID    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
-	checkedModel = regexp.MustCompile(`^[A-Za-z0-9._:/@-]{1,128}$`)
-	checkedAgent = regexp.MustCompile(`^agent_[0-9]{3,}$`)
+	checkedID    = lazyregexp.New(`^[A-Za-z0-9._-]{1,128}$`)
+	checkedModel = lazyregexp.New(`^[A-Za-z0-9._:/@-]{1,128}$`)
+	checkedAgent = lazyregexp.New(`^agent_[0-9]{3,}$`)
 )
 
 // Words of a trace. The lists are sorted.
@@ -169,8 +169,8 @@ func inMillis(seconds float64) int64 { return int64(math.Round(seconds * 1000)) 
 
 // subagent checks a subagent at a path, whose number among the agents is given, and its requests.
 func (c *checker) subagent(at string, agent int, s *trace.Subagent) {
-	if !checkedAgent.MatchString(s.AgentID) {
-		c.fail(at+".agent_id", "%q: want %s", trace.Clip([]byte(s.AgentID)), checkedAgent)
+	if !checkedAgent().MatchString(s.AgentID) {
+		c.fail(at+".agent_id", "%q: want %s", trace.Clip([]byte(s.AgentID)), checkedAgent())
 	}
 	c.word(at+".subagent_type", subagentWords)
 	c.word(at+".status", statusWords)
@@ -228,8 +228,8 @@ func (c *checker) words(at string, list []string) {
 func (c *checker) request(at string, agent int, r *trace.Request) {
 	c.Requests++
 	c.prompts = append(c.prompts, checkedPrompt{at, agent, r})
-	if model := c.Trace.Models[r.Model]; !checkedModel.MatchString(model) {
-		c.fail(at+".model", "%q: want %s", trace.Clip([]byte(model)), checkedModel)
+	if model := c.Trace.Models[r.Model]; !checkedModel().MatchString(model) {
+		c.fail(at+".model", "%q: want %s", trace.Clip([]byte(model)), checkedModel())
 	}
 	c.count(at+".in", 1, false)
 	c.count(at+".out", 0, false)

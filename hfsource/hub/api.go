@@ -11,12 +11,12 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // maxAnswer limits a JSON answer, in bytes.
@@ -155,13 +155,13 @@ func (c *client) revision(ctx context.Context, repo, revision string) (commit, c
 	if err != nil {
 		return "", "", err
 	}
-	if !commitForm.MatchString(info.SHA) {
+	if !commitForm().MatchString(info.SHA) {
 		return "", "", r.notAHub("the commit that it names is "+strconv.Quote(sanitize(info.SHA, 60)), nil)
 	}
 	if err := checkCommit(r, info.SHA, false); err != nil {
 		return "", "", err
 	}
-	if hexForm.MatchString(revision) && strings.HasPrefix(info.SHA, strings.ToLower(revision)) {
+	if hexForm().MatchString(revision) && strings.HasPrefix(info.SHA, strings.ToLower(revision)) {
 		return "", "", &Error{Class: ClassInvalid, Text: "a shortened commit is not accepted as a revision", Hint: "@" + info.SHA}
 	}
 	return info.SHA, c.repoOf(r.url, repo), nil
@@ -184,7 +184,7 @@ func checkCommit(r *reply, commit string, required bool) error {
 	switch {
 	case got == "" && !required || got == commit:
 		return nil
-	case !commitForm.MatchString(got):
+	case !commitForm().MatchString(got):
 		return r.notAHub("the answer names no commit", nil)
 	}
 	return r.unexpected(fmt.Sprintf("revision mismatch: %s answers for commit %s, asked was %s", redactURL(r.url), got, commit))
@@ -216,7 +216,7 @@ func checkMetadata(r *reply, commit string, want entry) error {
 	}
 	etag := cmp.Or(r.header.Get("X-Linked-Etag"), r.header.Get("ETag"))
 	etag = strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
-	if !etagForm.MatchString(etag) {
+	if !etagForm().MatchString(etag) {
 		return r.notAHub("the etag of the file is "+strconv.Quote(sanitize(etag, 80))+", which is no digest", nil)
 	}
 	if etag != want.etag() {
@@ -356,11 +356,11 @@ func (c *client) listTree(ctx context.Context, repo, commit string) (t *tree, cu
 	return &tree{Files: l.files}, repo, nil
 }
 
-var nextLink = regexp.MustCompile(`<([^>]*)>\s*;[^,]*\brel="?next"?`)
+var nextLink = lazyregexp.New(`<([^>]*)>\s*;[^,]*\brel="?next"?`)
 
 // nextPage returns the address of the next page, which must be on the hub; nil after the last one.
 func (c *client) nextPage(r *reply) (*url.URL, error) {
-	m := nextLink.FindStringSubmatch(strings.Join(r.header.Values("Link"), ","))
+	m := nextLink().FindStringSubmatch(strings.Join(r.header.Values("Link"), ","))
 	if m == nil {
 		return nil, nil
 	}
@@ -467,7 +467,7 @@ func (e entry) check() error {
 	switch {
 	case e.Size < 0 || e.Size > maxFile:
 		return fmt.Errorf("the size %d", e.Size)
-	case e.SHA256 != "" && len(e.SHA256) != 64 || e.SHA256 == "" && len(e.BlobID) != 40 || !etagForm.MatchString(e.etag()):
+	case e.SHA256 != "" && len(e.SHA256) != 64 || e.SHA256 == "" && len(e.BlobID) != 40 || !etagForm().MatchString(e.etag()):
 		return fmt.Errorf("the digest %q", sanitize(e.etag(), 80))
 	}
 	return nil

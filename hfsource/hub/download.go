@@ -13,11 +13,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 const (
@@ -358,11 +358,11 @@ func (d *download) refusedByCDN(ctx context.Context, r *reply) error {
 	return d.failed(ctx, fmt.Errorf("%s answers %s", redactURL(r.url), statusText(r.status)))
 }
 
-var contentRange = regexp.MustCompile(`^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$`)
+var contentRange = lazyregexp.New(`^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$`)
 
 // startsAt reports whether a Content-Range begins at byte n of a file of size bytes.
 func startsAt(text string, n, size int64) bool {
-	m := contentRange.FindStringSubmatch(text)
+	m := contentRange().FindStringSubmatch(text)
 	if m == nil {
 		return false
 	}

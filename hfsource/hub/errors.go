@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // ErrBusy is wrapped by the error of Fetch when another process downloads the same file and Options.Wait is used up.
@@ -112,11 +112,11 @@ func diskError(text string, err error) error {
 }
 
 // secrets matches queries of addresses (signed ones are secret), user:password, and tokens.
-var secrets = regexp.MustCompile(`\?[^\s"'<>]*|//[^\s"<>]*@|(?i:bearer)\s+[^\s"<>]+|hf_[A-Za-z0-9_]+`)
+var secrets = lazyregexp.New(`\?[^\s"'<>]*|//[^\s"<>]*@|(?i:bearer)\s+[^\s"<>]+|hf_[A-Za-z0-9_]+`)
 
 // redact replaces the secrets in a text.
 func redact(text string) string {
-	return secrets.ReplaceAllStringFunc(text, func(s string) string {
+	return secrets().ReplaceAllStringFunc(text, func(s string) string {
 		switch s[0] {
 		case '?':
 			return "?..."

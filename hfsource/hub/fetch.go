@@ -142,7 +142,7 @@ func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
 // hub fails, it uses the commit that the cache recorded last.
 func (j *job) resolveCommit(ctx context.Context) error {
 	s := j.snapshot
-	if commitForm.MatchString(j.ref.Revision) {
+	if commitForm().MatchString(j.ref.Revision) {
 		s.Commit, s.Resolution, s.ResolvedAt = j.ref.Revision, ResolvedByCommit, time.Now()
 		return nil
 	}

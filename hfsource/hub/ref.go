@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/internal/suggest"
 )
 
@@ -190,17 +190,17 @@ func (r Ref) kind() kind {
 // The beginnings of copied references: an address of a web page, which is percent-encoded; hf://, with or without
 // datasets/.
 var (
-	addressForm = regexp.MustCompile(`^(?i:https?://[^/]+|(?:www\.)?huggingface\.co|hf\.co)/(?:api/)?datasets/([^?#]+)`)
-	schemeForm  = regexp.MustCompile(`^(?i:hf://(?:datasets/)?|/?(?:api/)?datasets/)(.+)`)
+	addressForm = lazyregexp.New(`^(?i:https?://[^/]+|(?:www\.)?huggingface\.co|hf\.co)/(?:api/)?datasets/([^?#]+)`)
+	schemeForm  = lazyregexp.New(`^(?i:hf://(?:datasets/)?|/?(?:api/)?datasets/)(.+)`)
 )
 
 // Suggest returns the reference that an invalid input may mean, as a text for a hint; "" if it resembles none. It
 // recognizes addresses of web pages, hf:// in capitals or without datasets/, OWNER/NAME, and misspelled short names.
 func Suggest(input string) string {
-	if m := addressForm.FindStringSubmatch(input); m != nil {
+	if m := addressForm().FindStringSubmatch(input); m != nil {
 		return fromPage(m[1], true)
 	}
-	if m := schemeForm.FindStringSubmatch(input); m != nil {
+	if m := schemeForm().FindStringSubmatch(input); m != nil {
 		return fromPage(m[1], false)
 	}
 	if short, _ := cutName(input); strings.HasPrefix(strings.ToLower(short), shortPrefix) && !strings.ContainsAny(input, "./") { // else it names a file
@@ -312,15 +312,15 @@ func findNamed(input string) (NamedDataset, bool) {
 }
 
 var (
-	repoForm   = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,96}/[A-Za-z0-9_.-]{1,96}$`)
-	commitForm = regexp.MustCompile(`^[0-9a-f]{40}$`)
-	etagForm   = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	hexForm    = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
+	repoForm   = lazyregexp.New(`^[A-Za-z0-9_.-]{1,96}/[A-Za-z0-9_.-]{1,96}$`)
+	commitForm = lazyregexp.New(`^[0-9a-f]{40}$`)
+	etagForm   = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	hexForm    = lazyregexp.New(`^[0-9a-fA-F]{4,40}$`)
 )
 
 // checkRepo refuses what is not OWNER/NAME as the hub allows it.
 func checkRepo(repo string) error {
-	if !repoForm.MatchString(repo) || strings.Contains(repo, "..") || strings.Contains(repo, "--") {
+	if !repoForm().MatchString(repo) || strings.Contains(repo, "..") || strings.Contains(repo, "--") {
 		return fmt.Errorf("%q is not OWNER/NAME of letters, digits and -_. without .. and --", repo)
 	}
 	for part := range strings.SplitSeq(repo, "/") {

@@ -11,17 +11,19 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // dataNames are the names of data files, by kind, for repositories whose card names none. selectByName uses the first kind that a
 // file has. Hidden files and those below hidden directories are none.
-var dataNames = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)\.(jsonl|ndjson|jsonlines)(\.zstd?|\.gz)?\z`),
-	regexp.MustCompile(`\.parquet\z`),
-	regexp.MustCompile(`\.json(\.zstd?|\.gz)?\z`),
+var dataNames = []func() *regexp.Regexp{
+	lazyregexp.New(`(?i)\.(jsonl|ndjson|jsonlines)(\.zstd?|\.gz)?\z`),
+	lazyregexp.New(`\.parquet\z`),
+	lazyregexp.New(`\.json(\.zstd?|\.gz)?\z`),
 }
 
-var hiddenName = regexp.MustCompile(`(\A|/)\.`)
+var hiddenName = lazyregexp.New(`(\A|/)\.`)
 
 // split is the split of a dataset that is used.
 const split = "train"
@@ -159,7 +161,7 @@ func selectByName(c contents) ([]string, error) {
 	}
 	var known []string
 	for _, path := range t.paths() {
-		if !hiddenName.MatchString(path) && slices.ContainsFunc(dataNames, func(kind *regexp.Regexp) bool { return kind.MatchString(path) }) {
+		if !hiddenName().MatchString(path) && slices.ContainsFunc(dataNames, func(kind func() *regexp.Regexp) bool { return kind().MatchString(path) }) {
 			known = append(known, path)
 		}
 	}
@@ -168,7 +170,7 @@ func selectByName(c contents) ([]string, error) {
 		return nil, err
 	}
 	for _, kind := range dataNames {
-		if list := slices.DeleteFunc(slices.Clone(data), func(path string) bool { return !kind.MatchString(path) }); len(list) > 0 {
+		if list := slices.DeleteFunc(slices.Clone(data), func(path string) bool { return !kind().MatchString(path) }); len(list) > 0 {
 			return list, nil
 		}
 	}
@@ -269,25 +271,25 @@ func compileGlob(pattern string) *regexp.Regexp {
 // The default split rules of the Python library datasets, for a repository whose card names no data files.
 var (
 	// shardName is data/SPLIT-00000-of-00005.parquet. It is looked for first.
-	shardName = regexp.MustCompile(`\Adata/(\w+(?:\.\w+)*)-\d{5}-of-\d{5}\.`)
+	shardName = lazyregexp.New(`\Adata/(\w+(?:\.\w+)*)-\d{5}-of-\d{5}\.`)
 
 	// splitWords are words in a path, by split.
-	splitWords = map[string]*regexp.Regexp{
+	splitWords = map[string]func() *regexp.Regexp{
 		split:        wordsIn("train", "training"),
 		"validation": wordsIn("validation", "valid", "dev", "val"),
 		"test":       wordsIn("test", "testing", "eval", "evaluation"),
 	}
 )
 
-func wordsIn(words ...string) *regexp.Regexp {
-	return regexp.MustCompile(`(?:\A|[-._ 0-9/])(?:` + strings.Join(words, "|") + `)[-._ 0-9/]`)
+func wordsIn(words ...string) func() *regexp.Regexp {
+	return lazyregexp.New(`(?:\A|[-._ 0-9/])(?:` + strings.Join(words, "|") + `)[-._ 0-9/]`)
 }
 
 // splitsOf returns the files of each split that names tell of; none where no name does.
 func splitsOf(paths []string) map[string][]string {
 	splits := map[string][]string{}
 	for _, path := range paths {
-		if m := shardName.FindStringSubmatch(path); m != nil {
+		if m := shardName().FindStringSubmatch(path); m != nil {
 			splits[m[1]] = append(splits[m[1]], path)
 		}
 	}
@@ -296,7 +298,7 @@ func splitsOf(paths []string) map[string][]string {
 	}
 	for name, words := range splitWords {
 		for _, path := range paths {
-			if words.MatchString(path) {
+			if words().MatchString(path) {
 				splits[name] = append(splits[name], path)
 			}
 		}

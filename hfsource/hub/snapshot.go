@@ -10,9 +10,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"time"
+
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // Snapshot is a dataset, or the tokenizer of a model, at one commit, on disk.
@@ -254,7 +255,7 @@ const (
 	tempMaxAge = 24 * time.Hour
 )
 
-var tempForm = regexp.MustCompile(`^\.agentx-[A-Z2-7]{26}$`)
+var tempForm = lazyregexp.New(`^\.agentx-[A-Z2-7]{26}$`)
 
 // sweep removes what killed runs left in a directory. It is best effort.
 func (e *exporter) sweep(dir string) {
@@ -264,7 +265,7 @@ func (e *exporter) sweep(dir string) {
 	e.swept[dir] = true
 	entries, _ := fs.ReadDir(e.root.FS(), dir)
 	for _, entry := range entries {
-		if !tempForm.MatchString(entry.Name()) {
+		if !tempForm().MatchString(entry.Name()) {
 			continue
 		}
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) >= tempMaxAge {

@@ -124,7 +124,7 @@ func (s *store) read(limit int64, parts ...string) ([]byte, fs.FileInfo, error) 
 // ref returns the commit that a reference holds, and when the hub last confirmed it.
 func (s *store) ref(revision string) (commit string, at time.Time, ok bool) {
 	data, info, err := s.read(1<<10, "refs", revision)
-	if commit = strings.TrimSpace(string(data)); err != nil || !commitForm.MatchString(commit) {
+	if commit = strings.TrimSpace(string(data)); err != nil || !commitForm().MatchString(commit) {
 		return "", time.Time{}, false
 	}
 	return commit, info.ModTime(), true
@@ -150,7 +150,7 @@ func (s *store) linked(commit, name string) (etag string, ok bool) {
 		return "", false
 	}
 	dir, etag := path.Split(path.Join(path.Dir(at), filepath.ToSlash(target)))
-	return etag, dir == s.in("blobs")+"/" && etagForm.MatchString(etag)
+	return etag, dir == s.in("blobs")+"/" && etagForm().MatchString(etag)
 }
 
 // openContent opens what may be the content of a file: the blob, or a copy in the snapshot of a cache without links. It
@@ -422,7 +422,7 @@ func (s *store) sweep() {
 	for _, name := range partial {
 		etag := strings.TrimSuffix(name, partialSuffix)
 		info, err := s.root().Lstat(s.in("blobs", name))
-		if err == nil && etagForm.MatchString(etag) && now.Sub(info.ModTime()) >= partialMaxAge {
+		if err == nil && etagForm().MatchString(etag) && now.Sub(info.ModTime()) >= partialMaxAge {
 			s.removePartial(etag)
 		}
 	}

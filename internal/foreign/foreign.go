@@ -18,7 +18,7 @@ type Format struct {
 
 	magic []string       // any of them begins the file
 	tar   bool           // at byte 257, where tar has its magic
-	text  *regexp.Regexp // matches the beginning of its text, without white space in front of it
+	text  func() *regexp.Regexp // matches the beginning of its text, without white space in front of it
 
 	// rows are signs of a JSON row: members that it has, all those of one sign. "name=value" wants a string that begins with value.
 	rows []string
@@ -48,7 +48,7 @@ func OfBytes(head []byte, path string) *Format {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	isTar := len(head) >= 262 && string(head[257:262]) == "ustar"
 	for _, f := range table {
-		if f.tar && isTar || f.text != nil && f.text.Match(text) ||
+		if f.tar && isTar || f.text != nil && f.text().Match(text) ||
 			slices.ContainsFunc(f.magic, func(m string) bool { return bytes.HasPrefix(head, []byte(m)) }) {
 			found := *f
 			found.file = path

@@ -1,6 +1,6 @@
 package foreign
 
-import "regexp"
+import "github.com/agentx/agentx/internal/lazyregexp"
 
 // What owners of files can do.
 const (
@@ -19,7 +19,7 @@ var table = []*Format{
 	{name: "a tar archive", try: unpack + ": tar -xf FILE", tar: true},
 	{name: "a 7z archive", try: unpack + ": 7z x FILE", magic: []string{"7z\xbc\xaf\x27\x1c"}},
 	{name: "compressed with xz", try: decode + "xz -d FILE", magic: []string{"\xfd7zXZ\x00"}},
-	{name: "compressed with bzip2", try: decode + "bzip2 -d FILE", text: regexp.MustCompile(`\ABZh[1-9]1AY&SY`)},
+	{name: "compressed with bzip2", try: decode + "bzip2 -d FILE", text: lazyregexp.New(`\ABZh[1-9]1AY&SY`)},
 	{name: "compressed with lz4", try: decode + "lz4 -d FILE", magic: []string{"\x04\x22\x4d\x18"}},
 	{name: "a dictionary of zstd, not what was compressed with it", try: "the files that were compressed with it, unpacked: zstd -d -D FILE", magic: []string{"\x37\xa4\x30\xec"}},
 
@@ -28,16 +28,16 @@ var table = []*Format{
 	{name: "a pickle of Python", try: "write it as JSON lines, in the program that wrote it", magic: []string{"\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"}},
 	{name: "text in UTF-16, or UTF-32, not UTF-8", try: "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE", magic: []string{"\xff\xfe", "\xfe\xff", "{\x00", "[\x00", "\x00{", "\x00["}},
 	{
-		name: "a pointer of Git LFS, not the file itself", text: regexp.MustCompile(`\Aversion https://git-lfs\.github\.com/`),
+		name: "a pointer of Git LFS, not the file itself", text: lazyregexp.New(`\Aversion https://git-lfs\.github\.com/`),
 		try: "git lfs pull in the clone; or the name on the hub, hf://datasets/OWNER/NAME, for a tokenizer OWNER/NAME, from which agentx downloads the file itself",
 	},
 	{
-		name: "a page of HTML or XML, such as a login or an error, saved in place of the file", text: regexp.MustCompile(`(?i)\A<(!doctype|html|\?xml)`),
+		name: "a page of HTML or XML, such as a login or an error, saved in place of the file", text: lazyregexp.New(`(?i)\A<(!doctype|html|\?xml)`),
 		try: "download the file again; from the hub, by .../resolve/... instead of .../blob/...",
 	},
-	{name: "the Azure trace of requests, CSV with lengths alone", try: noTrace, text: regexp.MustCompile(`\ATIMESTAMP,ContextTokens,GeneratedTokens`)},
-	{name: "BurstGPT, CSV with lengths alone", try: noTrace, text: regexp.MustCompile(`\ATimestamp,(Session ID,|Elapsed time,)*Model,Request tokens,`)},
-	{name: "CSV, which has no format of traces", try: noTrace, text: regexp.MustCompile(`\A("[^"\n]*"|[A-Za-z_][^",;{}\x00-\x1f\x7f-\xff]*)([,;\t]("[^"\n]*"|[^",;{}\x00-\x1f]*))+(\r?\n|\z)`)},
+	{name: "the Azure trace of requests, CSV with lengths alone", try: noTrace, text: lazyregexp.New(`\ATIMESTAMP,ContextTokens,GeneratedTokens`)},
+	{name: "BurstGPT, CSV with lengths alone", try: noTrace, text: lazyregexp.New(`\ATimestamp,(Session ID,|Elapsed time,)*Model,Request tokens,`)},
+	{name: "CSV, which has no format of traces", try: noTrace, text: lazyregexp.New(`\A("[^"\n]*"|[A-Za-z_][^",;{}\x00-\x1f\x7f-\xff]*)([,;\t]("[^"\n]*"|[^",;{}\x00-\x1f]*))+(\r?\n|\z)`)},
 
 	// Rows that are close to Mooncake's.
 	{

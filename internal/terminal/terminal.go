@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // Sanitize makes a text from outside, such as a file name, safe for a terminal. It escapes control characters, characters
@@ -164,11 +164,11 @@ func (b *Block) top(columns int) string {
 	return fmt.Sprintf("\x1b[%dA\r", up)
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // Word returns a text as a shell reads it as one word.
 func Word(text string) string {
-	if plainWord.MatchString(text) {
+	if plainWord().MatchString(text) {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

@@ -3,9 +3,10 @@ package measure
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // Parts say of which parts of a load results are, and how sure their clocks are: doc/spec/results.md 3.10.
@@ -193,11 +194,11 @@ type PartInfo struct {
 func PartDir(number, of int) string { return fmt.Sprintf("part-%05d-of-%05d", number, of) }
 
 // partDir matches what PartDir returns.
-var partDir = regexp.MustCompile(`^part-([0-9]{5,9})-of-([0-9]{5,9})$`)
+var partDir = lazyregexp.New(`^part-([0-9]{5,9})-of-([0-9]{5,9})$`)
 
 // ParsePartDir returns the part that a directory is of; false if its name is not one that PartDir returns.
 func ParsePartDir(name string) (number, of int, ok bool) {
-	m := partDir.FindStringSubmatch(name)
+	m := partDir().FindStringSubmatch(name)
 	if m == nil {
 		return 0, 0, false
 	}

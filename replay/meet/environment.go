@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/replay/preset"
 )
 
@@ -62,11 +62,11 @@ func hostOfEnvironment(lookup func(string) (string, bool)) (host string, port in
 }
 
 // bracket matches several hosts in one word of Slurm, such as [01-03,07], with the first.
-var bracket = regexp.MustCompile(`\[([^],-]+)[^]]*\]`)
+var bracket = lazyregexp.New(`\[([^],-]+)[^]]*\]`)
 
 // firstHost returns the first host of a list as Slurm writes it, such as node01 of node[01-03,07],gpu2.
 func firstHost(list string) (string, error) {
-	host, _, _ := strings.Cut(bracket.ReplaceAllString(list, "$1"), ",")
+	host, _, _ := strings.Cut(bracket().ReplaceAllString(list, "$1"), ",")
 	if host == "" || strings.ContainsAny(host, "[] \t") {
 		return "", errors.New("want a list of hosts such as node[01-03,07],gpu2")
 	}

@@ -15,12 +15,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // Names are the presets, the default first.
@@ -180,18 +181,18 @@ func Setting(name string) string { return Prefix + name }
 // value.
 type Text string
 
-var named = regexp.MustCompile(`\{([a-z-]+)(=?)\}`)
+var named = lazyregexp.New(`\{([a-z-]+)(=?)\}`)
 
 // String returns the text with the names of the settings, each behind the Prefix.
-func (t Text) String() string { return named.ReplaceAllString(string(t), Prefix+"$1") }
+func (t Text) String() string { return named().ReplaceAllString(string(t), Prefix+"$1") }
 
 // Error returns String.
 func (t Text) Error() string { return t.String() }
 
 // Told returns the text with settings as a function shows them.
 func (t Text) Told(show func(name string, valued bool) string) string {
-	return named.ReplaceAllStringFunc(string(t), func(text string) string {
-		part := named.FindStringSubmatch(text)
+	return named().ReplaceAllStringFunc(string(t), func(text string) string {
+		part := named().FindStringSubmatch(text)
 		return show(part[1], part[2] != "")
 	})
 }

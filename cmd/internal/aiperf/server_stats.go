@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/report"
@@ -322,30 +323,30 @@ var units = map[string]string{
 
 // told are units that descriptions name. The first that fits decides.
 var told = []struct {
-	says *regexp.Regexp
+	says func() *regexp.Regexp
 	unit string
 }{
-	{regexp.MustCompile(`(?i)\b0(\.0)?\s*([-–—]+|to)\s*1(\.0)?\b|\b1(\.0)?\s*(means|is|equals?|==?)\s*100\s*(%|percent)`), "ratio"},
-	{regexp.MustCompile(`(?i)\b0(\.0)?\s*([-–—]+|to)\s*100\b`), "percent"},
-	{regexp.MustCompile(`\(in (MiB|MB)\)`), "megabytes"},
-	{regexp.MustCompile(`\(in (GiB|GB)\)`), "gigabytes"},
-	{regexp.MustCompile(`\(in W\)`), "watt"},
-	{regexp.MustCompile(`(?i)(\bin\s+|\()seconds?\b`), "seconds"},
-	{regexp.MustCompile(`(?i)(\bin\s+|\()(milliseconds?|ms)\b`), "milliseconds"},
-	{regexp.MustCompile(`(?i)(\bin\s+|\()(nanoseconds?|ns)\b`), "nanoseconds"},
-	{regexp.MustCompile(`(?i)(\bin\s+|\()bytes?\b`), "bytes"},
-	{regexp.MustCompile(`(?i)(\bin\s+|\()gb/s\b`), "gb/s"},
-	{regexp.MustCompile(`(?i)(\bin\s+|\()mb/s\b`), "mb/s"},
-	{regexp.MustCompile(`(?i)(\bin\s+|\()tokens?/s(ec(ond)?)?\b`), "tokens/s"},
-	{regexp.MustCompile(`(?i)(\bin\s+|\()requests?/s(ec(ond)?)?\b`), "requests/s"},
-	{regexp.MustCompile(`(?i)\bin\s+tokens?\b`), "tokens"},
+	{lazyregexp.New(`(?i)\b0(\.0)?\s*([-–—]+|to)\s*1(\.0)?\b|\b1(\.0)?\s*(means|is|equals?|==?)\s*100\s*(%|percent)`), "ratio"},
+	{lazyregexp.New(`(?i)\b0(\.0)?\s*([-–—]+|to)\s*100\b`), "percent"},
+	{lazyregexp.New(`\(in (MiB|MB)\)`), "megabytes"},
+	{lazyregexp.New(`\(in (GiB|GB)\)`), "gigabytes"},
+	{lazyregexp.New(`\(in W\)`), "watt"},
+	{lazyregexp.New(`(?i)(\bin\s+|\()seconds?\b`), "seconds"},
+	{lazyregexp.New(`(?i)(\bin\s+|\()(milliseconds?|ms)\b`), "milliseconds"},
+	{lazyregexp.New(`(?i)(\bin\s+|\()(nanoseconds?|ns)\b`), "nanoseconds"},
+	{lazyregexp.New(`(?i)(\bin\s+|\()bytes?\b`), "bytes"},
+	{lazyregexp.New(`(?i)(\bin\s+|\()gb/s\b`), "gb/s"},
+	{lazyregexp.New(`(?i)(\bin\s+|\()mb/s\b`), "mb/s"},
+	{lazyregexp.New(`(?i)(\bin\s+|\()tokens?/s(ec(ond)?)?\b`), "tokens/s"},
+	{lazyregexp.New(`(?i)(\bin\s+|\()requests?/s(ec(ond)?)?\b`), "requests/s"},
+	{lazyregexp.New(`(?i)\bin\s+tokens?\b`), "tokens"},
 }
 
 // unitOf returns the unit of a metric as AIPerf finds it: what its description tells, else what its name ends in, else ""
 // but for those of numbers of requests.
 func unitOf(name, help string) string {
 	for _, t := range told {
-		if help != "" && t.says.MatchString(help) {
+		if help != "" && t.says().MatchString(help) {
 			return t.unit
 		}
 	}

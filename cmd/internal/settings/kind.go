@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/internal/suggest"
 )
 
@@ -212,11 +212,11 @@ func Whole(least, most int) Kind {
 // AutoPattern is what ParseAuto reads.
 const AutoPattern = `auto(:[1-9][0-9]*-[1-9][0-9]*)?`
 
-var autoText = regexp.MustCompile("^" + AutoPattern + "$")
+var autoText = lazyregexp.New("^" + AutoPattern + "$")
 
 // ParseAuto reads auto or auto:FROM-TO, with numbers up to most, which a search tries; ok is false for a text that is neither.
 func ParseAuto(text string, most int) (from, to int, ok bool) {
-	if !autoText.MatchString(text) {
+	if !autoText().MatchString(text) {
 		return 0, 0, false
 	}
 	_, list, ranged := strings.Cut(text, ":")

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 
 	"github.com/agentx/agentx/convert/weka"
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/trace"
 )
@@ -140,7 +140,7 @@ func (s *resample) recording() *weka.Recording {
 }
 
 // modelName is what a trace may call a model.
-var modelName = regexp.MustCompile(`^[A-Za-z0-9._:/@-]{1,128}$`)
+var modelName = lazyregexp.New(`^[A-Za-z0-9._:/@-]{1,128}$`)
 
 // request writes a request.
 func (s *resample) request(t *turn, l *lane) weka.RecordedRequest {
@@ -148,7 +148,7 @@ func (s *resample) request(t *turn, l *lane) weka.RecordedRequest {
 	q.IDs = s.tree.prompt(t.node)
 	q.In = max(q.IDs.Len*s.block+s.below(s.block), 1)
 	q.Out = rounded(float64(t.Out) * s.near())
-	if q.Model = t.Model; !modelName.MatchString(q.Model) {
+	if q.Model = t.Model; !modelName().MatchString(q.Model) {
 		q.Model = "unknown"
 	}
 	switch t.Input {

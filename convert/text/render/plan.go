@@ -21,11 +21,13 @@ type planner struct {
 	origins  []origin // of segments
 }
 
-// origin is what a segment was made from: messages of the log up to a node, short ones that no log has, or definitions of tools.
+// origin is what a segment was made from: messages of the log up to a node, short ones that no log has, definitions of tools, messages that
+// stand in front of all prompts of a session.
 type origin struct {
 	last, nodes int32
 	short       int
 	tools       []text.Text
+	front       []int32 // messages
 }
 
 // Plan writes the messages of a trace that prompts have, and returns its plan. The name of the trace is of this dataset, not of the log.
@@ -58,7 +60,7 @@ func (p *planner) session(k int) {
 	}
 	start := p.start(s)
 	for n := range s.Turns {
-		p.turn(k, &s.Turns[n], start)
+		p.turn(k, n, start)
 	}
 	if k > 0 {
 		p.place(&e, s)
@@ -100,8 +102,10 @@ func (p *planner) place(e *mmapcache.Session, s *text.Session) {
 	}
 }
 
-// turn plans a turn of session k, whose prompts begin with the segment start.
-func (p *planner) turn(k int, turn *text.Turn, start int32) {
+// turn plans turn n of session k, whose prompts begin with the segment start.
+func (p *planner) turn(k, n int, start int32) {
+	s := &p.trace.Sessions[k]
+	turn := &s.Turns[n]
 	u := mmapcache.Turn{APITime: math.NaN(), ThinkTime: math.NaN(), Out: max(0, turn.Out), Last: start, Outer: uint32(len(p.plan.Turns)), Inner: mmapcache.None}
 	if k > 0 {
 		u.Inner = int32(len(p.plan.Turns))
@@ -116,7 +120,7 @@ func (p *planner) turn(k int, turn *text.Turn, start int32) {
 		u.ThinkTime = float64(turn.Gap) / 1000
 	}
 	u.Model = p.data.Store.String(turn.Model)
-	u.In = uint32(max(0, turn.In))
+	u.In = uint32(max(0, s.Recorded(turn)))
 	u.Last = p.prompt(start, p.trace.Path(nil, turn.Last))
 	if last := u.Last; last != start {
 		u.Input = mmapcache.UserInput
@@ -199,13 +203,17 @@ func (p *planner) joined(nodes []int32) *text.Message {
 	return m
 }
 
-// start returns the segment of the tools and of the filler of a session, None if it has neither.
+// start returns the last segment in front of all prompts of a session: tools, system messages, filler; None if it has none.
 func (p *planner) start(s *text.Session) int32 {
 	last := int32(mmapcache.None)
 	if len(s.Tools) > 0 {
 		chat, anthropic := p.tools(s.Tools)
 		last = p.segment(last, mmapcache.Segment{Role: mmapcache.Tools, Flags: mmapcache.Recorded, First: p.number(mmapcache.Tools, chat, anthropic)},
 			origin{last: text.None, tools: s.Tools})
+	}
+	for _, m := range s.Front {
+		e := p.message(&p.calls, text.None, text.None, &p.data.Messages[m], true)
+		last = p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, front: []int32{m}})
 	}
 	if s.Filler > 0 {
 		last = p.segment(last, mmapcache.Segment{Role: mmapcache.System, Flags: mmapcache.Prefix, First: p.filler, Count: uint32(s.Filler)}, origin{last: text.None})
@@ -275,6 +283,9 @@ func (p *planner) countTokens() {
 // counted returns how many tokens a segment has by the tokenizer.
 func (p *planner) counted(from *origin) uint32 {
 	n := p.sizes.Tools(from.tools) + from.short*shortTokens
+	for _, m := range from.front {
+		n += p.sizes.Message(m)
+	}
 	for at := from.last; from.nodes > 0; from.nodes-- {
 		n += p.sizes.Message(p.trace.Nodes[at].Message)
 		at = p.trace.Nodes[at].Parent

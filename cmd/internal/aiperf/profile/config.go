@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/internal/regular"
 )
 
@@ -108,7 +108,7 @@ func (t *translation) override(said map[string]given) {
 	}
 }
 
-var capital = regexp.MustCompile(`[A-Z]`)
+var capital = lazyregexp.New(`[A-Z]`)
 
 // walk reads the node of the file at a path of keys.
 func (c *configuration) walk(place string, n *yaml.Node) {
@@ -147,7 +147,7 @@ func hasKeys(place string) bool {
 func (c *configuration) walkMapping(place string, n *yaml.Node) {
 	seen := map[string]bool{}
 	for k := 0; k+1 < len(n.Content); k += 2 {
-		key, below := capital.ReplaceAllStringFunc(n.Content[k].Value, func(s string) string { return "_" + strings.ToLower(s) }), place
+		key, below := capital().ReplaceAllStringFunc(n.Content[k].Value, func(s string) string { return "_" + strings.ToLower(s) }), place
 		if place != "" {
 			below += "."
 		}
@@ -218,8 +218,8 @@ func (c *configuration) wrong(n *yaml.Node, place string, err error) {
 }
 
 var (
-	variableText = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:([^}]*))?\}`)
-	timeText     = regexp.MustCompile(`^(\d+(?:\.\d+)?)\s*([smh])(?:ec|in|r|our)?$`)
+	variableText = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:([^}]*))?\}`)
+	timeText     = lazyregexp.New(`^(\d+(?:\.\d+)?)\s*([smh])(?:ec|in|r|our)?$`)
 )
 
 // values returns a scalar, a list of scalars, or a mapping as JSON, as a flag takes it.
@@ -239,7 +239,7 @@ func (c *configuration) values(place string, n *yaml.Node) (values []string, err
 		return values, nil
 	}
 	text, err := c.scalar(n)
-	if m := timeText.FindStringSubmatch(strings.ToLower(text)); m != nil && strings.HasPrefix(place, "phases.") { // 30s, 5 min, 2h
+	if m := timeText().FindStringSubmatch(strings.ToLower(text)); m != nil && strings.HasPrefix(place, "phases.") { // 30s, 5 min, 2h
 		x, _ := number(m[1])
 		text = numberText(x * map[string]float64{"s": 1, "m": 60, "h": 3600}[m[2]])
 	}
@@ -255,8 +255,8 @@ func (c *configuration) scalar(n *yaml.Node) (string, error) {
 		return "", errors.New("agentx does not fill in templates: write the value")
 	}
 	var err error
-	text := variableText.ReplaceAllStringFunc(n.Value, func(text string) string {
-		m := variableText.FindStringSubmatch(text)
+	text := variableText().ReplaceAllStringFunc(n.Value, func(text string) string {
+		m := variableText().FindStringSubmatch(text)
 		value, ok := c.Environ[m[1]]
 		if !ok && m[2] == "" {
 			err = fmt.Errorf("the variable %s is not set", m[1])

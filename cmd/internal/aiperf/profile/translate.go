@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/internal/scenario"
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/internal/terminal"
@@ -350,7 +350,7 @@ func (t *translation) oneTry() {
 	}
 }
 
-var replayFlag = regexp.MustCompile(`--[a-z][a-z-]*`)
+var replayFlag = lazyregexp.New(`--[a-z][a-z-]*`)
 
 // inOriginalNames replaces settings in an error of agentx replay by the flags of AIPerf that they come from, and reports whether there were any.
 func (t *translation) inOriginalNames(text string) (_ string, translated bool) {
@@ -371,7 +371,7 @@ func (t *translation) inOriginalNames(text string) (_ string, translated bool) {
 		translated = translated || strings.Contains(text, p[0])
 		pairs = append(pairs, p[0], p[1])
 	}
-	text = replayFlag.ReplaceAllStringFunc(strings.NewReplacer(pairs...).Replace(text), func(name string) string {
+	text = replayFlag().ReplaceAllStringFunc(strings.NewReplacer(pairs...).Replace(text), func(name string) string {
 		if original := flags[name]; original != "" && name != "--set" {
 			translated, name = true, original
 		}

@@ -63,7 +63,7 @@ func OpenFolder(ctx context.Context, dir string, syncEach bool) (*Folder, error)
 
 // traceOf returns the trace that a file of this name is of; "" if it is of none.
 func traceOf(file string) string {
-	if trace, _, _ := strings.Cut(file, "."); traceName.MatchString(trace) {
+	if trace, _, _ := strings.Cut(file, "."); traceName().MatchString(trace) {
 		return trace
 	}
 	return ""

@@ -87,13 +87,13 @@ func (h Head) pass(f *fields) Entry {
 // Validate returns what is wrong with a head.
 func (h Head) Validate() error {
 	switch {
-	case !traceName.MatchString(h.Trace):
+	case !traceName().MatchString(h.Trace):
 		return fmt.Errorf("trace %.40q: want cap- or imp- and 8 hexadecimal digits", h.Trace)
 	case h.BlockSize < 1 || h.BlockSize > MaxTokens:
 		return fmt.Errorf("block size %d: want 1 to %d tokens", h.BlockSize, MaxTokens)
-	case !plainName.MatchString(h.Canon):
+	case !plainName().MatchString(h.Canon):
 		return fmt.Errorf("canon %.40q: want %s", h.Canon, namePattern)
-	case !plainName.MatchString(h.Tokenizer):
+	case !plainName().MatchString(h.Tokenizer):
 		return fmt.Errorf("tokenizer %.40q: want %s", h.Tokenizer, namePattern)
 	case !slices.Contains(ways, h.By):
 		return fmt.Errorf("by %.40q: want one of %v", h.By, ways)
@@ -191,7 +191,7 @@ type Model struct {
 func (v Model) pass(f *fields) Entry {
 	f.begin("model")
 	number(f, "i", &v.Index, 0, maxAgents)
-	word(f, "name", &v.Name, plainName.MatchString)
+	word(f, "name", &v.Name, plainName().MatchString)
 	return v
 }
 

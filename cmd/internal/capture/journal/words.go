@@ -2,8 +2,9 @@ package journal
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+
+	"github.com/agentx/agentx/internal/lazyregexp"
 )
 
 // By says how a session was recognised: doc/spec/capture.md 3.1.
@@ -202,13 +203,13 @@ func StopWord(word string) string {
 const namePattern = `[A-Za-z0-9._:/@-]{1,128}`
 
 var (
-	plainName = regexp.MustCompile(`^` + namePattern + `$`)
-	traceName = regexp.MustCompile(`^(cap|imp)-[0-9a-f]{8}$`)
+	plainName = lazyregexp.New(`^` + namePattern + `$`)
+	traceName = lazyregexp.New(`^(cap|imp)-[0-9a-f]{8}$`)
 )
 
 // ModelName returns the name of the model of an index as a journal may hold it: model-N where it is none that it takes.
 func ModelName(name string, index int) string {
-	if plainName.MatchString(name) {
+	if plainName().MatchString(name) {
 		return name
 	}
 	return fmt.Sprintf("model-%d", index+1)

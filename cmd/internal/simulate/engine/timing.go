@@ -9,13 +9,13 @@ import (
 	"io"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/jsonobject"
+	"github.com/agentx/agentx/internal/lazyregexp"
 	"github.com/agentx/agentx/internal/regular"
 )
 
@@ -326,7 +326,7 @@ func readMember(f *zip.File) (values []float64, shape []int, err error) {
 	return readArray(data)
 }
 
-var arrayHeader = regexp.MustCompile(`'descr': *'([^']*)', *'fortran_order': *(True|False), *'shape': *\(([0-9, ]*)\)`)
+var arrayHeader = lazyregexp.New(`'descr': *'([^']*)', *'fortran_order': *(True|False), *'shape': *\(([0-9, ]*)\)`)
 
 // readArray reads an array as numpy writes it: magic, version, length of the header, header, values.
 func readArray(data []byte) (values []float64, shape []int, err error) {
@@ -341,7 +341,7 @@ func readArray(data []byte) (values []float64, shape []int, err error) {
 	if length > len(data)-start {
 		return nil, nil, fmt.Errorf("the header of the array is cut off")
 	}
-	m := arrayHeader.FindSubmatch(data[start : start+length])
+	m := arrayHeader().FindSubmatch(data[start : start+length])
 	if m == nil || string(m[2]) == "True" {
 		return nil, nil, fmt.Errorf("header %q: want an array in C order", data[start:start+length])
 	}

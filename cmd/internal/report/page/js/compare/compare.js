@@ -147,11 +147,11 @@ function compareSelection(shown, range) {
 
 // compareFrontier draws the frontier of the runs, whose servers have as many GPUs as the reader said. A series has one colour and shape.
 function compareFrontier({ frontier, series }, runs, root) {
-  const { points, lines, gpus } = frontier, together = lines.some((line) => line.length === runs.length);
+  const { points, lines, gpus, per_gpu: each } = frontier, together = lines.some((line) => line.length === runs.length);
   const numbered = series.length || together;
   frontierCharts(frontier, runs.map((run) => ({ ...run, style: series.length === 1 ? 0 : run.style })), root, {
-    about: `Output tokens per second${gpus ? ` and GPU, of ${gpus}` : ""}, of whole runs. A point a run, with its concurrency; lines join runs that differ in concurrency alone. A point is hollow where another run is as good in both and better in one, or where the run has remarks.`,
-    name: gpus ? "output tokens/s and GPU" : "output tokens/s",
+    about: `Output tokens per second${each ? ` and GPU${gpus ? `, of ${gpus}` : ""}` : ""}, of whole runs. A point a run, with its concurrency; lines join runs that differ in concurrency alone. A point is hollow where another run is as good in both and better in one, or where the run has remarks.`,
+    name: each ? "output tokens/s and GPU" : "output tokens/s",
     labels: runs.map((run, k) => points[k].concurrency ? numbered ? String(points[k].concurrency) : `${run.name}, ${points[k].concurrency}` : run.name),
     keys: series.length > 1 ? series.map(({ name }) => name) : [],
   });

@@ -303,7 +303,7 @@ func lossesOf(counts map[string]int) (list []string) {
 // print prints what was imported, for people.
 func (r *imported) print(w io.Writer) {
 	safe := terminal.Writer(w)
-	fmt.Fprintf(safe, "%s: %s sessions, %s subagents, %s turns\n", r.Format, bytefmt.Digits(r.Sessions), bytefmt.Digits(r.Subagents), bytefmt.Digits(r.Turns))
+	fmt.Fprintf(safe, "%s: %s, %s, %s\n", r.Format, bytefmt.Count(r.Sessions, "session"), bytefmt.Count(r.Subagents, "subagent"), bytefmt.Count(r.Turns, "turn"))
 	for _, name := range slices.Sorted(maps.Keys(r.Warnings)) {
 		fmt.Fprintf(safe, "  %-24s %s\n", name, bytefmt.Digits(r.Warnings[name]))
 	}
@@ -319,7 +319,7 @@ func (r *imported) print(w io.Writer) {
 			fmt.Fprintf(safe, "incomplete %s: %d of %d requests\n", one.Trace, one.Recorded, one.Requests)
 		}
 	}
-	fmt.Fprintf(safe, "%d sessions: %d traces, %d of %d requests\n", r.Sessions, r.Total.Traces, r.Recorded, r.Requests)
+	fmt.Fprintf(safe, "%s: %s, %d of %s\n", bytefmt.Count(r.Sessions, "session"), bytefmt.Count(r.Total.Traces, "trace"), r.Recorded, bytefmt.Count(r.Requests, "request"))
 	fmt.Fprintln(w, r.Dir)
 }
 

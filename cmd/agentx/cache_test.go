@@ -97,10 +97,10 @@ var flagHeads = map[string]struct {
 	"max-sessions": {"2", ""},
 	"max-gap":      {"1s", ""},
 
-	"json":         {"true", ""},
-	"cache":        {"", ""}, // another root
-	"quiet":        {"true", ""},
-	"no-color":     {"true", ""},
+	"json":     {"true", ""},
+	"cache":    {"", ""}, // another root
+	"quiet":    {"true", ""},
+	"no-color": {"true", ""},
 }
 
 func TestFlagsChangeTheKeysTheyShould(t *testing.T) {

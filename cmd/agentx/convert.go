@@ -278,7 +278,7 @@ func dryConvert(cmd *cobra.Command, o convert.Options, ids bool) (any, func(io.W
 		return nil, nil, hintConvert(err)
 	}
 	return a, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %s sessions, %s subagents, %s branches, %s turns; nothing was built\n", a.Format, bytefmt.Digits(a.Sessions), bytefmt.Digits(a.Subagents), bytefmt.Digits(a.Branches), bytefmt.Digits(a.Turns))
+		fmt.Fprintf(w, "%s: %s, %s, %s, %s; nothing was built\n", a.Format, bytefmt.Count(a.Sessions, "session"), bytefmt.Count(a.Subagents, "subagent"), measure.Plural(a.Branches, "branch", "branches"), bytefmt.Count(a.Turns, "turn"))
 		for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
 			fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
 		}
@@ -400,15 +400,28 @@ func checkInput(cmd *cobra.Command, name, root string) error {
 	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
 }
 
-// openPreparedTables opens the tables of a found cache, which must be a dataset or a structure. name is what the user called it.
-func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (*cachestore.Dataset, error) {
+// openPreparedTables opens the tables of a found cache, which must be a dataset or a structure whose prompts have blocks. name is what the
+// user called it.
+func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (dataset *cachestore.Dataset, err error) {
 	switch c.Kind {
 	case mmapcache.DatasetKind:
-		return cachestore.OpenTables(cmd.Context(), c.Root, c.Key)
+		dataset, err = cachestore.OpenTables(cmd.Context(), c.Root, c.Key)
 	case mmapcache.StructureKind:
-		return cachestore.OpenStructure(cmd.Context(), c.Root, c.Key)
+		dataset, err = cachestore.OpenStructure(cmd.Context(), c.Root, c.Key)
+	default:
+		err = fmt.Errorf("%s is a part of kind %s, which has no tables: name a dataset or a structure", name, c.Kind)
 	}
-	return nil, fmt.Errorf("%s is a part of kind %s, which has no tables: name a dataset or a structure", name, c.Kind)
+	if err != nil {
+		return nil, err
+	}
+	first, err := dataset.Trace(0)
+	if err == nil && first.Scope == mmapcache.ScopeText {
+		err = hintConvert(fmt.Errorf("%s: %w", name, convert.ErrNoBlocks))
+	}
+	if err != nil {
+		return nil, errors.Join(err, dataset.Close())
+	}
+	return dataset, nil
 }
 
 // waitFlags say how long to wait for another process that makes the same cache.

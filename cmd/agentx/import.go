@@ -323,6 +323,27 @@ func (r *imported) print(w io.Writer) {
 	fmt.Fprintln(w, r.Dir)
 }
 
+// printFidelity prints what a replay has of logs, nothing where it is not known.
+func printFidelity(w io.Writer, f *convert.Fidelity) {
+	if f == nil {
+		return
+	}
+	for _, of := range f.Formats {
+		for _, part := range [...][2]string{{"exact", of.Exact}, {"approximate", of.Approximate}, {"missing", of.Missing}} {
+			fmt.Fprintf(w, "%s, %s: %s\n", of.Name, part[0], part[1])
+		}
+	}
+	turns := bytefmt.Count(f.Turns, "turn")
+	fmt.Fprintf(w, "recorded of %s: %s lengths of prompts, %s of answers, %s times; the other lengths are counted\n", turns, bytefmt.Digits(f.Prompts), bytefmt.Digits(f.Answers), bytefmt.Digits(f.Times))
+	if f.Filler > 0 {
+		fmt.Fprintf(w, "filler: %.1f %% of the tokens of prompts stand for a prefix that the log lacks\n", 100*f.Filler)
+	}
+	if f.NoText > 0 {
+		fmt.Fprintf(w, "without text, and left out: %s\n", bytefmt.Count(f.NoText, "turn"))
+	}
+	printFit(w, &f.Fit)
+}
+
 // printFit prints how well the lengths of prompts fit those that were recorded.
 func printFit(w io.Writer, f *text.Fit) {
 	if f.Stretches == 0 {

@@ -19,7 +19,7 @@ func TestFrontierIsOfWhatWasDelivered(t *testing.T) {
 			Delivered: measure.ThroughputWindow{Kind: kind, Seconds: 10, Amount: measure.Amount{OutputTokens: tokens}},
 		}}
 	}
-	f := frontierOf([]*run{of(2000, 13000, "delivered"), of(1500, 20000, "delivered"), of(1400, 0, ""), of(1200, measure.Missing, "delivered")}, 2)
+	f := frontierOf([]*run{of(2000, 13000, "delivered"), of(1500, 20000, "delivered"), of(1400, 0, ""), of(1200, measure.Missing, "delivered")}, 2, nil)
 	for k, want := range []measure.Number{650, 1000, 700, 600} {
 		require.Equal(t, want, f.Points[k].Throughput)
 		require.Equal(t, k != 1, f.Points[k].At["p50"].Dominated)

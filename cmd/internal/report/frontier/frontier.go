@@ -58,3 +58,16 @@ func (f *Frontier) dominated(k int, second func(*Point) measure.Number) bool {
 	}
 	return false
 }
+
+// Axis is a number in which runs differ: what charts of a sweep are drawn against.
+type Axis struct {
+	Title  string `json:"title"`
+	Values []int  `json:"values"` // of each run
+	Lines  []Line `json:"lines"`
+}
+
+// Line is runs that are joined in the charts of an axis, by their values of it.
+type Line struct {
+	Name string `json:"name"` // in what it differs from other lines; "": there is one
+	Runs []int  `json:"runs"`
+}

@@ -34,6 +34,8 @@ type logFormat struct {
 	// other formats it is an error.
 	growing bool
 
+	fidelity FormatFidelity // what a replay has of such a log
+
 	sample string // rows that exercise the reader: keys contain a digest of what they become
 }
 
@@ -97,10 +99,26 @@ var sampleOTel string
 // logFormats are tried in this order on the first object of each file.
 var logFormats = []logFormat{
 	{name: "claude", is: claude.Is, file: claude.IsAgent, growing: true,
-		open: func(d *text.Dataset, o LogOptions) text.Reader { return claude.New(d, o.Claude) }, sample: sampleClaude},
-	{name: "codex", is: codex.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return codex.New(d) }, growing: true, sample: sampleCodex},
-	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages},
-	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel},
+		open: func(d *text.Dataset, o LogOptions) text.Reader { return claude.New(d, o.Claude) }, sample: sampleClaude,
+		fidelity: FormatFidelity{
+			Exact:       "messages, thinking, calls of tools and their results; subagents; pauses; lengths of prompts",
+			Approximate: "system prompt and tools: filler of their length; lengths of many answers, which the log has before they end",
+			Missing:     "times of first outputs; encrypted reasoning; images and documents: words of their length"}},
+	{name: "codex", is: codex.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return codex.New(d) }, growing: true, sample: sampleCodex,
+		fidelity: FormatFidelity{
+			Exact:       "messages, calls of tools and their results; system prompt, since September 2025; pauses; lengths where counts are recorded",
+			Approximate: "tools: filler of their length; prompts behind a compaction whose history the log lacks",
+			Missing:     "times of first outputs; encrypted reasoning; images: words of their length"}},
+	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages,
+		fidelity: FormatFidelity{
+			Exact:       "messages, tools, calls and their results; times and counts of request logs that have them",
+			Approximate: "lengths without counts; sessions of requests that name none: by equal beginnings",
+			Missing:     "times of conversations: no pauses; images and documents: words of their length"}},
+	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel,
+		fidelity: FormatFidelity{
+			Exact:       "times, also of first outputs where recorded; counts; messages and tools where the instrumentation records content",
+			Approximate: "which part of a pause is of tools",
+			Missing:     "requests without content; images and documents: words of their length"}},
 }
 
 // LogFormats lists the formats of logs.

@@ -97,10 +97,10 @@ var flagHeads = map[string]struct {
 	"max-sessions": {"2", ""},
 	"max-gap":      {"1s", ""},
 
-	"json":         {"true", ""},
-	"cache":        {"", ""}, // another root
-	"quiet":        {"true", ""},
-	"no-color":     {"true", ""},
+	"json":     {"true", ""},
+	"cache":    {"", ""}, // another root
+	"quiet":    {"true", ""},
+	"no-color": {"true", ""},
 }
 
 func TestFlagsChangeTheKeysTheyShould(t *testing.T) {
@@ -127,7 +127,7 @@ func TestFlagsChangeTheKeysTheyShould(t *testing.T) {
 	seen := 0
 	check := func(f *pflag.Flag) {
 		// Where a builder begins changes no byte, and a dry run makes none. Explain takes none of them.
-		if slices.Contains([]string{"help", "part", "dry-run", "ids"}, f.Name) {
+		if slices.Contains([]string{"help", "part", "dry-run", "ids", "explain"}, f.Name) {
 			return
 		}
 		head, ok := flagHeads[f.Name]

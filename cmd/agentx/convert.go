@@ -26,6 +26,7 @@ import (
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/mmapcache/cachestore"
@@ -236,8 +237,14 @@ with the same command: each builds the files that no other builds, and all end w
 		if err != nil {
 			return nil, nil, err
 		}
+		var fidelity *convert.Fidelity
+		if alone.explain {
+			if fidelity, err = explainLogs(cmd, o); err != nil {
+				return nil, nil, err
+			}
+		}
 		if alone.dryRun {
-			return dryConvert(cmd, o, alone.ids)
+			return dryConvert(cmd, o, alone.ids, fidelity)
 		}
 		begin := time.Now()
 		r, err := runConvert(cmd, o)
@@ -245,42 +252,68 @@ with the same command: each builds the files that no other builds, and all end w
 			return nil, nil, err
 		}
 		wall, usage := time.Since(begin), measure.ReadProcessUsage()
-		return r.JSON(wall, usage.CPU, usage.PeakRSS), func(w io.Writer) {
+		out := r.JSON(wall, usage.CPU, usage.PeakRSS)
+		if fidelity != nil {
+			out["fidelity"] = fidelity
+		}
+		return out, func(w io.Writer) {
 			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
 				fmt.Fprintln(w, r.Path)
 				return
 			}
+			printFidelity(w, fidelity)
 			r.Write(w, wall, usage.CPU, usage.PeakRSS)
 		}, nil
 	})
 }
 
+// explainLogs says how close a replay of logs is to what was recorded.
+func explainLogs(cmd *cobra.Command, o convert.Options) (f *convert.Fidelity, err error) {
+	err = withProgress(cmd, &o, func() (err error) {
+		f, err = convert.FidelityOf(cmd.Context(), o, 64)
+		return hintConvert(err)
+	})
+	return f, err
+}
+
 // convertAlone are the flags that convert has and verbs that convert an INPUT first have not.
 type convertAlone struct {
-	part        builderFlag
-	dryRun, ids bool
+	part                 builderFlag
+	dryRun, ids, explain bool
 }
 
 func (f *convertAlone) register(cmd *cobra.Command) {
 	f.part.register(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
-	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: name sessions as the log does, instead of s1, s1/a1")
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "of logs with text: also print what of them a replay has exactly, about, and not at all, and how well lengths fit; this counts the tokens of all texts")
+	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: list sessions by their ids in the log, which --sessions takes")
 }
 
-// dryConvert says what logs would become.
-func dryConvert(cmd *cobra.Command, o convert.Options, ids bool) (any, func(io.Writer), error) {
+// dryConvert says what logs would become, and what a replay has of them where that was asked for.
+func dryConvert(cmd *cobra.Command, o convert.Options, ids bool, fidelity *convert.Fidelity) (any, func(io.Writer), error) {
 	var a *text.Answer
+	blockSize := 0 // people read no list of turns
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		blockSize = 64
+	}
 	err := withProgress(cmd, &o, func() (err error) {
-		a, err = convert.DryRun(cmd.Context(), o, 64, ids)
+		a, err = convert.DryRun(cmd.Context(), o, blockSize, ids)
 		return err
 	})
 	if err != nil {
 		return nil, nil, hintConvert(err)
 	}
-	return a, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %s sessions, %s subagents, %s branches, %s turns; nothing was built\n", a.Format, bytefmt.Digits(a.Sessions), bytefmt.Digits(a.Subagents), bytefmt.Digits(a.Branches), bytefmt.Digits(a.Turns))
+	return struct {
+		*text.Answer
+		Fidelity *convert.Fidelity `json:"fidelity,omitempty"`
+	}{a, fidelity}, func(w io.Writer) {
+		printFidelity(w, fidelity)
+		fmt.Fprintf(w, "%s: %s, %s, %s, %s; nothing was built\n", a.Format, bytefmt.Count(a.Sessions, "session"), bytefmt.Count(a.Subagents, "subagent"), measure.Plural(a.Branches, "branch", "branches"), bytefmt.Count(a.Turns, "turn"))
 		for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
 			fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
+		}
+		for k := 0; k < len(a.List) && ids; k++ {
+			fmt.Fprintf(terminal.Writer(w), "%s %s\n", a.List[k].Kind, a.List[k].ID)
 		}
 	}, nil
 }
@@ -400,15 +433,28 @@ func checkInput(cmd *cobra.Command, name, root string) error {
 	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
 }
 
-// openPreparedTables opens the tables of a found cache, which must be a dataset or a structure. name is what the user called it.
-func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (*cachestore.Dataset, error) {
+// openPreparedTables opens the tables of a found cache, which must be a dataset or a structure whose prompts have blocks. name is what the
+// user called it.
+func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (dataset *cachestore.Dataset, err error) {
 	switch c.Kind {
 	case mmapcache.DatasetKind:
-		return cachestore.OpenTables(cmd.Context(), c.Root, c.Key)
+		dataset, err = cachestore.OpenTables(cmd.Context(), c.Root, c.Key)
 	case mmapcache.StructureKind:
-		return cachestore.OpenStructure(cmd.Context(), c.Root, c.Key)
+		dataset, err = cachestore.OpenStructure(cmd.Context(), c.Root, c.Key)
+	default:
+		err = fmt.Errorf("%s is a part of kind %s, which has no tables: name a dataset or a structure", name, c.Kind)
 	}
-	return nil, fmt.Errorf("%s is a part of kind %s, which has no tables: name a dataset or a structure", name, c.Kind)
+	if err != nil {
+		return nil, err
+	}
+	first, err := dataset.Trace(0)
+	if err == nil && first.Scope == mmapcache.ScopeText {
+		err = hintConvert(fmt.Errorf("%s: %w", name, convert.ErrNoBlocks))
+	}
+	if err != nil {
+		return nil, errors.Join(err, dataset.Close())
+	}
+	return dataset, nil
 }
 
 // waitFlags say how long to wait for another process that makes the same cache.

@@ -303,7 +303,7 @@ func lossesOf(counts map[string]int) (list []string) {
 // print prints what was imported, for people.
 func (r *imported) print(w io.Writer) {
 	safe := terminal.Writer(w)
-	fmt.Fprintf(safe, "%s: %s sessions, %s subagents, %s turns\n", r.Format, bytefmt.Digits(r.Sessions), bytefmt.Digits(r.Subagents), bytefmt.Digits(r.Turns))
+	fmt.Fprintf(safe, "%s: %s, %s, %s\n", r.Format, bytefmt.Count(r.Sessions, "session"), bytefmt.Count(r.Subagents, "subagent"), bytefmt.Count(r.Turns, "turn"))
 	for _, name := range slices.Sorted(maps.Keys(r.Warnings)) {
 		fmt.Fprintf(safe, "  %-24s %s\n", name, bytefmt.Digits(r.Warnings[name]))
 	}
@@ -319,8 +319,29 @@ func (r *imported) print(w io.Writer) {
 			fmt.Fprintf(safe, "incomplete %s: %d of %d requests\n", one.Trace, one.Recorded, one.Requests)
 		}
 	}
-	fmt.Fprintf(safe, "%d sessions: %d traces, %d of %d requests\n", r.Sessions, r.Total.Traces, r.Recorded, r.Requests)
+	fmt.Fprintf(safe, "%s: %s, %d of %s\n", bytefmt.Count(r.Sessions, "session"), bytefmt.Count(r.Total.Traces, "trace"), r.Recorded, bytefmt.Count(r.Requests, "request"))
 	fmt.Fprintln(w, r.Dir)
+}
+
+// printFidelity prints what a replay has of logs, nothing where it is not known.
+func printFidelity(w io.Writer, f *convert.Fidelity) {
+	if f == nil {
+		return
+	}
+	for _, of := range f.Formats {
+		for _, part := range [...][2]string{{"exact", of.Exact}, {"approximate", of.Approximate}, {"missing", of.Missing}} {
+			fmt.Fprintf(w, "%s, %s: %s\n", of.Name, part[0], part[1])
+		}
+	}
+	turns := bytefmt.Count(f.Turns, "turn")
+	fmt.Fprintf(w, "recorded of %s: %s lengths of prompts, %s of answers, %s times; the other lengths are counted\n", turns, bytefmt.Digits(f.Prompts), bytefmt.Digits(f.Answers), bytefmt.Digits(f.Times))
+	if f.Filler > 0 {
+		fmt.Fprintf(w, "filler: %.1f %% of the tokens of prompts stand for a prefix that the log lacks\n", 100*f.Filler)
+	}
+	if f.NoText > 0 {
+		fmt.Fprintf(w, "without text, and left out: %s\n", bytefmt.Count(f.NoText, "turn"))
+	}
+	printFit(w, &f.Fit)
 }
 
 // printFit prints how well the lengths of prompts fit those that were recorded.

@@ -56,7 +56,8 @@ type AnswerTurn struct {
 	Output    string `json:"output,omitempty"`
 }
 
-// Answer returns what would be built, with blocks of a size in tokens. ids names sessions as the input does, otherwise they are s1, s1/a1.
+// Answer returns what would be built, with blocks of a size in tokens; of size 0 without the turns, each of which costs its whole prompt. ids
+// names sessions as the input does, otherwise they are s1, s1/a1.
 func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 	d := s.data
 	a := &Answer{Format: strings.Join(d.Formats, ", "), Warnings: d.Warnings, List: []AnswerSession{}}
@@ -86,9 +87,9 @@ func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 			if session.Parent != None {
 				of.Parent = names[session.Parent]
 			}
-			for i := range session.Turns {
+			a.Turns += len(session.Turns)
+			for i := 0; i < len(session.Turns) && blockSize > 0; i++ {
 				of.Turns = append(of.Turns, s.answerTurn(t, k, i, blockSize))
-				a.Turns++
 			}
 			a.List = append(a.List, of)
 		}

@@ -13,6 +13,8 @@ type Sizes struct {
 	messages  []int32 // canonical length, plus 1
 	buf       []byte
 	err       error
+
+	CountedPrompts, CountedAnswers int // turns whose lengths Complete counted
 }
 
 // NewSizes returns the counts of a dataset under a tokenizer.
@@ -156,6 +158,7 @@ func (s *Sizes) Complete() error {
 				s.countOutput(turn)
 				if turn.Counted == WholeRequest && turn.In == None && !turn.NoContent {
 					turn.In = int32(s.Prompt(t, k, n))
+					s.CountedPrompts++
 				}
 				if t.HiddenPrefix && session.Lacks == None && turn.In != None && !turn.NoContent {
 					if session.Lacks = max(0, turn.In-int32(s.Prompt(t, k, n))); !s.data.Prefix.None {
@@ -177,6 +180,7 @@ func (s *Sizes) countOutput(turn *Turn) {
 			for _, m := range turn.Output {
 				turn.Out += int32(s.Message(m))
 			}
+			s.CountedAnswers++
 			s.data.Warn("out_counted")
 		}
 	case turn.Counted == WithStructure:
@@ -184,9 +188,11 @@ func (s *Sizes) countOutput(turn *Turn) {
 		for _, m := range turn.Output {
 			turn.Out += int32(s.message(&s.data.Messages[m], false))
 		}
+		s.CountedAnswers++
 	case turn.Out == None || turn.Stop == "" && turn.Out <= placeholder:
 		if n := int32(s.Texts(turn.Output)); turn.Out == None || 2*turn.Out < n {
 			turn.Out = n
+			s.CountedAnswers++
 			s.data.Warn("out_counted")
 		}
 	}

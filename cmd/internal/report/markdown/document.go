@@ -335,33 +335,18 @@ func (d *Document) differences(b *strings.Builder) {
 		if f.Difference == nil || figure.Statistic == "p99" && slices.Contains(compare.TableFigures, slo.Figure{Metric: figure.Metric, Statistic: "p95"}) {
 			continue
 		}
-		verdict := ""
-		if f.Difference.Differs {
-			verdict = "**differs**"
-		}
+		verdict := map[compare.Decision]string{compare.Differs: "**differs**", compare.Small: "less than 1 %", compare.Open: "not decided"}[f.Difference.Decision]
 		t.row(name, marked(base.Figures[name], figure.Unit), marked(f, figure.Unit), f.Difference.Change(figure.Unit), f.Difference.ShownText(), verdict)
 	}
 	t.end()
 	d.conclusion(b, d.Against.Verdicts[0])
 }
 
-// conclusion writes which differences are more than noise.
+// conclusion writes the verdict in a sentence, and what its intervals are.
 func (d *Document) conclusion(b *strings.Builder, v compare.Verdict) {
-	switch {
-	case v.Method == compare.NoInterval:
-		fmt.Fprintf(b, "No intervals: %s.\n\n", escape(v.Why))
-		return
-	case len(v.Figures) > 0:
-		fmt.Fprintf(b, "Beyond chance: %s.", escape(strings.Join(v.Figures, ", ")))
-	default:
-		fmt.Fprint(b, "Nothing differs beyond chance.")
+	fmt.Fprintf(b, "%s.", escape(v.Text))
+	if v.Method != compare.NoInterval {
+		fmt.Fprintf(b, " An interval of %s is one that decides: it is %s. A gate judges one figure, by its 95 %% interval.", compare.DecidingLevel, compare.DecidingNote)
 	}
-	how := "The trees of each run were resampled on their own"
-	if v.Method == compare.Paired {
-		how = fmt.Sprintf("%d trees that both runs played were resampled in pairs", v.Trees)
-	}
-	if v.Why != "" {
-		how += ": " + escape(v.Why)
-	}
-	fmt.Fprintf(b, " %s. An interval of %s is one that decides: it is %s. A gate judges one figure, by its 95 %% interval.\n\n", how, compare.DecidingLevel, compare.DecidingNote)
+	b.WriteString("\n\n")
 }

@@ -46,7 +46,7 @@ func TestOpenRequestsOfAKilledRun(t *testing.T) {
 		e.Eval(`var requests = new Requests(page), range = new TimeRange(requests.time[0], pageEnd(page.head)), flight = inFlight(page, requests), trees = openTrees(page, requests)`)
 		require.EqualValues(t, open, e.Number("page.tables.open.rows"))
 		require.EqualValues(t, whole, e.Number("page.head.whole"))
-require.EqualValues(t, open, e.Number("flight.y[flight.y.length - 1]"), "they do not fall to zero")
+		require.EqualValues(t, open, e.Number("flight.y[flight.y.length - 1]"), "they do not fall to zero")
 		require.EqualValues(t, e.Number("requests.tracks.lanes.length"), e.Number("trees.y[trees.y.length - 1]"), "every lane is open")
 		require.Equal(t, "open: not all known", e.Eval("shadesOf(page, range).at(-1).name"))
 		require.EqualValues(t, e.Number("(page.head.whole - page.head.zero) / 1e9"), e.Number("shadesOf(page, range).at(-1).from"))

@@ -51,7 +51,7 @@ func TestConclusion(t *testing.T) {
 		{[]string{"latency.p95<5s", "ttft.p95<600ms"}, nil, "Met ttft.p95<600ms (500 ms, 17 % to spare) and latency.p95<5s (2.50 s, 50 % to spare)."},
 		{[]string{"ttft.p95<400ms", "latency.p95<5s"}, nil, "Missed ttft.p95<400ms (500 ms, 25 % over), but met latency.p95<5s (2.50 s, 50 % to spare)."},
 		{[]string{"ttft.p95<501ms"}, nil, "Met ttft.p95<501ms (500 ms, under 1 % to spare)."},
-		{[]string{"request_rate>0.5"}, nil, "Met request_rate>0.5 (0.99/s, 99 % to spare)."},
+		{[]string{"request_rate>0.5", "ttft.p95<600ms"}, nil, "Met ttft.p95<600ms (500 ms, 17 % to spare) and request_rate>0.5 (0.99/s, 99 % to spare)."},
 		{[]string{"ttft<1s"}, nil, "100 % of the requests meet ttft<1s."},
 		{[]string{"error-rate<0"}, nil, "Missed error-rate<0 (0 %)."},
 		{[]string{"ttft.p95<1s"}, cut(50), "Met ttft.p95<1s (500 ms, 50 % to spare); 50 of 250 requests are in no figure (50 cut off at the end), so tails are cut."},

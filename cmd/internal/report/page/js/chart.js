@@ -107,7 +107,7 @@ class Chart {
     this.span = spanOf(this.marks, (mark) => mark.spanY && mark.spanY(from, to, this.y.log));
     let [low, high] = this.span || (this.y.log ? [0.1, 1] : [0, 1]);
     if (this.y.zero && !this.y.log) [low, high] = [Math.min(0, low), Math.max(0, high)];
-    [low, high] = roundOut(low, high, this.y.log, this.y.whole ? Math.max(1, Math.min(room, high - low)) : room);
+    [low, high] = roundOut(low, high, this.y.log, room);
     return [this.y.from ?? low, this.y.to ?? high];
   }
 

@@ -242,7 +242,7 @@ func (c *conversion) fillerStart(d *text.Dataset) (start uint32, inexact int, er
 	return start, len(lengths) - fit, nil
 }
 
-// DryRun says what the logs of the inputs would become, without their text. ids names sessions as the input does.
+// DryRun says what the inputs would become, without text. ids names sessions as the input does.
 func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.Answer, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -250,7 +250,9 @@ func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.An
 	c := newConversion(o.withDefaults())
 	err = c.withInput(ctx, func(ctx context.Context) error {
 		if !c.logs {
-			return fmt.Errorf("input %s: it is no log with text, and only those are shown before they are built", c.options.Inputs[0])
+			var err error
+			a, err = c.answerTraces(ctx, ids)
+			return err
 		}
 		d, sizes, err := c.readSizedLogs(ctx, false)
 		if err != nil {

@@ -241,8 +241,8 @@ type convertAlone struct {
 func (f *convertAlone) register(cmd *cobra.Command) {
 	f.part.register(cmd)
 	f.selected.register(cmd.Flags())
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
-	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: name sessions as the log does, instead of s1, s1/a1")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be built, session by session with --json, and build nothing")
+	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: name sessions as the input does, instead of s1, s1/a1")
 }
 
 // apply adds to the options of a conversion what the flags say.

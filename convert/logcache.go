@@ -242,27 +242,96 @@ func (c *conversion) fillerStart(d *text.Dataset) (start uint32, inexact int, er
 	return start, len(lengths) - fit, nil
 }
 
-// DryRun says what the inputs would become, without text. ids names sessions as the input does.
+// DryRun says what the inputs would become, without text, as text.Sizes.Answer does.
 func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.Answer, err error) {
+	look := func(_ *text.Dataset, sizes *text.Sizes) error {
+		a, err = sizes.Answer(blockSize, ids)
+		return err
+	}
+	err = lookAt(ctx, o, look, func(ctx context.Context, c *conversion) error {
+		a, err = c.answerTraces(ctx, ids)
+		return err
+	})
+	return a, err
+}
+
+// lookAt reads the inputs as a conversion would, and builds nothing. logs gets what logs have, traces what others have; nil: they are refused.
+func lookAt(ctx context.Context, o Options, logs func(d *text.Dataset, sizes *text.Sizes) error, traces func(context.Context, *conversion) error) error {
 	if err := o.Validate(); err != nil {
-		return nil, err
+		return err
 	}
 	c := newConversion(o.withDefaults())
-	err = c.withInput(ctx, func(ctx context.Context) error {
-		if !c.logs {
-			var err error
-			a, err = c.answerTraces(ctx, ids)
-			return err
+	return c.withInput(ctx, func(ctx context.Context) error {
+		if !c.logs && traces != nil {
+			return traces(ctx, c)
+		} else if !c.logs {
+			return fmt.Errorf("input %s: it is no log with text, and only those are explained before they are built", c.options.Inputs[0])
 		}
 		d, sizes, err := c.readSizedLogs(ctx, false)
 		if err != nil {
 			return err
 		}
-		defer d.Store.Close()
-		a, err = sizes.Answer(blockSize, ids)
-		return err
+		return errors.Join(logs(d, sizes), d.Store.Close())
 	})
-	return a, err
+}
+
+// FormatFidelity says what a replay has of logs of a format, in words.
+type FormatFidelity struct {
+	Name        string `json:"name"`
+	Exact       string `json:"exact"`
+	Approximate string `json:"approximate"`
+	Missing     string `json:"missing"`
+}
+
+// Fidelity says how close a replay of logs is to what was recorded. It has no text of them.
+type Fidelity struct {
+	Formats []FormatFidelity `json:"formats"`
+	Turns   int              `json:"turns"`
+	Prompts int              `json:"recorded_prompts"` // turns whose prompt has a recorded length
+	Answers int              `json:"recorded_answers"` // turns whose answer has one
+	Times   int              `json:"recorded_times"`   // turns with a time
+	NoText  int              `json:"without_text"`     // turns that a text cache leaves out
+	Filler  float64          `json:"filler_share"`     // of the tokens of all prompts
+	Fit     text.Fit         `json:"fit"`
+}
+
+// FidelityOf reads the logs of the inputs as a conversion would, builds nothing, and compares lengths in blocks of a size in tokens. It
+// encodes all texts.
+func FidelityOf(ctx context.Context, o Options, blockSize int) (*Fidelity, error) {
+	f := &Fidelity{}
+	return f, lookAt(ctx, o, func(d *text.Dataset, sizes *text.Sizes) error {
+		for _, name := range d.Formats {
+			of := logFormatNamed(name).fidelity
+			of.Name = name
+			f.Formats = append(f.Formats, of)
+		}
+		f.Prompts, f.Answers = -sizes.CountedPrompts, -sizes.CountedAnswers
+		filler, tokens := 0, 0
+		for _, t := range d.Traces {
+			for k := range t.Sessions {
+				s := &t.Sessions[k]
+				for n := range s.Turns {
+					f.add(&s.Turns[n])
+					filler += int(max(s.Filler, 0))
+					tokens += int(max(s.Filler, 0)) + sizes.Prompt(t, k, n)
+				}
+			}
+		}
+		f.Filler = float64(filler) / float64(max(tokens, 1))
+		stretches, err := sizes.Stretches(blockSize)
+		f.Fit = text.FitOf(stretches)
+		return err
+	}, nil)
+}
+
+// add counts what is recorded of a turn.
+func (f *Fidelity) add(u *text.Turn) {
+	f.Turns++
+	for of, is := range map[*int]bool{&f.Prompts: u.In != text.None, &f.Answers: u.Out != text.None, &f.Times: u.End != text.NoTime, &f.NoText: u.NoContent} {
+		if is {
+			*of++
+		}
+	}
 }
 
 // ReadLogs reads the logs of the inputs, with their texts as they were recorded, and counts by a tokenizer what they do not say. Of Options

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/alitto/pond/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
@@ -239,22 +240,24 @@ func (f *File) hash(ctx context.Context, progress func(int64)) error {
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	defer r.Close()
-	sum := sha256.New()
+	sum, fast := sha256.New(), xxh3.New()
+	sums := io.MultiWriter(sum, fast)
 	from := progressReader{ctx, r, progress}
 	n := int64(0)
 	if find := f.lines; find != nil {
-		n, err = io.Copy(io.MultiWriter(sum, find), from)
+		n, err = io.Copy(io.MultiWriter(sums, find), from)
 		f.Format.Lines, f.lines = find.found, nil
 	}
 	if err == nil || errors.Is(err, errEnough) {
 		var more int64
-		more, err = io.Copy(sum, from)
+		more, err = io.Copy(sums, from)
 		n += more
 	}
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
-	f.Size, f.SHA256 = n, hex.EncodeToString(sum.Sum(nil))
+	digest := fast.Sum128()
+	f.Size, f.SHA256, f.fast = n, hex.EncodeToString(sum.Sum(nil)), &digest
 	return nil
 }
 

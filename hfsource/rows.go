@@ -3,8 +3,6 @@ package hfsource
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -246,7 +244,7 @@ func (r *fileReader) read() error {
 // finish compares the digest of a file that was read, and then yields its damage, if any, as the row after the last one. For
 // a file that has changed, it reports the change and not the damage.
 func (r *fileReader) finish(sum hash.Hash, damage error, last int, unit string) error {
-	if hex.EncodeToString(sum.Sum(nil)) != r.SHA256 {
+	if !r.unchanged(sum) {
 		return r.changedError()
 	}
 	if damage == nil {
@@ -297,7 +295,7 @@ func (r *fileReader) readParquet(raw io.Reader) error {
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
-	sum := sha256.New()
+	sum := r.newSum()
 	if err := r.readAll(progressReader{r.ctx, io.NewSectionReader(at, 0, 1<<62), func(int64) {}}, sum); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package hfsource
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +27,7 @@ const maxWindow = 1 << 27
 
 // readText yields the rows of a file of JSON.
 func (r *fileReader) readText(raw io.Reader) error {
-	sum := sha256.New()
+	sum := r.newSum()
 	hashed := io.TeeReader(progressReader{r.ctx, raw, r.progress}, sum)
 	line, damage := r.split(hashed)
 	var stop yieldError

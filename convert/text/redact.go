@@ -1,9 +1,9 @@
 package text
 
 import (
-	"bytes"
+	"cmp"
 	"regexp"
-	"sort"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -13,16 +13,23 @@ import (
 // Redactor replaces secrets in texts by others of the same class and length. One secret has one replacement in a dataset.
 type Redactor struct {
 	rules []redaction
+	pairs [1 << 16]uint8 // in begin, by two bytes
+	begin [][]beginning  // those with two such bytes; the first list is empty
 }
 
 // redaction is a class of secrets: what they begin with, and the pattern that they match from there. Group 1 of the pattern is what is
-// replaced; all of the match where there is none. Searching for the beginnings first made the reading of a log of 60 MB four times as fast
-// as a search by one pattern.
+// replaced; all of the match where there is none.
 type redaction struct {
 	class   string
-	begin   []string
-	inWord  bool // the secret may begin inside a word
+	begin   []string // of three bytes and more
+	inWord  bool     // the secret may begin inside a word
 	pattern func() *regexp.Regexp
+}
+
+// beginning is what secrets of a rule begin with.
+type beginning struct {
+	text     string
+	rule, at int // at: place of the two bytes in it
 }
 
 // secretRules recognize keys of known shapes.
@@ -41,37 +48,59 @@ var secretRules = []redaction{
 	{"url_password", []string{"://"}, true, lazyregexp.New(`^://[^\s/:@"']{1,200}:([^\s/@"']{3,200})@`)},
 }
 
+// rareBytes has the place of three bytes in a beginning that are rare in texts; the first three, where it is not here.
+var rareBytes = map[string]int{"ghp_": 1, "github_pat_": 5, "npm_": 1, "-----BEGIN ": 5, "uthorization": 7, "UTHORIZATION": 7}
+
 // NewRedactor returns a redactor of all classes.
-func NewRedactor() *Redactor { return &Redactor{rules: secretRules} }
-
-// span is a secret in a text.
-type span struct {
-	from, to int
-	class    string
-}
-
-// find appends the secrets of a class in a text.
-func (r *redaction) find(found []span, b []byte) []span {
-	for _, begin := range r.begin {
-		for at := 0; ; {
-			n := bytes.Index(b[at:], []byte(begin))
-			if n < 0 {
-				break
-			}
-			at += n
-			if r.inWord || at == 0 || !isWord(b[at-1]) {
-				if m := r.pattern().FindSubmatchIndex(b[at:]); m != nil {
-					s := span{at + m[0], at + m[1], r.class}
-					if len(m) > 2 {
-						s.from, s.to = at+m[2], at+m[3]
-					}
-					found = append(found, s)
+func NewRedactor() *Redactor {
+	r := &Redactor{rules: secretRules, begin: make([][]beginning, 1)}
+	for n := range r.rules {
+		for _, begin := range r.rules[n].begin {
+			for at := rareBytes[begin]; at < rareBytes[begin]+2; at++ {
+				list := &r.pairs[int(begin[at])|int(begin[at+1])<<8]
+				if *list == 0 {
+					*list = uint8(len(r.begin))
+					r.begin = append(r.begin, nil)
 				}
+				r.begin[*list] = append(r.begin[*list], beginning{begin, n, at})
 			}
-			at += len(begin)
 		}
 	}
+	return r
+}
+
+// span is a secret in a text.
+type span struct{ from, to, rule int }
+
+// find returns the secrets of a text, in order. Of three bytes in a row the first two or the last two stand at an even place, so every other
+// place is looked at: a search for each beginning alone took ten times as long.
+func (r *Redactor) find(b []byte) (found []span) {
+	for i := 0; i+1 < len(b); i += 2 {
+		list := r.pairs[int(b[i])|int(b[i+1])<<8]
+		if list == 0 {
+			continue
+		}
+		for _, begin := range r.begin[list] {
+			if from := i - begin.at; from >= 0 && string(b[from:min(len(b), from+len(begin.text))]) == begin.text {
+				found = r.rules[begin.rule].match(found, b, from, begin.rule)
+			}
+		}
+	}
+	slices.SortFunc(found, func(x, y span) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.rule, y.rule)) })
 	return found
+}
+
+// match appends the secret that begins at a place of a text, if one does.
+func (r *redaction) match(found []span, b []byte, at, rule int) []span {
+	if !r.inWord && at > 0 && isWord(b[at-1]) {
+		return found
+	}
+	m := r.pattern().FindSubmatchIndex(b[at:])
+	if m == nil {
+		return found
+	}
+	group := m[len(m)-2:]
+	return append(found, span{at + group[0], at + group[1], rule})
 }
 
 func isWord(c byte) bool {
@@ -80,14 +109,10 @@ func isWord(c byte) bool {
 
 // Apply returns a text with its secrets replaced, the text itself where it has none, and counts them by class.
 func (r *Redactor) Apply(b []byte, count func(class string)) []byte {
-	var found []span
-	for k := range r.rules {
-		found = r.rules[k].find(found, b)
-	}
+	found := r.find(b)
 	if len(found) == 0 {
 		return b
 	}
-	sort.SliceStable(found, func(i, j int) bool { return found[i].from < found[j].from })
 	out, end := append([]byte(nil), b...), 0
 	for _, s := range found {
 		if s.from < end { // inside of one that is replaced
@@ -95,7 +120,7 @@ func (r *Redactor) Apply(b []byte, count func(class string)) []byte {
 		}
 		replace(out[s.from:s.to])
 		end = s.to
-		count(s.class)
+		count(r.rules[s.rule].class)
 	}
 	return out
 }

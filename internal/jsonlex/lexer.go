@@ -322,12 +322,20 @@ func (l *Lexer) problem(format string, args ...any) error {
 // StringEnd returns where a string ends that begins with a quote, and whether it has escapes; ^end is where it is none.
 func StringEnd(b []byte, i int) (end int, escaped bool) {
 	for i++; ; {
-		for i+8 <= len(b) {
-			if m := marks(binary.LittleEndian.Uint64(b[i:])); m != 0 {
-				i += bits.TrailingZeros64(m) / 8
+		for i+9 <= len(b) { // the byte behind the eight may be that of an escape
+			m := marks(binary.LittleEndian.Uint64(b[i:]))
+			if m == 0 {
+				i += 8
+				continue
+			}
+			if i += bits.TrailingZeros64(m) / 8; b[i] == '"' {
+				return i + 1, escaped
+			}
+			if b[i] != '\\' || unescaped[b[i+1]] == 0 {
 				break
 			}
-			i += 8
+			escaped = true
+			i += 2
 		}
 		for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
 			i++

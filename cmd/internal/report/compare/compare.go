@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,7 @@ type Run struct {
 	Group   string             `json:"group,omitempty"`
 	Series  string             `json:"series,omitempty"`
 	Dir     string             `json:"dir"`
+	Page    string             `json:"page,omitempty"` // address of its page from where the comparison is; "": it has none
 	Kind    string             `json:"kind"`     // agentx or aiperf
 	Marks   []string           `json:"marks"`    // why its figures are not what they seem
 	Lacks   []string           `json:"lacks"`    // what is not known of it
@@ -87,12 +89,16 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 		if o.InSeconds != nil {
 			r.settings.addUnits(o.InSeconds)
 		}
+		if o.GPUs > 0 {
+			r.gpus = o.GPUs
+		}
 		c.runs = append(c.runs, r)
 	}
+	useLabels(c.runs)
 	c.Series = c.bySeries()
 	c.Mismatches, c.Settings = mismatches(c.runs), otherSettings(c.runs)
 	c.Comparable = len(c.Mismatches) == 0
-	c.Frontier = frontierOf(c.runs, o.GPUs, c.Series)
+	c.Frontier = frontierOf(c.runs, c.Series)
 	for _, r := range c.runs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -164,7 +170,7 @@ type Source struct {
 
 // Options say how runs are compared. The zero value compares them with the first.
 type Options struct {
-	GPUs int      // that served each run: throughput is per GPU; 0: not known
+	GPUs int      // that served each run: throughput is per GPU; 0: those that each run knows
 	Lead []string // lines of the caller above the tables, such as the capacity that a search found
 
 	Answered bool // Lead says which concurrency meets the service levels
@@ -263,11 +269,38 @@ const (
 	csvFile  = "compare.csv"
 )
 
+// runPage is the page of a run, to which comparisons in the same file system link.
+const runPage = "report.html"
+
+// linkTo returns the address of the page of a run, from a directory; "" if it has none.
+func linkTo(dir, run string) string {
+	from, err := filepath.Abs(dir)
+	if err != nil || !exists(run, runPage) {
+		return ""
+	}
+	to, err := filepath.Abs(run)
+	if err != nil {
+		return ""
+	}
+	way, err := filepath.Rel(from, to)
+	if err != nil {
+		return ""
+	}
+	parts := strings.Split(filepath.ToSlash(way), "/")
+	for k := range parts {
+		parts[k] = url.PathEscape(parts[k])
+	}
+	return "./" + strings.Join(append(parts, runPage), "/")
+}
+
 // Write writes the page, compare.json and compare.csv to a directory, which it makes if it is missing. Each appears whole by a rename,
 // and replaces an older one. It returns their names.
 func (c *Comparison) Write(ctx context.Context, dir string) (names []string, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
+	}
+	for k := range c.Runs {
+		c.Runs[k].Page = linkTo(dir, c.Runs[k].Dir)
 	}
 	for _, file := range []struct {
 		name string

@@ -156,7 +156,7 @@ func (c *Comparison) figureTable() page.Table {
 	for _, f := range figures {
 		add(f.String(), f.Unit, func(k int) measure.Number { return c.Runs[k].value(f.String()) })
 	}
-	if c.Frontier.GPUs > 0 {
+	if c.Frontier.PerGPU {
 		add(perGPU, slo.Rate, func(k int) measure.Number { return c.Frontier.Points[k].Throughput })
 	}
 	return t
@@ -375,8 +375,12 @@ func (s *series) keep(from, to, window float64) {
 }
 
 // frontierOf returns the points of all runs, throughput per GPU against speed per user, and the lines between them.
-func frontierOf(runs []*run, gpus int, series []Series) frontier.Frontier {
-	f := frontier.Frontier{GPUs: gpus, Points: []frontier.Point{}, Lines: linesOf(runs)}
+func frontierOf(runs []*run, series []Series) frontier.Frontier {
+	f := frontier.Frontier{Points: []frontier.Point{}, Lines: linesOf(runs)}
+	f.PerGPU = !slices.ContainsFunc(runs, func(r *run) bool { return r.gpus == 0 })
+	if !slices.ContainsFunc(runs, func(r *run) bool { return r.gpus != runs[0].gpus }) {
+		f.GPUs = runs[0].gpus
+	}
 	if len(series) > 0 {
 		f.Lines = [][]int{}
 	}
@@ -384,7 +388,10 @@ func frontierOf(runs []*run, gpus int, series []Series) frontier.Frontier {
 		f.Lines = append(f.Lines, s.Runs)
 	}
 	for k, r := range runs {
-		p := frontier.Point{Run: k, Concurrency: r.lanes(), Throughput: r.delivered() / measure.Number(max(1, gpus)), At: map[string]frontier.Figures{}, Hollow: len(r.marks()) > 0}
+		p := frontier.Point{Run: k, Concurrency: r.lanes(), Throughput: r.delivered(), At: map[string]frontier.Figures{}, Hollow: len(r.marks()) > 0}
+		if f.PerGPU {
+			p.Throughput /= measure.Number(r.gpus)
+		}
 		for _, name := range frontier.Statistics {
 			p.At[name] = frontier.Figures{Interactivity: 1 / r.summary.ITL.Figure(name), TTFT: r.summary.TTFT.Figure(name)}
 		}

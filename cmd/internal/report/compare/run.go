@@ -32,6 +32,8 @@ const (
 type run struct {
 	Source
 	name, kind string
+	label      string // that the run was given; "": none
+	gpus       int    // that served it; 0: not known
 
 	summary  measure.Summary
 	ending   measure.Ending // of a run of AIPerf
@@ -82,9 +84,13 @@ func readOurs(s Source, name string) (*run, error) {
 		r.lacks = append(r.lacks, fmt.Sprintf("there is no %s: what was run is not known", measure.RunFile))
 		return r, nil
 	}
+	if r.Note == "" {
+		r.Note = info.Run.Option("note")
+	}
 	if p := r.summary.Parts; p != nil && r.Note == "" {
 		r.Note = partsNote(&r.summary)
 	}
+	r.label, r.gpus = info.Run.Option("label"), info.Run.GPUs()
 	r.settings = settingsOf(&info, rules)
 	return r, nil
 }

@@ -85,6 +85,31 @@ func (r *run) lanes() int {
 // lanesText writes a number of lanes: 1 lane, 16 lanes.
 func lanesText(n int) string { return measure.Plural(n, "lane", "lanes") }
 
+// useLabels names series and runs by their labels: a series by that of all its runs, a run that belongs to none by its own, unless others have it.
+func useLabels(runs []*run) {
+	labels, owners := map[string]string{}, map[string]int{} // by series, or of a run alone by its name; how many would have a name
+	key := func(r *run) string { return cmp.Or(r.Series, r.name) }
+	for _, r := range runs {
+		if label, ok := labels[key(r)]; ok && label != r.label {
+			r.label = ""
+		}
+		labels[key(r)] = r.label
+	}
+	for name, label := range labels {
+		owners[cmp.Or(label, name)]++
+	}
+	for _, r := range runs {
+		label := labels[key(r)]
+		switch {
+		case label == "" || owners[label] > 1:
+		case r.Series != "":
+			r.Series = label
+		default:
+			r.name = label
+		}
+	}
+}
+
 // bySeries sorts runs that belong to series by their concurrency, and returns the series in their order.
 func (c *Comparison) bySeries() []Series {
 	list := []Series{}

@@ -1,6 +1,9 @@
 package compare
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -104,4 +107,57 @@ func TestSeriesOfRepeats(t *testing.T) {
 	}
 	_, err = Make(t.Context(), list, Options{})
 	require.ErrorContains(t, err, "compare: 13 series: name at most 10")
+}
+
+// Series and runs have the names that their labels give, where these tell them apart; throughput is per GPU where each run knows its GPUs.
+func TestLabelsAndGPUs(t *testing.T) {
+	labelled := func(dir, series, label string, gpus int) Source {
+		m := newModelled(4)
+		m.set("label", strconv.Quote(label))
+		m.set("gpus", strconv.Itoa(gpus))
+		m.set("note", `"said"`)
+		return Source{Dir: m.write(t, dir), Series: series}
+	}
+	names := func(list ...Source) (runs, series []string, c *Comparison) {
+		c, err := Make(t.Context(), list, Options{})
+		require.NoError(t, err)
+		for _, s := range c.Series {
+			series = append(series, s.Name)
+		}
+		return c.names(), series, c
+	}
+	runs, _, c := names(labelled("a", "", "before the change", 2), labelled("b", "", "", 4))
+	require.Equal(t, []string{"before the change", "b"}, runs)
+	require.Equal(t, "said", c.Runs[0].Note)
+	require.True(t, c.Frontier.PerGPU)
+	require.Zero(t, c.Frontier.GPUs, "not the same")
+	require.InDelta(t, float64(c.runs[1].delivered())/4, float64(c.Frontier.Points[1].Throughput), 1e-9)
+	require.Empty(t, c.Settings, "words for readers are no settings")
+	runs, _, c = names(labelled("a", "", "same", 0), labelled("b", "", "same", 4))
+	require.Equal(t, []string{"a", "b"}, runs)
+	require.False(t, c.Frontier.PerGPU)
+	_, series, _ := names(labelled("1", "x", "engine A", 0), labelled("2", "x", "engine A", 0), labelled("3", "y", "one", 0), labelled("4", "y", "other", 0))
+	require.Equal(t, []string{"engine A", "y"}, series)
+	runs, _, _ = names(labelled("a", "", "b", 0), labelled("b", "", "", 0))
+	require.Equal(t, []string{"a", "b"}, runs, "a label that is the name of another run")
+}
+
+// A comparison links to the pages of its runs where there are some, from where it lies.
+func TestLinks(t *testing.T) {
+	root := t.TempDir()
+	odd := filepath.Join(root, "runs", "a:b #1")
+	require.NoError(t, os.MkdirAll(filepath.Dir(odd), 0o777))
+	m := newModelled(4)
+	require.NoError(t, os.Rename(m.write(t, "one"), odd))
+	require.NoError(t, os.WriteFile(filepath.Join(odd, runPage), nil, 0o666))
+	c := compareDirs(t, odd, m.write(t, "two"))
+	out := filepath.Join(root, "out")
+	_, err := c.Write(t.Context(), out)
+	require.NoError(t, err)
+	require.Equal(t, "./../runs/a:b%20%231/report.html", c.Runs[0].Page)
+	require.Empty(t, c.Runs[1].Page, "it has no page")
+	data, err := os.ReadFile(filepath.Join(out, jsonFile))
+	require.NoError(t, err)
+	require.True(t, json.Valid(data))
+	require.Contains(t, string(data), `"page": "./../runs/a:b%20%231/report.html"`)
 }

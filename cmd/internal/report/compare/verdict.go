@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/report/interval"
@@ -228,12 +229,17 @@ func saidOf(list []finding) (said []string) {
 		}
 	}
 	if open != nil {
-		said = append(said, fmt.Sprintf("%s not decided: about %s would", and(open), measure.Plural(more, "more tree", "more trees")))
+		said = append(said, fmt.Sprintf("%s not decided: about %s would", and(open), moreText(more)))
 	}
 	if small != nil {
 		said = append(said, fmt.Sprintf("less than %g %% in %s", 100*leastDifference, and(small)))
 	}
 	return said
+}
+
+// moreText writes a number of further trees, a large one with a letter.
+func moreText(n int) string {
+	return strings.Replace(measure.Plural(n, "more tree", "more trees"), strconv.Itoa(n), measure.FormatQuantity(measure.Number(n)), 1)
 }
 
 // by writes how large a difference is, with its deciding interval: by 10.1 % (9.04 to 11.2 %).

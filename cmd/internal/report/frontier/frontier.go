@@ -26,7 +26,8 @@ type Figures struct {
 
 // Frontier is the points of all runs, and the lines that join them.
 type Frontier struct {
-	GPUs   int     `json:"gpus"` // 0: throughput is of the whole server
+	GPUs   int     `json:"gpus"`    // that served each run; 0: not known, or not the same
+	PerGPU bool    `json:"per_gpu"` // throughput is per GPU, not of whole servers
 	Points []Point `json:"points"`
 	Lines  [][]int `json:"lines"` // runs that differ in concurrency alone, by concurrency
 }

@@ -91,7 +91,7 @@ func html(o *Options) ([]byte, error) {
 
 // frontierOf returns the frontier of the runs, per GPU, and the axis along which its lines go: concurrency where runs differ in it.
 func frontierOf(runs []*Run, all []axis) (along string, f frontier.Frontier) {
-	f = frontier.Frontier{Points: []frontier.Point{}, Lines: [][]int{}}
+	f = frontier.Frontier{PerGPU: true, Points: []frontier.Point{}, Lines: [][]int{}}
 	for k, r := range runs {
 		p := frontier.Point{Run: k, Concurrency: r.Config.Concurrency, Throughput: measure.Missing, At: map[string]frontier.Figures{}, Hollow: r.Exit != 0}
 		for _, name := range frontier.Statistics {

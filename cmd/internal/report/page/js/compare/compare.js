@@ -91,8 +91,8 @@ function settingTable(settings, runs, parent) {
     parent.append(element("p", {}, "No other setting differs."));
     return;
   }
-  const rows = settings.flatMap(({ title, values }) => [...new Set(values)].map((value, i) => element("tr", {},
-    element("th", { scope: "row" }, i ? "" : title), element("td", { class: "text", title: value }, settingText(value)),
+  const rows = settings.flatMap(({ title, values }) => [...new Set(values)].map((value, i, all) => element("tr", {},
+    i ? null : element("th", { scope: "row", rowspan: all.length }, title), element("td", { class: "text", title: value }, settingText(value)),
     element("td", { class: "text" }, [...new Set(runs.filter((_, k) => values[k] === value).map((run) => run.series || run.name))].join(", ")))));
   const head = ["setting", "value", "runs"].map((text) => element("th", { scope: "col", class: "text" }, text));
   parent.append(scrolledTable(head, element("tbody", {}, ...rows)));
@@ -107,19 +107,19 @@ function settingText(value) {
 // runFigures are the figures that the table of runs has of series.
 const runFigures = ["output_token_rate", "ttft.p50", "ttft.p95", "itl.p50", "itl.p95", "token_hit_rate", "error-rate"];
 
-// runTable has a row a run: which colour is which, what its figures are over, a column for each service level, of series its figures, and a link
-// to its page.
+// runTable has a row a run: which colour is which, a column for each service level, of series its figures, what these are over, and a link to
+// its page.
 function runTable(page, runs, root) {
   const { head } = page, linked = runs.some((run) => run.page), series = head.series.length;
   const figures = series ? runFigures.map((name) => head.order.find((figure) => figure.name === name)).filter(({ name }) => runs.some((run) => isKnown(run.figures[name].value))) : [];
   const rows = runs.map((run) => element("tr", {},
     element("th", { scope: "row" }, swatch({ style: run.style, swatch: "line" }), " ", series > 1 ? `${run.series}, ${run.title}` : run.title),
     series ? null : element("td", {}, run.lanes ? String(run.lanes) : unknown),
+    ...head.gates.map((gate) => levelCell(run, gate)), ...figures.map((figure) => figureCell(head, figure, run.figures[figure.name])),
     element("td", {}, groupDigits(String(run.measured)), element("div", { class: "below" }, `of ${groupDigits(String(run.sent))}`)),
     element("td", { title: run.no_intervals || null }, groupDigits(String(run.trees)), run.no_intervals ? element("div", { class: "below" }, "no intervals") : null),
-    ...head.gates.map((gate) => levelCell(run, gate)), ...figures.map((figure) => figureCell(head, figure, run.figures[figure.name])),
     linked ? element("td", {}, run.page ? element("a", { href: run.page }, "page") : unknown) : null));
-  root.append(scrolledTable(["run", ...(series ? [] : ["lanes"]), "requests measured", "trees", ...head.gates.map(({ text }) => text), ...figures.map(figureTitle), ...(linked ? ["page"] : [])], element("tbody", {}, ...rows), "runs"));
+  root.append(scrolledTable(["run", ...(series ? [] : ["lanes"]), ...head.gates.map(({ text }) => text), ...figures.map(figureTitle), "requests measured", "trees", ...(linked ? ["page"] : [])], element("tbody", {}, ...rows), "runs"));
   runRemarks(runs, root);
 }
 
@@ -147,11 +147,11 @@ function compareSelection(shown, range) {
 
 // compareFrontier draws the frontier of the runs, whose servers have as many GPUs as the reader said. A series has one colour and shape.
 function compareFrontier({ frontier, series }, runs, root) {
-  const { points, lines, gpus } = frontier, together = lines.some((line) => line.length === runs.length);
+  const { points, lines, gpus, per_gpu: each } = frontier, together = lines.some((line) => line.length === runs.length);
   const numbered = series.length || together;
   frontierCharts(frontier, runs.map((run) => ({ ...run, style: series.length === 1 ? 0 : run.style })), root, {
-    about: `Output tokens per second${gpus ? ` and GPU, of ${gpus}` : ""}, of whole runs. A point a run, with its concurrency; lines join runs that differ in concurrency alone. A point is hollow where another run is as good in both and better in one, or where the run has remarks.`,
-    name: gpus ? "output tokens/s and GPU" : "output tokens/s",
+    about: `Output tokens per second${each ? ` and GPU${gpus ? `, of ${gpus}` : ""}` : ""}, of whole runs. A point a run, with its concurrency; lines join runs that differ in concurrency alone. A point is hollow where another run is as good in both and better in one, or where the run has remarks.`,
+    name: each ? "output tokens/s and GPU" : "output tokens/s",
     labels: runs.map((run, k) => points[k].concurrency ? numbered ? String(points[k].concurrency) : `${run.name}, ${points[k].concurrency}` : run.name),
     keys: series.length > 1 ? series.map(({ name }) => name) : [],
   });

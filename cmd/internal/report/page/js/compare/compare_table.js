@@ -72,7 +72,7 @@ function figureCell({ level }, figure, cell, run) {
     if (difference.trees) small(`over ${formatCount(difference.trees, "common tree")}${difference.pair ? `: ${formatValue(difference.pair[0], unit)} to ${formatValue(difference.pair[1], unit)}` : ""}`);
     const shown = difference.deciding || difference.interval; // the one that decides the sign
     if (shown) small(`${formatChange(shown.low)} to ${formatChange(shown.high)}`, `${difference.deciding ? level[0] : "95 %"} interval of the difference, ${difference.method}${difference.deciding ? `: ${level[1]}` : ""}`);
-    if (difference.more_trees) small(`about ${formatCount(difference.more_trees, "more tree")} would decide`);
+    if (difference.more_trees) small(`about ${formatValue(difference.more_trees, "")} more ${difference.more_trees === 1 ? "tree" : "trees"} would decide`);
   } else if (interval) small(`${formatValue(interval.low, unit)} to ${formatValue(interval.high, unit)}`, "95 % interval");
   return element("td", { class: run && run.marked ? "marked" : null }, valueText(cell, unit), ...below);
 }

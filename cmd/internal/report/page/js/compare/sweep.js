@@ -44,7 +44,7 @@ function sweepUnit(unit) { return { "": "%", "1/s": "/s", 1: "" }[unit] ?? unit;
 function sweepCharts(page, root, fails, limits) {
   const { head } = page;
   if (!head.axes.length) return;
-  const parent = section(root, `Against ${head.axes.map(({ title }) => title).join(", ")}`, `A point a run; one that ${fails} is hollow. Level lines are the limits of ${limits}.`);
+  const parent = section(root, `Against ${head.axes.map(({ title }) => title).join(", ")}`, `A point a run; one that ${fails} is hollow. Horizontal lines are the limits of ${limits}.`);
   const choices = element("p", {});
   parent.append(choices);
   const parts = head.axes.map((_, at) => new Sweep(page, at, parent));

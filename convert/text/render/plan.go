@@ -16,14 +16,24 @@ type planner struct {
 	trace    *text.Trace
 	plan     *mmapcache.Plan
 	calls    calls
-	messages map[[2]int32]int64 // number and role of the message of a node, by node and whether it stands apart; plus 1
+	messages map[int32]entry // by the last node of each; results that no log has by ^n, of the calls of the message that ends with node n
 	segments map[segmentKey]int32
+	origins  []origin // of segments
+}
+
+// origin is what a segment was made from: messages of the log up to a node, short ones that no log has, definitions of tools, messages that
+// stand in front of all prompts of a session.
+type origin struct {
+	last, nodes int32
+	short       int
+	tools       []text.Text
+	front       []int32 // messages
 }
 
 // Plan writes the messages of a trace that prompts have, and returns its plan. The name of the trace is of this dataset, not of the log.
 func (r *Renderer) Plan(t *text.Trace, name string) (*mmapcache.Plan, error) {
 	p := &planner{Renderer: r, trace: t, plan: &mmapcache.Plan{Trace: mmapcache.Trace{ID: name, Scope: mmapcache.ScopeText, BlockSize: 1}},
-		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, messages: map[[2]int32]int64{}, segments: map[segmentKey]int32{}}
+		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, messages: map[int32]entry{}, segments: map[segmentKey]int32{}}
 	for k := range t.Sessions {
 		p.session(k)
 	}
@@ -111,19 +121,86 @@ func (p *planner) turn(k, n int, start int32) {
 	}
 	u.Model = p.data.Store.String(turn.Model)
 	u.In = uint32(max(0, s.Recorded(turn)))
-	path := p.trace.Path(nil, turn.Last)
-	apart := true // the system prompt is what stands before the first other message
-	for _, node := range path {
-		m := &p.data.Messages[p.trace.Nodes[node].Message]
-		apart = apart && m.Role == text.System
-		number, role := p.numberOf(node, m, apart)
-		u.Last = p.segment(u.Last, mmapcache.Segment{Role: role, Flags: mmapcache.Recorded, First: number})
+	u.Last = p.prompt(start, p.trace.Path(nil, turn.Last))
+	if last := u.Last; last != start {
 		u.Input = mmapcache.UserInput
-		if role == mmapcache.ToolRole {
+		if p.plan.Segments[last].Role == mmapcache.ToolRole {
 			u.Input = mmapcache.ToolResult
 		}
 	}
 	p.plan.Turns = append(p.plan.Turns, u)
+}
+
+// prompt returns the last segment of a prompt, whose messages stand behind the segment start.
+func (p *planner) prompt(start int32, path []int32) int32 {
+	last, before := start, int32(text.None)
+	apart := true // the system prompt is what stands before the first other message
+	for from, to := 0, 0; from < len(path); from = to {
+		m := &p.data.Messages[p.trace.Nodes[path[from]].Message]
+		for to = from + 1; to < len(path) && p.joins(path[to-1], path[to]); to++ {
+		}
+		apart = apart && m.Role == text.System
+		node := path[to-1]
+		e, known := p.messages[node]
+		if !known {
+			e = p.message(&p.calls, before, node, p.joined(path[from:to]), apart)
+			p.messages[node] = e
+		}
+		if !e.answers {
+			last = p.abort(last, before)
+		}
+		last = p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number},
+			origin{last: node, nodes: int32(to - from), short: e.aborted})
+		before = node
+	}
+	if apart {
+		e, known := p.messages[alone]
+		if !known {
+			e = p.user()
+			p.messages[alone] = e
+		}
+		return p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, short: 1})
+	}
+	return p.abort(last, before)
+}
+
+// alone is the key of the message behind a system prompt that has none.
+const alone = math.MinInt32
+
+// abort returns a segment behind another with results of all calls that wait behind a node, or that other where none does.
+func (p *planner) abort(last, node int32) int32 {
+	waiting := p.calls.waiting[node]
+	if len(waiting) == 0 {
+		return last
+	}
+	e, known := p.messages[^node]
+	if !known {
+		e = p.aborted(waiting)
+		p.messages[^node] = e
+	}
+	return p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, short: e.aborted})
+}
+
+// joins reports whether APIs want the messages of two nodes as one: the second goes on with one of the assistant, or both have results.
+func (p *planner) joins(a, b int32) bool {
+	x, y := &p.data.Messages[p.trace.Nodes[a].Message], &p.data.Messages[p.trace.Nodes[b].Message]
+	return y.Continues && x.Role == text.Assistant || hasResults(x) && hasResults(y)
+}
+
+// joined returns the message that the nodes are.
+func (p *planner) joined(nodes []int32) *text.Message {
+	first := &p.data.Messages[p.trace.Nodes[nodes[0]].Message]
+	if len(nodes) == 1 {
+		return first
+	}
+	m := &text.Message{Role: first.Role}
+	for _, node := range nodes {
+		one := &p.data.Messages[p.trace.Nodes[node].Message]
+		if m.Parts = append(m.Parts, one.Parts...); one.Role == text.User {
+			m.Role = text.User
+		}
+	}
+	return m
 }
 
 // start returns the last segment in front of all prompts of a session: tools, system messages, filler; None if it has none.
@@ -131,40 +208,28 @@ func (p *planner) start(s *text.Session) int32 {
 	last := int32(mmapcache.None)
 	if len(s.Tools) > 0 {
 		chat, anthropic := p.tools(s.Tools)
-		last = p.segment(last, mmapcache.Segment{Role: mmapcache.Tools, Flags: mmapcache.Recorded, First: p.number(mmapcache.Tools, chat, anthropic)})
+		last = p.segment(last, mmapcache.Segment{Role: mmapcache.Tools, Flags: mmapcache.Recorded, First: p.number(mmapcache.Tools, chat, anthropic)},
+			origin{last: text.None, tools: s.Tools})
 	}
 	for _, m := range s.Front {
-		number := p.message(&p.calls, text.None, text.None, &p.data.Messages[m], true)
-		last = p.segment(last, mmapcache.Segment{Role: roleOf(&p.data.Messages[m]), Flags: mmapcache.Recorded, First: number})
+		e := p.message(&p.calls, text.None, text.None, &p.data.Messages[m], true)
+		last = p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, front: []int32{m}})
 	}
 	if s.Filler > 0 {
-		last = p.segment(last, mmapcache.Segment{Role: mmapcache.System, Flags: mmapcache.Prefix, First: p.filler, Count: uint32(s.Filler)})
+		last = p.segment(last, mmapcache.Segment{Role: mmapcache.System, Flags: mmapcache.Prefix, First: p.filler, Count: uint32(s.Filler)}, origin{last: text.None})
 	}
 	return last
 }
 
-// numberOf returns number and role of the message of a node.
-func (p *planner) numberOf(node int32, m *text.Message, apart bool) (uint32, mmapcache.Role) {
-	key := [2]int32{node, 0}
-	if apart {
-		key[1] = 1
-	}
-	if p.messages[key] == 0 {
-		n := p.message(&p.calls, node, p.trace.Nodes[node].Parent, m, apart)
-		p.messages[key] = int64(n)<<8 | int64(roleOf(m))<<1 | 1
-	}
-	v := p.messages[key]
-	return uint32(v >> 8), mmapcache.Role(v >> 1 & 0x7f)
-}
-
-// segment returns a segment behind another. Prompts that begin alike share it.
-func (p *planner) segment(parent int32, s mmapcache.Segment) int32 {
+// segment returns a segment behind another, made from something. Prompts that begin alike share it.
+func (p *planner) segment(parent int32, s mmapcache.Segment, from origin) int32 {
 	s.Parent = parent
 	key := segmentKey{parent, s.Flags, s.First, s.Count}
 	n, ok := p.segments[key]
 	if !ok {
 		n = int32(len(p.plan.Segments))
 		p.plan.Segments = append(p.plan.Segments, s)
+		p.origins = append(p.origins, from)
 		p.segments[key] = n
 	}
 	return n
@@ -194,7 +259,6 @@ func (p *planner) countTokens() {
 		}
 	}
 	perByte := float64(tokens) / float64(max(1, bytes))
-	counted := p.counted(recorded)
 	for k := range plan.Segments {
 		s := &plan.Segments[k]
 		switch {
@@ -202,7 +266,7 @@ func (p *planner) countTokens() {
 		case recorded:
 			s.Count = uint32(math.Round(perByte * float64(p.bytes[s.First])))
 		default:
-			s.Count = counted[int32(k)]
+			s.Count = p.counted(&p.origins[k])
 		}
 	}
 	for k := range plan.Turns {
@@ -216,36 +280,17 @@ func (p *planner) countTokens() {
 	}
 }
 
-// counted returns the tokens of each segment by the tokenizer; none where the recorded lengths say them.
-func (p *planner) counted(recorded bool) map[int32]uint32 {
-	if recorded {
-		return nil
+// counted returns how many tokens a segment has by the tokenizer.
+func (p *planner) counted(from *origin) uint32 {
+	n := p.sizes.Tools(from.tools) + from.short*shortTokens
+	for _, m := range from.front {
+		n += p.sizes.Message(m)
 	}
-	counts := map[int32]uint32{}
-	for k := range p.trace.Sessions {
-		s := &p.trace.Sessions[k]
-		at := p.start(s)
-		if s.Filler > 0 {
-			at = p.plan.Segments[at].Parent
-		}
-		for _, m := range slices.Backward(s.Front) {
-			counts[at] = uint32(p.sizes.Message(m))
-			at = p.plan.Segments[at].Parent
-		}
-		if len(s.Tools) > 0 {
-			counts[at] = uint32(p.sizes.Tools(s.Tools))
-		}
-		first := int(p.plan.Sessions[k].FirstTurn)
-		for n := range s.Turns {
-			path := p.trace.Path(nil, s.Turns[n].Last)
-			at := p.plan.Turns[first+n].Last
-			for _, node := range slices.Backward(path) {
-				counts[at] = uint32(p.sizes.Message(p.trace.Nodes[node].Message))
-				at = p.plan.Segments[at].Parent
-			}
-		}
+	for at := from.last; from.nodes > 0; from.nodes-- {
+		n += p.sizes.Message(p.trace.Nodes[at].Message)
+		at = p.trace.Nodes[at].Parent
 	}
-	return counts
+	return uint32(n)
 }
 
 // countHits sets how many tokens of each prompt an unlimited prefix cache would have held, in the order in which turns began, those of

@@ -173,6 +173,10 @@ var imports = map[string][]string{
 		"cmd/internal/report/interval", "cmd/internal/report/page", "internal/durable", "internal/regular", "internal/splitmix", "replay/measure",
 		"replay/scrape", "replay/slo", "report",
 	},
+	"cmd/internal/report/index": {
+		"cmd/internal/report/compare", "cmd/internal/report/html", "cmd/internal/report/page", "internal/regular", "replay/measure", "replay/merge",
+		"replay/slo", "report",
+	},
 	"cmd/internal/report/interval": {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"cmd/internal/report/live": {
 		"cmd/internal/report/html", "cmd/internal/report/page", "internal/bytefmt", "internal/guard", "replay/measure", "replay/wire", "report",
@@ -237,7 +241,7 @@ var imports = map[string][]string{
 	"cmd/agentx": {
 		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/aiperf/profile", "cmd/internal/capture", "cmd/internal/capture/carry",
 		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/capture/imports", "cmd/internal/inspect", "cmd/internal/report/compare",
-		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
+		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/index", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
 		"cmd/internal/report/until", "cmd/internal/search", "cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/setup",
 		"cmd/internal/synth", "convert", "convert/rules", "convert/text", "convert/weka", "hfsource", "hfsource/hub", "internal/tokensource", "internal/bytefmt",
 		"internal/demo", "internal/durable", "internal/guard", "internal/regular", "internal/scenario", "internal/suggest", "internal/terminal", "internal/tokenizer",

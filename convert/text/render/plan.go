@@ -16,14 +16,26 @@ type planner struct {
 	trace    *text.Trace
 	plan     *mmapcache.Plan
 	calls    calls
-	messages map[[2]int32]int64 // number and role of the message of a node, by node and whether it stands apart; plus 1
+	nodes    []node // of the trace
 	segments map[segmentKey]int32
+	totals   []uint32 // tokens from the first segment to each
+	open     []int32
+}
+
+// node is what becomes of a node of a trace.
+type node struct {
+	written bool
+	apart   bool // it and all before it are system messages: the system prompt
+	role    mmapcache.Role
+	number  uint32 // of its message
+	start   int32  // the segment that the last prompts with it began with, plus 2; 0: it is in none yet
+	segment int32  // its segment there
 }
 
 // Plan writes the messages of a trace that prompts have, and returns its plan. The name of the trace is of this dataset, not of the log.
 func (r *Renderer) Plan(t *text.Trace, name string) (*mmapcache.Plan, error) {
 	p := &planner{Renderer: r, trace: t, plan: &mmapcache.Plan{Trace: mmapcache.Trace{ID: name, Scope: mmapcache.ScopeText, BlockSize: 1}},
-		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, messages: map[[2]int32]int64{}, segments: map[segmentKey]int32{}}
+		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, nodes: make([]node, len(t.Nodes)), segments: map[segmentKey]int32{}}
 	for k := range t.Sessions {
 		p.session(k)
 	}
@@ -109,15 +121,9 @@ func (p *planner) turn(k int, turn *text.Turn, start int32) {
 	}
 	u.Model = p.data.Store.String(turn.Model)
 	u.In = uint32(max(0, turn.In))
-	path := p.trace.Path(nil, turn.Last)
-	apart := true // the system prompt is what stands before the first other message
-	for _, node := range path {
-		m := &p.data.Messages[p.trace.Nodes[node].Message]
-		apart = apart && m.Role == text.System
-		number, role := p.numberOf(node, m, apart)
-		u.Last = p.segment(u.Last, mmapcache.Segment{Role: role, Flags: mmapcache.Recorded, First: number})
+	if u.Last = p.path(turn.Last, start); turn.Last != text.None {
 		u.Input = mmapcache.UserInput
-		if role == mmapcache.ToolRole {
+		if p.nodes[turn.Last].role == mmapcache.ToolRole {
 			u.Input = mmapcache.ToolResult
 		}
 	}
@@ -137,24 +143,33 @@ func (p *planner) start(s *text.Session) int32 {
 	return last
 }
 
-// numberOf returns number and role of the message of a node.
-func (p *planner) numberOf(node int32, m *text.Message, apart bool) (uint32, mmapcache.Role) {
-	key := [2]int32{node, 0}
-	if apart {
-		key[1] = 1
+// path returns the segment of a node in prompts that begin with the segment start. It writes messages that are not written yet.
+func (p *planner) path(last, start int32) int32 {
+	p.open = p.open[:0]
+	for ; last != text.None && p.nodes[last].start != start+2; last = p.trace.Nodes[last].Parent {
+		p.open = append(p.open, last)
 	}
-	if p.messages[key] == 0 {
-		n := p.message(&p.calls, node, p.trace.Nodes[node].Parent, m, apart)
-		p.messages[key] = int64(n)<<8 | int64(roleOf(m))<<1 | 1
+	segment, apart := start, true
+	if last != text.None {
+		segment, apart = p.nodes[last].segment, p.nodes[last].apart
 	}
-	v := p.messages[key]
-	return uint32(v >> 8), mmapcache.Role(v >> 1 & 0x7f)
+	for _, k := range slices.Backward(p.open) {
+		n, at := &p.nodes[k], p.trace.Nodes[k]
+		if !n.written {
+			m := &p.data.Messages[at.Message]
+			n.written, n.apart, n.role = true, apart && m.Role == text.System, roleOf(m)
+			n.number = p.message(&p.calls, k, at.Parent, m, n.apart)
+		}
+		segment, apart = p.segment(segment, mmapcache.Segment{Role: n.role, Flags: mmapcache.Recorded, First: n.number}), n.apart
+		n.start, n.segment = start+2, segment
+	}
+	return segment
 }
 
 // segment returns a segment behind another. Prompts that begin alike share it.
 func (p *planner) segment(parent int32, s mmapcache.Segment) int32 {
 	s.Parent = parent
-	key := segmentKey{parent, s.Flags, s.First, s.Count}
+	key := keyOf(parent, &s)
 	n, ok := p.segments[key]
 	if !ok {
 		n = int32(len(p.plan.Segments))
@@ -189,6 +204,7 @@ func (p *planner) countTokens() {
 	}
 	perByte := float64(tokens) / float64(max(1, bytes))
 	counted := p.counted(recorded)
+	p.totals = make([]uint32, len(plan.Segments))
 	for k := range plan.Segments {
 		s := &plan.Segments[k]
 		switch {
@@ -198,11 +214,14 @@ func (p *planner) countTokens() {
 		default:
 			s.Count = counted[int32(k)]
 		}
+		if p.totals[k] = s.Count; s.Parent != mmapcache.None {
+			p.totals[k] += p.totals[s.Parent]
+		}
 	}
 	for k := range plan.Turns {
 		u := &plan.Turns[k]
-		for s := u.Last; s != mmapcache.None; s = plan.Segments[s].Parent {
-			u.HashIDs += plan.Segments[s].Count
+		if u.Last != mmapcache.None {
+			u.HashIDs = p.totals[u.Last]
 		}
 		if u.In == 0 {
 			u.In = u.HashIDs
@@ -255,29 +274,31 @@ func (p *planner) countHits() {
 		}
 		return 0
 	})
-	var path []int32
+	nodes := make([]int32, len(p.plan.Segments)) // of the trie; 0: none of this trace yet
 	for _, k := range order {
 		u := &p.plan.Turns[k]
-		path = path[:0]
-		for s := u.Last; s != mmapcache.None; s = p.plan.Segments[s].Parent {
-			path = append(path, s)
+		p.open = p.open[:0]
+		held := u.Last // the last segment that the cache has
+		for ; held != mmapcache.None && nodes[held] == 0; held = p.plan.Segments[held].Parent {
+			p.open = append(p.open, held)
 		}
-		node, hit := int32(0), true
-		for _, s := range slices.Backward(path) {
-			e := &p.plan.Segments[s]
-			key := segmentKey{node, e.Flags, e.First, 0} // the count of a message is that of its trace
-			if e.Flags&mmapcache.Prefix != 0 {
-				key.count = e.Count
-			}
+		node := int32(0)
+		if held != mmapcache.None {
+			node = nodes[held]
+		}
+		for _, s := range slices.Backward(p.open) {
+			key := keyOf(node, &p.plan.Segments[s])
 			next, seen := p.trie[key]
-			if hit = hit && seen; hit {
-				u.CacheHits += e.Count
-			}
-			if !seen {
+			if seen {
+				held = s
+			} else { // and so are all behind it
 				next = int32(len(p.trie) + 1)
 				p.trie[key] = next
 			}
-			node = next
+			node, nodes[s] = next, next
+		}
+		if held != mmapcache.None {
+			u.CacheHits = p.totals[held]
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (m *memory) Write(b []byte) (mmapcache.Piece, error) {
 
 func (m *memory) Message(role mmapcache.Role, lead uint8, chat, anthropic []mmapcache.Piece) (uint32, error) {
 	m.messages = append(m.messages, mmapcache.RecordedMessage{Role: role, Lead: lead})
-	m.pieces[0], m.pieces[1] = append(m.pieces[0], chat), append(m.pieces[1], anthropic)
+	m.pieces[0], m.pieces[1] = append(m.pieces[0], slices.Clone(chat)), append(m.pieces[1], slices.Clone(anthropic))
 	return uint32(len(m.messages) - 1), nil
 }
 

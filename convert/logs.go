@@ -192,9 +192,8 @@ func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogO
 	d.Select = o.Select
 	l := &logs{snapshot: s, data: d, options: o, readers: map[*logFormat]text.Reader{}}
 	err := s.LogRows(ctx, progress, func(row hfsource.Row) error {
-		file, line, where, unread := row.FileIndex+1, row.Line, row.Location(), row.Err != nil
 		if err := l.row(row); err != nil {
-			return &LogError{file, line, where, unread, err}
+			return &LogError{row.FileIndex + 1, row.Line, row.Location(), row.Err != nil, err}
 		}
 		return nil
 	})

@@ -70,6 +70,7 @@ func (f *forest) readReplies(n int32) {
 		}
 		d.model, d.stop, d.end = cmp.Or(d.model, s.Model), cmp.Or(s.Stop, d.stop), max(d.end, w.At)
 	}
+	a.turns = slices.Clone(a.turns) // without room for more
 	calls := map[text.Text]result{}
 	for k := range drafts {
 		f.complete(int32(first+k), &drafts[k], calls)

@@ -17,9 +17,9 @@ type reply struct {
 	message  int32              // as prompts have it; None: it is empty
 	epoch    int32              // in which its prompt was built; 0: not yet
 	settled  bool               // its prompt is the same for those that stand behind it
-	cleared  map[text.Text]bool // calls whose results are, in its prompt
 	early    bool               // a prompt that was built before its own has rows of it, or of its results
 	followed bool               // another reply is behind it
+	cleared  map[text.Text]bool // calls whose results are, in its prompt
 	results  []result
 }
 

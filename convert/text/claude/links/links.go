@@ -53,7 +53,7 @@ type Detour struct{ Boundary, To int32 }
 func New(log *rows.Log) *Forest {
 	f := &Forest{Log: log, Up: make([]int32, len(log.Rows)), Branches: make([]Branch, len(log.Chains)), Summaries: map[int32]int32{},
 		Moved: map[int32]Detour{}, Behind: map[int32]Detour{}, index: make(map[xxh3.Uint128]int32, len(log.Rows))}
-	f.Started()
+	log.End()
 	f.orderFiles()
 	f.dropCopies()
 	f.findParents()

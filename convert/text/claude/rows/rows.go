@@ -239,13 +239,14 @@ func (r *Log) Row(data []byte, at text.Place) error {
 	return r.Err()
 }
 
-// Started notes what the file beside the log of an agent says.
-func (r *Log) Started() {
+// End notes what the file beside the log of an agent says, and gives up what only Row needs.
+func (r *Log) End() {
 	for k := range r.Files {
 		if f := &r.Files[k]; f.Agent != 0 && f.From < f.To {
 			r.started(r.Rows[f.From].Chain, r.called[stem(f.Path)], 1)
 		}
 	}
+	r.called, r.numbered, r.names.numbers, r.warnings.numbers = nil, nil, nil, nil
 }
 
 // stem returns a path up to the first dot of the file's name.

@@ -239,7 +239,7 @@ var imports = map[string][]string{
 		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
 		"cmd/internal/report/until", "cmd/internal/search", "cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/setup",
 		"cmd/internal/synth", "convert", "convert/rules", "convert/text", "convert/weka", "hfsource", "hfsource/hub", "internal/tokensource", "internal/bytefmt",
-		"internal/demo", "internal/durable", "internal/guard", "internal/scenario", "internal/suggest", "internal/terminal", "internal/tokenizer",
+		"internal/demo", "internal/durable", "internal/guard", "internal/regular", "internal/scenario", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "mock", "replay", "replay/capacity", "replay/measure", "replay/meet", "replay/merge",
 		"replay/payload", "replay/preset", "replay/slo", "replay/wire", "trace", "github.com/klauspost/compress", "github.com/spf13/cobra",
 		"github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term",

@@ -52,7 +52,7 @@ func TestOwnLogs(t *testing.T) {
 		var values [7][]float64
 		for _, s := range list {
 			if group.has(s) {
-				for k, v := range [...]float64{100 * s.P50, 100 * s.P99, s.Ratio, float64(s.Filler), s.Prefix, 100 * (s.Reuse - s.Cached), 100 * s.Apart} {
+				for k, v := range [...]float64{100 * s.P50, 100 * s.P99, s.Ratio, float64(s.Lacks), s.Prefix, 100 * (s.Reuse - s.Cached), 100 * s.Apart} {
 					values[k] = append(values[k], v)
 				}
 			}

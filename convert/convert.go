@@ -162,7 +162,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 		return fmt.Errorf("input %s: %w", o.Inputs[0], cachestore.ErrText)
 	}
 	if c.logs && c.tables {
-		return fmt.Errorf("input %s: it is a log with text, whose blocks are those of a tokenizer: import it, and simulate the traces", o.Inputs[0])
+		return fmt.Errorf("input %s: %w", o.Inputs[0], ErrNoBlocks)
 	}
 	if c.logs {
 		if c.wanted, err = c.wantedLogs(); err != nil {
@@ -353,8 +353,10 @@ var (
 	// ErrStrict: Options.Strict refuses oddities or unknown keys, which the error lists.
 	ErrStrict = errors.New("a strict conversion refuses what another warns of")
 
-	// ErrStream: VerifyRebuild cannot build a dataset again that was made from standard input.
-	ErrStream = errors.New("it was made from standard input, which cannot be read again")
+	// ErrUnnamed: VerifyRebuild does not find the input of a dataset.
+	ErrUnnamed = errors.New("its provenance does not name its input: that was standard input, or logs")
+	// ErrNoBlocks: prompts that are recorded messages have no blocks, which simulations and made-up traces consist of.
+	ErrNoBlocks = errors.New("its prompts are recorded text, without blocks of tokens")
 )
 
 // InvalidTraceError is a trace that cannot be converted.

@@ -243,13 +243,22 @@ func (c *conversion) fillerStart(d *text.Dataset) (start uint32, inexact int, er
 	return start, len(lengths) - fit, nil
 }
 
-// DryRun says what the logs of the inputs would become, without their text. ids names sessions as the input does.
+// DryRun says what the logs of the inputs would become, without their text, as text.Sizes.Answer does.
 func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.Answer, err error) {
+	err = lookAtLogs(ctx, o, func(_ *text.Dataset, sizes *text.Sizes) error {
+		a, err = sizes.Answer(blockSize, ids)
+		return err
+	})
+	return a, err
+}
+
+// lookAtLogs reads the logs of the inputs as a conversion would, and builds nothing.
+func lookAtLogs(ctx context.Context, o Options, look func(d *text.Dataset, sizes *text.Sizes) error) error {
 	if err := o.Validate(); err != nil {
-		return nil, err
+		return err
 	}
 	c := newConversion(o.withDefaults())
-	err = c.withInput(ctx, func(ctx context.Context) error {
+	return c.withInput(ctx, func(ctx context.Context) error {
 		if !c.logs {
 			return fmt.Errorf("input %s: it is no log with text, and only those are shown before they are built", c.options.Inputs[0])
 		}
@@ -257,11 +266,67 @@ func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.An
 		if err != nil {
 			return err
 		}
-		defer d.Store.Close()
-		a, err = sizes.Answer(blockSize, ids)
+		return errors.Join(look(d, sizes), d.Store.Close())
+	})
+}
+
+// FormatFidelity says what a replay has of logs of a format, in words.
+type FormatFidelity struct {
+	Name        string `json:"name"`
+	Exact       string `json:"exact"`
+	Approximate string `json:"approximate"`
+	Missing     string `json:"missing"`
+}
+
+// Fidelity says how close a replay of logs is to what was recorded. It has no text of them.
+type Fidelity struct {
+	Formats []FormatFidelity `json:"formats"`
+	Turns   int              `json:"turns"`
+	Prompts int              `json:"recorded_prompts"` // turns whose prompt has a recorded length
+	Answers int              `json:"recorded_answers"` // turns whose answer has one
+	Times   int              `json:"recorded_times"`   // turns with a time
+	NoText  int              `json:"without_text"`     // turns that a text cache leaves out
+	Filler  float64          `json:"filler_share"`     // of the tokens of all prompts
+	Fit     text.Fit         `json:"fit"`
+}
+
+// FidelityOf reads the logs of the inputs as a conversion would, builds nothing, and compares lengths in blocks of a size in tokens. It
+// encodes all texts.
+func FidelityOf(ctx context.Context, o Options, blockSize int) (*Fidelity, error) {
+	f := &Fidelity{}
+	return f, lookAtLogs(ctx, o, func(d *text.Dataset, sizes *text.Sizes) error {
+		for _, name := range d.Formats {
+			of := logFormatNamed(name).fidelity
+			of.Name = name
+			f.Formats = append(f.Formats, of)
+		}
+		f.Prompts, f.Answers = -sizes.CountedPrompts, -sizes.CountedAnswers
+		filler, tokens := 0, 0
+		for _, t := range d.Traces {
+			for k := range t.Sessions {
+				s := &t.Sessions[k]
+				for n := range s.Turns {
+					f.add(&s.Turns[n])
+					filler += int(max(s.Filler, 0))
+					tokens += int(max(s.Filler, 0)) + sizes.Prompt(t, k, n)
+				}
+			}
+		}
+		f.Filler = float64(filler) / float64(max(tokens, 1))
+		stretches, err := sizes.Stretches(blockSize)
+		f.Fit = text.FitOf(stretches)
 		return err
 	})
-	return a, err
+}
+
+// add counts what is recorded of a turn.
+func (f *Fidelity) add(u *text.Turn) {
+	f.Turns++
+	for of, is := range map[*int]bool{&f.Prompts: u.In != text.None, &f.Answers: u.Out != text.None, &f.Times: u.End != text.NoTime, &f.NoText: u.NoContent} {
+		if is {
+			*of++
+		}
+	}
 }
 
 // ReadLogs reads the logs of the inputs, with their texts as they were recorded, and counts by a tokenizer what they do not say. Of Options

@@ -3,7 +3,9 @@ package convert
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	_ "embed" // of samples
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +34,8 @@ type logFormat struct {
 	// other formats it is an error.
 	growing bool
 
+	fidelity FormatFidelity // what a replay has of such a log
+
 	sample string // rows that exercise the reader: keys contain a digest of what they become
 }
 
@@ -45,11 +49,25 @@ type LogOptions struct {
 	Redact      string `json:"redact,omitempty"`       // "none": texts as they were recorded; else secrets are replaced
 
 	Select text.Selection `json:"select,omitzero"`
+	Prefix text.Prefix    `json:"prefix,omitzero"`
 
 	Claude claude.Options `json:"claude,omitzero"`
 
 	// Formats has the formats of files whose rows may not show one, by path: LogFiles.
 	Formats map[string]string `json:"-"`
+}
+
+// SetPrefix sets what stands in front of prompts whose beginning a log lacks: a body with tools and a system prompt, or the text of a
+// system prompt. The error says what is wrong with it, without its text.
+func (o *LogOptions) SetPrefix(body []byte) error {
+	d := text.NewDataset(text.NewStore(""))
+	defer d.Store.Close()
+	if _, _, err := messages.Head(d, body); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	o.Prefix = text.Prefix{SHA256: hex.EncodeToString(sum[:]), Text: body}
+	return nil
 }
 
 // Set sets an option of a format: claude.meta and claude.thinking are keep or drop.
@@ -81,10 +99,26 @@ var sampleOTel string
 // logFormats are tried in this order on the first object of each file.
 var logFormats = []logFormat{
 	{name: "claude", is: claude.Is, file: claude.IsAgent, growing: true,
-		open: func(d *text.Dataset, o LogOptions) text.Reader { return claude.New(d, o.Claude) }, sample: sampleClaude},
-	{name: "codex", is: codex.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return codex.New(d) }, growing: true, sample: sampleCodex},
-	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages},
-	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel},
+		open: func(d *text.Dataset, o LogOptions) text.Reader { return claude.New(d, o.Claude) }, sample: sampleClaude,
+		fidelity: FormatFidelity{
+			Exact:       "messages, thinking, calls of tools and their results; subagents; pauses; lengths of prompts",
+			Approximate: "system prompt and tools: filler of their length; lengths of many answers, which the log has before they end",
+			Missing:     "times of first outputs; encrypted reasoning; images and documents: words of their length"}},
+	{name: "codex", is: codex.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return codex.New(d) }, growing: true, sample: sampleCodex,
+		fidelity: FormatFidelity{
+			Exact:       "messages, calls of tools and their results; system prompt, since September 2025; pauses; lengths where counts are recorded",
+			Approximate: "tools: filler of their length; prompts behind a compaction whose history the log lacks",
+			Missing:     "times of first outputs; encrypted reasoning; images: words of their length"}},
+	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages,
+		fidelity: FormatFidelity{
+			Exact:       "messages, tools, calls and their results; times and counts of request logs that have them",
+			Approximate: "lengths without counts; sessions of requests that name none: by equal beginnings",
+			Missing:     "times of conversations: no pauses; images and documents: words of their length"}},
+	{name: "otel", is: otel.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return otel.New(d) }, sample: sampleOTel,
+		fidelity: FormatFidelity{
+			Exact:       "times, also of first outputs where recorded; counts; messages and tools where the instrumentation records content",
+			Approximate: "which part of a pause is of tools",
+			Missing:     "requests without content; images and documents: words of their length"}},
 }
 
 // LogFormats lists the formats of logs.
@@ -196,7 +230,15 @@ const (
 
 // readLogs reads the files of a snapshot into a dataset.
 func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options) error {
-	d.Select = o.Logs.Select
+	d.Select, d.Prefix = o.Logs.Select, o.Logs.Prefix
+	var tools []text.Text
+	var front []int32
+	if body := o.Logs.Prefix.Text; body != nil {
+		var err error
+		if tools, front, err = messages.Head(d, body); err != nil {
+			return err
+		}
+	}
 	l := &logs{snapshot: s, data: d, options: o.Logs, readers: map[*logFormat]text.Reader{}}
 	err := s.LogRows(ctx, o.stageProgress("plan", s.Bytes()), func(row hfsource.Row) error {
 		if l.number%memoryRows == 0 {
@@ -229,6 +271,7 @@ func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Opti
 		}
 		return &LogError{where: what, Err: err}
 	}
+	d.Give(tools, front)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -83,4 +84,55 @@ func indented(t *testing.T, data []byte) string {
 	b, err := json.MarshalIndent(v, "", " ")
 	require.NoError(t, err)
 	return string(b)
+}
+
+// What stands in front of prompts whose beginning a log lacks: a filler; nothing; or what a file says, and filler for what still lacks.
+// A prompt and a session that have their own keep it.
+func TestPrefixes(t *testing.T) {
+	logs := filepath.Join(t.TempDir(), "logs.jsonl")
+	write := func(row string) { require.NoError(t, os.WriteFile(logs, []byte(row), 0o600)) }
+	read := func(body string, none bool) *text.Session {
+		o := Options{Inputs: []string{logs}}
+		if o.Logs.Prefix.None = none; body != "" {
+			require.NoError(t, o.Logs.SetPrefix([]byte(body)))
+		}
+		d, sizes, err := ReadLogs(t.Context(), o, byteTokens{})
+		require.NoError(t, err)
+		defer d.Store.Close()
+		s := &d.Traces[0].Sessions[0]
+		s.ID = ""
+		for _, m := range s.Front {
+			require.Equal(t, text.System, d.Messages[m].Role)
+			s.ID += d.Store.String(d.Messages[m].Parts[0].Text) + "."
+		}
+		for _, tool := range s.Tools {
+			s.ID += d.Store.String(tool)
+		}
+		s.ID += fmt.Sprint(" ", sizes.Prompt(d.Traces[0], 0, 0), " ", s.Lacks, " ", s.Filler, " ", s.Recorded(&s.Turns[0]))
+		return s
+	}
+	write(`{"type":"user","uuid":"a","sessionId":"s","timestamp":"2026-01-02T15:00:00Z","message":{"role":"user","content":"hello"}}
+{"type":"assistant","uuid":"b","parentUuid":"a","sessionId":"s","timestamp":"2026-01-02T15:00:02Z","message":{"id":"m1","role":"assistant","content":"hi","usage":{"input_tokens":100,"output_tokens":2}}}
+`)
+	require.Equal(t, " 8 92 92 100", read("", false).ID)
+	require.Equal(t, " 8 92 -1 8", read("", true).ID)
+	require.Equal(t, "Be terse.. 20 80 80 100", read("Be terse.\n", false).ID)
+	body := `{"system":"Be terse.","tools":[{"name":"f"}],"messages":[{"role":"developer","content":"And kind."},{"role":"user","content":"x"}]}`
+	require.Equal(t, `Be terse..And kind..{"name":"f"} 46 54 54 100`, read(body, false).ID)
+
+	write(`{"type":"session_meta","payload":{"id":"s","base_instructions":{"text":"Be wise."}}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}}
+{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"hi"}]}}
+`)
+	require.Contains(t, read(body, false).ID, `{"name":"f"} `)
+	require.NotContains(t, read(body, false).ID, "terse", "the log has a system prompt")
+
+	write(`{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]}`)
+	require.Equal(t, " 8 -1 -1 -1", read(body, false).ID, "such a log lacks nothing")
+
+	for _, wrong := range []string{"", " \n", "{", `{"tools":[]}`, `{"messages":[{"role":"user","content":"x"}]}`, `{"messages":[{"content":"secret"}]}`} {
+		err := new(LogOptions).SetPrefix([]byte(wrong))
+		require.Error(t, err, wrong)
+		require.NotContains(t, err.Error(), "secret")
+	}
 }

@@ -59,11 +59,11 @@ func (r *Result) Write(w io.Writer, wall, cpu time.Duration, peak int64) {
 	}
 	f := r.Facts
 	fmt.Fprintf(w, "%s%s\n", what, cachestore.FoundText(r.Parts, r.Hit))
-	fmt.Fprintf(w, "%s traces, %s sessions, %s turns, %s prompt tokens", bytefmt.Digits(f.Traces), bytefmt.Digits(f.Sessions), bytefmt.Digits(f.Turns), bytefmt.Digits(int(f.PromptTokens)))
+	fmt.Fprintf(w, "%s, %s, %s, %s", bytefmt.Count(f.Traces, "trace"), bytefmt.Count(f.Sessions, "session"), bytefmt.Count(f.Turns, "turn"), bytefmt.Count(int(f.PromptTokens), "prompt token"))
 	if t := r.Texts; t.Messages == 0 {
 		fmt.Fprintf(w, " in %s blocks", bytefmt.Digits(f.Blocks))
 	} else {
-		fmt.Fprintf(w, " in %s messages with their text; %.1f %% of the tokens are filler for what the log lacks\n", bytefmt.Digits(t.Messages), 100*float64(t.FillerTokens)/float64(max(1, f.PromptTokens)))
+		fmt.Fprintf(w, " in %s with their text; %.1f %% of the tokens are filler for what the log lacks\n", bytefmt.Count(t.Messages, "message"), 100*float64(t.FillerTokens)/float64(max(1, f.PromptTokens)))
 		fmt.Fprintf(w, "%s: %s", strings.Join(t.Formats, ", "), countsText(t.Counts, "nothing left out or assumed"))
 		if len(t.Redacted) > 0 {
 			fmt.Fprintf(w, "; secrets replaced: %s", countsText(t.Redacted, ""))

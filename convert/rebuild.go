@@ -27,8 +27,8 @@ func VerifyRebuild(ctx context.Context, root, key string, o Options) error {
 	if o, err = o.forRebuild(root, info); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(o.Inputs, hfsource.IsStream) {
-		return fmt.Errorf("%s: %w", mmapcache.DatasetPath(root, key), ErrStream)
+	if mmapcache.HasTexts(info.Directories[0].Manifest) || slices.ContainsFunc(o.Inputs, hfsource.IsStream) {
+		return fmt.Errorf("%s: %w", mmapcache.DatasetPath(root, key), ErrUnnamed)
 	}
 	if err := o.Validate(); err != nil {
 		return err
@@ -197,9 +197,12 @@ func (c *conversion) rebuild(ctx context.Context) (root string, err error) {
 	beside := newConversion(c.options)
 	beside.options.Root, beside.options.Force, beside.options.Warn = dir.Path(""), true, func(string, ...any) {}
 	beside.snapshot, beside.recordings, beside.prompts, beside.wanted = c.snapshot, c.recordings, c.prompts, c.wanted
-	beside.probes, beside.keyed = c.probes, c.keyed
+	beside.probes, beside.keyed, beside.logs = c.probes, c.keyed, c.logs
 	build := beside.runOne
-	if c.sharded != nil && c.wanted[mmapcache.DatasetKind].Key == c.sharded.Key {
+	switch {
+	case c.logs:
+		build = beside.runLogs
+	case c.sharded != nil && c.wanted[mmapcache.DatasetKind].Key == c.sharded.Key:
 		units, err := unitsOf(ctx, c.snapshot, c.options.shardRows)
 		if err != nil {
 			return "", err

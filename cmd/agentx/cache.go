@@ -165,7 +165,7 @@ func newCachePath() *cobra.Command {
 }
 
 func newCacheExplain() *cobra.Command {
-	var f convertFlags
+	var f inputFlags
 	cmd := &cobra.Command{
 		Use:   "explain INPUT...",
 		Short: "Say why a conversion would hit or miss, field by field",
@@ -177,7 +177,7 @@ small probe that this program converts. File names, places, times and the number
 part of it.`,
 		Example: "  agentx cache explain demo --seed 7\n  agentx cache explain traces/ --profile aiperf --json",
 	}
-	f.registerForInput(cmd)
+	f.register(cmd)
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		o, err := f.options(cmd, args)
 		if err != nil {
@@ -280,7 +280,7 @@ func verifyRebuild(cmd *cobra.Command, root, key string) ([]mmapcache.Damage, er
 }
 
 func newCacheWarm() *cobra.Command {
-	var f convertFlags
+	var f inputFlags
 	var to string
 	var text bool
 	cmd := &cobra.Command{
@@ -293,7 +293,7 @@ way it verifies everything in the shared root. It takes what convert takes. What
 group permissions of the shared root, whatever the umask. The last line printed is the path.`,
 		Example: "  agentx cache warm demo --to /shared/agentx\n  agentx cache warm traces/ --seed 7 --to /shared/agentx",
 	}
-	f.registerForInput(cmd)
+	f.register(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "cache root to prepare the traces in, such as a shared mount")
 	withText(cmd, &text)
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {

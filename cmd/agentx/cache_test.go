@@ -86,12 +86,21 @@ var flagHeads = map[string]struct {
 	"no-wait":      {"true", ""},
 	"skip-invalid": {"true", ""},
 	"strict":       {"true", ""},
-	"format":       {"auto", ""}, // of logs alone
-	"redact":       {"none", ""}, // of logs alone
-	"json":         {"true", ""},
-	"cache":        {"", ""}, // another root
-	"quiet":        {"true", ""},
-	"no-color":     {"true", ""},
+	// Of logs alone.
+	"format":       {"auto", ""},
+	"redact":       {"none", ""},
+	"prefix":       {"none", ""},
+	"sessions":     {"a*", ""},
+	"since":        {"2026-03-01", ""},
+	"until":        {"2026-03-01", ""},
+	"min-turns":    {"2", ""},
+	"max-sessions": {"2", ""},
+	"max-gap":      {"1s", ""},
+
+	"json":     {"true", ""},
+	"cache":    {"", ""}, // another root
+	"quiet":    {"true", ""},
+	"no-color": {"true", ""},
 }
 
 func TestFlagsChangeTheKeysTheyShould(t *testing.T) {
@@ -117,8 +126,8 @@ func TestFlagsChangeTheKeysTheyShould(t *testing.T) {
 	require.NoError(t, err)
 	seen := 0
 	check := func(f *pflag.Flag) {
-		// Where a builder begins changes no byte, a dry run makes none, and only logs have sessions to select. Explain takes none of them.
-		if slices.Contains([]string{"help", "part", "dry-run", "ids", "max-gap", "max-sessions", "min-turns", "sessions", "since", "until"}, f.Name) {
+		// Where a builder begins changes no byte, and a dry run makes none. Explain takes none of them.
+		if slices.Contains([]string{"help", "part", "dry-run", "ids", "explain"}, f.Name) {
 			return
 		}
 		head, ok := flagHeads[f.Name]

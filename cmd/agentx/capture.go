@@ -34,6 +34,7 @@ import (
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/hfsource/hub"
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/internal/suggest"
@@ -415,7 +416,7 @@ func printFinished(w io.Writer, list []finish.Result, total *finish.Total, out s
 			fmt.Fprintf(safe, "incomplete %s: %d of %d requests\n", r.Trace, r.Recorded, r.Requests)
 		}
 	}
-	fmt.Fprintf(safe, "%d sessions: %d traces, %d of %d requests\n", total.Sessions, total.Traces, total.Recorded, total.Requests)
+	fmt.Fprintf(safe, "%s: %s, %d of %s\n", bytefmt.Count(total.Sessions, "session"), bytefmt.Count(total.Traces, "trace"), total.Recorded, bytefmt.Count(total.Requests, "request"))
 	fmt.Fprintln(w, out)
 }
 
@@ -502,7 +503,7 @@ func (f *captureCheckFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	} else if !f.trie || all.Bad+all.Alarmed > 0 {
-		fmt.Fprintf(w, "%d traces, %d bad, %d with alarms\n", all.Traces, all.Bad, all.Alarmed)
+		fmt.Fprintf(w, "%s, %d bad, %d with alarms\n", bytefmt.Count(all.Traces, "trace"), all.Bad, all.Alarmed)
 	}
 	if all.Bad > 0 {
 		return verdictError{fmt.Errorf("capture check: %d of %d traces are bad", all.Bad, all.Traces)}

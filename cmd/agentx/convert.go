@@ -26,6 +26,7 @@ import (
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/demo"
 	"github.com/agentx/agentx/internal/suggest"
+	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/internal/tokensource"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/mmapcache/cachestore"
@@ -64,6 +65,30 @@ func (f *convertFlags) register(cmd *cobra.Command) {
 	f.waitFlags.register(cmd)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing; a file that cannot be read still fails")
 	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning, such as keys that no trace has or negative times")
+}
+
+// inputFlags are the flags of verbs whose arguments are inputs alone.
+type inputFlags struct {
+	convertFlags
+	logs logFlags
+}
+
+func (f *inputFlags) register(cmd *cobra.Command) {
+	f.convertFlags.register(cmd)
+	f.logs.register(cmd.Flags())
+}
+
+func (f *inputFlags) options(cmd *cobra.Command, inputs []string) (convert.Options, error) {
+	var p problems
+	o, err := f.convertFlags.options(cmd, inputs)
+	f.logs.apply(cmd, &o.Logs, &p)
+	var wrong errorList
+	if errors.As(err, &wrong) {
+		p.errs = append(wrong, p.errs...)
+	} else if err != nil {
+		return o, err
+	}
+	return o, p.err()
 }
 
 // registerForInput adds the flags to a verb that converts an INPUT first. Flags that the verb has already stay.
@@ -175,7 +200,7 @@ func inputSources(cmd *cobra.Command) hfsource.Options {
 }
 
 func newConvert() *cobra.Command {
-	var f convertFlags
+	var f inputFlags
 	var alone convertAlone
 	cmd := &cobra.Command{
 		Use:   "convert INPUT...",
@@ -207,13 +232,19 @@ with the same command: each builds the files that no other builds, and all end w
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 		o, err := f.options(cmd, args)
 		if err == nil {
-			err = alone.apply(cmd, &o)
+			o.Builder, err = alone.part.builder()
 		}
 		if err != nil {
 			return nil, nil, err
 		}
+		var fidelity *convert.Fidelity
+		if alone.explain {
+			if fidelity, err = explainLogs(cmd, o); err != nil {
+				return nil, nil, err
+			}
+		}
 		if alone.dryRun {
-			return dryConvert(cmd, o, alone.ids)
+			return dryConvert(cmd, o, alone.ids, fidelity)
 		}
 		begin := time.Now()
 		r, err := runConvert(cmd, o)
@@ -221,56 +252,70 @@ with the same command: each builds the files that no other builds, and all end w
 			return nil, nil, err
 		}
 		wall, usage := time.Since(begin), measure.ReadProcessUsage()
-		return r.JSON(wall, usage.CPU, usage.PeakRSS), func(w io.Writer) {
+		out := r.JSON(wall, usage.CPU, usage.PeakRSS)
+		if fidelity != nil {
+			out["fidelity"] = fidelity
+		}
+		return out, func(w io.Writer) {
 			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
 				fmt.Fprintln(w, r.Path)
 				return
 			}
+			printFidelity(w, fidelity)
 			r.Write(w, wall, usage.CPU, usage.PeakRSS)
 		}, nil
 	})
 }
 
+// explainLogs says how close a replay of logs is to what was recorded.
+func explainLogs(cmd *cobra.Command, o convert.Options) (f *convert.Fidelity, err error) {
+	err = withProgress(cmd, &o, func() (err error) {
+		f, err = convert.FidelityOf(cmd.Context(), o, 64)
+		return hintConvert(err)
+	})
+	return f, err
+}
+
 // convertAlone are the flags that convert has and verbs that convert an INPUT first have not.
 type convertAlone struct {
-	part        builderFlag
-	selected    selectionFlags
-	dryRun, ids bool
+	part                 builderFlag
+	dryRun, ids, explain bool
 }
 
 func (f *convertAlone) register(cmd *cobra.Command) {
 	f.part.register(cmd)
-	f.selected.register(cmd.Flags())
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
-	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: name sessions as the log does, instead of s1, s1/a1")
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "of logs with text: also print what of them a replay has exactly, about, and not at all, and how well lengths fit; this counts the tokens of all texts")
+	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: list sessions by their ids in the log, which --sessions takes")
 }
 
-// apply adds to the options of a conversion what the flags say.
-func (f *convertAlone) apply(cmd *cobra.Command, o *convert.Options) (err error) {
-	var p problems
-	if o.Logs.Select = f.selected.selection(cmd, &p); p.err() != nil {
-		return p.err()
-	}
-	o.Builder, err = f.part.builder()
-	return err
-}
-
-// dryConvert says what logs would become.
-func dryConvert(cmd *cobra.Command, o convert.Options, ids bool) (any, func(io.Writer), error) {
+// dryConvert says what logs would become, and what a replay has of them where that was asked for.
+func dryConvert(cmd *cobra.Command, o convert.Options, ids bool, fidelity *convert.Fidelity) (any, func(io.Writer), error) {
 	var a *text.Answer
+	blockSize := 0 // people read no list of turns
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		blockSize = 64
+	}
 	err := withProgress(cmd, &o, func() (err error) {
-		a, err = convert.DryRun(cmd.Context(), o, 64, ids)
+		a, err = convert.DryRun(cmd.Context(), o, blockSize, ids)
 		return err
 	})
 	if err != nil {
 		return nil, nil, hintConvert(err)
 	}
-	return a, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %s sessions, %s subagents, %s branches, %s turns; nothing was built\n", a.Format, bytefmt.Digits(a.Sessions), bytefmt.Digits(a.Subagents), bytefmt.Digits(a.Branches), bytefmt.Digits(a.Turns))
-		for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
-			fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
-		}
-	}, nil
+	return struct {
+			*text.Answer
+			Fidelity *convert.Fidelity `json:"fidelity,omitempty"`
+		}{a, fidelity}, func(w io.Writer) {
+			printFidelity(w, fidelity)
+			fmt.Fprintf(w, "%s: %s, %s, %s, %s; nothing was built\n", a.Format, bytefmt.Count(a.Sessions, "session"), bytefmt.Count(a.Subagents, "subagent"), measure.Plural(a.Branches, "branch", "branches"), bytefmt.Count(a.Turns, "turn"))
+			for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
+				fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
+			}
+			for k := 0; k < len(a.List) && ids; k++ {
+				fmt.Fprintf(terminal.Writer(w), "%s %s\n", a.List[k].Kind, a.List[k].ID)
+			}
+		}, nil
 }
 
 // withProgress runs f with options under which progress, waiting and warnings go to standard error.
@@ -396,15 +441,28 @@ func checkInput(cmd *cobra.Command, name, root string) error {
 	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
 }
 
-// openPreparedTables opens the tables of a found cache, which must be a dataset or a structure. name is what the user called it.
-func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (*cachestore.Dataset, error) {
+// openPreparedTables opens the tables of a found cache, which must be a dataset or a structure whose prompts have blocks. name is what the
+// user called it.
+func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (dataset *cachestore.Dataset, err error) {
 	switch c.Kind {
 	case mmapcache.DatasetKind:
-		return cachestore.OpenTables(cmd.Context(), c.Root, c.Key)
+		dataset, err = cachestore.OpenTables(cmd.Context(), c.Root, c.Key)
 	case mmapcache.StructureKind:
-		return cachestore.OpenStructure(cmd.Context(), c.Root, c.Key)
+		dataset, err = cachestore.OpenStructure(cmd.Context(), c.Root, c.Key)
+	default:
+		err = fmt.Errorf("%s is a part of kind %s, which has no tables: name a dataset or a structure", name, c.Kind)
 	}
-	return nil, fmt.Errorf("%s is a part of kind %s, which has no tables: name a dataset or a structure", name, c.Kind)
+	if err != nil {
+		return nil, err
+	}
+	first, err := dataset.Trace(0)
+	if err == nil && first.Scope == mmapcache.ScopeText {
+		err = hintConvert(fmt.Errorf("%s: %w", name, convert.ErrNoBlocks))
+	}
+	if err != nil {
+		return nil, errors.Join(err, dataset.Close())
+	}
+	return dataset, nil
 }
 
 // waitFlags say how long to wait for another process that makes the same cache.

@@ -147,7 +147,9 @@ func hintConvert(err error) error {
 		return hintError{err, "--with-text, where that cache root may have it"}
 	case errors.Is(err, convert.ErrStrict):
 		return hintError{err, "leave out --strict, which makes errors of these warnings"}
-	case errors.Is(err, convert.ErrStream):
+	case errors.Is(err, convert.ErrNoBlocks):
+		return hintError{err, "agentx import INPUT --out DIR, which makes traces of the log, then DIR"}
+	case errors.Is(err, convert.ErrUnnamed):
 		return hintError{err, "agentx convert --verify-hit compares with the same input"}
 	case errors.Is(err, mmapcache.ErrDiffers):
 		return hintError{err, "agentx convert --force replaces it"}

@@ -24,29 +24,33 @@ import (
 	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/bytefmt"
+	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/internal/tokensource"
 )
 
-// selectionFlags say which sessions of logs are taken.
-type selectionFlags struct {
+// logFlags say which sessions of logs are taken, and what stands in front of their prompts.
+type logFlags struct {
 	sessions, since, until string
 	minTurns, maxSessions  int
 	maxGap                 time.Duration
+	prefix                 string
 }
 
 // register adds the flags to flags of a command.
-func (f *selectionFlags) register(flags *pflag.FlagSet) {
+func (f *logFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.sessions, "sessions", "", "of logs: sessions whose id in the log matches this pattern, such as 3f9a*")
 	flags.StringVar(&f.since, "since", "", "of logs: sessions that began on this DATE or later: 2026-03-01, or an instant such as 2026-03-01T12:00:00Z")
 	flags.StringVar(&f.until, "until", "", "of logs: sessions that began before the end of this DATE, or before an instant")
 	flags.IntVar(&f.minTurns, "min-turns", 1, "of logs: sessions with at least so many turns")
 	flags.IntVar(&f.maxSessions, "max-sessions", 0, "of logs: at most so many sessions, the first ones; 0: all")
 	durationVar(flags, &f.maxGap, "max-gap", 0, "of logs: cut longer stretches without a request to this; 0: cut none")
+	flags.StringVar(&f.prefix, "prefix", "filler", "of logs that lack the system prompt and the tools: filler, as many tokens as lack; none; or FILE, a request's body with system and tools, or the text of a system prompt, and filler for what still lacks")
 }
 
-// selection returns what the flags say, and adds what is wrong with them to the problems.
-func (f *selectionFlags) selection(cmd *cobra.Command, p *problems) (s text.Selection) {
+// apply adds what the flags say to how logs are read, and what is wrong with them to the problems.
+func (f *logFlags) apply(cmd *cobra.Command, o *convert.LogOptions, p *problems) {
+	s := &o.Select
 	if _, err := path.Match(f.sessions, ""); err != nil {
 		p.add("%s: want a pattern: * stands for any characters, ? for one, [a-f] for one of a list", shown(cmd, "sessions", f.sessions))
 	}
@@ -69,8 +73,23 @@ func (f *selectionFlags) selection(cmd *cobra.Command, p *problems) (s text.Sele
 		s.MinTurns = f.minTurns
 	}
 	s.MaxSessions, s.MaxGap = f.maxSessions, f.maxGap.Milliseconds()
-	return s
+	switch f.prefix {
+	case "filler":
+	case "none":
+		o.Prefix.None = true
+	default:
+		body, err := regular.Read(f.prefix, maxPrefix)
+		if err == nil {
+			err = o.SetPrefix(body)
+		}
+		if err != nil {
+			p.add("%s: want filler, none, or a file with a system prompt: %w", shown(cmd, "prefix", f.prefix), err)
+		}
+	}
 }
+
+// maxPrefix bounds the bytes of a system prompt with tools.
+const maxPrefix = 64 << 20
 
 // readDate reads a day, in UTC, or an instant, as milliseconds since 1970; "" is 0.
 func readDate(s string) (ms int64, day bool, err error) {
@@ -89,7 +108,7 @@ func readDate(s string) (ms int64, day bool, err error) {
 
 // importFlags say what is imported, and how.
 type importFlags struct {
-	selectionFlags
+	logFlags
 	format, tokenizer, in, seedFile string
 	skipInvalid, strict, add        bool
 	options                         imports.Options
@@ -132,7 +151,7 @@ func (f *importFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.options.BlockSize, "block-size", 64, "tokens of a block")
 	flags.StringVar(&f.in, "in", "counted", "length of a prompt: counted, that of its messages and the filler; recorded, that of the log where it is longer: the difference becomes a tail that no other prompt has")
 	flags.StringVar(&f.seedFile, "seed-file", "", "draw keys and ids from this FILE instead of from the system: equal bytes for equal input, for tests. Whoever has the file can find texts by guessing")
-	f.selectionFlags.register(flags)
+	f.logFlags.register(flags)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave broken lines out, and count them, also in formats in which they are refused")
 	flags.BoolVar(&f.strict, "strict", false, "make no trace where something of the log is missing or could not be read; exit 3")
 }
@@ -165,7 +184,7 @@ func (f *importFlags) check(cmd *cobra.Command, args []string) (convert.Options,
 	if err := tokensource.Check(f.tokenizer); err != nil {
 		p.add("%s: %w", shown(cmd, "tokenizer", f.tokenizer), err)
 	}
-	o.Logs.Select = f.selection(cmd, &p)
+	f.apply(cmd, &o.Logs, &p)
 	return o, p.err()
 }
 
@@ -281,7 +300,7 @@ func lossesOf(counts map[string]int) (list []string) {
 // print prints what was imported, for people.
 func (r *imported) print(w io.Writer) {
 	safe := terminal.Writer(w)
-	fmt.Fprintf(safe, "%s: %s sessions, %s subagents, %s turns\n", r.Format, bytefmt.Digits(r.Sessions), bytefmt.Digits(r.Subagents), bytefmt.Digits(r.Turns))
+	fmt.Fprintf(safe, "%s: %s, %s, %s\n", r.Format, bytefmt.Count(r.Sessions, "session"), bytefmt.Count(r.Subagents, "subagent"), bytefmt.Count(r.Turns, "turn"))
 	for _, name := range slices.Sorted(maps.Keys(r.Warnings)) {
 		fmt.Fprintf(safe, "  %-24s %s\n", name, bytefmt.Digits(r.Warnings[name]))
 	}
@@ -297,8 +316,29 @@ func (r *imported) print(w io.Writer) {
 			fmt.Fprintf(safe, "incomplete %s: %d of %d requests\n", one.Trace, one.Recorded, one.Requests)
 		}
 	}
-	fmt.Fprintf(safe, "%d sessions: %d traces, %d of %d requests\n", r.Sessions, r.Total.Traces, r.Recorded, r.Requests)
+	fmt.Fprintf(safe, "%s: %s, %d of %s\n", bytefmt.Count(r.Sessions, "session"), bytefmt.Count(r.Total.Traces, "trace"), r.Recorded, bytefmt.Count(r.Requests, "request"))
 	fmt.Fprintln(w, r.Dir)
+}
+
+// printFidelity prints what a replay has of logs, nothing where it is not known.
+func printFidelity(w io.Writer, f *convert.Fidelity) {
+	if f == nil {
+		return
+	}
+	for _, of := range f.Formats {
+		for _, part := range [...][2]string{{"exact", of.Exact}, {"approximate", of.Approximate}, {"missing", of.Missing}} {
+			fmt.Fprintf(w, "%s, %s: %s\n", of.Name, part[0], part[1])
+		}
+	}
+	turns := bytefmt.Count(f.Turns, "turn")
+	fmt.Fprintf(w, "recorded of %s: %s lengths of prompts, %s of answers, %s times; the other lengths are counted\n", turns, bytefmt.Digits(f.Prompts), bytefmt.Digits(f.Answers), bytefmt.Digits(f.Times))
+	if f.Filler > 0 {
+		fmt.Fprintf(w, "filler: %.1f %% of the tokens of prompts stand for a prefix that the log lacks\n", 100*f.Filler)
+	}
+	if f.NoText > 0 {
+		fmt.Fprintf(w, "without text, and left out: %s\n", bytefmt.Count(f.NoText, "turn"))
+	}
+	printFit(w, &f.Fit)
 }
 
 // printFit prints how well the lengths of prompts fit those that were recorded.

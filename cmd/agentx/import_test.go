@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +22,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/agentx/agentx/convert"
+	"github.com/agentx/agentx/mock"
 )
 
 // canaries replace strings of a log. Equal strings have equal ones.
@@ -234,3 +236,62 @@ func (c *canaries) cut(t *testing.T, forms []string, in string) {
 type lengths struct{}
 
 func (lengths) Encode(s string) []uint32 { return make([]uint32, len(s)) }
+
+// agentLog is a small log of Claude Code: a reply that thinks and calls twice, its results, an answer, a question, and an answer.
+const agentLog = `{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","timestamp":"2026-01-02T15:00:00.000Z","message":{"role":"user","content":"How many files are there, and how many lines do they have?"}}
+{"type":"assistant","uuid":"b","parentUuid":"a","sessionId":"s","timestamp":"2026-01-02T15:00:02.000Z","message":{"id":"m1","model":"m","role":"assistant","content":[{"type":"thinking","thinking":"Count them.","signature":"x"},{"type":"text","text":"I look."},{"type":"tool_use","id":"t1","name":"Glob","input":{"pattern":"*.go"}},{"type":"tool_use","id":"t2","name":"Bash","input":{"command":"wc -l *.go"}}],"stop_reason":"tool_use","usage":{"input_tokens":900,"output_tokens":40}}}
+{"type":"user","uuid":"c","parentUuid":"b","sessionId":"s","timestamp":"2026-01-02T15:00:03.000Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"main.go\nlist.go"},{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"12 main.go"}],"is_error":true}]}}
+{"type":"assistant","uuid":"d","parentUuid":"c","sessionId":"s","timestamp":"2026-01-02T15:00:04.000Z","message":{"id":"m2","model":"m","role":"assistant","content":[{"type":"text","text":"Two files, twelve lines."}],"stop_reason":"end_turn","usage":{"input_tokens":980,"output_tokens":12}}}
+{"type":"user","uuid":"e","parentUuid":"d","sessionId":"s","timestamp":"2026-01-02T15:01:00.000Z","message":{"role":"user","content":"Thanks: name them."}}
+{"type":"assistant","uuid":"f","parentUuid":"e","sessionId":"s","timestamp":"2026-01-02T15:01:02.000Z","message":{"id":"m3","model":"m","role":"assistant","content":[{"type":"text","text":"main.go, list.go"}],"stop_reason":"end_turn","usage":{"input_tokens":1010,"output_tokens":9}}}
+`
+
+// A text cache without fillers that is replayed through a capture has the blocks of an import of its log.
+//
+// Covers X-5.
+func TestCapturedTextCacheIsTheImport(t *testing.T) {
+	t.Setenv("AGENTX_NO_CALIBRATE", "true")
+	t.Setenv("AGENTX_SCRAPE", "off")
+	dir := t.TempDir()
+	log, cache := filepath.Join(dir, "log.jsonl"), warmRoot(t)
+	require.NoError(t, os.WriteFile(log, []byte(agentLog), 0o600))
+	do := func(args ...string) []string {
+		var out, problems strings.Builder
+		require.Zero(t, run(args, nil, &out, &problems), "%v %s", args, &problems)
+		return strings.Split(strings.TrimSpace(out.String()), "\n")
+	}
+	do("import", log, "--out", filepath.Join(dir, "imported"), "--prefix", "none", "--block-size", "4")
+	imported := blocksOf(t, filepath.Join(dir, "imported"))
+	require.Len(t, imported, 1)
+
+	upstream := httptest.NewServer(mock.New(mock.Config{}))
+	defer upstream.Close()
+	captured := filepath.Join(dir, "captured")
+	c := startCapture(t, "--out", captured, "--upstream", "anthropic="+upstream.URL, "--block-size", "4")
+	printed := do("convert", log, "--prefix", "none", "--cache", cache)
+	do("replay", printed[len(printed)-1], "--cache", cache, "--url", c.traffic, "--model", "m", "--payload", "anthropic", "--once", "--asap", "--marker", "off", "--out", filepath.Join(dir, "run"))
+	require.NoError(t, c.end())
+	require.Contains(t, blocksOf(t, captured), imported[0], "the other traces are of requests before the load")
+}
+
+// blocksOf returns the blocks of the requests of each trace in a directory.
+func blocksOf(t *testing.T, dir string) (list [][][]int) {
+	files, err := filepath.Glob(filepath.Join(dir, "traces", "*.json"))
+	require.NoError(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var trace struct {
+			Requests []struct {
+				IDs []int `json:"hash_ids"`
+			}
+		}
+		require.NoError(t, json.Unmarshal(data, &trace))
+		var blocks [][]int
+		for _, r := range trace.Requests {
+			blocks = append(blocks, r.IDs)
+		}
+		list = append(list, blocks)
+	}
+	return list
+}

@@ -107,6 +107,7 @@ func (f *replayFlags) register(cmd *cobra.Command) {
 	f.set.Add(f.scenario.rows()...)
 	f.set.Add(f.part.rows()...)
 	f.set.Add(f.until.rows()...)
+	f.set.Add(wordRows()...)
 	f.slo.register(f.flags, "the summary says how much meets them (doc/report.md)")
 	f.export.register(f.flags, "report", "files to write beside the results at the end, with commas between: "+strings.Join(replayFormats, ", ")+" (agentx help report)")
 	f.set.Adopt(settings.Results)

@@ -111,8 +111,8 @@ func printList(cmd *cobra.Command, list *measure.List, asJSON bool) error {
 	return list.WriteTable(cmd.OutOrStdout(), terminalWidth(cmd.OutOrStdout()))
 }
 
-// pageOfList writes the comparison of the runs of a list, also of an interrupted one, with notes and lead of comparePage. It prints the means
-// of runs that repeat each other.
+// pageOfList writes the comparison of the runs of a list, also of an interrupted one, with notes and lead of comparePage. It prints the
+// answer, and the means of runs that repeat each other.
 func pageOfList(cmd *cobra.Command, list *measure.List, asJSON bool, notes map[string]string, lead ...string) error {
 	c, names, err := comparePage(context.WithoutCancel(cmd.Context()), list, notes, lead...)
 	if err != nil {
@@ -124,7 +124,7 @@ func pageOfList(cmd *cobra.Command, list *measure.List, asJSON bool, notes map[s
 	if c == nil || asJSON {
 		return nil
 	}
-	return c.WriteRepeats(cmd.OutOrStdout())
+	return c.WriteAnswers(cmd.OutOrStdout())
 }
 
 // unplayed returns a line that names the runs of a list that have not begun, or nothing if all have.

@@ -130,7 +130,7 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 		return err
 	}
 	if f.compare {
-		return f.runCompare(cmd, runs)
+		return f.runCompare(cmd, dirs)
 	}
 	if err := f.checkOut(runs); err != nil {
 		return err
@@ -611,14 +611,35 @@ func (f *reportFlags) checkCompare() {
 	}
 }
 
+// sources returns the runs of directories to compare. Where one of these is that of a list of runs, each directory is a series.
+func (f *reportFlags) sources(dirs []string) (list []compare.Source, err error) {
+	several := false
+	for k, name := range compare.Names(dirs) {
+		runs, err := runsIn(dirs[k : k+1])
+		if err != nil {
+			return nil, err
+		}
+		several = several || !slices.Equal(runs, dirs[k:k+1])
+		for _, dir := range runs {
+			list = append(list, compare.Source{Dir: dir, SLO: f.export.Levels, Group: listedGroup(dir), Series: name, Partial: f.partial})
+		}
+	}
+	for k := range list {
+		if !several {
+			list[k].Series = ""
+		}
+	}
+	return list, nil
+}
+
 // runCompare compares the runs of directories: it writes the files and prints the table, or with --json the object of compare.json.
 func (f *reportFlags) runCompare(cmd *cobra.Command, dirs []string) error {
-	if len(dirs) < 2 {
-		return usageError{fmt.Errorf("--compare: %d run given: name two or more, or the directory of a list of runs", len(dirs))}
+	list, err := f.sources(dirs)
+	if err != nil {
+		return err
 	}
-	list := make([]compare.Source, len(dirs))
-	for k, dir := range dirs {
-		list[k] = compare.Source{Dir: dir, SLO: f.export.Levels, Group: listedGroup(dir), Partial: f.partial}
+	if len(list) < 2 {
+		return usageError{fmt.Errorf("--compare: %s given: name two or more, or the directory of a list of runs", measure.Plural(len(list), "run", "runs"))}
 	}
 	c, err := compare.Make(cmd.Context(), list, compare.Options{GPUs: f.gpus, InSeconds: settings.InSeconds})
 	if err != nil {
@@ -696,22 +717,20 @@ type subject struct {
 	gate.Subject
 }
 
-// comparePage compares the runs of a list, in the order of their concurrencies, and writes the comparison into the list's directory. notes
+// comparePage compares the runs of a list, and writes the comparison into the list's directory. notes
 // has a line about a run by its directory; lead are lines above the tables. It returns nothing if fewer than two runs have results.
 func comparePage(ctx context.Context, list *measure.List, notes map[string]string, lead ...string) (*compare.Comparison, []string, error) {
 	var sources []compare.Source
-	runs := slices.Clone(list.Runs)
-	slices.SortStableFunc(runs, func(a, b measure.ListedRun) int { return cmp.Compare(a.Concurrency, b.Concurrency) })
-	for _, r := range runs {
+	for _, r := range list.Runs {
 		if r.Headline == nil || r.Dir == "" {
 			continue
 		}
-		sources = append(sources, compare.Source{Dir: filepath.Join(list.Out, r.Dir), Note: notes[r.Dir], Group: groupOf(r)})
+		sources = append(sources, compare.Source{Dir: filepath.Join(list.Out, r.Dir), Note: notes[r.Dir], Group: groupOf(r), Series: compare.Names([]string{list.Out})[0]})
 	}
 	if len(sources) < 2 || list.Out == "" {
 		return nil, nil, nil
 	}
-	c, err := compare.Make(ctx, sources, compare.Options{Lead: lead, InSeconds: settings.InSeconds})
+	c, err := compare.Make(ctx, sources, compare.Options{Lead: lead, Answered: list.Capacity != nil, InSeconds: settings.InSeconds})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -93,7 +93,7 @@ func TestWatchSignals(t *testing.T) {
 }
 
 // freeText lists flags whose values cannot be completed.
-var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "otlp", "extra-body", "overflow-pattern", "prefix", "scrape", "server-name", "start-at", "text", "sessions", "since"}
+var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "otlp", "extra-body", "overflow-pattern", "scrape", "server-name", "start-at", "text", "sessions", "since", "label", "note", "engine", "gpu"}
 
 // Every flag that takes words is in completedFlags or in freeText, and every verb that takes arguments in
 // completedArguments.
@@ -233,7 +233,8 @@ func TestHintsNameFlags(t *testing.T) {
 		"--set block_size=N, the tokens":        &trace.Error{Hint: "the rule block_size=N, the tokens of a block"},
 		"--profile default, which takes":        &trace.Error{Hint: "the profile default, which takes null"},
 		"leave out --strict":                    convert.ErrStrict,
-		"--verify-hit compares":                 convert.ErrStream,
+		"--verify-hit compares":                 convert.ErrUnnamed,
+		"agentx import INPUT":                   convert.ErrNoBlocks,
 		"--force replaces it":                   mmapcache.ErrDiffers,
 		"without --no-wait, or with a longer":   &hub.Error{Hint: "wait longer for that process"},
 		"agentx fetch --list names recorded":    &hub.Error{Hint: "agentx fetch lists recorded traces"},

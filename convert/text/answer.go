@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -55,7 +56,8 @@ type AnswerTurn struct {
 	Output    string `json:"output,omitempty"`
 }
 
-// Answer returns what would be built, with blocks of a size in tokens. ids names sessions as the input does, otherwise they are s1, s1/a1.
+// Answer returns what would be built, with blocks of a size in tokens; of size 0 without the turns, each of which costs its whole prompt. ids
+// names sessions as the input does, otherwise they are s1, s1/a1.
 func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 	d := s.data
 	a := &Answer{Format: strings.Join(d.Formats, ", "), Warnings: d.Warnings, List: []AnswerSession{}}
@@ -85,9 +87,9 @@ func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 			if session.Parent != None {
 				of.Parent = names[session.Parent]
 			}
-			for i := range session.Turns {
+			a.Turns += len(session.Turns)
+			for i := 0; i < len(session.Turns) && blockSize > 0; i++ {
 				of.Turns = append(of.Turns, s.answerTurn(t, k, i, blockSize))
-				a.Turns++
 			}
 			a.List = append(a.List, of)
 		}
@@ -119,19 +121,18 @@ func (s *Sizes) answerTurn(t *Trace, session, n, blockSize int) AnswerTurn {
 	if turn.NoContent {
 		return a
 	}
-	var messages []int32
+	messages := slices.Clone(t.Sessions[session].Front)
 	for _, node := range t.Path(nil, turn.Last) {
 		messages = append(messages, t.Nodes[node].Message)
 	}
 	canonical, texts := s.Prompt(t, session, n), s.Texts(messages)
 	blocks := canonical / blockSize
 	a.Canonical, a.Blocks, a.Texts = &canonical, &blocks, &texts
-	if filler := t.Sessions[session].Filler; filler != None {
-		a.Filler = &filler
-		if turn.In != None {
-			drift := turn.In - filler - int32(canonical)
-			a.Drift = &drift
-		}
+	of := &t.Sessions[session]
+	a.Filler = known(of.Filler)
+	if of.Lacks != None && turn.In != None {
+		drift := turn.In - of.Lacks - int32(canonical)
+		a.Drift = &drift
 	}
 	a.Roles, a.Kinds = s.data.shape(messages)
 	_, a.Output = s.data.shape(turn.Output)

@@ -17,6 +17,7 @@ type Dataset struct {
 	Formats  []string       // of the input's files, each once, in the order of the input
 	Warnings map[string]int // what was left out or assumed, by name: doc/spec/text.md 10
 	Select   Selection
+	Prefix   Prefix
 	NeedText bool // readers leave turns out whose texts the log lacks, and refuse an input that has no other
 
 	messages map[xxh3.Uint128]int32
@@ -56,7 +57,7 @@ func boolByte(b bool) byte {
 
 // NewTrace appends a trace with its root session.
 func (d *Dataset) NewTrace(id string) *Trace {
-	t := &Trace{Start: NoTime, Sessions: []Session{{ID: id, Parent: None, SpawnTurn: None, JoinTurn: None, Filler: None}}, last: map[Node]int32{}}
+	t := &Trace{Start: NoTime, Sessions: []Session{{ID: id, Parent: None, SpawnTurn: None, JoinTurn: None, Lacks: None, Filler: None}}, last: map[Node]int32{}}
 	d.Traces = append(d.Traces, t)
 	return t
 }

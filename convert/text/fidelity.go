@@ -10,7 +10,7 @@ import (
 type Stretch struct {
 	Trace, Session int
 	Turns          int
-	Filler         int32   // F: by the first request
+	Lacks          int32   // F: by the first request
 	Prefix         float64 // by all of them
 	Ratio          float64
 	P50, P99       float64 // of the difference, as a share of the recorded size
@@ -39,7 +39,7 @@ func (s *Sizes) Stretches(blockSize int) (list []Stretch, err error) {
 func (s *Sizes) stretchesOf(n, k, blockSize int, met []bool) (list []Stretch) {
 	t := s.data.Traces[n]
 	session := &t.Sessions[k]
-	tools, root := s.Tools(session.Tools), int32(None)
+	head, root := s.Head(session), int32(None)
 	var turns []sized
 	var path []int32
 	end := func() {
@@ -57,10 +57,10 @@ func (s *Sizes) stretchesOf(n, k, blockSize int, met []bool) (list []Stretch) {
 		if len(turns) == 0 || path[0] != root {
 			end()
 			root = path[0]
-			list = append(list, Stretch{Trace: n, Session: k, Filler: max(session.Filler, 0)})
+			list = append(list, Stretch{Trace: n, Session: k, Lacks: max(session.Lacks, 0)})
 		}
 		stretch := &list[len(list)-1]
-		counted, kept := tools, 0
+		counted, kept := head, 0
 		for at, node := range path {
 			counted += s.Message(t.Nodes[node].Message)
 			if met[node] && (at == 0 || kept > 0) {
@@ -70,7 +70,7 @@ func (s *Sizes) stretchesOf(n, k, blockSize int, met []bool) (list []Stretch) {
 		}
 		x := sized{in: float64(turn.In), counted: float64(counted), cached: math.NaN()}
 		if turn.Cached != None {
-			f := float64(stretch.Filler)
+			f := float64(stretch.Lacks)
 			x.reuse, x.cached = (f+float64(kept/blockSize*blockSize))/(f+x.counted), float64(turn.Cached)/x.in
 		}
 		if before := len(turns) - 1; before >= 0 && turns[before].in-x.in > 1000 && x.counted > turns[before].counted {

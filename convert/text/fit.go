@@ -37,7 +37,7 @@ func FitOf(list []Stretch) (f Fit) {
 		case s.P99 > WorstResidual:
 			f.Above++
 		}
-		p50, p99, ratio, filler = append(p50, s.P50), append(p99, s.P99), append(ratio, s.Ratio), append(filler, float64(s.Filler))
+		p50, p99, ratio, filler = append(p50, s.P50), append(p99, s.P99), append(ratio, s.Ratio), append(filler, float64(s.Lacks))
 		if s.Cached > 0 {
 			apart = append(apart, s.Apart)
 			f.Reuse, f.Cached = f.Reuse+s.Reuse, f.Cached+s.Cached

@@ -129,12 +129,14 @@ type Trace struct {
 type Session struct {
 	ID        string // of the input: a key in memory, which no cache and no trace has
 	Kind      SessionKind
-	Parent    int32  // in Trace.Sessions; None of a root
-	SpawnTurn int32  // of the parent, whose reply starts it; None: it starts at its own time
-	JoinTurn  int32  // of the parent, whose prompt first has its result; None: no turn waits for it
-	Tools     []Text // definitions, compact JSON each
+	Parent    int32   // in Trace.Sessions; None of a root
+	SpawnTurn int32   // of the parent, whose reply starts it; None: it starts at its own time
+	JoinTurn  int32   // of the parent, whose prompt first has its result; None: no turn waits for it
+	Tools     []Text  // definitions, compact JSON each
+	Front     []int32 // messages of the system that stand in front of all prompts, in Dataset.Messages: Give
 	Turns     []Turn
-	Filler    int32 // tokens of the prefix that the log lacks: doc/spec/text.md 4.7; None where nothing says
+	Lacks     int32 // tokens of the prefix that the log lacks: doc/spec/text.md 4.7; None where nothing says
+	Filler    int32 // tokens that stand for them; None where nothing does
 }
 
 // Turn is a request with what was recorded of it. Instants are milliseconds since 1970.

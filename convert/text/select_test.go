@@ -64,7 +64,7 @@ func TestCutGaps(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	require.Zero(t, FitOf(nil))
-	f := FitOf([]Stretch{{Turns: 7}, {Turns: 8, P50: 0.01, P99: 0.02, Ratio: 1.2, Filler: 100, Reuse: 0.9, Cached: 0.8, Apart: 0.1}, {Turns: 9, P50: 0.03, P99: 0.2, Ratio: 1.3, Filler: 200},
+	f := FitOf([]Stretch{{Turns: 7}, {Turns: 8, P50: 0.01, P99: 0.02, Ratio: 1.2, Lacks: 100, Reuse: 0.9, Cached: 0.8, Apart: 0.1}, {Turns: 9, P50: 0.03, P99: 0.2, Ratio: 1.3, Lacks: 200},
 		{Turns: 9, Shrunk: true, P99: 3}})
 	require.Equal(t, Fit{Stretches: 2, Shrunk: 1, Short: 1, P50: 0.01, P99: 0.2, Ratio: 1.2, Filler: 100, Above: 1, Reuse: 0.9, Cached: 0.8, Apart: 0.1}, f)
 }

@@ -13,6 +13,8 @@ type Sizes struct {
 	messages  []int32 // canonical length, plus 1
 	buf       []byte
 	err       error
+
+	CountedPrompts, CountedAnswers int // turns whose lengths Complete counted
 }
 
 // NewSizes returns the counts of a dataset under a tokenizer.
@@ -100,9 +102,19 @@ func (s *Sizes) Tools(list []Text) (n int) {
 	return n
 }
 
-// Prompt returns the length of the canonical stream of a turn's prompt, tools included, without a filler.
+// Head returns the length of what stands in front of all prompts of a session in the canonical stream: tools and system messages, without
+// the filler.
+func (s *Sizes) Head(session *Session) int {
+	n := s.Tools(session.Tools)
+	for _, m := range session.Front {
+		n += s.Message(m)
+	}
+	return n
+}
+
+// Prompt returns the length of the canonical stream of a turn's prompt, without a filler.
 func (s *Sizes) Prompt(t *Trace, session, turn int) int {
-	n := s.Tools(t.Sessions[session].Tools)
+	n := s.Head(&t.Sessions[session])
 	for k := t.Sessions[session].Turns[turn].Last; k != None; k = t.Nodes[k].Parent {
 		n += s.Message(t.Nodes[k].Message)
 	}
@@ -146,9 +158,12 @@ func (s *Sizes) Complete() error {
 				s.countOutput(turn)
 				if turn.Counted == WholeRequest && turn.In == None && !turn.NoContent {
 					turn.In = int32(s.Prompt(t, k, n))
+					s.CountedPrompts++
 				}
-				if t.HiddenPrefix && session.Filler == None && turn.In != None && !turn.NoContent {
-					session.Filler = max(0, turn.In-int32(s.Prompt(t, k, n)))
+				if t.HiddenPrefix && session.Lacks == None && turn.In != None && !turn.NoContent {
+					if session.Lacks = max(0, turn.In-int32(s.Prompt(t, k, n))); !s.data.Prefix.None {
+						session.Filler = session.Lacks
+					}
 				}
 			}
 		}
@@ -165,6 +180,7 @@ func (s *Sizes) countOutput(turn *Turn) {
 			for _, m := range turn.Output {
 				turn.Out += int32(s.Message(m))
 			}
+			s.CountedAnswers++
 			s.data.Warn("out_counted")
 		}
 	case turn.Counted == WithStructure:
@@ -172,9 +188,11 @@ func (s *Sizes) countOutput(turn *Turn) {
 		for _, m := range turn.Output {
 			turn.Out += int32(s.message(&s.data.Messages[m], false))
 		}
+		s.CountedAnswers++
 	case turn.Out == None || turn.Stop == "" && turn.Out <= placeholder:
 		if n := int32(s.Texts(turn.Output)); turn.Out == None || 2*turn.Out < n {
 			turn.Out = n
+			s.CountedAnswers++
 			s.data.Warn("out_counted")
 		}
 	}

@@ -152,13 +152,7 @@ func (s *Summary) levels(b *strings.Builder) {
 	if g == nil {
 		return
 	}
-	var each []string
-	for _, c := range g.Conditions {
-		if c.OfEach {
-			each = append(each, c.Text)
-		}
-	}
-	if len(each) > 0 {
+	if each := g.each(); len(each) > 0 {
 		lacking := ""
 		if g.Unknown > 0 {
 			lacking = fmt.Sprintf(", %d without a value", g.Unknown)

@@ -22,6 +22,7 @@ func (s Summary) WriteTable(w io.Writer, columns int) error {
 	if step, why := s.refusal(); why != "" { // nothing was sent
 		row(&b, step, "%s", why)
 	} else {
+		row(&b, "result", "%s", s.Conclusion())
 		s.counts(&b)
 		s.throughput(&b)
 		s.latencies(&b, columns)

@@ -28,22 +28,26 @@ func (s *Summary) UnseenText() string {
 	if s.Unseen.Requests == 0 {
 		return ""
 	}
-	var why []string
-	add := func(n int, text string) {
-		if n > 0 {
-			why = append(why, text)
+	return fmt.Sprintf("%s (%s in no figure)", strings.Join(s.unseenCauses(), ", "), FormatShare(s.Unseen.Share))
+}
+
+// unseenCauses counts these requests by why.
+func (s *Summary) unseenCauses() (why []string) {
+	b := &s.Buckets
+	for _, c := range []struct {
+		n    int
+		text string
+	}{{b.ContextOverflow, "overflowed the context"}, {b.CancelledAtEnd, "cut off at the end"}, {b.Cooldown, "ended after the deadline"}} {
+		if c.n > 0 {
+			why = append(why, fmt.Sprintf("%d %s", c.n, c.text))
 		}
 	}
-	b := &s.Buckets
-	add(b.ContextOverflow, fmt.Sprintf("%d overflowed the context", b.ContextOverflow))
-	add(b.CancelledAtEnd, fmt.Sprintf("%d cut off at the end", b.CancelledAtEnd))
-	add(b.Cooldown, fmt.Sprintf("%d in cooldown", b.Cooldown))
-	return fmt.Sprintf("%s (%s in no figure)", strings.Join(why, ", "), FormatShare(s.Unseen.Share))
+	return why
 }
 
 // leftOut says that more than MaxUnseen of the requests are in no figure.
 func (e *evidence) leftOut() (string, []string) {
-	return when(e.Unseen.Share > MaxUnseen, "of %d requests %s", e.Requests, e.UnseenText())
+	return when(e.Unseen.Share > MaxUnseen, "%d of %d requests are in no figure (%s), so tails are cut", e.Unseen.Requests, e.Requests, strings.Join(e.unseenCauses(), ", "))
 }
 
 // Doubt returns what stands behind a verdict that a run is valid: how much of it no number is over; "" up to MaxUnseen.

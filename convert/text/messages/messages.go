@@ -9,8 +9,10 @@
 package messages
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/convert/text/content"
@@ -179,6 +181,45 @@ func (r *Reader) messages(x *record) (list []int32, err error) {
 	r.ids = list
 	return list, err
 }
+
+// Head reads the tools and the system prompt of a body of chat completions or of Anthropic's Messages: its messages up to the first that is
+// neither of the system nor of a developer. What is no JSON object is the text of a system prompt.
+func Head(d *text.Dataset, body []byte) (tools []text.Text, list []int32, err error) {
+	r := New(d, "")
+	body = bytes.TrimSpace(body)
+	if !content.Raw(body).IsObject() {
+		if list = append(list, d.Message(text.Message{Role: text.System, Parts: []text.Part{r.Plain(body)}})); len(body) == 0 {
+			err = errNoHead
+		}
+		return nil, list, errors.Join(err, r.Err())
+	}
+	v, err := content.Value(body)
+	var x record
+	if err == nil {
+		err = x.read(v, true)
+	}
+	if err == nil {
+		tools, err = r.Tools(x.tools)
+	}
+	if err == nil {
+		list, err = r.messages(&x)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if k := slices.IndexFunc(list, func(m int32) bool { return d.Messages[m].Role > text.Developer }); k >= 0 {
+		list = list[:k]
+	}
+	for k, m := range list {
+		list[k] = d.Message(text.Message{Role: text.System, Parts: d.Messages[m].Parts})
+	}
+	if len(tools)+len(list) == 0 {
+		return nil, nil, errNoHead
+	}
+	return tools, list, r.Err()
+}
+
+var errNoHead = errors.New("neither a system prompt nor tools are there: want a body with system, messages or tools, or the text of a system prompt")
 
 // newTrace begins a session of an id that conversations may have twice.
 func (r *Reader) newTrace(id string, x *record, number int) (*text.Trace, error) {

@@ -153,7 +153,7 @@ func (r *Reader) trace(g *group) {
 	for k, a := range g.agents {
 		places[a.span] = int32(k)
 		if k > 0 {
-			t.Sessions = append(t.Sessions, text.Session{ID: r.words[r.spans[a.span].id], Kind: text.Subagent, SpawnTurn: text.None, JoinTurn: text.None, Filler: text.None})
+			t.Sessions = append(t.Sessions, text.Session{ID: r.words[r.spans[a.span].id], Kind: text.Subagent, SpawnTurn: text.None, JoinTurn: text.None, Lacks: text.None, Filler: text.None})
 		}
 	}
 	for k, a := range g.agents {

@@ -62,7 +62,7 @@ func (p *planner) session(k int) {
 	}
 	start := p.start(s)
 	for n := range s.Turns {
-		p.turn(k, &s.Turns[n], start)
+		p.turn(k, n, start)
 	}
 	if k > 0 {
 		p.place(&e, s)
@@ -104,8 +104,10 @@ func (p *planner) place(e *mmapcache.Session, s *text.Session) {
 	}
 }
 
-// turn plans a turn of session k, whose prompts begin with the segment start.
-func (p *planner) turn(k int, turn *text.Turn, start int32) {
+// turn plans turn n of session k, whose prompts begin with the segment start.
+func (p *planner) turn(k, n int, start int32) {
+	s := &p.trace.Sessions[k]
+	turn := &s.Turns[n]
 	u := mmapcache.Turn{APITime: math.NaN(), ThinkTime: math.NaN(), Out: max(0, turn.Out), Last: start, Outer: uint32(len(p.plan.Turns)), Inner: mmapcache.None}
 	if k > 0 {
 		u.Inner = int32(len(p.plan.Turns))
@@ -120,7 +122,7 @@ func (p *planner) turn(k int, turn *text.Turn, start int32) {
 		u.ThinkTime = float64(turn.Gap) / 1000
 	}
 	u.Model = p.data.Store.String(turn.Model)
-	u.In = uint32(max(0, turn.In))
+	u.In = uint32(max(0, s.Recorded(turn)))
 	if u.Last = p.path(turn.Last, start); turn.Last != text.None {
 		u.Input = mmapcache.UserInput
 		if p.nodes[turn.Last].role == mmapcache.ToolRole {
@@ -130,12 +132,16 @@ func (p *planner) turn(k int, turn *text.Turn, start int32) {
 	p.plan.Turns = append(p.plan.Turns, u)
 }
 
-// start returns the segment of the tools and of the filler of a session, None if it has neither.
+// start returns the last segment in front of all prompts of a session: tools, system messages, filler; None if it has none.
 func (p *planner) start(s *text.Session) int32 {
 	last := int32(mmapcache.None)
 	if len(s.Tools) > 0 {
 		chat, anthropic := p.tools(s.Tools)
 		last = p.segment(last, mmapcache.Segment{Role: mmapcache.Tools, Flags: mmapcache.Recorded, First: p.number(mmapcache.Tools, chat, anthropic)})
+	}
+	for _, m := range s.Front {
+		number := p.message(&p.calls, text.None, text.None, &p.data.Messages[m], true)
+		last = p.segment(last, mmapcache.Segment{Role: roleOf(&p.data.Messages[m]), Flags: mmapcache.Recorded, First: number})
 	}
 	if s.Filler > 0 {
 		last = p.segment(last, mmapcache.Segment{Role: mmapcache.System, Flags: mmapcache.Prefix, First: p.filler, Count: uint32(s.Filler)})
@@ -237,13 +243,16 @@ func (p *planner) counted(recorded bool) map[int32]uint32 {
 	counts := map[int32]uint32{}
 	for k := range p.trace.Sessions {
 		s := &p.trace.Sessions[k]
-		last := int32(mmapcache.None)
+		at := p.start(s)
+		if s.Filler > 0 {
+			at = p.plan.Segments[at].Parent
+		}
+		for _, m := range slices.Backward(s.Front) {
+			counts[at] = uint32(p.sizes.Message(m))
+			at = p.plan.Segments[at].Parent
+		}
 		if len(s.Tools) > 0 {
-			last = p.start(s)
-			for plan := p.plan; plan.Segments[last].Parent != mmapcache.None; {
-				last = plan.Segments[last].Parent
-			}
-			counts[last] = uint32(p.sizes.Tools(s.Tools))
+			counts[at] = uint32(p.sizes.Tools(s.Tools))
 		}
 		first := int(p.plan.Sessions[k].FirstTurn)
 		for n := range s.Turns {

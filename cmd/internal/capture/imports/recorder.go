@@ -22,7 +22,7 @@ type recorder struct {
 	recorded bool // prompts are as long as the log says
 
 	requests []request
-	heads    []*text.Session // sessions with tools and a filler that none before has
+	heads    []*text.Session // sessions with tools, messages in front and a filler that none before has
 	head     []int           // of each session, the index of its head
 	places   map[spot]chain.Place
 	sums     []sums // by node
@@ -60,7 +60,9 @@ func (r *recorder) prepare() {
 	r.places, r.models, r.results = map[spot]chain.Place{}, map[text.Text]int{}, map[int][]int{}
 	for k := range t.Sessions {
 		s := &t.Sessions[k]
-		h := slices.IndexFunc(r.heads, func(o *text.Session) bool { return fillerOf(o) == fillerOf(s) && slices.Equal(o.Tools, s.Tools) })
+		h := slices.IndexFunc(r.heads, func(o *text.Session) bool {
+			return fillerOf(o) == fillerOf(s) && slices.Equal(o.Tools, s.Tools) && slices.Equal(o.Front, s.Front)
+		})
 		if h < 0 {
 			h = len(r.heads)
 			r.heads = append(r.heads, s)
@@ -160,7 +162,7 @@ func (r *recorder) ended(q int, turn *text.Turn) journal.End {
 	at := &r.requests[q]
 	kinds, calls := r.outputKinds(turn.Output)
 	e := journal.End{Q: q, T: at.end, First: at.first, X: journal.Complete, Status: 200, Out: int(min(max(turn.Out, 0), journal.MaxTokens)),
-		Output: kinds, Calls: calls, Word: journal.StopWord(turn.Stop), API: int(max(turn.In, 0))}
+		Output: kinds, Calls: calls, Word: journal.StopWord(turn.Stop), API: int(max(r.trace.Sessions[at.session].Recorded(turn), 0))}
 	e.Stop = journal.StopOf(e.Word)
 	return e
 }
@@ -182,7 +184,7 @@ func (r *recorder) number(q int) (journal.IDs, error) {
 		}
 	}
 	at.counted = prepared.Tokens()
-	if tail := int(turn.In) - at.counted; r.recorded && tail > 0 {
+	if tail := int(session.Recorded(turn)) - at.counted; r.recorded && tail > 0 {
 		if prepared, err = r.withTail(q, tail, behind, segments); err != nil {
 			return journal.IDs{}, err
 		}
@@ -199,9 +201,9 @@ func (r *recorder) number(q int) (journal.IDs, error) {
 		o := &r.requests[p]
 		return o.end, o.session == at.session && o.end <= at.at
 	})
-	sum := r.sums[turn.Last]
+	sum, tools := r.sums[turn.Last], r.sizes.Tools(session.Tools)
 	return journal.IDs{
-		Q: q, Stream: at.first >= 0 || r.trace.HiddenPrefix, In: blocks.Tokens, Tools: r.sizes.Tools(session.Tools), System: fillerOf(session) + sum.system,
+		Q: q, Stream: at.first >= 0 || r.trace.HiddenPrefix, In: blocks.Tokens, Tools: tools, System: r.sizes.Head(session) - tools + fillerOf(session) + sum.system,
 		Base: blocks.Base, Keep: blocks.Keep, New: blocks.New, Media: sum.media, Input: r.tree.InputKinds(q, before, common),
 	}, nil
 }

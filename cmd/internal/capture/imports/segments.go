@@ -37,10 +37,13 @@ func (s *stream) bytes(t text.Text) []byte {
 	return b
 }
 
-// head appends the tools of a session, and the filler that stands for what the log lacks of its prompts.
+// head appends what stands in front of all prompts of a session: its tools, messages of the system, and the filler.
 func (s *stream) head(list []canon.Segment, session *text.Session) []canon.Segment {
 	for _, t := range session.Tools {
 		list = append(list, canon.Segment{Parts: append(s.text([]canon.Part{token(canon.Tool)}, t), token(canon.End))})
+	}
+	for _, m := range session.Front {
+		list = s.message(list, &s.data.Messages[m])
 	}
 	if n := fillerOf(session); n > 0 {
 		list = append(list, canon.Segment{Role: canon.RoleSystem, Kinds: journal.Text, Parts: []canon.Part{

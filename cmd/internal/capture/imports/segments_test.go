@@ -142,7 +142,7 @@ func checkBody(t require.TestingT, format canon.Format, body object, tools, mess
 	require.NoError(t, err)
 	d := text.NewDataset(text.NewStore(""))
 	r := content.Reader{Data: d}
-	session := &text.Session{Filler: text.None}
+	session := &text.Session{Lacks: text.None, Filler: text.None}
 	for _, tool := range tools {
 		b, _ := json.Marshal(tool)
 		session.Tools = append(session.Tools, r.Tool(b))

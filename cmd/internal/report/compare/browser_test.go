@@ -24,7 +24,6 @@ func TestComparisonInABrowser(t *testing.T) {
 	}, Options{GPUs: 4, Lead: []string{"capacity 8 lanes: ttft.p95 310 ms (2 s); 16 lanes: ttft.p95 2.31 s"}})
 	require.NoError(t, err)
 	b := pagetest.OpenHTML(t, htmlOf(t, c), 1280, 900)
-	b.Picture("compare-light")
 	table := func() string { return pagetest.Eval[string](b, `document.querySelector(".figures tbody").textContent`) }
 	whole := table()
 	require.Contains(t, whole, "✱")
@@ -46,12 +45,47 @@ func TestComparisonInABrowser(t *testing.T) {
 	pagetest.Eval[bool](b, `[...document.querySelectorAll("button")].find((e) => e.textContent === "p95").click() === undefined`)
 	b.Settle()
 	require.Contains(t, pagetest.Eval[string](b, `document.querySelector(".frontier h3").textContent`), "p95")
-	b.Dark(true)
-	b.Picture("compare-dark")
-	b.Dark(false)
-	b.Resize(400, 800)
+	b.Looks("compare")
+	b.RequireQuiet()
+}
+
+// The page of one series and of several: the answer stands above all, hollow points and lines of limits are in the charts, the reader chooses the
+// concurrency of figures and distributions, and no run is left out in silence.
+//
+// Covers R-19.
+func TestSeriesInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
+	rising := map[int]float64{1: 1, 4: 1.1, 16: 1.5, 64: 3}
+	old := sweep(t, "old engine", 60, rising, "ttft.p95<400ms", "itl.p95<25ms")
+	c, err := Make(t.Context(), old, Options{})
+	require.NoError(t, err)
+	b := pagetest.OpenHTML(t, htmlOf(t, c), 1280, 900)
+	require.Regexp(t, `^4 lanes meet ttft.p95<400ms and itl.p95<25ms; 16 do not \(ttft.p95 4\d\d ms\)$`, pagetest.Eval[string](b, `document.querySelector(".lead").textContent`))
+	require.Equal(t, 4, pagetest.Eval[int](b, `document.querySelectorAll(".runs tbody tr").length`))
+	require.Equal(t, "✗ missed", pagetest.Eval[string](b, `document.querySelectorAll(".runs tbody tr")[2].querySelector("td.missed").firstChild.textContent`))
+	require.Equal(t, []bool{false, false, true, true}, pagetest.Eval[[]bool](b, `[...document.querySelectorAll(".plot")].find((e) => e.chart.title === "Time to first token").chart.marks[0].hollow`))
+	b.Looks("sweep")
+	b.RequireQuiet()
+
+	list := append(old, sweep(t, "new engine", 60, map[int]float64{1: 0.9, 4: 1, 16: 1.2}, "ttft.p95<400ms", "itl.p95<25ms")...)
+	for k := range 8 {
+		list = append(list, sweep(t, "variant "+string(rune('A'+k)), 60, map[int]float64{4: 1 + float64(k)/20, 16: 1.5 + float64(k)/10}, "ttft.p95<400ms", "itl.p95<25ms")...)
+	}
+	c, err = Make(t.Context(), list, Options{})
+	require.NoError(t, err)
+	b = pagetest.OpenHTML(t, htmlOf(t, c), 1280, 900)
+	columns := `document.querySelectorAll(".figures thead th").length - 1`
+	require.Equal(t, 10, pagetest.Eval[int](b, columns), "a column a series")
+	require.Zero(t, pagetest.Eval[int](b, `[...document.querySelectorAll(".plot")].flatMap((e) => e.chart.marks).filter((mark) => mark.hidden).length`), "ten series are drawn")
+	figures := `document.querySelector(".figures tbody").textContent`
+	before := pagetest.Eval[string](b, figures)
+	require.Contains(t, before, "▲ better")
+	pagetest.Eval[bool](b, `[...document.querySelectorAll("button")].find((e) => e.textContent === "1").click() === undefined`)
 	b.Settle()
-	require.LessOrEqual(t, pagetest.Eval[int](b, `document.documentElement.scrollWidth`), 400)
-	b.Picture("compare-400")
+	require.NotEqual(t, before, pagetest.Eval[string](b, figures))
+	pagetest.Eval[bool](b, `[...document.querySelectorAll("button")].find((e) => e.textContent === "16").click() === undefined`)
+	b.Settle()
+	require.Equal(t, before, pagetest.Eval[string](b, figures))
+	b.Looks("series")
 	b.RequireQuiet()
 }

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,9 +38,10 @@ type Comparison struct {
 	Comparable bool              `json:"comparable"`
 	Mismatches []Setting         `json:"mismatches"` // settings that must be equal and are not
 	Settings   []Setting         `json:"settings"`   // others that differ
-	Runs       []Run             `json:"runs"`
-	Verdicts   []Verdict         `json:"verdicts"` // of every run but the first
-	Repeats    []Repeat          `json:"repeats"`  // of groups of runs
+	Series     []Series          `json:"series"`     // none: every run is compared with the first
+	Runs       []Run             `json:"runs"`       // of series by concurrency
+	Verdicts   []Verdict         `json:"verdicts"`   // of every run that is compared with another
+	Repeats    []Repeat          `json:"repeats"`    // of groups of runs
 	Frontier   frontier.Frontier `json:"frontier"`
 
 	runs []*run
@@ -53,25 +55,21 @@ type Run struct {
 	Name    string             `json:"name"`
 	Note    string             `json:"note,omitempty"`
 	Group   string             `json:"group,omitempty"`
+	Series  string             `json:"series,omitempty"`
 	Dir     string             `json:"dir"`
-	Kind    string             `json:"kind"`  // agentx or aiperf
-	Marks   []string           `json:"marks"` // why its figures are not what they seem
-	Lacks   []string           `json:"lacks"` // what is not known of it
+	Page    string             `json:"page,omitempty"` // address of its page from where the comparison is; "": it has none
+	Kind    string             `json:"kind"`     // agentx or aiperf
+	Marks   []string           `json:"marks"`    // why its figures are not what they seem
+	Lacks   []string           `json:"lacks"`    // what is not known of it
+	Sent    int                `json:"sent"`     // requests
+	N       int                `json:"measured"` // requests that the figures are over
 	Trees   int                `json:"trees"`
+	Levels  []Level            `json:"levels"`                 // service levels on the run
 	Why     string             `json:"no_intervals,omitempty"` // why its figures have no intervals
 	Figures map[string]*Figure `json:"figures"`                // by name: ttft.p95, request_rate
 }
 
-// Verdict says whether a run differs from the first.
-type Verdict struct {
-	Run     int      `json:"run"`           // its place in the comparison
-	Method  Method   `json:"method"`        // of the intervals
-	Trees   int      `json:"trees"`         // that were compared; 0: not one number for both runs
-	Why     string   `json:"why,omitempty"` // the runs are not paired, or there are no intervals
-	Figures []string `json:"figures"`       // the judged ones that differ beyond chance; none: nothing does
-}
-
-// Make reads runs and compares each with the first.
+// Make reads runs and compares each with the first; of series each run with that of the first series at the same concurrency.
 func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -80,7 +78,7 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 		return nil, err
 	}
 	c := &Comparison{Lead: append([]string{}, o.Lead...), Verdicts: []Verdict{}}
-	for k, name := range namesOf(list) {
+	for k, name := range Names(dirsOf(list)) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -91,18 +89,33 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 		if o.InSeconds != nil {
 			r.settings.addUnits(o.InSeconds)
 		}
+		if o.GPUs > 0 {
+			r.gpus = o.GPUs
+		}
 		c.runs = append(c.runs, r)
 	}
+	useLabels(c.runs)
+	c.Series = c.bySeries()
 	c.Mismatches, c.Settings = mismatches(c.runs), otherSettings(c.runs)
 	c.Comparable = len(c.Mismatches) == 0
-	c.Frontier = frontierOf(c.runs, o.GPUs)
-	for k, r := range c.runs {
+	c.Frontier = frontierOf(c.runs, c.Series)
+	for _, r := range c.runs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		c.Runs = append(c.Runs, newRun(r))
-		if k > 0 {
-			c.compareRuns(c.runs[0], r, k)
+	}
+	for k, base := range c.bases() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if base >= 0 {
+			c.compareRuns(base, k)
+		}
+	}
+	for k := range c.Series {
+		if s := &c.Series[k]; !o.Answered {
+			s.Answer = c.answer(s)
 		}
 	}
 	c.Repeats, c.Title = c.repeats(), c.titleOf()
@@ -111,7 +124,7 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 
 // Read reads one run with its figures and their intervals.
 func Read(s Source) (*Run, error) {
-	r, err := readRun(s, namesOf([]Source{s})[0])
+	r, err := readRun(s, Names([]string{s.Dir})[0])
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +135,8 @@ func Read(s Source) (*Run, error) {
 // newRun returns the figures of a run with their intervals.
 func newRun(r *run) Run {
 	n := Run{
-		Name: r.name, Note: r.Note, Group: r.Group, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: append([]string{}, r.lacks...),
-		Trees: r.requests.treeCount(), Figures: map[string]*Figure{},
+		Name: r.name, Note: r.Note, Group: r.Group, Series: r.Series, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: append([]string{}, r.lacks...),
+		Sent: r.summary.Requests, N: r.summary.Measured, Trees: r.requests.treeCount(), Levels: r.levels(), Figures: map[string]*Figure{},
 	}
 	for _, f := range figures {
 		n.Figures[f.String()] = &Figure{Value: r.figure(f), Few: r.summary.Few(f)}
@@ -150,13 +163,17 @@ type Source struct {
 	Files *merge.Run      // the results in Dir, if they are open already; nil: they are opened
 	Group string          // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
 
+	Series string // to which the run belongs: the name of its list; "": to none, and then no run may belong to one
+
 	Partial bool // parts of a load may be missing
 }
 
 // Options say how runs are compared. The zero value compares them with the first.
 type Options struct {
-	GPUs int      // that served each run: throughput is per GPU; 0: not known
+	GPUs int      // that served each run: throughput is per GPU; 0: those that each run knows
 	Lead []string // lines of the caller above the tables, such as the capacity that a search found
+
+	Answered bool // Lead says which concurrency meets the service levels
 
 	InSeconds func(name string) bool // reports whether a setting is a number of seconds; nil: numbers are shown without units
 }
@@ -169,10 +186,10 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// maxRuns bounds the runs of one comparison: a page has a colour for eight, and a table no room for more than these.
-const maxRuns = 64
+// maxRuns bounds the runs of one comparison: those of maxSeries series.
+const maxRuns = 160
 
-// checkSources returns an error for fewer than two runs, or more than maxRuns.
+// checkSources returns an error for fewer than two runs, for more than maxRuns, and for more than maxSeries series.
 func checkSources(list []Source) error {
 	if len(list) < 2 {
 		return errors.New("compare: fewer than two runs: name two or more")
@@ -180,20 +197,34 @@ func checkSources(list []Source) error {
 	if len(list) > maxRuns {
 		return fmt.Errorf("compare: %d runs: name at most %d", len(list), maxRuns)
 	}
+	series := map[string]bool{}
+	for _, s := range list {
+		series[s.Series] = true
+	}
+	if len(series) > maxSeries {
+		return fmt.Errorf("compare: %d series: name at most %d", len(series), maxSeries)
+	}
 	return nil
 }
 
-// namesOf returns short names of directories, all different: the last part of the path, with as many parts before it as are needed.
-func namesOf(list []Source) []string {
-	paths := make([][]string, len(list))
-	for k, s := range list {
-		path := s.Dir
+// dirsOf returns the directories of runs.
+func dirsOf(list []Source) (dirs []string) {
+	for _, s := range list {
+		dirs = append(dirs, s.Dir)
+	}
+	return dirs
+}
+
+// Names returns short names of directories, all different: the last part of the path, with as many parts before it as are needed.
+func Names(dirs []string) []string {
+	paths := make([][]string, len(dirs))
+	for k, path := range dirs {
 		if abs, err := filepath.Abs(path); err == nil {
 			path = abs
 		}
 		paths[k] = strings.Split(filepath.ToSlash(path), "/")
 	}
-	names := make([]string, len(list))
+	names := make([]string, len(dirs))
 	for k, path := range paths {
 		for n := 1; n <= len(path); n++ {
 			names[k] = strings.Join(path[len(path)-n:], "/")
@@ -238,11 +269,38 @@ const (
 	csvFile  = "compare.csv"
 )
 
+// runPage is the page of a run, to which comparisons in the same file system link.
+const runPage = "report.html"
+
+// linkTo returns the address of the page of a run, from a directory; "" if it has none.
+func linkTo(dir, run string) string {
+	from, err := filepath.Abs(dir)
+	if err != nil || !exists(run, runPage) {
+		return ""
+	}
+	to, err := filepath.Abs(run)
+	if err != nil {
+		return ""
+	}
+	way, err := filepath.Rel(from, to)
+	if err != nil {
+		return ""
+	}
+	parts := strings.Split(filepath.ToSlash(way), "/")
+	for k := range parts {
+		parts[k] = url.PathEscape(parts[k])
+	}
+	return "./" + strings.Join(append(parts, runPage), "/")
+}
+
 // Write writes the page, compare.json and compare.csv to a directory, which it makes if it is missing. Each appears whole by a rename,
 // and replaces an older one. It returns their names.
 func (c *Comparison) Write(ctx context.Context, dir string) (names []string, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
+	}
+	for k := range c.Runs {
+		c.Runs[k].Page = linkTo(dir, c.Runs[k].Dir)
 	}
 	for _, file := range []struct {
 		name string

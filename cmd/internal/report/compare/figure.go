@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -59,7 +58,11 @@ type Difference struct {
 	Overlap  *bool              `json:"overlap"`            // the intervals of the two values have a number in common; nil: one has none
 	Beyond   bool               `json:"beyond"`             // the interval does not have 0
 	Judged   bool               `json:"judged"`             // the figure decides whether the runs differ
-	Differs  bool               `json:"differs"`            // it does: by leastDifference, and Deciding does not have 0
+	Differs  bool               `json:"differs"`            // Decision is Differs
+	Decision Decision           `json:"decision,omitempty"` // of a judged figure that has an interval
+
+	MoreTrees int                `json:"more_trees,omitempty"` // about so many more in each run would decide what is Open
+	Pair      *[2]measure.Number `json:"pair,omitempty"`       // where Trees is not 0: the figure of the first and of this run over them
 }
 
 // shown returns the interval that is shown beside a difference: the one that decides whether the figure is marked. nil: there is none.
@@ -93,7 +96,7 @@ func (d *Difference) ShownText() string {
 
 // Change writes the relative difference of a figure that has a unit, and over how many trees it is if these are not all.
 func (d *Difference) Change(unit slo.Unit) string {
-	return d.relative(unit) + d.over()
+	return d.relative(unit) + d.over(unit)
 }
 
 // relative writes the relative difference. For a figure that is itself a share it adds "relative": percentage points are not meant.
@@ -105,17 +108,17 @@ func (d *Difference) relative(unit slo.Unit) string {
 	return text
 }
 
-// over says over how many trees the difference is, if these are not all.
-func (d *Difference) over() string {
+// over says over how many trees the difference is, if these are not all, and what the figures of both runs are over them.
+func (d *Difference) over(unit slo.Unit) string {
 	if d.Trees == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" over %s", measure.Plural(d.Trees, "common tree", "common trees"))
+	text := fmt.Sprintf(" over %s", measure.Plural(d.Trees, "common tree", "common trees"))
+	if d.Pair != nil {
+		text += fmt.Sprintf(": %s to %s", measure.FormatFigure(d.Pair[0], unit), measure.FormatFigure(d.Pair[1], unit))
+	}
+	return text
 }
-
-// leastDifference is the relative difference below which a figure does not count as different, however narrow the interval is: two runs of one
-// configuration differ by that much because of machines and networks, which resampling the trees of a run cannot see.
-const leastDifference = 0.01
 
 // Method says how the interval of a difference came about.
 type Method string
@@ -203,82 +206,6 @@ func eachMetric(do func(n int, metric string)) {
 	}
 	all.Wait()
 }
-
-// compareRuns adds to the figures of run k, other, their differences from the first run, and its verdict.
-func (c *Comparison) compareRuns(first, other *run, k int) {
-	a, b := c.Runs[0].Figures, c.Runs[k].Figures
-	for _, f := range figures {
-		name := f.String()
-		x, y := a[name], b[name]
-		if x.Value.IsMissing() || y.Value.IsMissing() {
-			continue
-		}
-		d := &Difference{Absolute: y.Value - x.Value, Ratio: (y.Value - x.Value) / x.Value, Method: NoInterval}
-		if y.Value == x.Value {
-			d.Ratio = 0
-		}
-		if x.Interval != nil && y.Interval != nil {
-			overlap := x.Interval.Low <= y.Interval.High && y.Interval.Low <= x.Interval.High
-			d.Overlap = &overlap
-		}
-		y.Difference = d
-	}
-	v := Verdict{Run: k, Method: NoInterval, Figures: []string{}}
-	pairs := make([]pair, len(sampled))
-	eachMetric(func(n int, metric string) { pairs[n] = pairOf(first, other, metric) })
-	for n, p := range pairs {
-		if p.Method == NoInterval {
-			v.Why = cmp.Or(v.Why, p.why)
-			continue
-		}
-		v.Method, v.Trees, v.Why = p.Method, max(v.Trees, p.trees), p.why
-		v.Figures = append(v.Figures, p.judge(&sampled[n], b)...)
-	}
-	c.Verdicts = append(c.Verdicts, v)
-}
-
-// judge adds the intervals of the differences to figures of one metric, and returns the names of those that differ.
-func (p *pair) judge(metric *measure.Metric, to map[string]*Figure) (differ []string) {
-	for k, d := range p.list {
-		f, ok := sampledFigure(metric, k)
-		if y := to[f.String()]; ok && y.Difference != nil && d.Relative.Known() {
-			y.Difference.judge(d, p.Method, f)
-			y.Difference.Trees = p.common
-			if y.Difference.Differs {
-				differ = append(differ, f.String())
-			}
-		}
-	}
-	return differ
-}
-
-// judge adds the interval that resampling found, and decides whether the figure differs. The difference of paired runs is over the trees that
-// both played.
-func (d *Difference) judge(r interval.Difference, method Method, f slo.Figure) {
-	d.Method, d.Interval = method, &r.Relative
-	if method == Paired && r.B != 0 {
-		d.Absolute, d.Ratio = measure.Number(r.A-r.B), measure.Number((r.A-r.B)/r.B)
-	}
-	d.Beyond = !d.Interval.Has(0)
-	if d.Judged = isJudged(f); d.Judged {
-		wide := widened(d.Interval, float64(d.Ratio), widening)
-		d.Deciding = &wide
-		d.Differs = d.Beyond && !wide.Has(0) && math.Abs(float64(d.Ratio)) >= leastDifference
-	}
-}
-
-// widened returns an interval with the distances of its ends from a value multiplied by a factor.
-func widened(i *interval.Interval, about, by float64) interval.Interval {
-	return interval.Interval{Low: about - by*(about-i.Low), High: about + by*(i.High-about)}
-}
-
-// widening is how much wider the interval of a judged figure must be so that all of these hold their values together with a probability of
-// 95 %: the ratio of two quantiles of the normal distribution, at 0.05 divided by their number (Bonferroni) and at 0.05. Without it every third
-// comparison of equal runs would name a difference.
-var widening = normalQuantile(1-0.025/float64(len(judged))) / normalQuantile(1-0.025)
-
-// normalQuantile returns the quantile of the normal distribution for a probability.
-func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 // pair is the comparison of one metric of two runs.
 type pair struct {

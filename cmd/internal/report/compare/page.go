@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/report/frontier"
@@ -21,13 +20,14 @@ const mostPoints = 100_000
 // pageHead is the part of the page that is no table: page.head of the drawing code.
 type pageHead struct {
 	*Comparison
-	Order   []pageFigure `json:"order"` // of the table
-	Texts   []string     `json:"texts"` // of the verdicts
-	Level   [2]string    `json:"level"` // of the intervals that decide, and where it is from
-	Window  float64      `json:"window"`
-	Span    float64      `json:"span"`    // of the longest run, seconds
-	Before  float64      `json:"before"`  // seconds of the longest warmup, whole windows of them
-	Sampled []pageSample `json:"sampled"` // of each run
+	Order   []pageFigure    `json:"order"` // of the table
+	Axes    []frontier.Axis `json:"axes"`  // of the charts of a sweep; none: the runs are none
+	Gates   []pageGate      `json:"gates"` // limits in these charts
+	Level   [2]string       `json:"level"` // of the intervals that decide, and where it is from
+	Window  float64         `json:"window"`
+	Span    float64         `json:"span"`    // of the longest run, seconds
+	Before  float64         `json:"before"`  // seconds of the longest warmup, whole windows of them
+	Sampled []pageSample    `json:"sampled"` // of each run
 
 	States map[string][]int `json:"states"` // the requests that a column of this name counts
 }
@@ -39,7 +39,8 @@ type pageFigure struct {
 	Statistic string   `json:"statistic"`
 	Unit      slo.Unit `json:"unit"`
 	OfEach    bool     `json:"of_each"`
-	Main      bool     `json:"main"` // it is shown at first
+	Main      bool     `json:"main"`   // it is shown at first
+	Better    int      `json:"better"` // 1: more is better; -1: less is; 0: neither
 
 	Ratio [2]string `json:"ratio"` // measure.Metric.Ratio
 }
@@ -57,15 +58,12 @@ func (c *Comparison) html() ([]byte, error) {
 		span, before = max(span, r.requests.span()), max(before, r.before())
 	}
 	a := newAxis(before, span)
-	head := pageHead{Comparison: c.withoutPlaces(), Texts: []string{}, Level: [2]string{DecidingLevel, DecidingNote}, Window: a.window, Span: span, Before: a.before, States: states}
+	head := pageHead{Comparison: c.forPage(), Axes: c.sweepOf(), Gates: c.gates(), Level: [2]string{DecidingLevel, DecidingNote}, Window: a.window, Span: span, Before: a.before, States: states}
 	for _, f := range figures {
-		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(TableFigures, f), measure.MetricNamed(f.Name).Ratio})
-	}
-	for _, v := range c.Verdicts {
-		head.Texts = append(head.Texts, c.verdictText(v))
+		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(TableFigures, f), better(f), measure.MetricNamed(f.Name).Ratio})
 	}
 	p := &page.Page{Kind: "compare", Title: c.Title}
-	p.Tables = append(p.Tables, c.timeTable(a))
+	p.Tables = append(p.Tables, c.timeTable(a), c.figureTable())
 	for k, r := range c.runs {
 		points := r.requests.thinned(mostPoints / len(c.runs))
 		head.Sampled = append(head.Sampled, pageSample{r.requests.n(), len(points)})
@@ -77,9 +75,11 @@ func (c *Comparison) html() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// withoutPlaces returns the comparison without the directories of the runs: equal runs give equal pages wherever they lie.
-func (c *Comparison) withoutPlaces() *Comparison {
+// forPage returns the comparison with the answers of series among the lines above all, and without the directories of the runs: equal runs give
+// equal pages wherever they lie.
+func (c *Comparison) forPage() *Comparison {
 	without := *c
+	without.Lead = c.lead()
 	without.Runs = slices.Clone(c.Runs)
 	for k := range without.Runs {
 		without.Runs[k].Dir = ""
@@ -87,13 +87,79 @@ func (c *Comparison) withoutPlaces() *Comparison {
 	return &without
 }
 
-// titleOf names the runs, at most four of them.
+// better returns 1 for a figure of which more is better, -1 for one of which less is, and 0 for tokens, which say how much work there was.
+func better(f slo.Figure) int {
+	switch {
+	case f.MoreIsBetter:
+		return 1
+	case f.Unit == slo.Tokens:
+		return 0
+	}
+	return -1
+}
+
+// titleOf names the series or the runs, at most four of them.
 func (c *Comparison) titleOf() string {
 	names := c.names()
+	if len(c.Series) > 0 {
+		names = nil
+		for _, s := range c.Series {
+			names = append(names, s.Name)
+		}
+	}
+	if len(c.Series) == 1 {
+		return "Sweep: " + names[0]
+	}
 	if len(names) > 4 {
 		names = append(names[:3:3], fmt.Sprintf("%d more", len(names)-3))
 	}
 	return "Comparison: " + strings.Join(names, ", ")
+}
+
+// pageGate is a service level as the charts of a sweep draw it.
+type pageGate struct {
+	slo.Condition
+	Text string `json:"text"`
+}
+
+// gates returns the service levels on the runs, each once.
+func (c *Comparison) gates() []pageGate {
+	list := []pageGate{}
+	for _, r := range c.runs {
+		if r.summary.Goodput == nil {
+			continue
+		}
+		for _, l := range r.summary.Goodput.Conditions {
+			if g := (pageGate{l.Condition, l.Condition.String()}); l.Met != nil && !slices.Contains(list, g) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// perGPU names output tokens a second and GPU in charts.
+const perGPU = "output_token_rate_per_gpu"
+
+// figureTable has a row a run and a column a figure, for the charts of a sweep.
+func (c *Comparison) figureTable() page.Table {
+	t := page.Table{Name: "figures"}
+	add := func(name string, unit slo.Unit, of func(k int) measure.Number) {
+		values := make([]float64, len(c.runs))
+		for k := range values {
+			if values[k] = float64(of(k)); math.IsInf(values[k], 0) {
+				values[k] = none
+			}
+		}
+		t.Columns = append(t.Columns, page.Floats(name, string(unit), values))
+	}
+	for _, f := range figures {
+		add(f.String(), f.Unit, func(k int) measure.Number { return c.Runs[k].value(f.String()) })
+	}
+	if c.Frontier.PerGPU {
+		add(perGPU, slo.Rate, func(k int) measure.Number { return c.Frontier.Points[k].Throughput })
+	}
+	return t
 }
 
 // timeTable returns the figures of every run over time, with a row for each window.
@@ -309,11 +375,23 @@ func (s *series) keep(from, to, window float64) {
 }
 
 // frontierOf returns the points of all runs, throughput per GPU against speed per user, and the lines between them.
-func frontierOf(runs []*run, gpus int) frontier.Frontier {
-	f := frontier.Frontier{GPUs: gpus, Points: []frontier.Point{}, Lines: linesOf(runs)}
+func frontierOf(runs []*run, series []Series) frontier.Frontier {
+	f := frontier.Frontier{Points: []frontier.Point{}, Lines: linesOf(runs)}
+	f.PerGPU = !slices.ContainsFunc(runs, func(r *run) bool { return r.gpus == 0 })
+	if !slices.ContainsFunc(runs, func(r *run) bool { return r.gpus != runs[0].gpus }) {
+		f.GPUs = runs[0].gpus
+	}
+	if len(series) > 0 {
+		f.Lines = [][]int{}
+	}
+	for _, s := range series {
+		f.Lines = append(f.Lines, s.Runs)
+	}
 	for k, r := range runs {
-		p := frontier.Point{Run: k, Throughput: r.delivered() / measure.Number(max(1, gpus)), At: map[string]frontier.Figures{}, Hollow: len(r.marks()) > 0}
-		p.Concurrency, _ = strconv.Atoi(r.settings["concurrency"])
+		p := frontier.Point{Run: k, Concurrency: r.lanes(), Throughput: r.delivered(), At: map[string]frontier.Figures{}, Hollow: len(r.marks()) > 0}
+		if f.PerGPU {
+			p.Throughput /= measure.Number(r.gpus)
+		}
 		for _, name := range frontier.Statistics {
 			p.At[name] = frontier.Figures{Interactivity: 1 / r.summary.ITL.Figure(name), TTFT: r.summary.TTFT.Figure(name)}
 		}
@@ -336,7 +414,7 @@ func (r *run) delivered() measure.Number {
 func linesOf(runs []*run) [][]int {
 	lines := [][]int{}
 	in := make([]bool, len(runs))
-	at := func(k int) int { n, _ := strconv.Atoi(runs[k].settings["concurrency"]); return n }
+	at := func(k int) int { return runs[k].lanes() }
 	for k := range runs {
 		if in[k] || at(k) == 0 {
 			continue

@@ -118,14 +118,14 @@ func TestSeries(t *testing.T) {
 // A point of the frontier is dominated where a run without marks is as good in both and better in one.
 func TestFrontier(t *testing.T) {
 	make := func(concurrency string, throughput, itl, ttft float64, model string) *run {
-		r := &run{settings: settings{"concurrency": concurrency, "model": model}}
+		r := &run{settings: settings{"concurrency": concurrency, "model": model}, gpus: 2}
 		r.summary.OutputTokenRate, r.summary.Measured = measure.Number(throughput), 1
 		r.summary.ITL, r.summary.TTFT = measure.NewStat([]float64{itl}), measure.NewStat([]float64{ttft})
 		return r
 	}
 	marked := make("64", 9000, 0.001, 0.01, "m")
 	marked.summary.Remarks = []measure.Remark{{Level: measure.Warning, Text: "client_bound: the client"}}
-	f := frontierOf([]*run{make("4", 400, 0.01, 0.1, "m"), make("1", 100, 0.01, 0.05, "m"), make("16", 1600, 0.02, 0.3, "m"), marked, make("4", 200, 0.03, 0.4, "other")}, 2)
+	f := frontierOf([]*run{make("4", 400, 0.01, 0.1, "m"), make("1", 100, 0.01, 0.05, "m"), make("16", 1600, 0.02, 0.3, "m"), marked, make("4", 200, 0.03, 0.4, "other")}, nil)
 	require.Equal(t, [][]int{{1, 0, 2, 3}}, f.Lines)
 	require.EqualValues(t, 200, f.Points[0].Throughput, "per GPU")
 	require.InDelta(t, 100, float64(f.Points[0].At["p95"].Interactivity), 1e-9)

@@ -32,6 +32,8 @@ const (
 type run struct {
 	Source
 	name, kind string
+	label      string // that the run was given; "": none
+	gpus       int    // that served it; 0: not known
 
 	summary  measure.Summary
 	ending   measure.Ending // of a run of AIPerf
@@ -82,9 +84,13 @@ func readOurs(s Source, name string) (*run, error) {
 		r.lacks = append(r.lacks, fmt.Sprintf("there is no %s: what was run is not known", measure.RunFile))
 		return r, nil
 	}
+	if r.Note == "" {
+		r.Note = info.Run.Option("note")
+	}
 	if p := r.summary.Parts; p != nil && r.Note == "" {
 		r.Note = partsNote(&r.summary)
 	}
+	r.label, r.gpus = info.Run.Option("label"), info.Run.GPUs()
 	r.settings = settingsOf(&info, rules)
 	return r, nil
 }
@@ -343,7 +349,7 @@ var mustEqual = []struct{ name, title string }{
 
 // mayDiffer are settings in which comparable runs may differ: the load, the server, and who ran it.
 var mayDiffer = []string{
-	"concurrency", "server", "version", "commit", "host",
+	"concurrency", "server", "engine", "gpu", "version", "commit", "host",
 	"duration", "requests", "trees", "once", "header", "slo", "until", "prefault",
 	"grace", "timeout", "stall-timeout", "first-byte-timeout", "gone-after", "retry-after", "max-error-rate", "stop-on-deadlock", "back-off", "tcp-user-timeout", "wait-ready", "wait-ready-mode",
 	"wait-ready-interval", "no-calibrate", "until-interval", "reset-cache-path", "reset-cache-timeout", "stats-interval", "correlation-header", "session-header",
@@ -352,7 +358,7 @@ var mayDiffer = []string{
 // notPlayed are options that do not change what is sent, or that settings have under another name.
 var notPlayed = strings.Fields(`url api-key-env preset scenario unsafe-override set config cache quiet no-color profile tokenizer corpus workers force verify-hit
 	trust-root wait no-wait skip-invalid strict out overwrite json report prefix slice-duration scrape listen otlp no-preflight calibrate allow-failures
-	stop-on-failure repeat drain part meet meet-timeout start-at`)
+	stop-on-failure repeat drain part meet meet-timeout start-at label note gpus`)
 
 // settingsOf returns the settings of a run of agentx.
 func settingsOf(info *measure.RunInfo, rules measure.Rules) settings {

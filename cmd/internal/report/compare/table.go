@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,15 +11,18 @@ import (
 	"github.com/agentx/agentx/replay/slo"
 )
 
-// WriteTable writes the comparison for a terminal: settings that make the runs incomparable, a table with a column for each run, verdicts, and
-// further settings that differ. The table is cut into several if it is wider than columns; 0: no limit.
+// WriteTable writes the comparison for a terminal: settings that make the runs incomparable, answers, a table with a column for each run, or of
+// series with a row for each, verdicts, and further settings that differ. The table is cut into several if it is wider than columns; 0: no limit.
 func (c *Comparison) WriteTable(w io.Writer, columns int) error {
 	var b strings.Builder
 	c.banner(&b)
-	for _, line := range c.Lead {
+	for _, line := range c.lead() {
 		fmt.Fprintln(&b, line)
 	}
-	for from := 0; ; {
+	if len(c.Series) > 0 {
+		c.seriesTable(&b, columns)
+	}
+	for from := 0; len(c.Series) == 0; {
 		to := c.columnsThatFit(from, columns)
 		c.table(&b, from, to)
 		if from = to; from == len(c.Runs) {
@@ -34,9 +36,12 @@ func (c *Comparison) WriteTable(w io.Writer, columns int) error {
 	return err
 }
 
-// WriteRepeats writes the part of the table that is about runs which repeat one; nothing if there are none.
-func (c *Comparison) WriteRepeats(w io.Writer) error {
+// WriteAnswers writes what series answer, and the means of runs that repeat one; nothing if there are none.
+func (c *Comparison) WriteAnswers(w io.Writer) error {
 	var b strings.Builder
+	for _, line := range c.answers() {
+		fmt.Fprintf(&b, "\n%s\n", line)
+	}
 	c.allRepeatLines(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -56,7 +61,7 @@ func (c *Comparison) banner(b *strings.Builder) {
 	}
 	fmt.Fprintln(b, "NOT COMPARABLE: these runs differ in what must be equal")
 	for k := range c.Mismatches {
-		fmt.Fprintf(b, "  %s\n", c.Mismatches[k].text(c.names()))
+		fmt.Fprintf(b, "  %s\n", c.Mismatches[k].text(c.owners()))
 	}
 	fmt.Fprintln(b)
 }
@@ -89,7 +94,7 @@ func (c *Comparison) width() int {
 	for k := range c.Runs {
 		for _, f := range TableFigures {
 			if d := c.Runs[k].Figures[f.String()].Difference; d != nil {
-				extra = max(extra, len(d.over()))
+				extra = max(extra, utf8.RuneCountInString(d.over(f.Unit)))
 			}
 		}
 	}
@@ -116,8 +121,12 @@ func (c *Comparison) table(b *strings.Builder, from, to int) {
 		}
 	}
 	row("trees", func(r *Run) string { return fmt.Sprint(r.Trees) })
-	for k := from; k < to; k++ {
-		r := &c.Runs[k]
+	c.notes(b, c.Runs[from:to])
+}
+
+// notes writes what is to be known of runs.
+func (c *Comparison) notes(b *strings.Builder, runs []Run) {
+	for _, r := range runs {
 		for _, text := range slices.Concat([]string{r.Note}, r.Marks) {
 			if text != "" {
 				fmt.Fprintf(b, "  %s: %s\n", r.Name, text)
@@ -135,75 +144,26 @@ func (r *Run) cell(f slo.Figure) string {
 		text += measure.FewMark
 	}
 	if d := x.Difference; d != nil {
-		text += "  " + d.relative(f.Unit) + d.sign() + d.over()
+		text += "  " + d.relative(f.Unit) + signs[d.Decision] + d.over(f.Unit)
 	}
 	return text
 }
 
-// sign marks the difference of a figure that decides: * it differs beyond chance, ~ it does not.
-func (d *Difference) sign() string {
-	switch {
-	case !d.Judged:
-		return ""
-	case d.Differs:
-		return " *"
-	}
-	return " ~"
-}
-
-// verdictLines say of each run whether it differs from the first.
+// verdictLines say of each run whether it differs from the one that it is compared with. Of series those without intervals are left out.
 func (c *Comparison) verdictLines(b *strings.Builder) {
-	signs := false
+	decided := false
 	for _, v := range c.Verdicts {
-		fmt.Fprintln(b, c.verdictText(v))
-		signs = signs || v.Method != NoInterval
+		if v.Method != NoInterval || len(c.Series) == 0 {
+			fmt.Fprintln(b, v.Text)
+		}
+		decided = decided || v.Method != NoInterval
 	}
 	if slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Few() }) {
 		fmt.Fprintln(b, measure.FewNote)
 	}
-	if signs {
-		fmt.Fprintf(b, "* differs by %g %% or more, and beyond its %s interval (%s); ~ does not; a figure without a mark decides nothing\n", 100*leastDifference, DecidingLevel, DecidingNote)
+	if decided {
+		fmt.Fprintf(b, "* differs by %g %% or more, and its %s interval (%s) does not have 0; = differs by less; ~ not decided; a figure without a mark decides nothing\n", 100*leastDifference, DecidingLevel, DecidingNote)
 	}
-}
-
-// verdictText says in words whether a run differs from the first.
-func (c *Comparison) verdictText(v Verdict) string {
-	name, first := c.Runs[v.Run].Name, c.Runs[0].Name
-	how := ""
-	switch v.Method {
-	case NoInterval:
-		return fmt.Sprintf("%s against %s: no interval of any difference: %s", name, first, orUnknown(v.Why))
-	case Paired:
-		how = fmt.Sprintf("paired: %s that both played", measure.Plural(v.Trees, "tree", "trees"))
-	case Independent:
-		how = "not paired: " + orUnknown(v.Why)
-	}
-	if len(v.Figures) == 0 {
-		return fmt.Sprintf("%s against %s: nothing differs beyond its intervals (%s)%s", name, first, how, c.rateText(v))
-	}
-	var parts []string
-	for _, f := range v.Figures {
-		parts = append(parts, fmt.Sprintf("%s %s", f, FormatChange(float64(c.Runs[v.Run].Figures[f].Difference.Ratio))))
-	}
-	return fmt.Sprintf("%s against %s: %s beyond their intervals (%s): %s", name, first,
-		measure.Plural(len(v.Figures), "figure differs", "figures differ"), how, strings.Join(parts, ", ")) + c.rateText(v)
-}
-
-// rateText tells the difference of output_token_rate if it is large enough. A run has one such number, hence no interval.
-func (c *Comparison) rateText(v Verdict) string {
-	d := c.Runs[v.Run].Figures["output_token_rate"].Difference
-	if d == nil || math.Abs(float64(d.Ratio)) < leastDifference {
-		return ""
-	}
-	return fmt.Sprintf("; output_token_rate %s, which has no interval", FormatChange(float64(d.Ratio)))
-}
-
-// orUnknown returns a reason, or that a run has no requests.
-func orUnknown(why string) string {
-	if why == "" {
-		return "one has no requests"
-	}
-	return why
 }
 
 // repeatLines write means over the runs of a group with their intervals.
@@ -218,11 +178,13 @@ func (c *Comparison) repeatLines(b *strings.Builder, r Repeat) {
 
 // settingLines write the settings in which the runs differ and may.
 func (c *Comparison) settingLines(b *strings.Builder) {
+	title := "\nsettings that differ:\n"
 	for k := range c.Settings {
-		if k == 0 {
-			fmt.Fprintln(b, "\nsettings that differ:")
+		if len(c.Series) > 0 && c.Settings[k].Name == "concurrency" {
+			continue // in which series differ by what they are
 		}
-		fmt.Fprintf(b, "  %s\n", c.Settings[k].text(c.names()))
+		fmt.Fprintf(b, "%s  %s\n", title, c.Settings[k].text(c.owners()))
+		title = ""
 	}
 }
 
@@ -256,7 +218,7 @@ func (s *Setting) text(names []string) string {
 		}
 		with := []string{}
 		for j, other := range s.Values {
-			if other == value {
+			if other == value && !slices.Contains(with, names[j]) {
 				with = append(with, names[j])
 			}
 		}

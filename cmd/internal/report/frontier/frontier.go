@@ -26,7 +26,8 @@ type Figures struct {
 
 // Frontier is the points of all runs, and the lines that join them.
 type Frontier struct {
-	GPUs   int     `json:"gpus"` // 0: throughput is of the whole server
+	GPUs   int     `json:"gpus"`    // that served each run; 0: not known, or not the same
+	PerGPU bool    `json:"per_gpu"` // throughput is per GPU, not of whole servers
 	Points []Point `json:"points"`
 	Lines  [][]int `json:"lines"` // runs that differ in concurrency alone, by concurrency
 }
@@ -57,4 +58,17 @@ func (f *Frontier) dominated(k int, second func(*Point) measure.Number) bool {
 		}
 	}
 	return false
+}
+
+// Axis is a number in which runs differ: what charts of a sweep are drawn against.
+type Axis struct {
+	Title  string `json:"title"`
+	Values []int  `json:"values"` // of each run
+	Lines  []Line `json:"lines"`
+}
+
+// Line is runs that are joined in the charts of an axis, by their values of it.
+type Line struct {
+	Name string `json:"name"` // in what it differs from other lines; "": there is one
+	Runs []int  `json:"runs"`
 }

@@ -28,6 +28,7 @@ type Document struct {
 func (d *Document) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## agentx: %s\n\n", escape(d.Run.Name))
+	d.result(&b)
 	d.parts(&b)
 	d.verdict(&b)
 	d.gates(&b)
@@ -37,6 +38,39 @@ func (d *Document) Write(w io.Writer) error {
 	d.differences(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// result writes the conclusion, and the figures that say how fast the run was.
+func (d *Document) result(b *strings.Builder) {
+	if d.Summary == nil {
+		return
+	}
+	r := d.Summary.Result(func(name string) (low, high measure.Number) {
+		if f := d.Run.Figures[name]; f != nil && f.Interval != nil {
+			return measure.Number(f.Interval.Low), measure.Number(f.Interval.High)
+		}
+		return measure.Missing, measure.Missing
+	})
+	fmt.Fprintf(b, "**%s**\n\n", escape(r.Conclusion))
+	t := table{b: b}
+	t.head("result", "", "interval", "")
+	for k := range r.Figures {
+		f := &r.Figures[k]
+		note := escape(f.Note)
+		if f.Met != nil {
+			note = metText(*f.Met)
+		}
+		t.row(escape(f.Title), f.Text(), f.Range(), note)
+	}
+	t.end()
+}
+
+// metText says whether a service level is met.
+func metText(met bool) string {
+	if met {
+		return "met"
+	}
+	return "**not met**"
 }
 
 // parts writes which part of a load the run is, or which parts it has.
@@ -273,10 +307,7 @@ func (d *Document) levels(b *strings.Builder) {
 	for _, c := range g.Conditions {
 		met, verdict := fmt.Sprintf("%d of %d requests", c.Requests, d.Summary.Measured), ""
 		if c.Met != nil {
-			met, verdict = measure.FormatFigure(c.Value, c.Unit)+d.margin(c.Unit), "**not met**"
-			if *c.Met {
-				verdict = "met"
-			}
+			met, verdict = measure.FormatFigure(c.Value, c.Unit)+d.margin(c.Unit), metText(*c.Met)
 			if d.Summary.Few(c.Figure()) {
 				met += measure.FewMark
 			}
@@ -304,33 +335,18 @@ func (d *Document) differences(b *strings.Builder) {
 		if f.Difference == nil || figure.Statistic == "p99" && slices.Contains(compare.TableFigures, slo.Figure{Metric: figure.Metric, Statistic: "p95"}) {
 			continue
 		}
-		verdict := ""
-		if f.Difference.Differs {
-			verdict = "**differs**"
-		}
+		verdict := map[compare.Decision]string{compare.Differs: "**differs**", compare.Small: "less than 1 %", compare.Open: "not decided"}[f.Difference.Decision]
 		t.row(name, marked(base.Figures[name], figure.Unit), marked(f, figure.Unit), f.Difference.Change(figure.Unit), f.Difference.ShownText(), verdict)
 	}
 	t.end()
 	d.conclusion(b, d.Against.Verdicts[0])
 }
 
-// conclusion writes which differences are more than noise.
+// conclusion writes the verdict in a sentence, and what its intervals are.
 func (d *Document) conclusion(b *strings.Builder, v compare.Verdict) {
-	switch {
-	case v.Method == compare.NoInterval:
-		fmt.Fprintf(b, "No intervals: %s.\n\n", escape(v.Why))
-		return
-	case len(v.Figures) > 0:
-		fmt.Fprintf(b, "Beyond chance: %s.", escape(strings.Join(v.Figures, ", ")))
-	default:
-		fmt.Fprint(b, "Nothing differs beyond chance.")
+	fmt.Fprintf(b, "%s.", escape(v.Text))
+	if v.Method != compare.NoInterval {
+		fmt.Fprintf(b, " An interval of %s is one that decides: it is %s. A gate judges one figure, by its 95 %% interval.", compare.DecidingLevel, compare.DecidingNote)
 	}
-	how := "The trees of each run were resampled on their own"
-	if v.Method == compare.Paired {
-		how = fmt.Sprintf("%d trees that both runs played were resampled in pairs", v.Trees)
-	}
-	if v.Why != "" {
-		how += ": " + escape(v.Why)
-	}
-	fmt.Fprintf(b, " %s. An interval of %s is one that decides: it is %s. A gate judges one figure, by its 95 %% interval.\n\n", how, compare.DecidingLevel, compare.DecidingNote)
+	b.WriteString("\n\n")
 }

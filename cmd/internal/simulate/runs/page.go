@@ -46,7 +46,7 @@ type head struct {
 	Lead     []string          `json:"lead"`
 	Caveat   string            `json:"caveat"`
 	Runs     []pageRun         `json:"runs"`
-	Axes     []pageAxis        `json:"axes"`
+	Axes     []frontier.Axis   `json:"axes"`
 	Figures  []figure          `json:"figures"`
 	Gates    []simulate.Gate   `json:"gates"`
 	Frontier frontier.Frontier `json:"frontier"`
@@ -60,12 +60,6 @@ type pageRun struct {
 	Exit    int      `json:"exit"`
 	Reasons []string `json:"reasons"`
 	Engine  string   `json:"engine"`
-	Values  []int    `json:"values"` // of the axes
-}
-
-type pageAxis struct {
-	axis
-	Lines []line `json:"lines"`
 }
 
 // html returns the text of the page.
@@ -74,16 +68,16 @@ func html(o *Options) ([]byte, error) {
 		return nil, errors.New("comparison: a page needs at least one run")
 	}
 	all := axesOf(o.Runs)
-	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []pageAxis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
+	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []frontier.Axis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
 	for _, r := range o.Runs {
-		one := pageRun{Name: r.Name, Exit: r.Exit, Reasons: append([]string{}, r.Reasons...), Engine: r.Engine, Values: []int{}}
-		for _, a := range all {
-			one.Values = append(one.Values, a.of(&r.Config))
-		}
-		h.Runs = append(h.Runs, one)
+		h.Runs = append(h.Runs, pageRun{Name: r.Name, Exit: r.Exit, Reasons: append([]string{}, r.Reasons...), Engine: r.Engine})
 	}
 	for _, a := range all {
-		h.Axes = append(h.Axes, pageAxis{a, linesOf(o.Runs, a, all)})
+		on := frontier.Axis{Title: a.Title, Lines: linesOf(o.Runs, a, all)}
+		for _, r := range o.Runs {
+			on.Values = append(on.Values, a.of(&r.Config))
+		}
+		h.Axes = append(h.Axes, on)
 	}
 	h.Along, h.Frontier = frontierOf(o.Runs, all)
 	var err error
@@ -97,7 +91,7 @@ func html(o *Options) ([]byte, error) {
 
 // frontierOf returns the frontier of the runs, per GPU, and the axis along which its lines go: concurrency where runs differ in it.
 func frontierOf(runs []*Run, all []axis) (along string, f frontier.Frontier) {
-	f = frontier.Frontier{Points: []frontier.Point{}, Lines: [][]int{}}
+	f = frontier.Frontier{PerGPU: true, Points: []frontier.Point{}, Lines: [][]int{}}
 	for k, r := range runs {
 		p := frontier.Point{Run: k, Concurrency: r.Config.Concurrency, Throughput: measure.Missing, At: map[string]frontier.Figures{}, Hollow: r.Exit != 0}
 		for _, name := range frontier.Statistics {
@@ -173,8 +167,7 @@ func samples(runs []*Run) (list []page.Table) {
 
 // axis is a number in which runs differ.
 type axis struct {
-	Name  string `json:"name"`
-	Title string `json:"title"`
+	Name, Title string
 
 	of         func(*simulate.Config) int
 	moreIsBest bool // the answer is the most that keeps the gates, not the least
@@ -198,14 +191,8 @@ func axesOf(runs []*Run) (list []axis) {
 	return list
 }
 
-// line is runs that differ in an axis alone, by its value.
-type line struct {
-	Name string `json:"name"` // in what it differs from other lines; empty: there is one
-	Runs []int  `json:"runs"`
-}
-
 // linesOf returns the runs by what they have besides an axis.
-func linesOf(runs []*Run, along axis, all []axis) (lines []line) {
+func linesOf(runs []*Run, along axis, all []axis) (lines []frontier.Line) {
 	for k, r := range runs {
 		name := r.Engine
 		for _, a := range all {
@@ -213,9 +200,9 @@ func linesOf(runs []*Run, along axis, all []axis) (lines []line) {
 				name = joined(name, ", ", fmt.Sprintf("%s %d", a.Title, a.of(&r.Config)))
 			}
 		}
-		at := slices.IndexFunc(lines, func(l line) bool { return l.Name == name })
+		at := slices.IndexFunc(lines, func(l frontier.Line) bool { return l.Name == name })
 		if at < 0 {
-			at, lines = len(lines), append(lines, line{Name: name})
+			at, lines = len(lines), append(lines, frontier.Line{Name: name})
 		}
 		lines[at].Runs = append(lines[at].Runs, k)
 	}

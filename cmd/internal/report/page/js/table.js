@@ -22,7 +22,7 @@ class Table {
 // scrolledTable makes a table that scrolls where it is too large. A cell of the head is a text, or an element.
 function scrolledTable(head, body, style = "") {
   const cells = head.map((cell) => typeof cell === "string" ? element("th", { scope: "col" }, cell) : cell);
-  return element("div", { class: `scroll ${style}`.trim() }, element("table", {}, element("thead", {}, element("tr", {}, ...cells)), body));
+  return element("div", { class: `scroll ${style}`.trim(), tabindex: 0, role: "group", "aria-label": "Table" }, element("table", {}, element("thead", {}, element("tr", {}, ...cells)), body));
 }
 
 function cellValue(cell) { return typeof cell === "string" ? cell : cell.value ?? cell.text; }

@@ -177,6 +177,45 @@ func (b *Tab) Dark(on bool) {
 	b.Settle()
 }
 
+// Looks keeps pictures of the whole page as readers may see it: light, dark, on a phone, on paper, without colours. It fails the test where the
+// page is wider than a phone.
+func (b *Tab) Looks(name string) {
+	b.t.Helper()
+	size := Eval[[2]int64](b, `[innerWidth, innerHeight]`)
+	b.Picture(name + "-light")
+	b.requireAccessible()
+	b.Dark(true)
+	b.Picture(name + "-dark")
+	b.requireAccessible()
+	b.Dark(false)
+	call(b, emulation.SetEmulatedVisionDeficiency, emulation.SetEmulatedVisionDeficiencyParams{Type: emulation.SetEmulatedVisionDeficiencyTypeAchromatopsia})
+	b.Picture(name + "-grey")
+	call(b, emulation.SetEmulatedVisionDeficiency, emulation.SetEmulatedVisionDeficiencyParams{Type: emulation.SetEmulatedVisionDeficiencyTypeNone})
+	b.Resize(794, 1123) // A4
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	b.Picture(name + "-a4")
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
+	b.Resize(400, 800)
+	b.Settle()
+	require.LessOrEqual(b.t, Eval[int](b, `document.documentElement.scrollWidth`), 400)
+	b.Picture(name + "-400")
+	b.Resize(size[0], size[1])
+	b.Settle()
+}
+
+// requireAccessible fails the test for everything that axe-core finds by its default rules, where AGENTX_AXE names its file axe.min.js.
+func (b *Tab) requireAccessible() {
+	b.t.Helper()
+	path := os.Getenv("AGENTX_AXE")
+	if path == "" {
+		return
+	}
+	code, err := os.ReadFile(path)
+	require.NoError(b.t, err)
+	Eval[bool](b, string(code)+"\n;true")
+	require.Empty(b.t, Eval[[]string](b, `axe.run().then((found) => found.violations.flatMap(({ id, help, nodes }) => nodes.map(({ target, html }) => [id, help, target.join(" "), html].join(": "))))`))
+}
+
 // Picture keeps a picture of the whole page where AGENTX_PICTURES names a folder.
 func (b *Tab) Picture(name string) {
 	b.t.Helper()

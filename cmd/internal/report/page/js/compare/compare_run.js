@@ -3,9 +3,9 @@
 
 // A ComparedRun is one run: its requests, and what of them belongs to a range.
 class ComparedRun {
-  constructor(page, run, style) {
-    Object.assign(this, run, { style, sampled: page.head.sampled[style] });
-    const table = page.tables[`requests.${style}`];
+  constructor(page, run, place, style = place) {
+    Object.assign(this, run, { place, style, sampled: page.head.sampled[place], lanes: page.head.frontier.points[place].concurrency });
+    const table = page.tables[`requests.${place}`];
     this.columns = table.columns;
     this.rows = table.rows;
     this.counted = {}; // by a name of head.states: 1 where a request is in one of these
@@ -37,9 +37,11 @@ class ComparedRun {
   remarks() {
     const list = this.marks.map((text) => ({ text, mark: true }));
     if (this.note) list.unshift({ text: this.note });
-    if (this.no_intervals) list.push({ text: `no intervals: ${this.no_intervals}` });
     return list.concat(this.lacks.map((text) => ({ text })));
   }
+
+  // title names the run among others of its series.
+  get title() { return this.series && this.lanes ? formatCount(this.lanes, "lane") : this.name; }
 
   get marked() { return this.marks.length > 0; }
 }

@@ -45,11 +45,12 @@ function atLeastWide(span) {
 function spanOfKnown(values) { return values.length ? [Math.min(...values), Math.max(...values)] : null; }
 
 // frontierCharts draw what a server gives to all against what it gives to each: head.frontier of compared runs. options: about, a
-// sentence; name of the throughput; labels of the runs.
-function frontierCharts({ points, lines }, runs, root, { about, name, labels }) {
+// sentence; name of the throughput; labels of the runs; keys, names of the styles.
+function frontierCharts({ points, lines }, runs, root, { about, name, labels, keys = [] }) {
   const parent = section(root, "Frontier", about);
   const choices = element("p", {}), charts = element("div", { class: "charts frontier" });
-  parent.append(choices, charts);
+  const named = keys.map((key, style) => element("span", { class: "key" }, swatch({ style, shape: shapes[style % filledShapes], swatch: "point" }), key));
+  parent.append(choices, element("p", { class: "keys" }, ...named), charts);
   const kinds = [
     { title: "Output tokens/s against interactivity (tokens/s)", about: "Interactivity is the reciprocal of the inter-token latency. Right and up is better.", of: (at) => at.interactivity, dominated: (at) => at.dominated, x: { name: "interactivity", unit: "tokens/s" } },
     { title: "Output tokens/s against time to first token", about: "Left and up is better.", of: (at) => at.ttft, dominated: (at) => at.dominated_by_ttft, x: { name: "time to first token", unit: "s" } },

@@ -9,7 +9,7 @@ pages["simulate-compare"] = function (page, root) {
   root.append(element("p", { class: "note" }, `Simulated: ${head.caveat}.`));
   simulatedTable(page, runs, root);
   simulatedRemarks(runs, root);
-  sweepCharts(page, root);
+  sweepCharts(page, root, "fails a gate", "gates");
   simulatedFrontier(head, runs, root);
   simulatedDistributions(page, runs, root);
   settingTable(head.differ, runs, section(root, "Settings that differ"));
@@ -28,15 +28,12 @@ function simulatedRows(page, runs) {
   const { head, tables } = page, values = tables.figures.columns, units = tables.figures.units;
   const shown = simulatedColumns.filter(([name]) => values[name].some(Number.isFinite));
   const rows = runs.map((run, k) => [
-    { text: run.name, class: run.exit ? "mark" : null }, ...run.values.map((value) => ({ text: String(value), value })),
+    { text: run.name, class: run.exit ? "mark" : null }, ...head.axes.map(({ values }) => ({ text: String(values[k]), value: values[k] })),
     ...(head.gates.length ? [{ text: run.exit ? "no" : "yes", class: run.exit ? "mark" : null, title: run.reasons.join("; ") || null }] : []),
-    ...shown.map(([name]) => ({ text: formatValue(values[name][k], simulatedUnit(units[name])), value: values[name][k] })),
+    ...shown.map(([name]) => ({ text: formatValue(values[name][k], sweepUnit(units[name])), value: values[name][k] })),
   ]);
   return { head: ["run", ...head.axes.map(({ title }) => title), ...(head.gates.length ? ["keeps its gates"] : []), ...shown.map(([, title]) => title)], rows };
 }
-
-// simulatedUnit is a unit of a figure as formatValue takes it.
-function simulatedUnit(unit) { return { "": "%", "1/s": "/s", 1: "" }[unit] ?? unit; }
 
 function simulatedTable(page, runs, root) {
   const parent = section(root, "Runs", page.head.gates.length ? `Gates: ${page.head.gates.map(({ text }) => text).join(", ")}.` : "");

@@ -1,7 +1,7 @@
 "use strict";
 // Sweeps: how figures change with a number in which runs differ, such as the workers.
 
-// A SweepLine is a figure of the runs of a line, by that number. The point of a run that fails a gate is hollow.
+// A SweepLine is a figure of the runs of a line, by that number. The point of a run that fails a gate or misses a level is hollow.
 class SweepLine extends Line {
   draw(pen) {
     super.draw(pen);
@@ -16,10 +16,9 @@ class SweepLine extends Line {
 
 // sweepLines returns the lines of a figure along axis number at: {name, x, y, hollow} of each.
 function sweepLines({ head, tables }, at, figure) {
-  const values = tables.figures.columns[figure];
-  return head.axes[at].lines.map(({ name, runs }) => ({
-    name: name || "runs", x: runs.map((k) => head.runs[k].values[at]), y: runs.map((k) => values[k]), hollow: runs.map((k) => head.runs[k].exit !== 0),
-  }));
+  const values = tables.figures.columns[figure], axis = head.axes[at];
+  const hollow = (k) => head.frontier.points[k].hollow || (head.runs[k].levels || []).some(({ met }) => !met);
+  return axis.lines.map(({ name, runs }) => ({ name: name || "runs", x: runs.map((k) => axis.values[k]), y: runs.map((k) => values[k]), hollow: runs.map(hollow) }));
 }
 
 // sweepAxis returns the x axis of numbers in which runs differ, logarithmic where they were multiplied, not added to.
@@ -33,16 +32,19 @@ function sweepAxis(name, numbers) {
 const sweepKinds = [
   ["ttft", "Time to first token", true], ["itl", "Inter-token latency", true], ["token_gap", "Gaps between tokens", true], ["latency", "Request latency", true],
   ["output_token_rate", "Output tokens per second"], ["output_token_rate_per_gpu", "Output tokens per second and GPU"], ["request_rate", "Requests per second"], ["good", "Good requests"], ["goodput", "Goodput"],
-  ["reuse", "Reuse of prompt tokens"], ["preemptions", "Preemptions"], ["gpu_hours", "GPU-hours"], ["duration", "Duration"],
+  ["reuse", "Reuse of prompt tokens"], ["token_hit_rate", "Share of prompt tokens that were cached"], ["error-rate", "Failed requests"], ["preemptions", "Preemptions"], ["gpu_hours", "GPU-hours"], ["duration", "Duration"],
 ];
 const sweepStatistics = ["mean", "p50", "p90", "p95", "p99", "max"];
 const limitStyle = seriesCount - 1; // grey
 
-// sweepCharts draw a chart a metric, against the number that the reader chooses.
-function sweepCharts(page, root) {
+// sweepUnit is a unit of a figure as formatValue takes it.
+function sweepUnit(unit) { return { "": "%", "1/s": "/s", 1: "" }[unit] ?? unit; }
+
+// sweepCharts draw a chart a metric, against the number that the reader chooses. fails says which runs are hollow, limits what the limits are of.
+function sweepCharts(page, root, fails, limits) {
   const { head } = page;
   if (!head.axes.length) return;
-  const parent = section(root, `Against ${head.axes.map(({ title }) => title).join(", ")}`, "A point a run; one that fails a gate is hollow. Lines that do not rise or fall are the limits of gates.");
+  const parent = section(root, `Against ${head.axes.map(({ title }) => title).join(", ")}`, `A point a run; one that ${fails} is hollow. Horizontal lines are the limits of ${limits}.`);
   const choices = element("p", {});
   parent.append(choices);
   const parts = head.axes.map((_, at) => new Sweep(page, at, parent));
@@ -64,17 +66,17 @@ class Sweep {
     const figures = page.tables.figures.columns;
     for (const [metric, title, spread] of sweepKinds) {
       const values = figures[spread ? `${metric}.p50` : metric];
-      if (values.some(Number.isFinite) && (metric !== "preemptions" || values.some((value) => value > 0))) this.charts.push(this.chart(metric, title, spread));
+      if (values && values.some(Number.isFinite) && (!["preemptions", "error-rate"].includes(metric) || values.some((value) => value > 0))) this.charts.push(this.chart(metric, title, spread));
     }
   }
 
   chart(metric, title, spread) {
-    const { head, tables } = this.page, x = sweepAxis(head.axes[this.at].title, head.runs.map(({ values }) => values[this.at]));
-    const limits = head.gates.filter((gate) => gate.metric === metric).map((gate) => new Line({ gate, name: gate.text, style: limitStyle, width: 2, step: true, x: [x.from, x.to] }));
+    const { head, tables } = this.page, x = sweepAxis(head.axes[this.at].title, head.axes[this.at].values);
+    const limits = head.gates.filter((gate) => gate.metric === metric).map((gate) => new Line({ gate, name: gate.text, style: limitStyle, dash: [], width: 2.5, step: true, x: [x.from, x.to] }));
     const lines = head.axes[this.at].lines.map((_, k) => new SweepLine({ name: String(k), style: k, hidden: k >= mostShown }));
     sweepLines(this.page, this.at, spread ? `${metric}.p50` : metric).forEach((line, k) => Object.assign(lines[k], line));
     const chart = new Chart(this.element, {
-      title, x, y: { unit: simulatedUnit(tables.figures.units[spread ? `${metric}.p50` : metric]), zero: true }, marks: [...lines, ...limits], height: 220, empty: "no run has it",
+      title, x, y: { unit: sweepUnit(tables.figures.units[spread ? `${metric}.p50` : metric]), zero: true }, marks: [...lines, ...limits], height: 220, empty: "no run has it",
     });
     return { chart, metric, title, spread, lines, limits };
   }

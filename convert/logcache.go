@@ -20,7 +20,7 @@ import (
 )
 
 // textRecipe is the version of what this program builds from logs. Raise it when the content of a part changes.
-const textRecipe = 1
+const textRecipe = 2
 
 // textImage is the pre-image of the keys of texts, and of their structure: everything that could change a byte of either.
 type textImage struct {

@@ -39,6 +39,7 @@ type prompt struct {
 	stream   []byte
 	contents []span // the places of texts in stream
 	isIDs    bool
+	pairs    pairs
 }
 
 type span struct{ from, to int }
@@ -63,7 +64,7 @@ func (p *prompt) count(tokens func([]byte) int) int {
 
 // clear resets q and keeps its buffers.
 func (q *request) clear() {
-	*q = request{prompt: prompt{stream: q.prompt.stream[:0], contents: q.prompt.contents[:0]}}
+	*q = request{prompt: prompt{stream: q.prompt.stream[:0], contents: q.prompt.contents[:0], pairs: q.prompt.pairs.empty()}}
 }
 
 // parse reads body, a request to an endpoint, into q, which must be clear. q.model is a slice of body.
@@ -190,7 +191,10 @@ func (p *prompt) parse(l *jsonlex.Lexer, e *served) error {
 		return nil
 	}
 	if e.messages && (!e.text || l.Kind() != jsonlex.String) {
-		return l.Array(func() error { return p.parseMessage(l) })
+		if err := l.Array(func() error { return p.parseMessage(l) }); err != nil {
+			return err
+		}
+		return p.pairs.end()
 	}
 	if l.Kind() == jsonlex.Array {
 		return p.parseIDs(l)
@@ -212,8 +216,12 @@ func (p *prompt) parseMessage(l *jsonlex.Lexer) error {
 	start := len(p.stream)
 	content := len(p.contents)
 	p.contents = append(p.contents, span{start, start})
-	return l.Object(func(key []byte) error {
+	err := l.Object(func(key []byte) (err error) {
 		switch string(key) {
+		case "tool_calls":
+			return p.pairs.parseCalls(l)
+		case "tool_call_id":
+			return p.pairs.add(&p.pairs.results, l)
 		case "role":
 			role, err := l.ShortString()
 			p.stream = slices.Insert(p.stream, start, role...)
@@ -227,6 +235,10 @@ func (p *prompt) parseMessage(l *jsonlex.Lexer) error {
 		}
 		return l.Skip()
 	})
+	if err == nil {
+		err = p.pairs.message()
+	}
+	return err
 }
 
 // parseSystem reads the system prompt, a string or a list of blocks, as the first message, wherever it stands in the body.
@@ -266,19 +278,33 @@ func (p *prompt) parseContent(l *jsonlex.Lexer, nested bool) (err error) {
 	return err
 }
 
-// parsePart reads one part of a content: its text, and the content of a tool's result.
+// parsePart reads one part of a content: its text, the content of a tool's result, and which call it is, or answers.
 func (p *prompt) parsePart(l *jsonlex.Lexer, nested bool) error {
-	return l.Object(func(key []byte) (err error) {
+	var id []byte
+	isCall := false
+	err := l.Object(func(key []byte) (err error) {
 		switch {
 		case string(key) == "text":
 			p.stream, err = l.AppendString(p.stream)
 		case string(key) == "content" && nested:
 			err = p.parseContent(l, false)
+		case string(key) == "tool_use_id" && nested:
+			err = p.pairs.add(&p.pairs.results, l)
+		case string(key) == "id" && nested && l.Kind() == jsonlex.String:
+			id, _, err = l.RawString()
+		case string(key) == "type" && nested && l.Kind() == jsonlex.String:
+			var kind []byte
+			kind, _, err = l.RawString()
+			isCall = string(kind) == "tool_use"
 		default:
 			err = l.Skip()
 		}
 		return err
 	})
+	if isCall {
+		p.pairs.calls = append(p.pairs.calls, id)
+	}
+	return err
 }
 
 // parseIDs reads an array of token ids as the whole prompt.

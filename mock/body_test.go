@@ -318,9 +318,50 @@ func TestBodiesThatAreNotServed(t *testing.T) {
 		{&textEndpoint, `{"prompt":[4294967296]}`, `prompt: byte 11: want a number of at most 4294967295`},
 		{&textEndpoint, `{"prompt":[01]}`, `prompt: byte 11: want a whole number that is not negative, found '0'`},
 		{&textEndpoint, `{"prompt":[1 2]}`, `prompt: byte 13: want ',' or ']', found '2'`},
+		{&chatEndpoint, chatOf(chatCalls, `{"role":"tool","tool_call_id":"a"}`), `messages: the call "b" has no result in the messages behind it`},
+		{&chatEndpoint, chatOf(chatCalls, `{"role":"tool","tool_call_id":"a"}`, `{"role":"user"}`, `{"role":"tool","tool_call_id":"b"}`), `messages: the call "b" has no result in the messages behind it`},
+		{&chatEndpoint, chatOf(chatCalls, chatCalls), `messages: the call "a" has no result in the messages behind it`},
+		{&chatEndpoint, chatOf(`{"role":"user"}`, `{"role":"tool","tool_call_id":"a"}`), `messages: the result of "a" answers no call of the message before`},
+		{&chatEndpoint, chatOf(chatCalls, `{"role":"tool","tool_call_id":"a"}`, `{"role":"tool","tool_call_id":"a"}`), `messages: the result of "a" answers no call of the message before`},
+		{&messagesEndpoint, chatOf(messagesCalls, messagesResult("a")), `messages: the call "b" has no result in the messages behind it`},
+		{&messagesEndpoint, chatOf(messagesCalls, `{"role":"user","content":"x"}`, messagesResult("a", "b")), `messages: the call "a" has no result in the messages behind it`},
+		{&messagesEndpoint, chatOf(messagesResult("a")), `messages: the result of "a" answers no call of the message before`},
 	} {
 		var q request
 		require.EqualError(t, q.parse([]byte(c.body), c.form), c.want, c.body)
+	}
+}
+
+const (
+	chatCalls     = `{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b"}],"role":"assistant","content":null}`
+	messagesCalls = `{"role":"assistant","content":[{"id":"a","type":"tool_use","input":{"id":"c"}},{"type":"tool_use","id":"b"},{"type":"text","id":"d","text":"x"}]}`
+)
+
+func chatOf(messages ...string) string {
+	return `{"max_tokens":1,"messages":[` + strings.Join(messages, ",") + `]}`
+}
+
+func messagesResult(ids ...string) string {
+	var blocks []string
+	for _, id := range ids {
+		blocks = append(blocks, `{"type":"tool_result","tool_use_id":"`+id+`","content":[{"type":"text","text":"x"}]}`)
+	}
+	return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}`
+}
+
+// Results right behind their calls are served, in one message or in several.
+func TestCallsWithResultsAreServed(t *testing.T) {
+	var q request
+	for _, c := range []struct {
+		form *served
+		body string
+	}{
+		{&chatEndpoint, chatOf(chatCalls, `{"role":"tool","tool_call_id":"b","content":"x"}`, `{"role":"tool","tool_call_id":"a","content":"x"}`, chatCalls,
+			`{"role":"tool","tool_call_id":"a"}`, `{"role":"tool","tool_call_id":"b"}`, `{"role":"user","content":"x","tool_calls":null,"tool_call_id":null}`)},
+		{&messagesEndpoint, chatOf(messagesCalls, messagesResult("b"), messagesResult("a"), messagesCalls, messagesResult("b", "a"))},
+	} {
+		q.clear()
+		require.NoError(t, q.parse([]byte(c.body), c.form), c.body)
 	}
 }
 

@@ -33,8 +33,9 @@
 //
 // # What is not checked
 //
-// A body must be JSON, and the fields that are read must have the right type. The model's name, roles, sampling parameters,
-// tools and all else are not checked. A key that occurs twice is read twice: the last number, flag or name counts, and all
+// A body must be JSON, and the fields that are read must have the right type. In chats and Anthropic's Messages the results of tools must stand
+// right behind the message with their calls, and each call must have one. The model's name, roles, sampling parameters, definitions of tools
+// and all else are not checked. A key that occurs twice is read twice: the last number, flag or name counts, and all
 // messages and contents do. Bytes that are not UTF-8 are kept as they are.
 package mock
 

@@ -215,8 +215,11 @@ INPUT is one of:
   -              the same on standard input
   hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of "agentx fetch --list"
   demo           16 small traces inside agentx
+  claude:        your sessions of Claude Code (~/.claude/projects); codex: those of Codex. Logs with
+                 text may also be files: conversations, logs of requests, spans of OpenTelemetry
 
-A trace has no text. Each of its blocks gets a piece of --corpus that --seed chooses: equal block ids
+A log has its text: a replay sends what was recorded. Its cache is as private as the log; only you can
+read it. A trace has no text. Each of its blocks gets a piece of --corpus that --seed chooses: equal block ids
 show equal text, so a server's prefix cache hits where the recording says.
 
 The same content and flags give the same cache, whatever the files are called, wherever they lie and
@@ -225,46 +228,51 @@ however many workers convert them.
 An input of many files, or of more than 1024 traces, is cut into shards. When a file is added, only
 that file is converted. Several processes may convert one input into one shared root at the same time,
 with the same command: each builds the files that no other builds, and all end with the same path.`,
-		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
+		Example: "  agentx convert demo\n  agentx convert claude: --since 2026-03-01\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
 	}
 	f.register(cmd)
 	alone.register(cmd)
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		o, err := f.options(cmd, args)
-		if err == nil {
-			o.Builder, err = alone.part.builder()
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		var fidelity *convert.Fidelity
-		if alone.explain {
-			if fidelity, err = explainLogs(cmd, o); err != nil {
-				return nil, nil, err
-			}
-		}
-		if alone.dryRun {
-			return dryConvert(cmd, o, alone.ids, fidelity)
-		}
-		begin := time.Now()
-		r, err := runConvert(cmd, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		wall, usage := time.Since(begin), measure.ReadProcessUsage()
-		out := r.JSON(wall, usage.CPU, usage.PeakRSS)
-		if fidelity != nil {
-			out["fidelity"] = fidelity
-		}
-		return out, func(w io.Writer) {
-			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
-				fmt.Fprintln(w, r.Path)
-				return
-			}
-			printFidelity(w, fidelity)
-			r.Write(w, wall, usage.CPU, usage.PeakRSS)
-		}, nil
+		return alone.run(cmd, &f, args)
 	})
+}
+
+// run converts inputs, or says what logs would become.
+func (f *convertAlone) run(cmd *cobra.Command, of *inputFlags, args []string) (any, func(io.Writer), error) {
+	o, err := of.options(cmd, args)
+	if err == nil {
+		o.Builder, err = f.part.builder()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var fidelity *convert.Fidelity
+	if f.explain {
+		if fidelity, err = explainLogs(cmd, o); err != nil {
+			return nil, nil, err
+		}
+	}
+	if f.dryRun {
+		return dryConvert(cmd, o, f.ids, fidelity)
+	}
+	begin := time.Now()
+	r, err := runConvert(cmd, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	wall, usage := time.Since(begin), measure.ReadProcessUsage()
+	out := r.JSON(wall, usage.CPU, usage.PeakRSS)
+	if fidelity != nil {
+		out["fidelity"] = fidelity
+	}
+	return out, func(w io.Writer) {
+		if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
+			fmt.Fprintln(w, r.Path)
+			return
+		}
+		printFidelity(w, fidelity)
+		r.Write(w, wall, usage.CPU, usage.PeakRSS)
+	}, nil
 }
 
 // explainLogs says how close a replay of logs is to what was recorded.
@@ -434,11 +442,11 @@ func maybeInput(name string, rootErr, err error) error {
 // checkInput returns an error if a name that is no cache is no input either.
 func checkInput(cmd *cobra.Command, name, root string) error {
 	embedded := inputSources(cmd).Embedded
-	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || hub.IsRef(name) {
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || hub.IsRef(name) || slices.Contains(convert.AgentInputs, name) {
 		return nil
 	}
 	err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
-	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
+	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, append(slices.Collect(maps.Keys(embedded)), convert.AgentInputs...)), "agentx cache ls")}
 }
 
 // openPreparedTables opens the tables of a found cache, which must be a dataset or a structure whose prompts have blocks. name is what the

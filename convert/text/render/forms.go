@@ -7,9 +7,14 @@ import (
 	"github.com/agentx/agentx/convert/text/content"
 )
 
-// chatMessage writes a message as chat completions have it. Results are messages of role tool of their own, in front of the rest.
-func (p *pieces) chatMessage(m *text.Message, numbers []int) {
-	rest, wrote := false, false
+// chatMessage writes a message as chat completions have it. Results are messages of role tool of their own, in front of the rest; the first
+// are those of aborted calls.
+func (p *pieces) chatMessage(m *text.Message, numbers, aborted []int) {
+	rest, wrote := false, len(aborted) > 0
+	for k, n := range aborted {
+		p.separate(k)
+		p.put(`{"role":"tool","tool_call_id":"`, callName(n), `","content":"`+abortedResult+`"}`)
+	}
 	for k := range m.Parts {
 		part := &m.Parts[k]
 		if part.Kind != text.Result || numbers[k] == 0 {
@@ -122,12 +127,17 @@ func (p *pieces) content(parts []text.Part, first bool) {
 	default:
 		p.put(`[`)
 		for k := range parts {
-			if k > 0 {
-				p.put(`,`)
-			}
+			p.separate(k)
 			p.block(&parts[k], first && k == 0)
 		}
 		p.put(`]`)
+	}
+}
+
+// separate writes what stands in front of element k of a list.
+func (p *pieces) separate(k int) {
+	if k > 0 {
+		p.put(`,`)
 	}
 }
 
@@ -156,7 +166,7 @@ func (p *pieces) plain(part *text.Part, first bool) {
 }
 
 // anthropicMessage writes a message as Anthropic's Messages have it.
-func (p *pieces) anthropicMessage(m *text.Message, numbers []int) {
+func (p *pieces) anthropicMessage(m *text.Message, numbers, aborted []int) {
 	role := "user"
 	if m.Role == text.Assistant {
 		role = "assistant"
@@ -166,29 +176,32 @@ func (p *pieces) anthropicMessage(m *text.Message, numbers []int) {
 		p.content(m.Parts, true)
 	} else {
 		p.put(`[`)
-		p.blocks(m, numbers, true)
+		p.blocks(m, numbers, aborted, true)
 		p.put(`]`)
 	}
 	p.put(`}`)
 }
 
-// blocks writes the parts of a message as blocks. Those of a system prompt are texts alone.
-func (p *pieces) blocks(m *text.Message, numbers []int, calls bool) {
-	n := 0
+// blocks writes the parts of a message as blocks, behind results of aborted calls. Those of a system prompt are texts alone.
+func (p *pieces) blocks(m *text.Message, numbers, aborted []int, calls bool) {
+	n := len(aborted)
+	for k, call := range aborted {
+		p.separate(k)
+		p.put(`{"type":"tool_result","tool_use_id":"`, callName(call), `","content":"`+abortedResult+`","is_error":true}`)
+	}
 	for k := range m.Parts {
 		part := &m.Parts[k]
 		if part.Kind == text.Redacted {
 			continue
 		}
-		if n++; n > 1 {
-			p.put(`,`)
-		}
+		p.separate(n)
+		n++
 		switch {
 		case calls && part.Kind == text.Thinking:
 			p.put(`{"type":"thinking","thinking":"`)
 			p.text(part.Text)
 			p.put(`","signature":""}`)
-		case calls && part.Kind == text.Call:
+		case calls && part.Kind == text.Call && numbers[k] > 0:
 			p.put(`{"type":"tool_use","id":"`, callName(numbers[k]), `","name":"`)
 			p.text(part.Name)
 			p.put(`","input":`)
@@ -228,13 +241,11 @@ func (p *pieces) input(t text.Text) {
 // tools writes definitions of tools as a list, in each form.
 func (r *Renderer) tools(list []text.Text) (chat, anthropic *pieces) {
 	chat, anthropic = r.begin()
+	chat.put(`[`)
+	anthropic.put(`[`)
 	for k, t := range list {
-		separator := `,`
-		if k == 0 {
-			separator = `[`
-		}
-		chat.put(separator)
-		anthropic.put(separator)
+		chat.separate(k)
+		anthropic.separate(k)
 		r.tool(t, chat, anthropic)
 	}
 	chat.put(`]`)

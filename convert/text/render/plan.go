@@ -16,26 +16,35 @@ type planner struct {
 	trace    *text.Trace
 	plan     *mmapcache.Plan
 	calls    calls
-	nodes    []node // of the trace
+	messages map[int32]entry // by the last node of each; results that no log has by ^n, of the calls of the message that ends with node n
+	nodes    []placed        // of the trace
 	segments map[segmentKey]int32
+	origins  []origin // of segments
 	totals   []uint32 // tokens from the first segment to each
-	open     []int32
+	path     []int32
 }
 
-// node is what becomes of a node of a trace.
-type node struct {
-	written bool
-	apart   bool // it and all before it are system messages: the system prompt
-	role    mmapcache.Role
-	number  uint32 // of its message
-	start   int32  // the segment that the last prompts with it began with, plus 2; 0: it is in none yet
-	segment int32  // its segment there
+// placed is where a node of a trace stands with which a message ends.
+type placed struct {
+	start   int32 // the segment that the last prompts with it began with, plus 2; 0: it is in none yet
+	segment int32 // its segment there
+	apart   bool  // all before it, and it, are system messages: the system prompt
+}
+
+// origin is what a segment was made from: messages of the log up to a node, short ones that no log has, definitions of tools, messages that
+// stand in front of all prompts of a session.
+type origin struct {
+	last, nodes int32
+	short       int
+	tools       []text.Text
+	front       []int32 // messages
 }
 
 // Plan writes the messages of a trace that prompts have, and returns its plan. The name of the trace is of this dataset, not of the log.
 func (r *Renderer) Plan(t *text.Trace, name string) (*mmapcache.Plan, error) {
 	p := &planner{Renderer: r, trace: t, plan: &mmapcache.Plan{Trace: mmapcache.Trace{ID: name, Scope: mmapcache.ScopeText, BlockSize: 1}},
-		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, nodes: make([]node, len(t.Nodes)), segments: map[segmentKey]int32{}}
+		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, messages: map[int32]entry{}, nodes: make([]placed, len(t.Nodes)),
+		segments: map[segmentKey]int32{}}
 	for k := range t.Sessions {
 		p.session(k)
 	}
@@ -123,13 +132,98 @@ func (p *planner) turn(k, n int, start int32) {
 	}
 	u.Model = p.data.Store.String(turn.Model)
 	u.In = uint32(max(0, s.Recorded(turn)))
-	if u.Last = p.path(turn.Last, start); turn.Last != text.None {
+	u.Last = p.prompt(start, turn.Last)
+	if last := u.Last; last != start {
 		u.Input = mmapcache.UserInput
-		if p.nodes[turn.Last].role == mmapcache.ToolRole {
+		if p.plan.Segments[last].Role == mmapcache.ToolRole {
 			u.Input = mmapcache.ToolResult
 		}
 	}
 	p.plan.Turns = append(p.plan.Turns, u)
+}
+
+// prompt returns the last segment of a prompt that ends with a node, whose messages stand behind the segment start. Of a prompt that begins as
+// an earlier one does, only what is new is looked at.
+func (p *planner) prompt(start, node int32) int32 {
+	path := p.path[:0]
+	for ; node != text.None; node = p.trace.Nodes[node].Parent {
+		if p.nodes[node].start == start+2 && (len(path) == 0 || !p.joins(node, path[len(path)-1])) {
+			break
+		}
+		path = append(path, node)
+	}
+	slices.Reverse(path)
+	p.path = path
+	last, before, apart := start, node, true // apart: the system prompt is what stands before the first other message
+	if node != text.None {
+		last, apart = p.nodes[node].segment, p.nodes[node].apart
+	}
+	for from, to := 0, 0; from < len(path); from = to {
+		m := &p.data.Messages[p.trace.Nodes[path[from]].Message]
+		for to = from + 1; to < len(path) && p.joins(path[to-1], path[to]); to++ {
+		}
+		apart = apart && m.Role == text.System
+		end := path[to-1]
+		e, known := p.messages[end]
+		if !known {
+			e = p.message(&p.calls, before, end, p.joined(path[from:to]), apart)
+			p.messages[end] = e
+		}
+		if !e.answers {
+			last = p.abort(last, before)
+		}
+		last = p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number},
+			origin{last: end, nodes: int32(to - from), short: e.aborted})
+		p.nodes[end], before = placed{start + 2, last, apart}, end
+	}
+	if apart {
+		e, known := p.messages[alone]
+		if !known {
+			e = p.user()
+			p.messages[alone] = e
+		}
+		return p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, short: 1})
+	}
+	return p.abort(last, before)
+}
+
+// alone is the key of the message behind a system prompt that has none.
+const alone = math.MinInt32
+
+// abort returns a segment behind another with results of all calls that wait behind a node, or that other where none does.
+func (p *planner) abort(last, node int32) int32 {
+	waiting := p.calls.waiting[node]
+	if len(waiting) == 0 {
+		return last
+	}
+	e, known := p.messages[^node]
+	if !known {
+		e = p.aborted(waiting)
+		p.messages[^node] = e
+	}
+	return p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, short: e.aborted})
+}
+
+// joins reports whether APIs want the messages of two nodes as one: the second goes on with one of the assistant, or both have results.
+func (p *planner) joins(a, b int32) bool {
+	x, y := &p.data.Messages[p.trace.Nodes[a].Message], &p.data.Messages[p.trace.Nodes[b].Message]
+	return y.Continues && x.Role == text.Assistant || hasResults(x) && hasResults(y)
+}
+
+// joined returns the message that the nodes are.
+func (p *planner) joined(nodes []int32) *text.Message {
+	first := &p.data.Messages[p.trace.Nodes[nodes[0]].Message]
+	if len(nodes) == 1 {
+		return first
+	}
+	m := &text.Message{Role: first.Role}
+	for _, node := range nodes {
+		one := &p.data.Messages[p.trace.Nodes[node].Message]
+		if m.Parts = append(m.Parts, one.Parts...); one.Role == text.User {
+			m.Role = text.User
+		}
+	}
+	return m
 }
 
 // start returns the last segment in front of all prompts of a session: tools, system messages, filler; None if it has none.
@@ -137,49 +231,28 @@ func (p *planner) start(s *text.Session) int32 {
 	last := int32(mmapcache.None)
 	if len(s.Tools) > 0 {
 		chat, anthropic := p.tools(s.Tools)
-		last = p.segment(last, mmapcache.Segment{Role: mmapcache.Tools, Flags: mmapcache.Recorded, First: p.number(mmapcache.Tools, chat, anthropic)})
+		last = p.segment(last, mmapcache.Segment{Role: mmapcache.Tools, Flags: mmapcache.Recorded, First: p.number(mmapcache.Tools, chat, anthropic)},
+			origin{last: text.None, tools: s.Tools})
 	}
 	for _, m := range s.Front {
-		number := p.message(&p.calls, text.None, text.None, &p.data.Messages[m], true)
-		last = p.segment(last, mmapcache.Segment{Role: roleOf(&p.data.Messages[m]), Flags: mmapcache.Recorded, First: number})
+		e := p.message(&p.calls, text.None, text.None, &p.data.Messages[m], true)
+		last = p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number}, origin{last: text.None, front: []int32{m}})
 	}
 	if s.Filler > 0 {
-		last = p.segment(last, mmapcache.Segment{Role: mmapcache.System, Flags: mmapcache.Prefix, First: p.filler, Count: uint32(s.Filler)})
+		last = p.segment(last, mmapcache.Segment{Role: mmapcache.System, Flags: mmapcache.Prefix, First: p.filler, Count: uint32(s.Filler)}, origin{last: text.None})
 	}
 	return last
 }
 
-// path returns the segment of a node in prompts that begin with the segment start. It writes messages that are not written yet.
-func (p *planner) path(last, start int32) int32 {
-	p.open = p.open[:0]
-	for ; last != text.None && p.nodes[last].start != start+2; last = p.trace.Nodes[last].Parent {
-		p.open = append(p.open, last)
-	}
-	segment, apart := start, true
-	if last != text.None {
-		segment, apart = p.nodes[last].segment, p.nodes[last].apart
-	}
-	for _, k := range slices.Backward(p.open) {
-		n, at := &p.nodes[k], p.trace.Nodes[k]
-		if !n.written {
-			m := &p.data.Messages[at.Message]
-			n.written, n.apart, n.role = true, apart && m.Role == text.System, roleOf(m)
-			n.number = p.message(&p.calls, k, at.Parent, m, n.apart)
-		}
-		segment, apart = p.segment(segment, mmapcache.Segment{Role: n.role, Flags: mmapcache.Recorded, First: n.number}), n.apart
-		n.start, n.segment = start+2, segment
-	}
-	return segment
-}
-
-// segment returns a segment behind another. Prompts that begin alike share it.
-func (p *planner) segment(parent int32, s mmapcache.Segment) int32 {
+// segment returns a segment behind another, made from something. Prompts that begin alike share it.
+func (p *planner) segment(parent int32, s mmapcache.Segment, from origin) int32 {
 	s.Parent = parent
 	key := keyOf(parent, &s)
 	n, ok := p.segments[key]
 	if !ok {
 		n = int32(len(p.plan.Segments))
 		p.plan.Segments = append(p.plan.Segments, s)
+		p.origins = append(p.origins, from)
 		p.segments[key] = n
 	}
 	return n
@@ -209,7 +282,6 @@ func (p *planner) countTokens() {
 		}
 	}
 	perByte := float64(tokens) / float64(max(1, bytes))
-	counted := p.counted(recorded)
 	p.totals = make([]uint32, len(plan.Segments))
 	for k := range plan.Segments {
 		s := &plan.Segments[k]
@@ -218,7 +290,7 @@ func (p *planner) countTokens() {
 		case recorded:
 			s.Count = uint32(math.Round(perByte * float64(p.bytes[s.First])))
 		default:
-			s.Count = counted[int32(k)]
+			s.Count = p.counted(&p.origins[k])
 		}
 		if p.totals[k] = s.Count; s.Parent != mmapcache.None {
 			p.totals[k] += p.totals[s.Parent]
@@ -235,36 +307,17 @@ func (p *planner) countTokens() {
 	}
 }
 
-// counted returns the tokens of each segment by the tokenizer; none where the recorded lengths say them.
-func (p *planner) counted(recorded bool) map[int32]uint32 {
-	if recorded {
-		return nil
+// counted returns how many tokens a segment has by the tokenizer.
+func (p *planner) counted(from *origin) uint32 {
+	n := p.sizes.Tools(from.tools) + from.short*shortTokens
+	for _, m := range from.front {
+		n += p.sizes.Message(m)
 	}
-	counts := map[int32]uint32{}
-	for k := range p.trace.Sessions {
-		s := &p.trace.Sessions[k]
-		at := p.start(s)
-		if s.Filler > 0 {
-			at = p.plan.Segments[at].Parent
-		}
-		for _, m := range slices.Backward(s.Front) {
-			counts[at] = uint32(p.sizes.Message(m))
-			at = p.plan.Segments[at].Parent
-		}
-		if len(s.Tools) > 0 {
-			counts[at] = uint32(p.sizes.Tools(s.Tools))
-		}
-		first := int(p.plan.Sessions[k].FirstTurn)
-		for n := range s.Turns {
-			path := p.trace.Path(nil, s.Turns[n].Last)
-			at := p.plan.Turns[first+n].Last
-			for _, node := range slices.Backward(path) {
-				counts[at] = uint32(p.sizes.Message(p.trace.Nodes[node].Message))
-				at = p.plan.Segments[at].Parent
-			}
-		}
+	for at := from.last; from.nodes > 0; from.nodes-- {
+		n += p.sizes.Message(p.trace.Nodes[at].Message)
+		at = p.trace.Nodes[at].Parent
 	}
-	return counts
+	return uint32(n)
 }
 
 // countHits sets how many tokens of each prompt an unlimited prefix cache would have held, in the order in which turns began, those of
@@ -286,16 +339,16 @@ func (p *planner) countHits() {
 	nodes := make([]int32, len(p.plan.Segments)) // of the trie; 0: none of this trace yet
 	for _, k := range order {
 		u := &p.plan.Turns[k]
-		p.open = p.open[:0]
+		p.path = p.path[:0]
 		held := u.Last // the last segment that the cache has
 		for ; held != mmapcache.None && nodes[held] == 0; held = p.plan.Segments[held].Parent {
-			p.open = append(p.open, held)
+			p.path = append(p.path, held)
 		}
 		node := int32(0)
 		if held != mmapcache.None {
 			node = nodes[held]
 		}
-		for _, s := range slices.Backward(p.open) {
+		for _, s := range slices.Backward(p.path) {
 			key := keyOf(node, &p.plan.Segments[s])
 			next, seen := p.trie[key]
 			if seen {

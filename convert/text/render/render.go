@@ -213,23 +213,39 @@ func (r *Renderer) number(role mmapcache.Role, chat, anthropic *pieces) uint32 {
 	return n
 }
 
-// calls are the names of the calls of tools of a trace, and which of them a prompt has not answered yet.
+// calls are the names of the calls of tools of a trace, and which of them have no result yet.
 type calls struct {
 	numbers map[text.Text]int // by id of the log
 	last    int
-	waiting map[int32][]int // by node: calls on its path without a result, in their order
+	waiting map[int32][]int // behind a message, by its last node: its calls
 }
 
 // callName is how calls and results name each other.
 func callName(n int) string { return "call_" + strconv.Itoa(n) }
 
-// message writes the message of a node and returns its number. parent is the node before it.
-func (r *Renderer) message(c *calls, node, parent int32, m *text.Message, apart bool) uint32 {
-	waiting := slices.Clone(c.waiting[parent])
+// abortedResult stands for the result of a call that has none. shortTokens is about how many tokens such a message has.
+const (
+	abortedResult = "aborted"
+	shortTokens   = 5
+)
+
+// entry is a message in the texts of a cache.
+type entry struct {
+	number  uint32
+	role    mmapcache.Role
+	answers bool // it has results of the calls before it
+	aborted int  // of them, those that stand for calls without one
+}
+
+// message writes a message that ends with a node, behind a message that ends with the node before.
+func (r *Renderer) message(c *calls, before, node int32, m *text.Message, apart bool) entry {
+	waiting := slices.Clone(c.waiting[before])
 	numbers := make([]int, len(m.Parts)) // of a call, or of the one that a result answers; 0: none
+	e := entry{role: roleOf(m)}
+	var own []int
 	for k := range m.Parts {
-		switch p := &m.Parts[k]; p.Kind {
-		case text.Call:
+		switch p := &m.Parts[k]; {
+		case p.Kind == text.Call && m.Role == text.Assistant:
 			n := c.numbers[p.ID]
 			if n == 0 || p.ID == 0 {
 				c.last++
@@ -237,33 +253,71 @@ func (r *Renderer) message(c *calls, node, parent int32, m *text.Message, apart 
 				c.numbers[p.ID] = n
 			}
 			numbers[k] = n
-			waiting = append(waiting, n)
-		case text.Result:
+			own = append(own, n)
+		case p.Kind == text.Result:
 			at := -1
 			if p.ID != 0 {
 				at = slices.Index(waiting, c.numbers[p.ID])
 			} else if len(waiting) > 0 {
 				at = 0
 			}
-			if at >= 0 {
-				numbers[k] = waiting[at]
-				waiting = slices.Delete(waiting, at, at+1)
-			} else {
+			if at < 0 || m.Role == text.Assistant {
 				r.data.Warn("result_without_call")
+				continue
 			}
+			numbers[k], e.answers = waiting[at], true
+			waiting = slices.Delete(waiting, at, at+1)
 		}
 	}
-	if len(waiting) > 0 {
-		c.waiting[node] = waiting
+	if len(own) > 0 {
+		c.waiting[node] = own
 	}
+	if !e.answers {
+		waiting = nil
+	}
+	e.aborted = len(waiting)
+	r.countAborted(waiting)
 	chat, anthropic := r.begin()
-	chat.chatMessage(m, numbers)
+	chat.chatMessage(m, numbers, waiting)
 	if apart {
-		anthropic.blocks(m, numbers, false)
+		anthropic.blocks(m, numbers, waiting, false)
 	} else {
-		anthropic.anthropicMessage(m, numbers)
+		anthropic.anthropicMessage(m, numbers, waiting)
 	}
-	return r.number(roleOf(m), chat, anthropic)
+	e.number = r.number(e.role, chat, anthropic)
+	return e
+}
+
+// aborted writes a message of the results of calls that have none.
+func (r *Renderer) aborted(calls []int) entry {
+	r.countAborted(calls)
+	chat, anthropic := r.begin()
+	m := &text.Message{Role: text.Tool}
+	chat.chatMessage(m, nil, calls)
+	anthropic.anthropicMessage(m, nil, calls)
+	return entry{number: r.number(mmapcache.ToolRole, chat, anthropic), role: mmapcache.ToolRole, aborted: len(calls)}
+}
+
+// user writes the message of a user who said nothing.
+func (r *Renderer) user() entry {
+	chat, anthropic := r.begin()
+	for _, p := range [...]*pieces{chat, anthropic} {
+		p.put(`{"role":"user","content":"`)
+		p.leads()
+		p.put(`continue"}`)
+	}
+	return entry{number: r.number(mmapcache.User, chat, anthropic), role: mmapcache.User}
+}
+
+func (r *Renderer) countAborted(calls []int) {
+	for range calls {
+		r.data.Warn("call_without_result")
+	}
+}
+
+// hasResults reports whether a message has results of calls.
+func hasResults(m *text.Message) bool {
+	return (m.Role == text.Tool || m.Role == text.User) && slices.ContainsFunc(m.Parts, func(p text.Part) bool { return p.Kind == text.Result })
 }
 
 // roleOf returns the role of a message in a cache. One of a user that has results alone is of a tool: no marker stands there.

@@ -54,7 +54,12 @@ func drawn(t *rapid.T) (*text.Dataset, *text.Trace) {
 		return id
 	}
 	words := rapid.SampledFrom([]string{"", "a", "two words", "\"quoted\" \\ \n\t\x01", "é😀\u2028", `{"a": [1, "b"]}`, "{not json"})
-	ids := rapid.SampledFrom([]string{"", "x", "y", "z"})
+	goesOn := rapid.Bool().Draw(t, "items") // of Responses, where every call has an id
+	names := []string{"x", "y", "z"}
+	if !goesOn {
+		names = append(names, "")
+	}
+	ids := rapid.SampledFrom(names)
 	var part func(kinds []text.PartKind) text.Part
 	part = func(kinds []text.PartKind) text.Part {
 		p := text.Part{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Text: add(words.Draw(t, "text"))}
@@ -87,6 +92,9 @@ func drawn(t *rapid.T) (*text.Dataset, *text.Trace) {
 		for range rapid.IntRange(0, 3).Draw(t, "parts") {
 			m.Parts = append(m.Parts, part(kinds))
 		}
+		if goesOn && last != text.None && m.Role == text.Assistant && d.Messages[tr.Nodes[last].Message].Role == text.Assistant {
+			m.Continues = rapid.Bool().Draw(t, "continues")
+		}
 		last = tr.Child(last, d.Message(m))
 		turn := text.NewTurn()
 		turn.Last, turn.At, turn.End = last, int64(n)*1000, int64(n)*1000
@@ -118,6 +126,7 @@ func TestPlainReading(t *testing.T) {
 				got := fmt.Sprintf(`{"system":[%s],"messages":[%s]}`, strings.Join(system, ","), strings.Join(messages[leading:], ","))
 				require.True(t, json.Valid([]byte(got)), got)
 				require.JSONEq(t, plainBody(d, tr, path, form), got)
+				requirePairs(t, got)
 			}
 		}
 	})
@@ -147,7 +156,8 @@ func TestPathsAndHits(t *testing.T) {
 					turn.In = 500
 				}
 				for range rapid.IntRange(0, 4).Draw(t, "messages") {
-					m := text.Message{Role: rapid.SampledFrom([]text.Role{text.System, text.User}).Draw(t, "role")}
+					m := text.Message{Role: rapid.SampledFrom([]text.Role{text.System, text.User, text.Assistant, text.Assistant}).Draw(t, "role")}
+					m.Continues = m.Role == text.Assistant && rapid.Bool().Draw(t, "continues")
 					m.Parts = []text.Part{{Text: add(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text"))}}
 					turn.Last = tr.Child(turn.Last, d.Message(m))
 				}
@@ -203,15 +213,25 @@ func checkPath(t *rapid.T, d *text.Dataset, tr *text.Trace, w *memory, plan *mma
 	if s.Filler > 0 {
 		want = append(want, fmt.Sprint(7, s.Filler))
 	}
-	system := true
+	system, before := true, text.System
+	var blocks []string // of the last message
 	for _, node := range tr.Path(nil, s.Turns[n].Last) {
 		m := &d.Messages[tr.Nodes[node].Message]
-		said := d.Store.String(m.Parts[0].Text)
-		if system = system && m.Role == text.System; system {
-			want = append(want, fmt.Sprintf(`{"type":"text","text":%q}`, said))
-		} else {
-			want = append(want, fmt.Sprintf(`{"role":"user","content":%q}`, said))
+		block := fmt.Sprintf(`{"type":"text","text":%q}`, d.Store.String(m.Parts[0].Text))
+		switch system = system && m.Role == text.System; {
+		case system:
+			want = append(want, block)
+		case m.Continues && before == text.Assistant:
+			blocks = append(blocks, block)
+			want[len(want)-1] = fmt.Sprintf(`{"role":"assistant","content":[%s]}`, strings.Join(blocks, ","))
+		default:
+			blocks = []string{block}
+			want = append(want, fmt.Sprintf(`{"role":"%s","content":%q}`, strings.Replace(m.Role.String(), "system", "user", 1), d.Store.String(m.Parts[0].Text)))
 		}
+		before = m.Role
+	}
+	if system {
+		want = append(want, `{"role":"user","content":"continue"}`)
 	}
 	require.Equal(t, want, got)
 }
@@ -244,28 +264,72 @@ func plainBody(d *text.Dataset, tr *text.Trace, path []int32, form int) string {
 	p := plainReader{d: d, numbers: map[text.Text]int{}}
 	system, messages := []any{}, []any{}
 	leading := true
+	list := []*text.Message{}
 	for _, node := range path {
-		m := &d.Messages[tr.Nodes[node].Message]
-		numbers := p.number(m)
-		if leading = leading && m.Role == text.System; leading && form == 1 {
-			system = append(system, p.blocks(m, numbers, false)...)
-			continue
-		}
+		list = append(list, &d.Messages[tr.Nodes[node].Message])
+	}
+	add := func(m *text.Message, numbers []int) {
 		if form == 1 {
 			messages = append(messages, p.anthropic(m, numbers))
 		} else {
 			messages = append(messages, p.chat(m, numbers)...)
 		}
 	}
+	for len(list) > 0 {
+		m := *list[0]
+		one := 1
+		for one < len(list) && (list[one].Continues && m.Role == text.Assistant || results(list[one-1]) && results(list[one])) {
+			m.Parts = slices.Concat(m.Parts, list[one].Parts)
+			if one++; list[one-1].Role == text.User {
+				m.Role = text.User
+			}
+		}
+		list = list[one:]
+		numbers := p.number(&m)
+		if slices.Max(append(numbers, 0)) > 0 && m.Role != text.Assistant { // in front, in one message with those that are there
+			aborted, own := p.aborted()
+			m.Parts, numbers = slices.Concat(aborted, m.Parts), slices.Concat(own, numbers)
+		} else if aborted, own := p.aborted(); len(own) > 0 {
+			add(&text.Message{Role: text.Tool, Parts: aborted}, own)
+		}
+		p.waiting, p.calls = p.calls, nil
+		if leading = leading && m.Role == text.System; leading && form == 1 {
+			system = append(system, p.blocks(&m, numbers, false)...)
+			continue
+		}
+		add(&m, numbers)
+	}
+	if aborted, own := p.aborted(); len(own) > 0 {
+		add(&text.Message{Role: text.Tool, Parts: aborted}, own)
+	}
+	if leading {
+		messages = append(messages, object{"role": "user", "content": "continue"})
+	}
 	b, _ := json.Marshal(object{"system": system, "messages": messages})
 	return string(b)
 }
 
 type plainReader struct {
-	d       *text.Dataset
-	numbers map[text.Text]int
-	last    int
-	waiting []int
+	d              *text.Dataset
+	numbers        map[text.Text]int
+	last           int
+	waiting, calls []int // of the message before, and of this one
+}
+
+func results(m *text.Message) bool {
+	return m.Role != text.Assistant && m.Role != text.OtherRole && slices.ContainsFunc(m.Parts, func(p text.Part) bool { return p.Kind == text.Result })
+}
+
+// noResult is the id of a result that stands for one that is missing.
+const noResult = text.Text(1 << 31)
+
+// aborted returns results of the calls that still wait.
+func (p *plainReader) aborted() (parts []text.Part, numbers []int) {
+	for _, n := range p.waiting {
+		parts, numbers = append(parts, text.Part{Kind: text.Result, ID: noResult, Failed: true}), append(numbers, n)
+	}
+	p.waiting = nil
+	return parts, numbers
 }
 
 func (p *plainReader) number(m *text.Message) []int {
@@ -280,7 +344,7 @@ func (p *plainReader) number(m *text.Message) []int {
 				p.numbers[part.ID] = n
 			}
 			numbers[k] = n
-			p.waiting = append(p.waiting, n)
+			p.calls = append(p.calls, n)
 		case text.Result:
 			for i, n := range p.waiting {
 				if part.ID == 0 || n == p.numbers[part.ID] {
@@ -307,6 +371,14 @@ func (p *plainReader) says(part text.Part) (s string) {
 	return p.d.Store.String(part.Text)
 }
 
+// result returns what the content of a result is.
+func (p *plainReader) result(part text.Part) any {
+	if part.ID == noResult {
+		return "aborted"
+	}
+	return p.content(part.Parts)
+}
+
 func (p *plainReader) content(parts []text.Part) any {
 	if len(parts) == 0 {
 		return ""
@@ -328,7 +400,7 @@ func (p *plainReader) chat(m *text.Message, numbers []int) (list []any) {
 	for k, part := range m.Parts {
 		switch {
 		case part.Kind == text.Result && numbers[k] > 0:
-			list = append(list, object{"role": "tool", "tool_call_id": fmt.Sprint("call_", numbers[k]), "content": p.content(part.Parts)})
+			list = append(list, object{"role": "tool", "tool_call_id": fmt.Sprint("call_", numbers[k]), "content": p.result(part)})
 			continue
 		case part.Kind == text.Redacted:
 			continue
@@ -394,7 +466,7 @@ func (p *plainReader) blocks(m *text.Message, numbers []int, calls bool) (list [
 			}
 			list = append(list, object{"type": "tool_use", "id": fmt.Sprint("call_", numbers[k]), "name": p.d.Store.String(part.Name), "input": input})
 		case calls && part.Kind == text.Result && numbers[k] > 0:
-			o := object{"type": "tool_result", "tool_use_id": fmt.Sprint("call_", numbers[k]), "content": p.content(part.Parts)}
+			o := object{"type": "tool_result", "tool_use_id": fmt.Sprint("call_", numbers[k]), "content": p.result(part)}
 			if part.Failed {
 				o["is_error"] = true
 			}
@@ -407,4 +479,45 @@ func (p *plainReader) blocks(m *text.Message, numbers []int, calls bool) (list [
 		list = append(list, object{"type": "text", "text": ""})
 	}
 	return list
+}
+
+// requirePairs requires of a body that right behind each message with calls there are results of these calls, and of no other.
+func requirePairs(t require.TestingT, body string) {
+	var b struct {
+		Messages []struct {
+			Role    string
+			Content any
+			Tool    string                `json:"tool_call_id"`
+			Calls   []struct{ ID string } `json:"tool_calls"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &b))
+	var open []string
+	answer := func(id string) {
+		require.Contains(t, open, id, body)
+		at := slices.Index(open, id)
+		open = slices.Delete(open, at, at+1)
+	}
+	for _, m := range b.Messages {
+		if m.Role == "tool" {
+			answer(m.Tool)
+			continue
+		}
+		blocks, _ := m.Content.([]any)
+		var calls []string
+		for _, block := range blocks {
+			switch o := block.(object); o["type"] {
+			case "tool_result":
+				answer(o["tool_use_id"].(string))
+			case "tool_use":
+				calls = append(calls, o["id"].(string))
+			}
+		}
+		for _, call := range m.Calls {
+			calls = append(calls, call.ID)
+		}
+		require.Empty(t, open, body)
+		open = calls
+	}
+	require.Empty(t, open, body)
 }

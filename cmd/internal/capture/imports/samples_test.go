@@ -252,7 +252,7 @@ func sentAsRecorded(d *text.Dataset, t *text.Trace, turn *text.Turn, form int) b
 	called := map[text.Text]bool{}
 	for n, node := range t.Path(nil, turn.Last) {
 		m := &d.Messages[t.Nodes[node].Message]
-		if m.Role == text.OtherRole || form == 1 && (m.Role == text.Developer || m.Role == text.Tool || m.Role == text.System && n > 0) || len(m.Parts) == 0 || m.Continues {
+		if m.Role == text.OtherRole || form == 1 && (m.Role == text.Developer || m.Role == text.Tool || m.Role == text.System && n > 0) || len(m.Parts) == 0 {
 			return false
 		}
 		for k := range m.Parts {

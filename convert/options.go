@@ -62,6 +62,8 @@ type Options struct {
 	disk      durable.Options  // for tests
 	shardRows int              // for tests; 0: the constant of this name
 
+	each func(plannedTrace) // gets every trace, in the order of the input, with its plan; nil: nothing does
+
 	recordings []int // as they were when the dataset was built that is built again; nil: as the names of files say
 }
 

@@ -292,9 +292,9 @@ type convertAlone struct {
 
 func (f *convertAlone) register(cmd *cobra.Command) {
 	f.part.register(cmd)
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be built, session by session with --json, and build nothing")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "of logs with text: also print what of them a replay has exactly, about, and not at all, and how well lengths fit; this counts the tokens of all texts")
-	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: list sessions by their ids in the log, which --sessions takes")
+	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: list sessions by their ids in the input, which --sessions takes")
 }
 
 // dryConvert says what logs would become, and what a replay has of them where that was asked for.

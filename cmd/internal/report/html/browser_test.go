@@ -101,7 +101,7 @@ func TestRunInABrowser(t *testing.T) {
 	b.Dark(false)
 	b.Picture("run-400")
 	assert.LessOrEqual(t, pagetest.Eval[int64](b, `document.documentElement.scrollWidth`), int64(400))
-	assert.Equal(t, "requests p50 p95 p99", pagetest.Eval[string](b, `[...document.querySelectorAll(".numbers thead th")].filter((th) => th.offsetWidth && th.textContent && th.getBoundingClientRect().right < 400).map((th) => th.textContent).join(" ")`),
+	assert.Equal(t, "figure requests p50 p95 p99", pagetest.Eval[string](b, `[...document.querySelectorAll(".numbers thead th")].filter((th) => th.offsetWidth && th.textContent && th.getBoundingClientRect().right < 400).map((th) => th.textContent).join(" ")`),
 		"the figures that decide have room")
 	b.RequireQuiet()
 }

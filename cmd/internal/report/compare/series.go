@@ -249,7 +249,7 @@ func (c *Comparison) doubts(s *Series, lanes int) string {
 	if lanes == 0 || kinds == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (remarks on %s: %s)", lanesText(lanes), strings.Join(kinds, ", "))
+	return fmt.Sprintf("; remarks on %s: %s", lanesText(lanes), strings.Join(kinds, ", "))
 }
 
 // mostOutput says which concurrency of a series gave the most output tokens.

@@ -55,7 +55,7 @@ func TestAnswers(t *testing.T) {
 	require.Regexp(t, `^64 lanes give the most output: \d+ tokens/s; --slo 'ttft.p95<2s' tells`, answerOf(t, sweep(t, "s", 40, map[int]float64{4: 2, 64: 1})))
 	require.Regexp(t, `^16 lanes meet itl.p95<20ms; 64 do not \(.*\); 4 do not \(itl.p95 .*\)$`, answerOf(t, sweep(t, "s", 40, map[int]float64{4: 3, 16: 1, 64: 3}, "itl.p95<20ms")))
 	short := sweep(t, "s", 8, map[int]float64{1: 1, 4: 1}, "ttft.p95<1h")
-	require.Equal(t, "at least 4 lanes meet ttft.p95<1h; more were not tried (remarks on 4 lanes: short)", answerOf(t, short))
+	require.Equal(t, "at least 4 lanes meet ttft.p95<1h; more were not tried; remarks on 4 lanes: short", answerOf(t, short))
 }
 
 // A run that repeats one counts: all runs of a concurrency must meet the levels. A run with more than 1 % of failed requests meets none.
@@ -107,7 +107,7 @@ func TestSeveralSeries(t *testing.T) {
 	text := c.tableText(t)
 	require.Regexp(t, `^old: at least 16 lanes meet itl.p95<16ms; more were not tried\nnew: at least 64 lanes meet .*; more were not tried; 4 do not \(itl.p95 16.5 ms\)\nlanes  series  requests    itl.p95<16ms  output/s`, text)
 	require.Regexp(t, `(?m)^4      new     320 of 320  NO 16.5 ms    .*  16.5 ms  \+10.0 % \*`, text)
-	require.Regexp(t, `(?m)^new-16 against old-16: faster by `, text)
+	require.Regexp(t, `(?m)^new against old at 16 lanes: faster by `, text)
 	require.NotContains(t, text, "settings that differ", "but concurrency, which a sweep is about")
 }
 

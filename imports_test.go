@@ -84,6 +84,7 @@ var imports = map[string][]string{
 	},
 	"convert/reconstruct":       {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},          // from a trace of any format
 	"convert/weka":              {"internal/lazyregexp", "convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"}, // to a trace
+	"convert/loads":             {"convert/rules", "internal/jsonlex", "trace"},                                                                            // to traces, without text
 	"convert/text":              {"internal/lazyregexp", "github.com/zeebo/xxh3"},                                                                          // values: no bytes of a format, no tokens
 	"convert/text/claude":       {"convert/text", "convert/text/content", "convert/text/claude/rows", "convert/text/claude/links"},
 	"convert/text/claude/links": {"convert/text", "convert/text/claude/rows", "github.com/zeebo/xxh3"},
@@ -95,7 +96,7 @@ var imports = map[string][]string{
 	"convert/text/otel/spans":   {"convert/text/content", "internal/jsonlex"},
 	"convert/text/render":       {"convert/text", "convert/text/content", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"internal/lazyregexp", "convert/reconstruct", "convert/rules", "convert/text", "convert/text/claude", "convert/text/codex", "convert/text/content", "convert/text/messages",
+		"internal/lazyregexp", "convert/reconstruct", "convert/loads", "convert/rules", "convert/text", "convert/text/claude", "convert/text/codex", "convert/text/content", "convert/text/messages",
 		"convert/text/otel", "convert/text/render", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/tokensource",
 		"internal/bytefmt", "internal/corpus", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "trace", "github.com/alitto/pond/v2",
@@ -110,8 +111,8 @@ var imports = map[string][]string{
 	"replay/slo":       {"internal/suggest"},
 	"replay/wire":      {"internal/endpoint", "internal/jsonlex", "internal/secrets", "replay/preset"},
 	"replay/arrivals":  {"internal/pyrand", "replay/resume"},
-	"replay/measure": {"internal/lazyregexp", // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
-		"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire",
+	"replay/measure": {"internal/lazyregexp", // conductor for its counters, preset for the rules of numbers, wire for the categories of failures, terminal for words of a shell
+		"internal/bytefmt", "internal/jsonlex", "internal/regular", "internal/terminal", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire",
 	},
 	"replay/meet": {"internal/lazyregexp", "replay/measure", "replay/preset"}, // no player
 	"replay/scrape": {
@@ -128,7 +129,7 @@ var imports = map[string][]string{
 
 	// The rooms of the command, which no other module can import.
 	"cmd/internal/aiperf": {
-		"internal/lazyregexp", "internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/scrape", "replay/wire", "report",
+		"internal/lazyregexp", "internal/durable", "internal/lines", "internal/regular", "replay/measure", "replay/scrape", "replay/wire", "report",
 	},
 	"cmd/internal/aiperf/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"cmd/internal/aiperf/profile": {"internal/lazyregexp", // command lines: of a replay it knows the flags, endpoints, and the names of presets and scenarios

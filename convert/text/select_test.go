@@ -84,8 +84,9 @@ func TestStretchesFit(t *testing.T) {
 	st.fit(turns(9, func(k int) float64 { return float64(k / 2) }))
 	require.InDeltaSlice(t, []float64{5000, 1.25, 40, 0, 0}, []float64{st.Prefix, st.Ratio, st.Call, st.P50, st.P99}, 1e-6)
 	st = Stretch{}
-	st.fit(turns(7, func(k int) float64 { return 0 }))
-	require.InDeltaSlice(t, []float64{5000, 1.25, 0, 0, 0}, []float64{st.Prefix, st.Ratio, st.Call, st.P50, st.P99}, 1e-6)
+	st.fit(turns(7, func(k int) float64 { return float64(k / 2) }))
+	require.Zero(t, st.Call)
+	require.Greater(t, st.P99, 0.0)
 	st = Stretch{}
 	st.fit(turns(9, func(k int) float64 { return float64(k + k*k%7) }))
 	require.InDeltaSlice(t, []float64{5000, 1.65, 0, 0, 0}, []float64{st.Prefix, st.Ratio, st.Call, st.P50, st.P99}, 1e-6)

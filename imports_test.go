@@ -84,6 +84,7 @@ var imports = map[string][]string{
 	},
 	"convert/reconstruct":       {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},          // from a trace of any format
 	"convert/weka":              {"internal/lazyregexp", "convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"}, // to a trace
+	"convert/loads":             {"convert/rules", "internal/jsonlex", "trace"},                                                                            // to traces, without text
 	"convert/text":              {"internal/lazyregexp", "github.com/zeebo/xxh3"},                                                                          // values: no bytes of a format, no tokens
 	"convert/text/claude":       {"convert/text", "convert/text/content", "convert/text/claude/rows", "convert/text/claude/links"},
 	"convert/text/claude/links": {"convert/text", "convert/text/claude/rows", "github.com/zeebo/xxh3"},
@@ -95,7 +96,7 @@ var imports = map[string][]string{
 	"convert/text/otel/spans":   {"convert/text/content", "internal/jsonlex"},
 	"convert/text/render":       {"convert/text", "convert/text/content", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"internal/lazyregexp", "convert/reconstruct", "convert/rules", "convert/text", "convert/text/claude", "convert/text/codex", "convert/text/content", "convert/text/messages",
+		"internal/lazyregexp", "convert/reconstruct", "convert/loads", "convert/rules", "convert/text", "convert/text/claude", "convert/text/codex", "convert/text/content", "convert/text/messages",
 		"convert/text/otel", "convert/text/render", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/tokensource",
 		"internal/bytefmt", "internal/corpus", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "trace", "github.com/alitto/pond/v2",
@@ -172,6 +173,10 @@ var imports = map[string][]string{
 		"cmd/internal/report/interval", "cmd/internal/report/page", "internal/durable", "internal/regular", "internal/splitmix", "replay/measure",
 		"replay/scrape", "replay/slo", "report",
 	},
+	"cmd/internal/report/index": {
+		"cmd/internal/report/compare", "cmd/internal/report/html", "cmd/internal/report/page", "internal/regular", "replay/measure", "replay/merge",
+		"replay/slo", "report",
+	},
 	"cmd/internal/report/interval": {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"cmd/internal/report/live": {
 		"cmd/internal/report/html", "cmd/internal/report/page", "internal/bytefmt", "internal/guard", "replay/measure", "replay/wire", "report",
@@ -236,7 +241,7 @@ var imports = map[string][]string{
 	"cmd/agentx": {
 		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/aiperf/profile", "cmd/internal/capture", "cmd/internal/capture/carry",
 		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/capture/imports", "cmd/internal/inspect", "cmd/internal/report/compare",
-		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
+		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/index", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
 		"cmd/internal/report/until", "cmd/internal/search", "cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/setup",
 		"cmd/internal/synth", "convert", "convert/rules", "convert/text", "convert/weka", "hfsource", "hfsource/hub", "internal/tokensource", "internal/bytefmt",
 		"internal/demo", "internal/durable", "internal/guard", "internal/regular", "internal/scenario", "internal/suggest", "internal/terminal", "internal/tokenizer",

@@ -57,7 +57,7 @@ func refuseOddities(f mmapcache.StructureFacts) error {
 		list = append(list, describeUnknownKey(f, name))
 	}
 	for _, o := range f.Oddities {
-		if o.Kind != trace.OddityAnswers {
+		if !trace.Harmless(o.Kind) {
 			list = append(list, describeOddity(o))
 		}
 	}

@@ -3,8 +3,11 @@ package convert
 import (
 	"cmp"
 	"crypto/sha256"
+	"iter"
+	"slices"
 	"strings"
 
+	"github.com/agentx/agentx/convert/loads"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
 	"github.com/agentx/agentx/hfsource"
@@ -19,6 +22,9 @@ type format struct {
 	is   func(first []byte) bool // the first row
 
 	suffix string // of files whose rows are lines of text that is no JSON, such as ".csv"; else ""
+
+	// lenient: as in logs, a byte order mark is left out, and so is a last line without an end that is no row. Both are oddities.
+	lenient bool
 
 	scan scanFunc // of a format whose rows are traces; else nil
 	open openFunc // of a format whose rows make traces when all of a file are read; else nil
@@ -37,19 +43,61 @@ type openFunc func(number, namespace int, r rules.Rules, reserve trace.Reserve) 
 // rows that turn out invalid.
 type fileReader interface {
 	Add(row []byte) error
-	Traces() ([]*trace.Trace, error)
+	Traces() (iter.Seq[*trace.Trace], error)
 	Invalid() []*trace.Error
 }
 
 // formats are tried in this order on the first row of each file. The last is that of all others, and the one that Parquet has.
 var formats = []format{
+	{name: loads.BailianName, what: "a trace of Bailian", is: loads.IsBailian, lenient: true, sample: sampleBailian,
+		open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
+			return loads.NewBailian(number, namespace, r, reserve)
+		}},
 	{name: mmapcache.FormatMooncake, what: "Mooncake rows", is: weka.IsMooncake, open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
 		m := weka.NewMooncake(number, r)
 		m.Namespace, m.Reserve = namespace, reserve
-		return m
+		return mooncakeFile{m}
 	}},
+	{name: loads.Azure, what: "a table of Azure", is: loads.IsTable(loads.Azure), suffix: ".csv", lenient: true, open: openTable, sample: sampleAzure},
+	{name: loads.BurstGPT, what: "a table of BurstGPT", is: loads.IsTable(loads.BurstGPT), suffix: ".csv", lenient: true, open: openTable, sample: sampleBurstGPT},
 	{name: "weka", what: "a Weka trace", is: func([]byte) bool { return true }, scan: weka.ScanWithin},
 }
+
+// mooncakeFile is a file of Mooncake rows.
+type mooncakeFile struct{ *weka.Mooncake }
+
+func (m mooncakeFile) Traces() (iter.Seq[*trace.Trace], error) {
+	list, err := m.Mooncake.Traces()
+	return slices.Values(list), err
+}
+
+func openTable(number, _ int, r rules.Rules, reserve trace.Reserve) fileReader {
+	return loads.NewTable(number, r, reserve)
+}
+
+// Samples of loads: what their readers decide is in keys of such inputs.
+const (
+	sampleAzure = `TIMESTAMP,ContextTokens,GeneratedTokens
+2023-11-16 18:17:03.9799600,4808,10
+2024-05-10 00:00:00.009930+00:00,2162,5
+5,0,1
+x,1,1
+1,2`
+	sampleBurstGPT = `Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type,Session ID,Elapsed time
+5,ChatGPT,472,18,490,Conversation log,a,1.5
+7,GPT-4,10,0,10,API log,,1
+45.25,ChatGPT,1087,230,1317,Conversation log,a,
+6,GPT-4,417,276,693,API log,,2`
+	sampleBailian = `{"chat_id":1,"parent_chat_id":-1,"timestamp":61.114,"input_length":33,"output_length":132,"type":"text","turn":1,"hash_ids":[9,8,7]}
+{"chat_id":2,"parent_chat_id":1,"timestamp":70.25,"input_length":60,"output_length":40,"type":"search","turn":2,"hash_ids":[9,8,6,5]}
+{"chat_id":3,"parent_chat_id":1,"timestamp":71,"input_length":16,"output_length":0,"type":"text","turn":2,"hash_ids":[9]}
+{"chat_id":4,"parent_chat_id":3,"timestamp":72,"input_length":0,"output_length":1,"type":"text","turn":3,"hash_ids":[]}
+{"chat_id":5,"parent_chat_id":3,"timestamp":73,"input_length":1,"output_length":1,"type":"text","turn":3,"hash_ids":[9,9]}
+{"chat_id":6,"parent_chat_id":99,"timestamp":1,"input_length":1,"output_length":1,"hash_ids":[0]}
+{"chat_id":7,"parent_chat_id":8,"timestamp":2,"input_length":1,"output_length":1,"hash_ids":[0]}
+{"chat_id":8,"parent_chat_id":7,"timestamp":3,"input_length":1,"output_length":1,"hash_ids":[0]}
+{"chat_id":8,"parent_chat_id":7,"timestamp":3,"input_length":17,"output_length":1,"hash_ids":[0]}`
+)
 
 // textFormats returns the formats of files that hold no JSON.
 func textFormats() (list []hfsource.TextFormat) {

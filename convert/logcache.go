@@ -184,6 +184,7 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 			p.facts.PromptTokens += int64(u.In)
 			p.facts.OutputTokens += int64(u.Out)
 		}
+		d.Traces[k] = nil // its tables take its place in memory
 	}
 	s := p.structure
 	p.facts.Traces, p.facts.Sessions, p.facts.Turns = s.Traces.Len(), s.Sessions.Len(), s.Turns.Len()
@@ -242,30 +243,36 @@ func (c *conversion) fillerStart(d *text.Dataset) (start uint32, inexact int, er
 	return start, len(lengths) - fit, nil
 }
 
-// DryRun says what the logs of the inputs would become, without their text, as text.Sizes.Answer does.
+// DryRun says what the inputs would become, without text, as text.Sizes.Answer does.
 func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.Answer, err error) {
-	err = lookAtLogs(ctx, o, func(_ *text.Dataset, sizes *text.Sizes) error {
+	look := func(_ *text.Dataset, sizes *text.Sizes) error {
 		a, err = sizes.Answer(blockSize, ids)
+		return err
+	}
+	err = lookAt(ctx, o, look, func(ctx context.Context, c *conversion) error {
+		a, err = c.answerTraces(ctx, ids)
 		return err
 	})
 	return a, err
 }
 
-// lookAtLogs reads the logs of the inputs as a conversion would, and builds nothing.
-func lookAtLogs(ctx context.Context, o Options, look func(d *text.Dataset, sizes *text.Sizes) error) error {
+// lookAt reads the inputs as a conversion would, and builds nothing. logs gets what logs have, traces what others have; nil: they are refused.
+func lookAt(ctx context.Context, o Options, logs func(d *text.Dataset, sizes *text.Sizes) error, traces func(context.Context, *conversion) error) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
 	c := newConversion(o.withDefaults())
 	return c.withInput(ctx, func(ctx context.Context) error {
-		if !c.logs {
-			return fmt.Errorf("input %s: it is no log with text, and only those are shown before they are built", c.options.Inputs[0])
+		if !c.logs && traces != nil {
+			return traces(ctx, c)
+		} else if !c.logs {
+			return fmt.Errorf("input %s: it is no log with text, and only those are explained before they are built", c.options.Inputs[0])
 		}
 		d, sizes, err := c.readSizedLogs(ctx, false)
 		if err != nil {
 			return err
 		}
-		return errors.Join(look(d, sizes), d.Store.Close())
+		return errors.Join(logs(d, sizes), d.Store.Close())
 	})
 }
 
@@ -293,7 +300,7 @@ type Fidelity struct {
 // encodes all texts.
 func FidelityOf(ctx context.Context, o Options, blockSize int) (*Fidelity, error) {
 	f := &Fidelity{}
-	return f, lookAtLogs(ctx, o, func(d *text.Dataset, sizes *text.Sizes) error {
+	return f, lookAt(ctx, o, func(d *text.Dataset, sizes *text.Sizes) error {
 		for _, name := range d.Formats {
 			of := logFormatNamed(name).fidelity
 			of.Name = name
@@ -315,7 +322,7 @@ func FidelityOf(ctx context.Context, o Options, blockSize int) (*Fidelity, error
 		stretches, err := sizes.Stretches(blockSize)
 		f.Fit = text.FitOf(stretches)
 		return err
-	})
+	}, nil)
 }
 
 // add counts what is recorded of a turn.
@@ -383,7 +390,7 @@ func unnamed(err error) error {
 
 // readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say.
 func readLogsOf(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options, t text.Tokenizer) (*text.Sizes, error) {
-	if err := readLogs(ctx, s, d, o.Logs, o.stageProgress("plan", s.Bytes())); err != nil {
+	if err := readLogs(ctx, s, d, o); err != nil {
 		return nil, err
 	}
 	sizes := text.NewSizes(d, t)

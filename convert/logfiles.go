@@ -42,11 +42,22 @@ func LogFiles(inputs []string) (files []string, formats map[string]string, err e
 	return files, formats, nil
 }
 
+// AgentInputs are the inputs that stand for the directory in which an agent keeps its sessions.
+var AgentInputs = []string{"claude:", "codex:"}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 // logDirectory returns the directory of an input and the format of its logs, "" for an input that is none.
 func logDirectory(in string) (dir, format string, err error) {
 	name, ok := strings.CutSuffix(in, ":")
-	if !ok || name != "claude" && name != "codex" {
+	switch agent := slices.Contains(AgentInputs, name+":"); {
+	case !agent || !ok && exists(in):
 		return in, formatOfDirectory(in), nil
+	case !ok:
+		return "", "", fmt.Errorf("input %s: there is no such file or directory: the sessions of that agent are %[1]s: with a colon", in)
 	}
 	variable, below := "CLAUDE_CONFIG_DIR", "projects"
 	if name == "codex" {

@@ -90,6 +90,8 @@ func TestLogFilesOfOthers(t *testing.T) {
 		assert.Equal(t, []string{dir, "-", "hf://datasets/x/y", filepath.Join(dir, "none")}, list)
 		assert.Empty(t, formats)
 	}
+	_, _, err := LogFiles([]string{"codex"})
+	require.ErrorContains(t, err, "codex: with a colon")
 	dir := filesBelow(t, map[string]string{"empty.jsonl": "", "z.jsonl": messagesRow})
 	packed, err := os.Create(filepath.Join(dir, "s.jsonl.gz"))
 	require.NoError(t, err)

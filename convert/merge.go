@@ -33,6 +33,7 @@ type merger struct {
 	refused      *InvalidTraceError // the first, while no valid trace is known
 	refusals     int
 	bounds       bounds
+	each         func(plannedTrace) // of Options
 
 	sessions     map[string]position // by id; the root session has the id of its trace
 	first        *format             // of the first trace
@@ -43,7 +44,7 @@ type merger struct {
 
 func newMerger(memory *hfsource.MemoryBudget, o Options, b bounds, cancel context.CancelCauseFunc) *merger {
 	return &merger{
-		early: map[int]plannedTrace{}, cancel: cancel, bounds: b, memory: memory, rules: o.Rules, skipInvalid: o.SkipInvalid,
+		early: map[int]plannedTrace{}, cancel: cancel, bounds: b, each: o.each, memory: memory, rules: o.Rules, skipInvalid: o.SkipInvalid,
 		sessions: map[string]position{}, prefixCaches: prefixCaches{}, structure: mmapcache.NewStructure(), facts: emptyFacts(o.Rules.TimeRules()),
 	}
 }
@@ -132,6 +133,9 @@ func (m *merger) append(p plannedTrace) error {
 	if !math.IsNaN(p.notes.Start) {
 		m.structure.SetRecordedStart(m.structure.Traces.Len()-1, p.notes.Start)
 		m.facts.Starts++
+	}
+	if m.each != nil {
+		m.each(p)
 	}
 	return m.invalid()
 }

@@ -79,7 +79,11 @@ func (p *pipeline) submit(task func() plannedTrace) {
 	number := p.submitted
 	p.submitted++
 	p.tasks.SubmitErr(func() error {
-		p.merger.add(number, task())
+		out := task()
+		if p.options.each == nil {
+			out.trace = nil
+		}
+		p.merger.add(number, out)
 		return nil
 	})
 }
@@ -106,6 +110,7 @@ type plannedTrace struct {
 	memory   *hfsource.Reservation // of the trace, until the plan is in the structure
 	location string                // path and line, for messages
 	position position
+	trace    *trace.Trace // where Options.each takes it
 	plan     *mmapcache.Plan
 	notes    reconstruct.Notes
 	err      error // why the trace is invalid
@@ -157,6 +162,7 @@ func planRow(row hfsource.Row, s *hfsource.Snapshot, rules rules.Rules) plannedT
 
 // planTrace completes p with the plan of its trace.
 func planTrace(t *trace.Trace, p plannedTrace, rules rules.Rules) plannedTrace {
+	p.trace = t
 	p.plan, p.notes, p.err = reconstruct.MakePlan(t, rules)
 	return p
 }
@@ -192,6 +198,7 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) (
 			return nil, err
 		}
 		format := formatOf(first)
+		s.Files[k].Lenient = format.lenient
 		if s.Files[k].Rows = format.name; format.open == nil {
 			continue
 		}
@@ -210,6 +217,8 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) (
 type recording struct {
 	fileReader
 	rows     []rowPlace
+	lenient  bool
+	odd      trace.Oddities        // of its files
 	memory   *hfsource.Reservation // of the row that is added
 	retained int64                 // bytes of it
 }
@@ -225,8 +234,9 @@ func (p *pipeline) take(row hfsource.Row) bool {
 	}
 	r := p.recordings[number]
 	if r == nil {
-		r = &recording{}
-		r.fileReader = formatNamed(p.snapshot.Files[row.FileIndex].Rows).open(number-1, p.namespace(number-1), p.options.Rules, func(n int64) error {
+		format := formatNamed(p.snapshot.Files[row.FileIndex].Rows)
+		r = &recording{lenient: format.lenient}
+		r.fileReader = format.open(number-1, p.namespace(number-1), p.options.Rules, func(n int64) error {
 			r.retained += n
 			return r.memory.Grow(n)
 		})
@@ -254,7 +264,15 @@ func (p *pipeline) namespace(k int) int {
 func (p *pipeline) add(r *recording, row hfsource.Row) plannedTrace {
 	r.retained, r.memory = 0, row.TakeReservation()
 	r.rows = append(r.rows, rowPlace{int32(row.FileIndex), int32(row.Line)})
-	out := p.at(r, len(r.rows), r.Add(row.Data))
+	if row.Marked {
+		r.odd.Add(trace.OddityMark, "%s", row.Location())
+	}
+	err := r.Add(row.Data)
+	if err != nil && r.lenient && row.Unended {
+		r.odd.Add(trace.OddityTruncated, "%s", row.Location())
+		err = nil
+	}
+	out := p.at(r, len(r.rows), err)
 	if out.err == nil && out.fatal == nil {
 		out.fatal = p.snapshot.Memory.Retain(r.retained)
 	}
@@ -290,7 +308,8 @@ func (p *pipeline) end() {
 			out := p.at(r, e.Row, e)
 			p.submit(func() plannedTrace { return out })
 		}
-		for _, t := range traces {
+		for t := range traces {
+			t.Oddities, r.odd = append(t.Oddities, r.odd...), nil // at the first
 			if len(t.Rows) == 0 {
 				t.Rows = []int{1}
 			}

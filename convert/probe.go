@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/agentx/agentx/convert/reconstruct"
@@ -84,7 +85,7 @@ const probeStarts = `{"timestamp":12.125,"output_length":1,"hash_ids":[0]}
 // ProbeStarts returns the probe of recorded starts. Keys of structures with recorded starts contain it.
 func ProbeStarts(r rules.Rules) string {
 	h := sha256.New()
-	for _, trace := range tracesTogether(h, probeStarts, weka.NewMooncake(0, r.WithoutMooncake())) {
+	for _, trace := range tracesTogether(h, probeStarts, mooncakeFile{weka.NewMooncake(0, r.WithoutMooncake())}) {
 		_, notes, err := reconstruct.MakePlan(trace, r)
 		fmt.Fprintf(h, "%s %016x %t\n", trace.ID, math.Float64bits(notes.Start), err == nil)
 	}
@@ -97,13 +98,13 @@ func ProbeMooncake(r rules.Rules) string {
 	for k, text := range strings.Split(strings.TrimSpace(probeMooncakeFiles), "\n\n") {
 		m := weka.NewMooncake(k, r)
 		m.Namespace = k
-		p.addFile(text, m)
+		p.addFile(text, mooncakeFile{m})
 	}
 	return hexSum(p.hash)
 }
 
 // tracesTogether returns the traces of a file whose rows make them together, and hashes what is refused.
-func tracesTogether(h hash.Hash, text string, m fileReader) []*trace.Trace {
+func tracesTogether(h hash.Hash, text string, m fileReader) (list []*trace.Trace) {
 	for line := range strings.Lines(text) {
 		if err := m.Add([]byte(line)); err != nil {
 			refuse(h, err)
@@ -116,7 +117,10 @@ func tracesTogether(h hash.Hash, text string, m fileReader) []*trace.Trace {
 	for _, e := range m.Invalid() {
 		refuse(h, e)
 	}
-	return traces
+	if traces != nil {
+		list = slices.Collect(traces)
+	}
+	return list
 }
 
 // addFile plans the traces of such a file.
@@ -157,7 +161,7 @@ func probeStructure(r rules.Rules, scan func([]byte, rules.Rules) (*trace.Trace,
 func probeRows(r rules.Rules, rows func(add func(*trace.Trace, error))) (plans []*mmapcache.Plan, digest string) {
 	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
 	rows(p.add)
-	for _, trace := range tracesTogether(p.hash, probeMooncake, weka.NewMooncake(0, r.WithoutMooncake())) { // keys of all inputs contain this probe
+	for _, trace := range tracesTogether(p.hash, probeMooncake, mooncakeFile{weka.NewMooncake(0, r.WithoutMooncake())}) { // keys of all inputs contain this probe
 		p.add(trace, nil)
 	}
 	p.addRounded()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/agentx/agentx/hfsource/hub"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/internal/foreign"
 )
 
 // Resolve lists the files of the inputs and hashes them. An input is a path, "-" for standard input, a name of
@@ -99,6 +101,7 @@ func (s *Snapshot) addDirectory(dir string, o Options) error {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		format, ok := o.formatOf(e.Name())
+		ok = ok && o.knowsText(path)
 		info, err := os.Stat(path) // follows links: the snapshots of the hub's cache are links
 		if reason := skipReason(e.Name(), info, ok); reason != "" {
 			s.Skipped = append(s.Skipped, SkippedEntry{path, reason})
@@ -121,6 +124,20 @@ func (s *Snapshot) addDirectory(dir string, o Options) error {
 		return fmt.Errorf("input %s: the directory has no .json, .jsonl, .ndjson, .zst or .gz of them, or .parquet%s", dir, why)
 	}
 	return nil
+}
+
+// knowsText reports whether a file of a directory, if its name is one of texts that are no JSON, begins as one of them: other programs
+// write tables, too.
+func (o Options) knowsText(path string) bool {
+	name := path
+	for _, packed := range packedSuffixes {
+		name = strings.TrimSuffix(name, packed)
+	}
+	if suffix := filepath.Ext(name); !slices.ContainsFunc(o.Texts, func(t TextFormat) bool { return t.Suffix == suffix }) {
+		return true
+	}
+	first, _, _ := bytes.Cut(beginningOf(path, foreign.HeadBytes, o.Texts), []byte("\n"))
+	return slices.ContainsFunc(o.Texts, func(t TextFormat) bool { return t.Is(first) })
 }
 
 func isDir(path string) bool {

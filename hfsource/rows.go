@@ -128,7 +128,7 @@ func (s *Snapshot) rows(ctx context.Context, columns []string, progress func(int
 	}
 	buffers := &rowBuffers{}
 	for k := range s.Files {
-		r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, columns: columns, memory: memory, buffers: buffers, progress: progress, yield: yield, logs: logs}
+		r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, columns: columns, memory: memory, buffers: buffers, progress: progress, yield: yield, logs: logs || s.Files[k].Lenient}
 		if err := r.read(); err != nil {
 			return err
 		}
@@ -175,8 +175,10 @@ func (s *Snapshot) Beginning(k, n int) ([]byte, error) {
 }
 
 // BeginningOf returns the first bytes of a file on disk, unpacked, at most n, without a byte order mark; nil of one that cannot be read.
-func BeginningOf(path string, n int) []byte {
-	f := File{Path: path, found: &findings{}, open: func() (io.ReadCloser, error) { return os.Open(path) }}
+func BeginningOf(path string, n int) []byte { return beginningOf(path, n, nil) }
+
+func beginningOf(path string, n int, texts []TextFormat) []byte {
+	f := File{Path: path, texts: texts, found: &findings{}, open: func() (io.ReadCloser, error) { return os.Open(path) }}
 	head, _ := f.head(n)
 	return bytes.TrimPrefix(head, []byte(byteOrderMark))
 }

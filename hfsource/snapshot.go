@@ -36,11 +36,14 @@ type TextFormat struct {
 	Is     func(first []byte) bool // recognizes the first line of a file, or its first bytes
 }
 
+// packedSuffixes are the ends of names of compressed files.
+var packedSuffixes = []string{".gz", ".zst", ".zstd"}
+
 // formatOf returns what the name of a file says of its format. known is false for a name that makes no file of a directory an
 // input. Where the content decides (detect), the name is not heard. It is where a file has one value on one line: keys of
 // caches contain Lines, and such a file is JSON lines under the name .jsonl alone.
 func (o Options) formatOf(name string) (f FileFormat, known bool) {
-	for _, packed := range []string{".gz", ".zst", ".zstd"} {
+	for _, packed := range packedSuffixes {
 		if short := len(name) - len(packed); short > 0 && strings.EqualFold(name[short:], packed) {
 			name = name[:short]
 			f, known = o.formatOf(name)
@@ -60,12 +63,13 @@ func (o Options) formatOf(name string) (f FileFormat, known bool) {
 
 // File is one file of a snapshot.
 type File struct {
-	Path   string // for messages
-	Format FileFormat
-	Size   int64  // bytes, as stored
-	SHA256 string // of the file as stored, 64 hex digits
-	Rows   string // for the caller: what its rows are
-	Split  string // of a dataset of the hub that was asked for as a whole: the same for all its files; else ""
+	Path    string // for messages
+	Format  FileFormat
+	Size    int64  // bytes, as stored
+	SHA256  string // of the file as stored, 64 hex digits
+	Rows    string // for the caller: what its rows are
+	Lenient bool   // for the caller to set: Rows reads it as LogRows does
+	Split   string // of a dataset of the hub that was asked for as a whole: the same for all its files; else ""
 
 	texts      []TextFormat
 	lines      *lineFinder // of a text that hash reads to find its format

@@ -47,6 +47,27 @@ func (t *Trace) check() *Error {
 		if err := e.Subagent.check(where, len(t.Models)); err != nil {
 			return err
 		}
+		if err := t.checkLinks(k, e.Subagent.Links); err != nil {
+			return err.at(where.String())
+		}
+	}
+	return nil
+}
+
+// checkLinks refuses links to requests that the trace does not have.
+func (t *Trace) checkLinks(entry int, l *Links) *Error {
+	if l == nil {
+		return nil
+	}
+	n := len(t.Entries)
+	if l.Parent != None {
+		if l.Parent < 0 || l.Parent >= entry || t.Entries[l.Parent].Subagent == nil || t.Entries[l.Parent].Subagent.Links == nil {
+			return &Error{Kind: Conflict, Problem: fmt.Sprintf("it hangs on entry %d: want a subagent with links above it", l.Parent)}
+		}
+		n = len(t.Entries[l.Parent].Subagent.Requests)
+	}
+	if l.After < 0 || l.After >= n || l.Before != None && (l.Before <= l.After || l.Before >= n) {
+		return &Error{Kind: Conflict, Problem: fmt.Sprintf("it hangs on requests %d and %d of %d", l.After, l.Before, n)}
 	}
 	return nil
 }
@@ -268,6 +289,15 @@ const (
 	OddityEmptyAgent   = "empty_subagent"
 	OddityDropped      = "dropped_subagent"
 
+	// Of loads: package convert/loads. What the names mean is doc/spec/text.md 10.
+	OddityBranch    = "branch"
+	OddityMark      = "bom"
+	OddityTruncated = "truncated_last_line"
+	OddityFailed    = "failed_row"
+	OddityEmpty     = "empty_prompt"
+	OddityOrphan    = "parent_missing"
+	OddityCycle     = "cycle"
+
 	OddityAnswers      = "answers_as_filler" // asked for, so a strict conversion accepts it
 	OddityMixedFormats = "mixed_forms"       // traces of several formats in one input; convert notices it
 )
@@ -284,6 +314,13 @@ var oddityTexts = map[string]string{
 	OddityNoRequests:      "the trace has no requests",
 	OddityEmptyAgent:      "a subagent has no requests",
 	OddityDropped:         "a subagent stands above every request of its trace: it is left out",
+	OddityBranch:          "a request is a second answer to the one before it: a session of its own begins there",
+	OddityMark:            "a byte order mark stands before the first line: it is left out",
+	OddityTruncated:       "the last line has no end and is no row: it is left out",
+	OddityFailed:          "a request failed: it is left out",
+	OddityEmpty:           "a prompt has no tokens",
+	OddityOrphan:          "a request names one before it that the input does not have: it begins a session",
+	OddityCycle:           "requests name one another as the one before: the first of them begins a session",
 	OddityAnswers:         "rows have what is new, as session_rows=new says: before it stand the rows before, and filler for each answer",
 	OddityMixedFormats:    "traces of several formats become one dataset",
 	"negative_t":          "t is negative",
@@ -291,6 +328,11 @@ var oddityTexts = map[string]string{
 	"negative_api_time":   "api_time is negative",
 	"negative_think_time": "think_time is negative",
 	"negative_duration":   "duration_ms is negative",
+}
+
+// Harmless reports whether a kind of oddity means that nothing is lost and nothing was chosen: strict conversions accept it.
+func Harmless(kind string) bool {
+	return kind == OddityAnswers || kind == OddityBranch || kind == OddityMark
 }
 
 // OddityText says what a kind of oddity means. It returns an unknown kind, of a later program, unchanged.

@@ -28,6 +28,8 @@ type Trace struct {
 	HasTotals    bool  // the file sums up its own requests
 	TailIDs      bool  // the last id of a list may cover less than a block
 	Live         bool  // each prompt is one message, which a replay puts behind those before and the answers to them
+	LengthsAlone bool  // the recording does not say what prompts share: no request has ids
+	Linked       bool  // the recording says which requests are one conversation: none is taken for another agent's
 	Entries      []Entry
 	Models       []string       // names that requests use, in order of first use; Request.Model indexes it
 	Unknown      map[string]int // unknown keys and request types that were tolerated, counted by name
@@ -105,8 +107,17 @@ const (
 	StopOther                     // any other word
 )
 
+// Links say where a subagent hangs, in formats that record it.
+type Links struct {
+	Branch bool // it goes on from the turn behind which it begins, as another answer to that
+	Parent int  // entry of the subagent that it hangs on, which stands above it; None: the main conversation
+	After  int  // request of the parent behind whose answer it begins: an entry, or an index of Subagent.Requests
+	Before int  // request of the parent that waits for it, likewise; None: none does
+}
+
 // Subagent is a subagent: an entry of type "subagent".
 type Subagent struct {
+	Links        *Links  // nil: its times decide
 	T            float64 // seconds; start or completion, as rules.Rules.MarkerTime decides
 	AgentID      string
 	Completed    bool // status is "completed"

@@ -53,18 +53,21 @@ func newRootWith(verbs ...func() *cobra.Command) *cobra.Command {
 		Use:   "agentx",
 		Short: "Prepare recorded AI-agent traces once, replay them against an inference server many times",
 		Long: `agentx replays recorded AI-agent sessions against an OpenAI-compatible inference server and
-measures it. A recording has no text, only token counts, ids of prefix-cache blocks, times and
+measures it. A trace has no text, only token counts, ids of prefix-cache blocks, times and
 subagents. agentx convert makes prompts that have the recorded lengths and share the recorded
-prefixes, and stores them in a memory-mapped cache. Every replay reads that cache.
+prefixes, and stores them in a memory-mapped cache. Every replay reads that cache. The logs of your
+own agents have their text, which is sent as it was recorded.
 
   agentx demo                                   all of it in a few seconds, without a GPU
   agentx convert TRACES                         prepare a directory, a file, hf://..., or "demo"
+  agentx convert claude:                        prepare your own sessions of Claude Code; codex: of Codex
   agentx inspect CACHE                          show what will be sent
   agentx replay CACHE --url URL --model NAME    send it; print TTFT, ITL, latency, throughput
   agentx report DIR --format html               make a page of what was measured
   agentx profile FLAGS                          run a command line of agentx-harness, with its files
   agentx simulate TRACES --workers 8            play it against simulated engines, in virtual time
   agentx capture --upstream URL --out DIR       record live agents as traces
+  agentx import claude: --out DIR               make traces of your sessions, without text
   agentx cache ls                               list what is prepared
 
 Words that the help uses:

@@ -215,8 +215,11 @@ INPUT is one of:
   -              the same on standard input
   hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of "agentx fetch --list"
   demo           16 small traces inside agentx
+  claude:        your sessions of Claude Code (~/.claude/projects); codex: those of Codex. Logs with
+                 text may also be files: conversations, logs of requests, spans of OpenTelemetry
 
-A trace has no text. Each of its blocks gets a piece of --corpus that --seed chooses: equal block ids
+A log has its text: a replay sends what was recorded. Its cache is as private as the log; only you can
+read it. A trace has no text. Each of its blocks gets a piece of --corpus that --seed chooses: equal block ids
 show equal text, so a server's prefix cache hits where the recording says.
 
 The same content and flags give the same cache, whatever the files are called, wherever they lie and
@@ -225,46 +228,51 @@ however many workers convert them.
 An input of many files, or of more than 1024 traces, is cut into shards. When a file is added, only
 that file is converted. Several processes may convert one input into one shared root at the same time,
 with the same command: each builds the files that no other builds, and all end with the same path.`,
-		Example: "  agentx convert demo\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
+		Example: "  agentx convert demo\n  agentx convert claude: --since 2026-03-01\n  agentx convert traces/ --seed 7\n  CACHE=$(agentx convert traces.jsonl.zst | tail -n 1)",
 	}
 	f.register(cmd)
 	alone.register(cmd)
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
-		o, err := f.options(cmd, args)
-		if err == nil {
-			o.Builder, err = alone.part.builder()
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		var fidelity *convert.Fidelity
-		if alone.explain {
-			if fidelity, err = explainLogs(cmd, o); err != nil {
-				return nil, nil, err
-			}
-		}
-		if alone.dryRun {
-			return dryConvert(cmd, o, alone.ids, fidelity)
-		}
-		begin := time.Now()
-		r, err := runConvert(cmd, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		wall, usage := time.Since(begin), measure.ReadProcessUsage()
-		out := r.JSON(wall, usage.CPU, usage.PeakRSS)
-		if fidelity != nil {
-			out["fidelity"] = fidelity
-		}
-		return out, func(w io.Writer) {
-			if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
-				fmt.Fprintln(w, r.Path)
-				return
-			}
-			printFidelity(w, fidelity)
-			r.Write(w, wall, usage.CPU, usage.PeakRSS)
-		}, nil
+		return alone.run(cmd, &f, args)
 	})
+}
+
+// run converts inputs, or says what logs would become.
+func (f *convertAlone) run(cmd *cobra.Command, of *inputFlags, args []string) (any, func(io.Writer), error) {
+	o, err := of.options(cmd, args)
+	if err == nil {
+		o.Builder, err = f.part.builder()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var fidelity *convert.Fidelity
+	if f.explain {
+		if fidelity, err = explainLogs(cmd, o); err != nil {
+			return nil, nil, err
+		}
+	}
+	if f.dryRun {
+		return dryConvert(cmd, o, f.ids, fidelity)
+	}
+	begin := time.Now()
+	r, err := runConvert(cmd, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	wall, usage := time.Since(begin), measure.ReadProcessUsage()
+	out := r.JSON(wall, usage.CPU, usage.PeakRSS)
+	if fidelity != nil {
+		out["fidelity"] = fidelity
+	}
+	return out, func(w io.Writer) {
+		if quiet, _ := cmd.Flags().GetBool("quiet"); quiet {
+			fmt.Fprintln(w, r.Path)
+			return
+		}
+		printFidelity(w, fidelity)
+		r.Write(w, wall, usage.CPU, usage.PeakRSS)
+	}, nil
 }
 
 // explainLogs says how close a replay of logs is to what was recorded.
@@ -284,9 +292,9 @@ type convertAlone struct {
 
 func (f *convertAlone) register(cmd *cobra.Command) {
 	f.part.register(cmd)
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "of logs with text: print what would be built, session by session with --json, and build nothing")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be built, session by session with --json, and build nothing")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "of logs with text: also print what of them a replay has exactly, about, and not at all, and how well lengths fit; this counts the tokens of all texts")
-	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: list sessions by their ids in the log, which --sessions takes")
+	cmd.Flags().BoolVar(&f.ids, "ids", false, "with --dry-run: list sessions by their ids in the input, which --sessions takes")
 }
 
 // dryConvert says what logs would become, and what a replay has of them where that was asked for.
@@ -304,18 +312,18 @@ func dryConvert(cmd *cobra.Command, o convert.Options, ids bool, fidelity *conve
 		return nil, nil, hintConvert(err)
 	}
 	return struct {
-		*text.Answer
-		Fidelity *convert.Fidelity `json:"fidelity,omitempty"`
-	}{a, fidelity}, func(w io.Writer) {
-		printFidelity(w, fidelity)
-		fmt.Fprintf(w, "%s: %s, %s, %s, %s; nothing was built\n", a.Format, bytefmt.Count(a.Sessions, "session"), bytefmt.Count(a.Subagents, "subagent"), measure.Plural(a.Branches, "branch", "branches"), bytefmt.Count(a.Turns, "turn"))
-		for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
-			fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
-		}
-		for k := 0; k < len(a.List) && ids; k++ {
-			fmt.Fprintf(terminal.Writer(w), "%s %s\n", a.List[k].Kind, a.List[k].ID)
-		}
-	}, nil
+			*text.Answer
+			Fidelity *convert.Fidelity `json:"fidelity,omitempty"`
+		}{a, fidelity}, func(w io.Writer) {
+			printFidelity(w, fidelity)
+			fmt.Fprintf(w, "%s: %s, %s, %s, %s; nothing was built\n", a.Format, bytefmt.Count(a.Sessions, "session"), bytefmt.Count(a.Subagents, "subagent"), measure.Plural(a.Branches, "branch", "branches"), bytefmt.Count(a.Turns, "turn"))
+			for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
+				fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
+			}
+			for k := 0; k < len(a.List) && ids; k++ {
+				fmt.Fprintf(terminal.Writer(w), "%s %s\n", a.List[k].Kind, a.List[k].ID)
+			}
+		}, nil
 }
 
 // withProgress runs f with options under which progress, waiting and warnings go to standard error.
@@ -334,11 +342,19 @@ func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error 
 // grow to twice what is needed before it is collected.
 const convertMemory = 160 << 20
 
+// limitMemory sets the soft limit, unless the user has set one, and lets it grow with the tables of logs. Call restore at the end.
+func limitMemory(o *convert.Options) (restore func()) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(convertMemory)
+	o.Memory = func(bytes int64) { debug.SetMemoryLimit(convertMemory + bytes) }
+	return func() { debug.SetMemoryLimit(before) }
+}
+
 // runConvert converts. Progress, waiting and warnings go to standard error.
 func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
-	}
+	defer limitMemory(&o)()
 	err = withProgress(cmd, &o, func() (err error) {
 		if o.Placement.Backend == rules.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
 			o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)
@@ -426,11 +442,11 @@ func maybeInput(name string, rootErr, err error) error {
 // checkInput returns an error if a name that is no cache is no input either.
 func checkInput(cmd *cobra.Command, name, root string) error {
 	embedded := inputSources(cmd).Embedded
-	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || hub.IsRef(name) {
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || hub.IsRef(name) || slices.Contains(convert.AgentInputs, name) {
 		return nil
 	}
 	err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)
-	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, slices.Collect(maps.Keys(embedded))), "agentx cache ls")}
+	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, append(slices.Collect(maps.Keys(embedded)), convert.AgentInputs...)), "agentx cache ls")}
 }
 
 // openPreparedTables opens the tables of a found cache, which must be a dataset or a structure whose prompts have blocks. name is what the

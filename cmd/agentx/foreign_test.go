@@ -51,13 +51,10 @@ var foreignFiles = []struct {
 	{"a.json", string(inUTF16(`{"id":"a"}`, false)), "it cannot be read: it is text in UTF-16", "convert it to UTF-8: iconv"},
 	{"a.jsonl", "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 5\n", "it cannot be read: it is a pointer of Git LFS", "git lfs pull"},
 	{"a.jsonl", "<!DOCTYPE html><html></html>", "it cannot be read: it is a page of HTML", "download the file again"},
-	{"azure.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n", "it cannot be read: it is the Azure trace of requests", "another file: this one says neither"},
-	{"burst.csv", "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n", "it cannot be read: it is BurstGPT", "another file: this one says neither"},
 	{"a.jsonl", "a,b\n1,2\n", "it cannot be read: it is CSV", "another file: this one says neither"},
 	{"a.tsv", "prompt\tcompletion\nx\ty\n", "it cannot be read: it is CSV", "another file: this one says neither"},
 	{"quoted.csv", "\"a\",\"b c\"\r\n1,2\r\n", "it cannot be read: it is CSV", "another file: this one says neither"},
 
-	{"bailian.jsonl", `{"chat_id":55,"parent_chat_id":-1,"timestamp":1.114,"input_length":49,"output_length":12,"type":"text","turn":1,"hash_ids":[1089,1090,1091,6326]}`, "this is Bailian's trace", "a file of plain Mooncake rows"},
 	{"header.jsonl", `{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`, "this is agentic_mooncake of Dynamo", "a file of plain Mooncake rows"},
 	{"rows.jsonl", `{"request_id":"r0","play_id":"p","session_id":"r0","model":"m","input_length":64,"output_length":2,"hash_ids":[0],"not_before_ms":0,"dependencies":[]}`, "play_id: this is agentic_mooncake of Dynamo", "a file of plain Mooncake rows"},
 	{"request.jsonl", `{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":1,"request":{}}`, "this is dynamo.request.trace.v1", "a file of plain Mooncake rows"},

@@ -44,6 +44,7 @@ type reportFlags struct {
 	json, partial   bool
 	compare, strict bool
 	gpus            int
+	index           indexFlags
 
 	gates  []string
 	list   []gate.Gate // of gates
@@ -74,6 +75,7 @@ func newReport() *cobra.Command {
 			"  agentx report results --format html\n" +
 			"  agentx report before after --compare --out comparison\n" +
 			"  agentx report results --format aiperf --gate error-rate=0.1\n" +
+			"  agentx report agentx-results --index\n" +
 			"  agentx report results --format markdown --base before --gate 'ttft.p95<+5%'\n" +
 			"  agentx report results --format aiperf,parquet --out results/aiperf_artifacts --slice-duration 1s",
 		Args: checkArgs(cobra.MinimumNArgs(1)),
@@ -92,6 +94,7 @@ func newReport() *cobra.Command {
 	flags.BoolVar(&f.strict, "strict", false, "with --compare: status 3 if the runs differ in a setting that must be equal")
 	flags.BoolVar(&f.partial, "partial", false, "report a load although parts are missing, were killed or belong to another load, and say so")
 	flags.BoolVar(&f.json, "json", false, "one JSON object for each directory: the summary, or what was written; with --compare one object")
+	f.index.register(flags)
 	f.set = settings.New(flags, f.tell)
 	f.set.Adopt("")
 	return cmd
@@ -111,12 +114,13 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 	f.set.Resolve(nil)
 	f.export.check(&f.problems, reportFormats)
 	f.checkCompare()
+	f.index.check(f)
 	f.checkGates()
 	f.export.Levels = f.slo.conditions(&f.problems)
 	if f.json && f.export.Has(export.Markdown) {
 		f.add("--json and --format markdown contradict each other: leave one of them out")
 	}
-	if f.out != "" && len(f.export.Formats) == 0 && !f.compare {
+	if f.out != "" && len(f.export.Formats) == 0 && !f.compare && !f.index.write {
 		f.export.withoutFormats(&f.problems, "--out "+f.out)
 	}
 	if err := f.err(); err != nil {
@@ -124,6 +128,9 @@ func (f *reportFlags) reports(cmd *cobra.Command, dirs []string) error {
 	}
 	if slices.Contains(dirs, "") {
 		return usageError{errors.New("DIR is an empty text: name the directory of a run")}
+	}
+	if f.index.write || f.index.serve {
+		return f.index.run(cmd, dirs, f.out)
 	}
 	runs, err := runsIn(dirs)
 	if err != nil {
@@ -382,6 +389,7 @@ DIR/part-00001-of-00004 is one part.
   Is it better than last week?          agentx report LASTWEEK DIR --compare
   Is it good enough to ship?            agentx report DIR --base LASTWEEK --gate 'ttft.p95<+5%'
   How many agents does a server hold?   agentx replay CACHE --concurrency auto --slo 'ttft.p95<2s'
+  What have I run so far?               agentx report --index agentx-results
 
 doc/report.md says how to read what comes out.
 
@@ -406,6 +414,10 @@ give, and null for those that are known only at the end of a run.
 which of them exceed their intervals, and writes compare.html, compare.json and compare.csv to --out,
 by default the current directory. Runs that differ in what must be equal (dataset, seed, preset,
 scenario, model, payload, marker and others) are named first; --strict then ends with status 3.
+
+--index writes index.html to DIR: a table of all runs in and below it, with their figures and
+conclusions, which sorts, filters, links to their pages and compares those that are ticked.
+--listen-index serves the same while runs go on, with the page of every run, until it is interrupted.
 
 Files go to DIR, or to --out; of several runs to a directory below it for each. Every file appears
 whole or not at all, and replaces an older one. The paths are printed, one a line.

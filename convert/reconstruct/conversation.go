@@ -122,7 +122,10 @@ func (p *planner) planSubagents() *trace.Error {
 
 // planSubagent plans the sessions of one subagent: doc/spec/reconstruction.md 5.5 to 5.7 and 6.7.
 func (p *planner) planSubagent(m *trace.Subagent, outer int) *trace.Error {
-	spawn := timeline.SpawnTurn(p.mainTurns, outer)
+	spawn, join := p.links(m)
+	if m.Links == nil {
+		spawn = timeline.SpawnTurn(p.mainTurns, outer)
+	}
 	if spawn == none {
 		p.notes.Dropped = append(p.notes.Dropped, m.AgentID)
 		p.oddities.Add(trace.OddityDropped, "%s: agent_id %q", requestPath(outer), m.AgentID)
@@ -140,11 +143,15 @@ func (p *planner) planSubagent(m *trace.Subagent, outer int) *trace.Error {
 	for k := range m.Requests {
 		list[k] = turn{&m.Requests[k], times.requests[k], outer, k}
 	}
-	a := splitAgents(list, false, p.rules)
+	rules := p.rules
+	rules.SplitAgents = rules.SplitAgents && !p.tr.Linked
+	a := splitAgents(list, false, rules)
 	p.noteSplit(a)
-	join, err := p.joinTurn(outer, times.end, spawn)
-	if err != nil {
-		return err
+	if m.Links == nil {
+		var err *trace.Error
+		if join, err = p.joinTurn(outer, times.end, spawn); err != nil {
+			return err
+		}
 	}
 	s := mmapcache.Session{
 		ID: p.tr.ID + "::sa:" + m.AgentID, Agent: m.AgentID, Kind: mmapcache.Subagent, Outer: uint32(outer),
@@ -152,6 +159,39 @@ func (p *planner) planSubagent(m *trace.Subagent, outer int) *trace.Error {
 		Clock: times.basis + "/" + times.meaning,
 	}
 	return p.planSubagentSessions(s, m, a, list)
+}
+
+// links returns the main turn behind which a subagent begins, and the one that waits for it; none where there is none, and where the
+// recording does not say. A cache has children of the main conversation alone: one that hangs on another subagent hangs on the turn from
+// which that one comes, at its own time, and no turn waits for it.
+func (p *planner) links(m *trace.Subagent) (spawn, join int) {
+	l := m.Links
+	if l == nil {
+		return none, none
+	}
+	before := l.Before
+	for l.Parent != none {
+		l, before = p.tr.Entries[l.Parent].Subagent.Links, none
+	}
+	spawn, join = p.mainTurn(l.After), none
+	if before != none {
+		join = p.mainTurn(before)
+	}
+	if join <= spawn {
+		join = none
+	}
+	return spawn, join
+}
+
+// mainTurn returns the last turn of the main conversation whose entry is not behind an entry of the trace; none: there is none.
+func (p *planner) mainTurn(outer int) int {
+	at := none
+	for k, t := range p.main {
+		if t.outer <= outer {
+			at = k
+		}
+	}
+	return at
 }
 
 // planSubagentSessions plans the session of a subagent's agent, s, and those of its side chains.

@@ -101,7 +101,7 @@ func (p *planner) run() *trace.Error {
 	p.plan.Trace = mmapcache.Trace{ID: tr.ID, Scope: tr.Scope.String(), BlockSize: uint32(p.blockSize)}
 	top := p.keptRequests()
 	rules := p.rules
-	rules.SplitAgents = rules.SplitAgents && !tr.Live
+	rules.SplitAgents = rules.SplitAgents && !tr.Live && !tr.Linked
 	a := splitAgents(top, true, rules)
 	p.noteSplit(a)
 	p.setMain(pick(top, a.main))
@@ -248,17 +248,17 @@ func odditiesOf(t *trace.Trace) trace.Oddities {
 	for k := range t.Entries {
 		e, where := &t.Entries[k], trace.Place{Outer: k, Inner: none}
 		if m := e.Subagent; m != nil {
-			addSubagent(&o, m, where, t.BlockSize)
+			addSubagent(&o, m, where, t)
 			continue
 		}
-		addRequest(&o, &e.Request, above, where, t.BlockSize)
+		addRequest(&o, &e.Request, above, where, t)
 		above = &e.Request
 	}
 	return o
 }
 
 // addSubagent adds the oddities of a subagent and of its requests.
-func addSubagent(o *trace.Oddities, m *trace.Subagent, where trace.Place, blockSize int64) {
+func addSubagent(o *trace.Oddities, m *trace.Subagent, where trace.Place, t *trace.Trace) {
 	addTime(o, where, m.T)
 	if m.HasDuration && m.DurationMS < 0 {
 		o.Add("negative_duration", "%s: duration_ms = %d", where, m.DurationMS)
@@ -268,13 +268,13 @@ func addSubagent(o *trace.Oddities, m *trace.Subagent, where trace.Place, blockS
 	}
 	var above *trace.Request
 	for k := range m.Requests {
-		addRequest(o, &m.Requests[k], above, trace.Place{Outer: where.Outer, Inner: k}, blockSize)
+		addRequest(o, &m.Requests[k], above, trace.Place{Outer: where.Outer, Inner: k}, t)
 		above = &m.Requests[k]
 	}
 }
 
 // addRequest adds the oddities of a request. above is the one above it in its list, nil for the first.
-func addRequest(o *trace.Oddities, r, above *trace.Request, where trace.Place, blockSize int64) {
+func addRequest(o *trace.Oddities, r, above *trace.Request, where trace.Place, t *trace.Trace) {
 	addTime(o, where, r.T)
 	if r.Out < 0 {
 		o.Add("negative_out", "%s: out = %d", where, r.Out)
@@ -285,11 +285,11 @@ func addRequest(o *trace.Oddities, r, above *trace.Request, where trace.Place, b
 	if r.ThinkTime.OK && r.ThinkTime.V < 0 {
 		o.Add("negative_think_time", "%s: think_time = %g", where, r.ThinkTime.V)
 	}
-	switch full, n := r.In/blockSize, int64(r.IDs.Len); {
-	case n < full:
-		o.Add(trace.OddityShortIDs, "%s: %d hash_ids for in = %d, which has %d blocks of %d", where, n, r.In, full, blockSize)
-	case n > (r.In+blockSize-1)/blockSize:
-		o.Add(trace.OddityLongIDs, "%s: %d hash_ids for in = %d and blocks of %d", where, n, r.In, blockSize)
+	switch full, n := r.In/t.BlockSize, int64(r.IDs.Len); {
+	case n < full && !t.LengthsAlone:
+		o.Add(trace.OddityShortIDs, "%s: %d hash_ids for in = %d, which has %d blocks of %d", where, n, r.In, full, t.BlockSize)
+	case n > (r.In+t.BlockSize-1)/t.BlockSize:
+		o.Add(trace.OddityLongIDs, "%s: %d hash_ids for in = %d and blocks of %d", where, n, r.In, t.BlockSize)
 	}
 	if above != nil && r.T < above.T {
 		o.Add(trace.OddityBackward, "%s: t = %g, below t = %g", where, r.T, above.T)

@@ -53,6 +53,9 @@ type subagentTimes struct {
 
 // times decides on which clock a subagent's nested times run, and whether its t is its start or its completion.
 func (m agent) times(r rules.Rules) subagentTimes {
+	if m.Links != nil { // nothing is left to guess
+		r.NestedBasis, r.MarkerTime = "absolute", "start"
+	}
 	if r.NestedBasis == "per-request" {
 		return m.perRequestTimes()
 	}

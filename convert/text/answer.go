@@ -28,32 +28,34 @@ type AnswerSession struct {
 	Parent string       `json:"parent,omitempty"`
 	Spawn  *int32       `json:"spawn_turn,omitempty"`
 	Join   *int32       `json:"join_turn,omitempty"`
+	Start  *int64       `json:"start_ms,omitempty"` // recorded, since the first of the input; of loads
 	Turns  []AnswerTurn `json:"turns"`
 }
 
 // AnswerTurn is a turn of an Answer. Instants are milliseconds since the first of the root session.
 type AnswerTurn struct {
-	N         int    `json:"n"`
-	T         *int64 `json:"t,omitempty"`
-	End       *int64 `json:"end,omitempty"`
-	First     *int64 `json:"first,omitempty"`
-	Gap       *int64 `json:"gap,omitempty"`
-	Tool      *int64 `json:"tool,omitempty"`
-	Think     *int64 `json:"think,omitempty"`
-	Model     string `json:"model,omitempty"`
-	In        *int32 `json:"in,omitempty"`
-	Cached    *int32 `json:"cached,omitempty"`
-	Out       *int32 `json:"out,omitempty"`
-	Stop      string `json:"stop,omitempty"`
-	Filler    *int32 `json:"filler,omitempty"`
-	Drift     *int32 `json:"drift,omitempty"`
-	Roles     string `json:"roles,omitempty"`
-	Kinds     string `json:"kinds,omitempty"`
-	Canonical *int   `json:"canonical,omitempty"`
-	Blocks    *int   `json:"blocks,omitempty"`
-	Texts     *int   `json:"text_tokens,omitempty"`
-	SHA       string `json:"sha,omitempty"`
-	Output    string `json:"output,omitempty"`
+	N         int     `json:"n"`
+	T         *int64  `json:"t,omitempty"`
+	End       *int64  `json:"end,omitempty"`
+	First     *int64  `json:"first,omitempty"`
+	Gap       *int64  `json:"gap,omitempty"`
+	Tool      *int64  `json:"tool,omitempty"`
+	Think     *int64  `json:"think,omitempty"`
+	Model     string  `json:"model,omitempty"`
+	In        *int32  `json:"in,omitempty"`
+	Cached    *int32  `json:"cached,omitempty"`
+	Out       *int32  `json:"out,omitempty"`
+	Stop      string  `json:"stop,omitempty"`
+	Filler    *int32  `json:"filler,omitempty"`
+	Drift     *int32  `json:"drift,omitempty"`
+	Roles     string  `json:"roles,omitempty"`
+	Kinds     string  `json:"kinds,omitempty"`
+	Canonical *int    `json:"canonical,omitempty"`
+	Blocks    *int    `json:"blocks,omitempty"`
+	Texts     *int    `json:"text_tokens,omitempty"`
+	SHA       string  `json:"sha,omitempty"`
+	Output    string  `json:"output,omitempty"`
+	HashIDs   []int64 `json:"hash_ids,omitempty"` // of loads
 }
 
 // Answer returns what would be built, with blocks of a size in tokens; of size 0 without the turns, each of which costs its whole prompt. ids

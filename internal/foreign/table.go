@@ -35,15 +35,9 @@ var table = []*Format{
 		name: "a page of HTML or XML, such as a login or an error, saved in place of the file", text: lazyregexp.New(`(?i)\A<(!doctype|html|\?xml)`),
 		try: "download the file again; from the hub, by .../resolve/... instead of .../blob/...",
 	},
-	{name: "the Azure trace of requests, CSV with lengths alone", try: noTrace, text: lazyregexp.New(`\ATIMESTAMP,ContextTokens,GeneratedTokens`)},
-	{name: "BurstGPT, CSV with lengths alone", try: noTrace, text: lazyregexp.New(`\ATimestamp,(Session ID,|Elapsed time,)*Model,Request tokens,`)},
-	{name: "CSV, which has no format of traces", try: noTrace, text: lazyregexp.New(`\A("[^"\n]*"|[A-Za-z_][^",;{}\x00-\x1f\x7f-\xff]*)([,;\t]("[^"\n]*"|[^",;{}\x00-\x1f]*))+(\r?\n|\z)`)},
+	{name: "CSV with another header than those of Azure's traces (TIMESTAMP,ContextTokens,GeneratedTokens) and of BurstGPT (Timestamp,Model,Request tokens,...)", try: noTrace, text: lazyregexp.New(`\A("[^"\n]*"|[A-Za-z_][^",;{}\x00-\x1f\x7f-\xff]*)([,;\t]("[^"\n]*"|[^",;{}\x00-\x1f]*))+(\r?\n|\z)`)},
 
 	// Rows that are close to Mooncake's.
-	{
-		name: "Bailian's trace (blocks of 16 tokens, seconds, chat_id), which agentx does not read yet", try: plain,
-		rows: []string{"chat_id parent_chat_id"}, among: []string{"chat_id", "parent_chat_id"},
-	},
 	{
 		name: "agentic_mooncake of Dynamo, which agentx does not read: only plain Mooncake rows are read", try: plain,
 		rows:  []string{"schema=dynamo.agentic_mooncake", "play_id not_before_ms"},

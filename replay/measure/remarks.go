@@ -312,8 +312,11 @@ func (e *evidence) idleLanes() (text string, detail []string) {
 
 // prompts says that prompts were shorter or longer than recorded.
 func (e *evidence) prompts() (text string, detail []string) {
-	r := e.Fidelity.PromptTokens.Ratio
-	return when(e.info != nil && (r < 1-tokenRatio || r > 1+tokenRatio), "the server counted %s of the recorded tokens", FormatShare(r))
+	r, why := e.Fidelity.PromptTokens.Ratio, ""
+	if e.info != nil && e.info.Dataset.Texts != nil {
+		why = ": texts are those of the log, which has the counts of its model's tokenizer"
+	}
+	return when(e.info != nil && (r < 1-tokenRatio || r > 1+tokenRatio), "the server counted %s of the recorded tokens%s", FormatShare(r), why)
 }
 
 // output says that answers were shorter or longer than asked for.

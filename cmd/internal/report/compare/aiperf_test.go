@@ -111,7 +111,7 @@ func TestDamagedRun(t *testing.T) {
 	require.NotContains(t, c.Runs[1].Lacks, "the run has not ended, or was killed")
 	require.False(t, c.Comparable, "what is not known may differ")
 	require.Contains(t, c.MismatchNames(), "model")
-	_, err = c.html()
+	_, err = c.HTML()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(info, about, 0o600))
 
@@ -124,6 +124,6 @@ func TestDamagedRun(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	c = compareDirs(t, whole, cut)
 	require.Contains(t, c.Runs[1].Marks, "empty: no request of the headline ended well")
-	_, err = c.html()
+	_, err = c.HTML()
 	require.NoError(t, err)
 }

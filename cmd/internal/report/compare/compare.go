@@ -10,6 +10,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -58,11 +59,11 @@ type Run struct {
 	Series  string             `json:"series,omitempty"`
 	Dir     string             `json:"dir"`
 	Page    string             `json:"page,omitempty"` // address of its page from where the comparison is; "": it has none
-	Kind    string             `json:"kind"`     // agentx or aiperf
-	Marks   []string           `json:"marks"`    // why its figures are not what they seem
-	Lacks   []string           `json:"lacks"`    // what is not known of it
-	Sent    int                `json:"sent"`     // requests
-	N       int                `json:"measured"` // requests that the figures are over
+	Kind    string             `json:"kind"`           // agentx or aiperf
+	Marks   []string           `json:"marks"`          // why its figures are not what they seem
+	Lacks   []string           `json:"lacks"`          // what is not known of it
+	Sent    int                `json:"sent"`           // requests
+	N       int                `json:"measured"`       // requests that the figures are over
 	Trees   int                `json:"trees"`
 	Levels  []Level            `json:"levels"`                 // service levels on the run
 	Why     string             `json:"no_intervals,omitempty"` // why its figures have no intervals
@@ -135,7 +136,7 @@ func Read(s Source) (*Run, error) {
 // newRun returns the figures of a run with their intervals.
 func newRun(r *run) Run {
 	n := Run{
-		Name: r.name, Note: r.Note, Group: r.Group, Series: r.Series, Dir: r.Dir, Kind: r.kind, Marks: r.marks(), Lacks: append([]string{}, r.lacks...),
+		Name: r.name, Note: r.Note, Group: r.Group, Series: r.Series, Dir: r.Dir, Page: r.Page, Kind: r.kind, Marks: r.marks(), Lacks: append([]string{}, r.lacks...),
 		Sent: r.summary.Requests, N: r.summary.Measured, Trees: r.requests.treeCount(), Levels: r.levels(), Figures: map[string]*Figure{},
 	}
 	for _, f := range figures {
@@ -163,6 +164,7 @@ type Source struct {
 	Files *merge.Run      // the results in Dir, if they are open already; nil: they are opened
 	Group string          // runs of one group repeat one run: they get means with Student's intervals; "": it repeats none
 
+	Page   string // address of its page; "": Write looks for it in Dir
 	Series string // to which the run belongs: the name of its list; "": to none, and then no run may belong to one
 
 	Partial bool // parts of a load may be missing
@@ -272,8 +274,8 @@ const (
 // runPage is the page of a run, to which comparisons in the same file system link.
 const runPage = "report.html"
 
-// linkTo returns the address of the page of a run, from a directory; "" if it has none.
-func linkTo(dir, run string) string {
+// LinkTo returns the address of the page of a run, from a directory; "" if it has none.
+func LinkTo(dir, run string) string {
 	from, err := filepath.Abs(dir)
 	if err != nil || !exists(run, runPage) {
 		return ""
@@ -300,12 +302,12 @@ func (c *Comparison) Write(ctx context.Context, dir string) (names []string, err
 		return nil, err
 	}
 	for k := range c.Runs {
-		c.Runs[k].Page = linkTo(dir, c.Runs[k].Dir)
+		c.Runs[k].Page = cmp.Or(c.Runs[k].Page, LinkTo(dir, c.Runs[k].Dir))
 	}
 	for _, file := range []struct {
 		name string
 		text func() ([]byte, error)
-	}{{csvFile, c.csv}, {jsonFile, c.json}, {pageFile, c.html}} {
+	}{{csvFile, c.csv}, {jsonFile, c.json}, {pageFile, c.HTML}} {
 		if err := ctx.Err(); err != nil {
 			return names, err
 		}

@@ -51,8 +51,8 @@ type pageSample struct {
 	Points int `json:"points"`
 }
 
-// html returns the text of the page.
-func (c *Comparison) html() ([]byte, error) {
+// HTML returns the text of the page.
+func (c *Comparison) HTML() ([]byte, error) {
 	span, before := 0.0, 0.0
 	for _, r := range c.runs {
 		span, before = max(span, r.requests.span()), max(before, r.before())
@@ -79,7 +79,7 @@ func (c *Comparison) html() ([]byte, error) {
 // equal pages wherever they lie.
 func (c *Comparison) forPage() *Comparison {
 	without := *c
-	without.Lead = c.lead()
+	without.Lead = append([]string{}, c.lead()...)
 	without.Runs = slices.Clone(c.Runs)
 	for k := range without.Runs {
 		without.Runs[k].Dir = ""

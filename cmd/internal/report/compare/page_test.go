@@ -19,7 +19,7 @@ import (
 
 func htmlOf(t *testing.T, c *Comparison) string {
 	t.Helper()
-	text, err := c.html()
+	text, err := c.HTML()
 	require.NoError(t, err)
 	return string(text)
 }
@@ -191,6 +191,7 @@ func TestPageOfManyRequests(t *testing.T) {
 func TestDrawingCode(t *testing.T) {
 	m := newModelled(4)
 	e := pagetest.NewEngine(t, htmlOf(t, compareDirs(t, m.write(t, "a"), m.write(t, "b"))))
+	e.Document() // which fails where the page cannot be drawn
 	for ratio, want := range map[float64]string{0.0321: "+3.2 %", -0.5: "−50.0 %", 0.004: "+0.40 %", 0: "0 %", 0.000001: "0 %", 2.5: "×3.5"} {
 		require.Equal(t, want, e.Eval("formatChange(a)", ratio))
 	}
@@ -233,7 +234,7 @@ func TestWarmupOverTime(t *testing.T) {
 	}
 	c := compareDirs(t, plain.write(t, "plain"), warmed.write(t, "warmed"))
 	require.Equal(t, c.Runs[0].Figures["ttft.p95"].Value, c.Runs[1].Figures["ttft.p95"].Value)
-	text, err := c.html()
+	text, err := c.HTML()
 	require.NoError(t, err)
 	e := pagetest.NewEngine(t, string(text))
 	require.EqualValues(t, 8, e.Number("page.head.before"), "7 s until profiling begins, then half a second until its first request")

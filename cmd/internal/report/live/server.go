@@ -2,59 +2,26 @@ package live
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/agentx/agentx/cmd/internal/report/html"
 	"github.com/agentx/agentx/cmd/internal/report/page"
-	"github.com/agentx/agentx/internal/guard"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
 )
 
-// Limits of a server. A reader that does not read keeps its connection for writeLimit; the text for it is shared by all readers.
-const (
-	maxConnections = 64
-	readLimit      = 5 * time.Second // of a request
-	writeLimit     = 10 * time.Second
-	idleLimit      = time.Minute
-	maxHeader      = 16 << 10 // bytes
-)
-
-// Address returns the address to listen on for HOST:PORT. Without a host only this machine can reach it.
-func Address(text string) (string, error) {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		return "", fmt.Errorf("%q: want HOST:PORT, or :PORT for this machine alone", text)
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "", fmt.Errorf("%q: port %q: want 0 to 65535; 0: one that is free", text, port)
-	}
-	host = cmp.Or(host, "127.0.0.1")
-	return net.JoinHostPort(host, port), nil
-}
-
 // Server serves the run that is shown: / is the page, /data what the page adds to itself, /metrics the metrics for Prometheus, and /status the
-// Status as JSON. It answers only GET, and only those whom its guard lets through: otherwise any web page that is open on this machine, or
-// everybody on the network, could read the run.
+// Status as JSON.
 type Server struct {
-	Drawn string // the token, if Listen drew one, which the user must be told
+	*Site
 
-	listener net.Listener
-	http     http.Server
-	done     chan error
-	guard    *guard.Guard
 	shown    atomic.Pointer[View]
 	watchers watchers
 }
@@ -68,44 +35,31 @@ type View struct {
 // Listen begins to serve on an address of Address, to those who have the token; "": one is drawn if the address is beyond this machine.
 // The caller must call Close.
 func Listen(address, token string) (*Server, error) {
-	l, err := net.Listen("tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s: another program listens there: choose another port, or 0 for one that is free", address)
-	case err != nil:
+	s := newServer()
+	var err error
+	if s.Site, err = Serve("--listen", address, token, s.handler()); err != nil {
 		return nil, err
-	}
-	token, drawn, err := guard.Token(l.Addr(), token, rand.Reader)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	s := serve(l, token)
-	if drawn {
-		s.Drawn = token
 	}
 	return s, nil
 }
 
-// serve begins to serve on a listener, with a token of package guard. The caller must call Close.
-func serve(l net.Listener, token string) *Server {
-	s := &Server{
-		listener: l, done: make(chan error, 1), watchers: watchers{at: map[string]time.Time{}},
-		guard: guard.New("--listen", l.Addr(), token),
-	}
+func newServer() *Server { return &Server{watchers: watchers{at: map[string]time.Time{}}} }
+
+// handler answers about the run that is shown.
+func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", s.page)
 	mux.HandleFunc("/data", s.data)
 	mux.HandleFunc("/metrics", s.metrics)
 	mux.HandleFunc("/status", s.status)
-	s.http = http.Server{
-		Handler: s.check(mux), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
-	}
-	go func() { s.done <- s.http.Serve(&limitedListener{Listener: l, limit: maxConnections}) }()
-	return s
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.shown.Load() == nil {
+			http.Error(w, "the run has not begun", http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
-
-// URL returns the address of the page.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" }
 
 // Show replaces what is shown.
 func (s *Server) Show(v *View) { s.shown.Store(v) }
@@ -113,36 +67,7 @@ func (s *Server) Show(v *View) { s.shown.Store(v) }
 // Close ends the serving. Those who watch the page may fetch the finished one, until ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	s.watchers.wait(ctx)
-	err := s.http.Close()
-	<-s.done // http.ErrServerClosed
-	return err
-}
-
-// policy lets the page do what a page on disk may do, and fetch its data. No other page may embed it.
-var policy = (&page.Page{Live: true}).Policy() + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// check sets the header of every answer, and refuses requests with another method than GET, without permission, or before the run begins.
-func (s *Server) check(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		if r.Method != http.MethodGet {
-			h.Set("Allow", http.MethodGet)
-			http.Error(w, "only GET is allowed", http.StatusMethodNotAllowed)
-			return
-		}
-		switch status, why := s.guard.Refuse(w, r); {
-		case status != 0:
-			http.Error(w, why, status)
-		case s.shown.Load() == nil:
-			http.Error(w, "the run has not begun", http.StatusServiceUnavailable)
-		default:
-			next.ServeHTTP(w, r)
-		}
-	})
+	return s.Site.Close()
 }
 
 // page answers with the page of the run.
@@ -262,39 +187,6 @@ func (w *watchers) wait(ctx context.Context) {
 	case <-left:
 	case <-ctx.Done():
 	}
-}
-
-// limitedListener accepts at most limit connections at a time and closes further ones at once, so that none waits or keeps the run busy.
-type limitedListener struct {
-	net.Listener
-	limit int64
-	open  atomic.Int64
-}
-
-// Accept returns the next connection that is within the limit.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.open.Add(1) <= l.limit {
-			return &limitedConn{Conn: conn, release: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
-		}
-		l.open.Add(-1)
-		_ = conn.Close()
-	}
-}
-
-// limitedConn is a connection that counts until it is closed.
-type limitedConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *limitedConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }
 
 // Requests is how many requests the page of a run has while it is played. The finished page has more.

@@ -143,7 +143,8 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 func TestReaderWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipes{make(chan net.Conn), make(chan struct{})}
-		s, state := serve(l, ""), someState()
+		s, state := newServer(), someState()
+		s.Site = serve("--listen", l, "", s.handler())
 		s.Show(&View{State: state})
 		ask := func(path string) net.Conn {
 			mine, theirs := net.Pipe()

@@ -82,7 +82,7 @@ func Write(w io.Writer, p *Page) error {
 }
 
 // folders are the folders of js that a kind of page needs. The files of js itself are on every page.
-var folders = map[string][]string{"run": {"run"}, "compare": {"compare"}, "live": {"run", "live"}, "simulate": {"simulate"}, "simulate-compare": {"compare", "simulate-compare"}, "hitcurve": {"hitcurve"}}
+var folders = map[string][]string{"run": {"run"}, "compare": {"compare"}, "live": {"run", "live"}, "simulate": {"simulate"}, "simulate-compare": {"compare", "simulate-compare"}, "hitcurve": {"hitcurve"}, "index": {"index"}}
 
 // writeSources writes the style, and the drawing code of a kind, a script a file.
 func writeSources(out *bufio.Writer, kind string) error {

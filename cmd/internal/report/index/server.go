@@ -1,0 +1,183 @@
+package index
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentx/agentx/cmd/internal/report/compare"
+	"github.com/agentx/agentx/cmd/internal/report/html"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
+	"github.com/agentx/agentx/report"
+)
+
+// Limits of a server.
+const (
+	lookAgain   = time.Second      // after which the directory is read again
+	playing     = 15 * time.Second // since the last record of a run that goes on
+	makeLimit   = 5 * time.Minute  // to make a page and send it
+	mostCompare = 10               // runs
+)
+
+// Server answers about the runs below a directory: / is the index, /data its data, /runs/N the page of a run, /compare?runs=N,M a comparison.
+// Runs have numbers in the order in which the server has seen them, so that no name of a file comes from an address.
+type Server struct {
+	root string
+	now  func() time.Time
+
+	mu     sync.Mutex
+	known  map[string]int // the number of a run, by its path
+	paths  []string       // of the runs, by their numbers less 1
+	list   []Run
+	err    error
+	looked time.Time
+
+	making sync.Mutex // one page at a time: making one takes a core
+}
+
+// NewServer returns a server of the runs below a directory.
+func NewServer(root string, now func() time.Time) *Server {
+	return &Server{root: root, now: now, known: map[string]int{}}
+}
+
+// Handler answers requests, without a guard.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		list, err := s.runs()
+		var text []byte
+		if err == nil {
+			text, err = pageOf(s.root, list, true)
+		}
+		send(w, "text/html; charset=utf-8", text, err)
+	})
+	mux.HandleFunc("/data", func(w http.ResponseWriter, _ *http.Request) {
+		list, err := s.runs()
+		var text []byte
+		if err == nil {
+			text, err = json.Marshal(list)
+		}
+		send(w, "application/json", text, err)
+	})
+	mux.HandleFunc("/runs/{number}", s.run)
+	mux.HandleFunc("/compare", s.compare)
+	return mux
+}
+
+// errUnknown is about a number that no run has.
+var errUnknown = errors.New("no run has this number: open the index again")
+
+// send answers with a text, or with an error.
+func send(w http.ResponseWriter, kind string, text []byte, err error) {
+	switch {
+	case errors.Is(err, errUnknown):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, _ = w.Write(text) // the reader may be gone
+	}
+}
+
+// runs returns the runs with their numbers. It reads the directory at most once a second.
+func (s *Server) runs() ([]Run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if !s.looked.IsZero() && now.Sub(s.looked) < lookAgain {
+		return s.list, s.err
+	}
+	s.list, s.err = Read(s.root)
+	s.looked = now
+	for k := range s.list {
+		r := &s.list[k]
+		if s.known[r.path] == 0 {
+			s.paths = append(s.paths, r.path)
+			s.known[r.path] = len(s.paths)
+		}
+		r.Number = s.known[r.path]
+		r.Page = fmt.Sprintf("runs/%d", r.Number)
+		if info, err := os.Stat(filepath.Join(r.path, measure.RecordsFile)); r.State == Open && err == nil && now.Sub(info.ModTime()) < playing {
+			r.State, r.Verdict = Playing, "It is being played."
+		}
+	}
+	return s.list, s.err
+}
+
+// path returns the path of a run by its number.
+func (s *Server) path(number string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(s.paths) {
+		return "", errUnknown
+	}
+	return s.paths[n-1], nil
+}
+
+// begin waits until no other page is being made, and gives the answer time. The caller must call the returned function.
+func (s *Server) begin(w http.ResponseWriter) func() {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(makeLimit)) // else the limit of the server holds
+	s.making.Lock()
+	return s.making.Unlock
+}
+
+// run answers with the page of a run, as far as it has been played.
+func (s *Server) run(w http.ResponseWriter, r *http.Request) {
+	path, err := s.path(r.PathValue("number"))
+	defer s.begin(w)()
+	var text []byte
+	if err == nil {
+		text, err = pageOfRun(path)
+	}
+	send(w, "text/html; charset=utf-8", text, err)
+}
+
+// pageOfRun makes the page of a run.
+func pageOfRun(path string) ([]byte, error) {
+	opened, err := merge.Open(path, merge.Options{Partial: true})
+	if err != nil {
+		return nil, err
+	}
+	run, err := report.Of(opened)
+	if err != nil {
+		return nil, err
+	}
+	_, text, err := html.Make(run)
+	return text, err
+}
+
+// compare answers with the comparison of runs.
+func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
+	numbers := strings.Split(r.URL.Query().Get("runs"), ",")
+	if len(numbers) < 2 || len(numbers) > mostCompare {
+		http.Error(w, fmt.Sprintf("runs: want 2 to %d numbers of runs with commas between", mostCompare), http.StatusBadRequest)
+		return
+	}
+	var list []compare.Source
+	for _, n := range numbers {
+		path, err := s.path(n)
+		if err != nil {
+			send(w, "", nil, err)
+			return
+		}
+		list = append(list, compare.Source{Dir: path, Page: "runs/" + n, Partial: true})
+	}
+	defer s.begin(w)()
+	c, err := compare.Make(r.Context(), list, compare.Options{})
+	var text []byte
+	if err == nil {
+		text, err = c.HTML()
+	}
+	send(w, "text/html; charset=utf-8", text, err)
+}

@@ -1,0 +1,140 @@
+package loads
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/convert/rules"
+	"github.com/agentx/agentx/trace"
+)
+
+// reader is what both readers are.
+type reader interface{ Add([]byte) error }
+
+// added adds lines, and returns the errors with the numbers of their lines.
+func added(r reader, text string) (errs []string) {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if err := r.Add([]byte(line)); err != nil {
+			errs = append(errs, fmt.Sprintf("%d: %v", n, err))
+		}
+	}
+	return errs
+}
+
+func collected(t *testing.T, table *Table) []*trace.Trace {
+	seq, err := table.Traces()
+	require.NoError(t, err)
+	return slices.Collect(seq)
+}
+
+// Rows of one session are a trace in the order of their times, others are traces of their own; failures are left out and counted.
+func TestBurstGPTSessions(t *testing.T) {
+	table := NewTable(0, rules.Default(), nil)
+	require.Empty(t, added(table, "Elapsed time,Timestamp,Session ID,Model,Request tokens,Response tokens\r\n"+
+		"1.5,9,a,ChatGPT,472,18\r\n,7,,GPT-4,10,0\r\n2,5.0004,a,ChatGPT,100,3\r\n,6.25,,GPT-4,417,276"))
+	list := collected(t, table)
+	require.Len(t, list, 2)
+	a, alone := list[0], list[1]
+	assert.Equal(t, "a", a.ID)
+	assert.Equal(t, 5000.0, a.Start.V)
+	require.Len(t, a.Entries, 2)
+	assert.Equal(t, trace.Request{T: 0, In: 100, Out: 3, APITime: trace.Seconds{V: 2, OK: true}}, a.Entries[0].Request)
+	assert.Equal(t, trace.Request{T: 4, In: 472, Out: 18, APITime: trace.Seconds{V: 1.5, OK: true}}, a.Entries[1].Request)
+	assert.Equal(t, []int{4, 2}, a.Rows)
+	assert.Equal(t, "row-000004", alone.ID)
+	assert.Equal(t, 1.25, alone.Entries[0].T)
+	assert.Equal(t, "GPT-4", alone.Models[alone.Entries[0].Model])
+	assert.Equal(t, trace.Oddities{{Kind: trace.OddityFailed, Count: 1, First: "row 2: Response tokens = 0"}}, a.Oddities)
+}
+
+// A line that is no row is refused with the column, and shows nothing of the line.
+func TestWrongLines(t *testing.T) {
+	table := NewTable(1, rules.Default(), nil)
+	assert.Equal(t, []string{
+		"2: 2 fields, and the header has 3",
+		"3: TIMESTAMP: want seconds, or a time such as 2023-11-16 18:17:03.9799600",
+		"4: ContextTokens: want a whole number of tokens",
+		"5: GeneratedTokens: want a whole number of tokens",
+		"6: ContextTokens = -1: a prompt cannot have a negative length",
+		"7: GeneratedTokens = -1 at 1 s: want 0 or more",
+		"8: ContextTokens = 99999999999, GeneratedTokens = 1: larger than 16777216 tokens",
+	}, added(table, "TIMESTAMP,ContextTokens,GeneratedTokens\n1,2\ncanary,1,1\n1,canary,1\n1,1,1.5\n1,-1,1\n1,1,-1\n1,99999999999,1\n\"2023-11-16 18:17:03\", 1 ,1\n"+
+		"2023-11-16T18:17:03.5+01:00,1,1\nTIMESTAMP,ContextTokens,GeneratedTokens\n"))
+	list := collected(t, table)
+	require.Len(t, list, 2)
+	assert.Equal(t, "2/row-000009", list[0].ID, "an hour earlier, by its zone")
+	assert.Equal(t, 3599.5, list[1].Entries[0].T)
+}
+
+const chats = `{"chat_id":1,"parent_chat_id":-1,"timestamp":1,"input_length":16,"output_length":1,"type":"text","hash_ids":[1]}
+{"chat_id":2,"parent_chat_id":1,"timestamp":5,"input_length":32,"output_length":1,"type":"text","hash_ids":[1,2]}
+{"chat_id":3,"parent_chat_id":1,"timestamp":4,"input_length":32,"output_length":1,"type":"text","hash_ids":[1,3]}
+{"chat_id":4,"parent_chat_id":2,"timestamp":8,"input_length":48,"output_length":1,"type":"text","hash_ids":[1,2,4]}
+{"chat_id":5,"parent_chat_id":2,"timestamp":7,"input_length":48,"output_length":1,"type":"text","hash_ids":[1,2,5]}
+`
+
+// The earliest of those behind a request goes on in its session; another one begins a branch, and so does one behind a branch.
+func TestBailianBranches(t *testing.T) {
+	b := NewBailian(0, 3, rules.Default(), nil)
+	require.Empty(t, added(b, chats))
+	seq, err := b.Traces()
+	require.NoError(t, err)
+	list := slices.Collect(seq)
+	require.Len(t, list, 1)
+	tr := list[0]
+	require.NoError(t, tr.Check())
+	require.Len(t, tr.Entries, 4) // 1, 3; branches 2, 5 and 4
+	assert.Equal(t, 3.0, tr.Entries[1].T)
+	assert.Equal(t, &trace.Links{Branch: true, Parent: none, After: 0, Before: none}, tr.Entries[2].Subagent.Links)
+	assert.Equal(t, "2", tr.Entries[2].Subagent.AgentID)
+	assert.Len(t, tr.Entries[2].Subagent.Requests, 2)
+	assert.Equal(t, &trace.Links{Branch: true, Parent: 2, After: 0, Before: none}, tr.Entries[3].Subagent.Links)
+	assert.Equal(t, "4", tr.Entries[3].Subagent.AgentID)
+	assert.Equal(t, 3, tr.Namespace)
+	assert.Equal(t, 2, tr.Oddities[0].Count)
+}
+
+// Parents that are missing, and rings of parents, begin sessions and are counted. No row is lost.
+func TestBailianParents(t *testing.T) {
+	b := NewBailian(0, 0, rules.Default(), nil)
+	row := func(id, parent, at int) string {
+		return fmt.Sprintf(`{"chat_id":%d,"parent_chat_id":%d,"timestamp":%d,"input_length":1,"output_length":1,"hash_ids":[1]}`+"\n", id, parent, at)
+	}
+	require.Empty(t, added(b, row(1, 9, 5)+row(2, 3, 4)+row(3, 2, 3)+row(4, 4, 6)))
+	seq, err := b.Traces()
+	require.NoError(t, err)
+	rows := 0
+	for tr := range seq {
+		for range tr.Requests() {
+			rows++
+		}
+		if rows <= 2 {
+			assert.ElementsMatch(t, trace.Oddities{{Kind: trace.OddityOrphan, Count: 1, First: "chat_id 1"}, {Kind: trace.OddityCycle, Count: 2, First: "chat_id 3"}}, tr.Oddities)
+		}
+	}
+	assert.Equal(t, 4, rows)
+}
+
+func TestBailianWrongRows(t *testing.T) {
+	b := NewBailian(0, 0, rules.Default(), nil)
+	assert.Equal(t, []string{
+		"2: chat_id 1 twice",
+		"3: 1 hash_ids for 17 tokens, which have 2 blocks of 16",
+		"4: hash_ids: it is missing",
+		"5: chat_id: byte 11: want a digit, found '\"'",
+		"6: byte 13: want ',' or '}', found '\"'",
+	}, added(b, `{"chat_id":1,"parent_chat_id":-1,"timestamp":1,"input_length":16,"output_length":1,"hash_ids":[1]}
+{"chat_id":1,"parent_chat_id":-1,"timestamp":1,"input_length":16,"output_length":1,"hash_ids":[1]}
+{"chat_id":2,"parent_chat_id":-1,"timestamp":1,"input_length":17,"output_length":1,"hash_ids":[1]}
+{"chat_id":3,"parent_chat_id":-1,"timestamp":1,"input_length":16,"output_length":1}
+{"chat_id":"canary"}
+{"chat_id":1 "canary"}
+`))
+}

@@ -1,0 +1,62 @@
+package convert
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/hfsource"
+)
+
+// Every sample of loads becomes what its answer says, by an independent reading of doc/spec/text.md 9.
+func TestLoadSamples(t *testing.T) {
+	root := shared(t, "text-samples")
+	for _, kind := range []string{"bailian", "csv"} {
+		cases, err := os.ReadDir(filepath.Join(root, kind))
+		require.NoError(t, err)
+		for _, c := range cases {
+			t.Run(kind+"/"+c.Name(), func(t *testing.T) {
+				dir := filepath.Join(root, kind, c.Name())
+				want, err := os.ReadFile(filepath.Join(dir, "ANSWER.json"))
+				require.NoError(t, err)
+				files, err := filepath.Glob(filepath.Join(dir, "*[lv]")) // .jsonl, .csv
+				require.NoError(t, err)
+				o := options(t, files...)
+				a, err := DryRun(t.Context(), o, 64, true)
+				var refused struct{ Refused string }
+				require.NoError(t, json.Unmarshal(want, &refused))
+				if refused.Refused != "" {
+					require.ErrorContains(t, err, files[0])
+					t.Logf("%s: %v", refused.Refused, err)
+					return
+				}
+				require.NoError(t, err)
+				got, err := json.Marshal(a)
+				require.NoError(t, err)
+				require.Equal(t, indented(t, want), indented(t, got))
+			})
+		}
+	}
+}
+
+// Of a directory the tables that are known are read, packed or not, and those of other programs are passed over.
+func TestTablesOfADirectory(t *testing.T) {
+	dir := t.TempDir()
+	table := []byte("TIMESTAMP,ContextTokens,GeneratedTokens\r\n1,2,3\r\n2,3,4")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.csv"), table, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.csv.zst"), zst(t, table), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "other.csv"), []byte("prompt,answer\nx,y\n"), 0o600))
+	o := options(t, dir)
+	a, err := DryRun(t.Context(), o, 64, true)
+	require.NoError(t, err)
+	require.Equal(t, 4, a.Sessions)
+	require.Equal(t, "2/row-000001", a.List[2].ID)
+	r, err := Convert(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, []hfsource.SkippedEntry{{Path: filepath.Join(dir, "other.csv"), Reason: "not a trace format"}}, r.SkippedEntries)
+	require.Equal(t, 4, r.Facts.Turns)
+	require.Equal(t, int64(10), r.Facts.PromptTokens)
+}

@@ -360,7 +360,8 @@ func printFit(w io.Writer, f *text.Fit) {
 		fmt.Fprintln(w, "fidelity: unknown: no 8 turns of a session in a row have recorded lengths")
 		return
 	}
-	fmt.Fprintf(w, "fidelity: recorded lengths are %.2f times the counted ones; residual p50 %.2f %%, p99 %.1f %%, over %s stretches; prefix %s tokens\n", f.Ratio, 100*f.P50, 100*f.P99, bytefmt.Digits(f.Stretches), bytefmt.Digits(f.Filler))
+	fmt.Fprintf(w, "fidelity: recorded lengths are %.2f times the counted ones, and %.0f tokens for each call of a tool; residual p50 %.2f %%, p99 %.1f %%, over %s stretches; prefix %s tokens\n",
+		f.Ratio, f.Call, 100*f.P50, 100*f.P99, bytefmt.Digits(f.Stretches), bytefmt.Digits(f.Filler))
 	if f.Cached > 0 {
 		fmt.Fprintf(w, "shared blocks: %.1f %% of a prompt; recorded as read from the cache: %.1f %%; median difference %.2f %%\n", 100*f.Reuse, 100*f.Cached, 100*f.Apart)
 	}

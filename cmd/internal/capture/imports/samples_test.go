@@ -225,6 +225,7 @@ func TestBlocksAreThoseOfTheTextCache(t *testing.T) {
 			r := &recorder{stream: stream{data: d, sizes: sizes}, trace: trace, tree: own, journal: j}
 			r.prepare()
 			require.NoError(t, r.record(context.Background()))
+			read := 0
 			for q, at := range r.requests {
 				turn := &trace.Sessions[at.session].Turns[at.turn]
 				if !sentAsRecorded(d, trace, turn, form) {
@@ -240,6 +241,12 @@ func TestBlocksAreThoseOfTheTextCache(t *testing.T) {
 				require.Equal(t, []int{want.Tokens, want.Tools, want.System, want.Base, want.Keep, want.New},
 					[]int{got.In, got.Tools, got.System, got.Base, got.Keep, got.New}, "%s", body)
 				require.Equal(t, captured.AppendIDs(nil, q), own.AppendIDs(nil, q))
+				_, prepared, err = own.Read(parsed, body) // in one tree equal numbers are equal tokens
+				require.NoError(t, err)
+				_, err = own.Apply(len(r.requests)+read, prepared)
+				require.NoError(t, err)
+				require.Equal(t, own.AppendIDs(nil, q), own.AppendIDs(nil, len(r.requests)+read), "%s", body)
+				read++
 				compared[format]++
 			}
 		}

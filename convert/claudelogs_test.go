@@ -27,7 +27,7 @@ func TestOwnLogs(t *testing.T) {
 	defer s.Close()
 	d := text.NewDataset(text.NewStore(t.TempDir()))
 	defer d.Store.Close()
-	require.NoError(t, readLogs(ctx, s, d, LogOptions{Formats: formats}, nil))
+	require.NoError(t, readLogs(ctx, s, d, Options{Logs: LogOptions{Formats: formats}}.withDefaults()))
 	tok, err := tokenizer.Load("o200k_base")
 	require.NoError(t, err)
 	sizes := text.NewSizes(d, tok)

@@ -184,6 +184,7 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 			p.facts.PromptTokens += int64(u.In)
 			p.facts.OutputTokens += int64(u.Out)
 		}
+		d.Traces[k] = nil // its tables take its place in memory
 	}
 	s := p.structure
 	p.facts.Traces, p.facts.Sessions, p.facts.Turns = s.Traces.Len(), s.Sessions.Len(), s.Turns.Len()
@@ -389,7 +390,7 @@ func unnamed(err error) error {
 
 // readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say.
 func readLogsOf(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options, t text.Tokenizer) (*text.Sizes, error) {
-	if err := readLogs(ctx, s, d, o.Logs, o.stageProgress("plan", s.Bytes())); err != nil {
+	if err := readLogs(ctx, s, d, o); err != nil {
 		return nil, err
 	}
 	sizes := text.NewSizes(d, t)

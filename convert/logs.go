@@ -221,22 +221,31 @@ func growingFormatOf(rows []byte) *logFormat {
 	return nil
 }
 
+// rowMemory is how many bytes the tables of a log may have for each row, so that a conversion takes 200 MB and 120 bytes a row in all. It is
+// told for so many rows at a time.
+const (
+	rowMemory  = 100
+	memoryRows = 1 << 16
+)
+
 // readLogs reads the files of a snapshot into a dataset.
-func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o LogOptions, progress func(int64)) error {
-	d.Select, d.Prefix = o.Select, o.Prefix
+func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options) error {
+	d.Select, d.Prefix = o.Logs.Select, o.Logs.Prefix
 	var tools []text.Text
 	var front []int32
-	if o.Prefix.Text != nil {
+	if body := o.Logs.Prefix.Text; body != nil {
 		var err error
-		if tools, front, err = messages.Head(d, o.Prefix.Text); err != nil {
+		if tools, front, err = messages.Head(d, body); err != nil {
 			return err
 		}
 	}
-	l := &logs{snapshot: s, data: d, options: o, readers: map[*logFormat]text.Reader{}}
-	err := s.LogRows(ctx, progress, func(row hfsource.Row) error {
-		file, line, where, unread := row.FileIndex+1, row.Line, row.Location(), row.Err != nil
+	l := &logs{snapshot: s, data: d, options: o.Logs, readers: map[*logFormat]text.Reader{}}
+	err := s.LogRows(ctx, o.stageProgress("plan", s.Bytes()), func(row hfsource.Row) error {
+		if l.number%memoryRows == 0 {
+			o.Memory(rowMemory * int64(l.number+memoryRows))
+		}
 		if err := l.row(row); err != nil {
-			return &LogError{file, line, where, unread, err}
+			return &LogError{row.FileIndex + 1, row.Line, row.Location(), row.Err != nil, err}
 		}
 		return nil
 	})

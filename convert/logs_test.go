@@ -64,7 +64,7 @@ func answerOf(t *testing.T, dir string, tok *tokenizer.Tokenizer) ([]byte, error
 	defer s.Close()
 	d := text.NewDataset(text.NewStore(t.TempDir()))
 	defer d.Store.Close()
-	if err := readLogs(ctx, s, d, LogOptions{Formats: formats}, nil); err != nil {
+	if err := readLogs(ctx, s, d, Options{Logs: LogOptions{Formats: formats}}.withDefaults()); err != nil {
 		return nil, err
 	}
 	sizes := text.NewSizes(d, tok)

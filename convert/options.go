@@ -56,6 +56,7 @@ type Options struct {
 	Version  string                                // of the calling program, for the provenance
 	Progress func(stage string, done, total int64) // done is what was done since the last call; called by several goroutines; may be nil
 	Warn     func(format string, args ...any)      // may be nil
+	Memory   func(bytes int64)                     // told how many bytes the tables of a log's rows may have so far; may be nil
 
 	now       func() time.Time // for tests; nil: time.Now
 	disk      durable.Options  // for tests
@@ -108,6 +109,9 @@ func (o Options) withDefaults() Options {
 func (o Options) withCallbacks() Options {
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
+	}
+	if o.Memory == nil {
+		o.Memory = func(int64) {}
 	}
 	if o.OnWait == nil {
 		o.OnWait = func(string, string, time.Duration) {}

@@ -202,26 +202,33 @@ func (p *Prompt) AppendTokenIDs(dst []uint32, k int) []uint32 {
 	return dst
 }
 
+// escapes has the letter of the escape of a byte in a JSON string, u for one by its number; 0 is a byte that stands for itself.
+var escapes = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
+
+func init() {
+	for c := range 0x20 {
+		if escapes[c] == 0 {
+			escapes[c] = 'u'
+		}
+	}
+}
+
 // AppendEscaped appends b as part of a JSON string: it escapes quotes, backslashes and control characters.
 func AppendEscaped(dst, b []byte) []byte {
 	const hex = "0123456789abcdef"
-	for _, c := range b {
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c >= 0x20:
-			dst = append(dst, c)
-		case c == '\n':
-			dst = append(dst, '\\', 'n')
-		case c == '\r':
-			dst = append(dst, '\\', 'r')
-		case c == '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+	from := 0
+	for k, c := range b {
+		e := escapes[c]
+		if e == 0 {
+			continue
 		}
+		dst = append(append(dst, b[from:k]...), '\\', e)
+		if e == 'u' {
+			dst = append(dst, '0', '0', hex[c>>4], hex[c&15])
+		}
+		from = k + 1
 	}
-	return dst
+	return append(dst, b[from:]...)
 }
 
 // appendUnescaped appends text without the escapes of AppendEscaped. dst may be the beginning of text. It is not ok where

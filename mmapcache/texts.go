@@ -161,7 +161,8 @@ type TextsWriter struct {
 	sum      hash.Hash
 	size     uint64
 	buf      []byte
-	pieces   []uint32
+	pieces   [][]byte // as they stand in the file, pieceBlock in each but the last
+	count    int      // of pieces
 	messages Table[RecordedMessage]
 	err      error
 }
@@ -181,8 +182,12 @@ func (b *Builder) NewTexts() (*TextsWriter, error) {
 	return &TextsWriter{b: b, f: f, sum: sha256.New(), messages: newTable[RecordedMessage](messagesFile)}, nil
 }
 
-// textBuffer is how many bytes a TextsWriter writes at a time.
-const textBuffer = 1 << 20
+// textBuffer is how many bytes a TextsWriter writes at a time, pieceBlock how many pieces it keeps in one stretch of memory: one that grows
+// would be copied, and take twice the memory meanwhile.
+const (
+	textBuffer = 1 << 20
+	pieceBlock = 1 << 12
+)
 
 // Write appends bytes of a body. Two calls never make one piece of the same bytes: the caller remembers what it has written.
 func (w *TextsWriter) Write(b []byte) (Piece, error) {
@@ -214,10 +219,10 @@ func (w *TextsWriter) Message(role Role, lead uint8, chat, anthropic []Piece) (n
 		pieces         []Piece
 		first, n, size *uint32
 	}{{chat, &m.ChatFirst, &m.ChatPieces, &m.ChatBytes}, {anthropic, &m.AnthropicFirst, &m.AnthropicCount, &m.AnthropicBytes}} {
-		*form.first, *form.n = uint32(len(w.pieces)/pieceWords), uint32(len(form.pieces))
+		*form.first, *form.n = uint32(w.count), uint32(len(form.pieces))
 		size := uint64(0)
 		for _, p := range form.pieces {
-			w.pieces = append(w.pieces, uint32(p.At), uint32(p.At>>32), p.N)
+			w.addPiece(p)
 			size += uint64(p.N)
 		}
 		if size > math.MaxUint32 {
@@ -225,11 +230,20 @@ func (w *TextsWriter) Message(role Role, lead uint8, chat, anthropic []Piece) (n
 		}
 		*form.size = uint32(size)
 	}
-	if len(w.pieces)/pieceWords > math.MaxInt32 {
+	if w.count > math.MaxInt32 {
 		return 0, errors.New("more than 2 billion pieces of messages: split the input")
 	}
 	w.messages.push(m)
 	return uint32(w.messages.Len() - 1), w.err
+}
+
+func (w *TextsWriter) addPiece(p Piece) {
+	if w.count%pieceBlock == 0 {
+		w.pieces = append(w.pieces, make([]byte, 0, pieceBlock*4*pieceWords))
+	}
+	block := &w.pieces[len(w.pieces)-1]
+	*block = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(*block, p.At), p.N)
+	w.count++
 }
 
 // Close ends the texts.
@@ -241,9 +255,9 @@ func (w *TextsWriter) Close(facts TextFacts) error {
 	w.b.addFile(recordedTextFile, int64(w.size), w.sum.Sum(nil))
 	err := w.b.writeFiles([]file{
 		{name: piecesFile, write: func(to io.Writer) error {
-			_, err := to.Write(flatHeader(kindPieces, 4*pieceWords, len(w.pieces)/pieceWords))
-			if err == nil {
-				err = binary.Write(to, binary.LittleEndian, w.pieces)
+			_, err := to.Write(flatHeader(kindPieces, 4*pieceWords, w.count))
+			for k := 0; k < len(w.pieces) && err == nil; k++ {
+				_, err = to.Write(w.pieces[k])
 			}
 			return err
 		}},

@@ -342,11 +342,19 @@ func withProgress(cmd *cobra.Command, o *convert.Options, f func() error) error 
 // grow to twice what is needed before it is collected.
 const convertMemory = 160 << 20
 
+// limitMemory sets the soft limit, unless the user has set one, and lets it grow with the tables of logs. Call restore at the end.
+func limitMemory(o *convert.Options) (restore func()) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(convertMemory)
+	o.Memory = func(bytes int64) { debug.SetMemoryLimit(convertMemory + bytes) }
+	return func() { debug.SetMemoryLimit(before) }
+}
+
 // runConvert converts. Progress, waiting and warnings go to standard error.
 func runConvert(cmd *cobra.Command, o convert.Options) (r *convert.Result, err error) {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
-	}
+	defer limitMemory(&o)()
 	err = withProgress(cmd, &o, func() (err error) {
 		if o.Placement.Backend == rules.SHA256MT && slices.Contains(convert.Corpora(), o.Corpus) {
 			o.Warn("the corpus %s is agentx's own: prompts have AIPerf's shape, but not its text; agentx corpus aiperf exports that", o.Corpus)

@@ -10,7 +10,6 @@ import (
 	chacha "math/rand/v2"
 	"os"
 	"path"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -214,9 +213,7 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) (any, func(io.Write
 	if err != nil {
 		return nil, nil, err
 	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(convertMemory))
-	}
+	defer limitMemory(&o)()
 	var r *imported
 	err = withProgress(cmd, &o, func() (err error) {
 		r, err = f.make(cmd, o)

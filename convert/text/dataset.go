@@ -105,7 +105,7 @@ func (d *Dataset) Finish() error {
 		}
 		t.Done()
 	}
-	d.messages = nil
+	d.messages, d.Store.known = nil, nil
 	if turns == 0 {
 		return fmt.Errorf("no turn in the input: no answer of a model is recorded")
 	}

@@ -142,19 +142,19 @@ type Session struct {
 // Turn is a request with what was recorded of it. Instants are milliseconds since 1970.
 type Turn struct {
 	Last   int32   // node that ends the prompt; None: the prompt has no message
+	Before int32   // turn of the session whose reply is the last on the path; None: no reply is on it
 	Output []int32 // messages of the answer, in Dataset.Messages
 
 	At, End, First int64 // beginning, end and first output; NoTime where they were not recorded
 	LastResult     int64 // the latest result in the new input; NoTime: the new input has none
-	Before         int32 // turn of the session whose reply is the last on the path; None: no reply is on it
 
 	Gap, ToolTime, ThinkTime int64 // milliseconds; None without predecessor, or times
 
 	Model           Text
 	In, Cached, Out int32 // tokens as recorded; None
 	Counted         Counting
-	Stop            string
 	NoContent       bool // the log has sizes alone
+	Stop            string
 }
 
 // Counting says whether Out is counted from Output where it is not recorded, or cannot be true.

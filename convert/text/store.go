@@ -3,7 +3,6 @@ package text
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/zeebo/xxh3"
@@ -12,12 +11,13 @@ import (
 // Store keeps each distinct text once. Up to a bound it keeps them in memory, the rest in a file without a name that no other user may
 // read. It belongs to one goroutine.
 type Store struct {
-	dir     string // of the file; "": the directory for temporary files
-	keep    int    // bytes kept in memory
-	memory  []byte // the first bytes
-	file    *os.File
-	pending []byte   // behind those in the file
+	dir     string   // of the file; "": the directory for temporary files
+	size    int      // bytes of a block
+	keep    int      // blocks kept in memory
+	memory  [][]byte // the first blocks
+	file    *os.File // the next ones
 	written int64    // bytes in the file
+	last    []byte   // the block that is not full yet
 	ends    []uint64 // of text k
 	known   map[xxh3.Uint128]Text
 	err     error // of the file
@@ -26,16 +26,16 @@ type Store struct {
 	Redacted map[string]int // secrets that were replaced, by class
 }
 
-// keptTexts is how many bytes of texts a Store keeps in memory, pendingTexts how many it writes at a time.
+// blockSize is how many bytes a block of a Store has, keptBlocks how many it keeps in memory.
 const (
-	keptTexts    = 64 << 20
-	pendingTexts = 1 << 20
+	blockSize  = 1 << 20
+	keptBlocks = 64
 )
 
 // NewStore returns a store with the empty text, number 0. What does not fit into memory goes to a file in dir, "" for the directory for
 // temporary files.
 func NewStore(dir string) *Store {
-	return &Store{dir: dir, keep: keptTexts, ends: []uint64{0}, known: map[xxh3.Uint128]Text{xxh3.Hash128(nil): 0}}
+	return &Store{dir: dir, size: blockSize, keep: keptBlocks, ends: []uint64{0}, known: map[xxh3.Uint128]Text{xxh3.Hash128(nil): 0}}
 }
 
 // maxText is how long a text may be, bytes.
@@ -83,31 +83,31 @@ func (s *Store) keepText(digest xxh3.Uint128, b []byte) (Text, error) {
 	t := Text(len(s.ends))
 	s.known[digest] = t
 	s.ends = append(s.ends, s.ends[t-1]+uint64(len(b)))
-	if s.file == nil && len(s.pending) == 0 && len(s.memory)+len(b) <= s.keep {
-		if len(s.memory)+len(b) > cap(s.memory) && len(s.memory) > pendingTexts {
-			s.memory = append(make([]byte, 0, s.keep), s.memory...) // at once: what is not written to takes no memory
+	for len(b) > 0 && s.err == nil {
+		n := min(len(b), s.size-len(s.last))
+		s.last, b = append(s.last, b[:n]...), b[n:]
+		if len(s.last) == s.size {
+			s.err = s.flush()
 		}
-		s.memory = append(s.memory, b...)
-		return t, nil
-	}
-	s.pending = append(s.pending, b...)
-	if len(s.pending) >= pendingTexts {
-		s.err = s.flush()
 	}
 	return t, s.err
 }
 
-// flush writes what is pending.
+// flush puts the last block, which is full, behind the others.
 func (s *Store) flush() (err error) {
+	if len(s.memory) < s.keep {
+		s.memory, s.last = append(s.memory, s.last), make([]byte, 0, s.size)
+		return nil
+	}
 	if s.file == nil {
 		if s.file, err = os.CreateTemp(s.dir, ".texts-*"); err != nil {
 			return err
 		}
 		_ = os.Remove(s.file.Name()) // where the system removes open files; Close removes it elsewhere
 	}
-	n, err := s.file.WriteAt(s.pending, s.written)
+	n, err := s.file.WriteAt(s.last, s.written)
 	s.written += int64(n)
-	s.pending = s.pending[:0]
+	s.last = s.last[:0]
 	return err
 }
 
@@ -128,21 +128,28 @@ func (s *Store) Append(dst []byte, t Text) ([]byte, error) {
 		return dst, nil
 	}
 	from, to := s.ends[t-1], s.ends[t]
-	if to <= uint64(len(s.memory)) {
-		return append(dst, s.memory[from:to]...), nil
+	kept := uint64(len(s.memory) * s.size)
+	for from < min(to, kept) {
+		block := s.memory[from/uint64(s.size)][from%uint64(s.size):]
+		n := min(uint64(len(block)), to-from)
+		dst, from = append(dst, block[:n]...), from+n
 	}
-	if s.err != nil { // what was to be written is gone
+	if from < to && s.err != nil { // what was to be written is gone
 		return dst, s.err
 	}
-	at := int64(from) - int64(len(s.memory))
-	if at >= s.written {
-		at -= s.written
-		return append(dst, s.pending[at:at+int64(to-from)]...), nil
+	inFile := kept + uint64(s.written)
+	if n := min(to, inFile); from < n {
+		at := len(dst)
+		dst = append(dst, make([]byte, n-from)...)
+		if _, err := s.file.ReadAt(dst[at:], int64(from-kept)); err != nil {
+			return dst, err
+		}
+		from = n
 	}
-	n := len(dst)
-	dst = append(dst, make([]byte, to-from)...)
-	_, err := io.ReadFull(io.NewSectionReader(s.file, at, int64(to-from)), dst[n:])
-	return dst, err
+	if from < to {
+		dst = append(dst, s.last[from-inFile:to-inFile]...)
+	}
+	return dst, nil
 }
 
 // String returns a text. It is for names and messages of tests: an error is an empty text.

@@ -12,7 +12,7 @@ import (
 func TestStoreKeepsTexts(t *testing.T) {
 	s := NewStore(t.TempDir())
 	defer s.Close()
-	s.keep = 100
+	s.size, s.keep = 33, 3
 	var texts []string
 	var numbers []Text
 	for k := range 40 {
@@ -28,8 +28,7 @@ func TestStoreKeepsTexts(t *testing.T) {
 		}
 	}
 	read()
-	require.NoError(t, s.flush())
-	read()
+	require.NotNil(t, s.file, "the test is of the file, too")
 	again, err := s.Add([]byte(texts[7]))
 	require.NoError(t, err)
 	require.Equal(t, numbers[7], again)

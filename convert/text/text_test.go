@@ -13,7 +13,7 @@ import (
 func TestStore(t *testing.T) {
 	s := NewStore(t.TempDir())
 	defer s.Close()
-	s.keep = 100
+	s.size, s.keep = 1000, 3
 	var ids []Text
 	for k := range 500 {
 		id, err := s.Add([]byte(strings.Repeat(fmt.Sprint(k%250, " "), k%250*20+1)))
@@ -41,7 +41,7 @@ func TestStoreLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := NewStore(dir)
 	s.keep = 0
-	_, err := s.Add([]byte(strings.Repeat("x", pendingTexts)))
+	_, err := s.Add([]byte(strings.Repeat("x", blockSize)))
 	require.NoError(t, err)
 	info, err := s.file.Stat()
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestStoreThatCannotWrite(t *testing.T) {
 	s.keep = 0
 	small, err := s.Add([]byte("small"))
 	require.NoError(t, err)
-	large, err := s.Add([]byte(strings.Repeat("x", pendingTexts)))
+	large, err := s.Add([]byte(strings.Repeat("x", blockSize)))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for _, id := range []Text{small, large} {
 		_, err = s.Append(nil, id)

@@ -17,9 +17,9 @@ type reply struct {
 	message  int32              // as prompts have it; None: it is empty
 	epoch    int32              // in which its prompt was built; 0: not yet
 	settled  bool               // its prompt is the same for those that stand behind it
-	cleared  map[text.Text]bool // calls whose results are, in its prompt
 	early    bool               // a prompt that was built before its own has rows of it, or of its results
 	followed bool               // another reply is behind it
+	cleared  map[text.Text]bool // calls whose results are, in its prompt
 	results  []result
 }
 
@@ -70,6 +70,7 @@ func (f *forest) readReplies(n int32) {
 		}
 		d.model, d.stop, d.end = cmp.Or(d.model, s.Model), cmp.Or(s.Stop, d.stop), max(d.end, w.At)
 	}
+	a.turns = slices.Clone(a.turns) // without room for more
 	calls := map[text.Text]result{}
 	for k := range drafts {
 		f.complete(int32(first+k), &drafts[k], calls)

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/agentx/agentx/convert/text"
@@ -226,7 +225,7 @@ func (p *pieces) blocks(m *text.Message, numbers, aborted []int, calls bool) {
 
 // input writes the arguments of a call as an object: one that is none is its member arguments.
 func (p *pieces) input(t text.Text) {
-	if b := p.r.read(t); len(b) > 0 && b[0] == '{' && json.Valid(b) {
+	if v, err := content.Value(p.r.read(t)); err == nil && v.IsObject() {
 		p.json(t)
 		return
 	}
@@ -241,7 +240,7 @@ func (p *pieces) input(t text.Text) {
 
 // tools writes definitions of tools as a list, in each form.
 func (r *Renderer) tools(list []text.Text) (chat, anthropic *pieces) {
-	chat, anthropic = &pieces{r: r}, &pieces{r: r}
+	chat, anthropic = r.begin()
 	chat.put(`[`)
 	anthropic.put(`[`)
 	for k, t := range list {

@@ -17,8 +17,18 @@ type planner struct {
 	plan     *mmapcache.Plan
 	calls    calls
 	messages map[int32]entry // by the last node of each; results that no log has by ^n, of the calls of the message that ends with node n
+	nodes    []placed        // of the trace
 	segments map[segmentKey]int32
 	origins  []origin // of segments
+	totals   []uint32 // tokens from the first segment to each
+	path     []int32
+}
+
+// placed is where a node of a trace stands with which a message ends.
+type placed struct {
+	start   int32 // the segment that the last prompts with it began with, plus 2; 0: it is in none yet
+	segment int32 // its segment there
+	apart   bool  // all before it, and it, are system messages: the system prompt
 }
 
 // origin is what a segment was made from: messages of the log up to a node, short ones that no log has, definitions of tools, messages that
@@ -33,7 +43,8 @@ type origin struct {
 // Plan writes the messages of a trace that prompts have, and returns its plan. The name of the trace is of this dataset, not of the log.
 func (r *Renderer) Plan(t *text.Trace, name string) (*mmapcache.Plan, error) {
 	p := &planner{Renderer: r, trace: t, plan: &mmapcache.Plan{Trace: mmapcache.Trace{ID: name, Scope: mmapcache.ScopeText, BlockSize: 1}},
-		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, messages: map[int32]entry{}, segments: map[segmentKey]int32{}}
+		calls: calls{numbers: map[text.Text]int{}, waiting: map[int32][]int{}}, messages: map[int32]entry{}, nodes: make([]placed, len(t.Nodes)),
+		segments: map[segmentKey]int32{}}
 	for k := range t.Sessions {
 		p.session(k)
 	}
@@ -121,7 +132,7 @@ func (p *planner) turn(k, n int, start int32) {
 	}
 	u.Model = p.data.Store.String(turn.Model)
 	u.In = uint32(max(0, s.Recorded(turn)))
-	u.Last = p.prompt(start, p.trace.Path(nil, turn.Last))
+	u.Last = p.prompt(start, turn.Last)
 	if last := u.Last; last != start {
 		u.Input = mmapcache.UserInput
 		if p.plan.Segments[last].Role == mmapcache.ToolRole {
@@ -131,27 +142,39 @@ func (p *planner) turn(k, n int, start int32) {
 	p.plan.Turns = append(p.plan.Turns, u)
 }
 
-// prompt returns the last segment of a prompt, whose messages stand behind the segment start.
-func (p *planner) prompt(start int32, path []int32) int32 {
-	last, before := start, int32(text.None)
-	apart := true // the system prompt is what stands before the first other message
+// prompt returns the last segment of a prompt that ends with a node, whose messages stand behind the segment start. Of a prompt that begins as
+// an earlier one does, only what is new is looked at.
+func (p *planner) prompt(start, node int32) int32 {
+	path := p.path[:0]
+	for ; node != text.None; node = p.trace.Nodes[node].Parent {
+		if p.nodes[node].start == start+2 && (len(path) == 0 || !p.joins(node, path[len(path)-1])) {
+			break
+		}
+		path = append(path, node)
+	}
+	slices.Reverse(path)
+	p.path = path
+	last, before, apart := start, node, true // apart: the system prompt is what stands before the first other message
+	if node != text.None {
+		last, apart = p.nodes[node].segment, p.nodes[node].apart
+	}
 	for from, to := 0, 0; from < len(path); from = to {
 		m := &p.data.Messages[p.trace.Nodes[path[from]].Message]
 		for to = from + 1; to < len(path) && p.joins(path[to-1], path[to]); to++ {
 		}
 		apart = apart && m.Role == text.System
-		node := path[to-1]
-		e, known := p.messages[node]
+		end := path[to-1]
+		e, known := p.messages[end]
 		if !known {
-			e = p.message(&p.calls, before, node, p.joined(path[from:to]), apart)
-			p.messages[node] = e
+			e = p.message(&p.calls, before, end, p.joined(path[from:to]), apart)
+			p.messages[end] = e
 		}
 		if !e.answers {
 			last = p.abort(last, before)
 		}
 		last = p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number},
-			origin{last: node, nodes: int32(to - from), short: e.aborted})
-		before = node
+			origin{last: end, nodes: int32(to - from), short: e.aborted})
+		p.nodes[end], before = placed{start + 2, last, apart}, end
 	}
 	if apart {
 		e, known := p.messages[alone]
@@ -224,7 +247,7 @@ func (p *planner) start(s *text.Session) int32 {
 // segment returns a segment behind another, made from something. Prompts that begin alike share it.
 func (p *planner) segment(parent int32, s mmapcache.Segment, from origin) int32 {
 	s.Parent = parent
-	key := segmentKey{parent, s.Flags, s.First, s.Count}
+	key := keyOf(parent, &s)
 	n, ok := p.segments[key]
 	if !ok {
 		n = int32(len(p.plan.Segments))
@@ -259,6 +282,7 @@ func (p *planner) countTokens() {
 		}
 	}
 	perByte := float64(tokens) / float64(max(1, bytes))
+	p.totals = make([]uint32, len(plan.Segments))
 	for k := range plan.Segments {
 		s := &plan.Segments[k]
 		switch {
@@ -268,11 +292,14 @@ func (p *planner) countTokens() {
 		default:
 			s.Count = p.counted(&p.origins[k])
 		}
+		if p.totals[k] = s.Count; s.Parent != mmapcache.None {
+			p.totals[k] += p.totals[s.Parent]
+		}
 	}
 	for k := range plan.Turns {
 		u := &plan.Turns[k]
-		for s := u.Last; s != mmapcache.None; s = plan.Segments[s].Parent {
-			u.HashIDs += plan.Segments[s].Count
+		if u.Last != mmapcache.None {
+			u.HashIDs = p.totals[u.Last]
 		}
 		if u.In == 0 {
 			u.In = u.HashIDs
@@ -309,29 +336,31 @@ func (p *planner) countHits() {
 		}
 		return 0
 	})
-	var path []int32
+	nodes := make([]int32, len(p.plan.Segments)) // of the trie; 0: none of this trace yet
 	for _, k := range order {
 		u := &p.plan.Turns[k]
-		path = path[:0]
-		for s := u.Last; s != mmapcache.None; s = p.plan.Segments[s].Parent {
-			path = append(path, s)
+		p.path = p.path[:0]
+		held := u.Last // the last segment that the cache has
+		for ; held != mmapcache.None && nodes[held] == 0; held = p.plan.Segments[held].Parent {
+			p.path = append(p.path, held)
 		}
-		node, hit := int32(0), true
-		for _, s := range slices.Backward(path) {
-			e := &p.plan.Segments[s]
-			key := segmentKey{node, e.Flags, e.First, 0} // the count of a message is that of its trace
-			if e.Flags&mmapcache.Prefix != 0 {
-				key.count = e.Count
-			}
+		node := int32(0)
+		if held != mmapcache.None {
+			node = nodes[held]
+		}
+		for _, s := range slices.Backward(p.path) {
+			key := keyOf(node, &p.plan.Segments[s])
 			next, seen := p.trie[key]
-			if hit = hit && seen; hit {
-				u.CacheHits += e.Count
-			}
-			if !seen {
+			if seen {
+				held = s
+			} else { // and so are all behind it
 				next = int32(len(p.trie) + 1)
 				p.trie[key] = next
 			}
-			node = next
+			node, nodes[s] = next, next
+		}
+		if held != mmapcache.None {
+			u.CacheHits = p.totals[held]
 		}
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -24,7 +23,7 @@ import (
 	"github.com/agentx/agentx/mmapcache"
 )
 
-// Writer takes texts and messages: *mmapcache.TextsWriter.
+// Writer takes texts and messages, whose lists it may not keep: *mmapcache.TextsWriter.
 type Writer interface {
 	Write(b []byte) (mmapcache.Piece, error)
 	Message(role mmapcache.Role, lead uint8, chat, anthropic []mmapcache.Piece) (number uint32, err error)
@@ -42,43 +41,58 @@ type Renderer struct {
 	known   map[xxh3.Uint128]uint32       // messages, by their pieces
 	bytes   []uint32                      // of a message in the form of chat
 	trie    map[segmentKey]int32          // of prompts of all traces, for the hits of an unlimited prefix cache
-	buf     []byte
 	err     error
+
+	buf, key        []byte
+	chat, anthropic pieces
 }
 
 // segmentKey finds a segment, or a node of the trie, behind its parent.
-type segmentKey struct {
-	parent int32
-	flags  mmapcache.SegmentFlags
-	first  uint32
-	count  uint32 // of a prefix
+type segmentKey uint64
+
+func keyOf(parent int32, s *mmapcache.Segment) segmentKey {
+	key := segmentKey(parent+1) << 33
+	if s.Flags&mmapcache.Prefix != 0 { // all begin at one token
+		return key | 1<<32 | segmentKey(s.Count)
+	}
+	return key | segmentKey(s.First)
 }
 
 // New returns a renderer. Fillers begin at a token of the prompt corpus.
 func New(d *text.Dataset, s *text.Sizes, w Writer, filler uint32) *Renderer {
-	return &Renderer{data: d, sizes: s, w: w, filler: filler, escaped: make([]mmapcache.Piece, d.Store.Count()), raw: map[text.Text]mmapcache.Piece{},
+	r := &Renderer{data: d, sizes: s, w: w, filler: filler, escaped: make([]mmapcache.Piece, d.Store.Count()), raw: map[text.Text]mmapcache.Piece{},
 		stretch: map[string]mmapcache.Piece{}, known: map[xxh3.Uint128]uint32{}, trie: map[segmentKey]int32{}}
+	r.chat.r, r.anthropic.r = r, r
+	return r
+}
+
+// begin returns the two forms of a message, both empty.
+func (r *Renderer) begin() (chat, anthropic *pieces) {
+	for _, p := range [...]*pieces{&r.chat, &r.anthropic} {
+		p.list, p.open, p.lead = p.list[:0], p.open[:0], false
+	}
+	return &r.chat, &r.anthropic
 }
 
 // pieces collects a message in one form.
 type pieces struct {
 	r    *Renderer
 	list []mmapcache.Piece
-	open strings.Builder // a stretch that is not written yet
-	lead bool            // the first piece ends where the first text begins
+	open []byte // a stretch that is not written yet
+	lead bool   // the first piece ends where the first text begins
 }
 
 // put appends what stands between texts.
 func (p *pieces) put(parts ...string) {
 	for _, s := range parts {
-		p.open.WriteString(s)
+		p.open = append(p.open, s...)
 	}
 }
 
 func (p *pieces) flush() {
-	if p.open.Len() > 0 {
-		p.list = append(p.list, p.r.written(p.open.String()))
-		p.open.Reset()
+	if len(p.open) > 0 {
+		p.list = append(p.list, p.r.written(p.open))
+		p.open = p.open[:0]
 	}
 }
 
@@ -112,14 +126,14 @@ func (r *Renderer) fail(err error) {
 }
 
 // written returns the piece of a stretch, which it writes once.
-func (r *Renderer) written(s string) mmapcache.Piece {
-	p, ok := r.stretch[s]
+func (r *Renderer) written(b []byte) mmapcache.Piece {
+	p, ok := r.stretch[string(b)]
 	if !ok {
 		var err error
-		if p, err = r.w.Write([]byte(s)); err != nil {
+		if p, err = r.w.Write(b); err != nil {
 			r.fail(err)
 		}
-		r.stretch[s] = p
+		r.stretch[string(b)] = p
 	}
 	return p
 }
@@ -167,13 +181,14 @@ func (r *Renderer) rawText(t text.Text) mmapcache.Piece {
 func (r *Renderer) number(role mmapcache.Role, chat, anthropic *pieces) uint32 {
 	chat.flush()
 	anthropic.flush()
-	key := []byte{byte(role)}
+	key := append(r.key[:0], byte(role))
 	for _, list := range [...][]mmapcache.Piece{chat.list, anthropic.list} {
 		key = binary.LittleEndian.AppendUint32(key, uint32(len(list)))
 		for _, p := range list {
 			key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(key, p.At), p.N)
 		}
 	}
+	r.key = key
 	digest := xxh3.Hash128(key)
 	n, ok := r.known[digest]
 	if ok {
@@ -262,7 +277,7 @@ func (r *Renderer) message(c *calls, before, node int32, m *text.Message, apart 
 	}
 	e.aborted = len(waiting)
 	r.countAborted(waiting)
-	chat, anthropic := &pieces{r: r}, &pieces{r: r}
+	chat, anthropic := r.begin()
 	chat.chatMessage(m, numbers, waiting)
 	if apart {
 		anthropic.blocks(m, numbers, waiting, false)
@@ -276,7 +291,7 @@ func (r *Renderer) message(c *calls, before, node int32, m *text.Message, apart 
 // aborted writes a message of the results of calls that have none.
 func (r *Renderer) aborted(calls []int) entry {
 	r.countAborted(calls)
-	chat, anthropic := &pieces{r: r}, &pieces{r: r}
+	chat, anthropic := r.begin()
 	m := &text.Message{Role: text.Tool}
 	chat.chatMessage(m, nil, calls)
 	anthropic.anthropicMessage(m, nil, calls)
@@ -285,15 +300,13 @@ func (r *Renderer) aborted(calls []int) entry {
 
 // user writes the message of a user who said nothing.
 func (r *Renderer) user() entry {
-	var forms [2]*pieces
-	for k := range forms {
-		p := &pieces{r: r}
+	chat, anthropic := r.begin()
+	for _, p := range [...]*pieces{chat, anthropic} {
 		p.put(`{"role":"user","content":"`)
 		p.leads()
 		p.put(`continue"}`)
-		forms[k] = p
 	}
-	return entry{number: r.number(mmapcache.User, forms[0], forms[1]), role: mmapcache.User}
+	return entry{number: r.number(mmapcache.User, chat, anthropic), role: mmapcache.User}
 }
 
 func (r *Renderer) countAborted(calls []int) {

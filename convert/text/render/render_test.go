@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -29,7 +30,7 @@ func (m *memory) Write(b []byte) (mmapcache.Piece, error) {
 
 func (m *memory) Message(role mmapcache.Role, lead uint8, chat, anthropic []mmapcache.Piece) (uint32, error) {
 	m.messages = append(m.messages, mmapcache.RecordedMessage{Role: role, Lead: lead})
-	m.pieces[0], m.pieces[1] = append(m.pieces[0], chat), append(m.pieces[1], anthropic)
+	m.pieces[0], m.pieces[1] = append(m.pieces[0], slices.Clone(chat)), append(m.pieces[1], slices.Clone(anthropic))
 	return uint32(len(m.messages) - 1), nil
 }
 
@@ -129,6 +130,131 @@ func TestPlainReading(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Prompts of sessions that share messages, tools and fillers are what their nodes say, and an unlimited cache has what begins an earlier
+// prompt.
+func TestPathsAndHits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := text.NewDataset(text.NewStore(""))
+		add := func(s string) text.Text {
+			id, err := d.Store.Add([]byte(s))
+			require.NoError(t, err)
+			return id
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "traces") {
+			tr := d.NewTrace("t")
+			for len(tr.Sessions) < 2 {
+				tr.Sessions = append(tr.Sessions, text.Session{SpawnTurn: text.None, JoinTurn: text.None})
+			}
+			for n := range rapid.IntRange(1, 12).Draw(t, "turns") {
+				s := &tr.Sessions[min(n, rapid.IntRange(0, 1).Draw(t, "session"))]
+				turn := text.NewTurn()
+				turn.At = int64(rapid.IntRange(0, 5).Draw(t, "at"))
+				turn.End = turn.At
+				if rapid.Bool().Draw(t, "recorded") {
+					turn.In = 500
+				}
+				for range rapid.IntRange(0, 4).Draw(t, "messages") {
+					m := text.Message{Role: rapid.SampledFrom([]text.Role{text.System, text.User, text.Assistant, text.Assistant}).Draw(t, "role")}
+					m.Continues = m.Role == text.Assistant && rapid.Bool().Draw(t, "continues")
+					m.Parts = []text.Part{{Text: add(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text"))}}
+					turn.Last = tr.Child(turn.Last, d.Message(m))
+				}
+				s.Turns = append(s.Turns, turn)
+			}
+			for k := range tr.Sessions {
+				tr.Sessions[k].Filler = int32(rapid.IntRange(0, 2).Draw(t, "filler"))
+				if rapid.Bool().Draw(t, "tools") {
+					tr.Sessions[k].Tools = []text.Text{add(`{"name":"x"}`)}
+				}
+			}
+		}
+		require.NoError(t, d.Finish())
+		w, earlier := &memory{}, map[string]bool{}
+		r := New(d, text.NewSizes(d, byteTokens{}), w, 7)
+		for _, tr := range d.Traces {
+			plan, err := r.Plan(tr, "s")
+			require.NoError(t, err)
+			var sessions []int
+			for k := range tr.Sessions {
+				for n := range tr.Sessions[k].Turns {
+					sessions = append(sessions, k)
+					checkPath(t, d, tr, w, plan, k, n, plan.Turns[len(sessions)-1].Last)
+				}
+			}
+			order := make([]int, len(plan.Turns))
+			for k := range order {
+				order[k] = k
+			}
+			slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(plan.Turns[a].T, plan.Turns[b].T) })
+			for _, k := range order {
+				checkHits(t, plan, k, earlier)
+			}
+		}
+	})
+}
+
+// checkPath checks the segments of a turn: the tools and the filler of its session, then a message for each node.
+func checkPath(t *rapid.T, d *text.Dataset, tr *text.Trace, w *memory, plan *mmapcache.Plan, session, n int, last int32) {
+	var got, want []string
+	for ; last != mmapcache.None; last = plan.Segments[last].Parent {
+		if s := plan.Segments[last]; s.Flags&mmapcache.Prefix != 0 {
+			got = append(got, fmt.Sprint(s.First, s.Count))
+		} else {
+			got = append(got, w.text(1, s.First))
+		}
+	}
+	slices.Reverse(got)
+	s := &tr.Sessions[session]
+	if len(s.Tools) > 0 {
+		want = append(want, `[{"name":"x","input_schema":{"type":"object"}}]`)
+	}
+	if s.Filler > 0 {
+		want = append(want, fmt.Sprint(7, s.Filler))
+	}
+	system, before := true, text.System
+	var blocks []string // of the last message
+	for _, node := range tr.Path(nil, s.Turns[n].Last) {
+		m := &d.Messages[tr.Nodes[node].Message]
+		block := fmt.Sprintf(`{"type":"text","text":%q}`, d.Store.String(m.Parts[0].Text))
+		switch system = system && m.Role == text.System; {
+		case system:
+			want = append(want, block)
+		case m.Continues && before == text.Assistant:
+			blocks = append(blocks, block)
+			want[len(want)-1] = fmt.Sprintf(`{"role":"assistant","content":[%s]}`, strings.Join(blocks, ","))
+		default:
+			blocks = []string{block}
+			want = append(want, fmt.Sprintf(`{"role":"%s","content":%q}`, strings.Replace(m.Role.String(), "system", "user", 1), d.Store.String(m.Parts[0].Text)))
+		}
+		before = m.Role
+	}
+	if system {
+		want = append(want, `{"role":"user","content":"continue"}`)
+	}
+	require.Equal(t, want, got)
+}
+
+// checkHits checks the tokens of turn k, and those of the longest beginning that an earlier prompt has, too.
+func checkHits(t *rapid.T, plan *mmapcache.Plan, k int, earlier map[string]bool) {
+	var path []int32
+	for s := plan.Turns[k].Last; s != mmapcache.None; s = plan.Segments[s].Parent {
+		path = append(path, s)
+	}
+	prompt, tokens, hits := "", uint32(0), uint32(0)
+	for _, s := range slices.Backward(path) {
+		e := &plan.Segments[s]
+		tokens += e.Count
+		if prompt += fmt.Sprintf("%d,%d;", e.Flags, e.First); e.Flags&mmapcache.Prefix != 0 {
+			prompt += fmt.Sprint(e.Count)
+		}
+		if earlier[prompt] {
+			hits = tokens
+		}
+		earlier[prompt] = true
+	}
+	require.Equal(t, []uint32{tokens, hits}, []uint32{plan.Turns[k].HashIDs, plan.Turns[k].CacheHits})
 }
 
 type object = map[string]any

@@ -144,7 +144,7 @@ func (p *pages) Write(b []byte) (mmapcache.Piece, error) {
 }
 
 func (p *pages) Message(_ mmapcache.Role, _ uint8, chat, anthropic []mmapcache.Piece) (uint32, error) {
-	p.pieces[0], p.pieces[1] = append(p.pieces[0], chat), append(p.pieces[1], anthropic)
+	p.pieces[0], p.pieces[1] = append(p.pieces[0], slices.Clone(chat)), append(p.pieces[1], slices.Clone(anthropic))
 	return uint32(len(p.pieces[0]) - 1), nil
 }
 

@@ -83,11 +83,8 @@ func TestRunInABrowser(t *testing.T) {
 	b.Dark(false)
 	b.Picture("run-400")
 	assert.LessOrEqual(t, pagetest.Eval[int64](b, `document.documentElement.scrollWidth`), int64(400))
-	const left = `Math.round(document.querySelector("tbody th").getBoundingClientRect().left)`
-	at := pagetest.Eval[int](b, left)
-	require.Positive(t, pagetest.Eval[float64](b, `(({parentElement: box}) => { box.scrollIntoView(); box.scrollLeft = 500; return box.scrollLeft; })(document.querySelector("table"))`))
-	assert.Equal(t, at, pagetest.Eval[int](b, left), "the names of a table stay where its numbers are scrolled")
-	b.Window("run-400-scrolled")
+	assert.Equal(t, "requests p50 p95 p99", pagetest.Eval[string](b, `[...document.querySelectorAll(".numbers thead th")].filter((th) => th.offsetWidth && th.textContent && th.getBoundingClientRect().right < 400).map((th) => th.textContent).join(" ")`),
+		"the figures that decide have room")
 	b.RequireQuiet()
 }
 

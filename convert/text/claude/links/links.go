@@ -53,13 +53,13 @@ type Detour struct{ Boundary, To int32 }
 func New(log *rows.Log) *Forest {
 	f := &Forest{Log: log, Up: make([]int32, len(log.Rows)), Branches: make([]Branch, len(log.Chains)), Summaries: map[int32]int32{},
 		Moved: map[int32]Detour{}, Behind: map[int32]Detour{}, index: make(map[xxh3.Uint128]int32, len(log.Rows))}
-	f.Started()
+	log.End()
 	f.orderFiles()
 	f.dropCopies()
 	f.findParents()
 	f.fillGaps()
 	f.detours()
-	f.index = nil
+	f.index, f.IDs = nil, nil
 	f.list()
 	return f
 }
@@ -105,13 +105,13 @@ func (f *Forest) dropCopies() {
 			w.Kind = rows.Copied
 			continue
 		}
-		if _, known := f.index[w.ID]; known {
+		if _, known := f.index[f.IDs[i].Row]; known {
 			w.Kind = rows.Copied
 			f.Data.Warn("copied_row")
 			continue
 		}
-		if w.ID != (xxh3.Uint128{}) {
-			f.index[w.ID] = i
+		if id := f.IDs[i].Row; id != (xxh3.Uint128{}) {
+			f.index[id] = i
 		}
 		f.Count(i)
 	}
@@ -120,7 +120,7 @@ func (f *Forest) dropCopies() {
 // findParents finds the rows that rows name as those before them, and the agents of sidechains that name none.
 func (f *Forest) findParents() {
 	for i, w := range f.InOrder {
-		up, ok := f.index[w.Parent]
+		up, ok := f.index[f.IDs[i].Parent]
 		if f.Up[i] = text.None; ok && w.Flags&rows.IsProgress == 0 {
 			f.Up[i] = up
 		}
@@ -164,7 +164,7 @@ func (f *Forest) fillGaps() {
 			if f.Up[i] = b.last; b.last == text.None {
 				f.Data.Warn("flat_session")
 			}
-		case w.Parent != (xxh3.Uint128{}):
+		case f.IDs[i].Parent != (xxh3.Uint128{}):
 			f.Up[i] = b.last
 			f.Data.Warn("missing_parent")
 		}

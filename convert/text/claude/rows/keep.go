@@ -63,7 +63,6 @@ const maxWarnings = 1 << 10
 // keep appends a row with what it says.
 func (r *Log) keep(w Row, x *line, warning string) {
 	f := &r.Files[w.File]
-	w.ID, w.Parent = hash(x[kUUID]), hash(x[kParent])
 	if len(r.warnings.list) > maxWarnings && r.warnings.numbers[warning] == 0 && warning != "" {
 		warning = "unknown_type:other"
 	}
@@ -95,7 +94,7 @@ func (r *Log) keep(w Row, x *line, warning string) {
 		_ = x[kCleared].Array(func(v content.Raw) error { c.Calls = append(c.Calls, r.Text(v)); return nil })
 		r.Clearings = append(r.Clearings, c)
 	}
-	r.Rows = append(r.Rows, w)
+	r.Rows, r.IDs = append(r.Rows, w), append(r.IDs, IDs{hash(x[kUUID]), hash(x[kParent])})
 	f.To = n + 1
 }
 

@@ -106,6 +106,7 @@ type Log struct {
 	content.Reader
 	Files     []File
 	Rows      []Row
+	IDs       []IDs // of each row, until package links has them
 	Chains    []Chain
 	Splices   []Splice
 	Clearings []Clearing
@@ -149,15 +150,17 @@ type File struct {
 
 // Row is a row with a uuid.
 type Row struct {
-	ID, Parent xxh3.Uint128 // of uuids; 0: none
-	At         int64
-	Chain      int32
-	File       int32
-	body       uint32 // in Log.bodies
-	warning    uint16 // in Log.warnings; 0: nothing
-	Kind       Kind
-	Flags      Flags
+	At      int64
+	Chain   int32
+	File    int32
+	body    uint32 // in Log.bodies
+	warning uint16 // in Log.warnings; 0: nothing
+	Kind    Kind
+	Flags   Flags
 }
+
+// IDs stand for the uuid of a row and that of its parent; 0: none.
+type IDs struct{ Row, Parent xxh3.Uint128 }
 
 // Kind is what a row is in a prompt.
 type Kind uint8
@@ -236,13 +239,14 @@ func (r *Log) Row(data []byte, at text.Place) error {
 	return r.Err()
 }
 
-// Started notes what the file beside the log of an agent says.
-func (r *Log) Started() {
+// End notes what the file beside the log of an agent says, and gives up what only Row needs.
+func (r *Log) End() {
 	for k := range r.Files {
 		if f := &r.Files[k]; f.Agent != 0 && f.From < f.To {
 			r.started(r.Rows[f.From].Chain, r.called[stem(f.Path)], 1)
 		}
 	}
+	r.called, r.numbered, r.names.numbers, r.warnings.numbers = nil, nil, nil, nil
 }
 
 // stem returns a path up to the first dot of the file's name.

@@ -8,12 +8,12 @@ import (
 	"github.com/agentx/agentx/trace"
 )
 
-// Recording is a trace to be written: doc/spec/reconstruction.md 1 with every key, in the order of doc/spec/capture.md 9.3. models
-// and totals are computed.
+// Recording is a trace to be written: doc/spec/reconstruction.md 1 with every key, in the order of doc/spec/capture.md 9.3. Its
+// hash_id_scope is local, or global. models and totals are computed.
 type Recording struct {
 	ID           string
 	BlockSize    int
-	Global       bool // its ids name blocks that other traces share: hash_id_scope is global
+	Global       bool // numbers of blocks are those of all traces that were made with it
 	ToolTokens   int
 	SystemTokens int
 	Entries      []RecordedEntry

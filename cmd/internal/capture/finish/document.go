@@ -122,7 +122,7 @@ func (d *document) parts() []part {
 
 // recording returns the trace.
 func (d *document) recording() *weka.Recording {
-	r := &weka.Recording{ID: d.Trace, BlockSize: d.BlockSize}
+	r := &weka.Recording{ID: d.Trace, BlockSize: d.BlockSize, Global: d.Export.Scope == journal.ScopeDataset}
 	r.ToolTokens, r.SystemTokens = d.prefix(d.agents[d.main])
 	for _, p := range d.parts() {
 		where := fmt.Sprintf("requests[%d]", len(r.Entries))
@@ -186,12 +186,14 @@ func (d *document) request(where string, k int) weka.RecordedRequest {
 	return q
 }
 
-// ids returns the blocks of a prompt, numbered by first sight in the trace.
+// ids returns the blocks of a prompt, numbered by first sight in the trace, or as in all traces.
 func (d *document) ids(r *journal.Request) (ids trace.IDs) {
 	d.blocks = d.AppendBlocks(d.blocks[:0], r)
 	for _, block := range d.blocks {
 		if d.numbers[block] < 0 {
-			d.numbers[block] = d.nextBlock
+			if d.numbers[block] = d.nextBlock; d.Export.Scope == journal.ScopeDataset {
+				d.numbers[block] = d.Number(block)
+			}
 			d.nextBlock++
 		}
 		ids.Append(d.numbers[block])

@@ -78,6 +78,7 @@ func (h Head) pass(f *fields) Entry {
 	set(f, "mask", &e.Masks, MaskNames)
 	word(f, "holes", &e.Holes, nil, HolesCut)
 	number(f, "min", &e.MinRequests, 0, math.MaxInt32, 0)
+	word(f, "scope", &e.Scope, nil, ScopeTrace)
 	if f.reads {
 		f.fail(h.Validate())
 	}
@@ -108,6 +109,7 @@ type Export struct {
 	Masks       Masks
 	Holes       Holes
 	MinRequests int // shorter traces are not written; 0: 1
+	Scope       Scope
 }
 
 // DefaultGrid is the grid of times.
@@ -132,6 +134,7 @@ func (e Export) Validate() error {
 	add(!whole(e.MaxGap), "max-gap %v: want whole milliseconds, or 0 for no limit", e.MaxGap)
 	add(e.Masks > allMasks, "masks %d: want a set of %v", e.Masks, MaskNames)
 	add(e.Holes != HolesCut && e.Holes != HolesDrop && e.Holes != HolesKeep, "holes %q: want cut, drop or keep", e.Holes)
+	add(e.Scope != ScopeTrace && e.Scope != ScopeDataset, "scope %q: want trace or dataset", e.Scope)
 	add(e.MinRequests < 0, "min-requests %d: want at least 1", e.MinRequests)
 	return errors.Join(errs...)
 }
@@ -180,6 +183,18 @@ const (
 
 // HolesOf returns what a word of a command line means: cut, drop or keep.
 func HolesOf(word string) Holes { return Holes(strings.TrimPrefix(word, "cut")) }
+
+// Scope says between which traces equal numbers of blocks mean equal blocks.
+type Scope string
+
+// Scopes of numbers.
+const (
+	ScopeTrace   Scope = ""        // within one
+	ScopeDataset Scope = "dataset" // between all traces of one import
+)
+
+// ScopeOf returns what a word of a command line means: trace or dataset.
+func ScopeOf(word string) Scope { return Scope(strings.TrimPrefix(word, "trace")) }
 
 // Model names the model of an index, before the first line that uses it.
 type Model struct {
@@ -243,9 +258,10 @@ type IDs struct {
 	Base   int // the request with the longest common list; -1: none
 	Keep   int
 	New    int
-	Input  Kinds  // of the blocks behind those that it shares with its predecessor
-	Media  int    // tokens of images, documents and audio
-	Moved  *Place // the request's agent, where Begin named another; nil where it did not
+	Input  Kinds   // of the blocks behind those that it shares with its predecessor
+	Media  int     // tokens of images, documents and audio
+	Moved  *Place  // the request's agent, where Begin named another; nil where it did not
+	Global []int64 // of ScopeDataset: the numbers of the New blocks in all traces, as runs: the first, and how many; and so on
 }
 
 // pass writes or reads an ids line. The place is left out unless the agent moved.
@@ -273,6 +289,7 @@ func (v IDs) pass(f *fields) Entry {
 	if place(f, &moved, 0); moved.Agent != 0 {
 		v.Moved = &moved
 	}
+	numbers(f, "g", &v.Global)
 	v.Stream = stream == 1
 	return v
 }
@@ -492,6 +509,24 @@ func set[S ~uint8](f *fields, name string, v *S, all []string) {
 		}
 		*v |= 1 << k
 	}
+}
+
+// numbers writes or reads a list of numbers. An empty one is left out.
+func numbers(f *fields, name string, list *[]int64) {
+	some := len(*list) > 0
+	if !member(f, name, &some, []bool{false}) {
+		return
+	}
+	if !f.reads {
+		text, _ := json.Marshal(*list) // numbers always marshal
+		f.text = append(f.text, text...)
+		return
+	}
+	if err := json.Unmarshal(append(f.take("]"), ']'), list); err != nil {
+		f.fail(errOther)
+		return
+	}
+	f.text = f.text[1:]
 }
 
 // namesOf returns the words of a set.

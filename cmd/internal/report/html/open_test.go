@@ -48,7 +48,9 @@ func TestOpenRequestsOfAKilledRun(t *testing.T) {
 		require.EqualValues(t, whole, e.Number("page.head.whole"))
 		require.EqualValues(t, open, e.Number("flight.y[flight.y.length - 1]"), "they do not fall to zero")
 		require.EqualValues(t, e.Number("requests.tracks.lanes.length"), e.Number("trees.y[trees.y.length - 1]"), "every lane is open")
-		require.EqualValues(t, e.Number("requests.tracks.lanes.length"), e.Number("sessions.y[sessions.y.length - 1]"), "with its main session")
+		if limit == 0 { // else not every main session is on the page
+			require.EqualValues(t, e.Number("requests.tracks.lanes.length"), e.Number("sessions.y[sessions.y.length - 1]"), "with its main session")
+		}
 		require.Equal(t, "open: not all known", e.Eval("shadesOf(page, range).at(-1).name"))
 		require.EqualValues(t, e.Number("(page.head.whole - page.head.zero) / 1e9"), e.Number("shadesOf(page, range).at(-1).from"))
 

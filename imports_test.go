@@ -111,8 +111,8 @@ var imports = map[string][]string{
 	"replay/slo":       {"internal/suggest"},
 	"replay/wire":      {"internal/endpoint", "internal/jsonlex", "internal/secrets", "replay/preset"},
 	"replay/arrivals":  {"internal/pyrand", "replay/resume"},
-	"replay/measure": {"internal/lazyregexp", // conductor for its counters, preset for the rules of numbers, wire for the categories of failures
-		"internal/bytefmt", "internal/jsonlex", "internal/regular", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire",
+	"replay/measure": {"internal/lazyregexp", // conductor for its counters, preset for the rules of numbers, wire for the categories of failures, terminal for words of a shell
+		"internal/bytefmt", "internal/jsonlex", "internal/regular", "internal/terminal", "replay/capacity", "replay/conductor", "replay/preset", "replay/slo", "replay/wire",
 	},
 	"replay/meet": {"internal/lazyregexp", "replay/measure", "replay/preset"}, // no player
 	"replay/scrape": {
@@ -129,7 +129,7 @@ var imports = map[string][]string{
 
 	// The rooms of the command, which no other module can import.
 	"cmd/internal/aiperf": {
-		"internal/lazyregexp", "internal/durable", "internal/lines", "internal/regular", "internal/terminal", "replay/measure", "replay/scrape", "replay/wire", "report",
+		"internal/lazyregexp", "internal/durable", "internal/lines", "internal/regular", "replay/measure", "replay/scrape", "replay/wire", "report",
 	},
 	"cmd/internal/aiperf/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"cmd/internal/aiperf/profile": {"internal/lazyregexp", // command lines: of a replay it knows the flags, endpoints, and the names of presets and scenarios

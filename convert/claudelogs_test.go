@@ -49,16 +49,22 @@ func TestOwnLogs(t *testing.T) {
 		{"sessions, 8 and more turns, shrunk", func(s text.Stretch) bool { return s.Session == 0 && s.Turns >= 8 && s.Shrunk }},
 		{"agents, 6 and more turns", func(s text.Stretch) bool { return s.Session > 0 && s.Turns >= 6 }},
 	} {
-		var values [7][]float64
+		var values [8][]float64
 		for _, s := range list {
 			if group.has(s) {
-				for k, v := range [...]float64{100 * s.P50, 100 * s.P99, s.Ratio, float64(s.Lacks), s.Prefix, 100 * (s.Reuse - s.Cached), 100 * s.Apart} {
+				for k, v := range [...]float64{100 * s.P50, 100 * s.P99, s.Ratio, s.Call, float64(s.Lacks), s.Prefix, 100 * (s.Reuse - s.Cached), 100 * s.Apart} {
 					values[k] = append(values[k], v)
 				}
 			}
 		}
-		t.Logf("%s: %d stretches; p10, p50, p90 of them:", group.name, len(values[0]))
-		for k, name := range [...]string{"median distance, %", "p99 of distances, %", "ratio", "F, tokens", "P, tokens", "reuse above cached, %", "apart, median, %"} {
+		above := 0
+		for _, v := range values[1] {
+			if v > 100*text.WorstResidual {
+				above++
+			}
+		}
+		t.Logf("%s: %d stretches, %d with a residual above %.0f %% at p99; p10, p50, p90 of them:", group.name, len(values[0]), above, 100*text.WorstResidual)
+		for k, name := range [...]string{"median distance, %", "p99 of distances, %", "ratio", "tokens a call", "F, tokens", "P, tokens", "reuse above cached, %", "apart, median, %"} {
 			t.Logf("  %-22s %10.2f %10.2f %10.2f", name, text.Percentile(values[k], 0.1), text.Percentile(values[k], 0.5), text.Percentile(values[k], 0.9))
 		}
 	}

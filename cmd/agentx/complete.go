@@ -66,6 +66,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"profile":     choice("default\trepaired", "aiperf\tas AIPerf 0.13.0"),
 	"in":          choice("counted\tmessages and filler", "recorded\tthat of the log where it is longer"),
 	"seed-file":   cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // a file
+	"scope":       choice("trace\tblocks are numbered in each trace", "dataset\tin all of them together"),
 	"prefix":      cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // a file
 	"redact":      choice("secrets\tkeys and passwords of known shapes", "none\ttexts as they were recorded"),
 	"tokenizer":   cobra.FixedCompletions(tokenizer.Names(), cobra.ShellCompDirectiveDefault), // or a file

@@ -110,6 +110,7 @@ func readDate(s string) (ms int64, day bool, err error) {
 type importFlags struct {
 	logFlags
 	format, tokenizer, in, seedFile string
+	scope                           string
 	skipInvalid, strict, add        bool
 	options                         imports.Options
 }
@@ -131,7 +132,7 @@ were recorded.
 
 What readers of the traces should know: lengths, rhythm and how prompts share their beginnings stay
 visible, and whoever has a transcript can recognize it by its lengths. Blocks have numbers within a trace:
-equal numbers in two traces mean nothing.
+equal numbers in two traces mean nothing, unless --scope dataset numbers them in all.
 
 The last line printed is the directory.`,
 		Example: "  agentx import claude.jsonl --out traces\n  agentx import logs/ --out traces --since 2026-03-01 --max-gap 10m\n  agentx convert $(agentx import otel.jsonl --out traces | tail -n 1)",
@@ -150,6 +151,8 @@ func (f *importFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tokenizer, "tokenizer", convert.DefaultTokenizer, "tokenizer that counts tokens, as agentx help tokenize names it")
 	flags.IntVar(&f.options.BlockSize, "block-size", 64, "tokens of a block")
 	flags.StringVar(&f.in, "in", "counted", "length of a prompt: counted, that of its messages and the filler; recorded, that of the log where it is longer: the difference becomes a tail that no other prompt has")
+	flags.StringVar(&f.scope, "scope", "trace", "where equal numbers of blocks mean equal text: trace, within one trace; dataset, between all of them, so that sessions share their system prompts and all see which text they have in common")
+	durationVar(flags, &f.options.Export.Grid, "grid", journal.DefaultGrid, "round times to multiples of this")
 	flags.StringVar(&f.seedFile, "seed-file", "", "draw keys and ids from this FILE instead of from the system: equal bytes for equal input, for tests. Whoever has the file can find texts by guessing")
 	f.logFlags.register(flags)
 	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave broken lines out, and count them, also in formats in which they are refused")
@@ -175,6 +178,12 @@ func (f *importFlags) check(cmd *cobra.Command, args []string) (convert.Options,
 	}
 	word("format", f.format, append([]string{"auto"}, convert.LogFormats()...)...)
 	word("in", f.in, "counted", "recorded")
+	word("scope", f.scope, "trace", "dataset")
+	if f.options.Export.Scope = journal.ScopeOf(f.scope); f.options.Export.Grid < time.Millisecond { // 0 is the default of Export
+		p.add("--grid %v: want 1ms or more", f.options.Export.Grid)
+	} else if err := f.options.Export.Validate(); err != nil && slices.Contains([]string{"trace", "dataset"}, f.scope) {
+		p.add("--%w", err)
+	}
 	if o.Logs.Format = f.format; f.format == "auto" {
 		o.Logs.Format = ""
 	}
@@ -202,9 +211,13 @@ type imported struct {
 // run imports.
 func (f *importFlags) run(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
 	o, err := f.check(cmd, args)
-	if err == nil && !f.add {
+	if whole := f.scope == "dataset"; err == nil && (whole || !f.add) {
 		if err = imports.Check(f.options.Dir); errors.Is(err, imports.ErrNotEmpty) {
-			err = hintError{usageError{fmt.Errorf("--out %w", err)}, "another --out, or --add"}
+			hint := "another --out, or --add"
+			if whole { // blocks of two keys would have the same numbers
+				hint = "another --out: with --scope dataset all traces of a directory are of one import"
+			}
+			err = hintError{usageError{fmt.Errorf("--out %w", err)}, hint}
 		}
 	}
 	if err == nil {
@@ -347,7 +360,8 @@ func printFit(w io.Writer, f *text.Fit) {
 		fmt.Fprintln(w, "fidelity: unknown: no 8 turns of a session in a row have recorded lengths")
 		return
 	}
-	fmt.Fprintf(w, "fidelity: recorded lengths are %.2f times the counted ones; residual p50 %.2f %%, p99 %.1f %%, over %s stretches; prefix %s tokens\n", f.Ratio, 100*f.P50, 100*f.P99, bytefmt.Digits(f.Stretches), bytefmt.Digits(f.Filler))
+	fmt.Fprintf(w, "fidelity: recorded lengths are %.2f times the counted ones, and %.0f tokens for each call of a tool; residual p50 %.2f %%, p99 %.1f %%, over %s stretches; prefix %s tokens\n",
+		f.Ratio, f.Call, 100*f.P50, 100*f.P99, bytefmt.Digits(f.Stretches), bytefmt.Digits(f.Filler))
 	if f.Cached > 0 {
 		fmt.Fprintf(w, "shared blocks: %.1f %% of a prompt; recorded as read from the cache: %.1f %%; median difference %.2f %%\n", 100*f.Reuse, 100*f.Cached, 100*f.Apart)
 	}

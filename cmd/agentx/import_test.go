@@ -179,7 +179,7 @@ func (c *canaries) importSample(t *testing.T, sample string) (made int) {
 	}))
 	t.Setenv("HOME", in)
 	forms := c.forms()
-	for k, flags := range [][]string{nil, {"--json"}, {"--strict"}, {"--skip-invalid", "--in", "recorded"}, {"--sessions", "none"}, {"--format", "messages"}, {"--max-gap", "1s"}} {
+	for k, flags := range [][]string{nil, {"--json"}, {"--strict"}, {"--skip-invalid", "--in", "recorded"}, {"--sessions", "none"}, {"--format", "messages"}, {"--max-gap", "1s", "--scope", "dataset", "--prefix", "none"}} {
 		var printed bytes.Buffer
 		dir := filepath.Join(out, fmt.Sprint(k))
 		status := run(append([]string{"import", in, "--out", dir, "--block-size", "64"}, flags...), nil, &printed, &printed)

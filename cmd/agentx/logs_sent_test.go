@@ -107,12 +107,8 @@ func sendLogs(t *testing.T, files []string, payload, cache string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/") {
 			body, err := io.ReadAll(r.Body)
-			prompt := bodyRuns(body, false)
-			if want[prompt] == 0 {
-				prompt = bodyRuns(body, true)
-			}
 			mu.Lock()
-			got[prompt]++
+			got[bodyRuns(body)]++
 			mu.Unlock()
 			if err != nil {
 				return
@@ -123,7 +119,7 @@ func sendLogs(t *testing.T, files []string, payload, cache string) {
 	}))
 	defer server.Close()
 	var printed, problems bytes.Buffer
-	require.Zero(t, run(append([]string{"convert", "--redact", "none", "--cache", cache, "--quiet"}, files...), nil, &printed, &problems), "%s", &problems)
+	require.Zero(t, run(append([]string{"convert", "--redact", "none", "--prefix", "none", "--cache", cache, "--quiet"}, files...), nil, &printed, &problems), "%s", &problems)
 	lines := strings.Split(strings.TrimSpace(printed.String()), "\n")
 	model := "mock"
 	if os.Getenv("AGENTX_SERVER") != "" {
@@ -221,9 +217,8 @@ func modelRuns(d *text.Dataset, t *text.Trace, s *text.Session, n int) string {
 	return r.String()
 }
 
-// bodyRuns returns the texts of the messages of a body, in either form: of one that is filled without its first message, which stands for
-// what the log lacks.
-func bodyRuns(body []byte, filled bool) string {
+// bodyRuns returns the texts of the messages of a body, in either form.
+func bodyRuns(body []byte) string {
 	var b struct {
 		System   []any
 		Messages []map[string]any
@@ -251,13 +246,6 @@ func bodyRuns(body []byte, filled bool) string {
 				raw, _ := json.Marshal(input)
 				r.add(said, arguments(string(raw)))
 			}
-		}
-	}
-	if filled {
-		if len(b.System) > 0 {
-			b.System = b.System[1:]
-		} else if len(b.Messages) > 0 {
-			b.Messages = b.Messages[1:]
 		}
 	}
 	content(false, b.System)

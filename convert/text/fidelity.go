@@ -6,13 +6,15 @@ import (
 )
 
 // Stretch says how well the sizes of prompts fit those that were recorded, over the turns of a session between two compactions: the
-// recorded size is Prefix + Ratio times the counted one, where the rules of the reader are right. See doc/spec/text.md 4.8.
+// recorded size is Prefix + Ratio times the counted one + Call times the calls of tools, where the rules of the reader are right. See
+// doc/spec/text.md 4.8.
 type Stretch struct {
 	Trace, Session int
 	Turns          int
 	Lacks          int32   // F: by the first request
 	Prefix         float64 // by all of them
 	Ratio          float64
+	Call           float64 // tokens that the server puts around a call and its result, beyond those that are counted
 	P50, P99       float64 // of the difference, as a share of the recorded size
 	Shrunk         bool    // a recorded size fell though the prompt grew
 
@@ -22,7 +24,7 @@ type Stretch struct {
 }
 
 // sized is a turn of a stretch.
-type sized struct{ in, counted, reuse, cached float64 }
+type sized struct{ in, counted, calls, reuse, cached float64 }
 
 // Stretches compares the sizes of all prompts with those that were recorded, in blocks of a size in tokens. It encodes all texts.
 func (s *Sizes) Stretches(blockSize int) (list []Stretch, err error) {
@@ -60,15 +62,16 @@ func (s *Sizes) stretchesOf(n, k, blockSize int, met []bool) (list []Stretch) {
 			list = append(list, Stretch{Trace: n, Session: k, Lacks: max(session.Lacks, 0)})
 		}
 		stretch := &list[len(list)-1]
-		counted, kept := head, 0
+		counted, kept, calls := head, 0, 0
 		for at, node := range path {
 			counted += s.Message(t.Nodes[node].Message)
+			calls += callsOf(&s.data.Messages[t.Nodes[node].Message])
 			if met[node] && (at == 0 || kept > 0) {
 				kept = counted
 			}
 			met[node] = true
 		}
-		x := sized{in: float64(turn.In), counted: float64(counted), cached: math.NaN()}
+		x := sized{in: float64(turn.In), counted: float64(counted), calls: float64(calls), cached: math.NaN()}
 		if turn.Cached != None {
 			f := float64(stretch.Lacks)
 			x.reuse, x.cached = (f+float64(kept/blockSize*blockSize))/(f+x.counted), float64(turn.Cached)/x.in
@@ -82,20 +85,38 @@ func (s *Sizes) stretchesOf(n, k, blockSize int, met []bool) (list []Stretch) {
 	return list
 }
 
-// fit finds the line on which the sizes of a stretch lie, and how far they are from it.
+// callsOf returns how many calls of tools a message has.
+func callsOf(m *Message) (n int) {
+	for k := range m.Parts {
+		if m.Parts[k].Kind == Call {
+			n++
+		}
+	}
+	return n
+}
+
+// fit finds the plane on which the sizes of a stretch lie, by least squares, and how far they are from it.
 func (st *Stretch) fit(turns []sized) {
-	var n, sumC, sumIn, sumCC, sumCIn float64
+	n := float64(len(turns))
+	var in, counted, calls float64 // means
 	for _, x := range turns {
-		n, sumC, sumIn, sumCC, sumCIn = n+1, sumC+x.counted, sumIn+x.in, sumCC+x.counted*x.counted, sumCIn+x.counted*x.in
+		in, counted, calls = in+x.in/n, counted+x.counted/n, calls+x.calls/n
+	}
+	var cc, ck, kk, ci, ki float64 // sums of products of the distances from them
+	for _, x := range turns {
+		c, k, i := x.counted-counted, x.calls-calls, x.in-in
+		cc, ck, kk, ci, ki = cc+c*c, ck+c*k, kk+k*k, ci+c*i, ki+k*i
 	}
 	st.Turns, st.Ratio = len(turns), 1
-	if d := n*sumCC - sumC*sumC; d > 0 {
-		st.Ratio = (n*sumCIn - sumC*sumIn) / d
+	if d := cc*kk - ck*ck; len(turns) >= leastFit && d > 1e-6*cc*kk {
+		st.Ratio, st.Call = (ci*kk-ki*ck)/d, (ki*cc-ci*ck)/d
+	} else if cc > 0 {
+		st.Ratio = ci / cc
 	}
-	st.Prefix = (sumIn - st.Ratio*sumC) / n
+	st.Prefix = in - st.Ratio*counted - st.Call*calls
 	var apart, residuals []float64
 	for _, x := range turns {
-		residuals = append(residuals, math.Abs(x.in-st.Prefix-st.Ratio*x.counted)/x.in)
+		residuals = append(residuals, math.Abs(x.in-st.Prefix-st.Ratio*x.counted-st.Call*x.calls)/x.in)
 		if !math.IsNaN(x.cached) {
 			apart = append(apart, math.Abs(x.reuse-x.cached))
 			st.Reuse, st.Cached = st.Reuse+x.reuse, st.Cached+x.cached

@@ -8,6 +8,7 @@ type Fit struct {
 	P50       float64 `json:"residual_p50"`
 	P99       float64 `json:"residual_p99"` // nine of ten stretches have it, or less
 	Ratio     float64 `json:"ratio"`        // recorded tokens for each counted one
+	Call      float64 `json:"call"`         // tokens around a call and its result, beyond those that are counted
 	Filler    int     `json:"filler"`       // tokens; this and what stands above are medians over stretches
 	Above     int     `json:"above"`        // stretches whose residual at p99 is above WorstResidual
 
@@ -24,7 +25,7 @@ const WorstResidual = 0.05
 
 // FitOf sums up stretches.
 func FitOf(list []Stretch) (f Fit) {
-	var p50, p99, ratio, filler, apart []float64
+	var p50, p99, ratio, call, filler, apart []float64
 	for k := range list {
 		s := &list[k]
 		switch {
@@ -37,7 +38,7 @@ func FitOf(list []Stretch) (f Fit) {
 		case s.P99 > WorstResidual:
 			f.Above++
 		}
-		p50, p99, ratio, filler = append(p50, s.P50), append(p99, s.P99), append(ratio, s.Ratio), append(filler, float64(s.Lacks))
+		p50, p99, ratio, call, filler = append(p50, s.P50), append(p99, s.P99), append(ratio, s.Ratio), append(call, s.Call), append(filler, float64(s.Lacks))
 		if s.Cached > 0 {
 			apart = append(apart, s.Apart)
 			f.Reuse, f.Cached = f.Reuse+s.Reuse, f.Cached+s.Cached
@@ -47,6 +48,6 @@ func FitOf(list []Stretch) (f Fit) {
 		f.Reuse, f.Cached, f.Apart = f.Reuse/n, f.Cached/n, Percentile(apart, 0.5)
 	}
 	f.Stretches = len(p50)
-	f.P50, f.P99, f.Ratio, f.Filler = Percentile(p50, 0.5), Percentile(p99, 0.9), Percentile(ratio, 0.5), int(Percentile(filler, 0.5))
+	f.P50, f.P99, f.Ratio, f.Call, f.Filler = Percentile(p50, 0.5), Percentile(p99, 0.9), Percentile(ratio, 0.5), Percentile(call, 0.5), int(Percentile(filler, 0.5))
 	return f
 }

@@ -10,6 +10,7 @@ func init() {
 		// Claude Code: types of rows, and of rows of the system.
 		`line system user assistant attachment progress summary ai-title custom-title last-prompt file-history-snapshot queue-operation continued-in
 		mode permission-mode pr-link tag agent-name agent-color agent-setting worktree-state task-summary attribution-snapshot content-replacement
+		api-request api-request-blob api-request-shape atis-latch cost-state tools-used
 		system/compact_boundary system/microcompact_boundary system/local_command system/api_error system/informational system/turn_duration
 		system/stop_hook_summary system/away_summary system/model_refusal_fallback`,
 		// Codex: records, events and items.

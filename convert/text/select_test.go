@@ -1,6 +1,7 @@
 package text
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,29 @@ func TestCutGaps(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	require.Zero(t, FitOf(nil))
-	f := FitOf([]Stretch{{Turns: 7}, {Turns: 8, P50: 0.01, P99: 0.02, Ratio: 1.2, Lacks: 100, Reuse: 0.9, Cached: 0.8, Apart: 0.1}, {Turns: 9, P50: 0.03, P99: 0.2, Ratio: 1.3, Lacks: 200},
+	f := FitOf([]Stretch{{Turns: 7}, {Turns: 8, P50: 0.01, P99: 0.02, Ratio: 1.2, Call: 90, Lacks: 100, Reuse: 0.9, Cached: 0.8, Apart: 0.1}, {Turns: 9, P50: 0.03, P99: 0.2, Ratio: 1.3, Call: 110, Lacks: 200},
 		{Turns: 9, Shrunk: true, P99: 3}})
-	require.Equal(t, Fit{Stretches: 2, Shrunk: 1, Short: 1, P50: 0.01, P99: 0.2, Ratio: 1.2, Filler: 100, Above: 1, Reuse: 0.9, Cached: 0.8, Apart: 0.1}, f)
+	require.Equal(t, Fit{Stretches: 2, Shrunk: 1, Short: 1, P50: 0.01, P99: 0.2, Ratio: 1.2, Call: 90, Filler: 100, Above: 1, Reuse: 0.9, Cached: 0.8, Apart: 0.1}, f)
+}
+
+// Recorded lengths that have a ratio and so many tokens for each call fit; a stretch too short for both, or whose calls grow as its tokens,
+// has the ratio alone.
+func TestStretchesFit(t *testing.T) {
+	turns := func(n int, calls func(k int) float64) (list []sized) {
+		for k := range n {
+			counted := float64(100 * (k + k*k%7))
+			list = append(list, sized{in: 5000 + 1.25*counted + 40*calls(k), counted: counted, calls: calls(k), cached: math.NaN()})
+		}
+		return list
+	}
+	var st Stretch
+	st.fit(turns(9, func(k int) float64 { return float64(k / 2) }))
+	require.InDeltaSlice(t, []float64{5000, 1.25, 40, 0, 0}, []float64{st.Prefix, st.Ratio, st.Call, st.P50, st.P99}, 1e-6)
+	st = Stretch{}
+	st.fit(turns(7, func(k int) float64 { return float64(k / 2) }))
+	require.Zero(t, st.Call)
+	require.Greater(t, st.P99, 0.0)
+	st = Stretch{}
+	st.fit(turns(9, func(k int) float64 { return float64(k + k*k%7) }))
+	require.InDeltaSlice(t, []float64{5000, 1.65, 0, 0, 0}, []float64{st.Prefix, st.Ratio, st.Call, st.P50, st.P99}, 1e-6)
 }

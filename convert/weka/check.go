@@ -348,8 +348,12 @@ func (c *checker) think(r *checkedPrompt, p Predecessor, stays []Stay) {
 }
 
 // numbering checks that ids are 0, 1, 2, ... at first sight, that those of a request which are new stand together at its end, and
-// that an id has one position and one predecessor.
+// that an id has one position and one predecessor. Ids of scope global begin anywhere.
 func (c *checker) numbering() {
+	if c.Trace.Scope == trace.ScopeGlobal {
+		c.globalNumbering()
+		return
+	}
 	var before []int64 // per id, the id before it
 	for _, p := range c.prompts {
 		last, at := int64(-1), 0
@@ -366,6 +370,26 @@ func (c *checker) numbering() {
 					c.fail(p.where+".hash_ids", "id %d at %d: it follows %d here, and %d before", id, at, last, before[id])
 					return
 				}
+				last = id
+				at++
+			}
+		}
+	}
+}
+
+// globalNumbering checks that an id of scope global has one predecessor.
+func (c *checker) globalNumbering() {
+	before := map[int64]int64{} // per id, the id before it
+	for _, p := range c.prompts {
+		last, at := int64(-1), 0
+		for _, run := range p.IDs.Runs {
+			for k := range run.N {
+				id := run.First + int64(k)
+				if was, known := before[id]; known && was != last {
+					c.fail(p.where+".hash_ids", "id %d at %d: it follows %d here, and %d before", id, at, last, was)
+					return
+				}
+				before[id] = last
 				last = id
 				at++
 			}

@@ -9,10 +9,11 @@ import (
 )
 
 // Recording is a trace to be written: doc/spec/reconstruction.md 1 with every key, in the order of doc/spec/capture.md 9.3. Its
-// hash_id_scope is local. models and totals are computed.
+// hash_id_scope is local, or global. models and totals are computed.
 type Recording struct {
 	ID           string
 	BlockSize    int
+	Global       bool // numbers of blocks are those of all traces that were made with it
 	ToolTokens   int
 	SystemTokens int
 	Entries      []RecordedEntry
@@ -65,7 +66,7 @@ func (r *Recording) AppendJSON(dst []byte) []byte {
 	w.value("id", r.ID)
 	w.value("models", asList(r.Models()))
 	w.value("block_size", r.BlockSize)
-	w.value("hash_id_scope", "local")
+	w.value("hash_id_scope", map[bool]string{false: "local", true: "global"}[r.Global])
 	w.value("tool_tokens", r.ToolTokens)
 	w.value("system_tokens", r.SystemTokens)
 	w.key("requests")

@@ -111,7 +111,7 @@ func TestCheckRefuses(t *testing.T) {
 		{`"subagent_count":1`, `"subagent_count":1,"more":1`, `totals: json: unknown field "more"`},
 		{`"totals":{`, `"totals":null,"old":{`, `unknown key "old"`},
 		{`"tool_tokens":0,"system_tokens":9,"requests":[{"t":0,`, `"system_tokens":9,"requests":[{"t":0,`, `tool_tokens: it is missing`},
-		{`"local"`, `"global"`, `hash_id_scope`},
+		{`"local"`, `"all"`, `hash_id_scope`},
 		{`}` + "\n", ``, `not JSON`},
 	} {
 		bad := strings.Replace(good, c.from, c.to, 1)
@@ -123,6 +123,21 @@ func TestCheckRefuses(t *testing.T) {
 	twice := recording()
 	twice.Entries = append(twice.Entries, twice.Entries[2])
 	assert.Equal(t, []string{`requests[3].agent_id: "agent_001" is that of requests[2]`}, Check(twice.AppendJSON(nil)).Problems)
+}
+
+// Ids of the scope global have any numbers, and one predecessor.
+func TestCheckOfScopeGlobal(t *testing.T) {
+	r := recording()
+	r.Global = true
+	text := string(r.AppendJSON(nil))
+	require.Contains(t, text, `"hash_id_scope":"global"`)
+	for list, problems := range map[string][]string{
+		"[0,1,12,13]":     nil,
+		"[900,901,17,30]": nil,
+		"[0,1,5,13]":      {"requests[2].requests[0].hash_ids: id 5 at 2: it follows 1 here, and 4 before"},
+	} {
+		assert.Equal(t, problems, Check([]byte(strings.Replace(text, "[0,1,12,13]", list, 1))).Problems, list)
+	}
 }
 
 // A trace with many problems tells the first ones, and how many more there are.

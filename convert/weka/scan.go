@@ -336,7 +336,7 @@ func (s *scanner) setScope(name string) {
 	case s.err != nil:
 	case name == "local":
 		s.tr.Scope = trace.ScopeLocal
-	case name == "global" && !s.strict:
+	case name == "global" && (!s.strict || s.values != nil): // Check takes what imports write
 		s.tr.Scope = trace.ScopeGlobal
 	case name == "global":
 		s.fail(trace.BadScope, "hash_id_scope \"global\": strict rules (profile aiperf, unknown_keys=reject) take \"local\" only")

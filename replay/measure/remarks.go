@@ -36,6 +36,8 @@ const (
 	busyLanes   = 0.8  // share of the lanes that play a tree
 	tokenRatio  = 0.05 // by which tokens differ from those recorded or asked for
 	reuseLoss   = 0.1  // by which the reuse of prefixes is below the recorded
+
+	mostCategories = 12 // of failures that a remark names
 )
 
 // evidence is what remarks follow from.
@@ -136,8 +138,12 @@ func (e *evidence) failed(above, upTo Number) (text string, detail []string) {
 		return "", nil
 	}
 	var each []string
-	for _, c := range ErrorCounts(e.Errors).CommonestFirst() {
-		each = append(each, fmt.Sprintf("%d %s", e.Errors[c], c))
+	for k, c := range ErrorCounts(e.Errors).CommonestFirst() {
+		if k == mostCategories {
+			each = append(each, fmt.Sprintf("and %d more kinds", len(e.Errors)-k))
+			break
+		}
+		each = append(each, fmt.Sprintf("%d %.60s", e.Errors[c], c))
 	}
 	of := ""
 	if len(each) > 0 {
@@ -189,9 +195,9 @@ func (e *evidence) killed() (text string, detail []string) {
 	if e.info == nil || e.info.Facts != nil {
 		return "", nil
 	}
-	text = "the run did not come to its end, or has not yet: its records are those that it had written"
+	text = "the run was killed, or is not over: its figures are of what it had written"
 	if more := e.ending.numbers - e.ending.records; more > 0 && e.Parts == nil && e.Part == nil {
-		text += fmt.Sprintf(", and at least %s of it no figure knows", Plural(more, "request", "requests"))
+		text += fmt.Sprintf(", without at least %s", Plural(more, "request", "requests"))
 	}
 	return text, nil
 }
@@ -243,7 +249,7 @@ func (e *evidence) overflow() (text string, detail []string) {
 // short says that a run lasted less than shortTrees median trees.
 func (e *evidence) short() (text string, detail []string) {
 	length, tree := Number(e.ending.all.last-e.ending.all.first), e.ending.medianTree()
-	return when(e.Completed > 0 && length < shortTrees*tree, "from its first request to the end of its last it took %s, less than three times its median tree (%s)",
+	return when(e.Completed > 0 && length < shortTrees*tree, "it took %s from its first request to the end of its last, less than three of its median trees (%s)",
 		FormatSeconds(length), FormatSeconds(tree)) // false where tree is Missing
 }
 

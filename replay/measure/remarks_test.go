@@ -61,7 +61,7 @@ func detailOf(s *Summary, kind string) []string {
 // A run that was short says by which clock it was. Where nothing completed, no tree has a length that says anything.
 func TestShortRun(t *testing.T) {
 	s := aggregated(good(0, 1, 0, 0.1, 0.4, 5)).Summary(RunInfo{})
-	require.Contains(t, s.RemarksOf(Warning), "short: from its first request to the end of its last it took 500 ms, less than three times its median tree (500 ms)")
+	require.Contains(t, s.RemarksOf(Warning), "short: it took 500 ms from its first request to the end of its last, less than three of its median trees (500 ms)")
 	s = aggregated(bad(Profiling, wire.Timeout)).Summary(RunInfo{})
 	require.NotContains(t, kindsOf(&s), "short")
 }
@@ -276,11 +276,11 @@ func TestRemarks(t *testing.T) {
 	require.Empty(t, s.Remarks, "of a healthy run")
 	info.Facts = nil
 	s = a.Summary(info)
-	require.NotContains(t, s.RemarksOf(Warning)[0], "no figure knows")
+	require.NotContains(t, s.RemarksOf(Warning)[0], "without at least")
 	list[0].Credit = 202 // a record again, of a request behind three that have none
 	a.Add(list[0])
 	s = a.Summary(info)
-	require.Contains(t, s.RemarksOf(Warning)[0], ", and at least 2 requests of it no figure knows")
+	require.Contains(t, s.RemarksOf(Warning)[0], ", without at least 2 requests")
 }
 
 // An interrupt is the deadline of a phase, which then goes on to its last answer.

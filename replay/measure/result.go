@@ -2,7 +2,6 @@ package measure
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -224,26 +223,4 @@ func wholeShare(share float64) string {
 		return "under 1 %"
 	}
 	return strconv.FormatFloat(100*share, 'f', 0, 64) + " %"
-}
-
-// Option returns the value of an option as text; "" where the run does not know it.
-func (r *Run) Option(name string) string {
-	k := slices.IndexFunc(r.Options, func(o Option) bool { return o.Name == name })
-	if k < 0 {
-		return ""
-	}
-	var text string
-	if json.Unmarshal(r.Options[k].Value, &text) == nil {
-		return text
-	}
-	return string(r.Options[k].Value)
-}
-
-// GPUs returns how many GPUs the run was told that serve it; 0: not known.
-func (r *Run) GPUs() int {
-	n, err := strconv.Atoi(r.Option("gpus"))
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
 }

@@ -51,7 +51,7 @@ func TestConclusion(t *testing.T) {
 		{[]string{"latency.p95<5s", "ttft.p95<600ms"}, nil, "Met ttft.p95<600ms (500 ms, 17 % to spare) and latency.p95<5s (2.50 s, 50 % to spare)."},
 		{[]string{"ttft.p95<400ms", "latency.p95<5s"}, nil, "Missed ttft.p95<400ms (500 ms, 25 % over), but met latency.p95<5s (2.50 s, 50 % to spare)."},
 		{[]string{"ttft.p95<501ms"}, nil, "Met ttft.p95<501ms (500 ms, under 1 % to spare)."},
-		{[]string{"request_rate>0.5"}, nil, "Met request_rate>0.5 (0.99/s, 99 % to spare)."},
+		{[]string{"request_rate>0.5", "ttft.p95<600ms"}, nil, "Met ttft.p95<600ms (500 ms, 17 % to spare) and request_rate>0.5 (0.99/s, 99 % to spare)."},
 		{[]string{"ttft<1s"}, nil, "100 % of the requests meet ttft<1s."},
 		{[]string{"error-rate<0"}, nil, "Missed error-rate<0 (0 %)."},
 		{[]string{"ttft.p95<1s"}, cut(50), "Met ttft.p95<1s (500 ms, 50 % to spare); 50 of 250 requests are in no figure (50 cut off at the end), so tails are cut."},
@@ -65,7 +65,7 @@ func TestConclusion(t *testing.T) {
 	}
 	require.Contains(t, s.Conclusion(), "; text 0; text 1; see also k3, k4.")
 	empty := NewAggregate(Rules{}).Summary(RunInfo{})
-	require.Equal(t, "No request of the headline ended well; the run did not come to its end, or has not yet: its records are those that it had written.", empty.Conclusion())
+	require.Equal(t, "No request of the headline ended well; the run was killed, or is not over: its figures are of what it had written.", empty.Conclusion())
 }
 
 // The figures of the result are those of the summary, with the intervals that are known, per GPU where their number is.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/report"
 )
@@ -111,7 +110,7 @@ func runInfo(run *report.Run) object {
 	if seed := option(run, "seed"); seed != nil {
 		o.add("seed", seed)
 	}
-	o.add("command", commandLine(run))
+	o.add("command", run.Info.Command(run.Info.Dataset.Path))
 	o.add("version", run.Info.Version)
 	o.add("commit", run.Info.Commit)
 	o.add("host", run.Info.Host)
@@ -121,34 +120,6 @@ func runInfo(run *report.Run) object {
 		o.add("preparation", run.Info.Preparation)
 	}
 	return o
-}
-
-// commandLine writes the command of a run from its cache and the options that were flags. Options in results have no secrets.
-func commandLine(run *report.Run) string {
-	words := []string{"agentx", "replay", terminal.Word(run.Info.Dataset.Path)}
-	for _, opt := range run.Info.Options {
-		if opt.From != "flag" {
-			continue
-		}
-		name := "--" + opt.Name
-		var list []string
-		if json.Unmarshal(opt.Value, &list) != nil {
-			list = []string{optionText(opt.Value)}
-		}
-		for _, v := range list {
-			words = append(words, name+"="+terminal.Word(v))
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// optionText returns the JSON value of an option as text for a command line.
-func optionText(v json.RawMessage) string {
-	var s string
-	if json.Unmarshal(v, &s) == nil {
-		return s
-	}
-	return string(v)
 }
 
 // metadata returns the object metadata of the aggregate.

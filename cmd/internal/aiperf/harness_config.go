@@ -323,7 +323,7 @@ func harnessID(id string) string {
 // neither flags nor numbers. Another run has its own command line.
 func launchText(run *report.Run) string {
 	if len(run.Info.Launch) == 0 {
-		return commandLine(run)
+		return run.Info.Command(run.Info.Dataset.Path)
 	}
 	words := []string{"aiperf"}
 	for _, word := range run.Info.Launch {

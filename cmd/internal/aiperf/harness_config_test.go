@@ -69,7 +69,7 @@ func TestHarnessInput(t *testing.T) {
 		`"datasets":[{"name":"main","type":"public","dataset":"semianalysis_cc_traces_weka_062126","use_think_time_only":true,"max_context_length":1000,"cache_bust":{"target":"none"}}],`+
 		`"phases":[{"name":"profiling","kind":"profiling","type":"concurrency","requests":10,"concurrency":2,"timing_mode":"agentic_replay","agentic_cache_warmup_duration":90.0}],`+
 		strings.Replace(strings.Replace(rest("cl100k_base"), `"tokenizer"`, `"slos":{"request_latency":250.0},"tokenizer"`, 1), `{"enabled":true,"urls":[],"formats":["json","csv"]}`, `{"enabled":false}`, 1)+`}}`, input)
-	require.Equal(t, `{"benchmark_id":"0123456789ab","trial":0,"cli_command":"agentx replay /cache/k --payload=chat --api-key-env=KEY --timeout=60 `+
+	require.Equal(t, `{"benchmark_id":"0123456789ab","trial":0,"cli_command":"agentx replay /cache/k --payload=chat --api-key-env=KEY --timeout=60s `+
 		`--connection-reuse=never --max-tokens-field=max_tokens --header=X-A --extra-body='{\"temperature\":0.5}' --requests=10 --think-time-only=true `+
 		`--max-context=1000 --marker=none --warmup=duration=1m30s"}`, strings.Replace(info, " --scrape=off", "", 1))
 }

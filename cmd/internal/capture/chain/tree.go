@@ -367,6 +367,34 @@ func (t *Tree) appendIDs(ids []uint32, i int) []uint32 {
 	return ids
 }
 
+// Numbers numbers the blocks of several trees of one key together, in the order in which they are asked for: equal blocks have equal
+// numbers.
+type Numbers struct{ blocks table }
+
+// AppendRuns appends the numbers of the new blocks of a request of a tree, as runs: the first, and how many.
+func (n *Numbers) AppendRuns(runs []int64, t *Tree, q int) []int64 {
+	i, found := t.index(q)
+	if !found {
+		return runs
+	}
+	for k := range t.requests[i].New {
+		key := t.blocks.keys[t.requests[i].firstID+k]
+		number, known := n.blocks.find(key)
+		if !known {
+			number = n.blocks.add(key)
+		}
+		if last := len(runs) - 1; last > 0 && runs[last-1]+runs[last] == int64(number) {
+			runs[last]++
+		} else {
+			runs = append(runs, int64(number), 1)
+		}
+	}
+	return runs
+}
+
+// Erase overwrites what was made with the key.
+func (n *Numbers) Erase() { n.blocks.erase() }
+
 // Shared is how much the list of an earlier request has in common with that of another.
 type Shared struct {
 	Q      int // the earlier request

@@ -89,7 +89,10 @@ func Write(ctx context.Context, d *text.Dataset, s *text.Sizes, o Options) (r *R
 		w.used[name] = true
 	}
 	w.before = len(w.used)
-	if err := w.traces(ctx); err != nil {
+	err = w.traces(ctx)
+	w.numbers.Erase()
+	clear(w.key[:])
+	if err != nil {
 		return nil, err
 	}
 	w.result.Traces = slices.DeleteFunc(w.result.Traces, func(one finish.Result) bool { return one.Trace == "" })
@@ -108,6 +111,9 @@ type writer struct {
 	used   map[string]bool // names of traces
 	before int             // how many there were
 	result *Result
+
+	key     [sha256.Size]byte // of ScopeDataset: of all traces, drawn for the first one
+	numbers chain.Numbers     // likewise
 }
 
 // traces writes all traces. They are finished beside each other, for each waits for the disk.
@@ -141,7 +147,7 @@ func (w *writer) traces(ctx context.Context) error {
 
 // journal writes the journal of a trace, and returns the name of that; "" where no prompt has a message.
 func (w *writer) journal(ctx context.Context, k int) (name string, err error) {
-	r := &recorder{stream: stream{data: w.data, sizes: w.sizes}, trace: w.data.Traces[k], recorded: w.Recorded}
+	r := &recorder{stream: stream{data: w.data, sizes: w.sizes}, trace: w.data.Traces[k], number: k, recorded: w.Recorded}
 	if r.prepare(); len(r.requests) == 0 {
 		return "", nil
 	}
@@ -149,13 +155,23 @@ func (w *writer) journal(ctx context.Context, k int) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if w.Export.Scope == journal.ScopeDataset {
+		if r.numbers = &w.numbers; w.key == [sha256.Size]byte{} {
+			w.key = key
+		}
+		key = w.key
+	}
 	tree, err := chain.New(key, chain.Options{Tokenizer: w.Tokenizer, Name: w.Name, BlockSize: w.BlockSize})
 	clear(key[:])
 	if err != nil {
 		return "", err
 	}
 	defer tree.Erase()
-	j, err := w.folder.Create(journal.Head{Trace: name, BlockSize: w.BlockSize, Canon: canon.Version, Tokenizer: w.Name, By: journal.ByLog, Export: w.Export})
+	format := ""
+	if len(w.data.Formats) == 1 {
+		format = w.data.Formats[0]
+	}
+	j, err := w.folder.Create(journal.Head{Trace: name, BlockSize: w.BlockSize, Canon: canon.Version, Tokenizer: w.Name, By: journal.ByLog, Format: format, Export: w.Export})
 	if err != nil {
 		return "", err
 	}

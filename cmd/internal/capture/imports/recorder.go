@@ -17,15 +17,18 @@ import (
 type recorder struct {
 	stream
 	trace    *text.Trace
+	number   int // of the trace
 	tree     *chain.Tree
 	journal  interface{ Write(journal.Entry) error }
-	recorded bool // prompts are as long as the log says
+	recorded bool           // prompts are as long as the log says
+	numbers  *chain.Numbers // of the blocks of all traces; nil: each trace has its own
 
 	requests []request
 	heads    []*text.Session // sessions with tools, messages in front and a filler that none before has
 	head     []int           // of each session, the index of its head
 	places   map[spot]chain.Place
-	sums     []sums // by node
+	sums     []sums  // by node
+	roots    []int32 // of each session, the first node of the prompt before; text.None before the first one
 	models   map[text.Text]int
 	results  map[int][]int // agents whose results a request has first
 	shared   []chain.Shared
@@ -46,6 +49,7 @@ type spot struct {
 
 // sums are tokens of a prompt up to a node, its head left out.
 type sums struct {
+	root          int32
 	media, system int
 	leads         bool // all of it are messages of the system
 }
@@ -67,7 +71,7 @@ func (r *recorder) prepare() {
 			h = len(r.heads)
 			r.heads = append(r.heads, s)
 		}
-		r.head = append(r.head, h)
+		r.head, r.roots = append(r.head, h), append(r.roots, text.None)
 		last := int64(0)
 		if p := s.Parent; p != text.None && s.SpawnTurn != text.None {
 			last = since(t.Sessions[p].Turns[s.SpawnTurn].End, t.Start, 0)
@@ -131,7 +135,7 @@ func (r *recorder) request(q int) error {
 	turn := &r.trace.Sessions[at.session].Turns[at.turn]
 	place := r.place(at.session)
 	err := r.journal.Write(journal.Begin{Q: q, T: at.at, Place: place})
-	ids, idsErr := r.number(q)
+	ids, idsErr := r.numberBlocks(q)
 	if err = errors.Join(err, idsErr); err != nil {
 		return err
 	}
@@ -167,8 +171,8 @@ func (r *recorder) ended(q int, turn *text.Turn) journal.End {
 	return e
 }
 
-// number numbers the blocks of a request's prompt.
-func (r *recorder) number(q int) (journal.IDs, error) {
+// numberBlocks numbers the blocks of a request's prompt.
+func (r *recorder) numberBlocks(q int) (journal.IDs, error) {
 	at := &r.requests[q]
 	session := &r.trace.Sessions[at.session]
 	turn := &session.Turns[at.turn]
@@ -202,8 +206,14 @@ func (r *recorder) number(q int) (journal.IDs, error) {
 		return o.end, o.session == at.session && o.end <= at.at
 	})
 	sum, tools := r.sums[turn.Last], r.sizes.Tools(session.Tools)
+	var global []int64
+	if r.numbers != nil {
+		global = r.numbers.AppendRuns(nil, r.tree, q)
+	}
+	root := r.roots[at.session]
+	r.roots[at.session] = sum.root
 	return journal.IDs{
-		Q: q, Stream: at.first >= 0 || r.trace.HiddenPrefix, In: blocks.Tokens, Tools: tools, System: r.sizes.Head(session) - tools + fillerOf(session) + sum.system,
+		Q: q, Anew: root != text.None && root != sum.root, Tool: min(max(turn.ToolTime, 0), maxSpan), Global: global, Stream: at.first >= 0 || r.trace.HiddenPrefix, In: blocks.Tokens, Tools: tools, System: r.sizes.Head(session) - tools + fillerOf(session) + sum.system,
 		Base: blocks.Base, Keep: blocks.Keep, New: blocks.New, Media: sum.media, Input: r.tree.InputKinds(q, before, common),
 	}, nil
 }
@@ -211,7 +221,7 @@ func (r *recorder) number(q int) (journal.IDs, error) {
 // withTail prepares a prompt that ends in so many tokens of its own, which no other has.
 func (r *recorder) withTail(q, tokens int, behind chain.Place, segments []canon.Segment) (*chain.Prepared, error) {
 	segments = append(slices.Clip(segments), canon.Segment{Role: canon.RoleUser, Parts: []canon.Part{
-		{Kind: canon.MediaTokens, Data: fmt.Appendf(nil, "tail %d", q), Count: tokens},
+		{Kind: canon.MediaTokens, Data: fmt.Appendf(nil, "tail %d of %d", q, r.number), Count: tokens},
 	}})
 	prepared, _, err := r.tree.PrepareBehind(behind, segments)
 	return prepared, err
@@ -244,7 +254,7 @@ func (r *recorder) newSegments(head int, last int32) (behind chain.Place, list [
 		m := &r.data.Messages[n.Message]
 		list = r.message(list, m)
 		ends = append(ends, ending{spot{head, node}, len(list)})
-		sum := sums{leads: true}
+		sum := sums{root: node, leads: true}
 		if n.Parent != text.None {
 			sum = r.sums[n.Parent]
 		}

@@ -225,6 +225,7 @@ func TestBlocksAreThoseOfTheTextCache(t *testing.T) {
 			r := &recorder{stream: stream{data: d, sizes: sizes}, trace: trace, tree: own, journal: j}
 			r.prepare()
 			require.NoError(t, r.record(context.Background()))
+			read := 0
 			for q, at := range r.requests {
 				turn := &trace.Sessions[at.session].Turns[at.turn]
 				if !sentAsRecorded(d, trace, turn, form) {
@@ -240,6 +241,12 @@ func TestBlocksAreThoseOfTheTextCache(t *testing.T) {
 				require.Equal(t, []int{want.Tokens, want.Tools, want.System, want.Base, want.Keep, want.New},
 					[]int{got.In, got.Tools, got.System, got.Base, got.Keep, got.New}, "%s", body)
 				require.Equal(t, captured.AppendIDs(nil, q), own.AppendIDs(nil, q))
+				_, prepared, err = own.Read(parsed, body) // in one tree equal numbers are equal tokens
+				require.NoError(t, err)
+				_, err = own.Apply(len(r.requests)+read, prepared)
+				require.NoError(t, err)
+				require.Equal(t, own.AppendIDs(nil, q), own.AppendIDs(nil, len(r.requests)+read), "%s", body)
+				read++
 				compared[format]++
 			}
 		}
@@ -279,6 +286,99 @@ func sentAsRecorded(d *text.Dataset, t *text.Trace, turn *text.Turn, form int) b
 		}
 	}
 	return true
+}
+
+// With the scope dataset equal beginnings of prompts have equal numbers in all traces, and what differs has others, tails of recorded lengths
+// too. Within a trace the numbers say the same as with the scope trace.
+func TestScopeDataset(t *testing.T) {
+	d := text.NewDataset(text.NewStore(""))
+	reader := content.Reader{Data: d}
+	for k := range 3 {
+		trace := d.NewTrace(fmt.Sprint(k))
+		node := int32(text.None)
+		for n, said := range []string{"You are terse and kind.", fmt.Sprintf("This is the question of %d.", k%2), "And more of it."} {
+			m, err := reader.Message(fmt.Appendf(nil, `{"role":%q,"content":%q}`, map[bool]string{true: "system", false: "user"}[n == 0], said))
+			require.NoError(t, err)
+			if node = trace.Child(node, d.Message(m)); n > 0 {
+				turn := text.NewTurn()
+				turn.Last, turn.In = node, 100
+				trace.Sessions[0].Turns = append(trace.Sessions[0].Turns, turn)
+			}
+		}
+	}
+	require.NoError(t, d.Finish())
+	sizes := text.NewSizes(d, bytewise{})
+	lists := func(scope journal.Scope) (ids [][]int64) {
+		dir := t.TempDir()
+		r, err := Write(t.Context(), d, sizes, Options{Dir: dir, Tokenizer: bytewise{}, Name: "bytes", BlockSize: 4, Recorded: true, Random: mathrand.NewChaCha8([32]byte{1}), Export: journal.Export{Scope: scope}})
+		require.NoError(t, err)
+		for _, one := range r.Traces {
+			data, err := os.ReadFile(filepath.Join(dir, journal.TracesDir, one.Trace+".json"))
+			require.NoError(t, err)
+			checked := weka.Check(data)
+			require.Empty(t, checked.Problems)
+			for _, q := range checked.Trace.Requests() {
+				var list []int64
+				for _, run := range q.IDs.Runs {
+					for k := range run.N {
+						list = append(list, run.First+int64(k))
+					}
+				}
+				ids = append(ids, list)
+			}
+		}
+		return ids
+	}
+	own, all := lists(journal.ScopeTrace), lists(journal.ScopeDataset)
+	require.Len(t, all, 6)
+	shared := func(a, b []int64) (n int) {
+		for n < len(a) && a[n] == b[n] {
+			n++
+		}
+		return n
+	}
+	require.Equal(t, own[:2], all[:2], "the first trace")
+	require.Equal(t, shared(own[2], own[3]), shared(all[2], all[3]))
+	require.Equal(t, 13, shared(all[0], all[2]), "the system prompt, and the beginning of the question")
+	require.Less(t, shared(all[0], all[4]), len(all[0]), "the same messages, and another tail")
+	for _, id := range all[2][13:] {
+		require.NotContains(t, append(all[0], all[1]...), id)
+	}
+}
+
+// A note has the format of the log, how often it was compacted, and when tools ran, on the grid.
+func TestNotes(t *testing.T) {
+	d := text.NewDataset(text.NewStore(""))
+	d.Formats = []string{"claude"}
+	reader := content.Reader{Data: d}
+	trace := d.NewTrace("s")
+	s := &trace.Sessions[0]
+	node := int32(text.None)
+	for k, said := range []string{"first", "second", "summary", "third"} {
+		if said == "summary" {
+			node = text.None
+		}
+		m, err := reader.Message(fmt.Appendf(nil, `{"role":"user","content":%q}`, said))
+		require.NoError(t, err)
+		node = trace.Child(node, d.Message(m))
+		turn := text.NewTurn()
+		turn.Last, turn.At, turn.End = node, int64(10_000*k), int64(10_000*k+1000)
+		if k == 1 {
+			turn.Before, turn.LastResult = 0, 8888
+		}
+		s.Turns = append(s.Turns, turn)
+	}
+	require.NoError(t, d.Finish())
+	dir := t.TempDir()
+	_, err := Write(t.Context(), d, text.NewSizes(d, bytewise{}), Options{Dir: dir, Tokenizer: bytewise{}, Name: "bytes", BlockSize: 4, Random: mathrand.NewChaCha8([32]byte{1})})
+	require.NoError(t, err)
+	notes, err := filepath.Glob(filepath.Join(dir, journal.NotesDir, "*"))
+	require.NoError(t, err)
+	require.Len(t, notes, 1)
+	note, err := os.ReadFile(notes[0])
+	require.NoError(t, err)
+	require.Contains(t, string(note), `"by":"log","format":"claude",`)
+	require.Contains(t, string(note), `"compactions":1,"tool_times":[{"q":1,"where":"requests[1]","ms":7880}],`)
 }
 
 // A directory with traces is refused; names that are drawn twice are drawn again.

@@ -92,10 +92,11 @@ func TestLinesOfTheSpecification(t *testing.T) {
 // Everything that a line can hold comes back.
 func TestEveryFieldComesBack(t *testing.T) {
 	h := head
-	h.Export = Export{Grid: 1e9, MaxGap: 60e9, Masks: MaskModels | MaskTails, Holes: HolesKeep, MinRequests: 3}
+	h.Format = "claude"
+	h.Export = Export{Grid: 1e9, MaxGap: 60e9, Masks: MaskModels | MaskTails, Holes: HolesKeep, MinRequests: 3, Scope: ScopeDataset}
 	for _, e := range []Entry{
 		h, Model{3, "a/b:c@d"}, Begin{7, 12, Place{2, 1, TierMark}}, Hole{7, HoleQueue},
-		IDs{1, 2, true, 900, 10, 20, 0, 3, 4, Text | Thinking, 55, &Place{3, 0, TierLinkage}},
+		IDs{1, 2, true, 900, 10, 20, 0, 3, 4, Text | Thinking, 55, &Place{3, 0, TierLinkage}, true, 900, []int64{7, 1, 1 << 40, 3}},
 		End{1, 9, -1, Partial, 200, 3, Thinking, StopNone, MarkPartial | MarkReplyStream, "max_tokens", 4, 77, ""},
 		End{Q: 2, T: 9, First: -1, X: Aborted, Status: 200, Lost: HoleOversize},
 		Agent{4, Custom, 9}, Final{WhyShutdown},
@@ -161,6 +162,7 @@ func TestLinesThatBreakARule(t *testing.T) {
 		{`{"k":"ids","q":1,"m":0,"s":0,"in":9,"tool":0,"sys":0,"base":1,"keep":1,"new":1,"it":1}`, "request 1 refers to 1 blocks of request 1"},
 		{`{"k":"end","q":1,"t":5,"first":6,"x":"complete","status":200,"out":7,"ot":1,"stop":2}`, "first output at 6"},
 		{`{"k":"agent","a":1,"result":9}`, "has not begun"},
+		{`{"k":"ids","q":1,"m":0,"s":0,"in":4,"tool":0,"sys":0,"base":-1,"keep":0,"new":1,"it":1,"g":[0,1]}`, "1 of 1 new blocks have a number in all traces: want 0"},
 	} {
 		s, err := Read([]byte(begun + sum(c.line)))
 		require.NoError(t, err)
@@ -168,6 +170,31 @@ func TestLinesThatBreakARule(t *testing.T) {
 		assert.Equal(t, 6, s.Torn.Line)
 		assert.Contains(t, s.Torn.Why, c.why, c.line)
 		assert.Equal(t, 2, s.Blocks())
+	}
+}
+
+// Blocks of the scope dataset have the numbers that their lines say; lines that say too few, too many or impossible ones break a rule.
+func TestNumbersInAllTraces(t *testing.T) {
+	sum := func(json string) string { return string(seal([]byte(prefix + json + "\n"))) }
+	of := head
+	of.Export.Scope = ScopeDataset
+	begun := string(encode(nil, of)) + sum(`{"k":"model","i":0,"name":"m"}`) + sum(`{"k":"begin","q":0,"t":0,"a":0}`)
+	ids := func(global string) string {
+		return sum(`{"k":"ids","q":0,"m":0,"s":0,"in":12,"tool":0,"sys":0,"base":-1,"keep":0,"new":3,"it":1` + global + `}`)
+	}
+	s, err := Read([]byte(begun + ids(`,"g":[7,2,0,1]`)))
+	require.NoError(t, err)
+	require.Nil(t, s.Torn)
+	require.Equal(t, []int64{7, 8, 0}, []int64{s.Number(0), s.Number(1), s.Number(2)})
+	for global, why := range map[string]string{
+		``: "0 of 3", `,"g":[7,2]`: "2 of 3", `,"g":[7,4]`: "4 blocks", `,"g":[7,3,1]`: "3 of 3", `,"g":[7,3,1,1]`: "1 blocks", `,"g":[-1,3]`: "from -1",
+		`,"g":[7,0]`: "0 blocks", `,"g":[7,-1]`: "-1 blocks", `,"g":[1099511627777,3]`: "from 1099511627777", `,"g":[]`: "spelling", `,"g":[7.5,3]`: "spelling",
+	} {
+		s, err := Read([]byte(begun + ids(global)))
+		require.NoError(t, err)
+		require.NotNil(t, s.Torn, global)
+		require.Contains(t, s.Torn.Why, why)
+		require.Zero(t, s.Blocks())
 	}
 }
 

@@ -56,6 +56,7 @@ type Head struct {
 	Canon     string // canon-1
 	Tokenizer string
 	By        By
+	Format    string // of the log, of an import from one format; else ""
 	Export    Export
 }
 
@@ -72,12 +73,14 @@ func (h Head) pass(f *fields) Entry {
 	word(f, "canon", &h.Canon, nil)
 	word(f, "tok", &h.Tokenizer, nil)
 	word(f, "by", &h.By, nil)
+	word(f, "format", &h.Format, plainName().MatchString, "")
 	e := &h.Export
 	milliseconds(f, "grid", &e.Grid)
 	milliseconds(f, "gap", &e.MaxGap)
 	set(f, "mask", &e.Masks, MaskNames)
 	word(f, "holes", &e.Holes, nil, HolesCut)
 	number(f, "min", &e.MinRequests, 0, math.MaxInt32, 0)
+	word(f, "scope", &e.Scope, nil, ScopeTrace)
 	if f.reads {
 		f.fail(h.Validate())
 	}
@@ -108,6 +111,7 @@ type Export struct {
 	Masks       Masks
 	Holes       Holes
 	MinRequests int // shorter traces are not written; 0: 1
+	Scope       Scope
 }
 
 // DefaultGrid is the grid of times.
@@ -132,6 +136,7 @@ func (e Export) Validate() error {
 	add(!whole(e.MaxGap), "max-gap %v: want whole milliseconds, or 0 for no limit", e.MaxGap)
 	add(e.Masks > allMasks, "masks %d: want a set of %v", e.Masks, MaskNames)
 	add(e.Holes != HolesCut && e.Holes != HolesDrop && e.Holes != HolesKeep, "holes %q: want cut, drop or keep", e.Holes)
+	add(e.Scope != ScopeTrace && e.Scope != ScopeDataset, "scope %q: want trace or dataset", e.Scope)
 	add(e.MinRequests < 0, "min-requests %d: want at least 1", e.MinRequests)
 	return errors.Join(errs...)
 }
@@ -180,6 +185,18 @@ const (
 
 // HolesOf returns what a word of a command line means: cut, drop or keep.
 func HolesOf(word string) Holes { return Holes(strings.TrimPrefix(word, "cut")) }
+
+// Scope says between which traces equal numbers of blocks mean equal blocks.
+type Scope string
+
+// Scopes of numbers.
+const (
+	ScopeTrace   Scope = ""        // within one
+	ScopeDataset Scope = "dataset" // between all traces of one import
+)
+
+// ScopeOf returns what a word of a command line means: trace or dataset.
+func ScopeOf(word string) Scope { return Scope(strings.TrimPrefix(word, "trace")) }
 
 // Model names the model of an index, before the first line that uses it.
 type Model struct {
@@ -243,9 +260,12 @@ type IDs struct {
 	Base   int // the request with the longest common list; -1: none
 	Keep   int
 	New    int
-	Input  Kinds  // of the blocks behind those that it shares with its predecessor
-	Media  int    // tokens of images, documents and audio
-	Moved  *Place // the request's agent, where Begin named another; nil where it did not
+	Input  Kinds   // of the blocks behind those that it shares with its predecessor
+	Media  int     // tokens of images, documents and audio
+	Moved  *Place  // the request's agent, where Begin named another; nil where it did not
+	Anew   bool    // of an import: the log has compacted what stood before
+	Tool   int64   // of an import: milliseconds before the request in which tools ran; 0 also where the log does not say
+	Global []int64 // of ScopeDataset: the numbers of the New blocks in all traces, as runs: the first, and how many; and so on
 }
 
 // pass writes or reads an ids line. The place is left out unless the agent moved.
@@ -273,6 +293,14 @@ func (v IDs) pass(f *fields) Entry {
 	if place(f, &moved, 0); moved.Agent != 0 {
 		v.Moved = &moved
 	}
+	var anew int
+	if v.Anew {
+		anew = 1
+	}
+	number(f, "anew", &anew, 0, 1, 0)
+	number(f, "tt", &v.Tool, 0, maxMillis, 0)
+	numbers(f, "g", &v.Global)
+	v.Anew = anew == 1
 	v.Stream = stream == 1
 	return v
 }
@@ -492,6 +520,24 @@ func set[S ~uint8](f *fields, name string, v *S, all []string) {
 		}
 		*v |= 1 << k
 	}
+}
+
+// numbers writes or reads a list of numbers. An empty one is left out.
+func numbers(f *fields, name string, list *[]int64) {
+	some := len(*list) > 0
+	if !member(f, name, &some, []bool{false}) {
+		return
+	}
+	if !f.reads {
+		text, _ := json.Marshal(*list) // numbers always marshal
+		f.text = append(f.text, text...)
+		return
+	}
+	if err := json.Unmarshal(append(f.take("]"), ']'), list); err != nil {
+		f.fail(errOther)
+		return
+	}
+	f.text = f.text[1:]
 }
 
 // namesOf returns the words of a set.

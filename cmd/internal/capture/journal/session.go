@@ -16,6 +16,7 @@ type Session struct {
 	Why      Why           // "" where the session did not end by itself
 	Torn     *Torn         // nil where all was read
 
+	global  []int64     // of each block, its number in all traces; empty where they have numbers of their own
 	parents []int32     // of each block, the block before it in every prompt that has it; -1 for a first one
 	byQ     map[int]int // index in Requests of each number
 	applied int         // number of the last request of which ids or a hole is known, -1 before
@@ -61,6 +62,9 @@ func (s *Session) AppendBlocks(dst []int32, r *Request) []int32 {
 
 // LastBlock returns the id of the last block of a request's prompt, -1 where it has none. Equal last blocks mean equal lists.
 func (s *Session) LastBlock(r *Request) int32 { return r.last }
+
+// Number returns the number of a block in all traces, of ScopeDataset.
+func (s *Session) Number(block int32) int64 { return s.global[block] }
 
 // Parents returns for each block the block before it in every prompt that has it, -1 for a first one. It must not be changed.
 func (s *Session) Parents() []int32 { return s.parents }
@@ -133,6 +137,11 @@ func (v IDs) apply(s *Session) error {
 	case len(s.parents)+v.New > maxBlocks:
 		return fmt.Errorf("request %d: more than %d blocks", v.Q, maxBlocks)
 	}
+	global, err := v.numbered(s.Export.Scope)
+	if err != nil {
+		return err
+	}
+	s.global = append(s.global, global...)
 	for range v.New {
 		s.parents = append(s.parents, last)
 		last = int32(len(s.parents) - 1)
@@ -143,6 +152,26 @@ func (v IDs) apply(s *Session) error {
 	}
 	return nil
 }
+
+// numbered returns the numbers of new blocks in all traces, nil of ScopeTrace.
+func (v *IDs) numbered(scope Scope) (list []int64, err error) {
+	for k := 0; k+1 < len(v.Global); k += 2 {
+		first, n := v.Global[k], v.Global[k+1]
+		if first < 0 || first > maxGlobal || n < 1 || n > int64(v.New-len(list)) {
+			return nil, fmt.Errorf("request %d: %d blocks have numbers from %d: want 1 to %d, and 0 to %d", v.Q, n, first, v.New-len(list), maxGlobal)
+		}
+		for i := range n {
+			list = append(list, first+i)
+		}
+	}
+	if want := map[Scope]int{ScopeDataset: v.New}[scope]; len(list) != want || len(v.Global)%2 != 0 {
+		return nil, fmt.Errorf("request %d: %d of %d new blocks have a number in all traces: want %d", v.Q, len(list), v.New, want)
+	}
+	return list, nil
+}
+
+// maxGlobal bounds the numbers of blocks in all traces of an import.
+const maxGlobal = 1 << 40
 
 // apply ends a request that has not ended, at a time that is not before its beginning.
 func (v End) apply(s *Session) error {

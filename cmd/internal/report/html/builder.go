@@ -44,6 +44,7 @@ type Builder struct {
 	values []int64        // scratch of valuesOf
 
 	first int64    // earliest sent of profiling, ns; valid if sent > 0
+	at    []int64  // by credit of profiling, 1 plus when it was sent, ns; 0: it has no record
 	end   [2]int64 // of the warmup and of profiling, ns of the phase
 }
 
@@ -93,8 +94,40 @@ func (b *Builder) count(x *request) {
 		}
 		b.sent++
 		b.bins.add(x)
+		b.place(x.credit, int64(x.Sent))
 	}
 	b.end[phase] = max(b.end[phase], int64(x.End))
+}
+
+// mostAhead bounds how many credits may have no record: those of a file that somebody has edited may have any number.
+const mostAhead = 1 << 20
+
+// place keeps when the request of a credit was sent.
+func (b *Builder) place(credit int, sent int64) {
+	if credit < 0 || credit >= b.sent+mostAhead {
+		return
+	}
+	if more := credit + 1 - len(b.at); more > 0 {
+		b.at = append(b.at, make([]int64, more)...)
+	}
+	b.at[credit] = 1 + max(0, sent)
+}
+
+// open returns, for each request without a record, about when it was sent, ns: credits are in the order of issue, so that it was after the
+// known one before. Until the instant whole every request is known. Of a part of a load, and of several, neither is: whole is 0.
+func (b *Builder) open(info *measure.RunInfo) (list []int64, whole int64) {
+	if info.Part != nil || info.Parts != nil || b.sent == 0 {
+		return nil, 0
+	}
+	last := b.first
+	for _, at := range b.at {
+		if at == 0 {
+			list = append(list, last)
+		} else {
+			last = max(last, at-1)
+		}
+	}
+	return list, max(1, slices.Min(append(list, last)))
 }
 
 // keeps reports whether a request is on the page. A hash of its credit decides, because lanes that take turns have every k-th credit. A request

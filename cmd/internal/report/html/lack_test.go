@@ -18,7 +18,7 @@ import (
 func drawn(t *testing.T, html string) string {
 	e := pagetest.NewEngine(t, html)
 	return e.Eval(`(() => {
-		const said = [...verdictsOf(page.head).map((v) => v.text), ...page.head.notes, ...factsOf(page.head).map((f) => f.join(" "))];
+		const said = [page.head.result.conclusion, ...page.head.result.figures.map((figure) => [figure.title, ...tileTexts(figure)].join(" ")), briefOf(page.head), ...verdictsOf(page.head).map((v) => v.text), ...page.head.notes, ...factsOf(page.head).map((f) => f.join(" "))];
 		const requests = new Requests(page);
 		if (!requests.length) return said.join("\n");
 		const range = new TimeRange(requests.time[0], pageEnd(page.head));
@@ -65,7 +65,7 @@ func TestPagesOfRunsThatLackSomething(t *testing.T) {
 	require.Contains(t, text, "There are no intervals: 1 tree: an interval needs 20")
 
 	text = runOf(t, 400, func(r *measure.Record) bool { return r.Error != nil })
-	require.Contains(t, text, "requests failed (100 %)")
+	require.Contains(t, text, "Of 8 requests sent: 0 measured, 3 failed, 2 cut off at the end, 3 did not fit the context.")
 	require.Contains(t, text, "ttft 0 –")
 
 	text = runOf(t, 200, func(r *measure.Record) bool {

@@ -456,6 +456,18 @@ type intervals struct {
 	Of map[string]map[string][2]float64 `json:"of"`
 }
 
+// named returns the interval of a figure such as ttft.p95; Missing where there is none.
+func (i *intervals) named(figure string) (low, high measure.Number) {
+	metric, statistic, _ := strings.Cut(figure, ".")
+	if i == nil {
+		return measure.Missing, measure.Missing
+	}
+	if of, ok := i.Of[metric][statistic]; ok {
+		return measure.Number(of[0]), measure.Number(of[1])
+	}
+	return measure.Missing, measure.Missing
+}
+
 // intervals computes the intervals of the metrics of requests.
 func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*intervals, error) {
 	if n := b.sent + b.warmup; n > maxRequests {

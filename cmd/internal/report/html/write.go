@@ -212,15 +212,12 @@ type About struct {
 	intervals *intervals // nil: none were computed
 }
 
-// Seconds are the options of a run whose numbers are seconds.
-var Seconds = strings.Fields(`back-off duration first-byte-timeout from gone-after grace interrupt-grace keep-alive lane-start-cap
-	max-gap primer-lead-max ramp reset-cache-timeout stall-timeout stats-interval system-idle-cap tcp-user-timeout timeout to trace-idle-cap
-	tree-idle-cap wait-ready wait-ready-interval warmup-grace`)
-
 // head is the part of a page that is no table: page.head of run.js.
 type head struct {
 	Summary any              `json:"summary"`
-	Server  string           `json:"server,omitempty"` // the servers, with what they tell of themselves; "": nothing
+	Result  *measure.Result  `json:"result"`            // nil: the summary cannot be read
+	Command string           `json:"command,omitempty"` // that made the run; "": not known
+	Server  string           `json:"server,omitempty"`  // the servers, with what they tell of themselves; "": nothing
 	Notes   []string         `json:"notes"`
 	Seconds []string         `json:"seconds"` // options that are times
 	Metrics []pageMetric     `json:"metrics"` // of requests: the columns of these names
@@ -232,6 +229,7 @@ type head struct {
 	Shift   int64            `json:"shift"`   // from the start of the warmup to that of profiling, ns
 	Ends    [2]int64         `json:"ends"`    // last end of the warmup, and of profiling, ns of the phase
 	Sending int64            `json:"sending"` // when the sending had to end, ns of profiling; 0: no bound
+	Whole   int64            `json:"whole"`   // until when every request is known, ns of profiling; 0: of the whole run
 
 	Intervals *intervals `json:"intervals"`
 
@@ -244,8 +242,13 @@ type head struct {
 func (b *Builder) page(a *About) *page.Page {
 	h := b.head(a)
 	p := &page.Page{Kind: "run", Title: title(&a.Info), Live: a.Live, Head: &h}
+	p.Plain = a.plain(&h, p.Title)
 	p.Tables, h.Common = b.tables()
 	p.Tables = append(p.Tables, laneTable(a.lanes))
+	if h.Whole > 0 {
+		open, _ := b.open(&a.Info)
+		p.Tables = append(p.Tables, page.Table{Name: "open", Columns: []page.Column{page.Ints("sent", "ns", open)}})
+	}
 	h.Notes = append(h.Notes, b.strangers(a.lanes)...)
 	if a.servers != nil {
 		p.Tables = append(p.Tables, serverTables(a.servers, b.origin(&a.Info), b.end[1])...)
@@ -256,7 +259,7 @@ func (b *Builder) page(a *About) *page.Page {
 // head returns the part of the page that is no table.
 func (b *Builder) head(a *About) head {
 	h := head{
-		Summary: a.Summary, Server: a.Info.ServerText(), Notes: append([]string{}, a.Notes...), Seconds: Seconds, Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
+		Summary: a.Summary, Server: a.Info.ServerText(), Notes: append([]string{}, a.Notes...), Seconds: measure.TimeOptions, Metrics: metrics, Ratios: ratiosOfRun, Sums: sumsOfColumns, Buckets: buckets,
 		Intervals: a.intervals, Zero: b.first, Ends: b.end, Stride: b.stride, Requests: [2]int{b.warmup, b.sent}, BinWidth: b.bins.width,
 	}
 	var known bool
@@ -266,13 +269,54 @@ func (b *Builder) head(a *About) head {
 	}
 	if f := a.Info.Facts; f != nil {
 		h.Sending = measure.Nanos(f.Deadline)
+	} else {
+		_, h.Whole = b.open(&a.Info)
+	}
+	if s := a.summary(); s != nil {
+		h.Result = new(s.Result(a.intervals.named))
+	}
+	if len(a.Info.Options) > 0 {
+		h.Command = a.Info.Command(a.played()...)
 	}
 	return h
+}
+
+// summary returns the summary, with what was run; nil where its JSON is not that of one.
+func (a *About) summary() *measure.Summary {
+	var s measure.Summary
+	switch of := a.Summary.(type) {
+	case measure.Summary:
+		s = of
+	case *measure.Summary:
+		s = *of
+	case json.RawMessage:
+		if json.Unmarshal(of, &s) != nil {
+			return nil
+		}
+	default:
+		return nil
+	}
+	s.Run = a.Info.Run
+	return &s
+}
+
+// played returns the inputs of the dataset as a command line has them; the path of the cache where their names are not known.
+func (a *About) played() (list []string) {
+	for _, in := range a.Info.Dataset.Inputs {
+		if in.Name == "" || strings.HasPrefix(in.Name, measure.HubPrefix) {
+			return []string{a.Info.Dataset.Path}
+		}
+		list = append(list, in.Name)
+	}
+	return list
 }
 
 // title names the run.
 func title(info *measure.RunInfo) string {
 	name := "agentx run"
+	if label := info.Option("label"); label != "" {
+		name = cut(label) + ": " + name
+	}
 	if info.Model != "" {
 		name += " of " + cut(info.Model)
 	}

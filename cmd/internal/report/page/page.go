@@ -29,6 +29,7 @@ import (
 	"math/bits"
 	"path"
 	"strconv"
+	"strings"
 )
 
 // Page is what is on a page.
@@ -38,6 +39,38 @@ type Page struct {
 	Head   any     // what is no table; becomes a JSON value
 	Tables []Table // in any order; each name once
 	Live   bool    // it may ask the server that it came from for more
+	Plain  Plain   // what a reader without JavaScript sees
+}
+
+// Plain are lines of text, and tables below them, the first row of each its head.
+type Plain struct {
+	Lines  []string
+	Tables [][][]string
+}
+
+// write writes the lines and tables as markup. Texts stay texts.
+func (p *Plain) write(out io.Writer) {
+	escape := func(text string) string {
+		return strings.NewReplacer("\u2028", " ", "\u2029", " ").Replace(html.EscapeString(text))
+	}
+	for _, line := range append([]string{"The charts of this page need JavaScript."}, p.Lines...) {
+		fmt.Fprintf(out, "<p>%s</p>\n", escape(line))
+	}
+	for _, rows := range p.Tables {
+		fmt.Fprint(out, "<table>\n")
+		for k, row := range rows {
+			cell := "td"
+			if k == 0 {
+				cell = "th"
+			}
+			fmt.Fprint(out, "<tr>")
+			for _, text := range row {
+				fmt.Fprintf(out, "<%s>%s</%s>", cell, escape(text), cell)
+			}
+			fmt.Fprint(out, "</tr>\n")
+		}
+		fmt.Fprint(out, "</table>\n")
+	}
 }
 
 // Table has columns of the same length. The order of its rows is kept.
@@ -76,8 +109,9 @@ func Write(w io.Writer, p *Page) error {
 	if err := writeSources(out, p.Kind); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "</head>\n<body>\n<main id=\"page\"><noscript>This page draws its numbers with JavaScript.</noscript></main>\n"+
-		"<script type=\"application/json\" id=\"data\">%s</script>\n<script>boot();</script>\n</body>\n</html>\n", data)
+	fmt.Fprint(out, "</head>\n<body>\n<main id=\"page\"><noscript>\n")
+	p.Plain.write(out)
+	fmt.Fprintf(out, "</noscript></main>\n<script type=\"application/json\" id=\"data\">%s</script>\n<script>boot();</script>\n</body>\n</html>\n", data)
 	return out.Flush()
 }
 

@@ -84,7 +84,8 @@ type line [keys]content.Raw
 var (
 	linking = map[string]bool{"user": true, "assistant": true, "system": true, "progress": true, "attachment": true}
 	ignored = map[string]bool{"summary": true, "ai-title": true, "custom-title": true, "last-prompt": true, "file-history-snapshot": true,
-		"queue-operation": true, "continued-in": true, "mode": true, "permission-mode": true, "pr-link": true}
+		"queue-operation": true, "continued-in": true, "mode": true, "permission-mode": true, "pr-link": true,
+		"api-request": true, "api-request-blob": true, "api-request-shape": true, "atis-latch": true, "cost-state": true, "tools-used": true}
 )
 
 // Is reports whether an object is a row of a log.

@@ -12,7 +12,9 @@
 class Chart {
   // options: title; about, a sentence; x, a TimeRange or {name, unit, log, label, from, to, ticks}; y {name, unit, log, zero, from, to, label}:
   // name stands at the axis, label(value) writes a tick;
-  // marks; prepare(), called before a drawing after the range has changed; height in pixels; empty, what to say without values;
+  // whole: its values are counts, so that ticks are whole numbers;
+  // marks; prepare(), called before a drawing after the range has changed; height in pixels; empty, what to say without values; none, true where there
+  // are none at all: the chart is one line;
   // pointed(place), called with {x, y, px, py, mark, row} of a click, mark and row of the point under it, or null and -1; wide.
   constructor(parent, options) {
     Object.assign(this, { height: 190, empty: "nothing in this range", about: "" }, options);
@@ -24,7 +26,7 @@ class Chart {
     new ResizeObserver(() => this.redraw()).observe(this.plot);
     new IntersectionObserver((entries) => { this.seen = entries[entries.length - 1].isIntersecting; this.redraw(); }, { rootMargin: "300px" }).observe(this.plot);
     watchTheme(() => this.redraw());
-    addEventListener("beforeprint", () => this.draw(), untilReplaced());
+    watchPaper(() => this.draw());
   }
 
   build(parent) {
@@ -32,9 +34,10 @@ class Chart {
     this.overlay = element("canvas", {});
     this.legend = new Legend(this.marks, () => this.redraw());
     this.plot = element("div", { class: "plot", tabindex: 0, role: "group", "aria-label": `Chart: ${this.title}. ${this.about}`, style: { height: `${this.height}px` } }, this.canvas, this.overlay);
-    const caption = element("figcaption", {}, element("h3", { title: this.about || null }, this.title), this.legend.element);
+    const about = this.none ? this.empty : this.about;
+    const caption = element("figcaption", {}, element("h3", {}, this.title), about ? element("p", { class: "about" }, about) : null, this.legend.element);
     this.plot.chart = this; // for tests and the console
-    this.figure = element("figure", { class: this.wide ? "chart wide" : "chart" }, caption, this.plot, dataTable(this));
+    this.figure = element("figure", { class: `chart${this.wide ? " wide" : ""}${this.none ? " none" : ""}` }, caption, this.plot, dataTable(this));
     if (this.time) listenToGestures(this); else listenToPointer(this);
     parent.append(this.figure);
   }
@@ -55,14 +58,19 @@ class Chart {
     const pen = this.makePen();
     if (!pen) return;
     this.pen = pen;
+    this.paint(pen);
+    this.legend.note();
+    this.drawCursor();
+  }
+
+  // paint draws everything that does not move with the pointer.
+  paint(pen) {
     pen.context.clearRect(0, 0, pen.width, this.height);
     if (this.time) drawShades(pen, this.time);
     drawAxes(pen, this.labels);
     if (this.span) for (const mark of this.marks) if (!mark.hidden) drawWithin(pen, mark);
     if (!this.span) drawEmpty(pen, this.empty);
     drawNames(pen, this);
-    this.legend.note();
-    this.drawCursor();
   }
 
   // makePen sizes the canvases and makes the scales; null where the chart has no room.
@@ -75,7 +83,7 @@ class Chart {
     const { from, to } = this.rangeX();
     const room = roomFor(this.height - 40, 36);
     const [low, high] = this.rangeY(from, to, room);
-    const ticksY = !this.span ? [] : this.y.log ? logTicks(low, high, room) : linearTicks(low, high, room + 1);
+    const ticksY = this.ticksY(low, high, room);
     const labelY = this.y.label || axisFormat(this.y.unit, high, this.y.log);
     const gutter = Math.max(this.gutter || 52, ...ticksY.map((tick) => context.measureText(labelY(tick)).width + 12));
     const area = { left: Math.ceil(gutter), right: width - 12, top: this.y.name ? 24 : 10, bottom: this.height - (this.x.name ? 40 : 24) };
@@ -103,10 +111,15 @@ class Chart {
     return [this.y.from ?? low, this.y.to ?? high];
   }
 
+  ticksY(low, high, room) {
+    if (!this.span) return [];
+    return this.y.log ? logTicks(low, high, room) : linearTicks(low, high, room + 1).filter((tick) => !this.y.whole || Number.isInteger(tick));
+  }
+
   ticksX(from, to, room) {
     if (this.time) return timeTicks(from, to, room);
     if (this.x.ticks) return this.x.ticks;
-    return this.x.log ? logTicks(from, to, room) : linearTicks(from, to, room);
+    return this.x.log ? logTicks(from, to, room) : linearTicks(from, to, room).filter((tick) => !this.x.whole || Number.isInteger(tick));
   }
 
   labelX(from, to) {

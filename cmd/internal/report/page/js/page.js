@@ -27,7 +27,7 @@ function boot() {
 function rangeBar(parent, range, describe) {
   const text = element("span", { class: "range" }), more = element("span", { class: "about" });
   const reset = element("button", { type: "button", onclick: () => range.reset() }, "Select everything");
-  const hint = element("span", { class: "hint" }, "Drag selects, wheel zooms, shift-drag pans, double click resets.");
+  const hint = element("span", { class: "hint" }, "Drag selects, wheel zooms, shift-drag pans, double click or Escape resets.");
   const bar = element("div", { class: "bar" }, text, more, reset, hint);
   const show = () => {
     const span = range.to - range.from, place = (time) => formatTime(time, span, range.whole.to);

@@ -120,7 +120,7 @@ class Dots {
 }
 
 function drawShape(context, style, left, top, size, hollow) {
-  const shape = shapes[style % shapes.length], path = new Path2D(shapePath(shape, left, top, size));
+  const shape = shapes[style % shapes.length], path = pathOf(shapePath(shape, left, top, size));
   if (hollow || isHollow(shape)) context.stroke(path); else context.fill(path);
 }
 

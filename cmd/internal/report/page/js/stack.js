@@ -61,7 +61,7 @@ function hatched(pen, style) {
   context.stroke(new Path2D(hatchPath(style, -hatchGap, -hatchGap, 2 * hatchGap, 2 * hatchGap)));
   const pattern = pen.context.createPattern(tile, "repeat");
   pattern.setTransform(new DOMMatrix().scale(1 / pen.ratio));
-  return pattern;
+  return Object.assign(pattern, { hatching: { style, colour: pen.colour(style) } });
 }
 
 // hatchPath is the hatching of a style as the path of an SVG: none, then lines that rise, fall, stand, lie.

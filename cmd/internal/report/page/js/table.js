@@ -9,7 +9,8 @@ class Table {
     this.body = element("tbody", {});
     this.rows = [];
     this.element = scrolledTable(head, this.body, style);
-    parent.append(this.element, copyButton(() => toCSV([this.head, ...this.rows.map((row) => row.map(cellValue))])));
+    const all = (cell) => [this.head.map((name) => typeof name === "string" ? name : name.textContent), ...this.rows.map((row) => row.map(cell))];
+    parent.append(this.element, element("p", { class: "copy" }, ...copyButtons(() => all(cellValue), () => all(cellText))));
   }
 
   show(rows) {
@@ -27,6 +28,8 @@ function scrolledTable(head, body, style = "") {
 
 function cellValue(cell) { return typeof cell === "string" ? cell : cell.value ?? cell.text; }
 
+function cellText(cell) { return typeof cell === "string" ? cell : cell.below && cell.below.trim() ? `${cell.text} (${cell.below})` : cell.text; }
+
 // toCSV writes rows as RFC 4180 has them. A number that is not known is empty. A text that a spreadsheet would take for a formula gets
 // an apostrophe.
 function toCSV(rows) {
@@ -39,12 +42,23 @@ function csvCell(value) {
   return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
-// copyButton copies what make returns.
-function copyButton(make) {
+// toMarkdown writes rows, the head first, as a table that Markdown shows unchanged.
+function toMarkdown(rows) {
+  const line = (cells) => `| ${cells.map((cell) => String(typeof cell === "number" && !Number.isFinite(cell) ? unknown : cell).replace(/[\\\x60*_{}\[\]<>|~#&]/g, "\\$&").replace(/[\r\n]+/g, " ")).join(" | ")} |\n`;
+  return line(rows[0]) + `|${"---|".repeat(rows[0].length)}\n` + rows.slice(1).map(line).join("");
+}
+
+// copyButtons copy rows: as CSV those that one function returns, as Markdown those of the other.
+function copyButtons(values, texts = values) {
+  return [actionButton("Copy as CSV", () => copyText(toCSV(values()))), actionButton("Copy as Markdown", () => copyText(toMarkdown(texts())))];
+}
+
+// actionButton does what make does, and says whether that was possible.
+function actionButton(name, make) {
   const button = element("button", { type: "button", class: "copy", onclick: async () => {
-    button.textContent = await copyText(make()) ? "Copied" : "Not copied: the browser refuses";
-    setTimeout(() => { button.textContent = "Copy as CSV"; }, 1500);
-  } }, "Copy as CSV");
+    button.textContent = await make() ? "Copied" : "Not copied: the browser refuses";
+    setTimeout(() => { button.textContent = name; }, 1500);
+  } }, name);
   return button;
 }
 
@@ -69,7 +83,7 @@ const mostRowsShown = 500; // of the data of a chart; the CSV has all
 // dataTable is the data of a chart as a table, made when it is opened. Marks with the same x share a table.
 function dataTable(chart) {
   const inside = element("div", {});
-  const details = element("details", { class: "data", ontoggle: () => showData(chart, details, inside) }, element("summary", {}, "Data"), inside);
+  const details = element("details", { class: "data", ontoggle: () => showData(chart, details, inside) }, element("summary", {}, "Data, picture"), inside);
   if (chart.time) chart.time.watch((what) => { if (what === "range") showData(chart, details, inside); });
   return details;
 }
@@ -78,13 +92,14 @@ function showData(chart, details, inside) {
   inside.replaceChildren();
   if (!details.open) return;
   if (chart.stale) chart.draw();
+  inside.append(element("p", { class: "copy" }, ...pictureButtons(chart)));
   for (const columns of joinColumns(chart)) {
     const rows = rowsOf(columns, chart.time), head = columns.map(({ name, unit }) => unit && unit !== "%" ? `${name}, ${unit}` : name);
     const table = element("tbody", {}, ...rows.slice(0, mostRowsShown).map((row) => element("tr", {}, ...row.map((value) =>
       element("td", {}, typeof value === "string" ? value : Number.isFinite(value) ? groupDigits(String(Number(value.toPrecision(7)))) : unknown)))));
     inside.append(scrolledTable(head, table));
     if (rows.length > mostRowsShown) inside.append(element("p", { class: "about" }, `The first ${mostRowsShown} of ${groupDigits(String(rows.length))} rows. The copy has all.`));
-    inside.append(copyButton(() => toCSV([head, ...rows])));
+    inside.append(element("p", { class: "copy" }, ...copyButtons(() => [head, ...rows])));
   }
 }
 

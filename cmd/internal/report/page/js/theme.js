@@ -32,5 +32,16 @@ function watchTheme(redraw) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { theme = null; redraw(); }, untilReplaced());
 }
 
+// watchPaper calls back when the page is about to be printed, which is done in the light colours and as wide as paper, and afterwards.
+function watchPaper(redraw) {
+  const change = (on) => () => {
+    document.documentElement.classList.toggle("paper", on);
+    theme = null;
+    redraw();
+  };
+  addEventListener("beforeprint", change(true), untilReplaced());
+  addEventListener("afterprint", change(false), untilReplaced());
+}
+
 // rgbOf returns the channels of a colour of the style sheet, #rrggbb.
 function rgbOf(colour) { return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)); }

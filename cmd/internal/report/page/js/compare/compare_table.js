@@ -15,7 +15,7 @@ class FigureTable {
     this.body = element("tbody", {});
     const names = shown.slots.map(({ name, style, run }) => element("th", { scope: "col" }, swatch({ style, swatch: "line" }), element("div", {}, name), run && run.marked ? element("div", { class: "mark" }, "see remarks") : null));
     parent.append(scrolledTable(["figure", ...names], this.body, "figures"),
-      button, " ", copyButton(() => toCSV(this.csv())));
+      button, " ", ...copyButtons(() => this.csv()));
     range.watch((what) => { if (what === "range") this.show(); });
     shown.watch(() => this.show());
     this.show();

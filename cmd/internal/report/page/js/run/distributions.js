@@ -8,7 +8,7 @@ function drawDistributions(root, page, requests, range) {
   const add = (options) => all.push(new Chart(charts, options));
   for (const { name, label } of [{ name: "ttft", label: "Time to first token" }, { name: "itl", label: "Inter-token latency" }, { name: "latency", label: "Request latency" }]) {
     const mark = new Cumulative({ name: "share of requests", style: 0 });
-    add({ title: label, about: "Share of requests that did not take longer.", x: { unit: "s", log: true, name: label }, y: { unit: "%", from: 0, to: 1 }, marks: [mark], prepare: () => mark.set(requests.sorted(name, ...within())) });
+    add({ title: label, about: "Share of requests that did not take longer. Further left is better.", x: { unit: "s", log: true, name: label }, y: { unit: "%", from: 0, to: 1 }, marks: [mark], prepare: () => mark.set(requests.sorted(name, ...within())) });
   }
   const lengths = [new Cumulative({ name: "asked for", style: 1 }), new Cumulative({ name: "received", style: 0 })];
   add({ title: "Output tokens of a request", about: "Share of requests with no more.", x: { unit: "", log: true, name: "output tokens" }, y: { unit: "%", from: 0, to: 1 }, marks: lengths, prepare: () => {
@@ -24,7 +24,7 @@ function drawDistributions(root, page, requests, range) {
 // drawPrefill draws the time to the first token against what the server had to compute for it.
 function drawPrefill(add, requests, within) {
   const heat = new Heat({ name: "requests", style: 0 }), missed = requests.remembered(() => requests.uncached.map((n) => Math.max(1, n)));
-  add({ title: "Time to first token by prompt tokens that were not cached", about: "The darker, the more requests.", x: { unit: "", log: true, name: "prompt tokens not cached" }, y: { unit: "s", log: true }, marks: [heat], prepare: () => {
+  add({ title: "Time to first token by prompt tokens that were not cached", about: "What the server had to compute against how long it took. The darker, the more requests.", x: { unit: "", log: true, name: "prompt tokens not cached" }, y: { unit: "s", log: true }, marks: [heat], prepare: () => {
     const [from, to] = within();
     heat.set(missed().subarray(from, to), requests.metrics.ttft.subarray(from, to), requests.measured.subarray(from, to));
   } });
@@ -50,7 +50,7 @@ function hitsByTurn(requests, from, to) {
 
 function drawTurns(add, requests, within) {
   const recorded = new Line({ name: "recording, a cache without limit", style: 1 }), reported = new Line({ name: "reported by the server", style: 0 });
-  add({ title: "Prompt found in the cache, by turn", about: "Turn in the session, from 0.", x: { unit: "", name: "turn" }, y: { unit: "%", from: 0 }, marks: [recorded, reported], prepare: () => {
+  add({ title: "Prompt found in the cache, by turn", about: "What the server found in its cache beside what a cache without a limit holds. Higher is better.", x: { unit: "", name: "turn in the session, from 0", whole: true }, y: { unit: "%", from: 0 }, marks: [recorded, reported], prepare: () => {
     const hits = hitsByTurn(requests, ...within());
     recorded.set(hits.x, hits.recorded);
     reported.set(hits.x, hits.reported);

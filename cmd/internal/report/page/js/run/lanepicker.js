@@ -10,11 +10,12 @@ function drawLanes(root, page, requests, range) {
   part.append(element("div", { class: "lanebar" }, laneLegend(), name, all, under));
   const holder = element("div", { class: "charts" });
   part.append(holder);
-  const chart = new LaneChart(holder, { title: formatCount(rows, "lane"), x: range, marks: [mark], height: laneHeight(rows), y: { unit: "" },
+  const chart = new LaneChart(holder, { title: formatCount(rows, "lane"), x: range, marks: [mark], height: laneHeight(rows), y: { unit: "", name: "lane" },
     about: "Up and down choose a lane, Enter its requests.", pointed: ({ px, py }) => pick(px, py) });
   chart.figure.classList.add("wide");
   const panel = new RequestPanel(part, requests);
   requests.watchPicked((i) => { mark.picked = i; panel.show(i); chart.redraw(); });
+  requests.reveal = () => { part.scrollIntoView({ block: "start" }); focus(mark.tracks.placeOf(requests.picked)); };
 
   function focus(place) {
     mark.shown = place < 0 ? places : [place];

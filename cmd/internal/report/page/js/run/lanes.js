@@ -30,8 +30,12 @@ class Lanes {
     this.visible = this.tracks.count(this.shown, pen.from, pen.to, mostRequestBars);
     this.dense = this.visible > mostRequestBars || (pen.area.bottom - pen.area.top) / this.shown.length < 2;
     this.drawBands(pen);
-    if (this.dense) this.drawDensity(pen);
-    else this.drawRequests(pen);
+    if (!this.dense) this.drawRequests(pen);
+    else {
+      this.drawDensity(pen);
+      const position = this.picked < 0 ? -1 : this.shown.indexOf(this.tracks.placeOf(this.picked));
+      if (position >= 0) this.drawPicked(pen, this.row(pen, position));
+    }
   }
 
   // drawBands tells one lane from the next.
@@ -233,7 +237,7 @@ class Lanes {
   columns() {
     const { requests, tracks } = this, shown = new Set(this.shown), { lane } = requests.page.tables.trees.columns;
     const places = [];
-    for (let i = 0; i < requests.length; i++) if (shown.has(tracks.laneOf.get(lane[tracks.tree[requests.session[i]]]))) places.push(i);
+    for (let i = 0; i < requests.length; i++) if (shown.has(tracks.placeOf(i))) places.push(i);
     const column = (name, unit, of) => ({ name, unit, values: places.map(of) });
     return [
       column("sent", "s", (i) => requests.time[i]), column("lane", "", (i) => lane[tracks.tree[requests.session[i]]]),

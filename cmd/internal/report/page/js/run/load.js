@@ -2,14 +2,14 @@
 // Load: the charts over time. Of a run whose requests are not all on the page, sums over time come from the table bins, which has all.
 
 function drawOverTime(root, page, requests, range) {
-  const part = section(root, "Over time", "Seconds since the first request of profiling. Drag to select; the wheel zooms, shift and drag pans, double click or Escape selects everything.");
+  const part = section(root, "Over time", `Time since the first request of profiling${range.whole.to < 120 ? "" : ", as minutes:seconds"}.`);
   const charts = element("div", { class: "charts" });
   part.append(charts);
   drawLoad(charts, page, requests, range);
   drawTokens(charts, page, requests, range);
   drawScatter(charts, requests, range, "ttft", "Time to first token");
   drawScatter(charts, requests, range, "latency", "Request latency");
-  drawWindows(charts, requests, range, { title: "Inter-token latency", name: "itl", asked: [50, 95] });
+  drawWindows(charts, requests, range, { title: "Inter-token latency", name: "itl", asked: [50, 95], about: "Mean time between two tokens of an answer: p50 and p95 of windows. Lower is better." });
   drawErrors(charts, page, requests, range);
   drawWindows(charts, requests, range, { title: "Client: lateness", name: "lateness", asked: [50, 99], about: `How late requests were sent: what the client cost${cpuText(page.head.summary.client)}.` });
   drawServers(charts, page, range);
@@ -26,10 +26,22 @@ function binMiddles(page) { return binStarts(page).map((t) => t + page.head.bin_
 // inFlight returns the requests in flight as steps.
 function inFlight(page, requests) {
   if (page.tables.progress) return reported(page, "in_flight");
-  if (!page.tables.bins) return countOpen(requests.time, requests.end);
-  const { sent, ended } = page.tables.bins.columns;
+  const unended = openSince(page);
+  if (!page.tables.bins) return countOpen([...requests.time, ...unended], requests.end);
+  const { sent, ended } = page.tables.bins.columns, x = binStarts(page);
   let open = 0;
-  return { x: binStarts(page), y: Float64Array.from(sent, (n, i) => { const most = open + n; open = most - ended[i]; return Math.max(0, most - ended[i] / 2 - n / 2); }) };
+  return { x, y: Float64Array.from(sent, (n, i) => { const most = open + n; open = most - ended[i]; return Math.max(0, most - ended[i] / 2 - n / 2) + firstAtLeast(unended, x[i]); }) };
+}
+
+// openSince returns when the requests were sent that have no end, because the run was killed.
+function openSince(page) { return page.tables.open ? page.tables.open.columns.sent.map((ns) => (ns - page.head.zero) / 1e9) : []; }
+
+// openEnds returns the ends of trees, and of sessions. Of a run that was killed the last tree of a lane has none, nor has its main session.
+function openEnds(page, { tracks }) {
+  const { lane } = page.tables.trees.columns, last = new Map(), trees = Float64Array.from(tracks.treeEnd);
+  if (page.tables.open) lane.forEach((l, t) => { if (!last.has(l) || tracks.treeBegin[t] > tracks.treeBegin[last.get(l)]) last.set(l, t); });
+  for (const t of last.values()) trees[t] = NaN;
+  return { trees, sessions: tracks.end.map((end, k) => tracks.depth[k] === 0 && Number.isNaN(trees[tracks.tree[k]]) ? NaN : end) };
 }
 
 // reported returns what a run that is played says of itself: its last requests have no records yet.
@@ -44,14 +56,14 @@ function drawLoad(charts, page, requests, range) {
   const marks = [line("requests in flight", 0), line(`sessions open${part}`, 1), line(`${page.head.summary.arrivals ? "trees open" : "lanes that play"}${told ? "" : part}`, 2)];
   if (haveWaited(requests)) marks.push(line(`${waitingName(page.head.summary.arrivals)}${part}`, 3));
   const show = requests.remembered(() => {
-    const lines = [inFlight(page, requests), countOpen(tracks.begin, tracks.end), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, tracks.treeEnd)];
+    const ends = openEnds(page, requests), lines = [inFlight(page, requests), countOpen(tracks.begin, ends.sessions), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, ends.trees)];
     if (marks.length > 3) {
       const waited = Array.from(requests.time.keys()).filter((i) => requests.queued[i] > 0);
       lines.push(countOpen(waited.map((i) => requests.due[i] - requests.queued[i] / 1e9), waited.map((i) => requests.due[i])));
     }
     lines.forEach(({ x, y }, i) => marks[i].set(x, y));
   });
-  new Chart(charts, { title: "Load", x: range, y: { zero: true }, marks, prepare: show });
+  new Chart(charts, { title: "Load", about: `How much was open at a time: requests in flight, sessions, and ${page.head.summary.arrivals ? "trees" : "lanes with a tree"}.`, x: range, y: { name: "open", zero: true, whole: true }, marks, prepare: show });
 }
 
 // waitingName names the line of trees that waited: they are known by their first request, so those that never opened are not drawn.
@@ -69,12 +81,12 @@ function drawTokens(charts, page, requests, range) {
   const output = new Line({ name: "output", style: 0, step: true });
   const read = requests.remembered(() => readTokens(page, requests));
   const rate = (windows, sums) => perSecond(windows, sums, range.whole);
-  new Chart(charts, { title: "Prompt tokens per second", about: "When their first token came; cached as the server tells.", x: range, y: { unit: "/s", zero: true }, marks: [missed, cached], prepare: () => {
+  new Chart(charts, { title: "Prompt tokens per second", about: "When their first token came; cached as the server tells. More cached is better.", x: range, y: { name: "tokens/s", unit: "/s", zero: true }, marks: [missed, cached], prepare: () => {
     const windows = cutWindows(range.from, range.to), tokens = read();
     missed.set(windowStarts(windows), rate(windows, windowSums(windows, tokens.at, tokens.missed)));
     cached.set(windowStarts(windows), rate(windows, windowSums(windows, tokens.at, tokens.cached)));
   } });
-  new Chart(charts, { title: "Output tokens per second", about: "Spread evenly from the first token to the last.", x: range, y: { unit: "/s", zero: true }, marks: [output], prepare: () => {
+  new Chart(charts, { title: "Output tokens per second", about: "Spread evenly from the first token to the last. Higher is better.", x: range, y: { name: "tokens/s", unit: "/s", zero: true }, marks: [output], prepare: () => {
     const windows = cutWindows(range.from, range.to), { bins } = page.tables;
     output.set(windowStarts(windows), rate(windows, bins ? windowSums(windows, binMiddles(page), bins.columns.output) : windowFlow(windows, requests.first, requests.last, requests.metrics.output_tokens)));
   } });
@@ -95,8 +107,13 @@ function drawScatter(charts, requests, range, name, title) {
     Uint8Array.from({ length: requests.length }, (_, i) => Number(requests.failure[i] === 0 && (points.length === 1 || Number(requests.isChild(i)) === child))))));
   const lines = [new Line({ name: "p50", style: 4, width: 2, halo: true }), new Line({ name: "p95", style: 3, width: 2, halo: true })];
   const prepare = () => { show(); showWindows(requests, range, name, [50, 95], lines); };
-  const chart = new Chart(charts, { title, about: "A point a request; p50 and p95 of windows. Click a point for its request.", x: range, y: { unit: "s", log: true }, marks: [...points, ...lines], prepare,
-    pointed: ({ px, py }) => requests.pick(points.map((mark) => mark.hidden ? -1 : mark.nearest(chart.pen, px, py)).find((i) => i >= 0) ?? -1) });
+  const chart = new Chart(charts, { title, about: "A point a request; p50 and p95 of windows. Lower is better. Click a point for its request.", x: range, y: { unit: "s", log: true }, marks: [...points, ...lines], prepare,
+    none: noValues(requests, name), empty: noValuesText,
+    pointed: ({ px, py }) => {
+      requests.pick(points.map((mark) => mark.hidden ? -1 : mark.nearest(chart.pen, px, py)).find((i) => i >= 0) ?? -1);
+      card.show(requests.picked, px, py);
+    } });
+  const card = new RequestCard(chart, requests);
 }
 
 // haveChildren reports whether there is a request of a subagent that did not fail.
@@ -108,9 +125,14 @@ function showWindows(requests, range, name, asked, lines) {
   lines.forEach((line, i) => line.set(windowCentres(windows, range), found[i]));
 }
 
+const noValuesText = "no request has this figure";
+
+// noValues reports whether no request has a value of a metric.
+function noValues(requests, name) { return !requests.page.head.from && requests.metrics[name].every(Number.isNaN); }
+
 function drawWindows(charts, requests, range, { title, name, asked, about }) {
   const lines = asked.map((q, i) => new Line({ name: `p${q}`, style: 4 - i, width: 2 }));
-  new Chart(charts, { title, about, x: range, y: { unit: "s", zero: true }, marks: lines, prepare: () => showWindows(requests, range, name, asked, lines) });
+  new Chart(charts, { title, about, x: range, y: { unit: "s", zero: true }, marks: lines, none: noValues(requests, name), empty: noValuesText, prepare: () => showWindows(requests, range, name, asked, lines) });
 }
 
 // drawErrors draws how many requests failed in each window, by category, when they ended.
@@ -122,7 +144,7 @@ function drawErrors(charts, page, requests, range) {
     const windows = cutWindows(range.from, range.to);
     failed().forEach(({ at, n }, i) => areas[i].set(windowStarts(windows), windowSums(windows, at, n)));
   };
-  new Chart(charts, { title: "Requests that failed", about: "By category, in the window in which they ended; cancellations and overflows are no errors of the rate.", x: range, y: { zero: true }, marks: areas, prepare, empty: order.length ? "nothing in this range" : "no request failed" });
+  new Chart(charts, { title: "Requests that failed", about: "By category, in the window in which they ended; cancellations and overflows are no errors of the rate.", x: range, y: { name: "requests", zero: true, whole: true }, marks: areas, prepare, none: !order.length, empty: order.length ? "nothing in this range" : "no request failed" });
 }
 
 // failuresOf returns the categories of the requests that failed, those last that are no errors of the rate.
@@ -147,9 +169,9 @@ function drawServers(charts, page, range) {
   if (!list.length) return;
   const zero = page.head.zero, time = list.map((server) => server.at.map((ns) => (ns - zero) / 1e9));
   const lines = (column, name) => list.flatMap((server, k) => server[column] ? [new Line({ name: [name, server.name].filter(Boolean).join(" "), style: k, step: true, x: time[k], y: server[column] })] : []);
-  const chart = (title, unit, marks, about) => { if (marks.length) new Chart(charts, { title, about, x: range, y: { unit, zero: true }, marks }); };
-  chart("Server: KV cache in use", "%", lines("kv", "in use"));
+  const chart = (title, about, y, marks) => { if (marks.length) new Chart(charts, { title, about, x: range, y: { zero: true, ...y }, marks }); };
+  chart("Server: KV cache in use", "Share of the memory for prompts that is taken. Near 100 % prompts are evicted, and requests wait.", { unit: "%" }, lines("kv", "in use"));
   const running = lines("running", "running"), waiting = lines("waiting", "waiting").map((line) => Object.assign(line, { style: line.style + list.length }));
-  chart("Server: requests", "", [...running, ...waiting]);
+  chart("Server: requests", "What the server computed, and what waited in its queue, as it says.", { name: "requests", whole: true }, [...running, ...waiting]);
   drawPrefixHits(charts, page, range, list, time);
 }

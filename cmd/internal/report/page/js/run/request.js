@@ -12,10 +12,36 @@ class RequestPanel {
     this.element.replaceChildren();
     this.element.hidden = i < 0;
     if (i < 0) return;
-    const facts = element("dl", { class: "facts" });
-    for (const [name, value] of describeRequest(this.requests, i)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-    this.element.append(element("h3", {}, "Request"), facts);
+    this.element.append(element("h3", {}, "Request"), requestFacts(this.requests, i));
   }
+}
+
+// RequestCard shows a request beside the dot that was clicked, until another is, or Escape is pressed.
+class RequestCard {
+  constructor(chart, requests) {
+    Object.assign(this, { chart, requests });
+    this.element = element("div", { class: "request card", hidden: true, role: "status" });
+    chart.plot.append(this.element);
+    for (const type of ["pointerdown", "pointerup", "dblclick", "wheel"]) this.element.addEventListener(type, (event) => event.stopPropagation());
+    chart.plot.addEventListener("keydown", (event) => { if (event.key === "Escape") this.show(-1); });
+    requests.watchPicked((i) => { if (i !== this.picked) this.show(-1); });
+    if (chart.time) chart.time.watch((what) => { if (what === "range") this.show(-1); });
+  }
+
+  show(i, px, py) {
+    this.picked = i;
+    this.element.hidden = i < 0;
+    if (i < 0) return;
+    const { plot, height } = this.chart, right = px > plot.clientWidth / 2, close = () => this.show(-1);
+    this.element.replaceChildren(element("div", { class: "cardbar" }, element("h3", {}, "Request"), element("button", { type: "button", onclick: () => this.requests.reveal() }, "Show its lane"), element("button", { type: "button", onclick: close }, "Close")), requestFacts(this.requests, i));
+    Object.assign(this.element.style, { left: right ? "" : `${px + 12}px`, right: right ? `${plot.clientWidth - px + 12}px` : "", top: py > height / 2 ? "" : `${py}px`, bottom: py > height / 2 ? `${height - py}px` : "" });
+  }
+}
+
+function requestFacts(requests, i) {
+  const facts = element("dl", { class: "facts" });
+  for (const [name, value] of describeRequest(requests, i)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
+  return facts;
 }
 
 // describeRequest returns [name, value] of what is known of a request.

@@ -14,13 +14,14 @@ pages.run = (page, root) => {
   }
   const range = new TimeRange(requests.time[0], pageEnd(page.head));
   range.shades = shadesOf(page, range);
-  rangeBar(root, range, (r) => describeRange(page, requests, r));
-  drawNumbers(root, page, requests, range);
+  rangeBar(root, range, (r) => r.selected || page.head.stride > 1 ? describeRange(page, requests, r) : "");
   drawOverTime(root, page, requests, range);
+  drawNumbers(root, page, requests, range);
   drawLanes(root, page, requests, range);
   drawParts(root, page);
   drawDistributions(root, page, requests, range);
   drawSettings(root, page);
+  drawGlossary(root, Object.keys(glossary));
   bindFragment(range);
   requests.sortSoon();
   return new DrawnRun(page, requests, range, verdict);
@@ -65,6 +66,8 @@ function shadesOf(page, range) {
   if (head.requests[0] && range.whole.from < 0) shades.push({ from: range.whole.from, to: 0, name: "warmup" });
   const sending = (head.sending - head.zero) / 1e9;
   if (head.sending > 0 && head.requests[1] && sending < range.whole.to) shades.push({ from: sending, to: range.whole.to, name: head.summary.headline === "grace_included" ? "grace" : "cooldown" });
+  const whole = (head.whole - head.zero) / 1e9;
+  if (head.whole > 0 && whole < range.whole.to) shades.push({ from: whole, to: range.whole.to, name: "open: not all known" });
   return shades;
 }
 
@@ -89,7 +92,7 @@ const statNames = ["mean", "p50", "p75", "p90", "p95", "p99", "max"];
 
 function drawNumbers(root, page, requests, range) {
   const part = section(root, "Numbers", "Of requests that ended well. A request belongs to the range in which it started.");
-  const table = new Table(part, ["", "requests", ...statNames]);
+  const table = new Table(part, ["figure", "requests", ...statNames], "numbers");
   const sums = element("p", { class: "sums" }), sure = element("p", { class: "about" });
   part.append(sums, sure);
   const ofWhole = page.head.intervals && page.head.intervals.of || {};

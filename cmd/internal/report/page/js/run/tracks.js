@@ -85,6 +85,9 @@ class Tracks {
     return [low, high];
   }
 
+  // placeOf returns the place of the lane of a request.
+  placeOf(i) { return this.laneOf.get(this.requests.page.tables.trees.columns.lane[this.tree[this.requests.session[i]]]); }
+
   // count returns how many requests lanes have in a range; it stops counting beyond a limit.
   count(places, from, to, limit) {
     let n = 0;

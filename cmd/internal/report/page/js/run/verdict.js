@@ -1,7 +1,7 @@
 "use strict";
 // Verdict: whether a run says anything about the server, and what was run.
 
-// verdictsOf returns the lines of the verdict: {good: true, false or null, text, more}; more are lines below.
+// verdictsOf returns the lines of the verdict: {good: true, false, null or "warning", text, more}; more are lines below.
 function verdictsOf(head) {
   const s = head.summary, lines = [];
   const add = (good, text, more) => lines.push({ good, text, more: more || [] });
@@ -10,16 +10,18 @@ function verdictsOf(head) {
   else if (s.valid === false) {} // a remark
   else if (s.part && s.part.of > 1 && s.run.scenario) add(null, "Not judged: the scenario judges the whole load.");
   else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
-  else add(null, "Not judged: without a scenario a run is neither valid nor not.", s.reasons || []);
-  for (const r of s.remarks || []) if (!/^(failed|errors|partial)$/.test(r.kind)) add(r.level === "note" ? null : false, `${r.text}.`, r.detail);
+  for (const r of s.remarks || []) if (!/^(failed|errors|partial)$/.test(r.kind)) add({ note: null, warning: "warning", broken: false }[gravityOf(r)], `${r.text}.`, r.detail);
   if (!(s.client && s.client.bound) && s.measured > 0) add(true, `The client was no bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`);
-  add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.entries(s.error_rates || {}).sort((a, b) => b[1] - a[1]).map(([category, rate]) =>
-    `${shorten(category, longestCategory)}: ${formatCount(s.errors[category], "request")}, ${formatValue(rate, "%")}${sampleText(s, category)}`));
+  add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.keys(s.errors || {}).sort((a, b) => s.errors[b] - s.errors[a]).map((category) =>
+    `${shorten(category, longestCategory)}: ${formatCount(s.errors[category], "request")}${sampleText(s, category)}`));
   for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${formatCount(d.requests, "request was", "requests were")} answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
   for (const target of (s.until && s.until.targets) || []) add(target.margin !== null && target.margin <= target.share, untilText(s.until, target));
-  for (const level of (s.goodput && s.goodput.conditions) || []) if (level.met !== null) add(level.met, `${level.condition}: ${level.met ? "met" : "not met"}, ${formatFigure(level.value, level.unit)}.`);
+  if (s.valid !== false && s.valid !== true && !s.run.scenario) add(null, "Not judged: without a scenario a run is neither valid nor not.", s.reasons || []);
   return lines;
 }
+
+// gravityOf is the level of a remark. Idle lanes, a note elsewhere, are a warning here: the load was not the one that the title names.
+function gravityOf({ kind, level }) { return kind === "lanes" ? "warning" : level; }
 
 // tooManyUnseen reports whether the numbers of a run leave out more of its requests than measure.MaxUnseen.
 function tooManyUnseen(s) { return Boolean(s.unseen) && s.unseen.share > 0.05; }
@@ -31,14 +33,13 @@ function cpuText(client) {
   return `, CPU ${formatValue(client.cpu_share, "%")} of one core${client.cores ? `, of ${client.cores}` : ""}`;
 }
 
+// errorText says what became of the requests that were sent: the counts add up to them.
 function errorText(s) {
   if (!s.requests) return "No request was sent.";
-  const failed = Object.values(s.errors || {}).reduce((sum, n) => sum + n, 0);
-  const parts = [`${groupDigits(String(failed))} of ${formatCount(failed + s.completed, "request")} failed (${formatValue(s.error_rate, "%")})`];
-  if (s.buckets.cancelled_at_end) parts.push(`${groupDigits(String(s.buckets.cancelled_at_end))} cut off at the end`);
-  if (s.buckets.context_overflow) parts.push(`${groupDigits(String(s.buckets.context_overflow))} did not fit the context`);
-  if (s.buckets.cooldown) parts.push(`${groupDigits(String(s.buckets.cooldown))} ended in the grace, in no number of the table`);
-  return `${parts.join("; ")}.`;
+  const failed = Object.values(s.errors || {}).reduce((sum, n) => sum + n, 0), { cancelled_at_end: cut, context_overflow: over } = s.buckets;
+  const parts = [[s.measured, "measured"], [failed, "failed"], [s.completed - s.measured, "ended well after the deadline"], [cut, "cut off at the end"], [over, "did not fit the context"]];
+  const text = parts.filter(([n, name]) => n > 0 || name === "measured" || name === "failed").map(([n, name]) => `${groupDigits(String(n))} ${name}`);
+  return `Of ${formatCount(s.requests, "request")} sent: ${text.join(", ")}.`;
 }
 
 function sampleText(s, category) {
@@ -57,24 +58,39 @@ function formatFigure(value, unit) { return formatValue(value, { "": "%", "1/s":
 
 // factsOf returns what was run: [name, value] of each line.
 function factsOf(head) {
-  const { run } = head.summary, facts = [];
+  const { run } = head.summary, facts = [], gpus = optionOf(run, "gpus"), gpu = optionOf(run, "gpu");
   const add = (name, value) => { if (value !== "" && value !== null && value !== undefined) facts.push([name, String(value)]); };
+  add("label", optionOf(run, "label"));
+  add("note", optionOf(run, "note"));
   add("model", run.model);
   add("server", head.server || (run.urls && run.urls.length ? run.urls : [run.url]).filter(Boolean).join(", "));
-  add("dataset", (run.dataset && (run.dataset.inputs || []).map((input) => input.name).filter(Boolean).join(", ")) || "");
+  add("engine", optionOf(run, "engine"));
+  add("GPUs", gpus > 0 ? [gpus, gpu].filter(Boolean).join(" × ") : gpu);
+  add("dataset", inputsOf(run));
   add("key", run.dataset && run.dataset.key);
   add("profile", run.dataset && run.dataset.profile);
+  add("tokenizer", run.dataset && run.dataset.tokenizer);
   add("seed", optionOf(run, "seed"));
   add("lanes", head.summary.concurrency || "");
   add("preset", run.preset);
   add("differs from it", Object.entries(run.switches || {}).map(([name, value]) => `${name}=${textOf(value)}`).sort().join(", ") || (run.preset ? "in no switch" : ""));
-  add("set", shorten(chosenOf(head).map(([name, value]) => `${name} ${value}`).join(", "), 300));
   add("scenario", run.scenario && run.scenario.name);
   for (const conflict of (run.scenario && run.scenario.overridden) || []) add("overridden", conflict);
-  add("begun", run.start && run.start.replace("T", " ").replace(/\.\d+Z$/, " UTC"));
+  add("begun", begunOf(run));
   add("agentx", [...new Set([run.version, run.commit && run.commit !== "unknown" ? run.commit : ""])].filter(Boolean).join(", "));
   add("machine", run.host);
+  add("files", head.summary.out);
   return facts;
+}
+
+function inputsOf(run) { return (run.dataset && (run.dataset.inputs || []).map((input) => input.name).filter(Boolean).join(", ")) || ""; }
+
+function begunOf(run) { return run.start && run.start.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC"); }
+
+// briefOf says in a line what was run.
+function briefOf({ summary }) {
+  const { run, concurrency } = summary;
+  return [optionOf(run, "note"), run.model, optionOf(run, "engine"), inputsOf(run), concurrency && !summary.arrivals ? formatCount(concurrency, "lane") : "", begunOf(run)].filter(Boolean).map((text) => shorten(text, 80)).join(" · ");
 }
 
 function optionOf(run, name) {
@@ -82,8 +98,8 @@ function optionOf(run, name) {
   return option ? textOf(option.value) : "";
 }
 
-// textOf writes a JSON value: a text as it stands.
-function textOf(value) { return typeof value === "string" ? value : JSON.stringify(value); }
+// textOf writes a JSON value: a text as it stands, a list with commas.
+function textOf(value) { return typeof value === "string" ? value : Array.isArray(value) ? value.map(textOf).join(", ") : JSON.stringify(value); }
 
 // chosenOf returns the options whose value somebody chose: [name, value, where].
 function chosenOf({ summary, seconds }) {
@@ -91,23 +107,31 @@ function chosenOf({ summary, seconds }) {
   return (summary.run.options || []).filter((o) => o.from !== "default" && o.from !== "preset").map((o) => [o.name, textOf(o.value) + unit(o), o.from]);
 }
 
-// drawVerdict puts the verdict, the notes and the facts into an element, in the place of those before.
+// drawVerdict puts the result, the verdict and the notes into an element, in the place of those before.
 function drawVerdict(root, page) {
   const { head } = page, list = element("ul", { class: "verdict" });
   for (const { good, text, more } of verdictsOf(head)) {
-    const mark = good === true ? "✓" : good === false ? "✗" : "–";
-    list.append(element("li", { class: good === true ? "good" : good === false ? "bad" : "" }, element("b", { "aria-hidden": "true" }, mark), element("span", {}, text),
+    const [mark, style] = good === true ? ["✓", "good"] : good === false ? ["✗", "bad"] : good ? ["!", good] : ["–", null];
+    list.append(element("li", { class: style }, element("b", { "aria-hidden": "true" }, mark), element("span", {}, text),
       more.length ? element("ul", {}, ...more.slice(0, 20).map((line) => element("li", {}, line))) : null));
   }
-  const notes = head.notes.map((note) => element("p", { class: "note" }, note)), facts = element("dl", { class: "facts" });
-  for (const [name, value] of factsOf(head)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-  root.replaceChildren(list, ...notes, facts);
+  root.replaceChildren(element("p", { class: "about" }, briefOf(head)), ...drawResult(head), list, ...head.notes.map((note) => element("p", { class: "note" }, note)));
 }
 
-// drawSettings shows the options that were chosen.
+// drawSettings shows what was run, with the command and the options that were chosen.
 function drawSettings(root, page) {
-  const chosen = chosenOf(page.head);
+  const { head } = page, part = section(root, "What was run"), facts = element("dl", { class: "facts" });
+  for (const [name, value] of factsOf(head)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, ...shortKey(name, value))));
+  part.append(facts);
+  if (head.command) part.append(element("p", { class: "command" }, element("code", {}, head.command)), element("p", { class: "copy" }, actionButton("Copy the command", () => copyText(head.command))));
+  const chosen = chosenOf(head);
   if (!chosen.length) return;
-  const part = section(root, "Settings", "Options that a flag, the environment, a file or the scenario set. All others have the values of the preset.");
+  part.append(element("h3", {}, "Settings"), element("p", { class: "about" }, "Options that a flag, the environment, a file or the scenario set. All others have the values of the preset."));
   new Table(part, ["option", "value", "from"], "whole").show(chosen);
+}
+
+// shortKey shows the beginning of a key, and the whole of it at a click.
+function shortKey(name, value) {
+  if (name !== "key" || value.length < 16) return [value];
+  return [element("details", {}, element("summary", {}, `${value.slice(0, 12)}…`), value)];
 }

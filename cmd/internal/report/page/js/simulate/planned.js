@@ -24,17 +24,18 @@ class StartingBand extends Area {
   constructor(options) { super({ swatch: "hatch", ...options }); }
 
   draw(pen) {
-    const { context, x, y, area } = pen, path = new Path2D(), [first, last] = this.visible(pen.from, pen.to);
+    const { context, x, y, area } = pen, [first, last] = this.visible(pen.from, pen.to);
+    let bands = "";
     for (let row = first; row < last; row++) {
       if (!(this.y[row] > 0)) continue;
       const left = x.pixel(this.x[row]), right = row + 1 < this.x.length ? x.pixel(this.x[row + 1]) : area.right, top = y.pixel(this.top(row));
-      path.rect(left, top, right - left, y.pixel(this.base(row)) - top);
+      bands += boxPath(left, top, right - left, y.pixel(this.base(row)) - top);
     }
     context.save();
-    context.clip(path);
+    context.clip(pathOf(bands));
     context.strokeStyle = pen.colour(this.style);
     context.lineWidth = 1.5;
-    context.stroke(new Path2D(hatchPath(1 + this.style % 2, area.left, area.top, area.right, area.bottom)));
+    context.stroke(pathOf(hatchPath(1 + this.style % 2, area.left, area.top, area.right, area.bottom)));
     context.restore();
   }
 }

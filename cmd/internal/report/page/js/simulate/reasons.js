@@ -28,15 +28,16 @@ class Decisions {
     const { context } = pen, last = {};
     context.fillStyle = context.strokeStyle = pen.colour(this.style);
     context.lineWidth = 1.5;
-    const wide = this.every * pen.x.perUnit, path = new Path2D(); // of ticks that are close, shapes become bars
+    let outline = "";
+    const wide = this.every * pen.x.perUnit; // of ticks that are close, shapes become bars
     for (let row = firstAtLeast(this.x, pen.from); row < this.x.length && this.x[row] <= pen.to; row++) {
       const left = pen.x.pixel(this.x[row]), track = this.y[row];
       if (last[track] !== undefined && left - last[track] < 1) continue; // of each pixel one
       last[track] = left;
-      if (wide < 10) path.rect(left, pen.y.pixel(track) - 4.5, Math.max(1, wide - 1), 9);
-      else path.addPath(new Path2D(shapePath(this.shape, left, pen.y.pixel(track), 4.5)));
+      if (wide < 10) outline += boxPath(left, pen.y.pixel(track) - 4.5, Math.max(1, wide - 1), 9);
+      else outline += shapePath(this.shape, left, pen.y.pixel(track), 4.5);
     }
-    if (this.outline) context.stroke(path); else context.fill(path);
+    if (this.outline) context.stroke(pathOf(outline)); else context.fill(pathOf(outline));
   }
 
   columns(x) { return [{ ...x, values: this.x }, { name: "track", unit: "", values: this.y }, { name: "reason", unit: "", values: this.x.map(() => this.name) }]; }

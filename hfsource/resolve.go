@@ -231,7 +231,7 @@ func (s *Snapshot) hash(ctx context.Context, o Options) error {
 			if err := f.detect(ctx); err != nil || f.SHA256 != "" {
 				return err
 			}
-			return f.hash(ctx, o.Progress)
+			return f.hash(ctx, o.Progress, !o.Unkeyed)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -240,15 +240,18 @@ func (s *Snapshot) hash(ctx context.Context, o Options) error {
 	return ctx.Err()
 }
 
-// hash computes size and digest of a file and, where detect has asked for it, whether it has several lines.
-func (f *File) hash(ctx context.Context, progress func(int64)) error {
+// hash computes size and digests of a file, SHA256 if it is keyed, and, where detect has asked for it, whether it has several lines.
+func (f *File) hash(ctx context.Context, progress func(int64), keyed bool) error {
 	r, err := f.open()
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	defer r.Close()
 	sum, fast := sha256.New(), xxh3.New()
-	sums := io.MultiWriter(sum, fast)
+	sums := io.Writer(fast)
+	if keyed {
+		sums = io.MultiWriter(sum, fast)
+	}
 	from := progressReader{ctx, r, progress}
 	n := int64(0)
 	if find := f.lines; find != nil {
@@ -264,7 +267,9 @@ func (f *File) hash(ctx context.Context, progress func(int64)) error {
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	digest := fast.Sum128()
-	f.Size, f.SHA256, f.fast = n, hex.EncodeToString(sum.Sum(nil)), &digest
+	if f.Size, f.fast = n, &digest; keyed {
+		f.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	}
 	return nil
 }
 
@@ -295,6 +300,7 @@ type Options struct {
 	Workers  int               // files that are hashed at a time; 0: one per CPU
 	Progress func(bytes int64) // called with the bytes hashed since the last call, by several goroutines; may be nil
 	Texts    []TextFormat      // whose files are read besides those of JSON and Parquet
+	Unkeyed  bool              // the caller keys nothing by the files: SHA256 stays "", but of the hub's
 
 	Hub    hub.Options // for datasets of the hub; Resolve sets TrustCached from Verify
 	Verify bool        // read the files of datasets that are in the cache, and download damaged ones again

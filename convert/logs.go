@@ -341,7 +341,7 @@ func (l *logs) enter(row hfsource.Row) (err error) {
 	case err != nil:
 		return err
 	case l.format == nil:
-		return fmt.Errorf("it is no log of %s: choose one if it is", strings.Join(LogFormats(), ", "))
+		return fmt.Errorf("its first rows show none of the formats %s: name the format if it is a log", strings.Join(LogFormats(), ", "))
 	}
 	if !slices.Contains(l.data.Formats, l.format.name) {
 		l.data.Formats = append(l.data.Formats, l.format.name)

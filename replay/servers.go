@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -215,13 +216,35 @@ var versionDocuments = []struct {
 
 // versionDocument has what is read of any of them.
 type versionDocument struct {
-	Version      any
-	BuildInfo    any `json:"build_info"`          // llama.cpp
-	ModelID      any `json:"model_id"`            // text-generation-inference
-	DisableRadix any `json:"disable_radix_cache"` // SGLang
-	Args         *struct {
-		DisableRadix any `json:"disable_radix_cache"`
-	} `json:"server_args"`
+	Version    any
+	BuildInfo  any         `json:"build_info"` // llama.cpp
+	ModelID    any         `json:"model_id"`   // text-generation-inference
+	serverArgs             // SGLang
+	Args       *serverArgs `json:"server_args"` // SGLang before 0.5
+}
+
+// serverArgs are those of the arguments of SGLang that are read.
+type serverArgs struct {
+	DisableRadix any `json:"disable_radix_cache"`
+	ModelPath    any `json:"model_path"`
+	TP           any `json:"tp_size"`
+	PP           any `json:"pp_size"`
+	DP           any `json:"dp_size"`
+	EP           any `json:"ep_size"`
+}
+
+// parallel returns the degrees of parallelism, such as tp 8, dp 2; "": not known. Of one that is 1 the first alone is told.
+func (a *serverArgs) parallel() string {
+	var parts []string
+	for k, d := range []struct {
+		name string
+		n    any
+	}{{"tp", a.TP}, {"pp", a.PP}, {"dp", a.DP}, {"ep", a.EP}} {
+		if n, ok := d.n.(float64); ok && n >= 1 && n < 1e6 && n == math.Trunc(n) && (k == 0 || n > 1) {
+			parts = append(parts, fmt.Sprintf("%s %.0f", d.name, n))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // askServers fills in what the servers of a run tell of themselves: doc/spec/replay.md 2.8. It is called when the measured phase is over, so
@@ -285,41 +308,54 @@ func (r *run) askServer(ctx context.Context, url string, s *measure.Server) {
 				continue
 			}
 		}
-		v, _ := version.(string)
-		words := strings.FieldsFunc(c.Redact(v), func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) })
-		if v = clip(strings.Join(words, " "), maxVersion); v == "" {
+		v := told(c, version)
+		if v == "" {
 			continue
 		}
 		s.Version, s.Software = v, d.software
-		if d.software == "" {
-			s.Software = r.ownerOf(ctx, c)
-		}
-		if doc.Args != nil && doc.DisableRadix == nil {
-			doc.DisableRadix = doc.Args.DisableRadix
-		}
-		if off, known := doc.DisableRadix.(bool); known && d.software == "sglang" {
-			on := !off
-			s.PrefixCaching, s.PrefixCachingFrom = &on, measure.FromServer
+		switch d.software {
+		case "":
+			s.Software, s.ModelPath = r.ownerOf(ctx, c)
+		case "sglang":
+			args := &doc.serverArgs
+			if doc.Args != nil {
+				args = doc.Args
+			}
+			s.ModelPath, s.Parallel = told(c, args.ModelPath), args.parallel()
+			if off, known := args.DisableRadix.(bool); known {
+				on := !off
+				s.PrefixCaching, s.PrefixCachingFrom = &on, measure.FromServer
+			}
+		case "text-generation-inference":
+			s.ModelPath = told(c, doc.ModelID)
 		}
 		return
 	}
 }
 
-// maxVersion bounds the text of a version, bytes.
-const maxVersion = 100
+// told returns a text of a server as one line without secrets, "" of another value.
+func told(c *wire.Client, v any) string {
+	text, _ := v.(string)
+	words := strings.FieldsFunc(c.Redact(text), func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) })
+	return clip(strings.Join(words, " "), maxTold)
+}
 
-// ownerOf returns vllm if the list of models says that it is of vLLM; else "".
-func (r *run) ownerOf(ctx context.Context, c *wire.Client) string {
+// maxTold bounds such a text, bytes.
+const maxTold = 100
+
+// ownerOf returns vllm, and the path of its model, if the list of models says that it is of vLLM; else "".
+func (r *run) ownerOf(ctx context.Context, c *wire.Client) (software, path string) {
 	text, f := c.Get(ctx, "/v1/models")
 	var list struct {
 		Data []struct {
 			Owner any `json:"owned_by"`
+			Root  any `json:"root"`
 		}
 	}
 	if f == nil && json.Unmarshal(text, &list) == nil && len(list.Data) > 0 && list.Data[0].Owner == "vllm" {
-		return "vllm"
+		return "vllm", told(c, list.Data[0].Root)
 	}
-	return ""
+	return "", ""
 }
 
 // labelOf returns what a label of the pages of a server says, True or False; known is false where none says it, or two differ. Where the

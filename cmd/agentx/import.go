@@ -135,7 +135,7 @@ visible, and whoever has a transcript can recognize it by its lengths. Blocks ha
 equal numbers in two traces mean nothing, unless --scope dataset numbers them in all.
 
 The last line printed is the directory.`,
-		Example: "  agentx import claude.jsonl --out traces\n  agentx import logs/ --out traces --since 2026-03-01 --max-gap 10m\n  agentx convert $(agentx import otel.jsonl --out traces | tail -n 1)",
+		Example: "  agentx import claude: --out traces\n  agentx import logs/ --out traces --since 2026-03-01 --max-gap 10m\n  agentx convert $(agentx import otel.jsonl --out traces | tail -n 1)",
 	}
 	f.register(cmd.Flags())
 	return answering(cmd, cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) (any, func(io.Writer), error) {
@@ -168,7 +168,7 @@ func (f *importFlags) check(cmd *cobra.Command, args []string) (convert.Options,
 	}
 	for k, in := range args {
 		if strings.HasPrefix(in, "hf://") {
-			p.tell(fmt.Errorf("input %d: import fetches nothing", k+1), "agentx fetch, then the path that it prints")
+			p.tell(fmt.Errorf("input %d: import reads logs on this machine, and fetches nothing", k+1), "agentx fetch, then the paths that it prints")
 		}
 	}
 	word := func(name, value string, words ...string) {

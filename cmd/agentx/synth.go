@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -22,6 +23,8 @@ import (
 // synthFlags say which traces to make, and where they go.
 type synthFlags struct {
 	synth.Options
+	isl, osl     string
+	gap          time.Duration
 	from, output string
 	asJSON       bool
 }
@@ -29,7 +32,7 @@ type synthFlags struct {
 func newSynth() *cobra.Command {
 	var f synthFlags
 	cmd := &cobra.Command{
-		Use:   "synth --traces N",
+		Use:   "synth --traces N|--isl N --osl N --requests N",
 		Short: "Make traces up, as many as asked for, as JSON lines",
 		Long: `Make traces up and write them to standard output, a line each. They have the format that capture writes,
 and convert takes them. None is kept in memory, so there may be millions.
@@ -38,16 +41,30 @@ Lengths, times, shared prefixes and subagents are drawn from distributions of th
 kv-cache-tester. With --from each trace is one of a CACHE, drawn at random, in which each shared stretch
 of blocks, each completion and each interval of time is changed by up to a fifth.
 
+With --isl and --osl a trace is a request of that many tokens with an answer of that many, or --turns of them:
+each later prompt is the one before it, its answer, and ISL/TURNS tokens more. --shared-prefix tokens of the
+prompt, in whole blocks of 64, are the same in all traces of one of --groups. Lengths are N, normal:MEAN,SD,
+lognormal:MEAN,SD, uniform:A-B, or a FILE.csv with a column isl or osl, of which each trace draws a row. Such
+loads have no recorded starts: a replay sends them by its lanes or its --request-rate.
+
 A trace depends on --seed and its number alone. Its number is in its id. Parts of a corpus can be made
 apart: the traces from --first on are the same as in one run.
 
 A trace has 0.6 MB of JSON on average. FILE.zst and FILE.gz are compressed; a FILE in .json holds one trace.`,
-		Example: "  agentx synth --traces 100 | agentx convert -\n  agentx synth --traces 1000 --first 1000 --seed 7 --output part-1.jsonl.zst\n  agentx synth --traces 500 --from CACHE --output more.jsonl",
+		Example: "  agentx synth --traces 100 | agentx convert -\n  agentx synth --traces 1000 --first 1000 --seed 7 --output part-1.jsonl.zst\n  agentx synth --traces 500 --from CACHE --output more.jsonl\n" +
+			"  agentx synth --isl 8000 --osl 1000 --requests 1000 -o 8k1k.jsonl\n  agentx synth --isl normal:4000,500 --osl 200 --requests 1000 --shared-prefix 2048 --groups 10 --turns 5 --gap 2s | agentx convert -",
 		Args:    checkArgs(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&f.Traces, "traces", 0, "how many traces (required)")
+	flags.IntVar(&f.Traces, "traces", 0, "how many traces (this or --requests is required)")
+	flags.StringVar(&f.isl, "isl", "", "tokens of the first prompt of each trace, its shared prefix included: N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B or FILE.csv")
+	flags.StringVar(&f.osl, "osl", "", "tokens of each answer, likewise")
+	flags.IntVar(&f.Lengths.Requests, "requests", 0, "with --isl: how many requests in all, in traces of --turns")
+	flags.IntVar(&f.Lengths.SharedPrefix, "shared-prefix", 0, "with --isl: tokens that all prompts of a group begin with")
+	flags.IntVar(&f.Lengths.Groups, "groups", 0, "with --isl: groups of traces that share a prefix (default 1)")
+	flags.IntVar(&f.Lengths.Turns, "turns", 0, "with --isl: turns of a trace (default 1)")
+	durationVar(flags, &f.gap, "gap", 0, "with --isl: time between an answer and the next turn")
 	flags.IntVar(&f.First, "first", 0, "number of the first trace")
 	flags.Uint64Var(&f.Seed, "seed", 42, "seed of all draws")
 	flags.StringVar(&f.from, "from", "", "draw the traces of this CACHE, and change them")
@@ -60,6 +77,19 @@ A trace has 0.6 MB of JSON on average. FILE.zst and FILE.gz are compressed; a FI
 // check returns all errors of the flags.
 func (f *synthFlags) check() error {
 	var p problems
+	f.Lengths.Gap = f.gap
+	for _, l := range [...]struct {
+		name, text string
+		to         *synth.Distribution
+	}{{"isl", f.isl, &f.Lengths.ISL}, {"osl", f.osl, &f.Lengths.OSL}} {
+		var err error
+		if *l.to, err = synth.ParseDistribution(l.text, l.name); l.text != "" && err != nil {
+			p.add("--%s %w", l.name, err)
+		}
+	}
+	if p.err() != nil {
+		return p.err()
+	}
 	var several interface{ Unwrap() []error }
 	if err := f.Validate(); errors.As(err, &several) {
 		for _, err := range several.Unwrap() {
@@ -69,8 +99,8 @@ func (f *synthFlags) check() error {
 	if f.asJSON && f.output == "" {
 		p.add("--json: works only with --output, because the traces are on standard output")
 	}
-	if format, _ := f.suffixes(); format == ".json" && f.Traces > 1 {
-		p.add("--output %s: a .json file holds one trace, and these are %d: want a name in .jsonl, which has one a line", f.output, f.Traces)
+	if format, _ := f.suffixes(); format == ".json" && f.Count() > 1 {
+		p.add("--output %s: a .json file holds one trace, and these are %d: want a name in .jsonl, which has one a line", f.output, f.Count())
 	}
 	return p.err()
 }

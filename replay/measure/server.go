@@ -14,6 +14,9 @@ type Server struct {
 	Software string `json:"software"` // such as vllm; "": not known
 	Version  string `json:"version"`  // "": not known
 
+	ModelPath string `json:"model_path,omitempty"` // of the weights; "": not known
+	Parallel  string `json:"parallel,omitempty"`   // degrees of parallelism, such as tp 8, dp 2; "": not known
+
 	PrefixCaching     *bool  `json:"prefix_caching"`      // nil: not known
 	PrefixCachingFrom string `json:"prefix_caching_from"` // FromMetrics, FromServer or FromAnswers; "": not known
 }
@@ -30,7 +33,10 @@ func (s *Server) caches(or bool) bool { return s.PrefixCaching != nil && *s.Pref
 
 // text returns what is known of a server, "" for nothing.
 func (s *Server) text() string {
-	parts := []string{strings.TrimSpace(s.Software + " " + s.Version)}
+	parts := []string{strings.TrimSpace(s.Software + " " + s.Version), s.Parallel}
+	if s.ModelPath != "" {
+		parts = append(parts, "model "+s.ModelPath)
+	}
 	switch {
 	case s.caches(true):
 		parts = append(parts, "prefix caching on")

@@ -10,6 +10,8 @@
 // grow; for a request, how its prompt follows from the one before, how much is new, its completion, and the time until
 // the next. Some traces have subagents, whose first prompts share a prefix (madeup.go).
 //
+// With Options.Lengths a trace is a request, or some turns, of lengths that the caller says or draws (lengths.go).
+//
 // With Options.From a trace is one of that cache, drawn at random, and changed (resample.go): each stretch of blocks that
 // prompts share, each completion and each interval of time gets a factor of its own. So it keeps which prompts share what,
 // and the order of all events. What a cache does not keep, such as the time to the first token, is drawn as above.
@@ -37,14 +39,29 @@ type Options struct {
 	First   int              // number of the first
 	Seed    uint64           // of all draws
 	From    *mmapcache.Cache // draw traces of it and change them; nil: draw from the distributions of the public corpus
+	Lengths Lengths          // of requests alone, in place of agents' traces; not with From
 	Workers int              // traces made at a time; 0: one per core
+}
+
+// Count returns how many traces are made.
+func (o *Options) Count() int {
+	if n := o.Lengths.turns(); o.Lengths.Requests > 0 {
+		return (o.Lengths.Requests + n - 1) / n
+	}
+	return o.Traces
 }
 
 // Validate returns what is wrong with the options.
 func (o *Options) Validate() error {
-	var wrong []error
-	if o.Traces < 1 || o.Traces > maxTraces {
-		wrong = append(wrong, fmt.Errorf("traces %d: want 1 to %d", o.Traces, maxTraces))
+	wrong := o.Lengths.validate()
+	if o.Lengths.Requests > 0 && o.Traces > 0 {
+		wrong = append(wrong, errors.New("traces and requests: each says how many there are: leave one out"))
+	}
+	if o.From != nil && o.Lengths.ISL.kind != "" {
+		wrong = append(wrong, errors.New("from: the lengths of its traces are recorded: leave out isl, or from"))
+	}
+	if n := o.Count(); n < 1 || n > maxTraces {
+		wrong = append(wrong, fmt.Errorf("traces %d: want 1 to %d", n, maxTraces))
 	}
 	if o.First < 0 || o.First > maxTraces {
 		wrong = append(wrong, fmt.Errorf("first %d: want 0 to %d", o.First, maxTraces))
@@ -73,6 +90,9 @@ type Total struct {
 // make makes one trace. The error is about a cache that cannot be read.
 func (o *Options) make(number int) (r *weka.Recording, err error) {
 	d := newDraws(o.Seed, uint64(number))
+	if o.Lengths.ISL.kind != "" {
+		return o.Lengths.lengthsOnly(d, number)
+	}
 	if o.From == nil {
 		r = madeUp(d)
 	} else if r, err = resampled(d, o.From); err != nil {
@@ -91,14 +111,14 @@ func Write(ctx context.Context, w io.Writer, o Options) (total Total, err error)
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	queue := make(chan chan made, min(o.Workers, o.Traces)-1)
+	queue := make(chan chan made, min(o.Workers, o.Count())-1)
 	var buffers sync.Pool // of *[]byte
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	running.Go(func() {
 		defer close(queue)
-		for k := range o.Traces {
+		for k := range o.Count() {
 			next := make(chan made, 1)
 			select {
 			case queue <- next:

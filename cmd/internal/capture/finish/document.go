@@ -394,7 +394,8 @@ type note struct {
 	Tokenizer  string `json:"tokenizer"`
 	Canon      string `json:"canon"`
 	By         string `json:"by"`
-	Why        string `json:"why,omitempty"` // "": the session did not end by itself
+	Format     string `json:"format,omitempty"` // of the log
+	Why        string `json:"why,omitempty"`    // "": the session did not end by itself
 	Written    bool   `json:"written"`
 	Incomplete bool   `json:"incomplete"`
 	TornAt     int    `json:"torn_at_line,omitempty"`
@@ -409,6 +410,10 @@ type note struct {
 
 	Ratio       *notedRatio `json:"token_ratio,omitempty"` // tokens counted here to those that the API counted
 	MediaTokens int         `json:"media_tokens"`
+
+	// Of an import.
+	Compactions int         `json:"compactions,omitempty"`
+	ToolTimes   []notedTime `json:"tool_times,omitempty"` // which part of the time before a request tools ran
 
 	GridMS      int64    `json:"grid_ms"`
 	MaxGapMS    int64    `json:"max_gap_ms,omitempty"`
@@ -437,6 +442,12 @@ type notedAgent struct {
 	Tier   journal.Tier `json:"tier"`
 }
 
+type notedTime struct {
+	Q     int    `json:"q"`
+	Where string `json:"where"`
+	MS    int64  `json:"ms"` // on the grid
+}
+
 type notedStop struct {
 	Q     int    `json:"q"`
 	Where string `json:"where"`
@@ -453,7 +464,7 @@ type notedRatio struct {
 func (d *document) note(r *Result, alarms []string) []byte {
 	e := d.Export.WithDefaults()
 	n := note{
-		Trace: d.Trace, Tokenizer: d.Tokenizer, Canon: d.Canon, By: string(d.By), Why: string(d.Why), Written: r.Written, Incomplete: r.Incomplete,
+		Trace: d.Trace, Tokenizer: d.Tokenizer, Canon: d.Canon, By: string(d.By), Format: d.Format, Why: string(d.Why), Written: r.Written, Incomplete: r.Incomplete,
 		Requests: r.Requests, Recorded: r.Recorded, NotRecorded: []notedReason{}, Marks: []notedMark{}, Agents: d.notedAgents(), Stops: []notedStop{},
 		GridMS: e.Grid.Milliseconds(), MaxGapMS: e.MaxGap.Milliseconds(), Masks: e.Masks.Names(), Holes: cmp.Or(string(e.Holes), "cut"),
 		MinRequests: e.MinRequests, Problems: r.Problems, Alarms: alarms,
@@ -472,6 +483,12 @@ func (d *document) note(r *Result, alarms []string) []byte {
 			continue
 		}
 		n.recorded(q, d.wheres[k])
+		if ms := q.IDs.Tool - q.IDs.Tool%n.GridMS; ms > 0 {
+			n.ToolTimes = append(n.ToolTimes, notedTime{q.Q, d.wheres[k], ms})
+		}
+		if q.IDs.Anew {
+			n.Compactions++
+		}
 		if q.End.API > 0 {
 			ratios = append(ratios, float64(q.IDs.In)/float64(q.End.API))
 		}

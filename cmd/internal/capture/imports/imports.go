@@ -167,7 +167,11 @@ func (w *writer) journal(ctx context.Context, k int) (name string, err error) {
 		return "", err
 	}
 	defer tree.Erase()
-	j, err := w.folder.Create(journal.Head{Trace: name, BlockSize: w.BlockSize, Canon: canon.Version, Tokenizer: w.Name, By: journal.ByLog, Export: w.Export})
+	format := ""
+	if len(w.data.Formats) == 1 {
+		format = w.data.Formats[0]
+	}
+	j, err := w.folder.Create(journal.Head{Trace: name, BlockSize: w.BlockSize, Canon: canon.Version, Tokenizer: w.Name, By: journal.ByLog, Format: format, Export: w.Export})
 	if err != nil {
 		return "", err
 	}

@@ -27,7 +27,8 @@ type recorder struct {
 	heads    []*text.Session // sessions with tools, messages in front and a filler that none before has
 	head     []int           // of each session, the index of its head
 	places   map[spot]chain.Place
-	sums     []sums // by node
+	sums     []sums  // by node
+	roots    []int32 // of each session, the first node of the prompt before; text.None before the first one
 	models   map[text.Text]int
 	results  map[int][]int // agents whose results a request has first
 	shared   []chain.Shared
@@ -48,6 +49,7 @@ type spot struct {
 
 // sums are tokens of a prompt up to a node, its head left out.
 type sums struct {
+	root          int32
 	media, system int
 	leads         bool // all of it are messages of the system
 }
@@ -69,7 +71,7 @@ func (r *recorder) prepare() {
 			h = len(r.heads)
 			r.heads = append(r.heads, s)
 		}
-		r.head = append(r.head, h)
+		r.head, r.roots = append(r.head, h), append(r.roots, text.None)
 		last := int64(0)
 		if p := s.Parent; p != text.None && s.SpawnTurn != text.None {
 			last = since(t.Sessions[p].Turns[s.SpawnTurn].End, t.Start, 0)
@@ -208,8 +210,10 @@ func (r *recorder) numberBlocks(q int) (journal.IDs, error) {
 	if r.numbers != nil {
 		global = r.numbers.AppendRuns(nil, r.tree, q)
 	}
+	root := r.roots[at.session]
+	r.roots[at.session] = sum.root
 	return journal.IDs{
-		Q: q, Global: global, Stream: at.first >= 0 || r.trace.HiddenPrefix, In: blocks.Tokens, Tools: tools, System: r.sizes.Head(session) - tools + fillerOf(session) + sum.system,
+		Q: q, Anew: root != text.None && root != sum.root, Tool: min(max(turn.ToolTime, 0), maxSpan), Global: global, Stream: at.first >= 0 || r.trace.HiddenPrefix, In: blocks.Tokens, Tools: tools, System: r.sizes.Head(session) - tools + fillerOf(session) + sum.system,
 		Base: blocks.Base, Keep: blocks.Keep, New: blocks.New, Media: sum.media, Input: r.tree.InputKinds(q, before, common),
 	}, nil
 }
@@ -250,7 +254,7 @@ func (r *recorder) newSegments(head int, last int32) (behind chain.Place, list [
 		m := &r.data.Messages[n.Message]
 		list = r.message(list, m)
 		ends = append(ends, ending{spot{head, node}, len(list)})
-		sum := sums{leads: true}
+		sum := sums{root: node, leads: true}
 		if n.Parent != text.None {
 			sum = r.sums[n.Parent]
 		}

@@ -346,6 +346,41 @@ func TestScopeDataset(t *testing.T) {
 	}
 }
 
+// A note has the format of the log, how often it was compacted, and when tools ran, on the grid.
+func TestNotes(t *testing.T) {
+	d := text.NewDataset(text.NewStore(""))
+	d.Formats = []string{"claude"}
+	reader := content.Reader{Data: d}
+	trace := d.NewTrace("s")
+	s := &trace.Sessions[0]
+	node := int32(text.None)
+	for k, said := range []string{"first", "second", "summary", "third"} {
+		if said == "summary" {
+			node = text.None
+		}
+		m, err := reader.Message(fmt.Appendf(nil, `{"role":"user","content":%q}`, said))
+		require.NoError(t, err)
+		node = trace.Child(node, d.Message(m))
+		turn := text.NewTurn()
+		turn.Last, turn.At, turn.End = node, int64(10_000*k), int64(10_000*k+1000)
+		if k == 1 {
+			turn.Before, turn.LastResult = 0, 8888
+		}
+		s.Turns = append(s.Turns, turn)
+	}
+	require.NoError(t, d.Finish())
+	dir := t.TempDir()
+	_, err := Write(t.Context(), d, text.NewSizes(d, bytewise{}), Options{Dir: dir, Tokenizer: bytewise{}, Name: "bytes", BlockSize: 4, Random: mathrand.NewChaCha8([32]byte{1})})
+	require.NoError(t, err)
+	notes, err := filepath.Glob(filepath.Join(dir, journal.NotesDir, "*"))
+	require.NoError(t, err)
+	require.Len(t, notes, 1)
+	note, err := os.ReadFile(notes[0])
+	require.NoError(t, err)
+	require.Contains(t, string(note), `"by":"log","format":"claude",`)
+	require.Contains(t, string(note), `"compactions":1,"tool_times":[{"q":1,"where":"requests[1]","ms":7880}],`)
+}
+
 // A directory with traces is refused; names that are drawn twice are drawn again.
 func TestDirectories(t *testing.T) {
 	dir := t.TempDir()

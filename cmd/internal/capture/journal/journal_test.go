@@ -92,10 +92,11 @@ func TestLinesOfTheSpecification(t *testing.T) {
 // Everything that a line can hold comes back.
 func TestEveryFieldComesBack(t *testing.T) {
 	h := head
+	h.Format = "claude"
 	h.Export = Export{Grid: 1e9, MaxGap: 60e9, Masks: MaskModels | MaskTails, Holes: HolesKeep, MinRequests: 3, Scope: ScopeDataset}
 	for _, e := range []Entry{
 		h, Model{3, "a/b:c@d"}, Begin{7, 12, Place{2, 1, TierMark}}, Hole{7, HoleQueue},
-		IDs{1, 2, true, 900, 10, 20, 0, 3, 4, Text | Thinking, 55, &Place{3, 0, TierLinkage}, []int64{7, 1, 1 << 40, 3}},
+		IDs{1, 2, true, 900, 10, 20, 0, 3, 4, Text | Thinking, 55, &Place{3, 0, TierLinkage}, true, 900, []int64{7, 1, 1 << 40, 3}},
 		End{1, 9, -1, Partial, 200, 3, Thinking, StopNone, MarkPartial | MarkReplyStream, "max_tokens", 4, 77, ""},
 		End{Q: 2, T: 9, First: -1, X: Aborted, Status: 200, Lost: HoleOversize},
 		Agent{4, Custom, 9}, Final{WhyShutdown},

@@ -56,6 +56,7 @@ type Head struct {
 	Canon     string // canon-1
 	Tokenizer string
 	By        By
+	Format    string // of the log, of an import from one format; else ""
 	Export    Export
 }
 
@@ -72,6 +73,7 @@ func (h Head) pass(f *fields) Entry {
 	word(f, "canon", &h.Canon, nil)
 	word(f, "tok", &h.Tokenizer, nil)
 	word(f, "by", &h.By, nil)
+	word(f, "format", &h.Format, plainName().MatchString, "")
 	e := &h.Export
 	milliseconds(f, "grid", &e.Grid)
 	milliseconds(f, "gap", &e.MaxGap)
@@ -261,6 +263,8 @@ type IDs struct {
 	Input  Kinds   // of the blocks behind those that it shares with its predecessor
 	Media  int     // tokens of images, documents and audio
 	Moved  *Place  // the request's agent, where Begin named another; nil where it did not
+	Anew   bool    // of an import: the log has compacted what stood before
+	Tool   int64   // of an import: milliseconds before the request in which tools ran; 0 also where the log does not say
 	Global []int64 // of ScopeDataset: the numbers of the New blocks in all traces, as runs: the first, and how many; and so on
 }
 
@@ -289,7 +293,14 @@ func (v IDs) pass(f *fields) Entry {
 	if place(f, &moved, 0); moved.Agent != 0 {
 		v.Moved = &moved
 	}
+	var anew int
+	if v.Anew {
+		anew = 1
+	}
+	number(f, "anew", &anew, 0, 1, 0)
+	number(f, "tt", &v.Tool, 0, maxMillis, 0)
 	numbers(f, "g", &v.Global)
+	v.Anew = anew == 1
 	v.Stream = stream == 1
 	return v
 }

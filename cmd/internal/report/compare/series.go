@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ type Level struct {
 // mostFailed is the share of failed requests above which a run meets no level, as a probe of a search does.
 const mostFailed = 0.01
 
-// unfit are the kinds of remarks on a run that, whatever its figures are, meets no level.
+// unfit are the kinds of remarks on a run of which it is not known whether it meets a level that its figures meet.
 var unfit = []string{"gone", "silent_end", "invalid", "client_bound"}
 
 // levels returns the service levels on the run with what became of each.
@@ -58,22 +59,41 @@ func (r *run) levels() []Level {
 	return list
 }
 
-// misses says why the run does not meet its levels; nothing if it does.
-func (r *run) misses() (why []string) {
+// misses says why a concurrency does not meet the levels.
+type misses struct {
+	why  []string // nothing: it does
+	firm bool     // a level is missed; else it is not known: the figures of a run are not those of its servers, or not of its load
+}
+
+// add adds what became of a run.
+func (m *misses) add(r *run) {
+	before := len(m.why)
 	for _, l := range r.levels() {
 		if !l.Met {
-			why = append(why, l.name+" "+l.text)
+			m.why = append(m.why, l.name+" "+l.text)
 		}
 	}
 	if rate := r.summary.ErrorRate; rate > mostFailed {
-		why = append(why, fmt.Sprintf("%s of the requests failed", measure.FormatShare(rate)))
+		m.why = append(m.why, fmt.Sprintf("%s of the requests failed", measure.FormatShare(rate)))
 	}
+	m.firm = m.firm || len(m.why) > before
 	for _, remark := range r.summary.Remarks {
 		if slices.Contains(unfit, remark.Kind) {
-			why = append(why, "remark: "+remark.Kind)
+			m.why = append(m.why, remark.Kind)
 		}
 	}
-	return why
+}
+
+// text says of so many lanes that they do not meet the levels, or that this is not known, and why.
+func (m *misses) text(lanes int) string {
+	text := fmt.Sprintf("%d do not", lanes)
+	switch {
+	case !m.firm:
+		text = fmt.Sprintf("of %d it is not known", lanes)
+	case lanes == 1:
+		text = "1 does not"
+	}
+	return text + " (" + strings.Join(slices.Compact(m.why), ", ") + ")"
 }
 
 // lanes returns the number of lanes of the run; 0: there is no such number, or it is not known.
@@ -172,46 +192,48 @@ func (c *Comparison) answer(s *Series) string {
 	for _, l := range levels {
 		names = append(names, l.Level)
 	}
-	why := map[int][]string{} // by lanes
+	of := map[int]*misses{} // by lanes
 	for _, k := range s.Runs {
 		n := c.runs[k].lanes()
-		why[n] = append(why[n], c.runs[k].misses()...)
-	}
-	best := 0
-	for n := range why {
-		if len(why[n]) == 0 {
-			best = max(best, n)
+		if of[n] == nil {
+			of[n] = &misses{}
 		}
+		of[n].add(c.runs[k])
 	}
-	return c.answerText(s, and(names), best, why)
+	return answerText(and(names), of) + c.doubts(s, best(of))
 }
 
-// answerText is the answer where best lanes meet the levels, and others do not. why has the reasons by lanes.
-func (c *Comparison) answerText(s *Series, levels string, best int, why map[int][]string) string {
-	var above, below []int
-	for _, k := range s.Runs {
-		switch n := c.runs[k].lanes(); {
-		case len(why[n]) == 0 || slices.Contains(above, n) || slices.Contains(below, n):
-		case n > best:
-			above = append(above, n)
-		default:
-			below = append(below, n)
+// best returns the most lanes that meet the levels; 0: none do.
+func best(of map[int]*misses) (lanes int) {
+	for n, m := range of {
+		if len(m.why) == 0 {
+			lanes = max(lanes, n)
 		}
 	}
-	reason := func(n int) string { return " (" + strings.Join(slices.Compact(why[n]), ", ") + ")" }
-	if best == 0 {
-		return fmt.Sprintf("no number of lanes that was tried meets %s: %s%s", levels, lanesText(above[0]), reason(above[0]))
+	return lanes
+}
+
+// answerText says which numbers of lanes meet the levels.
+func answerText(levels string, of map[int]*misses) string {
+	most := best(of)
+	var above, below []string
+	for _, n := range slices.Sorted(maps.Keys(of)) {
+		switch {
+		case len(of[n].why) == 0:
+		case n > most:
+			above = append(above, of[n].text(n))
+		default:
+			below = append(below, of[n].text(n))
+		}
 	}
-	text := fmt.Sprintf("%s %s %s", lanesText(best), map[bool]string{true: "meets", false: "meet"}[best == 1], levels)
+	if most == 0 {
+		return fmt.Sprintf("no number of lanes that was tried meets %s: %s", levels, above[0])
+	}
+	text := fmt.Sprintf("%s %s %s", lanesText(most), map[bool]string{true: "meets", false: "meet"}[most == 1], levels)
 	if len(above) == 0 {
-		text = "at least " + text + "; more were not tried"
-	} else {
-		text += fmt.Sprintf("; %d do not%s", above[0], reason(above[0]))
+		text, above = "at least "+text, []string{"more were not tried"}
 	}
-	for _, n := range below {
-		text += fmt.Sprintf("; %d %s not%s", n, map[bool]string{true: "does", false: "do"}[n == 1], reason(n))
-	}
-	return text + c.doubts(s, best)
+	return strings.Join(slices.Concat([]string{text}, above[:1], below), "; ")
 }
 
 // doubts names the remarks on the runs of a series with a number of lanes.
@@ -224,10 +246,10 @@ func (c *Comparison) doubts(s *Series, lanes int) string {
 			}
 		}
 	}
-	if kinds == nil {
+	if lanes == 0 || kinds == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (remarks on %s: %s)", lanesText(lanes), strings.Join(kinds, ", "))
+	return fmt.Sprintf("; remarks on %s: %s", lanesText(lanes), strings.Join(kinds, ", "))
 }
 
 // mostOutput says which concurrency of a series gave the most output tokens.

@@ -148,7 +148,11 @@ func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) 
 
 // sentence says in words whether a run differs from another.
 func (c *Comparison) sentence(v *Verdict) string {
-	text := fmt.Sprintf("%s against %s: ", c.Runs[v.Run].Name, c.Runs[v.Base].Name)
+	run, base := &c.Runs[v.Run], &c.Runs[v.Base]
+	text := fmt.Sprintf("%s against %s: ", run.Name, base.Name)
+	if run.Series != "" {
+		text = fmt.Sprintf("%s against %s at %s: ", run.Series, base.Series, lanesText(c.runs[v.Run].lanes()))
+	}
 	if v.Method == NoInterval {
 		return text + "not decided: " + cmp.Or(v.Why, "one has no requests")
 	}
@@ -156,7 +160,7 @@ func (c *Comparison) sentence(v *Verdict) string {
 	if v.Method == Paired {
 		how = "paired: " + measure.Plural(v.Trees, "tree", "trees") + " that both played"
 	}
-	said := saidOf(findingsOf(c.Runs[v.Run].Figures))
+	said := saidOf(findingsOf(run.Figures))
 	return text + strings.Join(append(said, c.rateTexts(v.Run)...), "; ") + " (" + how + ")"
 }
 

@@ -73,6 +73,24 @@ func TestRunInABrowser(t *testing.T) {
 	require.Equal(t, before, numbers())
 
 	lanes := plotOf(t, b, "16 lanes")
+	dot := plotOf(t, b, "Request latency")
+	require.True(t, pagetest.Eval[bool](b, fmt.Sprintf(`(() => {
+		const plot = document.querySelector(%q), { chart } = plot, [mark] = chart.marks, row = mark.x.findIndex((x, i) => x > 0 && mark.shown(i));
+		plot.scrollIntoView({ block: "center" });
+		const box = plot.getBoundingClientRect();
+		reportClick(chart, { clientX: box.left + chart.pen.x.pixel(mark.x[row]), clientY: box.top + chart.pen.y.pixel(mark.y[row]) });
+		const card = plot.querySelector(".card"), place = card.getBoundingClientRect();
+		return !card.hidden && card.textContent.includes("session") && document.querySelector(%q).chart.marks[0].picked >= 0 && place.left >= 0 && place.right <= innerWidth;
+	})()`, dot, lanes)), "the request stands beside its dot, and its bar is marked")
+	b.Settle()
+	b.Window("run-card")
+	pagetest.Eval[bool](b, fmt.Sprintf(`[...document.querySelectorAll(%q)].find((button) => button.textContent === "Show its lane").click() === undefined`, dot+" .card button"))
+	b.Settle()
+	b.Window("run-card-lane")
+	assert.Regexp(t, `^Lane \d`, pagetest.Eval[string](b, `document.querySelector(".lanebar > span:not(.keys)").textContent`))
+	pagetest.Eval[bool](b, `[...document.querySelectorAll("button")].find((button) => button.textContent === "All lanes").click() === undefined`)
+	b.Key(dot, "\u001b")
+	assert.True(t, pagetest.Eval[bool](b, fmt.Sprintf(`document.querySelector(%q).hidden`, dot+" .card")), "Escape closes it")
 	b.Click(lanes, 0.5, 1)
 	assert.Contains(t, pagetest.Eval[string](b, `document.querySelector(".lanebar").textContent`), "Lane ")
 	b.Picture("run-lane")
@@ -83,7 +101,7 @@ func TestRunInABrowser(t *testing.T) {
 	b.Dark(false)
 	b.Picture("run-400")
 	assert.LessOrEqual(t, pagetest.Eval[int64](b, `document.documentElement.scrollWidth`), int64(400))
-	assert.Equal(t, "requests p50 p95 p99", pagetest.Eval[string](b, `[...document.querySelectorAll(".numbers thead th")].filter((th) => th.offsetWidth && th.textContent && th.getBoundingClientRect().right < 400).map((th) => th.textContent).join(" ")`),
+	assert.Equal(t, "figure requests p50 p95 p99", pagetest.Eval[string](b, `[...document.querySelectorAll(".numbers thead th")].filter((th) => th.offsetWidth && th.textContent && th.getBoundingClientRect().right < 400).map((th) => th.textContent).join(" ")`),
 		"the figures that decide have room")
 	b.RequireQuiet()
 }

@@ -43,11 +43,14 @@ func TestOpenRequestsOfAKilledRun(t *testing.T) {
 		_, html, err := b.fit(about)
 		require.NoError(t, err)
 		e := pagetest.NewEngine(t, string(html))
-		e.Eval(`var requests = new Requests(page), range = new TimeRange(requests.time[0], pageEnd(page.head)), flight = inFlight(page, requests), trees = openTrees(page, requests)`)
+		e.Eval(`var requests = new Requests(page), range = new TimeRange(requests.time[0], pageEnd(page.head)), flight = inFlight(page, requests), ends = openEnds(page, requests), trees = countOpen(requests.tracks.treeBegin, ends.trees), sessions = countOpen(requests.tracks.begin, ends.sessions)`)
 		require.EqualValues(t, open, e.Number("page.tables.open.rows"))
 		require.EqualValues(t, whole, e.Number("page.head.whole"))
 		require.EqualValues(t, open, e.Number("flight.y[flight.y.length - 1]"), "they do not fall to zero")
 		require.EqualValues(t, e.Number("requests.tracks.lanes.length"), e.Number("trees.y[trees.y.length - 1]"), "every lane is open")
+		if limit == 0 { // else not every main session is on the page
+			require.EqualValues(t, e.Number("requests.tracks.lanes.length"), e.Number("sessions.y[sessions.y.length - 1]"), "with its main session")
+		}
 		require.Equal(t, "open: not all known", e.Eval("shadesOf(page, range).at(-1).name"))
 		require.EqualValues(t, e.Number("(page.head.whole - page.head.zero) / 1e9"), e.Number("shadesOf(page, range).at(-1).from"))
 

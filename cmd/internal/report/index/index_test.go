@@ -115,6 +115,7 @@ func TestPage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(text), string(again))
 	e := pagetest.NewEngine(t, string(text))
+	e.Document() // which fails where the page cannot be drawn
 	require.Equal(t, "./first/report.html", e.Eval("page.head.runs[4].page"))
 	order := `sortedRuns(page.head.runs, indexColumns(page.head).find(({ title }) => title === a).of, b).map(({ dir }) => dir).join()`
 	require.Equal(t, "first,sweep/c0004,sweep/c0016,open,it's damaged", e.Eval(order, "ttft p95", false), "what is not known comes last")

@@ -125,22 +125,28 @@ func (s *Server) path(number string) (string, error) {
 	return s.paths[n-1], nil
 }
 
-// begin waits until no other page is being made, and gives the answer time. The caller must call the returned function.
-func (s *Server) begin(w http.ResponseWriter) func() {
+// answer makes a page and sends it, which holds up no other page.
+func (s *Server) answer(w http.ResponseWriter, make func() ([]byte, error)) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(makeLimit)) // else the limit of the server holds
+	text, err := s.alone(make)
+	send(w, "text/html; charset=utf-8", text, err)
+}
+
+// alone makes a page when no other is being made.
+func (s *Server) alone(make func() ([]byte, error)) ([]byte, error) {
 	s.making.Lock()
-	return s.making.Unlock
+	defer s.making.Unlock()
+	return make()
 }
 
 // run answers with the page of a run, as far as it has been played.
 func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	path, err := s.path(r.PathValue("number"))
-	defer s.begin(w)()
-	var text []byte
-	if err == nil {
-		text, err = pageOfRun(path)
+	if err != nil {
+		send(w, "", nil, err)
+		return
 	}
-	send(w, "text/html; charset=utf-8", text, err)
+	s.answer(w, func() ([]byte, error) { return pageOfRun(path) })
 }
 
 // pageOfRun makes the page of a run.
@@ -173,11 +179,11 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, compare.Source{Dir: path, Page: "runs/" + n, Partial: true})
 	}
-	defer s.begin(w)()
-	c, err := compare.Make(r.Context(), list, compare.Options{})
-	var text []byte
-	if err == nil {
-		text, err = c.HTML()
-	}
-	send(w, "text/html; charset=utf-8", text, err)
+	s.answer(w, func() ([]byte, error) {
+		c, err := compare.Make(r.Context(), list, compare.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return c.HTML()
+	})
 }

@@ -63,7 +63,7 @@ class IndexTable {
     this.heads = this.columns.map((column) => element("th", { scope: "col", class: column.text ? "text" : null }, element("button", { type: "button", class: "sort", onclick: () => this.sort(column) }, column.title)));
     this.body = element("tbody", {});
     root.append(element("p", {}, filter), this.note, this.choice, scrolledTable([element("th", { scope: "col" }, "compare"), ...this.heads], this.body, "index"),
-      copyButton(() => toCSV([this.columns.map(({ title }) => title), ...this.shown().map((run) => this.columns.map(({ of }) => of(run)))])));
+      element("p", { class: "copy" }, ...copyButtons(() => [this.columns.map(({ title }) => title), ...this.shown().map((run) => this.columns.map(({ of }) => of(run)))])));
     this.show();
   }
 

@@ -36,12 +36,12 @@ function inFlight(page, requests) {
 // openSince returns when the requests were sent that have no end, because the run was killed.
 function openSince(page) { return page.tables.open ? page.tables.open.columns.sent.map((ns) => (ns - page.head.zero) / 1e9) : []; }
 
-// openTrees returns the trees as steps. Of a run that was killed the last tree of a lane has no end.
-function openTrees(page, { tracks }) {
-  const { lane } = page.tables.trees.columns, ends = Float64Array.from(tracks.treeEnd), last = new Map();
+// openEnds returns the ends of trees, and of sessions. Of a run that was killed the last tree of a lane has none, nor has its main session.
+function openEnds(page, { tracks }) {
+  const { lane } = page.tables.trees.columns, last = new Map(), trees = Float64Array.from(tracks.treeEnd);
   if (page.tables.open) lane.forEach((l, t) => { if (!last.has(l) || tracks.treeBegin[t] > tracks.treeBegin[last.get(l)]) last.set(l, t); });
-  for (const t of last.values()) ends[t] = NaN;
-  return countOpen(tracks.treeBegin, ends);
+  for (const t of last.values()) trees[t] = NaN;
+  return { trees, sessions: tracks.end.map((end, k) => tracks.depth[k] === 0 && Number.isNaN(trees[tracks.tree[k]]) ? NaN : end) };
 }
 
 // reported returns what a run that is played says of itself: its last requests have no records yet.
@@ -56,7 +56,7 @@ function drawLoad(charts, page, requests, range) {
   const marks = [line("requests in flight", 0), line(`sessions open${part}`, 1), line(`${page.head.summary.arrivals ? "trees open" : "lanes that play"}${told ? "" : part}`, 2)];
   if (haveWaited(requests)) marks.push(line(`${waitingName(page.head.summary.arrivals)}${part}`, 3));
   const show = requests.remembered(() => {
-    const lines = [inFlight(page, requests), countOpen(tracks.begin, tracks.end), told ? reported(page, "open_trees") : openTrees(page, requests)];
+    const ends = openEnds(page, requests), lines = [inFlight(page, requests), countOpen(tracks.begin, ends.sessions), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, ends.trees)];
     if (marks.length > 3) {
       const waited = Array.from(requests.time.keys()).filter((i) => requests.queued[i] > 0);
       lines.push(countOpen(waited.map((i) => requests.due[i] - requests.queued[i] / 1e9), waited.map((i) => requests.due[i])));

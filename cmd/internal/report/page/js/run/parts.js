@@ -33,5 +33,5 @@ function drawParts(root, page) {
   const { parts } = page.head.summary;
   if (!parts) return;
   const part = section(root, "Parts", "The clients that played the load. Part I of N plays the lanes I, I+N, I+2N and so on. The clock is what is added to that of a part to have that of part 0.");
-  new Table(part, ["part", "machine", "requests", "failed", "TTFT p50", "TTFT p99", "lateness p99", "clock", "±", ""]).show(partRows(parts));
+  new Table(part, ["part", "machine", "requests", "failed", "TTFT p50", "TTFT p99", "lateness p99", "clock", "±", "note"]).show(partRows(parts));
 }

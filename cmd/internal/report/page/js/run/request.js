@@ -33,7 +33,7 @@ class RequestCard {
     this.element.hidden = i < 0;
     if (i < 0) return;
     const { plot, height } = this.chart, right = px > plot.clientWidth / 2, close = () => this.show(-1);
-    this.element.replaceChildren(element("div", { class: "lanebar" }, element("h3", {}, "Request"), element("button", { type: "button", onclick: () => this.requests.reveal() }, "Show its lane"), element("button", { type: "button", onclick: close }, "Close")), requestFacts(this.requests, i));
+    this.element.replaceChildren(element("div", { class: "cardbar" }, element("h3", {}, "Request"), element("button", { type: "button", onclick: () => this.requests.reveal() }, "Show its lane"), element("button", { type: "button", onclick: close }, "Close")), requestFacts(this.requests, i));
     Object.assign(this.element.style, { left: right ? "" : `${px + 12}px`, right: right ? `${plot.clientWidth - px + 12}px` : "", top: py > height / 2 ? "" : `${py}px`, bottom: py > height / 2 ? `${height - py}px` : "" });
   }
 }

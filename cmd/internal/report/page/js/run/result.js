@@ -4,7 +4,7 @@
 // drawResult returns the elements of the result; none of a page whose summary cannot be read.
 function drawResult({ result, summary }) {
   if (!result) return [];
-  const levels = (summary.remarks || []).map((remark) => remark.level), grave = ["broken", "warning"].find((level) => levels.includes(level)) || "";
+  const levels = (summary.remarks || []).map(gravityOf), grave = ["broken", "warning"].find((level) => levels.includes(level)) || "";
   const tiles = element("dl", { class: "tiles" }, ...result.figures.map((figure) => {
     const [text, range, note] = tileTexts(figure);
     return element("div", { class: figure.met === true ? "good" : figure.met === false ? "bad" : null }, element("dt", {}, figure.title), element("dd", {}, text),

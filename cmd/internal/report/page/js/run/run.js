@@ -92,7 +92,7 @@ const statNames = ["mean", "p50", "p75", "p90", "p95", "p99", "max"];
 
 function drawNumbers(root, page, requests, range) {
   const part = section(root, "Numbers", "Of requests that ended well. A request belongs to the range in which it started.");
-  const table = new Table(part, ["", "requests", ...statNames], "numbers");
+  const table = new Table(part, ["figure", "requests", ...statNames], "numbers");
   const sums = element("p", { class: "sums" }), sure = element("p", { class: "about" });
   part.append(sums, sure);
   const ofWhole = page.head.intervals && page.head.intervals.of || {};

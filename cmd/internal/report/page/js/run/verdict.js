@@ -10,7 +10,7 @@ function verdictsOf(head) {
   else if (s.valid === false) {} // a remark
   else if (s.part && s.part.of > 1 && s.run.scenario) add(null, "Not judged: the scenario judges the whole load.");
   else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
-  for (const r of s.remarks || []) if (!/^(failed|errors|partial)$/.test(r.kind)) add(r.level === "note" ? null : r.level === "warning" ? r.level : false, `${r.text}.`, r.detail);
+  for (const r of s.remarks || []) if (!/^(failed|errors|partial)$/.test(r.kind)) add({ note: null, warning: "warning", broken: false }[gravityOf(r)], `${r.text}.`, r.detail);
   if (!(s.client && s.client.bound) && s.measured > 0) add(true, `The client was no bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`);
   add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.keys(s.errors || {}).sort((a, b) => s.errors[b] - s.errors[a]).map((category) =>
     `${shorten(category, longestCategory)}: ${formatCount(s.errors[category], "request")}${sampleText(s, category)}`));
@@ -19,6 +19,9 @@ function verdictsOf(head) {
   if (s.valid !== false && s.valid !== true && !s.run.scenario) add(null, "Not judged: without a scenario a run is neither valid nor not.", s.reasons || []);
   return lines;
 }
+
+// gravityOf is the level of a remark. Idle lanes, a note elsewhere, are a warning here: the load was not the one that the title names.
+function gravityOf({ kind, level }) { return kind === "lanes" ? "warning" : level; }
 
 // tooManyUnseen reports whether the numbers of a run leave out more of its requests than measure.MaxUnseen.
 function tooManyUnseen(s) { return Boolean(s.unseen) && s.unseen.share > 0.05; }

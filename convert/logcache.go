@@ -206,7 +206,7 @@ func (c *conversion) readSizedLogs(ctx context.Context, needText bool) (*text.Da
 	if c.options.Logs.Redact != "none" {
 		d.Store.Redact = text.NewRedactor()
 	}
-	sizes, err := readLogsOf(ctx, c.snapshot, d, c.options, tok)
+	sizes, err := readLogsOf(ctx, c.snapshot, d, c.options, tok, false)
 	if err != nil {
 		d.Store.Close()
 		return nil, nil, err
@@ -340,7 +340,7 @@ func (f *Fidelity) add(u *text.Turn) {
 // its number.
 func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, *text.Sizes, error) {
 	o = o.withDefaults()
-	o.Source.Texts = textFormats()
+	o.Source.Texts, o.Source.Unkeyed = textFormats(), true
 	files, formats, err := LogFiles(o.Inputs)
 	if err != nil {
 		return nil, nil, unread(err)
@@ -352,7 +352,7 @@ func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, 
 	}
 	d := text.NewDataset(text.NewStore(""))
 	d.NeedText = true
-	sizes, err := readLogsOf(ctx, s, d, o, t)
+	sizes, err := readLogsOf(ctx, s, d, o, t, true)
 	if err = errors.Join(err, s.Close()); err != nil {
 		d.Store.Close()
 		return nil, nil, cmp.Or(ctx.Err(), unnamed(err))
@@ -388,12 +388,15 @@ func unnamed(err error) error {
 	return err
 }
 
-// readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say.
-func readLogsOf(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options, t text.Tokenizer) (*text.Sizes, error) {
+// readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say. ids: the caller will ask for tokens of texts.
+func readLogsOf(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options, t text.Tokenizer, ids bool) (*text.Sizes, error) {
 	if err := readLogs(ctx, s, d, o); err != nil {
 		return nil, err
 	}
 	sizes := text.NewSizes(d, t)
+	if ids {
+		sizes.KeepIDs()
+	}
 	return sizes, sizes.Complete()
 }
 

@@ -59,7 +59,14 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	if hub.IsRef(in) && err != nil {
 		return s.addDataset(ctx, in, o)
 	}
-	if data, ok := o.Embedded[in]; ok && errors.Is(err, os.ErrNotExist) {
+	data := o.Embedded[in]
+	if data == nil && o.Make != nil && errors.Is(err, os.ErrNotExist) {
+		var wrong error
+		if data, wrong = o.Make(in); wrong != nil {
+			return fmt.Errorf("input %s: %w", in, wrong)
+		}
+	}
+	if data != nil && errors.Is(err, os.ErrNotExist) {
 		s.Files = append(s.Files, File{Path: in, Format: FileFormat{Lines: true}, Size: int64(len(data)),
 			open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }})
 		return nil
@@ -224,7 +231,7 @@ func (s *Snapshot) hash(ctx context.Context, o Options) error {
 			if err := f.detect(ctx); err != nil || f.SHA256 != "" {
 				return err
 			}
-			return f.hash(ctx, o.Progress)
+			return f.hash(ctx, o.Progress, !o.Unkeyed)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -233,15 +240,18 @@ func (s *Snapshot) hash(ctx context.Context, o Options) error {
 	return ctx.Err()
 }
 
-// hash computes size and digest of a file and, where detect has asked for it, whether it has several lines.
-func (f *File) hash(ctx context.Context, progress func(int64)) error {
+// hash computes size and digests of a file, SHA256 if it is keyed, and, where detect has asked for it, whether it has several lines.
+func (f *File) hash(ctx context.Context, progress func(int64), keyed bool) error {
 	r, err := f.open()
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	defer r.Close()
 	sum, fast := sha256.New(), xxh3.New()
-	sums := io.MultiWriter(sum, fast)
+	sums := io.Writer(fast)
+	if keyed {
+		sums = io.MultiWriter(sum, fast)
+	}
 	from := progressReader{ctx, r, progress}
 	n := int64(0)
 	if find := f.lines; find != nil {
@@ -257,7 +267,9 @@ func (f *File) hash(ctx context.Context, progress func(int64)) error {
 		return fmt.Errorf("input %s: %w", f.Path, err)
 	}
 	digest := fast.Sum128()
-	f.Size, f.SHA256, f.fast = n, hex.EncodeToString(sum.Sum(nil)), &digest
+	if f.Size, f.fast = n, &digest; keyed {
+		f.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	}
 	return nil
 }
 
@@ -281,9 +293,14 @@ func (p progressReader) Read(b []byte) (int, error) {
 type Options struct {
 	Stdin    io.Reader         // for the input "-"; nil: that input is refused
 	Embedded map[string][]byte // JSON lines by name, for inputs of such a name that are not a path
+
+	// Make makes the JSON lines of an input that is not a path and not in Embedded, nil for a name that it does not know; may be nil.
+	Make func(name string) ([]byte, error)
+
 	Workers  int               // files that are hashed at a time; 0: one per CPU
 	Progress func(bytes int64) // called with the bytes hashed since the last call, by several goroutines; may be nil
 	Texts    []TextFormat      // whose files are read besides those of JSON and Parquet
+	Unkeyed  bool              // the caller keys nothing by the files: SHA256 stays "", but of the hub's
 
 	Hub    hub.Options // for datasets of the hub; Resolve sets TrustCached from Verify
 	Verify bool        // read the files of datasets that are in the cache, and download damaged ones again

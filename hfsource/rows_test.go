@@ -167,7 +167,8 @@ func TestChangedFileEndsRows(t *testing.T) {
 			"other content": pack(t, other), "longer": append(bytes.Clone(good), '\n'), "cut": good[:len(good)-9], "emptied": {},
 		} {
 			path := write(t, "in.jsonl"+suffix, good)
-			s := resolve(t, Options{}, path, write(t, "after.jsonl", []byte("fine\n")))
+			s := resolve(t, Options{Unkeyed: name == "longer"}, path, write(t, "after.jsonl", []byte("fine\n")))
+			require.Equal(t, name == "longer", s.Files[0].SHA256 == "")
 			require.NoError(t, os.WriteFile(path, now, 0o666))
 			list, err := collect(t.Context(), s)
 			assert.ErrorIs(t, err, ErrChanged, "%s%s", name, suffix)

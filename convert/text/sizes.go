@@ -11,6 +11,8 @@ type Sizes struct {
 	tokenizer Tokenizer
 	counts    []int32 // of texts, plus 1; 0: not counted yet
 	messages  []int32 // canonical length, plus 1
+	kept      map[Text][]uint32 // tokens that were counted and not asked for yet
+	room      int               // for so many more
 	buf       []byte
 	err       error
 
@@ -25,25 +27,43 @@ func NewSizes(d *Dataset, t Tokenizer) *Sizes {
 // Err returns the first error of the store.
 func (s *Sizes) Err() error { return s.err }
 
+// keptIDs is how many tokens KeepIDs keeps, 32 MB of them.
+const keptIDs = 8 << 20
+
+// KeepIDs keeps tokens that are counted until IDs asks for them, so that most texts are encoded once though a caller wants both.
+func (s *Sizes) KeepIDs() { s.kept, s.room = map[Text][]uint32{}, keptIDs }
+
 // Text returns how many tokens a text has.
 func (s *Sizes) Text(t Text) int {
 	if s.counts[t] == 0 {
-		s.counts[t] = int32(len(s.IDs(t))) + 1
+		if ids := s.encode(t); s.kept != nil && len(ids) <= s.room {
+			s.kept[t] = ids
+			s.room -= len(ids)
+		}
 	}
 	return int(s.counts[t] - 1)
 }
 
 // IDs returns the tokens of a text, and counts them.
 func (s *Sizes) IDs(t Text) []uint32 {
-	if t == 0 {
-		return nil
+	ids, ok := s.kept[t]
+	if !ok {
+		return s.encode(t)
 	}
-	b, err := s.data.Store.Append(s.buf[:0], t)
-	if err != nil && s.err == nil {
-		s.err = err
+	delete(s.kept, t)
+	s.room += len(ids)
+	return ids
+}
+
+func (s *Sizes) encode(t Text) (ids []uint32) {
+	if t != 0 {
+		b, err := s.data.Store.Append(s.buf[:0], t)
+		if err != nil && s.err == nil {
+			s.err = err
+		}
+		s.buf = b
+		ids = s.tokenizer.Encode(string(b))
 	}
-	s.buf = b
-	ids := s.tokenizer.Encode(string(b))
 	s.counts[t] = int32(len(ids)) + 1
 	return ids
 }

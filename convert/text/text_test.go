@@ -164,3 +164,38 @@ func TestStoreThatCannotWrite(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 }
+
+// countedTokens is a tokenizer whose tokens are bytes, and which counts its texts.
+type countedTokens map[string]int
+
+func (c countedTokens) Encode(s string) []uint32 {
+	c[s]++
+	return make([]uint32, len(s))
+}
+
+// A text is encoded once, whether it is counted first or not; a count alone keeps no more tokens than there is room for.
+func TestKeepIDs(t *testing.T) {
+	d := NewDataset(NewStore(t.TempDir()))
+	defer d.Store.Close()
+	var list []Text
+	for _, s := range []string{"", "short", "longer than the room"} {
+		id, err := d.Store.Add([]byte(s))
+		require.NoError(t, err)
+		list = append(list, id)
+	}
+	encoded := countedTokens{}
+	s := NewSizes(d, encoded)
+	s.KeepIDs()
+	s.room = 7
+	for range 2 {
+		for _, id := range list {
+			require.Equal(t, d.Store.Len(id), s.Text(id))
+		}
+	}
+	for _, id := range list {
+		require.Len(t, s.IDs(id), d.Store.Len(id))
+	}
+	require.Equal(t, countedTokens{"short": 1, "longer than the room": 2}, encoded)
+	require.Equal(t, 7, s.room)
+	require.NoError(t, s.Err())
+}

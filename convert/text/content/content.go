@@ -263,78 +263,50 @@ type fields [keys]Raw
 
 // The keys of fields.
 const (
-	kRole             = iota // role
-	kContent                 // content
-	kReasoningContent        // reasoning_content
-	kRefusal                 // refusal
-	kAudio                   // audio
-	kToolCalls               // tool_calls
-	kFunctionCall            // function_call
-	kToolCallId              // tool_call_id
-	kName                    // name
-	kType                    // type
-	kText                    // text
-	kThinking                // thinking
-	kData                    // data
-	kId                      // id
-	kInput                   // input
-	kToolUseId               // tool_use_id
-	kIsError                 // is_error
-	kSource                  // source
-	kImageUrl                // image_url
-	kFile                    // file
-	kInputAudio              // input_audio
-	kFunction                // function
-	kCustom                  // custom
-	kArguments               // arguments
-	kUrl                     // url
-	kFileUrl                 // file_url
-	kFileId                  // file_id
-	kFileData                // file_data
-	kParts                   // parts
-	kResponse                // response
-	kResult                  // result
-	kModality                // modality
-	kMimeType                // mime_type
+	kRole = iota
+	kContent
+	kReasoningContent
+	kRefusal
+	kAudio
+	kToolCalls
+	kFunctionCall
+	kToolCallId
+	kName
+	kType
+	kText
+	kThinking
+	kData
+	kId
+	kInput
+	kToolUseId
+	kIsError
+	kSource
+	kImageUrl
+	kFile
+	kInputAudio
+	kFunction
+	kCustom
+	kArguments
+	kUrl
+	kFileUrl
+	kFileId
+	kFileData
+	kParts
+	kResponse
+	kResult
+	kModality
+	kMimeType
 	keys
 )
 
 // keyNumbers has them by their names.
 var keyNumbers = map[string]int{
-	"role":              kRole,
-	"content":           kContent,
-	"reasoning_content": kReasoningContent,
-	"refusal":           kRefusal,
-	"audio":             kAudio,
-	"tool_calls":        kToolCalls,
-	"function_call":     kFunctionCall,
-	"tool_call_id":      kToolCallId,
-	"name":              kName,
-	"type":              kType,
-	"text":              kText,
-	"thinking":          kThinking,
-	"data":              kData,
-	"id":                kId,
-	"input":             kInput,
-	"tool_use_id":       kToolUseId,
-	"is_error":          kIsError,
-	"source":            kSource,
-	"image_url":         kImageUrl,
-	"file":              kFile,
-	"input_audio":       kInputAudio,
-	"function":          kFunction,
-	"custom":            kCustom,
-	"arguments":         kArguments,
-	"url":               kUrl,
-	"file_url":          kFileUrl,
-	"file_id":           kFileId,
-	"file_data":         kFileData,
-	"parts":             kParts,
-	"response":          kResponse,
-	"result":            kResult,
-	"modality":          kModality,
-	"mime_type":         kMimeType,
-	"uri":               kUrl,
+	"role": kRole, "content": kContent, "reasoning_content": kReasoningContent, "refusal": kRefusal, "audio": kAudio,
+	"tool_calls": kToolCalls, "function_call": kFunctionCall, "tool_call_id": kToolCallId, "name": kName, "type": kType, "text": kText,
+	"thinking": kThinking, "data": kData, "id": kId, "input": kInput, "tool_use_id": kToolUseId, "is_error": kIsError, "source": kSource,
+	"image_url": kImageUrl, "file": kFile, "input_audio": kInputAudio, "function": kFunction, "custom": kCustom, "arguments": kArguments,
+	"url": kUrl, "file_url": kFileUrl, "file_id": kFileId, "file_data": kFileData, "parts": kParts, "response": kResponse, "result": kResult,
+	"modality": kModality, "mime_type": kMimeType, "uri": kUrl,
 }
 
 func fieldsOf(v Raw) (f fields, err error) {
@@ -368,11 +340,7 @@ func (r *Reader) Message(v Raw) (m text.Message, err error) {
 	if !f[kRole].IsString() {
 		return m, ErrNoRole
 	}
-	name := f[kRole].AppendString(nil)
-	if m.Role = text.RoleOf(name); m.Role == text.OtherRole {
-		m.Name = r.add(name)
-	}
-	if m.Role == text.Tool {
+	if m = r.says(f[kRole]); m.Role == text.Tool {
 		m.Parts = append(m.Parts, r.result(f[kToolCallId], f[kContent], false))
 		return m, r.err
 	}
@@ -395,6 +363,15 @@ func (r *Reader) Message(v Raw) (m text.Message, err error) {
 		m.Parts = append(m.Parts, r.call(nil, g[kName], g[kArguments]))
 	}
 	return m, r.err
+}
+
+// says returns a message of a role, without parts.
+func (r *Reader) says(role Raw) (m text.Message) {
+	name := role.Bytes()
+	if m.Role = text.RoleOf(name); m.Role == text.OtherRole {
+		m.Name = r.add(name)
+	}
+	return m
 }
 
 // billing begins a block of the system prompt that a client writes for the accounts of the API. It changes with each request.

@@ -19,10 +19,7 @@ func (r *Reader) GenAI(v Raw) (m text.Message, err error) {
 	case !f[kRole].IsString():
 		return m, ErrNoRole
 	}
-	name := f[kRole].AppendString(nil)
-	if m.Role = text.RoleOf(name); m.Role == text.OtherRole {
-		m.Name = r.add(name)
-	}
+	m = r.says(f[kRole])
 	m.Parts = r.GenAIParts(f[kParts])
 	results := 0
 	for k := range m.Parts {

@@ -97,14 +97,10 @@ func (r *Reader) Item(v Raw, f []Raw) Item {
 
 // messageItem reads a message; one without a role is unknown.
 func (r *Reader) messageItem(i Item, f []Raw) Item {
-	name := f[itemRole].Bytes()
 	if !f[itemRole].IsString() {
 		return i
 	}
-	m := text.Message{Role: text.RoleOf(name)}
-	if m.Role == text.OtherRole {
-		m.Name = r.add(name)
-	}
+	m := r.says(f[itemRole])
 	m.Parts = r.Blocks(f[itemContent])
 	if i.Kind = InputItem; m.Role == text.Assistant {
 		i.Kind = OutputItem

@@ -62,8 +62,7 @@ type Reader struct {
 	spans    []span
 	numbers  map[xxh3.Uint128]int32 // of spans
 	requests []request
-	names    map[string]int32 // of ids and other words, in words
-	words    []string
+	words    content.Names          // ids, and other words
 	tools    [][]text.Text          // definitions of tools
 	heads    map[xxh3.Uint128]int32 // of attributes that each request repeats: tools, or a message of the system
 	prompts  content.Lists
@@ -74,7 +73,7 @@ type Reader struct {
 // New returns a reader that adds to a dataset.
 func New(d *text.Dataset) *Reader {
 	return &Reader{Reader: content.Reader{Data: d}, scanner: spans.Scanner{Wanted: attributes}, numbers: map[xxh3.Uint128]int32{},
-		names: map[string]int32{"": 0}, words: []string{""}, tools: [][]text.Text{nil}, heads: map[xxh3.Uint128]int32{}, last: map[text.Node]int32{}}
+		tools: [][]text.Text{nil}, heads: map[xxh3.Uint128]int32{}, last: map[text.Node]int32{}}
 }
 
 // Row reads a row: an object of the exporter, a span, or a session.
@@ -188,20 +187,10 @@ func spanKey(trace, id content.Raw) xxh3.Uint128 {
 // word returns the number of a string or a number, 0 where there is none.
 func (r *Reader) word(v content.Raw) int32 {
 	if v.IsNumber() {
-		return r.intern(v)
+		return r.words.Number(v)
 	}
 	var buf [64]byte
-	return r.intern(v.AppendString(buf[:0]))
-}
-
-func (r *Reader) intern(b []byte) int32 {
-	n, known := r.names[string(b)]
-	if !known {
-		n = int32(len(r.words))
-		r.words = append(r.words, string(b))
-		r.names[r.words[n]] = n
-	}
-	return n
+	return r.words.Number(v.AppendString(buf[:0]))
 }
 
 // request reads a span that is a request.
@@ -228,11 +217,11 @@ func (r *Reader) request(f *spans.Span) (q request, err error) {
 	}
 	reasons, list := r.scanner.Said(f, finishReasons)
 	if !list {
-		t.Stop = r.words[r.intern(reasons)]
+		t.Stop = r.words.Name(r.words.Number(reasons))
 	}
 	_ = reasons.Array(func(v content.Raw) error { // it was read before
 		if t.Stop == "" {
-			t.Stop = r.words[r.word(v)]
+			t.Stop = r.words.Name(r.word(v))
 		}
 		return nil
 	})

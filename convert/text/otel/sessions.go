@@ -148,12 +148,12 @@ func (r *Reader) trace(g *group) {
 	} else {
 		r.Data.Warn("parent_missing")
 	}
-	t := r.Data.NewTrace(r.words[g.word])
+	t := r.Data.NewTrace(r.words.Name(g.word))
 	places := map[int32]int32{}
 	for k, a := range g.agents {
 		places[a.span] = int32(k)
 		if k > 0 {
-			t.Sessions = append(t.Sessions, text.Session{ID: r.words[r.spans[a.span].id], Kind: text.Subagent, SpawnTurn: text.None, JoinTurn: text.None, Lacks: text.None, Filler: text.None})
+			t.Sessions = append(t.Sessions, text.Session{ID: r.words.Name(r.spans[a.span].id), Kind: text.Subagent, SpawnTurn: text.None, JoinTurn: text.None, Lacks: text.None, Filler: text.None})
 		}
 	}
 	for k, a := range g.agents {

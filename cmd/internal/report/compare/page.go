@@ -62,7 +62,7 @@ func (c *Comparison) HTML() ([]byte, error) {
 	for _, f := range figures {
 		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(TableFigures, f), better(f), measure.MetricNamed(f.Name).Ratio})
 	}
-	p := &page.Page{Kind: "compare", Title: c.Title}
+	p := &page.Page{Kind: "compare", Title: c.Title, Plain: c.plain()}
 	p.Tables = append(p.Tables, c.timeTable(a), c.figureTable())
 	for k, r := range c.runs {
 		points := r.requests.thinned(mostPoints / len(c.runs))

@@ -201,6 +201,17 @@ func TestDrawingCode(t *testing.T) {
 	require.Equal(t, "/s", e.Eval("unitOf({unit: '1/s'})"))
 	require.Equal(t, "s", e.Eval("unitOf({unit: 's', of_each: true})"))
 
+	for _, c := range []struct {
+		better int
+		ratio  float64
+		want   string
+	}{{-1, 0.1, "worse"}, {-1, -0.1, "better"}, {1, 0.1, "better"}, {1, -0.1, "worse"}, {0, 0.1, ""}} {
+		require.Equal(t, c.want, e.Eval("betterWay({ better: a, of_each: true }, { ratio: b, differs: true })", c.better, c.ratio))
+		require.Equal(t, c.want, e.Eval("betterWay({ better: a, of_each: false }, { ratio: b, differs: false })", c.better, c.ratio), "a rate has no interval")
+		require.Equal(t, "", e.Eval("betterWay({ better: a, of_each: true }, { ratio: b, differs: false })", c.better, c.ratio))
+	}
+	require.Equal(t, "", e.Eval("betterWay({ better: 1, of_each: false }, { ratio: 0.009 })"))
+
 	many := newModelled(60)
 	e = pagetest.NewEngine(t, htmlOf(t, compareDirs(t, many.write(t, "many"), m.write(t, "few"))))
 	const shown = `page.head.runs.map((run) => valueText(run.figures["ttft.p99"], "s").endsWith("?")).join()`

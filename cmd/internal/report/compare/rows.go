@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/replay/slo"
 )
 
@@ -47,18 +48,17 @@ var seriesFigures = [][2]string{
 	{"output_token_rate", "output/s"}, {"ttft.p50", "ttft p50"}, {"ttft.p95", "ttft p95"}, {"itl.p50", "itl p50"}, {"itl.p95", "itl p95"}, {"token_hit_rate", "hit rate"}, {"error-rate", "failed"},
 }
 
-// seriesTable writes a row for each run of series, by concurrency: what the figures are over, a column for each service level, and figures. It
-// is cut into several if it is wider than columns; 0: no limit.
-func (c *Comparison) seriesTable(b *strings.Builder, columns int) {
+// columns returns the columns of the table of runs: their names, then what the figures are over, a column for each service level, and figures.
+func (c *Comparison) columns() (names, list []column) {
 	lanes := map[string]string{}
 	for k := range c.Runs {
 		lanes[c.Runs[k].Name] = strconv.Itoa(c.runs[k].lanes())
 	}
-	names := []column{{"lanes", func(r *Run) string { return lanes[r.Name] }}}
+	names = []column{{"lanes", func(r *Run) string { return lanes[r.Name] }}}
 	if len(c.Series) > 1 {
 		names = append(names, column{"series", func(r *Run) string { return cut(r.Series, cellWidth) }})
 	}
-	list := []column{{"requests", func(r *Run) string { return fmt.Sprintf("%d of %d", r.N, r.Sent) }}}
+	list = []column{{"requests", func(r *Run) string { return fmt.Sprintf("%d of %d", r.N, r.Sent) }}}
 	for _, g := range c.gates() {
 		list = append(list, column{g.Text, func(r *Run) string { return r.levelCell(g.Text) }})
 	}
@@ -66,6 +66,12 @@ func (c *Comparison) seriesTable(b *strings.Builder, columns int) {
 		at := slices.IndexFunc(figures, func(x slo.Figure) bool { return x.String() == f[0] })
 		list = append(list, column{f[1], func(r *Run) string { return r.cell(figures[at]) }})
 	}
+	return names, list
+}
+
+// seriesTable writes a row for each run of series, by concurrency. It is cut into several if it is wider than columns; 0: no limit.
+func (c *Comparison) seriesTable(b *strings.Builder, columns int) {
+	names, list := c.columns()
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && (columns == 0 || c.rowWidth(slices.Concat(names, list[:n+1])) <= columns) {
@@ -77,6 +83,33 @@ func (c *Comparison) seriesTable(b *strings.Builder, columns int) {
 		}
 	}
 	c.notes(b, c.Runs)
+}
+
+// plain is what a reader of the page without JavaScript sees.
+func (c *Comparison) plain() page.Plain {
+	p := page.Plain{Lines: append([]string{c.Title}, c.lead()...)}
+	if !c.Comparable {
+		p.Lines = append(p.Lines, "These runs may not be compared: they differ in "+c.MismatchNames()+".")
+	}
+	for _, v := range c.Verdicts {
+		p.Lines = append(p.Lines, v.Text)
+	}
+	names, list := c.columns()
+	list = slices.Concat([]column{{"run", func(r *Run) string { return r.Name }}}, names, list)
+	var rows [][]string
+	for k := -1; k < len(c.Runs); k++ {
+		var row []string
+		for _, col := range list {
+			if k < 0 {
+				row = append(row, col.title)
+			} else {
+				row = append(row, col.of(&c.Runs[k]))
+			}
+		}
+		rows = append(rows, row)
+	}
+	p.Tables = append(p.Tables, rows)
+	return p
 }
 
 // levelCell says whether the run meets a service level, and with which value.

@@ -104,6 +104,7 @@ func TestSeveralSeries(t *testing.T) {
 	require.Equal(t, [][]int{{0, 1, 3}, {2, 4, 5}}, c.Frontier.Lines)
 	require.Equal(t, [][2]int{{2, 1}, {4, 3}}, [][2]int{{c.Verdicts[0].Run, c.Verdicts[0].Base}, {c.Verdicts[1].Run, c.Verdicts[1].Base}})
 	require.Nil(t, c.Runs[5].Figures["ttft.p95"].Difference, "the first series has no 64 lanes")
+	require.Contains(t, htmlOf(t, c), "<tr><td>new-4</td><td>4</td><td>new</td><td>320 of 320</td><td>NO 16.5 ms</td>", "also without JavaScript")
 	text := c.tableText(t)
 	require.Regexp(t, `^old: at least 16 lanes meet itl.p95<16ms; more were not tried\nnew: at least 64 lanes meet .*; more were not tried; 4 do not \(itl.p95 16.5 ms\)\nlanes  series  requests    itl.p95<16ms  output/s`, text)
 	require.Regexp(t, `(?m)^4      new     320 of 320  NO 16.5 ms    .*  16.5 ms  \+10.0 % \*`, text)

@@ -69,7 +69,10 @@ func (c *Comparison) compareRuns(base, k int) {
 			v.Why = cmp.Or(v.Why, p.why)
 			continue
 		}
-		v.Method, v.Trees, v.Why = p.Method, max(v.Trees, p.trees), p.why
+		v.Method, v.Why = p.Method, p.why
+		if sampled[n].Decides != "" {
+			v.Trees = max(v.Trees, p.trees)
+		}
 		v.Figures = append(v.Figures, p.judge(&sampled[n], b)...)
 	}
 	v.Text = c.sentence(&v)

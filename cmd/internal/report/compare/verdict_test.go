@@ -23,7 +23,7 @@ func TestDecisions(t *testing.T) {
 	}{
 		{0.10, 0.09, 0.11, Differs, 0}, {-0.10, -0.11, -0.09, Differs, 0}, {0.01, 0.001, 0.02, Differs, 0},
 		{0.009, 0.001, 0.02, Small, 0}, {0, -0.009, 0.009, Small, 0}, {0, 0, 0, Small, 0},
-		{0.05, -0.05, 0.15, Open, 120}, {-0.05, -0.15, 0.05, Open, 120}, {0.10, -0.01, 0.21, Open, 9},
+		{0.05, -0.05, 0.15, Open, 120}, {-0.05, -0.15, 0.05, Open, 120}, {0.10, -0.01, 0.21, Open, 9}, {-0.05, -0.10, 0.05, Open, 120}, {0.05, -0.05, 0.10, Open, 120},
 		{0, -0.02, 0.01, Open, 120}, {0.009, -0.001, 0.019, Open, 1},
 	} {
 		narrow := interval.Interval{Low: c.ratio - (c.ratio-c.low)/widening, High: c.ratio + (c.high-c.ratio)/widening}

@@ -72,6 +72,13 @@ func TestRunInABrowser(t *testing.T) {
 	b.Click(load, 0.5, 2)
 	require.Equal(t, before, numbers())
 
+	require.Empty(t, pagetest.Eval[string](b, `[...document.querySelectorAll(".plot")].map(({ chart }) => {
+		if (!chart.pen) chart.draw();
+		const c = new SvgContext(chart.pen.width, chart.height + pictureTop, chart.pen.theme, chart.title);
+		drawPicture(c, chart);
+		const bad = new DOMParser().parseFromString(c.text(), "image/svg+xml").querySelector("parsererror") || /undefined|NaN/.test(c.text());
+		return bad || c.parts.length < 8 ? chart.title + " " : "";
+	}).join("")`), "charts whose SVG is not whole")
 	lanes := plotOf(t, b, "16 lanes")
 	dot := plotOf(t, b, "Request latency")
 	require.True(t, pagetest.Eval[bool](b, fmt.Sprintf(`(() => {

@@ -221,6 +221,23 @@ func HTML(root, out string) ([]byte, error) {
 
 func pageOf(root string, list []Run, served bool) ([]byte, error) {
 	var text bytes.Buffer
-	err := page.Write(&text, &page.Page{Kind: "index", Title: title(root), Head: head{list, Columns, served}, Live: served})
+	err := page.Write(&text, &page.Page{Kind: "index", Title: title(root), Head: head{list, Columns, served}, Live: served, Plain: plain(list)})
 	return text.Bytes(), err
+}
+
+// plain is what a reader of the page without JavaScript sees.
+func plain(list []Run) page.Plain {
+	rows := [][]string{{"run", "started, UTC", "model", "lanes"}}
+	for _, c := range Columns {
+		rows[0] = append(rows[0], c.Title)
+	}
+	rows[0] = append(rows[0], "conclusion")
+	for _, r := range list {
+		row := []string{cmp.Or(r.Label, r.Dir), r.Start, r.Model, fmt.Sprint(r.Lanes)}
+		for _, c := range Columns {
+			row = append(row, measure.FormatFigure(r.Figures[c.Name], c.Unit))
+		}
+		rows = append(rows, append(row, r.Verdict))
+	}
+	return page.Plain{Tables: [][][]string{rows}}
 }

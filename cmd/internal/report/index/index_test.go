@@ -115,6 +115,7 @@ func TestPage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(text), string(again))
 	e := pagetest.NewEngine(t, string(text))
+	require.Regexp(t, `<tr><td>before</td><td>2026-01-02T03:04:05Z</td><td>m</td><td>8</td><td>9.92/s</td>`, string(text), "also without JavaScript")
 	e.Document() // which fails where the page cannot be drawn
 	require.Equal(t, "./first/report.html", e.Eval("page.head.runs[4].page"))
 	order := `sortedRuns(page.head.runs, indexColumns(page.head).find(({ title }) => title === a).of, b).map(({ dir }) => dir).join()`

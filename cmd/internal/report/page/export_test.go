@@ -23,8 +23,8 @@ func TestChartsAsSVG(t *testing.T) {
 	e := pagetest.NewEngine(t, sampleHTML(t, &Page{}))
 	text := e.Eval(`(() => {
 		const c = Object.create(SvgContext.prototype);
-		Object.assign(c, {width: 100, height: 50, theme: {ground: "#ffffff"}, parts: [], patterns: new Map(), clips: 0, open: [0], path: "", dash: [], globalAlpha: 1, lineWidth: 1, fillStyle: "#000000", strokeStyle: "#111111", font: '11px "A B"'});
-		c.save(); c.translate(0, 10); c.beginPath(); c.rect(1, 2, 30, 20); c.clip();
+		Object.assign(c, {name: "n", states: [], width: 100, height: 50, theme: {ground: "#ffffff"}, parts: [], patterns: new Map(), clips: 0, open: [0], path: "", dash: [], globalAlpha: 1, lineWidth: 1, fillStyle: "#000000", strokeStyle: "#111111", font: '11px "A B"'});
+		c.save(); c.translate(0, 10); c.save(); c.strokeStyle = "#222222"; c.setLineDash([9]); c.restore(); c.beginPath(); c.rect(1, 2, 30, 20); c.clip();
 		c.setLineDash([2, 3]); c.beginPath(); c.moveTo(1, 1); c.lineTo(9.999, 5); c.stroke(); c.setLineDash([]);
 		c.fillStyle = {hatching: {style: 1, colour: "#d55e00"}}; c.fillRect(1, 1, 5, 5); c.restore();
 		c.textAlign = "right"; c.fillStyle = "#000000"; c.fillText('</svg><script>"&', 3, 4);
@@ -37,7 +37,7 @@ func TestChartsAsSVG(t *testing.T) {
 			break
 		}
 	}
-	for _, part := range []string{`<g transform="translate(0 10)"><clipPath id="c1"><path d="M1 2h30v20h-30Z"/></clipPath><g clip-path="url(#c1)">`, `d="M1.00 1.00L10.00 5.00"`, `stroke-dasharray="2 3"`, `fill="url(#h1)"`, `<pattern id="h1"`, `text-anchor="end"`, `&lt;/svg&gt;&lt;script&gt;`} {
+	for _, part := range []string{`<g transform="translate(0 10)">`, `<clipPath id="n-c1"><path d="M1 2h30v20h-30Z"/></clipPath><g clip-path="url(#n-c1)">`, `d="M1.00 1.00L10.00 5.00"`, `stroke="#111111" stroke-width="1" stroke-opacity="1" stroke-dasharray="2 3"`, `fill="url(#n-h1)"`, `<pattern id="n-h1"`, `text-anchor="end"`, `&lt;/svg&gt;&lt;script&gt;`} {
 		require.Contains(t, text, part)
 	}
 	require.NotContains(t, text, "<script>")

@@ -63,10 +63,10 @@ const maxWarnings = 1 << 10
 // keep appends a row with what it says.
 func (r *Log) keep(w Row, x *line, warning string) {
 	f := &r.Files[w.File]
-	if len(r.warnings.list) > maxWarnings && r.warnings.numbers[warning] == 0 && warning != "" {
+	if r.warnings.Len() >= maxWarnings && !r.warnings.Has(warning) && warning != "" {
 		warning = "unknown_type:other"
 	}
-	w.warning = uint16(r.warnings.number([]byte(warning)))
+	w.warning = uint16(r.warnings.Number([]byte(warning)))
 	if at, ok := content.Instant(x[kTimestamp]); ok {
 		if w.At = at; f.First == text.NoTime || at < f.First {
 			f.First = at
@@ -101,7 +101,7 @@ func (r *Log) keep(w Row, x *line, warning string) {
 // Count counts what is said about a row.
 func (r *Log) Count(i int32) {
 	if n := r.Rows[i].warning; n != 0 {
-		r.Data.Warn(r.warnings.list[n])
+		r.Data.Warn(r.warnings.Name(int32(n)))
 	}
 	if r.Rows[i].Flags&NoTime != 0 {
 		r.Data.Warn("no_timestamp")
@@ -117,7 +117,7 @@ func (r *Log) putUser(w *Row, x *line) {
 		}
 		w.Flags |= HasResult
 		if x[kResultAgent].IsString() {
-			agent := r.chainOf(r.Chains[w.Chain].Session, r.names.number(x[kResultAgent].Bytes()))
+			agent := r.chainOf(r.Chains[w.Chain].Session, r.names.Number(x[kResultAgent].Bytes()))
 			r.started(agent, parts[k].ID, 3)
 			if x[kResultAsync].IsTrue() || x[kResultTask] != nil || string(x[kResultStatus].Bytes()) == "async_launched" {
 				r.Chains[agent].Async = true
@@ -159,7 +159,7 @@ func (r *Log) putReply(x *line) {
 	}
 	b := binary.LittleEndian.AppendUint64(r.bodies, key)
 	b = binary.AppendUvarint(b, uint64(r.Text(x[kModel])))
-	b = binary.AppendUvarint(b, uint64(r.names.number(x[kStop].Bytes())))
+	b = binary.AppendUvarint(b, uint64(r.names.Number(x[kStop].Bytes())))
 	for _, k := range [...]int{kInput, kCreated, kRead, kOutput} {
 		n, ok := x[k].Int()
 		if n = min(max(n, 0), 1<<24) + 1; !ok { // more is no count of tokens of a prompt

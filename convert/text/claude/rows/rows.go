@@ -112,29 +112,11 @@ type Log struct {
 	Splices   []Splice
 	Clearings []Clearing
 
-	bodies   []byte // of rows of users and the assistant
-	names    names  // of sessions, agents and stops
-	warnings names
+	bodies   []byte        // of rows of users and the assistant
+	names    content.Names // of sessions, agents and stops
+	warnings content.Names
 	numbered map[[2]int32]int32   // chains by session and agent
 	called   map[string]text.Text // call of an agent, by the path of its log up to the first dot
-}
-
-// names are numbered strings; 0 is the empty one.
-type names struct {
-	list    []string
-	numbers map[string]int32
-}
-
-func newNames() names { return names{[]string{""}, map[string]int32{"": 0}} }
-
-func (n *names) number(name []byte) int32 {
-	k, ok := n.numbers[string(name)]
-	if !ok {
-		k = int32(len(n.list))
-		n.list = append(n.list, string(name))
-		n.numbers[n.list[k]] = k
-	}
-	return k
 }
 
 // File is a file of the input.
@@ -215,11 +197,11 @@ type Clearing struct {
 
 // New returns a log that keeps texts by a reader.
 func New(r content.Reader) *Log {
-	return &Log{Reader: r, names: newNames(), warnings: newNames(), numbered: map[[2]int32]int32{}, called: map[string]text.Text{}}
+	return &Log{Reader: r, numbered: map[[2]int32]int32{}, called: map[string]text.Text{}}
 }
 
 // Name returns a name of a session, an agent or a stop by its number.
-func (r *Log) Name(n int32) string { return r.names.list[n] }
+func (r *Log) Name(n int32) string { return r.names.Name(n) }
 
 // Row reads a row.
 func (r *Log) Row(data []byte, at text.Place) error {
@@ -247,7 +229,9 @@ func (r *Log) End() {
 			r.started(r.Rows[f.From].Chain, r.called[stem(f.Path)], 1)
 		}
 	}
-	r.called, r.numbered, r.names.numbers, r.warnings.numbers = nil, nil, nil, nil
+	r.called, r.numbered = nil, nil
+	r.names.Done()
+	r.warnings.Done()
 }
 
 // stem returns a path up to the first dot of the file's name.
@@ -262,9 +246,9 @@ func (r *Log) enter(at text.Place) *File {
 		f := File{Path: at.Path, number: at.File, From: int32(len(r.Rows)), First: text.NoTime, Last: text.NoTime, at: text.NoTime}
 		name := filepath.Base(stem(at.Path))
 		if agent, ok := strings.CutPrefix(name, "agent-"); ok {
-			f.Agent = r.names.number([]byte(agent))
+			f.Agent = r.names.Number([]byte(agent))
 		}
-		f.session = r.names.number([]byte(name))
+		f.session = r.names.Number([]byte(name))
 		r.Files = append(r.Files, f)
 	}
 	return &r.Files[len(r.Files)-1]
@@ -294,13 +278,13 @@ func (r *Log) add(x *line, f *File) {
 		return
 	}
 	if x[kSession].IsString() {
-		f.session = r.names.number(x[kSession].Bytes())
+		f.session = r.names.Number(x[kSession].Bytes())
 	}
 	agent := f.Agent
 	if x[kSidechain].IsTrue() && x[kAgent].IsString() {
-		agent = r.names.number(x[kAgent].Bytes())
+		agent = r.names.Number(x[kAgent].Bytes())
 	} else if x[kSidechain].IsTrue() && agent == 0 {
-		agent, w.Flags = r.names.number(x[kUUID].Bytes()), IsInline
+		agent, w.Flags = r.names.Number(x[kUUID].Bytes()), IsInline
 	}
 	w.Chain = r.chainOf(f.session, agent)
 	r.Chains[w.Chain].Own = true
@@ -315,7 +299,7 @@ func (r *Log) add(x *line, f *File) {
 	if inner[kTimestamp] == nil {
 		inner[kTimestamp] = x[kTimestamp]
 	}
-	w = Row{File: w.File, Flags: IsProgress, Chain: r.chainOf(f.session, r.names.number(x[kDataAgent].Bytes()))}
+	w = Row{File: w.File, Flags: IsProgress, Chain: r.chainOf(f.session, r.names.Number(x[kDataAgent].Bytes()))}
 	w.Kind, warning = inner.classify()
 	r.started(w.Chain, r.Text(x[kParentCall]), 2)
 	r.keep(w, &inner, warning)

@@ -46,7 +46,7 @@ function pictureButtons(chart) {
     drawPicture(context, chart);
     return copyImage(canvas, `${chart.title}.png`);
   }), actionButton("Copy as SVG", () => {
-    const context = new SvgContext(drawn(), chart.height + pictureTop, chart.pen.theme);
+    const context = new SvgContext(drawn(), chart.height + pictureTop, chart.pen.theme, chart.title);
     drawPicture(context, chart);
     return copyText(context.text());
   })];
@@ -64,8 +64,9 @@ async function copyImage(canvas, name) {
 
 // SvgContext has the methods of a canvas that charts use, and writes an SVG.
 class SvgContext {
-  constructor(width, height, theme) {
-    Object.assign(this, { width, height, theme, parts: [], patterns: new Map(), clips: 0, open: [0], path: "", dash: [], globalAlpha: 1, lineWidth: 1, fillStyle: "#000", strokeStyle: "#000" });
+  // name begins the ids of its parts: several in one document must not have the same.
+  constructor(width, height, theme, name) {
+    Object.assign(this, { width, height, theme, name: name.replace(/\W+/g, "-"), parts: [], states: [], patterns: new Map(), clips: 0, open: [0], path: "", dash: [], globalAlpha: 1, lineWidth: 1, fillStyle: "#000", strokeStyle: "#000" });
     this.measure = element("canvas", {}).getContext("2d");
   }
 
@@ -79,10 +80,17 @@ class SvgContext {
   }
 
   begin(text) { this.parts.push(text); this.open[this.open.length - 1]++; }
-  save() { this.open.push(0); }
-  restore() { this.parts.push("</g>".repeat(this.open.pop())); }
+  save() {
+    const { globalAlpha, lineWidth, fillStyle, strokeStyle, dash, font, textAlign, textBaseline } = this;
+    this.states.push({ globalAlpha, lineWidth, fillStyle, strokeStyle, dash, font, textAlign, textBaseline });
+    this.open.push(0);
+  }
+  restore() {
+    Object.assign(this, this.states.pop());
+    this.parts.push("</g>".repeat(this.open.pop()));
+  }
   translate(x, y) { this.begin(`<g transform="translate(${x} ${y})">`); }
-  clip(path) { this.begin(`<clipPath id="c${++this.clips}"><path d="${path ? path.text : this.path}"/></clipPath><g clip-path="url(#c${this.clips})">`); }
+  clip(path) { this.begin(`<clipPath id="${this.name}-c${++this.clips}"><path d="${path ? path.text : this.path}"/></clipPath><g clip-path="url(#${this.name}-c${this.clips})">`); }
 
   beginPath() { this.path = ""; }
   moveTo(x, y) { this.path += `M${x.toFixed(2)} ${y.toFixed(2)}`; }
@@ -94,7 +102,7 @@ class SvgContext {
   // paint returns the name of what an area is filled with; of a hatching it is a pattern.
   paint(fill) {
     if (!fill.hatching) return fill;
-    const { style, colour } = fill.hatching, id = `h${style}`;
+    const { style, colour } = fill.hatching, id = `${this.name}-h${style}`;
     this.patterns.set(id, `<pattern id="${id}" width="${hatchGap}" height="${hatchGap}" patternUnits="userSpaceOnUse"><rect width="${hatchGap}" height="${hatchGap}" fill="${colour}" fill-opacity="0.75"/><path d="${hatchPath(style, 0, 0, hatchGap, hatchGap)}" stroke="${this.theme.ground}"/></pattern>`);
     return `url(#${id})`;
   }

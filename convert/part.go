@@ -242,6 +242,9 @@ func (c *conversion) portablePath(path string) string {
 	if hfsource.IsStream(path) || c.options.Source.Embedded[path] != nil {
 		return path
 	}
+	if _, err := os.Lstat(path); c.options.Source.Make != nil && errors.Is(err, os.ErrNotExist) { // made from its name
+		return path
+	}
 	return absolutePath(path)
 }
 

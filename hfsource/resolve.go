@@ -59,7 +59,14 @@ func (s *Snapshot) add(ctx context.Context, in string, o Options) error {
 	if hub.IsRef(in) && err != nil {
 		return s.addDataset(ctx, in, o)
 	}
-	if data, ok := o.Embedded[in]; ok && errors.Is(err, os.ErrNotExist) {
+	data := o.Embedded[in]
+	if data == nil && o.Make != nil && errors.Is(err, os.ErrNotExist) {
+		var wrong error
+		if data, wrong = o.Make(in); wrong != nil {
+			return fmt.Errorf("input %s: %w", in, wrong)
+		}
+	}
+	if data != nil && errors.Is(err, os.ErrNotExist) {
 		s.Files = append(s.Files, File{Path: in, Format: FileFormat{Lines: true}, Size: int64(len(data)),
 			open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }})
 		return nil
@@ -286,6 +293,10 @@ func (p progressReader) Read(b []byte) (int, error) {
 type Options struct {
 	Stdin    io.Reader         // for the input "-"; nil: that input is refused
 	Embedded map[string][]byte // JSON lines by name, for inputs of such a name that are not a path
+
+	// Make makes the JSON lines of an input that is not a path and not in Embedded, nil for a name that it does not know; may be nil.
+	Make func(name string) ([]byte, error)
+
 	Workers  int               // files that are hashed at a time; 0: one per CPU
 	Progress func(bytes int64) // called with the bytes hashed since the last call, by several goroutines; may be nil
 	Texts    []TextFormat      // whose files are read besides those of JSON and Parquet

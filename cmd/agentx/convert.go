@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cmd/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/synth"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/text"
@@ -194,9 +195,9 @@ func (f *convertFlags) check(cmd *cobra.Command, p *problems) {
 	}
 }
 
-// inputSources returns the sources of input besides files: standard input, and the demo traces.
+// inputSources returns the sources of input besides files: standard input, the demo traces, and loads of lengths by their description.
 func inputSources(cmd *cobra.Command) hfsource.Options {
-	return hfsource.Options{Stdin: cmd.InOrStdin(), Embedded: map[string][]byte{"demo": demo.JSONL()}}
+	return hfsource.Options{Stdin: cmd.InOrStdin(), Embedded: map[string][]byte{"demo": demo.JSONL()}, Make: synth.Described}
 }
 
 func newConvert() *cobra.Command {
@@ -442,7 +443,7 @@ func maybeInput(name string, rootErr, err error) error {
 // checkInput returns an error if a name that is no cache is no input either.
 func checkInput(cmd *cobra.Command, name, root string) error {
 	embedded := inputSources(cmd).Embedded
-	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || hub.IsRef(name) || slices.Contains(convert.AgentInputs, name) {
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) || name == "-" || embedded[name] != nil || strings.HasPrefix(name, synth.Prefix) || hub.IsRef(name) || slices.Contains(convert.AgentInputs, name) {
 		return nil
 	}
 	err := fmt.Errorf("%s: neither a prepared cache in %s, by its path or 8 characters or more of its key, nor an input", name, root)

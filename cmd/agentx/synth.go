@@ -45,7 +45,8 @@ With --isl and --osl a trace is a request of that many tokens with an answer of 
 each later prompt is the one before it, its answer, and ISL/TURNS tokens more. --shared-prefix tokens of the
 prompt, in whole blocks of 64, are the same in all traces of one of --groups. Lengths are N, normal:MEAN,SD,
 lognormal:MEAN,SD, uniform:A-B, or a FILE.csv with a column isl or osl, of which each trace draws a row. Such
-loads have no recorded starts: a replay sends them by its lanes or its --request-rate.
+loads have no recorded starts: a replay sends them by its lanes or its --request-rate. An INPUT of convert,
+replay or simulate may be synth:isl=8000,osl=1000,requests=1000, without a file.
 
 A trace depends on --seed and its number alone. Its number is in its id. Parts of a corpus can be made
 apart: the traces from --first on are the same as in one run.
@@ -53,8 +54,8 @@ apart: the traces from --first on are the same as in one run.
 A trace has 0.6 MB of JSON on average. FILE.zst and FILE.gz are compressed; a FILE in .json holds one trace.`,
 		Example: "  agentx synth --traces 100 | agentx convert -\n  agentx synth --traces 1000 --first 1000 --seed 7 --output part-1.jsonl.zst\n  agentx synth --traces 500 --from CACHE --output more.jsonl\n" +
 			"  agentx synth --isl 8000 --osl 1000 --requests 1000 -o 8k1k.jsonl\n  agentx synth --isl normal:4000,500 --osl 200 --requests 1000 --shared-prefix 2048 --groups 10 --turns 5 --gap 2s | agentx convert -",
-		Args:    checkArgs(cobra.NoArgs),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		Args: checkArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.Traces, "traces", 0, "how many traces (this or --requests is required)")

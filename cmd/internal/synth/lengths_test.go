@@ -100,6 +100,30 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
+// A description makes what the flags make.
+func TestDescribed(t *testing.T) {
+	var want bytes.Buffer
+	_, err := Write(t.Context(), &want, Options{Seed: 7, Lengths: Lengths{ISL: distribution(t, "normal:1000,50", ""), OSL: distribution(t, "uniform:5-9", ""), Requests: 9, SharedPrefix: 128, Groups: 2, Turns: 3, Gap: 1500 * time.Millisecond}})
+	require.NoError(t, err)
+	got, err := Described("synth:isl=normal:1000,50,osl=uniform:5-9,requests=9,shared-prefix=128,groups=2,turns=3,gap=1.5,seed=7")
+	require.NoError(t, err)
+	assert.Equal(t, want.String(), string(got))
+	none, err := Described("demo")
+	assert.Empty(t, none)
+	assert.NoError(t, err)
+	for text, want := range map[string]string{
+		"synth:":                            `"": want key=value`,
+		"synth:osl=5":                       "isl is missing: want synth:isl=N,osl=N,requests=N",
+		"synth:isl=5,osl=5,requests=300000": "300000 requests: want at most 200000: agentx synth --output FILE makes more",
+		"synth:isl=5,osl=5,request=3":       `"request": want isl, osl, requests or traces, shared-prefix, groups, turns, gap, seed`,
+		"synth:isl=5,osl=5,requests=a":      `requests=a: strconv.Atoi: parsing "a": invalid syntax`,
+		"synth:isl=0,osl=5,requests=1":      "isl=0: 0: want N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B or a FILE.csv",
+	} {
+		_, err := Described(text)
+		assert.EqualError(t, err, want, text)
+	}
+}
+
 func TestLengthsRefuse(t *testing.T) {
 	isl, osl := distribution(t, "100", ""), distribution(t, "10", "")
 	for want, o := range map[string]Options{

@@ -3,10 +3,13 @@ package profile
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/convert"
@@ -62,6 +65,12 @@ var inputFlags = []flag{
 		t.note("%s: the size of the recorded blocks; prompts are not synthetic", g.name)
 		t.set("set", "block_size="+g.value())
 	}),
+	ofLengths("--prompt-input-tokens-mean --synthetic-input-tokens-mean --isl"),
+	ofLengths("--prompt-input-tokens-stddev --synthetic-input-tokens-stddev --isl-stddev"),
+	ofLengths("--prompt-output-tokens-mean --output-tokens-mean --osl"),
+	ofLengths("--prompt-output-tokens-stddev --output-tokens-stddev --osl-stddev"),
+	ofLengths("--prompt-prefix-length --prefix-prompt-length"),
+	ofLengths("--prompt-prefix-pool-size --prefix-prompt-pool-size --num-prefix-prompts"),
 	mapped("--synthesis-max-isl", func(t *translation, g given) { t.set("set", "max_isl="+g.value()) }),
 	mapped("--synthesis-max-osl", func(t *translation, g given) { t.set("set", "max_osl="+g.value()) }),
 	mapped("--cache-bust", func(t *translation, g given) {
@@ -105,10 +114,59 @@ func (t *translation) chooseSource() {
 		if _, err := os.Stat(file); t.Harness && errors.Is(err, fs.ErrNotExist) {
 			t.add("--input-file %s: there is no such file or directory", file)
 		}
+	case t.has("--prompt-input-tokens-mean"):
+		t.Data = t.syntheticLoad()
 	default:
-		t.addProblem(Problem{errNoRecording, "--input-file FILE, --public-dataset NAME or --hf-weka-dataset OWNER/NAME"})
+		t.addProblem(Problem{errNoRecording, "--isl N --osl N for a load of lengths; or --input-file FILE, --public-dataset NAME or --hf-weka-dataset OWNER/NAME"})
 	}
 	t.checkDatasetType(file)
+}
+
+// ofLengths returns a flag of the lengths of a load that is made up: syntheticLoad reads them.
+func ofLengths(list string) flag {
+	return mapped(list, func(t *translation, g given) {
+		if !t.has("--prompt-input-tokens-mean") {
+			t.add("%s: it is of a load of lengths: give --isl, too", g.shown())
+		}
+	}).conflict("--input-file", "--public-dataset", "--hf-weka-dataset")
+}
+
+// aiperfEntries is how many prompts AIPerf makes up where nothing else is said.
+const aiperfEntries = "100"
+
+// syntheticLoad describes the load of lengths that the flags ask for, as agentx synth makes it. AIPerf puts the prefix in front of the length.
+func (t *translation) syntheticLoad() string {
+	number := func(flag string) (float64, bool) {
+		v, err := strconv.ParseFloat(t.value(flag), 64)
+		if t.has(flag) && (err != nil || v < 0 || v != math.Trunc(v)) {
+			t.add("%s %s: want a whole number of tokens", flag, t.value(flag))
+		}
+		return v, t.has(flag)
+	}
+	prefix, _ := number("--prompt-prefix-length")
+	lengths := func(mean, deviation string, more float64) string {
+		m, _ := number(mean)
+		if sd, _ := number(deviation); sd > 0 {
+			return fmt.Sprintf("normal:%g,%g", m+more, sd)
+		}
+		return fmt.Sprint(m + more)
+	}
+	if !t.has("--prompt-output-tokens-mean") {
+		t.add("--osl: say how long answers are; without it AIPerf leaves that to the server")
+	}
+	load := "synth:isl=" + lengths("--prompt-input-tokens-mean", "--prompt-input-tokens-stddev", prefix) +
+		",osl=" + lengths("--prompt-output-tokens-mean", "--prompt-output-tokens-stddev", 0) + ",traces=" + cmp.Or(t.value("--num-dataset-entries"), aiperfEntries)
+	if pool, given := number("--prompt-prefix-pool-size"); prefix > 0 {
+		load += fmt.Sprintf(",shared-prefix=%g", prefix)
+		if given && pool > 0 {
+			load += fmt.Sprintf(",groups=%g", pool)
+		}
+	}
+	if seed := t.value("--random-seed"); seed != "" {
+		load += ",seed=" + seed
+	}
+	t.note("prompts are agentx's own, of the lengths asked for, whose draws are not AIPerf's")
+	return load
 }
 
 // publicDataset returns the repository of a public dataset. The name may have - for _, and -256-k at its end, as in AIPerf's help.

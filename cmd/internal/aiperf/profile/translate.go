@@ -189,7 +189,11 @@ func (t *translation) choosePreset() {
 		}
 	}
 	t.as = cmp.Or(t.as, preset.AIPerf)
-	t.set("profile", "aiperf")
+	reading := "aiperf"
+	if strings.HasPrefix(t.Data, "synth:") { // there is nothing of AIPerf's to read in its way
+		reading = "default"
+	}
+	t.set("profile", reading)
 	t.set("preset", t.as)
 }
 

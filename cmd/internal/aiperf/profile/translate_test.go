@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/cmd/internal/synth"
 )
 
 // tr translates a command line, as a shell splits it, with the environment NAME=VALUE....
@@ -142,10 +145,10 @@ func TestTranslateLauncherOfInferenceX(t *testing.T) {
 
 func TestTranslateAIPerfRefuses(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--isl 100":                                           "not supported: --isl 100: it makes synthetic prompts; agentx plays recordings: leave it out",
-		"--synthetic-input-tokens-mean=100":                   "not supported: --synthetic-input-tokens-mean 100: it makes synthetic prompts; agentx plays recordings: leave it out",
-		"--request-rate 5":                                    "not supported: --request-rate 5: AIPerf counts the later turns of a session too, each of which waits for the rate; agentx has a rate of sessions (agentx replay --rate), the same where each is one request",
-		"--fixed-schedule":                                    "not supported: --fixed-schedule: the rows of Mooncake files say when each began, other recordings do not: leave it out",
+		"--isl 100":        "--isl and --input-file contradict each other: leave one of them out",
+		"--osl 100":        "--osl and --input-file contradict each other: leave one of them out",
+		"--request-rate 5": "not supported: --request-rate 5: AIPerf counts the later turns of a session too, each of which waits for the rate; agentx has a rate of sessions (agentx replay --rate), the same where each is one request",
+		"--fixed-schedule": "not supported: --fixed-schedule: the rows of Mooncake files say when each began, other recordings do not: leave it out",
 		"--goodput e2e_output_token_throughput:20":            "--goodput: e2e_output_token_throughput: agentx judges time_to_first_token, inter_token_latency and request_latency",
 		"--goodput ttft:-1":                                   "--goodput: ttft:-1: want a number of ms above 0",
 		"--goodput ' '":                                       "--goodput  : want NAME:MS, with blanks between several",
@@ -347,4 +350,25 @@ func TestKeyAndHeaderOfAIPerf(t *testing.T) {
 		note := "--api-key: Authorization of --header takes its place; AIPerf sends the key"
 		assert.Equal(t, strings.Contains(want, "AUTHORIZATION") && !strings.Contains(want, "x-api-key"), slices.Contains(tn.Notes, note))
 	}
+}
+
+// Flags of lengths become the description of a load; a length that is missing, or is none, is told.
+func TestSyntheticLoads(t *testing.T) {
+	const base = "--model m --streaming --endpoint-type chat --request-count 5 --random-seed 7 "
+	got := tr(t, base+"--isl 550 --isl-stddev 50 --osl 100 --prefix-prompt-length 200 --num-prefix-prompts 3 --num-prompts 20")
+	assert.Empty(t, errorsOf(got))
+	assert.Equal(t, "synth:isl=normal:750,50,osl=100,traces=20,shared-prefix=200,groups=3,seed=7", got.Data)
+	assert.Contains(t, got.Line(), " --profile default ")
+	data, err := synth.Described(got.Data)
+	require.NoError(t, err)
+	assert.Equal(t, 20, bytes.Count(data, []byte("\n")))
+	assert.Equal(t, "synth:isl=8000,osl=1000,traces=100,seed=7", tr(t, base+"--synthetic-input-tokens-mean 8000 --output-tokens-mean 1000").Data)
+	for flags, want := range map[string]string{
+		"--isl 100":                      "--osl: say how long answers are; without it AIPerf leaves that to the server",
+		"--isl 100.5 --osl 1":            "--prompt-input-tokens-mean 100.5: want a whole number of tokens",
+		"--isl 1 --osl 1 --isl-stddev x": "--prompt-input-tokens-stddev x: want a whole number of tokens",
+	} {
+		assert.Contains(t, errorsOf(tr(t, base+flags)), want, flags)
+	}
+	assert.Contains(t, errorsOf(tr(t, base+"--osl 5")), "--osl 5: it is of a load of lengths: give --isl, too")
 }

@@ -38,6 +38,7 @@ test-race: # needs a C compiler
 test-long:
 	AGENTX_LONG=1 $(GO) test -run 'Long' -timeout 60m -v ./convert ./hfsource/hub ./cmd/internal/report/until ./cmd/internal/report/interval
 	AGENTX_LONG=1 $(GO) test -run '^Test(TooManyTreesWait|PartsBeginAsOneClient|PartsPlayEachTraceOnce)$$' -v ./replay
+	AGENTX_LONG=1 $(GO) test -run '^TestCanariesOfImport$$' -timeout 60m -v ./cmd/agentx
 	AGENTX_LONG=1 $(GO) test -run '^Test(LargeRunsFit|LongPieces|FormsOfPublicTraces)$$' -v ./cmd/internal/report/html ./internal/tokenizer ./replay/payload
 	AGENTX_LONG=1 $(GO) test -run '^Test(WholeTraces|Agents)$$' -v ./cmd/internal/simulate/fleet
 	AGENTX_LONG=1 $(GO) test -run '^Test(RandomReplays|NothingOutlivesItsTree|WorkOfAnEventIsBounded|HourOf256Lanes|ArrivalsOnManyLanes)$$' -v ./replay/conductor

@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/text"
 	"github.com/agentx/agentx/hfsource"
+	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // Every sample of logs becomes what its answer says, by an independent reading of doc/spec/text.md.
@@ -135,4 +139,49 @@ func TestPrefixes(t *testing.T) {
 		require.Error(t, err, wrong)
 		require.NotContains(t, err.Error(), "secret")
 	}
+}
+
+// A build of logs that loses its lease while it writes, as of a process that was thought dead, writes all texts again.
+func TestLogsWithoutTheirLease(t *testing.T) {
+	base := options(t, write(t, "chats.jsonl", []byte(sampleMessages)))
+	base.convert(t)
+	want := filesOf(t, base.Root)
+	for _, kind := range []string{mmapcache.TextsKind, mmapcache.StructureKind} {
+		o, lost, warned := withArenas(t, base), 0, ""
+		o.Warn = func(format string, args ...any) { warned += fmt.Sprintf(format, args...) }
+		o.disk.Step = func(name, path string) error {
+			if name == "rename" && lost == 0 && strings.Contains(path, kind) {
+				lost++
+				claims, err := filepath.Glob(filepath.Join(o.Root, durable.StagingDir, "*"))
+				require.NoError(t, err)
+				for _, claim := range claims {
+					require.NoError(t, os.RemoveAll(claim))
+				}
+			}
+			return nil
+		}
+		o.convert(t)
+		require.Equal(t, 1, lost)
+		require.Contains(t, warned, durable.ErrLost.Error())
+		require.Equal(t, want, filesOf(t, o.Root))
+	}
+}
+
+// A log whose clock goes back has gaps of 0, and is counted; one with a line of 10 MB is read whole.
+func TestOddLogs(t *testing.T) {
+	row := func(n int, at, kind, content string) string {
+		return fmt.Sprintf(`{"parentUuid":%s,"sessionId":"s","type":%q,"message":{"id":"m%d","role":%q,"content":%s,"usage":{"input_tokens":100,"output_tokens":20}},"uuid":"u%d","timestamp":"2026-01-02T15:%s.000Z"}`,
+			map[bool]string{true: "null", false: fmt.Sprintf(`"u%d"`, n-1)}[n == 0], kind, n, kind, content, n, at) + "\n"
+	}
+	long := strings.Repeat("0123456789abcde ", 10<<20/16)
+	log := row(0, "10:00", "user", `"hi"`) + row(1, "10:09", "assistant", `[{"type":"text","text":"hm"}]`) +
+		row(2, "09:00", "user", strconv.Quote(long)) + row(3, "09:05", "assistant", `[{"type":"text","text":"so"}]`)
+	d, sizes, err := ReadLogs(t.Context(), Options{Inputs: []string{write(t, "log.jsonl", []byte(log))}}, byteTokens{})
+	require.NoError(t, err)
+	defer d.Store.Close()
+	turns := d.Traces[0].Sessions[0].Turns
+	require.Len(t, turns, 2)
+	require.Equal(t, int64(0), turns[1].Gap)
+	require.Equal(t, map[string]int{"clock": 1}, d.Warnings)
+	require.Equal(t, len("hi")+len("hm")+len(long)+9, sizes.Prompt(d.Traces[0], 0, 1))
 }

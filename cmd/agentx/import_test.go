@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -28,6 +29,7 @@ import (
 // canaries replace strings of a log. Equal strings have equal ones.
 type canaries struct {
 	all  bool // also words of closed lists and times: nothing is left of the format
+	own  bool // what stays on this machine: names of files and of models are not replaced
 	list []string
 	of   map[string]string
 }
@@ -67,7 +69,7 @@ func (c *canaries) value(v any, keep, keys bool) any {
 				key = c.replace(key)
 			}
 			free := key == "input" || key == "arguments" || key == "toolUseResult"
-			v[key] = c.value(of, !keys && (slices.Contains(kept, key) || isName && key == "value" && strings.Contains(named, "operation.name") || keep && isName), keys || free && !isName)
+			v[key] = c.value(of, !keys && (slices.Contains(kept, key) || c.own && (key == "model" || isName && key == "value" && strings.Contains(named, "model")) || isName && key == "value" && strings.Contains(named, "operation.name") || keep && isName), keys || free && !isName)
 		}
 	}
 	return v
@@ -163,20 +165,7 @@ func TestCanariesOfImport(t *testing.T) {
 
 // importSample imports a sample with canaries in every way, and returns 1 if traces came of it.
 func (c *canaries) importSample(t *testing.T, sample string) (made int) {
-	in, out := filepath.Join(t.TempDir(), word), t.TempDir()
-	require.NoError(t, filepath.WalkDir(sample, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || e.Name() == "ANSWER.json" {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		to := filepath.Join(in, word+strings.TrimPrefix(path, sample)[1:])
-		if dir, name := filepath.Split(path); strings.HasPrefix(name, "agent-") {
-			to = filepath.Join(in, strings.TrimPrefix(dir, sample), name)
-		}
-		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
-		require.NoError(t, os.WriteFile(to, c.file(data), 0o644))
-		return err
-	}))
+	in, out := c.copy(t, sample), t.TempDir()
 	t.Setenv("HOME", in)
 	forms := c.forms()
 	for k, flags := range [][]string{nil, {"--json"}, {"--strict"}, {"--skip-invalid", "--in", "recorded"}, {"--sessions", "none"}, {"--format", "messages"}, {"--max-gap", "1s", "--scope", "dataset", "--prefix", "none"}} {
@@ -205,20 +194,103 @@ func (c *canaries) importSample(t *testing.T, sample string) (made int) {
 	return made
 }
 
-// cut requires silence of the errors about files that end anywhere.
-func (c *canaries) cut(t *testing.T, forms []string, in string) {
-	entries, err := os.ReadDir(in)
-	require.NoError(t, err)
-	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(in, e.Name()))
-		if err != nil {
-			continue
+// copy returns a directory with the files of a sample, their strings replaced; their names, too, but where they say what the format needs.
+func (c *canaries) copy(t *testing.T, sample string) string {
+	in := filepath.Join(t.TempDir(), word)
+	if c.own {
+		in = filepath.Join(t.TempDir(), "logs")
+	}
+	require.NoError(t, filepath.WalkDir(sample, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() == "ANSWER.json" {
+			return err
 		}
-		dir := t.TempDir()
-		file := filepath.Join(dir, e.Name())
-		step := max(1, len(data)/40)
-		for n := 0; n < len(data); n += step {
-			require.NoError(t, os.WriteFile(file, append(data[:n:n], '\n'), 0o644))
+		data, err := os.ReadFile(path)
+		dir, name := filepath.Split(strings.TrimPrefix(path, sample))
+		if !c.own && !strings.HasPrefix(name, "agent-") {
+			name = word + name
+		}
+		require.NoError(t, os.MkdirAll(filepath.Join(in, dir), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(in, dir, name), c.file(data), 0o644))
+		return err
+	}))
+	return in
+}
+
+// A text cache has what a log says in its texts alone: nothing else in the cache has it, nothing that convert prints, at every exit, and no
+// result of a replay, with its page.
+//
+//
+func TestCanariesOfTextCaches(t *testing.T) {
+	server := httptest.NewServer(mock.New(mock.Config{}))
+	defer server.Close()
+	for _, sample := range []string{"claude/base", "claude/agent_progress", "codex/base", "messages/bodies"} { // those of otel have messages as JSON in a string, of which nothing is left
+		t.Run(sample, func(t *testing.T) {
+			sample := filepath.Join("../../../shared/text-samples", sample)
+			if _, err := os.Stat(sample); err != nil {
+				t.Skip("no samples of logs beside the checkout")
+			}
+			c := &canaries{own: true, of: map[string]string{}}
+			in, cache, out := c.copy(t, sample), t.TempDir(), filepath.Join(t.TempDir(), "results")
+			forms := c.forms()
+			said := func(args ...string) string {
+				var printed bytes.Buffer
+				status := run(args, nil, &printed, &printed)
+				c.silent(t, forms, fmt.Sprint(args, status), printed.String())
+				return printed.String()
+			}
+			for _, flags := range [][]string{{"--dry-run"}, {"--dry-run", "--json"}, {"--explain"}, {"--format", "messages"}, {"--sessions", "none"}, {"--skip-invalid"}} {
+				said(append([]string{"convert", in, "--cache", cache}, flags...)...)
+			}
+			key := lastLine(said("convert", in, "--cache", cache, "--quiet"))
+			for _, args := range [][]string{{"cache", "ls", "--json"}, {"cache", "verify"}, {"cache", "explain", in}, {"inspect", key}, {"inspect", key, "--digest"}} {
+				said(append(args, "--cache", cache)...)
+			}
+			said("replay", key, "--cache", cache, "--url", server.URL, "--model", "mock", "--once", "--asap", "--report", "html", "--out", out)
+			read := 0
+			for _, dir := range []string{cache, out} {
+				require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+					if err != nil || e.IsDir() || strings.Contains(path, "/arenas/") { // that is the prompt corpus
+						return err
+					}
+					if strings.Contains(path, "/texts/") || strings.Contains(path, "/structure/") {
+						info, err := e.Info()
+						require.NoError(t, err)
+						require.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), path)
+					}
+					if e.Name() == "text.json" {
+						return nil
+					}
+					data, err := os.ReadFile(path)
+					require.NoError(t, err)
+					c.silent(t, forms, "a file", path[len(dir):]+string(data))
+					read++
+					return nil
+				}))
+			}
+			require.Greater(t, read, 10)
+		})
+	}
+}
+
+// cut requires silence of the errors about files that end anywhere, with a line end behind it or without. AGENTX_LONG tries every byte.
+func (c *canaries) cut(t *testing.T, forms []string, in string) {
+	steps := 40
+	if os.Getenv("AGENTX_LONG") != "" {
+		steps = math.MaxInt
+	}
+	dir := t.TempDir()
+	require.NoError(t, filepath.WalkDir(in, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		file, end := filepath.Join(dir, e.Name()), ""
+		for n := 0; n < len(data); n += max(1, len(data)/steps) {
+			if end = "\n"; n%2 == 0 {
+				end = ""
+			}
+			require.NoError(t, os.WriteFile(file, append(data[:n:n], end...), 0o644))
 			d, _, err := convert.ReadLogs(t.Context(), convert.Options{Inputs: []string{file}}, lengths{})
 			if err != nil {
 				c.silent(t, forms, "an error", err.Error())
@@ -229,7 +301,8 @@ func (c *canaries) cut(t *testing.T, forms []string, in string) {
 			}
 			require.NoError(t, d.Store.Close())
 		}
-	}
+		return os.Remove(file)
+	}))
 }
 
 // lengths is a tokenizer whose tokens are bytes.

@@ -118,20 +118,17 @@ func sendLogs(t *testing.T, files []string, payload, cache string) {
 		upstream.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	var printed, problems bytes.Buffer
-	require.Zero(t, run(append([]string{"convert", "--redact", "none", "--prefix", "none", "--cache", cache, "--quiet"}, files...), nil, &printed, &problems), "%s", &problems)
-	lines := strings.Split(strings.TrimSpace(printed.String()), "\n")
+	key := lastLine(command(t, append([]string{"convert", "--redact", "none", "--prefix", "none", "--cache", cache, "--quiet"}, files...)...))
 	model := "mock"
 	if os.Getenv("AGENTX_SERVER") != "" {
 		model = "tiny"
 	}
-	printed.Reset()
-	require.Zero(t, run([]string{"replay", lines[len(lines)-1], "--cache", cache, "--url", server.URL, "--model", model, "--payload", payload, "--once", "--asap", "--no-preflight",
-		"--marker", "off", "--concurrency", "2", "--quiet", "--json", "--out", filepath.Join(t.TempDir(), "out")}, nil, &printed, &problems), "%s%s", &printed, &problems)
+	printed := command(t, "replay", key, "--cache", cache, "--url", server.URL, "--model", model, "--payload", payload, "--once", "--asap", "--no-preflight",
+		"--marker", "off", "--concurrency", "2", "--quiet", "--json", "--out", filepath.Join(t.TempDir(), "out"))
 	require.Equal(t, want, got)
 	var summary struct{ Requests, Completed int }
-	require.NoError(t, json.Unmarshal(printed.Bytes(), &summary), "%s", &printed)
-	require.Equal(t, summary.Requests, summary.Completed, "%s", &printed)
+	require.NoError(t, json.Unmarshal([]byte(printed), &summary), "%s", printed)
+	require.Equal(t, summary.Requests, summary.Completed, "%s", printed)
 }
 
 // runs collects the texts of a prompt: those that the model said apart from those that it was given, without regard to the order in a run,
@@ -260,4 +257,45 @@ func bodyRuns(body []byte) string {
 		}
 	}
 	return r.String()
+}
+
+// Traces that an import makes come back from a capture of their replay with the same trie digests.
+//
+//
+func TestImportedTracesComeBack(t *testing.T) {
+	server := httptest.NewServer(mock.New(mock.Config{}))
+	defer server.Close()
+	cache := t.TempDir()
+	for format, files := range logsToSend(t) {
+		t.Run(format, func(t *testing.T) {
+			imported, out := t.TempDir(), t.TempDir()
+			command(t, append([]string{"import", "--out", imported}, files...)...)
+			key := lastLine(command(t, "convert", imported, "--cache", cache, "--quiet"))
+			capture := startCapture(t, "--out", out, "--upstream", server.URL)
+			command(t, "replay", key, "--cache", cache, "--url", capture.traffic, "--model", "mock", "--payload", "ids", "--once", "--asap", "--no-preflight", "--marker", "off",
+				"--session-header", "X-Dynamo-Session-ID", "--quiet", "--out", filepath.Join(t.TempDir(), "results"))
+			require.NoError(t, capture.end(), "%s", &capture.stderr)
+			require.Equal(t, digestsOf(t, imported), digestsOf(t, out))
+		})
+	}
+}
+
+// command runs a command that must succeed, and returns what it prints.
+func command(t *testing.T, args ...string) string {
+	t.Helper()
+	var printed, problems bytes.Buffer
+	require.Zero(t, run(args, nil, &printed, &problems), "%s%s", &printed, &problems)
+	return printed.String()
+}
+
+// digestsOf returns the trie digests of the traces of a directory.
+func digestsOf(t *testing.T, dir string) (list []string) {
+	for line := range strings.Lines(command(t, "capture", "check", dir, "--trie")) {
+		if digest, _, _ := strings.Cut(line, " "); len(digest) == 64 { // else an alarm, or the last line
+			list = append(list, digest)
+		}
+	}
+	require.NotEmpty(t, list)
+	slices.Sort(list)
+	return list
 }

@@ -63,7 +63,7 @@ var deviations = []struct {
 	{"no_usage", "answers without token counts", func(r *Record) bool {
 		return r.PromptTokens == 0 || r.OutputTokens == 0
 	}, func(*Record) string { return "no usage" }},
-	{"prompt_count", "prompts whose token count differs from the recorded one", func(r *Record) bool {
+	{"prompt_count", "prompts whose token count differs from the recorded one: another tokenizer, or a cut prompt", func(r *Record) bool {
 		if r.PromptTokens == 0 {
 			return false
 		}

@@ -221,10 +221,10 @@ func growingFormatOf(rows []byte) *logFormat {
 	return nil
 }
 
-// rowMemory is how many bytes the tables of a log may have for each row, so that a conversion takes 200 MB and 120 bytes a row in all. It is
+// rowMemory is how many bytes the tables of a log may have for each row, so that a conversion takes about 200 MB and 120 bytes a row in all. It is
 // told for so many rows at a time.
 const (
-	rowMemory  = 100
+	rowMemory  = 92
 	memoryRows = 1 << 16
 )
 

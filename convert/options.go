@@ -56,7 +56,7 @@ type Options struct {
 	Version  string                                // of the calling program, for the provenance
 	Progress func(stage string, done, total int64) // done is what was done since the last call; called by several goroutines; may be nil
 	Warn     func(format string, args ...any)      // may be nil
-	Memory   func(bytes int64)                     // told how many bytes the tables of a log's rows may have so far; may be nil
+	Memory   func(bytes int64)                     // told how many bytes tables may have so far; may be nil
 
 	now       func() time.Time // for tests; nil: time.Now
 	disk      durable.Options  // for tests

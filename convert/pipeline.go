@@ -274,7 +274,7 @@ func (p *pipeline) add(r *recording, row hfsource.Row) plannedTrace {
 	}
 	out := p.at(r, len(r.rows), err)
 	if out.err == nil && out.fatal == nil {
-		out.fatal = p.snapshot.Memory.Retain(r.retained)
+		out.fatal = p.merger.retain(r.retained)
 	}
 	row.Free()
 	r.memory.Release()

@@ -9,8 +9,8 @@ type Tokenizer interface {
 type Sizes struct {
 	data      *Dataset
 	tokenizer Tokenizer
-	counts    []int32 // of texts, plus 1; 0: not counted yet
-	messages  []int32 // canonical length, plus 1
+	counts    []int32           // of texts, plus 1; 0: not counted yet
+	messages  []int32           // canonical length, plus 1
 	kept      map[Text][]uint32 // tokens that were counted and not asked for yet
 	room      int               // for so many more
 	buf       []byte

@@ -16,8 +16,8 @@ type Format struct {
 	try  string // what the owner can do; FILE stands for the path
 	file string // path in try; "" where it is not known
 
-	magic []string       // any of them begins the file
-	tar   bool           // at byte 257, where tar has its magic
+	magic []string              // any of them begins the file
+	tar   bool                  // at byte 257, where tar has its magic
 	text  func() *regexp.Regexp // matches the beginning of its text, without white space in front of it
 
 	// rows are signs of a JSON row: members that it has, all those of one sign. "name=value" wants a string that begins with value.

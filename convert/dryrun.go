@@ -133,6 +133,20 @@ func answerTurn(p plannedTrace, turns []mmapcache.Turn, k int) text.AnswerTurn {
 	if entry.Subagent != nil {
 		q = &entry.Subagent.Requests[turn.Inner]
 	}
+	if r := q.Recorded; r != nil {
+		a.Stop = r.Stop
+		for to, v := range map[**int64]int64{&a.First: r.First, &a.Tool: r.Tool} {
+			if v != trace.None {
+				*to = new(v)
+			}
+		}
+		if a.Tool != nil && a.Gap != nil {
+			a.Think = new(*a.Gap - *a.Tool)
+		}
+		if r.Cached != trace.None {
+			a.Cached = new(int32(r.Cached))
+		}
+	}
 	for _, run := range q.IDs.Runs {
 		for k := range run.N {
 			a.HashIDs = append(a.HashIDs, run.First+int64(k))

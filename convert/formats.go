@@ -53,6 +53,10 @@ var formats = []format{
 		open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
 			return loads.NewBailian(number, namespace, r, reserve)
 		}},
+	{name: loads.DynamoName, what: "a request trace of Dynamo", is: loads.IsDynamo, lenient: true, sample: sampleDynamo,
+		open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
+			return loads.NewDynamo(number, namespace, r, reserve)
+		}},
 	{name: mmapcache.FormatMooncake, what: "Mooncake rows", is: weka.IsMooncake, open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
 		m := weka.NewMooncake(number, r)
 		m.Namespace, m.Reserve = namespace, reserve
@@ -88,6 +92,13 @@ x,1,1
 7,GPT-4,10,0,10,API log,,1
 45.25,ChatGPT,1087,230,1317,Conversation log,a,
 6,GPT-4,417,276,693,API log,,2`
+	sampleDynamo = `{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":500,"agent_context":{"session_id":"a"},"request":{"request_id":"1","model":"m","input_tokens":128,"output_tokens":16,"cached_tokens":0,"request_received_ms":0,"ttft_ms":81.5,"total_time_ms":500.5,"replay":{"trace_block_size":64,"input_length":128,"input_sequence_hashes":[14879255164371896291,7]},"finish_reason_metadata":{"finish_reason":"tool_calls"}}}
+{"event":{"schema":"dynamo.request.trace.v1","event_type":"tool_end","event_time_unix_ms":900,"agent_context":{"session_id":"a"},"tool":{"started_at_unix_ms":510,"ended_at_unix_ms":900}}}
+{"schema":"dynamo.agent.trace.v1","event_type":"request_end","event_time_unix_ms":900,"agent_context":{"session_id":"x","trajectory_id":"b","parent_trajectory_id":"a"},"request":{"request_id":"2","model":"m","output_tokens":1,"total_time_ms":300,"replay":{"trace_block_size":64,"input_length":70,"input_sequence_hashes":[9,8]}}}
+{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":2000,"agent_context":{"session_id":"a"},"request":{"request_id":"3","input_tokens":10,"output_tokens":16,"request_received_ms":1300,"total_time_ms":700}}
+{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":2000,"agent_context":{"session_id":"c","parent_session_id":"z"},"request":{"request_id":"4","input_tokens":10,"output_tokens":0,"request_received_ms":1200,"total_time_ms":1}}
+{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":2000,"request":{"request_id":"4","input_tokens":10,"output_tokens":0,"total_time_ms":1}}
+{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":2000,"request":{"request_id":"5","input_tokens":129,"output_tokens":0,"total_time_ms":1,"replay":{"trace_block_size":64,"input_length":129,"input_sequence_hashes":[1]}}}`
 	sampleBailian = `{"chat_id":1,"parent_chat_id":-1,"timestamp":61.114,"input_length":33,"output_length":132,"type":"text","turn":1,"hash_ids":[9,8,7]}
 {"chat_id":2,"parent_chat_id":1,"timestamp":70.25,"input_length":60,"output_length":40,"type":"search","turn":2,"hash_ids":[9,8,6,5]}
 {"chat_id":3,"parent_chat_id":1,"timestamp":71,"input_length":16,"output_length":0,"type":"text","turn":2,"hash_ids":[9]}

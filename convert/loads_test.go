@@ -14,7 +14,7 @@ import (
 // Every sample of loads becomes what its answer says, by an independent reading of doc/spec/text.md 9.
 func TestLoadSamples(t *testing.T) {
 	root := shared(t, "text-samples")
-	for _, kind := range []string{"bailian", "csv"} {
+	for _, kind := range []string{"bailian", "csv", "dynamo"} {
 		cases, err := os.ReadDir(filepath.Join(root, kind))
 		require.NoError(t, err)
 		for _, c := range cases {
@@ -22,7 +22,7 @@ func TestLoadSamples(t *testing.T) {
 				dir := filepath.Join(root, kind, c.Name())
 				want, err := os.ReadFile(filepath.Join(dir, "ANSWER.json"))
 				require.NoError(t, err)
-				files, err := filepath.Glob(filepath.Join(dir, "*[lv]")) // .jsonl, .csv
+				files, err := filepath.Glob(filepath.Join(dir, "*[lvz]")) // .jsonl, .csv, .gz
 				require.NoError(t, err)
 				o := options(t, files...)
 				a, err := DryRun(t.Context(), o, 64, true)

@@ -297,6 +297,8 @@ const (
 	OddityEmpty     = "empty_prompt"
 	OddityOrphan    = "parent_missing"
 	OddityCycle     = "cycle"
+	OddityCopied    = "copied_request"
+	OddityIgnored   = "ignored:" // and a kind of rows
 
 	OddityAnswers      = "answers_as_filler" // asked for, so a strict conversion accepts it
 	OddityMixedFormats = "mixed_forms"       // traces of several formats in one input; convert notices it
@@ -321,6 +323,7 @@ var oddityTexts = map[string]string{
 	OddityEmpty:           "a prompt has no tokens",
 	OddityOrphan:          "a request names one before it that the input does not have: it begins a session",
 	OddityCycle:           "requests name one another as the one before: the first of them begins a session",
+	OddityCopied:          "a request stands twice: the second is left out",
 	OddityAnswers:         "rows have what is new, as session_rows=new says: before it stand the rows before, and filler for each answer",
 	OddityMixedFormats:    "traces of several formats become one dataset",
 	"negative_t":          "t is negative",
@@ -332,13 +335,16 @@ var oddityTexts = map[string]string{
 
 // Harmless reports whether a kind of oddity means that nothing is lost and nothing was chosen: strict conversions accept it.
 func Harmless(kind string) bool {
-	return kind == OddityAnswers || kind == OddityBranch || kind == OddityMark
+	return kind == OddityAnswers || kind == OddityBranch || kind == OddityMark || kind == OddityCopied || strings.HasPrefix(kind, OddityIgnored)
 }
 
 // OddityText says what a kind of oddity means. It returns an unknown kind, of a later program, unchanged.
 func OddityText(kind string) string {
 	if text := oddityTexts[kind]; text != "" {
 		return text
+	}
+	if rows, ignored := strings.CutPrefix(kind, OddityIgnored); ignored {
+		return "rows of kind " + rows + " have nothing that is replayed"
 	}
 	return kind
 }

@@ -81,6 +81,15 @@ type Request struct {
 	Stop      StopReason
 	APITime   Seconds
 	ThinkTime Seconds
+	Recorded  *Recorded // what a recording says besides, and no replay needs; nil: nothing
+}
+
+// Recorded is what a recording says of a request besides. None: it does not.
+type Recorded struct {
+	First  int64  // time to the first token, milliseconds
+	Cached int64  // tokens of the prompt that a cache had
+	Tool   int64  // milliseconds that tools ran before it, since the answer before
+	Stop   string // why the completion ended
 }
 
 // Seconds is a time that may be missing.

@@ -209,10 +209,10 @@ func TestRefusedCommandsAreNotPrinted(t *testing.T) {
 		"agentx: --cache-bust first-turn: want off, first_turn_prefix, system_prefix, first_turn_suffix or system_suffix; did you mean first_turn_prefix?",
 		"agentx: --concurrency 0: want 1 to 65536, several with commas between, none twice, or auto:FROM-TO",
 		"agentx: --header: header Host is set by the client itself",
+		"agentx: --isl and --input-file contradict each other: leave one of them out",
 		`agentx: --profile-export-prefix run: the files of a run have this name, and would be overwritten: want another, such as "run1"`,
 		"agentx: --slice-duration: want at least 1ms: every slice has all metrics",
 		"agentx: --trajectory-start-min-ratio 0.9: more than start-max-ratio=0.75 (default): want at most that",
-		"agentx: not supported: --isl 4: it makes synthetic prompts; agentx plays recordings: leave it out",
 		"agentx: not supported: --wait-for-model-mode all: want inference, models or both",
 	}, lines)
 }

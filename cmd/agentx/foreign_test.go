@@ -57,7 +57,6 @@ var foreignFiles = []struct {
 
 	{"header.jsonl", `{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`, "this is agentic_mooncake of Dynamo", "a file of plain Mooncake rows"},
 	{"rows.jsonl", `{"request_id":"r0","play_id":"p","session_id":"r0","model":"m","input_length":64,"output_length":2,"hash_ids":[0],"not_before_ms":0,"dependencies":[]}`, "play_id: this is agentic_mooncake of Dynamo", "a file of plain Mooncake rows"},
-	{"request.jsonl", `{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":1,"request":{}}`, "this is dynamo.request.trace.v1", "a file of plain Mooncake rows"},
 	{"lengths.jsonl", `{"timestamp":0,"input_length":5,"output_length":1}`, "this is a Mooncake row without hash_ids", "a file whose rows have hash_ids"},
 
 	{"profile_export.jsonl", `{"metadata":{"session_num":0},"metrics":{"request_latency":{"value":1,"unit":"ms"}},"error":null}`, "this is a record of a run of AIPerf", "agentx report DIR --compare"},

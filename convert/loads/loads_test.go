@@ -138,3 +138,44 @@ func TestBailianWrongRows(t *testing.T) {
 {"chat_id":1 "canary"}
 `))
 }
+
+const requestEnd = `{"event":{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":%d,"agent_context":{"session_id":%q,"parent_session_id":%q},"request":{"request_id":"r%d","model":"m","input_tokens":70,"output_tokens":1,"request_received_ms":%d,"total_time_ms":%d,"replay":{"trace_block_size":64,"input_length":70,"input_sequence_hashes":[1,18446744073709551615]}}}}` + "\n"
+
+// Children hang behind the turn that ended before them, and the turn behind their end waits; those of a child hang on that.
+func TestDynamoChildren(t *testing.T) {
+	d := NewDynamo(1, 2, rules.Default(), nil)
+	text := ""
+	for k, r := range []struct {
+		session, parent string
+		at, took        int
+	}{{"a", "", 0, 100}, {"b", "a", 150, 100}, {"c", "b", 260, 10}, {"a", "", 300, 100}, {"b", "a", 280, 5}, {"x", "y", 10, 1}, {"y", "x", 11, 1}} {
+		text += fmt.Sprintf(requestEnd, 1000+r.at+r.took, r.session, r.parent, k, 1000+r.at, r.took)
+	}
+	require.Empty(t, added(d, text))
+	seq, err := d.Traces()
+	require.NoError(t, err)
+	list := slices.Collect(seq)
+	require.Len(t, list, 2)
+	a := list[0]
+	require.NoError(t, a.Check())
+	assert.Equal(t, "2/a", a.ID)
+	require.Len(t, a.Entries, 4) // a, a, b, c
+	assert.Equal(t, &trace.Links{Parent: trace.None, After: 0, Before: 1}, a.Entries[2].Subagent.Links, "the last of b ends at 285, and a goes on at 300")
+	assert.Equal(t, &trace.Links{Parent: 2, After: 0, Before: 1}, a.Entries[3].Subagent.Links)
+	assert.Equal(t, trace.IDs{Runs: []trace.Run{{First: 0, N: 2}}, Len: 2}, a.Entries[0].IDs)
+	assert.Equal(t, trace.Oddities{{Kind: trace.OddityCycle, Count: 1, First: "row 6"}}, a.Oddities)
+}
+
+func TestDynamoWrongRows(t *testing.T) {
+	d := NewDynamo(0, 0, rules.Default(), nil)
+	assert.Equal(t, []string{
+		"1: schema: want dynamo.request.trace.v1 or dynamo.agent.trace.v1",
+		"2: request: want input_tokens or replay.input_length, output_tokens, total_time_ms, and a time",
+		"3: request.replay.input_sequence_hashes: byte 179: want a whole number that is not negative, found '\"'",
+		"4: byte 63: want ',' or '}', found 'c'",
+	}, added(d, `{"schema":"dynamo.request.trace.v2","event_type":"request_end"}
+{"schema":"dynamo.request.trace.v1","event_type":"request_end","request":{"request_id":"canary"}}
+{"schema":"dynamo.request.trace.v1","event_type":"request_end","request":{"request_id":"r","input_tokens":1,"output_tokens":1,"total_time_ms":1,"replay":{"input_sequence_hashes":["canary"]}}}
+{"schema":"dynamo.request.trace.v1","event_type":"request_end" canary
+`))
+}

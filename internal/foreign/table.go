@@ -45,10 +45,6 @@ var table = []*Format{
 	},
 	{name: "mooncake-delta of Dynamo, which agentx does not read: only plain Mooncake rows are read", try: plain, rows: []string{"schema=dynamo.mooncake_delta"}, among: []string{"delta"}},
 	{
-		name: "dynamo.request.trace.v1, which agentx does not read", try: plain,
-		rows: []string{"schema=dynamo.request.trace", "schema event_type", "event=request"}, among: []string{"event", "event_type"},
-	},
-	{
 		name: "a Mooncake row without hash_ids: its lengths do not say which prompts share what", try: "a file whose rows have hash_ids: agentx fetch lists public ones",
 		rows: []string{"input_length output_length", "input_tokens output_tokens", "input_length output_tokens", "input_tokens output_length"},
 	},

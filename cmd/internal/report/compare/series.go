@@ -183,17 +183,22 @@ func (c *Comparison) firstAt(lanes, number int) int {
 }
 
 // answer says which concurrency of a series meets its service levels: the most lanes all of whose runs do, and the fewest above whose runs do not.
+// Runs without a number of lanes do not count; a series of such runs alone has no answer.
 func (c *Comparison) answer(s *Series) string {
-	levels := c.runs[s.Runs[0]].levels()
+	runs := slices.DeleteFunc(slices.Clone(s.Runs), func(k int) bool { return c.runs[k].lanes() == 0 })
+	if len(runs) == 0 {
+		return ""
+	}
+	levels := c.runs[runs[0]].levels()
 	if len(levels) == 0 {
-		return c.mostOutput(s)
+		return c.mostOutput(s, runs)
 	}
 	var names []string
 	for _, l := range levels {
 		names = append(names, l.Level)
 	}
 	of := map[int]*misses{} // by lanes
-	for _, k := range s.Runs {
+	for _, k := range runs {
 		n := c.runs[k].lanes()
 		if of[n] == nil {
 			of[n] = &misses{}
@@ -252,9 +257,9 @@ func (c *Comparison) doubts(s *Series, lanes int) string {
 	return fmt.Sprintf("; remarks on %s: %s", lanesText(lanes), strings.Join(kinds, ", "))
 }
 
-// mostOutput says which concurrency of a series gave the most output tokens.
-func (c *Comparison) mostOutput(s *Series) string {
-	best := slices.MaxFunc(s.Runs, func(a, b int) int { return cmp.Compare(c.runs[a].delivered(), c.runs[b].delivered()) })
+// mostOutput says which concurrency gave the most output tokens in some runs of a series.
+func (c *Comparison) mostOutput(s *Series, runs []int) string {
+	best := slices.MaxFunc(runs, func(a, b int) int { return cmp.Compare(c.runs[a].delivered(), c.runs[b].delivered()) })
 	r := c.runs[best]
 	if r.delivered().IsMissing() {
 		return "no run has output tokens"

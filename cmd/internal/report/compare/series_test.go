@@ -58,6 +58,34 @@ func TestAnswers(t *testing.T) {
 	require.Equal(t, "at least 4 lanes meet ttft.p95<1h; more were not tried; remarks on 4 lanes: short", answerOf(t, short))
 }
 
+// Where trees arrive at a rate, no number of lanes meets anything: such runs are left out of answers.
+func TestAnswersOfArrivals(t *testing.T) {
+	var list []Source
+	for _, level := range []string{"ttft.p95<1h", "ttft.p95<1ms", ""} {
+		list = sweep(t, "s", 40, map[int]float64{4: 1}, "ttft.p95<1h")
+		for k := range 2 {
+			m := newModelled(40)
+			m.info.Lanes = 0
+			m.set("concurrency", "0")
+			of := Source{Dir: m.write(t, "rate-"+strconv.Itoa(k)), Series: "s"}
+			if level != "" {
+				c, err := measure.ParseCondition(level)
+				require.NoError(t, err)
+				of.SLO = append(of.SLO, c)
+			}
+			list = append(list, of)
+		}
+		require.Empty(t, answerOf(t, list[1:]))
+		require.Equal(t, "at least 4 lanes meet ttft.p95<1h; more were not tried", answerOf(t, list))
+	}
+	for k := range 2 {
+		list[k+1].Series += strconv.Itoa(k)
+	}
+	c, err := Make(t.Context(), list[1:], Options{})
+	require.NoError(t, err)
+	require.Regexp(t, `^rate-1 against rate-0: `, c.Verdicts[0].Text)
+}
+
 // A run that repeats one counts: all runs of a concurrency must meet the levels. A run with more than 1 % of failed requests meets none.
 func TestAnswersOfRepeatsAndFailures(t *testing.T) {
 	list := append(sweep(t, "s", 40, map[int]float64{1: 1, 4: 1}, "itl.p95<20ms"), sweep(t, "s", 40, map[int]float64{4: 2}, "itl.p95<20ms")...)

@@ -153,8 +153,8 @@ func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) 
 func (c *Comparison) sentence(v *Verdict) string {
 	run, base := &c.Runs[v.Run], &c.Runs[v.Base]
 	text := fmt.Sprintf("%s against %s: ", run.Name, base.Name)
-	if run.Series != "" {
-		text = fmt.Sprintf("%s against %s at %s: ", run.Series, base.Series, lanesText(c.runs[v.Run].lanes()))
+	if n := c.runs[v.Run].lanes(); run.Series != "" && n > 0 {
+		text = fmt.Sprintf("%s against %s at %s: ", run.Series, base.Series, lanesText(n))
 	}
 	if v.Method == NoInterval {
 		return text + "not decided: " + cmp.Or(v.Why, "one has no requests")

@@ -31,7 +31,9 @@ func (c *conversion) answerTraces(ctx context.Context, turns, ids bool) (*text.A
 	}
 	a.Format = strings.Join(slices.Sorted(maps.Keys(facts.Generations)), ", ")
 	for _, odd := range facts.Oddities {
-		a.Warnings[odd.Kind] += odd.Count
+		if odd.Kind != trace.OddityLengths { // that is what the format is
+			a.Warnings[odd.Kind] += odd.Count
+		}
 	}
 	for k := range a.List {
 		if at := a.List[k].Start; at != nil {

@@ -297,6 +297,7 @@ const (
 	OddityEmpty     = "empty_prompt"
 	OddityOrphan    = "parent_missing"
 	OddityCycle     = "cycle"
+	OddityLengths   = "lengths_alone" // what MakePlan says of LengthsAlone
 	OddityCopied    = "copied_request"
 	OddityIgnored   = "ignored:" // and a kind of rows
 
@@ -323,6 +324,7 @@ var oddityTexts = map[string]string{
 	OddityEmpty:           "a prompt has no tokens",
 	OddityOrphan:          "a request names one before it that the input does not have: it begins a session",
 	OddityCycle:           "requests name one another as the one before: the first of them begins a session",
+	OddityLengths:         "the recording has lengths and times alone: what its prompts share is not known, and they share nothing here",
 	OddityCopied:          "a request stands twice: the second is left out",
 	OddityAnswers:         "rows have what is new, as session_rows=new says: before it stand the rows before, and filler for each answer",
 	OddityMixedFormats:    "traces of several formats become one dataset",
@@ -335,7 +337,7 @@ var oddityTexts = map[string]string{
 
 // Harmless reports whether a kind of oddity means that nothing is lost and nothing was chosen: strict conversions accept it.
 func Harmless(kind string) bool {
-	return kind == OddityAnswers || kind == OddityBranch || kind == OddityMark || kind == OddityCopied || strings.HasPrefix(kind, OddityIgnored)
+	return kind == OddityAnswers || kind == OddityLengths || kind == OddityBranch || kind == OddityMark || kind == OddityCopied || strings.HasPrefix(kind, OddityIgnored)
 }
 
 // OddityText says what a kind of oddity means. It returns an unknown kind, of a later program, unchanged.

@@ -241,6 +241,9 @@ func odditiesOf(t *trace.Trace) trace.Oddities {
 	if t.BlockSize > largestBlock || bits.OnesCount64(uint64(t.BlockSize)) != 1 {
 		o.Add(trace.OddityBlockSize, "block_size %d", t.BlockSize)
 	}
+	if t.LengthsAlone {
+		o.Add(trace.OddityLengths, "%d requests", len(t.Entries))
+	}
 	if len(t.Entries) == 0 {
 		o.Add(trace.OddityNoRequests, "requests: []")
 	}

@@ -131,7 +131,7 @@ func (b *Bailian) read(row []byte) (q request, c chat, err error) {
 			return q, c, &trace.Error{Kind: trace.MissingField, Where: name, Problem: "it is missing"}
 		}
 	}
-	if err := checkNumbers("input_length", "output_length", numbers["input_length"], numbers["output_length"], seconds); err != nil {
+	if err := checkNumbers("timestamp", "input_length", "output_length", seconds, numbers["input_length"], numbers["output_length"]); err != nil {
 		return q, c, err
 	}
 	c.id, c.parent = numbers["chat_id"], numbers["parent_chat_id"]

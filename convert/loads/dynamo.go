@@ -125,10 +125,10 @@ func (d *Dynamo) request(e *event) error {
 	if e.in < 0 || e.out < 0 || math.IsNaN(e.received) || math.IsNaN(e.total) {
 		return &trace.Error{Kind: trace.MissingField, Where: "request", Problem: "want input_tokens or replay.input_length, output_tokens, total_time_ms, and a time"}
 	}
-	if err := checkNumbers("input_tokens", "output_tokens", e.in, e.out, e.received/1000); err != nil {
+	if err := checkNumbers("the time", "input_tokens", "output_tokens", e.received/1000, e.in, e.out); err != nil {
 		return err
 	}
-	if err := checkNumbers("", "", 0, 0, e.total/1000); err != nil {
+	if err := checkNumbers("total_time_ms", "", "", e.total/1000, 0, 0); err != nil {
 		return err
 	}
 	if e.hasHashes {

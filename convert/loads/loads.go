@@ -80,15 +80,18 @@ func prefixOf(file int) string {
 func millis(seconds float64) int64 { return int64(math.Floor(math.Round(seconds*1e6) / 1e3)) }
 
 // checkNumbers refuses lengths and times that no request has.
-func checkNumbers(inName, outName string, in, out int64, seconds float64) *trace.Error {
+func checkNumbers(timeName, inName, outName string, seconds float64, in, out int64) *trace.Error {
 	if err := trace.CheckLengths(inName, outName, in, out); err != nil {
 		return err
 	}
 	if err := trace.CheckTime(seconds, nil, "seconds"); err != nil {
 		return err
 	}
-	if out < 0 || seconds < 0 {
-		return &trace.Error{Kind: trace.Conflict, Problem: fmt.Sprintf("%s = %d at %g s: want 0 or more", outName, out, seconds)}
+	if out < 0 {
+		return &trace.Error{Kind: trace.Conflict, Problem: fmt.Sprintf("%s = %d: want 0 or more", outName, out)}
+	}
+	if seconds < 0 {
+		return &trace.Error{Kind: trace.Conflict, Problem: fmt.Sprintf("%s = %g s: want 0 or more", timeName, seconds)}
 	}
 	return nil
 }

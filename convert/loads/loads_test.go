@@ -52,6 +52,7 @@ func TestBurstGPTSessions(t *testing.T) {
 	assert.Equal(t, 1.25, alone.Entries[0].T)
 	assert.Equal(t, "GPT-4", alone.Models[alone.Entries[0].Model])
 	assert.Equal(t, trace.Oddities{{Kind: trace.OddityFailed, Count: 1, First: "row 2: Response tokens = 0"}}, a.Oddities)
+	assert.ErrorContains(t, table.Add([]byte("-1,9,a,ChatGPT,1,1")), "Elapsed time = -1 s: want 0 or more")
 }
 
 // A line that is no row is refused with the column, and shows nothing of the line.
@@ -63,7 +64,7 @@ func TestWrongLines(t *testing.T) {
 		"4: ContextTokens: want a whole number of tokens",
 		"5: GeneratedTokens: want a whole number of tokens",
 		"6: ContextTokens = -1: a prompt cannot have a negative length",
-		"7: GeneratedTokens = -1 at 1 s: want 0 or more",
+		"7: GeneratedTokens = -1: want 0 or more",
 		"8: ContextTokens = 99999999999, GeneratedTokens = 1: larger than 16777216 tokens",
 	}, added(table, "TIMESTAMP,ContextTokens,GeneratedTokens\n1,2\ncanary,1,1\n1,canary,1\n1,1,1.5\n1,-1,1\n1,1,-1\n1,99999999999,1\n\"2023-11-16 18:17:03\", 1 ,1\n"+
 		"2023-11-16T18:17:03.5+01:00,1,1\nTIMESTAMP,ContextTokens,GeneratedTokens\n"))

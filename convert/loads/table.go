@@ -171,7 +171,7 @@ func (t *Table) request() (q request, _ error) {
 	if err != nil {
 		return q, err
 	}
-	if err := checkNumbers(l.columns.in, l.columns.out, in, out, seconds); err != nil {
+	if err := checkNumbers(l.columns.at, l.columns.in, l.columns.out, seconds, in, out); err != nil {
 		return q, err
 	}
 	q.at, q.in, q.out = millis(seconds), int32(in), int32(out)
@@ -185,7 +185,7 @@ func (t *Table) request() (q request, _ error) {
 	if err != nil {
 		return q, err
 	}
-	if err := checkNumbers("", "", 0, 0, took); err != nil {
+	if err := checkNumbers(strings.TrimSuffix(l.columns.took, "?"), "", "", took, 0, 0); err != nil {
 		return q, err
 	}
 	q.took = max(q.at, millis(seconds+took)) - q.at

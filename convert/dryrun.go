@@ -13,8 +13,9 @@ import (
 	"github.com/agentx/agentx/trace"
 )
 
-// answerTraces says what the traces of the inputs become. ids names sessions as the input does.
-func (c *conversion) answerTraces(ctx context.Context, ids bool) (*text.Answer, error) {
+// answerTraces says what the traces of the inputs become. turns tells turns one by one, each with all ids of its prompt; ids names sessions as the
+// input does.
+func (c *conversion) answerTraces(ctx context.Context, turns, ids bool) (*text.Answer, error) {
 	a := &text.Answer{Warnings: map[string]int{}, List: []text.AnswerSession{}}
 	first := math.Inf(1)
 	o := c.options
@@ -22,7 +23,7 @@ func (c *conversion) answerTraces(ctx context.Context, ids bool) (*text.Answer, 
 		if p.trace.Start.OK {
 			first = min(first, p.trace.Start.V)
 		}
-		answerTrace(a, p, ids)
+		answerTrace(a, p, turns, ids)
 	}
 	_, facts, err := planInputs(ctx, c.snapshot, c.recordings, o, bounds{})
 	if err != nil {
@@ -43,7 +44,7 @@ func (c *conversion) answerTraces(ctx context.Context, ids bool) (*text.Answer, 
 }
 
 // answerTrace adds the sessions of a trace, with the recorded start as it is.
-func answerTrace(a *text.Answer, p plannedTrace, ids bool) {
+func answerTrace(a *text.Answer, p plannedTrace, turns, ids bool) {
 	n := a.Sessions + 1
 	for k, s := range p.plan.Sessions {
 		of := text.AnswerSession{ID: fmt.Sprintf("s%d/a%d", n, k), Kind: "subagent", Parent: fmt.Sprintf("s%d", n), Turns: []text.AnswerTurn{}}
@@ -68,9 +69,9 @@ func answerTrace(a *text.Answer, p plannedTrace, ids bool) {
 			of.Join = new(s.JoinTurn)
 		}
 		nameSession(&of, p, s, ids)
-		turns := p.plan.Turns[s.FirstTurn:][:s.Turns]
-		for k := range turns {
-			of.Turns = append(of.Turns, answerTurn(p, turns, k))
+		list := p.plan.Turns[s.FirstTurn:][:s.Turns]
+		for k := 0; k < len(list) && turns; k++ {
+			of.Turns = append(of.Turns, answerTurn(p, list, k))
 		}
 		a.List = append(a.List, of)
 	}

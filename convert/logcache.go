@@ -250,7 +250,7 @@ func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.An
 		return err
 	}
 	err = lookAt(ctx, o, look, func(ctx context.Context, c *conversion) error {
-		a, err = c.answerTraces(ctx, ids)
+		a, err = c.answerTraces(ctx, blockSize > 0, ids)
 		return err
 	})
 	return a, err

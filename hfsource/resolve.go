@@ -136,9 +136,9 @@ func (s *Snapshot) addDirectory(dir string, o Options) error {
 // knowsText reports whether a file of a directory, if its name is one of texts that are no JSON, begins as one of them: other programs
 // write tables, too.
 func (o Options) knowsText(path string) bool {
-	name := path
-	for _, packed := range packedSuffixes {
-		name = strings.TrimSuffix(name, packed)
+	name, packed := unpacked(path)
+	for packed {
+		name, packed = unpacked(name)
 	}
 	if suffix := filepath.Ext(name); !slices.ContainsFunc(o.Texts, func(t TextFormat) bool { return t.Suffix == suffix }) {
 		return true

@@ -39,16 +39,23 @@ type TextFormat struct {
 // packedSuffixes are the ends of names of compressed files.
 var packedSuffixes = []string{".gz", ".zst", ".zstd"}
 
+// unpacked returns the name of a compressed file without its last suffix. packed is false for the name of another file.
+func unpacked(name string) (short string, packed bool) {
+	for _, suffix := range packedSuffixes {
+		if n := len(name) - len(suffix); n > 0 && strings.EqualFold(name[n:], suffix) {
+			return name[:n], true
+		}
+	}
+	return name, false
+}
+
 // formatOf returns what the name of a file says of its format. known is false for a name that makes no file of a directory an
 // input. Where the content decides (detect), the name is not heard. It is where a file has one value on one line: keys of
 // caches contain Lines, and such a file is JSON lines under the name .jsonl alone.
 func (o Options) formatOf(name string) (f FileFormat, known bool) {
-	for _, packed := range packedSuffixes {
-		if short := len(name) - len(packed); short > 0 && strings.EqualFold(name[short:], packed) {
-			name = name[:short]
-			f, known = o.formatOf(name)
-			return FileFormat{Lines: f.Lines}, known && !f.Parquet
-		}
+	if short, packed := unpacked(name); packed {
+		f, known = o.formatOf(short)
+		return FileFormat{Lines: f.Lines}, known && !f.Parquet
 	}
 	suffix := filepath.Ext(name)
 	if slices.ContainsFunc(o.Texts, func(t TextFormat) bool { return t.Suffix == suffix }) {

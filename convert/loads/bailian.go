@@ -202,7 +202,8 @@ func (b *Bailian) Traces() (iter.Seq[*trace.Trace], error) {
 	return slices.Values(traces), nil
 }
 
-// cycles returns a row of each ring of rows that name one another, and takes it from behind the row that it names.
+// cycles returns rows that no root leads to, because rows name one another in a ring: the earliest that no row returned before leads to, and
+// so on. It takes each from behind the row that it names.
 func (b *Bailian) cycles(order, roots []int32, behind map[int32][]int32) (more []int32) {
 	seen := make([]bool, len(b.rows))
 	visit := func(from int32) {
@@ -230,7 +231,7 @@ func (b *Bailian) cycles(order, roots []int32, behind map[int32][]int32) (more [
 	return more
 }
 
-// session is a run of rows of which each names the one before.
+// session is a run of rows: each names the one before it.
 type session struct {
 	rows   []int32
 	parent int // among the sessions of its trace

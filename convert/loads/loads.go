@@ -17,7 +17,7 @@ import (
 	"github.com/agentx/agentx/trace"
 )
 
-// None is a duration that a recording does not have.
+// none is a number that a recording does not have.
 const none = -1
 
 // request is a row, as small as it can be: tables have millions.

@@ -12,12 +12,17 @@ import (
 // Prefix begins the description of a load of lengths that stands for an input.
 const Prefix = "synth:"
 
-// maxDescribed bounds the requests of a described load, which is held in memory: some kilobytes each.
-const maxDescribed = 200_000
+// Bounds of a described load, which is held in memory. A request has about a byte for each 12 tokens of its prompt.
+const (
+	maxDescribed      = 200_000 // requests
+	maxDescribedBytes = 1 << 30
+)
 
 // Described makes the load that a description says, such as synth:isl=8000,osl=1000,requests=1000, as JSON lines; nil for another text. Its
 // keys are the flags of agentx synth.
-func Described(text string) ([]byte, error) {
+func Described(text string) ([]byte, error) { return described(text, maxDescribedBytes) }
+
+func described(text string, most int) ([]byte, error) {
 	rest, ok := strings.CutPrefix(text, Prefix)
 	if !ok {
 		return nil, nil
@@ -38,9 +43,22 @@ func Described(text string) ([]byte, error) {
 	if n := o.Count() * o.Lengths.turns(); n > maxDescribed {
 		return nil, fmt.Errorf("%d requests: want at most %d: agentx synth --output FILE makes more", n, maxDescribed)
 	}
-	var out bytes.Buffer
+	out := bounded{most: most}
 	_, err = Write(context.Background(), &out, o)
 	return out.Bytes(), err
+}
+
+// bounded keeps what is written, up to a number of bytes.
+type bounded struct {
+	bytes.Buffer
+	most int
+}
+
+func (b *bounded) Write(line []byte) (int, error) {
+	if b.Len()+len(line) > b.most {
+		return 0, fmt.Errorf("more than %d bytes of traces: want fewer or shorter requests: agentx synth --output FILE makes more", b.most)
+	}
+	return b.Buffer.Write(line)
 }
 
 // describedValues splits key=value,key=value. A part without = belongs to the value before it: normal:MEAN,SD has a comma.

@@ -122,6 +122,8 @@ func TestDescribed(t *testing.T) {
 		_, err := Described(text)
 		assert.EqualError(t, err, want, text)
 	}
+	_, err = described("synth:isl=5000,osl=5,requests=9", 1000)
+	assert.EqualError(t, err, "more than 1000 bytes of traces: want fewer or shorter requests: agentx synth --output FILE makes more")
 }
 
 func TestLengthsRefuse(t *testing.T) {

@@ -157,9 +157,9 @@ func (t *translation) syntheticLoad() string {
 	load := "synth:isl=" + lengths("--prompt-input-tokens-mean", "--prompt-input-tokens-stddev", prefix) +
 		",osl=" + lengths("--prompt-output-tokens-mean", "--prompt-output-tokens-stddev", 0) + ",traces=" + cmp.Or(t.value("--num-dataset-entries"), aiperfEntries)
 	if pool, given := number("--prompt-prefix-pool-size"); prefix > 0 {
-		load += fmt.Sprintf(",shared-prefix=%g", prefix)
+		load += fmt.Sprintf(",shared-prefix=%.0f", prefix)
 		if given && pool > 0 {
-			load += fmt.Sprintf(",groups=%g", pool)
+			load += fmt.Sprintf(",groups=%.0f", pool)
 		}
 	}
 	if seed := t.value("--random-seed"); seed != "" {

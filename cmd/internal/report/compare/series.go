@@ -35,10 +35,10 @@ type Level struct {
 // mostFailed is the share of failed requests above which a run meets no level, as a probe of a search does.
 const mostFailed = 0.01
 
-// unfit are the kinds of remarks on a run of which it is not known whether it meets a level that its figures meet.
+// unfit are the kinds of remarks that cast doubt on a run: that its figures meet a level does not say that its servers do.
 var unfit = []string{"gone", "silent_end", "invalid", "client_bound"}
 
-// levels returns the service levels on the run with what became of each.
+// levels returns the service levels on the run, and which of them it meets.
 func (r *run) levels() []Level {
 	list := []Level{}
 	if r.summary.Goodput == nil {
@@ -67,7 +67,7 @@ type misses struct {
 	firm bool     // a level is missed; else it is not known: the figures of a run are not those of its servers, or not of its load
 }
 
-// add adds what became of a run.
+// add adds the reasons why a run does not meet the levels.
 func (m *misses) add(r *run) {
 	before := len(m.why)
 	for _, l := range r.levels() {

@@ -23,6 +23,7 @@ type pageHead struct {
 	Order   []pageFigure    `json:"order"` // of the table
 	Axes    []frontier.Axis `json:"axes"`  // of the charts of a sweep; none: the runs are none
 	Gates   []pageGate      `json:"gates"` // limits in these charts
+	Shared  string          `json:"shared"` // what all runs have in common
 	Level   [2]string       `json:"level"` // of the intervals that decide, and where it is from
 	Window  float64         `json:"window"`
 	Span    float64         `json:"span"`    // of the longest run, seconds
@@ -58,7 +59,7 @@ func (c *Comparison) HTML() ([]byte, error) {
 		span, before = max(span, r.requests.span()), max(before, r.before())
 	}
 	a := newAxis(before, span)
-	head := pageHead{Comparison: c.forPage(), Axes: c.sweepOf(), Gates: c.gates(), Level: [2]string{DecidingLevel, DecidingNote}, Window: a.window, Span: span, Before: a.before, States: states}
+	head := pageHead{Comparison: c.forPage(), Axes: c.sweepOf(), Gates: c.gates(), Shared: c.shared(), Level: [2]string{DecidingLevel, DecidingNote}, Window: a.window, Span: span, Before: a.before, States: states}
 	for _, f := range figures {
 		head.Order = append(head.Order, pageFigure{f.String(), f.Name, f.Statistic, f.Unit, f.OfEach, isJudged(f) || slices.Contains(TableFigures, f), better(f), measure.MetricNamed(f.Name).Ratio})
 	}
@@ -85,6 +86,32 @@ func (c *Comparison) forPage() *Comparison {
 		without.Runs[k].Dir = ""
 	}
 	return &without
+}
+
+// shared names what was measured, as far as all runs share it: "" where nothing is.
+func (c *Comparison) shared() string {
+	var list []string
+	for _, name := range []string{"model", "engine", "gpu", "server", "dataset", "seed", "duration"} {
+		value := c.runs[0].settings[name]
+		if value == "" || slices.ContainsFunc(c.runs, func(r *run) bool { return r.settings[name] != value }) {
+			continue
+		}
+		if name == "dataset" && len(value) > 12 {
+			value = value[:12]
+		}
+		list = append(list, name+" "+value)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "All runs: " + strings.Join(list, " · ")
+}
+
+// judgesRequests reports whether some level is on each request: only then a good request is more than one that ended well.
+func (c *Comparison) judgesRequests() bool {
+	return slices.ContainsFunc(c.runs, func(r *run) bool {
+		return r.summary.Goodput != nil && slices.ContainsFunc(r.summary.Goodput.Conditions, func(l measure.LevelResult) bool { return l.OfEach })
+	})
 }
 
 // better returns 1 for a figure of which more is better, -1 for one of which less is, and 0 for tokens, which say how much work there was.
@@ -154,6 +181,9 @@ func (c *Comparison) figureTable() page.Table {
 		t.Columns = append(t.Columns, page.Floats(name, string(unit), values))
 	}
 	for _, f := range figures {
+		if f.Name == "goodput" && !c.judgesRequests() {
+			continue
+		}
 		add(f.String(), f.Unit, func(k int) measure.Number { return c.Runs[k].value(f.String()) })
 	}
 	if c.Frontier.PerGPU {

@@ -27,6 +27,7 @@ type Level struct {
 	Level string         `json:"level"` // ttft.p95<2s
 	Value measure.Number `json:"value"` // null: not known
 	Met   bool           `json:"met"`
+	Few   bool           `json:"few,omitempty"` // of few samples
 	name  string         // ttft.p95
 	text  string         // the value for people
 }
@@ -51,6 +52,7 @@ func (r *run) levels() []Level {
 		if !c.Value.IsMissing() {
 			l.text = measure.FormatFigure(c.Value, c.Unit)
 			if r.summary.Few(c.Figure()) {
+				l.Few = true
 				l.text += measure.FewMark
 			}
 		}

@@ -9,10 +9,11 @@ pages.compare = function (page, root) {
   if (head.before) range.shades = [{ from: -head.before, to: 0, name: "warmup" }];
   root.append(element("h1", {}, page.title));
   compareBanner(head, root);
+  if (head.shared) root.append(element("p", { class: "about" }, head.shared));
   for (const line of head.lead) root.append(element("p", { class: "lead" }, line));
   verdictList(head, root);
   runTable(page, runs, root);
-  sweepCharts(page, root, "misses a level, or has remarks,", "service levels");
+  sweepCharts(page, root, head.gates.length ? "misses a level" : "has remarks", "service levels");
   compareFrontier(head, runs, root);
   rangeBar(root, range, () => compareSelection(shown, range));
   shown.chooser(root);
@@ -21,7 +22,8 @@ pages.compare = function (page, root) {
   compareDistributions(shown, range, root);
   compareTimes(page, shown, range, root);
   const settings = head.settings.filter(({ name }) => !head.series.length || name !== "concurrency");
-  settingTable(settings, runs, section(root, "Settings that differ", "None of these keeps the runs from being compared."));
+  settingTable(settings, runs, section(root, "Settings that differ", settings.length ? "None of these keeps the runs from being compared." : ""));
+  drawGlossary(root, ["lane", "tree", "TTFT", "ITL", "interactivity", "latency", "cached", "goodput", "p50, p95", "interval"]);
   bindFragment(range);
 };
 
@@ -88,7 +90,7 @@ function compareBanner(head, root) {
 // settingTable has a row for each value of a setting, with the runs that have it.
 function settingTable(settings, runs, parent) {
   if (!settings.length) {
-    parent.append(element("p", {}, "No other setting differs."));
+    parent.append(element("p", {}, "No setting differs but those that are named above."));
     return;
   }
   const rows = settings.flatMap(({ title, values }) => [...new Set(values)].map((value, i, all) => element("tr", {},
@@ -127,7 +129,7 @@ function runTable(page, runs, root) {
 function levelCell(run, { text, unit }) {
   const level = run.levels.find((one) => one.level === text);
   if (!level) return element("td", {}, unknown);
-  return element("td", { class: level.met ? "met" : "missed" }, level.met ? "✓ met" : "✗ missed", element("div", { class: "below" }, formatValue(level.value, sweepUnit(unit))));
+  return element("td", { class: level.met ? "met" : "missed" }, level.met ? "✓ met" : "✗ missed", element("div", { class: "below" }, formatValue(level.value, sweepUnit(unit)) + (level.few ? "?" : "")));
 }
 
 // runRemarks lists what is to be known of the runs.

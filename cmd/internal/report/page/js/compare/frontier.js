@@ -35,6 +35,8 @@ class FrontierMark {
 
 const filledShapes = 4; // of the shapes, those that can be hollow
 
+function capital(text) { return text[0].toUpperCase() + text.slice(1); }
+
 // atLeastWide widens a span to a twentieth of its values, so that noise does not look like a trend.
 function atLeastWide(span) {
   if (!span) return span;
@@ -52,8 +54,8 @@ function frontierCharts({ points, lines }, runs, root, { about, name, labels, ke
   const named = keys.map((key, style) => element("span", { class: "key" }, swatch({ style, shape: shapes[style % filledShapes], swatch: "point" }), key));
   parent.append(choices, element("p", { class: "keys" }, ...named), charts);
   const kinds = [
-    { title: "Output tokens/s against interactivity (tokens/s)", about: "Interactivity is the reciprocal of the inter-token latency. Right and up is better.", of: (at) => at.interactivity, dominated: (at) => at.dominated, x: { name: "interactivity", unit: "tokens/s" } },
-    { title: "Output tokens/s against time to first token", about: "Left and up is better.", of: (at) => at.ttft, dominated: (at) => at.dominated_by_ttft, x: { name: "time to first token", unit: "s" } },
+    { title: `${capital(name)} against interactivity (tokens/s)`, about: "Interactivity is the reciprocal of the inter-token latency. Right and up is better.", of: (at) => at.interactivity, dominated: (at) => at.dominated, x: { name: "interactivity", unit: "tokens/s" } },
+    { title: `${capital(name)} against time to first token`, about: "Left and up is better.", of: (at) => at.ttft, dominated: (at) => at.dominated_by_ttft, x: { name: "time to first token", unit: "s" } },
   ].map((kind) => {
     const mark = new FrontierMark(runs, lines, name);
     const chart = new Chart(charts, { title: kind.title, about: kind.about, x: kind.x, y: { unit: "tokens/s", zero: true }, marks: [mark], height: 300, empty: "no run has both figures" });

@@ -17,7 +17,7 @@ class SweepLine extends Line {
 // sweepLines returns the lines of a figure along axis number at: {name, x, y, hollow} of each.
 function sweepLines({ head, tables }, at, figure) {
   const values = tables.figures.columns[figure], axis = head.axes[at];
-  const hollow = (k) => head.frontier.points[k].hollow || (head.runs[k].levels || []).some(({ met }) => !met);
+  const hollow = (k) => head.runs[k].levels?.length ? head.runs[k].levels.some(({ met }) => !met) : head.frontier.points[k].hollow;
   return axis.lines.map(({ name, runs }) => ({ name: name || "runs", x: runs.map((k) => axis.values[k]), y: runs.map((k) => values[k]), hollow: runs.map(hollow) }));
 }
 

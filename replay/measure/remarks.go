@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/replay/preset"
@@ -195,11 +196,26 @@ func (e *evidence) killed() (text string, detail []string) {
 	if e.info == nil || e.info.Facts != nil {
 		return "", nil
 	}
-	text = "the run was killed, or is not over: its figures are of what it had written"
+	text = "the run was killed, or is not over"
+	if ran, planned := e.ending.all.last, e.info.duration(); 0 < ran && ran < planned {
+		text += fmt.Sprintf(", after %s of %s", duration(ran), duration(planned))
+	}
+	text += ": its figures are of what it had written"
 	if more := e.ending.numbers - e.ending.records; more > 0 && e.Parts == nil && e.Part == nil {
+		e.unrecorded = more
 		text += fmt.Sprintf(", without at least %s", Plural(more, "request", "requests"))
 	}
 	return text, nil
+}
+
+// duration is for how many seconds the run was to send at most; 0: it had no such bound.
+func (r *Run) duration() float64 {
+	for _, o := range r.Options {
+		if seconds, err := strconv.ParseFloat(string(o.Value), 64); err == nil && o.Name == "duration" { // null without a bound
+			return seconds
+		}
+	}
+	return 0
 }
 
 // interrupted says when a run was stopped before its bound.
@@ -211,7 +227,11 @@ func (e *evidence) interrupted() (text string, detail []string) {
 	if d := e.info.Facts.Deadline; d > 0 { // an interrupt is one, and the phase goes on to the last answer
 		at = min(at, d)
 	}
-	return fmt.Sprintf("the run was stopped before its bound, %s after the start of the phase", duration(at)), nil
+	text = fmt.Sprintf("the run was stopped before its bound, %s after the start of the phase", duration(at))
+	if planned := e.info.duration(); at < planned {
+		text += ", which was to last " + duration(planned)
+	}
+	return text, nil
 }
 
 // invalid gives the reasons for which a run is not valid, and what to try.

@@ -281,6 +281,10 @@ func TestRemarks(t *testing.T) {
 	a.Add(list[0])
 	s = a.Summary(info)
 	require.Contains(t, s.RemarksOf(Warning)[0], ", without at least 2 requests")
+	require.Contains(t, s.outcomes()[1].Note, "at least 2 more have no record")
+	info.Options = append(info.Options, Option{Name: "duration", Value: []byte("3600")})
+	s = a.Summary(info)
+	require.Regexp(t, `is not over, after [\d.]+ s of 3600 s: its figures`, s.RemarksOf(Warning)[0])
 }
 
 // An interrupt is the deadline of a phase, which then goes on to its last answer.
@@ -291,6 +295,9 @@ func TestInterruptedWhen(t *testing.T) {
 		e := evidence{info: &RunInfo{Facts: &Facts{Cancelled: true, PhaseDuration: 12, Deadline: deadline}}}
 		text, _ := e.interrupted()
 		require.Equal(t, "the run was stopped before its bound, "+want+" after the start of the phase", text)
+		e.info.Options = []Option{{Name: "duration", Value: []byte("60")}}
+		text, _ = e.interrupted()
+		require.Contains(t, text, " after the start of the phase, which was to last 60.0 s")
 	}
 }
 

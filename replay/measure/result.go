@@ -96,8 +96,16 @@ func (s *Summary) tokensInCache() []ResultFigure {
 func (s *Summary) outcomes() []ResultFigure {
 	return []ResultFigure{
 		{Title: "failed", Value: Number(ErrorCounts(s.Errors).Failed()), Of: s.Requests},
-		{Title: "left out", Value: Number(s.Unseen.Requests), Of: s.Requests, Note: strings.Join(s.unseenCauses(), ", ")},
+		{Title: "left out", Value: Number(s.Unseen.Requests), Of: s.Requests, Note: strings.Join(append(s.unseenCauses(), s.unrecordedText()...), ", ")},
 	}
+}
+
+// unrecordedText counts the requests that were sent and have no record.
+func (s *Summary) unrecordedText() []string {
+	if s.unrecorded == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("at least %d more have no record", s.unrecorded)}
 }
 
 // levelFigures are goodput and the service levels.
@@ -130,13 +138,20 @@ func (g *Goodput) each() (list []string) {
 // mostCauses is how many remarks a conclusion has in full; it names the others.
 const mostCauses = 2
 
-// Conclusion is one sentence: what became of the service levels, or how fast the run was without any; then what casts doubt on it.
+// isCut reports whether a remark says that the run did not come to its end.
+func (r *Remark) isCut() bool { return r.Kind == "killed" || r.Kind == "interrupted" }
+
+// Conclusion is one sentence: that the run was cut, if it was; what became of the service levels, or how fast the run was without any; then
+// what casts doubt on it.
 func (s *Summary) Conclusion() string {
-	parts := []string{s.outcome()}
-	var more []string
+	var parts, more []string
+	if k := slices.IndexFunc(s.Remarks, func(r Remark) bool { return r.isCut() }); k >= 0 {
+		parts = append(parts, strings.TrimPrefix(s.Remarks[k].Text, s.Remarks[k].Kind+": "))
+	}
+	parts = append(parts, s.outcome())
 	for _, r := range s.Remarks {
 		switch text, _ := strings.CutPrefix(r.Text, r.Kind+": "); {
-		case r.Level == Note, r.Kind == "empty":
+		case r.Level == Note, r.Kind == "empty", r.isCut():
 		case len(parts) > mostCauses:
 			more = append(more, r.Kind)
 		case r.Kind == "invalid":

@@ -65,7 +65,9 @@ func TestConclusion(t *testing.T) {
 	}
 	require.Contains(t, s.Conclusion(), "; text 0; text 1; see also k3, k4.")
 	empty := NewAggregate(Rules{}).Summary(RunInfo{})
-	require.Equal(t, "No request of the headline ended well; the run was killed, or is not over: its figures are of what it had written.", empty.Conclusion())
+	require.Equal(t, "The run was killed, or is not over: its figures are of what it had written; no request of the headline ended well.", empty.Conclusion())
+	s.Remarks = append(s.Remarks, Remark{Kind: "interrupted", Level: Warning, Text: "interrupted: the run was stopped"})
+	require.Regexp(t, `^The run was stopped; 4\.96 output tokens/s .*; text 0; see also k1, k3, k4\.$`, s.Conclusion(), "what cuts a run stands first")
 }
 
 // The figures of the result are those of the summary, with the intervals that are known, per GPU where their number is.

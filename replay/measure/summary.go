@@ -73,6 +73,8 @@ type Summary struct {
 	Part            *PartInfo        `json:"part,omitempty"`    // nil: the run plays a load alone
 	Parts           *Parts           `json:"parts,omitempty"`   // of which the summary is; nil: it is of one run
 	Run             Run              `json:"run"`               // what was run
+
+	unrecorded int // requests of a run that was killed that were certainly sent, and have no record
 }
 
 // WriteJSON writes the summary as one line.

@@ -151,7 +151,7 @@ func TestMarks(t *testing.T) {
 	require.Empty(t, c.Runs[0].Marks)
 	require.Regexp(t, `^short: it took .* from its first request to the end of its last, less than three of its median trees`, c.Runs[1].Marks[0])
 	require.Equal(t, []string{"errors: 1.17 % of the requests failed: 6 http_5xx"}, c.Runs[2].Marks)
-	require.Equal(t, []string{"killed: the run was killed, or is not over: its figures are of what it had written"}, c.Runs[3].Marks)
+	require.Equal(t, []string{"killed: the run was killed, or is not over, after 66.0 s of 600 s: its figures are of what it had written"}, c.Runs[3].Marks)
 	for k, p := range c.Frontier.Points {
 		require.Equal(t, k > 0, p.Hollow)
 	}

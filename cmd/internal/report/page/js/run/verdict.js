@@ -12,7 +12,7 @@ function verdictsOf(head) {
   else if (s.run.scenario) add(null, "Whether the run is valid is not known: it was killed, or has not ended.");
   for (const r of s.remarks || []) if (!/^(failed|errors|partial)$/.test(r.kind)) add({ note: null, warning: "warning", broken: false }[gravityOf(r)], `${r.text}.`, r.detail);
   if (!(s.client && s.client.bound) && s.measured > 0) add(true, `The client was no bottleneck: lateness p99 ${formatValue(s.lateness.p99, "s")}${cpuText(s.client)}.`);
-  add(s.error_rate > 0.01 ? false : s.completed > 0 ? true : null, errorText(s), Object.keys(s.errors || {}).sort((a, b) => s.errors[b] - s.errors[a]).map((category) =>
+  add(s.error_rate > 0.01 ? false : s.completed > 0 && !isKilled(s) ? true : null, errorText(s), Object.keys(s.errors || {}).sort((a, b) => s.errors[b] - s.errors[a]).map((category) =>
     `${shorten(category, longestCategory)}: ${formatCount(s.errors[category], "request")}${sampleText(s, category)}`));
   for (const [kind, d] of Object.entries(s.deviations || {})) if (d.requests) add(null, `${formatCount(d.requests, "request was", "requests were")} answered otherwise than asked: ${kind.replaceAll("_", " ")}.`, d.example ? [`for example ${d.example}`] : []);
   for (const target of (s.until && s.until.targets) || []) add(target.margin !== null && target.margin <= target.share, untilText(s.until, target));
@@ -33,13 +33,17 @@ function cpuText(client) {
   return `, CPU ${formatValue(client.cpu_share, "%")} of one core${client.cores ? `, of ${client.cores}` : ""}`;
 }
 
+// isKilled reports whether a run has no end, so that requests may have been sent that have no record.
+function isKilled(s) { return (s.remarks || []).some(({ kind }) => kind === "killed"); }
+
 // errorText says what became of the requests that were sent: the counts add up to them.
 function errorText(s) {
   if (!s.requests) return "No request was sent.";
   const failed = Object.values(s.errors || {}).reduce((sum, n) => sum + n, 0), { cancelled_at_end: cut, context_overflow: over } = s.buckets;
   const parts = [[s.measured, "measured"], [failed, "failed"], [s.completed - s.measured, "ended well after the deadline"], [cut, "cut off at the end"], [over, "did not fit the context"]];
   const text = parts.filter(([n, name]) => n > 0 || name === "measured" || name === "failed").map(([n, name]) => `${groupDigits(String(n))} ${name}`);
-  return `Of ${formatCount(s.requests, "request")} sent: ${text.join(", ")}.`;
+  if (!isKilled(s)) return `Of ${formatCount(s.requests, "request")} sent: ${text.join(", ")}.`;
+  return `Of ${formatCount(s.requests, "request")} with a record: ${text.join(", ")}. What was in flight when the run was cut has none.`;
 }
 
 function sampleText(s, category) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,9 @@ type Run struct {
 	Figures map[string]measure.Number `json:"figures"` // by the names of Columns
 	Verdict string                    `json:"verdict"` // the conclusion of the run in a sentence
 	Doubt   bool                      `json:"doubt"`   // it misses a service level, or has remarks that are no notes
+	Missed  bool                      `json:"missed"`  // it misses a service level, or has remarks that broke it
+
+	Comparison string `json:"comparison,omitempty"` // address of the comparison of its list of runs; "": there is none
 
 	path string
 }
@@ -140,6 +144,7 @@ func readRun(path, dir string) Run {
 	case err == nil:
 		about, lanes, r.Verdict = &s.Run, s.Concurrency, s.Conclusion()
 		r.Doubt = slices.ContainsFunc(s.Remarks, func(m measure.Remark) bool { return m.Level != measure.Note }) || missed(s)
+		r.Missed = missed(s) || slices.ContainsFunc(s.Remarks, func(m measure.Remark) bool { return m.Level == measure.Broken })
 	case errors.Is(err, fs.ErrNotExist):
 		r.State, r.Verdict = Open, "It has not ended, or was killed: there is no summary yet."
 	default:
@@ -214,9 +219,38 @@ func HTML(root, out string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: no run is in or below it: want a directory that replay --out wrote to", root)
 	}
 	for k := range list {
-		list[k].Page = compare.LinkTo(out, list[k].path)
+		list[k].Page, list[k].Comparison = compare.LinkTo(out, list[k].path), comparisonOf(out, list[k].path)
 	}
 	return pageOf(root, list, false)
+}
+
+// Files of a list of runs, such as a sweep, in the directory above them.
+const (
+	listFile       = "concurrencies.json"
+	comparisonFile = "compare.html"
+)
+
+// comparisonOf returns the address of the comparison that stands beside the runs of a list, from a directory; "" if there is none.
+func comparisonOf(out, run string) string {
+	above := filepath.Dir(run)
+	for _, name := range []string{listFile, comparisonFile} {
+		if info, err := os.Lstat(filepath.Join(above, name)); err != nil || !info.Mode().IsRegular() {
+			return ""
+		}
+	}
+	from, err := filepath.Abs(out)
+	if err != nil {
+		return ""
+	}
+	to, err := filepath.Abs(above)
+	if err != nil {
+		return ""
+	}
+	way, err := filepath.Rel(from, to)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Path: "./" + filepath.ToSlash(way) + "/" + comparisonFile}).EscapedPath()
 }
 
 func pageOf(root string, list []Run, served bool) ([]byte, error) {

@@ -109,6 +109,9 @@ func TestRead(t *testing.T) {
 // Covers R-20.
 func TestPage(t *testing.T) {
 	root := writeRuns(t)
+	for _, name := range []string{listFile, comparisonFile} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "sweep", name), nil, 0o666))
+	}
 	text, err := HTML(root, root)
 	require.NoError(t, err)
 	again, err := HTML(root, root)
@@ -118,6 +121,8 @@ func TestPage(t *testing.T) {
 	require.Regexp(t, `<tr><td>before</td><td>2026-01-02T03:04:05Z</td><td>m</td><td>8</td><td>9.92/s</td>`, string(text), "also without JavaScript")
 	e.Document() // which fails where the page cannot be drawn
 	require.Equal(t, "./first/report.html", e.Eval("page.head.runs[4].page"))
+	require.Equal(t, ",./sweep/compare.html,./sweep/compare.html,,", e.Eval("page.head.runs.map(({ comparison }) => comparison).join()"))
+	require.Equal(t, "false,true,false,false,false", e.Eval("page.head.runs.map(({ missed }) => missed).join()"), "others have remarks alone")
 	order := `sortedRuns(page.head.runs, indexColumns(page.head).find(({ title }) => title === a).of, b).map(({ dir }) => dir).join()`
 	require.Equal(t, "first,sweep/c0004,sweep/c0016,open,it's damaged", e.Eval(order, "ttft p95", false), "what is not known comes last")
 	require.Equal(t, "sweep/c0016,sweep/c0004,first,open,it's damaged", e.Eval(order, "ttft p95", true))

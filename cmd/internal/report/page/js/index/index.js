@@ -87,7 +87,7 @@ class IndexTable {
 
   show() {
     const shown = this.shown();
-    this.note.textContent = `${formatCount(shown.length, "run")}${shown.length < this.runs.length ? ` of ${this.runs.length}` : ""}. A name opens the page of the run.`;
+    this.note.textContent = `${formatCount(shown.length, "run")}${shown.length < this.runs.length ? ` of ${this.runs.length}` : ""}. ${this.linkText(shown)}`;
     this.columns.forEach((column, k) => this.heads[k].setAttribute("aria-sort", column !== this.by ? "none" : this.descending ? "descending" : "ascending"));
     this.body.replaceChildren(...shown.map((run) => element("tr", {}, this.tick(run), ...this.columns.map((column, k) => this.cell(column, run, k)))));
     this.showChoice();
@@ -95,7 +95,15 @@ class IndexTable {
 
   cell(column, run, k) {
     const below = column.below && column.below(run), state = k === 0 && run.state !== "ended" ? element("div", { class: "below" }, run.state) : null;
-    return element(k ? "td" : "th", { scope: k ? null : "row", class: [column.text && "text", column.mark && run.doubt && "mark"].filter(Boolean).join(" ") || null }, column.cell(run), below ? element("div", { class: "below" }, below) : null, state);
+    return element(k ? "td" : "th", { scope: k ? null : "row", class: [column.text && "text", column.mark && (run.missed ? "mark" : run.doubt && "doubt")].filter(Boolean).join(" ") || null }, column.cell(run), below ? element("div", { class: "below" }, below) : null, state,
+      k === 0 && run.comparison ? element("div", { class: "below" }, element("a", { href: run.comparison }, "Comparison")) : null);
+  }
+
+  // linkText says which names are links.
+  linkText(shown) {
+    const linked = shown.filter(({ page }) => page).length, sweeps = shown.some(({ comparison }) => comparison);
+    const text = !linked ? " None has a report.html." : linked < shown.length ? ` A name that is a link opens the page of the run: ${linked} have one.` : " A name opens the page of the run.";
+    return sweeps ? `${text} “Comparison” opens that of the sweep.` : text;
   }
 
   tick(run) {

@@ -70,6 +70,7 @@ class Chart {
     drawAxes(pen, this.labels);
     if (this.span) for (const mark of this.marks) if (!mark.hidden) drawWithin(pen, mark);
     if (!this.span) drawEmpty(pen, this.empty);
+    if (this.time) drawShadeNames(pen, this.time);
     drawNames(pen, this);
   }
 
@@ -187,9 +188,22 @@ function drawShades(pen, range) {
     if (!(right > left)) continue;
     context.fillStyle = theme.shade;
     context.fillRect(left, area.top, right - left, area.bottom - area.top);
-    if (context.measureText(shade.name).width + 8 > right - left) continue;
-    Object.assign(context, { fillStyle: theme.muted, textAlign: "left", textBaseline: "top" });
-    context.fillText(shade.name, left + 4, area.top + 3);
+  }
+}
+
+// drawShadeNames names the parts that are shaded, over the marks: one without room for its name has it beside it, toward the middle, each name
+// below the one before.
+function drawShadeNames(pen, range) {
+  const { context, area, theme } = pen;
+  let row = 0;
+  for (const shade of range.shades || []) {
+    const left = Math.max(area.left, pen.x.pixel(shade.from)), right = Math.min(area.right, pen.x.pixel(shade.to));
+    if (!(right > left)) continue;
+    const width = context.measureText(shade.name).width, fits = width + 8 <= right - left, before = !fits && left + right > area.left + area.right;
+    Object.assign(context, { fillStyle: theme.text, strokeStyle: theme.ground, lineWidth: 3, textAlign: before ? "right" : "left", textBaseline: "top" });
+    const x = before ? left - 4 : fits ? left + 4 : right + 4, y = area.top + 3 + 13 * row++;
+    context.strokeText(shade.name, x, y);
+    context.fillText(shade.name, x, y);
   }
 }
 

@@ -138,7 +138,7 @@ function drawWindows(charts, requests, range, { title, name, asked, about }) {
 // drawErrors draws how many requests failed in each window, by category, when they ended.
 function drawErrors(charts, page, requests, range) {
   const order = failuresOf(page);
-  const areas = stackAreas(order.map((name, style) => ({ name: name.replaceAll("_", " "), style: style + 2 })));
+  const areas = stackAreas(order.map((name, style) => ({ name: name.replaceAll("_", " "), style: failureStyle(style) })));
   const failed = requests.remembered(() => order.map((name) => failuresAt(page, requests, name)));
   const prepare = () => {
     const windows = cutWindows(range.from, range.to);
@@ -146,6 +146,11 @@ function drawErrors(charts, page, requests, range) {
   };
   new Chart(charts, { title: "Requests that failed", about: "By category, in the window in which they ended; cancellations and overflows are no errors of the rate.", x: range, y: { name: "requests", zero: true, whole: true }, marks: areas, prepare, none: !order.length, empty: order.length ? "nothing in this range" : "no request failed" });
 }
+
+const failureStyles = [3, 1, 4, 5, 6]; // that of failures among the lanes first; none is blue or green
+
+// failureStyle is the style of the k-th category of failures: each has a colour and hatching of its own.
+function failureStyle(k) { return failureStyles[k % failureStyles.length] + seriesCount * Math.floor(k / failureStyles.length); }
 
 // failuresOf returns the categories of the requests that failed, those last that are no errors of the rate.
 function failuresOf(page) {

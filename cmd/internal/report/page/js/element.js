@@ -11,9 +11,13 @@ function element(name, attributes, ...children) {
     else if (key === "style") Object.assign(made.style, value);
     else made.setAttribute(key, value === true ? "" : String(value));
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
+  const text = name === "code" ? (child) => child : unbroken;
+  made.append(...children.filter((child) => child !== null && child !== undefined).map(text));
   return made;
 }
+
+// unbroken keeps a number and its unit in a text on one line.
+function unbroken(child) { return typeof child === "string" ? child.replace(/(\d[?M]?) (?=(?:%|ns|us|µs|ms|s|min|h|\/s|tokens?|lanes?|GPUs?)(?![\w/]))/g, "$1\u00a0") : child; }
 
 // section makes a part of the page with a heading, and an explanation where there is one.
 function section(parent, title, about) {

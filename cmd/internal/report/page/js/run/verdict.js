@@ -127,11 +127,19 @@ function drawSettings(root, page) {
   const { head } = page, part = section(root, "What was run"), facts = element("dl", { class: "facts" });
   for (const [name, value] of factsOf(head)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, ...shortKey(name, value))));
   part.append(facts);
-  if (head.command) part.append(element("p", { class: "command" }, element("code", {}, head.command)), element("p", { class: "copy" }, actionButton("Copy the command", () => copyText(head.command))));
+  if (head.command) part.append(element("p", { class: "command" }, element("code", {}, ...flagsWhole(head.command))), element("p", { class: "copy" }, actionButton("Copy the command", () => copyText(head.command))));
   const chosen = chosenOf(head);
   if (!chosen.length) return;
   part.append(element("h3", {}, "Settings"), element("p", { class: "about" }, "Options that a flag, the environment, a file or the scenario set. All others have the values of the preset."));
   new Table(part, ["option", "value", "from"], "whole").show(chosen);
+}
+
+// flagsWhole returns the words of a command, none of whose flags breaks within its name.
+function flagsWhole(command) {
+  return command.split(/(\s+)/).flatMap((word) => {
+    const name = word.startsWith("-") ? word.split("=")[0] : "";
+    return name ? [element("span", { class: "flag" }, name), word.slice(name.length)] : [word];
+  });
 }
 
 // shortKey shows the beginning of a key, and the whole of it at a click.

@@ -20,11 +20,11 @@ const mostPoints = 100_000
 // pageHead is the part of the page that is no table: page.head of the drawing code.
 type pageHead struct {
 	*Comparison
-	Order   []pageFigure    `json:"order"` // of the table
-	Axes    []frontier.Axis `json:"axes"`  // of the charts of a sweep; none: the runs are none
-	Gates   []pageGate      `json:"gates"` // limits in these charts
+	Order   []pageFigure    `json:"order"`  // of the table
+	Axes    []frontier.Axis `json:"axes"`   // of the charts of a sweep; none: the runs are none
+	Gates   []pageGate      `json:"gates"`  // limits in these charts
 	Shared  string          `json:"shared"` // what all runs have in common
-	Level   [2]string       `json:"level"` // of the intervals that decide, and where it is from
+	Level   [2]string       `json:"level"`  // of the intervals that decide, and where it is from
 	Window  float64         `json:"window"`
 	Span    float64         `json:"span"`    // of the longest run, seconds
 	Before  float64         `json:"before"`  // seconds of the longest warmup, whole windows of them

@@ -60,7 +60,7 @@ func TestSeriesInABrowser(t *testing.T) {
 	c, err := Make(t.Context(), old, Options{})
 	require.NoError(t, err)
 	b := pagetest.OpenHTML(t, htmlOf(t, c), 1280, 900)
-	require.Regexp(t, `^4 lanes meet ttft.p95<400ms and itl.p95<25ms; 16 do not \(ttft.p95 4\d\d ms\)$`, pagetest.Eval[string](b, `document.querySelector(".lead").textContent`))
+	require.Regexp(t, `^4 lanes meet ttft.p95<400ms and itl.p95<25ms; 16 do not \(ttft.p95 4\d\d.ms\)$`, pagetest.Eval[string](b, `document.querySelector(".lead").textContent`))
 	require.Equal(t, 4, pagetest.Eval[int](b, `document.querySelectorAll(".runs tbody tr").length`))
 	require.Equal(t, "✗ missed", pagetest.Eval[string](b, `document.querySelectorAll(".runs tbody tr")[2].querySelector("td.missed").firstChild.textContent`))
 	require.Equal(t, []bool{false, false, true, true}, pagetest.Eval[[]bool](b, `[...document.querySelectorAll(".plot")].find((e) => e.chart.title === "Time to first token").chart.marks[0].hollow`))

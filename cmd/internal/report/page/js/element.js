@@ -17,7 +17,7 @@ function element(name, attributes, ...children) {
 }
 
 // unbroken keeps a number and its unit in a text on one line.
-function unbroken(child) { return typeof child === "string" ? child.replace(/(\d[?M]?) (?=(?:%|ns|us|µs|ms|s|min|h|\/s|tokens?|lanes?|GPUs?)(?![\w/]))/g, "$1\u00a0") : child; }
+function unbroken(child) { return typeof child === "string" ? child.replace(/(\d[?M]?) (?=(?:%|ns|us|µs|ms|s|min|h|\/s)(?![\w/]))/g, "$1\u00a0") : child; }
 
 // section makes a part of the page with a heading, and an explanation where there is one.
 function section(parent, title, about) {

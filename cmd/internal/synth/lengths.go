@@ -40,8 +40,8 @@ const (
 	uniform   = "uniform"
 )
 
-// ParseDistribution reads N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B, or the name of a CSV file, of which it takes the named column,
-// or else the first one.
+// ParseDistribution reads N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B, or the name of a CSV file, of which it takes the named column:
+// the only one, or the first where there is no header.
 func ParseDistribution(text, column string) (Distribution, error) {
 	wrong := fmt.Errorf("%s: want N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B or a FILE.csv", text)
 	if strings.HasSuffix(text, ".csv") {
@@ -91,9 +91,12 @@ func readColumn(path, column string) (list []int, err error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		line, _ := r.FieldPos(0)
-		n, err := strconv.Atoi(strings.TrimSpace(fields[min(at, len(fields)-1)]))
+		n, err := strconv.Atoi(strings.TrimSpace(fields[at]))
 		if err != nil && line == 1 {
-			at = max(0, slices.Index(fields, column))
+			if at = slices.Index(fields, column); at < 0 && len(fields) > 1 {
+				return nil, fmt.Errorf("%s: its header has no column %s: %d others", path, column, len(fields))
+			}
+			at = max(0, at)
 			continue
 		}
 		if err != nil || n < 1 || n > trace.MaxTokens {

@@ -94,6 +94,8 @@ func TestDistributions(t *testing.T) {
 		assert.Equal(t, trace.ScopeLocal, tr.Scope, "nothing is shared")
 	}
 	assert.Len(t, seen, 3)
+	_, err := ParseDistribution(path, "tokens")
+	assert.EqualError(t, err, path+": its header has no column tokens: 2 others")
 	for _, wrong := range []string{"", "0", "-1", "1.5", "normal:1", "normal:a,b", "uniform:5-1", "uniform:5", "gamma:1,2", "99999999999", "normal:NaN,1", "no-such.csv"} {
 		_, err := ParseDistribution(wrong, "isl")
 		assert.Error(t, err, wrong)

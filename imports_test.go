@@ -84,7 +84,7 @@ var imports = map[string][]string{
 	},
 	"convert/reconstruct":       {"convert/rules", "internal/heap", "internal/pyrand", "mmapcache", "timeline", "trace", "github.com/zeebo/xxh3"},          // from a trace of any format
 	"convert/weka":              {"internal/lazyregexp", "convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"}, // to a trace
-	"convert/loads":             {"convert/rules", "internal/jsonlex", "trace"},                                                                            // to traces, without text
+	"convert/loads":             {"internal/jsonlex", "trace"},                                                                                             // to traces, without text
 	"convert/text":              {"internal/lazyregexp", "github.com/zeebo/xxh3"},                                                                          // values: no bytes of a format, no tokens
 	"convert/text/claude":       {"convert/text", "convert/text/content", "convert/text/claude/rows", "convert/text/claude/links"},
 	"convert/text/claude/links": {"convert/text", "convert/text/claude/rows", "github.com/zeebo/xxh3"},

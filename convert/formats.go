@@ -50,12 +50,12 @@ type fileReader interface {
 // formats are tried in this order on the first row of each file. The last is that of all others, and the one that Parquet has.
 var formats = []format{
 	{name: loads.BailianName, what: "a trace of Bailian", is: loads.IsBailian, lenient: true, sample: sampleBailian,
-		open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
-			return loads.NewBailian(number, namespace, r, reserve)
+		open: func(number, namespace int, _ rules.Rules, reserve trace.Reserve) fileReader {
+			return loads.NewBailian(number, namespace, reserve)
 		}},
 	{name: loads.DynamoName, what: "a request trace of Dynamo", is: loads.IsDynamo, lenient: true, sample: sampleDynamo,
-		open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
-			return loads.NewDynamo(number, namespace, r, reserve)
+		open: func(number, namespace int, _ rules.Rules, reserve trace.Reserve) fileReader {
+			return loads.NewDynamo(number, namespace, reserve)
 		}},
 	{name: mmapcache.FormatMooncake, what: "Mooncake rows", is: weka.IsMooncake, open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
 		m := weka.NewMooncake(number, r)
@@ -75,8 +75,8 @@ func (m mooncakeFile) Traces() (iter.Seq[*trace.Trace], error) {
 	return slices.Values(list), err
 }
 
-func openTable(number, _ int, r rules.Rules, reserve trace.Reserve) fileReader {
-	return loads.NewTable(number, r, reserve)
+func openTable(number, _ int, _ rules.Rules, reserve trace.Reserve) fileReader {
+	return loads.NewTable(number, reserve)
 }
 
 // Samples of loads: what their readers decide is in keys of such inputs.

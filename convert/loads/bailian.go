@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/jsonlex"
 	"github.com/agentx/agentx/trace"
 )
@@ -54,7 +53,7 @@ func IsBailian(first []byte) bool {
 
 // NewBailian begins a file. Its number, from 0, goes into the names of its traces from the second file on; its ids name blocks of a
 // namespace. reserve may be nil.
-func NewBailian(file, namespace int, _ rules.Rules, reserve trace.Reserve) *Bailian {
+func NewBailian(file, namespace int, reserve trace.Reserve) *Bailian {
 	return &Bailian{ask: reserve, prefix: prefixOf(file), namespace: namespace, at: map[int64]int32{}}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/jsonlex"
 	"github.com/agentx/agentx/trace"
 )
@@ -67,7 +66,7 @@ func IsDynamo(first []byte) bool {
 }
 
 // NewDynamo begins a file, as NewBailian does.
-func NewDynamo(file, namespace int, _ rules.Rules, reserve trace.Reserve) *Dynamo {
+func NewDynamo(file, namespace int, reserve trace.Reserve) *Dynamo {
 	return &Dynamo{ask: reserve, prefix: prefixOf(file), namespace: namespace, seen: map[string]bool{}, tools: map[string][]span{}}
 }
 

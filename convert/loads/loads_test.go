@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -36,7 +35,7 @@ func collected(t *testing.T, table *Table) []*trace.Trace {
 
 // Rows of one session are a trace in the order of their times, others are traces of their own; failures are left out and counted.
 func TestBurstGPTSessions(t *testing.T) {
-	table := NewTable(0, rules.Default(), nil)
+	table := NewTable(0, nil)
 	require.Empty(t, added(table, "Elapsed time,Timestamp,Session ID,Model,Request tokens,Response tokens\r\n"+
 		"1.5,9,a,ChatGPT,472,18\r\n,7,,GPT-4,10,0\r\n2,5.0004,a,ChatGPT,100,3\r\n,6.25,,GPT-4,417,276"))
 	list := collected(t, table)
@@ -57,7 +56,7 @@ func TestBurstGPTSessions(t *testing.T) {
 
 // A line that is no row is refused with the column, and shows nothing of the line.
 func TestWrongLines(t *testing.T) {
-	table := NewTable(1, rules.Default(), nil)
+	table := NewTable(1, nil)
 	assert.Equal(t, []string{
 		"2: 2 fields, and the header has 3",
 		"3: TIMESTAMP: want seconds, or a time such as 2023-11-16 18:17:03.9799600",
@@ -83,7 +82,7 @@ const chats = `{"chat_id":1,"parent_chat_id":-1,"timestamp":1,"input_length":16,
 
 // The earliest of those behind a request goes on in its session; another one begins a branch, and so does one behind a branch.
 func TestBailianBranches(t *testing.T) {
-	b := NewBailian(0, 3, rules.Default(), nil)
+	b := NewBailian(0, 3, nil)
 	require.Empty(t, added(b, chats))
 	seq, err := b.Traces()
 	require.NoError(t, err)
@@ -104,7 +103,7 @@ func TestBailianBranches(t *testing.T) {
 
 // Parents that are missing, and rings of parents, begin sessions and are counted. No row is lost.
 func TestBailianParents(t *testing.T) {
-	b := NewBailian(0, 0, rules.Default(), nil)
+	b := NewBailian(0, 0, nil)
 	row := func(id, parent, at int) string {
 		return fmt.Sprintf(`{"chat_id":%d,"parent_chat_id":%d,"timestamp":%d,"input_length":1,"output_length":1,"hash_ids":[1]}`+"\n", id, parent, at)
 	}
@@ -124,7 +123,7 @@ func TestBailianParents(t *testing.T) {
 }
 
 func TestBailianWrongRows(t *testing.T) {
-	b := NewBailian(0, 0, rules.Default(), nil)
+	b := NewBailian(0, 0, nil)
 	assert.Equal(t, []string{
 		"2: chat_id 1 twice",
 		"3: 1 hash_ids for 17 tokens, which have 2 blocks of 16",
@@ -144,7 +143,7 @@ const requestEnd = `{"event":{"schema":"dynamo.request.trace.v1","event_type":"r
 
 // Children hang behind the turn that ended before them, and the turn behind their end waits; those of a child hang on that.
 func TestDynamoChildren(t *testing.T) {
-	d := NewDynamo(1, 2, rules.Default(), nil)
+	d := NewDynamo(1, 2, nil)
 	text := ""
 	for k, r := range []struct {
 		session, parent string
@@ -168,7 +167,7 @@ func TestDynamoChildren(t *testing.T) {
 }
 
 func TestDynamoWrongRows(t *testing.T) {
-	d := NewDynamo(0, 0, rules.Default(), nil)
+	d := NewDynamo(0, 0, nil)
 	assert.Equal(t, []string{
 		"1: schema: want dynamo.request.trace.v1 or dynamo.agent.trace.v1",
 		"2: request: want input_tokens or replay.input_length, output_tokens, total_time_ms, and a time",

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/internal/jsonlex"
 	"github.com/agentx/agentx/trace"
 )
@@ -99,7 +98,7 @@ type Table struct {
 }
 
 // NewTable begins a file. Its number, from 0, goes into the names of its traces from the second file on. reserve may be nil.
-func NewTable(file int, _ rules.Rules, reserve trace.Reserve) *Table {
+func NewTable(file int, reserve trace.Reserve) *Table {
 	return &Table{ask: reserve, prefix: prefixOf(file), sessions: map[string]int32{}}
 }
 

@@ -49,7 +49,10 @@ func (c *curveFlags) rows() []settings.Setting {
 		row("hit-policy", policies, []string{"lru"}, &c.policies, "which blocks a cache drops: lru, fifo, optimal; several with commas"),
 		row("hit-sizes", lists, nil, &c.sizes, "sizes of each cache: N blocks, Ntok tokens, NGiB; several with commas (default: powers of two)"),
 		row("hit-order", settings.Word("load\tas the load sends requests", "recorded\tas the input has their times"), "load", &c.order, "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)"),
-		row("server-rates", numbersKind("float64Slice", func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }), []float64{10000, 50}, &c.rates, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests"),
+		row("server-rates", numbersKind("float64Slice", func(text string) ([]float64, error) {
+			v, err := strconv.ParseFloat(text, 64)
+			return []float64{v}, err
+		}), []float64{10000, 50}, &c.rates, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests"),
 		row("model-config", objectKind(), "", &c.modelConfig, "config.json of a model, which says what a token costs in its KV cache"),
 		row("kv-bytes-per-token", bytes, int64(0), &c.tokenBytes, "what a token costs in the KV cache of a worker, in place of --model-config"),
 	}

@@ -197,16 +197,12 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 // readSizedLogs reads the logs into a dataset, and counts what they do not say. The caller closes its store. needText leaves out turns of
 // which only sizes are there.
 func (c *conversion) readSizedLogs(ctx context.Context, needText bool) (*text.Dataset, *text.Sizes, error) {
-	tok, err := c.prompts.loaded()
-	if err != nil {
-		return nil, nil, err
-	}
 	d := text.NewDataset(text.NewStore(""))
 	d.NeedText = needText
 	if c.options.Logs.Redact != "none" {
 		d.Store.Redact = text.NewRedactor()
 	}
-	sizes, err := readLogsOf(ctx, c.snapshot, d, c.options, tok, false)
+	sizes, err := readLogsOf(ctx, c.snapshot, d, c.options, func() (text.Tokenizer, error) { return c.prompts.loaded() }, 0)
 	if err != nil {
 		d.Store.Close()
 		return nil, nil, err
@@ -352,7 +348,7 @@ func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, 
 	}
 	d := text.NewDataset(text.NewStore(""))
 	d.NeedText = true
-	sizes, err := readLogsOf(ctx, s, d, o, t, true)
+	sizes, err := readLogsOf(ctx, s, d, o, func() (text.Tokenizer, error) { return t, nil }, keptIDs)
 	if err = errors.Join(err, s.Close()); err != nil {
 		d.Store.Close()
 		return nil, nil, cmp.Or(ctx.Err(), unnamed(err))
@@ -388,14 +384,18 @@ func unnamed(err error) error {
 	return err
 }
 
-// readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say. ids: the caller will ask for tokens of texts.
-func readLogsOf(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options, t text.Tokenizer, ids bool) (*text.Sizes, error) {
+// keptIDs is how many tokens of texts ReadLogs keeps, 32 MB of them, for a caller that asks for them; at times twice as many.
+const keptIDs = 8 << 20
+
+// readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say. It keeps ids tokens of texts, 0 for a caller that
+// asks for none.
+func readLogsOf(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options, t func() (text.Tokenizer, error), ids int) (*text.Sizes, error) {
 	if err := readLogs(ctx, s, d, o); err != nil {
 		return nil, err
 	}
-	sizes := text.NewSizes(d, t)
-	if ids {
-		sizes.KeepIDs()
+	sizes := text.LateSizes(d, t)
+	if ids > 0 {
+		sizes.KeepIDs(ids)
 	}
 	return sizes, sizes.Complete()
 }
@@ -451,4 +451,6 @@ func probeLogs() string {
 // byteTokens is a tokenizer whose tokens are bytes, so that a probe depends on no vocabulary.
 type byteTokens struct{}
 
-func (byteTokens) Encode(s string) []uint32 { return make([]uint32, len(s)) }
+func (byteTokens) AppendIDs(ids []uint32, s string) []uint32 {
+	return append(ids, make([]uint32, len(s))...)
+}

@@ -190,23 +190,31 @@ func (s *Sizes) texts(parts []Part) (n int) {
 // placeholder is the largest recorded output that may be one: what a stream says before its answer has ended.
 const placeholder = 8
 
-// Complete counts what the log does not say: outputs, and the tokens of the prefix that it lacks (doc/spec/text.md 4.6 and 4.7). It encodes
-// the first prompt of each such session, and answers whose recorded length is missing or cannot be true.
+// Complete completes all traces.
 func (s *Sizes) Complete() error {
 	for _, t := range s.data.Traces {
-		for k := range t.Sessions {
-			session := &t.Sessions[k]
-			for n := range session.Turns {
-				turn := &session.Turns[n]
-				s.countOutput(turn)
-				if turn.Counted == WholeRequest && turn.In == None && !turn.NoContent {
-					turn.In = int32(s.Prompt(t, k, n))
-					s.CountedPrompts++
-				}
-				if t.HiddenPrefix && session.Lacks == None && turn.In != None && !turn.NoContent {
-					if session.Lacks = max(0, turn.In-int32(s.Prompt(t, k, n))); !s.data.Prefix.None {
-						session.Filler = session.Lacks
-					}
+		if err := s.CompleteTrace(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CompleteTrace counts what the log does not say of a trace, once: outputs, and the tokens of the prefix that it lacks (doc/spec/text.md 4.6
+// and 4.7). It encodes the first prompt of each such session, and answers whose recorded length is missing or cannot be true.
+func (s *Sizes) CompleteTrace(t *Trace) error {
+	for k := range t.Sessions {
+		session := &t.Sessions[k]
+		for n := range session.Turns {
+			turn := &session.Turns[n]
+			s.countOutput(turn)
+			if turn.Counted == WholeRequest && turn.In == None && !turn.NoContent {
+				turn.In = int32(s.Prompt(t, k, n))
+				s.CountedPrompts++
+			}
+			if t.HiddenPrefix && session.Lacks == None && turn.In != None && !turn.NoContent {
+				if session.Lacks = max(0, turn.In-int32(s.Prompt(t, k, n))); !s.data.Prefix.None {
+					session.Filler = session.Lacks
 				}
 			}
 		}

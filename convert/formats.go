@@ -75,8 +75,8 @@ func (m mooncakeFile) Traces() (iter.Seq[*trace.Trace], error) {
 	return slices.Values(list), err
 }
 
-func openTable(number, _ int, _ rules.Rules, reserve trace.Reserve) fileReader {
-	return loads.NewTable(number, reserve)
+func openTable(number, _ int, r rules.Rules, reserve trace.Reserve) fileReader {
+	return loads.NewTable(number, r.FailedRows == "keep", reserve)
 }
 
 // Samples of loads: what their readers decide is in keys of such inputs.

@@ -58,8 +58,8 @@ type Rules struct {
 	FailedRows string `json:"loads.failed,omitempty" words:"drop keep"` // of tables that mark requests that failed: "drop" or "", or "keep"
 
 	// Of Mooncake rows alone: keys of other inputs do not have them.
-	Timestamps  string `json:"timestamps,omitempty" words:"auto s ms us ns"`      // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
-	Namespace   string `json:"namespace,omitempty" words:"auto file input"`       // of ids: "auto" of a file, or of the shards of one; "file"; "input"
+	Timestamps  string `json:"timestamps,omitempty" words:"auto s ms us ns"`            // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
+	Namespace   string `json:"namespace,omitempty" words:"auto file input"`             // of ids: "auto" of a file, or of the shards of one; "file"; "input"
 	SessionRows string `json:"session_rows,omitempty" words:"ask whole new delta live"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"; "delta": what is new, of all rows; "live": likewise, behind the answers of the server
 }
 

@@ -41,7 +41,7 @@ with a tree of sessions at a time. --synthetic needs no input.
 An engine schedules passes as vLLM does: a token budget, prompts in chunks, a pool of blocks with a prefix
 cache, preemption; with "engine_type":"sglang" or "trtllm" as those do.
 --engine '{"num_gpu_blocks":8192,"block_size":16}', or a file of such JSON, changes it;
-doc/spec/simulate.md 2 lists the keys. Durations come from polynomials, or from a table of yours.
+doc/spec/simulate.md 2 lists the keys. Durations come from polynomials, or by --timing from a table.
 
 Several values of --concurrency, --workers, --prefill-workers, --decode-workers or --engine simulate every
 combination, in parallel, and print one table. --workers auto finds the fewest workers that keep

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,16 +17,29 @@ import (
 	"github.com/agentx/agentx/trace"
 )
 
-// IsMooncake reports whether a row is a Mooncake request rather than a trace.
+// IsTrace reports whether a row is a trace: it has requests. It reads no further than to their beginning.
+func IsTrace(data []byte) bool {
+	l := jsonlex.Lexer{Data: data, MaxDepth: maxDepth, Strict: true}
+	return l.Object(func(key []byte) error {
+		if string(key) == "requests" {
+			return errRequests
+		}
+		return l.Skip()
+	}) == errRequests
+}
+
+// errRequests ends the look at a row.
+var errRequests = errors.New("it has requests")
+
+// IsMooncake reports whether a row that is no trace is a Mooncake request.
 func IsMooncake(data []byte) bool {
 	l := jsonlex.Lexer{Data: data, MaxDepth: maxDepth, Strict: true}
-	ids, requests := false, false
+	ids := false
 	err := l.Object(func(key []byte) error {
 		ids = ids || string(key) == "hash_ids"
-		requests = requests || string(key) == "requests"
 		return l.Skip()
 	})
-	return err == nil && ids && !requests
+	return err == nil && ids
 }
 
 // Mooncake builds traces from the rows of one file: doc/spec/reconstruction.md 1.9. A session_id becomes a trace, and so does

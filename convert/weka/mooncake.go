@@ -452,13 +452,16 @@ func (m *Mooncake) settleSessions(b rowBlock) *trace.Error {
 	for _, t := range m.order {
 		t.Live = m.rules.SessionRows == "live"
 		at := breaksOff(t)
+		if m.rules.SessionRows == "delta" && len(t.Entries) > 1 {
+			at = 1
+		}
 		if at == 0 || m.spoiled[t.ID] {
 			continue
 		}
 		switch m.rules.SessionRows {
 		case "ask":
 			return unclearRows(t, at)
-		case "new":
+		case "new", "delta":
 			if err := prependHistory(t, b); err != nil {
 				m.invalid = append(m.invalid, err)
 				m.spoiled[t.ID] = true
@@ -502,7 +505,7 @@ func unclearRows(t *trace.Trace, at int) *trace.Error {
 		Kind: trace.Unclear, Row: t.Rows[at], Trace: t.ID,
 		Problem: fmt.Sprintf("rows of this session share no first block with the row before: either each has its whole prompt (%s tokens), or what is new in it, behind all before and the answers (%s tokens)",
 			strings.Join(whole, ", "), strings.Join(longer, ", ")),
-		Hint: "the rule session_rows=whole where rows have whole prompts; the rule session_rows=new where they have what is new",
+		Hint: "the rule session_rows=whole where rows have whole prompts; the rule session_rows=new where they have what is new, as those of mooncake-delta",
 	}
 }
 

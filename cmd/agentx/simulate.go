@@ -69,8 +69,8 @@ no GPU, so results compare policies, not hardware.
 --start, --recycle, --speed, --max-gap and --asap change how lanes play trees, as in a replay.
 
 --preset sets all switches, --set NAME=VALUE one of those at the end of this help. Times of Weka rows that
-recorded what a server took are replaced by the engine. mooncake-delta and agentic_mooncake are
-refused.`,
+recorded what a server took are replaced by the engine. Dynamo's other forms are inputs, too:
+agentic_mooncake, applied_compute_agentic, request traces, and mooncake-delta by --set session_rows=delta.`,
 		Example: "  agentx simulate demo --concurrency 8\n" +
 			"  agentx simulate toolagent_trace.jsonl --workers 8 --sla-ttft 2s --out results --per-request\n" +
 			"  agentx simulate CACHE --concurrency 8,16,32,64 --workers 4\n" +

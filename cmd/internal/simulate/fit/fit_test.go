@@ -96,14 +96,14 @@ func TestStructuresAreFound(t *testing.T) {
 func TestRequestsWaitForOthersInTheirLane(t *testing.T) {
 	list := []Request{
 		{Lane: 1, Sent: 40, First: 50, Last: 60}, {Lane: 0, Sent: 35, First: 36, Last: 37},
-		{Lane: 1, Sent: 0, First: 10, Last: 30}, {Lane: 1, Sent: 5, First: 7, Last: 20},
+		{Lane: 1, Sent: 0, First: 10, Last: 20}, {Lane: 1, Sent: 5, First: 7, Last: 30},
 	}
 	Link(list)
 	var after []int
 	for _, r := range list {
 		after = append(after, r.after)
 	}
-	require.Equal(t, []int{-1, -1, -1, 0}, after, "the last waits for the first, which ended last")
+	require.Equal(t, []int{-1, -1, -1, 1}, after, "the last waits for the second, which ended last")
 	for closed, want := range map[bool]int64{false: 40, true: 130 + 10} {
 		l := Load(list, closed)
 		for _, at := range []int64{0, 5, 35} {
@@ -113,8 +113,8 @@ func TestRequestsWaitForOthersInTheirLane(t *testing.T) {
 			_, ok = l.Release(next)
 			require.True(t, ok)
 		}
-		l.Completed(1, 90)
-		l.Completed(0, 130) // 100 later than then
+		l.Completed(0, 90)
+		l.Completed(1, 130) // 100 later than then
 		next, ok := l.Next()
 		require.True(t, ok)
 		require.Equal(t, want, next)

@@ -127,56 +127,77 @@ func dynamoConfig(t *testing.T, f dynamoFleet, in *Input) Config {
 	return c
 }
 
-// What Dynamo 1.6.1 made of 27 loads and fleets.
+// notYet are the configurations of Dynamo that agentx does not give within a millionth, with a bound of the relative difference that they
+// have.
+var notYet = map[string]float64{"34 sglang c1 w4 b64": 0.002, "35 sglang burst w2 b16": 0.09, "36 trtllm c1 w4 b32": 0.0008}
+
+// What Dynamo 1.6.1 made of 27 loads and fleets: within a millionth where no router draws by chance, else within the spread of our draws.
+// Of gaps Dynamo reports sketches, whose percentiles are left out.
 //
-// Covers S-30.
+// Covers S-29.
 func TestConfigurationsOfDynamo(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(dynamoCases, "dynamo-1.6.1-configurations.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("%s is not here", dynamoCases)
-	}
-	require.NoError(t, err)
 	var list []struct {
 		dynamoFleet
 		Dynamo map[string]float64
 	}
-	require.NoError(t, json.Unmarshal(text, &list))
+	readCases(t, "dynamo-1.6.1-configurations.json", &list)
 	require.Len(t, list, 27)
 	inputs := dynamoInputs{made: map[string]*Input{}}
 	for _, one := range list {
 		c := dynamoConfig(t, one.dynamoFleet, inputs.of(t, one.Trace))
-		r, err := Run(context.Background(), c)
-		require.NoError(t, err, one.Name)
-		got := r.dynamo(r.Summary(), 0)
+		low, high := spreadOf(t, c)
 		worst, where := 0.0, ""
-		for _, key := range slices.Sorted(mapsKeys(one.Dynamo)) {
+		for key, want := range one.Dynamo {
 			if strings.HasSuffix(key, "_itl_ms") && key != "mean_itl_ms" {
 				continue
 			}
-			v := toFloat(got[key])
-			if d := math.Abs(v-one.Dynamo[key]) / max(math.Abs(one.Dynamo[key]), 1e-12); d > worst {
-				worst, where = d, fmt.Sprintf("%s: %v, want %v", key, v, one.Dynamo[key])
+			slack := high[key] - low[key] // eight draws do not reach the ends
+			if d := max(low[key]-slack-want, want-high[key]-slack) / max(math.Abs(want), 1e-9); d > worst {
+				worst, where = d, fmt.Sprintf("%s: %v to %v, want %v", key, low[key], high[key], want)
 			}
 		}
-		t.Logf("%-45s %.3g %s", one.Name, worst, where)
+		t.Logf("%s: %.3g %s", one.Name, worst, where)
+		most, known := notYet[one.Name]
+		if !known {
+			most = 1e-6
+		}
+		require.LessOrEqual(t, worst, most, one.Name)
+		require.True(t, !known || worst > 1e-6, "%s is right now: take it from notYet", one.Name)
 	}
 }
 
-func mapsKeys(m map[string]float64) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
+// readCases reads a file of the cases.
+func readCases(t *testing.T, name string, to any) {
+	text, err := os.ReadFile(filepath.Join(dynamoCases, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("%s is not here", dynamoCases)
 	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, to))
 }
 
-func toFloat(v any) float64 {
-	b, _ := json.Marshal(v)
-	var f float64
-	json.Unmarshal(b, &f)
-	return f
+// spreadOf returns the least and the greatest of each number of Dynamo's report, over eight seeds where a router draws.
+func spreadOf(t *testing.T, c Config) (low, high map[string]float64) {
+	low, high = map[string]float64{}, map[string]float64{}
+	for seed := range uint64(8) {
+		c.Seed = seed
+		r, err := Run(context.Background(), c)
+		require.NoError(t, err)
+		text, err := json.Marshal(r.dynamo(r.Summary(), 0))
+		require.NoError(t, err)
+		var numbers map[string]float64
+		require.NoError(t, json.Unmarshal(text, &numbers))
+		for key, v := range numbers {
+			if seed == 0 {
+				low[key], high[key] = v, v
+			}
+			low[key], high[key] = min(low[key], v), max(high[key], v)
+		}
+		if c.Router != KVRouter {
+			break
+		}
+	}
+	return low, high
 }
 
 // drawnRows returns Mooncake rows whose prompts all have different lengths, so that a length names a request.
@@ -186,19 +207,26 @@ func drawnRows(draw *rand.Rand) string {
 	lengths := draw.Perm(12_000)
 	every := []int{1, 40, 300, 2000}[draw.IntN(4)]
 	sessions, most := draw.IntN(2) == 0, 1+draw.IntN(40)
+	if sessions { // whose prompts grow
+		slices.Sort(lengths[:n])
+	}
 	for k := range n {
 		at += draw.IntN(every)
+		if sessions { // whose rows convert orders by time
+			at++
+		}
 		length := 1 + lengths[k]
 		ids := make([]string, (length+511)/512)
 		kind, number := draw.IntN(most), draw.IntN(n/3+1)
 		shared := draw.IntN(len(ids) + 1)
-		if sessions {
-			kind, shared = number%most, max(shared, 1)
+		own := k
+		if sessions { // each prompt extends the one before, so that convert finds one chain
+			kind, shared, own = number%most, min(3, len(ids)), number
 		}
 		for i := range ids {
 			ids[i] = strconv.Itoa(kind*1000 + i)
 			if i >= shared {
-				ids[i] = strconv.Itoa(1_000_000 + k*1000 + i)
+				ids[i] = strconv.Itoa(1_000_000 + own*1000 + i)
 			}
 		}
 		session := ""
@@ -217,11 +245,13 @@ func drawnFleet(draw *rand.Rand, trace string) map[string]any {
 	e := map[string]any{
 		"block_size": size, "num_gpu_blocks": (13_000+draw.IntN(60_000))/size + 2, "max_num_seqs": pick(4, 32, 256),
 		"max_num_batched_tokens": pick(512, 2048, 8192), "enable_prefix_caching": draw.IntN(5) > 0, "speedup_ratio": pick(0.5, 1.0, 3.0),
-		"preemption_mode": pick("lifo", "fifo"), "engine_type": pick(strings.Fields(os.Getenv("DYNAMO_TYPES"))[0], "vllm"),
+		"preemption_mode": pick("lifo", "fifo"),
 	}
-	one := map[string]any{"trace": trace, "engine": e, "workers": 1 + draw.IntN(4)}
-	if draw.IntN(2) == 0 && e["engine_type"] != "trtllm" {
-		one["prefill_decode"] = []int{1 + draw.IntN(3), 1 + draw.IntN(3)}
+	workers := 1 + draw.IntN(4)
+	one := map[string]any{"trace": trace, "engine": e, "workers": workers}
+	if draw.IntN(2) == 0 {
+		pools := []int{1 + draw.IntN(3), 1 + draw.IntN(3)}
+		one["prefill_decode"], workers = pools, max(pools[0], pools[1])
 		e["kv_bytes_per_token"], e["kv_transfer_gb_s"], e["kv_transfer_timing"] = pick(1000, 200_000), pick(1, 50), pick("full_prompt", "destination_missing")
 	}
 	if draw.IntN(2) == 0 {
@@ -229,7 +259,7 @@ func drawnFleet(draw *rand.Rand, trace string) map[string]any {
 	} else {
 		one["arrival_speedup_ratio"] = pick(1.0, 4.0)
 	}
-	if draw.IntN(2) == 0 && max(one["workers"].(int), 2) == one["workers"].(int) {
+	if draw.IntN(2) == 0 && workers > 1 {
 		one["router"] = "kv_router"
 		if draw.IntN(2) == 0 {
 			one["router_config"] = map[string]any{"router_queue_threshold": pick(0.1, 0.3, 1.0), "router_queue_policy": pick("fcfs", "lcfs", "wspt")}
@@ -238,50 +268,63 @@ func drawnFleet(draw *rand.Rand, trace string) map[string]any {
 	return one
 }
 
-// Fleets and loads that are drawn at random, played by Dynamo and by agentx: to the nanosecond, with Dynamo's draws among workers of equal cost.
+// Fleets and loads that are drawn at random, played by Dynamo and by agentx: every request to the nanosecond, with Dynamo's choices among
+// workers of equal cost.
 func TestBesideDynamo(t *testing.T) {
 	python := os.Getenv("DYNAMO_PYTHON")
 	if python == "" {
-		t.Skip("DYNAMO_PYTHON names no Python with Dynamo (make test-dynamo)")
+		t.Skip("DYNAMO_PYTHON names no Python with Dynamo: make test-dynamo")
 	}
-	seed, _ := strconv.ParseUint(os.Getenv("DYNAMO_SEED"), 10, 64)
-	cases, _ := strconv.Atoi(os.Getenv("DYNAMO_CASES"))
-	only := os.Getenv("DYNAMO_ONLY")
-	bad := 0
-	for k := range cases {
-		if only != "" && only != strconv.Itoa(k) {
-			continue
+	number := func(name string, otherwise uint64) uint64 {
+		if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
+			return n
 		}
-		draw := rand.New(rand.NewPCG(seed, uint64(k)))
+		return otherwise
+	}
+	seed, first, cases := number("DYNAMO_SEED", 1), number("DYNAMO_ONLY", 0), number("DYNAMO_CASES", 60)
+	if os.Getenv("DYNAMO_ONLY") != "" {
+		cases = first + 1
+	}
+	differ, worst := 0, 0.0
+	for k := first; k < cases; k++ {
+		draw := rand.New(rand.NewPCG(seed, k))
 		path := filepath.Join(t.TempDir(), "rows.jsonl")
 		require.NoError(t, os.WriteFile(path, []byte(drawnRows(draw)), 0o666))
-		fleet := drawnFleet(draw, path)
-		if why := besideDynamo(t, python, path, fleet); why != "" {
-			text, _ := json.Marshal(fleet)
-			t.Logf("case %d: %s\n   %s", k, why, text)
-			bad++
+		text, err := json.Marshal(drawnFleet(draw, path))
+		require.NoError(t, err)
+		theirs := ofDynamo(t, python, text)
+		if theirs.Refused != "" {
+			t.Logf("case %d: Dynamo refuses it: %s", k, theirs.Refused)
+			continue
+		}
+		ms, why := besideDynamo(t, path, text, theirs)
+		if worst = max(worst, ms); why != "" {
+			t.Logf("case %d: %s: %s", k, text, why)
+			differ++
 		}
 	}
-	t.Logf("%d of %d cases differ", bad, cases)
-	require.Zero(t, bad)
+	t.Logf("%d of %d cases differ; the worst difference of the others is %.3g ms", differ, cases-first, worst)
+	require.Zero(t, differ)
 }
 
-func besideDynamo(t *testing.T, python, path string, drawn map[string]any) string {
-	text, err := json.Marshal(drawn)
-	require.NoError(t, err)
+// dynamoRun is a line of contrib/dynamo/replay.py.
+type dynamoRun struct {
+	Refused  string
+	Requests [][]*float64 // prompt length, arrival, worker, prefill worker, first token, last token, tokens found
+}
+
+// ofDynamo returns what Dynamo makes of a fleet.
+func ofDynamo(t *testing.T, python string, text []byte) (run dynamoRun) {
 	cmd := exec.Command(python, "../../../contrib/dynamo/replay.py")
-	cmd.Stdin = strings.NewReader(string(text))
-	cmd.Stderr = os.Stderr
+	cmd.Stdin, cmd.Stderr = strings.NewReader(string(text)), os.Stderr
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	var theirs struct {
-		Refused  string
-		Requests [][]*float64
-	}
-	require.NoError(t, json.Unmarshal(out, &theirs))
-	if theirs.Refused != "" {
-		return "refused: " + theirs.Refused
-	}
+	require.NoError(t, json.Unmarshal(out, &run))
+	return run
+}
+
+// besideDynamo plays a fleet and returns the largest difference of an instant, and the first request that differs by more than rounding.
+func besideDynamo(t *testing.T, path string, text []byte, theirs dynamoRun) (worst float64, why string) {
 	byLength := map[int][]*float64{}
 	for _, r := range theirs.Requests {
 		byLength[int(*r[0])] = r
@@ -289,51 +332,44 @@ func besideDynamo(t *testing.T, python, path string, drawn map[string]any) strin
 	var f dynamoFleet
 	require.NoError(t, json.Unmarshal(text, &f))
 	c := dynamoConfig(t, f, inputOf(t, path))
-	wrong := ""
 	c.Tie = func(r *fleet.Request, ids []int) int {
-		v := byLength[r.Prompt]
-		want := v[2]
+		want := byLength[r.Prompt][2]
 		if len(f.Pools) > 0 && r.Prefill == nil {
-			want = v[3]
+			want = byLength[r.Prompt][3]
 		}
-		if want == nil || !slices.Contains(ids, int(*want)) {
-			if wrong == "" {
-				w := -1.0
-				if want != nil {
-					w = *want
-				}
-				wrong = fmt.Sprintf("prompt %d: worker %g is none of the cheapest %v", r.Prompt, w, ids)
-			}
-			return ids[0]
+		if want != nil && slices.Contains(ids, int(*want)) {
+			return int(*want)
 		}
-		return int(*want)
+		if why == "" && want != nil {
+			why = fmt.Sprintf("prompt %d: worker %g is none of the cheapest %v", r.Prompt, *want, ids)
+		}
+		return ids[0]
 	}
 	r, err := Run(context.Background(), c)
-	if err != nil {
-		return err.Error()
-	}
-	if wrong != "" {
-		return wrong
+	if err != nil || why != "" {
+		return 0, fmt.Sprint(why, err)
 	}
 	slices.SortFunc(r.Requests, func(a, b *fleet.Request) int { return int(a.First - b.First) })
 	for _, q := range r.Requests {
 		v := byLength[q.Prompt]
-		if v[4] == nil || q.Status == engine.Rejected {
-			if v[4] == nil != (q.Status == engine.Rejected) {
-				return fmt.Sprintf("prompt %d: status %s", q.Prompt, q.Status)
+		if q.Status == engine.Rejected || v[4] == nil {
+			if q.Status != engine.Rejected || v[4] != nil {
+				return worst, fmt.Sprintf("prompt %d: status %s", q.Prompt, q.Status)
 			}
 			continue
 		}
-		got := []float64{float64(q.Arrival) / 1e6, float64(q.First) / 1e6, float64(q.Last) / 1e6, float64(q.ReusedMax), float64(q.Worker)}
+		got := []float64{float64(q.Arrival) / 1e6, float64(q.First) / 1e6, float64(q.Last) / 1e6, float64(q.Front().ReusedMax), float64(q.Worker)}
 		want := []float64{*v[1], *v[4], *v[5], *v[6], *v[2]}
 		for i := range got {
-			if math.Abs(got[i]-want[i]) > 1e-5 {
-				return fmt.Sprintf("prompt %d: got %.6f want %.6f", q.Prompt, got, want)
+			d := math.Abs(got[i] - want[i])
+			if d > 1e-5 {
+				return worst, fmt.Sprintf("prompt %d: arrival, first, last, found, worker %.6f, want %.6f", q.Prompt, got, want)
 			}
+			worst = max(worst, d)
 		}
 	}
 	if len(r.Requests) != len(theirs.Requests) {
-		return fmt.Sprintf("%d requests, want %d", len(r.Requests), len(theirs.Requests))
+		why = fmt.Sprintf("%d requests, want %d", len(r.Requests), len(theirs.Requests))
 	}
-	return ""
+	return worst, why
 }

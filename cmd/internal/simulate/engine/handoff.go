@@ -17,10 +17,14 @@ func (w *Worker) Expect(r *Request) (ok bool) {
 }
 
 // Reserve leases the blocks of the prompt of the request that was expected first, those that the pool has cached among them, and
-// returns it with the tokens of the blocks that it lacks. It returns nil without room, and where the batch is full. No pass may be in
-// flight.
+// returns it with the tokens of the blocks that it lacks. It returns nil without room, where the batch is full, and where it did so before
+// and no blocks were given back since. No pass may be in flight.
 func (w *Worker) Reserve() (r *Request, lacks int) {
-	if w.expected.len() == 0 || !w.rules.sglang && len(w.running) >= w.rules.maxSeqs {
+	if w.expected.len() == 0 || w.tried {
+		return nil, 0
+	}
+	w.tried = true
+	if !w.rules.sglang && len(w.running) >= w.rules.maxSeqs {
 		return nil, 0
 	}
 	r = w.expected.first()
@@ -37,6 +41,7 @@ func (w *Worker) Reserve() (r *Request, lacks int) {
 	w.pool.lease(&r.leases, &w.hits)
 	w.pool.take(&r.leases, fresh)
 	w.reserved.push(w.expected.pop())
+	w.tried = false
 	return r, fresh * w.rules.blockSize
 }
 
@@ -50,12 +55,14 @@ func (w *Worker) Activate(r *Request) {
 		w.pool.own(&r.leases, r.shared, r.Prompt/size)
 	}
 	w.waiting.insert(r)
+	w.blocked = false
 }
 
 // Release ends the leases of a request that a prefill worker has computed and held for its hand-off. No pass may be in flight.
 func (w *Worker) Release(r *Request) {
 	w.drop(r, false)
 	w.recycle(r)
+	w.blocked, w.tried = false, false
 }
 
 // Interrupt ends a stretch with the pass in flight at now; begun is that of Submit. Busy says whether there is one.

@@ -46,9 +46,14 @@ func (w *Worker) play(now int64) {
 // playVLLM schedules one pass of vLLM: those that run, then those that wait.
 func (w *Worker) playVLLM(now int64) {
 	for i := 0; i < len(w.running) && w.pass.budget > 0; i++ {
-		if r := w.running[i]; !w.advance(r, 0) && r.Status != Preempted {
+		r := w.running[i]
+		if w.advance(r, 0) {
+			continue
+		}
+		if r.Status != Preempted {
 			break
 		}
+		i-- // the next one has its place
 	}
 	w.admit(now)
 }
@@ -58,6 +63,7 @@ func (w *Worker) watch() {
 	if w.idle++; w.pass.progress {
 		w.idle = 0
 	}
+	w.blocked = w.rules.role != Aggregated && len(w.running) == 0 && !w.pass.progress && !w.pass.preempted
 	if w.idle > w.maxIdlePasses() && w.stuck == nil {
 		w.stuck = append(w.Batch(), w.Queued()...)[0]
 	}
@@ -137,7 +143,7 @@ func (w *Worker) complete(i int) {
 
 // retire ends a request with a status.
 func (w *Worker) retire(r *Request, s Status) {
-	w.pass.progress = true
+	w.pass.progress, w.tried = true, false
 	r.Status = s
 	r.private = nil
 	if r.leases.blocks == 0 {
@@ -470,7 +476,7 @@ func (w *Worker) preempt(r *Request) *Request {
 	r.Status = Preempted
 	r.Preemptions++
 	w.counts.Preemptions++
-	w.pass.preempted = true
+	w.pass.preempted, w.tried = true, false
 	w.waiting.pushFront(r)
 	return r
 }

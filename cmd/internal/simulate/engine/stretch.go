@@ -62,7 +62,7 @@ func (w *Worker) pureDecode() (passes, length int, ok bool) {
 // headMustWait reports whether the waiting head stays where it is while nothing but blocks of running requests changes.
 func (w *Worker) headMustWait() bool {
 	r := w.waiting.first()
-	if !w.rules.gate || w.impossible(r) {
+	if !w.rules.gate || handed(r) || w.impossible(r) {
 		return false
 	}
 	w.findHits(r)

@@ -80,6 +80,7 @@ type Worker struct {
 	expected queue // prompts that are handed over, and have no blocks yet
 	reserved queue // those that have blocks, and whose prompt has not come
 	orders   int   // of Expect
+	tried    bool  // Reserve found no room, and no blocks were given back since
 	running  []*Request
 	pass     passState
 	record   Pass
@@ -92,6 +93,7 @@ type Worker struct {
 	refused    []*Request // in this pass
 	counts     Counts
 	stuck      *Request
+	blocked    bool      // blocks of requests that are handed over keep all that wait from the batch
 	idle       int       // passes without progress
 	ratioFell  int       // of SGLang: passes in which its ratio has fallen since it was at its first
 	hits       leases    // that the waiting head would get
@@ -146,6 +148,7 @@ func New(o Options) *Worker {
 // start at now have started. It cuts a stretch to the pass in flight.
 func (w *Worker) Submit(now int64, r *Request, begun bool) {
 	r.prepare(w.rules.maxLength)
+	w.blocked = false
 	if w.inStretch() {
 		w.Settle(now)
 		if w.waiting.len() == 0 && len(w.running) < w.rules.maxSeqs {
@@ -159,6 +162,9 @@ func (w *Worker) Submit(now int64, r *Request, begun bool) {
 
 // HasWork reports whether a request waits or runs.
 func (w *Worker) HasWork() bool { return w.waiting.len()+len(w.running) > 0 }
+
+// Ready reports whether a pass could do something: a request waits or runs, and not all wait for blocks of requests that are handed over.
+func (w *Worker) Ready() bool { return !w.blocked && w.HasWork() }
 
 // Busy reports whether a pass is in flight.
 func (w *Worker) Busy() bool { return w.busy }

@@ -148,8 +148,11 @@ func (p *pool) settleEvents(now int64) {
 
 // tell gives the router the events of a worker between its passes.
 func (p *pool) tell(w *worker) {
-	if p.events && !p.early {
-		p.router.Events(w.id, w.TakeEvents())
+	if !p.events || p.early {
+		return
+	}
+	if list := w.TakeEvents(); len(list) > 0 {
+		p.router.Events(w.id, list)
 	}
 }
 

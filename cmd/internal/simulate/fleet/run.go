@@ -287,7 +287,7 @@ func (r *run) startPasses() (started bool, err error) {
 	r.begun = true
 	for _, p := range r.pools {
 		for _, w := range p.workers {
-			if w.Busy() || !w.HasWork() {
+			if w.Busy() || !w.Ready() {
 				continue
 			}
 			w.Start(r.now)

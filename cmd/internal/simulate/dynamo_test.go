@@ -134,7 +134,7 @@ var notYet = map[string]float64{"34 sglang c1 w4 b64": 0.002, "35 sglang burst w
 // What Dynamo 1.6.1 made of 27 loads and fleets: within a millionth where no router draws by chance, else within the spread of our draws.
 // Of gaps Dynamo reports sketches, whose percentiles are left out.
 //
-// Covers S-29.
+// Covers S-35.
 func TestConfigurationsOfDynamo(t *testing.T) {
 	var list []struct {
 		dynamoFleet

@@ -216,7 +216,7 @@ func write(t *testing.T, data []byte) string {
 
 // A session whose first blocks end in a part of one, and one block behind others, as it is written in each format.
 func TestWrittenRows(t *testing.T) {
-	c := opened(t, map[string]string{"block_size": "64"}, write(t, []byte(`{"session_id":"s","timestamp":1000,"input_length":100,"output_length":7,"hash_ids":[5,9]}
+	c := opened(t, map[string]string{"block_size": "64", "split_agents": "false"}, write(t, []byte(`{"session_id":"s","timestamp":1000,"input_length":100,"output_length":7,"hash_ids":[5,9]}
 {"session_id":"s","delay":250,"input_length":150,"output_length":0,"hash_ids":[5,9,3]}
 {"session_id":"s","delay":1,"input_length":128,"output_length":2,"hash_ids":[9,5]}
 `)))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -200,6 +201,52 @@ func TestDynamoChildren(t *testing.T) {
 	assert.Equal(t, &trace.Links{Parent: 2, After: 0, Before: 1}, a.Entries[3].Subagent.Links)
 	assert.Equal(t, trace.IDs{Runs: []trace.Run{{First: 0, N: 2}}, Len: 2}, a.Entries[0].IDs)
 	assert.Equal(t, trace.Oddities{{Kind: trace.OddityCycle, Count: 1, First: "row 6"}}, a.Oddities)
+}
+
+// Where sessions hang and how long tools ran is what plain loops over all turns and all milliseconds find.
+func TestDynamoLinksAndTools(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		d, parent := NewDynamo(0, 0, nil), &session{}
+		for range 1 + random.IntN(8) {
+			d.rows = append(d.rows, dynamoRow{request: request{at: random.Int64N(40), took: random.Int64N(15)}})
+		}
+		slices.SortFunc(d.rows, func(a, b dynamoRow) int { return int(a.at - b.at) })
+		for k := range d.rows {
+			parent.rows = append(parent.rows, int32(k))
+		}
+		child := request{at: random.Int64N(50), took: random.Int64N(15)}
+		d.rows = append(d.rows, dynamoRow{request: child})
+		want := trace.Links{Before: none}
+		for k := range parent.rows {
+			if d.rows[k].end() <= child.at {
+				want.After = k
+			}
+		}
+		for k := len(parent.rows) - 1; k > want.After; k-- {
+			if d.rows[k].at >= child.end() {
+				want.Before = k
+			}
+		}
+		assert.Equal(t, want, d.links(parent, &session{rows: []int32{int32(len(parent.rows))}}, d.ends(parent)))
+
+		var spans []span
+		ran := map[int64]bool{}
+		for range random.IntN(6) {
+			from := random.Int64N(40)
+			spans = append(spans, span{from, from + random.Int64N(10)})
+			for at := from; at < spans[len(spans)-1].to; at++ {
+				ran[at] = true
+			}
+		}
+		sum := int64(0)
+		for at := child.at; at < child.end(); at++ {
+			if ran[at] {
+				sum++
+			}
+		}
+		assert.Equal(t, sum, covered(union(spans), child.at, child.end()))
+	}
 }
 
 func TestDynamoWrongRows(t *testing.T) {

@@ -99,7 +99,7 @@ func (d *Dynamo) Add(row []byte) error {
 	case "request_end":
 		return d.request(e)
 	case "tool_end", "tool_error":
-		if !math.IsNaN(e.started) && e.ended >= e.started {
+		if latest := trace.MaxSeconds * 1000.0; e.started >= 0 && e.ended >= e.started && e.ended <= latest {
 			d.tools[e.session] = append(d.tools[e.session], span{int64(e.started), int64(e.ended)})
 		}
 	case "tool_start", "request_payload":
@@ -116,14 +116,16 @@ func (d *Dynamo) request(e *event) error {
 		d.odd.Add(trace.OddityCopied, "row %d", d.calls)
 		return nil
 	}
-	if e.in < 0 {
+	if e.in == missing {
 		e.in = e.length
 	}
-	if e.received < 0 {
+	if math.IsNaN(e.received) {
 		e.received = e.unix - e.total
 	}
-	if e.in < 0 || e.out < 0 || math.IsNaN(e.received) || math.IsNaN(e.total) {
-		return &trace.Error{Kind: trace.MissingField, Where: "request", Problem: "want input_tokens or replay.input_length, output_tokens, total_time_ms, and a time"}
+	if err := lacking(needed{"request.input_tokens or request.replay.input_length", e.in != missing}, needed{"request.output_tokens", e.out != missing},
+		needed{"request.total_time_ms", !math.IsNaN(e.total)}, needed{"request.request_received_ms or event_time_unix_ms", !math.IsNaN(e.received)},
+		needed{"request.replay.input_length", e.length != missing || !e.hasHashes}); err != nil {
+		return err
 	}
 	if err := checkNumbers("the time", "input_tokens", "output_tokens", e.received/1000, e.in, e.out); err != nil {
 		return err
@@ -143,7 +145,7 @@ func (d *Dynamo) request(e *event) error {
 	at := int64(math.Floor(e.received))
 	q := dynamoRow{request: request{at: at, took: int64(math.Floor(e.received+e.total)) - at, in: int32(e.in), out: int32(e.out), model: d.models.number([]byte(e.model)), row: d.calls},
 		session: e.session, parent: e.parent, hashes: e.hashes, recorded: trace.Recorded{First: none, Cached: e.cached, Stop: e.stop, Tool: none}}
-	if e.first >= 0 {
+	if e.first >= 0 && e.first <= e.total {
 		q.recorded.First = int64(math.Floor(e.first))
 	}
 	d.rows = append(d.rows, q)
@@ -154,6 +156,9 @@ func (d *Dynamo) request(e *event) error {
 func (d *Dynamo) checkHashes(e *event) error {
 	if err := trace.CheckBlockSize(e.block); err != nil {
 		err.Where = "replay.trace_block_size"
+		return err
+	}
+	if err := trace.CheckLengths("replay.input_length", "output_tokens", e.length, e.out); err != nil {
 		return err
 	}
 	switch need := (e.length + e.block - 1) / e.block; {
@@ -170,7 +175,7 @@ func (d *Dynamo) checkHashes(e *event) error {
 
 // readEvent reads the members of a row, bare or below event.
 func readEvent(row []byte) (*event, error) {
-	e := &event{in: none, out: none, cached: none, length: none, unix: math.NaN(), received: none, total: math.NaN(), first: none, started: math.NaN(), ended: math.NaN()}
+	e := &event{in: missing, out: missing, cached: none, length: missing, unix: math.NaN(), received: math.NaN(), total: math.NaN(), first: none, started: math.NaN(), ended: math.NaN()}
 	m := members{
 		objects: []string{"agent_context", "request", "tool", "request.replay", "request.finish_reason_metadata"},
 		texts: map[string]*string{"schema": &e.schema, "event_type": &e.kind, "agent_context.session_id": &e.session, "agent_context.parent_session_id": &e.parent,

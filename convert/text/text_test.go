@@ -211,5 +211,5 @@ func TestLateSizes(t *testing.T) {
 	s := LateSizes(d, func() (Tokenizer, error) { return nil, os.ErrNotExist })
 	require.NoError(t, s.Complete())
 	s.Text(id)
-	require.ErrorIs(t, s.Complete(), os.ErrNotExist)
+	require.ErrorIs(t, s.Err(), os.ErrNotExist)
 }

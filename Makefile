@@ -9,7 +9,7 @@ DIST    ?= dist
 GO      := CGO_ENABLED=0 go
 
 # What needs more than Go: contrib/NAME/run fetches it from package registries, or skips with the reason.
-EXTERNAL := arrow browser capture-clients claude-code datasets harness hub-reference inferencex kubernetes nfs ray real slurm windows
+EXTERNAL := arrow browser capture-clients claude-code datasets dynamo harness hub-reference inferencex kubernetes nfs ray real slurm windows
 .PHONY: demo build test test-long test-mutants test-race test-load test-parts test-lanes test-soak test-simulate test-capture-day test-scale fuzz lint docs \
 	bench bench-lateness bench-start wheels test-wheels test-image test-tokenizers test-exact test-claude-logs test-oracle test-bodies test-schedule $(EXTERNAL:%=test-%)
 

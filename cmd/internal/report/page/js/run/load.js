@@ -27,7 +27,7 @@ function binMiddles(page) { return binStarts(page).map((t) => t + page.head.bin_
 function inFlight(page, requests) {
   if (page.tables.progress) return reported(page, "in_flight");
   const unended = openSince(page);
-  if (!page.tables.bins) return countOpen([...requests.time, ...unended], requests.end);
+  if (!page.tables.bins) return countOpen(unended.length ? [...requests.time, ...unended] : requests.time, requests.end);
   const { sent, ended } = page.tables.bins.columns, x = binStarts(page);
   let open = 0;
   return { x, y: Float64Array.from(sent, (n, i) => { const most = open + n; open = most - ended[i]; return Math.max(0, most - ended[i] / 2 - n / 2) + firstAtLeast(unended, x[i]); }) };
@@ -51,12 +51,12 @@ function reported(page, name) {
 }
 
 function drawLoad(charts, page, requests, range) {
-  const { tracks } = requests, told = Boolean(page.tables.progress), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
+  const told = Boolean(page.tables.progress), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
   const line = (name, style) => new Line({ name, style, step: true });
   const marks = [line("requests in flight", 0), line(`sessions open${part}`, 1), line(`${page.head.summary.arrivals ? "trees open" : "lanes that play"}${told ? "" : part}`, 2)];
   if (haveWaited(requests)) marks.push(line(`${waitingName(page.head.summary.arrivals)}${part}`, 3));
   const show = requests.remembered(() => {
-    const ends = openEnds(page, requests), lines = [inFlight(page, requests), countOpen(tracks.begin, ends.sessions), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, ends.trees)];
+    const { tracks } = requests, ends = openEnds(page, requests), lines = [inFlight(page, requests), countOpen(tracks.begin, ends.sessions), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, ends.trees)];
     if (marks.length > 3) {
       const waited = Array.from(requests.time.keys()).filter((i) => requests.queued[i] > 0);
       lines.push(countOpen(waited.map((i) => requests.due[i] - requests.queued[i] / 1e9), waited.map((i) => requests.due[i])));
@@ -73,7 +73,7 @@ function waitingName(arrivals) {
 }
 
 // haveWaited reports whether there is a tree that waited to be opened.
-function haveWaited(requests) { return requests.queued.some((ns) => ns > 0); }
+function haveWaited(requests) { return requests.raw("queued").some((ns) => ns > 0); }
 
 // drawTokens draws sums over windows: of the table bins where there is one, else of the requests.
 function drawTokens(charts, page, requests, range) {
@@ -117,7 +117,10 @@ function drawScatter(charts, requests, range, name, title) {
 }
 
 // haveChildren reports whether there is a request of a subagent that did not fail.
-function haveChildren(requests) { return requests.failure.some((failure, i) => failure === 0 && requests.isChild(i)); }
+function haveChildren(requests) {
+  const failure = requests.raw("failure"), { firstRow } = requests;
+  return requests.page.tables.sessions.columns.depth.some((depth, k) => depth > 0 && failure.subarray(firstRow[k], firstRow[k + 1]).includes(0));
+}
 
 // showWindows gives lines the percentiles of the measured requests of each window.
 function showWindows(requests, range, name, asked, lines) {
@@ -127,8 +130,11 @@ function showWindows(requests, range, name, asked, lines) {
 
 const noValuesText = "no request has this figure";
 
-// noValues reports whether no request has a value of a metric.
-function noValues(requests, name) { return !requests.page.head.from && requests.metrics[name].every(Number.isNaN); }
+// noValues reports whether no request of a finished run has a value of a metric: then the page has no row of it.
+function noValues({ page }, name) {
+  const sparse = page.tables[`requests.${name}`];
+  return !page.head.from && Boolean(sparse) && sparse.rows === 0 && !Object.hasOwn(page.head.common, name);
+}
 
 function drawWindows(charts, requests, range, { title, name, asked, about }) {
   const lines = asked.map((q, i) => new Line({ name: `p${q}`, style: 4 - i, width: 2 }));

@@ -30,6 +30,8 @@ type Tab struct {
 	t   testing.TB
 	ctx context.Context
 
+	Close func() // ends the browser before the test does
+
 	mu       sync.Mutex
 	problems []string // that the page told its console
 }
@@ -69,7 +71,7 @@ func Open(t testing.TB, address string, width, height int64) *Tab {
 	require.NoError(t, chromedp.Do(ctx))
 	ctx, cancel = context.WithTimeout(ctx, limit)
 	t.Cleanup(cancel)
-	b := &Tab{t: t, ctx: ctx}
+	b := &Tab{t: t, ctx: ctx, Close: stop}
 	require.NoError(t, chromedp.Listen(ctx, b.listen))
 	call(b, log.Enable, cdp.Empty{})
 	call(b, runtime.Enable, cdp.Empty{})
@@ -164,6 +166,12 @@ func (b *Tab) CPU() time.Duration {
 func (b *Tab) Resize(width, height int64) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(width, height))
+}
+
+// Slow makes the machine of the reader so many times slower.
+func (b *Tab) Slow(times float64) {
+	b.t.Helper()
+	call(b, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: times})
 }
 
 // Dark makes the reader prefer dark, or light.

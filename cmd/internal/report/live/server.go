@@ -15,6 +15,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/report/html"
 	"github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/report"
 )
 
@@ -212,13 +213,14 @@ type Pages struct {
 
 	mu       sync.Mutex
 	builder  *html.Builder
-	first    int       // position of mark 0 of the builder: no other run has the positions that follow
-	position int       // grows where there was something new
-	fresh    bool      // there were records since the last look
-	rest     time.Time // until then nothing is packed
-	packed   [2]packed // the last whole page, and the last growth
-	finished *finished // nil: the run is not over
-	broken   []string  // why records are not on the page
+	servers  *scrape.Growing // nil: its file cannot be read
+	first    int             // position of mark 0 of the builder: no other run has the positions that follow
+	position int             // grows where there was something new
+	fresh    bool            // there were records since the last look
+	rest     time.Time       // until then nothing is packed
+	packed   [2]packed       // the last whole page, and the last growth
+	finished *finished       // nil: the run is not over
+	broken   []string        // why records are not on the page
 }
 
 // packed is the packed data that brings a page from the position after to position; after 0 it is a whole page.
@@ -238,6 +240,7 @@ func NewPages(state *State, dir string) (*Pages, error) {
 	}
 	p := &Pages{state: state, builder: html.NewBuilder(run.Rules(), run.Info.SLO...), about: html.About{Info: run.Info, Live: true}}
 	p.builder.Limit(Requests)
+	p.servers = scrape.NewGrowing(dir, html.ServerMetric)
 	p.first = int(max(0, run.Info.Start.UnixMilli()))
 	p.position = p.first + p.builder.Mark()
 	var shell bytes.Buffer
@@ -260,6 +263,13 @@ func (p *Pages) Add(r *measure.Record) {
 func (p *Pages) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.servers != nil {
+		if err := p.servers.Read(); err != nil {
+			p.servers, p.broken = nil, append(p.broken, fmt.Sprintf("What the servers say of themselves is not shown from here on: %v.", err))
+		} else {
+			p.builder.Servers = p.servers.Data
+		}
+	}
 	if p.fresh {
 		p.position = p.first + p.builder.Mark()
 		p.fresh = false

@@ -173,16 +173,24 @@ function failuresAt(page, requests, name) {
   return { at: bin.map((b) => middles[b]), n: n.map((count, i) => count * here[i]) };
 }
 
-// drawServers draws what the servers said of themselves.
+// serversOf returns what the servers said of themselves: of each the name that tells it from others, time, and its columns.
+function serversOf({ tables, head }) {
+  const { url, number } = tables.servers ? tables.servers.columns : { url: [], number: [] };
+  return Array.from(number, (k, i) => ({ name: url.length > 1 ? url.at(i) : "", table: tables[`server.${k}`] })).filter(({ table }) => table)
+    .map(({ name, table }) => ({ name, ...table.columns, time: table.columns.at.map((ns) => (ns - head.zero) / 1e9) }));
+}
+
+// drawServers draws them.
 function drawServers(charts, page, range) {
-  const urls = page.tables.servers ? page.tables.servers.columns.url : { length: 0 }, list = [];
-  for (let k = 0; k < urls.length && page.tables[`server.${k}`]; k++) list.push({ name: urls.length > 1 ? urls.at(k) : "", ...page.tables[`server.${k}`].columns });
+  const list = serversOf(page), { requests } = page, servers = requests.remembered(() => serversOf(page));
   if (!list.length) return;
-  const zero = page.head.zero, time = list.map((server) => server.at.map((ns) => (ns - zero) / 1e9));
-  const lines = (column, name) => list.flatMap((server, k) => server[column] ? [new Line({ name: [name, server.name].filter(Boolean).join(" "), style: k, step: true, x: time[k], y: server[column] })] : []);
-  const chart = (title, about, y, marks) => { if (marks.length) new Chart(charts, { title, about, x: range, y: { zero: true, ...y }, marks }); };
+  const lines = (column, name) => list.flatMap((server, k) => server[column] ? [Object.assign(new Line({ name: [name, server.name].filter(Boolean).join(" "), style: k, step: true }), { of: k, column })] : []);
+  const chart = (title, about, y, marks) => {
+    const prepare = () => { for (const line of marks) line.set(servers()[line.of].time, servers()[line.of][line.column]); };
+    if (marks.length) new Chart(charts, { title, about, x: range, y: { zero: true, ...y }, marks, prepare });
+  };
   chart("Server: KV cache in use", "Share of the memory for prompts that is taken. Near 100 % prompts are evicted, and requests wait.", { unit: "%" }, lines("kv", "in use"));
   const running = lines("running", "running"), waiting = lines("waiting", "waiting").map((line) => Object.assign(line, { style: line.style + list.length }));
   chart("Server: requests", "What the server computed, and what waited in its queue, as it says.", { name: "requests", whole: true }, [...running, ...waiting]);
-  drawPrefixHits(charts, page, range, list, time);
+  drawPrefixHits(charts, requests, range, servers);
 }

@@ -36,7 +36,7 @@ class DrawnRun {
   // outlineOf tells pages apart that do not have the same charts with the same marks.
   outlineOf(requests) {
     const { head, tables } = requests.page;
-    return JSON.stringify([head.stride > 1, Boolean(head.summary.arrivals), waitingName(head.summary.arrivals), haveWaited(requests), haveChildren(requests), failuresOf(requests.page), Array.from(requests.lanes), Boolean(tables.bins)]);
+    return JSON.stringify([head.stride > 1, Boolean(head.summary.arrivals), waitingName(head.summary.arrivals), haveWaited(requests), haveChildren(requests), failuresOf(requests.page), Array.from(requests.lanes), Boolean(tables.bins), serversOf(requests.page).map(Object.keys)]);
   }
 
   // replace draws a later page; false: it needs charts that are not there.

@@ -121,6 +121,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var input *simulate.Input
+	f.Describe(cmd.Flags(), args, version)
 	if len(args) > 0 {
 		dataset, read, err := f.openTables(cmd, args[0])
 		if err != nil {
@@ -128,6 +129,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		}
 		defer dataset.Close()
 		input = read
+		f.DescribeKey(dataset.Manifest.Key)
 	}
 	f.Validate(input)
 	if err := f.err(); err != nil {

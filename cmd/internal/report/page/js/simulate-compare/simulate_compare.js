@@ -14,6 +14,7 @@ pages["simulate-compare"] = function (page, root) {
   simulatedDistributions(page, runs, root);
   settingTable(head.differ, runs, section(root, "Settings that differ"));
   sameSettings(head.same, root);
+  drawOrigin(root, head.origin);
 };
 
 // simulatedColumns are the figures of the table, with what stands over them.

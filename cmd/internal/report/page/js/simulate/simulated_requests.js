@@ -91,9 +91,7 @@ function showSimulated(panel, requests, i) {
   panel.replaceChildren();
   panel.hidden = i < 0;
   if (i < 0) return;
-  const facts = element("dl", { class: "facts" });
-  for (const [name, value] of describeSimulatedRequest(requests, i)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-  panel.append(element("h3", {}, "Request"), facts);
+  panel.append(element("h3", {}, "Request"), factList(describeSimulatedRequest(requests, i)));
 }
 
 // describeSimulatedRequest returns [name, value] of what is known of a request.

@@ -27,7 +27,7 @@ func TestIndexInABrowser(t *testing.T) {
 	}
 	require.Equal(t, []string{"open", "sweep/c0016", "sweep/c0004", "it's damaged", "before"}, pagetest.Eval[[]string](b, rows))
 	press("ttft p95")
-	require.Equal(t, []string{"before", "sweep/c0004", "sweep/c0016", "open", "it's damaged"}, pagetest.Eval[[]string](b, rows))
+	require.Equal(t, []string{"open", "before", "sweep/c0004", "sweep/c0016", "it's damaged"}, pagetest.Eval[[]string](b, rows))
 	press("ttft p95")
 	require.Equal(t, []string{"sweep/c0016", "sweep/c0004", "before", "open", "it's damaged"}, pagetest.Eval[[]string](b, rows))
 	require.Equal(t, "descending", pagetest.Eval[string](b, `[...document.querySelectorAll("th")].find((e) => e.textContent === "ttft p95").getAttribute("aria-sort")`))

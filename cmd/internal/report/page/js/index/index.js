@@ -118,6 +118,7 @@ class IndexTable {
   showChoice() {
     const runs = sortedRuns(this.runs.filter(({ dir }) => this.ticked.has(dir)), ({ start }) => start, false);
     if (runs.length < 2) { this.choice.replaceChildren("Tick two runs or more to compare them, the earliest being the base."); return; }
+    if (runs.length > this.head.most) { this.choice.replaceChildren(`A comparison has at most ${this.head.most} runs: ${runs.length} are ticked.`); return; }
     if (this.head.served) { this.choice.replaceChildren(element("a", { href: `compare?runs=${runs.map(({ number }) => number).join(",")}` }, `Compare ${runs.length} runs`)); return; }
     const command = `agentx report ${runs.map(({ dir }) => quoteArgument(dir)).join(" ")} --compare`;
     const copy = element("button", { type: "button", onclick: async () => { copy.textContent = await copyText(command) ? "Copied" : "Not copied: the browser refuses"; } }, "Copy");

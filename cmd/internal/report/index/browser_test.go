@@ -29,7 +29,7 @@ func TestIndexInABrowser(t *testing.T) {
 	press("ttft p95")
 	require.Equal(t, []string{"open", "before", "sweep/c0004", "sweep/c0016", "it's damaged"}, pagetest.Eval[[]string](b, rows))
 	press("ttft p95")
-	require.Equal(t, []string{"sweep/c0016", "sweep/c0004", "before", "open", "it's damaged"}, pagetest.Eval[[]string](b, rows))
+	require.Equal(t, []string{"sweep/c0016", "sweep/c0004", "open", "before", "it's damaged"}, pagetest.Eval[[]string](b, rows))
 	require.Equal(t, "descending", pagetest.Eval[string](b, `[...document.querySelectorAll("th")].find((e) => e.textContent === "ttft p95").getAttribute("aria-sort")`))
 	tick := func(n string) {
 		pagetest.Eval[bool](b, `document.querySelectorAll("tbody input")[`+n+`].click() === undefined`)

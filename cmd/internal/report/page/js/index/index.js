@@ -28,7 +28,7 @@ function indexColumns({ columns }) {
   return [
     { title: "run", of: indexName, text: true, cell: (run) => run.page ? element("a", { href: run.page }, indexName(run)) : indexName(run), below: (run) => run.label ? run.dir : "" },
     { title: "started, UTC", of: (run) => run.start, cell: (run) => run.start ? run.start.slice(0, 10) : unknown, below: (run) => run.start.slice(11, 16) },
-    text("model", (run) => run.model), text("served by", (run) => run.served),
+    text("model", (run) => run.model), { ...text("served by", (run) => run.served), cell: (run) => run.served.replace(/(\d) (?=\S+$)/, "$1\u00a0") }, // 8 H200
     { title: "lanes", of: (run) => run.lanes || NaN, cell: (run) => run.lanes ? String(run.lanes) : unknown },
     ...columns.map(({ name, title, unit }) => ({ title, of: (run) => run.figures[name] ?? NaN, cell: (run) => formatValue(run.figures[name], unit === "" ? "%" : unit === "1/s" ? "/s" : unit) })),
     { title: "conclusion", of: (run) => run.verdict, cell: (run) => run.verdict, text: true, mark: true },

@@ -48,7 +48,7 @@ function simulatedNumbers(page, requests, range) {
 function drawSimulatedNumbers(root, page, requests, range) {
   const names = ["mean", ...percentiles.map((q) => `p${q}`), "max"];
   const part = section(root, "Numbers", "Of requests that emitted tokens; a request belongs to the range in which it arrived. The inter-token latency is the mean gap of each request; the gaps of all requests are pooled in the row below it, of the whole run alone.");
-  const table = new Table(part, ["", "n", ...names]), sums = element("p", { class: "sums" });
+  const table = new Table(part, ["figure", "n", ...names]), sums = element("p", { class: "sums" });
   part.append(sums);
   const show = () => {
     table.show(simulatedNumbers(page, requests, range).map(({ label, stat }) => [

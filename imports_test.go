@@ -158,7 +158,7 @@ var imports = map[string][]string{
 	"cmd/internal/inspect":         {"internal/bytefmt", "internal/terminal", "mmapcache", "replay/measure", "replay/payload"},
 	"cmd/internal/report/compare": {
 		"cmd/internal/aiperf", "cmd/internal/report/frontier", "cmd/internal/report/interval", "cmd/internal/report/page", "internal/durable",
-		"replay/measure", "replay/merge", "replay/slo", "report",
+		"replay/capacity", "replay/measure", "replay/merge", "replay/slo", "report",
 	},
 	"cmd/internal/report/export": {
 		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/report/gate", "cmd/internal/report/html", "cmd/internal/report/parquet",

@@ -129,7 +129,6 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		}
 		defer dataset.Close()
 		input = read
-		f.DescribeKey(dataset.Manifest.Key)
 	}
 	f.Validate(input)
 	if err := f.err(); err != nil {
@@ -148,6 +147,7 @@ func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore
 	found, err := cachestore.Find(root, name, mmapcache.Kinds()...) // a path needs no cache root
 	var dataset *cachestore.Dataset
 	if err == nil {
+		f.DescribeKey(found.Key)
 		dataset, err = openPreparedTables(cmd, name, found)
 	} else if err = maybeInput(name, rootErr, err); err == nil {
 		dataset, err = f.convertTables(cmd, name, root)
@@ -198,5 +198,6 @@ func (f *simulateFlags) convertTables(cmd *cobra.Command, name, root string) (*c
 	if err != nil {
 		return nil, err
 	}
+	f.DescribeKey(r.Key)
 	return cachestore.OpenStructure(cmd.Context(), root, r.Key)
 }

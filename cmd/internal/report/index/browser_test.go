@@ -1,6 +1,7 @@
 package index
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/report/live"
 	"github.com/agentx/agentx/cmd/internal/report/page/pagetest"
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // The index in a browser: heads sort, words filter, ticks make a command, or on a server a link to the comparison, and a run that ends appears
@@ -43,6 +45,7 @@ func TestIndexInABrowser(t *testing.T) {
 	require.True(t, pagetest.Eval[bool](b, `document.querySelector("tbody input").checked`))
 	b.RequireQuiet()
 
+	require.NoError(t, os.Chtimes(filepath.Join(root, "open", measure.RecordsFile), time.Now(), time.Now()))
 	site, err := live.Serve("--listen", "127.0.0.1:0", "", NewServer(root, time.Now).Handler())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, site.Close()) })

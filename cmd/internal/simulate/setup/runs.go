@@ -161,6 +161,9 @@ func (f *Flags) Describe(flags *pflag.FlagSet, args []string, version string) {
 		words = append(words, terminal.Word(name))
 	}
 	flags.Visit(func(flag *pflag.Flag) {
+		if slices.Contains(ofFiles, flag.Name) {
+			return
+		}
 		values := []string{flag.Value.String()}
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			values = list.GetSlice()
@@ -171,6 +174,9 @@ func (f *Flags) Describe(flags *pflag.FlagSet, args []string, version string) {
 	})
 	o.Command = strings.Join(words, " ")
 }
+
+// ofFiles are flags that say what is written, and how a machine does its work: the command that pages show lacks them.
+var ofFiles = strings.Fields("out overwrite per-request html format json jobs quiet verbose force wait no-wait cache")
 
 // DescribeKey says on pages of which cache the traces are.
 func (f *Flags) DescribeKey(key string) {

@@ -260,7 +260,9 @@ func (b *Tab) place(selector string, share float64) (x, y float64) {
 	at := Eval[[2]float64](b, fmt.Sprintf(`(() => {
 		const e = document.querySelector(%q);
 		e.scrollIntoView({block: "center"});
-		const box = e.getBoundingClientRect(), chart = e.chart, area = chart.pen.area;
+		const box = e.getBoundingClientRect(), { chart } = e;
+		if (!chart.pen) chart.draw(); // it was far from the window
+		const { area } = chart.pen;
 		return [box.left + area.left + (area.right - area.left) * %v, box.top + box.height / 2];
 	})()`, selector, share))
 	b.Settle()

@@ -273,13 +273,13 @@ const (
 	csvFile  = "compare.csv"
 )
 
-// runPage is the page of a run, to which comparisons in the same file system link.
-const runPage = "report.html"
+// RunPage is the page of a run, to which comparisons in the same file system link.
+const RunPage = "report.html"
 
-// LinkTo returns the address of the page of a run, from a directory; "" if it has none.
-func LinkTo(dir, run string) string {
+// LinkTo returns the address of a page in the directory of a run, from another directory; "" if the run has none.
+func LinkTo(dir, run, page string) string {
 	from, err := filepath.Abs(dir)
-	if err != nil || !exists(run, runPage) {
+	if err != nil || !exists(run, page) {
 		return ""
 	}
 	to, err := filepath.Abs(run)
@@ -294,7 +294,7 @@ func LinkTo(dir, run string) string {
 	for k := range parts {
 		parts[k] = url.PathEscape(parts[k])
 	}
-	return "./" + strings.Join(append(parts, runPage), "/")
+	return "./" + strings.Join(append(parts, page), "/")
 }
 
 // Write writes the page, compare.json and compare.csv to a directory, which it makes if it is missing. Each appears whole by a rename,
@@ -304,7 +304,7 @@ func (c *Comparison) Write(ctx context.Context, dir string) (names []string, err
 		return nil, err
 	}
 	for k := range c.Runs {
-		c.Runs[k].Page = cmp.Or(c.Runs[k].Page, LinkTo(dir, c.Runs[k].Dir))
+		c.Runs[k].Page = cmp.Or(c.Runs[k].Page, LinkTo(dir, c.Runs[k].Dir, RunPage))
 	}
 	for _, file := range []struct {
 		name string

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -245,7 +244,10 @@ func HTML(root, out string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: no run is in or below it: want a directory that replay --out wrote to", root)
 	}
 	for k := range list {
-		list[k].Page, list[k].Comparison = compare.LinkTo(out, list[k].path), comparisonOf(out, list[k].path)
+		list[k].Page = compare.LinkTo(out, list[k].path, compare.RunPage)
+		if above := filepath.Dir(list[k].path); hasFile(above, listFile) {
+			list[k].Comparison = compare.LinkTo(out, above, comparisonFile)
+		}
 	}
 	return pageOf(root, list, false)
 }
@@ -255,27 +257,6 @@ const (
 	listFile       = "concurrencies.json"
 	comparisonFile = "compare.html"
 )
-
-// comparisonOf returns the address of the comparison that stands beside the runs of a list, from a directory; "" if there is none.
-func comparisonOf(out, run string) string {
-	above := filepath.Dir(run)
-	if !hasFile(above, listFile) || !hasFile(above, comparisonFile) {
-		return ""
-	}
-	from, err := filepath.Abs(out)
-	if err != nil {
-		return ""
-	}
-	to, err := filepath.Abs(above)
-	if err != nil {
-		return ""
-	}
-	way, err := filepath.Rel(from, to)
-	if err != nil {
-		return ""
-	}
-	return (&url.URL{Path: "./" + filepath.ToSlash(way) + "/" + comparisonFile}).EscapedPath()
-}
 
 func hasFile(dir, name string) bool {
 	info, err := os.Lstat(filepath.Join(dir, name))

@@ -12,9 +12,9 @@ function drawProbes(search, root) {
     return new Points({ name, style, size: 5, x, y, labels: y.map((n) => groupDigits(String(n))) });
   });
   const line = (name, value, style) => value ? [new Line({ name: `${name}: ${groupDigits(String(value))}`, style, dash: [9, 4], width: 1.4, step: true, x: [0], y: [value] })] : [];
-  section(root, "The search", "What was tried, until the bounds were 1 lane or 5 % apart.").append(charts);
+  section(root, "The search", "What was tried: twice as many lanes until a level is missed, then the middle of the bounds.").append(charts);
   new Chart(charts, {
-    title: "Lanes by probe", about: "The capacity lies between the two lines.", x: { name: "probe", from: 0.5, to: probes.length + 0.5, whole: true, unit: "" }, y: { name: "lanes", log: true, unit: "" },
+    title: "Lanes by probe", about: lanes && missed ? "The capacity lies between the two lines." : "", x: { name: "probe", from: 0.5, to: probes.length + 0.5, whole: true, unit: "" }, y: { name: "lanes", log: true, unit: "" },
     marks: [...points.filter(({ x }) => x.length), ...line("most that met", lanes, 2), ...line("fewest above that did not", missed, 3)],
   });
 }

@@ -39,7 +39,7 @@ function simulatedRows(page, runs) {
 function simulatedTable(page, runs, root) {
   const parent = section(root, "Runs", page.head.gates.length ? `Gates: ${page.head.gates.map(({ text }) => text).join(", ")}.` : "");
   const { head, rows } = simulatedRows(page, runs);
-  new Table(parent, head).show(rows);
+  new Table(parent, head, "many").show(rows);
 }
 
 // simulatedRemarks says of each run that failed why.

@@ -3,6 +3,7 @@
 // reader selects something else. A page that is hidden draws nothing.
 
 const shownMinute = 60; // seconds
+const mostStale = 15000; // milliseconds between two drawings
 const leastRest = 1000, mostRest = 5000; // milliseconds between two questions: at its end a run waits 15 s for pages that ask
 
 pages.live = (_, root) => new LivePage(root);
@@ -34,7 +35,7 @@ class LivePage {
       try {
         if (!this.ended) this.take(await answerOf(`data?after=${this.position}&reader=${this.reader}`));
         failures = 0;
-        if (this.ended || performance.now() >= drawn) drawn = 20 * await this.draw() + performance.now();
+        if (this.ended || performance.now() >= drawn) drawn = Math.min(mostStale, 20 * await this.draw()) + performance.now();
         rest = Math.max(leastRest, Math.min(mostRest, drawn - performance.now()));
       } catch (error) {
         this.text.textContent = `No answer from the run: ${error.message}`;

@@ -32,6 +32,7 @@ type Config struct {
 
 	Router       Router
 	RouterConfig *router.Config // of KVRouter; nil: the default of the cost function
+	Tie          router.Tie     // of KVRouter; nil: the switch router-tie decides
 
 	Input       *Input                     // what is played; nil: Synthetic
 	Synthetic   *workload.SyntheticOptions // BlockSize and Seed are those of the run

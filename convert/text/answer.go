@@ -63,6 +63,12 @@ type AnswerTurn struct {
 func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 	d := s.data
 	a := &Answer{Format: strings.Join(d.Formats, ", "), Warnings: d.Warnings, List: []AnswerSession{}}
+	first := int64(NoTime)
+	for _, t := range d.Traces {
+		if t.Scheduled && (first == NoTime || t.Start < first) {
+			first = t.Start
+		}
+	}
 	for n, t := range d.Traces {
 		names := make([]string, len(t.Sessions))
 		for k := range t.Sessions {
@@ -80,6 +86,9 @@ func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 			of := AnswerSession{ID: names[k], Kind: session.Kind.String(), Spawn: known(session.SpawnTurn), Join: known(session.JoinTurn), Turns: []AnswerTurn{}}
 			switch session.Kind {
 			case Main:
+				if t.Scheduled {
+					of.Start = new(t.Start - first)
+				}
 				a.Sessions++
 			case Subagent:
 				a.Subagents++

@@ -41,7 +41,7 @@ var imports = map[string][]string{
 	"internal/lazyregexp": {},
 	"internal/lines":      {},
 	"internal/media":      {},
-	"internal/pyrand":     {},
+	"internal/pyrand":     {"golang.org/x/sys"}, // which instructions the processor has
 	"internal/regular":    {},
 	"internal/scenario":   {},
 	"internal/secrets":    {},

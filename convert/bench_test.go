@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -107,6 +108,30 @@ func BenchmarkFill(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(c.Structure.Blocks()), "ns/block")
 		})
+	}
+}
+
+// BenchmarkHit compares finding a cache that exists with reading and hashing its input in the same run. It fails where the input's rows, or
+// windows to unpack them, cost more again: before, a hit took 50 to 100 times as long as hashing, not 3 to 6.
+func BenchmarkHit(b *testing.B) {
+	path := benchInput(b)
+	o := options(b, path)
+	o.convert(b)
+	var floor, hit time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		data, err := os.ReadFile(path)
+		require.NoError(b, err)
+		_ = sha256.Sum256(data)
+		floor += time.Since(begin)
+		begin = time.Now()
+		o.convert(b)
+		hit += time.Since(begin)
+	}
+	ratio := float64(hit) / float64(floor)
+	b.ReportMetric(ratio, "x-hashing")
+	if b.N > 2 && ratio > 12 {
+		b.Errorf("a hit takes %.1f times as long as hashing its input: should be 12 or less", ratio)
 	}
 }
 

@@ -46,6 +46,12 @@ func (c *conversion) answerTraces(ctx context.Context, turns, ids bool) (*text.A
 // answerTrace adds the sessions of a trace, with the recorded start as it is.
 func answerTrace(a *text.Answer, p plannedTrace, turns, ids bool) {
 	n := a.Sessions + 1
+	at := map[int]int{} // the session of an entry
+	for k, s := range p.plan.Sessions {
+		if s.Kind == mmapcache.Subagent {
+			at[int(s.Outer)] = k
+		}
+	}
 	for k, s := range p.plan.Sessions {
 		of := text.AnswerSession{ID: fmt.Sprintf("s%d/a%d", n, k), Kind: "subagent", Parent: fmt.Sprintf("s%d", n), Turns: []text.AnswerTurn{}}
 		switch links := linksOf(p.trace, s); {
@@ -68,7 +74,7 @@ func answerTrace(a *text.Answer, p plannedTrace, turns, ids bool) {
 		if s.JoinTurn != mmapcache.None {
 			of.Join = new(s.JoinTurn)
 		}
-		nameSession(&of, p, s, ids)
+		nameSession(&of, p, s, at, ids)
 		list := p.plan.Turns[s.FirstTurn:][:s.Turns]
 		for k := 0; k < len(list) && turns; k++ {
 			of.Turns = append(of.Turns, answerTurn(p, list, k))
@@ -86,8 +92,8 @@ func linksOf(t *trace.Trace, s mmapcache.Session) *trace.Links {
 }
 
 // nameSession completes a session with links: its parent and the turns of that, which a cache may not have; and with ids the names of the
-// input.
-func nameSession(of *text.AnswerSession, p plannedTrace, s mmapcache.Session, ids bool) {
+// input. at has the session of each entry that is a subagent.
+func nameSession(of *text.AnswerSession, p plannedTrace, s mmapcache.Session, at map[int]int, ids bool) {
 	links := linksOf(p.trace, s)
 	if ids {
 		of.ID = s.ID
@@ -107,11 +113,9 @@ func nameSession(of *text.AnswerSession, p plannedTrace, s mmapcache.Session, id
 	if links.Parent == trace.None {
 		return
 	}
-	for k, other := range p.plan.Sessions {
-		if other.Kind == mmapcache.Subagent && int(other.Outer) == links.Parent {
-			if of.Parent += fmt.Sprintf("/a%d", k); ids {
-				of.Parent = other.Agent
-			}
+	if k, planned := at[links.Parent]; planned {
+		if of.Parent += fmt.Sprintf("/a%d", k); ids {
+			of.Parent = p.plan.Sessions[k].Agent
 		}
 	}
 }

@@ -32,6 +32,7 @@ type format struct {
 	// sample has rows that exercise the reader. Keys of inputs of the format contain a digest of what they become, and no other
 	// keys do. Weka and Mooncake have none: their samples are those of probe.go, which were in keys before.
 	sample string
+	more   string // another file of its samples
 }
 
 type scanFunc func(row []byte, r rules.Rules, reserve trace.Reserve) (*trace.Trace, error)
@@ -57,6 +58,14 @@ var formats = []format{
 		open: func(number, namespace int, _ rules.Rules, reserve trace.Reserve) fileReader {
 			return loads.NewDynamo(number, namespace, reserve)
 		}},
+	{name: loads.AgenticName, what: "agentic_mooncake of Dynamo", is: loads.IsAgentic, lenient: true, sample: sampleAgentic, more: sampleAgentic2,
+		open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
+			return loads.NewAgentic(number, namespace, int64(r.BlockSize), reserve)
+		}},
+	{name: loads.AppliedName, what: "a session of Applied Compute", is: loads.IsApplied, lenient: true, sample: sampleApplied,
+		open: func(number, _ int, _ rules.Rules, reserve trace.Reserve) fileReader {
+			return loads.NewApplied(number, reserve)
+		}},
 	{name: mmapcache.FormatMooncake, what: "Mooncake rows", is: weka.IsMooncake, open: func(number, namespace int, r rules.Rules, reserve trace.Reserve) fileReader {
 		m := weka.NewMooncake(number, r)
 		m.Namespace, m.Reserve = namespace, reserve
@@ -75,8 +84,8 @@ func (m mooncakeFile) Traces() (iter.Seq[*trace.Trace], error) {
 	return slices.Values(list), err
 }
 
-func openTable(number, _ int, _ rules.Rules, reserve trace.Reserve) fileReader {
-	return loads.NewTable(number, reserve)
+func openTable(number, _ int, r rules.Rules, reserve trace.Reserve) fileReader {
+	return loads.NewTable(number, r.FailedRows == "keep", reserve)
 }
 
 // Samples of loads: what their readers decide is in keys of such inputs.
@@ -99,6 +108,21 @@ x,1,1
 {"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":2000,"agent_context":{"session_id":"c","parent_session_id":"z"},"request":{"request_id":"4","input_tokens":10,"output_tokens":0,"request_received_ms":1200,"total_time_ms":1}}
 {"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":2000,"request":{"request_id":"4","input_tokens":10,"output_tokens":0,"total_time_ms":1}}
 {"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":2000,"request":{"request_id":"5","input_tokens":129,"output_tokens":0,"total_time_ms":1,"replay":{"trace_block_size":64,"input_length":129,"input_sequence_hashes":[1]}}}`
+	sampleAgentic = `{"request_id":"r0","session_id":"a","timestamp":7.5,"input_length":700,"output_length":2,"hash_ids":[18446744073709551615,4],"prefix_reset":true}
+{"request_id":"r1","session_id":"a","timestamp":900,"input_length":1024,"output_length":2,"hash_ids":[18446744073709551615,9],"wait_for":["r0","k1"],"delay":10,"tool_wait_ms":20.5}
+{"request_id":"k0","session_id":"k","input_length":1,"output_length":1,"hash_ids":[3],"wait_for":["r0"],"delay_ms":5}
+{"request_id":"k1","session_id":"k","output_length":1,"hash_ids":[3,8],"wait_for":["k0"]}
+{"request_id":"x","timestamp":3,"input_length":1,"output_length":1,"hash_ids":[3],"wait_for":["k0","r1"]}
+{"request_id":"r1","output_length":1,"hash_ids":[]}
+{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local"}`
+	sampleAgentic2 = `{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local"}
+{"request_id":"p0","play_id":"p","session_id":"a","model":"m","input_length":64,"output_length":2,"hash_ids":[1],"not_before_ms":0,"recorded_api_time_ms":100}
+{"request_id":"p1","play_id":"p","session_id":"b","model":"n","input_length":65,"output_length":2,"hash_ids":[1,2],"not_before_ms":0,"dependencies":[{"request_id":"p0","trigger":"dispatch","delay_ms":40,"relation":"spawn"}]}
+{"request_id":"p2","play_id":"p","session_id":"a","model":"m","input_length":64,"output_length":2,"hash_ids":[3],"not_before_ms":300,"dependencies":[{"request_id":"p0","trigger":"completion","delay_ms":1,"relation":"sequence"},{"request_id":"p1","trigger":"completion","delay_ms":1,"relation":"join"}]}
+{"request_id":"q0","play_id":"q","session_id":"a","model":"m","input_length":64,"output_length":2,"hash_ids":[1],"not_before_ms":50}`
+	sampleApplied = `{"num_turns":2,"input_prompt_length":32,"assistant_response_length":[16,20],"tool_call_output_length":[80,12],"tool_call_latency":[0.25,1.5],"final_assistant_response_length":64}
+{"num_turns":1,"input_prompt_length":32,"assistant_response_length":[],"tool_call_output_length":[80],"tool_call_latency":[0.25],"final_assistant_response_length":64}
+{"num_turns":0,"input_prompt_length":0,"assistant_response_length":[],"tool_call_output_length":[],"tool_call_latency":[],"final_assistant_response_length":1}`
 	sampleBailian = `{"chat_id":1,"parent_chat_id":-1,"timestamp":61.114,"input_length":33,"output_length":132,"type":"text","turn":1,"hash_ids":[9,8,7]}
 {"chat_id":2,"parent_chat_id":1,"timestamp":70.25,"input_length":60,"output_length":40,"type":"search","turn":2,"hash_ids":[9,8,6,5]}
 {"chat_id":3,"parent_chat_id":1,"timestamp":71,"input_length":16,"output_length":0,"type":"text","turn":2,"hash_ids":[9]}
@@ -132,6 +156,9 @@ func formatNamed(name string) *format {
 
 // formatOf returns the format of a file whose first row is given.
 func formatOf(first []byte) *format {
+	if weka.IsTrace(first) { // of megabytes, through which no other format needs to look
+		return &formats[len(formats)-1]
+	}
 	k := 0
 	for !formats[k].is(first) {
 		k++
@@ -164,6 +191,9 @@ func (f *format) probe(r rules.Rules) string {
 	p := &structureProbe{hash: sha256.New(), rules: r, caches: prefixCaches{}}
 	if f.open != nil {
 		p.addFile(f.sample, f.open(0, 0, r, nil))
+		if f.more != "" {
+			p.addFile(f.more, f.open(1, 1, r, nil))
+		}
 		return hexSum(p.hash)
 	}
 	for row := range strings.Lines(f.sample) {

@@ -203,7 +203,7 @@ func (s *Snapshot) HasSeveralRows(ctx context.Context, k int) (bool, error) {
 func (s *Snapshot) someRows(ctx context.Context, k int, yield func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Files[k].Size), buffers: &rowBuffers{}, progress: func(int64) {}, logs: true}
+	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Files[k].Size), buffers: &rowBuffers{}, progress: func(int64) {}, logs: true, some: true}
 	r.yield = func(row Row) error {
 		defer row.Free()
 		return yield(row)
@@ -226,6 +226,7 @@ type fileReader struct {
 	progress func(int64)
 	yield    func(Row) error
 	logs     bool // see LogRows
+	some     bool // its first rows alone
 }
 
 // read yields the rows of the file.

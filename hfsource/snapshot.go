@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
 
 	"github.com/agentx/agentx/hfsource/hub"
@@ -179,7 +178,7 @@ func (f *File) detect(ctx context.Context) error {
 		return nil
 	}
 	compression, _ := compressionOf(head)
-	done, err := f.unpack(buffers, false, zstd.WithDecoderConcurrency(1)) // nothing is read ahead
+	done, err := f.unpack(buffers, false, false)
 	if err != nil {
 		return ctx.Err()
 	}

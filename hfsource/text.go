@@ -51,8 +51,8 @@ func (r *fileReader) readText(raw io.Reader) error {
 type yieldError struct{ error }
 
 // unpack lets buffers.text read the text of the file from buffers.packed, and checks its beginning, which may be a byte order mark in logs.
-// Call done at the end.
-func (f *File) unpack(buffers *readBuffers, logs bool, o ...zstd.DOption) (done func(), err error) {
+// ahead: other goroutines unpack what comes next, for files that are read to their end. Call done at the end.
+func (f *File) unpack(buffers *readBuffers, logs, ahead bool) (done func(), err error) {
 	packed, done := buffers.packed, func() {}
 	head, _ := packed.Peek(foreign.HeadBytes) // the next read returns the error again
 	if len(head) == 0 && strings.EqualFold(filepath.Ext(f.Path), ".gz") {
@@ -61,11 +61,9 @@ func (f *File) unpack(buffers *readBuffers, logs bool, o ...zstd.DOption) (done 
 	var text io.Reader = packed
 	switch name, _ := compressionOf(head); name {
 	case "zstd":
-		d, err := zstd.NewReader(packed, append(o, zstd.WithDecoderMaxWindow(maxWindow))...)
-		if err != nil {
+		if text, done, err = buffers.zstd(ahead); err != nil {
 			return nil, err
 		}
-		text, done = d, d.Close
 	case "gzip":
 		d, err := gzip.NewReader(packed)
 		if err != nil {
@@ -92,7 +90,7 @@ func (f *File) head(n int) ([]byte, error) {
 	buffers := textBuffers.Get().(*readBuffers)
 	defer buffers.release()
 	buffers.packed.Reset(raw)
-	done, err := f.unpack(buffers, true, zstd.WithDecoderConcurrency(1))
+	done, err := f.unpack(buffers, true, false)
 	if err != nil {
 		return nil, nil
 	}
@@ -138,9 +136,32 @@ func (m *members) leaveOut(head []byte, err error) error {
 }
 
 // readBuffers are what the reading of one file takes, for the next file: an input may have thousands of small ones.
-type readBuffers struct{ packed, text *bufio.Reader }
+type readBuffers struct {
+	packed, text *bufio.Reader
+	window       *zstd.Decoder // of files that are not read ahead; nil before the first
+}
 
-var textBuffers = sync.Pool{New: func() any { return &readBuffers{bufio.NewReaderSize(nil, 64<<10), bufio.NewReaderSize(nil, 1<<20)} }}
+var textBuffers = sync.Pool{New: func() any {
+	return &readBuffers{packed: bufio.NewReaderSize(nil, 64<<10), text: bufio.NewReaderSize(nil, 1<<20)}
+}}
+
+// zstd returns a reader of what packed has. Without ahead, its window of up to maxWindow bytes stays for the next file.
+func (b *readBuffers) zstd(ahead bool) (text io.Reader, done func(), err error) {
+	o := []zstd.DOption{zstd.WithDecoderMaxWindow(maxWindow)}
+	if ahead {
+		d, err := zstd.NewReader(b.packed, o...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return d, d.Close, nil
+	}
+	if b.window == nil {
+		if b.window, err = zstd.NewReader(nil, append(o, zstd.WithDecoderConcurrency(1))...); err != nil {
+			return nil, nil, err
+		}
+	}
+	return b.window, func() { _ = b.window.Reset(nil) }, b.window.Reset(b.packed)
+}
 
 // release gives the buffers back, without the file that they read.
 func (b *readBuffers) release() {
@@ -155,7 +176,7 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 	buffers := textBuffers.Get().(*readBuffers)
 	defer buffers.release()
 	buffers.packed.Reset(raw)
-	done, err := r.unpack(buffers, r.logs)
+	done, err := r.unpack(buffers, r.logs, !r.some)
 	if err != nil {
 		return 0, err
 	}

@@ -300,6 +300,7 @@ const (
 	OddityLengths   = "lengths_alone" // what MakePlan says of LengthsAlone
 	OddityCopied    = "copied_request"
 	OddityIgnored   = "ignored:" // and a kind of rows
+	OddityUnlinked  = "unlinked_wait"
 
 	OddityAnswers      = "answers_as_filler" // asked for, so a strict conversion accepts it
 	OddityMixedFormats = "mixed_forms"       // traces of several formats in one input; convert notices it
@@ -326,6 +327,7 @@ var oddityTexts = map[string]string{
 	OddityCycle:           "requests name one another as the one before: the first of them begins a session",
 	OddityLengths:         "the recording has lengths and times alone: what its prompts share is not known, and they share nothing here",
 	OddityCopied:          "a request stands twice: the second is left out",
+	OddityUnlinked:        "a request waits, or does not wait, for others in a way that sessions cannot say: it is played in its session at its time",
 	OddityAnswers:         "rows have what is new, as session_rows=new says: before it stand the rows before, and filler for each answer",
 	OddityMixedFormats:    "traces of several formats become one dataset",
 	"negative_t":          "t is negative",

@@ -55,8 +55,9 @@ var foreignFiles = []struct {
 	{"a.tsv", "prompt\tcompletion\nx\ty\n", "it cannot be read: it is CSV", "another file: this one says neither"},
 	{"quoted.csv", "\"a\",\"b c\"\r\n1,2\r\n", "it cannot be read: it is CSV", "another file: this one says neither"},
 
-	{"header.jsonl", `{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`, "this is agentic_mooncake of Dynamo", "a file of plain Mooncake rows"},
-	{"rows.jsonl", `{"request_id":"r0","play_id":"p","session_id":"r0","model":"m","input_length":64,"output_length":2,"hash_ids":[0],"not_before_ms":0,"dependencies":[]}`, "play_id: this is agentic_mooncake of Dynamo", "a file of plain Mooncake rows"},
+	{"header.jsonl", `{"schema":"dynamo.agentic_mooncake","version":3,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`, "schema: want dynamo.agentic_mooncake, version 2", ""},
+	{"rows.jsonl", `{"request_id":"r0","play_id":"p","session_id":"r0","model":"m","input_length":64,"output_length":2,"hash_ids":[0],"not_before_ms":0,"dependencies":[]}`, "rows of version 2 without their header", "the whole file: its first row has schema and block_size"},
+	{"later.jsonl", `{"request_id":"r0","input_length":64,"output_length":2,"hash_ids":[0],"timestamp":0}` + "\n" + `{"request_id":"r1","input_length":64,"output_length":2,"hash_ids":[0],"wait_for":["r0"]}`, "wait_for: this is agentic_mooncake of Dynamo, in a file whose first row is a plain Mooncake row", `the file with "wait_for":[] in its first row`},
 	{"lengths.jsonl", `{"timestamp":0,"input_length":5,"output_length":1}`, "this is a Mooncake row without hash_ids", "a file whose rows have hash_ids"},
 
 	{"profile_export.jsonl", `{"metadata":{"session_num":0},"metrics":{"request_latency":{"value":1,"unit":"ms"}},"error":null}`, "this is a record of a run of AIPerf", "agentx report DIR --compare"},

@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +22,17 @@ import (
 )
 
 func main() {
+	collectLater()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// collectLater lets the first collection of garbage wait until the heap has 16 MB instead of 4, which a verb that finds everything prepared
+// does not reach: a tenth of its time. GOGC decides where it is set.
+func collectLater() {
+	if os.Getenv("GOGC") == "" {
+		first := new([]byte) // collected then
+		runtime.AddCleanup(first, func(percent int) { debug.SetGCPercent(percent) }, debug.SetGCPercent(400))
+	}
 }
 
 // commandLine is the key of a context for the arguments of the program.

@@ -41,7 +41,7 @@ with a tree of sessions at a time. --synthetic needs no input.
 An engine schedules passes as vLLM does: a token budget, prompts in chunks, a pool of blocks with a prefix
 cache, preemption; with "engine_type":"sglang" or "trtllm" as those do.
 --engine '{"num_gpu_blocks":8192,"block_size":16}', or a file of such JSON, changes it;
-doc/spec/simulate.md 2 lists the keys. Durations come from polynomials, or from a table of yours.
+doc/spec/simulate.md 2 lists the keys. Durations come from polynomials, or by --timing from a table.
 
 Several values of --concurrency, --workers, --prefill-workers, --decode-workers or --engine simulate every
 combination, in parallel, and print one table. --workers auto finds the fewest workers that keep
@@ -60,8 +60,8 @@ no GPU, so results compare policies, not hardware.
 --start, --recycle, --speed, --max-gap and --asap change how lanes play trees, as in a replay.
 
 --preset sets all switches, --set NAME=VALUE one of those at the end of this help. Times of Weka rows that
-recorded what a server took are replaced by the engine. mooncake-delta and agentic_mooncake are
-refused.`,
+recorded what a server took are replaced by the engine. Dynamo's other forms are inputs, too:
+agentic_mooncake, applied_compute_agentic, request traces, and mooncake-delta by --set session_rows=delta.`,
 		Example: "  agentx simulate demo --concurrency 8\n" +
 			"  agentx simulate toolagent_trace.jsonl --workers 8 --sla-ttft 2s --out results --per-request\n" +
 			"  agentx simulate CACHE --concurrency 8,16,32,64 --workers 4\n" +

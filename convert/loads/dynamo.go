@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/agentx/agentx/internal/jsonlex"
@@ -74,6 +73,7 @@ func NewDynamo(file, namespace int, reserve trace.Reserve) *Dynamo {
 type event struct {
 	schema, kind            string
 	session, parent         string
+	trajectory, above       string // agent.trace.v1: session and parent
 	id, model, stop         string
 	unix, received          float64 // milliseconds
 	total, first            float64
@@ -90,7 +90,7 @@ func (d *Dynamo) Add(row []byte) error {
 	e, err := readEvent(row)
 	switch {
 	case err != nil:
-		return asError(err)
+		return err
 	case e.schema != requestTrace && e.schema != agentTrace:
 		return &trace.Error{Kind: trace.UnknownKey, Where: "schema", Problem: fmt.Sprintf("want %s or %s", requestTrace, agentTrace)}
 	}
@@ -140,9 +140,6 @@ func (d *Dynamo) request(e *event) error {
 	}
 	d.seen[e.id] = true
 	at := int64(math.Floor(e.received))
-	if e.session == "" {
-		e.session = fmt.Sprintf("row-%06d", d.calls)
-	}
 	q := dynamoRow{request: request{at: at, took: int64(math.Floor(e.received+e.total)) - at, in: int32(e.in), out: int32(e.out), model: d.models.number([]byte(e.model)), row: d.calls},
 		session: e.session, parent: e.parent, hashes: e.hashes, recorded: trace.Recorded{First: none, Cached: e.cached, Stop: e.stop, Tool: none}}
 	if e.first >= 0 {
@@ -173,77 +170,39 @@ func (d *Dynamo) checkHashes(e *event) error {
 // readEvent reads the members of a row, bare or below event.
 func readEvent(row []byte) (*event, error) {
 	e := &event{in: none, out: none, cached: none, length: none, unix: math.NaN(), received: none, total: math.NaN(), first: none, started: math.NaN(), ended: math.NaN()}
-	l := jsonlex.New(row)
-	texts := map[string]*string{"schema": &e.schema, "event_type": &e.kind, "agent_context.session_id": &e.session, "agent_context.parent_session_id": &e.parent,
-		"request.request_id": &e.id, "request.model": &e.model, "request.finish_reason_metadata.finish_reason": &e.stop}
-	times := map[string]*float64{"event_time_unix_ms": &e.unix, "request.request_received_ms": &e.received, "request.total_time_ms": &e.total, "request.ttft_ms": &e.first,
-		"tool.started_at_unix_ms": &e.started, "tool.ended_at_unix_ms": &e.ended}
-	counts := map[string]*int64{"request.input_tokens": &e.in, "request.output_tokens": &e.out, "request.cached_tokens": &e.cached,
-		"request.replay.input_length": &e.length, "request.replay.trace_block_size": &e.block}
-	trajectory, parent := "", ""
-	texts["agent_context.trajectory_id"], texts["agent_context.parent_trajectory_id"] = &trajectory, &parent
-	var member func(at string) func(key []byte) error
-	member = func(at string) func(key []byte) error {
-		return func(key []byte) error {
-			path := at + string(key)
-			kind := l.Kind()
-			switch {
-			case kind == jsonlex.Object && at == "" && path == "event":
-				return l.Object(member(""))
-			case kind == jsonlex.Object && slices.Contains([]string{"agent_context", "request", "tool", "request.replay", "request.finish_reason_metadata"}, path):
-				return l.Object(member(path + "."))
-			case kind == jsonlex.Null:
-				return l.Skip()
-			case texts[path] != nil:
-				text, err := l.Text()
-				*texts[path] = text
-				return in(err, path)
-			case times[path] != nil:
-				text, err := l.Number()
-				if err == nil {
-					*times[path], err = strconv.ParseFloat(string(text), 64)
-				}
-				return in(err, path)
-			case counts[path] != nil:
-				v, err := wholeOf(l)
-				*counts[path] = v
-				return in(err, path)
-			case path == "request.replay.input_sequence_hashes":
+	m := members{
+		objects: []string{"agent_context", "request", "tool", "request.replay", "request.finish_reason_metadata"},
+		texts: map[string]*string{"schema": &e.schema, "event_type": &e.kind, "agent_context.session_id": &e.session, "agent_context.parent_session_id": &e.parent,
+			"agent_context.trajectory_id": &e.trajectory, "agent_context.parent_trajectory_id": &e.above,
+			"request.request_id": &e.id, "request.model": &e.model, "request.finish_reason_metadata.finish_reason": &e.stop},
+		times: map[string]*float64{"event_time_unix_ms": &e.unix, "request.request_received_ms": &e.received, "request.total_time_ms": &e.total, "request.ttft_ms": &e.first,
+			"tool.started_at_unix_ms": &e.started, "tool.ended_at_unix_ms": &e.ended},
+		counts: map[string]*int64{"request.input_tokens": &e.in, "request.output_tokens": &e.out, "request.cached_tokens": &e.cached,
+			"request.replay.input_length": &e.length, "request.replay.trace_block_size": &e.block},
+		lists: map[string]func(*jsonlex.Lexer) error{"request.replay.input_sequence_hashes": func(l *jsonlex.Lexer) error {
+			if l == nil {
 				e.hasHashes, e.hashes = true, nil
-				return in(l.Array(func() error {
-					v, err := l.Natural(math.MaxUint64)
-					e.hashes = append(e.hashes, v)
-					return err
-				}), path)
+				return nil
 			}
-			return l.Skip()
-		}
+			v, err := l.Natural(math.MaxUint64)
+			e.hashes = append(e.hashes, v)
+			return err
+		}},
+		inner: "event",
 	}
-	err := l.Object(member(""))
-	if err == nil {
-		err = l.End()
-	}
+	err := m.read(row)
 	if e.schema == agentTrace {
-		e.session, e.parent = trajectory, parent
+		e.session, e.parent = e.trajectory, e.above
 	}
 	return e, err
-}
-
-// dynamoSession is a session with its requests in the order of their starts.
-type dynamoSession struct {
-	id, parent string
-	rows       []*dynamoRow
-	above      *dynamoSession
-	children   []*dynamoSession
-	entry      int // of the trace
 }
 
 // Traces returns a trace for each session without a parent, in the order of their starts, with the odd rows of the file at the first.
 func (d *Dynamo) Traces() (iter.Seq[*trace.Trace], error) {
 	slices.SortStableFunc(d.rows, func(a, b dynamoRow) int { return int(min(1, max(-1, a.at-b.at))) })
 	numbers := map[uint64]int64{}
-	known := map[string]*dynamoSession{}
-	var order, roots []*dynamoSession
+	known := map[string]int{} // place in order
+	var order []*session
 	for k := range d.rows {
 		q := &d.rows[k]
 		for _, h := range q.hashes {
@@ -251,101 +210,105 @@ func (d *Dynamo) Traces() (iter.Seq[*trace.Trace], error) {
 				numbers[h] = int64(len(numbers))
 			}
 		}
-		s := known[q.session]
-		if s == nil {
-			s = &dynamoSession{id: q.session, parent: q.parent}
-			known[q.session], order = s, append(order, s)
+		at, seen := known[q.session]
+		if !seen || q.session == "" {
+			at = len(order)
+			known[q.session], order = at, append(order, &session{id: q.session})
 		}
-		s.rows = append(s.rows, q)
+		order[at].rows = append(order[at].rows, int32(k))
 	}
+	delete(known, "")
 	for _, s := range order {
-		parent := known[s.parent]
-		switch {
-		case s.parent == "":
-		case parent == nil:
-			d.odd.Add(trace.OddityOrphan, "row %d", s.rows[0].row)
-		case above(known, parent, s):
-			d.odd.Add(trace.OddityCycle, "row %d", s.rows[0].row)
-			s.parent = ""
-		default:
-			s.above, parent.children = parent, append(parent.children, s)
-			continue
+		if s.id == "" {
+			s.id = rowName(d.rows[s.rows[0]].row, func(name string) bool { _, taken := known[name]; return taken })
 		}
-		roots = append(roots, s)
 	}
-	var traces []*trace.Trace
-	for _, root := range roots {
-		traces = append(traces, d.trace(root, numbers))
-	}
+	traces := d.traces(order, known, numbers)
 	if len(traces) > 0 {
 		traces[0].Oddities = d.odd
 	}
 	return slices.Values(traces), nil
 }
 
-// above reports whether a session hangs, through others, on s.
-func above(known map[string]*dynamoSession, from, s *dynamoSession) bool {
-	for n := 0; from != nil && n <= len(known); n++ {
-		if from == s {
-			return true
+// traces links sessions, which are in the order of their starts, and returns the traces of those without a parent.
+func (d *Dynamo) traces(order []*session, known map[string]int, numbers map[uint64]int64) (traces []*trace.Trace) {
+	parentOf := func(at int) string { return d.rows[order[at].rows[0]].parent }
+	above := func(at int) int {
+		if parent, found := known[parentOf(at)]; found {
+			return parent
 		}
-		from = known[from.parent]
+		return none
 	}
-	return from != nil
+	cut := map[int]bool{}
+	for _, at := range rings(len(order), above) {
+		cut[at] = true
+	}
+	var roots []*session
+	for at, s := range order {
+		row := d.rows[s.rows[0]].row
+		switch parent := above(at); {
+		case cut[at]:
+			d.odd.Add(trace.OddityCycle, "row %d", row)
+			roots = append(roots, s)
+		case parent != none:
+			s.hang(order[parent], d.links(order[parent], s))
+		default:
+			if parentOf(at) != "" {
+				d.odd.Add(trace.OddityOrphan, "row %d", row)
+			}
+			roots = append(roots, s)
+		}
+	}
+	for _, root := range roots {
+		traces = append(traces, d.trace(root, numbers))
+	}
+	return traces
+}
+
+// links returns where a session hangs: behind the last turn of its parent that ended before it began; the first that began after its end
+// waits for it.
+func (d *Dynamo) links(parent, s *session) trace.Links {
+	links := trace.Links{Before: none}
+	begin, end := d.rows[s.rows[0]].at, int64(math.MinInt64)
+	for _, k := range s.rows {
+		end = max(end, d.rows[k].at+d.rows[k].took)
+	}
+	for k, row := range parent.rows {
+		q := &d.rows[row]
+		if q.at+q.took <= begin {
+			links.After = k
+		}
+		if q.at >= end && k > links.After && links.Before == none {
+			links.Before = k
+		}
+	}
+	return links
 }
 
 // trace returns the trace of a session with those below it.
-func (d *Dynamo) trace(root *dynamoSession, numbers map[uint64]int64) *trace.Trace {
+func (d *Dynamo) trace(root *session, numbers map[uint64]int64) *trace.Trace {
 	t := &trace.Trace{ID: d.prefix + root.id, BlockSize: d.block, Scope: trace.ScopeGlobal, Models: d.models.list, TailIDs: true, Linked: true, Namespace: d.namespace, Format: DynamoName}
 	if t.LengthsAlone = d.block == 0; t.LengthsAlone {
 		t.BlockSize = 64
 	}
-	first := root.rows[0].at
-	for _, q := range d.requests(root, first, numbers) {
-		t.Entries = append(t.Entries, trace.Entry{Request: q})
-	}
-	for _, q := range root.rows {
-		t.Rows = append(t.Rows, int(q.row))
-	}
-	root.entry = trace.None
-	for queue := slices.Clone(root.children); len(queue) > 0; queue = queue[1:] {
-		s := queue[0]
-		parent := s.above
-		s.entry = len(t.Entries)
-		links := &trace.Links{Parent: parent.entry, Before: trace.None}
-		begin, end := s.rows[0].at, int64(math.MinInt64)
-		for _, q := range s.rows {
-			end = max(end, q.at+q.took)
-		}
-		for k, q := range parent.rows {
-			if q.at+q.took <= begin {
-				links.After = k
-			}
-			if q.at >= end && k > links.After && links.Before == trace.None {
-				links.Before = k
-			}
-		}
-		sub := &trace.Subagent{Links: links, AgentID: s.id, Requests: d.requests(s, first, numbers)}
-		sub.T = sub.Requests[0].T
-		t.Entries = append(t.Entries, trace.Entry{Subagent: sub})
-		t.Rows = append(t.Rows, int(s.rows[0].row))
-		queue = append(queue, s.children...)
-	}
+	first := d.rows[root.rows[0]].at
+	root.build(t, func(s *session) []trace.Request { return d.requests(s, first, numbers) }, func(k int32) int32 { return d.rows[k].row })
 	return t
 }
 
 // requests returns the requests of a session on a clock that begins at an instant.
-func (d *Dynamo) requests(s *dynamoSession, first int64, numbers map[uint64]int64) (list []trace.Request) {
-	tools := d.tools[s.id]
+func (d *Dynamo) requests(s *session, first int64, numbers map[uint64]int64) (list []trace.Request) {
+	tools := d.tools[d.rows[s.rows[0]].session]
 	slices.SortFunc(tools, func(a, b span) int { return int(min(1, max(-1, a.from-b.from))) })
-	for k, row := range s.rows {
+	for k, at := range s.rows {
+		row := &d.rows[at]
 		q := row.traceRequest(first)
 		for _, h := range row.hashes {
 			q.IDs.Append(numbers[h])
 		}
 		recorded := row.recorded
 		if k > 0 {
-			before := s.rows[k-1]
+			before := &d.rows[s.rows[k-1]]
 			from := before.at + before.took
 			for len(tools) > 0 && tools[0].to <= from && tools[0].to <= row.at { // it ran before all gaps that are left
 				tools = tools[1:]

@@ -1,7 +1,7 @@
 // Package loads reads recordings of requests that have no text: tables of lengths and times, and Bailian's traces. doc/spec/text.md 9
 // has their rules.
 //
-//	r := loads.NewTable(0, nil)
+//	r := loads.NewTable(0, false, nil)
 //	r.Add([]byte("TIMESTAMP,ContextTokens,GeneratedTokens"))
 //	r.Add([]byte("2023-11-16 18:17:03.9799600,4808,10"))
 //	traces, err := r.Traces()

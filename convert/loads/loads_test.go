@@ -1,7 +1,9 @@
 package loads
 
 import (
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +37,7 @@ func collected(t *testing.T, table *Table) []*trace.Trace {
 
 // Rows of one session are a trace in the order of their times, others are traces of their own; failures are left out and counted.
 func TestBurstGPTSessions(t *testing.T) {
-	table := NewTable(0, nil)
+	table := NewTable(0, false, nil)
 	require.Empty(t, added(table, "Elapsed time,Timestamp,Session ID,Model,Request tokens,Response tokens\r\n"+
 		"1.5,9,a,ChatGPT,472,18\r\n,7,,GPT-4,10,0\r\n2,5.0004,a,ChatGPT,100,3\r\n,6.25,,GPT-4,417,276"))
 	list := collected(t, table)
@@ -54,9 +56,43 @@ func TestBurstGPTSessions(t *testing.T) {
 	assert.ErrorContains(t, table.Add([]byte("-1,9,a,ChatGPT,1,1")), "Elapsed time = -1 s: want 0 or more")
 }
 
+// A failed request can be kept. A file that has no other is refused.
+func TestFailedRowsAreKept(t *testing.T) {
+	const text = "Timestamp,Model,Request tokens,Response tokens\n1,m,5,0\n2,m,6,0\n"
+	table := NewTable(0, true, nil)
+	require.Empty(t, added(table, text))
+	list := collected(t, table)
+	require.Len(t, list, 2)
+	assert.Equal(t, trace.Request{T: 1, In: 6}, list[1].Entries[0].Request)
+	assert.Empty(t, list[0].Oddities)
+
+	table = NewTable(0, false, nil)
+	require.Empty(t, added(table, text))
+	_, err := table.Traces()
+	assert.EqualError(t, err, "all requests of the file failed: 2 rows have Response tokens = 0")
+}
+
+// A row without a session has the name of its row, unless the file calls a session so.
+func TestNamesOfRows(t *testing.T) {
+	table := NewTable(0, false, nil)
+	require.Empty(t, added(table, "Timestamp,Model,Request tokens,Response tokens,Session ID\n1,m,5,1,row-000002\n2,m,6,1,\n"))
+	list := collected(t, table)
+	assert.Equal(t, "row-000002#2", list[1].ID)
+
+	d := NewDynamo(0, 0, nil)
+	require.Empty(t, added(d, fmt.Sprintf(requestEnd, 5, "", "", 1, 1, 4)+fmt.Sprintf(requestEnd, 7, "row-000001", "", 2, 2, 5)))
+	seq, err := d.Traces()
+	require.NoError(t, err)
+	var names []string
+	for tr := range seq {
+		names = append(names, tr.ID)
+	}
+	assert.Equal(t, []string{"row-000001#2", "row-000001"}, names)
+}
+
 // A line that is no row is refused with the column, and shows nothing of the line.
 func TestWrongLines(t *testing.T) {
-	table := NewTable(1, nil)
+	table := NewTable(1, false, nil)
 	assert.Equal(t, []string{
 		"2: 2 fields, and the header has 3",
 		"3: TIMESTAMP: want seconds, or a time such as 2023-11-16 18:17:03.9799600",
@@ -107,19 +143,19 @@ func TestBailianParents(t *testing.T) {
 	row := func(id, parent, at int) string {
 		return fmt.Sprintf(`{"chat_id":%d,"parent_chat_id":%d,"timestamp":%d,"input_length":1,"output_length":1,"hash_ids":[1]}`+"\n", id, parent, at)
 	}
-	require.Empty(t, added(b, row(1, 9, 5)+row(2, 3, 4)+row(3, 2, 3)+row(4, 4, 6)))
+	// 1 lacks its parent, 2 and 3 are a ring, 4 names itself; 5 and 6, earlier than the ring, hang on it
+	require.Empty(t, added(b, row(1, 9, 5)+row(2, 3, 4)+row(3, 2, 3)+row(4, 4, 6)+row(5, 2, 1)+row(6, 5, 2)))
 	seq, err := b.Traces()
 	require.NoError(t, err)
-	rows := 0
-	for tr := range seq {
+	list := slices.Collect(seq)
+	requests := map[string]int{}
+	for _, tr := range list {
 		for range tr.Requests() {
-			rows++
-		}
-		if rows <= 2 {
-			assert.ElementsMatch(t, trace.Oddities{{Kind: trace.OddityOrphan, Count: 1, First: "chat_id 1"}, {Kind: trace.OddityCycle, Count: 2, First: "chat_id 3"}}, tr.Oddities)
+			requests[tr.ID]++
 		}
 	}
-	assert.Equal(t, 4, rows)
+	assert.Equal(t, map[string]int{"1": 1, "3": 4, "4": 1}, requests)
+	assert.Equal(t, trace.Oddities{{Kind: trace.OddityCycle, Count: 2, First: "chat_id 3"}, {Kind: trace.OddityOrphan, Count: 1, First: "chat_id 1"}}, list[0].Oddities[len(list[0].Oddities)-2:])
 }
 
 func TestBailianWrongRows(t *testing.T) {
@@ -178,4 +214,100 @@ func TestDynamoWrongRows(t *testing.T) {
 {"schema":"dynamo.request.trace.v1","event_type":"request_end","request":{"request_id":"r","input_tokens":1,"output_tokens":1,"total_time_ms":1,"replay":{"input_sequence_hashes":["canary"]}}}
 {"schema":"dynamo.request.trace.v1","event_type":"request_end" canary
 `))
+}
+
+const agenticHeader = `{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local"}` + "\n"
+
+// refusal returns why a file of agentic_mooncake is refused, of its rows or as a whole.
+func refusal(text string) string {
+	a := NewAgentic(0, 0, 0, nil)
+	if errs := added(a, text); len(errs) > 0 {
+		return strings.Join(errs, "; ")
+	}
+	_, err := a.Traces()
+	var e *trace.Error
+	if errors.As(err, &e) {
+		return fmt.Sprintf("row %d: %v", e.Row, e)
+	}
+	return ""
+}
+
+func TestAgenticRefusals(t *testing.T) {
+	row := func(id, more string) string {
+		return fmt.Sprintf(`{"request_id":%q,"play_id":"p","input_length":64,"output_length":1,"hash_ids":[1],"not_before_ms":0%s}`, id, more) + "\n"
+	}
+	wait := func(id string) string {
+		return fmt.Sprintf(`,"dependencies":[{"request_id":%q,"trigger":"completion","delay_ms":0}]`, id)
+	}
+	for text, want := range map[string]string{
+		row("a", ""): "1: rows of version 2 without their header",
+		`{"schema":"dynamo.agentic_mooncake","version":3,"block_size":64}`:                                                                             "1: schema: want dynamo.agentic_mooncake, version 2",
+		`{"schema":"dynamo.agentic_mooncake","version":2}`:                                                                                             "1: block_size: block size 0: want 1 to 1048576 tokens",
+		agenticHeader + row("a", "") + strings.Replace(agenticHeader, "64", "32", 1):                                                                   "3: block_size: rows before this header have another",
+		agenticHeader + row("a", wait("a")):                                                                                                            "row 2: it waits for a request that its play does not have, or for itself",
+		agenticHeader + row("a", wait("canary")):                                                                                                       "row 2: it waits for a request that its play does not have, or for itself",
+		agenticHeader + row("a", wait("b")) + strings.Replace(row("b", ""), `"p"`, `"q"`, 1):                                                           "row 2: it waits for a request that its play does not have, or for itself",
+		agenticHeader + row("a", "") + row("b", wait("c")) + row("c", wait("b")):                                                                       "row 3: requests wait for one another in a circle",
+		agenticHeader + row("a", "") + row("a", ""):                                                                                                    "3: request_id: it is that of row 2, too",
+		agenticHeader + strings.Replace(row("a", ""), "64", "65", 1):                                                                                   "row 2: 1 hash_ids for 65 tokens, which have 2 blocks of 64",
+		agenticHeader + strings.Replace(row("a", ""), `"play_id":"p",`, "", 1):                                                                         "2: play_id: it is missing",
+		agenticHeader + row("a", `,"recorded_api_time_ms":-1`) + row("b", `,"dependencies":[{"request_id":"a","trigger":"completion","delay_ms":-1}]`): "3: a delay or duration = -0.001 s: want 0 or more",
+		agenticHeader + row("b", `,"dependencies":[{"request_id":"a","trigger":"canary"}]`):                                                            "2: dependencies.trigger: want completion or dispatch",
+		agenticHeader + row("a", `,"dependencies":{}`):                                                                                                 "2: dependencies: byte 116: want '[', found '{'",
+		`{"request_id":"a","input_length":5,"output_length":1,"hash_ids":[1,2],"wait_for":[]}`:                                                         "row 1: lengths and hash_ids of the file fit 0 block sizes of [16 32 64 128 256 1024] and 512",
+	} {
+		assert.Equal(t, want, refusal(text), text)
+	}
+}
+
+func TestAppliedRefusals(t *testing.T) {
+	a := NewApplied(0, nil)
+	assert.Equal(t, []string{
+		"1: num_turns = 1: assistant_response_length has 2 values, tool_call_output_length 1, tool_call_latency 1",
+		"2: want num_turns, input_prompt_length and final_assistant_response_length of 0 or more",
+		"3: tool_call_latency = -1 s: want 0 or more",
+		"4: the prompt = 16777217, assistant_response_length = 1: larger than 16777216 tokens",
+		"5: tool_call_output_length: byte 98: want a digit, found '\"'",
+	}, added(a, `{"num_turns":1,"input_prompt_length":1,"assistant_response_length":[1,2],"tool_call_output_length":[1],"tool_call_latency":[0],"final_assistant_response_length":1}
+{"num_turns":1,"assistant_response_length":[1],"tool_call_output_length":[1],"tool_call_latency":[0],"final_assistant_response_length":1}
+{"num_turns":1,"input_prompt_length":1,"assistant_response_length":[1],"tool_call_output_length":[1],"tool_call_latency":[-1],"final_assistant_response_length":1}
+{"num_turns":1,"input_prompt_length":1,"assistant_response_length":[1],"tool_call_output_length":[16777215],"tool_call_latency":[0],"final_assistant_response_length":1}
+{"num_turns":1,"input_prompt_length":1,"assistant_response_length":[1],"tool_call_output_length":["canary"]}
+`))
+	seq, err := a.Traces()
+	require.NoError(t, err)
+	assert.Empty(t, slices.Collect(seq))
+}
+
+// Whatever stands in a file, readers return errors of one type and traces that are sound.
+func FuzzReaders(f *testing.F) {
+	for _, text := range []string{chats, fmt.Sprintf(requestEnd, 5, "a", "b", 1, 1, 4) + fmt.Sprintf(requestEnd, 7, "b", "a", 2, 2, 5), "TIMESTAMP,ContextTokens,GeneratedTokens\n1,2,3\n",
+		agenticHeader + `{"request_id":"a","play_id":"p","output_length":1,"hash_ids":[1],"dependencies":[{"request_id":"b","trigger":"dispatch","delay_ms":1}]}` + "\n" + `{"request_id":"b","play_id":"p","output_length":1,"hash_ids":[1]}`,
+		`{"request_id":"a","output_length":1,"hash_ids":[1],"wait_for":["b"]}` + "\n" + `{"request_id":"b","output_length":1,"hash_ids":[2]}`,
+		`{"num_turns":1,"input_prompt_length":1,"assistant_response_length":[1],"tool_call_output_length":[2],"tool_call_latency":[0.5],"final_assistant_response_length":1}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, r := range []interface {
+			Add([]byte) error
+			Traces() (iter.Seq[*trace.Trace], error)
+		}{NewBailian(0, 0, nil), NewDynamo(0, 0, nil), NewTable(0, false, nil), NewAgentic(0, 0, 0, nil), NewApplied(0, nil)} {
+			var e *trace.Error
+			for line := range strings.Lines(text) {
+				if err := r.Add([]byte(line)); err != nil {
+					require.ErrorAs(t, err, &e)
+				}
+			}
+			list, err := r.Traces()
+			if err != nil {
+				require.ErrorAs(t, err, &e)
+				continue
+			}
+			for tr := range list {
+				if err := tr.Check(); err != nil {
+					require.ErrorAs(t, err, &e)
+				}
+			}
+		}
+	})
 }

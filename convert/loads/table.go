@@ -84,6 +84,7 @@ func split(fields [][]byte, line []byte) [][]byte {
 // Table reads the lines of a table, the header first. A row is a trace of one request, unless a column says its session.
 type Table struct {
 	ask      trace.Reserve
+	keep     bool // requests that failed
 	prefix   string
 	layout   *layout
 	header   string
@@ -97,9 +98,10 @@ type Table struct {
 	odd      trace.Oddities
 }
 
-// NewTable begins a file. Its number, from 0, goes into the names of its traces from the second file on. reserve may be nil.
-func NewTable(file int, reserve trace.Reserve) *Table {
-	return &Table{ask: reserve, prefix: prefixOf(file), sessions: map[string]int32{}}
+// NewTable begins a file. Its number, from 0, goes into the names of its traces from the second file on. keepFailed keeps requests that
+// failed. reserve may be nil.
+func NewTable(file int, keepFailed bool, reserve trace.Reserve) *Table {
+	return &Table{ask: reserve, keep: keepFailed, prefix: prefixOf(file), sessions: map[string]int32{}}
 }
 
 // Add reads the next line. The error is always a *trace.Error.
@@ -123,18 +125,18 @@ func (t *Table) Add(line []byte) error {
 	if err != nil {
 		return err
 	}
-	if q.out == 0 && t.layout.format == BurstGPT {
+	if q.out == 0 && t.layout.format == BurstGPT && !t.keep {
 		t.odd.Add(trace.OddityFailed, "row %d: %s = 0", t.data, t.layout.columns.out)
 		return nil
 	}
 	if q.in == 0 {
 		t.odd.Add(trace.OddityEmpty, "row %d: %s = 0", t.data, t.layout.columns.in)
 	}
-	return t.keep(q)
+	return t.add(q)
 }
 
-// keep appends a request to its session.
-func (t *Table) keep(q request) error {
+// add appends a request to its session.
+func (t *Table) add(q request) error {
 	if err := reserve(t.ask, 64); err != nil {
 		return err
 	}
@@ -213,8 +215,13 @@ func (t *Table) whole(at int, name string) (int64, error) {
 	return v, nil
 }
 
-// Traces returns the traces in the order of their starts, each with the odd rows of the file at the first. The error is nil.
+// Traces returns the traces in the order of their starts, with the odd rows of the file at the first. The error, a *trace.Error, is about a
+// file whose requests all failed.
 func (t *Table) Traces() (iter.Seq[*trace.Trace], error) {
+	if len(t.rows) == 0 && len(t.odd) > 0 {
+		return nil, &trace.Error{Kind: trace.Unclear, Row: 2, Problem: fmt.Sprintf("all requests of the file failed: %d rows have %s = 0", t.odd[0].Count, t.layout.columns.out),
+			Hint: "another file; or the rule loads.failed=keep, which plays them for one token each"}
+	}
 	var rest []int32 // rows of each session, in the order of the input
 	sessions := make([][]int32, len(t.sessions))
 	for k := range t.rows {
@@ -243,13 +250,14 @@ func (t *Table) Traces() (iter.Seq[*trace.Trace], error) {
 	}
 	slices.Sort(heads)
 	byStart(heads, t.rows)
+	taken := func(name string) bool { _, taken := t.sessions[name]; return taken }
 	return func(yield func(*trace.Trace) bool) {
 		for n, head := range heads {
 			var tr *trace.Trace
 			if k, linked := session[head]; linked {
 				tr = t.trace(t.prefix+ids[k], sessions[k], first)
 			} else {
-				tr = t.trace(fmt.Sprintf("%srow-%06d", t.prefix, t.rowNumber(head)), heads[n:n+1], first)
+				tr = t.trace(t.prefix+rowName(t.rowNumber(head), taken), heads[n:n+1], first)
 			}
 			if n == 0 {
 				tr.Oddities = t.odd

@@ -109,7 +109,7 @@ type prefixSizes struct{ tool, system int64 }
 
 // planSubagents plans the sessions of all subagents, in document order.
 func (p *planner) planSubagents() *trace.Error {
-	p.agents = map[string]bool{}
+	p.agents, p.tops = map[string]bool{}, map[int]*trace.Links{}
 	for k := range p.tr.Entries {
 		if m := p.tr.Entries[k].Subagent; m != nil {
 			if err := p.planSubagent(m, k); err != nil {
@@ -122,7 +122,7 @@ func (p *planner) planSubagents() *trace.Error {
 
 // planSubagent plans the sessions of one subagent: doc/spec/reconstruction.md 5.5 to 5.7 and 6.7.
 func (p *planner) planSubagent(m *trace.Subagent, outer int) *trace.Error {
-	spawn, join := p.links(m)
+	spawn, join := p.links(m, outer)
 	if m.Links == nil {
 		spawn = timeline.SpawnTurn(p.mainTurns, outer)
 	}
@@ -164,15 +164,16 @@ func (p *planner) planSubagent(m *trace.Subagent, outer int) *trace.Error {
 // links returns the main turn behind which a subagent begins, and the one that waits for it; none where there is none, and where the
 // recording does not say. A cache has children of the main conversation alone: one that hangs on another subagent hangs on the turn from
 // which that one comes, at its own time, and no turn waits for it.
-func (p *planner) links(m *trace.Subagent) (spawn, join int) {
+func (p *planner) links(m *trace.Subagent, outer int) (spawn, join int) {
 	l := m.Links
 	if l == nil {
 		return none, none
 	}
 	before := l.Before
-	for l.Parent != none {
-		l, before = p.tr.Entries[l.Parent].Subagent.Links, none
+	if l.Parent != none {
+		l, before = p.tops[l.Parent], none
 	}
+	p.tops[outer] = l
 	spawn, join = p.mainTurn(l.After), none
 	if before != none {
 		join = p.mainTurn(before)

@@ -25,7 +25,7 @@ type Placer struct {
 	nowhere   []int      // lengths for which no place has edges
 	placement rules.Placement
 	buf       []byte
-	twisters  pyrand.MT19937x4
+	twisters  pyrand.Twisters
 	base      []byte // base seed in decimal, for SHA256MT
 }
 
@@ -46,8 +46,8 @@ func NewPlacer(p rules.Placement, n int, edges *Edges) *Placer {
 func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
 	w.Windows += len(dst)
 	if w.placement.Backend == rules.SHA256MT {
-		for k := 0; k < len(dst); k += 4 {
-			w.mtBlocks(dst[k:min(k+4, len(dst))], scope, id+int64(k))
+		for k := 0; k < len(dst); k += pyrand.Lanes {
+			w.mtBlocks(dst[k:min(k+pyrand.Lanes, len(dst))], scope, id+int64(k))
 		}
 		return
 	}
@@ -112,10 +112,10 @@ func (w *Placer) place(x uint64, n int) uint32 {
 	return uint32(high)
 }
 
-// mtBlocks is AIPerf's rule for up to four blocks: the first draw of a Mersenne Twister seeded by a hash of base seed, scope and
+// mtBlocks is AIPerf's rule for up to pyrand.Lanes blocks: the first draw of a Mersenne Twister seeded by a hash of base seed, scope and
 // id.
 func (w *Placer) mtBlocks(dst []uint32, scope string, id int64) {
-	var seeds [4]uint64
+	var seeds [pyrand.Lanes]uint64
 	for k := range dst {
 		seeds[k] = w.blockSeed(scope, id+int64(k))
 	}

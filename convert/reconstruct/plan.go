@@ -80,9 +80,10 @@ type planner struct {
 	oddities  trace.Oddities
 	blockNumbers
 
-	main      []turn              // of the trace's main conversation
-	mainTurns []timeline.MainTurn // the same, to find where children spawn and join
-	agents    map[string]bool     // agent ids of the subagents that were planned
+	main      []turn               // of the trace's main conversation
+	mainTurns []timeline.MainTurn  // the same, to find where children spawn and join
+	agents    map[string]bool      // agent ids of the subagents that were planned
+	tops      map[int]*trace.Links // by entry the links of the subagent above it that hangs on the main conversation, or its own
 
 	numbers map[string]*numbering // by scope
 	queries []CacheQuery          // every turn, for the prefix cache

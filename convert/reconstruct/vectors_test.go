@@ -201,8 +201,8 @@ func TestBlockSeeds(t *testing.T) {
 	})
 	fixtures.EachWeka(t, "mt_draws", func(t *testing.T, in in, want want) {
 		w := Placer{base: []byte(in.BaseSeed)}
-		var m pyrand.MT19937x4
-		m.Seed(&[4]uint64{1, 2, 3, w.blockSeed(in.Scope, in.HashID)})
+		var m pyrand.Twisters
+		m.Seed(&[pyrand.Lanes]uint64{3: w.blockSeed(in.Scope, in.HashID)})
 		assert.Equal(t, want.Draws[0], m.Below(3, in.N))
 	})
 }

@@ -55,10 +55,12 @@ type Rules struct {
 	EndOffset   *int64 `json:"end_offset"`   // drop top-level requests after this time, ms; nil: none
 	MaxOutput   *int64 `json:"max_osl"`      // cap on max_tokens of main and flat turns, tokens; nil: none
 
+	FailedRows string `json:"loads.failed,omitempty" words:"drop keep"` // of tables that mark requests that failed: "drop" or "", or "keep"
+
 	// Of Mooncake rows alone: keys of other inputs do not have them.
-	Timestamps  string `json:"timestamps,omitempty" words:"auto s ms us ns"`      // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
-	Namespace   string `json:"namespace,omitempty" words:"auto file input"`       // of ids: "auto" of a file, or of the shards of one; "file"; "input"
-	SessionRows string `json:"session_rows,omitempty" words:"ask whole new live"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"; "live": of all rows, behind the answers of the server
+	Timestamps  string `json:"timestamps,omitempty" words:"auto s ms us ns"`            // unit of timestamp and delay: "auto", "s", "ms", "us", "ns"
+	Namespace   string `json:"namespace,omitempty" words:"auto file input"`             // of ids: "auto" of a file, or of the shards of one; "file"; "input"
+	SessionRows string `json:"session_rows,omitempty" words:"ask whole new delta live"` // of rows of a session whose ids do not say: "ask" refuses them; they are "whole" prompts, or what is "new"; "delta": what is new, of all rows; "live": likewise, behind the answers of the server
 }
 
 // WithoutMooncake returns the rules of an input that has no Mooncake rows.
@@ -122,8 +124,8 @@ func (r Rules) Validate() error {
 	v := reflect.ValueOf(r.WithDefaults())
 	for f := range v.Type().Fields() {
 		field := v.FieldByIndex(f.Index)
-		name, ofMooncake := ruleName(f)
-		if ofMooncake && field.IsZero() {
+		name, optional := ruleName(f)
+		if optional && field.IsZero() {
 			continue
 		}
 		if err := checkField(f, field); err != nil {
@@ -137,8 +139,8 @@ func (r Rules) Validate() error {
 	return nil
 }
 
-// ruleName returns the name of a rule, and whether it is for Mooncake rows alone.
-func ruleName(f reflect.StructField) (name string, ofMooncake bool) {
+// ruleName returns the name of a rule, and whether it may be empty: not all keys have it.
+func ruleName(f reflect.StructField) (name string, optional bool) {
 	return strings.CutSuffix(f.Tag.Get("json"), ",omitempty")
 }
 

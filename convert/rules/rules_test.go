@@ -37,8 +37,8 @@ func TestValidateNamesTheFieldOfRules(t *testing.T) {
 		r := Default()
 		if f := reflect.ValueOf(&r).Elem().Field(i); f.Kind() == reflect.String {
 			f.SetString("")
-			name, ofMooncake := ruleName(reflect.TypeFor[Rules]().Field(i))
-			if ofMooncake { // keys of other inputs do not have it
+			name, optional := ruleName(reflect.TypeFor[Rules]().Field(i))
+			if optional { // keys of other inputs do not have it
 				assert.NoError(t, r.Validate())
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,16 +17,29 @@ import (
 	"github.com/agentx/agentx/trace"
 )
 
-// IsMooncake reports whether a row is a Mooncake request rather than a trace.
+// IsTrace reports whether a row is a trace: it has requests. It reads no further than to their beginning.
+func IsTrace(data []byte) bool {
+	l := jsonlex.Lexer{Data: data, MaxDepth: maxDepth, Strict: true}
+	return l.Object(func(key []byte) error {
+		if string(key) == "requests" {
+			return errRequests
+		}
+		return l.Skip()
+	}) == errRequests
+}
+
+// errRequests ends the look at a row.
+var errRequests = errors.New("it has requests")
+
+// IsMooncake reports whether a row that is no trace is a Mooncake request.
 func IsMooncake(data []byte) bool {
 	l := jsonlex.Lexer{Data: data, MaxDepth: maxDepth, Strict: true}
-	ids, requests := false, false
+	ids := false
 	err := l.Object(func(key []byte) error {
 		ids = ids || string(key) == "hash_ids"
-		requests = requests || string(key) == "requests"
 		return l.Skip()
 	})
-	return err == nil && ids && !requests
+	return err == nil && ids
 }
 
 // Mooncake builds traces from the rows of one file: doc/spec/reconstruction.md 1.9. A session_id becomes a trace, and so does
@@ -438,13 +452,16 @@ func (m *Mooncake) settleSessions(b rowBlock) *trace.Error {
 	for _, t := range m.order {
 		t.Live = m.rules.SessionRows == "live"
 		at := breaksOff(t)
+		if m.rules.SessionRows == "delta" && len(t.Entries) > 1 {
+			at = 1
+		}
 		if at == 0 || m.spoiled[t.ID] {
 			continue
 		}
 		switch m.rules.SessionRows {
 		case "ask":
 			return unclearRows(t, at)
-		case "new":
+		case "new", "delta":
 			if err := prependHistory(t, b); err != nil {
 				m.invalid = append(m.invalid, err)
 				m.spoiled[t.ID] = true
@@ -488,7 +505,7 @@ func unclearRows(t *trace.Trace, at int) *trace.Error {
 		Kind: trace.Unclear, Row: t.Rows[at], Trace: t.ID,
 		Problem: fmt.Sprintf("rows of this session share no first block with the row before: either each has its whole prompt (%s tokens), or what is new in it, behind all before and the answers (%s tokens)",
 			strings.Join(whole, ", "), strings.Join(longer, ", ")),
-		Hint: "the rule session_rows=whole where rows have whole prompts; the rule session_rows=new where they have what is new",
+		Hint: "the rule session_rows=whole where rows have whole prompts; the rule session_rows=new where they have what is new, as those of mooncake-delta",
 	}
 }
 

@@ -72,7 +72,8 @@ func TestInvalidMooncakeRows(t *testing.T) {
 		require.True(t, errors.As(NewMooncake(0, rules.Default()).Add([]byte(row)), &e), row)
 		assert.Equal(t, fault, e.Kind, "%s: %v", row, e)
 	}
-	assert.False(t, IsMooncake([]byte(`{"id":"t","requests":[],"hash_ids":[]}`)))
+	assert.True(t, IsTrace([]byte(`{"id":"t","hash_ids":[],"requests":[`)))
+	assert.False(t, IsTrace([]byte(`{"id":"requests","hash_ids":[{"requests":[]}]}`)))
 	assert.False(t, IsMooncake([]byte(`[]`)))
 	assert.False(t, IsMooncake(nil))
 }

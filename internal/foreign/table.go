@@ -9,7 +9,6 @@ const (
 	capture = "agentx capture, which records a trace from the requests of a client that sends this to a server"
 	noTrace = "another file: this one says neither which prompts share what nor what they hold; agentx fetch lists recorded traces"
 	results = "the traces that this benchmark sent, not its results"
-	plain   = "a file of plain Mooncake rows, without additions, or of traces"
 )
 
 // table has every format that is known and not read. The first that fits counts.
@@ -39,11 +38,9 @@ var table = []*Format{
 
 	// Rows that are close to Mooncake's.
 	{
-		name: "agentic_mooncake of Dynamo, which agentx does not read: only plain Mooncake rows are read", try: plain,
-		rows:  []string{"schema=dynamo.agentic_mooncake", "play_id not_before_ms"},
+		name: "agentic_mooncake of Dynamo, in a file whose first row is a plain Mooncake row", try: `the file with "wait_for":[] in its first row`,
 		among: []string{"wait_for", "tool_wait_ms", "play_id", "not_before_ms", "dependencies"},
 	},
-	{name: "mooncake-delta of Dynamo, which agentx does not read: only plain Mooncake rows are read", try: plain, rows: []string{"schema=dynamo.mooncake_delta"}, among: []string{"delta"}},
 	{
 		name: "a Mooncake row without hash_ids: its lengths do not say which prompts share what", try: "a file whose rows have hash_ids: agentx fetch lists public ones",
 		rows: []string{"input_length output_length", "input_tokens output_tokens", "input_length output_tokens", "input_tokens output_length"},

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
@@ -43,6 +44,7 @@ type Summary struct {
 	Recomputed     int64          `json:"recomputed_tokens"` // after preemptions
 	Evictions      int64          `json:"evictions"`
 	Passes         int64          `json:"passes"`
+	Outside        int64          `json:"passes_outside"` // of the durations that were measured
 
 	Goodput  *Goodput       `json:"goodput"` // null: no limits
 	GPUHours measure.Number `json:"gpu_hours"`
@@ -94,8 +96,15 @@ type RunInfo struct {
 	Caveat         string            `json:"caveat"`
 }
 
-// Caveat is what every report says of durations that no table gives.
-const Caveat = "the default polynomials belong to no model and no GPU: results compare policies, not hardware"
+// Caveat says what the durations of the engines stand for.
+func (c *Config) Caveat() string {
+	for _, e := range c.Engines() {
+		if e.Config.Timing == (engine.Source{}) {
+			return "the default polynomials belong to no model and no GPU: results compare policies, not hardware"
+		}
+	}
+	return "durations are those of the engine's timing, which belongs to one model on one machine"
+}
 
 // Summary computes the summary.
 func (r *Result) Summary() *Summary {
@@ -131,7 +140,7 @@ func (r *Result) Summary() *Summary {
 	s.Reuse, s.ReuseMax = ratio(reused, s.InputTokens), ratio(reusedMax, s.InputTokens)
 	s.ReuseUnlimited = ratio(hits(&r.Config, r.Requests), s.InputTokens)
 	total := r.Counts()
-	s.Passes, s.Preemptions, s.Evictions = total.Passes, total.Preemptions, total.Evictions
+	s.Passes, s.Outside, s.Preemptions, s.Evictions = total.Passes, total.Outside, total.Preemptions, total.Evictions
 	s.Goodput = r.goodput(good)
 	s.GPUHours = r.gpuHours()
 	if p := r.Planned; p != nil {
@@ -191,7 +200,7 @@ func (c *Config) Info() RunInfo {
 	i := RunInfo{
 		Seed: c.Seed, Workers: c.Workers, PrefillWorkers: c.PrefillWorkers, DecodeWorkers: c.DecodeWorkers, Router: c.Router, Load: c.LoadOf(),
 		Concurrency: c.Concurrency, ArrivalSpeedup: c.Speedup, LimitTraces: c.LimitTraces, LimitRequests: c.LimitRequests,
-		MaxSimTime: c.MaxTime.Seconds(), Caveat: Caveat,
+		MaxSimTime: c.MaxTime.Seconds(), Caveat: c.Caveat(),
 	}
 	if c.Disaggregated() {
 		i.PrefillEngine, i.DecodeEngine = &c.PrefillEngine.Config, &c.DecodeEngine.Config
@@ -353,6 +362,16 @@ func hits(c *Config, list []*fleet.Request) (reused int64) {
 func (r *Result) Warnings() (list []string) {
 	if why := r.rejections(); why != "" {
 		list = append(list, why)
+	}
+	if total := r.Counts(); total.Outside > 0 {
+		ranges := map[string]bool{}
+		for _, e := range r.Config.Engines() {
+			if text := e.Timing.Range(); text != "" {
+				ranges[text] = true
+			}
+		}
+		list = append(list, fmt.Sprintf("%d of %d passes lie outside the durations that were measured, and are extrapolated: %s",
+			total.Outside, total.Passes, strings.Join(slices.Sorted(maps.Keys(ranges)), "; ")))
 	}
 	if p := r.Planned; p != nil {
 		for _, text := range p.warnings() {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -29,9 +30,10 @@ type Config struct {
 	Timing             Source  `json:"timing"`
 }
 
-// Source says where durations come from. Its JSON is "poly", or {"table": FILE}.
+// Source says where durations come from. Its JSON is "poly", {"table": FILE} or {"formula": {...}}; without either they are the polynomials.
 type Source struct {
-	Table string // a file; "": the polynomials
+	Table   string   `json:"table,omitempty"` // a file
+	Formula *Formula `json:"formula,omitempty"`
 }
 
 // The engine types, modes of preemption and timings of transfers.
@@ -112,31 +114,41 @@ func (c Config) Validate() error {
 		k.Wrong("kv_bytes_per_token %g at kv_transfer_gb_s %g: a token moves in %.3g s, want at most %g s",
 			c.KVBytesPerToken, c.KVTransferGBPerS, float64(perToken)/1e9, maxHandOff/1e9)
 	}
+	if c.Timing.Formula != nil {
+		if err := c.Timing.Formula.Validate(); err != nil {
+			k.Wrong("%w", err)
+		}
+	}
 	return k.Err()
 }
 
-// UnmarshalJSON reads "poly" or {"table": FILE}.
+// UnmarshalJSON reads the forms of a Source. It does not validate the constants of a formula.
 func (s *Source) UnmarshalJSON(data []byte) error {
+	const want = `want "poly", {"table": FILE} or {"formula": {...}}`
 	var word string
 	if json.Unmarshal(data, &word) == nil {
 		if word != "poly" {
-			return fmt.Errorf(`timing %q: want "poly" or {"table": FILE}`, word)
+			return fmt.Errorf("timing %q: %s", word, want)
 		}
 		*s = Source{}
 		return nil
 	}
-	var object struct{ Table *string }
-	if err := json.Unmarshal(data, &object); err != nil || object.Table == nil || *object.Table == "" {
-		return fmt.Errorf(`timing %s: want "poly" or {"table": FILE}`, data)
+	type source Source
+	var one source
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&one); err != nil || (one.Table == "") == (one.Formula == nil) {
+		return fmt.Errorf("timing %.200s: %s", data, want)
 	}
-	s.Table = *object.Table
+	*s = Source(one)
 	return nil
 }
 
 // MarshalJSON writes what UnmarshalJSON reads.
 func (s Source) MarshalJSON() ([]byte, error) {
-	if s.Table == "" {
+	if s == (Source{}) {
 		return json.Marshal("poly")
 	}
-	return json.Marshal(map[string]string{"table": s.Table})
+	type source Source
+	return json.Marshal(source(s))
 }

@@ -6,7 +6,9 @@ import "slices"
 type passState struct {
 	number                  int64
 	budget                  int
-	prefills, chunk, prefix int // requests with prompt tokens in this pass; sums of these tokens, and of those known before
+	prefills, chunk, prefix int  // requests with prompt tokens in this pass; sums of these tokens, and of those known before
+	attended                int  // pairs of these tokens and those that they see
+	outside                 bool // of what was measured
 	preempted               bool
 	progress                bool // a token was computed for the first time, or emitted, or a request ended
 }
@@ -25,21 +27,27 @@ func (w *Worker) play(now int64) {
 	} else {
 		w.playVLLM(now)
 	}
-	charged := charge(w.pass.prefills, w.pass.chunk, w.pass.prefix)
-	duration := int64(0)
-	if w.rules.role != Decode {
-		duration = w.timing.Prefill(charged)
-	}
-	requests, length := w.emitters()
-	if w.rules.role != Prefill {
-		duration += w.timing.Decode(w.kvTokens(length), length, requests)
-	}
-	w.end = now + duration
+	work := w.work()
+	w.end = now + w.timing.pass(&work)
+	w.pass.outside = w.timing.outside(&work)
 	if w.observe != nil {
-		w.recordPass(now, charged, requests, length)
+		w.recordPass(now)
 	}
 	w.emit()
 	w.watch()
+}
+
+// work returns what the pass that was scheduled computes and takes time for.
+func (w *Worker) work() (work Work) {
+	if w.rules.role != Decode {
+		p := &w.pass
+		work = Work{New: p.chunk, Prefix: p.prefix, Attended: p.attended, charged: charge(p.prefills, p.chunk, p.prefix)}
+	}
+	if w.rules.role != Prefill {
+		work.Batch, work.length = w.emitters()
+		work.KV = w.kvTokens(work.length)
+	}
+	return work
 }
 
 // playVLLM schedules one pass of vLLM: those that run, then those that wait.
@@ -249,6 +257,7 @@ func (w *Worker) schedule(r *Request, before, want int) {
 		w.pass.prefills++
 		w.pass.chunk += chunk
 		w.pass.prefix += before
+		w.pass.attended += attended(chunk, before)
 	}
 	w.pass.budget -= want
 	if before < r.reached {
@@ -436,6 +445,7 @@ func (w *Worker) preempt(r *Request) *Request {
 			w.pass.prefills--
 			w.pass.chunk -= r.used.chunk
 			w.pass.prefix -= r.used.prefix
+			w.pass.attended -= attended(r.used.chunk, r.used.prefix)
 		}
 	}
 	w.drop(r, true)
@@ -525,6 +535,7 @@ func (w *Worker) dropHits(r *Request) {
 type Pass struct {
 	Start, End    int64
 	Charged       int   // prompt tokens that its prefill part was charged for
+	Attended      int   // pairs of a prompt token computed and a token that it sees
 	Prefill       Group // requests with prompt tokens in this pass
 	Decode        Group // requests of its decode step
 	QueuedPrefill Group // requests that wait for their first pass
@@ -540,8 +551,8 @@ type Group struct {
 }
 
 // recordPass fills the record of the pass that was evaluated, before its tokens are emitted.
-func (w *Worker) recordPass(now int64, charged, requests, length int) {
-	w.record = Pass{Start: now, End: w.end, Charged: charged}
+func (w *Worker) recordPass(now int64) {
+	w.record = Pass{Start: now, End: w.end, Charged: charge(w.pass.prefills, w.pass.chunk, w.pass.prefix), Attended: w.pass.attended}
 	w.record.Prefill = w.group(w.running, func(r *Request) (int, bool) {
 		return r.Prompt, r.used.pass == w.pass.number && r.used.chunk > 0
 	})
@@ -549,7 +560,7 @@ func (w *Worker) recordPass(now int64, charged, requests, length int) {
 	w.record.Decode = w.group(w.running, func(r *Request) (int, bool) {
 		return r.length(), r.computed >= r.length() && !(w.rules.firstAtPrefill && r.Tokens == 0)
 	})
-	w.record.Decode.Tokens = w.kvTokens(length)
+	w.record.Decode.Tokens = w.kvTokens(w.record.Decode.Tokens)
 	w.recordQueue()
 }
 

@@ -8,6 +8,7 @@ type stretch struct {
 	ends      []int64 // of its passes; none: the worker plays a pass, or is idle
 	committed int     // passes
 	queued    int     // from this pass on, requests wait that did not when the record of the queue was made; 0: none
+	outside   []bool  // of its passes: they lie outside of what was measured
 	crossings []int32 // of unique blocks: how many requests take a block in pass j, by j mod the block size
 }
 
@@ -102,15 +103,16 @@ func (w *Worker) passesWithin(passes int) int {
 // planLengths computes the ends of passes that read the known lengths.
 func (w *Worker) planLengths(now int64, passes, length int) {
 	n := len(w.running)
-	ends := w.stretch.ends[:0]
+	ends, outside := w.stretch.ends[:0], w.stretch.outside[:0]
 	for range passes {
 		if w.rules.role != Prefill {
 			now += w.timing.Decode(length, length, n)
+			outside = append(outside, w.timing.outside(&Work{Batch: n, KV: length, length: length}))
 		}
 		ends = append(ends, now)
 		length += n
 	}
-	w.stretch.ends = ends
+	w.stretch.ends, w.stretch.outside = ends, outside
 }
 
 // planCrossings computes the ends of passes that read the active blocks.
@@ -127,7 +129,7 @@ func (w *Worker) planCrossings(now int64, passes, length int) {
 		}
 	}
 	active, phase := w.used.active, 0
-	ends := s.ends[:0]
+	ends, outside := s.ends[:0], s.outside[:0]
 	for range passes {
 		taken := int(s.crossings[phase])
 		if !w.rules.blockAtEmission {
@@ -135,6 +137,7 @@ func (w *Worker) planCrossings(now int64, passes, length int) {
 		}
 		if w.rules.role != Prefill {
 			now += w.timing.Decode(active*size, length, n)
+			outside = append(outside, w.timing.outside(&Work{Batch: n, KV: active * size, length: length}))
 		}
 		active += taken
 		length += n
@@ -143,7 +146,7 @@ func (w *Worker) planCrossings(now int64, passes, length int) {
 			phase = 0
 		}
 	}
-	s.ends = ends
+	s.ends, s.outside = ends, outside
 }
 
 // Settle makes the passes of a stretch visible that have ended at now.
@@ -184,6 +187,11 @@ func (w *Worker) commit(end int) {
 		return
 	}
 	passes, last := end-s.committed, s.ends[end-1]
+	for j := s.committed; j < min(end, len(s.outside)); j++ {
+		if s.outside[j] {
+			w.counts.Outside++
+		}
+	}
 	w.countGaps(end)
 	if w.observe != nil {
 		w.observeStretch(end)

@@ -50,6 +50,34 @@ func TestTablesInterpolateAndExtrapolate(t *testing.T) {
 	}())
 }
 
+// gridTable has prefill isl/10 up to 200, then twice as steep, + prefix/100; decode 1 + batch/10 + batch x context/1000.
+func gridTable() *Table {
+	return &Table{
+		PrefillISL: []float64{100, 200, 300}, PrefillPrefix: []float64{0, 1000}, PrefillMS: [][]float64{{10, 20}, {20, 30}, {40, 50}},
+		DecodeBatch: []float64{1, 11}, DecodeContext: []float64{0, 1000}, DecodeMS: [][]float64{{1.1, 2.1}, {2.1, 13.1}},
+	}
+}
+
+// Covers S-08.
+func TestGridsHavePrefixAndBatch(t *testing.T) {
+	table := gridTable()
+	require.NoError(t, table.Validate())
+	timing := NewTiming(Default(), table)
+	for _, c := range []struct {
+		tokens, prefix int
+		batch, context int
+		want           float64 // ms
+		outside        bool
+	}{
+		{100, 0, 0, 0, 10, false}, {150, 500, 0, 0, 20, false}, {300, 1000, 0, 0, 50, false}, {300, 2000, 0, 0, 60, true},
+		{0, 0, 1, 1000, 2.1, false}, {0, 0, 6, 500, 1.6 + 3, false}, {0, 0, 12, 500, 2.2 + 6, true}, {100, 0, 6, 500, 10 + 1.6 + 3, false},
+	} {
+		w := Work{New: c.tokens, Attended: attended(c.tokens, c.prefix), charged: c.tokens, Batch: c.batch, KV: c.batch * c.context, length: c.batch * c.context}
+		require.InDelta(t, c.want*1e6, timing.pass(&w), 1, "%+v", c)
+		require.Equal(t, c.outside, timing.outside(&w), "%+v", c)
+	}
+}
+
 // Covers S-08.
 func TestTableFiles(t *testing.T) {
 	want := exampleTable()
@@ -64,26 +92,42 @@ func TestTableFiles(t *testing.T) {
 			"decode_itl.npy": array("<f8", "(3, 2)", flat), "model.npy": []byte("something else"),
 		}),
 	}
-	for name, data := range files {
+	read := func(name string, data []byte) *Table {
 		path := filepath.Join(t.TempDir(), "table."+name)
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		got, err := ReadTable(path)
 		require.NoError(t, err)
-		require.Equal(t, want, got)
+		return got
 	}
+	for name, data := range files {
+		require.Equal(t, want, read(name, data))
+	}
+	text, err = json.Marshal(gridTable())
+	require.NoError(t, err)
+	require.Equal(t, gridTable(), read("json", text))
 }
 
 // Covers S-08.
 func TestTablesThatCannotBeUsed(t *testing.T) {
 	for want, change := range map[string]func(*Table){
-		"prefill_isl has no values":                                                 func(t *Table) { t.PrefillISL = nil },
-		"prefill_isl[2] is 200 after 200: want rising values":                       func(t *Table) { t.PrefillISL[2] = 200 },
-		"prefill_ttft_ms has 2 values, and prefill_isl 3: want as many":             func(t *Table) { t.PrefillTTFT = t.PrefillTTFT[:2] },
-		"decode_itl has 2 rows, and decode_active_kv_tokens 3 values: want as many": func(t *Table) { t.DecodeITL = t.DecodeITL[:2] },
-		"decode_itl[1] has 1 values, and decode_context_length 2: want as many":     func(t *Table) { t.DecodeITL[1] = t.DecodeITL[1][:1] },
-		"decode_context_length[1] is 5 after 10: want rising values":                func(t *Table) { t.DecodeContext[1] = 5 },
-		"decode_itl[2][1] is NaN: want a finite number":                             func(t *Table) { t.DecodeITL[2][1] = nan() },
-		"decode_active_kv_tokens[0] is NaN: want a finite number":                   func(t *Table) { t.DecodeKV[0] = nan() },
+		"prefill_isl has no values":                                                                func(t *Table) { t.PrefillISL = nil },
+		"prefill_isl[2] is 200 after 200: want rising values":                                      func(t *Table) { t.PrefillISL[2] = 200 },
+		"prefill_ttft_ms has 2 values, and prefill_isl 3: want as many":                            func(t *Table) { t.PrefillTTFT = t.PrefillTTFT[:2] },
+		"decode_itl has 2 rows, and decode_active_kv_tokens 3 values: want as many":                func(t *Table) { t.DecodeITL = t.DecodeITL[:2] },
+		"decode_itl[1] has 1 values, and decode_context_length 2: want as many":                    func(t *Table) { t.DecodeITL[1] = t.DecodeITL[1][:1] },
+		"decode_context_length[1] is 5 after 10: want rising values":                               func(t *Table) { t.DecodeContext[1] = 5 },
+		"decode_itl[2][1] is NaN: want a finite number":                                            func(t *Table) { t.DecodeITL[2][1] = nan() },
+		"decode_active_kv_tokens[0] is NaN: want a finite number":                                  func(t *Table) { t.DecodeKV[0] = nan() },
+		"prefill_ttft_ms beside prefill_prefix_tokens and prefill_ms: leave it out":                func(t *Table) { t.PrefillPrefix = []float64{0} },
+		"decode_active_kv_tokens and decode_itl beside decode_batch and decode_ms: leave them out": func(t *Table) { t.DecodeBatch = []float64{1} },
+		"decode_ms has 1 rows, and decode_batch 2 values: want as many": func(t *Table) {
+			*t = *gridTable()
+			t.DecodeMS = t.DecodeMS[:1]
+		},
+		"prefill_ms has 2 rows, and prefill_isl 3 values: want as many": func(t *Table) {
+			*t = *gridTable()
+			t.PrefillMS = t.PrefillMS[:2]
+		},
 	} {
 		table := exampleTable()
 		change(table)

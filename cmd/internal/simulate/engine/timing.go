@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -23,41 +24,74 @@ import (
 // belong to no model and no GPU, at speed 1.
 type Timing struct {
 	table          *Table
+	formula        *Formula
 	prefill        float64 // speed; at most 0, or 1: as it is
 	decode         float64
 	capacityTokens float64
 }
 
-// NewTiming returns the timing of an engine. table is nil for the polynomials.
+// NewTiming returns the timing of an engine. table is nil for the polynomials, and for the formula that the configuration has.
 func NewTiming(c Config, table *Table) Timing {
 	return Timing{
-		table: table, prefill: c.SpeedupRatio, decode: float64(c.SpeedupRatio * c.DecodeSpeedupRatio),
+		table: table, formula: c.Timing.Formula, prefill: c.SpeedupRatio, decode: float64(c.SpeedupRatio * c.DecodeSpeedupRatio),
 		capacityTokens: float64(c.Blocks) * float64(c.BlockSize),
 	}
 }
 
-// prefillMS returns the milliseconds in which so many prompt tokens are computed, unscaled.
-func (t *Timing) prefillMS(tokens float64) float64 {
-	if tokens <= 0 {
+// Work is what a pass computes.
+type Work struct {
+	New      int // prompt tokens computed
+	Prefix   int // tokens of the same prompts that were known before
+	Attended int // pairs of a prompt token computed and a token that it sees, itself included
+	Batch    int // requests of the decode step
+	KV       int // tokens that the decode step reads
+
+	charged int // T of doc/spec/simulate.md 4.1
+	length  int // known tokens of the batch
+}
+
+// attended returns the pairs of a chunk of a prompt behind a prefix.
+func attended(chunk, prefix int) int { return chunk*prefix + chunk*(chunk+1)/2 }
+
+// prompt returns the work of so many tokens of one prompt, none of which is known.
+func prompt(tokens int) Work {
+	return Work{New: tokens, Attended: attended(tokens, 0), charged: tokens}
+}
+
+// meanPrefix returns the prefix of one prompt whose work is that of all prompts of the pass.
+func (w *Work) meanPrefix() float64 {
+	return max(float64(w.Attended)/float64(w.New)-float64(w.New+1)/2, 0)
+}
+
+// prefillMS returns the milliseconds in which the prompt tokens of a pass are computed, unscaled.
+func (t *Timing) prefillMS(w *Work) float64 {
+	tokens := float64(w.charged)
+	switch {
+	case w.charged <= 0:
 		return 0
-	}
-	if t.table != nil {
-		return max(t.table.prefillMS(tokens), 0)
+	case t.formula != nil:
+		one := *w
+		one.Batch, one.KV = 0, 0
+		return t.formula.ms(&one)
+	case t.table != nil:
+		return max(t.table.prefillMS(w), 0)
 	}
 	square := float64(float64(4.209989e-07*tokens) * tokens) // each product is rounded: no fused multiply-add
 	linear := float64(1.518344e-02 * tokens)
 	return max(square+linear+16.50142, 0)
 }
 
-// decodeMS returns the milliseconds of one decode step that reads kv tokens, of requests with length tokens in all, unscaled.
-func (t *Timing) decodeMS(kv, length, requests int) float64 {
-	if requests == 0 {
+// decodeMS returns the milliseconds of the decode step of a pass, unscaled.
+func (t *Timing) decodeMS(w *Work) float64 {
+	switch {
+	case w.Batch == 0:
 		return 0
+	case t.formula != nil:
+		return t.formula.ms(&Work{Batch: w.Batch, KV: w.KV})
+	case t.table != nil:
+		return max(t.table.decodeMS(w), 1)
 	}
-	if t.table != nil {
-		return max(t.table.decodeMS(float64(kv), float64(length/requests)), 1)
-	}
-	return decodePoly(min(1, float64(kv)/t.capacityTokens))
+	return decodePoly(min(1, float64(w.KV)/t.capacityTokens))
 }
 
 // decodePoly returns the milliseconds of a step at a utilisation of the pool.
@@ -73,14 +107,109 @@ const (
 	longestDecode  = 1 << 49
 )
 
-// Prefill returns the nanoseconds in which so many prompt tokens are computed.
+// Prefill returns the nanoseconds in which so many tokens of one prompt are computed, none of which was known before.
 func (t *Timing) Prefill(tokens int) int64 {
-	return int64(min(quantise(t.prefillMS(float64(tokens)), t.prefill), longestPrefill))
+	w := prompt(tokens)
+	return t.prompts(&w)
 }
 
-// Decode returns the nanoseconds of one decode step.
+// prompts returns the nanoseconds in which the prompt tokens of a pass are computed.
+func (t *Timing) prompts(w *Work) int64 {
+	return int64(min(quantise(t.prefillMS(w), t.prefill), longestPrefill))
+}
+
+// Decode returns the nanoseconds of one decode step, which reads kv tokens, of requests with length tokens in all.
 func (t *Timing) Decode(kv, length, requests int) int64 {
-	return int64(min(quantise(t.decodeMS(kv, length, requests), t.decode), longestDecode))
+	return int64(min(quantise(t.decodeMS(&Work{Batch: requests, KV: kv, length: length}), t.decode), longestDecode))
+}
+
+// pass returns the nanoseconds of a pass.
+func (t *Timing) pass(w *Work) int64 {
+	if t.formula != nil && w.New > 0 { // one pass, which reads the weights once
+		return int64(min(quantise(t.formula.ms(w), t.prefill), longestPrefill))
+	}
+	return t.prompts(w) + t.Decode(w.KV, w.length, w.Batch)
+}
+
+// outside reports whether a pass lies outside the durations that were measured, so that its own is extrapolated.
+func (t *Timing) outside(w *Work) bool {
+	switch {
+	case t.formula != nil:
+		return t.formula.Seen != nil && t.formula.Seen.exceeded(w)
+	case t.table != nil:
+		return t.table.outside(w)
+	}
+	return false
+}
+
+// Range says in words which passes were measured; "" where every pass counts as measured.
+func (t *Timing) Range() string {
+	switch {
+	case t.formula != nil && t.formula.Seen != nil:
+		return t.formula.Seen.String()
+	case t.table != nil:
+		return t.table.String()
+	}
+	return ""
+}
+
+// Formula is the duration of a pass from a few constants, in milliseconds: doc/spec/simulate.md 4.4. Nothing to compute takes no time.
+type Formula struct {
+	Pass      float64 `json:"pass_ms"`        // of every pass
+	Weights   float64 `json:"weights_ms"`     // reading the weights, while computing is faster
+	Token     float64 `json:"token_ms"`       // computing a token, its attention apart
+	Attention float64 `json:"attention_ms"`   // of a token computed to a token that it sees
+	KV        float64 `json:"kv_token_ms"`    // reading a token of the prefix cache, or of a request that decodes
+	Seen      *Seen   `json:"seen,omitempty"` // nil: no pass counts as extrapolated
+}
+
+// ms returns the milliseconds of a pass. Each product is rounded: no fused multiply-add.
+func (f *Formula) ms(w *Work) float64 {
+	if w.New+w.Batch == 0 {
+		return 0
+	}
+	compute := max(f.Weights, float64(f.Token*float64(w.New+w.Batch)))
+	return f.Pass + compute + float64(f.Attention*float64(w.Attended)) + float64(f.KV*float64(w.KV+w.Prefix))
+}
+
+// Validate returns an error about the first constant that is not a finite number of at least 0.
+func (f *Formula) Validate() error {
+	for _, one := range []struct {
+		name  string
+		value float64
+	}{{"pass_ms", f.Pass}, {"weights_ms", f.Weights}, {"token_ms", f.Token}, {"attention_ms", f.Attention}, {"kv_token_ms", f.KV}} {
+		if !(one.value >= 0) || math.IsInf(one.value, 0) {
+			return fmt.Errorf("timing: %s %g: want a finite number of at least 0", one.name, one.value)
+		}
+	}
+	return nil
+}
+
+// Seen is the most that any pass had of those that constants were fitted to.
+type Seen struct {
+	New    int `json:"new_tokens"`
+	Prefix int `json:"prefix_tokens"` // of one prompt whose work is that of the pass
+	Batch  int `json:"batch"`
+	KV     int `json:"kv_tokens"`
+}
+
+// Add raises the bounds to a pass.
+func (s *Seen) Add(w *Work) {
+	s.New, s.Batch, s.KV = max(s.New, w.New), max(s.Batch, w.Batch), max(s.KV, w.KV)
+	if w.New > 0 {
+		s.Prefix = max(s.Prefix, int(w.meanPrefix()))
+	}
+}
+
+// exceeded reports whether a pass has more than that by a quarter.
+func (s *Seen) exceeded(w *Work) bool {
+	beyond := func(value float64, bound int) bool { return 4*value > 5*float64(bound) }
+	return beyond(float64(w.New), s.New) || w.New > 0 && beyond(w.meanPrefix(), s.Prefix) ||
+		beyond(float64(w.Batch), s.Batch) || beyond(float64(w.KV), s.KV)
+}
+
+func (s *Seen) String() string {
+	return fmt.Sprintf("at most %d new tokens, %d prefix tokens, %d requests that decode with %d tokens", s.New, s.Prefix, s.Batch, s.KV)
 }
 
 // quantise rounds milliseconds to nanoseconds, and those at a speed again: doc/spec/simulate.md 4.3.
@@ -100,33 +229,63 @@ func charge(n, chunks, prefixes int) int {
 	return n * ((prefixes+chunks)/n - prefixes/n)
 }
 
-// Table is durations that were measured or computed elsewhere: doc/spec/simulate.md 4.2.
+// Table is durations that were measured or computed elsewhere, in milliseconds: doc/spec/simulate.md 4.2. Those of prefill are by tokens,
+// or by tokens and prefix; those of decode by KV tokens and context, or by batch and context.
 type Table struct {
 	PrefillISL    []float64   `json:"prefill_isl"` // tokens of a pass
-	PrefillTTFT   []float64   `json:"prefill_ttft_ms"`
-	DecodeKV      []float64   `json:"decode_active_kv_tokens"`
+	PrefillTTFT   []float64   `json:"prefill_ttft_ms,omitempty"`
+	PrefillPrefix []float64   `json:"prefill_prefix_tokens,omitempty"`
+	PrefillMS     [][]float64 `json:"prefill_ms,omitempty"` // by tokens, then prefix
+	DecodeKV      []float64   `json:"decode_active_kv_tokens,omitempty"`
 	DecodeContext []float64   `json:"decode_context_length"` // mean length of the requests of a step
-	DecodeITL     [][]float64 `json:"decode_itl"`            // milliseconds, by KV tokens, then context
+	DecodeITL     [][]float64 `json:"decode_itl,omitempty"`  // by KV tokens, then context
+	DecodeBatch   []float64   `json:"decode_batch,omitempty"`
+	DecodeMS      [][]float64 `json:"decode_ms,omitempty"` // by batch, then context
 }
 
 // Validate returns an error that names the first array that cannot be used.
 func (t *Table) Validate() error {
+	prefix, batch := len(t.PrefillPrefix)+len(t.PrefillMS) > 0, len(t.DecodeBatch)+len(t.DecodeMS) > 0
+	switch {
+	case prefix && len(t.PrefillTTFT) > 0:
+		return errors.New("prefill_ttft_ms beside prefill_prefix_tokens and prefill_ms: leave it out")
+	case batch && len(t.DecodeKV)+len(t.DecodeITL) > 0:
+		return errors.New("decode_active_kv_tokens and decode_itl beside decode_batch and decode_ms: leave them out")
+	}
 	for _, axis := range []struct {
 		name   string
 		values []float64
-	}{{"prefill_isl", t.PrefillISL}, {"decode_active_kv_tokens", t.DecodeKV}, {"decode_context_length", t.DecodeContext}} {
-		if err := checkAxis(axis.name, axis.values); err != nil {
-			return err
+		wanted bool
+	}{
+		{"prefill_isl", t.PrefillISL, true}, {"prefill_prefix_tokens", t.PrefillPrefix, prefix},
+		{"decode_active_kv_tokens", t.DecodeKV, !batch}, {"decode_batch", t.DecodeBatch, batch}, {"decode_context_length", t.DecodeContext, true},
+	} {
+		if axis.wanted {
+			if err := checkAxis(axis.name, axis.values); err != nil {
+				return err
+			}
 		}
 	}
-	if err := checkValues("prefill_ttft_ms", t.PrefillTTFT, len(t.PrefillISL), "prefill_isl"); err != nil {
+	if prefix {
+		if err := checkGrid("prefill_ms", t.PrefillMS, len(t.PrefillISL), "prefill_isl", len(t.PrefillPrefix), "prefill_prefix_tokens"); err != nil {
+			return err
+		}
+	} else if err := checkValues("prefill_ttft_ms", t.PrefillTTFT, len(t.PrefillISL), "prefill_isl"); err != nil {
 		return err
 	}
-	if len(t.DecodeITL) != len(t.DecodeKV) {
-		return fmt.Errorf("decode_itl has %d rows, and decode_active_kv_tokens %d values: want as many", len(t.DecodeITL), len(t.DecodeKV))
+	if batch {
+		return checkGrid("decode_ms", t.DecodeMS, len(t.DecodeBatch), "decode_batch", len(t.DecodeContext), "decode_context_length")
 	}
-	for k, row := range t.DecodeITL {
-		if err := checkValues(fmt.Sprintf("decode_itl[%d]", k), row, len(t.DecodeContext), "decode_context_length"); err != nil {
+	return checkGrid("decode_itl", t.DecodeITL, len(t.DecodeKV), "decode_active_kv_tokens", len(t.DecodeContext), "decode_context_length")
+}
+
+// checkGrid returns an error unless a grid has a finite value for each pair of values of its axes.
+func checkGrid(name string, grid [][]float64, rows int, down string, columns int, across string) error {
+	if len(grid) != rows {
+		return fmt.Errorf("%s has %d rows, and %s %d values: want as many", name, len(grid), down, rows)
+	}
+	for k, row := range grid {
+		if err := checkValues(fmt.Sprintf("%s[%d]", name, k), row, columns, across); err != nil {
 			return err
 		}
 	}
@@ -162,21 +321,55 @@ func checkValues(name string, values []float64, want int, axis string) error {
 	return nil
 }
 
-// prefillMS interpolates along the tokens of a pass, and extrapolates at both ends.
-func (t *Table) prefillMS(tokens float64) float64 {
-	k, share := place(t.PrefillISL, tokens)
+// prefillMS interpolates along the tokens of a pass and the prefix of their prompts, and extrapolates at all ends.
+func (t *Table) prefillMS(w *Work) float64 {
+	if t.PrefillMS != nil {
+		return at(t.PrefillISL, t.PrefillPrefix, t.PrefillMS, float64(w.New), w.meanPrefix())
+	}
+	k, share := place(t.PrefillISL, float64(w.charged))
 	return between(t.PrefillTTFT, k, share)
 }
 
-// decodeMS interpolates along KV tokens and context, and extrapolates at all ends.
-func (t *Table) decodeMS(kv, context float64) float64 {
-	k, share := place(t.DecodeContext, context)
-	row, along := place(t.DecodeKV, kv)
-	low := between(t.DecodeITL[row], k, share)
-	if row+1 == len(t.DecodeITL) {
+// decodeMS interpolates along KV tokens, or the batch, and context, and extrapolates at all ends.
+func (t *Table) decodeMS(w *Work) float64 {
+	if t.DecodeMS != nil {
+		return at(t.DecodeBatch, t.DecodeContext, t.DecodeMS, float64(w.Batch), float64(w.KV)/float64(w.Batch))
+	}
+	return at(t.DecodeKV, t.DecodeContext, t.DecodeITL, float64(w.KV), float64(w.length/w.Batch))
+}
+
+// outside reports whether a pass lies outside the axes.
+func (t *Table) outside(w *Work) bool {
+	beyond := func(axis []float64, x float64) bool { return len(axis) > 0 && (x < axis[0] || x > axis[len(axis)-1]) }
+	return w.New > 0 && (beyond(t.PrefillISL, float64(w.New)) || beyond(t.PrefillPrefix, w.meanPrefix())) ||
+		w.Batch > 0 && (beyond(t.DecodeKV, float64(w.KV)) || beyond(t.DecodeBatch, float64(w.Batch)) || beyond(t.DecodeContext, float64(w.length/w.Batch)))
+}
+
+// String says what the axes span.
+func (t *Table) String() string {
+	var list []string
+	span := func(axis []float64, of string) {
+		if len(axis) > 0 {
+			list = append(list, fmt.Sprintf("%g to %g %s", axis[0], axis[len(axis)-1], of))
+		}
+	}
+	span(t.PrefillISL, "new tokens")
+	span(t.PrefillPrefix, "prefix tokens")
+	span(t.DecodeBatch, "requests that decode")
+	span(t.DecodeKV, "KV tokens that decode reads")
+	span(t.DecodeContext, "of them a request")
+	return strings.Join(list, ", ")
+}
+
+// at returns the value of a grid at a place of its two axes.
+func at(down, across []float64, grid [][]float64, x, y float64) float64 {
+	k, share := place(across, y)
+	row, along := place(down, x)
+	low := between(grid[row], k, share)
+	if row+1 == len(grid) {
 		return low
 	}
-	return mix(low, between(t.DecodeITL[row+1], k, share), along)
+	return mix(low, between(grid[row+1], k, share), along)
 }
 
 // place returns the value of an axis from which on x lies, and which share of the way to the next one x is. Behind the ends it
@@ -248,16 +441,19 @@ func (t *Table) readObject(data []byte) error {
 	if err != nil {
 		return err
 	}
-	var rows []numbers
-	flat := t.flat()
+	flat, grids := t.flat(), t.grids()
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		switch list := flat[key]; {
 		case list != nil:
 			var one numbers
 			err = json.Unmarshal(keys[key], &one)
 			*list = one
-		case key == "decode_itl":
+		case grids[key] != nil:
+			var rows []numbers
 			err = json.Unmarshal(keys[key], &rows)
+			for _, row := range rows {
+				*grids[key] = append(*grids[key], row)
+			}
 		default:
 			return jsonobject.Unknown(key, jsonobject.Keys[Table]())
 		}
@@ -265,18 +461,20 @@ func (t *Table) readObject(data []byte) error {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	for _, row := range rows {
-		t.DecodeITL = append(t.DecodeITL, row)
-	}
 	return nil
 }
 
 // flat returns the arrays of one dimension by their names.
 func (t *Table) flat() map[string]*[]float64 {
 	return map[string]*[]float64{
-		"prefill_isl": &t.PrefillISL, "prefill_ttft_ms": &t.PrefillTTFT,
-		"decode_active_kv_tokens": &t.DecodeKV, "decode_context_length": &t.DecodeContext,
+		"prefill_isl": &t.PrefillISL, "prefill_ttft_ms": &t.PrefillTTFT, "prefill_prefix_tokens": &t.PrefillPrefix,
+		"decode_active_kv_tokens": &t.DecodeKV, "decode_context_length": &t.DecodeContext, "decode_batch": &t.DecodeBatch,
 	}
+}
+
+// grids returns the arrays of two dimensions by their names.
+func (t *Table) grids() map[string]*[][]float64 {
+	return map[string]*[][]float64{"prefill_ms": &t.PrefillMS, "decode_itl": &t.DecodeITL, "decode_ms": &t.DecodeMS}
 }
 
 // readArchive reads the arrays of an .npz file. Arrays of other names are left alone.
@@ -285,25 +483,25 @@ func (t *Table) readArchive(data []byte) error {
 	if err != nil {
 		return err
 	}
-	flat := t.flat()
+	flat, grids := t.flat(), t.grids()
 	for _, f := range archive.File {
 		name := strings.TrimSuffix(f.Name, ".npy")
-		list, wanted := flat[name]
-		if !wanted && name != "decode_itl" {
+		list, grid := flat[name], grids[name]
+		if list == nil && grid == nil {
 			continue
 		}
 		values, shape, err := readMember(f)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
-		case wanted && len(shape) == 1:
+		case list != nil && len(shape) == 1:
 			*list = values
-		case !wanted && len(shape) == 2:
+		case grid != nil && len(shape) == 2:
 			for ; len(values) > 0 && shape[1] > 0; values = values[shape[1]:] {
-				t.DecodeITL = append(t.DecodeITL, values[:shape[1]])
+				*grid = append(*grid, values[:shape[1]])
 			}
 		default:
-			return fmt.Errorf("%s has %d dimensions: want 2 of decode_itl, 1 of the others", name, len(shape))
+			return fmt.Errorf("%s has %d dimensions: want 2 of prefill_ms, decode_itl and decode_ms, 1 of the others", name, len(shape))
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestTimingVectors(t *testing.T) {
 			require.Equal(t, *want.Charged, charge(len(in.Chunks), chunks, prefixes))
 			return
 		case in.Tokens != nil:
-			ms, ns = timing.prefillMS(float64(*in.Tokens)), timing.Prefill(*in.Tokens)
+			ms, ns = prefillMS(&timing, *in.Tokens), timing.Prefill(*in.Tokens)
 		default:
 			ms, ns = decodePoly(*in.Utilisation), int64(quantise(decodePoly(*in.Utilisation), 1))
 		}
@@ -70,8 +70,8 @@ func TestPolynomialsRoundEveryProduct(t *testing.T) {
 		product := func(a, b float64) float64 { return math.FMA(a, b, 0) }
 		want := product(product(4.209989e-07, x), x)
 		want = math.FMA(1, want, product(1.518344e-02, x)) // fused with an exact product: a rounded sum
-		require.Equal(t, want+16.50142, timing.prefillMS(x))
-		if math.FMA(1.518344e-02, x, product(product(4.209989e-07, x), x))+16.50142 != timing.prefillMS(x) {
+		require.Equal(t, want+16.50142, prefillMS(&timing, tokens))
+		if math.FMA(1.518344e-02, x, product(product(4.209989e-07, x), x))+16.50142 != prefillMS(&timing, tokens) {
 			differ++
 		}
 	}
@@ -99,4 +99,84 @@ func TestTheSlowestEngine(t *testing.T) {
 		require.Equal(t, int64(longestDecode), timing.Decode(1<<20, 1<<20, 1))
 	}
 	require.Positive(t, int64(1<<62+longestDecode*maxStretch))
+}
+
+// prefillMS returns the milliseconds of so many tokens of one prompt.
+func prefillMS(t *Timing, tokens int) float64 {
+	w := prompt(tokens)
+	return t.prefillMS(&w)
+}
+
+// formula is one whose parts of the duration of a pass are easy to tell apart.
+var formula = &Formula{Pass: 2, Weights: 3, Token: 0.01, Attention: 1e-6, KV: 1e-4}
+
+// Covers S-29.
+func TestFormulaAddsUpAPass(t *testing.T) {
+	config := Default()
+	config.Timing.Formula = formula
+	timing := NewTiming(config, nil)
+	for _, c := range []struct {
+		work Work
+		want float64 // ms
+	}{
+		{Work{}, 0},
+		{Work{Batch: 10, KV: 1000}, 2 + 3 + 0.1}, // the weights are slower than computing ten tokens
+		{Work{New: 1000, Attended: attended(1000, 0), charged: 1000}, 2 + 10 + 0.5005},
+		{Work{New: 1000, Prefix: 100_000, Attended: attended(1000, 100_000), charged: 1000}, 2 + 10 + 100.5005 + 10},
+		{Work{New: 1000, Prefix: 100_000, Attended: attended(1000, 100_000), charged: 1000, Batch: 10, KV: 1000}, 2 + 10.1 + 100.5005 + 10.1},
+	} {
+		require.InDelta(t, c.want*1e6, timing.pass(&c.work), 1, "%+v", c.work)
+	}
+	config.SpeedupRatio, config.DecodeSpeedupRatio = 2, 5
+	timing = NewTiming(config, nil)
+	require.InDelta(t, 12.5005e6/2, timing.pass(&Work{New: 1000, Attended: attended(1000, 0), charged: 1000}), 1)
+	require.InDelta(t, 5.1e6/10, timing.pass(&Work{Batch: 10, KV: 1000}), 1)
+}
+
+// A pass of several prompts has the prefix of one prompt that attends to as many tokens.
+//
+// Covers S-29.
+func TestMeanPrefix(t *testing.T) {
+	one := Work{New: 300, Attended: attended(300, 700)}
+	require.InDelta(t, 700, one.meanPrefix(), 1e-9)
+	two := Work{New: 200, Attended: 2 * attended(100, 50)} // 2 * 100 * (50 + 50.5) pairs: 200 tokens see as much behind no prefix
+	require.InDelta(t, 0, two.meanPrefix(), 1e-9)
+	two.Attended = 2 * attended(100, 550)
+	require.InDelta(t, 500, two.meanPrefix(), 1e-9)
+}
+
+// Covers S-29.
+func TestPassesOutsideOfWhatWasSeen(t *testing.T) {
+	config := Default()
+	f := *formula
+	f.Seen = &Seen{New: 1000, Prefix: 4000, Batch: 8, KV: 8000}
+	config.Timing.Formula = &f
+	timing := NewTiming(config, nil)
+	for _, c := range []struct {
+		work Work
+		want bool
+	}{
+		{Work{New: 1250, Attended: attended(1250, 5000), Batch: 10, KV: 10_000}, false}, // a quarter more is near
+		{Work{New: 1251, Attended: attended(1251, 0)}, true},
+		{Work{New: 10, Attended: attended(10, 5001)}, true},
+		{Work{Batch: 11}, true},
+		{Work{Batch: 1, KV: 10_001}, true},
+	} {
+		require.Equal(t, c.want, timing.outside(&c.work), "%+v", c.work)
+	}
+	var seen Seen
+	seen.Add(&Work{New: 1000, Attended: attended(1000, 4000), Batch: 2, KV: 8000})
+	seen.Add(&Work{Batch: 8, KV: 5})
+	require.Equal(t, *f.Seen, seen)
+	timing = NewTiming(config, exampleTable())
+	timing.formula = nil
+	for _, c := range []struct {
+		work Work
+		want bool
+	}{
+		{Work{New: 100, Batch: 1, KV: 300, length: 20}, false},
+		{Work{New: 99}, true}, {Work{New: 301}, true}, {Work{Batch: 1, KV: 301, length: 20}, true}, {Work{Batch: 1, KV: 20, length: 21}, true},
+	} {
+		require.Equal(t, c.want, timing.outside(&c.work), "%+v", c.work)
+	}
 }

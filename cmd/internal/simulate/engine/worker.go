@@ -61,6 +61,7 @@ type Counts struct {
 	Preemptions int64 `json:"preemptions"`
 	Evictions   int64 `json:"evictions"`
 	Output      int64 `json:"output_tokens"`
+	Outside     int64 `json:"-"` // passes outside of what was measured
 }
 
 // Worker is one simulated engine. It belongs to one goroutine.
@@ -176,6 +177,9 @@ func (w *Worker) Finish() {
 		w.endStretch()
 	} else {
 		w.counts.Passes++
+		if w.pass.outside {
+			w.counts.Outside++
+		}
 		w.counts.Evictions = w.used.evictions
 		if w.observe != nil {
 			w.observe(&w.record)

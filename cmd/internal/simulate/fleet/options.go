@@ -147,6 +147,7 @@ func (r *Result) Counts() (sum engine.Counts) {
 			sum.Preemptions += w.Preemptions
 			sum.Evictions += w.Evictions
 			sum.Output += w.Output
+			sum.Outside += w.Outside
 		}
 	}
 	return sum

@@ -152,7 +152,7 @@ func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mm
 
 // tally counts what random fleets did.
 type tally struct {
-	ends, dead, passes, handed, scaled, drained, looks int
+	ends, dead, passes, outside, handed, scaled, drained, looks int
 }
 
 // playBoth plays a random fleet with skip-ahead and pass by pass, and wants the same of both.
@@ -188,6 +188,11 @@ func playBoth(t *testing.T, seed uint64, sum *tally) {
 					PrefillISL: []float64{0, 1000}, PrefillTTFT: []float64{0, 1000}, DecodeKV: []float64{0}, DecodeContext: []float64{0}, DecodeITL: [][]float64{{2}},
 				})
 			}
+			if seed%5 == 0 { // as one pass, of which some lie outside of what was seen
+				o.Pools[k].Engine.Timing.Formula = &engine.Formula{Pass: 1, Weights: 2, Token: 0.1, Attention: 1e-4, KV: 0.01,
+					Seen: &engine.Seen{New: 100, Prefix: 100, Batch: 3, KV: 300}}
+				o.Pools[k].Timing = engine.NewTiming(o.Pools[k].Engine, nil)
+			}
 			switch seed % 3 {
 			case 0:
 				o.Pools[k].Router = NewKV(o, k, seed)
@@ -215,7 +220,10 @@ func playBoth(t *testing.T, seed uint64, sum *tally) {
 	require.Equal(t, wantLog.entries, gotLog.entries, "seed %d", seed)
 	for k := range wantLog.passes {
 		require.Equal(t, len(wantLog.passes[k]), len(gotLog.passes[k]), "seed %d", seed)
-		for j := range wantLog.passes[k] {
+		for j, one := range wantLog.passes[k] {
+			if p := one.Prefill; p.Requests < 2 { // what preempted requests took of the pass is given back
+				require.Equal(t, p.Tokens*p.Prefix+p.Tokens*(p.Tokens+1)/2, one.Attended, "seed %d worker %v pass %d", seed, k, j)
+			}
 			require.Equal(t, wantLog.passes[k][j], gotLog.passes[k][j], "seed %d worker %v pass %d", seed, k, j)
 		}
 	}
@@ -233,6 +241,7 @@ func playBoth(t *testing.T, seed uint64, sum *tally) {
 func (s *tally) add(in engineIn, got *Result) {
 	s.ends++
 	s.passes += int(got.Counts().Passes)
+	s.outside += int(got.Counts().Outside)
 	if in.Prefill > 0 {
 		s.handed++
 	}
@@ -261,6 +270,7 @@ func TestSkipAheadIsThePlainLoop(t *testing.T) {
 	require.Greater(t, sum.ends, 600)
 	require.Greater(t, sum.dead, 20)
 	require.Greater(t, sum.handed, 150)
+	require.Greater(t, sum.outside, 1000)
 	require.Greater(t, sum.scaled, 100)
 	require.Greater(t, sum.drained, 100)
 	require.Greater(t, sum.looks, 10_000)

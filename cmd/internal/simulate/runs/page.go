@@ -68,7 +68,7 @@ func html(o *Options) ([]byte, error) {
 		return nil, errors.New("comparison: a page needs at least one run")
 	}
 	all := axesOf(o.Runs)
-	h := head{Lead: append([]string{}, o.Lead...), Caveat: simulate.Caveat, Runs: []pageRun{}, Axes: []frontier.Axis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
+	h := head{Lead: append([]string{}, o.Lead...), Caveat: o.Runs[0].Config.Caveat(), Runs: []pageRun{}, Axes: []frontier.Axis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
 	for _, r := range o.Runs {
 		h.Runs = append(h.Runs, pageRun{Name: r.Name, Exit: r.Exit, Reasons: append([]string{}, r.Reasons...), Engine: r.Engine})
 	}

@@ -58,7 +58,7 @@ type Flags struct {
 	prefillWorkers, decodeWorkers, concurrency []int
 	engines, gates                             []string
 	prefillEngine, decodeEngine, routerConfig  string
-	planner, preset, config, format            string
+	timing, planner, preset, config, format    string
 	sample                                     time.Duration
 	curve                                      curveFlags
 }
@@ -157,6 +157,7 @@ func (f *Flags) fleetRows() []settings.Setting {
 		row("prefill-workers", counts, nil, &f.prefillWorkers, "workers that compute prompts, of a disaggregated fleet; N,N,... simulates each"),
 		row("decode-workers", counts, nil, &f.decodeWorkers, "workers that emit tokens, of a disaggregated fleet; N,N,... simulates each"),
 		row("engine", objects, nil, &f.engines, "engine of the workers: a JSON object of keys that differ from the defaults, or a file of one; repeatable, simulates each"),
+		row("timing", beginning("poly\tbelongs to no GPU", "table:", "aic:"), "", &f.timing, "durations of passes, in place of timing of the engines: poly, table:FILE (.npz or JSON), aic:FILE (of contrib/aic/grid.py)"),
 		row("prefill-engine", objectKind(), "", &f.prefillEngine, "keys in which prefill workers differ from --engine, JSON or a file"),
 		row("decode-engine", objectKind(), "", &f.decodeEngine, "keys in which decode workers differ from --engine, JSON or a file"),
 		row("router", settings.Word("round_robin", "kv_router\tby prefixes and load"), "round_robin", &f.Config.Router, "who chooses the worker of a request: round_robin or kv_router"),
@@ -323,6 +324,21 @@ func (f *Flags) engineOf(name, text string, base engine.Config) engine.Config {
 		}
 		return c, err
 	})
+	return c
+}
+
+// timed returns an engine with the durations that --timing says, else as it is.
+func (f *Flags) timed(c engine.Config) engine.Config {
+	kind, file, _ := strings.Cut(f.timing, ":")
+	switch {
+	case f.timing == "":
+	case f.timing == "poly":
+		c.Timing = engine.Source{}
+	case (kind == "table" || kind == "aic") && file != "":
+		c.Timing = engine.Source{Table: file}
+	default:
+		f.add("%s: want poly, table:FILE or aic:FILE", f.shown("timing", f.timing))
+	}
 	return c
 }
 

@@ -243,7 +243,7 @@ func (f *Flags) engineVariants() (list []variant) {
 		decode := f.engineOf("decode-engine", f.decodeEngine, base)
 		var engines [3]simulate.Engine
 		for n, c := range []engine.Config{base, prefill, decode} {
-			one, err := simulate.NewEngine(c)
+			one, err := simulate.NewEngine(f.timed(c))
 			if err != nil {
 				f.add("%s: %w", f.shown("engine", text), withoutPrefix(err, "engine: "))
 				one = simulate.Default().Engine

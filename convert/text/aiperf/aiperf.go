@@ -8,8 +8,8 @@
 //	{"data":[{"session_id":"a","payloads":[{"messages":[...]}]}]}                               inputs_json
 //	{"session_id":"a","turns":[{"messages":[...],"spawns":["b"]}]}                              dag_jsonl
 //
-// Each turn becomes a request with a message of chat completions for each message that AIPerf would send. Sessions are made when all rows
-// are read, because rows of one session may stand anywhere.
+// A request has the messages of chat completions that AIPerf would send. Sessions are made when all rows are read, because rows of one session
+// may stand anywhere.
 package aiperf
 
 import (
@@ -26,23 +26,34 @@ type Form struct {
 	Name   string
 	Sample string // rows that exercise the reader, a line each
 
-	is  func(row content.Raw) bool // nil: a row does not show it
-	row func(r *Reader, row object, at text.Place) error
+	is     func(row object) bool // of the beginning of a file; nil: a row does not show it
+	list   string                // the member of a session that has its requests; "": a row is a request
+	row    []string              // members that a session has, others are refused; nil: any
+	of     []string              // members that a request can have
+	strict bool                  // others are refused, else counted; and a session can start others
+	bodies bool                  // requests are bodies
+	alone  bool                  // each row is a session
+	once   bool                  // a session stands in one row
 }
 
 // Forms are tried in this order.
 var Forms = []Form{
-	{"inputs_json", sampleInputs, isInputs, (*Reader).inputs},
-	{"dag_jsonl", sampleDAG, isDAG, (*Reader).dagRow},
-	{"multi_turn", sampleMulti, isMulti, (*Reader).multi},
-	{"mooncake_trace", sampleMooncake, isMooncake, (*Reader).mooncake},
-	{"single_turn", sampleSingle, isSingle, (*Reader).single},
-	{"random_pool", samplePool, nil, (*Reader).pool},
-	{"raw_payload", sampleRaw, nil, (*Reader).raw},
+	{Name: "inputs_json", Sample: sampleInputs, is: isInputs, list: "payloads", bodies: true, once: true},
+	{Name: "dag_jsonl", Sample: sampleDAG, is: isDAG, list: "turns", row: []string{"session_id", "turns", "context_mode", "pre_session_spawns"}, once: true,
+		of: []string{"messages", "model", "max_tokens", "tools", "extra", "forks", "spawns", "delay"}, strict: true},
+	{Name: "multi_turn", Sample: sampleMulti, is: func(row object) bool { return hasModality(row.first("turns")) }, list: "turns", of: turnMembers},
+	{Name: "mooncake_trace", Sample: sampleMooncake, is: isMooncake,
+		of: []string{"text_input", "messages", "payload", "tools", "output_length", "timestamp", "delay", "session_id", "extra", "type"}},
+	{Name: "single_turn", Sample: sampleSingle, is: func(row object) bool { return hasModality(row) && row.beyond(turnMembers) == "" }, of: turnMembers},
+	{Name: "random_pool", Sample: samplePool, of: turnMembers, alone: true},
+	{Name: "raw_payload", Sample: sampleRaw, bodies: true, alone: true},
 }
 
-// Is reports whether the first row of a file shows the form.
-func (f *Form) Is(row content.Raw) bool { return f.is != nil && f.is(row) }
+// Is reports whether the beginning of a file shows the form.
+func (f *Form) Is(row content.Raw) bool {
+	o, _ := read(row) // what is cut off counts as far as it goes
+	return f.is != nil && f.is(o)
+}
 
 // Reader reads the rows of files of one form.
 type Reader struct {
@@ -87,48 +98,98 @@ func (r *Reader) Row(row []byte, at text.Place) error {
 		return err
 	}
 	o, err := read(v)
-	if err != nil {
-		return err
+	if err == nil && r.form.Name == "inputs_json" {
+		err = o.each("data", "sessions, each with session_id and payloads", func(o object) error { return r.row(o, at) })
+	} else if err == nil {
+		err = r.row(o, at)
 	}
-	if err := r.form.row(r, o, at); err != nil {
-		return r.orAnother(v, err)
+	if err != nil {
+		return r.orAnother(o, err)
 	}
 	return r.Err()
 }
 
 // orAnother adds to an error which form a row has, where it is another than the one that was named.
-func (r *Reader) orAnother(row content.Raw, err error) error {
-	for k := range Forms {
-		if f := &Forms[k]; f.Is(row) {
-			if f.Name == r.form.Name || f.Name == "single_turn" && r.form.Name == "random_pool" {
-				return err
-			}
-			return fmt.Errorf("%w: it is a row of %s: name that format", err, f.Name)
-		}
-	}
-	if o, _ := read(row); o.of["messages"].IsArray() && r.form.Name != "raw_payload" {
+func (r *Reader) orAnother(row object, err error) error {
+	k := slices.IndexFunc(Forms, func(f Form) bool { return f.is != nil && f.is(row) })
+	switch {
+	case k >= 0 && (Forms[k].Name == r.form.Name || Forms[k].Name == "single_turn" && r.form.Name == "random_pool"):
+	case k >= 0:
+		return fmt.Errorf("%w: it is a row of %s: name that format", err, Forms[k].Name)
+	case row.of["messages"].IsArray() && !r.form.bodies:
 		return fmt.Errorf("%w: it is a body of raw_payload: name that format", err)
-	} else if o.of["input_length"] != nil || o.of["hash_ids"] != nil || o.of["requests"] != nil {
+	case row.of["input_length"] != nil || row.of["hash_ids"] != nil || row.of["requests"] != nil:
 		return fmt.Errorf("%w: it is a row of lengths, which is read where no format is named", err)
 	}
 	return err
 }
 
-// session returns the session of an id, which it begins; without an id a new one, by the number of the row.
-func (r *Reader) session(id content.Raw, at text.Place) (*session, error) {
+// row reads a session, or one request of one.
+func (r *Reader) row(o object, at text.Place) error {
+	f := r.form
+	switch name := o.beyond(f.row); {
+	case f.row == nil || name == "":
+	case name == "orchestrator" || name == "rounds" || name == "spawns":
+		return fmt.Errorf("%s: a session that sends no request and starts others, which agentx does not play: leave it out, and its children are sessions of their own", name)
+	default:
+		return fmt.Errorf("unknown member %s: want %s", name, f.row)
+	}
+	s, err := r.session(o, at)
+	if err != nil {
+		return err
+	}
+	if f.list == "" {
+		q, whole, err := r.request(o)
+		if err != nil {
+			return err
+		}
+		if len(s.requests) > 0 && s.whole != whole {
+			return errors.New("session_id: other rows of this session have texts where this one has messages, or the reverse: give all of a session one form")
+		}
+		s.whole, s.requests = whole, append(s.requests, q)
+		return nil
+	}
+	if f.strict {
+		if err := s.begin(o); err != nil {
+			return err
+		}
+	}
+	return o.each(f.list, f.list, func(o object) error {
+		q, whole, err := r.request(o)
+		s.whole = s.whole || whole
+		if s.requests = append(s.requests, q); err == nil && f.strict {
+			err = s.turn(o)
+		}
+		return err
+	})
+}
+
+// session returns the session of a row, which it begins unless an earlier row has.
+func (r *Reader) session(o object, at text.Place) (*session, error) {
+	f, id := r.form, o.of["session_id"]
+	same := r.file == at.File+1
+	if r.file > 0 && !same && f.Name == "random_pool" {
+		return nil, errors.New("a second file: AIPerf joins a row of each file into one request, and agentx plays the rows of one: give one file")
+	}
+	r.file = at.File + 1
 	name := id.String()
-	switch {
-	case id != nil && name == "":
-		return nil, errors.New("session_id: want a text that is not empty")
-	case id == nil:
+	switch s := r.byID[name]; {
+	case f.alone && r.perFile && same:
+		return r.sessions[len(r.sessions)-1], nil
+	case f.once && id == nil:
+		return nil, errors.New("session_id is missing: want a text")
+	case f.alone || id == nil:
 		name = fmt.Sprintf("row-%06d", at.Number)
+	case name == "":
+		return nil, errors.New("session_id: want a text that is not empty")
+	case s != nil && f.once:
+		return nil, errors.New("session_id: another session has it already")
+	case s != nil:
+		return s, nil
 	}
-	s := r.byID[name]
-	if s == nil {
-		s = &session{id: name}
-		r.byID[name] = s
-		r.sessions = append(r.sessions, s)
-	}
+	s := &session{id: name}
+	r.byID[name] = s
+	r.sessions = append(r.sessions, s)
 	return s, nil
 }
 
@@ -176,8 +237,7 @@ func (r *Reader) build(t *text.Trace, k int, s *session, clock int64) error {
 		if n == 0 && slices.ContainsFunc(s.edges, func(e edge) bool { return e.before }) {
 			clock++ // the turn takes a moment, in which others begin
 		}
-		turn.End = clock
-		turn.Before = int32(n) - 1
+		turn.End, turn.Before = clock, int32(n)-1
 		turn.Model, turn.Out, turn.Members = q.model, q.out, q.members
 		if n == 0 {
 			t.Sessions[k].Tools = q.tools
@@ -193,75 +253,6 @@ func (r *Reader) build(t *text.Trace, k int, s *session, clock int64) error {
 	several := len(s.requests) > 1
 	if t.Live = t.Live || several && !s.whole; several && s.whole && t.Live {
 		return fmt.Errorf("session %d of a tree has whole prompts, and others of it what is new: give all of them one context_mode", k+1)
-	}
-	return nil
-}
-
-// object is a JSON object. Null is a member left out; of a key given twice the last counts.
-type object struct {
-	raw  content.Raw
-	keys []string
-	of   map[string]content.Raw
-}
-
-func read(v content.Raw) (o object, err error) {
-	if !v.IsObject() {
-		return o, errors.New("want a JSON object")
-	}
-	o = object{raw: v, of: map[string]content.Raw{}}
-	err = v.Object(func(key []byte, v content.Raw) error {
-		if !v.IsNull() {
-			o.keys = append(o.keys, string(key))
-			o.of[string(key)] = v
-		}
-		return nil
-	})
-	if err != nil {
-		err = content.Malformed(err)
-	}
-	return o, err
-}
-
-// list returns the elements of a member that must be a list with some.
-func (o object) list(name, of string) (list []content.Raw, err error) {
-	v := o.of[name]
-	switch {
-	case v == nil:
-		return nil, fmt.Errorf("%s is missing: want a list of %s", name, of)
-	case !v.IsArray():
-		return nil, fmt.Errorf("%s: want a list of %s", name, of)
-	}
-	err = v.Array(func(v content.Raw) error {
-		list = append(list, v)
-		return nil
-	})
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("%s: the list is empty: want %s", name, of)
-	}
-	return list, err
-}
-
-// count returns a member that is a whole number from 1 on, text.None where it is missing.
-func (o object) count(name string) (int32, error) {
-	v := o.of[name]
-	if v == nil {
-		return text.None, nil
-	}
-	if n, ok := v.Int(); ok && n >= 1 && n <= maxTokens {
-		return int32(n), nil
-	}
-	return text.None, fmt.Errorf("%s: want a whole number of tokens from 1 to %d", name, maxTokens)
-}
-
-// maxTokens is the longest answer that can be asked for.
-const maxTokens = 1 << 24
-
-// only refuses members that are not among some names.
-func (o object) only(names []string) error {
-	for _, key := range o.keys {
-		if !slices.Contains(names, key) {
-			return fmt.Errorf("unknown member %s: want %s", content.Name([]byte(key)), names)
-		}
 	}
 	return nil
 }

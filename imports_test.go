@@ -130,9 +130,9 @@ var imports = map[string][]string{
 
 	// The rooms of the command, which no other module can import.
 	"cmd/internal/aiperf": {
-		"internal/lazyregexp", "internal/durable", "internal/lines", "internal/regular", "replay/measure", "replay/scrape", "replay/wire", "report",
+		"internal/lazyregexp", "internal/durable", "internal/jsonlex", "internal/lines", "internal/regular", "replay/measure", "replay/scrape", "replay/wire", "report",
 	},
-	"cmd/internal/aiperf/inferencex": {"internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
+	"cmd/internal/aiperf/inferencex": {"internal/jsonlex", "internal/lines", "internal/regular"}, // shares no code with what writes the files that it reads
 	"cmd/internal/aiperf/profile": {"internal/lazyregexp", // command lines: of a replay it knows the flags, endpoints, and the names of presets and scenarios
 		"convert", "hfsource/hub", "internal/tokensource", "internal/regular", "internal/scenario", "internal/suggest", "internal/terminal",
 		"internal/tokenizer", "replay/payload", "replay/preset", "go.yaml.in/yaml/v3",

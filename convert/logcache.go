@@ -223,21 +223,20 @@ func liveAnswers(d *text.Dataset) (live bool, err error) {
 // readSizedLogs reads the logs into a dataset, and counts what they do not say. The caller closes its store. needText leaves out turns of
 // which only sizes are there.
 func (c *conversion) readSizedLogs(ctx context.Context, needText bool) (*text.Dataset, *text.Sizes, error) {
-	tok, err := c.prompts.loaded()
-	if err != nil {
-		return nil, nil, err
-	}
 	d := text.NewDataset(text.NewStore(""))
 	d.NeedText = needText
 	if c.options.Logs.Redact != "none" {
 		d.Store.Redact = text.NewRedactor()
 	}
-	sizes, err := readLogsOf(ctx, c.snapshot, d, c.options, tok, false)
-	if err != nil {
-		d.Store.Close()
-		return nil, nil, err
+	err := readLogs(ctx, c.snapshot, d, c.options)
+	if err == nil {
+		sizes := text.LateSizes(d, func() (text.Tokenizer, error) { return c.prompts.loaded() })
+		if err = sizes.Complete(); err == nil {
+			return d, sizes, nil
+		}
 	}
-	return d, sizes, nil
+	d.Store.Close()
+	return nil, nil, err
 }
 
 // fillerStart returns the token of the corpus at which fillers of all lengths begin, so that they are the tokens that they were cut from,
@@ -361,12 +360,20 @@ func (f *Fidelity) add(u *text.Turn) {
 	}
 }
 
-// ReadLogs reads the logs of the inputs, with their texts as they were recorded, and counts by a tokenizer what they do not say. Of Options
-// it takes Inputs, Source and Logs, and the callbacks. The caller closes the store of the dataset. No error names a file or an input but by
-// its number.
+// keptIDs is how many tokens of texts ReadLogs keeps at least, for a caller that asks for them, and maxIDs how many bytes they take at most.
+const (
+	keptIDs = 4 << 20
+	maxIDs  = 2 * keptIDs * 4
+)
+
+// ReadLogs reads the logs of the inputs, with their texts as they were recorded. Of Options it takes Inputs, Source and Logs, and the
+// callbacks. The caller completes the sizes: text.Sizes.CompleteTrace. It closes the store of the dataset. No error names a file or an input
+// but by its number.
 func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, *text.Sizes, error) {
 	o = o.withDefaults()
 	o.Source.Texts, o.Source.Unkeyed = textFormats(), true
+	memory := o.Memory
+	o.Memory = func(bytes int64) { memory(bytes + maxIDs) }
 	files, formats, err := LogFiles(o.Inputs)
 	if err != nil {
 		return nil, nil, unread(err)
@@ -378,11 +385,12 @@ func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, 
 	}
 	d := text.NewDataset(text.NewStore(""))
 	d.NeedText = true
-	sizes, err := readLogsOf(ctx, s, d, o, t, true)
-	if err = errors.Join(err, s.Close()); err != nil {
+	if err = errors.Join(readLogs(ctx, s, d, o), s.Close()); err != nil {
 		d.Store.Close()
 		return nil, nil, cmp.Or(ctx.Err(), unnamed(err))
 	}
+	sizes := text.NewSizes(d, t)
+	sizes.KeepIDs(keptIDs)
 	return d, sizes, nil
 }
 
@@ -412,18 +420,6 @@ func unnamed(err error) error {
 		return fmt.Errorf("file %d, line %d: %w", row.File, row.Line, row.Err)
 	}
 	return err
-}
-
-// readLogsOf reads the logs of a snapshot into a dataset, and counts what they do not say. ids: the caller will ask for tokens of texts.
-func readLogsOf(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Options, t text.Tokenizer, ids bool) (*text.Sizes, error) {
-	if err := readLogs(ctx, s, d, o); err != nil {
-		return nil, err
-	}
-	sizes := text.NewSizes(d, t)
-	if ids {
-		sizes.KeepIDs()
-	}
-	return sizes, sizes.Complete()
 }
 
 // countingWriter numbers messages as a mmapcache.TextsWriter does, and keeps nothing.
@@ -477,4 +473,6 @@ func probeLogs() string {
 // byteTokens is a tokenizer whose tokens are bytes, so that a probe depends on no vocabulary.
 type byteTokens struct{}
 
-func (byteTokens) Encode(s string) []uint32 { return make([]uint32, len(s)) }
+func (byteTokens) AppendIDs(ids []uint32, s string) []uint32 {
+	return append(ids, make([]uint32, len(s))...)
+}

@@ -105,6 +105,7 @@ func TestPrefixes(t *testing.T) {
 		d, sizes, err := ReadLogs(t.Context(), o, byteTokens{})
 		require.NoError(t, err)
 		defer d.Store.Close()
+		require.NoError(t, sizes.Complete())
 		s := &d.Traces[0].Sessions[0]
 		s.ID = ""
 		for _, m := range s.Front {
@@ -181,6 +182,7 @@ func TestOddLogs(t *testing.T) {
 	d, sizes, err := ReadLogs(t.Context(), Options{Inputs: []string{write(t, "log.jsonl", []byte(log))}}, byteTokens{})
 	require.NoError(t, err)
 	defer d.Store.Close()
+	require.NoError(t, sizes.Complete())
 	turns := d.Traces[0].Sessions[0].Turns
 	require.Len(t, turns, 2)
 	require.Equal(t, int64(0), turns[1].Gap)

@@ -96,8 +96,10 @@ func (n *Number) UnmarshalJSON(data []byte) (err error) {
 
 // ParseNumber reads a number: one of digits alone is an integer, unless it is too large for one.
 func ParseNumber(text string) (Number, error) {
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return Int(i), nil
+	if !strings.ContainsAny(text, ".eE") { // the error would cost more than the number
+		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return Int(i), nil
+		}
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {

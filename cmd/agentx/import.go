@@ -269,7 +269,7 @@ func (f *importFlags) make(cmd *cobra.Command, o convert.Options) (*imported, er
 		return nil, err
 	}
 	defer d.Store.Close()
-	r := &imported{Format: strings.Join(d.Formats, ", "), Warnings: text.Public(d.Warnings), Dir: f.options.Dir}
+	r := &imported{Format: strings.Join(d.Formats, ", "), Dir: f.options.Dir}
 	for _, t := range d.Traces {
 		for k := range t.Sessions {
 			if r.Turns += len(t.Sessions[k].Turns); t.Sessions[k].Kind == text.Branch {
@@ -277,11 +277,12 @@ func (f *importFlags) make(cmd *cobra.Command, o convert.Options) (*imported, er
 			}
 		}
 	}
-	if lost := lossesOf(r.Warnings); f.strict && len(lost) > 0 {
+	if lost := lossesOf(text.Public(d.Warnings)); f.strict && len(lost) > 0 {
 		return nil, verdictError{fmt.Errorf("--strict: the log is not whole: %s", strings.Join(lost, ", "))}
 	}
 	f.options.Tokenizer, f.options.Name, f.options.Recorded = tok, tok.Name(), f.in == "recorded"
 	r.Result, err = imports.Write(ctx, d, sizes, f.options)
+	r.Warnings = text.Public(d.Warnings)
 	if errors.Is(err, journal.ErrBusy) {
 		err = hintError{err, "another --out, or end that process"}
 	}

@@ -312,7 +312,9 @@ func (c *canaries) cut(t *testing.T, forms []string, in string) {
 // lengths is a tokenizer whose tokens are bytes.
 type lengths struct{}
 
-func (lengths) Encode(s string) []uint32 { return make([]uint32, len(s)) }
+func (lengths) AppendIDs(ids []uint32, s string) []uint32 {
+	return append(ids, make([]uint32, len(s))...)
+}
 
 // agentLog is a small log of Claude Code: a reply that thinks and calls twice, its results, an answer, a question, and an answer.
 const agentLog = `{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","timestamp":"2026-01-02T15:00:00.000Z","message":{"role":"user","content":"How many files are there, and how many lines do they have?"}}

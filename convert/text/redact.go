@@ -17,13 +17,60 @@ type Redactor struct {
 	begin [][]beginning  // those with two such bytes; the first list is empty
 }
 
-// redaction is a class of secrets: what they begin with, and the pattern that they match from there. Group 1 of the pattern is what is
-// replaced; all of the match where there is none.
+// redaction is a class of secrets: what they begin with, and what stands behind that.
 type redaction struct {
-	class   string
-	begin   []string // of three bytes and more
-	inWord  bool     // the secret may begin inside a word
-	pattern func() *regexp.Regexp
+	class  string
+	begin  []string // of three bytes and more
+	inWord bool     // the secret may begin inside a word
+	of     letters  // of a key: a run of them stands behind its beginning
+	least  int      // how many at least
+	most   int      // how many at most; 0: all in a row
+
+	// match, of what is no key, returns the secret behind a beginning that stands at a place; to is 0 where none does. Places ascend, and ends
+	// remembers what was found for the one before, so that a text is read once, whatever it repeats.
+	match func(b []byte, at int, ends *[3]stretch) (from, to int)
+}
+
+// letters are kinds of ASCII characters.
+type letters uint8
+
+const (
+	upper letters = 1 << iota
+	lower
+	digit
+	underscore
+	hyphen
+	word = upper | lower | digit | underscore
+)
+
+func lettersOf(c byte) letters {
+	switch {
+	case c >= 'a' && c <= 'z':
+		return lower
+	case c >= 'A' && c <= 'Z':
+		return upper
+	case c-'0' <= 9:
+		return digit
+	case c == '_':
+		return underscore
+	case c == '-':
+		return hyphen
+	}
+	return 0
+}
+
+// stretch is a part of a text whose end is the same for all places in it.
+type stretch struct{ from, end int }
+
+// run returns the end of the run of letters that a place is in.
+func (s *stretch) run(b []byte, at int, of letters) int {
+	if at < s.from || at > s.end || s.end == 0 {
+		*s = stretch{at, at}
+		for s.end < len(b) && lettersOf(b[s.end])&of != 0 {
+			s.end++
+		}
+	}
+	return s.end
 }
 
 // beginning is what secrets of a rule begin with.
@@ -34,18 +81,93 @@ type beginning struct {
 
 // secretRules recognize keys of known shapes.
 var secretRules = []redaction{
-	{"anthropic_or_openai_key", []string{"sk-"}, false, lazyregexp.New(`^sk-[A-Za-z0-9_-]{20,}`)},
-	{"github_token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, false, lazyregexp.New(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`)},
-	{"slack_token", []string{"xox"}, false, lazyregexp.New(`^xox[abposr]-[A-Za-z0-9-]{10,}`)},
-	{"aws_key", []string{"AKIA", "ASIA"}, false, lazyregexp.New(`^(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
-	{"google_key", []string{"AIza"}, false, lazyregexp.New(`^AIza[A-Za-z0-9_-]{35}`)},
-	{"gitlab_token", []string{"glpat-"}, false, lazyregexp.New(`^glpat-[A-Za-z0-9_-]{20,}`)},
-	{"npm_token", []string{"npm_"}, false, lazyregexp.New(`^npm_[A-Za-z0-9]{36}`)},
-	{"hugging_face_token", []string{"hf_"}, false, lazyregexp.New(`^hf_[A-Za-z0-9]{20,}`)},
-	{"jwt", []string{"eyJ"}, false, lazyregexp.New(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
-	{"private_key", []string{"-----BEGIN "}, true, lazyregexp.New(`^-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----([\s\S]*?)-----END [A-Z ]{0,20}PRIVATE KEY-----`)},
-	{"authorization", []string{"uthorization", "UTHORIZATION"}, true, lazyregexp.New(`(?i)^uthorization["']?\s{0,4}[:=]\s{0,4}["']?(?:bearer|basic|token)\s{1,4}([A-Za-z0-9._~+/=-]{8,})`)},
-	{"url_password", []string{"://"}, true, lazyregexp.New(`^://[^\s/:@"']{1,200}:([^\s/@"']{3,200})@`)},
+	{class: "anthropic_or_openai_key", begin: []string{"sk-"}, of: word | hyphen, least: 20},
+	{class: "github_token", begin: []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, of: upper | lower | digit, least: 20},
+	{class: "github_token", begin: []string{"github_pat_"}, of: word, least: 20},
+	{class: "slack_token", begin: []string{"xoxa-", "xoxb-", "xoxp-", "xoxo-", "xoxs-", "xoxr-"}, of: upper | lower | digit | hyphen, least: 10},
+	{class: "aws_key", begin: []string{"AKIA", "ASIA"}, match: awsKey},
+	{class: "google_key", begin: []string{"AIza"}, of: word | hyphen, least: 35, most: 35},
+	{class: "gitlab_token", begin: []string{"glpat-"}, of: word | hyphen, least: 20},
+	{class: "npm_token", begin: []string{"npm_"}, of: upper | lower | digit, least: 36, most: 36},
+	{class: "hugging_face_token", begin: []string{"hf_"}, of: upper | lower | digit, least: 20},
+	{class: "jwt", begin: []string{"eyJ"}, match: webToken},
+	{class: "private_key", begin: []string{"-----BEGIN "}, inWord: true, match: privateKey},
+	{class: "authorization", begin: []string{"uthorization", "UTHORIZATION"}, inWord: true, match: pattern(authorization)},
+	{class: "url_password", begin: []string{"://"}, inWord: true, match: pattern(urlPassword)},
+}
+
+var (
+	authorization = lazyregexp.New(`(?i)^uthorization["']?\s{0,4}[:=]\s{0,4}["']?(?:bearer|basic|token)\s{1,4}([A-Za-z0-9._~+/=-]{8,})`)
+	urlPassword   = lazyregexp.New(`^://[^\s/:@"']{1,200}:([^\s/@"']{3,200})@`)
+	keyHeader     = lazyregexp.New(`^-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----`)
+	keyEnd        = lazyregexp.New(`-----END [A-Z ]{0,20}PRIVATE KEY-----`)
+)
+
+// pattern matches a pattern that reads each byte of a text a bounded number of times, whatever beginnings it has; group 1 is the secret.
+func pattern(p func() *regexp.Regexp) func(b []byte, at int, _ *[3]stretch) (from, to int) {
+	return func(b []byte, at int, _ *[3]stretch) (from, to int) {
+		if m := p().FindSubmatchIndex(b[at:]); m != nil {
+			from, to = at+m[2], at+m[3]
+		}
+		return from, to
+	}
+}
+
+// awsKey matches 16 letters behind which no word goes on.
+func awsKey(b []byte, at int, _ *[3]stretch) (from, to int) {
+	to = at + len("AKIA") + 16
+	for k := at; k < to; k++ {
+		if k >= len(b) || lettersOf(b[k])&(upper|digit) == 0 {
+			return 0, 0
+		}
+	}
+	if to < len(b) && isWord(b[to]) {
+		return 0, 0
+	}
+	return at, to
+}
+
+// webToken matches three runs of letters between two dots, of which the first two begin as objects do in base64.
+func webToken(b []byte, at int, ends *[3]stretch) (from, to int) {
+	const begin, least = "eyJ", 10
+	to = at
+	for k := range ends {
+		if k > 0 {
+			if to == len(b) || b[to] != '.' {
+				return 0, 0
+			}
+			to++
+		}
+		from := to
+		if k < 2 {
+			if from += len(begin); from > len(b) || string(b[to:from]) != begin {
+				return 0, 0
+			}
+		}
+		if to = ends[k].run(b, from, word|hyphen); to-from < least {
+			return 0, 0
+		}
+	}
+	return at, to
+}
+
+// privateKey matches what stands between the first and the last line of a key.
+func privateKey(b []byte, at int, ends *[3]stretch) (from, to int) {
+	head := keyHeader().FindIndex(b[at:])
+	if head == nil {
+		return 0, 0
+	}
+	from = at + head[1]
+	if s := &ends[0]; s.end == 0 || from > s.end {
+		s.end = len(b) + 1
+		if m := keyEnd().FindIndex(b[from:]); m != nil {
+			s.end = from + m[0]
+		}
+	}
+	if to = ends[0].end; to > len(b) {
+		return 0, 0
+	}
+	return from, to
 }
 
 // rareBytes has the place of three bytes in a beginning that are rare in texts; the first three, where it is not here.
@@ -75,6 +197,7 @@ type span struct{ from, to, rule int }
 // find returns the secrets of a text, in order. Of three bytes in a row the first two or the last two stand at an even place, so every other
 // place is looked at: a search for each beginning alone took ten times as long.
 func (r *Redactor) find(b []byte) (found []span) {
+	ends := make([][3]stretch, len(r.rules))
 	for i := 0; i+1 < len(b); i += 2 {
 		list := r.pairs[int(b[i])|int(b[i+1])<<8]
 		if list == 0 {
@@ -82,7 +205,9 @@ func (r *Redactor) find(b []byte) (found []span) {
 		}
 		for _, begin := range r.begin[list] {
 			if from := i - begin.at; from >= 0 && string(b[from:min(len(b), from+len(begin.text))]) == begin.text {
-				found = r.rules[begin.rule].match(found, b, from, begin.rule)
+				if from, to := r.rules[begin.rule].secret(b, from, begin.text, &ends[begin.rule]); to > 0 {
+					found = append(found, span{from, to, begin.rule})
+				}
 			}
 		}
 	}
@@ -90,22 +215,26 @@ func (r *Redactor) find(b []byte) (found []span) {
 	return found
 }
 
-// match appends the secret that begins at a place of a text, if one does.
-func (r *redaction) match(found []span, b []byte, at, rule int) []span {
-	if !r.inWord && at > 0 && isWord(b[at-1]) {
-		return found
+// secret returns the secret that begins at a place of a text, where something that secrets begin with stands. to is 0 where none does.
+func (r *redaction) secret(b []byte, at int, begin string, ends *[3]stretch) (from, to int) {
+	switch {
+	case !r.inWord && at > 0 && isWord(b[at-1]):
+		return 0, 0
+	case r.match != nil:
+		return r.match(b, at, ends)
 	}
-	m := r.pattern().FindSubmatchIndex(b[at:])
-	if m == nil {
-		return found
+	from = at + len(begin)
+	n := ends[0].run(b, from, r.of) - from
+	if n < r.least {
+		return 0, 0
 	}
-	group := m[len(m)-2:]
-	return append(found, span{at + group[0], at + group[1], rule})
+	if r.most > 0 {
+		n = min(n, r.most)
+	}
+	return at, from + n
 }
 
-func isWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
+func isWord(c byte) bool { return lettersOf(c)&word != 0 }
 
 // Apply returns a text with its secrets replaced, the text itself where it has none, and counts them by class.
 func (r *Redactor) Apply(b []byte, count func(class string)) []byte {

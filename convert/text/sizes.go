@@ -1,71 +1,94 @@
 package text
 
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
 // Tokenizer encodes texts as ordinary text: what looks like a special token is none.
 type Tokenizer interface {
-	Encode(text string) []uint32
+	AppendIDs(ids []uint32, text string) []uint32
 }
 
 // Sizes counts tokens of messages and prompts. Each distinct text is encoded once, when it is first asked for.
 type Sizes struct {
 	data      *Dataset
-	tokenizer Tokenizer
-	counts    []int32           // of texts, plus 1; 0: not counted yet
-	messages  []int32           // canonical length, plus 1
-	kept      map[Text][]uint32 // tokens that were counted and not asked for yet
-	room      int               // for so many more
-	buf       []byte
-	err       error
+	tokenizer func() (Tokenizer, error)
+	counts    []int32 // of texts, plus 1; 0: not counted yet
+	messages  []int32 // canonical length, plus 1
+
+	kept, older map[Text][]uint32 // tokens of the latest texts; nil: none are kept
+	keep, room  int               // how many tokens kept has at most, and room for
+
+	buf []byte
+	ids []uint32
+	err error
 
 	CountedPrompts, CountedAnswers int // turns whose lengths Complete counted
 }
 
 // NewSizes returns the counts of a dataset under a tokenizer.
 func NewSizes(d *Dataset, t Tokenizer) *Sizes {
-	return &Sizes{data: d, tokenizer: t, counts: make([]int32, d.Store.Count()), messages: make([]int32, len(d.Messages))}
+	return LateSizes(d, func() (Tokenizer, error) { return t, nil })
 }
 
-// Err returns the first error of the store.
+// LateSizes is NewSizes with a tokenizer that is loaded when a text is to be encoded: each time load is called. Err returns its error.
+func LateSizes(d *Dataset, load func() (Tokenizer, error)) *Sizes {
+	return &Sizes{data: d, tokenizer: load, counts: make([]int32, d.Store.Count()), messages: make([]int32, len(d.Messages))}
+}
+
+// Err returns the first error of the store, or of loading the tokenizer.
 func (s *Sizes) Err() error { return s.err }
 
-// keptIDs is how many tokens KeepIDs keeps, 32 MB of them.
-const keptIDs = 8 << 20
-
-// KeepIDs keeps tokens that are counted until IDs asks for them, so that most texts are encoded once though a caller wants both.
-func (s *Sizes) KeepIDs() { s.kept, s.room = map[Text][]uint32{}, keptIDs }
+// KeepIDs keeps the tokens of the latest texts, n tokens to twice as many, so that most texts are encoded once though a caller counts
+// them, and asks for their tokens again.
+func (s *Sizes) KeepIDs(n int) { s.kept, s.keep, s.room = map[Text][]uint32{}, n, n }
 
 // Text returns how many tokens a text has.
 func (s *Sizes) Text(t Text) int {
-	if s.counts[t] == 0 {
-		if ids := s.encode(t); s.kept != nil && len(ids) <= s.room {
-			s.kept[t] = ids
-			s.room -= len(ids)
-		}
+	switch {
+	case s.counts[t] != 0:
+	case s.kept != nil:
+		s.IDs(t)
+	default:
+		s.encode(t)
 	}
 	return int(s.counts[t] - 1)
 }
 
-// IDs returns the tokens of a text, and counts them.
+// IDs returns the tokens of a text, which the caller may not change, and counts them.
 func (s *Sizes) IDs(t Text) []uint32 {
 	ids, ok := s.kept[t]
-	if !ok {
-		return s.encode(t)
+	if ok || t == 0 {
+		s.counts[t] = int32(len(ids)) + 1
+		return ids
 	}
-	delete(s.kept, t)
-	s.room += len(ids)
+	if ids, ok = s.older[t]; !ok {
+		ids = slices.Clone(s.encode(t))
+	}
+	if s.kept == nil {
+		return ids
+	}
+	if s.room -= len(ids); s.room < 0 {
+		s.older, s.kept, s.room = s.kept, map[Text][]uint32{}, s.keep-len(ids)
+	}
+	s.kept[t] = ids
 	return ids
 }
 
-func (s *Sizes) encode(t Text) (ids []uint32) {
-	if t != 0 {
-		b, err := s.data.Store.Append(s.buf[:0], t)
-		if err != nil && s.err == nil {
-			s.err = err
-		}
-		s.buf = b
-		ids = s.tokenizer.Encode(string(b))
+// encode returns the tokens of a text until the next call, and counts them.
+func (s *Sizes) encode(t Text) []uint32 {
+	var err error
+	s.buf, err = s.data.Store.Append(s.buf[:0], t)
+	tok, failed := s.tokenizer()
+	if err = errors.Join(err, failed); err != nil {
+		s.err = cmp.Or(s.err, err)
+		return nil
 	}
-	s.counts[t] = int32(len(ids)) + 1
-	return ids
+	s.ids = tok.AppendIDs(s.ids[:0], string(s.buf))
+	s.counts[t] = int32(len(s.ids)) + 1
+	return s.ids
 }
 
 // Message returns the length of a message in the canonical stream: doc/spec/capture.md 5.2.
@@ -167,23 +190,31 @@ func (s *Sizes) texts(parts []Part) (n int) {
 // placeholder is the largest recorded output that may be one: what a stream says before its answer has ended.
 const placeholder = 8
 
-// Complete counts what the log does not say: outputs, and the tokens of the prefix that it lacks (doc/spec/text.md 4.6 and 4.7). It encodes
-// the first prompt of each such session, and answers whose recorded length is missing or cannot be true.
+// Complete completes all traces.
 func (s *Sizes) Complete() error {
 	for _, t := range s.data.Traces {
-		for k := range t.Sessions {
-			session := &t.Sessions[k]
-			for n := range session.Turns {
-				turn := &session.Turns[n]
-				s.countOutput(turn)
-				if turn.Counted == WholeRequest && turn.In == None && !turn.NoContent {
-					turn.In = int32(s.Prompt(t, k, n))
-					s.CountedPrompts++
-				}
-				if t.HiddenPrefix && session.Lacks == None && turn.In != None && !turn.NoContent {
-					if session.Lacks = max(0, turn.In-int32(s.Prompt(t, k, n))); !s.data.Prefix.None {
-						session.Filler = session.Lacks
-					}
+		if err := s.CompleteTrace(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CompleteTrace counts what the log does not say of a trace, once: outputs, and the tokens of the prefix that it lacks (doc/spec/text.md 4.6
+// and 4.7). It encodes the first prompt of each such session, and answers whose recorded length is missing or cannot be true.
+func (s *Sizes) CompleteTrace(t *Trace) error {
+	for k := range t.Sessions {
+		session := &t.Sessions[k]
+		for n := range session.Turns {
+			turn := &session.Turns[n]
+			s.countOutput(turn)
+			if turn.Counted == WholeRequest && turn.In == None && !turn.NoContent {
+				turn.In = int32(s.Prompt(t, k, n))
+				s.CountedPrompts++
+			}
+			if t.HiddenPrefix && session.Lacks == None && turn.In != None && !turn.NoContent {
+				if session.Lacks = max(0, turn.In-int32(s.Prompt(t, k, n))); !s.data.Prefix.None {
+					session.Filler = session.Lacks
 				}
 			}
 		}

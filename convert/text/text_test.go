@@ -168,34 +168,48 @@ func TestStoreThatCannotWrite(t *testing.T) {
 // countedTokens is a tokenizer whose tokens are bytes, and which counts its texts.
 type countedTokens map[string]int
 
-func (c countedTokens) Encode(s string) []uint32 {
+func (c countedTokens) AppendIDs(ids []uint32, s string) []uint32 {
 	c[s]++
-	return make([]uint32, len(s))
+	return append(ids, make([]uint32, len(s))...)
 }
 
-// A text is encoded once, whether it is counted first or not; a count alone keeps no more tokens than there is room for.
+// Tokens of a text are kept, whether it is counted first or asked for, until those of as many others as there is room for have been asked for
+// twice over.
 func TestKeepIDs(t *testing.T) {
 	d := NewDataset(NewStore(t.TempDir()))
 	defer d.Store.Close()
 	var list []Text
-	for _, s := range []string{"", "short", "longer than the room"} {
+	for _, s := range []string{"", "first", "second", "a third one"} {
 		id, err := d.Store.Add([]byte(s))
 		require.NoError(t, err)
 		list = append(list, id)
 	}
 	encoded := countedTokens{}
 	s := NewSizes(d, encoded)
-	s.KeepIDs()
-	s.room = 7
+	s.KeepIDs(12)
 	for range 2 {
-		for _, id := range list {
+		for _, id := range list[:3] {
 			require.Equal(t, d.Store.Len(id), s.Text(id))
+			require.Len(t, s.IDs(id), d.Store.Len(id))
 		}
 	}
-	for _, id := range list {
-		require.Len(t, s.IDs(id), d.Store.Len(id))
-	}
-	require.Equal(t, countedTokens{"short": 1, "longer than the room": 2}, encoded)
-	require.Equal(t, 7, s.room)
+	require.Equal(t, countedTokens{"first": 1, "second": 1}, encoded)
+	require.Len(t, s.IDs(list[3]), 11) // now the first two are the older ones
+	require.Len(t, s.IDs(list[1]), 5)  // and the third one is
+	require.Equal(t, countedTokens{"first": 1, "second": 1, "a third one": 1}, encoded)
+	require.Len(t, s.IDs(list[2]), 6)
+	require.Equal(t, countedTokens{"first": 1, "second": 2, "a third one": 1}, encoded)
 	require.NoError(t, s.Err())
+}
+
+// A tokenizer is loaded for the first text that is counted. That it cannot be is an error then, and none before.
+func TestLateSizes(t *testing.T) {
+	d := NewDataset(NewStore(t.TempDir()))
+	defer d.Store.Close()
+	id, err := d.Store.Add([]byte("a text"))
+	require.NoError(t, err)
+	s := LateSizes(d, func() (Tokenizer, error) { return nil, os.ErrNotExist })
+	require.NoError(t, s.Complete())
+	s.Text(id)
+	require.ErrorIs(t, s.Err(), os.ErrNotExist)
 }

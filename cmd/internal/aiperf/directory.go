@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentx/agentx/internal/jsonlex"
 	"github.com/agentx/agentx/internal/lines"
 	"github.com/agentx/agentx/internal/regular"
 	"github.com/agentx/agentx/report"
@@ -438,49 +439,58 @@ func (row *Row) readError(text json.RawMessage) error {
 	return json.Unmarshal(text, row.Error)
 }
 
-// readMetrics reads the metrics in their order.
+// readMetrics reads the metrics in their order. The text is JSON: a part of a row that was decoded.
 func (row *Row) readMetrics(text json.RawMessage) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	_, err := d.Token()
-	for err == nil && d.More() {
-		var tag json.Token
-		if tag, err = d.Token(); err != nil {
-			break
-		}
-		var value json.RawMessage
-		if err = d.Decode(&value); err != nil {
-			break
-		}
-		m := report.RowMetric{Tag: tag.(string)} // keys are texts
-		if err = readMetric(&m, value); err != nil {
+	l := jsonlex.New(text)
+	return l.Object(func(key []byte) error {
+		m := report.RowMetric{Tag: string(key)}
+		if err := readMetric(&m, l); err != nil {
 			return fmt.Errorf("metrics: %s: %w", m.Tag, err)
 		}
 		row.Metrics = append(row.Metrics, m)
+		return nil
+	})
+}
+
+// readMetric reads a number, an object, or a list in an object.
+func readMetric(m *report.RowMetric, l *jsonlex.Lexer) error {
+	if l.Kind() != jsonlex.Object {
+		return readNumber(&m.Value, l)
+	}
+	found := false
+	err := l.Object(func(key []byte) (err error) {
+		switch {
+		case string(key) == "unit" && !l.Null():
+			m.Unit, err = l.Text()
+		case string(key) != "value":
+			err = l.Skip()
+		default:
+			found, m.List = true, nil
+			if l.Kind() != jsonlex.Array {
+				return readNumber(&m.Value, l)
+			}
+			m.List = []report.Number{}
+			err = l.Array(func() error {
+				m.List = append(m.List, report.Number{})
+				return readNumber(&m.List[len(m.List)-1], l)
+			})
+		}
+		return err
+	})
+	if err == nil && !found {
+		return errors.New("there is no value")
 	}
 	return err
 }
 
-// readMetric reads a number, an object, or a list in an object.
-func readMetric(m *report.RowMetric, text json.RawMessage) error {
-	if text[0] != '{' {
-		return json.Unmarshal(text, &m.Value)
-	}
-	var o struct {
-		Value json.RawMessage
-		Unit  string
-	}
-	if err := json.Unmarshal(text, &o); err != nil {
+// readNumber reads a number; any other value is an error.
+func readNumber(n *report.Number, l *jsonlex.Lexer) (err error) {
+	begin := l.Pos
+	if err := l.Skip(); err != nil {
 		return err
 	}
-	m.Unit = o.Unit
-	switch {
-	case len(o.Value) == 0:
-		return errors.New("there is no value")
-	case o.Value[0] == '[':
-		m.List = []report.Number{}
-		return json.Unmarshal(o.Value, &m.List)
-	}
-	return json.Unmarshal(o.Value, &m.Value)
+	*n, err = report.ParseNumber(string(l.Data[begin:l.Pos]))
+	return err
 }
 
 // EachRow calls use with every row of a row file, and stops at its first error. Blank lines are skipped. An error names the file and

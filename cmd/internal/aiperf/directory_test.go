@@ -1,12 +1,15 @@
 package aiperf
 
 import (
+	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -164,5 +167,30 @@ func TestFaultsOfHarnesses(t *testing.T) {
 		d := &Directory{}
 		d.findFaults("profile_export_aiperf.json", version)
 		require.Len(t, d.Lacks, want, version)
+	}
+}
+
+// BenchmarkParseRow reports as x-decoding the time of a row beside that of decoding it into maps in the same run, and fails where it is not less.
+func BenchmarkParseRow(b *testing.B) {
+	var metrics []string
+	for k := range 30 {
+		metrics = append(metrics, fmt.Sprintf(`"metric_%d":{"value":%d.25,"unit":"ms"}`, k, k))
+	}
+	text := []byte(`{"metadata":{"conversation_id":"t1","turn_index":1,"request_start_ns":1700000002000000000},"metrics":{` + strings.Join(metrics, ",") + `}}`)
+	var rows, decoding time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		_, err := ParseRow(text)
+		require.NoError(b, err)
+		rows += time.Since(begin)
+		begin = time.Now()
+		var o map[string]any
+		require.NoError(b, json.Unmarshal(text, &o))
+		decoding += time.Since(begin)
+	}
+	ratio := float64(rows) / float64(decoding)
+	b.ReportMetric(ratio, "x-decoding")
+	if b.N > 100 && ratio > 1.2 {
+		b.Errorf("a row takes %.2f of the time of decoding it: should be 1.2 or less", ratio)
 	}
 }

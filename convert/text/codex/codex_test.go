@@ -18,7 +18,9 @@ import (
 // byteTokens is a tokenizer whose tokens are bytes.
 type byteTokens struct{}
 
-func (byteTokens) Encode(s string) []uint32 { return make([]uint32, len(s)) }
+func (byteTokens) AppendIDs(ids []uint32, s string) []uint32 {
+	return append(ids, make([]uint32, len(s))...)
+}
 
 // rollout returns the rows of a file that words describe, each at an instant in milliseconds: 1000 u hi.
 //

@@ -19,7 +19,9 @@ import (
 // byteTokens is a tokenizer whose tokens are bytes.
 type byteTokens struct{}
 
-func (byteTokens) Encode(s string) []uint32 { return make([]uint32, len(s)) }
+func (byteTokens) AppendIDs(ids []uint32, s string) []uint32 {
+	return append(ids, make([]uint32, len(s))...)
+}
 
 // attrs are attributes of a span.
 type attrs map[string]any

@@ -43,7 +43,9 @@ func (m *memory) text(form int, message uint32) (s string) {
 
 type byteTokens struct{}
 
-func (byteTokens) Encode(s string) []uint32 { return make([]uint32, len(s)) }
+func (byteTokens) AppendIDs(ids []uint32, s string) []uint32 {
+	return append(ids, make([]uint32, len(s))...)
+}
 
 // drawn is a dataset of one session whose messages are drawn: calls and results in any order, odd texts, every role and part.
 func drawn(t *rapid.T) (*text.Dataset, *text.Trace) {

@@ -69,7 +69,7 @@ type Result struct {
 	Traces    []finish.Result `json:"-"`
 }
 
-// Write makes a trace of each root session of a dataset, in its order. What it has written before an error stays, and is whole.
+// Write completes the sizes of a dataset, and makes a trace of each of its root sessions, in their order. What it has written before an error stays, and is whole.
 func Write(ctx context.Context, d *text.Dataset, s *text.Sizes, o Options) (r *Result, err error) {
 	folder, err := journal.OpenFolder(ctx, o.Dir, false)
 	if err != nil {
@@ -147,6 +147,9 @@ func (w *writer) traces(ctx context.Context) error {
 
 // journal writes the journal of a trace, and returns the name of that; "" where no prompt has a message.
 func (w *writer) journal(ctx context.Context, k int) (name string, err error) {
+	if err := w.sizes.CompleteTrace(w.data.Traces[k]); err != nil {
+		return "", err
+	}
 	r := &recorder{stream: stream{data: w.data, sizes: w.sizes}, trace: w.data.Traces[k], number: k, recorded: w.Recorded}
 	if r.prepare(); len(r.requests) == 0 {
 		return "", nil

@@ -16,8 +16,6 @@ import (
 // bytewise is a tokenizer whose tokens are bytes.
 type bytewise struct{}
 
-func (bytewise) Encode(s string) []uint32 { return bytewise{}.AppendIDs(nil, s) }
-
 func (bytewise) AppendIDs(ids []uint32, s string) []uint32 {
 	for _, b := range []byte(s) {
 		ids = append(ids, uint32(b))

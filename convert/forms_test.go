@@ -16,6 +16,7 @@ import (
 	"github.com/agentx/agentx/convert/text/aiperf"
 	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/internal/tokenizer"
+	"github.com/agentx/agentx/mmapcache"
 )
 
 // rowsAnswer reads a file of rows, and says what they become.
@@ -62,6 +63,28 @@ func TestFormsOfAIPerf(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Starts that a file has are those of its sessions in the cache, and requests of a session that say how long to wait have that gap.
+func TestFormsHaveStarts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rows.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"text":"a","timestamp":7500,"session_id":"s"}
+{"text":"b","timestamp":1000.5}
+{"text":"c","delay":250,"session_id":"s"}`), 0o600))
+	o := options(t)
+	o.Inputs = []string{file}
+	c := openResult(t, o, o.convert(t))
+	require.Equal(t, 2, c.RecordedStarts())
+	for k, want := range []float64{1000, 7500} {
+		at, ok, err := c.RecordedStart(k)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.InDelta(t, want, at, 0)
+	}
+	p, err := c.Plan(1)
+	require.NoError(t, err)
+	require.InDelta(t, 0.25, p.Turns[1].ThinkTime, 0)
+	require.Equal(t, int32(mmapcache.NoLength), p.Turns[1].Out)
 }
 
 // What somebody gets wrong in a file of AIPerf's, or of its kind, is told in one line.

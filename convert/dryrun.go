@@ -13,10 +13,9 @@ import (
 	"github.com/agentx/agentx/trace"
 )
 
-// answerTraces says what the traces of the inputs become. turns tells turns one by one, each with all ids of its prompt; ids names sessions as the
-// input does.
-func (c *conversion) answerTraces(ctx context.Context, turns, ids bool) (*text.Answer, error) {
-	a := &text.Answer{Warnings: map[string]int{}, List: []text.AnswerSession{}}
+// answerTraces adds to an answer what the traces of the inputs become. turns tells turns one by one, each with all ids of its prompt; ids names
+// sessions as the input does.
+func (c *conversion) answerTraces(ctx context.Context, a *text.Answer, turns, ids bool) error {
 	first := math.Inf(1)
 	o := c.options
 	o.each = func(p plannedTrace) {
@@ -27,7 +26,7 @@ func (c *conversion) answerTraces(ctx context.Context, turns, ids bool) (*text.A
 	}
 	_, facts, err := planInputs(ctx, c.snapshot, c.recordings, o, bounds{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	a.Format = strings.Join(slices.Sorted(maps.Keys(facts.Generations)), ", ")
 	for _, odd := range facts.Oddities {
@@ -40,7 +39,7 @@ func (c *conversion) answerTraces(ctx context.Context, turns, ids bool) (*text.A
 			*at -= int64(first)
 		}
 	}
-	return a, nil
+	return nil
 }
 
 // answerTrace adds the sessions of a trace, with the recorded start as it is.
@@ -75,11 +74,11 @@ func answerTrace(a *text.Answer, p plannedTrace, turns, ids bool) {
 			of.Join = new(s.JoinTurn)
 		}
 		nameSession(&of, p, s, at, ids)
+		a.List = append(a.List, of)
 		list := p.plan.Turns[s.FirstTurn:][:s.Turns]
 		for k := 0; k < len(list) && turns; k++ {
-			of.Turns = append(of.Turns, answerTurn(p, list, k))
+			a.Add(answerTurn(p, list, k))
 		}
-		a.List = append(a.List, of)
 	}
 }
 

@@ -41,7 +41,7 @@ func checkSamples(t *testing.T, root, kind string, rule []string) {
 			if rule != nil {
 				require.NoError(t, o.Rules.Set(rule[0], rule[1]))
 			}
-			a, err := DryRun(t.Context(), o, 64, true)
+			a, err := DryRun(t.Context(), o, 64, true, nil)
 			var refused struct{ Refused string }
 			require.NoError(t, json.Unmarshal(want, &refused))
 			if refused.Refused != "" {
@@ -65,7 +65,7 @@ func TestTablesOfADirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.csv.zst"), zst(t, table), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "other.csv"), []byte("prompt,answer\nx,y\n"), 0o600))
 	o := options(t, dir)
-	a, err := DryRun(t.Context(), o, 64, true)
+	a, err := DryRun(t.Context(), o, 64, true, nil)
 	require.NoError(t, err)
 	require.Equal(t, 4, a.Sessions)
 	require.Equal(t, "2/row-000001", a.List[2].ID)

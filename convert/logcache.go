@@ -268,17 +268,11 @@ func (c *conversion) fillerStart(d *text.Dataset) (start uint32, inexact int, er
 	return start, len(lengths) - fit, nil
 }
 
-// DryRun says what the inputs would become, without text, as text.Sizes.Answer does.
-func DryRun(ctx context.Context, o Options, blockSize int, ids bool) (a *text.Answer, err error) {
-	look := func(_ *text.Dataset, sizes *text.Sizes) error {
-		a, err = sizes.Answer(blockSize, ids)
-		return err
-	}
-	err = lookAt(ctx, o, look, func(ctx context.Context, c *conversion) error {
-		a, err = c.answerTraces(ctx, blockSize > 0, ids)
-		return err
-	})
-	return a, err
+// DryRun says what the inputs would become, without text, as text.Sizes.AddTo does. turn gets the turns, as text.NewAnswer says.
+func DryRun(ctx context.Context, o Options, blockSize int, ids bool, turn func(session int, t text.AnswerTurn)) (*text.Answer, error) {
+	a := text.NewAnswer(turn)
+	look := func(_ *text.Dataset, sizes *text.Sizes) error { return sizes.AddTo(a, blockSize, ids) }
+	return a, lookAt(ctx, o, look, func(ctx context.Context, c *conversion) error { return c.answerTraces(ctx, a, blockSize > 0, ids) })
 }
 
 // lookAt reads the inputs as a conversion would, and builds nothing. logs gets what logs have, traces what others have; nil: they are refused.

@@ -366,7 +366,7 @@ func isPrepared(cmd *cobra.Command, o convert.Options, to string) (bool, error) 
 		return false, nil
 	}
 	e, err := explain(cmd, o)
-	return err == nil && e.Hit, err
+	return err == nil && e.Hit, hintConvert(err)
 }
 
 func newCachePull() *cobra.Command {

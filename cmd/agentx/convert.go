@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -300,31 +302,100 @@ func (f *convertAlone) register(cmd *cobra.Command) {
 
 // dryConvert says what logs would become, and what a replay has of them where that was asked for.
 func dryConvert(cmd *cobra.Command, o convert.Options, ids bool, fidelity *convert.Fidelity) (any, func(io.Writer), error) {
-	var a *text.Answer
+	d := &dryRun{Fidelity: fidelity}
 	blockSize := 0 // people read no list of turns
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
 		blockSize = 64
 	}
 	err := withProgress(cmd, &o, func() (err error) {
-		a, err = convert.DryRun(cmd.Context(), o, blockSize, ids)
+		d.Answer, err = convert.DryRun(cmd.Context(), o, blockSize, ids, d.turn)
 		return err
 	})
 	if err != nil {
-		return nil, nil, hintConvert(err)
+		return nil, nil, errors.Join(hintConvert(err), d.close())
 	}
-	return struct {
-			*text.Answer
-			Fidelity *convert.Fidelity `json:"fidelity,omitempty"`
-		}{a, fidelity}, func(w io.Writer) {
-			printFidelity(w, fidelity)
-			fmt.Fprintf(w, "%s: %s, %s, %s, %s; nothing was built\n", a.Format, bytefmt.Count(a.Sessions, "session"), bytefmt.Count(a.Subagents, "subagent"), measure.Plural(a.Branches, "branch", "branches"), bytefmt.Count(a.Turns, "turn"))
-			for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
-				fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
-			}
-			for k := 0; k < len(a.List) && ids; k++ {
-				fmt.Fprintf(terminal.Writer(w), "%s %s\n", a.List[k].Kind, a.List[k].ID)
-			}
-		}, nil
+	a := d.Answer
+	return d, func(w io.Writer) {
+		printFidelity(w, fidelity)
+		fmt.Fprintf(w, "%s: %s, %s, %s, %s; nothing was built\n", a.Format, bytefmt.Count(a.Sessions, "session"), bytefmt.Count(a.Subagents, "subagent"), measure.Plural(a.Branches, "branch", "branches"), bytefmt.Count(a.Turns, "turn"))
+		for _, name := range slices.Sorted(maps.Keys(a.Warnings)) {
+			fmt.Fprintf(w, "  %-24s %s\n", name, bytefmt.Digits(a.Warnings[name]))
+		}
+		for k := 0; k < len(a.List) && ids; k++ {
+			fmt.Fprintf(terminal.Writer(w), "%s %s\n", a.List[k].Kind, a.List[k].ID)
+		}
+	}, nil
+}
+
+// dryRun is the JSON of --dry-run. Its turns, each with all ids of its prompt, lie in a file until they are printed.
+type dryRun struct {
+	*text.Answer
+	Fidelity *convert.Fidelity `json:"fidelity,omitempty"`
+
+	file  *os.File
+	w     *bufio.Writer
+	sizes []int64 // of the turns of each session
+	err   error
+}
+
+// turn keeps a turn of a session.
+func (d *dryRun) turn(session int, t text.AnswerTurn) {
+	if d.file == nil && d.err == nil {
+		if d.file, d.err = os.CreateTemp("", ".turns-*"); d.err == nil {
+			_ = os.Remove(d.file.Name()) // where the system removes open files; close removes it elsewhere
+			d.w = bufio.NewWriterSize(d.file, 1<<20)
+		}
+	}
+	d.sizes = append(d.sizes, make([]int64, session+1-len(d.sizes))...)
+	var b bytes.Buffer
+	if d.sizes[session] > 0 {
+		b.WriteByte(',')
+	}
+	if d.err = cmp.Or(d.err, printJSON(&b, t)); d.err == nil {
+		d.sizes[session] += int64(b.Len() - 1)
+		_, d.err = d.w.Write(b.Bytes()[:b.Len()-1]) // without the line end
+	}
+}
+
+// close removes the file.
+func (d *dryRun) close() error {
+	if d.file == nil {
+		return nil
+	}
+	err := d.file.Close()
+	_ = os.Remove(d.file.Name())
+	return err
+}
+
+// writeJSON writes what printJSON would of an answer that has its turns.
+func (d *dryRun) writeJSON(w io.Writer) error {
+	list := d.List
+	d.List = []text.AnswerSession{}
+	var all, one bytes.Buffer
+	err := cmp.Or(d.err, printJSON(&all, d))
+	if d.List = list; err == nil && d.file != nil {
+		if err = d.w.Flush(); err == nil {
+			_, err = d.file.Seek(0, io.SeekStart)
+		}
+	}
+	const empty = `"list":[]` // no name of a warning has a quote
+	before, behind, _ := bytes.Cut(all.Bytes(), []byte(empty))
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, `%s%s`, before, empty[:len(empty)-1])
+	for k := 0; k < len(list) && err == nil; k++ {
+		if one.Reset(); k > 0 {
+			one.WriteByte(',')
+		}
+		err = printJSON(&one, list[k])
+		head, _ := bytes.CutSuffix(one.Bytes(), []byte("]}\n")) // of turns, the last member
+		out.Write(head)
+		if k < len(d.sizes) && d.sizes[k] > 0 && err == nil {
+			_, err = io.CopyN(out, d.file, d.sizes[k])
+		}
+		out.WriteString("]}")
+	}
+	fmt.Fprintf(out, "]%s", behind)
+	return errors.Join(err, out.Flush(), d.close())
 }
 
 // withProgress runs f with options under which progress, waiting and warnings go to standard error.

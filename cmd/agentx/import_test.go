@@ -250,8 +250,15 @@ func TestCanariesOfTextCaches(t *testing.T) {
 				said(append(args, "--cache", cache)...)
 			}
 			said("replay", key, "--cache", cache, "--url", server.URL, "--model", "mock", "--once", "--asap", "--report", "html", "--out", out)
+			pulled, warmed := filepath.Join(t.TempDir(), "pulled"), filepath.Join(t.TempDir(), "warmed")
+			for _, args := range [][]string{{"cache", "pull", key, "--from", cache, "--cache", pulled}, {"cache", "warm", in, "--cache", cache, "--to", warmed}} {
+				require.Contains(t, said(args...), "--with-text")
+				said(append(args, "--with-text")...)
+			}
+			said("replay", key, "--cache", pulled, "--url", server.URL+"/nowhere", "--model", "mock", "--once", "--asap", "--verbose", "--out", out+"-refused")
 			read := 0
-			for _, dir := range []string{cache, out} {
+			for _, dir := range []string{cache, out, pulled, warmed} {
+				texts := 0
 				require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 					if err != nil || e.IsDir() || strings.Contains(path, "/arenas/") { // that is the prompt corpus
 						return err
@@ -262,6 +269,7 @@ func TestCanariesOfTextCaches(t *testing.T) {
 						require.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), path)
 					}
 					if e.Name() == "text.json" {
+						texts++
 						return nil
 					}
 					data, err := os.ReadFile(path)
@@ -270,6 +278,7 @@ func TestCanariesOfTextCaches(t *testing.T) {
 					read++
 					return nil
 				}))
+				require.Equal(t, dir != out, texts > 0, dir)
 			}
 			require.Greater(t, read, 10)
 		})

@@ -48,7 +48,9 @@ func answering(cmd *cobra.Command, args cobra.PositionalArgs, run func(*cobra.Co
 		switch {
 		case value == nil:
 		case *asJSON:
-			if wrong := printJSON(cmd.OutOrStdout(), value); wrong != nil {
+			if whole, ok := value.(interface{ writeJSON(io.Writer) error }); ok { // it does not fit into memory
+				err = errors.Join(whole.writeJSON(cmd.OutOrStdout()), err)
+			} else if wrong := printJSON(cmd.OutOrStdout(), value); wrong != nil {
 				err = errors.Join(wrong, err)
 			}
 		default:

@@ -115,7 +115,7 @@ type agenticValues struct {
 
 // readAgentic reads the members of a row.
 func readAgentic(row []byte) (*agenticValues, error) {
-	v := &agenticValues{in: none, out: none, timestamp: math.NaN(), notBefore: math.NaN(), took: none}
+	v := &agenticValues{in: missing, out: missing, timestamp: math.NaN(), notBefore: math.NaN(), took: none}
 	return v, (&members{
 		texts: map[string]*string{"schema": &v.schema, "request_id": &v.id, "play_id": &v.play, "session_id": &v.session, "model": &v.model},
 		counts: map[string]*int64{"version": &v.version, "block_size": &v.block, "input_length": &v.in, "input_tokens": &v.in,
@@ -175,7 +175,7 @@ func (a *Agentic) add(v *agenticValues) error {
 	if err := a.check(v, begin); err != nil {
 		return err
 	}
-	q := agenticRow{request: request{at: int64(math.Floor(begin)), took: none, in: int32(v.in), out: int32(v.out), model: a.models.number([]byte(cmp.Or(v.model, "unknown"))), row: a.calls},
+	q := agenticRow{request: request{at: int64(math.Floor(begin)), took: none, in: int32(max(none, v.in)), out: int32(v.out), model: a.models.number([]byte(cmp.Or(v.model, "unknown"))), row: a.calls},
 		play: v.play, session: cmp.Or(v.session, v.id), tool: int64(math.Floor(v.tool)), edges: v.edges}
 	for _, id := range v.ids {
 		key := agenticID{v.play, id}
@@ -196,18 +196,17 @@ func (a *Agentic) add(v *agenticValues) error {
 
 // check refuses a request with values that no request has, and asks for its memory. begin is its earliest start.
 func (a *Agentic) check(v *agenticValues, begin float64) error {
-	for _, need := range []struct {
-		name string
-		has  bool
-	}{{"request_id", v.id != ""}, {"output_length", v.out != none}, {"hash_ids", v.hasIDs}, {"play_id", v.play != "" || !a.header}} {
-		if !need.has {
-			return &trace.Error{Kind: trace.MissingField, Where: need.name, Problem: "it is missing"}
-		}
+	if err := lacking(needed{"request_id", v.id != ""}, needed{"output_length", v.out != missing}, needed{"hash_ids", v.hasIDs}, needed{"play_id", v.play != "" || !a.header}); err != nil {
+		return err
 	}
 	if at, twice := a.at[v.id]; twice {
 		return &trace.Error{Kind: trace.DuplicateID, Where: "request_id", Problem: fmt.Sprintf("it is that of row %d, too", a.rows[at].row), Hint: "a file in which each request_id is of one request"}
 	}
-	if err := checkNumbers("timestamp, or not_before_ms,", "input_length", "output_length", begin/1000, max(0, v.in), v.out); err != nil {
+	in := v.in
+	if in == missing {
+		in = 0
+	}
+	if err := checkNumbers("timestamp, or not_before_ms,", "input_length", "output_length", begin/1000, in, v.out); err != nil {
 		return err
 	}
 	times := []float64{v.delay, v.tool, max(0, v.took)}

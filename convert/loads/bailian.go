@@ -93,14 +93,9 @@ func (b *Bailian) read(row []byte) (q request, c chat, _ error) {
 	if err := m.read(row); err != nil {
 		return q, c, err
 	}
-	for _, need := range []struct {
-		name string
-		has  bool
-	}{{"chat_id", c.id != missing}, {"parent_chat_id", c.parent != missing}, {"timestamp", !math.IsNaN(seconds)},
-		{"input_length", in != missing}, {"output_length", out != missing}, {"hash_ids", hasIDs}} {
-		if !need.has {
-			return q, c, &trace.Error{Kind: trace.MissingField, Where: need.name, Problem: "it is missing"}
-		}
+	if err := lacking(needed{"chat_id", c.id != missing}, needed{"parent_chat_id", c.parent != missing}, needed{"timestamp", !math.IsNaN(seconds)},
+		needed{"input_length", in != missing}, needed{"output_length", out != missing}, needed{"hash_ids", hasIDs}); err != nil {
+		return q, c, err
 	}
 	if err := checkNumbers("timestamp", "input_length", "output_length", seconds, in, out); err != nil {
 		return q, c, err

@@ -1,6 +1,7 @@
 package loads
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -98,7 +99,7 @@ func (d *Dynamo) Add(row []byte) error {
 	case "request_end":
 		return d.request(e)
 	case "tool_end", "tool_error":
-		if !math.IsNaN(e.started) && e.ended >= e.started {
+		if latest := trace.MaxSeconds * 1000.0; e.started >= 0 && e.ended >= e.started && e.ended <= latest {
 			d.tools[e.session] = append(d.tools[e.session], span{int64(e.started), int64(e.ended)})
 		}
 	case "tool_start", "request_payload":
@@ -115,14 +116,16 @@ func (d *Dynamo) request(e *event) error {
 		d.odd.Add(trace.OddityCopied, "row %d", d.calls)
 		return nil
 	}
-	if e.in < 0 {
+	if e.in == missing {
 		e.in = e.length
 	}
-	if e.received < 0 {
+	if math.IsNaN(e.received) {
 		e.received = e.unix - e.total
 	}
-	if e.in < 0 || e.out < 0 || math.IsNaN(e.received) || math.IsNaN(e.total) {
-		return &trace.Error{Kind: trace.MissingField, Where: "request", Problem: "want input_tokens or replay.input_length, output_tokens, total_time_ms, and a time"}
+	if err := lacking(needed{"request.input_tokens or request.replay.input_length", e.in != missing}, needed{"request.output_tokens", e.out != missing},
+		needed{"request.total_time_ms", !math.IsNaN(e.total)}, needed{"request.request_received_ms or event_time_unix_ms", !math.IsNaN(e.received)},
+		needed{"request.replay.input_length", e.length != missing || !e.hasHashes}); err != nil {
+		return err
 	}
 	if err := checkNumbers("the time", "input_tokens", "output_tokens", e.received/1000, e.in, e.out); err != nil {
 		return err
@@ -142,7 +145,7 @@ func (d *Dynamo) request(e *event) error {
 	at := int64(math.Floor(e.received))
 	q := dynamoRow{request: request{at: at, took: int64(math.Floor(e.received+e.total)) - at, in: int32(e.in), out: int32(e.out), model: d.models.number([]byte(e.model)), row: d.calls},
 		session: e.session, parent: e.parent, hashes: e.hashes, recorded: trace.Recorded{First: none, Cached: e.cached, Stop: e.stop, Tool: none}}
-	if e.first >= 0 {
+	if e.first >= 0 && e.first <= e.total {
 		q.recorded.First = int64(math.Floor(e.first))
 	}
 	d.rows = append(d.rows, q)
@@ -153,6 +156,9 @@ func (d *Dynamo) request(e *event) error {
 func (d *Dynamo) checkHashes(e *event) error {
 	if err := trace.CheckBlockSize(e.block); err != nil {
 		err.Where = "replay.trace_block_size"
+		return err
+	}
+	if err := trace.CheckLengths("replay.input_length", "output_tokens", e.length, e.out); err != nil {
 		return err
 	}
 	switch need := (e.length + e.block - 1) / e.block; {
@@ -169,7 +175,7 @@ func (d *Dynamo) checkHashes(e *event) error {
 
 // readEvent reads the members of a row, bare or below event.
 func readEvent(row []byte) (*event, error) {
-	e := &event{in: none, out: none, cached: none, length: none, unix: math.NaN(), received: none, total: math.NaN(), first: none, started: math.NaN(), ended: math.NaN()}
+	e := &event{in: missing, out: missing, cached: none, length: missing, unix: math.NaN(), received: math.NaN(), total: math.NaN(), first: none, started: math.NaN(), ended: math.NaN()}
 	m := members{
 		objects: []string{"agent_context", "request", "tool", "request.replay", "request.finish_reason_metadata"},
 		texts: map[string]*string{"schema": &e.schema, "event_type": &e.kind, "agent_context.session_id": &e.session, "agent_context.parent_session_id": &e.parent,
@@ -218,6 +224,9 @@ func (d *Dynamo) Traces() (iter.Seq[*trace.Trace], error) {
 		order[at].rows = append(order[at].rows, int32(k))
 	}
 	delete(known, "")
+	for session, spans := range d.tools {
+		d.tools[session] = union(spans)
+	}
 	for _, s := range order {
 		if s.id == "" {
 			s.id = rowName(d.rows[s.rows[0]].row, func(name string) bool { _, taken := known[name]; return taken })
@@ -244,6 +253,7 @@ func (d *Dynamo) traces(order []*session, known map[string]int, numbers map[uint
 		cut[at] = true
 	}
 	var roots []*session
+	ends := make([][]int64, len(order)) // of those with others below them
 	for at, s := range order {
 		row := d.rows[s.rows[0]].row
 		switch parent := above(at); {
@@ -251,7 +261,10 @@ func (d *Dynamo) traces(order []*session, known map[string]int, numbers map[uint
 			d.odd.Add(trace.OddityCycle, "row %d", row)
 			roots = append(roots, s)
 		case parent != none:
-			s.hang(order[parent], d.links(order[parent], s))
+			if ends[parent] == nil {
+				ends[parent] = d.ends(order[parent])
+			}
+			s.hang(order[parent], d.links(order[parent], s, ends[parent]))
 		default:
 			if parentOf(at) != "" {
 				d.odd.Add(trace.OddityOrphan, "row %d", row)
@@ -266,23 +279,30 @@ func (d *Dynamo) traces(order []*session, known map[string]int, numbers map[uint
 }
 
 // links returns where a session hangs: behind the last turn of its parent that ended before it began; the first that began after its end
-// waits for it.
-func (d *Dynamo) links(parent, s *session) trace.Links {
-	links := trace.Links{Before: none}
+// waits for it. ends has, of each turn of the parent, the earliest end of it and those behind it.
+func (d *Dynamo) links(parent, s *session, ends []int64) trace.Links {
 	begin, end := d.rows[s.rows[0]].at, int64(math.MinInt64)
 	for _, k := range s.rows {
-		end = max(end, d.rows[k].at+d.rows[k].took)
+		end = max(end, d.rows[k].end())
 	}
-	for k, row := range parent.rows {
-		q := &d.rows[row]
-		if q.at+q.took <= begin {
-			links.After = k
-		}
-		if q.at >= end && k > links.After && links.Before == none {
-			links.Before = k
-		}
+	after, _ := slices.BinarySearch(ends, begin+1)
+	before, _ := slices.BinarySearchFunc(parent.rows, end, func(k int32, end int64) int { return cmp.Compare(d.rows[k].at, end) })
+	links := trace.Links{After: max(0, after-1), Before: none}
+	if before = max(before, links.After+1); before < len(parent.rows) {
+		links.Before = before
 	}
 	return links
+}
+
+// ends returns, of each turn of a session, the earliest end of it and those behind it, so that ends grow.
+func (d *Dynamo) ends(s *session) []int64 {
+	ends := make([]int64, len(s.rows))
+	least := int64(math.MaxInt64)
+	for k, row := range slices.Backward(s.rows) {
+		least = min(least, d.rows[row].end())
+		ends[k] = least
+	}
+	return ends
 }
 
 // trace returns the trace of a session with those below it.
@@ -299,7 +319,6 @@ func (d *Dynamo) trace(root *session, numbers map[uint64]int64) *trace.Trace {
 // requests returns the requests of a session on a clock that begins at an instant.
 func (d *Dynamo) requests(s *session, first int64, numbers map[uint64]int64) (list []trace.Request) {
 	tools := d.tools[d.rows[s.rows[0]].session]
-	slices.SortFunc(tools, func(a, b span) int { return int(min(1, max(-1, a.from-b.from))) })
 	for k, at := range s.rows {
 		row := &d.rows[at]
 		q := row.traceRequest(first)
@@ -308,12 +327,10 @@ func (d *Dynamo) requests(s *session, first int64, numbers map[uint64]int64) (li
 		}
 		recorded := row.recorded
 		if k > 0 {
-			before := &d.rows[s.rows[k-1]]
-			from := before.at + before.took
-			for len(tools) > 0 && tools[0].to <= from && tools[0].to <= row.at { // it ran before all gaps that are left
+			recorded.Tool = covered(tools, d.rows[s.rows[k-1]].end(), row.at)
+			for len(tools) > 0 && tools[0].to <= row.at { // it ran before all gaps that are left
 				tools = tools[1:]
 			}
-			recorded.Tool = covered(tools, from, row.at)
 		}
 		if q.Recorded = &recorded; recorded.Stop == "tool_calls" {
 			q.Stop = trace.StopTool
@@ -325,16 +342,26 @@ func (d *Dynamo) requests(s *session, first int64, numbers map[uint64]int64) (li
 	return list
 }
 
-// covered returns how many milliseconds of a gap some tool ran. Spans are in the order of their beginnings.
+// union returns spans that cover the same time, apart from one another and in the order of time.
+func union(spans []span) (apart []span) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range spans {
+		if n := len(apart); n > 0 && s.from <= apart[n-1].to {
+			apart[n-1].to = max(apart[n-1].to, s.to)
+		} else {
+			apart = append(apart, s)
+		}
+	}
+	return apart
+}
+
+// covered returns how many milliseconds of a gap some tool ran. Spans are as union returns them.
 func covered(spans []span, from, to int64) (sum int64) {
 	for _, s := range spans {
 		if s.from >= to {
 			break
 		}
-		if begin, end := max(s.from, from), min(s.to, to); begin < end {
-			sum += end - begin
-			from = end
-		}
+		sum += max(0, min(s.to, to)-max(s.from, from))
 	}
 	return sum
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -202,11 +203,57 @@ func TestDynamoChildren(t *testing.T) {
 	assert.Equal(t, trace.Oddities{{Kind: trace.OddityCycle, Count: 1, First: "row 6"}}, a.Oddities)
 }
 
+// Where sessions hang and how long tools ran is what plain loops over all turns and all milliseconds find.
+func TestDynamoLinksAndTools(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		d, parent := NewDynamo(0, 0, nil), &session{}
+		for range 1 + random.IntN(8) {
+			d.rows = append(d.rows, dynamoRow{request: request{at: random.Int64N(40), took: random.Int64N(15)}})
+		}
+		slices.SortFunc(d.rows, func(a, b dynamoRow) int { return int(a.at - b.at) })
+		for k := range d.rows {
+			parent.rows = append(parent.rows, int32(k))
+		}
+		child := request{at: random.Int64N(50), took: random.Int64N(15)}
+		d.rows = append(d.rows, dynamoRow{request: child})
+		want := trace.Links{Before: none}
+		for k := range parent.rows {
+			if d.rows[k].end() <= child.at {
+				want.After = k
+			}
+		}
+		for k := len(parent.rows) - 1; k > want.After; k-- {
+			if d.rows[k].at >= child.end() {
+				want.Before = k
+			}
+		}
+		assert.Equal(t, want, d.links(parent, &session{rows: []int32{int32(len(parent.rows))}}, d.ends(parent)))
+
+		var spans []span
+		ran := map[int64]bool{}
+		for range random.IntN(6) {
+			from := random.Int64N(40)
+			spans = append(spans, span{from, from + random.Int64N(10)})
+			for at := from; at < spans[len(spans)-1].to; at++ {
+				ran[at] = true
+			}
+		}
+		sum := int64(0)
+		for at := child.at; at < child.end(); at++ {
+			if ran[at] {
+				sum++
+			}
+		}
+		assert.Equal(t, sum, covered(union(spans), child.at, child.end()))
+	}
+}
+
 func TestDynamoWrongRows(t *testing.T) {
 	d := NewDynamo(0, 0, nil)
 	assert.Equal(t, []string{
 		"1: schema: want dynamo.request.trace.v1 or dynamo.agent.trace.v1",
-		"2: request: want input_tokens or replay.input_length, output_tokens, total_time_ms, and a time",
+		"2: request.input_tokens or request.replay.input_length: it is missing",
 		"3: request.replay.input_sequence_hashes: byte 179: want a whole number that is not negative, found '\"'",
 		"4: byte 63: want ',' or '}', found 'c'",
 	}, added(d, `{"schema":"dynamo.request.trace.v2","event_type":"request_end"}
@@ -214,6 +261,23 @@ func TestDynamoWrongRows(t *testing.T) {
 {"schema":"dynamo.request.trace.v1","event_type":"request_end","request":{"request_id":"r","input_tokens":1,"output_tokens":1,"total_time_ms":1,"replay":{"input_sequence_hashes":["canary"]}}}
 {"schema":"dynamo.request.trace.v1","event_type":"request_end" canary
 `))
+	const begin, end = `{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":1,`, `}}`
+	for text, want := range map[string]string{
+		`"agent_context":"canary","request":{`:                                                     "1: agent_context: byte 102: want '{', found '\"'",
+		`"request":{"input_tokens":1,"output_tokens":1,"total_time_ms":1e400`:                      "1: request.total_time_ms: a number beyond 10^308",
+		`"request":{"input_tokens":1,"output_tokens":1`:                                            "1: request.total_time_ms: it is missing",
+		`"request":{"input_tokens":-1,"output_tokens":1,"total_time_ms":1`:                         "1: input_tokens = -1: a prompt cannot have a negative length",
+		`"request":{"input_tokens":1,"output_tokens":-1,"total_time_ms":1`:                         "1: output_tokens = -1: want 0 or more",
+		`"request":{"request_received_ms":-5,"input_tokens":1,"output_tokens":1,"total_time_ms":1`: "1: the time = -0.005 s: want 0 or more",
+		`"request":{"input_tokens":1,"output_tokens":1,"total_time_ms":1,"replay":{"trace_block_size":64,"input_length":9223372036854775807,"input_sequence_hashes":[]}`:    "1: replay.input_length = 9223372036854775807, output_tokens = 1: larger than 16777216 tokens",
+		`"request":{"input_tokens":1,"output_tokens":1,"total_time_ms":1,"replay":{"trace_block_size":64,"input_sequence_hashes":[]}`:                                       "1: request.replay.input_length: it is missing",
+		`"request":{"input_tokens":1,"output_tokens":1,"total_time_ms":1,"replay":{"trace_block_size":64,"input_length":64,"input_sequence_hashes":[18446744073709551616]}`: "1: request.replay.input_sequence_hashes: byte 225: want a number of at most 18446744073709551615",
+	} {
+		assert.Equal(t, []string{want}, added(NewDynamo(0, 0, nil), begin+text+end), text)
+	}
+	d = NewDynamo(0, 0, nil)
+	require.Empty(t, added(d, `{"schema":"dynamo.request.trace.v1","event_type":"tool_end","tool":{"started_at_unix_ms":1,"ended_at_unix_ms":1e300}}`))
+	assert.Empty(t, d.tools)
 }
 
 const agenticHeader = `{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local"}` + "\n"
@@ -254,6 +318,7 @@ func TestAgenticRefusals(t *testing.T) {
 		agenticHeader + row("a", `,"recorded_api_time_ms":-1`) + row("b", `,"dependencies":[{"request_id":"a","trigger":"completion","delay_ms":-1}]`): "3: a delay or duration = -0.001 s: want 0 or more",
 		agenticHeader + row("b", `,"dependencies":[{"request_id":"a","trigger":"canary"}]`):                                                            "2: dependencies.trigger: want completion or dispatch",
 		agenticHeader + row("a", `,"dependencies":{}`):                                                                                                 "2: dependencies: byte 116: want '[', found '{'",
+		agenticHeader + strings.Replace(row("a", ""), ":64", ":-1", 1):                                                                                 "2: input_length = -1: a prompt cannot have a negative length",
 		`{"request_id":"a","input_length":5,"output_length":1,"hash_ids":[1,2],"wait_for":[]}`:                                                         "row 1: lengths and hash_ids of the file fit 0 block sizes of [16 32 64 128 256 1024] and 512",
 	} {
 		assert.Equal(t, want, refusal(text), text)

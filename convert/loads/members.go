@@ -1,6 +1,7 @@
 package loads
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 
@@ -36,11 +37,11 @@ func (m *members) member(l *jsonlex.Lexer, at string, key []byte) error {
 	if kind == jsonlex.Null {
 		return l.Skip()
 	}
-	if kind == jsonlex.Object && path == m.inner {
-		return l.Object(func(key []byte) error { return m.member(l, "", key) })
+	if path == m.inner && path != "" {
+		return in(l.Object(func(key []byte) error { return m.member(l, "", key) }), path)
 	}
-	if kind == jsonlex.Object && slices.Contains(m.objects, path) {
-		return l.Object(func(key []byte) error { return m.member(l, path+".", key) })
+	if slices.Contains(m.objects, path) {
+		return in(l.Object(func(key []byte) error { return m.member(l, path+".", key) }), path)
 	}
 	if to := m.texts[path]; to != nil {
 		text, err := l.Text()
@@ -69,7 +70,11 @@ func floatOf(l *jsonlex.Lexer) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseFloat(string(text), 64)
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		err = errors.New("a number beyond 10^308")
+	}
+	return v, err
 }
 
 func wholeOf(l *jsonlex.Lexer) (int64, error) {
@@ -99,6 +104,22 @@ func asError(err error) error {
 		return err
 	}
 	return &trace.Error{Kind: trace.NotJSON, Problem: err.Error()}
+}
+
+// needed is a member that a row must have, and whether it does.
+type needed struct {
+	name string
+	has  bool
+}
+
+// lacking returns an error about the first member that a row lacks, nil for none.
+func lacking(members ...needed) error {
+	for _, m := range members {
+		if !m.has {
+			return &trace.Error{Kind: trace.MissingField, Where: m.name, Problem: "it is missing"}
+		}
+	}
+	return nil
 }
 
 // hasKeys reports whether a row is an object with all of some members.

@@ -19,6 +19,23 @@ type Answer struct {
 	Turns     int             `json:"turns"`
 	Warnings  map[string]int  `json:"warnings"`
 	List      []AnswerSession `json:"list"`
+
+	turn func(session int, t AnswerTurn)
+}
+
+// NewAnswer returns an answer of nothing. turn gets the turns of each session of List, by its index and in order; nil: the sessions keep them.
+func NewAnswer(turn func(session int, t AnswerTurn)) *Answer {
+	return &Answer{Warnings: map[string]int{}, List: []AnswerSession{}, turn: turn}
+}
+
+// Add adds a turn to the last session.
+func (a *Answer) Add(t AnswerTurn) {
+	last := len(a.List) - 1
+	if a.turn != nil {
+		a.turn(last, t)
+	} else {
+		a.List[last].Turns = append(a.List[last].Turns, t)
+	}
 }
 
 // AnswerSession is a session of an Answer.
@@ -58,11 +75,17 @@ type AnswerTurn struct {
 	HashIDs   []int64 `json:"hash_ids,omitempty"` // of loads
 }
 
-// Answer returns what would be built, with blocks of a size in tokens; of size 0 without the turns, each of which costs its whole prompt. ids
-// names sessions as the input does, otherwise they are s1, s1/a1.
+// Answer returns what AddTo adds.
 func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
+	a := NewAnswer(nil)
+	return a, s.AddTo(a, blockSize, ids)
+}
+
+// AddTo adds to an answer what would be built, with blocks of a size in tokens; of size 0 without the turns, each of which costs its whole
+// prompt. ids names sessions as the input does, otherwise they are s1, s1/a1.
+func (s *Sizes) AddTo(a *Answer, blockSize int, ids bool) error {
 	d := s.data
-	a := &Answer{Format: strings.Join(d.Formats, ", "), Warnings: d.Warnings, List: []AnswerSession{}}
+	a.Format, a.Warnings = strings.Join(d.Formats, ", "), d.Warnings
 	first := int64(NoTime)
 	for _, t := range d.Traces {
 		if t.Scheduled && (first == NoTime || t.Start < first) {
@@ -99,13 +122,13 @@ func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 				of.Parent = names[session.Parent]
 			}
 			a.Turns += len(session.Turns)
-			for i := 0; i < len(session.Turns) && blockSize > 0; i++ {
-				of.Turns = append(of.Turns, s.answerTurn(t, k, i, blockSize))
-			}
 			a.List = append(a.List, of)
+			for i := 0; i < len(session.Turns) && blockSize > 0; i++ {
+				a.Add(s.answerTurn(t, k, i, blockSize))
+			}
 		}
 	}
-	return a, s.err
+	return s.err
 }
 
 // known returns a pointer to a number, nil for one that is not there.

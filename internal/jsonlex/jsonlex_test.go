@@ -2,6 +2,7 @@ package jsonlex
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -270,6 +271,13 @@ func TestNatural(t *testing.T) {
 		}
 		require.NoError(t, err)
 		require.Equal(t, text, strconv.FormatUint(n, 10))
+	}
+	n, err := New([]byte("18446744073709551615")).Natural(math.MaxUint64)
+	require.NoError(t, err)
+	require.Equal(t, uint64(math.MaxUint64), n)
+	for _, text := range []string{"18446744073709551616", "28446744073709551616", "184467440737095516150"} {
+		_, err := New([]byte(text)).Natural(math.MaxUint64)
+		require.EqualError(t, err, "byte 0: want a number of at most 18446744073709551615", text)
 	}
 }
 

@@ -228,23 +228,23 @@ func (l *Lexer) Number() ([]byte, error) {
 	return l.Data[start:end], nil
 }
 
-// Natural reads a number without sign, fraction and exponent, of at most limit, which has to be below 2^59.
+// Natural reads a number without sign, fraction and exponent, of at most limit, which is at least 9.
 func (l *Lexer) Natural(limit uint64) (uint64, error) {
 	l.Peek()
 	digits := l.Data[l.Pos:]
 	var n uint64
 	length := len(digits)
 	for i, c := range digits {
-		if c -= '0'; c > 9 || n > limit {
+		if c -= '0'; c > 9 {
 			length = i
 			break
 		}
+		if n > (limit-uint64(c))/10 {
+			return 0, l.problem("want a number of at most %d", limit)
+		}
 		n = n*10 + uint64(c)
 	}
-	switch {
-	case n > limit:
-		return 0, l.problem("want a number of at most %d", limit)
-	case length == 0 || length > 1 && digits[0] == '0':
+	if length == 0 || length > 1 && digits[0] == '0' {
 		return 0, l.Expected("a whole number that is not negative")
 	}
 	l.Pos += length

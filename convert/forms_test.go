@@ -20,7 +20,7 @@ import (
 )
 
 // rowsAnswer reads a file of rows, and says what they become.
-func rowsAnswer(t *testing.T, format, name, rows string, tok text.Tokenizer) (string, error) {
+func rowsAnswer(t *testing.T, o LogOptions, name, rows string, tok text.Tokenizer) (string, error) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, name)
 	require.NoError(t, os.WriteFile(file, []byte(rows), 0o600))
@@ -29,7 +29,7 @@ func rowsAnswer(t *testing.T, format, name, rows string, tok text.Tokenizer) (st
 	defer s.Close()
 	d := text.NewDataset(text.NewStore(dir))
 	defer d.Store.Close()
-	if err := readLogs(t.Context(), s, d, Options{Logs: LogOptions{Format: format}}.withDefaults()); err != nil {
+	if err := readLogs(t.Context(), s, d, Options{Logs: o}.withDefaults()); err != nil {
 		return "", errors.New(strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
 	}
 	sizes := text.NewSizes(d, tok)
@@ -57,7 +57,7 @@ func TestFormsOfAIPerf(t *testing.T) {
 		}
 		for n := 0; n < len(a.Files); n += 2 {
 			t.Run(f.Name+"/"+a.Files[n].Name, func(t *testing.T) {
-				got, err := rowsAnswer(t, format, a.Files[n].Name, string(a.Files[n].Data), tok)
+				got, err := rowsAnswer(t, LogOptions{Format: format}, a.Files[n].Name, string(a.Files[n].Data), tok)
 				require.NoError(t, err)
 				require.Equal(t, indented(t, a.Files[n+1].Data), indented(t, []byte(got)))
 			})
@@ -94,12 +94,34 @@ func TestFormsOfAIPerfRefused(t *testing.T) {
 		tests++
 		rows, want, _ := strings.Cut(strings.TrimSpace(rows), " => ")
 		format, rows, _ := strings.Cut(rows, " ")
-		_, err := rowsAnswer(t, format, "rows.jsonl", strings.ReplaceAll(rows, " ; ", "\n"), byteTokens{})
+		rows = strings.ReplaceAll(rows, " ; ", "\n")
+		_, err := rowsAnswer(t, LogOptions{Format: format}, "rows.jsonl", rows, byteTokens{})
 		require.Error(t, err, rows)
+		if good := goodRows[format]; good != "" { // a row that is left out leaves nothing behind
+			want, err := rowsAnswer(t, LogOptions{Format: format}, "rows.jsonl", good, byteTokens{})
+			require.NoError(t, err)
+			if first, _, several := strings.Cut(rows, "\n"); several {
+				want, err = rowsAnswer(t, LogOptions{Format: format}, "rows.jsonl", first+"\n"+good, byteTokens{})
+				require.NoError(t, err)
+			}
+			got, err := rowsAnswer(t, LogOptions{Format: format, SkipInvalid: true}, "rows.jsonl", rows+"\n"+good, byteTokens{})
+			if !strings.Contains(rows, `"forks":["t"]`) && rows != "" { // which only all rows show
+				require.NoError(t, err)
+				assert.Equal(t, strings.Replace(want, `"warnings":{}`, `"warnings":{"bad_line":1}`, 1), got, rows)
+			}
+		}
 		assert.Equal(t, "rows.jsonl"+want, err.Error(), rows)
 		assert.NotContains(t, err.Error(), "canary")
 	}
 	require.Equal(t, 38, tests)
+}
+
+// goodRows has a row of forms.
+var goodRows = map[string]string{
+	"single_turn": `{"text":"good"}`,
+	"multi_turn":  `{"session_id":"s","turns":[{"role":"system","text":"good"},{"text":"one"}]}`,
+	"raw_payload": `{"messages":[{"role":"user","content":"good"}]}`,
+	"dag_jsonl":   `{"session_id":"s","turns":[{"messages":[{"role":"user","content":"good"}]},{"messages":[{"role":"user","content":"one"}]}]}`,
 }
 
 // refusedForms has a line for each mistake: the format, rows, and the error.

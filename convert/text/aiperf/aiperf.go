@@ -134,34 +134,38 @@ func (r *Reader) row(o object, at text.Place) error {
 	default:
 		return fmt.Errorf("unknown member %s: want %s", name, f.row)
 	}
+	var add session // all of a row, or nothing
+	requests := func(o object) error {
+		q, whole, err := r.request(o)
+		add.whole = add.whole || whole
+		if add.requests = append(add.requests, q); err == nil && f.strict {
+			err = add.turn(o)
+		}
+		return err
+	}
+	var err error
+	if f.strict {
+		err = add.begin(o)
+	}
+	switch {
+	case err != nil:
+	case f.list == "":
+		err = requests(o)
+	default:
+		err = o.each(f.list, f.list, requests)
+	}
+	if err != nil {
+		return err
+	}
 	s, err := r.session(o, at)
 	if err != nil {
 		return err
 	}
-	if f.list == "" {
-		q, whole, err := r.request(o)
-		if err != nil {
-			return err
-		}
-		if len(s.requests) > 0 && s.whole != whole {
-			return errors.New("session_id: other rows of this session have texts where this one has messages, or the reverse: give all of a session one form")
-		}
-		s.whole, s.requests = whole, append(s.requests, q)
-		return nil
+	if len(s.requests) > 0 && s.whole != add.whole {
+		return errors.New("session_id: other rows of this session have texts where this one has messages, or the reverse: give all of a session one form")
 	}
-	if f.strict {
-		if err := s.begin(o); err != nil {
-			return err
-		}
-	}
-	return o.each(f.list, f.list, func(o object) error {
-		q, whole, err := r.request(o)
-		s.whole = s.whole || whole
-		if s.requests = append(s.requests, q); err == nil && f.strict {
-			err = s.turn(o)
-		}
-		return err
-	})
+	s.whole, s.requests, s.edges = add.whole, append(s.requests, add.requests...), add.edges
+	return nil
 }
 
 // session returns the session of a row, which it begins unless an earlier row has.

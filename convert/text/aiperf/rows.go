@@ -60,7 +60,11 @@ func (r *Reader) request(o object) (q request, whole bool, err error) {
 	case f.strict && name != "":
 		return q, false, fmt.Errorf("unknown member %s: want %s", name, f.of)
 	case name != "":
-		r.Data.Warn("ignored:other")
+		defer func() {
+			if err == nil {
+				r.Data.Warn("ignored:other")
+			}
+		}()
 	}
 	if q, err = r.options(o); err != nil {
 		return q, false, err
